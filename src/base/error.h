@@ -1,0 +1,26 @@
+/*
+ * Errors of the whole tree. One domain: what a caller (in the end, the shell) needs to know is which
+ * of four things went wrong, so the codes are the exit codes of `longhaul`. The message says the rest:
+ * file, line, field, what was found, what is allowed.
+ */
+#pragma once
+
+#include <glib.h>
+
+#define LH_ERROR (lh_error_quark())
+
+/* The value of each code is the exit status of a command that ends with it. */
+typedef enum {
+    LH_ERROR_NO = 1,      /* the answer is no: infeasible, not proven, out of tolerance */
+    LH_ERROR_USAGE = 2,   /* a command line that cannot be understood */
+    LH_ERROR_INPUT = 3,   /* a file or value that cannot be used */
+    LH_ERROR_RUNTIME = 4, /* something failed while running */
+} LhErrorCode;
+
+GQuark lh_error_quark(void);
+
+/*
+ * The candidate nearest to @word (edit distance at most a third of its length, at least 1; two letters
+ * swapped count as one edit), the first of them if several are, or NULL. @candidates is NULL-terminated; the result is borrowed from it. For "did you mean" in messages.
+ */
+const char *lh_nearest_word(const char *word, const char *const *candidates);

@@ -1,0 +1,91 @@
+/*
+ * The table of kernels. One row holds everything that anyone asks of a compute op: its operands, exact
+ * flops and memory traffic, what it does to symbolic contents (for the verifier) and how its time is
+ * modelled. Nobody switches on kernel names; a new kernel is one file and one word in meson.build.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LH_KERNEL_OPERANDS_MAX 8
+
+/* Which (query, key) pairs of a block exist, in local indices i (query row) and j (key row). */
+typedef enum {
+    LH_MASK_EMPTY,
+    LH_MASK_FULL,
+    LH_MASK_CAUSAL, /* j <= i + shift, shift 0 or -1 */
+} LhMaskKind;
+
+/* What a kernel is called with. The operands themselves (slot regions) stand beside it in the op. */
+typedef struct {
+    uint64_t pairs;    /* exact (query, key) pairs of one sequence and head under the mask */
+    uint64_t nq;       /* query rows (attention) or token rows (elementwise), per sequence */
+    uint64_t nk;       /* key rows; 0 where there are none */
+    uint32_t batch;    /* B */
+    uint32_t heads;    /* query heads */
+    uint32_t groups;   /* key-value heads */
+    uint32_t head_dim; /* d */
+    uint8_t mask;      /* LhMaskKind */
+    int8_t shift;      /* of LH_MASK_CAUSAL: 0 or -1 */
+    bool first;        /* accumulators start here (and are overwritten) */
+    bool last;         /* accumulators end here (output is normalised) */
+    double scale;      /* of the logits; 0 means 1/sqrt(d) */
+    double decay;      /* linear attention: lambda of one token; 0 means none */
+} LhKernelArgs;
+
+typedef enum {
+    LH_OPERAND_END, /* ends an operand list */
+    LH_OPERAND_READ,
+    LH_OPERAND_WRITE,  /* overwritten without being read */
+    LH_OPERAND_UPDATE, /* read and written; written only, when args->first */
+} LhOperandAccess;
+
+/* What an op does to the symbolic contents of its operands; the verifier has one rule for each. */
+typedef enum {
+    LH_EFFECT_ATTEND,      /* operands q, kv, acc: acc(q) += pairs(q, kv, mask) */
+    LH_EFFECT_ATTEND_GRAD, /* operands q, do, stats.., kv, dq, dkv: both gradients += pairs(q, kv, mask) */
+    LH_EFFECT_ADD,         /* operands source.., target (last): target += source: merge of partial
+                              attention, sum of gradients */
+    LH_EFFECT_DERIVE,      /* operands source.., target (last): target = f(sources), same tokens, same
+                              coverage: cast, normalise, delta = rowsum(do * o) */
+    LH_EFFECT_ZERO,        /* operand target: an empty accumulator */
+    LH_EFFECT_OPAQUE,      /* no claim: work that takes time only */
+} LhEffect;
+
+/* How a cost model times the kernel. */
+typedef enum {
+    LH_COST_ATTENTION, /* a rate that depends on block length, mask and head dimension */
+    LH_COST_MEMORY,    /* memory traffic at memory bandwidth */
+    LH_COST_GEMM,      /* matrix product rate */
+} LhCostClass;
+
+typedef struct {
+    const char *name; /* operand name for messages: "q", "kv", "acc" */
+    LhOperandAccess access;
+} LhOperand;
+
+typedef struct {
+    const char *name;    /* "attention_fwd" */
+    const char *summary; /* one line */
+    LhEffect effect;
+    LhCostClass cost;
+    LhOperand operands[LH_KERNEL_OPERANDS_MAX + 1]; /* in op order, ended by LH_OPERAND_END */
+    /* Exact floating-point operations of the call, in the field's convention (2 per multiply-add). */
+    uint64_t (*flops)(const LhKernelArgs *args);
+    /* Bytes read and written in device memory by the call; @element_bytes is the activation's. */
+    uint64_t (*memory_bytes)(const LhKernelArgs *args, uint32_t element_bytes);
+} LhKernel;
+
+typedef enum {
+#define LH_KERNEL(id) LH_KERNEL_ID_##id,
+#include "kernels.def"
+#undef LH_KERNEL
+    LH_KERNELS_COUNT
+} LhKernelId;
+
+/* Indexed by LhKernelId. */
+extern const LhKernel *const lh_kernels[LH_KERNELS_COUNT];
+
+/* The id of the kernel called @name, or LH_KERNELS_COUNT. */
+LhKernelId lh_kernel_find(const char *name);

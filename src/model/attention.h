@@ -1,0 +1,53 @@
+/*
+ * The shape of one attention module, and the sizes that everything else is made of.
+ * Letters follow kernels/README.md: B batch, N sequence, h query heads, g key-value heads (query groups), d head
+ * dimension, e bytes of an activation element.
+ */
+#pragma once
+
+#include <stdint.h>
+
+typedef enum {
+    LH_DTYPE_BF16,
+    LH_DTYPE_FP16,
+    LH_DTYPE_FP32,
+} LhDtype;
+
+/* NULL-terminated, indexed by LhDtype: "bf16", "fp16", "fp32". */
+extern const char *const lh_dtype_names[];
+
+static inline uint32_t
+lh_dtype_bytes(LhDtype dtype)
+{
+    return dtype == LH_DTYPE_FP32 ? 4 : 2;
+}
+
+typedef struct {
+    uint32_t batch;        /* B, sequences (--micro-batch-size); >= 1 */
+    uint64_t seq_length;   /* N, tokens of one sequence over all ranks; >= 1 */
+    uint32_t heads;        /* h, query heads; >= 1 */
+    uint32_t groups;       /* g, key-value heads; divides h */
+    uint32_t head_dim;     /* d (--kv-channels); >= 1 */
+    LhDtype dtype;         /* of q, k, v, o and their gradients */
+} LhAttention;
+
+/* Bytes of @tokens tokens: one of q, o, do, dq (B n h d e) ... */
+static inline uint64_t
+lh_attention_q_bytes(const LhAttention *a, uint64_t tokens)
+{
+    return (uint64_t)a->batch * tokens * a->heads * a->head_dim * lh_dtype_bytes(a->dtype);
+}
+
+/* ... k and v together, always at g heads (2 B n g d @element_bytes) ... */
+static inline uint64_t
+lh_attention_kv_bytes(const LhAttention *a, uint64_t tokens, uint32_t element_bytes)
+{
+    return 2 * (uint64_t)a->batch * tokens * a->groups * a->head_dim * element_bytes;
+}
+
+/* ... and one fp32 row statistic: m, l, lse or delta (4 B n h). */
+static inline uint64_t
+lh_attention_stat_bytes(const LhAttention *a, uint64_t tokens)
+{
+    return 4 * (uint64_t)a->batch * tokens * a->heads;
+}

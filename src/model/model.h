@@ -1,0 +1,48 @@
+/*
+ * Transformer shapes: longhaul's own model files and Hugging Face config.json.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "model/attention.h"
+
+typedef enum {
+    LH_LAYER_SOFTMAX,
+    LH_LAYER_LINEAR,
+} LhLayerKind;
+
+/* Names are Megatron-LM's. */
+typedef struct {
+    char *name;
+    char *description;
+    char *source; /* where the numbers come from */
+    uint64_t num_layers;
+    uint64_t linear_layers; /* of num_layers, how many use linear attention */
+    uint64_t hidden_size;
+    uint64_t num_attention_heads;
+    uint64_t num_query_groups; /* key-value heads */
+    uint64_t kv_channels;      /* head dimension */
+    uint64_t ffn_hidden_size;
+    bool gated_mlp;            /* three matrices (SwiGLU) instead of two */
+    uint64_t num_experts;      /* 0: dense */
+    uint64_t experts_per_token;
+    uint64_t vocab_size;
+    bool tied_embeddings;
+    uint64_t max_position_embeddings; /* 0: not stated */
+    uint64_t sliding_window;          /* 0: none */
+    char *sha256; /* of the file */
+} LhModel;
+
+/*
+ * Reads @name: a word (a file of models/) or a path. A file with "schema": "longhaul.model/1" is read strictly; any
+ * other is taken for a Hugging Face config.json (Llama, Qwen2/3, Mistral, GPT-NeoX, OPT, GPT-2 and MoE keys; absent
+ * num_key_value_heads = MHA, absent or null head_dim = hidden/heads; unknown keys are not ours to judge). Impossible
+ * shapes are LH_ERROR_INPUT with file, line and field.
+ */
+LhModel *lh_model_load(const char *name, GError **error);
+LhModel *lh_model_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_model_free(LhModel *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhModel, lh_model_free)
+
+/* The field table of longhaul.model/1, for its schema. */
+extern const LhField lh_model_fields[];

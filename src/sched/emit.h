@@ -1,0 +1,36 @@
+/*
+ * What a generator uses to write the ops of a step. Ops are appended in program order; `after` edges are
+ * given as marks: small numbered registers in the cursor that remember the id of an op of an earlier step.
+ */
+#pragma once
+
+#include "sched/ir.h"
+
+typedef struct {
+    LhCursor *cursor;
+    LhOpBuffer *buffer;
+    const LhProgram *program;
+    uint32_t rank;
+    uint8_t phase;
+} LhEmitter;
+
+/* Appends an op of the given kind and returns its id. Its fields beyond the header are the caller's to
+ * fill through lh_emit_last(). */
+uint32_t lh_emit_compute(LhEmitter *e, uint8_t stream, LhKernelId kernel, const LhKernelArgs *args);
+uint32_t lh_emit_exchange(LhEmitter *e, uint8_t stream); /* parts follow by lh_emit_part */
+uint32_t lh_emit_sync(LhEmitter *e);
+uint32_t lh_emit_alloc(LhEmitter *e, uint16_t slot);
+uint32_t lh_emit_free(LhEmitter *e, uint16_t slot);
+
+/* The op appended last. Valid until the next lh_emit_ call. */
+LhOp *lh_emit_last(LhEmitter *e);
+
+/* Adds an operand to the last compute op (in the kernel's operand order). */
+void lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
+
+/* Appends a message to the last exchange; regions follow by lh_emit_region. */
+void lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes);
+void lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
+
+/* The last op must come after op @id; LH_OP_NONE and ids already listed are ignored. */
+void lh_emit_after(LhEmitter *e, uint32_t id);

@@ -1,0 +1,234 @@
+/*
+ * The schedule IR: per-rank programs of ops over declared slots, produced lazily by cursors.
+ * Verifier, simulator and runtime all read programs through lh_cursor_step() and nothing else.
+ */
+#pragma once
+
+#include "base/units.h"
+#include "kernels/kernel.h"
+#include "model/attention.h"
+#include "sched/placement.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LH_OP_AFTER_MAX 8
+#define LH_PART_REGIONS_MAX 4
+#define LH_STREAMS_MAX 8
+#define LH_CURSOR_MARKS 24
+#define LH_OP_NONE UINT32_MAX
+
+/* What a slot holds; decides the memory category in reports and what may flow into what. */
+typedef enum {
+    LH_TENSOR_Q,
+    LH_TENSOR_KV,    /* k and v together */
+    LH_TENSOR_ACC,   /* o, m, l: attention output being accumulated */
+    LH_TENSOR_O,     /* normalised output */
+    LH_TENSOR_LSE,   /* global log-sum-exp, fp32 */
+    LH_TENSOR_DO,
+    LH_TENSOR_DELTA, /* rowsum(do * o), fp32 */
+    LH_TENSOR_DQ,
+    LH_TENSOR_DKV,   /* dk and dv together */
+    LH_TENSOR_STATE, /* linear-attention state d_k x d_v per head */
+    LH_TENSOR_DSTATE,
+    LH_TENSOR_HIDDEN, /* activations outside attention */
+    LH_TENSOR_WEIGHT,
+    LH_TENSOR_KINDS
+} LhTensorKind;
+
+/* Indexed by LhTensorKind, NULL-terminated: "q", "kv", "acc", ... */
+extern const char *const lh_tensor_names[];
+
+typedef enum {
+    LH_SLOT_TEMP,   /* exists from its alloc op to its free op */
+    LH_SLOT_INPUT,  /* there before the program, holding the rank's own segments; stays */
+    LH_SLOT_OUTPUT, /* there before the program, empty; must hold the rank's complete result at its end */
+} LhSlotRole;
+
+/*
+ * A buffer of every rank. A slot has one or more parts of equal size; ops name ranges of parts. For input and
+ * output slots part p belongs to segment lh_placement_segment_id(placement, rank, p).
+ */
+typedef struct {
+    char name[16];
+    LhTensorKind kind;
+    LhSlotRole role;
+    uint32_t parts;
+    uint64_t part_bytes; /* in device memory */
+    uint32_t element_bytes; /* of its principal tensor (acc: of o); statistics are always fp32 */
+} LhSlot;
+
+/* Parts [part, part + count) of slot `slot`. */
+typedef struct {
+    uint16_t slot;
+    uint32_t part;
+    uint32_t count;
+} LhRegion;
+
+typedef enum {
+    LH_STREAM_COMPUTE,
+    LH_STREAM_COMM,
+} LhStreamKind;
+
+typedef struct {
+    char name[12];
+    LhStreamKind kind;
+} LhStream;
+
+typedef enum {
+    LH_OP_COMPUTE,
+    LH_OP_EXCHANGE,
+    LH_OP_COLLECTIVE,
+    LH_OP_SYNC,  /* the host waits until every earlier op of its rank is complete */
+    LH_OP_ALLOC, /* in host order, takes no device time */
+    LH_OP_FREE,
+    LH_OP_KINDS
+} LhOpKind;
+
+extern const char *const lh_op_kind_names[];
+
+/* What part of a step an op belongs to, for reports. */
+typedef enum {
+    LH_PHASE_FORWARD,
+    LH_PHASE_BACKWARD,
+    LH_PHASES
+} LhPhase;
+
+extern const char *const lh_phase_names[];
+
+/* One message of an exchange. Send and receive match by (source, destination, tag, order of posting). */
+typedef struct {
+    uint32_t peer;
+    uint16_t tag;
+    bool send; /* else receive */
+    uint8_t regions_count;
+    uint64_t wire_bytes; /* what crosses the network; memory bytes are the regions' */
+    LhRegion regions[LH_PART_REGIONS_MAX];
+} LhPart;
+
+typedef enum {
+    LH_COLL_ALL_GATHER,
+    LH_COLL_REDUCE_SCATTER,
+    LH_COLL_ALL_REDUCE,
+    LH_COLL_ALL_TO_ALL,
+    LH_COLL_BROADCAST,
+    LH_COLL_KINDS
+} LhCollectiveKind;
+
+extern const char *const lh_collective_names[];
+
+typedef enum {
+    LH_REDUCE_SUM,
+    LH_REDUCE_ATTENTION, /* merge of (o, m, l) */
+} LhReduction;
+
+/* Ranks base + i * stride + j * outer_stride, i < count, j < outer_count (inner index fastest). */
+typedef struct {
+    uint32_t base, stride, count;
+    uint32_t outer_stride, outer_count; /* outer_count >= 1 */
+} LhGroup;
+
+typedef struct {
+    uint32_t id;       /* 0, 1, 2, ... in program order of the rank */
+    uint8_t kind;      /* LhOpKind */
+    uint8_t stream;    /* index into the program's streams; ignored for sync, alloc, free */
+    uint8_t phase;     /* LhPhase */
+    uint8_t after_count;
+    uint32_t step;     /* the schedule's step, for labels */
+    uint32_t after[LH_OP_AFTER_MAX]; /* ids of earlier ops of this rank */
+    union {
+        struct {
+            LhKernelId kernel;
+            LhKernelArgs args;
+            uint8_t regions_count;
+            LhRegion regions[LH_KERNEL_OPERANDS_MAX]; /* in the kernel's operand order */
+        } compute;
+        struct {
+            uint32_t parts_first; /* in the buffer's parts[] */
+            uint32_t parts_count;
+        } exchange;
+        struct {
+            LhCollectiveKind kind;
+            LhReduction reduction;
+            LhGroup group;
+            LhRegion send, receive;
+            uint64_t wire_bytes; /* of this rank's contribution (the per-rank shard) */
+        } collective;
+        struct {
+            uint16_t slot;
+        } memory; /* alloc, free */
+    };
+} LhOp;
+
+/* Ops of one step, refilled by lh_cursor_step. Reuse one buffer for many cursors. */
+typedef struct {
+    LhOp *ops;
+    uint32_t ops_count, ops_capacity;
+    LhPart *parts;
+    uint32_t parts_count, parts_capacity;
+} LhOpBuffer;
+
+void lh_op_buffer_clear(LhOpBuffer *buffer); /* frees; a zeroed buffer is empty and valid */
+
+typedef struct _LhSchedule LhSchedule;
+typedef struct _LhProgram LhProgram;
+
+typedef enum {
+    LH_PASS_FWD = 1,
+    LH_PASS_BWD = 2,
+    LH_PASS_BOTH = 3,
+} LhPass;
+
+typedef enum {
+    LH_WIRE_DEFAULT, /* what the published system sends */
+    LH_WIRE_FP32,
+    LH_WIRE_16BIT,
+} LhWireDtype;
+
+/* Everything that decides a program, and hence what crosses which link. */
+typedef struct {
+    LhAttention attention;
+    uint32_t ranks;
+    bool causal; /* mask: causal or full */
+    LhPass pass;
+    bool overlap;             /* false: communication before compute, the papers' ablation */
+    bool published_code;      /* reproduce the public code's extra traffic and host syncs */
+    LhWireDtype gradient_wire; /* dtype of dk, dv on the wire */
+} LhProgramParams;
+
+/* A program for all ranks: declarations, and the generator that cursors call. Immutable once made. */
+struct _LhProgram {
+    const LhSchedule *schedule; /* NULL for an explicit program */
+    LhProgramParams params;
+    LhPlacement placement;
+    LhSlot *slots; /* owned */
+    uint32_t slots_count;
+    LhStream streams[LH_STREAMS_MAX];
+    uint32_t streams_count;
+    void *explicit_ops; /* owned by sched/explicit.c; NULL for generated programs */
+    const void *user;   /* for the generator; borrowed */
+};
+
+/* Where one rank's program stands. Plain data of constant size: copy it to fork, keep one per rank. */
+typedef struct {
+    const LhProgram *program;
+    uint32_t rank;
+    uint32_t step;    /* the step that lh_cursor_step yields next */
+    uint32_t next_id; /* op id that comes next */
+    uint32_t marks[LH_CURSOR_MARKS]; /* op ids the generator remembers; LH_OP_NONE at the start */
+} LhCursor;
+
+void lh_cursor_init(LhCursor *cursor, const LhProgram *program, uint32_t rank);
+
+/*
+ * Replaces @buffer's contents by the ops of the next step (possibly none) and advances; false at the end of
+ * the program, with an empty buffer. Costs O(ops of the step) and, once the buffer has grown, no allocation.
+ */
+bool lh_cursor_step(LhCursor *cursor, LhOpBuffer *buffer);
+
+void lh_program_free(LhProgram *program);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProgram, lh_program_free)
+
+/* Device bytes of a region. */
+uint64_t lh_region_bytes(const LhProgram *program, LhRegion region);

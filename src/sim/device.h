@@ -1,0 +1,63 @@
+/*
+ * Devices: what one GPU does in a second. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the key length
+ * of the block; every number carries where it came from.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "kernels/kernel.h"
+
+typedef enum {
+    LH_PROVENANCE_MEASURED,
+    LH_PROVENANCE_FITTED,
+    LH_PROVENANCE_DATASHEET,
+    LH_PROVENANCE_ASSUMED, /* from memory or by analogy: measure before you trust it */
+} LhProvenance;
+
+/* NULL-terminated, indexed by LhProvenance. */
+extern const char *const lh_provenance_names[];
+
+/* One fitted curve: kernel x mask x head dimension. */
+typedef struct {
+    char *kernel;            /* row of the kernel table, e.g. "attention_fwd" */
+    int mask;                /* 0 full, 1 causal */
+    uint64_t head_dim;
+    double rate;             /* R_inf, flop/s */
+    double half_length;      /* s0, tokens: the length at which half of R_inf is reached */
+    int provenance;          /* LhProvenance */
+    char *source;
+} LhKernelRate;
+
+typedef struct {
+    char *name;
+    char *description;
+    char *source;
+    double matrix_rate;        /* dense 16-bit tensor-core peak, flop/s */
+    double vector_rate;        /* fp32 peak, flop/s */
+    uint64_t memory_capacity;  /* bytes */
+    double memory_bandwidth;   /* peak, bytes/s */
+    double memory_efficiency;  /* share of the peak that elementwise kernels reach, (0, 1] */
+    int memory_provenance;
+    uint64_t sm_count;
+    LhTime kernel_launch_ps;   /* host time to issue one op */
+    LhTime stream_sync_ps;     /* host time for a device synchronisation */
+    uint64_t tile_rows;        /* query rows of one thread block of the attention kernels */
+    GArray *kernels;           /* of LhKernelRate */
+    char *sha256;
+} LhDevice;
+
+/* Reads @name: a word (a file of devices/) or a path. */
+LhDevice *lh_device_load(const char *name, GError **error);
+LhDevice *lh_device_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_device_free(LhDevice *device);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
+
+extern const LhField lh_device_fields[];
+
+/*
+ * The curve for @kernel, mask and head dimension: exact, else linear between the two neighbouring head dimensions,
+ * else the nearest one. False if the device has none for the kernel (then: roofline). @rate is filled by value (its
+ * strings are borrowed from the device).
+ */
+bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uint32_t head_dim,
+                    LhKernelRate *rate);

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Prints every header of src/, one per line, as it is written in an #include.
+cd "$1" && find . -name '*.h' | sed 's|^\./||' | LC_ALL=C sort
