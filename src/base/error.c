@@ -1,8 +1,10 @@
 /*
- * The error domain of the whole tree, and the search for the word that a misspelt one was meant to be.
+ * The error domain of the whole tree, and the search for the word that a misspelt one was meant to
+ * be.
  */
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 G_DEFINE_QUARK(lh_error_quark, lh_error)
@@ -20,8 +22,8 @@ letters_swapped(const char *a, const char *b, gsize i, gsize j)
 }
 
 /*
- * Optimal string alignment distance: insert, delete, replace, swap two neighbours. Three rows of the
- * table are enough; `work` holds them.
+ * Optimal string alignment distance: insert, delete, replace, swap two neighbours. Three rows of
+ * the table are enough; `work` holds them.
  */
 static guint
 edit_distance(const char *a, gsize a_length, const char *b, gsize b_length, guint *work)

@@ -1,7 +1,7 @@
 /*
- * Errors of the whole tree. One domain: what a caller (in the end, the shell) needs to know is which
- * of four things went wrong, so the codes are the exit codes of `longhaul`. The message says the rest:
- * file, line, field, what was found, what is allowed.
+ * Errors of the whole tree. One domain: what a caller (in the end, the shell) needs to know is
+ * which of four things went wrong, so the codes are the exit codes of `longhaul`. The message says
+ * the rest: file, line, field, what was found, what is allowed.
  */
 #pragma once
 
@@ -20,7 +20,8 @@ typedef enum {
 GQuark lh_error_quark(void);
 
 /*
- * The candidate nearest to @word (edit distance at most a third of its length, at least 1; two letters
- * swapped count as one edit), the first of them if several are, or NULL. @candidates is NULL-terminated; the result is borrowed from it. For "did you mean" in messages.
+ * The candidate nearest to @word (edit distance at most a third of its length, at least 1; two
+ * letters swapped count as one edit), the first of them if several are, or NULL. @candidates is
+ * NULL-terminated; the result is borrowed from it. For "did you mean" in messages.
  */
 const char *lh_nearest_word(const char *word, const char *const *candidates);

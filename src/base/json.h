@@ -26,7 +26,7 @@ typedef enum {
     LH_FIELD_OBJECT, /* the nested struct itself, decoded by `fields` */
     LH_FIELD_ARRAY,  /* GArray * of `element_size` structs decoded by `fields`; owned */
     LH_FIELD_UINTS,  /* GArray * of uint64_t; owned */
-    LH_FIELD_STRINGS,/* GPtrArray * of char *, owned */
+    LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
 } LhFieldType;
 
 typedef enum {
@@ -41,20 +41,21 @@ struct _LhField {
     LhFieldType type;
     size_t offset; /* of the value in the struct being filled */
     unsigned flags;
-    LhUnit unit;                    /* LH_FIELD_UNIT */
-    double min;                     /* inclusive bounds for numbers and units, in base units (TIME: */
-    double max;                     /* seconds); STRING: lengths; arrays: element counts. Both 0: none;
-                                       max below min: no upper bound */
-    const char *const *choices;     /* LH_FIELD_CHOICE: NULL-terminated */
-    const LhField *fields;          /* LH_FIELD_OBJECT, LH_FIELD_ARRAY */
-    size_t element_size;            /* LH_FIELD_ARRAY */
-    void (*element_init)(void *e);  /* LH_FIELD_ARRAY: sets an element's defaults; NULL: all zero */
-    const char *description;        /* one sentence, for the schema */
+    LhUnit unit;                /* LH_FIELD_UNIT */
+    double min;                 /* inclusive bounds for numbers and units, in base units (TIME: */
+    double max;                 /* seconds); STRING: lengths; arrays: element counts. Both 0: none;
+                                   max below min: no upper bound */
+    const char *const *choices; /* LH_FIELD_CHOICE: NULL-terminated */
+    const LhField *fields;      /* LH_FIELD_OBJECT, LH_FIELD_ARRAY */
+    size_t element_size;        /* LH_FIELD_ARRAY */
+    void (*element_init)(void *e); /* LH_FIELD_ARRAY: sets an element's defaults; NULL: all zero */
+    const char *description;       /* one sentence, for the schema */
 };
 
 typedef struct _LhJson LhJson;
 
-/* Parses @text (need not be NUL-terminated). @name appears in messages. Caller frees with lh_json_free. */
+/* Parses @text (need not be NUL-terminated). @name appears in messages. Caller frees with
+ * lh_json_free. */
 LhJson *lh_json_parse(const char *name, const char *text, gsize length, GError **error);
 
 /* Reads and parses a file; a file that cannot be read is LH_ERROR_INPUT. Limit: 256 MiB. */
@@ -67,10 +68,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhJson, lh_json_free)
 const char *lh_json_sha256(const LhJson *json);
 
 /*
- * Decodes the root object into @out by @fields. Absent optional fields leave @out as the caller preset
- * it (presets must not own memory; strings and arrays start NULL). With @allow_unknown, unknown keys
- * are skipped (formats that are not ours); otherwise they are errors with a suggestion. On failure
- * everything allocated is released and @out is zeroed from the caller's point of view: call nothing.
+ * Decodes the root object into @out by @fields. Absent optional fields leave @out as the caller
+ * preset it (presets must not own memory; strings and arrays start NULL). With @allow_unknown,
+ * unknown keys are skipped (formats that are not ours); otherwise they are errors with a
+ * suggestion. On failure everything allocated is released and @out is zeroed from the caller's
+ * point of view: call nothing.
  */
 bool lh_json_decode(const LhJson *json, const LhField *fields, void *out, bool allow_unknown,
                     GError **error);
@@ -83,8 +85,9 @@ bool lh_json_decode_at(const LhJson *json, const char *path, const LhField *fiel
 bool lh_json_has(const LhJson *json, const char *path);
 
 /*
- * Sets @error to "name:line:column: error: <message>" at the value at @path (or the nearest parent that
- * exists), for rules that tie several fields together. Returns false, so callers can return it.
+ * Sets @error to "name:line:column: error: <message>" at the value at @path (or the nearest parent
+ * that exists), for rules that tie several fields together. Returns false, so callers can return
+ * it.
  */
 bool lh_json_error(const LhJson *json, const char *path, GError **error, const char *format, ...)
     G_GNUC_PRINTF(4, 5);

@@ -34,9 +34,9 @@ static const Suffix count_suffixes[] = {
 };
 
 static const Suffix bytes_suffixes[] = {
-    { "", 1, 1 },      { "B", 1, 1 },     { "KiB", KI, 1 },  { "MiB", MI, 1 },  { "GiB", GI, 1 },
-    { "TiB", TI, 1 },  { "kB", KILO, 1 }, { "MB", MEGA, 1 }, { "GB", GIGA, 1 }, { "TB", TERA, 1 },
-    { "K", KI, 1 },    { "M", MI, 1 },    { "G", GI, 1 },    { "T", TI, 1 },    { NULL, 0, 0 },
+    { "", 1, 1 },     { "B", 1, 1 },     { "KiB", KI, 1 },  { "MiB", MI, 1 },  { "GiB", GI, 1 },
+    { "TiB", TI, 1 }, { "kB", KILO, 1 }, { "MB", MEGA, 1 }, { "GB", GIGA, 1 }, { "TB", TERA, 1 },
+    { "K", KI, 1 },   { "M", MI, 1 },    { "G", GI, 1 },    { "T", TI, 1 },    { NULL, 0, 0 },
 };
 
 static const Suffix bandwidth_suffixes[] = {
@@ -52,9 +52,9 @@ static const Suffix time_suffixes[] = {
 };
 
 static const Suffix flops_suffixes[] = {
-    { "FLOP/s", 1, 1 },     { "GFLOP/s", GIGA, 1 }, { "TFLOP/s", TERA, 1 }, { "PFLOP/s", PETA, 1 },
-    { "FLOPS", 1, 1 },      { "GFLOPS", GIGA, 1 },  { "TFLOPS", TERA, 1 },  { "PFLOPS", PETA, 1 },
-    { NULL, 0, 0 },
+    { "FLOP/s", 1, 1 },     { "GFLOP/s", GIGA, 1 }, { "TFLOP/s", TERA, 1 },
+    { "PFLOP/s", PETA, 1 }, { "FLOPS", 1, 1 },      { "GFLOPS", GIGA, 1 },
+    { "TFLOPS", TERA, 1 },  { "PFLOPS", PETA, 1 },  { NULL, 0, 0 },
 };
 
 typedef struct {
@@ -272,8 +272,8 @@ write_rounded(double value, char *buffer)
 }
 
 /*
- * Divides by `step` until the rounded value is below it or the names run out. A value too large for the
- * largest name keeps all its digits.
+ * Divides by `step` until the rounded value is below it or the names run out. A value too large for
+ * the largest name keeps all its digits.
  */
 static char *
 format_scaled(double value, double step, const char *const *names)
@@ -281,7 +281,7 @@ format_scaled(double value, double step, const char *const *names)
     char buffer[G_ASCII_DTOSTR_BUF_SIZE];
 
     g_assert(isfinite(value) && value >= 0);
-    while (names[1] != NULL && value >= step - 0.5) {
+    while (names[1] != NULL && value >= (step > 1000 ? step - 0.5 : 999.95)) {
         value /= step;
         names++;
     }
@@ -354,8 +354,8 @@ lh_format_count(uint64_t count)
 char *
 lh_double_to_text(double value, char *buffer)
 {
-    /* Up to 15 digits survive text -> double -> text, so %.15g finds any shorter form; only below the
-     * normal range do fewer digits carry the same double. */
+    /* Up to 15 digits survive text -> double -> text, so %.15g finds any shorter form; only below
+     * the normal range do fewer digits carry the same double. */
     int digits = fabs(value) < DBL_MIN ? 1 : 15;
 
     g_assert(isfinite(value));

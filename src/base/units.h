@@ -15,8 +15,8 @@ typedef int64_t LhTime;
 #define LH_TIME_NEVER INT64_MAX
 
 /*
- * A text is decimal digits with an optional fraction, at most 19 significant digits, then at most one
- * space, then one of the suffixes below; no sign, no exponent, no thousands separator.
+ * A text is decimal digits with an optional fraction, at most 19 significant digits, then at most
+ * one space, then one of the suffixes below; no sign, no exponent, no thousands separator.
  */
 typedef enum {
     LH_UNIT_COUNT,     /* tokens, ranks: "4096", "512K" (1024), "1M" -> uint64_t */
@@ -30,9 +30,9 @@ typedef enum {
 const char *lh_unit_expected(LhUnit unit);
 
 /*
- * Parses @text as @unit into @value (uint64_t, double or LhTime, as tabled above). The whole text must
- * match; values are finite, non-negative and fit the type. On failure @value is untouched and @error
- * (LH_ERROR_INPUT) quotes the text and says what is allowed.
+ * Parses @text as @unit into @value (uint64_t, double or LhTime, as tabled above). The whole text
+ * must match; values are finite, non-negative and fit the type. On failure @value is untouched and
+ * @error (LH_ERROR_INPUT) quotes the text and says what is allowed.
  */
 bool lh_unit_parse(const char *text, LhUnit unit, void *value, GError **error);
 
@@ -40,9 +40,9 @@ bool lh_unit_parse(const char *text, LhUnit unit, void *value, GError **error);
 char *lh_unit_pattern(LhUnit unit);
 
 /*
- * Human form, e.g. "64 MiB", "240 GB/s", "2 us", "65,536"; caller frees. Pure ASCII. Rounded to four
- * significant digits, except counts, which are exact. All but counts read back by lh_unit_parse
- * (a negative time and LH_TIME_NEVER, "never", do not).
+ * Human form, e.g. "64 MiB", "240 GB/s", "2 us", "65,536"; caller frees. Pure ASCII. Rounded to
+ * four significant digits, except counts, which are exact. All but counts read back by
+ * lh_unit_parse (a negative time and LH_TIME_NEVER, "never", do not).
  */
 char *lh_format_bytes(uint64_t bytes);
 char *lh_format_count(uint64_t count);

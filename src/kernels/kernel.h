@@ -1,7 +1,8 @@
 /*
- * The table of kernels. One row holds everything that anyone asks of a compute op: its operands, exact
- * flops and memory traffic, what it does to symbolic contents (for the verifier) and how its time is
- * modelled. Nobody switches on kernel names; a new kernel is one file and one word in meson.build.
+ * The table of kernels. One row holds everything that anyone asks of a compute op: its operands,
+ * exact flops and memory traffic, what it does to symbolic contents (for the verifier) and how its
+ * time is modelled. Nobody switches on kernel names; a new kernel is one file and one word in
+ * meson.build.
  */
 #pragma once
 
@@ -17,7 +18,8 @@ typedef enum {
     LH_MASK_CAUSAL, /* j <= i + shift, shift 0 or -1 */
 } LhMaskKind;
 
-/* What a kernel is called with. The operands themselves (slot regions) stand beside it in the op. */
+/* What a kernel is called with. The operands themselves (slot regions) stand beside it in the op.
+ */
 typedef struct {
     uint64_t pairs;    /* exact (query, key) pairs of one sequence and head under the mask */
     uint64_t nq;       /* query rows (attention) or token rows (elementwise), per sequence */
@@ -44,13 +46,15 @@ typedef enum {
 /* What an op does to the symbolic contents of its operands; the verifier has one rule for each. */
 typedef enum {
     LH_EFFECT_ATTEND,      /* operands q, kv, acc: acc(q) += pairs(q, kv, mask) */
-    LH_EFFECT_ATTEND_GRAD, /* operands q, do, stats.., kv, dq, dkv: both gradients += pairs(q, kv, mask) */
+    LH_EFFECT_ATTEND_GRAD, /* operands q, do, stats.., kv, dq, dkv: both gradients += pairs(q, kv,
+                              mask) */
     LH_EFFECT_ADD,         /* operands source.., target (last): target += source: merge of partial
                               attention, sum of gradients */
-    LH_EFFECT_DERIVE,      /* operands source.., target (last): target = f(sources), same tokens, same
-                              coverage: cast, normalise, delta = rowsum(do * o) */
-    LH_EFFECT_ZERO,        /* operand target: an empty accumulator */
-    LH_EFFECT_OPAQUE,      /* no claim: work that takes time only */
+    LH_EFFECT_DERIVE, /* operands source.. (READ), target.. (WRITE): every target = f(sources), same
+                         tokens, same coverage: cast, normalise (acc -> o and lse), delta =
+                         rowsum(do * o) */
+    LH_EFFECT_ZERO,   /* operand target: an empty accumulator */
+    LH_EFFECT_OPAQUE, /* no claim: work that takes time only */
 } LhEffect;
 
 /* How a cost model times the kernel. */
@@ -71,7 +75,8 @@ typedef struct {
     LhEffect effect;
     LhCostClass cost;
     LhOperand operands[LH_KERNEL_OPERANDS_MAX + 1]; /* in op order, ended by LH_OPERAND_END */
-    /* Exact floating-point operations of the call, in the field's convention (2 per multiply-add). */
+    /* Exact floating-point operations of the call, in the field's convention (2 per multiply-add).
+     */
     uint64_t (*flops)(const LhKernelArgs *args);
     /* Bytes read and written in device memory by the call; @element_bytes is the activation's. */
     uint64_t (*memory_bytes)(const LhKernelArgs *args, uint32_t element_bytes);

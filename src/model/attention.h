@@ -1,7 +1,7 @@
 /*
  * The shape of one attention module, and the sizes that everything else is made of.
- * Letters follow kernels/README.md: B batch, N sequence, h query heads, g key-value heads (query groups), d head
- * dimension, e bytes of an activation element.
+ * Letters follow kernels/README.md: B batch, N sequence, h query heads, g key-value heads (query
+ * groups), d head dimension, e bytes of an activation element.
  */
 #pragma once
 
@@ -23,12 +23,12 @@ lh_dtype_bytes(LhDtype dtype)
 }
 
 typedef struct {
-    uint32_t batch;        /* B, sequences (--micro-batch-size); >= 1 */
-    uint64_t seq_length;   /* N, tokens of one sequence over all ranks; >= 1 */
-    uint32_t heads;        /* h, query heads; >= 1 */
-    uint32_t groups;       /* g, key-value heads; divides h */
-    uint32_t head_dim;     /* d (--kv-channels); >= 1 */
-    LhDtype dtype;         /* of q, k, v, o and their gradients */
+    uint32_t batch;      /* B, sequences (--micro-batch-size); >= 1 */
+    uint64_t seq_length; /* N, tokens of one sequence over all ranks; >= 1 */
+    uint32_t heads;      /* h, query heads; >= 1 */
+    uint32_t groups;     /* g, key-value heads; divides h */
+    uint32_t head_dim;   /* d (--kv-channels); >= 1 */
+    LhDtype dtype;       /* of q, k, v, o and their gradients */
 } LhAttention;
 
 /* Bytes of @tokens tokens: one of q, o, do, dq (B n h d e) ... */

@@ -23,21 +23,23 @@ typedef struct {
     uint64_t num_query_groups; /* key-value heads */
     uint64_t kv_channels;      /* head dimension */
     uint64_t ffn_hidden_size;
-    bool gated_mlp;            /* three matrices (SwiGLU) instead of two */
-    uint64_t num_experts;      /* 0: dense */
-    uint64_t experts_per_token;
+    bool gated_mlp;             /* three matrices (SwiGLU) instead of two */
+    uint64_t num_experts;       /* shared experts included; 0: dense */
+    uint64_t experts_per_token; /* likewise */
     uint64_t vocab_size;
     bool tied_embeddings;
     uint64_t max_position_embeddings; /* 0: not stated */
     uint64_t sliding_window;          /* 0: none */
-    char *sha256; /* of the file */
+    char *sha256;                     /* of the file */
+    int schema;                       /* version of longhaul.model, from 0 */
 } LhModel;
 
 /*
- * Reads @name: a word (a file of models/) or a path. A file with "schema": "longhaul.model/1" is read strictly; any
- * other is taken for a Hugging Face config.json (Llama, Qwen2/3, Mistral, GPT-NeoX, OPT, GPT-2 and MoE keys; absent
- * num_key_value_heads = MHA, absent or null head_dim = hidden/heads; unknown keys are not ours to judge). Impossible
- * shapes are LH_ERROR_INPUT with file, line and field.
+ * Reads @name: a word (a file of models/) or a path. A file with "schema": "longhaul.model/1" is
+ * read strictly; any other is taken for a Hugging Face config.json (Llama, Qwen2/3, Mistral,
+ * GPT-NeoX, OPT, GPT-2 and MoE keys; absent num_key_value_heads = MHA, absent or null head_dim =
+ * hidden/heads; unknown keys are not ours to judge). Impossible shapes are LH_ERROR_INPUT with
+ * file, line and field.
  */
 LhModel *lh_model_load(const char *name, GError **error);
 LhModel *lh_model_parse(const char *file, const char *text, gsize length, GError **error);

@@ -1,6 +1,7 @@
 /*
- * What a generator uses to write the ops of a step. Ops are appended in program order; `after` edges are
- * given as marks: small numbered registers in the cursor that remember the id of an op of an earlier step.
+ * What a generator uses to write the ops of a step. Ops are appended in program order; `after`
+ * edges are given as marks: small numbered registers in the cursor that remember the id of an op of
+ * an earlier step.
  */
 #pragma once
 
@@ -11,11 +12,13 @@ typedef struct {
     LhOpBuffer *buffer;
     const LhProgram *program;
     uint32_t rank;
-    uint8_t phase;
+    uint32_t
+        step; /* written into every op; the cursor's step, until emit() sets that of the pass */
+    uint8_t phase; /* likewise; LH_PHASE_FORWARD until emit() sets it */
 } LhEmitter;
 
-/* Appends an op of the given kind and returns its id. Its fields beyond the header are the caller's to
- * fill through lh_emit_last(). */
+/* Appends an op of the given kind and returns its id. Its fields beyond the header are the caller's
+ * to fill through lh_emit_last(). */
 uint32_t lh_emit_compute(LhEmitter *e, uint8_t stream, LhKernelId kernel, const LhKernelArgs *args);
 uint32_t lh_emit_exchange(LhEmitter *e, uint8_t stream); /* parts follow by lh_emit_part */
 uint32_t lh_emit_sync(LhEmitter *e);

@@ -22,10 +22,10 @@
 /* What a slot holds; decides the memory category in reports and what may flow into what. */
 typedef enum {
     LH_TENSOR_Q,
-    LH_TENSOR_KV,    /* k and v together */
-    LH_TENSOR_ACC,   /* o, m, l: attention output being accumulated */
-    LH_TENSOR_O,     /* normalised output */
-    LH_TENSOR_LSE,   /* global log-sum-exp, fp32 */
+    LH_TENSOR_KV,  /* k and v together */
+    LH_TENSOR_ACC, /* o, m, l: attention output being accumulated */
+    LH_TENSOR_O,   /* normalised output */
+    LH_TENSOR_LSE, /* global log-sum-exp, fp32 */
     LH_TENSOR_DO,
     LH_TENSOR_DELTA, /* rowsum(do * o), fp32 */
     LH_TENSOR_DQ,
@@ -43,19 +43,20 @@ extern const char *const lh_tensor_names[];
 typedef enum {
     LH_SLOT_TEMP,   /* exists from its alloc op to its free op */
     LH_SLOT_INPUT,  /* there before the program, holding the rank's own segments; stays */
-    LH_SLOT_OUTPUT, /* there before the program, empty; must hold the rank's complete result at its end */
+    LH_SLOT_OUTPUT, /* there before the program, empty; must hold the rank's complete result at its
+                       end */
 } LhSlotRole;
 
 /*
- * A buffer of every rank. A slot has one or more parts of equal size; ops name ranges of parts. For input and
- * output slots part p belongs to segment lh_placement_segment_id(placement, rank, p).
+ * A buffer of every rank. A slot has one or more parts of equal size; ops name ranges of parts. For
+ * input and output slots part p belongs to segment lh_placement_segment_id(placement, rank, p).
  */
 typedef struct {
     char name[16];
     LhTensorKind kind;
     LhSlotRole role;
     uint32_t parts;
-    uint64_t part_bytes; /* in device memory */
+    uint64_t part_bytes;    /* in device memory */
     uint32_t element_bytes; /* of its principal tensor (acc: of o); statistics are always fp32 */
 } LhSlot;
 
@@ -89,15 +90,12 @@ typedef enum {
 extern const char *const lh_op_kind_names[];
 
 /* What part of a step an op belongs to, for reports. */
-typedef enum {
-    LH_PHASE_FORWARD,
-    LH_PHASE_BACKWARD,
-    LH_PHASES
-} LhPhase;
+typedef enum { LH_PHASE_FORWARD, LH_PHASE_BACKWARD, LH_PHASES } LhPhase;
 
 extern const char *const lh_phase_names[];
 
-/* One message of an exchange. Send and receive match by (source, destination, tag, order of posting). */
+/* One message of an exchange. Send and receive match by (source, destination, tag, order of
+ * posting). */
 typedef struct {
     uint32_t peer;
     uint16_t tag;
@@ -129,13 +127,26 @@ typedef struct {
     uint32_t outer_stride, outer_count; /* outer_count >= 1 */
 } LhGroup;
 
+/* How many ranks a group has; its member at @position; the position of @rank, or UINT32_MAX. */
+uint64_t lh_group_size(const LhGroup *group);
+uint64_t lh_group_member(const LhGroup *group, uint64_t position);
+uint32_t lh_group_position(const LhGroup *group, uint32_t rank);
+
+/*
+ * What @rank sends in a collective over @group, by its bandwidth-optimal ring or pairwise
+ * algorithm, @shard_bytes being one rank's contribution. A broadcast is a chain in group order, so
+ * that the last member sends nothing.
+ */
+uint64_t lh_collective_bytes_sent(LhCollectiveKind kind, const LhGroup *group, uint32_t rank,
+                                  uint64_t shard_bytes);
+
 typedef struct {
-    uint32_t id;       /* 0, 1, 2, ... in program order of the rank */
-    uint8_t kind;      /* LhOpKind */
-    uint8_t stream;    /* index into the program's streams; ignored for sync, alloc, free */
-    uint8_t phase;     /* LhPhase */
+    uint32_t id;    /* 0, 1, 2, ... in program order of the rank */
+    uint8_t kind;   /* LhOpKind */
+    uint8_t stream; /* index into the program's streams; ignored for sync, alloc, free */
+    uint8_t phase;  /* LhPhase */
     uint8_t after_count;
-    uint32_t step;     /* the schedule's step, for labels */
+    uint32_t step;                   /* the schedule's step, for labels */
     uint32_t after[LH_OP_AFTER_MAX]; /* ids of earlier ops of this rank */
     union {
         struct {
@@ -186,18 +197,31 @@ typedef enum {
     LH_WIRE_16BIT,
 } LhWireDtype;
 
+/* Indexed by LhPass - 1 and by LhWireDtype, NULL-terminated: "fwd", "bwd", "both"; "default",
+ * "fp32", "16bit". */
+extern const char *const lh_pass_names[];
+extern const char *const lh_wire_names[];
+
 /* Everything that decides a program, and hence what crosses which link. */
 typedef struct {
     LhAttention attention;
     uint32_t ranks;
     bool causal; /* mask: causal or full */
     LhPass pass;
-    bool overlap;             /* false: communication before compute, the papers' ablation */
-    bool published_code;      /* reproduce the public code's extra traffic and host syncs */
-    LhWireDtype gradient_wire; /* dtype of dk, dv on the wire */
+    bool overlap;        /* false: communication before compute, the papers' ablation */
+    bool published_code; /* reproduce the public code's extra traffic and host syncs */
+    LhWireDtype
+        gradient_wire; /* dtype of dk, dv (and of dq, where a schedule sends it) on the wire */
 } LhProgramParams;
 
-/* A program for all ranks: declarations, and the generator that cursors call. Immutable once made. */
+/* Closed forms that an explicit program states about itself, one number per rank; NULL: not stated.
+ */
+typedef struct {
+    uint64_t *bytes_sent, *flops, *peak_bytes; /* owned */
+} LhStatedForms;
+
+/* A program for all ranks: declarations, and the generator that cursors call. Immutable once made.
+ */
 struct _LhProgram {
     const LhSchedule *schedule; /* NULL for an explicit program */
     LhProgramParams params;
@@ -206,24 +230,28 @@ struct _LhProgram {
     uint32_t slots_count;
     LhStream streams[LH_STREAMS_MAX];
     uint32_t streams_count;
-    void *explicit_ops; /* owned by sched/explicit.c; NULL for generated programs */
-    const void *user;   /* for the generator; borrowed */
+    void *explicit_ops;   /* owned by sched/explicit.c; NULL for generated programs */
+    LhStatedForms stated; /* explicit programs only; all NULL for generated ones */
+    void *plan;           /* what declare() worked out for emit(); owned, freed by g_free */
+    const void *user;     /* for the generator; borrowed */
 };
 
-/* Where one rank's program stands. Plain data of constant size: copy it to fork, keep one per rank. */
+/* Where one rank's program stands. Plain data of constant size: copy it to fork, keep one per rank.
+ */
 typedef struct {
     const LhProgram *program;
     uint32_t rank;
-    uint32_t step;    /* the step that lh_cursor_step yields next */
-    uint32_t next_id; /* op id that comes next */
+    uint32_t step;                   /* the step that lh_cursor_step yields next */
+    uint32_t next_id;                /* op id that comes next */
     uint32_t marks[LH_CURSOR_MARKS]; /* op ids the generator remembers; LH_OP_NONE at the start */
 } LhCursor;
 
 void lh_cursor_init(LhCursor *cursor, const LhProgram *program, uint32_t rank);
 
 /*
- * Replaces @buffer's contents by the ops of the next step (possibly none) and advances; false at the end of
- * the program, with an empty buffer. Costs O(ops of the step) and, once the buffer has grown, no allocation.
+ * Replaces @buffer's contents by the ops of the next step (possibly none) and advances; false at
+ * the end of the program, with an empty buffer. Costs O(ops of the step) and, once the buffer has
+ * grown, no allocation.
  */
 bool lh_cursor_step(LhCursor *cursor, LhOpBuffer *buffer);
 

@@ -1,17 +1,18 @@
 /*
- * The verifier: proves a program for its P, with no floating point (design: matching, deadlock, races,
- * coverage, memory, closed forms). Works on generated and explicit programs alike.
+ * The verifier: proves a program for its P, with no floating point (design: matching, deadlock,
+ * races, coverage, memory, closed forms). Works on generated and explicit programs alike.
  */
 #pragma once
 
 #include "sched/schedule.h"
 
 typedef enum {
-    LH_FINDING_UNMATCHED,   /* a send without its receive, or the reverse; unequal bytes or tensors */
-    LH_FINDING_DEADLOCK,    /* the happens-before graph has a cycle */
-    LH_FINDING_RACE,        /* conflicting accesses that nothing orders */
-    LH_FINDING_COVERAGE,    /* a pair missing, repeated or outside the mask; wrong tokens in an operand */
-    LH_FINDING_MEMORY,      /* use after free, use before alloc, double alloc, leak, peak != declared */
+    LH_FINDING_UNMATCHED, /* a send without its receive, or the reverse; unequal bytes or tensors */
+    LH_FINDING_DEADLOCK,  /* the happens-before graph has a cycle */
+    LH_FINDING_RACE,      /* conflicting accesses that nothing orders */
+    LH_FINDING_COVERAGE, /* a pair missing, repeated or outside the mask; wrong tokens in an operand
+                          */
+    LH_FINDING_MEMORY, /* use after free, use before alloc, double alloc, leak, peak != declared */
     LH_FINDING_CLOSED_FORM, /* bytes or flops differ from the schedule's closed form */
     LH_FINDING_MALFORMED,   /* an op that names what does not exist, or comes after a later op */
 } LhFindingKind;
@@ -21,10 +22,10 @@ extern const char *const lh_finding_names[];
 typedef struct {
     LhFindingKind kind;
     uint32_t rank;
-    uint32_t op;       /* LH_OP_NONE: the end of the program */
-    int32_t slot;      /* -1: none concerned */
+    uint32_t op;                   /* LH_OP_NONE: the end of the program */
+    int32_t slot;                  /* -1: none concerned */
     uint32_t other_rank, other_op; /* the second op; LH_OP_NONE: none */
-    char *message;     /* a full sentence, owned */
+    char *message;                 /* a full sentence, owned */
 } LhFinding;
 
 typedef struct {

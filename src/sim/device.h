@@ -1,6 +1,6 @@
 /*
- * Devices: what one GPU does in a second. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the key length
- * of the block; every number carries where it came from.
+ * Devices: what one GPU does in a second. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the
+ * key length of the block; every number carries where it came from.
  */
 #pragma once
 
@@ -19,12 +19,12 @@ extern const char *const lh_provenance_names[];
 
 /* One fitted curve: kernel x mask x head dimension. */
 typedef struct {
-    char *kernel;            /* row of the kernel table, e.g. "attention_fwd" */
-    int mask;                /* 0 full, 1 causal */
+    char *kernel; /* row of the kernel table, e.g. "attention_fwd" */
+    int mask;     /* 0 full, 1 causal */
     uint64_t head_dim;
-    double rate;             /* R_inf, flop/s */
-    double half_length;      /* s0, tokens: the length at which half of R_inf is reached */
-    int provenance;          /* LhProvenance */
+    double rate;        /* R_inf, flop/s */
+    double half_length; /* s0, tokens: the length at which half of R_inf is reached */
+    int provenance;     /* LhProvenance */
     char *source;
 } LhKernelRate;
 
@@ -32,18 +32,21 @@ typedef struct {
     char *name;
     char *description;
     char *source;
-    double matrix_rate;        /* dense 16-bit tensor-core peak, flop/s */
-    double vector_rate;        /* fp32 peak, flop/s */
-    uint64_t memory_capacity;  /* bytes */
-    double memory_bandwidth;   /* peak, bytes/s */
-    double memory_efficiency;  /* share of the peak that elementwise kernels reach, (0, 1] */
+    double matrix_rate;       /* dense 16-bit tensor-core peak, flop/s */
+    double matrix_efficiency; /* share of the peak that large matrix products reach, (0, 1] */
+    int matrix_provenance;
+    double vector_rate;       /* fp32 peak, flop/s */
+    uint64_t memory_capacity; /* bytes */
+    double memory_bandwidth;  /* peak, bytes/s; nocheck:unit: named as in the file */
+    double memory_efficiency; /* share of the peak that elementwise kernels reach, (0, 1] */
     int memory_provenance;
     uint64_t sm_count;
-    LhTime kernel_launch_ps;   /* host time to issue one op */
-    LhTime stream_sync_ps;     /* host time for a device synchronisation */
-    uint64_t tile_rows;        /* query rows of one thread block of the attention kernels */
-    GArray *kernels;           /* of LhKernelRate */
+    LhTime kernel_launch_ps; /* host time to issue one op */
+    LhTime stream_sync_ps;   /* host time for a device synchronisation */
+    uint64_t tile_rows;      /* query rows of one thread block of the attention kernels */
+    GArray *kernels;         /* of LhKernelRate */
     char *sha256;
+    int schema; /* version of longhaul.device, from 0 */
 } LhDevice;
 
 /* Reads @name: a word (a file of devices/) or a path. */
@@ -55,9 +58,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
 extern const LhField lh_device_fields[];
 
 /*
- * The curve for @kernel, mask and head dimension: exact, else linear between the two neighbouring head dimensions,
- * else the nearest one. False if the device has none for the kernel (then: roofline). @rate is filled by value (its
- * strings are borrowed from the device).
+ * The curve for @kernel, mask and head dimension: exact, else linear between the two neighbouring
+ * head dimensions, else the nearest one. A kernel without curves of its own gets those of the first
+ * kernel in the file with the same effect (attention forward, attention backward); one with curves
+ * for the other mask only gets those. A nearest head dimension or another mask makes the provenance
+ * "assumed", another kernel at best "fitted". False if there is none (then: roofline). @rate is
+ * filled by value (its strings are borrowed from the device).
  */
 bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uint32_t head_dim,
                     LhKernelRate *rate);

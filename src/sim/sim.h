@@ -18,7 +18,8 @@ extern const char *const lh_network_model_names[];
 
 typedef enum {
     LH_COST_DEVICE, /* the device's kernel curves */
-    LH_COST_FLOPS,  /* exact attention flops at 1 PFLOP/s; everything else, communication included, is free */
+    LH_COST_FLOPS,  /* exact attention flops at 1 PFLOP/s; everything else, communication included,
+                       is free */
     LH_COST_UNIT,   /* every attention block takes 1 s; everything else is free */
 } LhCostMode;
 
@@ -34,10 +35,10 @@ typedef struct {
 typedef struct {
     uint32_t rank;
     uint32_t op;
-    uint8_t kind;   /* LhOpKind */
+    uint8_t kind; /* LhOpKind */
     uint8_t stream;
     uint8_t phase;
-    uint8_t tier;   /* exchange: highest tier crossed by any of its messages; LH_TIERS: none */
+    uint8_t tier; /* exchange: highest tier crossed by any of its messages; LH_TIERS: none */
     uint32_t step;
     LhKernelId kernel; /* compute */
     LhTime issued_ps, start_ps, end_ps;
@@ -54,26 +55,29 @@ typedef struct {
     const LhDevice *device;   /* borrowed */
     LhNetworkModel network_model;
     LhCostMode cost;
-    double jitter;            /* compute times vary by a factor 1 +- jitter, by (seed, rank, op); [0, 1) */
+    double jitter; /* compute times vary by a factor 1 +- jitter, by (seed, rank, op); [0, 1) */
     uint64_t seed;
     const GArray *stragglers; /* of LhStraggler; may be NULL */
     uint32_t steps_max;       /* stop each rank's program after so many steps; 0: all */
     /* Replaces the cost model's time of a compute op (benchmarks); NULL: the cost model's. */
     LhTime (*compute_time)(void *data, uint32_t rank, const LhOp *op);
     void *compute_time_data;
-    LhTimelineSink timeline;  /* NULL: none */
+    LhTimelineSink timeline; /* NULL: none */
     void *timeline_data;
-    /* Called now and then with events so far and simulated time; false aborts the run. NULL: none. */
+    /* Called now and then with events so far and simulated time; false aborts the run. NULL: none.
+     */
     bool (*progress)(void *data, uint64_t events, LhTime now_ps);
     void *progress_data;
 } LhSimParams;
 
 /* Why a rank was not computing; see docs/model.md. The parts add up to the idle time exactly. */
 typedef enum {
-    LH_IDLE_IMBALANCE,  /* nothing moved for it: waiting for another rank to get there, or done before the others */
-    LH_IDLE_COMM,       /* LH_TIERS consecutive entries: its data was on the way, by highest tier of the route */
+    LH_IDLE_IMBALANCE, /* nothing moved for it: waiting for another rank to get there, or done
+                          before the others */
+    LH_IDLE_COMM, /* LH_TIERS consecutive entries: its data was on the way, by highest tier of the
+                     route */
     LH_IDLE_HOST = LH_IDLE_COMM + LH_TIERS, /* its host had not issued the next op */
-    LH_IDLE_PIPELINE,   /* no micro-batch had reached its stage */
+    LH_IDLE_PIPELINE,                       /* no micro-batch had reached its stage */
     LH_IDLE_PARTS
 } LhIdlePart;
 
@@ -81,16 +85,16 @@ typedef enum {
 extern const char *const lh_idle_names[];
 
 typedef struct {
-    LhTime busy_ps;                 /* some compute stream was running */
-    LhTime idle_ps[LH_IDLE_PARTS];  /* busy + sum(idle) = makespan */
-    LhTime comm_ps;                 /* some communication stream had an op running (waiting included) */
+    LhTime finish_ps;              /* when its last op was complete */
+    LhTime busy_ps;                /* some compute stream was running */
+    LhTime idle_ps[LH_IDLE_PARTS]; /* busy + sum(idle) = makespan */
+    LhTime comm_ps; /* some communication stream had an op running (waiting included) */
     uint64_t bytes_sent;
     uint64_t bytes_by_tier[LH_TIERS]; /* sent bytes by the highest tier of their route */
     uint64_t flops;
     uint64_t peak_bytes;
     uint64_t peak_by_tensor[LH_TENSOR_KINDS]; /* at the moment of the peak */
     LhTime peak_at_ps;
-    LhTime finish_ps;
 } LhRankResult;
 
 typedef struct {
@@ -102,13 +106,14 @@ typedef struct {
     /* The busiest link: bytes carried over capacity x makespan. */
     uint32_t busiest_link; /* UINT32_MAX: none carried anything */
     double busiest_link_utilisation;
-    uint64_t link_bytes[LH_TIERS]; /* bytes carried by the links of each tier, each link crossed counted */
-    LhProvenance provenance; /* the weakest of the constants that were used */
+    uint64_t link_bytes[LH_TIERS]; /* bytes carried by the links of each tier, each link crossed
+                                      counted */
+    LhProvenance provenance;       /* the weakest of the constants that were used */
 } LhSimResult;
 
 /*
- * Plays the program. LH_ERROR_RUNTIME if it cannot end: messages that never match, a dependence cycle, a failed link
- * on a route (the message names ranks and ops that wait). Caller frees.
+ * Plays the program. LH_ERROR_RUNTIME if it cannot end: messages that never match, a dependence
+ * cycle, a failed link on a route (the message names ranks and ops that wait). Caller frees.
  */
 LhSimResult *lh_simulate(const LhSimParams *params, GError **error);
 void lh_sim_result_free(LhSimResult *result);

@@ -1,14 +1,14 @@
 /*
- * Clusters: nodes of GPUs, the links inside and between them, and the route between any two GPUs. Routes and links are
- * computed from the description, never tabulated, so a cluster costs O(1) memory whatever its size. Every link is full
- * duplex: two directed links.
+ * Clusters: nodes of GPUs, the links inside and between them, and the route between any two GPUs.
+ * Routes and links are computed from the description, never tabulated, so a cluster costs O(1)
+ * memory whatever its size. Every link is full duplex: two directed links.
  */
 #pragma once
 
 #include "base/json.h"
 #include "sim/device.h"
 
-#define LH_ROUTE_MAX 12
+#define LH_ROUTE_MAX 8
 
 /* Where a link stands; the columns of "exposed communication" and "bytes per tier". */
 typedef enum {
@@ -24,22 +24,25 @@ extern const char *const lh_tier_names[];
 
 /* One link class as a topology file states it (each direction). */
 typedef struct {
-    double bandwidth;   /* bytes/s that a transfer reaches (not the wire's) */
-    LhTime latency_ps;  /* of the whole hop, counted once per route */
-    uint64_t ctas;      /* SMs that a running send/receive kernel occupies on this class of link */
-    int provenance;     /* LhProvenance */
+    /* Bytes/s that a transfer reaches (not the wire's). */
+    double bandwidth;  /* nocheck:unit: named as in the file */
+    LhTime latency_ps; /* of the whole hop, counted once per route */
+    uint64_t ctas;     /* SMs that a running send/receive kernel occupies on this class of link */
+    int provenance;    /* LhProvenance */
     char *source;
 } LhLinkClass;
 
 typedef enum {
     LH_SCALE_UP_NONE,   /* GPUs of a node meet over PCIe only */
-    LH_SCALE_UP_SWITCH, /* NVSwitch: every GPU one up and one down link into a non-blocking switch */
+    LH_SCALE_UP_SWITCH, /* NVSwitch: every GPU one up and one down link into a non-blocking switch
+                         */
     LH_SCALE_UP_PAIRS,  /* NVLink bridges join GPUs 2i and 2i+1; other pairs go over PCIe */
 } LhScaleUp;
 
 typedef enum {
-    LH_FABRIC_IDEAL,    /* full bisection: only the NICs limit */
-    LH_FABRIC_RAIL,     /* NIC i of every node on rail switch i; across rails through the local GPU of that rail (PXN) */
+    LH_FABRIC_IDEAL, /* full bisection: only the NICs limit */
+    LH_FABRIC_RAIL,  /* NIC i of every node on rail switch i; across rails through the local GPU of
+                        that rail (PXN) */
     LH_FABRIC_FAT_TREE, /* leaf switches of nodes_per_leaf nodes under a spine, oversubscribed */
 } LhFabric;
 
@@ -47,7 +50,7 @@ typedef struct {
     char *name;
     char *description;
     char *source;
-    char *device_name;      /* of devices/ */
+    char *device_name; /* of devices/ */
     uint64_t gpus_per_node;
     uint64_t max_nodes;     /* 0: no limit */
     int scale_up;           /* LhScaleUp */
@@ -55,11 +58,12 @@ typedef struct {
     LhLinkClass pcie;       /* bandwidth 0: GPUs reach their NIC through the scale-up link */
     uint64_t nics_per_node; /* divides gpus_per_node; 0 only for a single node */
     LhLinkClass nic;
-    int fabric;             /* LhFabric */
+    int fabric; /* LhFabric */
     uint64_t nodes_per_leaf;
-    double oversubscription; /* leaf downlink over uplink bandwidth; >= 1 */
+    double oversubscription;  /* leaf downlink over uplink bandwidth; >= 1 */
     LhTime switch_latency_ps; /* per fabric switch crossed */
     char *sha256;
+    int schema; /* version of longhaul.topology, from 0 */
 } LhTopology;
 
 /* Reads @name: a word (a file of topologies/) or a path. */
@@ -70,22 +74,44 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
 
 extern const LhField lh_topology_fields[];
 
-/* A slow or failed link, by scenario: every link of @tier on @node (LH_TIER_FABRIC: on leaf @node) runs at @factor. */
+/* A slow or failed link, by scenario: every link of @tier on @node (LH_TIER_FABRIC: on leaf @node)
+ * runs at @factor. */
 typedef struct {
-    int tier;        /* LhTier */
+    int tier; /* LhTier */
     uint64_t node;
-    double factor;   /* (0, 1]: share of its bandwidth; 0: failed */
+    double factor; /* (0, 1]: share of its bandwidth; 0: failed */
 } LhLinkFault;
 
-/* A topology with a number of nodes, holding `ranks` ranks: rank r on GPU r % gpus_per_node of node r / gpus_per_node. */
+/* The kinds of route there are: what all routes of a kind have in common. */
+typedef enum {
+    LH_ROUTE_NVLINK,     /* one node, over the scale-up link */
+    LH_ROUTE_PCIE,       /* one node, over PCIe */
+    LH_ROUTE_NETWORK,    /* two nodes, no fabric link in between */
+    LH_ROUTE_CROSS_RAIL, /* two nodes, through the local GPU on the destination's rail */
+    LH_ROUTE_CROSS_LEAF, /* two nodes, through the spine */
+    LH_ROUTE_CLASSES
+} LhRouteKind;
+
+typedef struct {
+    LhTime latency_ps;
+    uint16_t ctas;
+    uint8_t tier; /* LhTier */
+} LhRouteClass;
+
+/* A topology with a number of nodes, holding `ranks` ranks: rank r on GPU r % gpus_per_node of node
+ * r / gpus_per_node. */
 typedef struct {
     const LhTopology *topology; /* borrowed */
     uint32_t nodes;
     uint32_t ranks;
-    const GArray *faults;       /* of LhLinkFault; borrowed; may be NULL */
+    const GArray *faults; /* of LhLinkFault; borrowed; may be NULL */
     /* Layout of link ids, filled by lh_network_init. */
     uint32_t links_count;
     uint32_t pcie_first, nic_first, fabric_first;
+    /* What lh_network_route needs, worked out once by lh_network_init. */
+    uint32_t gpus_per_node, nics_per_node, gpus_per_nic, nodes_per_leaf;
+    uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
+    LhRouteClass classes[LH_ROUTE_CLASSES];
 } LhNetwork;
 
 typedef struct {
@@ -99,12 +125,13 @@ typedef struct {
 typedef struct {
     uint32_t links[LH_ROUTE_MAX];
     uint32_t links_count;
-    LhTime latency_ps;  /* of the whole route */
-    uint8_t tier;       /* highest tier crossed */
-    uint16_t ctas;      /* SMs occupied at each end */
+    LhTime latency_ps; /* of the whole route */
+    uint8_t tier;      /* highest tier crossed */
+    uint16_t ctas;     /* SMs occupied at each end */
 } LhRoute;
 
-/* False (LH_ERROR_INPUT) if the ranks do not fit on the nodes or the topology cannot have so many. */
+/* False (LH_ERROR_INPUT) if the ranks do not fit on the nodes or the topology cannot have so many.
+ */
 bool lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, uint32_t ranks,
                      const GArray *faults, GError **error);
 

@@ -1,0 +1,246 @@
+/*
+ * The engine on the two patterns of patterns.h, and beside it SimGrid on the same ones, where it is
+ * installed.
+ *
+ *   bench_engine [--simgrid PROGRAM] [--ranks P]... [--pattern ring|bal]... [--mode sync|jit]...
+ * [--steps N]
+ *
+ * Prints one row per case: makespan, CPU seconds of the run phase, events per CPU second (an event
+ * is the completion of one compute op or one message), peak memory of the process so far, and the
+ * ratios. In sync the makespan is held against its closed form (1e-9), in jit against SimGrid's
+ * (0.1 %): the exit status is 1 if one is missed.
+ */
+#include "patterns.h"
+
+#include "sim/topology.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define MESSAGE_BYTES (UINT64_C(64) << 20)
+#define NIC_BYTES_PER_S 12.5e9
+#define NVLINK_BYTES_PER_S 300e9
+#define LATENCY_S 5e-6
+#define GPUS_PER_NODE 8
+#define CLOSED_FORM_TOLERANCE 1e-9
+#define PEER_TOLERANCE 1e-3
+
+static const char platform[] =
+    "{ \"schema\": \"longhaul.topology/1\", \"name\": \"bench\", \"description\": \"bench "
+    "platform\","
+    "  \"source\": \"bench\", \"device\": \"a100-sxm-80g\","
+    "  \"node\": { \"gpus\": 8,"
+    "    \"scale_up\": { \"kind\": \"nvswitch\", \"bandwidth\": \"300GB/s\", \"latency\": \"2us\", "
+    "\"ctas\": 0,"
+    "                  \"provenance\": \"assumed\", \"source\": \"bench\" },"
+    "    \"nics\": { \"count\": 1, \"bandwidth\": \"12.5GB/s\", \"latency\": \"3us\", \"ctas\": 0,"
+    "              \"provenance\": \"assumed\", \"source\": \"bench\" } },"
+    "  \"fabric\": { \"kind\": \"ideal\" } }";
+
+typedef struct {
+    double cpu_s;
+    double makespan_s;
+    uint64_t events;
+    long rss_bytes;
+} Measurement;
+
+static double
+cpu_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static long
+peak_rss_bytes(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss * 1024;
+}
+
+static bool
+measure(LhPattern *pattern, const LhTopology *topology, Measurement *m, GError **error)
+{
+    g_autoptr(LhProgram) program = lh_pattern_program(pattern);
+    g_autoptr(LhSimResult) result = NULL;
+    g_autoptr(GArray) no_kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    LhNetwork network;
+    LhDevice device = { .sm_count = 1,
+                        .tile_rows = 1,
+                        .memory_bandwidth = 1,
+                        .memory_efficiency = 1,
+                        .kernels = no_kernels };
+    LhSimParams params = { .program = program,
+                           .network = &network,
+                           .device = &device,
+                           .steps_max = pattern->steps,
+                           .compute_time = lh_pattern_compute_time,
+                           .compute_time_data = pattern };
+    double before;
+
+    if (!lh_network_init(&network, topology, (pattern->ranks + GPUS_PER_NODE - 1) / GPUS_PER_NODE,
+                         pattern->ranks, NULL, error))
+        return false;
+    before = cpu_seconds();
+    result = lh_simulate(&params, error);
+    if (result == NULL)
+        return false;
+    m->cpu_s = cpu_seconds() - before;
+    m->makespan_s = (double)result->makespan_ps / (double)LH_PS_PER_S;
+    m->events = result->events;
+    m->rss_bytes = peak_rss_bytes();
+    return true;
+}
+
+/* Everyone in lockstep: a step lasts as long as its slowest message, or the compute. */
+static double
+closed_form_s(const LhPattern *pattern)
+{
+    double total = 0, alone = (double)MESSAGE_BYTES / NIC_BYTES_PER_S;
+    uint32_t steps = pattern->bal ? pattern->ranks / 2 : pattern->ranks;
+
+    for (uint32_t t = 1; t <= steps; t++) {
+        double sharing = pattern->bal ? MIN(t, GPUS_PER_NODE) : 1;
+
+        total += MAX(sharing * alone + LATENCY_S, pattern->compute_s);
+    }
+    return total;
+}
+
+static bool
+measure_peer(const char *simgrid, const LhPattern *pattern, Measurement *m)
+{
+    g_autofree char *ranks = g_strdup_printf("%u", pattern->ranks);
+    g_autofree char *compute = g_strdup_printf("%g", pattern->compute_s);
+    g_autofree char *jitter = g_strdup_printf("%g", pattern->jitter);
+    g_autofree char *bytes = g_strdup_printf("%" G_GUINT64_FORMAT, pattern->bytes);
+    g_autofree char *output = NULL;
+    char *argv[] = {
+        (char *)simgrid, ranks, (char *)(pattern->bal ? "bal" : "ring"), compute, jitter,
+        bytes,           NULL
+    };
+    const char *fields;
+    unsigned long events;
+    int status;
+
+    if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &output, NULL,
+                      &status, NULL) ||
+        !g_spawn_check_wait_status(status, NULL))
+        return false;
+    fields = strstr(output, "cpu_s=");
+    if (fields == NULL || sscanf(fields, "cpu_s=%lf rss_bytes=%ld events=%lu makespan_s=%lf",
+                                 &m->cpu_s, &m->rss_bytes, &events, &m->makespan_s) != 4)
+        return false;
+    m->events = events;
+    return true;
+}
+
+static void
+print_row(const LhPattern *pattern, const char *who, const Measurement *m)
+{
+    printf("%-5s %-4s %6u  %-8s  %14.9f  %9.4f  %10.0f  %8.1f", pattern->bal ? "bal" : "ring",
+           pattern->jitter > 0 ? "jit" : "sync", pattern->ranks, who, m->makespan_s, m->cpu_s,
+           (double)m->events / MAX(m->cpu_s, 1e-9) / 1000, (double)m->rss_bytes / 1048576.0);
+}
+
+/* One case: both programs, the ratios, and whether the makespans agree as they must. */
+static bool
+run_case(LhPattern *pattern, const LhTopology *topology, const char *simgrid)
+{
+    g_autoptr(GError) error = NULL;
+    Measurement ours, peer;
+    bool good = true;
+
+    if (!measure(pattern, topology, &ours, &error)) {
+        printf("%s\n", error->message);
+        return false;
+    }
+    print_row(pattern, "longhaul", &ours);
+    if (pattern->jitter == 0 && pattern->steps == 0) {
+        double off = fabs(ours.makespan_s / closed_form_s(pattern) - 1);
+
+        good = off <= CLOSED_FORM_TOLERANCE;
+        printf("  closed form off by %.1e%s", off, good ? "" : " (too far)");
+    }
+    printf("\n");
+    if (simgrid == NULL || pattern->steps > 0)
+        return good;
+    if (!measure_peer(simgrid, pattern, &peer)) {
+        printf("# SimGrid failed on this case\n");
+        return false;
+    }
+    print_row(pattern, "simgrid", &peer);
+    if (fabs(ours.makespan_s / peer.makespan_s - 1) > PEER_TOLERANCE)
+        good = false;
+    printf("  makespan ratio %.6f%s, events/s ratio %.1f\n", ours.makespan_s / peer.makespan_s,
+           good ? "" : " (too far)",
+           ((double)ours.events / MAX(ours.cpu_s, 1e-9)) /
+               ((double)peer.events / MAX(peer.cpu_s, 1e-9)));
+    return good;
+}
+
+int
+main(int argc, char **argv)
+{
+    g_autofree char *simgrid = NULL;
+    g_auto(GStrv) ranks = NULL;
+    g_auto(GStrv) patterns = NULL;
+    g_auto(GStrv) modes = NULL;
+    int steps = 0;
+    const GOptionEntry entries[] = {
+        { "simgrid", 0, 0, G_OPTION_ARG_FILENAME, &simgrid, "The SimGrid program; empty: skip it",
+          "PROGRAM" },
+        { "ranks", 0, 0, G_OPTION_ARG_STRING_ARRAY, &ranks, "Ranks (repeatable)", "P" },
+        { "pattern", 0, 0, G_OPTION_ARG_STRING_ARRAY, &patterns, "ring or bal (repeatable)",
+          "NAME" },
+        { "mode", 0, 0, G_OPTION_ARG_STRING_ARRAY, &modes, "sync or jit (repeatable)", "NAME" },
+        { "steps", 0, 0, G_OPTION_ARG_INT, &steps, "Only the first steps", "N" },
+        { NULL }
+    };
+    const char *const default_ranks[] = { "64", "256", "1024", NULL };
+    const char *const default_patterns[] = { "ring", "bal", NULL };
+    const char *const default_modes[] = { "sync", "jit", NULL };
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhTopology) topology = NULL;
+    const char *const *p, *const *k, *const *r;
+    bool good = true;
+
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, &argc, &argv, &error) ||
+        (topology = lh_topology_parse("bench platform", platform, strlen(platform), &error)) ==
+            NULL) {
+        fprintf(stderr, "bench_engine: %s\n", error->message);
+        return 2;
+    }
+    if (simgrid == NULL || simgrid[0] == '\0') {
+        printf("# SimGrid is not installed (libsimgrid-dev): skipped\n");
+        g_clear_pointer(&simgrid, g_free);
+    }
+    printf("# pattern mode   ranks  program      makespan s      CPU s  k events/s  peak MiB\n");
+    for (p = patterns ? (const char *const *)patterns : default_patterns; *p != NULL; p++)
+        for (k = modes ? (const char *const *)modes : default_modes; *k != NULL; k++)
+            for (r = ranks ? (const char *const *)ranks : default_ranks; *r != NULL; r++) {
+                bool bal = strcmp(*p, "bal") == 0, jit = strcmp(*k, "jit") == 0;
+                LhPattern pattern = { .bal = bal,
+                                      .ranks = (uint32_t)strtoul(*r, NULL, 10),
+                                      .steps = (uint32_t)steps,
+                                      .compute_s = !jit  ? 1e-3
+                                                   : bal ? 60e-3
+                                                         : 10e-3,
+                                      .jitter = jit ? 0.3 : 0,
+                                      .bytes = MESSAGE_BYTES };
+
+                good &= run_case(&pattern, topology, simgrid);
+                fflush(stdout);
+            }
+    return good ? 0 : 1;
+}

@@ -1,0 +1,85 @@
+/* See patterns.h. The programs go through the same cursors and the same engine as every schedule.
+ */
+#include "patterns.h"
+
+#include <string.h>
+
+enum { SLOT_SEND, SLOT_RECEIVE };
+enum { STREAM_COMPUTE, STREAM_COMM };
+enum { MARK_COMPUTE, MARK_EXCHANGE };
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhPattern *pattern = program->user;
+
+    (void)rank;
+    return pattern->bal ? pattern->ranks / 2 : pattern->ranks;
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const LhPattern *pattern = e->program->user;
+    uint32_t p = e->rank, ranks = pattern->ranks, distance = pattern->bal ? step + 1 : 1;
+    uint32_t to = p + distance < ranks ? p + distance : p + distance - ranks;
+    uint32_t from = p >= distance ? p - distance : p + ranks - distance;
+    LhKernelArgs args = { .batch = 1 };
+    uint32_t computed, exchanged;
+
+    computed = lh_emit_compute(e, STREAM_COMPUTE, LH_KERNEL_ID_copy, &args);
+    lh_emit_after(e, e->cursor->marks[MARK_EXCHANGE]);
+    exchanged = lh_emit_exchange(e, STREAM_COMM);
+    lh_emit_after(e, e->cursor->marks[MARK_COMPUTE]);
+    lh_emit_part(e, true, to, 0, pattern->bytes);
+    lh_emit_region(e, SLOT_SEND, 0, 1);
+    lh_emit_part(e, false, from, 0, pattern->bytes);
+    lh_emit_region(e, SLOT_RECEIVE, 0, 1);
+    e->cursor->marks[MARK_COMPUTE] = computed;
+    e->cursor->marks[MARK_EXCHANGE] = exchanged;
+}
+
+static const LhSchedule schedule = {
+    .name = "pattern",
+    .summary = "traffic of a bench",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .steps = steps,
+    .emit = emit,
+};
+
+LhProgram *
+lh_pattern_program(const LhPattern *pattern)
+{
+    LhProgram *program = g_new0(LhProgram, 1);
+
+    program->schedule = &schedule;
+    program->user = pattern;
+    program->params.ranks = pattern->ranks;
+    program->params.attention = (LhAttention){
+        .batch = 1, .seq_length = pattern->ranks, .heads = 1, .groups = 1, .head_dim = 1
+    };
+    program->placement = (LhPlacement){ LH_PLACE_CONTIGUOUS, pattern->ranks, pattern->ranks };
+    lh_program_add_slot(program, "send", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, 1, pattern->bytes, 2);
+    lh_program_add_slot(program, "receive", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, 1, pattern->bytes, 2);
+    lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    return program;
+}
+
+/* The hash of the SimGrid program beside this file, so that both play the same times. */
+LhTime
+lh_pattern_compute_time(void *data, uint32_t rank, const LhOp *op)
+{
+    const LhPattern *pattern = data;
+    uint64_t x =
+        rank * UINT64_C(0x9E3779B97F4A7C15) + op->step * UINT64_C(0xBF58476D1CE4E5B9) + 12345;
+    double u;
+
+    x ^= x >> 31;
+    x *= UINT64_C(0x94D049BB133111EB);
+    x ^= x >> 29;
+    x *= UINT64_C(0xBF58476D1CE4E5B9);
+    x ^= x >> 32;
+    u = (double)(x >> 11) / 4503599627370496.0 - 1.0;
+    return (LhTime)(pattern->compute_s * (1.0 + pattern->jitter * u) * (double)LH_PS_PER_S + 0.5);
+}

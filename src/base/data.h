@@ -1,0 +1,24 @@
+/*
+ * Finding the data files that come with longhaul. A kind is a folder: "topologies", "devices",
+ * "models", "scenarios", "schemas"; a name is a file in it without ".json".
+ *
+ * The folder that holds the kinds is the first of: $LONGHAUL_DATA_DIR; the source tree, for a
+ * program that runs from its build tree; ../share/longhaul beside the program's folder; the install
+ * prefix.
+ */
+#pragma once
+
+#include <glib.h>
+
+/* The folder that holds the kinds; caller frees. */
+char *lh_data_dir(void);
+
+/*
+ * The path of a data file; caller frees. A @name with '/' or ending in ".json" is a path already
+ * and returned as it is, whether or not it exists. An unknown name is LH_ERROR_INPUT, with the
+ * names there are.
+ */
+char *lh_data_find(const char *kind, const char *name, GError **error);
+
+/* The names of a kind, sorted, NULL-terminated, perhaps empty; caller frees with g_strfreev. */
+char **lh_data_list(const char *kind);

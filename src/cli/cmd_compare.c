@@ -1,0 +1,120 @@
+/*
+ * longhaul compare: every schedule on one cluster, ranked.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "report/bars.h"
+#include "report/describe.h"
+#include "report/figure.h"
+
+#include <stddef.h>
+
+static const LhField options[] = {
+    LH_CLI_FORMAT,
+    LH_CLI_OUTPUT,
+    LH_CLI_FIGURE("Draw where each schedule's time goes; *.svg or *.png, with its .gp and .dat."),
+    LH_CLI_PROVENANCE,
+    { .name = NULL },
+};
+
+static LhProvenance
+weakest(const LhComparison *comparison)
+{
+    LhProvenance provenance = LH_PROVENANCE_MEASURED;
+
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
+
+        if (row->result != NULL)
+            provenance = MAX(provenance, row->result->provenance);
+    }
+    return provenance;
+}
+
+static void
+print(const LhCli *cli, const LhSetup *setup, const LhComparison *comparison, GString *out)
+{
+    const LhFormat format = lh_cli_format(cli);
+    const LhStamp stamp = lh_cli_stamp(cli);
+    g_autoptr(LhTable) table = NULL;
+
+    if (format == LH_FORMAT_JSON) {
+        lh_comparison_json(setup, comparison, &stamp, out);
+        return;
+    }
+    table = lh_describe_comparison(setup, comparison);
+    if (format == LH_FORMAT_CSV) {
+        lh_table_print(table, format, out);
+        return;
+    }
+    lh_describe_case(setup, out);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    lh_describe_winner(setup, comparison, out);
+    lh_describe_trust(setup, weakest(comparison), out);
+    if (cli->provenance && setup->cost == LH_COST_DEVICE) {
+        g_autoptr(LhTable) constants = lh_describe_constants(setup);
+
+        g_string_append_c(out, '\n');
+        lh_table_print(constants, format, out);
+    }
+}
+
+/* If nothing ran because of a failed link and the like, that is the error. */
+static bool
+check_failures(const LhComparison *comparison, GError **error)
+{
+    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
+
+    if (first->state != LH_ROW_FAILED)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", first->name, first->reason);
+    return false;
+}
+
+static int
+run(LhCli *cli, GError **error)
+{
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhComparison) comparison = NULL;
+    g_autoptr(GString) out = g_string_new(NULL);
+    LhProgressLine line;
+    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &line };
+
+    if (cli->figure != NULL && !lh_figure_check_path(cli->figure, error))
+        return LH_ERROR_USAGE;
+    setup = lh_setup_new(cli->scenario, error);
+    if (setup == NULL)
+        return LH_ERROR_INPUT;
+    lh_progress_start(&line);
+    comparison = lh_compare(setup, &hooks, error);
+    lh_progress_end(&line);
+    if (comparison == NULL || !check_failures(comparison, error))
+        return LH_ERROR_RUNTIME;
+    print(cli, setup, comparison, out);
+    if (!lh_cli_write(cli, out, error))
+        return LH_ERROR_RUNTIME;
+    if (cli->figure != NULL && comparison->fit_count > 0 &&
+        !lh_bars_draw(setup, comparison, cli->figure, error))
+        return LH_ERROR_RUNTIME;
+    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+}
+
+const LhCommand lh_command_compare = {
+    .name = "compare",
+    .arguments = "[SCENARIO] [OPTIONS]",
+    .summary = "Which schedule wins on a cluster, by how much, and what bounds it.",
+    .details =
+        "Plays one attention module under each schedule and ranks them. Times are means over ranks: compute,\n"
+        "exposed communication by kind of link, imbalance (waiting for another rank) and host add up to the\n"
+        "time. Schedules that cannot do it are listed with the reason. Then the winner is played again with\n"
+        "each resource 10 % faster: the one that saves most is what binds it.\n\n"
+        "  longhaul compare dfa-2node\n"
+        "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
+        "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag --pass fwd\n",
+    .scenario = true,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,37 @@
+/*
+ * longhaul help: of a command, of everything, or as a completion script.
+ */
+#include "cli/options.h"
+
+#include <string.h>
+
+static int
+run(LhCli *cli, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    const char *name = cli->arguments->len > 0 ? g_ptr_array_index(cli->arguments, 0) : NULL;
+    const LhCommand *command = NULL;
+    g_autofree char *help = NULL;
+
+    if (name != NULL && strcmp(name, "completion") == 0) {
+        lh_options_completion(out);
+        return lh_cli_write(cli, out, error) ? 0 : 1;
+    }
+    if (name != NULL) {
+        command = lh_command_find(name, error);
+        if (command == NULL)
+            return 0;
+    }
+    help = lh_options_help(command);
+    g_string_append(out, help);
+    return lh_cli_write(cli, out, error) ? 0 : 1;
+}
+
+const LhCommand lh_command_help = {
+    .name = "help",
+    .arguments = "[COMMAND]",
+    .summary = "What a command does and which options it has.",
+    .details = "longhaul help completion prints a completion script for bash.\n",
+    .arguments_max = 1,
+    .run = run,
+};

@@ -1,0 +1,204 @@
+/*
+ * longhaul list: what there is to choose from.
+ */
+#include "base/data.h"
+#include "base/error.h"
+#include "cli/command.h"
+#include "model/model.h"
+#include "plan/scenario.h"
+#include "sched/schedule.h"
+#include "sim/topology.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const LhField options[] = {
+    LH_CLI_FORMAT,
+    LH_CLI_OUTPUT,
+    { .name = NULL },
+};
+
+/* Calls back with each name and its line; false with @error if a data file cannot be read. */
+typedef bool (*ListFunc)(LhTable *table, GError **error);
+
+static void
+add(LhTable *table, const char *name, const char *line)
+{
+    const char *text = line != NULL ? line : "";
+    const char *end = strstr(text, ". "); /* the first sentence */
+    g_autofree char *first = end == NULL ? g_strdup(text) : g_strndup(text, (gsize)(end - text) + 1);
+
+    lh_table_row(table);
+    lh_table_cell(table, name, NULL);
+    lh_table_cell(table, first, text);
+}
+
+static bool
+list_schedules(LhTable *table, GError **error)
+{
+    (void)error;
+    for (guint i = 0; lh_schedules[i] != NULL; i++)
+        add(table, lh_schedules[i]->name, lh_schedules[i]->summary);
+    return true;
+}
+
+static bool
+list_kernels(LhTable *table, GError **error)
+{
+    (void)error;
+    for (int i = 0; i < LH_KERNELS_COUNT; i++)
+        add(table, lh_kernels[i]->name, lh_kernels[i]->summary);
+    return true;
+}
+
+static bool
+list_formats(LhTable *table, GError **error)
+{
+    (void)error;
+    add(table, "longhaul.scenario/1", "read: what to simulate (compare, sim, verify, show)");
+    add(table, "longhaul.topology/1", "read: a cluster (--cluster)");
+    add(table, "longhaul.device/1", "read: a GPU (named by a topology)");
+    add(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
+    add(table, "config.json", "read: the same, of Hugging Face (--model)");
+    add(table, "longhaul.profile/1", "read: measured constants (--profile)");
+    add(table, "longhaul.schedule/1", "read and written: an explicit program (--schedule-file; show --format json)");
+    add(table, "longhaul.result/1", "written: results (compare, sim --format json)");
+    add(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
+    return true;
+}
+
+static bool
+list_models(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("models");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhModel) model = lh_model_load(names[i], error);
+
+        if (model == NULL)
+            return false;
+        add(table, names[i], model->description);
+    }
+    return true;
+}
+
+static bool
+list_topologies(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhTopology) topology = lh_topology_load(names[i], error);
+
+        if (topology == NULL)
+            return false;
+        add(table, names[i], topology->description);
+    }
+    return true;
+}
+
+static bool
+list_devices(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("devices");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhDevice) device = lh_device_load(names[i], error);
+
+        if (device == NULL)
+            return false;
+        add(table, names[i], device->description);
+    }
+    return true;
+}
+
+static bool
+list_scenarios(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("scenarios");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhScenario) scenario = lh_scenario_load(names[i], error);
+
+        if (scenario == NULL)
+            return false;
+        add(table, names[i], scenario->description);
+    }
+    return true;
+}
+
+static const struct {
+    const char *kind;
+    const char *line;
+    ListFunc list;
+} kinds[] = {
+    { "schedules", "ways to spread the attention of one sequence", list_schedules },
+    { "models", "transformer shapes", list_models },
+    { "topologies", "clusters", list_topologies },
+    { "devices", "GPUs", list_devices },
+    { "scenarios", "ready-made questions", list_scenarios },
+    { "kernels", "what compute ops call", list_kernels },
+    { "formats", "files read and written", list_formats },
+};
+
+static bool
+fill(const char *kind, LhTable *table, GError **error)
+{
+    const char *names[G_N_ELEMENTS(kinds) + 1] = { NULL };
+    const char *near;
+    g_autofree char *all = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (kind == NULL)
+            add(table, kinds[i].kind, kinds[i].line);
+        else if (strcmp(kinds[i].kind, kind) == 0)
+            return kinds[i].list(table, error);
+        names[i] = kinds[i].kind;
+    }
+    if (kind == NULL)
+        return true;
+    near = lh_nearest_word(kind, names);
+    all = g_strjoinv(", ", (char **)names);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "list: \"%s\" is not allowed; allowed: %s%s%s%s",
+                kind, all, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
+                near != NULL ? "?" : "");
+    return false;
+}
+
+static void
+print_json(const LhCli *cli, const LhTable *table, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    const LhStamp stamp = lh_cli_stamp(cli);
+
+    lh_stamp_json(w, "longhaul.list/1", &stamp, NULL);
+    lh_table_json(table, w, "entries");
+    lh_jsonw_object_end(w);
+}
+
+static int
+run(LhCli *cli, GError **error)
+{
+    const char *kind = cli->arguments->len > 0 ? g_ptr_array_index(cli->arguments, 0) : NULL;
+    g_autoptr(LhTable) table = lh_table_new();
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    lh_table_column(table, "name", kind != NULL ? kind : "kind", NULL, false);
+    lh_table_column(table, "description", "description", NULL, false);
+    if (!fill(kind, table, error))
+        return LH_ERROR_USAGE;
+    if (lh_cli_format(cli) == LH_FORMAT_JSON)
+        print_json(cli, table, out);
+    else
+        lh_table_print(table, lh_cli_format(cli), out);
+    return lh_cli_write(cli, out, error) ? 0 : LH_ERROR_RUNTIME;
+}
+
+const LhCommand lh_command_list = {
+    .name = "list",
+    .arguments = "[schedules|models|topologies|devices|scenarios|kernels|formats]",
+    .summary = "What there is to choose from, a line each.",
+    .options = options,
+    .arguments_max = 1,
+    .run = run,
+};

@@ -1,0 +1,172 @@
+/*
+ * longhaul sim: one schedule, in detail.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "report/describe.h"
+#include "report/figure.h"
+#include "report/gantt.h"
+#include "report/output.h"
+
+#include <stddef.h>
+
+static const LhField options[] = {
+    LH_CLI_FORMAT,
+    LH_CLI_OUTPUT,
+    LH_CLI_FIGURE("Draw a Gantt chart of up to 16 ranks; *.svg or *.png, with its .gp and .dat."),
+    { .name = "timeline",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhCli, timeline),
+      .description = "Write one CSV row for each op to this file." },
+    LH_CLI_PROVENANCE,
+    { .name = NULL },
+};
+
+static void
+print_section(const LhTable *table, LhFormat format, GString *out)
+{
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+}
+
+static void
+print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
+{
+    LhTotals totals;
+    g_autofree char *needs = NULL;
+    g_autofree char *has = lh_format_bytes(setup->device->memory_capacity);
+    g_autofree char *when = NULL;
+
+    if (row->state != LH_ROW_NO_MEMORY)
+        return;
+    lh_totals(row->result, &totals);
+    needs = lh_format_bytes(totals.peak_bytes);
+    when = lh_format_time(row->result->ranks[totals.peak_rank].peak_at_ps);
+    g_string_append_printf(out, "\nIt does not fit: rank %u needs %s of %s, at %s.\n",
+                           totals.peak_rank, needs, has, when);
+}
+
+static void
+print_text(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, GString *out)
+{
+    const LhFormat format = lh_cli_format(cli);
+    g_autoptr(LhTable) parts = lh_describe_parts(row->result);
+    g_autoptr(LhTable) ranks = lh_describe_ranks(row);
+    g_autoptr(LhTable) traffic = lh_describe_traffic(row);
+    g_autoptr(LhTable) memory = lh_describe_memory(row->result);
+    g_autofree char *ops = lh_format_count(row->result->ops);
+
+    g_string_append_printf(out, "%s (%s ops): ", row->name, ops);
+    lh_describe_case(setup, out);
+    print_section(parts, format, out);
+    print_section(ranks, format, out);
+    print_section(traffic, format, out);
+    print_section(memory, format, out);
+    print_memory_limit(setup, row, out);
+    g_string_append_c(out, '\n');
+    lh_describe_trust(setup, row->result->provenance, out);
+    if (cli->provenance && setup->cost == LH_COST_DEVICE) {
+        g_autoptr(LhTable) constants = lh_describe_constants(setup);
+
+        print_section(constants, format, out);
+    }
+}
+
+static void
+print(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, GString *out)
+{
+    const LhStamp stamp = lh_cli_stamp(cli);
+
+    if (lh_cli_format(cli) == LH_FORMAT_JSON) {
+        lh_result_json(setup, row, &stamp, out);
+    } else if (lh_cli_format(cli) == LH_FORMAT_CSV) {
+        g_autoptr(LhTable) parts = lh_describe_parts(row->result);
+
+        lh_table_print(parts, LH_FORMAT_CSV, out);
+    } else {
+        print_text(cli, setup, row, out);
+    }
+}
+
+static bool
+write_files(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, LhTimeline *timeline,
+            GError **error)
+{
+    if (timeline == NULL)
+        return true;
+    lh_timeline_sort(timeline);
+    if (cli->timeline != NULL) {
+        g_autoptr(GString) csv = g_string_new(NULL);
+
+        lh_timeline_csv(timeline, row->program, csv);
+        if (!lh_output_file(cli->timeline, csv->str, csv->len, error))
+            return false;
+    }
+    return cli->figure == NULL || lh_gantt_draw(setup, row, timeline, cli->figure, error);
+}
+
+/* A schedule that cannot is the answer no, in its own words; a run that broke is a failure. */
+static bool
+check_row(const LhCompareRow *row, GError **error)
+{
+    if (row->result != NULL)
+        return true;
+    g_set_error(error, LH_ERROR, row->state == LH_ROW_REFUSED ? LH_ERROR_NO : LH_ERROR_RUNTIME,
+                "%s%s: %s", row->name, row->state == LH_ROW_REFUSED ? " refuses" : "",
+                row->reason);
+    return false;
+}
+
+static int
+run(LhCli *cli, GError **error)
+{
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhCompareRow) row = NULL;
+    g_autoptr(LhTimeline) timeline = NULL;
+    g_autoptr(GString) out = g_string_new(NULL);
+    LhProgressLine line;
+    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &line };
+
+    if (cli->figure != NULL && !lh_figure_check_path(cli->figure, error))
+        return LH_ERROR_USAGE;
+    if (cli->scenario->schedule == NULL && cli->scenario->schedule_file == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "sim: no schedule: give --schedule NAME; see longhaul list schedules");
+        return LH_ERROR_USAGE;
+    }
+    setup = lh_setup_new(cli->scenario, error);
+    if (setup == NULL)
+        return LH_ERROR_INPUT;
+    if (cli->figure != NULL || cli->timeline != NULL) {
+        timeline = lh_timeline_new(cli->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);
+        hooks.timeline = lh_timeline_collect;
+        hooks.timeline_data = timeline;
+    }
+    lh_progress_start(&line);
+    row = setup->program != NULL
+              ? lh_compare_run_program(setup, &hooks)
+              : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
+    lh_progress_end(&line);
+    if (!check_row(row, error))
+        return LH_ERROR_NO;
+    print(cli, setup, row, out);
+    if (!write_files(cli, setup, row, timeline, error) || !lh_cli_write(cli, out, error))
+        return LH_ERROR_RUNTIME;
+    return row->state == LH_ROW_NO_MEMORY ? LH_ERROR_NO : 0;
+}
+
+const LhCommand lh_command_sim = {
+    .name = "sim",
+    .arguments = "[SCENARIO] [OPTIONS]",
+    .summary = "One schedule in detail: where the time goes, traffic, memory, timeline.",
+    .details =
+        "Plays one attention module under one schedule: --schedule, or the first of the scenario. Exit status 1\n"
+        "if the schedule refuses or the memory does not suffice.\n\n"
+        "  longhaul sim dfa-2node --schedule zigzag\n"
+        "  longhaul sim --ranks 8 --schedule ring --figure ring.svg --timeline ring.csv\n"
+        "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g --format json\n",
+    .scenario = true,
+    .options = options,
+    .run = run,
+};

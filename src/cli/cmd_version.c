@@ -1,0 +1,26 @@
+/*
+ * longhaul version: of the tool and of what it is built on.
+ */
+#include "cli/command.h"
+#include "config.h"
+#include "report/output.h"
+
+#include <cjson/cJSON.h>
+
+static int
+run(LhCli *cli, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    g_string_append_printf(out, "longhaul %s (GLib %u.%u.%u, cJSON %s)\n", LH_VERSION,
+                           glib_major_version, glib_minor_version, glib_micro_version,
+                           cJSON_Version());
+    return lh_cli_write(cli, out, error) ? 0 : 1;
+}
+
+const LhCommand lh_command_version = {
+    .name = "version",
+    .arguments = "",
+    .summary = "The version.",
+    .run = run,
+};

@@ -1,0 +1,111 @@
+/*
+ * longhaul: finds the command and runs it. Only this file prints errors, and only here is the exit status decided.
+ */
+#include "base/error.h"
+#include "cli/options.h"
+#include "report/output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* True for "path:line:column: error: ...", which says more than our own name would. */
+static bool
+is_located(const char *message)
+{
+    const char *mark = strstr(message, ": error: ");
+
+    return mark != NULL && mark > message;
+}
+
+static int
+report(GError *error)
+{
+    const int status = error->domain == LH_ERROR ? error->code : LH_ERROR_RUNTIME;
+
+    if (is_located(error->message))
+        fprintf(stderr, "%s\n", error->message);
+    else
+        fprintf(stderr, "longhaul: error: %s\n", error->message);
+    g_error_free(error);
+    return status;
+}
+
+static int
+print_help(const LhCommand *command, GError **error)
+{
+    g_autofree char *help = lh_options_help(command);
+
+    return lh_output_stdout(help, strlen(help), error) ? 0 : LH_ERROR_RUNTIME;
+}
+
+static int
+run_command(const LhCommand *command, const char *const *argv, char *const *arguments,
+            GError **error)
+{
+    LhCli cli = { .argv = argv };
+    bool help = false;
+    int status = 0;
+
+    if (lh_options_parse(command, arguments, &cli, &help, error))
+        status = help ? print_help(command, error) : command->run(&cli, error);
+    lh_options_clear(&cli);
+    return status;
+}
+
+/* Options before the command: GOption stops at the first word that is none. */
+static bool
+parse_top(char ***words, gboolean *help, gboolean *version, GError **error)
+{
+    const GOptionEntry entries[] = {
+        { "help", 'h', 0, G_OPTION_ARG_NONE, help, NULL, NULL },
+        { "version", 'V', 0, G_OPTION_ARG_NONE, version, NULL, NULL },
+        { 0 },
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_autoptr(GError) cause = NULL;
+
+    g_option_context_set_strict_posix(context, TRUE);
+    g_option_context_set_help_enabled(context, FALSE);
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (g_option_context_parse_strv(context, words, &cause))
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "there is no option %s before a command; see longhaul help",
+                strrchr(cause->message, ' ') + 1);
+    return false;
+}
+
+static int
+run(int argc, char **argv, GError **error)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_auto(GStrv) words = NULL;
+    gboolean help = FALSE;
+    gboolean version = FALSE;
+    const LhCommand *command;
+
+    for (int i = 0; i < argc; i++)
+        g_strv_builder_add(builder, argv[i]);
+    words = g_strv_builder_end(builder);
+    if (!parse_top(&words, &help, &version, error))
+        return 0;
+    if (help)
+        return print_help(NULL, error);
+    if (!version && (words[0] == NULL || words[1] == NULL)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "a command is missing; see longhaul help");
+        return 0;
+    }
+    command = lh_command_find(version ? "version" : words[1], error);
+    if (command == NULL)
+        return 0;
+    return run_command(command, (const char *const *)argv, version ? &words[1] : &words[2], error);
+}
+
+int
+main(int argc, char **argv)
+{
+    GError *error = NULL;
+    const int status = run(argc, argv, &error);
+
+    return error != NULL ? report(error) : status;
+}

@@ -1,0 +1,20 @@
+/*
+ * Command lines: GOption entries made from the tables of fields, parsing, and help.
+ */
+#pragma once
+
+#include "cli/command.h"
+
+/*
+ * Parses @arguments (what follows the command's name) into @cli, whose argv is set. @help is set if help was asked
+ * for. LH_ERROR_USAGE names the option and what is allowed.
+ */
+bool lh_options_parse(const LhCommand *command, char *const *arguments, LhCli *cli, bool *help,
+                      GError **error);
+void lh_options_clear(LhCli *cli);
+
+/* The help of a command, or of longhaul itself (NULL); caller frees. */
+char *lh_options_help(const LhCommand *command);
+
+/* Appends a completion script for bash. */
+void lh_options_completion(GString *out);

@@ -1,0 +1,38 @@
+/*
+ * One block of attention, forward, that stands alone: overwrites its block with a normalised o and
+ * its lse, to be merged by merge_lse. Traffic as attention_fwd.
+ */
+#include "kernels/sizes.h"
+
+#include <stddef.h>
+
+static uint64_t
+flops(const LhKernelArgs *a)
+{
+    /* Two products of 2 d flops for every pair. */
+    return 4 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
+}
+
+static uint64_t
+memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
+{
+    const uint64_t inputs = (lh_q_elements(a) + lh_kv_elements(a)) * element_bytes;
+    const uint64_t block = lh_q_elements(a) * element_bytes + lh_rows(a) * LH_STAT_BYTES;
+
+    return inputs + block;
+}
+
+const LhKernel lh_kernel_attention_block = {
+    .name = "attention_block",
+    .summary = "attention of one block, forward, as a normalised o with its lse",
+    .effect = LH_EFFECT_ATTEND,
+    .cost = LH_COST_ATTENTION,
+    .operands = {
+        { "q", LH_OPERAND_READ },
+        { "kv", LH_OPERAND_READ },
+        { "block", LH_OPERAND_WRITE },
+        { NULL, LH_OPERAND_END },
+    },
+    .flops = flops,
+    .memory_bytes = memory_bytes,
+};

@@ -1,0 +1,44 @@
+/*
+ * One block of attention, backward, given the global lse and delta = rowsum(do * o): recomputes the
+ * probabilities and adds to dq, dk, dv. `first` overwrites all three. Traffic counts every operand
+ * once.
+ */
+#include "kernels/sizes.h"
+
+#include <stddef.h>
+
+static uint64_t
+flops(const LhKernelArgs *a)
+{
+    /* Five products of 2 d flops for every pair: s = q k^T, dp = do v^T, dv, dk, dq. */
+    return 10 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
+}
+
+static uint64_t
+memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
+{
+    const uint64_t inputs = (2 * lh_q_elements(a) + lh_kv_elements(a)) * element_bytes;
+    const uint64_t stats = 2 * lh_rows(a) * LH_STAT_BYTES;
+    const uint64_t gradients = (lh_q_elements(a) + lh_kv_elements(a)) * element_bytes;
+
+    return inputs + stats + (a->first ? 1 : 2) * gradients;
+}
+
+const LhKernel lh_kernel_attention_bwd = {
+    .name = "attention_bwd",
+    .summary = "attention of one block, backward; takes delta",
+    .effect = LH_EFFECT_ATTEND_GRAD,
+    .cost = LH_COST_ATTENTION,
+    .operands = {
+        { "q", LH_OPERAND_READ },
+        { "do", LH_OPERAND_READ },
+        { "delta", LH_OPERAND_READ },
+        { "lse", LH_OPERAND_READ },
+        { "kv", LH_OPERAND_READ },
+        { "dq", LH_OPERAND_UPDATE },
+        { "dkv", LH_OPERAND_UPDATE },
+        { NULL, LH_OPERAND_END },
+    },
+    .flops = flops,
+    .memory_bytes = memory_bytes,
+};

@@ -1,0 +1,36 @@
+/*
+ * Merges two unnormalised accumulators (o, m, l) of the same rows: o = e^(m1-m) o1 + e^(m2-m) o2,
+ * likewise l. With `first` the target is a copy of the source.
+ */
+#include "kernels/sizes.h"
+
+#include <stddef.h>
+
+static uint64_t
+flops(const LhKernelArgs *a)
+{
+    /* Two products and a sum per element; maximum, two differences, two powers, and l per row. */
+    return a->first ? 0 : 3 * lh_q_elements(a) + 8 * lh_rows(a);
+}
+
+static uint64_t
+memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
+{
+    const uint64_t acc = lh_q_elements(a) * element_bytes + 2 * lh_rows(a) * LH_STAT_BYTES;
+
+    return (a->first ? 2 : 3) * acc;
+}
+
+const LhKernel lh_kernel_merge = {
+    .name = "merge",
+    .summary = "adds one attention accumulator (o, m, l) to another",
+    .effect = LH_EFFECT_ADD,
+    .cost = LH_COST_MEMORY,
+    .operands = {
+        { "source", LH_OPERAND_READ },
+        { "acc", LH_OPERAND_UPDATE },
+        { NULL, LH_OPERAND_END },
+    },
+    .flops = flops,
+    .memory_bytes = memory_bytes,
+};

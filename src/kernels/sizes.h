@@ -1,0 +1,39 @@
+/*
+ * Element counts of a call's operands, in the letters of kernels/README.md. Shared by the rows of
+ * the table.
+ */
+#pragma once
+
+#include "kernels/kernel.h"
+
+/* B nq h: rows of q, over sequences and heads; each has d elements and one of every statistic. */
+static inline uint64_t
+lh_rows(const LhKernelArgs *a)
+{
+    return (uint64_t)a->batch * a->nq * a->heads;
+}
+
+/* B nq h d: elements of one of q, o, do, dq. */
+static inline uint64_t
+lh_q_elements(const LhKernelArgs *a)
+{
+    return lh_rows(a) * a->head_dim;
+}
+
+/* 2 B nk g d: elements of k and v, or of dk and dv, together. */
+static inline uint64_t
+lh_kv_elements(const LhKernelArgs *a)
+{
+    return 2 * (uint64_t)a->batch * a->nk * a->groups * a->head_dim;
+}
+
+/* Of an elementwise call: on q (nk is 0), or on k and v (nq is 0). */
+static inline uint64_t
+lh_elements(const LhKernelArgs *a)
+{
+    return lh_q_elements(a) + lh_kv_elements(a);
+}
+
+/* Bytes of one row statistic (m, l, lse, delta): always fp32. */
+#define LH_STAT_BYTES UINT64_C(4)
+#define LH_FP32_BYTES UINT64_C(4)

@@ -1,0 +1,168 @@
+/*
+ * Transformer shapes: longhaul's own model files. A shape is what attention, parameters and
+ * activation memory are computed from; weights, tokenizers and training settings are left out.
+ * Hugging Face files are read by model_hf.c; both end in the same rules (lh_model_check).
+ */
+#include "model/model.h"
+
+#include "base/data.h"
+#include "base/error.h"
+#include "model/model_private.h"
+
+static const char *const schemas[] = { "longhaul.model/1", NULL };
+
+#define TEXT(key, needed, text)                                                                    \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_STRING, .offset = offsetof(LhModel, key),                   \
+        .flags = (needed), .min = 1, .max = LH_MODEL_TEXT_MAX, .description = (text)               \
+    }
+
+#define COUNT(key, needed, low, high, text)                                                        \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_UNIT, .offset = offsetof(LhModel, key), .flags = (needed),  \
+        .unit = LH_UNIT_COUNT, .min = (low), .max = (high), .description = (text)                  \
+    }
+
+#define FLAG(key, text)                                                                            \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_BOOL, .offset = offsetof(LhModel, key),                     \
+        .description = (text)                                                                      \
+    }
+
+const LhField lh_model_fields[] = {
+    { .name = "schema",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhModel, schema),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = schemas,
+      .description = "The format and its version." },
+    TEXT(name, LH_FIELD_REQUIRED, "The model's name, equal to the file's."),
+    TEXT(description, 0, "What the model is, in a sentence."),
+    TEXT(source, LH_FIELD_REQUIRED, "Where the numbers come from."),
+    COUNT(num_layers, LH_FIELD_REQUIRED, 1, LH_MODEL_LAYERS_MAX, "Transformer layers."),
+    COUNT(linear_layers, 0, 0, LH_MODEL_LAYERS_MAX,
+          "How many of the layers use linear instead of softmax attention; 0 if absent."),
+    COUNT(hidden_size, LH_FIELD_REQUIRED, 1, LH_MODEL_WIDTH_MAX, "Width of the residual stream."),
+    COUNT(num_attention_heads, LH_FIELD_REQUIRED, 1, LH_MODEL_HEADS_MAX, "Query heads."),
+    COUNT(num_query_groups, 0, 1, LH_MODEL_HEADS_MAX,
+          "Key-value heads; divides num_attention_heads, which it equals if absent."),
+    COUNT(kv_channels, 0, 1, LH_MODEL_HEADS_MAX,
+          "Head dimension; hidden_size / num_attention_heads if absent."),
+    COUNT(ffn_hidden_size, LH_FIELD_REQUIRED, 1, LH_MODEL_WIDTH_MAX,
+          "Inner width of the MLP; of one expert, if there are experts."),
+    FLAG(gated_mlp,
+         "Whether the MLP has three matrices (SwiGLU, GLU) instead of two; no if absent."),
+    COUNT(num_experts, 0, 1, LH_MODEL_HEADS_MAX,
+          "Experts of an MLP, shared ones included; absent for a dense model."),
+    COUNT(experts_per_token, 0, 1, LH_MODEL_HEADS_MAX,
+          "Experts that a token passes, shared ones included; at most num_experts."),
+    COUNT(vocab_size, LH_FIELD_REQUIRED, 1, LH_MODEL_VOCAB_MAX, "Rows of the embedding."),
+    FLAG(tied_embeddings, "Whether input and output embedding share their weights; no if absent."),
+    COUNT(max_position_embeddings, 0, 1, LH_MODEL_POSITIONS_MAX,
+          "Longest sequence the model was made for; absent if not stated."),
+    COUNT(sliding_window, 0, 1, LH_MODEL_POSITIONS_MAX,
+          "Tokens that a query sees at most; absent for no window."),
+    { .name = NULL },
+};
+
+bool
+lh_model_check(const LhJson *json, const LhModelKeys *keys, const LhModel *m, GError **error)
+{
+    if (m->num_attention_heads % m->num_query_groups != 0)
+        return lh_json_error(json, keys->groups, error,
+                             "\"%s\" is %" G_GUINT64_FORMAT ", which does not divide \"%s\" "
+                             "%" G_GUINT64_FORMAT,
+                             keys->groups, m->num_query_groups, keys->heads,
+                             m->num_attention_heads);
+    if (m->linear_layers > m->num_layers)
+        return lh_json_error(json, keys->linear_layers, error,
+                             "\"%s\" is %" G_GUINT64_FORMAT "; allowed: 0 to \"%s\" "
+                             "%" G_GUINT64_FORMAT,
+                             keys->linear_layers, m->linear_layers, keys->layers, m->num_layers);
+    if (m->experts_per_token > m->num_experts)
+        return lh_json_error(json, keys->experts_per_token, error,
+                             "\"%s\" is %" G_GUINT64_FORMAT "; allowed: 1 to \"%s\" "
+                             "%" G_GUINT64_FORMAT,
+                             keys->experts_per_token, m->experts_per_token, keys->experts,
+                             m->num_experts);
+    if (m->num_experts > 0 && m->experts_per_token == 0)
+        return lh_json_error(json, keys->experts, error, "\"%s\" needs \"%s\" beside it",
+                             keys->experts, keys->experts_per_token);
+    return true;
+}
+
+bool
+lh_model_default_kv_channels(const LhJson *json, const LhModelKeys *keys, LhModel *m,
+                             GError **error)
+{
+    if (m->hidden_size % m->num_attention_heads != 0)
+        return lh_json_error(json, keys->heads, error,
+                             "\"%s\" is %" G_GUINT64_FORMAT ", which does not divide \"%s\" "
+                             "%" G_GUINT64_FORMAT "; give the head dimension, \"%s\"",
+                             keys->heads, m->num_attention_heads, keys->hidden, m->hidden_size,
+                             keys->head_dim);
+    m->kv_channels = m->hidden_size / m->num_attention_heads;
+    return true;
+}
+
+static bool
+read_own(const LhJson *json, LhModel *model, GError **error)
+{
+    static const LhModelKeys keys = {
+        .hidden = "hidden_size",
+        .layers = "num_layers",
+        .linear_layers = "linear_layers",
+        .heads = "num_attention_heads",
+        .groups = "num_query_groups",
+        .head_dim = "kv_channels",
+        .experts = "num_experts",
+        .experts_per_token = "experts_per_token",
+    };
+
+    if (!lh_json_decode(json, lh_model_fields, model, false, error))
+        return false;
+    if (model->num_query_groups == 0)
+        model->num_query_groups = model->num_attention_heads;
+    if (model->kv_channels == 0 && !lh_model_default_kv_channels(json, &keys, model, error))
+        return false;
+    return lh_model_check(json, &keys, model, error);
+}
+
+static LhModel *
+read_model(const char *file, const LhJson *json, GError **error)
+{
+    g_autoptr(LhModel) model = g_new0(LhModel, 1);
+    const bool own = lh_json_has(json, "schema");
+
+    if (!(own ? read_own(json, model, error) : lh_model_read_hf(json, file, model, error)))
+        return NULL;
+    model->sha256 = g_strdup(lh_json_sha256(json));
+    return g_steal_pointer(&model);
+}
+
+LhModel *
+lh_model_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse(file, text, length, error);
+
+    return json == NULL ? NULL : read_model(file, json, error);
+}
+
+LhModel *
+lh_model_load(const char *name, GError **error)
+{
+    g_autofree char *path = lh_data_find("models", name, error);
+    g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load(path, error);
+
+    return json == NULL ? NULL : read_model(path, json, error);
+}
+
+void
+lh_model_free(LhModel *model)
+{
+    if (model == NULL)
+        return;
+    lh_json_clear(lh_model_fields, model);
+    g_free(model->sha256);
+    g_free(model);
+}

@@ -1,0 +1,37 @@
+/*
+ * What the two readers of model files share.
+ */
+#pragma once
+
+#include "model/model.h"
+
+/* Bounds that keep every product of two sizes within 64 bits, far above any model there is. */
+#define LH_MODEL_TEXT_MAX 1000
+#define LH_MODEL_LAYERS_MAX 65536
+#define LH_MODEL_HEADS_MAX 65536
+#define LH_MODEL_WIDTH_MAX 16777216
+#define LH_MODEL_VOCAB_MAX 1073741824
+#define LH_MODEL_POSITIONS_MAX 1099511627776
+
+/* What a file calls its fields, as paths for lh_json_error; all borrowed. */
+typedef struct {
+    const char *hidden;
+    const char *layers;
+    const char *linear_layers;
+    const char *heads;
+    const char *groups;
+    const char *head_dim;
+    const char *experts;
+    const char *experts_per_token;
+} LhModelKeys;
+
+/* The rules that tie several fields together; false sets @error at the field that breaks one. */
+bool lh_model_check(const LhJson *json, const LhModelKeys *keys, const LhModel *model,
+                    GError **error);
+
+/* Sets kv_channels to hidden_size / num_attention_heads, or fails if that is no integer. */
+bool lh_model_default_kv_channels(const LhJson *json, const LhModelKeys *keys, LhModel *model,
+                                  GError **error);
+
+/* Fills @model (zeroed by the caller) from a Hugging Face config.json called @file. */
+bool lh_model_read_hf(const LhJson *json, const char *file, LhModel *model, GError **error);

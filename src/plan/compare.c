@@ -1,0 +1,240 @@
+/*
+ * Running schedules side by side. The bound of the winner is found by experiment: each resource in turn is made
+ * 10 % faster and the winner played again; the one that saves most is what binds it.
+ */
+#include "plan/compare.h"
+
+#include "base/error.h"
+
+const char *
+lh_what_if_name(int resource)
+{
+    return resource == LH_TIERS ? "compute" : lh_tier_names[resource];
+}
+
+void
+lh_totals(const LhSimResult *result, LhTotals *totals)
+{
+    LhTotals t = { 0 };
+
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        const LhRankResult *rank = &result->ranks[r];
+
+        t.busy_ps += rank->busy_ps;
+        for (int part = 0; part < LH_IDLE_PARTS; part++)
+            t.idle_ps[part] += rank->idle_ps[part];
+        for (int tier = 0; tier < LH_TIERS; tier++) {
+            t.exposed_ps += rank->idle_ps[LH_IDLE_COMM + tier];
+            t.tier_bytes[tier] += rank->bytes_by_tier[tier];
+        }
+        t.sent_bytes += rank->bytes_sent;
+        t.sent_bytes_max = MAX(t.sent_bytes_max, rank->bytes_sent);
+        t.flops += rank->flops;
+        if (rank->peak_bytes > t.peak_bytes) {
+            t.peak_bytes = rank->peak_bytes;
+            t.peak_rank = r;
+        }
+    }
+    *totals = t;
+}
+
+void
+lh_compare_row_free(LhCompareRow *row)
+{
+    if (row == NULL)
+        return;
+    if (row->program != NULL && row->program->schedule != NULL)
+        lh_program_free(row->program); /* an explicit program is the setup's */
+    lh_sim_result_free(row->result);
+    g_free(row->reason);
+    g_free(row);
+}
+
+static void
+play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
+{
+    g_autoptr(GError) error = NULL;
+    LhTotals totals;
+
+    row->result = lh_setup_simulate(setup, row->program, NULL, NULL, hooks, &error);
+    if (row->result == NULL) {
+        row->state = LH_ROW_FAILED;
+        row->reason = g_strdup(error->message);
+        return;
+    }
+    lh_totals(row->result, &totals);
+    if (setup->cost == LH_COST_DEVICE && totals.peak_bytes > setup->device->memory_capacity)
+        row->state = LH_ROW_NO_MEMORY;
+}
+
+LhCompareRow *
+lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hooks)
+{
+    g_autoptr(GError) error = NULL;
+    LhCompareRow *row = g_new0(LhCompareRow, 1);
+
+    row->name = schedule->name;
+    row->program = lh_program_new(schedule, &setup->params, &error);
+    if (row->program == NULL) {
+        row->state = LH_ROW_REFUSED;
+        row->reason = g_strdup(error->message);
+        return row;
+    }
+    play(row, setup, hooks);
+    return row;
+}
+
+LhCompareRow *
+lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
+{
+    LhCompareRow *row = g_new0(LhCompareRow, 1);
+
+    row->name = lh_setup_program_name(setup, setup->program);
+    row->program = setup->program;
+    play(row, setup, hooks);
+    return row;
+}
+
+/* --- what binds the winner ---------------------------------------------------------------------- */
+
+static void
+scale_class(LhLinkClass *link)
+{
+    link->bandwidth *= LH_WHAT_IF_FACTOR;
+}
+
+static LhTime
+play_with_faster_links(const LhSetup *setup, const LhProgram *program, int tier,
+                       const LhHooks *hooks)
+{
+    LhTopology topology = *setup->topology; /* strings stay the setup's */
+    LhNetwork network;
+    g_autoptr(LhSimResult) result = NULL;
+
+    if (tier == LH_TIER_NVLINK)
+        scale_class(&topology.nvlink);
+    else if (tier == LH_TIER_PCIE)
+        scale_class(&topology.pcie);
+    else if (tier == LH_TIER_NIC)
+        scale_class(&topology.nic);
+    else
+        topology.oversubscription /= LH_WHAT_IF_FACTOR;
+    if (!lh_network_init(&network, &topology, setup->network.nodes, setup->network.ranks,
+                         setup->network.faults, NULL))
+        return LH_TIME_NEVER;
+    result = lh_setup_simulate(setup, program, &network, NULL, hooks, NULL);
+    return result == NULL ? LH_TIME_NEVER : result->makespan_ps;
+}
+
+static LhTime
+play_with_faster_compute(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+{
+    LhDevice device = *setup->device;
+    g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    g_autoptr(LhSimResult) result = NULL;
+
+    device.matrix_rate *= LH_WHAT_IF_FACTOR;
+    device.vector_rate *= LH_WHAT_IF_FACTOR;
+    device.memory_bandwidth *= LH_WHAT_IF_FACTOR;
+    for (guint i = 0; device.kernels != NULL && i < device.kernels->len; i++) {
+        LhKernelRate rate = g_array_index(device.kernels, LhKernelRate, i);
+
+        rate.rate *= LH_WHAT_IF_FACTOR;
+        g_array_append_val(kernels, rate);
+    }
+    device.kernels = kernels;
+    result = lh_setup_simulate(setup, program, NULL, &device, hooks, NULL);
+    return result == NULL ? LH_TIME_NEVER : result->makespan_ps;
+}
+
+static int
+by_what_if(gconstpointer a, gconstpointer b)
+{
+    const LhWhatIf *x = a;
+    const LhWhatIf *y = b;
+
+    if (x->makespan_ps != y->makespan_ps)
+        return x->makespan_ps < y->makespan_ps ? -1 : 1;
+    return y->resource - x->resource; /* compute before links, when neither saves more */
+}
+
+static void
+ask_what_if(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
+{
+    const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
+    LhTotals totals;
+
+    lh_totals(winner->result, &totals);
+    for (int resource = 0; resource <= LH_TIERS; resource++) {
+        LhWhatIf what_if = { .resource = resource };
+
+        if (resource < LH_TIERS && totals.tier_bytes[resource] == 0)
+            continue;
+        what_if.makespan_ps =
+            resource == LH_TIERS
+                ? play_with_faster_compute(setup, winner->program, hooks)
+                : play_with_faster_links(setup, winner->program, resource, hooks);
+        if (what_if.makespan_ps != LH_TIME_NEVER)
+            g_array_append_val(c->what_ifs, what_if);
+    }
+    g_array_sort(c->what_ifs, by_what_if);
+}
+
+/* --- the comparison ----------------------------------------------------------------------------- */
+
+static void
+row_free(gpointer data)
+{
+    lh_compare_row_free(data);
+}
+
+/* A stable order, whatever the sort: equal rows keep the order of the table. */
+static int
+by_time(gconstpointer a, gconstpointer b)
+{
+    const LhCompareRow *x = *(LhCompareRow *const *)a;
+    const LhCompareRow *y = *(LhCompareRow *const *)b;
+
+    if (x->state != y->state)
+        return (int)x->state - (int)y->state;
+    if (x->result == NULL || x->result->makespan_ps == y->result->makespan_ps)
+        return 0;
+    return x->result->makespan_ps < y->result->makespan_ps ? -1 : 1;
+}
+
+LhComparison *
+lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error)
+{
+    g_autoptr(LhComparison) c = g_new0(LhComparison, 1);
+
+    c->rows = g_ptr_array_new_with_free_func(row_free);
+    c->what_ifs = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
+    if (setup->program != NULL)
+        g_ptr_array_add(c->rows, lh_compare_run_program(setup, hooks));
+    for (guint i = 0; i < setup->schedules->len; i++)
+        g_ptr_array_add(c->rows,
+                        lh_compare_run(setup, g_ptr_array_index(setup->schedules, i), hooks));
+    if (c->rows->len == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no schedule to compare");
+        return NULL;
+    }
+    g_ptr_array_sort(c->rows, by_time); /* stable: GLib sorts by merging */
+    for (guint i = 0; i < c->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+
+        c->fit_count += row->state == LH_ROW_RAN;
+    }
+    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE)
+        ask_what_if(c, setup, hooks);
+    return g_steal_pointer(&c);
+}
+
+void
+lh_comparison_free(LhComparison *comparison)
+{
+    if (comparison == NULL)
+        return;
+    g_clear_pointer(&comparison->rows, g_ptr_array_unref);
+    g_clear_pointer(&comparison->what_ifs, g_array_unref);
+    g_free(comparison);
+}

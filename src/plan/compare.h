@@ -1,0 +1,66 @@
+/*
+ * Several schedules on one cluster: which is fastest, and what bounds it.
+ */
+#pragma once
+
+#include "plan/setup.h"
+
+typedef enum {
+    LH_ROW_RAN,
+    LH_ROW_NO_MEMORY, /* ran, but needs more memory than the device has */
+    LH_ROW_FAILED,    /* could not end: a failed link on a route */
+    LH_ROW_REFUSED,   /* the schedule cannot do this */
+} LhRowState;
+
+typedef struct {
+    const char *name; /* borrowed */
+    LhRowState state;
+    char *reason;        /* of FAILED and REFUSED */
+    LhProgram *program;  /* NULL if refused; borrowed if it is the setup's */
+    LhSimResult *result; /* NULL if refused or failed */
+} LhCompareRow;
+
+/* The winner again, with one resource 10 % faster. */
+typedef struct {
+    int resource; /* LhTier, or LH_TIERS for compute */
+    LhTime makespan_ps;
+} LhWhatIf;
+
+typedef struct {
+    GPtrArray *rows;  /* of LhCompareRow *: those that ran by time, then the others in the order of the table */
+    guint fit_count;  /* rows that ran and fit in memory; the first of them wins */
+    GArray *what_ifs; /* of LhWhatIf, the greatest saving first; empty without a winner or with free communication */
+} LhComparison;
+
+#define LH_WHAT_IF_FACTOR 1.1
+
+/* Plays one schedule. Never fails for what the schedule cannot do: that is a state of the row. Caller frees. */
+LhCompareRow *lh_compare_run(const LhSetup *setup, const LhSchedule *schedule,
+                             const LhHooks *hooks);
+/* As above, for the explicit program of the setup. */
+LhCompareRow *lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks);
+void lh_compare_row_free(LhCompareRow *row);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCompareRow, lh_compare_row_free)
+
+/* Plays every schedule of the setup. Caller frees. */
+LhComparison *lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error);
+void lh_comparison_free(LhComparison *comparison);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhComparison, lh_comparison_free)
+
+/* Sums over the ranks of a result. */
+typedef struct {
+    LhTime busy_ps;
+    LhTime idle_ps[LH_IDLE_PARTS]; /* busy + sum(idle) = ranks x makespan */
+    LhTime exposed_ps;             /* communication tiers of idle_ps */
+    uint64_t sent_bytes;
+    uint64_t sent_bytes_max; /* of one rank */
+    uint64_t tier_bytes[LH_TIERS];
+    uint64_t peak_bytes; /* the largest of one rank */
+    uint32_t peak_rank;
+    uint64_t flops;
+} LhTotals;
+
+void lh_totals(const LhSimResult *result, LhTotals *totals);
+
+/* "nvlink", ..., "compute". */
+const char *lh_what_if_name(int resource);

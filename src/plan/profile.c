@@ -1,0 +1,300 @@
+/*
+ * Profiles. The curves are decoded by the very table of devices, so they can be copied between the files unchanged.
+ */
+#include "plan/profile.h"
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define AT(member) offsetof(LhProfile, member)
+#define RATE_MAX 1e18
+#define HOST_TIME_MAX_S 1.0
+#define TILE_ROWS_MAX 16777216
+#define BANDWIDTH_MAX 1e15
+#define CTAS_MAX 1024
+
+static const char *const schema_names[] = { "longhaul.profile/1", NULL };
+
+/* As the links of a topology file, all five: half a measurement is none. */
+static const LhField link_fields[] = {
+    { .name = "bandwidth",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_BANDWIDTH,
+      .offset = offsetof(LhLinkClass, bandwidth),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = BANDWIDTH_MAX,
+      .description = "What transfers reach in each direction." },
+    { .name = "latency",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .offset = offsetof(LhLinkClass, latency_ps),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 0,
+      .max = HOST_TIME_MAX_S,
+      .description = "What this kind of link adds to the latency of a route, once per route." },
+    { .name = "ctas",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhLinkClass, ctas),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 0,
+      .max = CTAS_MAX,
+      .description = "SMs that a running send or receive kernel occupies at each end." },
+    { .name = "provenance",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhLinkClass, provenance),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_provenance_names,
+      .description = "How far bandwidth and latency can be trusted." },
+    { .name = "source",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhLinkClass, source),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = -1,
+      .description = "Where the numbers come from." },
+    { .name = NULL },
+};
+
+#define LINK(key, member)                                                                          \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_OBJECT, .offset = AT(member), .fields = link_fields,       \
+        .description = "Replaces the topology's links of this class."                              \
+    }
+
+/* The row "kernels" has only its place here: the rest is that of the device table. */
+static const LhField own_fields[] = {
+    { .name = "schema",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(schema),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = schema_names,
+      .description = "The format and its version." },
+    { .name = "name",
+      .type = LH_FIELD_STRING,
+      .offset = AT(name),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = -1,
+      .description = "Of the profile." },
+    { .name = "description",
+      .type = LH_FIELD_STRING,
+      .offset = AT(description),
+      .description = "What was measured, in a sentence." },
+    { .name = "source",
+      .type = LH_FIELD_STRING,
+      .offset = AT(source),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = -1,
+      .description = "Machine, date and tool of the measurement." },
+    { .name = "memory_bandwidth",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_BANDWIDTH,
+      .offset = AT(memory_bandwidth),
+      .min = 1,
+      .max = RATE_MAX,
+      .description = "Peak bandwidth of the device memory." },
+    { .name = "memory_efficiency",
+      .type = LH_FIELD_DOUBLE,
+      .offset = AT(memory_efficiency),
+      .min = 0.01,
+      .max = 1,
+      .description = "Share of the peak bandwidth that elementwise kernels reach." },
+    { .name = "memory_provenance",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(memory_provenance),
+      .choices = lh_provenance_names,
+      .description = "How far bandwidth times efficiency can be trusted." },
+    { .name = "kernel_launch",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .offset = AT(kernel_launch_ps),
+      .min = 0,
+      .max = HOST_TIME_MAX_S,
+      .description = "Host time to issue one operation." },
+    { .name = "stream_sync",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .offset = AT(stream_sync_ps),
+      .min = 0,
+      .max = HOST_TIME_MAX_S,
+      .description = "Host time of a device synchronisation." },
+    { .name = "tile_rows",
+      .type = LH_FIELD_UINT,
+      .offset = AT(tile_rows),
+      .min = 1,
+      .max = TILE_ROWS_MAX,
+      .description = "Query rows of one thread block of the attention kernels." },
+    { .name = "kernels", .type = LH_FIELD_ARRAY, .offset = AT(kernels) },
+    LINK("nvlink", nvlink),
+    LINK("pcie", pcie),
+    LINK("nic", nic),
+    { .name = NULL },
+};
+
+static void
+borrow_kernels(LhField *row)
+{
+    const LhField *owner = lh_device_fields;
+    const size_t offset = row->offset;
+
+    while (strcmp(owner->name, row->name) != 0)
+        owner++;
+    *row = *owner;
+    row->offset = offset;
+    row->flags = 0;
+}
+
+const LhField *
+lh_profile_fields(void)
+{
+    static LhField fields[G_N_ELEMENTS(own_fields)];
+    static gsize ready = 0;
+
+    if (g_once_init_enter(&ready)) {
+        memcpy(fields, own_fields, sizeof(own_fields));
+        for (LhField *row = fields; row->name != NULL; row++) {
+            if (strcmp(row->name, "kernels") == 0)
+                borrow_kernels(row);
+        }
+        g_once_init_leave(&ready, 1);
+    }
+    return fields;
+}
+
+/* Takes @json over. */
+static LhProfile *
+decode(LhJson *json, GError **error)
+{
+    LhProfile *profile = g_new0(LhProfile, 1);
+
+    if (!lh_json_decode(json, lh_profile_fields(), profile, false, error)) {
+        lh_json_free(json);
+        g_free(profile);
+        return NULL;
+    }
+    profile->json = json;
+    profile->sha256 = g_strdup(lh_json_sha256(json));
+    return profile;
+}
+
+LhProfile *
+lh_profile_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    LhJson *json = lh_json_parse(file, text, length, error);
+
+    return json == NULL ? NULL : decode(json, error);
+}
+
+LhProfile *
+lh_profile_load(const char *path, GError **error)
+{
+    LhJson *json = lh_json_load(path, error);
+
+    return json == NULL ? NULL : decode(json, error);
+}
+
+void
+lh_profile_free(LhProfile *profile)
+{
+    if (profile == NULL)
+        return;
+    lh_json_clear(lh_profile_fields(), profile);
+    lh_json_free(profile->json);
+    g_free(profile->sha256);
+    g_free(profile);
+}
+
+/* --- applying ----------------------------------------------------------------------------------- */
+
+static bool
+check_kernel(const LhProfile *p, const LhDevice *device, guint index, GError **error)
+{
+    const LhKernelRate *rate = &g_array_index(p->kernels, LhKernelRate, index);
+    g_autofree char *path = g_strdup_printf("kernels[%u].kernel", index);
+    g_autofree char *rate_path = g_strdup_printf("kernels[%u].rate", index);
+    g_autofree char *peak = lh_format_flops(device->matrix_rate);
+
+    if (lh_kernel_find(rate->kernel) == LH_KERNELS_COUNT)
+        return lh_json_error(p->json, path, error,
+                             "there is no kernel \"%s\"; see longhaul list kernels", rate->kernel);
+    if (rate->rate > device->matrix_rate)
+        return lh_json_error(p->json, rate_path, error,
+                             "\"rate\" is above the peak of the %s, %s", device->name, peak);
+    return true;
+}
+
+static void
+put_kernel(LhDevice *device, const LhKernelRate *rate)
+{
+    LhKernelRate copy = *rate;
+
+    copy.kernel = g_strdup(rate->kernel);
+    copy.source = g_strdup(rate->source);
+    for (guint i = 0; i < device->kernels->len; i++) {
+        LhKernelRate *row = &g_array_index(device->kernels, LhKernelRate, i);
+
+        if (strcmp(row->kernel, rate->kernel) != 0 || row->mask != rate->mask ||
+            row->head_dim != rate->head_dim)
+            continue;
+        g_free(row->kernel);
+        g_free(row->source);
+        *row = copy;
+        return;
+    }
+    g_array_append_val(device->kernels, copy);
+}
+
+static bool
+put_link(const LhProfile *p, const char *name, const LhLinkClass *measured, LhLinkClass *link,
+         const LhTopology *topology, GError **error)
+{
+    if (!lh_json_has(p->json, name))
+        return true;
+    if (link->bandwidth == 0)
+        return lh_json_error(p->json, name, error, "the topology %s has no links of class \"%s\"",
+                             topology->name, name);
+    g_free(link->source);
+    *link = *measured;
+    link->source = g_strdup(measured->source);
+    return true;
+}
+
+static void
+put_constants(const LhProfile *p, LhDevice *device)
+{
+    if (p->memory_bandwidth > 0)
+        device->memory_bandwidth = p->memory_bandwidth;
+    if (p->memory_efficiency > 0)
+        device->memory_efficiency = p->memory_efficiency;
+    if (lh_json_has(p->json, "memory_provenance"))
+        device->memory_provenance = p->memory_provenance;
+    if (lh_json_has(p->json, "kernel_launch"))
+        device->kernel_launch_ps = p->kernel_launch_ps;
+    if (lh_json_has(p->json, "stream_sync"))
+        device->stream_sync_ps = p->stream_sync_ps;
+    if (p->tile_rows > 0)
+        device->tile_rows = p->tile_rows;
+}
+
+bool
+lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GError **error)
+{
+    const guint kernels_count = p->kernels == NULL ? 0 : p->kernels->len;
+
+    for (guint i = 0; i < kernels_count; i++) {
+        if (!check_kernel(p, device, i, error))
+            return false;
+    }
+    if (!put_link(p, "nvlink", &p->nvlink, &topology->nvlink, topology, error) ||
+        !put_link(p, "pcie", &p->pcie, &topology->pcie, topology, error) ||
+        !put_link(p, "nic", &p->nic, &topology->nic, topology, error))
+        return false;
+    for (guint i = 0; i < kernels_count; i++)
+        put_kernel(device, &g_array_index(p->kernels, LhKernelRate, i));
+    put_constants(p, device);
+    return true;
+}

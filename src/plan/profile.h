@@ -1,0 +1,41 @@
+/*
+ * Measured constants laid over a device and a topology: longhaul.profile/1. A profile states only what was
+ * measured; curves and links that it names replace the data files' ones whole.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "sim/topology.h"
+
+typedef struct {
+    int schema;
+    char *name;
+    char *description;
+    char *source;
+    double memory_bandwidth; /* the rest as in LhDevice */
+    double memory_efficiency;
+    int memory_provenance;
+    LhTime kernel_launch_ps;
+    LhTime stream_sync_ps;
+    uint64_t tile_rows;
+    GArray *kernels; /* of LhKernelRate */
+    LhLinkClass nvlink, pcie, nic;
+    char *sha256;
+    LhJson *json; /* what is in the file and what is not; for messages */
+} LhProfile;
+
+/* The field table; it borrows the rows of kernels from the table of devices. */
+const LhField *lh_profile_fields(void);
+
+/* Reads a file. Caller frees. */
+LhProfile *lh_profile_load(const char *path, GError **error);
+LhProfile *lh_profile_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_profile_free(LhProfile *profile);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProfile, lh_profile_free)
+
+/*
+ * Lays the profile over @device and @topology. LH_ERROR_INPUT, with file and line, if it names a kernel that does
+ * not exist, a rate above the device's peak, or links that the topology does not have.
+ */
+bool lh_profile_apply(const LhProfile *profile, LhDevice *device, LhTopology *topology,
+                      GError **error);

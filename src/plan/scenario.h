@@ -1,0 +1,70 @@
+/*
+ * What to simulate or verify: a scenario file (longhaul.scenario/1), command-line options, or a file with options
+ * over it. A scenario is only what was said; lh_setup_new() fills in the rest and loads what it names.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "sim/sim.h"
+
+/* Not given: 0 for numbers, -1 for choices, NULL for strings and lists. */
+typedef struct {
+    int schema;
+    char *description;
+    GPtrArray *schedule; /* of char *: names */
+    char *schedule_file;
+    char *cluster; /* NAME or NAME:NODES */
+    uint64_t ranks;
+    char *model;
+    uint64_t seq_length;
+    uint64_t num_attention_heads;
+    uint64_t num_query_groups;
+    uint64_t kv_channels;
+    uint64_t micro_batch_size;
+    int dtype; /* LhDtype */
+    int mask;  /* 0 causal, 1 full */
+    int pass;  /* LhPass - 1 */
+    int cost;  /* LhCostMode */
+    int network; /* LhNetworkModel */
+    bool no_overlap;
+    bool published_code;
+    int gradient_wire; /* LhWireDtype */
+    double jitter;
+    uint64_t seed;
+    GArray *straggler;  /* of LhStraggler */
+    GArray *link_fault; /* of LhLinkFault */
+    char *profile;
+    /* Where it came from. */
+    char *path;   /* of the file; NULL: options only */
+    LhJson *json; /* the file, for messages; NULL likewise */
+    uint64_t option_bits; /* bit i: lh_scenario_options[i] was given on the command line */
+} LhScenario;
+
+
+/* The field table of longhaul.scenario/1; every field from lh_scenario_options on is also an option. */
+extern const LhField lh_scenario_fields[];
+extern const LhField *const lh_scenario_options;
+
+/* An empty scenario: nothing given. Caller frees. */
+LhScenario *lh_scenario_new(void);
+
+/*
+ * Reads @name: a word (a file of scenarios/) or a path. Files named inside it are relative to it. Caller frees.
+ */
+LhScenario *lh_scenario_load(const char *name, GError **error);
+LhScenario *lh_scenario_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_scenario_free(LhScenario *scenario);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhScenario, lh_scenario_free)
+
+/* Sets an option; the first use of a list option replaces the file's list. */
+bool lh_scenario_set(LhScenario *scenario, const LhField *field, const char *text, GError **error);
+
+/* True if the field was given, in the file or as an option. @name is the field's. */
+bool lh_scenario_has(const LhScenario *scenario, const char *name);
+
+/*
+ * Sets @error (LH_ERROR_INPUT) at the place where field @name was given: "file:line:column: error: ..." or
+ * "--option: ...". Returns false.
+ */
+bool lh_scenario_error(const LhScenario *scenario, const char *name, GError **error,
+                       const char *format, ...) G_GNUC_PRINTF(4, 5);

@@ -1,0 +1,353 @@
+/*
+ * Fields from command-line text. Numbers and units obey the same grammar and bounds as in files; what differs is
+ * the wording of the errors, which here name an option.
+ */
+#include "plan/setting.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define RANGE_VALUES_MAX 4096
+
+/* A field being read from @text; @option is what messages call it. */
+typedef struct {
+    const char *option;
+    const LhField *field;
+    const char *text;
+    GError **error;
+} Reader;
+
+char *
+lh_setting_option(const LhField *field)
+{
+    char *option = g_strconcat("--", field->name, NULL);
+
+    g_strdelimit(option, "_", '-');
+    return option;
+}
+
+const LhField *
+lh_setting_find(const LhField *fields, const char *option)
+{
+    for (const LhField *field = fields; field->name != NULL; field++) {
+        g_autofree char *name = lh_setting_option(field);
+
+        if (strcmp(name, option) == 0)
+            return field;
+    }
+    return NULL;
+}
+
+bool
+lh_setting_is_flag(const LhField *field)
+{
+    return field->type == LH_FIELD_BOOL;
+}
+
+static char *
+struct_placeholder(const LhField *fields)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (const LhField *field = fields; field->name != NULL; field++) {
+        g_autofree char *upper = g_ascii_strup(field->name, -1);
+
+        g_string_append_printf(text, "%s%s", text->len > 0 ? ":" : "", upper);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static bool
+names_file(const LhField *field)
+{
+    static const char *const words[] = { "schedule_file", "profile", "output", "figure", "timeline",
+                                         NULL };
+
+    return g_strv_contains(words, field->name);
+}
+
+char *
+lh_setting_placeholder(const LhField *field)
+{
+    switch (field->type) {
+    case LH_FIELD_CHOICE:
+        return g_strjoinv("|", (char **)field->choices);
+    case LH_FIELD_ARRAY:
+        return struct_placeholder(field->fields);
+    case LH_FIELD_STRING:
+        return g_strdup(names_file(field) ? "FILE" : "NAME");
+    case LH_FIELD_STRINGS:
+        return g_strdup("NAME");
+    case LH_FIELD_DOUBLE:
+        return g_strdup("X");
+    default:
+        return g_strdup("N");
+    }
+}
+
+static bool
+fail(const Reader *r, const char *allowed)
+{
+    g_autofree char *valid = g_utf8_make_valid(r->text, -1);
+    g_autofree char *shown =
+        g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), 60));
+    g_autofree char *escaped = g_strescape(shown, NULL);
+
+    g_set_error(r->error, LH_ERROR, LH_ERROR_USAGE, "%s: \"%s\" is not allowed; allowed: %s",
+                r->option, escaped, allowed);
+    return false;
+}
+
+/* "a whole number, 1 to 64": what a numeric field takes. */
+static char *
+describe_number(const LhField *field, const char *noun)
+{
+    char low[G_ASCII_DTOSTR_BUF_SIZE];
+    char high[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (field->min == 0 && field->max == 0)
+        return g_strdup(noun);
+    lh_double_to_text(field->min, low);
+    if (field->max < field->min || isinf(field->max))
+        return g_strdup_printf("%s, at least %s", noun, low);
+    lh_double_to_text(field->max, high);
+    return g_strdup_printf("%s, %s to %s", noun, low, high);
+}
+
+static bool
+in_range(const LhField *field, double value)
+{
+    if (field->min == 0 && field->max == 0)
+        return true;
+    return value >= field->min && (field->max < field->min || value <= field->max);
+}
+
+static bool
+fail_number(const Reader *r, const char *noun)
+{
+    g_autofree char *allowed = describe_number(r->field, noun);
+
+    return fail(r, allowed);
+}
+
+static bool
+read_uint(const Reader *r, void *value)
+{
+    guint64 number;
+
+    if (!g_ascii_string_to_unsigned(r->text, 10, 0, G_MAXUINT64, &number, NULL) ||
+        !in_range(r->field, (double)number))
+        return fail_number(r, "a whole number");
+    *(uint64_t *)value = number;
+    return true;
+}
+
+static bool
+read_double(const Reader *r, void *value)
+{
+    char *end = NULL;
+    double number;
+
+    /* g_ascii_strtod would also take hexadecimal, "inf" and "nan". */
+    if (r->text[0] == '\0' || r->text[strspn(r->text, "0123456789.eE+-")] != '\0')
+        return fail_number(r, "a number");
+    number = g_ascii_strtod(r->text, &end);
+    if (*end != '\0' || !isfinite(number) || !in_range(r->field, number))
+        return fail_number(r, "a number");
+    *(double *)value = number;
+    return true;
+}
+
+static bool
+read_unit(const Reader *r, void *value)
+{
+    union {
+        uint64_t count;
+        double rate;
+        LhTime time_ps;
+    } number;
+    double base;
+
+    if (!lh_unit_parse(r->text, r->field->unit, &number, NULL))
+        return fail_number(r, lh_unit_expected(r->field->unit));
+    switch (r->field->unit) {
+    case LH_UNIT_COUNT:
+    case LH_UNIT_BYTES:
+        base = (double)number.count;
+        break;
+    case LH_UNIT_TIME:
+        base = (double)number.time_ps / (double)LH_PS_PER_S;
+        break;
+    default:
+        base = number.rate;
+        break;
+    }
+    if (!in_range(r->field, base))
+        return fail_number(r, lh_unit_expected(r->field->unit));
+    memcpy(value, &number, sizeof(uint64_t));
+    return true;
+}
+
+static bool
+read_choice(const Reader *r, void *value)
+{
+    const char *near;
+    g_autofree char *all = NULL;
+    g_autofree char *allowed = NULL;
+
+    for (int i = 0; r->field->choices[i] != NULL; i++) {
+        if (strcmp(r->field->choices[i], r->text) == 0) {
+            *(int *)value = i;
+            return true;
+        }
+    }
+    near = lh_nearest_word(r->text, r->field->choices);
+    all = g_strjoinv(", ", (char **)r->field->choices);
+    allowed = near == NULL ? g_strdup(all) : g_strdup_printf("%s; did you mean %s?", all, near);
+    return fail(r, allowed);
+}
+
+static bool
+read_string(const Reader *r, void *value)
+{
+    if (r->text[0] == '\0')
+        return fail(r, "a text that is not empty");
+    if (!g_utf8_validate(r->text, -1, NULL))
+        return fail(r, "UTF-8 text");
+    g_free(*(char **)value);
+    *(char **)value = g_strdup(r->text);
+    return true;
+}
+
+static bool
+append_string(const Reader *r, void *value)
+{
+    GPtrArray **list = value;
+
+    if (r->text[0] == '\0' || !g_utf8_validate(r->text, -1, NULL))
+        return fail(r, "a name");
+    if (*list == NULL)
+        *list = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(*list, g_strdup(r->text));
+    return true;
+}
+
+static bool append_struct(const Reader *r, void *value);
+
+static bool
+read_field(const Reader *r, void *value)
+{
+    switch (r->field->type) {
+    case LH_FIELD_UINT:
+        return read_uint(r, value);
+    case LH_FIELD_DOUBLE:
+        return read_double(r, value);
+    case LH_FIELD_UNIT:
+        return read_unit(r, value);
+    case LH_FIELD_CHOICE:
+        return read_choice(r, value);
+    case LH_FIELD_STRING:
+        return read_string(r, value);
+    case LH_FIELD_STRINGS:
+        return append_string(r, value);
+    case LH_FIELD_ARRAY:
+        return append_struct(r, value);
+    case LH_FIELD_BOOL:
+        *(bool *)value = true;
+        return true;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+static bool
+append_struct(const Reader *r, void *value)
+{
+    GArray **list = value;
+    g_autofree void *element = g_malloc0(r->field->element_size);
+    g_autofree char *form = struct_placeholder(r->field->fields);
+    g_auto(GStrv) pieces = g_strsplit(r->text, ":", -1);
+    guint count = 0;
+
+    while (r->field->fields[count].name != NULL)
+        count++;
+    if (g_strv_length(pieces) != count)
+        return fail(r, form);
+    for (guint i = 0; i < count; i++) {
+        const LhField *field = &r->field->fields[i];
+        g_autofree char *option = g_strdup_printf("%s %s: %s", r->option, r->text, field->name);
+        const Reader piece = { option, field, pieces[i], r->error };
+
+        if (!read_field(&piece, (char *)element + field->offset))
+            return false;
+    }
+    if (*list == NULL)
+        *list = g_array_new(FALSE, TRUE, (guint)r->field->element_size);
+    g_array_append_vals(*list, element, 1);
+    return true;
+}
+
+bool
+lh_setting_parse(const LhField *field, const char *text, void *out, GError **error)
+{
+    g_autofree char *option = lh_setting_option(field);
+    const Reader reader = { option, field, text, error };
+
+    return read_field(&reader, (char *)out + field->offset);
+}
+
+void
+lh_setting_reset(const LhField *field, void *out)
+{
+    void *value = (char *)out + field->offset;
+
+    if (field->type == LH_FIELD_STRINGS)
+        g_clear_pointer((GPtrArray **)value, g_ptr_array_unref);
+    else if (field->type == LH_FIELD_ARRAY)
+        g_clear_pointer((GArray **)value, g_array_unref);
+}
+
+/* "24" or "1-16". */
+static bool
+append_range(const char *piece, GArray *values)
+{
+    g_auto(GStrv) ends = g_strsplit(piece, "-", 2);
+    guint64 first, last;
+
+    if (ends[0] == NULL || !g_ascii_string_to_unsigned(ends[0], 10, 1, G_MAXUINT32, &first, NULL))
+        return false;
+    last = first;
+    if (ends[1] != NULL && !g_ascii_string_to_unsigned(ends[1], 10, first, G_MAXUINT32, &last, NULL))
+        return false;
+    if (last - first >= RANGE_VALUES_MAX - values->len)
+        return false;
+    for (uint64_t value = first; value <= last; value++)
+        g_array_append_val(values, value);
+    return true;
+}
+
+GArray *
+lh_setting_parse_ranges(const char *option, const char *text, GError **error)
+{
+    g_autoptr(GArray) values = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_auto(GStrv) pieces = g_strsplit(text, ",", -1);
+
+    for (char **piece = pieces; *piece != NULL; piece++) {
+        const Reader reader = { option, NULL, text, error };
+
+        if (!append_range(*piece, values)) {
+            fail(&reader, "numbers of ranks and rising ranges, such as 1-16,24,25");
+            return NULL;
+        }
+    }
+    if (values->len == 0) {
+        const Reader reader = { option, NULL, text, error };
+
+        fail(&reader, "numbers of ranks and rising ranges, such as 1-16,24,25");
+        return NULL;
+    }
+    return g_steal_pointer(&values);
+}

@@ -1,0 +1,408 @@
+/*
+ * From a scenario to something that can run. Every default is here.
+ */
+#include "plan/setup.h"
+
+#include "base/data.h"
+#include "base/error.h"
+#include "plan/profile.h"
+
+#include <string.h>
+
+static void
+input_free(gpointer data)
+{
+    LhInput *input = data;
+
+    g_free(input->path);
+    g_free(input->sha256);
+    g_free(input);
+}
+
+/* @kind is NULL for a file that is never found by name. */
+static void
+add_input(LhSetup *setup, const char *kind, const char *name, const char *sha256)
+{
+    LhInput *input = g_new0(LhInput, 1);
+    const bool is_path =
+        kind == NULL || strchr(name, '/') != NULL || g_str_has_suffix(name, ".json");
+
+    input->path = is_path ? g_strdup(name) : g_strdup_printf("%s/%s.json", kind, name);
+    input->sha256 = g_strdup(sha256);
+    g_ptr_array_add(setup->inputs, input);
+}
+
+/* True if @name is there; else an error at the place that names it. */
+static bool
+check_name(const LhScenario *s, const char *field, const char *kind, const char *name,
+           GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *path = lh_data_find(kind, name, &cause);
+
+    if (path == NULL)
+        return lh_scenario_error(s, field, error, "%s", cause->message);
+    return true;
+}
+
+LhModel *
+lh_setup_load_model(const LhScenario *s, GError **error)
+{
+    const char *name = s->model != NULL ? s->model : LH_DEFAULT_MODEL;
+
+    if (!check_name(s, "model", "models", name, error))
+        return NULL;
+    return lh_model_load(name, error);
+}
+
+GPtrArray *
+lh_setup_schedules(const LhScenario *s, GError **error)
+{
+    g_autoptr(GPtrArray) schedules = g_ptr_array_new();
+
+    if (s->schedule == NULL) {
+        for (guint i = 0; s->schedule_file == NULL && lh_schedules[i] != NULL; i++)
+            g_ptr_array_add(schedules, (gpointer)lh_schedules[i]);
+        return g_steal_pointer(&schedules);
+    }
+    for (guint i = 0; i < s->schedule->len; i++) {
+        g_autoptr(GError) cause = NULL;
+        const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(s->schedule, i), &cause);
+
+        if (schedule == NULL) {
+            lh_scenario_error(s, "schedule", error, "%s", cause->message);
+            return NULL;
+        }
+        if (g_ptr_array_find(schedules, schedule, NULL)) {
+            lh_scenario_error(s, "schedule", error, "%s is named twice", schedule->name);
+            return NULL;
+        }
+        g_ptr_array_add(schedules, (gpointer)schedule);
+    }
+    return g_steal_pointer(&schedules);
+}
+
+/* What an explicit program says itself. */
+static const char *const program_settings[] = {
+    "ranks",         "model",        "seq_length",       "num_attention_heads",
+    "num_query_groups", "kv_channels", "micro_batch_size", "dtype",
+    "mask",          "pass",         "no_overlap",       "published_code",
+    "gradient_wire", NULL,
+};
+
+LhProgram *
+lh_setup_load_program(const LhScenario *s, GError **error)
+{
+    if (s->schedule_file == NULL)
+        return NULL;
+    for (guint i = 0; program_settings[i] != NULL; i++) {
+        if (lh_scenario_has(s, program_settings[i])) {
+            lh_scenario_error(s, program_settings[i], error,
+                              "the schedule file %s says this itself; leave it out",
+                              s->schedule_file);
+            return NULL;
+        }
+    }
+    return lh_program_load(s->schedule_file, error);
+}
+
+/* --- the program's parameters ------------------------------------------------------------------- */
+
+static bool
+fill_attention(const LhScenario *s, const LhModel *model, uint32_t ranks, LhAttention *a,
+               GError **error)
+{
+    const uint64_t heads =
+        s->num_attention_heads != 0 ? s->num_attention_heads : model->num_attention_heads;
+    uint64_t groups = s->num_query_groups;
+
+    /* As in Megatron-LM, heads alone mean as many groups; a model with grouped heads keeps its groups. */
+    if (groups == 0)
+        groups = s->num_attention_heads != 0 &&
+                         model->num_query_groups == model->num_attention_heads
+                     ? heads
+                     : model->num_query_groups;
+    if (groups > heads || heads % groups != 0)
+        return lh_scenario_error(
+            s, s->num_query_groups != 0 ? "num_query_groups" : "num_attention_heads", error,
+            "%" G_GUINT64_FORMAT " key-value heads do not divide %" G_GUINT64_FORMAT
+            " query heads",
+            groups, heads);
+    a->heads = (uint32_t)heads;
+    a->groups = (uint32_t)groups;
+    a->head_dim = (uint32_t)(s->kv_channels != 0 ? s->kv_channels : model->kv_channels);
+    a->batch = (uint32_t)MAX(s->micro_batch_size, 1);
+    a->seq_length =
+        s->seq_length != 0 ? s->seq_length : (uint64_t)LH_DEFAULT_TOKENS_PER_RANK * ranks;
+    a->dtype = s->dtype < 0 ? LH_DTYPE_BF16 : (LhDtype)s->dtype;
+    return true;
+}
+
+bool
+lh_setup_params(const LhScenario *s, const LhModel *model, uint32_t ranks, LhProgramParams *params,
+                GError **error)
+{
+    LhProgramParams p = { .ranks = ranks };
+
+    if (!fill_attention(s, model, ranks, &p.attention, error))
+        return false;
+    p.causal = s->mask <= 0;
+    p.pass = s->pass < 0 ? LH_PASS_BOTH : (LhPass)(s->pass + 1);
+    p.overlap = !s->no_overlap;
+    p.published_code = s->published_code;
+    p.gradient_wire = s->gradient_wire < 0 ? LH_WIRE_DEFAULT : (LhWireDtype)s->gradient_wire;
+    *params = p;
+    return true;
+}
+
+/* --- the cluster -------------------------------------------------------------------------------- */
+
+/* Splits NAME:NODES. A name may be a path with colons in it: only digits after the last one count. */
+static bool
+split_cluster(const LhScenario *s, const char *text, char **name, uint64_t *nodes, GError **error)
+{
+    const char *colon = strrchr(text, ':');
+
+    *nodes = 0;
+    if (colon == NULL || strchr(colon, '/') != NULL) {
+        *name = g_strdup(text);
+        return true;
+    }
+    if (!g_ascii_string_to_unsigned(colon + 1, 10, 1, UINT16_MAX, nodes, NULL))
+        return lh_scenario_error(s, "cluster", error,
+                                 "\"%s\" is not a number of nodes; allowed: NAME or NAME:NODES, 1 "
+                                 "to 65535 nodes",
+                                 colon + 1);
+    *name = g_strndup(text, (gsize)(colon - text));
+    return true;
+}
+
+static bool
+load_cluster(LhSetup *setup, const char *name, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+
+    if (!check_name(s, "cluster", "topologies", name, error))
+        return false;
+    setup->topology = lh_topology_load(name, error);
+    if (setup->topology == NULL)
+        return false;
+    add_input(setup, "topologies", name, setup->topology->sha256);
+    setup->device = lh_device_load(setup->topology->device_name, error);
+    if (setup->device == NULL)
+        return false;
+    add_input(setup, "devices", setup->topology->device_name, setup->device->sha256);
+    return true;
+}
+
+static bool
+overlay_profile(LhSetup *setup, GError **error)
+{
+    g_autoptr(LhProfile) profile = NULL;
+
+    if (setup->scenario->profile == NULL)
+        return true;
+    profile = lh_profile_load(setup->scenario->profile, error);
+    if (profile == NULL)
+        return false;
+    add_input(setup, NULL, setup->scenario->profile, profile->sha256);
+    return lh_profile_apply(profile, setup->device, setup->topology, error);
+}
+
+/* Ranks and nodes from what was given of them. */
+static bool
+size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64_t *ranks,
+             GError **error)
+{
+    const LhTopology *t = setup->topology;
+    const uint64_t ranks_given =
+        setup->program != NULL ? setup->program->params.ranks : setup->scenario->ranks;
+    const char *blame = lh_scenario_has(setup->scenario, "ranks") ? "ranks" : "cluster";
+
+    if (nodes_given != 0)
+        *nodes = nodes_given;
+    else if (ranks_given != 0)
+        *nodes = (ranks_given + t->gpus_per_node - 1) / t->gpus_per_node;
+    else
+        *nodes = MAX(t->max_nodes, 1);
+    *ranks = ranks_given != 0 ? ranks_given : *nodes * t->gpus_per_node;
+    if (t->max_nodes != 0 && *nodes > t->max_nodes)
+        return lh_scenario_error(setup->scenario, blame, error,
+                                 "%s has at most %" G_GUINT64_FORMAT " nodes of %" G_GUINT64_FORMAT
+                                 " GPUs; this needs %" G_GUINT64_FORMAT " nodes",
+                                 t->name, t->max_nodes, t->gpus_per_node, *nodes);
+    if (*ranks > *nodes * t->gpus_per_node)
+        return lh_scenario_error(setup->scenario, blame, error,
+                                 "%" G_GUINT64_FORMAT " ranks do not fit on %" G_GUINT64_FORMAT
+                                 " nodes of %" G_GUINT64_FORMAT " GPUs (%s)",
+                                 *ranks, *nodes, t->gpus_per_node, t->name);
+    return true;
+}
+
+static bool
+build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+    g_autofree char *name = NULL;
+    uint64_t nodes_given, nodes, ranks;
+
+    setup->cluster_defaulted = s->cluster == NULL;
+    if (s->cluster == NULL && s->ranks == 0 && setup->program == NULL &&
+        (s->cost < 0 || s->cost == LH_COST_DEVICE)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "no cluster: give --cluster NAME[:NODES], --ranks P or a scenario file");
+        return false;
+    }
+    if (!split_cluster(s, s->cluster != NULL ? s->cluster : LH_DEFAULT_CLUSTER, &name,
+                       &nodes_given, error) ||
+        !load_cluster(setup, name, error) || !overlay_profile(setup, error) ||
+        !size_cluster(setup, nodes_given, &nodes, &ranks, error))
+        return false;
+    *ranks_out = (uint32_t)ranks;
+    return lh_network_init(&setup->network, setup->topology, (uint32_t)nodes, (uint32_t)ranks,
+                           s->link_fault, error);
+}
+
+static bool
+check_faults(const LhSetup *setup, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+
+    for (guint i = 0; s->straggler != NULL && i < s->straggler->len; i++) {
+        const LhStraggler *straggler = &g_array_index(s->straggler, LhStraggler, i);
+
+        if (straggler->rank >= setup->params.ranks)
+            return lh_scenario_error(s, "straggler", error,
+                                     "there is no rank %" G_GUINT64_FORMAT "; ranks are 0 to %u",
+                                     straggler->rank, setup->params.ranks - 1);
+    }
+    for (guint i = 0; s->link_fault != NULL && i < s->link_fault->len; i++) {
+        const LhLinkFault *fault = &g_array_index(s->link_fault, LhLinkFault, i);
+
+        if (fault->node >= setup->network.nodes)
+            return lh_scenario_error(s, "link_fault", error,
+                                     "there is no node %" G_GUINT64_FORMAT "; nodes are 0 to %u",
+                                     fault->node, setup->network.nodes - 1);
+    }
+    return true;
+}
+
+static bool
+fill_program(LhSetup *setup, uint32_t ranks, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+
+    if (setup->program != NULL) {
+        g_autofree char *text = NULL;
+        g_autofree char *sha256 = NULL;
+        gsize length;
+
+        if (!g_file_get_contents(s->schedule_file, &text, &length, NULL))
+            length = 0;
+        sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+        add_input(setup, NULL, s->schedule_file, sha256);
+        setup->params = setup->program->params;
+        return true;
+    }
+    setup->model = lh_setup_load_model(s, error);
+    if (setup->model == NULL)
+        return false;
+    add_input(setup, "models", s->model != NULL ? s->model : LH_DEFAULT_MODEL,
+              setup->model->sha256);
+    return lh_setup_params(s, setup->model, ranks, &setup->params, error);
+}
+
+static bool
+fill(LhSetup *setup, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+    g_autoptr(GError) cause = NULL;
+    uint32_t ranks;
+
+    if (s->json != NULL)
+        add_input(setup, NULL, s->path, lh_json_sha256(s->json));
+    setup->cost = s->cost < 0 ? LH_COST_DEVICE : (LhCostMode)s->cost;
+    setup->network_model = s->network < 0 ? LH_NETWORK_FAIR : (LhNetworkModel)s->network;
+    setup->schedules = lh_setup_schedules(s, error);
+    if (setup->schedules == NULL)
+        return false;
+    setup->program = lh_setup_load_program(s, &cause);
+    if (cause != NULL) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return false;
+    }
+    return build_cluster(setup, &ranks, error) && fill_program(setup, ranks, error) &&
+           check_faults(setup, error);
+}
+
+LhSetup *
+lh_setup_new(const LhScenario *scenario, GError **error)
+{
+    g_autoptr(LhSetup) setup = g_new0(LhSetup, 1);
+
+    setup->scenario = scenario;
+    setup->inputs = g_ptr_array_new_with_free_func(input_free);
+    if (!fill(setup, error))
+        return NULL;
+    return g_steal_pointer(&setup);
+}
+
+void
+lh_setup_free(LhSetup *setup)
+{
+    if (setup == NULL)
+        return;
+    lh_model_free(setup->model);
+    lh_topology_free(setup->topology);
+    lh_device_free(setup->device);
+    lh_program_free(setup->program);
+    g_clear_pointer(&setup->schedules, g_ptr_array_unref);
+    g_clear_pointer(&setup->inputs, g_ptr_array_unref);
+    g_free(setup);
+}
+
+/* --- running ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const LhHooks *hooks;
+    const char *what;
+} Progress;
+
+static bool
+report_progress(void *data, uint64_t events, LhTime now_ps)
+{
+    const Progress *p = data;
+
+    return p->hooks->progress(p->hooks->progress_data, p->what, events, now_ps);
+}
+
+LhSimResult *
+lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
+                  const LhDevice *device, const LhHooks *hooks, GError **error)
+{
+    Progress progress = { hooks, lh_setup_program_name(setup, program) };
+    LhSimParams params = {
+        .program = program,
+        .network = network != NULL ? network : &setup->network,
+        .device = device != NULL ? device : setup->device,
+        .network_model = setup->network_model,
+        .cost = setup->cost,
+        .jitter = setup->scenario->jitter,
+        .seed = setup->scenario->seed,
+        .stragglers = setup->scenario->straggler,
+    };
+
+    if (hooks != NULL) {
+        params.timeline = hooks->timeline;
+        params.timeline_data = hooks->timeline_data;
+        params.progress = hooks->progress != NULL ? report_progress : NULL;
+        params.progress_data = &progress;
+    }
+    return lh_simulate(&params, error);
+}
+
+const char *
+lh_setup_program_name(const LhSetup *setup, const LhProgram *program)
+{
+    return program->schedule != NULL ? program->schedule->name : setup->scenario->schedule_file;
+}

@@ -1,0 +1,72 @@
+/*
+ * A scenario made ready: defaults filled in, files loaded, the cluster built. What commands and reports work on.
+ */
+#pragma once
+
+#include "model/model.h"
+#include "plan/scenario.h"
+
+/* The cluster and the model of a scenario that names none. */
+#define LH_DEFAULT_CLUSTER "dgx-a100-80g"
+#define LH_DEFAULT_MODEL "llama-7b"
+#define LH_DEFAULT_TOKENS_PER_RANK 4096
+
+/* A file that the answer depends on. */
+typedef struct {
+    char *path; /* as named; "models/llama-7b.json" for one that comes with longhaul */
+    char *sha256;
+} LhInput;
+
+typedef struct {
+    const LhScenario *scenario; /* borrowed */
+    LhModel *model;             /* NULL for an explicit program */
+    LhTopology *topology;       /* with the profile laid over it */
+    LhDevice *device;           /* likewise */
+    bool cluster_defaulted;     /* no --cluster was given */
+    LhNetwork network;
+    LhProgramParams params;
+    LhNetworkModel network_model;
+    LhCostMode cost;
+    LhProgram *program;   /* of --schedule-file; NULL: none */
+    GPtrArray *schedules; /* of const LhSchedule *: those named; else, without a program, all there are */
+    GPtrArray *inputs;    /* of LhInput * */
+} LhSetup;
+
+/* Called now and then by long runs: false aborts. */
+typedef bool (*LhProgress)(void *data, const char *what, uint64_t events, LhTime now_ps);
+
+typedef struct {
+    LhProgress progress; /* may be NULL */
+    void *progress_data;
+    LhTimelineSink timeline; /* may be NULL */
+    void *timeline_data;
+} LhHooks;
+
+/* @scenario must outlive the setup. Caller frees. */
+LhSetup *lh_setup_new(const LhScenario *scenario, GError **error);
+void lh_setup_free(LhSetup *setup);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSetup, lh_setup_free)
+
+/*
+ * What the scenario says of the program, for @ranks ranks: no cluster is needed. @model may be NULL only if the
+ * scenario gives heads and head size itself.
+ */
+bool lh_setup_params(const LhScenario *scenario, const LhModel *model, uint32_t ranks,
+                     LhProgramParams *params, GError **error);
+
+/* The model that the scenario names, or the default. Caller frees. */
+LhModel *lh_setup_load_model(const LhScenario *scenario, GError **error);
+
+/* The schedules that the scenario names (borrowed), or all. Caller unrefs. */
+GPtrArray *lh_setup_schedules(const LhScenario *scenario, GError **error);
+
+/* The explicit program of the scenario; NULL without error if it names none. Caller frees. */
+LhProgram *lh_setup_load_program(const LhScenario *scenario, GError **error);
+
+/* Plays @program on the setup's cluster, or on @network and @device where they are not NULL. Caller frees. */
+LhSimResult *lh_setup_simulate(const LhSetup *setup, const LhProgram *program,
+                               const LhNetwork *network, const LhDevice *device,
+                               const LhHooks *hooks, GError **error);
+
+/* What reports call @program: the schedule's name, or the file's. Borrowed. */
+const char *lh_setup_program_name(const LhSetup *setup, const LhProgram *program);

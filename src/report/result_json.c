@@ -1,0 +1,357 @@
+/*
+ * longhaul.result/1. Times are exact decimal seconds of integer picoseconds; sums over ranks are exact too, means
+ * are left to the reader.
+ */
+#include "report/result_json.h"
+
+#include "config.h"
+
+#include <stdlib.h>
+
+static const char *const state_names[] = { "ran", "no-memory", "failed", "refused" };
+
+/* --- the stamp ---------------------------------------------------------------------------------- */
+
+static void
+write_inputs(LhJsonWriter *w, const LhSetup *setup)
+{
+    lh_jsonw_array_begin(w, "inputs");
+    for (guint i = 0; setup != NULL && i < setup->inputs->len; i++) {
+        const LhInput *input = g_ptr_array_index(setup->inputs, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "path", input->path);
+        lh_jsonw_string(w, "sha256", input->sha256);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+/* Results carry no clock time, so that equal runs are equal bytes; SOURCE_DATE_EPOCH asks for one. */
+static void
+write_date(LhJsonWriter *w)
+{
+    const char *epoch = g_getenv("SOURCE_DATE_EPOCH");
+    g_autoptr(GDateTime) date = NULL;
+    g_autofree char *text = NULL;
+    gint64 seconds;
+
+    if (epoch == NULL || !g_ascii_string_to_signed(epoch, 10, 0, G_MAXINT32, &seconds, NULL))
+        return;
+    date = g_date_time_new_from_unix_utc(seconds);
+    text = g_date_time_format(date, "%Y-%m-%dT%H:%M:%SZ");
+    lh_jsonw_string(w, "date", text);
+}
+
+void
+lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup)
+{
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "schema", schema);
+    lh_jsonw_object_begin(w, "tool");
+    lh_jsonw_string(w, "name", "longhaul");
+    lh_jsonw_string(w, "version", LH_VERSION);
+    lh_jsonw_object_end(w);
+    write_date(w);
+    lh_jsonw_array_begin(w, "argv");
+    lh_jsonw_string(w, NULL, "longhaul");
+    for (guint i = 1; stamp->argv[0] != NULL && stamp->argv[i] != NULL; i++)
+        lh_jsonw_string(w, NULL, stamp->argv[i]);
+    lh_jsonw_array_end(w);
+    write_inputs(w, setup);
+    if (setup != NULL) {
+        g_autofree char *seed =
+            g_strdup_printf("%" G_GUINT64_FORMAT, setup->scenario->seed);
+
+        lh_jsonw_string(w, "seed", seed); /* as text: many readers hold numbers as doubles */
+    }
+}
+
+/* --- the case ----------------------------------------------------------------------------------- */
+
+static void
+write_case(LhJsonWriter *w, const LhSetup *setup)
+{
+    const LhProgramParams *p = &setup->params;
+    const LhAttention *a = &p->attention;
+
+    lh_jsonw_object_begin(w, "case");
+    lh_jsonw_string(w, "cluster", setup->topology->name);
+    lh_jsonw_uint(w, "nodes", setup->network.nodes);
+    lh_jsonw_string(w, "device", setup->device->name);
+    lh_jsonw_string(w, "model", setup->model != NULL ? setup->model->name : NULL);
+    lh_jsonw_uint(w, "seq_length", a->seq_length);
+    lh_jsonw_uint(w, "micro_batch_size", a->batch);
+    lh_jsonw_uint(w, "num_attention_heads", a->heads);
+    lh_jsonw_uint(w, "num_query_groups", a->groups);
+    lh_jsonw_uint(w, "kv_channels", a->head_dim);
+    lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
+    lh_jsonw_string(w, "mask", p->causal ? "causal" : "full");
+    lh_jsonw_string(w, "cost", lh_cost_mode_names[setup->cost]);
+    lh_jsonw_string(w, "network", lh_network_model_names[setup->network_model]);
+    lh_jsonw_bool(w, "overlap", p->overlap);
+    lh_jsonw_bool(w, "published_code", p->published_code);
+    lh_jsonw_string(w, "gradient_wire", lh_wire_names[p->gradient_wire]);
+    lh_jsonw_double(w, "jitter", setup->scenario->jitter);
+    lh_jsonw_uint(w, "memory_capacity_bytes", setup->device->memory_capacity);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_constant(LhJsonWriter *w, const char *name, int provenance, const char *source)
+{
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "constant", name);
+    lh_jsonw_string(w, "provenance", lh_provenance_names[provenance]);
+    lh_jsonw_string(w, "source", source);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_link_constant(LhJsonWriter *w, const char *name, const LhLinkClass *link)
+{
+    if (link->bandwidth > 0)
+        write_constant(w, name, link->provenance, link->source);
+}
+
+static void
+write_constants(LhJsonWriter *w, const LhSetup *setup)
+{
+    const LhDevice *d = setup->device;
+
+    if (setup->cost != LH_COST_DEVICE)
+        return;
+    lh_jsonw_array_begin(w, "constants");
+    write_constant(w, "memory bandwidth", d->memory_provenance, d->source);
+    for (guint i = 0; i < d->kernels->len; i++) {
+        const LhKernelRate *rate = &g_array_index(d->kernels, LhKernelRate, i);
+        g_autofree char *name =
+            g_strdup_printf("%s %s d%" G_GUINT64_FORMAT, rate->kernel,
+                            rate->mask != 0 ? "causal" : "full", rate->head_dim);
+
+        write_constant(w, name, rate->provenance, rate->source);
+    }
+    write_link_constant(w, "nvlink", &setup->topology->nvlink);
+    write_link_constant(w, "pcie", &setup->topology->pcie);
+    write_link_constant(w, "nic", &setup->topology->nic);
+    lh_jsonw_array_end(w);
+}
+
+/* --- one run ------------------------------------------------------------------------------------ */
+
+typedef uint64_t (*RankNumber)(const LhRankResult *rank);
+
+static uint64_t
+rank_sent(const LhRankResult *rank)
+{
+    return rank->bytes_sent;
+}
+
+static uint64_t
+rank_flops(const LhRankResult *rank)
+{
+    return rank->flops;
+}
+
+static uint64_t
+rank_peak(const LhRankResult *rank)
+{
+    return rank->peak_bytes;
+}
+
+static uint64_t
+rank_busy(const LhRankResult *rank)
+{
+    return (uint64_t)rank->busy_ps;
+}
+
+static uint64_t
+rank_comm(const LhRankResult *rank)
+{
+    return (uint64_t)rank->comm_ps;
+}
+
+static uint64_t
+rank_exposed(const LhRankResult *rank)
+{
+    uint64_t exposed = 0;
+
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        exposed += (uint64_t)rank->idle_ps[LH_IDLE_COMM + tier];
+    return exposed;
+}
+
+static void
+write_numbers(LhJsonWriter *w, const char *key, const LhSimResult *r, RankNumber number)
+{
+    lh_jsonw_array_begin(w, key);
+    for (uint32_t i = 0; i < r->ranks_count; i++)
+        lh_jsonw_uint(w, NULL, number(&r->ranks[i]));
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_times(LhJsonWriter *w, const char *key, const LhSimResult *r, RankNumber time_ps)
+{
+    lh_jsonw_array_begin(w, key);
+    for (uint32_t i = 0; i < r->ranks_count; i++)
+        lh_jsonw_seconds(w, NULL, (int64_t)time_ps(&r->ranks[i]));
+    lh_jsonw_array_end(w);
+}
+
+/* Sums over ranks; "fraction" is of ranks x makespan, so that the fractions add up to bubble_fraction. */
+static void
+write_idle(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
+{
+    const double whole = (double)r->makespan_ps * (double)r->ranks_count;
+
+    lh_jsonw_double(w, "bubble_fraction", lh_sim_bubble_fraction(r));
+    lh_jsonw_object_begin(w, "idle");
+    for (int part = 0; part < LH_IDLE_PARTS; part++) {
+        lh_jsonw_object_begin(w, lh_idle_names[part]);
+        lh_jsonw_double(w, "fraction", whole > 0 ? (double)totals->idle_ps[part] / whole : 0);
+        lh_jsonw_seconds(w, "sum_s", totals->idle_ps[part]);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_bytes(LhJsonWriter *w, const LhCompareRow *row, const LhTotals *totals)
+{
+    const LhProgramParams *p = &row->program->params;
+    const LhSchedule *schedule = row->program->schedule;
+
+    lh_jsonw_object_begin(w, "bytes_sent");
+    write_numbers(w, "per_rank", row->result, rank_sent);
+    if (schedule != NULL && schedule->closed.bytes_sent != NULL) {
+        lh_jsonw_array_begin(w, "closed_form");
+        for (uint32_t i = 0; i < p->ranks; i++)
+            lh_jsonw_uint(w, NULL, schedule->closed.bytes_sent(p, i));
+        lh_jsonw_array_end(w);
+    }
+    lh_jsonw_object_begin(w, "per_tier");
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        lh_jsonw_uint(w, lh_tier_names[tier], totals->tier_bytes[tier]);
+    lh_jsonw_object_end(w);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_busiest_link(LhJsonWriter *w, const LhSetup *setup, const LhSimResult *r)
+{
+    g_autofree char *name = NULL;
+
+    if (r->busiest_link == UINT32_MAX)
+        return;
+    name = lh_network_link_name(&setup->network, r->busiest_link);
+    lh_jsonw_object_begin(w, "busiest_link");
+    lh_jsonw_string(w, "name", name);
+    lh_jsonw_double(w, "utilisation", r->busiest_link_utilisation);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_peak(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
+{
+    const LhRankResult *rank = &r->ranks[totals->peak_rank];
+
+    write_numbers(w, "peak_bytes", r, rank_peak);
+    lh_jsonw_object_begin(w, "peak");
+    lh_jsonw_uint(w, "rank", totals->peak_rank);
+    lh_jsonw_seconds(w, "at_s", rank->peak_at_ps);
+    lh_jsonw_object_begin(w, "by_tensor");
+    for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
+        if (rank->peak_by_tensor[kind] != 0)
+            lh_jsonw_uint(w, lh_tensor_names[kind], rank->peak_by_tensor[kind]);
+    }
+    lh_jsonw_object_end(w);
+    lh_jsonw_object_end(w);
+}
+
+/* The members of a result; the object is open. */
+static void
+write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row)
+{
+    const LhSimResult *r = row->result;
+    LhTotals totals;
+
+    lh_jsonw_string(w, "schedule", row->name);
+    lh_jsonw_string(w, "state", state_names[row->state]);
+    lh_jsonw_uint(w, "ranks", setup->params.ranks);
+    lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
+    if (row->reason != NULL)
+        lh_jsonw_string(w, "reason", row->reason);
+    if (r == NULL)
+        return;
+    lh_totals(r, &totals);
+    lh_jsonw_seconds(w, "makespan_s", r->makespan_ps);
+    write_idle(w, r, &totals);
+    write_times(w, "compute_busy_s", r, rank_busy);
+    write_times(w, "comm_s", r, rank_comm);
+    write_times(w, "exposed_comm_s", r, rank_exposed);
+    write_bytes(w, row, &totals);
+    write_busiest_link(w, setup, r);
+    write_numbers(w, "flops", r, rank_flops);
+    write_peak(w, r, &totals);
+    lh_jsonw_uint(w, "events", r->events);
+    lh_jsonw_uint(w, "ops", r->ops);
+    lh_jsonw_string(w, "provenance", lh_provenance_names[r->provenance]);
+}
+
+void
+lh_result_json(const LhSetup *setup, const LhCompareRow *row, const LhStamp *stamp, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+
+    lh_stamp_json(w, "longhaul.result/1", stamp, setup);
+    write_case(w, setup);
+    write_row(w, setup, row);
+    write_constants(w, setup);
+    lh_jsonw_object_end(w);
+}
+
+/* --- a comparison ------------------------------------------------------------------------------- */
+
+static void
+write_what_ifs(LhJsonWriter *w, const LhComparison *c)
+{
+    const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
+
+    lh_jsonw_array_begin(w, "winner_with_10_percent_more");
+    for (guint i = 0; i < c->what_ifs->len; i++) {
+        const LhWhatIf *what_if = &g_array_index(c->what_ifs, LhWhatIf, i);
+        const LhTime saved = winner->result->makespan_ps - what_if->makespan_ps;
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "of", lh_what_if_name(what_if->resource));
+        lh_jsonw_seconds(w, "makespan_s", what_if->makespan_ps);
+        lh_jsonw_double(w, "saved_fraction",
+                        (double)saved / (double)MAX(winner->result->makespan_ps, 1));
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+void
+lh_comparison_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+
+    lh_stamp_json(w, "longhaul.result/1", stamp, setup);
+    write_case(w, setup);
+    lh_jsonw_string(w, "winner",
+                    c->fit_count > 0 ? ((LhCompareRow *)g_ptr_array_index(c->rows, 0))->name
+                                     : NULL);
+    if (c->what_ifs->len > 0)
+        write_what_ifs(w, c);
+    write_constants(w, setup);
+    lh_jsonw_array_begin(w, "results");
+    for (guint i = 0; i < c->rows->len; i++) {
+        lh_jsonw_object_begin(w, NULL);
+        write_row(w, setup, g_ptr_array_index(c->rows, i));
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}

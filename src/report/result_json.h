@@ -1,0 +1,23 @@
+/*
+ * Results for machines: longhaul.result/1.
+ */
+#pragma once
+
+#include "base/jsonw.h"
+#include "plan/compare.h"
+
+/* How the program was called, for the stamp of every artefact. */
+typedef struct {
+    const char *const *argv; /* NULL-terminated; argv[0] is written as "longhaul" */
+} LhStamp;
+
+/* The document of one run: `longhaul sim`. */
+void lh_result_json(const LhSetup *setup, const LhCompareRow *row, const LhStamp *stamp,
+                    GString *out);
+
+/* The document of a comparison. */
+void lh_comparison_json(const LhSetup *setup, const LhComparison *comparison, const LhStamp *stamp,
+                        GString *out);
+
+/* Opens the document's object and writes what every one has: schema, tool, argv, inputs, seed. @setup may be NULL. */
+void lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup);

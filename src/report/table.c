@@ -1,0 +1,365 @@
+/*
+ * Tables of text.
+ */
+#include "report/table.h"
+
+#include <string.h>
+
+#define GAP 3 /* spaces between columns */
+
+const char *const lh_format_names[] = { "table", "json", "csv", "md", NULL };
+
+typedef struct {
+    char *key, *title, *unit;
+    bool number;
+} Column;
+
+typedef struct {
+    GPtrArray *texts, *exacts; /* of char *; exacts hold NULL where there is no other form */
+    char *note;
+} Row;
+
+struct _LhTable {
+    GArray *columns; /* of Column */
+    GPtrArray *rows; /* of Row * */
+};
+
+static void
+column_clear(gpointer data)
+{
+    Column *column = data;
+
+    g_free(column->key);
+    g_free(column->title);
+    g_free(column->unit);
+}
+
+static void
+row_free(gpointer data)
+{
+    Row *row = data;
+
+    g_ptr_array_unref(row->texts);
+    g_ptr_array_unref(row->exacts);
+    g_free(row->note);
+    g_free(row);
+}
+
+LhTable *
+lh_table_new(void)
+{
+    LhTable *table = g_new0(LhTable, 1);
+
+    table->columns = g_array_new(FALSE, TRUE, sizeof(Column));
+    g_array_set_clear_func(table->columns, column_clear);
+    table->rows = g_ptr_array_new_with_free_func(row_free);
+    return table;
+}
+
+void
+lh_table_free(LhTable *table)
+{
+    if (table == NULL)
+        return;
+    g_array_unref(table->columns);
+    g_ptr_array_unref(table->rows);
+    g_free(table);
+}
+
+void
+lh_table_column(LhTable *table, const char *key, const char *title, const char *unit, bool number)
+{
+    const Column column = { g_strdup(key), g_strdup(title), g_strdup(unit != NULL ? unit : ""),
+                            number };
+
+    g_assert(table->rows->len == 0);
+    g_array_append_val(table->columns, column);
+}
+
+void
+lh_table_row(LhTable *table)
+{
+    Row *row = g_new0(Row, 1);
+
+    row->texts = g_ptr_array_new_with_free_func(g_free);
+    row->exacts = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(table->rows, row);
+}
+
+static Row *
+last_row(LhTable *table)
+{
+    g_assert(table->rows->len > 0);
+    return g_ptr_array_index(table->rows, table->rows->len - 1);
+}
+
+void
+lh_table_cell(LhTable *table, const char *text, const char *exact)
+{
+    Row *row = last_row(table);
+
+    g_assert(row->texts->len < table->columns->len);
+    g_ptr_array_add(row->texts, g_strdup(text));
+    g_ptr_array_add(row->exacts, g_strdup(exact));
+}
+
+void
+lh_table_cell_printf(LhTable *table, const char *format, ...)
+{
+    g_autofree char *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    text = g_strdup_vprintf(format, args);
+    va_end(args);
+    lh_table_cell(table, text, NULL);
+}
+
+void
+lh_table_note(LhTable *table, const char *text)
+{
+    Row *row = last_row(table);
+
+    g_free(row->note);
+    row->note = g_strdup(text);
+}
+
+static const Column *
+column_at(const LhTable *table, guint index)
+{
+    return &g_array_index(table->columns, Column, index);
+}
+
+static bool
+has_notes(const LhTable *table)
+{
+    for (guint i = 0; i < table->rows->len; i++) {
+        if (((const Row *)g_ptr_array_index(table->rows, i))->note != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* --- for people --------------------------------------------------------------------------------- */
+
+static glong
+width_of(const char *text)
+{
+    return g_utf8_strlen(text, -1);
+}
+
+static glong
+column_width(const LhTable *table, guint index)
+{
+    const Column *column = column_at(table, index);
+    glong width = MAX(width_of(column->title), width_of(column->unit));
+
+    for (guint i = 0; i < table->rows->len; i++) {
+        const Row *row = g_ptr_array_index(table->rows, i);
+
+        if (index < row->texts->len)
+            width = MAX(width, width_of(g_ptr_array_index(row->texts, index)));
+    }
+    return width;
+}
+
+static void
+append_padded(GString *out, const char *text, glong width, bool right)
+{
+    const int pad = (int)MAX(0, width - width_of(text));
+
+    if (right)
+        g_string_append_printf(out, "%*s", pad, "");
+    g_string_append(out, text);
+    if (!right)
+        g_string_append_printf(out, "%*s", pad, "");
+}
+
+static void
+end_line(GString *out)
+{
+    while (out->len > 0 && out->str[out->len - 1] == ' ')
+        g_string_truncate(out, out->len - 1);
+    g_string_append_c(out, '\n');
+}
+
+static void
+print_headings(const LhTable *table, const glong *widths, bool units, GString *out)
+{
+    for (guint i = 0; i < table->columns->len; i++) {
+        const Column *column = column_at(table, i);
+
+        g_string_append_printf(out, "%*s", i > 0 ? GAP : 0, "");
+        append_padded(out, units ? column->unit : column->title, widths[i], column->number);
+    }
+    end_line(out);
+}
+
+static void
+print_text_row(const LhTable *table, const Row *row, const glong *widths, GString *out)
+{
+    for (guint i = 0; i < row->texts->len; i++) {
+        g_string_append_printf(out, "%*s", i > 0 ? GAP : 0, "");
+        append_padded(out, g_ptr_array_index(row->texts, i), widths[i],
+                      column_at(table, i)->number);
+    }
+    if (row->note != NULL)
+        g_string_append_printf(out, "%*s%s", GAP, "", row->note);
+    end_line(out);
+}
+
+static void
+print_text(const LhTable *table, GString *out)
+{
+    g_autofree glong *widths = g_new(glong, table->columns->len);
+    bool units = false;
+
+    for (guint i = 0; i < table->columns->len; i++) {
+        widths[i] = column_width(table, i);
+        units = units || column_at(table, i)->unit[0] != '\0';
+    }
+    print_headings(table, widths, false, out);
+    if (units)
+        print_headings(table, widths, true, out);
+    for (guint i = 0; i < table->rows->len; i++)
+        print_text_row(table, g_ptr_array_index(table->rows, i), widths, out);
+}
+
+/* --- for machines ------------------------------------------------------------------------------- */
+
+/* RFC 4180, with '\n' at the ends of lines. */
+static void
+append_csv(GString *out, const char *text)
+{
+    if (strpbrk(text, ",\"\n\r") == NULL) {
+        g_string_append(out, text);
+        return;
+    }
+    g_string_append_c(out, '"');
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '"')
+            g_string_append_c(out, '"');
+        g_string_append_c(out, *p);
+    }
+    g_string_append_c(out, '"');
+}
+
+static const char *
+exact_cell(const Row *row, guint index)
+{
+    const char *exact;
+
+    if (index >= row->texts->len)
+        return "";
+    exact = g_ptr_array_index(row->exacts, index);
+    return exact != NULL ? exact : g_ptr_array_index(row->texts, index);
+}
+
+static void
+print_csv(const LhTable *table, GString *out)
+{
+    const bool notes = has_notes(table);
+
+    for (guint i = 0; i < table->columns->len; i++) {
+        g_string_append(out, i > 0 ? "," : "");
+        append_csv(out, column_at(table, i)->key);
+    }
+    g_string_append(out, notes ? ",note\n" : "\n");
+    for (guint i = 0; i < table->rows->len; i++) {
+        const Row *row = g_ptr_array_index(table->rows, i);
+
+        for (guint j = 0; j < table->columns->len; j++) {
+            g_string_append(out, j > 0 ? "," : "");
+            append_csv(out, exact_cell(row, j));
+        }
+        if (notes) {
+            g_string_append_c(out, ',');
+            append_csv(out, row->note != NULL ? row->note : "");
+        }
+        g_string_append_c(out, '\n');
+    }
+}
+
+static void
+append_md(GString *out, const char *text)
+{
+    g_string_append(out, " ");
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '|')
+            g_string_append_c(out, '\\');
+        g_string_append_c(out, *p == '\n' ? ' ' : *p);
+    }
+    g_string_append(out, " |");
+}
+
+static void
+print_md_headings(const LhTable *table, bool notes, GString *out)
+{
+    g_string_append_c(out, '|');
+    for (guint i = 0; i < table->columns->len; i++) {
+        const Column *column = column_at(table, i);
+        g_autofree char *heading =
+            g_strjoin(column->title[0] != '\0' && column->unit[0] != '\0' ? " " : "",
+                      column->title, column->unit, NULL);
+
+        append_md(out, heading);
+    }
+    g_string_append(out, notes ? " note |\n|" : "\n|");
+    for (guint i = 0; i < table->columns->len; i++)
+        g_string_append(out, column_at(table, i)->number ? " ---: |" : " --- |");
+    g_string_append(out, notes ? " --- |\n" : "\n");
+}
+
+static void
+print_md(const LhTable *table, GString *out)
+{
+    const bool notes = has_notes(table);
+
+    print_md_headings(table, notes, out);
+    for (guint i = 0; i < table->rows->len; i++) {
+        const Row *row = g_ptr_array_index(table->rows, i);
+
+        g_string_append_c(out, '|');
+        for (guint j = 0; j < table->columns->len; j++)
+            append_md(out, j < row->texts->len ? g_ptr_array_index(row->texts, j) : "");
+        if (notes)
+            append_md(out, row->note != NULL ? row->note : "");
+        g_string_append_c(out, '\n');
+    }
+}
+
+void
+lh_table_print(const LhTable *table, LhFormat format, GString *out)
+{
+    switch (format) {
+    case LH_FORMAT_TABLE:
+        print_text(table, out);
+        return;
+    case LH_FORMAT_CSV:
+        print_csv(table, out);
+        return;
+    case LH_FORMAT_MD:
+        print_md(table, out);
+        return;
+    case LH_FORMAT_JSON:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+void
+lh_table_json(const LhTable *table, LhJsonWriter *w, const char *key)
+{
+    lh_jsonw_array_begin(w, key);
+    for (guint i = 0; i < table->rows->len; i++) {
+        const Row *row = g_ptr_array_index(table->rows, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        for (guint j = 0; j < row->texts->len; j++)
+            lh_jsonw_string(w, column_at(table, j)->key, exact_cell(row, j));
+        if (row->note != NULL)
+            lh_jsonw_string(w, "note", row->note);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}

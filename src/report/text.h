@@ -1,0 +1,34 @@
+/*
+ * Numbers as reports print them.
+ */
+#pragma once
+
+#include "base/units.h"
+
+#define LH_TEXT_SIZE 48
+
+/* An exact number of picoseconds as decimal seconds, "0.0015"; writes @buffer (LH_TEXT_SIZE) and returns it. */
+char *lh_text_seconds(LhTime time_ps, char *buffer);
+
+/* One unit and one number of decimals for all times of a table. */
+typedef struct {
+    const char *unit;   /* "us", "ms", "s" */
+    LhTime quantum_ps;  /* of the last decimal */
+    int decimals;
+} LhTimeScale;
+
+/* The scale that shows @longest_ps with four or five digits. */
+LhTimeScale lh_text_scale(LhTime longest_ps);
+
+/* @quanta of the scale, as a decimal number; writes @buffer (LH_TEXT_SIZE) and returns it. */
+char *lh_text_scaled(LhTimeScale scale, int64_t quanta, char *buffer);
+
+/*
+ * Rounds parts[i] / divisor to whole quanta so that the rounded parts add up to the rounded sum: the printed parts
+ * of a time add up to the printed time. @count is at most 16.
+ */
+void lh_text_round_parts(LhTimeScale scale, const LhTime *parts, int count, uint64_t divisor,
+                         int64_t *quanta, int64_t *sum_quanta);
+
+/* "3.4 %", "12 %"; writes @buffer (LH_TEXT_SIZE) and returns it. */
+char *lh_text_percent(double share, char *buffer);

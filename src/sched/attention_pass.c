@@ -1,0 +1,214 @@
+/*
+ * The common part of attention programs; see the header.
+ */
+#include "sched/attention_pass.h"
+
+LhPassSizes
+lh_pass_sizes(const LhProgramParams *p, uint32_t wire_default)
+{
+    const LhAttention *a = &p->attention;
+    LhPassSizes z = { .n = a->seq_length / p->ranks, .e = lh_dtype_bytes(a->dtype) };
+
+    z.w = wire_default != 0 ? wire_default : z.e;
+    if (p->gradient_wire == LH_WIRE_FP32)
+        z.w = 4;
+    else if (p->gradient_wire == LH_WIRE_16BIT)
+        z.w = 2;
+    z.q = lh_attention_q_bytes(a, z.n);
+    z.kv = lh_attention_kv_bytes(a, z.n, z.e);
+    z.s = lh_attention_stat_bytes(a, z.n);
+    z.dq = z.q / z.e * z.w;
+    z.dkv = z.kv / z.e * z.w;
+    return z;
+}
+
+LhPassSlots
+lh_pass_declare(LhProgram *program, const LhPassSizes *z)
+{
+    const LhProgramParams *p = &program->params;
+    const uint32_t parts = lh_placement_parts(&program->placement);
+    const uint64_t q = z->q / parts, kv = z->kv / parts, s = z->s / parts;
+    /* What the forward pass leaves is an input of the backward pass when that runs alone. */
+    const LhSlotRole saved = lh_pass_has(p, LH_PASS_FWD) ? LH_SLOT_OUTPUT : LH_SLOT_INPUT;
+    LhPassSlots slots = { 0 };
+
+    lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    slots.q = lh_program_add_slot(program, "q", LH_TENSOR_Q, LH_SLOT_INPUT, parts, q, z->e);
+    slots.kv = lh_program_add_slot(program, "kv", LH_TENSOR_KV, LH_SLOT_INPUT, parts, kv, z->e);
+    slots.o = lh_program_add_slot(program, "o", LH_TENSOR_O, saved, parts, q, z->e);
+    slots.lse = lh_program_add_slot(program, "lse", LH_TENSOR_LSE, saved, parts, s, 4);
+    if (!lh_pass_has(p, LH_PASS_BWD))
+        return slots;
+    slots.dout = lh_program_add_slot(program, "do", LH_TENSOR_DO, LH_SLOT_INPUT, parts, q, z->e);
+    slots.dq = lh_program_add_slot(program, "dq", LH_TENSOR_DQ, LH_SLOT_OUTPUT, parts, q, z->e);
+    slots.dkv = lh_program_add_slot(program, "dkv", LH_TENSOR_DKV, LH_SLOT_OUTPUT, parts, kv, z->e);
+    return slots;
+}
+
+uint16_t
+lh_pass_add_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
+                   uint32_t element_bytes)
+{
+    const uint32_t parts = lh_placement_parts(&program->placement);
+
+    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, parts, bytes / parts,
+                               element_bytes);
+}
+
+LhKernelId
+lh_pass_add_kernel(const LhPassSizes *sizes)
+{
+    return sizes->w > sizes->e ? LH_KERNEL_ID_add_from_fp32 : LH_KERNEL_ID_add;
+}
+
+uint64_t
+lh_pass_io_bytes(const LhProgramParams *p)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t forward = z.q + z.kv + z.q + z.s; /* q, kv; o, lse */
+
+    return forward + (lh_pass_has(p, LH_PASS_BWD) ? 2 * z.q + z.kv : 0); /* do, dq, dkv */
+}
+
+uint64_t
+lh_pass_peak_bytes(const LhProgramParams *p, uint64_t fwd_buffers, uint64_t bwd_buffers)
+{
+    const uint64_t fwd = lh_pass_has(p, LH_PASS_FWD) ? fwd_buffers : 0;
+    const uint64_t bwd = lh_pass_has(p, LH_PASS_BWD) ? bwd_buffers : 0;
+
+    return lh_pass_io_bytes(p) + MAX(fwd, bwd);
+}
+
+static LhKernelArgs
+shape_args(const LhProgramParams *p)
+{
+    return (LhKernelArgs){
+        .batch = p->attention.batch,
+        .heads = p->attention.heads,
+        .groups = p->attention.groups,
+        .head_dim = p->attention.head_dim,
+    };
+}
+
+LhKernelArgs
+lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKind mask,
+                   int8_t shift)
+{
+    LhKernelArgs args = shape_args(p);
+
+    args.nq = nq;
+    args.nk = nk;
+    args.mask = (uint8_t)mask;
+    args.shift = shift;
+    args.pairs = mask == LH_MASK_CAUSAL ? lh_causal_pairs(nq, nk, shift) : nq * nk;
+    return args;
+}
+
+LhKernelArgs
+lh_pass_q_args(const LhProgramParams *p, uint64_t rows)
+{
+    LhKernelArgs args = shape_args(p);
+
+    args.nq = rows;
+    return args;
+}
+
+LhKernelArgs
+lh_pass_kv_args(const LhProgramParams *p, uint64_t rows)
+{
+    LhKernelArgs args = shape_args(p);
+
+    args.nk = rows;
+    return args;
+}
+
+uint64_t
+lh_pass_flops(const LhProgramParams *p, uint64_t pairs)
+{
+    const LhAttention *a = &p->attention;
+    const unsigned forward = lh_pass_has(p, LH_PASS_FWD) ? 4 : 0;
+    const unsigned backward = lh_pass_has(p, LH_PASS_BWD) ? 10 : 0;
+
+    return (uint64_t)(forward + backward) * a->batch * a->heads * a->head_dim * pairs;
+}
+
+void
+lh_pass_alloc(LhEmitter *e, uint16_t first, uint16_t end)
+{
+    for (uint16_t slot = first; slot < end; slot++)
+        lh_emit_alloc(e, slot);
+}
+
+void
+lh_pass_free(LhEmitter *e, uint16_t first, uint16_t end)
+{
+    for (uint16_t slot = first; slot < end; slot++)
+        lh_emit_free(e, slot);
+}
+
+typedef struct {
+    LhPassSlots io;
+    uint16_t acc;
+    uint32_t parts;
+    LhKernelArgs block, rows;
+} SinglePlan;
+
+void
+lh_single_declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    SinglePlan *plan = g_new0(SinglePlan, 1);
+
+    program->plan = plan;
+    plan->io = lh_pass_declare(program, &z);
+    plan->parts = lh_placement_parts(&program->placement);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        plan->acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z.q + 2 * z.s, z.e);
+    plan->block = lh_pass_block_args(p, z.n, z.n, p->causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    plan->block.first = true;
+    plan->rows = lh_pass_q_args(p, z.n);
+}
+
+uint32_t
+lh_single_steps(const LhProgram *program)
+{
+    return program->params.pass == LH_PASS_BOTH ? 2 : 1;
+}
+
+static void
+operands(LhEmitter *e, const uint16_t *slots, unsigned count, uint32_t parts)
+{
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_operand(e, slots[i], 0, parts);
+}
+
+void
+lh_single_emit(LhEmitter *e, uint32_t step)
+{
+    const SinglePlan *plan = e->program->plan;
+    const LhPassSlots *io = &plan->io;
+
+    lh_pass_enter(e, step, 1);
+    if (e->phase == LH_PHASE_BACKWARD) {
+        lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &plan->block);
+        operands(e, (const uint16_t[]){ io->q, io->dout, io->o, io->lse, io->kv, io->dq, io->dkv },
+                 7, plan->parts);
+        return;
+    }
+    lh_emit_alloc(e, plan->acc);
+    lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, &plan->block);
+    operands(e, (const uint16_t[]){ io->q, io->kv, plan->acc }, 3, plan->parts);
+    lh_pass_compute(e, LH_KERNEL_ID_normalise, &plan->rows);
+    operands(e, (const uint16_t[]){ plan->acc, io->o, io->lse }, 3, plan->parts);
+    lh_emit_free(e, plan->acc);
+}
+
+uint64_t
+lh_single_peak_bytes(const LhProgramParams *p)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+
+    return lh_pass_peak_bytes(p, z.q + 2 * z.s, 0);
+}

@@ -1,0 +1,139 @@
+/*
+ * What the schedules of one attention module share: sizes, the input and output slots, the two
+ * streams, kernel arguments, and how torch.distributed orders a group of messages against the
+ * compute stream. An exchange starts after the compute ops that were queued before it was posted;
+ * waiting for it holds the compute ops queued after the wait. That is all the order across streams
+ * there is.
+ */
+#pragma once
+
+#include "sched/schedule.h"
+
+/* Streams, in the order of lh_pass_declare. */
+enum {
+    LH_PASS_STREAM_COMPUTE,
+    LH_PASS_STREAM_COMM,
+};
+
+/* Marks of the cursor that belong to these helpers; schedules use those from LH_MARK_OWN on. */
+enum {
+    LH_MARK_COMPUTE,  /* the compute op queued last */
+    LH_MARK_EXCHANGE, /* the exchange posted last */
+    LH_MARK_WAIT,     /* the exchange that the next compute op must wait for */
+    LH_MARK_OWN,
+};
+
+/* Sizes of one rank in bytes, in the letters of kernels/README.md. */
+typedef struct {
+    uint64_t n;        /* tokens */
+    uint64_t q, kv, s; /* one q-shaped tensor, k and v, one row statistic */
+    uint64_t dq, dkv;  /* gradients as they travel */
+    uint32_t e;        /* bytes of an activation element */
+    uint32_t w;        /* bytes of a gradient element on the wire */
+} LhPassSizes;
+
+/* @wire_default: bytes of a gradient element when the parameters leave it to the schedule; 0: the
+ * activation's. */
+LhPassSizes lh_pass_sizes(const LhProgramParams *p, uint32_t wire_default);
+
+/* The slots that every program has; those of a pass that is not run are undefined. */
+typedef struct {
+    uint16_t q, kv, o, lse, dout, dq, dkv;
+} LhPassSlots;
+
+/* Declares both streams, and the input and output slots with as many parts as the placement has. */
+LhPassSlots lh_pass_declare(LhProgram *program, const LhPassSizes *sizes);
+
+/* Declares a temporary slot of @bytes with as many parts as the placement has. */
+uint16_t lh_pass_add_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
+                            uint32_t element_bytes);
+
+/* The kernel that adds gradients as they travel to gradients of the activation's type. */
+LhKernelId lh_pass_add_kernel(const LhPassSizes *sizes);
+
+/* Bytes of the input and output slots on a rank. */
+uint64_t lh_pass_io_bytes(const LhProgramParams *p);
+
+/* The larger of the buffers of the passes that are run. */
+uint64_t lh_pass_peak_bytes(const LhProgramParams *p, uint64_t fwd_buffers, uint64_t bwd_buffers);
+
+/* Arguments of an attention block; pairs follow from the mask. */
+LhKernelArgs lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKind mask,
+                                int8_t shift);
+/* Arguments of an elementwise call on @rows tokens. */
+LhKernelArgs lh_pass_q_args(const LhProgramParams *p, uint64_t rows);
+LhKernelArgs lh_pass_kv_args(const LhProgramParams *p, uint64_t rows);
+
+/* The flops of @pairs in the passes that are run: 4 B h d forward, 10 B h d backward. */
+uint64_t lh_pass_flops(const LhProgramParams *p, uint64_t pairs);
+
+static inline bool
+lh_pass_has(const LhProgramParams *p, LhPass pass)
+{
+    return (p->pass & pass) != 0;
+}
+
+/*
+ * The program of one rank alone, the same for every schedule: one causal or full block per pass, no
+ * exchange. The forward pass holds one accumulator besides its inputs and outputs, the backward
+ * pass nothing.
+ */
+void lh_single_declare(LhProgram *program);
+uint32_t lh_single_steps(const LhProgram *program);
+void lh_single_emit(LhEmitter *e, uint32_t step);
+uint64_t lh_single_peak_bytes(const LhProgramParams *p);
+
+/* Allocates or frees the slots [first, end). */
+void lh_pass_alloc(LhEmitter *e, uint16_t first, uint16_t end);
+void lh_pass_free(LhEmitter *e, uint16_t first, uint16_t end);
+
+/* Appends a compute op behind what the compute stream was told to wait for. Operands follow. */
+static inline void
+lh_pass_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
+{
+    uint32_t *marks = e->cursor->marks;
+
+    marks[LH_MARK_COMPUTE] = lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, kernel, args);
+    lh_emit_after(e, marks[LH_MARK_WAIT]);
+    marks[LH_MARK_WAIT] = LH_OP_NONE;
+}
+
+/* Posts an exchange behind the compute ops queued so far. Parts follow. */
+static inline void
+lh_pass_exchange(LhEmitter *e)
+{
+    uint32_t *marks = e->cursor->marks;
+
+    marks[LH_MARK_EXCHANGE] = lh_emit_exchange(e, LH_PASS_STREAM_COMM);
+    lh_emit_after(e, marks[LH_MARK_COMPUTE]);
+}
+
+/* The compute stream waits for the exchange @id (and, streams being in order, for all before it).
+ */
+static inline void
+lh_pass_wait(LhEmitter *e, uint32_t id)
+{
+    if (id != LH_OP_NONE)
+        e->cursor->marks[LH_MARK_WAIT] = id;
+}
+
+/* Sets the emitter to a pass and returns the step of that pass; @fwd_steps is the length of the
+ * forward pass. */
+static inline uint32_t
+lh_pass_enter(LhEmitter *e, uint32_t step, uint32_t fwd_steps)
+{
+    const uint32_t skipped = lh_pass_has(&e->program->params, LH_PASS_FWD) ? fwd_steps : 0;
+
+    e->phase = step < skipped ? LH_PHASE_FORWARD : LH_PHASE_BACKWARD;
+    e->step = step < skipped ? step : step - skipped;
+    return e->step;
+}
+
+/* A message of the last exchange in one region: the first @count parts of a slot. */
+static inline void
+lh_pass_message(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t bytes, uint16_t slot,
+                uint32_t count)
+{
+    lh_emit_part(e, send, peer, tag, bytes);
+    lh_emit_region(e, slot, 0, count);
+}

@@ -1,0 +1,564 @@
+/*
+ * DistFlashAttention (LightSeq), balanced: contiguous tokens; a rank that has run out of own blocks
+ * helps a later one: it receives that rank's q, attends with its own k, v, and returns the partial
+ * result. Odd P is the generator corrected, since neither the paper's algorithm 2 nor the public
+ * code covers it; `published_code` is the public code as it is (RulinShao/LightSeq), with its dead
+ * k, v sends, its device sync in every step and, for odd P, the blocks that it loses.
+ *
+ * Step t of rank r, H = P div 2: the block (r, r-t) if r >= t, else, as a helper, (r-t+P, r).
+ * Buffers of index t % 2 are exchanged in step t, those of the other index are computed with.
+ */
+#include "sched/attention_pass.h"
+
+#include "base/error.h"
+
+enum {
+    TAG_KV,
+    TAG_Q,
+    TAG_RESULT,
+};
+
+typedef struct {
+    LhPassSizes sizes;
+    LhPassSlots io;
+    uint32_t ranks, half;
+    bool overlap, published;
+    uint32_t kv_until, q_until; /* steps below these prefetch k, v and q */
+    uint32_t help_last;         /* the last step with helpers */
+    uint32_t last;              /* the last step of all */
+    bool returns_apart; /* dk, dv of step H go in an exchange of their own, not in step H+1 */
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint16_t fwd_acc, fwd_kv[2], fwd_q[2], fwd_peer_acc[2];
+    uint16_t bwd_kv[2], bwd_q[2], bwd_lse[2], bwd_o[2], bwd_do[2], bwd_dq[2], bwd_dkv[2],
+        bwd_dkv_in;
+    LhKernelId add;
+    LhKernelArgs own, full, full_first, q_rows, kv_rows;
+} Plan;
+
+static bool
+check(const LhProgramParams *p, GError **error)
+{
+    if (p->causal)
+        return true;
+    g_set_error_literal(
+        error, LH_ERROR, LH_ERROR_NO,
+        "with the full mask all ranks have the same work and there is nothing to balance; use "
+        "dfa-unbalanced or ring");
+    return false;
+}
+
+static void
+declare_pair(LhProgram *program, uint16_t slots[2], const char *name, LhTensorKind kind,
+             uint64_t bytes, uint32_t element_bytes)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *numbered = g_strdup_printf("%s%u", name, i);
+
+        slots[i] = lh_pass_add_buffer(program, numbered, kind, bytes, element_bytes);
+    }
+}
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->sizes;
+
+    plan->fwd_first = (uint16_t)program->slots_count;
+    plan->fwd_acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+    declare_pair(program, plan->fwd_kv, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
+    declare_pair(program, plan->fwd_q, "fwd_q", LH_TENSOR_Q, z->q, z->e);
+    declare_pair(program, plan->fwd_peer_acc, "fwd_peer_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+    plan->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->sizes;
+
+    plan->bwd_first = (uint16_t)program->slots_count;
+    declare_pair(program, plan->bwd_kv, "bwd_kv", LH_TENSOR_KV, z->kv, z->e);
+    declare_pair(program, plan->bwd_q, "bwd_q", LH_TENSOR_Q, z->q, z->e);
+    declare_pair(program, plan->bwd_lse, "bwd_lse", LH_TENSOR_LSE, z->s, 4);
+    declare_pair(program, plan->bwd_o, "bwd_o", LH_TENSOR_O, z->q, z->e);
+    declare_pair(program, plan->bwd_do, "bwd_do", LH_TENSOR_DO, z->q, z->e);
+    declare_pair(program, plan->bwd_dq, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
+    declare_pair(program, plan->bwd_dkv, "bwd_dkv", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+/* What is sent when. Odd P, corrected: helpers in every step 1..H, and one more step that only
+ * returns results. */
+static void
+plan_steps(Plan *plan)
+{
+    const bool corrected = plan->ranks % 2 == 1 && !plan->published;
+    const uint32_t half = plan->half;
+
+    plan->kv_until = plan->published ? half + 1 : half;
+    plan->q_until = corrected ? half : half - 1;
+    plan->help_last = corrected ? half : half - 1;
+    plan->last = corrected ? half + 1 : half;
+    plan->returns_apart = !corrected;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->sizes = lh_pass_sizes(p, 0);
+    plan->io = lh_pass_declare(program, &plan->sizes);
+    plan->ranks = p->ranks;
+    plan->half = p->ranks / 2;
+    plan->overlap = p->overlap;
+    plan->published = p->published_code;
+    plan_steps(plan);
+    plan->add = lh_pass_add_kernel(&plan->sizes);
+    plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_CAUSAL, 0);
+    plan->own.first = true;
+    plan->full = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
+    plan->full_first = plan->full;
+    plan->full_first.first = true;
+    plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
+    plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const Plan *plan = program->plan;
+
+    (void)rank;
+    if (program->params.ranks == 1)
+        return lh_single_steps(program);
+    return (plan->last + 1) * (program->params.pass == LH_PASS_BOTH ? 2 : 1);
+}
+
+static void
+begin_step(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t first, uint16_t end)
+{
+    if (plan->published)
+        lh_emit_sync(e);
+    if (t == 0)
+        lh_pass_alloc(e, first, end);
+}
+
+/* The exchange of a step begins with its first message. */
+static void
+open_exchange(LhEmitter *e, uint32_t *exchange)
+{
+    if (*exchange != LH_OP_NONE)
+        return;
+    lh_pass_exchange(e);
+    *exchange = e->cursor->marks[LH_MARK_EXCHANGE];
+}
+
+static void
+message(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, uint16_t tag, uint64_t bytes,
+        uint16_t slot)
+{
+    open_exchange(e, exchange);
+    lh_pass_message(e, send, peer, tag, bytes, slot, 1);
+}
+
+static bool
+computes_own(const LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    return e->rank >= t && t <= plan->half;
+}
+
+static bool
+helps(const LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    return e->rank < t && t <= plan->help_last;
+}
+
+/* Whether step @t brings a rank the result of a helper's step t-1. */
+static bool
+is_helped(const LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    return t >= 2 && t - 1 <= plan->help_last && e->rank + t - 1 >= plan->ranks;
+}
+
+static void
+forward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+{
+    const uint32_t r = e->rank, ranks = plan->ranks;
+    const uint64_t result = plan->sizes.q + 2 * plan->sizes.s;
+    const unsigned a = t % 2;
+
+    if (r + t + 1 < ranks && t < plan->kv_until)
+        message(e, x, true, r + t + 1, TAG_KV, plan->sizes.kv, plan->io.kv);
+    if (r + t + 1 >= ranks && t < plan->q_until)
+        message(e, x, true, r + t + 1 - ranks, TAG_Q, plan->sizes.q, plan->io.q);
+    if (r >= t + 1 && t < plan->kv_until)
+        message(e, x, false, r - t - 1, TAG_KV, plan->sizes.kv, plan->fwd_kv[a]);
+    if (r < t + 1 && t < plan->q_until)
+        message(e, x, false, r + ranks - t - 1, TAG_Q, plan->sizes.q, plan->fwd_q[a]);
+    if (t >= 2 && helps(e, plan, t - 1))
+        message(e, x, true, r + ranks - t + 1, TAG_RESULT, result, plan->fwd_peer_acc[a]);
+    if (is_helped(e, plan, t))
+        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, result, plan->fwd_peer_acc[a]);
+}
+
+static void
+forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    const unsigned c = (t + 1) % 2;
+
+    if (computes_own(e, plan, t)) {
+        lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, t == 0 ? &plan->own : &plan->full);
+        lh_emit_operand(e, plan->io.q, 0, 1);
+        lh_emit_operand(e, t == 0 ? plan->io.kv : plan->fwd_kv[c], 0, 1);
+        lh_emit_operand(e, plan->fwd_acc, 0, 1);
+    } else if (helps(e, plan, t)) {
+        lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, &plan->full_first);
+        lh_emit_operand(e, plan->fwd_q[c], 0, 1);
+        lh_emit_operand(e, plan->io.kv, 0, 1);
+        lh_emit_operand(e, plan->fwd_peer_acc[c], 0, 1);
+    }
+}
+
+static void
+merge_result(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    lh_pass_compute(e, LH_KERNEL_ID_merge, &plan->q_rows);
+    lh_emit_operand(e, plan->fwd_peer_acc[t % 2], 0, 1);
+    lh_emit_operand(e, plan->fwd_acc, 0, 1);
+}
+
+static void
+normalise(LhEmitter *e, const Plan *plan)
+{
+    lh_pass_compute(e, LH_KERNEL_ID_normalise, &plan->q_rows);
+    lh_emit_operand(e, plan->fwd_acc, 0, 1);
+    lh_emit_operand(e, plan->io.o, 0, 1);
+    lh_emit_operand(e, plan->io.lse, 0, 1);
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    /* Ranks beyond H are helped until the last step. */
+    const uint32_t done = e->rank <= plan->half ? e->rank : plan->last;
+    const bool helped = is_helped(e, plan, t);
+    uint32_t exchange = LH_OP_NONE;
+
+    begin_step(e, plan, t, plan->fwd_first, plan->fwd_end);
+    forward_exchange(e, plan, t, &exchange);
+    if (!plan->overlap)
+        lh_pass_wait(e, exchange);
+    forward_block(e, plan, t);
+    if (t == done && !helped)
+        normalise(e, plan);
+    lh_pass_wait(e, exchange);
+    if (helped)
+        merge_result(e, plan, t);
+    if (t == done && helped)
+        normalise(e, plan);
+    if (t == plan->last)
+        lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+}
+
+static void
+message_bundle(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, const uint16_t slots[4],
+               uint64_t bytes)
+{
+    open_exchange(e, exchange);
+    lh_emit_part(e, send, peer, TAG_Q, bytes);
+    for (unsigned i = 0; i < 4; i++)
+        lh_emit_region(e, slots[i], 0, 1);
+}
+
+/* What a helper needs of q's owner: q, lse, o, do, into buffers of this step or from the inputs. */
+static void
+exchange_bundle(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+{
+    const uint32_t r = e->rank, ranks = plan->ranks;
+    const unsigned a = t % 2;
+    const uint64_t bytes = 3 * plan->sizes.q + plan->sizes.s;
+    const uint16_t own[] = { plan->io.q, plan->io.lse, plan->io.o, plan->io.dout };
+    const uint16_t peer[] = { plan->bwd_q[a], plan->bwd_lse[a], plan->bwd_o[a], plan->bwd_do[a] };
+
+    if (r + t + 1 >= ranks)
+        message_bundle(e, x, true, r + t + 1 - ranks, own, bytes);
+    if (r < t + 1)
+        message_bundle(e, x, false, r + ranks - t - 1, peer, bytes);
+}
+
+/* Results of step t-1: a helper returns dq to the owner of q, the others dk, dv to the owner of k,
+ * v. */
+static void
+exchange_results(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+{
+    const uint32_t r = e->rank, ranks = plan->ranks;
+    const LhPassSizes *z = &plan->sizes;
+    const unsigned a = t % 2;
+
+    if (r < t - 1)
+        message(e, x, true, r + ranks - t + 1, TAG_RESULT, z->dq, plan->bwd_dq[a]);
+    else
+        message(e, x, true, r - t + 1, TAG_RESULT, z->dkv, plan->bwd_dkv[a]);
+    if (r + t - 1 >= ranks)
+        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, z->dq, plan->bwd_dq[a]);
+    else
+        message(e, x, false, r + t - 1, TAG_RESULT, z->dkv, plan->bwd_dkv_in);
+}
+
+static void
+backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+{
+    const uint32_t r = e->rank;
+
+    if (r + t + 1 < plan->ranks && t < plan->kv_until)
+        message(e, x, true, r + t + 1, TAG_KV, plan->sizes.kv, plan->io.kv);
+    if (r >= t + 1 && t < plan->kv_until)
+        message(e, x, false, r - t - 1, TAG_KV, plan->sizes.kv, plan->bwd_kv[t % 2]);
+    if (t < plan->q_until)
+        exchange_bundle(e, plan, t, x);
+    if (t >= 2)
+        exchange_results(e, plan, t, x);
+}
+
+static void
+add(LhEmitter *e, const Plan *plan, uint16_t source, uint16_t target)
+{
+    lh_pass_compute(e, plan->add, target == plan->io.dq ? &plan->q_rows : &plan->kv_rows);
+    lh_emit_operand(e, source, 0, 1);
+    lh_emit_operand(e, target, 0, 1);
+}
+
+/* True if a block was computed into the buffers, so that one of its gradients must be added here.
+ */
+static bool
+backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    const unsigned c = (t + 1) % 2;
+    const LhPassSlots *io = &plan->io;
+    const uint16_t diagonal[] = { io->q, io->dout, io->o, io->lse, io->kv, io->dq, io->dkv };
+    const uint16_t own[] = { io->q,           io->dout,        io->o,           io->lse,
+                             plan->bwd_kv[c], plan->bwd_dq[c], plan->bwd_dkv[c] };
+    const uint16_t help[] = { plan->bwd_q[c], plan->bwd_do[c], plan->bwd_o[c],  plan->bwd_lse[c],
+                              io->kv,         plan->bwd_dq[c], plan->bwd_dkv[c] };
+    const uint16_t *operands = t == 0 ? diagonal : computes_own(e, plan, t) ? own : help;
+
+    if (!computes_own(e, plan, t) && !helps(e, plan, t))
+        return false;
+    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, t == 0 ? &plan->own : &plan->full_first);
+    for (unsigned i = 0; i < G_N_ELEMENTS(own); i++)
+        lh_emit_operand(e, operands[i], 0, 1);
+    return t > 0;
+}
+
+/* Even P: dk, dv of step H return to their owner in an exchange that nothing hides. The buffer that
+ * the owner receives into has sent what it held earlier in this step. */
+static uint32_t
+exchange_last(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    uint32_t exchange = LH_OP_NONE;
+
+    if (e->rank >= plan->half)
+        message(e, &exchange, true, e->rank - plan->half, TAG_RESULT, plan->sizes.dkv,
+                plan->bwd_dkv[(t + 1) % 2]);
+    if (e->rank + plan->half < plan->ranks)
+        message(e, &exchange, false, e->rank + plan->half, TAG_RESULT, plan->sizes.dkv,
+                plan->bwd_dkv[t % 2]);
+    return exchange;
+}
+
+static void
+add_results(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    if (e->rank + t - 1 >= plan->ranks)
+        add(e, plan, plan->bwd_dq[t % 2], plan->io.dq);
+    else
+        add(e, plan, plan->bwd_dkv_in, plan->io.dkv);
+}
+
+static void
+emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    const bool apart = plan->returns_apart && t == plan->half;
+    const unsigned c = (t + 1) % 2;
+    uint32_t exchange = LH_OP_NONE, exposed = LH_OP_NONE;
+    bool partial;
+
+    begin_step(e, plan, t, plan->bwd_first, plan->bwd_end);
+    backward_exchange(e, plan, t, &exchange);
+    if (!plan->overlap)
+        lh_pass_wait(e, exchange);
+    partial = backward_block(e, plan, t);
+    if (apart)
+        exposed = exchange_last(e, plan, t);
+    if (partial && e->rank >= t)
+        add(e, plan, plan->bwd_dq[c], plan->io.dq);
+    else if (partial)
+        add(e, plan, plan->bwd_dkv[c], plan->io.dkv);
+    lh_pass_wait(e, exchange);
+    if (t >= 2)
+        add_results(e, plan, t);
+    lh_pass_wait(e, exposed);
+    if (apart && e->rank + plan->half < plan->ranks)
+        add(e, plan, plan->bwd_dkv[t % 2], plan->io.dkv);
+    if (t == plan->last)
+        lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+    uint32_t t;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    t = lh_pass_enter(e, step, plan->last + 1);
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, plan, t);
+    else
+        emit_backward(e, plan, t);
+}
+
+/* How often a rank sends what, by the formulas of docs/schedules.md. */
+typedef struct {
+    uint64_t kv, q, result_q, result_kv;
+} Counts;
+
+static uint64_t
+difference(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static Counts
+count_messages(const LhProgramParams *p, uint64_t rank)
+{
+    const uint64_t ranks = p->ranks, half = ranks / 2;
+    Counts c = { .kv = MIN(half, ranks - 1 - rank), .result_kv = MIN(rank, half) };
+
+    if (ranks % 2 == 1 && !p->published_code) {
+        c.q = difference(rank, half);
+        c.result_q = difference(half, rank);
+        return c;
+    }
+    c.q = difference(rank, ranks - half);
+    c.result_q = difference(half, rank + 1);
+    /* The dead k, v of step H. */
+    if (p->published_code && rank + half + 1 < ranks)
+        c.kv++;
+    return c;
+}
+
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const Counts c = count_messages(p, rank);
+    uint64_t bytes = 0;
+
+    if (p->ranks == 1)
+        return 0;
+    if (lh_pass_has(p, LH_PASS_FWD))
+        bytes += c.kv * z.kv + c.q * z.q + c.result_q * (z.q + 2 * z.s);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        bytes += c.kv * z.kv + c.q * (3 * z.q + z.s) + c.result_q * z.dq + c.result_kv * z.dkv;
+    return bytes;
+}
+
+/* H full blocks and the diagonal; for even P, and in the public code always, ranks r < H have one
+ * less. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t n = p->attention.seq_length / p->ranks;
+    const uint64_t half = p->ranks / 2;
+    const bool one_less = rank < half && (p->ranks % 2 == 0 || p->published_code);
+
+    return lh_pass_flops(p, (half - (one_less ? 1 : 0)) * n * n + n * (n + 1) / 2);
+}
+
+/* Forward accumulator + 2 (2Q + KV + 2S); backward 2 (4Q + 2KV + S) + KV with gradients of e bytes.
+ */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, z.q + 2 * z.s + 2 * (2 * z.q + z.kv + 2 * z.s),
+                              2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv);
+}
+
+/* H ranks are idle in one of H+1 steps: 1/(P+2) for even P. */
+static double
+idle_unit(const LhProgramParams *p)
+{
+    const double half = p->ranks / 2;
+
+    if (p->ranks % 2 == 1 && !p->published_code)
+        return 0;
+    return half / (p->ranks * (half + 1));
+}
+
+/* The idle ranks miss one full block of H and a diagonal: H n^2 / (P (H n^2 + n (n+1) / 2)). */
+static double
+idle_flops(const LhProgramParams *p)
+{
+    const double half = p->ranks / 2;
+    const double n = (double)p->attention.seq_length / p->ranks;
+
+    if (p->ranks % 2 == 1 && !p->published_code)
+        return 0;
+    return 2 * half * n / (p->ranks * ((2 * half + 1) * n + 1));
+}
+
+const LhSchedule lh_schedule_dfa_balanced = {
+    .name = "dfa-balanced",
+    .summary = "DistFlashAttention: ranks that are done help later ones; contiguous tokens",
+    .details =
+        "DistFlashAttention (LightSeq), balanced. H = P div 2. In step t rank r >= t computes its block with k, v\n"
+        "of rank r-t; rank r < t helps rank r-t+P: it has received that rank's q, computes with its own k, v and\n"
+        "returns the partial (o, m, l), which the owner merges. Messages for step t+1 and results of step t-1\n"
+        "travel while step t computes. Backward, helpers receive q, lse, o, do and return dq; the others return\n"
+        "dk, dv to their owners; for even P those of step H are exposed. Odd P is the corrected generator: helpers\n"
+        "in every step, and one exposed exchange of results at the end.\n"
+        "\n"
+        "bytes sent   even P: fwd min(H, P-1-r) KV + max(0, r-H) Q + max(0, H-1-r) (Q+2S)\n"
+        "             bwd min(H, P-1-r) KV + max(0, r-H) (3Q+S) + max(0, H-1-r) Q + min(r, H) KV\n"
+        "             odd P: H-r instead of H-1-r\n"
+        "flops        (H - 1/2) F for r < H and (H + 1/2) F otherwise; odd P: (H + 1/2) F everywhere\n"
+        "idle         1/(P+2) counting blocks, 1/(P+1) counting flops; odd P: 0\n"
+        "buffers      fwd accumulator + 2 (2Q + KV + 2S); bwd 2 (4Q + 2KV + S) + KV\n"
+        "restrictions causal mask; sequence length divisible by P\n"
+        "published    published_code: dead k, v at step H, a device sync in every step, P div 2 blocks lost if P\n"
+        "             is odd\n",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .check = check,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = idle_unit,
+        .idle_flops = idle_flops,
+    },
+};

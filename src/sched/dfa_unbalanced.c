@@ -1,0 +1,359 @@
+/*
+ * DistFlashAttention, algorithm 1: contiguous tokens, every rank fetches the k, v that it needs
+ * straight from their owners, one step ahead. Backward, dk and dv of a fetched block go back to its
+ * owner, one step behind. There is no public code for it: how messages are grouped, and the
+ * buffers, are ours.
+ */
+#include "sched/attention_pass.h"
+
+enum {
+    TAG_KV,
+    TAG_DKV,
+};
+
+typedef struct {
+    LhPassSizes sizes;
+    LhPassSlots io;
+    uint32_t ranks;
+    bool causal, overlap;
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint16_t fwd_acc, fwd_kv[2];
+    uint16_t bwd_kv[2], bwd_dkv[2], bwd_dkv_in, bwd_dq, bwd_delta;
+    LhKernelId add_dkv;
+    LhKernelArgs own, full, grad_own, grad_full, q_rows, kv_rows;
+} Plan;
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->sizes;
+
+    plan->fwd_first = (uint16_t)program->slots_count;
+    plan->fwd_acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+    plan->fwd_kv[0] = lh_pass_add_buffer(program, "fwd_kv0", LH_TENSOR_KV, z->kv, z->e);
+    plan->fwd_kv[1] = lh_pass_add_buffer(program, "fwd_kv1", LH_TENSOR_KV, z->kv, z->e);
+    plan->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->sizes;
+
+    plan->bwd_first = (uint16_t)program->slots_count;
+    plan->bwd_delta = lh_pass_add_buffer(program, "bwd_delta", LH_TENSOR_DELTA, z->s, 4);
+    plan->bwd_kv[0] = lh_pass_add_buffer(program, "bwd_kv0", LH_TENSOR_KV, z->kv, z->e);
+    plan->bwd_kv[1] = lh_pass_add_buffer(program, "bwd_kv1", LH_TENSOR_KV, z->kv, z->e);
+    plan->bwd_dkv[0] = lh_pass_add_buffer(program, "bwd_dkv0", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_dkv[1] = lh_pass_add_buffer(program, "bwd_dkv1", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_dq = lh_pass_add_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->q, z->e);
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->sizes = lh_pass_sizes(p, 0);
+    plan->io = lh_pass_declare(program, &plan->sizes);
+    plan->ranks = p->ranks;
+    plan->causal = p->causal;
+    plan->overlap = p->overlap;
+    plan->add_dkv = lh_pass_add_kernel(&plan->sizes);
+    plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n,
+                                   p->causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    plan->own.first = true;
+    plan->full = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
+    plan->grad_own = plan->own;
+    plan->grad_full = plan->full;
+    plan->grad_full.first = true;
+    plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
+    plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+/* Remote blocks that @rank computes, in the steps 1, 2, ...; and those that others compute on its
+ * k, v. */
+static uint32_t
+blocks_fetched(const LhProgramParams *p, uint32_t rank)
+{
+    return p->causal ? rank : p->ranks - 1;
+}
+
+static uint32_t
+blocks_served(const LhProgramParams *p, uint32_t rank)
+{
+    return p->causal ? p->ranks - 1 - rank : p->ranks - 1;
+}
+
+/* Step t computes with what came in step t-1, and serves what others compute with in step t+1. */
+static uint32_t
+forward_steps(const LhProgramParams *p, uint32_t rank)
+{
+    return MAX(blocks_fetched(p, rank) + 1, blocks_served(p, rank));
+}
+
+/* The gradients of the block of step t travel in step t+1. */
+static uint32_t
+backward_steps(const LhProgramParams *p, uint32_t rank)
+{
+    return MAX(blocks_fetched(p, rank), blocks_served(p, rank)) + 2;
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhProgramParams *p = &program->params;
+
+    if (p->ranks == 1)
+        return lh_single_steps(program);
+    return (lh_pass_has(p, LH_PASS_FWD) ? forward_steps(p, rank) : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? backward_steps(p, rank) : 0);
+}
+
+/* The ranks that own the block of step t, and that use ours. */
+static uint32_t
+owner_of(const LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    return e->rank >= t ? e->rank - t : e->rank + plan->ranks - t;
+}
+
+static uint32_t
+user_of(const LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    return e->rank + t < plan->ranks ? e->rank + t : e->rank + t - plan->ranks;
+}
+
+/* Serves k, v for the others' step t+1 and fetches those of the own one. */
+static void
+prefetch(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t into)
+{
+    const LhProgramParams *p = &e->program->params;
+
+    if (t + 1 <= blocks_served(p, e->rank))
+        lh_pass_message(e, true, user_of(e, plan, t + 1), TAG_KV, plan->sizes.kv, plan->io.kv, 1);
+    if (t + 1 <= blocks_fetched(p, e->rank))
+        lh_pass_message(e, false, owner_of(e, plan, t + 1), TAG_KV, plan->sizes.kv, into, 1);
+}
+
+static bool
+prefetches(const LhEmitter *e, uint32_t t)
+{
+    const LhProgramParams *p = &e->program->params;
+
+    return t + 1 <= blocks_served(p, e->rank) || t + 1 <= blocks_fetched(p, e->rank);
+}
+
+static void
+forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, t == 0 ? &plan->own : &plan->full);
+    lh_emit_operand(e, plan->io.q, 0, 1);
+    lh_emit_operand(e, t == 0 ? plan->io.kv : plan->fwd_kv[(t - 1) % 2], 0, 1);
+    lh_emit_operand(e, plan->fwd_acc, 0, 1);
+    if (t != blocks_fetched(&e->program->params, e->rank))
+        return;
+    lh_pass_compute(e, LH_KERNEL_ID_normalise, &plan->q_rows);
+    lh_emit_operand(e, plan->fwd_acc, 0, 1);
+    lh_emit_operand(e, plan->io.o, 0, 1);
+    lh_emit_operand(e, plan->io.lse, 0, 1);
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    const LhProgramParams *p = &e->program->params;
+    uint32_t arrival = LH_OP_NONE;
+
+    if (t == 0)
+        lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+    if (prefetches(e, t)) {
+        lh_pass_exchange(e);
+        arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+        prefetch(e, plan, t, plan->fwd_kv[t % 2]);
+    }
+    if (!plan->overlap)
+        lh_pass_wait(e, arrival);
+    if (t <= blocks_fetched(p, e->rank))
+        forward_block(e, plan, t);
+    lh_pass_wait(e, arrival);
+    if (t + 1 == forward_steps(p, e->rank))
+        lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+}
+
+static void
+backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    const bool own = t == 0;
+    const LhPassSlots *io = &plan->io;
+
+    if (own) {
+        lh_pass_compute(e, LH_KERNEL_ID_delta, &plan->q_rows);
+        lh_emit_operand(e, io->dout, 0, 1);
+        lh_emit_operand(e, io->o, 0, 1);
+        lh_emit_operand(e, plan->bwd_delta, 0, 1);
+    }
+    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd, own ? &plan->grad_own : &plan->grad_full);
+    lh_emit_operand(e, io->q, 0, 1);
+    lh_emit_operand(e, io->dout, 0, 1);
+    lh_emit_operand(e, plan->bwd_delta, 0, 1);
+    lh_emit_operand(e, io->lse, 0, 1);
+    lh_emit_operand(e, own ? io->kv : plan->bwd_kv[(t - 1) % 2], 0, 1);
+    lh_emit_operand(e, own ? io->dq : plan->bwd_dq, 0, 1);
+    lh_emit_operand(e, own ? io->dkv : plan->bwd_dkv[t % 2], 0, 1);
+    if (own)
+        return;
+    lh_pass_compute(e, LH_KERNEL_ID_add, &plan->q_rows);
+    lh_emit_operand(e, plan->bwd_dq, 0, 1);
+    lh_emit_operand(e, io->dq, 0, 1);
+}
+
+/* Prefetch for step t+1, and the gradients of the blocks of step t-1: @give to their owner, @take
+ * from their user. */
+static uint32_t
+backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, bool give, bool take)
+{
+    if (!prefetches(e, t) && !give && !take)
+        return LH_OP_NONE;
+    lh_pass_exchange(e);
+    prefetch(e, plan, t, plan->bwd_kv[t % 2]);
+    if (give)
+        lh_pass_message(e, true, owner_of(e, plan, t - 1), TAG_DKV, plan->sizes.dkv,
+                        plan->bwd_dkv[(t - 1) % 2], 1);
+    if (take)
+        lh_pass_message(e, false, user_of(e, plan, t - 1), TAG_DKV, plan->sizes.dkv,
+                        plan->bwd_dkv_in, 1);
+    return e->cursor->marks[LH_MARK_EXCHANGE];
+}
+
+static void
+emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    const LhProgramParams *p = &e->program->params;
+    const bool give = t >= 2 && t - 1 <= blocks_fetched(p, e->rank);
+    const bool take = t >= 2 && t - 1 <= blocks_served(p, e->rank);
+    uint32_t arrival;
+
+    if (t == 0)
+        lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    arrival = backward_exchange(e, plan, t, give, take);
+    if (!plan->overlap)
+        lh_pass_wait(e, arrival);
+    if (t <= blocks_fetched(p, e->rank))
+        backward_block(e, plan, t);
+    lh_pass_wait(e, arrival);
+    if (take) {
+        lh_pass_compute(e, plan->add_dkv, &plan->kv_rows);
+        lh_emit_operand(e, plan->bwd_dkv_in, 0, 1);
+        lh_emit_operand(e, plan->io.dkv, 0, 1);
+    }
+    if (t + 1 == backward_steps(p, e->rank))
+        lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const LhProgramParams *p = &e->program->params;
+    const Plan *plan = e->program->plan;
+    uint32_t t;
+
+    if (p->ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    t = lh_pass_enter(e, step, forward_steps(p, e->rank));
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, plan, t);
+    else
+        emit_backward(e, plan, t);
+}
+
+/* Causal: fwd (P-1-r) KV, bwd (P-1-r) KV + r G. Full: P-1 instead of both counts. */
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t later = p->causal ? p->ranks - 1 - rank : p->ranks - 1;
+    const uint64_t earlier = p->causal ? rank : p->ranks - 1;
+
+    return (lh_pass_has(p, LH_PASS_FWD) ? later * z.kv : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? later * z.kv + earlier * z.dkv : 0);
+}
+
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t n = p->attention.seq_length / p->ranks;
+
+    if (!p->causal)
+        return lh_pass_flops(p, p->ranks * n * n);
+    return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
+}
+
+/* Forward accumulator + 2 KV; backward 2 KV + 3 G + Q + delta. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, z.q + 2 * z.s + 2 * z.kv, 2 * z.kv + 3 * z.dkv + z.q + z.s);
+}
+
+static double
+idle_unit(const LhProgramParams *p)
+{
+    return p->causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
+}
+
+/* As ring: tends to (P-1) / (2P-1). */
+static double
+idle_flops(const LhProgramParams *p)
+{
+    const double ranks = p->ranks;
+    const double n = (double)p->attention.seq_length / ranks;
+
+    return p->causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
+}
+
+const LhSchedule lh_schedule_dfa_unbalanced = {
+    .name = "dfa-unbalanced",
+    .summary = "k, v fetched from their owners, one step ahead; contiguous tokens",
+    .details =
+        "DistFlashAttention (LightSeq) without load balancing, algorithm 1 of the paper. Rank r holds tokens\n"
+        "[r n, (r+1) n) and fetches k, v of rank r-t for step t during step t-1, straight from their owner.\n"
+        "Backward it fetches the same and returns dk, dv of every fetched block to its owner in the step after,\n"
+        "where they are added. With the full mask every rank fetches from every other.\n"
+        "\n"
+        "bytes sent   fwd (P-1-r) KV; bwd (P-1-r) KV + r G, causal; the last rank receives (P-1) KV forward\n"
+        "flops        (r + 1/2) F on rank r, causal\n"
+        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with the full mask\n"
+        "buffers      fwd accumulator + 2 KV; bwd 2 KV + 3 G + Q + delta\n"
+        "restrictions sequence length divisible by P\n",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = idle_unit,
+        .idle_flops = idle_flops,
+    },
+};

@@ -1,0 +1,135 @@
+/*
+ * Appending ops to the buffer of a step. Hot: the simulator pulls millions of ops per second
+ * through here, so only fields that are used are written, and nothing is allocated once the buffer
+ * has grown.
+ */
+#include "sched/emit.h"
+
+#define OPS_MIN 16
+#define PARTS_MIN 16
+
+static LhOp *
+append_op(LhEmitter *e, LhOpKind kind)
+{
+    LhOpBuffer *b = e->buffer;
+    LhOp *op;
+
+    if (G_UNLIKELY(b->ops_count == b->ops_capacity)) {
+        b->ops_capacity = MAX(2 * b->ops_capacity, OPS_MIN);
+        b->ops = g_renew(LhOp, b->ops, b->ops_capacity);
+    }
+    op = &b->ops[b->ops_count++];
+    op->id = e->cursor->next_id++;
+    op->kind = (uint8_t)kind;
+    op->stream = 0;
+    op->phase = e->phase;
+    op->after_count = 0;
+    op->step = e->step;
+    return op;
+}
+
+uint32_t
+lh_emit_compute(LhEmitter *e, uint8_t stream, LhKernelId kernel, const LhKernelArgs *args)
+{
+    LhOp *op = append_op(e, LH_OP_COMPUTE);
+
+    op->stream = stream;
+    op->compute.kernel = kernel;
+    op->compute.args = *args;
+    op->compute.regions_count = 0;
+    return op->id;
+}
+
+uint32_t
+lh_emit_exchange(LhEmitter *e, uint8_t stream)
+{
+    LhOp *op = append_op(e, LH_OP_EXCHANGE);
+
+    op->stream = stream;
+    op->exchange.parts_first = e->buffer->parts_count;
+    op->exchange.parts_count = 0;
+    return op->id;
+}
+
+uint32_t
+lh_emit_sync(LhEmitter *e)
+{
+    return append_op(e, LH_OP_SYNC)->id;
+}
+
+uint32_t
+lh_emit_alloc(LhEmitter *e, uint16_t slot)
+{
+    LhOp *op = append_op(e, LH_OP_ALLOC);
+
+    op->memory.slot = slot;
+    return op->id;
+}
+
+uint32_t
+lh_emit_free(LhEmitter *e, uint16_t slot)
+{
+    LhOp *op = append_op(e, LH_OP_FREE);
+
+    op->memory.slot = slot;
+    return op->id;
+}
+
+LhOp *
+lh_emit_last(LhEmitter *e)
+{
+    return &e->buffer->ops[e->buffer->ops_count - 1];
+}
+
+void
+lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
+{
+    LhOp *op = lh_emit_last(e);
+
+    g_assert(op->compute.regions_count < LH_KERNEL_OPERANDS_MAX);
+    op->compute.regions[op->compute.regions_count++] =
+        (LhRegion){ .slot = slot, .part = part, .count = count };
+}
+
+void
+lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes)
+{
+    LhOpBuffer *b = e->buffer;
+    LhPart *part;
+
+    if (G_UNLIKELY(b->parts_count == b->parts_capacity)) {
+        b->parts_capacity = MAX(2 * b->parts_capacity, PARTS_MIN);
+        b->parts = g_renew(LhPart, b->parts, b->parts_capacity);
+    }
+    part = &b->parts[b->parts_count++];
+    part->peer = peer;
+    part->tag = tag;
+    part->send = send;
+    part->regions_count = 0;
+    part->wire_bytes = wire_bytes;
+    lh_emit_last(e)->exchange.parts_count++;
+}
+
+void
+lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
+{
+    LhPart *p = &e->buffer->parts[e->buffer->parts_count - 1];
+
+    g_assert(p->regions_count < LH_PART_REGIONS_MAX);
+    p->regions[p->regions_count++] = (LhRegion){ .slot = slot, .part = part, .count = count };
+}
+
+void
+lh_emit_after(LhEmitter *e, uint32_t id)
+{
+    LhOp *op = lh_emit_last(e);
+
+    if (id == LH_OP_NONE)
+        return;
+    for (unsigned i = 0; i < op->after_count; i++) {
+        if (op->after[i] == id)
+            return;
+    }
+    g_assert(op->after_count < LH_OP_AFTER_MAX);
+    op->after[op->after_count++] = id;
+}

@@ -1,0 +1,84 @@
+/*
+ * Ring attention on contiguous tokens. Causal: rank r computes in the steps s <= r only, and the
+ * others idle: the last rank does twice the mean. Every hop is made all the same.
+ */
+#include "sched/ring_family.h"
+
+enum {
+    DIAGONAL,
+    FULL,
+};
+
+static const LhRingShape *
+block(const LhRingPlan *plan, uint32_t rank, uint32_t step)
+{
+    if (plan->causal && step > rank)
+        return NULL;
+    return &plan->shapes[step == 0 ? DIAGONAL : FULL];
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhRegion own = { .count = 1 };
+    const bool causal = program->params.causal;
+
+    if (lh_ring_declare(program, block) == NULL)
+        return;
+    lh_ring_set_shape(program, DIAGONAL, own, own, causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    lh_ring_set_shape(program, FULL, own, own, LH_MASK_FULL, 0);
+}
+
+/* r full blocks and the diagonal. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t n = p->attention.seq_length / p->ranks;
+    const uint64_t full = p->causal ? rank : p->ranks - 1;
+    const uint64_t own = p->causal ? n * (n + 1) / 2 : n * n;
+
+    return lh_pass_flops(p, full * n * n + own);
+}
+
+static double
+idle_unit(const LhProgramParams *p)
+{
+    return p->causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
+}
+
+/* 1 - N (N+1) / 2 / (P ((P-1) n^2 + n (n+1) / 2)), which tends to (P-1) / (2P-1). */
+static double
+idle_flops(const LhProgramParams *p)
+{
+    const double ranks = p->ranks;
+    const double n = (double)p->attention.seq_length / ranks;
+
+    return p->causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
+}
+
+const LhSchedule lh_schedule_ring = {
+    .name = "ring",
+    .summary = "k, v rotate around a ring; contiguous tokens",
+    .details =
+        "Ring attention as in zhuzilin/ring-flash-attention: rank r holds tokens [r n, (r+1) n). In each of P\n"
+        "steps every rank passes k and v to rank r+1 while it computes one block; the causal mask leaves rank r\n"
+        "r+1 blocks, but all hops are made. Block outputs (o, lse) are merged into fp32. Backward, fp32 dk and\n"
+        "dv follow one hop behind; their last hop is exposed.\n"
+        "\n"
+        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"
+        "flops        (r + 1/2) F on rank r, causal\n"
+        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with the full mask\n"
+        "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
+        "restrictions sequence length divisible by P\n",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .declare = declare,
+    .steps = lh_ring_steps,
+    .emit = lh_ring_emit,
+    .closed = {
+        .bytes_sent = lh_ring_bytes_sent,
+        .flops = flops,
+        .peak_bytes = lh_ring_peak_bytes,
+        .idle_unit = idle_unit,
+        .idle_flops = idle_flops,
+    },
+};

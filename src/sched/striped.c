@@ -1,0 +1,85 @@
+/*
+ * Ring attention on striped tokens: rank r holds r, r+P, r+2P, ... Every block of a causal mask is
+ * a triangle, with its diagonal (s <= r) or without (s > r), so that ranks differ by n pairs only.
+ */
+#include "sched/ring_family.h"
+
+enum {
+    WITH_DIAGONAL,
+    BELOW_DIAGONAL,
+};
+
+static const LhRingShape *
+block(const LhRingPlan *plan, uint32_t rank, uint32_t step)
+{
+    const LhRingShape *shape =
+        &plan->shapes[plan->causal && step > rank ? BELOW_DIAGONAL : WITH_DIAGONAL];
+
+    /* Below the diagonal of a single token there is nothing. */
+    return shape->forward.pairs == 0 ? NULL : shape;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhRegion own = { .count = 1 };
+    const bool causal = program->params.causal;
+
+    if (lh_ring_declare(program, block) == NULL)
+        return;
+    lh_ring_set_shape(program, WITH_DIAGONAL, own, own, causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    /* k, v of a later rank: q[1:] against k[:-1], the triangle j <= i - 1 of the whole block. */
+    lh_ring_set_shape(program, BELOW_DIAGONAL, own, own, LH_MASK_CAUSAL, -1);
+}
+
+/* r+1 triangles with the diagonal, P-1-r without. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t n = p->attention.seq_length / p->ranks;
+    const uint64_t with = rank + 1;
+
+    if (!p->causal)
+        return lh_pass_flops(p, p->ranks * n * n);
+    return lh_pass_flops(p, with * (n * (n + 1) / 2) + (p->ranks - with) * (n * (n - 1) / 2));
+}
+
+static double
+idle_unit(const LhProgramParams *p)
+{
+    (void)p;
+    return 0;
+}
+
+/* The last rank has P triangles with diagonal: 1 - N (N+1) / (P^2 n (n+1)). */
+static double
+idle_flops(const LhProgramParams *p)
+{
+    return p->causal ? (p->ranks - 1.0) / ((double)p->attention.seq_length + p->ranks) : 0;
+}
+
+const LhSchedule lh_schedule_striped = {
+    .name = "striped",
+    .summary = "ring on tokens r, r+P, r+2P, ...: a causal mask is balanced to a token",
+    .details =
+        "Striped ring attention as in zhuzilin/ring-flash-attention: rank r holds tokens r + iP. A block is causal\n"
+        "in local indices: j <= i when k, v come from an earlier rank or the own one (s <= r), j <= i-1 when they\n"
+        "come from a later one. Traffic and buffers as in ring.\n"
+        "\n"
+        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"
+        "flops        (r+1) n(n+1)/2 + (P-1-r) n(n-1)/2 pairs on rank r, causal\n"
+        "idle         0 counting blocks, (P-1)/(N+P) counting flops\n"
+        "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
+        "restrictions sequence length divisible by P\n",
+    .placement = LH_PLACE_STRIPED,
+    .declare = declare,
+    .steps = lh_ring_steps,
+    .emit = lh_ring_emit,
+    .closed = {
+        .bytes_sent = lh_ring_bytes_sent,
+        .flops = flops,
+        .peak_bytes = lh_ring_peak_bytes,
+        .idle_unit = idle_unit,
+        .idle_flops = idle_flops,
+    },
+};

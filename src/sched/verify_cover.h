@@ -1,0 +1,109 @@
+/*
+ * Symbolic contents, for the files of the coverage proof. Every cell (one part of one slot on one
+ * rank) holds the rows of one segment; a result also holds the set of segments that have
+ * contributed to those rows.
+ */
+#pragma once
+
+#include "sched/verify_private.h"
+
+#define LH_ROW_ANY (UINT32_MAX - 1)  /* an empty accumulator of no particular rows */
+#define LH_ROW_NONE (UINT32_MAX - 2) /* contents that the verifier makes no claim about */
+
+typedef enum {
+    LH_CELL_UNDEFINED,
+    LH_CELL_DEFINED,
+    LH_CELL_SUSPECT, /* the result of an op with a finding: says nothing more */
+} LhCellState;
+
+typedef struct {
+    uint32_t row;    /* segment */
+    uint32_t writer; /* global op, or LH_NONE: there from the start */
+    uint8_t state;   /* LhCellState */
+    bool ended;      /* a finished result: takes no further contributions */
+} LhCell;
+
+typedef struct {
+    LhProof *proof;
+    const LhSlot *slots;
+    uint32_t segments;
+    uint32_t words;        /* of a set of segments */
+    LhSegment *segment;    /* [segments] */
+    uint64_t rows;         /* tokens of every segment */
+    LhCell *cells;         /* [ranks * cells_count] */
+    uint64_t *sets;        /* [ranks * cells_count * words] */
+    uint64_t *keys_of;     /* [segments * words] key segments that a query segment must meet */
+    uint64_t *queries_of;  /* [segments * words] and the reverse */
+    uint32_t *alloc_first; /* [ranks * slots_count + 1]: allocs of one slot, by op */
+    uint32_t *allocs;
+    uint8_t *started; /* [ops_count] */
+} LhCover;
+
+/* What a tensor's rows and contributions are. Tensors of one family derive from each other. */
+typedef enum {
+    LH_FAMILY_PLAIN, /* rows only */
+    LH_FAMILY_OUTPUT,
+    LH_FAMILY_DQ,
+    LH_FAMILY_DKV,
+    LH_FAMILY_STATE,
+    LH_FAMILY_DSTATE,
+} LhFamily;
+
+extern const LhFamily lh_families[LH_TENSOR_KINDS];
+
+static inline LhCell *
+lh_cover_cell(const LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    return &cover->cells[(size_t)rank * cover->proof->cells_count + cover->proof->cell_first[slot] +
+                         part];
+}
+
+static inline uint64_t *
+lh_cover_set(const LhCover *cover, const LhCell *cell)
+{
+    return &cover->sets[(size_t)(cell - cover->cells) * cover->words];
+}
+
+static inline bool
+lh_set_has(const uint64_t *set, uint32_t segment)
+{
+    return set[segment / 64] >> segment % 64 & 1;
+}
+
+static inline void
+lh_set_add(uint64_t *set, uint32_t segment)
+{
+    set[segment / 64] |= UINT64_C(1) << segment % 64;
+}
+
+/* The contributions that the mask wants for the rows of segment @row. */
+const uint64_t *lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t row);
+
+/* The same set of pairs of two segments of @rows rows, written in one way only. */
+LhBlock lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows);
+
+/* What the program's mask says about query segment @q and key segment @k. */
+LhBlock lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k);
+
+/*
+ * The cell of part @i of @region as @op finds it: NULL, with a finding, if nothing has been written
+ * to it since its slot was allocated; NULL without one if it is suspect. The second wants the rows
+ * of some segment in it.
+ */
+LhCell *lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
+LhCell *lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
+
+/* Makes it an empty cell of rows @row, written by @op. */
+LhCell *lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                       uint32_t row);
+
+/* into += from. False, with a finding about @target, if they share a contribution. */
+bool lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell *into,
+                    const LhCell *from);
+
+/* verify_apply.c: the effect of a compute op. */
+void lh_cover_apply(LhCover *cover, uint32_t g);
+
+#define COVERAGE(op, slot, ...)                                                                    \
+    lh_proof_find(cover->proof, LH_FINDING_COVERAGE, cover->proof->op_rank[op], op,                \
+                  (int32_t)(slot), LH_NONE, __VA_ARGS__)

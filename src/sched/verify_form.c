@@ -1,0 +1,312 @@
+/*
+ * The verifier's first stage: everything that an op names exists, and comes in the right number.
+ * Later stages index arrays by these names without looking again, so no program, however broken,
+ * can make them crash.
+ */
+#include "sched/verify_private.h"
+
+#include <string.h>
+
+#define DECLARATION(...)                                                                           \
+    (lh_proof_find(proof, LH_FINDING_MALFORMED, LH_NONE, LH_NONE, -1, LH_NONE, __VA_ARGS__), false)
+
+static bool
+check_placement(LhProof *proof)
+{
+    const LhProgram *program = proof->program;
+    const LhPlacement *placement = &program->placement;
+    const LhAttention *attention = &program->params.attention;
+    uint64_t segments;
+
+    if (program->params.ranks == 0 || program->params.ranks > LH_VERIFY_RANKS_MAX)
+        return DECLARATION("has %u ranks; the verifier takes 1 to %u", program->params.ranks,
+                           LH_VERIFY_RANKS_MAX);
+    if ((uint32_t)placement->kind > LH_PLACE_STRIPED || placement->ranks != program->params.ranks ||
+        placement->seq_length != attention->seq_length)
+        return DECLARATION(
+            "has a placement of other ranks or another length than its parameters say");
+    segments = lh_placement_segments(placement);
+    if (segments == 0 || placement->seq_length == 0 || placement->seq_length % segments != 0)
+        return DECLARATION("cannot cut %" G_GUINT64_FORMAT " tokens into %" G_GUINT64_FORMAT
+                           " equal segments",
+                           placement->seq_length, segments);
+    if (attention->batch == 0 || attention->heads == 0 || attention->groups == 0 ||
+        attention->head_dim == 0)
+        return DECLARATION("has an attention shape with a zero in it");
+    if (program->streams_count == 0 || program->streams_count > LH_STREAMS_MAX)
+        return DECLARATION("has %u streams; 1 to %d are possible", program->streams_count,
+                           LH_STREAMS_MAX);
+    return true;
+}
+
+static bool
+check_slots(LhProof *proof)
+{
+    const LhProgram *program = proof->program;
+    const uint64_t words = (lh_placement_segments(&program->placement) + 63) / 64;
+    uint64_t cells = 0, bytes = 0;
+
+    if (program->slots_count > UINT16_MAX)
+        return DECLARATION("has %u slots; at most %d are possible", program->slots_count,
+                           UINT16_MAX);
+    proof->cell_first = g_new0(uint32_t, (size_t)program->slots_count + 1);
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot *slot = &program->slots[i];
+        uint64_t size;
+
+        if ((uint32_t)slot->kind >= LH_TENSOR_KINDS || (uint32_t)slot->role > LH_SLOT_OUTPUT)
+            return DECLARATION("has a slot %s of unknown kind or role", slot->name);
+        if (slot->parts == 0 || slot->part_bytes == 0)
+            return DECLARATION("has an empty slot %s", slot->name);
+        if (slot->role != LH_SLOT_TEMP && slot->parts > lh_placement_parts(&program->placement))
+            return DECLARATION(
+                "has %u parts in its input or output slot %s, but a rank holds %u segments",
+                slot->parts, slot->name, lh_placement_parts(&program->placement));
+        if (__builtin_mul_overflow(slot->parts, slot->part_bytes, &size) ||
+            __builtin_add_overflow(bytes, size, &bytes))
+            return DECLARATION("has more than 2^64 bytes in its slots (up to %s)", slot->name);
+        cells += slot->parts;
+        if (cells * proof->ranks * words > LH_VERIFY_CELLS_MAX)
+            return DECLARATION("has too many slot parts to follow; prove it for fewer ranks");
+        proof->cell_first[i + 1] = (uint32_t)cells;
+    }
+    proof->cells_count = (uint32_t)cells;
+    return true;
+}
+
+bool
+lh_proof_check_declarations(LhProof *proof)
+{
+    return check_placement(proof) && check_slots(proof);
+}
+
+#define MALFORMED(op, slot, ...)                                                                   \
+    (lh_proof_find(proof, LH_FINDING_MALFORMED, proof->op_rank[op], op, slot, LH_NONE,             \
+                   __VA_ARGS__),                                                                   \
+     false)
+
+static bool
+check_region(LhProof *proof, uint32_t g, const LhRegion *region)
+{
+    const LhProgram *program = proof->program;
+    const LhSlot *slot;
+
+    if (region->slot >= program->slots_count)
+        return MALFORMED(g, -1, "names slot %u, but there are %u", region->slot,
+                         program->slots_count);
+    slot = &program->slots[region->slot];
+    if (region->count == 0 || region->part >= slot->parts ||
+        region->count > slot->parts - region->part)
+        return MALFORMED(
+            g, region->slot, "names parts %u to %" G_GUINT64_FORMAT " of slot %s, which has %u",
+            region->part, (uint64_t)region->part + region->count, slot->name, slot->parts);
+    return true;
+}
+
+static bool
+check_args(LhProof *proof, uint32_t g, const LhKernelArgs *args, LhEffect effect)
+{
+    const LhAttention *attention = &proof->program->params.attention;
+
+    if (args->mask > LH_MASK_CAUSAL)
+        return MALFORMED(g, -1, "has a mask that does not exist (%u)", args->mask);
+    if (args->mask == LH_MASK_CAUSAL && args->shift != 0 && args->shift != -1)
+        return MALFORMED(g, -1, "has a causal mask shifted by %d; kernels have 0 and -1",
+                         args->shift);
+    if (effect != LH_EFFECT_ATTEND && effect != LH_EFFECT_ATTEND_GRAD)
+        return true;
+    if (args->batch != attention->batch || args->heads != attention->heads ||
+        args->groups != attention->groups || args->head_dim != attention->head_dim)
+        return MALFORMED(
+            g, -1,
+            "is called for batch %u, %u heads, %u groups, head dimension %u, but the program has "
+            "%u, %u, %u, %u",
+            args->batch, args->heads, args->groups, args->head_dim, attention->batch,
+            attention->heads, attention->groups, attention->head_dim);
+    return true;
+}
+
+static bool
+check_compute(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernel *kernel;
+    uint32_t operands = 0;
+
+    if ((uint32_t)op->compute.kernel >= (uint32_t)LH_KERNELS_COUNT)
+        return MALFORMED(g, -1, "calls a kernel that does not exist");
+    kernel = lh_proof_kernel(op);
+    while (kernel->operands[operands].access != LH_OPERAND_END)
+        operands++;
+    if (op->compute.regions_count != operands)
+        return MALFORMED(g, -1, "has %u operands; %s takes %u", op->compute.regions_count,
+                         kernel->name, operands);
+    for (uint32_t i = 0; i < operands; i++) {
+        if (!check_region(proof, g, &op->compute.regions[i]))
+            return false;
+    }
+    return check_args(proof, g, &op->compute.args, kernel->effect);
+}
+
+static bool
+check_exchange(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+
+    if (op->exchange.parts_count == 0)
+        return MALFORMED(g, -1, "exchanges nothing");
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &proof->parts[op->exchange.parts_first + i];
+
+        if (part->peer >= proof->ranks || part->peer == proof->op_rank[g])
+            return MALFORMED(g, -1, "%s rank %u: peers are the other ranks below %u",
+                             part->send ? "sends to" : "receives from", part->peer, proof->ranks);
+        if (part->regions_count == 0 || part->regions_count > LH_PART_REGIONS_MAX)
+            return MALFORMED(g, -1, "has a message of %u regions; 1 to %d are possible",
+                             part->regions_count, LH_PART_REGIONS_MAX);
+        if (part->wire_bytes == 0)
+            return MALFORMED(g, -1, "has a message of 0 bytes with rank %u", part->peer);
+        for (uint32_t k = 0; k < part->regions_count; k++) {
+            if (!check_region(proof, g, &part->regions[k]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static int
+compare_u64(gconstpointer a, gconstpointer b)
+{
+    const uint64_t x = *(const uint64_t *)a;
+    const uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* All members exist and are different. */
+static bool
+group_is_valid(const LhGroup *group, uint32_t ranks)
+{
+    const uint64_t size = lh_group_size(group);
+    g_autofree uint64_t *members = NULL;
+
+    if (size == 0 || size > ranks)
+        return false;
+    members = g_new(uint64_t, size);
+    for (uint64_t i = 0; i < size; i++)
+        members[i] = lh_group_member(group, i);
+    qsort(members, size, sizeof(uint64_t), compare_u64);
+    for (uint64_t i = 1; i < size; i++) {
+        if (members[i] == members[i - 1])
+            return false;
+    }
+    return members[size - 1] < ranks;
+}
+
+/* How many parts the send and receive regions must have relative to each other. */
+static bool
+check_collective_shape(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhRegion *send = &op->collective.send;
+    const LhRegion *receive = &op->collective.receive;
+    const uint64_t members = lh_group_size(&op->collective.group);
+    const LhTensorKind kind = proof->program->slots[send->slot].kind;
+    bool fits = send->count == receive->count;
+
+    if (op->collective.kind == LH_COLL_ALL_GATHER)
+        fits = receive->count == members * send->count;
+    else if (op->collective.kind == LH_COLL_REDUCE_SCATTER)
+        fits = send->count == members * receive->count;
+    else if (op->collective.kind == LH_COLL_ALL_TO_ALL)
+        fits = fits && send->count % members == 0;
+    if (!fits)
+        return MALFORMED(g, receive->slot,
+                         "turns %u parts into %u, which this collective of %u ranks cannot",
+                         send->count, receive->count, (uint32_t)members);
+    if (kind != proof->program->slots[receive->slot].kind)
+        return MALFORMED(g, receive->slot, "turns %s into %s", lh_tensor_names[kind],
+                         lh_tensor_names[proof->program->slots[receive->slot].kind]);
+    return true;
+}
+
+static bool
+check_collective(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+
+    if ((uint32_t)op->collective.kind >= LH_COLL_KINDS ||
+        (uint32_t)op->collective.reduction > LH_REDUCE_ATTENTION)
+        return MALFORMED(g, -1, "is a collective or a reduction that does not exist");
+    if (!group_is_valid(&op->collective.group, proof->ranks))
+        return MALFORMED(g, -1, "has a group with members that do not exist or repeat");
+    if (lh_group_position(&op->collective.group, proof->op_rank[g]) == LH_NONE)
+        return MALFORMED(g, -1, "is not a member of its own group");
+    if (op->collective.wire_bytes == 0)
+        return MALFORMED(g, -1, "moves 0 bytes");
+    return check_region(proof, g, &op->collective.send) &&
+           check_region(proof, g, &op->collective.receive) && check_collective_shape(proof, g);
+}
+
+static bool
+check_memory_op(LhProof *proof, uint32_t g)
+{
+    const uint16_t slot = proof->ops[g].memory.slot;
+
+    if (slot >= proof->program->slots_count)
+        return MALFORMED(g, -1, "names slot %u, but there are %u", slot,
+                         proof->program->slots_count);
+    if (proof->program->slots[slot].role != LH_SLOT_TEMP)
+        return MALFORMED(g, slot, "names slot %s, which is there for the whole program",
+                         proof->program->slots[slot].name);
+    return true;
+}
+
+static bool
+check_header(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const uint32_t id = g - proof->rank_first[proof->op_rank[g]];
+
+    if (op->kind >= LH_OP_KINDS || op->phase >= LH_PHASES)
+        return MALFORMED(g, -1, "has a kind or phase that does not exist");
+    if (op->id != id)
+        return MALFORMED(g, -1, "calls itself op %u; ids count up from 0", op->id);
+    if (lh_proof_on_stream(op) && op->stream >= proof->program->streams_count)
+        return MALFORMED(g, -1, "names stream %u, but there are %u", op->stream,
+                         proof->program->streams_count);
+    if (op->after_count > LH_OP_AFTER_MAX)
+        return MALFORMED(g, -1, "comes after %u ops; at most %d are possible", op->after_count,
+                         LH_OP_AFTER_MAX);
+    for (uint32_t i = 0; i < op->after_count; i++) {
+        if (op->after[i] >= id)
+            return MALFORMED(g, -1, "comes after op %u, which is not an earlier op", op->after[i]);
+    }
+    return true;
+}
+
+void
+lh_proof_check_form(LhProof *proof)
+{
+    for (uint32_t g = 0; g < proof->ops_count; g++) {
+        if (!check_header(proof, g))
+            continue;
+        switch (proof->ops[g].kind) {
+        case LH_OP_COMPUTE:
+            check_compute(proof, g);
+            break;
+        case LH_OP_EXCHANGE:
+            check_exchange(proof, g);
+            break;
+        case LH_OP_COLLECTIVE:
+            check_collective(proof, g);
+            break;
+        case LH_OP_ALLOC:
+        case LH_OP_FREE:
+            check_memory_op(proof, g);
+            break;
+        default:
+            break;
+        }
+    }
+}

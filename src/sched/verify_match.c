@@ -1,0 +1,361 @@
+/*
+ * The verifier's matching: every send has its receive, every collective its members. Partners are
+ * found by sorting, so that the cost is n log n in the messages of the whole program.
+ */
+#include "sched/verify_private.h"
+
+#include <stdlib.h>
+
+/* One end of a message; sends and receives sort alike. */
+typedef struct {
+    uint32_t source, destination;
+    uint32_t tag;
+    uint32_t part; /* global; ascending in posting order, since one end belongs to one rank */
+} End;
+
+static int
+compare_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int
+compare_keys(const End *a, const End *b)
+{
+    int order = compare_u32(a->source, b->source);
+
+    if (order == 0)
+        order = compare_u32(a->destination, b->destination);
+    return order != 0 ? order : compare_u32(a->tag, b->tag);
+}
+
+static int
+compare_ends(const void *a, const void *b)
+{
+    const End *x = (const End *)a;
+    const End *y = (const End *)b;
+    const int order = compare_keys(x, y);
+
+    return order != 0 ? order : compare_u32(x->part, y->part);
+}
+
+static GArray *
+collect_ends(const LhProof *proof, bool send)
+{
+    GArray *ends = g_array_new(FALSE, FALSE, sizeof(End));
+
+    for (uint32_t i = 0; i < proof->parts_count; i++) {
+        const LhPart *part = &proof->parts[i];
+        const uint32_t rank = proof->op_rank[proof->part_op[i]];
+        const End end = {
+            .source = send ? rank : part->peer,
+            .destination = send ? part->peer : rank,
+            .tag = part->tag,
+            .part = i,
+        };
+
+        if (part->send == send)
+            g_array_append_val(ends, end);
+    }
+    if (ends->len > 1)
+        qsort(ends->data, ends->len, sizeof(End), compare_ends);
+    return ends;
+}
+
+/* Two ends of one key, in different ops on streams that nothing orders, might match in either
+ * order. */
+static void
+check_posting_order(LhProof *proof, const GArray *ends)
+{
+    for (uint32_t i = 1; i < ends->len; i++) {
+        const End *a = &g_array_index(ends, End, i - 1);
+        const End *b = &g_array_index(ends, End, i);
+        const uint32_t op_a = proof->part_op[a->part];
+        const uint32_t op_b = proof->part_op[b->part];
+        g_autofree char *other = NULL;
+
+        if (op_a == op_b || compare_keys(a, b) != 0 || lh_proof_ordered(proof, op_a, op_b))
+            continue;
+        other = lh_proof_op_text(proof, op_a);
+        lh_proof_find(
+            proof, LH_FINDING_RACE, proof->op_rank[op_b], op_b, -1, op_a,
+            "and %s both exchange tag %u with rank %u, and nothing orders them: which of their "
+            "messages matches first is open",
+            other, b->tag, proof->parts[b->part].peer);
+    }
+}
+
+/* Walks the cells of a message's regions one by one. */
+typedef struct {
+    const LhPart *part;
+    uint32_t region, offset;
+} CellWalk;
+
+static const LhSlot *
+next_slot(const LhProof *proof, CellWalk *walk)
+{
+    const LhRegion *region;
+
+    if (walk->region == walk->part->regions_count)
+        return NULL;
+    region = &walk->part->regions[walk->region];
+    if (++walk->offset == region->count) {
+        walk->offset = 0;
+        walk->region++;
+    }
+    return &proof->program->slots[region->slot];
+}
+
+/* Messages do not convert: both ends hold the same tensor in the same type and size. */
+static bool
+slots_agree(const LhSlot *a, const LhSlot *b)
+{
+    return a->kind == b->kind && a->element_bytes == b->element_bytes &&
+           a->part_bytes == b->part_bytes;
+}
+
+static void
+check_pair(LhProof *proof, uint32_t send, uint32_t receive)
+{
+    const LhPart *s = &proof->parts[send];
+    const LhPart *r = &proof->parts[receive];
+    const uint32_t op_s = proof->part_op[send];
+    const uint32_t op_r = proof->part_op[receive];
+    g_autofree char *other = lh_proof_rank_op_text(proof, op_r);
+    CellWalk walk_s = { .part = s };
+    CellWalk walk_r = { .part = r };
+    const LhSlot *a, *b;
+
+    if (s->wire_bytes != r->wire_bytes)
+        lh_proof_find(
+            proof, LH_FINDING_UNMATCHED, proof->op_rank[op_s], op_s, (int32_t)s->regions[0].slot,
+            op_r, "sends %" G_GUINT64_FORMAT " bytes (tag %u), but %s receives %" G_GUINT64_FORMAT,
+            s->wire_bytes, s->tag, other, r->wire_bytes);
+    do {
+        a = next_slot(proof, &walk_s);
+        b = next_slot(proof, &walk_r);
+    } while (a != NULL && b != NULL && slots_agree(a, b));
+    if (a == NULL && b == NULL)
+        return;
+    lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[op_s], op_s,
+                  a != NULL ? (int32_t)(a - proof->program->slots) : -1, op_r,
+                  "sends %s (tag %u) where %s receives %s%s", a != NULL ? a->name : "nothing more",
+                  s->tag, other, b != NULL ? b->name : "nothing more",
+                  a != NULL && b != NULL ? ": tensors or sizes differ" : "");
+}
+
+static void
+find_alone(LhProof *proof, uint32_t i)
+{
+    const LhPart *part = &proof->parts[i];
+    const uint32_t op = proof->part_op[i];
+
+    lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[op], op,
+                  (int32_t)part->regions[0].slot, LH_NONE,
+                  "%s %s %s rank %u (tag %u), which never %s it", part->send ? "sends" : "receives",
+                  proof->program->slots[part->regions[0].slot].name, part->send ? "to" : "from",
+                  part->peer, part->tag, part->send ? "receives" : "sends");
+}
+
+static void
+match_messages(LhProof *proof)
+{
+    g_autoptr(GArray) sends = collect_ends(proof, true);
+    g_autoptr(GArray) receives = collect_ends(proof, false);
+    uint32_t s = 0, r = 0;
+
+    check_posting_order(proof, sends);
+    check_posting_order(proof, receives);
+    while (s < sends->len || r < receives->len) {
+        const End *send = s < sends->len ? &g_array_index(sends, End, s) : NULL;
+        const End *receive = r < receives->len ? &g_array_index(receives, End, r) : NULL;
+        const int order = send == NULL ? 1 : receive == NULL ? -1 : compare_keys(send, receive);
+
+        if (order < 0) {
+            find_alone(proof, send->part);
+            s++;
+        } else if (order > 0) {
+            find_alone(proof, receive->part);
+            r++;
+        } else {
+            proof->part_match[send->part] = receive->part;
+            proof->part_match[receive->part] = send->part;
+            check_pair(proof, send->part, receive->part);
+            proof->verdict->messages++;
+            s++;
+            r++;
+        }
+    }
+}
+
+/* One rank's call of a collective. */
+typedef struct {
+    LhGroup group;
+    uint32_t turn;     /* the how-manieth of this group on this rank */
+    uint32_t position; /* of the rank in the group */
+    uint32_t op;
+} Call;
+
+static int
+compare_groups(const LhGroup *a, const LhGroup *b)
+{
+    int order = compare_u32(a->base, b->base);
+
+    if (order == 0)
+        order = compare_u32(a->stride, b->stride);
+    if (order == 0)
+        order = compare_u32(a->count, b->count);
+    if (order == 0)
+        order = compare_u32(a->outer_stride, b->outer_stride);
+    return order != 0 ? order : compare_u32(a->outer_count, b->outer_count);
+}
+
+static int
+compare_calls_by_rank(const void *a, const void *b)
+{
+    const Call *x = (const Call *)a;
+    const Call *y = (const Call *)b;
+    int order = compare_groups(&x->group, &y->group);
+
+    if (order == 0)
+        order = compare_u32(x->position, y->position);
+    return order != 0 ? order : compare_u32(x->op, y->op);
+}
+
+static int
+compare_calls_by_turn(const void *a, const void *b)
+{
+    const Call *x = (const Call *)a;
+    const Call *y = (const Call *)b;
+    int order = compare_groups(&x->group, &y->group);
+
+    if (order == 0)
+        order = compare_u32(x->turn, y->turn);
+    return order != 0 ? order : compare_u32(x->position, y->position);
+}
+
+static GArray *
+collect_calls(const LhProof *proof)
+{
+    GArray *calls = g_array_new(FALSE, FALSE, sizeof(Call));
+
+    for (uint32_t g = 0; g < proof->ops_count; g++) {
+        const LhOp *op = &proof->ops[g];
+        Call call = { .op = g };
+
+        if (op->kind != LH_OP_COLLECTIVE)
+            continue;
+        call.group = op->collective.group;
+        /* A stride that is never taken does not make another group. */
+        if (call.group.count == 1)
+            call.group.stride = 0;
+        if (call.group.outer_count == 1)
+            call.group.outer_stride = 0;
+        call.position = lh_group_position(&op->collective.group, proof->op_rank[g]);
+        g_array_append_val(calls, call);
+    }
+    return calls;
+}
+
+/* Numbers the calls of each rank in each group, and checks that their order is fixed. */
+static void
+count_turns(LhProof *proof, GArray *calls)
+{
+    qsort(calls->data, calls->len, sizeof(Call), compare_calls_by_rank);
+    for (uint32_t i = 1; i < calls->len; i++) {
+        Call *a = &g_array_index(calls, Call, i - 1);
+        Call *b = &g_array_index(calls, Call, i);
+        g_autofree char *other = NULL;
+
+        if (compare_groups(&a->group, &b->group) != 0 || a->position != b->position)
+            continue;
+        b->turn = a->turn + 1;
+        if (lh_proof_ordered(proof, a->op, b->op))
+            continue;
+        other = lh_proof_op_text(proof, a->op);
+        lh_proof_find(proof, LH_FINDING_RACE, proof->op_rank[b->op], b->op, -1, a->op,
+                      "and %s are collectives of one group, and nothing orders them", other);
+    }
+}
+
+static bool
+calls_agree(const LhProof *proof, const LhOp *a, const LhOp *b)
+{
+    const LhSlot *slots = proof->program->slots;
+
+    return a->collective.kind == b->collective.kind &&
+           a->collective.reduction == b->collective.reduction &&
+           a->collective.wire_bytes == b->collective.wire_bytes &&
+           a->collective.send.count == b->collective.send.count &&
+           a->collective.receive.count == b->collective.receive.count &&
+           slots_agree(&slots[a->collective.send.slot], &slots[b->collective.send.slot]) &&
+           slots_agree(&slots[a->collective.receive.slot], &slots[b->collective.receive.slot]);
+}
+
+/* The calls first .. first + count are one turn of one group. */
+static void
+meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
+{
+    const Call *call = &g_array_index(calls, Call, first);
+    LhMeeting *meeting = &proof->meetings[proof->meetings_count];
+    uint32_t absent = 0;
+
+    while (absent < count && g_array_index(calls, Call, first + absent).position == absent)
+        absent++;
+    if (absent < lh_group_size(&call->group)) {
+        lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[call->op], call->op, -1, LH_NONE,
+                      "is collective %u of its group, but rank %" G_GUINT64_FORMAT
+                      " never takes part in it",
+                      call->turn, lh_group_member(&call->group, absent));
+        return;
+    }
+    meeting->first = first;
+    meeting->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t op = g_array_index(calls, Call, first + i).op;
+        g_autofree char *other = NULL;
+
+        proof->meeting_ops[first + i] = op;
+        proof->op_meeting[op] = proof->meetings_count;
+        if (calls_agree(proof, &proof->ops[call->op], &proof->ops[op]))
+            continue;
+        other = lh_proof_rank_op_text(proof, call->op);
+        lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[op], op, -1, call->op,
+                      "meets %s, which is another collective or has other sizes", other);
+    }
+    proof->meetings_count++;
+}
+
+static void
+match_collectives(LhProof *proof)
+{
+    g_autoptr(GArray) calls = collect_calls(proof);
+
+    if (calls->len == 0)
+        return;
+    count_turns(proof, calls);
+    qsort(calls->data, calls->len, sizeof(Call), compare_calls_by_turn);
+    proof->meetings = g_new0(LhMeeting, calls->len);
+    proof->meeting_ops = g_new0(uint32_t, calls->len);
+    proof->op_meeting = g_new(uint32_t, proof->ops_count);
+    for (uint32_t g = 0; g < proof->ops_count; g++)
+        proof->op_meeting[g] = LH_NONE;
+    for (uint32_t first = 0, next; first < calls->len; first = next) {
+        const Call *call = &g_array_index(calls, Call, first);
+
+        for (next = first + 1; next < calls->len; next++) {
+            const Call *other = &g_array_index(calls, Call, next);
+
+            if (compare_groups(&call->group, &other->group) != 0 || call->turn != other->turn)
+                break;
+        }
+        meet(proof, calls, first, next - first);
+    }
+}
+
+void
+lh_proof_match(LhProof *proof)
+{
+    match_messages(proof);
+    match_collectives(proof);
+}

@@ -1,0 +1,114 @@
+/*
+ * What the files of the verifier share: the whole program unrolled, and what the stages have found
+ * out about it. Stages run in the order of this header; each may rely on the ones before it having
+ * found nothing.
+ */
+#pragma once
+
+#include "sched/verify.h"
+
+/* Beyond these a program is refused: a proof holds every op, and contents are sets of segments. */
+#define LH_VERIFY_RANKS_MAX 4096
+#define LH_VERIFY_OPS_MAX (UINT32_C(1) << 24)
+#define LH_VERIFY_PARTS_MAX (UINT32_C(1) << 25)
+#define LH_VERIFY_CELLS_MAX (UINT32_C(1) << 27)
+
+#define LH_NONE UINT32_MAX
+
+/* The k-th collective of one group: the ops of all its members, in group order. */
+typedef struct {
+    uint32_t first, count; /* in LhProof.meeting_ops */
+} LhMeeting;
+
+typedef struct {
+    const LhProgram *program;
+    LhVerdict *verdict;
+    uint32_t ranks;
+
+    /* All ops, rank after rank. An op's global index is rank_first[rank] + id. */
+    LhOp *ops; /* exchange.parts_first indexes parts below */
+    uint32_t ops_count;
+    uint32_t *op_rank;    /* [ops_count] */
+    uint32_t *rank_first; /* [ranks + 1] */
+    LhPart *parts;
+    uint32_t parts_count;
+    uint32_t *part_op;    /* [parts_count] global op of a part */
+    uint32_t *part_match; /* [parts_count] the part at the other end, or LH_NONE */
+
+    /* A cell is one part of one slot. Cells of a rank: cell_first[slot] + part. */
+    uint32_t *cell_first; /* [slots_count + 1] */
+    uint32_t cells_count; /* of one rank */
+
+    LhMeeting *meetings;
+    uint32_t meetings_count;
+    uint32_t *meeting_ops; /* global ops */
+    uint32_t *op_meeting;  /* [ops_count], LH_NONE if not a collective; NULL if there are none */
+
+    /* Happens-before within a rank: how many ops of each stream are complete before an op starts.
+     */
+    uint32_t *clocks;   /* [ops_count * streams_count] */
+    uint32_t *position; /* [ops_count] of an op in its stream */
+
+    /* A topological order of the whole graph; a node below 2 ops_count is start (even) or done
+     * (odd) of op node / 2, the others are meetings. */
+    uint32_t *order;
+    uint32_t nodes_count;
+} LhProof;
+
+/* Records a finding; the message is a sentence without rank and op in front: they are put there. A
+ * negative
+ * @slot is none; @op and @other are global indices or LH_NONE. */
+void lh_proof_find(LhProof *proof, LhFindingKind kind, uint32_t rank, uint32_t op, int32_t slot,
+                   uint32_t other, const char *format, ...) G_GNUC_PRINTF(7, 8);
+
+/* "op 12 (exchange, stream comm)", without and with its rank; caller frees. @op is a global index.
+ */
+char *lh_proof_op_text(const LhProof *proof, uint32_t op);
+char *lh_proof_rank_op_text(const LhProof *proof, uint32_t op);
+/* "kv_a", or "kv_a[3]" when the slot has several parts; caller frees. */
+char *lh_proof_cell_text(const LhProof *proof, uint32_t slot, uint32_t part);
+
+/* Whether an op runs on a stream (the others happen on the host). */
+static inline bool
+lh_proof_on_stream(const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE || op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE;
+}
+
+static inline const LhKernel *
+lh_proof_kernel(const LhOp *op)
+{
+    return lh_kernels[op->compute.kernel];
+}
+
+/* Whether a compute op overwrites operand @i without reading it. */
+static inline bool
+lh_proof_overwrites(const LhOp *op, uint32_t i)
+{
+    const LhOperandAccess access = lh_proof_kernel(op)->operands[i].access;
+
+    return access == LH_OPERAND_WRITE || (access == LH_OPERAND_UPDATE && op->compute.args.first);
+}
+
+/* verify_form.c: everything that is named exists. False: the declarations themselves cannot be
+ * used. */
+bool lh_proof_check_declarations(LhProof *proof);
+void lh_proof_check_form(LhProof *proof);
+
+/* verify_order.c: clocks; does @earlier (an op on a stream) complete before @later starts, by the
+ * order of their rank? Counts as an order checked. */
+void lh_proof_make_clocks(LhProof *proof);
+bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
+
+/* verify_match.c: messages and collectives. */
+void lh_proof_match(LhProof *proof);
+
+/* verify_order.c: fills order, or finds a deadlock. */
+void lh_proof_check_deadlock(LhProof *proof);
+
+/* verify_race.c */
+void lh_proof_check_races(LhProof *proof);
+void lh_proof_check_memory(LhProof *proof);
+
+/* verify_cover.c: needs order. */
+void lh_proof_check_coverage(LhProof *proof);

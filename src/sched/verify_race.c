@@ -1,0 +1,346 @@
+/*
+ * The verifier's view of one rank's buffers: no two conflicting accesses without an order, and no
+ * use outside a buffer's life. Only the rank's own order counts (streams, `after`, sync): an order
+ * that exists merely because of what another rank does is not relied on.
+ */
+#include "sched/verify_private.h"
+
+#include <string.h>
+
+/* Who touched a cell last. Streams are in order, so the last reader of each stream stands for all
+ * of them. */
+typedef struct {
+    uint32_t writer;
+    uint32_t readers[LH_STREAMS_MAX]; /* since the last write */
+} CellUse;
+
+typedef struct {
+    LhProof *proof;
+    CellUse *cells; /* of the current rank */
+} RaceCheck;
+
+static const char *
+access_text(bool write)
+{
+    return write ? "writes" : "reads";
+}
+
+static void
+find_race(LhProof *proof, uint32_t g, bool write, uint32_t other, bool other_write, uint32_t slot,
+          uint32_t part)
+{
+    g_autofree char *cell = lh_proof_cell_text(proof, slot, part);
+    g_autofree char *name = lh_proof_op_text(proof, other);
+    const uint32_t first = proof->rank_first[proof->op_rank[g]];
+
+    lh_proof_find(proof, LH_FINDING_RACE, proof->op_rank[g], g, (int32_t)slot, other,
+                  "%s slot %s while %s may still be %s it: nothing orders op %u after op %u",
+                  access_text(write), cell, name, other_write ? "writing" : "reading", g - first,
+                  other - first);
+}
+
+static void
+find_overlap(LhProof *proof, uint32_t g, uint32_t slot, uint32_t part, bool both_write)
+{
+    g_autofree char *cell = lh_proof_cell_text(proof, slot, part);
+
+    lh_proof_find(proof, LH_FINDING_RACE, proof->op_rank[g], g, (int32_t)slot, g, "%s slot %s %s",
+                  both_write ? "writes" : "reads and writes", cell,
+                  both_write ? "twice" : "at the same time");
+}
+
+/* Whether an op may read and write a cell at once: a kernel works row by row; messages have no
+ * order. */
+static bool
+may_work_in_place(const LhOp *op)
+{
+    return op->kind != LH_OP_EXCHANGE;
+}
+
+static void
+read_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
+{
+    LhProof *proof = check->proof;
+    CellUse *use = &check->cells[proof->cell_first[slot] + part];
+    const LhOp *op = &proof->ops[g];
+
+    if (use->writer == g) {
+        if (!may_work_in_place(op))
+            find_overlap(proof, g, slot, part, false);
+    } else if (use->writer != LH_NONE && !lh_proof_ordered(proof, use->writer, g)) {
+        find_race(proof, g, false, use->writer, true, slot, part);
+    }
+    use->readers[op->stream] = g;
+}
+
+static void
+write_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
+{
+    LhProof *proof = check->proof;
+    CellUse *use = &check->cells[proof->cell_first[slot] + part];
+    const LhOp *op = &proof->ops[g];
+
+    if (use->writer == g)
+        find_overlap(proof, g, slot, part, true);
+    else if (use->writer != LH_NONE && !lh_proof_ordered(proof, use->writer, g))
+        find_race(proof, g, true, use->writer, true, slot, part);
+    for (uint32_t s = 0; s < proof->program->streams_count; s++) {
+        const uint32_t reader = use->readers[s];
+
+        use->readers[s] = LH_NONE;
+        if (reader == g) {
+            if (!may_work_in_place(op))
+                find_overlap(proof, g, slot, part, false);
+        } else if (reader != LH_NONE && !lh_proof_ordered(proof, reader, g)) {
+            find_race(proof, g, true, reader, false, slot, part);
+        }
+    }
+    use->writer = g;
+}
+
+static void
+touch(RaceCheck *check, uint32_t g, const LhRegion *region, bool write)
+{
+    for (uint32_t part = region->part; part < region->part + region->count; part++) {
+        if (write)
+            write_cell(check, g, region->slot, part);
+        else
+            read_cell(check, g, region->slot, part);
+    }
+}
+
+/* Reads first, so that what a kernel updates in place is one read and one write. */
+static void
+touch_compute(RaceCheck *check, uint32_t g)
+{
+    const LhOp *op = &check->proof->ops[g];
+    const LhKernel *kernel = lh_proof_kernel(op);
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        if (kernel->operands[i].access == LH_OPERAND_READ)
+            touch(check, g, &op->compute.regions[i], false);
+    }
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        if (kernel->operands[i].access != LH_OPERAND_READ)
+            touch(check, g, &op->compute.regions[i], true);
+    }
+}
+
+static void
+touch_exchange(RaceCheck *check, uint32_t g)
+{
+    const LhProof *proof = check->proof;
+    const LhOp *op = &proof->ops[g];
+
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &proof->parts[op->exchange.parts_first + i];
+
+        for (uint32_t k = 0; k < part->regions_count; k++)
+            touch(check, g, &part->regions[k], !part->send);
+    }
+}
+
+/*
+ * Collectives may work in place only where libraries allow it: the rank's own shard inside the
+ * gathered or scattered buffer, or one buffer for both.
+ */
+static bool
+overlap_is_in_place(const LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhRegion *send = &op->collective.send;
+    const LhRegion *receive = &op->collective.receive;
+    const uint32_t position = lh_group_position(&op->collective.group, proof->op_rank[g]);
+
+    switch (op->collective.kind) {
+    case LH_COLL_ALL_GATHER:
+        return send->part == receive->part + position * send->count;
+    case LH_COLL_REDUCE_SCATTER:
+        return receive->part == send->part + position * receive->count;
+    case LH_COLL_ALL_REDUCE:
+    case LH_COLL_BROADCAST:
+        return send->part == receive->part;
+    default:
+        return false;
+    }
+}
+
+static void
+touch_collective(RaceCheck *check, uint32_t g)
+{
+    LhProof *proof = check->proof;
+    const LhRegion *send = &proof->ops[g].collective.send;
+    const LhRegion *receive = &proof->ops[g].collective.receive;
+
+    if (send->slot == receive->slot && send->part < receive->part + receive->count &&
+        receive->part < send->part + send->count && !overlap_is_in_place(proof, g))
+        find_overlap(proof, g, send->slot, MAX(send->part, receive->part), false);
+    touch(check, g, send, false);
+    touch(check, g, receive, true);
+}
+
+void
+lh_proof_check_races(LhProof *proof)
+{
+    const size_t size = sizeof(CellUse) * MAX(proof->cells_count, 1);
+    g_autofree CellUse *cells = (CellUse *)g_malloc(size);
+    RaceCheck check = { .proof = proof, .cells = cells };
+
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        memset(cells, 0xff, size); /* LH_NONE everywhere */
+        for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+            const LhOp *op = &proof->ops[g];
+
+            if (op->kind == LH_OP_COMPUTE)
+                touch_compute(&check, g);
+            else if (op->kind == LH_OP_EXCHANGE)
+                touch_exchange(&check, g);
+            else if (op->kind == LH_OP_COLLECTIVE)
+                touch_collective(&check, g);
+        }
+    }
+}
+
+/* The life of one slot on the current rank. */
+typedef struct {
+    bool live;
+    uint32_t alloc, free; /* the last ones, or LH_NONE */
+} SlotLife;
+
+typedef struct {
+    LhProof *proof;
+    SlotLife *slots;
+    uint64_t bytes; /* now */
+} MemoryCheck;
+
+static void
+check_life(MemoryCheck *check, uint32_t g, const LhRegion *region)
+{
+    LhProof *proof = check->proof;
+    const SlotLife *life = &check->slots[region->slot];
+    const char *name = proof->program->slots[region->slot].name;
+    g_autofree char *other = NULL;
+
+    if (life->live)
+        return;
+    if (life->free == LH_NONE) {
+        lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, region->slot, LH_NONE,
+                      "uses slot %s, which is not allocated yet", name);
+        return;
+    }
+    other = lh_proof_op_text(proof, life->free);
+    lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, region->slot, life->free,
+                  "uses slot %s after its end at %s", name, other);
+}
+
+static void
+check_lives(MemoryCheck *check, uint32_t g)
+{
+    const LhProof *proof = check->proof;
+    const LhOp *op = &proof->ops[g];
+
+    if (op->kind == LH_OP_COMPUTE) {
+        for (uint32_t i = 0; i < op->compute.regions_count; i++)
+            check_life(check, g, &op->compute.regions[i]);
+    } else if (op->kind == LH_OP_COLLECTIVE) {
+        check_life(check, g, &op->collective.send);
+        check_life(check, g, &op->collective.receive);
+    } else if (op->kind == LH_OP_EXCHANGE) {
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+            const LhPart *part = &proof->parts[op->exchange.parts_first + i];
+
+            for (uint32_t k = 0; k < part->regions_count; k++)
+                check_life(check, g, &part->regions[k]);
+        }
+    }
+}
+
+static uint64_t
+slot_bytes(const LhSlot *slot)
+{
+    return slot->parts * slot->part_bytes;
+}
+
+static void
+alloc_slot(MemoryCheck *check, uint32_t g)
+{
+    LhProof *proof = check->proof;
+    const uint16_t slot = proof->ops[g].memory.slot;
+    SlotLife *life = &check->slots[slot];
+
+    if (life->live) {
+        g_autofree char *other = lh_proof_op_text(proof, life->alloc);
+
+        lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, slot, life->alloc,
+                      "allocates slot %s, which %s has already done",
+                      proof->program->slots[slot].name, other);
+        return;
+    }
+    life->live = true;
+    life->alloc = g;
+    check->bytes += slot_bytes(&proof->program->slots[slot]);
+    proof->verdict->peak_bytes[proof->op_rank[g]] =
+        MAX(proof->verdict->peak_bytes[proof->op_rank[g]], check->bytes);
+}
+
+static void
+free_slot(MemoryCheck *check, uint32_t g)
+{
+    LhProof *proof = check->proof;
+    const uint16_t slot = proof->ops[g].memory.slot;
+    SlotLife *life = &check->slots[slot];
+
+    if (!life->live) {
+        lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, slot, life->free,
+                      "frees slot %s, which is not allocated", proof->program->slots[slot].name);
+        return;
+    }
+    life->live = false;
+    life->free = g;
+    check->bytes -= slot_bytes(&proof->program->slots[slot]);
+}
+
+static void
+check_rank_memory(MemoryCheck *check, uint32_t rank)
+{
+    LhProof *proof = check->proof;
+    const LhProgram *program = proof->program;
+
+    check->bytes = 0;
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const bool stays = program->slots[i].role != LH_SLOT_TEMP;
+
+        check->slots[i] = (SlotLife){ .live = stays, .alloc = LH_NONE, .free = LH_NONE };
+        if (stays)
+            check->bytes += slot_bytes(&program->slots[i]);
+    }
+    proof->verdict->peak_bytes[rank] = check->bytes;
+    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+        if (proof->ops[g].kind == LH_OP_ALLOC)
+            alloc_slot(check, g);
+        else if (proof->ops[g].kind == LH_OP_FREE)
+            free_slot(check, g);
+        else
+            check_lives(check, g);
+    }
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        g_autofree char *other = NULL;
+
+        if (!check->slots[i].live || program->slots[i].role != LH_SLOT_TEMP)
+            continue;
+        other = lh_proof_op_text(proof, check->slots[i].alloc);
+        lh_proof_find(proof, LH_FINDING_MEMORY, rank, LH_NONE, (int32_t)i, check->slots[i].alloc,
+                      "ends with slot %s still allocated by %s", program->slots[i].name, other);
+    }
+}
+
+/* In program order, since buffers come and go on the host. */
+void
+lh_proof_check_memory(LhProof *proof)
+{
+    g_autofree SlotLife *slots = g_new0(SlotLife, MAX(proof->program->slots_count, 1));
+    MemoryCheck check = { .proof = proof, .slots = slots };
+
+    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+        check_rank_memory(&check, rank);
+}

@@ -1,0 +1,22 @@
+/*
+ * How long a compute op takes on a device, and from where that is known. Formulas: docs/model.md,
+ * "Compute time".
+ */
+#pragma once
+
+#include "sim/sim.h"
+
+typedef struct {
+    LhCostMode mode;
+    const LhDevice *device;
+    uint32_t element_bytes;
+    /* The device's curve for each kernel and mask (0 full, 1 causal); rate 0: none, roofline
+     * instead. */
+    LhKernelRate curves[LH_KERNELS_COUNT][2];
+    LhProvenance provenance; /* the weakest of what was asked for so far */
+} LhCost;
+
+void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProgram *program);
+
+/* Picoseconds of compute op @op, without contention, jitter or stragglers. */
+LhTime lh_cost_compute(LhCost *cost, const LhOp *op);

@@ -1,0 +1,32 @@
+/* Names and results of the simulator; the work is in engine.c. */
+#include "sim/sim.h"
+
+const char *const lh_network_model_names[] = { "fair", "alpha-beta", "fifo", NULL };
+
+const char *const lh_cost_mode_names[] = { "device", "flops", "unit", NULL };
+
+const char *const lh_idle_names[] = { "imbalance", "nvlink", "pcie",     "nic",
+                                      "fabric",    "host",   "pipeline", NULL };
+
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_idle_names) == LH_IDLE_PARTS + 1);
+
+void
+lh_sim_result_free(LhSimResult *result)
+{
+    if (result == NULL)
+        return;
+    g_free(result->ranks);
+    g_free(result);
+}
+
+double
+lh_sim_bubble_fraction(const LhSimResult *result)
+{
+    double busy = 0;
+
+    if (result->makespan_ps == 0)
+        return 0;
+    for (uint32_t r = 0; r < result->ranks_count; r++)
+        busy += (double)result->ranks[r].busy_ps;
+    return 1 - busy / ((double)result->ranks_count * (double)result->makespan_ps);
+}

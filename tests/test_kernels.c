@@ -1,0 +1,95 @@
+/*
+ * The table of kernels: names, operands, and flops and traffic worked out by hand for one call.
+ */
+#include "kernels/kernel.h"
+#include "run_tests.h"
+
+#include <glib.h>
+#include <string.h>
+
+START_TEST(kernels_are_found_by_name)
+{
+    for (unsigned i = 0; i < LH_KERNELS_COUNT; i++) {
+        ck_assert_ptr_nonnull(lh_kernels[i]);
+        ck_assert_int_eq(lh_kernel_find(lh_kernels[i]->name), (LhKernelId)i);
+        ck_assert_ptr_nonnull(lh_kernels[i]->summary);
+        ck_assert_ptr_nonnull(lh_kernels[i]->flops);
+        ck_assert_ptr_nonnull(lh_kernels[i]->memory_bytes);
+    }
+    ck_assert_int_eq(lh_kernel_find("no such kernel"), LH_KERNELS_COUNT);
+}
+END_TEST
+
+/* Every list ends, every operand has a name, and something is written. */
+START_TEST(kernels_name_their_operands)
+{
+    for (unsigned i = 0; i < LH_KERNELS_COUNT; i++) {
+        const LhOperand *operands = lh_kernels[i]->operands;
+        unsigned count = 0, written = 0;
+
+        for (; operands[count].access != LH_OPERAND_END; count++) {
+            ck_assert_uint_lt(count, LH_KERNEL_OPERANDS_MAX);
+            ck_assert_ptr_nonnull(operands[count].name);
+            written += operands[count].access != LH_OPERAND_READ ? 1 : 0;
+        }
+        ck_assert_uint_ge(count, 1);
+        ck_assert_uint_ge(written, 1);
+    }
+}
+END_TEST
+
+/* B = 2, nq = 3, nk = 5, h = 4, g = 2, d = 8: 24 rows, 192 elements of q, 320 of k and v. */
+static const LhKernelArgs call = { .pairs = 7,
+                                   .nq = 3,
+                                   .nk = 5,
+                                   .batch = 2,
+                                   .heads = 4,
+                                   .groups = 2,
+                                   .head_dim = 8,
+                                   .mask = LH_MASK_CAUSAL };
+
+static void
+check(const char *name, LhKernelArgs args, uint64_t flops, uint64_t bytes)
+{
+    const LhKernelId id = lh_kernel_find(name);
+
+    ck_assert_int_ne(id, LH_KERNELS_COUNT);
+    ck_assert_uint_eq(lh_kernels[id]->flops(&args), flops);
+    ck_assert_uint_eq(lh_kernels[id]->memory_bytes(&args, 2), bytes);
+}
+
+START_TEST(kernels_count_exactly)
+{
+    LhKernelArgs first = call, rows = call, keys = call, first_rows;
+
+    first.first = true;
+    rows.nk = 0;
+    keys.nq = 0;
+    first_rows = rows;
+    first_rows.first = true;
+    check("attention_fwd", first, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + (2 * 192 + 8 * 24));
+    check("attention_fwd", call, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + 2 * (2 * 192 + 8 * 24));
+    check("attention_block", first, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + (2 * 192 + 4 * 24));
+    check("attention_bwd", first, 10 * 2 * 4 * 8 * 7,
+          2 * 2 * 192 + 2 * 320 + 8 * 24 + (2 * 192 + 2 * 320));
+    check("attention_bwd_o", first, 10 * 2 * 4 * 8 * 7,
+          2 * 2 * 192 + 4 * 24 + 2 * 2 * 192 + 2 * 320 + 8 * 24 + (2 * 192 + 2 * 320));
+    check("merge", rows, 3 * 192 + 8 * 24, 3 * (2 * 192 + 8 * 24));
+    check("merge_lse", rows, 3 * 192 + 9 * 24, 2 * 192 + 4 * 24 + 2 * (4 * 192 + 4 * 24));
+    check("merge_lse", first_rows, 0, 2 * 192 + 4 * 24 + (4 * 192 + 4 * 24));
+    check("normalise", rows, 192 + 2 * 24, 2 * 2 * 192 + 8 * 24 + 4 * 24);
+    check("round_out", rows, 0, 6 * 192 + 8 * 24);
+    check("delta", rows, 2 * 192, 2 * 2 * 192 + 4 * 24);
+    check("add", rows, 192, 3 * 2 * 192);
+    check("add", keys, 320, 3 * 2 * 320);
+    check("add_to_fp32", keys, 320, (2 + 8) * 320);
+    check("add_to_fp32", first_rows, 0, (2 + 4) * 192);
+    check("add_from_fp32", keys, 320, (4 + 4) * 320);
+    check("cast", keys, 0, 6 * 320);
+    check("copy", rows, 0, 4 * 192);
+    check("zero", rows, 0, 2 * 192);
+}
+END_TEST
+
+LH_TEST_MAIN("kernels", kernels_are_found_by_name, kernels_name_their_operands,
+             kernels_count_exactly)

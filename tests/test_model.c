@@ -1,0 +1,301 @@
+/*
+ * Model files: every shipped one, Hugging Face files of each family, broken ones.
+ */
+#include "data_files.h"
+#include "model/model.h"
+
+#include <math.h>
+
+START_TEST(model_files_are_valid)
+{
+    g_auto(GStrv) names = lh_data_list("models");
+
+    ck_assert_uint_ge(g_strv_length(names), 25);
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhModel) model = lh_model_load(*name, &error);
+        g_autofree char *path = lh_data_find("models", *name, NULL);
+
+        ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : *name);
+        ck_assert_str_eq(model->name, *name);
+        ck_assert_ptr_nonnull(model->description);
+        ck_assert_uint_eq(strlen(model->sha256), 64);
+        check_round_trip(path, lh_model_fields, sizeof(LhModel));
+    }
+}
+END_TEST
+
+START_TEST(model_schema_is_the_table)
+{
+    check_schema("model", "longhaul.model/1", "A transformer's shape", lh_model_fields);
+}
+END_TEST
+
+/* Matrices only: norms and biases are below a thousandth. */
+static double
+parameters(const LhModel *m)
+{
+    const double h = (double)m->hidden_size;
+    const double heads = (double)(2 * m->num_attention_heads + 2 * m->num_query_groups);
+    const double attention = h * heads * (double)m->kv_channels;
+    const double mlp =
+        h * (double)m->ffn_hidden_size * (m->gated_mlp ? 3 : 2) * (double)MAX(m->num_experts, 1);
+    const double embeddings = (double)m->vocab_size * h * (m->tied_embeddings ? 1 : 2);
+
+    return (double)m->num_layers * (attention + mlp) + embeddings;
+}
+
+START_TEST(model_shapes_give_published_sizes)
+{
+    static const struct {
+        const char *name;
+        double billions;
+    } published[] = {
+        { "llama-7b", 6.738 },     { "llama-13b", 13.016 },     { "llama-33b", 32.529 },
+        { "llama-65b", 65.286 },   { "llama-2-70b", 68.977 },   { "llama-3-8b", 8.030 },
+        { "llama-3-70b", 70.554 }, { "llama-3.1-405b", 405.9 }, { "qwen3-8b", 8.19 },
+        { "qwen3-32b", 32.76 },    { "qwen3-235b", 235.1 },     { "gpt3-13b", 12.85 },
+        { "gpt3-175b", 174.6 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(published); i++) {
+        g_autoptr(LhModel) model = lh_model_load(published[i].name, NULL);
+        const double ratio = parameters(model) / 1e9 / published[i].billions;
+
+        ck_assert_msg(fabs(ratio - 1) < 0.01, "%s: %g times the published parameters",
+                      published[i].name, ratio);
+    }
+}
+END_TEST
+
+/* L, linear, h, a, g, d, f, gated, experts, per token, V, tied, positions, window */
+static char *
+describe(const LhModel *m)
+{
+    return g_strdup_printf("%s: L %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT " h %" G_GUINT64_FORMAT
+                           " a %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT " d %" G_GUINT64_FORMAT
+                           " f %" G_GUINT64_FORMAT "%s x %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT
+                           " V %" G_GUINT64_FORMAT "%s N %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT,
+                           m->name, m->num_layers, m->linear_layers, m->hidden_size,
+                           m->num_attention_heads, m->num_query_groups, m->kv_channels,
+                           m->ffn_hidden_size, m->gated_mlp ? " gated" : "", m->num_experts,
+                           m->experts_per_token, m->vocab_size, m->tied_embeddings ? " tied" : "",
+                           m->max_position_embeddings, m->sliding_window);
+}
+
+static char *
+hf_path(const char *name)
+{
+    return g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "tests", "data", "hf", name,
+                            "config.json", NULL);
+}
+
+START_TEST(model_reads_hugging_face)
+{
+    static const char *const expected[] = {
+        "deepseek-v3: L 61/0 h 7168 a 128/128 d 160 f 2048 gated x 257/9 V 129280 N 163840/0",
+        "gpt-neox-20b: L 44/0 h 6144 a 64/64 d 96 f 24576 x 0/0 V 50432 N 2048/0",
+        "gpt2: L 12/0 h 768 a 12/12 d 64 f 3072 x 0/0 V 50257 tied N 1024/0",
+        "llama-3-8b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 0/0 V 128256 N 8192/0",
+        "llava-text-config: L 32/0 h 4096 a 32/32 d 128 f 11008 gated x 0/0 V 32064 tied N 4096/0",
+        "minimax-small: L 16/14 h 6144 a 64/8 d 128 f 9216 gated x 32/2 V 200064 N 10240000/0",
+        "minimax-text-01: L 80/70 h 6144 a 64/8 d 128 f 9216 gated x 32/2 V 200064 N 10240000/0",
+        "mistral-7b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 0/0 V 32000 N 32768/4096",
+        "mixtral-8x7b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 8/2 V 32000 N 32768/0",
+        "opt-350m: L 24/0 h 1024 a 16/16 d 64 f 4096 x 0/0 V 50272 tied N 2048/0",
+        "qwen2-window: L 24/0 h 896 a 14/2 d 64 f 4864 gated x 0/0 V 151936 tied N 32768/0",
+        "qwen3-235b: L 94/0 h 4096 a 64/4 d 128 f 1536 gated x 128/8 V 151936 N 40960/0",
+        "qwen3-32b: L 64/0 h 5120 a 64/8 d 128 f 25600 gated x 0/0 V 151936 N 40960/0",
+        "starcoder: L 40/0 h 6144 a 48/1 d 128 f 24576 x 0/0 V 49152 tied N 8192/0",
+        "transnormer-7b: L 30/30 h 4096 a 32/32 d 128 f 11008 gated x 0/0 V 64000 N 2048/0",
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *name = g_strndup(expected[i], strcspn(expected[i], ":"));
+        g_autofree char *path = hf_path(name);
+        g_autoptr(LhModel) model = lh_model_load(path, &error);
+        g_autofree char *found = NULL;
+
+        ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : path);
+        found = describe(model);
+        ck_assert_str_eq(found, expected[i]);
+        ck_assert_str_eq(model->source, path);
+    }
+}
+END_TEST
+
+/* The same shape, whether it comes from our file or from Hugging Face. */
+START_TEST(model_own_and_hugging_face_agree)
+{
+    static const char *const names[] = { "llama-3-8b",  "qwen3-32b",       "qwen3-235b",
+                                         "deepseek-v3", "minimax-text-01", NULL };
+
+    for (const char *const *name = names; *name != NULL; name++) {
+        g_autofree char *path = hf_path(*name);
+        g_autoptr(LhModel) own = lh_model_load(*name, NULL);
+        g_autoptr(LhModel) hf = lh_model_load(path, NULL);
+        g_autofree char *own_text = NULL;
+        g_autofree char *hf_text = NULL;
+
+        own->max_position_embeddings = hf->max_position_embeddings; /* ours leave it out */
+        own_text = describe(own);
+        hf_text = describe(hf);
+        ck_assert_str_eq(own_text, hf_text);
+    }
+}
+END_TEST
+
+static const char *const own_text = "{\n"
+                                    "  \"schema\": \"longhaul.model/1\",\n"
+                                    "  \"name\": \"m\",\n"
+                                    "  \"source\": \"s\",\n"
+                                    "  \"num_layers\": 4,\n"
+                                    "  \"hidden_size\": 512,\n"
+                                    "  \"num_attention_heads\": 8,\n"
+                                    "  \"ffn_hidden_size\": \"2K\",\n"
+                                    "  \"vocab_size\": 1000\n"
+                                    "}\n";
+
+static LhModel *
+parse(const char *text, GError **error)
+{
+    return lh_model_parse("dir/m.json", text, strlen(text), error);
+}
+
+START_TEST(model_fills_in_defaults)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhModel) model = parse(own_text, &error);
+    g_autofree char *found = NULL;
+
+    ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : "no message");
+    found = describe(model);
+    ck_assert_str_eq(found, "m: L 4/0 h 512 a 8/8 d 64 f 2048 x 0/0 V 1000 N 0/0");
+}
+END_TEST
+
+static void
+check_broken(const char *text, const BrokenInput *broken, gsize count)
+{
+    for (gsize i = 0; i < count; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *bad = break_text(text, &broken[i]);
+
+        ck_assert_ptr_null(parse(bad, &error));
+        check_message(error, broken[i].message);
+    }
+}
+
+START_TEST(model_rejects_broken_files)
+{
+    static const BrokenInput broken[] = {
+        { "longhaul.model/1", "longhaul.model/2",
+          "dir/m.json:2:13: error: \"schema\" must be one of longhaul.model/1 (did you mean "
+          "\"longhaul.model/1\"?); found the string \"longhaul.model/2\"" },
+        { "\"num_layers\": 4", "\"num_layer\": 4",
+          "dir/m.json:5:3: error: unknown field \"num_layer\" at the top level; did you mean "
+          "\"num_layers\"? allowed: schema, name, description, source, num_layers, linear_layers, "
+          "hidden_size, num_attention_heads, num_query_groups, kv_channels, ffn_hidden_size, "
+          "gated_mlp, num_experts, experts_per_token, vocab_size, tied_embeddings, "
+          "max_position_embeddings, sliding_window" },
+        { "  \"hidden_size\": 512,\n", "",
+          "dir/m.json:1:1: error: missing field \"hidden_size\" at the top level; it must be a "
+          "count such as 4096, 512K or 1M" },
+        { "\"num_layers\": 4", "\"num_layers\": 0",
+          "dir/m.json:5:17: error: \"num_layers\" is out of range: found the number 0; allowed: 1 "
+          "to 65536" },
+        { "\"num_layers\": 4", "\"num_layers\": -4",
+          "dir/m.json:5:17: error: \"num_layers\" is out of range: found the number -4; allowed: 1 "
+          "to 65536" },
+        { "\"num_layers\": 4", "\"num_layers\": 4.5",
+          "dir/m.json:5:17: error: \"num_layers\" must be a count such as 4096, 512K or 1M; found "
+          "the number 4.5" },
+        { "\"num_attention_heads\": 8", "\"num_attention_heads\": 7",
+          "dir/m.json:7:26: error: \"num_attention_heads\" is 7, which does not divide "
+          "\"hidden_size\" 512; give the head dimension, \"kv_channels\"" },
+        { "\"num_attention_heads\": 8", "\"num_attention_heads\": 8, \"num_query_groups\": 3",
+          "dir/m.json:7:49: error: \"num_query_groups\" is 3, which does not divide "
+          "\"num_attention_heads\" 8" },
+        { "\"num_layers\": 4", "\"num_layers\": 4, \"linear_layers\": 5",
+          "dir/m.json:5:37: error: \"linear_layers\" is 5; allowed: 0 to \"num_layers\" 4" },
+        { "\"vocab_size\": 1000", "\"vocab_size\": 1000, \"num_experts\": 8",
+          "dir/m.json:9:38: error: \"num_experts\" needs \"experts_per_token\" beside it" },
+        { "\"vocab_size\": 1000",
+          "\"vocab_size\": 1000, \"num_experts\": 8, \"experts_per_token\": 9",
+          "dir/m.json:9:62: error: \"experts_per_token\" is 9; allowed: 1 to \"num_experts\" 8" },
+        { "\"2K\"", "\"2KB\"",
+          "dir/m.json:8:22: error: \"ffn_hidden_size\": \"2KB\" is not a count such as 4096, 512K "
+          "or "
+          "1M: its unit is unknown; allowed: digits, then nothing, K, M or G (1024-based)" },
+        { "\"s\"", "\"\"",
+          "dir/m.json:4:13: error: \"source\" has 0 characters; allowed: 1 to 1000" },
+        { "\"m\"", "7", "dir/m.json:3:11: error: \"name\" must be a string; found the number 7" },
+    };
+
+    check_broken(own_text, broken, G_N_ELEMENTS(broken));
+}
+END_TEST
+
+START_TEST(model_rejects_broken_hugging_face)
+{
+    static const char *const text = "{\"model_type\": \"llama\",\n"
+                                    " \"hidden_size\": 512,\n"
+                                    " \"num_hidden_layers\": 2,\n"
+                                    " \"num_attention_heads\": 8,\n"
+                                    " \"intermediate_size\": 1024,\n"
+                                    " \"vocab_size\": 1000}\n";
+    static const BrokenInput broken[] = {
+        { " \"hidden_size\": 512,\n", "",
+          "dir/m.json:1:1: error: missing field \"hidden_size\": this is no Hugging Face "
+          "config.json "
+          "of a transformer, and without \"schema\": \"longhaul.model/1\" no model of longhaul's "
+          "own "
+          "either" },
+        { "512", "0", "dir/m.json:2:17: error: \"hidden_size\" is 0; allowed: at least 1" },
+        { "512", "\"512\"",
+          "dir/m.json:2:17: error: \"hidden_size\" must be a non-negative integer; found the "
+          "string "
+          "\"512\"" },
+        { "512", "1000000000",
+          "dir/m.json:2:17: error: \"hidden_size\" is out of range: found the number 1000000000; "
+          "allowed: 0 to 16777216" },
+        { ": 8", ": 7",
+          "dir/m.json:4:25: error: \"num_attention_heads\" is 7, which does not divide "
+          "\"hidden_size\" 512; give the head dimension, \"head_dim\"" },
+        { ": 8", ": 8, \"num_key_value_heads\": 5",
+          "dir/m.json:4:51: error: \"num_key_value_heads\" is 5, which does not divide "
+          "\"num_attention_heads\" 8" },
+        { "\"intermediate_size\": 1024,", "\"intermediate\": 1024,",
+          "dir/m.json:1:1: error: missing field \"intermediate_size\": this is no Hugging Face "
+          "config.json of a transformer, and without \"schema\": \"longhaul.model/1\" no model of "
+          "longhaul's own either" },
+        { "1000}", "1000, \"layer_types\": [\"full_attention\"]}",
+          "dir/m.json:6:37: error: \"layer_types\" has 1 elements for 2 layers" },
+        { "1000}", "1000, \"layer_types\": [\"full_attention\", \"mamba\"]}",
+          "dir/m.json:6:56: error: \"layer_types[1]\" must be one of full_attention, "
+          "sliding_attention, chunked_attention, linear_attention; found \"mamba\"" },
+        { "1000}", "1000, \"attn_type_list\": [0, 2]}",
+          "dir/m.json:6:44: error: \"attn_type_list[1]\" must be 0 (linear) or 1 (softmax); found "
+          "2" },
+        { "1000}", "1000, \"num_local_experts\": 8}",
+          "dir/m.json:6:43: error: \"num_local_experts\" needs \"num_experts_per_tok\" beside it" },
+    };
+
+    check_broken(text, broken, G_N_ELEMENTS(broken));
+}
+END_TEST
+
+START_TEST(model_names_files_there_are)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(lh_model_load("lama-7b", &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "did you mean \"llama-7b\"?"));
+}
+END_TEST
+
+LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
+             model_shapes_give_published_sizes, model_reads_hugging_face,
+             model_own_and_hugging_face_agree, model_fills_in_defaults, model_rejects_broken_files,
+             model_rejects_broken_hugging_face, model_names_files_there_are)

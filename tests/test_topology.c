@@ -1,0 +1,670 @@
+/*
+ * Topology files: every shipped one, broken ones; links and routes, by hand and by rules that hold
+ * for all of them.
+ */
+#include "data_files.h"
+#include "sim/topology.h"
+
+START_TEST(topology_files_are_valid)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+
+    ck_assert_uint_ge(g_strv_length(names), 12);
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhTopology) topology = lh_topology_load(*name, &error);
+        g_autoptr(LhDevice) device = NULL;
+        g_autofree char *path = lh_data_find("topologies", *name, NULL);
+
+        ck_assert_msg(topology != NULL, "%s", error != NULL ? error->message : *name);
+        ck_assert_str_eq(topology->name, *name);
+        ck_assert_ptr_nonnull(topology->description);
+        ck_assert_uint_eq(strlen(topology->sha256), 64);
+        device = lh_device_load(topology->device_name, &error);
+        ck_assert_msg(device != NULL, "%s", error != NULL ? error->message : *name);
+        check_round_trip(path, lh_topology_fields, sizeof(LhTopology));
+    }
+}
+END_TEST
+
+START_TEST(topology_schema_is_the_table)
+{
+    check_schema("topology", "longhaul.topology/1", "A cluster", lh_topology_fields);
+}
+END_TEST
+
+/* --- routes by hand ----------------------------------------------------------------------------
+ */
+
+#define LINK(latency, ctas)                                                                        \
+    "\"latency\": \"" latency "\", \"ctas\": " ctas                                                \
+    ", \"provenance\": \"assumed\", \"source\": \"s\"}"
+#define NVSWITCH                                                                                   \
+    "\"scale_up\": {\"kind\": \"nvswitch\", \"bandwidth\": \"200GB/s\", " LINK("2us", "16")
+#define PAIRS "\"scale_up\": {\"kind\": \"pairs\", \"bandwidth\": \"200GB/s\", " LINK("2us", "16")
+#define NONE "\"scale_up\": {\"kind\": \"none\"}"
+#define PCIE ", \"pcie\": {\"bandwidth\": \"24GB/s\", " LINK("1us", "4")
+#define NICS(count)                                                                                \
+    ", \"nics\": {\"count\": " count ", \"bandwidth\": \"10GB/s\", " LINK("5us", "2")
+#define TOPOLOGY(gpus, node, rest)                                                                 \
+    "{\"schema\": \"longhaul.topology/1\", \"name\": \"t\", \"source\": \"s\",\n"                  \
+    " \"device\": \"a100-sxm-80g\",\n"                                                             \
+    " \"node\": {\"gpus\": " gpus ", " node "}" rest "}\n"
+#define RAIL ",\n \"fabric\": {\"kind\": \"rail\", \"switch_latency\": \"500ns\"}"
+#define TREE                                                                                       \
+    ",\n \"fabric\": {\"kind\": \"fat-tree\", \"nodes_per_leaf\": 2, \"oversubscription\": 2.5, "  \
+    "\"switch_latency\": \"500ns\"}"
+
+static LhTopology *
+parse(const char *text, GError **error)
+{
+    return lh_topology_parse("dir/t.json", text, strlen(text), error);
+}
+
+/* "nvlink up 0.1, nic up 0.0, ...: 5 us nic 2", each link with its node and index; caller frees. */
+static char *
+describe_route(const LhNetwork *network, uint32_t src, uint32_t dst)
+{
+    GString *text = g_string_new(NULL);
+    g_autofree char *latency = NULL;
+    LhRoute route;
+
+    lh_network_route(network, src, dst, &route);
+    for (uint32_t i = 0; i < route.links_count; i++) {
+        const LhLink link = lh_network_link(network, route.links[i]);
+
+        g_string_append_printf(text, "%s%s %s %u.%u", i == 0 ? "" : ", ", lh_tier_names[link.tier],
+                               link.up ? "up" : "down", link.node, link.index);
+    }
+    latency = lh_format_time(route.latency_ps);
+    g_string_append_printf(text, ": %s %s %u", latency, lh_tier_names[route.tier], route.ctas);
+    return g_string_free(text, FALSE);
+}
+
+typedef struct {
+    uint32_t src;
+    uint32_t dst;
+    const char *route;
+} ExpectedRoute;
+
+static void
+check_routes(const char *text, uint32_t nodes, const ExpectedRoute *expected, gsize count)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhTopology) topology = parse(text, &error);
+    LhNetwork network;
+
+    ck_assert_msg(topology != NULL, "%s", error != NULL ? error->message : text);
+    ck_assert(lh_network_init(&network, topology, nodes, nodes * (uint32_t)topology->gpus_per_node,
+                              NULL, NULL));
+    for (gsize i = 0; i < count; i++) {
+        g_autofree char *found = describe_route(&network, expected[i].src, expected[i].dst);
+
+        ck_assert_str_eq(found, expected[i].route);
+    }
+}
+
+#define CHECK_ROUTES(text, nodes, ...)                                                             \
+    do {                                                                                           \
+        static const ExpectedRoute expected[] = { __VA_ARGS__ };                                   \
+                                                                                                   \
+        check_routes(text, nodes, expected, G_N_ELEMENTS(expected));                               \
+    } while (0)
+
+START_TEST(topology_routes_over_nvswitch)
+{
+    CHECK_ROUTES(TOPOLOGY("4", NVSWITCH PCIE NICS("2"), ""), 1,
+                 { 0, 3, "nvlink up 0.0, nvlink down 0.3: 2 us nvlink 16" },
+                 { 3, 0, "nvlink up 0.3, nvlink down 0.0: 2 us nvlink 16" });
+    /* Across nodes the whole communicator has the network's channels. */
+    CHECK_ROUTES(TOPOLOGY("4", NVSWITCH PCIE NICS("2"), ""), 3,
+                 { 4, 5, "nvlink up 1.0, nvlink down 1.1: 2 us nvlink 2" },
+                 { 1, 6, "pcie up 0.1, nic up 0.0, nic down 1.1, pcie down 1.2: 6 us nic 2" },
+                 { 11, 0, "pcie up 2.3, nic up 2.1, nic down 0.0, pcie down 0.0: 6 us nic 2" });
+    CHECK_ROUTES(TOPOLOGY("8", NVSWITCH NICS("1"), ""), 2,
+                 { 7, 8, "nvlink up 0.7, nic up 0.0, nic down 1.0, nvlink down 1.0: 7 us nic 2" });
+    CHECK_ROUTES(TOPOLOGY("3", NVSWITCH NICS("3"), ""), 2,
+                 { 2, 4, "nvlink up 0.2, nic up 0.2, nic down 1.1, nvlink down 1.1: 7 us nic 2" });
+}
+END_TEST
+
+START_TEST(topology_routes_over_pairs)
+{
+    CHECK_ROUTES(TOPOLOGY("4", PAIRS PCIE NICS("1"), ""), 2,
+                 { 0, 1, "nvlink up 0.0, nvlink down 0.1: 2 us nvlink 2" },
+                 { 3, 2, "nvlink up 0.3, nvlink down 0.2: 2 us nvlink 2" },
+                 { 1, 2, "pcie up 0.1, pcie down 0.2: 1 us pcie 2" },
+                 { 5, 6, "pcie up 1.1, pcie down 1.2: 1 us pcie 2" },
+                 { 7, 0, "pcie up 1.3, nic up 1.0, nic down 0.0, pcie down 0.0: 6 us nic 2" });
+    CHECK_ROUTES(TOPOLOGY("2", PAIRS NICS("2"), ""), 2,
+                 { 0, 1, "nvlink up 0.0, nvlink down 0.1: 2 us nvlink 2" },
+                 { 1, 2, "nvlink up 0.1, nic up 0.1, nic down 1.0, nvlink down 1.0: 7 us nic 2" });
+}
+END_TEST
+
+START_TEST(topology_routes_without_scale_up)
+{
+    CHECK_ROUTES(TOPOLOGY("4", NONE PCIE NICS("4"), ""), 2,
+                 { 0, 3, "pcie up 0.0, pcie down 0.3: 1 us pcie 2" },
+                 { 3, 6, "pcie up 0.3, nic up 0.3, nic down 1.2, pcie down 1.2: 6 us nic 2" });
+    CHECK_ROUTES(TOPOLOGY("1", NONE NICS("1"), ""), 3,
+                 { 2, 1, "nic up 2.0, nic down 1.0: 5 us nic 2" });
+    CHECK_ROUTES(TOPOLOGY("1", NONE PCIE NICS("1"), ""), 3,
+                 { 0, 2, "pcie up 0.0, nic up 0.0, nic down 2.0, pcie down 2.0: 6 us nic 2" });
+}
+END_TEST
+
+START_TEST(topology_routes_on_rails)
+{
+    CHECK_ROUTES(
+        TOPOLOGY("4", NVSWITCH PCIE NICS("4"), RAIL), 3,
+        { 1, 3, "nvlink up 0.1, nvlink down 0.3: 2 us nvlink 2" },
+        { 1, 5, "pcie up 0.1, nic up 0.1, nic down 1.1, pcie down 1.1: 6.5 us nic 2" },
+        { 1, 10,
+          "nvlink up 0.1, nvlink down 0.2, pcie up 0.2, nic up 0.2, nic down 2.2, pcie down 2.2: "
+          "8.5 us nic 2" });
+    /* Two GPUs per NIC: 0 and 1 share a rail, so that 0 -> 1 of another node needs no relay. */
+    CHECK_ROUTES(
+        TOPOLOGY("4", NVSWITCH PCIE NICS("2"), RAIL), 2,
+        { 0, 5, "pcie up 0.0, nic up 0.0, nic down 1.0, pcie down 1.1: 6.5 us nic 2" },
+        { 0, 7,
+          "nvlink up 0.0, nvlink down 0.3, pcie up 0.3, nic up 0.1, nic down 1.1, pcie down 1.3: "
+          "8.5 us nic 2" });
+    CHECK_ROUTES(TOPOLOGY("2", NVSWITCH NICS("2"), RAIL), 2,
+                 { 0, 2, "nvlink up 0.0, nic up 0.0, nic down 1.0, nvlink down 1.0: 7.5 us nic 2" },
+                 { 2, 1,
+                   "nvlink up 1.0, nvlink down 1.1, nvlink up 1.1, nic up 1.1, nic down 0.1, "
+                   "nvlink down 0.1: "
+                   "7.5 us nic 2" });
+    CHECK_ROUTES(TOPOLOGY("2", NONE PCIE NICS("1"), RAIL), 2,
+                 { 0, 3, "pcie up 0.0, nic up 0.0, nic down 1.0, pcie down 1.1: 6.5 us nic 2" });
+}
+END_TEST
+
+START_TEST(topology_routes_over_fat_tree)
+{
+    const char *tree = TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE);
+    g_autoptr(LhTopology) topology = parse(tree, NULL);
+    LhNetwork network;
+
+    CHECK_ROUTES(
+        tree, 5, { 0, 1, "nvlink up 0.0, nvlink down 0.1: 2 us nvlink 2" },
+        { 1, 2, "pcie up 0.1, nic up 0.0, nic down 1.0, pcie down 1.0: 6.5 us nic 2" },
+        { 3, 4,
+          "pcie up 1.1, nic up 1.0, fabric up 0.0, fabric down 1.0, nic down 2.0, pcie down 2.0: "
+          "7.5 us fabric 2" },
+        { 9, 0,
+          "pcie up 4.1, nic up 4.0, fabric up 2.0, fabric down 0.0, nic down 0.0, pcie down 0.0: "
+          "7.5 us fabric 2" });
+    /* One leaf needs no trunk. */
+    CHECK_ROUTES(tree, 2,
+                 { 1, 2, "pcie up 0.1, nic up 0.0, nic down 1.0, pcie down 1.0: 6.5 us nic 2" });
+
+    /* A trunk: 2 nodes x 1 NIC x 10 GB/s / 2.5. */
+    ck_assert(lh_network_init(&network, topology, 5, 10, NULL, NULL));
+    ck_assert_uint_eq(network.links_count, 2 * (10 + 10 + 5 + 3));
+    ck_assert_double_eq(lh_network_link(&network, network.fabric_first).bandwidth_bytes_per_s, 8e9);
+    ck_assert(lh_network_init(&network, topology, 2, 4, NULL, NULL));
+    ck_assert_uint_eq(network.links_count, network.fabric_first);
+}
+END_TEST
+
+START_TEST(topology_bench_platform)
+{
+    g_autoptr(LhTopology) topology = lh_topology_load("bench-platform", NULL);
+    LhNetwork network;
+    LhRoute route;
+
+    ck_assert(lh_network_init(&network, topology, 8192, 65536, NULL, NULL));
+    ck_assert_uint_eq(network.links_count, 2 * (65536 + 8192));
+    lh_network_route(&network, 0, 7, &route);
+    ck_assert_int_eq(route.latency_ps, 2000000);
+    lh_network_route(&network, 65535, 0, &route);
+    ck_assert_int_eq(route.latency_ps, 5000000);
+    ck_assert_uint_eq(route.links_count, 4);
+    ck_assert_double_eq(lh_network_link(&network, route.links[0]).bandwidth_bytes_per_s, 300e9);
+    ck_assert_double_eq(lh_network_link(&network, route.links[1]).bandwidth_bytes_per_s, 12.5e9);
+}
+END_TEST
+
+/* Small messages take what was measured: 15 to 20 us over InfiniBand, 40 to 60 us over TCP. */
+START_TEST(topology_latencies_are_those_measured)
+{
+    static const struct {
+        const char *name;
+        int64_t low_us, high_us;
+    } cases[] = {
+        { "dgx-a100-40g", 15, 20 },    { "dgx-a100-80g", 15, 20 },  { "dfa-2node", 15, 20 },
+        { "hgx-h100", 15, 20 },        { "hgx-h200", 15, 20 },      { "nvl72", 15, 20 },
+        { "lasp-dgx", 15, 20 },        { "fat-tree-a100", 15, 20 }, { "azure-nc96-a100", 40, 60 },
+        { "azure-nc40-h100", 40, 60 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhTopology) topology = lh_topology_load(cases[i].name, NULL);
+        const uint32_t gpus = (uint32_t)topology->gpus_per_node;
+        LhNetwork network;
+        LhRoute route;
+
+        ck_assert(lh_network_init(&network, topology, 2, 2 * gpus, NULL, NULL));
+        lh_network_route(&network, 0, gpus, &route);
+        ck_assert_int_ge(route.latency_ps, cases[i].low_us * 1000000);
+        ck_assert_int_le(route.latency_ps, cases[i].high_us * 1000000);
+        ck_assert_uint_eq(route.ctas, 2);
+    }
+}
+END_TEST
+
+/* --- rules that hold for every route -----------------------------------------------------------
+ */
+
+static void
+check_ends(const LhNetwork *network, const LhRoute *route, uint32_t src, uint32_t dst)
+{
+    const LhLink first = lh_network_link(network, route->links[0]);
+    const LhLink last = lh_network_link(network, route->links[route->links_count - 1]);
+
+    ck_assert(first.up);
+    ck_assert(!last.up);
+    ck_assert_uint_eq(first.node, src / network->gpus_per_node);
+    ck_assert_uint_eq(last.node, dst / network->gpus_per_node);
+    if (first.tier != LH_TIER_NIC)
+        ck_assert_uint_eq(first.index, src % network->gpus_per_node);
+    if (last.tier != LH_TIER_NIC)
+        ck_assert_uint_eq(last.index, dst % network->gpus_per_node);
+}
+
+static void
+check_route(const LhNetwork *network, uint32_t src, uint32_t dst)
+{
+    LhRoute route;
+    LhRoute back;
+    unsigned tier = 0;
+
+    lh_network_route(network, src, dst, &route);
+    lh_network_route(network, dst, src, &back);
+    ck_assert_uint_ge(route.links_count, 2);
+    ck_assert_uint_le(route.links_count, LH_ROUTE_MAX);
+    ck_assert_uint_eq(back.links_count, route.links_count);
+    ck_assert_int_eq(back.latency_ps, route.latency_ps);
+    check_ends(network, &route, src, dst);
+    for (uint32_t i = 0; i < route.links_count; i++) {
+        const LhLink link = lh_network_link(network, route.links[i]);
+
+        tier = MAX(tier, link.tier);
+        ck_assert_double_gt(link.bandwidth_bytes_per_s, 0);
+        for (uint32_t k = 0; k < i; k++)
+            ck_assert_uint_ne(route.links[i], route.links[k]);
+    }
+    ck_assert_uint_eq(route.tier, tier);
+}
+
+static void
+check_links(const LhNetwork *network)
+{
+    for (uint32_t id = 0; id < network->links_count; id += 2) {
+        const LhLink up = lh_network_link(network, id);
+        const LhLink down = lh_network_link(network, id + 1);
+
+        ck_assert(up.up);
+        ck_assert(!down.up);
+        ck_assert_uint_eq(up.tier, down.tier);
+        ck_assert_uint_eq(up.node, down.node);
+        ck_assert_uint_eq(up.index, down.index);
+        if (id > 0)
+            ck_assert_uint_ge(up.tier, lh_network_link(network, id - 1).tier);
+    }
+}
+
+START_TEST(topology_every_route_is_sound)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(LhTopology) topology = lh_topology_load(*name, NULL);
+        const uint32_t nodes = topology->max_nodes == 1 ? 1 : topology->gpus_per_node > 8 ? 2 : 9;
+        const uint32_t ranks = nodes * (uint32_t)topology->gpus_per_node;
+        LhNetwork network;
+
+        ck_assert(lh_network_init(&network, topology, nodes, ranks, NULL, NULL));
+        check_links(&network);
+        for (uint32_t src = 0; src < ranks; src++) {
+            for (uint32_t dst = 0; dst < ranks; dst++) {
+                if (src != dst)
+                    check_route(&network, src, dst);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(topology_link_names)
+{
+    g_autoptr(LhTopology) topology = parse(TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE), NULL);
+    g_autofree char *nic = NULL;
+    g_autofree char *trunk = NULL;
+    LhNetwork network;
+
+    ck_assert(lh_network_init(&network, topology, 4, 8, NULL, NULL));
+    nic = lh_network_link_name(&network, network.nic_first + 6);
+    trunk = lh_network_link_name(&network, network.fabric_first + 3);
+    ck_assert_str_eq(nic, "nic up, node 3, index 0");
+    ck_assert_str_eq(trunk, "fabric down, leaf 1");
+}
+END_TEST
+
+/* --- faults and sizes --------------------------------------------------------------------------
+ */
+
+START_TEST(topology_faults_slow_links)
+{
+    g_autoptr(LhTopology) topology = parse(TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE), NULL);
+    g_autoptr(GArray) faults = g_array_new(FALSE, TRUE, sizeof(LhLinkFault));
+    const LhLinkFault given[] = { { LH_TIER_NIC, 1, 0.5 },
+                                  { LH_TIER_NIC, 1, 0.25 },
+                                  { LH_TIER_NVLINK, 0, 0 },
+                                  { LH_TIER_FABRIC, 1, 0.1 } };
+    LhNetwork network;
+
+    g_array_append_vals(faults, given, G_N_ELEMENTS(given));
+    ck_assert(lh_network_init(&network, topology, 4, 8, faults, NULL));
+    for (uint32_t id = 0; id < network.links_count; id++) {
+        const LhLink link = lh_network_link(&network, id);
+        const double whole = (const double[]){ 200e9, 24e9, 10e9, 8e9 }[link.tier];
+        double factor = 1;
+
+        if (link.tier == LH_TIER_NIC && link.node == 1)
+            factor = 0.25;
+        if (link.tier == LH_TIER_NVLINK && link.node == 0)
+            factor = 0;
+        if (link.tier == LH_TIER_FABRIC && link.node == 1)
+            factor = 0.1;
+        ck_assert_double_eq_tol(link.bandwidth_bytes_per_s, whole * factor, 1e-3);
+    }
+}
+END_TEST
+
+START_TEST(topology_rejects_impossible_networks)
+{
+    static const struct {
+        const char *text;
+        uint32_t nodes, ranks;
+        LhLinkFault fault;
+        const char *message;
+    } cases[] = {
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
+          2,
+          9,
+          { LH_TIER_NIC, 0, 1 },
+          "topology t: 9 ranks do not fit on 2 nodes of 4 GPUs" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
+          2,
+          0,
+          { LH_TIER_NIC, 0, 1 },
+          "topology t: a network needs at least one node and one rank" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ", \"max_nodes\": 2"),
+          3,
+          9,
+          { LH_TIER_NIC, 0, 1 },
+          "topology t: 3 nodes; it has at most 2" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
+          G_MAXUINT32,
+          9,
+          { LH_TIER_NIC, 0, 1 },
+          "topology t: 4294967295 nodes have 42949672950 links; allowed: up to 2147483647" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
+          2,
+          8,
+          { LH_TIER_PCIE, 0, 1 },
+          "link fault: topology t with 2 nodes has no pcie links" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), TREE),
+          2,
+          8,
+          { LH_TIER_FABRIC, 0, 1 },
+          "link fault: topology t with 2 nodes has no fabric links" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), TREE),
+          5,
+          8,
+          { LH_TIER_FABRIC, 3, 1 },
+          "link fault: leaf 3; allowed: 0 to 2" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
+          2,
+          8,
+          { LH_TIER_NIC, 2, 1 },
+          "link fault: node 2; allowed: 0 to 1" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
+          2,
+          8,
+          { LH_TIER_NIC, 1, 1.5 },
+          "link fault: factor 1.5; allowed: 0 to 1" },
+        { TOPOLOGY("4", NVSWITCH NICS("1"), ""),
+          2,
+          8,
+          { LH_TIERS, 1, 1 },
+          "link fault: unknown tier 4" },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhTopology) topology = parse(cases[i].text, NULL);
+        g_autoptr(GArray) faults = g_array_new(FALSE, TRUE, sizeof(LhLinkFault));
+        LhNetwork network;
+
+        g_array_append_val(faults, cases[i].fault);
+        ck_assert(
+            !lh_network_init(&network, topology, cases[i].nodes, cases[i].ranks, faults, &error));
+        check_message(error, cases[i].message);
+    }
+}
+END_TEST
+
+/* --- broken files ------------------------------------------------------------------------------
+ */
+
+static const char *const topology_text = "{\n"
+                                         "  \"schema\": \"longhaul.topology/1\",\n"
+                                         "  \"name\": \"t\",\n"
+                                         "  \"source\": \"s\",\n"
+                                         "  \"device\": \"a100-sxm-80g\",\n"
+                                         "  \"node\": {\n"
+                                         "    \"gpus\": 8,\n"
+                                         "    \"scale_up\": {\n"
+                                         "      \"kind\": \"nvswitch\",\n"
+                                         "      \"bandwidth\": \"240GB/s\",\n"
+                                         "      \"latency\": \"9.8us\",\n"
+                                         "      \"ctas\": 32,\n"
+                                         "      \"provenance\": \"fitted\",\n"
+                                         "      \"source\": \"s\"\n"
+                                         "    },\n"
+                                         "    \"nics\": {\n"
+                                         "      \"count\": 8,\n"
+                                         "      \"bandwidth\": \"24GB/s\",\n"
+                                         "      \"latency\": \"17us\",\n"
+                                         "      \"ctas\": 2,\n"
+                                         "      \"provenance\": \"fitted\",\n"
+                                         "      \"source\": \"s\"\n"
+                                         "    }\n"
+                                         "  },\n"
+                                         "  \"fabric\": {\n"
+                                         "    \"kind\": \"ideal\"\n"
+                                         "  }\n"
+                                         "}\n";
+
+#define BANDWIDTH_ALLOWED                                                                          \
+    "allowed: a number, then bps, Kbps, Mbps, Gbps, Tbps (bits), B/s, kB/s, MB/s, GB/s, TB/s, "    \
+    "KiB/s, MiB/s, GiB/s or TiB/s"
+
+static void
+check_broken(const BrokenInput *broken, gsize count)
+{
+    for (gsize i = 0; i < count; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *bad = break_text(topology_text, &broken[i]);
+
+        ck_assert_ptr_null(parse(bad, &error));
+        check_message(error, broken[i].message);
+    }
+}
+
+START_TEST(topology_rejects_broken_values)
+{
+    static const BrokenInput broken[] = {
+        { "\"240GB/s\"", "\"240\"",
+          "dir/t.json:10:20: error: \"node.scale_up.bandwidth\": \"240\" is not a bandwidth such "
+          "as "
+          "100Gbps, 300GB/s or 12.5GiB/s: it has no unit; " BANDWIDTH_ALLOWED },
+        { "\"240GB/s\"", "240",
+          "dir/t.json:10:20: error: \"node.scale_up.bandwidth\" must be a bandwidth such as "
+          "100Gbps, "
+          "300GB/s or 12.5GiB/s; found the number 240" },
+        { "\"240GB/s\"", "\"-240GB/s\"",
+          "dir/t.json:10:20: error: \"node.scale_up.bandwidth\": \"-240GB/s\" is not a bandwidth "
+          "such as 100Gbps, 300GB/s or 12.5GiB/s: it does not start with a "
+          "digit; " BANDWIDTH_ALLOWED },
+        { "\"240GB/s\"", "\"240us\"",
+          "dir/t.json:10:20: error: \"node.scale_up.bandwidth\": \"240us\" is not a bandwidth such "
+          "as 100Gbps, 300GB/s or 12.5GiB/s: its unit is unknown; " BANDWIDTH_ALLOWED },
+        { "\"240GB/s\"", "\"0GB/s\"",
+          "dir/t.json:10:20: error: \"node.scale_up.bandwidth\" is out of range: found the string "
+          "\"0GB/s\"; allowed: 1 B/s to 1000 TB/s" },
+        { "\"9.8us\"", "\"9.8GB/s\"",
+          "dir/t.json:11:18: error: \"node.scale_up.latency\": \"9.8GB/s\" is not a time such as "
+          "2us, 1.5ms or 300ns: its unit is unknown; allowed: a number, then ps, ns, us, ms or s" },
+        { "\"9.8us\"", "\"9.8s\"",
+          "dir/t.json:11:18: error: \"node.scale_up.latency\" is out of range: found the string "
+          "\"9.8s\"; allowed: 0 ps to 1 s" },
+        { "\"nvswitch\"", "\"nvswitsh\"",
+          "dir/t.json:9:15: error: \"node.scale_up.kind\" must be one of none, nvswitch, pairs "
+          "(did "
+          "you mean \"nvswitch\"?); found the string \"nvswitsh\"" },
+        { "\"gpus\": 8", "\"gpus\": 0",
+          "dir/t.json:7:13: error: \"node.gpus\" is out of range: found the number 0; allowed: 1 "
+          "to "
+          "4096" },
+        { "\"ctas\": 32", "\"ctas\": -1",
+          "dir/t.json:12:15: error: \"node.scale_up.ctas\" is out of range: found the number -1; "
+          "allowed: 0 to 1024" },
+        { "\"count\": 8", "\"count\": 3",
+          "dir/t.json:17:16: error: \"node.nics.count\" is 3, which does not divide \"node.gpus\" "
+          "8; "
+          "allowed: 1, 2, 4, 8" },
+        { "\"24GB/s\"", "\"24GB\"",
+          "dir/t.json:18:20: error: \"node.nics.bandwidth\": \"24GB\" is not a bandwidth such as "
+          "100Gbps, 300GB/s or 12.5GiB/s: its unit is unknown; " BANDWIDTH_ALLOWED },
+        { "\"ideal\"", "\"torus\"",
+          "dir/t.json:26:13: error: \"fabric.kind\" must be one of ideal, rail, fat-tree; found "
+          "the "
+          "string \"torus\"" },
+        { "\"ideal\"", "\"fat-tree\", \"nodes_per_leaf\": 4, \"oversubscription\": 0.5",
+          "dir/t.json:26:66: error: \"fabric.oversubscription\" is out of range: found the number "
+          "0.5; allowed: 1 to 1000" },
+    };
+
+    check_broken(broken, G_N_ELEMENTS(broken));
+}
+END_TEST
+
+START_TEST(topology_rejects_broken_structure)
+{
+    static const BrokenInput broken[] = {
+        { "\"bandwidth\"", "\"bandwith\"",
+          "dir/t.json:10:7: error: unknown field \"bandwith\" in \"node.scale_up\"; did you mean "
+          "\"bandwidth\"? allowed: kind, bandwidth, latency, ctas, provenance, source" },
+        { "      \"ctas\": 32,\n", "",
+          "dir/t.json:8:17: error: missing field \"ctas\" in \"node.scale_up\": kind \"nvswitch\" "
+          "needs it" },
+        { "      \"ctas\": 2,\n", "",
+          "dir/t.json:16:13: error: missing field \"ctas\" in \"node.nics\"; it must be a "
+          "non-negative integer" },
+        { "\"nvswitch\"", "\"none\"",
+          "dir/t.json:10:20: error: \"node.scale_up.bandwidth\" has no meaning for kind \"none\"" },
+        { "\"nvswitch\"", "\"pairs\"",
+          "dir/t.json:6:11: error: missing field \"pcie\" in \"node\": with 8 GPUs and scale-up "
+          "kind "
+          "\"pairs\" some GPUs could not reach each other" },
+        { "\"gpus\": 8,\n    \"scale_up\": {\n      \"kind\": \"nvswitch\"",
+          "\"gpus\": 7,\n    \"scale_up\": {\n      \"kind\": \"pairs\"",
+          "dir/t.json:7:13: error: \"node.gpus\" is 7; allowed with scale-up kind \"pairs\": an "
+          "even "
+          "number" },
+        { "\"ideal\"", "\"ideal\", \"nodes_per_leaf\": 4",
+          "dir/t.json:26:40: error: \"fabric.nodes_per_leaf\" has no meaning for kind \"ideal\"" },
+        { "\"ideal\"", "\"ideal\", \"switch_latency\": \"1us\"",
+          "dir/t.json:26:40: error: \"fabric.switch_latency\" has no meaning for kind \"ideal\"" },
+        { "\"ideal\"", "\"rail\", \"oversubscription\": 2",
+          "dir/t.json:26:41: error: \"fabric.oversubscription\" has no meaning for kind \"rail\"" },
+        { "\"ideal\"", "\"fat-tree\"",
+          "dir/t.json:25:13: error: missing field \"nodes_per_leaf\" in \"fabric\": kind "
+          "\"fat-tree\" "
+          "needs it" },
+        { "\"schema\": \"longhaul.topology/1\",\n", "",
+          "dir/t.json:1:1: error: missing field \"schema\" at the top level; it must be one of "
+          "longhaul.topology/1" },
+        { "\"name\": \"t\"", "\"name\": \"t\", \"name\": \"u\"",
+          "dir/t.json:3:16: error: the key \"name\" stands here for the second time" },
+    };
+
+    check_broken(broken, G_N_ELEMENTS(broken));
+}
+END_TEST
+
+START_TEST(topology_rejects_broken_wholes)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        { TOPOLOGY("4", NVSWITCH, ""),
+          "dir/t.json:3:10: error: without \"node.nics\" there can be only one node; give "
+          "\"max_nodes\": 1, or the NICs" },
+        { TOPOLOGY("4", NVSWITCH, ",\n \"max_nodes\": 2"),
+          "dir/t.json:4:15: error: without \"node.nics\" there can be only one node; give "
+          "\"max_nodes\": 1, or the NICs" },
+        { TOPOLOGY("4", NVSWITCH, ", \"max_nodes\": 1" RAIL),
+          "dir/t.json:4:12: error: \"fabric\" has no meaning without \"node.nics\"" },
+        { TOPOLOGY("4", PAIRS PCIE NICS("2"), RAIL),
+          "dir/t.json:4:21: error: \"fabric.kind\" is \"rail\", which needs \"node.scale_up.kind\" "
+          "\"nvswitch\" to cross rails; found \"pairs\"" },
+        { TOPOLOGY("2", NONE NICS("2"), ""), "dir/t.json:3:10: error: missing field \"pcie\" in "
+                                             "\"node\": with 2 GPUs and scale-up kind "
+                                             "\"none\" some GPUs could not reach each other" },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_ptr_null(parse(cases[i].text, &error));
+        check_message(error, cases[i].message);
+    }
+}
+END_TEST
+
+START_TEST(topology_rejects_unknown_device)
+{
+    static const BrokenInput by_name = { "a100-sxm-80g", "a100-sxm-80", NULL };
+    static const BrokenInput by_path = { "a100-sxm-80g", "no/such.json", NULL };
+    g_autofree char *bad_name = break_text(topology_text, &by_name);
+    g_autofree char *bad_path = break_text(topology_text, &by_path);
+    g_autofree char *dir = lh_data_dir();
+    g_autofree char *expected =
+        g_strdup_printf("dir/t.json:5:13: error: \"device\": no file \"a100-sxm-80.json\" in "
+                        "%s/devices; did you mean \"a100-sxm-80g\"? available: ",
+                        dir);
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(parse(bad_name, &error));
+    ck_assert_msg(g_str_has_prefix(error->message, expected), "%s", error->message);
+    g_clear_error(&error);
+    ck_assert_ptr_null(parse(bad_path, &error));
+    check_message(error, "dir/t.json:5:13: error: \"device\": no file \"no/such.json\"");
+}
+END_TEST
+
+LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
+             topology_routes_over_nvswitch, topology_routes_over_pairs,
+             topology_routes_without_scale_up, topology_routes_on_rails,
+             topology_routes_over_fat_tree, topology_bench_platform,
+             topology_latencies_are_those_measured, topology_every_route_is_sound,
+             topology_link_names, topology_faults_slow_links, topology_rejects_impossible_networks,
+             topology_rejects_broken_values, topology_rejects_broken_structure,
+             topology_rejects_broken_wholes, topology_rejects_unknown_device)

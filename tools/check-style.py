@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The rules of CONTRIBUTING.md that neither compiler nor clang-tidy checks.
+
+Prints one line per finding and fails if there is any. A line that has a reason to break a rule says
+so itself: /* nocheck:<rule>: <reason> */.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+COLUMNS_MAX = 100
+UNIT = r"(ps|ns|us|ms|s|seconds|bytes|per_s)"
+
+# Rule, files it holds for, pattern on the code without comments and strings, what to say.
+CODE_RULES = [
+    ("goto", r"\.[ch]$", r"\bgoto\b", "no goto: use g_autoptr and early returns"),
+    ("locale", r"\.[ch]$", r"\b(setlocale|strtod|strtof|atof|atoi|atol)\s*\(",
+     "depends on the locale or hides errors: use g_ascii_* or base/units.h"),
+    ("unsafe", r"\.[ch]$", r"\b(gets|strcpy|strcat|sprintf|vsprintf|alloca)\s*\(",
+     "writes without a bound"),
+    ("random", r"^src/.*\.[ch]$", r"\b(s?rand|s?random|drand48|g_random_\w+)\s*\(",
+     "not reproducible: use base/rng.h"),
+    ("print", r"^src/(?!cli/).*\.[ch]$", r"\b(printf|puts|putchar|perror|g_print|g_printerr|exit)\s*\(",
+     "only src/cli prints or exits: return a GError"),
+    # An LhTime needs no suffix: its type is its unit.
+    ("unit", r"^src/.*\.h$",
+     r"\b(double|u?int\d+_t|gsize|size_t|int|unsigned)\s+\*?(?!\w*_" + UNIT + r"(_\w+)?\s*[;,)\[])"
+     r"(\w*_)?(bandwidth|latency|duration|makespan|timeout|time)\s*[;,)\[]",
+     "a physical quantity ends in its unit"),
+]
+TEXT_RULES = [
+    ("tab", r"\.([ch]|py|json|md|build)$", r"\t", "tab"),
+    ("space", r".", r"[ \t]+$", "space at the end of the line"),
+    ("word", r"^(?!tools/check-style)", r"\b(TODO|FIXME|XXX|HACK|WIP)\b",
+     "unfinished work: finish it or open an issue"),
+    ("path", r"^(?!tools/check-style)", r"""(^|[\s"'(=])/(home|root|Users|work|workspace)/""",
+     "a path of one machine"),
+]
+
+
+def tracked_files():
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+                            check=True, capture_output=True, text=True)
+    return [path for path in listed.stdout.split("\n") if pathlib.Path(path).is_file()]
+
+
+def without_comments_and_strings(text):
+    """Blanks them, keeping line breaks and columns."""
+    pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
+
+
+def findings_in(path, text):
+    lines = text.split("\n")
+    code = without_comments_and_strings(text).split("\n")
+    if re.search(r"\.[ch]$", path) and not text.endswith("\n"):
+        yield path, len(lines), "no line break at the end of the file"
+    for number, (line, bare) in enumerate(zip(lines, code), 1):
+        if re.search(r"\.[ch]$", path) and len(line) > COLUMNS_MAX:
+            yield path, number, f"{len(line)} columns (at most {COLUMNS_MAX})"
+        for source, rules in ((bare, CODE_RULES), (line, TEXT_RULES)):
+            for rule, files, pattern, message in rules:
+                if re.search(files, path) and re.search(pattern, source):
+                    if f"nocheck:{rule}" not in line:
+                        yield path, number, f"{message} [{rule}]"
+    if re.search(r"^src/.*\.h$", path):
+        first = next((line for line in code if line.strip()), "")
+        if first.strip() != "#pragma once":
+            yield path, 1, "does not start with #pragma once after its comment [once]"
+
+
+def reached_headers(path, seen):
+    """All names in #include lines that are reachable from a header of src/."""
+    for name in re.findall(r'^#include\s+["<]([^">]+)', path.read_text(), flags=re.M):
+        if name not in seen:
+            seen.add(name)
+            if (pathlib.Path("src") / name).is_file():
+                reached_headers(pathlib.Path("src") / name, seen)
+    return seen
+
+
+def main():
+    findings = []
+    for path in tracked_files():
+        try:
+            text = pathlib.Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        if not path.startswith("fuzz/corpus/"):
+            findings += findings_in(path, text)
+    # Device compilers read these; GLib's headers are not made for them.
+    for header in pathlib.Path("src/kernels").glob("*_abi.h"):
+        if any(name.startswith("glib") for name in reached_headers(header, set())):
+            findings.append((str(header), 1, "reaches <glib.h> [abi]"))
+    for path, number, message in findings:
+        print(f"{path}:{number}: {message}")
+    return 1 if findings else 0
+
+
+sys.exit(main())

@@ -1,0 +1,68 @@
+#!/bin/bash
+# Two builds of the program, and one build under different settings, must print the same bytes:
+#     tools/same-bytes.sh build-release/longhaul build-release-clang/longhaul
+set -euo pipefail
+
+if [ $# -ne 2 ]; then
+    echo "usage: tools/same-bytes.sh PROGRAM OTHER_PROGRAM" >&2
+    exit 2
+fi
+first=$(realpath "$1")
+second=$(realpath "$2")
+cd "$(dirname "$0")/.."
+LONGHAUL_DATA_DIR=$PWD
+export LONGHAUL_DATA_DIR
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+commands=("help")
+for scenario in scenarios/*.json; do
+    commands+=("compare $scenario" "compare $scenario --format json" "sim $scenario --format json")
+done
+for format in csv md; do
+    commands+=("compare scenarios/dfa-2node.json --format $format")
+done
+
+# The settings that must not matter. German writes 1,5 where English writes 1.5.
+settings=(
+    "LC_ALL=C"
+    "LC_ALL=C.UTF-8"
+    "LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8"
+    "LC_ALL=C G_SLICE=always-malloc MALLOC_PERTURB_=165 OMP_NUM_THREADS=1"
+    "LC_ALL=C OMP_NUM_THREADS=7 TZ=Asia/Tokyo COLUMNS=40"
+)
+
+# Runs one command and keeps what it prints and how it ends.
+record() {
+    local program=$1 setting=$2 command=$3 file=$4 status=0
+    # Results are stamped with the command line, so both programs get the same name.
+    # shellcheck disable=SC2086
+    (
+        export $setting
+        exec -a longhaul "$program" $command
+    ) > "$file" 2> "$file.log" || status=$?
+    echo "exit $status" >> "$file"
+    if [ "$status" -gt 1 ]; then
+        echo "longhaul $command: exit $status" >&2
+        cat "$file.log" >&2
+        return 1
+    fi
+}
+
+compared=0
+for command in "${commands[@]}"; do
+    record "$first" "${settings[0]}" "$command" "$out/wanted"
+    for program in "$first" "$second"; do
+        for setting in "${settings[@]}"; do
+            record "$program" "$setting" "$command" "$out/found"
+            if ! cmp -s "$out/wanted" "$out/found"; then
+                echo "$program under $setting differs: longhaul $command" >&2
+                diff "$out/wanted" "$out/found" | head -20 >&2 || true
+                exit 1
+            fi
+            compared=$((compared + 1))
+        done
+    done
+done
+echo "$compared outputs of ${#commands[@]} commands are equal, byte for byte"

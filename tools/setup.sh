@@ -1,0 +1,89 @@
+#!/bin/bash
+# Installs what a step needs and the machine lacks: tools/setup.sh quickstart|check|ci
+#
+# Each line below is a Debian package and the probe that shows whether its content is here already, from
+# whatever source. If nothing is missing, nothing happens and no network is needed.
+set -euo pipefail
+
+has() { command -v "$1" > /dev/null 2>&1; }
+library() { has pkg-config && pkg-config --exists "$1"; }
+python_module() { /usr/bin/python3 -c "import $1" 2> /dev/null; }
+header() { echo "#include <$1>" | cc -E -x c - > /dev/null 2>&1; }
+sanitizers() { echo 'int main(void){return 0;}' |
+    clang -fsanitize=address -x c - -o /dev/null 2> /dev/null; }
+
+quickstart="
+gcc                  has cc                        the C compiler
+libc6-dev            header stdio.h                the C library
+meson                has meson                     builds the program
+ninja-build          has ninja                     builds the program
+pkg-config           has pkg-config                finds the libraries
+libglib2.0-dev       library glib-2.0>=2.72        containers, errors, option parsing
+libcjson-dev         library libcjson>=1.7.15      reads JSON
+gnuplot-nox          has gnuplot                   draws the figures
+"
+check="$quickstart
+check                library check                 unit tests
+libxml2-utils        has xmllint                   checks that figures are well-formed
+python3              has python3                   counts the results
+"
+ci="$check
+git                  has git                       lists the files to check
+python3-jsonschema   python_module jsonschema      checks the data files against their schemas
+clang                has clang                     the second compiler
+libclang-rt-14-dev   sanitizers                    its sanitizers
+clang-format         has clang-format              layout
+clang-tidy           has clang-tidy                static analysis
+cppcheck             has cppcheck                  static analysis
+afl++                has afl-fuzz                  fuzzing
+libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
+hyperfine            has hyperfine                 timing
+"
+
+case "${1:-}" in
+quickstart) wanted=$quickstart ;;
+check) wanted=$check ;;
+ci) wanted=$ci ;;
+*)
+    echo "usage: tools/setup.sh quickstart|check|ci" >&2
+    exit 2
+    ;;
+esac
+
+missing=()
+while read -r package probe argument purpose; do
+    if [ -z "$package" ]; then
+        continue
+    fi
+    if [ "$probe" = sanitizers ]; then
+        purpose="$argument $purpose"
+        argument=
+    fi
+    # pkg-config wants spaces around a comparison.
+    if ! "$probe" ${argument:+"${argument/>=/ >= }"}; then
+        missing+=("$package")
+        echo "missing: $package ($purpose)" >&2
+    fi
+done <<< "$wanted"
+
+if [ ${#missing[@]} -eq 0 ]; then
+    exit 0
+fi
+if ! has apt-get; then
+    echo "Please install what these Debian packages hold, then run this again:" >&2
+    echo "    ${missing[*]}" >&2
+    exit 1
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! has sudo; then
+        echo "Please run as root: apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+echo "installing: ${missing[*]}" >&2
+"${as_root[@]}" apt-get update -q >&2
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends "${missing[@]}" >&2
