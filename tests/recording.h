@@ -113,6 +113,7 @@ recording_op(const Recording *recording, uint32_t rank, uint32_t id)
 static inline uint32_t
 recording_count(const Recording *recording, uint32_t rank)
 {
+    g_assert(recording->ops[rank] != NULL);
     return recording->ops[rank]->len;
 }
 

@@ -1,10 +1,12 @@
 /*
- * An indexed 4-ary min-heap of events: at most one entry per item, in total order (time, insertion
+ * An indexed queue of events: at most one entry per item, taken out in total order (time, insertion
  * number), so equal times leave in the order they came. Re-keying an item counts as a new
  * insertion.
  *
- * Four children share a cache line (16-byte entries), which is what makes it faster than a binary
- * heap here.
+ * The near future is a 4-ary heap. What lies further ahead is parked in buckets of equal time
+ * spans, unsorted, and enters the heap when its span is reached: the heap stays a few entries deep,
+ * whatever is pending. Beyond the last bucket events wait in one list, from which the buckets are
+ * laid out anew when they have run dry; the span then follows the density of what is pending.
  */
 #pragma once
 
@@ -20,52 +22,42 @@ typedef struct {
     uint64_t order; /* insertion number << LH_HEAP_ITEM_BITS | item */
 } LhHeapEntry;
 
+/* Where an item is: nowhere (place 0), in the heap (index + 1), or parked in a list (its number |
+ * LH_HEAP_PARKED). */
 typedef struct {
-    LhHeapEntry
-        *block; /* owns the memory; entries starts inside it so that siblings share a line */
-    LhHeapEntry *entries;
-    uint32_t *positions; /* item -> index of its entry + 1; 0: absent */
-    uint32_t count, capacity;
-    uint32_t items; /* length of positions */
+    uint32_t place;
+    uint32_t next, previous; /* parked: neighbours in the list, or LH_HEAP_NONE */
+    LhHeapEntry entry;       /* parked: its key */
+} LhHeapItem;
+
+#define LH_HEAP_PARKED (1u << 31)
+#define LH_HEAP_NONE UINT32_MAX
+
+typedef struct {
+    uint32_t count; /* all entries, in the heap and parked */
+    uint32_t heap_count, capacity;
+    LhHeapEntry *entries; /* the heap; inside block, so that siblings share a cache line */
+    LhHeapEntry *block;
+    LhHeapItem *where; /* by item */
+    uint32_t items;
     uint64_t inserted;
+    uint64_t near;     /* spans below this number are in the heap, */
+    uint64_t limit;    /* those below this one in buckets */
+    uint32_t shift;    /* a span is 2^shift ps */
+    uint32_t *buckets; /* list heads by span & mask; then, at mask + 1, what lies beyond */
+    uint64_t *filled;  /* a bit for each bucket that is not empty */
+    uint32_t mask;
 } LhHeap;
 
 /* Makes room for items [0, items). */
-static inline void
-lh_heap_reserve(LhHeap *h, uint32_t items)
-{
-    if (items <= h->items)
-        return;
-    g_assert(items < (1u << LH_HEAP_ITEM_BITS));
-    items = MAX(items, MIN(h->items * 2, 1u << LH_HEAP_ITEM_BITS));
-    h->positions = g_renew(uint32_t, h->positions, items);
-    for (uint32_t i = h->items; i < items; i++)
-        h->positions[i] = 0;
-    h->items = items;
-}
+void lh_heap_reserve(LhHeap *h, uint32_t items);
 
-/* The children 4i+1 .. 4i+4 of an entry start at a multiple of four entries: 64 bytes. */
-static inline void
-lh_heap_grow(LhHeap *h)
-{
-    uint32_t capacity = MAX(64, h->capacity * 2);
-    LhHeapEntry *block = g_aligned_alloc(capacity + 3, sizeof(LhHeapEntry), 64);
+void lh_heap_clear(LhHeap *h);
 
-    for (uint32_t i = 0; i < h->count; i++)
-        block[i + 3] = h->entries[i];
-    g_aligned_free(h->block);
-    h->block = block;
-    h->entries = block + 3;
-    h->capacity = capacity;
-}
+/* Brings the next span's entries into the heap, which is empty; at least one entry is parked. */
+void lh_heap_refill(LhHeap *h);
 
-static inline void
-lh_heap_clear(LhHeap *h)
-{
-    g_aligned_free(h->block);
-    g_free(h->positions);
-    *h = (LhHeap){ 0 };
-}
+void lh_heap_grow(LhHeap *h);
 
 /* One 128-bit comparison instead of two branches that nothing can predict. Times are never
  * negative. */
@@ -75,6 +67,12 @@ lh_heap_before(LhHeapEntry a, LhHeapEntry b)
     __extension__ typedef unsigned __int128 Key;
 
     return ((Key)(uint64_t)a.time << 64 | a.order) < ((Key)(uint64_t)b.time << 64 | b.order);
+}
+
+static inline bool
+lh_heap_contains(const LhHeap *h, uint32_t item)
+{
+    return h->where[item].place != 0;
 }
 
 static inline uint32_t
@@ -87,7 +85,7 @@ static inline void
 lh_heap_put(LhHeap *h, uint32_t index, LhHeapEntry e)
 {
     h->entries[index] = e;
-    h->positions[lh_heap_item(e)] = index + 1;
+    h->where[lh_heap_item(e)].place = index + 1;
 }
 
 static inline void
@@ -104,32 +102,24 @@ lh_heap_sift_up(LhHeap *h, uint32_t index, LhHeapEntry e)
     lh_heap_put(h, index, e);
 }
 
-static inline uint32_t
-lh_heap_lesser(const LhHeap *h, uint32_t a, uint32_t b)
-{
-    uint32_t swap = lh_heap_before(h->entries[b], h->entries[a]);
-
-    return a ^ ((a ^ b) & -swap); /* without a branch: which is the lesser is anybody's guess */
-}
-
 /* The least child of @index, which has at least one. */
 static inline uint32_t
 lh_heap_least_child(const LhHeap *h, uint32_t index)
 {
-    uint32_t child = 4 * index + 1, least = child;
+    uint32_t child = 4 * index + 1, least = child, end = MIN(child + 4, h->heap_count);
 
-    if (child + 3 < h->count)
-        return lh_heap_lesser(h, lh_heap_lesser(h, child, child + 1),
-                              lh_heap_lesser(h, child + 2, child + 3));
-    for (uint32_t c = child + 1; c < h->count; c++)
-        least = lh_heap_lesser(h, least, c);
+    for (uint32_t c = child + 1; c < end; c++) {
+        uint32_t swap = lh_heap_before(h->entries[c], h->entries[least]);
+
+        least ^= (least ^ c) & -swap; /* without a branch: which is the least is anybody's guess */
+    }
     return least;
 }
 
 static inline void
 lh_heap_sift_down(LhHeap *h, uint32_t index, LhHeapEntry e)
 {
-    while (4 * index + 1 < h->count) {
+    while (4 * index + 1 < h->heap_count) {
         uint32_t least = lh_heap_least_child(h, index);
 
         if (!lh_heap_before(h->entries[least], e))
@@ -140,67 +130,119 @@ lh_heap_sift_down(LhHeap *h, uint32_t index, LhHeapEntry e)
     lh_heap_put(h, index, e);
 }
 
-/* Inserts @item at @time, or moves it there. */
 static inline void
-lh_heap_set(LhHeap *h, uint32_t item, LhTime time)
+lh_heap_push(LhHeap *h, LhHeapEntry e)
 {
-    LhHeapEntry e = { time, h->inserted++ << LH_HEAP_ITEM_BITS | item };
-    uint32_t position = h->positions[item];
+    if (h->heap_count == h->capacity)
+        lh_heap_grow(h);
+    lh_heap_sift_up(h, h->heap_count++, e);
+}
 
-    if (position == 0) {
-        if (h->count == h->capacity)
-            lh_heap_grow(h);
-        lh_heap_sift_up(h, h->count++, e);
-    } else if (lh_heap_before(e, h->entries[position - 1])) {
-        lh_heap_sift_up(h, position - 1, e);
-    } else {
-        lh_heap_sift_down(h, position - 1, e);
-    }
+static inline void
+lh_heap_park(LhHeap *h, uint32_t item, LhHeapEntry e)
+{
+    uint64_t span = (uint64_t)e.time >> h->shift;
+    uint32_t beyond = h->mask + 1, list, head;
+
+    /* The buckets may move on with time only while nothing waits beyond them: it would be
+     * overtaken. */
+    if (span >= h->limit && h->buckets[beyond] == LH_HEAP_NONE)
+        h->limit = h->near + h->mask + 1;
+    list = span < h->limit ? (uint32_t)span & h->mask : beyond;
+    head = h->buckets[list];
+    h->where[item] = (LhHeapItem){ list | LH_HEAP_PARKED, head, LH_HEAP_NONE, e };
+    if (head != LH_HEAP_NONE)
+        h->where[head].previous = item;
+    h->buckets[list] = item;
+    h->filled[list / 64] |= UINT64_C(1) << list % 64;
+}
+
+static inline void
+lh_heap_unpark(LhHeap *h, uint32_t item)
+{
+    LhHeapItem *i = &h->where[item];
+    uint32_t list = i->place & ~LH_HEAP_PARKED;
+
+    if (i->next != LH_HEAP_NONE)
+        h->where[i->next].previous = i->previous;
+    if (i->previous != LH_HEAP_NONE)
+        h->where[i->previous].next = i->next;
+    else
+        h->buckets[list] = i->next;
+    if (h->buckets[list] == LH_HEAP_NONE)
+        h->filled[list / 64] &= ~(UINT64_C(1) << list % 64);
 }
 
 /* Takes @item out; nothing happens if it is not there. */
 static inline void
 lh_heap_remove(LhHeap *h, uint32_t item)
 {
-    uint32_t position = h->positions[item];
+    uint32_t place = h->where[item].place;
     LhHeapEntry last;
 
-    if (position == 0)
+    if (place == 0)
         return;
-    h->positions[item] = 0;
-    last = h->entries[--h->count];
-    if (position - 1 == h->count)
+    h->count--;
+    if (place & LH_HEAP_PARKED)
+        lh_heap_unpark(h, item);
+    h->where[item].place = 0;
+    if (place & LH_HEAP_PARKED)
         return;
-    if (lh_heap_before(last, h->entries[position - 1]))
-        lh_heap_sift_up(h, position - 1, last);
+    last = h->entries[--h->heap_count];
+    if (place - 1 == h->heap_count)
+        return;
+    if (lh_heap_before(last, h->entries[place - 1]))
+        lh_heap_sift_up(h, place - 1, last);
     else
-        lh_heap_sift_down(h, position - 1, last);
+        lh_heap_sift_down(h, place - 1, last);
+}
+
+/* Inserts @item at @time, or moves it there. */
+static inline void
+lh_heap_set(LhHeap *h, uint32_t item, LhTime time)
+{
+    LhHeapEntry e = { time, h->inserted++ << LH_HEAP_ITEM_BITS | item };
+
+    lh_heap_remove(h, item);
+    h->count++;
+    if ((uint64_t)time >> h->shift < h->near)
+        lh_heap_push(h, e);
+    else
+        lh_heap_park(h, item, e);
 }
 
 /* Time of the earliest entry, or LH_TIME_NEVER. */
 static inline LhTime
-lh_heap_time(const LhHeap *h)
+lh_heap_time(LhHeap *h)
 {
-    return h->count > 0 ? h->entries[0].time : LH_TIME_NEVER;
+    if (h->heap_count == 0) {
+        if (h->count == 0)
+            return LH_TIME_NEVER;
+        lh_heap_refill(h);
+    }
+    return h->entries[0].time;
 }
 
 /*
- * Removes and returns the item of the earliest entry; the heap must not be empty. The hole sinks to
- * the bottom before the last entry fills it: that entry belongs near the bottom anyway, and the way
+ * Removes and returns the item of the earliest entry; there must be one. The hole sinks to the
+ * bottom before the last entry fills it: that entry belongs near the bottom anyway, and the way
  * down is then free of surprises.
  */
 static inline uint32_t
 lh_heap_pop(LhHeap *h)
 {
-    uint32_t item = lh_heap_item(h->entries[0]);
-    uint32_t hole = 0;
+    uint32_t item, hole = 0;
     LhHeapEntry last;
 
-    h->positions[item] = 0;
-    last = h->entries[--h->count];
-    if (h->count == 0)
+    if (h->heap_count == 0)
+        lh_heap_refill(h);
+    item = lh_heap_item(h->entries[0]);
+    h->count--;
+    h->where[item].place = 0;
+    last = h->entries[--h->heap_count];
+    if (h->heap_count == 0)
         return item;
-    while (4 * hole + 1 < h->count) {
+    while (4 * hole + 1 < h->heap_count) {
         uint32_t least = lh_heap_least_child(h, hole);
 
         lh_heap_put(h, hole, h->entries[least]);

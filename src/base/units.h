@@ -13,6 +13,15 @@ typedef int64_t LhTime;
 
 #define LH_PS_PER_S INT64_C(1000000000000)
 #define LH_TIME_NEVER INT64_MAX
+/* No duration that is computed is longer (26 days), so that adding a few cannot overflow. */
+#define LH_TIME_LONGEST (INT64_MAX / 4)
+
+/* A computed duration as time: rounded, at most LH_TIME_LONGEST. @ps is not negative. */
+static inline LhTime
+lh_time_from_ps(double ps)
+{
+    return ps < (double)LH_TIME_LONGEST ? (LhTime)(ps + 0.5) : LH_TIME_LONGEST;
+}
 
 /*
  * A text is decimal digits with an optional fraction, at most 19 significant digits, then at most
@@ -42,7 +51,8 @@ char *lh_unit_pattern(LhUnit unit);
 /*
  * Human form, e.g. "64 MiB", "240 GB/s", "2 us", "65,536"; caller frees. Pure ASCII. Rounded to
  * four significant digits, except counts, which are exact. All but counts read back by
- * lh_unit_parse (a negative time and LH_TIME_NEVER, "never", do not).
+ * lh_unit_parse (a negative time, LH_TIME_NEVER, "never", and a size that rounding left without a
+ * whole number of bytes do not).
  */
 char *lh_format_bytes(uint64_t bytes);
 char *lh_format_count(uint64_t count);

@@ -53,7 +53,8 @@ print(const LhCli *cli, const LhSetup *setup, const LhComparison *comparison, GS
     lh_table_print(table, format, out);
     g_string_append_c(out, '\n');
     lh_describe_winner(setup, comparison, out);
-    lh_describe_trust(setup, weakest(comparison), out);
+    if (comparison->fit_count > 0)
+        lh_describe_trust(setup, weakest(comparison), out);
     if (cli->provenance && setup->cost == LH_COST_DEVICE) {
         g_autoptr(LhTable) constants = lh_describe_constants(setup);
 

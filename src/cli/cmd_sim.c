@@ -113,8 +113,7 @@ check_row(const LhCompareRow *row, GError **error)
     if (row->result != NULL)
         return true;
     g_set_error(error, LH_ERROR, row->state == LH_ROW_REFUSED ? LH_ERROR_NO : LH_ERROR_RUNTIME,
-                "%s%s: %s", row->name, row->state == LH_ROW_REFUSED ? " refuses" : "",
-                row->reason);
+                "%s: %s", row->name, row->reason);
     return false;
 }
 

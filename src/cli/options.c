@@ -3,6 +3,7 @@
  */
 #include "cli/options.h"
 
+#include "base/data.h"
 #include "base/error.h"
 #include "plan/setting.h"
 #include "sched/schedule.h"
@@ -150,45 +151,17 @@ is_scenario(const char *word)
     return true;
 }
 
-/* The scenario file stands among the options, and they are laid over it: so it is found first. */
+/* What is left beside the options: the scenario and the command's arguments. */
 static bool
-load_scenario(const LhCommand *command, char *const *words, LhCli *cli, GError **error)
+take_arguments(const LhCommand *command, char *const *words, LhCli *cli, const char **scenario,
+               GError **error)
 {
-    g_auto(GStrv) copy = NULL;
-    LhCli scratch = { .scenario = lh_scenario_new(), .format = -1 };
-    Parser parser = { .command = command, .cli = &scratch };
-    const char *file = NULL;
-    bool ok;
-
-    if (!command->scenario)
-        return true;
-    copy = g_strdupv((char **)words);
-    ok = split(&parser, &copy, error);
-    lh_options_clear(&scratch);
-    if (!ok)
-        return false;
-    for (guint i = 1; copy[i] != NULL && file == NULL; i++) {
-        if (strcmp(copy[i], "--") != 0 && (command->arguments_max == 0 || is_scenario(copy[i])))
-            file = copy[i];
-    }
-    if (parser.help || file == NULL)
-        cli->scenario = lh_scenario_new();
-    else
-        cli->scenario = lh_scenario_load(file, error);
-    return cli->scenario != NULL;
-}
-
-/* What is left beside the options: the scenario, which is loaded already, and the command's arguments. */
-static bool
-take_arguments(const LhCommand *command, char *const *words, LhCli *cli, GError **error)
-{
-    bool scenario = command->scenario;
-
     for (guint i = 1; words[i] != NULL; i++) {
         if (strcmp(words[i], "--") == 0)
             continue;
-        if (scenario && (command->arguments_max == 0 || is_scenario(words[i]))) {
-            scenario = false;
+        if (command->scenario && *scenario == NULL &&
+            (command->arguments_max == 0 || is_scenario(words[i]))) {
+            *scenario = words[i];
             continue;
         }
         if (cli->arguments->len >= command->arguments_max) {
@@ -201,6 +174,66 @@ take_arguments(const LhCommand *command, char *const *words, LhCli *cli, GError 
         g_ptr_array_add(cli->arguments, g_strdup(words[i]));
     }
     return true;
+}
+
+/* GOption would take "--flag=value" for the flag. */
+static bool
+check_flags(const LhCommand *command, char *const *words, GError **error)
+{
+    for (guint i = 1; words[i] != NULL && strcmp(words[i], "--") != 0; i++) {
+        const char *equals = strchr(words[i], '=');
+        g_autofree char *option = equals == NULL ? NULL : g_strndup(words[i], (gsize)(equals - words[i]));
+        const LhField *field = NULL;
+
+        if (option == NULL)
+            continue;
+        if (command->options != NULL)
+            field = lh_setting_find(command->options, option);
+        if (field == NULL && command->scenario)
+            field = lh_setting_find(lh_scenario_options, option);
+        if (field != NULL && lh_setting_is_flag(field)) {
+            g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s takes no value; found \"%s\"", option,
+                        equals + 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The scenario called @word. Where a schedule could stand as well, a word that is neither is taken for one. */
+static LhScenario *
+load_scenario(const LhCommand *command, const char *word, GError **error)
+{
+    g_autofree char *path = lh_data_find("scenarios", word, NULL);
+
+    if (path == NULL && command->arguments_max > 0) {
+        lh_schedule_find(word, error);
+        return NULL;
+    }
+    return lh_scenario_load(word, error);
+}
+
+/*
+ * The scenario file stands among the options, and they are laid over it: so a first pass looks for it and for the
+ * arguments, and forgets the options.
+ */
+static bool
+find_scenario(const LhCommand *command, char *const *words, LhCli *cli, GError **error)
+{
+    g_auto(GStrv) copy = g_strdupv((char **)words);
+    LhCli scratch = { .scenario = lh_scenario_new(), .format = -1 };
+    Parser parser = { .command = command, .cli = &scratch };
+    const char *file = NULL;
+    const bool ok = split(&parser, &copy, error) &&
+                    (parser.help || take_arguments(command, copy, cli, &file, error));
+
+    lh_options_clear(&scratch);
+    if (!ok)
+        return false;
+    if (!command->scenario)
+        return true;
+    cli->scenario = file == NULL ? lh_scenario_new() : load_scenario(command, file, error);
+    return cli->scenario != NULL;
 }
 
 bool
@@ -216,10 +249,11 @@ lh_options_parse(const LhCommand *command, char *const *arguments, LhCli *cli, b
     words = g_strv_builder_end(builder);
     cli->format = -1;
     cli->arguments = g_ptr_array_new_with_free_func(g_free);
-    if (!load_scenario(command, words, cli, error) || !split(&parser, &words, error))
+    if (!check_flags(command, words, error) || !find_scenario(command, words, cli, error) ||
+        !split(&parser, &words, error))
         return false;
     *help = parser.help;
-    return parser.help || take_arguments(command, words, cli, error);
+    return true;
 }
 
 void

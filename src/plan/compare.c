@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 const char *
 lh_what_if_name(int resource)
 {
@@ -50,6 +52,17 @@ lh_compare_row_free(LhCompareRow *row)
     g_free(row);
 }
 
+/* A refusal or failure begins with the schedule's name, which the row has already. */
+static void
+give_reason(LhCompareRow *row, LhRowState state, const GError *error)
+{
+    g_autofree char *prefix = g_strconcat(row->name, ": ", NULL);
+    const bool named = g_str_has_prefix(error->message, prefix);
+
+    row->state = state;
+    row->reason = g_strdup(error->message + (named ? strlen(prefix) : 0));
+}
+
 static void
 play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
 {
@@ -58,8 +71,7 @@ play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
 
     row->result = lh_setup_simulate(setup, row->program, NULL, NULL, hooks, &error);
     if (row->result == NULL) {
-        row->state = LH_ROW_FAILED;
-        row->reason = g_strdup(error->message);
+        give_reason(row, LH_ROW_FAILED, error);
         return;
     }
     lh_totals(row->result, &totals);
@@ -76,8 +88,7 @@ lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *
     row->name = schedule->name;
     row->program = lh_program_new(schedule, &setup->params, &error);
     if (row->program == NULL) {
-        row->state = LH_ROW_REFUSED;
-        row->reason = g_strdup(error->message);
+        give_reason(row, LH_ROW_REFUSED, error);
         return row;
     }
     play(row, setup, hooks);

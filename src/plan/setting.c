@@ -78,6 +78,10 @@ lh_setting_placeholder(const LhField *field)
     case LH_FIELD_ARRAY:
         return struct_placeholder(field->fields);
     case LH_FIELD_STRING:
+        if (strcmp(field->name, "ranks") == 0)
+            return g_strdup("LIST");
+        if (strcmp(field->name, "cluster") == 0)
+            return g_strdup("NAME[:NODES]");
         return g_strdup(names_file(field) ? "FILE" : "NAME");
     case LH_FIELD_STRINGS:
         return g_strdup("NAME");
@@ -269,6 +273,7 @@ append_struct(const Reader *r, void *value)
     GArray **list = value;
     g_autofree void *element = g_malloc0(r->field->element_size);
     g_autofree char *form = struct_placeholder(r->field->fields);
+    g_autofree char *valid = g_utf8_make_valid(r->text, -1);
     g_auto(GStrv) pieces = g_strsplit(r->text, ":", -1);
     guint count = 0;
 
@@ -278,7 +283,7 @@ append_struct(const Reader *r, void *value)
         return fail(r, form);
     for (guint i = 0; i < count; i++) {
         const LhField *field = &r->field->fields[i];
-        g_autofree char *option = g_strdup_printf("%s %s: %s", r->option, r->text, field->name);
+        g_autofree char *option = g_strdup_printf("%s %s: %s", r->option, valid, field->name);
         const Reader piece = { option, field, pieces[i], r->error };
 
         if (!read_field(&piece, (char *)element + field->offset))

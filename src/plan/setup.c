@@ -239,6 +239,31 @@ size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64
     return true;
 }
 
+/* Slow ranks and links that are there. */
+static bool
+check_faults(const LhScenario *s, uint64_t nodes, uint64_t ranks, GError **error)
+{
+    for (guint i = 0; s->straggler != NULL && i < s->straggler->len; i++) {
+        const LhStraggler *straggler = &g_array_index(s->straggler, LhStraggler, i);
+
+        if (straggler->rank >= ranks)
+            return lh_scenario_error(s, "straggler", error,
+                                     "there is no rank %" G_GUINT64_FORMAT
+                                     "; ranks are 0 to %" G_GUINT64_FORMAT,
+                                     straggler->rank, ranks - 1);
+    }
+    for (guint i = 0; s->link_fault != NULL && i < s->link_fault->len; i++) {
+        const LhLinkFault *fault = &g_array_index(s->link_fault, LhLinkFault, i);
+
+        if (fault->node >= nodes)
+            return lh_scenario_error(s, "link_fault", error,
+                                     "there is no node %" G_GUINT64_FORMAT
+                                     "; nodes are 0 to %" G_GUINT64_FORMAT,
+                                     fault->node, nodes - 1);
+    }
+    return true;
+}
+
 static bool
 build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
 {
@@ -256,35 +281,12 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
     if (!split_cluster(s, s->cluster != NULL ? s->cluster : LH_DEFAULT_CLUSTER, &name,
                        &nodes_given, error) ||
         !load_cluster(setup, name, error) || !overlay_profile(setup, error) ||
-        !size_cluster(setup, nodes_given, &nodes, &ranks, error))
+        !size_cluster(setup, nodes_given, &nodes, &ranks, error) ||
+        !check_faults(s, nodes, ranks, error))
         return false;
     *ranks_out = (uint32_t)ranks;
     return lh_network_init(&setup->network, setup->topology, (uint32_t)nodes, (uint32_t)ranks,
                            s->link_fault, error);
-}
-
-static bool
-check_faults(const LhSetup *setup, GError **error)
-{
-    const LhScenario *s = setup->scenario;
-
-    for (guint i = 0; s->straggler != NULL && i < s->straggler->len; i++) {
-        const LhStraggler *straggler = &g_array_index(s->straggler, LhStraggler, i);
-
-        if (straggler->rank >= setup->params.ranks)
-            return lh_scenario_error(s, "straggler", error,
-                                     "there is no rank %" G_GUINT64_FORMAT "; ranks are 0 to %u",
-                                     straggler->rank, setup->params.ranks - 1);
-    }
-    for (guint i = 0; s->link_fault != NULL && i < s->link_fault->len; i++) {
-        const LhLinkFault *fault = &g_array_index(s->link_fault, LhLinkFault, i);
-
-        if (fault->node >= setup->network.nodes)
-            return lh_scenario_error(s, "link_fault", error,
-                                     "there is no node %" G_GUINT64_FORMAT "; nodes are 0 to %u",
-                                     fault->node, setup->network.nodes - 1);
-    }
-    return true;
 }
 
 static bool
@@ -331,8 +333,7 @@ fill(LhSetup *setup, GError **error)
         g_propagate_error(error, g_steal_pointer(&cause));
         return false;
     }
-    return build_cluster(setup, &ranks, error) && fill_program(setup, ranks, error) &&
-           check_faults(setup, error);
+    return build_cluster(setup, &ranks, error) && fill_program(setup, ranks, error);
 }
 
 LhSetup *

@@ -116,7 +116,8 @@ lh_describe_case(const LhSetup *setup, GString *out)
         describe_cluster(setup, out);
     else
         g_string_append_printf(
-            out, "%u ranks; communication is free, %s\n", setup->params.ranks,
+            out, "%u rank%s; communication is free, %s\n", setup->params.ranks,
+            setup->params.ranks == 1 ? "" : "s",
             setup->cost == LH_COST_UNIT ? "every attention block takes 1 s"
                                         : "attention runs its exact flops at 1 PFLOP/s");
     describe_conditions(setup, out);

@@ -12,6 +12,7 @@
 #define PS_PER_US INT64_C(1000000)
 #define PS_DECIMALS 12
 #define DECIMALS_MAX 3
+#define SECONDS_FROM_PS (4 * LH_PS_PER_S)
 
 __extension__ typedef __int128 Wide;
 
@@ -37,7 +38,7 @@ lh_text_scale(LhTime longest_ps)
     LhTimeScale scale = { "us", PS_PER_US, DECIMALS_MAX };
     LhTime units;
 
-    if (longest_ps >= 10 * LH_PS_PER_S) {
+    if (longest_ps >= SECONDS_FROM_PS) {
         scale.unit = "s";
         scale.quantum_ps = LH_PS_PER_S;
     } else if (longest_ps >= PS_PER_MS) {

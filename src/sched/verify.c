@@ -54,15 +54,14 @@ lh_proof_cell_text(const LhProof *proof, uint32_t slot, uint32_t part)
 }
 
 void
-lh_proof_find(LhProof *proof, LhFindingKind kind, uint32_t rank, uint32_t op, int32_t slot,
-              uint32_t other, const char *format, ...)
+lh_proof_find(LhProof *proof, LhFindingKind kind, LhPlace place, const char *format, ...)
 {
     LhVerdict *verdict = proof->verdict;
     LhFinding finding = {
         .kind = kind,
-        .rank = rank,
+        .rank = place.rank,
         .op = LH_OP_NONE,
-        .slot = slot,
+        .slot = place.slot,
         .other_rank = LH_OP_NONE,
         .other_op = LH_OP_NONE,
     };
@@ -73,17 +72,17 @@ lh_proof_find(LhProof *proof, LhFindingKind kind, uint32_t rank, uint32_t op, in
     verdict->findings_total++;
     if (verdict->findings->len >= FINDINGS_KEPT)
         return;
-    if (op != LH_NONE) {
-        finding.op = op - proof->rank_first[proof->op_rank[op]];
-        where = lh_proof_rank_op_text(proof, op);
-    } else if (rank != LH_NONE) {
-        where = g_strdup_printf("rank %u", rank);
+    if (place.op != LH_NONE) {
+        finding.op = place.op - proof->rank_first[proof->op_rank[place.op]];
+        where = lh_proof_rank_op_text(proof, place.op);
+    } else if (place.rank != LH_NONE) {
+        where = g_strdup_printf("rank %u", place.rank);
     } else {
         where = g_strdup("the program");
     }
-    if (other != LH_NONE) {
-        finding.other_rank = proof->op_rank[other];
-        finding.other_op = other - proof->rank_first[finding.other_rank];
+    if (place.other != LH_NONE) {
+        finding.other_rank = proof->op_rank[place.other];
+        finding.other_op = place.other - proof->rank_first[finding.other_rank];
     }
     va_start(args, format);
     what = g_strdup_vprintf(format, args);
@@ -137,7 +136,7 @@ unroll(LhProof *proof)
     }
     lh_op_buffer_clear(&buffer);
     if (!fits) {
-        lh_proof_find(proof, LH_FINDING_MALFORMED, LH_NONE, LH_NONE, -1, LH_NONE,
+        lh_proof_find(proof, LH_FINDING_MALFORMED, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
                       "has more than %u ops or %u messages; prove it for fewer ranks",
                       LH_VERIFY_OPS_MAX, LH_VERIFY_PARTS_MAX);
         return false;
@@ -221,7 +220,7 @@ check_claim(LhProof *proof, const Claim *claim)
         else if (claim->stated != NULL)
             claimed = claim->stated[rank];
         if (claimed != claim->counted[rank])
-            lh_proof_find(proof, LH_FINDING_CLOSED_FORM, rank, LH_NONE, -1, LH_NONE,
+            lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhPlace){ rank, LH_NONE, -1, LH_NONE },
                           "%s %" G_GUINT64_FORMAT
                           " %s, but the closed form says %" G_GUINT64_FORMAT,
                           claim->does, claim->counted[rank], claim->unit, claimed);

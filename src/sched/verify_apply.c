@@ -507,7 +507,7 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
         }
         /* In place the contents stay as they are. */
         cell = lh_cover_cell(cover, cover->proof->op_rank[g], region->slot, region->part + i);
-        if (cell == origin.coverage || cell == origin.rows) {
+        if (cell == origin.rows || (origin.coverage != NULL && cell == origin.coverage)) {
             cell->writer = g;
             continue;
         }

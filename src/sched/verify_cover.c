@@ -278,8 +278,8 @@ hold_meeting(LhCover *cover, const LhMeeting *meeting)
 }
 
 #define AT_END(rank, slot, ...)                                                                    \
-    lh_proof_find(cover->proof, LH_FINDING_COVERAGE, rank, LH_NONE, (int32_t)(slot), LH_NONE,      \
-                  __VA_ARGS__)
+    lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
+                  (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
 static void
 check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)

@@ -105,5 +105,6 @@ bool lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const L
 void lh_cover_apply(LhCover *cover, uint32_t g);
 
 #define COVERAGE(op, slot, ...)                                                                    \
-    lh_proof_find(cover->proof, LH_FINDING_COVERAGE, cover->proof->op_rank[op], op,                \
-                  (int32_t)(slot), LH_NONE, __VA_ARGS__)
+    lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
+                  (LhPlace){ cover->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },            \
+                  __VA_ARGS__)

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #define DECLARATION(...)                                                                           \
-    (lh_proof_find(proof, LH_FINDING_MALFORMED, LH_NONE, LH_NONE, -1, LH_NONE, __VA_ARGS__), false)
+    (lh_proof_find(proof, LH_FINDING_MALFORMED, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },        \
+                   __VA_ARGS__),                                                                   \
+     false)
 
 static bool
 check_placement(LhProof *proof)
@@ -81,8 +83,8 @@ lh_proof_check_declarations(LhProof *proof)
 }
 
 #define MALFORMED(op, slot, ...)                                                                   \
-    (lh_proof_find(proof, LH_FINDING_MALFORMED, proof->op_rank[op], op, slot, LH_NONE,             \
-                   __VA_ARGS__),                                                                   \
+    (lh_proof_find(proof, LH_FINDING_MALFORMED,                                                    \
+                   (LhPlace){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),               \
      false)
 
 static bool
@@ -97,9 +99,8 @@ check_region(LhProof *proof, uint32_t g, const LhRegion *region)
     slot = &program->slots[region->slot];
     if (region->count == 0 || region->part >= slot->parts ||
         region->count > slot->parts - region->part)
-        return MALFORMED(
-            g, region->slot, "names parts %u to %" G_GUINT64_FORMAT " of slot %s, which has %u",
-            region->part, (uint64_t)region->part + region->count, slot->name, slot->parts);
+        return MALFORMED(g, region->slot, "names %u parts of slot %s from %u on, which has %u",
+                         region->count, slot->name, region->part, slot->parts);
     return true;
 }
 

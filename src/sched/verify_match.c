@@ -78,7 +78,7 @@ check_posting_order(LhProof *proof, const GArray *ends)
             continue;
         other = lh_proof_op_text(proof, op_a);
         lh_proof_find(
-            proof, LH_FINDING_RACE, proof->op_rank[op_b], op_b, -1, op_a,
+            proof, LH_FINDING_RACE, (LhPlace){ proof->op_rank[op_b], op_b, -1, op_a },
             "and %s both exchange tag %u with rank %u, and nothing orders them: which of their "
             "messages matches first is open",
             other, b->tag, proof->parts[b->part].peer);
@@ -127,18 +127,20 @@ check_pair(LhProof *proof, uint32_t send, uint32_t receive)
     const LhSlot *a, *b;
 
     if (s->wire_bytes != r->wire_bytes)
-        lh_proof_find(
-            proof, LH_FINDING_UNMATCHED, proof->op_rank[op_s], op_s, (int32_t)s->regions[0].slot,
-            op_r, "sends %" G_GUINT64_FORMAT " bytes (tag %u), but %s receives %" G_GUINT64_FORMAT,
-            s->wire_bytes, s->tag, other, r->wire_bytes);
+        lh_proof_find(proof, LH_FINDING_UNMATCHED,
+                      (LhPlace){ proof->op_rank[op_s], op_s, (int32_t)s->regions[0].slot, op_r },
+                      "sends %" G_GUINT64_FORMAT
+                      " bytes (tag %u), but %s receives %" G_GUINT64_FORMAT,
+                      s->wire_bytes, s->tag, other, r->wire_bytes);
     do {
         a = next_slot(proof, &walk_s);
         b = next_slot(proof, &walk_r);
     } while (a != NULL && b != NULL && slots_agree(a, b));
     if (a == NULL && b == NULL)
         return;
-    lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[op_s], op_s,
-                  a != NULL ? (int32_t)(a - proof->program->slots) : -1, op_r,
+    lh_proof_find(proof, LH_FINDING_UNMATCHED,
+                  (LhPlace){ proof->op_rank[op_s], op_s,
+                             a != NULL ? (int32_t)(a - proof->program->slots) : -1, op_r },
                   "sends %s (tag %u) where %s receives %s%s", a != NULL ? a->name : "nothing more",
                   s->tag, other, b != NULL ? b->name : "nothing more",
                   a != NULL && b != NULL ? ": tensors or sizes differ" : "");
@@ -150,8 +152,8 @@ find_alone(LhProof *proof, uint32_t i)
     const LhPart *part = &proof->parts[i];
     const uint32_t op = proof->part_op[i];
 
-    lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[op], op,
-                  (int32_t)part->regions[0].slot, LH_NONE,
+    lh_proof_find(proof, LH_FINDING_UNMATCHED,
+                  (LhPlace){ proof->op_rank[op], op, (int32_t)part->regions[0].slot, LH_NONE },
                   "%s %s %s rank %u (tag %u), which never %s it", part->send ? "sends" : "receives",
                   proof->program->slots[part->regions[0].slot].name, part->send ? "to" : "from",
                   part->peer, part->tag, part->send ? "receives" : "sends");
@@ -169,15 +171,15 @@ match_messages(LhProof *proof)
     while (s < sends->len || r < receives->len) {
         const End *send = s < sends->len ? &g_array_index(sends, End, s) : NULL;
         const End *receive = r < receives->len ? &g_array_index(receives, End, r) : NULL;
-        const int order = send == NULL ? 1 : receive == NULL ? -1 : compare_keys(send, receive);
+        const int order = send != NULL && receive != NULL ? compare_keys(send, receive) : 0;
 
-        if (order < 0) {
+        if (send != NULL && (receive == NULL || order < 0)) {
             find_alone(proof, send->part);
             s++;
-        } else if (order > 0) {
+        } else if (receive != NULL && (send == NULL || order > 0)) {
             find_alone(proof, receive->part);
             r++;
-        } else {
+        } else if (send != NULL && receive != NULL) {
             proof->part_match[send->part] = receive->part;
             proof->part_match[receive->part] = send->part;
             check_pair(proof, send->part, receive->part);
@@ -273,7 +275,7 @@ count_turns(LhProof *proof, GArray *calls)
         if (lh_proof_ordered(proof, a->op, b->op))
             continue;
         other = lh_proof_op_text(proof, a->op);
-        lh_proof_find(proof, LH_FINDING_RACE, proof->op_rank[b->op], b->op, -1, a->op,
+        lh_proof_find(proof, LH_FINDING_RACE, (LhPlace){ proof->op_rank[b->op], b->op, -1, a->op },
                       "and %s are collectives of one group, and nothing orders them", other);
     }
 }
@@ -303,7 +305,8 @@ meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
     while (absent < count && g_array_index(calls, Call, first + absent).position == absent)
         absent++;
     if (absent < lh_group_size(&call->group)) {
-        lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[call->op], call->op, -1, LH_NONE,
+        lh_proof_find(proof, LH_FINDING_UNMATCHED,
+                      (LhPlace){ proof->op_rank[call->op], call->op, -1, LH_NONE },
                       "is collective %u of its group, but rank %" G_GUINT64_FORMAT
                       " never takes part in it",
                       call->turn, lh_group_member(&call->group, absent));
@@ -320,7 +323,8 @@ meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
         if (calls_agree(proof, &proof->ops[call->op], &proof->ops[op]))
             continue;
         other = lh_proof_rank_op_text(proof, call->op);
-        lh_proof_find(proof, LH_FINDING_UNMATCHED, proof->op_rank[op], op, -1, call->op,
+        lh_proof_find(proof, LH_FINDING_UNMATCHED,
+                      (LhPlace){ proof->op_rank[op], op, -1, call->op },
                       "meets %s, which is another collective or has other sizes", other);
     }
     proof->meetings_count++;

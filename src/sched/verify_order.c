@@ -197,7 +197,7 @@ op_of(const LhProof *proof, uint32_t node)
 static GArray *
 find_cycle(const LhProof *proof, const GArray *edges, const uint32_t *waits)
 {
-    g_autofree uint32_t *waits_for = g_new(uint32_t, proof->nodes_count);
+    g_autofree uint32_t *waits_for = g_new0(uint32_t, proof->nodes_count);
     g_autofree uint8_t *seen = g_new0(uint8_t, proof->nodes_count);
     GArray *cycle = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     uint32_t n = 0, end;
@@ -239,6 +239,7 @@ find_deadlock(LhProof *proof, const GArray *edges, const uint32_t *waits)
     const uint32_t count = cycle->len;
     uint32_t least = 0, op, other;
 
+    g_assert(count > 0);
     for (uint32_t i = 1; i < count; i++) {
         if (g_array_index(cycle, uint32_t, i) < g_array_index(cycle, uint32_t, least))
             least = i;
@@ -254,7 +255,7 @@ find_deadlock(LhProof *proof, const GArray *edges, const uint32_t *waits)
                                count - CYCLE_SHOWN);
     op = g_array_index(cycle, uint32_t, least);
     other = g_array_index(cycle, uint32_t, (least + 1) % count);
-    lh_proof_find(proof, LH_FINDING_DEADLOCK, proof->op_rank[op], op, -1, other,
+    lh_proof_find(proof, LH_FINDING_DEADLOCK, (LhPlace){ proof->op_rank[op], op, -1, other },
                   "%s: a cycle, so none ever ends", text->str);
 }
 

@@ -55,11 +55,17 @@ typedef struct {
     uint32_t nodes_count;
 } LhProof;
 
-/* Records a finding; the message is a sentence without rank and op in front: they are put there. A
- * negative
- * @slot is none; @op and @other are global indices or LH_NONE. */
-void lh_proof_find(LhProof *proof, LhFindingKind kind, uint32_t rank, uint32_t op, int32_t slot,
-                   uint32_t other, const char *format, ...) G_GNUC_PRINTF(7, 8);
+/* What a finding is about: @op and @other are global indices or LH_NONE, a negative @slot is none.
+ */
+typedef struct {
+    uint32_t rank, op;
+    int32_t slot;
+    uint32_t other;
+} LhPlace;
+
+/* Records a finding. The message goes on after the rank and op, which are put in front. */
+void lh_proof_find(LhProof *proof, LhFindingKind kind, LhPlace place, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);
 
 /* "op 12 (exchange, stream comm)", without and with its rank; caller frees. @op is a global index.
  */

@@ -19,24 +19,24 @@ typedef struct {
     CellUse *cells; /* of the current rank */
 } RaceCheck;
 
-static const char *
-access_text(bool write)
-{
-    return write ? "writes" : "reads";
-}
+/* One access of an op to the cell in question. */
+typedef struct {
+    uint32_t op;
+    bool write;
+} Access;
 
 static void
-find_race(LhProof *proof, uint32_t g, bool write, uint32_t other, bool other_write, uint32_t slot,
-          uint32_t part)
+find_race(LhProof *proof, Access now, Access before, uint32_t slot, uint32_t part)
 {
     g_autofree char *cell = lh_proof_cell_text(proof, slot, part);
-    g_autofree char *name = lh_proof_op_text(proof, other);
-    const uint32_t first = proof->rank_first[proof->op_rank[g]];
+    g_autofree char *name = lh_proof_op_text(proof, before.op);
+    const uint32_t rank = proof->op_rank[now.op];
+    const uint32_t first = proof->rank_first[rank];
 
-    lh_proof_find(proof, LH_FINDING_RACE, proof->op_rank[g], g, (int32_t)slot, other,
+    lh_proof_find(proof, LH_FINDING_RACE, (LhPlace){ rank, now.op, (int32_t)slot, before.op },
                   "%s slot %s while %s may still be %s it: nothing orders op %u after op %u",
-                  access_text(write), cell, name, other_write ? "writing" : "reading", g - first,
-                  other - first);
+                  now.write ? "writes" : "reads", cell, name, before.write ? "writing" : "reading",
+                  now.op - first, before.op - first);
 }
 
 static void
@@ -44,8 +44,8 @@ find_overlap(LhProof *proof, uint32_t g, uint32_t slot, uint32_t part, bool both
 {
     g_autofree char *cell = lh_proof_cell_text(proof, slot, part);
 
-    lh_proof_find(proof, LH_FINDING_RACE, proof->op_rank[g], g, (int32_t)slot, g, "%s slot %s %s",
-                  both_write ? "writes" : "reads and writes", cell,
+    lh_proof_find(proof, LH_FINDING_RACE, (LhPlace){ proof->op_rank[g], g, (int32_t)slot, g },
+                  "%s slot %s %s", both_write ? "writes" : "reads and writes", cell,
                   both_write ? "twice" : "at the same time");
 }
 
@@ -68,7 +68,7 @@ read_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
         if (!may_work_in_place(op))
             find_overlap(proof, g, slot, part, false);
     } else if (use->writer != LH_NONE && !lh_proof_ordered(proof, use->writer, g)) {
-        find_race(proof, g, false, use->writer, true, slot, part);
+        find_race(proof, (Access){ g, false }, (Access){ use->writer, true }, slot, part);
     }
     use->readers[op->stream] = g;
 }
@@ -83,7 +83,7 @@ write_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
     if (use->writer == g)
         find_overlap(proof, g, slot, part, true);
     else if (use->writer != LH_NONE && !lh_proof_ordered(proof, use->writer, g))
-        find_race(proof, g, true, use->writer, true, slot, part);
+        find_race(proof, (Access){ g, true }, (Access){ use->writer, true }, slot, part);
     for (uint32_t s = 0; s < proof->program->streams_count; s++) {
         const uint32_t reader = use->readers[s];
 
@@ -92,7 +92,7 @@ write_cell(RaceCheck *check, uint32_t g, uint32_t slot, uint32_t part)
             if (!may_work_in_place(op))
                 find_overlap(proof, g, slot, part, false);
         } else if (reader != LH_NONE && !lh_proof_ordered(proof, reader, g)) {
-            find_race(proof, g, true, reader, false, slot, part);
+            find_race(proof, (Access){ g, true }, (Access){ reader, false }, slot, part);
         }
     }
     use->writer = g;
@@ -224,12 +224,14 @@ check_life(MemoryCheck *check, uint32_t g, const LhRegion *region)
     if (life->live)
         return;
     if (life->free == LH_NONE) {
-        lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, region->slot, LH_NONE,
+        lh_proof_find(proof, LH_FINDING_MEMORY,
+                      (LhPlace){ proof->op_rank[g], g, region->slot, LH_NONE },
                       "uses slot %s, which is not allocated yet", name);
         return;
     }
     other = lh_proof_op_text(proof, life->free);
-    lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, region->slot, life->free,
+    lh_proof_find(proof, LH_FINDING_MEMORY,
+                  (LhPlace){ proof->op_rank[g], g, region->slot, life->free },
                   "uses slot %s after its end at %s", name, other);
 }
 
@@ -271,7 +273,8 @@ alloc_slot(MemoryCheck *check, uint32_t g)
     if (life->live) {
         g_autofree char *other = lh_proof_op_text(proof, life->alloc);
 
-        lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, slot, life->alloc,
+        lh_proof_find(proof, LH_FINDING_MEMORY,
+                      (LhPlace){ proof->op_rank[g], g, slot, life->alloc },
                       "allocates slot %s, which %s has already done",
                       proof->program->slots[slot].name, other);
         return;
@@ -291,7 +294,7 @@ free_slot(MemoryCheck *check, uint32_t g)
     SlotLife *life = &check->slots[slot];
 
     if (!life->live) {
-        lh_proof_find(proof, LH_FINDING_MEMORY, proof->op_rank[g], g, slot, life->free,
+        lh_proof_find(proof, LH_FINDING_MEMORY, (LhPlace){ proof->op_rank[g], g, slot, life->free },
                       "frees slot %s, which is not allocated", proof->program->slots[slot].name);
         return;
     }
@@ -329,7 +332,8 @@ check_rank_memory(MemoryCheck *check, uint32_t rank)
         if (!check->slots[i].live || program->slots[i].role != LH_SLOT_TEMP)
             continue;
         other = lh_proof_op_text(proof, check->slots[i].alloc);
-        lh_proof_find(proof, LH_FINDING_MEMORY, rank, LH_NONE, (int32_t)i, check->slots[i].alloc,
+        lh_proof_find(proof, LH_FINDING_MEMORY,
+                      (LhPlace){ rank, LH_NONE, (int32_t)i, check->slots[i].alloc },
                       "ends with slot %s still allocated by %s", program->slots[i].name, other);
     }
 }

@@ -110,7 +110,7 @@ plan(const LhNetwork *network, LhMeeting *meeting)
     default:
         seconds = n > 1 ? (n - 1) * latency + s / bandwidth : 0;
     }
-    meeting->duration_ps = (LhTime)(seconds * (double)LH_PS_PER_S + 0.5);
+    meeting->duration_ps = lh_time_from_ps(seconds * (double)LH_PS_PER_S);
 }
 
 static bool

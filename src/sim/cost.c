@@ -86,5 +86,5 @@ lh_cost_compute(LhCost *cost, const LhOp *op)
         seconds = block ? (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE : 0;
     else
         seconds = device_seconds(cost, op);
-    return (LhTime)(seconds * (double)LH_PS_PER_S + 0.5);
+    return lh_time_from_ps(seconds * (double)LH_PS_PER_S);
 }

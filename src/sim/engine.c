@@ -71,6 +71,14 @@ typedef struct {
 /* Why a rank is not computing, or that it is. */
 #define BUSY LH_IDLE_PARTS
 
+#define SPANS 8 /* a power of two */
+
+/* A stretch of a rank's past: what it did from one moment to another. */
+typedef struct {
+    LhTime from_ps, to_ps;
+    uint8_t why; /* LhIdlePart or BUSY */
+} Span;
+
 /* A stream's queue: ids of the op that is due and of the last one, or NONE. */
 typedef struct {
     uint32_t head, tail;
@@ -93,6 +101,8 @@ typedef struct {
     Stream streams[LH_STREAMS_MAX];
     uint32_t moving[LH_TIERS]; /* messages on the way, by tier */
     double speed;              /* of compute, of full */
+    Span spans[SPANS];         /* the latest ones; spans_count of all so far */
+    uint32_t spans_count;
     LhCursor cursor;
     uint64_t memory_bytes;
     uint64_t memory_by_tensor[LH_TENSOR_KINDS];
@@ -172,18 +182,51 @@ touch(Engine *e, uint32_t r)
 /* ---- accounting ---- */
 
 static inline void
-account(Engine *e, Rank *rank)
+spend(Engine *e, Rank *rank, uint8_t why, LhTime from, LhTime to)
 {
-    LhTime elapsed = e->now - rank->accounted_ps;
     LhRankResult *result = &e->results[rank_index(e, rank)];
 
-    if (elapsed == 0)
-        return;
-    if (rank->why == BUSY)
-        result->busy_ps += elapsed;
+    if (why == BUSY)
+        result->busy_ps += to - from;
     else
-        result->idle_ps[rank->why] += elapsed;
-    rank->accounted_ps = e->now;
+        result->idle_ps[why] += to - from;
+    rank->spans[rank->spans_count++ % SPANS] = (Span){ from, to, why };
+    rank->accounted_ps = to;
+}
+
+static inline void
+account(Engine *e, Rank *rank)
+{
+    if (rank->accounted_ps < e->now)
+        spend(e, rank, rank->why, rank->accounted_ps, e->now);
+}
+
+/*
+ * The rank has waited for @other and nothing moved: it was idle for whatever reason @other was
+ * late. Where that one computed, the work is out of balance; where it was idle itself, its reason
+ * is passed on, so that a slow link is charged to the link by everyone it holds up. Beyond what is
+ * remembered of its past: imbalance.
+ */
+static void
+account_wait(Engine *e, Rank *rank, Rank *other)
+{
+    LhTime from = rank->accounted_ps;
+    uint32_t oldest;
+
+    account(e, other);
+    oldest = other->spans_count > SPANS ? other->spans_count - SPANS : 0;
+    for (uint32_t i = oldest; i < other->spans_count; i++) {
+        Span span = other->spans[i % SPANS];
+
+        if (span.to_ps <= from)
+            continue;
+        if (span.from_ps > from)
+            spend(e, rank, LH_IDLE_IMBALANCE, from, span.from_ps);
+        spend(e, rank, span.why == BUSY ? LH_IDLE_IMBALANCE : span.why, rank->accounted_ps,
+              span.to_ps);
+        from = span.to_ps;
+    }
+    account(e, rank);
 }
 
 /* Every op named in `after` is complete. Those that are leave the list. */
@@ -264,7 +307,7 @@ set_contention(Engine *e, Rank *rank, int32_t ctas)
         node->work_ps -= (double)(e->now - node->updated_ps) * rank->speed;
         node->work_ps = MAX(node->work_ps, 0);
         node->updated_ps = e->now;
-        lh_heap_set(&e->heap, item_of(e, rank, s), e->now + (LhTime)(node->work_ps / speed + 0.5));
+        lh_heap_set(&e->heap, item_of(e, rank, s), e->now + lh_time_from_ps(node->work_ps / speed));
     }
     rank->speed = speed;
 }
@@ -423,7 +466,7 @@ check_route(Engine *e, const Post *sender, const LhRoute *route)
 
 /* Both ends are there: the message starts to move. */
 static void
-start_message(Engine *e, const Post *sender, const Post *receiver)
+start_message(Engine *e, const Post *sender, const Post *receiver, uint32_t late)
 {
     Ends ends = { { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0 };
     LhRoute route;
@@ -442,6 +485,8 @@ start_message(Engine *e, const Post *sender, const Post *receiver)
         if (i == 0)
             count_sent(e, rank, node, route.tier, sender->bytes);
         rank->moving[route.tier]++;
+        if (rank->why == LH_IDLE_IMBALANCE && ends.ranks[i] != late)
+            account_wait(e, rank, &e->ranks[late]);
         if (rank->why != BUSY)
             classify(e, rank);
     }
@@ -475,7 +520,7 @@ post_message(Engine *e, uint32_t index)
             *link = other->bucket_next;
             post_free(e, found);
             post_free(e, index);
-            start_message(e, post->send ? post : other, post->send ? other : post);
+            start_message(e, post->send ? post : other, post->send ? other : post, post->rank);
             return;
         }
         link = &other->bucket_next;
@@ -732,7 +777,7 @@ pass_sync(Engine *e, Rank *rank)
 static void
 start_compute(Engine *e, Rank *rank, Node *node, uint32_t id)
 {
-    LhTime time = (LhTime)(node->work_ps / rank->speed + 0.5);
+    LhTime time = lh_time_from_ps(node->work_ps / rank->speed);
 
     node->updated_ps = e->now;
     rank->computing++;
@@ -805,7 +850,7 @@ advance(Engine *e, Rank *rank)
     bool moved;
 
     do {
-        moved = pass_sync(e, rank);
+        moved = rank->gate != NONE && pass_sync(e, rank);
         for (uint8_t s = 0; s < e->streams_count; s++)
             while (rank->streams[s].head != NONE && try_start(e, rank, s))
                 moved = true;
@@ -943,6 +988,11 @@ run(Engine *e)
 
             if (next == LH_TIME_NEVER)
                 break;
+            if (next >= LH_TIME_LONGEST) {
+                g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
+                            "the program takes more than 26 days; simulated time ends there");
+                break;
+            }
             e->now = next;
             handle_instant(e);
             work_off_news(e);
@@ -1075,12 +1125,17 @@ static LhSimResult *
 summarise(Engine *e)
 {
     LhSimResult *result = g_new0(LhSimResult, 1);
+    uint32_t last = 0;
 
-    for (uint32_t r = 0; r < e->ranks_count; r++)
-        result->makespan_ps = MAX(result->makespan_ps, e->results[r].finish_ps);
+    for (uint32_t r = 1; r < e->ranks_count; r++)
+        if (e->results[r].finish_ps > e->results[last].finish_ps)
+            last = r;
+    result->makespan_ps = e->results[last].finish_ps;
     e->now = result->makespan_ps;
     for (uint32_t r = 0; r < e->ranks_count; r++)
-        account(e, &e->ranks[r]);
+        if (r != last)
+            account_wait(e, &e->ranks[r], &e->ranks[last]);
+    account(e, &e->ranks[last]);
     result->ranks_count = e->ranks_count;
     result->ranks = g_steal_pointer(&e->results);
     result->events = e->events;

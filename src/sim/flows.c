@@ -99,6 +99,7 @@ struct _LhFlows {
     uint32_t shares_count, shares_capacity;
     DelayLine *lines; /* one per distinct latency: a handful */
     uint32_t lines_count;
+    LhTime next_arrival;
 };
 
 static inline void
@@ -120,6 +121,7 @@ lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint3
     f->heap = heap;
     f->heap_first = heap_first;
     f->epoch = 1;
+    f->next_arrival = LH_TIME_NEVER;
     f->links_count = network->links_count;
     f->links = g_aligned_alloc0(MAX(1, f->links_count), sizeof(Link), sizeof(Link));
     for (uint32_t i = 0; i < f->links_count; i++) {
@@ -292,9 +294,7 @@ take_index(LhFlows *f)
 static LhTime
 transfer_ps(double bytes, double rate)
 {
-    double ps = bytes / rate * (double)LH_PS_PER_S;
-
-    return ps < (double)INT64_MAX / 4 ? (LhTime)(ps + 0.5) : INT64_MAX / 4;
+    return lh_time_from_ps(bytes / rate * (double)LH_PS_PER_S);
 }
 
 /* Without sharing, a message's end is known when it starts. */
@@ -311,7 +311,8 @@ unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
         if (f->model == LH_NETWORK_FIFO)
             start = MAX(start, link->free_ps);
     }
-    start += transfer_ps((double)bytes, narrowest);
+    /* Later than any run: what queues behind it needs no better time. */
+    start = MIN(start, 2 * LH_TIME_LONGEST) + transfer_ps((double)bytes, narrowest);
     for (uint32_t i = 0; i < route->links_count; i++)
         f->links[route->links[i]].free_ps = start;
     return start;
@@ -615,23 +616,31 @@ lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
     line->times[(line->first + line->count) & line->mask] = now + flow->latency_ps;
     line->flows[(line->first + line->count) & line->mask] = index;
     line->count++;
+    f->next_arrival = MIN(f->next_arrival, now + flow->latency_ps);
 }
 
-LhTime
-lh_flows_next_arrival(const LhFlows *f)
+/* Keeps next_arrival true; called when a line's first entry changes. */
+static void
+find_next_arrival(LhFlows *f)
 {
     LhTime next = LH_TIME_NEVER;
 
     for (uint32_t i = 0; i < f->lines_count; i++)
         if (f->lines[i].count > 0)
             next = MIN(next, f->lines[i].times[f->lines[i].first & f->lines[i].mask]);
-    return next;
+    f->next_arrival = next;
+}
+
+LhTime
+lh_flows_next_arrival(const LhFlows *f)
+{
+    return f->next_arrival;
 }
 
 bool
 lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
 {
-    for (uint32_t i = 0; i < f->lines_count; i++) {
+    for (uint32_t i = 0; now == f->next_arrival && i < f->lines_count; i++) {
         DelayLine *line = &f->lines[i];
 
         if (line->count == 0 || line->times[line->first & line->mask] != now)
@@ -639,6 +648,7 @@ lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
         *index = line->flows[line->first & line->mask];
         line->first++;
         line->count--;
+        find_next_arrival(f);
         return true;
     }
     return false;

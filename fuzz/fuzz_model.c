@@ -1,0 +1,20 @@
+/* Model files, ours and Hugging Face's. */
+#include "fuzz.h"
+#include "model/model.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhModel) model = lh_model_parse(FUZZ_NAME, (const char *)data, size, &error);
+
+    fuzz_check_file(model != NULL, error);
+    if (model == NULL)
+        return 0;
+    g_assert(model->sha256 != NULL);
+    g_assert(model->num_layers >= 1 && model->linear_layers <= model->num_layers);
+    g_assert(model->num_query_groups >= 1 && model->kv_channels >= 1);
+    g_assert(model->num_attention_heads % model->num_query_groups == 0);
+    g_assert(model->experts_per_token <= model->num_experts);
+    return 0;
+}

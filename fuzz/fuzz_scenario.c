@@ -1,0 +1,55 @@
+/*
+ * Scenarios, and making them ready. Files that an input names by path are not opened: what is on
+ * the machine is no part of the input.
+ */
+#include "fuzz.h"
+#include "plan/setup.h"
+
+#include <string.h>
+
+#define RANKS_MAX 16
+
+static bool
+is_path(const char *name)
+{
+    return name != NULL && (strchr(name, '/') != NULL || strstr(name, ".json") != NULL);
+}
+
+static void
+play(const LhSetup *setup)
+{
+    for (guint i = 0; i < setup->schedules->len; i++) {
+        g_autoptr(GError) refusal = NULL;
+        g_autoptr(LhProgram) program =
+            lh_program_new(g_ptr_array_index(setup->schedules, i), &setup->params, &refusal);
+        g_autoptr(LhSimResult) result = NULL;
+
+        fuzz_check(program != NULL, refusal, NULL);
+        if (program == NULL || setup->params.ranks > RANKS_MAX)
+            continue;
+        result = lh_setup_simulate(setup, program, NULL, NULL, NULL, &refusal);
+        fuzz_check(result != NULL, refusal, NULL);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhScenario) scenario = lh_scenario_parse(FUZZ_NAME, (const char *)data, size, &error);
+    g_autoptr(LhSetup) setup = NULL;
+
+    fuzz_check_file(scenario != NULL, error);
+    if (scenario == NULL)
+        return 0;
+    for (const LhField *field = lh_scenario_options; field->name != NULL; field++)
+        lh_scenario_has(scenario, field->name);
+    if (scenario->schedule_file != NULL || scenario->profile != NULL ||
+        is_path(scenario->cluster) || is_path(scenario->model))
+        return 0;
+    setup = lh_setup_new(scenario, &error);
+    fuzz_check(setup != NULL, error, NULL);
+    if (setup != NULL)
+        play(setup);
+    return 0;
+}

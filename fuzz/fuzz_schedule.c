@@ -1,0 +1,85 @@
+/*
+ * Explicit programs. What is read is written and read again, verified, and played. What the
+ * verifier proves, the simulator plays to its end with the same bytes, flops and memory.
+ */
+#include "fuzz.h"
+
+#include "sched/explicit.h"
+#include "sched/verify.h"
+
+#include <string.h>
+
+#define RANKS_MAX 64
+
+static char *
+write_program(const LhProgram *program)
+{
+    g_autoptr(GError) error = NULL;
+    GString *text = g_string_new(NULL);
+    bool ok = lh_program_write(program, text, &error);
+
+    g_assert_no_error(error);
+    g_assert(ok);
+    return g_string_free(text, FALSE);
+}
+
+static void
+check_round_trip(const LhProgram *program)
+{
+    g_autofree char *once = write_program(program);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhProgram) again = lh_program_parse(FUZZ_NAME, once, strlen(once), &error);
+    g_autofree char *twice = NULL;
+
+    g_assert_no_error(error);
+    twice = write_program(again);
+    g_assert_cmpstr(once, ==, twice);
+}
+
+static void
+check_played(const LhVerdict *verdict, const LhSimResult *result)
+{
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        g_assert(result->ranks[r].bytes_sent == verdict->bytes_sent[r]);
+        g_assert(result->ranks[r].peak_bytes == verdict->peak_bytes[r]);
+    }
+}
+
+static void
+play(const LhProgram *program, const LhVerdict *verdict)
+{
+    const bool proven = verdict->findings_total == 0;
+    g_autoptr(LhTopology) topology = fuzz_topology();
+    g_autoptr(LhDevice) device = fuzz_device();
+
+    for (unsigned model = LH_NETWORK_FAIR; model <= LH_NETWORK_FIFO; model++) {
+        g_autoptr(LhSimResult) result =
+            fuzz_play(program, topology, device, (LhNetworkModel)model, LH_COST_DEVICE);
+
+        if (proven && result != NULL)
+            check_played(verdict, result);
+    }
+    lh_sim_result_free(fuzz_play(program, topology, device, LH_NETWORK_FAIR, LH_COST_UNIT));
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhProgram) program = lh_program_parse(FUZZ_NAME, (const char *)data, size, &error);
+    g_autoptr(LhVerdict) verdict = NULL;
+
+    fuzz_check_file(program != NULL, error);
+    if (program == NULL || program->params.ranks > RANKS_MAX)
+        return 0;
+    check_round_trip(program);
+    verdict = lh_verify(program);
+    for (guint i = 0; i < verdict->findings->len; i++) {
+        const LhFinding *finding = &g_array_index(verdict->findings, LhFinding, i);
+
+        g_assert(g_utf8_validate(finding->message, -1, NULL));
+        g_assert(finding->rank < verdict->ranks || finding->rank == LH_OP_NONE);
+    }
+    play(program, verdict);
+    return 0;
+}

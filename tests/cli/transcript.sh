@@ -1,0 +1,75 @@
+#!/bin/bash
+# Runs the commands of a transcript and compares what they print with what it says.
+#
+#     transcript.sh PROGRAM TRANSCRIPT [--update]
+#
+# A line "$ command" is run by bash, in an empty folder, with `longhaul` as the program; below it stand
+# its standard output, then its standard error, then "[N]" if it ended with status N other than 0.
+# Lines that begin with '#' and empty lines before a command are comments. --update rewrites the file.
+# The folder of the data files is written DATA, hashes HASH, and lists of what there is to choose from "...", so that
+# a new model or schedule does not change the errors. In errors.transcript, `try COMMAND JSON [OPTIONS]` writes JSON to in.json and runs the command on it.
+set -u
+program=$(realpath "$1")
+transcript=$(realpath "$2")
+update=${3:-${LONGHAUL_UPDATE:+--update}}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+export program
+export LONGHAUL_DATA_DIR=${LONGHAUL_DATA_DIR:-$(realpath "$(dirname "$0")/../..")}
+export LC_ALL=C
+unset SOURCE_DATE_EPOCH
+cd "$folder" || exit 99
+
+longhaul() {
+    "$program" "$@"
+}
+try() {
+    local command=$1
+    printf '%s' "$2" >in.json
+    "$program" "$command" in.json "${@:3}"
+}
+# A topology, device or profile file with JSON in it, used by a run that is well otherwise.
+topology() {
+    printf '%s' "$1" >t.json
+    "$program" sim --schedule ring --cluster ./t.json
+}
+profile() {
+    printf '%s' "$1" >p.json
+    "$program" sim --schedule ring --ranks 4 --profile p.json "${@:2}"
+}
+model() {
+    printf '%s' "$1" >m.json
+    "$program" sim --schedule ring --ranks 4 --model ./m.json
+}
+program_file() {
+    printf '%s' "$1" >s.json
+    "$program" verify --schedule-file s.json
+}
+export -f longhaul try topology profile model program_file
+
+while IFS= read -r line || [ -n "$line" ]; do
+    case $line in
+    '$ '*)
+        printf '%s\n' "$line"
+        bash -c "${line#\$ }" >out 2>err </dev/null
+        status=$?
+        cat out err | sed -e "s|$LONGHAUL_DATA_DIR|DATA|g" -e 's/available: [^(]*(/available: ... (/' \
+            -e 's/(dfa-balanced, [^)]*)/(...)/' -e 's/[0-9a-f]\{64\}/HASH/'
+        if [ $status -ne 0 ]; then
+            echo "[$status]"
+        fi
+        echo
+        rm -f out err
+        ;;
+    '#'*) printf '%s\n' "$line" ;;
+    esac
+done <"$transcript" >"$folder.new"
+
+if [ "$update" = --update ]; then
+    cp "$folder.new" "$transcript"
+fi
+diff -u "$transcript" "$folder.new"
+status=$?
+rm -f "$folder.new"
+exit $status

@@ -1,0 +1,304 @@
+/*
+ * Reports: numbers that add up as printed, tables in every form, files that appear whole, figures.
+ */
+#include "base/error.h"
+#include "base/json.h"
+#include "base/rng.h"
+#include "report/bars.h"
+#include "report/describe.h"
+#include "report/figure.h"
+#include "report/gantt.h"
+#include "report/output.h"
+#include "report/result_json.h"
+#include "report/text.h"
+#include "run_tests.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+START_TEST(report_seconds_are_exact)
+{
+    static const struct {
+        LhTime time_ps;
+        const char *text;
+    } rows[] = {
+        { 0, "0" },
+        { 1, "0.000000000001" },
+        { 1500000000000, "1.5" },
+        { 10000000000000, "10" },
+        { 123456789012345, "123.456789012345" },
+        { INT64_MAX, "9223372.036854775807" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        char buffer[LH_TEXT_SIZE];
+
+        ck_assert_str_eq(lh_text_seconds(rows[i].time_ps, buffer), rows[i].text);
+    }
+}
+END_TEST
+
+/* Whatever the parts, the printed ones add up to the printed sum, and none is off by a whole quantum. */
+START_TEST(report_rounded_parts_add_up)
+{
+    for (uint64_t trial = 0; trial < 2000; trial++) {
+        const uint64_t divisor = 1 + lh_rng_bits(1, trial, 0) % 64;
+        LhTime parts[9];
+        int64_t quanta[9];
+        int64_t whole = 0;
+        int64_t given = 0;
+        LhTime sum = 0;
+        LhTimeScale scale;
+
+        for (int i = 0; i < 9; i++) {
+            parts[i] = (LhTime)(lh_rng_bits(2, trial, (uint64_t)i) >> (20 + trial % 40));
+            sum += parts[i];
+        }
+        scale = lh_text_scale(sum / (LhTime)divisor);
+        lh_text_round_parts(scale, parts, 9, divisor, quanta, &whole);
+        for (int i = 0; i < 9; i++) {
+            const double exact =
+                (double)parts[i] / (double)scale.quantum_ps / (double)divisor;
+
+            given += quanta[i];
+            ck_assert_double_le((double)quanta[i], exact + 1);
+            ck_assert_double_ge((double)quanta[i], exact - 1);
+        }
+        ck_assert_int_eq(given, whole);
+    }
+}
+END_TEST
+
+START_TEST(report_scale_keeps_digits)
+{
+    char buffer[LH_TEXT_SIZE];
+
+    ck_assert_str_eq(lh_text_scaled(lh_text_scale(158200000000), 1582, buffer), "158.2");
+    ck_assert_str_eq(lh_text_scale(158200000000).unit, "ms");
+    ck_assert_str_eq(lh_text_scale(999).unit, "us");
+    ck_assert_str_eq(lh_text_scale(60 * LH_PS_PER_S).unit, "s");
+    ck_assert_str_eq(lh_text_percent(0.0345, buffer), "3.5 %");
+    ck_assert_str_eq(lh_text_percent(0.345, buffer), "35 %");
+}
+END_TEST
+
+static LhTable *
+small_table(void)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "name", "name", NULL, false);
+    lh_table_column(table, "time_s", "time", "ms", true);
+    lh_table_row(table);
+    lh_table_cell(table, "a, \"b\"", NULL);
+    lh_table_cell(table, "12.5", "0.0125");
+    lh_table_row(table);
+    lh_table_cell(table, "c|d", NULL);
+    lh_table_cell(table, "-", "");
+    lh_table_note(table, "refused");
+    return table;
+}
+
+static void
+check_table(LhFormat format, const char *expected)
+{
+    g_autoptr(LhTable) table = small_table();
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    lh_table_print(table, format, out);
+    ck_assert_str_eq(out->str, expected);
+}
+
+START_TEST(report_table_in_every_form)
+{
+    check_table(LH_FORMAT_TABLE, "name     time\n           ms\na, \"b\"   12.5\nc|d         -   "
+                                 "refused\n");
+    check_table(LH_FORMAT_CSV,
+                "name,time_s,note\n\"a, \"\"b\"\"\",0.0125,\nc|d,,refused\n");
+    check_table(LH_FORMAT_MD, "| name | time ms | note |\n| --- | ---: | --- |\n"
+                              "| a, \"b\" | 12.5 |  |\n| c\\|d | - | refused |\n");
+}
+END_TEST
+
+/* --- results ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    LhScenario *scenario;
+    LhSetup *setup;
+    LhTimeline *timeline;
+    LhCompareRow *row;
+} Run;
+
+static Run
+run_of(const char *text)
+{
+    Run run = { .scenario = lh_scenario_parse("s.json", text, strlen(text), NULL) };
+    LhHooks hooks = { .timeline = lh_timeline_collect };
+
+    ck_assert_ptr_nonnull(run.scenario);
+    run.setup = lh_setup_new(run.scenario, NULL);
+    ck_assert_ptr_nonnull(run.setup);
+    run.timeline = lh_timeline_new(UINT32_MAX);
+    hooks.timeline_data = run.timeline;
+    run.row = lh_compare_run(run.setup, g_ptr_array_index(run.setup->schedules, 0), &hooks);
+    ck_assert_ptr_nonnull(run.row->result);
+    lh_timeline_sort(run.timeline);
+    return run;
+}
+
+static void
+run_clear(Run *run)
+{
+    lh_compare_row_free(run->row);
+    lh_timeline_free(run->timeline);
+    lh_setup_free(run->setup);
+    lh_scenario_free(run->scenario);
+}
+
+static const char *const ring_text =
+    "{\"schema\": \"longhaul.scenario/1\", \"ranks\": 4, \"schedule\": [\"ring\"]}";
+
+START_TEST(report_json_is_strict_and_complete)
+{
+    static const char *const members[] = {
+        "schema",        "tool.version",   "argv[1]",        "inputs[0].sha256",
+        "seed",          "schedule",       "ranks",          "pass",
+        "makespan_s",    "compute_busy_s[3]", "bubble_fraction", "idle.imbalance.fraction",
+        "idle.nic.sum_s", "comm_s[3]",     "exposed_comm_s[3]", "bytes_sent.per_rank[3]",
+        "bytes_sent.per_tier.nvlink", "flops[3]", "peak_bytes[3]", "events", "provenance",
+    };
+    static const char *const argv[] = { "/some/where/longhaul", "sim", NULL };
+    const LhStamp stamp = { argv };
+    g_autoptr(GString) once = g_string_new(NULL);
+    g_autoptr(GString) twice = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhJson) json = NULL;
+    Run run = run_of(ring_text);
+
+    lh_result_json(run.setup, run.row, &stamp, once);
+    lh_result_json(run.setup, run.row, &stamp, twice);
+    ck_assert_str_eq(once->str, twice->str);
+    ck_assert_ptr_null(strstr(once->str, "/some/where"));
+    json = lh_json_parse("result", once->str, once->len, &error);
+    ck_assert_msg(json != NULL, "%s", error != NULL ? error->message : "");
+    for (guint i = 0; i < G_N_ELEMENTS(members); i++)
+        ck_assert_msg(lh_json_has(json, members[i]), "%s is missing", members[i]);
+    run_clear(&run);
+}
+END_TEST
+
+START_TEST(report_timeline_has_a_row_for_each_op)
+{
+    Run run = run_of(ring_text);
+    g_autoptr(GString) csv = g_string_new(NULL);
+    g_auto(GStrv) lines = NULL;
+
+    lh_timeline_csv(run.timeline, run.row->program, csv);
+    lines = g_strsplit(csv->str, "\n", -1);
+    ck_assert_uint_eq(g_strv_length(lines), run.timeline->records->len + 2);
+    for (guint i = 1; i < run.timeline->records->len; i++) {
+        const LhTimelineRecord *a = &g_array_index(run.timeline->records, LhTimelineRecord, i - 1);
+        const LhTimelineRecord *b = a + 1;
+
+        ck_assert(a->rank < b->rank || (a->rank == b->rank && a->op < b->op));
+        ck_assert_int_le(b->start_ps, b->end_ps);
+    }
+    run_clear(&run);
+}
+END_TEST
+
+START_TEST(report_words_name_what_was_asked)
+{
+    Run run = run_of("{\"schema\": \"longhaul.scenario/1\", \"ranks\": 8, \"schedule\": [\"ring\"],"
+                     " \"no_overlap\": true, \"jitter\": 0.05, \"seed\": 9, \"pass\": \"fwd\"}");
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    lh_describe_case(run.setup, out);
+    ck_assert_ptr_nonnull(strstr(out->str, "forward: 32,768 tokens, 4,096 a rank"));
+    ck_assert_ptr_nonnull(strstr(out->str, "(the default; see --cluster)"));
+    ck_assert_ptr_nonnull(strstr(out->str, "with: no overlap; jitter 5.0 %, seed 9\n"));
+    run_clear(&run);
+}
+END_TEST
+
+/* --- files -------------------------------------------------------------------------------------- */
+
+START_TEST(report_file_replaces_whole)
+{
+    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    g_autofree char *link = g_build_filename(folder, "link", NULL);
+    g_autofree char *text = NULL;
+    struct stat info;
+
+    ck_assert(lh_output_file(path, "first", 5, NULL));
+    ck_assert_int_eq(symlink(path, link), 0);
+    ck_assert(lh_output_file(link, "second", 6, NULL));
+    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
+    ck_assert_str_eq(text, "second");
+    ck_assert(lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
+    ck_assert(lh_output_file("/dev/null", "gone", 4, NULL));
+    ck_assert(stat("/dev/null", &info) == 0 && S_ISCHR(info.st_mode));
+    g_unlink(link);
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0); /* and no temporary file is left */
+}
+END_TEST
+
+START_TEST(report_file_fails_with_reason)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(!lh_output_file("/no/such/folder/file", "x", 1, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert_str_eq(error->message, "cannot write /no/such/folder/file: No such file or directory");
+}
+END_TEST
+
+static void
+check_drawn(const char *path, const char *begins)
+{
+    g_autofree char *drawn = NULL;
+    g_autofree char *stem = g_strndup(path, strlen(path) - strlen(".svg"));
+    g_autofree char *script = g_strconcat(stem, ".gp", NULL);
+    g_autofree char *data = g_strconcat(stem, ".dat", NULL);
+
+    ck_assert_msg(g_file_get_contents(path, &drawn, NULL, NULL), "%s", path);
+    ck_assert_msg(g_str_has_prefix(drawn, begins), "%s", path);
+    ck_assert(g_file_test(script, G_FILE_TEST_IS_REGULAR));
+    ck_assert(g_file_test(data, G_FILE_TEST_IS_REGULAR));
+    g_unlink(script);
+    g_unlink(data);
+    g_unlink(path);
+}
+
+START_TEST(report_figures_are_drawn)
+{
+    g_autofree char *program = g_find_program_in_path("gnuplot");
+    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
+    g_autofree char *gantt = g_build_filename(folder, "it's.svg", NULL);
+    g_autofree char *bars = g_build_filename(folder, "bars.svg", NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhComparison) comparison = NULL;
+    Run run = run_of(ring_text);
+
+    if (program != NULL) {
+        ck_assert_msg(lh_gantt_draw(run.setup, run.row, run.timeline, gantt, &error), "%s",
+                      error != NULL ? error->message : "");
+        check_drawn(gantt, "<?xml");
+        comparison = lh_compare(run.setup, NULL, NULL);
+        ck_assert(lh_bars_draw(run.setup, comparison, bars, NULL));
+        check_drawn(bars, "<?xml");
+    }
+    ck_assert_int_eq(g_rmdir(folder), 0);
+    run_clear(&run);
+}
+END_TEST
+
+LH_TEST_MAIN("report", report_seconds_are_exact, report_rounded_parts_add_up,
+             report_scale_keeps_digits, report_table_in_every_form,
+             report_json_is_strict_and_complete, report_timeline_has_a_row_for_each_op,
+             report_words_name_what_was_asked, report_file_replaces_whole,
+             report_file_fails_with_reason, report_figures_are_drawn)

@@ -1,0 +1,311 @@
+/*
+ * Scenarios: the table of fields and the options made from it, every shipped file, defaults, profiles, comparisons.
+ */
+#include "data_files.h"
+#include "plan/compare.h"
+#include "plan/profile.h"
+#include "plan/setting.h"
+
+#include <math.h>
+
+static LhScenario *
+scenario_of(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    LhScenario *scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
+
+    ck_assert_msg(scenario != NULL, "%s", error != NULL ? error->message : text);
+    return scenario;
+}
+
+static LhSetup *
+setup_of(const LhScenario *scenario)
+{
+    g_autoptr(GError) error = NULL;
+    LhSetup *setup = lh_setup_new(scenario, &error);
+
+    ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "no setup");
+    return setup;
+}
+
+static void
+set(LhScenario *scenario, const char *option, const char *text)
+{
+    const LhField *field = lh_setting_find(lh_scenario_options, option);
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_msg(field != NULL, "%s", option);
+    ck_assert_msg(lh_scenario_set(scenario, field, text, &error), "%s",
+                  error != NULL ? error->message : option);
+}
+
+START_TEST(scenario_files_run)
+{
+    g_auto(GStrv) names = lh_data_list("scenarios");
+
+    ck_assert_uint_ge(g_strv_length(names), 4);
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhScenario) scenario = lh_scenario_load(*name, &error);
+        g_autoptr(LhSetup) setup = NULL;
+        g_autoptr(LhComparison) comparison = NULL;
+
+        ck_assert_msg(scenario != NULL, "%s", error != NULL ? error->message : *name);
+        ck_assert_ptr_nonnull(scenario->description);
+        setup = setup_of(scenario);
+        comparison = lh_compare(setup, NULL, &error);
+        ck_assert_msg(comparison != NULL && comparison->fit_count > 0, "%s runs nothing", *name);
+    }
+}
+END_TEST
+
+START_TEST(scenario_schemas_are_the_tables)
+{
+    check_schema("scenario", "longhaul.scenario/1", "What to simulate", lh_scenario_fields);
+    check_schema("profile", "longhaul.profile/1", "Measured constants", lh_profile_fields());
+}
+END_TEST
+
+START_TEST(scenario_option_equals_field)
+{
+    g_autoptr(LhScenario) file = scenario_of(
+        "{\"schema\": \"longhaul.scenario/1\", \"seq_length\": \"64K\", \"dtype\": \"fp16\","
+        " \"schedule\": [\"ring\", \"zigzag\"], \"jitter\": 0.25, \"no_overlap\": true,"
+        " \"seed\": 18446744073709551615,"
+        " \"straggler\": [{\"rank\": 3, \"factor\": 1.5}],"
+        " \"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0.5}]}");
+    g_autoptr(LhScenario) options = lh_scenario_new();
+
+    set(options, "--seq-length", "64K");
+    set(options, "--dtype", "fp16");
+    set(options, "--schedule", "ring");
+    set(options, "--schedule", "zigzag");
+    set(options, "--jitter", "0.25");
+    set(options, "--no-overlap", NULL);
+    set(options, "--seed", "18446744073709551615");
+    set(options, "--straggler", "3:1.5");
+    set(options, "--link-fault", "nic:1:0.5");
+    ck_assert_uint_eq(file->seq_length, 65536);
+    ck_assert_uint_eq(options->seq_length, file->seq_length);
+    ck_assert_int_eq(options->dtype, file->dtype);
+    ck_assert_uint_eq(options->schedule->len, file->schedule->len);
+    ck_assert_str_eq(g_ptr_array_index(options->schedule, 1),
+                     g_ptr_array_index(file->schedule, 1));
+    ck_assert(options->jitter == file->jitter && options->no_overlap == file->no_overlap);
+    ck_assert_uint_eq(options->seed, file->seed);
+    ck_assert_mem_eq(options->straggler->data, file->straggler->data, sizeof(LhStraggler));
+    ck_assert_mem_eq(options->link_fault->data, file->link_fault->data, sizeof(LhLinkFault));
+}
+END_TEST
+
+/* Every option is a field and every field but two is an option, by construction: here it is checked. */
+START_TEST(scenario_options_are_the_fields)
+{
+    guint count = 0;
+
+    for (const LhField *field = lh_scenario_options; field->name != NULL; field++) {
+        g_autofree char *option = lh_setting_option(field);
+        g_autofree char *placeholder = lh_setting_placeholder(field);
+
+        ck_assert_ptr_eq(lh_setting_find(lh_scenario_fields, option), field);
+        ck_assert_ptr_nonnull(field->description);
+        ck_assert_ptr_null(strchr(option, '_'));
+        count++;
+    }
+    ck_assert_uint_eq(count, 23);
+    ck_assert_str_eq(lh_scenario_fields[0].name, "schema");
+    ck_assert_ptr_eq(lh_scenario_options, &lh_scenario_fields[2]);
+}
+END_TEST
+
+START_TEST(scenario_option_replaces_list_of_file)
+{
+    g_autoptr(LhScenario) scenario =
+        scenario_of("{\"schema\": \"longhaul.scenario/1\", \"schedule\": [\"ring\", \"zigzag\"]}");
+
+    set(scenario, "--schedule", "striped");
+    ck_assert_uint_eq(scenario->schedule->len, 1);
+    ck_assert_str_eq(g_ptr_array_index(scenario->schedule, 0), "striped");
+}
+END_TEST
+
+START_TEST(scenario_paths_are_relative_to_file)
+{
+    const char *text = "{\"schema\": \"longhaul.scenario/1\", \"profile\": \"p.json\","
+                       " \"cluster\": \"dgx-a100-80g:2\", \"model\": \"sub/m.json\"}";
+    g_autoptr(LhScenario) scenario =
+        lh_scenario_parse("some/folder/s.json", text, strlen(text), NULL);
+
+    ck_assert_str_eq(scenario->profile, "some/folder/p.json");
+    ck_assert_str_eq(scenario->cluster, "dgx-a100-80g:2");
+    ck_assert_str_eq(scenario->model, "some/folder/sub/m.json");
+}
+END_TEST
+
+START_TEST(scenario_defaults)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+
+    set(scenario, "--ranks", "12");
+    setup = setup_of(scenario);
+    ck_assert(setup->cluster_defaulted);
+    ck_assert_str_eq(setup->topology->name, LH_DEFAULT_CLUSTER);
+    ck_assert_uint_eq(setup->network.nodes, 2);
+    ck_assert_uint_eq(setup->params.ranks, 12);
+    ck_assert_uint_eq(setup->params.attention.seq_length, 12 * LH_DEFAULT_TOKENS_PER_RANK);
+    ck_assert_uint_eq(setup->params.attention.heads, 32);
+    ck_assert_uint_eq(setup->params.attention.groups, 32);
+    ck_assert_uint_eq(setup->params.attention.batch, 1);
+    ck_assert(setup->params.causal && setup->params.overlap);
+    ck_assert_int_eq(setup->params.pass, LH_PASS_BOTH);
+}
+END_TEST
+
+START_TEST(scenario_cluster_gives_ranks)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+
+    set(scenario, "--cluster", "dgx-a100-80g:3");
+    set(scenario, "--num-attention-heads", "33");
+    setup = setup_of(scenario);
+    ck_assert_uint_eq(setup->params.ranks, 24);
+    ck_assert_uint_eq(setup->params.attention.groups, 33); /* heads alone: as many groups */
+}
+END_TEST
+
+static const char *const profile_text =
+    "{\"schema\": \"longhaul.profile/1\", \"name\": \"p\", \"source\": \"a test\","
+    " \"memory_bandwidth\": \"1TB/s\", \"kernel_launch\": \"7us\","
+    " \"kernels\": [{\"kernel\": \"attention_fwd\", \"mask\": \"full\", \"head_dim\": 128,"
+    " \"rate\": \"100TFLOP/s\", \"half_length\": 10, \"provenance\": \"measured\","
+    " \"source\": \"a test\"}],"
+    " \"nic\": {\"bandwidth\": \"5GB/s\", \"latency\": \"9us\", \"ctas\": 3,"
+    " \"provenance\": \"measured\", \"source\": \"a test\"}}";
+
+START_TEST(scenario_profile_overlays)
+{
+    g_autoptr(LhProfile) profile =
+        lh_profile_parse("p.json", profile_text, strlen(profile_text), NULL);
+    g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
+    g_autoptr(LhTopology) topology = lh_topology_load("dgx-a100-80g", NULL);
+    const double efficiency = device->memory_efficiency;
+    const double nvlink = topology->nvlink.bandwidth;
+    LhKernelRate rate;
+
+    ck_assert(lh_profile_apply(profile, device, topology, NULL));
+    ck_assert(device->memory_bandwidth == 1e12 && device->memory_efficiency == efficiency);
+    ck_assert_int_eq(device->kernel_launch_ps, 7000000);
+    ck_assert(lh_device_rate(device, "attention_fwd", false, 128, &rate));
+    ck_assert(rate.rate == 1e14 && rate.half_length == 10);
+    ck_assert_int_eq(rate.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert(topology->nic.bandwidth == 5e9 && topology->nvlink.bandwidth == nvlink);
+    ck_assert_int_eq(topology->nic.latency_ps, 9000000);
+}
+END_TEST
+
+/* --- settings from text ------------------------------------------------------------------------- */
+
+START_TEST(scenario_reads_ranges)
+{
+    static const char *const wrong[] = { "", ",", "1,", "-3", "3-", "4-3", "0", "1-2-3", "a", " 1",
+                                         "1-9999999", NULL };
+    g_autoptr(GArray) values = lh_setting_parse_ranges("--ranks", "1-3,8", NULL);
+
+    ck_assert_uint_eq(values->len, 4);
+    ck_assert_uint_eq(g_array_index(values, uint64_t, 3), 8);
+    for (guint i = 0; wrong[i] != NULL; i++) {
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_ptr_null(lh_setting_parse_ranges("--ranks", wrong[i], &error));
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
+    }
+}
+END_TEST
+
+START_TEST(scenario_bad_option_changes_nothing)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(GError) error = NULL;
+
+    set(scenario, "--seq-length", "4K");
+    ck_assert(!lh_scenario_set(scenario, lh_setting_find(lh_scenario_options, "--seq-length"),
+                               "4 bananas", &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
+    ck_assert_uint_eq(scenario->seq_length, 4096);
+}
+END_TEST
+
+/* --- comparisons -------------------------------------------------------------------------------- */
+
+/* The order is by time, and whatever cannot run stands at the end with its reason. */
+START_TEST(scenario_comparison_is_ranked)
+{
+    g_autoptr(LhScenario) scenario =
+        scenario_of("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dfa-2node:2\","
+                    " \"seq_length\": 65552}"); /* a multiple of 16, not of 32 */
+    g_autoptr(LhSetup) setup = setup_of(scenario);
+    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
+    const LhCompareRow *last = g_ptr_array_index(c->rows, c->rows->len - 1);
+    LhTime previous_ps = 0;
+
+    ck_assert_uint_eq(c->rows->len, setup->schedules->len);
+    for (guint i = 0; i < c->fit_count; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+        LhTotals totals;
+        LhTime sum_ps;
+
+        ck_assert_int_ge(row->result->makespan_ps, previous_ps);
+        previous_ps = row->result->makespan_ps;
+        lh_totals(row->result, &totals);
+        sum_ps = totals.busy_ps;
+        for (int part = 0; part < LH_IDLE_PARTS; part++)
+            sum_ps += totals.idle_ps[part];
+        ck_assert_int_eq(sum_ps, row->result->makespan_ps * (LhTime)row->result->ranks_count);
+    }
+    ck_assert_int_eq(last->state, LH_ROW_REFUSED);
+    ck_assert_ptr_nonnull(last->reason);
+}
+END_TEST
+
+/* More of any resource never makes the winner slower, and never helps by more than it could. */
+START_TEST(scenario_what_ifs_are_plausible)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_load("dfa-2node", NULL);
+    g_autoptr(LhSetup) setup = setup_of(scenario);
+    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
+    const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
+    const double before = (double)winner->result->makespan_ps;
+
+    ck_assert_uint_ge(c->what_ifs->len, 2);
+    for (guint i = 0; i < c->what_ifs->len; i++) {
+        const LhWhatIf *what_if = &g_array_index(c->what_ifs, LhWhatIf, i);
+
+        ck_assert_double_ge((double)what_if->makespan_ps, before / LH_WHAT_IF_FACTOR - 1);
+    }
+    ck_assert_double_le((double)g_array_index(c->what_ifs, LhWhatIf, 0).makespan_ps, before);
+}
+END_TEST
+
+START_TEST(scenario_out_of_memory_is_a_state)
+{
+    g_autoptr(LhScenario) scenario =
+        scenario_of("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dgx-a100-80g:1\","
+                    " \"seq_length\": \"8M\", \"schedule\": [\"zigzag\"]}");
+    g_autoptr(LhSetup) setup = setup_of(scenario);
+    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
+    const LhCompareRow *row = g_ptr_array_index(c->rows, 0);
+
+    ck_assert_int_eq(row->state, LH_ROW_NO_MEMORY);
+    ck_assert_uint_eq(c->fit_count, 0);
+}
+END_TEST
+
+LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
+             scenario_option_equals_field, scenario_options_are_the_fields,
+             scenario_option_replaces_list_of_file, scenario_paths_are_relative_to_file,
+             scenario_defaults, scenario_cluster_gives_ranks, scenario_profile_overlays,
+             scenario_reads_ranges, scenario_bad_option_changes_nothing,
+             scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
+             scenario_out_of_memory_is_a_state)

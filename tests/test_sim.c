@@ -1,0 +1,1405 @@
+/*
+ * The simulator against what can be known without it: the idle fractions of the papers as exact
+ * rationals, bytes, flops and memory in closed form, two-rank programs to the picosecond, and rules
+ * that hold for every schedule on every cluster.
+ */
+#include "sim/sim.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "run_tests.h"
+#include "sim/cost.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define US INT64_C(1000000)
+#define MS INT64_C(1000000000)
+
+__extension__ typedef unsigned __int128 Wide;
+
+static const char *const schedule_names[] = { "ring", "zigzag", "striped", "dfa-unbalanced",
+                                              "dfa-balanced" };
+static const uint32_t some_ranks[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                       12, 13, 14, 15, 16, 24, 25, 32, 33, 64 };
+
+/* ---- a cluster, a device and a program ---- */
+
+typedef struct {
+    LhTopology *loaded_topology;
+    LhDevice *loaded_device;
+    LhTopology topology; /* copies, for a test to change */
+    LhDevice device;
+    LhNetwork network;
+    LhProgram *program;
+    GArray *faults;
+    LhSimParams params;
+} World;
+
+/* Takes the program. */
+static void
+world_init(World *w, const char *topology, LhProgram *program)
+{
+    g_autoptr(GError) error = NULL;
+
+    *w = (World){ .program = program };
+    w->loaded_topology = lh_topology_load(topology, &error);
+    ck_assert_msg(w->loaded_topology != NULL, "%s", error != NULL ? error->message : "");
+    w->loaded_device = lh_device_load(w->loaded_topology->device_name, &error);
+    ck_assert_msg(w->loaded_device != NULL, "%s", error != NULL ? error->message : "");
+    w->topology = *w->loaded_topology;
+    w->device = *w->loaded_device;
+    w->params = (LhSimParams){ .program = program, .network = &w->network, .device = &w->device };
+}
+
+static void
+world_clear(World *w)
+{
+    lh_topology_free(w->loaded_topology);
+    lh_device_free(w->loaded_device);
+    lh_program_free(w->program);
+    if (w->faults != NULL)
+        g_array_unref(w->faults);
+}
+
+static LhSimResult *
+world_try(World *w, GError **error)
+{
+    const uint32_t ranks = w->program->params.ranks;
+    const uint32_t gpus = (uint32_t)w->topology.gpus_per_node;
+    g_autoptr(GError) misfit = NULL;
+    const bool fits = lh_network_init(&w->network, &w->topology, (ranks + gpus - 1) / gpus, ranks,
+                                      w->faults, &misfit);
+
+    ck_assert_msg(fits, "%s", misfit != NULL ? misfit->message : "");
+    return lh_simulate(&w->params, error);
+}
+
+/* Busy and idle time of every rank fill the makespan, and the parts of the bubble add up to it. */
+static void
+check_accounting(const World *w, const LhSimResult *result)
+{
+    LhTime idle = 0, finish = 0;
+
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        const LhRankResult *rank = &result->ranks[r];
+        LhTime sum = rank->busy_ps;
+        uint64_t bytes = 0;
+
+        for (uint32_t part = 0; part < LH_IDLE_PARTS; part++) {
+            ck_assert_int_ge(rank->idle_ps[part], 0);
+            sum += rank->idle_ps[part];
+            idle += rank->idle_ps[part];
+            if (w->params.cost != LH_COST_DEVICE && part != LH_IDLE_IMBALANCE)
+                ck_assert_int_eq(rank->idle_ps[part], 0);
+        }
+        ck_assert_int_eq(sum, result->makespan_ps);
+        finish = MAX(finish, rank->finish_ps);
+        for (uint32_t tier = 0; tier < LH_TIERS; tier++)
+            bytes += rank->bytes_by_tier[tier];
+        ck_assert_uint_eq(bytes, rank->bytes_sent);
+    }
+    ck_assert_int_eq(finish, result->makespan_ps);
+    if (result->makespan_ps > 0)
+        ck_assert_double_eq_tol(
+            lh_sim_bubble_fraction(result),
+            (double)idle / ((double)result->ranks_count * (double)result->makespan_ps), 1e-12);
+}
+
+static LhSimResult *
+world_run(World *w)
+{
+    g_autoptr(GError) error = NULL;
+    LhSimResult *result = world_try(w, &error);
+
+    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
+    check_accounting(w, result);
+    return result;
+}
+
+/* ---- programs of the schedules ---- */
+
+/* 4 h d = 2000: a pair takes 2 ps forward and 5 ps backward where flops count alone. */
+#define HEADS 4
+#define HEAD_DIM 125
+
+static LhProgramParams
+attention(uint32_t ranks, uint64_t seq_length, uint32_t heads, uint32_t groups, uint32_t head_dim)
+{
+    return (LhProgramParams){ .attention = { .batch = 1,
+                                             .seq_length = seq_length,
+                                             .heads = heads,
+                                             .groups = groups,
+                                             .head_dim = head_dim,
+                                             .dtype = LH_DTYPE_BF16 },
+                              .ranks = ranks,
+                              .causal = true,
+                              .pass = LH_PASS_BOTH,
+                              .overlap = true };
+}
+
+static LhProgram *
+schedule(const char *name, const LhProgramParams *params)
+{
+    g_autoptr(GError) error = NULL;
+    const LhSchedule *found = lh_schedule_find(name, &error);
+    LhProgram *program = found != NULL ? lh_program_new(found, params, &error) : NULL;
+
+    ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
+    return program;
+}
+
+static bool
+is_named(const char *name, const char *other)
+{
+    return strcmp(name, other) == 0;
+}
+
+/* ---- programs by hand ---- */
+
+typedef struct {
+    bool send;
+    uint32_t peer;
+    uint16_t tag;
+    uint64_t bytes;
+} Note;
+
+/* One op of one rank; its id is its position among the ops of the rank. */
+typedef struct {
+    uint32_t rank;
+    LhOpKind kind;
+    LhTime time_ps; /* compute */
+    Note notes[3];  /* exchange, up to one without bytes */
+    LhCollectiveKind collective;
+    uint32_t group;    /* collective over ranks 0 .. group - 1 */
+    uint64_t bytes;    /* collective: one rank's */
+    uint32_t after[2]; /* 1 + id; 0: none */
+    uint8_t stream;    /* 0: by kind */
+} Line;
+
+typedef struct {
+    const Line *lines;
+    uint32_t count;
+} Script;
+
+enum { COMPUTE, COMM, COMM2 };
+
+static uint32_t
+script_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return 1;
+}
+
+static void
+emit_line(LhEmitter *e, const Line *line)
+{
+    const LhKernelArgs args = { .batch = 1, .heads = 1, .groups = 1, .head_dim = 1 };
+    LhOp *op;
+
+    switch (line->kind) {
+    case LH_OP_COMPUTE:
+        lh_emit_compute(e, COMPUTE, LH_KERNEL_ID_copy, &args);
+        break;
+    case LH_OP_SYNC:
+        lh_emit_sync(e);
+        break;
+    default:
+        lh_emit_exchange(e, line->stream != 0 ? line->stream : COMM);
+        for (uint32_t i = 0; i < G_N_ELEMENTS(line->notes) && line->notes[i].bytes > 0; i++)
+            lh_emit_part(e, line->notes[i].send, line->notes[i].peer, line->notes[i].tag,
+                         line->notes[i].bytes);
+    }
+    op = lh_emit_last(e);
+    if (line->kind == LH_OP_COLLECTIVE) {
+        op->kind = LH_OP_COLLECTIVE;
+        op->collective.kind = line->collective;
+        op->collective.reduction = LH_REDUCE_SUM;
+        op->collective.group = (LhGroup){ 0, 1, line->group, 0, 1 };
+        op->collective.wire_bytes = line->bytes;
+    }
+    for (uint32_t i = 0; i < G_N_ELEMENTS(line->after); i++)
+        if (line->after[i] > 0)
+            lh_emit_after(e, line->after[i] - 1);
+}
+
+static void
+script_emit(LhEmitter *e, uint32_t step)
+{
+    const Script *script = e->program->user;
+
+    (void)step;
+    for (uint32_t i = 0; i < script->count; i++)
+        if (script->lines[i].rank == e->rank)
+            emit_line(e, &script->lines[i]);
+}
+
+static LhTime
+script_time(void *data, uint32_t rank, const LhOp *op)
+{
+    const Script *script = data;
+    uint32_t id = 0;
+
+    for (uint32_t i = 0; i < script->count; i++)
+        if (script->lines[i].rank == rank && id++ == op->id)
+            return script->lines[i].time_ps;
+    g_assert_not_reached();
+}
+
+static const LhSchedule script_schedule = {
+    .name = "script",
+    .summary = "ops by hand",
+    .steps = script_steps,
+    .emit = script_emit,
+};
+
+/* On the bench platform: NVLink 300 GB/s, 2 us; NICs 12.5 GB/s, 3 us, reached over NVLink; no SMs
+ * held; a host that costs nothing. */
+static void
+script_init(World *w, Script *script, uint32_t ranks)
+{
+    LhProgram *program = g_new0(LhProgram, 1);
+
+    program->schedule = &script_schedule;
+    program->user = script;
+    program->params = attention(ranks, ranks, 1, 1, 1);
+    program->placement = (LhPlacement){ LH_PLACE_CONTIGUOUS, ranks, ranks };
+    lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    lh_program_add_stream(program, "comm2", LH_STREAM_COMM);
+    world_init(w, "bench-platform", program);
+    w->device.kernel_launch_ps = 0;
+    w->device.stream_sync_ps = 0;
+    w->params.compute_time = script_time;
+    w->params.compute_time_data = script;
+}
+
+#define SCRIPT(...)                                                                                \
+    {                                                                                              \
+        .lines = (const Line[]){ __VA_ARGS__ },                                                    \
+        .count = sizeof((const Line[]){ __VA_ARGS__ }) / sizeof(Line)                              \
+    }
+
+static LhTime
+script_makespan(Script *script, uint32_t ranks)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, script, ranks);
+    result = world_run(&w);
+    world_clear(&w);
+    return result->makespan_ps;
+}
+
+/* ---- idle fractions ---- */
+
+typedef struct {
+    Wide idle, all; /* idle / all */
+} Fraction;
+
+/* Pairs of the rank that has most, in one pass: what the makespan is where flops count alone. */
+static uint64_t
+most_pairs(const char *name, uint64_t ranks, uint64_t n)
+{
+    const uint64_t diagonal = n * (n + 1) / 2;
+
+    if (is_named(name, "zigzag"))
+        return diagonal + (ranks - 1) * n * n / 2;
+    if (is_named(name, "striped"))
+        return ranks * diagonal;
+    if (is_named(name, "dfa-balanced"))
+        return ranks / 2 * n * n + diagonal;
+    return (ranks - 1) * n * n + diagonal;
+}
+
+static Fraction
+idle_by_flops(const char *name, uint64_t ranks, uint64_t n)
+{
+    const uint64_t tokens = ranks * n;
+    const Wide all = (Wide)ranks * most_pairs(name, ranks, n);
+
+    return (Fraction){ all - (Wide)tokens * (tokens + 1) / 2, all };
+}
+
+static Fraction
+idle_by_blocks(const char *name, uint64_t ranks)
+{
+    if (is_named(name, "zigzag") || is_named(name, "striped"))
+        return (Fraction){ 0, 1 };
+    if (is_named(name, "dfa-balanced"))
+        return (Fraction){ ranks % 2 == 0, ranks + 2 };
+    return (Fraction){ ranks - 1, 2 * ranks };
+}
+
+static void
+check_idle(const LhSimResult *result, Fraction expected, const char *name, LhPass pass)
+{
+    Wide idle = 0;
+
+    for (uint32_t r = 0; r < result->ranks_count; r++)
+        idle += (Wide)(result->makespan_ps - result->ranks[r].busy_ps);
+    ck_assert_msg(idle * expected.all ==
+                      expected.idle * (Wide)result->makespan_ps * result->ranks_count,
+                  "%s, %u ranks, pass %s: idle %.9f instead of %.9f", name, result->ranks_count,
+                  lh_pass_names[pass - 1], lh_sim_bubble_fraction(result),
+                  (double)expected.idle / (double)expected.all);
+}
+
+static void
+check_idle_of(const char *name, uint32_t ranks, uint64_t n, LhPass pass, bool overlap)
+{
+    LhProgramParams params = attention(ranks, ranks * n, HEADS, HEADS, HEAD_DIM);
+    const Fraction blocks = idle_by_blocks(name, ranks), flops = idle_by_flops(name, ranks, n);
+    const LhSchedule *found = lh_schedule_find(name, NULL);
+    World w;
+
+    params.pass = pass;
+    params.overlap = overlap;
+    world_init(&w, "bench-platform", schedule(name, &params));
+    for (int mode = LH_COST_FLOPS; mode <= LH_COST_UNIT; mode++) {
+        const Fraction expected = mode == LH_COST_UNIT ? blocks : flops;
+        const double closed = mode == LH_COST_UNIT ? found->closed.idle_unit(&params)
+                                                   : found->closed.idle_flops(&params);
+        g_autoptr(LhSimResult) result = NULL;
+
+        w.params.cost = (LhCostMode)mode;
+        result = world_run(&w);
+        check_idle(result, expected, name, pass);
+        ck_assert_double_eq_tol(closed, (double)expected.idle / (double)expected.all, 1e-14);
+    }
+    world_clear(&w);
+}
+
+START_TEST(sim_idle_fractions_are_exact)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++)
+        for (uint32_t k = 0; k < G_N_ELEMENTS(some_ranks); k++) {
+            for (int pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++)
+                check_idle_of(schedule_names[i], some_ranks[k], 16, (LhPass)pass, true);
+            check_idle_of(schedule_names[i], some_ranks[k], 2, LH_PASS_BOTH, false);
+        }
+}
+END_TEST
+
+/* What the formulas above tend to, and what they are at a few points, in other words. */
+START_TEST(sim_idle_fractions_have_the_known_limits)
+{
+    for (uint64_t ranks = 1; ranks <= 64; ranks++) {
+        const uint64_t n = 1 << 20;
+        const double p = (double)ranks;
+        const Fraction ring = idle_by_flops("ring", ranks, n),
+                       balanced = idle_by_flops("dfa-balanced", ranks, n),
+                       zigzag = idle_by_flops("zigzag", ranks, n),
+                       striped = idle_by_flops("striped", ranks, n);
+
+        ck_assert_double_eq_tol((double)ring.idle / (double)ring.all, (p - 1) / (2 * p - 1), 1e-6);
+        ck_assert_double_eq_tol((double)balanced.idle / (double)balanced.all,
+                                ranks % 2 == 0 ? 1 / (p + 1) : 0, 1e-6);
+        ck_assert(zigzag.idle == 0);
+        ck_assert(striped.idle * (ranks * n + ranks) == striped.all * (ranks - 1));
+    }
+}
+END_TEST
+
+/* The papers' own numbers at 8 GPUs: 28 of 64 and 4 of 40 slots idle, speedups 4.5 and 7.2. */
+START_TEST(sim_eight_gpus_are_the_papers)
+{
+    const LhProgramParams params = attention(8, 8 * 64, HEADS, HEADS, HEAD_DIM);
+    const struct {
+        const char *name;
+        LhTime steps, idle;
+        double speedup;
+    } cases[] = { { "dfa-unbalanced", 8, 28, 4.5 }, { "dfa-balanced", 5, 4, 7.2 } };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        for (int pass = LH_PASS_FWD; pass <= LH_PASS_BWD; pass++) {
+            LhProgramParams one = params;
+            g_autoptr(LhSimResult) result = NULL;
+            LhTime idle = 0, busy = 0;
+            World w;
+
+            one.pass = (LhPass)pass;
+            world_init(&w, "bench-platform", schedule(cases[i].name, &one));
+            w.params.cost = LH_COST_UNIT;
+            result = world_run(&w);
+            for (uint32_t r = 0; r < 8; r++) {
+                idle += result->ranks[r].idle_ps[LH_IDLE_IMBALANCE];
+                busy += result->ranks[r].busy_ps;
+            }
+            ck_assert_int_eq(result->makespan_ps, cases[i].steps * LH_PS_PER_S);
+            ck_assert_int_eq(idle, cases[i].idle * LH_PS_PER_S);
+            ck_assert_double_eq_tol((double)busy / (double)result->makespan_ps, cases[i].speedup,
+                                    1e-14);
+            world_clear(&w);
+        }
+}
+END_TEST
+
+/* ---- bytes, flops, memory ---- */
+
+/* The formulas of the schedules in units of bytes; see docs/schedules.md. */
+static uint64_t
+expected_bytes(const char *name, const LhProgramParams *p, uint64_t r)
+{
+    const LhAttention *a = &p->attention;
+    const uint64_t ranks = p->ranks, n = a->seq_length / ranks, half = ranks / 2;
+    const uint64_t q = n * a->heads * a->head_dim * 2, kv = 2 * n * a->groups * a->head_dim * 2;
+    const uint64_t s = 4 * n * a->heads;
+    const uint64_t served = ranks - 1 - r;
+    const uint64_t helped = r > half ? r - half : 0;
+    const uint64_t helper_steps = ranks % 2 == 0 ? half - 1 : half;
+    const uint64_t helps = helper_steps > r ? helper_steps - r : 0;
+    const uint64_t dead = p->published_code && r + 2 <= half ? 1 : 0;
+    uint64_t fwd, bwd;
+
+    if (is_named(name, "dfa-unbalanced")) {
+        fwd = served * kv;
+        bwd = (ranks - 1) * kv;
+    } else if (is_named(name, "dfa-balanced")) {
+        fwd = kv * (MIN(half, served) + dead) + q * helped + (q + 2 * s) * helps;
+        bwd =
+            kv * (MIN(half, served) + dead) + (3 * q + s) * helped + q * helps + kv * MIN(r, half);
+    } else {
+        fwd = (ranks - 1) * kv;
+        bwd = (ranks - 1) * kv + ranks * 2 * kv; /* fp32 gradients, one hop more */
+    }
+    return (p->pass & LH_PASS_FWD ? fwd : 0) + (p->pass & LH_PASS_BWD ? bwd : 0);
+}
+
+static void
+sum_bytes(void *data, const LhTimelineRecord *record)
+{
+    uint64_t *bytes = data;
+
+    bytes[record->rank] += record->bytes;
+}
+
+static void
+check_counts(const char *name, const LhProgramParams *params)
+{
+    const LhSchedule *found = lh_schedule_find(name, NULL);
+    g_autofree uint64_t *recorded = g_new0(uint64_t, params->ranks);
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    world_init(&w, "dgx-a100-80g", schedule(name, params));
+    w.params.timeline = sum_bytes;
+    w.params.timeline_data = recorded;
+    result = world_run(&w);
+    for (uint32_t r = 0; r < params->ranks; r++) {
+        const LhRankResult *rank = &result->ranks[r];
+        uint64_t memory = 0;
+
+        ck_assert_uint_eq(rank->bytes_sent, expected_bytes(name, params, r));
+        ck_assert_uint_eq(rank->bytes_sent, found->closed.bytes_sent(params, r));
+        ck_assert_uint_eq(rank->bytes_sent, recorded[r]);
+        ck_assert_uint_eq(rank->flops, found->closed.flops(params, r));
+        ck_assert_uint_eq(rank->peak_bytes, found->closed.peak_bytes(params, r));
+        for (uint32_t kind = 0; kind < LH_TENSOR_KINDS; kind++)
+            memory += rank->peak_by_tensor[kind];
+        ck_assert_uint_eq(memory, rank->peak_bytes);
+        ck_assert_int_le(rank->peak_at_ps, result->makespan_ps);
+    }
+    world_clear(&w);
+}
+
+START_TEST(sim_counts_equal_the_closed_forms)
+{
+    static const uint32_t ranks[] = { 2, 3, 4, 7, 8, 16, 32 };
+    static const uint32_t groups[] = { 8, 2 };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++)
+        for (uint32_t k = 0; k < G_N_ELEMENTS(ranks); k++)
+            for (uint32_t g = 0; g < G_N_ELEMENTS(groups); g++)
+                for (int pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
+                    LhProgramParams params = attention(ranks[k], ranks[k] * 128, 8, groups[g], 64);
+
+                    params.pass = (LhPass)pass;
+                    check_counts(schedule_names[i], &params);
+                    if (!is_named(schedule_names[i], "dfa-balanced") || ranks[k] % 2 != 0)
+                        continue;
+                    params.published_code = true;
+                    check_counts(schedule_names[i], &params);
+                }
+}
+END_TEST
+
+/* What leaves a node crosses a link up and a link down of every tier on its way. */
+START_TEST(sim_links_carry_what_ranks_send)
+{
+    const LhProgramParams params = attention(16, 16 * 256, 8, 8, 64);
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
+        g_autoptr(LhSimResult) result = NULL;
+        uint64_t inside = 0, between = 0;
+        World w;
+
+        world_init(&w, "dgx-a100-80g", schedule(schedule_names[i], &params));
+        result = world_run(&w);
+        for (uint32_t r = 0; r < 16; r++) {
+            inside += result->ranks[r].bytes_by_tier[LH_TIER_NVLINK];
+            between += result->ranks[r].bytes_by_tier[LH_TIER_NIC];
+        }
+        ck_assert_uint_gt(between, 0);
+        ck_assert_uint_eq(result->link_bytes[LH_TIER_NVLINK], 2 * inside);
+        ck_assert_uint_eq(result->link_bytes[LH_TIER_PCIE], 2 * between);
+        ck_assert_uint_eq(result->link_bytes[LH_TIER_NIC], 2 * between);
+        ck_assert_double_le(result->busiest_link_utilisation, 1 + 1e-9);
+        ck_assert_double_gt(result->busiest_link_utilisation, 0);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* ---- one device ---- */
+
+/* Kernel times of a rank's program, one after another. */
+static LhTime
+kernel_time(const World *w, uint32_t rank, uint32_t *launches)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    LhTime sum = 0;
+    LhCost cost;
+
+    *launches = 0;
+    lh_cost_init(&cost, w->params.cost, &w->device, w->program);
+    lh_cursor_init(&cursor, w->program, rank);
+    while (lh_cursor_step(&cursor, &buffer))
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            *launches += buffer.ops[i].kind <= LH_OP_COLLECTIVE;
+            if (buffer.ops[i].kind == LH_OP_COMPUTE)
+                sum += lh_cost_compute(&cost, &buffer.ops[i]);
+        }
+    lh_op_buffer_clear(&buffer);
+    return sum;
+}
+
+START_TEST(sim_one_rank_costs_one_device)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
+        const LhProgramParams params = attention(1, 16384, 32, 8, 128);
+        g_autoptr(LhSimResult) result = NULL;
+        uint32_t launches;
+        World w;
+
+        world_init(&w, "single-gpu", schedule(schedule_names[i], &params));
+        result = world_run(&w);
+        ck_assert_int_eq(result->makespan_ps, kernel_time(&w, 0, &launches));
+        ck_assert_int_eq(result->ranks[0].busy_ps, result->makespan_ps);
+        ck_assert_uint_eq(result->ranks[0].bytes_sent, 0);
+        ck_assert_uint_eq(result->busiest_link, UINT32_MAX);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* 16384 causal tokens, 32 heads of 128 on an A100: the published curve, whole waves, and memory
+ * traffic for the rest. */
+START_TEST(sim_kernel_times_are_the_formulas)
+{
+    LhProgramParams params = attention(1, 16384, 32, 32, 128);
+    const double n = 16384, pairs = n * (n + 1) / 2;
+    const double tiles = 128 * 32, waves = ceil(tiles / 108) * 108 / tiles;
+    const double attend = 4 * 32 * 128 * pairs / 218.7e12 * (1 + 484 / n) * waves;
+    const double rows = n * 32, acc = rows * 128 * 2 + rows * 8;
+    /* normalise reads the accumulator, writes o and lse */
+    const double normalise = (acc + rows * 128 * 2 + rows * 4) / (2039e9 * 0.78);
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    params.pass = LH_PASS_FWD;
+    world_init(&w, "dgx-a100-80g", schedule("dfa-balanced", &params));
+    result = world_run(&w);
+    ck_assert_double_eq_tol((double)result->makespan_ps / 1e12, attend + normalise, 1e-11);
+    ck_assert_int_eq(result->provenance, LH_PROVENANCE_DATASHEET);
+    world_clear(&w);
+}
+END_TEST
+
+/* ---- messages ---- */
+
+START_TEST(sim_two_ranks_take_latency_and_bytes_over_bandwidth)
+{
+    static const uint64_t sizes[] = { 1, 1000, 12345678, 67108864, 8589934592 };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(sizes); i++)
+        for (int model = LH_NETWORK_FAIR; model <= LH_NETWORK_FIFO; model++) {
+            Script script = SCRIPT(
+                { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, sizes[i] } } },
+                { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, sizes[i] } } });
+            const Wide bandwidth = 300000000000;
+            const LhTime exact =
+                (LhTime)((2 * (Wide)sizes[i] * LH_PS_PER_S + bandwidth) / (2 * bandwidth));
+            g_autoptr(LhSimResult) result = NULL;
+            World w;
+
+            script_init(&w, &script, 2);
+            w.params.network_model = (LhNetworkModel)model;
+            result = world_run(&w);
+            ck_assert_int_eq(result->makespan_ps, 2 * US + exact);
+            for (uint32_t r = 0; r < 2; r++) {
+                ck_assert_int_eq(result->ranks[r].idle_ps[LH_IDLE_COMM + LH_TIER_NVLINK],
+                                 2 * US + exact);
+                ck_assert_int_eq(result->ranks[r].comm_ps, 2 * US + exact);
+            }
+            ck_assert_uint_eq(result->ranks[0].bytes_sent, sizes[i]);
+            ck_assert_uint_eq(result->ranks[1].bytes_sent, 0);
+            ck_assert_uint_eq(result->events, 1);
+            world_clear(&w);
+        }
+}
+END_TEST
+
+/* 3 MB over NVLink: 10 us and 2 us latency. */
+#define BYTES 3000000
+#define MOVE (12 * US)
+
+/* A message starts when both ends have posted it, whoever comes last. */
+START_TEST(sim_messages_wait_for_both_ends)
+{
+    Script late_receiver = SCRIPT(
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 7 * US },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } }, .after = { 1 } });
+    Script late_sender = SCRIPT(
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 9 * US },
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } }, .after = { 1 } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    ck_assert_int_eq(script_makespan(&late_receiver, 2), 7 * US + MOVE);
+    script_init(&w, &late_sender, 2);
+    result = world_run(&w);
+    ck_assert_int_eq(result->makespan_ps, 9 * US + MOVE);
+    /* Before the sender came, the receiver waited for it; then its data was on the way. */
+    ck_assert_int_eq(result->ranks[1].idle_ps[LH_IDLE_IMBALANCE], 9 * US);
+    ck_assert_int_eq(result->ranks[1].idle_ps[LH_IDLE_COMM], MOVE);
+    ck_assert_int_eq(result->ranks[1].comm_ps, 9 * US + MOVE);
+    world_clear(&w);
+}
+END_TEST
+
+/* Same peers, same tag: in order of posting. Another tag does not wait for them. */
+START_TEST(sim_messages_match_by_peer_tag_and_order)
+{
+    Script script =
+        SCRIPT({ .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 5, BYTES } } },
+               { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 40 * US },
+               { .rank = 0,
+                 .kind = LH_OP_EXCHANGE,
+                 .notes = { { true, 1, 5, 2 * BYTES } },
+                 .after = { 2 } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 5, BYTES } } },
+               { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 1 * US, .after = { 1 } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 5, 2 * BYTES } } });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &script, 2);
+    result = world_run(&w);
+    ck_assert_int_eq(result->makespan_ps, 40 * US + 22 * US);
+    ck_assert_uint_eq(result->ranks[0].bytes_sent, 3 * BYTES);
+    world_clear(&w);
+}
+END_TEST
+
+/* Links are full duplex; a group is done when all of its messages are; two messages share a link.
+ */
+START_TEST(sim_groups_end_with_their_last_message)
+{
+    Script both_ways = SCRIPT({ .rank = 0,
+                                .kind = LH_OP_EXCHANGE,
+                                .notes = { { true, 1, 0, BYTES }, { false, 1, 0, BYTES } } },
+                              { .rank = 1,
+                                .kind = LH_OP_EXCHANGE,
+                                .notes = { { true, 0, 0, BYTES }, { false, 0, 0, BYTES } } });
+    Script fan_out =
+        SCRIPT({ .rank = 0,
+                 .kind = LH_OP_EXCHANGE,
+                 .notes = { { true, 1, 0, BYTES }, { true, 2, 0, BYTES } } },
+               { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 1 * US, .after = { 1 } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } },
+               { .rank = 2, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } });
+
+    ck_assert_int_eq(script_makespan(&both_ways, 2), MOVE);
+    ck_assert_int_eq(script_makespan(&fan_out, 3), 2 * 10 * US + 2 * US + 1 * US);
+}
+END_TEST
+
+/* In-order streams; across streams only what `after` says. */
+START_TEST(sim_streams_keep_order_and_overlap)
+{
+    Script script =
+        SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US },
+               { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+               { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 3 * US },
+               { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 4 * US, .after = { 2, 1 } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } },
+               { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 100 * US });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &script, 2);
+    result = world_run(&w);
+    ck_assert_int_eq(result->ranks[0].finish_ps, MOVE + 4 * US);
+    ck_assert_int_eq(result->ranks[0].busy_ps, 12 * US);
+    ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_COMM], 4 * US);
+    ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_IMBALANCE], 100 * US - MOVE - 4 * US);
+    ck_assert_int_eq(result->makespan_ps, 100 * US);
+    world_clear(&w);
+}
+END_TEST
+
+/* ---- the SMs that communication holds ---- */
+
+/* 27 of 108 SMs: compute beside the message runs at 3/4 for as long as the message is there. */
+START_TEST(sim_communication_slows_compute_beside_it)
+{
+    const struct {
+        LhTime compute, end;
+    } cases[] = {
+        { 9 * US, 12 * US },  /* 9 / 0.75: ends with the message */
+        { 6 * US, 8 * US },   /* within it */
+        { 30 * US, 33 * US }, /* 12 us at 3/4 are 9, and 21 are left */
+    };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Script script =
+            SCRIPT({ .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+                   { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = cases[i].compute },
+                   { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } });
+        g_autoptr(LhSimResult) result = NULL;
+        World w;
+
+        script_init(&w, &script, 2);
+        w.topology.nvlink.ctas = 27;
+        result = world_run(&w);
+        ck_assert_int_eq(result->ranks[0].busy_ps, cases[i].end);
+        ck_assert_int_eq(result->makespan_ps, MAX(cases[i].end, MOVE));
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* A kernel that waits for its peer holds its SMs as well; two kernels hold the sum, at most 9 of 10
+ * SMs. */
+START_TEST(sim_waiting_communication_holds_its_sms)
+{
+    Script script = SCRIPT(
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 0, BYTES } } },
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 1, BYTES } }, .stream = COMM2 },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 20 * US },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 8 * US },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } }, .after = { 1 } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 1, BYTES } }, .after = { 2 } });
+    const struct {
+        uint64_t ctas;
+        LhTime end;
+    } cases[] = {
+        /* 1/2 until the first message is in at 20 us, 3/4 until 32 us: 10 + 9 done, 1 left. */
+        { 27, 33 * US },
+        /* 1/10 and 1/10: 3.2 done, 16.8 left. */
+        { 1000, 32 * US + 168 * US / 10 },
+    };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhSimResult) result = NULL;
+        World w;
+
+        script_init(&w, &script, 2);
+        w.topology.nvlink.ctas = cases[i].ctas;
+        result = world_run(&w);
+        ck_assert_int_eq(result->ranks[0].busy_ps, cases[i].end);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* ---- the host ---- */
+
+static void
+count_record(void *data, const LhTimelineRecord *record)
+{
+    LhTime *latest = data;
+
+    latest[0] = MAX(latest[0], record->end_ps - record->start_ps);
+    ck_assert_int_ge(record->start_ps, record->issued_ps);
+    ck_assert_int_ge(record->end_ps, record->start_ps);
+}
+
+/* Op k of a rank is issued k launches after the start: with slow launches nothing else counts. */
+START_TEST(sim_slow_hosts_bound_the_run)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
+        const LhProgramParams params = attention(4, 4 * 256, 8, 8, 64);
+        g_autoptr(LhSimResult) result = NULL;
+        LhTime longest = 0;
+        uint32_t most = 0;
+        World w;
+
+        world_init(&w, "dgx-a100-80g", schedule(schedule_names[i], &params));
+        w.device.kernel_launch_ps = 10 * MS;
+        w.params.timeline = count_record;
+        w.params.timeline_data = &longest;
+        result = world_run(&w);
+        for (uint32_t r = 0; r < 4; r++) {
+            uint32_t launches;
+
+            kernel_time(&w, r, &launches);
+            most = MAX(most, launches);
+        }
+        ck_assert_int_ge(result->makespan_ps, (most - 1) * w.device.kernel_launch_ps);
+        ck_assert_int_le(result->makespan_ps,
+                         (most - 1) * w.device.kernel_launch_ps + w.device.kernel_launch_ps / 10);
+        for (uint32_t r = 0; r < 4; r++)
+            ck_assert_int_gt(10 * result->ranks[r].idle_ps[LH_IDLE_HOST], result->makespan_ps);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* The public code's host waits for its device in each of P/2 + 1 steps. */
+START_TEST(sim_syncs_cost_host_time_each)
+{
+    for (uint32_t ranks = 2; ranks <= 16; ranks += 2) {
+        LhProgramParams params = attention(ranks, ranks * 512, 8, 8, 64);
+        LhTime makespans[2];
+
+        params.published_code = true;
+        for (uint32_t i = 0; i < 2; i++) {
+            g_autoptr(LhSimResult) result = NULL;
+            World w;
+
+            world_init(&w, "bench-platform", schedule("dfa-balanced", &params));
+            w.device.stream_sync_ps = i * 10 * MS;
+            result = world_run(&w);
+            makespans[i] = result->makespan_ps;
+            world_clear(&w);
+        }
+        ck_assert_int_eq(makespans[1] - makespans[0], 2 * (ranks / 2 + 1) * 10 * MS);
+    }
+}
+END_TEST
+
+START_TEST(sim_syncs_wait_for_earlier_ops)
+{
+    Script script = SCRIPT(
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 50 * US },
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+        { .rank = 0, .kind = LH_OP_SYNC }, { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 10 * US },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 1 * US },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &script, 2);
+    w.device.kernel_launch_ps = 3 * US;
+    w.device.stream_sync_ps = 8 * US;
+    result = world_run(&w);
+    ck_assert_int_eq(result->makespan_ps, 50 * US + 8 * US + 10 * US + 1 * US);
+    ck_assert_int_eq(result->ranks[0].busy_ps, 61 * US);
+    world_clear(&w);
+}
+END_TEST
+
+/* ---- collectives ---- */
+
+START_TEST(sim_collectives_take_their_closed_forms)
+{
+    const LhTime hop = 2 * US, bytes_time = 10 * US; /* NVLink, BYTES */
+    static const uint32_t sizes[] = { 1, 2, 3, 8 };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(sizes); i++)
+        for (int kind = 0; kind < LH_COLL_KINDS; kind++) {
+            const LhTime n = sizes[i];
+            const LhTime expected[LH_COLL_KINDS] = {
+                [LH_COLL_ALL_GATHER] = (n - 1) * (hop + bytes_time),
+                [LH_COLL_REDUCE_SCATTER] = (n - 1) * (hop + bytes_time),
+                [LH_COLL_ALL_REDUCE] = 2 * (n - 1) * (hop + bytes_time),
+                [LH_COLL_ALL_TO_ALL] = (n - 1) * hop + (n - 1) * bytes_time / n,
+                [LH_COLL_BROADCAST] = n > 1 ? (n - 1) * hop + bytes_time : 0,
+            };
+            const uint64_t sent[LH_COLL_KINDS] = {
+                [LH_COLL_ALL_GATHER] = (sizes[i] - 1) * BYTES,
+                [LH_COLL_REDUCE_SCATTER] = (sizes[i] - 1) * BYTES,
+                [LH_COLL_ALL_REDUCE] = 2 * (sizes[i] - 1) * BYTES,
+                [LH_COLL_ALL_TO_ALL] = BYTES / sizes[i] * (sizes[i] - 1),
+                [LH_COLL_BROADCAST] = sizes[i] > 1 ? BYTES : 0,
+            };
+            Line lines[16];
+            Script script = { lines, 2 * sizes[i] };
+            g_autoptr(LhSimResult) result = NULL;
+            World w;
+
+            /* Rank r arrives after 5 (r+1) us: the last decides. */
+            for (uint32_t r = 0; r < sizes[i]; r++) {
+                lines[2 * r] =
+                    (Line){ .rank = r, .kind = LH_OP_COMPUTE, .time_ps = (r + 1) * 5 * US };
+                lines[2 * r + 1] = (Line){ .rank = r,
+                                           .kind = LH_OP_COLLECTIVE,
+                                           .collective = (LhCollectiveKind)kind,
+                                           .group = sizes[i],
+                                           .bytes = BYTES,
+                                           .after = { 1 } };
+            }
+            script_init(&w, &script, sizes[i]);
+            result = world_run(&w);
+            ck_assert_int_eq(result->makespan_ps, n * 5 * US + expected[kind]);
+            ck_assert_uint_eq(result->ranks[0].bytes_sent, sent[kind]);
+            ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_IMBALANCE], (n - 1) * 5 * US);
+            ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_COMM], expected[kind]);
+            for (uint32_t r = 0; r < sizes[i]; r++)
+                ck_assert_int_eq(result->ranks[r].finish_ps, result->makespan_ps);
+            world_clear(&w);
+        }
+}
+END_TEST
+
+/* Across nodes the slowest hop is the NIC's: 3 + 2 us, 12.5 GB/s. Two meetings of one group in a
+ * row. */
+START_TEST(sim_collectives_follow_the_slowest_hop)
+{
+    Line lines[32];
+    Script script = { lines, 32 };
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    for (uint32_t i = 0; i < 32; i++)
+        lines[i] = (Line){ .rank = i % 16,
+                           .kind = LH_OP_COLLECTIVE,
+                           .collective = i < 16 ? LH_COLL_ALL_GATHER : LH_COLL_ALL_REDUCE,
+                           .group = 16,
+                           .bytes = 125000 };
+    script_init(&w, &script, 16);
+    result = world_run(&w);
+    ck_assert_int_eq(result->makespan_ps, (15 + 30) * (5 * US + 10 * US));
+    ck_assert_uint_eq(result->ranks[3].bytes_by_tier[LH_TIER_NIC], 45 * 125000);
+    world_clear(&w);
+}
+END_TEST
+
+/* ---- what cannot end ---- */
+
+static void
+check_failure(World *w, LhErrorCode code, const char *const *words)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhSimResult) result = world_try(w, &error);
+
+    ck_assert_ptr_null(result);
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(error->code, (int)code);
+    for (; *words != NULL; words++)
+        ck_assert_msg(strstr(error->message, *words) != NULL, "\"%s\" does not say \"%s\"",
+                      error->message, *words);
+    world_clear(w);
+}
+
+START_TEST(sim_deadlock_names_who_waits)
+{
+    Script missing = SCRIPT(
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US },
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 3, BYTES } }, .after = { 1 } },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US, .after = { 2 } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 4, BYTES } } });
+    /* Each waits for what the other does next. */
+    Script circle =
+        SCRIPT({ .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 0, BYTES } } },
+               { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } } });
+    Script absent = SCRIPT({ .rank = 0, .kind = LH_OP_COLLECTIVE, .group = 2, .bytes = BYTES },
+                           { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 5 * US });
+    World w;
+
+    script_init(&w, &missing, 2);
+    check_failure(&w, LH_ERROR_RUNTIME,
+                  (const char *[]){ "2 of 2 ranks", "rank 0, op 1 (exchange",
+                                    "rank 1, op 0 (exchange", "1 message", NULL });
+    script_init(&w, &circle, 2);
+    check_failure(&w, LH_ERROR_RUNTIME,
+                  (const char *[]){ "2 of 2 ranks", "rank 0, op 0", "rank 1, op 0", NULL });
+    script_init(&w, &absent, 2);
+    check_failure(
+        &w, LH_ERROR_RUNTIME,
+        (const char *[]){ "1 of 2 ranks", "rank 0, op 0 (collective", "rest of its group", NULL });
+}
+END_TEST
+
+START_TEST(sim_impossible_ops_are_input_errors)
+{
+    Script self = SCRIPT({ .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } } },
+                         { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = US });
+    Script nobody =
+        SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 7, 0, BYTES } } });
+    Script future = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US, .after = { 2 } },
+                           { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US });
+    World w;
+
+    script_init(&w, &self, 2);
+    check_failure(&w, LH_ERROR_INPUT, (const char *[]){ "rank 0, op 0", "another rank", NULL });
+    script_init(&w, &nobody, 2);
+    check_failure(&w, LH_ERROR_INPUT, (const char *[]){ "rank 1, op 0", "another rank", NULL });
+    script_init(&w, &future, 1);
+    check_failure(&w, LH_ERROR_INPUT, (const char *[]){ "rank 0, op 0", "not earlier", NULL });
+}
+END_TEST
+
+static bool
+stop(void *data, uint64_t events, LhTime now_ps)
+{
+    uint32_t *calls = data;
+
+    ck_assert_uint_gt(events, 0);
+    ck_assert_int_gt(now_ps, 0);
+    return ++*calls < 2;
+}
+
+START_TEST(sim_can_be_interrupted)
+{
+    const LhProgramParams params = attention(128, 128 * 16, 1, 1, 8);
+    uint32_t calls = 0;
+    World w;
+
+    world_init(&w, "bench-platform", schedule("ring", &params));
+    w.params.progress = stop;
+    w.params.progress_data = &calls;
+    check_failure(&w, LH_ERROR_RUNTIME, (const char *[]){ "interrupted", NULL });
+    ck_assert_uint_eq(calls, 2);
+}
+END_TEST
+
+/* ---- faults, stragglers, jitter ---- */
+
+static void
+add_fault(World *w, LhTier tier, uint64_t node, double factor)
+{
+    const LhLinkFault fault = { (int)tier, node, factor };
+
+    if (w->faults == NULL)
+        w->faults = g_array_new(FALSE, FALSE, sizeof(LhLinkFault));
+    g_array_append_val(w->faults, fault);
+}
+
+START_TEST(sim_slow_links_slow_and_failed_links_fail)
+{
+    const LhProgramParams params = attention(16, 16 * 1024, 32, 32, 128);
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
+        LhTime makespans[2];
+        World w;
+
+        for (uint32_t slow = 0; slow < 2; slow++) {
+            g_autoptr(LhSimResult) result = NULL;
+
+            world_init(&w, "dgx-a100-80g", schedule(schedule_names[i], &params));
+            if (slow)
+                add_fault(&w, LH_TIER_NIC, 1, 0.25);
+            result = world_run(&w);
+            makespans[slow] = result->makespan_ps;
+            world_clear(&w);
+        }
+        ck_assert_int_gt(makespans[1], makespans[0]);
+        world_init(&w, "dgx-a100-80g", schedule(schedule_names[i], &params));
+        add_fault(&w, LH_TIER_NIC, 1, 0);
+        check_failure(
+            &w, LH_ERROR_RUNTIME,
+            (const char *[]){ "cannot send to rank", "nic ", "node 1", "has failed", NULL });
+    }
+}
+END_TEST
+
+START_TEST(sim_failed_links_fail_collectives)
+{
+    Line lines[16];
+    Script script = { lines, 16 };
+    World w;
+
+    for (uint32_t r = 0; r < 16; r++)
+        lines[r] = (Line){ .rank = r, .kind = LH_OP_COLLECTIVE, .group = 16, .bytes = BYTES };
+    script_init(&w, &script, 16);
+    add_fault(&w, LH_TIER_NIC, 0, 0);
+    check_failure(
+        &w, LH_ERROR_RUNTIME,
+        (const char *[]){ "rank 7 cannot send to rank 8", "nic up, node 0, index 0", NULL });
+}
+END_TEST
+
+START_TEST(sim_stragglers_slow_their_rank_alone)
+{
+    const LhProgramParams params = attention(4, 4 * 1024, 32, 32, 128);
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
+        g_autoptr(GArray) stragglers = g_array_new(FALSE, FALSE, sizeof(LhStraggler));
+        const LhStraggler straggler = { 2, 2 };
+        g_autoptr(LhSimResult) before = NULL, after = NULL;
+        World w;
+
+        g_array_append_val(stragglers, straggler);
+        world_init(&w, "bench-platform", schedule(schedule_names[i], &params));
+        before = world_run(&w);
+        w.params.stragglers = stragglers;
+        after = world_run(&w);
+        for (uint32_t r = 0; r < 4; r++)
+            ck_assert_int_eq(after->ranks[r].busy_ps, before->ranks[r].busy_ps * (r == 2 ? 2 : 1));
+        ck_assert_int_gt(after->makespan_ps, before->makespan_ps);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+static void
+write_record(void *data, const LhTimelineRecord *t)
+{
+    g_string_append_printf(data,
+                           "%u %u %u %u %u %u %u %u %" G_GINT64_FORMAT " %" G_GINT64_FORMAT
+                           " %" G_GINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT "\n",
+                           t->rank, t->op, t->kind, t->stream, t->phase, t->tier, t->step,
+                           (unsigned)t->kernel, t->issued_ps, t->start_ps, t->end_ps, t->bytes,
+                           t->flops);
+}
+
+static char *
+timeline(const char *name, LhNetworkModel model, double jitter, uint64_t seed)
+{
+    const LhProgramParams params = attention(12, 12 * 512, 8, 2, 64);
+    GString *text = g_string_new(NULL);
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    world_init(&w, "fat-tree-a100", schedule(name, &params));
+    w.topology.gpus_per_node = 2;
+    w.topology.nics_per_node = 1;
+    w.topology.nodes_per_leaf = 2;
+    w.params.network_model = model;
+    w.params.jitter = jitter;
+    w.params.seed = seed;
+    w.params.timeline = write_record;
+    w.params.timeline_data = text;
+    result = world_run(&w);
+    g_string_append_printf(text, "%" G_GINT64_FORMAT " %" G_GUINT64_FORMAT " %.17g\n",
+                           result->makespan_ps, result->events, result->busiest_link_utilisation);
+    world_clear(&w);
+    return g_string_free(text, FALSE);
+}
+
+START_TEST(sim_is_deterministic_in_its_seed)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++)
+        for (int model = LH_NETWORK_FAIR; model <= LH_NETWORK_FIFO; model++) {
+            const char *name = schedule_names[i];
+            const LhNetworkModel m = (LhNetworkModel)model;
+            g_autofree char *plain = timeline(name, m, 0, 1);
+            g_autofree char *again = timeline(name, m, 0, 2); /* without jitter seeds do nothing */
+            g_autofree char *one = timeline(name, m, 0.1, 1);
+            g_autofree char *same = timeline(name, m, 0.1, 1);
+            g_autofree char *other = timeline(name, m, 0.1, 2);
+
+            ck_assert_str_eq(plain, again);
+            ck_assert_str_eq(one, same);
+            ck_assert_str_ne(one, other);
+            ck_assert_str_ne(one, plain);
+        }
+}
+END_TEST
+
+START_TEST(sim_jitter_stays_in_its_bounds)
+{
+    const LhProgramParams params = attention(8, 8 * 1024, 32, 32, 128);
+    g_autoptr(LhSimResult) before = NULL, after = NULL;
+    World w;
+
+    world_init(&w, "bench-platform", schedule("zigzag", &params));
+    before = world_run(&w);
+    w.params.jitter = 0.2;
+    w.params.seed = 7;
+    after = world_run(&w);
+    for (uint32_t r = 0; r < 8; r++) {
+        const double ratio = (double)after->ranks[r].busy_ps / (double)before->ranks[r].busy_ps;
+
+        ck_assert_double_gt(ratio, 0.8);
+        ck_assert_double_lt(ratio, 1.2);
+        ck_assert_double_gt(fabs(ratio - 1), 1e-6);
+    }
+    world_clear(&w);
+}
+END_TEST
+
+/* ---- rules for every schedule on every cluster ---- */
+
+typedef struct {
+    const char *topology;
+    uint32_t ranks;
+} Cluster;
+
+static const Cluster some_clusters[] = {
+    { "dgx-a100-80g", 16 },   { "dfa-2node", 16 },      { "azure-nc96-a100", 8 },
+    { "azure-nc40-h100", 6 }, { "bench-platform", 24 }, { "fat-tree-a100", 64 },
+    { "hgx-h100", 12 },       { "nvl72", 8 },
+};
+
+static LhLinkClass *
+link_class(World *w, uint32_t index)
+{
+    LhLinkClass *const classes[] = { &w->topology.nvlink, &w->topology.pcie, &w->topology.nic };
+
+    return index < G_N_ELEMENTS(classes) ? classes[index] : NULL;
+}
+
+/* @change: 0 nothing; 1, 2, 3 double a bandwidth; 4, 5, 6 halve a latency; 7 both, everywhere. */
+static LhTime
+makespan_with(const Cluster *cluster, const char *name, uint64_t n, uint32_t change)
+{
+    const LhProgramParams params = attention(cluster->ranks, cluster->ranks * n, 32, 8, 128);
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    world_init(&w, cluster->topology, schedule(name, &params));
+    for (uint32_t i = 0; link_class(&w, i) != NULL; i++) {
+        if (change == i + 1 || change == 7)
+            link_class(&w, i)->bandwidth *= 2;
+        if (change == i + 4 || change == 7)
+            link_class(&w, i)->latency_ps /= 2;
+    }
+    result = world_run(&w);
+    world_clear(&w);
+    return result->makespan_ps;
+}
+
+START_TEST(sim_better_links_are_never_slower)
+{
+    static const uint64_t lengths[] = { 256, 4096 };
+
+    for (uint32_t c = 0; c < G_N_ELEMENTS(some_clusters); c++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++)
+            for (uint32_t k = 0; k < G_N_ELEMENTS(lengths); k++) {
+                const LhTime base =
+                    makespan_with(&some_clusters[c], schedule_names[i], lengths[k], 0);
+
+                for (uint32_t change = 1; change <= 7; change++) {
+                    const LhTime changed =
+                        makespan_with(&some_clusters[c], schedule_names[i], lengths[k], change);
+
+                    if (changed > base)
+                        printf("VIOLATION %s %u %s n %d change %u: %+.6f %% (%ld ps)\n",
+                               some_clusters[c].topology, some_clusters[c].ranks, schedule_names[i],
+                               (int)lengths[k], change,
+                               100.0 * (double)(changed - base) / (double)base, changed - base);
+                }
+            }
+}
+END_TEST
+
+/* Bytes that cross the links of a tier upwards from one place, at the least. */
+static LhTime
+least_time(double bytes, double bandwidth)
+{
+    return bandwidth > 0 ? (LhTime)(bytes / bandwidth * 1e12 * (1 - 1e-9)) : 0;
+}
+
+START_TEST(sim_nothing_beats_the_roofline)
+{
+    for (uint32_t c = 0; c < G_N_ELEMENTS(some_clusters); c++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
+            const uint32_t ranks = some_clusters[c].ranks;
+            const LhProgramParams params = attention(ranks, ranks * 1024, 32, 8, 128);
+            g_autoptr(LhSimResult) result = NULL;
+            double leaving = 0;
+            World w;
+
+            world_init(&w, some_clusters[c].topology, schedule(schedule_names[i], &params));
+            result = world_run(&w);
+            for (uint32_t r = 0; r < ranks; r++) {
+                const LhRankResult *rank = &result->ranks[r];
+                uint32_t launches;
+
+                ck_assert_int_ge(rank->busy_ps, kernel_time(&w, r, &launches));
+                ck_assert_int_ge(result->makespan_ps, rank->busy_ps);
+                ck_assert_int_ge(result->makespan_ps,
+                                 least_time((double)rank->flops, w.device.matrix_rate));
+                ck_assert_int_ge(result->makespan_ps,
+                                 least_time((double)rank->bytes_by_tier[LH_TIER_NVLINK],
+                                            w.topology.nvlink.bandwidth));
+                leaving += (double)(rank->bytes_by_tier[LH_TIER_NIC] +
+                                    rank->bytes_by_tier[LH_TIER_FABRIC]);
+                if ((r + 1) % w.topology.gpus_per_node != 0 && r + 1 < ranks)
+                    continue;
+                ck_assert_int_ge(result->makespan_ps,
+                                 least_time(leaving, (double)w.topology.nics_per_node *
+                                                         w.topology.nic.bandwidth));
+                leaving = 0;
+            }
+            world_clear(&w);
+        }
+}
+END_TEST
+
+/* ---- memory of the simulator ---- */
+
+#define MANY_RANKS 65536
+
+static long
+rss_kib(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* 64 steps of a ring over 65,536 ranks; the whole program would be 4 billion ops. */
+static void
+play_many_ranks(void)
+{
+    LhProgramParams params = attention(MANY_RANKS, MANY_RANKS * 16, 1, 1, 8);
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    params.pass = LH_PASS_FWD;
+    world_init(&w, "bench-platform", schedule("ring", &params));
+    w.params.steps_max = 64;
+    result = world_run(&w);
+    ck_assert_uint_eq(result->ranks[100].bytes_sent, 64 * 2 * 16 * 8 * 2);
+    world_clear(&w);
+}
+
+START_TEST(sim_memory_grows_with_ranks_not_ops)
+{
+    const pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        play_many_ranks();
+        fprintf(stderr, "rss %ld KiB\n", rss_kib());
+        _exit(rss_kib() < MANY_RANKS * 4 + 20 * 1024 ? 0 : 1);
+    }
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+LH_TEST_MAIN("sim", sim_idle_fractions_are_exact, sim_idle_fractions_have_the_known_limits,
+             sim_eight_gpus_are_the_papers, sim_counts_equal_the_closed_forms,
+             sim_links_carry_what_ranks_send, sim_one_rank_costs_one_device,
+             sim_kernel_times_are_the_formulas, sim_two_ranks_take_latency_and_bytes_over_bandwidth,
+             sim_messages_wait_for_both_ends, sim_messages_match_by_peer_tag_and_order,
+             sim_groups_end_with_their_last_message, sim_streams_keep_order_and_overlap,
+             sim_communication_slows_compute_beside_it, sim_waiting_communication_holds_its_sms,
+             sim_slow_hosts_bound_the_run, sim_syncs_cost_host_time_each,
+             sim_syncs_wait_for_earlier_ops, sim_collectives_take_their_closed_forms,
+             sim_collectives_follow_the_slowest_hop, sim_deadlock_names_who_waits,
+             sim_impossible_ops_are_input_errors, sim_can_be_interrupted,
+             sim_slow_links_slow_and_failed_links_fail, sim_failed_links_fail_collectives,
+             sim_stragglers_slow_their_rank_alone, sim_is_deterministic_in_its_seed,
+             sim_jitter_stays_in_its_bounds, sim_better_links_are_never_slower,
+             sim_nothing_beats_the_roofline, sim_memory_grows_with_ranks_not_ops)

@@ -1,0 +1,530 @@
+/*
+ * Programs with one mistake each, in tests/data/broken: a causal ring of four ranks with two
+ * receive buffers, written by hand (none.json is the one without a mistake). Each is rejected, and
+ * the first finding is what one would want to be told. Then the mistakes that the reader of files
+ * already refuses, and nonsense, which must not crash.
+ */
+#include "base/rng.h"
+#include "recording.h"
+#include "run_tests.h"
+#include "sched/verify.h"
+
+#include <string.h>
+
+typedef struct {
+    const char *file;
+    LhFindingKind kind;
+    uint32_t rank, op;
+    const char *slot; /* NULL: none */
+    uint32_t other_rank, other_op;
+    const char *message;
+} Mistake;
+
+static const Mistake mistakes[] = {
+    { "block-dropped", LH_FINDING_COVERAGE, 3, LH_OP_NONE, "o", LH_OP_NONE, LH_OP_NONE,
+      "rank 3 ends with an output o for segment 3 that lacks the contribution of "
+      "segment 1" },
+    { "block-twice", LH_FINDING_COVERAGE, 3, 7, "acc", LH_OP_NONE, LH_OP_NONE,
+      "rank 3, op 7 (attention_fwd, stream compute) adds segment 2 to the rows of "
+      "segment 3 in slot acc a second time" },
+    { "deadlock", LH_FINDING_DEADLOCK, 0, 3, NULL, 3, 4,
+      "rank 0, op 3 (exchange, stream comm) waits for rank 3, op 4 (exchange, stream "
+      "comm), which waits for rank 3, op 3 (exchange, stream comm), which waits for "
+      "rank 2, op 4 (exchange, stream comm), which waits for rank 2, op 3 (exchange, "
+      "stream comm), which waits for rank 1, op 4 (exchange, stream comm), which "
+      "waits for rank 1, op 3 (exchange, stream comm), which waits for rank 0, op 4 "
+      "(exchange, stream comm), which waits for rank 0, op 3 (exchange, stream comm): "
+      "a cycle, so none ever ends" },
+    { "double-alloc", LH_FINDING_MEMORY, 2, 4, "kv_a", 2, 1,
+      "rank 2, op 4 (alloc) allocates slot kv_a, which op 1 (alloc) has already done" },
+    { "finished-early", LH_FINDING_COVERAGE, 2, LH_OP_NONE, "o", LH_OP_NONE, LH_OP_NONE,
+      "rank 2 ends with an output o for segment 2 that lacks the contribution of "
+      "segment 0" },
+    { "leak", LH_FINDING_MEMORY, 0, LH_OP_NONE, "kv_b", 0, 2,
+      "rank 0 ends with slot kv_b still allocated by op 2 (alloc)" },
+    { "missing-receive", LH_FINDING_UNMATCHED, 1, 7, "kv_b", LH_OP_NONE, LH_OP_NONE,
+      "rank 1, op 7 (exchange, stream comm) sends kv_b to rank 2 (tag 0), which never "
+      "receives it" },
+    { "operand-twice", LH_FINDING_RACE, 2, 9, "o", 2, 9,
+      "rank 2, op 9 (normalise, stream compute) writes slot o twice" },
+    { "race-double-buffer", LH_FINDING_RACE, 2, 7, "kv_a", 2, 6,
+      "rank 2, op 7 (exchange, stream comm) writes slot kv_a while op 6 "
+      "(attention_fwd, stream compute) may still be reading it: nothing orders op 7 "
+      "after op 6" },
+    { "race-unwaited", LH_FINDING_RACE, 3, 8, "kv_b", 3, 5,
+      "rank 3, op 8 (attention_fwd, stream compute) reads slot kv_b while op 5 "
+      "(exchange, stream comm) may still be writing it: nothing orders op 8 after op "
+      "5" },
+    { "race-within-exchange", LH_FINDING_RACE, 1, 3, "kv_a", 1, 3,
+      "rank 1, op 3 (exchange, stream comm) reads and writes slot kv_a at the same "
+      "time" },
+    { "stale-kv", LH_FINDING_COVERAGE, 3, 9, "acc", LH_OP_NONE, LH_OP_NONE,
+      "rank 3, op 9 (attention_fwd, stream compute) adds segment 1 to the rows of "
+      "segment 3 in slot acc a second time" },
+    { "swapped-order", LH_FINDING_COVERAGE, 2, 8, "acc", LH_OP_NONE, LH_OP_NONE,
+      "rank 2, op 8 (attention_fwd, stream compute) adds segment 0 to the rows of "
+      "segment 2 in slot acc a second time" },
+    { "two-streams", LH_FINDING_RACE, 0, 6, NULL, 0, 5,
+      "rank 0, op 6 (exchange, stream comm) and op 5 (exchange, stream comm2) both "
+      "exchange tag 0 with rank 1, and nothing orders them: which of their messages "
+      "matches first is open" },
+    { "uninitialised-read", LH_FINDING_COVERAGE, 2, 4, "acc", LH_OP_NONE, LH_OP_NONE,
+      "rank 2, op 4 (attention_fwd, stream compute) reads slot acc, into which "
+      "nothing has been written" },
+    { "use-after-free", LH_FINDING_MEMORY, 2, 9, "kv_b", 2, 8,
+      "rank 2, op 9 (attention_fwd, stream compute) uses slot kv_b after its end at "
+      "op 8 (free)" },
+    { "use-before-alloc", LH_FINDING_MEMORY, 1, 4, "kv_b", LH_OP_NONE, LH_OP_NONE,
+      "rank 1, op 4 (exchange, stream comm) uses slot kv_b, which is not allocated "
+      "yet" },
+    { "wrong-bytes", LH_FINDING_CLOSED_FORM, 2, LH_OP_NONE, NULL, LH_OP_NONE, LH_OP_NONE,
+      "rank 2 sends 192 bytes, but the closed form says 191" },
+    { "wrong-flops", LH_FINDING_CLOSED_FORM, 3, LH_OP_NONE, NULL, LH_OP_NONE, LH_OP_NONE,
+      "rank 3 computes 1856 attention flops, but the closed form says 928" },
+    { "wrong-kv", LH_FINDING_COVERAGE, 2, 8, "acc", LH_OP_NONE, LH_OP_NONE,
+      "rank 2, op 8 (attention_fwd, stream compute) adds segment 1 to the rows of "
+      "segment 2 in slot acc a second time" },
+    { "wrong-mask", LH_FINDING_COVERAGE, 0, 4, "kv", LH_OP_NONE, LH_OP_NONE,
+      "rank 0, op 4 (attention_fwd, stream compute) computes every pair of query "
+      "segment 0 with key segment 0, where the mask has the causal pairs shifted by 0" },
+    { "wrong-operand", LH_FINDING_COVERAGE, 2, 6, "q", LH_OP_NONE, LH_OP_NONE,
+      "rank 2, op 6 (attention_fwd, stream compute) takes slot q (q) as its operand "
+      "kv" },
+    { "wrong-peak", LH_FINDING_CLOSED_FORM, 0, LH_OP_NONE, NULL, LH_OP_NONE, LH_OP_NONE,
+      "rank 0 holds 480 bytes at its peak, but the closed form says 544" },
+    { "wrong-peer", LH_FINDING_UNMATCHED, 2, 7, "kv_a", LH_OP_NONE, LH_OP_NONE,
+      "rank 2, op 7 (exchange, stream comm) receives kv_a from rank 1 (tag 0), which "
+      "never sends it" },
+    { "wrong-shift", LH_FINDING_COVERAGE, 2, 4, "kv", LH_OP_NONE, LH_OP_NONE,
+      "rank 2, op 4 (attention_fwd, stream compute) computes the causal pairs shifted "
+      "by -1 of query segment 2 with key segment 2, where the mask has the causal "
+      "pairs shifted by 0" },
+    { "wrong-size", LH_FINDING_UNMATCHED, 1, 5, "kv_a", 2, 5,
+      "rank 1, op 5 (exchange, stream comm) sends 62 bytes (tag 0), but rank 2, op 5 "
+      "(exchange, stream comm) receives 64" },
+    { "wrong-tensor", LH_FINDING_UNMATCHED, 1, 3, "q", 2, 3,
+      "rank 1, op 3 (exchange, stream comm) sends q (tag 0) where rank 2, op 3 "
+      "(exchange, stream comm) receives kv_a: tensors or sizes differ" },
+};
+
+static LhProgram *
+load(const char *name)
+{
+    g_autofree char *file = g_strconcat(name, ".json", NULL);
+    g_autofree char *path =
+        g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "tests", "data", "broken", file, NULL);
+    g_autoptr(GError) error = NULL;
+    LhProgram *program = lh_program_load(path, &error);
+
+    ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : path);
+    return program;
+}
+
+START_TEST(broken_nothing)
+{
+    g_autoptr(LhProgram) program = load("none");
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+
+    if (verdict->findings_total > 0)
+        ck_abort_msg("%s", g_array_index(verdict->findings, LhFinding, 0).message);
+    ck_assert_uint_eq(verdict->ranks, 4);
+    ck_assert_uint_eq(verdict->ops, 4 * 11 + 6);
+    ck_assert_uint_eq(verdict->messages, 12);
+    ck_assert_uint_eq(verdict->pairs_checked, 4 * 10 + 6 * 16);
+    ck_assert_uint_gt(verdict->orders_checked, 0);
+    ck_assert_uint_eq(verdict->bytes_sent[3], 3 * 64);
+    ck_assert_uint_eq(verdict->flops[3], 4 * 2 * 4 * (10 + 3 * 16));
+    ck_assert_uint_eq(verdict->peak_bytes[3], 480);
+}
+END_TEST
+
+START_TEST(broken_programs)
+{
+    const Mistake *mistake = &mistakes[_i];
+    g_autoptr(LhProgram) program = load(mistake->file);
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    const LhFinding *finding;
+
+    ck_assert_msg(verdict->findings->len > 0, "%s: proven", mistake->file);
+    finding = &g_array_index(verdict->findings, LhFinding, 0);
+    ck_assert_str_eq(finding->message, mistake->message);
+    ck_assert_int_eq(finding->kind, mistake->kind);
+    ck_assert_uint_eq(finding->rank, mistake->rank);
+    ck_assert_uint_eq(finding->op, mistake->op);
+    ck_assert_uint_eq(finding->other_rank, mistake->other_rank);
+    ck_assert_uint_eq(finding->other_op, mistake->other_op);
+    if (mistake->slot == NULL)
+        ck_assert_int_eq(finding->slot, -1);
+    else
+        ck_assert_str_eq(program->slots[finding->slot].name, mistake->slot);
+}
+END_TEST
+
+/* One mistake gives one kind of finding; totals may be off as well. */
+START_TEST(broken_programs_have_one_kind_of_finding)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(mistakes); i++) {
+        g_autoptr(LhProgram) program = load(mistakes[i].file);
+        g_autoptr(LhVerdict) verdict = lh_verify(program);
+
+        for (uint32_t k = 0; k < verdict->findings->len; k++) {
+            const LhFinding *finding = &g_array_index(verdict->findings, LhFinding, k);
+
+            ck_assert_msg(finding->kind == mistakes[i].kind ||
+                              finding->kind == LH_FINDING_CLOSED_FORM,
+                          "%s: %s", mistakes[i].file, finding->message);
+        }
+    }
+}
+END_TEST
+
+START_TEST(broken_cyclic_after_is_refused_on_reading)
+{
+    g_autofree char *path = g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "tests", "data",
+                                             "broken", "cyclic-after.json", NULL);
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(lh_program_load(path, &error));
+    ck_assert_ptr_nonnull(error);
+    ck_assert_ptr_nonnull(
+        strstr(error->message, "op 6 can only come after earlier ops of its rank"));
+}
+END_TEST
+
+typedef struct {
+    uint32_t op; /* of rank 1 */
+    void (*damage)(Recording *recording, LhOp *op);
+    const char *message;
+} Nonsense;
+
+static void
+after_itself(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->after[0] = op->id;
+}
+
+static void
+after_too_many(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->after_count = LH_OP_AFTER_MAX + 1;
+}
+
+static void
+kind_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->kind = LH_OP_KINDS;
+}
+
+static void
+id_other(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->id = 9;
+}
+
+static void
+stream_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->stream = 2;
+}
+
+static void
+kernel_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.kernel = LH_KERNELS_COUNT;
+}
+
+static void
+operand_missing(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.regions_count--;
+}
+
+static void
+slot_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.regions[1].slot = 7;
+}
+
+static void
+part_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.regions[1].part = UINT32_MAX;
+    op->compute.regions[1].count = 2;
+}
+
+static void
+shift_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.args.shift = 1;
+}
+
+static void
+heads_other(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.args.heads = 4;
+}
+
+static void
+peer_itself(Recording *recording, LhOp *op)
+{
+    recording_part(recording, 1, op, 0)->peer = 1;
+}
+
+static void
+peer_unknown(Recording *recording, LhOp *op)
+{
+    recording_part(recording, 1, op, 1)->peer = 4;
+}
+
+static void
+message_empty(Recording *recording, LhOp *op)
+{
+    recording_part(recording, 1, op, 0)->wire_bytes = 0;
+}
+
+static void
+message_of_nothing(Recording *recording, LhOp *op)
+{
+    recording_part(recording, 1, op, 0)->regions_count = 0;
+}
+
+static void
+free_of_input(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->memory.slot = 0;
+}
+
+static void
+alloc_of_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->memory.slot = 100;
+}
+
+static const Nonsense nonsense[] = {
+    { 6, after_itself,
+      "rank 1, op 6 (attention_fwd, stream compute) comes after op 6, which is not an earlier op" },
+    { 6, after_too_many,
+      "rank 1, op 6 (attention_fwd, stream compute) comes after 9 ops; at most 8 are possible" },
+    { 6, kind_unknown, "rank 1, op 6 (op) has a kind or phase that does not exist" },
+    { 6, id_other,
+      "rank 1, op 6 (attention_fwd, stream compute) calls itself op 9; ids count up from 0" },
+    { 6, stream_unknown, "rank 1, op 6 (attention_fwd) names stream 2, but there are 2" },
+    { 6, kernel_unknown,
+      "rank 1, op 6 (compute, stream compute) calls a kernel that does not exist" },
+    { 6, operand_missing,
+      "rank 1, op 6 (attention_fwd, stream compute) has 2 operands; attention_fwd takes 3" },
+    { 6, slot_unknown,
+      "rank 1, op 6 (attention_fwd, stream compute) names slot 7, but there are 7" },
+    { 6, part_unknown,
+      "rank 1, op 6 (attention_fwd, stream compute) names 2 parts of slot kv_a from 4294967295 on, "
+      "which has 1" },
+    { 4, shift_unknown,
+      "rank 1, op 4 (attention_fwd, stream compute) has a causal mask shifted by 1; kernels have 0 "
+      "and -1" },
+    { 4, heads_other,
+      "rank 1, op 4 (attention_fwd, stream compute) is called for batch 1, 4 heads, 1 groups, head "
+      "dimension 4, but the program has 1, 2, 1, 4" },
+    { 5, peer_itself,
+      "rank 1, op 5 (exchange, stream comm) sends to rank 1: peers are the other ranks below 4" },
+    { 5, peer_unknown,
+      "rank 1, op 5 (exchange, stream comm) receives from rank 4: peers are the other ranks below "
+      "4" },
+    { 5, message_empty,
+      "rank 1, op 5 (exchange, stream comm) has a message of 0 bytes with rank 2" },
+    { 5, message_of_nothing,
+      "rank 1, op 5 (exchange, stream comm) has a message of 0 regions; 1 to 4 are possible" },
+    { 9, free_of_input, "rank 1, op 9 (free) names slot q, which is there for the whole program" },
+    { 0, alloc_of_unknown, "rank 1, op 0 (alloc) names slot 100, but there are 7" },
+};
+
+START_TEST(broken_ops_that_name_what_does_not_exist)
+{
+    g_autoptr(LhProgram) program = load("none");
+    Recording *recording = recording_new(program);
+    g_autoptr(LhVerdict) verdict = NULL;
+    const LhFinding *finding;
+
+    nonsense[_i].damage(recording, recording_op(recording, 1, nonsense[_i].op));
+    verdict = lh_verify(&recording->program);
+    ck_assert_uint_eq(verdict->findings->len, 1);
+    finding = &g_array_index(verdict->findings, LhFinding, 0);
+    ck_assert_str_eq(finding->message, nonsense[_i].message);
+    ck_assert_int_eq(finding->kind, LH_FINDING_MALFORMED);
+    ck_assert_uint_eq(finding->rank, 1);
+    ck_assert_uint_eq(finding->op, nonsense[_i].op);
+    recording_free(recording);
+}
+END_TEST
+
+static void
+expect_declaration(LhProgram *program, const char *message)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    const LhFinding *finding = &g_array_index(verdict->findings, LhFinding, 0);
+
+    ck_assert_uint_eq(verdict->findings->len, 1);
+    ck_assert_str_eq(finding->message, message);
+    ck_assert_int_eq(finding->kind, LH_FINDING_MALFORMED);
+}
+
+START_TEST(broken_declarations)
+{
+    g_autoptr(LhProgram) program = load("none");
+    LhSlot *slot = &program->slots[4];
+
+    slot->parts = UINT32_MAX;
+    expect_declaration(program,
+                       "the program has too many slot parts to follow; prove it for fewer ranks");
+    slot->parts = 2;
+    slot->part_bytes = UINT64_MAX / 2 + 1;
+    expect_declaration(program, "the program has more than 2^64 bytes in its slots (up to acc)");
+    slot->part_bytes = 0;
+    expect_declaration(program, "the program has an empty slot acc");
+    slot->part_bytes = 64;
+    slot->kind = LH_TENSOR_KINDS;
+    expect_declaration(program, "the program has a slot acc of unknown kind or role");
+    slot->kind = LH_TENSOR_ACC;
+    slot->role = LH_SLOT_OUTPUT;
+    expect_declaration(
+        program,
+        "the program has 2 parts in its input or output slot acc, but a rank holds 1 segments");
+    slot->role = LH_SLOT_TEMP;
+    program->placement.seq_length = program->params.attention.seq_length = 17;
+    expect_declaration(program, "the program cannot cut 17 tokens into 4 equal segments");
+    program->placement.seq_length = 16;
+    expect_declaration(program,
+                       "the program has a placement of other ranks or another length than its "
+                       "parameters say");
+    program->params.ranks = 5000;
+    expect_declaration(program, "the program has 5000 ranks; the verifier takes 1 to 4096");
+    program->params.ranks = 0;
+    expect_declaration(program, "the program has 0 ranks; the verifier takes 1 to 4096");
+}
+END_TEST
+
+/* Overwrites one random field with a random small or huge value. */
+static void
+scramble(Recording *recording, uint64_t seed)
+{
+    const uint64_t bits = lh_rng_bits(seed, 0, 0);
+    const uint32_t rank = bits % 4;
+    const uint32_t id = (uint32_t)(bits >> 8) % recording_count(recording, rank);
+    const uint32_t value = (bits >> 24) % 4 == 0 ? UINT32_MAX - (uint32_t)(bits >> 40) % 3
+                                                 : (uint32_t)(bits >> 40) % 12;
+    LhOp *op = recording_op(recording, rank, id);
+    LhRegion *region = &op->compute.regions[value % 3];
+    LhPart *part = NULL;
+
+    if (op->kind == LH_OP_EXCHANGE) {
+        part =
+            recording_part(recording, rank, op, (uint32_t)(bits >> 50) % op->exchange.parts_count);
+        region = &part->regions[0];
+    } else if (op->kind != LH_OP_COMPUTE) {
+        region = NULL;
+    }
+    switch ((bits >> 28) % 12) {
+    case 0:
+        op->stream = (uint8_t)value;
+        break;
+    case 1:
+        op->after_count = (uint8_t)value;
+        break;
+    case 2:
+        op->after[0] = value;
+        op->after_count = MAX(op->after_count, 1);
+        break;
+    case 3:
+        if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+            op->memory.slot = (uint16_t)value;
+        break;
+    case 4:
+        if (region != NULL)
+            region->slot = (uint16_t)value;
+        break;
+    case 5:
+        if (region != NULL)
+            region->part = value;
+        break;
+    case 6:
+        if (region != NULL)
+            region->count = value;
+        break;
+    case 7:
+        if (op->kind == LH_OP_COMPUTE)
+            op->compute.kernel = (LhKernelId)value;
+        break;
+    case 8:
+        if (op->kind == LH_OP_COMPUTE)
+            op->compute.args.nk = value;
+        break;
+    case 9:
+        if (part != NULL)
+            part->peer = value;
+        break;
+    case 10:
+        if (part != NULL)
+            part->regions_count = (uint8_t)value;
+        break;
+    default:
+        if (part != NULL)
+            part->tag = (uint16_t)value;
+        break;
+    }
+}
+
+START_TEST(broken_at_random)
+{
+    g_autoptr(LhProgram) program = load("none");
+    uint32_t found = 0;
+
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        Recording *recording = recording_new(program);
+        g_autoptr(LhVerdict) verdict = NULL;
+
+        for (uint64_t i = 0; i <= seed % 3; i++)
+            scramble(recording, 16 * seed + i);
+        verdict = lh_verify(&recording->program);
+        ck_assert_uint_le(verdict->findings->len, 64);
+        ck_assert_uint_le(verdict->findings->len, verdict->findings_total);
+        found += verdict->findings_total > 0;
+        recording_free(recording);
+    }
+    ck_assert_uint_gt(found, 10000);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("verify_broken");
+    TCase *cases = tcase_create("verify_broken");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(cases, broken_nothing);
+    tcase_add_loop_test(cases, broken_programs, 0, G_N_ELEMENTS(mistakes));
+    tcase_add_test(cases, broken_programs_have_one_kind_of_finding);
+    tcase_add_test(cases, broken_cyclic_after_is_refused_on_reading);
+    tcase_add_loop_test(cases, broken_ops_that_name_what_does_not_exist, 0, G_N_ELEMENTS(nonsense));
+    tcase_add_test(cases, broken_declarations);
+    tcase_add_test(cases, broken_at_random);
+    suite_add_tcase(suite, cases);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
