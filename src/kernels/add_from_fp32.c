@@ -23,9 +23,9 @@ const LhKernel lh_kernel_add_from_fp32 = {
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "source", LH_OPERAND_READ },
-        { "target", LH_OPERAND_UPDATE },
-        { NULL, LH_OPERAND_END },
+        { "source", LH_OPERAND_READ, LH_TENSOR_ANY, LH_ELEMENT_FP32 },
+        { "target", LH_OPERAND_UPDATE, LH_TENSOR_ANY, LH_ELEMENT_ACTIVATION },
+        { .access = LH_OPERAND_END },
     },
     .flops = flops,
     .memory_bytes = memory_bytes,

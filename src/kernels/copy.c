@@ -24,9 +24,9 @@ const LhKernel lh_kernel_copy = {
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "source", LH_OPERAND_READ },
-        { "target", LH_OPERAND_WRITE },
-        { NULL, LH_OPERAND_END },
+        { "source", LH_OPERAND_READ, LH_TENSOR_ANY, LH_ELEMENT_ACTIVATION },
+        { "target", LH_OPERAND_WRITE, LH_TENSOR_ANY, LH_ELEMENT_ACTIVATION },
+        { .access = LH_OPERAND_END },
     },
     .flops = flops,
     .memory_bytes = memory_bytes,

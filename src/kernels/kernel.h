@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include "kernels/tensor.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,7 +47,7 @@ typedef enum {
 
 /* What an op does to the symbolic contents of its operands; the verifier has one rule for each. */
 typedef enum {
-    LH_EFFECT_ATTEND,      /* operands q, kv, acc: acc(q) += pairs(q, kv, mask) */
+    LH_EFFECT_ATTEND,      /* operands q, kv, acc..: every acc(q) += pairs(q, kv, mask) */
     LH_EFFECT_ATTEND_GRAD, /* operands q, do, stats.., kv, dq, dkv: both gradients += pairs(q, kv,
                               mask) */
     LH_EFFECT_ADD,         /* operands source.., target (last): target += source: merge of partial
@@ -64,9 +66,19 @@ typedef enum {
     LH_COST_GEMM,      /* matrix product rate */
 } LhCostClass;
 
+/* The element type that an operand must have; of a slot that is element_bytes. */
+typedef enum {
+    LH_ELEMENT_ACTIVATION,
+    LH_ELEMENT_FP32,
+    LH_ELEMENT_EITHER, /* the kernel has a version for each */
+    LH_ELEMENT_OTHER,  /* activation if the first operand is fp32, fp32 if that is activation */
+} LhElementRule;
+
 typedef struct {
     const char *name; /* operand name for messages: "q", "kv", "acc" */
     LhOperandAccess access;
+    LhTensorKind kind; /* LH_TENSOR_ANY: whichever, but all operands that say so the same */
+    LhElementRule element;
 } LhOperand;
 
 typedef struct {

@@ -27,9 +27,9 @@ const LhKernel lh_kernel_merge = {
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "source", LH_OPERAND_READ },
-        { "acc", LH_OPERAND_UPDATE },
-        { NULL, LH_OPERAND_END },
+        { "source", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "acc", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { .access = LH_OPERAND_END },
     },
     .flops = flops,
     .memory_bytes = memory_bytes,

@@ -33,9 +33,9 @@ const LhKernel lh_kernel_merge_lse = {
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "block", LH_OPERAND_READ },
-        { "out", LH_OPERAND_UPDATE },
-        { NULL, LH_OPERAND_END },
+        { "block", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "out", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_FP32 },
+        { .access = LH_OPERAND_END },
     },
     .flops = flops,
     .memory_bytes = memory_bytes,

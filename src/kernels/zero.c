@@ -24,8 +24,8 @@ const LhKernel lh_kernel_zero = {
     .effect = LH_EFFECT_ZERO,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "target", LH_OPERAND_WRITE },
-        { NULL, LH_OPERAND_END },
+        { "target", LH_OPERAND_WRITE, LH_TENSOR_ANY, LH_ELEMENT_ACTIVATION },
+        { .access = LH_OPERAND_END },
     },
     .flops = flops,
     .memory_bytes = memory_bytes,

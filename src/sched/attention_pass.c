@@ -149,9 +149,8 @@ lh_pass_free(LhEmitter *e, uint16_t first, uint16_t end)
 
 typedef struct {
     LhPassSlots io;
-    uint16_t acc;
     uint32_t parts;
-    LhKernelArgs block, rows;
+    LhKernelArgs block;
 } SinglePlan;
 
 void
@@ -164,11 +163,8 @@ lh_single_declare(LhProgram *program)
     program->plan = plan;
     plan->io = lh_pass_declare(program, &z);
     plan->parts = lh_placement_parts(&program->placement);
-    if (lh_pass_has(p, LH_PASS_FWD))
-        plan->acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z.q + 2 * z.s, z.e);
     plan->block = lh_pass_block_args(p, z.n, z.n, p->causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
     plan->block.first = true;
-    plan->rows = lh_pass_q_args(p, z.n);
 }
 
 uint32_t
@@ -197,18 +193,12 @@ lh_single_emit(LhEmitter *e, uint32_t step)
                  7, plan->parts);
         return;
     }
-    lh_emit_alloc(e, plan->acc);
-    lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, &plan->block);
-    operands(e, (const uint16_t[]){ io->q, io->kv, plan->acc }, 3, plan->parts);
-    lh_pass_compute(e, LH_KERNEL_ID_normalise, &plan->rows);
-    operands(e, (const uint16_t[]){ plan->acc, io->o, io->lse }, 3, plan->parts);
-    lh_emit_free(e, plan->acc);
+    lh_pass_compute(e, LH_KERNEL_ID_attention, &plan->block);
+    operands(e, (const uint16_t[]){ io->q, io->kv, io->o, io->lse }, 4, plan->parts);
 }
 
 uint64_t
 lh_single_peak_bytes(const LhProgramParams *p)
 {
-    const LhPassSizes z = lh_pass_sizes(p, 0);
-
-    return lh_pass_peak_bytes(p, z.q + 2 * z.s, 0);
+    return lh_pass_peak_bytes(p, 0, 0);
 }

@@ -74,9 +74,8 @@ lh_pass_has(const LhProgramParams *p, LhPass pass)
 }
 
 /*
- * The program of one rank alone, the same for every schedule: one causal or full block per pass, no
- * exchange. The forward pass holds one accumulator besides its inputs and outputs, the backward
- * pass nothing.
+ * The program of one rank alone, the same for every schedule: one call of the library's kernel per
+ * pass, causal or full, no exchange, and nothing held besides inputs and outputs.
  */
 void lh_single_declare(LhProgram *program);
 uint32_t lh_single_steps(const LhProgram *program);

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "kernels/kernel.h"
+#include "kernels/tensor.h"
 #include "model/attention.h"
 #include "sched/placement.h"
 
@@ -18,27 +19,6 @@
 #define LH_STREAMS_MAX 8
 #define LH_CURSOR_MARKS 24
 #define LH_OP_NONE UINT32_MAX
-
-/* What a slot holds; decides the memory category in reports and what may flow into what. */
-typedef enum {
-    LH_TENSOR_Q,
-    LH_TENSOR_KV,  /* k and v together */
-    LH_TENSOR_ACC, /* o, m, l: attention output being accumulated */
-    LH_TENSOR_O,   /* normalised output */
-    LH_TENSOR_LSE, /* global log-sum-exp, fp32 */
-    LH_TENSOR_DO,
-    LH_TENSOR_DELTA, /* rowsum(do * o), fp32 */
-    LH_TENSOR_DQ,
-    LH_TENSOR_DKV,   /* dk and dv together */
-    LH_TENSOR_STATE, /* linear-attention state d_k x d_v per head */
-    LH_TENSOR_DSTATE,
-    LH_TENSOR_HIDDEN, /* activations outside attention */
-    LH_TENSOR_WEIGHT,
-    LH_TENSOR_KINDS
-} LhTensorKind;
-
-/* Indexed by LhTensorKind, NULL-terminated: "q", "kv", "acc", ... */
-extern const char *const lh_tensor_names[];
 
 typedef enum {
     LH_SLOT_TEMP,   /* exists from its alloc op to its free op */

@@ -115,52 +115,13 @@ check_block(LhCover *cover, uint32_t g, const LhRegion *kv, LhBlock claimed, uin
     return false;
 }
 
-static bool
-check_kind(LhCover *cover, uint32_t g, uint32_t operand, LhTensorKind kind)
-{
-    const LhOp *op = &cover->proof->ops[g];
-    const LhSlot *slot = &cover->slots[op->compute.regions[operand].slot];
-
-    if (slot->kind == kind)
-        return true;
-    COVERAGE(g, op->compute.regions[operand].slot, "takes slot %s (%s) as its operand %s",
-             slot->name, lh_tensor_names[slot->kind], lh_proof_kernel(op)->operands[operand].name);
-    return false;
-}
-
-/* The tensor that an operand's name stands for; LH_TENSOR_KINDS: the kernel does not mind. */
-static LhTensorKind
-kind_of_operand(const char *name)
-{
-    /* A block's output and the sum of them are accumulators, too. */
-    if (strcmp(name, "block") == 0 || strcmp(name, "out") == 0)
-        return LH_TENSOR_ACC;
-    for (uint32_t i = 0; i < LH_TENSOR_KINDS; i++) {
-        if (strcmp(name, lh_tensor_names[i]) == 0)
-            return (LhTensorKind)i;
-    }
-    return LH_TENSOR_KINDS;
-}
-
-static bool
-check_kinds(LhCover *cover, uint32_t g)
-{
-    const LhOp *op = &cover->proof->ops[g];
-    const LhKernel *kernel = lh_proof_kernel(op);
-
-    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
-        const LhTensorKind kind = kind_of_operand(kernel->operands[i].name);
-
-        if (kind != LH_TENSOR_KINDS && !check_kind(cover, g, i, kind))
-            return false;
-    }
-    return true;
-}
-
-/* Which operands of an attention kernel are what. Absent accumulators are 0 (which is always q). */
+/* Which operands of an attention kernel are what; operand 0 is always q. */
 typedef struct {
-    uint32_t kv, acc, dq, dkv;
     uint32_t stats_first, stats_end; /* do and the row statistics */
+    uint32_t kv;
+    uint32_t acc_first, acc_end; /* what accumulates over the keys, by query row: acc, or o, lse, or
+                                    dq */
+    uint32_t dkv;                /* 0: none */
 } Roles;
 
 static bool
@@ -237,7 +198,8 @@ check_stats(LhCover *cover, uint32_t g, const Roles *roles, uint32_t a, uint32_t
 /* All cells that one part pair of an attention op touches. */
 typedef struct {
     const LhCell *q, *kv;
-    const LhCell *acc, *dq, *dkv; /* NULL if the kernel has none */
+    const LhCell *acc[LH_KERNEL_OPERANDS_MAX]; /* by operand */
+    const LhCell *dkv;                         /* NULL: none */
 } PairCells;
 
 static bool
@@ -252,19 +214,20 @@ attend_pair(LhCover *cover, uint32_t g, const Roles *roles, const PairCells *cel
     if (!check_block(cover, g, &regions[roles->kv], claimed, q, k))
         return false;
     cover->proof->verdict->pairs_checked += claimed.pairs;
-    return (cells->acc == NULL || contribute(cover, g, &regions[roles->acc], cells->acc, k)) &&
-           (cells->dq == NULL || contribute(cover, g, &regions[roles->dq], cells->dq, k)) &&
-           (cells->dkv == NULL || contribute(cover, g, &regions[roles->dkv], cells->dkv, q));
+    for (uint32_t i = roles->acc_first; i < roles->acc_end; i++) {
+        if (!contribute(cover, g, &regions[i], cells->acc[i], k))
+            return false;
+    }
+    return cells->dkv == NULL || contribute(cover, g, &regions[roles->dkv], cells->dkv, q);
 }
 
-/* Opens the accumulator @operand (0: none) for all its parts, whose rows are those of operand
- * @like. */
+/* Opens the accumulator @operand for all its parts, whose rows are those of operand @like. */
 static bool
 open_all(LhCover *cover, uint32_t g, uint32_t operand, uint32_t like)
 {
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
 
-    for (uint32_t i = 0; operand != 0 && i < regions[operand].count; i++) {
+    for (uint32_t i = 0; i < regions[operand].count; i++) {
         const LhCell *rows = lh_cover_read_rows(cover, g, &regions[like], i);
         const LhCell *cell =
             rows == NULL ? NULL : open_accumulator(cover, g, &regions[operand], i, rows->row);
@@ -282,6 +245,16 @@ open_all(LhCover *cover, uint32_t g, uint32_t operand, uint32_t like)
 }
 
 static bool
+open_accumulators(LhCover *cover, uint32_t g, const Roles *roles)
+{
+    for (uint32_t i = roles->acc_first; i < roles->acc_end; i++) {
+        if (!open_all(cover, g, i, 0))
+            return false;
+    }
+    return roles->dkv == 0 || open_all(cover, g, roles->dkv, roles->kv);
+}
+
+static bool
 attend(LhCover *cover, uint32_t g, const Roles *roles)
 {
     const LhOp *op = &cover->proof->ops[g];
@@ -289,20 +262,15 @@ attend(LhCover *cover, uint32_t g, const Roles *roles)
     const uint32_t rank = cover->proof->op_rank[g];
 
     start_accumulators(cover, g);
-    if (!check_shape(cover, g, roles) || !open_all(cover, g, roles->acc, 0) ||
-        !open_all(cover, g, roles->dq, 0) || !open_all(cover, g, roles->dkv, roles->kv))
+    if (!check_shape(cover, g, roles) || !open_accumulators(cover, g, roles))
         return false;
     for (uint32_t a = 0; a < regions[0].count; a++) {
         PairCells cells = { .q = lh_cover_read_rows(cover, g, &regions[0], a) };
 
         if (cells.q == NULL || !check_stats(cover, g, roles, a, cells.q->row))
             return false;
-        if (roles->acc != 0)
-            cells.acc =
-                lh_cover_cell(cover, rank, regions[roles->acc].slot, regions[roles->acc].part + a);
-        if (roles->dq != 0)
-            cells.dq =
-                lh_cover_cell(cover, rank, regions[roles->dq].slot, regions[roles->dq].part + a);
+        for (uint32_t i = roles->acc_first; i < roles->acc_end; i++)
+            cells.acc[i] = lh_cover_cell(cover, rank, regions[i].slot, regions[i].part + a);
         for (uint32_t b = 0; b < regions[roles->kv].count; b++) {
             cells.kv = lh_cover_read_rows(cover, g, &regions[roles->kv], b);
             if (cells.kv == NULL)
@@ -322,16 +290,21 @@ static bool
 apply_attend(LhCover *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
-    const LhRegion *acc = &op->compute.regions[2];
-    const Roles roles = { .kv = 1, .acc = 2 };
+    const uint32_t rank = cover->proof->op_rank[g];
+    const Roles roles = { .kv = 1, .acc_first = 2, .acc_end = op->compute.regions_count };
 
-    g_assert(op->compute.regions_count == 3);
+    g_assert(op->compute.regions_count >= 3);
     if (!attend(cover, g, &roles))
         return false;
-    /* What only ever stands alone is normalised. */
-    for (uint32_t i = 0; i < acc->count; i++)
-        lh_cover_cell(cover, cover->proof->op_rank[g], acc->slot, acc->part + i)->ended =
-            op->compute.args.last || lh_proof_kernel(op)->operands[2].access == LH_OPERAND_WRITE;
+    /* What is only ever written stands alone, and is normalised. */
+    for (uint32_t i = roles.acc_first; i < roles.acc_end; i++) {
+        const LhRegion *acc = &op->compute.regions[i];
+        const bool alone = lh_proof_kernel(op)->operands[i].access == LH_OPERAND_WRITE;
+
+        for (uint32_t k = 0; k < acc->count; k++)
+            lh_cover_cell(cover, rank, acc->slot, acc->part + k)->ended =
+                op->compute.args.last || alone;
+    }
     return true;
 }
 
@@ -340,9 +313,12 @@ apply_attend_grad(LhCover *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const uint32_t n = op->compute.regions_count;
-    const Roles roles = {
-        .kv = n - 3, .dq = n - 2, .dkv = n - 1, .stats_first = 1, .stats_end = n - 3
-    };
+    const Roles roles = { .stats_first = 1,
+                          .stats_end = n - 3,
+                          .kv = n - 3,
+                          .acc_first = n - 2,
+                          .acc_end = n - 1,
+                          .dkv = n - 1 };
 
     g_assert(n >= 5);
     return attend(cover, g, &roles);
@@ -429,8 +405,6 @@ apply_add(LhCover *cover, uint32_t g)
     if (!check_counts(cover, g))
         return false;
     for (uint32_t source = 0; source < last; source++) {
-        if (!check_kind(cover, g, source, kind))
-            return false;
         for (uint32_t i = 0; i < target->count; i++) {
             if (!add_part(cover, g, &op->compute.regions[source], target, i))
                 return false;
@@ -499,12 +473,7 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
 
         if (kernel->operands[k].access == LH_OPERAND_READ)
             continue;
-        if (family != origin.family) {
-            COVERAGE(g, region->slot, "cannot make slot %s (%s) from its operands",
-                     cover->slots[region->slot].name,
-                     lh_tensor_names[cover->slots[region->slot].kind]);
-            return false;
-        }
+        g_assert(family == origin.family); /* or the kernel's row makes no sense */
         /* In place the contents stay as they are. */
         cell = lh_cover_cell(cover, cover->proof->op_rank[g], region->slot, region->part + i);
         if (cell == origin.rows || (origin.coverage != NULL && cell == origin.coverage)) {
@@ -577,6 +546,6 @@ lh_cover_apply(LhCover *cover, uint32_t g)
         [LH_EFFECT_ZERO] = apply_zero,     [LH_EFFECT_OPAQUE] = apply_opaque,
     };
 
-    if (!check_kinds(cover, g) || !apply[lh_proof_kernel(&cover->proof->ops[g])->effect](cover, g))
+    if (!apply[lh_proof_kernel(&cover->proof->ops[g])->effect](cover, g))
         suspect_all(cover, g);
 }

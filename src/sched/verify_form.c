@@ -1,5 +1,6 @@
 /*
- * The verifier's first stage: everything that an op names exists, and comes in the right number.
+ * The verifier's first stage: everything that an op names exists, and comes in the right number and
+ * of the right kind.
  * Later stages index arrays by these names without looking again, so no program, however broken,
  * can make them crash.
  */
@@ -127,6 +128,61 @@ check_args(LhProof *proof, uint32_t g, const LhKernelArgs *args, LhEffect effect
     return true;
 }
 
+/* Bytes of an element that operand @i must have. */
+static uint32_t
+wanted_bytes(const LhProof *proof, const LhOp *op, uint32_t i)
+{
+    const uint32_t activation = lh_dtype_bytes(proof->program->params.attention.dtype);
+    const uint32_t fp32 = lh_dtype_bytes(LH_DTYPE_FP32);
+    const uint32_t found = proof->program->slots[op->compute.regions[i].slot].element_bytes;
+    const uint32_t first = proof->program->slots[op->compute.regions[0].slot].element_bytes;
+
+    switch (lh_proof_kernel(op)->operands[i].element) {
+    case LH_ELEMENT_FP32:
+        return fp32;
+    case LH_ELEMENT_EITHER:
+        return found == fp32 ? fp32 : activation;
+    case LH_ELEMENT_OTHER:
+        return first == fp32 ? activation : fp32;
+    case LH_ELEMENT_ACTIVATION:
+    default:
+        return activation;
+    }
+}
+
+/* Operands have the kinds and the element types that the row of the kernel says. */
+static bool
+check_operands(LhProof *proof, uint32_t g, uint32_t operands)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernel *kernel = lh_proof_kernel(op);
+    const LhSlot *any = NULL; /* the first operand of any kind */
+
+    for (uint32_t i = 0; i < operands; i++) {
+        const LhOperand *operand = &kernel->operands[i];
+        const uint16_t index = op->compute.regions[i].slot;
+        const LhSlot *slot = &proof->program->slots[index];
+        const uint32_t bytes = wanted_bytes(proof, op, i);
+
+        if (operand->kind != LH_TENSOR_ANY && slot->kind != operand->kind)
+            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s, which is %s",
+                             slot->name, lh_tensor_names[slot->kind], operand->name,
+                             lh_tensor_names[operand->kind]);
+        if (operand->kind == LH_TENSOR_ANY && any != NULL && slot->kind != any->kind)
+            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s beside slot %s (%s)",
+                             slot->name, lh_tensor_names[slot->kind], operand->name, any->name,
+                             lh_tensor_names[any->kind]);
+        if (slot->element_bytes != bytes)
+            return MALFORMED(g, index,
+                             "takes slot %s with elements of %u bytes as its operand %s, which has "
+                             "%u",
+                             slot->name, slot->element_bytes, operand->name, bytes);
+        if (operand->kind == LH_TENSOR_ANY && any == NULL)
+            any = slot;
+    }
+    return true;
+}
+
 static bool
 check_compute(LhProof *proof, uint32_t g)
 {
@@ -146,7 +202,8 @@ check_compute(LhProof *proof, uint32_t g)
         if (!check_region(proof, g, &op->compute.regions[i]))
             return false;
     }
-    return check_args(proof, g, &op->compute.args, kernel->effect);
+    return check_operands(proof, g, operands) &&
+           check_args(proof, g, &op->compute.args, kernel->effect);
 }
 
 static bool
@@ -212,7 +269,8 @@ check_collective_shape(LhProof *proof, uint32_t g)
     const LhRegion *send = &op->collective.send;
     const LhRegion *receive = &op->collective.receive;
     const uint64_t members = lh_group_size(&op->collective.group);
-    const LhTensorKind kind = proof->program->slots[send->slot].kind;
+    const LhSlot *from = &proof->program->slots[send->slot];
+    const LhSlot *to = &proof->program->slots[receive->slot];
     bool fits = send->count == receive->count;
 
     if (op->collective.kind == LH_COLL_ALL_GATHER)
@@ -225,9 +283,14 @@ check_collective_shape(LhProof *proof, uint32_t g)
         return MALFORMED(g, receive->slot,
                          "turns %u parts into %u, which this collective of %u ranks cannot",
                          send->count, receive->count, (uint32_t)members);
-    if (kind != proof->program->slots[receive->slot].kind)
-        return MALFORMED(g, receive->slot, "turns %s into %s", lh_tensor_names[kind],
-                         lh_tensor_names[proof->program->slots[receive->slot].kind]);
+    if (from->kind != to->kind)
+        return MALFORMED(g, receive->slot, "turns %s into %s", lh_tensor_names[from->kind],
+                         lh_tensor_names[to->kind]);
+    if (from->element_bytes != to->element_bytes)
+        return MALFORMED(g, receive->slot,
+                         "sends slot %s with elements of %u bytes into slot %s with elements of "
+                         "%u",
+                         from->name, from->element_bytes, to->name, to->element_bytes);
     return true;
 }
 

@@ -84,9 +84,16 @@ slowest_hop(const LhNetwork *network, LhMeeting *meeting, double *latency_s, dou
         lh_network_route(network, from, to, &route);
         meeting->tier = MAX(meeting->tier, route.tier);
         *latency_s = fmax(*latency_s, (double)route.latency_ps / (double)LH_PS_PER_S);
-        for (uint32_t l = 0; l < route.links_count; l++)
-            *bytes_per_s =
-                fmin(*bytes_per_s, lh_network_link(network, route.links[l]).bandwidth_bytes_per_s);
+        for (uint32_t l = 0; l < route.links_count; l++) {
+            double rate = lh_network_link(network, route.links[l]).bandwidth_bytes_per_s;
+
+            *bytes_per_s = fmin(*bytes_per_s, rate);
+            if (rate > 0 || meeting->failed_link != UINT32_MAX)
+                continue;
+            meeting->failed_link = route.links[l];
+            meeting->failed_from = from;
+            meeting->failed_to = to;
+        }
     }
 }
 
@@ -96,6 +103,8 @@ plan(const LhNetwork *network, LhMeeting *meeting)
     double n = meeting->size, s = (double)meeting->shard_bytes, latency, bandwidth, seconds = 0;
 
     slowest_hop(network, meeting, &latency, &bandwidth);
+    if (meeting->failed_link != UINT32_MAX)
+        return;
     switch (meeting->kind) {
     case LH_COLL_ALL_GATHER:
     case LH_COLL_REDUCE_SCATTER:
@@ -148,6 +157,7 @@ meeting_for(LhMeetings *m, const LhOp *op, uint32_t rank)
     meeting->size = (uint32_t)lh_group_size(&op->collective.group);
     meeting->members = g_new(LhMember, meeting->size);
     meeting->shard_bytes = op->collective.wire_bytes;
+    meeting->failed_link = UINT32_MAX;
     plan(m->network, meeting);
     g_ptr_array_add(m->open, meeting);
     return meeting;

@@ -20,6 +20,8 @@ typedef struct {
     uint64_t shard_bytes; /* of one rank */
     uint8_t tier;         /* highest tier that the group crosses */
     LhTime duration_ps;
+    /* A failed link on the way from one member to the next: its id, or UINT32_MAX. */
+    uint32_t failed_link, failed_from, failed_to;
 } LhMeeting;
 
 typedef struct _LhMeetings LhMeetings;

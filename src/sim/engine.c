@@ -794,6 +794,10 @@ start_collective(Engine *e, Rank *rank, Node *node, uint32_t id)
     LhMeeting *meeting = lh_meetings_join(e->meetings, node->posts, rank_index(e, rank), id);
     LhTime end;
 
+    if (meeting->failed_link != UINT32_MAX) {
+        route_failed(e, meeting->failed_from, meeting->failed_to, meeting->failed_link);
+        return;
+    }
     node->tier = meeting->tier;
     count_sent(e, rank, node, meeting->tier,
                lh_collective_bytes_sent(meeting->kind, &meeting->group, rank_index(e, rank),
@@ -867,13 +871,12 @@ handle_stream_event(Engine *e, uint32_t item)
     uint32_t id = rank->streams[item & ((1u << e->streams_shift) - 1)].head;
     Node *node = node_of(rank, id);
 
-    if (node->state == NODE_RUNNING) {
-        if (node->kind == LH_OP_COLLECTIVE) {
-            rank->moving[node->tier]--;
-            e->events++;
-        }
-        complete(e, rank, id);
+    if (node->state == NODE_RUNNING && node->kind == LH_OP_COLLECTIVE) {
+        rank->moving[node->tier]--;
+        e->events++;
     }
+    if (node->state == NODE_RUNNING && node->kind != LH_OP_EXCHANGE)
+        complete(e, rank, id);
     touch(e, r);
 }
 
@@ -911,7 +914,9 @@ describe_wait(Engine *e, Rank *rank, GString *out)
 
     g_string_append_printf(out, "\n  rank %u, op %u (%s, step %u) ", rank_index(e, rank),
                            rank->first, lh_op_kind_names[node->kind], node->step);
-    if (node->state == NODE_RUNNING)
+    if (node->state == NODE_RUNNING && node->kind == LH_OP_COLLECTIVE)
+        g_string_append(out, "waits for the rest of its group");
+    else if (node->state == NODE_RUNNING)
         g_string_append_printf(out, "waits for %u messages whose other side was never posted",
                                node->pending);
     else if (node->after_count > 0)

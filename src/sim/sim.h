@@ -119,5 +119,5 @@ LhSimResult *lh_simulate(const LhSimParams *params, GError **error);
 void lh_sim_result_free(LhSimResult *result);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSimResult, lh_sim_result_free)
 
-/* 1 - sum(busy) / (ranks x makespan); 0 for an empty run. */
+/* sum(makespan - busy) / (ranks x makespan); 0 for an empty run. */
 double lh_sim_bubble_fraction(const LhSimResult *result);

@@ -1,0 +1,69 @@
+#!/bin/bash
+# Replays the kept inputs and fuzzes every reader for a few seconds, about a minute in all.
+#
+#     fuzz/smoke.sh [BUILD]     builds in BUILD (build-fuzz if not given) with clang
+#
+# FUZZ_SECONDS is the time for all readers together, FUZZ_READERS the readers (all if not given).
+# Ends with 1 after a crash, a leak, an input that takes more than 10 s or more than 2 GB; such an
+# input stays in BUILD/findings. What was learnt stays in BUILD/learnt for the next run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=${1:-build-fuzz}
+seconds=${FUZZ_SECONDS:-60}
+readers=${FUZZ_READERS:-$(awk '!/^#/ && NF { print $1 }' fuzz/readers.list)}
+
+has_libfuzzer() {
+    local program
+    program=$(mktemp)
+    echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d == 0 && n; }' |
+        clang -fsanitize=fuzzer,address -x c - -o "$program" 2> /dev/null
+    local status=$?
+    rm -f "$program"
+    return $status
+}
+
+if ! has_libfuzzer; then
+    echo "fuzz: skipped: clang or its fuzzer runtime (libclang-rt-14-dev) is missing"
+    exit 0
+fi
+
+if [ ! -f "$build/build.ninja" ]; then
+    CC=clang meson setup "$build" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+        -Dtests=disabled -Dsimgrid=disabled > /dev/null
+fi
+targets=()
+for reader in $readers; do
+    targets+=("fuzz/fuzz_$reader" "fuzz/replay_$reader")
+done
+ninja -C "$build" --quiet "${targets[@]}"
+build=$(cd "$build" && pwd)
+mkdir -p "$build/findings" "$build/learnt"
+
+# GLib's own small-block allocator would hide leaks and overruns.
+export G_SLICE=always-malloc LONGHAUL_DATA_DIR=$PWD
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+count=$(wc -w <<< "$readers")
+each=$((seconds / count > 0 ? seconds / count : 1))
+failed=()
+for reader in $readers; do
+    read -r -a folders <<< "$(awk -v r="$reader" '$1 == r { $1 = ""; print }' fuzz/readers.list)"
+    mkdir -p "$build/learnt/$reader"
+    log=$build/findings/$reader.log
+    if "$build/fuzz/fuzz_$reader" -max_total_time="$each" -timeout=10 -rss_limit_mb=2048 \
+        -max_len=32768 -dict=fuzz/dict/json.dict -print_final_stats=1 \
+        -artifact_prefix="$build/findings/$reader-" "$build/learnt/$reader" \
+        "fuzz/corpus/$reader" "${folders[@]}" > "$log" 2>&1; then
+        echo "fuzz: $reader: $(awk '/number_of_executed_units/ { print $2 }' "$log") inputs in $each s," \
+            "no finding"
+        rm -f "$log"
+        continue
+    fi
+    failed+=("$reader")
+    echo "fuzz: $reader: FAILED"
+    grep -m 1 -A 12 -E 'ERROR|runtime error' "$log" || tail -n 12 "$log"
+    input=$(awk -F 'written to ' '/Test unit written to/ { print $2 }' "$log" | tail -n 1)
+    echo "fuzz: all of it: $log"
+    echo "fuzz: to see it again: $build/fuzz/replay_$reader $input"
+done
+[ ${#failed[@]} -eq 0 ]

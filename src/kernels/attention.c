@@ -1,0 +1,40 @@
+/*
+ * Attention of queries that meet all their keys in one call, as a library's kernel computes it:
+ * writes the normalised o and the lse themselves, so that nothing is merged or normalised after it.
+ * Traffic as attention_block.
+ */
+#include "kernels/sizes.h"
+
+#include <stddef.h>
+
+static uint64_t
+flops(const LhKernelArgs *a)
+{
+    /* Two products of 2 d flops for every pair. */
+    return 4 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
+}
+
+static uint64_t
+memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
+{
+    const uint64_t inputs = (lh_q_elements(a) + lh_kv_elements(a)) * element_bytes;
+    const uint64_t outputs = lh_q_elements(a) * element_bytes + lh_rows(a) * LH_STAT_BYTES;
+
+    return inputs + outputs;
+}
+
+const LhKernel lh_kernel_attention = {
+    .name = "attention",
+    .summary = "complete attention of queries with all their keys, forward",
+    .effect = LH_EFFECT_ATTEND,
+    .cost = LH_COST_ATTENTION,
+    .operands = {
+        { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
+        { "kv", LH_OPERAND_READ, LH_TENSOR_KV, LH_ELEMENT_ACTIVATION },
+        { "o", LH_OPERAND_WRITE, LH_TENSOR_O, LH_ELEMENT_ACTIVATION },
+        { "lse", LH_OPERAND_WRITE, LH_TENSOR_LSE, LH_ELEMENT_FP32 },
+        { .access = LH_OPERAND_END },
+    },
+    .flops = flops,
+    .memory_bytes = memory_bytes,
+};

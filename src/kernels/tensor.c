@@ -1,0 +1,16 @@
+/*
+ * Names of tensor kinds.
+ */
+#include "kernels/tensor.h"
+
+#include <stddef.h>
+
+const char *const lh_tensor_names[] = {
+    [LH_TENSOR_Q] = "q",           [LH_TENSOR_KV] = "kv",
+    [LH_TENSOR_ACC] = "acc",       [LH_TENSOR_O] = "o",
+    [LH_TENSOR_LSE] = "lse",       [LH_TENSOR_DO] = "do",
+    [LH_TENSOR_DELTA] = "delta",   [LH_TENSOR_DQ] = "dq",
+    [LH_TENSOR_DKV] = "dkv",       [LH_TENSOR_STATE] = "state",
+    [LH_TENSOR_DSTATE] = "dstate", [LH_TENSOR_HIDDEN] = "hidden",
+    [LH_TENSOR_WEIGHT] = "weight", NULL,
+};

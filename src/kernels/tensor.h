@@ -1,0 +1,26 @@
+/*
+ * What a buffer holds. Kernels state it of their operands, schedules of their slots; the verifier
+ * holds the two against each other, and reports count memory by it.
+ */
+#pragma once
+
+typedef enum {
+    LH_TENSOR_Q,
+    LH_TENSOR_KV,  /* k and v together */
+    LH_TENSOR_ACC, /* o, m, l: attention output being accumulated */
+    LH_TENSOR_O,   /* normalised output */
+    LH_TENSOR_LSE, /* global log-sum-exp, fp32 */
+    LH_TENSOR_DO,
+    LH_TENSOR_DELTA, /* rowsum(do * o), fp32 */
+    LH_TENSOR_DQ,
+    LH_TENSOR_DKV,   /* dk and dv together */
+    LH_TENSOR_STATE, /* linear-attention state d_k x d_v per head */
+    LH_TENSOR_DSTATE,
+    LH_TENSOR_HIDDEN, /* activations outside attention */
+    LH_TENSOR_WEIGHT,
+    LH_TENSOR_KINDS,
+    LH_TENSOR_ANY = LH_TENSOR_KINDS, /* of operands only, never of a slot */
+} LhTensorKind;
+
+/* Indexed by LhTensorKind, NULL-terminated: "q", "kv", "acc", ... */
+extern const char *const lh_tensor_names[];
