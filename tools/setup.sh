@@ -26,6 +26,8 @@ check="$quickstart
 check                library check                 unit tests
 libxml2-utils        has xmllint                   checks that figures are well-formed
 python3              has python3                   counts the results
+libopenmpi-dev       library ompi-c                longhaul run --backend mpi
+openmpi-bin          has mpirun                    its tests
 "
 ci="$check
 git                  has git                       lists the files to check

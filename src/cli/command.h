@@ -19,6 +19,13 @@ typedef struct {
     char *timeline;
     char *ranks; /* of verify: a list of ranges */
     bool provenance;
+    /* Of run. */
+    int backend; /* index of lh_transports */
+    int kernels; /* LhKernelSet */
+    int inputs;  /* LhInputKind */
+    uint64_t repeat;
+    LhTime deadline_ps; /* 0: not given */
+    char *inject;
 } LhCli;
 
 typedef struct {

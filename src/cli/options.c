@@ -265,6 +265,7 @@ lh_options_clear(LhCli *cli)
     g_free(cli->figure);
     g_free(cli->timeline);
     g_free(cli->ranks);
+    g_free(cli->inject);
 }
 
 /* --- help --------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sched/schedule.h"
+#include "sched/timeline.h"
 #include "sim/topology.h"
 
 typedef enum {
@@ -30,24 +31,6 @@ typedef struct {
     uint64_t rank;
     double slowdown; /* compute on this rank takes this many times as long; >= 1 */
 } LhStraggler;
-
-/* One op as it was played; the record that simulator and runtime share. */
-typedef struct {
-    uint32_t rank;
-    uint32_t op;
-    uint8_t kind; /* LhOpKind */
-    uint8_t stream;
-    uint8_t phase;
-    uint8_t tier; /* exchange: highest tier crossed by any of its messages; LH_TIERS: none */
-    uint32_t step;
-    LhKernelId kernel; /* compute */
-    LhTime issued_ps, start_ps, end_ps;
-    uint64_t bytes; /* sent */
-    uint64_t flops;
-} LhTimelineRecord;
-
-/* Called when an op completes, in completion order. */
-typedef void (*LhTimelineSink)(void *data, const LhTimelineRecord *record);
 
 typedef struct {
     const LhProgram *program; /* borrowed */

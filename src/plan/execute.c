@@ -1,0 +1,240 @@
+/* Executing a setup; see the header. */
+#include "plan/execute.h"
+
+#include "base/error.h"
+#include "sched/verify.h"
+
+#include <string.h>
+
+#define DEADLINE_PS_MIN (60 * LH_PS_PER_S)
+#define DEADLINE_FACTOR 20
+#define FLOPS_PER_S 1e9 /* of one core, at worst */
+#define PS_PER_US 1000000
+
+/* ---- program and proof ---- */
+
+static LhProgram *
+make_program(const LhSetup *setup, GError **error)
+{
+    if (setup->program != NULL)
+        return setup->program;
+    return lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, error);
+}
+
+static bool
+check_proof(const LhExecuted *executed, const LhVerdict *verdict, GError **error)
+{
+    const LhFinding *finding;
+
+    if (verdict->findings->len == 0)
+        return true;
+    finding = &g_array_index(verdict->findings, LhFinding, 0);
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "%s is not proven, so it is not run (%" G_GUINT64_FORMAT
+                " findings; see longhaul verify): %s",
+                executed->name, verdict->findings_total, finding->message);
+    return false;
+}
+
+/* ---- counts ---- */
+
+static void
+add_count(LhCount *count, uint64_t counted, uint64_t verified, uint64_t simulated)
+{
+    count->counted += counted;
+    count->verified += verified;
+    count->simulated += simulated;
+    count->equal = count->equal && counted == verified && verified == simulated;
+}
+
+static void
+compare_counts(LhExecuted *executed, const LhVerdict *verdict, const LhSimResult *sim)
+{
+    executed->bytes_sent.equal = true;
+    executed->flops.equal = true;
+    executed->peak_bytes.equal = true;
+    for (uint32_t r = 0; r < executed->run->ranks_count; r++) {
+        const LhRunRank *rank = &executed->run->ranks[r];
+
+        add_count(&executed->bytes_sent, rank->bytes_sent, verdict->bytes_sent[r],
+                  sim->ranks[r].bytes_sent);
+        add_count(&executed->flops, rank->flops, verdict->flops[r], sim->ranks[r].flops);
+        add_count(&executed->peak_bytes, rank->peak_bytes, verdict->peak_bytes[r],
+                  sim->ranks[r].peak_bytes);
+    }
+    executed->counts_ok =
+        executed->bytes_sent.equal && executed->flops.equal && executed->peak_bytes.equal;
+}
+
+/* ---- runs ---- */
+
+typedef struct {
+    const LhNumerics *numerics;
+    const LhProgram *program;
+} Loader;
+
+static void
+load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    const Loader *loader = data;
+
+    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
+}
+
+static int64_t
+deadline_us(const LhExecuteParams *params, const LhVerdict *verdict)
+{
+    double flops = 0;
+
+    if (params->deadline_ps > 0)
+        return MAX(params->deadline_ps / PS_PER_US, 1);
+    for (uint32_t r = 0; r < verdict->ranks; r++)
+        flops += (double)verdict->flops[r];
+    return MAX(DEADLINE_PS_MIN / PS_PER_US, (int64_t)(DEADLINE_FACTOR * flops / FLOPS_PER_S * 1e6));
+}
+
+static char *
+digest_of(const LhRunResult *run)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+
+    for (uint32_t r = 0; r < run->ranks_count; r++)
+        g_checksum_update(sum, run->outputs[r], (gssize)run->output_bytes);
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+/* Keeps the run as the last one. */
+static void
+take_run(LhExecuted *executed, LhRunResult *run)
+{
+    executed->whole = run->whole;
+    lh_run_result_free(executed->run);
+    executed->run = run;
+    if (!run->whole)
+        return;
+    executed->makespans_ps = g_renew(LhTime, executed->makespans_ps, executed->repeats + 1);
+    executed->makespans_ps[executed->repeats++] = run->makespan_ps;
+    if (executed->digest == NULL) {
+        executed->digest = digest_of(run);
+        executed->same_bits = true;
+    } else {
+        g_autofree char *digest = digest_of(run);
+
+        executed->same_bits = executed->same_bits && strcmp(digest, executed->digest) == 0;
+    }
+}
+
+static bool
+run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, GError **error)
+{
+    const uint64_t repeat = MAX(params->repeat, 1);
+
+    for (uint64_t i = 0; i < repeat; i++) {
+        LhRunResult *result;
+
+        run->timeline = i + 1 == repeat ? params->timeline : NULL;
+        run->timeline_data = params->timeline_data;
+        result = lh_execute(run, error);
+        if (result == NULL) {
+            g_prefix_error(error, "%s: ", executed->name);
+            return false;
+        }
+        take_run(executed, result);
+    }
+    return true;
+}
+
+/* What a figure asks of a run; no cause is known for a rank's idle time. */
+static LhSimResult *
+busy_of(const LhRunResult *run)
+{
+    LhSimResult *busy = g_new0(LhSimResult, 1);
+
+    busy->makespan_ps = run->makespan_ps;
+    busy->ranks_count = run->ranks_count;
+    busy->ranks = g_new0(LhRankResult, run->ranks_count);
+    busy->busiest_link = UINT32_MAX;
+    for (uint32_t r = 0; r < run->ranks_count; r++) {
+        busy->ranks[r].finish_ps = run->ranks[r].finish_ps;
+        busy->ranks[r].busy_ps = run->ranks[r].busy_ps;
+        busy->ranks[r].bytes_sent = run->ranks[r].bytes_sent;
+        busy->ranks[r].flops = run->ranks[r].flops;
+        busy->ranks[r].peak_bytes = run->ranks[r].peak_bytes;
+        busy->ops += run->ranks[r].ops;
+    }
+    return busy;
+}
+
+static bool
+execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params, GError **error)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(executed->program);
+    g_autoptr(LhNumerics) numerics = NULL;
+    g_autoptr(LhSimResult) sim = NULL;
+    g_autofree LhInjection *injection = NULL;
+    Loader loader = { .program = executed->program };
+    LhRunParams run = {
+        .program = executed->program,
+        .transport = params->transport,
+        .kernels = params->kernels,
+        .deadline_us = deadline_us(params, verdict),
+        .load = load,
+        .load_data = &loader,
+    };
+
+    if (!check_proof(executed, verdict, error))
+        return false;
+    if (params->inject != NULL) {
+        injection = lh_injection_new(executed->program, params->inject, error);
+        if (injection == NULL)
+            return false;
+        run.hooks = &injection->hooks;
+    }
+    sim = lh_setup_simulate(setup, executed->program, NULL, NULL, NULL, error);
+    if (sim == NULL)
+        return false;
+    numerics = lh_numerics_new(&executed->program->params, setup->scenario->seed, params->inputs);
+    loader.numerics = numerics;
+    if (!run_all(executed, &run, params, error))
+        return false;
+    if (!executed->whole)
+        return true;
+    compare_counts(executed, verdict, sim);
+    lh_numerics_compare(numerics, executed->program, executed->run, &executed->errors);
+    executed->busy = busy_of(executed->run);
+    return true;
+}
+
+LhExecuted *
+lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error)
+{
+    g_autoptr(LhExecuted) executed = g_new0(LhExecuted, 1);
+
+    executed->program = make_program(setup, error);
+    if (executed->program == NULL)
+        return NULL;
+    executed->name = lh_setup_program_name(setup, executed->program);
+    if (!execute(executed, setup, params, error))
+        return NULL;
+    return g_steal_pointer(&executed);
+}
+
+void
+lh_executed_free(LhExecuted *executed)
+{
+    if (executed == NULL)
+        return;
+    lh_run_result_free(executed->run);
+    if (executed->program != NULL && executed->program->schedule != NULL)
+        lh_program_free(executed->program); /* an explicit program is the setup's */
+    lh_sim_result_free(executed->busy);
+    g_free(executed->makespans_ps);
+    g_free(executed->digest);
+    g_free(executed);
+}
+
+bool
+lh_executed_ok(const LhExecuted *executed)
+{
+    return executed->errors.ok && executed->counts_ok && executed->same_bits;
+}

@@ -1,0 +1,54 @@
+/*
+ * One schedule, executed: verified first, then run with real data on this machine, its results held
+ * against the fp64 reference and its counts against verifier and simulator.
+ */
+#pragma once
+
+#include "plan/setup.h"
+#include "runtime/inject.h"
+#include "runtime/numerics.h"
+
+typedef struct {
+    const LhTransport *transport;
+    LhKernelSet kernels;
+    LhInputKind inputs;
+    uint64_t repeat;     /* runs; 0 means 1 */
+    LhTime deadline_ps;  /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
+                            core of 1 GFLOP/s would need for everything */
+    const char *inject;  /* NULL: nothing */
+    LhTimelineSink timeline; /* of the last run; may be NULL */
+    void *timeline_data;
+} LhExecuteParams;
+
+/* The same count by three readers of the program. Sums over ranks, but compared rank by rank. */
+typedef struct {
+    uint64_t counted, verified, simulated;
+    bool equal; /* on every rank */
+} LhCount;
+
+typedef struct {
+    const char *name;   /* borrowed */
+    LhProgram *program; /* borrowed if it is the setup's */
+    bool whole;         /* false in processes other than the first: nothing below is set */
+    LhRunResult *run;   /* of the last run */
+    LhErrorReport errors;
+    LhCount bytes_sent, flops, peak_bytes;
+    bool counts_ok;
+    uint64_t repeats;
+    LhTime *makespans_ps; /* [repeats] */
+    bool same_bits;       /* every run had the outputs of the first, to the bit */
+    char *digest;         /* SHA-256 of the outputs of all ranks, in order */
+    LhSimResult *busy;    /* busy times and makespan of the last run, for figures */
+} LhExecuted;
+
+/*
+ * Runs the setup's program, or its first schedule. LH_ERROR_NO for a schedule that refuses or is
+ * not proven; LH_ERROR_RUNTIME for a run that broke. Results that are wrong are no error. Caller
+ * frees.
+ */
+LhExecuted *lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error);
+void lh_executed_free(LhExecuted *executed);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhExecuted, lh_executed_free)
+
+/* Within the gates, counts equal, bits equal. */
+bool lh_executed_ok(const LhExecuted *executed);

@@ -1,0 +1,244 @@
+/* Runs with real data, reported. Times are measured on this machine. */
+#include "report/describe_run.h"
+
+#include "report/text.h"
+
+#include <math.h>
+
+/* ---- tables ---- */
+
+static void
+number_cell(LhTable *table, double value)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (!isfinite(value)) {
+        lh_table_cell(table, isnan(value) ? "nan" : "inf", NULL);
+        return;
+    }
+    g_ascii_formatd(text, sizeof(text), "%.2e", value);
+    lh_table_cell(table, text, lh_double_to_text(value, exact));
+}
+
+static void
+gate_cell(LhTable *table, double gate)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    lh_table_cell(table, gate > 0 ? g_ascii_formatd(text, sizeof(text), "%.2g", gate) : "-", NULL);
+}
+
+LhTable *
+lh_describe_errors(const LhExecuted *executed)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "tensor", "tensor", NULL, false);
+    lh_table_column(table, "rel_l2", "rel L2", NULL, true);
+    lh_table_column(table, "rel_l2_gate", "gate", NULL, true);
+    lh_table_column(table, "row_max", "worst row", NULL, true);
+    lh_table_column(table, "row_max_gate", "gate", NULL, true);
+    lh_table_column(table, "abs_max", "largest", NULL, true);
+    lh_table_column(table, "abs_max_gate", "gate", NULL, true);
+    lh_table_column(table, "within", "within", NULL, false);
+    for (uint32_t i = 0; i < executed->errors.rows_count; i++) {
+        const LhErrorRow *row = &executed->errors.rows[i];
+
+        lh_table_row(table);
+        lh_table_cell(table, row->name, NULL);
+        number_cell(table, row->rel_l2);
+        gate_cell(table, row->rel_l2_gate);
+        number_cell(table, row->row_max);
+        gate_cell(table, row->row_max_gate);
+        number_cell(table, row->abs_max);
+        gate_cell(table, row->abs_max_gate);
+        lh_table_cell(table, row->ok ? "yes" : "NO", NULL);
+    }
+    return table;
+}
+
+static void
+count_cell(LhTable *table, uint64_t count)
+{
+    g_autofree char *text = lh_format_count(count);
+    g_autofree char *exact = g_strdup_printf("%" G_GUINT64_FORMAT, count);
+
+    lh_table_cell(table, text, exact);
+}
+
+static void
+count_row(LhTable *table, const char *name, const LhCount *count)
+{
+    lh_table_row(table);
+    lh_table_cell(table, name, NULL);
+    count_cell(table, count->counted);
+    count_cell(table, count->verified);
+    count_cell(table, count->simulated);
+    lh_table_cell(table, count->equal ? "yes" : "NO", NULL);
+}
+
+LhTable *
+lh_describe_counts(const LhExecuted *executed)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "count", "all ranks", NULL, false);
+    lh_table_column(table, "counted", "executed", NULL, true);
+    lh_table_column(table, "verified", "verified", NULL, true);
+    lh_table_column(table, "simulated", "simulated", NULL, true);
+    lh_table_column(table, "equal", "equal on every rank", NULL, false);
+    count_row(table, "bytes sent", &executed->bytes_sent);
+    count_row(table, "attention flops", &executed->flops);
+    count_row(table, "peak bytes", &executed->peak_bytes);
+    return table;
+}
+
+/* ---- words ---- */
+
+static int
+by_time(gconstpointer a, gconstpointer b)
+{
+    const LhTime x = *(const LhTime *)a, y = *(const LhTime *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static LhTime
+median_ps(const LhExecuted *executed)
+{
+    g_autofree LhTime *sorted =
+        g_memdup2(executed->makespans_ps, executed->repeats * sizeof(LhTime));
+
+    qsort(sorted, executed->repeats, sizeof(LhTime), by_time);
+    return sorted[executed->repeats / 2];
+}
+
+static void
+describe_time(const LhExecuted *executed, GString *out)
+{
+    const LhTime median = median_ps(executed);
+    g_autofree char *time = lh_format_time(median);
+    g_autofree char *rate =
+        lh_format_flops((double)executed->flops.counted / ((double)median / (double)LH_PS_PER_S));
+
+    g_string_append_printf(out, "%s%s, %s of attention (measured on this machine)",
+                           executed->repeats > 1 ? "median " : "", time, rate);
+    if (executed->repeats > 1)
+        g_string_append_printf(out, "; %" G_GUINT64_FORMAT " runs, %s", executed->repeats,
+                               executed->same_bits ? "equal to the bit" : "DIFFERENT results");
+    g_string_append_c(out, '\n');
+}
+
+void
+lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
+                GString *out)
+{
+    const LhAttention *a = &executed->program->params.attention;
+
+    g_string_append_printf(
+        out,
+        "%s on %u ranks, executed (backend %s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
+        "%s%s)\n%" G_GUINT64_FORMAT " tokens, batch %u, %u heads, %u groups, d %u, %s, %s, %s\n",
+        executed->name, executed->program->params.ranks, params->transport->name,
+        lh_kernel_set_names[params->kernels], lh_input_names[params->inputs], setup->scenario->seed,
+        params->inject != NULL ? ", injected " : "", params->inject != NULL ? params->inject : "",
+        a->seq_length, a->batch, a->heads, a->groups, a->head_dim, lh_dtype_names[a->dtype],
+        executed->program->params.causal ? "causal" : "full",
+        lh_pass_names[executed->program->params.pass - 1]);
+    describe_time(executed, out);
+    g_string_append_printf(out, "outputs %s\n", executed->digest);
+}
+
+/* ---- JSON ---- */
+
+/* JSON has no word for NaN and infinity: null. */
+static void
+write_number(LhJsonWriter *w, const char *key, double value)
+{
+    if (isfinite(value))
+        lh_jsonw_double(w, key, value);
+    else
+        lh_jsonw_string(w, key, NULL);
+}
+
+static void
+write_errors(LhJsonWriter *w, const LhExecuted *executed)
+{
+    lh_jsonw_array_begin(w, "errors");
+    for (uint32_t i = 0; i < executed->errors.rows_count; i++) {
+        const LhErrorRow *row = &executed->errors.rows[i];
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "tensor", row->name);
+        write_number(w, "rel_l2", row->rel_l2);
+        write_number(w, "row_max", row->row_max);
+        write_number(w, "abs_max", row->abs_max);
+        if (row->rel_l2_gate > 0) {
+            lh_jsonw_double(w, "rel_l2_gate", row->rel_l2_gate);
+            lh_jsonw_double(w, "row_max_gate", row->row_max_gate);
+        }
+        if (row->abs_max_gate > 0)
+            lh_jsonw_double(w, "abs_max_gate", row->abs_max_gate);
+        lh_jsonw_bool(w, "within", row->ok);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_count(LhJsonWriter *w, const char *key, const LhCount *count)
+{
+    lh_jsonw_object_begin(w, key);
+    lh_jsonw_uint(w, "executed", count->counted);
+    lh_jsonw_uint(w, "verified", count->verified);
+    lh_jsonw_uint(w, "simulated", count->simulated);
+    lh_jsonw_bool(w, "equal", count->equal);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_ranks(LhJsonWriter *w, const LhRunResult *run)
+{
+    lh_jsonw_array_begin(w, "ranks");
+    for (uint32_t r = 0; r < run->ranks_count; r++) {
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_uint(w, "bytes_sent", run->ranks[r].bytes_sent);
+        lh_jsonw_uint(w, "messages", run->ranks[r].messages);
+        lh_jsonw_uint(w, "flops", run->ranks[r].flops);
+        lh_jsonw_uint(w, "peak_bytes", run->ranks[r].peak_bytes);
+        lh_jsonw_uint(w, "ops", run->ranks[r].ops);
+        lh_jsonw_seconds(w, "busy_s", run->ranks[r].busy_ps);
+        lh_jsonw_seconds(w, "finish_s", run->ranks[r].finish_ps);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+void
+lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
+            const LhStamp *stamp, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+
+    lh_stamp_json(w, "longhaul.run/1", stamp, setup);
+    lh_jsonw_string(w, "provenance", "measured");
+    lh_jsonw_string(w, "schedule", executed->name);
+    lh_jsonw_string(w, "backend", params->transport->name);
+    lh_jsonw_string(w, "kernels", lh_kernel_set_names[params->kernels]);
+    lh_jsonw_string(w, "input_kind", lh_input_names[params->inputs]);
+    lh_jsonw_string(w, "injected", params->inject);
+    lh_jsonw_bool(w, "ok", lh_executed_ok(executed));
+    lh_jsonw_string(w, "outputs_sha256", executed->digest);
+    lh_jsonw_bool(w, "same_bits", executed->same_bits);
+    lh_jsonw_array_begin(w, "makespans_s");
+    for (uint64_t i = 0; i < executed->repeats; i++)
+        lh_jsonw_seconds(w, NULL, executed->makespans_ps[i]);
+    lh_jsonw_array_end(w);
+    write_errors(w, executed);
+    write_count(w, "bytes_sent", &executed->bytes_sent);
+    write_count(w, "flops", &executed->flops);
+    write_count(w, "peak_bytes", &executed->peak_bytes);
+    write_ranks(w, executed->run);
+    lh_jsonw_object_end(w);
+}

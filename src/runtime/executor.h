@@ -1,0 +1,83 @@
+/*
+ * Executes a program with real data: the same cursors that verifier and simulator read. Each rank
+ * has a host thread that issues the ops in program order and one thread per stream that runs them;
+ * an op starts when its stream reaches it and the ops it names in `after` are complete.
+ */
+#pragma once
+
+#include "kernels/call.h"
+#include "runtime/transport.h"
+#include "sched/schedule.h"
+#include "sched/timeline.h"
+
+/* Which implementation of the kernels runs. */
+typedef enum {
+    LH_KERNEL_SET_CPU,
+    LH_KERNEL_SET_REFERENCE,
+} LhKernelSet;
+
+/* "cpu", "reference"; NULL-terminated. */
+extern const char *const lh_kernel_set_names[];
+
+/* Where a run may be disturbed; each may be NULL. Called from many threads at once. */
+typedef struct {
+    void *data;
+    /* In place of calling the kernel: calls @run with @call, or with something else, or not. */
+    enum lh_status (*call)(void *data, uint32_t rank, const LhOp *op, LhKernelRun run,
+                           const LhCall *call);
+    /* False: this end of a message is never posted. */
+    bool (*post)(void *data, uint32_t rank, const LhOp *op, const LhPart *part);
+    /* False: what this message brings is thrown away. */
+    bool (*land)(void *data, uint32_t rank, const LhOp *op, const LhPart *part);
+    /* Before an op is issued or started: may sleep. */
+    void (*pause)(void *data, uint32_t rank, uint32_t op, uint32_t where);
+} LhRunHooks;
+
+typedef struct {
+    const LhProgram *program; /* borrowed; one that lh_verify has proven */
+    const LhTransport *transport;
+    LhKernelSet kernels;
+    int64_t deadline_us; /* nothing moved for so long: the run is given up */
+    const LhRunHooks *hooks;
+    /* Fills a part of an input slot: part_bytes at @data. */
+    void (*load)(void *load_data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *data);
+    void *load_data;
+    LhTimelineSink timeline; /* NULL: none. Called by one thread at a time, of the first process */
+    void *timeline_data;
+} LhRunParams;
+
+/* What was counted while a rank ran. */
+typedef struct {
+    uint64_t bytes_sent; /* of messages that arrived */
+    uint64_t messages;   /* sent */
+    uint64_t flops;      /* of attention kernels that were called */
+    uint64_t peak_bytes; /* of its slots, in host order */
+    uint64_t ops;
+    LhTime busy_ps;   /* some kernel was running */
+    LhTime finish_ps; /* when its last op was complete */
+} LhRunRank;
+
+typedef struct {
+    bool whole; /* false in processes other than the first: then only their own ranks are filled */
+    uint32_t ranks_count;
+    LhRunRank *ranks;        /* owned */
+    unsigned char **outputs; /* [ranks], owned: the output slots in the order of declaration */
+    uint64_t output_bytes;   /* of one rank */
+    LhTime makespan_ps;
+} LhRunResult;
+
+/*
+ * Runs the program. LH_ERROR_RUNTIME if nothing moved for the deadline (naming for every blocked
+ * rank the op, the peer and the slot it waits for), if a kernel failed or wrote outside its slots;
+ * LH_ERROR_NO if the kernels lack an implementation of an op. Caller frees.
+ */
+LhRunResult *lh_execute(const LhRunParams *params, GError **error);
+void lh_run_result_free(LhRunResult *result);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRunResult, lh_run_result_free)
+
+/* Part @part of output slot @slot of @rank; borrowed. */
+const unsigned char *lh_run_output(const LhRunResult *result, const LhProgram *program,
+                                   uint32_t rank, uint16_t slot, uint32_t part);
+
+/* The type of a slot's principal tensor. */
+enum lh_storage lh_slot_storage(const LhProgram *program, const LhSlot *slot);

@@ -1,0 +1,349 @@
+/* Faults on purpose; see the header. */
+#include "runtime/inject.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "kernels/rows.h"
+
+#include <string.h>
+
+#define DELAY_US_MAX 300
+
+const char *const lh_inject_names[] = {
+    "drop-pair",     "duplicate-pair", "mask-shift", "local-lse", "stale-buffer",
+    "wrong-kv-head", "stall",          "delay",      NULL,
+};
+
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_inject_names) == LH_INJECT_KINDS + 1);
+
+/* ---- what is hit ---- */
+
+static const LhKernel *
+kernel_of(const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE ? lh_kernels[op->compute.kernel] : NULL;
+}
+
+static bool
+is_attention(const LhKernel *kernel)
+{
+    return kernel != NULL &&
+           (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
+}
+
+/* Index of the operand of @kind, or -1. */
+static int
+operand_of(const LhKernel *kernel, LhTensorKind kind)
+{
+    for (int i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
+        if (kernel->operands[i].kind == kind)
+            return i;
+    }
+    return -1;
+}
+
+/* How well an op suits; 0: not at all. The best is hit, the last of equals. */
+static unsigned
+suits(LhInjectKind kind, const LhOp *op)
+{
+    const LhKernel *kernel = kernel_of(op);
+
+    if (kernel == NULL)
+        return 0;
+    switch (kind) {
+    case LH_INJECT_DROP_PAIR:
+        if (kernel->effect == LH_EFFECT_ADD || is_attention(kernel))
+            return op->compute.args.first ? 1 : 2;
+        return 0;
+    case LH_INJECT_DUPLICATE_PAIR:
+        return (kernel->effect == LH_EFFECT_ADD || is_attention(kernel)) && !op->compute.args.first;
+    case LH_INJECT_MASK_SHIFT:
+        return is_attention(kernel) && op->compute.args.mask == LH_MASK_CAUSAL;
+    case LH_INJECT_LOCAL_LSE:
+        return kernel->effect == LH_EFFECT_ATTEND_GRAD;
+    case LH_INJECT_WRONG_KV_HEAD:
+        return is_attention(kernel) && op->compute.args.groups > 1;
+    default:
+        return 0;
+    }
+}
+
+typedef struct {
+    LhInjection *injection;
+    unsigned best;
+    LhPhase phase;
+    uint8_t *received; /* by slot: how often */
+} Search;
+
+static void
+consider(Search *search, uint32_t rank, const LhOp *op, unsigned how_well)
+{
+    if (how_well == 0 || how_well < search->best)
+        return;
+    search->best = how_well;
+    search->injection->rank = rank;
+    search->injection->op = op->id;
+}
+
+/* A receive suits better if the slot has held something of the kind before. */
+static void
+consider_messages(Search *search, const LhProgram *program, uint32_t rank, const LhOp *op,
+                  const LhPart *parts)
+{
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const uint16_t slot = parts[i].regions[0].slot;
+        const unsigned how_well =
+            1U + (search->received[slot] > 0 ? 1 : 0) +
+            (program->slots[slot].kind == LH_TENSOR_KV ? 1 : 0);
+
+        if (parts[i].send)
+            continue;
+        search->received[slot] = 1;
+        if (how_well < search->best)
+            continue;
+        consider(search, rank, op, how_well);
+        search->injection->peer = parts[i].peer;
+        search->injection->tag = parts[i].tag;
+    }
+}
+
+static void
+search_rank(Search *search, const LhProgram *program, uint32_t rank)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+
+    memset(search->received, 0, program->slots_count);
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->phase != search->phase)
+                continue;
+            if (search->injection->kind != LH_INJECT_STALE_BUFFER)
+                consider(search, rank, op, suits(search->injection->kind, op));
+            else if (op->kind == LH_OP_EXCHANGE)
+                consider_messages(search, program, rank, op,
+                                  &buffer.parts[op->exchange.parts_first]);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+}
+
+static bool
+find_target(LhInjection *injection, const LhProgram *program, GError **error)
+{
+    const bool backward =
+        injection->kind == LH_INJECT_LOCAL_LSE || program->params.pass == LH_PASS_BWD;
+    g_autofree uint8_t *received = g_new0(uint8_t, program->slots_count);
+    Search search = { .injection = injection,
+                      .phase = backward ? LH_PHASE_BACKWARD : LH_PHASE_FORWARD,
+                      .received = received };
+
+    for (uint32_t rank = program->params.ranks; rank-- > 0 && search.best == 0;)
+        search_rank(&search, program, rank);
+    /* One rank's own keys are all there are. */
+    if (search.best > 0 && !(injection->kind == LH_INJECT_LOCAL_LSE && program->params.ranks == 1))
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_NO, "--inject %s: this program has nothing to hit",
+                lh_inject_names[injection->kind]);
+    return false;
+}
+
+/* ---- hooks ---- */
+
+/* The block's own lse, as if these keys were all there are. */
+static enum lh_status
+call_with_local_lse(const LhOp *op, LhKernelRun run, const LhCall *call)
+{
+    const LhKernel *kernel = kernel_of(op);
+    const LhKernel *block = lh_kernels[LH_KERNEL_ID_attention_block];
+    const LhRows q = lh_rows_q(call, 0);
+    const uint64_t o_bytes = lh_rows_bytes(&q, call->args->batch);
+    const uint64_t part_bytes =
+        o_bytes + call->args->batch * q.part_rows * call->args->heads * sizeof(float);
+    g_autofree unsigned char *memory = g_malloc0(call->operands[0].parts * part_bytes);
+    void *scratch = g_aligned_alloc(
+        1, MAX(lh_kernel_scratch_bytes(block, call->args), LH_SCRATCH_ALIGN), LH_SCRATCH_ALIGN);
+    LhCall forward = { .args = call->args, .scratch = scratch };
+    LhCall mutant = *call;
+    enum lh_status status;
+
+    forward.operands[0] = call->operands[0];
+    forward.operands[1] = call->operands[operand_of(kernel, LH_TENSOR_KV)];
+    forward.operands[2] = (LhView){ memory, call->operands[0].parts,
+                                    part_bytes, q.storage };
+    mutant.operands[operand_of(kernel, LH_TENSOR_LSE)] =
+        (LhView){ memory + o_bytes, call->operands[0].parts, part_bytes, LH_STORAGE_FP32 };
+    status = block->reference(&forward);
+    g_aligned_free(scratch);
+    return status == LH_STATUS_OK ? run(&mutant) : status;
+}
+
+/* Copies a tensor of all parts with the heads moved on by one. */
+static void
+turn_heads(const LhRows *from, const LhRows *to, const LhKernelArgs *args)
+{
+    const uint64_t bytes = from->dim * lh_storage_bytes(from->storage);
+
+    for (uint64_t sequence = 0; sequence < args->batch; sequence++) {
+        for (uint64_t row = 0; row < args->nk; row++) {
+            for (uint32_t head = 0; head < from->heads; head++)
+                memcpy(lh_rows_at(to, sequence, row, head),
+                       lh_rows_at(from, sequence, row, (head + 1) % from->heads), bytes);
+        }
+    }
+}
+
+static enum lh_status
+call_with_wrong_head(const LhOp *op, LhKernelRun run, const LhCall *call)
+{
+    const unsigned kv = (unsigned)operand_of(kernel_of(op), LH_TENSOR_KV);
+    const LhView *view = &call->operands[kv];
+    g_autofree unsigned char *memory = g_malloc0(view->parts * view->part_bytes);
+    const LhRows k = lh_rows_k(call, kv), v = lh_rows_v(call, kv);
+    LhCall mutant = *call;
+    LhRows mutant_k, mutant_v;
+
+    mutant.operands[kv].data = memory;
+    mutant_k = lh_rows_k(&mutant, kv);
+    mutant_v = lh_rows_v(&mutant, kv);
+    turn_heads(&k, &mutant_k, call->args);
+    turn_heads(&v, &mutant_v, call->args);
+    return run(&mutant);
+}
+
+static enum lh_status
+call_mutant(void *data, uint32_t rank, const LhOp *op, LhKernelRun run, const LhCall *call)
+{
+    const LhInjection *injection = data;
+    LhKernelArgs args = *call->args;
+    LhCall mutant = *call;
+    enum lh_status status;
+
+    if (rank != injection->rank || op->id != injection->op)
+        return run(call);
+    switch (injection->kind) {
+    case LH_INJECT_DROP_PAIR:
+        return LH_STATUS_OK;
+    case LH_INJECT_DUPLICATE_PAIR:
+        status = run(call);
+        return status == LH_STATUS_OK ? run(call) : status;
+    case LH_INJECT_MASK_SHIFT:
+        args.shift = args.shift == 0 ? -1 : 0;
+        mutant.args = &args;
+        return run(&mutant);
+    case LH_INJECT_LOCAL_LSE:
+        return call_with_local_lse(op, run, call);
+    case LH_INJECT_WRONG_KV_HEAD:
+        return call_with_wrong_head(op, run, call);
+    default:
+        return run(call);
+    }
+}
+
+static bool
+post_unless_stalled(void *data, uint32_t rank, const LhOp *op, const LhPart *part)
+{
+    const LhInjection *injection = data;
+
+    (void)op;
+    return !(part->send && rank == injection->rank);
+}
+
+static bool
+land_unless_stale(void *data, uint32_t rank, const LhOp *op, const LhPart *part)
+{
+    const LhInjection *injection = data;
+
+    return rank != injection->rank || op->id != injection->op || part->peer != injection->peer ||
+           part->tag != injection->tag;
+}
+
+static void
+pause_by_seed(void *data, uint32_t rank, uint32_t op, uint32_t where)
+{
+    const LhInjection *injection = data;
+    const uint64_t bits = lh_rng_bits(injection->seed, rank, 2 * (uint64_t)op + where);
+
+    /* Half of the ops start at once. */
+    if (bits % 2 == 0)
+        g_usleep((gulong)(bits / 2 % DELAY_US_MAX));
+}
+
+static void
+set_hooks(LhInjection *injection)
+{
+    LhRunHooks *hooks = &injection->hooks;
+
+    hooks->data = injection;
+    if (injection->kind == LH_INJECT_STALL)
+        hooks->post = post_unless_stalled;
+    else if (injection->kind == LH_INJECT_DELAY)
+        hooks->pause = pause_by_seed;
+    else if (injection->kind == LH_INJECT_STALE_BUFFER)
+        hooks->land = land_unless_stale;
+    else
+        hooks->call = call_mutant;
+}
+
+/* ---- reading ---- */
+
+static bool
+read_number(const char *name, const char *digits, uint64_t max, uint64_t *number, GError **error)
+{
+    if (digits != NULL && g_ascii_string_to_unsigned(digits, 10, 0, max, number, NULL))
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--inject: %s needs a number behind a colon, 0 to %" G_GUINT64_FORMAT
+                ", as in %s:1",
+                name, max, name);
+    return false;
+}
+
+static bool
+read_kind(LhInjection *injection, const char *text, const char **number, GError **error)
+{
+    const char *colon = strchr(text, ':');
+    g_autofree char *name =
+        colon != NULL ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
+    g_autofree char *list = NULL;
+
+    *number = colon != NULL ? colon + 1 : NULL;
+    for (int i = 0; i < LH_INJECT_KINDS; i++) {
+        if (strcmp(lh_inject_names[i], name) != 0)
+            continue;
+        injection->kind = (LhInjectKind)i;
+        if (i >= LH_INJECT_MUTANTS || colon == NULL)
+            return true;
+    }
+    list = g_strjoinv(", ", (char **)(void *)lh_inject_names);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--inject: no fault is called \"%s\"; allowed: %s (stall:RANK, delay:SEED)", text,
+                list);
+    return false;
+}
+
+LhInjection *
+lh_injection_new(const LhProgram *program, const char *text, GError **error)
+{
+    g_autofree LhInjection *injection = g_new0(LhInjection, 1);
+    const char *digits;
+    uint64_t number = 0;
+
+    if (!read_kind(injection, text, &digits, error))
+        return NULL;
+    if (injection->kind == LH_INJECT_STALL) {
+        if (!read_number("stall", digits, program->params.ranks - 1, &number, error))
+            return NULL;
+        injection->rank = (uint32_t)number;
+    } else if (injection->kind == LH_INJECT_DELAY) {
+        if (!read_number("delay", digits, UINT64_MAX, &injection->seed, error))
+            return NULL;
+    } else if (!find_target(injection, program, error)) {
+        return NULL;
+    }
+    set_hooks(injection);
+    return g_steal_pointer(&injection);
+}

@@ -1,0 +1,43 @@
+/*
+ * Attention of a whole sequence on one device in fp64, forward and backward, written out from its
+ * definition: what distributed runs are held against. Nothing here is shared with the kernels.
+ */
+#pragma once
+
+#include "sched/ir.h"
+
+/* Whole tensors: q, o, dout, dq [B][N][h][d]; k, v, dk, dv [B][N][g][d]; lse [B][N][h]. Positions
+ * in order. */
+typedef struct {
+    LhAttention attention;
+    bool causal;
+    double *q, *k, *v, *dout; /* in */
+    double *o, *lse, *dq, *dk, *dv;
+    /* Sums of the magnitudes of what the elements above are sums of. */
+    double *o_size, *dq_size, *dk_size, *dv_size;
+} LhReference;
+
+/* All tensors of zeros. */
+void lh_reference_init(LhReference *reference, const LhAttention *attention, bool causal);
+void lh_reference_clear(LhReference *reference);
+
+/* Computes the outputs from the inputs; uses all processors. */
+void lh_reference_run(LhReference *reference);
+
+static inline uint64_t
+lh_reference_q_elements(const LhAttention *a)
+{
+    return a->batch * a->seq_length * a->heads * a->head_dim;
+}
+
+static inline uint64_t
+lh_reference_k_elements(const LhAttention *a)
+{
+    return a->batch * a->seq_length * a->groups * a->head_dim;
+}
+
+static inline uint64_t
+lh_reference_rows(const LhAttention *a)
+{
+    return a->batch * a->seq_length * a->heads;
+}

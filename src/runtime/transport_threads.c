@@ -1,0 +1,157 @@
+/*
+ * All ranks in one process: whoever posts the second end of a message copies it, once, from the
+ * sender's memory into the receiver's.
+ */
+#include "runtime/transport.h"
+
+#include <string.h>
+
+#define BUCKETS 256 /* a power of two; a lock each */
+
+/* Posted ends without a partner, oldest first. */
+typedef struct {
+    GMutex lock;
+    LhMessage *first, *last;
+} Bucket;
+
+typedef struct {
+    Bucket buckets[BUCKETS];
+} Threads;
+
+static void *
+threads_open(uint32_t ranks, uint32_t *first, uint32_t *count, GError **error)
+{
+    Threads *t = g_new0(Threads, 1);
+
+    (void)error;
+    for (unsigned i = 0; i < BUCKETS; i++)
+        g_mutex_init(&t->buckets[i].lock);
+    *first = 0;
+    *count = ranks;
+    return t;
+}
+
+static uint32_t
+source_of(const LhMessage *m)
+{
+    return m->send ? m->rank : m->peer;
+}
+
+static uint32_t
+destination_of(const LhMessage *m)
+{
+    return m->send ? m->peer : m->rank;
+}
+
+static Bucket *
+bucket_of(Threads *t, const LhMessage *m)
+{
+    uint32_t mixed = source_of(m) * UINT32_C(0x9E3779B1) + destination_of(m) * UINT32_C(0x85EBCA6B) +
+                     m->tag * UINT32_C(0xC2B2AE35);
+
+    return &t->buckets[(mixed ^ mixed >> 15) & (BUCKETS - 1)];
+}
+
+/* Takes the oldest partner of @m out of the bucket, or leaves @m there. */
+static LhMessage *
+meet(Bucket *b, LhMessage *m)
+{
+    LhMessage *before = NULL;
+
+    for (LhMessage *other = b->first; other != NULL; before = other, other = other->next) {
+        if (other->send == m->send || other->tag != m->tag || source_of(other) != source_of(m) ||
+            destination_of(other) != destination_of(m))
+            continue;
+        if (before == NULL)
+            b->first = other->next;
+        else
+            before->next = other->next;
+        if (b->last == other)
+            b->last = before;
+        return other;
+    }
+    m->next = NULL;
+    if (b->last == NULL)
+        b->first = m;
+    else
+        b->last->next = m;
+    b->last = m;
+    return NULL;
+}
+
+/* The ends may be cut into pieces differently. */
+static void
+copy(const LhMessage *from, const LhMessage *to)
+{
+    uint32_t i = 0, k = 0;
+    uint64_t at = 0, into = 0;
+
+    while (i < from->pieces_count && k < to->pieces_count) {
+        const uint64_t bytes = MIN(from->pieces[i].bytes - at, to->pieces[k].bytes - into);
+
+        memcpy(to->pieces[k].data + into, from->pieces[i].data + at, bytes);
+        at += bytes;
+        into += bytes;
+        if (at == from->pieces[i].bytes) {
+            at = 0;
+            i++;
+        }
+        if (into == to->pieces[k].bytes) {
+            into = 0;
+            k++;
+        }
+    }
+}
+
+static void
+threads_post(void *state, LhMessage *m)
+{
+    Bucket *b = bucket_of(state, m);
+    LhMessage *other;
+
+    g_mutex_lock(&b->lock);
+    other = meet(b, m);
+    g_mutex_unlock(&b->lock);
+    if (other == NULL)
+        return;
+    copy(m->send ? m : other, m->send ? other : m);
+    other->complete(other);
+    m->complete(m);
+}
+
+static bool
+threads_poll(void *state, int64_t wait_us)
+{
+    (void)state;
+    g_usleep((gulong)wait_us);
+    return false;
+}
+
+static bool
+threads_gather(void *state, const GByteArray *bytes, GByteArray *all, GError **error)
+{
+    (void)state;
+    (void)error;
+    g_byte_array_append(all, bytes->data, bytes->len);
+    return true;
+}
+
+static void
+threads_close(void *state)
+{
+    Threads *t = state;
+
+    for (unsigned i = 0; i < BUCKETS; i++)
+        g_mutex_clear(&t->buckets[i].lock);
+    g_free(t);
+}
+
+const LhTransport lh_transport_threads = {
+    .name = "cpu",
+    .summary = "all ranks in this process: threads and shared memory",
+    .open = threads_open,
+    .post = threads_post,
+    .poll = threads_poll,
+    .gather = threads_gather,
+    .close = threads_close,
+};
