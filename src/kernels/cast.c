@@ -1,6 +1,7 @@
 /*
  * Converts gradients between the activation's type and fp32.
  */
+#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
 
 #include <stddef.h>
@@ -18,6 +19,12 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     return lh_elements(a) * (element_bytes + LH_FP32_BYTES);
 }
 
+static enum lh_status
+run(const LhCall *call)
+{
+    return lh_elements_add(call, false);
+}
+
 const LhKernel lh_kernel_cast = {
     .name = "cast",
     .summary = "converts between the activation's type and fp32",
@@ -30,4 +37,6 @@ const LhKernel lh_kernel_cast = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
+    .reference = run,
+    .cpu = run,
 };

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "kernels/status.h"
 #include "kernels/tensor.h"
 
 #include <stdbool.h>
@@ -81,6 +82,10 @@ typedef struct {
     LhElementRule element;
 } LhOperand;
 
+/* A call with its data: kernels/call.h. Outputs stay untouched unless the status is OK. */
+typedef struct LhCall LhCall;
+typedef enum lh_status (*LhKernelRun)(const LhCall *call);
+
 typedef struct {
     const char *name;    /* "attention_fwd" */
     const char *summary; /* one line */
@@ -92,6 +97,12 @@ typedef struct {
     uint64_t (*flops)(const LhKernelArgs *args);
     /* Bytes read and written in device memory by the call; @element_bytes is the activation's. */
     uint64_t (*memory_bytes)(const LhKernelArgs *args, uint32_t element_bytes);
+    /* Slow and obvious: fp64 arithmetic between the operands' storage types. */
+    LhKernelRun reference;
+    /* Fast, on the calling thread alone; the reference itself where that is simple and as fast. */
+    LhKernelRun cpu;
+    /* What either of the two needs of scratch memory, in bytes; NULL: nothing. */
+    uint64_t (*scratch_bytes)(const LhKernelArgs *args);
 } LhKernel;
 
 typedef enum {

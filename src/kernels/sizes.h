@@ -34,6 +34,13 @@ lh_elements(const LhKernelArgs *a)
     return lh_q_elements(a) + lh_kv_elements(a);
 }
 
+/* B h d d: elements of the states of linear attention. */
+static inline uint64_t
+lh_state_elements(const LhKernelArgs *a)
+{
+    return (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim;
+}
+
 /* Bytes of one row statistic (m, l, lse, delta): always fp32. */
 #define LH_STAT_BYTES UINT64_C(4)
 #define LH_FP32_BYTES UINT64_C(4)

@@ -1,0 +1,93 @@
+/*
+ * Backward of linear_intra: dq += ((do v^T) D) k, dk += ((do v^T) D)^T q, dv += ((q k^T) D)^T do.
+ */
+#include "kernels/cpu.h"
+#include "kernels/sizes.h"
+
+#include <stddef.h>
+
+static uint64_t
+flops(const LhKernelArgs *a)
+{
+    /* Five products of 2 d flops for every pair. */
+    return 10 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
+}
+
+static uint64_t
+memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
+{
+    const uint64_t inputs = 2 * lh_q_elements(a) + lh_kv_elements(a);
+    const uint64_t gradients = lh_q_elements(a) + lh_kv_elements(a);
+
+    return (inputs + (a->first ? 1 : 2) * gradients) * element_bytes;
+}
+
+static uint64_t
+scratch_bytes(const LhKernelArgs *a)
+{
+    return lh_weights_scratch(a->nq) + lh_attention_backward_scratch(a);
+}
+
+static bool
+prepare(const LhCall *call, LhBackward *b)
+{
+    const uint64_t table_bytes = lh_weights_scratch(call->args->nq);
+    void *rest = (char *)call->scratch + table_bytes;
+
+    *b = (LhBackward){ .args = call->args,
+                       .q = lh_rows_q(call, 0),
+                       .dout = lh_rows_q(call, 1),
+                       .k = lh_rows_k(call, 2),
+                       .v = lh_rows_v(call, 2),
+                       .dq = lh_rows_q(call, 3),
+                       .dk = lh_rows_k(call, 4),
+                       .dv = lh_rows_v(call, 4),
+                       .load = !call->args->first,
+                       .linear = true,
+                       .decay = lh_decay_table(call->args, call->scratch),
+                       .scratch = rest };
+    return (b->decay == NULL || call->args->mask != LH_MASK_FULL) &&
+           lh_parts_divide(call, 5, 1 << 2 | 1 << 4);
+}
+
+static enum lh_status
+reference(const LhCall *call)
+{
+    LhBackward b;
+
+    if (!prepare(call, &b))
+        return LH_STATUS_UNSUPPORTED;
+    lh_attention_backward_reference(&b);
+    return LH_STATUS_OK;
+}
+
+static enum lh_status
+cpu(const LhCall *call)
+{
+    LhBackward b;
+
+    if (!prepare(call, &b))
+        return LH_STATUS_UNSUPPORTED;
+    lh_cpu()->backward(&b);
+    return LH_STATUS_OK;
+}
+
+const LhKernel lh_kernel_linear_intra_bwd = {
+    .name = "linear_intra_bwd",
+    .summary = "linear attention among the tokens of a block, backward",
+    .effect = LH_EFFECT_OPAQUE,
+    .cost = LH_COST_GEMM,
+    .operands = {
+        { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
+        { "do", LH_OPERAND_READ, LH_TENSOR_DO, LH_ELEMENT_ACTIVATION },
+        { "kv", LH_OPERAND_READ, LH_TENSOR_KV, LH_ELEMENT_ACTIVATION },
+        { "dq", LH_OPERAND_UPDATE, LH_TENSOR_DQ, LH_ELEMENT_EITHER },
+        { "dkv", LH_OPERAND_UPDATE, LH_TENSOR_DKV, LH_ELEMENT_EITHER },
+        { .access = LH_OPERAND_END },
+    },
+    .flops = flops,
+    .memory_bytes = memory_bytes,
+    .reference = reference,
+    .cpu = cpu,
+    .scratch_bytes = scratch_bytes,
+};
