@@ -43,16 +43,16 @@ lh_execution_stopping(LhExecution *x)
 void
 lh_execution_fail(LhExecution *x, GError *error)
 {
-    g_mutex_lock(&x->lock);
+    pthread_mutex_lock(&x->lock);
     if (x->error == NULL)
         x->error = g_steal_pointer(&error);
-    g_mutex_unlock(&x->lock);
+    pthread_mutex_unlock(&x->lock);
     g_clear_error(&error);
     g_atomic_int_set(&x->stopping, 1);
     for (uint32_t r = 0; r < x->count; r++) {
-        g_mutex_lock(&x->ranks[r].lock);
-        g_cond_broadcast(&x->ranks[r].changed);
-        g_mutex_unlock(&x->ranks[r].lock);
+        pthread_mutex_lock(&x->ranks[r].lock);
+        pthread_cond_broadcast(&x->ranks[r].changed);
+        pthread_mutex_unlock(&x->ranks[r].lock);
     }
 }
 
@@ -75,7 +75,7 @@ mark_done(LhRunner *rank, uint32_t id)
     rank->counted.ops++;
     rank->counted.finish_ps = lh_execution_now(rank->execution);
     g_atomic_int_inc(&rank->execution->moved);
-    g_cond_broadcast(&rank->changed);
+    pthread_cond_broadcast(&rank->changed);
 }
 
 static void
@@ -100,9 +100,9 @@ record(LhRunner *rank, const LhOp *op, const LhItem *item)
     /* The simulator records what runs on a stream. */
     if (x->params->timeline == NULL || item == NULL)
         return;
-    g_mutex_lock(&x->lock);
+    pthread_mutex_lock(&x->lock);
     g_array_append_val(x->records, r);
-    g_mutex_unlock(&x->lock);
+    pthread_mutex_unlock(&x->lock);
 }
 
 /* ---- streams ---- */
@@ -124,7 +124,7 @@ next_item(LhRunStream *s)
     LhRunner *rank = s->rank;
     LhItem *item = NULL;
 
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     while (!lh_execution_stopping(rank->execution)) {
         if (s->first != NULL && may_start(rank, s->first)) {
             item = s->first;
@@ -134,9 +134,9 @@ next_item(LhRunStream *s)
         }
         if (s->first == NULL && rank->ended)
             break;
-        g_cond_wait(&rank->changed, &rank->lock);
+        pthread_cond_wait(&rank->changed, &rank->lock);
     }
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
     return item;
 }
 
@@ -159,7 +159,7 @@ finish_item(LhRunStream *s, LhItem *item)
     bool whole = true;
 
     record(rank, &op, item);
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     s->first = item->next;
     if (s->first == NULL)
         s->last = NULL;
@@ -168,14 +168,14 @@ finish_item(LhRunStream *s, LhItem *item)
     rank->counted.flops += item->flops;
     if (op.kind == LH_OP_COMPUTE)
         rank->counted.busy_ps += lh_execution_now(rank->execution) - item->start_ps;
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
     /* Before the op counts as complete: a finding belongs to this op. */
     lh_item_free(item, &whole);
     if (!whole)
         fail_canary(rank->execution, rank, &op);
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     mark_done(rank, op.id);
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
 }
 
 static bool
@@ -278,14 +278,14 @@ issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
         lh_item_free(item, &ignored);
         return false;
     }
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     if (s->last != NULL)
         s->last->next = item;
     else
         s->first = item;
     s->last = item;
-    g_cond_broadcast(&rank->changed);
-    g_mutex_unlock(&rank->lock);
+    pthread_cond_broadcast(&rank->changed);
+    pthread_mutex_unlock(&rank->lock);
     return true;
 }
 
@@ -323,20 +323,20 @@ wait_for_device(LhRunner *rank, uint32_t id, uint32_t ahead)
 {
     LhExecution *x = rank->execution;
 
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     rank->host_op = id;
     rank->host_waits = true;
     while (!lh_execution_stopping(x) && id - rank->first_open > ahead)
-        g_cond_wait(&rank->changed, &rank->lock);
+        pthread_cond_wait(&rank->changed, &rank->lock);
     rank->host_waits = false;
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
     return !lh_execution_stopping(x);
 }
 
 static void
 register_op(LhRunner *rank, uint32_t id)
 {
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     if (id >= rank->done_capacity) {
         const uint32_t before = rank->done_capacity;
 
@@ -345,7 +345,7 @@ register_op(LhRunner *rank, uint32_t id)
         memset(rank->done + before, 0, rank->done_capacity - before);
     }
     rank->issued = id + 1;
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
 }
 
 static bool
@@ -372,9 +372,9 @@ issue(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
         ok = true;
         break;
     }
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     mark_done(rank, op->id);
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
     return ok;
 }
 
@@ -393,10 +393,10 @@ host_main(void *data)
             ok = issue(rank, &buffer.ops[i], &buffer);
     }
     lh_op_buffer_clear(&buffer);
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     rank->ended = true;
-    g_cond_broadcast(&rank->changed);
-    g_mutex_unlock(&rank->lock);
+    pthread_cond_broadcast(&rank->changed);
+    pthread_mutex_unlock(&rank->lock);
     g_atomic_int_add(&x->alive, -1);
     return NULL;
 }
@@ -430,14 +430,14 @@ prepare(LhExecution *x)
 {
     x->ranks = g_new0(LhRunner, x->count);
     x->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_mutex_init(&x->lock);
+    pthread_mutex_init(&x->lock, NULL);
     for (uint32_t r = 0; r < x->count; r++) {
         LhRunner *rank = &x->ranks[r];
 
         rank->execution = x;
         rank->index = x->first + r;
-        g_mutex_init(&rank->lock);
-        g_cond_init(&rank->changed);
+        pthread_mutex_init(&rank->lock, NULL);
+        pthread_cond_init(&rank->changed, NULL);
         prepare_rank(rank);
         for (uint32_t s = 0; s < x->program->streams_count; s++) {
             rank->streams[s].rank = rank;
@@ -534,8 +534,8 @@ clear_rank(LhExecution *x, LhRunner *rank)
         release_slot(x, rank, i);
     g_free(rank->slots);
     g_free(rank->done);
-    g_mutex_clear(&rank->lock);
-    g_cond_clear(&rank->changed);
+    pthread_mutex_destroy(&rank->lock);
+    pthread_cond_destroy(&rank->changed);
 }
 
 static void
@@ -545,7 +545,7 @@ clear(LhExecution *x)
         clear_rank(x, &x->ranks[r]);
     g_free(x->ranks);
     g_array_unref(x->records);
-    g_mutex_clear(&x->lock);
+    pthread_mutex_destroy(&x->lock);
 }
 
 /* ---- results ---- */

@@ -2,12 +2,15 @@
  * What the files of the executor share.
  *
  * Locks: a rank's lock guards its op states, its queues and its counters of messages; the
- * execution's lock guards the first error and the sink. No thread holds two locks.
+ * execution's lock guards the first error and the records. No thread holds two locks. They are
+ * POSIX locks, not GLib's, because ThreadSanitizer understands those.
  */
 #pragma once
 
 #include "runtime/buffer.h"
 #include "runtime/executor.h"
+
+#include <pthread.h>
 
 typedef struct _LhExecution LhExecution;
 typedef struct _LhRunner LhRunner;
@@ -42,8 +45,8 @@ typedef struct {
 struct _LhRunner {
     LhExecution *execution;
     uint32_t index;
-    GMutex lock;
-    GCond changed;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
     uint8_t *done; /* by op id */
     uint32_t done_capacity;
     uint32_t issued, first_open; /* ids: the next to come; the oldest not complete */
@@ -65,7 +68,7 @@ struct _LhExecution {
     LhRunner *ranks;       /* [count] */
     int64_t epoch_ns;
     gint stopping, moved, alive; /* atomic; alive: threads */
-    GMutex lock;
+    pthread_mutex_t lock;
     GError *error;
     GArray *records; /* of LhTimelineRecord */
 };

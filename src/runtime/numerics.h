@@ -36,8 +36,8 @@ void lh_numerics_load(const LhNumerics *numerics, const LhProgram *program, uint
  * Gates (relative L2 norm of the error): o 3e-3 in fp32 and 4e-3 in 16 bits; dq, dk, dv 5e-3; lse
  * 1e-4 absolute. A single row may be LH_ROW_GATE times as far off, relative to the larger of its
  * own norm and the mean of all rows, so that one wrong row cannot hide. With other inputs than
- * normal ones results may nearly vanish by cancellation: there norms are those of the sums of
- * magnitudes.
+ * normal ones gradients may nearly vanish by cancellation: there errors are measured against the
+ * sums of the magnitudes of what is added up.
  */
 #define LH_ROW_GATE 4
 

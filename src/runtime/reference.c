@@ -92,13 +92,15 @@ backward_row(const Row *row)
     }
     for (uint64_t j = 0; j < row->keys; j++) {
         const uint64_t key = row->first + j * row->step;
-        const double ds = row->p[j] * (row->dp[j] - delta) * row->scale;
+        const double weight = row->p[j] * row->scale;
+        const double ds = weight * (row->dp[j] - delta);
+        const double ds_size = weight * (fabs(row->dp[j]) + fabs(delta));
 
         for (uint32_t i = 0; i < d; i++) {
             r->dq[row->at + i] += ds * r->k[key + i];
-            r->dq_size[row->at + i] += fabs(ds * r->k[key + i]);
+            r->dq_size[row->at + i] += ds_size * fabs(r->k[key + i]);
             r->dk[key + i] += ds * r->q[row->at + i];
-            r->dk_size[key + i] += fabs(ds * r->q[row->at + i]);
+            r->dk_size[key + i] += ds_size * fabs(r->q[row->at + i]);
             r->dv[key + i] += row->p[j] * r->dout[row->at + i];
             r->dv_size[key + i] += fabs(row->p[j] * r->dout[row->at + i]);
         }

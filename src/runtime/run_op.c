@@ -144,7 +144,7 @@ complete(LhMessage *m)
     LhRunStream *s = m->owner;
     LhRunner *rank = s->rank;
 
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     m->done = true;
     s->first->pending--;
     if (m->send) {
@@ -152,8 +152,8 @@ complete(LhMessage *m)
         rank->counted.messages++;
     }
     g_atomic_int_inc(&rank->execution->moved);
-    g_cond_broadcast(&rank->changed);
-    g_mutex_unlock(&rank->lock);
+    pthread_cond_broadcast(&rank->changed);
+    pthread_mutex_unlock(&rank->lock);
 }
 
 bool
@@ -165,12 +165,12 @@ lh_run_messages(LhRunStream *s, LhItem *item, LhMessage *messages, uint32_t coun
     const LhRunHooks *hooks = x->params->hooks;
     bool ok;
 
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     g_free(item->messages);
     item->messages = messages;
     item->messages_count = count;
     item->pending = count;
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
     for (uint32_t i = 0; i < count; i++) {
         messages[i].rank = rank->index;
         messages[i].owner = s;
@@ -179,11 +179,11 @@ lh_run_messages(LhRunStream *s, LhItem *item, LhMessage *messages, uint32_t coun
             hooks->post(hooks->data, rank->index, &item->op, &parts[i]))
             x->params->transport->post(x->transport, &messages[i]);
     }
-    g_mutex_lock(&rank->lock);
+    pthread_mutex_lock(&rank->lock);
     while (item->pending > 0 && !lh_execution_stopping(x))
-        g_cond_wait(&rank->changed, &rank->lock);
+        pthread_cond_wait(&rank->changed, &rank->lock);
     ok = item->pending == 0;
-    g_mutex_unlock(&rank->lock);
+    pthread_mutex_unlock(&rank->lock);
     return ok;
 }
 
@@ -349,7 +349,7 @@ lh_execution_describe_blocked(LhExecution *x)
     for (uint32_t r = 0; r < x->count; r++) {
         LhRunner *rank = &x->ranks[r];
 
-        g_mutex_lock(&rank->lock);
+        pthread_mutex_lock(&rank->lock);
         if (is_blocked(x, rank) && described++ >= BLOCKED_LINES_MAX) {
             left_out++;
         } else if (is_blocked(x, rank)) {
@@ -359,7 +359,7 @@ lh_execution_describe_blocked(LhExecution *x)
                 g_string_append_printf(out, "\n  rank %u, host: waits for its device before op %u",
                                        rank->index, rank->host_op);
         }
-        g_mutex_unlock(&rank->lock);
+        pthread_mutex_unlock(&rank->lock);
     }
     if (left_out > 0)
         g_string_append_printf(out, "\n  and %u more ranks", left_out);

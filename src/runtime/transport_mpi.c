@@ -9,14 +9,15 @@
 #include "base/error.h"
 
 #include <mpi.h>
-#include <unistd.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #define BLOCK_BYTES_MAX (INT32_C(1) << 30) /* counts of MPI are int */
 #define GRACE_US 1000000
 #define IDLE_US_MAX 100 /* between two looks */
 
 typedef struct {
-    GMutex lock;
+    pthread_mutex_t lock;
     LhMessage *first, *last; /* to be posted, in order */
     GArray *requests;        /* of MPI_Request */
     GPtrArray *messages;     /* of LhMessage *, by index of its request */
@@ -98,7 +99,7 @@ mpi_open(uint32_t ranks, uint32_t *first, uint32_t *count, GError **error)
     *first = (uint32_t)rank;
     *count = 1;
     m = g_new0(Mpi, 1);
-    g_mutex_init(&m->lock);
+    pthread_mutex_init(&m->lock, NULL);
     m->requests = g_array_new(FALSE, FALSE, sizeof(MPI_Request));
     m->messages = g_ptr_array_new();
     m->indices = g_array_new(FALSE, FALSE, sizeof(int));
@@ -112,13 +113,13 @@ mpi_post(void *state, LhMessage *message)
     Mpi *m = state;
 
     message->next = NULL;
-    g_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->lock);
     if (m->last != NULL)
         m->last->next = message;
     else
         m->first = message;
     m->last = message;
-    g_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&m->lock);
 }
 
 /* The pieces as one datatype of absolute addresses. */
@@ -167,11 +168,11 @@ start_posted(Mpi *m)
 {
     LhMessage *message;
 
-    g_mutex_lock(&m->lock);
+    pthread_mutex_lock(&m->lock);
     message = m->first;
     m->first = NULL;
     m->last = NULL;
-    g_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&m->lock);
     if (message == NULL)
         return false;
     while (message != NULL) {
@@ -265,7 +266,7 @@ mpi_close(void *state)
 {
     Mpi *m = state;
 
-    g_mutex_clear(&m->lock);
+    pthread_mutex_destroy(&m->lock);
     g_array_unref(m->requests);
     g_ptr_array_unref(m->messages);
     g_array_unref(m->indices);

@@ -4,13 +4,14 @@
  */
 #include "runtime/transport.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define BUCKETS 256 /* a power of two; a lock each */
 
 /* Posted ends without a partner, oldest first. */
 typedef struct {
-    GMutex lock;
+    pthread_mutex_t lock;
     LhMessage *first, *last;
 } Bucket;
 
@@ -25,7 +26,7 @@ threads_open(uint32_t ranks, uint32_t *first, uint32_t *count, GError **error)
 
     (void)error;
     for (unsigned i = 0; i < BUCKETS; i++)
-        g_mutex_init(&t->buckets[i].lock);
+        pthread_mutex_init(&t->buckets[i].lock, NULL);
     *first = 0;
     *count = ranks;
     return t;
@@ -109,9 +110,9 @@ threads_post(void *state, LhMessage *m)
     Bucket *b = bucket_of(state, m);
     LhMessage *other;
 
-    g_mutex_lock(&b->lock);
+    pthread_mutex_lock(&b->lock);
     other = meet(b, m);
-    g_mutex_unlock(&b->lock);
+    pthread_mutex_unlock(&b->lock);
     if (other == NULL)
         return;
     copy(m->send ? m : other, m->send ? other : m);
@@ -142,7 +143,7 @@ threads_close(void *state)
     Threads *t = state;
 
     for (unsigned i = 0; i < BUCKETS; i++)
-        g_mutex_clear(&t->buckets[i].lock);
+        pthread_mutex_destroy(&t->buckets[i].lock);
     g_free(t);
 }
 
