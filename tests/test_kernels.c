@@ -89,6 +89,17 @@ START_TEST(kernels_count_exactly)
     check("cast", keys, 0, 6 * 320);
     check("copy", rows, 0, 4 * 192);
     check("zero", rows, 0, 2 * 192);
+    /* Linear attention: the state is 2 * 4 * 8 * 8 = 512 fp32 numbers. */
+    check("linear_intra", first, 4 * 2 * 4 * 8 * 7, 2 * (192 + 320 + 192));
+    check("linear_intra", call, 4 * 2 * 4 * 8 * 7, 2 * (192 + 320 + 2 * 192));
+    check("linear_inter", call, 2 * 192 * 8, 4 * 512 + 3 * 2 * 192);
+    check("linear_state", call, 2 * 320 * 8 + 2 * 512, 2 * 4 * 512 + 2 * 320);
+    check("linear_state", first, 2 * 320 * 8, 4 * 512 + 2 * 320);
+    check("linear_carry", call, 2 * 512, 3 * 4 * 512);
+    check("linear_intra_bwd", first, 10 * 2 * 4 * 8 * 7, 2 * (2 * 192 + 320 + 192 + 320));
+    check("linear_inter_bwd", first, 2 * 192 * 8, 4 * 512 + 2 * 2 * 192);
+    check("linear_state_bwd", call, 4 * 320 * 8, 4 * 512 + 3 * 2 * 320);
+    check("linear_dstate", call, 2 * 192 * 8 + 2 * 512, 2 * 4 * 512 + 2 * 2 * 192);
 }
 END_TEST
 
