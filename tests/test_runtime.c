@@ -73,13 +73,12 @@ run_case(const Case *c, GError **error)
 static char *
 text_of(const Case *c)
 {
-    return g_strdup_printf("%s, P %u, n %u, h %u, g %u, d %u, B %u, %s, %s, pass %d, kernels %s, %s%s%s",
-                           c->schedule, c->ranks, (unsigned)c->tokens, c->heads, c->groups,
-                           c->head_dim, MAX(c->batch, 1), lh_dtype_names[c->dtype],
-                           c->full ? "full" : "causal", (int)c->pass,
-                           lh_kernel_set_names[c->kernels], lh_input_names[c->inputs],
-                           c->inject != NULL ? ", injected " : "",
-                           c->inject != NULL ? c->inject : "");
+    return g_strdup_printf(
+        "%s, P %u, n %u, h %u, g %u, d %u, B %u, %s, %s, pass %d, kernels %s, %s%s%s", c->schedule,
+        c->ranks, (unsigned)c->tokens, c->heads, c->groups, c->head_dim, MAX(c->batch, 1),
+        lh_dtype_names[c->dtype], c->full ? "full" : "causal", (int)c->pass,
+        lh_kernel_set_names[c->kernels], lh_input_names[c->inputs],
+        c->inject != NULL ? ", injected " : "", c->inject != NULL ? c->inject : "");
 }
 
 static void
@@ -102,10 +101,9 @@ check_errors(const Case *c, const LhExecuted *executed)
                   ", flops %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT
                   ", peak %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
                   text, executed->bytes_sent.counted, executed->bytes_sent.verified,
-                  executed->bytes_sent.simulated, executed->flops.counted,
-                  executed->flops.verified, executed->flops.simulated,
-                  executed->peak_bytes.counted, executed->peak_bytes.verified,
-                  executed->peak_bytes.simulated);
+                  executed->bytes_sent.simulated, executed->flops.counted, executed->flops.verified,
+                  executed->flops.simulated, executed->peak_bytes.counted,
+                  executed->peak_bytes.verified, executed->peak_bytes.simulated);
     ck_assert(executed->same_bits);
 }
 
@@ -358,7 +356,8 @@ END_TEST
 START_TEST(runtime_injections_are_checked)
 {
     Case c = small_case("ring", 3);
-    static const char *const bad[] = { "drop", "stall", "stall:3", "stall:x", "delay", "mask-shift:1" };
+    static const char *const bad[] = { "drop",    "stall", "stall:3",
+                                       "stall:x", "delay", "mask-shift:1" };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
@@ -408,11 +407,13 @@ toy_init(Toy *toy, uint32_t ranks, uint32_t parts_in, uint32_t parts_out, ToyEmi
     toy->schedule = (LhSchedule){ .name = "toy", .steps = one_step, .emit = toy_emit };
     toy->program = (LhProgram){ .schedule = &toy->schedule, .user = toy };
     toy->program.params.ranks = ranks;
-    toy->program.params.attention = (LhAttention){
-        .batch = 1, .seq_length = 3 * (uint64_t)ranks, .heads = 1, .groups = 1, .head_dim = 2,
-        .dtype = LH_DTYPE_FP32 };
-    toy->program.placement =
-        (LhPlacement){ LH_PLACE_CONTIGUOUS, ranks, 3 * (uint64_t)ranks };
+    toy->program.params.attention = (LhAttention){ .batch = 1,
+                                                   .seq_length = 3 * (uint64_t)ranks,
+                                                   .heads = 1,
+                                                   .groups = 1,
+                                                   .head_dim = 2,
+                                                   .dtype = LH_DTYPE_FP32 };
+    toy->program.placement = (LhPlacement){ LH_PLACE_CONTIGUOUS, ranks, 3 * (uint64_t)ranks };
     lh_program_add_stream(&toy->program, "comm", LH_STREAM_COMM);
     lh_program_add_slot(&toy->program, "in", LH_TENSOR_DQ, LH_SLOT_INPUT, parts_in, 24, 4);
     lh_program_add_slot(&toy->program, "out", LH_TENSOR_DQ, LH_SLOT_OUTPUT, parts_out, 24, 4);
@@ -445,8 +446,8 @@ toy_run(Toy *toy, double deadline_s, const LhRunHooks *hooks, GError **error)
 static float
 toy_value(const LhRunResult *result, const Toy *toy, uint32_t rank, uint32_t part, uint32_t i)
 {
-    return ((const float *)(const void *)lh_run_output(result, &toy->program, rank, TOY_OUT,
-                                                       part))[i];
+    return (
+        (const float *)(const void *)lh_run_output(result, &toy->program, rank, TOY_OUT, part))[i];
 }
 
 static void
@@ -671,9 +672,9 @@ START_TEST(runtime_deadlock_ends)
     ck_assert_ptr_null(toy_run(&toy, 0.2, NULL, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
     for (unsigned r = 0; r < 2; r++) {
-        g_autofree char *want = g_strdup_printf(
-            "rank %u, op 0 (exchange, stream comm): receives from rank %u, slot out (tag 3, 24 bytes)",
-            r, 1 - r);
+        g_autofree char *want = g_strdup_printf("rank %u, op 0 (exchange, stream comm): receives "
+                                                "from rank %u, slot out (tag 3, 24 bytes)",
+                                                r, 1 - r);
 
         ck_assert_msg(strstr(error->message, want) != NULL, "%s", error->message);
     }

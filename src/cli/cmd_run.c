@@ -188,12 +188,15 @@ const LhCommand lh_command_run = {
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "One schedule, executed with real data and held against the answer.",
     .details =
-        "Executes exactly the program that sim plays, on this machine: every rank with its streams, real kernels\n"
-        "and real transfers. Every output of every rank is compared with fp64 attention of the whole sequence;\n"
-        "bytes sent, flops and peak memory with what verify and sim say. Exit status 1 if anything is outside its\n"
-        "gate, 4 if the run got stuck: then it says for every rank what it waits for.\n\n"
-        "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 --num-attention-heads 4 --kv-channels 64\n"
-        "  longhaul run --schedule dfa-balanced --ranks 5 --seq-length 320 --inject local-lse\n"
+        "Executes exactly the program that sim plays, on this machine: every rank with its\n"
+        "streams, real kernels and real transfers. Every output of every rank is compared with\n"
+        "fp64 attention of the whole sequence; bytes sent, flops and peak memory with what verify\n"
+        "and sim say. Exit status 1 if anything is outside its gate, 4 if the run got stuck: then\n"
+        "it says for every rank what it waits for. Long sequences take long: the fp64 answer\n"
+        "costs 14 B h d N^2 flops, so make the model small.\n\n"
+        "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 --num-attention-heads 4 \\\n"
+        "      --kv-channels 64\n"
+        "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
         "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 --seq-length 256\n",
     .scenario = true,
     .options = options,

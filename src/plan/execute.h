@@ -12,10 +12,10 @@ typedef struct {
     const LhTransport *transport;
     LhKernelSet kernels;
     LhInputKind inputs;
-    uint64_t repeat;     /* runs; 0 means 1 */
-    LhTime deadline_ps;  /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
-                            core of 1 GFLOP/s would need for everything */
-    const char *inject;  /* NULL: nothing */
+    uint64_t repeat;    /* runs; 0 means 1 */
+    LhTime deadline_ps; /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
+                           core of 1 GFLOP/s would need for everything */
+    const char *inject; /* NULL: nothing */
     LhTimelineSink timeline; /* of the last run; may be NULL */
     void *timeline_data;
 } LhExecuteParams;

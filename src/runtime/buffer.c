@@ -70,7 +70,8 @@ lh_buffer_is_whole(const LhBuffer *b)
     for (uint32_t part = 0; part < b->parts; part++) {
         const unsigned char *start = lh_buffer_part(b, part);
 
-        if (!is_canary(start + b->part_bytes, b->memory + CANARY_BYTES + (part + 1) * b->stride_bytes))
+        if (!is_canary(start + b->part_bytes,
+                       b->memory + CANARY_BYTES + (part + 1) * b->stride_bytes))
             return false;
     }
     return true;

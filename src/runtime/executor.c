@@ -659,8 +659,7 @@ lh_execute(const LhRunParams *params, GError **error)
     LhExecution x = { .params = params, .program = params->program };
     g_autoptr(LhRunResult) result = NULL;
 
-    x.transport =
-        params->transport->open(params->program->params.ranks, &x.first, &x.count, error);
+    x.transport = params->transport->open(params->program->params.ranks, &x.first, &x.count, error);
     if (x.transport == NULL)
         return NULL;
     prepare(&x);

@@ -92,9 +92,8 @@ consider_messages(Search *search, const LhProgram *program, uint32_t rank, const
 {
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
         const uint16_t slot = parts[i].regions[0].slot;
-        const unsigned how_well =
-            1U + (search->received[slot] > 0 ? 1 : 0) +
-            (program->slots[slot].kind == LH_TENSOR_KV ? 1 : 0);
+        const unsigned how_well = 1U + (search->received[slot] > 0 ? 1 : 0) +
+                                  (program->slots[slot].kind == LH_TENSOR_KV ? 1 : 0);
 
         if (parts[i].send)
             continue;
@@ -172,8 +171,7 @@ call_with_local_lse(const LhOp *op, LhKernelRun run, const LhCall *call)
 
     forward.operands[0] = call->operands[0];
     forward.operands[1] = call->operands[operand_of(kernel, LH_TENSOR_KV)];
-    forward.operands[2] = (LhView){ memory, call->operands[0].parts,
-                                    part_bytes, q.storage };
+    forward.operands[2] = (LhView){ memory, call->operands[0].parts, part_bytes, q.storage };
     mutant.operands[operand_of(kernel, LH_TENSOR_LSE)] =
         (LhView){ memory + o_bytes, call->operands[0].parts, part_bytes, LH_STORAGE_FP32 };
     status = block->reference(&forward);
@@ -306,8 +304,7 @@ static bool
 read_kind(LhInjection *injection, const char *text, const char **number, GError **error)
 {
     const char *colon = strchr(text, ':');
-    g_autofree char *name =
-        colon != NULL ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
+    g_autofree char *name = colon != NULL ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
     g_autofree char *list = NULL;
 
     *number = colon != NULL ? colon + 1 : NULL;

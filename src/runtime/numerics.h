@@ -23,7 +23,7 @@ typedef struct {
     LhReference reference; /* inputs rounded to the storage type; outputs not rounded */
 } LhNumerics;
 
-/* Makes inputs and reference; costs 30 B h d N^2 flops. Caller frees. */
+/* Makes inputs and reference; costs about 14 B h d N^2 flops. Caller frees. */
 LhNumerics *lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs);
 void lh_numerics_free(LhNumerics *numerics);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhNumerics, lh_numerics_free)

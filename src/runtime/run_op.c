@@ -273,10 +273,9 @@ lh_run_exchange(LhRunStream *s, LhItem *item)
 char *
 lh_execution_op_text(const LhExecution *x, const LhOp *op)
 {
-    const char *what =
-        op->kind == LH_OP_COMPUTE      ? lh_kernels[op->compute.kernel]->name
-        : op->kind == LH_OP_COLLECTIVE ? lh_collective_names[op->collective.kind]
-                                       : lh_op_kind_names[op->kind];
+    const char *what = op->kind == LH_OP_COMPUTE      ? lh_kernels[op->compute.kernel]->name
+                       : op->kind == LH_OP_COLLECTIVE ? lh_collective_names[op->collective.kind]
+                                                      : lh_op_kind_names[op->kind];
 
     if (op->kind == LH_OP_COMPUTE || op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE)
         return g_strdup_printf("op %u (%s, stream %s)", op->id, what,
@@ -294,11 +293,10 @@ describe_messages(const LhExecution *x, const LhRunner *rank, const LhItem *item
 
         if (m->done)
             continue;
-        g_string_append_printf(out, "\n  rank %u, %s: %s rank %u, slot %s (tag %u, %" G_GUINT64_FORMAT
-                                    " bytes)",
-                               rank->index, text, m->send ? "sends to" : "receives from", m->peer,
-                               m->slot < 0 ? "?" : x->program->slots[m->slot].name, m->tag,
-                               m->bytes);
+        g_string_append_printf(
+            out, "\n  rank %u, %s: %s rank %u, slot %s (tag %u, %" G_GUINT64_FORMAT " bytes)",
+            rank->index, text, m->send ? "sends to" : "receives from", m->peer,
+            m->slot < 0 ? "?" : x->program->slots[m->slot].name, m->tag, m->bytes);
     }
 }
 

@@ -27,8 +27,8 @@ struct _LhMessage {
     uint32_t rank, peer;
     uint32_t tag;
     uint32_t pieces_count;
-    LhPiece *pieces; /* borrowed until complete() */
-    uint64_t bytes;  /* of all pieces */
+    LhPiece *pieces;                      /* borrowed until complete() */
+    uint64_t bytes;                       /* of all pieces */
     void (*complete)(LhMessage *message); /* called once, without locks of the transport */
     void *owner;
     int32_t slot;    /* for messages about it: what is sent or received; -1: none */
@@ -56,8 +56,8 @@ typedef struct {
     bool (*gather)(void *state, const GByteArray *bytes, GByteArray *all, GError **error);
     /* Messages that were posted and not completed are forgotten. Frees @state. */
     void (*close)(void *state);
-    /* Ends all processes with exit status @status after the others had time to say what they see. May
-     * be called after close(); NULL: there are no other processes. */
+    /* Ends all processes with exit status @status after the others had time to say what they see.
+     * May be called after close(); NULL: there are no other processes. */
     void (*abandon)(int status);
 } LhTransport;
 

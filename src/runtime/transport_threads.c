@@ -47,8 +47,8 @@ destination_of(const LhMessage *m)
 static Bucket *
 bucket_of(Threads *t, const LhMessage *m)
 {
-    uint32_t mixed = source_of(m) * UINT32_C(0x9E3779B1) + destination_of(m) * UINT32_C(0x85EBCA6B) +
-                     m->tag * UINT32_C(0xC2B2AE35);
+    uint32_t mixed = source_of(m) * UINT32_C(0x9E3779B1) +
+                     destination_of(m) * UINT32_C(0x85EBCA6B) + m->tag * UINT32_C(0xC2B2AE35);
 
     return &t->buckets[(mixed ^ mixed >> 15) & (BUCKETS - 1)];
 }

@@ -14,7 +14,8 @@ typedef struct {
     uint8_t kind; /* LhOpKind */
     uint8_t stream;
     uint8_t phase;
-    uint8_t tier; /* exchange: highest tier crossed by any of its messages; LH_TIERS or above: none */
+    uint8_t
+        tier; /* exchange: highest tier crossed by any of its messages; LH_TIERS or above: none */
     uint32_t step;
     LhKernelId kernel; /* compute */
     LhTime issued_ps, start_ps, end_ps;

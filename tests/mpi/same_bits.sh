@@ -1,0 +1,83 @@
+#!/bin/bash
+# longhaul run with one rank a process against threads: the same bits, counts and exit statuses; and
+# a rank that dies or stalls ends the job, with a status, leaving no process behind.
+#
+#     same_bits.sh PROGRAM
+#
+# Exit status 77 where MPI is absent, in the build or on the machine.
+set -u
+program=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 99
+
+command -v mpirun >/dev/null && command -v pgrep >/dev/null || exit 77
+"$program" run --backend mpi --schedule ring --ranks 1 --seq-length 8 --num-attention-heads 1 \
+    --kv-channels 64 >/dev/null 2>err || { grep -q 'without MPI' err && exit 77; }
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
+# Open MPI's own leaks are not ours.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+shape='--num-attention-heads 4 --num-query-groups 2 --kv-channels 64'
+failed=0
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# compare RANKS STATUS OPTIONS...: threads and processes give the same digest and the same counts.
+compare() {
+    local ranks=$1 expected=$2
+    shift 2
+    # shellcheck disable=SC2086
+    set -- --ranks "$ranks" --seq-length $((ranks * 12)) $shape --format json "$@"
+    "$program" run "$@" >threads.json 2>threads.err
+    local status=$?
+    [ $status -eq "$expected" ] || fail "threads, status $status: $* $(cat threads.err)"
+    timeout 120 mpirun -n "$ranks" "$program" run --backend mpi "$@" >mpi.json 2>mpi.err
+    status=$?
+    [ $status -eq "$expected" ] || fail "mpi, status $status: $* $(cat mpi.err)"
+    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"'; do
+        [ "$(grep "$key" threads.json)" = "$(grep "$key" mpi.json)" ] || fail "$key: $*"
+    done
+    grep -q outputs_sha256 mpi.json || fail "no result: $*"
+}
+
+for schedule in dfa-balanced dfa-unbalanced ring zigzag striped; do
+    compare 4 0 --schedule $schedule
+    compare 6 0 --schedule $schedule --dtype fp32 --kernels reference
+done
+compare 4 0 --schedule zigzag --repeat 3 --inject delay:5
+compare 4 1 --schedule ring --inject wrong-kv-head
+
+# A rank that never sends: everyone says what it waits for, status 4.
+# shellcheck disable=SC2086
+timeout 60 mpirun -n 4 "$program" run --backend mpi --schedule ring --ranks 4 --seq-length 48 $shape \
+    --inject stall:1 --deadline 1s >/dev/null 2>err
+status=$?
+[ $status -eq 4 ] || fail "stall: status $status, not 4"
+grep -q 'rank 2, op .* receives from rank 1, slot fwd_kv' err || fail "stall: $(cat err)"
+
+# A rank that is killed ends the job before the deadline of the others, with a status.
+# shellcheck disable=SC2086
+timeout 60 mpirun -n 4 "$program" run --backend mpi --schedule ring --ranks 4 --seq-length 48 $shape \
+    --inject stall:1 --deadline 50s >/dev/null 2>err &
+job=$!
+sleep 3
+ranks=$(pgrep -P "$(pgrep -P "$job")") # of timeout, of mpirun
+started=$SECONDS
+kill -KILL "$(echo "$ranks" | sed -n 2p)"
+wait $job
+status=$?
+[ $status -ne 0 ] || fail "kill: status 0"
+[ $((SECONDS - started)) -lt 40 ] || fail "kill: ended after $((SECONDS - started)) s"
+for rank in $ranks; do
+    for _ in 1 2 3 4 5; do
+        kill -0 "$rank" 2>/dev/null && sleep 1
+    done
+    kill -0 "$rank" 2>/dev/null && fail "kill: process $rank is left"
+done
+exit $failed
