@@ -235,6 +235,7 @@ hold(LhRunner *rank, LhItem *item, LhRegion region)
 static bool
 hold_parts(LhRunner *rank, LhItem *item)
 {
+    g_assert(item->parts != NULL);
     item->buffers = g_new0(LhBuffer *, (gsize)item->op.exchange.parts_count * LH_PART_REGIONS_MAX);
     for (uint32_t i = 0; i < item->op.exchange.parts_count; i++) {
         for (uint32_t k = 0; k < item->parts[i].regions_count; k++) {
@@ -271,9 +272,11 @@ issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
 
     item->op = *op;
     item->issued_ps = lh_execution_now(rank->execution);
-    if (op->kind == LH_OP_EXCHANGE)
-        item->parts = g_memdup2(&buffer->parts[op->exchange.parts_first],
-                                op->exchange.parts_count * sizeof(LhPart));
+    if (op->kind == LH_OP_EXCHANGE) {
+        item->parts = g_new(LhPart, MAX(op->exchange.parts_count, 1));
+        memcpy(item->parts, &buffer->parts[op->exchange.parts_first],
+               op->exchange.parts_count * sizeof(LhPart));
+    }
     if (!hold_all(rank, item)) {
         lh_item_free(item, &ignored);
         return false;

@@ -208,7 +208,7 @@ lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, u
 {
     const LhAttention *a = &n->reference.attention;
     const LhSegment segment = segment_of(program, rank, part);
-    Piece pieces[2];
+    Piece pieces[2] = { 0 };
     const unsigned count = pieces_of(&n->reference, program, &program->slots[slot], pieces);
 
     for (unsigned p = 0; p < count; p++) {
@@ -286,7 +286,7 @@ sum_up(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
                   .by_size = n->inputs != LH_INPUTS_NORMAL,
                   .mean2 = mean2,
                   .row = s->kind == LH_TENSOR_LSE ? 1 : n->reference.attention.head_dim };
-    Piece pieces[2];
+    Piece pieces[2] = { 0 };
 
     pieces_of(&n->reference, program, s, pieces);
     for (uint32_t rank = 0; rank < program->params.ranks; rank++) {

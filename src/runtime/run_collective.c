@@ -98,36 +98,33 @@ end(Collective *c)
     return lh_run_messages(c->stream, c->item, c->messages, c->count, NULL);
 }
 
-/* Copies a range of a region to or from memory. */
-static void
-move_range(Collective *c, unsigned buffer, LhRegion region, uint64_t from, uint64_t bytes,
-           unsigned char *memory, bool out)
-{
-    LhMessage m = { 0 };
-
-    lh_item_range(c->item, c->item->buffers[buffer], region, from, bytes, &m);
-    for (uint32_t i = 0; i < m.pieces_count; i++) {
-        if (out)
-            memcpy(memory, m.pieces[i].data, m.pieces[i].bytes);
-        else
-            memcpy(m.pieces[i].data, memory, m.pieces[i].bytes);
-        memory += m.pieces[i].bytes;
-    }
-}
-
+/* A copy of a range of the send region. */
 static unsigned char *
 own_copy(Collective *c, uint64_t from, uint64_t bytes)
 {
     unsigned char *memory = lh_item_memory(c->item, bytes);
+    unsigned char *to = memory;
+    LhMessage m = { 0 };
 
-    move_range(c, 0, c->send, from, bytes, memory, true);
+    lh_item_range(c->item, c->item->buffers[0], c->send, from, bytes, &m);
+    for (uint32_t i = 0; i < m.pieces_count; i++) {
+        memcpy(to, m.pieces[i].data, m.pieces[i].bytes);
+        to += m.pieces[i].bytes;
+    }
     return memory;
 }
 
+/* Puts memory into a range of the receive region. */
 static void
-keep(Collective *c, uint64_t from, uint64_t bytes, unsigned char *memory)
+keep(Collective *c, uint64_t from, uint64_t bytes, const unsigned char *memory)
 {
-    move_range(c, 1, c->receive, from, bytes, memory, false);
+    LhMessage m = { 0 };
+
+    lh_item_range(c->item, c->item->buffers[1], c->receive, from, bytes, &m);
+    for (uint32_t i = 0; i < m.pieces_count; i++) {
+        memcpy(m.pieces[i].data, memory, m.pieces[i].bytes);
+        memory += m.pieces[i].bytes;
+    }
 }
 
 /* ---- reductions ---- */
