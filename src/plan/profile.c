@@ -64,7 +64,7 @@ static const LhField link_fields[] = {
         .description = "Replaces the topology's links of this class."                              \
     }
 
-/* The row "kernels" has only its place here: the rest is that of the device table. */
+/* The rows "kernels" and "elementwise" have only their place here: the rest is that of the device table. */
 static const LhField own_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
@@ -129,6 +129,7 @@ static const LhField own_fields[] = {
       .max = TILE_ROWS_MAX,
       .description = "Query rows of one thread block of the attention kernels." },
     { .name = "kernels", .type = LH_FIELD_ARRAY, .offset = AT(kernels) },
+    { .name = "elementwise", .type = LH_FIELD_ARRAY, .offset = AT(elementwise) },
     LINK("nvlink", nvlink),
     LINK("pcie", pcie),
     LINK("nic", nic),
@@ -136,7 +137,7 @@ static const LhField own_fields[] = {
 };
 
 static void
-borrow_kernels(LhField *row)
+borrow_rows(LhField *row)
 {
     const LhField *owner = lh_device_fields;
     const size_t offset = row->offset;
@@ -157,8 +158,8 @@ lh_profile_fields(void)
     if (g_once_init_enter(&ready)) {
         memcpy(fields, own_fields, sizeof(own_fields));
         for (LhField *row = fields; row->name != NULL; row++) {
-            if (strcmp(row->name, "kernels") == 0)
-                borrow_kernels(row);
+            if (row->type == LH_FIELD_ARRAY)
+                borrow_rows(row);
         }
         g_once_init_leave(&ready, 1);
     }
@@ -249,6 +250,40 @@ put_kernel(LhDevice *device, const LhKernelRate *rate)
 }
 
 static bool
+check_traffic(const LhProfile *p, guint index, GError **error)
+{
+    const char *name = g_array_index(p->elementwise, LhKernelTraffic, index).kernel;
+    g_autofree char *path = g_strdup_printf("elementwise[%u].kernel", index);
+
+    if (lh_kernel_find(name) == LH_KERNELS_COUNT)
+        return lh_json_error(p->json, path, error,
+                             "there is no kernel \"%s\"; see longhaul list kernels", name);
+    return true;
+}
+
+static void
+put_traffic(LhDevice *device, const LhKernelTraffic *traffic)
+{
+    LhKernelTraffic copy = *traffic;
+
+    copy.kernel = g_strdup(traffic->kernel);
+    copy.source = g_strdup(traffic->source);
+    if (device->elementwise == NULL)
+        device->elementwise = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
+    for (guint i = 0; i < device->elementwise->len; i++) {
+        LhKernelTraffic *row = &g_array_index(device->elementwise, LhKernelTraffic, i);
+
+        if (strcmp(row->kernel, traffic->kernel) != 0)
+            continue;
+        g_free(row->kernel);
+        g_free(row->source);
+        *row = copy;
+        return;
+    }
+    g_array_append_val(device->elementwise, copy);
+}
+
+static bool
 put_link(const LhProfile *p, const char *name, const LhLinkClass *measured, LhLinkClass *link,
          const LhTopology *topology, GError **error)
 {
@@ -284,9 +319,14 @@ bool
 lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GError **error)
 {
     const guint kernels_count = p->kernels == NULL ? 0 : p->kernels->len;
+    const guint elementwise_count = p->elementwise == NULL ? 0 : p->elementwise->len;
 
     for (guint i = 0; i < kernels_count; i++) {
         if (!check_kernel(p, device, i, error))
+            return false;
+    }
+    for (guint i = 0; i < elementwise_count; i++) {
+        if (!check_traffic(p, i, error))
             return false;
     }
     if (!put_link(p, "nvlink", &p->nvlink, &topology->nvlink, topology, error) ||
@@ -295,6 +335,8 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
         return false;
     for (guint i = 0; i < kernels_count; i++)
         put_kernel(device, &g_array_index(p->kernels, LhKernelRate, i));
+    for (guint i = 0; i < elementwise_count; i++)
+        put_traffic(device, &g_array_index(p->elementwise, LhKernelTraffic, i));
     put_constants(p, device);
     return true;
 }

@@ -18,7 +18,8 @@ typedef struct {
     LhTime kernel_launch_ps;
     LhTime stream_sync_ps;
     uint64_t tile_rows;
-    GArray *kernels; /* of LhKernelRate */
+    GArray *kernels;     /* of LhKernelRate */
+    GArray *elementwise; /* of LhKernelTraffic */
     LhLinkClass nvlink, pcie, nic;
     char *sha256;
     LhJson *json; /* what is in the file and what is not; for messages */

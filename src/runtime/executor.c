@@ -6,6 +6,7 @@
 #include "runtime/executor_private.h"
 
 #include "base/error.h"
+#include "runtime/pin.h"
 
 #include <string.h>
 #include <time.h>
@@ -198,6 +199,8 @@ stream_main(void *data)
     LhExecution *x = s->rank->execution;
     LhItem *item;
 
+    if (x->params->pin && x->program->streams[s->index].kind == LH_STREAM_COMPUTE)
+        lh_pin_thread(s->rank->index);
     while ((item = next_item(s)) != NULL) {
         pause_at(s->rank, item->op.id, 1);
         if (!run_item(s, item) || lh_execution_stopping(x))
@@ -454,6 +457,7 @@ start(LhExecution *x)
 {
     const uint32_t streams = x->program->streams_count;
 
+    (void)lh_cores_count(); /* those of the process, before a thread has fewer */
     x->alive = (gint)(x->count * (streams + 1));
     x->epoch_ns = now_ns();
     for (uint32_t r = 0; r < x->count; r++) {

@@ -38,6 +38,7 @@ typedef struct {
     const LhTransport *transport;
     LhKernelSet kernels;
     int64_t deadline_us; /* nothing moved for so long: the run is given up */
+    bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
     const LhRunHooks *hooks;
     /* Fills a part of an input slot: part_bytes at @data. */
     void (*load)(void *load_data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *data);

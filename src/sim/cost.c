@@ -20,6 +20,7 @@ lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProg
     if (mode != LH_COST_DEVICE)
         return;
     for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++) {
+        cost->traffic[k] = lh_device_traffic(device, lh_kernels[k]->name);
         if (lh_kernels[k]->cost != LH_COST_ATTENTION)
             continue;
         for (uint32_t causal = 0; causal < 2; causal++)
@@ -55,6 +56,19 @@ memory_seconds(LhCost *cost, const LhKernel *kernel, const LhKernelArgs *args)
 }
 
 static double
+elementwise_seconds(LhCost *cost, const LhOp *op)
+{
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
+    const LhKernelTraffic *traffic = cost->traffic[op->compute.kernel];
+
+    if (traffic == NULL)
+        return memory_seconds(cost, kernel, &op->compute.args);
+    use(cost, traffic->provenance);
+    return (double)kernel->memory_bytes(&op->compute.args, cost->element_bytes) /
+           traffic->bandwidth;
+}
+
+static double
 device_seconds(LhCost *cost, const LhOp *op)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
@@ -63,7 +77,7 @@ device_seconds(LhCost *cost, const LhOp *op)
     double flops = (double)kernel->flops(args);
 
     if (kernel->cost == LH_COST_MEMORY)
-        return memory_seconds(cost, kernel, args);
+        return elementwise_seconds(cost, op);
     if (kernel->cost == LH_COST_ATTENTION && curve->rate > 0 && args->nq > 0 && args->nk > 0) {
         use(cost, curve->provenance);
         return flops / curve->rate * (1 + curve->half_length / (double)args->nk) *

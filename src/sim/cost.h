@@ -13,6 +13,7 @@ typedef struct {
     /* The device's curve for each kernel and mask (0 full, 1 causal); rate 0: none, roofline
      * instead. */
     LhKernelRate curves[LH_KERNELS_COUNT][2];
+    const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: by the device's memory */
     LhProvenance provenance; /* the weakest of what was asked for so far */
 } LhCost;
 

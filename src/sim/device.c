@@ -18,11 +18,33 @@
 #define RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
 #define RATE_MAX 1e18
 #define HOST_TIME_MAX_S 1.0
+#define RESIDUAL_MAX 1e6
 
 static const char *const schemas[] = { "longhaul.device/1", NULL };
 static const char *const masks[] = { "full", "causal", NULL };
 
 const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "assumed", NULL };
+
+#define RESIDUAL(key, text)                                                                        \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhFitResiduals, key), .min = 0,  \
+        .max = RESIDUAL_MAX, .description = (text)                                                 \
+    }
+
+/* Relative: 0.02 is 2 %. */
+static const LhField residual_fields[] = {
+    RESIDUAL(median, "Median over the points that were fitted."),
+    RESIDUAL(worst, "Worst of the points that were fitted."),
+    RESIDUAL(holdout, "Worst of points that were not fitted."),
+    { .name = NULL },
+};
+
+#define RESIDUALS(owner)                                                                           \
+    {                                                                                              \
+        .name = "residuals", .type = LH_FIELD_OBJECT, .offset = offsetof(owner, residuals),        \
+        .fields = residual_fields,                                                                 \
+        .description = "How far the fit is from what it was made of, relative."                    \
+    }
 
 static const LhField kernel_fields[] = {
     { .name = "kernel",
@@ -71,6 +93,38 @@ static const LhField kernel_fields[] = {
       .min = 1,
       .max = TEXT_MAX,
       .description = "Where the curve comes from." },
+    RESIDUALS(LhKernelRate),
+    { .name = NULL },
+};
+
+static const LhField traffic_fields[] = {
+    { .name = "kernel",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhKernelTraffic, kernel),
+      .flags = LH_FIELD_REQUIRED,
+      .description = "An elementwise kernel of longhaul, such as merge." },
+    { .name = "bandwidth",
+      .type = LH_FIELD_UNIT,
+      .offset = offsetof(LhKernelTraffic, bandwidth),
+      .flags = LH_FIELD_REQUIRED,
+      .unit = LH_UNIT_BANDWIDTH,
+      .min = RATE_MIN,
+      .max = RATE_MAX,
+      .description = "What the kernel reads and writes in a second." },
+    { .name = "provenance",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhKernelTraffic, provenance),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_provenance_names,
+      .description = "How far the bandwidth can be trusted." },
+    { .name = "source",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhKernelTraffic, source),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = TEXT_MAX,
+      .description = "Where the bandwidth comes from." },
+    RESIDUALS(LhKernelTraffic),
     { .name = NULL },
 };
 
@@ -199,6 +253,14 @@ const LhField lh_device_fields[] = {
       .element_size = sizeof(LhKernelRate),
       .description =
           "Curves of attention kernels; a kernel without one is timed by the roofline." },
+    { .name = "elementwise",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhDevice, elementwise),
+      .min = 0,
+      .max = KERNELS_MAX,
+      .fields = traffic_fields,
+      .element_size = sizeof(LhKernelTraffic),
+      .description = "Elementwise kernels known one by one; others are timed by the memory." },
     { .name = NULL },
 };
 
@@ -260,6 +322,17 @@ check_kernel(const LhJson *json, const LhDevice *device, guint index, GError **e
     return true;
 }
 
+static bool
+check_traffic(const LhJson *json, const LhDevice *device, guint index, GError **error)
+{
+    const char *name = g_array_index(device->elementwise, LhKernelTraffic, index).kernel;
+    g_autofree char *path = g_strdup_printf("elementwise[%u].kernel", index);
+
+    if (lh_kernel_find(name) == LH_KERNELS_COUNT)
+        return fail_unknown_kernel(json, path, name, error);
+    return true;
+}
+
 static LhDevice *
 read_device(const LhJson *json, GError **error)
 {
@@ -269,6 +342,10 @@ read_device(const LhJson *json, GError **error)
         return NULL;
     for (guint i = 0; i < device->kernels->len; i++) {
         if (!check_kernel(json, device, i, error))
+            return NULL;
+    }
+    for (guint i = 0; device->elementwise != NULL && i < device->elementwise->len; i++) {
+        if (!check_traffic(json, device, i, error))
             return NULL;
     }
     device->sha256 = g_strdup(lh_json_sha256(json));
@@ -384,4 +461,16 @@ lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uint32_t
     if (rate->mask != mask || rate->head_dim != head_dim)
         rate->provenance = LH_PROVENANCE_ASSUMED;
     return true;
+}
+
+const LhKernelTraffic *
+lh_device_traffic(const LhDevice *device, const char *kernel)
+{
+    for (guint i = 0; device->elementwise != NULL && i < device->elementwise->len; i++) {
+        const LhKernelTraffic *row = &g_array_index(device->elementwise, LhKernelTraffic, i);
+
+        if (strcmp(row->kernel, kernel) == 0)
+            return row;
+    }
+    return NULL;
 }

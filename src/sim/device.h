@@ -17,6 +17,12 @@ typedef enum {
 /* NULL-terminated, indexed by LhProvenance. */
 extern const char *const lh_provenance_names[];
 
+/* How far a fit is from what it was made of: |fitted / measured - 1|; 0 where it is not known. */
+typedef struct {
+    double median, worst;
+    double holdout; /* worst of measurements that were not fitted */
+} LhFitResiduals;
+
 /* One fitted curve: kernel x mask x head dimension. */
 typedef struct {
     char *kernel; /* row of the kernel table, e.g. "attention_fwd" */
@@ -26,7 +32,17 @@ typedef struct {
     double half_length; /* s0, tokens: the length at which half of R_inf is reached */
     int provenance;     /* LhProvenance */
     char *source;
+    LhFitResiduals residuals;
 } LhKernelRate;
+
+/* The memory traffic that one elementwise kernel reaches, where it is known of that kernel alone. */
+typedef struct {
+    char *kernel;
+    double bandwidth; /* bytes/s; nocheck:unit: named as in the file */
+    int provenance;   /* LhProvenance */
+    char *source;
+    LhFitResiduals residuals;
+} LhKernelTraffic;
 
 typedef struct {
     char *name;
@@ -45,6 +61,7 @@ typedef struct {
     LhTime stream_sync_ps;   /* host time for a device synchronisation */
     uint64_t tile_rows;      /* query rows of one thread block of the attention kernels */
     GArray *kernels;         /* of LhKernelRate */
+    GArray *elementwise;     /* of LhKernelTraffic; NULL: none */
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;
@@ -67,3 +84,6 @@ extern const LhField lh_device_fields[];
  */
 bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uint32_t head_dim,
                     LhKernelRate *rate);
+
+/* The row of @kernel in the table of elementwise kernels, or NULL. Borrowed. */
+const LhKernelTraffic *lh_device_traffic(const LhDevice *device, const char *kernel);

@@ -1,0 +1,301 @@
+/*
+ * Measuring. The programs that time the executor are schedules of their own that no table lists: an
+ * op without messages is one that does nothing, so what is left is the executor.
+ */
+#include "runtime/measure.h"
+
+#include "base/error.h"
+#include "kernels/rows.h"
+#include "runtime/fit.h"
+
+#include <math.h>
+#include <time.h>
+
+#define NS_PER_S 1e9
+#define PROBE_STEPS 20
+#define PROBE_OPS 32 /* of a step; fewer than a host may be ahead */
+#define PROBE_ELEMENT_BYTES 2
+#define PROBE_DEADLINE_US INT64_C(60000000)
+
+const char *const lh_statistic_names[] = { "median", "best", NULL };
+
+double
+lh_statistic(LhStatistic statistic, double *values, size_t count)
+{
+    const double median = lh_median(values, count);
+
+    return statistic == LH_STATISTIC_BEST ? values[0] : median;
+}
+
+static double
+now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / NS_PER_S;
+}
+
+/* ---- kernels ---- */
+
+static enum lh_storage
+storage_of(LhDtype dtype)
+{
+    return dtype == LH_DTYPE_FP32 ? LH_STORAGE_FP32
+           : dtype == LH_DTYPE_FP16 ? LH_STORAGE_FP16
+                                    : LH_STORAGE_BF16;
+}
+
+/* As schedules use the kernels: what may be either is an activation, its other is fp32. */
+static enum lh_storage
+operand_storage(const LhOperand *o, LhDtype dtype)
+{
+    return o->element == LH_ELEMENT_FP32 || o->element == LH_ELEMENT_OTHER ? LH_STORAGE_FP32
+                                                                          : storage_of(dtype);
+}
+
+/*
+ * Large enough for any kind of operand, with numbers that are valid as any: the log-sum-exp is that
+ * of as many keys with logits of about 0, so that no power over- or underflows.
+ */
+static LhView
+make_operand(const LhKernelArgs *a, const LhOperand *o, LhDtype dtype)
+{
+    const uint64_t q = (uint64_t)a->batch * a->nq * a->heads * (a->head_dim + 2);
+    const uint64_t kv = 2 * (uint64_t)a->batch * a->nk * a->groups * a->head_dim;
+    const uint64_t count = MAX(MAX(q, kv), 1);
+    const bool statistic = o->kind == LH_TENSOR_LSE || o->kind == LH_TENSOR_DELTA;
+    float *data = g_aligned_alloc(count, sizeof(float), LH_SCRATCH_ALIGN);
+    LhView view = { .data = (unsigned char *)data,
+                    .parts = 1,
+                    .part_bytes = count * sizeof(float),
+                    .storage = operand_storage(o, dtype) };
+
+    for (uint64_t i = 0; i < count; i++)
+        data[i] = statistic ? logf((float)MAX(a->nk, 1)) : 1;
+    for (uint64_t i = 0; i < count && !statistic && o->kind != LH_TENSOR_ACC; i++)
+        lh_element_put(view.data, view.storage, i, 0.1 * sin((double)i));
+    return view;
+}
+
+static bool
+time_calls(const LhMeasureParams *params, LhKernelRun run, const LhCall *call, double *seconds)
+{
+    g_autofree double *times = g_new(double, params->repeats);
+
+    if (run(call) != LH_STATUS_OK)
+        return false;
+    for (uint32_t i = 0; i < params->repeats; i++) {
+        const double start = now_s();
+
+        (void)run(call); /* the same call again */
+        times[i] = now_s() - start;
+    }
+    *seconds = lh_statistic(params->statistic, times, params->repeats);
+    return true;
+}
+
+bool
+lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel, const LhKernelArgs *args,
+                  LhDtype dtype, double *seconds, GError **error)
+{
+    const LhKernelRun run =
+        params->kernels == LH_KERNEL_SET_CPU ? kernel->cpu : kernel->reference;
+    const uint64_t scratch_bytes = lh_kernel_scratch_bytes(kernel, args);
+    LhCall call = { .args = args };
+    bool ok = false;
+
+    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++)
+        call.operands[i] = make_operand(args, &kernel->operands[i], dtype);
+    call.scratch = g_aligned_alloc(1, scratch_bytes + 1, LH_SCRATCH_ALIGN);
+    if (run != NULL)
+        ok = time_calls(params, run, &call, seconds);
+    g_aligned_free(call.scratch);
+    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++)
+        g_aligned_free(call.operands[i].data);
+    if (!ok)
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s, kernels \"%s\": cannot be called",
+                    kernel->name, lh_kernel_set_names[params->kernels]);
+    return ok;
+}
+
+/* ---- the executor ---- */
+
+static void
+collect(void *data, const LhTimelineRecord *record)
+{
+    g_array_append_vals(data, record, 1);
+}
+
+static int
+by_rank_and_op(gconstpointer a, gconstpointer b)
+{
+    const LhTimelineRecord *x = a;
+    const LhTimelineRecord *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static void
+load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    (void)data;
+    (void)rank;
+    (void)slot;
+    (void)part;
+    into[0] = 0; /* the rest is there, whatever it holds */
+}
+
+/* Runs @schedule with @tokens on each of @ranks; the records, by rank and op. Caller unrefs. */
+static GArray *
+run_probe(const LhSchedule *schedule, const LhTransport *transport, uint32_t ranks, uint64_t tokens,
+          GError **error)
+{
+    const LhProgramParams params = {
+        .attention = { .batch = 1, .heads = 1, .groups = 1, .head_dim = 1,
+                       .seq_length = tokens * ranks, .dtype = LH_DTYPE_BF16 },
+        .ranks = ranks,
+        .causal = true,
+        .pass = LH_PASS_FWD,
+        .overlap = true,
+    };
+    g_autoptr(LhProgram) program = lh_program_new(schedule, &params, error);
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhRunResult) result = NULL;
+    LhRunParams run = { .program = program,
+                        .transport = transport,
+                        .deadline_us = PROBE_DEADLINE_US,
+                        .load = load_zeros,
+                        .timeline = collect,
+                        .timeline_data = records };
+
+    if (program == NULL)
+        return NULL;
+    result = lh_execute(&run, error);
+    if (result == NULL)
+        return NULL;
+    g_array_sort(records, by_rank_and_op);
+    return g_steal_pointer(&records);
+}
+
+static uint32_t
+probe_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return PROBE_STEPS;
+}
+
+static void
+declare_host_probe(LhProgram *program)
+{
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+}
+
+static void
+emit_host_probe(LhEmitter *e, uint32_t step)
+{
+    (void)step;
+    for (unsigned i = 0; i < PROBE_OPS; i++)
+        lh_emit_exchange(e, 0);
+    lh_emit_sync(e);
+}
+
+static const LhSchedule host_probe = {
+    .name = "host-probe",
+    .summary = "ops that do nothing, and syncs",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .declare = declare_host_probe,
+    .steps = probe_steps,
+    .emit = emit_host_probe,
+};
+
+static const LhTimelineRecord *
+record_at(const GArray *records, guint index)
+{
+    return &g_array_index(records, LhTimelineRecord, index);
+}
+
+bool
+lh_measure_host(const LhMeasureParams *params, double *issue_s, double *sync_s, GError **error)
+{
+    g_autoptr(GArray) records = run_probe(&host_probe, &lh_transport_threads, 1, 1, error);
+    double issues[PROBE_STEPS * (PROBE_OPS - 1)];
+    double syncs[PROBE_STEPS - 1];
+    size_t issues_count = 0, syncs_count = 0;
+
+    if (records == NULL)
+        return false;
+    g_assert(records->len == PROBE_STEPS * PROBE_OPS);
+    for (guint i = 1; i < records->len; i++) {
+        const LhTimelineRecord *before = record_at(records, i - 1);
+        const LhTimelineRecord *now = record_at(records, i);
+
+        if (i % PROBE_OPS != 0)
+            issues[issues_count++] =
+                (double)(now->issued_ps - before->issued_ps) / (double)LH_PS_PER_S;
+        else
+            syncs[syncs_count++] = (double)(now->issued_ps - before->end_ps) / (double)LH_PS_PER_S;
+    }
+    *issue_s = lh_statistic(params->statistic, issues, issues_count);
+    *sync_s = lh_statistic(params->statistic, syncs, syncs_count);
+    return true;
+}
+
+/* ---- transfers ---- */
+
+static void
+declare_transfer_probe(LhProgram *program)
+{
+    const LhAttention *a = &program->params.attention;
+    const uint64_t bytes = a->seq_length / program->params.ranks * PROBE_ELEMENT_BYTES;
+
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    lh_program_add_slot(program, "q", LH_TENSOR_Q, LH_SLOT_INPUT, 1, bytes, PROBE_ELEMENT_BYTES);
+}
+
+static void
+emit_transfer_probe(LhEmitter *e, uint32_t step)
+{
+    (void)step;
+    lh_emit_exchange(e, 0);
+    lh_emit_part(e, e->rank == 0, 1 - e->rank, 0, e->program->slots[0].part_bytes);
+    lh_emit_region(e, 0, 0, 1);
+}
+
+static const LhSchedule transfer_probe = {
+    .name = "transfer-probe",
+    .summary = "messages from rank 0 to rank 1, one after another",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .declare = declare_transfer_probe,
+    .steps = probe_steps,
+    .emit = emit_transfer_probe,
+};
+
+bool
+lh_measure_transfer(const LhMeasureParams *params, const LhTransport *transport, uint64_t bytes,
+                    double *seconds, GError **error)
+{
+    g_autofree double *times = g_new(double, (gsize)params->repeats * PROBE_STEPS);
+    size_t count = 0;
+
+    for (uint32_t repeat = 0; repeat < params->repeats; repeat++) {
+        g_autoptr(GArray) records =
+            run_probe(&transfer_probe, transport, 2, bytes / PROBE_ELEMENT_BYTES, error);
+
+        if (records == NULL)
+            return false;
+        g_assert(records->len == 2 * PROBE_STEPS);
+        for (guint i = 1; i < PROBE_STEPS; i++) {
+            const LhTimelineRecord *sends = record_at(records, i);
+            const LhTimelineRecord *receives = record_at(records, PROBE_STEPS + i);
+
+            times[count++] = (double)(receives->end_ps - MAX(sends->start_ps, receives->start_ps)) /
+                             (double)LH_PS_PER_S;
+        }
+    }
+    *seconds = lh_statistic(params->statistic, times, count);
+    return true;
+}

@@ -1,0 +1,40 @@
+/*
+ * Times of this machine, by the clock on the wall: kernels alone, and what the executor itself costs, measured
+ * by running small programs in it.
+ */
+#pragma once
+
+#include "runtime/executor.h"
+
+/* How one number is made of several timings. */
+typedef enum {
+    LH_STATISTIC_MEDIAN,
+    LH_STATISTIC_BEST, /* the least: for a machine with other load, which only ever adds */
+} LhStatistic;
+
+/* "median", "best"; NULL-terminated. */
+extern const char *const lh_statistic_names[];
+
+typedef struct {
+    LhKernelSet kernels;
+    LhStatistic statistic;
+    uint32_t repeats; /* timings of each number, after one that does not count */
+} LhMeasureParams;
+
+/* The statistic of @count > 0 values, which are put in order. */
+double lh_statistic(LhStatistic statistic, double *values, size_t count);
+
+/* Seconds of one call of @kernel on the calling thread; activations of @dtype. LH_ERROR_NO if it cannot. */
+bool lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel,
+                       const LhKernelArgs *args, LhDtype dtype, double *seconds, GError **error);
+
+/* What the executor's host takes to issue one op, and to go on after all earlier ones are complete. */
+bool lh_measure_host(const LhMeasureParams *params, double *issue_s, double *sync_s,
+                     GError **error);
+
+/*
+ * A message of @bytes (even) from one rank to another over @transport, from the time both ends are posted until the
+ * receiver's op is complete.
+ */
+bool lh_measure_transfer(const LhMeasureParams *params, const LhTransport *transport,
+                         uint64_t bytes, double *seconds, GError **error);

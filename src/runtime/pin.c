@@ -1,0 +1,66 @@
+/* Cores by sched_setaffinity(2), Linux's; elsewhere threads go where they like. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* cpu_set_t */
+#endif
+#include "runtime/pin.h"
+
+#include <glib.h>
+
+#ifdef __linux__
+#include <sched.h>
+
+/* What the process had when it was first asked for: a pinned thread's children inherit one core. */
+static const cpu_set_t *
+cores_of_process(void)
+{
+    static cpu_set_t cores;
+    static gsize ready = 0;
+
+    if (g_once_init_enter(&ready)) {
+        CPU_ZERO(&cores);
+        if (sched_getaffinity(0, sizeof(cores), &cores) != 0 || CPU_COUNT(&cores) == 0)
+            CPU_SET(0, &cores);
+        g_once_init_leave(&ready, 1);
+    }
+    return &cores;
+}
+
+uint32_t
+lh_cores_count(void)
+{
+    return (uint32_t)CPU_COUNT(cores_of_process());
+}
+
+bool
+lh_pin_thread(uint32_t index)
+{
+    const cpu_set_t *cores = cores_of_process();
+    uint32_t left = index % lh_cores_count();
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    for (int core = 0; core < CPU_SETSIZE; core++) {
+        if (!CPU_ISSET(core, cores) || left-- > 0)
+            continue;
+        CPU_SET(core, &one);
+        break;
+    }
+    return sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
+#else
+
+uint32_t
+lh_cores_count(void)
+{
+    return MAX(g_get_num_processors(), 1);
+}
+
+bool
+lh_pin_thread(uint32_t index)
+{
+    (void)index;
+    return false;
+}
+
+#endif
