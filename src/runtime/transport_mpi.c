@@ -159,7 +159,8 @@ start(Mpi *m, LhMessage *message)
         MPI_Irecv(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->tag, MPI_COMM_WORLD,
                   &request);
     /* The type goes when the request is done with it; finish_some() waits for that. */
-    MPI_Type_free(&type); /* NOLINT(clang-analyzer-optin.mpi.MPI-Checker) */
+    MPI_Type_free(&type);
+    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker) */
     g_array_append_val(m->requests, request);
     g_ptr_array_add(m->messages, message);
 }
