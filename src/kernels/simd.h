@@ -29,8 +29,9 @@
 #define LH_MR 4
 #endif
 #define LH_NR (2 * LH_VL)
-#define LH_TILE 64 /* rows of queries and of keys worked on at a time; LH_MR and LH_NR divide it   \
-                    */
+#define LH_TILE                                                                                    \
+    64 /* rows of queries and of keys worked on at a time; LH_MR and LH_NR divide it               \
+        */
 
 #define LH_INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -144,9 +145,14 @@ typedef struct {
     bool add;       /* to what C holds */
 } LhProduct;
 
+/* From an element of A to the next row's, and to the next in depth: constants. */
+typedef struct {
+    size_t row, depth;
+} LhStrides;
+
 /* One block. The sum starts at zero and is added to C at the end: shorter chains round less. */
 LH_INLINE void
-lh_block(const LhProduct *p, float *c, const float *a, const float *b, size_t a_row, size_t a_depth,
+lh_block(const LhProduct *p, float *c, const float *a, const float *b, LhStrides of_a,
          unsigned vectors)
 {
     const size_t depth = p->depth, c_stride = p->c_stride; /* no store can alias these */
@@ -162,7 +168,7 @@ lh_block(const LhProduct *p, float *c, const float *a, const float *b, size_t a_
 
         LH_UNROLL
         for (unsigned i = 0; i < LH_MR; i++) {
-            const LhVector x = lh_splat(a[i * a_row + k * a_depth]);
+            const LhVector x = lh_splat(a[i * of_a.row + k * of_a.depth]);
 
             sum[i][0] += x * b0;
             if (vectors == 2)
@@ -183,7 +189,7 @@ lh_block(const LhProduct *p, float *c, const float *a, const float *b, size_t a_
 }
 
 LH_INLINE void
-lh_product(const LhProduct *p, size_t a_row, size_t a_depth)
+lh_product(const LhProduct *p, LhStrides of_a)
 {
     const float *b = p->b;
 
@@ -194,9 +200,9 @@ lh_product(const LhProduct *p, size_t a_row, size_t a_depth)
             float *c = p->c + m * p->c_stride + n;
 
             if (p->columns - n > LH_VL)
-                lh_block(p, c, a, b, a_row, a_depth, 2);
+                lh_block(p, c, a, b, of_a, 2);
             else
-                lh_block(p, c, a, b, a_row, a_depth, 1);
+                lh_block(p, c, a, b, of_a, 1);
         }
     }
 }

@@ -28,9 +28,16 @@ scale_of(const Backward *w)
     return w->b->linear ? 1 : (float)lh_attention_scale(w->b->args);
 }
 
+/* Where a tile goes: rows in lanes of @width, and, if there is a target, in panels of columns. */
+typedef struct {
+    float *lanes;
+    size_t width;
+    float *panels;
+    float scale;
+} Packed;
+
 static void
-pack(const Backward *w, const LhRows *tensor, uint64_t first, uint64_t rows, float scale,
-     float *lanes, size_t width, float *panels)
+pack(const Backward *w, const LhRows *tensor, uint64_t first, uint64_t rows, Packed to)
 {
     const size_t tile = first / LH_TILE;
     const LhPack p = { .tensor = tensor,
@@ -38,12 +45,12 @@ pack(const Backward *w, const LhRows *tensor, uint64_t first, uint64_t rows, flo
                        .first = first,
                        .count = lh_least(LH_TILE, rows - first),
                        .head = tensor->heads == w->b->args->heads ? w->head : w->group,
-                       .scale = scale,
+                       .scale = to.scale,
                        .row = w->row };
 
-    LH_SIMD(pack_lanes)(&p, lanes + tile * w->lanes_tile, LH_TILE, width);
-    if (panels != NULL)
-        LH_SIMD(pack_rows)(&p, panels + tile * w->rows_tile, LH_TILE, LH_NR);
+    LH_SIMD(pack_lanes)(&p, to.lanes + tile * w->lanes_tile, LH_TILE, to.width);
+    if (to.panels != NULL)
+        LH_SIMD(pack_rows)(&p, to.panels + tile * w->rows_tile, LH_TILE, LH_NR);
 }
 
 static void
@@ -53,8 +60,8 @@ begin_group(const Backward *w)
     const uint64_t nk = b->args->nk, padded = lh_round(nk, LH_TILE);
 
     for (uint64_t j = 0; j < nk; j += LH_TILE) {
-        pack(w, &b->k, j, nk, 1, w->k_lanes, LH_MR, w->k_rows);
-        pack(w, &b->v, j, nk, 1, w->v_lanes, LH_MR, NULL);
+        pack(w, &b->k, j, nk, (Packed){ w->k_lanes, LH_MR, w->k_rows, 1 });
+        pack(w, &b->v, j, nk, (Packed){ w->v_lanes, LH_MR, NULL, 1 });
     }
     memset(w->dk, 0, padded * w->columns * sizeof(float));
     memset(w->dv, 0, padded * w->columns * sizeof(float));
@@ -84,8 +91,8 @@ begin_head(const Backward *w)
     const uint64_t nq = b->args->nq, padded = lh_round(nq, LH_TILE);
 
     for (uint64_t i = 0; i < nq; i += LH_TILE) {
-        pack(w, &b->q, i, nq, scale_of(w), w->q_lanes, LH_NR, w->q_rows);
-        pack(w, &b->dout, i, nq, 1, w->do_lanes, LH_NR, w->do_rows);
+        pack(w, &b->q, i, nq, (Packed){ w->q_lanes, LH_NR, w->q_rows, scale_of(w) });
+        pack(w, &b->dout, i, nq, (Packed){ w->do_lanes, LH_NR, w->do_rows, 1 });
     }
     memset(w->dq, 0, padded * w->columns * sizeof(float));
     for (uint64_t i = 0; i < padded && !b->linear; i++) {

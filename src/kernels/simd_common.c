@@ -12,19 +12,19 @@
 void
 LH_SIMD(product_panels)(const LhProduct *p)
 {
-    lh_product(p, 1, LH_MR);
+    lh_product(p, (LhStrides){ 1, LH_MR });
 }
 
 void
 LH_SIMD(product_columns)(const LhProduct *p)
 {
-    lh_product(p, 1, LH_TILE);
+    lh_product(p, (LhStrides){ 1, LH_TILE });
 }
 
 void
 LH_SIMD(product_rows)(const LhProduct *p)
 {
-    lh_product(p, LH_TILE, 1);
+    lh_product(p, (LhStrides){ LH_TILE, 1 });
 }
 
 static void

@@ -63,8 +63,8 @@ begin_tile(Forward *w, uint64_t i, size_t rows)
         w->l[r] = loaded && !f->linear ? *lh_stat_at(&f->l, w->sequence, i + r, w->head) : 0;
         if (loaded)
             LH_SIMD(to_fp32)
-            (w->o + r * w->columns, lh_rows_at(&f->o, w->sequence, i + r, w->head), f->o.storage,
-             w->dim);
+        (w->o + r * w->columns, lh_rows_at(&f->o, w->sequence, i + r, w->head), f->o.storage,
+         w->dim);
     }
 }
 
@@ -72,11 +72,9 @@ begin_tile(Forward *w, uint64_t i, size_t rows)
 static void
 hide(const Forward *w, uint64_t i, uint64_t j, size_t keys, float hidden)
 {
-    const int64_t shift = w->f->args->shift;
-
     for (size_t k = 0; k < keys; k++) {
         /* Hidden from key row j + k are the queries before row j + k - shift. */
-        const int64_t before = (int64_t)(j + k) - shift - (int64_t)i;
+        const int64_t before = (int64_t)(j + k) - w->f->args->shift - (int64_t)i;
 
         for (int64_t r = 0; r < before && r < LH_TILE; r++)
             w->weights[k * LH_TILE + (size_t)r] = hidden;
