@@ -162,8 +162,9 @@ const LhField lh_scenario_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = AT(cost),
       .choices = lh_cost_mode_names,
-      .description = "Times of a device (default); or exact flops at 1 PFLOP/s, or 1 s a block, with free "
-                     "communication." },
+      .description =
+          "Times of a device (default); or exact flops at 1 PFLOP/s, or 1 s a block, with free "
+          "communication." },
     { .name = "network",
       .type = LH_FIELD_CHOICE,
       .offset = AT(network),
@@ -197,13 +198,15 @@ const LhField lh_scenario_fields[] = {
       .offset = AT(straggler),
       .fields = straggler_fields,
       .element_size = sizeof(LhStraggler),
-      .description = "A rank whose compute takes FACTOR times as long; may be given several times." },
+      .description =
+          "A rank whose compute takes FACTOR times as long; may be given several times." },
     { .name = "link_fault",
       .type = LH_FIELD_ARRAY,
       .offset = AT(link_fault),
       .fields = link_fault_fields,
       .element_size = sizeof(LhLinkFault),
-      .description = "The links of TIER (nvlink, pcie, nic, fabric) on NODE run at FACTOR of their bandwidth; 0: "
+      .description = "The links of TIER (nvlink, pcie, nic, fabric) on NODE run at FACTOR of their "
+                     "bandwidth; 0: "
                      "failed." },
     { .name = "profile",
       .type = LH_FIELD_STRING,

@@ -128,11 +128,13 @@ lh_pass_enter(LhEmitter *e, uint32_t step, uint32_t fwd_steps)
     return e->step;
 }
 
-/* A message of the last exchange in one region: the first @count parts of a slot. */
+/* A message of the last exchange in one region: the first @count parts of a slot. They travel as
+ * they are held. */
 static inline void
-lh_pass_message(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t bytes, uint16_t slot,
-                uint32_t count)
+lh_pass_message(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint16_t slot, uint32_t count)
 {
-    lh_emit_part(e, send, peer, tag, bytes);
+    const LhRegion region = { slot, 0, count };
+
+    lh_emit_part(e, send, peer, tag, lh_region_bytes(e->program, region));
     lh_emit_region(e, slot, 0, count);
 }

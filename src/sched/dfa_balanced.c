@@ -167,11 +167,10 @@ open_exchange(LhEmitter *e, uint32_t *exchange)
 }
 
 static void
-message(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, uint16_t tag, uint64_t bytes,
-        uint16_t slot)
+message(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, uint16_t tag, uint16_t slot)
 {
     open_exchange(e, exchange);
-    lh_pass_message(e, send, peer, tag, bytes, slot, 1);
+    lh_pass_message(e, send, peer, tag, slot, 1);
 }
 
 static bool
@@ -197,21 +196,20 @@ static void
 forward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank, ranks = plan->ranks;
-    const uint64_t result = plan->sizes.q + 2 * plan->sizes.s;
     const unsigned a = t % 2;
 
     if (r + t + 1 < ranks && t < plan->kv_until)
-        message(e, x, true, r + t + 1, TAG_KV, plan->sizes.kv, plan->io.kv);
+        message(e, x, true, r + t + 1, TAG_KV, plan->io.kv);
     if (r + t + 1 >= ranks && t < plan->q_until)
-        message(e, x, true, r + t + 1 - ranks, TAG_Q, plan->sizes.q, plan->io.q);
+        message(e, x, true, r + t + 1 - ranks, TAG_Q, plan->io.q);
     if (r >= t + 1 && t < plan->kv_until)
-        message(e, x, false, r - t - 1, TAG_KV, plan->sizes.kv, plan->fwd_kv[a]);
+        message(e, x, false, r - t - 1, TAG_KV, plan->fwd_kv[a]);
     if (r < t + 1 && t < plan->q_until)
-        message(e, x, false, r + ranks - t - 1, TAG_Q, plan->sizes.q, plan->fwd_q[a]);
+        message(e, x, false, r + ranks - t - 1, TAG_Q, plan->fwd_q[a]);
     if (t >= 2 && helps(e, plan, t - 1))
-        message(e, x, true, r + ranks - t + 1, TAG_RESULT, result, plan->fwd_peer_acc[a]);
+        message(e, x, true, r + ranks - t + 1, TAG_RESULT, plan->fwd_peer_acc[a]);
     if (is_helped(e, plan, t))
-        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, result, plan->fwd_peer_acc[a]);
+        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, plan->fwd_peer_acc[a]);
 }
 
 static void
@@ -305,17 +303,16 @@ static void
 exchange_results(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank, ranks = plan->ranks;
-    const LhPassSizes *z = &plan->sizes;
     const unsigned a = t % 2;
 
     if (r < t - 1)
-        message(e, x, true, r + ranks - t + 1, TAG_RESULT, z->dq, plan->bwd_dq[a]);
+        message(e, x, true, r + ranks - t + 1, TAG_RESULT, plan->bwd_dq[a]);
     else
-        message(e, x, true, r - t + 1, TAG_RESULT, z->dkv, plan->bwd_dkv[a]);
+        message(e, x, true, r - t + 1, TAG_RESULT, plan->bwd_dkv[a]);
     if (r + t - 1 >= ranks)
-        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, z->dq, plan->bwd_dq[a]);
+        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, plan->bwd_dq[a]);
     else
-        message(e, x, false, r + t - 1, TAG_RESULT, z->dkv, plan->bwd_dkv_in);
+        message(e, x, false, r + t - 1, TAG_RESULT, plan->bwd_dkv_in);
 }
 
 static void
@@ -324,9 +321,9 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
     const uint32_t r = e->rank;
 
     if (r + t + 1 < plan->ranks && t < plan->kv_until)
-        message(e, x, true, r + t + 1, TAG_KV, plan->sizes.kv, plan->io.kv);
+        message(e, x, true, r + t + 1, TAG_KV, plan->io.kv);
     if (r >= t + 1 && t < plan->kv_until)
-        message(e, x, false, r - t - 1, TAG_KV, plan->sizes.kv, plan->bwd_kv[t % 2]);
+        message(e, x, false, r - t - 1, TAG_KV, plan->bwd_kv[t % 2]);
     if (t < plan->q_until)
         exchange_bundle(e, plan, t, x);
     if (t >= 2)
@@ -371,11 +368,9 @@ exchange_last(LhEmitter *e, const Plan *plan, uint32_t t)
     uint32_t exchange = LH_OP_NONE;
 
     if (e->rank >= plan->half)
-        message(e, &exchange, true, e->rank - plan->half, TAG_RESULT, plan->sizes.dkv,
-                plan->bwd_dkv[(t + 1) % 2]);
+        message(e, &exchange, true, e->rank - plan->half, TAG_RESULT, plan->bwd_dkv[(t + 1) % 2]);
     if (e->rank + plan->half < plan->ranks)
-        message(e, &exchange, false, e->rank + plan->half, TAG_RESULT, plan->sizes.dkv,
-                plan->bwd_dkv[t % 2]);
+        message(e, &exchange, false, e->rank + plan->half, TAG_RESULT, plan->bwd_dkv[t % 2]);
     return exchange;
 }
 
@@ -510,45 +505,49 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 static double
 idle_unit(const LhProgramParams *p)
 {
-    const double half = p->ranks / 2;
+    const uint32_t half = p->ranks / 2;
 
     if (p->ranks % 2 == 1 && !p->published_code)
         return 0;
-    return half / (p->ranks * (half + 1));
+    return half / (p->ranks * (half + 1.0));
 }
 
 /* The idle ranks miss one full block of H and a diagonal: H n^2 / (P (H n^2 + n (n+1) / 2)). */
 static double
 idle_flops(const LhProgramParams *p)
 {
-    const double half = p->ranks / 2;
+    const uint32_t half = p->ranks / 2;
     const double n = (double)p->attention.seq_length / p->ranks;
 
     if (p->ranks % 2 == 1 && !p->published_code)
         return 0;
-    return 2 * half * n / (p->ranks * ((2 * half + 1) * n + 1));
+    return 2.0 * half * n / (p->ranks * ((2.0 * half + 1) * n + 1));
 }
 
 const LhSchedule lh_schedule_dfa_balanced = {
     .name = "dfa-balanced",
     .summary = "DistFlashAttention: ranks that are done help later ones; contiguous tokens",
     .details =
-        "DistFlashAttention (LightSeq), balanced. H = P div 2. In step t rank r >= t computes its block with k, v\n"
-        "of rank r-t; rank r < t helps rank r-t+P: it has received that rank's q, computes with its own k, v and\n"
-        "returns the partial (o, m, l), which the owner merges. Messages for step t+1 and results of step t-1\n"
-        "travel while step t computes. Backward, helpers receive q, lse, o, do and return dq; the others return\n"
-        "dk, dv to their owners; for even P those of step H are exposed. Odd P is the corrected generator: helpers\n"
-        "in every step, and one exposed exchange of results at the end.\n"
+        "DistFlashAttention (LightSeq), balanced. H = P div 2. In step t rank r >= t\n"
+        "computes its block with k, v of rank r-t; rank r < t helps rank r-t+P: it has\n"
+        "received that rank's q, computes with its own k, v and returns the partial (o,\n"
+        "m, l), which the owner merges. Messages for step t+1 and results of step t-1\n"
+        "travel while step t computes. Backward, helpers receive q, lse, o, do and\n"
+        "return dq; the others return dk, dv to their owners; for even P those of step\n"
+        "H are exposed. Odd P is the corrected generator: helpers in every step, and\n"
+        "one exposed exchange of results at the end.\n"
         "\n"
-        "bytes sent   even P: fwd min(H, P-1-r) KV + max(0, r-H) Q + max(0, H-1-r) (Q+2S)\n"
-        "             bwd min(H, P-1-r) KV + max(0, r-H) (3Q+S) + max(0, H-1-r) Q + min(r, H) KV\n"
+        "bytes sent   even P: fwd min(H, P-1-r) KV + max(0, r-H) Q\n"
+        "                         + max(0, H-1-r) (Q+2S)\n"
+        "                     bwd min(H, P-1-r) KV + max(0, r-H) (3Q+S)\n"
+        "                         + max(0, H-1-r) Q + min(r, H) KV\n"
         "             odd P: H-r instead of H-1-r\n"
-        "flops        (H - 1/2) F for r < H and (H + 1/2) F otherwise; odd P: (H + 1/2) F everywhere\n"
+        "flops        (H - 1/2) F for r < H, else (H + 1/2) F; odd P: (H + 1/2) F\n"
         "idle         1/(P+2) counting blocks, 1/(P+1) counting flops; odd P: 0\n"
         "buffers      fwd accumulator + 2 (2Q + KV + 2S); bwd 2 (4Q + 2KV + S) + KV\n"
         "restrictions causal mask; sequence length divisible by P\n"
-        "published    published_code: dead k, v at step H, a device sync in every step, P div 2 blocks lost if P\n"
-        "             is odd\n",
+        "published    published_code: dead k, v at step H, a device sync in every step,\n"
+        "             P div 2 blocks lost if P is odd\n",
     .placement = LH_PLACE_CONTIGUOUS,
     .check = check,
     .declare = declare,

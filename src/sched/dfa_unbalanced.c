@@ -143,9 +143,9 @@ prefetch(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t into)
     const LhProgramParams *p = &e->program->params;
 
     if (t + 1 <= blocks_served(p, e->rank))
-        lh_pass_message(e, true, user_of(e, plan, t + 1), TAG_KV, plan->sizes.kv, plan->io.kv, 1);
+        lh_pass_message(e, true, user_of(e, plan, t + 1), TAG_KV, plan->io.kv, 1);
     if (t + 1 <= blocks_fetched(p, e->rank))
-        lh_pass_message(e, false, owner_of(e, plan, t + 1), TAG_KV, plan->sizes.kv, into, 1);
+        lh_pass_message(e, false, owner_of(e, plan, t + 1), TAG_KV, into, 1);
 }
 
 static bool
@@ -230,11 +230,9 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, bool give, bool ta
     lh_pass_exchange(e);
     prefetch(e, plan, t, plan->bwd_kv[t % 2]);
     if (give)
-        lh_pass_message(e, true, owner_of(e, plan, t - 1), TAG_DKV, plan->sizes.dkv,
-                        plan->bwd_dkv[(t - 1) % 2], 1);
+        lh_pass_message(e, true, owner_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv[(t - 1) % 2], 1);
     if (take)
-        lh_pass_message(e, false, user_of(e, plan, t - 1), TAG_DKV, plan->sizes.dkv,
-                        plan->bwd_dkv_in, 1);
+        lh_pass_message(e, false, user_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv_in, 1);
     return e->cursor->marks[LH_MARK_EXCHANGE];
 }
 
@@ -335,14 +333,17 @@ const LhSchedule lh_schedule_dfa_unbalanced = {
     .name = "dfa-unbalanced",
     .summary = "k, v fetched from their owners, one step ahead; contiguous tokens",
     .details =
-        "DistFlashAttention (LightSeq) without load balancing, algorithm 1 of the paper. Rank r holds tokens\n"
-        "[r n, (r+1) n) and fetches k, v of rank r-t for step t during step t-1, straight from their owner.\n"
-        "Backward it fetches the same and returns dk, dv of every fetched block to its owner in the step after,\n"
+        "DistFlashAttention (LightSeq) without load balancing, algorithm 1 of the\n"
+        "paper. Rank r holds tokens [r n, (r+1) n) and fetches k, v of rank r-t for\n"
+        "step t during step t-1, straight from their owner. Backward it fetches the\n"
+        "same and returns dk, dv of every fetched block to its owner in the step after,\n"
         "where they are added. With the full mask every rank fetches from every other.\n"
         "\n"
-        "bytes sent   fwd (P-1-r) KV; bwd (P-1-r) KV + r G, causal; the last rank receives (P-1) KV forward\n"
+        "bytes sent   fwd (P-1-r) KV; bwd (P-1-r) KV + r G, causal; the last rank\n"
+        "             receives (P-1) KV forward\n"
         "flops        (r + 1/2) F on rank r, causal\n"
-        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with the full mask\n"
+        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
+        "             the full mask\n"
         "buffers      fwd accumulator + 2 KV; bwd 2 KV + 3 G + Q + delta\n"
         "restrictions sequence length divisible by P\n",
     .placement = LH_PLACE_CONTIGUOUS,

@@ -165,18 +165,19 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
         const uint32_t bytes = wanted_bytes(proof, op, i);
 
         if (operand->kind != LH_TENSOR_ANY && slot->kind != operand->kind)
-            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s, which is %s",
-                             slot->name, lh_tensor_names[slot->kind], operand->name,
+            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s (%s)", slot->name,
+                             lh_tensor_names[slot->kind], operand->name,
                              lh_tensor_names[operand->kind]);
         if (operand->kind == LH_TENSOR_ANY && any != NULL && slot->kind != any->kind)
-            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s beside slot %s (%s)",
+            return MALFORMED(g, index,
+                             "takes slot %s (%s) as its operand %s beside slot %s (%s): they must "
+                             "be of one kind",
                              slot->name, lh_tensor_names[slot->kind], operand->name, any->name,
                              lh_tensor_names[any->kind]);
         if (slot->element_bytes != bytes)
-            return MALFORMED(g, index,
-                             "takes slot %s with elements of %u bytes as its operand %s, which has "
-                             "%u",
-                             slot->name, slot->element_bytes, operand->name, bytes);
+            return MALFORMED(
+                g, index, "takes slot %s (elements of %u bytes) as its operand %s (elements of %u)",
+                slot->name, slot->element_bytes, operand->name, bytes);
         if (operand->kind == LH_TENSOR_ANY && any == NULL)
             any = slot;
     }
@@ -288,8 +289,7 @@ check_collective_shape(LhProof *proof, uint32_t g)
                          lh_tensor_names[to->kind]);
     if (from->element_bytes != to->element_bytes)
         return MALFORMED(g, receive->slot,
-                         "sends slot %s with elements of %u bytes into slot %s with elements of "
-                         "%u",
+                         "turns slot %s (elements of %u bytes) into slot %s (elements of %u)",
                          from->name, from->element_bytes, to->name, to->element_bytes);
     return true;
 }
