@@ -177,21 +177,27 @@ typedef struct {
     uint64_t bytes;    /* collective: one rank's */
     uint32_t after[2]; /* 1 + id; 0: none */
     uint8_t stream;    /* 0: by kind */
+    uint16_t slot;     /* alloc, free */
 } Line;
 
 typedef struct {
     const Line *lines;
     uint32_t count;
+    bool apart; /* every op is a step */
 } Script;
 
 enum { COMPUTE, COMM, COMM2 };
+enum { SLOT_INPUT, SLOT_LARGE, SLOT_SMALL };
 
 static uint32_t
 script_steps(const LhProgram *program, uint32_t rank)
 {
-    (void)program;
-    (void)rank;
-    return 1;
+    const Script *script = program->user;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < script->count; i++)
+        count += script->lines[i].rank == rank;
+    return script->apart ? count : 1;
 }
 
 static void
@@ -206,6 +212,12 @@ emit_line(LhEmitter *e, const Line *line)
         break;
     case LH_OP_SYNC:
         lh_emit_sync(e);
+        break;
+    case LH_OP_ALLOC:
+        lh_emit_alloc(e, line->slot);
+        break;
+    case LH_OP_FREE:
+        lh_emit_free(e, line->slot);
         break;
     default:
         lh_emit_exchange(e, line->stream != 0 ? line->stream : COMM);
@@ -230,11 +242,15 @@ static void
 script_emit(LhEmitter *e, uint32_t step)
 {
     const Script *script = e->program->user;
+    uint32_t position = 0;
 
-    (void)step;
-    for (uint32_t i = 0; i < script->count; i++)
-        if (script->lines[i].rank == e->rank)
+    for (uint32_t i = 0; i < script->count; i++) {
+        if (script->lines[i].rank != e->rank)
+            continue;
+        if (!script->apart || position == step)
             emit_line(e, &script->lines[i]);
+        position++;
+    }
 }
 
 static LhTime
@@ -270,6 +286,9 @@ script_init(World *w, Script *script, uint32_t ranks)
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     lh_program_add_stream(program, "comm2", LH_STREAM_COMM);
+    lh_program_add_slot(program, "input", LH_TENSOR_Q, LH_SLOT_INPUT, 7, 10, 2);
+    lh_program_add_slot(program, "large", LH_TENSOR_KV, LH_SLOT_TEMP, 1, 1000, 2);
+    lh_program_add_slot(program, "small", LH_TENSOR_Q, LH_SLOT_TEMP, 2, 150, 2);
     world_init(w, "bench-platform", program);
     w->device.kernel_launch_ps = 0;
     w->device.stream_sync_ps = 0;
@@ -727,7 +746,7 @@ START_TEST(sim_messages_wait_for_both_ends)
 }
 END_TEST
 
-/* Same peers, same tag: in order of posting. Another tag does not wait for them. */
+/* Same peers, same tag: in order of posting. */
 START_TEST(sim_messages_match_by_peer_tag_and_order)
 {
     Script script =
@@ -748,6 +767,21 @@ START_TEST(sim_messages_match_by_peer_tag_and_order)
     ck_assert_int_eq(result->makespan_ps, 40 * US + 22 * US);
     ck_assert_uint_eq(result->ranks[0].bytes_sent, 3 * BYTES);
     world_clear(&w);
+}
+END_TEST
+
+/* Tags tell messages apart that would match in the other order. */
+START_TEST(sim_messages_of_other_tags_do_not_match)
+{
+    Script script =
+        SCRIPT({ .rank = 0,
+                 .kind = LH_OP_EXCHANGE,
+                 .notes = { { true, 1, 1, BYTES }, { true, 1, 2, 2 * BYTES } } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 2, 1 } } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 1, 1 } } },
+               { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 99 * US, .after = { 1 } });
+
+    ck_assert_int_eq(script_makespan(&script, 2), 22 * US + 99 * US);
 }
 END_TEST
 
@@ -952,6 +986,75 @@ START_TEST(sim_syncs_wait_for_earlier_ops)
 }
 END_TEST
 
+/* How a program is cut into steps is for labels: it decides nothing. */
+START_TEST(sim_steps_decide_nothing)
+{
+    static const LhTime launches[] = { 0, 3 * US, 40 * US };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(launches); i++) {
+        LhTime makespans[2], busy[2];
+
+        for (uint32_t apart = 0; apart < 2; apart++) {
+            Script script =
+                SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 50 * US },
+                       { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+                       { .rank = 0, .kind = LH_OP_SYNC },
+                       { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 10 * US },
+                       { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 0, BYTES } } },
+                       { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 1 * US },
+                       { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } },
+                       { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 9 * US, .after = { 1 } },
+                       { .rank = 1, .kind = LH_OP_SYNC }, { .rank = 1, .kind = LH_OP_SYNC },
+                       { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } } });
+            g_autoptr(LhSimResult) result = NULL;
+            World w;
+
+            script.apart = apart != 0;
+            script_init(&w, &script, 2);
+            w.device.kernel_launch_ps = launches[i];
+            w.device.stream_sync_ps = 8 * US;
+            result = world_run(&w);
+            makespans[apart] = result->makespan_ps;
+            busy[apart] = result->ranks[0].busy_ps;
+            world_clear(&w);
+        }
+        ck_assert_int_eq(makespans[0], makespans[1]);
+        ck_assert_int_eq(busy[0], busy[1]);
+    }
+}
+END_TEST
+
+/* ---- memory of the program ---- */
+
+START_TEST(sim_memory_peaks_once)
+{
+    Script script = SCRIPT(
+        { .rank = 0, .kind = LH_OP_ALLOC, .slot = SLOT_LARGE },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US },
+        { .rank = 0, .kind = LH_OP_FREE, .slot = SLOT_LARGE }, { .rank = 0, .kind = LH_OP_SYNC },
+        { .rank = 0, .kind = LH_OP_ALLOC, .slot = SLOT_SMALL },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US },
+        { .rank = 1, .kind = LH_OP_ALLOC, .slot = SLOT_SMALL },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 5 * US }, { .rank = 1, .kind = LH_OP_SYNC },
+        { .rank = 1, .kind = LH_OP_ALLOC, .slot = SLOT_LARGE },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 5 * US });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script.apart = true;
+    script_init(&w, &script, 2);
+    result = world_run(&w);
+    ck_assert_uint_eq(result->ranks[0].peak_bytes, 70 + 1000);
+    ck_assert_uint_eq(result->ranks[0].peak_by_tensor[LH_TENSOR_Q], 70);
+    ck_assert_uint_eq(result->ranks[0].peak_by_tensor[LH_TENSOR_KV], 1000);
+    ck_assert_int_eq(result->ranks[0].peak_at_ps, 0);
+    ck_assert_uint_eq(result->ranks[1].peak_bytes, 70 + 300 + 1000);
+    ck_assert_uint_eq(result->ranks[1].peak_by_tensor[LH_TENSOR_Q], 70 + 300);
+    ck_assert_int_eq(result->ranks[1].peak_at_ps, 5 * US);
+    world_clear(&w);
+}
+END_TEST
+
 /* ---- collectives ---- */
 
 START_TEST(sim_collectives_take_their_closed_forms)
@@ -977,7 +1080,7 @@ START_TEST(sim_collectives_take_their_closed_forms)
                 [LH_COLL_BROADCAST] = sizes[i] > 1 ? BYTES : 0,
             };
             Line lines[16];
-            Script script = { lines, 2 * sizes[i] };
+            Script script = { .lines = lines, .count = 2 * sizes[i] };
             g_autoptr(LhSimResult) result = NULL;
             World w;
 
@@ -1010,7 +1113,7 @@ END_TEST
 START_TEST(sim_collectives_follow_the_slowest_hop)
 {
     Line lines[32];
-    Script script = { lines, 32 };
+    Script script = { .lines = lines, .count = 32 };
     g_autoptr(LhSimResult) result = NULL;
     World w;
 
@@ -1163,7 +1266,7 @@ END_TEST
 START_TEST(sim_failed_links_fail_collectives)
 {
     Line lines[16];
-    Script script = { lines, 16 };
+    Script script = { .lines = lines, .count = 16 };
     World w;
 
     for (uint32_t r = 0; r < 16; r++)
@@ -1454,13 +1557,15 @@ LH_TEST_MAIN("sim", sim_idle_fractions_are_exact, sim_idle_fractions_have_the_kn
              sim_links_carry_what_ranks_send, sim_one_rank_costs_one_device,
              sim_kernel_times_are_the_formulas, sim_two_ranks_take_latency_and_bytes_over_bandwidth,
              sim_messages_wait_for_both_ends, sim_messages_match_by_peer_tag_and_order,
-             sim_groups_end_with_their_last_message, sim_streams_keep_order_and_overlap,
-             sim_communication_slows_compute_beside_it, sim_waiting_communication_holds_its_sms,
-             sim_slow_hosts_bound_the_run, sim_syncs_cost_host_time_each,
-             sim_syncs_wait_for_earlier_ops, sim_collectives_take_their_closed_forms,
-             sim_collectives_follow_the_slowest_hop, sim_deadlock_names_who_waits,
-             sim_impossible_ops_are_input_errors, sim_can_be_interrupted,
-             sim_slow_links_slow_and_failed_links_fail, sim_failed_links_fail_collectives,
-             sim_stragglers_slow_their_rank_alone, sim_is_deterministic_in_its_seed,
-             sim_jitter_stays_in_its_bounds, sim_better_links_are_never_slower,
-             sim_nothing_beats_the_roofline, sim_memory_grows_with_ranks_not_ops)
+             sim_messages_of_other_tags_do_not_match, sim_groups_end_with_their_last_message,
+             sim_streams_keep_order_and_overlap, sim_communication_slows_compute_beside_it,
+             sim_waiting_communication_holds_its_sms, sim_slow_hosts_bound_the_run,
+             sim_syncs_cost_host_time_each, sim_syncs_wait_for_earlier_ops,
+             sim_steps_decide_nothing, sim_memory_peaks_once,
+             sim_collectives_take_their_closed_forms, sim_collectives_follow_the_slowest_hop,
+             sim_deadlock_names_who_waits, sim_impossible_ops_are_input_errors,
+             sim_can_be_interrupted, sim_slow_links_slow_and_failed_links_fail,
+             sim_failed_links_fail_collectives, sim_stragglers_slow_their_rank_alone,
+             sim_is_deterministic_in_its_seed, sim_jitter_stays_in_its_bounds,
+             sim_better_links_are_never_slower, sim_nothing_beats_the_roofline,
+             sim_memory_grows_with_ranks_not_ops)
