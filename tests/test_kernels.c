@@ -98,11 +98,11 @@ START_TEST(kernels_count_exactly)
           2 * 2 * 192 + 2 * 320 + 8 * 24 + (2 * 192 + 2 * 320));
     check("attention_bwd_o", first, 10 * 2 * 4 * 8 * 7,
           2 * 2 * 192 + 4 * 24 + 2 * 2 * 192 + 2 * 320 + 8 * 24 + (2 * 192 + 2 * 320));
-    check("merge", rows, 3 * 192 + 8 * 24, 3 * (2 * 192 + 8 * 24));
+    check("merge", rows, 3 * 192 + 8 * 24, (2 * 192 + 8 * 24) + 2 * (4 * 192 + 8 * 24));
     /* As separate kernels: cast, difference, product, difference. */
     check("merge_lse", rows, 3 * 192 + 9 * 24, (6 + 12 + 8 + 12) * 192 + 4 * 4 * 24);
     check("merge_lse", first_rows, 0, 6 * 192 + 4 * 4 * 24);
-    check("normalise", rows, 192 + 2 * 24, 2 * 2 * 192 + 8 * 24 + 4 * 24);
+    check("normalise", rows, 192 + 2 * 24, (4 + 2) * 192 + 8 * 24 + 4 * 24);
     check("round_out", rows, 0, 6 * 192 + 8 * 24);
     check("delta", rows, 2 * 192, 2 * 2 * 192 + 4 * 24);
     check("add", rows, 192, 3 * 2 * 192);

@@ -205,7 +205,9 @@ unbalanced_buffers(const LhProgramParams *p, LhPass pass)
 {
     const Letters z = letters(p, 0);
 
-    return pass == LH_PASS_FWD ? z.q + 2 * z.s + 2 * z.kv : 5 * z.kv + z.q + z.s;
+    /* What is summed is summed in fp32: twice the bytes of 16-bit activations. */
+    return pass == LH_PASS_FWD ? 2 * z.q + 2 * z.s + 2 * z.kv
+                               : 5 * z.kv + z.q + z.s + 2 * (z.q + z.kv);
 }
 
 static uint64_t
@@ -214,8 +216,8 @@ balanced_buffers(const LhProgramParams *p, LhPass pass)
     const Letters z = letters(p, 0);
 
     if (pass == LH_PASS_FWD)
-        return z.q + 2 * z.s + 2 * (2 * z.q + z.kv + 2 * z.s);
-    return 2 * (4 * z.q + 2 * z.kv + z.s) + z.kv;
+        return 2 * z.q + 2 * z.s + 2 * (2 * z.q + z.kv + 2 * z.s);
+    return 2 * (4 * z.q + 2 * z.kv + z.s) + z.kv + 2 * (z.q + z.kv);
 }
 
 typedef struct {

@@ -429,6 +429,7 @@ START_TEST(collective_of_another_type)
     g_autoptr(LhProgram) program = toy_program(2, &scatter);
 
     program->slots[SLOT_KV_ALL].element_bytes = 4;
+    program->slots[SLOT_KV_ALL].part_bytes *= 2;
     expect(program, LH_FINDING_MALFORMED, 0, 2,
            "rank 0, op 2 (all-gather, stream comm) turns slot kv (elements of 2 bytes) into slot "
            "kv_all (elements of 4)");

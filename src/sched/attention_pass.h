@@ -48,8 +48,16 @@ LhPassSlots lh_pass_declare(LhProgram *program, const LhPassSizes *sizes);
 uint16_t lh_pass_add_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
                             uint32_t element_bytes);
 
-/* The kernel that adds gradients as they travel to gradients of the activation's type. */
-LhKernelId lh_pass_add_kernel(const LhPassSizes *sizes);
+/* Declares the fp32 sums that a rank's dq and dkv are added up in, as temporary slots. */
+typedef struct {
+    uint16_t dq, dkv;
+} LhPassSums;
+LhPassSums lh_pass_add_sums(LhProgram *program, const LhPassSizes *sizes);
+uint64_t lh_pass_sums_bytes(const LhPassSizes *sizes);
+
+/* Rounds the sums to the outputs dq and dkv. */
+void lh_pass_end_sums(LhEmitter *e, const LhPassSums *sums, const LhPassSlots *io,
+                      const LhKernelArgs *q_rows, const LhKernelArgs *kv_rows);
 
 /* Bytes of the input and output slots on a rank. */
 uint64_t lh_pass_io_bytes(const LhProgramParams *p);

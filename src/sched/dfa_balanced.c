@@ -31,6 +31,7 @@ typedef struct {
     uint16_t fwd_acc, fwd_kv[2], fwd_q[2], fwd_peer_acc[2];
     uint16_t bwd_kv[2], bwd_q[2], bwd_lse[2], bwd_o[2], bwd_do[2], bwd_dq[2], bwd_dkv[2],
         bwd_dkv_in;
+    LhPassSums sums; /* published code: the outputs themselves */
     LhKernelId add;
     LhKernelArgs own, full, full_first, q_rows, kv_rows;
 } Plan;
@@ -58,13 +59,23 @@ declare_pair(LhProgram *program, uint16_t slots[2], const char *name, LhTensorKi
     }
 }
 
+/* The public code keeps o in the activation's type between steps; fp32 is what keeps the error from
+ * growing with P. */
+static uint64_t
+accumulator_bytes(const LhPassSizes *z, bool published)
+{
+    return z->q / z->e * (published ? z->e : 4) + 2 * z->s;
+}
+
 static void
 declare_forward(LhProgram *program, Plan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
     plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+    plan->fwd_acc =
+        lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, accumulator_bytes(z, plan->published),
+                           plan->published ? z->e : 4);
     declare_pair(program, plan->fwd_kv, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     declare_pair(program, plan->fwd_q, "fwd_q", LH_TENSOR_Q, z->q, z->e);
     declare_pair(program, plan->fwd_peer_acc, "fwd_peer_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
@@ -85,6 +96,9 @@ declare_backward(LhProgram *program, Plan *plan)
     declare_pair(program, plan->bwd_dq, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
     declare_pair(program, plan->bwd_dkv, "bwd_dkv", LH_TENSOR_DKV, z->dkv, z->w);
     plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->sums = (LhPassSums){ plan->io.dq, plan->io.dkv };
+    if (!plan->published)
+        plan->sums = lh_pass_add_sums(program, z);
     plan->bwd_end = (uint16_t)program->slots_count;
 }
 
@@ -122,7 +136,9 @@ declare(LhProgram *program)
     plan->overlap = p->overlap;
     plan->published = p->published_code;
     plan_steps(plan);
-    plan->add = lh_pass_add_kernel(&plan->sizes);
+    plan->add = LH_KERNEL_ID_add_to_fp32;
+    if (plan->published)
+        plan->add = plan->sizes.w > plan->sizes.e ? LH_KERNEL_ID_add_from_fp32 : LH_KERNEL_ID_add;
     plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_CAUSAL, 0);
     plan->own.first = true;
     plan->full = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
@@ -333,7 +349,7 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 static void
 add(LhEmitter *e, const Plan *plan, uint16_t source, uint16_t target)
 {
-    lh_pass_compute(e, plan->add, target == plan->io.dq ? &plan->q_rows : &plan->kv_rows);
+    lh_pass_compute(e, plan->add, target == plan->sums.dq ? &plan->q_rows : &plan->kv_rows);
     lh_emit_operand(e, source, 0, 1);
     lh_emit_operand(e, target, 0, 1);
 }
@@ -345,7 +361,8 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     const unsigned c = (t + 1) % 2;
     const LhPassSlots *io = &plan->io;
-    const uint16_t diagonal[] = { io->q, io->dout, io->o, io->lse, io->kv, io->dq, io->dkv };
+    const uint16_t diagonal[] = { io->q,  io->dout,      io->o,         io->lse,
+                                  io->kv, plan->sums.dq, plan->sums.dkv };
     const uint16_t own[] = { io->q,           io->dout,        io->o,           io->lse,
                              plan->bwd_kv[c], plan->bwd_dq[c], plan->bwd_dkv[c] };
     const uint16_t help[] = { plan->bwd_q[c], plan->bwd_do[c], plan->bwd_o[c],  plan->bwd_lse[c],
@@ -378,9 +395,9 @@ static void
 add_results(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     if (e->rank + t - 1 >= plan->ranks)
-        add(e, plan, plan->bwd_dq[t % 2], plan->io.dq);
+        add(e, plan, plan->bwd_dq[t % 2], plan->sums.dq);
     else
-        add(e, plan, plan->bwd_dkv_in, plan->io.dkv);
+        add(e, plan, plan->bwd_dkv_in, plan->sums.dkv);
 }
 
 static void
@@ -399,17 +416,20 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
     if (apart)
         exposed = exchange_last(e, plan, t);
     if (partial && e->rank >= t)
-        add(e, plan, plan->bwd_dq[c], plan->io.dq);
+        add(e, plan, plan->bwd_dq[c], plan->sums.dq);
     else if (partial)
-        add(e, plan, plan->bwd_dkv[c], plan->io.dkv);
+        add(e, plan, plan->bwd_dkv[c], plan->sums.dkv);
     lh_pass_wait(e, exchange);
     if (t >= 2)
         add_results(e, plan, t);
     lh_pass_wait(e, exposed);
     if (apart && e->rank + plan->half < plan->ranks)
-        add(e, plan, plan->bwd_dkv[t % 2], plan->io.dkv);
-    if (t == plan->last)
-        lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+        add(e, plan, plan->bwd_dkv[t % 2], plan->sums.dkv);
+    if (t < plan->last)
+        return;
+    if (!plan->published)
+        lh_pass_end_sums(e, &plan->sums, &plan->io, &plan->q_rows, &plan->kv_rows);
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
 static void
@@ -487,18 +507,20 @@ flops(const LhProgramParams *p, uint32_t rank)
     return lh_pass_flops(p, (half - (one_less ? 1 : 0)) * n * n + n * (n + 1) / 2);
 }
 
-/* Forward accumulator + 2 (2Q + KV + 2S); backward 2 (4Q + 2KV + S) + KV with gradients of e bytes.
- */
+/* Forward accumulator + 2 (2Q + KV + 2S); backward 2 (4Q + 2KV + S) + KV with gradients of e
+ * bytes, + the fp32 sums. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t sums = p->published_code ? 0 : lh_pass_sums_bytes(&z);
 
     (void)rank;
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
-    return lh_pass_peak_bytes(p, z.q + 2 * z.s + 2 * (2 * z.q + z.kv + 2 * z.s),
-                              2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv);
+    return lh_pass_peak_bytes(
+        p, accumulator_bytes(&z, p->published_code) + 2 * (2 * z.q + z.kv + 2 * z.s),
+        2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);
 }
 
 /* H ranks are idle in one of H+1 steps: 1/(P+2) for even P. */
@@ -545,6 +567,7 @@ const LhSchedule lh_schedule_dfa_balanced = {
         "flops        (H - 1/2) F for r < H, else (H + 1/2) F; odd P: (H + 1/2) F\n"
         "idle         1/(P+2) counting blocks, 1/(P+1) counting flops; odd P: 0\n"
         "buffers      fwd accumulator + 2 (2Q + KV + 2S); bwd 2 (4Q + 2KV + S) + KV\n"
+        "             + sums of dq, dkv; accumulator and sums are fp32\n"
         "restrictions causal mask; sequence length divisible by P\n"
         "published    published_code: dead k, v at step H, a device sync in every step,\n"
         "             P div 2 blocks lost if P is odd\n",
