@@ -63,6 +63,7 @@ END_TEST
 START_TEST(scenario_schemas_are_the_tables)
 {
     check_schema("scenario", "longhaul.scenario/1", "What to simulate", lh_scenario_fields);
+    check_schema("schedule", "longhaul.schedule/1", "The programs of all ranks", lh_program_fields);
     check_schema("profile", "longhaul.profile/1", "Measured constants", lh_profile_fields());
 }
 END_TEST

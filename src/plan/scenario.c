@@ -278,6 +278,20 @@ rebase_all(LhScenario *s)
         rebase(&s->model, folder);
 }
 
+/* A schedule of the user's own stands for the scenario that plays it and says nothing else. */
+static bool
+is_schedule(const LhJson *json)
+{
+    static const LhField fields[] = { { .name = "schema", .type = LH_FIELD_STRING },
+                                      { .name = NULL } };
+    char *schema = NULL;
+    bool found = lh_json_decode(json, fields, &schema, true, NULL) &&
+                 g_strcmp0(schema, "longhaul.schedule/1") == 0;
+
+    g_free(schema);
+    return found;
+}
+
 /* Takes @json over in every case. */
 static LhScenario *
 decode(const char *path, LhJson *json, GError **error)
@@ -312,6 +326,13 @@ lh_scenario_load(const char *name, GError **error)
     if (path == NULL)
         return NULL;
     json = lh_json_load(path, error);
+    if (json != NULL && is_schedule(json)) {
+        LhScenario *s = lh_scenario_new();
+
+        lh_json_free(json);
+        s->schedule_file = g_steal_pointer(&path);
+        return s;
+    }
     return json == NULL ? NULL : decode(path, json, error);
 }
 

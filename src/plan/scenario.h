@@ -51,7 +51,8 @@ LhScenario *lh_scenario_new(void);
 
 /*
  * Reads @name: a word (a file of scenarios/) or a path. Files named inside it are relative to it.
- * Caller frees.
+ * A longhaul.schedule/1 file stands for the scenario that plays it and says nothing else. Caller
+ * frees.
  */
 LhScenario *lh_scenario_load(const char *name, GError **error);
 LhScenario *lh_scenario_parse(const char *file, const char *text, gsize length, GError **error);

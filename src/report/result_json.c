@@ -209,6 +209,9 @@ write_idle(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
 {
     const double whole = (double)r->makespan_ps * (double)r->ranks_count;
 
+    /* Over one GPU that does the same kernels one after another. */
+    lh_jsonw_double(w, "speedup",
+                    r->makespan_ps > 0 ? (double)totals->busy_ps / (double)r->makespan_ps : 0);
     lh_jsonw_double(w, "bubble_fraction", lh_sim_bubble_fraction(r));
     lh_jsonw_object_begin(w, "idle");
     for (int part = 0; part < LH_IDLE_PARTS; part++) {
