@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#define MATRIX_RANKS_MAX 64
+#define MATRIX_RANKS_MAX 64u
 
 static const LhField options[] = {
     { .name = "format",
