@@ -109,6 +109,7 @@ START_TEST(scenario_options_are_the_fields)
         g_autofree char *option = lh_setting_option(field);
         g_autofree char *placeholder = lh_setting_placeholder(field);
 
+        ck_assert(lh_setting_is_flag(field) || strlen(placeholder) > 0);
         ck_assert_ptr_eq(lh_setting_find(lh_scenario_fields, option), field);
         ck_assert_ptr_nonnull(field->description);
         ck_assert_ptr_null(strchr(option, '_'));
