@@ -134,7 +134,7 @@ reference_rates(const Bench *b, double *rates)
 
     for (uint32_t i = 0; i < b->network.links_count; i++)
         residual[i] = capacity(b, i);
-    for (uint32_t i = 0; i < b->messages_count; i++)
+    for (uint32_t i = 0; i <= b->messages_count; i++)
         rates[i] = -1;
     while ((link = tightest(b, residual, rates, &share)) != UINT32_MAX)
         for (uint32_t i = 0; i < b->messages_count; i++) {
@@ -151,7 +151,7 @@ reference_rates(const Bench *b, double *rates)
 static void
 compare_rates(Bench *b)
 {
-    g_autofree double *rates = g_new(double, b->messages_count + 1);
+    g_autofree double *rates = g_new0(double, b->messages_count + 1);
 
     reference_rates(b, rates);
     for (uint32_t i = 0; i < b->messages_count; i++) {
