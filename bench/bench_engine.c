@@ -203,7 +203,7 @@ main(int argc, char **argv)
           "NAME" },
         { "mode", 0, 0, G_OPTION_ARG_STRING_ARRAY, &modes, "sync or jit (repeatable)", "NAME" },
         { "steps", 0, 0, G_OPTION_ARG_INT, &steps, "Only the first steps", "N" },
-        { NULL }
+        G_OPTION_ENTRY_NULL,
     };
     const char *const default_ranks[] = { "64", "256", "1024", NULL };
     const char *const default_patterns[] = { "ring", "bal", NULL };

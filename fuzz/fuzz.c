@@ -112,11 +112,11 @@ check_result(const LhSimResult *result, uint32_t ranks)
 
 LhSimResult *
 fuzz_play(const LhProgram *program, const LhTopology *topology, const LhDevice *device,
-          LhNetworkModel model, LhCostMode cost)
+          LhNetworkModel model, LhCostMode cost, GError **error)
 {
     const uint32_t ranks = program->params.ranks;
     const uint64_t nodes = (ranks + topology->gpus_per_node - 1) / topology->gpus_per_node;
-    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) cause = NULL;
     LhNetwork network;
     LhSimParams params = {
         .program = program,
@@ -126,16 +126,15 @@ fuzz_play(const LhProgram *program, const LhTopology *topology, const LhDevice *
         .cost = cost,
         .progress = go_on,
     };
-    LhSimResult *result;
-    bool ok = lh_network_init(&network, topology, (uint32_t)nodes, ranks, NULL, &error);
+    LhSimResult *result = NULL;
 
-    fuzz_check(ok, error, NULL);
-    if (!ok)
-        return NULL;
-    result = lh_simulate(&params, &error);
-    fuzz_check(result != NULL, error, NULL);
+    if (lh_network_init(&network, topology, (uint32_t)nodes, ranks, NULL, &cause))
+        result = lh_simulate(&params, &cause);
+    fuzz_check(result != NULL, cause, NULL);
     if (result != NULL)
         check_result(result, ranks);
+    else
+        g_propagate_error(error, g_steal_pointer(&cause));
     return result;
 }
 
@@ -160,6 +159,7 @@ fuzz_play_ring(const LhTopology *topology, const LhDevice *device)
         g_autoptr(LhProgram) program = lh_program_new(ring, &params, NULL);
 
         g_assert(program != NULL);
-        lh_sim_result_free(fuzz_play(program, topology, device, LH_NETWORK_FAIR, LH_COST_DEVICE));
+        lh_sim_result_free(
+            fuzz_play(program, topology, device, LH_NETWORK_FAIR, LH_COST_DEVICE, NULL));
     }
 }

@@ -33,11 +33,11 @@ LhTopology *fuzz_topology(void);
 
 /*
  * Plays @program on @device and as many nodes of @topology as its ranks need, for at most a million
- * events. The result keeps what it promises: the parts of each rank's time add up. NULL if it was
- * refused or did not end. Caller frees.
+ * events. The result keeps what it promises: the parts of each rank's time add up. NULL, with
+ * @error, if it was refused or did not end. Caller frees.
  */
 LhSimResult *fuzz_play(const LhProgram *program, const LhTopology *topology, const LhDevice *device,
-                       LhNetworkModel model, LhCostMode cost);
+                       LhNetworkModel model, LhCostMode cost, GError **error);
 
 /* Plays a short ring attention on 1 to 4 ranks; for devices and topologies that were just read. */
 void fuzz_play_ring(const LhTopology *topology, const LhDevice *device);

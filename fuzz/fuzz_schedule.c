@@ -36,9 +36,15 @@ check_round_trip(const LhProgram *program)
     g_assert_cmpstr(once, ==, twice);
 }
 
+/* A proven program ends, unless it is longer than a simulation may be. */
 static void
-check_played(const LhVerdict *verdict, const LhSimResult *result)
+check_played(const LhVerdict *verdict, const LhSimResult *result, const GError *error)
 {
+    if (result == NULL) {
+        g_assert(strstr(error->message, "26 days") != NULL ||
+                 strcmp(error->message, "interrupted") == 0);
+        return;
+    }
     for (uint32_t r = 0; r < result->ranks_count; r++) {
         g_assert(result->ranks[r].bytes_sent == verdict->bytes_sent[r]);
         g_assert(result->ranks[r].peak_bytes == verdict->peak_bytes[r]);
@@ -53,13 +59,14 @@ play(const LhProgram *program, const LhVerdict *verdict)
     g_autoptr(LhDevice) device = fuzz_device();
 
     for (unsigned model = LH_NETWORK_FAIR; model <= LH_NETWORK_FIFO; model++) {
+        g_autoptr(GError) error = NULL;
         g_autoptr(LhSimResult) result =
-            fuzz_play(program, topology, device, (LhNetworkModel)model, LH_COST_DEVICE);
+            fuzz_play(program, topology, device, (LhNetworkModel)model, LH_COST_DEVICE, &error);
 
-        if (proven && result != NULL)
-            check_played(verdict, result);
+        if (proven)
+            check_played(verdict, result, error);
     }
-    lh_sim_result_free(fuzz_play(program, topology, device, LH_NETWORK_FAIR, LH_COST_UNIT));
+    lh_sim_result_free(fuzz_play(program, topology, device, LH_NETWORK_FAIR, LH_COST_UNIT, NULL));
 }
 
 int

@@ -129,12 +129,12 @@ tightest(const Bench *b, const double *residual, const double *rates, double *sh
 static void
 reference_rates(const Bench *b, double *rates)
 {
-    double residual[LINKS_MAX], share;
+    double residual[LINKS_MAX] = { 0 }, share;
     uint32_t link;
 
     for (uint32_t i = 0; i < b->network.links_count; i++)
         residual[i] = capacity(b, i);
-    for (uint32_t i = 0; i < b->messages_count; i++)
+    for (uint32_t i = 0; i <= b->messages_count; i++)
         rates[i] = -1;
     while ((link = tightest(b, residual, rates, &share)) != UINT32_MAX)
         for (uint32_t i = 0; i < b->messages_count; i++) {
@@ -151,7 +151,7 @@ reference_rates(const Bench *b, double *rates)
 static void
 compare_rates(Bench *b)
 {
-    g_autofree double *rates = g_new(double, b->messages_count + 1);
+    g_autofree double *rates = g_new0(double, b->messages_count + 1);
 
     reference_rates(b, rates);
     for (uint32_t i = 0; i < b->messages_count; i++) {
@@ -575,7 +575,7 @@ START_TEST(flows_without_bytes_take_their_latency)
 
     for (int model = LH_NETWORK_FAIR; model <= LH_NETWORK_FIFO; model++) {
         Bench *b = bench_plain(1, NULL, (LhNetworkModel)model);
-        LhTime times[2];
+        LhTime times[2] = { 0, 0 };
 
         start(b, &route, 0);
         start(b, &route, 0);

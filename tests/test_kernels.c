@@ -30,11 +30,34 @@ START_TEST(kernels_name_their_operands)
         for (; operands[count].access != LH_OPERAND_END; count++) {
             ck_assert_uint_lt(count, LH_KERNEL_OPERANDS_MAX);
             ck_assert_ptr_nonnull(operands[count].name);
+            ck_assert_int_le(operands[count].kind, LH_TENSOR_ANY);
+            /* The other type of a pair has the first to go by. */
+            ck_assert(operands[count].element != LH_ELEMENT_OTHER || count > 0);
             written += operands[count].access != LH_OPERAND_READ ? 1 : 0;
         }
         ck_assert_uint_ge(count, 1);
         ck_assert_uint_ge(written, 1);
     }
+}
+END_TEST
+
+/* Row statistics are fp32 wherever they appear, and what travels in from outside is not. */
+START_TEST(kernels_know_their_element_types)
+{
+    for (unsigned i = 0; i < LH_KERNELS_COUNT; i++) {
+        const LhOperand *operands = lh_kernels[i]->operands;
+
+        for (unsigned k = 0; operands[k].access != LH_OPERAND_END; k++) {
+            const bool statistic =
+                operands[k].kind == LH_TENSOR_LSE || operands[k].kind == LH_TENSOR_DELTA;
+            const bool given = operands[k].kind == LH_TENSOR_Q || operands[k].kind == LH_TENSOR_KV;
+
+            ck_assert(!statistic || operands[k].element == LH_ELEMENT_FP32);
+            ck_assert(!given || operands[k].element == LH_ELEMENT_ACTIVATION);
+        }
+    }
+    ck_assert_str_eq(lh_tensor_names[LH_TENSOR_WEIGHT], "weight");
+    ck_assert_ptr_null(lh_tensor_names[LH_TENSOR_KINDS]);
 }
 END_TEST
 
@@ -70,15 +93,16 @@ START_TEST(kernels_count_exactly)
     check("attention_fwd", first, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + (2 * 192 + 8 * 24));
     check("attention_fwd", call, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + 2 * (2 * 192 + 8 * 24));
     check("attention_block", first, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + (2 * 192 + 4 * 24));
+    check("attention", call, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + (2 * 192 + 4 * 24));
     check("attention_bwd", first, 10 * 2 * 4 * 8 * 7,
           2 * 2 * 192 + 2 * 320 + 8 * 24 + (2 * 192 + 2 * 320));
     check("attention_bwd_o", first, 10 * 2 * 4 * 8 * 7,
           2 * 2 * 192 + 4 * 24 + 2 * 2 * 192 + 2 * 320 + 8 * 24 + (2 * 192 + 2 * 320));
-    check("merge", rows, 3 * 192 + 8 * 24, 3 * (2 * 192 + 8 * 24));
+    check("merge", rows, 3 * 192 + 8 * 24, (2 * 192 + 8 * 24) + 2 * (4 * 192 + 8 * 24));
     /* As separate kernels: cast, difference, product, difference. */
     check("merge_lse", rows, 3 * 192 + 9 * 24, (6 + 12 + 8 + 12) * 192 + 4 * 4 * 24);
     check("merge_lse", first_rows, 0, 6 * 192 + 4 * 4 * 24);
-    check("normalise", rows, 192 + 2 * 24, 2 * 2 * 192 + 8 * 24 + 4 * 24);
+    check("normalise", rows, 192 + 2 * 24, (4 + 2) * 192 + 8 * 24 + 4 * 24);
     check("round_out", rows, 0, 6 * 192 + 8 * 24);
     check("delta", rows, 2 * 192, 2 * 2 * 192 + 4 * 24);
     check("add", rows, 192, 3 * 2 * 192);
@@ -104,4 +128,4 @@ START_TEST(kernels_count_exactly)
 END_TEST
 
 LH_TEST_MAIN("kernels", kernels_are_found_by_name, kernels_name_their_operands,
-             kernels_count_exactly)
+             kernels_know_their_element_types, kernels_count_exactly)

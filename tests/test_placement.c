@@ -65,19 +65,25 @@ START_TEST(placement_knows_who_holds_what)
 }
 END_TEST
 
+static uint64_t
+count_causal_pairs(uint64_t nq, uint64_t nk, int64_t shift)
+{
+    uint64_t pairs = 0;
+
+    for (int64_t i = 0; i < (int64_t)nq; i++) {
+        for (int64_t j = 0; j < (int64_t)nk; j++)
+            pairs += j <= i + shift ? 1 : 0;
+    }
+    return pairs;
+}
+
 START_TEST(placement_counts_causal_pairs)
 {
     for (uint64_t nq = 0; nq <= 7; nq++) {
         for (uint64_t nk = 0; nk <= 7; nk++) {
-            for (int64_t shift = -9; shift <= 9; shift++) {
-                uint64_t pairs = 0;
-
-                for (int64_t i = 0; i < (int64_t)nq; i++) {
-                    for (int64_t j = 0; j < (int64_t)nk; j++)
-                        pairs += j <= i + shift ? 1 : 0;
-                }
-                ck_assert_uint_eq(lh_causal_pairs(nq, nk, shift), pairs);
-            }
+            for (int64_t shift = -9; shift <= 9; shift++)
+                ck_assert_uint_eq(lh_causal_pairs(nq, nk, shift),
+                                  count_causal_pairs(nq, nk, shift));
         }
     }
     ck_assert_uint_eq(lh_causal_pairs(UINT64_C(1) << 31, UINT64_C(1) << 31, 0),
@@ -110,6 +116,17 @@ check_block(LhSegment q, LhSegment k, bool causal)
     ck_assert_uint_eq(block.pairs, pairs);
 }
 
+static void
+check_blocks(const LhPlacement *p)
+{
+    for (uint32_t q = 0; q < lh_placement_segments(p); q++) {
+        for (uint32_t k = 0; k < lh_placement_segments(p); k++) {
+            check_block(lh_placement_segment(p, q), lh_placement_segment(p, k), true);
+            check_block(lh_placement_segment(p, q), lh_placement_segment(p, k), false);
+        }
+    }
+}
+
 START_TEST(placement_masks_are_exact)
 {
     static const LhPlacementKind kinds[] = { LH_PLACE_CONTIGUOUS, LH_PLACE_ZIGZAG,
@@ -120,13 +137,7 @@ START_TEST(placement_masks_are_exact)
             for (uint64_t n = 1; n <= 4; n++) {
                 const LhPlacement p = { kinds[kind], ranks, 2 * ranks * n };
 
-                for (uint32_t q = 0; q < lh_placement_segments(&p); q++) {
-                    for (uint32_t k = 0; k < lh_placement_segments(&p); k++) {
-                        check_block(lh_placement_segment(&p, q), lh_placement_segment(&p, k), true);
-                        check_block(lh_placement_segment(&p, q), lh_placement_segment(&p, k),
-                                    false);
-                    }
-                }
+                check_blocks(&p);
             }
         }
     }

@@ -1,5 +1,6 @@
 /*
- * Scenarios: the table of fields and the options made from it, every shipped file, defaults, profiles, comparisons.
+ * Scenarios: the table of fields and the options made from it, every shipped file, defaults,
+ * profiles, comparisons.
  */
 #include "data_files.h"
 #include "plan/compare.h"
@@ -62,6 +63,7 @@ END_TEST
 START_TEST(scenario_schemas_are_the_tables)
 {
     check_schema("scenario", "longhaul.scenario/1", "What to simulate", lh_scenario_fields);
+    check_schema("schedule", "longhaul.schedule/1", "The programs of all ranks", lh_program_fields);
     check_schema("profile", "longhaul.profile/1", "Measured constants", lh_profile_fields());
 }
 END_TEST
@@ -89,8 +91,7 @@ START_TEST(scenario_option_equals_field)
     ck_assert_uint_eq(options->seq_length, file->seq_length);
     ck_assert_int_eq(options->dtype, file->dtype);
     ck_assert_uint_eq(options->schedule->len, file->schedule->len);
-    ck_assert_str_eq(g_ptr_array_index(options->schedule, 1),
-                     g_ptr_array_index(file->schedule, 1));
+    ck_assert_str_eq(g_ptr_array_index(options->schedule, 1), g_ptr_array_index(file->schedule, 1));
     ck_assert(options->jitter == file->jitter && options->no_overlap == file->no_overlap);
     ck_assert_uint_eq(options->seed, file->seed);
     ck_assert_mem_eq(options->straggler->data, file->straggler->data, sizeof(LhStraggler));
@@ -98,7 +99,8 @@ START_TEST(scenario_option_equals_field)
 }
 END_TEST
 
-/* Every option is a field and every field but two is an option, by construction: here it is checked. */
+/* Every option is a field and every field but two is an option, by construction: here it is
+ * checked. */
 START_TEST(scenario_options_are_the_fields)
 {
     guint count = 0;
@@ -107,6 +109,7 @@ START_TEST(scenario_options_are_the_fields)
         g_autofree char *option = lh_setting_option(field);
         g_autofree char *placeholder = lh_setting_placeholder(field);
 
+        ck_assert(lh_setting_is_flag(field) || strlen(placeholder) > 0);
         ck_assert_ptr_eq(lh_setting_find(lh_scenario_fields, option), field);
         ck_assert_ptr_nonnull(field->description);
         ck_assert_ptr_null(strchr(option, '_'));
@@ -205,12 +208,13 @@ START_TEST(scenario_profile_overlays)
 }
 END_TEST
 
-/* --- settings from text ------------------------------------------------------------------------- */
+/* --- settings from text -------------------------------------------------------------------------
+ */
 
 START_TEST(scenario_reads_ranges)
 {
-    static const char *const wrong[] = { "", ",", "1,", "-3", "3-", "4-3", "0", "1-2-3", "a", " 1",
-                                         "1-9999999", NULL };
+    static const char *const wrong[] = { "",  ",",     "1,", "-3", "3-",        "4-3",
+                                         "0", "1-2-3", "a",  " 1", "1-9999999", NULL };
     g_autoptr(GArray) values = lh_setting_parse_ranges("--ranks", "1-3,8", NULL);
 
     ck_assert_uint_eq(values->len, 4);
@@ -237,7 +241,8 @@ START_TEST(scenario_bad_option_changes_nothing)
 }
 END_TEST
 
-/* --- comparisons -------------------------------------------------------------------------------- */
+/* --- comparisons --------------------------------------------------------------------------------
+ */
 
 /* The order is by time, and whatever cannot run stands at the end with its reason. */
 START_TEST(scenario_comparison_is_ranked)

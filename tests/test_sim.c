@@ -6,12 +6,10 @@
 #include "sim/sim.h"
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "run_tests.h"
 #include "sim/cost.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -179,21 +177,27 @@ typedef struct {
     uint64_t bytes;    /* collective: one rank's */
     uint32_t after[2]; /* 1 + id; 0: none */
     uint8_t stream;    /* 0: by kind */
+    uint16_t slot;     /* alloc, free */
 } Line;
 
 typedef struct {
     const Line *lines;
     uint32_t count;
+    bool apart; /* every op is a step */
 } Script;
 
 enum { COMPUTE, COMM, COMM2 };
+enum { SLOT_INPUT, SLOT_LARGE, SLOT_SMALL };
 
 static uint32_t
 script_steps(const LhProgram *program, uint32_t rank)
 {
-    (void)program;
-    (void)rank;
-    return 1;
+    const Script *script = program->user;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < script->count; i++)
+        count += script->lines[i].rank == rank;
+    return script->apart ? count : 1;
 }
 
 static void
@@ -208,6 +212,12 @@ emit_line(LhEmitter *e, const Line *line)
         break;
     case LH_OP_SYNC:
         lh_emit_sync(e);
+        break;
+    case LH_OP_ALLOC:
+        lh_emit_alloc(e, line->slot);
+        break;
+    case LH_OP_FREE:
+        lh_emit_free(e, line->slot);
         break;
     default:
         lh_emit_exchange(e, line->stream != 0 ? line->stream : COMM);
@@ -232,11 +242,15 @@ static void
 script_emit(LhEmitter *e, uint32_t step)
 {
     const Script *script = e->program->user;
+    uint32_t position = 0;
 
-    (void)step;
-    for (uint32_t i = 0; i < script->count; i++)
-        if (script->lines[i].rank == e->rank)
+    for (uint32_t i = 0; i < script->count; i++) {
+        if (script->lines[i].rank != e->rank)
+            continue;
+        if (!script->apart || position == step)
             emit_line(e, &script->lines[i]);
+        position++;
+    }
 }
 
 static LhTime
@@ -272,6 +286,9 @@ script_init(World *w, Script *script, uint32_t ranks)
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     lh_program_add_stream(program, "comm2", LH_STREAM_COMM);
+    lh_program_add_slot(program, "input", LH_TENSOR_Q, LH_SLOT_INPUT, 7, 10, 2);
+    lh_program_add_slot(program, "large", LH_TENSOR_KV, LH_SLOT_TEMP, 1, 1000, 2);
+    lh_program_add_slot(program, "small", LH_TENSOR_Q, LH_SLOT_TEMP, 2, 150, 2);
     world_init(w, "bench-platform", program);
     w->device.kernel_launch_ps = 0;
     w->device.stream_sync_ps = 0;
@@ -340,11 +357,11 @@ idle_by_blocks(const char *name, uint64_t ranks)
 static void
 check_idle(const LhSimResult *result, Fraction expected, const char *name, LhPass pass)
 {
-    const Wide makespan = (Wide)result->makespan_ps;
+    const Wide makespan = (uint64_t)result->makespan_ps;
     Wide idle = 0;
 
     for (uint32_t r = 0; r < result->ranks_count; r++)
-        idle = idle + makespan - (Wide)result->ranks[r].busy_ps;
+        idle += makespan - (uint64_t)result->ranks[r].busy_ps;
     ck_assert_msg(idle * expected.all == expected.idle * makespan * result->ranks_count,
                   "%s, %u ranks, pass %s: idle %.9f instead of %.9f", name, result->ranks_count,
                   lh_pass_names[pass - 1], lh_sim_bubble_fraction(result),
@@ -380,8 +397,11 @@ START_TEST(sim_idle_fractions_are_exact)
 {
     for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++)
         for (uint32_t k = 0; k < G_N_ELEMENTS(some_ranks); k++) {
-            for (int pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++)
-                check_idle_of(schedule_names[i], some_ranks[k], 16, (LhPass)pass, true);
+            check_idle_of(schedule_names[i], some_ranks[k], 16, LH_PASS_FWD, true);
+            if (some_ranks[k] > 16)
+                continue;
+            check_idle_of(schedule_names[i], some_ranks[k], 16, LH_PASS_BWD, true);
+            check_idle_of(schedule_names[i], some_ranks[k], 4, LH_PASS_BOTH, true);
             check_idle_of(schedule_names[i], some_ranks[k], 2, LH_PASS_BOTH, false);
         }
 }
@@ -600,7 +620,31 @@ START_TEST(sim_one_rank_costs_one_device)
 }
 END_TEST
 
-/* 16384 causal tokens, 32 heads of 128: a curve, whole waves of 108 SMs, memory traffic. */
+static LhTime
+cost_of(const LhDevice *device, LhKernelId kernel, uint64_t nk, LhProvenance *provenance)
+{
+    const LhProgram program = { .params = attention(1, 16384, 32, 32, 128) };
+    const LhOp op = { .kind = LH_OP_COMPUTE,
+                      .compute = { .kernel = kernel,
+                                   .args = { .pairs = lh_causal_pairs(16384, nk, 0),
+                                             .nq = 16384,
+                                             .nk = nk,
+                                             .batch = 1,
+                                             .heads = 32,
+                                             .groups = 32,
+                                             .head_dim = 128,
+                                             .mask = LH_MASK_CAUSAL } } };
+    LhCost cost;
+    LhTime time;
+
+    lh_cost_init(&cost, LH_COST_DEVICE, device, &program);
+    time = lh_cost_compute(&cost, &op);
+    *provenance = cost.provenance;
+    return time;
+}
+
+/* 16384 causal tokens, 32 heads of 128: a curve and whole waves of 108 SMs, or the roofline; memory
+ * traffic. */
 START_TEST(sim_kernel_times_are_the_formulas)
 {
     const LhKernelRate curve = { .kernel = (char *)"attention_fwd",
@@ -609,36 +653,32 @@ START_TEST(sim_kernel_times_are_the_formulas)
                                  .rate = 200e12,
                                  .half_length = 500,
                                  .provenance = LH_PROVENANCE_MEASURED };
-    const double n = 16384, pairs = n * (n + 1) / 2, rows = n * 32, q = rows * 128 * 2;
+    g_autoptr(GArray) curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    const LhDevice device = { .matrix_rate = 300e12,
+                              .memory_bandwidth = 2e12,
+                              .memory_efficiency = 0.75,
+                              .memory_provenance = LH_PROVENANCE_FITTED,
+                              .sm_count = 108,
+                              .tile_rows = 128,
+                              .kernels = curves };
+    const double n = 16384, rows = n * 32, q = rows * 128 * 2;
+    const double flops = 4 * 32 * 128 * (n * (n + 1) / 2);
     const double tiles = 128 * 32, waves = ceil(tiles / 108) * 108 / tiles;
-    const double flops = 4 * 32 * 128 * pairs;
-    /* normalise reads o, m, l and writes o, lse */
-    const double normalise = (2 * q + 3 * 4 * rows) / (2e12 * 0.75);
-    const double times[] = { flops / 200e12 * (1 + 500 / n) * waves, flops / 300e12 };
-    LhProgramParams params = attention(1, 16384, 32, 32, 128);
+    LhProvenance provenance;
 
-    params.pass = LH_PASS_FWD;
-    for (guint known = 0; known < 2; known++) {
-        g_autoptr(GArray) curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
-        g_autoptr(LhSimResult) result = NULL;
-        World w;
-
-        g_array_append_val(curves, curve);
-        world_init(&w, "bench-platform", schedule("dfa-balanced", &params));
-        w.device.kernels = g_array_set_size(curves, known);
-        w.device.matrix_rate = 300e12;
-        w.device.memory_bandwidth = 2e12;
-        w.device.memory_efficiency = 0.75;
-        w.device.memory_provenance = LH_PROVENANCE_FITTED;
-        w.device.sm_count = 108;
-        w.device.tile_rows = 128;
-        result = world_run(&w);
-        ck_assert_double_eq_tol((double)result->makespan_ps / 1e12, times[1 - known] + normalise,
-                                2e-12);
-        ck_assert_int_eq(result->provenance,
-                         known ? LH_PROVENANCE_FITTED : LH_PROVENANCE_DATASHEET);
-        world_clear(&w);
-    }
+    /* normalise reads o (fp32), m, l and writes o, lse */
+    ck_assert_double_eq_tol((double)cost_of(&device, LH_KERNEL_ID_normalise, 0, &provenance),
+                            (2 * q + q + 3 * 4 * rows) / (2e12 * 0.75) * 1e12, 1);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
+    ck_assert_double_eq_tol(
+        (double)cost_of(&device, LH_KERNEL_ID_attention_fwd, 16384, &provenance),
+        flops / 300e12 * 1e12, 1);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_DATASHEET);
+    g_array_append_val(curves, curve);
+    ck_assert_double_eq_tol(
+        (double)cost_of(&device, LH_KERNEL_ID_attention_fwd, 16384, &provenance),
+        flops / 200e12 * (1 + 500 / n) * waves * 1e12, 1);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_MEASURED);
 }
 END_TEST
 
@@ -706,7 +746,7 @@ START_TEST(sim_messages_wait_for_both_ends)
 }
 END_TEST
 
-/* Same peers, same tag: in order of posting. Another tag does not wait for them. */
+/* Same peers, same tag: in order of posting. */
 START_TEST(sim_messages_match_by_peer_tag_and_order)
 {
     Script script =
@@ -727,6 +767,21 @@ START_TEST(sim_messages_match_by_peer_tag_and_order)
     ck_assert_int_eq(result->makespan_ps, 40 * US + 22 * US);
     ck_assert_uint_eq(result->ranks[0].bytes_sent, 3 * BYTES);
     world_clear(&w);
+}
+END_TEST
+
+/* Tags tell messages apart that would match in the other order. */
+START_TEST(sim_messages_of_other_tags_do_not_match)
+{
+    Script script =
+        SCRIPT({ .rank = 0,
+                 .kind = LH_OP_EXCHANGE,
+                 .notes = { { true, 1, 1, BYTES }, { true, 1, 2, 2 * BYTES } } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 2, 1 } } },
+               { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 1, 1 } } },
+               { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 99 * US, .after = { 1 } });
+
+    ck_assert_int_eq(script_makespan(&script, 2), 22 * US + 99 * US);
 }
 END_TEST
 
@@ -899,7 +954,7 @@ START_TEST(sim_syncs_cost_host_time_each)
 
             world_init(&w, "bench-platform", schedule("dfa-balanced", &params));
             w.device.stream_sync_ps = i * 10 * MS;
-            /* Without sharing: a sync pulls steps of different ranks apart, which eases it. */
+            /* Without sharing, which syncs ease: they pull the steps of ranks apart. */
             w.params.network_model = LH_NETWORK_ALPHA_BETA;
             result = world_run(&w);
             makespans[i] = result->makespan_ps;
@@ -931,6 +986,75 @@ START_TEST(sim_syncs_wait_for_earlier_ops)
 }
 END_TEST
 
+/* How a program is cut into steps is for labels: it decides nothing. */
+START_TEST(sim_steps_decide_nothing)
+{
+    static const LhTime launches[] = { 0, 3 * US, 40 * US };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(launches); i++) {
+        LhTime makespans[2], busy[2];
+
+        for (uint32_t apart = 0; apart < 2; apart++) {
+            Script script =
+                SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 50 * US },
+                       { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+                       { .rank = 0, .kind = LH_OP_SYNC },
+                       { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 10 * US },
+                       { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 0, BYTES } } },
+                       { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 1 * US },
+                       { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } },
+                       { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 9 * US, .after = { 1 } },
+                       { .rank = 1, .kind = LH_OP_SYNC }, { .rank = 1, .kind = LH_OP_SYNC },
+                       { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } } });
+            g_autoptr(LhSimResult) result = NULL;
+            World w;
+
+            script.apart = apart != 0;
+            script_init(&w, &script, 2);
+            w.device.kernel_launch_ps = launches[i];
+            w.device.stream_sync_ps = 8 * US;
+            result = world_run(&w);
+            makespans[apart] = result->makespan_ps;
+            busy[apart] = result->ranks[0].busy_ps;
+            world_clear(&w);
+        }
+        ck_assert_int_eq(makespans[0], makespans[1]);
+        ck_assert_int_eq(busy[0], busy[1]);
+    }
+}
+END_TEST
+
+/* ---- memory of the program ---- */
+
+START_TEST(sim_memory_peaks_once)
+{
+    Script script = SCRIPT(
+        { .rank = 0, .kind = LH_OP_ALLOC, .slot = SLOT_LARGE },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US },
+        { .rank = 0, .kind = LH_OP_FREE, .slot = SLOT_LARGE }, { .rank = 0, .kind = LH_OP_SYNC },
+        { .rank = 0, .kind = LH_OP_ALLOC, .slot = SLOT_SMALL },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * US },
+        { .rank = 1, .kind = LH_OP_ALLOC, .slot = SLOT_SMALL },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 5 * US }, { .rank = 1, .kind = LH_OP_SYNC },
+        { .rank = 1, .kind = LH_OP_ALLOC, .slot = SLOT_LARGE },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 5 * US });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script.apart = true;
+    script_init(&w, &script, 2);
+    result = world_run(&w);
+    ck_assert_uint_eq(result->ranks[0].peak_bytes, 70 + 1000);
+    ck_assert_uint_eq(result->ranks[0].peak_by_tensor[LH_TENSOR_Q], 70);
+    ck_assert_uint_eq(result->ranks[0].peak_by_tensor[LH_TENSOR_KV], 1000);
+    ck_assert_int_eq(result->ranks[0].peak_at_ps, 0);
+    ck_assert_uint_eq(result->ranks[1].peak_bytes, 70 + 300 + 1000);
+    ck_assert_uint_eq(result->ranks[1].peak_by_tensor[LH_TENSOR_Q], 70 + 300);
+    ck_assert_int_eq(result->ranks[1].peak_at_ps, 5 * US);
+    world_clear(&w);
+}
+END_TEST
+
 /* ---- collectives ---- */
 
 START_TEST(sim_collectives_take_their_closed_forms)
@@ -956,7 +1080,7 @@ START_TEST(sim_collectives_take_their_closed_forms)
                 [LH_COLL_BROADCAST] = sizes[i] > 1 ? BYTES : 0,
             };
             Line lines[16];
-            Script script = { lines, 2 * sizes[i] };
+            Script script = { .lines = lines, .count = 2 * sizes[i] };
             g_autoptr(LhSimResult) result = NULL;
             World w;
 
@@ -989,7 +1113,7 @@ END_TEST
 START_TEST(sim_collectives_follow_the_slowest_hop)
 {
     Line lines[32];
-    Script script = { lines, 32 };
+    Script script = { .lines = lines, .count = 32 };
     g_autoptr(LhSimResult) result = NULL;
     World w;
 
@@ -1142,7 +1266,7 @@ END_TEST
 START_TEST(sim_failed_links_fail_collectives)
 {
     Line lines[16];
-    Script script = { lines, 16 };
+    Script script = { .lines = lines, .count = 16 };
     World w;
 
     for (uint32_t r = 0; r < 16; r++)
@@ -1264,7 +1388,7 @@ typedef struct {
 
 static const Cluster some_clusters[] = {
     { "dgx-a100-80g", 16 },   { "dfa-2node", 16 },      { "azure-nc96-a100", 8 },
-    { "azure-nc40-h100", 6 }, { "bench-platform", 24 }, { "fat-tree-a100", 64 },
+    { "azure-nc40-h100", 6 }, { "bench-platform", 24 }, { "fat-tree-a100", 40 },
     { "hgx-h100", 12 },       { "nvl72", 8 },
 };
 
@@ -1278,9 +1402,9 @@ link_class(World *w, uint32_t index)
 
 /* @change: 0 nothing; 1, 2, 3 double a bandwidth; 4, 5, 6 halve a latency; 7 both, everywhere. */
 static LhTime
-makespan_with(const Cluster *cluster, const char *name, uint64_t n, uint32_t change)
+makespan_with(const Cluster *cluster, const char *name, LhNetworkModel model, uint32_t change)
 {
-    const LhProgramParams params = attention(cluster->ranks, cluster->ranks * n, 32, 8, 128);
+    const LhProgramParams params = attention(cluster->ranks, cluster->ranks * 4096, 32, 8, 128);
     g_autoptr(LhSimResult) result = NULL;
     World w;
 
@@ -1291,30 +1415,38 @@ makespan_with(const Cluster *cluster, const char *name, uint64_t n, uint32_t cha
         if (change == i + 4 || change == 7)
             link_class(&w, i)->latency_ps /= 2;
     }
+    w.params.network_model = model;
     result = world_run(&w);
     world_clear(&w);
     return result->makespan_ps;
 }
 
+/*
+ * Messages that do not meet only gain by a better link. Where they share links there are exceptions
+ * of the kind that Graham found for scheduling (1969): a message that comes through sooner lets the
+ * next one start sooner, which then takes bandwidth from one that matters more. They stay small.
+ */
+#define ANOMALY_MAX 0.005
+
 START_TEST(sim_better_links_are_never_slower)
 {
-    static const uint64_t lengths[] = { 256, 4096 };
-
     for (uint32_t c = 0; c < G_N_ELEMENTS(some_clusters); c++)
         for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++)
-            for (uint32_t k = 0; k < G_N_ELEMENTS(lengths); k++) {
-                const LhTime base =
-                    makespan_with(&some_clusters[c], schedule_names[i], lengths[k], 0);
+            for (int model = LH_NETWORK_FAIR; model <= LH_NETWORK_ALPHA_BETA; model++) {
+                const Cluster *cluster = &some_clusters[c];
+                const char *name = schedule_names[i];
+                const LhTime base = makespan_with(cluster, name, (LhNetworkModel)model, 0);
+                const double allowed = model == LH_NETWORK_FAIR ? ANOMALY_MAX : 0;
 
                 for (uint32_t change = 1; change <= 7; change++) {
                     const LhTime changed =
-                        makespan_with(&some_clusters[c], schedule_names[i], lengths[k], change);
+                        makespan_with(cluster, name, (LhNetworkModel)model, change);
 
-                    if (changed > base)
-                        printf("VIOLATION %s %u %s n %d change %u: %+.6f %% (%ld ps)\n",
-                               some_clusters[c].topology, some_clusters[c].ranks, schedule_names[i],
-                               (int)lengths[k], change,
-                               100.0 * (double)(changed - base) / (double)base, changed - base);
+                    ck_assert_msg((double)changed <= (double)base * (1 + allowed),
+                                  "%s, %u x %s, %s: better links (%u) take %" G_GINT64_FORMAT
+                                  " ps more of %" G_GINT64_FORMAT,
+                                  name, cluster->ranks, cluster->topology,
+                                  lh_network_model_names[model], change, changed - base, base);
                 }
             }
 }
@@ -1368,8 +1500,19 @@ END_TEST
 
 #define MANY_RANKS 65536
 
+/* The memory of the sanitizer itself is no part of the claim. */
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#else
+#define SANITIZED 0
+#endif
+#define MANY_STEPS (SANITIZED ? 8 : 64)
+#define SANITIZER_FACTOR (SANITIZED ? 2 : 1)
+
 static long
-rss_kib(void)
+peak_rss_kib(void)
 {
     struct rusage usage;
 
@@ -1377,7 +1520,7 @@ rss_kib(void)
     return usage.ru_maxrss;
 }
 
-/* 64 steps of a ring over 65,536 ranks; the whole program would be 4 billion ops. */
+/* The first steps of a ring over 65,536 ranks; the whole program would be 4 billion ops. */
 static void
 play_many_ranks(void)
 {
@@ -1387,21 +1530,21 @@ play_many_ranks(void)
 
     params.pass = LH_PASS_FWD;
     world_init(&w, "bench-platform", schedule("ring", &params));
-    w.params.steps_max = 64;
+    w.params.steps_max = MANY_STEPS;
     result = world_run(&w);
-    ck_assert_uint_eq(result->ranks[100].bytes_sent, 64 * 2 * 16 * 8 * 2);
+    ck_assert_uint_eq(result->ranks[100].bytes_sent, MANY_STEPS * 2 * 16 * 8 * 2);
     world_clear(&w);
 }
 
+/* 4 KiB per rank and 20 MB, the process and its libraries included. */
 START_TEST(sim_memory_grows_with_ranks_not_ops)
 {
     const pid_t child = fork();
-    int status;
+    int status = 1;
 
     if (child == 0) {
         play_many_ranks();
-        fprintf(stderr, "rss %ld KiB\n", rss_kib());
-        _exit(rss_kib() < MANY_RANKS * 4 + 20 * 1024 ? 0 : 1);
+        _exit(peak_rss_kib() <= SANITIZER_FACTOR * (MANY_RANKS * 4 + 20000) ? 0 : 1);
     }
     ck_assert_int_gt(child, 0);
     ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -1414,13 +1557,15 @@ LH_TEST_MAIN("sim", sim_idle_fractions_are_exact, sim_idle_fractions_have_the_kn
              sim_links_carry_what_ranks_send, sim_one_rank_costs_one_device,
              sim_kernel_times_are_the_formulas, sim_two_ranks_take_latency_and_bytes_over_bandwidth,
              sim_messages_wait_for_both_ends, sim_messages_match_by_peer_tag_and_order,
-             sim_groups_end_with_their_last_message, sim_streams_keep_order_and_overlap,
-             sim_communication_slows_compute_beside_it, sim_waiting_communication_holds_its_sms,
-             sim_slow_hosts_bound_the_run, sim_syncs_cost_host_time_each,
-             sim_syncs_wait_for_earlier_ops, sim_collectives_take_their_closed_forms,
-             sim_collectives_follow_the_slowest_hop, sim_deadlock_names_who_waits,
-             sim_impossible_ops_are_input_errors, sim_can_be_interrupted,
-             sim_slow_links_slow_and_failed_links_fail, sim_failed_links_fail_collectives,
-             sim_stragglers_slow_their_rank_alone, sim_is_deterministic_in_its_seed,
-             sim_jitter_stays_in_its_bounds, sim_better_links_are_never_slower,
-             sim_nothing_beats_the_roofline, sim_memory_grows_with_ranks_not_ops)
+             sim_messages_of_other_tags_do_not_match, sim_groups_end_with_their_last_message,
+             sim_streams_keep_order_and_overlap, sim_communication_slows_compute_beside_it,
+             sim_waiting_communication_holds_its_sms, sim_slow_hosts_bound_the_run,
+             sim_syncs_cost_host_time_each, sim_syncs_wait_for_earlier_ops,
+             sim_steps_decide_nothing, sim_memory_peaks_once,
+             sim_collectives_take_their_closed_forms, sim_collectives_follow_the_slowest_hop,
+             sim_deadlock_names_who_waits, sim_impossible_ops_are_input_errors,
+             sim_can_be_interrupted, sim_slow_links_slow_and_failed_links_fail,
+             sim_failed_links_fail_collectives, sim_stragglers_slow_their_rank_alone,
+             sim_is_deterministic_in_its_seed, sim_jitter_stays_in_its_bounds,
+             sim_better_links_are_never_slower, sim_nothing_beats_the_roofline,
+             sim_memory_grows_with_ranks_not_ops)

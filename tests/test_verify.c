@@ -483,20 +483,21 @@ damage_first(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t i
 
 /*
  * What the contents at the end do not depend on: sums are associative, so that a contribution may
- * go by another accumulator; the verifier follows tensors, not their types; and a causal ring
- * passes keys on that nobody uses.
+ * go by another accumulator (of the same type, unless the kernel writes either); and a causal ring
+ * passes keys on that nobody uses. @operand is NULL for a message.
  */
 static Expectation
-expect_region(const Recording *recording, const LhOp *op, const LhSlot *from, const LhSlot *to,
-              bool written)
+expect_region(const Recording *recording, const LhOperand *operand, const LhSlot *from,
+              const LhSlot *to)
 {
     const LhProgram *program = &recording->program;
 
-    if (from->kind != to->kind)
+    if (from->kind != to->kind || (from->element_bytes != to->element_bytes &&
+                                   (operand == NULL || operand->element != LH_ELEMENT_EITHER)))
         return MUST_BE_FOUND;
-    if (op->kind == LH_OP_COMPUTE && (written || from->element_bytes != to->element_bytes))
+    if (operand != NULL && operand->access != LH_OPERAND_READ)
         return MAY_BE_HARMLESS;
-    if (op->kind == LH_OP_EXCHANGE && from->kind == LH_TENSOR_KV && program->params.causal &&
+    if (operand == NULL && from->kind == LH_TENSOR_KV && program->params.causal &&
         strcmp(program->schedule->name, "ring") == 0)
         return MAY_BE_HARMLESS;
     return MUST_BE_FOUND;
@@ -504,19 +505,18 @@ expect_region(const Recording *recording, const LhOp *op, const LhSlot *from, co
 
 static void
 damage_region(Damage *damage, const Recording *recording, uint32_t rank, uint32_t id,
-              LhRegion *region, bool written)
+              LhRegion *region, const LhOperand *operand)
 {
     const LhProgram *program = &recording->program;
-    const LhOp *op = recording_op(recording, rank, id);
     const LhRegion whole = *region;
 
     for (uint32_t slot = 0; slot < program->slots_count; slot++) {
         if (slot == whole.slot || whole.part + whole.count > program->slots[slot].parts)
             continue;
         region->slot = (uint16_t)slot;
-        try_damage(damage, recording, rank, id, program->slots[slot].name,
-                   expect_region(recording, op, &program->slots[whole.slot], &program->slots[slot],
-                                 written));
+        try_damage(
+            damage, recording, rank, id, program->slots[slot].name,
+            expect_region(recording, operand, &program->slots[whole.slot], &program->slots[slot]));
     }
     *region = whole;
     if (whole.count == 1 && program->slots[whole.slot].parts > 1) {
@@ -535,14 +535,78 @@ damage_regions(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t
     if (op->kind == LH_OP_COMPUTE) {
         for (uint32_t i = 0; i < op->compute.regions_count; i++)
             damage_region(damage, recording, rank, id, &op->compute.regions[i],
-                          lh_kernels[op->compute.kernel]->operands[i].access != LH_OPERAND_READ);
+                          &lh_kernels[op->compute.kernel]->operands[i]);
     } else if (op->kind == LH_OP_EXCHANGE) {
         for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
             LhPart *part = recording_part(recording, rank, op, i);
 
             for (uint32_t k = 0; k < part->regions_count; k++)
-                damage_region(damage, recording, rank, id, &part->regions[k], !part->send);
+                damage_region(damage, recording, rank, id, &part->regions[k], NULL);
         }
+    }
+    recording_free(recording);
+}
+
+static bool
+names_slot(const LhRegion *regions, uint32_t count, uint32_t slot)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (regions[i].slot == slot)
+            return true;
+    }
+    return false;
+}
+
+static bool
+op_uses(const Recording *recording, uint32_t rank, const LhOp *op, uint32_t slot)
+{
+    if (op->kind == LH_OP_COMPUTE)
+        return names_slot(op->compute.regions, op->compute.regions_count, slot);
+    for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
+        const LhPart *part = recording_part(recording, rank, op, i);
+
+        if (names_slot(part->regions, part->regions_count, slot))
+            return true;
+    }
+    return false;
+}
+
+/* Few ranks leave some of the buffers that the formulas count without a use. */
+static bool
+is_used(const Recording *recording, uint32_t slot)
+{
+    for (uint32_t rank = 0; rank < recording->program.params.ranks; rank++) {
+        for (uint32_t id = 0; id < recording_count(recording, rank); id++) {
+            if (op_uses(recording, rank, recording_op(recording, rank, id), slot))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Slots of another kind or element type, under every op that uses them. */
+static void
+damage_declarations(Damage *damage, const LhProgram *program)
+{
+    Recording *recording = recording_new(program);
+    g_autofree LhSlot *slots =
+        g_memdup2(program->slots, program->slots_count * sizeof(*program->slots));
+
+    recording->program.slots = slots;
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot whole = slots[i];
+
+        if (!is_used(recording, i))
+            continue;
+        slots[i].element_bytes = whole.element_bytes == 2 ? 4 : 2;
+        try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
+        slots[i] = whole;
+        for (uint32_t kind = 0; kind < LH_TENSOR_KINDS; kind++) {
+            slots[i].kind = (LhTensorKind)kind;
+            if (slots[i].kind != whole.kind)
+                try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
+        }
+        slots[i] = whole;
     }
     recording_free(recording);
 }
@@ -622,8 +686,46 @@ START_TEST(verify_finds_changed_operands)
 }
 END_TEST
 
+/* One rank alone may as well leave its gradients in fp32: the kernel can, and no op reads them. */
+START_TEST(verify_finds_changed_declarations)
+{
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        for (uint32_t ranks = 2; ranks <= 5; ranks++) {
+            const LhProgramParams params = params_of(ranks, LH_PASS_BOTH, true, true, true);
+            g_autoptr(LhProgram) program = program_of(lh_schedules[s], &params);
+            Damage damage = { .schedule = lh_schedules[s]->name, .ranks = ranks };
+
+            damage_declarations(&damage, program);
+            ck_assert_uint_eq(damage.found, damage.made);
+        }
+    }
+}
+END_TEST
+
+/* One rank writes its outputs directly, in one op for each pass: nothing about it is harmless. */
+START_TEST(verify_finds_damage_to_one_rank)
+{
+    static const DamageOp damages[] = { damage_by_dropping, damage_mask, damage_regions };
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        const LhProgramParams params = params_of(1, LH_PASS_BOTH, true, true, true);
+        g_autoptr(LhProgram) program = program_of(lh_schedules[s], &params);
+
+        for (uint32_t i = 0; i < G_N_ELEMENTS(damages); i++) {
+            Damage damage = { .schedule = lh_schedules[s]->name, .ranks = 1 };
+
+            damages[i](&damage, program, 0, 0);
+            damages[i](&damage, program, 0, 1);
+            ck_assert_uint_gt(damage.made, 0);
+            ck_assert_uint_eq(damage.found, damage.made);
+        }
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("verify", verify_proves_all_schedules, verify_proves_all_variants,
              verify_proves_256_ranks, verify_finds_the_blocks_that_published_code_loses,
              verify_finds_dropped_ops, verify_finds_dropped_orders, verify_finds_changed_messages,
              verify_finds_swapped_peers, verify_finds_changed_masks, verify_finds_turned_first,
-             verify_finds_changed_operands)
+             verify_finds_changed_operands, verify_finds_changed_declarations,
+             verify_finds_damage_to_one_rank)

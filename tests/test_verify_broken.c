@@ -45,8 +45,9 @@ static const Mistake mistakes[] = {
     { "missing-receive", LH_FINDING_UNMATCHED, 1, 7, "kv_b", LH_OP_NONE, LH_OP_NONE,
       "rank 1, op 7 (exchange, stream comm) sends kv_b to rank 2 (tag 0), which never "
       "receives it" },
-    { "operand-twice", LH_FINDING_RACE, 2, 9, "o", 2, 9,
-      "rank 2, op 9 (normalise, stream compute) writes slot o twice" },
+    { "operand-twice", LH_FINDING_MALFORMED, 2, 9, "o", LH_OP_NONE, LH_OP_NONE,
+      "rank 2, op 9 (normalise, stream compute) takes slot o (o) as its operand lse "
+      "(lse)" },
     { "race-double-buffer", LH_FINDING_RACE, 2, 7, "kv_a", 2, 6,
       "rank 2, op 7 (exchange, stream comm) writes slot kv_a while op 6 "
       "(attention_fwd, stream compute) may still be reading it: nothing orders op 7 "
@@ -58,6 +59,8 @@ static const Mistake mistakes[] = {
     { "race-within-exchange", LH_FINDING_RACE, 1, 3, "kv_a", 1, 3,
       "rank 1, op 3 (exchange, stream comm) reads and writes slot kv_a at the same "
       "time" },
+    { "received-twice", LH_FINDING_RACE, 2, 3, "kv_a", 2, 3,
+      "rank 2, op 3 (exchange, stream comm) writes slot kv_a twice" },
     { "stale-kv", LH_FINDING_COVERAGE, 3, 9, "acc", LH_OP_NONE, LH_OP_NONE,
       "rank 3, op 9 (attention_fwd, stream compute) adds segment 1 to the rows of "
       "segment 3 in slot acc a second time" },
@@ -87,9 +90,9 @@ static const Mistake mistakes[] = {
     { "wrong-mask", LH_FINDING_COVERAGE, 0, 4, "kv", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 4 (attention_fwd, stream compute) computes every pair of query "
       "segment 0 with key segment 0, where the mask has the causal pairs shifted by 0" },
-    { "wrong-operand", LH_FINDING_COVERAGE, 2, 6, "q", LH_OP_NONE, LH_OP_NONE,
+    { "wrong-operand", LH_FINDING_MALFORMED, 2, 6, "q", LH_OP_NONE, LH_OP_NONE,
       "rank 2, op 6 (attention_fwd, stream compute) takes slot q (q) as its operand "
-      "kv" },
+      "kv (kv)" },
     { "wrong-peak", LH_FINDING_CLOSED_FORM, 0, LH_OP_NONE, NULL, LH_OP_NONE, LH_OP_NONE,
       "rank 0 holds 480 bytes at its peak, but the closed form says 544" },
     { "wrong-peer", LH_FINDING_UNMATCHED, 2, 7, "kv_a", LH_OP_NONE, LH_OP_NONE,
@@ -261,6 +264,39 @@ part_unknown(Recording *recording, LhOp *op)
     op->compute.regions[1].count = 2;
 }
 
+/* Slots of none.json: q, kv, o, lse, acc, kv_a, kv_b; op 6 is attention_fwd on q, kv_a, acc. */
+static void
+kind_other(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.regions[2].slot = 2;
+}
+
+static void
+kinds_mixed(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.kernel = LH_KERNEL_ID_add;
+    op->compute.regions_count = 2;
+}
+
+static void
+element_not_fp32(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.kernel = LH_KERNEL_ID_round_out;
+}
+
+static void
+element_the_same(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.kernel = LH_KERNEL_ID_cast;
+    op->compute.regions_count = 2;
+    op->compute.regions[0].slot = 1;
+    op->compute.regions[1].slot = 6;
+}
+
 static void
 shift_unknown(Recording *recording, LhOp *op)
 {
@@ -331,6 +367,17 @@ static const Nonsense nonsense[] = {
     { 6, part_unknown,
       "rank 1, op 6 (attention_fwd, stream compute) names 2 parts of slot kv_a from 4294967295 on, "
       "which has 1" },
+    { 6, kind_other,
+      "rank 1, op 6 (attention_fwd, stream compute) takes slot o (o) as its operand acc (acc)" },
+    { 6, kinds_mixed,
+      "rank 1, op 6 (add, stream compute) takes slot kv_a (kv) as its operand target beside slot q "
+      "(q): they must be of one kind" },
+    { 8, element_not_fp32,
+      "rank 1, op 8 (round_out, stream compute) takes slot acc (elements of 2 bytes) as its "
+      "operand out (elements of 4)" },
+    { 6, element_the_same,
+      "rank 1, op 6 (cast, stream compute) takes slot kv_b (elements of 2 bytes) as its operand "
+      "target (elements of 4)" },
     { 4, shift_unknown,
       "rank 1, op 4 (attention_fwd, stream compute) has a causal mask shifted by 1; kernels have 0 "
       "and -1" },

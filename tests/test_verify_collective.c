@@ -16,6 +16,7 @@ enum {
     SLOT_DKV,
     SLOT_KV_ALL,
     SLOT_DKV_ALL,
+    SLOT_DKV_IN, /* with an all-to-all */
 };
 
 enum {
@@ -23,9 +24,16 @@ enum {
     STREAM_COMM,
 };
 
+typedef enum {
+    RETURN_REDUCE_SCATTER,
+    RETURN_ALL_REDUCE, /* of all gradients everywhere; a rank then copies its own */
+    RETURN_ALL_TO_ALL, /* of the contributions, which their owner adds up */
+} Return;
+
 typedef struct {
-    bool all_reduce; /* of the gradients, instead of a reduce-scatter */
-    bool transpose;  /* an all-to-all of the queries before use */
+    bool broadcast; /* k, v to the later ranks, one rank after the other, not all-gathered */
+    Return back;    /* how dk, dv get to their owners */
+    LhSchedule schedule;
 } Toy;
 
 static const uint64_t rows = 4; /* of a segment */
@@ -50,6 +58,7 @@ toy_declare(LhProgram *p)
     lh_program_add_slot(p, "dkv", LH_TENSOR_DKV, LH_SLOT_OUTPUT, 1, kv, 2);
     lh_program_add_slot(p, "kv_all", LH_TENSOR_KV, LH_SLOT_TEMP, ranks, kv, 2);
     lh_program_add_slot(p, "dkv_all", LH_TENSOR_DKV, LH_SLOT_TEMP, ranks, kv, 2);
+    lh_program_add_slot(p, "dkv_in", LH_TENSOR_DKV, LH_SLOT_TEMP, ranks, kv, 2);
 }
 
 static LhKernelArgs
@@ -101,22 +110,80 @@ toy_attend(LhEmitter *e, uint32_t part, uint32_t count, const LhKernelArgs *args
     lh_emit_after(e, after);
 }
 
-/* Ops: 0, 1 alloc; 2 all-gather; 3, 4 zero; 5 diagonal; [6 rest]; then the reduction. */
+/* Brings k, v of the ranks up to this one (all-gather: of all) into kv_all. */
+static void
+toy_fetch(LhEmitter *e, const Toy *toy)
+{
+    const LhProgram *p = e->program;
+    const uint32_t ranks = p->params.ranks;
+    const uint64_t kv = p->slots[SLOT_KV].part_bytes;
+    const LhRegion own = { SLOT_KV, 0, 1 };
+
+    if (!toy->broadcast) {
+        toy_collective(e, LH_COLL_ALL_GATHER, own, (LhRegion){ SLOT_KV_ALL, 0, ranks }, kv);
+        return;
+    }
+    for (uint32_t root = 0; root <= e->rank; root++) {
+        toy_collective(e, LH_COLL_BROADCAST, own, (LhRegion){ SLOT_KV_ALL, root, 1 }, kv);
+        lh_emit_last(e)->collective.group =
+            (LhGroup){ .base = root, .stride = 1, .count = ranks - root, .outer_count = 1 };
+    }
+}
+
+/* One elementwise call on a part of dkv_all or dkv_in, into dkv. */
+static void
+toy_keep(LhEmitter *e, LhKernelId kernel, uint16_t slot, uint32_t part, uint32_t after)
+{
+    LhKernelArgs args = toy_args(e->program, 0, rows, LH_MASK_EMPTY, 0);
+
+    args.first = kernel == LH_KERNEL_ID_add && part == 0;
+    lh_emit_compute(e, STREAM_COMPUTE, kernel, &args);
+    lh_emit_operand(e, slot, part, 1);
+    lh_emit_operand(e, SLOT_DKV, 0, 1);
+    lh_emit_after(e, after);
+}
+
+/* Brings dk, dv of this rank's keys together in dkv. */
+static void
+toy_return(LhEmitter *e, const Toy *toy)
+{
+    const uint32_t ranks = e->program->params.ranks;
+    const uint64_t kv = e->program->slots[SLOT_KV].part_bytes;
+    const LhRegion all = { SLOT_DKV_ALL, 0, ranks };
+    const uint32_t last = lh_emit_last(e)->id;
+    uint32_t returned;
+
+    if (toy->back == RETURN_REDUCE_SCATTER)
+        toy_collective(e, LH_COLL_REDUCE_SCATTER, all, (LhRegion){ SLOT_DKV, 0, 1 }, kv);
+    else if (toy->back == RETURN_ALL_REDUCE)
+        toy_collective(e, LH_COLL_ALL_REDUCE, all, all, kv);
+    else
+        toy_collective(e, LH_COLL_ALL_TO_ALL, all, (LhRegion){ SLOT_DKV_IN, 0, ranks }, ranks * kv);
+    lh_emit_after(e, last);
+    returned = lh_emit_last(e)->id;
+    if (toy->back == RETURN_ALL_REDUCE)
+        toy_keep(e, LH_KERNEL_ID_copy, SLOT_DKV_ALL, e->rank, returned);
+    for (uint32_t part = 0; toy->back == RETURN_ALL_TO_ALL && part < ranks; part++)
+        toy_keep(e, LH_KERNEL_ID_add, SLOT_DKV_IN, part, returned);
+}
+
+/* Ops: 0, 1 alloc; 2 all-gather; 3, 4 zero; 5 diagonal; [6 rest]; then the reduction. With an
+ * all-to-all there is one more alloc, with broadcasts as many as the rank has predecessors. */
 static void
 toy_emit(LhEmitter *e, uint32_t step)
 {
     const LhProgram *p = e->program;
     const uint32_t ranks = p->params.ranks;
-    const uint64_t kv = p->slots[SLOT_KV].part_bytes;
     const Toy *toy = (const Toy *)p->user;
     LhKernelArgs args = toy_args(p, rows, 0, LH_MASK_EMPTY, 0);
-    uint32_t gather, last;
+    uint32_t gather;
 
     (void)step;
     lh_emit_alloc(e, SLOT_KV_ALL);
     lh_emit_alloc(e, SLOT_DKV_ALL);
-    toy_collective(e, LH_COLL_ALL_GATHER, (LhRegion){ SLOT_KV, 0, 1 },
-                   (LhRegion){ SLOT_KV_ALL, 0, ranks }, kv);
+    if (toy->back == RETURN_ALL_TO_ALL)
+        lh_emit_alloc(e, SLOT_DKV_IN);
+    toy_fetch(e, toy);
     gather = lh_emit_last(e)->id;
     lh_emit_compute(e, STREAM_COMPUTE, LH_KERNEL_ID_zero, &args);
     lh_emit_operand(e, SLOT_DQ, 0, 1);
@@ -129,28 +196,14 @@ toy_emit(LhEmitter *e, uint32_t step)
         args = toy_args(p, rows, e->rank * rows, LH_MASK_FULL, e->rank * rows * rows);
         toy_attend(e, 0, e->rank, &args, LH_OP_NONE);
     }
-    last = lh_emit_last(e)->id;
-    if (toy->all_reduce) {
-        const LhRegion all = { SLOT_DKV_ALL, 0, ranks };
-        uint32_t reduce;
-
-        toy_collective(e, LH_COLL_ALL_REDUCE, all, all, kv);
-        lh_emit_after(e, last);
-        reduce = lh_emit_last(e)->id;
-        args = toy_args(p, 0, rows, LH_MASK_EMPTY, 0);
-        lh_emit_compute(e, STREAM_COMPUTE, LH_KERNEL_ID_copy, &args);
-        lh_emit_operand(e, SLOT_DKV_ALL, e->rank, 1);
-        lh_emit_operand(e, SLOT_DKV, 0, 1);
-        lh_emit_after(e, reduce);
-    } else {
-        toy_collective(e, LH_COLL_REDUCE_SCATTER, (LhRegion){ SLOT_DKV_ALL, 0, ranks },
-                       (LhRegion){ SLOT_DKV, 0, 1 }, kv);
-        lh_emit_after(e, last);
-    }
+    toy_return(e, toy);
     lh_emit_free(e, SLOT_KV_ALL);
     lh_emit_free(e, SLOT_DKV_ALL);
+    if (toy->back == RETURN_ALL_TO_ALL)
+        lh_emit_free(e, SLOT_DKV_IN);
 }
 
+/* Of k, v or dk, dv of one rank: what is sent with everyone, and what down the broadcast chains. */
 static uint64_t
 toy_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -158,22 +211,32 @@ toy_bytes(const LhProgramParams *p, uint32_t rank)
     return 2 * (p->ranks - 1) * lh_attention_kv_bytes(&p->attention, rows, 2);
 }
 
-static const LhSchedule toy_schedule = {
-    .name = "toy",
-    .placement = LH_PLACE_CONTIGUOUS,
-    .declare = toy_declare,
-    .steps = recording_steps,
-    .emit = toy_emit,
-    .closed = { .bytes_sent = toy_bytes },
-};
+static uint64_t
+toy_bytes_reduced(const LhProgramParams *p, uint32_t rank)
+{
+    (void)rank;
+    return 3 * (p->ranks - 1) * lh_attention_kv_bytes(&p->attention, rows, 2);
+}
 
-static const LhSchedule toy_schedule_open = {
-    .name = "toy",
-    .placement = LH_PLACE_CONTIGUOUS,
-    .declare = toy_declare,
-    .steps = recording_steps,
-    .emit = toy_emit,
-};
+static uint64_t
+toy_bytes_broadcast(const LhProgramParams *p, uint32_t rank)
+{
+    const uint32_t passed_on = rank + 1 < p->ranks ? rank + 1 : 0;
+
+    return (passed_on + p->ranks - 1) * lh_attention_kv_bytes(&p->attention, rows, 2);
+}
+
+#define TOY_SCHEDULE(bytes)                                                                        \
+    {                                                                                              \
+        .name = "toy", .placement = LH_PLACE_CONTIGUOUS, .declare = toy_declare,                   \
+        .steps = recording_steps, .emit = toy_emit, .closed = { .bytes_sent = (bytes) },           \
+    }
+
+static const Toy scatter = { .schedule = TOY_SCHEDULE(toy_bytes) };
+static const Toy reduce = { .back = RETURN_ALL_REDUCE,
+                            .schedule = TOY_SCHEDULE(toy_bytes_reduced) };
+static const Toy transpose = { .back = RETURN_ALL_TO_ALL, .schedule = TOY_SCHEDULE(toy_bytes) };
+static const Toy chain = { .broadcast = true, .schedule = TOY_SCHEDULE(toy_bytes_broadcast) };
 
 static LhProgram *
 toy_program(uint32_t ranks, const Toy *toy)
@@ -189,16 +252,12 @@ toy_program(uint32_t ranks, const Toy *toy)
         .pass = LH_PASS_BWD,
         .overlap = true,
     };
-    LhProgram *program =
-        lh_program_new(toy->all_reduce ? &toy_schedule_open : &toy_schedule, &params, NULL);
+    LhProgram *program = lh_program_new(&toy->schedule, &params, NULL);
 
     ck_assert_ptr_nonnull(program);
     program->user = toy;
     return program;
 }
-
-static const Toy scatter = { 0 };
-static const Toy reduce = { .all_reduce = true };
 
 static void
 expect(const LhProgram *program, LhFindingKind kind, uint32_t rank, uint32_t op,
@@ -217,9 +276,11 @@ expect(const LhProgram *program, LhFindingKind kind, uint32_t rank, uint32_t op,
 
 START_TEST(collective_schedules_are_proven)
 {
+    static const Toy *const toys[] = { &scatter, &reduce, &transpose, &chain };
+
     for (uint32_t ranks = 1; ranks <= 9; ranks++) {
-        for (uint32_t i = 0; i < 2; i++) {
-            g_autoptr(LhProgram) program = toy_program(ranks, i == 0 ? &scatter : &reduce);
+        for (uint32_t i = 0; i < G_N_ELEMENTS(toys); i++) {
+            g_autoptr(LhProgram) program = toy_program(ranks, toys[i]);
             g_autoptr(LhVerdict) verdict = lh_verify(program);
 
             if (verdict->findings->len > 0)
@@ -304,6 +365,77 @@ START_TEST(collective_of_a_wrong_shape)
 }
 END_TEST
 
+/* All ranks broadcast where they should transpose: only rank 0's contributions arrive. */
+START_TEST(collective_that_does_not_transpose)
+{
+    g_autoptr(LhProgram) program = toy_program(3, &transpose);
+    Recording *recording = recording_new(program);
+
+    for (uint32_t rank = 0; rank < 3; rank++)
+        recording_op(recording, rank, rank == 0 ? 7 : 8)->collective.kind = LH_COLL_BROADCAST;
+    expect(&recording->program, LH_FINDING_COVERAGE, 0, LH_OP_NONE,
+           "rank 0 ends with an output dkv for segment 0 that lacks the contribution of segment 1 "
+           "and others");
+    recording_free(recording);
+}
+END_TEST
+
+/* 3 parts cannot be dealt out to 4 ranks. */
+START_TEST(collective_that_cannot_transpose)
+{
+    g_autoptr(LhProgram) program = toy_program(4, &transpose);
+    Recording *recording = recording_new(program);
+
+    recording_op(recording, 1, 8)->collective.send.count = 3;
+    recording_op(recording, 1, 8)->collective.receive.count = 3;
+    expect(&recording->program, LH_FINDING_MALFORMED, 1, 8,
+           "rank 1, op 8 (all-to-all, stream comm) turns 3 parts into 3, which this collective of "
+           "4 ranks cannot");
+    recording_free(recording);
+}
+END_TEST
+
+/* The root of the second chain passes on what it got from the first. */
+START_TEST(collective_that_sends_the_wrong_keys)
+{
+    g_autoptr(LhProgram) program = toy_program(3, &chain);
+    Recording *recording = recording_new(program);
+
+    recording_op(recording, 1, 3)->collective.send = (LhRegion){ SLOT_KV_ALL, 0, 1 };
+    expect(&recording->program, LH_FINDING_COVERAGE, 1, 6,
+           "rank 1, op 6 (attention_bwd_o, stream compute) computes the causal pairs shifted by 0 "
+           "of query segment 1 with key segment 0, where the mask has every pair");
+    recording_free(recording);
+}
+END_TEST
+
+/* Rank 2 takes the chain of rank 1 once more instead of its own. */
+START_TEST(collective_with_another_root)
+{
+    g_autoptr(LhProgram) program = toy_program(4, &chain);
+    Recording *recording = recording_new(program);
+
+    recording_op(recording, 2, 4)->collective.group.base = 1;
+    recording_op(recording, 2, 4)->collective.group.count = 3;
+    expect(&recording->program, LH_FINDING_UNMATCHED, 2, 4,
+           "rank 2, op 4 (broadcast, stream comm) is collective 1 of its group, but rank 1 never "
+           "takes part in it");
+    recording_free(recording);
+}
+END_TEST
+
+START_TEST(collective_of_another_type)
+{
+    g_autoptr(LhProgram) program = toy_program(2, &scatter);
+
+    program->slots[SLOT_KV_ALL].element_bytes = 4;
+    program->slots[SLOT_KV_ALL].part_bytes *= 2;
+    expect(program, LH_FINDING_MALFORMED, 0, 2,
+           "rank 0, op 2 (all-gather, stream comm) turns slot kv (elements of 2 bytes) into slot "
+           "kv_all (elements of 4)");
+}
+END_TEST
+
 START_TEST(collective_and_message_deadlock)
 {
     g_autoptr(LhProgram) program = toy_program(2, &scatter);
@@ -345,4 +477,6 @@ END_TEST
 LH_TEST_MAIN("verify_collective", collective_schedules_are_proven, collective_that_one_rank_omits,
              collective_of_another_kind, collective_posted_before_its_data,
              collective_that_sums_otherwise, collective_of_a_wrong_shape,
-             collective_and_message_deadlock)
+             collective_that_does_not_transpose, collective_that_cannot_transpose,
+             collective_that_sends_the_wrong_keys, collective_with_another_root,
+             collective_of_another_type, collective_and_message_deadlock)

@@ -10,7 +10,7 @@ import sys
 
 import jsonschema
 
-KINDS = ("topologies", "devices", "models", "scenarios")
+KINDS = ("topologies", "devices", "models", "scenarios", "tests/data/broken")
 
 
 def main():

@@ -18,7 +18,7 @@ trap 'rm -rf "$out"' EXIT
 
 commands=("help")
 for scenario in scenarios/*.json; do
-    commands+=("compare $scenario" "compare $scenario --format json" "sim $scenario --format json")
+    commands+=("compare $scenario" "compare $scenario --format json" "sim $scenario --schedule zigzag --format json")
 done
 for format in csv md; do
     commands+=("compare scenarios/dfa-2node.json --format $format")

@@ -33,11 +33,10 @@ ci="$check
 git                  has git                       lists the files to check
 python3-jsonschema   python_module jsonschema      checks the data files against their schemas
 clang                has clang                     the second compiler
-libclang-rt-14-dev   sanitizers                    its sanitizers
+libclang-rt-14-dev   sanitizers                    its sanitizers and fuzzer
 clang-format         has clang-format              layout
 clang-tidy           has clang-tidy                static analysis
 cppcheck             has cppcheck                  static analysis
-afl++                has afl-fuzz                  fuzzing
 libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
 hyperfine            has hyperfine                 timing
 "

@@ -108,9 +108,12 @@ const LhCommand lh_command_compare = {
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Which schedule wins on a cluster, by how much, and what bounds it.",
     .details =
-        "Plays one attention module under each schedule and ranks them. Times are means over ranks: compute,\n"
-        "exposed communication by kind of link, imbalance (waiting for another rank) and host add up to the\n"
-        "time. Schedules that cannot do it are listed with the reason. Then the winner is played again with\n"
+        "Plays one attention module under each schedule and ranks them. Times are means over "
+        "ranks: compute,\n"
+        "exposed communication by kind of link, imbalance (waiting for another rank) and host add "
+        "up to the\n"
+        "time. Schedules that cannot do it are listed with the reason. Then the winner is played "
+        "again with\n"
         "each resource 10 % faster: the one that saves most is what binds it.\n\n"
         "  longhaul compare dfa-2node\n"
         "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"

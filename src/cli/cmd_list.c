@@ -26,7 +26,8 @@ add(LhTable *table, const char *name, const char *line)
 {
     const char *text = line != NULL ? line : "";
     const char *end = strstr(text, ". "); /* the first sentence */
-    g_autofree char *first = end == NULL ? g_strdup(text) : g_strndup(text, (gsize)(end - text) + 1);
+    g_autofree char *first =
+        end == NULL ? g_strdup(text) : g_strndup(text, (gsize)(end - text) + 1);
 
     lh_table_row(table);
     lh_table_cell(table, name, NULL);
@@ -61,7 +62,8 @@ list_formats(LhTable *table, GError **error)
     add(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
     add(table, "config.json", "read: the same, of Hugging Face (--model)");
     add(table, "longhaul.profile/1", "read: measured constants (--profile)");
-    add(table, "longhaul.schedule/1", "read and written: an explicit program (--schedule-file; show --format json)");
+    add(table, "longhaul.schedule/1",
+        "read and written: an explicit program (--schedule-file; show --format json)");
     add(table, "longhaul.result/1", "written: results (compare, sim --format json)");
     add(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
     return true;

@@ -7,20 +7,22 @@
 
 #include <stddef.h>
 
-#define MATRIX_RANKS_MAX 64
+#define MATRIX_RANKS_MAX 64u
 
 static const LhField options[] = {
     { .name = "format",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhCli, format),
       .choices = lh_format_names,
-      .description = "json: the explicit program; table, csv, md: what each rank does at each step; default: "
-                     "the schedule's page." },
+      .description =
+          "json: the explicit program; table, csv, md: what each rank does at each step; default: "
+          "the schedule's page." },
     LH_CLI_OUTPUT,
     { .name = NULL },
 };
 
-/* --- the matrix of steps and ranks -------------------------------------------------------------- */
+/* --- the matrix of steps and ranks --------------------------------------------------------------
+ */
 
 typedef struct {
     uint8_t phase;
@@ -143,8 +145,7 @@ make_matrix(const LhProgram *program)
 {
     LhTable *table = lh_table_new();
     g_autoptr(GArray) keys = g_array_new(FALSE, FALSE, sizeof(StepKey));
-    g_autoptr(GPtrArray) cells =
-        g_ptr_array_new_with_free_func((GDestroyNotify)g_hash_table_unref);
+    g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func((GDestroyNotify)g_hash_table_unref);
     Matrix m = { keys, cells };
 
     read_program(&m, program);
@@ -183,12 +184,15 @@ print_matrix(const LhProgram *program, LhFormat format, GString *out, GError **e
     table = make_matrix(program);
     lh_table_print(table, format, out);
     if (format == LH_FORMAT_TABLE)
-        g_string_append(out, "\nF forward, B backward of a full block, f and b of a masked one; + merge or add; "
-                             ">r send to, <r receive from rank r\n");
+        g_string_append(
+            out,
+            "\nF forward, B backward of a full block, f and b of a masked one; + merge or add; "
+            ">r send to, <r receive from rank r\n");
     return true;
 }
 
-/* --- the page ----------------------------------------------------------------------------------- */
+/* --- the page -----------------------------------------------------------------------------------
+ */
 
 static void
 print_closed_form(const LhProgramParams *p, const char *name,
@@ -231,7 +235,8 @@ print_page(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
     print_closed_form(p, "peak memory", schedule->closed.peak_bytes, true, out);
 }
 
-/* --- the command -------------------------------------------------------------------------------- */
+/* --- the command --------------------------------------------------------------------------------
+ */
 
 static bool
 choose(const LhCli *cli, const LhSchedule **schedule, LhProgram **program, GError **error)
@@ -277,8 +282,8 @@ find_params(const LhCli *cli, LhProgramParams *params, GError **error)
         return true;
     }
     model = lh_setup_load_model(cli->scenario, error);
-    return model != NULL && lh_setup_params(cli->scenario, model,
-                                            (uint32_t)cli->scenario->ranks, params, error);
+    return model != NULL &&
+           lh_setup_params(cli->scenario, model, (uint32_t)cli->scenario->ranks, params, error);
 }
 
 static int

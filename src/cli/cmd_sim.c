@@ -160,7 +160,8 @@ const LhCommand lh_command_sim = {
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "One schedule in detail: where the time goes, traffic, memory, timeline.",
     .details =
-        "Plays one attention module under one schedule: --schedule, or the first of the scenario. Exit status 1\n"
+        "Plays one attention module under one schedule: --schedule, or the first of the scenario. "
+        "Exit status 1\n"
         "if the schedule refuses or the memory does not suffice.\n\n"
         "  longhaul sim dfa-2node --schedule zigzag\n"
         "  longhaul sim --ranks 8 --schedule ring --figure ring.svg --timeline ring.csv\n"

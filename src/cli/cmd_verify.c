@@ -17,7 +17,8 @@ static const LhField options[] = {
     { .name = "ranks",
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhCli, ranks),
-      .description = "Numbers of ranks, such as 1-16,24; default: the scenario's, or " RANKS_DEFAULT "." },
+      .description =
+          "Numbers of ranks, such as 1-16,24; default: the scenario's, or " RANKS_DEFAULT "." },
     { .name = NULL },
 };
 
@@ -25,10 +26,10 @@ static const LhField options[] = {
 typedef struct {
     const char *name;
     LhPass pass;
-    GArray *proven;    /* of uint64_t: numbers of ranks */
-    GArray *unproven;  /* likewise */
-    GArray *refused;   /* likewise */
-    char *refusal;     /* the first reason */
+    GArray *proven;      /* of uint64_t: numbers of ranks */
+    GArray *unproven;    /* likewise */
+    GArray *refused;     /* likewise */
+    char *refusal;       /* the first reason */
     GPtrArray *findings; /* of char * */
     uint64_t findings_total;
     uint64_t ops, messages, orders, pairs, bytes, flops;
@@ -117,7 +118,8 @@ check_schedule(const Report *report, Line *line, const LhSchedule *schedule, con
     return true;
 }
 
-/* --- output ------------------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------------
+ */
 
 /* "1-16,24": the numbers rise. Caller frees. */
 static char *
@@ -212,8 +214,8 @@ print_remarks(const Report *report, GString *out)
                                    lh_pass_names[line->pass - 1],
                                    (const char *)g_ptr_array_index(line->findings, j));
         if (line->proven->len + line->unproven->len == 0)
-            g_string_append_printf(out, "\n%s, %s: %s\n", line->name,
-                                   lh_pass_names[line->pass - 1], line->refusal);
+            g_string_append_printf(out, "\n%s, %s: %s\n", line->name, lh_pass_names[line->pass - 1],
+                                   line->refusal);
     }
 }
 
@@ -274,7 +276,8 @@ print(const LhCli *cli, const Report *report, GString *out)
     g_string_append(out, all_proven(report) ? "\nProven.\n" : "\nNot proven.\n");
 }
 
-/* --- the command -------------------------------------------------------------------------------- */
+/* --- the command --------------------------------------------------------------------------------
+ */
 
 static GArray *
 choose_ranks(const LhCli *cli, GError **error)
@@ -364,15 +367,19 @@ run(LhCli *cli, GError **error)
 const LhCommand lh_command_verify = {
     .name = "verify",
     .arguments = "[SCENARIO] [OPTIONS]",
-    .summary = "Proves schedules correct: matching, no deadlock, no race, coverage, memory, closed forms.",
-    .details =
-        "For each schedule and pass and every number of ranks asked for, with no floating point: every send has\n"
-        "its receive, no timing can deadlock, no two accesses race, each rank ends with exactly the (query, key)\n"
-        "pairs of the mask, nothing is leaked, and bytes, flops and peak memory equal their closed forms. The\n"
-        "counts are of what was checked, over all numbers of ranks. Exit status 1 if anything is not proven.\n\n"
-        "  longhaul verify\n"
-        "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
-        "  longhaul verify --schedule-file mine.schedule.json\n",
+    .summary =
+        "Proves schedules correct: matching, no deadlock, no race, coverage, memory, closed forms.",
+    .details = "For each schedule and pass and every number of ranks asked for, with no floating "
+               "point: every send has\n"
+               "its receive, no timing can deadlock, no two accesses race, each rank ends with "
+               "exactly the (query, key)\n"
+               "pairs of the mask, nothing is leaked, and bytes, flops and peak memory equal their "
+               "closed forms. The\n"
+               "counts are of what was checked, over all numbers of ranks. Exit status 1 if "
+               "anything is not proven.\n\n"
+               "  longhaul verify\n"
+               "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
+               "  longhaul verify --schedule-file mine.schedule.json\n",
     .scenario = true,
     .options = options,
     .run = run,

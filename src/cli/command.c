@@ -35,11 +35,11 @@ lh_command_find(const char *name, GError **error)
     near = lh_nearest_word(name, (const char *const *)names->pdata);
     all = g_strjoinv(", ", (char **)names->pdata);
     if (near != NULL)
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "there is no command \"%s\"; did you mean %s?", name, near);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no command \"%s\"; did you mean %s?",
+                    name, near);
     else
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "there is no command \"%s\"; commands: %s", name, all);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no command \"%s\"; commands: %s",
+                    name, all);
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The commands: one file each, cmd_<name>.c defining `const LhCommand lh_command_<name>`, and one word in
- * src/cli/meson.build. Help and completion are made from this table.
+ * The commands: one file each, cmd_<name>.c defining `const LhCommand lh_command_<name>`, and one
+ * word in src/cli/meson.build. Help and completion are made from this table.
  */
 #pragma once
 

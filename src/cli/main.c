@@ -1,5 +1,6 @@
 /*
- * longhaul: finds the command and runs it. Only this file prints errors, and only here is the exit status decided.
+ * longhaul: finds the command and runs it. Only this file prints errors, and only here is the exit
+ * status decided.
  */
 #include "base/error.h"
 #include "cli/options.h"

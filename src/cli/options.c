@@ -47,8 +47,8 @@ on_option(const char *name, const char *value, gpointer data, GError **error)
         parser->help = true;
         return TRUE;
     }
-    field = parser->command->options == NULL ? NULL
-                                             : lh_setting_find(parser->command->options, option);
+    field =
+        parser->command->options == NULL ? NULL : lh_setting_find(parser->command->options, option);
     if (field != NULL)
         return lh_setting_parse(field, value, parser->cli, error);
     field = lh_setting_find(lh_scenario_options, option);
@@ -103,12 +103,11 @@ reword(const LhCommand *command, const GError *cause, GError **error)
     }
     near = lh_nearest_word(option, (const char *const *)names->pdata);
     if (near != NULL)
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s has no option %s; did you mean %s?", command->name, option, near);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s has no option %s; did you mean %s?",
+                    command->name, option, near);
     else
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s has no option %s; see longhaul help %s", command->name, option,
-                    command->name);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s has no option %s; see longhaul help %s",
+                    command->name, option, command->name);
 }
 
 /* Takes the options out of @words (a strv, which is changed). */
@@ -116,8 +115,10 @@ static bool
 split(Parser *parser, char ***words, GError **error)
 {
     const GOptionEntry end = { 0 };
-    const GOptionEntry help = { "help", 'h', G_OPTION_FLAG_NO_ARG, G_OPTION_ARG_CALLBACK,
-                                (gpointer)(guintptr)on_option, NULL, NULL };
+    const GOptionEntry help = {
+        "help", 'h', G_OPTION_FLAG_NO_ARG, G_OPTION_ARG_CALLBACK, (gpointer)(guintptr)on_option,
+        NULL,   NULL
+    };
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GArray) entries = g_array_new(FALSE, FALSE, sizeof(GOptionEntry));
     Entries e = { entries, names };
@@ -182,7 +183,8 @@ check_flags(const LhCommand *command, char *const *words, GError **error)
 {
     for (guint i = 1; words[i] != NULL && strcmp(words[i], "--") != 0; i++) {
         const char *equals = strchr(words[i], '=');
-        g_autofree char *option = equals == NULL ? NULL : g_strndup(words[i], (gsize)(equals - words[i]));
+        g_autofree char *option =
+            equals == NULL ? NULL : g_strndup(words[i], (gsize)(equals - words[i]));
         const LhField *field = NULL;
 
         if (option == NULL)
@@ -200,7 +202,8 @@ check_flags(const LhCommand *command, char *const *words, GError **error)
     return true;
 }
 
-/* The scenario called @word. Where a schedule could stand as well, a word that is neither is taken for one. */
+/* The scenario called @word. Where a schedule could stand as well, a word that is neither is taken
+ * for one. */
 static LhScenario *
 load_scenario(const LhCommand *command, const char *word, GError **error)
 {
@@ -214,8 +217,8 @@ load_scenario(const LhCommand *command, const char *word, GError **error)
 }
 
 /*
- * The scenario file stands among the options, and they are laid over it: so a first pass looks for it and for the
- * arguments, and forgets the options.
+ * The scenario file stands among the options, and they are laid over it: so a first pass looks for
+ * it and for the arguments, and forgets the options.
  */
 static bool
 find_scenario(const LhCommand *command, char *const *words, LhCli *cli, GError **error)
@@ -268,7 +271,8 @@ lh_options_clear(LhCli *cli)
     g_free(cli->inject);
 }
 
-/* --- help --------------------------------------------------------------------------------------- */
+/* --- help ---------------------------------------------------------------------------------------
+ */
 
 typedef struct {
     GString *out;
@@ -281,13 +285,13 @@ write_option(const LhField *field, bool scenario, void *data)
     HelpWriter *h = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
-    g_autofree char *left =
-        g_strdup_printf("  %s%s%s%s", strcmp(field->name, "output") == 0 ? "-o, " : "", option,
-                        lh_setting_is_flag(field) ? "" : " ",
-                        lh_setting_is_flag(field) ? "" : placeholder);
+    g_autofree char *left = g_strdup_printf(
+        "  %s%s%s%s", strcmp(field->name, "output") == 0 ? "-o, " : "", option,
+        lh_setting_is_flag(field) ? "" : " ", lh_setting_is_flag(field) ? "" : placeholder);
 
     if (scenario && !h->scenario_seen)
-        g_string_append(h->out, "\nWhat to work on (laid over the scenario file, if there is one):\n");
+        g_string_append(h->out,
+                        "\nWhat to work on (laid over the scenario file, if there is one):\n");
     h->scenario_seen = h->scenario_seen || scenario;
     if (strlen(left) > HELP_WIDTH)
         g_string_append_printf(h->out, "%s\n%*s  %s\n", left, HELP_WIDTH, "", field->description);
@@ -328,7 +332,8 @@ lh_options_help(const LhCommand *command)
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
 
-/* --- completion --------------------------------------------------------------------------------- */
+/* --- completion ---------------------------------------------------------------------------------
+ */
 
 static void
 write_completion_option(const LhField *field, bool scenario, void *data)
@@ -371,7 +376,8 @@ lh_options_completion(GString *out)
     g_string_append(out, "    --schedule) words='");
     for (guint i = 0; lh_schedules[i] != NULL; i++)
         g_string_append_printf(out, " %s", lh_schedules[i]->name);
-    g_string_append(out, "' ;;\n    esac\n"
-                         "    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
-                         "}\ncomplete -o default -F _longhaul longhaul\n");
+    g_string_append(out,
+                    "' ;;\n    esac\n"
+                    "    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+                    "}\ncomplete -o default -F _longhaul longhaul\n");
 }

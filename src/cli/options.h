@@ -6,8 +6,8 @@
 #include "cli/command.h"
 
 /*
- * Parses @arguments (what follows the command's name) into @cli, whose argv is set. @help is set if help was asked
- * for. LH_ERROR_USAGE names the option and what is allowed.
+ * Parses @arguments (what follows the command's name) into @cli, whose argv is set. @help is set if
+ * help was asked for. LH_ERROR_USAGE names the option and what is allowed.
  */
 bool lh_options_parse(const LhCommand *command, char *const *arguments, LhCli *cli, bool *help,
                       GError **error);

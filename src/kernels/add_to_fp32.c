@@ -26,11 +26,11 @@ run(const LhCall *call)
 
 const LhKernel lh_kernel_add_to_fp32 = {
     .name = "add_to_fp32",
-    .summary = "adds gradients of the activation's type to fp32 sums",
+    .summary = "adds gradients to fp32 sums",
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "source", LH_OPERAND_READ, LH_TENSOR_ANY, LH_ELEMENT_ACTIVATION },
+        { "source", LH_OPERAND_READ, LH_TENSOR_ANY, LH_ELEMENT_EITHER },
         { "target", LH_OPERAND_UPDATE, LH_TENSOR_ANY, LH_ELEMENT_FP32 },
         { .access = LH_OPERAND_END },
     },

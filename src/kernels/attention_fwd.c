@@ -70,7 +70,7 @@ const LhKernel lh_kernel_attention_fwd = {
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
         { "kv", LH_OPERAND_READ, LH_TENSOR_KV, LH_ELEMENT_ACTIVATION },
-        { "acc", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "acc", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
     .flops = flops,

@@ -18,9 +18,11 @@ flops(const LhKernelArgs *a)
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
-    const uint64_t acc = lh_q_elements(a) * element_bytes + 2 * lh_rows(a) * LH_STAT_BYTES;
+    const uint64_t stats = 2 * lh_rows(a) * LH_STAT_BYTES;
+    const uint64_t source = lh_q_elements(a) * element_bytes + stats;
+    const uint64_t acc = lh_q_elements(a) * LH_FP32_BYTES + stats;
 
-    return (a->first ? 2 : 3) * acc;
+    return source + (a->first ? 1 : 2) * acc;
 }
 
 /* Whatever is -inf, or an empty target, has weight 0 and is not subtracted from. */
@@ -66,7 +68,7 @@ const LhKernel lh_kernel_merge = {
     .cost = LH_COST_MEMORY,
     .operands = {
         { "source", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
-        { "acc", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "acc", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
     .flops = flops,

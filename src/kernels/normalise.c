@@ -18,7 +18,7 @@ flops(const LhKernelArgs *a)
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
-    return 2 * lh_q_elements(a) * element_bytes + 3 * lh_rows(a) * LH_STAT_BYTES;
+    return lh_q_elements(a) * (LH_FP32_BYTES + element_bytes) + 3 * lh_rows(a) * LH_STAT_BYTES;
 }
 
 /* Rows without a key become o = 0, lse = -inf. */
@@ -52,7 +52,7 @@ const LhKernel lh_kernel_normalise = {
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "acc", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "acc", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_EITHER },
         { "o", LH_OPERAND_WRITE, LH_TENSOR_O, LH_ELEMENT_ACTIVATION },
         { "lse", LH_OPERAND_WRITE, LH_TENSOR_LSE, LH_ELEMENT_FP32 },
         { .access = LH_OPERAND_END },

@@ -1,6 +1,6 @@
 /*
- * Running schedules side by side. The bound of the winner is found by experiment: each resource in turn is made
- * 10 % faster and the winner played again; the one that saves most is what binds it.
+ * Running schedules side by side. The bound of the winner is found by experiment: each resource in
+ * turn is made 10 % faster and the winner played again; the one that saves most is what binds it.
  */
 #include "plan/compare.h"
 
@@ -106,7 +106,8 @@ lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
     return row;
 }
 
-/* --- what binds the winner ---------------------------------------------------------------------- */
+/* --- what binds the winner ----------------------------------------------------------------------
+ */
 
 static void
 scale_class(LhLinkClass *link)
@@ -181,17 +182,17 @@ ask_what_if(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
 
         if (resource < LH_TIERS && totals.tier_bytes[resource] == 0)
             continue;
-        what_if.makespan_ps =
-            resource == LH_TIERS
-                ? play_with_faster_compute(setup, winner->program, hooks)
-                : play_with_faster_links(setup, winner->program, resource, hooks);
+        what_if.makespan_ps = resource == LH_TIERS
+                                  ? play_with_faster_compute(setup, winner->program, hooks)
+                                  : play_with_faster_links(setup, winner->program, resource, hooks);
         if (what_if.makespan_ps != LH_TIME_NEVER)
             g_array_append_val(c->what_ifs, what_if);
     }
     g_array_sort(c->what_ifs, by_what_if);
 }
 
-/* --- the comparison ----------------------------------------------------------------------------- */
+/* --- the comparison -----------------------------------------------------------------------------
+ */
 
 static void
 row_free(gpointer data)

@@ -27,14 +27,17 @@ typedef struct {
 } LhWhatIf;
 
 typedef struct {
-    GPtrArray *rows;  /* of LhCompareRow *: those that ran by time, then the others in the order of the table */
+    GPtrArray *rows;  /* of LhCompareRow *: those that ran by time, then the others in the order of
+                         the table */
     guint fit_count;  /* rows that ran and fit in memory; the first of them wins */
-    GArray *what_ifs; /* of LhWhatIf, the greatest saving first; empty without a winner or with free communication */
+    GArray *what_ifs; /* of LhWhatIf, the greatest saving first; empty without a winner or with free
+                         communication */
 } LhComparison;
 
 #define LH_WHAT_IF_FACTOR 1.1
 
-/* Plays one schedule. Never fails for what the schedule cannot do: that is a state of the row. Caller frees. */
+/* Plays one schedule. Never fails for what the schedule cannot do: that is a state of the row.
+ * Caller frees. */
 LhCompareRow *lh_compare_run(const LhSetup *setup, const LhSchedule *schedule,
                              const LhHooks *hooks);
 /* As above, for the explicit program of the setup. */

@@ -1,5 +1,6 @@
 /*
- * Profiles. The curves are decoded by the very table of devices, so they can be copied between the files unchanged.
+ * Profiles. The curves are decoded by the very table of devices, so they can be copied between the
+ * files unchanged.
  */
 #include "plan/profile.h"
 
@@ -93,7 +94,7 @@ static const LhField own_fields[] = {
     { .name = "memory_bandwidth",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BANDWIDTH,
-      .offset = AT(memory_bandwidth),
+      .offset = AT(memory_bandwidth_bytes_per_s),
       .min = 1,
       .max = RATE_MAX,
       .description = "Peak bandwidth of the device memory." },
@@ -209,7 +210,8 @@ lh_profile_free(LhProfile *profile)
     g_free(profile);
 }
 
-/* --- applying ----------------------------------------------------------------------------------- */
+/* --- applying -----------------------------------------------------------------------------------
+ */
 
 static bool
 check_kernel(const LhProfile *p, const LhDevice *device, guint index, GError **error)
@@ -223,8 +225,8 @@ check_kernel(const LhProfile *p, const LhDevice *device, guint index, GError **e
         return lh_json_error(p->json, path, error,
                              "there is no kernel \"%s\"; see longhaul list kernels", rate->kernel);
     if (rate->rate > device->matrix_rate)
-        return lh_json_error(p->json, rate_path, error,
-                             "\"rate\" is above the peak of the %s, %s", device->name, peak);
+        return lh_json_error(p->json, rate_path, error, "\"rate\" is above the peak of the %s, %s",
+                             device->name, peak);
     return true;
 }
 
@@ -301,8 +303,8 @@ put_link(const LhProfile *p, const char *name, const LhLinkClass *measured, LhLi
 static void
 put_constants(const LhProfile *p, LhDevice *device)
 {
-    if (p->memory_bandwidth > 0)
-        device->memory_bandwidth = p->memory_bandwidth;
+    if (p->memory_bandwidth_bytes_per_s > 0)
+        device->memory_bandwidth = p->memory_bandwidth_bytes_per_s;
     if (p->memory_efficiency > 0)
         device->memory_efficiency = p->memory_efficiency;
     if (lh_json_has(p->json, "memory_provenance"))

@@ -1,6 +1,6 @@
 /*
- * Measured constants laid over a device and a topology: longhaul.profile/1. A profile states only what was
- * measured; curves and links that it names replace the data files' ones whole.
+ * Measured constants laid over a device and a topology: longhaul.profile/1. A profile states only
+ * what was measured; curves and links that it names replace the data files' ones whole.
  */
 #pragma once
 
@@ -12,7 +12,7 @@ typedef struct {
     char *name;
     char *description;
     char *source;
-    double memory_bandwidth; /* the rest as in LhDevice */
+    double memory_bandwidth_bytes_per_s; /* the rest as in LhDevice */
     double memory_efficiency;
     int memory_provenance;
     LhTime kernel_launch_ps;
@@ -35,8 +35,9 @@ void lh_profile_free(LhProfile *profile);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProfile, lh_profile_free)
 
 /*
- * Lays the profile over @device and @topology. LH_ERROR_INPUT, with file and line, if it names a kernel that does
- * not exist, a rate above the device's peak, or links that the topology does not have.
+ * Lays the profile over @device and @topology. LH_ERROR_INPUT, with file and line, if it names a
+ * kernel that does not exist, a rate above the device's peak, or links that the topology does not
+ * have.
  */
 bool lh_profile_apply(const LhProfile *profile, LhDevice *device, LhTopology *topology,
                       GError **error);

@@ -162,8 +162,9 @@ const LhField lh_scenario_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = AT(cost),
       .choices = lh_cost_mode_names,
-      .description = "Times of a device (default); or exact flops at 1 PFLOP/s, or 1 s a block, with free "
-                     "communication." },
+      .description =
+          "Times of a device (default); or exact flops at 1 PFLOP/s, or 1 s a block, with free "
+          "communication." },
     { .name = "network",
       .type = LH_FIELD_CHOICE,
       .offset = AT(network),
@@ -197,13 +198,15 @@ const LhField lh_scenario_fields[] = {
       .offset = AT(straggler),
       .fields = straggler_fields,
       .element_size = sizeof(LhStraggler),
-      .description = "A rank whose compute takes FACTOR times as long; may be given several times." },
+      .description =
+          "A rank whose compute takes FACTOR times as long; may be given several times." },
     { .name = "link_fault",
       .type = LH_FIELD_ARRAY,
       .offset = AT(link_fault),
       .fields = link_fault_fields,
       .element_size = sizeof(LhLinkFault),
-      .description = "The links of TIER (nvlink, pcie, nic, fabric) on NODE run at FACTOR of their bandwidth; 0: "
+      .description = "The links of TIER (nvlink, pcie, nic, fabric) on NODE run at FACTOR of their "
+                     "bandwidth; 0: "
                      "failed." },
     { .name = "profile",
       .type = LH_FIELD_STRING,
@@ -275,6 +278,20 @@ rebase_all(LhScenario *s)
         rebase(&s->model, folder);
 }
 
+/* A schedule of the user's own stands for the scenario that plays it and says nothing else. */
+static bool
+is_schedule(const LhJson *json)
+{
+    static const LhField fields[] = { { .name = "schema", .type = LH_FIELD_STRING },
+                                      { .name = NULL } };
+    char *schema = NULL;
+    bool found = lh_json_decode(json, fields, &schema, true, NULL) &&
+                 g_strcmp0(schema, "longhaul.schedule/1") == 0;
+
+    g_free(schema);
+    return found;
+}
+
 /* Takes @json over in every case. */
 static LhScenario *
 decode(const char *path, LhJson *json, GError **error)
@@ -309,6 +326,13 @@ lh_scenario_load(const char *name, GError **error)
     if (path == NULL)
         return NULL;
     json = lh_json_load(path, error);
+    if (json != NULL && is_schedule(json)) {
+        LhScenario *s = lh_scenario_new();
+
+        lh_json_free(json);
+        s->schedule_file = g_steal_pointer(&path);
+        return s;
+    }
     return json == NULL ? NULL : decode(path, json, error);
 }
 

@@ -1,6 +1,7 @@
 /*
- * What to simulate or verify: a scenario file (longhaul.scenario/1), command-line options, or a file with options
- * over it. A scenario is only what was said; lh_setup_new() fills in the rest and loads what it names.
+ * What to simulate or verify: a scenario file (longhaul.scenario/1), command-line options, or a
+ * file with options over it. A scenario is only what was said; lh_setup_new() fills in the rest and
+ * loads what it names.
  */
 #pragma once
 
@@ -21,10 +22,10 @@ typedef struct {
     uint64_t num_query_groups;
     uint64_t kv_channels;
     uint64_t micro_batch_size;
-    int dtype; /* LhDtype */
-    int mask;  /* 0 causal, 1 full */
-    int pass;  /* LhPass - 1 */
-    int cost;  /* LhCostMode */
+    int dtype;   /* LhDtype */
+    int mask;    /* 0 causal, 1 full */
+    int pass;    /* LhPass - 1 */
+    int cost;    /* LhCostMode */
     int network; /* LhNetworkModel */
     bool no_overlap;
     bool published_code;
@@ -35,13 +36,13 @@ typedef struct {
     GArray *link_fault; /* of LhLinkFault */
     char *profile;
     /* Where it came from. */
-    char *path;   /* of the file; NULL: options only */
-    LhJson *json; /* the file, for messages; NULL likewise */
+    char *path;           /* of the file; NULL: options only */
+    LhJson *json;         /* the file, for messages; NULL likewise */
     uint64_t option_bits; /* bit i: lh_scenario_options[i] was given on the command line */
 } LhScenario;
 
-
-/* The field table of longhaul.scenario/1; every field from lh_scenario_options on is also an option. */
+/* The field table of longhaul.scenario/1; every field from lh_scenario_options on is also an
+ * option. */
 extern const LhField lh_scenario_fields[];
 extern const LhField *const lh_scenario_options;
 
@@ -49,7 +50,9 @@ extern const LhField *const lh_scenario_options;
 LhScenario *lh_scenario_new(void);
 
 /*
- * Reads @name: a word (a file of scenarios/) or a path. Files named inside it are relative to it. Caller frees.
+ * Reads @name: a word (a file of scenarios/) or a path. Files named inside it are relative to it.
+ * A longhaul.schedule/1 file stands for the scenario that plays it and says nothing else. Caller
+ * frees.
  */
 LhScenario *lh_scenario_load(const char *name, GError **error);
 LhScenario *lh_scenario_parse(const char *file, const char *text, gsize length, GError **error);
@@ -63,7 +66,8 @@ bool lh_scenario_set(LhScenario *scenario, const LhField *field, const char *tex
 bool lh_scenario_has(const LhScenario *scenario, const char *name);
 
 /*
- * Sets @error (LH_ERROR_INPUT) at the place where field @name was given: "file:line:column: error: ..." or
+ * Sets @error (LH_ERROR_INPUT) at the place where field @name was given: "file:line:column: error:
+ * ..." or
  * "--option: ...". Returns false.
  */
 bool lh_scenario_error(const LhScenario *scenario, const char *name, GError **error,

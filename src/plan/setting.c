@@ -1,6 +1,6 @@
 /*
- * Fields from command-line text. Numbers and units obey the same grammar and bounds as in files; what differs is
- * the wording of the errors, which here name an option.
+ * Fields from command-line text. Numbers and units obey the same grammar and bounds as in files;
+ * what differs is the wording of the errors, which here name an option.
  */
 #include "plan/setting.h"
 
@@ -63,8 +63,8 @@ struct_placeholder(const LhField *fields)
 static bool
 names_file(const LhField *field)
 {
-    static const char *const words[] = { "schedule_file", "profile", "output", "figure", "timeline",
-                                         NULL };
+    static const char *const words[] = { "schedule_file", "profile",  "output",
+                                         "figure",        "timeline", NULL };
 
     return g_strv_contains(words, field->name);
 }
@@ -96,8 +96,7 @@ static bool
 fail(const Reader *r, const char *allowed)
 {
     g_autofree char *valid = g_utf8_make_valid(r->text, -1);
-    g_autofree char *shown =
-        g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), 60));
+    g_autofree char *shown = g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), 60));
     g_autofree char *escaped = g_strescape(shown, NULL);
 
     g_set_error(r->error, LH_ERROR, LH_ERROR_USAGE, "%s: \"%s\" is not allowed; allowed: %s",
@@ -325,7 +324,8 @@ append_range(const char *piece, GArray *values)
     if (ends[0] == NULL || !g_ascii_string_to_unsigned(ends[0], 10, 1, G_MAXUINT32, &first, NULL))
         return false;
     last = first;
-    if (ends[1] != NULL && !g_ascii_string_to_unsigned(ends[1], 10, first, G_MAXUINT32, &last, NULL))
+    if (ends[1] != NULL &&
+        !g_ascii_string_to_unsigned(ends[1], 10, first, G_MAXUINT32, &last, NULL))
         return false;
     if (last - first >= RANGE_VALUES_MAX - values->len)
         return false;

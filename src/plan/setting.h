@@ -1,9 +1,10 @@
 /*
- * One field of a table, set from a text as it stands on a command line. The table that decodes a file also makes
- * the options: the option is the field's name with '-' for '_', so the two cannot drift.
+ * One field of a table, set from a text as it stands on a command line. The table that decodes a
+ * file also makes the options: the option is the field's name with '-' for '_', so the two cannot
+ * drift.
  *
- * Lists take one element for each time that the option is given. An element that is a struct is written as its
- * fields, joined by ':' in the order of the table ("RANK:FACTOR").
+ * Lists take one element for each time that the option is given. An element that is a struct is
+ * written as its fields, joined by ':' in the order of the table ("RANK:FACTOR").
  */
 #pragma once
 
@@ -22,13 +23,15 @@ bool lh_setting_is_flag(const LhField *field);
 char *lh_setting_placeholder(const LhField *field);
 
 /*
- * Sets the field in @out from @text (NULL for a flag). Replaces a string, appends to a list. On failure @out is
- * untouched and @error (LH_ERROR_USAGE) names the option, the text and what is allowed.
+ * Sets the field in @out from @text (NULL for a flag). Replaces a string, appends to a list. On
+ * failure @out is untouched and @error (LH_ERROR_USAGE) names the option, the text and what is
+ * allowed.
  */
 bool lh_setting_parse(const LhField *field, const char *text, void *out, GError **error);
 
 /* Empties a list field; nothing for other types. */
 void lh_setting_reset(const LhField *field, void *out);
 
-/* The first and last numbers of a list of ranges, "1-16,24,25": caller unrefs the GArray of uint64_t. */
+/* The first and last numbers of a list of ranges, "1-16,24,25": caller unrefs the GArray of
+ * uint64_t. */
 GArray *lh_setting_parse_ranges(const char *option, const char *text, GError **error);

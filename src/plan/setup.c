@@ -24,9 +24,10 @@ static void
 add_input(LhSetup *setup, const char *kind, const char *name, const char *sha256)
 {
     LhInput *input = g_new0(LhInput, 1);
-    const bool is_path =
-        kind == NULL || strchr(name, '/') != NULL || g_str_has_suffix(name, ".json");
+    bool is_path;
 
+    g_assert(name != NULL);
+    is_path = kind == NULL || strchr(name, '/') != NULL || g_str_has_suffix(name, ".json");
     input->path = is_path ? g_strdup(name) : g_strdup_printf("%s/%s.json", kind, name);
     input->sha256 = g_strdup(sha256);
     g_ptr_array_add(setup->inputs, input);
@@ -84,10 +85,20 @@ lh_setup_schedules(const LhScenario *s, GError **error)
 
 /* What an explicit program says itself. */
 static const char *const program_settings[] = {
-    "ranks",         "model",        "seq_length",       "num_attention_heads",
-    "num_query_groups", "kv_channels", "micro_batch_size", "dtype",
-    "mask",          "pass",         "no_overlap",       "published_code",
-    "gradient_wire", NULL,
+    "ranks",
+    "model",
+    "seq_length",
+    "num_attention_heads",
+    "num_query_groups",
+    "kv_channels",
+    "micro_batch_size",
+    "dtype",
+    "mask",
+    "pass",
+    "no_overlap",
+    "published_code",
+    "gradient_wire",
+    NULL,
 };
 
 LhProgram *
@@ -106,7 +117,8 @@ lh_setup_load_program(const LhScenario *s, GError **error)
     return lh_program_load(s->schedule_file, error);
 }
 
-/* --- the program's parameters ------------------------------------------------------------------- */
+/* --- the program's parameters -------------------------------------------------------------------
+ */
 
 static bool
 fill_attention(const LhScenario *s, const LhModel *model, uint32_t ranks, LhAttention *a,
@@ -116,17 +128,17 @@ fill_attention(const LhScenario *s, const LhModel *model, uint32_t ranks, LhAtte
         s->num_attention_heads != 0 ? s->num_attention_heads : model->num_attention_heads;
     uint64_t groups = s->num_query_groups;
 
-    /* As in Megatron-LM, heads alone mean as many groups; a model with grouped heads keeps its groups. */
+    /* As in Megatron-LM, heads alone mean as many groups; a model with grouped heads keeps its
+     * groups. */
     if (groups == 0)
-        groups = s->num_attention_heads != 0 &&
-                         model->num_query_groups == model->num_attention_heads
-                     ? heads
-                     : model->num_query_groups;
+        groups =
+            s->num_attention_heads != 0 && model->num_query_groups == model->num_attention_heads
+                ? heads
+                : model->num_query_groups;
     if (groups > heads || heads % groups != 0)
         return lh_scenario_error(
             s, s->num_query_groups != 0 ? "num_query_groups" : "num_attention_heads", error,
-            "%" G_GUINT64_FORMAT " key-value heads do not divide %" G_GUINT64_FORMAT
-            " query heads",
+            "%" G_GUINT64_FORMAT " key-value heads do not divide %" G_GUINT64_FORMAT " query heads",
             groups, heads);
     a->heads = (uint32_t)heads;
     a->groups = (uint32_t)groups;
@@ -155,9 +167,11 @@ lh_setup_params(const LhScenario *s, const LhModel *model, uint32_t ranks, LhPro
     return true;
 }
 
-/* --- the cluster -------------------------------------------------------------------------------- */
+/* --- the cluster --------------------------------------------------------------------------------
+ */
 
-/* Splits NAME:NODES. A name may be a path with colons in it: only digits after the last one count. */
+/* Splits NAME:NODES. A name may be a path with colons in it: only digits after the last one count.
+ */
 static bool
 split_cluster(const LhScenario *s, const char *text, char **name, uint64_t *nodes, GError **error)
 {
@@ -278,8 +292,8 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
                     "no cluster: give --cluster NAME[:NODES], --ranks P or a scenario file");
         return false;
     }
-    if (!split_cluster(s, s->cluster != NULL ? s->cluster : LH_DEFAULT_CLUSTER, &name,
-                       &nodes_given, error) ||
+    if (!split_cluster(s, s->cluster != NULL ? s->cluster : LH_DEFAULT_CLUSTER, &name, &nodes_given,
+                       error) ||
         !load_cluster(setup, name, error) || !overlay_profile(setup, error) ||
         !size_cluster(setup, nodes_given, &nodes, &ranks, error) ||
         !check_faults(s, nodes, ranks, error))
@@ -362,7 +376,8 @@ lh_setup_free(LhSetup *setup)
     g_free(setup);
 }
 
-/* --- running ------------------------------------------------------------------------------------ */
+/* --- running ------------------------------------------------------------------------------------
+ */
 
 typedef struct {
     const LhHooks *hooks;

@@ -1,5 +1,6 @@
 /*
- * A scenario made ready: defaults filled in, files loaded, the cluster built. What commands and reports work on.
+ * A scenario made ready: defaults filled in, files loaded, the cluster built. What commands and
+ * reports work on.
  */
 #pragma once
 
@@ -27,9 +28,10 @@ typedef struct {
     LhProgramParams params;
     LhNetworkModel network_model;
     LhCostMode cost;
-    LhProgram *program;   /* of --schedule-file; NULL: none */
-    GPtrArray *schedules; /* of const LhSchedule *: those named; else, without a program, all there are */
-    GPtrArray *inputs;    /* of LhInput * */
+    LhProgram *program; /* of --schedule-file; NULL: none */
+    GPtrArray
+        *schedules; /* of const LhSchedule *: those named; else, without a program, all there are */
+    GPtrArray *inputs; /* of LhInput * */
 } LhSetup;
 
 /* Called now and then by long runs: false aborts. */
@@ -48,8 +50,8 @@ void lh_setup_free(LhSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSetup, lh_setup_free)
 
 /*
- * What the scenario says of the program, for @ranks ranks: no cluster is needed. @model may be NULL only if the
- * scenario gives heads and head size itself.
+ * What the scenario says of the program, for @ranks ranks: no cluster is needed. @model may be NULL
+ * only if the scenario gives heads and head size itself.
  */
 bool lh_setup_params(const LhScenario *scenario, const LhModel *model, uint32_t ranks,
                      LhProgramParams *params, GError **error);
@@ -63,7 +65,8 @@ GPtrArray *lh_setup_schedules(const LhScenario *scenario, GError **error);
 /* The explicit program of the scenario; NULL without error if it names none. Caller frees. */
 LhProgram *lh_setup_load_program(const LhScenario *scenario, GError **error);
 
-/* Plays @program on the setup's cluster, or on @network and @device where they are not NULL. Caller frees. */
+/* Plays @program on the setup's cluster, or on @network and @device where they are not NULL. Caller
+ * frees. */
 LhSimResult *lh_setup_simulate(const LhSetup *setup, const LhProgram *program,
                                const LhNetwork *network, const LhDevice *device,
                                const LhHooks *hooks, GError **error);

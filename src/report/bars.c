@@ -20,9 +20,9 @@
 static const char *
 part_title(int part)
 {
-    static const char *const titles[] = { "compute",        "imbalance",   "exposed NVLink",
-                                          "exposed PCIe",   "exposed NIC", "exposed fabric",
-                                          "host",           "pipeline" };
+    static const char *const titles[] = { "compute",      "imbalance",   "exposed NVLink",
+                                          "exposed PCIe", "exposed NIC", "exposed fabric",
+                                          "host",         "pipeline" };
 
     return titles[part];
 }

@@ -1,6 +1,6 @@
 /*
- * Words and tables for people. Every time is a mean over ranks unless its heading says otherwise; rounded parts add
- * up to the rounded whole.
+ * Words and tables for people. Every time is a mean over ranks unless its heading says otherwise;
+ * rounded parts add up to the rounded whole.
  */
 #include "report/describe.h"
 
@@ -12,7 +12,8 @@
 #define PARTS (LH_IDLE_PARTS + 1) /* busy, then the idle parts */
 #define BYTES_PER_MIB 1048576.0
 
-/* --- what is simulated -------------------------------------------------------------------------- */
+/* --- what is simulated --------------------------------------------------------------------------
+ */
 
 static void
 describe_shape(const LhSetup *setup, GString *out)
@@ -90,9 +91,8 @@ describe_conditions(const LhSetup *setup, GString *out)
         g_ptr_array_add(words, g_strdup_printf("network model %s",
                                                lh_network_model_names[setup->network_model]));
     if (s->jitter > 0)
-        g_ptr_array_add(words,
-                        g_strdup_printf("jitter %s, seed %" G_GUINT64_FORMAT,
-                                        lh_text_percent(s->jitter, buffer), s->seed));
+        g_ptr_array_add(words, g_strdup_printf("jitter %s, seed %" G_GUINT64_FORMAT,
+                                               lh_text_percent(s->jitter, buffer), s->seed));
     if (s->straggler != NULL)
         g_ptr_array_add(words, g_strdup_printf("%u slow rank%s", s->straggler->len,
                                                s->straggler->len == 1 ? "" : "s"));
@@ -115,15 +115,16 @@ lh_describe_case(const LhSetup *setup, GString *out)
     if (setup->cost == LH_COST_DEVICE)
         describe_cluster(setup, out);
     else
-        g_string_append_printf(
-            out, "%u rank%s; communication is free, %s\n", setup->params.ranks,
-            setup->params.ranks == 1 ? "" : "s",
-            setup->cost == LH_COST_UNIT ? "every attention block takes 1 s"
-                                        : "attention runs its exact flops at 1 PFLOP/s");
+        g_string_append_printf(out, "%u rank%s; communication is free, %s\n", setup->params.ranks,
+                               setup->params.ranks == 1 ? "" : "s",
+                               setup->cost == LH_COST_UNIT
+                                   ? "every attention block takes 1 s"
+                                   : "attention runs its exact flops at 1 PFLOP/s");
     describe_conditions(setup, out);
 }
 
-/* --- the comparison ----------------------------------------------------------------------------- */
+/* --- the comparison -----------------------------------------------------------------------------
+ */
 
 /* What the columns of a comparison depend on. */
 typedef struct {
@@ -232,8 +233,8 @@ add_mib_cell(LhTable *table, double bytes)
 }
 
 static void
-add_time_cells(LhTable *table, const Columns *columns, const LhSimResult *r,
-               const LhTotals *totals, double vs_best)
+add_time_cells(LhTable *table, const Columns *columns, const LhSimResult *r, const LhTotals *totals,
+               double vs_best)
 {
     LhTime parts[PARTS];
     int64_t quanta[PARTS];
@@ -286,10 +287,9 @@ add_comparison_row(LhTable *table, const LhSetup *setup, const LhComparison *c,
         return;
     }
     lh_totals(row->result, &totals);
-    add_time_cells(table, columns, row->result, &totals,
-                   row->state == LH_ROW_RAN && best > 0
-                       ? (double)row->result->makespan_ps / (double)best
-                       : 0);
+    add_time_cells(
+        table, columns, row->result, &totals,
+        row->state == LH_ROW_RAN && best > 0 ? (double)row->result->makespan_ps / (double)best : 0);
     add_fraction_cell(table, lh_sim_bubble_fraction(row->result));
     add_mib_cell(table, (double)totals.sent_bytes_max);
     if (columns->uneven)
@@ -310,7 +310,8 @@ lh_describe_comparison(const LhSetup *setup, const LhComparison *c)
     return table;
 }
 
-/* --- the winner --------------------------------------------------------------------------------- */
+/* --- the winner ---------------------------------------------------------------------------------
+ */
 
 static void
 describe_lead(const LhComparison *c, GString *out)
@@ -321,8 +322,9 @@ describe_lead(const LhComparison *c, GString *out)
     char buffer[LH_TEXT_SIZE];
 
     if (second == NULL) {
-        g_string_append_printf(out, c->rows->len > 1 ? "%s is the only one that can run here."
-                                                     : "%s was the only one asked for.",
+        g_string_append_printf(out,
+                               c->rows->len > 1 ? "%s is the only one that can run here."
+                                                : "%s was the only one asked for.",
                                first->name);
         return;
     }
@@ -337,17 +339,20 @@ describe_lead(const LhComparison *c, GString *out)
 }
 
 static const char *const resource_words[] = {
-    [LH_TIER_NVLINK] = "NVLink", [LH_TIER_PCIE] = "PCIe",     [LH_TIER_NIC] = "the NICs",
+    [LH_TIER_NVLINK] = "NVLink",     [LH_TIER_PCIE] = "PCIe", [LH_TIER_NIC] = "the NICs",
     [LH_TIER_FABRIC] = "the fabric", [LH_TIERS] = "compute",
 };
 
 static const char *const more_words[] = {
-    [LH_TIER_NVLINK] = "more NVLink bandwidth", [LH_TIER_PCIE] = "more PCIe bandwidth",
-    [LH_TIER_NIC] = "more NIC bandwidth",       [LH_TIER_FABRIC] = "more fabric bandwidth",
+    [LH_TIER_NVLINK] = "more NVLink bandwidth",
+    [LH_TIER_PCIE] = "more PCIe bandwidth",
+    [LH_TIER_NIC] = "more NIC bandwidth",
+    [LH_TIER_FABRIC] = "more fabric bandwidth",
     [LH_TIERS] = "faster kernels",
 };
 
-/* How busy the resource is: the busiest link, where it is one of this class; the GPUs for compute. */
+/* How busy the resource is: the busiest link, where it is one of this class; the GPUs for compute.
+ */
 static void
 describe_use(const LhSetup *setup, const LhSimResult *r, int resource, GString *out)
 {
@@ -405,7 +410,8 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
     g_string_append_c(out, '\n');
 }
 
-/* --- one run ------------------------------------------------------------------------------------ */
+/* --- one run ------------------------------------------------------------------------------------
+ */
 
 LhTable *
 lh_describe_parts(const LhSimResult *r)
@@ -428,8 +434,7 @@ lh_describe_parts(const LhSimResult *r)
     for (int part = 0; part <= PARTS; part++) {
         const int idle = part - 1;
         const bool tier = idle >= LH_IDLE_COMM && idle < LH_IDLE_COMM + LH_TIERS;
-        const LhTime time_ps =
-            part < PARTS ? parts[part] : r->makespan_ps * (LhTime)r->ranks_count;
+        const LhTime time_ps = part < PARTS ? parts[part] : r->makespan_ps * (LhTime)r->ranks_count;
 
         if (part > 0 && part < PARTS && time_ps == 0)
             continue;
@@ -440,10 +445,9 @@ lh_describe_parts(const LhSimResult *r)
                                              : lh_idle_names[idle]);
         lh_table_cell(table, lh_text_scaled(scale, part < PARTS ? quanta[part] : whole, text),
                       lh_text_seconds(time_ps, exact));
-        add_fraction_cell(table, r->makespan_ps == 0
-                                     ? 0
-                                     : (double)time_ps / ((double)r->makespan_ps *
-                                                          (double)r->ranks_count));
+        add_fraction_cell(table, r->makespan_ps == 0 ? 0
+                                                     : (double)time_ps / ((double)r->makespan_ps *
+                                                                          (double)r->ranks_count));
     }
     return table;
 }
@@ -619,7 +623,8 @@ lh_describe_memory(const LhSimResult *r)
     return table;
 }
 
-/* --- where the constants come from -------------------------------------------------------------- */
+/* --- where the constants come from --------------------------------------------------------------
+ */
 
 static int
 weakest_kernel(const LhDevice *device)
@@ -653,8 +658,9 @@ lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
         return;
     }
     g_string_append_printf(
-        out, "constants: %s kernels at worst %s, %s links at worst %s; the weakest used here: %s; "
-             "see --provenance\n",
+        out,
+        "constants: %s kernels at worst %s, %s links at worst %s; the weakest used here: %s; "
+        "see --provenance\n",
         setup->device->name, lh_provenance_names[weakest_kernel(setup->device)],
         setup->topology->name, lh_provenance_names[weakest_link(setup->topology)],
         lh_provenance_names[weakest]);

@@ -15,10 +15,10 @@ LhTable *lh_describe_comparison(const LhSetup *setup, const LhComparison *compar
 void lh_describe_winner(const LhSetup *setup, const LhComparison *comparison, GString *out);
 
 /* The tables of one run. Each caller frees. */
-LhTable *lh_describe_parts(const LhSimResult *result);   /* where the time went */
-LhTable *lh_describe_ranks(const LhCompareRow *row);     /* smallest, mean and largest over ranks */
-LhTable *lh_describe_traffic(const LhCompareRow *row);   /* bytes by tier, beside the closed form */
-LhTable *lh_describe_memory(const LhSimResult *result);  /* by category, at the peak */
+LhTable *lh_describe_parts(const LhSimResult *result);  /* where the time went */
+LhTable *lh_describe_ranks(const LhCompareRow *row);    /* smallest, mean and largest over ranks */
+LhTable *lh_describe_traffic(const LhCompareRow *row);  /* bytes by tier, beside the closed form */
+LhTable *lh_describe_memory(const LhSimResult *result); /* by category, at the peak */
 
 /* One line on where the constants come from ... */
 void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out);

@@ -68,15 +68,15 @@ run_gnuplot(const char *folder, const char *script_name, const char *temporary, 
 {
     g_autofree char *quoted = quote(temporary);
     g_autofree char *setting = g_strdup_printf("target = %s", quoted);
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_autoptr(GSubprocess) process = NULL;
     g_autofree char *said = NULL;
     g_autoptr(GError) cause = NULL;
 
     g_subprocess_launcher_set_cwd(launcher, folder);
-    process = g_subprocess_launcher_spawn(launcher, &cause, "gnuplot", "-e", setting, script_name,
-                                          NULL);
+    process =
+        g_subprocess_launcher_spawn(launcher, &cause, "gnuplot", "-e", setting, script_name, NULL);
     if (process == NULL ||
         !g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &said, &cause)) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot run gnuplot: %s", cause->message);

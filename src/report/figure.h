@@ -1,6 +1,6 @@
 /*
- * Figures by gnuplot. For FILE.svg or FILE.png, the script FILE.gp and the data FILE.dat are written beside it and
- * kept, so that a figure can be redrawn by hand.
+ * Figures by gnuplot. For FILE.svg or FILE.png, the script FILE.gp and the data FILE.dat are
+ * written beside it and kept, so that a figure can be redrawn by hand.
  */
 #pragma once
 
@@ -9,9 +9,10 @@
 
 /* What a figure is made of. */
 typedef struct {
-    const char *path;   /* *.svg or *.png */
+    const char *path;       /* *.svg or *.png */
     unsigned width, height; /* points */
-    const char *script; /* gnuplot commands after the terminal is set; the data is in the variable `data` */
+    const char *
+        script; /* gnuplot commands after the terminal is set; the data is in the variable `data` */
     const char *data;
 } LhFigure;
 
@@ -19,8 +20,8 @@ typedef struct {
 bool lh_figure_check_path(const char *path, GError **error);
 
 /*
- * Writes data and script, then runs gnuplot; the figure appears whole or not at all. LH_ERROR_RUNTIME names what is
- * missing.
+ * Writes data and script, then runs gnuplot; the figure appears whole or not at all.
+ * LH_ERROR_RUNTIME names what is missing.
  */
 bool lh_figure_draw(const LhFigure *figure, GError **error);
 

@@ -1,6 +1,6 @@
 /*
- * Gantt charts: two lanes a rank, computing above, communication below. Ops narrower than a pixel are joined with
- * their neighbours, so that a figure stays small however long the program is.
+ * Gantt charts: two lanes a rank, computing above, communication below. Ops narrower than a pixel
+ * are joined with their neighbours, so that a figure stays small however long the program is.
  */
 #include "report/gantt.h"
 
@@ -30,14 +30,8 @@ typedef enum {
 } Kind;
 
 static const char *const kind_titles[KINDS] = {
-    "waiting",
-    "attention forward",
-    "attention backward",
-    "other kernels",
-    "NVLink transfer",
-    "PCIe transfer",
-    "NIC transfer",
-    "fabric transfer",
+    "waiting",         "attention forward", "attention backward", "other kernels",
+    "NVLink transfer", "PCIe transfer",     "NIC transfer",       "fabric transfer",
 };
 
 static const char *
@@ -72,8 +66,7 @@ kind_of(const LhTimelineRecord *r)
 static bool
 is_drawn(const LhTimelineRecord *r)
 {
-    return (r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE ||
-            r->kind == LH_OP_COLLECTIVE) &&
+    return (r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE || r->kind == LH_OP_COLLECTIVE) &&
            r->end_ps > r->start_ps;
 }
 
@@ -196,7 +189,8 @@ append_plots(GString *script, GArray *const *boxes)
     for (int kind = 0; kind < KINDS; kind++) {
         if (boxes[kind]->len == 0)
             continue;
-        /* A white rim parts neighbours; the background has none, nor what is hardly wider than a rim. */
+        /* A white rim parts neighbours; the background has none, nor what is hardly wider than a
+         * rim. */
         g_string_append_printf(script,
                                "%s data index %u using 1:2:3:4:5:6 with boxxyerror fillstyle "
                                "solid 1 border lc rgb '%s' fillcolor rgb '%s' title '%s'",
@@ -214,7 +208,9 @@ lh_gantt_draw(const LhSetup *setup, const LhCompareRow *row, const LhTimeline *t
 {
     const uint32_t ranks = MIN(setup->params.ranks, LH_GANTT_RANKS_MAX);
     const LhTimeScale scale = lh_text_scale(row->result->makespan_ps);
-    const double unit_ps = strcmp(scale.unit, "s") == 0 ? 1e12 : strcmp(scale.unit, "ms") == 0 ? 1e9 : 1e6;
+    const double unit_ps = strcmp(scale.unit, "s") == 0    ? 1e12
+                           : strcmp(scale.unit, "ms") == 0 ? 1e9
+                                                           : 1e6;
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
     GArray *boxes[KINDS];

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /*
- * Writes @text to @path: to a temporary name beside it, then renamed over it. What is not a regular file (a pipe, a
- * terminal) is written directly; a symbolic link is followed. LH_ERROR_RUNTIME.
+ * Writes @text to @path: to a temporary name beside it, then renamed over it. What is not a regular
+ * file (a pipe, a terminal) is written directly; a symbolic link is followed. LH_ERROR_RUNTIME.
  */
 bool lh_output_file(const char *path, const char *text, gsize length, GError **error);
 

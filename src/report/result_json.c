@@ -1,6 +1,6 @@
 /*
- * longhaul.result/1. Times are exact decimal seconds of integer picoseconds; sums over ranks are exact too, means
- * are left to the reader.
+ * longhaul.result/1. Times are exact decimal seconds of integer picoseconds; sums over ranks are
+ * exact too, means are left to the reader.
  */
 #include "report/result_json.h"
 
@@ -10,7 +10,8 @@
 
 static const char *const state_names[] = { "ran", "no-memory", "failed", "refused" };
 
-/* --- the stamp ---------------------------------------------------------------------------------- */
+/* --- the stamp ----------------------------------------------------------------------------------
+ */
 
 static void
 write_inputs(LhJsonWriter *w, const LhSetup *setup)
@@ -27,7 +28,8 @@ write_inputs(LhJsonWriter *w, const LhSetup *setup)
     lh_jsonw_array_end(w);
 }
 
-/* Results carry no clock time, so that equal runs are equal bytes; SOURCE_DATE_EPOCH asks for one. */
+/* Results carry no clock time, so that equal runs are equal bytes; SOURCE_DATE_EPOCH asks for one.
+ */
 static void
 write_date(LhJsonWriter *w)
 {
@@ -60,14 +62,14 @@ lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const L
     lh_jsonw_array_end(w);
     write_inputs(w, setup);
     if (setup != NULL) {
-        g_autofree char *seed =
-            g_strdup_printf("%" G_GUINT64_FORMAT, setup->scenario->seed);
+        g_autofree char *seed = g_strdup_printf("%" G_GUINT64_FORMAT, setup->scenario->seed);
 
         lh_jsonw_string(w, "seed", seed); /* as text: many readers hold numbers as doubles */
     }
 }
 
-/* --- the case ----------------------------------------------------------------------------------- */
+/* --- the case -----------------------------------------------------------------------------------
+ */
 
 static void
 write_case(LhJsonWriter *w, const LhSetup *setup)
@@ -137,7 +139,8 @@ write_constants(LhJsonWriter *w, const LhSetup *setup)
     lh_jsonw_array_end(w);
 }
 
-/* --- one run ------------------------------------------------------------------------------------ */
+/* --- one run ------------------------------------------------------------------------------------
+ */
 
 typedef uint64_t (*RankNumber)(const LhRankResult *rank);
 
@@ -199,12 +202,16 @@ write_times(LhJsonWriter *w, const char *key, const LhSimResult *r, RankNumber t
     lh_jsonw_array_end(w);
 }
 
-/* Sums over ranks; "fraction" is of ranks x makespan, so that the fractions add up to bubble_fraction. */
+/* Sums over ranks; "fraction" is of ranks x makespan, so that the fractions add up to
+ * bubble_fraction. */
 static void
 write_idle(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
 {
     const double whole = (double)r->makespan_ps * (double)r->ranks_count;
 
+    /* Over one GPU that does the same kernels one after another. */
+    lh_jsonw_double(w, "speedup",
+                    r->makespan_ps > 0 ? (double)totals->busy_ps / (double)r->makespan_ps : 0);
     lh_jsonw_double(w, "bubble_fraction", lh_sim_bubble_fraction(r));
     lh_jsonw_object_begin(w, "idle");
     for (int part = 0; part < LH_IDLE_PARTS; part++) {
@@ -311,7 +318,8 @@ lh_result_json(const LhSetup *setup, const LhCompareRow *row, const LhStamp *sta
     lh_jsonw_object_end(w);
 }
 
-/* --- a comparison ------------------------------------------------------------------------------- */
+/* --- a comparison -------------------------------------------------------------------------------
+ */
 
 static void
 write_what_ifs(LhJsonWriter *w, const LhComparison *c)

@@ -19,5 +19,6 @@ void lh_result_json(const LhSetup *setup, const LhCompareRow *row, const LhStamp
 void lh_comparison_json(const LhSetup *setup, const LhComparison *comparison, const LhStamp *stamp,
                         GString *out);
 
-/* Opens the document's object and writes what every one has: schema, tool, argv, inputs, seed. @setup may be NULL. */
+/* Opens the document's object and writes what every one has: schema, tool, argv, inputs, seed.
+ * @setup may be NULL. */
 void lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup);

@@ -140,7 +140,8 @@ has_notes(const LhTable *table)
     return false;
 }
 
-/* --- for people --------------------------------------------------------------------------------- */
+/* --- for people ---------------------------------------------------------------------------------
+ */
 
 static glong
 width_of(const char *text)
@@ -225,7 +226,8 @@ print_text(const LhTable *table, GString *out)
         print_text_row(table, g_ptr_array_index(table->rows, i), widths, out);
 }
 
-/* --- for machines ------------------------------------------------------------------------------- */
+/* --- for machines -------------------------------------------------------------------------------
+ */
 
 /* RFC 4180, with '\n' at the ends of lines. */
 static void
@@ -299,8 +301,8 @@ print_md_headings(const LhTable *table, bool notes, GString *out)
     for (guint i = 0; i < table->columns->len; i++) {
         const Column *column = column_at(table, i);
         g_autofree char *heading =
-            g_strjoin(column->title[0] != '\0' && column->unit[0] != '\0' ? " " : "",
-                      column->title, column->unit, NULL);
+            g_strjoin(column->title[0] != '\0' && column->unit[0] != '\0' ? " " : "", column->title,
+                      column->unit, NULL);
 
         append_md(out, heading);
     }

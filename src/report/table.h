@@ -1,6 +1,6 @@
 /*
- * Tables of text: one set of rows, printed for people, as CSV or as Markdown. A cell has a text for people and,
- * where they differ, an exact value for machines (CSV).
+ * Tables of text: one set of rows, printed for people, as CSV or as Markdown. A cell has a text for
+ * people and, where they differ, an exact value for machines (CSV).
  */
 #pragma once
 
@@ -26,8 +26,8 @@ void lh_table_free(LhTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTable, lh_table_free)
 
 /*
- * Adds a column, before the first row. @key names it in CSV; @title and @unit are its two lines of heading (@unit
- * may be NULL). Columns of text are aligned left, of numbers right.
+ * Adds a column, before the first row. @key names it in CSV; @title and @unit are its two lines of
+ * heading (@unit may be NULL). Columns of text are aligned left, of numbers right.
  */
 void lh_table_column(LhTable *table, const char *key, const char *title, const char *unit,
                      bool number);
@@ -38,7 +38,8 @@ void lh_table_row(LhTable *table);
 void lh_table_cell(LhTable *table, const char *text, const char *exact);
 void lh_table_cell_printf(LhTable *table, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* A remark on the row: printed in place of the empty cells, or after the last one; in CSV, column "note". */
+/* A remark on the row: printed in place of the empty cells, or after the last one; in CSV, column
+ * "note". */
 void lh_table_note(LhTable *table, const char *text);
 
 /* Appends the table in @format, which is not JSON. */

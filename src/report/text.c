@@ -67,7 +67,8 @@ lh_text_scaled(LhTimeScale scale, int64_t quanta, char *buffer)
     return buffer;
 }
 
-/* Gives the quanta that rounding down took away to the parts that lost most of one; ties: the first. */
+/* Gives the quanta that rounding down took away to the parts that lost most of one; ties: the
+ * first. */
 static void
 hand_out(int64_t *quanta, Wide *losses, int count, int64_t missing)
 {

@@ -7,13 +7,14 @@
 
 #define LH_TEXT_SIZE 48
 
-/* An exact number of picoseconds as decimal seconds, "0.0015"; writes @buffer (LH_TEXT_SIZE) and returns it. */
+/* An exact number of picoseconds as decimal seconds, "0.0015"; writes @buffer (LH_TEXT_SIZE) and
+ * returns it. */
 char *lh_text_seconds(LhTime time_ps, char *buffer);
 
 /* One unit and one number of decimals for all times of a table. */
 typedef struct {
-    const char *unit;   /* "us", "ms", "s" */
-    LhTime quantum_ps;  /* of the last decimal */
+    const char *unit;  /* "us", "ms", "s" */
+    LhTime quantum_ps; /* of the last decimal */
     int decimals;
 } LhTimeScale;
 
@@ -24,8 +25,8 @@ LhTimeScale lh_text_scale(LhTime longest_ps);
 char *lh_text_scaled(LhTimeScale scale, int64_t quanta, char *buffer);
 
 /*
- * Rounds parts[i] / divisor to whole quanta so that the rounded parts add up to the rounded sum: the printed parts
- * of a time add up to the printed time. @count is at most 16.
+ * Rounds parts[i] / divisor to whole quanta so that the rounded parts add up to the rounded sum:
+ * the printed parts of a time add up to the printed time. @count is at most 16.
  */
 void lh_text_round_parts(LhTimeScale scale, const LhTime *parts, int count, uint64_t divisor,
                          int64_t *quanta, int64_t *sum_quanta);

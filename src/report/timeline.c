@@ -59,16 +59,16 @@ lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *o
                          "bytes,flops\n");
     for (guint i = 0; i < timeline->records->len; i++) {
         const LhTimelineRecord *r = &g_array_index(timeline->records, LhTimelineRecord, i);
-        const bool streamed = r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE ||
-                              r->kind == LH_OP_COLLECTIVE;
+        const bool streamed =
+            r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE || r->kind == LH_OP_COLLECTIVE;
 
         g_string_append_printf(
             out, "%u,%u,%s,%s,%s,%u,%s,%s,%s,%s,%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "\n",
             r->rank, r->op, lh_op_kind_names[r->kind],
             streamed ? program->streams[r->stream].name : "host", lh_phase_names[r->phase], r->step,
             r->kind == LH_OP_COMPUTE ? lh_kernels[r->kernel]->name : "",
-            r->tier < LH_TIERS ? lh_tier_names[r->tier] : "",
-            lh_text_seconds(r->issued_ps, issued), lh_text_seconds(r->start_ps, start),
-            lh_text_seconds(r->end_ps, end), r->bytes, r->flops);
+            r->tier < LH_TIERS ? lh_tier_names[r->tier] : "", lh_text_seconds(r->issued_ps, issued),
+            lh_text_seconds(r->start_ps, start), lh_text_seconds(r->end_ps, end), r->bytes,
+            r->flops);
     }
 }

@@ -6,7 +6,7 @@
 #include "plan/setup.h"
 
 typedef struct {
-    GArray *records; /* of LhTimelineRecord */
+    GArray *records;    /* of LhTimelineRecord */
     uint32_t ranks_max; /* only ranks below are kept */
 } LhTimeline;
 

@@ -56,10 +56,32 @@ lh_pass_add_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint
                                element_bytes);
 }
 
-LhKernelId
-lh_pass_add_kernel(const LhPassSizes *sizes)
+LhPassSums
+lh_pass_add_sums(LhProgram *program, const LhPassSizes *z)
 {
-    return sizes->w > sizes->e ? LH_KERNEL_ID_add_from_fp32 : LH_KERNEL_ID_add;
+    LhPassSums sums;
+
+    sums.dq = lh_pass_add_buffer(program, "bwd_dq_sum", LH_TENSOR_DQ, z->q / z->e * 4, 4);
+    sums.dkv = lh_pass_add_buffer(program, "bwd_dkv_sum", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
+    return sums;
+}
+
+uint64_t
+lh_pass_sums_bytes(const LhPassSizes *z)
+{
+    return (z->q + z->kv) / z->e * 4;
+}
+
+void
+lh_pass_end_sums(LhEmitter *e, const LhPassSums *sums, const LhPassSlots *io,
+                 const LhKernelArgs *q_rows, const LhKernelArgs *kv_rows)
+{
+    lh_pass_compute(e, LH_KERNEL_ID_cast, q_rows);
+    lh_emit_operand(e, sums->dq, 0, 1);
+    lh_emit_operand(e, io->dq, 0, 1);
+    lh_pass_compute(e, LH_KERNEL_ID_cast, kv_rows);
+    lh_emit_operand(e, sums->dkv, 0, 1);
+    lh_emit_operand(e, io->dkv, 0, 1);
 }
 
 uint64_t

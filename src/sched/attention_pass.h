@@ -48,8 +48,16 @@ LhPassSlots lh_pass_declare(LhProgram *program, const LhPassSizes *sizes);
 uint16_t lh_pass_add_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
                             uint32_t element_bytes);
 
-/* The kernel that adds gradients as they travel to gradients of the activation's type. */
-LhKernelId lh_pass_add_kernel(const LhPassSizes *sizes);
+/* Declares the fp32 sums that a rank's dq and dkv are added up in, as temporary slots. */
+typedef struct {
+    uint16_t dq, dkv;
+} LhPassSums;
+LhPassSums lh_pass_add_sums(LhProgram *program, const LhPassSizes *sizes);
+uint64_t lh_pass_sums_bytes(const LhPassSizes *sizes);
+
+/* Rounds the sums to the outputs dq and dkv. */
+void lh_pass_end_sums(LhEmitter *e, const LhPassSums *sums, const LhPassSlots *io,
+                      const LhKernelArgs *q_rows, const LhKernelArgs *kv_rows);
 
 /* Bytes of the input and output slots on a rank. */
 uint64_t lh_pass_io_bytes(const LhProgramParams *p);
@@ -128,11 +136,13 @@ lh_pass_enter(LhEmitter *e, uint32_t step, uint32_t fwd_steps)
     return e->step;
 }
 
-/* A message of the last exchange in one region: the first @count parts of a slot. */
+/* A message of the last exchange in one region: the first @count parts of a slot. They travel as
+ * they are held. */
 static inline void
-lh_pass_message(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t bytes, uint16_t slot,
-                uint32_t count)
+lh_pass_message(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint16_t slot, uint32_t count)
 {
-    lh_emit_part(e, send, peer, tag, bytes);
+    const LhRegion region = { slot, 0, count };
+
+    lh_emit_part(e, send, peer, tag, lh_region_bytes(e->program, region));
     lh_emit_region(e, slot, 0, count);
 }

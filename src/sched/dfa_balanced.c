@@ -31,6 +31,7 @@ typedef struct {
     uint16_t fwd_acc, fwd_kv[2], fwd_q[2], fwd_peer_acc[2];
     uint16_t bwd_kv[2], bwd_q[2], bwd_lse[2], bwd_o[2], bwd_do[2], bwd_dq[2], bwd_dkv[2],
         bwd_dkv_in;
+    LhPassSums sums; /* published code: the outputs themselves */
     LhKernelId add;
     LhKernelArgs own, full, full_first, q_rows, kv_rows;
 } Plan;
@@ -58,13 +59,23 @@ declare_pair(LhProgram *program, uint16_t slots[2], const char *name, LhTensorKi
     }
 }
 
+/* The public code keeps o in the activation's type between steps; fp32 is what keeps the error from
+ * growing with P. */
+static uint64_t
+accumulator_bytes(const LhPassSizes *z, bool published)
+{
+    return z->q / z->e * (published ? z->e : 4) + 2 * z->s;
+}
+
 static void
 declare_forward(LhProgram *program, Plan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
     plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+    plan->fwd_acc =
+        lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, accumulator_bytes(z, plan->published),
+                           plan->published ? z->e : 4);
     declare_pair(program, plan->fwd_kv, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     declare_pair(program, plan->fwd_q, "fwd_q", LH_TENSOR_Q, z->q, z->e);
     declare_pair(program, plan->fwd_peer_acc, "fwd_peer_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
@@ -85,6 +96,9 @@ declare_backward(LhProgram *program, Plan *plan)
     declare_pair(program, plan->bwd_dq, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
     declare_pair(program, plan->bwd_dkv, "bwd_dkv", LH_TENSOR_DKV, z->dkv, z->w);
     plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->sums = (LhPassSums){ plan->io.dq, plan->io.dkv };
+    if (!plan->published)
+        plan->sums = lh_pass_add_sums(program, z);
     plan->bwd_end = (uint16_t)program->slots_count;
 }
 
@@ -122,7 +136,9 @@ declare(LhProgram *program)
     plan->overlap = p->overlap;
     plan->published = p->published_code;
     plan_steps(plan);
-    plan->add = lh_pass_add_kernel(&plan->sizes);
+    plan->add = LH_KERNEL_ID_add_to_fp32;
+    if (plan->published)
+        plan->add = plan->sizes.w > plan->sizes.e ? LH_KERNEL_ID_add_from_fp32 : LH_KERNEL_ID_add;
     plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_CAUSAL, 0);
     plan->own.first = true;
     plan->full = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
@@ -167,11 +183,10 @@ open_exchange(LhEmitter *e, uint32_t *exchange)
 }
 
 static void
-message(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, uint16_t tag, uint64_t bytes,
-        uint16_t slot)
+message(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, uint16_t tag, uint16_t slot)
 {
     open_exchange(e, exchange);
-    lh_pass_message(e, send, peer, tag, bytes, slot, 1);
+    lh_pass_message(e, send, peer, tag, slot, 1);
 }
 
 static bool
@@ -197,21 +212,20 @@ static void
 forward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank, ranks = plan->ranks;
-    const uint64_t result = plan->sizes.q + 2 * plan->sizes.s;
     const unsigned a = t % 2;
 
     if (r + t + 1 < ranks && t < plan->kv_until)
-        message(e, x, true, r + t + 1, TAG_KV, plan->sizes.kv, plan->io.kv);
+        message(e, x, true, r + t + 1, TAG_KV, plan->io.kv);
     if (r + t + 1 >= ranks && t < plan->q_until)
-        message(e, x, true, r + t + 1 - ranks, TAG_Q, plan->sizes.q, plan->io.q);
+        message(e, x, true, r + t + 1 - ranks, TAG_Q, plan->io.q);
     if (r >= t + 1 && t < plan->kv_until)
-        message(e, x, false, r - t - 1, TAG_KV, plan->sizes.kv, plan->fwd_kv[a]);
+        message(e, x, false, r - t - 1, TAG_KV, plan->fwd_kv[a]);
     if (r < t + 1 && t < plan->q_until)
-        message(e, x, false, r + ranks - t - 1, TAG_Q, plan->sizes.q, plan->fwd_q[a]);
+        message(e, x, false, r + ranks - t - 1, TAG_Q, plan->fwd_q[a]);
     if (t >= 2 && helps(e, plan, t - 1))
-        message(e, x, true, r + ranks - t + 1, TAG_RESULT, result, plan->fwd_peer_acc[a]);
+        message(e, x, true, r + ranks - t + 1, TAG_RESULT, plan->fwd_peer_acc[a]);
     if (is_helped(e, plan, t))
-        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, result, plan->fwd_peer_acc[a]);
+        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, plan->fwd_peer_acc[a]);
 }
 
 static void
@@ -305,17 +319,16 @@ static void
 exchange_results(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank, ranks = plan->ranks;
-    const LhPassSizes *z = &plan->sizes;
     const unsigned a = t % 2;
 
     if (r < t - 1)
-        message(e, x, true, r + ranks - t + 1, TAG_RESULT, z->dq, plan->bwd_dq[a]);
+        message(e, x, true, r + ranks - t + 1, TAG_RESULT, plan->bwd_dq[a]);
     else
-        message(e, x, true, r - t + 1, TAG_RESULT, z->dkv, plan->bwd_dkv[a]);
+        message(e, x, true, r - t + 1, TAG_RESULT, plan->bwd_dkv[a]);
     if (r + t - 1 >= ranks)
-        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, z->dq, plan->bwd_dq[a]);
+        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, plan->bwd_dq[a]);
     else
-        message(e, x, false, r + t - 1, TAG_RESULT, z->dkv, plan->bwd_dkv_in);
+        message(e, x, false, r + t - 1, TAG_RESULT, plan->bwd_dkv_in);
 }
 
 static void
@@ -324,9 +337,9 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
     const uint32_t r = e->rank;
 
     if (r + t + 1 < plan->ranks && t < plan->kv_until)
-        message(e, x, true, r + t + 1, TAG_KV, plan->sizes.kv, plan->io.kv);
+        message(e, x, true, r + t + 1, TAG_KV, plan->io.kv);
     if (r >= t + 1 && t < plan->kv_until)
-        message(e, x, false, r - t - 1, TAG_KV, plan->sizes.kv, plan->bwd_kv[t % 2]);
+        message(e, x, false, r - t - 1, TAG_KV, plan->bwd_kv[t % 2]);
     if (t < plan->q_until)
         exchange_bundle(e, plan, t, x);
     if (t >= 2)
@@ -336,7 +349,7 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 static void
 add(LhEmitter *e, const Plan *plan, uint16_t source, uint16_t target)
 {
-    lh_pass_compute(e, plan->add, target == plan->io.dq ? &plan->q_rows : &plan->kv_rows);
+    lh_pass_compute(e, plan->add, target == plan->sums.dq ? &plan->q_rows : &plan->kv_rows);
     lh_emit_operand(e, source, 0, 1);
     lh_emit_operand(e, target, 0, 1);
 }
@@ -348,7 +361,8 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     const unsigned c = (t + 1) % 2;
     const LhPassSlots *io = &plan->io;
-    const uint16_t diagonal[] = { io->q, io->dout, io->o, io->lse, io->kv, io->dq, io->dkv };
+    const uint16_t diagonal[] = { io->q,  io->dout,      io->o,         io->lse,
+                                  io->kv, plan->sums.dq, plan->sums.dkv };
     const uint16_t own[] = { io->q,           io->dout,        io->o,           io->lse,
                              plan->bwd_kv[c], plan->bwd_dq[c], plan->bwd_dkv[c] };
     const uint16_t help[] = { plan->bwd_q[c], plan->bwd_do[c], plan->bwd_o[c],  plan->bwd_lse[c],
@@ -371,11 +385,9 @@ exchange_last(LhEmitter *e, const Plan *plan, uint32_t t)
     uint32_t exchange = LH_OP_NONE;
 
     if (e->rank >= plan->half)
-        message(e, &exchange, true, e->rank - plan->half, TAG_RESULT, plan->sizes.dkv,
-                plan->bwd_dkv[(t + 1) % 2]);
+        message(e, &exchange, true, e->rank - plan->half, TAG_RESULT, plan->bwd_dkv[(t + 1) % 2]);
     if (e->rank + plan->half < plan->ranks)
-        message(e, &exchange, false, e->rank + plan->half, TAG_RESULT, plan->sizes.dkv,
-                plan->bwd_dkv[t % 2]);
+        message(e, &exchange, false, e->rank + plan->half, TAG_RESULT, plan->bwd_dkv[t % 2]);
     return exchange;
 }
 
@@ -383,9 +395,9 @@ static void
 add_results(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     if (e->rank + t - 1 >= plan->ranks)
-        add(e, plan, plan->bwd_dq[t % 2], plan->io.dq);
+        add(e, plan, plan->bwd_dq[t % 2], plan->sums.dq);
     else
-        add(e, plan, plan->bwd_dkv_in, plan->io.dkv);
+        add(e, plan, plan->bwd_dkv_in, plan->sums.dkv);
 }
 
 static void
@@ -404,17 +416,20 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
     if (apart)
         exposed = exchange_last(e, plan, t);
     if (partial && e->rank >= t)
-        add(e, plan, plan->bwd_dq[c], plan->io.dq);
+        add(e, plan, plan->bwd_dq[c], plan->sums.dq);
     else if (partial)
-        add(e, plan, plan->bwd_dkv[c], plan->io.dkv);
+        add(e, plan, plan->bwd_dkv[c], plan->sums.dkv);
     lh_pass_wait(e, exchange);
     if (t >= 2)
         add_results(e, plan, t);
     lh_pass_wait(e, exposed);
     if (apart && e->rank + plan->half < plan->ranks)
-        add(e, plan, plan->bwd_dkv[t % 2], plan->io.dkv);
-    if (t == plan->last)
-        lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+        add(e, plan, plan->bwd_dkv[t % 2], plan->sums.dkv);
+    if (t < plan->last)
+        return;
+    if (!plan->published)
+        lh_pass_end_sums(e, &plan->sums, &plan->io, &plan->q_rows, &plan->kv_rows);
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
 static void
@@ -492,63 +507,70 @@ flops(const LhProgramParams *p, uint32_t rank)
     return lh_pass_flops(p, (half - (one_less ? 1 : 0)) * n * n + n * (n + 1) / 2);
 }
 
-/* Forward accumulator + 2 (2Q + KV + 2S); backward 2 (4Q + 2KV + S) + KV with gradients of e bytes.
- */
+/* Forward accumulator + 2 (2Q + KV + 2S); backward 2 (4Q + 2KV + S) + KV with gradients of e
+ * bytes, + the fp32 sums. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t sums = p->published_code ? 0 : lh_pass_sums_bytes(&z);
 
     (void)rank;
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
-    return lh_pass_peak_bytes(p, z.q + 2 * z.s + 2 * (2 * z.q + z.kv + 2 * z.s),
-                              2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv);
+    return lh_pass_peak_bytes(
+        p, accumulator_bytes(&z, p->published_code) + 2 * (2 * z.q + z.kv + 2 * z.s),
+        2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);
 }
 
 /* H ranks are idle in one of H+1 steps: 1/(P+2) for even P. */
 static double
 idle_unit(const LhProgramParams *p)
 {
-    const double half = p->ranks / 2;
+    const uint32_t half = p->ranks / 2;
 
     if (p->ranks % 2 == 1 && !p->published_code)
         return 0;
-    return half / (p->ranks * (half + 1));
+    return half / (p->ranks * (half + 1.0));
 }
 
 /* The idle ranks miss one full block of H and a diagonal: H n^2 / (P (H n^2 + n (n+1) / 2)). */
 static double
 idle_flops(const LhProgramParams *p)
 {
-    const double half = p->ranks / 2;
+    const uint32_t half = p->ranks / 2;
     const double n = (double)p->attention.seq_length / p->ranks;
 
     if (p->ranks % 2 == 1 && !p->published_code)
         return 0;
-    return 2 * half * n / (p->ranks * ((2 * half + 1) * n + 1));
+    return 2.0 * half * n / (p->ranks * ((2.0 * half + 1) * n + 1));
 }
 
 const LhSchedule lh_schedule_dfa_balanced = {
     .name = "dfa-balanced",
     .summary = "DistFlashAttention: ranks that are done help later ones; contiguous tokens",
     .details =
-        "DistFlashAttention (LightSeq), balanced. H = P div 2. In step t rank r >= t computes its block with k, v\n"
-        "of rank r-t; rank r < t helps rank r-t+P: it has received that rank's q, computes with its own k, v and\n"
-        "returns the partial (o, m, l), which the owner merges. Messages for step t+1 and results of step t-1\n"
-        "travel while step t computes. Backward, helpers receive q, lse, o, do and return dq; the others return\n"
-        "dk, dv to their owners; for even P those of step H are exposed. Odd P is the corrected generator: helpers\n"
-        "in every step, and one exposed exchange of results at the end.\n"
+        "DistFlashAttention (LightSeq), balanced. H = P div 2. In step t rank r >= t\n"
+        "computes its block with k, v of rank r-t; rank r < t helps rank r-t+P: it has\n"
+        "received that rank's q, computes with its own k, v and returns the partial (o,\n"
+        "m, l), which the owner merges. Messages for step t+1 and results of step t-1\n"
+        "travel while step t computes. Backward, helpers receive q, lse, o, do and\n"
+        "return dq; the others return dk, dv to their owners; for even P those of step\n"
+        "H are exposed. Odd P is the corrected generator: helpers in every step, and\n"
+        "one exposed exchange of results at the end.\n"
         "\n"
-        "bytes sent   even P: fwd min(H, P-1-r) KV + max(0, r-H) Q + max(0, H-1-r) (Q+2S)\n"
-        "             bwd min(H, P-1-r) KV + max(0, r-H) (3Q+S) + max(0, H-1-r) Q + min(r, H) KV\n"
+        "bytes sent   even P: fwd min(H, P-1-r) KV + max(0, r-H) Q\n"
+        "                         + max(0, H-1-r) (Q+2S)\n"
+        "                     bwd min(H, P-1-r) KV + max(0, r-H) (3Q+S)\n"
+        "                         + max(0, H-1-r) Q + min(r, H) KV\n"
         "             odd P: H-r instead of H-1-r\n"
-        "flops        (H - 1/2) F for r < H and (H + 1/2) F otherwise; odd P: (H + 1/2) F everywhere\n"
+        "flops        (H - 1/2) F for r < H, else (H + 1/2) F; odd P: (H + 1/2) F\n"
         "idle         1/(P+2) counting blocks, 1/(P+1) counting flops; odd P: 0\n"
         "buffers      fwd accumulator + 2 (2Q + KV + 2S); bwd 2 (4Q + 2KV + S) + KV\n"
+        "             + sums of dq, dkv; accumulator and sums are fp32\n"
         "restrictions causal mask; sequence length divisible by P\n"
-        "published    published_code: dead k, v at step H, a device sync in every step, P div 2 blocks lost if P\n"
-        "             is odd\n",
+        "published    published_code: dead k, v at step H, a device sync in every step,\n"
+        "             P div 2 blocks lost if P is odd\n",
     .placement = LH_PLACE_CONTIGUOUS,
     .check = check,
     .declare = declare,

@@ -19,7 +19,7 @@ typedef struct {
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_acc, fwd_kv[2];
     uint16_t bwd_kv[2], bwd_dkv[2], bwd_dkv_in, bwd_dq, bwd_delta;
-    LhKernelId add_dkv;
+    LhPassSums sums;
     LhKernelArgs own, full, grad_own, grad_full, q_rows, kv_rows;
 } Plan;
 
@@ -29,7 +29,8 @@ declare_forward(LhProgram *program, Plan *plan)
     const LhPassSizes *z = &plan->sizes;
 
     plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+    plan->fwd_acc =
+        lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z->q / z->e * 4 + 2 * z->s, 4);
     plan->fwd_kv[0] = lh_pass_add_buffer(program, "fwd_kv0", LH_TENSOR_KV, z->kv, z->e);
     plan->fwd_kv[1] = lh_pass_add_buffer(program, "fwd_kv1", LH_TENSOR_KV, z->kv, z->e);
     plan->fwd_end = (uint16_t)program->slots_count;
@@ -48,6 +49,7 @@ declare_backward(LhProgram *program, Plan *plan)
     plan->bwd_dkv[1] = lh_pass_add_buffer(program, "bwd_dkv1", LH_TENSOR_DKV, z->dkv, z->w);
     plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
     plan->bwd_dq = lh_pass_add_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->q, z->e);
+    plan->sums = lh_pass_add_sums(program, z);
     plan->bwd_end = (uint16_t)program->slots_count;
 }
 
@@ -68,7 +70,6 @@ declare(LhProgram *program)
     plan->ranks = p->ranks;
     plan->causal = p->causal;
     plan->overlap = p->overlap;
-    plan->add_dkv = lh_pass_add_kernel(&plan->sizes);
     plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n,
                                    p->causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
     plan->own.first = true;
@@ -143,9 +144,9 @@ prefetch(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t into)
     const LhProgramParams *p = &e->program->params;
 
     if (t + 1 <= blocks_served(p, e->rank))
-        lh_pass_message(e, true, user_of(e, plan, t + 1), TAG_KV, plan->sizes.kv, plan->io.kv, 1);
+        lh_pass_message(e, true, user_of(e, plan, t + 1), TAG_KV, plan->io.kv, 1);
     if (t + 1 <= blocks_fetched(p, e->rank))
-        lh_pass_message(e, false, owner_of(e, plan, t + 1), TAG_KV, plan->sizes.kv, into, 1);
+        lh_pass_message(e, false, owner_of(e, plan, t + 1), TAG_KV, into, 1);
 }
 
 static bool
@@ -211,13 +212,13 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
     lh_emit_operand(e, plan->bwd_delta, 0, 1);
     lh_emit_operand(e, io->lse, 0, 1);
     lh_emit_operand(e, own ? io->kv : plan->bwd_kv[(t - 1) % 2], 0, 1);
-    lh_emit_operand(e, own ? io->dq : plan->bwd_dq, 0, 1);
-    lh_emit_operand(e, own ? io->dkv : plan->bwd_dkv[t % 2], 0, 1);
+    lh_emit_operand(e, own ? plan->sums.dq : plan->bwd_dq, 0, 1);
+    lh_emit_operand(e, own ? plan->sums.dkv : plan->bwd_dkv[t % 2], 0, 1);
     if (own)
         return;
-    lh_pass_compute(e, LH_KERNEL_ID_add, &plan->q_rows);
+    lh_pass_compute(e, LH_KERNEL_ID_add_to_fp32, &plan->q_rows);
     lh_emit_operand(e, plan->bwd_dq, 0, 1);
-    lh_emit_operand(e, io->dq, 0, 1);
+    lh_emit_operand(e, plan->sums.dq, 0, 1);
 }
 
 /* Prefetch for step t+1, and the gradients of the blocks of step t-1: @give to their owner, @take
@@ -230,11 +231,9 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, bool give, bool ta
     lh_pass_exchange(e);
     prefetch(e, plan, t, plan->bwd_kv[t % 2]);
     if (give)
-        lh_pass_message(e, true, owner_of(e, plan, t - 1), TAG_DKV, plan->sizes.dkv,
-                        plan->bwd_dkv[(t - 1) % 2], 1);
+        lh_pass_message(e, true, owner_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv[(t - 1) % 2], 1);
     if (take)
-        lh_pass_message(e, false, user_of(e, plan, t - 1), TAG_DKV, plan->sizes.dkv,
-                        plan->bwd_dkv_in, 1);
+        lh_pass_message(e, false, user_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv_in, 1);
     return e->cursor->marks[LH_MARK_EXCHANGE];
 }
 
@@ -255,12 +254,14 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
         backward_block(e, plan, t);
     lh_pass_wait(e, arrival);
     if (take) {
-        lh_pass_compute(e, plan->add_dkv, &plan->kv_rows);
+        lh_pass_compute(e, LH_KERNEL_ID_add_to_fp32, &plan->kv_rows);
         lh_emit_operand(e, plan->bwd_dkv_in, 0, 1);
-        lh_emit_operand(e, plan->io.dkv, 0, 1);
+        lh_emit_operand(e, plan->sums.dkv, 0, 1);
     }
-    if (t + 1 == backward_steps(p, e->rank))
-        lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+    if (t + 1 < backward_steps(p, e->rank))
+        return;
+    lh_pass_end_sums(e, &plan->sums, &plan->io, &plan->q_rows, &plan->kv_rows);
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
 static void
@@ -303,7 +304,7 @@ flops(const LhProgramParams *p, uint32_t rank)
     return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
 }
 
-/* Forward accumulator + 2 KV; backward 2 KV + 3 G + Q + delta. */
+/* Forward fp32 accumulator + 2 KV; backward 2 KV + 3 G + Q + delta + the fp32 sums. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -312,7 +313,8 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     (void)rank;
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
-    return lh_pass_peak_bytes(p, z.q + 2 * z.s + 2 * z.kv, 2 * z.kv + 3 * z.dkv + z.q + z.s);
+    return lh_pass_peak_bytes(p, z.q / z.e * 4 + 2 * z.s + 2 * z.kv,
+                              2 * z.kv + 3 * z.dkv + z.q + z.s + lh_pass_sums_bytes(&z));
 }
 
 static double
@@ -335,15 +337,19 @@ const LhSchedule lh_schedule_dfa_unbalanced = {
     .name = "dfa-unbalanced",
     .summary = "k, v fetched from their owners, one step ahead; contiguous tokens",
     .details =
-        "DistFlashAttention (LightSeq) without load balancing, algorithm 1 of the paper. Rank r holds tokens\n"
-        "[r n, (r+1) n) and fetches k, v of rank r-t for step t during step t-1, straight from their owner.\n"
-        "Backward it fetches the same and returns dk, dv of every fetched block to its owner in the step after,\n"
+        "DistFlashAttention (LightSeq) without load balancing, algorithm 1 of the\n"
+        "paper. Rank r holds tokens [r n, (r+1) n) and fetches k, v of rank r-t for\n"
+        "step t during step t-1, straight from their owner. Backward it fetches the\n"
+        "same and returns dk, dv of every fetched block to its owner in the step after,\n"
         "where they are added. With the full mask every rank fetches from every other.\n"
         "\n"
-        "bytes sent   fwd (P-1-r) KV; bwd (P-1-r) KV + r G, causal; the last rank receives (P-1) KV forward\n"
+        "bytes sent   fwd (P-1-r) KV; bwd (P-1-r) KV + r G, causal; the last rank\n"
+        "             receives (P-1) KV forward\n"
         "flops        (r + 1/2) F on rank r, causal\n"
-        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with the full mask\n"
-        "buffers      fwd accumulator + 2 KV; bwd 2 KV + 3 G + Q + delta\n"
+        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
+        "             the full mask\n"
+        "buffers      fwd accumulator + 2 KV; bwd 2 KV + 3 G + Q + delta + sums of dq,\n"
+        "             dkv; accumulator and sums are fp32\n"
         "restrictions sequence length divisible by P\n",
     .placement = LH_PLACE_CONTIGUOUS,
     .declare = declare,

@@ -585,6 +585,9 @@ read_group(const Reader *r, const FormGroup *form, LhGroup *group)
             ranks)
         return fail(r, "group", "the group has members that are not ranks below %" G_GUINT64_FORMAT,
                     ranks);
+    if (form->count * form->outer_count > ranks)
+        return fail(r, "group",
+                    "the group has more members than there are ranks, %" G_GUINT64_FORMAT, ranks);
     *group = (LhGroup){
         .base = (uint32_t)form->base,
         .stride = (uint32_t)form->stride,

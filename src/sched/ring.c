@@ -60,14 +60,16 @@ const LhSchedule lh_schedule_ring = {
     .name = "ring",
     .summary = "k, v rotate around a ring; contiguous tokens",
     .details =
-        "Ring attention as in zhuzilin/ring-flash-attention: rank r holds tokens [r n, (r+1) n). In each of P\n"
-        "steps every rank passes k and v to rank r+1 while it computes one block; the causal mask leaves rank r\n"
-        "r+1 blocks, but all hops are made. Block outputs (o, lse) are merged into fp32. Backward, fp32 dk and\n"
-        "dv follow one hop behind; their last hop is exposed.\n"
+        "Ring attention as in zhuzilin/ring-flash-attention: rank r holds tokens [r n,\n"
+        "(r+1) n). In each of P steps every rank passes k and v to rank r+1 while it\n"
+        "computes one block; the causal mask leaves rank r r+1 blocks, but all hops are\n"
+        "made. Block outputs (o, lse) are merged into fp32. Backward, fp32 dk and dv\n"
+        "follow one hop behind; their last hop is exposed.\n"
         "\n"
         "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"
         "flops        (r + 1/2) F on rank r, causal\n"
-        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with the full mask\n"
+        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
+        "             the full mask\n"
         "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
         "restrictions sequence length divisible by P\n",
     .placement = LH_PLACE_CONTIGUOUS,

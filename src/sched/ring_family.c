@@ -120,15 +120,14 @@ lh_ring_steps(const LhProgram *program, uint32_t rank)
 
 /* Sends @from to the next rank and receives @to from the one before. */
 static uint32_t
-rotate(LhEmitter *e, const LhRingPlan *plan, uint16_t tag, uint64_t bytes, uint16_t from,
-       uint16_t to)
+rotate(LhEmitter *e, const LhRingPlan *plan, uint16_t tag, uint16_t from, uint16_t to)
 {
     const uint32_t next = e->rank + 1 == plan->ranks ? 0 : e->rank + 1;
     const uint32_t before = e->rank == 0 ? plan->ranks - 1 : e->rank - 1;
 
     lh_pass_exchange(e);
-    lh_pass_message(e, true, next, tag, bytes, from, plan->parts);
-    lh_pass_message(e, false, before, tag, bytes, to, plan->parts);
+    lh_pass_message(e, true, next, tag, from, plan->parts);
+    lh_pass_message(e, false, before, tag, to, plan->parts);
     return e->cursor->marks[LH_MARK_EXCHANGE];
 }
 
@@ -156,7 +155,7 @@ emit_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
     if (s == 0)
         lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
     if (!last)
-        arrival = rotate(e, plan, TAG_KV, plan->sizes.kv, kv, plan->fwd_kv[s % 2]);
+        arrival = rotate(e, plan, TAG_KV, kv, plan->fwd_kv[s % 2]);
     if (!plan->overlap)
         lh_pass_wait(e, arrival);
     if (shape != NULL)
@@ -223,7 +222,7 @@ emit_backward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
     if (s == 0)
         lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
     if (!last)
-        arrival = rotate(e, plan, TAG_KV, plan->sizes.kv, kv, plan->bwd_kv[s % 2]);
+        arrival = rotate(e, plan, TAG_KV, kv, plan->bwd_kv[s % 2]);
     if (!plan->overlap)
         lh_pass_wait(e, marks[LH_MARK_EXCHANGE]);
     if (shape != NULL)
@@ -233,7 +232,7 @@ emit_backward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
     if (shape != NULL)
         add_dkv(e, plan, shape, dkv, s == 0);
     lh_pass_wait(e, arrival);
-    marks[MARK_DKV] = rotate(e, plan, TAG_DKV, plan->sizes.dkv, dkv, plan->bwd_dkv[(s + 1) % 3]);
+    marks[MARK_DKV] = rotate(e, plan, TAG_DKV, dkv, plan->bwd_dkv[(s + 1) % 3]);
     if (!last)
         return;
     lh_pass_wait(e, marks[MARK_DKV]);

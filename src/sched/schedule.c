@@ -164,7 +164,7 @@ lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError
     return program;
 }
 
-uint16_t
+uint16_t /* NOLINTNEXTLINE(readability-function-size): a slot has so many properties */
 lh_program_add_slot(LhProgram *program, const char *name, LhTensorKind kind, LhSlotRole role,
                     uint32_t parts, uint64_t part_bytes, uint32_t element_bytes)
 {

@@ -62,9 +62,10 @@ const LhSchedule lh_schedule_striped = {
     .name = "striped",
     .summary = "ring on tokens r, r+P, r+2P, ...: a causal mask is balanced to a token",
     .details =
-        "Striped ring attention as in zhuzilin/ring-flash-attention: rank r holds tokens r + iP. A block is causal\n"
-        "in local indices: j <= i when k, v come from an earlier rank or the own one (s <= r), j <= i-1 when they\n"
-        "come from a later one. Traffic and buffers as in ring.\n"
+        "Striped ring attention as in zhuzilin/ring-flash-attention: rank r holds\n"
+        "tokens r + iP. A block is causal in local indices: j <= i when k, v come from\n"
+        "an earlier rank or the own one (s <= r), j <= i-1 when they come from a later\n"
+        "one. Traffic and buffers as in ring.\n"
         "\n"
         "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"
         "flops        (r+1) n(n+1)/2 + (P-1-r) n(n-1)/2 pairs on rank r, causal\n"

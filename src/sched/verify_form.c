@@ -42,6 +42,51 @@ check_placement(LhProof *proof)
     return true;
 }
 
+/*
+ * Bytes that a part of @slot needs: it holds one segment. Accumulators have one or two statistics
+ * beside o. 0: the size does not follow from the attention's shape.
+ */
+static uint64_t
+segment_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
+{
+    const LhAttention *a = &program->params.attention;
+    const uint64_t tokens =
+        program->placement.seq_length / lh_placement_segments(&program->placement) * a->batch;
+    const uint64_t row = (uint64_t)a->head_dim * slot->element_bytes;
+
+    switch (slot->kind) {
+    case LH_TENSOR_Q:
+    case LH_TENSOR_O:
+    case LH_TENSOR_DO:
+    case LH_TENSOR_DQ:
+        return tokens * a->heads * row;
+    case LH_TENSOR_KV:
+    case LH_TENSOR_DKV:
+        return 2 * tokens * a->groups * row;
+    case LH_TENSOR_ACC:
+        return tokens * a->heads * (row + statistics * lh_dtype_bytes(LH_DTYPE_FP32));
+    case LH_TENSOR_LSE:
+    case LH_TENSOR_DELTA:
+        return tokens * a->heads * lh_dtype_bytes(LH_DTYPE_FP32);
+    default:
+        return 0;
+    }
+}
+
+static bool
+check_slot_size(LhProof *proof, const LhSlot *slot)
+{
+    const uint64_t least = segment_bytes(proof->program, slot, 1);
+    const uint64_t most = segment_bytes(proof->program, slot, 2);
+
+    if (least == 0 || slot->part_bytes == least || slot->part_bytes == most)
+        return true;
+    return DECLARATION("has %" G_GUINT64_FORMAT " bytes in a part of slot %s; a segment of %s in "
+                       "elements of %u bytes takes %" G_GUINT64_FORMAT,
+                       slot->part_bytes, slot->name, lh_tensor_names[slot->kind],
+                       slot->element_bytes, most);
+}
+
 static bool
 check_slots(LhProof *proof)
 {
@@ -68,6 +113,8 @@ check_slots(LhProof *proof)
         if (__builtin_mul_overflow(slot->parts, slot->part_bytes, &size) ||
             __builtin_add_overflow(bytes, size, &bytes))
             return DECLARATION("has more than 2^64 bytes in its slots (up to %s)", slot->name);
+        if (!check_slot_size(proof, slot))
+            return false;
         cells += slot->parts;
         if (cells * proof->ranks * words > LH_VERIFY_CELLS_MAX)
             return DECLARATION("has too many slot parts to follow; prove it for fewer ranks");
@@ -165,18 +212,19 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
         const uint32_t bytes = wanted_bytes(proof, op, i);
 
         if (operand->kind != LH_TENSOR_ANY && slot->kind != operand->kind)
-            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s, which is %s",
-                             slot->name, lh_tensor_names[slot->kind], operand->name,
+            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s (%s)", slot->name,
+                             lh_tensor_names[slot->kind], operand->name,
                              lh_tensor_names[operand->kind]);
         if (operand->kind == LH_TENSOR_ANY && any != NULL && slot->kind != any->kind)
-            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s beside slot %s (%s)",
+            return MALFORMED(g, index,
+                             "takes slot %s (%s) as its operand %s beside slot %s (%s): they must "
+                             "be of one kind",
                              slot->name, lh_tensor_names[slot->kind], operand->name, any->name,
                              lh_tensor_names[any->kind]);
         if (slot->element_bytes != bytes)
-            return MALFORMED(g, index,
-                             "takes slot %s with elements of %u bytes as its operand %s, which has "
-                             "%u",
-                             slot->name, slot->element_bytes, operand->name, bytes);
+            return MALFORMED(
+                g, index, "takes slot %s (elements of %u bytes) as its operand %s (elements of %u)",
+                slot->name, slot->element_bytes, operand->name, bytes);
         if (operand->kind == LH_TENSOR_ANY && any == NULL)
             any = slot;
     }
@@ -288,8 +336,7 @@ check_collective_shape(LhProof *proof, uint32_t g)
                          lh_tensor_names[to->kind]);
     if (from->element_bytes != to->element_bytes)
         return MALFORMED(g, receive->slot,
-                         "sends slot %s with elements of %u bytes into slot %s with elements of "
-                         "%u",
+                         "turns slot %s (elements of %u bytes) into slot %s (elements of %u)",
                          from->name, from->element_bytes, to->name, to->element_bytes);
     return true;
 }

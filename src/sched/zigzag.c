@@ -57,9 +57,10 @@ const LhSchedule lh_schedule_zigzag = {
     .name = "zigzag",
     .summary = "ring on half-chunks r and 2P-1-r: a causal mask is balanced",
     .details =
-        "Zigzag ring attention as in zhuzilin/ring-flash-attention: the sequence is cut into 2P halves and rank r\n"
-        "holds halves r and 2P-1-r. Step 0 is the causal diagonal; when k, v come from an earlier rank (s <= r)\n"
-        "only their first half matters, otherwise only the second half of q attends. Both are half a block.\n"
+        "Zigzag ring attention as in zhuzilin/ring-flash-attention: the sequence is cut\n"
+        "into 2P halves and rank r holds halves r and 2P-1-r. Step 0 is the causal\n"
+        "diagonal; when k, v come from an earlier rank (s <= r) only their first half\n"
+        "matters, otherwise only the second half of q attends. Both are half a block.\n"
         "k, v travel whole in every hop. Backward as in ring.\n"
         "\n"
         "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"

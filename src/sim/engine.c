@@ -158,13 +158,13 @@ rank_index(const Engine *e, const Rank *rank)
 }
 
 static inline uint32_t
-item_of(const Engine *e, const Rank *rank, uint8_t stream)
+item_of(const Engine *e, const Rank *rank, uint32_t stream)
 {
     return rank_index(e, rank) << e->streams_shift | stream;
 }
 
 static inline bool
-stream_is_compute(const Engine *e, uint8_t stream)
+stream_is_compute(const Engine *e, uint32_t stream)
 {
     return e->program->streams[stream].kind == LH_STREAM_COMPUTE;
 }
@@ -243,7 +243,7 @@ is_free(Rank *rank, Node *node)
 
 /* The op that is due next on the stream could run, had its host issued it. */
 static inline bool
-waits_for_host(Engine *e, Rank *rank, uint8_t stream)
+waits_for_host(Engine *e, Rank *rank, uint32_t stream)
 {
     Node *node;
 
@@ -261,7 +261,7 @@ waits_for_host(Engine *e, Rank *rank, uint8_t stream)
 static uint8_t
 why_idle(Engine *e, Rank *rank)
 {
-    for (uint8_t s = 0; s < e->streams_count; s++)
+    for (uint32_t s = 0; s < e->streams_count; s++)
         if (stream_is_compute(e, s) && waits_for_host(e, rank, s))
             return LH_IDLE_HOST;
     for (uint32_t tier = LH_TIERS; tier-- > 0;)
@@ -269,7 +269,7 @@ why_idle(Engine *e, Rank *rank)
             return (uint8_t)(LH_IDLE_COMM + tier);
     if (rank->communicating > 0)
         return LH_IDLE_IMBALANCE;
-    for (uint8_t s = 0; s < e->streams_count; s++)
+    for (uint32_t s = 0; s < e->streams_count; s++)
         if (waits_for_host(e, rank, s))
             return LH_IDLE_HOST;
     return LH_IDLE_IMBALANCE;
@@ -296,7 +296,7 @@ set_contention(Engine *e, Rank *rank, int32_t ctas)
         return;
     rank->ctas = (uint32_t)((int32_t)rank->ctas + ctas);
     speed = 1 - MIN((double)rank->ctas / (double)e->params->device->sm_count, 0.9);
-    for (uint8_t s = 0; s < e->streams_count; s++) {
+    for (uint32_t s = 0; s < e->streams_count; s++) {
         Node *node;
 
         if (rank->streams[s].head == NONE)
@@ -819,7 +819,7 @@ start_collective(Engine *e, Rank *rank, Node *node, uint32_t id)
 
 /* Starts the op at the head of a stream if it may run; true if the stream moved on at once. */
 static bool
-try_start(Engine *e, Rank *rank, uint8_t stream)
+try_start(Engine *e, Rank *rank, uint32_t stream)
 {
     uint32_t id = rank->streams[stream].head;
     Node *node = node_of(rank, id);
@@ -855,7 +855,7 @@ advance(Engine *e, Rank *rank)
 
     do {
         moved = rank->gate != NONE && pass_sync(e, rank);
-        for (uint8_t s = 0; s < e->streams_count; s++)
+        for (uint32_t s = 0; s < e->streams_count; s++)
             while (rank->streams[s].head != NONE && try_start(e, rank, s))
                 moved = true;
         moved |= pull(e, rank);
@@ -1118,7 +1118,7 @@ summarise_links(const Engine *e, LhSimResult *result)
 }
 
 static LhProvenance
-link_provenance(const LhTopology *topology, uint8_t tier)
+link_provenance(const LhTopology *topology, uint32_t tier)
 {
     const LhLinkClass *const classes[LH_TIERS] = { &topology->nvlink, &topology->pcie,
                                                    &topology->nic, &topology->nic };
@@ -1146,7 +1146,7 @@ summarise(Engine *e)
     result->events = e->events;
     result->ops = e->ops;
     result->provenance = e->cost.provenance;
-    for (uint8_t tier = 0; tier < LH_TIERS; tier++)
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
         if (!e->free_network && (e->tiers_used & 1u << tier))
             result->provenance =
                 MAX(result->provenance, link_provenance(e->network.topology, tier));

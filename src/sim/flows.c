@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define RELATIVE_SLACK 1e-9
+#define S_PER_PS 1e-12
 #define NO_LINK UINT32_MAX
 #define HOP_BITS 3 /* a link's list holds flow << HOP_BITS | hop */
 
@@ -66,6 +67,7 @@ G_STATIC_ASSERT(sizeof(Link) == 64);
 typedef struct {
     double share;
     uint32_t link;
+    uint32_t open; /* when it was worked out: as long as that is so, the share still holds */
 } Share;
 
 typedef struct {
@@ -424,7 +426,7 @@ offer(LhFlows *f)
         }
         link->residual = MAX(link->residual, 0);
         if (link->open > 0)
-            shares_push(f, (Share){ link->residual / link->open, f->touched.items[t] });
+            shares_push(f, (Share){ link->residual / link->open, f->touched.items[t], link->open });
     }
     for (uint32_t s = 0; s < f->set.count; s++)
         f->flows[f->set.items[s]].next_rate = -1;
@@ -464,15 +466,13 @@ fill(LhFlows *f)
     while (f->shares_count > 0) {
         Share s = shares_pop(f);
         const Link *link = &f->links[s.link];
-        double share;
 
         if (link->open == 0)
             continue;
-        share = link->residual / link->open;
-        if (share > s.share)
-            shares_push(f, (Share){ share, s.link });
+        if (link->open != s.open)
+            shares_push(f, (Share){ link->residual / link->open, s.link, link->open });
         else
-            fix_link(f, s.link, share);
+            fix_link(f, s.link, s.share);
     }
 }
 
@@ -532,7 +532,7 @@ set_rate(LhFlows *f, uint32_t index, LhTime now)
     flow->bottleneck = flow->next_bottleneck;
     if (fabs(flow->next_rate - before) <= 1e-12 * before)
         return;
-    flow->remaining_bytes -= before * ((double)(now - flow->updated_ps) / (double)LH_PS_PER_S);
+    flow->remaining_bytes -= before * ((double)(now - flow->updated_ps) * S_PER_PS);
     flow->remaining_bytes = MAX(flow->remaining_bytes, 0);
     flow->updated_ps = now;
     flow->rate = flow->next_rate;
@@ -568,6 +568,8 @@ lh_flows_settle(LhFlows *f, LhTime now)
         push(&f->free, f->retired.items[--f->retired.count]);
 }
 
+#define DELAY_LINE_MIN 64 /* a power of two */
+
 static DelayLine *
 delay_line(LhFlows *f, LhTime latency_ps)
 {
@@ -575,14 +577,17 @@ delay_line(LhFlows *f, LhTime latency_ps)
         if (f->lines[i].latency_ps == latency_ps)
             return &f->lines[i];
     f->lines = g_renew(DelayLine, f->lines, f->lines_count + 1);
-    f->lines[f->lines_count] = (DelayLine){ .latency_ps = latency_ps };
+    f->lines[f->lines_count] = (DelayLine){ .latency_ps = latency_ps,
+                                            .times = g_new(LhTime, DELAY_LINE_MIN),
+                                            .flows = g_new(uint32_t, DELAY_LINE_MIN),
+                                            .mask = DELAY_LINE_MIN - 1 };
     return &f->lines[f->lines_count++];
 }
 
 static void
 delay_line_grow(DelayLine *line)
 {
-    uint32_t capacity = line->times == NULL ? 64 : 2 * (line->mask + 1);
+    uint32_t capacity = 2 * (line->mask + 1);
     LhTime *times = g_new(LhTime, capacity);
     uint32_t *flows = g_new(uint32_t, capacity);
 
@@ -611,7 +616,7 @@ lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
     if (flow->links_count > 0)
         detach(f, index);
     line = delay_line(f, flow->latency_ps);
-    if (line->times == NULL || line->count > line->mask)
+    if (line->count > line->mask)
         delay_line_grow(line);
     line->times[(line->first + line->count) & line->mask] = now + flow->latency_ps;
     line->flows[(line->first + line->count) & line->mask] = index;

@@ -1,0 +1,13 @@
+#!/bin/bash
+# Draws the pictures of the documentation: plots/images.sh PROGRAM (build-release/longhaul, for example).
+# Of gnuplot's scripts, data and pictures only the pictures are kept.
+set -euo pipefail
+program=$(realpath "$1")
+images=$(realpath "$(dirname "$0")/../docs/images")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+"$program" compare dfa-2node --figure "$folder/compare.png" -o /dev/null
+"$program" sim dfa-2node --schedule dfa-balanced --figure "$folder/gantt.png" -o /dev/null
+"$program" sim dgx-a100-8 --schedule zigzag --figure "$folder/zigzag.png" -o /dev/null
+cp "$folder"/*.png "$images"
