@@ -26,6 +26,11 @@ typedef struct {
     uint64_t repeat;
     LhTime deadline_ps; /* 0: not given */
     char *inject;
+    /* Of calibrate and validate. */
+    int statistic; /* LhStatistic */
+    int dtype;     /* LhDtype */
+    bool quick;
+    char *tolerance;
 } LhCli;
 
 typedef struct {

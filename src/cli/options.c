@@ -269,6 +269,7 @@ lh_options_clear(LhCli *cli)
     g_free(cli->timeline);
     g_free(cli->ranks);
     g_free(cli->inject);
+    g_free(cli->tolerance);
 }
 
 /* --- help ---------------------------------------------------------------------------------------

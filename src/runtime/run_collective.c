@@ -30,8 +30,8 @@ fail(const Collective *c, LhErrorCode code, const char *what)
     LhExecution *x = c->stream->rank->execution;
     g_autofree char *text = lh_execution_op_text(x, &c->item->op);
 
-    lh_execution_fail(
-        x, g_error_new(LH_ERROR, code, "rank %u, %s: %s", c->stream->rank->index, text, what));
+    lh_execution_fail(x, g_error_new(LH_ERROR, (gint)code, "rank %u, %s: %s",
+                                     c->stream->rank->index, text, what));
     return false;
 }
 

@@ -1,0 +1,162 @@
+/*
+ * longhaul calibrate: what this machine's kernels, executor and memory take.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "report/describe_machine.h"
+#include "report/output.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REPEATS_FULL 7
+#define REPEATS_QUICK 3
+#define REPEATS_MAX 1000
+
+static const LhField options[] = {
+    LH_CLI_FORMAT,
+    { .name = "output",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhCli, output),
+      .description = "Write the profile to this file, whole or not at all; -: to standard output "
+                     "in place of the tables." },
+    { .name = "kernels",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhCli, kernels),
+      .choices = lh_kernel_set_names,
+      .description = "cpu: fast; reference: slow, fp64 inside. Default cpu." },
+    { .name = "dtype",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhCli, dtype),
+      .choices = lh_dtype_names,
+      .description = "Of the activations. Default bf16." },
+    { .name = "repeat",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhCli, repeat),
+      .min = 1,
+      .max = REPEATS_MAX,
+      .description = "Timings of each number. Default 7; with --quick 3." },
+    { .name = "statistic",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhCli, statistic),
+      .choices = lh_statistic_names,
+      .description = "What is taken of them; best is for a machine with other load. Default "
+                     "median." },
+    { .name = "quick",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhCli, quick),
+      .description = "Fewer lengths, one head dimension." },
+    { .name = NULL },
+};
+
+static void
+progress(void *data, const char *what)
+{
+    (void)data;
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[Kmeasuring %s", what);
+}
+
+static void
+end_progress(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+/* Of today, or of the time that reproducible builds set. Caller frees. */
+static char *
+date_text(void)
+{
+    const char *epoch = g_getenv("SOURCE_DATE_EPOCH");
+    g_autoptr(GDateTime) now = epoch != NULL
+                                   ? g_date_time_new_from_unix_utc(g_ascii_strtoll(epoch, NULL, 10))
+                                   : g_date_time_new_now_utc();
+
+    return now == NULL ? g_strdup("1970-01-01") : g_date_time_format(now, "%Y-%m-%d");
+}
+
+static void
+print_tables(const LhCli *cli, const LhCalibration *c, GString *out)
+{
+    const LhFormat format = lh_cli_format(cli);
+    g_autoptr(LhTable) rates = lh_describe_rates(c);
+    g_autoptr(LhTable) elementwise = lh_describe_elementwise(c);
+    g_autoptr(LhTable) executor = lh_describe_executor(c);
+
+    if (format == LH_FORMAT_TABLE)
+        g_string_append_printf(out, "%s\n%s\n\n", c->machine, c->method);
+    lh_table_print(rates, format, out);
+    g_string_append_c(out, '\n');
+    lh_table_print(elementwise, format, out);
+    g_string_append_c(out, '\n');
+    lh_table_print(executor, format, out);
+    if (format == LH_FORMAT_TABLE)
+        g_string_append(out, "\nR(s) = R_inf / (1 + s0 / s). \"Held out\": worst of lengths that were "
+                             "not fitted.\n");
+}
+
+static bool
+print(const LhCli *cli, const LhCalibration *c, GError **error)
+{
+    g_autoptr(GString) document = g_string_new(NULL);
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autofree char *base =
+        cli->output == NULL ? g_strdup("-") : g_path_get_basename(cli->output);
+    g_autofree char *date = date_text();
+    char *dot = strrchr(base, '.');
+
+    if (dot != NULL && dot != base)
+        *dot = '\0';
+    lh_calibration_write(c, strcmp(base, "-") == 0 ? "this-machine" : base, date, document);
+    if (cli->output != NULL && strcmp(cli->output, "-") != 0 &&
+        !lh_output_file(cli->output, document->str, document->len, error))
+        return false;
+    if ((cli->output != NULL && strcmp(cli->output, "-") == 0) ||
+        lh_cli_format(cli) == LH_FORMAT_JSON)
+        return lh_output_stdout(document->str, document->len, error);
+    print_tables(cli, c, out);
+    if (cli->output != NULL && lh_cli_format(cli) == LH_FORMAT_TABLE)
+        g_string_append_printf(out, "Written to %s: longhaul validate --profile %s\n", cli->output,
+                               cli->output);
+    return lh_output_stdout(out->str, out->len, error);
+}
+
+static int
+run(LhCli *cli, GError **error)
+{
+    const uint32_t repeats = cli->quick ? REPEATS_QUICK : REPEATS_FULL;
+    const LhCalibrateParams params = {
+        .measure = { .kernels = (LhKernelSet)cli->kernels,
+                     .statistic = (LhStatistic)cli->statistic,
+                     .repeats = cli->repeat != 0 ? (uint32_t)cli->repeat : repeats },
+        .quick = cli->quick,
+        .dtype = (LhDtype)cli->dtype,
+        .progress = progress,
+    };
+    g_autoptr(LhCalibration) calibration = lh_calibrate(&params, error);
+
+    end_progress();
+    if (calibration == NULL || !print(cli, calibration, error))
+        return LH_ERROR_RUNTIME;
+    return 0;
+}
+
+const LhCommand lh_command_calibrate = {
+    .name = "calibrate",
+    .arguments = "[OPTIONS] -o PROFILE",
+    .summary = "Measure this machine: a profile for sim, compare and validate.",
+    .details =
+        "Times the kernels over block lengths, masks and head dimensions, what the executor takes to issue an op\n"
+        "and to synchronise, and messages between threads; fits the constants of the simulator and says how far the\n"
+        "fits are off. The profile is for the cluster this-machine, where a rank is a core. docs/validate.md has the\n"
+        "method.\n\n"
+        "  longhaul calibrate -o here.json\n"
+        "  longhaul calibrate --quick --statistic best -o here.json\n"
+        "  longhaul sim --cluster this-machine --ranks 2 --schedule ring --profile here.json\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,193 @@
+/*
+ * longhaul validate: predicted beside measured.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "report/describe_machine.h"
+#include "runtime/pin.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define CLUSTER "this-machine"
+#define RANKS_DEFAULT 2
+#define REPEAT_DEFAULT 5
+#define REPEAT_MAX 10000
+#define TOLERANCE_DEFAULT 0.1
+
+static const LhField options[] = {
+    LH_CLI_FORMAT,
+    LH_CLI_OUTPUT,
+    { .name = "tolerance",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhCli, tolerance),
+      .description = "How far makespans and kernels may be off, \"10%\" or \"0.1\". Default 10%." },
+    { .name = "repeat",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhCli, repeat),
+      .min = 1,
+      .max = REPEAT_MAX,
+      .description = "Runs of each schedule, after one that does not count. Default 5." },
+    { .name = "statistic",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhCli, statistic),
+      .choices = lh_statistic_names,
+      .description = "What is taken of them; as in longhaul calibrate. Default median." },
+    { .name = "kernels",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhCli, kernels),
+      .choices = lh_kernel_set_names,
+      .description = "cpu: fast; reference: slow, fp64 inside. Default cpu." },
+    { .name = NULL },
+};
+
+/* "10%" or "0.1" as a share. */
+static bool
+parse_tolerance(const char *text, double *tolerance, GError **error)
+{
+    char *end = NULL;
+    double value;
+
+    *tolerance = TOLERANCE_DEFAULT;
+    if (text == NULL)
+        return true;
+    value = g_ascii_strtod(text, &end);
+    if (end != text && *end == '%') {
+        value /= 100;
+        end++;
+    }
+    if (end == text || *end != '\0' || !(value > 0) || value > 1) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--tolerance: \"%s\" is not a share; allowed: more than 0%% up to 100%%, such as "
+                    "10%% or 0.1",
+                    text);
+        return false;
+    }
+    *tolerance = value;
+    return true;
+}
+
+static bool
+prepare(LhCli *cli, double *tolerance, GError **error)
+{
+    LhScenario *s = cli->scenario;
+
+    if (!parse_tolerance(cli->tolerance, tolerance, error))
+        return false;
+    if (s->profile == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "validate: no profile: give --profile FILE; longhaul calibrate -o FILE makes one");
+        return false;
+    }
+    if (s->cluster == NULL)
+        s->cluster = g_strdup(CLUSTER);
+    if (s->ranks == 0 && s->schedule_file == NULL)
+        s->ranks = RANKS_DEFAULT;
+    return true;
+}
+
+static bool
+all_within(const GPtrArray *validations, double tolerance)
+{
+    bool ran = false;
+
+    for (guint i = 0; i < validations->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validations, i);
+
+        ran = ran || v->refused == NULL;
+        if (!lh_validation_within(v, tolerance))
+            return false;
+    }
+    return ran;
+}
+
+static void
+print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance, LhFormat format,
+           GString *out)
+{
+    g_autoptr(LhTable) makespans = lh_describe_makespans(validations, tolerance);
+    g_autoptr(LhTable) kernels = lh_describe_kernel_errors(validations, tolerance);
+    const LhAttention *a = &setup->params.attention;
+
+    if (setup->params.ranks > lh_cores_count())
+        g_string_append_printf(out,
+                               "%u ranks share %u cores, which the simulator knows nothing of: "
+                               "expect it to be too fast.\n\n",
+                               setup->params.ranks, lh_cores_count());
+    g_string_append_printf(out,
+                           "%u ranks, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s, %s\n\n",
+                           setup->params.ranks, a->seq_length, a->heads, a->head_dim,
+                           lh_dtype_names[a->dtype], setup->params.causal ? "causal" : "full",
+                           lh_pass_names[setup->params.pass - 1]);
+    lh_table_print(makespans, format, out);
+    g_string_append_c(out, '\n');
+    lh_table_print(kernels, format, out);
+    g_string_append_printf(out,
+                           "\nerror = predicted / measured - 1; kernels with less than %.0f %% of the "
+                           "compute time are not judged.\n%s %.3g %%.\n",
+                           100 * LH_VALIDATE_SHARE_MIN,
+                           all_within(validations, tolerance) ? "All within" : "NOT all within",
+                           100 * tolerance);
+}
+
+static void
+print(const LhCli *cli, const LhSetup *setup, const GPtrArray *validations, double tolerance,
+      GString *out)
+{
+    const LhStamp stamp = lh_cli_stamp(cli);
+
+    if (lh_cli_format(cli) == LH_FORMAT_JSON) {
+        lh_validate_json(setup, validations, tolerance, &stamp, out);
+    } else if (lh_cli_format(cli) == LH_FORMAT_CSV) {
+        g_autoptr(LhTable) makespans = lh_describe_makespans(validations, tolerance);
+
+        lh_table_print(makespans, LH_FORMAT_CSV, out);
+    } else {
+        print_text(setup, validations, tolerance, lh_cli_format(cli), out);
+    }
+}
+
+static int
+run(LhCli *cli, GError **error)
+{
+    const LhValidateParams params = {
+        .kernels = (LhKernelSet)cli->kernels,
+        .statistic = (LhStatistic)cli->statistic,
+        .repeat = cli->repeat != 0 ? cli->repeat : REPEAT_DEFAULT,
+    };
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(GPtrArray) validations = NULL;
+    g_autoptr(GString) out = g_string_new(NULL);
+    double tolerance;
+
+    if (!prepare(cli, &tolerance, error))
+        return LH_ERROR_USAGE;
+    setup = lh_setup_new(cli->scenario, error);
+    if (setup == NULL)
+        return LH_ERROR_INPUT;
+    validations = lh_validate(setup, &params, error);
+    if (validations == NULL)
+        return LH_ERROR_RUNTIME;
+    print(cli, setup, validations, tolerance, out);
+    if (!lh_cli_write(cli, out, error))
+        return LH_ERROR_RUNTIME;
+    return all_within(validations, tolerance) ? 0 : LH_ERROR_NO;
+}
+
+const LhCommand lh_command_validate = {
+    .name = "validate",
+    .arguments = "[SCENARIO] [OPTIONS] --profile FILE",
+    .summary = "Predicted beside measured, op by op, on this machine.",
+    .details =
+        "Plays each schedule on the cluster this-machine with the profile laid over it, executes the same program,\n"
+        "joins the two timelines on rank and op, and prints how far kernels and makespans are off. Compute threads\n"
+        "of rank r stay on core r. For as many ranks as there are cores: the simulator does not know of ranks that\n"
+        "share one. Exit status 1 if a makespan, or the median op of a kernel with its share of the time, is\n"
+        "outside the tolerance. Results are not checked: that is longhaul run.\n\n"
+        "  longhaul calibrate -o here.json\n"
+        "  longhaul validate --profile here.json --schedule ring --schedule zigzag --ranks 2 --seq-length 2K \\\n"
+        "      --num-attention-heads 4 --kv-channels 64\n",
+    .scenario = true,
+    .options = options,
+    .run = run,
+};

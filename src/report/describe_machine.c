@@ -1,0 +1,250 @@
+/* Tables of calibrate and validate. */
+#include "report/describe_machine.h"
+
+#include "report/text.h"
+
+#include <math.h>
+
+#define PS_PER_S ((double)LH_PS_PER_S)
+
+/* "-3.4": percent with sign. */
+static void
+percent_cell(LhTable *table, double share, bool sign)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_ascii_formatd(text, sizeof(text), sign ? "%+.1f" : "%.1f", 100 * share);
+    lh_table_cell(table, text, lh_double_to_text(share, exact));
+}
+
+/* Takes @text over. */
+static void
+unit_cell(LhTable *table, char *text, double value)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
+
+    lh_table_cell(table, text, lh_double_to_text(value, exact));
+    g_free(text);
+}
+
+static void
+time_cell(LhTable *table, double time_s)
+{
+    unit_cell(table, lh_format_time(lh_time_from_ps(time_s * PS_PER_S)), time_s);
+}
+
+/* ---- calibrate ---- */
+
+static void
+residual_columns(LhTable *table)
+{
+    lh_table_column(table, "residual_median", "median", "% off", true);
+    lh_table_column(table, "residual_worst", "worst", "% off", true);
+    lh_table_column(table, "residual_holdout", "held out", "% off", true);
+}
+
+static void
+residual_cells(LhTable *table, const LhFitResiduals *r)
+{
+    percent_cell(table, r->median, false);
+    percent_cell(table, r->worst, false);
+    percent_cell(table, r->holdout, false);
+}
+
+LhTable *
+lh_describe_rates(const LhCalibration *c)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "kernel", "attention kernel", NULL, false);
+    lh_table_column(table, "mask", "mask", NULL, false);
+    lh_table_column(table, "head_dim", "d", NULL, true);
+    lh_table_column(table, "rate", "R_inf", NULL, true);
+    lh_table_column(table, "half_length", "s0", "tokens", true);
+    residual_columns(table);
+    for (guint i = 0; i < c->rates->len; i++) {
+        const LhKernelRate *rate = &g_array_index(c->rates, LhKernelRate, i);
+
+        lh_table_row(table);
+        lh_table_cell(table, rate->kernel, NULL);
+        lh_table_cell(table, rate->mask == 1 ? "causal" : "full", NULL);
+        lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, rate->head_dim);
+        unit_cell(table, lh_format_flops(rate->rate), rate->rate);
+        lh_table_cell_printf(table, "%.1f", rate->half_length);
+        residual_cells(table, &rate->residuals);
+    }
+    return table;
+}
+
+LhTable *
+lh_describe_elementwise(const LhCalibration *c)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "kernel", "elementwise kernel", NULL, false);
+    lh_table_column(table, "bandwidth", "bandwidth", NULL, true);
+    residual_columns(table);
+    for (guint i = 0; i < c->traffic->len; i++) {
+        const LhKernelTraffic *traffic = &g_array_index(c->traffic, LhKernelTraffic, i);
+
+        lh_table_row(table);
+        lh_table_cell(table, traffic->kernel, NULL);
+        unit_cell(table, lh_format_bandwidth(traffic->bandwidth), traffic->bandwidth);
+        residual_cells(table, &traffic->residuals);
+    }
+    return table;
+}
+
+LhTable *
+lh_describe_executor(const LhCalibration *c)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "what", "executor", NULL, false);
+    lh_table_column(table, "value", "value", NULL, true);
+    lh_table_column(table, "residual_median", "median", "% off", true);
+    lh_table_column(table, "residual_worst", "worst", "% off", true);
+    lh_table_row(table);
+    lh_table_cell(table, "host, to issue an op", NULL);
+    time_cell(table, (double)c->kernel_launch_ps / PS_PER_S);
+    lh_table_row(table);
+    lh_table_cell(table, "host, to go on after a sync", NULL);
+    time_cell(table, (double)c->stream_sync_ps / PS_PER_S);
+    lh_table_row(table);
+    lh_table_cell(table, "message, latency", NULL);
+    time_cell(table, (double)c->link.latency_ps / PS_PER_S);
+    percent_cell(table, c->link_residuals.median, false);
+    percent_cell(table, c->link_residuals.worst, false);
+    lh_table_row(table);
+    lh_table_cell(table, "message, bandwidth", NULL);
+    unit_cell(table, lh_format_bandwidth(c->link.bandwidth), c->link.bandwidth);
+    return table;
+}
+
+/* ---- validate ---- */
+
+LhTable *
+lh_describe_makespans(const GPtrArray *validations, double tolerance)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "schedule", "schedule", NULL, false);
+    lh_table_column(table, "measured_s", "measured", NULL, true);
+    lh_table_column(table, "predicted_s", "predicted", NULL, true);
+    lh_table_column(table, "makespan_error", "error", "%", true);
+    lh_table_column(table, "op_error", "median op", "% off", true);
+    lh_table_column(table, "spread", "spread of runs", "%", true);
+    lh_table_column(table, "issue_s", "before 1st op", NULL, true);
+    lh_table_column(table, "within", "within", NULL, false);
+    for (guint i = 0; i < validations->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validations, i);
+
+        lh_table_row(table);
+        lh_table_cell(table, v->schedule, NULL);
+        if (v->refused != NULL) {
+            lh_table_note(table, v->refused);
+            continue;
+        }
+        time_cell(table, v->measured_s);
+        time_cell(table, v->predicted_s);
+        percent_cell(table, lh_validation_error(v), true);
+        percent_cell(table, v->op_error, false);
+        percent_cell(table, v->spread, false);
+        time_cell(table, v->issue_s);
+        lh_table_cell(table, lh_validation_within(v, tolerance) ? "yes" : "NO", NULL);
+    }
+    return table;
+}
+
+static void
+kernel_row(LhTable *table, const LhValidation *v, const LhKernelErrors *row, double tolerance)
+{
+    const bool judged = row->share >= LH_VALIDATE_SHARE_MIN;
+
+    lh_table_row(table);
+    lh_table_cell(table, v->schedule, NULL);
+    lh_table_cell(table, row->kernel, NULL);
+    lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, row->ops);
+    time_cell(table, row->measured_s / (double)row->ops);
+    time_cell(table, row->predicted_s / (double)row->ops);
+    percent_cell(table, row->share, false);
+    percent_cell(table, row->error_median, true);
+    percent_cell(table, row->error_worst, true);
+    lh_table_cell(table, !judged ? "-" : fabs(row->error_median) <= tolerance ? "yes" : "NO", NULL);
+}
+
+LhTable *
+lh_describe_kernel_errors(const GPtrArray *validations, double tolerance)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "schedule", "schedule", NULL, false);
+    lh_table_column(table, "kernel", "kernel", NULL, false);
+    lh_table_column(table, "ops", "ops", NULL, true);
+    lh_table_column(table, "measured_s", "measured", "mean", true);
+    lh_table_column(table, "predicted_s", "predicted", "mean", true);
+    lh_table_column(table, "share", "of compute", "%", true);
+    lh_table_column(table, "error_median", "median error", "%", true);
+    lh_table_column(table, "error_worst", "worst error", "%", true);
+    lh_table_column(table, "within", "within", NULL, false);
+    for (guint i = 0; i < validations->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validations, i);
+
+        for (guint k = 0; k < v->kernels->len; k++)
+            kernel_row(table, v, &g_array_index(v->kernels, LhKernelErrors, k), tolerance);
+    }
+    return table;
+}
+
+static void
+write_kernels(LhJsonWriter *w, const LhValidation *v)
+{
+    lh_jsonw_array_begin(w, "kernels");
+    for (guint i = 0; i < v->kernels->len; i++) {
+        const LhKernelErrors *row = &g_array_index(v->kernels, LhKernelErrors, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "kernel", row->kernel);
+        lh_jsonw_uint(w, "ops", row->ops);
+        lh_jsonw_double(w, "measured_s", row->measured_s);
+        lh_jsonw_double(w, "predicted_s", row->predicted_s);
+        lh_jsonw_double(w, "share", row->share);
+        lh_jsonw_double(w, "error_median", row->error_median);
+        lh_jsonw_double(w, "error_worst", row->error_worst);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+void
+lh_validate_json(const LhSetup *setup, const GPtrArray *validations, double tolerance,
+                 const LhStamp *stamp, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+
+    lh_stamp_json(w, "longhaul.validation/1", stamp, setup);
+    lh_jsonw_string(w, "provenance", "measured");
+    lh_jsonw_double(w, "tolerance", tolerance);
+    lh_jsonw_array_begin(w, "schedules");
+    for (guint i = 0; i < validations->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validations, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "schedule", v->schedule);
+        lh_jsonw_string(w, "refused", v->refused);
+        if (v->refused == NULL) {
+            lh_jsonw_double(w, "measured_s", v->measured_s);
+            lh_jsonw_double(w, "predicted_s", v->predicted_s);
+            lh_jsonw_double(w, "makespan_error", lh_validation_error(v));
+            lh_jsonw_double(w, "op_error", v->op_error);
+            lh_jsonw_double(w, "spread", v->spread);
+            lh_jsonw_double(w, "issue_s", v->issue_s);
+            lh_jsonw_bool(w, "within", lh_validation_within(v, tolerance));
+            write_kernels(w, v);
+        }
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}

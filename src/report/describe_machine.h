@@ -1,0 +1,21 @@
+/* What was measured of this machine, and how far predictions for it are off. */
+#pragma once
+
+#include "plan/calibrate.h"
+#include "plan/validate.h"
+#include "report/result_json.h"
+#include "report/table.h"
+
+/* Caller frees. */
+LhTable *lh_describe_rates(const LhCalibration *calibration);
+LhTable *lh_describe_elementwise(const LhCalibration *calibration);
+LhTable *lh_describe_executor(const LhCalibration *calibration);
+
+/* One row for each schedule; of LhValidation *. */
+LhTable *lh_describe_makespans(const GPtrArray *validations, double tolerance);
+/* One row for each schedule and kernel. */
+LhTable *lh_describe_kernel_errors(const GPtrArray *validations, double tolerance);
+
+/* Appends the document of `longhaul validate`. */
+void lh_validate_json(const LhSetup *setup, const GPtrArray *validations, double tolerance,
+                      const LhStamp *stamp, GString *out);
