@@ -1,5 +1,5 @@
 /*
- * Times of this machine, by the clock on the wall: kernels alone, and what the executor itself costs, measured
+ * Times of this machine: kernels alone, and what the executor itself costs, measured
  * by running small programs in it.
  */
 #pragma once
@@ -9,7 +9,8 @@
 /* How one number is made of several timings. */
 typedef enum {
     LH_STATISTIC_MEDIAN,
-    LH_STATISTIC_BEST, /* the least: for a machine with other load, which only ever adds */
+    LH_STATISTIC_BEST, /* the least, for a machine with other load, which only ever adds; of kernels the least
+                          time on a core, so that time without one does not count */
 } LhStatistic;
 
 /* "median", "best"; NULL-terminated. */
