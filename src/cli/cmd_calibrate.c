@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "report/describe_machine.h"
 #include "report/output.h"
+#include "runtime/pin.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #define REPEATS_FULL 7
 #define REPEATS_QUICK 3
 #define REPEATS_MAX 1000
+#define THREADS_MAX 1024
 
 static const LhField options[] = {
     LH_CLI_FORMAT,
@@ -45,6 +47,12 @@ static const LhField options[] = {
       .choices = lh_statistic_names,
       .description = "What is taken of them; best is for a machine with other load. Default "
                      "median." },
+    { .name = "threads",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhCli, threads),
+      .min = 1,
+      .max = THREADS_MAX,
+      .description = "Call each kernel on so many cores at once, as ranks do. Default all cores." },
     { .name = "quick",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhCli, quick),
@@ -132,6 +140,7 @@ run(LhCli *cli, GError **error)
     const LhCalibrateParams params = {
         .measure = { .kernels = (LhKernelSet)cli->kernels,
                      .statistic = (LhStatistic)cli->statistic,
+                     .threads = cli->threads != 0 ? (uint32_t)cli->threads : lh_cores_count(),
                      .repeats = cli->repeat != 0 ? (uint32_t)cli->repeat : repeats },
         .quick = cli->quick,
         .dtype = (LhDtype)cli->dtype,

@@ -30,6 +30,7 @@ typedef struct {
     int statistic; /* LhStatistic */
     int dtype;     /* LhDtype */
     bool quick;
+    uint64_t threads;
     char *tolerance;
 } LhCli;
 

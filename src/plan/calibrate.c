@@ -179,7 +179,7 @@ measure_executor(const LhCalibrateParams *p, LhCalibration *c, GError **error)
     double issue_s, sync_s;
 
     tell(p, "host");
-    if (!lh_measure_host(&p->measure, &issue_s, &sync_s, error))
+    if (!lh_measure_host(&issue_s, &sync_s, error))
         return false;
     c->kernel_launch_ps = lh_time_from_ps(fmax(issue_s, 0) * (double)LH_PS_PER_S);
     c->stream_sync_ps = lh_time_from_ps(fmax(sync_s, 0) * (double)LH_PS_PER_S);
@@ -191,19 +191,18 @@ measure_link(const LhCalibrateParams *p, LhCalibration *c, GError **error)
 {
     const size_t count = G_N_ELEMENTS(transfer_bytes) - (p->quick ? 1 : 0);
     LhTransferPoint points[G_N_ELEMENTS(transfer_bytes)];
-    LhMeasureParams measure = p->measure;
+    /* Each is a run with a score of messages. */
+    const uint32_t repeats = MIN(p->measure.repeats, TRANSFER_REPEATS_MAX);
     LhResiduals residuals;
     double alpha_s;
 
-    /* Each repeat is a run with a score of messages. */
-    measure.repeats = MIN(measure.repeats, TRANSFER_REPEATS_MAX);
     for (size_t i = 0; i < count; i++) {
         g_autofree char *size = lh_format_bytes(transfer_bytes[i]);
         g_autofree char *what = g_strdup_printf("messages of %s", size);
 
         tell(p, what);
         points[i].bytes = (double)transfer_bytes[i];
-        if (!lh_measure_transfer(&measure, &lh_transport_threads, transfer_bytes[i],
+        if (!lh_measure_transfer(repeats, &lh_transport_threads, transfer_bytes[i],
                                  &points[i].seconds, error))
             return false;
     }
@@ -251,9 +250,9 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
     c->machine =
         g_strdup_printf("%s, %u cores, level %s", processor, lh_cores_count(), lh_cpu()->name);
     c->method = g_strdup_printf(
-        "longhaul calibrate%s: kernels %s, %s, %s of %u timings", params->quick ? " --quick" : "",
+        "longhaul calibrate%s: kernels %s, %s, %s of %u timings, %u at a time", params->quick ? " --quick" : "",
         lh_kernel_set_names[params->measure.kernels], lh_dtype_names[params->dtype],
-        lh_statistic_names[params->measure.statistic], params->measure.repeats);
+        lh_statistic_names[params->measure.statistic], params->measure.repeats, params->measure.threads);
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     if (!measure_kernels(params, c, error))

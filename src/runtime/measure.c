@@ -7,11 +7,15 @@
 #include "base/error.h"
 #include "kernels/rows.h"
 #include "runtime/fit.h"
+#include "runtime/pin.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <time.h>
 
 #define NS_PER_S 1e9
+#define FLUSH_BYTES (UINT64_C(4) << 20) /* more than caches of one core, less than those shared */
+#define SENDER_WAITS_US 300              /* long enough for the receiver to fall asleep */
 #define PROBE_STEPS 20
 #define PROBE_OPS 32 /* of a step; fewer than a host may be ahead */
 #define PROBE_ELEMENT_BYTES 2
@@ -28,11 +32,11 @@ lh_statistic(LhStatistic statistic, double *values, size_t count)
 }
 
 static double
-now_s(void)
+now_s(clockid_t clock)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / NS_PER_S;
 }
 
@@ -78,45 +82,112 @@ make_operand(const LhKernelArgs *a, const LhOperand *o, LhDtype dtype)
     return view;
 }
 
-static bool
-time_calls(const LhMeasureParams *params, LhKernelRun run, const LhCall *call, double *seconds)
+/* One of the threads that call the kernel. */
+typedef struct {
+    const LhMeasureParams *params;
+    const LhKernel *kernel;
+    const LhKernelArgs *args;
+    LhDtype dtype;
+    LhKernelRun run;
+    pthread_barrier_t *together;
+    uint32_t index;
+    double seconds;
+    bool ok;
+} Caller;
+
+/* Puts other things into the caches. */
+static void
+flush_caches(unsigned char *flush)
 {
-    g_autofree double *times = g_new(double, params->repeats);
+    for (size_t i = 0; i < FLUSH_BYTES; i += LH_SCRATCH_ALIGN)
+        flush[i]++;
+}
 
-    if (run(call) != LH_STATUS_OK)
-        return false;
-    for (uint32_t i = 0; i < params->repeats; i++) {
-        const double start = now_s();
+/* Every thread calls as often, whatever fails: the others wait for it. */
+static void
+time_calls(Caller *c, const LhCall *call)
+{
+    g_autofree double *times = g_new(double, c->params->repeats);
+    g_autofree unsigned char *flush = g_malloc0(FLUSH_BYTES);
+    const clockid_t clock = c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID
+                                                                      : CLOCK_MONOTONIC;
 
-        (void)run(call); /* the same call again */
-        times[i] = now_s() - start;
+    c->ok = c->run(call) == LH_STATUS_OK;
+    for (uint32_t i = 0; i < c->params->repeats; i++) {
+        double start;
+
+        flush_caches(flush);
+        pthread_barrier_wait(c->together);
+        start = now_s(clock);
+        c->ok = c->ok && c->run(call) == LH_STATUS_OK;
+        times[i] = now_s(clock) - start;
     }
-    *seconds = lh_statistic(params->statistic, times, params->repeats);
-    return true;
+    c->seconds = lh_statistic(c->params->statistic, times, c->params->repeats);
+}
+
+static void *
+caller_main(void *data)
+{
+    Caller *c = data;
+    LhCall call = { .args = c->args };
+
+    lh_pin_thread(c->index);
+    for (unsigned i = 0; c->kernel->operands[i].access != LH_OPERAND_END; i++)
+        call.operands[i] = make_operand(c->args, &c->kernel->operands[i], c->dtype);
+    call.scratch =
+        g_aligned_alloc(1, lh_kernel_scratch_bytes(c->kernel, c->args) + 1, LH_SCRATCH_ALIGN);
+    time_calls(c, &call);
+    g_aligned_free(call.scratch);
+    for (unsigned i = 0; c->kernel->operands[i].access != LH_OPERAND_END; i++)
+        g_aligned_free(call.operands[i].data);
+    return NULL;
+}
+
+/* Runs all callers to their end. */
+static void
+call_together(Caller *callers, uint32_t count)
+{
+    g_autofree GThread **threads = g_new(GThread *, count);
+    pthread_barrier_t together;
+
+    (void)lh_cores_count(); /* those of the process, before a thread has fewer */
+    pthread_barrier_init(&together, NULL, count);
+    for (uint32_t i = 0; i < count; i++) {
+        callers[i].together = &together;
+        threads[i] = g_thread_new("caller", caller_main, &callers[i]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        g_thread_join(threads[i]);
+    pthread_barrier_destroy(&together);
 }
 
 bool
 lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel, const LhKernelArgs *args,
                   LhDtype dtype, double *seconds, GError **error)
 {
+    const uint32_t count = MAX(params->threads, 1);
     const LhKernelRun run =
         params->kernels == LH_KERNEL_SET_CPU ? kernel->cpu : kernel->reference;
-    const uint64_t scratch_bytes = lh_kernel_scratch_bytes(kernel, args);
-    LhCall call = { .args = args };
-    bool ok = false;
+    g_autofree Caller *callers = g_new0(Caller, count);
+    g_autofree double *times = g_new(double, count);
+    bool ok = run != NULL;
 
-    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++)
-        call.operands[i] = make_operand(args, &kernel->operands[i], dtype);
-    call.scratch = g_aligned_alloc(1, scratch_bytes + 1, LH_SCRATCH_ALIGN);
-    if (run != NULL)
-        ok = time_calls(params, run, &call, seconds);
-    g_aligned_free(call.scratch);
-    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++)
-        g_aligned_free(call.operands[i].data);
-    if (!ok)
+    for (uint32_t i = 0; i < count; i++)
+        callers[i] = (Caller){ .params = params, .kernel = kernel, .args = args, .dtype = dtype,
+                               .run = run, .index = i };
+    if (ok)
+        call_together(callers, count);
+    for (uint32_t i = 0; i < count; i++) {
+        ok = ok && callers[i].ok;
+        times[i] = callers[i].seconds;
+    }
+    if (!ok) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s, kernels \"%s\": cannot be called",
                     kernel->name, lh_kernel_set_names[params->kernels]);
-    return ok;
+        return false;
+    }
+    *seconds = lh_median(times, count);
+    return true;
 }
 
 /* ---- the executor ---- */
@@ -151,7 +222,7 @@ load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
 /* Runs @schedule with @tokens on each of @ranks; the records, by rank and op. Caller unrefs. */
 static GArray *
 run_probe(const LhSchedule *schedule, const LhTransport *transport, uint32_t ranks, uint64_t tokens,
-          GError **error)
+          const LhRunHooks *hooks, GError **error)
 {
     const LhProgramParams params = {
         .attention = { .batch = 1, .heads = 1, .groups = 1, .head_dim = 1,
@@ -167,6 +238,7 @@ run_probe(const LhSchedule *schedule, const LhTransport *transport, uint32_t ran
     LhRunParams run = { .program = program,
                         .transport = transport,
                         .deadline_us = PROBE_DEADLINE_US,
+                        .hooks = hooks,
                         .load = load_zeros,
                         .timeline = collect,
                         .timeline_data = records };
@@ -219,9 +291,9 @@ record_at(const GArray *records, guint index)
 }
 
 bool
-lh_measure_host(const LhMeasureParams *params, double *issue_s, double *sync_s, GError **error)
+lh_measure_host(double *issue_s, double *sync_s, GError **error)
 {
-    g_autoptr(GArray) records = run_probe(&host_probe, &lh_transport_threads, 1, 1, error);
+    g_autoptr(GArray) records = run_probe(&host_probe, &lh_transport_threads, 1, 1, NULL, error);
     double issues[PROBE_STEPS * (PROBE_OPS - 1)];
     double syncs[PROBE_STEPS - 1];
     size_t issues_count = 0, syncs_count = 0;
@@ -239,8 +311,8 @@ lh_measure_host(const LhMeasureParams *params, double *issue_s, double *sync_s, 
         else
             syncs[syncs_count++] = (double)(now->issued_ps - before->end_ps) / (double)LH_PS_PER_S;
     }
-    *issue_s = lh_statistic(params->statistic, issues, issues_count);
-    *sync_s = lh_statistic(params->statistic, syncs, syncs_count);
+    *issue_s = lh_median(issues, issues_count);
+    *sync_s = lh_median(syncs, syncs_count);
     return true;
 }
 
@@ -274,16 +346,27 @@ static const LhSchedule transfer_probe = {
     .emit = emit_transfer_probe,
 };
 
-bool
-lh_measure_transfer(const LhMeasureParams *params, const LhTransport *transport, uint64_t bytes,
-                    double *seconds, GError **error)
+/* Lets the receiver be first. */
+static void
+pause_sender(void *data, uint32_t rank, uint32_t op, uint32_t where)
 {
-    g_autofree double *times = g_new(double, (gsize)params->repeats * PROBE_STEPS);
+    (void)data;
+    (void)op;
+    if (rank == 0 && where == 0)
+        g_usleep(SENDER_WAITS_US);
+}
+
+bool
+lh_measure_transfer(uint32_t repeats, const LhTransport *transport, uint64_t bytes, double *seconds,
+                    GError **error)
+{
+    static const LhRunHooks hooks = { .pause = pause_sender };
+    g_autofree double *times = g_new(double, (gsize)repeats * PROBE_STEPS);
     size_t count = 0;
 
-    for (uint32_t repeat = 0; repeat < params->repeats; repeat++) {
+    for (uint32_t repeat = 0; repeat < repeats; repeat++) {
         g_autoptr(GArray) records =
-            run_probe(&transfer_probe, transport, 2, bytes / PROBE_ELEMENT_BYTES, error);
+            run_probe(&transfer_probe, transport, 2, bytes / PROBE_ELEMENT_BYTES, &hooks, error);
 
         if (records == NULL)
             return false;
@@ -296,6 +379,6 @@ lh_measure_transfer(const LhMeasureParams *params, const LhTransport *transport,
                              (double)LH_PS_PER_S;
         }
     }
-    *seconds = lh_statistic(params->statistic, times, count);
+    *seconds = lh_median(times, count);
     return true;
 }

@@ -19,7 +19,7 @@ cores_of_process(void)
     if (g_once_init_enter(&ready)) {
         CPU_ZERO(&cores);
         if (sched_getaffinity(0, sizeof(cores), &cores) != 0 || CPU_COUNT(&cores) == 0)
-            CPU_SET(0, &cores);
+            CPU_SET(0U, &cores);
         g_once_init_leave(&ready, 1);
     }
     return &cores;
@@ -39,7 +39,7 @@ lh_pin_thread(uint32_t index)
     cpu_set_t one;
 
     CPU_ZERO(&one);
-    for (int core = 0; core < CPU_SETSIZE; core++) {
+    for (unsigned core = 0; core < CPU_SETSIZE; core++) {
         if (!CPU_ISSET(core, cores) || left-- > 0)
             continue;
         CPU_SET(core, &one);

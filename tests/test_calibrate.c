@@ -1,0 +1,279 @@
+/*
+ * Fits recover what data were made of; a calibration survives its file; the simulator uses it.
+ */
+#include "plan/calibrate.h"
+#include "run_tests.h"
+#include "runtime/fit.h"
+#include "runtime/pin.h"
+#include "sim/cost.h"
+
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#define RATE 93e9
+#define HALF_LENGTH 85.0
+
+/* In [-1, 1], always the same. */
+static double
+noise(unsigned i)
+{
+    return sin(12.9898 * (i + 1));
+}
+
+static LhRatePoint
+point(double length, double error)
+{
+    const double flops = 256 * length * length;
+
+    return (LhRatePoint){ .length = length,
+                          .flops = flops,
+                          .seconds = flops / RATE * (1 + HALF_LENGTH / length) * (1 + error) };
+}
+
+START_TEST(calibrate_rate_is_recovered)
+{
+    LhRatePoint points[7];
+    LhResiduals residuals;
+    double rate, half_length;
+
+    for (unsigned i = 0; i < 7; i++)
+        points[i] = point(64 << i, 0);
+    ck_assert(lh_fit_rate(points, 7, &rate, &half_length, &residuals));
+    ck_assert_double_eq_tol(rate / RATE, 1, 1e-9);
+    ck_assert_double_eq_tol(half_length, HALF_LENGTH, 1e-6);
+    ck_assert_double_le(residuals.worst, 1e-9);
+    for (unsigned i = 0; i < 7; i++)
+        points[i] = point(64 << i, 0.02 * noise(i));
+    ck_assert(lh_fit_rate(points, 7, &rate, &half_length, &residuals));
+    ck_assert_double_eq_tol(rate / RATE, 1, 0.02);
+    ck_assert_double_eq_tol(half_length / HALF_LENGTH, 1, 0.1);
+    ck_assert_double_le(residuals.worst, 0.04);
+    ck_assert_double_le(residuals.median, residuals.worst);
+    ck_assert_double_eq(residuals.holdout, 0);
+}
+END_TEST
+
+START_TEST(calibrate_holdout_is_judged_only)
+{
+    LhRatePoint points[4] = { point(64, 0), point(256, 0), point(1024, 0), point(512, 0.25) };
+    LhResiduals residuals;
+    double rate, half_length;
+
+    points[3].holdout = true;
+    ck_assert(lh_fit_rate(points, 4, &rate, &half_length, &residuals));
+    ck_assert_double_eq_tol(rate / RATE, 1, 1e-9);
+    ck_assert_double_eq_tol(residuals.holdout, 0.2, 1e-9);
+    ck_assert_double_le(residuals.worst, 1e-9);
+}
+END_TEST
+
+START_TEST(calibrate_rate_edges)
+{
+    LhRatePoint points[2] = { point(64, 0), point(128, 0) };
+    LhResiduals residuals;
+    double rate = 1, half_length = 1;
+
+    ck_assert(!lh_fit_rate(points, 1, &rate, &half_length, &residuals));
+    points[1].holdout = true;
+    ck_assert(!lh_fit_rate(points, 2, &rate, &half_length, &residuals));
+    ck_assert_double_eq(rate, 1);
+    /* Faster when shorter: no length is negative. */
+    points[0] = (LhRatePoint){ .length = 64, .flops = 1e9, .seconds = 0.01 };
+    points[1] = (LhRatePoint){ .length = 128, .flops = 1e9, .seconds = 0.012 };
+    ck_assert(lh_fit_rate(points, 2, &rate, &half_length, &residuals));
+    ck_assert_double_eq(half_length, 0);
+    ck_assert(rate > 1e9 / 0.012 && rate < 1e9 / 0.01);
+}
+END_TEST
+
+START_TEST(calibrate_transfer_stands_outliers)
+{
+    LhTransferPoint points[9];
+    LhResiduals residuals;
+    double alpha, bandwidth;
+
+    for (unsigned i = 0; i < 9; i++) {
+        const double bytes = 4096.0 * (double)(1 << (2 * i));
+
+        points[i] = (LhTransferPoint){ bytes, (20e-6 + bytes / 8e9) * (1 + 0.02 * noise(i)) };
+    }
+    ck_assert(lh_fit_transfer(points, 9, &alpha, &bandwidth, &residuals));
+    ck_assert_double_eq_tol(alpha / 20e-6, 1, 0.05);
+    ck_assert_double_eq_tol(bandwidth / 8e9, 1, 0.05);
+    ck_assert_double_le(residuals.worst, 0.1);
+    points[1].seconds *= 20;
+    points[5].seconds *= 3;
+    ck_assert(lh_fit_transfer(points, 9, &alpha, &bandwidth, &residuals));
+    ck_assert_double_eq_tol(alpha / 20e-6, 1, 0.1);
+    ck_assert_double_eq_tol(bandwidth / 8e9, 1, 0.1);
+    ck_assert_double_ge(residuals.worst, 0.5);
+}
+END_TEST
+
+START_TEST(calibrate_transfer_edges)
+{
+    const LhTransferPoint same[2] = { { 4096, 1e-6 }, { 4096, 2e-6 } };
+    const LhTransferPoint falling[2] = { { 4096, 2e-6 }, { 8192, 1e-6 } };
+    LhResiduals residuals;
+    double alpha, bandwidth;
+
+    ck_assert(!lh_fit_transfer(same, 0, &alpha, &bandwidth, &residuals));
+    ck_assert(!lh_fit_transfer(same, 1, &alpha, &bandwidth, &residuals));
+    ck_assert(!lh_fit_transfer(same, 2, &alpha, &bandwidth, &residuals));
+    ck_assert(!lh_fit_transfer(falling, 2, &alpha, &bandwidth, &residuals));
+}
+END_TEST
+
+START_TEST(calibrate_statistics)
+{
+    double odd[] = { 3, 1, 2 }, even[] = { 4, 1, 3, 2 };
+
+    ck_assert_double_eq(lh_median(odd, 3), 2);
+    ck_assert_double_eq(lh_median(even, 4), 2.5);
+    ck_assert_double_eq(lh_statistic(LH_STATISTIC_BEST, even, 4), 1);
+    ck_assert_double_eq(lh_statistic(LH_STATISTIC_MEDIAN, even, 4), 2.5);
+    ck_assert_uint_ge(lh_cores_count(), 1);
+}
+END_TEST
+
+/* ---- the file ---- */
+
+static const LhKernelRate rate_written = {
+    .kernel = (char *)"attention_fwd",
+    .mask = 1,
+    .head_dim = 64,
+    .rate = 93.5e9,
+    .half_length = 85.25,
+    .provenance = LH_PROVENANCE_FITTED,
+    .source = (char *)"a test",
+    .residuals = { 0.01, 0.02, 0.03 },
+};
+static const LhKernelTraffic traffic_written = {
+    .kernel = (char *)"merge",
+    .bandwidth = 4.5e9,
+    .provenance = LH_PROVENANCE_MEASURED,
+    .source = (char *)"a test",
+    .residuals = { 0.04, 0.05, 0.06 },
+};
+
+/* A profile as calibrate writes it. */
+static LhProfile *
+write_and_read(void)
+{
+    g_autoptr(GArray) rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    g_autoptr(GArray) traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
+    const LhCalibration c = {
+        .machine = (char *)"a machine",
+        .method = (char *)"a method",
+        .rates = g_array_append_vals(rates, &rate_written, 1),
+        .traffic = g_array_append_vals(traffic, &traffic_written, 1),
+        .memory_bandwidth = 4.5e9,
+        .kernel_launch_ps = 70000,
+        .stream_sync_ps = 3500000,
+        .link = { .bandwidth = 22.5e9,
+                  .latency_ps = 11500000,
+                  .provenance = LH_PROVENANCE_FITTED,
+                  .source = (char *)"a test" },
+    };
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *path = NULL;
+    g_autoptr(GError) error = NULL;
+    const int file = g_file_open_tmp("longhaul-XXXXXX.json", &path, NULL);
+    LhProfile *profile;
+
+    ck_assert_int_ge(file, 0);
+    ck_assert(g_close(file, NULL));
+    lh_calibration_write(&c, "test", "2026-01-31", text);
+    ck_assert(g_file_set_contents(path, text->str, (gssize)text->len, NULL));
+    profile = lh_profile_load(path, &error);
+    ck_assert_msg(profile != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_int_eq(g_remove(path), 0);
+    return profile;
+}
+
+START_TEST(calibrate_profile_round_trip)
+{
+    g_autoptr(LhProfile) profile = write_and_read();
+    const LhKernelRate *rate = &g_array_index(profile->kernels, LhKernelRate, 0);
+    const LhKernelTraffic *traffic = &g_array_index(profile->elementwise, LhKernelTraffic, 0);
+
+    ck_assert_str_eq(profile->name, "test");
+    ck_assert_ptr_nonnull(strstr(profile->source, "a machine"));
+    ck_assert_uint_eq(profile->kernels->len, 1);
+    ck_assert_str_eq(rate->kernel, "attention_fwd");
+    ck_assert_int_eq(rate->mask, 1);
+    ck_assert_uint_eq(rate->head_dim, 64);
+    ck_assert_double_eq(rate->rate, rate_written.rate);
+    ck_assert_double_eq(rate->half_length, rate_written.half_length);
+    ck_assert_int_eq(rate->provenance, LH_PROVENANCE_FITTED);
+    ck_assert_mem_eq(&rate->residuals, &rate_written.residuals, sizeof(rate->residuals));
+    ck_assert_uint_eq(profile->elementwise->len, 1);
+    ck_assert_str_eq(traffic->kernel, "merge");
+    ck_assert_double_eq(traffic->bandwidth, traffic_written.bandwidth);
+    ck_assert_mem_eq(&traffic->residuals, &traffic_written.residuals, sizeof(traffic->residuals));
+    ck_assert_int_eq(profile->kernel_launch_ps, 70000);
+    ck_assert_int_eq(profile->stream_sync_ps, 3500000);
+    ck_assert_double_eq(profile->nvlink.bandwidth, 22.5e9);
+    ck_assert_int_eq(profile->nvlink.latency_ps, 11500000);
+    ck_assert_uint_eq(profile->nvlink.ctas, 0);
+}
+END_TEST
+
+/* On the blank device a block takes exactly what the curve says, whatever its number of rows. */
+START_TEST(calibrate_profile_prices_ops)
+{
+    g_autoptr(LhProfile) profile = write_and_read();
+    g_autoptr(LhTopology) topology = lh_topology_load("this-machine", NULL);
+    g_autoptr(LhDevice) device = lh_device_load("this-cpu", NULL);
+    const LhProgram program = { .params = { .attention = { .head_dim = 64 } } };
+    LhOp op = { .kind = LH_OP_COMPUTE };
+    LhKernelArgs *args = &op.compute.args;
+    LhCost cost;
+
+    ck_assert_str_eq(topology->device_name, "this-cpu");
+    ck_assert(lh_profile_apply(profile, device, topology, NULL));
+    lh_cost_init(&cost, LH_COST_DEVICE, device, &program);
+    *args = (LhKernelArgs){ .pairs = 333 * 334 / 2, .nq = 333, .nk = 333, .batch = 1, .heads = 3,
+                            .groups = 3, .head_dim = 64, .mask = LH_MASK_CAUSAL };
+    op.compute.kernel = lh_kernel_find("attention_fwd");
+    ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &op),
+                            4.0 * 3 * 64 * (double)args->pairs / 93.5e9 * (1 + 85.25 / 333) * 1e12,
+                            1);
+    ck_assert_int_eq(cost.provenance, LH_PROVENANCE_FITTED);
+    *args = (LhKernelArgs){ .nq = 333, .batch = 1, .heads = 3, .groups = 3, .head_dim = 64 };
+    op.compute.kernel = lh_kernel_find("merge");
+    ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &op),
+                            (double)lh_kernels[op.compute.kernel]->memory_bytes(args, 2) / 4.5e9 *
+                                1e12,
+                            1);
+}
+END_TEST
+
+/* ---- the machine ---- */
+
+START_TEST(calibrate_measures)
+{
+    const LhMeasureParams params = { .repeats = 2, .threads = 2 };
+    const LhKernelArgs args = { .pairs = 64 * 64, .nq = 64, .nk = 64, .batch = 1, .heads = 1,
+                                .groups = 1, .head_dim = 64, .mask = LH_MASK_FULL };
+    double seconds = 0, issue_s = -1, sync_s = -1;
+
+    for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
+        if (lh_kernels[k]->cost != LH_COST_ATTENTION)
+            continue;
+        ck_assert(lh_measure_kernel(&params, lh_kernels[k], &args, LH_DTYPE_BF16, &seconds, NULL));
+        ck_assert(seconds > 0 && seconds < 60);
+    }
+    ck_assert(lh_measure_host(&issue_s, &sync_s, NULL));
+    ck_assert_double_ge(issue_s, 0);
+    ck_assert_double_ge(sync_s, 0);
+    ck_assert(lh_measure_transfer(1, &lh_transport_threads, 4096, &seconds, NULL));
+    ck_assert_double_gt(seconds, 0);
+}
+END_TEST
+
+LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_holdout_is_judged_only,
+             calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
+             calibrate_statistics, calibrate_profile_round_trip, calibrate_profile_prices_ops,
+             calibrate_measures)
