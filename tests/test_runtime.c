@@ -91,10 +91,12 @@ check_errors(const Case *c, const LhExecuted *executed)
 
         ck_assert_msg(row->ok, "%s: %s: rel L2 %g, worst row %g, largest %g", text, row->name,
                       row->rel_l2, row->row_max, row->abs_max);
-        /* The gates are made for 16 bits. */
+        /* The gates are made for 16 bits. So near to one fp64 answer at every P, results of any
+         * two P are within 2e-5 of each other, and lse within 5e-5: P-invariance. */
         if (c->dtype == LH_DTYPE_FP32 && c->inputs == LH_INPUTS_NORMAL)
-            ck_assert_msg(row->rel_l2 < 1e-5, "%s: %s: rel L2 %g in fp32", text, row->name,
-                          row->rel_l2);
+            ck_assert_msg(row->rel_l2 < 1e-5 && (row->abs_max_gate <= 0 || row->abs_max < 2.5e-5),
+                          "%s: %s: rel L2 %g, largest %g in fp32", text, row->name, row->rel_l2,
+                          row->abs_max);
     }
     ck_assert_msg(executed->counts_ok,
                   "%s: bytes %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT
@@ -124,8 +126,11 @@ passes(const Case *c)
     return true;
 }
 
-/* Multi-head, grouped 4:1, one key-value head; head sizes that fill no tile. */
-static const uint32_t shapes[][3] = { { 2, 2, 64 }, { 8, 2, 72 }, { 3, 1, 128 } };
+/* Multi-head, grouped 4:1, one key-value head; head sizes that fill no tile. An odd number of them,
+ * so that each meets both masks. */
+static const uint32_t shapes[][3] = {
+    { 2, 2, 64 }, { 8, 2, 80 }, { 3, 1, 96 }, { 4, 1, 128 }, { 8, 2, 72 },
+};
 static const uint32_t ranks_few[] = { 1, 2, 3, 4, 5, 7, 8 };
 
 static unsigned
@@ -238,6 +243,10 @@ START_TEST(runtime_more_ranks_than_cores)
 
             c.tokens = 4;
             ck_assert(passes(&c));
+            c.head_dim = 96;
+            c.full = true;
+            c.dtype = LH_DTYPE_FP32;
+            ck_assert(passes(&c) || strcmp(c.schedule, "dfa-balanced") == 0);
         }
     }
 }
@@ -314,7 +323,7 @@ START_TEST(runtime_delays_change_nothing)
         g_autoptr(LhExecuted) first = run_case(&c, NULL);
 
         ck_assert_ptr_nonnull(first);
-        for (unsigned seed = 1; seed <= 4; seed++) {
+        for (unsigned seed = 1; seed <= 20; seed++) {
             g_autofree char *inject = g_strdup_printf("delay:%u", seed);
             g_autoptr(LhExecuted) later = NULL;
 
