@@ -45,6 +45,7 @@ residuals_of(const LhResiduals *r)
 
 /* ---- attention ---- */
 
+/* A block of its own: most schedules add blocks up afterwards. */
 static LhKernelArgs
 attention_args(uint64_t n, bool causal, uint32_t head_dim)
 {
@@ -55,7 +56,8 @@ attention_args(uint64_t n, bool causal, uint32_t head_dim)
                            .heads = HEADS,
                            .groups = HEADS,
                            .head_dim = head_dim,
-                           .mask = causal ? LH_MASK_CAUSAL : LH_MASK_FULL };
+                           .mask = causal ? LH_MASK_CAUSAL : LH_MASK_FULL,
+                           .first = true };
 }
 
 static bool
