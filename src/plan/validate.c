@@ -1,6 +1,6 @@
 /*
- * Validation. Kernels' errors compare durations; where an op starts is judged by the makespan alone. Results are
- * not looked at: that is longhaul run.
+ * Validation. Kernels' errors compare durations; where an op starts is judged by the makespan
+ * alone. Results are not looked at: that is longhaul run.
  */
 #include "plan/validate.h"
 
@@ -46,7 +46,8 @@ seconds(LhTime time_ps)
     return (double)time_ps / (double)LH_PS_PER_S;
 }
 
-/* Numbers that are valid as any tensor; a log-sum-exp is that of all keys with logits of about 0. */
+/* Numbers that are valid as any tensor; a log-sum-exp is that of all keys with logits of about 0.
+ */
 static void
 load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *into)
 {
@@ -63,9 +64,9 @@ load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *in
 
 /* All repeats of one program. */
 typedef struct {
-    GArray *predicted; /* of LhTimelineRecord, by rank and op */
-    GArray *times;     /* of double: [record][repeat], measured */
-    GArray *makespans, *issues; /* of double: [repeat] */
+    GArray *predicted;                  /* of LhTimelineRecord, by rank and op */
+    GArray *times;                      /* of double: [record][repeat], measured */
+    GArray *makespans, *starts, *rests; /* of double: [repeat] */
     uint64_t repeat;
 } Joined;
 
@@ -75,7 +76,8 @@ clear_joined(Joined *j)
     g_clear_pointer(&j->predicted, g_array_unref);
     g_clear_pointer(&j->times, g_array_unref);
     g_clear_pointer(&j->makespans, g_array_unref);
-    g_clear_pointer(&j->issues, g_array_unref);
+    g_clear_pointer(&j->starts, g_array_unref);
+    g_clear_pointer(&j->rests, g_array_unref);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Joined, clear_joined)
@@ -85,7 +87,7 @@ static bool
 join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GError **error)
 {
     double makespan = seconds(result->makespan_ps);
-    double issue = INFINITY;
+    double start = 0, rest;
 
     g_array_sort(measured, by_rank_and_op);
     if (measured->len != j->predicted->len) {
@@ -104,10 +106,13 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
             return false;
         }
         g_array_index(j->times, double, i * j->repeat + run) = seconds(m->end_ps - m->start_ps);
-        issue = fmin(issue, seconds(m->issued_ps));
+        if (i == 0 || m->rank != record_at(measured, i - 1)->rank)
+            start = fmax(start, seconds(m->issued_ps));
     }
     g_array_append_val(j->makespans, makespan);
-    g_array_append_val(j->issues, issue);
+    rest = makespan - start;
+    g_array_append_val(j->starts, start);
+    g_array_append_val(j->rests, rest);
     return true;
 }
 
@@ -198,8 +203,8 @@ compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
 
     for (guint i = 0; i < j->predicted->len; i++) {
         const LhTimelineRecord *p = record_at(j->predicted, i);
-        const double measured_s = lh_statistic(
-            statistic, &g_array_index(j->times, double, i * j->repeat), j->repeat);
+        const double measured_s =
+            lh_statistic(statistic, &g_array_index(j->times, double, i * j->repeat), j->repeat);
         const double predicted_s = seconds(p->end_ps - p->start_ps);
         const double off = fabs(predicted_s / measured_s - 1);
 
@@ -223,7 +228,8 @@ compare(LhValidation *v, Joined *j, const LhSimResult *sim, LhStatistic statisti
     v->measured_s = lh_statistic(statistic, makespans, j->repeat);
     v->spread = makespans[j->repeat - 1] / makespans[0] - 1; /* in order now */
     v->predicted_s = seconds(sim->makespan_ps);
-    v->issue_s = lh_statistic(statistic, (double *)(void *)j->issues->data, j->repeat);
+    v->start_s = lh_statistic(statistic, (double *)(void *)j->starts->data, j->repeat);
+    v->rest_s = lh_statistic(statistic, (double *)(void *)j->rests->data, j->repeat);
     compare_ops(v, j, statistic);
 }
 
@@ -237,7 +243,8 @@ validate(LhValidation *v, const LhSetup *setup, const LhProgram *program,
         .predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord)),
         .times = g_array_new(FALSE, TRUE, sizeof(double)),
         .makespans = g_array_new(FALSE, FALSE, sizeof(double)),
-        .issues = g_array_new(FALSE, FALSE, sizeof(double)),
+        .starts = g_array_new(FALSE, FALSE, sizeof(double)),
+        .rests = g_array_new(FALSE, FALSE, sizeof(double)),
         .repeat = MAX(params->repeat, 1),
     };
     const LhHooks hooks = { .timeline = collect, .timeline_data = j.predicted };
