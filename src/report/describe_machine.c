@@ -153,7 +153,7 @@ lh_describe_makespans(const GPtrArray *validations, double tolerance)
         percent_cell(table, v->op_error, false);
         percent_cell(table, v->spread, false);
         time_cell(table, v->start_s);
-        percent_cell(table, v->predicted_s / v->rest_s - 1, true);
+        percent_cell(table, v->predicted_s / (v->measured_s - v->start_s) - 1, true);
         lh_table_cell(table, lh_validation_within(v, tolerance) ? "yes" : "NO", NULL);
     }
     return table;
@@ -242,7 +242,6 @@ lh_validate_json(const LhSetup *setup, const GPtrArray *validations, double tole
             lh_jsonw_double(w, "op_error", v->op_error);
             lh_jsonw_double(w, "spread", v->spread);
             lh_jsonw_double(w, "start_s", v->start_s);
-            lh_jsonw_double(w, "rest_s", v->rest_s);
             lh_jsonw_bool(w, "within", lh_validation_within(v, tolerance));
             write_kernels(w, v);
         }
