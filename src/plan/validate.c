@@ -86,7 +86,8 @@ static bool
 join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GError **error)
 {
     double makespan = seconds(result->makespan_ps);
-    double start = 0;
+    double start = 0, issued = 0;
+    LhTime last_ps = 0;
 
     g_array_sort(measured, by_rank_and_op);
     if (measured->len != j->predicted->len) {
@@ -106,7 +107,11 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
         }
         g_array_index(j->times, double, i * j->repeat + run) = seconds(m->end_ps - m->start_ps);
         if (i == 0 || m->rank != record_at(measured, i - 1)->rank)
-            start = fmax(start, seconds(m->issued_ps));
+            issued = seconds(m->issued_ps);
+        if (m->end_ps > last_ps) {
+            last_ps = m->end_ps;
+            start = issued;
+        }
     }
     g_array_append_val(j->makespans, makespan);
     g_array_append_val(j->starts, start);

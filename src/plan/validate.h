@@ -28,7 +28,7 @@ typedef struct {
     char *refused;                  /* why it was not run; NULL: it was */
     double measured_s, predicted_s; /* makespan */
     double spread;                  /* (largest - least) / least makespan of the runs */
-    /* Of that run: until every host has issued an op. Threads start, memory is allocated. */
+    /* Of that run, until the rank that ends last has an op: threads start, memory is allocated. */
     double start_s;
     double op_error; /* median of |predicted / measured - 1| over all compute ops */
     GArray *kernels; /* of LhKernelErrors, the most time first; exchanges last */
