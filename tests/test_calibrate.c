@@ -234,8 +234,14 @@ START_TEST(calibrate_profile_prices_ops)
     ck_assert_str_eq(topology->device_name, "this-cpu");
     ck_assert(lh_profile_apply(profile, device, topology, NULL));
     lh_cost_init(&cost, LH_COST_DEVICE, device, &program);
-    *args = (LhKernelArgs){ .pairs = 333 * 334 / 2, .nq = 333, .nk = 333, .batch = 1, .heads = 3,
-                            .groups = 3, .head_dim = 64, .mask = LH_MASK_CAUSAL };
+    *args = (LhKernelArgs){ .pairs = 333 * 334 / 2,
+                            .nq = 333,
+                            .nk = 333,
+                            .batch = 1,
+                            .heads = 3,
+                            .groups = 3,
+                            .head_dim = 64,
+                            .mask = LH_MASK_CAUSAL };
     op.compute.kernel = lh_kernel_find("attention_fwd");
     ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &op),
                             4.0 * 3 * 64 * (double)args->pairs / 93.5e9 * (1 + 85.25 / 333) * 1e12,
@@ -243,10 +249,9 @@ START_TEST(calibrate_profile_prices_ops)
     ck_assert_int_eq(cost.provenance, LH_PROVENANCE_FITTED);
     *args = (LhKernelArgs){ .nq = 333, .batch = 1, .heads = 3, .groups = 3, .head_dim = 64 };
     op.compute.kernel = lh_kernel_find("merge");
-    ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &op),
-                            (double)lh_kernels[op.compute.kernel]->memory_bytes(args, 2) / 4.5e9 *
-                                1e12,
-                            1);
+    ck_assert_double_eq_tol(
+        (double)lh_cost_compute(&cost, &op),
+        (double)lh_kernels[op.compute.kernel]->memory_bytes(args, 2) / 4.5e9 * 1e12, 1);
 }
 END_TEST
 
@@ -255,8 +260,14 @@ END_TEST
 START_TEST(calibrate_measures)
 {
     const LhMeasureParams params = { .repeats = 2, .threads = 2 };
-    const LhKernelArgs args = { .pairs = 64 * 64, .nq = 64, .nk = 64, .batch = 1, .heads = 1,
-                                .groups = 1, .head_dim = 64, .mask = LH_MASK_FULL };
+    const LhKernelArgs args = { .pairs = 64 * 64,
+                                .nq = 64,
+                                .nk = 64,
+                                .batch = 1,
+                                .heads = 1,
+                                .groups = 1,
+                                .head_dim = 64,
+                                .mask = LH_MASK_FULL };
     double seconds = 0, issue_s = -1, sync_s = -1;
 
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {

@@ -103,8 +103,9 @@ print_tables(const LhCli *cli, const LhCalibration *c, GString *out)
     g_string_append_c(out, '\n');
     lh_table_print(executor, format, out);
     if (format == LH_FORMAT_TABLE)
-        g_string_append(out, "\nR(s) = R_inf / (1 + s0 / s). \"Held out\": worst of lengths that were "
-                             "not fitted.\n");
+        g_string_append(out,
+                        "\nR(s) = R_inf / (1 + s0 / s). \"Held out\": worst of lengths that were "
+                        "not fitted.\n");
 }
 
 static bool
@@ -112,8 +113,7 @@ print(const LhCli *cli, const LhCalibration *c, GError **error)
 {
     g_autoptr(GString) document = g_string_new(NULL);
     g_autoptr(GString) out = g_string_new(NULL);
-    g_autofree char *base =
-        cli->output == NULL ? g_strdup("-") : g_path_get_basename(cli->output);
+    g_autofree char *base = cli->output == NULL ? g_strdup("-") : g_path_get_basename(cli->output);
     g_autofree char *date = date_text();
     char *dot = strrchr(base, '.');
 
@@ -159,9 +159,12 @@ const LhCommand lh_command_calibrate = {
     .arguments = "[OPTIONS] -o PROFILE",
     .summary = "Measure this machine: a profile for sim, compare and validate.",
     .details =
-        "Times the kernels over block lengths, masks and head dimensions, what the executor takes to issue an op\n"
-        "and to synchronise, and messages between threads; fits the constants of the simulator and says how far the\n"
-        "fits are off. The profile is for the cluster this-machine, where a rank is a core. docs/validate.md has the\n"
+        "Times the kernels over block lengths, masks and head dimensions, what the executor takes "
+        "to issue an op\n"
+        "and to synchronise, and messages between threads; fits the constants of the simulator and "
+        "says how far the\n"
+        "fits are off. The profile is for the cluster this-machine, where a rank is a core. "
+        "docs/validate.md has the\n"
         "method.\n\n"
         "  longhaul calibrate -o here.json\n"
         "  longhaul calibrate --quick --statistic best -o here.json\n"

@@ -57,10 +57,11 @@ parse_tolerance(const char *text, double *tolerance, GError **error)
         end++;
     }
     if (end == text || *end != '\0' || !(value > 0) || value > 1) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--tolerance: \"%s\" is not a share; allowed: more than 0%% up to 100%%, such as "
-                    "10%% or 0.1",
-                    text);
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE,
+            "--tolerance: \"%s\" is not a share; allowed: more than 0%% up to 100%%, such as "
+            "10%% or 0.1",
+            text);
         return false;
     }
     *tolerance = value;
@@ -75,8 +76,9 @@ prepare(LhCli *cli, double *tolerance, GError **error)
     if (!parse_tolerance(cli->tolerance, tolerance, error))
         return false;
     if (s->profile == NULL) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "validate: no profile: give --profile FILE; longhaul calibrate -o FILE makes one");
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE,
+            "validate: no profile: give --profile FILE; longhaul calibrate -o FILE makes one");
         return false;
     }
     if (s->cluster == NULL)
@@ -114,16 +116,16 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
                                "%u ranks share %u cores, which the simulator knows nothing of: "
                                "expect it to be too fast.\n\n",
                                setup->params.ranks, lh_cores_count());
-    g_string_append_printf(out,
-                           "%u ranks, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s, %s\n\n",
-                           setup->params.ranks, a->seq_length, a->heads, a->head_dim,
-                           lh_dtype_names[a->dtype], setup->params.causal ? "causal" : "full",
-                           lh_pass_names[setup->params.pass - 1]);
+    g_string_append_printf(
+        out, "%u ranks, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s, %s\n\n",
+        setup->params.ranks, a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype],
+        setup->params.causal ? "causal" : "full", lh_pass_names[setup->params.pass - 1]);
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(kernels, format, out);
     g_string_append_printf(out,
-                           "\nerror = predicted / measured - 1; kernels with less than %.0f %% of the "
+                           "\nerror = predicted / measured - 1; start: until every host has issued "
+                           "an op.\nKernels with less than %.0f %% of the "
                            "compute time are not judged.\n%s %.3g %%.\n",
                            100 * LH_VALIDATE_SHARE_MIN,
                            all_within(validations, tolerance) ? "All within" : "NOT all within",
@@ -178,15 +180,19 @@ const LhCommand lh_command_validate = {
     .name = "validate",
     .arguments = "[SCENARIO] [OPTIONS] --profile FILE",
     .summary = "Predicted beside measured, op by op, on this machine.",
-    .details =
-        "Plays each schedule on the cluster this-machine with the profile laid over it, executes the same program,\n"
-        "joins the two timelines on rank and op, and prints how far kernels and makespans are off. Compute threads\n"
-        "of rank r stay on core r. For as many ranks as there are cores: the simulator does not know of ranks that\n"
-        "share one. Exit status 1 if a makespan, or the median op of a kernel with its share of the time, is\n"
-        "outside the tolerance. Results are not checked: that is longhaul run.\n\n"
-        "  longhaul calibrate -o here.json\n"
-        "  longhaul validate --profile here.json --schedule ring --schedule zigzag --ranks 2 --seq-length 2K \\\n"
-        "      --num-attention-heads 4 --kv-channels 64\n",
+    .details = "Plays each schedule on the cluster this-machine with the profile laid over it, "
+               "executes the same program,\n"
+               "joins the two timelines on rank and op, and prints how far kernels and makespans "
+               "are off. Compute threads\n"
+               "of rank r stay on core r. For as many ranks as there are cores: the simulator does "
+               "not know of ranks that\n"
+               "share one. Exit status 1 if a makespan, or the median op of a kernel with its "
+               "share of the time, is\n"
+               "outside the tolerance. Results are not checked: that is longhaul run.\n\n"
+               "  longhaul calibrate -o here.json\n"
+               "  longhaul validate --profile here.json --schedule ring --schedule zigzag --ranks "
+               "2 --seq-length 2K \\\n"
+               "      --num-attention-heads 4 --kv-channels 64\n",
     .scenario = true,
     .options = options,
     .run = run,

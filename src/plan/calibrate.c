@@ -1,4 +1,5 @@
-/* Calibration; see the header. What is measured is in runtime/measure.c, how it is fitted in runtime/fit.c. */
+/* Calibration; see the header. What is measured is in runtime/measure.c, how it is fitted in
+ * runtime/fit.c. */
 #include "plan/calibrate.h"
 
 #include "base/error.h"
@@ -24,10 +25,12 @@ typedef struct {
 static const Length lengths_full[] = { { 64, false },  { 128, false }, { 192, true },
                                        { 256, false }, { 512, false }, { 768, true },
                                        { 1024, false } };
-static const Length lengths_quick[] = { { 128, false }, { 256, false }, { 384, true }, { 512, false } };
-static const uint32_t head_dims[] = { 64, 128 }; /* the first one alone if quick */
+static const Length lengths_quick[] = {
+    { 128, false }, { 256, false }, { 384, true }, { 512, false }
+};
+static const uint32_t head_dims[] = { 64, 128 };                 /* the first one alone if quick */
 static const uint64_t traffic_rows[] = { 128, 512, 2048, 1024 }; /* the last one is held out */
-static const uint64_t transfer_bytes[] = { 4 << 10,   16 << 10, 64 << 10, 256 << 10,
+static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20,  16 << 20 };
 
 static void
@@ -45,6 +48,7 @@ residuals_of(const LhResiduals *r)
 
 /* ---- attention ---- */
 
+/* A block of its own: most schedules add blocks up afterwards. */
 static LhKernelArgs
 attention_args(uint64_t n, bool causal, uint32_t head_dim)
 {
@@ -55,7 +59,8 @@ attention_args(uint64_t n, bool causal, uint32_t head_dim)
                            .heads = HEADS,
                            .groups = HEADS,
                            .head_dim = head_dim,
-                           .mask = causal ? LH_MASK_CAUSAL : LH_MASK_FULL };
+                           .mask = causal ? LH_MASK_CAUSAL : LH_MASK_FULL,
+                           .first = true };
 }
 
 static bool
@@ -250,9 +255,10 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
     c->machine =
         g_strdup_printf("%s, %u cores, level %s", processor, lh_cores_count(), lh_cpu()->name);
     c->method = g_strdup_printf(
-        "longhaul calibrate%s: kernels %s, %s, %s of %u timings, %u at a time", params->quick ? " --quick" : "",
-        lh_kernel_set_names[params->measure.kernels], lh_dtype_names[params->dtype],
-        lh_statistic_names[params->measure.statistic], params->measure.repeats, params->measure.threads);
+        "longhaul calibrate%s: kernels %s, %s, %s of %u timings, %u at a time",
+        params->quick ? " --quick" : "", lh_kernel_set_names[params->measure.kernels],
+        lh_dtype_names[params->dtype], lh_statistic_names[params->measure.statistic],
+        params->measure.repeats, params->measure.threads);
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     if (!measure_kernels(params, c, error))

@@ -17,11 +17,12 @@ typedef struct {
 } LhCalibrateParams;
 
 typedef struct {
-    char *machine;      /* processor, cores and instruction set */
-    char *method;       /* kernels, types, statistic */
-    GArray *rates;      /* of LhKernelRate; kernel and source owned */
-    GArray *traffic;    /* of LhKernelTraffic; likewise */
-    double memory_bandwidth; /* median over the elementwise kernels; nocheck:unit: named as in the file */
+    char *machine;           /* processor, cores and instruction set */
+    char *method;            /* kernels, types, statistic */
+    GArray *rates;           /* of LhKernelRate; kernel and source owned */
+    GArray *traffic;         /* of LhKernelTraffic; likewise */
+    double memory_bandwidth; /* median over the elementwise kernels; nocheck:unit: named as in the
+                                file */
     LhTime kernel_launch_ps, stream_sync_ps;
     LhLinkClass link;
     LhFitResiduals link_residuals;

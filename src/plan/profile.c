@@ -65,7 +65,7 @@ static const LhField link_fields[] = {
         .description = "Replaces the topology's links of this class."                              \
     }
 
-/* The rows "kernels" and "elementwise" have only their place here: the rest is that of the device table. */
+/* "kernels" and "elementwise" have only their place here: the rest is that of the device table. */
 static const LhField own_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,

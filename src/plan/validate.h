@@ -24,13 +24,14 @@ typedef struct {
 } LhKernelErrors;
 
 typedef struct {
-    const char *schedule;  /* borrowed */
-    char *refused;         /* why it was not run; NULL: it was */
-    double measured_s, predicted_s;   /* makespan */
-    double spread;                    /* (largest - least) / least makespan of the runs */
-    double issue_s;                   /* until the hosts issued the first op, threads and memory included */
-    double op_error;                  /* median of |predicted / measured - 1| over all compute ops */
-    GArray *kernels;                  /* of LhKernelErrors, the most time first; exchanges last */
+    const char *schedule;           /* borrowed */
+    char *refused;                  /* why it was not run; NULL: it was */
+    double measured_s, predicted_s; /* makespan */
+    double spread;                  /* (largest - least) / least makespan of the runs */
+    /* Of that run, until the rank that ends last has an op: threads start, memory is allocated. */
+    double start_s;
+    double op_error; /* median of |predicted / measured - 1| over all compute ops */
+    GArray *kernels; /* of LhKernelErrors, the most time first; exchanges last */
 } LhValidation;
 
 /* A kernel with less of the compute time than this is shown, but not judged. */

@@ -49,7 +49,8 @@ judge_rate(const LhRatePoint *points, size_t count, double a, double b, LhResidu
     residuals->median = lh_median(fitted, fitted_count);
 }
 
-/* Least squares of (a u + b v - 1), u = flops / seconds, v = u / length; both of a and b at least 0. */
+/* Least squares of (a u + b v - 1), u = flops / seconds, v = u / length; both of a and b at least
+ * 0. */
 bool
 lh_fit_rate(const LhRatePoint *points, size_t count, double *rate, double *half_length,
             LhResiduals *residuals)
@@ -143,7 +144,7 @@ median_rest(const LhTransferPoint *points, size_t count, double slope)
 }
 
 bool
-lh_fit_transfer(const LhTransferPoint *points, size_t count, double *alpha_s, double *bandwidth,
+lh_fit_transfer(const LhTransferPoint *points, size_t count, double *alpha_s, double *bytes_per_s,
                 LhResiduals *residuals)
 {
     const double slope = count < 2 ? NAN : median_slope(points, count);
@@ -160,6 +161,6 @@ lh_fit_transfer(const LhTransferPoint *points, size_t count, double *alpha_s, do
     }
     residuals->median = lh_median(off, count);
     *alpha_s = alpha;
-    *bandwidth = 1 / slope;
+    *bytes_per_s = 1 / slope;
     return true;
 }

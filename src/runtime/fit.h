@@ -20,8 +20,9 @@ typedef struct {
 } LhRatePoint;
 
 /*
- * Fits R(s) = R_inf / (1 + s0 / s) by least squares of relative residuals of the time: linear in 1 / R_inf and
- * s0 / R_inf. False if fewer than two points are to be fitted; s0 is 0 where times would ask for less.
+ * Fits R(s) = R_inf / (1 + s0 / s) by least squares of relative residuals of the time: linear in 1
+ * / R_inf and s0 / R_inf. False if fewer than two points are to be fitted; s0 is 0 where times
+ * would ask for less.
  */
 bool lh_fit_rate(const LhRatePoint *points, size_t count, double *rate, double *half_length,
                  LhResiduals *residuals);
@@ -32,12 +33,13 @@ typedef struct {
 } LhTransferPoint;
 
 /*
- * Fits seconds = alpha + bytes / bandwidth after Theil and Sen: the slope is the median of the slopes of all pairs,
- * each with the weight of its distance, alpha the median of what is left over in the smaller half of the sizes. Up
- * to 29 % of the points may be wrong. False if fewer than two sizes differ or times do not grow with size.
+ * Fits seconds = alpha + bytes / bandwidth after Theil and Sen: the slope is the median of the
+ * slopes of all pairs, each with the weight of its distance, alpha the median of what is left over
+ * in the smaller half of the sizes. A wrong point or two among many do no harm, unless it is the
+ * largest. False if fewer than two sizes differ or times do not grow with size.
  */
 bool lh_fit_transfer(const LhTransferPoint *points, size_t count, double *alpha_s,
-                     double *bandwidth, LhResiduals *residuals);
+                     double *bytes_per_s, LhResiduals *residuals);
 
 /* The median of @count > 0 values, which are put in order. */
 double lh_median(double *values, size_t count);

@@ -15,7 +15,7 @@
 
 #define NS_PER_S 1e9
 #define FLUSH_BYTES (UINT64_C(4) << 20) /* more than caches of one core, less than those shared */
-#define SENDER_WAITS_US 300              /* long enough for the receiver to fall asleep */
+#define SENDER_WAITS_US 300             /* long enough for the receiver to fall asleep */
 #define PROBE_STEPS 20
 #define PROBE_OPS 32 /* of a step; fewer than a host may be ahead */
 #define PROBE_ELEMENT_BYTES 2
@@ -45,7 +45,7 @@ now_s(clockid_t clock)
 static enum lh_storage
 storage_of(LhDtype dtype)
 {
-    return dtype == LH_DTYPE_FP32 ? LH_STORAGE_FP32
+    return dtype == LH_DTYPE_FP32   ? LH_STORAGE_FP32
            : dtype == LH_DTYPE_FP16 ? LH_STORAGE_FP16
                                     : LH_STORAGE_BF16;
 }
@@ -55,7 +55,7 @@ static enum lh_storage
 operand_storage(const LhOperand *o, LhDtype dtype)
 {
     return o->element == LH_ELEMENT_FP32 || o->element == LH_ELEMENT_OTHER ? LH_STORAGE_FP32
-                                                                          : storage_of(dtype);
+                                                                           : storage_of(dtype);
 }
 
 /*
@@ -109,8 +109,8 @@ time_calls(Caller *c, const LhCall *call)
 {
     g_autofree double *times = g_new(double, c->params->repeats);
     g_autofree unsigned char *flush = g_malloc0(FLUSH_BYTES);
-    const clockid_t clock = c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID
-                                                                      : CLOCK_MONOTONIC;
+    const clockid_t clock =
+        c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 
     c->ok = c->run(call) == LH_STATUS_OK;
     for (uint32_t i = 0; i < c->params->repeats; i++) {
@@ -166,15 +166,15 @@ lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel, const L
                   LhDtype dtype, double *seconds, GError **error)
 {
     const uint32_t count = MAX(params->threads, 1);
-    const LhKernelRun run =
-        params->kernels == LH_KERNEL_SET_CPU ? kernel->cpu : kernel->reference;
+    const LhKernelRun run = params->kernels == LH_KERNEL_SET_CPU ? kernel->cpu : kernel->reference;
     g_autofree Caller *callers = g_new0(Caller, count);
     g_autofree double *times = g_new(double, count);
     bool ok = run != NULL;
 
     for (uint32_t i = 0; i < count; i++)
-        callers[i] = (Caller){ .params = params, .kernel = kernel, .args = args, .dtype = dtype,
-                               .run = run, .index = i };
+        callers[i] = (Caller){
+            .params = params, .kernel = kernel, .args = args, .dtype = dtype, .run = run, .index = i
+        };
     if (ok)
         call_together(callers, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -225,8 +225,12 @@ run_probe(const LhSchedule *schedule, const LhTransport *transport, uint32_t ran
           const LhRunHooks *hooks, GError **error)
 {
     const LhProgramParams params = {
-        .attention = { .batch = 1, .heads = 1, .groups = 1, .head_dim = 1,
-                       .seq_length = tokens * ranks, .dtype = LH_DTYPE_BF16 },
+        .attention = { .batch = 1,
+                       .heads = 1,
+                       .groups = 1,
+                       .head_dim = 1,
+                       .seq_length = tokens * ranks,
+                       .dtype = LH_DTYPE_BF16 },
         .ranks = ranks,
         .causal = true,
         .pass = LH_PASS_FWD,
@@ -361,7 +365,7 @@ lh_measure_transfer(uint32_t repeats, const LhTransport *transport, uint64_t byt
                     GError **error)
 {
     static const LhRunHooks hooks = { .pause = pause_sender };
-    g_autofree double *times = g_new(double, (gsize)repeats * PROBE_STEPS);
+    g_autofree double *times = g_new(double, (gsize)repeats *PROBE_STEPS);
     size_t count = 0;
 
     for (uint32_t repeat = 0; repeat < repeats; repeat++) {

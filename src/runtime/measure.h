@@ -9,8 +9,8 @@
 /* How one number is made of several timings. */
 typedef enum {
     LH_STATISTIC_MEDIAN,
-    LH_STATISTIC_BEST, /* the least, for a machine with other load, which only ever adds; of kernels the least
-                          time on a core, so that time without one does not count */
+    LH_STATISTIC_BEST, /* the least, for a machine with other load, which only ever adds; of kernels
+                          the least time on a core, so that time without one does not count */
 } LhStatistic;
 
 /* "median", "best"; NULL-terminated. */
@@ -20,28 +20,32 @@ typedef struct {
     LhKernelSet kernels;
     LhStatistic statistic;
     uint32_t repeats; /* timings of each number, after one that does not count */
-    uint32_t threads; /* that call a kernel at the same time, each on a core of its own: as ranks do */
+    uint32_t
+        threads; /* that call a kernel at the same time, each on a core of its own: as ranks do */
 } LhMeasureParams;
 
 /* The statistic of @count > 0 values, which are put in order. */
 double lh_statistic(LhStatistic statistic, double *values, size_t count);
 
 /*
- * Seconds of one call of @kernel while the other threads call it too, each with operands of its own that are in no
- * cache of its core: the median over threads of the statistic. Activations of @dtype. LH_ERROR_NO if it cannot.
+ * Seconds of one call of @kernel while the other threads call it too, each with operands of its own
+ * that are in no cache of its core: the median over threads of the statistic. Activations of
+ * @dtype. LH_ERROR_NO if it cannot.
  */
 bool lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel,
                        const LhKernelArgs *args, LhDtype dtype, double *seconds, GError **error);
 
 /*
- * What the executor's host takes to issue one op, and to go on after all earlier ones are complete. Medians: that a
- * thread has to be woken is part of it, and the best would be the one time that it was awake.
+ * What the executor's host takes to issue one op, and to go on after all earlier ones are complete.
+ * Medians: that a thread has to be woken is part of it, and the best would be the one time that it
+ * was awake.
  */
 bool lh_measure_host(double *issue_s, double *sync_s, GError **error);
 
 /*
- * A message of @bytes (even) from one rank to another over @transport, from the time both ends are posted until the
- * receiver's op is complete. The receiver sleeps until then, as it does in a schedule; the median, as above.
+ * A message of @bytes (even) from one rank to another over @transport, from the time both ends are
+ * posted until the receiver's op is complete. The receiver sleeps until then, as it does in a
+ * schedule; the median, as above.
  */
 bool lh_measure_transfer(uint32_t repeats, const LhTransport *transport, uint64_t bytes,
                          double *seconds, GError **error);

@@ -17,7 +17,7 @@ typedef enum {
 /* NULL-terminated, indexed by LhProvenance. */
 extern const char *const lh_provenance_names[];
 
-/* How far a fit is from what it was made of: |fitted / measured - 1|; 0 where it is not known. */
+/* How far a fit is from what it was made of: |fitted / measured - 1|; 0: not known. */
 typedef struct {
     double median, worst;
     double holdout; /* worst of measurements that were not fitted */
@@ -35,7 +35,7 @@ typedef struct {
     LhFitResiduals residuals;
 } LhKernelRate;
 
-/* The memory traffic that one elementwise kernel reaches, where it is known of that kernel alone. */
+/* The memory traffic of one elementwise kernel, where it is known of that kernel alone. */
 typedef struct {
     char *kernel;
     double bandwidth; /* bytes/s; nocheck:unit: named as in the file */
