@@ -14,7 +14,7 @@ typedef struct {
      * instead. */
     LhKernelRate curves[LH_KERNELS_COUNT][2];
     const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: by the device's memory */
-    LhProvenance provenance; /* the weakest of what was asked for so far */
+    LhProvenance provenance;                          /* the weakest of what was asked for so far */
 } LhCost;
 
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProgram *program);
