@@ -123,13 +123,13 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(kernels, format, out);
-    g_string_append_printf(out,
-                           "\nerror = predicted / measured - 1; start: until every host has issued "
-                           "an op.\nKernels with less than %.0f %% of the "
-                           "compute time are not judged.\n%s %.3g %%.\n",
-                           100 * LH_VALIDATE_SHARE_MIN,
-                           all_within(validations, tolerance) ? "All within" : "NOT all within",
-                           100 * tolerance);
+    g_string_append_printf(
+        out,
+        "\nerror = predicted / measured - 1; start: until the rank that ends last "
+        "has an op.\nKernels with less than %.0f %% of the "
+        "compute time are not judged.\n%s %.3g %%.\n",
+        100 * LH_VALIDATE_SHARE_MIN,
+        all_within(validations, tolerance) ? "All within" : "NOT all within", 100 * tolerance);
 }
 
 static void
