@@ -275,9 +275,11 @@ issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
 
     item->op = *op;
     item->issued_ps = lh_execution_now(rank->execution);
-    if (op->kind == LH_OP_EXCHANGE && op->exchange.parts_count > 0)
-        item->parts = g_memdup2(&buffer->parts[op->exchange.parts_first],
-                                op->exchange.parts_count * sizeof(LhPart));
+    if (op->kind == LH_OP_EXCHANGE) {
+        item->parts = g_new(LhPart, MAX(op->exchange.parts_count, 1));
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++)
+            item->parts[i] = buffer->parts[op->exchange.parts_first + i];
+    }
     if (!hold_all(rank, item)) {
         lh_item_free(item, &ignored);
         return false;
