@@ -8,13 +8,6 @@
 #include <stddef.h>
 
 static uint64_t
-flops(const LhKernelArgs *a)
-{
-    /* Two products of 2 d flops for every pair. */
-    return 4 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
-}
-
-static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     const uint64_t inputs = (lh_q_elements(a) + lh_kv_elements(a)) * element_bytes;
@@ -70,7 +63,7 @@ const LhKernel lh_kernel_attention_block = {
         { "block", LH_OPERAND_WRITE, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
-    .flops = flops,
+    .flops = lh_pair_flops_forward,
     .memory_bytes = memory_bytes,
     .reference = reference,
     .cpu = cpu,

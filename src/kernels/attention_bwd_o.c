@@ -9,14 +9,6 @@
 #include <stddef.h>
 
 static uint64_t
-flops(const LhKernelArgs *a)
-{
-    /* Five products of 2 d flops for every pair: s = q k^T, dp = do v^T, dv, dk, dq. */
-    /* delta is counted as traffic, not here: attention flops stay comparable. */
-    return 10 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
-}
-
-static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     const uint64_t delta = 2 * lh_q_elements(a) * element_bytes + lh_rows(a) * LH_STAT_BYTES;
@@ -82,7 +74,7 @@ const LhKernel lh_kernel_attention_bwd_o = {
         { "dkv", LH_OPERAND_UPDATE, LH_TENSOR_DKV, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
-    .flops = flops,
+    .flops = lh_pair_flops_backward, /* delta is counted as traffic only */
     .memory_bytes = memory_bytes,
     .reference = reference,
     .cpu = cpu,

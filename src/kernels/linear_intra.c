@@ -9,13 +9,6 @@
 #include <stddef.h>
 
 static uint64_t
-flops(const LhKernelArgs *a)
-{
-    /* Two products of 2 d flops for every pair. */
-    return 4 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
-}
-
-static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     const uint64_t o = (a->first ? 1 : 2) * lh_q_elements(a);
@@ -81,7 +74,7 @@ const LhKernel lh_kernel_linear_intra = {
         { "o", LH_OPERAND_UPDATE, LH_TENSOR_O, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
-    .flops = flops,
+    .flops = lh_pair_flops_forward,
     .memory_bytes = memory_bytes,
     .reference = reference,
     .cpu = cpu,

@@ -7,13 +7,6 @@
 #include <stddef.h>
 
 static uint64_t
-flops(const LhKernelArgs *a)
-{
-    /* Five products of 2 d flops for every pair. */
-    return 10 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
-}
-
-static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     const uint64_t inputs = 2 * lh_q_elements(a) + lh_kv_elements(a);
@@ -85,7 +78,7 @@ const LhKernel lh_kernel_linear_intra_bwd = {
         { "dkv", LH_OPERAND_UPDATE, LH_TENSOR_DKV, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
-    .flops = flops,
+    .flops = lh_pair_flops_backward,
     .memory_bytes = memory_bytes,
     .reference = reference,
     .cpu = cpu,

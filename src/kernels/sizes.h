@@ -41,6 +41,21 @@ lh_state_elements(const LhKernelArgs *a)
     return (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim;
 }
 
+/* Flops of attention on the pairs of a block, 2 d for each product: two forward (s = q k^T, p v)
+ * ... */
+static inline uint64_t
+lh_pair_flops_forward(const LhKernelArgs *a)
+{
+    return 4 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
+}
+
+/* ... and five backward: s = q k^T again, dp = do v^T, dv, dk, dq. */
+static inline uint64_t
+lh_pair_flops_backward(const LhKernelArgs *a)
+{
+    return 10 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
+}
+
 /* Bytes of one row statistic (m, l, lse, delta): always fp32. */
 #define LH_STAT_BYTES UINT64_C(4)
 #define LH_FP32_BYTES UINT64_C(4)
