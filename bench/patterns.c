@@ -58,7 +58,9 @@ lh_pattern_program(const LhPattern *pattern)
     program->params.attention = (LhAttention){
         .batch = 1, .seq_length = pattern->ranks, .heads = 1, .groups = 1, .head_dim = 1
     };
-    program->placement = (LhPlacement){ LH_PLACE_CONTIGUOUS, pattern->ranks, pattern->ranks };
+    program->placement = (LhPlacement){ .kind = LH_PLACE_CONTIGUOUS,
+                                        .ranks = pattern->ranks,
+                                        .seq_length = pattern->ranks };
     lh_program_add_slot(program, "send", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, 1, pattern->bytes, 2);
     lh_program_add_slot(program, "receive", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, 1, pattern->bytes, 2);
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);

@@ -152,7 +152,7 @@ fuzz_play_ring(const LhTopology *topology, const LhDevice *device)
                            .head_dim = 64,
                            .dtype = LH_DTYPE_BF16 },
             .ranks = ranks,
-            .causal = true,
+            .mask.causal = true,
             .pass = LH_PASS_BOTH,
             .overlap = true,
         };

@@ -22,7 +22,7 @@ make_params(uint32_t ranks, LhPass pass)
             .dtype = LH_DTYPE_BF16,
         },
         .ranks = ranks,
-        .causal = true,
+        .mask.causal = true,
         .pass = pass,
         .overlap = true,
     };
@@ -84,10 +84,10 @@ START_TEST(explicit_round_trips)
 
                 check_round_trip(lh_schedules[i], &p);
                 p.overlap = false;
-                p.causal = false;
+                p.mask.causal = false;
                 p.gradient_wire = LH_WIRE_FP32;
                 check_round_trip(lh_schedules[i], &p);
-                p.causal = true;
+                p.mask.causal = true;
                 p.published_code = ranks % 2 == 0;
                 check_round_trip(lh_schedules[i], &p);
             }
@@ -158,7 +158,7 @@ START_TEST(explicit_expresses_every_op)
     ck_assert_int_eq(buffer.ops[0].kind, LH_OP_ALLOC);
     ck_assert_int_eq(buffer.ops[1].collective.kind, LH_COLL_ALL_GATHER);
     ck_assert_uint_eq(buffer.ops[1].collective.group.outer_count, 1);
-    ck_assert_uint_eq(buffer.ops[1].collective.receive.count, 4);
+    ck_assert_uint_eq(buffer.ops[1].collective.receive[0].count, 4);
     ck_assert(lh_cursor_step(&cursor, &buffer));
     ck_assert_uint_eq(buffer.ops_count, 2);
     ck_assert_int_eq(buffer.ops[1].compute.kernel, LH_KERNEL_ID_attention_fwd);

@@ -38,7 +38,7 @@ play(const Run *run)
                        .head_dim = 128,
                        .dtype = LH_DTYPE_BF16 },
         .ranks = run->ranks,
-        .causal = true,
+        .mask.causal = true,
         .pass = run->pass,
         .overlap = run->overlap,
         .published_code = run->published_code,

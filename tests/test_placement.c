@@ -42,9 +42,15 @@ START_TEST(placement_is_a_partition)
 {
     for (uint32_t ranks = 1; ranks <= 9; ranks++) {
         for (uint64_t n = 1; n <= 4; n++) {
-            check_partition((LhPlacement){ LH_PLACE_CONTIGUOUS, ranks, ranks * n });
-            check_partition((LhPlacement){ LH_PLACE_ZIGZAG, ranks, 2 * ranks * n });
-            check_partition((LhPlacement){ LH_PLACE_STRIPED, ranks, ranks * n });
+            LhPlacement p = { .ranks = ranks, .seq_length = 2 * ranks * n };
+
+            for (p.kind = LH_PLACE_CONTIGUOUS; p.kind <= LH_PLACE_STRIPED; p.kind++)
+                check_partition(p);
+            for (p.split = 1; p.split <= ranks; p.split++) {
+                p.kind = LH_PLACE_ZIGZAG;
+                if (ranks % p.split == 0)
+                    check_partition(p);
+            }
         }
     }
 }
@@ -52,9 +58,15 @@ END_TEST
 
 START_TEST(placement_knows_who_holds_what)
 {
-    const LhPlacement zigzag = { LH_PLACE_ZIGZAG, 4, 64 };
-    const LhPlacement striped = { LH_PLACE_STRIPED, 4, 64 };
+    const LhPlacement zigzag = { .kind = LH_PLACE_ZIGZAG, .ranks = 4, .seq_length = 64 };
+    const LhPlacement split = { .kind = LH_PLACE_ZIGZAG, .ranks = 6, .seq_length = 60, .split = 3 };
+    const LhPlacement striped = { .kind = LH_PLACE_STRIPED, .ranks = 4, .seq_length = 64 };
 
+    /* Two groups of three: half-chunks 0 and 3, and 1 and 2, in three pieces each. */
+    ck_assert_uint_eq(lh_placement_segment_id(&split, 1, 0), 1);
+    ck_assert_uint_eq(lh_placement_segment_id(&split, 1, 1), 10);
+    ck_assert_uint_eq(lh_placement_segment_id(&split, 5, 0), 5);
+    ck_assert_uint_eq(lh_placement_segment_id(&split, 5, 1), 8);
     ck_assert_uint_eq(lh_placement_segment_id(&zigzag, 1, 0), 1);
     ck_assert_uint_eq(lh_placement_segment_id(&zigzag, 1, 1), 6);
     ck_assert_uint_eq(lh_placement_segment(&zigzag, 6).start, 48);
@@ -91,38 +103,77 @@ START_TEST(placement_counts_causal_pairs)
 }
 END_TEST
 
-static bool
-allows(LhBlock block, uint64_t i, uint64_t j)
+static const uint64_t documents[] = { 1, 5, 6, 12, 13 }; /* and the end */
+
+static LhMaskRule
+rule_of(unsigned index, uint64_t length, uint64_t ends[])
 {
-    if (block.kind == LH_MASK_CAUSAL)
-        return (int64_t)j <= (int64_t)i + block.shift;
-    return block.kind == LH_MASK_FULL;
+    LhMaskRule rule = { .causal = index != 0 && index != 3, .window = index == 2 ? 5 : 0 };
+
+    if (index < 3)
+        return rule;
+    for (unsigned i = 0; i < G_N_ELEMENTS(documents) && documents[i] < length; i++)
+        ends[rule.documents_count++] = documents[i];
+    ends[rule.documents_count++] = length;
+    rule.document_ends = ends;
+    rule.window = index == 5 ? 3 : 0;
+    return rule;
+}
+
+#define RULES 6
+
+/* Both ways that the rule is told, against its words. */
+static bool
+sees(const LhMaskRule *rule, uint64_t q, uint64_t k, uint64_t length)
+{
+    const LhInterval keys = lh_mask_keys(rule, q, length);
+    uint64_t documents_q = 0, documents_k = 0;
+    bool allowed;
+
+    for (uint32_t i = 0; i < rule->documents_count; i++) {
+        documents_q += rule->document_ends[i] <= q;
+        documents_k += rule->document_ends[i] <= k;
+    }
+    allowed = documents_q == documents_k &&
+              (!rule->causal || (k <= q && (rule->window == 0 || k + rule->window > q)));
+    ck_assert(lh_mask_sees(rule, q, k) == allowed);
+    ck_assert((k >= keys.first && k < keys.end) == allowed);
+    return allowed;
 }
 
 static void
-check_block(LhSegment q, LhSegment k, bool causal)
+check_block(LhSegment q, LhSegment k, const LhMaskRule *rule, uint64_t length)
 {
-    const LhBlock block = lh_block(q, k, causal);
+    const LhBlock block = lh_block(q, k, rule);
     uint64_t pairs = 0;
 
     for (uint64_t i = 0; i < q.count; i++) {
         for (uint64_t j = 0; j < k.count; j++) {
-            const bool allowed = !causal || position(k, j) <= position(q, i);
+            const bool allowed = sees(rule, position(q, i), position(k, j), length);
 
-            ck_assert(allows(block, i, j) == allowed);
             pairs += allowed ? 1 : 0;
+            if (block.kind != LH_MASK_POSITIONS)
+                ck_assert(allowed == (block.kind == LH_MASK_CAUSAL
+                                          ? (int64_t)j <= (int64_t)i + block.shift
+                                          : block.kind == LH_MASK_FULL));
         }
     }
     ck_assert_uint_eq(block.pairs, pairs);
+    ck_assert_uint_eq(lh_mask_pairs(rule, q, k), pairs);
+    ck_assert(block.kind != LH_MASK_POSITIONS || !lh_mask_is_plain(rule));
 }
 
 static void
 check_blocks(const LhPlacement *p)
 {
-    for (uint32_t q = 0; q < lh_placement_segments(p); q++) {
-        for (uint32_t k = 0; k < lh_placement_segments(p); k++) {
-            check_block(lh_placement_segment(p, q), lh_placement_segment(p, k), true);
-            check_block(lh_placement_segment(p, q), lh_placement_segment(p, k), false);
+    for (unsigned index = 0; index < RULES; index++) {
+        uint64_t ends[G_N_ELEMENTS(documents) + 1];
+        const LhMaskRule rule = rule_of(index, p->seq_length, ends);
+
+        for (uint32_t q = 0; q < lh_placement_segments(p); q++) {
+            for (uint32_t k = 0; k < lh_placement_segments(p); k++)
+                check_block(lh_placement_segment(p, q), lh_placement_segment(p, k), &rule,
+                            p->seq_length);
         }
     }
 }
@@ -135,7 +186,9 @@ START_TEST(placement_masks_are_exact)
     for (unsigned kind = 0; kind < G_N_ELEMENTS(kinds); kind++) {
         for (uint32_t ranks = 1; ranks <= 6; ranks++) {
             for (uint64_t n = 1; n <= 4; n++) {
-                const LhPlacement p = { kinds[kind], ranks, 2 * ranks * n };
+                const LhPlacement p = { .kind = kinds[kind],
+                                        .ranks = ranks,
+                                        .seq_length = 2 * ranks * n };
 
                 check_blocks(&p);
             }
@@ -146,9 +199,12 @@ END_TEST
 
 START_TEST(placement_masks_have_kernels)
 {
-    const LhPlacement p = { LH_PLACE_STRIPED, 5, 50 };
-    const LhBlock late = lh_block(lh_placement_segment(&p, 1), lh_placement_segment(&p, 3), true);
-    const LhBlock early = lh_block(lh_placement_segment(&p, 3), lh_placement_segment(&p, 1), true);
+    const LhPlacement p = { .kind = LH_PLACE_STRIPED, .ranks = 5, .seq_length = 50 };
+    const LhMaskRule causal = { .causal = true };
+    const LhBlock late =
+        lh_block(lh_placement_segment(&p, 1), lh_placement_segment(&p, 3), &causal);
+    const LhBlock early =
+        lh_block(lh_placement_segment(&p, 3), lh_placement_segment(&p, 1), &causal);
 
     ck_assert_int_eq(late.kind, LH_MASK_CAUSAL);
     ck_assert_int_eq(late.shift, -1);

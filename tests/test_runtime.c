@@ -430,7 +430,9 @@ toy_init(Toy *toy, uint32_t ranks, uint32_t parts_in, uint32_t parts_out, ToyEmi
                                                    .groups = 1,
                                                    .head_dim = 2,
                                                    .dtype = LH_DTYPE_FP32 };
-    toy->program.placement = (LhPlacement){ LH_PLACE_CONTIGUOUS, ranks, 3 * (uint64_t)ranks };
+    toy->program.placement = (LhPlacement){ .kind = LH_PLACE_CONTIGUOUS,
+                                            .ranks = ranks,
+                                            .seq_length = 3 * (uint64_t)ranks };
     lh_program_add_stream(&toy->program, "comm", LH_STREAM_COMM);
     lh_program_add_slot(&toy->program, "in", LH_TENSOR_DQ, LH_SLOT_INPUT, parts_in, 24, 4);
     lh_program_add_slot(&toy->program, "out", LH_TENSOR_DQ, LH_SLOT_OUTPUT, parts_out, 24, 4);
@@ -479,8 +481,8 @@ emit_collective(LhEmitter *e, LhCollectiveKind kind, LhGroup group)
     op->collective.kind = kind;
     op->collective.reduction = LH_REDUCE_SUM;
     op->collective.group = group;
-    op->collective.send = (LhRegion){ TOY_IN, 0, slots[TOY_IN].parts };
-    op->collective.receive = (LhRegion){ TOY_OUT, 0, slots[TOY_OUT].parts };
+    op->collective.send[0] = (LhRegion){ TOY_IN, 0, slots[TOY_IN].parts };
+    op->collective.receive[0] = (LhRegion){ TOY_OUT, 0, slots[TOY_OUT].parts };
     op->collective.wire_bytes = 24;
 }
 

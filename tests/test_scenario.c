@@ -160,7 +160,7 @@ START_TEST(scenario_defaults)
     ck_assert_uint_eq(setup->params.attention.heads, 32);
     ck_assert_uint_eq(setup->params.attention.groups, 32);
     ck_assert_uint_eq(setup->params.attention.batch, 1);
-    ck_assert(setup->params.causal && setup->params.overlap);
+    ck_assert(setup->params.mask.causal && setup->params.overlap);
     ck_assert_int_eq(setup->params.pass, LH_PASS_BOTH);
 }
 END_TEST

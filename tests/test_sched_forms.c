@@ -29,7 +29,7 @@ make_params(uint32_t ranks, bool gqa, LhPass pass)
             .dtype = LH_DTYPE_BF16,
         },
         .ranks = ranks,
-        .causal = true,
+        .mask.causal = true,
         .pass = pass,
         .overlap = true,
     };
@@ -615,7 +615,7 @@ START_TEST(sched_forms_refuse_what_cannot_be)
 {
     LhProgramParams p = make_params(4, false, LH_PASS_BOTH);
 
-    p.causal = false;
+    p.mask.causal = false;
     check_refused("dfa-balanced", &p, "use dfa-unbalanced or ring");
     p = make_params(4, false, LH_PASS_BOTH);
     p.attention.seq_length = 30;

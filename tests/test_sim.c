@@ -135,7 +135,7 @@ attention(uint32_t ranks, uint64_t seq_length, uint32_t heads, uint32_t groups, 
                                              .head_dim = head_dim,
                                              .dtype = LH_DTYPE_BF16 },
                               .ranks = ranks,
-                              .causal = true,
+                              .mask.causal = true,
                               .pass = LH_PASS_BOTH,
                               .overlap = true };
 }
@@ -282,7 +282,8 @@ script_init(World *w, Script *script, uint32_t ranks)
     program->schedule = &script_schedule;
     program->user = script;
     program->params = attention(ranks, ranks, 1, 1, 1);
-    program->placement = (LhPlacement){ LH_PLACE_CONTIGUOUS, ranks, ranks };
+    program->placement =
+        (LhPlacement){ .kind = LH_PLACE_CONTIGUOUS, .ranks = ranks, .seq_length = ranks };
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     lh_program_add_stream(program, "comm2", LH_STREAM_COMM);

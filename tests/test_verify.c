@@ -24,7 +24,7 @@ params_of(uint32_t ranks, LhPass pass, bool causal, bool overlap, bool grouped)
                        .head_dim = 16,
                        .dtype = LH_DTYPE_BF16 },
         .ranks = ranks,
-        .causal = causal,
+        .mask.causal = causal,
         .pass = pass,
         .overlap = overlap,
     };
@@ -55,7 +55,7 @@ prove(const LhSchedule *schedule, const LhProgramParams *params)
     verdict = lh_verify(program);
     if (verdict->findings_total > 0)
         ck_abort_msg("%s, %u ranks, pass %d%s%s, %u groups: %s", schedule->name, params->ranks,
-                     (int)params->pass, params->causal ? ", causal" : "",
+                     (int)params->pass, params->mask.causal ? ", causal" : "",
                      params->overlap ? ", overlap" : "", params->attention.groups,
                      first_message(verdict));
     ck_assert_uint_eq(verdict->ranks, params->ranks);
@@ -497,7 +497,7 @@ expect_region(const Recording *recording, const LhOperand *operand, const LhSlot
         return MUST_BE_FOUND;
     if (operand != NULL && operand->access != LH_OPERAND_READ)
         return MAY_BE_HARMLESS;
-    if (operand == NULL && from->kind == LH_TENSOR_KV && program->params.causal &&
+    if (operand == NULL && from->kind == LH_TENSOR_KV && program->params.mask.causal &&
         strcmp(program->schedule->name, "ring") == 0)
         return MAY_BE_HARMLESS;
     return MUST_BE_FOUND;

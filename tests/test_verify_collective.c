@@ -91,8 +91,8 @@ toy_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion rece
     op->collective.reduction = LH_REDUCE_SUM;
     op->collective.group =
         (LhGroup){ .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
-    op->collective.send = send;
-    op->collective.receive = receive;
+    op->collective.send[0] = send;
+    op->collective.receive[0] = receive;
     op->collective.wire_bytes = bytes;
 }
 
@@ -248,7 +248,7 @@ toy_program(uint32_t ranks, const Toy *toy)
                        .groups = 2,
                        .head_dim = 8 },
         .ranks = ranks,
-        .causal = true,
+        .mask.causal = true,
         .pass = LH_PASS_BWD,
         .overlap = true,
     };
@@ -355,7 +355,7 @@ START_TEST(collective_of_a_wrong_shape)
     g_autoptr(LhProgram) program = toy_program(3, &scatter);
     Recording *recording = recording_new(program);
 
-    recording_op(recording, 1, 2)->collective.receive.count = 2;
+    recording_op(recording, 1, 2)->collective.receive[0].count = 2;
     recording_op(recording, 2, 2)->collective.group.base = 1;
     expect(&recording->program, LH_FINDING_MALFORMED, 1, 2,
            "rank 1, op 2 (all-gather, stream comm) turns 1 parts into 2, which this collective of "
@@ -386,8 +386,8 @@ START_TEST(collective_that_cannot_transpose)
     g_autoptr(LhProgram) program = toy_program(4, &transpose);
     Recording *recording = recording_new(program);
 
-    recording_op(recording, 1, 8)->collective.send.count = 3;
-    recording_op(recording, 1, 8)->collective.receive.count = 3;
+    recording_op(recording, 1, 8)->collective.send[0].count = 3;
+    recording_op(recording, 1, 8)->collective.receive[0].count = 3;
     expect(&recording->program, LH_FINDING_MALFORMED, 1, 8,
            "rank 1, op 8 (all-to-all, stream comm) turns 3 parts into 3, which this collective of "
            "4 ranks cannot");
@@ -401,7 +401,7 @@ START_TEST(collective_that_sends_the_wrong_keys)
     g_autoptr(LhProgram) program = toy_program(3, &chain);
     Recording *recording = recording_new(program);
 
-    recording_op(recording, 1, 3)->collective.send = (LhRegion){ SLOT_KV_ALL, 0, 1 };
+    recording_op(recording, 1, 3)->collective.send[0] = (LhRegion){ SLOT_KV_ALL, 0, 1 };
     expect(&recording->program, LH_FINDING_COVERAGE, 1, 6,
            "rank 1, op 6 (attention_bwd_o, stream compute) computes the causal pairs shifted by 0 "
            "of query segment 1 with key segment 0, where the mask has every pair");

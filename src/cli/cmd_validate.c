@@ -119,7 +119,7 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
     g_string_append_printf(
         out, "%u ranks, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s, %s\n\n",
         setup->params.ranks, a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype],
-        setup->params.causal ? "causal" : "full", lh_pass_names[setup->params.pass - 1]);
+        setup->params.mask.causal ? "causal" : "full", lh_pass_names[setup->params.pass - 1]);
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(kernels, format, out);

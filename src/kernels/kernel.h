@@ -8,6 +8,7 @@
 
 #include "kernels/status.h"
 #include "kernels/tensor.h"
+#include "model/mask.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,8 +19,18 @@
 typedef enum {
     LH_MASK_EMPTY,
     LH_MASK_FULL,
-    LH_MASK_CAUSAL, /* j <= i + shift, shift 0 or -1 */
+    LH_MASK_CAUSAL,    /* j <= i + shift, shift 0 or -1; parts count as laid end to end */
+    LH_MASK_POSITIONS, /* those that the sequence's rule allows at the rows' token positions */
 } LhMaskKind;
+
+/*
+ * Where the rows of an operand stand in the sequence, for LH_MASK_POSITIONS: row i of part p is
+ * token start + p * part_step + i * stride. The stride is the same for queries and keys.
+ */
+typedef struct {
+    int64_t start;
+    int64_t part_step;
+} LhRowsPosition;
 
 /* What a kernel is called with. The operands themselves (slot regions) stand beside it in the op.
  */
@@ -31,12 +42,15 @@ typedef struct {
     uint32_t heads;    /* query heads */
     uint32_t groups;   /* key-value heads */
     uint32_t head_dim; /* d */
-    uint8_t mask;      /* LhMaskKind */
-    int8_t shift;      /* of LH_MASK_CAUSAL: 0 or -1 */
-    bool first;        /* accumulators start here (and are overwritten) */
-    bool last;         /* accumulators end here (output is normalised) */
-    double scale;      /* of the logits; 0 means 1/sqrt(d) */
-    double decay;      /* linear attention: lambda of one token; 0 means none */
+    LhRowsPosition q_at, k_at; /* of LH_MASK_POSITIONS, as are stride and rule */
+    uint64_t stride;
+    const LhMaskRule *rule; /* borrowed from the program */
+    uint8_t mask;           /* LhMaskKind */
+    int8_t shift;           /* of LH_MASK_CAUSAL: 0 or -1 */
+    bool first;             /* accumulators start here (and are overwritten) */
+    bool last;              /* accumulators end here (output is normalised) */
+    double scale;           /* of the logits; 0 means 1/sqrt(d) */
+    double decay;           /* linear attention: lambda of one token; 0 means none */
 } LhKernelArgs;
 
 typedef enum {
@@ -57,7 +71,14 @@ typedef enum {
                          tokens, same coverage: cast, normalise (acc -> o and lse), delta =
                          rowsum(do * o) */
     LH_EFFECT_ZERO,   /* operand target: an empty accumulator */
-    LH_EFFECT_OPAQUE, /* no claim: work that takes time only */
+    /* Linear attention. A state stands at the border of a segment: it has taken in what lies on
+     * one side of it, decayed to the border. */
+    LH_EFFECT_STATE_SUM,   /* operands rows.., state (last): takes in the rows */
+    LH_EFFECT_STATE_CARRY, /* operands before, state: state += before, decayed over its rows */
+    LH_EFFECT_STATE_APPLY, /* operands rows.., state, target (last): target += what the state has
+                              taken in, which must end where the rows begin (gradients: begin where
+                              the rows end) */
+    LH_EFFECT_OPAQUE,      /* no claim: work that takes time only */
 } LhEffect;
 
 /* How a cost model times the kernel. */

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum {
@@ -29,7 +30,23 @@ typedef struct {
     uint32_t groups;     /* g, key-value heads; divides h */
     uint32_t head_dim;   /* d (--kv-channels); >= 1 */
     LhDtype dtype;       /* of q, k, v, o and their gradients */
+    /*
+     * Linear attention: o_i = sum of decay^(i-j) (q_i k_j) v_j over the keys that query i sees; no
+     * softmax, no scale, no lse.
+     */
+    bool linear;
+    double decay;         /* of one token, in (0, 1]; 0: none, as 1 */
+    uint32_t hidden_size; /* D, of the activations around the module; 0: h d */
 } LhAttention;
+
+/* B tokens D e: the activations that the module is given and gives, for @tokens tokens. */
+static inline uint64_t
+lh_attention_hidden_bytes(const LhAttention *a, uint64_t tokens)
+{
+    const uint64_t width = a->hidden_size != 0 ? a->hidden_size : (uint64_t)a->heads * a->head_dim;
+
+    return a->batch * tokens * width * lh_dtype_bytes(a->dtype);
+}
 
 /* Bytes of @tokens tokens: one of q, o, do, dq (B n h d e) ... */
 static inline uint64_t

@@ -158,7 +158,7 @@ lh_setup_params(const LhScenario *s, const LhModel *model, uint32_t ranks, LhPro
 
     if (!fill_attention(s, model, ranks, &p.attention, error))
         return false;
-    p.causal = s->mask <= 0;
+    p.mask.causal = s->mask <= 0;
     p.pass = s->pass < 0 ? LH_PASS_BOTH : (LhPass)(s->pass + 1);
     p.overlap = !s->no_overlap;
     p.published_code = s->published_code;

@@ -34,7 +34,7 @@ describe_shape(const LhSetup *setup, GString *out)
     if (a->groups != a->heads)
         g_string_append_printf(out, " in %u groups", a->groups);
     g_string_append_printf(out, ", %s, %s\n", lh_dtype_names[a->dtype],
-                           p->causal ? "causal" : "full mask");
+                           p->mask.causal ? "causal" : "full mask");
 }
 
 static void

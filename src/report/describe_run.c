@@ -144,7 +144,7 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
         lh_kernel_set_names[params->kernels], lh_input_names[params->inputs], setup->scenario->seed,
         params->inject != NULL ? ", injected " : "", params->inject != NULL ? params->inject : "",
         a->seq_length, a->batch, a->heads, a->groups, a->head_dim, lh_dtype_names[a->dtype],
-        executed->program->params.causal ? "causal" : "full",
+        executed->program->params.mask.causal ? "causal" : "full",
         lh_pass_names[executed->program->params.pass - 1]);
     describe_time(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);

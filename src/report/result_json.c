@@ -88,7 +88,7 @@ write_case(LhJsonWriter *w, const LhSetup *setup)
     lh_jsonw_uint(w, "num_query_groups", a->groups);
     lh_jsonw_uint(w, "kv_channels", a->head_dim);
     lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
-    lh_jsonw_string(w, "mask", p->causal ? "causal" : "full");
+    lh_jsonw_string(w, "mask", p->mask.causal ? "causal" : "full");
     lh_jsonw_string(w, "cost", lh_cost_mode_names[setup->cost]);
     lh_jsonw_string(w, "network", lh_network_model_names[setup->network_model]);
     lh_jsonw_bool(w, "overlap", p->overlap);

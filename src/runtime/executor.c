@@ -257,8 +257,8 @@ hold_all(LhRunner *rank, LhItem *item)
         return hold_parts(rank, item);
     item->buffers = g_new0(LhBuffer *, LH_KERNEL_OPERANDS_MAX);
     if (item->op.kind == LH_OP_COLLECTIVE)
-        return hold(rank, item, item->op.collective.send) &&
-               hold(rank, item, item->op.collective.receive);
+        return hold(rank, item, item->op.collective.send[0]) &&
+               hold(rank, item, item->op.collective.receive[0]);
     for (uint32_t i = 0; i < item->op.compute.regions_count; i++) {
         if (!hold(rank, item, item->op.compute.regions[i]))
             return false;

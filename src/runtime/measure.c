@@ -232,7 +232,7 @@ run_probe(const LhSchedule *schedule, const LhTransport *transport, uint32_t ran
                        .seq_length = tokens * ranks,
                        .dtype = LH_DTYPE_BF16 },
         .ranks = ranks,
-        .causal = true,
+        .mask.causal = true,
         .pass = LH_PASS_FWD,
         .overlap = true,
     };

@@ -118,7 +118,7 @@ lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs
     const enum lh_storage storage = storage_of(a->dtype);
 
     n->inputs = inputs;
-    lh_reference_init(r, a, params->causal);
+    lh_reference_init(r, a, params->mask.causal);
     fill_normal(r->q, q, seed, STREAM_Q);
     fill_normal(r->dout, q, seed, STREAM_DO);
     fill_normal(r->k, k, seed, STREAM_K);

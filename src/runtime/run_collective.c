@@ -319,10 +319,10 @@ lh_run_collective(LhRunStream *s, LhItem *item)
         .members = (uint32_t)lh_group_size(&item->op.collective.group),
         .position = lh_group_position(&item->op.collective.group, s->rank->index),
         .tag = tag_of(&item->op),
-        .send = item->op.collective.send,
-        .receive = item->op.collective.receive,
-        .send_bytes = lh_region_bytes(program, item->op.collective.send),
-        .receive_bytes = lh_region_bytes(program, item->op.collective.receive),
+        .send = item->op.collective.send[0],
+        .receive = item->op.collective.receive[0],
+        .send_bytes = lh_region_bytes(program, item->op.collective.send[0]),
+        .receive_bytes = lh_region_bytes(program, item->op.collective.receive[0]),
     };
 
     return kinds[item->op.collective.kind](&c);

@@ -26,8 +26,11 @@ LhPassSlots
 lh_pass_declare(LhProgram *program, const LhPassSizes *z)
 {
     const LhProgramParams *p = &program->params;
-    const uint32_t parts = lh_placement_parts(&program->placement);
-    const uint64_t q = z->q / parts, kv = z->kv / parts, s = z->s / parts;
+    const uint32_t segments = lh_placement_parts(&program->placement);
+    const bool by_heads = program->placement.kind == LH_PLACE_HEADS; /* one slice a rank */
+    const uint32_t parts = segments * (by_heads ? 1 : program->head_slices);
+    const uint32_t kv_parts = segments * (by_heads ? 1 : program->kv_slices);
+    const uint64_t q = z->q / parts, kv = z->kv / kv_parts, s = z->s / parts;
     /* What the forward pass leaves is an input of the backward pass when that runs alone. */
     const LhSlotRole saved = lh_pass_has(p, LH_PASS_FWD) ? LH_SLOT_OUTPUT : LH_SLOT_INPUT;
     LhPassSlots slots = { 0 };
@@ -35,14 +38,16 @@ lh_pass_declare(LhProgram *program, const LhPassSizes *z)
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     slots.q = lh_program_add_slot(program, "q", LH_TENSOR_Q, LH_SLOT_INPUT, parts, q, z->e);
-    slots.kv = lh_program_add_slot(program, "kv", LH_TENSOR_KV, LH_SLOT_INPUT, parts, kv, z->e);
+    slots.kv = lh_program_add_slot(program, "kv", LH_TENSOR_KV, LH_SLOT_INPUT, kv_parts, kv, z->e);
     slots.o = lh_program_add_slot(program, "o", LH_TENSOR_O, saved, parts, q, z->e);
-    slots.lse = lh_program_add_slot(program, "lse", LH_TENSOR_LSE, saved, parts, s, 4);
+    if (!p->attention.linear)
+        slots.lse = lh_program_add_slot(program, "lse", LH_TENSOR_LSE, saved, parts, s, 4);
     if (!lh_pass_has(p, LH_PASS_BWD))
         return slots;
     slots.dout = lh_program_add_slot(program, "do", LH_TENSOR_DO, LH_SLOT_INPUT, parts, q, z->e);
     slots.dq = lh_program_add_slot(program, "dq", LH_TENSOR_DQ, LH_SLOT_OUTPUT, parts, q, z->e);
-    slots.dkv = lh_program_add_slot(program, "dkv", LH_TENSOR_DKV, LH_SLOT_OUTPUT, parts, kv, z->e);
+    slots.dkv =
+        lh_program_add_slot(program, "dkv", LH_TENSOR_DKV, LH_SLOT_OUTPUT, kv_parts, kv, z->e);
     return slots;
 }
 
@@ -88,7 +93,7 @@ uint64_t
 lh_pass_io_bytes(const LhProgramParams *p)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint64_t forward = z.q + z.kv + z.q + z.s; /* q, kv; o, lse */
+    const uint64_t forward = z.q + z.kv + z.q + (p->attention.linear ? 0 : z.s); /* q, kv; o, lse */
 
     return forward + (lh_pass_has(p, LH_PASS_BWD) ? 2 * z.q + z.kv : 0); /* do, dq, dkv */
 }
@@ -124,6 +129,41 @@ lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKin
     args.mask = (uint8_t)mask;
     args.shift = shift;
     args.pairs = mask == LH_MASK_CAUSAL ? lh_causal_pairs(nq, nk, shift) : nq * nk;
+    return args;
+}
+
+static LhSegment
+part_of(const LhPassRows *rows, uint32_t part)
+{
+    LhSegment segment = rows->first;
+
+    segment.start = (uint64_t)((int64_t)segment.start + part * rows->part_step);
+    return segment;
+}
+
+LhKernelArgs
+lh_pass_position_args(const LhProgram *program, LhPassRows q, LhPassRows k)
+{
+    LhKernelArgs args = shape_args(&program->params);
+
+    args.heads /= MAX(program->head_slices, 1);
+    args.groups /= MAX(program->kv_slices, 1);
+    args.nq = q.parts * q.first.count;
+    args.nk = k.parts * k.first.count;
+    for (uint32_t a = 0; a < q.parts; a++) {
+        for (uint32_t b = 0; b < k.parts; b++)
+            args.pairs += lh_mask_pairs(&program->params.mask, part_of(&q, a), part_of(&k, b));
+    }
+    args.mask = LH_MASK_EMPTY;
+    if (args.pairs == args.nq * args.nk) {
+        args.mask = LH_MASK_FULL;
+    } else if (args.pairs > 0) {
+        args.mask = LH_MASK_POSITIONS;
+        args.q_at = (LhRowsPosition){ (int64_t)q.first.start, q.part_step };
+        args.k_at = (LhRowsPosition){ (int64_t)k.first.start, k.part_step };
+        args.stride = q.first.count > 1 ? q.first.stride : k.first.stride;
+        args.rule = &program->params.mask;
+    }
     return args;
 }
 
@@ -185,7 +225,17 @@ lh_single_declare(LhProgram *program)
     program->plan = plan;
     plan->io = lh_pass_declare(program, &z);
     plan->parts = lh_placement_parts(&program->placement);
-    plan->block = lh_pass_block_args(p, z.n, z.n, p->causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    plan->block =
+        lh_pass_block_args(p, z.n, z.n, p->mask.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    if (!lh_mask_is_plain(&p->mask)) {
+        const LhPassRows rows = {
+            .first = { .stride = 1, .count = z.n / plan->parts },
+            .part_step = (int64_t)(z.n / plan->parts),
+            .parts = plan->parts,
+        };
+
+        plan->block = lh_pass_position_args(program, rows, rows);
+    }
     plan->block.first = true;
 }
 

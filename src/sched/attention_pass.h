@@ -68,6 +68,20 @@ uint64_t lh_pass_peak_bytes(const LhProgramParams *p, uint64_t fwd_buffers, uint
 /* Arguments of an attention block; pairs follow from the mask. */
 LhKernelArgs lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKind mask,
                                 int8_t shift);
+/* Rows of an operand: @parts parts of the segment @first, each @part_step tokens behind the one
+ * before. */
+typedef struct {
+    LhSegment first;
+    int64_t part_step;
+    uint32_t parts;
+} LhPassRows;
+
+/*
+ * Arguments of attention of @q with @k under the program's mask, whatever it is, for one slice of
+ * the heads. The mask becomes FULL or EMPTY where it is that; otherwise it goes by positions.
+ */
+LhKernelArgs lh_pass_position_args(const LhProgram *program, LhPassRows q, LhPassRows k);
+
 /* Arguments of an elementwise call on @rows tokens. */
 LhKernelArgs lh_pass_q_args(const LhProgramParams *p, uint64_t rows);
 LhKernelArgs lh_pass_kv_args(const LhProgramParams *p, uint64_t rows);

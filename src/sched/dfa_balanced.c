@@ -39,7 +39,7 @@ typedef struct {
 static bool
 check(const LhProgramParams *p, GError **error)
 {
-    if (p->causal)
+    if (p->mask.causal)
         return true;
     g_set_error_literal(
         error, LH_ERROR, LH_ERROR_NO,
@@ -572,6 +572,7 @@ const LhSchedule lh_schedule_dfa_balanced = {
         "published    published_code: dead k, v at step H, a device sync in every step,\n"
         "             P div 2 blocks lost if P is odd\n",
     .placement = LH_PLACE_CONTIGUOUS,
+    .masks_reason = "its blocks are causal or full",
     .check = check,
     .declare = declare,
     .steps = steps,

@@ -68,10 +68,10 @@ declare(LhProgram *program)
     plan->sizes = lh_pass_sizes(p, 0);
     plan->io = lh_pass_declare(program, &plan->sizes);
     plan->ranks = p->ranks;
-    plan->causal = p->causal;
+    plan->causal = p->mask.causal;
     plan->overlap = p->overlap;
     plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n,
-                                   p->causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+                                   p->mask.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
     plan->own.first = true;
     plan->full = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
     plan->grad_own = plan->own;
@@ -90,13 +90,13 @@ declare(LhProgram *program)
 static uint32_t
 blocks_fetched(const LhProgramParams *p, uint32_t rank)
 {
-    return p->causal ? rank : p->ranks - 1;
+    return p->mask.causal ? rank : p->ranks - 1;
 }
 
 static uint32_t
 blocks_served(const LhProgramParams *p, uint32_t rank)
 {
-    return p->causal ? p->ranks - 1 - rank : p->ranks - 1;
+    return p->mask.causal ? p->ranks - 1 - rank : p->ranks - 1;
 }
 
 /* Step t computes with what came in step t-1, and serves what others compute with in step t+1. */
@@ -287,8 +287,8 @@ static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint64_t later = p->causal ? p->ranks - 1 - rank : p->ranks - 1;
-    const uint64_t earlier = p->causal ? rank : p->ranks - 1;
+    const uint64_t later = p->mask.causal ? p->ranks - 1 - rank : p->ranks - 1;
+    const uint64_t earlier = p->mask.causal ? rank : p->ranks - 1;
 
     return (lh_pass_has(p, LH_PASS_FWD) ? later * z.kv : 0) +
            (lh_pass_has(p, LH_PASS_BWD) ? later * z.kv + earlier * z.dkv : 0);
@@ -299,7 +299,7 @@ flops(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t n = p->attention.seq_length / p->ranks;
 
-    if (!p->causal)
+    if (!p->mask.causal)
         return lh_pass_flops(p, p->ranks * n * n);
     return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
 }
@@ -320,7 +320,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 static double
 idle_unit(const LhProgramParams *p)
 {
-    return p->causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
+    return p->mask.causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
 }
 
 /* As ring: tends to (P-1) / (2P-1). */
@@ -330,7 +330,7 @@ idle_flops(const LhProgramParams *p)
     const double ranks = p->ranks;
     const double n = (double)p->attention.seq_length / ranks;
 
-    return p->causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
+    return p->mask.causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
 }
 
 const LhSchedule lh_schedule_dfa_unbalanced = {
@@ -352,6 +352,7 @@ const LhSchedule lh_schedule_dfa_unbalanced = {
         "             dkv; accumulator and sums are fp32\n"
         "restrictions sequence length divisible by P\n",
     .placement = LH_PLACE_CONTIGUOUS,
+    .masks_reason = "its blocks are causal or full",
     .declare = declare,
     .steps = steps,
     .emit = emit,

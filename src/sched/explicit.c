@@ -15,6 +15,7 @@ const char *const lh_mask_names[] = {
     [LH_MASK_EMPTY] = "empty",
     [LH_MASK_FULL] = "full",
     [LH_MASK_CAUSAL] = "causal",
+    [LH_MASK_POSITIONS] = "positions",
     NULL,
 };
 

@@ -612,10 +612,11 @@ read_collective(const Reader *r, const FormOp *form, LhOp *op)
     op->collective.kind = (LhCollectiveKind)form->collective;
     op->collective.reduction =
         form->reduction == NO_CHOICE ? LH_REDUCE_SUM : (LhReduction)form->reduction;
+    op->collective.tensors_count = 1;
     op->collective.wire_bytes = form->wire_bytes;
     return read_group(r, &form->group, &op->collective.group) &&
-           read_region(r, "send", form->send, &op->collective.send) &&
-           read_region(r, "receive", form->receive, &op->collective.receive);
+           read_region(r, "send", form->send, &op->collective.send[0]) &&
+           read_region(r, "receive", form->receive, &op->collective.receive[0]);
 }
 
 static bool
@@ -747,7 +748,7 @@ read_params(Reader *r, const Form *form)
             .dtype = (LhDtype)f->dtype,
         },
         .ranks = (uint32_t)f->ranks,
-        .causal = f->causal,
+        .mask = { .causal = f->causal },
         .pass = (LhPass)(f->pass + 1),
         .overlap = f->overlap,
         .published_code = f->published_code,

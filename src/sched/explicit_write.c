@@ -23,7 +23,7 @@ write_params(LhJsonWriter *w, const LhProgram *program)
     lh_jsonw_uint(w, "groups", a->groups);
     lh_jsonw_uint(w, "head_dim", a->head_dim);
     lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
-    lh_jsonw_bool(w, "causal", p->causal);
+    lh_jsonw_bool(w, "causal", p->mask.causal);
     lh_jsonw_string(w, "pass", lh_pass_names[p->pass - 1]);
     lh_jsonw_bool(w, "overlap", p->overlap);
     lh_jsonw_bool(w, "published_code", p->published_code);
@@ -181,8 +181,8 @@ write_collective(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
     lh_jsonw_uint(w, "outer_stride", group->outer_stride);
     lh_jsonw_uint(w, "outer_count", group->outer_count);
     lh_jsonw_object_end(w);
-    write_region(w, "send", program, &op->collective.send);
-    write_region(w, "receive", program, &op->collective.receive);
+    write_region(w, "send", program, &op->collective.send[0]);
+    write_region(w, "receive", program, &op->collective.receive[0]);
     lh_jsonw_uint(w, "wire_bytes", op->collective.wire_bytes);
 }
 

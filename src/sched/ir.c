@@ -42,6 +42,13 @@ const char *const lh_wire_names[] = {
     NULL,
 };
 
+const char *const lh_recompute_names[] = {
+    [LH_RECOMPUTE_NONE] = "none",
+    [LH_RECOMPUTE_SELECTIVE] = "selective",
+    [LH_RECOMPUTE_FULL] = "full",
+    NULL,
+};
+
 void
 lh_op_buffer_clear(LhOpBuffer *buffer)
 {
@@ -91,6 +98,7 @@ lh_program_free(LhProgram *program)
     g_free(program->stated.bytes_sent);
     g_free(program->stated.flops);
     g_free(program->stated.peak_bytes);
+    g_free(program->document_ends);
     g_free(program->plan);
     g_free(program->slots);
     g_free(program);
@@ -100,4 +108,29 @@ uint64_t
 lh_region_bytes(const LhProgram *program, LhRegion region)
 {
     return region.count * program->slots[region.slot].part_bytes;
+}
+
+bool
+lh_tensor_is_kv(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV;
+}
+
+uint32_t
+lh_program_slices(const LhProgram *program, LhTensorKind kind)
+{
+    if (kind == LH_TENSOR_HIDDEN || kind == LH_TENSOR_WEIGHT)
+        return 1;
+    return MAX(lh_tensor_is_kv(kind) ? program->kv_slices : program->head_slices, 1);
+}
+
+LhHolding
+lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank, uint32_t part)
+{
+    const LhPlacement *placement = &program->placement;
+    const uint32_t slices = lh_program_slices(program, kind);
+
+    if (placement->kind == LH_PLACE_HEADS)
+        return (LhHolding){ 0, (uint32_t)((uint64_t)rank * slices / placement->ranks) };
+    return (LhHolding){ lh_placement_segment_id(placement, rank, part / slices), part % slices };
 }

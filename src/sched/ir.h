@@ -16,6 +16,7 @@
 
 #define LH_OP_AFTER_MAX 8
 #define LH_PART_REGIONS_MAX 4
+#define LH_COLLECTIVE_TENSORS_MAX 6
 #define LH_STREAMS_MAX 8
 #define LH_CURSOR_MARKS 24
 #define LH_OP_NONE UINT32_MAX
@@ -28,8 +29,9 @@ typedef enum {
 } LhSlotRole;
 
 /*
- * A buffer of every rank. A slot has one or more parts of equal size; ops name ranges of parts. For
- * input and output slots part p belongs to segment lh_placement_segment_id(placement, rank, p).
+ * A buffer of every rank. A slot has one or more parts of equal size; ops name ranges of parts. A
+ * part holds the rows of one segment for one slice of the heads; what it is in input and output
+ * slots says lh_program_holding().
  */
 typedef struct {
     char name[16];
@@ -143,8 +145,11 @@ typedef struct {
             LhCollectiveKind kind;
             LhReduction reduction;
             LhGroup group;
-            LhRegion send, receive;
-            uint64_t wire_bytes; /* of this rank's contribution (the per-rank shard) */
+            /* The same collective of several tensors, as one group call: tensor i goes from send[i]
+             * to receive[i]. */
+            uint8_t tensors_count;
+            LhRegion send[LH_COLLECTIVE_TENSORS_MAX], receive[LH_COLLECTIVE_TENSORS_MAX];
+            uint64_t wire_bytes; /* of this rank's contribution (the per-rank shard), all tensors */
         } collective;
         struct {
             uint16_t slot;
@@ -182,16 +187,42 @@ typedef enum {
 extern const char *const lh_pass_names[];
 extern const char *const lh_wire_names[];
 
+/* What a backward pass computes again (--recompute-granularity). */
+typedef enum {
+    LH_RECOMPUTE_NONE,
+    LH_RECOMPUTE_SELECTIVE, /* attention itself, not the collectives around it */
+    LH_RECOMPUTE_FULL,      /* all of the module, collectives too */
+} LhRecompute;
+
+/* "none", "selective", "full"; NULL-terminated. */
+extern const char *const lh_recompute_names[];
+
 /* Everything that decides a program, and hence what crosses which link. */
 typedef struct {
     LhAttention attention;
     uint32_t ranks;
-    bool causal; /* mask: causal or full */
+    LhMaskRule mask; /* its documents are borrowed; a program has a copy of its own */
     LhPass pass;
     bool overlap;        /* false: communication before compute, the papers' ablation */
     bool published_code; /* reproduce the public code's extra traffic and host syncs */
     LhWireDtype
         gradient_wire; /* dtype of dk, dv (and of dq, where a schedule sends it) on the wire */
+    /*
+     * What only some schedules ask for; 0 or false is each one's default, and a schedule ignores
+     * what it does not know.
+     */
+    uint32_t grid_rows, grid_columns; /* attention2d: Pr x Pc; default the best for the shape */
+    uint32_t ulysses_size;  /* ranks that exchange heads (usp, te-a2a-p2p); divides ranks */
+    uint32_t inner_ring;    /* double-ring: ranks of the inner ring; divides ranks */
+    uint32_t gather_groups; /* allgather-kv: key-value heads gathered at a time; divides groups */
+    uint32_t scan_blocks;   /* zeco: pieces that a state travels in */
+    uint32_t gpus_per_node; /* of the cluster, for defaults that depend on it; 0: unknown */
+    bool local_kv;          /* attention2d: no transpose of k and v */
+    bool gather_delta;      /* attention2d: backward gathers delta instead of o */
+    bool state_recompute;   /* linear attention: backward recomputes states instead of keeping */
+    bool unfused;           /* linear attention: intra and inter write apart and are added */
+    bool pad_heads;         /* heads padded to a multiple of the ranks that share them */
+    uint8_t recompute;      /* LhRecompute */
 } LhProgramParams;
 
 /* Closed forms that an explicit program states about itself, one number per rank; NULL: not stated.
@@ -206,14 +237,18 @@ struct _LhProgram {
     const LhSchedule *schedule; /* NULL for an explicit program */
     LhProgramParams params;
     LhPlacement placement;
+    /* Slices of equal size that all tensors are cut into by heads; 0 and 1: none. Each of the
+     * kv_slices belongs to head_slices / kv_slices consecutive slices of query heads. */
+    uint32_t head_slices, kv_slices;
     LhSlot *slots; /* owned */
     uint32_t slots_count;
     LhStream streams[LH_STREAMS_MAX];
     uint32_t streams_count;
-    void *explicit_ops;   /* owned by sched/explicit.c; NULL for generated programs */
-    LhStatedForms stated; /* explicit programs only; all NULL for generated ones */
-    void *plan;           /* what declare() worked out for emit(); owned, freed by g_free */
-    const void *user;     /* for the generator; borrowed */
+    void *explicit_ops;      /* owned by sched/explicit.c; NULL for generated programs */
+    LhStatedForms stated;    /* explicit programs only; all NULL for generated ones */
+    uint64_t *document_ends; /* owned; params.mask names them */
+    void *plan;              /* what declare() worked out for emit(); owned, freed by g_free */
+    const void *user;        /* for the generator; borrowed */
 };
 
 /* Where one rank's program stands. Plain data of constant size: copy it to fork, keep one per rank.
@@ -240,3 +275,20 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProgram, lh_program_free)
 
 /* Device bytes of a region. */
 uint64_t lh_region_bytes(const LhProgram *program, LhRegion region);
+
+/* Whether a tensor has the key-value heads (kv, dkv), not the query heads. */
+bool lh_tensor_is_kv(LhTensorKind kind);
+
+/* Slices that tensors of @kind are cut into. */
+uint32_t lh_program_slices(const LhProgram *program, LhTensorKind kind);
+
+typedef struct {
+    uint32_t segment, slice;
+} LhHolding;
+
+/*
+ * What part @part of an input or output slot of @kind holds on @rank: with S slices, part
+ * s * S + i is slice i of the rank's segment s. In the placement by heads a rank has one slice.
+ */
+LhHolding lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank,
+                             uint32_t part);

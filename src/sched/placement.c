@@ -11,6 +11,7 @@ const char *const lh_placement_names[] = {
     [LH_PLACE_CONTIGUOUS] = "contiguous",
     [LH_PLACE_ZIGZAG] = "zigzag",
     [LH_PLACE_STRIPED] = "striped",
+    [LH_PLACE_HEADS] = "heads",
     NULL,
 };
 
@@ -23,13 +24,20 @@ lh_placement_parts(const LhPlacement *p)
 uint32_t
 lh_placement_segments(const LhPlacement *p)
 {
-    return p->ranks * lh_placement_parts(p);
+    return p->kind == LH_PLACE_HEADS ? 1 : p->ranks * lh_placement_parts(p);
 }
 
 uint32_t
 lh_placement_segment_id(const LhPlacement *p, uint32_t rank, uint32_t part)
 {
-    return part == 0 ? rank : 2 * p->ranks - 1 - rank;
+    const uint32_t split = MAX(p->split, 1);
+
+    if (p->kind == LH_PLACE_HEADS)
+        return 0;
+    if (part == 0)
+        return rank;
+    /* The second half-chunk of group rank / split, and in it the same piece as in the first. */
+    return (2 * (p->ranks / split) - 1 - rank / split) * split + rank % split;
 }
 
 LhSegment
@@ -42,32 +50,14 @@ lh_placement_segment(const LhPlacement *p, uint32_t segment_id)
     return (LhSegment){ .start = segment_id * count, .stride = 1, .count = count };
 }
 
-uint64_t
-lh_causal_pairs(uint64_t nq, uint64_t nk, int64_t shift)
-{
-    const int64_t rows = (int64_t)nq;
-    const int64_t keys = (int64_t)nk;
-    /* Row i allows i + shift + 1 keys: none before row `first`, all of them from row `full` on. */
-    const int64_t first = CLAMP(-shift, 0, rows);
-    const int64_t full = CLAMP(keys - 1 - shift, 0, rows);
-    const uint64_t ramp = (uint64_t)MAX(full - first, 0);
-
-    if (nk == 0)
-        return 0;
-    /* The rows between allow first + shift + 1, ..., full + shift keys. */
-    if (ramp == 0)
-        return (uint64_t)(rows - full) * nk;
-    return ramp * (uint64_t)(first + full + 2 * shift + 1) / 2 + (uint64_t)(rows - full) * nk;
-}
-
 static int64_t
 floor_quotient(int64_t a, int64_t b)
 {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
-LhBlock
-lh_block(LhSegment q, LhSegment k, bool causal)
+static LhBlock
+plain_block(LhSegment q, LhSegment k, bool causal)
 {
     const uint64_t all = q.count * k.count;
     const uint64_t stride = q.count > 1 ? q.stride : k.stride;
@@ -85,4 +75,19 @@ lh_block(LhSegment q, LhSegment k, bool causal)
     if (block.kind != LH_MASK_CAUSAL)
         block.shift = 0;
     return block;
+}
+
+LhBlock
+lh_block(LhSegment q, LhSegment k, const LhMaskRule *rule)
+{
+    LhBlock block = plain_block(q, k, rule->causal);
+    uint64_t pairs;
+
+    if (lh_mask_is_plain(rule))
+        return block;
+    /* Windows and documents only take away: as many pairs are the same pairs. */
+    pairs = lh_mask_pairs(rule, q, k);
+    if (pairs == block.pairs)
+        return block;
+    return (LhBlock){ .kind = pairs == 0 ? LH_MASK_EMPTY : LH_MASK_POSITIONS, .pairs = pairs };
 }

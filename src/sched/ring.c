@@ -21,7 +21,7 @@ static void
 declare(LhProgram *program)
 {
     const LhRegion own = { .count = 1 };
-    const bool causal = program->params.causal;
+    const bool causal = program->params.mask.causal;
 
     if (lh_ring_declare(program, block) == NULL)
         return;
@@ -34,8 +34,8 @@ static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t n = p->attention.seq_length / p->ranks;
-    const uint64_t full = p->causal ? rank : p->ranks - 1;
-    const uint64_t own = p->causal ? n * (n + 1) / 2 : n * n;
+    const uint64_t full = p->mask.causal ? rank : p->ranks - 1;
+    const uint64_t own = p->mask.causal ? n * (n + 1) / 2 : n * n;
 
     return lh_pass_flops(p, full * n * n + own);
 }
@@ -43,7 +43,7 @@ flops(const LhProgramParams *p, uint32_t rank)
 static double
 idle_unit(const LhProgramParams *p)
 {
-    return p->causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
+    return p->mask.causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
 }
 
 /* 1 - N (N+1) / 2 / (P ((P-1) n^2 + n (n+1) / 2)), which tends to (P-1) / (2P-1). */
@@ -53,7 +53,7 @@ idle_flops(const LhProgramParams *p)
     const double ranks = p->ranks;
     const double n = (double)p->attention.seq_length / ranks;
 
-    return p->causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
+    return p->mask.causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
 }
 
 const LhSchedule lh_schedule_ring = {
@@ -73,6 +73,7 @@ const LhSchedule lh_schedule_ring = {
         "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
         "restrictions sequence length divisible by P\n",
     .placement = LH_PLACE_CONTIGUOUS,
+    .masks_reason = "its blocks are causal or full",
     .declare = declare,
     .steps = lh_ring_steps,
     .emit = lh_ring_emit,

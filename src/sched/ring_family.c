@@ -66,7 +66,7 @@ lh_ring_declare(LhProgram *program, LhRingBlock block)
     plan->io = lh_pass_declare(program, &plan->sizes);
     plan->ranks = p->ranks;
     plan->parts = lh_placement_parts(&program->placement);
-    plan->causal = p->causal;
+    plan->causal = p->mask.causal;
     plan->overlap = p->overlap;
     plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
     plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);

@@ -46,10 +46,8 @@ lh_schedule_find(const char *name, GError **error)
     return NULL;
 }
 
-static bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static bool
-refuse(GError **error, const char *format, ...)
+bool
+lh_schedule_refuse(GError **error, const char *format, ...)
 {
     g_autofree char *text = NULL;
     va_list args;
@@ -72,10 +70,11 @@ check_groups(const LhAttention *a, GError **error)
         below--;
     while (above < a->heads && (a->heads % above != 0))
         above++;
-    return refuse(error,
-                  "%" PRIu32 " heads are not divisible by %" PRIu32
-                  " query groups; nearest legal numbers of groups: %" PRIu32 ", %" PRIu32,
-                  a->heads, a->groups, below, MIN(above, a->heads));
+    return lh_schedule_refuse(error,
+                              "%" PRIu32 " heads are not divisible by %" PRIu32
+                              " query groups; nearest legal numbers of groups: %" PRIu32
+                              ", %" PRIu32,
+                              a->heads, a->groups, below, MIN(above, a->heads));
 }
 
 static bool
@@ -86,14 +85,16 @@ check_length(const LhAttention *a, uint64_t cut, GError **error)
     if (a->seq_length % cut == 0)
         return true;
     if (below == 0)
-        return refuse(error,
-                      "sequence length %" PRIu64 " is not a multiple of %" PRIu64
-                      " (ranks times segments of a rank); nearest legal length: %" PRIu64,
-                      a->seq_length, cut, cut);
-    return refuse(error,
-                  "sequence length %" PRIu64 " is not a multiple of %" PRIu64
-                  " (ranks times segments of a rank); nearest legal lengths: %" PRIu64 ", %" PRIu64,
-                  a->seq_length, cut, below, below + cut);
+        return lh_schedule_refuse(
+            error,
+            "sequence length %" PRIu64 " is not a multiple of %" PRIu64
+            " (ranks times segments of a rank); nearest legal length: %" PRIu64,
+            a->seq_length, cut, cut);
+    return lh_schedule_refuse(error,
+                              "sequence length %" PRIu64 " is not a multiple of %" PRIu64
+                              " (ranks times segments of a rank); nearest legal lengths: %" PRIu64
+                              ", %" PRIu64,
+                              a->seq_length, cut, below, below + cut);
 }
 
 /* Nothing that is counted per rank may leave 63 bits: the flops of one rank's rows are the largest
@@ -110,9 +111,33 @@ check_sizes(const LhProgramParams *p, GError **error)
         __builtin_mul_overflow(flops, a->seq_length + 1, &flops) ||
         __builtin_mul_overflow(elements, 64 * rows, &bytes) ||
         __builtin_mul_overflow(bytes, p->ranks, &bytes) || flops > INT64_MAX || bytes > INT64_MAX)
-        return refuse(
+        return lh_schedule_refuse(
             error,
             "the flops or bytes of one rank would not fit 63 bits; make the attention smaller");
+    return true;
+}
+
+static bool
+check_mask(const LhProgramParams *p, GError **error)
+{
+    const LhMaskRule *rule = &p->mask;
+    const uint64_t length = p->attention.seq_length;
+
+    if (rule->window != 0 && !rule->causal)
+        return lh_schedule_refuse(error, "a sliding window needs a causal mask");
+    if (p->attention.linear && !(rule->causal && lh_mask_is_plain(rule)))
+        return lh_schedule_refuse(error, "linear attention has the causal mask only");
+    if (p->attention.linear && !(p->attention.decay >= 0 && p->attention.decay <= 1))
+        return lh_schedule_refuse(error, "a decay of %g; 0 (none) to 1 are possible",
+                                  p->attention.decay);
+    for (uint32_t i = 0; i < rule->documents_count; i++) {
+        if (rule->document_ends[i] <= (i == 0 ? 0 : rule->document_ends[i - 1]))
+            return lh_schedule_refuse(error, "document %u is empty", i);
+    }
+    if (rule->documents_count > 0 && rule->document_ends[rule->documents_count - 1] != length)
+        return lh_schedule_refuse(
+            error, "the documents have %" PRIu64 " tokens, the sequence has %" PRIu64,
+            rule->document_ends[rule->documents_count - 1], length);
     return true;
 }
 
@@ -123,42 +148,80 @@ lh_program_check(LhPlacementKind placement, const LhProgramParams *p, GError **e
     const LhPlacement one = { .kind = placement, .ranks = 1 };
 
     if (p->ranks == 0 || p->ranks > RANKS_MAX)
-        return refuse(error, "%" PRIu32 " ranks; 1 to %" PRIu32 " are possible", p->ranks,
-                      RANKS_MAX);
+        return lh_schedule_refuse(error, "%" PRIu32 " ranks; 1 to %" PRIu32 " are possible",
+                                  p->ranks, RANKS_MAX);
     if (a->batch == 0 || a->heads == 0 || a->groups == 0 || a->head_dim == 0)
-        return refuse(error, "batch, heads, query groups and head dimension must be at least 1");
+        return lh_schedule_refuse(
+            error, "batch, heads, query groups and head dimension must be at least 1");
     if (a->seq_length == 0 || a->seq_length > TOKENS_MAX)
-        return refuse(error, "%" PRIu64 " tokens; 1 to %" PRIu64 " are possible", a->seq_length,
-                      TOKENS_MAX);
+        return lh_schedule_refuse(error, "%" PRIu64 " tokens; 1 to %" PRIu64 " are possible",
+                                  a->seq_length, TOKENS_MAX);
     if (a->groups > a->heads)
-        return refuse(error, "%" PRIu32 " query groups for %" PRIu32 " heads; at most one per head",
-                      a->groups, a->heads);
+        return lh_schedule_refuse(
+            error, "%" PRIu32 " query groups for %" PRIu32 " heads; at most one per head",
+            a->groups, a->heads);
     if (p->gradient_wire == LH_WIRE_16BIT && a->dtype == LH_DTYPE_FP32)
-        return refuse(error, "16-bit gradients on the wire need 16-bit activations");
+        return lh_schedule_refuse(error, "16-bit gradients on the wire need 16-bit activations");
     if (p->pass < LH_PASS_FWD || p->pass > LH_PASS_BOTH)
-        return refuse(error, "no such pass");
-    return check_groups(a, error) &&
+        return lh_schedule_refuse(error, "no such pass");
+    return check_mask(p, error) && check_groups(a, error) &&
            check_length(a, (uint64_t)p->ranks * lh_placement_parts(&one), error) &&
            check_sizes(p, error);
+}
+
+/* What the schedule says it is for. */
+static bool
+check_kind(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
+{
+    const LhMaskRule *rule = &p->mask;
+
+    if (schedule->linear && !p->attention.linear)
+        return lh_schedule_refuse(error, "it is for linear attention, and this is softmax "
+                                         "attention: there is no state to pass on");
+    if (!schedule->linear && p->attention.linear)
+        return lh_schedule_refuse(error, "it is for softmax attention, and this is linear "
+                                         "attention: use lasp, lasp2 or zeco");
+    if (rule->window != 0 && (schedule->masks & LH_MASKS_WINDOW) == 0)
+        return lh_schedule_refuse(error, "it has no sliding window: %s", schedule->masks_reason);
+    if (rule->documents_count > 1 && (schedule->masks & LH_MASKS_DOCUMENTS) == 0)
+        return lh_schedule_refuse(error, "it has no packed documents: %s", schedule->masks_reason);
+    return true;
+}
+
+LhProgramParams
+lh_schedule_params(const LhSchedule *schedule, const LhProgramParams *params)
+{
+    LhProgramParams p = *params;
+
+    if (schedule->adapt != NULL)
+        schedule->adapt(&p);
+    return p;
 }
 
 LhProgram *
 lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError **error)
 {
+    const LhProgramParams p = lh_schedule_params(schedule, params);
     LhProgram *program;
 
-    if (!lh_program_check(schedule->placement, params, error) ||
-        (schedule->check != NULL && !schedule->check(params, error))) {
+    if (!lh_program_check(schedule->placement, &p, error) || !check_kind(schedule, &p, error) ||
+        (schedule->check != NULL && !schedule->check(&p, error))) {
         g_prefix_error(error, "%s: ", schedule->name);
         return NULL;
     }
     program = g_new0(LhProgram, 1);
     program->schedule = schedule;
-    program->params = *params;
+    program->params = p;
+    if (p.mask.documents_count > 0) {
+        program->document_ends =
+            g_memdup2(p.mask.document_ends, p.mask.documents_count * sizeof(uint64_t));
+        program->params.mask.document_ends = program->document_ends;
+    }
+    program->head_slices = program->kv_slices = 1;
     program->placement = (LhPlacement){
         .kind = schedule->placement,
-        .ranks = params->ranks,
-        .seq_length = params->attention.seq_length,
+        .ranks = p.ranks,
+        .seq_length = p.attention.seq_length,
     };
     schedule->declare(program);
     return program;

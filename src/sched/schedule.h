@@ -23,17 +23,31 @@ typedef struct {
     double (*idle_flops)(const LhProgramParams *p);
 } LhClosedForms;
 
+/* Masks beyond causal and full. */
+typedef enum {
+    LH_MASKS_WINDOW = 1,
+    LH_MASKS_DOCUMENTS = 2,
+    LH_MASKS_ALL = 3,
+} LhMaskSupport;
+
 struct _LhSchedule {
     const char *name;    /* "dfa-balanced" */
     const char *summary; /* one line for `longhaul list` */
     const char *details; /* a page for `longhaul show`: idea, bytes, flops, idle, memory,
                             restrictions, paper */
     LhPlacementKind placement;
+    bool linear;              /* for linear attention, and only for that */
+    unsigned masks;           /* of LhMaskSupport; causal and full masks every schedule has */
+    const char *masks_reason; /* why not all of them, for the refusal; NULL if all */
+    /* Changes what the schedule runs with, before anything is checked (padded heads, defaults of
+     * options). NULL: nothing. */
+    void (*adapt)(LhProgramParams *p);
     /* Refuses what the schedule cannot do: LH_ERROR_NO, naming the rule and the nearest legal
      * values. NULL: the common rules only (seq_length a multiple of ranks * parts; groups divides
      * heads). */
     bool (*check)(const LhProgramParams *p, GError **error);
-    /* Declares slots and streams (lh_program_add_slot, lh_program_add_stream). */
+    /* Declares slots and streams (lh_program_add_slot, lh_program_add_stream), and before them the
+     * slices and the placement's split where there are any. */
     void (*declare)(LhProgram *program);
     /* How many steps the program of one rank has. */
     uint32_t (*steps)(const LhProgram *program, uint32_t rank);
@@ -48,6 +62,12 @@ extern const LhSchedule *const lh_schedules[];
 /* NULL with @error (LH_ERROR_INPUT, listing the names and the nearest one) if there is no such
  * schedule. */
 const LhSchedule *lh_schedule_find(const char *name, GError **error);
+
+/* The parameters that @schedule runs with when given @params. */
+LhProgramParams lh_schedule_params(const LhSchedule *schedule, const LhProgramParams *params);
+
+/* For check(): LH_ERROR_NO with a message. Returns false. */
+bool lh_schedule_refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* The rules that all programs keep, explicit ones too; what fails is LH_ERROR_NO, without a name in
  * front. */

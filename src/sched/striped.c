@@ -23,7 +23,7 @@ static void
 declare(LhProgram *program)
 {
     const LhRegion own = { .count = 1 };
-    const bool causal = program->params.causal;
+    const bool causal = program->params.mask.causal;
 
     if (lh_ring_declare(program, block) == NULL)
         return;
@@ -39,7 +39,7 @@ flops(const LhProgramParams *p, uint32_t rank)
     const uint64_t n = p->attention.seq_length / p->ranks;
     const uint64_t with = rank + 1;
 
-    if (!p->causal)
+    if (!p->mask.causal)
         return lh_pass_flops(p, p->ranks * n * n);
     return lh_pass_flops(p, with * (n * (n + 1) / 2) + (p->ranks - with) * (n * (n - 1) / 2));
 }
@@ -55,7 +55,7 @@ idle_unit(const LhProgramParams *p)
 static double
 idle_flops(const LhProgramParams *p)
 {
-    return p->causal ? (p->ranks - 1.0) / ((double)p->attention.seq_length + p->ranks) : 0;
+    return p->mask.causal ? (p->ranks - 1.0) / ((double)p->attention.seq_length + p->ranks) : 0;
 }
 
 const LhSchedule lh_schedule_striped = {
@@ -73,6 +73,7 @@ const LhSchedule lh_schedule_striped = {
         "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
         "restrictions sequence length divisible by P\n",
     .placement = LH_PLACE_STRIPED,
+    .masks_reason = "its blocks are causal or full",
     .declare = declare,
     .steps = lh_ring_steps,
     .emit = lh_ring_emit,

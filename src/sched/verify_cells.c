@@ -38,7 +38,7 @@ LhBlock
 lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
 {
     const LhBlock block =
-        lh_block(cover->segment[q], cover->segment[k], cover->proof->program->params.causal);
+        lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
 
     return lh_cover_normalise(block.kind, block.shift, cover->rows);
 }

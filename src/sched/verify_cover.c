@@ -147,7 +147,7 @@ member(const LhCover *cover, const LhMeeting *meeting, uint32_t position)
 static const LhCell *
 read_sent(LhCover *cover, uint32_t op, uint32_t i)
 {
-    return lh_cover_read(cover, op, &cover->proof->ops[op].collective.send, i);
+    return lh_cover_read(cover, op, &cover->proof->ops[op].collective.send[0], i);
 }
 
 /* The sum of part @i of all members' send regions, in the scratch cell; NULL if it is not one. */
@@ -156,22 +156,22 @@ reduce(LhCover *cover, const LhMeeting *meeting, uint32_t i)
 {
     LhCell *sum = &cover->cells[(size_t)cover->proof->ranks * cover->proof->cells_count];
     const LhOp *first = &cover->proof->ops[member(cover, meeting, 0)];
-    const LhFamily family = lh_families[cover->slots[first->collective.send.slot].kind];
-    const bool attention = cover->slots[first->collective.send.slot].kind == LH_TENSOR_ACC;
+    const LhFamily family = lh_families[cover->slots[first->collective.send[0].slot].kind];
+    const bool attention = cover->slots[first->collective.send[0].slot].kind == LH_TENSOR_ACC;
 
     if (family == LH_FAMILY_PLAIN ||
         attention != (first->collective.reduction == LH_REDUCE_ATTENTION)) {
-        COVERAGE(member(cover, meeting, 0), first->collective.send.slot,
+        COVERAGE(member(cover, meeting, 0), first->collective.send[0].slot,
                  "cannot reduce slot %s (%s) in this way",
-                 cover->slots[first->collective.send.slot].name,
-                 lh_tensor_names[cover->slots[first->collective.send.slot].kind]);
+                 cover->slots[first->collective.send[0].slot].name,
+                 lh_tensor_names[cover->slots[first->collective.send[0].slot].kind]);
         return NULL;
     }
     *sum = (LhCell){ .row = LH_ROW_ANY, .state = LH_CELL_DEFINED };
     memset(lh_cover_set(cover, sum), 0, cover->words * 8);
     for (uint32_t j = 0; j < meeting->count; j++) {
         const uint32_t op = member(cover, meeting, j);
-        const LhRegion *region = &cover->proof->ops[op].collective.send;
+        const LhRegion *region = &cover->proof->ops[op].collective.send[0];
         const LhCell *from = read_sent(cover, op, i);
 
         if (from == NULL)
@@ -196,7 +196,7 @@ hold_gather(LhCover *cover, const LhMeeting *meeting)
 {
     for (uint32_t j = 0; j < meeting->count; j++) {
         const uint32_t sender = member(cover, meeting, j);
-        const uint32_t count = cover->proof->ops[sender].collective.send.count;
+        const uint32_t count = cover->proof->ops[sender].collective.send[0].count;
 
         for (uint32_t k = 0; k < count; k++) {
             const LhCell *from = read_sent(cover, sender, k);
@@ -204,8 +204,8 @@ hold_gather(LhCover *cover, const LhMeeting *meeting)
             for (uint32_t i = 0; i < meeting->count; i++) {
                 const uint32_t receiver = member(cover, meeting, i);
 
-                put(cover, receiver, &cover->proof->ops[receiver].collective.receive, j * count + k,
-                    from);
+                put(cover, receiver, &cover->proof->ops[receiver].collective.receive[0],
+                    j * count + k, from);
             }
         }
     }
@@ -216,7 +216,7 @@ hold_reduce_scatter(LhCover *cover, const LhMeeting *meeting)
 {
     for (uint32_t i = 0; i < meeting->count; i++) {
         const uint32_t receiver = member(cover, meeting, i);
-        const LhRegion *receive = &cover->proof->ops[receiver].collective.receive;
+        const LhRegion *receive = &cover->proof->ops[receiver].collective.receive[0];
 
         for (uint32_t k = 0; k < receive->count; k++)
             put(cover, receiver, receive, k, reduce(cover, meeting, i * receive->count + k));
@@ -228,7 +228,7 @@ hold_all_to_all(LhCover *cover, const LhMeeting *meeting)
 {
     for (uint32_t i = 0; i < meeting->count; i++) {
         const uint32_t receiver = member(cover, meeting, i);
-        const LhRegion *receive = &cover->proof->ops[receiver].collective.receive;
+        const LhRegion *receive = &cover->proof->ops[receiver].collective.receive[0];
         const uint32_t count = receive->count / meeting->count;
 
         for (uint32_t k = 0; k < receive->count; k++)
@@ -243,13 +243,13 @@ hold_for_all(LhCover *cover, const LhMeeting *meeting, bool sum)
 {
     const uint32_t root = member(cover, meeting, 0);
 
-    for (uint32_t k = 0; k < cover->proof->ops[root].collective.receive.count; k++) {
+    for (uint32_t k = 0; k < cover->proof->ops[root].collective.receive[0].count; k++) {
         const LhCell *from = sum ? reduce(cover, meeting, k) : read_sent(cover, root, k);
 
         for (uint32_t i = 0; i < meeting->count; i++) {
             const uint32_t receiver = member(cover, meeting, i);
 
-            put(cover, receiver, &cover->proof->ops[receiver].collective.receive, k, from);
+            put(cover, receiver, &cover->proof->ops[receiver].collective.receive[0], k, from);
         }
     }
 }

@@ -314,8 +314,8 @@ static bool
 check_collective_shape(LhProof *proof, uint32_t g)
 {
     const LhOp *op = &proof->ops[g];
-    const LhRegion *send = &op->collective.send;
-    const LhRegion *receive = &op->collective.receive;
+    const LhRegion *send = &op->collective.send[0];
+    const LhRegion *receive = &op->collective.receive[0];
     const uint64_t members = lh_group_size(&op->collective.group);
     const LhSlot *from = &proof->program->slots[send->slot];
     const LhSlot *to = &proof->program->slots[receive->slot];
@@ -355,8 +355,8 @@ check_collective(LhProof *proof, uint32_t g)
         return MALFORMED(g, -1, "is not a member of its own group");
     if (op->collective.wire_bytes == 0)
         return MALFORMED(g, -1, "moves 0 bytes");
-    return check_region(proof, g, &op->collective.send) &&
-           check_region(proof, g, &op->collective.receive) && check_collective_shape(proof, g);
+    return check_region(proof, g, &op->collective.send[0]) &&
+           check_region(proof, g, &op->collective.receive[0]) && check_collective_shape(proof, g);
 }
 
 static bool

@@ -288,10 +288,11 @@ calls_agree(const LhProof *proof, const LhOp *a, const LhOp *b)
     return a->collective.kind == b->collective.kind &&
            a->collective.reduction == b->collective.reduction &&
            a->collective.wire_bytes == b->collective.wire_bytes &&
-           a->collective.send.count == b->collective.send.count &&
-           a->collective.receive.count == b->collective.receive.count &&
-           slots_agree(&slots[a->collective.send.slot], &slots[b->collective.send.slot]) &&
-           slots_agree(&slots[a->collective.receive.slot], &slots[b->collective.receive.slot]);
+           a->collective.send[0].count == b->collective.send[0].count &&
+           a->collective.receive[0].count == b->collective.receive[0].count &&
+           slots_agree(&slots[a->collective.send[0].slot], &slots[b->collective.send[0].slot]) &&
+           slots_agree(&slots[a->collective.receive[0].slot],
+                       &slots[b->collective.receive[0].slot]);
 }
 
 /* The calls first .. first + count are one turn of one group. */

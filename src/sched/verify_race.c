@@ -148,8 +148,8 @@ static bool
 overlap_is_in_place(const LhProof *proof, uint32_t g)
 {
     const LhOp *op = &proof->ops[g];
-    const LhRegion *send = &op->collective.send;
-    const LhRegion *receive = &op->collective.receive;
+    const LhRegion *send = &op->collective.send[0];
+    const LhRegion *receive = &op->collective.receive[0];
     const uint32_t position = lh_group_position(&op->collective.group, proof->op_rank[g]);
 
     switch (op->collective.kind) {
@@ -169,8 +169,8 @@ static void
 touch_collective(RaceCheck *check, uint32_t g)
 {
     LhProof *proof = check->proof;
-    const LhRegion *send = &proof->ops[g].collective.send;
-    const LhRegion *receive = &proof->ops[g].collective.receive;
+    const LhRegion *send = &proof->ops[g].collective.send[0];
+    const LhRegion *receive = &proof->ops[g].collective.receive[0];
 
     if (send->slot == receive->slot && send->part < receive->part + receive->count &&
         receive->part < send->part + send->count && !overlap_is_in_place(proof, g))
@@ -245,8 +245,8 @@ check_lives(MemoryCheck *check, uint32_t g)
         for (uint32_t i = 0; i < op->compute.regions_count; i++)
             check_life(check, g, &op->compute.regions[i]);
     } else if (op->kind == LH_OP_COLLECTIVE) {
-        check_life(check, g, &op->collective.send);
-        check_life(check, g, &op->collective.receive);
+        check_life(check, g, &op->collective.send[0]);
+        check_life(check, g, &op->collective.receive[0]);
     } else if (op->kind == LH_OP_EXCHANGE) {
         for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
             const LhPart *part = &proof->parts[op->exchange.parts_first + i];

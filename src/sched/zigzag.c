@@ -29,7 +29,7 @@ declare(LhProgram *program)
         return;
     /* The halves lie in the order of their tokens, so the diagonal is causal in local indices. */
     lh_ring_set_shape(program, OWN, both, both,
-                      program->params.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+                      program->params.mask.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
     lh_ring_set_shape(program, FIRST_KV, both, first, LH_MASK_FULL, 0);
     lh_ring_set_shape(program, SECOND_Q, second, both, LH_MASK_FULL, 0);
 }
@@ -41,7 +41,7 @@ flops(const LhProgramParams *p, uint32_t rank)
     const uint64_t n = p->attention.seq_length / p->ranks;
 
     (void)rank;
-    if (!p->causal)
+    if (!p->mask.causal)
         return lh_pass_flops(p, p->ranks * n * n);
     return lh_pass_flops(p, n * (n + 1) / 2 + (p->ranks - 1) * (n * n / 2));
 }
@@ -69,6 +69,7 @@ const LhSchedule lh_schedule_zigzag = {
         "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
         "restrictions sequence length divisible by 2P\n",
     .placement = LH_PLACE_ZIGZAG,
+    .masks_reason = "its blocks are causal or full",
     .declare = declare,
     .steps = lh_ring_steps,
     .emit = lh_ring_emit,
