@@ -498,8 +498,11 @@ is_unneeded(const Recording *recording, const LhOperand *operand, const LhSlot *
             program->placement.kind == LH_PLACE_CONTIGUOUS);
 }
 
-/* Besides: sums are associative, so that a contribution may go by another accumulator (of the same
- * type, unless the kernel writes either); and a copy is as good as what it was made from. */
+/*
+ * Besides: sums are associative, so that a contribution may go by another accumulator (of the same
+ * type, unless the kernel writes either); and a copy is as good as what it was made from, which for
+ * an input may have gone through all ranks.
+ */
 static Expectation
 expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand, uint32_t from,
             uint32_t to)
@@ -512,7 +515,8 @@ expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand,
         return MUST_BE_FOUND;
     if (operand != NULL && operand->access != LH_OPERAND_READ)
         return MAY_BE_HARMLESS;
-    return is_unneeded(recording, operand, &slots[from]) || is_copied(recording, rank, from, to)
+    return is_unneeded(recording, operand, &slots[from]) || slots[from].role == LH_SLOT_INPUT ||
+                   slots[to].role == LH_SLOT_INPUT || is_copied(recording, rank, from, to)
                ? MAY_BE_HARMLESS
                : MUST_BE_FOUND;
 }
