@@ -285,7 +285,8 @@ damage_messages(Damage *damage, const LhProgram *program, uint32_t rank, uint32_
     recording_free(recording);
 }
 
-/* What one member of a group changes, the others do not; in a group of one, kinds do the same. */
+/* What one member of a group changes, the others do not; but in a group of one kinds do the same,
+ * and full attention may take its keys in any order. */
 static void
 damage_collective(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
 {
@@ -312,7 +313,11 @@ damage_collective(Damage *damage, const LhProgram *program, uint32_t rank, uint3
     if (op->kind == LH_OP_COLLECTIVE && op->collective.tensors_count > 1) {
         op->collective.send[0] = whole.collective.send[1];
         op->collective.send[1] = whole.collective.send[0];
-        try_damage(damage, recording, rank, id, "swapped two tensors", MUST_BE_FOUND);
+        try_damage(damage, recording, rank, id, "swapped two tensors",
+                   program->slots[whole.collective.send[0].slot].kind ==
+                           program->slots[whole.collective.send[1].slot].kind
+                       ? MAY_BE_HARMLESS
+                       : MUST_BE_FOUND);
     }
     recording_free(recording);
 }
