@@ -509,6 +509,78 @@ START_TEST(runtime_injections_are_checked)
 }
 END_TEST
 
+/* ---- where inputs lie ---- */
+
+/* Rank @rank of 4, 16 tokens, 4 query heads in 4 slices, 2 key-value heads in 2; d 2. */
+static void
+check_part(const LhPlacement *placement, uint32_t rank, uint32_t slice, uint32_t part,
+           LhSegment holds)
+{
+    const LhProgramParams params = {
+        .attention = { .batch = 2,
+                       .seq_length = 16,
+                       .heads = 4,
+                       .groups = 2,
+                       .head_dim = 2,
+                       .dtype = LH_DTYPE_FP32 },
+        .ranks = 4,
+        .mask.causal = true,
+    };
+    LhSlot slots[] = {
+        { .kind = LH_TENSOR_Q, .role = LH_SLOT_INPUT, .element_bytes = 4 },
+        { .kind = LH_TENSOR_KV, .role = LH_SLOT_INPUT, .element_bytes = 4 },
+    };
+    const LhProgram program = { .params = params,
+                                .placement = *placement,
+                                .head_slices = 4,
+                                .kv_slices = 2,
+                                .slots = slots,
+                                .slots_count = 2 };
+    g_autoptr(LhNumerics) numerics = lh_numerics_new(&params, 1, LH_INPUTS_NORMAL);
+    const uint64_t rows = 2 * holds.count;
+    g_autofree float *q = g_new(float, rows * 2);
+    g_autofree float *kv = g_new(float, 2 * rows * 2);
+
+    slots[0].part_bytes = rows * 2 * sizeof(float);
+    slots[1].part_bytes = 2 * slots[0].part_bytes;
+    lh_numerics_load(numerics, &program, rank, 0, part, (unsigned char *)q);
+    /* The first key-value slice has parts 0, 2, ..., the second 1, 3, ... */
+    lh_numerics_load(numerics, &program, rank, 1, part / 4 * 2 + slice / 2, (unsigned char *)kv);
+    for (uint64_t row = 0; row < rows; row++) {
+        const uint64_t position = holds.start + row % holds.count * holds.stride;
+        const uint64_t token = row / holds.count * 16 + position;
+
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint64_t of_kv = (token * 2 + slice / 2) * 2 + i;
+
+            ck_assert_double_eq((double)q[row * 2 + i],
+                                numerics->reference.q[(token * 4 + slice) * 2 + i]);
+            ck_assert_double_eq((double)kv[row * 2 + i], numerics->reference.k[of_kv]);
+            ck_assert_double_eq((double)kv[(rows + row) * 2 + i], numerics->reference.v[of_kv]);
+        }
+    }
+}
+
+START_TEST(runtime_inputs_lie_by_segment_and_slice)
+{
+    const LhPlacement contiguous = { LH_PLACE_CONTIGUOUS, 4, 16, 0 };
+    const LhPlacement striped = { LH_PLACE_STRIPED, 4, 16, 0 };
+    const LhPlacement zigzag = { LH_PLACE_ZIGZAG, 4, 16, 0 };
+    const LhPlacement split = { LH_PLACE_ZIGZAG, 4, 16, 2 };
+    const LhPlacement heads = { LH_PLACE_HEADS, 4, 16, 0 };
+
+    for (uint32_t slice = 0; slice < 4; slice++) {
+        check_part(&contiguous, 2, slice, slice, (LhSegment){ 8, 1, 4 });
+        check_part(&striped, 3, slice, slice, (LhSegment){ 3, 4, 4 });
+        check_part(&zigzag, 1, slice, slice, (LhSegment){ 2, 1, 2 });
+        check_part(&zigzag, 1, slice, 4 + slice, (LhSegment){ 12, 1, 2 });
+        check_part(&split, 2, slice, slice, (LhSegment){ 4, 1, 2 });
+        check_part(&split, 2, slice, 4 + slice, (LhSegment){ 8, 1, 2 });
+        check_part(&heads, slice, slice, 0, (LhSegment){ 0, 1, 16 });
+    }
+}
+END_TEST
+
 /* ---- the executor alone, on programs by hand ---- */
 
 typedef void (*ToyEmit)(LhEmitter *e);
@@ -733,7 +805,88 @@ START_TEST(runtime_collectives)
 }
 END_TEST
 
-/* Partial attention (o, m, l) of all ranks, merged by a reduce-scatter. */
+/* Two tensors in one collective: parts 0 and 1 of the input exchange places. */
+static void
+emit_two_tensors(LhEmitter *e)
+{
+    LhOp *op;
+
+    emit_all_gather(e);
+    op = lh_emit_last(e);
+    op->collective.tensors_count = 2;
+    op->collective.wire_bytes = 48;
+    for (uint32_t i = 0; i < 2; i++) {
+        op->collective.send[i] = (LhRegion){ TOY_IN, 1 - i, 1 };
+        op->collective.receive[i] = (LhRegion){ TOY_OUT, i * TOY_RANKS, TOY_RANKS };
+    }
+}
+
+START_TEST(runtime_collective_of_two_tensors)
+{
+    Toy toy;
+    g_autoptr(LhRunResult) result = NULL;
+
+    toy_init(&toy, TOY_RANKS, 2, 2 * TOY_RANKS, emit_two_tensors);
+    result = toy_run(&toy, 10, NULL, NULL);
+    ck_assert_ptr_nonnull(result);
+    for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
+        ck_assert_uint_eq(result->ranks[rank].bytes_sent, 2 * 72);
+        for (uint32_t part = 0; part < 2 * TOY_RANKS; part++)
+            ck_assert_float_eq(toy_value(result, &toy, rank, part, 3),
+                               (float)(100 * (part % TOY_RANKS) + (part < TOY_RANKS ? 10 : 0) + 3));
+    }
+    g_free(toy.program.slots);
+}
+END_TEST
+
+/* Two collectives under way at once, on a stream each, over groups that share ranks 0 and 2, 1 and
+ * 3. */
+static void
+emit_two_streams(LhEmitter *e)
+{
+    LhOp *op;
+
+    emit_all_gather(e);
+    lh_emit_last(e)->collective.receive[0] = (LhRegion){ TOY_OUT, 0, TOY_RANKS };
+    lh_emit_last(e)->collective.send[0] = (LhRegion){ TOY_IN, 0, 1 };
+    emit_pairs(e);
+    op = lh_emit_last(e);
+    op->stream = 1;
+    op->collective.send[0] = (LhRegion){ TOY_IN, 1, 1 };
+    op->collective.receive[0] = (LhRegion){ TOY_OUT, TOY_RANKS, 2 };
+}
+
+/* Each rank starts the two in another order. */
+static void
+pause_a_stream(void *data, uint32_t rank, uint32_t op, uint32_t where)
+{
+    (void)data;
+    if (where == 1 && op == rank % 2)
+        g_usleep(20000);
+}
+
+START_TEST(runtime_collectives_on_two_streams_do_not_mix)
+{
+    const LhRunHooks hooks = { .pause = pause_a_stream };
+    Toy toy;
+    g_autoptr(LhRunResult) result = NULL;
+
+    toy_init(&toy, TOY_RANKS, 2, TOY_RANKS + 2, emit_two_streams);
+    lh_program_add_stream(&toy.program, "other", LH_STREAM_COMM);
+    result = toy_run(&toy, 10, &hooks, NULL);
+    ck_assert_ptr_nonnull(result);
+    for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
+        for (uint32_t part = 0; part < TOY_RANKS; part++)
+            ck_assert_float_eq(toy_value(result, &toy, rank, part, 1), (float)(100 * part + 1));
+        for (uint32_t part = 0; part < 2; part++)
+            ck_assert_float_eq(toy_value(result, &toy, rank, TOY_RANKS + part, 1),
+                               (float)(100 * (rank % 2 + 2 * part) + 10 + 1));
+    }
+    g_free(toy.program.slots);
+}
+END_TEST
+
+/* Partial attention (o, m, l) of all ranks, merged. */
 static void
 emit_merge(LhEmitter *e)
 {
@@ -741,7 +894,14 @@ emit_merge(LhEmitter *e)
     lh_emit_last(e)->collective.reduction = LH_REDUCE_ATTENTION;
 }
 
-/* Three rows of d 2: o = l (r, -r), m = r, l = 1 + part. */
+static void
+emit_merge_everywhere(LhEmitter *e)
+{
+    emit_all_reduce(e);
+    lh_emit_last(e)->collective.reduction = LH_REDUCE_ATTENTION;
+}
+
+/* Six rows of d 2: o = l (r, -r), m = r, l = 1 + part; of three tokens and half of the heads. */
 static void
 merge_load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
 {
@@ -749,45 +909,97 @@ merge_load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
 
     (void)data;
     (void)slot;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 6; i++) {
         x[2 * i] = (float)((1 + part) * rank);
         x[2 * i + 1] = -x[2 * i];
-        x[6 + i] = (float)rank;
-        x[9 + i] = (float)(1 + part);
+        x[12 + i] = (float)rank;
+        x[18 + i] = (float)(1 + part);
     }
 }
 
-START_TEST(runtime_reduce_scatter_merges_attention)
+/* The last row of what all ranks hold of part @part, merged. */
+static void
+check_merged(const LhRunResult *result, const Toy *toy, uint32_t rank, uint32_t at, uint32_t part)
 {
-    Toy toy;
-    g_autoptr(LhRunResult) result = NULL;
-    LhRunParams params;
+    const double o = (double)toy_value(result, toy, rank, at, 10);
+    const double m = (double)toy_value(result, toy, rank, at, 17);
+    const double l = (double)toy_value(result, toy, rank, at, 23);
     double weight = 0, sum = 0;
 
-    toy_init(&toy, TOY_RANKS, TOY_RANKS, 1, emit_merge);
-    for (unsigned i = 0; i < 2; i++) {
-        toy.program.slots[i].kind = LH_TENSOR_ACC;
-        toy.program.slots[i].part_bytes = 48;
+    for (int r = 0; r < TOY_RANKS; r++) {
+        weight += exp(r);
+        sum += exp(r) * r;
     }
-    params = (LhRunParams){ .program = &toy.program,
+    ck_assert_double_eq_tol(o / l, sum / weight, 1e-6);
+    ck_assert_double_eq_tol(m + log(l), log(weight * (1 + part)), 1e-6);
+}
+
+/* Accumulators of half of four heads in each part. */
+static LhRunResult *
+run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit)
+{
+    LhRunParams params;
+    LhRunResult *result;
+
+    toy_init(toy, TOY_RANKS, TOY_RANKS, parts_out, emit);
+    toy->program.params.attention.heads = 4;
+    toy->program.head_slices = 2;
+    for (unsigned i = 0; i < 2; i++) {
+        toy->program.slots[i].kind = LH_TENSOR_ACC;
+        toy->program.slots[i].part_bytes = 96;
+    }
+    params = (LhRunParams){ .program = &toy->program,
                             .transport = &lh_transport_threads,
                             .kernels = LH_KERNEL_SET_REFERENCE,
                             .deadline_us = 10000000,
                             .load = merge_load };
     result = lh_execute(&params, NULL);
     ck_assert_ptr_nonnull(result);
-    for (int r = 0; r < TOY_RANKS; r++) {
-        weight += exp(r);
-        sum += exp(r) * r;
-    }
-    for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
-        const double o = (double)toy_value(result, &toy, rank, 0, 2);
-        const double l = (double)toy_value(result, &toy, rank, 0, 10);
-        const double m = (double)toy_value(result, &toy, rank, 0, 7);
+    return result;
+}
 
-        ck_assert_double_eq_tol(o / l, sum / weight, 1e-6);
-        ck_assert_double_eq_tol(m + log(l), log(weight * (1 + rank)), 1e-6);
+START_TEST(runtime_collectives_merge_attention)
+{
+    Toy toy;
+    g_autoptr(LhRunResult) scattered = run_merge(&toy, 1, emit_merge);
+    g_autoptr(LhRunResult) everywhere = NULL;
+
+    for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
+        check_merged(scattered, &toy, rank, 0, rank);
+    g_free(toy.program.slots);
+    everywhere = run_merge(&toy, TOY_RANKS, emit_merge_everywhere);
+    for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
+        for (uint32_t part = 0; part < TOY_RANKS; part++)
+            check_merged(everywhere, &toy, rank, part, part);
     }
+    g_free(toy.program.slots);
+}
+END_TEST
+
+/* Three accumulators cannot be cut into four whole ones. */
+static void
+emit_merge_of_three(LhEmitter *e)
+{
+    emit_merge_everywhere(e);
+    lh_emit_last(e)->collective.send[0].count = 3;
+    lh_emit_last(e)->collective.receive[0].count = 3;
+}
+
+START_TEST(runtime_merges_whole_parts_only)
+{
+    Toy toy;
+    g_autoptr(LhRunResult) result = NULL;
+    g_autoptr(GError) error = NULL;
+
+    toy_init(&toy, TOY_RANKS, TOY_RANKS, TOY_RANKS, emit_merge_of_three);
+    for (unsigned i = 0; i < 2; i++) {
+        toy.program.slots[i].kind = LH_TENSOR_ACC;
+        toy.program.slots[i].part_bytes = 24 + 2 * 12;
+    }
+    result = toy_run(&toy, 10, NULL, &error);
+    ck_assert_ptr_null(result);
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
+    ck_assert_msg(strstr(error->message, "whole parts") != NULL, "%s", error->message);
     g_free(toy.program.slots);
 }
 END_TEST
@@ -900,7 +1112,11 @@ main(void)
         runtime_repeats_are_equal,
         runtime_stall_names_rank_op_peer_slot,
         runtime_injections_are_checked,
-        runtime_reduce_scatter_merges_attention,
+        runtime_inputs_lie_by_segment_and_slice,
+        runtime_collective_of_two_tensors,
+        runtime_collectives_on_two_streams_do_not_mix,
+        runtime_collectives_merge_attention,
+        runtime_merges_whole_parts_only,
         runtime_deadlock_ends,
         runtime_canaries_find_a_write_beyond_a_slot,
         runtime_kernel_failure_stops_the_run,
