@@ -856,12 +856,12 @@ emit_two_streams(LhEmitter *e)
     op->collective.receive[0] = (LhRegion){ TOY_OUT, TOY_RANKS, 2 };
 }
 
-/* Each rank starts the two in another order. */
+/* The two ranks of a pair start them in another order. */
 static void
 pause_a_stream(void *data, uint32_t rank, uint32_t op, uint32_t where)
 {
     (void)data;
-    if (where == 1 && op == rank % 2)
+    if (where == 1 && op == rank / 2)
         g_usleep(20000);
 }
 
