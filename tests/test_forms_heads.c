@@ -111,13 +111,9 @@ load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *int
     lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
 }
 
-/* Proven, run on threads, and every output within its gate. */
-static void
-run(const char *name, const LhProgramParams *p)
+static LhRunResult *
+run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
 {
-    g_autoptr(LhProgram) program = make(name, p);
-    g_autoptr(LhNumerics) numerics = lh_numerics_new(&program->params, 3, LH_INPUTS_NORMAL);
-    g_autoptr(LhVerdict) verdict = prove(name, p);
     g_autoptr(GError) error = NULL;
     Loader loader = { numerics, program };
     const LhRunParams params = {
@@ -128,20 +124,49 @@ run(const char *name, const LhProgramParams *p)
         .load = load,
         .load_data = &loader,
     };
-    g_autoptr(LhRunResult) result = lh_execute(&params, &error);
-    LhErrorReport report;
+    LhRunResult *result = lh_execute(&params, &error);
 
     ck_assert_msg(result != NULL, "%s", error == NULL ? "" : error->message);
-    lh_numerics_compare(numerics, program, result, &report);
+    lh_numerics_compare(numerics, program, result, report);
+    return result;
+}
+
+/* A row that nearly cancels out may be as far off as on one device, and twice that. */
+static void
+allow_rows(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
+{
+    LhProgramParams p = program->params;
+    g_autoptr(LhRunResult) result = NULL;
+    g_autoptr(LhProgram) alone = NULL;
+    LhErrorReport baseline;
+
+    p.ranks = 1;
+    alone = make(program->schedule->name, &p);
+    result = run(alone, numerics, &baseline);
+    lh_numerics_allow_rows(report, &baseline);
+}
+
+/* Proven, run on threads, every output within its gate, and counted as proven. */
+static void
+check_run(const char *name, const LhProgramParams *p)
+{
+    g_autoptr(LhProgram) program = make(name, p);
+    g_autoptr(LhNumerics) numerics = lh_numerics_new(&program->params, 3, LH_INPUTS_NORMAL);
+    g_autoptr(LhVerdict) verdict = prove(name, p);
+    g_autoptr(LhRunResult) result = NULL;
+    LhErrorReport report;
+
+    result = run(program, numerics, &report);
+    if (lh_numerics_only_rows(&report))
+        allow_rows(program, numerics, &report);
     for (uint32_t i = 0; i < report.rows_count; i++)
         ck_assert_msg(report.rows[i].ok,
                       "%s, P %u, h %u, g %u, pass %d, window %d, %u documents: %s off by %g, %g",
                       name, p->ranks, p->attention.heads, p->attention.groups, (int)p->pass,
                       (int)p->mask.window, p->mask.documents_count, report.rows[i].name,
                       report.rows[i].rel_l2, report.rows[i].row_max);
-    ck_assert_uint_eq(report.rows_count, p->pass == LH_PASS_FWD   ? 1
-                                         : p->pass == LH_PASS_BWD ? 3
-                                                                  : 4);
+    ck_assert_uint_eq(report.rows_count,
+                      p->pass == LH_PASS_FWD ? 1 : p->pass == LH_PASS_BWD ? 3 : 4);
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent, verdict->bytes_sent[rank]);
         ck_assert_uint_eq(result->ranks[rank].peak_bytes, verdict->peak_bytes[rank]);
@@ -311,7 +336,9 @@ run_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsig
             uint64_t ends[3];
 
             set_masks(&p, variant, ends);
-            run(name, &p);
+            p.gradient_wire = variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT;
+            p.attention.dtype = variant == 2 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+            check_run(name, &p);
         }
     }
 }
