@@ -165,8 +165,9 @@ check_run(const char *name, const LhProgramParams *p)
                       name, p->ranks, p->attention.heads, p->attention.groups, (int)p->pass,
                       (int)p->mask.window, p->mask.documents_count, report.rows[i].name,
                       report.rows[i].rel_l2, report.rows[i].row_max);
-    ck_assert_uint_eq(report.rows_count,
-                      p->pass == LH_PASS_FWD ? 1 : p->pass == LH_PASS_BWD ? 3 : 4);
+    ck_assert_uint_eq(report.rows_count, p->pass == LH_PASS_FWD   ? 1
+                                         : p->pass == LH_PASS_BWD ? 3
+                                                                  : 4);
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent, verdict->bytes_sent[rank]);
         ck_assert_uint_eq(result->ranks[rank].peak_bytes, verdict->peak_bytes[rank]);
@@ -308,6 +309,7 @@ prove_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, uns
 
             set_masks(&p, variant / 2, ends);
             p.overlap = variant % 2 == 0;
+            p.published_code = !p.overlap;
             verdict = prove(name, &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
         }
@@ -336,6 +338,7 @@ run_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsig
             uint64_t ends[3];
 
             set_masks(&p, variant, ends);
+            p.published_code = variant == 1;
             p.gradient_wire = variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT;
             p.attention.dtype = variant == 2 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
             check_run(name, &p);
@@ -356,7 +359,114 @@ START_TEST(ulysses_computes_attention)
 }
 END_TEST
 
+START_TEST(te_a2a_sends_a_share_of_everything)
+{
+    LhProgramParams p = make_params(4, 8, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304); /* (2 1024 + 1024) 3/4 */
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304);
+    p.published_code = true; /* and o once more: 3/4 of 1024 */
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 3072);
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 5376);
+    ck_assert_uint_eq(flops_of("te-a2a", &p, 3), 14 * 2 * 16 * 136);
+    p = make_params(8, 8, 4, LH_PASS_FWD);
+    check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4");
+    p = make_params(5, 12, 12, LH_PASS_FWD);
+    check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4, 6");
+    /* q, k, v, o; q, k, v by heads, laid out and arrived. */
+    p = make_params(4, 8, 8, LH_PASS_FWD);
+    ck_assert_uint_eq(peak_of("te-a2a", &p, 0), 2 * Q(8) + KV(8) + 3 * (Q(8) + KV(8)));
+}
+END_TEST
+
+START_TEST(te_a2a_is_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++)
+        prove_all("te-a2a", 2 * proof_ranks[i], proof_ranks[i], proof_ranks[i], 5);
+}
+END_TEST
+
+START_TEST(te_a2a_computes_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++)
+        run_all("te-a2a", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
+}
+END_TEST
+
+/* X of make_params: 4 tokens of h heads of 16 elements of 2 bytes, as Q. */
+START_TEST(megatron_gathers_and_scatters)
+{
+    LhProgramParams p = make_params(4, 8, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 2 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 4 * 2 * 16 * 136);
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 3 * 3 * 1024);
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 5 * 3 * 1024);
+    /* q, k, v, o, lse, do, dq, dk, dv; x, y, dy, dx; x and the gradient gathered. */
+    ck_assert_uint_eq(peak_of("megatron-tp-sp", &p, 2),
+                      4 * Q(8) + 2 * KV(4) + S(8) + 4 * 1024 + 2 * 4 * 1024);
+    p.recompute = LH_RECOMPUTE_SELECTIVE;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 5 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
+    p.recompute = LH_RECOMPUTE_FULL;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 7 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
+    p.attention.hidden_size = 100;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 7 * 3 * 800);
+}
+END_TEST
+
+START_TEST(megatron_wants_heads_that_divide)
+{
+    LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
+
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 11, 33");
+    p.pad_heads = true;
+    /* X is that of 33 heads, the work that of 48. */
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 0), 2 * 15 * Q(33));
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 0), 4 * 3 * 16 * 64 * 65 / 2);
+    p = make_params(4, 8, 2, LH_PASS_FWD);
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 2");
+}
+END_TEST
+
+START_TEST(megatron_is_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++) {
+        const uint32_t ranks = proof_ranks[i];
+
+        prove_all("megatron-tp-sp", 2 * ranks, ranks, ranks, 5);
+        for (LhRecompute how = LH_RECOMPUTE_NONE; how <= LH_RECOMPUTE_FULL; how++) {
+            LhProgramParams p = make_params(ranks, ranks, ranks, LH_PASS_BOTH);
+            g_autoptr(LhVerdict) verdict = NULL;
+
+            p.recompute = (uint8_t)how;
+            verdict = prove("megatron-tp-sp", &p);
+            ck_assert_uint_eq(verdict->ranks, ranks);
+        }
+    }
+}
+END_TEST
+
+START_TEST(megatron_computes_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++) {
+        LhProgramParams p = make_params(run_ranks[i], run_ranks[i], run_ranks[i], LH_PASS_BOTH);
+
+        run_all("megatron-tp-sp", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
+        p.recompute = LH_RECOMPUTE_FULL;
+        check_run("megatron-tp-sp", &p);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("forms_heads", ulysses_sends_a_share_of_everything,
              ulysses_replicates_groups_fewer_than_ranks, ulysses_deals_out_heads_that_do_not_divide,
              ulysses_pads_heads, ulysses_holds_what_it_saves, ulysses_is_proven,
-             ulysses_computes_attention)
+             ulysses_computes_attention, te_a2a_sends_a_share_of_everything, te_a2a_is_proven,
+             te_a2a_computes_attention, megatron_gathers_and_scatters,
+             megatron_wants_heads_that_divide, megatron_is_proven, megatron_computes_attention)

@@ -482,24 +482,91 @@ operands(LhEmitter *e, const uint16_t *slots, unsigned count, const LhHeads *hea
 }
 
 void
-lh_heads_attention(LhEmitter *e, const LhHeads *heads, const LhKernelArgs *args)
+lh_heads_attention(LhEmitter *e, const LhHeads *heads)
 {
     const uint16_t *x = heads->heads;
 
     for (uint32_t slice = 0; slice < lh_heads_own(&heads->cut, e->rank); slice++) {
         if (e->phase == LH_PHASE_FORWARD) {
-            lh_pass_compute(e, LH_KERNEL_ID_attention, args);
+            lh_pass_compute(e, LH_KERNEL_ID_attention, &heads->attention);
             operands(e,
                      (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_KV], x[LH_HEADS_O], heads->lse },
                      4, heads, slice);
         } else {
-            lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, args);
+            lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &heads->attention);
             operands(e,
                      (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_DO], x[LH_HEADS_O], heads->lse,
                                          x[LH_HEADS_KV], x[LH_HEADS_DQ], x[LH_HEADS_DKV] },
                      7, heads, slice);
         }
     }
+}
+
+/* ---- one group of all ranks ---- */
+
+enum {
+    STEP_GATHER,
+    STEP_ATTENTION,
+    STEP_SCATTER,
+    STEPS,
+};
+
+void
+lh_heads_whole_declare(LhProgram *program, const LhHeads *heads)
+{
+    const LhPassSizes z = lh_pass_sizes(&program->params, 0);
+    LhHeads *plan;
+
+    if (program->params.ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_memdup2(heads, sizeof(*heads));
+    program->plan = plan;
+    lh_heads_declare(program, plan, &z);
+    plan->attention = lh_heads_attention_args(program, plan->parts);
+}
+
+uint32_t
+lh_heads_whole_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)rank;
+    if (program->params.ranks == 1)
+        return lh_single_steps(program);
+    return program->params.pass == LH_PASS_BOTH ? 2 * STEPS : STEPS;
+}
+
+void
+lh_heads_whole_emit(LhEmitter *e, uint32_t step)
+{
+    const LhHeads *heads = e->program->plan;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    switch (lh_pass_enter(e, step, STEPS)) {
+    case STEP_GATHER:
+        lh_heads_begin(e, heads);
+        break;
+    case STEP_ATTENTION:
+        lh_heads_attention(e, heads);
+        break;
+    default:
+        lh_heads_end(e, heads);
+        break;
+    }
+}
+
+/* All pairs of the sequence, for the rank's heads. */
+uint64_t
+lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
+{
+    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
+    LhProgramParams own = *p;
+
+    own.attention.heads = p->attention.heads / heads->cut.slices * lh_heads_own(&heads->cut, rank);
+    return lh_pass_flops(&own, lh_mask_pairs(&p->mask, all, all));
 }
 
 /* ---- closed forms ---- */

@@ -49,8 +49,9 @@ struct _LhHeads {
     bool gathers_o;   /* backward is given o by tokens */
     uint16_t tokens[LH_HEADS_TENSORS], stage[LH_HEADS_TENSORS], arrived[LH_HEADS_TENSORS],
         heads[LH_HEADS_TENSORS];
-    uint16_t lse;     /* by heads */
-    uint16_t dkv_sum; /* by tokens, in fp32: where the gradients of replicas add up */
+    uint16_t lse;           /* by heads */
+    uint16_t dkv_sum;       /* by tokens, in fp32: where the gradients of replicas add up */
+    LhKernelArgs attention; /* of lh_heads_attention */
 };
 
 /*
@@ -82,8 +83,8 @@ void lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsT
 /* Arguments of attention over all tokens of the sequence, in @parts parts, for one slice. */
 LhKernelArgs lh_heads_attention_args(const LhProgram *program, uint32_t parts);
 
-/* Attention of the rank's slices, one after the other, with nothing beside it. */
-void lh_heads_attention(LhEmitter *e, const LhHeads *heads, const LhKernelArgs *args);
+/* Attention of groups that hold the whole sequence: the rank's slices, one after the other. */
+void lh_heads_attention(LhEmitter *e, const LhHeads *heads);
 
 /*
  * What comes before and behind attention in both passes, with the memory that it takes. In between,
@@ -91,6 +92,15 @@ void lh_heads_attention(LhEmitter *e, const LhHeads *heads, const LhKernelArgs *
  */
 void lh_heads_begin(LhEmitter *e, const LhHeads *heads);
 void lh_heads_end(LhEmitter *e, const LhHeads *heads);
+
+/*
+ * Schedules of one group of all ranks and nothing else: move, attention, move. The plan begins with
+ * its LhHeads.
+ */
+void lh_heads_whole_declare(LhProgram *program, const LhHeads *heads);
+uint32_t lh_heads_whole_steps(const LhProgram *program, uint32_t rank);
+void lh_heads_whole_emit(LhEmitter *e, uint32_t step);
+uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
 
 /* What a rank sends in all-to-alls; and what it holds, given the buffers of attention itself. */
 uint64_t lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
