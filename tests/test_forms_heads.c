@@ -6,6 +6,7 @@
 #include "run_tests.h"
 #include "runtime/executor.h"
 #include "runtime/numerics.h"
+#include "sched/attention_pass.h"
 #include "sched/verify.h"
 
 #include <string.h>
@@ -165,9 +166,8 @@ check_run(const char *name, const LhProgramParams *p)
                       name, p->ranks, p->attention.heads, p->attention.groups, (int)p->pass,
                       (int)p->mask.window, p->mask.documents_count, report.rows[i].name,
                       report.rows[i].rel_l2, report.rows[i].row_max);
-    ck_assert_uint_eq(report.rows_count, p->pass == LH_PASS_FWD   ? 1
-                                         : p->pass == LH_PASS_BWD ? 3
-                                                                  : 4);
+    ck_assert_uint_ge(report.rows_count, (lh_pass_has(p, LH_PASS_FWD) ? 1U : 0U) +
+                                             (lh_pass_has(p, LH_PASS_BWD) ? 3U : 0U));
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent, verdict->bytes_sent[rank]);
         ck_assert_uint_eq(result->ranks[rank].peak_bytes, verdict->peak_bytes[rank]);
