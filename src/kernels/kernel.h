@@ -51,6 +51,8 @@ typedef struct {
     bool last;              /* accumulators end here (output is normalised) */
     double scale;           /* of the logits; 0 means 1/sqrt(d) */
     double decay;           /* linear attention: lambda of one token; 0 means none */
+    bool reversed; /* copy, cast, add_to_fp32: part i of the target goes with part i from the end of
+                      the source */
 } LhKernelArgs;
 
 typedef enum {

@@ -118,16 +118,15 @@ static bool
 check_slot_parts(LhProof *proof, const LhSlot *slot)
 {
     const LhProgram *program = proof->program;
-    const uint32_t segments = lh_placement_parts(&program->placement);
-    const uint32_t slices =
-        program->placement.kind == LH_PLACE_HEADS ? 1 : lh_program_slices(program, slot->kind);
+    const uint32_t parts = lh_program_parts(program, slot->kind);
 
-    if (slot->role == LH_SLOT_TEMP || slot->parts == segments * slices)
+    if (slot->role == LH_SLOT_TEMP || slot->parts == parts)
         return true;
     return DECLARATION("has %u parts in its input or output slot %s, but a rank holds %u segments"
                        "%s",
-                       slot->parts, slot->name, segments * slices,
-                       slices > 1 ? ", counting slices apart" : "");
+                       slot->parts, slot->name, parts,
+                       parts > lh_placement_parts(&program->placement) ? ", counting slices apart"
+                                                                       : "");
 }
 
 static bool
@@ -208,6 +207,17 @@ check_mask(LhProof *proof, uint32_t g, const LhKernelArgs *args)
         return MALFORMED(g, -1, "has a mask by positions without %s",
                          args->rule == NULL ? "a rule" : "a stride");
     return true;
+}
+
+static bool
+check_reversed(LhProof *proof, uint32_t g, const LhOp *op)
+{
+    const LhKernelId kernel = op->compute.kernel;
+
+    if (!op->compute.args.reversed || kernel == LH_KERNEL_ID_copy || kernel == LH_KERNEL_ID_cast ||
+        kernel == LH_KERNEL_ID_add_to_fp32)
+        return true;
+    return MALFORMED(g, -1, "reverses parts, which %s cannot", lh_proof_kernel(op)->name);
 }
 
 /* What kernels are called for: one slice of the heads. */
@@ -316,6 +326,7 @@ check_compute(LhProof *proof, uint32_t g)
             return false;
     }
     return check_operands(proof, g, operands) && check_mask(proof, g, &op->compute.args) &&
+           check_reversed(proof, g, op) &&
            (!has_shape(proof, op) || check_shape(proof, g, &op->compute.args));
 }
 
