@@ -262,6 +262,16 @@ lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind kind, uint32_t ran
     return blocks;
 }
 
+LhRankRange
+lh_pass_owners(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t length = p->attention.seq_length, n = length / p->ranks;
+    const uint64_t first = lh_mask_keys(&p->mask, rank * n, length).first;
+    const uint64_t end = lh_mask_keys(&p->mask, (rank + 1) * n - 1, length).end;
+
+    return (LhRankRange){ (uint32_t)(first / n), (uint32_t)((end - 1) / n) };
+}
+
 double
 lh_pass_imbalance(const LhProgramParams *p,
                   uint64_t (*work)(const LhProgramParams *p, uint32_t rank))

@@ -98,6 +98,15 @@ uint64_t lh_pass_rank_pairs(const LhProgramParams *p, LhPlacementKind placement,
 /* How many ranks have keys that the queries of @rank see. */
 uint64_t lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 
+/*
+ * Contiguous tokens: the owners of the keys that the queries of @rank see. What one query sees is
+ * an interval with the query in it, so that these are ranks in a row, the rank among them.
+ */
+typedef struct {
+    uint32_t first, last;
+} LhRankRange;
+LhRankRange lh_pass_owners(const LhProgramParams *p, uint32_t rank);
+
 /* The idle fraction if nobody waits but for the rank with the most @work: 1 - mean / most. */
 double lh_pass_imbalance(const LhProgramParams *p,
                          uint64_t (*work)(const LhProgramParams *p, uint32_t rank));
@@ -147,8 +156,10 @@ lh_pass_exchange(LhEmitter *e)
 static inline void
 lh_pass_wait(LhEmitter *e, uint32_t id)
 {
-    if (id != LH_OP_NONE)
-        e->cursor->marks[LH_MARK_WAIT] = id;
+    uint32_t *wait = &e->cursor->marks[LH_MARK_WAIT];
+
+    if (id != LH_OP_NONE && (*wait == LH_OP_NONE || id > *wait))
+        *wait = id;
 }
 
 /* Sets the emitter to a pass and returns the step of that pass; @fwd_steps is the length of the

@@ -81,25 +81,8 @@ declare(LhProgram *program)
         declare_backward(program, plan);
 }
 
-/* Ranks [first, last], the rank itself among them. */
-typedef struct {
-    uint32_t first, last;
-} Range;
-
-/* The owners of the keys that the queries of @rank see: what a row of queries sees is an interval
- * with the query in it, so that of all rows is one, too. */
-static Range
-owners(const LhProgramParams *p, uint32_t rank)
-{
-    const uint64_t length = p->attention.seq_length, n = length / p->ranks;
-    const uint64_t first = lh_mask_keys(&p->mask, rank * n, length).first;
-    const uint64_t end = lh_mask_keys(&p->mask, (rank + 1) * n - 1, length).end;
-
-    return (Range){ (uint32_t)(first / n), (uint32_t)((end - 1) / n) };
-}
-
 /* The ranks whose queries see keys of @rank. */
-static Range
+static LhRankRange
 users(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t length = p->attention.seq_length, n = length / p->ranks;
@@ -108,16 +91,16 @@ users(const LhProgramParams *p, uint32_t rank)
     uint64_t end;
 
     if (!p->mask.causal)
-        return owners(p, rank);
+        return lh_pass_owners(p, rank);
     both_ways.causal = false;
     end = lh_mask_keys(&both_ways, last, length).end;
     if (p->mask.window != 0)
         end = MIN(end, last + p->mask.window);
-    return (Range){ rank, (uint32_t)((end - 1) / n) };
+    return (LhRankRange){ rank, (uint32_t)((end - 1) / n) };
 }
 
 static bool
-is_in(Range range, uint32_t rank)
+is_in(LhRankRange range, uint32_t rank)
 {
     return range.first <= rank && rank <= range.last;
 }
@@ -127,7 +110,8 @@ is_in(Range range, uint32_t rank)
 static bool
 fetches(const LhProgramParams *p, uint32_t rank, uint32_t t)
 {
-    return t > 0 && t < p->ranks && is_in(owners(p, rank), (rank + p->ranks - t) % p->ranks);
+    return t > 0 && t < p->ranks &&
+           is_in(lh_pass_owners(p, rank), (rank + p->ranks - t) % p->ranks);
 }
 
 static bool
@@ -140,7 +124,7 @@ serves(const LhProgramParams *p, uint32_t rank, uint32_t t)
 static uint32_t
 last_fetched(const LhProgramParams *p, uint32_t rank)
 {
-    const Range range = owners(p, rank);
+    const LhRankRange range = lh_pass_owners(p, rank);
 
     return range.last > rank ? p->ranks - 1 : rank - range.first;
 }
@@ -148,7 +132,7 @@ last_fetched(const LhProgramParams *p, uint32_t rank)
 static uint32_t
 last_served(const LhProgramParams *p, uint32_t rank)
 {
-    const Range range = users(p, rank);
+    const LhRankRange range = users(p, rank);
 
     return range.first < rank ? p->ranks - 1 : range.last - rank;
 }
@@ -361,7 +345,7 @@ static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const Range from = owners(p, rank), to = users(p, rank);
+    const LhRankRange from = lh_pass_owners(p, rank), to = users(p, rank);
     const uint64_t used = to.last - to.first, fetched = from.last - from.first;
 
     return (lh_pass_has(p, LH_PASS_FWD) ? used * z.kv : 0) +
@@ -396,7 +380,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 static uint64_t
 blocks(const LhProgramParams *p, uint32_t rank)
 {
-    const Range range = owners(p, rank);
+    const LhRankRange range = lh_pass_owners(p, rank);
 
     return range.last - range.first + 1;
 }
