@@ -68,7 +68,8 @@ typedef enum {
     LH_EFFECT_ATTEND_GRAD, /* operands q, do, stats.., kv, dq, dkv: both gradients += pairs(q, kv,
                               mask) */
     LH_EFFECT_ADD,         /* operands source.., target (last): target += source: merge of partial
-                              attention, sum of gradients */
+                              attention, sum of gradients; an lse among the sources of an o is that
+                              of all keys, which the others are weighed by */
     LH_EFFECT_DERIVE, /* operands source.. (READ), target.. (WRITE): every target = f(sources), same
                          tokens, same coverage: cast, normalise (acc -> o and lse), delta =
                          rowsum(do * o) */
