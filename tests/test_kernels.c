@@ -102,6 +102,10 @@ START_TEST(kernels_count_exactly)
     /* As separate kernels: cast, difference, product, difference. */
     check("merge_lse", rows, 3 * 192 + 9 * 24, (6 + 12 + 8 + 12) * 192 + 4 * 4 * 24);
     check("merge_lse", first_rows, 0, 6 * 192 + 4 * 4 * 24);
+    check("merge_stat", rows, 5 * 24, 3 * 4 * 24);
+    check("merge_stat", first_rows, 0, 2 * 4 * 24);
+    check("weigh_out", rows, 2 * 192 + 2 * 24, (2 + 8) * 192 + 2 * 4 * 24);
+    check("weigh_out", first_rows, 192 + 2 * 24, (2 + 4) * 192 + 2 * 4 * 24);
     check("normalise", rows, 192 + 2 * 24, (4 + 2) * 192 + 8 * 24 + 4 * 24);
     check("round_out", rows, 0, 6 * 192 + 8 * 24);
     check("delta", rows, 2 * 192, 2 * 2 * 192 + 4 * 24);

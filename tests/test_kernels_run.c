@@ -87,10 +87,12 @@ is_state(const Case *c, LhTensorKind kind)
 static unsigned
 stats_of(const Case *c, LhTensorKind kind)
 {
-    const bool lse = strcmp(c->kernel, "attention_block") == 0 ||
-                     strcmp(c->kernel, "merge_lse") == 0 || strcmp(c->kernel, "round_out") == 0;
+    static const char *const normalised[] = { "attention_block", "merge_lse", "merge_stat",
+                                              "weigh_out",       "round_out", NULL };
 
-    return kind != LH_TENSOR_ACC ? 0 : lse ? 1 : 2;
+    if (kind != LH_TENSOR_ACC)
+        return 0;
+    return g_strv_contains(normalised, c->kernel) ? 1 : 2;
 }
 
 static uint64_t

@@ -51,6 +51,8 @@ typedef struct {
     bool last;              /* accumulators end here (output is normalised) */
     double scale;           /* of the logits; 0 means 1/sqrt(d) */
     double decay;           /* linear attention: lambda of one token; 0 means none */
+    bool reversed; /* copy, cast, add_to_fp32: part i of the target goes with part i from the end of
+                      the source */
 } LhKernelArgs;
 
 typedef enum {
@@ -66,7 +68,8 @@ typedef enum {
     LH_EFFECT_ATTEND_GRAD, /* operands q, do, stats.., kv, dq, dkv: both gradients += pairs(q, kv,
                               mask) */
     LH_EFFECT_ADD,         /* operands source.., target (last): target += source: merge of partial
-                              attention, sum of gradients */
+                              attention, sum of gradients; an lse among the sources of an o is that
+                              of all keys, which the others are weighed by */
     LH_EFFECT_DERIVE, /* operands source.. (READ), target.. (WRITE): every target = f(sources), same
                          tokens, same coverage: cast, normalise (acc -> o and lse), delta =
                          rowsum(do * o) */

@@ -140,3 +140,38 @@ lh_mask_pairs(const LhMaskRule *rule, LhSegment q, LhSegment k)
     }
     return pairs;
 }
+
+/* The keys that the queries @q see in a document at [first, end), which holds them all. */
+static uint64_t
+keys_within(const LhMaskRule *rule, LhSegment q, uint64_t first, uint64_t end)
+{
+    const uint64_t most = rule->window == 0 ? end - first : rule->window;
+    const uint64_t ahead = q.start - first + 1; /* keys up to the first query */
+    uint64_t rows;                              /* whose keys begin with the document */
+
+    if (!rule->causal)
+        return q.count * (end - first);
+    if (ahead > most)
+        return q.count * most;
+    rows = MIN((most - ahead) / MAX(q.stride, 1) + 1, q.count);
+    return rows * ahead + q.stride * (rows * (rows - 1) / 2) + (q.count - rows) * most;
+}
+
+uint64_t
+lh_mask_keys_count(const LhMaskRule *rule, LhSegment q, uint64_t seq_length)
+{
+    uint64_t keys = 0;
+
+    if (q.count == 0)
+        return 0;
+    if (rule->documents_count <= 1)
+        return keys_within(rule, q, 0, seq_length);
+    for (uint32_t d = document_of(rule, q.start); d <= document_of(rule, last_of(q)); d++) {
+        const uint64_t first = document_first(rule, d), end = rule->document_ends[d];
+        const LhSegment rows = clip(q, first, end);
+
+        if (rows.count > 0)
+            keys += keys_within(rule, rows, first, end);
+    }
+    return keys;
+}

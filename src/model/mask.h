@@ -53,5 +53,11 @@ bool lh_mask_sees(const LhMaskRule *rule, uint64_t q, uint64_t k);
  */
 uint64_t lh_mask_pairs(const LhMaskRule *rule, LhSegment q, LhSegment k);
 
+/*
+ * How many keys the queries @q see in all, in a sequence of @seq_length tokens; exact. O(1), with
+ * documents O(log(documents) + those that @q touches).
+ */
+uint64_t lh_mask_keys_count(const LhMaskRule *rule, LhSegment q, uint64_t seq_length);
+
 /* Pairs with j <= i + shift among @nq rows i and @nk keys j; both at most 2^31. */
 uint64_t lh_causal_pairs(uint64_t nq, uint64_t nk, int64_t shift);

@@ -119,6 +119,14 @@ shape_args(const LhProgramParams *p)
 }
 
 LhKernelArgs
+lh_pass_slice_args(const LhProgram *program, LhKernelArgs args)
+{
+    args.heads /= MAX(program->head_slices, 1);
+    args.groups /= MAX(program->kv_slices, 1);
+    return args;
+}
+
+LhKernelArgs
 lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKind mask,
                    int8_t shift)
 {
@@ -130,6 +138,17 @@ lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKin
     args.shift = shift;
     args.pairs = mask == LH_MASK_CAUSAL ? lh_causal_pairs(nq, nk, shift) : nq * nk;
     return args;
+}
+
+/* Parts that follow each other are one segment. */
+static LhPassRows
+joined(LhPassRows rows)
+{
+    if (rows.part_step != (int64_t)(rows.first.count * rows.first.stride))
+        return rows;
+    rows.first.count *= rows.parts;
+    rows.parts = 1;
+    return rows;
 }
 
 static LhSegment
@@ -144,15 +163,15 @@ part_of(const LhPassRows *rows, uint32_t part)
 LhKernelArgs
 lh_pass_position_args(const LhProgram *program, LhPassRows q, LhPassRows k)
 {
-    LhKernelArgs args = shape_args(&program->params);
+    LhKernelArgs args = lh_pass_slice_args(program, shape_args(&program->params));
+    const LhPassRows of_q = joined(q), of_k = joined(k);
 
-    args.heads /= MAX(program->head_slices, 1);
-    args.groups /= MAX(program->kv_slices, 1);
     args.nq = q.parts * q.first.count;
     args.nk = k.parts * k.first.count;
-    for (uint32_t a = 0; a < q.parts; a++) {
-        for (uint32_t b = 0; b < k.parts; b++)
-            args.pairs += lh_mask_pairs(&program->params.mask, part_of(&q, a), part_of(&k, b));
+    for (uint32_t a = 0; a < of_q.parts; a++) {
+        for (uint32_t b = 0; b < of_k.parts; b++)
+            args.pairs +=
+                lh_mask_pairs(&program->params.mask, part_of(&of_q, a), part_of(&of_k, b));
     }
     args.mask = LH_MASK_EMPTY;
     if (args.pairs == args.nq * args.nk) {
@@ -193,6 +212,79 @@ lh_pass_flops(const LhProgramParams *p, uint64_t pairs)
     const unsigned backward = lh_pass_has(p, LH_PASS_BWD) ? 10 : 0;
 
     return (uint64_t)(forward + backward) * a->batch * a->heads * a->head_dim * pairs;
+}
+
+static LhPlacement
+placement_of(const LhProgramParams *p, LhPlacementKind kind)
+{
+    return (LhPlacement){ .kind = kind, .ranks = p->ranks, .seq_length = p->attention.seq_length };
+}
+
+uint64_t
+lh_pass_rank_pairs(const LhProgramParams *p, LhPlacementKind kind, uint32_t rank)
+{
+    const LhPlacement placement = placement_of(p, kind);
+    uint64_t pairs = 0;
+
+    for (uint32_t part = 0; part < lh_placement_parts(&placement); part++) {
+        const uint32_t id = lh_placement_segment_id(&placement, rank, part);
+
+        pairs += lh_mask_keys_count(&p->mask, lh_placement_segment(&placement, id),
+                                    placement.seq_length);
+    }
+    return pairs;
+}
+
+static bool
+ranks_meet(const LhPlacement *placement, const LhMaskRule *rule, uint32_t q_rank, uint32_t k_rank)
+{
+    const uint32_t parts = lh_placement_parts(placement);
+
+    for (uint32_t i = 0; i < parts * parts; i++) {
+        const uint32_t q = lh_placement_segment_id(placement, q_rank, i / parts);
+        const uint32_t k = lh_placement_segment_id(placement, k_rank, i % parts);
+
+        if (lh_mask_pairs(rule, lh_placement_segment(placement, q),
+                          lh_placement_segment(placement, k)) > 0)
+            return true;
+    }
+    return false;
+}
+
+uint64_t
+lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind kind, uint32_t rank)
+{
+    const LhPlacement placement = placement_of(p, kind);
+    uint64_t blocks = 0;
+
+    for (uint32_t other = 0; other < p->ranks; other++)
+        blocks += ranks_meet(&placement, &p->mask, rank, other) ? 1 : 0;
+    return blocks;
+}
+
+LhRankRange
+lh_pass_owners(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t length = p->attention.seq_length, n = length / p->ranks;
+    const uint64_t first = lh_mask_keys(&p->mask, rank * n, length).first;
+    const uint64_t end = lh_mask_keys(&p->mask, (rank + 1) * n - 1, length).end;
+
+    return (LhRankRange){ (uint32_t)(first / n), (uint32_t)((end - 1) / n) };
+}
+
+double
+lh_pass_imbalance(const LhProgramParams *p,
+                  uint64_t (*work)(const LhProgramParams *p, uint32_t rank))
+{
+    double total = 0, most = 0;
+
+    for (uint32_t rank = 0; rank < p->ranks; rank++) {
+        const double own = (double)work(p, rank);
+
+        total += own;
+        most = MAX(most, own);
+    }
+    return 1 - total / (p->ranks * most);
 }
 
 void

@@ -82,12 +82,34 @@ typedef struct {
  */
 LhKernelArgs lh_pass_position_args(const LhProgram *program, LhPassRows q, LhPassRows k);
 
+/* As @args, for one slice of the heads. */
+LhKernelArgs lh_pass_slice_args(const LhProgram *program, LhKernelArgs args);
+
 /* Arguments of an elementwise call on @rows tokens. */
 LhKernelArgs lh_pass_q_args(const LhProgramParams *p, uint64_t rows);
 LhKernelArgs lh_pass_kv_args(const LhProgramParams *p, uint64_t rows);
 
 /* The flops of @pairs in the passes that are run: 4 B h d forward, 10 B h d backward. */
 uint64_t lh_pass_flops(const LhProgramParams *p, uint64_t pairs);
+
+/* The pairs of a rank that computes its own queries with all keys, under whatever mask. */
+uint64_t lh_pass_rank_pairs(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
+
+/* How many ranks have keys that the queries of @rank see. */
+uint64_t lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
+
+/*
+ * Contiguous tokens: the owners of the keys that the queries of @rank see. What one query sees is
+ * an interval with the query in it, so that these are ranks in a row, the rank among them.
+ */
+typedef struct {
+    uint32_t first, last;
+} LhRankRange;
+LhRankRange lh_pass_owners(const LhProgramParams *p, uint32_t rank);
+
+/* The idle fraction if nobody waits but for the rank with the most @work: 1 - mean / most. */
+double lh_pass_imbalance(const LhProgramParams *p,
+                         uint64_t (*work)(const LhProgramParams *p, uint32_t rank));
 
 static inline bool
 lh_pass_has(const LhProgramParams *p, LhPass pass)
@@ -134,8 +156,10 @@ lh_pass_exchange(LhEmitter *e)
 static inline void
 lh_pass_wait(LhEmitter *e, uint32_t id)
 {
-    if (id != LH_OP_NONE)
-        e->cursor->marks[LH_MARK_WAIT] = id;
+    uint32_t *wait = &e->cursor->marks[LH_MARK_WAIT];
+
+    if (id != LH_OP_NONE && (*wait == LH_OP_NONE || id > *wait))
+        *wait = id;
 }
 
 /* Sets the emitter to a pass and returns the step of that pass; @fwd_steps is the length of the

@@ -572,7 +572,8 @@ const LhSchedule lh_schedule_dfa_balanced = {
         "published    published_code: dead k, v at step H, a device sync in every step,\n"
         "             P div 2 blocks lost if P is odd\n",
     .placement = LH_PLACE_CONTIGUOUS,
-    .masks_reason = "its blocks are causal or full",
+    .masks_reason = "helpers are assigned by position, as if every earlier block were full; use "
+                    "dfa-unbalanced or ring",
     .check = check,
     .declare = declare,
     .steps = steps,

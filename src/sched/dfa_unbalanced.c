@@ -20,7 +20,7 @@ typedef struct {
     uint16_t fwd_acc, fwd_kv[2];
     uint16_t bwd_kv[2], bwd_dkv[2], bwd_dkv_in, bwd_dq, bwd_delta;
     LhPassSums sums;
-    LhKernelArgs own, full, grad_own, grad_full, q_rows, kv_rows;
+    LhKernelArgs own, full, q_rows, kv_rows;
 } Plan;
 
 static void
@@ -72,11 +72,7 @@ declare(LhProgram *program)
     plan->overlap = p->overlap;
     plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n,
                                    p->mask.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
-    plan->own.first = true;
     plan->full = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
-    plan->grad_own = plan->own;
-    plan->grad_full = plan->full;
-    plan->grad_full.first = true;
     plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
     plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);
     if (lh_pass_has(p, LH_PASS_FWD))
@@ -85,32 +81,74 @@ declare(LhProgram *program)
         declare_backward(program, plan);
 }
 
-/* Remote blocks that @rank computes, in the steps 1, 2, ...; and those that others compute on its
- * k, v. */
-static uint32_t
-blocks_fetched(const LhProgramParams *p, uint32_t rank)
+/* The ranks whose queries see keys of @rank. */
+static LhRankRange
+users(const LhProgramParams *p, uint32_t rank)
 {
-    return p->mask.causal ? rank : p->ranks - 1;
+    const uint64_t length = p->attention.seq_length, n = length / p->ranks;
+    const uint64_t last = (rank + 1) * n - 1;
+    LhMaskRule both_ways = p->mask;
+    uint64_t end;
+
+    if (!p->mask.causal)
+        return lh_pass_owners(p, rank);
+    both_ways.causal = false;
+    end = lh_mask_keys(&both_ways, last, length).end;
+    if (p->mask.window != 0)
+        end = MIN(end, last + p->mask.window);
+    return (LhRankRange){ rank, (uint32_t)((end - 1) / n) };
+}
+
+static bool
+is_in(LhRankRange range, uint32_t rank)
+{
+    return range.first <= rank && rank <= range.last;
+}
+
+/* Whether @rank fetches in step t-1, and computes in step t, a block of another rank; and whether
+ * it serves one. */
+static bool
+fetches(const LhProgramParams *p, uint32_t rank, uint32_t t)
+{
+    return t > 0 && t < p->ranks &&
+           is_in(lh_pass_owners(p, rank), (rank + p->ranks - t) % p->ranks);
+}
+
+static bool
+serves(const LhProgramParams *p, uint32_t rank, uint32_t t)
+{
+    return t > 0 && t < p->ranks && is_in(users(p, rank), (rank + t) % p->ranks);
+}
+
+/* The last step of which that is true; 0: none. Owners behind the rank come at its end. */
+static uint32_t
+last_fetched(const LhProgramParams *p, uint32_t rank)
+{
+    const LhRankRange range = lh_pass_owners(p, rank);
+
+    return range.last > rank ? p->ranks - 1 : rank - range.first;
 }
 
 static uint32_t
-blocks_served(const LhProgramParams *p, uint32_t rank)
+last_served(const LhProgramParams *p, uint32_t rank)
 {
-    return p->mask.causal ? p->ranks - 1 - rank : p->ranks - 1;
+    const LhRankRange range = users(p, rank);
+
+    return range.first < rank ? p->ranks - 1 : range.last - rank;
 }
 
 /* Step t computes with what came in step t-1, and serves what others compute with in step t+1. */
 static uint32_t
 forward_steps(const LhProgramParams *p, uint32_t rank)
 {
-    return MAX(blocks_fetched(p, rank) + 1, blocks_served(p, rank));
+    return MAX(last_fetched(p, rank) + 1, last_served(p, rank));
 }
 
 /* The gradients of the block of step t travel in step t+1. */
 static uint32_t
 backward_steps(const LhProgramParams *p, uint32_t rank)
 {
-    return MAX(blocks_fetched(p, rank), blocks_served(p, rank)) + 2;
+    return MAX(last_fetched(p, rank), last_served(p, rank)) + 2;
 }
 
 static uint32_t
@@ -143,9 +181,9 @@ prefetch(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t into)
 {
     const LhProgramParams *p = &e->program->params;
 
-    if (t + 1 <= blocks_served(p, e->rank))
+    if (serves(p, e->rank, t + 1))
         lh_pass_message(e, true, user_of(e, plan, t + 1), TAG_KV, plan->io.kv, 1);
-    if (t + 1 <= blocks_fetched(p, e->rank))
+    if (fetches(p, e->rank, t + 1))
         lh_pass_message(e, false, owner_of(e, plan, t + 1), TAG_KV, into, 1);
 }
 
@@ -154,17 +192,34 @@ prefetches(const LhEmitter *e, uint32_t t)
 {
     const LhProgramParams *p = &e->program->params;
 
-    return t + 1 <= blocks_served(p, e->rank) || t + 1 <= blocks_fetched(p, e->rank);
+    return serves(p, e->rank, t + 1) || fetches(p, e->rank, t + 1);
+}
+
+/* Arguments of the block of step t; they do not say yet whether accumulators start there. */
+static LhKernelArgs
+block_args(const LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    const LhPlacement *placement = &e->program->placement;
+    const LhSegment q = lh_placement_segment(placement, e->rank);
+    const LhSegment k = lh_placement_segment(placement, owner_of(e, plan, t));
+
+    if (lh_mask_is_plain(&e->program->params.mask))
+        return t == 0 ? plan->own : plan->full;
+    return lh_pass_position_args(e->program, (LhPassRows){ .first = q, .parts = 1 },
+                                 (LhPassRows){ .first = k, .parts = 1 });
 }
 
 static void
 forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 {
-    lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, t == 0 ? &plan->own : &plan->full);
+    LhKernelArgs args = block_args(e, plan, t);
+
+    args.first = t == 0;
+    lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, &args);
     lh_emit_operand(e, plan->io.q, 0, 1);
     lh_emit_operand(e, t == 0 ? plan->io.kv : plan->fwd_kv[(t - 1) % 2], 0, 1);
     lh_emit_operand(e, plan->fwd_acc, 0, 1);
-    if (t != blocks_fetched(&e->program->params, e->rank))
+    if (t != last_fetched(&e->program->params, e->rank))
         return;
     lh_pass_compute(e, LH_KERNEL_ID_normalise, &plan->q_rows);
     lh_emit_operand(e, plan->fwd_acc, 0, 1);
@@ -187,7 +242,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
     }
     if (!plan->overlap)
         lh_pass_wait(e, arrival);
-    if (t <= blocks_fetched(p, e->rank))
+    if (t == 0 || fetches(p, e->rank, t))
         forward_block(e, plan, t);
     lh_pass_wait(e, arrival);
     if (t + 1 == forward_steps(p, e->rank))
@@ -199,14 +254,16 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     const bool own = t == 0;
     const LhPassSlots *io = &plan->io;
+    LhKernelArgs args = block_args(e, plan, t);
 
+    args.first = true;
     if (own) {
         lh_pass_compute(e, LH_KERNEL_ID_delta, &plan->q_rows);
         lh_emit_operand(e, io->dout, 0, 1);
         lh_emit_operand(e, io->o, 0, 1);
         lh_emit_operand(e, plan->bwd_delta, 0, 1);
     }
-    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd, own ? &plan->grad_own : &plan->grad_full);
+    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd, &args);
     lh_emit_operand(e, io->q, 0, 1);
     lh_emit_operand(e, io->dout, 0, 1);
     lh_emit_operand(e, plan->bwd_delta, 0, 1);
@@ -241,8 +298,8 @@ static void
 emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     const LhProgramParams *p = &e->program->params;
-    const bool give = t >= 2 && t - 1 <= blocks_fetched(p, e->rank);
-    const bool take = t >= 2 && t - 1 <= blocks_served(p, e->rank);
+    const bool give = t >= 2 && fetches(p, e->rank, t - 1);
+    const bool take = t >= 2 && serves(p, e->rank, t - 1);
     uint32_t arrival;
 
     if (t == 0)
@@ -250,7 +307,7 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
     arrival = backward_exchange(e, plan, t, give, take);
     if (!plan->overlap)
         lh_pass_wait(e, arrival);
-    if (t <= blocks_fetched(p, e->rank))
+    if (t == 0 || fetches(p, e->rank, t))
         backward_block(e, plan, t);
     lh_pass_wait(e, arrival);
     if (take) {
@@ -282,16 +339,17 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, t);
 }
 
-/* Causal: fwd (P-1-r) KV, bwd (P-1-r) KV + r G. Full: P-1 instead of both counts. */
+/* Users of its k, v forward; the same and owners backward. Causal: fwd (P-1-r) KV, bwd (P-1-r) KV
+ * + r G. Full: P-1 instead of both counts. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint64_t later = p->mask.causal ? p->ranks - 1 - rank : p->ranks - 1;
-    const uint64_t earlier = p->mask.causal ? rank : p->ranks - 1;
+    const LhRankRange from = lh_pass_owners(p, rank), to = users(p, rank);
+    const uint64_t used = to.last - to.first, fetched = from.last - from.first;
 
-    return (lh_pass_has(p, LH_PASS_FWD) ? later * z.kv : 0) +
-           (lh_pass_has(p, LH_PASS_BWD) ? later * z.kv + earlier * z.dkv : 0);
+    return (lh_pass_has(p, LH_PASS_FWD) ? used * z.kv : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? used * z.kv + fetched * z.dkv : 0);
 }
 
 static uint64_t
@@ -299,6 +357,8 @@ flops(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t n = p->attention.seq_length / p->ranks;
 
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
     if (!p->mask.causal)
         return lh_pass_flops(p, p->ranks * n * n);
     return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
@@ -317,9 +377,19 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
                               2 * z.kv + 3 * z.dkv + z.q + z.s + lh_pass_sums_bytes(&z));
 }
 
+static uint64_t
+blocks(const LhProgramParams *p, uint32_t rank)
+{
+    const LhRankRange range = lh_pass_owners(p, rank);
+
+    return range.last - range.first + 1;
+}
+
 static double
 idle_unit(const LhProgramParams *p)
 {
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_imbalance(p, blocks);
     return p->mask.causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
 }
 
@@ -330,6 +400,8 @@ idle_flops(const LhProgramParams *p)
     const double ranks = p->ranks;
     const double n = (double)p->attention.seq_length / ranks;
 
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_imbalance(p, flops);
     return p->mask.causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
 }
 
@@ -350,9 +422,12 @@ const LhSchedule lh_schedule_dfa_unbalanced = {
         "             the full mask\n"
         "buffers      fwd accumulator + 2 KV; bwd 2 KV + 3 G + Q + delta + sums of dq,\n"
         "             dkv; accumulator and sums are fp32\n"
-        "restrictions sequence length divisible by P\n",
+        "restrictions sequence length divisible by P\n"
+        "masks        with a window or documents only k, v that are seen are fetched: fwd\n"
+        "             (users - 1) KV, bwd (users - 1) KV + (owners - 1) G; idle is then\n"
+        "             1 - mean / most of the ranks\n",
     .placement = LH_PLACE_CONTIGUOUS,
-    .masks_reason = "its blocks are causal or full",
+    .masks = LH_MASKS_ALL,
     .declare = declare,
     .steps = steps,
     .emit = emit,

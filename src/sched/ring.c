@@ -10,11 +10,11 @@ enum {
 };
 
 static const LhRingShape *
-block(const LhRingPlan *plan, uint32_t rank, uint32_t step)
+block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
 {
-    if (plan->causal && step > rank)
+    if (plan->causal && kv > q)
         return NULL;
-    return &plan->shapes[step == 0 ? DIAGONAL : FULL];
+    return &plan->shapes[q == kv ? DIAGONAL : FULL];
 }
 
 static void
@@ -22,11 +22,12 @@ declare(LhProgram *program)
 {
     const LhRegion own = { .count = 1 };
     const bool causal = program->params.mask.causal;
+    LhRingPlan *plan = lh_ring_declare(program, block);
 
-    if (lh_ring_declare(program, block) == NULL)
+    if (plan == NULL)
         return;
-    lh_ring_set_shape(program, DIAGONAL, own, own, causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
-    lh_ring_set_shape(program, FULL, own, own, LH_MASK_FULL, 0);
+    lh_ring_set_shape(program, plan, DIAGONAL, own, own, causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    lh_ring_set_shape(program, plan, FULL, own, own, LH_MASK_FULL, 0);
 }
 
 /* r full blocks and the diagonal. */
@@ -37,12 +38,22 @@ flops(const LhProgramParams *p, uint32_t rank)
     const uint64_t full = p->mask.causal ? rank : p->ranks - 1;
     const uint64_t own = p->mask.causal ? n * (n + 1) / 2 : n * n;
 
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
     return lh_pass_flops(p, full * n * n + own);
+}
+
+static uint64_t
+blocks(const LhProgramParams *p, uint32_t rank)
+{
+    return lh_pass_rank_blocks(p, LH_PLACE_CONTIGUOUS, rank);
 }
 
 static double
 idle_unit(const LhProgramParams *p)
 {
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_imbalance(p, blocks);
     return p->mask.causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
 }
 
@@ -53,6 +64,8 @@ idle_flops(const LhProgramParams *p)
     const double ranks = p->ranks;
     const double n = (double)p->attention.seq_length / ranks;
 
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_imbalance(p, flops);
     return p->mask.causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
 }
 
@@ -71,9 +84,11 @@ const LhSchedule lh_schedule_ring = {
         "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
         "             the full mask\n"
         "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
-        "restrictions sequence length divisible by P\n",
+        "restrictions sequence length divisible by P\n"
+        "masks        with a window or documents, blocks without pairs are not computed;\n"
+        "             every hop is made; idle is then 1 - mean / most of the ranks\n",
     .placement = LH_PLACE_CONTIGUOUS,
-    .masks_reason = "its blocks are causal or full",
+    .masks = LH_MASKS_ALL,
     .declare = declare,
     .steps = lh_ring_steps,
     .emit = lh_ring_emit,

@@ -2,57 +2,84 @@
  * The skeleton of the ring family. In step s a rank holds the k and v of rank r - s, computes its
  * block, and passes them on meanwhile; k, v of step s + 1 arrive. Backward, dk and dv follow one
  * hop behind, P hops in all, of which the last is hidden behind nothing. All messages share one
- * stream, as they share one process group in the public code. Not modelled: dropout, windows,
- * variable lengths.
+ * stream, as they share one process group in the public code. With windows or documents a block
+ * without pairs is not computed, but k and v make every hop. Not modelled: dropout.
  */
 #include "sched/ring_family.h"
-
-enum {
-    MARK_DKV = LH_MARK_OWN, /* the dk, dv exchange posted last */
-};
 
 enum {
     TAG_KV,
     TAG_DKV,
 };
 
-static void
-declare_forward(LhProgram *program, LhRingPlan *plan)
+uint16_t
+lh_ring_add_buffer(LhProgram *program, const LhRingPlan *plan, const char *name, LhTensorKind kind,
+                   uint64_t bytes, uint32_t element_bytes)
+{
+    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, plan->parts, bytes / plan->parts,
+                               element_bytes);
+}
+
+void
+lh_ring_declare_forward(LhProgram *program, LhRingPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
     plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_kv[0] = lh_pass_add_buffer(program, "fwd_kv0", LH_TENSOR_KV, z->kv, z->e);
-    plan->fwd_kv[1] = lh_pass_add_buffer(program, "fwd_kv1", LH_TENSOR_KV, z->kv, z->e);
+    plan->fwd_kv[0] = lh_ring_add_buffer(program, plan, "fwd_kv0", LH_TENSOR_KV, z->kv, z->e);
+    plan->fwd_kv[1] = lh_ring_add_buffer(program, plan, "fwd_kv1", LH_TENSOR_KV, z->kv, z->e);
     plan->fwd_out =
-        lh_pass_add_buffer(program, "fwd_out", LH_TENSOR_ACC, z->q / z->e * 4 + z->s, 4);
-    plan->fwd_block = lh_pass_add_buffer(program, "fwd_block", LH_TENSOR_ACC, z->q + z->s, z->e);
+        lh_ring_add_buffer(program, plan, "fwd_out", LH_TENSOR_ACC, z->q / z->e * 4 + z->s, 4);
+    plan->fwd_block =
+        lh_ring_add_buffer(program, plan, "fwd_block", LH_TENSOR_ACC, z->q + z->s, z->e);
     plan->fwd_end = (uint16_t)program->slots_count;
 }
 
-static void
-declare_backward(LhProgram *program, LhRingPlan *plan)
+void
+lh_ring_declare_backward(LhProgram *program, LhRingPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
     plan->bwd_first = (uint16_t)program->slots_count;
-    plan->bwd_kv[0] = lh_pass_add_buffer(program, "bwd_kv0", LH_TENSOR_KV, z->kv, z->e);
-    plan->bwd_kv[1] = lh_pass_add_buffer(program, "bwd_kv1", LH_TENSOR_KV, z->kv, z->e);
-    plan->bwd_dkv[0] = lh_pass_add_buffer(program, "bwd_dkv0", LH_TENSOR_DKV, z->dkv, z->w);
-    plan->bwd_dkv[1] = lh_pass_add_buffer(program, "bwd_dkv1", LH_TENSOR_DKV, z->dkv, z->w);
-    plan->bwd_dkv[2] = lh_pass_add_buffer(program, "bwd_dkv2", LH_TENSOR_DKV, z->dkv, z->w);
-    plan->bwd_block_dq = lh_pass_add_buffer(program, "bwd_block_dq", LH_TENSOR_DQ, z->q, z->e);
-    plan->bwd_block_dkv = lh_pass_add_buffer(program, "bwd_block_dkv", LH_TENSOR_DKV, z->kv, z->e);
-    plan->bwd_dq = lh_pass_add_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
+    plan->bwd_kv[0] = lh_ring_add_buffer(program, plan, "bwd_kv0", LH_TENSOR_KV, z->kv, z->e);
+    plan->bwd_kv[1] = lh_ring_add_buffer(program, plan, "bwd_kv1", LH_TENSOR_KV, z->kv, z->e);
+    plan->bwd_dkv[0] = lh_ring_add_buffer(program, plan, "bwd_dkv0", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_dkv[1] = lh_ring_add_buffer(program, plan, "bwd_dkv1", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_dkv[2] = lh_ring_add_buffer(program, plan, "bwd_dkv2", LH_TENSOR_DKV, z->dkv, z->w);
+    plan->bwd_block_dq =
+        lh_ring_add_buffer(program, plan, "bwd_block_dq", LH_TENSOR_DQ, z->q, z->e);
+    plan->bwd_block_dkv =
+        lh_ring_add_buffer(program, plan, "bwd_block_dkv", LH_TENSOR_DKV, z->kv, z->e);
+    plan->bwd_dq = lh_ring_add_buffer(program, plan, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
     plan->bwd_end = (uint16_t)program->slots_count;
     plan->add_dkv = z->w > z->e ? LH_KERNEL_ID_add_to_fp32 : LH_KERNEL_ID_add;
     plan->end_dkv = z->w > z->e ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy;
+}
+
+void
+lh_ring_init(LhRingPlan *plan, const LhProgram *program, const LhPassSlots *io, uint32_t stride,
+             uint32_t parts)
+{
+    const LhProgramParams *p = &program->params;
+
+    plan->sizes = lh_pass_sizes(p, 4);
+    plan->io = *io;
+    plan->ranks = p->ranks / stride;
+    plan->stride = stride;
+    plan->parts = parts;
+    plan->part_rows = p->attention.seq_length / lh_placement_segments(&program->placement);
+    plan->causal = p->mask.causal;
+    plan->overlap = p->overlap;
+    plan->q_rows = lh_pass_slice_args(program, lh_pass_q_args(p, parts * plan->part_rows));
+    plan->kv_rows = lh_pass_slice_args(program, lh_pass_kv_args(p, parts * plan->part_rows));
 }
 
 LhRingPlan *
 lh_ring_declare(LhProgram *program, LhRingBlock block)
 {
     const LhProgramParams *p = &program->params;
+    const LhPassSizes z = lh_pass_sizes(p, 4);
+    LhPassSlots io;
     LhRingPlan *plan;
 
     if (p->ranks == 1) {
@@ -62,18 +89,12 @@ lh_ring_declare(LhProgram *program, LhRingBlock block)
     plan = g_new0(LhRingPlan, 1);
     program->plan = plan;
     plan->block = block;
-    plan->sizes = lh_pass_sizes(p, 4);
-    plan->io = lh_pass_declare(program, &plan->sizes);
-    plan->ranks = p->ranks;
-    plan->parts = lh_placement_parts(&program->placement);
-    plan->causal = p->mask.causal;
-    plan->overlap = p->overlap;
-    plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
-    plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);
+    io = lh_pass_declare(program, &z);
+    lh_ring_init(plan, program, &io, 1, lh_placement_parts(&program->placement));
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        lh_ring_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        lh_ring_declare_backward(program, plan);
     return plan;
 }
 
@@ -84,29 +105,141 @@ starting(LhKernelArgs args)
     return args;
 }
 
-void
-lh_ring_set_shape(const LhProgram *program, unsigned index, LhRegion q, LhRegion kv,
-                  LhMaskKind mask, int8_t shift)
+LhRingShape
+lh_ring_shape(const LhProgram *program, const LhRingPlan *plan, LhRegion q, LhRegion kv,
+              LhKernelArgs forward)
 {
     const LhProgramParams *p = &program->params;
-    LhRingPlan *plan = program->plan;
-    LhRingShape *shape = &plan->shapes[index];
-    const uint64_t nq = plan->sizes.n / plan->parts * q.count;
-    const uint64_t nk = plan->sizes.n / plan->parts * kv.count;
+    LhRingShape shape = {
+        .q_part = q.part, .q_parts = q.count, .kv_part = kv.part, .kv_parts = kv.count
+    };
+
+    shape.forward = starting(forward);
+    shape.backward = shape.forward;
+    shape.merge = lh_pass_slice_args(program, lh_pass_q_args(p, q.count * plan->part_rows));
+    shape.merge_first = starting(shape.merge);
+    shape.add_dq = shape.merge;
+    shape.add_dq_first = shape.merge_first;
+    shape.add_dkv = lh_pass_slice_args(program, lh_pass_kv_args(p, kv.count * plan->part_rows));
+    shape.add_dkv_first = starting(shape.add_dkv);
+    return shape;
+}
+
+void
+lh_ring_set_shape(const LhProgram *program, LhRingPlan *plan, unsigned index, LhRegion q,
+                  LhRegion kv, LhMaskKind mask, int8_t shift)
+{
+    const LhKernelArgs forward = lh_pass_block_args(&program->params, q.count * plan->part_rows,
+                                                    kv.count * plan->part_rows, mask, shift);
 
     g_assert(index < LH_RING_SHAPES_MAX);
-    shape->q_part = q.part;
-    shape->q_parts = q.count;
-    shape->kv_part = kv.part;
-    shape->kv_parts = kv.count;
-    shape->forward = starting(lh_pass_block_args(p, nq, nk, mask, shift));
-    shape->backward = shape->forward;
-    shape->merge = lh_pass_q_args(p, nq);
-    shape->merge_first = starting(shape->merge);
-    shape->add_dq = shape->merge;
-    shape->add_dq_first = shape->merge_first;
-    shape->add_dkv = lh_pass_kv_args(p, nk);
-    shape->add_dkv_first = starting(shape->add_dkv);
+    plan->shapes[index] = lh_ring_shape(program, plan, q, kv, lh_pass_slice_args(program, forward));
+}
+
+enum {
+    OWN,      /* both halves against both: the diagonal */
+    FIRST_KV, /* both halves of q against the first of k, v: those are all in the past */
+    SECOND_Q, /* the second half of q against both of k, v */
+};
+
+static const LhRingShape *
+zigzag_block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
+{
+    if (q == kv || !plan->causal)
+        return &plan->shapes[OWN];
+    return &plan->shapes[kv < q ? FIRST_KV : SECOND_Q];
+}
+
+void
+lh_ring_set_zigzag(const LhProgram *program, LhRingPlan *plan)
+{
+    const LhRegion first = { .part = 0, .count = plan->parts / 2 };
+    const LhRegion second = { .part = plan->parts / 2, .count = plan->parts / 2 };
+    const LhRegion both = { .part = 0, .count = plan->parts };
+
+    plan->block = zigzag_block;
+    /* The halves lie in the order of their tokens, so the diagonal is causal in local indices. */
+    lh_ring_set_shape(program, plan, OWN, both, both, plan->causal ? LH_MASK_CAUSAL : LH_MASK_FULL,
+                      0);
+    lh_ring_set_shape(program, plan, FIRST_KV, both, first, LH_MASK_FULL, 0);
+    lh_ring_set_shape(program, plan, SECOND_Q, second, both, LH_MASK_FULL, 0);
+}
+
+/* Parts [part, part + count) of a rank's own tokens. */
+static LhPassRows
+rows_of(const LhPlacement *placement, uint32_t rank, LhRegion parts)
+{
+    const uint32_t last = parts.part + parts.count - 1;
+    LhPassRows rows = { .parts = parts.count };
+    LhSegment end;
+
+    rows.first =
+        lh_placement_segment(placement, lh_placement_segment_id(placement, rank, parts.part));
+    end = lh_placement_segment(placement, lh_placement_segment_id(placement, rank, last));
+    /* Placements have two parts at most. */
+    rows.part_step = (int64_t)end.start - (int64_t)rows.first.start;
+    return rows;
+}
+
+/* The smallest range of the parts of one rank that have pairs with the other's; empty if none. */
+static LhRegion
+touching_parts(const LhProgram *program, uint32_t rank, uint32_t other, bool keys)
+{
+    const LhPlacement *placement = &program->placement;
+    const uint32_t parts = lh_placement_parts(placement);
+    const LhPassRows all = rows_of(placement, other, (LhRegion){ .count = parts });
+    uint32_t first = parts, end = 0;
+
+    for (uint32_t part = 0; part < parts; part++) {
+        const LhPassRows own = rows_of(placement, rank, (LhRegion){ .part = part, .count = 1 });
+        const LhKernelArgs args = keys ? lh_pass_position_args(program, all, own)
+                                       : lh_pass_position_args(program, own, all);
+
+        if (args.pairs == 0)
+            continue;
+        first = MIN(first, part);
+        end = part + 1;
+    }
+    return (LhRegion){ .part = first, .count = end > first ? end - first : 0 };
+}
+
+const LhRingShape *
+lh_ring_block(const LhProgram *program, const LhRingPlan *plan, uint32_t q, uint32_t kv,
+              LhRingShape *room)
+{
+    const LhPlacement *placement = &program->placement;
+    LhRegion of_q, of_kv;
+
+    if (lh_mask_is_plain(&program->params.mask))
+        return plan->block(plan, q, kv);
+    of_q = touching_parts(program, q, kv, false);
+    of_kv = touching_parts(program, kv, q, true);
+    if (of_q.count == 0)
+        return NULL;
+    *room = lh_ring_shape(
+        program, plan, of_q, of_kv,
+        lh_pass_position_args(program, rows_of(placement, q, of_q), rows_of(placement, kv, of_kv)));
+    return room;
+}
+
+uint32_t
+lh_ring_position(const LhRingPlan *plan, uint32_t rank)
+{
+    return rank / plan->stride;
+}
+
+uint32_t
+lh_ring_behind(const LhRingPlan *plan, uint32_t position, uint32_t steps)
+{
+    return position >= steps ? position - steps : position + plan->ranks - steps;
+}
+
+uint32_t
+lh_ring_rank_behind(const LhRingPlan *plan, uint32_t rank, uint32_t steps)
+{
+    const uint32_t position = lh_ring_behind(plan, lh_ring_position(plan, rank), steps);
+
+    return position * plan->stride + rank % plan->stride;
 }
 
 uint32_t
@@ -122,18 +255,24 @@ lh_ring_steps(const LhProgram *program, uint32_t rank)
 static uint32_t
 rotate(LhEmitter *e, const LhRingPlan *plan, uint16_t tag, uint16_t from, uint16_t to)
 {
-    const uint32_t next = e->rank + 1 == plan->ranks ? 0 : e->rank + 1;
-    const uint32_t before = e->rank == 0 ? plan->ranks - 1 : e->rank - 1;
-
     lh_pass_exchange(e);
-    lh_pass_message(e, true, next, tag, from, plan->parts);
-    lh_pass_message(e, false, before, tag, to, plan->parts);
+    lh_pass_message(e, true, lh_ring_rank_behind(plan, e->rank, plan->ranks - 1), tag, from,
+                    plan->parts);
+    lh_pass_message(e, false, lh_ring_rank_behind(plan, e->rank, 1), tag, to, plan->parts);
     return e->cursor->marks[LH_MARK_EXCHANGE];
 }
 
-static void
-forward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t kv,
-              bool first)
+static const LhRingShape *
+block_of_step(const LhEmitter *e, const LhRingPlan *plan, uint32_t s, LhRingShape *room)
+{
+    const uint32_t position = lh_ring_position(plan, e->rank);
+
+    return lh_ring_block(e->program, plan, position, lh_ring_behind(plan, position, s), room);
+}
+
+void
+lh_ring_forward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t kv,
+                      bool first)
 {
     lh_pass_compute(e, LH_KERNEL_ID_attention_block, &shape->forward);
     lh_emit_operand(e, plan->io.q, shape->q_part, shape->q_parts);
@@ -144,12 +283,23 @@ forward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, ui
     lh_emit_operand(e, plan->fwd_out, shape->q_part, shape->q_parts);
 }
 
-static void
-emit_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
+void
+lh_ring_end_forward(LhEmitter *e, const LhRingPlan *plan)
+{
+    lh_pass_compute(e, LH_KERNEL_ID_round_out, &plan->q_rows);
+    lh_emit_operand(e, plan->fwd_out, 0, plan->parts);
+    lh_emit_operand(e, plan->io.o, 0, plan->parts);
+    lh_emit_operand(e, plan->io.lse, 0, plan->parts);
+    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+}
+
+void
+lh_ring_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
 {
     const bool last = s == plan->ranks - 1;
     const uint16_t kv = s == 0 ? plan->io.kv : plan->fwd_kv[(s - 1) % 2];
-    const LhRingShape *shape = plan->block(plan, e->rank, s);
+    LhRingShape room;
+    const LhRingShape *shape = block_of_step(e, plan, s, &room);
     uint32_t arrival = LH_OP_NONE;
 
     if (s == 0)
@@ -159,15 +309,10 @@ emit_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
     if (!plan->overlap)
         lh_pass_wait(e, arrival);
     if (shape != NULL)
-        forward_block(e, plan, shape, kv, s == 0);
+        lh_ring_forward_block(e, plan, shape, kv, s == 0);
     lh_pass_wait(e, arrival);
-    if (!last)
-        return;
-    lh_pass_compute(e, LH_KERNEL_ID_round_out, &plan->q_rows);
-    lh_emit_operand(e, plan->fwd_out, 0, plan->parts);
-    lh_emit_operand(e, plan->io.o, 0, plan->parts);
-    lh_emit_operand(e, plan->io.lse, 0, plan->parts);
-    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+    if (last)
+        lh_ring_end_forward(e, plan);
 }
 
 /* The block's dq goes into the fp32 sum at once. */
@@ -209,14 +354,15 @@ end_backward(LhEmitter *e, const LhRingPlan *plan)
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
-static void
-emit_backward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
+void
+lh_ring_backward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
 {
     uint32_t *marks = e->cursor->marks;
     const bool last = s == plan->ranks - 1;
     const uint16_t kv = s == 0 ? plan->io.kv : plan->bwd_kv[(s - 1) % 2];
     const uint16_t dkv = plan->bwd_dkv[s % 3];
-    const LhRingShape *shape = plan->block(plan, e->rank, s);
+    LhRingShape room;
+    const LhRingShape *shape = block_of_step(e, plan, s, &room);
     uint32_t arrival = LH_OP_NONE;
 
     if (s == 0)
@@ -228,14 +374,14 @@ emit_backward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
     if (shape != NULL)
         backward_block(e, plan, shape, kv, s == 0);
     if (s > 0)
-        lh_pass_wait(e, marks[MARK_DKV]);
+        lh_pass_wait(e, marks[LH_RING_MARK_DKV]);
     if (shape != NULL)
         add_dkv(e, plan, shape, dkv, s == 0);
     lh_pass_wait(e, arrival);
-    marks[MARK_DKV] = rotate(e, plan, TAG_DKV, dkv, plan->bwd_dkv[(s + 1) % 3]);
+    marks[LH_RING_MARK_DKV] = rotate(e, plan, TAG_DKV, dkv, plan->bwd_dkv[(s + 1) % 3]);
     if (!last)
         return;
-    lh_pass_wait(e, marks[MARK_DKV]);
+    lh_pass_wait(e, marks[LH_RING_MARK_DKV]);
     end_backward(e, plan);
 }
 
@@ -251,9 +397,9 @@ lh_ring_emit(LhEmitter *e, uint32_t step)
     }
     s = lh_pass_enter(e, step, plan->ranks);
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, s);
+        lh_ring_forward(e, plan, s);
     else
-        emit_backward(e, plan, s);
+        lh_ring_backward(e, plan, s);
 }
 
 /* (P-1) KV forward; (P-1) KV + P G backward: the gradients make one hop more. */
@@ -287,4 +433,35 @@ lh_ring_peak_bytes(const LhProgramParams *p, uint32_t rank)
         return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, 2 * z.kv + q32 + z.q + 2 * z.s,
                               2 * z.kv + 3 * z.dkv + z.kv + z.q + q32);
+}
+
+/* The diagonal, and P-1 halves of a full block. */
+uint64_t
+lh_zigzag_flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t n = p->attention.seq_length / p->ranks;
+
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_ZIGZAG, rank));
+    if (!p->mask.causal)
+        return lh_pass_flops(p, p->ranks * n * n);
+    return lh_pass_flops(p, n * (n + 1) / 2 + (p->ranks - 1) * (n * n / 2));
+}
+
+static uint64_t
+zigzag_blocks(const LhProgramParams *p, uint32_t rank)
+{
+    return lh_pass_rank_blocks(p, LH_PLACE_ZIGZAG, rank);
+}
+
+double
+lh_zigzag_idle_unit(const LhProgramParams *p)
+{
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, zigzag_blocks);
+}
+
+double
+lh_zigzag_idle_flops(const LhProgramParams *p)
+{
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, lh_zigzag_flops);
 }

@@ -10,10 +10,10 @@ enum {
 };
 
 static const LhRingShape *
-block(const LhRingPlan *plan, uint32_t rank, uint32_t step)
+block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
 {
     const LhRingShape *shape =
-        &plan->shapes[plan->causal && step > rank ? BELOW_DIAGONAL : WITH_DIAGONAL];
+        &plan->shapes[plan->causal && kv > q ? BELOW_DIAGONAL : WITH_DIAGONAL];
 
     /* Below the diagonal of a single token there is nothing. */
     return shape->forward.pairs == 0 ? NULL : shape;
@@ -24,12 +24,14 @@ declare(LhProgram *program)
 {
     const LhRegion own = { .count = 1 };
     const bool causal = program->params.mask.causal;
+    LhRingPlan *plan = lh_ring_declare(program, block);
 
-    if (lh_ring_declare(program, block) == NULL)
+    if (plan == NULL)
         return;
-    lh_ring_set_shape(program, WITH_DIAGONAL, own, own, causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    lh_ring_set_shape(program, plan, WITH_DIAGONAL, own, own,
+                      causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
     /* k, v of a later rank: q[1:] against k[:-1], the triangle j <= i - 1 of the whole block. */
-    lh_ring_set_shape(program, BELOW_DIAGONAL, own, own, LH_MASK_CAUSAL, -1);
+    lh_ring_set_shape(program, plan, BELOW_DIAGONAL, own, own, LH_MASK_CAUSAL, -1);
 }
 
 /* r+1 triangles with the diagonal, P-1-r without. */
@@ -39,22 +41,31 @@ flops(const LhProgramParams *p, uint32_t rank)
     const uint64_t n = p->attention.seq_length / p->ranks;
     const uint64_t with = rank + 1;
 
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_STRIPED, rank));
     if (!p->mask.causal)
         return lh_pass_flops(p, p->ranks * n * n);
     return lh_pass_flops(p, with * (n * (n + 1) / 2) + (p->ranks - with) * (n * (n - 1) / 2));
 }
 
+static uint64_t
+blocks(const LhProgramParams *p, uint32_t rank)
+{
+    return lh_pass_rank_blocks(p, LH_PLACE_STRIPED, rank);
+}
+
 static double
 idle_unit(const LhProgramParams *p)
 {
-    (void)p;
-    return 0;
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, blocks);
 }
 
 /* The last rank has P triangles with diagonal: 1 - N (N+1) / (P^2 n (n+1)). */
 static double
 idle_flops(const LhProgramParams *p)
 {
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_imbalance(p, flops);
     return p->mask.causal ? (p->ranks - 1.0) / ((double)p->attention.seq_length + p->ranks) : 0;
 }
 
@@ -71,9 +82,11 @@ const LhSchedule lh_schedule_striped = {
         "flops        (r+1) n(n+1)/2 + (P-1-r) n(n-1)/2 pairs on rank r, causal\n"
         "idle         0 counting blocks, (P-1)/(N+P) counting flops\n"
         "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
-        "restrictions sequence length divisible by P\n",
+        "restrictions sequence length divisible by P\n"
+        "masks        with a window or documents, blocks without pairs are not computed;\n"
+        "             every hop is made; idle is then 1 - mean / most of the ranks\n",
     .placement = LH_PLACE_STRIPED,
-    .masks_reason = "its blocks are causal or full",
+    .masks = LH_MASKS_ALL,
     .declare = declare,
     .steps = lh_ring_steps,
     .emit = lh_ring_emit,

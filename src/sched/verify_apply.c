@@ -26,11 +26,20 @@ suspect_all(LhCover *cover, uint32_t g)
     }
 }
 
-/* Adds part @i of a source to the target. What is normalised adds up only with what is, too. */
+/* The part of a source that goes with part @i of the target. */
+static uint32_t
+source_part(const LhOp *op, const LhRegion *source, uint32_t i)
+{
+    return op->compute.args.reversed ? source->count - 1 - i : i;
+}
+
+/* Adds to part @i of the target what a source has for it. What is normalised adds up only with what
+ * is, too. */
 static bool
 add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *target, uint32_t i)
 {
-    const LhCell *from = lh_cover_read(cover, g, source, i);
+    const LhCell *from =
+        lh_cover_read(cover, g, source, source_part(&cover->proof->ops[g], source, i));
     LhCell *into = lh_cover_cell(cover, cover->proof->op_rank[g], target->slot, target->part + i);
     const bool fresh = into->rows.segment == LH_ROW_ANY;
 
@@ -107,6 +116,34 @@ lh_cover_check_counts(LhCover *cover, uint32_t g)
     return check_rows(cover, g, op->compute.regions_count - 1u);
 }
 
+/* Part @i of a statistic that what was added to the target is weighed by: of all its keys. */
+static bool
+check_weight(LhCover *cover, uint32_t g, const LhRegion *weight, const LhRegion *target, uint32_t i)
+{
+    const LhCell *lse = lh_cover_read_rows(cover, g, weight, i);
+    const LhCell *sum = lh_cover_read_rows(cover, g, target, i);
+
+    if (lse == NULL || sum == NULL)
+        return false;
+    if (lh_rows_equal(lse->rows, sum->rows) &&
+        memcmp(lh_cover_set(cover, lse),
+               lh_cover_complete(cover, LH_FAMILY_OUTPUT, lse->rows.segment),
+               cover->words * 8) == 0)
+        return true;
+    COVERAGE(g, weight->slot,
+             "weighs by slot %s, which is not the complete statistic of the rows in slot %s",
+             cover->slots[weight->slot].name, cover->slots[target->slot].name);
+    return false;
+}
+
+/* Whether operand @source weighs the others and is not added itself. */
+static bool
+is_weight(const LhCover *cover, const LhOp *op, uint32_t source, LhTensorKind target)
+{
+    return target == LH_TENSOR_O &&
+           cover->slots[op->compute.regions[source].slot].kind == LH_TENSOR_LSE;
+}
+
 static bool
 apply_add(LhCover *cover, uint32_t g)
 {
@@ -125,7 +162,8 @@ apply_add(LhCover *cover, uint32_t g)
         return false;
     for (uint32_t source = 0; source < last; source++) {
         for (uint32_t i = 0; i < target->count; i++) {
-            if (!add_part(cover, g, &op->compute.regions[source], target, i))
+            if (!(is_weight(cover, op, source, kind) ? check_weight : add_part)(
+                    cover, g, &op->compute.regions[source], target, i))
                 return false;
         }
     }
@@ -193,7 +231,8 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
 
     for (uint32_t k = 0; k < op->compute.regions_count; k++) {
         if (kernel->operands[k].access == LH_OPERAND_READ &&
-            !join_origin(cover, g, &op->compute.regions[k], i, &origin))
+            !join_origin(cover, g, &op->compute.regions[k],
+                         source_part(op, &op->compute.regions[k], i), &origin))
             return false;
     }
     if (origin.rows == NULL)

@@ -1,0 +1,333 @@
+/*
+ * All-gather of k and v, as Llama 3 and llama3_flash_attn_varlen of zhuzilin/ring-flash-attention:
+ * contiguous tokens, a few key-value heads at a time. While a group of heads is computed, k and v
+ * of the next one are gathered; backward, its dk and dv are reduced and scattered before the next
+ * one begins. Of what was gathered a rank reads the tokens that its queries see.
+ */
+#include "sched/attention_pass.h"
+
+#include <inttypes.h>
+
+enum {
+    MARK_GATHER = LH_MARK_OWN, /* the gather of the group that is computed next */
+};
+
+typedef struct {
+    LhPassSizes sizes;
+    LhPassSlots io;
+    uint32_t groups; /* of heads, computed one after another */
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint16_t fwd_kv[2], bwd_kv[2], bwd_dkv;
+    uint16_t bwd_shard; /* fp32 gradients that have to be rounded */
+    LhKernelArgs gathered_rows, shard_rows;
+} Plan;
+
+static uint32_t
+groups_of(const LhProgramParams *p)
+{
+    return p->attention.groups / MAX(p->gather_groups, 1);
+}
+
+static bool
+check(const LhProgramParams *p, GError **error)
+{
+    const uint32_t groups = p->attention.groups;
+    uint32_t below = MIN(p->gather_groups, groups), above = p->gather_groups;
+
+    if (p->gather_groups == 0 || groups % p->gather_groups == 0)
+        return true;
+    while (groups % below != 0)
+        below--;
+    while (above < groups && groups % above != 0)
+        above++;
+    return lh_schedule_refuse(error,
+                              "%" PRIu32 " key-value heads cannot be gathered %" PRIu32
+                              " at a time; nearest legal numbers: %" PRIu32 ", %" PRIu32,
+                              groups, p->gather_groups, below, MIN(above, groups));
+}
+
+static uint16_t
+add_gathered(LhProgram *program, const Plan *plan, const char *name, LhTensorKind kind,
+             uint64_t bytes, uint32_t element_bytes)
+{
+    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, program->params.ranks,
+                               bytes / plan->groups, element_bytes);
+}
+
+static void
+declare_buffers(LhProgram *program, Plan *plan)
+{
+    const LhProgramParams *p = &program->params;
+    const LhPassSizes *z = &plan->sizes;
+
+    plan->fwd_first = (uint16_t)program->slots_count;
+    if (lh_pass_has(p, LH_PASS_FWD)) {
+        plan->fwd_kv[0] = add_gathered(program, plan, "fwd_kv0", LH_TENSOR_KV, z->kv, z->e);
+        plan->fwd_kv[1] = add_gathered(program, plan, "fwd_kv1", LH_TENSOR_KV, z->kv, z->e);
+    }
+    plan->fwd_end = plan->bwd_first = (uint16_t)program->slots_count;
+    if (lh_pass_has(p, LH_PASS_BWD)) {
+        plan->bwd_kv[0] = add_gathered(program, plan, "bwd_kv0", LH_TENSOR_KV, z->kv, z->e);
+        plan->bwd_kv[1] = add_gathered(program, plan, "bwd_kv1", LH_TENSOR_KV, z->kv, z->e);
+        plan->bwd_dkv = add_gathered(program, plan, "bwd_dkv", LH_TENSOR_DKV, z->dkv, z->w);
+    }
+    if (lh_pass_has(p, LH_PASS_BWD) && z->w > z->e)
+        plan->bwd_shard = lh_program_add_slot(program, "bwd_shard", LH_TENSOR_DKV, LH_SLOT_TEMP, 1,
+                                              z->dkv / plan->groups, z->w);
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->sizes = lh_pass_sizes(p, 0);
+    plan->groups = groups_of(p);
+    program->head_slices = program->kv_slices = plan->groups;
+    plan->io = lh_pass_declare(program, &plan->sizes);
+    plan->gathered_rows = lh_pass_slice_args(program, lh_pass_kv_args(p, p->ranks * plan->sizes.n));
+    plan->shard_rows = lh_pass_slice_args(program, lh_pass_kv_args(p, plan->sizes.n));
+    declare_buffers(program, plan);
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhProgramParams *p = &program->params;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_steps(program);
+    return groups_of(p) * (p->pass == LH_PASS_BOTH ? 2 : 1);
+}
+
+static void
+collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
+{
+    const LhGroup everyone = { .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
+    uint32_t *marks = e->cursor->marks;
+
+    marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, kind, everyone);
+    lh_emit_after(e, marks[LH_MARK_COMPUTE]);
+    lh_emit_tensor(e, send, receive);
+}
+
+/* Gathers group @i ahead of its use, the first one at once, and waits for the one of this step. */
+static void
+gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
+{
+    const LhProgramParams *p = &e->program->params;
+    uint32_t *marks = e->cursor->marks;
+
+    for (uint32_t ahead = i == 0 ? 0 : i + 1; ahead <= i + 1 && ahead < plan->groups; ahead++) {
+        const LhRegion own = { .slot = plan->io.kv, .part = ahead, .count = 1 };
+        const LhRegion all = { .slot = kv[ahead % 2], .count = p->ranks };
+
+        collective(e, LH_COLL_ALL_GATHER, own, all);
+        if (ahead == i)
+            marks[MARK_GATHER] = marks[LH_MARK_EXCHANGE];
+    }
+    lh_pass_wait(e, p->overlap ? marks[MARK_GATHER] : marks[LH_MARK_EXCHANGE]);
+    marks[MARK_GATHER] = marks[LH_MARK_EXCHANGE];
+}
+
+/* Attention of the own queries with the gathered keys of @owners. */
+static LhKernelArgs
+block_args(const LhEmitter *e, const Plan *plan, LhRankRange owners)
+{
+    const LhPlacement *placement = &e->program->placement;
+    const LhPassRows q = { .first = lh_placement_segment(placement, e->rank), .parts = 1 };
+    const LhPassRows k = { .first = lh_placement_segment(placement, owners.first),
+                           .part_step = (int64_t)plan->sizes.n,
+                           .parts = owners.last - owners.first + 1 };
+    LhKernelArgs args = lh_pass_position_args(e->program, q, k);
+
+    args.first = true;
+    return args;
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan, uint32_t i)
+{
+    const LhRankRange owners = lh_pass_owners(&e->program->params, e->rank);
+    const LhKernelArgs args = block_args(e, plan, owners);
+
+    if (i == 0)
+        lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+    gather(e, plan, i, plan->fwd_kv);
+    lh_pass_compute(e, LH_KERNEL_ID_attention, &args);
+    lh_emit_operand(e, plan->io.q, i, 1);
+    lh_emit_operand(e, plan->fwd_kv[i % 2], owners.first, owners.last - owners.first + 1);
+    lh_emit_operand(e, plan->io.o, i, 1);
+    lh_emit_operand(e, plan->io.lse, i, 1);
+    if (i + 1 == plan->groups)
+        lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+}
+
+/* What nobody sees of the gathered keys has no gradient. */
+static void
+backward_block(LhEmitter *e, const Plan *plan, uint32_t i)
+{
+    const LhRankRange owners = lh_pass_owners(&e->program->params, e->rank);
+    const LhKernelArgs args = block_args(e, plan, owners);
+    const uint16_t of_q[] = { plan->io.q, plan->io.dout, plan->io.o, plan->io.lse };
+    const uint32_t parts = owners.last - owners.first + 1;
+
+    lh_pass_compute(e, LH_KERNEL_ID_zero, &plan->gathered_rows);
+    lh_emit_operand(e, plan->bwd_dkv, 0, e->program->params.ranks);
+    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &args);
+    for (unsigned k = 0; k < G_N_ELEMENTS(of_q); k++)
+        lh_emit_operand(e, of_q[k], i, 1);
+    lh_emit_operand(e, plan->bwd_kv[i % 2], owners.first, parts);
+    lh_emit_operand(e, plan->io.dq, i, 1);
+    lh_emit_operand(e, plan->bwd_dkv, owners.first, parts);
+}
+
+/* Nothing is computed while gradients are on their way. */
+static void
+scatter(LhEmitter *e, const Plan *plan, uint32_t i)
+{
+    const LhRegion all = { .slot = plan->bwd_dkv, .count = e->program->params.ranks };
+    const LhRegion own = { .slot = plan->io.dkv, .part = i, .count = 1 };
+    const LhRegion wide = { .slot = plan->bwd_shard, .count = 1 };
+    const bool rounds = plan->sizes.w > plan->sizes.e;
+
+    collective(e, LH_COLL_REDUCE_SCATTER, all, rounds ? wide : own);
+    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
+    if (!rounds)
+        return;
+    lh_pass_compute(e, LH_KERNEL_ID_cast, &plan->shard_rows);
+    lh_emit_operand(e, wide.slot, 0, 1);
+    lh_emit_operand(e, own.slot, own.part, 1);
+}
+
+static void
+emit_backward(LhEmitter *e, const Plan *plan, uint32_t i)
+{
+    if (i == 0)
+        lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    gather(e, plan, i, plan->bwd_kv);
+    backward_block(e, plan, i);
+    scatter(e, plan, i);
+    if (i + 1 == plan->groups)
+        lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+    uint32_t i;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    i = lh_pass_enter(e, step, plan->groups);
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, plan, i);
+    else
+        emit_backward(e, plan, i);
+}
+
+/* Ring collectives: P-1 times the own shard. */
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t hops = p->ranks - 1;
+
+    (void)rank;
+    return (lh_pass_has(p, LH_PASS_FWD) ? hops * z.kv : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? hops * (z.kv + z.dkv) : 0);
+}
+
+/* r full blocks and the diagonal. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t n = p->attention.seq_length / p->ranks;
+
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
+    if (!p->mask.causal)
+        return lh_pass_flops(p, p->ranks * n * n);
+    return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
+}
+
+/* Two gathered groups of heads forward, and backward their gradients besides. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t kv = z.kv / groups_of(p), dkv = z.dkv / groups_of(p);
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, 2 * p->ranks * kv,
+                              p->ranks * (2 * kv + dkv) + (z.w > z.e ? dkv : 0));
+}
+
+static uint64_t
+blocks(const LhProgramParams *p, uint32_t rank)
+{
+    const LhRankRange owners = lh_pass_owners(p, rank);
+
+    return owners.last - owners.first + 1;
+}
+
+static double
+idle_unit(const LhProgramParams *p)
+{
+    return lh_pass_imbalance(p, blocks);
+}
+
+/* As ring: (P-1) n / ((2P-1) n + 1), causal. */
+static double
+idle_flops(const LhProgramParams *p)
+{
+    return lh_pass_imbalance(p, flops);
+}
+
+const LhSchedule lh_schedule_allgather_kv = {
+    .name = "allgather-kv",
+    .summary = "k, v all-gathered, a few heads ahead of their use; contiguous tokens",
+    .details =
+        "Context parallelism of Llama 3, as llama3_flash_attn_varlen of zhuzilin/ring-\n"
+        "flash-attention does it. Rank r holds tokens [r n, (r+1) n). Key-value heads are\n"
+        "gathered in groups of gather_groups (default 1), each ahead of its use: while\n"
+        "one is computed, with all its keys in one call, the next one travels. Backward\n"
+        "gathers again; dk, dv of a group are reduced and scattered before the next group\n"
+        "is computed, which nothing hides. No balancing: rank r has r + 1/2 blocks.\n"
+        "\n"
+        "bytes sent   fwd (P-1) KV; bwd 2 (P-1) KV, gradients of e bytes\n"
+        "flops        (r + 1/2) F on rank r, causal\n"
+        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
+        "             the full mask; with a window or documents 1 - mean / most of the\n"
+        "             ranks\n"
+        "buffers      fwd 2 P KV/s, bwd 3 P KV/s, s = g / gather_groups\n"
+        "restrictions sequence length divisible by P, groups by gather_groups\n"
+        "masks        any: a rank reads from the first to the last owner of what it sees\n",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .masks = LH_MASKS_ALL,
+    .check = check,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = idle_unit,
+        .idle_flops = idle_flops,
+    },
+};

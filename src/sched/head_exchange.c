@@ -1,0 +1,716 @@
+/*
+ * The exchange of heads for tokens; see the header. Left out: the copies that only some layouts of
+ * public code need on top (sequences first or batch first).
+ */
+#include "sched/head_exchange.h"
+
+#include "kernels/sizes.h"
+
+static const struct {
+    LhTensorKind kind;
+    LhPass pass; /* that moves it */
+    bool to_heads;
+    const char *tokens, *stage, *arrived, *heads;
+} tensors[LH_HEADS_TENSORS] = {
+    [LH_HEADS_Q] = { LH_TENSOR_Q, LH_PASS_FWD, true, "q", "q_stage", "q_arrived", "q_heads" },
+    [LH_HEADS_KV] = { LH_TENSOR_KV, LH_PASS_FWD, true, "kv", "kv_stage", "kv_arrived", "kv_heads" },
+    [LH_HEADS_O] = { LH_TENSOR_O, LH_PASS_FWD, false, "o", "o_stage", "o_arrived", "o_heads" },
+    [LH_HEADS_DO] = { LH_TENSOR_DO, LH_PASS_BWD, true, "do", "do_stage", "do_arrived", "do_heads" },
+    [LH_HEADS_DQ] = { LH_TENSOR_DQ, LH_PASS_BWD, false, "dq", "dq_stage", "dq_arrived",
+                      "dq_heads" },
+    [LH_HEADS_DKV] = { LH_TENSOR_DKV, LH_PASS_BWD, false, "dkv", "dkv_stage", "dkv_arrived",
+                       "dkv_heads" },
+};
+
+static const LhHeadsTensor inputs[] = { LH_HEADS_Q, LH_HEADS_KV };
+static const LhHeadsTensor output[] = { LH_HEADS_O };
+static const LhHeadsTensor output_gradients[] = { LH_HEADS_DO, LH_HEADS_O };
+static const LhHeadsTensor input_gradients[] = { LH_HEADS_DQ, LH_HEADS_DKV };
+
+/* ---- shapes ---- */
+
+static bool
+is_kv(LhHeadsTensor t)
+{
+    return lh_tensor_is_kv(tensors[t].kind);
+}
+
+static bool
+is_gradient_sum(LhHeadsTensor t)
+{
+    return t == LH_HEADS_DQ || t == LH_HEADS_DKV;
+}
+
+static uint32_t
+slices_of(const LhHeadsCut *cut, LhHeadsTensor t)
+{
+    return is_kv(t) ? cut->kv_slices : cut->slices;
+}
+
+static bool
+is_replicated(const LhHeadsCut *cut)
+{
+    return cut->kv_slices < cut->members;
+}
+
+static bool
+is_uneven(const LhHeadsCut *cut)
+{
+    return cut->slices % cut->members != 0;
+}
+
+/* Slices of a segment that are laid out for sending. */
+static uint32_t
+staged_slices(const LhHeadsCut *cut, LhHeadsTensor t)
+{
+    return MAX(slices_of(cut, t), cut->members);
+}
+
+/* Slices that the member at @index has, and the first of them. */
+static uint32_t
+share(const LhHeadsCut *cut, uint32_t index)
+{
+    return cut->slices / cut->members + (index < cut->slices % cut->members ? 1 : 0);
+}
+
+uint32_t
+lh_heads_own(const LhHeadsCut *cut, uint32_t rank)
+{
+    return share(cut, rank % cut->members);
+}
+
+LhGroup
+lh_heads_group(const LhHeadsCut *cut, uint32_t rank)
+{
+    return (LhGroup){
+        .base = rank - rank % cut->members, .stride = 1, .count = cut->members, .outer_count = 1
+    };
+}
+
+/* ---- declarations ---- */
+
+/* Bytes of a part: one segment of one slice. */
+static uint64_t
+part_bytes(const LhProgram *program, const LhHeads *heads, const LhPassSizes *z, LhHeadsTensor t,
+           uint32_t element_bytes)
+{
+    const uint64_t parts =
+        (uint64_t)lh_placement_parts(&program->placement) * slices_of(&heads->cut, t);
+
+    return (is_kv(t) ? z->kv : z->q) / z->e * element_bytes / parts;
+}
+
+static void
+add_between(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTensor t)
+{
+    const uint32_t segments = lh_placement_parts(&program->placement);
+    const uint32_t bytes = is_gradient_sum(t) ? z->w : z->e;
+    const uint32_t parts = segments * staged_slices(&heads->cut, t);
+    const uint64_t part = part_bytes(program, heads, z, t, bytes);
+
+    heads->stage[t] = lh_program_add_slot(program, tensors[t].stage, tensors[t].kind, LH_SLOT_TEMP,
+                                          parts, part, bytes);
+    if (heads->two_stages)
+        heads->arrived[t] = lh_program_add_slot(program, tensors[t].arrived, tensors[t].kind,
+                                                LH_SLOT_TEMP, parts, part, bytes);
+}
+
+static void
+add_heads(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTensor t,
+          LhSlotRole role)
+{
+    const uint32_t bytes = is_gradient_sum(t) ? z->w : z->e;
+    const uint32_t own = lh_slices_share(slices_of(&heads->cut, t), heads->cut.members);
+
+    heads->heads[t] =
+        lh_program_add_slot(program, tensors[t].heads, tensors[t].kind, role, own * heads->parts,
+                            part_bytes(program, heads, z, t, bytes), bytes);
+}
+
+/* One tensor in all the layouts that it is needed in. */
+static void
+add_tensor(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTensor t)
+{
+    const LhProgramParams *p = &program->params;
+    const bool saved = tensors[t].pass == LH_PASS_FWD && !lh_pass_has(p, LH_PASS_FWD);
+    const bool by_heads = saved && (program->saved_kinds >> tensors[t].kind & 1) != 0;
+    const bool result = !tensors[t].to_heads && !saved;
+    const uint32_t parts = lh_placement_parts(&program->placement) * slices_of(&heads->cut, t);
+    uint16_t slot;
+
+    if (!by_heads) {
+        slot = lh_program_add_slot(program, tensors[t].tokens, tensors[t].kind,
+                                   result ? LH_SLOT_OUTPUT : LH_SLOT_INPUT, parts,
+                                   part_bytes(program, heads, z, t, z->e), z->e);
+        heads->tokens[t] = heads->stage[t] = heads->arrived[t] = heads->heads[t] = slot;
+    }
+    if (heads->cut.members == 1)
+        return;
+    add_heads(program, heads, z, t, by_heads ? LH_SLOT_INPUT : LH_SLOT_TEMP);
+    if (!by_heads)
+        add_between(program, heads, z, t);
+}
+
+/* A group of one rank has the layouts of its tokens; nothing is saved in another one. */
+void
+lh_heads_declare(LhProgram *program, LhHeads *heads, const LhPassSizes *z)
+{
+    const LhProgramParams *p = &program->params;
+    const uint32_t segments = lh_placement_parts(&program->placement);
+    const bool given = !lh_pass_has(p, LH_PASS_FWD);
+    const unsigned o = heads->gathers_o ? 0 : 1u << LH_TENSOR_O;
+
+    program->head_slices = heads->cut.slices;
+    program->kv_slices = heads->cut.kv_slices;
+    heads->parts = heads->cut.members * segments;
+    if (given && heads->cut.members > 1) {
+        program->saved_group = heads->cut.members;
+        program->saved_kinds = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_LSE | o;
+    }
+    lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    for (LhHeadsTensor t = 0; t < LH_HEADS_TENSORS; t++) {
+        if (tensors[t].pass == LH_PASS_FWD || lh_pass_has(p, LH_PASS_BWD))
+            add_tensor(program, heads, z, t);
+    }
+    heads->lse = lh_program_add_slot(
+        program, "lse_heads", LH_TENSOR_LSE, given ? LH_SLOT_INPUT : LH_SLOT_TEMP,
+        heads->parts * lh_slices_share(heads->cut.slices, heads->cut.members),
+        z->s / (segments * heads->cut.slices), LH_FP32_BYTES);
+    if (is_replicated(&heads->cut) && lh_pass_has(p, LH_PASS_BWD))
+        heads->dkv_sum = lh_program_add_slot(
+            program, "dkv_sum", LH_TENSOR_DKV, LH_SLOT_TEMP, segments * heads->cut.kv_slices,
+            part_bytes(program, heads, z, LH_HEADS_DKV, LH_FP32_BYTES), LH_FP32_BYTES);
+}
+
+/* ---- moving ---- */
+
+LhKernelArgs
+lh_heads_rows_args(const LhProgram *program, uint16_t slot, uint32_t count)
+{
+    const LhProgramParams *p = &program->params;
+    const uint64_t rows =
+        count * (p->attention.seq_length / lh_placement_segments(&program->placement));
+    LhKernelArgs args = lh_tensor_is_kv(program->slots[slot].kind) ? lh_pass_kv_args(p, rows)
+                                                                   : lh_pass_q_args(p, rows);
+
+    args.heads /= program->head_slices;
+    args.groups /= program->kv_slices;
+    return args;
+}
+
+/* Also of fp32 between 16-bit activations, where copying starts a sum. */
+void
+lh_heads_copy(LhEmitter *e, uint8_t stream, LhRegion from, LhRegion to, bool reversed)
+{
+    const LhSlot *slots = e->program->slots;
+    const uint32_t activation = lh_dtype_bytes(e->program->params.attention.dtype);
+    const uint32_t bytes = slots[to.slot].element_bytes;
+    LhKernelArgs args = lh_heads_rows_args(e->program, to.slot, to.count);
+    LhKernelId kernel = LH_KERNEL_ID_cast;
+
+    if (slots[from.slot].element_bytes == bytes)
+        kernel = bytes == activation ? LH_KERNEL_ID_copy : LH_KERNEL_ID_add_to_fp32;
+    args.first = kernel == LH_KERNEL_ID_add_to_fp32;
+    args.reversed = reversed;
+    if (stream == LH_PASS_STREAM_COMPUTE)
+        lh_pass_compute(e, kernel, &args);
+    else
+        lh_emit_compute(e, stream, kernel, &args);
+    lh_emit_operand(e, from.slot, from.part, from.count);
+    lh_emit_operand(e, to.slot, to.part, to.count);
+}
+
+static LhRegion
+whole(const LhEmitter *e, uint16_t slot)
+{
+    return (LhRegion){ slot, 0, e->program->slots[slot].parts };
+}
+
+/* Each of a rank's segments is a tensor of its own: what the members have of it, in their order. */
+void
+lh_heads_all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to)
+{
+    const uint32_t members = heads->cut.members;
+    uint32_t *marks = e->cursor->marks;
+
+    marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, LH_COLL_ALL_TO_ALL,
+                                                 lh_heads_group(&heads->cut, e->rank));
+    lh_emit_after(e, marks[LH_MARK_COMPUTE]);
+    for (uint32_t part = 0; part < heads->parts; part += members)
+        lh_emit_tensor(e, (LhRegion){ from, part, members }, (LhRegion){ to, part, members });
+}
+
+/* The parts of one member in the layout by tokens (its slices of the rank's segment) or by heads
+ * (the rank's slices of its segment). */
+typedef struct {
+    uint16_t slot;
+    uint32_t first, stride, count;
+} Parts;
+
+static Parts
+parts_of(const LhEmitter *e, const LhHeadsCut *cut, uint16_t slot, bool by_heads, uint32_t member)
+{
+    if (by_heads)
+        return (Parts){ slot, member, cut->members, lh_heads_own(cut, e->rank) };
+    return (Parts){ slot, lh_slices_first(cut->slices, cut->members, member), 1,
+                    share(cut, member) };
+}
+
+static void
+add_messages(LhEmitter *e, const LhHeadsCut *cut, bool send, uint32_t member, Parts parts)
+{
+    const uint32_t peer = e->rank - e->rank % cut->members + member;
+    const uint64_t bytes = e->program->slots[parts.slot].part_bytes;
+
+    for (uint32_t i = 0; i < parts.count; i++) {
+        if (i % LH_PART_REGIONS_MAX == 0)
+            lh_emit_part(e, send, peer, 0, MIN(parts.count - i, LH_PART_REGIONS_MAX) * bytes);
+        lh_emit_region(e, parts.slot, parts.first + i * parts.stride, 1);
+    }
+}
+
+/*
+ * Slices that do not divide: NCCL's all-to-all of unequal pieces, which is messages to and from all
+ * others. The rank's own piece is copied.
+ */
+static void
+exchange(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_heads)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    const uint32_t self = e->rank % cut->members;
+    const Parts mine = parts_of(e, cut, from, !to_heads, self);
+    const Parts kept = parts_of(e, cut, to, to_heads, self);
+
+    for (uint32_t i = 0; i < mine.count; i++)
+        lh_heads_copy(e, LH_PASS_STREAM_COMPUTE,
+                      (LhRegion){ from, mine.first + i * mine.stride, 1 },
+                      (LhRegion){ to, kept.first + i * kept.stride, 1 }, false);
+    lh_pass_exchange(e);
+    for (uint32_t k = 1; k < cut->members; k++) {
+        const uint32_t to_member = (self + k) % cut->members;
+        const uint32_t from_member = (self + cut->members - k) % cut->members;
+
+        add_messages(e, cut, true, to_member, parts_of(e, cut, from, !to_heads, to_member));
+        add_messages(e, cut, false, from_member, parts_of(e, cut, to, to_heads, from_member));
+    }
+}
+
+static void
+send(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_heads)
+{
+    if (is_uneven(&heads->cut))
+        exchange(e, heads, from, to, to_heads);
+    else
+        lh_heads_all_to_all(e, heads, from, to);
+    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
+}
+
+/* Lays keys and values out for sending, one replica for every rank. */
+static void
+replicate(LhEmitter *e, const LhHeads *heads)
+{
+    const LhHeadsCut *cut = &heads->cut;
+
+    for (uint32_t i = 0; i < cut->members; i++) {
+        const uint32_t slice = lh_slices_first(cut->kv_slices, cut->members, i);
+
+        lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, (LhRegion){ heads->tokens[LH_HEADS_KV], slice, 1 },
+                      (LhRegion){ heads->stage[LH_HEADS_KV], i, 1 }, false);
+    }
+}
+
+static void
+add_replicas(LhEmitter *e, const LhHeads *heads)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    LhKernelArgs args = lh_heads_rows_args(e->program, heads->dkv_sum, 1);
+
+    for (uint32_t i = 0; i < cut->members; i++) {
+        args.first = i % (cut->members / cut->kv_slices) == 0;
+        lh_pass_compute(e, LH_KERNEL_ID_add_to_fp32, &args);
+        lh_emit_operand(e, heads->stage[LH_HEADS_DKV], i, 1);
+        lh_emit_operand(e, heads->dkv_sum, lh_slices_first(cut->kv_slices, cut->members, i), 1);
+    }
+    lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, whole(e, heads->dkv_sum),
+                  whole(e, heads->tokens[LH_HEADS_DKV]), false);
+}
+
+void
+lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list,
+                         unsigned count, bool to_heads)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const LhHeadsTensor t = list[i];
+        const bool replicated = is_kv(t) && is_replicated(&heads->cut);
+        const LhRegion tokens = whole(e, heads->tokens[t]), stage = whole(e, heads->stage[t]);
+
+        if (to_heads && replicated)
+            replicate(e, heads);
+        else if (to_heads)
+            lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, tokens, stage, false);
+        if (to_heads)
+            send(e, heads, heads->stage[t], heads->heads[t], true);
+        else
+            send(e, heads, heads->heads[t], heads->stage[t], false);
+        if (!to_heads && replicated)
+            add_replicas(e, heads);
+        else if (!to_heads)
+            lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, stage, tokens, false);
+    }
+}
+
+/* ---- the frame of both passes ---- */
+
+static void
+set_live(LhEmitter *e, uint16_t slot, bool live)
+{
+    if (e->program->slots[slot].role != LH_SLOT_TEMP)
+        return;
+    if (live)
+        lh_emit_alloc(e, slot);
+    else
+        lh_emit_free(e, slot);
+}
+
+static void
+set_all_live(LhEmitter *e, const uint16_t *slots, const LhHeadsTensor *list, unsigned count,
+             bool live)
+{
+    for (unsigned i = 0; i < count; i++)
+        set_live(e, slots[list[i]], live);
+}
+
+static void
+set_between_live(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list, unsigned count,
+                 bool live)
+{
+    set_all_live(e, heads->stage, list, count, live);
+    if (heads->two_stages)
+        set_all_live(e, heads->arrived, list, count, live);
+    if (is_replicated(&heads->cut) && list == input_gradients)
+        set_live(e, heads->dkv_sum, live);
+}
+
+static void
+move(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list, unsigned count, bool to_heads)
+{
+    if (heads->cut.members == 1)
+        return;
+    set_between_live(e, heads, list, count, true);
+    heads->move(e, heads, list, count, to_heads);
+    set_between_live(e, heads, list, count, false);
+}
+
+/* The tensors that backward gathers: do, and o unless forward has kept it. */
+static unsigned
+gathered_backward(const LhHeads *heads)
+{
+    return heads->gathers_o ? 2 : 1;
+}
+
+void
+lh_heads_begin(LhEmitter *e, const LhHeads *heads)
+{
+    const bool backward = e->phase == LH_PHASE_BACKWARD;
+    const LhHeadsTensor *list = backward ? output_gradients : inputs;
+    const unsigned count = backward ? gathered_backward(heads) : G_N_ELEMENTS(inputs);
+
+    set_all_live(e, heads->heads, list, count, true);
+    move(e, heads, list, count, true);
+    if (backward) {
+        set_all_live(e, heads->heads, input_gradients, G_N_ELEMENTS(input_gradients), true);
+        return;
+    }
+    set_live(e, heads->heads[LH_HEADS_O], true);
+    set_live(e, heads->lse, true);
+}
+
+/* What is saved by heads is freed by the last pass that needs it. */
+static void
+free_saved(LhEmitter *e, const LhHeads *heads)
+{
+    set_all_live(e, heads->heads, inputs, G_N_ELEMENTS(inputs), false);
+    if (!heads->gathers_o)
+        set_live(e, heads->heads[LH_HEADS_O], false);
+    set_live(e, heads->lse, false);
+}
+
+void
+lh_heads_end(LhEmitter *e, const LhHeads *heads)
+{
+    if (e->phase == LH_PHASE_BACKWARD) {
+        set_all_live(e, heads->heads, output_gradients, gathered_backward(heads), false);
+        free_saved(e, heads);
+        move(e, heads, input_gradients, G_N_ELEMENTS(input_gradients), false);
+        set_all_live(e, heads->heads, input_gradients, G_N_ELEMENTS(input_gradients), false);
+        return;
+    }
+    move(e, heads, output, G_N_ELEMENTS(output), false);
+    if (heads->gathers_o)
+        set_live(e, heads->heads[LH_HEADS_O], false);
+    if (!lh_pass_has(&e->program->params, LH_PASS_BWD))
+        free_saved(e, heads);
+}
+
+/* ---- attention over everything ---- */
+
+LhKernelArgs
+lh_heads_attention_args(const LhProgram *program, uint32_t parts)
+{
+    const LhProgramParams *p = &program->params;
+    const uint64_t tokens = p->attention.seq_length;
+    /* Pairs are counted at once for all of it, wherever its parts begin. */
+    const LhPassRows rows = {
+        .first = { .stride = 1, .count = tokens },
+        .part_step = (int64_t)(tokens / parts),
+        .parts = 1,
+    };
+    LhKernelArgs args = lh_pass_position_args(program, rows, rows);
+
+    if (args.mask == LH_MASK_POSITIONS && lh_mask_is_plain(&p->mask))
+        args.mask = LH_MASK_CAUSAL;
+    args.first = true;
+    return args;
+}
+
+static void
+operands(LhEmitter *e, const uint16_t *slots, unsigned count, const LhHeads *heads, uint32_t slice)
+{
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_operand(e, slots[i], slice * heads->parts, heads->parts);
+}
+
+void
+lh_heads_attention(LhEmitter *e, const LhHeads *heads)
+{
+    const uint16_t *x = heads->heads;
+
+    for (uint32_t slice = 0; slice < lh_heads_own(&heads->cut, e->rank); slice++) {
+        if (e->phase == LH_PHASE_FORWARD) {
+            lh_pass_compute(e, LH_KERNEL_ID_attention, &heads->attention);
+            operands(e,
+                     (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_KV], x[LH_HEADS_O], heads->lse },
+                     4, heads, slice);
+        } else {
+            lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &heads->attention);
+            operands(e,
+                     (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_DO], x[LH_HEADS_O], heads->lse,
+                                         x[LH_HEADS_KV], x[LH_HEADS_DQ], x[LH_HEADS_DKV] },
+                     7, heads, slice);
+        }
+    }
+}
+
+/* ---- one group of all ranks ---- */
+
+enum {
+    STEP_GATHER,
+    STEP_ATTENTION,
+    STEP_SCATTER,
+    STEPS,
+};
+
+void
+lh_heads_whole_declare(LhProgram *program, const LhHeads *heads)
+{
+    const LhPassSizes z = lh_pass_sizes(&program->params, 0);
+    LhHeads *plan;
+
+    if (program->params.ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_memdup2(heads, sizeof(*heads));
+    program->plan = plan;
+    lh_heads_declare(program, plan, &z);
+    plan->attention = lh_heads_attention_args(program, plan->parts);
+}
+
+uint32_t
+lh_heads_whole_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)rank;
+    if (program->params.ranks == 1)
+        return lh_single_steps(program);
+    return program->params.pass == LH_PASS_BOTH ? 2 * STEPS : STEPS;
+}
+
+void
+lh_heads_whole_emit(LhEmitter *e, uint32_t step)
+{
+    const LhHeads *heads = e->program->plan;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    switch (lh_pass_enter(e, step, STEPS)) {
+    case STEP_GATHER:
+        lh_heads_begin(e, heads);
+        break;
+    case STEP_ATTENTION:
+        lh_heads_attention(e, heads);
+        break;
+    default:
+        lh_heads_end(e, heads);
+        break;
+    }
+}
+
+/* All pairs of the sequence, for the rank's heads. */
+uint64_t
+lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
+{
+    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
+    LhProgramParams own = *p;
+
+    own.attention.heads = p->attention.heads / heads->cut.slices * lh_heads_own(&heads->cut, rank);
+    return lh_pass_flops(&own, lh_mask_pairs(&p->mask, all, all));
+}
+
+/* ---- closed forms ---- */
+
+/* Of a tensor of @bytes by tokens: what is sent in turning it one way or the other. */
+static uint64_t
+sent(const LhHeadsCut *cut, uint32_t rank, uint64_t bytes, uint32_t slices, bool to_heads)
+{
+    const uint64_t cell = bytes / slices;
+
+    if (!is_uneven(cut))
+        return cell * MAX(slices, cut->members) / cut->members * (cut->members - 1);
+    if (to_heads)
+        return cell * (slices - lh_heads_own(cut, rank));
+    return cell * lh_heads_own(cut, rank) * (cut->members - 1);
+}
+
+uint64_t
+lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    uint64_t bytes = 0;
+
+    if (cut->members == 1)
+        return 0;
+    if (lh_pass_has(p, LH_PASS_FWD))
+        bytes += sent(cut, rank, z.q, cut->slices, true) +
+                 sent(cut, rank, z.kv, cut->kv_slices, true) +
+                 sent(cut, rank, z.q, cut->slices, false);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        bytes += gathered_backward(heads) * sent(cut, rank, z.q, cut->slices, true) +
+                 sent(cut, rank, z.dq, cut->slices, false) +
+                 sent(cut, rank, z.dkv, cut->kv_slices, false);
+    return bytes;
+}
+
+/* Bytes by heads, and staged, of what has @bytes by tokens. */
+static uint64_t
+by_heads(const LhHeadsCut *cut, uint64_t bytes, uint32_t slices)
+{
+    return cut->members == 1
+               ? 0
+               : bytes / slices * cut->members * lh_slices_share(slices, cut->members);
+}
+
+static uint64_t
+staged(const LhHeads *heads, uint64_t bytes, uint32_t slices)
+{
+    const LhHeadsCut *cut = &heads->cut;
+
+    if (cut->members == 1)
+        return 0;
+    return bytes / slices * MAX(slices, cut->members) * (heads->two_stages ? 2 : 1);
+}
+
+static uint64_t
+forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t saved, uint64_t buffers)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    const uint64_t in = by_heads(cut, z->q, cut->slices) + by_heads(cut, z->kv, cut->kv_slices) +
+                        staged(heads, z->q, cut->slices) + staged(heads, z->kv, cut->kv_slices);
+
+    return MAX(in, saved + MAX(buffers, staged(heads, z->q, cut->slices)));
+}
+
+static uint64_t
+backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t saved, uint64_t buffers)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    const uint64_t got = gathered_backward(heads) * by_heads(cut, z->q, cut->slices);
+    const uint64_t in = got + gathered_backward(heads) * staged(heads, z->q, cut->slices);
+    const uint64_t gradients =
+        by_heads(cut, z->dq, cut->slices) + by_heads(cut, z->dkv, cut->kv_slices);
+    const uint64_t sum = is_replicated(cut) ? z->kv / z->e * LH_FP32_BYTES : 0;
+    const uint64_t out =
+        gradients + staged(heads, z->dq, cut->slices) + staged(heads, z->dkv, cut->kv_slices) + sum;
+
+    return MAX(saved + MAX(in, got + gradients + buffers), out);
+}
+
+uint64_t
+lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, uint64_t forward_buffers,
+                    uint64_t backward_buffers)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const bool forward = lh_pass_has(p, LH_PASS_FWD), backward = lh_pass_has(p, LH_PASS_BWD);
+    const uint64_t o = by_heads(cut, z.q, cut->slices);
+    const uint64_t lse = cut->members == 1 ? z.s : by_heads(cut, z.s, cut->slices);
+    const uint64_t kept = o + by_heads(cut, z.kv, cut->kv_slices) + lse; /* q, k, v and lse ... */
+    const uint64_t saved = kept + (heads->gathers_o ? 0 : o);            /* ... and o */
+    uint64_t inputs_bytes = 2 * z.q + z.kv, peak = 0;
+
+    if (forward)
+        peak = forward_peak(heads, &z, kept + o, forward_buffers);
+    else if (cut->members == 1)
+        inputs_bytes += lse;
+    else
+        inputs_bytes = saved + (heads->gathers_o ? z.q : 0);
+    if (backward)
+        peak = MAX(peak, backward_peak(heads, &z, forward ? saved : 0, backward_buffers));
+    return inputs_bytes + (backward ? 2 * z.q + z.kv : 0) + peak;
+}
+
+/* ---- rules ---- */
+
+static uint64_t
+round_up(uint64_t x, uint64_t unit)
+{
+    return (x + unit - 1) / unit * unit;
+}
+
+void
+lh_heads_pad(LhAttention *a, uint32_t ranks, bool replicate)
+{
+    uint64_t groups = a->groups, share;
+
+    if (ranks == 0 || groups == 0 || a->heads % groups != 0)
+        return;
+    share = a->heads / groups;
+    if (replicate && share > 1 && groups < ranks && ranks % groups == 0)
+        share = round_up(share, ranks / groups);
+    else
+        groups = round_up(groups, ranks);
+    if (groups * share > UINT32_MAX || groups * share == a->heads)
+        return;
+    if (a->hidden_size == 0)
+        a->hidden_size = a->heads * a->head_dim;
+    a->groups = (uint32_t)groups;
+    a->heads = (uint32_t)(groups * share);
+}
+
+char *
+lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
+                       bool (*legal)(const LhAttention *a, uint32_t ranks))
+{
+    uint32_t below = MIN(ranks - 1, a->heads), above = ranks + 1;
+
+    while (below > 1 && !legal(a, below))
+        below--;
+    while (above <= a->heads && !legal(a, above))
+        above++;
+    if (above > a->heads)
+        return g_strdup_printf("%u", below);
+    return g_strdup_printf("%u, %u", below, above);
+}

@@ -1,0 +1,116 @@
+/*
+ * What schedules share that exchange heads for tokens. Ranks stand in groups of U in a row. Before
+ * attention an all-to-all gives each of them, for its slices of the heads, the tokens of the whole
+ * group; after it another one gives every token's heads back to its owner. Tensors have two
+ * layouts: by tokens (the rank's own segments, all slices) and by heads (all segments of the group
+ * in the order of tokens, the rank's slices). Between the two they are laid out once more, which
+ * costs a copy and a staging buffer, as permute() and contiguous() do in public code.
+ *
+ * What forward leaves for backward (q, k, v, o and lse) stays by heads, where backward wants it, so
+ * that backward moves only gradients. Backward alone is given it so, too.
+ */
+#pragma once
+
+#include "sched/attention_pass.h"
+
+/* The tensors that move. */
+typedef enum {
+    LH_HEADS_Q,
+    LH_HEADS_KV,
+    LH_HEADS_O,
+    LH_HEADS_DO,
+    LH_HEADS_DQ,
+    LH_HEADS_DKV,
+    LH_HEADS_TENSORS,
+} LhHeadsTensor;
+
+/*
+ * How heads are cut for a group. With more slices than ranks, a rank has room for as many as any of
+ * them has. With fewer key-value slices than ranks, several ranks have the same one, and the
+ * all-to-all moves a replica for each.
+ */
+typedef struct {
+    uint32_t members;           /* U */
+    uint32_t slices, kv_slices; /* of query heads, a multiple of those of key-value heads */
+} LhHeadsCut;
+
+typedef struct _LhHeads LhHeads;
+
+/* Moves tensors from one layout to the other; compute ops wait for the results. */
+typedef void (*LhHeadsMove)(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
+                            unsigned count, bool to_heads);
+
+/* A part of a schedule's plan. In groups of one rank nothing moves, and all layouts are one. */
+struct _LhHeads {
+    LhHeadsCut cut;
+    uint32_t parts;   /* of one slice by heads: segments of the group */
+    LhHeadsMove move; /* lh_heads_move_one_by_one, or the schedule's own */
+    bool two_stages;  /* it lays out what has arrived, too, for which there is `arrived` */
+    bool gathers_o;   /* backward is given o by tokens */
+    uint16_t tokens[LH_HEADS_TENSORS], stage[LH_HEADS_TENSORS], arrived[LH_HEADS_TENSORS],
+        heads[LH_HEADS_TENSORS];
+    uint16_t lse;           /* by heads */
+    uint16_t dkv_sum;       /* by tokens, in fp32: where the gradients of replicas add up */
+    LhKernelArgs attention; /* of lh_heads_attention */
+};
+
+/*
+ * Fills @heads, whose cut, move, two_stages and gathers_o the caller has set, and declares:
+ * streams, inputs and outputs as lh_pass_declare does, but no lse by tokens, which nobody needs;
+ * and what is held by heads and in between. Gradients travel with @sizes->w bytes an element.
+ */
+void lh_heads_declare(LhProgram *program, LhHeads *heads, const LhPassSizes *sizes);
+
+LhGroup lh_heads_group(const LhHeadsCut *cut, uint32_t rank);
+
+/* How many slices of query heads @rank has by heads. */
+uint32_t lh_heads_own(const LhHeadsCut *cut, uint32_t rank);
+
+/* Arguments of an elementwise call on @count parts of a slot. */
+LhKernelArgs lh_heads_rows_args(const LhProgram *program, uint16_t slot, uint32_t count);
+
+/* Appends the copy of parts between two slots, converted where their elements differ; with
+ * @reversed, the last part first. */
+void lh_heads_copy(LhEmitter *e, uint8_t stream, LhRegion from, LhRegion to, bool reversed);
+
+/* Posts the all-to-all of a tensor between two slots. */
+void lh_heads_all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to);
+
+/* Each tensor is laid out, sent and waited for before the next one. */
+void lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
+                              unsigned count, bool to_heads);
+
+/* Arguments of attention over all tokens of the sequence, in @parts parts, for one slice. */
+LhKernelArgs lh_heads_attention_args(const LhProgram *program, uint32_t parts);
+
+/* Attention of groups that hold the whole sequence: the rank's slices, one after the other. */
+void lh_heads_attention(LhEmitter *e, const LhHeads *heads);
+
+/*
+ * What comes before and behind attention in both passes, with the memory that it takes. In between,
+ * o and lse (backward: dq and dkv) are allocated by heads.
+ */
+void lh_heads_begin(LhEmitter *e, const LhHeads *heads);
+void lh_heads_end(LhEmitter *e, const LhHeads *heads);
+
+/*
+ * Schedules of one group of all ranks and nothing else: move, attention, move. The plan begins with
+ * its LhHeads.
+ */
+void lh_heads_whole_declare(LhProgram *program, const LhHeads *heads);
+uint32_t lh_heads_whole_steps(const LhProgram *program, uint32_t rank);
+void lh_heads_whole_emit(LhEmitter *e, uint32_t step);
+uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
+
+/* What a rank sends in all-to-alls; and what it holds, given the buffers of attention itself. */
+uint64_t lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
+uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
+                             uint64_t forward_buffers, uint64_t backward_buffers);
+
+/* Rounds heads and groups up so that @ranks ranks can share them; the hidden size stays what it is.
+ * With @replicate a key-value head may be shared by several ranks. */
+void lh_heads_pad(LhAttention *attention, uint32_t ranks, bool replicate);
+
+/* "3, 4": the numbers of ranks nearest to @ranks that @legal allows. Caller frees. */
+char *lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
+                             bool (*legal)(const LhAttention *a, uint32_t ranks));

@@ -1,0 +1,472 @@
+/*
+ * Schedules that split heads: bytes, flops and memory in numbers worked out by hand, proofs for
+ * every legal number of ranks, and runs against fp64 attention.
+ */
+#include "base/error.h"
+#include "run_tests.h"
+#include "runtime/executor.h"
+#include "runtime/numerics.h"
+#include "sched/attention_pass.h"
+#include "sched/verify.h"
+
+#include <string.h>
+
+static const LhPass passes[] = { LH_PASS_FWD, LH_PASS_BWD, LH_PASS_BOTH };
+
+static LhProgramParams
+make_params(uint32_t ranks, uint32_t heads, uint32_t groups, LhPass pass)
+{
+    return (LhProgramParams){
+        .attention = {
+            .batch = 1,
+            .seq_length = 4 * (uint64_t)ranks,
+            .heads = heads,
+            .groups = groups,
+            .head_dim = 16,
+            .dtype = LH_DTYPE_BF16,
+        },
+        .ranks = ranks,
+        .mask.causal = true,
+        .pass = pass,
+        .overlap = true,
+    };
+}
+
+static const LhSchedule *
+schedule_called(const char *name)
+{
+    const LhSchedule *schedule = lh_schedule_find(name, NULL);
+
+    ck_assert_ptr_nonnull(schedule);
+    return schedule;
+}
+
+static LhProgram *
+make(const char *name, const LhProgramParams *p)
+{
+    g_autoptr(GError) error = NULL;
+    LhProgram *program = lh_program_new(schedule_called(name), p, &error);
+
+    ck_assert_msg(program != NULL, "%s", error == NULL ? "" : error->message);
+    return program;
+}
+
+/* What the proof counts is held against the closed forms by the proof itself. */
+static LhVerdict *
+prove(const char *name, const LhProgramParams *p)
+{
+    g_autoptr(LhProgram) program = make(name, p);
+    LhVerdict *verdict = lh_verify(program);
+
+    if (verdict->findings_total > 0)
+        ck_abort_msg("%s, P %u, h %u, g %u, pass %d: %s", name, p->ranks, p->attention.heads,
+                     p->attention.groups, (int)p->pass,
+                     g_array_index(verdict->findings, LhFinding, 0).message);
+    return verdict;
+}
+
+static uint64_t
+bytes_of(const char *name, const LhProgramParams *p, uint32_t rank)
+{
+    g_autoptr(LhVerdict) verdict = prove(name, p);
+
+    return verdict->bytes_sent[rank];
+}
+
+static uint64_t
+flops_of(const char *name, const LhProgramParams *p, uint32_t rank)
+{
+    g_autoptr(LhVerdict) verdict = prove(name, p);
+
+    return verdict->flops[rank];
+}
+
+static uint64_t
+peak_of(const char *name, const LhProgramParams *p, uint32_t rank)
+{
+    g_autoptr(LhVerdict) verdict = prove(name, p);
+
+    return verdict->peak_bytes[rank];
+}
+
+static void
+check_refused(const char *name, const LhProgramParams *p, const char *words)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(lh_program_new(schedule_called(name), p, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
+    ck_assert_msg(strstr(error->message, words) != NULL, "%s", error->message);
+}
+
+typedef struct {
+    const LhNumerics *numerics;
+    const LhProgram *program;
+} Loader;
+
+static void
+load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    const Loader *loader = data;
+
+    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
+}
+
+static LhRunResult *
+run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
+{
+    g_autoptr(GError) error = NULL;
+    Loader loader = { numerics, program };
+    const LhRunParams params = {
+        .program = program,
+        .transport = &lh_transport_threads,
+        .kernels = LH_KERNEL_SET_CPU,
+        .deadline_us = 60 * G_USEC_PER_SEC,
+        .load = load,
+        .load_data = &loader,
+    };
+    LhRunResult *result = lh_execute(&params, &error);
+
+    ck_assert_msg(result != NULL, "%s", error == NULL ? "" : error->message);
+    lh_numerics_compare(numerics, program, result, report);
+    return result;
+}
+
+/* A row that nearly cancels out may be as far off as on one device, and twice that. */
+static void
+allow_rows(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
+{
+    LhProgramParams p = program->params;
+    g_autoptr(LhRunResult) result = NULL;
+    g_autoptr(LhProgram) alone = NULL;
+    LhErrorReport baseline;
+
+    p.ranks = 1;
+    alone = make(program->schedule->name, &p);
+    result = run(alone, numerics, &baseline);
+    lh_numerics_allow_rows(report, &baseline);
+}
+
+/* Proven, run on threads, every output within its gate, and counted as proven. */
+static void
+check_run(const char *name, const LhProgramParams *p)
+{
+    g_autoptr(LhProgram) program = make(name, p);
+    g_autoptr(LhNumerics) numerics = lh_numerics_new(&program->params, 3, LH_INPUTS_NORMAL);
+    g_autoptr(LhVerdict) verdict = prove(name, p);
+    g_autoptr(LhRunResult) result = NULL;
+    LhErrorReport report;
+
+    result = run(program, numerics, &report);
+    if (lh_numerics_only_rows(&report))
+        allow_rows(program, numerics, &report);
+    for (uint32_t i = 0; i < report.rows_count; i++)
+        ck_assert_msg(report.rows[i].ok,
+                      "%s, P %u, h %u, g %u, pass %d, window %d, %u documents: %s off by %g, %g",
+                      name, p->ranks, p->attention.heads, p->attention.groups, (int)p->pass,
+                      (int)p->mask.window, p->mask.documents_count, report.rows[i].name,
+                      report.rows[i].rel_l2, report.rows[i].row_max);
+    ck_assert_uint_ge(report.rows_count, (lh_pass_has(p, LH_PASS_FWD) ? 1U : 0U) +
+                                             (lh_pass_has(p, LH_PASS_BWD) ? 3U : 0U));
+    for (uint32_t rank = 0; rank < p->ranks; rank++) {
+        ck_assert_uint_eq(result->ranks[rank].bytes_sent, verdict->bytes_sent[rank]);
+        ck_assert_uint_eq(result->ranks[rank].peak_bytes, verdict->peak_bytes[rank]);
+    }
+}
+
+/* Q of make_params: 4 tokens of h heads of 16 elements of 2 bytes; KV: k and v of g heads. */
+#define Q(heads) ((heads)*UINT64_C(128))
+#define KV(groups) ((groups)*UINT64_C(256))
+#define S(heads) ((heads)*UINT64_C(16))
+
+START_TEST(ulysses_sends_a_share_of_everything)
+{
+    LhProgramParams p = make_params(4, 8, 8, LH_PASS_FWD);
+
+    /* 2 Q + KV = 2 1024 + 2048, of which 3/4 leave. */
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 3072);
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 3072);
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 6144);
+    /* dq, dk, dv in fp32: 1024 + 2 1024 + 2 2048. */
+    p.pass = LH_PASS_BWD;
+    p.gradient_wire = LH_WIRE_FP32;
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 5376);
+    /* Grouped: 2 1024 + 4 256. */
+    p = make_params(4, 8, 4, LH_PASS_FWD);
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 3), 2304);
+    /* 16 tokens, 136 pairs of 2 heads of 16. */
+    ck_assert_uint_eq(flops_of("ulysses", &p, 3), 4 * 2 * 16 * 136);
+    p.mask.causal = false;
+    ck_assert_uint_eq(flops_of("ulysses", &p, 3), 4 * 2 * 16 * 256);
+    ck_assert_double_eq(schedule_called("ulysses")->closed.idle_flops(&p), 0);
+}
+END_TEST
+
+START_TEST(ulysses_replicates_groups_fewer_than_ranks)
+{
+    LhProgramParams p = make_params(8, 8, 2, LH_PASS_FWD);
+
+    /* 2 Q + 4 KV, of which 7/8 leave. */
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 5), (2 * Q(8) + 4 * KV(2)) / 8 * 7);
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 5), (2 * Q(8) + 4 * KV(2)) / 8 * 7);
+    p = make_params(8, 6, 2, LH_PASS_FWD);
+    check_refused("ulysses", &p, "nearest legal numbers of ranks: 6");
+    p = make_params(4, 12, 3, LH_PASS_FWD);
+    check_refused("ulysses", &p, "nearest legal numbers of ranks: 3, 6");
+}
+END_TEST
+
+START_TEST(ulysses_deals_out_heads_that_do_not_divide)
+{
+    LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
+    const LhClosedForms *closed = &schedule_called("ulysses")->closed;
+
+    /* Rank 0 has 3 heads and the others 2. 30 of 33 slices of q, k, v leave rank 0, and 15/16 of o
+     * of 3 heads, for 64 tokens. */
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 0), 30 * (Q(1) + KV(1)) + 15 * 3 * Q(1));
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 31 * (Q(1) + KV(1)) + 15 * 2 * Q(1));
+    ck_assert_uint_eq(flops_of("ulysses", &p, 0), 4 * 3 * 16 * 64 * 65 / 2);
+    ck_assert_uint_eq(flops_of("ulysses", &p, 15), 4 * 2 * 16 * 64 * 65 / 2);
+    ck_assert_double_eq_tol(closed->idle_flops(&p), 0.3125, 1e-15); /* 1 - 33/48 */
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 31 * Q(1) + 15 * 2 * (Q(1) + KV(1)));
+    /* By key-value heads: 5 of them on 4 ranks, with 3 query heads each. */
+    p = make_params(4, 15, 5, LH_PASS_FWD);
+    ck_assert_uint_eq(flops_of("ulysses", &p, 0), 4 * 6 * 16 * 136);
+    ck_assert_double_eq_tol(closed->idle_unit(&p), 0.375, 1e-15); /* 1 - 5/8 */
+}
+END_TEST
+
+START_TEST(ulysses_pads_heads)
+{
+    LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
+
+    p.pad_heads = true;
+    g_autoptr(LhProgram) padded = make("ulysses", &p);
+    ck_assert_uint_eq(padded->params.attention.heads, 48);
+    ck_assert_uint_eq(padded->params.attention.groups, 48);
+    ck_assert_uint_eq(padded->params.attention.hidden_size, 33 * 16);
+    ck_assert_uint_eq(flops_of("ulysses", &p, 9), 4 * 3 * 16 * 64 * 65 / 2);
+    /* 10 query heads for each of 4 groups; 2 groups have 8 ranks each, so 16. */
+    p = make_params(16, 40, 4, LH_PASS_FWD);
+    p.pad_heads = true;
+    g_autoptr(LhProgram) shared = make("ulysses", &p);
+    ck_assert_uint_eq(shared->params.attention.heads, 48);
+    ck_assert_uint_eq(shared->params.attention.groups, 4);
+    /* Groups, and with them their heads. */
+    p = make_params(4, 12, 6, LH_PASS_FWD);
+    p.pad_heads = true;
+    g_autoptr(LhProgram) grouped = make("ulysses", &p);
+    ck_assert_uint_eq(grouped->params.attention.heads, 16);
+    ck_assert_uint_eq(grouped->params.attention.groups, 8);
+}
+END_TEST
+
+START_TEST(ulysses_holds_what_it_saves)
+{
+    LhProgramParams p = make_params(4, 8, 8, LH_PASS_FWD);
+
+    /* q, k, v, o; by heads q, k, v, o, lse; and o laid out, less than q, k, v were. */
+    ck_assert_uint_eq(peak_of("ulysses", &p, 0),
+                      2 * Q(8) + KV(8) + MAX(2 * Q(8) + 2 * KV(8), 3 * Q(8) + KV(8) + S(8)));
+    p.pass = LH_PASS_BOTH;
+    /* And do, dq, dk, dv by tokens and by heads. */
+    ck_assert_uint_eq(peak_of("ulysses", &p, 0),
+                      4 * Q(8) + 2 * KV(8) + 2 * Q(8) + KV(8) + S(8) + 2 * Q(8) + KV(8));
+}
+END_TEST
+
+static const uint32_t run_ranks[] = { 2, 3, 4, 6, 8, 12, 16 };
+static const uint32_t proof_ranks[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                        11, 12, 13, 14, 15, 16, 25, 32, 36, 64 };
+
+/* Packed documents of 5, 11 and the rest of the tokens, and a window. */
+static void
+set_masks(LhProgramParams *p, unsigned variant, uint64_t ends[3])
+{
+    ends[0] = 5;
+    ends[1] = 16;
+    ends[2] = p->attention.seq_length;
+    p->mask.causal = variant != 1;
+    p->mask.window = variant == 2 || variant == 4 ? 7 : 0;
+    if (variant >= 3 && p->attention.seq_length > 16) {
+        p->mask.document_ends = ends;
+        p->mask.documents_count = 3;
+    }
+}
+
+static void
+prove_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsigned masks)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(passes); i++) {
+        for (unsigned variant = 0; variant < masks * 2; variant++) {
+            LhProgramParams p = make_params(ranks, heads, groups, passes[i]);
+            g_autoptr(LhVerdict) verdict = NULL;
+            uint64_t ends[3];
+
+            set_masks(&p, variant / 2, ends);
+            p.overlap = variant % 2 == 0;
+            p.published_code = !p.overlap;
+            verdict = prove(name, &p);
+            ck_assert_uint_eq(verdict->ranks, ranks);
+        }
+    }
+}
+
+START_TEST(ulysses_is_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++) {
+        const uint32_t ranks = proof_ranks[i];
+
+        prove_all("ulysses", 2 * ranks, ranks, ranks, 5);
+        prove_all("ulysses", ranks + 1, ranks + 1, ranks, ranks <= 16 ? 5 : 1);
+        if (ranks % 4 == 0)
+            prove_all("ulysses", ranks, ranks / 4, ranks, ranks <= 16 ? 5 : 1);
+    }
+}
+END_TEST
+
+static void
+run_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsigned masks)
+{
+    for (unsigned variant = 0; variant < masks; variant++) {
+        for (unsigned i = 0; i < G_N_ELEMENTS(passes); i++) {
+            LhProgramParams p = make_params(ranks, heads, groups, passes[i]);
+            uint64_t ends[3];
+
+            set_masks(&p, variant, ends);
+            p.published_code = variant == 1;
+            p.gradient_wire = variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT;
+            p.attention.dtype = variant == 2 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+            check_run(name, &p);
+        }
+    }
+}
+
+START_TEST(ulysses_computes_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++) {
+        const uint32_t ranks = run_ranks[i];
+
+        run_all("ulysses", 2 * ranks, ranks, ranks, 5);
+        run_all("ulysses", ranks + 1, ranks + 1, ranks, 1);
+        if (ranks % 4 == 0)
+            run_all("ulysses", ranks, ranks / 4, ranks, 1);
+    }
+}
+END_TEST
+
+START_TEST(te_a2a_sends_a_share_of_everything)
+{
+    LhProgramParams p = make_params(4, 8, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304); /* (2 1024 + 1024) 3/4 */
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304);
+    p.published_code = true; /* and o once more: 3/4 of 1024 */
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 3072);
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 5376);
+    ck_assert_uint_eq(flops_of("te-a2a", &p, 3), 14 * 2 * 16 * 136);
+    p = make_params(8, 8, 4, LH_PASS_FWD);
+    check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4");
+    p = make_params(5, 12, 12, LH_PASS_FWD);
+    check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4, 6");
+    /* q, k, v, o; q, k, v by heads, laid out and arrived. */
+    p = make_params(4, 8, 8, LH_PASS_FWD);
+    ck_assert_uint_eq(peak_of("te-a2a", &p, 0), 2 * Q(8) + KV(8) + 3 * (Q(8) + KV(8)));
+}
+END_TEST
+
+START_TEST(te_a2a_is_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++)
+        prove_all("te-a2a", 2 * proof_ranks[i], proof_ranks[i], proof_ranks[i], 5);
+}
+END_TEST
+
+START_TEST(te_a2a_computes_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++)
+        run_all("te-a2a", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
+}
+END_TEST
+
+/* X of make_params: 4 tokens of h heads of 16 elements of 2 bytes, as Q. */
+START_TEST(megatron_gathers_and_scatters)
+{
+    LhProgramParams p = make_params(4, 8, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 2 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 4 * 2 * 16 * 136);
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 3 * 3 * 1024);
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 5 * 3 * 1024);
+    /* q, k, v, o, lse, do, dq, dk, dv; x, y, dy, dx; x and the gradient gathered. */
+    ck_assert_uint_eq(peak_of("megatron-tp-sp", &p, 2),
+                      4 * Q(8) + 2 * KV(4) + S(8) + 4 * 1024 + 2 * 4 * 1024);
+    p.recompute = LH_RECOMPUTE_SELECTIVE;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 5 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
+    p.recompute = LH_RECOMPUTE_FULL;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 7 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
+    p.attention.hidden_size = 100;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 7 * 3 * 800);
+}
+END_TEST
+
+START_TEST(megatron_wants_heads_that_divide)
+{
+    LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
+
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 11, 33");
+    p.pad_heads = true;
+    /* X is that of 33 heads, the work that of 48. */
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 0), 2 * 15 * Q(33));
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 0), 4 * 3 * 16 * 64 * 65 / 2);
+    p = make_params(4, 8, 2, LH_PASS_FWD);
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 2");
+}
+END_TEST
+
+START_TEST(megatron_is_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++) {
+        const uint32_t ranks = proof_ranks[i];
+
+        prove_all("megatron-tp-sp", 2 * ranks, ranks, ranks, 5);
+        for (LhRecompute how = LH_RECOMPUTE_NONE; how <= LH_RECOMPUTE_FULL; how++) {
+            LhProgramParams p = make_params(ranks, ranks, ranks, LH_PASS_BOTH);
+            g_autoptr(LhVerdict) verdict = NULL;
+
+            p.recompute = (uint8_t)how;
+            verdict = prove("megatron-tp-sp", &p);
+            ck_assert_uint_eq(verdict->ranks, ranks);
+        }
+    }
+}
+END_TEST
+
+START_TEST(megatron_computes_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++) {
+        LhProgramParams p = make_params(run_ranks[i], run_ranks[i], run_ranks[i], LH_PASS_BOTH);
+
+        run_all("megatron-tp-sp", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
+        p.recompute = LH_RECOMPUTE_FULL;
+        check_run("megatron-tp-sp", &p);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("forms_heads", ulysses_sends_a_share_of_everything,
+             ulysses_replicates_groups_fewer_than_ranks, ulysses_deals_out_heads_that_do_not_divide,
+             ulysses_pads_heads, ulysses_holds_what_it_saves, ulysses_is_proven,
+             ulysses_computes_attention, te_a2a_sends_a_share_of_everything, te_a2a_is_proven,
+             te_a2a_computes_attention, megatron_gathers_and_scatters,
+             megatron_wants_heads_that_divide, megatron_is_proven, megatron_computes_attention)
