@@ -67,6 +67,22 @@ add_count(LhTable *table, uint64_t count)
     lh_table_cell(table, text, exact);
 }
 
+/* "1.23 T": three digits are enough of a sum that nobody adds up. */
+static void
+add_magnitude(LhTable *table, uint64_t count)
+{
+    static const char *const prefixes[] = { "", " k", " M", " G", " T", " P", " E" };
+    g_autofree char *exact = g_strdup_printf("%" G_GUINT64_FORMAT, count);
+    g_autofree char *text = NULL;
+    double value = (double)count;
+    guint prefix = 0;
+
+    for (; value >= 999.5 && prefix + 1 < G_N_ELEMENTS(prefixes); prefix++)
+        value /= 1000;
+    text = g_strdup_printf("%.3g%s", value, prefixes[prefix]);
+    lh_table_cell(table, text, exact);
+}
+
 static void
 add_row(LhTable *table, const LhProven *p)
 {
@@ -83,9 +99,9 @@ add_row(LhTable *table, const LhProven *p)
     add_count(table, p->ops);
     add_count(table, p->messages);
     add_count(table, p->orders);
-    add_count(table, p->pairs);
-    add_count(table, p->bytes);
-    add_count(table, p->flops);
+    add_magnitude(table, p->pairs);
+    add_magnitude(table, p->bytes);
+    add_magnitude(table, p->flops);
 }
 
 static LhTable *
@@ -140,10 +156,11 @@ print_refusals(const Report *report, GString *out)
 
         if (proven->refusals == 0)
             continue;
-        g_string_append_printf(
-            out, "%s%s refuses %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " programs; %s\n",
-            any ? "" : "\n", proven->name, proven->refusals, proven->refusals + proven->programs,
-            proven->refusal);
+        g_string_append_printf(out,
+                               "%s%s refuses %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                               " programs, first with %s\n",
+                               any ? "" : "\n", proven->name, proven->refusals,
+                               proven->refusals + proven->programs, proven->refusal);
         any = true;
     }
 }

@@ -70,7 +70,7 @@ new_scenario(const LhSchedule *schedule, guint shape)
 }
 
 /* What the schedule makes of the scenario: its program but for the parameters, which repeat the
- * options, or its refusal. Caller frees. */
+ * options, or its refusal. NULL if the scenario itself cannot be. Caller frees. */
 static char *
 outcome(const LhSchedule *schedule, const LhScenario *s)
 {
@@ -81,8 +81,9 @@ outcome(const LhSchedule *schedule, const LhScenario *s)
     g_autoptr(GString) text = g_string_new(NULL);
     LhProgramParams params;
 
-    if (lh_setup_params(s, &sources, RANKS, &params, &error))
-        program = lh_program_new(schedule, &params, &error);
+    if (!lh_setup_params(s, &sources, RANKS, &params, NULL))
+        return NULL;
+    program = lh_program_new(schedule, &params, &error);
     if (program == NULL || !lh_program_write(program, text, &error))
         return g_strdup(error->message);
     return g_strdup(strstr(text->str, "\"placement\""));
@@ -102,7 +103,7 @@ changes(const LhSchedule *schedule, guint shape, const char *plain, guint probe)
         s = new_scenario(schedule, shape);
         set(s, probes[probe].name, values[i]);
         changed = outcome(schedule, s);
-        if (strcmp(plain, changed) != 0)
+        if (changed != NULL && strcmp(plain, changed) != 0)
             return true;
     }
     return false;

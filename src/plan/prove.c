@@ -69,7 +69,8 @@ add_verdict(LhProven *proven, const LhProgram *program, const char *what)
         const LhFinding *found = &g_array_index(verdict->findings, LhFinding, i);
         const LhProofFinding finding = {
             program->params.pass,
-            g_strdup_printf("%u ranks%s: %s", program->params.ranks, what, found->message),
+            g_strdup_printf("%u rank%s%s: %s", program->params.ranks,
+                            program->params.ranks == 1 ? "" : "s", what, found->message),
         };
 
         g_array_append_val(proven->findings, finding);
@@ -158,7 +159,7 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
         v->proven->refusals++;
         if (v->proven->refusal == NULL)
             v->proven->refusal =
-                g_strdup_printf("%u ranks%s: %s", p->ranks, what,
+                g_strdup_printf("%u rank%s%s: %s", p->ranks, p->ranks == 1 ? "" : "s", what,
                                 refusal->message + strlen(v->schedule->name) + strlen(": "));
     }
 }
