@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define MATRIX_RANKS_MAX 64u
-#define RANKS_DEFAULT 8 /* of a page */
+#define RANKS_DEFAULT 8        /* of a page */
+#define INDENT "             " /* of what goes on in a page's list of facts */
 
 static const LhField options[] = {
     { .name = "format",
@@ -207,20 +208,29 @@ static const char *const placement_words[] = {
     [LH_PLACE_HEADS] = "heads: every rank holds all tokens of its share of the heads",
 };
 
+/* Those that it takes, and below them the others with the reason. */
 static char *
 describe_masks(const LhSchedule *schedule)
 {
     const bool window = (schedule->masks & LH_MASKS_WINDOW) != 0;
     const bool documents = (schedule->masks & LH_MASKS_DOCUMENTS) != 0;
+    g_autofree char *not_full = schedule->linear ? NULL : lh_probe_full_mask(schedule);
+    GString *text = g_string_new("causal");
 
-    if (schedule->linear)
-        return g_strdup("causal, as linear attention is");
-    if (window && documents)
-        return g_strdup("causal, full, sliding windows, packed documents");
-    return g_strdup_printf("causal, full%s%s; no %s%s%s: %s", window ? ", sliding windows" : "",
-                           documents ? ", packed documents" : "", window ? "" : "windows",
-                           window || documents ? "" : ", no ", documents ? "" : "documents",
-                           schedule->masks_reason);
+    if (schedule->linear) {
+        g_string_append(text, ", as linear attention is");
+        return g_string_free(text, FALSE);
+    }
+    g_string_append_printf(text, "%s%s%s", not_full == NULL ? ", full" : "",
+                           window ? ", sliding windows" : "",
+                           documents ? ", packed documents" : "");
+    if (not_full != NULL)
+        g_string_append_printf(text, "\n" INDENT "not full: %s", not_full);
+    if (!window || !documents)
+        g_string_append_printf(text, "\n" INDENT "no %s%s%s: %s", window ? "" : "windows",
+                               window || documents ? "" : ", no ", documents ? "" : "documents",
+                               schedule->masks_reason);
+    return g_string_free(text, FALSE);
 }
 
 static char *

@@ -242,7 +242,7 @@ print(const LhCli *cli, const Report *report, GString *out)
         return;
     print_refusals(report, out);
     print_findings(report, out);
-    g_string_append_printf(out, "\n%s (%s)\n", all_proven(report) ? "Proven." : "Not proven.",
+    g_string_append_printf(out, "\n%s (%s).\n", all_proven(report) ? "Proven" : "Not proven",
                            report->passes);
 }
 

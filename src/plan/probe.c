@@ -4,7 +4,6 @@
 #include "plan/probe.h"
 
 #include "base/error.h"
-#include "plan/setup.h"
 
 #include <string.h>
 
@@ -69,19 +68,26 @@ new_scenario(const LhSchedule *schedule, guint shape)
     return s;
 }
 
+static bool
+make_params(const LhScenario *s, LhProgramParams *params)
+{
+    const LhModel model = { .num_layers = 1 };
+    const LhSources sources = { .model = &model };
+
+    return lh_setup_params(s, &sources, RANKS, params, NULL);
+}
+
 /* What the schedule makes of the scenario: its program but for the parameters, which repeat the
  * options, or its refusal. NULL if the scenario itself cannot be. Caller frees. */
 static char *
 outcome(const LhSchedule *schedule, const LhScenario *s)
 {
-    const LhModel model = { .num_layers = 1 };
-    const LhSources sources = { .model = &model };
     g_autoptr(GError) error = NULL;
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(GString) text = g_string_new(NULL);
     LhProgramParams params;
 
-    if (!lh_setup_params(s, &sources, RANKS, &params, NULL))
+    if (!make_params(s, &params))
         return NULL;
     program = lh_program_new(schedule, &params, &error);
     if (program == NULL || !lh_program_write(program, text, &error))
@@ -134,6 +140,24 @@ lh_probe_options(const LhSchedule *schedule)
     return options;
 }
 
+GPtrArray *
+lh_probe_unread(const LhSetup *setup)
+{
+    GPtrArray *options = g_ptr_array_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(probes); i++) {
+        guint k = 0;
+
+        if (!lh_scenario_has(setup->scenario, probes[i].name))
+            continue;
+        while (k < setup->schedules->len && !listens(g_ptr_array_index(setup->schedules, k), i))
+            k++;
+        if (k == setup->schedules->len)
+            g_ptr_array_add(options, (gpointer)find(probes[i].name));
+    }
+    return options;
+}
+
 bool
 lh_probe_option(const LhSchedule *schedule, const char *name)
 {
@@ -142,4 +166,19 @@ lh_probe_option(const LhSchedule *schedule, const char *name)
     while (strcmp(probes[i].name, name) != 0)
         i++;
     return listens(schedule, i);
+}
+
+char *
+lh_probe_full_mask(const LhSchedule *schedule)
+{
+    g_autoptr(LhScenario) s = new_scenario(schedule, 0);
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(GError) error = NULL;
+    LhProgramParams params;
+
+    set(s, "mask", "full");
+    g_assert(make_params(s, &params));
+    program = lh_program_new(schedule, &params, &error);
+    return program != NULL ? NULL
+                           : g_strdup(error->message + strlen(schedule->name) + strlen(": "));
 }

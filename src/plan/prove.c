@@ -96,6 +96,7 @@ typedef struct {
     const LhSchedule *schedule;
     LhProven *proven;
     bool kind_free, heads_free, mask_free; /* not told by the scenario */
+    bool takes_full;                       /* the full mask */
     LhProgramParams base;
     unsigned built; /* programs of this number of ranks */
 } Prover;
@@ -175,7 +176,8 @@ prove_masks(Prover *v)
     if (!v->mask_free || v->schedule->linear)
         return;
     p.mask.causal = false;
-    prove_case(v, &p, ", full mask");
+    if (v->takes_full)
+        prove_case(v, &p, ", full mask");
     p = v->base;
     p.mask.window = n / 3 + 1;
     if ((v->schedule->masks & LH_MASKS_WINDOW) != 0)
@@ -348,12 +350,14 @@ lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *
     static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
     static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
     g_autoptr(LhProven) proven = proven_new(schedule->name);
+    g_autofree char *not_full = lh_probe_full_mask(schedule);
     Prover v = { .params = params, .schedule = schedule, .proven = proven };
     uint32_t open;
 
     v.kind_free = is_free(&v, kind);
     v.heads_free = is_free(&v, heads);
     v.mask_free = is_free(&v, mask);
+    v.takes_full = not_full == NULL;
     open = open_options(&v);
     for (guint i = 0; i < ranks->len; i++) {
         if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), open, error))

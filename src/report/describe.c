@@ -4,6 +4,8 @@
  */
 #include "report/describe.h"
 
+#include "plan/probe.h"
+#include "plan/setting.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
@@ -125,6 +127,21 @@ describe_conditions(const LhSetup *setup, GString *out)
     g_string_append_printf(out, "with: %s\n", joined);
 }
 
+/* Options that nobody listens to. */
+static void
+describe_unread(const LhSetup *setup, GString *out)
+{
+    g_autoptr(GPtrArray) unread = lh_probe_unread(setup);
+
+    for (guint i = 0; i < unread->len; i++) {
+        g_autofree char *option = lh_setting_option(g_ptr_array_index(unread, i));
+
+        g_string_append_printf(out, "%s%s", i == 0 ? "without effect here: " : ", ", option);
+    }
+    if (unread->len > 0)
+        g_string_append_c(out, '\n');
+}
+
 void
 lh_describe_left_out(const LhSetup *setup, GString *out)
 {
@@ -147,6 +164,8 @@ lh_describe_case(const LhSetup *setup, GString *out)
                                    ? "every attention block takes 1 s"
                                    : "attention runs its exact flops at 1 PFLOP/s");
     describe_conditions(setup, out);
+    if (setup->program == NULL)
+        describe_unread(setup, out);
     lh_describe_left_out(setup, out);
 }
 
