@@ -287,12 +287,21 @@ static char *
 describe(guint option, const LhProgramParams *p)
 {
     const uint32_t *number = (const void *)((const char *)p + varied[option].offset);
+    g_autofree char *name = g_strdelimit(g_strdup(varied[option].name), "_", '-');
 
-    if (varied[option].kind == GRID)
+    switch (varied[option].kind) {
+    case GRID:
         return g_strdup_printf(", grid %ux%u", p->grid_rows, p->grid_columns);
-    if (varied[option].kind == DIVISOR || varied[option].kind == SMALL)
-        return g_strdup_printf(", %s %u", varied[option].name, *number);
-    return g_strdup_printf(", %s", varied[option].name);
+    case DIVISOR:
+    case SMALL:
+        return g_strdup_printf(", %s %u", name, *number);
+    case WIRE:
+        return g_strdup_printf(", %s %s", name, lh_wire_names[p->gradient_wire]);
+    case RECOMPUTE:
+        return g_strdup_printf(", %s %s", name, lh_recompute_names[p->recompute]);
+    default:
+        return g_strdup_printf(", %s", name);
+    }
 }
 
 static void
