@@ -73,7 +73,7 @@ cpu(const LhCall *call)
 const LhKernel lh_kernel_linear_intra = {
     .name = "linear_intra",
     .summary = "linear attention among the tokens of a block, forward",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_ATTEND,
     .cost = LH_COST_GEMM,
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
@@ -86,4 +86,5 @@ const LhKernel lh_kernel_linear_intra = {
     .reference = reference,
     .cpu = cpu,
     .scratch_bytes = lh_linear_forward_scratch,
+    .linear = true,
 };

@@ -78,7 +78,7 @@ cpu(const LhCall *call)
 const LhKernel lh_kernel_linear_intra_bwd = {
     .name = "linear_intra_bwd",
     .summary = "linear attention among the tokens of a block, backward",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_ATTEND_GRAD,
     .cost = LH_COST_GEMM,
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
@@ -93,4 +93,5 @@ const LhKernel lh_kernel_linear_intra_bwd = {
     .reference = reference,
     .cpu = cpu,
     .scratch_bytes = lh_linear_backward_scratch,
+    .linear = true,
 };
