@@ -27,8 +27,7 @@ kernel_of(const LhOp *op)
 static bool
 is_attention(const LhKernel *kernel)
 {
-    return kernel != NULL &&
-           (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
+    return kernel != NULL && lh_kernel_counts_flops(kernel);
 }
 
 /* Index of the operand of @kind, or -1. */
@@ -60,9 +59,10 @@ suits(LhInjectKind kind, const LhOp *op)
     case LH_INJECT_MASK_SHIFT:
         return is_attention(kernel) && op->compute.args.mask == LH_MASK_CAUSAL;
     case LH_INJECT_LOCAL_LSE:
-        return kernel->effect == LH_EFFECT_ATTEND_GRAD;
+        return kernel->effect == LH_EFFECT_ATTEND_GRAD && !kernel->linear;
     case LH_INJECT_WRONG_KV_HEAD:
-        return is_attention(kernel) && op->compute.args.groups > 1;
+        return is_attention(kernel) && operand_of(kernel, LH_TENSOR_KV) >= 0 &&
+               op->compute.args.groups > 1;
     default:
         return 0;
     }
