@@ -113,21 +113,22 @@ check_slot_size(LhProof *proof, const LhSlot *slot)
                        slot->element_bytes, most);
 }
 
-/* A rank's inputs and outputs are all of its own, and no more. */
+/* A rank's inputs and outputs are all of its own, and no more; of what no size is known of, there
+ * may be less. */
 static bool
 check_slot_parts(LhProof *proof, const LhSlot *slot)
 {
     const LhProgram *program = proof->program;
-    const uint32_t segments = lh_placement_parts(&program->placement);
-    const uint32_t slices =
-        program->placement.kind == LH_PLACE_HEADS ? 1 : lh_program_slices(program, slot->kind);
+    const bool by_heads = program->placement.kind == LH_PLACE_HEADS;
+    const uint32_t slices = by_heads ? 1 : lh_program_slices(program, slot->kind);
+    const uint32_t parts = lh_placement_parts(&program->placement) * slices;
+    const bool sized = part_bytes(program, slot, 1) != 0;
 
-    if (slot->role == LH_SLOT_TEMP || slot->parts == segments * slices)
+    if (slot->role == LH_SLOT_TEMP || slot->parts == parts || (!sized && slot->parts < parts))
         return true;
-    return DECLARATION("has %u parts in its input or output slot %s, but a rank holds %u segments"
-                       "%s",
-                       slot->parts, slot->name, segments * slices,
-                       slices > 1 ? ", counting slices apart" : "");
+    return DECLARATION(
+        "has %u parts in its input or output slot %s, but a rank holds %u segments%s", slot->parts,
+        slot->name, parts, slices > 1 ? ", counting slices apart" : "");
 }
 
 static bool
