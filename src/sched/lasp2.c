@@ -83,7 +83,7 @@ gather(LhEmitter *e, const Plan *plan, uint16_t own, uint16_t all)
     uint32_t *marks = e->cursor->marks;
 
     marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, LH_COLL_ALL_GATHER, group);
-    lh_emit_tensor(e, (LhRegion){ own, 0, 1 }, (LhRegion){ all, 0, ranks }, plan->l.state);
+    lh_emit_tensor(e, (LhRegion){ own, 0, 1 }, (LhRegion){ all, 0, ranks });
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
 }
 
