@@ -52,6 +52,8 @@ typedef struct {
     double scale;           /* of the logits; 0 means 1/sqrt(d) */
     double decay;           /* linear attention: lambda of one token; 0 means none */
     uint32_t states;        /* of linear_prefix: how many it adds up, the first operand's parts */
+    bool reversed; /* copy, cast, add_to_fp32: part i of the target goes with part i from the end of
+                      the source */
 } LhKernelArgs;
 
 typedef enum {

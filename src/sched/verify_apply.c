@@ -26,11 +26,20 @@ suspect_all(LhCover *cover, uint32_t g)
     }
 }
 
-/* Adds part @i of a source to the target. What is normalised adds up only with what is, too. */
+/* The part of a source that goes with part @i of the target. */
+static uint32_t
+source_part(const LhOp *op, const LhRegion *source, uint32_t i)
+{
+    return op->compute.args.reversed ? source->count - 1 - i : i;
+}
+
+/* Adds to part @i of the target what a source has for it. What is normalised adds up only with what
+ * is, too. */
 static bool
 add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *target, uint32_t i)
 {
-    const LhCell *from = lh_cover_read(cover, g, source, i);
+    const LhCell *from =
+        lh_cover_read(cover, g, source, source_part(&cover->proof->ops[g], source, i));
     LhCell *into = lh_cover_cell(cover, cover->proof->op_rank[g], target->slot, target->part + i);
     const bool fresh = into->rows.segment == LH_ROW_ANY;
 
@@ -182,7 +191,8 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
 
     for (uint32_t k = 0; k < op->compute.regions_count; k++) {
         if (kernel->operands[k].access == LH_OPERAND_READ &&
-            !join_origin(cover, g, &op->compute.regions[k], i, &origin))
+            !join_origin(cover, g, &op->compute.regions[k],
+                         source_part(op, &op->compute.regions[k], i), &origin))
             return false;
     }
     if (origin.rows == NULL)

@@ -94,6 +94,9 @@ part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
     case LH_TENSOR_LSE:
     case LH_TENSOR_DELTA:
         return tokens * heads * lh_dtype_bytes(LH_DTYPE_FP32);
+    case LH_TENSOR_STATE:
+    case LH_TENSOR_DSTATE:
+        return (uint64_t)a->batch * heads * a->head_dim * row;
     default:
         return 0;
     }
@@ -119,16 +122,15 @@ static bool
 check_slot_parts(LhProof *proof, const LhSlot *slot)
 {
     const LhProgram *program = proof->program;
-    const bool by_heads = program->placement.kind == LH_PLACE_HEADS;
-    const uint32_t slices = by_heads ? 1 : lh_program_slices(program, slot->kind);
-    const uint32_t parts = lh_placement_parts(&program->placement) * slices;
+    const uint32_t parts = lh_program_parts(program, slot->kind);
     const bool sized = part_bytes(program, slot, 1) != 0;
 
     if (slot->role == LH_SLOT_TEMP || slot->parts == parts || (!sized && slot->parts < parts))
         return true;
     return DECLARATION(
         "has %u parts in its input or output slot %s, but a rank holds %u segments%s", slot->parts,
-        slot->name, parts, slices > 1 ? ", counting slices apart" : "");
+        slot->name, parts,
+        parts > lh_placement_parts(&program->placement) ? ", counting slices apart" : "");
 }
 
 static bool
@@ -209,6 +211,17 @@ check_mask(LhProof *proof, uint32_t g, const LhKernelArgs *args)
         return MALFORMED(g, -1, "has a mask by positions without %s",
                          args->rule == NULL ? "a rule" : "a stride");
     return true;
+}
+
+static bool
+check_reversed(LhProof *proof, uint32_t g, const LhOp *op)
+{
+    const LhKernelId kernel = op->compute.kernel;
+
+    if (!op->compute.args.reversed || kernel == LH_KERNEL_ID_copy || kernel == LH_KERNEL_ID_cast ||
+        kernel == LH_KERNEL_ID_add_to_fp32)
+        return true;
+    return MALFORMED(g, -1, "reverses parts, which %s cannot", lh_proof_kernel(op)->name);
 }
 
 /* What kernels are called for: one slice of the heads. */
@@ -317,6 +330,7 @@ check_compute(LhProof *proof, uint32_t g)
             return false;
     }
     return check_operands(proof, g, operands) && check_mask(proof, g, &op->compute.args) &&
+           check_reversed(proof, g, op) &&
            (!has_shape(proof, op) || check_shape(proof, g, &op->compute.args));
 }
 
