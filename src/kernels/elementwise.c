@@ -57,7 +57,8 @@ lh_elements_add(const LhCall *call, bool add)
     stats =
         lh_stats_bytes(call, 0) == lh_stats_bytes(call, 1) && !add ? lh_stats_bytes(call, 0) : 0;
     for (uint32_t part = 0; part < source->parts; part++) {
-        const unsigned char *from = source->data + part * source->part_bytes;
+        const uint32_t at = call->args->reversed ? source->parts - 1 - part : part;
+        const unsigned char *from = source->data + at * source->part_bytes;
         unsigned char *to = target->data + part * target->part_bytes;
 
         for (uint64_t i = 0; i < count; i += BLOCK) {

@@ -8,7 +8,8 @@
 /*
  * target = source, or with @add target += source, element by element of the rows that the call is
  * about, each rounded once to fp32 and once to target's storage. Reference and fast version: the
- * same bits on all levels. Without @add, statistics behind the elements are copied as well.
+ * same bits on all levels. Without @add, statistics behind the elements are copied as well. With
+ * args->reversed the parts of the source are taken from the last to the first.
  */
 enum lh_status lh_elements_add(const LhCall *call, bool add);
 

@@ -16,6 +16,7 @@ typedef struct {
     uint32_t heads;
     uint32_t dim;
     enum lh_storage storage;
+    uint64_t first; /* the row that counts as row 0 */
 } LhRows;
 
 /* Bytes of a tensor of @batch sequences in one part. */
@@ -29,7 +30,8 @@ lh_rows_bytes(const LhRows *t, uint32_t batch)
 static inline void *
 lh_rows_at(const LhRows *t, uint64_t sequence, uint64_t row, uint32_t head)
 {
-    const uint64_t part = row / t->part_rows, local = row % t->part_rows;
+    const uint64_t part = (t->first + row) / t->part_rows;
+    const uint64_t local = (t->first + row) % t->part_rows;
     const uint64_t index = ((sequence * t->part_rows + local) * t->heads + head) * t->dim;
 
     return t->data + part * t->part_bytes + index * lh_storage_bytes(t->storage);
@@ -83,7 +85,12 @@ lh_rows_of(const LhCall *call, unsigned operand, uint64_t rows, uint32_t heads, 
 {
     const LhView *view = &call->operands[operand];
 
-    return (LhRows){ view->data, view->part_bytes, rows / view->parts, heads, dim, view->storage };
+    return (LhRows){ .data = view->data,
+                     .part_bytes = view->part_bytes,
+                     .part_rows = rows / view->parts,
+                     .heads = heads,
+                     .dim = dim,
+                     .storage = view->storage };
 }
 
 static inline LhRows
@@ -145,11 +152,26 @@ lh_parts_divide(const LhCall *call, unsigned operands_count, unsigned key_operan
     return true;
 }
 
-/* The mask of a call: whether key row @j is visible to query row @i. */
-static inline bool
-lh_mask_allows(const LhKernelArgs *a, uint64_t i, uint64_t j)
+/* The token at which row @row of an operand like @rows stands, under LH_MASK_POSITIONS. */
+static inline uint64_t
+lh_row_position(const LhRowsPosition *at, uint64_t stride, const LhRows *rows, uint64_t row)
 {
-    if (a->mask == LH_MASK_CAUSAL)
+    const int64_t part = (int64_t)(row / rows->part_rows);
+
+    return (uint64_t)(at->start + part * at->part_step) + row % rows->part_rows * stride;
+}
+
+/* The mask of a call with operands like @q and @k: whether query row @i sees key row @j. */
+static inline bool
+lh_mask_allows(const LhKernelArgs *a, const LhRows *q, const LhRows *k, uint64_t i, uint64_t j)
+{
+    switch (a->mask) {
+    case LH_MASK_POSITIONS:
+        return lh_mask_sees(a->rule, lh_row_position(&a->q_at, a->stride, q, i),
+                            lh_row_position(&a->k_at, a->stride, k, j));
+    case LH_MASK_CAUSAL:
         return (int64_t)j <= (int64_t)i + a->shift;
-    return a->mask == LH_MASK_FULL;
+    default:
+        return a->mask == LH_MASK_FULL;
+    }
 }

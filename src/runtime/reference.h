@@ -10,7 +10,7 @@
  * in order. */
 typedef struct {
     LhAttention attention;
-    bool causal;
+    LhMaskRule mask;          /* its documents are borrowed */
     double *q, *k, *v, *dout; /* in */
     double *o, *lse, *dq, *dk, *dv;
     /* Sums of the magnitudes of what the elements above are sums of. */
@@ -18,11 +18,19 @@ typedef struct {
 } LhReference;
 
 /* All tensors of zeros. */
-void lh_reference_init(LhReference *reference, const LhAttention *attention, bool causal);
+void lh_reference_init(LhReference *reference, const LhAttention *attention,
+                       const LhMaskRule *mask);
 void lh_reference_clear(LhReference *reference);
 
 /* Computes the outputs from the inputs; uses all processors. */
 void lh_reference_run(LhReference *reference);
+
+/* Linear attention: the query heads of one key-value head of one sequence; no lse. */
+void lh_reference_run_linear(LhReference *reference, uint64_t sequence, uint32_t group);
+
+/* Linear attention: the d x d state before token @position, into @state. */
+void lh_reference_state(const LhReference *reference, uint64_t sequence, uint32_t head,
+                        uint64_t position, double *state);
 
 static inline uint64_t
 lh_reference_q_elements(const LhAttention *a)

@@ -21,6 +21,8 @@ typedef struct {
  * to fill through lh_emit_last(). */
 uint32_t lh_emit_compute(LhEmitter *e, uint8_t stream, LhKernelId kernel, const LhKernelArgs *args);
 uint32_t lh_emit_exchange(LhEmitter *e, uint8_t stream); /* parts follow by lh_emit_part */
+uint32_t lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind,
+                            LhGroup group); /* tensors follow by lh_emit_tensor */
 uint32_t lh_emit_sync(LhEmitter *e);
 uint32_t lh_emit_alloc(LhEmitter *e, uint16_t slot);
 uint32_t lh_emit_free(LhEmitter *e, uint16_t slot);
@@ -34,6 +36,9 @@ void lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
 /* Appends a message to the last exchange; regions follow by lh_emit_region. */
 void lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes);
 void lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
+
+/* Adds a tensor to the last collective. */
+void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive);
 
 /* The last op must come after op @id; LH_OP_NONE and ids already listed are ignored. */
 void lh_emit_after(LhEmitter *e, uint32_t id);

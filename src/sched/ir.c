@@ -124,6 +124,54 @@ lh_program_slices(const LhProgram *program, LhTensorKind kind)
     return MAX(lh_tensor_is_kv(kind) ? program->kv_slices : program->head_slices, 1);
 }
 
+uint32_t
+lh_slices_share(uint32_t slices, uint32_t ranks)
+{
+    return (slices + ranks - 1) / ranks;
+}
+
+uint32_t
+lh_slices_first(uint32_t slices, uint32_t ranks, uint32_t index)
+{
+    if (slices < ranks)
+        return (uint32_t)((uint64_t)index * slices / ranks);
+    return index * (slices / ranks) + MIN(index, slices % ranks);
+}
+
+static bool
+is_saved_by_heads(const LhProgram *program, LhTensorKind kind)
+{
+    return (program->saved_kinds >> kind & 1) != 0;
+}
+
+uint32_t
+lh_program_parts(const LhProgram *program, LhTensorKind kind)
+{
+    const uint32_t segments = lh_placement_parts(&program->placement);
+    const uint32_t slices = lh_program_slices(program, kind);
+
+    if (program->placement.kind == LH_PLACE_HEADS)
+        return segments;
+    if (is_saved_by_heads(program, kind))
+        return segments * program->saved_group * lh_slices_share(slices, program->saved_group);
+    return segments * slices;
+}
+
+/* Of the second halves of zigzag, the group's first rank has the last, unless it is split. */
+static LhHolding
+saved_holding(const LhProgram *program, uint32_t slices, uint32_t rank, uint32_t part)
+{
+    const LhPlacement *placement = &program->placement;
+    const uint32_t ranks = program->saved_group;
+    const uint32_t segments = ranks * lh_placement_parts(placement);
+    const uint32_t slice = lh_slices_first(slices, ranks, rank % ranks) + part / segments;
+    const uint32_t half = part % segments / ranks, index = part % ranks;
+    const uint32_t member = half == 1 && placement->split <= 1 ? ranks - 1 - index : index;
+
+    return (LhHolding){ lh_placement_segment_id(placement, rank - rank % ranks + member, half),
+                        MIN(slice, slices - 1) };
+}
+
 LhHolding
 lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank, uint32_t part)
 {
@@ -131,6 +179,8 @@ lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank, u
     const uint32_t slices = lh_program_slices(program, kind);
 
     if (placement->kind == LH_PLACE_HEADS)
-        return (LhHolding){ 0, (uint32_t)((uint64_t)rank * slices / placement->ranks) };
+        return (LhHolding){ 0, lh_slices_first(slices, placement->ranks, rank) };
+    if (is_saved_by_heads(program, kind))
+        return saved_holding(program, slices, rank, part);
     return (LhHolding){ lh_placement_segment_id(placement, rank, part / slices), part % slices };
 }

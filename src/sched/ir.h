@@ -249,6 +249,12 @@ struct _LhProgram {
     uint64_t *document_ends; /* owned; params.mask names them */
     void *plan;              /* what declare() worked out for emit(); owned, freed by g_free */
     const void *user;        /* for the generator; borrowed */
+    /*
+     * Where ranks exchange heads for tokens, the forward pass saves tensors by heads: of all
+     * segments of a group of saved_group ranks in a row, the slices that the rank works on. A
+     * backward pass alone is given these kinds (bits 1 << LhTensorKind) in that form. 0: none.
+     */
+    uint32_t saved_group, saved_kinds;
 };
 
 /* Where one rank's program stands. Plain data of constant size: copy it to fork, keep one per rank.
@@ -286,9 +292,21 @@ typedef struct {
     uint32_t segment, slice;
 } LhHolding;
 
+/* How many of @slices slices one of @ranks ranks has that share them, at most; and the first one of
+ * rank @index. Earlier ranks have one more where they do not divide; several ranks have the same
+ * where there are more ranks. */
+uint32_t lh_slices_share(uint32_t slices, uint32_t ranks);
+uint32_t lh_slices_first(uint32_t slices, uint32_t ranks, uint32_t index);
+
+/* How many parts an input or output slot of @kind has. */
+uint32_t lh_program_parts(const LhProgram *program, LhTensorKind kind);
+
 /*
  * What part @part of an input or output slot of @kind holds on @rank: with S slices, part
  * s * S + i is slice i of the rank's segment s. In the placement by heads a rank has one slice.
+ * Saved by heads, with G segments in the group, part i * G + s is the rank's slice i of segment s
+ * in the order of tokens (what a rank with fewer slices than others has beyond its own is nobody's
+ * claim).
  */
 LhHolding lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank,
                              uint32_t part);
