@@ -68,7 +68,8 @@ check_args(const LhKernelArgs *a, const LhKernelArgs *b)
     ck_assert(a->pairs == b->pairs && a->nq == b->nq && a->nk == b->nk);
     ck_assert(a->batch == b->batch && a->heads == b->heads && a->groups == b->groups);
     ck_assert(a->head_dim == b->head_dim && a->mask == b->mask && a->shift == b->shift);
-    ck_assert(a->first == b->first && a->last == b->last);
+    ck_assert(a->first == b->first && a->last == b->last && a->reversed == b->reversed);
+    ck_assert_uint_eq(a->states, b->states);
     ck_assert(a->scale == b->scale && a->decay == b->decay);
     if (a->mask != LH_MASK_POSITIONS)
         return;

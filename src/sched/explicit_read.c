@@ -73,7 +73,8 @@ typedef struct {
     int64_t shift;
     uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
     int64_t q_start, q_part_step, k_start, k_part_step, stride;
-    bool first, last;
+    bool first, last, reversed;
+    uint64_t states;
     double scale, decay;
     GArray *messages;
     int collective, reduction;
@@ -264,6 +265,10 @@ static const LhField op_fields[] = {
       .description = "Of the rows of both; 1 if absent." },
     { AT(FormOp, first, BOOL), .description = "Accumulators start here." },
     { AT(FormOp, last, BOOL), .description = "Accumulators end here." },
+    { AT(FormOp, reversed, BOOL),
+      .description = "Part i of the target goes with part i from the end of the source." },
+    { AT(FormOp, states, UINT), .min = 0, .max = U32_MAX,
+      .description = "States that linear_prefix adds up; 0 if absent." },
     { AT(FormOp, scale, DOUBLE), .min = -FACTOR_MAX, .max = FACTOR_MAX,
       .description = "Of the logits; 0 means 1/sqrt(head_dim)." },
     { AT(FormOp, decay, DOUBLE), .min = -FACTOR_MAX, .max = FACTOR_MAX,
@@ -513,6 +518,8 @@ fill_args(const Reader *r, const FormOp *form, LhKernelArgs *args)
         .shift = (int8_t)(form->shift == NO_SHIFT ? 0 : form->shift),
         .first = form->first,
         .last = form->last,
+        .reversed = form->reversed,
+        .states = (uint32_t)form->states,
         .scale = isnan(form->scale) ? 0 : form->scale,
         .decay = isnan(form->decay) ? 0 : form->decay,
     };
@@ -540,19 +547,22 @@ check_positions(const Reader *r, const FormOp *form)
     return true;
 }
 
-/* The flops and bytes of one call, whatever the kernel, fit 63 bits. */
+/* The flops and bytes of one call, whatever the kernel, fit 63 bits: a state has d^2 elements. */
 static bool
 check_args(const Reader *r, const LhKernelArgs *args)
 {
     const uint64_t rows = MAX(args->nq, args->nk);
     const uint64_t heads = MAX(args->heads, args->groups);
-    uint64_t width, flops, bytes;
+    const uint64_t row = (uint64_t)args->head_dim + 8;
+    uint64_t width, flops, bytes, states;
 
-    if (__builtin_mul_overflow((uint64_t)args->batch * heads, (uint64_t)args->head_dim + 8,
-                               &width) ||
+    if (__builtin_mul_overflow((uint64_t)args->batch * heads, row, &width) ||
         __builtin_mul_overflow(width, 16, &flops) ||
         __builtin_mul_overflow(flops, args->pairs, &flops) ||
-        __builtin_mul_overflow(width, 64 * rows, &bytes) || flops > INT64_MAX || bytes > INT64_MAX)
+        __builtin_mul_overflow(width, 64 * rows, &bytes) ||
+        __builtin_mul_overflow(width, 16 * row, &states) ||
+        __builtin_mul_overflow(states, rows + args->states + 1, &states) || flops > INT64_MAX ||
+        bytes > INT64_MAX || states > INT64_MAX)
         return fail(r, "nq", "the flops or bytes of this call do not fit 63 bits");
     return true;
 }
@@ -723,8 +733,8 @@ has_args(const FormOp *form)
     return form->mask != NO_CHOICE || form->shift != NO_SHIFT || form->nq != ABSENT ||
            form->nk != ABSENT || form->pairs != ABSENT || form->batch != ABSENT ||
            form->heads != ABSENT || form->groups != ABSENT || form->head_dim != ABSENT ||
-           has_positions(form) || form->first || form->last || !isnan(form->scale) ||
-           !isnan(form->decay);
+           has_positions(form) || form->first || form->last || form->reversed ||
+           form->states != 0 || !isnan(form->scale) || !isnan(form->decay);
 }
 
 /* An op has no fields of another kind: they would be silently lost. */

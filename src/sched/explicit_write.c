@@ -163,6 +163,9 @@ write_args(LhJsonWriter *w, const LhProgram *program, const LhKernelArgs *args)
         lh_jsonw_bool(w, "first", true);
     if (args->last)
         lh_jsonw_bool(w, "last", true);
+    if (args->reversed)
+        lh_jsonw_bool(w, "reversed", true);
+    write_number_unless(w, "states", args->states, 0);
     if (args->scale != 0)
         lh_jsonw_double(w, "scale", args->scale);
     if (args->decay != 0)
