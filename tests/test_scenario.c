@@ -295,6 +295,39 @@ START_TEST(scenario_named_schedules_are_not_left_out)
     setup = setup_of(scenario);
     ck_assert_uint_eq(setup->schedules->len, 1);
     ck_assert_uint_eq(setup->left_out, 0);
+    ck_assert(setup->params.attention.linear);
+}
+END_TEST
+
+/* Without a model, schedules that are named say what attention it is. */
+START_TEST(scenario_schedules_give_the_kind_of_attention)
+{
+    const LhSchedule *linear = NULL;
+
+    for (guint i = 0; lh_schedules[i] != NULL; i++) {
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(LhSetup) setup = NULL;
+
+        set(scenario, "--ranks", "8");
+        set(scenario, "--schedule", lh_schedules[i]->name);
+        setup = setup_of(scenario);
+        ck_assert(setup->params.attention.linear == lh_schedules[i]->linear);
+        linear = lh_schedules[i]->linear ? lh_schedules[i] : linear;
+    }
+    ck_assert_ptr_nonnull(linear);
+    for (int model = 0; model < 2; model++) { /* beside ring; with a model of softmax attention */
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(LhSetup) setup = NULL;
+
+        set(scenario, "--ranks", "8");
+        set(scenario, "--schedule", linear->name);
+        if (model == 1)
+            set(scenario, "--model", "llama-7b");
+        else
+            set(scenario, "--schedule", "ring");
+        setup = setup_of(scenario);
+        ck_assert(!setup->params.attention.linear);
+    }
 }
 END_TEST
 
@@ -475,7 +508,8 @@ LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_option_replaces_list_of_file, scenario_paths_are_relative_to_file,
              scenario_defaults, scenario_cluster_gives_ranks, scenario_fills_parameters,
              scenario_other_heads_have_no_hidden_size, scenario_model_gives_the_kind_of_attention,
-             scenario_named_schedules_are_not_left_out, scenario_contradictions_are_errors,
+             scenario_named_schedules_are_not_left_out,
+             scenario_schedules_give_the_kind_of_attention, scenario_contradictions_are_errors,
              scenario_window_needs_a_causal_mask, scenario_profile_overlays, scenario_reads_ranges,
              scenario_bad_option_changes_nothing, scenario_comparison_is_ranked,
              scenario_what_ifs_are_plausible, scenario_out_of_memory_is_a_state)

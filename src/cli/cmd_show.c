@@ -366,21 +366,7 @@ default_ranks(LhScenario *s, GError **error)
     return true;
 }
 
-/* A schedule for linear attention is shown with it, unless the scenario says what attention it is.
- */
-static bool
-default_attention(LhScenario *s, GError **error)
-{
-    const LhField *field = lh_setting_find(lh_scenario_options, "--attention");
-    const LhSchedule *schedule;
-
-    if (s->schedule == NULL || s->attention >= 0 || s->model != NULL)
-        return true;
-    schedule = lh_schedule_find(g_ptr_array_index(s->schedule, 0), NULL);
-    return schedule == NULL || !schedule->linear || lh_scenario_set(s, field, "linear", error);
-}
-
-/* Lays the argument and the defaults of this command over the scenario. */
+/* Lays the argument and, for a page, the number of ranks over the scenario. */
 static bool
 complete(const LhCli *cli, GError **error)
 {
@@ -399,7 +385,7 @@ complete(const LhCli *cli, GError **error)
                     "show: no schedule: name one; see longhaul list schedules");
         return false;
     }
-    return default_attention(s, error) && (sized || cli->format >= 0 || default_ranks(s, error));
+    return sized || cli->format >= 0 || default_ranks(s, error);
 }
 
 static bool

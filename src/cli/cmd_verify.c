@@ -306,14 +306,10 @@ describe_passes(unsigned passes)
 
 /* Whether a schedule that nobody named is beside the question. */
 static bool
-is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhSources *sources)
+is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *model)
 {
-    LhProgramParams params;
-
-    if (s->schedule != NULL || (s->attention < 0 && s->model == NULL))
-        return false;
-    return lh_setup_params(s, sources, 1, &params, NULL) &&
-           params.attention.linear != schedule->linear;
+    return s->schedule == NULL && (s->attention >= 0 || s->model != NULL) &&
+           lh_setup_is_linear(s, model) != schedule->linear;
 }
 
 static bool
@@ -326,7 +322,7 @@ prove_all(const LhCli *cli, const LhProveParams *params, const GArray *ranks, Re
         const LhSchedule *schedule = g_ptr_array_index(schedules, i);
         LhProven *proven;
 
-        if (is_other_kind(cli->scenario, schedule, &params->sources))
+        if (is_other_kind(cli->scenario, schedule, params->sources.model))
             continue;
         proven = lh_prove(params, schedule, ranks, error);
         if (proven == NULL)

@@ -169,6 +169,22 @@ fill_heads(const LhScenario *s, const LhModel *model, LhAttention *a, GError **e
     return true;
 }
 
+bool
+lh_setup_is_linear(const LhScenario *s, const LhModel *model)
+{
+    if (s->attention >= 0)
+        return s->attention == 1;
+    if (s->model != NULL || s->schedule == NULL)
+        return model->linear_layers == model->num_layers;
+    for (guint i = 0; i < s->schedule->len; i++) {
+        const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(s->schedule, i), NULL);
+
+        if (schedule == NULL || !schedule->linear)
+            return false;
+    }
+    return true;
+}
+
 static bool
 fill_attention(const LhScenario *s, const LhSources *from, uint32_t ranks, LhAttention *a,
                GError **error)
@@ -186,8 +202,7 @@ fill_attention(const LhScenario *s, const LhSources *from, uint32_t ranks, LhAtt
                                  " tokens, the sequence has %" G_GUINT64_FORMAT,
                                  s->document_lengths, packed, a->seq_length);
     a->dtype = s->dtype < 0 ? LH_DTYPE_BF16 : (LhDtype)s->dtype;
-    a->linear = s->attention < 0 ? from->model->linear_layers == from->model->num_layers
-                                 : s->attention == 1;
+    a->linear = lh_setup_is_linear(s, from->model);
     a->decay = s->linear_decay;
     if (!a->linear && a->decay != 0)
         return lh_scenario_error(s, "linear_decay", error,
