@@ -55,7 +55,7 @@ const LhKernel lh_kernel_zero = {
     .effect = LH_EFFECT_ZERO,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "target", LH_OPERAND_WRITE, LH_TENSOR_ANY, LH_ELEMENT_ACTIVATION },
+        { "target", LH_OPERAND_WRITE, LH_TENSOR_ANY, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
     .flops = flops,
