@@ -91,6 +91,7 @@ toy_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion rece
     op->collective.reduction = LH_REDUCE_SUM;
     op->collective.group =
         (LhGroup){ .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
+    op->collective.tensors_count = 1;
     op->collective.send[0] = send;
     op->collective.receive[0] = receive;
     op->collective.wire_bytes = bytes;

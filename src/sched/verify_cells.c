@@ -10,11 +10,32 @@ const LhFamily lh_families[LH_TENSOR_KINDS] = {
     [LH_TENSOR_STATE] = LH_FAMILY_STATE, [LH_TENSOR_DSTATE] = LH_FAMILY_DSTATE,
 };
 
+char *
+lh_cover_rows_text(const LhCover *cover, LhHolding rows)
+{
+    if (rows.segment >= LH_ROW_NONE)
+        return g_strdup("no segment in particular");
+    if (cover->proof->program->head_slices <= 1)
+        return g_strdup_printf("segment %u", rows.segment);
+    return g_strdup_printf("slice %u of segment %u", rows.slice, rows.segment);
+}
+
+char *
+lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uint32_t slice)
+{
+    const uint32_t replicas = cover->replicas;
+
+    if (family != LH_FAMILY_DKV || replicas == 1)
+        return g_strdup_printf("segment %u", source);
+    return g_strdup_printf("slice %u of segment %u", slice * replicas + source % replicas,
+                           source / replicas);
+}
+
 const uint64_t *
-lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t row)
+lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment)
 {
     return &(family == LH_FAMILY_DKV ? cover->queries_of
-                                     : cover->keys_of)[(size_t)row * cover->words];
+                                     : cover->keys_of)[(size_t)segment * cover->words];
 }
 
 LhBlock
@@ -40,6 +61,8 @@ lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
     const LhBlock block =
         lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
 
+    if (block.kind == LH_MASK_POSITIONS)
+        return block;
     return lh_cover_normalise(block.kind, block.shift, cover->rows);
 }
 
@@ -92,7 +115,7 @@ lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t
 {
     LhCell *cell = lh_cover_read(cover, op, region, i);
 
-    if (cell == NULL || cell->row < LH_ROW_NONE)
+    if (cell == NULL || cell->rows.segment < LH_ROW_NONE)
         return cell;
     COVERAGE(op, region->slot,
              "needs the rows of some segment in slot %s, which holds none in particular",
@@ -101,13 +124,45 @@ lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t
 }
 
 LhCell *
-lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, uint32_t row)
+lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
 {
     LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
 
-    *cell = (LhCell){ .row = row, .writer = op, .state = LH_CELL_DEFINED };
+    *cell = (LhCell){ .rows = rows, .writer = op, .state = LH_CELL_DEFINED };
     memset(lh_cover_set(cover, cell), 0, cover->words * 8);
     return cell;
+}
+
+LhCell *
+lh_cover_write_none(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, uint32_t row)
+{
+    return lh_cover_write(cover, op, region, i, (LhHolding){ .segment = row });
+}
+
+static void
+find_twice(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell, uint32_t source)
+{
+    const LhSlot *slot = &cover->slots[region->slot];
+    g_autofree char *rows = lh_cover_rows_text(cover, cell->rows);
+    g_autofree char *what =
+        lh_cover_source_text(cover, lh_families[slot->kind], source, cell->rows.slice);
+
+    COVERAGE(op, region->slot, "adds %s to the rows of %s in slot %s a second time", what, rows,
+             slot->name);
+}
+
+bool
+lh_cover_contribute(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell,
+                    uint32_t source)
+{
+    uint64_t *set = lh_cover_set(cover, cell);
+
+    if (lh_set_has(set, source)) {
+        find_twice(cover, op, region, cell, source);
+        return false;
+    }
+    lh_set_add(set, source);
+    return true;
 }
 
 bool
@@ -121,14 +176,58 @@ lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell
         const uint64_t twice = set[w] & other[w];
 
         if (twice != 0) {
-            COVERAGE(op, target->slot,
-                     "adds segment %u to the rows of segment %u in slot %s a second time",
-                     w * 64 + (uint32_t)__builtin_ctzll(twice), into->row,
-                     cover->slots[target->slot].name);
+            find_twice(cover, op, target, into, w * 64 + (uint32_t)__builtin_ctzll(twice));
             return false;
         }
     }
     for (uint32_t w = 0; w < cover->words; w++)
         set[w] |= other[w];
     return true;
+}
+
+void
+lh_cover_start(LhCover *cover, uint32_t op)
+{
+    const LhOp *o = &cover->proof->ops[op];
+
+    for (uint32_t i = 0; i < o->compute.regions_count; i++) {
+        const LhRegion *region = &o->compute.regions[i];
+
+        for (uint32_t k = 0; lh_proof_overwrites(o, i) && k < region->count; k++)
+            lh_cover_write_none(cover, op, region, k, LH_ROW_ANY);
+    }
+}
+
+LhCell *
+lh_cover_open(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
+{
+    LhCell *cell = lh_cover_read(cover, op, region, i);
+
+    if (cell == NULL)
+        return NULL;
+    if (cell->rows.segment == LH_ROW_ANY)
+        cell->rows = rows;
+    if (!lh_rows_equal(cell->rows, rows)) {
+        g_autofree char *added = lh_cover_rows_text(cover, rows);
+        g_autofree char *held = lh_cover_rows_text(cover, cell->rows);
+
+        COVERAGE(op, region->slot, "adds rows of %s to slot %s, which holds rows of %s", added,
+                 cover->slots[region->slot].name, held);
+        return NULL;
+    }
+    cell->writer = op;
+    return cell;
+}
+
+LhCell *
+lh_cover_open_unended(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                      LhHolding rows)
+{
+    LhCell *cell = lh_cover_open(cover, op, region, i, rows);
+
+    if (cell == NULL || !cell->ended)
+        return cell;
+    COVERAGE(op, region->slot, "adds to slot %s, which already holds a finished result",
+             cover->slots[region->slot].name);
+    return NULL;
 }

@@ -15,32 +15,39 @@ fill_complete_sets(LhCover *cover)
             if (lh_cover_block(cover, q, k).kind == LH_MASK_EMPTY)
                 continue;
             lh_set_add(&cover->keys_of[(size_t)q * cover->words], k);
-            lh_set_add(&cover->queries_of[(size_t)k * cover->words], q);
+            for (uint32_t slice = 0; slice < cover->replicas; slice++)
+                lh_set_add(&cover->queries_of[(size_t)k * cover->words],
+                           lh_cover_source(cover, LH_FAMILY_DKV, (LhHolding){ q, slice }));
         }
     }
 }
 
-/* Inputs hold the rank's own segments; whatever among them is a result is complete. */
+/* Inputs hold what the placement says; whatever among them is a result is complete. */
+static void
+fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    const LhTensorKind kind = cover->slots[slot].kind;
+    const LhFamily family = lh_families[kind];
+    LhCell *cell = lh_cover_cell(cover, rank, slot, part);
+
+    cell->rows = lh_program_holding(cover->proof->program, kind, rank, part);
+    cell->state = LH_CELL_DEFINED;
+    cell->ended = true;
+    if (family != LH_FAMILY_PLAIN)
+        memcpy(lh_cover_set(cover, cell), lh_cover_complete(cover, family, cell->rows.segment),
+               cover->words * 8);
+}
+
 static void
 fill_inputs(LhCover *cover)
 {
     const LhProof *proof = cover->proof;
-    const LhProgram *program = proof->program;
 
     for (uint32_t rank = 0; rank < proof->ranks; rank++) {
-        for (uint32_t slot = 0; slot < program->slots_count; slot++) {
-            if (program->slots[slot].role != LH_SLOT_INPUT)
-                continue;
-            for (uint32_t part = 0; part < program->slots[slot].parts; part++) {
-                LhCell *cell = lh_cover_cell(cover, rank, slot, part);
-                const LhFamily family = lh_families[program->slots[slot].kind];
-
-                cell->row = lh_placement_segment_id(&program->placement, rank, part);
-                cell->state = LH_CELL_DEFINED;
-                cell->ended = true;
-                if (family != LH_FAMILY_PLAIN)
-                    memcpy(lh_cover_set(cover, cell), lh_cover_complete(cover, family, cell->row),
-                           cover->words * 8);
+        for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
+            for (uint32_t part = 0; part < cover->slots[slot].parts; part++) {
+                if (cover->slots[slot].role == LH_SLOT_INPUT)
+                    fill_input(cover, rank, slot, part);
             }
         }
     }
@@ -82,7 +89,7 @@ put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCel
     LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
 
     if (from == NULL) {
-        lh_cover_write(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
+        lh_cover_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
         return;
     }
     *cell = *from;
@@ -138,142 +145,190 @@ start_exchange(LhCover *cover, uint32_t g)
     }
 }
 
+/* One tensor of a meeting. */
+typedef struct {
+    LhCover *cover;
+    const LhMeeting *meeting;
+    uint32_t tensor;
+} Movement;
+
 static uint32_t
-member(const LhCover *cover, const LhMeeting *meeting, uint32_t position)
+member(const Movement *m, uint32_t position)
 {
-    return cover->proof->meeting_ops[meeting->first + position];
+    return m->cover->proof->meeting_ops[m->meeting->first + position];
+}
+
+static const LhRegion *
+send_region(const Movement *m, uint32_t position)
+{
+    return &m->cover->proof->ops[member(m, position)].collective.send[m->tensor];
+}
+
+static const LhRegion *
+receive_region(const Movement *m, uint32_t position)
+{
+    return &m->cover->proof->ops[member(m, position)].collective.receive[m->tensor];
 }
 
 static const LhCell *
-read_sent(LhCover *cover, uint32_t op, uint32_t i)
+read_sent(const Movement *m, uint32_t position, uint32_t i)
 {
-    return lh_cover_read(cover, op, &cover->proof->ops[op].collective.send[0], i);
+    return lh_cover_read(m->cover, member(m, position), send_region(m, position), i);
+}
+
+static void
+put_received(const Movement *m, uint32_t position, uint32_t i, const LhCell *from)
+{
+    put(m->cover, member(m, position), receive_region(m, position), i, from);
+}
+
+/* Sums of attention are merged, and those of gradients added; of other activations nothing is known
+ * but their rows. */
+static bool
+check_reduction(const Movement *m)
+{
+    LhCover *cover = m->cover;
+    const uint32_t op = member(m, 0);
+    const LhSlot *slot = &cover->slots[send_region(m, 0)->slot];
+    const bool attention = slot->kind == LH_TENSOR_ACC;
+
+    if ((lh_families[slot->kind] != LH_FAMILY_PLAIN || slot->kind == LH_TENSOR_HIDDEN) &&
+        attention == (cover->proof->ops[op].collective.reduction == LH_REDUCE_ATTENTION))
+        return true;
+    COVERAGE(op, send_region(m, 0)->slot, "cannot reduce slot %s (%s) in this way", slot->name,
+             lh_tensor_names[slot->kind]);
+    return false;
+}
+
+/* Whether what member @position sends may be added to @sum. */
+static bool
+add_sent(const Movement *m, uint32_t position, LhCell *sum, const LhCell *from)
+{
+    LhCover *cover = m->cover;
+    const LhRegion *region = send_region(m, position);
+
+    if (sum->rows.segment == LH_ROW_ANY)
+        sum->rows = from->rows;
+    if (position == 0)
+        sum->ended = from->ended;
+    if (from->rows.segment != LH_ROW_ANY && !lh_rows_equal(from->rows, sum->rows) &&
+        cover->slots[region->slot].kind == LH_TENSOR_HIDDEN) {
+        sum->rows = (LhHolding){ .segment = LH_ROW_NONE };
+        return true;
+    }
+    if (from->ended != sum->ended ||
+        (from->rows.segment != LH_ROW_ANY && !lh_rows_equal(from->rows, sum->rows))) {
+        COVERAGE(member(m, position), region->slot,
+                 "adds to a sum what does not belong in it (slot %s)",
+                 cover->slots[region->slot].name);
+        return false;
+    }
+    return lh_cover_merge(cover, member(m, position), region, sum, from);
 }
 
 /* The sum of part @i of all members' send regions, in the scratch cell; NULL if it is not one. */
 static const LhCell *
-reduce(LhCover *cover, const LhMeeting *meeting, uint32_t i)
+reduce(const Movement *m, uint32_t i)
 {
+    LhCover *cover = m->cover;
     LhCell *sum = &cover->cells[(size_t)cover->proof->ranks * cover->proof->cells_count];
-    const LhOp *first = &cover->proof->ops[member(cover, meeting, 0)];
-    const LhFamily family = lh_families[cover->slots[first->collective.send[0].slot].kind];
-    const bool attention = cover->slots[first->collective.send[0].slot].kind == LH_TENSOR_ACC;
 
-    if (family == LH_FAMILY_PLAIN ||
-        attention != (first->collective.reduction == LH_REDUCE_ATTENTION)) {
-        COVERAGE(member(cover, meeting, 0), first->collective.send[0].slot,
-                 "cannot reduce slot %s (%s) in this way",
-                 cover->slots[first->collective.send[0].slot].name,
-                 lh_tensor_names[cover->slots[first->collective.send[0].slot].kind]);
+    if (!check_reduction(m))
         return NULL;
-    }
-    *sum = (LhCell){ .row = LH_ROW_ANY, .state = LH_CELL_DEFINED };
+    *sum = (LhCell){ .rows.segment = LH_ROW_ANY, .state = LH_CELL_DEFINED };
     memset(lh_cover_set(cover, sum), 0, cover->words * 8);
-    for (uint32_t j = 0; j < meeting->count; j++) {
-        const uint32_t op = member(cover, meeting, j);
-        const LhRegion *region = &cover->proof->ops[op].collective.send[0];
-        const LhCell *from = read_sent(cover, op, i);
+    for (uint32_t j = 0; j < m->meeting->count; j++) {
+        const LhCell *from = read_sent(m, j, i);
 
-        if (from == NULL)
-            return NULL;
-        if (sum->row == LH_ROW_ANY)
-            sum->row = from->row;
-        if (j == 0)
-            sum->ended = from->ended;
-        if (from->ended != sum->ended || (from->row != LH_ROW_ANY && from->row != sum->row)) {
-            COVERAGE(op, region->slot, "adds to a sum what does not belong in it (slot %s)",
-                     cover->slots[region->slot].name);
-            return NULL;
-        }
-        if (!lh_cover_merge(cover, op, region, sum, from))
+        if (from == NULL || !add_sent(m, j, sum, from))
             return NULL;
     }
     return sum;
 }
 
 static void
-hold_gather(LhCover *cover, const LhMeeting *meeting)
+hold_gather(const Movement *m)
 {
-    for (uint32_t j = 0; j < meeting->count; j++) {
-        const uint32_t sender = member(cover, meeting, j);
-        const uint32_t count = cover->proof->ops[sender].collective.send[0].count;
+    for (uint32_t j = 0; j < m->meeting->count; j++) {
+        const uint32_t count = send_region(m, j)->count;
 
         for (uint32_t k = 0; k < count; k++) {
-            const LhCell *from = read_sent(cover, sender, k);
+            const LhCell *from = read_sent(m, j, k);
 
-            for (uint32_t i = 0; i < meeting->count; i++) {
-                const uint32_t receiver = member(cover, meeting, i);
-
-                put(cover, receiver, &cover->proof->ops[receiver].collective.receive[0],
-                    j * count + k, from);
-            }
+            for (uint32_t i = 0; i < m->meeting->count; i++)
+                put_received(m, i, j * count + k, from);
         }
     }
 }
 
 static void
-hold_reduce_scatter(LhCover *cover, const LhMeeting *meeting)
+hold_reduce_scatter(const Movement *m)
 {
-    for (uint32_t i = 0; i < meeting->count; i++) {
-        const uint32_t receiver = member(cover, meeting, i);
-        const LhRegion *receive = &cover->proof->ops[receiver].collective.receive[0];
+    for (uint32_t i = 0; i < m->meeting->count; i++) {
+        const uint32_t count = receive_region(m, i)->count;
 
-        for (uint32_t k = 0; k < receive->count; k++)
-            put(cover, receiver, receive, k, reduce(cover, meeting, i * receive->count + k));
+        for (uint32_t k = 0; k < count; k++)
+            put_received(m, i, k, reduce(m, i * count + k));
     }
 }
 
 static void
-hold_all_to_all(LhCover *cover, const LhMeeting *meeting)
+hold_all_to_all(const Movement *m)
 {
-    for (uint32_t i = 0; i < meeting->count; i++) {
-        const uint32_t receiver = member(cover, meeting, i);
-        const LhRegion *receive = &cover->proof->ops[receiver].collective.receive[0];
-        const uint32_t count = receive->count / meeting->count;
+    for (uint32_t i = 0; i < m->meeting->count; i++) {
+        const uint32_t parts = receive_region(m, i)->count;
+        const uint32_t count = parts / m->meeting->count;
 
-        for (uint32_t k = 0; k < receive->count; k++)
-            put(cover, receiver, receive, k,
-                read_sent(cover, member(cover, meeting, k / count), i * count + k % count));
+        for (uint32_t k = 0; k < parts; k++)
+            put_received(m, i, k, read_sent(m, k / count, i * count + k % count));
     }
 }
 
 /* All-reduce and broadcast: every member gets the same. */
 static void
-hold_for_all(LhCover *cover, const LhMeeting *meeting, bool sum)
+hold_for_all(const Movement *m, bool sum)
 {
-    const uint32_t root = member(cover, meeting, 0);
+    for (uint32_t k = 0; k < receive_region(m, 0)->count; k++) {
+        const LhCell *from = sum ? reduce(m, k) : read_sent(m, 0, k);
 
-    for (uint32_t k = 0; k < cover->proof->ops[root].collective.receive[0].count; k++) {
-        const LhCell *from = sum ? reduce(cover, meeting, k) : read_sent(cover, root, k);
-
-        for (uint32_t i = 0; i < meeting->count; i++) {
-            const uint32_t receiver = member(cover, meeting, i);
-
-            put(cover, receiver, &cover->proof->ops[receiver].collective.receive[0], k, from);
-        }
+        for (uint32_t i = 0; i < m->meeting->count; i++)
+            put_received(m, i, k, from);
     }
 }
 
 static void
-hold_meeting(LhCover *cover, const LhMeeting *meeting)
+hold_tensor(const Movement *m)
 {
-    switch (cover->proof->ops[member(cover, meeting, 0)].collective.kind) {
+    switch (m->cover->proof->ops[member(m, 0)].collective.kind) {
     case LH_COLL_ALL_GATHER:
-        hold_gather(cover, meeting);
+        hold_gather(m);
         break;
     case LH_COLL_REDUCE_SCATTER:
-        hold_reduce_scatter(cover, meeting);
+        hold_reduce_scatter(m);
         break;
     case LH_COLL_ALL_TO_ALL:
-        hold_all_to_all(cover, meeting);
+        hold_all_to_all(m);
         break;
     case LH_COLL_ALL_REDUCE:
-        hold_for_all(cover, meeting, true);
+        hold_for_all(m, true);
         break;
     case LH_COLL_BROADCAST:
     default:
-        hold_for_all(cover, meeting, false);
+        hold_for_all(m, false);
         break;
+    }
+}
+
+/* The tensors move apart: the race check has seen that none touches another one's regions. */
+static void
+hold_meeting(LhCover *cover, const LhMeeting *meeting)
+{
+    const LhOp *first = &cover->proof->ops[cover->proof->meeting_ops[meeting->first]];
+
+    for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
+        const Movement movement = { cover, meeting, i };
+
+        hold_tensor(&movement);
     }
 }
 
@@ -281,38 +336,53 @@ hold_meeting(LhCover *cover, const LhMeeting *meeting)
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
                   (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
+/* Finds the least contribution that the rows of an output lack, and says whether there are more. */
 static void
-check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+check_complete(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part, LhHolding rows)
 {
-    const LhCell *cell = lh_cover_cell(cover, rank, slot, part);
-    const uint32_t row = lh_placement_segment_id(&cover->proof->program->placement, rank, part);
     const LhFamily family = lh_families[cover->slots[slot].kind];
-    g_autofree char *name = lh_proof_cell_text(cover->proof, slot, part);
-    const uint64_t *want;
+    const uint64_t *want = lh_cover_complete(cover, family, rows.segment);
+    const uint64_t *set = lh_cover_set(cover, lh_cover_cell(cover, rank, slot, part));
     uint32_t missing = 0, least = LH_NONE;
+    g_autofree char *name = NULL, *text = NULL, *lacks = NULL;
 
-    if (cell->state == LH_CELL_UNDEFINED)
-        AT_END(rank, slot, "ends without having written its output %s", name);
-    if (cell->state != LH_CELL_DEFINED || (family == LH_FAMILY_PLAIN && cell->row == LH_ROW_NONE))
-        return;
-    if (cell->row != row && cell->row != LH_ROW_ANY) {
-        AT_END(rank, slot, "ends with other rows in its output %s than those of its segment %u",
-               name, row);
-        return;
-    }
-    if (family == LH_FAMILY_PLAIN)
-        return;
-    want = lh_cover_complete(cover, family, row);
-    for (uint32_t s = 0; s < cover->segments; s++) {
-        if (lh_set_has(want, s) && !lh_set_has(lh_cover_set(cover, cell), s)) {
+    for (uint32_t s = 0; s < cover->segments * cover->replicas; s++) {
+        if (lh_set_has(want, s) && !lh_set_has(set, s)) {
             least = MIN(least, s);
             missing++;
         }
     }
-    if (missing > 0)
-        AT_END(rank, slot,
-               "ends with an output %s for segment %u that lacks the contribution of segment %u%s",
-               name, row, least, missing > 1 ? " and others" : "");
+    if (missing == 0)
+        return;
+    name = lh_proof_cell_text(cover->proof, slot, part);
+    text = lh_cover_rows_text(cover, rows);
+    lacks = lh_cover_source_text(cover, family, least, rows.slice);
+    AT_END(rank, slot, "ends with an output %s for %s that lacks the contribution of %s%s", name,
+           text, lacks, missing > 1 ? " and others" : "");
+}
+
+static void
+check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    const LhTensorKind kind = cover->slots[slot].kind;
+    const LhCell *cell = lh_cover_cell(cover, rank, slot, part);
+    const LhHolding rows = lh_program_holding(cover->proof->program, kind, rank, part);
+    const bool plain = lh_families[kind] == LH_FAMILY_PLAIN;
+    g_autofree char *name = lh_proof_cell_text(cover->proof, slot, part);
+
+    if (cell->state == LH_CELL_UNDEFINED)
+        AT_END(rank, slot, "ends without having written its output %s", name);
+    if (cell->state != LH_CELL_DEFINED || (plain && cell->rows.segment == LH_ROW_NONE))
+        return;
+    if (cell->rows.segment != LH_ROW_ANY && !lh_rows_equal(cell->rows, rows)) {
+        g_autofree char *text = lh_cover_rows_text(cover, rows);
+
+        AT_END(rank, slot, "ends with other rows in its output %s than those of its %s", name,
+               text);
+        return;
+    }
+    if (!plain)
+        check_complete(cover, rank, slot, part, rows);
 }
 
 static void
@@ -353,12 +423,15 @@ lh_proof_check_coverage(LhProof *proof)
 {
     const LhPlacement *placement = &proof->program->placement;
     const uint32_t segments = lh_placement_segments(placement);
-    const uint32_t words = (segments + 63) / 64;
+    const uint32_t replicas = lh_proof_replicas(proof);
+    const uint32_t words = (segments * replicas + 63) / 64;
     const size_t cells = (size_t)proof->ranks * proof->cells_count + 1; /* and one to add up in */
     g_autofree LhSegment *segment = g_new(LhSegment, segments);
-    LhCover cover = {
-        .proof = proof, .slots = proof->program->slots, .segments = segments, .words = words
-    };
+    LhCover cover = { .proof = proof,
+                      .slots = proof->program->slots,
+                      .segments = segments,
+                      .replicas = replicas,
+                      .words = words };
 
     for (uint32_t s = 0; s < segments; s++)
         segment[s] = lh_placement_segment(placement, s);

@@ -24,7 +24,7 @@ check_placement(LhProof *proof)
     if (program->params.ranks == 0 || program->params.ranks > LH_VERIFY_RANKS_MAX)
         return DECLARATION("has %u ranks; the verifier takes 1 to %u", program->params.ranks,
                            LH_VERIFY_RANKS_MAX);
-    if ((uint32_t)placement->kind > LH_PLACE_STRIPED || placement->ranks != program->params.ranks ||
+    if ((uint32_t)placement->kind > LH_PLACE_HEADS || placement->ranks != program->params.ranks ||
         placement->seq_length != attention->seq_length)
         return DECLARATION(
             "has a placement of other ranks or another length than its parameters say");
@@ -42,16 +42,42 @@ check_placement(LhProof *proof)
     return true;
 }
 
+/* The heads can be cut as the program says, and a kernel is called with whole groups of them. */
+static bool
+check_slices(LhProof *proof)
+{
+    const LhProgram *program = proof->program;
+    const LhAttention *attention = &program->params.attention;
+    const uint32_t slices = lh_program_slices(program, LH_TENSOR_Q);
+    const uint32_t kv_slices = lh_program_slices(program, LH_TENSOR_KV);
+
+    if (attention->heads % slices != 0 || attention->groups % kv_slices != 0)
+        return DECLARATION("cannot cut %u query heads into %u slices and %u key-value heads into "
+                           "%u",
+                           attention->heads, slices, attention->groups, kv_slices);
+    if (slices % kv_slices != 0)
+        return DECLARATION("has %u slices of query heads, which %u of key-value heads cannot "
+                           "share evenly",
+                           slices, kv_slices);
+    if (slices != kv_slices && attention->groups != kv_slices)
+        return DECLARATION("has %u slices of query heads for %u of key-value heads; slices that "
+                           "are shared must have one key-value head, not %u",
+                           slices, kv_slices, attention->groups / kv_slices);
+    return true;
+}
+
 /*
- * Bytes that a part of @slot needs: it holds one segment. Accumulators have one or two statistics
- * beside o. 0: the size does not follow from the attention's shape.
+ * Bytes that a part of @slot needs: it holds one segment of one slice. Accumulators have one or two
+ * statistics beside o. 0: the size does not follow from the attention's shape.
  */
 static uint64_t
-segment_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
+part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
 {
     const LhAttention *a = &program->params.attention;
     const uint64_t tokens =
         program->placement.seq_length / lh_placement_segments(&program->placement) * a->batch;
+    const uint64_t slices = lh_program_slices(program, slot->kind);
+    const uint64_t heads = a->heads / slices;
     const uint64_t row = (uint64_t)a->head_dim * slot->element_bytes;
 
     switch (slot->kind) {
@@ -59,15 +85,15 @@ segment_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
     case LH_TENSOR_O:
     case LH_TENSOR_DO:
     case LH_TENSOR_DQ:
-        return tokens * a->heads * row;
+        return tokens * heads * row;
     case LH_TENSOR_KV:
     case LH_TENSOR_DKV:
-        return 2 * tokens * a->groups * row;
+        return 2 * tokens * (a->groups / slices) * row;
     case LH_TENSOR_ACC:
-        return tokens * a->heads * (row + statistics * lh_dtype_bytes(LH_DTYPE_FP32));
+        return tokens * heads * (row + statistics * lh_dtype_bytes(LH_DTYPE_FP32));
     case LH_TENSOR_LSE:
     case LH_TENSOR_DELTA:
-        return tokens * a->heads * lh_dtype_bytes(LH_DTYPE_FP32);
+        return tokens * heads * lh_dtype_bytes(LH_DTYPE_FP32);
     default:
         return 0;
     }
@@ -76,8 +102,8 @@ segment_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
 static bool
 check_slot_size(LhProof *proof, const LhSlot *slot)
 {
-    const uint64_t least = segment_bytes(proof->program, slot, 1);
-    const uint64_t most = segment_bytes(proof->program, slot, 2);
+    const uint64_t least = part_bytes(proof->program, slot, 1);
+    const uint64_t most = part_bytes(proof->program, slot, 2);
 
     if (least == 0 || slot->part_bytes == least || slot->part_bytes == most)
         return true;
@@ -87,13 +113,34 @@ check_slot_size(LhProof *proof, const LhSlot *slot)
                        slot->element_bytes, most);
 }
 
+/* A rank's inputs and outputs are all of its own, and no more; of what no size is known of, there
+ * may be less. */
+static bool
+check_slot_parts(LhProof *proof, const LhSlot *slot)
+{
+    const LhProgram *program = proof->program;
+    const bool by_heads = program->placement.kind == LH_PLACE_HEADS;
+    const uint32_t slices = by_heads ? 1 : lh_program_slices(program, slot->kind);
+    const uint32_t parts = lh_placement_parts(&program->placement) * slices;
+    const bool sized = part_bytes(program, slot, 1) != 0;
+
+    if (slot->role == LH_SLOT_TEMP || slot->parts == parts || (!sized && slot->parts < parts))
+        return true;
+    return DECLARATION(
+        "has %u parts in its input or output slot %s, but a rank holds %u segments%s", slot->parts,
+        slot->name, parts, slices > 1 ? ", counting slices apart" : "");
+}
+
 static bool
 check_slots(LhProof *proof)
 {
     const LhProgram *program = proof->program;
-    const uint64_t words = (lh_placement_segments(&program->placement) + 63) / 64;
+    const uint64_t segments = lh_placement_segments(&program->placement);
+    const uint64_t words = (segments * lh_proof_replicas(proof) + 63) / 64;
     uint64_t cells = 0, bytes = 0;
 
+    if (segments * words > LH_VERIFY_CELLS_MAX)
+        return DECLARATION("has too many segments and slices to follow; prove it for fewer ranks");
     if (program->slots_count > UINT16_MAX)
         return DECLARATION("has %u slots; at most %d are possible", program->slots_count,
                            UINT16_MAX);
@@ -106,10 +153,8 @@ check_slots(LhProof *proof)
             return DECLARATION("has a slot %s of unknown kind or role", slot->name);
         if (slot->parts == 0 || slot->part_bytes == 0)
             return DECLARATION("has an empty slot %s", slot->name);
-        if (slot->role != LH_SLOT_TEMP && slot->parts > lh_placement_parts(&program->placement))
-            return DECLARATION(
-                "has %u parts in its input or output slot %s, but a rank holds %u segments",
-                slot->parts, slot->name, lh_placement_parts(&program->placement));
+        if (!check_slot_parts(proof, slot))
+            return false;
         if (__builtin_mul_overflow(slot->parts, slot->part_bytes, &size) ||
             __builtin_add_overflow(bytes, size, &bytes))
             return DECLARATION("has more than 2^64 bytes in its slots (up to %s)", slot->name);
@@ -127,7 +172,7 @@ check_slots(LhProof *proof)
 bool
 lh_proof_check_declarations(LhProof *proof)
 {
-    return check_placement(proof) && check_slots(proof);
+    return check_placement(proof) && check_slices(proof) && check_slots(proof);
 }
 
 #define MALFORMED(op, slot, ...)                                                                   \
@@ -153,26 +198,47 @@ check_region(LhProof *proof, uint32_t g, const LhRegion *region)
 }
 
 static bool
-check_args(LhProof *proof, uint32_t g, const LhKernelArgs *args, LhEffect effect)
+check_mask(LhProof *proof, uint32_t g, const LhKernelArgs *args)
 {
-    const LhAttention *attention = &proof->program->params.attention;
-
-    if (args->mask > LH_MASK_CAUSAL)
+    if (args->mask > LH_MASK_POSITIONS)
         return MALFORMED(g, -1, "has a mask that does not exist (%u)", args->mask);
     if (args->mask == LH_MASK_CAUSAL && args->shift != 0 && args->shift != -1)
         return MALFORMED(g, -1, "has a causal mask shifted by %d; kernels have 0 and -1",
                          args->shift);
-    if (effect != LH_EFFECT_ATTEND && effect != LH_EFFECT_ATTEND_GRAD)
-        return true;
-    if (args->batch != attention->batch || args->heads != attention->heads ||
-        args->groups != attention->groups || args->head_dim != attention->head_dim)
-        return MALFORMED(
-            g, -1,
-            "is called for batch %u, %u heads, %u groups, head dimension %u, but the program has "
-            "%u, %u, %u, %u",
-            args->batch, args->heads, args->groups, args->head_dim, attention->batch,
-            attention->heads, attention->groups, attention->head_dim);
+    if (args->mask == LH_MASK_POSITIONS && (args->rule == NULL || args->stride == 0))
+        return MALFORMED(g, -1, "has a mask by positions without %s",
+                         args->rule == NULL ? "a rule" : "a stride");
     return true;
+}
+
+/* What kernels are called for: one slice of the heads. */
+static bool
+check_shape(LhProof *proof, uint32_t g, const LhKernelArgs *args)
+{
+    const LhProgram *program = proof->program;
+    const LhAttention *attention = &program->params.attention;
+    const uint32_t heads = attention->heads / lh_program_slices(program, LH_TENSOR_Q);
+    const uint32_t groups = attention->groups / lh_program_slices(program, LH_TENSOR_KV);
+
+    if (args->batch == attention->batch && args->heads == heads && args->groups == groups &&
+        args->head_dim == attention->head_dim)
+        return true;
+    return MALFORMED(
+        g, -1,
+        "is called for batch %u, %u heads, %u groups, head dimension %u, but %s has %u, %u, %u, %u",
+        args->batch, args->heads, args->groups, args->head_dim,
+        program->head_slices > 1 ? "a slice" : "the program", attention->batch, heads, groups,
+        attention->head_dim);
+}
+
+/* Whether the sizes of a call follow from the attention's shape. */
+static bool
+has_shape(const LhProof *proof, const LhOp *op)
+{
+    const LhTensorKind kind = proof->program->slots[op->compute.regions[0].slot].kind;
+
+    return lh_proof_kernel(op)->effect != LH_EFFECT_OPAQUE && kind != LH_TENSOR_HIDDEN &&
+           kind != LH_TENSOR_WEIGHT;
 }
 
 /* Bytes of an element that operand @i must have. */
@@ -250,8 +316,8 @@ check_compute(LhProof *proof, uint32_t g)
         if (!check_region(proof, g, &op->compute.regions[i]))
             return false;
     }
-    return check_operands(proof, g, operands) &&
-           check_args(proof, g, &op->compute.args, kernel->effect);
+    return check_operands(proof, g, operands) && check_mask(proof, g, &op->compute.args) &&
+           (!has_shape(proof, op) || check_shape(proof, g, &op->compute.args));
 }
 
 static bool
@@ -309,13 +375,13 @@ group_is_valid(const LhGroup *group, uint32_t ranks)
     return members[size - 1] < ranks;
 }
 
-/* How many parts the send and receive regions must have relative to each other. */
+/* How many parts the send and receive regions of a tensor must have relative to each other. */
 static bool
-check_collective_shape(LhProof *proof, uint32_t g)
+check_collective_tensor(LhProof *proof, uint32_t g, uint32_t tensor)
 {
     const LhOp *op = &proof->ops[g];
-    const LhRegion *send = &op->collective.send[0];
-    const LhRegion *receive = &op->collective.receive[0];
+    const LhRegion *send = &op->collective.send[tensor];
+    const LhRegion *receive = &op->collective.receive[tensor];
     const uint64_t members = lh_group_size(&op->collective.group);
     const LhSlot *from = &proof->program->slots[send->slot];
     const LhSlot *to = &proof->program->slots[receive->slot];
@@ -355,8 +421,17 @@ check_collective(LhProof *proof, uint32_t g)
         return MALFORMED(g, -1, "is not a member of its own group");
     if (op->collective.wire_bytes == 0)
         return MALFORMED(g, -1, "moves 0 bytes");
-    return check_region(proof, g, &op->collective.send[0]) &&
-           check_region(proof, g, &op->collective.receive[0]) && check_collective_shape(proof, g);
+    if (op->collective.tensors_count == 0 ||
+        op->collective.tensors_count > LH_COLLECTIVE_TENSORS_MAX)
+        return MALFORMED(g, -1, "moves %u tensors; 1 to %d are possible",
+                         op->collective.tensors_count, LH_COLLECTIVE_TENSORS_MAX);
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+        if (!check_region(proof, g, &op->collective.send[i]) ||
+            !check_region(proof, g, &op->collective.receive[i]) ||
+            !check_collective_tensor(proof, g, i))
+            return false;
+    }
+    return true;
 }
 
 static bool

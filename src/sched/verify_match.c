@@ -280,19 +280,30 @@ count_turns(LhProof *proof, GArray *calls)
     }
 }
 
+/* Tensor @i of both calls comes from and goes to as much of the same. */
+static bool
+tensors_agree(const LhProof *proof, const LhOp *a, const LhOp *b, uint32_t i)
+{
+    const LhSlot *slots = proof->program->slots;
+    const LhRegion *send = &a->collective.send[i], *other_send = &b->collective.send[i];
+    const LhRegion *receive = &a->collective.receive[i], *other = &b->collective.receive[i];
+
+    return send->count == other_send->count && receive->count == other->count &&
+           slots_agree(&slots[send->slot], &slots[other_send->slot]) &&
+           slots_agree(&slots[receive->slot], &slots[other->slot]);
+}
+
 static bool
 calls_agree(const LhProof *proof, const LhOp *a, const LhOp *b)
 {
-    const LhSlot *slots = proof->program->slots;
+    bool agree = a->collective.kind == b->collective.kind &&
+                 a->collective.reduction == b->collective.reduction &&
+                 a->collective.wire_bytes == b->collective.wire_bytes &&
+                 a->collective.tensors_count == b->collective.tensors_count;
 
-    return a->collective.kind == b->collective.kind &&
-           a->collective.reduction == b->collective.reduction &&
-           a->collective.wire_bytes == b->collective.wire_bytes &&
-           a->collective.send[0].count == b->collective.send[0].count &&
-           a->collective.receive[0].count == b->collective.receive[0].count &&
-           slots_agree(&slots[a->collective.send[0].slot], &slots[b->collective.send[0].slot]) &&
-           slots_agree(&slots[a->collective.receive[0].slot],
-                       &slots[b->collective.receive[0].slot]);
+    for (uint32_t i = 0; agree && i < a->collective.tensors_count; i++)
+        agree = tensors_agree(proof, a, b, i);
+    return agree;
 }
 
 /* The calls first .. first + count are one turn of one group. */

@@ -7,7 +7,7 @@
 
 #include "sched/verify.h"
 
-/* Beyond these a program is refused: a proof holds every op, and contents are sets of segments. */
+/* Beyond these a program is refused: a proof holds every op, and contents are sets. */
 #define LH_VERIFY_RANKS_MAX 4096
 #define LH_VERIFY_OPS_MAX (UINT32_C(1) << 24)
 #define LH_VERIFY_PARTS_MAX (UINT32_C(1) << 25)
@@ -94,6 +94,13 @@ lh_proof_overwrites(const LhOp *op, uint32_t i)
     const LhOperandAccess access = lh_proof_kernel(op)->operands[i].access;
 
     return access == LH_OPERAND_WRITE || (access == LH_OPERAND_UPDATE && op->compute.args.first);
+}
+
+/* Slices of query heads that share one slice of key-value heads. */
+static inline uint32_t
+lh_proof_replicas(const LhProof *proof)
+{
+    return MAX(proof->program->head_slices, 1) / MAX(proof->program->kv_slices, 1);
 }
 
 /* verify_form.c: everything that is named exists. False: the declarations themselves cannot be

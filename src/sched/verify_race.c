@@ -145,11 +145,11 @@ touch_exchange(RaceCheck *check, uint32_t g)
  * gathered or scattered buffer, or one buffer for both.
  */
 static bool
-overlap_is_in_place(const LhProof *proof, uint32_t g)
+overlap_is_in_place(const LhProof *proof, uint32_t g, uint32_t tensor)
 {
     const LhOp *op = &proof->ops[g];
-    const LhRegion *send = &op->collective.send[0];
-    const LhRegion *receive = &op->collective.receive[0];
+    const LhRegion *send = &op->collective.send[tensor];
+    const LhRegion *receive = &op->collective.receive[tensor];
     const uint32_t position = lh_group_position(&op->collective.group, proof->op_rank[g]);
 
     switch (op->collective.kind) {
@@ -165,18 +165,38 @@ overlap_is_in_place(const LhProof *proof, uint32_t g)
     }
 }
 
+static bool
+regions_overlap(const LhRegion *a, const LhRegion *b)
+{
+    return a->slot == b->slot && a->part < b->part + b->count && b->part < a->part + a->count;
+}
+
+/* Tensor @i of a collective is read where some tensor of it is written. */
+static void
+check_overlaps(RaceCheck *check, uint32_t g, uint32_t i)
+{
+    const LhOp *op = &check->proof->ops[g];
+    const LhRegion *send = &op->collective.send[i];
+
+    for (uint32_t k = 0; k < op->collective.tensors_count; k++) {
+        const LhRegion *receive = &op->collective.receive[k];
+
+        if (regions_overlap(send, receive) && (i != k || !overlap_is_in_place(check->proof, g, i)))
+            find_overlap(check->proof, g, send->slot, MAX(send->part, receive->part), false);
+    }
+}
+
 static void
 touch_collective(RaceCheck *check, uint32_t g)
 {
-    LhProof *proof = check->proof;
-    const LhRegion *send = &proof->ops[g].collective.send[0];
-    const LhRegion *receive = &proof->ops[g].collective.receive[0];
+    const LhOp *op = &check->proof->ops[g];
 
-    if (send->slot == receive->slot && send->part < receive->part + receive->count &&
-        receive->part < send->part + send->count && !overlap_is_in_place(proof, g))
-        find_overlap(proof, g, send->slot, MAX(send->part, receive->part), false);
-    touch(check, g, send, false);
-    touch(check, g, receive, true);
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+        check_overlaps(check, g, i);
+        touch(check, g, &op->collective.send[i], false);
+    }
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++)
+        touch(check, g, &op->collective.receive[i], true);
 }
 
 void
@@ -245,8 +265,10 @@ check_lives(MemoryCheck *check, uint32_t g)
         for (uint32_t i = 0; i < op->compute.regions_count; i++)
             check_life(check, g, &op->compute.regions[i]);
     } else if (op->kind == LH_OP_COLLECTIVE) {
-        check_life(check, g, &op->collective.send[0]);
-        check_life(check, g, &op->collective.receive[0]);
+        for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+            check_life(check, g, &op->collective.send[i]);
+            check_life(check, g, &op->collective.receive[i]);
+        }
     } else if (op->kind == LH_OP_EXCHANGE) {
         for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
             const LhPart *part = &proof->parts[op->exchange.parts_first + i];
