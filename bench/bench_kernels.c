@@ -44,9 +44,11 @@ static const struct {
     { "attention_fwd", LH_MASK_CAUSAL, LH_STORAGE_FP32 },
     { "attention_block", LH_MASK_FULL, LH_STORAGE_BF16 },
     { "attention", LH_MASK_CAUSAL, LH_STORAGE_BF16 },
+    { "attention", LH_MASK_POSITIONS, LH_STORAGE_BF16 },
     { "attention_bwd", LH_MASK_FULL, LH_STORAGE_FP32 },
     { "attention_bwd", LH_MASK_FULL, LH_STORAGE_BF16 },
     { "attention_bwd_o", LH_MASK_CAUSAL, LH_STORAGE_BF16 },
+    { "attention_bwd_o", LH_MASK_POSITIONS, LH_STORAGE_BF16 },
     { "linear_intra", LH_MASK_CAUSAL, LH_STORAGE_BF16 },
     { "linear_intra_bwd", LH_MASK_CAUSAL, LH_STORAGE_BF16 },
     { "linear_inter", LH_MASK_CAUSAL, LH_STORAGE_BF16 },
@@ -62,6 +64,9 @@ static const struct {
     { "add_to_fp32", LH_MASK_EMPTY, LH_STORAGE_BF16 },
     { "copy", LH_MASK_EMPTY, LH_STORAGE_BF16 },
 };
+
+/* The same pairs as LH_MASK_CAUSAL has. */
+static const LhMaskRule by_position = { .causal = true };
 
 static double
 cpu_seconds(void)
@@ -136,7 +141,7 @@ time_calls(const LhCall *call, LhKernelRun version, unsigned calls, double *peak
 static void
 print_case(unsigned index, const LhKernel *kernel, const LhCall *call)
 {
-    const char *const masks[] = { "-", "full", "causal" };
+    const char *const masks[] = { "-", "full", "causal", "positions" };
     const char *const storages[] = { "fp32", "bf16", "fp16", "fp64" };
     const LhKernelArgs *a = call->args;
     double peak_gflops = 0, ignored = 0;
@@ -144,7 +149,7 @@ print_case(unsigned index, const LhKernel *kernel, const LhCall *call)
     const double gflops = (double)kernel->flops(a) / seconds * 1e-9;
     const uint32_t element = cases[index].storage == LH_STORAGE_FP32 ? 4 : 2;
 
-    printf("%-18s %-6s %-5s %10.3f ", kernel->name, masks[cases[index].mask],
+    printf("%-18s %-9s %-5s %10.3f ", kernel->name, masks[cases[index].mask],
            storages[cases[index].storage], seconds * 1e3);
     if (cases[index].mask == LH_MASK_EMPTY)
         printf("%9s %8s %6s %8.1f", "-", "-", "-",
@@ -171,6 +176,8 @@ run_case(unsigned index)
                           .groups = 1,
                           .head_dim = (uint32_t)head_dim,
                           .mask = (uint8_t)cases[index].mask,
+                          .stride = 1,
+                          .rule = &by_position,
                           .decay = g_str_has_prefix(kernel->name, "linear") ? 0.999 : 0 };
     LhCall call = { .args = &args };
 
@@ -214,7 +221,7 @@ main(int argc, char **argv)
     }
     printf("# one core, level %s, %d rows, head dimension %d; GFLOP/s and GB/s of CPU time\n",
            lh_cpu()->name, rows, head_dim);
-    printf("%-18s %-6s %-5s %10s %9s %8s %6s %8s%s\n", "kernel", "mask", "type", "ms", "GFLOP/s",
+    printf("%-18s %-9s %-5s %10s %9s %8s %6s %8s%s\n", "kernel", "mask", "type", "ms", "GFLOP/s",
            "peak", "%", "GB/s", with_reference ? " reference" : "");
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++)
         run_case(i);

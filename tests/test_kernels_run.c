@@ -33,6 +33,7 @@ typedef struct {
     bool narrow; /* EITHER means the activation's type, not fp32 */
     uint32_t q_parts, k_parts;
     enum variant variant;
+    bool one_key; /* is all that a query sees */
 } Case;
 
 /* A case's operands: inputs, and room for the results of a run. */
@@ -353,11 +354,13 @@ describe(const Run *r, const char *level, unsigned operand, double error)
     const LhKernelArgs *a = &r->c->args;
 
     ck_abort_msg("%s %s operand %s: error %g; nq %lu nk %lu B %u h %u g %u d %u mask %d shift %d "
-                 "first %d storage %d narrow %d parts %u %u variant %d decay %g",
+                 "first %d storage %d narrow %d parts %u %u variant %d decay %g q at %ld + %ld "
+                 "k at %ld + %ld stride %lu",
                  level, r->c->kernel, r->kernel->operands[operand].name, error, (gulong)a->nq,
                  (gulong)a->nk, a->batch, a->heads, a->groups, a->head_dim, a->mask, a->shift,
                  a->first, (int)r->c->storage, r->c->narrow, r->c->q_parts, r->c->k_parts,
-                 (int)r->c->variant, a->decay);
+                 (int)r->c->variant, a->decay, (glong)a->q_at.start, (glong)a->q_at.part_step,
+                 (glong)a->k_at.start, (glong)a->k_at.part_step, (gulong)a->stride);
 }
 
 /* rel-L2 of the elements, and every row on its own, so that one wrong row cannot hide. */
@@ -371,7 +374,7 @@ compare_elements(const Run *got, const Run *want, const char *level, unsigned op
     const double limit = tolerance(got->c, a->storage);
     /* Gradients vanish where one key takes all and where all keys are equal: they are differences
      * of numbers around 1. */
-    const double least = got->c->variant >= ONE_KEY_60 ? (double)width : 0;
+    const double least = got->c->variant >= ONE_KEY_60 || got->c->one_key ? (double)width : 0;
     double error = 0, norm = 0, worst = 0;
 
     for (uint64_t row = 0; row < count; row += width) {
@@ -690,6 +693,152 @@ START_TEST(kernels_know_simple_answers)
     on_levels(check_known);
 }
 END_TEST
+
+/* ---- masks by position ---- */
+
+/* Where the rows of a call stand, in parts of so many rows. */
+typedef struct {
+    LhRowsPosition q_at, k_at;
+    uint64_t stride;
+    uint32_t q_parts, k_parts;
+    uint64_t q_rows, k_rows;
+} Layout;
+
+/* No part is a whole number of tiles: tiles cross the borders of parts. */
+static const Layout layouts[] = {
+    { { 100, 0 }, { 30, 0 }, 1, 1, 1, 130, 170 },     /* two overlapping chunks */
+    { { 70, 0 }, { 70, 0 }, 1, 1, 1, 70, 70 },        /* a chunk on itself */
+    { { 2, 0 }, { 3, 0 }, 4, 1, 1, 90, 75 },          /* striped */
+    { { 30, 150 }, { 60, 90 }, 1, 2, 2, 30, 30 },     /* zigzag: ranks 1 and 2 of 4 */
+    { { 180, -150 }, { 0, 210 }, 1, 2, 2, 30, 30 },   /* the later half-chunk first */
+    { { 1, 4 }, { 0, 1 }, 8, 2, 3, 35, 40 },          /* rows and columns of a grid of 8 ranks */
+    { { 320, -160 }, { 400, -100 }, 1, 3, 5, 45, 33 } /* gathered in reverse */
+};
+
+static const uint64_t document_ends[] = { 1, 40, 103, 104, 260, 600 };
+
+static const LhMaskRule rules[] = {
+    { .causal = true },
+    { .causal = false },
+    { .causal = true, .window = 1 },
+    { .causal = true, .window = 37 },
+    { .causal = true, .window = 1000 },
+    { .causal = true, .document_ends = document_ends, .documents_count = 6 },
+    { .causal = false, .document_ends = document_ends, .documents_count = 6 },
+    { .causal = true, .window = 20, .document_ends = document_ends, .documents_count = 6 },
+};
+
+static Case
+positions_case(const char *kernel, const Layout *l, const LhMaskRule *rule)
+{
+    return (Case){ .kernel = kernel,
+                   .args = { .nq = l->q_parts * l->q_rows,
+                             .nk = l->k_parts * l->k_rows,
+                             .batch = 1,
+                             .heads = 2,
+                             .groups = 1,
+                             .head_dim = 20,
+                             .mask = LH_MASK_POSITIONS,
+                             .q_at = l->q_at,
+                             .k_at = l->k_at,
+                             .stride = l->stride,
+                             .rule = rule,
+                             .first = true },
+                   .q_parts = l->q_parts,
+                   .k_parts = l->k_parts };
+}
+
+START_TEST(kernels_run_under_masks_by_position)
+{
+    const char *const names[] = { "attention", "attention_fwd", "attention_block", "attention_bwd",
+                                  "attention_bwd_o" };
+    unsigned turn = 0;
+
+    for (unsigned l = 0; l < G_N_ELEMENTS(layouts); l++) {
+        for (unsigned r = 0; r < G_N_ELEMENTS(rules); r++) {
+            for (unsigned k = 0; k < G_N_ELEMENTS(names); k++, turn++) {
+                Case c = positions_case(names[k], &layouts[l], &rules[r]);
+
+                c.storage = (enum lh_storage)(turn % 3);
+                c.narrow = turn % 2 != 0;
+                c.one_key = rules[r].window == 1;
+                check_shape(&c, names[k]);
+            }
+        }
+    }
+}
+END_TEST
+
+static uint64_t
+position_of(const LhRowsPosition *at, uint64_t stride, uint64_t part_rows, uint64_t row)
+{
+    uint64_t position = (uint64_t)at->start;
+
+    for (; row >= part_rows; row -= part_rows)
+        position += (uint64_t)at->part_step;
+    return position + row * stride;
+}
+
+/* With q = 0 every key that is seen weighs the same: o is the mean of their values, lse the
+ * logarithm of their number, and with do = 1 dv is the sum of the weights. */
+static void
+check_equal_weights(const Layout *l, const LhMaskRule *rule)
+{
+    const Case c = positions_case("attention_bwd_o", l, rule);
+    const LhKernelArgs *a = &c.args;
+    g_autofree double *weights = g_new0(double, a->nk);
+    LhRows q, dout, o, lse, v, dv;
+    Run r;
+
+    run_init(&r, &c);
+    q = lh_rows_q(&r.call, 0);
+    dout = lh_rows_q(&r.call, 1);
+    o = lh_rows_q(&r.call, 2);
+    lse = lh_rows_stat(&r.call, 3);
+    v = lh_rows_v(&r.call, 4);
+    dv = lh_rows_v(&r.call, 6);
+    memset(q.data, 0, r.bytes[0]);
+    for (uint64_t i = 0; i < a->nq * a->heads * a->head_dim; i++)
+        ((float *)(void *)dout.data)[i] = 1;
+    derive_inputs(&r);
+    run_kernel(r.kernel, r.kernel->reference, &r.call);
+    for (uint64_t i = 0; i < a->nq; i++) {
+        const uint64_t at = position_of(&l->q_at, l->stride, l->q_rows, i);
+        uint64_t seen = 0;
+        double sum = 0;
+
+        for (unsigned again = 0; again < 2; again++) {
+            for (uint64_t j = 0; j < a->nk; j++) {
+                if (!lh_mask_sees(rule, at, position_of(&l->k_at, l->stride, l->k_rows, j)))
+                    continue;
+                if (again)
+                    weights[j] += a->heads / (double)seen;
+                else
+                    sum += (double)*(float *)lh_rows_at(&v, 0, j, 0), seen++;
+            }
+        }
+        ck_assert_double_eq_tol((double)*(float *)lh_rows_at(&o, 0, i, 1),
+                                seen > 0 ? sum / (double)seen : 0, 1e-6);
+        if (seen == 0)
+            ck_assert(*lh_stat_at(&lse, 0, i, 1) == -INFINITY);
+        else
+            ck_assert_double_eq_tol((double)*lh_stat_at(&lse, 0, i, 1), log((double)seen), 1e-6);
+    }
+    for (uint64_t j = 0; j < a->nk; j++)
+        ck_assert_double_eq_tol((double)*(float *)lh_rows_at(&dv, 0, j, 0), weights[j], 1e-5);
+    run_clear(&r);
+}
+
+START_TEST(kernels_see_what_the_rule_allows)
+{
+    for (unsigned l = 0; l < G_N_ELEMENTS(layouts); l++) {
+        for (unsigned r = 0; r < G_N_ELEMENTS(rules); r++)
+            check_equal_weights(&layouts[l], &rules[r]);
+    }
+}
+END_TEST
+
+/* ---- blocks and parts ---- */
 
 static LhView
 view_of(void *data, uint64_t bytes)
@@ -1157,7 +1306,8 @@ START_TEST(kernels_zero_makes_empty_accumulators)
 END_TEST
 
 LH_TEST_MAIN("kernels_run", kernels_run_fp32, kernels_run_bf16, kernels_run_fp16,
-             kernels_run_on_extreme_inputs, kernels_know_simple_answers, kernels_carry_blocks,
+             kernels_run_on_extreme_inputs, kernels_run_under_masks_by_position,
+             kernels_see_what_the_rule_allows, kernels_know_simple_answers, kernels_carry_blocks,
              kernels_join_parts, kernels_attention_gradient_is_finite_difference,
              kernels_linear_gradient_is_difference, kernels_linear_chunks_join,
              kernels_convert_exactly, kernels_convert_the_same_on_levels,

@@ -481,6 +481,7 @@ emit_collective(LhEmitter *e, LhCollectiveKind kind, LhGroup group)
     op->collective.kind = kind;
     op->collective.reduction = LH_REDUCE_SUM;
     op->collective.group = group;
+    op->collective.tensors_count = 1;
     op->collective.send[0] = (LhRegion){ TOY_IN, 0, slots[TOY_IN].parts };
     op->collective.receive[0] = (LhRegion){ TOY_OUT, 0, slots[TOY_OUT].parts };
     op->collective.wire_bytes = 24;

@@ -3,6 +3,8 @@
  */
 #include "kernels/attention_run.h"
 
+#include "kernels/tile_mask.h"
+
 #include <math.h>
 
 double
@@ -24,7 +26,7 @@ lh_attention_forward_scratch(const LhKernelArgs *args)
 {
     const uint64_t d = round_up(args->head_dim, 32), nk = round_up(args->nk, 64);
 
-    return 4 * (d * (2 * nk + 2 * 64 + 1) + 64 * 64 + 2 * 64 + 16 * 16);
+    return 4 * (d * (2 * nk + 2 * 64 + 1) + 64 * 64 + 2 * 64 + 16 * 16) + lh_tile_mask_bytes(args);
 }
 
 uint64_t
@@ -33,7 +35,8 @@ lh_attention_backward_scratch(const LhKernelArgs *args)
     const uint64_t d = round_up(args->head_dim, 32);
     const uint64_t nq = round_up(args->nq, 64), nk = round_up(args->nk, 64);
 
-    return 4 * (d * (5 * nk + 5 * nq + 2) + 2 * nq + 2 * 64 * 64 + 16 * 16);
+    return 4 * (d * (5 * nk + 5 * nq + 2) + 2 * nq + 2 * 64 * 64 + 16 * 16) +
+           lh_tile_mask_bytes(args);
 }
 
 static double
@@ -71,7 +74,7 @@ distance_weight(const float *decay, const Pair *p)
 static double
 score(const LhForward *f, const Pair *p)
 {
-    if (!lh_mask_allows(f->args, p->i, p->j))
+    if (!lh_mask_allows(f->args, &f->q, &f->k, p->i, p->j))
         return f->linear ? 0 : -INFINITY;
     if (f->linear)
         return product(&f->q, &f->k, p) * distance_weight(f->decay, p);
@@ -122,9 +125,10 @@ forward_row(const LhForward *f, Pair p)
         o[c] = f->load && factor != 0 ? factor * lh_element_get(out, f->o.storage, c) : 0;
     for (p.j = 0; p.j < f->args->nk; p.j++) {
         const void *v = lh_rows_at(&f->v, p.b, p.j, p.group);
-
         /* Rows that the mask hides are not read: they may hold anything. */
-        for (uint32_t c = 0; c < dim && lh_mask_allows(f->args, p.i, p.j); c++)
+        const bool seen = lh_mask_allows(f->args, &f->q, &f->k, p.i, p.j);
+
+        for (uint32_t c = 0; c < dim && seen; c++)
             o[c] += x[p.j] * lh_element_get(v, f->v.storage, c);
     }
     for (uint32_t c = 0; c < dim; c++)
@@ -151,7 +155,7 @@ gradients(const LhBackward *w, const Pair *p, double *weight, double *ds)
     const double scale = lh_attention_scale(w->args);
     double dp, delta;
 
-    if (!lh_mask_allows(w->args, p->i, p->j))
+    if (!lh_mask_allows(w->args, &w->q, &w->k, p->i, p->j))
         return false;
     dp = product(&w->dout, &w->v, p);
     if (w->linear) {

@@ -1,7 +1,7 @@
 /*
  * Linear attention among the tokens of a call, forward: o += ((q k^T) D) v with D[i][j] =
- * decay^(i - j) under the mask; no softmax, no scale. A full mask has no distances, and so takes no
- * decay.
+ * decay^(i - j) under the mask; no softmax, no scale. Distances are those of rows, so only a
+ * causal mask takes a decay.
  */
 #include "kernels/cpu.h"
 #include "kernels/sizes.h"
@@ -37,7 +37,8 @@ prepare(const LhCall *call, LhForward *f)
                       .linear = true,
                       .decay = lh_decay_table(call->args, call->scratch),
                       .scratch = rest };
-    return (f->decay == NULL || call->args->mask != LH_MASK_FULL) &&
+    return (f->decay == NULL || call->args->mask == LH_MASK_CAUSAL ||
+            call->args->mask == LH_MASK_EMPTY) &&
            lh_parts_divide(call, 3, 1 << 1);
 }
 

@@ -39,7 +39,8 @@ prepare(const LhCall *call, LhBackward *b)
                        .linear = true,
                        .decay = lh_decay_table(call->args, call->scratch),
                        .scratch = rest };
-    return (b->decay == NULL || call->args->mask != LH_MASK_FULL) &&
+    return (b->decay == NULL || call->args->mask == LH_MASK_CAUSAL ||
+            call->args->mask == LH_MASK_EMPTY) &&
            lh_parts_divide(call, 5, 1 << 2 | 1 << 4);
 }
 

@@ -145,11 +145,26 @@ lh_parts_divide(const LhCall *call, unsigned operands_count, unsigned key_operan
     return true;
 }
 
-/* The mask of a call: whether key row @j is visible to query row @i. */
-static inline bool
-lh_mask_allows(const LhKernelArgs *a, uint64_t i, uint64_t j)
+/* The token at which row @row of an operand like @rows stands, under LH_MASK_POSITIONS. */
+static inline uint64_t
+lh_row_position(const LhRowsPosition *at, uint64_t stride, const LhRows *rows, uint64_t row)
 {
-    if (a->mask == LH_MASK_CAUSAL)
+    const int64_t part = (int64_t)(row / rows->part_rows);
+
+    return (uint64_t)(at->start + part * at->part_step) + row % rows->part_rows * stride;
+}
+
+/* The mask of a call with operands like @q and @k: whether query row @i sees key row @j. */
+static inline bool
+lh_mask_allows(const LhKernelArgs *a, const LhRows *q, const LhRows *k, uint64_t i, uint64_t j)
+{
+    switch (a->mask) {
+    case LH_MASK_POSITIONS:
+        return lh_mask_sees(a->rule, lh_row_position(&a->q_at, a->stride, q, i),
+                            lh_row_position(&a->k_at, a->stride, k, j));
+    case LH_MASK_CAUSAL:
         return (int64_t)j <= (int64_t)i + a->shift;
-    return a->mask == LH_MASK_FULL;
+    default:
+        return a->mask == LH_MASK_FULL;
+    }
 }

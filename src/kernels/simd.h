@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/cpu.h"
+#include "kernels/tile_mask.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -29,9 +30,7 @@
 #define LH_MR 4
 #endif
 #define LH_NR (2 * LH_VL)
-#define LH_TILE                                                                                    \
-    64 /* rows of queries and of keys worked on at a time; LH_MR and LH_NR divide it               \
-        */
+_Static_assert(LH_TILE % LH_MR == 0 && LH_TILE % LH_NR == 0, "tiles are whole panels");
 
 #define LH_INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -45,6 +44,7 @@ typedef float LhVector __attribute__((vector_size(4 * LH_VL)));
 typedef float LhVectorAligned __attribute__((vector_size(4 * LH_VL), may_alias));
 typedef float LhVectorAny __attribute__((vector_size(4 * LH_VL), may_alias, aligned(4)));
 typedef int32_t LhLanes __attribute__((vector_size(4 * LH_VL)));
+typedef int32_t LhLanesAny __attribute__((vector_size(4 * LH_VL), may_alias, aligned(4)));
 
 LH_INLINE LhVector
 lh_splat(float x)
@@ -68,6 +68,12 @@ LH_INLINE LhVector
 lh_load_any(const float *p)
 {
     return *(const LhVectorAny *)p;
+}
+
+LH_INLINE LhLanes
+lh_load_lanes(const int32_t *p)
+{
+    return *(const LhLanesAny *)p;
 }
 
 /* Lane by lane, a where the mask's bits are set, else b. */
@@ -229,6 +235,10 @@ void LH_SIMD(pack_lanes)(const LhPack *p, float *target, size_t rows, size_t wid
 
 /* Panels of columns: [dim / width][@rows][width]; zeros beyond count and dim. */
 void LH_SIMD(pack_rows)(const LhPack *p, float *target, size_t rows, size_t width);
+
+/* Weights [key][query] of a pair of tiles become @hidden where the query does not see the key. */
+void LH_SIMD(hide)(float *weights, const LhTileQueries *q, const LhTileKeys *k, size_t rows,
+                   size_t keys, float hidden);
 
 void LH_SIMD(to_fp32)(float *target, const void *source, enum lh_storage storage, uint64_t count);
 void LH_SIMD(from_fp32)(void *target, enum lh_storage storage, const float *source, uint64_t count);

@@ -10,6 +10,7 @@
 
 typedef struct {
     const LhBackward *b;
+    LhTileMask mask;
     uint64_t sequence;
     uint32_t head, group;
     size_t dim, columns, lanes_tile, rows_tile; /* floats of a packed tile */
@@ -104,17 +105,6 @@ begin_head(const Backward *w)
     }
 }
 
-static void
-hide(const Backward *w, uint64_t i, uint64_t j, size_t keys, float hidden)
-{
-    for (size_t k = 0; k < keys; k++) {
-        const int64_t before = (int64_t)(j + k) - w->b->args->shift - (int64_t)i;
-
-        for (int64_t r = 0; r < before && r < LH_TILE; r++)
-            w->weights[k * LH_TILE + (size_t)r] = hidden;
-    }
-}
-
 /* P = e^(S - lse), dS = P (dP - delta). */
 static void
 differentiate(const Backward *w, uint64_t i, size_t rows, size_t keys)
@@ -132,21 +122,17 @@ differentiate(const Backward *w, uint64_t i, size_t rows, size_t keys)
     }
 }
 
-/* P = S D, dS = dP D, D the weights of distance and the mask. */
+/* P = S D, dS = dP D, D the weights of distance. */
 static void
 differentiate_linear(const Backward *w, uint64_t i, uint64_t j, size_t rows, size_t keys)
 {
-    const LhKernelArgs *a = w->b->args;
-
-    for (size_t k = 0; k < keys; k++) {
-        for (size_t r = 0; r < rows; r++) {
+    for (size_t k = 0; k < keys && w->b->decay != NULL; k++) {
+        for (size_t r = 0; r < rows; r += LH_VL) {
             float *weight = w->weights + k * LH_TILE + r, *ds = w->gradient + k * LH_TILE + r;
-            float d = lh_mask_allows(a, i + r, j + k) ? 1 : 0;
+            const LhVector by = lh_load_any(w->b->decay + (LH_DECAY_BEFORE + i + r - j - k));
 
-            if (d > 0 && w->b->decay != NULL)
-                d = w->b->decay[LH_DECAY_BEFORE + i + r - j - k];
-            *weight *= d;
-            *ds *= d;
+            lh_store(weight, lh_load(weight) * by);
+            lh_store(ds, lh_load(ds) * by);
         }
     }
 }
@@ -200,22 +186,24 @@ multiply_out(const Backward *w, size_t i, size_t j, size_t rows, size_t keys)
     LH_SIMD(product_columns)(&p);
 }
 
+/* Hidden scores become weights of 0: e^-inf, or, in linear attention, 0 at once. */
 static void
-backward_tiles(const Backward *w, uint64_t i, uint64_t j)
+backward_tiles(const Backward *w, uint64_t i, uint64_t j, LhTileSight sight)
 {
     const LhKernelArgs *a = w->b->args;
     const size_t rows = lh_least(LH_TILE, a->nq - i), keys = lh_least(LH_TILE, a->nk - j);
-    const bool partial =
-        a->mask == LH_MASK_CAUSAL && (int64_t)(j + keys - 1) > (int64_t)i + a->shift;
+    const LhTileQueries *q_at = &w->mask.queries[i / LH_TILE];
+    const LhTileKeys *k_at = &w->mask.keys[j / LH_TILE];
 
     multiply_in(w, i, j, rows, keys);
-    if (w->b->linear) {
+    if (sight == LH_TILE_PARTLY)
+        LH_SIMD(hide)(w->weights, q_at, k_at, rows, keys, w->b->linear ? 0 : -INFINITY);
+    if (sight == LH_TILE_PARTLY && w->b->linear)
+        LH_SIMD(hide)(w->gradient, q_at, k_at, rows, keys, 0);
+    if (w->b->linear)
         differentiate_linear(w, i, j, rows, keys);
-    } else {
-        if (partial)
-            hide(w, i, j, keys, -INFINITY);
+    else
         differentiate(w, i, rows, keys);
-    }
     multiply_out(w, i, j, rows, keys);
 }
 
@@ -224,12 +212,13 @@ backward_head(const Backward *w)
 {
     const LhKernelArgs *a = w->b->args;
 
-    for (uint64_t j = 0; j < a->nk && a->mask != LH_MASK_EMPTY; j += LH_TILE) {
+    for (uint64_t j = 0; j < a->nk; j += LH_TILE) {
         for (uint64_t i = 0; i < a->nq; i += LH_TILE) {
-            const int64_t last = (int64_t)(i + lh_least(LH_TILE, a->nq - i) - 1);
+            const LhTileSight sight =
+                lh_tile_sight(&w->mask.queries[i / LH_TILE], &w->mask.keys[j / LH_TILE]);
 
-            if (a->mask == LH_MASK_FULL || (int64_t)j <= last + a->shift)
-                backward_tiles(w, i, j);
+            if (sight != LH_TILE_HIDDEN)
+                backward_tiles(w, i, j, sight);
         }
     }
 }
@@ -300,6 +289,7 @@ LH_SIMD(backward)(const LhBackward *b)
     w.gradient = lh_take(&scratch, LH_TILE * LH_TILE);
     w.row = lh_take(&scratch, w.columns);
     w.other_row = lh_take(&scratch, w.columns);
+    w.mask = lh_tile_mask(a, &b->q, &b->k, lh_take(&scratch, lh_tile_mask_bytes(a) / 4));
     for (w.sequence = 0; w.sequence < a->batch; w.sequence++) {
         for (w.group = 0; w.group < a->groups; w.group++)
             backward_group(&w);

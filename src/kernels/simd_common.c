@@ -142,6 +142,23 @@ LH_SIMD(pack_rows)(const LhPack *p, float *target, size_t rows, size_t width)
     }
 }
 
+void
+LH_SIMD(hide)(float *weights, const LhTileQueries *q, const LhTileKeys *k, size_t rows, size_t keys,
+              float hidden)
+{
+    for (size_t r = 0; r < rows; r += LH_VL) {
+        const LhLanes first = lh_load_lanes(q->first + r), last = lh_load_lanes(q->last + r);
+
+        for (size_t j = 0; j < keys; j++) {
+            float *at = weights + j * LH_TILE + r;
+            const LhLanes position = k->at[j] - (LhLanes){ 0 };
+            const LhLanes seen = (position >= first) & (position <= last);
+
+            lh_store(at, lh_select(seen, lh_load(at), lh_splat(hidden)));
+        }
+    }
+}
+
 /* Every processor with AVX2 converts fp16 too (F16C); not all compilers can ask for that. */
 static bool
 has(void)

@@ -12,6 +12,7 @@
 /* Of one key-value head: its packed keys and values, and the tile of queries being worked on. */
 typedef struct {
     const LhForward *f;
+    LhTileMask mask;
     uint64_t sequence;
     uint32_t head, group;
     size_t dim, columns, key_tile, value_tile; /* floats of a packed tile */
@@ -65,19 +66,6 @@ begin_tile(Forward *w, uint64_t i, size_t rows)
             LH_SIMD(to_fp32)
         (w->o + r * w->columns, lh_rows_at(&f->o, w->sequence, i + r, w->head), f->o.storage,
          w->dim);
-    }
-}
-
-/* Scores that the mask hides become @hidden. Query row @i in lane 0, key row @j in row 0. */
-static void
-hide(const Forward *w, uint64_t i, uint64_t j, size_t keys, float hidden)
-{
-    for (size_t k = 0; k < keys; k++) {
-        /* Hidden from key row j + k are the queries before row j + k - shift. */
-        const int64_t before = (int64_t)(j + k) - w->f->args->shift - (int64_t)i;
-
-        for (int64_t r = 0; r < before && r < LH_TILE; r++)
-            w->weights[k * LH_TILE + (size_t)r] = hidden;
     }
 }
 
@@ -136,6 +124,8 @@ static void
 attend(const Forward *w, uint64_t i, uint64_t j, size_t rows)
 {
     const LhForward *f = w->f;
+    const LhTileQueries *q_at = &w->mask.queries[i / LH_TILE];
+    const LhTileKeys *k_at = &w->mask.keys[j / LH_TILE];
     const size_t keys = lh_least(LH_TILE, f->args->nk - j), tile = j / LH_TILE;
     _Alignas(LH_SCRATCH_ALIGN) float factors[LH_TILE];
     const LhProduct scores = { .c = w->weights,
@@ -159,8 +149,8 @@ attend(const Forward *w, uint64_t i, uint64_t j, size_t rows)
                                .add = true };
 
     LH_SIMD(product_panels)(&scores);
-    if (f->args->mask == LH_MASK_CAUSAL && (int64_t)(j + keys - 1) > (int64_t)i + f->args->shift)
-        hide(w, i, j, keys, f->linear ? 0 : -INFINITY);
+    if (lh_tile_sight(q_at, k_at) == LH_TILE_PARTLY)
+        LH_SIMD(hide)(w->weights, q_at, k_at, rows, keys, f->linear ? 0 : -INFINITY);
     if (f->linear) {
         decay(w, i, j, rows, keys);
     } else {
@@ -199,14 +189,13 @@ forward_head(Forward *w)
 
     for (uint64_t i = 0; i < a->nq; i += LH_TILE) {
         const size_t rows = lh_least(LH_TILE, a->nq - i);
-        int64_t end = a->mask == LH_MASK_EMPTY ? 0 : (int64_t)a->nk;
+        const LhTileQueries *q_at = &w->mask.queries[i / LH_TILE];
 
-        /* The last query of the tile sees no key from here on. */
-        if (a->mask == LH_MASK_CAUSAL && end > (int64_t)(i + rows) + a->shift)
-            end = (int64_t)(i + rows) + a->shift;
         begin_tile(w, i, rows);
-        for (int64_t j = 0; j < end; j += LH_TILE)
-            attend(w, i, (uint64_t)j, rows);
+        for (uint64_t j = 0; j < a->nk; j += LH_TILE) {
+            if (lh_tile_sight(q_at, &w->mask.keys[j / LH_TILE]) != LH_TILE_HIDDEN)
+                attend(w, i, j, rows);
+        }
         end_tile(w, i, rows);
     }
 }
@@ -229,6 +218,7 @@ LH_SIMD(forward)(const LhForward *f)
     w.m = lh_take(&scratch, LH_TILE);
     w.l = lh_take(&scratch, LH_TILE);
     w.row = lh_take(&scratch, w.columns);
+    w.mask = lh_tile_mask(a, &f->q, &f->k, lh_take(&scratch, lh_tile_mask_bytes(a) / 4));
     for (w.sequence = 0; w.sequence < a->batch; w.sequence++) {
         for (w.group = 0; w.group < a->groups; w.group++) {
             pack_group(&w);

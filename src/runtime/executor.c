@@ -249,16 +249,28 @@ hold_parts(LhRunner *rank, LhItem *item)
     return true;
 }
 
+/* Of every tensor, what it sends from, then what it receives into. */
+static bool
+hold_tensors(LhRunner *rank, LhItem *item)
+{
+    item->buffers = g_new0(LhBuffer *, 2 * (gsize)item->op.collective.tensors_count);
+    for (uint32_t i = 0; i < item->op.collective.tensors_count; i++) {
+        if (!hold(rank, item, item->op.collective.send[i]) ||
+            !hold(rank, item, item->op.collective.receive[i]))
+            return false;
+    }
+    return true;
+}
+
 /* Binds the op to the memory that its slots have now. */
 static bool
 hold_all(LhRunner *rank, LhItem *item)
 {
     if (item->op.kind == LH_OP_EXCHANGE)
         return hold_parts(rank, item);
-    item->buffers = g_new0(LhBuffer *, LH_KERNEL_OPERANDS_MAX);
     if (item->op.kind == LH_OP_COLLECTIVE)
-        return hold(rank, item, item->op.collective.send[0]) &&
-               hold(rank, item, item->op.collective.receive[0]);
+        return hold_tensors(rank, item);
+    item->buffers = g_new0(LhBuffer *, LH_KERNEL_OPERANDS_MAX);
     for (uint32_t i = 0; i < item->op.compute.regions_count; i++) {
         if (!hold(rank, item, item->op.compute.regions[i]))
             return false;

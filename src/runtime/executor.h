@@ -25,10 +25,10 @@ typedef struct {
     /* In place of calling the kernel: calls @run with @call, or with something else, or not. */
     enum lh_status (*call)(void *data, uint32_t rank, const LhOp *op, LhKernelRun run,
                            const LhCall *call);
-    /* False: this end of a message is never posted. */
-    bool (*post)(void *data, uint32_t rank, const LhOp *op, const LhPart *part);
+    /* False: this end of a message, of an exchange or a collective, is never posted. */
+    bool (*post)(void *data, uint32_t rank, const LhOp *op, const LhMessage *message);
     /* False: what this message brings is thrown away. */
-    bool (*land)(void *data, uint32_t rank, const LhOp *op, const LhPart *part);
+    bool (*land)(void *data, uint32_t rank, const LhOp *op, const LhMessage *message);
     /* Before an op is issued or started: may sleep. */
     void (*pause)(void *data, uint32_t rank, uint32_t op, uint32_t where);
 } LhRunHooks;

@@ -84,12 +84,8 @@ bool lh_run_compute(LhRunStream *stream, LhItem *item);
 bool lh_run_exchange(LhRunStream *stream, LhItem *item);
 bool lh_run_collective(LhRunStream *stream, LhItem *item);
 
-/*
- * Posts @count messages (taken over) and waits for all of them. @parts are those of an exchange,
- * for hooks, or NULL. False: the run is being stopped.
- */
-bool lh_run_messages(LhRunStream *stream, LhItem *item, LhMessage *messages, uint32_t count,
-                     const LhPart *parts);
+/* Posts @count messages (taken over) and waits for all of them. False: the run is being stopped. */
+bool lh_run_messages(LhRunStream *stream, LhItem *item, LhMessage *messages, uint32_t count);
 
 /* Memory that lives as long as the item; never freed by the caller. */
 void *lh_item_memory(LhItem *item, uint64_t bytes);

@@ -242,21 +242,22 @@ call_mutant(void *data, uint32_t rank, const LhOp *op, LhKernelRun run, const Lh
 }
 
 static bool
-post_unless_stalled(void *data, uint32_t rank, const LhOp *op, const LhPart *part)
+post_unless_stalled(void *data, uint32_t rank, const LhOp *op, const LhMessage *message)
 {
     const LhInjection *injection = data;
 
     (void)op;
-    return !(part->send && rank == injection->rank);
+    return !(message->send && rank == injection->rank);
 }
 
 static bool
-land_unless_stale(void *data, uint32_t rank, const LhOp *op, const LhPart *part)
+land_unless_stale(void *data, uint32_t rank, const LhOp *op, const LhMessage *message)
 {
     const LhInjection *injection = data;
 
-    return rank != injection->rank || op->id != injection->op || part->peer != injection->peer ||
-           part->tag != injection->tag;
+    if (rank != injection->rank || op->id != injection->op || message->peer != injection->peer)
+        return true;
+    return op->kind == LH_OP_EXCHANGE && message->tag != injection->tag;
 }
 
 static void

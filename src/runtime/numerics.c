@@ -23,6 +23,7 @@ enum {
     STREAM_K,
     STREAM_V,
     STREAM_DO,
+    STREAM_OTHERS, /* and one for every slot from here on */
 };
 
 /* ---- inputs ---- */
@@ -118,7 +119,8 @@ lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs
     const enum lh_storage storage = storage_of(a->dtype);
 
     n->inputs = inputs;
-    lh_reference_init(r, a, params->mask.causal);
+    n->seed = seed;
+    lh_reference_init(r, a, &params->mask);
     fill_normal(r->q, q, seed, STREAM_Q);
     fill_normal(r->dout, q, seed, STREAM_DO);
     fill_normal(r->k, k, seed, STREAM_K);
@@ -143,13 +145,13 @@ lh_numerics_free(LhNumerics *n)
 
 /* ---- where tensors lie ---- */
 
-/* A tensor of a part of a slot: its rows are those of a segment. */
+/* A tensor of a slot, whole. */
 typedef struct {
     const double *whole; /* [B][N][width] */
     const double *sizes; /* likewise, or NULL */
     uint64_t width;      /* elements of a token */
     enum lh_storage storage;
-    uint64_t offset_bytes; /* in the part */
+    uint64_t offset_bytes; /* in each part */
 } Piece;
 
 static unsigned
@@ -188,19 +190,53 @@ pieces_of(const LhReference *r, const LhProgram *program, const LhSlot *slot, Pi
     }
 }
 
-/* Element of the whole tensor where token @i of a segment begins. */
-static uint64_t
-token_at(const LhAttention *a, const Piece *piece, LhSegment segment, uint64_t sequence, uint64_t i)
+/* What a part holds: the tokens of a segment, and of each the heads of a slice. */
+typedef struct {
+    LhSegment segment;
+    uint32_t slice, slices;
+} Cell;
+
+static Cell
+cell_of(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_t part)
 {
-    return (sequence * a->seq_length + segment.start + i * segment.stride) * piece->width;
+    const LhTensorKind kind = program->slots[slot].kind;
+    const LhHolding holding = lh_program_holding(program, kind, rank, part);
+
+    return (Cell){ .segment = lh_placement_segment(&program->placement, holding.segment),
+                   .slice = holding.slice,
+                   .slices = lh_program_slices(program, kind) };
 }
 
-static LhSegment
-segment_of(const LhProgram *program, uint32_t rank, uint32_t part)
+/* Elements that a part holds of a token. */
+static uint64_t
+width_in(const Cell *cell, const Piece *piece)
 {
-    const LhPlacement *p = &program->placement;
+    return piece->width / cell->slices;
+}
 
-    return lh_placement_segment(p, lh_placement_segment_id(p, rank, part));
+/* Token @t of a part, over all sequences: the element of the whole tensor where it begins. */
+static uint64_t
+token_at(const LhAttention *a, const Piece *piece, const Cell *cell, uint64_t t)
+{
+    const LhSegment *s = &cell->segment;
+    const uint64_t sequence = t / s->count, position = s->start + t % s->count * s->stride;
+
+    return (sequence * a->seq_length + position) * piece->width +
+           cell->slice * width_in(cell, piece);
+}
+
+/* What no reference knows: any numbers, of a size that sums of many survive. */
+static void
+load_others(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16_t slot,
+            uint32_t part, unsigned char *data)
+{
+    const LhSlot *s = &program->slots[slot];
+    const enum lh_storage storage = lh_slot_storage(program, s);
+    const uint64_t count = s->part_bytes / lh_storage_bytes(storage);
+    const uint64_t first = ((uint64_t)rank * s->parts + part) * count;
+
+    for (uint64_t i = 0; i < count; i++)
+        lh_element_put(data, storage, i, normal(n->seed, STREAM_OTHERS + slot, first + i));
 }
 
 void
@@ -208,18 +244,21 @@ lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, u
                  uint32_t part, unsigned char *data)
 {
     const LhAttention *a = &n->reference.attention;
-    const LhSegment segment = segment_of(program, rank, part);
+    const Cell cell = cell_of(program, rank, slot, part);
     Piece pieces[2] = { 0 };
     const unsigned count = pieces_of(&n->reference, program, &program->slots[slot], pieces);
 
+    if (count == 0)
+        load_others(n, program, rank, slot, part, data);
     for (unsigned p = 0; p < count; p++) {
-        for (uint64_t t = 0; t < a->batch * segment.count; t++) {
-            const double *from = pieces[p].whole + token_at(a, &pieces[p], segment,
-                                                            t / segment.count, t % segment.count);
+        const uint64_t width = width_in(&cell, &pieces[p]);
 
-            for (uint64_t i = 0; i < pieces[p].width; i++)
-                lh_element_put(data + pieces[p].offset_bytes, pieces[p].storage,
-                               t * pieces[p].width + i, from[i]);
+        for (uint64_t t = 0; t < a->batch * cell.segment.count; t++) {
+            const double *from = pieces[p].whole + token_at(a, &pieces[p], &cell, t);
+
+            for (uint64_t i = 0; i < width; i++)
+                lh_element_put(data + pieces[p].offset_bytes, pieces[p].storage, t * width + i,
+                               from[i]);
         }
     }
 }
@@ -266,15 +305,16 @@ add_row(Sums *s, const Piece *piece, uint64_t at, const unsigned char *data, uin
 }
 
 static void
-add_part(Sums *s, const Piece *piece, LhSegment segment, const unsigned char *data)
+add_part(Sums *s, const Piece *piece, const Cell *cell, const unsigned char *data)
 {
     const LhAttention *a = &s->r->attention;
+    const uint64_t width = width_in(cell, piece);
 
-    for (uint64_t t = 0; t < a->batch * segment.count; t++) {
-        const uint64_t at = token_at(a, piece, segment, t / segment.count, t % segment.count);
+    for (uint64_t t = 0; t < a->batch * cell->segment.count; t++) {
+        const uint64_t at = token_at(a, piece, cell, t);
 
-        for (uint64_t i = 0; i < piece->width; i += s->row)
-            add_row(s, piece, at + i, data + piece->offset_bytes, t * piece->width + i);
+        for (uint64_t i = 0; i < width; i += s->row)
+            add_row(s, piece, at + i, data + piece->offset_bytes, t * width + i);
     }
 }
 
@@ -291,9 +331,12 @@ sum_up(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
 
     pieces_of(&n->reference, program, s, pieces);
     for (uint32_t rank = 0; rank < program->params.ranks; rank++) {
-        for (uint32_t part = 0; part < s->parts; part++)
-            add_part(&sums, &pieces[index], segment_of(program, rank, part),
+        for (uint32_t part = 0; part < s->parts; part++) {
+            const Cell cell = cell_of(program, rank, slot, part);
+
+            add_part(&sums, &pieces[index], &cell,
                      lh_run_output(result, program, rank, slot, part));
+        }
     }
     return sums;
 }

@@ -4,14 +4,14 @@
 #include <math.h>
 
 void
-lh_reference_init(LhReference *r, const LhAttention *a, bool causal)
+lh_reference_init(LhReference *r, const LhAttention *a, const LhMaskRule *mask)
 {
     const uint64_t q = lh_reference_q_elements(a), k = lh_reference_k_elements(a);
     double **const of_q[] = { &r->q, &r->dout, &r->o, &r->dq, &r->o_size, &r->dq_size };
     double **const of_k[] = { &r->k, &r->v, &r->dk, &r->dv, &r->dk_size, &r->dv_size };
 
     r->attention = *a;
-    r->causal = causal;
+    r->mask = *mask;
     for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
         *of_q[i] = g_new0(double, q);
     for (unsigned i = 0; i < G_N_ELEMENTS(of_k); i++)
@@ -33,9 +33,9 @@ lh_reference_clear(LhReference *r)
 /* One query row and head against all its keys. */
 typedef struct {
     LhReference *r;
-    uint64_t keys;  /* how many it sees: the first ones */
+    uint64_t keys;  /* how many it sees, one after another */
     uint64_t at;    /* element of the row in q, o, dout, dq */
-    uint64_t first; /* element of key 0 in k, v, dk, dv */
+    uint64_t first; /* element of the first of them in k, v, dk, dv */
     uint64_t step;  /* from one key to the next */
     uint64_t row;   /* in lse */
     double scale;
@@ -119,12 +119,15 @@ run_group(LhReference *r, uint64_t sequence, uint32_t group, double *p, double *
 
     row.scale = 1 / sqrt(a->head_dim);
     row.step = (uint64_t)a->groups * a->head_dim;
-    row.first = sequence * a->seq_length * row.step + (uint64_t)group * a->head_dim;
     for (uint32_t head = group * share; head < (group + 1) * share; head++) {
         for (uint64_t i = 0; i < a->seq_length; i++) {
+            const LhInterval keys = lh_mask_keys(&r->mask, i, a->seq_length);
+
             row.row = (sequence * a->seq_length + i) * a->heads + head;
             row.at = row.row * a->head_dim;
-            row.keys = r->causal ? i + 1 : a->seq_length;
+            row.keys = keys.end - keys.first;
+            row.first =
+                (sequence * a->seq_length + keys.first) * row.step + (uint64_t)group * a->head_dim;
             forward_row(&row);
             backward_row(&row);
         }

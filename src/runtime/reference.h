@@ -10,7 +10,7 @@
  * in order. */
 typedef struct {
     LhAttention attention;
-    bool causal;
+    LhMaskRule mask;          /* its documents are borrowed */
     double *q, *k, *v, *dout; /* in */
     double *o, *lse, *dq, *dk, *dv;
     /* Sums of the magnitudes of what the elements above are sums of. */
@@ -18,7 +18,8 @@ typedef struct {
 } LhReference;
 
 /* All tensors of zeros. */
-void lh_reference_init(LhReference *reference, const LhAttention *attention, bool causal);
+void lh_reference_init(LhReference *reference, const LhAttention *attention,
+                       const LhMaskRule *mask);
 void lh_reference_clear(LhReference *reference);
 
 /* Computes the outputs from the inputs; uses all processors. */

@@ -2,7 +2,7 @@
  * Collectives made of messages, the same over every transport: everything goes straight to its
  * destination, so that a rank sends as many bytes as by the bandwidth-optimal algorithms, and
  * reductions are done by the receiver in the order of the group, so that bits do not depend on
- * timing. A region counts as its parts laid end to end.
+ * timing. A region counts as its parts laid end to end. Tensors of one collective travel together.
  */
 #include "runtime/executor_private.h"
 
@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+/* A collective under way. */
 typedef struct {
     LhRunStream *stream;
     LhItem *item;
@@ -18,11 +19,29 @@ typedef struct {
     const LhGroup *group;
     uint32_t members, position;
     uint32_t tag;
-    LhRegion send, receive;
-    uint64_t send_bytes, receive_bytes;
-    LhMessage *messages;
+    LhMessage *messages; /* of the round that is being posted */
     uint32_t count;
 } Collective;
+
+/* One of its tensors. */
+typedef struct {
+    Collective *c;
+    LhRegion send, receive;
+    const LhBuffer *from, *to;
+    uint64_t send_bytes, receive_bytes;
+    unsigned char **blocks; /* of reductions: every member's, this rank's own too */
+} Tensor;
+
+/*
+ * A kind is rounds of messages. Every tensor posts its messages of a round; when all of them have
+ * come, every tensor finishes.
+ */
+typedef struct {
+    void (*post)(Tensor *);
+    bool (*finish)(Tensor *); /* NULL: nothing is left to do */
+} Round;
+
+#define ROUNDS_MAX 2
 
 static bool
 fail(const Collective *c, LhErrorCode code, const char *what)
@@ -35,78 +54,76 @@ fail(const Collective *c, LhErrorCode code, const char *what)
     return false;
 }
 
-/* Collectives over one group and of one kind match in the order of posting. */
+/*
+ * Collectives over one group match in the order of posting. A group is known by its ranks: strides
+ * that are never taken do not count.
+ */
 static uint32_t
-tag_of(const LhOp *op)
+tag_of(const LhGroup *g)
 {
-    const LhGroup *g = &op->collective.group;
-    uint32_t mixed = g->base * UINT32_C(0x9E3779B1) + g->stride * UINT32_C(0x85EBCA6B) +
-                     g->count * UINT32_C(0xC2B2AE35) + g->outer_stride * UINT32_C(0x27D4EB2F) +
-                     (uint32_t)op->collective.kind;
+    const uint32_t stride = g->count > 1 ? g->stride : 0;
+    const uint32_t outer_stride = g->outer_count > 1 ? g->outer_stride : 0;
+    const uint32_t mixed = g->base * UINT32_C(0x9E3779B1) ^ stride * UINT32_C(0x85EBCA6B) ^
+                           g->count * UINT32_C(0xC2B2AE35) ^ outer_stride * UINT32_C(0x27D4EB2F) ^
+                           g->outer_count * UINT32_C(0x165667B1);
 
     return LH_TAG_COLLECTIVES | (mixed ^ mixed >> 16) % LH_TAG_COLLECTIVES;
 }
 
+/* ---- messages ---- */
+
 static LhMessage *
-add_message(Collective *c, bool send, uint32_t member)
+add_message(const Tensor *t, bool send, uint32_t member)
 {
+    Collective *c = t->c;
     LhMessage *m = &c->messages[c->count++];
 
     m->send = send;
     m->peer = (uint32_t)lh_group_member(c->group, member);
     m->tag = c->tag;
-    m->slot = send ? c->send.slot : c->receive.slot;
+    m->slot = send ? t->send.slot : t->receive.slot;
     return m;
 }
 
 static void
-send_range(Collective *c, uint32_t member, uint64_t from, uint64_t bytes)
+send_range(const Tensor *t, uint32_t member, uint64_t from, uint64_t bytes)
 {
-    lh_item_range(c->item, c->item->buffers[0], c->send, from, bytes, add_message(c, true, member));
+    lh_item_range(t->c->item, t->from, t->send, from, bytes, add_message(t, true, member));
+}
+
+/* Of what this rank has received or reduced. */
+static void
+pass_on(const Tensor *t, uint32_t member, uint64_t from, uint64_t bytes)
+{
+    lh_item_range(t->c->item, t->to, t->receive, from, bytes, add_message(t, true, member));
 }
 
 static void
-receive_range(Collective *c, uint32_t member, uint64_t from, uint64_t bytes)
+receive_range(const Tensor *t, uint32_t member, uint64_t from, uint64_t bytes)
 {
-    LhMessage *m = add_message(c, false, member);
-
-    lh_item_range(c->item, c->item->buffers[1], c->receive, from, bytes, m);
+    lh_item_range(t->c->item, t->to, t->receive, from, bytes, add_message(t, false, member));
 }
 
-static unsigned char *
-receive_apart(Collective *c, uint32_t member, uint64_t bytes)
+static void
+add_memory(const Tensor *t, bool send, uint32_t member, unsigned char *memory, uint64_t bytes)
 {
-    LhMessage *m = add_message(c, false, member);
+    LhMessage *m = add_message(t, send, member);
 
-    m->pieces = lh_item_memory(c->item, sizeof(LhPiece));
-    m->pieces[0] = (LhPiece){ lh_item_memory(c->item, bytes), bytes };
+    m->pieces = lh_item_memory(t->c->item, sizeof(LhPiece));
+    m->pieces[0] = (LhPiece){ memory, bytes };
     m->pieces_count = 1;
     m->bytes = bytes;
-    return m->pieces[0].data;
-}
-
-static void
-begin(Collective *c)
-{
-    c->messages = g_new0(LhMessage, 2 * (gsize)c->members);
-    c->count = 0;
-}
-
-static bool
-end(Collective *c)
-{
-    return lh_run_messages(c->stream, c->item, c->messages, c->count, NULL);
 }
 
 /* A copy of a range of the send region. */
 static unsigned char *
-own_copy(Collective *c, uint64_t from, uint64_t bytes)
+own_copy(const Tensor *t, uint64_t from, uint64_t bytes)
 {
-    unsigned char *memory = lh_item_memory(c->item, bytes);
+    unsigned char *memory = lh_item_memory(t->c->item, bytes);
     unsigned char *to = memory;
     LhMessage m = { 0 };
 
-    lh_item_range(c->item, c->item->buffers[0], c->send, from, bytes, &m);
+    lh_item_range(t->c->item, t->from, t->send, from, bytes, &m);
     for (uint32_t i = 0; i < m.pieces_count; i++) {
         memcpy(to, m.pieces[i].data, m.pieces[i].bytes);
         to += m.pieces[i].bytes;
@@ -116,11 +133,11 @@ own_copy(Collective *c, uint64_t from, uint64_t bytes)
 
 /* Puts memory into a range of the receive region. */
 static void
-keep(Collective *c, uint64_t from, uint64_t bytes, const unsigned char *memory)
+keep(const Tensor *t, uint64_t from, uint64_t bytes, const unsigned char *memory)
 {
     LhMessage m = { 0 };
 
-    lh_item_range(c->item, c->item->buffers[1], c->receive, from, bytes, &m);
+    lh_item_range(t->c->item, t->to, t->receive, from, bytes, &m);
     for (uint32_t i = 0; i < m.pieces_count; i++) {
         memcpy(m.pieces[i].data, memory, m.pieces[i].bytes);
         memory += m.pieces[i].bytes;
@@ -131,199 +148,261 @@ keep(Collective *c, uint64_t from, uint64_t bytes, const unsigned char *memory)
 
 /* Sums in fp32, in the order of the group, rounded once. */
 static void
-sum(const Collective *c, unsigned char *const *blocks, uint64_t bytes, unsigned char *into)
+sum(const Tensor *t, uint64_t bytes, unsigned char *into)
 {
-    const enum lh_storage storage = lh_slot_storage(c->program, &c->program->slots[c->send.slot]);
+    const LhProgram *program = t->c->program;
+    const enum lh_storage storage = lh_slot_storage(program, &program->slots[t->send.slot]);
     const uint64_t elements = bytes / lh_storage_bytes(storage);
 
     for (uint64_t i = 0; i < elements; i++) {
-        float total = (float)lh_element_get(blocks[0], storage, i);
+        float total = (float)lh_element_get(t->blocks[0], storage, i);
 
-        for (uint32_t k = 1; k < c->members; k++)
-            total += (float)lh_element_get(blocks[k], storage, i);
+        for (uint32_t k = 1; k < t->c->members; k++)
+            total += (float)lh_element_get(t->blocks[k], storage, i);
         lh_element_put(into, storage, i, (double)total);
     }
 }
 
-/* Merges attention of the same rows, part by part, with the kernel that the statistics ask for. */
-static bool
-merge(const Collective *c, unsigned char *const *blocks, uint64_t bytes, unsigned char *into)
+/* The rows of @parts parts of a slot of accumulators: a segment's, of a slice of the heads, each.
+ */
+static LhKernelArgs
+merge_args(const LhProgram *program, const LhSlot *slot, uint64_t parts)
 {
-    LhExecution *x = c->stream->rank->execution;
-    const LhAttention *a = &c->program->params.attention;
-    const LhSlot *slot = &c->program->slots[c->send.slot];
-    const uint64_t rows = a->seq_length / lh_placement_segments(&c->program->placement);
-    const uint64_t o_bytes = a->batch * rows * a->heads * a->head_dim * slot->element_bytes;
-    const bool lse = slot->part_bytes == o_bytes + lh_attention_stat_bytes(a, rows);
-    const LhKernel *kernel = lh_kernels[lse ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge];
-    const LhKernelRun run =
-        x->params->kernels == LH_KERNEL_SET_CPU ? kernel->cpu : kernel->reference;
-    const LhKernelArgs args = { .nq = rows * (bytes / slot->part_bytes),
-                                .batch = a->batch,
-                                .heads = a->heads,
-                                .groups = a->groups,
-                                .head_dim = a->head_dim };
-    LhView view = { .parts = (uint32_t)(bytes / slot->part_bytes),
-                    .part_bytes = slot->part_bytes,
-                    .storage = lh_slot_storage(c->program, slot) };
+    const LhAttention *a = &program->params.attention;
+    const uint64_t rows = a->seq_length / lh_placement_segments(&program->placement);
+
+    return (LhKernelArgs){ .nq = rows * parts,
+                           .batch = a->batch,
+                           .heads = a->heads / lh_program_slices(program, slot->kind),
+                           .groups = 1,
+                           .head_dim = a->head_dim };
+}
+
+/* With m and l, or with lse alone. */
+static const LhKernel *
+merge_kernel(const LhSlot *slot, const LhKernelArgs *part)
+{
+    const uint64_t rows = part->batch * part->nq * part->heads;
+    const uint64_t one_stat = rows * (part->head_dim * slot->element_bytes + sizeof(float));
+
+    return lh_kernels[slot->part_bytes == one_stat ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge];
+}
+
+/* Merges attention of the same rows, part by part. */
+static bool
+merge(const Tensor *t, uint64_t bytes, unsigned char *into)
+{
+    const Collective *c = t->c;
+    const LhSlot *slot = &c->program->slots[t->send.slot];
+    const uint32_t parts = (uint32_t)(bytes / slot->part_bytes);
+    const LhKernelArgs one = merge_args(c->program, slot, 1);
+    const LhKernelArgs args = merge_args(c->program, slot, parts);
+    const LhKernel *kernel = merge_kernel(slot, &one);
+    const LhKernelRun run = c->stream->rank->execution->params->kernels == LH_KERNEL_SET_CPU
+                                ? kernel->cpu
+                                : kernel->reference;
+    const LhView view = { .parts = parts,
+                          .part_bytes = slot->part_bytes,
+                          .storage = lh_slot_storage(c->program, slot) };
     LhCall call = { .args = &args, .operands = { view, view } };
 
+    if (bytes % slot->part_bytes != 0)
+        return fail(c, LH_ERROR_NO, "attention is merged by whole parts, and it has too few");
     if (run == NULL)
         return fail(c, LH_ERROR_NO, "there is no kernel that merges attention");
     call.scratch = lh_stream_scratch(c->stream, lh_kernel_scratch_bytes(kernel, &args));
     call.operands[1].data = into;
-    memcpy(into, blocks[0], bytes);
+    memcpy(into, t->blocks[0], bytes);
     for (uint32_t k = 1; k < c->members; k++) {
-        call.operands[0].data = blocks[k];
+        call.operands[0].data = t->blocks[k];
         if (run(&call) != LH_STATUS_OK)
             return fail(c, LH_ERROR_RUNTIME, "merging attention failed");
     }
     return true;
 }
 
-/* Everyone's slice @position of the send region, reduced, to @into of the receive region. */
-static bool
-reduce_slice(Collective *c, uint64_t bytes, uint64_t into)
+/* Everyone's slice @position of the send region comes to this rank, slices of @bytes. */
+static void
+post_slices(Tensor *t, uint64_t bytes)
 {
-    g_autofree unsigned char **blocks = g_new0(unsigned char *, c->members);
-    unsigned char *result = lh_item_memory(c->item, bytes);
+    const Collective *c = t->c;
 
-    begin(c);
+    t->blocks = lh_item_memory(c->item, c->members * sizeof(*t->blocks));
     for (uint32_t k = 0; k < c->members; k++) {
         if (k == c->position) {
-            blocks[k] = own_copy(c, k * bytes, bytes);
+            t->blocks[k] = own_copy(t, k * bytes, bytes);
             continue;
         }
-        send_range(c, k, k * bytes, bytes);
-        blocks[k] = receive_apart(c, k, bytes);
+        send_range(t, k, k * bytes, bytes);
+        t->blocks[k] = lh_item_memory(c->item, bytes);
+        add_memory(t, false, k, t->blocks[k], bytes);
     }
-    if (!end(c))
+}
+
+/* Reduces the slices to @into of the receive region. */
+static bool
+reduce_slices(Tensor *t, uint64_t bytes, uint64_t into)
+{
+    unsigned char *result = lh_item_memory(t->c->item, bytes);
+
+    if (t->c->item->op.collective.reduction == LH_REDUCE_SUM)
+        sum(t, bytes, result);
+    else if (!merge(t, bytes, result))
         return false;
-    if (c->item->op.collective.reduction == LH_REDUCE_SUM)
-        sum(c, blocks, bytes, result);
-    else if (!merge(c, blocks, bytes, result))
-        return false;
-    keep(c, into, bytes, result);
+    keep(t, into, bytes, result);
     return true;
 }
 
 /* ---- the kinds ---- */
 
-static bool
-all_gather(Collective *c)
+static void
+post_gather(Tensor *t)
 {
-    const uint64_t bytes = c->send_bytes;
+    const uint64_t bytes = t->send_bytes;
+    unsigned char *own = own_copy(t, 0, bytes); /* the send region may be part of the other */
 
-    keep(c, c->position * bytes, bytes, own_copy(c, 0, bytes));
-    begin(c);
-    for (uint32_t k = 0; k < c->members; k++) {
-        if (k == c->position)
+    keep(t, t->c->position * bytes, bytes, own);
+    for (uint32_t k = 0; k < t->c->members; k++) {
+        if (k == t->c->position)
             continue;
-        send_range(c, k, 0, bytes);
-        receive_range(c, k, k * bytes, bytes);
+        add_memory(t, true, k, own, bytes);
+        receive_range(t, k, k * bytes, bytes);
     }
-    return end(c);
+}
+
+static void
+post_scatter(Tensor *t)
+{
+    post_slices(t, t->receive_bytes);
 }
 
 static bool
-reduce_scatter(Collective *c)
+finish_scatter(Tensor *t)
 {
-    return reduce_slice(c, c->receive_bytes, 0);
+    return reduce_slices(t, t->receive_bytes, 0);
 }
 
-/* Slices are reduced where they belong, then gathered. */
-static bool
-all_reduce(Collective *c)
+/* All-reduce: slices are reduced where they belong ... */
+static void
+post_reduce(Tensor *t)
 {
-    const uint64_t bytes = c->send_bytes / c->members;
-    const uint32_t element = c->program->slots[c->send.slot].element_bytes;
+    post_slices(t, t->send_bytes / t->c->members);
+}
 
-    if (c->item->op.collective.reduction != LH_REDUCE_SUM)
-        return fail(c, LH_ERROR_NO, "an all-reduce that merges attention is not supported");
-    if (c->send_bytes % ((uint64_t)c->members * element) != 0)
+static bool
+finish_reduce(Tensor *t)
+{
+    const Collective *c = t->c;
+    const uint64_t bytes = t->send_bytes / c->members;
+    const uint32_t element = c->program->slots[t->send.slot].element_bytes;
+
+    if (t->send_bytes % ((uint64_t)c->members * element) != 0)
         return fail(c, LH_ERROR_NO, "its elements cannot be cut into one slice for each rank");
-    if (!reduce_slice(c, bytes, c->position * bytes))
+    return reduce_slices(t, bytes, c->position * bytes);
+}
+
+/* ... then gathered. */
+static void
+post_reduced(Tensor *t)
+{
+    const Collective *c = t->c;
+    const uint64_t bytes = t->send_bytes / c->members;
+
+    for (uint32_t k = 0; k < c->members; k++) {
+        if (k == c->position)
+            continue;
+        pass_on(t, k, c->position * bytes, bytes);
+        receive_range(t, k, k * bytes, bytes);
+    }
+}
+
+static void
+post_all_to_all(Tensor *t)
+{
+    const Collective *c = t->c;
+    const uint64_t bytes = t->send_bytes / c->members;
+    unsigned char *from = own_copy(t, 0, t->send_bytes); /* both regions may be one */
+
+    keep(t, c->position * bytes, bytes, from + c->position * bytes);
+    for (uint32_t k = 0; k < c->members; k++) {
+        if (k == c->position)
+            continue;
+        add_memory(t, true, k, from + k * bytes, bytes);
+        receive_range(t, k, k * bytes, bytes);
+    }
+}
+
+/* Broadcast: a chain in the order of the group. */
+static void
+post_from_before(Tensor *t)
+{
+    if (t->c->position == 0)
+        keep(t, 0, t->receive_bytes, own_copy(t, 0, t->receive_bytes));
+    else
+        receive_range(t, t->c->position - 1, 0, t->receive_bytes);
+}
+
+static void
+post_to_next(Tensor *t)
+{
+    if (t->c->position + 1 < t->c->members)
+        pass_on(t, t->c->position + 1, 0, t->receive_bytes);
+}
+
+static const Round kinds[LH_COLL_KINDS][ROUNDS_MAX] = {
+    [LH_COLL_ALL_GATHER] = { { post_gather, NULL } },
+    [LH_COLL_REDUCE_SCATTER] = { { post_scatter, finish_scatter } },
+    [LH_COLL_ALL_REDUCE] = { { post_reduce, finish_reduce }, { post_reduced, NULL } },
+    [LH_COLL_ALL_TO_ALL] = { { post_all_to_all, NULL } },
+    [LH_COLL_BROADCAST] = { { post_from_before, NULL }, { post_to_next, NULL } },
+};
+
+static bool
+run_round(Collective *c, const Round *round, Tensor *tensors, uint32_t count)
+{
+    c->messages = g_new0(LhMessage, 2 * (gsize)c->members * count);
+    c->count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        round->post(&tensors[i]);
+    if (!lh_run_messages(c->stream, c->item, c->messages, c->count))
         return false;
-    begin(c);
-    for (uint32_t k = 0; k < c->members; k++) {
-        LhMessage *m;
-
-        if (k == c->position)
-            continue;
-        m = add_message(c, true, k);
-        lh_item_range(c->item, c->item->buffers[1], c->receive, c->position * bytes, bytes, m);
-        receive_range(c, k, k * bytes, bytes);
-    }
-    return end(c);
-}
-
-static bool
-all_to_all(Collective *c)
-{
-    const uint64_t bytes = c->send_bytes / c->members;
-    unsigned char *from = own_copy(c, 0, c->send_bytes); /* both regions may be one */
-
-    keep(c, c->position * bytes, bytes, from + c->position * bytes);
-    begin(c);
-    for (uint32_t k = 0; k < c->members; k++) {
-        LhMessage *m;
-
-        if (k == c->position)
-            continue;
-        m = add_message(c, true, k);
-        m->pieces = lh_item_memory(c->item, sizeof(LhPiece));
-        m->pieces[0] = (LhPiece){ from + k * bytes, bytes };
-        m->pieces_count = 1;
-        m->bytes = bytes;
-        receive_range(c, k, k * bytes, bytes);
-    }
-    return end(c);
-}
-
-/* A chain in the order of the group. */
-static bool
-broadcast(Collective *c)
-{
-    const uint64_t bytes = c->receive_bytes;
-
-    if (c->position == 0) {
-        keep(c, 0, bytes, own_copy(c, 0, bytes));
-    } else {
-        begin(c);
-        receive_range(c, c->position - 1, 0, bytes);
-        if (!end(c))
+    for (uint32_t i = 0; i < count && round->finish != NULL; i++) {
+        if (!round->finish(&tensors[i]))
             return false;
     }
-    if (c->position + 1 == c->members)
-        return true;
-    begin(c);
-    lh_item_range(c->item, c->item->buffers[1], c->receive, 0, bytes,
-                  add_message(c, true, c->position + 1));
-    return end(c);
+    return true;
 }
 
 bool
 lh_run_collective(LhRunStream *s, LhItem *item)
 {
-    static bool (*const kinds[LH_COLL_KINDS])(Collective *) = {
-        [LH_COLL_ALL_GATHER] = all_gather, [LH_COLL_REDUCE_SCATTER] = reduce_scatter,
-        [LH_COLL_ALL_REDUCE] = all_reduce, [LH_COLL_ALL_TO_ALL] = all_to_all,
-        [LH_COLL_BROADCAST] = broadcast,
-    };
     const LhProgram *program = s->rank->execution->program;
+    const LhOp *op = &item->op;
+    const uint32_t count = op->collective.tensors_count;
+    Tensor tensors[LH_COLLECTIVE_TENSORS_MAX];
     Collective c = {
         .stream = s,
         .item = item,
         .program = program,
-        .group = &item->op.collective.group,
-        .members = (uint32_t)lh_group_size(&item->op.collective.group),
-        .position = lh_group_position(&item->op.collective.group, s->rank->index),
-        .tag = tag_of(&item->op),
-        .send = item->op.collective.send[0],
-        .receive = item->op.collective.receive[0],
-        .send_bytes = lh_region_bytes(program, item->op.collective.send[0]),
-        .receive_bytes = lh_region_bytes(program, item->op.collective.receive[0]),
+        .group = &op->collective.group,
+        .members = (uint32_t)lh_group_size(&op->collective.group),
+        .position = lh_group_position(&op->collective.group, s->rank->index),
+        .tag = tag_of(&op->collective.group),
     };
 
-    return kinds[item->op.collective.kind](&c);
+    for (uint32_t i = 0; i < count; i++)
+        tensors[i] = (Tensor){
+            .c = &c,
+            .send = op->collective.send[i],
+            .receive = op->collective.receive[i],
+            .from = item->buffers[2 * i],
+            .to = item->buffers[2 * i + 1],
+            .send_bytes = lh_region_bytes(program, op->collective.send[i]),
+            .receive_bytes = lh_region_bytes(program, op->collective.receive[i]),
+        };
+    for (unsigned r = 0; r < ROUNDS_MAX && kinds[op->collective.kind][r].post != NULL; r++) {
+        if (!run_round(&c, &kinds[op->collective.kind][r], tensors, count))
+            return false;
+    }
+    return true;
 }

@@ -156,13 +156,36 @@ complete(LhMessage *m)
     pthread_mutex_unlock(&rank->lock);
 }
 
+/* What it brings goes nowhere. */
+static void
+discard(LhItem *item, LhMessage *m)
+{
+    for (uint32_t i = 0; i < m->pieces_count; i++)
+        m->pieces[i].data = lh_item_memory(item, m->pieces[i].bytes);
+}
+
+/* Posts a message, unless the run is disturbed there. */
+static void
+post(LhRunStream *s, LhItem *item, LhMessage *m)
+{
+    LhExecution *x = s->rank->execution;
+    const LhRunHooks *hooks = x->params->hooks;
+
+    m->rank = s->rank->index;
+    m->owner = s;
+    m->complete = complete;
+    if (hooks != NULL && hooks->land != NULL && !m->send &&
+        !hooks->land(hooks->data, m->rank, &item->op, m))
+        discard(item, m);
+    if (hooks == NULL || hooks->post == NULL || hooks->post(hooks->data, m->rank, &item->op, m))
+        x->params->transport->post(x->transport, m);
+}
+
 bool
-lh_run_messages(LhRunStream *s, LhItem *item, LhMessage *messages, uint32_t count,
-                const LhPart *parts)
+lh_run_messages(LhRunStream *s, LhItem *item, LhMessage *messages, uint32_t count)
 {
     LhRunner *rank = s->rank;
     LhExecution *x = rank->execution;
-    const LhRunHooks *hooks = x->params->hooks;
     bool ok;
 
     pthread_mutex_lock(&rank->lock);
@@ -171,14 +194,8 @@ lh_run_messages(LhRunStream *s, LhItem *item, LhMessage *messages, uint32_t coun
     item->messages_count = count;
     item->pending = count;
     pthread_mutex_unlock(&rank->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        messages[i].rank = rank->index;
-        messages[i].owner = s;
-        messages[i].complete = complete;
-        if (parts == NULL || hooks == NULL || hooks->post == NULL ||
-            hooks->post(hooks->data, rank->index, &item->op, &parts[i]))
-            x->params->transport->post(x->transport, &messages[i]);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        post(s, item, &messages[i]);
     pthread_mutex_lock(&rank->lock);
     while (item->pending > 0 && !lh_execution_stopping(x))
         pthread_cond_wait(&rank->changed, &rank->lock);
@@ -221,14 +238,6 @@ fill_message(const LhProgram *program, LhItem *item, const LhPart *part, LhBuffe
     m->slot = part->regions[0].slot;
 }
 
-/* What it brings goes nowhere. */
-static void
-discard(LhItem *item, LhMessage *m)
-{
-    for (uint32_t i = 0; i < m->pieces_count; i++)
-        m->pieces[i].data = lh_item_memory(item, m->pieces[i].bytes);
-}
-
 static bool
 refuse_conversion(LhRunStream *s, const LhItem *item, const LhPart *part, uint64_t bytes)
 {
@@ -247,7 +256,6 @@ bool
 lh_run_exchange(LhRunStream *s, LhItem *item)
 {
     LhExecution *x = s->rank->execution;
-    const LhRunHooks *hooks = x->params->hooks;
     const uint32_t count = item->op.exchange.parts_count;
     LhMessage *messages = g_new0(LhMessage, count);
     LhBuffer **buffers = item->buffers;
@@ -261,11 +269,8 @@ lh_run_exchange(LhRunStream *s, LhItem *item)
         }
         fill_message(x->program, item, part, buffers, &messages[i]);
         buffers += part->regions_count;
-        if (!part->send && hooks != NULL && hooks->land != NULL &&
-            !hooks->land(hooks->data, s->rank->index, &item->op, part))
-            discard(item, &messages[i]);
     }
-    return lh_run_messages(s, item, messages, count, item->parts);
+    return lh_run_messages(s, item, messages, count);
 }
 
 /* ---- what blocks a rank ---- */
