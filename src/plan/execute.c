@@ -11,15 +11,7 @@
 #define FLOPS_PER_S 1e9 /* of one core, at worst */
 #define PS_PER_US 1000000
 
-/* ---- program and proof ---- */
-
-static LhProgram *
-make_program(const LhSetup *setup, GError **error)
-{
-    if (setup->program != NULL)
-        return setup->program;
-    return lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, error);
-}
+/* ---- proof ---- */
 
 static bool
 check_proof(const LhExecuted *executed, const LhVerdict *verdict, GError **error)
@@ -240,17 +232,33 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
 }
 
 LhExecuted *
-lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error)
+lh_execute_program(const LhSetup *setup, LhProgram *program, const LhExecuteParams *params,
+                   GError **error)
 {
     g_autoptr(LhExecuted) executed = g_new0(LhExecuted, 1);
 
-    executed->program = make_program(setup, error);
-    if (executed->program == NULL)
-        return NULL;
-    executed->name = lh_setup_program_name(setup, executed->program);
+    executed->program = program;
+    executed->name = lh_setup_program_name(setup, program);
     if (!execute(executed, setup, params, error))
         return NULL;
     return g_steal_pointer(&executed);
+}
+
+LhExecuted *
+lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error)
+{
+    g_autoptr(LhProgram) made = NULL;
+    LhExecuted *executed;
+
+    if (setup->program != NULL)
+        return lh_execute_program(setup, setup->program, params, error);
+    made = lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, error);
+    if (made == NULL)
+        return NULL;
+    executed = lh_execute_program(setup, made, params, error);
+    if (executed != NULL)
+        executed->made = g_steal_pointer(&made);
+    return executed;
 }
 
 void
@@ -259,8 +267,7 @@ lh_executed_free(LhExecuted *executed)
     if (executed == NULL)
         return;
     lh_run_result_free(executed->run);
-    if (executed->program != NULL && executed->program->schedule != NULL)
-        lh_program_free(executed->program); /* an explicit program is the setup's */
+    lh_program_free(executed->made);
     lh_sim_result_free(executed->busy);
     g_free(executed->makespans_ps);
     g_free(executed->digest);

@@ -28,7 +28,8 @@ typedef struct {
 
 typedef struct {
     const char *name;   /* borrowed */
-    LhProgram *program; /* borrowed if it is the setup's */
+    LhProgram *program; /* borrowed, or that below */
+    LhProgram *made;    /* owned: of the setup's schedule; else NULL */
     bool whole;         /* false in processes other than the first: nothing below is set */
     LhRunResult *run;   /* of the last run */
     LhErrorReport errors;
@@ -47,6 +48,10 @@ typedef struct {
  * frees.
  */
 LhExecuted *lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error);
+
+/* The same for @program (borrowed) on the setup's cluster. */
+LhExecuted *lh_execute_program(const LhSetup *setup, LhProgram *program,
+                               const LhExecuteParams *params, GError **error);
 void lh_executed_free(LhExecuted *executed);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhExecuted, lh_executed_free)
 

@@ -31,6 +31,26 @@ is_attention(const LhKernel *kernel)
            (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
 }
 
+/* Whether it adds to what it is given. */
+static bool
+is_sum(const LhKernel *kernel)
+{
+    return kernel != NULL &&
+           (kernel->effect == LH_EFFECT_ADD || kernel->effect == LH_EFFECT_STATE_SUM ||
+            kernel->effect == LH_EFFECT_STATE_CARRY || kernel->effect == LH_EFFECT_STATE_APPLY);
+}
+
+/* Whether a second call can add the same once more. */
+static bool
+accumulates(const LhKernel *kernel)
+{
+    for (const LhOperand *o = kernel->operands; o->access != LH_OPERAND_END; o++) {
+        if (o->access == LH_OPERAND_UPDATE)
+            return true;
+    }
+    return false;
+}
+
 /* Index of the operand of @kind, or -1. */
 static int
 operand_of(const LhKernel *kernel, LhTensorKind kind)
@@ -47,22 +67,26 @@ static unsigned
 suits(LhInjectKind kind, const LhOp *op)
 {
     const LhKernel *kernel = kernel_of(op);
+    const LhKernelArgs *args = &op->compute.args;
+    bool attends;
 
     if (kernel == NULL)
         return 0;
+    attends = is_attention(kernel) && args->pairs > 0;
     switch (kind) {
     case LH_INJECT_DROP_PAIR:
-        if (kernel->effect == LH_EFFECT_ADD || is_attention(kernel))
-            return op->compute.args.first ? 1 : 2;
-        return 0;
+        return !attends && !is_sum(kernel) ? 0 : args->first ? 1 : 2;
     case LH_INJECT_DUPLICATE_PAIR:
-        return (kernel->effect == LH_EFFECT_ADD || is_attention(kernel)) && !op->compute.args.first;
+        if ((!attends && !is_sum(kernel)) || !accumulates(kernel))
+            return 0;
+        return args->first ? 1 : 2;
     case LH_INJECT_MASK_SHIFT:
-        return is_attention(kernel) && op->compute.args.mask == LH_MASK_CAUSAL;
+        return attends && (args->mask == LH_MASK_CAUSAL || args->mask == LH_MASK_POSITIONS);
     case LH_INJECT_LOCAL_LSE:
-        return kernel->effect == LH_EFFECT_ATTEND_GRAD;
+        return attends && kernel->effect == LH_EFFECT_ATTEND_GRAD &&
+               operand_of(kernel, LH_TENSOR_LSE) >= 0;
     case LH_INJECT_WRONG_KV_HEAD:
-        return is_attention(kernel) && op->compute.args.groups > 1;
+        return attends && args->groups > 1;
     default:
         return 0;
     }
@@ -85,25 +109,57 @@ consider(Search *search, uint32_t rank, const LhOp *op, unsigned how_well)
     search->injection->op = op->id;
 }
 
-/* A receive suits better if the slot has held something of the kind before. */
+/*
+ * What comes into @slot suits better if that has held something of the kind before. Activations
+ * outside attention have no result that could be wrong.
+ */
+static void
+consider_receive(Search *search, const LhProgram *program, LhInjection target, uint16_t slot)
+{
+    const LhTensorKind kind = program->slots[slot].kind;
+    const unsigned how_well =
+        1U + (search->received[slot] > 0 ? 1 : 0) + (kind == LH_TENSOR_KV ? 1 : 0);
+
+    if (kind == LH_TENSOR_HIDDEN || kind == LH_TENSOR_WEIGHT)
+        return;
+    search->received[slot] = 1;
+    if (how_well < search->best)
+        return;
+    search->best = how_well;
+    search->injection->rank = target.rank;
+    search->injection->op = target.op;
+    search->injection->peer = target.peer;
+    search->injection->tag = target.tag;
+}
+
 static void
 consider_messages(Search *search, const LhProgram *program, uint32_t rank, const LhOp *op,
                   const LhPart *parts)
 {
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-        const uint16_t slot = parts[i].regions[0].slot;
-        const unsigned how_well = 1U + (search->received[slot] > 0 ? 1 : 0) +
-                                  (program->slots[slot].kind == LH_TENSOR_KV ? 1 : 0);
+        const LhInjection target = {
+            .rank = rank, .op = op->id, .peer = parts[i].peer, .tag = parts[i].tag
+        };
 
-        if (parts[i].send)
-            continue;
-        search->received[slot] = 1;
-        if (how_well < search->best)
-            continue;
-        consider(search, rank, op, how_well);
-        search->injection->peer = parts[i].peer;
-        search->injection->tag = parts[i].tag;
+        if (!parts[i].send)
+            consider_receive(search, program, target, parts[i].regions[0].slot);
     }
+}
+
+/* From whom: the member before in a chain, else the first one, whose keys most queries see. */
+static void
+consider_collective(Search *search, const LhProgram *program, uint32_t rank, const LhOp *op)
+{
+    const LhGroup *group = &op->collective.group;
+    const uint32_t position = lh_group_position(group, rank);
+    const bool chain = op->collective.kind == LH_COLL_BROADCAST;
+    LhInjection target = { .rank = rank, .op = op->id };
+
+    if (lh_group_size(group) == 1 || (chain && position == 0))
+        return;
+    target.peer = (uint32_t)lh_group_member(group, chain ? position - 1 : position == 0 ? 1 : 0);
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++)
+        consider_receive(search, program, target, op->collective.receive[i].slot);
 }
 
 static void
@@ -125,9 +181,43 @@ search_rank(Search *search, const LhProgram *program, uint32_t rank)
             else if (op->kind == LH_OP_EXCHANGE)
                 consider_messages(search, program, rank, op,
                                   &buffer.parts[op->exchange.parts_first]);
+            else if (op->kind == LH_OP_COLLECTIVE)
+                consider_collective(search, program, rank, op);
         }
     }
     lh_op_buffer_clear(&buffer);
+}
+
+/* Rows of queries, over heads, in all calls of attention's gradient on @rank. */
+static uint64_t
+gradient_rows(const LhProgram *program, uint32_t rank)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    uint64_t rows = 0;
+
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            if (suits(LH_INJECT_LOCAL_LSE, &buffer.ops[i]) > 0)
+                rows += buffer.ops[i].compute.args.nq * buffer.ops[i].compute.args.heads;
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    return rows;
+}
+
+/* Whether the keys of some query are spread over several calls. Otherwise the lse of a call's own
+ * keys is the right one. */
+static bool
+spreads_keys(const LhProgram *program)
+{
+    const LhAttention *a = &program->params.attention;
+    uint64_t rows = 0;
+
+    for (uint32_t rank = 0; rank < program->params.ranks; rank++)
+        rows += gradient_rows(program, rank);
+    return rows > a->seq_length * a->heads;
 }
 
 static bool
@@ -142,8 +232,7 @@ find_target(LhInjection *injection, const LhProgram *program, GError **error)
 
     for (uint32_t rank = program->params.ranks; rank-- > 0 && search.best == 0;)
         search_rank(&search, program, rank);
-    /* One rank's own keys are all there are. */
-    if (search.best > 0 && !(injection->kind == LH_INJECT_LOCAL_LSE && program->params.ranks == 1))
+    if (search.best > 0 && (injection->kind != LH_INJECT_LOCAL_LSE || spreads_keys(program)))
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO, "--inject %s: this program has nothing to hit",
                 lh_inject_names[injection->kind]);
@@ -213,12 +302,37 @@ call_with_wrong_head(const LhOp *op, LhKernelRun run, const LhCall *call)
 }
 
 static enum lh_status
+call_twice(LhKernelRun run, const LhCall *call)
+{
+    LhKernelArgs args = *call->args;
+    LhCall again = *call;
+    const enum lh_status status = run(call);
+
+    args.first = false;
+    again.args = &args;
+    return status == LH_STATUS_OK ? run(&again) : status;
+}
+
+/* The queries are taken to be one row further on, or, under a causal mask by rows, one back if they
+ * see their own key. */
+static enum lh_status
+call_with_shifted_mask(LhKernelRun run, const LhCall *call)
+{
+    LhKernelArgs args = *call->args;
+    LhCall mutant = *call;
+
+    if (args.mask == LH_MASK_POSITIONS)
+        args.q_at.start += (int64_t)args.stride;
+    else
+        args.shift = args.shift == 0 ? -1 : 0;
+    mutant.args = &args;
+    return run(&mutant);
+}
+
+static enum lh_status
 call_mutant(void *data, uint32_t rank, const LhOp *op, LhKernelRun run, const LhCall *call)
 {
     const LhInjection *injection = data;
-    LhKernelArgs args = *call->args;
-    LhCall mutant = *call;
-    enum lh_status status;
 
     if (rank != injection->rank || op->id != injection->op)
         return run(call);
@@ -226,12 +340,9 @@ call_mutant(void *data, uint32_t rank, const LhOp *op, LhKernelRun run, const Lh
     case LH_INJECT_DROP_PAIR:
         return LH_STATUS_OK;
     case LH_INJECT_DUPLICATE_PAIR:
-        status = run(call);
-        return status == LH_STATUS_OK ? run(call) : status;
+        return call_twice(run, call);
     case LH_INJECT_MASK_SHIFT:
-        args.shift = args.shift == 0 ? -1 : 0;
-        mutant.args = &args;
-        return run(&mutant);
+        return call_with_shifted_mask(run, call);
     case LH_INJECT_LOCAL_LSE:
         return call_with_local_lse(op, run, call);
     case LH_INJECT_WRONG_KV_HEAD:
