@@ -88,7 +88,8 @@ static unsigned
 stats_of(const Case *c, LhTensorKind kind)
 {
     const bool lse = strcmp(c->kernel, "attention_block") == 0 ||
-                     strcmp(c->kernel, "merge_lse") == 0 || strcmp(c->kernel, "round_out") == 0;
+                     strcmp(c->kernel, "merge_lse") == 0 || strcmp(c->kernel, "round_out") == 0 ||
+                     strcmp(c->kernel, "copy_out") == 0;
 
     return kind != LH_TENSOR_ACC ? 0 : lse ? 1 : 2;
 }

@@ -29,7 +29,7 @@ bytes_of(const LhProgramParams *p, LhGrid grid, bool moves)
     uint64_t bytes = moves ? z.kv : 0;
 
     if (lh_pass_has(p, LH_PASS_FWD))
-        bytes += along_row * (2 * z.q + 2 * z.s) + along_column * z.kv;
+        bytes += along_row * (2 * z.q + z.s) + along_column * z.kv;
     if (lh_pass_has(p, LH_PASS_BWD))
         bytes += along_row * (2 * z.q + third + z.s + z.dq) + along_column * (z.kv + z.dkv) +
                  (moves ? z.dkv : 0);

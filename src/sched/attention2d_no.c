@@ -8,7 +8,7 @@
 typedef struct {
     LhGridPlan base;
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
-    uint16_t fwd_q, fwd_kv, fwd_acc;
+    uint16_t fwd_q, fwd_kv, fwd_block;
     uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse, bwd_kv, bwd_dq, bwd_dkv;
     uint16_t bwd_delta; /* the rank's own */
 } Plan;
@@ -33,8 +33,8 @@ declare_forward(LhProgram *program, Plan *plan)
     plan->fwd_kv = plan->base.io.kv;
     if (grid.columns > 1) {
         plan->fwd_q = gathered(program, "fwd_q", LH_TENSOR_Q, grid.columns, z->q, z->e);
-        plan->fwd_acc =
-            gathered(program, "fwd_acc", LH_TENSOR_ACC, grid.columns, z->q + 2 * z->s, z->e);
+        plan->fwd_block =
+            gathered(program, "fwd_block", LH_TENSOR_ACC, grid.columns, z->q + z->s, z->e);
     }
     if (grid.rows > 1)
         plan->fwd_kv = gathered(program, "fwd_kv", LH_TENSOR_KV, grid.rows, z->kv, z->e);
@@ -168,12 +168,12 @@ operands(LhEmitter *e, const uint16_t *slots, unsigned count)
 static void
 merge_row(LhEmitter *e, const Plan *plan)
 {
-    const LhRegion own = lh_grid_part(plan->fwd_acc, lh_grid_column(&plan->base, e->rank));
+    const LhRegion own = lh_grid_part(plan->fwd_block, lh_grid_column(&plan->base, e->rank));
 
     collect(e, plan, LH_COLL_REDUCE_SCATTER, true);
     lh_emit_last(e)->collective.reduction = LH_REDUCE_ATTENTION;
-    scatter(e, plan->fwd_acc, own);
-    lh_pass_compute(e, LH_KERNEL_ID_normalise, &plan->base.q_rows);
+    scatter(e, plan->fwd_block, own);
+    lh_pass_compute(e, LH_KERNEL_ID_copy_out, &plan->base.q_rows);
     lh_emit_operand(e, own.slot, own.part, own.count);
     lh_emit_operand(e, plan->base.io.o, 0, 1);
     lh_emit_operand(e, plan->base.io.lse, 0, 1);
@@ -195,8 +195,8 @@ emit_forward(LhEmitter *e, const Plan *plan)
     if (plan->base.grid.rows > 1)
         gather_keys(e, plan, plan->fwd_kv);
     if (plan->base.grid.columns > 1) {
-        lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, &args);
-        operands(e, (const uint16_t[]){ plan->fwd_q, plan->fwd_kv, plan->fwd_acc }, 3);
+        lh_pass_compute(e, LH_KERNEL_ID_attention_block, &args);
+        operands(e, (const uint16_t[]){ plan->fwd_q, plan->fwd_kv, plan->fwd_block }, 3);
         merge_row(e, plan);
     } else {
         lh_pass_compute(e, LH_KERNEL_ID_attention, &args);
@@ -309,7 +309,7 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan);
 }
 
-/* Forward Pc (2Q + 2S) + Pr KV, backward Pc (3Q + S + W) + Pr (KV + G), and kt; nothing of what is
+/* Forward Pc (2Q + S) + Pr KV, backward Pc (3Q + S + W) + Pr (KV + G), and kt; nothing of what is
  * not gathered. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
@@ -324,7 +324,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
-    return lh_pass_peak_bytes(p, kt + columns * (2 * z.q + 2 * z.s) + rows * z.kv,
+    return lh_pass_peak_bytes(p, kt + columns * (2 * z.q + z.s) + rows * z.kv,
                               kt + columns * (2 * z.q + third + z.s + z.dq) +
                                   rows * (z.kv + z.dkv) + delta);
 }

@@ -29,7 +29,8 @@ typedef struct {
     LhGridPlan base;
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint32_t buffers; /* parts of what is double-buffered */
-    uint16_t fwd_q, fwd_kv, fwd_acc, fwd_partial, fwd_result;
+    uint16_t fwd_q, fwd_kv, fwd_out, fwd_partial;
+    uint16_t fwd_block; /* of the own queries; later the partial result that arrives */
     uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse; /* queries that are visiting */
     uint16_t bwd_kv, bwd_dq_sum, bwd_dkv_sum, bwd_delta;
     uint16_t bwd_dq, bwd_dq_out, bwd_dq_in; /* of visiting queries: sum, sent, received */
@@ -75,18 +76,18 @@ static void
 declare_forward(LhProgram *program, Plan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
+    const uint64_t block = z->q + z->s;
 
     plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_acc =
-        lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, z->q / z->e * 4 + 2 * z->s, 4);
+    plan->fwd_out =
+        lh_pass_add_buffer(program, "fwd_out", LH_TENSOR_ACC, z->q / z->e * 4 + z->s, 4);
+    plan->fwd_block = lh_pass_add_buffer(program, "fwd_block", LH_TENSOR_ACC, block, z->e);
     plan->fwd_kv = plan->base.io.kv;
     if (plan->base.grid.rows > 1)
         plan->fwd_kv = column(program, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     if (plan->buffers > 0) {
         plan->fwd_q = pair(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
-        plan->fwd_partial = pair(program, "fwd_partial", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
-        plan->fwd_result =
-            lh_pass_add_buffer(program, "fwd_result", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+        plan->fwd_partial = pair(program, "fwd_partial", LH_TENSOR_ACC, block, z->e);
     }
     plan->fwd_end = (uint16_t)program->slots_count;
 }
@@ -293,14 +294,12 @@ block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t key_row, uin
 }
 
 static void
-attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion acc)
+attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion into)
 {
-    if (args->mask == LH_MASK_EMPTY && !args->first)
-        return;
-    lh_grid_compute(e, LH_KERNEL_ID_attention_fwd, args);
+    lh_grid_compute(e, LH_KERNEL_ID_attention_block, args);
     lh_emit_operand(e, q.slot, q.part, q.count);
     lh_emit_operand(e, kv.slot, kv.part, kv.count);
-    lh_emit_operand(e, acc.slot, acc.part, acc.count);
+    lh_emit_operand(e, into.slot, into.part, into.count);
 }
 
 /* GthrCmpt: the own queries with the keys that came @hops ranks. */
@@ -308,13 +307,17 @@ static void
 forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
     const uint32_t row = key_row(e, plan, hops);
-    LhKernelArgs args = block(e, plan, 0, row, 1);
+    const LhRegion into = lh_grid_part(plan->fwd_block, 0);
+    const LhKernelArgs args = block(e, plan, 0, row, 1);
+    LhKernelArgs rows = plan->base.q_rows;
 
-    args.first = hops == 0;
+    rows.first = hops == 0;
     if (hops > 0)
         next_keys(e, plan, plan->fwd_kv, hops);
-    attend(e, &args, lh_grid_part(plan->base.io.q, 0), lh_grid_part(plan->fwd_kv, row),
-           lh_grid_part(plan->fwd_acc, 0));
+    if (args.mask == LH_MASK_EMPTY && hops > 0)
+        return;
+    attend(e, &args, lh_grid_part(plan->base.io.q, 0), lh_grid_part(plan->fwd_kv, row), into);
+    lh_grid_map(e, LH_KERNEL_ID_merge_lse, &rows, into, lh_grid_part(plan->fwd_out, 0));
 }
 
 /* GthrCmptSctr: queries that came @hops ranks with all keys; the partial result starts home. */
@@ -323,16 +326,15 @@ forward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
     const LhRegion keys = { plan->fwd_kv, 0, plan->base.grid.rows };
     const LhRegion partial = lh_grid_part(plan->fwd_partial, buffer_of(plan, hops));
-    const LhRegion result = lh_grid_part(plan->fwd_result, 0);
-    LhKernelArgs args = block(e, plan, hops, 0, keys.count);
+    const LhRegion result = lh_grid_part(plan->fwd_block, 0);
+    const LhKernelArgs args = block(e, plan, hops, 0, keys.count);
 
-    args.first = true;
     wait_for(e, HOP_QUERIES);
     move_queries(e, plan, &plan->base.io.q, &plan->fwd_q, 1, hops);
     attend(e, &args, lh_grid_part(plan->fwd_q, buffer_of(plan, hops)), keys, partial);
     if (hops > 1) {
         wait_for(e, HOP_RESULT);
-        lh_grid_map(e, LH_KERNEL_ID_merge, &plan->base.q_rows, result, partial);
+        lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, result, partial);
     }
     move(e, plan, HOP_RESULT, &partial, &result, 1);
 }
@@ -346,14 +348,14 @@ forward_steps(LhGrid grid)
 static void
 end_forward(LhEmitter *e, const Plan *plan)
 {
-    const LhRegion acc = lh_grid_part(plan->fwd_acc, 0);
+    const LhRegion out = lh_grid_part(plan->fwd_out, 0);
 
     if (plan->base.grid.columns > 1) {
         wait_for(e, HOP_RESULT);
-        lh_grid_map(e, LH_KERNEL_ID_merge, &plan->base.q_rows, lh_grid_part(plan->fwd_result, 0),
-                    acc);
+        lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, lh_grid_part(plan->fwd_block, 0),
+                    out);
     }
-    lh_grid_map(e, LH_KERNEL_ID_normalise, &plan->base.q_rows, acc,
+    lh_grid_map(e, LH_KERNEL_ID_round_out, &plan->base.q_rows, out,
                 lh_grid_part(plan->base.io.o, 0));
     lh_emit_operand(e, plan->base.io.lse, 0, 1);
     lh_pass_free(e, plan->fwd_first, plan->fwd_end);
@@ -665,16 +667,15 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, step);
 }
 
-/* fp32 accumulator, keys of the column, and with b = min(2, Pc-1) buffers b (2Q + 2S) and a result
- * that arrives. */
+/* fp32 output, a block, keys of the column, and b = min(2, Pc-1) buffers of queries and of partial
+ * results. */
 static uint64_t
 forward_buffers(const LhPassSizes *z, LhGrid grid)
 {
-    const uint64_t partial = z->q + 2 * z->s;
-    const uint64_t row = grid.columns > 1 ? buffers_of(grid) * (z->q + partial) + partial : 0;
+    const uint64_t block = z->q + z->s;
     const uint64_t keys = grid.rows > 1 ? grid.rows * z->kv : 0;
 
-    return z->q / z->e * 4 + 2 * z->s + row + keys;
+    return z->q / z->e * 4 + z->s + block + buffers_of(grid) * (z->q + block) + keys;
 }
 
 /* fp32 sums of dq and of dk, dv of the column, its keys, and what travels. */
