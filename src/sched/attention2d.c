@@ -85,24 +85,32 @@ lh_grid_adapt(LhProgramParams *p)
     p->grid_columns = grid.columns;
 }
 
+/* The divisor of @ranks next to @rows, itself included, downwards or upwards; 0: none. */
+static uint32_t
+divisor_near(uint32_t ranks, uint32_t rows, bool up)
+{
+    while (rows <= ranks && ranks % rows != 0)
+        rows = up ? rows + 1 : rows - 1;
+    return rows > ranks ? 0 : rows;
+}
+
 bool
 lh_grid_check(const LhProgramParams *p, GError **error)
 {
     const LhGrid grid = lh_grid_of(p);
-    uint32_t below = MIN(grid.rows, p->ranks), above = below;
+    const uint32_t below = divisor_near(p->ranks, MIN(grid.rows, p->ranks), false);
+    const uint32_t above = divisor_near(p->ranks, below + 1, true);
+    g_autofree char *other =
+        above == 0 ? NULL : g_strdup_printf(", %" PRIu32 "x%" PRIu32, above, p->ranks / above);
 
     if ((uint64_t)grid.rows * grid.columns == p->ranks)
         return true;
-    while (p->ranks % below != 0)
-        below--;
-    while (p->ranks % above != 0 || (above == below && above < p->ranks))
-        above++;
     return lh_schedule_refuse(error,
                               "a grid of %" PRIu32 "x%" PRIu32 " has %" PRIu64
                               " places, not %" PRIu32 "; nearest legal grids: %" PRIu32 "x%" PRIu32
-                              ", %" PRIu32 "x%" PRIu32,
+                              "%s",
                               grid.rows, grid.columns, (uint64_t)grid.rows * grid.columns, p->ranks,
-                              below, p->ranks / below, above, p->ranks / above);
+                              below, p->ranks / below, other == NULL ? "" : other);
 }
 
 /* ---- programs ---- */

@@ -161,17 +161,16 @@ declare(LhProgram *program)
 
 /* ---- hops ---- */
 
-/* The next compute op waits for an exchange: of the row, and of the column. */
+/* The next compute op waits for an exchange; of one stream, for the latest that it is told to. */
 static void
 wait_for(LhEmitter *e, Hop hop)
 {
     uint32_t *marks = e->cursor->marks;
+    uint32_t *wait = &marks[hop < HOP_KEYS ? (unsigned)LH_MARK_WAIT : (unsigned)LH_GRID_MARK_WAIT];
     const uint32_t id = marks[LH_GRID_MARK_OWN + (unsigned)hop];
 
-    if (hop < HOP_KEYS)
-        lh_pass_wait(e, id);
-    else if (id != LH_OP_NONE)
-        marks[LH_GRID_MARK_WAIT] = id;
+    if (id != LH_OP_NONE && (*wait == LH_OP_NONE || *wait < id))
+        *wait = id;
 }
 
 static void
@@ -314,8 +313,6 @@ forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
     rows.first = hops == 0;
     if (hops > 0)
         next_keys(e, plan, plan->fwd_kv, hops);
-    if (args.mask == LH_MASK_EMPTY && hops > 0)
-        return;
     attend(e, &args, lh_grid_part(plan->base.io.q, 0), lh_grid_part(plan->fwd_kv, row), into);
     lh_grid_map(e, LH_KERNEL_ID_merge_lse, &rows, into, lh_grid_part(plan->fwd_out, 0));
 }
@@ -427,8 +424,6 @@ gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows)
     const LhRegion dq = dq_of(plan, hops);
     const LhKernelArgs args = block(e, plan, hops, rows.part, rows.count);
 
-    if (args.mask == LH_MASK_EMPTY)
-        return;
     lh_grid_compute(
         e, plan->base.gather_delta ? LH_KERNEL_ID_attention_bwd : LH_KERNEL_ID_attention_bwd_o,
         &args);
@@ -712,28 +707,30 @@ const LhSchedule lh_schedule_attention2d_o = {
     .name = "attention2d-o",
     .summary = "Attention2D with overlap: q moves along rows while k, v move along columns",
     .details =
-        "Attention2D with overlap; the grid, the tokens, bytes and flops of\n"
-        "attention2d-no, in hops between neighbours. k and v are transposed and move up\n"
-        "the column while the own q meets what has arrived of them; all are kept. q moves\n"
-        "left along the row at the same time, on a stream of its own. Then the queries of\n"
-        "the row meet all keys of the column, one rank's queries a step: the next ones\n"
-        "arrive meanwhile, and the partial result (o unnormalised, m, l) is merged into\n"
-        "the one that comes from the right and moves on to the left, a step behind. The\n"
-        "last of these hops nothing hides. Backward moves q, do, o, lse and returns dq in\n"
-        "the same way; the last queries take the keys row by row, the own ones last, so\n"
-        "that finished dk, dv move up meanwhile; they are then transposed back.\n"
+        "Attention2D with overlap: the grid, tokens, bytes and flops of attention2d-no, in\n"
+        "hops between neighbours. k and v are transposed and move up the column while the\n"
+        "own q meets what has arrived of them; all are kept. q moves left along the row at\n"
+        "the same time, on a stream of its own. Then the queries of the row meet all keys\n"
+        "of the column, one rank's queries a step: the next ones arrive meanwhile, and the\n"
+        "partial result (o normalised, lse) is merged with the one that comes from the\n"
+        "right and moves on to the left, a step behind. The last of these hops nothing\n"
+        "hides. Backward moves q, do, o, lse and returns dq in the same way; the last\n"
+        "queries take the keys row by row, the own ones last, so that finished dk, dv move\n"
+        "up meanwhile; they are then transposed back.\n"
         "\n"
-        "bytes sent   fwd (Pc-1)(2Q + 2S) + (Pr-1) KV + t KV\n"
+        "bytes sent   fwd (Pc-1)(2Q + S) + (Pr-1) KV + t KV\n"
         "             bwd (Pc-1)(3Q + S + W) + (Pr-1)(KV + G) + t G, alone + t KV;\n"
         "             t, W, G as in attention2d-no\n"
         "flops        (N/P)(k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, k = gcd(Pr, Pc)\n"
         "idle         (Pr + Pc - k - 1)/(N + Pr + Pc - k) in flops; square with side s\n"
         "             (s-1)/(N+s)\n"
-        "buffers      fwd Pr KV + b (2Q + 2S) + (Q + 2S) + fp32 (Q + 2S) + t KV; bwd Pr KV\n"
-        "             + b (3Q + S) + W out, in + G out, in + fp32 (2 dq + Pr dk, dv) + t KV;\n"
+        "buffers      fwd Pr KV + b (2Q + S) + (Q + S) + fp32 (Q + S) + t KV; bwd Pr KV +\n"
+        "             b (3Q + S) + W out, in + G out, in + fp32 (2 dq + Pr dk, dv) + t KV;\n"
         "             b = min(2, Pc-1). What travels as fp32 needs no buffer to be sent\n"
         "             from, but b of dq. The paper's count has 16-bit sums: fwd Pr KV + 2Q\n"
         "             + 3 (Q + 2S), bwd 2 Pr KV + 2 (3Q + 2S) + 3Q + KV\n"
+        "accuracy     what moves is rounded at every hop: in bf16 errors grow as the root of\n"
+        "             Pc / 2 (o, dq) and Pr / 2 (dk, dv)\n"
         "restrictions Pr Pc = P; sequence length divisible by P. The paper has square grids\n"
         "\n"
         "local_kv     no transpose, as in attention2d-no\n"
