@@ -108,6 +108,7 @@ START_TEST(kernels_count_exactly)
     check("weigh_out", first_rows, 192 + 2 * 24, (2 + 4) * 192 + 2 * 4 * 24);
     check("normalise", rows, 192 + 2 * 24, (4 + 2) * 192 + 8 * 24 + 4 * 24);
     check("round_out", rows, 0, 6 * 192 + 8 * 24);
+    check("copy_out", rows, 0, 2 * 2 * 192 + 8 * 24);
     check("delta", rows, 2 * 192, 2 * 2 * 192 + 4 * 24);
     check("add", rows, 192, 3 * 2 * 192);
     check("add", keys, 320, 3 * 2 * 320);

@@ -1,8 +1,9 @@
 /*
  * Merges the normalised output of a block (o, lse) into fp32 (out, lse), as ring-flash-attention
  * does: out -= sigmoid(lse_block - lse) (out - o); lse -= log sigmoid(lse - lse_block). With
- * `first` it only stores. Traffic is that of the public code, one PyTorch kernel per operation:
- * cast of o, difference, product, difference.
+ * `first` it only stores. Out may be a block itself, of the activation's type; it is priced alike.
+ * Traffic is that of the public code, one PyTorch kernel per operation: cast of o, difference,
+ * product, difference.
  */
 #include "kernels/elementwise.h"
 #include "kernels/sizes.h"
@@ -74,7 +75,7 @@ const LhKernel lh_kernel_merge_lse = {
     .cost = LH_COST_MEMORY,
     .operands = {
         { "block", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
-        { "out", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_FP32 },
+        { "out", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
     .flops = flops,

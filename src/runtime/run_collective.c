@@ -188,7 +188,9 @@ merge_kernel(const LhSlot *slot, const LhKernelArgs *part)
     return lh_kernels[slot->part_bytes == one_stat ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge];
 }
 
-/* Merges attention of the same rows, part by part. */
+/* Merges attention of the same rows, part by part: in fp32, in the order of the group, rounded
+ * once.
+ */
 static bool
 merge(const Tensor *t, uint64_t bytes, unsigned char *into)
 {
@@ -196,25 +198,36 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
     const LhSlot *slot = &c->program->slots[t->send.slot];
     const uint32_t parts = (uint32_t)(bytes / slot->part_bytes);
     const LhKernelArgs one = merge_args(c->program, slot, 1);
-    const LhKernelArgs args = merge_args(c->program, slot, parts);
     const LhKernel *kernel = merge_kernel(slot, &one);
     const LhKernelRun run = c->stream->rank->execution->params->kernels == LH_KERNEL_SET_CPU
                                 ? kernel->cpu
                                 : kernel->reference;
+    const uint64_t elements = one.batch * one.nq * one.heads * one.head_dim;
     const LhView view = { .parts = parts,
                           .part_bytes = slot->part_bytes,
                           .storage = lh_slot_storage(c->program, slot) };
-    LhCall call = { .args = &args, .operands = { view, view } };
+    LhView sum = { .parts = parts,
+                   .part_bytes = slot->part_bytes + elements * (4 - slot->element_bytes),
+                   .storage = LH_STORAGE_FP32 };
+    LhKernelArgs args = merge_args(c->program, slot, parts);
+    LhCall call = { .args = &args };
 
     if (bytes % slot->part_bytes != 0)
         return fail(c, LH_ERROR_NO, "attention is merged by whole parts, and it has too few");
     if (run == NULL)
         return fail(c, LH_ERROR_NO, "there is no kernel that merges attention");
     call.scratch = lh_stream_scratch(c->stream, lh_kernel_scratch_bytes(kernel, &args));
-    call.operands[1].data = into;
-    memcpy(into, t->blocks[0], bytes);
-    for (uint32_t k = 1; k < c->members; k++) {
-        call.operands[0].data = t->blocks[k];
+    sum.data = lh_item_memory(c->item, parts * sum.part_bytes);
+    for (uint32_t k = 0; k <= c->members; k++) {
+        const bool rounds = k == c->members;
+
+        args.first = k == 0 || rounds;
+        call.operands[0] = rounds ? sum : view;
+        call.operands[1] = rounds ? view : sum;
+        if (rounds)
+            call.operands[1].data = into;
+        else
+            call.operands[0].data = t->blocks[k];
         if (run(&call) != LH_STATUS_OK)
             return fail(c, LH_ERROR_RUNTIME, "merging attention failed");
     }

@@ -1,0 +1,380 @@
+/*
+ * Attention2D without overlap: gather, compute once, reduce. One stream carries all communication,
+ * since everything waits for what comes before it; tensors that are gathered together are one group
+ * call.
+ */
+#include "sched/attention2d.h"
+
+typedef struct {
+    LhGridPlan base;
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint16_t fwd_q, fwd_kv, fwd_block;
+    uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse, bwd_kv, bwd_dq, bwd_dkv;
+    uint16_t bwd_delta; /* the rank's own */
+} Plan;
+
+/* ---- declarations ---- */
+
+static uint16_t
+gathered(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts, uint64_t bytes,
+         uint32_t element_bytes)
+{
+    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, parts, bytes, element_bytes);
+}
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->base.sizes;
+    const LhGrid grid = plan->base.grid;
+
+    plan->fwd_first = (uint16_t)program->slots_count;
+    plan->fwd_q = plan->base.io.q;
+    plan->fwd_kv = plan->base.io.kv;
+    if (grid.columns > 1) {
+        plan->fwd_q = gathered(program, "fwd_q", LH_TENSOR_Q, grid.columns, z->q, z->e);
+        plan->fwd_block =
+            gathered(program, "fwd_block", LH_TENSOR_ACC, grid.columns, z->q + z->s, z->e);
+    }
+    if (grid.rows > 1)
+        plan->fwd_kv = gathered(program, "fwd_kv", LH_TENSOR_KV, grid.rows, z->kv, z->e);
+    plan->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_backward_rows(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->base.sizes;
+    const uint32_t parts = plan->base.grid.columns;
+
+    plan->bwd_q = gathered(program, "bwd_q", LH_TENSOR_Q, parts, z->q, z->e);
+    plan->bwd_dout = gathered(program, "bwd_do", LH_TENSOR_DO, parts, z->q, z->e);
+    if (plan->base.gather_delta) {
+        plan->bwd_delta = gathered(program, "bwd_delta", LH_TENSOR_DELTA, 1, z->s, 4);
+        plan->bwd_third = gathered(program, "bwd_deltas", LH_TENSOR_DELTA, parts, z->s, 4);
+    } else {
+        plan->bwd_third = gathered(program, "bwd_o", LH_TENSOR_O, parts, z->q, z->e);
+    }
+    plan->bwd_lse = gathered(program, "bwd_lse", LH_TENSOR_LSE, parts, z->s, 4);
+    plan->bwd_dq = gathered(program, "bwd_dq", LH_TENSOR_DQ, parts, z->dq, z->w);
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->base.sizes;
+    const LhPassSlots *io = &plan->base.io;
+    const LhGrid grid = plan->base.grid;
+
+    plan->bwd_first = (uint16_t)program->slots_count;
+    plan->bwd_q = io->q;
+    plan->bwd_dout = io->dout;
+    plan->bwd_third = io->o;
+    plan->bwd_lse = io->lse;
+    plan->bwd_dq = io->dq;
+    plan->bwd_kv = io->kv;
+    plan->bwd_dkv = io->dkv;
+    if (grid.columns > 1)
+        declare_backward_rows(program, plan);
+    if (grid.rows > 1) {
+        plan->bwd_kv = gathered(program, "bwd_kv", LH_TENSOR_KV, grid.rows, z->kv, z->e);
+        plan->bwd_dkv = gathered(program, "bwd_dkv", LH_TENSOR_DKV, grid.rows, z->dkv, z->w);
+    }
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    lh_grid_declare(program, &plan->base);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+/* ---- collectives ---- */
+
+/* Begins a collective along the rank's row or column, which later compute waits for. */
+static void
+collect(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, bool along_row)
+{
+    const LhGridPlan *g = &plan->base;
+    const LhGroup row = { lh_grid_row(g, e->rank), g->grid.rows, g->grid.columns, 0, 1 };
+    const LhGroup column = { g->grid.rows * lh_grid_column(g, e->rank), 1, g->grid.rows, 0, 1 };
+    const uint32_t id = lh_emit_collective(e, LH_PASS_STREAM_COMM, kind, along_row ? row : column);
+
+    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
+    lh_pass_wait(e, id);
+}
+
+/* A tensor of an all-gather: the rank's part @from into all of @into. */
+static void
+gather(LhEmitter *e, uint16_t from, uint16_t into)
+{
+    const LhRegion own = { from, 0, 1 };
+    const LhRegion all = { into, 0, e->program->slots[into].parts };
+
+    lh_emit_tensor(e, own, all, lh_region_bytes(e->program, own));
+}
+
+/* The tensor of a reduce-scatter: of @slot, each member's part to @into. */
+static void
+scatter(LhEmitter *e, uint16_t slot, LhRegion into)
+{
+    const LhRegion all = { slot, 0, e->program->slots[slot].parts };
+
+    lh_emit_tensor(e, all, into, lh_region_bytes(e->program, into));
+}
+
+static void
+gather_keys(LhEmitter *e, const Plan *plan, uint16_t into)
+{
+    collect(e, plan, LH_COLL_ALL_GATHER, false);
+    gather(e, lh_grid_own_kv(e, &plan->base), into);
+}
+
+/* ---- forward ---- */
+
+/* Attention of all queries of the row with all keys of the column. */
+static LhKernelArgs
+block(const LhEmitter *e, const Plan *plan)
+{
+    const LhGrid grid = plan->base.grid;
+    LhKernelArgs args = lh_grid_args(
+        e, &plan->base, (LhGridBlock){ .parts = grid.columns, .key_parts = grid.rows });
+
+    args.first = true;
+    return args;
+}
+
+static void
+operands(LhEmitter *e, const uint16_t *slots, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_operand(e, slots[i], 0, e->program->slots[slots[i]].parts);
+}
+
+/* Partial outputs become o and lse: merged over the row, each rank its own part in place. */
+static void
+merge_row(LhEmitter *e, const Plan *plan)
+{
+    const LhRegion own = lh_grid_part(plan->fwd_block, lh_grid_column(&plan->base, e->rank));
+
+    collect(e, plan, LH_COLL_REDUCE_SCATTER, true);
+    lh_emit_last(e)->collective.reduction = LH_REDUCE_ATTENTION;
+    scatter(e, plan->fwd_block, own);
+    lh_pass_compute(e, LH_KERNEL_ID_copy_out, &plan->base.q_rows);
+    lh_emit_operand(e, own.slot, own.part, own.count);
+    lh_emit_operand(e, plan->base.io.o, 0, 1);
+    lh_emit_operand(e, plan->base.io.lse, 0, 1);
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan)
+{
+    const LhPassSlots *io = &plan->base.io;
+    const LhKernelArgs args = block(e, plan);
+
+    lh_grid_alloc_kt(e, &plan->base);
+    lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+    lh_grid_transpose(e, &plan->base, LH_PASS_STREAM_COMM);
+    if (plan->base.grid.columns > 1) {
+        collect(e, plan, LH_COLL_ALL_GATHER, true);
+        gather(e, io->q, plan->fwd_q);
+    }
+    if (plan->base.grid.rows > 1)
+        gather_keys(e, plan, plan->fwd_kv);
+    if (plan->base.grid.columns > 1) {
+        lh_pass_compute(e, LH_KERNEL_ID_attention_block, &args);
+        operands(e, (const uint16_t[]){ plan->fwd_q, plan->fwd_kv, plan->fwd_block }, 3);
+        merge_row(e, plan);
+    } else {
+        lh_pass_compute(e, LH_KERNEL_ID_attention, &args);
+        operands(e, (const uint16_t[]){ io->q, plan->fwd_kv, io->o, io->lse }, 4);
+    }
+    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+    lh_grid_free_kt(e, &plan->base);
+}
+
+/* ---- backward ---- */
+
+static void
+gather_queries(LhEmitter *e, const Plan *plan)
+{
+    const LhPassSlots *io = &plan->base.io;
+
+    if (plan->base.gather_delta) {
+        lh_pass_compute(e, LH_KERNEL_ID_delta, &plan->base.q_rows);
+        operands(e, (const uint16_t[]){ io->dout, io->o, plan->bwd_delta }, 3);
+    }
+    collect(e, plan, LH_COLL_ALL_GATHER, true);
+    gather(e, io->q, plan->bwd_q);
+    gather(e, io->dout, plan->bwd_dout);
+    gather(e, plan->base.gather_delta ? plan->bwd_delta : io->o, plan->bwd_third);
+    gather(e, io->lse, plan->bwd_lse);
+}
+
+/* Sums of what the members of the row have for each other's queries. Into the output itself where
+ * that has the type which travels. */
+static void
+return_dq(LhEmitter *e, const Plan *plan)
+{
+    const LhPassSizes *z = &plan->base.sizes;
+    const LhRegion out = lh_grid_part(plan->base.io.dq, 0);
+    const LhRegion own = lh_grid_part(plan->bwd_dq, lh_grid_column(&plan->base, e->rank));
+
+    collect(e, plan, LH_COLL_REDUCE_SCATTER, true);
+    scatter(e, plan->bwd_dq, z->w == z->e ? out : own);
+    if (z->w != z->e)
+        lh_grid_map(e, LH_KERNEL_ID_cast, &plan->base.q_rows, own, out);
+}
+
+static void
+return_dkv(LhEmitter *e, const Plan *plan)
+{
+    const LhGridPlan *g = &plan->base;
+    const bool wide = g->sizes.w != g->sizes.e;
+    const bool moves = lh_grid_moves(&e->program->params, g->grid, e->rank);
+    const uint32_t row = lh_grid_row(g, e->rank);
+    const LhRegion out = lh_grid_part(g->io.dkv, 0);
+    const LhRegion own = lh_grid_part(plan->bwd_dkv, row);
+    /* The other members' parts have had their use. */
+    const LhRegion home = wide ? lh_grid_part(plan->bwd_dkv, (row + 1) % g->grid.rows) : out;
+
+    collect(e, plan, LH_COLL_REDUCE_SCATTER, false);
+    scatter(e, plan->bwd_dkv, moves || wide ? own : out);
+    if (moves)
+        lh_pass_wait(e, lh_grid_transpose_back(e, g, LH_PASS_STREAM_COMM, own, home));
+    if (wide)
+        lh_grid_map(e, LH_KERNEL_ID_cast, &g->kv_rows, moves ? home : own, out);
+}
+
+static void
+emit_backward(LhEmitter *e, const Plan *plan)
+{
+    const LhGridPlan *g = &plan->base;
+    const LhKernelArgs args = block(e, plan);
+
+    lh_grid_alloc_kt(e, g);
+    lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    lh_grid_transpose(e, g, LH_PASS_STREAM_COMM);
+    if (g->grid.columns > 1)
+        gather_queries(e, plan);
+    if (g->grid.rows > 1)
+        gather_keys(e, plan, plan->bwd_kv);
+    lh_pass_compute(e, g->gather_delta ? LH_KERNEL_ID_attention_bwd : LH_KERNEL_ID_attention_bwd_o,
+                    &args);
+    operands(e,
+             (const uint16_t[]){ plan->bwd_q, plan->bwd_dout, plan->bwd_third, plan->bwd_lse,
+                                 plan->bwd_kv, plan->bwd_dq, plan->bwd_dkv },
+             7);
+    if (g->grid.columns > 1)
+        return_dq(e, plan);
+    if (g->grid.rows > 1)
+        return_dkv(e, plan);
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+    lh_grid_free_kt(e, g);
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    (void)rank;
+    return lh_single_steps(program);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    lh_pass_enter(e, step, 1);
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, plan);
+    else
+        emit_backward(e, plan);
+}
+
+/* Forward Pc (2Q + S) + Pr KV, backward Pc (3Q + S + W) + Pr (KV + G), and kt; nothing of what is
+ * not gathered. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const LhGrid grid = lh_grid_of(p);
+    const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
+    const uint64_t columns = grid.columns > 1 ? grid.columns : 0;
+    const uint64_t rows = grid.rows > 1 ? grid.rows : 0;
+    const uint64_t third = p->gather_delta ? z.s : z.q;
+    const uint64_t delta = p->gather_delta && columns > 0 ? z.s : 0;
+
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, kt + columns * (2 * z.q + z.s) + rows * z.kv,
+                              kt + columns * (2 * z.q + third + z.s + z.dq) +
+                                  rows * (z.kv + z.dkv) + delta);
+}
+
+const LhSchedule lh_schedule_attention2d_no = {
+    .name = "attention2d-no",
+    .summary = "Attention2D: q gathered along rows, k, v along columns of a grid; no overlap",
+    .details =
+        "Attention2D without overlap. P = Pr x Pc ranks form a grid; rank r + Pr c is in\n"
+        "row r, column c, and has the tokens r + Pr c + iP. k and v are transposed: rank\n"
+        "(r, c) gets those of rank Pc r + c. Then q is gathered along rows (tokens\n"
+        "r + i Pr), k and v along columns (tokens c + i Pc), one call computes that part\n"
+        "of the attention matrix, and a reduce-scatter along rows merges the partial\n"
+        "outputs (o normalised, lse). Backward gathers q, do, o, lse along rows and the\n"
+        "transposed k, v along columns again, adds up dq along rows and dk, dv along\n"
+        "columns, and transposes dk, dv back. The transposed k, v stay for a backward\n"
+        "pass of the same program; a backward pass alone transposes again. Nothing\n"
+        "overlaps. The default grid sends least, forward and backward together: about\n"
+        "Pc / Pr = g / h, more rows for grouped queries.\n"
+        "\n"
+        "bytes sent   fwd (Pc-1)(2Q + S) + (Pr-1) KV + t KV\n"
+        "             bwd (Pc-1)(3Q + S + W) + (Pr-1)(KV + G) + t G, alone + t KV;\n"
+        "             t = 0 at the fixed points of the transpose, r (Pc-1) = c (Pr-1), else\n"
+        "             1; W, G are dq, and dk, dv, in the type that travels: by default the\n"
+        "             activation's. The paper has two statistics where lse is one: 2S.\n"
+        "             MHA, square, without statistics: 4 (sqrt P - 1) + 2 and\n"
+        "             8 (sqrt P - 1) + 2 Q; a ring 2 (P-1) and 4 (P-1), more if P > 4\n"
+        "flops        (N/P)(k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, k = gcd(Pr, Pc)\n"
+        "idle         (Pr + Pc - k - 1)/(N + Pr + Pc - k) in flops; square with side s\n"
+        "             (s-1)/(N+s)\n"
+        "buffers      fwd Pc (2Q + S) + Pr KV + t KV; bwd Pc (3Q + S + W) + Pr (KV + G)\n"
+        "             + t KV; nothing for what is not gathered. The paper's count: fwd\n"
+        "             Pc (2Q + 2S) + (Pr+1) KV, bwd Pc (4Q + 2S) + 2 Pr KV\n"
+        "restrictions Pr Pc = P; sequence length divisible by P. The paper has square grids\n"
+        "\n"
+        "local_kv     no transpose: column c has the keys of the ranks Pr c ... Pr c + Pr-1.\n"
+        "             P n(n-1)/2 + n ((Pc-1-c) Pr + r + 1) pairs, idle (P-1)/(N+P)\n"
+        "gather_delta backward gathers delta in place of o: (Pc-1)(Q - S) less\n",
+    .placement = LH_PLACE_STRIPED,
+    .masks = LH_MASKS_ALL,
+    .adapt = lh_grid_adapt,
+    .check = lh_grid_check,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = lh_grid_bytes_sent,
+        .flops = lh_grid_flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = lh_grid_idle_unit,
+        .idle_flops = lh_grid_idle_flops,
+    },
+};

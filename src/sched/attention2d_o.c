@@ -1,0 +1,753 @@
+/*
+ * Attention2D with overlap. Queries move left along the row while k and v move up along the column,
+ * each on a stream of its own. First the own queries meet the keys of the column as they arrive;
+ * then the queries of the row arrive one by one and meet all of them, and every partial result
+ * moves left, one step behind, to where its queries are at home. Backward does the same, but the
+ * last queries take the keys one by one, so that finished dk, dv can move up.
+ *
+ * The algorithms as printed are mended: their loops end one step late, algorithm 8 forgets to
+ * transpose dk and dv back, algorithm 10 to keep k and v and to swap the statistics with q, and
+ * algorithm 11 to add the own dk and dv.
+ */
+#include "sched/attention2d.h"
+
+enum {
+    STREAM_ROW = LH_PASS_STREAM_COMM,
+    STREAM_COLUMN,
+};
+
+/* Messages to the neighbour, left or up; the last one posted of each has a mark. */
+typedef enum {
+    HOP_QUERIES,
+    HOP_RESULT, /* of the queries: partial o or dq */
+    HOP_KEYS,
+    HOP_DKV,
+    HOP_BACK, /* the transpose of dk and dv */
+} Hop;
+
+typedef struct {
+    LhGridPlan base;
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint32_t buffers; /* parts of what is double-buffered */
+    uint16_t fwd_q, fwd_kv, fwd_out, fwd_partial;
+    uint16_t fwd_block; /* of the own queries; later the partial result that arrives */
+    uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse; /* queries that are visiting */
+    uint16_t bwd_kv, bwd_dq_sum, bwd_dkv_sum, bwd_delta;
+    uint16_t bwd_dq, bwd_dq_out, bwd_dq_in; /* of visiting queries: sum, sent, received */
+    uint16_t bwd_dkv_out, bwd_dkv_in;
+} Plan;
+
+/* ---- declarations ---- */
+
+/* fp32 gradients travel as they are summed; others are rounded into a buffer. */
+static bool
+rounds(const LhPassSizes *z)
+{
+    return z->w < 4;
+}
+
+static uint32_t
+buffers_of(LhGrid grid)
+{
+    return MIN(grid.columns - 1, 2);
+}
+
+static uint16_t
+pair(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
+     uint32_t element_bytes)
+{
+    const Plan *plan = program->plan;
+
+    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, plan->buffers, bytes,
+                               element_bytes);
+}
+
+static uint16_t
+column(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
+       uint32_t element_bytes)
+{
+    const Plan *plan = program->plan;
+
+    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, plan->base.grid.rows, bytes,
+                               element_bytes);
+}
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->base.sizes;
+    const uint64_t block = z->q + z->s;
+
+    plan->fwd_first = (uint16_t)program->slots_count;
+    plan->fwd_out =
+        lh_pass_add_buffer(program, "fwd_out", LH_TENSOR_ACC, z->q / z->e * 4 + z->s, 4);
+    plan->fwd_block = lh_pass_add_buffer(program, "fwd_block", LH_TENSOR_ACC, block, z->e);
+    plan->fwd_kv = plan->base.io.kv;
+    if (plan->base.grid.rows > 1)
+        plan->fwd_kv = column(program, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
+    if (plan->buffers > 0) {
+        plan->fwd_q = pair(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
+        plan->fwd_partial = pair(program, "fwd_partial", LH_TENSOR_ACC, block, z->e);
+    }
+    plan->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_visitors(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->base.sizes;
+
+    plan->bwd_q = pair(program, "bwd_q", LH_TENSOR_Q, z->q, z->e);
+    plan->bwd_dout = pair(program, "bwd_do", LH_TENSOR_DO, z->q, z->e);
+    plan->bwd_third = plan->base.gather_delta
+                          ? pair(program, "bwd_deltas", LH_TENSOR_DELTA, z->s, 4)
+                          : pair(program, "bwd_o", LH_TENSOR_O, z->q, z->e);
+    plan->bwd_lse = pair(program, "bwd_lse", LH_TENSOR_LSE, z->s, 4);
+    if (plan->base.gather_delta)
+        plan->bwd_delta = lh_pass_add_buffer(program, "bwd_delta", LH_TENSOR_DELTA, z->s, 4);
+    if (rounds(z)) {
+        plan->bwd_dq = lh_pass_add_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
+        plan->bwd_dq_out = lh_pass_add_buffer(program, "bwd_dq_out", LH_TENSOR_DQ, z->dq, z->w);
+    } else {
+        plan->bwd_dq = pair(program, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
+    }
+    plan->bwd_dq_in = lh_pass_add_buffer(program, "bwd_dq_in", LH_TENSOR_DQ, z->dq, z->w);
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->base.sizes;
+
+    plan->bwd_first = (uint16_t)program->slots_count;
+    plan->bwd_dq_sum = lh_pass_add_buffer(program, "bwd_dq_sum", LH_TENSOR_DQ, z->q / z->e * 4, 4);
+    plan->bwd_dkv_sum = column(program, "bwd_dkv_sum", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
+    plan->bwd_kv = plan->base.io.kv;
+    if (plan->base.grid.rows > 1) {
+        plan->bwd_kv = column(program, "bwd_kv", LH_TENSOR_KV, z->kv, z->e);
+        plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
+        if (rounds(z))
+            plan->bwd_dkv_out =
+                lh_pass_add_buffer(program, "bwd_dkv_out", LH_TENSOR_DKV, z->dkv, z->w);
+    }
+    if (plan->buffers > 0)
+        declare_visitors(program, plan);
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    LhStream *row;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    lh_grid_declare(program, &plan->base);
+    row = &program->streams[STREAM_ROW];
+    g_strlcpy(row->name, "row", sizeof(row->name));
+    lh_program_add_stream(program, "column", LH_STREAM_COMM);
+    plan->buffers = buffers_of(plan->base.grid);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+/* ---- hops ---- */
+
+/* The next compute op waits for an exchange; of one stream, for the latest that it is told to. */
+static void
+wait_for(LhEmitter *e, Hop hop)
+{
+    uint32_t *marks = e->cursor->marks;
+    uint32_t *wait = &marks[hop < HOP_KEYS ? (unsigned)LH_MARK_WAIT : (unsigned)LH_GRID_MARK_WAIT];
+    const uint32_t id = marks[LH_GRID_MARK_OWN + (unsigned)hop];
+
+    if (id != LH_OP_NONE && (*wait == LH_OP_NONE || *wait < id))
+        *wait = id;
+}
+
+static void
+posted(LhEmitter *e, const Plan *plan, Hop hop, uint32_t id)
+{
+    e->cursor->marks[LH_GRID_MARK_OWN + (unsigned)hop] = id;
+    if (!plan->base.overlap)
+        wait_for(e, hop);
+}
+
+static void
+message(LhEmitter *e, bool send, uint32_t peer, Hop hop, const LhRegion *regions, unsigned count)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        bytes += lh_region_bytes(e->program, regions[i]);
+    lh_emit_part(e, send, peer, (uint16_t)(LH_GRID_TAG_OWN + (unsigned)hop), bytes);
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_region(e, regions[i].slot, regions[i].part, regions[i].count);
+}
+
+/* Gives @count regions to the left or upper neighbour and takes as many from the opposite one,
+ * after the compute that is queued. */
+static void
+move(LhEmitter *e, const Plan *plan, Hop hop, const LhRegion *give, const LhRegion *take,
+     unsigned count)
+{
+    const LhGridPlan *g = &plan->base;
+    const uint32_t row = lh_grid_row(g, e->rank), column = lh_grid_column(g, e->rank);
+    const bool left = hop < HOP_KEYS;
+    const uint32_t to = left ? lh_grid_rank(g, row, column + g->grid.columns - 1)
+                             : lh_grid_rank(g, row + g->grid.rows - 1, column);
+    const uint32_t from =
+        left ? lh_grid_rank(g, row, column + 1) : lh_grid_rank(g, row + 1, column);
+    const uint32_t id = lh_emit_exchange(e, left ? STREAM_ROW : STREAM_COLUMN);
+
+    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
+    message(e, true, to, hop, give, count);
+    message(e, false, from, hop, take, count);
+    posted(e, plan, hop, id);
+}
+
+/* The place of the keys that have come @hops ranks up the column. */
+static uint32_t
+key_row(const LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    return (lh_grid_row(&plan->base, e->rank) + hops) % plan->base.grid.rows;
+}
+
+/* The k, v that came @hops ranks move on, if there is a rank above that lacks them. */
+static void
+move_keys(LhEmitter *e, const Plan *plan, uint16_t kv, uint32_t hops)
+{
+    const LhRegion own = lh_grid_part(lh_grid_own_kv(e, &plan->base), 0);
+    const LhRegion give = hops == 0 ? own : lh_grid_part(kv, key_row(e, plan, hops));
+    const LhRegion take = lh_grid_part(kv, key_row(e, plan, hops + 1));
+
+    if (hops + 1 < plan->base.grid.rows)
+        move(e, plan, HOP_KEYS, &give, &take, 1);
+}
+
+/* The own k, v start up the column, and are put into their place among its keys. */
+static void
+begin_keys(LhEmitter *e, const Plan *plan, uint16_t kv)
+{
+    const uint32_t transposed = lh_grid_transpose(e, &plan->base, STREAM_COLUMN);
+
+    if (plan->base.grid.rows == 1)
+        return;
+    if (transposed != LH_OP_NONE)
+        e->cursor->marks[LH_GRID_MARK_WAIT] = transposed;
+    move_keys(e, plan, kv, 0);
+    lh_grid_map(e, LH_KERNEL_ID_copy, &plan->base.kv_rows,
+                lh_grid_part(lh_grid_own_kv(e, &plan->base), 0),
+                lh_grid_part(kv, key_row(e, plan, 0)));
+}
+
+/* The next keys have arrived, and move on. */
+static void
+next_keys(LhEmitter *e, const Plan *plan, uint16_t kv, uint32_t hops)
+{
+    wait_for(e, HOP_KEYS);
+    move_keys(e, plan, kv, hops);
+}
+
+/* The buffer of queries that have come @hops ranks to the left, at least one. */
+static uint32_t
+buffer_of(const Plan *plan, uint32_t hops)
+{
+    return (hops - 1) % plan->buffers;
+}
+
+/* The queries @own, or those that they were received into, move on to the left. */
+static void
+move_queries(LhEmitter *e, const Plan *plan, const uint16_t *own, const uint16_t *visiting,
+             unsigned count, uint32_t hops)
+{
+    LhRegion give[LH_PART_REGIONS_MAX], take[LH_PART_REGIONS_MAX];
+
+    if (hops + 1 >= plan->base.grid.columns)
+        return;
+    for (unsigned i = 0; i < count; i++) {
+        give[i] =
+            hops == 0 ? lh_grid_part(own[i], 0) : lh_grid_part(visiting[i], buffer_of(plan, hops));
+        take[i] = lh_grid_part(visiting[i], buffer_of(plan, hops + 1));
+    }
+    move(e, plan, HOP_QUERIES, give, take, count);
+}
+
+/* ---- forward ---- */
+
+/* Queries that came @hops ranks, with the keys of @key_parts ranks from row @key_row on. */
+static LhKernelArgs
+block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t key_row, uint32_t key_parts)
+{
+    const uint32_t column = (lh_grid_column(&plan->base, e->rank) + hops) % plan->base.grid.columns;
+
+    return lh_grid_args(e, &plan->base, (LhGridBlock){ column, 1, key_row, key_parts });
+}
+
+static void
+attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion into)
+{
+    lh_grid_compute(e, LH_KERNEL_ID_attention_block, args);
+    lh_emit_operand(e, q.slot, q.part, q.count);
+    lh_emit_operand(e, kv.slot, kv.part, kv.count);
+    lh_emit_operand(e, into.slot, into.part, into.count);
+}
+
+/* GthrCmpt: the own queries with the keys that came @hops ranks. */
+static void
+forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    const uint32_t row = key_row(e, plan, hops);
+    const LhRegion into = lh_grid_part(plan->fwd_block, 0);
+    const LhKernelArgs args = block(e, plan, 0, row, 1);
+    LhKernelArgs rows = plan->base.q_rows;
+
+    rows.first = hops == 0;
+    if (hops > 0)
+        next_keys(e, plan, plan->fwd_kv, hops);
+    attend(e, &args, lh_grid_part(plan->base.io.q, 0), lh_grid_part(plan->fwd_kv, row), into);
+    lh_grid_map(e, LH_KERNEL_ID_merge_lse, &rows, into, lh_grid_part(plan->fwd_out, 0));
+}
+
+/* GthrCmptSctr: queries that came @hops ranks with all keys; the partial result starts home. */
+static void
+forward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    const LhRegion keys = { plan->fwd_kv, 0, plan->base.grid.rows };
+    const LhRegion partial = lh_grid_part(plan->fwd_partial, buffer_of(plan, hops));
+    const LhRegion result = lh_grid_part(plan->fwd_block, 0);
+    const LhKernelArgs args = block(e, plan, hops, 0, keys.count);
+
+    wait_for(e, HOP_QUERIES);
+    move_queries(e, plan, &plan->base.io.q, &plan->fwd_q, 1, hops);
+    attend(e, &args, lh_grid_part(plan->fwd_q, buffer_of(plan, hops)), keys, partial);
+    if (hops > 1) {
+        wait_for(e, HOP_RESULT);
+        lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, result, partial);
+    }
+    move(e, plan, HOP_RESULT, &partial, &result, 1);
+}
+
+static uint32_t
+forward_steps(LhGrid grid)
+{
+    return grid.rows + grid.columns - 1;
+}
+
+static void
+end_forward(LhEmitter *e, const Plan *plan)
+{
+    const LhRegion out = lh_grid_part(plan->fwd_out, 0);
+
+    if (plan->base.grid.columns > 1) {
+        wait_for(e, HOP_RESULT);
+        lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, lh_grid_part(plan->fwd_block, 0),
+                    out);
+    }
+    lh_grid_map(e, LH_KERNEL_ID_round_out, &plan->base.q_rows, out,
+                lh_grid_part(plan->base.io.o, 0));
+    lh_emit_operand(e, plan->base.io.lse, 0, 1);
+    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+    lh_grid_free_kt(e, &plan->base);
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
+{
+    const LhGrid grid = plan->base.grid;
+
+    if (step == 0) {
+        lh_grid_alloc_kt(e, &plan->base);
+        lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+        move_queries(e, plan, &plan->base.io.q, &plan->fwd_q, 1, 0);
+        begin_keys(e, plan, plan->fwd_kv);
+    }
+    if (step < grid.rows)
+        forward_own(e, plan, step);
+    else
+        forward_visitors(e, plan, step - grid.rows + 1);
+    if (step + 1 == forward_steps(grid))
+        end_forward(e, plan);
+}
+
+/* ---- backward ---- */
+
+#define ROW_TENSORS 4
+
+/* What moves along the row: the own slots, and those of visitors. */
+typedef struct {
+    uint16_t own[ROW_TENSORS], visiting[ROW_TENSORS];
+} RowSlots;
+
+static RowSlots
+row_slots(const Plan *plan)
+{
+    const LhPassSlots *io = &plan->base.io;
+    const uint16_t third = plan->base.gather_delta ? plan->bwd_delta : io->o;
+
+    return (RowSlots){
+        .own = { io->q, io->dout, third, io->lse },
+        .visiting = { plan->bwd_q, plan->bwd_dout, plan->bwd_third, plan->bwd_lse },
+    };
+}
+
+static void
+move_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    const RowSlots slots = row_slots(plan);
+
+    move_queries(e, plan, slots.own, slots.visiting, ROW_TENSORS, hops);
+}
+
+/* Where dq of queries that came @hops ranks is summed up. */
+static LhRegion
+dq_of(const Plan *plan, uint32_t hops)
+{
+    if (hops == 0)
+        return lh_grid_part(plan->bwd_dq_sum, 0);
+    return lh_grid_part(plan->bwd_dq, rounds(&plan->base.sizes) ? 0 : buffer_of(plan, hops));
+}
+
+/* Gradients of queries that came @hops ranks and the keys @rows of the column. */
+static void
+gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows)
+{
+    const RowSlots slots = row_slots(plan);
+    const LhRegion dq = dq_of(plan, hops);
+    const LhKernelArgs args = block(e, plan, hops, rows.part, rows.count);
+
+    lh_grid_compute(
+        e, plan->base.gather_delta ? LH_KERNEL_ID_attention_bwd : LH_KERNEL_ID_attention_bwd_o,
+        &args);
+    for (unsigned i = 0; i < ROW_TENSORS; i++) {
+        if (hops == 0)
+            lh_emit_operand(e, slots.own[i], 0, 1);
+        else
+            lh_emit_operand(e, slots.visiting[i], buffer_of(plan, hops), 1);
+    }
+    lh_emit_operand(e, plan->bwd_kv, rows.part, rows.count);
+    lh_emit_operand(e, dq.slot, dq.part, dq.count);
+    lh_emit_operand(e, plan->bwd_dkv_sum, rows.part, rows.count);
+}
+
+static void
+clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target)
+{
+    lh_grid_compute(e, LH_KERNEL_ID_zero, rows);
+    lh_emit_operand(e, target.slot, target.part, target.count);
+}
+
+/* A sum as it travels: rounded into @out, if it is to be. */
+static LhRegion
+outgoing(LhEmitter *e, const Plan *plan, const LhKernelArgs *rows, LhRegion sum, uint16_t out)
+{
+    if (!rounds(&plan->base.sizes))
+        return sum;
+    lh_grid_map(e, LH_KERNEL_ID_cast, rows, sum, lh_grid_part(out, 0));
+    return lh_grid_part(out, 0);
+}
+
+/* dq of queries that came @hops ranks is complete here, and moves on towards its home. */
+static void
+return_dq(LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    const LhKernelArgs *rows = &plan->base.q_rows;
+    const LhRegion dq = dq_of(plan, hops), in = lh_grid_part(plan->bwd_dq_in, 0);
+    LhRegion out;
+
+    if (hops > 1) {
+        wait_for(e, HOP_RESULT);
+        lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, rows, in, dq);
+    }
+    out = outgoing(e, plan, rows, dq, plan->bwd_dq_out);
+    move(e, plan, HOP_RESULT, &out, &in, 1);
+}
+
+/* Adds what the ranks below have for the keys of row @row. */
+static void
+add_dkv(LhEmitter *e, const Plan *plan, uint32_t row)
+{
+    wait_for(e, HOP_DKV);
+    lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_in, 0),
+                lh_grid_part(plan->bwd_dkv_sum, row));
+}
+
+/* dk, dv of the keys that came @hops ranks are complete here, and move up. */
+static void
+return_dkv(LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    const uint32_t row = key_row(e, plan, hops);
+    const LhRegion in = lh_grid_part(plan->bwd_dkv_in, 0);
+    LhRegion out;
+
+    if (hops > 1)
+        add_dkv(e, plan, row);
+    out = outgoing(e, plan, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_sum, row),
+                   plan->bwd_dkv_out);
+    move(e, plan, HOP_DKV, &out, &in, 1);
+}
+
+/* The own dk, dv are complete, and go where the keys came from. */
+static void
+transpose_back(LhEmitter *e, const Plan *plan)
+{
+    const LhGridPlan *g = &plan->base;
+    const uint32_t row = lh_grid_row(g, e->rank);
+    const LhRegion sum = lh_grid_part(plan->bwd_dkv_sum, row);
+    const LhRegion result = lh_grid_part(g->io.dkv, 0);
+    LhRegion out;
+
+    if (g->grid.rows > 1)
+        add_dkv(e, plan, row);
+    if (!lh_grid_moves(&e->program->params, g->grid, e->rank)) {
+        lh_grid_map(e, LH_KERNEL_ID_cast, &g->kv_rows, sum, result);
+        return;
+    }
+    out = outgoing(e, plan, &g->kv_rows, sum, plan->bwd_dkv_out);
+    posted(e, plan, HOP_BACK,
+           lh_grid_transpose_back(e, g, STREAM_COLUMN, out,
+                                  g->sizes.w == g->sizes.e ? result
+                                                           : lh_grid_part(plan->bwd_dkv_in, 0)));
+}
+
+/* The last queries take the keys row by row, the own ones at last. In a grid of one column they are
+ * the own queries, and the keys are still arriving. */
+static void
+backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    const LhGrid grid = plan->base.grid;
+    const uint32_t queries = grid.columns - 1;
+
+    if (queries == 0 && hops < grid.rows) {
+        next_keys(e, plan, plan->bwd_kv, hops);
+    } else if (queries > 0 && hops == 1) {
+        wait_for(e, HOP_QUERIES);
+        clear(e, &plan->base.q_rows, dq_of(plan, queries));
+    }
+    gradient(e, plan, queries, lh_grid_part(plan->bwd_kv, key_row(e, plan, hops)));
+    if (hops < grid.rows) {
+        return_dkv(e, plan, hops);
+        return;
+    }
+    if (queries > 0)
+        return_dq(e, plan, queries);
+    transpose_back(e, plan);
+}
+
+static void
+backward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
+{
+    wait_for(e, HOP_QUERIES);
+    move_visitors(e, plan, hops);
+    clear(e, &plan->base.q_rows, dq_of(plan, hops));
+    gradient(e, plan, hops, (LhRegion){ plan->bwd_kv, 0, plan->base.grid.rows });
+    return_dq(e, plan, hops);
+}
+
+static void
+begin_backward(LhEmitter *e, const Plan *plan)
+{
+    const LhGridPlan *g = &plan->base;
+    const LhKernelArgs keys = lh_pass_kv_args(&e->program->params, g->grid.rows * g->sizes.n);
+
+    lh_grid_alloc_kt(e, g);
+    lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    if (g->gather_delta) {
+        lh_grid_map(e, LH_KERNEL_ID_delta, &g->q_rows, lh_grid_part(g->io.dout, 0),
+                    lh_grid_part(g->io.o, 0));
+        lh_emit_operand(e, plan->bwd_delta, 0, 1);
+    }
+    move_visitors(e, plan, 0);
+    begin_keys(e, plan, plan->bwd_kv);
+    clear(e, &g->q_rows, dq_of(plan, 0));
+    clear(e, &keys, (LhRegion){ plan->bwd_dkv_sum, 0, g->grid.rows });
+}
+
+static void
+end_backward(LhEmitter *e, const Plan *plan)
+{
+    const LhGridPlan *g = &plan->base;
+    const LhRegion sum = lh_grid_part(plan->bwd_dq_sum, 0);
+
+    if (g->grid.columns > 1) {
+        wait_for(e, HOP_RESULT);
+        lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, &g->q_rows, lh_grid_part(plan->bwd_dq_in, 0), sum);
+    }
+    lh_grid_map(e, LH_KERNEL_ID_cast, &g->q_rows, sum, lh_grid_part(g->io.dq, 0));
+    if (g->sizes.w != g->sizes.e && lh_grid_moves(&e->program->params, g->grid, e->rank)) {
+        wait_for(e, HOP_BACK);
+        lh_grid_map(e, LH_KERNEL_ID_cast, &g->kv_rows, lh_grid_part(plan->bwd_dkv_in, 0),
+                    lh_grid_part(g->io.dkv, 0));
+    }
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+    lh_grid_free_kt(e, g);
+}
+
+/* Own queries, if there are others besides; visiting queries; the last ones. */
+static uint32_t
+own_steps(LhGrid grid)
+{
+    return grid.columns > 1 ? grid.rows : 0;
+}
+
+static uint32_t
+visitor_steps(LhGrid grid)
+{
+    return grid.columns > 2 ? grid.columns - 2 : 0;
+}
+
+static uint32_t
+backward_steps(LhGrid grid)
+{
+    return own_steps(grid) + visitor_steps(grid) + grid.rows;
+}
+
+static void
+emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
+{
+    const LhGrid grid = plan->base.grid;
+    const uint32_t own = own_steps(grid), visitors = visitor_steps(grid);
+
+    if (step == 0)
+        begin_backward(e, plan);
+    if (step < own) {
+        if (step > 0)
+            next_keys(e, plan, plan->bwd_kv, step);
+        gradient(e, plan, 0, lh_grid_part(plan->bwd_kv, key_row(e, plan, step)));
+    } else if (step < own + visitors) {
+        backward_visitors(e, plan, step - own + 1);
+    } else {
+        backward_last(e, plan, step - own - visitors + 1);
+    }
+    if (step + 1 == backward_steps(grid))
+        end_backward(e, plan);
+}
+
+/* ---- the schedule ---- */
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhProgramParams *p = &program->params;
+    const LhGrid grid = lh_grid_of(p);
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_steps(program);
+    return (lh_pass_has(p, LH_PASS_FWD) ? forward_steps(grid) : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? backward_steps(grid) : 0);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    step = lh_pass_enter(e, step, forward_steps(plan->base.grid));
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, plan, step);
+    else
+        emit_backward(e, plan, step);
+}
+
+/* fp32 output, a block, keys of the column, and b = min(2, Pc-1) buffers of queries and of partial
+ * results. */
+static uint64_t
+forward_buffers(const LhPassSizes *z, LhGrid grid)
+{
+    const uint64_t block = z->q + z->s;
+    const uint64_t keys = grid.rows > 1 ? grid.rows * z->kv : 0;
+
+    return z->q / z->e * 4 + z->s + block + buffers_of(grid) * (z->q + block) + keys;
+}
+
+/* fp32 sums of dq and of dk, dv of the column, its keys, and what travels. */
+static uint64_t
+backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
+{
+    const uint64_t buffers = buffers_of(grid), wire = rounds(z) ? 2 : 1; /* sent, received */
+    const uint64_t dq_sum = z->q / z->e * 4;
+    const uint64_t third = gather_delta ? z->s : z->q;
+    uint64_t bytes = dq_sum + grid.rows * (z->kv / z->e * 4);
+
+    if (grid.rows > 1)
+        bytes += grid.rows * z->kv + wire * z->dkv;
+    if (grid.columns > 1)
+        bytes += buffers * (2 * z->q + third + z->s) + (rounds(z) ? 1 : buffers) * dq_sum +
+                 wire * z->dq + (gather_delta ? z->s : 0);
+    return bytes;
+}
+
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const LhGrid grid = lh_grid_of(p);
+    const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
+
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, kt + forward_buffers(&z, grid),
+                              kt + backward_buffers(&z, grid, p->gather_delta));
+}
+
+const LhSchedule lh_schedule_attention2d_o = {
+    .name = "attention2d-o",
+    .summary = "Attention2D with overlap: q moves along rows while k, v move along columns",
+    .details =
+        "Attention2D with overlap: the grid, tokens, bytes and flops of attention2d-no, in\n"
+        "hops between neighbours. k and v are transposed and move up the column while the\n"
+        "own q meets what has arrived of them; all are kept. q moves left along the row at\n"
+        "the same time, on a stream of its own. Then the queries of the row meet all keys\n"
+        "of the column, one rank's queries a step: the next ones arrive meanwhile, and the\n"
+        "partial result (o normalised, lse) is merged with the one that comes from the\n"
+        "right and moves on to the left, a step behind. The last of these hops nothing\n"
+        "hides. Backward moves q, do, o, lse and returns dq in the same way; the last\n"
+        "queries take the keys row by row, the own ones last, so that finished dk, dv move\n"
+        "up meanwhile; they are then transposed back.\n"
+        "\n"
+        "bytes sent   fwd (Pc-1)(2Q + S) + (Pr-1) KV + t KV\n"
+        "             bwd (Pc-1)(3Q + S + W) + (Pr-1)(KV + G) + t G, alone + t KV;\n"
+        "             t, W, G as in attention2d-no\n"
+        "flops        (N/P)(k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, k = gcd(Pr, Pc)\n"
+        "idle         (Pr + Pc - k - 1)/(N + Pr + Pc - k) in flops; square with side s\n"
+        "             (s-1)/(N+s)\n"
+        "buffers      fwd Pr KV + b (2Q + S) + (Q + S) + fp32 (Q + S) + t KV; bwd Pr KV +\n"
+        "             b (3Q + S) + W out, in + G out, in + fp32 (2 dq + Pr dk, dv) + t KV;\n"
+        "             b = min(2, Pc-1). What travels as fp32 needs no buffer to be sent\n"
+        "             from, but b of dq. The paper's count has 16-bit sums: fwd Pr KV + 2Q\n"
+        "             + 3 (Q + 2S), bwd 2 Pr KV + 2 (3Q + 2S) + 3Q + KV\n"
+        "accuracy     what moves is rounded at every hop: in bf16 errors grow as the root of\n"
+        "             Pc / 2 (o, dq) and Pr / 2 (dk, dv)\n"
+        "restrictions Pr Pc = P; sequence length divisible by P. The paper has square grids\n"
+        "\n"
+        "local_kv     no transpose, as in attention2d-no\n"
+        "gather_delta backward moves delta in place of o: (Pc-1)(Q - S) less\n"
+        "overlap      off: every exchange before the compute that follows\n",
+    .placement = LH_PLACE_STRIPED,
+    .masks = LH_MASKS_ALL,
+    .adapt = lh_grid_adapt,
+    .check = lh_grid_check,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = lh_grid_bytes_sent,
+        .flops = lh_grid_flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = lh_grid_idle_unit,
+        .idle_flops = lh_grid_idle_flops,
+    },
+};
