@@ -161,29 +161,3 @@ lh_emit_after(LhEmitter *e, uint32_t id)
     g_assert(op->after_count < LH_OP_AFTER_MAX);
     op->after[op->after_count++] = id;
 }
-
-uint32_t
-lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind, LhGroup group)
-{
-    LhOp *op = append_op(e, LH_OP_COLLECTIVE);
-
-    op->stream = stream;
-    op->collective.kind = kind;
-    op->collective.reduction = LH_REDUCE_SUM;
-    op->collective.group = group;
-    op->collective.tensors_count = 0;
-    op->collective.wire_bytes = 0;
-    return op->id;
-}
-
-void
-lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive, uint64_t wire_bytes)
-{
-    LhOp *op = lh_emit_last(e);
-
-    g_assert(op->collective.tensors_count < LH_COLLECTIVE_TENSORS_MAX);
-    op->collective.send[op->collective.tensors_count] = send;
-    op->collective.receive[op->collective.tensors_count] = receive;
-    op->collective.tensors_count++;
-    op->collective.wire_bytes += wire_bytes;
-}

@@ -42,9 +42,3 @@ void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive);
 
 /* The last op must come after op @id; LH_OP_NONE and ids already listed are ignored. */
 void lh_emit_after(LhEmitter *e, uint32_t id);
-
-/* Appends a collective, of sums where it reduces; its tensors follow by lh_emit_tensor. */
-uint32_t lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind, LhGroup group);
-
-/* Adds a tensor to the last collective; @wire_bytes is this rank's contribution to it. */
-void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive, uint64_t wire_bytes);
