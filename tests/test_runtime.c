@@ -1047,6 +1047,39 @@ emit_copy(LhEmitter *e)
     lh_emit_operand(e, TOY_OUT, 0, 1);
 }
 
+static void
+emit_zero(LhEmitter *e)
+{
+    const LhKernelArgs args = { .nq = 32, .batch = 1, .heads = 1, .groups = 1, .head_dim = 1 };
+
+    lh_emit_compute(e, 0, LH_KERNEL_ID_zero, &args);
+    lh_emit_operand(e, TOY_OUT, 0, 2);
+}
+
+/* Accumulators have statistics to be cleared behind their elements, gradients have none, however
+ * much room there is to the next part. */
+START_TEST(runtime_zero_clears_what_a_part_holds)
+{
+    for (unsigned acc = 0; acc < 2; acc++) {
+        Toy toy;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhRunResult) result = NULL;
+
+        toy_init(&toy, 1, 1, 2, emit_zero);
+        toy.program.slots[TOY_OUT].kind = acc ? LH_TENSOR_ACC : LH_TENSOR_DQ;
+        toy.program.slots[TOY_OUT].part_bytes = (acc ? 3 : 1) * 64;
+        result = toy_run(&toy, 10, NULL, &error);
+        ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
+        for (uint32_t part = 0; part < 2; part++) {
+            for (uint32_t i = 0; i < (acc ? 48 : 16); i++)
+                ck_assert(toy_value(result, &toy, 0, part, i) ==
+                          (i >= 16 && i < 32 ? -INFINITY : 0));
+        }
+        g_free(toy.program.slots);
+    }
+}
+END_TEST
+
 static enum lh_status
 write_beyond(void *data, uint32_t rank, const LhOp *op, LhKernelRun run, const LhCall *call)
 {
@@ -1118,6 +1151,7 @@ main(void)
         runtime_collectives_merge_attention,
         runtime_merges_whole_parts_only,
         runtime_deadlock_ends,
+        runtime_zero_clears_what_a_part_holds,
         runtime_canaries_find_a_write_beyond_a_slot,
         runtime_kernel_failure_stops_the_run,
     };

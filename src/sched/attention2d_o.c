@@ -416,14 +416,23 @@ dq_of(const Plan *plan, uint32_t hops)
     return lh_grid_part(plan->bwd_dq, rounds(&plan->base.sizes) ? 0 : buffer_of(plan, hops));
 }
 
-/* Gradients of queries that came @hops ranks and the keys @rows of the column. */
 static void
-gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows)
+clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target)
+{
+    lh_grid_compute(e, LH_KERNEL_ID_zero, rows);
+    lh_emit_operand(e, target.slot, target.part, target.count);
+}
+
+/* Gradients of queries that came @hops ranks and the keys @rows of the column; @first begins the
+ * sums of both. */
+static void
+gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows, bool first)
 {
     const RowSlots slots = row_slots(plan);
     const LhRegion dq = dq_of(plan, hops);
-    const LhKernelArgs args = block(e, plan, hops, rows.part, rows.count);
+    LhKernelArgs args = block(e, plan, hops, rows.part, rows.count);
 
+    args.first = first;
     lh_grid_compute(
         e, plan->base.gather_delta ? LH_KERNEL_ID_attention_bwd : LH_KERNEL_ID_attention_bwd_o,
         &args);
@@ -438,11 +447,14 @@ gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows)
     lh_emit_operand(e, plan->bwd_dkv_sum, rows.part, rows.count);
 }
 
+/* The own queries with keys that no queries have met: they begin the sum of dk, dv, and with the
+ * first of them that of dq, too. */
 static void
-clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target)
+gradient_own(LhEmitter *e, const Plan *plan, uint32_t row, bool first)
 {
-    lh_grid_compute(e, LH_KERNEL_ID_zero, rows);
-    lh_emit_operand(e, target.slot, target.part, target.count);
+    if (!first)
+        clear(e, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_sum, row));
+    gradient(e, plan, 0, lh_grid_part(plan->bwd_kv, row), first);
 }
 
 /* A sum as it travels: rounded into @out, if it is to be. */
@@ -524,7 +536,7 @@ static void
 backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
     const LhGrid grid = plan->base.grid;
-    const uint32_t queries = grid.columns - 1;
+    const uint32_t queries = grid.columns - 1, row = key_row(e, plan, hops);
 
     if (queries == 0 && hops < grid.rows) {
         next_keys(e, plan, plan->bwd_kv, hops);
@@ -532,7 +544,10 @@ backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
         wait_for(e, HOP_QUERIES);
         clear(e, &plan->base.q_rows, dq_of(plan, queries));
     }
-    gradient(e, plan, queries, lh_grid_part(plan->bwd_kv, key_row(e, plan, hops)));
+    if (queries > 0)
+        gradient(e, plan, queries, lh_grid_part(plan->bwd_kv, row), false);
+    else
+        gradient_own(e, plan, row, hops == 1);
     if (hops < grid.rows) {
         return_dkv(e, plan, hops);
         return;
@@ -548,7 +563,7 @@ backward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
     wait_for(e, HOP_QUERIES);
     move_visitors(e, plan, hops);
     clear(e, &plan->base.q_rows, dq_of(plan, hops));
-    gradient(e, plan, hops, (LhRegion){ plan->bwd_kv, 0, plan->base.grid.rows });
+    gradient(e, plan, hops, (LhRegion){ plan->bwd_kv, 0, plan->base.grid.rows }, false);
     return_dq(e, plan, hops);
 }
 
@@ -556,7 +571,6 @@ static void
 begin_backward(LhEmitter *e, const Plan *plan)
 {
     const LhGridPlan *g = &plan->base;
-    const LhKernelArgs keys = lh_pass_kv_args(&e->program->params, g->grid.rows * g->sizes.n);
 
     lh_grid_alloc_kt(e, g);
     lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
@@ -567,8 +581,6 @@ begin_backward(LhEmitter *e, const Plan *plan)
     }
     move_visitors(e, plan, 0);
     begin_keys(e, plan, plan->bwd_kv);
-    clear(e, &g->q_rows, dq_of(plan, 0));
-    clear(e, &keys, (LhRegion){ plan->bwd_dkv_sum, 0, g->grid.rows });
 }
 
 static void
@@ -621,7 +633,7 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
     if (step < own) {
         if (step > 0)
             next_keys(e, plan, plan->bwd_kv, step);
-        gradient(e, plan, 0, lh_grid_part(plan->bwd_kv, key_row(e, plan, step)));
+        gradient_own(e, plan, key_row(e, plan, step), step == 0);
     } else if (step < own + visitors) {
         backward_visitors(e, plan, step - own + 1);
     } else {
