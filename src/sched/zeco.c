@@ -267,7 +267,7 @@ idle_flops(const LhProgramParams *p)
     const double ranks = p->ranks, carry = (double)w.carry / blocks_of(p);
     const double own = (double)w.own, work = own + (double)(w.intra + w.inter);
 
-    if (p->ranks <= 2)
+    if (p->ranks == 1 || (p->ranks == 2 && p->overlap))
         return 0;
     if (p->overlap)
         return 2 * own / (ranks * work);
