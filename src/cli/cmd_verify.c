@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #define RANKS_DEFAULT "1-16,24,25,32,33,36,64"
+#define FINDINGS_SHOWN 12 /* of a schedule */
 
 static const LhField options[] = {
     LH_CLI_FORMAT,
@@ -127,22 +128,21 @@ make_table(const Report *report)
     return table;
 }
 
+/* The first few: one mistake shows on many ranks and in many programs. */
 static void
-print_findings(const Report *report, GString *out)
+print_findings(const LhProven *proven, GString *out)
 {
-    bool any = false;
+    const GArray *findings = proven->findings;
 
-    for (guint i = 0; i < report->schedules->len; i++) {
-        const LhProven *proven = g_ptr_array_index(report->schedules, i);
+    for (guint i = 0; i < MIN(findings->len, FINDINGS_SHOWN); i++) {
+        const LhProofFinding *finding = &g_array_index(findings, LhProofFinding, i);
 
-        for (guint j = 0; j < proven->findings->len; j++) {
-            const LhProofFinding *finding = &g_array_index(proven->findings, LhProofFinding, j);
-
-            g_string_append_printf(out, "%s%s, %s, %s\n", any ? "" : "\n", proven->name,
-                                   lh_pass_names[finding->pass - 1], finding->message);
-            any = true;
-        }
+        g_string_append_printf(out, "%s%s, %s, %s\n", i == 0 ? "\n" : "", proven->name,
+                               lh_pass_names[finding->pass - 1], finding->message);
     }
+    if (findings->len > FINDINGS_SHOWN)
+        g_string_append_printf(out, "%s, %u findings more: --format json has all of them\n",
+                               proven->name, findings->len - FINDINGS_SHOWN);
 }
 
 /* One line for each schedule that refuses something. */
@@ -241,7 +241,8 @@ print(const LhCli *cli, const Report *report, GString *out)
     if (lh_cli_format(cli) == LH_FORMAT_CSV)
         return;
     print_refusals(report, out);
-    print_findings(report, out);
+    for (guint i = 0; i < report->schedules->len; i++)
+        print_findings(g_ptr_array_index(report->schedules, i), out);
     g_string_append_printf(out, "\n%s (%s).\n", all_proven(report) ? "Proven" : "Not proven",
                            report->passes);
 }
@@ -420,10 +421,10 @@ const LhCommand lh_command_verify = {
                "What is not told is varied: heads are as many as the schedule can split, attention "
                "is the kind that it is\n"
                "for, and one at a time come the masks that it takes and the values of its own "
-               "options (options up to 16\n"
-               "ranks, grids for any number). What is told is taken as it is. A schedule that "
-               "refuses says why; that is\n"
-               "no failure.\n\n"
+               "options (up to 16 ranks,\n"
+               "grids for any number; both together up to 8). What is told is taken as it is. A "
+               "schedule that refuses says\n"
+               "why; that is no failure.\n\n"
                "  longhaul verify\n"
                "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
                "  longhaul verify --schedule-file mine.schedule.json\n",

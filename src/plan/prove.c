@@ -10,8 +10,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#define VARIED_RANKS_MAX 16 /* options are gone through up to here; grids and masks everywhere */
-#define DOCUMENTS 4
+#define OPTIONS_RANKS_MAX 16    /* options are gone through up to here, grids everywhere */
+#define BOTH_RANKS_MAX 8        /* under each mask up to here, grids too */
+#define NARROW 3                /* tokens of a window */
+#define DOCUMENTS_TOKENS_MIN 64 /* of a sequence that is cut into documents */
 
 /* --- results ------------------------------------------------------------------------------------
  */
@@ -98,6 +100,7 @@ typedef struct {
     bool kind_free, heads_free, mask_free; /* not told by the scenario */
     bool takes_full;                       /* the full mask */
     LhProgramParams base;
+    uint32_t open;  /* bit i: varied[i] is not told, and the schedule reads it */
     unsigned built; /* programs of this number of ranks */
 } Prover;
 
@@ -163,30 +166,6 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
                 g_strdup_printf("%u rank%s%s: %s", p->ranks, p->ranks == 1 ? "" : "s", what,
                                 refusal->message + strlen(v->schedule->name) + strlen(": "));
     }
-}
-
-/* A window that cuts through segments, and documents of uneven lengths. */
-static void
-prove_masks(Prover *v)
-{
-    const uint64_t n = v->base.attention.seq_length;
-    const uint64_t ends[DOCUMENTS] = { n / 5 + 1, n / 2 + 1, n - n / 7, n };
-    LhProgramParams p = v->base;
-
-    if (!v->mask_free || v->schedule->linear)
-        return;
-    p.mask.causal = false;
-    if (v->takes_full)
-        prove_case(v, &p, ", full mask");
-    p = v->base;
-    p.mask.window = n / 3 + 1;
-    if ((v->schedule->masks & LH_MASKS_WINDOW) != 0)
-        prove_case(v, &p, ", window");
-    p = v->base;
-    p.mask.document_ends = ends;
-    p.mask.documents_count = DOCUMENTS;
-    if ((v->schedule->masks & LH_MASKS_DOCUMENTS) != 0 && n >= 64)
-        prove_case(v, &p, ", documents");
 }
 
 /* --- options ------------------------------------------------------------------------------------
@@ -267,7 +246,6 @@ set_value(guint o, uint32_t i, LhProgramParams *p)
     g_assert_not_reached();
 }
 
-/* Bit i: varied[i] is open, and the schedule's own. */
 static uint32_t
 open_options(const Prover *v)
 {
@@ -304,31 +282,74 @@ describe(guint option, const LhProgramParams *p)
     }
 }
 
+/* The values of the open options, one at a time, beside @base, which @what describes. */
 static void
-prove_options(Prover *v, uint32_t open)
+prove_options(Prover *v, const LhProgramParams *base, const char *what)
 {
-    const uint32_t ranks = v->base.ranks;
+    const uint32_t ranks = base->ranks;
 
     for (guint i = 0; i < G_N_ELEMENTS(varied); i++) {
-        if ((open & (1u << i)) == 0 || (ranks > VARIED_RANKS_MAX && !varied[i].everywhere))
+        if ((v->open & (1u << i)) == 0 || (ranks > OPTIONS_RANKS_MAX && !varied[i].everywhere))
             continue;
         for (uint32_t value = 1; value <= MAX(ranks, 2); value++) {
-            LhProgramParams p = v->base;
-            g_autofree char *what = NULL;
+            LhProgramParams p = *base;
+            g_autofree char *option = NULL;
+            g_autofree char *both = NULL;
 
             if (!set_value(i, value, &p))
                 continue;
-            what = describe(i, &p);
-            prove_case(v, &p, what);
+            option = describe(i, &p);
+            both = g_strconcat(what, option, NULL);
+            prove_case(v, &p, both);
         }
     }
+}
+
+/* --- masks --------------------------------------------------------------------------------------
+ */
+
+static void
+prove_mask(Prover *v, LhMaskRule mask, const char *what)
+{
+    LhProgramParams p = v->base;
+
+    p.mask = mask;
+    prove_case(v, &p, what);
+    if (p.ranks <= BOTH_RANKS_MAX)
+        prove_options(v, &p, what);
+}
+
+/* The full mask, windows that cut through segments and that leave most blocks empty, and documents
+ * of uneven lengths. */
+static void
+prove_masks(Prover *v)
+{
+    const uint64_t n = v->base.attention.seq_length;
+    const uint64_t ends[] = { n / 5 + 1, n / 2 + 1, n - n / 7, n };
+    const bool windows = (v->schedule->masks & LH_MASKS_WINDOW) != 0;
+    const bool documents = (v->schedule->masks & LH_MASKS_DOCUMENTS) != 0;
+
+    if (!v->mask_free || v->schedule->linear)
+        return;
+    if (v->takes_full)
+        prove_mask(v, (LhMaskRule){ .causal = false }, ", full mask");
+    if (windows)
+        prove_mask(v, (LhMaskRule){ .causal = true, .window = n / 3 + 1 }, ", window");
+    if (windows)
+        prove_mask(v, (LhMaskRule){ .causal = true, .window = NARROW }, ", narrow window");
+    if (documents && n >= DOCUMENTS_TOKENS_MIN)
+        prove_mask(v,
+                   (LhMaskRule){ .causal = true,
+                                 .document_ends = ends,
+                                 .documents_count = G_N_ELEMENTS(ends) },
+                   ", documents");
 }
 
 /* --- a schedule ---------------------------------------------------------------------------------
  */
 
 static bool
-prove_ranks(Prover *v, uint64_t ranks, uint32_t open, GError **error)
+prove_ranks(Prover *v, uint64_t ranks, GError **error)
 {
     const guint findings = v->proven->findings->len;
     GArray *outcome;
@@ -341,8 +362,8 @@ prove_ranks(Prover *v, uint64_t ranks, uint32_t open, GError **error)
     v->built = 0;
     prove_case(v, &v->base, "");
     if (v->built > 0) {
+        prove_options(v, &v->base, "");
         prove_masks(v);
-        prove_options(v, open);
     }
     outcome = v->built == 0                         ? v->proven->refused
               : v->proven->findings->len > findings ? v->proven->unproven
@@ -361,15 +382,14 @@ lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *
     g_autoptr(LhProven) proven = proven_new(schedule->name);
     g_autofree char *not_full = lh_probe_full_mask(schedule);
     Prover v = { .params = params, .schedule = schedule, .proven = proven };
-    uint32_t open;
 
     v.kind_free = is_free(&v, kind);
     v.heads_free = is_free(&v, heads);
     v.mask_free = is_free(&v, mask);
     v.takes_full = not_full == NULL;
-    open = open_options(&v);
+    v.open = open_options(&v);
     for (guint i = 0; i < ranks->len; i++) {
-        if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), open, error))
+        if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), error))
             return NULL;
     }
     return g_steal_pointer(&proven);
