@@ -1028,7 +1028,7 @@ static LhView
 filled(uint64_t count, enum lh_storage storage)
 {
     const uint64_t bytes = count * lh_storage_bytes(storage);
-    LhView view = { g_malloc(bytes), 1, bytes, storage };
+    LhView view = { .data = g_malloc(bytes), .parts = 1, .part_bytes = bytes, .storage = storage };
 
     for (uint64_t i = 0; i < count; i++)
         lh_element_put(view.data, storage, i, normal());

@@ -77,6 +77,7 @@ view_of(const LhProgram *program, const LhBuffer *buffer, LhRegion region)
         .parts = region.count,
         .part_bytes = buffer->stride_bytes,
         .storage = lh_slot_storage(program, slot),
+        .held_bytes = buffer->part_bytes,
     };
 }
 
