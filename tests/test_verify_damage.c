@@ -87,15 +87,17 @@ accesses_of(const Recording *recording, uint32_t rank, const LhOp *op, Access *o
 }
 
 static bool
+regions_overlap(const LhRegion *a, const LhRegion *b)
+{
+    return a->slot == b->slot && a->part < b->part + b->count && b->part < a->part + a->count;
+}
+
+static bool
 accesses_conflict(const Access *a, uint32_t a_count, const Access *b, uint32_t b_count)
 {
     for (uint32_t i = 0; i < a_count; i++) {
         for (uint32_t k = 0; k < b_count; k++) {
-            const LhRegion *x = &a[i].region;
-            const LhRegion *y = &b[k].region;
-
-            if ((a[i].write || b[k].write) && x->slot == y->slot && x->part < y->part + y->count &&
-                y->part < x->part + x->count)
+            if ((a[i].write || b[k].write) && regions_overlap(&a[i].region, &b[k].region))
                 return true;
         }
     }
@@ -283,7 +285,8 @@ damage_messages(Damage *damage, const LhProgram *program, uint32_t rank, uint32_
     recording_free(recording);
 }
 
-/* What one member of a group changes, the others do not; in a group of one, kinds do the same. */
+/* What one member of a group changes, the others do not; but in a group of one kinds do the same,
+ * and full attention may take its keys in any order. */
 static void
 damage_collective(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
 {
@@ -310,7 +313,11 @@ damage_collective(Damage *damage, const LhProgram *program, uint32_t rank, uint3
     if (op->kind == LH_OP_COLLECTIVE && op->collective.tensors_count > 1) {
         op->collective.send[0] = whole.collective.send[1];
         op->collective.send[1] = whole.collective.send[0];
-        try_damage(damage, recording, rank, id, "swapped two tensors", MUST_BE_FOUND);
+        try_damage(damage, recording, rank, id, "swapped two tensors",
+                   program->slots[whole.collective.send[0].slot].kind ==
+                           program->slots[whole.collective.send[1].slot].kind
+                       ? MAY_BE_HARMLESS
+                       : MUST_BE_FOUND);
     }
     recording_free(recording);
 }
@@ -435,17 +442,39 @@ damage_positions(Damage *damage, const LhProgram *program, uint32_t rank, uint32
     recording_free(recording);
 }
 
-/* Accumulators that start again, or that were never started. */
+/* Whether the last op before @id that wrote to @region has cleared it. */
+static bool
+is_cleared(const Recording *recording, uint32_t rank, uint32_t id, const LhRegion *region)
+{
+    for (uint32_t i = id; i > 0; i--) {
+        const LhOp *op = recording_op(recording, rank, i - 1);
+        Access accesses[ACCESSES_MAX];
+        const uint32_t count = accesses_of(recording, rank, op, accesses);
+
+        for (uint32_t k = 0; k < count; k++) {
+            if (accesses[k].write && regions_overlap(&accesses[k].region, region))
+                return op->kind == LH_OP_COMPUTE &&
+                       lh_kernels[op->compute.kernel]->effect == LH_EFFECT_ZERO;
+        }
+    }
+    return false;
+}
+
+/* Accumulators that start again, or that were never started. To clear one again changes nothing. */
 static void
 damage_first(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
 {
     Recording *recording = recording_new(program);
     LhOp *op = recording_op(recording, rank, id);
-    bool updates = false;
+    uint32_t updated = 0, cleared = 0;
 
-    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++)
-        updates |= lh_kernels[op->compute.kernel]->operands[i].access == LH_OPERAND_UPDATE;
-    if (updates) {
+    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++) {
+        if (lh_kernels[op->compute.kernel]->operands[i].access != LH_OPERAND_UPDATE)
+            continue;
+        updated++;
+        cleared += is_cleared(recording, rank, id, &op->compute.regions[i]);
+    }
+    if (updated > cleared) {
         op->compute.args.first = !op->compute.args.first;
         try_damage(damage, recording, rank, id, "turned `first` round", MUST_BE_FOUND);
     }
@@ -498,8 +527,11 @@ is_unneeded(const Recording *recording, const LhOperand *operand, const LhSlot *
             program->placement.kind == LH_PLACE_CONTIGUOUS);
 }
 
-/* Besides: sums are associative, so that a contribution may go by another accumulator (of the same
- * type, unless the kernel writes either); and a copy is as good as what it was made from. */
+/*
+ * Besides: sums are associative, so that a contribution may go by another accumulator (of the same
+ * type, unless the kernel writes either); and a copy is as good as what it was made from, which for
+ * an input may have gone through all ranks.
+ */
 static Expectation
 expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand, uint32_t from,
             uint32_t to)
@@ -512,7 +544,8 @@ expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand,
         return MUST_BE_FOUND;
     if (operand != NULL && operand->access != LH_OPERAND_READ)
         return MAY_BE_HARMLESS;
-    return is_unneeded(recording, operand, &slots[from]) || is_copied(recording, rank, from, to)
+    return is_unneeded(recording, operand, &slots[from]) || slots[from].role == LH_SLOT_INPUT ||
+                   slots[to].role == LH_SLOT_INPUT || is_copied(recording, rank, from, to)
                ? MAY_BE_HARMLESS
                : MUST_BE_FOUND;
 }

@@ -3,6 +3,7 @@
  * hand-written schedule that exchanges the sequence for the heads and back, proven under every
  * mask, and found wrong in each thing that it could get wrong.
  */
+#include "base/rng.h"
 #include "recording.h"
 #include "run_tests.h"
 #include "sched/attention_pass.h"
@@ -658,6 +659,84 @@ START_TEST(slices_that_cannot_be_cut)
 }
 END_TEST
 
+/* Overwrites one field of an attention op with a small or huge value. */
+static void
+scramble_attention(LhOp *op, uint64_t what, uint32_t value)
+{
+    LhKernelArgs *args = &op->compute.args;
+    LhRegion *region = &op->compute.regions[value % 4];
+
+    if (what == 0)
+        args->mask = (uint8_t)(value % 5);
+    else if (what == 1)
+        args->q_at.start = (int64_t)value - 6;
+    else if (what == 2)
+        args->k_at.part_step = INT64_MAX - value;
+    else if (what == 3)
+        args->stride = value;
+    else if (what == 4)
+        region->count = value;
+    else if (what == 5)
+        region->part = value;
+    else if (what == 6)
+        region->slot = (uint16_t)value;
+    else
+        args->rule = value % 2 == 0 ? NULL : &documents;
+}
+
+static void
+scramble_collective(LhOp *op, uint64_t what, uint32_t value)
+{
+    const uint32_t tensor = value % 3;
+
+    if (what == 0)
+        op->collective.kind = (LhCollectiveKind)value;
+    else if (what == 1)
+        op->collective.tensors_count = (uint8_t)value;
+    else if (what == 2)
+        op->collective.group.stride = value;
+    else if (what == 3)
+        op->collective.group.count = value;
+    else if (what == 4)
+        op->collective.send[tensor].slot = (uint16_t)value;
+    else if (what == 5)
+        op->collective.receive[tensor].part = value;
+    else if (what == 6)
+        op->collective.receive[tensor].slot = (uint16_t)value;
+    else
+        op->collective.send[tensor].count = value;
+}
+
+/* Whatever is wrong, on one rank or on all of them, the verifier must not crash. */
+START_TEST(slices_broken_at_random)
+{
+    g_autoptr(LhProgram) program = toy_program(&toy, 4, 2, &window);
+    uint32_t found = 0;
+
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        const uint64_t bits = lh_rng_bits(seed, 0, 0);
+        const uint32_t value =
+            bits % 4 == 0 ? UINT32_MAX - (uint32_t)(bits >> 8) % 3 : (uint32_t)(bits >> 8) % 17;
+        const uint32_t id = first_op(program) + (uint32_t)(bits >> 16) % OPS;
+        Recording *recording = recording_new(program);
+        g_autoptr(LhVerdict) verdict = NULL;
+
+        for (uint32_t rank = 0; rank < (bits >> 24) % 5; rank++) {
+            LhOp *op = recording_op(recording, rank, id);
+
+            (op->kind == LH_OP_COLLECTIVE ? scramble_collective
+                                          : scramble_attention)(op, (bits >> 32) % 8, value);
+        }
+        recording->program.head_slices = (bits >> 40) % 8 == 0 ? value : 4;
+        verdict = lh_verify(&recording->program);
+        ck_assert_uint_le(verdict->findings->len, verdict->findings_total);
+        found += verdict->findings_total > 0;
+        recording_free(recording);
+    }
+    ck_assert_uint_gt(found, 2000);
+}
+END_TEST
+
 /* Ranks that hold all tokens of their heads, and activations outside attention that are gathered
  * before and summed behind it. */
 enum {
@@ -781,5 +860,5 @@ LH_TEST_MAIN("verify_slices", slices_are_proven, slices_of_64_ranks_are_proven,
              positions_without_a_rule, positions_under_another_rule, positions_miscounted,
              positions_ignored, tensors_that_differ, tensors_of_other_contents,
              tensors_that_overlap, tensors_received_twice, tensors_without_order_or_buffer,
-             slices_of_the_wrong_size, slices_that_cannot_be_cut, heads_are_proven,
-             heads_with_a_hole)
+             slices_of_the_wrong_size, slices_that_cannot_be_cut, slices_broken_at_random,
+             heads_are_proven, heads_with_a_hole)

@@ -58,9 +58,11 @@ lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
 LhBlock
 lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
 {
-    const LhBlock block =
-        lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
+    LhBlock block;
 
+    if (cover->blocks != NULL)
+        return cover->blocks[(size_t)q * cover->segments + k];
+    block = lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
     if (block.kind == LH_MASK_POSITIONS)
         return block;
     return lh_cover_normalise(block.kind, block.shift, cover->rows);

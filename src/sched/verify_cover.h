@@ -31,6 +31,7 @@ typedef struct {
     uint32_t words;        /* of a set of contributions */
     LhSegment *segment;    /* [segments] */
     uint64_t rows;         /* tokens of every segment */
+    LhBlock *blocks;       /* [segments * segments] by query, then key; NULL: too many to keep */
     LhCell *cells;         /* [ranks * cells_count] */
     uint64_t *sets;        /* [ranks * cells_count * words] */
     uint64_t *keys_of;     /* [segments * words] what a query segment must meet */
