@@ -144,6 +144,7 @@ allow_rows(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *
     LhErrorReport baseline;
 
     p.ranks = 1;
+    p.ulysses_size = 0;
     alone = make(program->schedule->name, &p);
     result = run(alone, numerics, &baseline);
     lh_numerics_allow_rows(report, &baseline);
