@@ -127,7 +127,9 @@ run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
     };
     LhRunResult *result = lh_execute(&params, &error);
 
-    ck_assert_msg(result != NULL, "%s", error == NULL ? "" : error->message);
+    ck_assert_msg(result != NULL, "%s, P %u, U %u, pass %d: %s", program->schedule->name,
+                  program->params.ranks, program->params.ulysses_size, (int)program->params.pass,
+                  error == NULL ? "" : error->message);
     lh_numerics_compare(numerics, program, result, report);
     return result;
 }
@@ -142,6 +144,7 @@ allow_rows(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *
     LhErrorReport baseline;
 
     p.ranks = 1;
+    p.ulysses_size = 0;
     alone = make(program->schedule->name, &p);
     result = run(alone, numerics, &baseline);
     lh_numerics_allow_rows(report, &baseline);
@@ -464,9 +467,110 @@ START_TEST(megatron_computes_attention)
 }
 END_TEST
 
+/* 12 ranks, 12 heads in 4 groups: U = 4, R = 3. */
+START_TEST(usp_sends_less_than_a_ring)
+{
+    LhProgramParams p = make_params(12, 12, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4));
+    /* 48 tokens in blocks of 16: a diagonal of 136 pairs and 2 halves, for 3 heads. */
+    ck_assert_uint_eq(flops_of("usp", &p, 7), 4 * 3 * 16 * (136 + 2 * 128));
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("usp", &p, 7),
+                      (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4) + 3 * 2 * KV(4));
+    p.gradient_wire = LH_WIRE_16BIT;
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4) + 3 * KV(4));
+    p.gradient_wire = LH_WIRE_DEFAULT;
+    p.ulysses_size = 2; /* R = 6 */
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 2 + 5 * KV(4) + 6 * 2 * KV(4));
+    p.pass = LH_PASS_FWD;
+    p.ulysses_size = 1; /* zigzag */
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), 11 * KV(4));
+    p.ulysses_size = 3;
+    check_refused("usp", &p, "must divide the 12 ranks and the 4 query groups: 1, 2, 4");
+    p.ulysses_size = 0;
+    p.gpus_per_node = 6;
+    ck_assert_uint_eq(lh_schedule_params(schedule_called("usp"), &p).ulysses_size, 2);
+    /* Groups as large as the ring would be: Ulysses. */
+    p = make_params(4, 8, 4, LH_PASS_BOTH);
+    ck_assert_uint_eq(bytes_of("usp", &p, 3), 2 * 2304);
+}
+END_TEST
+
+START_TEST(te_a2a_p2p_returns_gradients_with_keys)
+{
+    LhProgramParams p = make_params(12, 12, 4, LH_PASS_FWD);
+    const uint64_t moved = (2 * Q(12) + KV(4)) / 4 * 3;
+
+    ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), moved + 2 * KV(4));
+    ck_assert_uint_eq(flops_of("te-a2a-p2p", &p, 7), 4 * 3 * 16 * (136 + 2 * 128));
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + 6 * KV(4));
+    p.published_code = true;
+    ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + Q(12) / 4 * 3 + 6 * KV(4));
+    p.ulysses_size = 5;
+    check_refused("te-a2a-p2p", &p, "1, 2, 4");
+}
+END_TEST
+
+/* Every size of the groups that is legal with as many key-value heads as ranks. */
+static void
+prove_grids(const char *name, uint32_t ranks)
+{
+    for (uint32_t size = 1; size <= ranks; size++) {
+        for (unsigned bits = 0; ranks % size == 0 && bits < 24; bits++) {
+            LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[bits / 8]);
+            g_autoptr(LhVerdict) verdict = NULL;
+
+            p.ulysses_size = size;
+            p.mask.causal = (bits & 1) != 0;
+            p.overlap = (bits & 2) != 0;
+            p.published_code = (bits & 4) != 0;
+            verdict = prove(name, &p);
+            ck_assert_uint_eq(verdict->ranks, ranks);
+        }
+    }
+}
+
+START_TEST(grids_are_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++) {
+        prove_grids("usp", proof_ranks[i]);
+        prove_grids("te-a2a-p2p", proof_ranks[i]);
+    }
+}
+END_TEST
+
+static void
+run_grids(const char *name, uint32_t ranks)
+{
+    for (uint32_t size = 1; size <= ranks; size++) {
+        for (unsigned i = 0; ranks % size == 0 && i < G_N_ELEMENTS(passes); i++) {
+            LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[i]);
+
+            p.ulysses_size = size;
+            check_run(name, &p);
+            p.mask.causal = false;
+            p.gradient_wire = LH_WIRE_FP32;
+            check_run(name, &p);
+        }
+    }
+}
+
+START_TEST(grids_compute_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++) {
+        run_grids("usp", run_ranks[i]);
+        run_grids("te-a2a-p2p", run_ranks[i]);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("forms_heads", ulysses_sends_a_share_of_everything,
              ulysses_replicates_groups_fewer_than_ranks, ulysses_deals_out_heads_that_do_not_divide,
              ulysses_pads_heads, ulysses_holds_what_it_saves, ulysses_is_proven,
              ulysses_computes_attention, te_a2a_sends_a_share_of_everything, te_a2a_is_proven,
              te_a2a_computes_attention, megatron_gathers_and_scatters,
-             megatron_wants_heads_that_divide, megatron_is_proven, megatron_computes_attention)
+             megatron_wants_heads_that_divide, megatron_is_proven, megatron_computes_attention,
+             usp_sends_less_than_a_ring, te_a2a_p2p_returns_gradients_with_keys, grids_are_proven,
+             grids_compute_attention)

@@ -8,62 +8,10 @@
 
 #include <inttypes.h>
 
-#define STREAM_CP 2
-
 static bool
 legal(const LhAttention *a, uint32_t ranks)
 {
     return a->groups % ranks == 0;
-}
-
-/* Between the order of arrival and that of tokens: of the second halves, the first rank has the
- * last. */
-static uint32_t
-reorder(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to)
-{
-    const uint32_t half = e->program->slots[to].parts / 2;
-
-    lh_heads_copy(e, stream, (LhRegion){ from, 0, half }, (LhRegion){ to, 0, half }, false);
-    lh_emit_after(e, after);
-    lh_heads_copy(e, stream, (LhRegion){ from, half, half }, (LhRegion){ to, half, half }, true);
-    return lh_emit_last(e)->id;
-}
-
-static uint32_t
-lay_out(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to)
-{
-    const uint32_t parts = e->program->slots[to].parts;
-
-    lh_heads_copy(e, stream, (LhRegion){ from, 0, parts }, (LhRegion){ to, 0, parts }, false);
-    lh_emit_after(e, after);
-    return lh_emit_last(e)->id;
-}
-
-/* flash_attn_a2a_communicate() */
-static void
-move(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors, unsigned count,
-     bool to_heads)
-{
-    const uint32_t *marks = e->cursor->marks;
-    uint32_t done = LH_OP_NONE;
-
-    for (unsigned i = 0; i < count; i++) {
-        const LhHeadsTensor t = tensors[i];
-        const uint16_t stage = heads->stage[t], arrived = heads->arrived[t];
-
-        if (to_heads)
-            lay_out(e, LH_PASS_STREAM_COMPUTE, LH_OP_NONE, heads->tokens[t], stage);
-        else
-            reorder(e, LH_PASS_STREAM_COMPUTE, LH_OP_NONE, heads->heads[t], stage);
-        lh_heads_all_to_all(e, heads, stage, arrived);
-        if (to_heads)
-            done = reorder(e, STREAM_CP, marks[LH_MARK_EXCHANGE], arrived, heads->heads[t]);
-        else
-            done = lay_out(e, STREAM_CP, marks[LH_MARK_EXCHANGE], arrived, heads->tokens[t]);
-        if (!e->program->params.overlap)
-            lh_pass_wait(e, done);
-    }
-    lh_pass_wait(e, done);
 }
 
 static LhHeads
@@ -71,7 +19,7 @@ heads_of(const LhProgramParams *p)
 {
     return (LhHeads){
         .cut = { p->ranks, p->ranks, p->ranks },
-        .move = move,
+        .move = lh_heads_move_pipelined,
         .two_stages = true,
         .gathers_o = p->published_code,
     };
@@ -135,7 +83,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     (void)rank;
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
-    return lh_heads_peak_bytes(p, &heads, 0, 0);
+    return lh_heads_peak_bytes(p, &heads, NULL);
 }
 
 static double

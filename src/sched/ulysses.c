@@ -87,7 +87,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     (void)rank;
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
-    return lh_heads_peak_bytes(p, &heads, 0, 0);
+    return lh_heads_peak_bytes(p, &heads, NULL);
 }
 
 /* The ranks with one slice more than others set the pace. */
