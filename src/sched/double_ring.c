@@ -6,8 +6,10 @@
  *
  * Backward, dk and dv follow one hop behind: round the whole inner ring, back to where the k, v of
  * the window came in, and from there one hop through the outer ring. The public code adds them in
- * fp32 in the first window, rounds them when it ends, and goes on in e bytes. All four rings have
- * process groups, hence streams, of their own.
+ * fp32 in the first window, rounds them when it ends, and goes on with the sum in e bytes. That
+ * error grows with the hops of the sum; here every window adds its own dk, dv, and what the outer
+ * ring has brought joins them when they are home: the same messages, but one rounding of the whole
+ * sum a window. All four rings have process groups, hence streams, of their own.
  */
 #include "sched/ring_family.h"
 
@@ -40,12 +42,16 @@ typedef struct {
     uint16_t bwd_kv[2], bwd_outer_kv[2];
     bool widens;          /* dk, dv of the first window have a wider type than those behind it */
     uint16_t bwd_wide[2]; /* and these buffers */
-    uint16_t bwd_dkv[2];
+    uint16_t bwd_dkv[2], bwd_outer_dkv[2];
+    bool restarts; /* each window begins a sum; else with that of the windows before */
     uint16_t bwd_block_dq, bwd_block_dkv, bwd_dq;
-    uint32_t w; /* bytes of an element of dk, dv in the other windows */
+    bool rounds_once;         /* blocks are added in fp32 to what arrived in e bytes: */
+    uint16_t bwd_block_dkv32; /* theirs */
+    uint32_t w;               /* bytes of an element of dk, dv in the other windows */
 } Plan;
 
-/* Ranks of an inner ring: those of a node, where that is known and possible. */
+/* Ranks of an inner ring: those of a node, where that is known and possible. A prime number of
+ * ranks that fits no node is one ring. */
 static uint32_t
 window_of(const LhProgramParams *p)
 {
@@ -57,7 +63,7 @@ window_of(const LhProgramParams *p)
         return p->gpus_per_node;
     while (p->ranks % window != 0)
         window--;
-    return window;
+    return window == 1 ? p->ranks : window;
 }
 
 static bool
@@ -87,6 +93,16 @@ static Sizes
 sizes_of(const LhProgramParams *p)
 {
     return (Sizes){ lh_pass_sizes(p, 4), lh_pass_sizes(p, 0) };
+}
+
+/* Windows whose dk, dv travel in fewer bytes than fp32 take them from blocks in fp32, so that
+ * they are rounded once a hop; the public code rounds blocks, too. */
+static bool
+has_wide_blocks(const LhProgramParams *p, const Sizes *z)
+{
+    const bool narrow = window_of(p) < p->ranks || z->first.w <= z->first.e;
+
+    return narrow && !p->published_code && z->other.w <= z->other.e && z->other.e < 4;
 }
 
 static void
@@ -124,15 +140,23 @@ declare_backward(LhProgram *program, Plan *plan)
     plan->widens = sizes.first.w > z->w;
     plan->bwd_first = (uint16_t)program->slots_count;
     add_pair(program, plan, "bwd_kv", LH_TENSOR_KV, z, plan->bwd_kv);
-    add_pair(program, plan, "bwd_dkv", LH_TENSOR_DKV, z, plan->bwd_dkv);
-    if (plan->windows > 1)
+    if (plan->windows > 1) {
         add_pair(program, plan, "bwd_outer_kv", LH_TENSOR_KV, z, plan->bwd_outer_kv);
+        add_pair(program, plan, "bwd_outer_dkv", LH_TENSOR_DKV, z, plan->bwd_outer_dkv);
+    }
+    if (plan->windows > 1 || !plan->widens)
+        add_pair(program, plan, "bwd_dkv", LH_TENSOR_DKV, z, plan->bwd_dkv);
     if (plan->widens)
         add_pair(program, plan, "bwd_wide", LH_TENSOR_DKV, &sizes.first, plan->bwd_wide);
     plan->bwd_block_dq =
         lh_ring_add_buffer(program, ring, "bwd_block_dq", LH_TENSOR_DQ, z->q, z->e);
     plan->bwd_block_dkv =
         lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV, z->kv, z->e);
+    plan->restarts = !plan->published && z->w <= z->e;
+    plan->rounds_once = has_wide_blocks(&program->params, &sizes);
+    if (plan->rounds_once)
+        plan->bwd_block_dkv32 = lh_ring_add_buffer(program, ring, "bwd_block_dkv32", LH_TENSOR_DKV,
+                                                   z->kv / z->e * 4, 4);
     plan->bwd_dq = lh_ring_add_buffer(program, ring, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
     plan->bwd_end = (uint16_t)program->slots_count;
 }
@@ -286,29 +310,33 @@ emit_forward(LhEmitter *e, const Plan *plan, At at)
     lh_pass_free(e, ring->fwd_end, plan->fwd_end);
 }
 
+/* Whether the window adds dk, dv in the wide type of the first; where a block's are computed. */
+static bool
+is_wide(const Plan *plan, uint32_t i)
+{
+    return i == 0 && plan->widens;
+}
+
+static uint16_t
+block_dkv(const Plan *plan, uint32_t i)
+{
+    return plan->rounds_once && !is_wide(plan, i) ? plan->bwd_block_dkv32 : plan->bwd_block_dkv;
+}
+
 /*
- * dk, dv at the start of window @i are in buffer start(i) of its pair, and in the other one after
- * every hop: as many as the inner ring has ranks, if it is one, and one of the outer ring. The
- * wide ones are rounded to the first buffer of the others in between.
+ * dk, dv that step @at.j of a window adds to, and at.j = w those that have come home; each hop goes
+ * to the other buffer. A window that goes on with a sum begins in the buffer that it came in.
  */
-static uint32_t
-inner_hops(const Plan *plan)
+static uint16_t
+current_dkv(const Plan *plan, At at)
 {
-    return plan->window > 1 ? plan->window : 0;
-}
+    const uint32_t j = plan->window > 1 ? at.j : 0;
 
-static uint32_t
-start_of(const Plan *plan, uint32_t i)
-{
-    if (i > 0 && plan->widens)
-        return (1 + (i - 1) * (inner_hops(plan) + 1)) % 2;
-    return i * (inner_hops(plan) + 1) % 2;
-}
-
-static const uint16_t *
-pair_of(const Plan *plan, uint32_t i)
-{
-    return i == 0 && plan->widens ? plan->bwd_wide : plan->bwd_dkv;
+    if (is_wide(plan, at.i))
+        return plan->bwd_wide[j % 2];
+    if (at.i == 0 || plan->restarts)
+        return plan->bwd_dkv[j % 2];
+    return j == 0 ? plan->bwd_outer_dkv[at.i % 2] : plan->bwd_dkv[(j - 1) % 2];
 }
 
 static void
@@ -328,32 +356,45 @@ sums_in_fp32(const Plan *plan, uint32_t i)
     return i == 0 || !plan->published;
 }
 
+/* The sum that goes on to the next window. */
+static uint16_t
+outgoing_dkv(LhEmitter *e, const Plan *plan, uint32_t i, uint16_t home)
+{
+    const uint16_t sum = plan->bwd_outer_dkv[i % 2];
+
+    if (i == 0 && (plan->widens || plan->restarts))
+        convert(e, plan, plan->widens ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy, home, sum);
+    else if (plan->restarts)
+        convert(e, plan, LH_KERNEL_ID_add, home, sum);
+    else
+        return home;
+    return sum;
+}
+
 static void
 end_window(LhEmitter *e, const Plan *plan, uint32_t i)
 {
     const LhPassSlots *io = &plan->ring.io;
     const bool last = i + 1 == plan->windows;
-    uint16_t done = pair_of(plan, i)[(start_of(plan, i) + inner_hops(plan)) % 2];
-    uint16_t home = plan->bwd_dkv[start_of(plan, i + 1)];
-    bool wide = plan->w > plan->ring.sizes.e;
+    uint16_t dkv = current_dkv(plan, (At){ i, plan->window });
 
     wait_for(e, INNER_DKV);
     if (sums_in_fp32(plan, i) && (last || !sums_in_fp32(plan, i + 1)))
         convert(e, plan, LH_KERNEL_ID_cast, plan->bwd_dq, io->dq);
-    if (plan->windows == 1) {
-        wide |= plan->widens;
-        home = done;
-    } else {
-        if (i == 0 && plan->widens) {
-            convert(e, plan, LH_KERNEL_ID_cast, done, plan->bwd_dkv[0]);
-            done = plan->bwd_dkv[0];
-        }
-        post(e, plan, OUTER_DKV, done, home);
+    if (plan->windows > 1) {
+        const uint16_t arriving = plan->bwd_outer_dkv[(i + 1) % 2];
+
+        wait_for(e, OUTER_DKV);
+        post(e, plan, OUTER_DKV, outgoing_dkv(e, plan, i, dkv), arriving);
+        dkv = arriving;
     }
     if (!last)
         return;
     wait_for(e, OUTER_DKV);
-    convert(e, plan, wide ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy, home, io->dkv);
+    convert(e, plan,
+            e->program->slots[dkv].element_bytes > plan->ring.sizes.e ? LH_KERNEL_ID_cast
+                                                                      : LH_KERNEL_ID_copy,
+            dkv, io->dkv);
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
@@ -369,7 +410,7 @@ backward_block(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, 
         lh_emit_operand(e, of_q[k], shape->q_part, shape->q_parts);
     lh_emit_operand(e, kv, shape->kv_part, shape->kv_parts);
     lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
-    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, block_dkv(plan, at.i), shape->kv_part, shape->kv_parts);
     compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : LH_KERNEL_ID_add,
             first ? &shape->add_dq_first : &shape->add_dq);
     lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
@@ -379,20 +420,34 @@ backward_block(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, 
 static void
 add_dkv(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, uint16_t dkv)
 {
-    const bool fp32 = plan->w > plan->ring.sizes.e || (at.i == 0 && plan->widens);
+    const bool fp32 = plan->w > plan->ring.sizes.e || is_wide(plan, at.i);
+    const LhKernelId narrow = plan->rounds_once ? LH_KERNEL_ID_add_from_fp32 : LH_KERNEL_ID_add;
     const bool first = at.i == 0 && at.j == 0;
 
-    compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : LH_KERNEL_ID_add,
+    compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : narrow,
             first ? &shape->add_dkv_first : &shape->add_dkv);
-    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, block_dkv(plan, at.i), shape->kv_part, shape->kv_parts);
     lh_emit_operand(e, dkv, shape->kv_part, shape->kv_parts);
+}
+
+/* What the step adds to has arrived, or is nothing yet. */
+static void
+begin_dkv(LhEmitter *e, const Plan *plan, At at, uint16_t dkv)
+{
+    if (at.j > 0) {
+        wait_for(e, INNER_DKV);
+    } else if (at.i > 0 && plan->restarts) {
+        compute(e, LH_KERNEL_ID_zero, &plan->ring.kv_rows);
+        lh_emit_operand(e, dkv, 0, plan->ring.parts);
+    } else {
+        wait_for(e, OUTER_DKV);
+    }
 }
 
 static void
 emit_backward(LhEmitter *e, const Plan *plan, At at)
 {
-    const uint16_t *pair = pair_of(plan, at.i);
-    const uint32_t current = (start_of(plan, at.i) + at.j) % 2;
+    const uint16_t dkv = current_dkv(plan, at);
     LhRingShape room;
     const LhRingShape *shape = block_of(e, plan, at, &room);
     uint16_t kv;
@@ -406,11 +461,11 @@ emit_backward(LhEmitter *e, const Plan *plan, At at)
     }
     if (shape != NULL)
         backward_block(e, plan, at, shape, kv);
-    wait_for(e, at.j > 0 ? INNER_DKV : OUTER_DKV);
+    begin_dkv(e, plan, at, dkv);
     if (shape != NULL)
-        add_dkv(e, plan, at, shape, pair[current]);
+        add_dkv(e, plan, at, shape, dkv);
     if (plan->window > 1)
-        post(e, plan, INNER_DKV, pair[current], pair[1 - current]);
+        post(e, plan, INNER_DKV, dkv, current_dkv(plan, (At){ at.i, at.j + 1 }));
     if (at.j + 1 == plan->window)
         end_window(e, plan, at.i);
 }
@@ -453,21 +508,24 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes + hops * z.other.kv + (windows > 1 ? windows * z.other.dkv : 0);
 }
 
-/* As ring, with two more k, v for the outer ring, and two of dk, dv for each type. */
+/* As ring, with two more k, v and two of dk, dv for the outer ring, two of dk, dv of each type for
+ * the inner one, and a block's in fp32. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const Sizes sizes = sizes_of(p);
     const LhPassSizes *z = &sizes.other;
     const uint64_t q32 = z->q / z->e * 4;
-    const uint64_t kv = (window_of(p) < p->ranks ? 4 : 2) * z->kv;
-    const uint64_t wide = sizes.first.w > z->w ? 2 * sizes.first.dkv : 0;
+    const bool outer = window_of(p)<p->ranks, widens = sizes.first.w> z->w;
+    const uint64_t kv = (outer ? 4 : 2) * z->kv;
+    const uint64_t dkv = (outer ? 4 : widens ? 0 : 2) * z->dkv + (widens ? 2 : 0) * sizes.first.dkv;
 
     (void)rank;
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, kv + q32 + z->q + 2 * z->s,
-                              kv + 2 * z->dkv + wide + z->kv + z->q + q32);
+                              kv + dkv + z->kv + z->q + q32 +
+                                  (has_wide_blocks(p, &sizes) ? z->kv / z->e * 4 : 0));
 }
 
 const LhSchedule lh_schedule_double_ring = {
@@ -476,21 +534,23 @@ const LhSchedule lh_schedule_double_ring = {
     .details =
         "The double ring of LoongTrain (InternEvo), on zigzag halves. P ranks are\n"
         "windows of w = inner_ring (default: the GPUs of a node, if they divide P, else\n"
-        "the largest divisor up to 8). k, v make w-1 hops in the window, while those\n"
+        "the largest divisor from 2 to 8, else P). k, v make w-1 hops in the window, while those\n"
         "that it began with make one hop to the next window, hidden behind all its\n"
         "steps. As many bytes as ring, but only P/w - 1 of P-1 hops leave the window.\n"
         "Backward dk, dv make w hops in the window and one to the next: in fp32 in the\n"
-        "first window, rounded to e bytes in the others. Four rings, four streams.\n"
+        "first window, rounded to e bytes in the others, where each window adds its own\n"
+        "and what came through the outer ring joins at its end. Four rings, four streams.\n"
         "\n"
         "bytes sent   fwd (P-1) KV; bwd (P-1) KV + w G + (P-w) KV + (P/w) KV, G = dk, dv\n"
         "             in fp32; w = 1: no hops inside; w = P: none to the next\n"
         "flops        P F / 2 on every rank, causal\n"
         "idle         0; with a window or documents 1 - mean / most of the ranks\n"
-        "buffers      fwd 4 KV + fp32 out + block; bwd 4 KV + 2 G + 2 KV + KV + Q + fp32\n"
-        "             dq; w = P: 2 KV less\n"
+        "buffers      fwd 4 KV + fp32 out + block; bwd 9 KV + 2 G + Q + fp32 Q + fp32 KV;\n"
+        "             w = P: fwd 2 KV, bwd 6 KV and fp32 KV less\n"
         "restrictions sequence length divisible by 2P, P by w\n"
         "masks        any; blocks without pairs are not computed, every hop is made\n"
-        "published    published_code: dq rounded to e bytes with every window\n",
+        "published    published_code: the sum goes round every window, its blocks and dq\n"
+        "             in e bytes\n",
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
     .check = check,
