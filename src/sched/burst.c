@@ -1,0 +1,323 @@
+/*
+ * BurstAttention (MayDomine/Burst-Attention, thunlp/BurstEngine) on zigzag halves. Forward is the
+ * ring of k and v. Backward k and v stay where they are: q, do, lse and delta travel instead, and
+ * dq follows one hop behind, P hops in all. All messages share one process group, hence one stream.
+ * The double ring of the public code is left to double-ring.
+ */
+#include "sched/ring_family.h"
+
+enum {
+    TAG_PACK,
+    TAG_DQ,
+};
+
+enum {
+    MARK_PACK = LH_RING_MARK_END,
+    MARK_DQ,
+};
+
+/* What the gradients of a rank's queries need. */
+typedef struct {
+    uint16_t q, dout, lse, delta;
+} Pack;
+
+typedef struct {
+    LhRingPlan ring;
+    bool published;
+    uint16_t bwd_first, bwd_end;
+    Pack own, arrived[2];
+    uint16_t bwd_dq[2], bwd_block_dq, bwd_block_dkv, bwd_dkv;
+    LhKernelId add_dq, add_dkv, end_dq;
+} Plan;
+
+/* Blocks of dq in fp32 are rounded once, when they are added to what arrived in 16 bits. */
+static bool
+has_wide_blocks(const LhProgramParams *p, const LhPassSizes *z)
+{
+    return !p->published_code && z->w <= z->e && z->e < 4;
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const LhPassSizes *z = &ring->sizes;
+    const bool wide = has_wide_blocks(&program->params, z);
+    char name[16];
+
+    plan->bwd_first = (uint16_t)program->slots_count;
+    plan->own = (Pack){ ring->io.q, ring->io.dout, ring->io.lse, 0 };
+    plan->own.delta = lh_ring_add_buffer(program, ring, "bwd_delta", LH_TENSOR_DELTA, z->s, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        Pack *pack = &plan->arrived[i];
+
+        g_snprintf(name, sizeof(name), "bwd_q%u", i);
+        pack->q = lh_ring_add_buffer(program, ring, name, LH_TENSOR_Q, z->q, z->e);
+        g_snprintf(name, sizeof(name), "bwd_do%u", i);
+        pack->dout = lh_ring_add_buffer(program, ring, name, LH_TENSOR_DO, z->q, z->e);
+        g_snprintf(name, sizeof(name), "bwd_lse%u", i);
+        pack->lse = lh_ring_add_buffer(program, ring, name, LH_TENSOR_LSE, z->s, 4);
+        g_snprintf(name, sizeof(name), "bwd_delta%u", i);
+        pack->delta = lh_ring_add_buffer(program, ring, name, LH_TENSOR_DELTA, z->s, 4);
+        g_snprintf(name, sizeof(name), "bwd_dq%u", i);
+        plan->bwd_dq[i] = lh_ring_add_buffer(program, ring, name, LH_TENSOR_DQ, z->dq, z->w);
+    }
+    plan->bwd_block_dq = lh_ring_add_buffer(program, ring, "bwd_block_dq", LH_TENSOR_DQ,
+                                            wide ? z->q / z->e * 4 : z->q, wide ? 4 : z->e);
+    plan->bwd_block_dkv =
+        lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV, z->kv, z->e);
+    plan->bwd_dkv = ring->io.dkv;
+    if (!plan->published)
+        plan->bwd_dkv =
+            lh_ring_add_buffer(program, ring, "bwd_dkv", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
+    plan->bwd_end = (uint16_t)program->slots_count;
+    plan->add_dq = wide          ? LH_KERNEL_ID_add_from_fp32
+                   : z->w > z->e ? LH_KERNEL_ID_add_to_fp32
+                                 : LH_KERNEL_ID_add;
+    plan->add_dkv = plan->published ? LH_KERNEL_ID_add : LH_KERNEL_ID_add_to_fp32;
+    plan->end_dq = z->w > z->e ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    LhPassSlots io;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    io = lh_pass_declare(program, &z);
+    lh_ring_init(&plan->ring, program, &io, 1, lh_placement_parts(&program->placement));
+    plan->ring.sizes = z;
+    plan->published = p->published_code;
+    lh_ring_set_zigzag(program, &plan->ring);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        lh_ring_declare_forward(program, &plan->ring);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+static void
+message_pack(LhEmitter *e, const Plan *plan, bool send, uint32_t peer, const Pack *pack)
+{
+    const LhPassSizes *z = &plan->ring.sizes;
+    const uint16_t slots[] = { pack->delta, pack->dout, pack->q, pack->lse };
+
+    lh_emit_part(e, send, peer, TAG_PACK, 2 * z->q + 2 * z->s);
+    for (unsigned i = 0; i < G_N_ELEMENTS(slots); i++)
+        lh_emit_region(e, slots[i], 0, plan->ring.parts);
+}
+
+static uint32_t
+rotate_pack(LhEmitter *e, const Plan *plan, const Pack *from, const Pack *to)
+{
+    const LhRingPlan *ring = &plan->ring;
+
+    lh_pass_exchange(e);
+    message_pack(e, plan, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), from);
+    message_pack(e, plan, false, lh_ring_rank_behind(ring, e->rank, 1), to);
+    return e->cursor->marks[LH_MARK_EXCHANGE];
+}
+
+static uint32_t
+rotate_dq(LhEmitter *e, const Plan *plan, uint16_t from, uint16_t to)
+{
+    const LhRingPlan *ring = &plan->ring;
+
+    lh_pass_exchange(e);
+    lh_pass_message(e, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), TAG_DQ, from,
+                    ring->parts);
+    lh_pass_message(e, false, lh_ring_rank_behind(ring, e->rank, 1), TAG_DQ, to, ring->parts);
+    return e->cursor->marks[LH_MARK_EXCHANGE];
+}
+
+static void
+begin_backward(LhEmitter *e, const Plan *plan)
+{
+    const LhPassSlots *io = &plan->ring.io;
+
+    lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    lh_pass_compute(e, LH_KERNEL_ID_delta, &plan->ring.q_rows);
+    lh_emit_operand(e, io->dout, 0, plan->ring.parts);
+    lh_emit_operand(e, io->o, 0, plan->ring.parts);
+    lh_emit_operand(e, plan->own.delta, 0, plan->ring.parts);
+}
+
+static void
+backward_block(LhEmitter *e, const Plan *plan, const LhRingShape *shape, const Pack *pack)
+{
+    const uint16_t of_q[] = { pack->q, pack->dout, pack->delta, pack->lse };
+
+    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd, &shape->backward);
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
+        lh_emit_operand(e, of_q[i], shape->q_part, shape->q_parts);
+    lh_emit_operand(e, plan->ring.io.kv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
+    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
+}
+
+static void
+add_block(LhEmitter *e, const Plan *plan, const LhRingShape *shape, uint16_t dq, bool first)
+{
+    lh_pass_compute(e, plan->add_dq, first ? &shape->add_dq_first : &shape->add_dq);
+    lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
+    lh_emit_operand(e, dq, shape->q_part, shape->q_parts);
+    lh_pass_compute(e, plan->add_dkv, first ? &shape->add_dkv_first : &shape->add_dkv);
+    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, plan->bwd_dkv, shape->kv_part, shape->kv_parts);
+}
+
+static void
+end_backward(LhEmitter *e, const Plan *plan)
+{
+    const LhRingPlan *ring = &plan->ring;
+
+    lh_pass_compute(e, plan->end_dq, &ring->q_rows);
+    lh_emit_operand(e, plan->bwd_dq[ring->ranks % 2], 0, ring->parts);
+    lh_emit_operand(e, ring->io.dq, 0, ring->parts);
+    if (!plan->published) {
+        lh_pass_compute(e, LH_KERNEL_ID_cast, &ring->kv_rows);
+        lh_emit_operand(e, plan->bwd_dkv, 0, ring->parts);
+        lh_emit_operand(e, ring->io.dkv, 0, ring->parts);
+    }
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+}
+
+/* Step s works on the queries of rank r - s. */
+static void
+emit_backward(LhEmitter *e, const Plan *plan, uint32_t s)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const uint32_t position = lh_ring_position(ring, e->rank);
+    const Pack *pack = s == 0 ? &plan->own : &plan->arrived[(s - 1) % 2];
+    const uint16_t dq = plan->bwd_dq[s % 2], dq_before = plan->bwd_dq[(s + 1) % 2];
+    const bool last = s + 1 == ring->ranks;
+    LhRingShape room;
+    const LhRingShape *shape =
+        lh_ring_block(e->program, ring, lh_ring_behind(ring, position, s), position, &room);
+    uint32_t arrival = LH_OP_NONE;
+
+    if (s == 0)
+        begin_backward(e, plan);
+    if (!last)
+        arrival = rotate_pack(e, plan, pack, &plan->arrived[s % 2]);
+    if (s > 0)
+        arrival = rotate_dq(e, plan, dq_before, dq);
+    if (!ring->overlap)
+        lh_pass_wait(e, arrival);
+    if (shape != NULL)
+        backward_block(e, plan, shape, pack);
+    lh_pass_wait(e, arrival);
+    if (shape != NULL)
+        add_block(e, plan, shape, dq, s == 0);
+    if (!last)
+        return;
+    lh_pass_wait(e, rotate_dq(e, plan, dq, dq_before));
+    end_backward(e, plan);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+    uint32_t s;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    s = lh_pass_enter(e, step, plan->ring.ranks);
+    if (e->phase == LH_PHASE_FORWARD)
+        lh_ring_forward(e, &plan->ring, s);
+    else
+        emit_backward(e, plan, s);
+}
+
+/* (P-1) KV forward; (P-1) (2Q + 2S) + P dq backward. */
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t hops = p->ranks - 1;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return 0;
+    return (lh_pass_has(p, LH_PASS_FWD) ? hops * z.kv : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? hops * 2 * (z.q + z.s) + p->ranks * z.dq : 0);
+}
+
+/* Backward a rank computes its own keys with all queries that see them. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPlacement placement = { LH_PLACE_ZIGZAG, p->ranks, p->attention.seq_length, 1 };
+    const LhSegment all = { .stride = 1, .count = placement.seq_length };
+    LhProgramParams forward = *p, backward = *p;
+    uint64_t pairs = 0;
+
+    if (lh_mask_is_plain(&p->mask))
+        return lh_zigzag_flops(p, rank);
+    for (uint32_t part = 0; part < lh_placement_parts(&placement); part++) {
+        const uint32_t id = lh_placement_segment_id(&placement, rank, part);
+
+        pairs += lh_mask_pairs(&p->mask, all, lh_placement_segment(&placement, id));
+    }
+    forward.pass = p->pass & LH_PASS_FWD;
+    backward.pass = p->pass & LH_PASS_BWD;
+    return lh_zigzag_flops(&forward, rank) + lh_pass_flops(&backward, pairs);
+}
+
+/* Forward as ring; backward two packs, two dq, delta, a block's gradients, and the fp32 sum of dk,
+ * dv. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t q32 = z.q / z.e * 4, kv32 = z.kv / z.e * 4;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, 2 * z.kv + q32 + z.q + 2 * z.s,
+                              4 * z.q + 5 * z.s + 2 * z.dq + (has_wide_blocks(p, &z) ? q32 : z.q) +
+                                  z.kv + (p->published_code ? 0 : kv32));
+}
+
+const LhSchedule lh_schedule_burst = {
+    .name = "burst",
+    .summary = "zigzag ring whose backward passes q, do, lse, delta and dq around, not k, v",
+    .details =
+        "BurstAttention as in MayDomine/Burst-Attention, on zigzag halves. Forward as\n"
+        "zigzag. Backward k, v and their gradients stay: q, do, lse and delta of rank r-s\n"
+        "are there in step s and travel on, dq follows one hop behind; its last hop is\n"
+        "exposed. That costs 3Q a step where ring sends KV + G: less for multi-head\n"
+        "attention (3Q against 4Q with gradients in e bytes), but more as soon as g/h <\n"
+        "3/4.\n"
+        "\n"
+        "bytes sent   fwd (P-1) KV; bwd (P-1) (2Q + 2S) + P Q\n"
+        "flops        P F / 2 on every rank, causal\n"
+        "idle         0; with a window or documents 1 - mean / most of the ranks\n"
+        "buffers      fwd 2 KV + fp32 out + block; bwd 6Q + 5S + fp32 Q + KV + fp32 KV\n"
+        "restrictions sequence length divisible by 2P\n"
+        "masks        any; blocks without pairs are not computed, every hop is made\n"
+        "published    published_code: gradients of a block, and dk, dv, in e bytes\n",
+    .placement = LH_PLACE_ZIGZAG,
+    .masks = LH_MASKS_ALL,
+    .declare = declare,
+    .steps = lh_ring_steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = lh_zigzag_idle_unit,
+        .idle_flops = lh_zigzag_idle_flops,
+    },
+};

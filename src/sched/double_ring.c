@@ -1,0 +1,567 @@
+/*
+ * The double ring of LoongTrain, as InternEvo has it: ranks in windows of w, an inner ring in each
+ * window and an outer ring through the ranks of one place in all windows. k, v go round the inner
+ * ring while those that were there when the window began are on their way through the outer ring.
+ * Zigzag halves and the merge of blocks are those of ring_family.c.
+ *
+ * Backward, dk and dv follow one hop behind: round the whole inner ring, back to where the k, v of
+ * the window came in, and from there one hop through the outer ring. The public code adds them in
+ * fp32 in the first window, rounds them when it ends, and goes on with the sum in e bytes. That
+ * error grows with the hops of the sum; here every window adds its own dk, dv, and what the outer
+ * ring has brought joins them when they are home: the same messages, but one rounding of the whole
+ * sum a window. All four rings have process groups, hence streams, of their own.
+ */
+#include "sched/ring_family.h"
+
+#include <inttypes.h>
+
+/* The rings; also the tags of their messages. */
+enum {
+    INNER,
+    OUTER,
+    INNER_DKV,
+    OUTER_DKV,
+    RINGS,
+};
+
+enum {
+    MARK_POSTED = LH_RING_MARK_END,     /* the exchange posted last on each ring */
+    MARK_PENDING = MARK_POSTED + RINGS, /* those that the next compute op must wait for */
+};
+
+#define WINDOW_MAX 8 /* of the default, when the GPUs of a node are unknown */
+
+typedef struct {
+    LhRingPlan ring; /* all ranks, as one ring; its buffers of k, v are the inner ring's */
+    uint32_t window, windows;
+    bool published;
+    uint8_t streams[RINGS];
+    uint16_t fwd_end; /* of the ring's buffers and the outer ring's */
+    uint16_t fwd_outer_kv[2];
+    uint16_t bwd_first, bwd_end;
+    uint16_t bwd_kv[2], bwd_outer_kv[2];
+    bool widens;          /* dk, dv of the first window have a wider type than those behind it */
+    uint16_t bwd_wide[2]; /* and these buffers */
+    uint16_t bwd_dkv[2], bwd_outer_dkv[2];
+    bool restarts; /* each window begins a sum; else with that of the windows before */
+    uint16_t bwd_block_dq, bwd_block_dkv, bwd_dq;
+    bool rounds_once;         /* blocks are added in fp32 to what arrived in e bytes: */
+    uint16_t bwd_block_dkv32; /* theirs */
+    uint32_t w;               /* bytes of an element of dk, dv in the other windows */
+} Plan;
+
+/* Ranks of an inner ring: those of a node, where that is known and possible. A prime number of
+ * ranks that fits no node is one ring. */
+static uint32_t
+window_of(const LhProgramParams *p)
+{
+    uint32_t window = MIN(p->ranks, WINDOW_MAX);
+
+    if (p->inner_ring != 0)
+        return p->inner_ring;
+    if (p->gpus_per_node != 0 && p->ranks % p->gpus_per_node == 0)
+        return p->gpus_per_node;
+    while (p->ranks % window != 0)
+        window--;
+    return window == 1 ? p->ranks : window;
+}
+
+static bool
+check(const LhProgramParams *p, GError **error)
+{
+    const uint32_t window = window_of(p);
+    uint32_t below = MIN(window, p->ranks), above = window;
+
+    if (p->ranks % window == 0)
+        return true;
+    while (p->ranks % below != 0)
+        below--;
+    while (above < p->ranks && p->ranks % above != 0)
+        above++;
+    return lh_schedule_refuse(error,
+                              "%" PRIu32 " ranks cannot be divided into inner rings of %" PRIu32
+                              "; nearest legal sizes: %" PRIu32 ", %" PRIu32,
+                              p->ranks, window, below, MIN(above, p->ranks));
+}
+
+/* dk, dv on the wire, in the first window and in the others. */
+typedef struct {
+    LhPassSizes first, other;
+} Sizes;
+
+static Sizes
+sizes_of(const LhProgramParams *p)
+{
+    return (Sizes){ lh_pass_sizes(p, 4), lh_pass_sizes(p, 0) };
+}
+
+/* Windows whose dk, dv travel in fewer bytes than fp32 take them from blocks in fp32, so that
+ * they are rounded once a hop; the public code rounds blocks, too. */
+static bool
+has_wide_blocks(const LhProgramParams *p, const Sizes *z)
+{
+    const bool narrow = window_of(p) < p->ranks || z->first.w <= z->first.e;
+
+    return narrow && !p->published_code && z->other.w <= z->other.e && z->other.e < 4;
+}
+
+static void
+add_pair(LhProgram *program, const Plan *plan, const char *name, LhTensorKind kind,
+         const LhPassSizes *z, uint16_t slots[2])
+{
+    const bool gradient = kind == LH_TENSOR_DKV;
+    char numbered[16];
+
+    for (unsigned i = 0; i < 2; i++) {
+        g_snprintf(numbered, sizeof(numbered), "%s%u", name, i);
+        slots[i] = lh_ring_add_buffer(program, &plan->ring, numbered, kind,
+                                      gradient ? z->dkv : z->kv, gradient ? z->w : z->e);
+    }
+}
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    lh_ring_declare_forward(program, &plan->ring);
+    if (plan->windows > 1)
+        add_pair(program, plan, "fwd_outer_kv", LH_TENSOR_KV, &plan->ring.sizes,
+                 plan->fwd_outer_kv);
+    plan->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const Sizes sizes = sizes_of(&program->params);
+    const LhPassSizes *z = &sizes.other;
+
+    plan->w = z->w;
+    plan->widens = sizes.first.w > z->w;
+    plan->bwd_first = (uint16_t)program->slots_count;
+    add_pair(program, plan, "bwd_kv", LH_TENSOR_KV, z, plan->bwd_kv);
+    if (plan->windows > 1) {
+        add_pair(program, plan, "bwd_outer_kv", LH_TENSOR_KV, z, plan->bwd_outer_kv);
+        add_pair(program, plan, "bwd_outer_dkv", LH_TENSOR_DKV, z, plan->bwd_outer_dkv);
+    }
+    if (plan->windows > 1 || !plan->widens)
+        add_pair(program, plan, "bwd_dkv", LH_TENSOR_DKV, z, plan->bwd_dkv);
+    if (plan->widens)
+        add_pair(program, plan, "bwd_wide", LH_TENSOR_DKV, &sizes.first, plan->bwd_wide);
+    plan->bwd_block_dq =
+        lh_ring_add_buffer(program, ring, "bwd_block_dq", LH_TENSOR_DQ, z->q, z->e);
+    plan->bwd_block_dkv =
+        lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV, z->kv, z->e);
+    plan->restarts = !plan->published && z->w <= z->e;
+    plan->rounds_once = has_wide_blocks(&program->params, &sizes);
+    if (plan->rounds_once)
+        plan->bwd_block_dkv32 = lh_ring_add_buffer(program, ring, "bwd_block_dkv32", LH_TENSOR_DKV,
+                                                   z->kv / z->e * 4, 4);
+    plan->bwd_dq = lh_ring_add_buffer(program, ring, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    const LhPassSizes z = lh_pass_sizes(p, 4);
+    LhPassSlots io;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    io = lh_pass_declare(program, &z);
+    lh_ring_init(&plan->ring, program, &io, 1, lh_placement_parts(&program->placement));
+    lh_ring_set_zigzag(program, &plan->ring);
+    plan->window = window_of(p);
+    plan->windows = p->ranks / plan->window;
+    plan->published = p->published_code;
+    plan->streams[INNER] = LH_PASS_STREAM_COMM;
+    plan->streams[OUTER] = lh_program_add_stream(program, "outer", LH_STREAM_COMM);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (!lh_pass_has(p, LH_PASS_BWD))
+        return;
+    plan->streams[INNER_DKV] = lh_program_add_stream(program, "inner_dkv", LH_STREAM_COMM);
+    plan->streams[OUTER_DKV] = lh_program_add_stream(program, "outer_dkv", LH_STREAM_COMM);
+    declare_backward(program, plan);
+}
+
+/* Where a step is. */
+typedef struct {
+    uint32_t i; /* window */
+    uint32_t j; /* step of the window */
+} At;
+
+static uint32_t
+behind(uint32_t place, uint32_t steps, uint32_t count)
+{
+    return (place + count - steps % count) % count;
+}
+
+/* The rank @windows windows and @places places of the inner ring behind. */
+static uint32_t
+rank_behind(const Plan *plan, uint32_t rank, uint32_t windows, uint32_t places)
+{
+    const uint32_t w = plan->window;
+
+    return behind(rank / w, windows, plan->windows) * w + behind(rank % w, places, w);
+}
+
+static void
+wait_for(LhEmitter *e, unsigned ring)
+{
+    uint32_t *marks = e->cursor->marks;
+
+    if (marks[MARK_POSTED + ring] != LH_OP_NONE)
+        marks[MARK_PENDING + ring] = marks[MARK_POSTED + ring];
+}
+
+static void
+after_pending(LhEmitter *e)
+{
+    for (unsigned ring = 0; ring < RINGS; ring++)
+        lh_emit_after(e, e->cursor->marks[MARK_PENDING + ring]);
+}
+
+static void
+compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
+{
+    lh_pass_compute(e, kernel, args);
+    after_pending(e);
+    for (unsigned ring = 0; ring < RINGS; ring++)
+        e->cursor->marks[MARK_PENDING + ring] = LH_OP_NONE;
+}
+
+/* One hop, posted behind what the compute stream has queued and waited for. */
+static void
+post(LhEmitter *e, const Plan *plan, unsigned ring, uint16_t from, uint16_t to)
+{
+    const bool outer = ring == OUTER || ring == OUTER_DKV;
+    const uint32_t windows = plan->windows - 1, places = plan->window - 1;
+    const uint32_t next = rank_behind(plan, e->rank, outer ? windows : 0, outer ? 0 : places);
+    const uint32_t before = rank_behind(plan, e->rank, outer ? 1 : 0, outer ? 0 : 1);
+
+    e->cursor->marks[MARK_POSTED + ring] = lh_emit_exchange(e, plan->streams[ring]);
+    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
+    after_pending(e);
+    lh_pass_message(e, true, next, (uint16_t)ring, from, plan->ring.parts);
+    lh_pass_message(e, false, before, (uint16_t)ring, to, plan->ring.parts);
+}
+
+/* Waits for k, v of the step and passes them on; returns their slot. */
+static uint16_t
+pass_keys(LhEmitter *e, const Plan *plan, At at, const uint16_t inner[2], const uint16_t outer[2])
+{
+    const uint16_t first = at.i == 0 ? plan->ring.io.kv : outer[(at.i - 1) % 2];
+    const uint16_t kv = at.j == 0 ? first : inner[(at.j - 1) % 2];
+
+    if (at.j > 0)
+        wait_for(e, INNER);
+    else if (at.i > 0)
+        wait_for(e, OUTER);
+    if (at.j == 0 && at.i + 1 < plan->windows)
+        post(e, plan, OUTER, first, outer[at.i % 2]);
+    if (at.j + 1 < plan->window)
+        post(e, plan, INNER, kv, inner[at.j % 2]);
+    if (!plan->ring.overlap) {
+        wait_for(e, INNER);
+        wait_for(e, OUTER);
+    }
+    return kv;
+}
+
+static const LhRingShape *
+block_of(const LhEmitter *e, const Plan *plan, At at, LhRingShape *room)
+{
+    return lh_ring_block(e->program, &plan->ring, e->rank, rank_behind(plan, e->rank, at.i, at.j),
+                         room);
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan, At at)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const bool first = at.i == 0 && at.j == 0;
+    LhRingShape room;
+    const LhRingShape *shape = block_of(e, plan, at, &room);
+    uint16_t kv;
+
+    if (first)
+        lh_pass_alloc(e, ring->fwd_first, plan->fwd_end);
+    kv = pass_keys(e, plan, at, ring->fwd_kv, plan->fwd_outer_kv);
+    if (shape != NULL) {
+        compute(e, LH_KERNEL_ID_attention_block, &shape->forward);
+        lh_emit_operand(e, ring->io.q, shape->q_part, shape->q_parts);
+        lh_emit_operand(e, kv, shape->kv_part, shape->kv_parts);
+        lh_emit_operand(e, ring->fwd_block, shape->q_part, shape->q_parts);
+        compute(e, LH_KERNEL_ID_merge_lse, first ? &shape->merge_first : &shape->merge);
+        lh_emit_operand(e, ring->fwd_block, shape->q_part, shape->q_parts);
+        lh_emit_operand(e, ring->fwd_out, shape->q_part, shape->q_parts);
+    }
+    if (at.i + 1 < plan->windows || at.j + 1 < plan->window)
+        return;
+    lh_ring_end_forward(e, ring);
+    lh_pass_free(e, ring->fwd_end, plan->fwd_end);
+}
+
+/* Whether the window adds dk, dv in the wide type of the first; where a block's are computed. */
+static bool
+is_wide(const Plan *plan, uint32_t i)
+{
+    return i == 0 && plan->widens;
+}
+
+static uint16_t
+block_dkv(const Plan *plan, uint32_t i)
+{
+    return plan->rounds_once && !is_wide(plan, i) ? plan->bwd_block_dkv32 : plan->bwd_block_dkv;
+}
+
+/*
+ * dk, dv that step @at.j of a window adds to, and at.j = w those that have come home; each hop goes
+ * to the other buffer. A window that goes on with a sum begins in the buffer that it came in.
+ */
+static uint16_t
+current_dkv(const Plan *plan, At at)
+{
+    const uint32_t j = plan->window > 1 ? at.j : 0;
+
+    if (is_wide(plan, at.i))
+        return plan->bwd_wide[j % 2];
+    if (at.i == 0 || plan->restarts)
+        return plan->bwd_dkv[j % 2];
+    return j == 0 ? plan->bwd_outer_dkv[at.i % 2] : plan->bwd_dkv[(j - 1) % 2];
+}
+
+static void
+convert(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t from, uint16_t to)
+{
+    const bool queries = e->program->slots[to].kind == LH_TENSOR_DQ;
+
+    compute(e, kernel, queries ? &plan->ring.q_rows : &plan->ring.kv_rows);
+    lh_emit_operand(e, from, 0, plan->ring.parts);
+    lh_emit_operand(e, to, 0, plan->ring.parts);
+}
+
+/* The public code rounds dq with every window, too. */
+static bool
+sums_in_fp32(const Plan *plan, uint32_t i)
+{
+    return i == 0 || !plan->published;
+}
+
+/* The sum that goes on to the next window. */
+static uint16_t
+outgoing_dkv(LhEmitter *e, const Plan *plan, uint32_t i, uint16_t home)
+{
+    const uint16_t sum = plan->bwd_outer_dkv[i % 2];
+
+    if (i == 0 && (plan->widens || plan->restarts))
+        convert(e, plan, plan->widens ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy, home, sum);
+    else if (plan->restarts)
+        convert(e, plan, LH_KERNEL_ID_add, home, sum);
+    else
+        return home;
+    return sum;
+}
+
+static void
+end_window(LhEmitter *e, const Plan *plan, uint32_t i)
+{
+    const LhPassSlots *io = &plan->ring.io;
+    const bool last = i + 1 == plan->windows;
+    uint16_t dkv = current_dkv(plan, (At){ i, plan->window });
+
+    wait_for(e, INNER_DKV);
+    if (sums_in_fp32(plan, i) && (last || !sums_in_fp32(plan, i + 1)))
+        convert(e, plan, LH_KERNEL_ID_cast, plan->bwd_dq, io->dq);
+    if (plan->windows > 1) {
+        const uint16_t arriving = plan->bwd_outer_dkv[(i + 1) % 2];
+
+        wait_for(e, OUTER_DKV);
+        post(e, plan, OUTER_DKV, outgoing_dkv(e, plan, i, dkv), arriving);
+        dkv = arriving;
+    }
+    if (!last)
+        return;
+    wait_for(e, OUTER_DKV);
+    convert(e, plan,
+            e->program->slots[dkv].element_bytes > plan->ring.sizes.e ? LH_KERNEL_ID_cast
+                                                                      : LH_KERNEL_ID_copy,
+            dkv, io->dkv);
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+}
+
+static void
+backward_block(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, uint16_t kv)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const uint16_t of_q[] = { ring->io.q, ring->io.dout, ring->io.o, ring->io.lse };
+    const bool fp32 = sums_in_fp32(plan, at.i), first = at.i == 0 && at.j == 0;
+
+    compute(e, LH_KERNEL_ID_attention_bwd_o, &shape->backward);
+    for (unsigned k = 0; k < G_N_ELEMENTS(of_q); k++)
+        lh_emit_operand(e, of_q[k], shape->q_part, shape->q_parts);
+    lh_emit_operand(e, kv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
+    lh_emit_operand(e, block_dkv(plan, at.i), shape->kv_part, shape->kv_parts);
+    compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : LH_KERNEL_ID_add,
+            first ? &shape->add_dq_first : &shape->add_dq);
+    lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
+    lh_emit_operand(e, fp32 ? plan->bwd_dq : ring->io.dq, shape->q_part, shape->q_parts);
+}
+
+static void
+add_dkv(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, uint16_t dkv)
+{
+    const bool fp32 = plan->w > plan->ring.sizes.e || is_wide(plan, at.i);
+    const LhKernelId narrow = plan->rounds_once ? LH_KERNEL_ID_add_from_fp32 : LH_KERNEL_ID_add;
+    const bool first = at.i == 0 && at.j == 0;
+
+    compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : narrow,
+            first ? &shape->add_dkv_first : &shape->add_dkv);
+    lh_emit_operand(e, block_dkv(plan, at.i), shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, dkv, shape->kv_part, shape->kv_parts);
+}
+
+/* What the step adds to has arrived, or is nothing yet. */
+static void
+begin_dkv(LhEmitter *e, const Plan *plan, At at, uint16_t dkv)
+{
+    if (at.j > 0) {
+        wait_for(e, INNER_DKV);
+    } else if (at.i > 0 && plan->restarts) {
+        compute(e, LH_KERNEL_ID_zero, &plan->ring.kv_rows);
+        lh_emit_operand(e, dkv, 0, plan->ring.parts);
+    } else {
+        wait_for(e, OUTER_DKV);
+    }
+}
+
+static void
+emit_backward(LhEmitter *e, const Plan *plan, At at)
+{
+    const uint16_t dkv = current_dkv(plan, at);
+    LhRingShape room;
+    const LhRingShape *shape = block_of(e, plan, at, &room);
+    uint16_t kv;
+
+    if (at.i == 0 && at.j == 0)
+        lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    kv = pass_keys(e, plan, at, plan->bwd_kv, plan->bwd_outer_kv);
+    if (!plan->ring.overlap) {
+        wait_for(e, INNER_DKV);
+        wait_for(e, OUTER_DKV);
+    }
+    if (shape != NULL)
+        backward_block(e, plan, at, shape, kv);
+    begin_dkv(e, plan, at, dkv);
+    if (shape != NULL)
+        add_dkv(e, plan, at, shape, dkv);
+    if (plan->window > 1)
+        post(e, plan, INNER_DKV, dkv, current_dkv(plan, (At){ at.i, at.j + 1 }));
+    if (at.j + 1 == plan->window)
+        end_window(e, plan, at.i);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+    uint32_t s;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    s = lh_pass_enter(e, step, plan->ring.ranks);
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, plan, (At){ s / plan->window, s % plan->window });
+    else
+        emit_backward(e, plan, (At){ s / plan->window, s % plan->window });
+}
+
+/*
+ * P-1 hops of k, v; backward P hops of dk, dv on inner rings, w of them in the first window's type,
+ * and P/w on outer ones. Rings of one rank have no hops.
+ */
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const Sizes z = sizes_of(p);
+    const uint64_t window = window_of(p), windows = p->ranks / window, hops = p->ranks - 1;
+    uint64_t bytes = 0;
+
+    (void)rank;
+    if (lh_pass_has(p, LH_PASS_FWD))
+        bytes += hops * z.other.kv;
+    if (!lh_pass_has(p, LH_PASS_BWD))
+        return bytes;
+    if (window > 1)
+        bytes += window * z.first.dkv + (p->ranks - window) * z.other.dkv;
+    return bytes + hops * z.other.kv + (windows > 1 ? windows * z.other.dkv : 0);
+}
+
+/* As ring, with two more k, v and two of dk, dv for the outer ring, two of dk, dv of each type for
+ * the inner one, and a block's in fp32. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const Sizes sizes = sizes_of(p);
+    const LhPassSizes *z = &sizes.other;
+    const uint64_t q32 = z->q / z->e * 4;
+    const bool outer = window_of(p)<p->ranks, widens = sizes.first.w> z->w;
+    const uint64_t kv = (outer ? 4 : 2) * z->kv;
+    const uint64_t dkv = (outer ? 4 : widens ? 0 : 2) * z->dkv + (widens ? 2 : 0) * sizes.first.dkv;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, kv + q32 + z->q + 2 * z->s,
+                              kv + dkv + z->kv + z->q + q32 +
+                                  (has_wide_blocks(p, &sizes) ? z->kv / z->e * 4 : 0));
+}
+
+const LhSchedule lh_schedule_double_ring = {
+    .name = "double-ring",
+    .summary = "LoongTrain: rings in windows of ranks and one through them; zigzag halves",
+    .details =
+        "The double ring of LoongTrain (InternEvo), on zigzag halves. P ranks are\n"
+        "windows of w = inner_ring (default: the GPUs of a node, if they divide P, else\n"
+        "the largest divisor from 2 to 8, else P). k, v make w-1 hops in the window, while those\n"
+        "that it began with make one hop to the next window, hidden behind all its\n"
+        "steps. As many bytes as ring, but only P/w - 1 of P-1 hops leave the window.\n"
+        "Backward dk, dv make w hops in the window and one to the next: in fp32 in the\n"
+        "first window, rounded to e bytes in the others, where each window adds its own\n"
+        "and what came through the outer ring joins at its end. Four rings, four streams.\n"
+        "\n"
+        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + w G + (P-w) KV + (P/w) KV, G = dk, dv\n"
+        "             in fp32; w = 1: no hops inside; w = P: none to the next\n"
+        "flops        P F / 2 on every rank, causal\n"
+        "idle         0; with a window or documents 1 - mean / most of the ranks\n"
+        "buffers      fwd 4 KV + fp32 out + block; bwd 9 KV + 2 G + Q + fp32 Q + fp32 KV;\n"
+        "             w = P: fwd 2 KV, bwd 6 KV and fp32 KV less\n"
+        "restrictions sequence length divisible by 2P, P by w\n"
+        "masks        any; blocks without pairs are not computed, every hop is made\n"
+        "published    published_code: the sum goes round every window, its blocks and dq\n"
+        "             in e bytes\n",
+    .placement = LH_PLACE_ZIGZAG,
+    .masks = LH_MASKS_ALL,
+    .check = check,
+    .declare = declare,
+    .steps = lh_ring_steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = lh_zigzag_flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = lh_zigzag_idle_unit,
+        .idle_flops = lh_zigzag_idle_flops,
+    },
+};
