@@ -823,7 +823,7 @@ START_TEST(verify_finds_damage_to_one_rank)
     const LhProgramParams params = params_of(1, LH_PASS_BOTH, true, true, true);
 
     for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
-        for (uint32_t i = 0; !lh_schedules[s]->linear && i < G_N_ELEMENTS(damages); i++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(damages); i++)
             ck_assert_uint_gt(damage_program(lh_schedules[s], &params, damages[i], UINT32_MAX), 0);
     }
 }

@@ -318,12 +318,14 @@ lh_cover_apply(LhCover *cover, uint32_t g)
         [LH_EFFECT_ADD] = apply_add,
         [LH_EFFECT_DERIVE] = apply_derive,
         [LH_EFFECT_ZERO] = apply_zero,
-        [LH_EFFECT_STATE_SUM] = apply_opaque,
-        [LH_EFFECT_STATE_CARRY] = apply_opaque,
-        [LH_EFFECT_STATE_APPLY] = apply_opaque,
+        [LH_EFFECT_STATE_SUM] = lh_cover_state_sum,
+        [LH_EFFECT_STATE_CARRY] = lh_cover_state_carry,
+        [LH_EFFECT_STATE_PREFIX] = lh_cover_state_prefix,
+        [LH_EFFECT_STATE_APPLY] = lh_cover_state_apply,
         [LH_EFFECT_OPAQUE] = apply_opaque,
     };
 
-    if (!apply[lh_proof_kernel(&cover->proof->ops[g])->effect](cover, g))
+    if (!lh_cover_check_linear(cover, g) ||
+        !apply[lh_proof_kernel(&cover->proof->ops[g])->effect](cover, g))
         suspect_all(cover, g);
 }

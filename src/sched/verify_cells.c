@@ -34,8 +34,12 @@ lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uin
 const uint64_t *
 lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment)
 {
-    return &(family == LH_FAMILY_DKV ? cover->queries_of
-                                     : cover->keys_of)[(size_t)segment * cover->words];
+    const bool of_queries = family == LH_FAMILY_DKV || family == LH_FAMILY_DSTATE;
+    const uint64_t *sets = of_queries                  ? cover->queries_of
+                           : family == LH_FAMILY_STATE ? cover->before
+                                                       : cover->keys_of;
+
+    return &sets[(size_t)segment * cover->words];
 }
 
 LhBlock

@@ -34,6 +34,8 @@ fill_complete_sets(LhCover *cover)
             if (lh_cover_block(cover, q, k).kind == LH_MASK_EMPTY)
                 continue;
             lh_set_add(&cover->keys_of[(size_t)q * cover->words], k);
+            if (k < q)
+                lh_set_add(&cover->before[(size_t)q * cover->words], k);
             for (uint32_t slice = 0; slice < cover->replicas; slice++)
                 lh_set_add(&cover->queries_of[(size_t)k * cover->words],
                            lh_cover_source(cover, LH_FAMILY_DKV, (LhHolding){ q, slice }));
@@ -390,6 +392,8 @@ check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
     const bool plain = lh_families[kind] == LH_FAMILY_PLAIN;
     g_autofree char *name = lh_proof_cell_text(cover->proof, slot, part);
 
+    if (kind == LH_TENSOR_STATE && rows.segment == 0)
+        return; /* nothing lies before the first segment */
     if (cell->state == LH_CELL_UNDEFINED)
         AT_END(rank, slot, "ends without having written its output %s", name);
     if (cell->state != LH_CELL_DEFINED || (plain && cell->rows.segment == LH_ROW_NONE))
@@ -462,6 +466,7 @@ lh_proof_check_coverage(LhProof *proof)
         cover.cells[i].writer = LH_NONE;
     cover.sets = g_new0(uint64_t, cells * words);
     cover.keys_of = g_new0(uint64_t, (size_t)segments * words);
+    cover.before = g_new0(uint64_t, (size_t)segments * words);
     cover.queries_of = g_new0(uint64_t, (size_t)segments * words);
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
     keep_blocks(&cover);
@@ -475,6 +480,7 @@ lh_proof_check_coverage(LhProof *proof)
     g_free(cover.sets);
     g_free(cover.keys_of);
     g_free(cover.queries_of);
+    g_free(cover.before);
     g_free(cover.started);
     g_free(cover.alloc_first);
     g_free(cover.allocs);

@@ -94,6 +94,9 @@ part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
     case LH_TENSOR_LSE:
     case LH_TENSOR_DELTA:
         return tokens * heads * lh_dtype_bytes(LH_DTYPE_FP32);
+    case LH_TENSOR_STATE:
+    case LH_TENSOR_DSTATE:
+        return (uint64_t)a->batch * heads * a->head_dim * row;
     default:
         return 0;
     }
