@@ -1326,8 +1326,8 @@ START_TEST(kernels_linear_prefix_carries)
             float next[SIZE];
 
             memcpy(next, states[side == 0 ? i : 2 - i], sizeof(next));
-            call.operands[0] = (LhView){ (unsigned char *)carried, 1, sizeof(carried), 0 };
-            call.operands[1] = (LhView){ (unsigned char *)next, 1, sizeof(next), 0 };
+            call.operands[0] = (LhView){ (unsigned char *)carried, 1, sizeof(carried), 0, 0 };
+            call.operands[1] = (LhView){ (unsigned char *)next, 1, sizeof(next), 0, 0 };
             ck_assert_int_eq(carry->cpu(&call), LH_STATUS_OK);
             memcpy(carried, next, sizeof(carried));
         }
