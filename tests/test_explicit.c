@@ -184,6 +184,7 @@ check_same_declarations(const LhProgram *a, const LhProgram *b)
 
     ck_assert(a->placement.kind == b->placement.kind && a->placement.split == b->placement.split);
     ck_assert(MAX(a->head_slices, 1) == b->head_slices && MAX(a->kv_slices, 1) == b->kv_slices);
+    ck_assert(a->saved_group == b->saved_group && a->saved_kinds == b->saved_kinds);
     ck_assert(mask->causal == other->causal && mask->window == other->window);
     ck_assert_uint_eq(mask->documents_count, other->documents_count);
     for (uint32_t i = 0; i < mask->documents_count; i++)
@@ -368,6 +369,7 @@ static const char hand_cut[] =
     "8], \"pass\": \"fwd\"},\n"
     "  \"placement\": \"zigzag\", \"placement_split\": 2, \"head_slices\": 4, \"kv_slices\": "
     "2,\n"
+    "  \"saved_group\": 2, \"saved\": [\"o\", \"lse\"],\n"
     "  \"slots\": [\n"
     "    {\"name\": \"q\", \"kind\": \"q\", \"role\": \"input\", \"parts\": 8, \"part_bytes\": 16, "
     "\"element_bytes\": 2},\n"
@@ -406,6 +408,8 @@ START_TEST(explicit_expresses_cuts_and_positions)
     check_same_ops(program, again);
     ck_assert_uint_eq(program->placement.split, 2);
     ck_assert_uint_eq(program->head_slices, 4);
+    ck_assert_uint_eq(program->saved_group, 2);
+    ck_assert_uint_eq(program->saved_kinds, 1u << LH_TENSOR_O | 1u << LH_TENSOR_LSE);
     ck_assert_uint_eq(program->params.mask.window, 3);
     ck_assert_uint_eq(program->params.mask.document_ends[0], 5);
     ck_assert_uint_eq(program->params.attention.hidden_size, 24);
@@ -509,6 +513,9 @@ START_TEST(explicit_words_errors_of_cuts)
         { "\"head_slices\": 4", "\"head_slices\": 3", "3 slices do not divide 4 heads" },
         { "\"head_slices\": 4", "\"head_slices\": 1", "and the 1 slices of heads" },
         { "\"kv_slices\": 2", "\"kv_slices\": 4", "4 slices do not divide 2 groups" },
+        { "\"saved_group\": 2", "\"saved_group\": 3", "groups divide the 2 ranks" },
+        { "\"saved_group\": 2, ", "", "saved and saved_group belong together" },
+        { "\"lse\"]", "\"lsf\"]", "no tensor is called \"lsf\"; did you mean \"lse\"?" },
         { "[5, 8]", "[5, 5, 8]", "document 1 is empty" },
         { "[5, 8]", "[5, 9]", "the documents have 9 tokens, the sequence has 8" },
         { "[5, 8]", "[]", "0 elements" },

@@ -87,9 +87,8 @@ is_state(const Case *c, LhTensorKind kind)
 static unsigned
 stats_of(const Case *c, LhTensorKind kind)
 {
-    static const char *const normalised[] = {
-        "attention_block", "merge_lse", "merge_stat", "weigh_out", "round_out", "copy_out", NULL
-    };
+    static const char *const normalised[] = { "attention_block", "merge_lse", "merge_stat",
+                                              "weigh_out",       "round_out", NULL };
 
     if (kind != LH_TENSOR_ACC)
         return 0;
@@ -1327,11 +1326,8 @@ START_TEST(kernels_linear_prefix_carries)
             float next[SIZE];
 
             memcpy(next, states[side == 0 ? i : 2 - i], sizeof(next));
-            call.operands[0] = (LhView){ .data = (unsigned char *)carried,
-                                         .parts = 1,
-                                         .part_bytes = sizeof(carried) };
-            call.operands[1] =
-                (LhView){ .data = (unsigned char *)next, .parts = 1, .part_bytes = sizeof(next) };
+            call.operands[0] = (LhView){ (unsigned char *)carried, 1, sizeof(carried), 0, 0 };
+            call.operands[1] = (LhView){ (unsigned char *)next, 1, sizeof(next), 0, 0 };
             ck_assert_int_eq(carry->cpu(&call), LH_STATUS_OK);
             memcpy(carried, next, sizeof(carried));
         }

@@ -95,7 +95,8 @@ typedef struct {
     char *schema;
     FormParams params;
     int placement;
-    uint64_t placement_split, head_slices, kv_slices;
+    uint64_t placement_split, head_slices, kv_slices, saved_group;
+    GPtrArray *saved;
     FormStated stated;
     GArray *slots, *streams, *ranks;
 } Form;
@@ -322,6 +323,11 @@ const LhField lh_program_fields[] = {
           "Slices of heads that q and what is shaped like it are cut into; 1 if absent." },
     { AT(Form, kv_slices, UINT), .min = 1, .max = U32_MAX,
       .description = "Slices of heads that k and v are cut into; 1 if absent." },
+    { AT(Form, saved_group, UINT), .min = 1, .max = 1048576,
+      .description = "Ranks in a row that exchange heads: of what is saved, an input slot has all "
+                     "segments of the group for the rank's slices." },
+    { AT(Form, saved, STRINGS), .min = 1, .max = LH_TENSOR_KINDS,
+      .description = "Kinds of tensors that are saved so." },
     { .name = "closed_form",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(Form, stated),
@@ -897,6 +903,34 @@ read_cuts(Reader *r, const Form *form)
     return true;
 }
 
+/* What a backward pass is given by heads. */
+static bool
+read_saved(Reader *r, const Form *form)
+{
+    LhProgram *program = r->program;
+
+    if ((form->saved == NULL) != (form->saved_group == 0))
+        return lh_json_error(r->json, "saved", r->error, "saved and saved_group belong together");
+    if (form->saved == NULL)
+        return true;
+    if (program->params.ranks % form->saved_group != 0 || form->placement == LH_PLACE_HEADS)
+        return lh_json_error(r->json, "saved_group", r->error,
+                             "groups divide the %u ranks, and tokens are not placed by heads",
+                             program->params.ranks);
+    program->saved_group = (uint32_t)form->saved_group;
+    for (guint i = 0; i < form->saved->len; i++) {
+        const char *name = g_ptr_array_index(form->saved, i);
+        unsigned kind = 0;
+
+        while (kind < LH_TENSOR_KINDS && strcmp(lh_tensor_names[kind], name) != 0)
+            kind++;
+        if (kind == LH_TENSOR_KINDS)
+            return fail_name(r, "saved", "tensor", name, lh_tensor_names);
+        program->saved_kinds |= 1u << kind;
+    }
+    return true;
+}
+
 static bool
 read_params(Reader *r, const Form *form)
 {
@@ -918,7 +952,7 @@ read_params(Reader *r, const Form *form)
         return lh_json_error(r->json, "ranks", r->error,
                              "there are %u ranks, but the programs of %u", program->params.ranks,
                              form->ranks->len);
-    return read_cuts(r, form);
+    return read_cuts(r, form) && read_saved(r, form);
 }
 
 static bool

@@ -58,6 +58,15 @@ write_params(LhJsonWriter *w, const LhProgram *program)
     write_number_unless(w, "placement_split", program->placement.split, 0);
     write_number_unless(w, "head_slices", MAX(program->head_slices, 1), 1);
     write_number_unless(w, "kv_slices", MAX(program->kv_slices, 1), 1);
+    if (program->saved_kinds == 0)
+        return;
+    lh_jsonw_uint(w, "saved_group", program->saved_group);
+    lh_jsonw_array_begin(w, "saved");
+    for (unsigned kind = 0; kind < LH_TENSOR_KINDS; kind++) {
+        if ((program->saved_kinds >> kind & 1) != 0)
+            lh_jsonw_string(w, NULL, lh_tensor_names[kind]);
+    }
+    lh_jsonw_array_end(w);
 }
 
 static void
