@@ -236,6 +236,21 @@ lh_pass_rank_pairs(const LhProgramParams *p, LhPlacementKind kind, uint32_t rank
     return pairs;
 }
 
+uint64_t
+lh_pass_rank_key_pairs(const LhProgramParams *p, LhPlacementKind kind, uint32_t rank)
+{
+    const LhPlacement placement = placement_of(p, kind);
+    const LhSegment all = { .stride = 1, .count = placement.seq_length };
+    uint64_t pairs = 0;
+
+    for (uint32_t part = 0; part < lh_placement_parts(&placement); part++) {
+        const uint32_t id = lh_placement_segment_id(&placement, rank, part);
+
+        pairs += lh_mask_pairs(&p->mask, all, lh_placement_segment(&placement, id));
+    }
+    return pairs;
+}
+
 static bool
 ranks_meet(const LhPlacement *placement, const LhMaskRule *rule, uint32_t q_rank, uint32_t k_rank)
 {
@@ -260,6 +275,17 @@ lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind kind, uint32_t ran
 
     for (uint32_t other = 0; other < p->ranks; other++)
         blocks += ranks_meet(&placement, &p->mask, rank, other) ? 1 : 0;
+    return blocks;
+}
+
+uint64_t
+lh_pass_rank_key_blocks(const LhProgramParams *p, LhPlacementKind kind, uint32_t rank)
+{
+    const LhPlacement placement = placement_of(p, kind);
+    uint64_t blocks = 0;
+
+    for (uint32_t other = 0; other < p->ranks; other++)
+        blocks += ranks_meet(&placement, &p->mask, other, rank) ? 1 : 0;
     return blocks;
 }
 

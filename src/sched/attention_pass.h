@@ -95,8 +95,13 @@ uint64_t lh_pass_flops(const LhProgramParams *p, uint64_t pairs);
 /* The pairs of a rank that computes its own queries with all keys, under whatever mask. */
 uint64_t lh_pass_rank_pairs(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 
-/* How many ranks have keys that the queries of @rank see. */
+/* The pairs of a rank that computes its own keys with all queries; zigzag and contiguous only. */
+uint64_t lh_pass_rank_key_pairs(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
+
+/* How many ranks have keys that the queries of @rank see; or queries that see its keys. */
 uint64_t lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
+uint64_t lh_pass_rank_key_blocks(const LhProgramParams *p, LhPlacementKind placement,
+                                 uint32_t rank);
 
 /*
  * Contiguous tokens: the owners of the keys that the queries of @rank see. What one query sees is

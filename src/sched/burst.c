@@ -257,21 +257,14 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
-    const LhPlacement placement = { LH_PLACE_ZIGZAG, p->ranks, p->attention.seq_length, 1 };
-    const LhSegment all = { .stride = 1, .count = placement.seq_length };
     LhProgramParams forward = *p, backward = *p;
-    uint64_t pairs = 0;
 
     if (lh_mask_is_plain(&p->mask))
         return lh_zigzag_flops(p, rank);
-    for (uint32_t part = 0; part < lh_placement_parts(&placement); part++) {
-        const uint32_t id = lh_placement_segment_id(&placement, rank, part);
-
-        pairs += lh_mask_pairs(&p->mask, all, lh_placement_segment(&placement, id));
-    }
     forward.pass = p->pass & LH_PASS_FWD;
     backward.pass = p->pass & LH_PASS_BWD;
-    return lh_zigzag_flops(&forward, rank) + lh_pass_flops(&backward, pairs);
+    return lh_zigzag_flops(&forward, rank) +
+           lh_pass_flops(&backward, lh_pass_rank_key_pairs(p, LH_PLACE_ZIGZAG, rank));
 }
 
 /* Forward as ring; backward two packs, two dq, delta, a block's gradients, and the fp32 sum of dk,

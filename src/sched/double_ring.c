@@ -45,9 +45,8 @@ typedef struct {
     uint16_t bwd_dkv[2], bwd_outer_dkv[2];
     bool restarts; /* each window begins a sum; else with that of the windows before */
     uint16_t bwd_block_dq, bwd_block_dkv, bwd_dq;
-    bool rounds_once;         /* blocks are added in fp32 to what arrived in e bytes: */
-    uint16_t bwd_block_dkv32; /* theirs */
-    uint32_t w;               /* bytes of an element of dk, dv in the other windows */
+    bool rounds_once; /* blocks are in fp32, added to what arrived in e bytes */
+    uint32_t w;       /* bytes of an element of dk, dv in the other windows */
 } Plan;
 
 /* Ranks of an inner ring: those of a node, where that is known and possible. A prime number of
@@ -150,13 +149,11 @@ declare_backward(LhProgram *program, Plan *plan)
         add_pair(program, plan, "bwd_wide", LH_TENSOR_DKV, &sizes.first, plan->bwd_wide);
     plan->bwd_block_dq =
         lh_ring_add_buffer(program, ring, "bwd_block_dq", LH_TENSOR_DQ, z->q, z->e);
-    plan->bwd_block_dkv =
-        lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV, z->kv, z->e);
     plan->restarts = !plan->published && z->w <= z->e;
     plan->rounds_once = has_wide_blocks(&program->params, &sizes);
-    if (plan->rounds_once)
-        plan->bwd_block_dkv32 = lh_ring_add_buffer(program, ring, "bwd_block_dkv32", LH_TENSOR_DKV,
-                                                   z->kv / z->e * 4, 4);
+    plan->bwd_block_dkv = lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV,
+                                             plan->rounds_once ? z->kv / z->e * 4 : z->kv,
+                                             plan->rounds_once ? 4 : z->e);
     plan->bwd_dq = lh_ring_add_buffer(program, ring, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
     plan->bwd_end = (uint16_t)program->slots_count;
 }
@@ -310,17 +307,11 @@ emit_forward(LhEmitter *e, const Plan *plan, At at)
     lh_pass_free(e, ring->fwd_end, plan->fwd_end);
 }
 
-/* Whether the window adds dk, dv in the wide type of the first; where a block's are computed. */
+/* Whether the window adds dk, dv in a type of its own. */
 static bool
 is_wide(const Plan *plan, uint32_t i)
 {
     return i == 0 && plan->widens;
-}
-
-static uint16_t
-block_dkv(const Plan *plan, uint32_t i)
-{
-    return plan->rounds_once && !is_wide(plan, i) ? plan->bwd_block_dkv32 : plan->bwd_block_dkv;
 }
 
 /*
@@ -410,7 +401,7 @@ backward_block(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, 
         lh_emit_operand(e, of_q[k], shape->q_part, shape->q_parts);
     lh_emit_operand(e, kv, shape->kv_part, shape->kv_parts);
     lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
-    lh_emit_operand(e, block_dkv(plan, at.i), shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
     compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : LH_KERNEL_ID_add,
             first ? &shape->add_dq_first : &shape->add_dq);
     lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
@@ -426,7 +417,7 @@ add_dkv(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, uint16_
 
     compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : narrow,
             first ? &shape->add_dkv_first : &shape->add_dkv);
-    lh_emit_operand(e, block_dkv(plan, at.i), shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
     lh_emit_operand(e, dkv, shape->kv_part, shape->kv_parts);
 }
 
@@ -524,8 +515,8 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, kv + q32 + z->q + 2 * z->s,
-                              kv + dkv + z->kv + z->q + q32 +
-                                  (has_wide_blocks(p, &sizes) ? z->kv / z->e * 4 : 0));
+                              kv + dkv + z->q + q32 +
+                                  (has_wide_blocks(p, &sizes) ? z->kv / z->e * 4 : z->kv));
 }
 
 const LhSchedule lh_schedule_double_ring = {
@@ -545,8 +536,8 @@ const LhSchedule lh_schedule_double_ring = {
         "             in fp32; w = 1: no hops inside; w = P: none to the next\n"
         "flops        P F / 2 on every rank, causal\n"
         "idle         0; with a window or documents 1 - mean / most of the ranks\n"
-        "buffers      fwd 4 KV + fp32 out + block; bwd 9 KV + 2 G + Q + fp32 Q + fp32 KV;\n"
-        "             w = P: fwd 2 KV, bwd 6 KV and fp32 KV less\n"
+        "buffers      fwd 4 KV + fp32 out + block; bwd 8 KV + 2 G + Q + fp32 Q + fp32 KV;\n"
+        "             w = P: fwd 2 KV less, bwd 3 KV + 2 G + Q + fp32 Q\n"
         "restrictions sequence length divisible by 2P, P by w\n"
         "masks        any; blocks without pairs are not computed, every hop is made\n"
         "published    published_code: the sum goes round every window, its blocks and dq\n"

@@ -1,0 +1,482 @@
+/*
+ * TokenRing (ACA-Lab-SJTU/token-ring) on zigzag halves: k and v stay, q travels to the rank before
+ * in every step, and what a rank has computed of it goes straight to its owner, s ranks away in
+ * step s, in messages of another process group. Of a q that has passed rank 0 only the second half
+ * is of use to those behind, and travels.
+ *
+ * The public code has the forward pass only. Backward here is the same with q, do, lse and delta in
+ * place of q, and dq in place of o and lse.
+ */
+#include "sched/ring_family.h"
+
+enum {
+    TAG_PACK,
+    TAG_RESULT,
+};
+
+enum {
+    MARK_RESULT = LH_RING_MARK_END, /* results of even and odd steps */
+};
+
+/* What travels, and what comes of it. */
+typedef struct {
+    uint16_t slots[4]; /* q; backward also do, lse, delta */
+    unsigned count;
+} Pack;
+
+/* One pass: what travels, what comes of it here and for this rank elsewhere, and its sum. */
+typedef struct {
+    Pack own, arrived[2];
+    uint16_t result[2], received[2], sum;
+    LhKernelId add;
+    uint16_t first, end; /* all buffers */
+} Flow;
+
+typedef struct {
+    LhRingPlan ring; /* its geometry and blocks */
+    uint8_t results; /* stream */
+    Flow fwd, bwd;
+    uint16_t bwd_block_dkv, bwd_dkv;
+} Plan;
+
+static void
+add_pair(LhProgram *program, const Plan *plan, const char *name, const LhSlot *like,
+         uint16_t slots[2])
+{
+    char numbered[16];
+
+    for (unsigned i = 0; i < 2; i++) {
+        g_snprintf(numbered, sizeof(numbered), "%s%u", name, i);
+        slots[i] = lh_ring_add_buffer(program, &plan->ring, numbered, like->kind, like->part_bytes,
+                                      like->element_bytes);
+    }
+}
+
+/* Adds to what travels a tensor that the rank has in slot @own. */
+static void
+add_to_pack(LhProgram *program, const Plan *plan, Flow *flow, const char *name, uint16_t own)
+{
+    LhSlot like = program->slots[own];
+    const unsigned at = flow->own.count++;
+    uint16_t slots[2];
+
+    like.part_bytes *= like.parts;
+    add_pair(program, plan, name, &like, slots);
+    flow->own.slots[at] = own;
+    for (unsigned i = 0; i < 2; i++) {
+        flow->arrived[i].slots[at] = slots[i];
+        flow->arrived[i].count = flow->own.count;
+    }
+}
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->ring.sizes;
+    const LhSlot result = { .kind = LH_TENSOR_ACC,
+                            .part_bytes = z->q + z->s,
+                            .element_bytes = z->e };
+    Flow *flow = &plan->fwd;
+
+    flow->first = (uint16_t)program->slots_count;
+    flow->add = LH_KERNEL_ID_merge_lse;
+    add_to_pack(program, plan, flow, "fwd_q", plan->ring.io.q);
+    add_pair(program, plan, "fwd_result", &result, flow->result);
+    add_pair(program, plan, "fwd_received", &result, flow->received);
+    flow->sum = lh_ring_add_buffer(program, &plan->ring, "fwd_out", LH_TENSOR_ACC,
+                                   z->q / z->e * 4 + z->s, 4);
+    flow->end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const LhPassSizes *z = &ring->sizes;
+    const LhSlot result = { .kind = LH_TENSOR_DQ, .part_bytes = z->dq, .element_bytes = z->w };
+    Flow *flow = &plan->bwd;
+
+    flow->first = (uint16_t)program->slots_count;
+    flow->add = LH_KERNEL_ID_add_to_fp32;
+    add_to_pack(program, plan, flow, "bwd_q", ring->io.q);
+    add_to_pack(program, plan, flow, "bwd_do", ring->io.dout);
+    add_to_pack(program, plan, flow, "bwd_lse", ring->io.lse);
+    add_to_pack(program, plan, flow, "bwd_delta",
+                lh_ring_add_buffer(program, ring, "bwd_own_delta", LH_TENSOR_DELTA, z->s, 4));
+    add_pair(program, plan, "bwd_result", &result, flow->result);
+    add_pair(program, plan, "bwd_received", &result, flow->received);
+    flow->sum = lh_ring_add_buffer(program, ring, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
+    plan->bwd_block_dkv =
+        lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV, z->kv, z->e);
+    plan->bwd_dkv =
+        lh_ring_add_buffer(program, ring, "bwd_dkv", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
+    flow->end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    LhPassSlots io;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    io = lh_pass_declare(program, &z);
+    plan->results = lh_program_add_stream(program, "results", LH_STREAM_COMM);
+    lh_ring_init(&plan->ring, program, &io, 1, lh_placement_parts(&program->placement));
+    plan->ring.sizes = z;
+    lh_ring_set_zigzag(program, &plan->ring);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+/* The parts of the queries of @owner that go to rank @to: those behind @to need no more. */
+static LhRegion
+travelling_parts(const LhRingPlan *ring, uint32_t owner, uint32_t to)
+{
+    if (ring->causal && to > owner)
+        return (LhRegion){ .part = ring->parts / 2, .count = ring->parts / 2 };
+    return (LhRegion){ .count = ring->parts };
+}
+
+static void
+message_pack(LhEmitter *e, bool send, uint32_t peer, const Pack *pack, LhRegion parts)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < pack->count; i++) {
+        parts.slot = pack->slots[i];
+        bytes += lh_region_bytes(e->program, parts);
+    }
+    lh_emit_part(e, send, peer, TAG_PACK, bytes);
+    for (unsigned i = 0; i < pack->count; i++)
+        lh_emit_region(e, pack->slots[i], parts.part, parts.count);
+}
+
+/* Passes the queries of step @s on to the rank before, and receives those of the next step. */
+static void
+pass_queries(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const uint32_t before = lh_ring_behind(ring, e->rank, 1);
+    const uint32_t next = lh_ring_behind(ring, e->rank, ring->ranks - 1);
+    const uint32_t owner = lh_ring_behind(ring, e->rank, (ring->ranks - s) % ring->ranks);
+    const uint32_t owner_next = lh_ring_behind(ring, e->rank, ring->ranks - s - 1);
+
+    lh_pass_exchange(e);
+    message_pack(e, true, before, s == 0 ? &flow->own : &flow->arrived[(s - 1) % 2],
+                 travelling_parts(ring, owner, before));
+    message_pack(e, false, next, &flow->arrived[s % 2],
+                 travelling_parts(ring, owner_next, e->rank));
+}
+
+static void
+message_result(LhEmitter *e, bool send, uint32_t peer, uint16_t slot, const LhRingShape *shape)
+{
+    const LhRegion region = { slot, shape->q_part, shape->q_parts };
+
+    lh_emit_part(e, send, peer, TAG_RESULT, lh_region_bytes(e->program, region));
+    lh_emit_region(e, region.slot, region.part, region.count);
+}
+
+/* The result of step @s goes to its owner, if there is one; that of the rank @s behind arrives. */
+static void
+return_result(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
+              const LhRingShape *computed)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const uint32_t owner = lh_ring_behind(ring, e->rank, ring->ranks - s);
+    const uint32_t helper = lh_ring_behind(ring, e->rank, s);
+    uint32_t *mark = &e->cursor->marks[MARK_RESULT + s % 2];
+    LhRingShape room;
+    const LhRingShape *own = lh_ring_block(e->program, ring, e->rank, helper, &room);
+
+    if (computed == NULL && own == NULL)
+        return;
+    *mark = lh_emit_exchange(e, plan->results);
+    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
+    if (computed != NULL)
+        message_result(e, true, owner, flow->result[s % 2], computed);
+    if (own != NULL)
+        message_result(e, false, helper, flow->received[s % 2], own);
+}
+
+static void
+add_result(LhEmitter *e, const Flow *flow, uint16_t result, const LhRingShape *shape, bool first)
+{
+    lh_pass_compute(e, flow->add, first ? &shape->merge_first : &shape->merge);
+    lh_emit_operand(e, result, shape->q_part, shape->q_parts);
+    lh_emit_operand(e, flow->sum, shape->q_part, shape->q_parts);
+}
+
+/* Adds what the rank @s behind has computed for this one. */
+static void
+add_received(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
+{
+    LhRingShape room;
+    const LhRingShape *shape = lh_ring_block(e->program, &plan->ring, e->rank,
+                                             lh_ring_behind(&plan->ring, e->rank, s), &room);
+
+    if (shape == NULL)
+        return;
+    add_result(e, flow, flow->received[s % 2], shape, false);
+    lh_emit_after(e, e->cursor->marks[MARK_RESULT + s % 2]);
+}
+
+static void
+forward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingShape *shape,
+              uint16_t result)
+{
+    lh_pass_compute(e, LH_KERNEL_ID_attention_block, &shape->forward);
+    lh_emit_operand(e, pack->slots[0], shape->q_part, shape->q_parts);
+    lh_emit_operand(e, plan->ring.io.kv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, result, shape->q_part, shape->q_parts);
+}
+
+static void
+backward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingShape *shape,
+               uint16_t result)
+{
+    const uint16_t of_q[] = { pack->slots[0], pack->slots[1], pack->slots[3], pack->slots[2] };
+
+    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd, &shape->backward);
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
+        lh_emit_operand(e, of_q[i], shape->q_part, shape->q_parts);
+    lh_emit_operand(e, plan->ring.io.kv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, result, shape->q_part, shape->q_parts);
+    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
+}
+
+/* The block of step @s, whose result buffer must have been sent. */
+static void
+compute_block(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
+              const LhRingShape *shape)
+{
+    const Pack *pack = s == 0 ? &flow->own : &flow->arrived[(s - 1) % 2];
+    const uint32_t sent = e->cursor->marks[MARK_RESULT + s % 2];
+
+    if (e->phase == LH_PHASE_FORWARD) {
+        forward_block(e, plan, pack, shape, flow->result[s % 2]);
+        lh_emit_after(e, sent);
+        return;
+    }
+    backward_block(e, plan, pack, shape, flow->result[s % 2]);
+    lh_emit_after(e, sent);
+    lh_pass_compute(e, LH_KERNEL_ID_add_to_fp32, s == 0 ? &shape->add_dkv_first : &shape->add_dkv);
+    lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, plan->bwd_dkv, shape->kv_part, shape->kv_parts);
+}
+
+static void
+begin(LhEmitter *e, const Plan *plan, const Flow *flow)
+{
+    const LhRingPlan *ring = &plan->ring;
+
+    lh_pass_alloc(e, flow->first, flow->end);
+    if (e->phase == LH_PHASE_FORWARD)
+        return;
+    lh_pass_compute(e, LH_KERNEL_ID_delta, &ring->q_rows);
+    lh_emit_operand(e, ring->io.dout, 0, ring->parts);
+    lh_emit_operand(e, ring->io.o, 0, ring->parts);
+    lh_emit_operand(e, flow->own.slots[3], 0, ring->parts);
+}
+
+static void
+end(LhEmitter *e, const Plan *plan, const Flow *flow)
+{
+    const LhRingPlan *ring = &plan->ring;
+
+    if (e->phase == LH_PHASE_FORWARD) {
+        lh_pass_compute(e, LH_KERNEL_ID_round_out, &ring->q_rows);
+        lh_emit_operand(e, flow->sum, 0, ring->parts);
+        lh_emit_operand(e, ring->io.o, 0, ring->parts);
+        lh_emit_operand(e, ring->io.lse, 0, ring->parts);
+    } else {
+        lh_pass_compute(e, LH_KERNEL_ID_cast, &ring->q_rows);
+        lh_emit_operand(e, flow->sum, 0, ring->parts);
+        lh_emit_operand(e, ring->io.dq, 0, ring->parts);
+        lh_pass_compute(e, LH_KERNEL_ID_cast, &ring->kv_rows);
+        lh_emit_operand(e, plan->bwd_dkv, 0, ring->parts);
+        lh_emit_operand(e, ring->io.dkv, 0, ring->parts);
+    }
+    /* The last result may still be on its way to its owner. */
+    lh_emit_after(e, e->cursor->marks[MARK_RESULT + (ring->ranks - 1) % 2]);
+    lh_pass_free(e, flow->first, flow->end);
+}
+
+static void
+emit_step(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
+{
+    const LhRingPlan *ring = &plan->ring;
+    const uint32_t owner = lh_ring_behind(ring, e->rank, (ring->ranks - s) % ring->ranks);
+    const bool last = s + 1 == ring->ranks;
+    LhRingShape room;
+    const LhRingShape *shape = lh_ring_block(e->program, ring, owner, e->rank, &room);
+    uint32_t arrival = LH_OP_NONE;
+
+    if (s == 0)
+        begin(e, plan, flow);
+    if (!last) {
+        pass_queries(e, plan, flow, s);
+        arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+    }
+    if (!ring->overlap)
+        lh_pass_wait(e, arrival);
+    if (shape != NULL)
+        compute_block(e, plan, flow, s, shape);
+    if (s == 0)
+        add_result(e, flow, flow->result[0], shape, true);
+    else
+        return_result(e, plan, flow, s, shape);
+    if (s > 1)
+        add_received(e, plan, flow, s - 1);
+    lh_pass_wait(e, arrival);
+    if (!last)
+        return;
+    add_received(e, plan, flow, s);
+    end(e, plan, flow);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+    uint32_t s;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    s = lh_pass_enter(e, step, plan->ring.ranks);
+    emit_step(e, plan, e->phase == LH_PHASE_FORWARD ? &plan->fwd : &plan->bwd, s);
+}
+
+/* Half tensors that a rank passes on: queries of the owners behind its predecessor whole, of those
+ * before it by half. */
+static uint64_t
+halves_passed(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t before = rank == 0 ? p->ranks - 1 : rank - 1;
+
+    return p->mask.causal ? 2 * (p->ranks - 1 - before) + before : 2 * ((uint64_t)p->ranks - 1);
+}
+
+/* Half tensors of results for other ranks: for every half of queries that sees its keys. */
+static uint64_t
+halves_returned(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPlacement placement = { LH_PLACE_ZIGZAG, p->ranks, p->attention.seq_length, 1 };
+    uint64_t halves = 0;
+
+    if (lh_mask_is_plain(&p->mask))
+        return p->mask.causal ? 2 * (p->ranks - 1 - (uint64_t)rank) + rank
+                              : 2 * ((uint64_t)p->ranks - 1);
+    for (uint32_t id = 0; id < 2 * p->ranks; id++) {
+        const LhSegment q = lh_placement_segment(&placement, id);
+        const LhSegment first = lh_placement_segment(&placement, rank);
+        const LhSegment second =
+            lh_placement_segment(&placement, lh_placement_segment_id(&placement, rank, 1));
+        const bool own = MIN(id, 2 * p->ranks - 1 - id) == rank;
+
+        if (!own && lh_mask_pairs(&p->mask, q, first) + lh_mask_pairs(&p->mask, q, second) > 0)
+            halves++;
+    }
+    return halves;
+}
+
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t passed = halves_passed(p, rank), returned = halves_returned(p, rank);
+    uint64_t bytes = 0;
+
+    if (lh_pass_has(p, LH_PASS_FWD))
+        bytes += passed * (z.q / 2) + returned * ((z.q + z.s) / 2);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        bytes += passed * (z.q + z.s) + returned * (z.dq / 2);
+    return bytes;
+}
+
+/* A rank computes its own keys with all queries. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    if (lh_mask_is_plain(&p->mask))
+        return lh_zigzag_flops(p, rank);
+    return lh_pass_flops(p, lh_pass_rank_key_pairs(p, LH_PLACE_ZIGZAG, rank));
+}
+
+/* Forward two q, two results and two received, and the sum; backward as much of the pack and dq,
+ * the own delta, dk, dv of a block, and their sum. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t q32 = z.q / z.e * 4;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, 6 * z.q + 5 * z.s + q32,
+                              4 * z.q + 5 * z.s + 4 * z.dq + q32 + z.kv + z.kv / z.e * 4);
+}
+
+static uint64_t
+blocks(const LhProgramParams *p, uint32_t rank)
+{
+    return lh_pass_rank_key_blocks(p, LH_PLACE_ZIGZAG, rank);
+}
+
+static double
+idle_unit(const LhProgramParams *p)
+{
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, blocks);
+}
+
+static double
+idle_flops(const LhProgramParams *p)
+{
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, flops);
+}
+
+const LhSchedule lh_schedule_tokenring = {
+    .name = "tokenring",
+    .summary = "k, v stay; q travels, and partial results go straight to its owner; zigzag halves",
+    .details =
+        "TokenRing as in ACA-Lab-SJTU/token-ring, on zigzag halves. In step s rank r has\n"
+        "q of rank r+s and passes it to rank r-1; its o and lse of step s go straight to\n"
+        "rank r+s, on another stream. Both directions of a link carry something. Of the\n"
+        "q of rank r, ranks behind r (after rank 0, cyclically) need the second half\n"
+        "only: a causal mask saves a quarter. The last o is exposed. Backward, which\n"
+        "the public code lacks, is the same with q, do, lse, delta and dq.\n"
+        "\n"
+        "bytes sent   causal: fwd (2 (P-1-b) + b) Q/2 + (2 (P-1-r) + r) (Q+S)/2, b = r-1\n"
+        "             modulo P; bwd 2Q + 2S and Q in the places of Q and Q+S; mean 3/4\n"
+        "             (P-1) of a pair; full mask: (P-1) of it\n"
+        "flops        P F / 2 on every rank, causal\n"
+        "idle         0; with a window or documents 1 - mean / most of the ranks\n"
+        "buffers      fwd 6Q + 5S + fp32 Q; bwd 8Q + 5S + fp32 Q + KV + fp32 KV\n"
+        "restrictions sequence length divisible by 2P\n"
+        "masks        any; results of blocks without pairs are not sent, every q is\n",
+    .placement = LH_PLACE_ZIGZAG,
+    .masks = LH_MASKS_ALL,
+    .declare = declare,
+    .steps = lh_ring_steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = idle_unit,
+        .idle_flops = idle_flops,
+    },
+};
