@@ -81,6 +81,15 @@ typedef enum {
     LH_EFFECT_OPAQUE,      /* no claim: work that takes time only */
 } LhEffect;
 
+/* Whether the kernel's flops are attention's, softmax or linear: what reports count. */
+static inline bool
+lh_effect_is_attention(LhEffect effect)
+{
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+           effect == LH_EFFECT_STATE_SUM || effect == LH_EFFECT_STATE_CARRY ||
+           effect == LH_EFFECT_STATE_APPLY;
+}
+
 /* How a cost model times the kernel. */
 typedef enum {
     LH_COST_ATTENTION, /* a rate that depends on block length, mask and head dimension */
