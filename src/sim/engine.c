@@ -42,12 +42,12 @@ typedef struct {
     uint16_t ctas;
     uint8_t tier; /* highest tier of its messages; LH_TIERS: none */
     uint8_t kernel;
-    bool timed;       /* a collective whose end is in the queue */
     LhTime issued_ps; /* with a gate: relative to the end of that sync */
     double work_ps;   /* compute: what is left, in time alone on the device, as of updated_ps */
     uint32_t after[LH_OP_AFTER_MAX];
     uint32_t step;
     uint8_t phase;
+    bool timed; /* a collective whose end is in the queue */
     LhTime start_ps, updated_ps;
     double occupancy; /* compute: share of the SMs that it fills when alone, (0, 1] */
     double rate;      /* compute: of work_ps, while it runs; 1: as if alone */
@@ -700,6 +700,8 @@ finish_meeting(Engine *e, LhCollective *c, uint32_t late)
     const LhTime end = e->now + (e->free_network ? 0 : lh_collective_duration(e->collectives, c));
     const uint8_t tier = lh_collective_neighbours(c)->tier;
 
+    if (!e->free_network && e->params->collectives == LH_COLLECTIVES_NCCL)
+        e->cost.provenance = MAX(e->cost.provenance, lh_nccl_provenance(e->params->device));
     for (uint32_t i = 0; i < c->size; i++) {
         Rank *rank = &e->ranks[c->members[i].rank];
         Node *node = node_of(rank, c->members[i].op);

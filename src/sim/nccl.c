@@ -133,6 +133,12 @@ set_bandwidths(LhNcclGroup *g, const Survey *survey)
     g->channels = CLAMP(g->channels, CHANNELS_PER_NIC, CHANNELS_MAX);
 }
 
+LhProvenance
+lh_nccl_provenance(const LhDevice *device)
+{
+    return device->compute_capability > 0 ? LH_PROVENANCE_FITTED : LH_PROVENANCE_ASSUMED;
+}
+
 LhNcclGroup *
 lh_nccl_group_new(const LhNetwork *network, const LhDevice *device, const LhGroup *group)
 {

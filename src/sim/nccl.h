@@ -23,6 +23,9 @@ typedef struct {
     LhNcclProtocol protocol;
 } LhNcclChoice;
 
+/* Of the constants for this device; of links there is more in the topology. */
+LhProvenance lh_nccl_provenance(const LhDevice *device);
+
 /* Caller frees. */
 LhNcclGroup *lh_nccl_group_new(const LhNetwork *network, const LhDevice *device,
                                const LhGroup *group);
