@@ -21,7 +21,7 @@ static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_
                                             LH_COLLECTIVES_PAIRWISE, LH_COLLECTIVES_NCCL,
                                             LH_COLLECTIVES_CLOSED_FORM };
 
-#define RANKS_MAX 64
+#define RANKS_MAX 80
 
 /* One collective over all ranks, which arrive together unless a time says otherwise. */
 typedef struct {
@@ -419,6 +419,35 @@ START_TEST(collectives_differ_in_all_to_all)
 }
 END_TEST
 
+/* More peers than may be sent to at once: 64, then the other 15. A rank that comes late takes one
+ * of the 64 places of each of the others meanwhile, and decides the end. */
+START_TEST(collectives_send_to_64_at_once)
+{
+    const uint32_t n = 80;
+    const LhTime share = 10 * NS; /* 3,000 bytes */
+
+    for (uint32_t late = 0; late < 2; late++) {
+        g_autoptr(LhSimResult) result = NULL;
+        Single s;
+        World w;
+
+        single_init(&s, LH_COLL_ALL_TO_ALL, first_ranks(n), n * UINT64_C(3000), 0,
+                    late ? 50 * US : 0);
+        script_init(&w, &s.script, n);
+        w.topology.gpus_per_node = n;
+        w.topology.nics_per_node = 0;
+        result = world_run(&w);
+        if (late)
+            ck_assert_int_eq(result->makespan_ps, 50 * US + HOP + (n - 1) * share);
+        else
+            ck_assert_int_eq(result->makespan_ps, HOP + (n - 1) * share);
+        for (uint32_t r = 0; r < n; r++)
+            ck_assert_uint_eq(result->ranks[r].bytes_sent, (n - 1) * UINT64_C(3000));
+        world_clear(&w);
+    }
+}
+END_TEST
+
 START_TEST(collectives_fail_with_their_links)
 {
     for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++)
@@ -695,7 +724,8 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_share_links, collectives_share_links_with_messages,
              collectives_match_in_program_order, collectives_hold_sms,
              collectives_count_by_the_hops_they_take, collectives_follow_groups_with_outer_strides,
-             collectives_differ_in_all_to_all, collectives_fail_with_their_links,
-             collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
-             collectives_of_many_ranks_are_played, collectives_are_deterministic,
-             nccl_times_are_its_formulas, nccl_is_near_what_was_measured, nccl_decides_in_runs)
+             collectives_differ_in_all_to_all, collectives_send_to_64_at_once,
+             collectives_fail_with_their_links, collectives_name_the_ranks_of_a_failed_link,
+             collectives_need_groups_of_ranks, collectives_of_many_ranks_are_played,
+             collectives_are_deterministic, nccl_times_are_its_formulas,
+             nccl_is_near_what_was_measured, nccl_decides_in_runs)
