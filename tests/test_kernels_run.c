@@ -87,8 +87,9 @@ is_state(const Case *c, LhTensorKind kind)
 static unsigned
 stats_of(const Case *c, LhTensorKind kind)
 {
-    static const char *const normalised[] = { "attention_block", "merge_lse", "merge_stat",
-                                              "weigh_out",       "round_out", NULL };
+    static const char *const normalised[] = {
+        "attention_block", "merge_lse", "merge_stat", "weigh_out", "round_out", "copy_out", NULL
+    };
 
     if (kind != LH_TENSOR_ACC)
         return 0;

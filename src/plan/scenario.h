@@ -31,6 +31,7 @@ typedef struct {
     int pass;    /* LhPass - 1 */
     int cost;    /* LhCostMode */
     int network; /* LhNetworkModel */
+    int collectives; /* LhCollectiveModel */
     bool no_overlap;
     bool published_code;
     int gradient_wire; /* LhWireDtype */

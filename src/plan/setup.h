@@ -29,6 +29,7 @@ typedef struct {
     LhNetwork network;
     LhProgramParams params;
     LhNetworkModel network_model;
+    LhCollectiveModel collectives;
     LhCostMode cost;
     LhProgram *program; /* of --schedule-file; NULL: none */
     /* Of const LhSchedule *: those named; else, without a program, all for this kind of attention.

@@ -83,6 +83,7 @@ write_case(LhJsonWriter *w, const LhSetup *setup)
     lh_params_json(w, &setup->params);
     lh_jsonw_string(w, "cost", lh_cost_mode_names[setup->cost]);
     lh_jsonw_string(w, "network", lh_network_model_names[setup->network_model]);
+    lh_jsonw_string(w, "collectives", lh_collective_model_names[setup->collectives]);
     lh_jsonw_double(w, "jitter", setup->scenario->jitter);
     lh_jsonw_uint(w, "memory_capacity_bytes", setup->device->memory_capacity);
     lh_jsonw_object_end(w);
