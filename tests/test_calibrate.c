@@ -243,14 +243,14 @@ START_TEST(calibrate_profile_prices_ops)
                             .head_dim = 64,
                             .mask = LH_MASK_CAUSAL };
     op.compute.kernel = lh_kernel_find("attention_fwd");
-    ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &op),
+    ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &op, NULL),
                             4.0 * 3 * 64 * (double)args->pairs / 93.5e9 * (1 + 85.25 / 333) * 1e12,
                             1);
     ck_assert_int_eq(cost.provenance, LH_PROVENANCE_FITTED);
     *args = (LhKernelArgs){ .nq = 333, .batch = 1, .heads = 3, .groups = 3, .head_dim = 64 };
     op.compute.kernel = lh_kernel_find("merge");
     ck_assert_double_eq_tol(
-        (double)lh_cost_compute(&cost, &op),
+        (double)lh_cost_compute(&cost, &op, NULL),
         (double)lh_kernels[op.compute.kernel]->memory_bytes(args, 2) / 4.5e9 * 1e12, 1);
 }
 END_TEST

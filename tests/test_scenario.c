@@ -115,7 +115,7 @@ START_TEST(scenario_options_are_the_fields)
         ck_assert_ptr_null(strchr(option, '_'));
         count++;
     }
-    ck_assert_uint_eq(count, 23);
+    ck_assert_uint_eq(count, 24);
     ck_assert_str_eq(lh_scenario_fields[0].name, "schema");
     ck_assert_ptr_eq(lh_scenario_options, &lh_scenario_fields[2]);
 }

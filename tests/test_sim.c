@@ -8,15 +8,13 @@
 #include "base/error.h"
 #include "run_tests.h"
 #include "sim/cost.h"
+#include "sim_world.h"
 
 #include <math.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define US INT64_C(1000000)
-#define MS INT64_C(1000000000)
 
 __extension__ typedef unsigned __int128 Wide;
 
@@ -25,120 +23,11 @@ static const char *const schedule_names[] = { "ring", "zigzag", "striped", "dfa-
 static const uint32_t some_ranks[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
                                        12, 13, 14, 15, 16, 24, 25, 32, 33, 64 };
 
-/* ---- a cluster, a device and a program ---- */
-
-typedef struct {
-    LhTopology *loaded_topology;
-    LhDevice *loaded_device;
-    LhTopology topology; /* copies, for a test to change */
-    LhDevice device;
-    LhNetwork network;
-    LhProgram *program;
-    GArray *faults;
-    LhSimParams params;
-} World;
-
-/* Takes the program. */
-static void
-world_init(World *w, const char *topology, LhProgram *program)
-{
-    g_autoptr(GError) error = NULL;
-
-    *w = (World){ .program = program };
-    w->loaded_topology = lh_topology_load(topology, &error);
-    ck_assert_msg(w->loaded_topology != NULL, "%s", error != NULL ? error->message : "");
-    w->loaded_device = lh_device_load(w->loaded_topology->device_name, &error);
-    ck_assert_msg(w->loaded_device != NULL, "%s", error != NULL ? error->message : "");
-    w->topology = *w->loaded_topology;
-    w->device = *w->loaded_device;
-    w->params = (LhSimParams){ .program = program, .network = &w->network, .device = &w->device };
-}
-
-static void
-world_clear(World *w)
-{
-    lh_topology_free(w->loaded_topology);
-    lh_device_free(w->loaded_device);
-    lh_program_free(w->program);
-    if (w->faults != NULL)
-        g_array_unref(w->faults);
-}
-
-static LhSimResult *
-world_try(World *w, GError **error)
-{
-    const uint32_t ranks = w->program->params.ranks;
-    const uint32_t gpus = (uint32_t)w->topology.gpus_per_node;
-    g_autoptr(GError) misfit = NULL;
-    const bool fits = lh_network_init(&w->network, &w->topology, (ranks + gpus - 1) / gpus, ranks,
-                                      w->faults, &misfit);
-
-    ck_assert_msg(fits, "%s", misfit != NULL ? misfit->message : "");
-    return lh_simulate(&w->params, error);
-}
-
-/* Busy and idle time of every rank fill the makespan, and the parts of the bubble add up to it. */
-static void
-check_accounting(const World *w, const LhSimResult *result)
-{
-    LhTime idle = 0, finish = 0;
-
-    for (uint32_t r = 0; r < result->ranks_count; r++) {
-        const LhRankResult *rank = &result->ranks[r];
-        LhTime sum = rank->busy_ps;
-        uint64_t bytes = 0;
-
-        for (uint32_t part = 0; part < LH_IDLE_PARTS; part++) {
-            ck_assert_int_ge(rank->idle_ps[part], 0);
-            sum += rank->idle_ps[part];
-            idle += rank->idle_ps[part];
-            if (w->params.cost != LH_COST_DEVICE && part != LH_IDLE_IMBALANCE)
-                ck_assert_int_eq(rank->idle_ps[part], 0);
-        }
-        ck_assert_int_eq(sum, result->makespan_ps);
-        finish = MAX(finish, rank->finish_ps);
-        for (uint32_t tier = 0; tier < LH_TIERS; tier++)
-            bytes += rank->bytes_by_tier[tier];
-        ck_assert_uint_eq(bytes, rank->bytes_sent);
-    }
-    ck_assert_int_eq(finish, result->makespan_ps);
-    if (result->makespan_ps > 0)
-        ck_assert_double_eq_tol(
-            lh_sim_bubble_fraction(result),
-            (double)idle / ((double)result->ranks_count * (double)result->makespan_ps), 1e-12);
-}
-
-static LhSimResult *
-world_run(World *w)
-{
-    g_autoptr(GError) error = NULL;
-    LhSimResult *result = world_try(w, &error);
-
-    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
-    check_accounting(w, result);
-    return result;
-}
-
 /* ---- programs of the schedules ---- */
 
 /* 4 h d = 2000: a pair takes 2 ps forward and 5 ps backward where flops count alone. */
 #define HEADS 4
 #define HEAD_DIM 125
-
-static LhProgramParams
-attention(uint32_t ranks, uint64_t seq_length, uint32_t heads, uint32_t groups, uint32_t head_dim)
-{
-    return (LhProgramParams){ .attention = { .batch = 1,
-                                             .seq_length = seq_length,
-                                             .heads = heads,
-                                             .groups = groups,
-                                             .head_dim = head_dim,
-                                             .dtype = LH_DTYPE_BF16 },
-                              .ranks = ranks,
-                              .mask.causal = true,
-                              .pass = LH_PASS_BOTH,
-                              .overlap = true };
-}
 
 static LhProgram *
 schedule(const char *name, const LhProgramParams *params)
@@ -155,164 +44,6 @@ static bool
 is_named(const char *name, const char *other)
 {
     return strcmp(name, other) == 0;
-}
-
-/* ---- programs by hand ---- */
-
-typedef struct {
-    bool send;
-    uint32_t peer;
-    uint16_t tag;
-    uint64_t bytes;
-} Note;
-
-/* One op of one rank; its id is its position among the ops of the rank. */
-typedef struct {
-    uint32_t rank;
-    LhOpKind kind;
-    LhTime time_ps; /* compute */
-    Note notes[3];  /* exchange, up to one without bytes */
-    LhCollectiveKind collective;
-    uint32_t group;    /* collective over ranks 0 .. group - 1 */
-    uint64_t bytes;    /* collective: one rank's */
-    uint32_t after[2]; /* 1 + id; 0: none */
-    uint8_t stream;    /* 0: by kind */
-    uint16_t slot;     /* alloc, free */
-} Line;
-
-typedef struct {
-    const Line *lines;
-    uint32_t count;
-    bool apart; /* every op is a step */
-} Script;
-
-enum { COMPUTE, COMM, COMM2 };
-enum { SLOT_INPUT, SLOT_LARGE, SLOT_SMALL };
-
-static uint32_t
-script_steps(const LhProgram *program, uint32_t rank)
-{
-    const Script *script = program->user;
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < script->count; i++)
-        count += script->lines[i].rank == rank;
-    return script->apart ? count : 1;
-}
-
-static void
-emit_line(LhEmitter *e, const Line *line)
-{
-    const LhKernelArgs args = { .batch = 1, .heads = 1, .groups = 1, .head_dim = 1 };
-    LhOp *op;
-
-    switch (line->kind) {
-    case LH_OP_COMPUTE:
-        lh_emit_compute(e, COMPUTE, LH_KERNEL_ID_copy, &args);
-        break;
-    case LH_OP_SYNC:
-        lh_emit_sync(e);
-        break;
-    case LH_OP_ALLOC:
-        lh_emit_alloc(e, line->slot);
-        break;
-    case LH_OP_FREE:
-        lh_emit_free(e, line->slot);
-        break;
-    default:
-        lh_emit_exchange(e, line->stream != 0 ? line->stream : COMM);
-        for (uint32_t i = 0; i < G_N_ELEMENTS(line->notes) && line->notes[i].bytes > 0; i++)
-            lh_emit_part(e, line->notes[i].send, line->notes[i].peer, line->notes[i].tag,
-                         line->notes[i].bytes);
-    }
-    op = lh_emit_last(e);
-    if (line->kind == LH_OP_COLLECTIVE) {
-        op->kind = LH_OP_COLLECTIVE;
-        op->collective.kind = line->collective;
-        op->collective.reduction = LH_REDUCE_SUM;
-        op->collective.group = (LhGroup){ 0, 1, line->group, 0, 1 };
-        op->collective.wire_bytes = line->bytes;
-    }
-    for (uint32_t i = 0; i < G_N_ELEMENTS(line->after); i++)
-        if (line->after[i] > 0)
-            lh_emit_after(e, line->after[i] - 1);
-}
-
-static void
-script_emit(LhEmitter *e, uint32_t step)
-{
-    const Script *script = e->program->user;
-    uint32_t position = 0;
-
-    for (uint32_t i = 0; i < script->count; i++) {
-        if (script->lines[i].rank != e->rank)
-            continue;
-        if (!script->apart || position == step)
-            emit_line(e, &script->lines[i]);
-        position++;
-    }
-}
-
-static LhTime
-script_time(void *data, uint32_t rank, const LhOp *op)
-{
-    const Script *script = data;
-    uint32_t id = 0;
-
-    for (uint32_t i = 0; i < script->count; i++)
-        if (script->lines[i].rank == rank && id++ == op->id)
-            return script->lines[i].time_ps;
-    g_assert_not_reached();
-}
-
-static const LhSchedule script_schedule = {
-    .name = "script",
-    .summary = "ops by hand",
-    .steps = script_steps,
-    .emit = script_emit,
-};
-
-/* On the bench platform: NVLink 300 GB/s, 2 us; NICs 12.5 GB/s, 3 us, reached over NVLink; no SMs
- * held; a host that costs nothing. */
-static void
-script_init(World *w, Script *script, uint32_t ranks)
-{
-    LhProgram *program = g_new0(LhProgram, 1);
-
-    program->schedule = &script_schedule;
-    program->user = script;
-    program->params = attention(ranks, ranks, 1, 1, 1);
-    program->placement =
-        (LhPlacement){ .kind = LH_PLACE_CONTIGUOUS, .ranks = ranks, .seq_length = ranks };
-    lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
-    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    lh_program_add_stream(program, "comm2", LH_STREAM_COMM);
-    lh_program_add_slot(program, "input", LH_TENSOR_Q, LH_SLOT_INPUT, 7, 10, 2);
-    lh_program_add_slot(program, "large", LH_TENSOR_KV, LH_SLOT_TEMP, 1, 1000, 2);
-    lh_program_add_slot(program, "small", LH_TENSOR_Q, LH_SLOT_TEMP, 2, 150, 2);
-    world_init(w, "bench-platform", program);
-    w->device.kernel_launch_ps = 0;
-    w->device.stream_sync_ps = 0;
-    w->params.compute_time = script_time;
-    w->params.compute_time_data = script;
-}
-
-#define SCRIPT(...)                                                                                \
-    {                                                                                              \
-        .lines = (const Line[]){ __VA_ARGS__ },                                                    \
-        .count = sizeof((const Line[]){ __VA_ARGS__ }) / sizeof(Line)                              \
-    }
-
-static LhTime
-script_makespan(Script *script, uint32_t ranks)
-{
-    g_autoptr(LhSimResult) result = NULL;
-    World w;
-
-    script_init(&w, script, ranks);
-    result = world_run(&w);
-    world_clear(&w);
-    return result->makespan_ps;
 }
 
 /* ---- idle fractions ---- */
@@ -596,7 +327,7 @@ kernel_time(const World *w, uint32_t rank, uint32_t *launches)
         for (uint32_t i = 0; i < buffer.ops_count; i++) {
             *launches += buffer.ops[i].kind <= LH_OP_COLLECTIVE;
             if (buffer.ops[i].kind == LH_OP_COMPUTE)
-                sum += lh_cost_compute(&cost, &buffer.ops[i]);
+                sum += lh_cost_compute(&cost, &buffer.ops[i], NULL);
         }
     lh_op_buffer_clear(&buffer);
     return sum;
@@ -621,27 +352,41 @@ START_TEST(sim_one_rank_costs_one_device)
 }
 END_TEST
 
+/* 32 heads of 128. */
+static LhKernelArgs
+block(uint64_t nq, uint64_t nk, uint64_t pairs, LhMaskKind mask)
+{
+    return (LhKernelArgs){ .pairs = pairs,
+                           .nq = nq,
+                           .nk = nk,
+                           .batch = 1,
+                           .heads = 32,
+                           .groups = 32,
+                           .head_dim = 128,
+                           .mask = (uint8_t)mask };
+}
+
 static LhTime
-cost_of(const LhDevice *device, LhKernelId kernel, uint64_t nk, LhProvenance *provenance)
+cost_by(LhCostMode mode, const LhDevice *device, LhKernelId kernel, const LhKernelArgs *args,
+        LhProvenance *provenance)
 {
     const LhProgram program = { .params = attention(1, 16384, 32, 32, 128) };
-    const LhOp op = { .kind = LH_OP_COMPUTE,
-                      .compute = { .kernel = kernel,
-                                   .args = { .pairs = lh_causal_pairs(16384, nk, 0),
-                                             .nq = 16384,
-                                             .nk = nk,
-                                             .batch = 1,
-                                             .heads = 32,
-                                             .groups = 32,
-                                             .head_dim = 128,
-                                             .mask = LH_MASK_CAUSAL } } };
+    const LhOp op = { .kind = LH_OP_COMPUTE, .compute = { .kernel = kernel, .args = *args } };
     LhCost cost;
     LhTime time;
 
-    lh_cost_init(&cost, LH_COST_DEVICE, device, &program);
-    time = lh_cost_compute(&cost, &op);
+    lh_cost_init(&cost, mode, device, &program);
+    time = lh_cost_compute(&cost, &op, NULL);
     *provenance = cost.provenance;
     return time;
+}
+
+static LhTime
+cost_of(const LhDevice *device, LhKernelId kernel, uint64_t nk, LhProvenance *provenance)
+{
+    const LhKernelArgs args = block(16384, nk, lh_causal_pairs(16384, nk, 0), LH_MASK_CAUSAL);
+
+    return cost_by(LH_COST_DEVICE, device, kernel, &args, provenance);
 }
 
 /* 16384 causal tokens, 32 heads of 128: a curve and whole waves of 108 SMs, or the roofline; memory
@@ -680,6 +425,110 @@ START_TEST(sim_kernel_times_are_the_formulas)
         (double)cost_of(&device, LH_KERNEL_ID_attention_fwd, 16384, &provenance),
         flops / 200e12 * (1 + 500 / n) * waves * 1e12, 1);
     ck_assert_int_eq(provenance, LH_PROVENANCE_MEASURED);
+}
+END_TEST
+
+/*
+ * Pairs by position: a whole rectangle is a full block and a triangle a causal one; strips of
+ * Attention2D, half full, are triangles; a window of 512 in 64K keys is timed as one of 512.
+ */
+START_TEST(sim_kernels_by_position_take_their_curve)
+{
+    const uint64_t n = 16384, triangle = n * (n + 1) / 2, half = n * n / 2, most = n * n * 4 / 5;
+    const LhKernelArgs full = block(n, n, n * n, LH_MASK_FULL),
+                       causal = block(n, n, triangle, LH_MASK_CAUSAL);
+    const struct {
+        LhKernelArgs args;
+        double rate, keys, half_length;
+    } cases[] = {
+        { block(n, n, n * n, LH_MASK_POSITIONS), 300e12, 16384, 100 },
+        { block(n, n, most, LH_MASK_POSITIONS), 300e12, 16384 * 0.8, 100 },
+        { block(n, n, triangle, LH_MASK_POSITIONS), 200e12, 16384, 500 },
+        { block(n, n, half, LH_MASK_POSITIONS), 200e12, 16384, 500 },
+        { block(n, 4 * n, 512 * n, LH_MASK_POSITIONS), 200e12, 1024, 500 },
+    };
+    const LhKernelRate curves[] = { { .kernel = (char *)"attention_fwd",
+                                      .mask = 0,
+                                      .head_dim = 128,
+                                      .rate = 300e12,
+                                      .half_length = 100 },
+                                    { .kernel = (char *)"attention_fwd",
+                                      .mask = 1,
+                                      .head_dim = 128,
+                                      .rate = 200e12,
+                                      .half_length = 500 } };
+    g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    const LhDevice device = {
+        .matrix_rate = 400e12, .sm_count = 1, .tile_rows = 1, .kernels = kernels
+    };
+    const LhKernelId fwd = LH_KERNEL_ID_attention_fwd;
+    LhProvenance p;
+
+    g_array_append_vals(kernels, curves, 2);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const double flops = 4.0 * 32 * 128 * (double)cases[i].args.pairs;
+
+        ck_assert_double_eq_tol(
+            (double)cost_by(LH_COST_DEVICE, &device, fwd, &cases[i].args, &p),
+            flops / cases[i].rate * (1 + cases[i].half_length / cases[i].keys) * 1e12, 2);
+    }
+    ck_assert_int_eq(cost_by(LH_COST_DEVICE, &device, fwd, &full, &p),
+                     cost_by(LH_COST_DEVICE, &device, fwd, &cases[0].args, &p));
+    ck_assert_int_eq(cost_by(LH_COST_DEVICE, &device, fwd, &causal, &p),
+                     cost_by(LH_COST_DEVICE, &device, fwd, &cases[2].args, &p));
+}
+END_TEST
+
+/* Matrix products of linear attention: 30 % of the peak in whole waves, an assumption, whatever
+ * attention's curves say; a curve of their own goes before. */
+START_TEST(sim_linear_kernels_run_at_a_share_of_the_peak)
+{
+    const LhKernelRate curve = { .kernel = (char *)"linear_intra",
+                                 .mask = 1,
+                                 .head_dim = 128,
+                                 .rate = 90e12,
+                                 .half_length = 64,
+                                 .provenance = LH_PROVENANCE_MEASURED };
+    g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
+    const uint64_t n = 4096;
+    const LhKernelArgs args = block(n, n, n * (n + 1) / 2, LH_MASK_CAUSAL);
+    const double flops = 4.0 * 32 * 128 * (double)args.pairs;
+    const double waves = 10 * 108 / 1024.0; /* 32 tiles of 128 rows of 32 heads */
+    LhProvenance p;
+
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
+        flops / (0.3 * 312e12) * waves * 1e12, 2);
+    ck_assert_int_eq(p, LH_PROVENANCE_ASSUMED);
+    g_array_append_val(device->kernels, curve);
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
+        flops / 90e12 * (1 + 64.0 / (double)n) * waves * 1e12, 2);
+    ck_assert_int_eq(p, LH_PROVENANCE_MEASURED);
+    g_array_set_size(device->kernels, device->kernels->len - 1);
+}
+END_TEST
+
+/* What counts where only attention does: flops of every kernel of attention, softmax or linear, and
+ * one second of every block that attends. */
+START_TEST(sim_other_cost_modes_count_attention)
+{
+    const LhDevice device = { .sm_count = 1 };
+    const LhKernelArgs args = block(1024, 1024, 1024 * 1024, LH_MASK_FULL);
+
+    for (int k = 0; k < LH_KERNELS_COUNT; k++) {
+        const LhEffect effect = lh_kernels[k]->effect;
+        const bool attends = effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD;
+        const bool linear = effect == LH_EFFECT_STATE_SUM || effect == LH_EFFECT_STATE_CARRY ||
+                            effect == LH_EFFECT_STATE_APPLY;
+        const uint64_t flops = lh_kernels[k]->flops(&args);
+        LhProvenance p;
+
+        ck_assert_int_eq(cost_by(LH_COST_UNIT, &device, (LhKernelId)k, &args, &p),
+                         attends ? LH_PS_PER_S : 0);
+        ck_assert_double_eq_tol((double)cost_by(LH_COST_FLOPS, &device, (LhKernelId)k, &args, &p),
+                                attends || linear ? (double)flops / 1e3 : 0, 0.6);
+    }
 }
 END_TEST
 
@@ -830,6 +679,85 @@ START_TEST(sim_streams_keep_order_and_overlap)
     ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_IMBALANCE], 100 * US - MOVE - 4 * US);
     ck_assert_int_eq(result->makespan_ps, 100 * US);
     world_clear(&w);
+}
+END_TEST
+
+/* ---- several compute streams ---- */
+
+/* Two kernels at once take as long as one after the other; the second's host gap is hidden, and
+ * after `after` one is alone again. */
+START_TEST(sim_compute_streams_share_the_device)
+{
+    Script equal =
+        SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 6 * US },
+               { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 6 * US, .stream = COMPUTE2 });
+    /* 4 + 4 by 8 us, then 6 alone; meanwhile nothing moves. */
+    Script longer =
+        SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 10 * US },
+               { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 4 * US, .stream = COMPUTE2 },
+               { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 1 * US });
+    /* The message takes 12 us; beside it one stream computes 12 us, and then both share. */
+    Script waits = SCRIPT(
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } } },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 14 * US },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 3 * US, .stream = COMPUTE2, .after = { 1 } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } });
+    Script *const scripts[] = { &equal, &longer, &waits };
+    const LhTime ends[] = { 12 * US, 15 * US, 17 * US };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(scripts); i++) {
+        g_autoptr(LhSimResult) result = NULL;
+        World w;
+
+        script_init(&w, scripts[i], 2);
+        result = world_run(&w);
+        ck_assert_int_eq(result->makespan_ps, ends[i]);
+        ck_assert_int_eq(result->ranks[0].busy_ps, ends[i]);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* Attention blocks of 128 rows of one head on the 108 SMs of an A100. */
+static LhTime
+blocks_makespan(const LhKernelArgs *args, uint32_t streams, uint32_t count)
+{
+    Line lines[4];
+    Script script = { .lines = lines, .count = count };
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    for (uint32_t i = 0; i < count; i++)
+        lines[i] = (Line){ .rank = 0,
+                           .kind = LH_OP_COMPUTE,
+                           .kernel = LH_KERNEL_ID_attention_block,
+                           .args = args,
+                           .stream = i % streams == 0 ? COMPUTE : COMPUTE2 };
+    script_init(&w, &script, 1);
+    w.params.compute_time = NULL;
+    w.program->params.attention.head_dim = 128;
+    result = world_run(&w);
+    ck_assert_int_eq(result->ranks[0].busy_ps, result->makespan_ps);
+    world_clear(&w);
+    return result->makespan_ps;
+}
+
+/*
+ * Two kernels fill each other's last wave: together they take as long as on one stream, without the
+ * rounding. But a kernel of few thread blocks has no use for the SMs of the other: 32 blocks on 108
+ * SMs twice are 64, side by side and no faster.
+ */
+START_TEST(sim_compute_streams_fill_the_last_wave)
+{
+    const LhKernelArgs many = block(1024, 1024, 1024 * 1024, LH_MASK_FULL),
+                       few = block(128, 4096, 128 * 4096, LH_MASK_FULL);
+    const LhTime rounded = blocks_makespan(&many, 1, 2), shared = blocks_makespan(&many, 2, 2);
+    const LhTime one = blocks_makespan(&few, 1, 1);
+
+    /* 256 thread blocks are 2.37 waves of 108 and cost 3. */
+    ck_assert_double_eq_tol((double)shared / (double)rounded, 256.0 / (3 * 108), 1e-7);
+    ck_assert_int_eq(blocks_makespan(&few, 2, 2), one);
+    ck_assert_int_eq(blocks_makespan(&few, 1, 2), 2 * one);
 }
 END_TEST
 
@@ -1056,98 +984,7 @@ START_TEST(sim_memory_peaks_once)
 }
 END_TEST
 
-/* ---- collectives ---- */
-
-START_TEST(sim_collectives_take_their_closed_forms)
-{
-    const LhTime hop = 2 * US, bytes_time = 10 * US; /* NVLink, BYTES */
-    static const uint32_t sizes[] = { 1, 2, 3, 8 };
-
-    for (uint32_t i = 0; i < G_N_ELEMENTS(sizes); i++)
-        for (int kind = 0; kind < LH_COLL_KINDS; kind++) {
-            const LhTime n = sizes[i];
-            const LhTime expected[LH_COLL_KINDS] = {
-                [LH_COLL_ALL_GATHER] = (n - 1) * (hop + bytes_time),
-                [LH_COLL_REDUCE_SCATTER] = (n - 1) * (hop + bytes_time),
-                [LH_COLL_ALL_REDUCE] = 2 * (n - 1) * (hop + bytes_time),
-                [LH_COLL_ALL_TO_ALL] = (n - 1) * hop + ((n - 1) * bytes_time + n / 2) / n,
-                [LH_COLL_BROADCAST] = n > 1 ? (n - 1) * hop + bytes_time : 0,
-            };
-            const uint64_t sent[LH_COLL_KINDS] = {
-                [LH_COLL_ALL_GATHER] = (sizes[i] - 1) * BYTES,
-                [LH_COLL_REDUCE_SCATTER] = (sizes[i] - 1) * BYTES,
-                [LH_COLL_ALL_REDUCE] = 2 * (sizes[i] - 1) * BYTES,
-                [LH_COLL_ALL_TO_ALL] = BYTES / sizes[i] * (sizes[i] - 1),
-                [LH_COLL_BROADCAST] = sizes[i] > 1 ? BYTES : 0,
-            };
-            Line lines[16];
-            Script script = { .lines = lines, .count = 2 * sizes[i] };
-            g_autoptr(LhSimResult) result = NULL;
-            World w;
-
-            /* Rank r arrives after 5 (r+1) us: the last decides. */
-            for (uint32_t r = 0; r < sizes[i]; r++) {
-                lines[2 * r] =
-                    (Line){ .rank = r, .kind = LH_OP_COMPUTE, .time_ps = (r + 1) * 5 * US };
-                lines[2 * r + 1] = (Line){ .rank = r,
-                                           .kind = LH_OP_COLLECTIVE,
-                                           .collective = (LhCollectiveKind)kind,
-                                           .group = sizes[i],
-                                           .bytes = BYTES,
-                                           .after = { 1 } };
-            }
-            script_init(&w, &script, sizes[i]);
-            result = world_run(&w);
-            ck_assert_int_eq(result->makespan_ps, n * 5 * US + expected[kind]);
-            ck_assert_uint_eq(result->ranks[0].bytes_sent, sent[kind]);
-            ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_IMBALANCE], (n - 1) * 5 * US);
-            ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_COMM], expected[kind]);
-            for (uint32_t r = 0; r < sizes[i]; r++)
-                ck_assert_int_eq(result->ranks[r].finish_ps, result->makespan_ps);
-            world_clear(&w);
-        }
-}
-END_TEST
-
-/* Across nodes the slowest hop is the NIC's: 3 + 2 us, 12.5 GB/s. Two meetings of one group in a
- * row. */
-START_TEST(sim_collectives_follow_the_slowest_hop)
-{
-    Line lines[32];
-    Script script = { .lines = lines, .count = 32 };
-    g_autoptr(LhSimResult) result = NULL;
-    World w;
-
-    for (uint32_t i = 0; i < 32; i++)
-        lines[i] = (Line){ .rank = i % 16,
-                           .kind = LH_OP_COLLECTIVE,
-                           .collective = i < 16 ? LH_COLL_ALL_GATHER : LH_COLL_ALL_REDUCE,
-                           .group = 16,
-                           .bytes = 125000 };
-    script_init(&w, &script, 16);
-    result = world_run(&w);
-    ck_assert_int_eq(result->makespan_ps, (15 + 30) * (5 * US + 10 * US));
-    ck_assert_uint_eq(result->ranks[3].bytes_by_tier[LH_TIER_NIC], 45 * 125000);
-    world_clear(&w);
-}
-END_TEST
-
 /* ---- what cannot end ---- */
-
-static void
-check_failure(World *w, LhErrorCode code, const char *const *words)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(LhSimResult) result = world_try(w, &error);
-
-    ck_assert_ptr_null(result);
-    ck_assert_ptr_nonnull(error);
-    ck_assert_int_eq(error->code, (int)code);
-    for (; *words != NULL; words++)
-        ck_assert_msg(strstr(error->message, *words) != NULL, "\"%s\" does not say \"%s\"",
-                      error->message, *words);
-    world_clear(w);
-}
 
 START_TEST(sim_deadlock_names_who_waits)
 {
@@ -1226,16 +1063,6 @@ END_TEST
 
 /* ---- faults, stragglers, jitter ---- */
 
-static void
-add_fault(World *w, LhTier tier, uint64_t node, double factor)
-{
-    const LhLinkFault fault = { (int)tier, node, factor };
-
-    if (w->faults == NULL)
-        w->faults = g_array_new(FALSE, FALSE, sizeof(LhLinkFault));
-    g_array_append_val(w->faults, fault);
-}
-
 START_TEST(sim_slow_links_slow_and_failed_links_fail)
 {
     const LhProgramParams params = attention(16, 16 * 1024, 32, 32, 128);
@@ -1261,22 +1088,6 @@ START_TEST(sim_slow_links_slow_and_failed_links_fail)
             &w, LH_ERROR_RUNTIME,
             (const char *[]){ "cannot send to rank", "nic ", "node 1", "has failed", NULL });
     }
-}
-END_TEST
-
-START_TEST(sim_failed_links_fail_collectives)
-{
-    Line lines[16];
-    Script script = { .lines = lines, .count = 16 };
-    World w;
-
-    for (uint32_t r = 0; r < 16; r++)
-        lines[r] = (Line){ .rank = r, .kind = LH_OP_COLLECTIVE, .group = 16, .bytes = BYTES };
-    script_init(&w, &script, 16);
-    add_fault(&w, LH_TIER_NIC, 0, 0);
-    check_failure(
-        &w, LH_ERROR_RUNTIME,
-        (const char *[]){ "rank 7 cannot send to rank 8", "nic up, node 0, index 0", NULL });
 }
 END_TEST
 
@@ -1559,14 +1370,15 @@ LH_TEST_MAIN("sim", sim_idle_fractions_are_exact, sim_idle_fractions_have_the_kn
              sim_kernel_times_are_the_formulas, sim_two_ranks_take_latency_and_bytes_over_bandwidth,
              sim_messages_wait_for_both_ends, sim_messages_match_by_peer_tag_and_order,
              sim_messages_of_other_tags_do_not_match, sim_groups_end_with_their_last_message,
-             sim_streams_keep_order_and_overlap, sim_communication_slows_compute_beside_it,
-             sim_waiting_communication_holds_its_sms, sim_slow_hosts_bound_the_run,
-             sim_syncs_cost_host_time_each, sim_syncs_wait_for_earlier_ops,
-             sim_steps_decide_nothing, sim_memory_peaks_once,
-             sim_collectives_take_their_closed_forms, sim_collectives_follow_the_slowest_hop,
+             sim_streams_keep_order_and_overlap, sim_compute_streams_share_the_device,
+             sim_compute_streams_fill_the_last_wave, sim_kernels_by_position_take_their_curve,
+             sim_linear_kernels_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
+             sim_communication_slows_compute_beside_it, sim_waiting_communication_holds_its_sms,
+             sim_slow_hosts_bound_the_run, sim_syncs_cost_host_time_each,
+             sim_syncs_wait_for_earlier_ops, sim_steps_decide_nothing, sim_memory_peaks_once,
+
              sim_deadlock_names_who_waits, sim_impossible_ops_are_input_errors,
              sim_can_be_interrupted, sim_slow_links_slow_and_failed_links_fail,
-             sim_failed_links_fail_collectives, sim_stragglers_slow_their_rank_alone,
-             sim_is_deterministic_in_its_seed, sim_jitter_stays_in_its_bounds,
-             sim_better_links_are_never_slower, sim_nothing_beats_the_roofline,
-             sim_memory_grows_with_ranks_not_ops)
+             sim_stragglers_slow_their_rank_alone, sim_is_deterministic_in_its_seed,
+             sim_jitter_stays_in_its_bounds, sim_better_links_are_never_slower,
+             sim_nothing_beats_the_roofline, sim_memory_grows_with_ranks_not_ops)

@@ -170,6 +170,12 @@ const LhField lh_scenario_fields[] = {
       .offset = AT(network),
       .choices = lh_network_model_names,
       .description = "How transfers share links: max-min fairly (default), not at all, in turn." },
+    { .name = "collectives",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(collectives),
+      .choices = lh_collective_model_names,
+      .description = "How collectives run: by rings (default), all-reduce by trees, all-to-all by "
+                     "pairs, by NCCL's model, by formulas." },
     { .name = "no_overlap",
       .type = LH_FIELD_BOOL,
       .offset = AT(no_overlap),
@@ -224,6 +230,7 @@ static void
 preset(LhScenario *s)
 {
     s->dtype = s->mask = s->pass = s->cost = s->network = s->gradient_wire = -1;
+    s->collectives = -1;
 }
 
 LhScenario *

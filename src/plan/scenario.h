@@ -22,11 +22,12 @@ typedef struct {
     uint64_t num_query_groups;
     uint64_t kv_channels;
     uint64_t micro_batch_size;
-    int dtype;   /* LhDtype */
-    int mask;    /* 0 causal, 1 full */
-    int pass;    /* LhPass - 1 */
-    int cost;    /* LhCostMode */
-    int network; /* LhNetworkModel */
+    int dtype;       /* LhDtype */
+    int mask;        /* 0 causal, 1 full */
+    int pass;        /* LhPass - 1 */
+    int cost;        /* LhCostMode */
+    int network;     /* LhNetworkModel */
+    int collectives; /* LhCollectiveModel */
     bool no_overlap;
     bool published_code;
     int gradient_wire; /* LhWireDtype */

@@ -339,6 +339,8 @@ fill(LhSetup *setup, GError **error)
         add_input(setup, NULL, s->path, lh_json_sha256(s->json));
     setup->cost = s->cost < 0 ? LH_COST_DEVICE : (LhCostMode)s->cost;
     setup->network_model = s->network < 0 ? LH_NETWORK_FAIR : (LhNetworkModel)s->network;
+    setup->collectives =
+        s->collectives < 0 ? LH_COLLECTIVES_RING : (LhCollectiveModel)s->collectives;
     setup->schedules = lh_setup_schedules(s, error);
     if (setup->schedules == NULL)
         return false;
@@ -402,6 +404,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         .network = network != NULL ? network : &setup->network,
         .device = device != NULL ? device : setup->device,
         .network_model = setup->network_model,
+        .collectives = setup->collectives,
         .cost = setup->cost,
         .jitter = setup->scenario->jitter,
         .seed = setup->scenario->seed,

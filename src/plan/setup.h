@@ -27,6 +27,7 @@ typedef struct {
     LhNetwork network;
     LhProgramParams params;
     LhNetworkModel network_model;
+    LhCollectiveModel collectives;
     LhCostMode cost;
     LhProgram *program; /* of --schedule-file; NULL: none */
     GPtrArray

@@ -90,6 +90,9 @@ describe_conditions(const LhSetup *setup, GString *out)
     if (setup->cost == LH_COST_DEVICE && setup->network_model != LH_NETWORK_FAIR)
         g_ptr_array_add(words, g_strdup_printf("network model %s",
                                                lh_network_model_names[setup->network_model]));
+    if (setup->cost == LH_COST_DEVICE && setup->collectives != LH_COLLECTIVES_RING)
+        g_ptr_array_add(words, g_strdup_printf("collectives %s",
+                                               lh_collective_model_names[setup->collectives]));
     if (s->jitter > 0)
         g_ptr_array_add(words, g_strdup_printf("jitter %s, seed %" G_GUINT64_FORMAT,
                                                lh_text_percent(s->jitter, buffer), s->seed));

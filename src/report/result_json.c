@@ -91,6 +91,7 @@ write_case(LhJsonWriter *w, const LhSetup *setup)
     lh_jsonw_string(w, "mask", p->mask.causal ? "causal" : "full");
     lh_jsonw_string(w, "cost", lh_cost_mode_names[setup->cost]);
     lh_jsonw_string(w, "network", lh_network_model_names[setup->network_model]);
+    lh_jsonw_string(w, "collectives", lh_collective_model_names[setup->collectives]);
     lh_jsonw_bool(w, "overlap", p->overlap);
     lh_jsonw_bool(w, "published_code", p->published_code);
     lh_jsonw_string(w, "gradient_wire", lh_wire_names[p->gradient_wire]);

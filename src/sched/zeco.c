@@ -260,20 +260,24 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, e->program->plan);
 }
 
+/*
+ * Additions share the device with the rest, so that a rank between the ends is never idle while the
+ * scan keeps up. Without overlap the last slice comes when a rank's own state and all its additions
+ * are done, one addition later on every rank.
+ */
 static double
 idle_flops(const LhProgramParams *p)
 {
     const LhLinearWork w = lh_linear_work(p, LH_PHASE_FORWARD);
-    const double ranks = p->ranks, carry = (double)w.carry / blocks_of(p);
-    const double own = (double)w.own, work = own + (double)(w.intra + w.inter);
+    const double ranks = p->ranks, blocks = blocks_of(p);
+    const double carry = p->ranks > 2 ? (double)w.carry : 0;
+    const double work = (double)(w.own + w.intra + w.inter);
+    const double total = ranks * work - 2 * (double)w.own + (ranks - 2) * carry;
+    const double scan = carry / blocks * (p->overlap ? blocks : blocks + ranks - 3);
 
     if (p->ranks == 1 || (p->ranks == 2 && p->overlap))
         return 0;
-    if (p->overlap)
-        return 2 * own / (ranks * work);
-    /* The last slice is added up on one rank after another; then all go on. */
-    return 1 -
-           (ranks * work - 2 * own + (ranks - 2) * carry) / (ranks * (work + (ranks - 2) * carry));
+    return 1 - total / (ranks * (work + scan));
 }
 
 const LhSchedule lh_schedule_zeco = {
@@ -294,10 +298,10 @@ const LhSchedule lh_schedule_zeco = {
         "bytes sent   as lasp: fwd M unless r = P-1, bwd M unless r = 0\n"
         "scan         (P-2+K)(alpha + M/(K BW)) instead of (P-1)(alpha + M/BW)\n"
         "flops        as lasp\n"
-        "idle         2 W_own/(P (W_own + W_intra + W_inter)) for P > 2: the last rank\n"
-        "             passes no state on, the first one reads none; 0 for P = 2. Exact\n"
-        "             as long as the additions of a slice on P-2 ranks take less time\n"
-        "             than W_intra\n"
+        "idle         2 (W_own + W_carry)/(P (W_own + W_carry + W_intra + W_inter)) for\n"
+        "             P > 2: the last rank passes no state on, the first one reads none;\n"
+        "             0 for P = 2. Exact as long as the additions of a slice on P-2\n"
+        "             ranks take less time than W_intra\n"
         "buffers      as lasp\n"
         "restrictions sequence length divisible by P; causal mask; K divides the query\n"
         "             groups (default the largest up to 8 that does), at most 64; states\n"

@@ -1,180 +1,404 @@
 /*
- * Ring algorithms on an idle network: n ranks in group order, each step one hop to the next rank.
- * With s bytes per rank and t the slowest hop's latency + bytes/bandwidth: all-gather and
- * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast a pipeline
- * of n-1 hops, t(s) + (n-2) latency. What is left out: sharing of links between collectives and
- * with other messages.
+ * Who takes part in which collective, and the closed forms. With s bytes per rank, n ranks and t(x)
+ * the latency + x / bandwidth of the slowest hop from one member to the next: all-gather and
+ * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast in c
+ * pieces (n-1) latency + (n-2+c)/c s / bandwidth. Closed forms leave out that links are shared.
  */
 #include "sim/collective.h"
 
 #include <math.h>
 #include <string.h>
 
-struct _LhMeetings {
-    const LhNetwork *network;
-    LhOp *ops; /* by handle */
-    uint32_t ops_count, ops_capacity;
-    uint32_t *free; /* handles */
-    uint32_t free_count;
-    GPtrArray *open; /* of LhMeeting, oldest first */
+/* One of the eight steps of NCCL's 4 MiB buffer (NVIDIA/nccl src/include/device.h). */
+#define PIECE_BYTES (UINT64_C(512) << 10)
+#define PIECES_MAX 64
+
+struct _LhCommunicator {
+    LhCollectiveKind kind; /* with the group, its key */
+    LhGroup group;
+    uint32_t size;
+    uint32_t *turns; /* by position: collectives issued so far */
+    LhNeighbours neighbours;
+    LhNcclGroup *nccl; /* NULL: not asked for yet */
+    LhCollective *open;
 };
 
-static void
-meeting_free(void *data)
+/* An op between its issue and its start. */
+typedef struct {
+    LhCommunicator *communicator;
+    uint32_t turn, position;
+    uint64_t bytes;
+} Ticket;
+
+struct _LhCollectives {
+    const LhNetwork *network;
+    const LhDevice *device;
+    LhCollectiveModel model;
+    GHashTable *communicators; /* a set */
+    Ticket *tickets;
+    uint32_t tickets_count, tickets_capacity;
+    uint32_t *free; /* tickets */
+    uint32_t free_count;
+};
+
+/* NULL: closed form. */
+static const LhAlgorithm *const algorithms[][LH_COLL_KINDS] = {
+    [LH_COLLECTIVES_RING] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_ring,
+                              [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_ring,
+                              [LH_COLL_ALL_REDUCE] = &lh_algorithm_ring,
+                              [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot,
+                              [LH_COLL_BROADCAST] = &lh_algorithm_chain },
+    [LH_COLLECTIVES_TREE] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_ring,
+                              [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_ring,
+                              [LH_COLL_ALL_REDUCE] = &lh_algorithm_tree,
+                              [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot,
+                              [LH_COLL_BROADCAST] = &lh_algorithm_chain },
+    [LH_COLLECTIVES_PAIRWISE] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_ring,
+                                  [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_ring,
+                                  [LH_COLL_ALL_REDUCE] = &lh_algorithm_ring,
+                                  [LH_COLL_ALL_TO_ALL] = &lh_algorithm_pairwise,
+                                  [LH_COLL_BROADCAST] = &lh_algorithm_chain },
+    [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot },
+    [LH_COLLECTIVES_CLOSED_FORM] = { NULL },
+};
+
+/* ---- communicators ---- */
+
+static guint
+communicator_hash(gconstpointer key)
 {
-    LhMeeting *meeting = data;
+    const LhCommunicator *c = key;
+    const uint32_t words[] = { c->kind,        c->group.base,         c->group.stride,
+                               c->group.count, c->group.outer_stride, c->group.outer_count };
+    uint32_t hash = 0;
 
-    g_free(meeting->members);
-    g_free(meeting);
-}
-
-LhMeetings *
-lh_meetings_new(const LhNetwork *network)
-{
-    LhMeetings *m = g_new0(LhMeetings, 1);
-
-    m->network = network;
-    m->open = g_ptr_array_new_with_free_func(meeting_free);
-    return m;
-}
-
-void
-lh_meetings_free(LhMeetings *m)
-{
-    if (m == NULL)
-        return;
-    g_ptr_array_unref(m->open);
-    g_free(m->ops);
-    g_free(m->free);
-    g_free(m);
-}
-
-uint32_t
-lh_meetings_add(LhMeetings *m, const LhOp *op)
-{
-    uint32_t handle;
-
-    if (m->free_count > 0) {
-        handle = m->free[--m->free_count];
-    } else {
-        if (m->ops_count == m->ops_capacity) {
-            m->ops_capacity = MAX(16, m->ops_capacity * 2);
-            m->ops = g_renew(LhOp, m->ops, m->ops_capacity);
-            m->free = g_renew(uint32_t, m->free, m->ops_capacity);
-        }
-        handle = m->ops_count++;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        hash = (hash ^ words[i]) * UINT32_C(0x9E3779B1);
+        hash ^= hash >> 15;
     }
-    m->ops[handle] = *op;
-    return handle;
+    return hash;
 }
 
-/* The slowest hop of the ring: its latency, its narrowest link, its highest tier. */
-static void
-slowest_hop(const LhNetwork *network, LhMeeting *meeting, double *latency_s, double *bytes_per_s)
+static gboolean
+communicator_equal(gconstpointer x, gconstpointer y)
 {
-    *latency_s = 0;
-    *bytes_per_s = INFINITY;
-    for (uint64_t i = 0; i < meeting->size; i++) {
-        uint32_t from = (uint32_t)lh_group_member(&meeting->group, i);
-        uint32_t to = (uint32_t)lh_group_member(&meeting->group, (i + 1) % meeting->size);
-        LhRoute route;
+    const LhCommunicator *c = x, *d = y;
+    const LhGroup *a = &c->group, *b = &d->group;
 
-        if (from == to)
-            continue;
-        lh_network_route(network, from, to, &route);
-        meeting->tier = MAX(meeting->tier, route.tier);
-        *latency_s = fmax(*latency_s, (double)route.latency_ps / (double)LH_PS_PER_S);
-        for (uint32_t l = 0; l < route.links_count; l++) {
-            double rate = lh_network_link(network, route.links[l]).bandwidth_bytes_per_s;
-
-            *bytes_per_s = fmin(*bytes_per_s, rate);
-            if (rate > 0 || meeting->failed_link != UINT32_MAX)
-                continue;
-            meeting->failed_link = route.links[l];
-            meeting->failed_from = from;
-            meeting->failed_to = to;
-        }
-    }
-}
-
-static void
-plan(const LhNetwork *network, LhMeeting *meeting)
-{
-    double n = meeting->size, s = (double)meeting->shard_bytes, latency, bandwidth, seconds = 0;
-
-    slowest_hop(network, meeting, &latency, &bandwidth);
-    if (meeting->failed_link != UINT32_MAX)
-        return;
-    switch (meeting->kind) {
-    case LH_COLL_ALL_GATHER:
-    case LH_COLL_REDUCE_SCATTER:
-        seconds = (n - 1) * (latency + s / bandwidth);
-        break;
-    case LH_COLL_ALL_REDUCE:
-        seconds = 2 * (n - 1) * (latency + s / bandwidth);
-        break;
-    case LH_COLL_ALL_TO_ALL:
-        seconds = (n - 1) * (latency + s / n / bandwidth);
-        break;
-    default:
-        seconds = n > 1 ? (n - 1) * latency + s / bandwidth : 0;
-    }
-    meeting->duration_ps = lh_time_from_ps(seconds * (double)LH_PS_PER_S);
-}
-
-static bool
-same_collective(const LhMeeting *meeting, const LhOp *op)
-{
-    const LhGroup *a = &meeting->group, *b = &op->collective.group;
-
-    return meeting->kind == op->collective.kind && a->base == b->base && a->stride == b->stride &&
+    return c->kind == d->kind && a->base == b->base && a->stride == b->stride &&
            a->count == b->count && a->outer_stride == b->outer_stride &&
            a->outer_count == b->outer_count;
 }
 
-static bool
-has_joined(const LhMeeting *meeting, uint32_t rank)
+static void
+collective_free(LhCollective *c)
 {
-    for (uint32_t i = 0; i < meeting->arrived; i++)
-        if (meeting->members[i].rank == rank)
-            return true;
-    return false;
+    g_free(c->members);
+    g_free(c->state);
+    g_free(c->hops);
+    g_free(c);
 }
 
-static LhMeeting *
-meeting_for(LhMeetings *m, const LhOp *op, uint32_t rank)
+static void
+communicator_free(gpointer data)
 {
-    LhMeeting *meeting;
+    LhCommunicator *communicator = data;
 
-    for (uint32_t i = 0; i < m->open->len; i++) {
-        meeting = g_ptr_array_index(m->open, i);
-        if (same_collective(meeting, op) && !has_joined(meeting, rank))
-            return meeting;
+    while (communicator->open != NULL) {
+        LhCollective *c = communicator->open;
+
+        communicator->open = c->next;
+        collective_free(c);
     }
-    meeting = g_new0(LhMeeting, 1);
-    meeting->kind = op->collective.kind;
-    meeting->group = op->collective.group;
-    meeting->size = (uint32_t)lh_group_size(&op->collective.group);
-    meeting->members = g_new(LhMember, meeting->size);
-    meeting->shard_bytes = op->collective.wire_bytes;
-    meeting->failed_link = UINT32_MAX;
-    plan(m->network, meeting);
-    g_ptr_array_add(m->open, meeting);
-    return meeting;
+    lh_nccl_group_free(communicator->nccl);
+    g_free(communicator->turns);
+    g_free(communicator);
 }
 
-LhMeeting *
-lh_meetings_join(LhMeetings *m, uint32_t handle, uint32_t rank, uint32_t op)
+LhCollectives *
+lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiveModel model)
 {
-    LhMeeting *meeting = meeting_for(m, &m->ops[handle], rank);
+    LhCollectives *cs = g_new0(LhCollectives, 1);
 
-    m->free[m->free_count++] = handle;
-    meeting->members[meeting->arrived++] = (LhMember){ rank, op };
-    return meeting;
+    cs->network = network;
+    cs->device = device;
+    cs->model = model;
+    cs->communicators =
+        g_hash_table_new_full(communicator_hash, communicator_equal, communicator_free, NULL);
+    return cs;
 }
 
 void
-lh_meetings_close(LhMeetings *m, LhMeeting *meeting)
+lh_collectives_free(LhCollectives *cs)
 {
-    g_ptr_array_remove(m->open, meeting);
+    if (cs == NULL)
+        return;
+    g_hash_table_unref(cs->communicators);
+    g_free(cs->tickets);
+    g_free(cs->free);
+    g_free(cs);
+}
+
+static uint32_t
+member(const LhCommunicator *c, uint32_t position)
+{
+    return (uint32_t)lh_group_member(&c->group, position);
+}
+
+static LhNeighbours
+neighbours(const LhNetwork *network, const LhCommunicator *c)
+{
+    LhNeighbours hops = { 0 };
+
+    for (uint32_t i = 0; i < c->size && c->size > 1; i++) {
+        LhRoute route;
+
+        lh_network_route(network, member(c, i), member(c, (i + 1) % c->size), &route);
+        hops.tier = MAX(hops.tier, route.tier);
+        hops.ctas = MAX(hops.ctas, route.ctas);
+    }
+    return hops;
+}
+
+/* No rank twice: the first common multiple of the strides lies outside. */
+static bool
+is_distinct(const LhGroup *group)
+{
+    uint32_t a = group->stride, b = group->outer_stride;
+
+    while (b != 0) {
+        const uint32_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    if (a == 0)
+        return group->count == 1 && group->outer_count == 1;
+    return group->outer_stride / a >= group->count || group->stride / a >= group->outer_count;
+}
+
+/* Every member is a rank of the network, once. */
+static bool
+fits(const LhNetwork *network, const LhGroup *group)
+{
+    const uint64_t last = (uint64_t)group->base +
+                          (uint64_t)group->stride * (group->count - UINT64_C(1)) +
+                          (uint64_t)group->outer_stride * (group->outer_count - UINT64_C(1));
+
+    return group->count > 0 && group->outer_count > 0 && last < network->ranks &&
+           is_distinct(group);
+}
+
+/* The communicator of the op's group and kind; NULL if there can be none. */
+static LhCommunicator *
+communicator_of(LhCollectives *cs, const LhOp *op)
+{
+    const LhCommunicator key = { .kind = op->collective.kind, .group = op->collective.group };
+    LhCommunicator *c = g_hash_table_lookup(cs->communicators, &key);
+
+    if (c != NULL || !fits(cs->network, &key.group))
+        return c;
+    c = g_new(LhCommunicator, 1);
+    *c = key;
+    c->size = (uint32_t)lh_group_size(&c->group);
+    c->turns = g_new0(uint32_t, c->size);
+    c->neighbours = neighbours(cs->network, c);
+    g_hash_table_add(cs->communicators, c);
+    return c;
+}
+
+static uint32_t
+take_ticket(LhCollectives *cs)
+{
+    if (cs->free_count > 0)
+        return cs->free[--cs->free_count];
+    if (cs->tickets_count == cs->tickets_capacity) {
+        cs->tickets_capacity = MAX(16, cs->tickets_capacity * 2);
+        cs->tickets = g_renew(Ticket, cs->tickets, cs->tickets_capacity);
+        cs->free = g_renew(uint32_t, cs->free, cs->tickets_capacity);
+    }
+    return cs->tickets_count++;
+}
+
+uint32_t
+lh_collectives_issue(LhCollectives *cs, uint32_t rank, const LhOp *op)
+{
+    LhCommunicator *communicator = communicator_of(cs, op);
+    const uint32_t position = lh_group_position(&op->collective.group, rank);
+    uint32_t ticket;
+
+    if (communicator == NULL || position == UINT32_MAX)
+        return UINT32_MAX;
+    ticket = take_ticket(cs);
+    cs->tickets[ticket] = (Ticket){ .communicator = communicator,
+                                    .turn = communicator->turns[position]++,
+                                    .position = position,
+                                    .bytes = op->collective.wire_bytes };
+    return ticket;
+}
+
+static LhCollective *
+collective_of(const LhCollectives *cs, const Ticket *ticket)
+{
+    LhCommunicator *communicator = ticket->communicator;
+    LhCollective *c = communicator->open;
+
+    while (c != NULL && c->turn != ticket->turn)
+        c = c->next;
+    if (c != NULL)
+        return c;
+    c = g_new0(LhCollective, 1);
+    c->communicator = communicator;
+    c->kind = communicator->kind;
+    c->turn = ticket->turn;
+    c->size = communicator->size;
+    c->shard_bytes = ticket->bytes;
+    c->algorithm = algorithms[cs->model][c->kind];
+    c->members = g_new0(LhMember, c->size);
+    if (c->algorithm != NULL)
+        c->state = g_malloc0_n(c->size, c->algorithm->member_size);
+    c->next = communicator->open;
+    communicator->open = c;
+    return c;
+}
+
+LhCollective *
+lh_collectives_join(LhCollectives *cs, uint32_t ticket, uint32_t op, uint32_t *position)
+{
+    const Ticket *t = &cs->tickets[ticket];
+    LhCollective *c = collective_of(cs, t);
+
+    *position = t->position;
+    c->members[t->position] = (LhMember){ member(t->communicator, t->position), op, true };
+    c->joined++;
+    if (c->algorithm != NULL) {
+        c->ends_left += c->algorithm->ends(c, t->position);
+        c->algorithm->joined(c, t->position);
+    }
+    cs->free[cs->free_count++] = ticket;
+    return c;
+}
+
+void
+lh_collective_left(LhCollective *c, const LhHop *hop)
+{
+    if (c->algorithm->left != NULL)
+        c->algorithm->left(c, hop);
+}
+
+void
+lh_collective_arrived(LhCollective *c, const LhHop *hop)
+{
+    c->ends_left -= 2;
+    c->algorithm->arrived(c, hop);
+}
+
+void
+lh_collective_settle(LhCollective *c)
+{
+    LhCollective **link = &c->communicator->open;
+
+    if (c->joined < c->size || c->ends_left > 0)
+        return;
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+    collective_free(c);
+}
+
+void
+lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
+{
+    if (c->hops_count == c->hops_capacity) {
+        c->hops_capacity = MAX(4, c->hops_capacity * 2);
+        c->hops = g_renew(LhHop, c->hops, c->hops_capacity);
+    }
+    c->hops[c->hops_count++] = (LhHop){ from, to, lane, bytes };
+}
+
+uint32_t
+lh_pipeline_pieces(uint64_t bytes)
+{
+    return (uint32_t)CLAMP((bytes + PIECE_BYTES - 1) / PIECE_BYTES, 1, PIECES_MAX);
+}
+
+uint64_t
+lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count)
+{
+    return bytes / count + (piece < bytes % count);
+}
+
+const LhNeighbours *
+lh_collective_neighbours(const LhCollective *c)
+{
+    return &c->communicator->neighbours;
+}
+
+const LhGroup *
+lh_collective_group(const LhCollective *c)
+{
+    return &c->communicator->group;
+}
+
+/* ---- closed forms ---- */
+
+typedef struct {
+    double latency_s, s_per_byte;
+} Hop;
+
+/* The hop from one member to the next that takes longest for @bytes. */
+static Hop
+slowest_hop(const LhNetwork *network, const LhCommunicator *c, double bytes)
+{
+    Hop slowest = { 0 };
+
+    for (uint32_t i = 0; i < c->size && c->size > 1; i++) {
+        double narrowest = INFINITY;
+        LhRoute route;
+        Hop hop;
+
+        lh_network_route(network, member(c, i), member(c, (i + 1) % c->size), &route);
+        for (uint32_t l = 0; l < route.links_count; l++)
+            narrowest =
+                fmin(narrowest, lh_network_link(network, route.links[l]).bandwidth_bytes_per_s);
+        hop = (Hop){ (double)route.latency_ps / (double)LH_PS_PER_S, 1 / narrowest };
+        if (hop.latency_s + bytes * hop.s_per_byte > slowest.latency_s + bytes * slowest.s_per_byte)
+            slowest = hop;
+    }
+    return slowest;
+}
+
+static double
+closed_form_seconds(const LhNetwork *network, const LhCollective *c)
+{
+    const double n = c->size, s = (double)c->shard_bytes;
+    const double bytes = c->kind == LH_COLL_ALL_TO_ALL ? s / n : s;
+    const Hop hop = slowest_hop(network, c->communicator, bytes);
+    const double step = hop.latency_s + bytes * hop.s_per_byte;
+    double pieces;
+
+    if (c->kind == LH_COLL_ALL_REDUCE)
+        return 2 * (n - 1) * step;
+    if (c->kind != LH_COLL_BROADCAST)
+        return (n - 1) * step;
+    pieces = lh_pipeline_pieces(c->shard_bytes);
+    return (n - 1) * hop.latency_s + (n - 2 + pieces) / pieces * s * hop.s_per_byte;
+}
+
+LhTime
+lh_collective_duration(LhCollectives *cs, const LhCollective *c)
+{
+    LhCommunicator *communicator = c->communicator;
+    double seconds;
+
+    if (c->size == 1)
+        return 0;
+    if (cs->model == LH_COLLECTIVES_NCCL) {
+        if (communicator->nccl == NULL)
+            communicator->nccl = lh_nccl_group_new(cs->network, cs->device, &communicator->group);
+        seconds = lh_nccl_seconds(communicator->nccl, c->kind, c->shard_bytes, NULL);
+    } else {
+        seconds = closed_form_seconds(cs->network, c);
+    }
+    return lh_time_from_ps(seconds * (double)LH_PS_PER_S);
 }

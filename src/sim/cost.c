@@ -1,14 +1,32 @@
 /*
  * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
- * the block, times the rounding of the thread blocks to whole waves of SMs. Everything else: memory
- * traffic at the rate that elementwise kernels reach. What a device file does not know falls back
- * to the roofline. What is left out: caches, clocks and power.
+ * the block, times the rounding of the thread blocks to whole waves of SMs. Linear attention: flops
+ * at a share of the matrix units' peak, likewise rounded. Everything else: memory traffic at the
+ * rate that elementwise kernels reach. What a device file does not know falls back to the roofline.
+ * What is left out: caches, clocks and power.
  */
 #include "sim/cost.h"
 
 #include <math.h>
+#include <string.h>
 
 #define FLOPS_MODE_RATE 1e15
+/* Share of the peak that kernels of linear attention reach: no measurement is published; LASP's and
+ * flash-linear-attention's throughput suggests a quarter to a third. */
+#define LINEAR_EFFICIENCY 0.3
+/* Part of the rectangle's pairs from which on a block counts as full: half way between a triangle
+ * and the rectangle. */
+#define FULL_SHARE 0.75
+
+/* Matrix products take a curve only if it is their own: attention's say nothing of them. */
+static bool
+find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, const LhProgram *program,
+           LhKernelRate *rate)
+{
+    return kernel->cost != LH_COST_MEMORY &&
+           lh_device_rate(device, kernel->name, causal, program->params.attention.head_dim, rate) &&
+           (kernel->cost == LH_COST_ATTENTION || strcmp(rate->kernel, kernel->name) == 0);
+}
 
 void
 lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProgram *program)
@@ -21,11 +39,8 @@ lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProg
         return;
     for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++) {
         cost->traffic[k] = lh_device_traffic(device, lh_kernels[k]->name);
-        if (lh_kernels[k]->cost != LH_COST_ATTENTION)
-            continue;
         for (uint32_t causal = 0; causal < 2; causal++)
-            if (!lh_device_rate(device, lh_kernels[k]->name, causal != 0,
-                                program->params.attention.head_dim, &cost->curves[k][causal]))
+            if (!find_curve(device, lh_kernels[k], causal != 0, program, &cost->curves[k][causal]))
                 cost->curves[k][causal].rate = 0;
     }
 }
@@ -40,11 +55,11 @@ use(LhCost *cost, int provenance)
 static double
 wave_rounding(const LhDevice *device, const LhKernelArgs *args)
 {
-    uint64_t tiles =
-        (args->nq + device->tile_rows - 1) / device->tile_rows * args->batch * args->heads;
+    uint64_t rows = args->nq > 0 ? args->nq : args->nk;
+    uint64_t tiles = (rows + device->tile_rows - 1) / device->tile_rows * args->batch * args->heads;
     uint64_t waves = (tiles + device->sm_count - 1) / device->sm_count;
 
-    return (double)(waves * device->sm_count) / (double)tiles;
+    return tiles > 0 ? (double)(waves * device->sm_count) / (double)tiles : 1;
 }
 
 static double
@@ -68,39 +83,86 @@ elementwise_seconds(LhCost *cost, const LhOp *op)
            traffic->bandwidth;
 }
 
+/*
+ * Which curve a block of pairs by position takes, and the key length at which: full blocks that of
+ * the keys that a row sees on average; others, of which a triangle is the type, twice that, as in a
+ * triangle. So a window within a long block is timed by its own length, since kernels skip the
+ * tiles that it does not touch.
+ */
+static bool
+is_triangle(const LhKernelArgs *args, double *keys)
+{
+    const double seen = fmax((double)args->pairs / (double)args->nq, 1);
+
+    *keys = (double)args->nk;
+    if (args->mask != LH_MASK_POSITIONS)
+        return args->mask == LH_MASK_CAUSAL;
+    if (seen > FULL_SHARE * (double)args->nk) {
+        *keys = seen;
+        return false;
+    }
+    *keys = fmin(2 * seen, *keys);
+    return true;
+}
+
 static double
-device_seconds(LhCost *cost, const LhOp *op)
+curve_seconds(LhCost *cost, const LhOp *op, double *rounding)
+{
+    const LhKernelArgs *args = &op->compute.args;
+    double keys;
+    const LhKernelRate *curve = &cost->curves[op->compute.kernel][is_triangle(args, &keys)];
+
+    use(cost, curve->provenance);
+    *rounding = wave_rounding(cost->device, args);
+    return (double)lh_kernels[op->compute.kernel]->flops(args) / curve->rate *
+           (1 + curve->half_length / keys) * *rounding;
+}
+
+static double
+roofline_seconds(LhCost *cost, const LhOp *op, double *rounding)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
-    const LhKernelArgs *args = &op->compute.args;
-    const LhKernelRate *curve = &cost->curves[op->compute.kernel][args->mask == LH_MASK_CAUSAL];
-    double flops = (double)kernel->flops(args);
+    const double memory_s = memory_seconds(cost, kernel, &op->compute.args);
+    double matrix_s = (double)kernel->flops(&op->compute.args) / cost->device->matrix_rate;
 
-    if (kernel->cost == LH_COST_MEMORY)
-        return elementwise_seconds(cost, op);
-    if (kernel->cost == LH_COST_ATTENTION && curve->rate > 0 && args->nq > 0 && args->nk > 0) {
-        use(cost, curve->provenance);
-        return flops / curve->rate * (1 + curve->half_length / (double)args->nk) *
-               wave_rounding(cost->device, args);
-    }
     use(cost, LH_PROVENANCE_DATASHEET);
-    return fmax(flops / cost->device->matrix_rate, memory_seconds(cost, kernel, args));
+    if (kernel->cost != LH_COST_GEMM)
+        return fmax(matrix_s, memory_s);
+    use(cost, LH_PROVENANCE_ASSUMED);
+    matrix_s *= wave_rounding(cost->device, &op->compute.args) / LINEAR_EFFICIENCY;
+    if (matrix_s < memory_s)
+        return memory_s;
+    *rounding = wave_rounding(cost->device, &op->compute.args);
+    return matrix_s;
+}
+
+/* @rounding is set where it is in the result. */
+static double
+device_seconds(LhCost *cost, const LhOp *op, double *rounding)
+{
+    const LhKernelArgs *args = &op->compute.args;
+
+    if (lh_kernels[op->compute.kernel]->cost == LH_COST_MEMORY)
+        return elementwise_seconds(cost, op);
+    if (cost->curves[op->compute.kernel][0].rate > 0 && args->nq > 0 && args->nk > 0)
+        return curve_seconds(cost, op, rounding);
+    return roofline_seconds(cost, op, rounding);
 }
 
 LhTime
-lh_cost_compute(LhCost *cost, const LhOp *op)
+lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
     bool block = kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD;
-    double seconds;
+    double seconds = 0, rounding = 1;
 
     if (cost->mode == LH_COST_UNIT)
-        return block ? LH_PS_PER_S : 0;
-    if (cost->mode == LH_COST_FLOPS)
-        seconds = lh_kernel_counts_flops(kernel)
-                      ? (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE
-                      : 0;
-    else
-        seconds = device_seconds(cost, op);
+        seconds = block ? 1 : 0;
+    else if (cost->mode == LH_COST_DEVICE)
+        seconds = device_seconds(cost, op, &rounding);
+    else if (lh_kernel_counts_flops(kernel))
+        seconds = (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE;
+    if (occupancy != NULL)
+        *occupancy = 1 / rounding;
     return lh_time_from_ps(seconds * (double)LH_PS_PER_S);
 }

@@ -19,5 +19,9 @@ typedef struct {
 
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProgram *program);
 
-/* Picoseconds of compute op @op, without contention, jitter or stragglers. */
-LhTime lh_cost_compute(LhCost *cost, const LhOp *op);
+/*
+ * Picoseconds of compute op @op alone on its device, without jitter or stragglers. @occupancy is
+ * set to the share of the SMs that it keeps busy meanwhile, (0, 1]: the rest idles in its last
+ * wave.
+ */
+LhTime lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy);

@@ -14,6 +14,7 @@
 #define HEAD_DIM_MAX 65536
 #define LENGTH_MAX 16777216
 #define SMS_MAX 65535
+#define COMPUTE_CAPABILITY_MAX 999
 #define KERNELS_MAX 1024
 #define RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
 #define RATE_MAX 1e18
@@ -220,6 +221,12 @@ const LhField lh_device_fields[] = {
       .min = 1,
       .max = SMS_MAX,
       .description = "Streaming multiprocessors." },
+    { .name = "compute_capability",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhDevice, compute_capability),
+      .min = 0,
+      .max = COMPUTE_CAPABILITY_MAX,
+      .description = "Of an NVIDIA GPU, times 10: 80 is 8.0. NCCL's model asks for it." },
     { .name = "kernel_launch",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, kernel_launch_ps),

@@ -57,11 +57,12 @@ typedef struct {
     double memory_efficiency; /* share of the peak that elementwise kernels reach, (0, 1] */
     int memory_provenance;
     uint64_t sm_count;
-    LhTime kernel_launch_ps; /* host time to issue one op */
-    LhTime stream_sync_ps;   /* host time for a device synchronisation */
-    uint64_t tile_rows;      /* query rows of one thread block of the attention kernels */
-    GArray *kernels;         /* of LhKernelRate */
-    GArray *elementwise;     /* of LhKernelTraffic; NULL: none */
+    uint64_t compute_capability; /* times 10: 80 is 8.0; 0: not an NVIDIA GPU, or not known */
+    LhTime kernel_launch_ps;     /* host time to issue one op */
+    LhTime stream_sync_ps;       /* host time for a device synchronisation */
+    uint64_t tile_rows;          /* query rows of one thread block of the attention kernels */
+    GArray *kernels;             /* of LhKernelRate */
+    GArray *elementwise;         /* of LhKernelTraffic; NULL: none */
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;

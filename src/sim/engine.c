@@ -38,16 +38,19 @@ typedef struct {
     uint32_t next;    /* id of the next op of its stream, or NONE */
     uint32_t gate;    /* id of the sync that its host waits for before issuing it, or NONE */
     uint32_t pending; /* messages not yet delivered */
-    uint32_t posts;   /* first message, or NONE; collectives: their handle */
+    uint32_t posts;   /* first message, or NONE; collectives: their ticket */
     uint16_t ctas;
     uint8_t tier; /* highest tier of its messages; LH_TIERS: none */
     uint8_t kernel;
     LhTime issued_ps; /* with a gate: relative to the end of that sync */
-    double work_ps;   /* compute: what is left at full speed, as of updated_ps */
+    double work_ps;   /* compute: what is left, in time alone on the device, as of updated_ps */
     uint32_t after[LH_OP_AFTER_MAX];
     uint32_t step;
     uint8_t phase;
+    bool timed; /* a collective whose end is in the queue */
     LhTime start_ps, updated_ps;
+    double occupancy; /* compute: share of the SMs that it fills when alone, (0, 1] */
+    double rate;      /* compute: of work_ps, while it runs; 1: as if alone */
     uint64_t bytes, flops;
 } Node;
 
@@ -66,7 +69,13 @@ typedef struct {
 typedef struct {
     uint32_t ranks[2], nodes[2]; /* sender, receiver */
     uint8_t tier;
+    bool hop; /* of a collective: Engine.hops says which */
 } Ends;
+
+typedef struct {
+    LhCollective *collective;
+    LhHop hop;
+} CollectiveHop;
 
 /* Why a rank is not computing, or that it is. */
 #define BUSY LH_IDLE_PARTS
@@ -100,7 +109,7 @@ typedef struct {
     LhTime accounted_ps, communicating_ps;
     Stream streams[LH_STREAMS_MAX];
     uint32_t moving[LH_TIERS]; /* messages on the way, by tier */
-    double speed;              /* of compute, of full */
+    double speed;              /* of all compute, of full */
     Span spans[SPANS];         /* the latest ones; spans_count of all so far */
     uint32_t spans_count;
     LhCursor cursor;
@@ -122,7 +131,8 @@ typedef struct {
     double *slowdown; /* per rank; NULL: none */
     LhHeap heap;      /* item rank << streams_shift | stream, then flows */
     LhFlows *flows;
-    Ends *ends; /* by flow */
+    Ends *ends;          /* by flow */
+    CollectiveHop *hops; /* likewise */
     uint32_t ends_count;
     Post *posts;
     uint32_t posts_count, posts_capacity, posts_free;
@@ -131,7 +141,7 @@ typedef struct {
     uint32_t *news; /* ranks to look at, first in first out */
     uint32_t news_first, news_count, news_mask;
     LhOpBuffer buffer;
-    LhMeetings *meetings;
+    LhCollectives *collectives;
     LhTime launch_ps, sync_ps;
     uint32_t tiers_used; /* bit set */
     uint64_t events, ops;
@@ -286,16 +296,18 @@ classify(Engine *e, Rank *rank)
     rank->why = why;
 }
 
-/* Communication kernels hold SMs; compute that runs beside them has the rest. */
+/*
+ * Kernels of several compute streams share the SMs that communication leaves, max-min fairly: none
+ * gets more than it fills when alone, and what one cannot fill goes to the others.
+ */
 static void
-set_contention(Engine *e, Rank *rank, int32_t ctas)
+share_sms(Engine *e, Rank *rank)
 {
-    double speed;
+    Node *running[LH_STREAMS_MAX];
+    uint32_t count = 0, open;
+    double left = 1, share;
+    bool capped;
 
-    if (ctas == 0)
-        return;
-    rank->ctas = (uint32_t)((int32_t)rank->ctas + ctas);
-    speed = 1 - MIN((double)rank->ctas / (double)e->params->device->sm_count, 0.9);
     for (uint32_t s = 0; s < e->streams_count; s++) {
         Node *node;
 
@@ -304,12 +316,45 @@ set_contention(Engine *e, Rank *rank, int32_t ctas)
         node = node_of(rank, rank->streams[s].head);
         if (node->state != NODE_RUNNING || node->kind != LH_OP_COMPUTE)
             continue;
-        node->work_ps -= (double)(e->now - node->updated_ps) * rank->speed;
+        node->work_ps -= (double)(e->now - node->updated_ps) * node->rate;
         node->work_ps = MAX(node->work_ps, 0);
         node->updated_ps = e->now;
-        lh_heap_set(&e->heap, item_of(e, rank, s), e->now + lh_time_from_ps(node->work_ps / speed));
+        node->rate = 0;
+        running[count++] = node;
     }
-    rank->speed = speed;
+    open = count;
+    do {
+        share = left / open;
+        capped = false;
+        for (uint32_t i = 0; i < count; i++) {
+            if (running[i]->rate > 0 || running[i]->occupancy > share)
+                continue;
+            running[i]->rate = rank->speed;
+            left -= running[i]->occupancy;
+            open--;
+            capped = true;
+        }
+    } while (capped && open > 0);
+    for (uint32_t i = 0; i < count; i++) {
+        Node *node = running[i];
+
+        if (node->rate <= 0)
+            node->rate = rank->speed * share / node->occupancy;
+        lh_heap_set(&e->heap, item_of(e, rank, node->stream),
+                    e->now + lh_time_from_ps(node->work_ps / node->rate));
+    }
+}
+
+/* Communication kernels hold SMs; compute that runs beside them has the rest. */
+static void
+set_contention(Engine *e, Rank *rank, int32_t ctas)
+{
+    if (ctas == 0)
+        return;
+    rank->ctas = (uint32_t)((int32_t)rank->ctas + ctas);
+    rank->speed = 1 - MIN((double)rank->ctas / (double)e->params->device->sm_count, 0.9);
+    if (rank->computing > 0)
+        share_sms(e, rank);
 }
 
 static void
@@ -354,7 +399,8 @@ complete(Engine *e, Rank *rank, uint32_t id)
     if (node->next == NONE)
         rank->streams[node->stream].tail = NONE;
     if (node->kind == LH_OP_COMPUTE) {
-        rank->computing--;
+        if (--rank->computing > 0)
+            share_sms(e, rank);
         e->events++;
     } else {
         if (--rank->communicating == 0)
@@ -453,53 +499,68 @@ count_sent(Engine *e, Rank *rank, Node *node, uint8_t tier, uint64_t bytes)
     node->bytes += bytes;
 }
 
+/* False, and the run is over, if a link on the way has failed. */
 static bool
-check_route(Engine *e, const Post *sender, const LhRoute *route)
+check_route(Engine *e, uint32_t source, uint32_t destination, const LhRoute *route)
 {
-    for (uint32_t i = 0; i < route->links_count; i++)
+    for (uint32_t i = 0; i < route->links_count && e->network.faults != NULL; i++)
         if (lh_network_link(&e->network, route->links[i]).bandwidth_bytes_per_s <= 0) {
-            route_failed(e, sender->rank, sender->peer, route->links[i]);
+            route_failed(e, source, destination, route->links[i]);
             return false;
         }
     return true;
+}
+
+/* Both ends learn that @bytes move from now on, for which they have waited for @late. */
+static void
+set_moving(Engine *e, const Ends *ends, uint64_t bytes, uint32_t late)
+{
+    e->tiers_used |= 1u << ends->tier;
+    for (uint32_t i = 0; i < 2; i++) {
+        Rank *rank = &e->ranks[ends->ranks[i]];
+        Node *node = node_of(rank, ends->nodes[i]);
+
+        node->tier = node->tier == LH_TIERS ? ends->tier : MAX(node->tier, ends->tier);
+        if (i == 0)
+            count_sent(e, rank, node, ends->tier, bytes);
+        rank->moving[ends->tier]++;
+        if (rank->why == LH_IDLE_IMBALANCE && ends->ranks[i] != late)
+            account_wait(e, rank, &e->ranks[late]);
+        if (rank->why != BUSY)
+            classify(e, rank);
+    }
+}
+
+static uint32_t
+start_flow(Engine *e, const Ends *ends, const LhRoute *route, uint64_t bytes)
+{
+    uint32_t flow = lh_flows_start(e->flows, e->now, route, bytes);
+
+    if (flow >= e->ends_count) {
+        e->ends_count = MAX(64, e->ends_count * 2);
+        e->ends = g_renew(Ends, e->ends, e->ends_count);
+        e->hops = g_renew(CollectiveHop, e->hops, e->ends_count);
+    }
+    e->ends[flow] = *ends;
+    return flow;
 }
 
 /* Both ends are there: the message starts to move. */
 static void
 start_message(Engine *e, const Post *sender, const Post *receiver, uint32_t late)
 {
-    Ends ends = { { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0 };
+    Ends ends = { { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0, false };
     LhRoute route;
-    uint32_t flow;
 
     lh_network_route(&e->network, sender->rank, receiver->rank, &route);
-    if (e->network.faults != NULL && !check_route(e, sender, &route))
+    if (!check_route(e, sender->rank, receiver->rank, &route))
         return;
     ends.tier = route.tier;
-    e->tiers_used |= 1u << route.tier;
-    for (uint32_t i = 0; i < 2; i++) {
-        Rank *rank = &e->ranks[ends.ranks[i]];
-        Node *node = node_of(rank, ends.nodes[i]);
-
-        node->tier = node->tier == LH_TIERS ? route.tier : MAX(node->tier, route.tier);
-        if (i == 0)
-            count_sent(e, rank, node, route.tier, sender->bytes);
-        rank->moving[route.tier]++;
-        if (rank->why == LH_IDLE_IMBALANCE && ends.ranks[i] != late)
-            account_wait(e, rank, &e->ranks[late]);
-        if (rank->why != BUSY)
-            classify(e, rank);
-    }
-    if (e->free_network) {
+    set_moving(e, &ends, sender->bytes, late);
+    if (e->free_network)
         deliver(e, &ends);
-        return;
-    }
-    flow = lh_flows_start(e->flows, e->now, &route, sender->bytes);
-    if (flow >= e->ends_count) {
-        e->ends_count = MAX(64, e->ends_count * 2);
-        e->ends = g_renew(Ends, e->ends, e->ends_count);
-    }
-    e->ends[flow] = ends;
+    else
+        start_flow(e, &ends, &route, sender->bytes);
 }
 
 /* Looks for the partner of a message; without one it waits in its bucket. Equal keys match in
@@ -561,6 +622,123 @@ start_exchange(Engine *e, Rank *rank, uint32_t id)
     }
 }
 
+/* ---- collectives ---- */
+
+static void
+start_hop(Engine *e, LhCollective *c, const LhHop *hop, uint32_t late)
+{
+    const LhMember *from = &c->members[hop->from], *to = &c->members[hop->to];
+    Ends ends = { { from->rank, to->rank }, { from->op, to->op }, 0, true };
+    LhRoute route;
+    uint32_t flow;
+
+    lh_network_route(&e->network, from->rank, to->rank, &route);
+    if (!check_route(e, from->rank, to->rank, &route))
+        return;
+    ends.tier = route.tier;
+    set_moving(e, &ends, hop->bytes, late);
+    flow = start_flow(e, &ends, &route, hop->bytes);
+    e->hops[flow] = (CollectiveHop){ c, *hop };
+}
+
+/* Starts what the collective has found to be ready because of something that @late did. */
+static void
+start_hops(Engine *e, LhCollective *c, uint32_t late)
+{
+    for (uint32_t i = 0; i < c->hops_count; i++)
+        start_hop(e, c, &c->hops[i], late);
+    c->hops_count = 0;
+}
+
+static void
+hop_left(Engine *e, uint32_t flow)
+{
+    LhCollective *c = e->hops[flow].collective;
+
+    lh_collective_left(c, &e->hops[flow].hop);
+    start_hops(e, c, e->ends[flow].ranks[0]);
+}
+
+static void
+hop_arrived(Engine *e, uint32_t flow)
+{
+    LhCollective *c = e->hops[flow].collective;
+
+    lh_collective_arrived(c, &e->hops[flow].hop);
+    start_hops(e, c, e->ends[flow].ranks[1]);
+    deliver(e, &e->ends[flow]);
+    lh_collective_settle(c);
+}
+
+/* What the rank sends by a closed form, and over which links: as the ring or the pairs would. */
+static void
+count_closed_form(Engine *e, Rank *rank, Node *node, const LhCollective *c, uint32_t position)
+{
+    const LhGroup *group = lh_collective_group(c);
+    const uint32_t r = rank_index(e, rank);
+    const uint64_t bytes = lh_collective_bytes_sent(c->kind, group, r, c->shard_bytes);
+    const uint32_t peers = c->kind == LH_COLL_ALL_TO_ALL ? c->size - 1 : 1;
+
+    node->tier = lh_collective_neighbours(c)->tier;
+    for (uint32_t k = 1; k <= peers && bytes > 0; k++) {
+        const uint32_t to = (uint32_t)lh_group_member(group, (position + k) % c->size);
+        LhRoute route;
+
+        lh_network_route(&e->network, r, to, &route);
+        if (!check_route(e, r, to, &route))
+            return;
+        e->tiers_used |= 1u << route.tier;
+        count_sent(e, rank, node, route.tier, bytes / peers);
+        lh_flows_count(e->flows, &route, bytes / peers);
+    }
+}
+
+/* Closed form: @late was the last to arrive and decides when all are through. */
+static void
+finish_meeting(Engine *e, LhCollective *c, uint32_t late)
+{
+    const LhTime end = e->now + (e->free_network ? 0 : lh_collective_duration(e->collectives, c));
+    const uint8_t tier = lh_collective_neighbours(c)->tier;
+
+    if (!e->free_network && e->params->collectives == LH_COLLECTIVES_NCCL)
+        e->cost.provenance = MAX(e->cost.provenance, lh_nccl_provenance(e->params->device));
+    for (uint32_t i = 0; i < c->size; i++) {
+        Rank *rank = &e->ranks[c->members[i].rank];
+        Node *node = node_of(rank, c->members[i].op);
+
+        rank->moving[tier]++;
+        if (rank->why == LH_IDLE_IMBALANCE && c->members[i].rank != late)
+            account_wait(e, rank, &e->ranks[late]);
+        node->timed = true;
+        lh_heap_set(&e->heap, item_of(e, rank, node->stream), end);
+        touch(e, c->members[i].rank);
+    }
+    lh_collective_settle(c);
+}
+
+static void
+start_collective(Engine *e, Rank *rank, Node *node, uint32_t id)
+{
+    uint32_t position;
+    LhCollective *c = lh_collectives_join(e->collectives, node->posts, id, &position);
+
+    if (e->contention) {
+        node->ctas = lh_collective_neighbours(c)->ctas;
+        set_contention(e, rank, (int32_t)node->ctas);
+    }
+    if (c->algorithm == NULL) {
+        count_closed_form(e, rank, node, c, position);
+        if (c->joined == c->size && e->error == NULL)
+            finish_meeting(e, c, rank_index(e, rank));
+        return;
+    }
+    node->pending = c->algorithm->ends(c, position);
+    if (node->pending == 0)
+        complete(e, rank, id);
+    start_hops(e, c, rank_index(e, rank));
+    lh_collective_settle(c);
+}
+
 /* ---- issue ---- */
 
 static void
@@ -611,10 +789,12 @@ issue_compute(Engine *e, Rank *rank, Node *node, const LhOp *op)
     const LhSimParams *p = e->params;
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
     uint32_t r = rank_index(e, rank);
-    LhTime time = p->compute_time != NULL ? p->compute_time(p->compute_time_data, r, op)
-                                          : lh_cost_compute(&e->cost, op);
+    LhTime time;
 
     node->kernel = (uint8_t)op->compute.kernel;
+    node->occupancy = 1;
+    time = p->compute_time != NULL ? p->compute_time(p->compute_time_data, r, op)
+                                   : lh_cost_compute(&e->cost, op, &node->occupancy);
     node->work_ps = (double)time;
     if (p->jitter > 0)
         node->work_ps *= 1 + p->jitter * (2 * lh_rng_uniform(p->seed, r, op->id) - 1);
@@ -685,6 +865,7 @@ issue(Engine *e, Rank *rank, const LhOp *op)
     node->gate = rank->gate;
     node->pending = 0;
     node->posts = NONE;
+    node->timed = false;
     node->issued_ps = rank->host_ps;
     node->bytes = 0;
     node->flops = 0;
@@ -715,7 +896,10 @@ issue(Engine *e, Rank *rank, const LhOp *op)
         issue_exchange(e, rank, node, op);
         break;
     default:
-        node->posts = lh_meetings_add(e->meetings, op);
+        node->posts = lh_collectives_issue(e->collectives, rank_index(e, rank), op);
+        if (node->posts == NONE)
+            malformed(e, rank, op,
+                      "its group lacks the rank, names one twice or one that does not exist");
     }
     rank->host_ps += e->launch_ps;
     enqueue(rank, node, op->id);
@@ -780,41 +964,14 @@ start_compute(Engine *e, Rank *rank, Node *node, uint32_t id)
     LhTime time = lh_time_from_ps(node->work_ps / rank->speed);
 
     node->updated_ps = e->now;
+    node->rate = rank->speed;
     rank->computing++;
     if (time == 0)
         complete(e, rank, id);
+    else if (rank->computing > 1)
+        share_sms(e, rank);
     else
         lh_heap_set(&e->heap, item_of(e, rank, node->stream), e->now + time);
-}
-
-/* The last rank to arrive decides when all of them are through. */
-static void
-start_collective(Engine *e, Rank *rank, Node *node, uint32_t id)
-{
-    LhMeeting *meeting = lh_meetings_join(e->meetings, node->posts, rank_index(e, rank), id);
-    LhTime end;
-
-    if (meeting->failed_link != UINT32_MAX) {
-        route_failed(e, meeting->failed_from, meeting->failed_to, meeting->failed_link);
-        return;
-    }
-    node->tier = meeting->tier;
-    count_sent(e, rank, node, meeting->tier,
-               lh_collective_bytes_sent(meeting->kind, &meeting->group, rank_index(e, rank),
-                                        meeting->shard_bytes));
-    e->tiers_used |= 1u << meeting->tier;
-    if (meeting->arrived < meeting->size)
-        return;
-    end = e->now + (e->free_network ? 0 : meeting->duration_ps);
-    for (uint32_t i = 0; i < meeting->size; i++) {
-        Rank *member = &e->ranks[meeting->members[i].rank];
-        Node *op = node_of(member, meeting->members[i].op);
-
-        member->moving[meeting->tier]++;
-        lh_heap_set(&e->heap, item_of(e, member, op->stream), end);
-        touch(e, meeting->members[i].rank);
-    }
-    lh_meetings_close(e->meetings, meeting);
 }
 
 /* Starts the op at the head of a stream if it may run; true if the stream moved on at once. */
@@ -859,7 +1016,7 @@ advance(Engine *e, Rank *rank)
             while (rank->streams[s].head != NONE && try_start(e, rank, s))
                 moved = true;
         moved |= pull(e, rank);
-    } while (moved);
+    } while (moved && e->error == NULL);
     classify(e, rank);
 }
 
@@ -871,11 +1028,11 @@ handle_stream_event(Engine *e, uint32_t item)
     uint32_t id = rank->streams[item & ((1u << e->streams_shift) - 1)].head;
     Node *node = node_of(rank, id);
 
-    if (node->state == NODE_RUNNING && node->kind == LH_OP_COLLECTIVE) {
+    if (node->state == NODE_RUNNING && node->timed) {
         rank->moving[node->tier]--;
         e->events++;
     }
-    if (node->state == NODE_RUNNING && node->kind != LH_OP_EXCHANGE)
+    if (node->state == NODE_RUNNING && (node->kind == LH_OP_COMPUTE || node->timed))
         complete(e, rank, id);
     touch(e, r);
 }
@@ -892,12 +1049,15 @@ handle_instant(Engine *e)
 
         if (item < streams)
             handle_stream_event(e, item);
-        else
-            lh_flows_event(e->flows, item - streams, e->now);
+        else if (lh_flows_event(e->flows, item - streams, e->now) && e->ends[item - streams].hop)
+            hop_left(e, item - streams);
     }
     while (lh_flows_arrive(e->flows, e->now, &flow)) {
         lh_flows_release(e->flows, flow);
-        deliver(e, &e->ends[flow]);
+        if (e->ends[flow].hop)
+            hop_arrived(e, flow);
+        else
+            deliver(e, &e->ends[flow]);
     }
 }
 
@@ -1060,7 +1220,9 @@ init(Engine *e, const LhSimParams *params)
     lh_heap_reserve(&e->heap, e->ranks_count << e->streams_shift);
     e->flows = lh_flows_new(&e->network, params->network_model, &e->heap,
                             e->ranks_count << e->streams_shift);
-    e->meetings = lh_meetings_new(&e->network);
+    e->collectives =
+        lh_collectives_new(&e->network, params->device,
+                           e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives);
     lh_cost_init(&e->cost, params->cost, params->device, program);
     if (params->stragglers != NULL && params->stragglers->len > 0) {
         e->slowdown = g_new(double, e->ranks_count);
@@ -1086,11 +1248,12 @@ clear(Engine *e)
     g_free(e->results);
     g_free(e->slowdown);
     g_free(e->ends);
+    g_free(e->hops);
     g_free(e->posts);
     g_free(e->buckets);
     g_free(e->news);
     lh_flows_free(e->flows);
-    lh_meetings_free(e->meetings);
+    lh_collectives_free(e->collectives);
     lh_heap_clear(&e->heap);
     lh_op_buffer_clear(&e->buffer);
 }

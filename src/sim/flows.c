@@ -332,8 +332,7 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
     flow->remaining_bytes = (double)bytes;
     flow->updated_ps = now;
     flow->links_count = 0;
-    for (uint32_t i = 0; i < route->links_count; i++)
-        f->links[route->links[i]].bytes += bytes;
+    lh_flows_count(f, route, bytes);
     if (f->model != LH_NETWORK_FAIR || bytes == 0) {
         flow->finish_ps = bytes == 0 ? now : unshared_finish(f, now, route, bytes);
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
@@ -603,7 +602,7 @@ delay_line_grow(DelayLine *line)
     line->mask = capacity - 1;
 }
 
-void
+bool
 lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
 {
     Flow *flow = &f->flows[index];
@@ -611,7 +610,7 @@ lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
 
     if (flow->finish_ps > now) {
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
-        return;
+        return false;
     }
     if (flow->links_count > 0)
         detach(f, index);
@@ -622,6 +621,7 @@ lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
     line->flows[(line->first + line->count) & line->mask] = index;
     line->count++;
     f->next_arrival = MIN(f->next_arrival, now + flow->latency_ps);
+    return true;
 }
 
 /* Keeps next_arrival true; called when a line's first entry changes. */
@@ -657,6 +657,13 @@ lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
         return true;
     }
     return false;
+}
+
+void
+lh_flows_count(LhFlows *f, const LhRoute *route, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < route->links_count; i++)
+        f->links[route->links[i]].bytes += bytes;
 }
 
 uint64_t

@@ -26,9 +26,9 @@ uint32_t lh_flows_start(LhFlows *flows, LhTime now, const LhRoute *route, uint64
 /* Re-solves the rates after the starts and ends of this instant; a no-op when nothing changed. */
 void lh_flows_settle(LhFlows *flows, LhTime now);
 
-/* Handles the heap event of flow @index: its last byte may have been sent, and then only its
+/* Handles the heap event of flow @index: true if its last byte has been sent, so that only its
  * latency is left. */
-void lh_flows_event(LhFlows *flows, uint32_t index, LhTime now);
+bool lh_flows_event(LhFlows *flows, uint32_t index, LhTime now);
 
 /* When the next message arrives; LH_TIME_NEVER: none is on its last stretch. */
 LhTime lh_flows_next_arrival(const LhFlows *flows);
@@ -38,6 +38,9 @@ bool lh_flows_arrive(LhFlows *flows, LhTime now, uint32_t *index);
 
 /* Gives the index of a delivered flow back. */
 void lh_flows_release(LhFlows *flows, uint32_t index);
+
+/* Counts @bytes that cross the links of @route outside of any flow. */
+void lh_flows_count(LhFlows *flows, const LhRoute *route, uint64_t bytes);
 
 /* Bytes of all messages that crossed directed link @id so far. */
 uint64_t lh_flows_link_bytes(const LhFlows *flows, uint32_t id);

@@ -3,6 +3,9 @@
 
 const char *const lh_network_model_names[] = { "fair", "alpha-beta", "fifo", NULL };
 
+const char *const lh_collective_model_names[] = { "ring", "tree",        "pairwise",
+                                                  "nccl", "closed-form", NULL };
+
 const char *const lh_cost_mode_names[] = { "device", "flops", "unit", NULL };
 
 const char *const lh_idle_names[] = { "imbalance", "nvlink", "pcie",     "nic",

@@ -17,6 +17,18 @@ typedef enum {
 /* "fair", "alpha-beta", "fifo"; NULL-terminated. */
 extern const char *const lh_network_model_names[];
 
+/* How collectives run; docs/model.md, "Collectives". */
+typedef enum {
+    LH_COLLECTIVES_RING,        /* rings and chains of messages; all-to-all in one shot */
+    LH_COLLECTIVES_TREE,        /* all-reduce by a double binary tree, the rest likewise */
+    LH_COLLECTIVES_PAIRWISE,    /* all-to-all by exchanges step by step, the rest likewise */
+    LH_COLLECTIVES_NCCL,        /* NCCL's own model of time; all-to-all in one shot */
+    LH_COLLECTIVES_CLOSED_FORM, /* the formulas of rings on an idle network */
+} LhCollectiveModel;
+
+/* "ring", "tree", "pairwise", "nccl", "closed-form"; NULL-terminated. */
+extern const char *const lh_collective_model_names[];
+
 typedef enum {
     LH_COST_DEVICE, /* the device's kernel curves */
     LH_COST_FLOPS,  /* exact attention flops at 1 PFLOP/s; everything else, communication included,
@@ -37,6 +49,7 @@ typedef struct {
     const LhNetwork *network; /* borrowed; its ranks equal the program's */
     const LhDevice *device;   /* borrowed */
     LhNetworkModel network_model;
+    LhCollectiveModel collectives;
     LhCostMode cost;
     double jitter; /* compute times vary by a factor 1 +- jitter, by (seed, rank, op); [0, 1) */
     uint64_t seed;
