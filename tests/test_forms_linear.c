@@ -251,7 +251,7 @@ expected_idle(const char *name, double ranks, bool overlap)
     if (strcmp(name, "lasp2") == 0)
         return (IDLE_ROWS + ranks * (ranks - 1) / 2 * IDLE_CARRY) /
                (ranks * (most + (ranks - 1) * IDLE_CARRY));
-    return ranks == 2 ? 0 : 2 * IDLE_ROWS / (ranks * most);
+    return ranks == 2 ? 0 : 2 * (IDLE_ROWS + IDLE_CARRY) / (ranks * (most + IDLE_CARRY));
 }
 
 START_TEST(linear_idles_as_the_formulas_say)

@@ -1317,18 +1317,18 @@ START_TEST(kernels_linear_prefix_carries)
                                     .decay = 0.9,
                                     .states = STATES };
         LhCall call = { .args = &args,
-                        .operands = {
-                            { (unsigned char *)states, STATES, sizeof(found), LH_STORAGE_FP32 },
-                            { (unsigned char *)found, 1, sizeof(found), LH_STORAGE_FP32 } } };
+                        .operands = { view_of(states, sizeof(found)),
+                                      view_of(found, sizeof(found)) } };
 
+        call.operands[0].parts = STATES;
         ck_assert_int_eq(prefix->cpu(&call), LH_STATUS_OK);
         memcpy(carried, states[side == 0 ? 0 : 2], sizeof(carried));
         for (unsigned i = 1; i < STATES; i++) {
             float next[SIZE];
 
             memcpy(next, states[side == 0 ? i : 2 - i], sizeof(next));
-            call.operands[0] = (LhView){ (unsigned char *)carried, 1, sizeof(carried), 0, 0 };
-            call.operands[1] = (LhView){ (unsigned char *)next, 1, sizeof(next), 0, 0 };
+            call.operands[0] = view_of(carried, sizeof(carried));
+            call.operands[1] = view_of(next, sizeof(next));
             ck_assert_int_eq(carry->cpu(&call), LH_STATUS_OK);
             memcpy(carried, next, sizeof(carried));
         }

@@ -65,9 +65,10 @@ declare(LhProgram *program)
         declare_backward(program, plan);
 }
 
-#define FORWARD_STEPS 2U  /* what is local, the chain */
-#define BACKWARD_STEPS 3U /* what is local, the chain of states computed again, that of gradients  \
-                           */
+#define FORWARD_STEPS 2U /* what is local, the chain */
+#define BACKWARD_STEPS                                                                             \
+    3U /* what is local, the chain of states computed again, that of gradients                     \
+        */
 
 static uint32_t
 steps(const LhProgram *program, uint32_t rank)
@@ -239,37 +240,37 @@ const LhSchedule lh_schedule_lasp = {
     .name = "lasp",
     .summary = "linear attention: the state passes from rank to rank; contiguous tokens",
     .details =
-        "LASP (arXiv 2404.02882). Rank r holds tokens [r n, (r+1) n). The state, one d x d\n"
-        "matrix a head in fp32 (M = 4 B h d^2 bytes), comes from rank r-1, is read by the\n"
-        "rank's queries, takes in its keys and values and goes on to r+1; backward its\n"
-        "gradient goes the other way. What a rank's tokens have among themselves (intra) is\n"
-        "computed before the state arrives, as algorithms 2 and 3 of the paper have it; the\n"
-        "public code (--published-code, and also --no-overlap) receives before it computes\n"
-        "anything, in all its variants. Both send after the state has been read; sending\n"
-        "lambda^n KV + the own state at once would take the products with n rows out of the\n"
-        "chain, and is what zeco does.\n"
-        "The state that came is kept for the backward pass (the paper's KV-state caching), or\n"
-        "the forward chain is run again there (--state-recompute). --unfused writes what goes\n"
-        "through the state apart from the rest and adds it in a kernel of its own. The\n"
-        "barriers of the variant fuse_parallel, in every layer, are not modelled.\n"
+        "LASP (arXiv 2404.02882). Rank r holds tokens [r n, (r+1) n). The state, one d x\n"
+        "d matrix a head in fp32 (M = 4 B h d^2 bytes), comes from rank r-1, is read by\n"
+        "the rank's queries, takes in its keys and values and goes on to r+1; backward\n"
+        "its gradient goes the other way. What a rank's tokens have among themselves\n"
+        "(intra) is computed before the state arrives, as algorithms 2 and 3 of the\n"
+        "paper have it; the public code (--published-code, and also --no-overlap)\n"
+        "receives before it computes anything, in all its variants. Both send after the\n"
+        "state has been read. A better chain, which neither has, sends lambda^n KV + the\n"
+        "own state before that; zeco does so.\n"
+        "The state that came is kept for the backward pass (the paper's KV-state\n"
+        "caching), or the forward chain is run again there (--state-recompute).\n"
+        "--unfused writes what goes through the state apart from the rest and adds it in\n"
+        "a kernel of its own. The barriers of the variant fuse_parallel, in every layer,\n"
+        "are not modelled.\n"
         "\n"
-        "bytes sent   fwd M unless r = P-1; bwd M unless r = 0, and with state_recompute M\n"
-        "             more unless r = P-1; whatever the sequence length. The paper's table 1\n"
-        "             has B d^2/h of the model's width d in elements: the same\n"
-        "flops        E = B h d^2, in tiles of b = 128 tokens: fwd about (8 E + 2 E b/d) n:\n"
-        "             intra 4 E + 2 E b/d, o and the own state through products of 2 E each;\n"
-        "             bwd about (18 E + 5 E b/d) n. Kernels that leave the state behind while\n"
-        "             they compute intra would save its 2 E. With state_recompute 2 E n more\n"
-        "idle         1 - (W_intra + W_inter)/(W_intra + P W_inter), W_inter what the chain\n"
-        "             waits for on a rank on average; (P-1)/P if the receive comes first.\n"
-        "             Layer after layer without a barrier, ranks fall into a wavefront and wait\n"
-        "             only (P-1) W_inter in all\n"
-        "buffers      M kept; fwd M, bwd 2 M (state_recompute: nothing kept, 2 M and 4 M);\n"
-        "             unfused Q more forward, Q + KV backward\n"
-        "restrictions sequence length divisible by P; causal mask; states travel in fp32. The\n"
-        "             paper says that the sequence-parallel size must be divisible by the number\n"
-        "             of devices and means the reverse; groups within data-parallel groups are\n"
-        "             the layout of a cluster, not of one module\n",
+        "bytes sent   fwd M unless r = P-1; bwd M unless r = 0, and with state_recompute\n"
+        "             M more unless r = P-1; whatever the sequence length. The paper's\n"
+        "             table 1 has B d^2/h elements, d the width of the model: the same\n"
+        "flops        E = B h d^2, in tiles of b = 128 tokens: fwd about (8 E + 2 E b/d)\n"
+        "             n: intra 4 E + 2 E b/d, o and the own state 2 E each; bwd about\n"
+        "             (18 E + 5 E b/d) n, with state_recompute 2 E n more. Kernels that\n"
+        "             leave the state behind while they compute intra would save 2 E\n"
+        "idle         1 - (W_intra + W_inter)/(W_intra + P W_inter), W_inter what the\n"
+        "             chain waits for on a rank on average; (P-1)/P if the receive comes\n"
+        "             first. Without barriers between layers ranks fall into a wavefront\n"
+        "             that costs (P-1) modules once\n"
+        "buffers      M kept; fwd M, bwd 2 M (state_recompute: nothing kept, 2 M and 4\n"
+        "             M); unfused Q more forward, Q + KV backward\n"
+        "restrictions sequence length divisible by P; causal mask; states travel in\n"
+        "             fp32. Groups within data-parallel groups are the layout of a\n"
+        "             cluster, not of one module\n",
     .placement = LH_PLACE_CONTIGUOUS,
     .linear = true,
     .masks_reason = "linear attention has the causal mask only",

@@ -260,46 +260,52 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, e->program->plan);
 }
 
+/*
+ * Additions share the device with the rest, so that a rank between the ends is never idle while the
+ * scan keeps up. Without overlap the last slice comes when a rank's own state and all its additions
+ * are done, one addition later on every rank.
+ */
 static double
 idle_flops(const LhProgramParams *p)
 {
     const LhLinearWork w = lh_linear_work(p, LH_PHASE_FORWARD);
-    const double ranks = p->ranks, carry = (double)w.carry / blocks_of(p);
-    const double own = (double)w.own, work = own + (double)(w.intra + w.inter);
+    const double ranks = p->ranks, blocks = blocks_of(p);
+    const double carry = p->ranks > 2 ? (double)w.carry : 0;
+    const double work = (double)(w.own + w.intra + w.inter);
+    const double total = ranks * work - 2 * (double)w.own + (ranks - 2) * carry;
+    const double scan = carry / blocks * (p->overlap ? blocks : blocks + ranks - 3);
 
     if (p->ranks == 1 || (p->ranks == 2 && p->overlap))
         return 0;
-    if (p->overlap)
-        return 2 * own / (ranks * work);
-    /* The last slice is added up on one rank after another; then all go on. */
-    return 1 -
-           (ranks * work - 2 * own + (ranks - 2) * carry) / (ranks * (work + (ranks - 2) * carry));
+    return 1 - total / (ranks * (work + scan));
 }
 
 const LhSchedule lh_schedule_zeco = {
     .name = "zeco",
     .summary = "linear attention: the state passes on in slices, pipelined; contiguous tokens",
     .details =
-        "ZeCO's All-Scan (arXiv 2507.01004, of which abstract and reviews were read: what is\n"
-        "not in them is ours). Rank r holds tokens [r n, (r+1) n). The state (M = 4 B h d^2\n"
-        "bytes, fp32) is cut into K slices of heads, --scan-blocks; ZeCO cuts it along a\n"
-        "head's dimension, which moves the same bytes. Every rank computes its own state\n"
-        "first; a slice that arrives is decayed, added and sent on while the next one\n"
-        "arrives, beside what the rank's tokens have among themselves. --no-overlap waits for\n"
-        "the scan before that. Backward the gradient's slices go the other way. The state\n"
-        "that came is kept for the backward pass, or the scan is run again there\n"
-        "(--state-recompute).\n"
+        "ZeCO's All-Scan (arXiv 2507.01004, of which abstract and reviews were read:\n"
+        "what is not in them is ours). Rank r holds tokens [r n, (r+1) n). The state (M\n"
+        "= 4 B h d^2 bytes, fp32) is cut into K slices of heads, --scan-blocks; ZeCO\n"
+        "cuts it along a head's dimension, which moves the same bytes. Every rank\n"
+        "computes its own state first; a slice that arrives is decayed, added and sent\n"
+        "on while the next one arrives, beside what the rank's tokens have among\n"
+        "themselves. --no-overlap waits for the scan before that. Backward the\n"
+        "gradient's slices go the other way. The state that came is kept for the\n"
+        "backward pass, or the scan is run again there (--state-recompute). --unfused is\n"
+        "as in lasp.\n"
         "\n"
         "bytes sent   as lasp: fwd M unless r = P-1, bwd M unless r = 0\n"
         "scan         (P-2+K)(alpha + M/(K BW)) instead of (P-1)(alpha + M/BW)\n"
         "flops        as lasp\n"
-        "idle         2 W_own/(P (W_own + W_intra + W_inter)) for P > 2: the last rank passes\n"
-        "             no state on, the first one reads none; 0 for P = 2. Exact as long as\n"
-        "             the additions of a slice on P-2 ranks take less time than W_intra\n"
+        "idle         2 (W_own + W_carry)/(P (W_own + W_carry + W_intra + W_inter)) for\n"
+        "             P > 2: the last rank passes no state on, the first one reads none;\n"
+        "             0 for P = 2. Exact as long as the additions of a slice on P-2\n"
+        "             ranks take less time than W_intra\n"
         "buffers      as lasp\n"
-        "restrictions sequence length divisible by P; causal mask; K divides the query groups\n"
-        "             (default the largest up to 8 that does), at most 64; states travel in\n"
-        "             fp32\n",
+        "restrictions sequence length divisible by P; causal mask; K divides the query\n"
+        "             groups (default the largest up to 8 that does), at most 64; states\n"
+        "             travel in fp32\n",
     .placement = LH_PLACE_CONTIGUOUS,
     .linear = true,
     .masks_reason = "linear attention has the causal mask only",
