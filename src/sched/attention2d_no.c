@@ -124,7 +124,7 @@ gather(LhEmitter *e, uint16_t from, uint16_t into)
     const LhRegion own = { from, 0, 1 };
     const LhRegion all = { into, 0, e->program->slots[into].parts };
 
-    lh_emit_tensor(e, own, all, lh_region_bytes(e->program, own));
+    lh_emit_tensor(e, own, all);
 }
 
 /* The tensor of a reduce-scatter: of @slot, each member's part to @into. */
@@ -133,7 +133,7 @@ scatter(LhEmitter *e, uint16_t slot, LhRegion into)
 {
     const LhRegion all = { slot, 0, e->program->slots[slot].parts };
 
-    lh_emit_tensor(e, all, into, lh_region_bytes(e->program, into));
+    lh_emit_tensor(e, all, into);
 }
 
 static void

@@ -259,6 +259,7 @@ next_keys(LhEmitter *e, const Plan *plan, uint16_t kv, uint32_t hops)
 static uint32_t
 buffer_of(const Plan *plan, uint32_t hops)
 {
+    g_assert(plan->buffers > 0);
     return (hops - 1) % plan->buffers;
 }
 

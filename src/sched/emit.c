@@ -52,6 +52,20 @@ lh_emit_exchange(LhEmitter *e, uint8_t stream)
 }
 
 uint32_t
+lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind, LhGroup group)
+{
+    LhOp *op = append_op(e, LH_OP_COLLECTIVE);
+
+    op->stream = stream;
+    op->collective.kind = kind;
+    op->collective.reduction = LH_REDUCE_SUM;
+    op->collective.group = group;
+    op->collective.tensors_count = 0;
+    op->collective.wire_bytes = 0;
+    return op->id;
+}
+
+uint32_t
 lh_emit_sync(LhEmitter *e)
 {
     return append_op(e, LH_OP_SYNC)->id;
@@ -119,6 +133,20 @@ lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
     p->regions[p->regions_count++] = (LhRegion){ .slot = slot, .part = part, .count = count };
 }
 
+/* A rank contributes what it sends, but to a reduce-scatter what it gets. */
+void
+lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive)
+{
+    LhOp *op = lh_emit_last(e);
+    const bool scatter = op->collective.kind == LH_COLL_REDUCE_SCATTER;
+    const uint32_t tensor = op->collective.tensors_count++;
+
+    g_assert(tensor < LH_COLLECTIVE_TENSORS_MAX);
+    op->collective.send[tensor] = send;
+    op->collective.receive[tensor] = receive;
+    op->collective.wire_bytes += lh_region_bytes(e->program, scatter ? receive : send);
+}
+
 void
 lh_emit_after(LhEmitter *e, uint32_t id)
 {
@@ -132,30 +160,4 @@ lh_emit_after(LhEmitter *e, uint32_t id)
     }
     g_assert(op->after_count < LH_OP_AFTER_MAX);
     op->after[op->after_count++] = id;
-}
-
-uint32_t
-lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind, LhGroup group)
-{
-    LhOp *op = append_op(e, LH_OP_COLLECTIVE);
-
-    op->stream = stream;
-    op->collective.kind = kind;
-    op->collective.reduction = LH_REDUCE_SUM;
-    op->collective.group = group;
-    op->collective.tensors_count = 0;
-    op->collective.wire_bytes = 0;
-    return op->id;
-}
-
-void
-lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive, uint64_t wire_bytes)
-{
-    LhOp *op = lh_emit_last(e);
-
-    g_assert(op->collective.tensors_count < LH_COLLECTIVE_TENSORS_MAX);
-    op->collective.send[op->collective.tensors_count] = send;
-    op->collective.receive[op->collective.tensors_count] = receive;
-    op->collective.tensors_count++;
-    op->collective.wire_bytes += wire_bytes;
 }

@@ -21,6 +21,8 @@ typedef struct {
  * to fill through lh_emit_last(). */
 uint32_t lh_emit_compute(LhEmitter *e, uint8_t stream, LhKernelId kernel, const LhKernelArgs *args);
 uint32_t lh_emit_exchange(LhEmitter *e, uint8_t stream); /* parts follow by lh_emit_part */
+uint32_t lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind,
+                            LhGroup group); /* tensors follow by lh_emit_tensor */
 uint32_t lh_emit_sync(LhEmitter *e);
 uint32_t lh_emit_alloc(LhEmitter *e, uint16_t slot);
 uint32_t lh_emit_free(LhEmitter *e, uint16_t slot);
@@ -35,11 +37,8 @@ void lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
 void lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes);
 void lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
 
+/* Adds a tensor to the last collective. */
+void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive);
+
 /* The last op must come after op @id; LH_OP_NONE and ids already listed are ignored. */
 void lh_emit_after(LhEmitter *e, uint32_t id);
-
-/* Appends a collective, of sums where it reduces; its tensors follow by lh_emit_tensor. */
-uint32_t lh_emit_collective(LhEmitter *e, uint8_t stream, LhCollectiveKind kind, LhGroup group);
-
-/* Adds a tensor to the last collective; @wire_bytes is this rank's contribution to it. */
-void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive, uint64_t wire_bytes);
