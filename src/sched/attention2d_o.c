@@ -666,6 +666,7 @@ emit(LhEmitter *e, uint32_t step)
         lh_single_emit(e, step);
         return;
     }
+    g_assert(plan->base.grid.rows > 0 && plan->base.grid.columns > 0);
     step = lh_pass_enter(e, step, forward_steps(plan->base.grid));
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan, step);
