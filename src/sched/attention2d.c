@@ -105,6 +105,7 @@ lh_grid_check(const LhProgramParams *p, GError **error)
 
     if ((uint64_t)grid.rows * grid.columns == p->ranks)
         return true;
+    g_assert(below > 0); /* 1 at least */
     return lh_schedule_refuse(error,
                               "a grid of %" PRIu32 "x%" PRIu32 " has %" PRIu64
                               " places, not %" PRIu32 "; nearest legal grids: %" PRIu32 "x%" PRIu32

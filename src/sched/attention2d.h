@@ -56,6 +56,7 @@ void lh_grid_declare(LhProgram *program, LhGridPlan *plan);
 static inline uint32_t
 lh_grid_row(const LhGridPlan *plan, uint32_t rank)
 {
+    g_assert(plan->grid.rows > 0);
     return rank % plan->grid.rows;
 }
 

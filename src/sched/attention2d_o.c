@@ -5,9 +5,7 @@
  * moves left, one step behind, to where its queries are at home. Backward does the same, but the
  * last queries take the keys one by one, so that finished dk, dv can move up.
  *
- * The algorithms as printed are mended: their loops end one step late, algorithm 8 forgets to
- * transpose dk and dv back, algorithm 10 to keep k and v and to swap the statistics with q, and
- * algorithm 11 to add the own dk and dv.
+ * The algorithms as printed need mending: docs/schedules.md says where.
  */
 #include "sched/attention2d.h"
 
@@ -53,8 +51,8 @@ buffers_of(LhGrid grid)
 }
 
 static uint16_t
-pair(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
-     uint32_t element_bytes)
+add_pair(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
+         uint32_t element_bytes)
 {
     const Plan *plan = program->plan;
 
@@ -63,8 +61,8 @@ pair(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
 }
 
 static uint16_t
-column(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
-       uint32_t element_bytes)
+add_column(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
+           uint32_t element_bytes)
 {
     const Plan *plan = program->plan;
 
@@ -84,10 +82,10 @@ declare_forward(LhProgram *program, Plan *plan)
     plan->fwd_block = lh_pass_add_buffer(program, "fwd_block", LH_TENSOR_ACC, block, z->e);
     plan->fwd_kv = plan->base.io.kv;
     if (plan->base.grid.rows > 1)
-        plan->fwd_kv = column(program, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
+        plan->fwd_kv = add_column(program, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     if (plan->buffers > 0) {
-        plan->fwd_q = pair(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
-        plan->fwd_partial = pair(program, "fwd_partial", LH_TENSOR_ACC, block, z->e);
+        plan->fwd_q = add_pair(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
+        plan->fwd_partial = add_pair(program, "fwd_partial", LH_TENSOR_ACC, block, z->e);
     }
     plan->fwd_end = (uint16_t)program->slots_count;
 }
@@ -97,19 +95,19 @@ declare_visitors(LhProgram *program, Plan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
 
-    plan->bwd_q = pair(program, "bwd_q", LH_TENSOR_Q, z->q, z->e);
-    plan->bwd_dout = pair(program, "bwd_do", LH_TENSOR_DO, z->q, z->e);
+    plan->bwd_q = add_pair(program, "bwd_q", LH_TENSOR_Q, z->q, z->e);
+    plan->bwd_dout = add_pair(program, "bwd_do", LH_TENSOR_DO, z->q, z->e);
     plan->bwd_third = plan->base.gather_delta
-                          ? pair(program, "bwd_deltas", LH_TENSOR_DELTA, z->s, 4)
-                          : pair(program, "bwd_o", LH_TENSOR_O, z->q, z->e);
-    plan->bwd_lse = pair(program, "bwd_lse", LH_TENSOR_LSE, z->s, 4);
+                          ? add_pair(program, "bwd_deltas", LH_TENSOR_DELTA, z->s, 4)
+                          : add_pair(program, "bwd_o", LH_TENSOR_O, z->q, z->e);
+    plan->bwd_lse = add_pair(program, "bwd_lse", LH_TENSOR_LSE, z->s, 4);
     if (plan->base.gather_delta)
         plan->bwd_delta = lh_pass_add_buffer(program, "bwd_delta", LH_TENSOR_DELTA, z->s, 4);
     if (rounds(z)) {
         plan->bwd_dq = lh_pass_add_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
         plan->bwd_dq_out = lh_pass_add_buffer(program, "bwd_dq_out", LH_TENSOR_DQ, z->dq, z->w);
     } else {
-        plan->bwd_dq = pair(program, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
+        plan->bwd_dq = add_pair(program, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
     }
     plan->bwd_dq_in = lh_pass_add_buffer(program, "bwd_dq_in", LH_TENSOR_DQ, z->dq, z->w);
 }
@@ -121,10 +119,10 @@ declare_backward(LhProgram *program, Plan *plan)
 
     plan->bwd_first = (uint16_t)program->slots_count;
     plan->bwd_dq_sum = lh_pass_add_buffer(program, "bwd_dq_sum", LH_TENSOR_DQ, z->q / z->e * 4, 4);
-    plan->bwd_dkv_sum = column(program, "bwd_dkv_sum", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
+    plan->bwd_dkv_sum = add_column(program, "bwd_dkv_sum", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
     plan->bwd_kv = plan->base.io.kv;
     if (plan->base.grid.rows > 1) {
-        plan->bwd_kv = column(program, "bwd_kv", LH_TENSOR_KV, z->kv, z->e);
+        plan->bwd_kv = add_column(program, "bwd_kv", LH_TENSOR_KV, z->kv, z->e);
         plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
         if (rounds(z))
             plan->bwd_dkv_out =
@@ -261,6 +259,7 @@ next_keys(LhEmitter *e, const Plan *plan, uint16_t kv, uint32_t hops)
 static uint32_t
 buffer_of(const Plan *plan, uint32_t hops)
 {
+    g_assert(plan->buffers > 0);
     return (hops - 1) % plan->buffers;
 }
 
@@ -283,13 +282,13 @@ move_queries(LhEmitter *e, const Plan *plan, const uint16_t *own, const uint16_t
 
 /* ---- forward ---- */
 
-/* Queries that came @hops ranks, with the keys of @key_parts ranks from row @key_row on. */
+/* Queries that came @hops ranks, with the keys of @rows ranks from row @row on. */
 static LhKernelArgs
-block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t key_row, uint32_t key_parts)
+block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t row, uint32_t rows)
 {
     const uint32_t column = (lh_grid_column(&plan->base, e->rank) + hops) % plan->base.grid.columns;
 
-    return lh_grid_args(e, &plan->base, (LhGridBlock){ column, 1, key_row, key_parts });
+    return lh_grid_args(e, &plan->base, (LhGridBlock){ column, 1, row, rows });
 }
 
 static void
@@ -667,6 +666,7 @@ emit(LhEmitter *e, uint32_t step)
         lh_single_emit(e, step);
         return;
     }
+    g_assert(plan->base.grid.rows > 0 && plan->base.grid.columns > 0);
     step = lh_pass_enter(e, step, forward_steps(plan->base.grid));
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan, step);
