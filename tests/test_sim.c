@@ -492,7 +492,9 @@ START_TEST(sim_linear_kernels_run_at_a_share_of_the_peak)
     g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
     const uint64_t n = 4096;
     const LhKernelArgs args = block(n, n, n * (n + 1) / 2, LH_MASK_CAUSAL);
-    const double flops = 4.0 * 32 * 128 * (double)args.pairs;
+    /* Pairs within 32 tiles of 128 tokens; all but one go into the state, and all but one read it.
+     */
+    const double flops = 4.0 * 32 * 128 * (32 * 8256) + 2.0 * 32 * 128 * 128 * (2 * 31 * 128 + 30);
     const double waves = 10 * 108 / 1024.0; /* 32 tiles of 128 rows of 32 heads */
     LhProvenance p;
 

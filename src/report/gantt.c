@@ -53,6 +53,8 @@ kind_of(const LhTimelineRecord *r)
 {
     if (r->kind != LH_OP_COMPUTE)
         return KIND_TRANSFER + (r->tier < LH_TIERS ? r->tier : LH_TIER_NVLINK);
+    if (lh_kernels[r->kernel]->linear)
+        return r->phase == LH_PHASE_BACKWARD ? KIND_BACKWARD : KIND_FORWARD;
     switch (lh_kernels[r->kernel]->effect) {
     case LH_EFFECT_ATTEND:
         return KIND_FORWARD;
