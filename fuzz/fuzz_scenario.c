@@ -45,7 +45,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (const LhField *field = lh_scenario_options; field->name != NULL; field++)
         lh_scenario_has(scenario, field->name);
     if (scenario->schedule_file != NULL || scenario->profile != NULL ||
-        is_path(scenario->cluster) || is_path(scenario->model))
+        scenario->document_lengths != NULL || is_path(scenario->cluster) ||
+        is_path(scenario->model))
         return 0;
     setup = lh_setup_new(scenario, &error);
     fuzz_check(setup != NULL, error, NULL);

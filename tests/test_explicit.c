@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "base/rng.h"
+#include "fitting.h"
 #include "run_tests.h"
 #include "sched/verify.h"
 
@@ -56,41 +57,218 @@ parse_ok(const char *text)
 }
 
 static void
+check_region(LhRegion a, LhRegion b)
+{
+    ck_assert(a.slot == b.slot && a.part == b.part && a.count == b.count);
+}
+
+static void
+check_args(const LhKernelArgs *a, const LhKernelArgs *b)
+{
+    ck_assert(a->pairs == b->pairs && a->nq == b->nq && a->nk == b->nk);
+    ck_assert(a->batch == b->batch && a->heads == b->heads && a->groups == b->groups);
+    ck_assert(a->head_dim == b->head_dim && a->mask == b->mask && a->shift == b->shift);
+    ck_assert(a->first == b->first && a->last == b->last && a->reversed == b->reversed);
+    ck_assert_uint_eq(a->states, b->states);
+    ck_assert(a->scale == b->scale && a->decay == b->decay);
+    if (a->mask != LH_MASK_POSITIONS)
+        return;
+    ck_assert(a->q_at.start == b->q_at.start && a->q_at.part_step == b->q_at.part_step);
+    ck_assert(a->k_at.start == b->k_at.start && a->k_at.part_step == b->k_at.part_step);
+    ck_assert(a->stride == b->stride);
+    ck_assert_ptr_nonnull(b->rule);
+}
+
+static void
+check_parts(const LhOp *a, const LhPart *in_a, const LhOp *b, const LhPart *in_b)
+{
+    ck_assert_uint_eq(a->exchange.parts_count, b->exchange.parts_count);
+    for (uint32_t i = 0; i < a->exchange.parts_count; i++) {
+        const LhPart *x = &in_a[a->exchange.parts_first + i];
+        const LhPart *y = &in_b[b->exchange.parts_first + i];
+
+        ck_assert(x->peer == y->peer && x->tag == y->tag && x->send == y->send);
+        ck_assert(x->wire_bytes == y->wire_bytes && x->regions_count == y->regions_count);
+        for (unsigned k = 0; k < x->regions_count; k++)
+            check_region(x->regions[k], y->regions[k]);
+    }
+}
+
+static void
+check_collective(const LhOp *a, const LhOp *b)
+{
+    ck_assert(a->collective.kind == b->collective.kind &&
+              a->collective.reduction == b->collective.reduction);
+    ck_assert_mem_eq(&a->collective.group, &b->collective.group, sizeof(LhGroup));
+    ck_assert_uint_eq(a->collective.wire_bytes, b->collective.wire_bytes);
+    ck_assert_uint_eq(a->collective.tensors_count, b->collective.tensors_count);
+    for (unsigned i = 0; i < a->collective.tensors_count; i++) {
+        check_region(a->collective.send[i], b->collective.send[i]);
+        check_region(a->collective.receive[i], b->collective.receive[i]);
+    }
+}
+
+static void
+check_op(const LhOp *a, const LhPart *in_a, const LhOp *b, const LhPart *in_b)
+{
+    const bool memory = a->kind == LH_OP_ALLOC || a->kind == LH_OP_FREE;
+
+    ck_assert(a->id == b->id && a->kind == b->kind && a->phase == b->phase && a->step == b->step);
+    ck_assert_uint_eq(a->after_count, b->after_count);
+    for (unsigned i = 0; i < a->after_count; i++)
+        ck_assert_uint_eq(a->after[i], b->after[i]);
+    if (!memory && a->kind != LH_OP_SYNC)
+        ck_assert_uint_eq(a->stream, b->stream);
+    if (memory) {
+        ck_assert_uint_eq(a->memory.slot, b->memory.slot);
+    } else if (a->kind == LH_OP_COMPUTE) {
+        ck_assert_int_eq(a->compute.kernel, b->compute.kernel);
+        ck_assert_uint_eq(a->compute.regions_count, b->compute.regions_count);
+        for (unsigned i = 0; i < a->compute.regions_count; i++)
+            check_region(a->compute.regions[i], b->compute.regions[i]);
+        check_args(&a->compute.args, &b->compute.args);
+    } else if (a->kind == LH_OP_EXCHANGE) {
+        check_parts(a, in_a, b, in_b);
+    } else if (a->kind == LH_OP_COLLECTIVE) {
+        check_collective(a, b);
+    }
+}
+
+/* All ops of a rank, whatever the steps. */
+static void
+collect(const LhProgram *program, uint32_t rank, GArray *ops, GArray *parts)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+
+    g_array_set_size(ops, 0);
+    g_array_set_size(parts, 0);
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            LhOp op = buffer.ops[i];
+
+            if (op.kind == LH_OP_EXCHANGE)
+                op.exchange.parts_first += parts->len;
+            g_array_append_val(ops, op);
+        }
+        if (buffer.parts_count > 0)
+            g_array_append_vals(parts, buffer.parts, buffer.parts_count);
+    }
+    lh_op_buffer_clear(&buffer);
+}
+
+static void
+check_same_ops(const LhProgram *a, const LhProgram *b)
+{
+    g_autoptr(GArray) ops_a = g_array_new(FALSE, FALSE, sizeof(LhOp));
+    g_autoptr(GArray) ops_b = g_array_new(FALSE, FALSE, sizeof(LhOp));
+    g_autoptr(GArray) parts_a = g_array_new(FALSE, FALSE, sizeof(LhPart));
+    g_autoptr(GArray) parts_b = g_array_new(FALSE, FALSE, sizeof(LhPart));
+
+    for (uint32_t rank = 0; rank < a->params.ranks; rank++) {
+        collect(a, rank, ops_a, parts_a);
+        collect(b, rank, ops_b, parts_b);
+        ck_assert_uint_eq(ops_a->len, ops_b->len);
+        for (guint i = 0; i < ops_a->len; i++)
+            check_op(&g_array_index(ops_a, LhOp, i), (LhPart *)(void *)parts_a->data,
+                     &g_array_index(ops_b, LhOp, i), (LhPart *)(void *)parts_b->data);
+    }
+}
+
+/* What a program says beside its ops. */
+static void
+check_same_declarations(const LhProgram *a, const LhProgram *b)
+{
+    const LhMaskRule *mask = &a->params.mask, *other = &b->params.mask;
+
+    ck_assert(a->placement.kind == b->placement.kind && a->placement.split == b->placement.split);
+    ck_assert(MAX(a->head_slices, 1) == b->head_slices && MAX(a->kv_slices, 1) == b->kv_slices);
+    ck_assert(a->saved_group == b->saved_group && a->saved_kinds == b->saved_kinds);
+    ck_assert(mask->causal == other->causal && mask->window == other->window);
+    ck_assert_uint_eq(mask->documents_count, other->documents_count);
+    for (uint32_t i = 0; i < mask->documents_count; i++)
+        ck_assert_uint_eq(mask->document_ends[i], other->document_ends[i]);
+    ck_assert_uint_eq(a->params.attention.hidden_size, b->params.attention.hidden_size);
+    ck_assert(a->params.attention.linear == b->params.attention.linear);
+    ck_assert(a->params.attention.decay == b->params.attention.decay);
+    ck_assert_uint_eq(a->slots_count, b->slots_count);
+    for (uint32_t i = 0; i < a->slots_count; i++) {
+        const LhSlot *x = &a->slots[i], *y = &b->slots[i];
+
+        ck_assert_str_eq(x->name, y->name);
+        ck_assert(x->kind == y->kind && x->role == y->role && x->parts == y->parts);
+        ck_assert(x->part_bytes == y->part_bytes && x->element_bytes == y->element_bytes);
+    }
+}
+
+/* Returns how many programs there were: 1, or 0 if the schedule refuses. */
+static unsigned
 check_round_trip(const LhSchedule *schedule, const LhProgramParams *params)
 {
-    g_autoptr(LhProgram) program = lh_program_new(schedule, params, NULL);
+    g_autoptr(LhProgram) program = fitting_program(schedule, params);
     g_autoptr(LhProgram) again = NULL;
     g_autoptr(LhVerdict) verdict = NULL;
     g_autofree char *first = NULL;
     g_autofree char *second = NULL;
 
     if (program == NULL)
-        return; /* what a schedule refuses is another test's */
+        return 0;
     first = to_json(program);
     again = parse_ok(first);
     second = to_json(again);
     ck_assert_str_eq(first, second);
+    check_same_declarations(program, again);
+    check_same_ops(program, again);
     ck_assert_ptr_null(again->schedule);
     verdict = lh_verify(again);
-    ck_assert_uint_eq(verdict->findings_total, 0);
+    ck_assert_msg(
+        verdict->findings_total == 0, "%s, %u ranks: %s", schedule->name, params->ranks,
+        verdict->findings->len == 0 ? "" : g_array_index(verdict->findings, LhFinding, 0).message);
+    return 1;
 }
 
 START_TEST(explicit_round_trips)
 {
     for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
+        unsigned programs = 0;
+
         for (uint32_t ranks = 1; ranks <= 5; ranks++) {
             for (int pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
                 LhProgramParams p = make_params(ranks, (LhPass)pass);
 
-                check_round_trip(lh_schedules[i], &p);
+                programs += check_round_trip(lh_schedules[i], &p);
                 p.overlap = false;
-                p.mask.causal = false;
+                p.mask.causal = lh_schedules[i]->linear;
                 p.gradient_wire = LH_WIRE_FP32;
-                check_round_trip(lh_schedules[i], &p);
+                programs += check_round_trip(lh_schedules[i], &p);
                 p.mask.causal = true;
                 p.published_code = ranks % 2 == 0;
-                check_round_trip(lh_schedules[i], &p);
+                programs += check_round_trip(lh_schedules[i], &p);
             }
+        }
+        ck_assert_msg(programs > 0, "%s refuses everything", lh_schedules[i]->name);
+    }
+}
+END_TEST
+
+/* Windows and documents where a schedule has them, and decays. */
+START_TEST(explicit_round_trips_masks)
+{
+    for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
+        const LhSchedule *schedule = lh_schedules[i];
+
+        for (uint32_t ranks = 1; ranks <= 4; ranks++) {
+            const uint64_t ends[] = { 1, 2 * ranks + 1, 4 * (uint64_t)ranks };
+            LhProgramParams p = make_params(ranks, LH_PASS_BOTH);
+
+            p.attention.decay = schedule->linear ? 0.5 : 0;
+            p.mask.window = (schedule->masks & LH_MASKS_WINDOW) != 0 ? 3 : 0;
+            if ((schedule->masks & LH_MASKS_DOCUMENTS) != 0) {
+                p.mask.document_ends = ends;
+                p.mask.documents_count = G_N_ELEMENTS(ends);
+            }
+            check_round_trip(schedule, &p);
         }
     }
 }
@@ -181,23 +359,112 @@ START_TEST(explicit_expresses_every_op)
 }
 END_TEST
 
-/* The hand-made program with one text replaced by another. */
-static char *
-replaced(const char *from, const char *to)
+/* What only some programs have: slices of heads, a split, masks by position, several tensors. */
+static const char hand_cut[] =
+    "{\n"
+    "  \"schema\": \"longhaul.schedule/1\",\n"
+    "  \"params\": {\"ranks\": 2, \"batch\": 1, \"seq_length\": 8, \"heads\": 4, \"groups\": 2, "
+    "\"head_dim\": 4, \"hidden_size\": 24,\n"
+    "             \"dtype\": \"bf16\", \"causal\": true, \"window\": 3, \"document_ends\": [5, "
+    "8], \"pass\": \"fwd\"},\n"
+    "  \"placement\": \"zigzag\", \"placement_split\": 2, \"head_slices\": 4, \"kv_slices\": "
+    "2,\n"
+    "  \"saved_group\": 2, \"saved\": [\"o\", \"lse\"],\n"
+    "  \"slots\": [\n"
+    "    {\"name\": \"q\", \"kind\": \"q\", \"role\": \"input\", \"parts\": 8, \"part_bytes\": 16, "
+    "\"element_bytes\": 2},\n"
+    "    {\"name\": \"kv\", \"kind\": \"kv\", \"role\": \"input\", \"parts\": 4, \"part_bytes\": "
+    "32, \"element_bytes\": 2},\n"
+    "    {\"name\": \"acc\", \"kind\": \"acc\", \"role\": \"temp\", \"part_bytes\": 96, "
+    "\"element_bytes\": 2}\n"
+    "  ],\n"
+    "  \"streams\": [{\"name\": \"main\", \"kind\": \"compute\"}],\n"
+    "  \"ranks\": [\n"
+    "    {\"ops\": [\n"
+    "      {\"op\": \"collective\", \"stream\": \"main\", \"collective\": \"all-to-all\",\n"
+    "       \"group\": {\"base\": 0, \"stride\": 1, \"count\": 2},\n"
+    "       \"send\": [\"q\", \"kv[1]\"], \"receive\": [\"q[1]\", \"kv\"], \"wire_bytes\": 9},\n"
+    "      {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"attention_fwd\",\n"
+    "       \"regions\": [\"q[1]\", \"kv[1..2]\", \"acc\"], \"mask\": \"positions\", \"pairs\": 6, "
+    "\"nq\": 2, \"nk\": 4,\n"
+    "       \"q_start\": 6, \"k_start\": 4, \"k_part_step\": -2, \"stride\": 2}\n"
+    "    ]},\n"
+    "    {\"ops\": []}\n"
+    "  ]\n"
+    "}\n";
+
+START_TEST(explicit_expresses_cuts_and_positions)
 {
-    const char *at = strstr(hand_made, from);
-    GString *text = g_string_new_len(hand_made, at - hand_made);
+    g_autoptr(LhProgram) program = parse_ok(hand_cut);
+    g_autofree char *first = to_json(program);
+    g_autoptr(LhProgram) again = parse_ok(first);
+    g_autofree char *second = to_json(again);
+    const LhKernelArgs *args;
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+
+    ck_assert_str_eq(first, second);
+    check_same_declarations(program, again);
+    check_same_ops(program, again);
+    ck_assert_uint_eq(program->placement.split, 2);
+    ck_assert_uint_eq(program->head_slices, 4);
+    ck_assert_uint_eq(program->saved_group, 2);
+    ck_assert_uint_eq(program->saved_kinds, 1u << LH_TENSOR_O | 1u << LH_TENSOR_LSE);
+    ck_assert_uint_eq(program->params.mask.window, 3);
+    ck_assert_uint_eq(program->params.mask.document_ends[0], 5);
+    ck_assert_uint_eq(program->params.attention.hidden_size, 24);
+    lh_cursor_init(&cursor, program, 0);
+    ck_assert(lh_cursor_step(&cursor, &buffer));
+    ck_assert_uint_eq(buffer.ops[0].collective.tensors_count, 2);
+    ck_assert_uint_eq(buffer.ops[0].collective.send[1].part, 1);
+    ck_assert_uint_eq(buffer.ops[0].collective.receive[1].count, 4);
+    args = &buffer.ops[1].compute.args;
+    ck_assert_uint_eq(args->heads, 1); /* of a slice */
+    ck_assert_uint_eq(args->groups, 1);
+    ck_assert_int_eq(args->mask, LH_MASK_POSITIONS);
+    ck_assert_int_eq(args->q_at.start, 6);
+    ck_assert_int_eq(args->q_at.part_step, 0);
+    ck_assert_int_eq(args->k_at.part_step, -2);
+    ck_assert_uint_eq(args->stride, 2);
+    ck_assert_ptr_eq(args->rule, &program->params.mask);
+    lh_op_buffer_clear(&buffer);
+}
+END_TEST
+
+/* @program with one text replaced by another. */
+static char *
+replaced(const char *program, const char *from, const char *to)
+{
+    const char *at = strstr(program, from);
+    GString *text = g_string_new_len(program, at - program);
 
     g_string_append(text, to);
     g_string_append(text, at + strlen(from));
     return g_string_free(text, FALSE);
 }
 
+typedef struct {
+    const char *from, *to, *words;
+} BrokenCase;
+
+static void
+check_errors(const char *program, const BrokenCase *cases, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        g_autofree char *text = replaced(program, cases[i].from, cases[i].to);
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_ptr_null(parse(text, &error));
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
+        ck_assert_msg(g_str_has_prefix(error->message, "t.json:"), "%s", error->message);
+        ck_assert_msg(strstr(error->message, cases[i].words) != NULL, "case %u: %s", i,
+                      error->message);
+    }
+}
+
 START_TEST(explicit_words_its_errors)
 {
-    static const struct {
-        const char *from, *to, *words;
-    } cases[] = {
+    static const BrokenCase cases[] = {
         { "schedule/1", "schedule/2",
           "t.json:2:13: error: this is read as \"longhaul.schedule/1\"" },
         { "\"seq_length\": 8", "\"seq_length\": 10", "nearest legal lengths: 8, 12" },
@@ -233,16 +500,39 @@ START_TEST(explicit_words_its_errors)
         { "\"streams\": [", "\"stream\": [], \"streams\": [", "unknown field \"stream\"" },
     };
 
-    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *text = replaced(cases[i].from, cases[i].to);
-        g_autoptr(GError) error = NULL;
+    check_errors(hand_made, cases, G_N_ELEMENTS(cases));
+}
+END_TEST
 
-        ck_assert_ptr_null(parse(text, &error));
-        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
-        ck_assert_msg(g_str_has_prefix(error->message, "t.json:"), "%s", error->message);
-        ck_assert_msg(strstr(error->message, cases[i].words) != NULL, "case %u: %s", i,
-                      error->message);
-    }
+START_TEST(explicit_words_errors_of_cuts)
+{
+    static const BrokenCase cases[] = {
+        { "\"placement_split\": 2", "\"placement_split\": 3",
+          "a split is of the placement zigzag, and divides the 2 ranks" },
+        { "zigzag", "striped", "a split is of the placement zigzag" },
+        { "\"head_slices\": 4", "\"head_slices\": 3", "3 slices do not divide 4 heads" },
+        { "\"head_slices\": 4", "\"head_slices\": 1", "and the 1 slices of heads" },
+        { "\"kv_slices\": 2", "\"kv_slices\": 4", "4 slices do not divide 2 groups" },
+        { "\"saved_group\": 2", "\"saved_group\": 3", "groups divide the 2 ranks" },
+        { "\"saved_group\": 2, ", "", "saved and saved_group belong together" },
+        { "\"lse\"]", "\"lsf\"]", "no tensor is called \"lsf\"; did you mean \"lse\"?" },
+        { "[5, 8]", "[5, 5, 8]", "document 1 is empty" },
+        { "[5, 8]", "[5, 9]", "the documents have 9 tokens, the sequence has 8" },
+        { "[5, 8]", "[]", "0 elements" },
+        { "\"causal\": true", "\"causal\": false", "a sliding window needs a causal mask" },
+        { "\"window\": 3", "\"linear\": true", "linear attention has the causal mask only" },
+        { "\"window\": 3", "\"decay\": 2", "out of range" },
+        { "\"positions\"", "\"full\"", "only the mask \"positions\" takes q_start" },
+        { "\"pairs\": 6, ", "", "an op says its pairs" },
+        { "[\"q[1]\", \"kv\"], \"wire", "[\"q[1]\"], \"wire",
+          "2 regions are sent, but 1 received" },
+        { "[\"q\", \"kv[1]\"]", "[\"q\", \"kv[9]\"]", "slot kv has the parts 0 to 3" },
+        { "[\"q\", \"kv[1]\"]", "[]", "0 elements" },
+        { "[\"q\", \"kv[1]\"]", "{}", "a string or an array of strings" },
+        { "\"q_start\": 6", "\"q_start\": -1", "out of range" },
+    };
+
+    check_errors(hand_cut, cases, G_N_ELEMENTS(cases));
 }
 END_TEST
 
@@ -250,11 +540,11 @@ END_TEST
  * verified. */
 START_TEST(explicit_survives_changed_bytes)
 {
-    const gsize length = strlen(hand_made);
     unsigned parsed = 0;
 
     for (uint64_t seed = 0; seed < 20000; seed++) {
-        g_autofree char *text = g_strdup(hand_made);
+        g_autofree char *text = g_strdup(seed % 2 == 0 ? hand_made : hand_cut);
+        const gsize length = strlen(text);
         g_autoptr(LhProgram) program = NULL;
 
         for (uint64_t k = 0; k <= seed % 3; k++) {
@@ -304,6 +594,8 @@ START_TEST(explicit_has_a_limit)
 }
 END_TEST
 
-LH_TEST_MAIN("explicit", explicit_round_trips, explicit_expresses_every_op,
-             explicit_words_its_errors, explicit_survives_changed_bytes,
-             explicit_holds_a_program_to_its_word, explicit_has_a_limit)
+LH_TEST_MAIN("explicit", explicit_round_trips, explicit_round_trips_masks,
+             explicit_expresses_every_op, explicit_expresses_cuts_and_positions,
+             explicit_words_its_errors, explicit_words_errors_of_cuts,
+             explicit_survives_changed_bytes, explicit_holds_a_program_to_its_word,
+             explicit_has_a_limit)

@@ -6,6 +6,7 @@
 #include "run_tests.h"
 #include "runtime/executor.h"
 #include "runtime/numerics.h"
+#include "sched/attention_pass.h"
 #include "sched/verify.h"
 
 #include <string.h>
@@ -111,13 +112,9 @@ load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *int
     lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
 }
 
-/* Proven, run on threads, and every output within its gate. */
-static void
-run(const char *name, const LhProgramParams *p)
+static LhRunResult *
+run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
 {
-    g_autoptr(LhProgram) program = make(name, p);
-    g_autoptr(LhNumerics) numerics = lh_numerics_new(&program->params, 3, LH_INPUTS_NORMAL);
-    g_autoptr(LhVerdict) verdict = prove(name, p);
     g_autoptr(GError) error = NULL;
     Loader loader = { numerics, program };
     const LhRunParams params = {
@@ -128,20 +125,52 @@ run(const char *name, const LhProgramParams *p)
         .load = load,
         .load_data = &loader,
     };
-    g_autoptr(LhRunResult) result = lh_execute(&params, &error);
+    LhRunResult *result = lh_execute(&params, &error);
+
+    ck_assert_msg(result != NULL, "%s, P %u, U %u, pass %d: %s", program->schedule->name,
+                  program->params.ranks, program->params.ulysses_size, (int)program->params.pass,
+                  error == NULL ? "" : error->message);
+    lh_numerics_compare(numerics, program, result, report);
+    return result;
+}
+
+/* A row that nearly cancels out may be as far off as on one device, and twice that. */
+static void
+allow_rows(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
+{
+    LhProgramParams p = program->params;
+    g_autoptr(LhRunResult) result = NULL;
+    g_autoptr(LhProgram) alone = NULL;
+    LhErrorReport baseline;
+
+    p.ranks = 1;
+    p.ulysses_size = 0;
+    alone = make(program->schedule->name, &p);
+    result = run(alone, numerics, &baseline);
+    lh_numerics_allow_rows(report, &baseline);
+}
+
+/* Proven, run on threads, every output within its gate, and counted as proven. */
+static void
+check_run(const char *name, const LhProgramParams *p)
+{
+    g_autoptr(LhProgram) program = make(name, p);
+    g_autoptr(LhNumerics) numerics = lh_numerics_new(&program->params, 3, LH_INPUTS_NORMAL);
+    g_autoptr(LhVerdict) verdict = prove(name, p);
+    g_autoptr(LhRunResult) result = NULL;
     LhErrorReport report;
 
-    ck_assert_msg(result != NULL, "%s", error == NULL ? "" : error->message);
-    lh_numerics_compare(numerics, program, result, &report);
+    result = run(program, numerics, &report);
+    if (lh_numerics_only_rows(&report))
+        allow_rows(program, numerics, &report);
     for (uint32_t i = 0; i < report.rows_count; i++)
         ck_assert_msg(report.rows[i].ok,
                       "%s, P %u, h %u, g %u, pass %d, window %d, %u documents: %s off by %g, %g",
                       name, p->ranks, p->attention.heads, p->attention.groups, (int)p->pass,
                       (int)p->mask.window, p->mask.documents_count, report.rows[i].name,
                       report.rows[i].rel_l2, report.rows[i].row_max);
-    ck_assert_uint_eq(report.rows_count, p->pass == LH_PASS_FWD   ? 1
-                                         : p->pass == LH_PASS_BWD ? 3
-                                                                  : 4);
+    ck_assert_uint_ge(report.rows_count, (lh_pass_has(p, LH_PASS_FWD) ? 1U : 0U) +
+                                             (lh_pass_has(p, LH_PASS_BWD) ? 3U : 0U));
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent, verdict->bytes_sent[rank]);
         ck_assert_uint_eq(result->ranks[rank].peak_bytes, verdict->peak_bytes[rank]);
@@ -283,6 +312,7 @@ prove_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, uns
 
             set_masks(&p, variant / 2, ends);
             p.overlap = variant % 2 == 0;
+            p.published_code = !p.overlap;
             verdict = prove(name, &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
         }
@@ -311,7 +341,10 @@ run_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsig
             uint64_t ends[3];
 
             set_masks(&p, variant, ends);
-            run(name, &p);
+            p.published_code = variant == 1;
+            p.gradient_wire = variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT;
+            p.attention.dtype = variant == 2 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+            check_run(name, &p);
         }
     }
 }
@@ -329,7 +362,215 @@ START_TEST(ulysses_computes_attention)
 }
 END_TEST
 
+START_TEST(te_a2a_sends_a_share_of_everything)
+{
+    LhProgramParams p = make_params(4, 8, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304); /* (2 1024 + 1024) 3/4 */
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304);
+    p.published_code = true; /* and o once more: 3/4 of 1024 */
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 3072);
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 5376);
+    ck_assert_uint_eq(flops_of("te-a2a", &p, 3), 14 * 2 * 16 * 136);
+    p = make_params(8, 8, 4, LH_PASS_FWD);
+    check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4");
+    p = make_params(5, 12, 12, LH_PASS_FWD);
+    check_refused("te-a2a", &p, "nearest legal numbers of ranks: 4, 6");
+    /* q, k, v, o; q, k, v by heads, laid out and arrived. */
+    p = make_params(4, 8, 8, LH_PASS_FWD);
+    ck_assert_uint_eq(peak_of("te-a2a", &p, 0), 2 * Q(8) + KV(8) + 3 * (Q(8) + KV(8)));
+}
+END_TEST
+
+START_TEST(te_a2a_is_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++)
+        prove_all("te-a2a", 2 * proof_ranks[i], proof_ranks[i], proof_ranks[i], 5);
+}
+END_TEST
+
+START_TEST(te_a2a_computes_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++)
+        run_all("te-a2a", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
+}
+END_TEST
+
+/* X of make_params: 4 tokens of h heads of 16 elements of 2 bytes, as Q. */
+START_TEST(megatron_gathers_and_scatters)
+{
+    LhProgramParams p = make_params(4, 8, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 2 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 4 * 2 * 16 * 136);
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 3 * 3 * 1024);
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 5 * 3 * 1024);
+    /* q, k, v, o, lse, do, dq, dk, dv; x, y, dy, dx; x and the gradient gathered. */
+    ck_assert_uint_eq(peak_of("megatron-tp-sp", &p, 2),
+                      4 * Q(8) + 2 * KV(4) + S(8) + 4 * 1024 + 2 * 4 * 1024);
+    p.recompute = LH_RECOMPUTE_SELECTIVE;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 5 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
+    p.recompute = LH_RECOMPUTE_FULL;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 7 * 3 * 1024);
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
+    p.attention.hidden_size = 100;
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 7 * 3 * 800);
+}
+END_TEST
+
+START_TEST(megatron_wants_heads_that_divide)
+{
+    LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
+
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 11, 33");
+    p.pad_heads = true;
+    /* X is that of 33 heads, the work that of 48. */
+    ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 0), 2 * 15 * Q(33));
+    ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 0), 4 * 3 * 16 * 64 * 65 / 2);
+    p = make_params(4, 8, 2, LH_PASS_FWD);
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 2");
+}
+END_TEST
+
+START_TEST(megatron_is_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++) {
+        const uint32_t ranks = proof_ranks[i];
+
+        prove_all("megatron-tp-sp", 2 * ranks, ranks, ranks, 5);
+        for (LhRecompute how = LH_RECOMPUTE_NONE; how <= LH_RECOMPUTE_FULL; how++) {
+            LhProgramParams p = make_params(ranks, ranks, ranks, LH_PASS_BOTH);
+            g_autoptr(LhVerdict) verdict = NULL;
+
+            p.recompute = (uint8_t)how;
+            verdict = prove("megatron-tp-sp", &p);
+            ck_assert_uint_eq(verdict->ranks, ranks);
+        }
+    }
+}
+END_TEST
+
+START_TEST(megatron_computes_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++) {
+        LhProgramParams p = make_params(run_ranks[i], run_ranks[i], run_ranks[i], LH_PASS_BOTH);
+
+        run_all("megatron-tp-sp", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
+        p.recompute = LH_RECOMPUTE_FULL;
+        check_run("megatron-tp-sp", &p);
+    }
+}
+END_TEST
+
+/* 12 ranks, 12 heads in 4 groups: U = 4, R = 3. */
+START_TEST(usp_sends_less_than_a_ring)
+{
+    LhProgramParams p = make_params(12, 12, 4, LH_PASS_FWD);
+
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4));
+    /* 48 tokens in blocks of 16: a diagonal of 136 pairs and 2 halves, for 3 heads. */
+    ck_assert_uint_eq(flops_of("usp", &p, 7), 4 * 3 * 16 * (136 + 2 * 128));
+    p.pass = LH_PASS_BWD;
+    ck_assert_uint_eq(bytes_of("usp", &p, 7),
+                      (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4) + 3 * 2 * KV(4));
+    p.gradient_wire = LH_WIRE_16BIT;
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4) + 3 * KV(4));
+    p.gradient_wire = LH_WIRE_DEFAULT;
+    p.ulysses_size = 2; /* R = 6 */
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 2 + 5 * KV(4) + 6 * 2 * KV(4));
+    p.pass = LH_PASS_FWD;
+    p.ulysses_size = 1; /* zigzag */
+    ck_assert_uint_eq(bytes_of("usp", &p, 7), 11 * KV(4));
+    p.ulysses_size = 3;
+    check_refused("usp", &p, "must divide the 12 ranks and the 4 query groups: 1, 2, 4");
+    p.ulysses_size = 0;
+    p.gpus_per_node = 6;
+    ck_assert_uint_eq(lh_schedule_params(schedule_called("usp"), &p).ulysses_size, 2);
+    /* Groups as large as the ring would be: Ulysses. */
+    p = make_params(4, 8, 4, LH_PASS_BOTH);
+    ck_assert_uint_eq(bytes_of("usp", &p, 3), 2 * 2304);
+}
+END_TEST
+
+START_TEST(te_a2a_p2p_returns_gradients_with_keys)
+{
+    LhProgramParams p = make_params(12, 12, 4, LH_PASS_FWD);
+    const uint64_t moved = (2 * Q(12) + KV(4)) / 4 * 3;
+
+    ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), moved + 2 * KV(4));
+    ck_assert_uint_eq(flops_of("te-a2a-p2p", &p, 7), 4 * 3 * 16 * (136 + 2 * 128));
+    p.pass = LH_PASS_BOTH;
+    ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + 6 * KV(4));
+    p.published_code = true;
+    ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + Q(12) / 4 * 3 + 6 * KV(4));
+    p.ulysses_size = 5;
+    check_refused("te-a2a-p2p", &p, "1, 2, 4");
+}
+END_TEST
+
+/* Every size of the groups that is legal with as many key-value heads as ranks. */
+static void
+prove_grids(const char *name, uint32_t ranks)
+{
+    for (uint32_t size = 1; size <= ranks; size++) {
+        for (unsigned bits = 0; ranks % size == 0 && bits < 24; bits++) {
+            LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[bits / 8]);
+            g_autoptr(LhVerdict) verdict = NULL;
+
+            p.ulysses_size = size;
+            p.mask.causal = (bits & 1) != 0;
+            p.overlap = (bits & 2) != 0;
+            p.published_code = (bits & 4) != 0;
+            verdict = prove(name, &p);
+            ck_assert_uint_eq(verdict->ranks, ranks);
+        }
+    }
+}
+
+START_TEST(grids_are_proven)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++) {
+        prove_grids("usp", proof_ranks[i]);
+        prove_grids("te-a2a-p2p", proof_ranks[i]);
+    }
+}
+END_TEST
+
+static void
+run_grids(const char *name, uint32_t ranks)
+{
+    for (uint32_t size = 1; size <= ranks; size++) {
+        for (unsigned i = 0; ranks % size == 0 && i < G_N_ELEMENTS(passes); i++) {
+            LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[i]);
+
+            p.ulysses_size = size;
+            check_run(name, &p);
+            p.mask.causal = false;
+            p.gradient_wire = LH_WIRE_FP32;
+            check_run(name, &p);
+        }
+    }
+}
+
+START_TEST(grids_compute_attention)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(run_ranks); i++) {
+        run_grids("usp", run_ranks[i]);
+        run_grids("te-a2a-p2p", run_ranks[i]);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("forms_heads", ulysses_sends_a_share_of_everything,
              ulysses_replicates_groups_fewer_than_ranks, ulysses_deals_out_heads_that_do_not_divide,
              ulysses_pads_heads, ulysses_holds_what_it_saves, ulysses_is_proven,
-             ulysses_computes_attention)
+             ulysses_computes_attention, te_a2a_sends_a_share_of_everything, te_a2a_is_proven,
+             te_a2a_computes_attention, megatron_gathers_and_scatters,
+             megatron_wants_heads_that_divide, megatron_is_proven, megatron_computes_attention,
+             usp_sends_less_than_a_ring, te_a2a_p2p_returns_gradients_with_keys, grids_are_proven,
+             grids_compute_attention)

@@ -83,11 +83,16 @@ check(const char *name, LhKernelArgs args, uint64_t flops, uint64_t bytes)
 
 START_TEST(kernels_count_exactly)
 {
-    LhKernelArgs first = call, rows = call, keys = call, first_rows;
+    /* Three tiles of 128, 128 and 44 tokens; and three states. */
+    enum { PAIRS = 2 * (128 * 129 / 2) + 44 * 45 / 2 };
+    LhKernelArgs first = call, rows = call, keys = call, first_rows, tiled = call, gathered = call;
 
     first.first = true;
     rows.nk = 0;
     keys.nq = 0;
+    tiled.nq = tiled.nk = 300;
+    tiled.pairs = 300 * 301 / 2;
+    gathered.states = 3;
     first_rows = rows;
     first_rows.first = true;
     check("attention_fwd", first, 4 * 2 * 4 * 8 * 7, 2 * 192 + 2 * 320 + (2 * 192 + 8 * 24));
@@ -120,6 +125,11 @@ START_TEST(kernels_count_exactly)
     /* Linear attention: the state is 2 * 4 * 8 * 8 = 512 fp32 numbers. */
     check("linear_intra", first, 4 * 2 * 4 * 8 * 7, 2 * (192 + 320 + 192));
     check("linear_intra", call, 4 * 2 * 4 * 8 * 7, 2 * (192 + 320 + 2 * 192));
+    check("linear_intra", tiled, 4 * 2 * 4 * 8 * PAIRS + 2 * 512 * (256 + 172 + 1),
+          2 * (19200 + 19200 + 2 * 19200));
+    check("linear_intra_bwd", tiled, 10 * 2 * 4 * 8 * PAIRS + 2 * 512 * (3 * 256 + 2 * 172 + 2),
+          2 * (2 * 19200 + 19200 + 2 * 19200 + 2 * (19200 + 19200)));
+    check("linear_prefix", gathered, 2 * 512 * 3, 4 * 512 * 4);
     check("linear_inter", call, 2 * 192 * 8, 4 * 512 + 3 * 2 * 192);
     check("linear_state", call, 2 * 320 * 8 + 2 * 512, 2 * 4 * 512 + 2 * 320);
     check("linear_state", first, 2 * 320 * 8, 4 * 512 + 2 * 320);

@@ -80,7 +80,7 @@ static bool
 is_state(const Case *c, LhTensorKind kind)
 {
     return kind == LH_TENSOR_STATE || kind == LH_TENSOR_DSTATE ||
-           (kind == LH_TENSOR_ANY && strcmp(c->kernel, "linear_carry") == 0);
+           (kind == LH_TENSOR_ANY && g_str_has_prefix(c->kernel, "linear_"));
 }
 
 /* Statistics of an accumulator: (m, l), or lse where blocks are normalised. */
@@ -479,6 +479,7 @@ check_shape(const Case *shape, const char *name)
     Case c = *shape;
 
     c.kernel = name;
+    c.args.states = 1;
     if (is_linear(name) && c.args.mask == LH_MASK_CAUSAL)
         c.args.decay = 0.97;
     for (unsigned first = 0; first < 2; first++) {
@@ -555,6 +556,26 @@ static const Case shapes[] = {
                 .heads = 2,
                 .groups = 1,
                 .head_dim = 33,
+                .mask = LH_MASK_CAUSAL },
+      .q_parts = 1,
+      .k_parts = 1 },
+    /* Several tiles of linear attention, which parts cut across. */
+    { .args = { .nq = 300,
+                .nk = 300,
+                .batch = 2,
+                .heads = 4,
+                .groups = 2,
+                .head_dim = 40,
+                .mask = LH_MASK_CAUSAL },
+      .q_parts = 2,
+      .k_parts = 3,
+      .narrow = true },
+    { .args = { .nq = 256,
+                .nk = 256,
+                .batch = 1,
+                .heads = 2,
+                .groups = 2,
+                .head_dim = 64,
                 .mask = LH_MASK_CAUSAL },
       .q_parts = 1,
       .k_parts = 1 },
@@ -1028,7 +1049,7 @@ static LhView
 filled(uint64_t count, enum lh_storage storage)
 {
     const uint64_t bytes = count * lh_storage_bytes(storage);
-    LhView view = { g_malloc(bytes), 1, bytes, storage };
+    LhView view = { .data = g_malloc(bytes), .parts = 1, .part_bytes = bytes, .storage = storage };
 
     for (uint64_t i = 0; i < count; i++)
         lh_element_put(view.data, storage, i, normal());
@@ -1275,6 +1296,47 @@ START_TEST(kernels_convert_the_same_on_levels)
 }
 END_TEST
 
+/* Three states over five tokens each: as carried one by one, from either side. */
+START_TEST(kernels_linear_prefix_carries)
+{
+    enum { STATES = 3, SIZE = 2 * 3 * 4 * 4 };
+    float states[STATES][SIZE], found[SIZE], carried[SIZE];
+    const LhKernel *prefix = lh_kernels[LH_KERNEL_ID_linear_prefix];
+    const LhKernel *carry = lh_kernels[LH_KERNEL_ID_linear_carry];
+
+    for (unsigned i = 0; i < STATES * SIZE; i++)
+        states[i / SIZE][i % SIZE] = (float)normal();
+    for (unsigned side = 0; side < 2; side++) {
+        const LhKernelArgs args = { .nk = side == 0 ? 5 : 0,
+                                    .nq = side == 0 ? 0 : 5,
+                                    .batch = 2,
+                                    .heads = 3,
+                                    .groups = 1,
+                                    .head_dim = 4,
+                                    .decay = 0.9,
+                                    .states = STATES };
+        LhCall call = { .args = &args,
+                        .operands = {
+                            { (unsigned char *)states, STATES, sizeof(found), LH_STORAGE_FP32 },
+                            { (unsigned char *)found, 1, sizeof(found), LH_STORAGE_FP32 } } };
+
+        ck_assert_int_eq(prefix->cpu(&call), LH_STATUS_OK);
+        memcpy(carried, states[side == 0 ? 0 : 2], sizeof(carried));
+        for (unsigned i = 1; i < STATES; i++) {
+            float next[SIZE];
+
+            memcpy(next, states[side == 0 ? i : 2 - i], sizeof(next));
+            call.operands[0] = (LhView){ (unsigned char *)carried, 1, sizeof(carried), 0, 0 };
+            call.operands[1] = (LhView){ (unsigned char *)next, 1, sizeof(next), 0, 0 };
+            ck_assert_int_eq(carry->cpu(&call), LH_STATUS_OK);
+            memcpy(carried, next, sizeof(carried));
+        }
+        for (unsigned k = 0; k < SIZE; k++)
+            ck_assert_double_eq_tol((double)found[k], (double)carried[k], 1e-6);
+    }
+}
+END_TEST
+
 /* Every row has both versions; parts that do not divide the rows are refused, outputs untouched. */
 START_TEST(kernels_refuse_what_they_cannot)
 {
@@ -1312,5 +1374,6 @@ LH_TEST_MAIN("kernels_run", kernels_run_fp32, kernels_run_bf16, kernels_run_fp16
              kernels_see_what_the_rule_allows, kernels_know_simple_answers, kernels_carry_blocks,
              kernels_join_parts, kernels_attention_gradient_is_finite_difference,
              kernels_linear_gradient_is_difference, kernels_linear_chunks_join,
-             kernels_convert_exactly, kernels_convert_the_same_on_levels,
-             kernels_refuse_what_they_cannot, kernels_zero_makes_empty_accumulators)
+             kernels_linear_prefix_carries, kernels_convert_exactly,
+             kernels_convert_the_same_on_levels, kernels_refuse_what_they_cannot,
+             kernels_zero_makes_empty_accumulators)

@@ -73,7 +73,9 @@ START_TEST(scenario_option_equals_field)
     g_autoptr(LhScenario) file = scenario_of(
         "{\"schema\": \"longhaul.scenario/1\", \"seq_length\": \"64K\", \"dtype\": \"fp16\","
         " \"schedule\": [\"ring\", \"zigzag\"], \"jitter\": 0.25, \"no_overlap\": true,"
-        " \"seed\": 18446744073709551615,"
+        " \"seed\": 18446744073709551615, \"grid\": \"2x4\", \"window_size\": \"4K\","
+        " \"hierarchical_context_parallel_sizes\": [4, 2], \"recompute_granularity\": \"full\","
+        " \"attention\": \"linear\", \"pad_heads\": true,"
         " \"straggler\": [{\"rank\": 3, \"factor\": 1.5}],"
         " \"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0.5}]}");
     g_autoptr(LhScenario) options = lh_scenario_new();
@@ -85,6 +87,13 @@ START_TEST(scenario_option_equals_field)
     set(options, "--jitter", "0.25");
     set(options, "--no-overlap", NULL);
     set(options, "--seed", "18446744073709551615");
+    set(options, "--grid", "2x4");
+    set(options, "--window-size", "4K");
+    set(options, "--hierarchical-context-parallel-sizes", "8,1");
+    set(options, "--hierarchical-context-parallel-sizes", "4,2"); /* the last one counts */
+    set(options, "--recompute-granularity", "full");
+    set(options, "--attention", "linear");
+    set(options, "--pad-heads", NULL);
     set(options, "--straggler", "3:1.5");
     set(options, "--link-fault", "nic:1:0.5");
     ck_assert_uint_eq(file->seq_length, 65536);
@@ -94,6 +103,14 @@ START_TEST(scenario_option_equals_field)
     ck_assert_str_eq(g_ptr_array_index(options->schedule, 1), g_ptr_array_index(file->schedule, 1));
     ck_assert(options->jitter == file->jitter && options->no_overlap == file->no_overlap);
     ck_assert_uint_eq(options->seed, file->seed);
+    ck_assert_str_eq(options->grid, file->grid);
+    ck_assert_uint_eq(options->window_size, file->window_size);
+    ck_assert_uint_eq(options->hierarchical_context_parallel_sizes->len, 2);
+    ck_assert_mem_eq(options->hierarchical_context_parallel_sizes->data,
+                     file->hierarchical_context_parallel_sizes->data, 2 * sizeof(uint64_t));
+    ck_assert_int_eq(options->recompute_granularity, file->recompute_granularity);
+    ck_assert(options->attention == 1 && file->attention == 1);
+    ck_assert(options->pad_heads && file->pad_heads);
     ck_assert_mem_eq(options->straggler->data, file->straggler->data, sizeof(LhStraggler));
     ck_assert_mem_eq(options->link_fault->data, file->link_fault->data, sizeof(LhLinkFault));
 }
@@ -115,7 +132,7 @@ START_TEST(scenario_options_are_the_fields)
         ck_assert_ptr_null(strchr(option, '_'));
         count++;
     }
-    ck_assert_uint_eq(count, 23);
+    ck_assert_uint_eq(count, 38);
     ck_assert_str_eq(lh_scenario_fields[0].name, "schema");
     ck_assert_ptr_eq(lh_scenario_options, &lh_scenario_fields[2]);
 }
@@ -135,13 +152,15 @@ END_TEST
 START_TEST(scenario_paths_are_relative_to_file)
 {
     const char *text = "{\"schema\": \"longhaul.scenario/1\", \"profile\": \"p.json\","
-                       " \"cluster\": \"dgx-a100-80g:2\", \"model\": \"sub/m.json\"}";
+                       " \"cluster\": \"dgx-a100-80g:2\", \"model\": \"sub/m.json\","
+                       " \"document_lengths\": \"lengths.txt\"}";
     g_autoptr(LhScenario) scenario =
         lh_scenario_parse("some/folder/s.json", text, strlen(text), NULL);
 
     ck_assert_str_eq(scenario->profile, "some/folder/p.json");
     ck_assert_str_eq(scenario->cluster, "dgx-a100-80g:2");
     ck_assert_str_eq(scenario->model, "some/folder/sub/m.json");
+    ck_assert_str_eq(scenario->document_lengths, "some/folder/lengths.txt");
 }
 END_TEST
 
@@ -175,6 +194,183 @@ START_TEST(scenario_cluster_gives_ranks)
     setup = setup_of(scenario);
     ck_assert_uint_eq(setup->params.ranks, 24);
     ck_assert_uint_eq(setup->params.attention.groups, 33); /* heads alone: as many groups */
+}
+END_TEST
+
+/* --- options of single schedules ----------------------------------------------------------------
+ */
+
+START_TEST(scenario_fills_parameters)
+{
+    static const char *const settings[][2] = {
+        { "--ranks", "8" },
+        { "--grid", "2x4" },
+        { "--hierarchical-context-parallel-sizes", "4,2" },
+        { "--inner-ring", "2" },
+        { "--gather-groups", "4" },
+        { "--scan-blocks", "3" },
+        { "--local-kv", NULL },
+        { "--gather-delta", NULL },
+        { "--state-recompute", NULL },
+        { "--unfused", NULL },
+        { "--pad-heads", NULL },
+        { "--recompute-granularity", "selective" },
+        { "--window-size", "1K" },
+    };
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+    const LhProgramParams *p;
+
+    for (guint i = 0; i < G_N_ELEMENTS(settings); i++)
+        set(scenario, settings[i][0], settings[i][1]);
+    setup = setup_of(scenario);
+    p = &setup->params;
+    ck_assert(p->grid_rows == 2 && p->grid_columns == 4 && p->ulysses_size == 4);
+    ck_assert(p->inner_ring == 2 && p->gather_groups == 4 && p->scan_blocks == 3);
+    ck_assert(p->local_kv && p->gather_delta && p->state_recompute && p->unfused && p->pad_heads);
+    ck_assert_int_eq(p->recompute, LH_RECOMPUTE_SELECTIVE);
+    ck_assert_uint_eq(p->mask.window, 1024);
+    ck_assert_uint_eq(p->gpus_per_node, 8);
+    ck_assert_uint_eq(p->attention.hidden_size, 4096);
+    ck_assert(!p->attention.linear && p->mask.document_ends == NULL);
+}
+END_TEST
+
+/* Other heads than the model's are not the model: nothing says how wide it is. */
+START_TEST(scenario_other_heads_have_no_hidden_size)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+
+    set(scenario, "--ranks", "8");
+    set(scenario, "--num-attention-heads", "8");
+    setup = setup_of(scenario);
+    ck_assert_uint_eq(setup->params.attention.hidden_size, 0);
+}
+END_TEST
+
+START_TEST(scenario_model_gives_the_kind_of_attention)
+{
+    static const struct {
+        const char *model, *attention;
+        bool linear;
+    } rows[] = {
+        { "llama-7b", NULL, false },    { "tnl-1b", NULL, true },
+        { "tnl-1b", "softmax", false }, { "minimax-text-01", NULL, false },
+        { "llama-7b", "linear", true },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(LhSetup) setup = NULL;
+        guint all = 0;
+
+        set(scenario, "--ranks", "8");
+        set(scenario, "--model", rows[i].model);
+        if (rows[i].attention != NULL)
+            set(scenario, "--attention", rows[i].attention);
+        setup = setup_of(scenario);
+        ck_assert(setup->params.attention.linear == rows[i].linear);
+        while (lh_schedules[all] != NULL)
+            all++;
+        ck_assert_uint_eq(setup->schedules->len + setup->left_out, all);
+        for (guint k = 0; k < setup->schedules->len; k++) {
+            const LhSchedule *schedule = g_ptr_array_index(setup->schedules, k);
+
+            ck_assert(schedule->linear == rows[i].linear);
+        }
+    }
+}
+END_TEST
+
+/* A schedule that is named stays, and refuses for itself. */
+START_TEST(scenario_named_schedules_are_not_left_out)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+
+    set(scenario, "--ranks", "8");
+    set(scenario, "--attention", "linear");
+    set(scenario, "--schedule", "ring");
+    setup = setup_of(scenario);
+    ck_assert_uint_eq(setup->schedules->len, 1);
+    ck_assert_uint_eq(setup->left_out, 0);
+    ck_assert(setup->params.attention.linear);
+}
+END_TEST
+
+/* Without a model, schedules that are named say what attention it is. */
+START_TEST(scenario_schedules_give_the_kind_of_attention)
+{
+    const LhSchedule *linear = NULL;
+
+    for (guint i = 0; lh_schedules[i] != NULL; i++) {
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(LhSetup) setup = NULL;
+
+        set(scenario, "--ranks", "8");
+        set(scenario, "--schedule", lh_schedules[i]->name);
+        setup = setup_of(scenario);
+        ck_assert(setup->params.attention.linear == lh_schedules[i]->linear);
+        linear = lh_schedules[i]->linear ? lh_schedules[i] : linear;
+    }
+    ck_assert_ptr_nonnull(linear);
+    for (int model = 0; model < 2; model++) { /* beside ring; with a model of softmax attention */
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(LhSetup) setup = NULL;
+
+        set(scenario, "--ranks", "8");
+        set(scenario, "--schedule", linear->name);
+        if (model == 1)
+            set(scenario, "--model", "llama-7b");
+        else
+            set(scenario, "--schedule", "ring");
+        setup = setup_of(scenario);
+        ck_assert(!setup->params.attention.linear);
+    }
+}
+END_TEST
+
+START_TEST(scenario_contradictions_are_errors)
+{
+    static const struct {
+        const char *option, *value, *words;
+    } rows[] = {
+        { "--grid", "2", "--grid: \"2\" is not a grid; allowed: ROWSxCOLUMNS, such as 4x8" },
+        { "--grid", "2x4x1", "is not a grid" },
+        { "--grid", "0x8", "is not a grid" },
+        { "--grid", "2x", "is not a grid" },
+        { "--grid", "2 x 4", "is not a grid" },
+        { "--hierarchical-context-parallel-sizes", "4,4",
+          "the product of the sizes is 16, and there are 8 ranks" },
+        { "--hierarchical-context-parallel-sizes", "0,8", "both sizes must be at least 1" },
+        { "--hierarchical-context-parallel-sizes", "4294967296,4294967296", "their product" },
+        { "--linear-decay", "0.5", "this is softmax attention, which has no decay" },
+        { "--document-lengths", "no-such-file", "no-such-file: error: cannot be read" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(GError) error = NULL;
+
+        set(scenario, "--ranks", "8");
+        set(scenario, rows[i].option, rows[i].value);
+        ck_assert_ptr_null(lh_setup_new(scenario, &error));
+        ck_assert_msg(strstr(error->message, rows[i].words) != NULL, "%s", error->message);
+    }
+}
+END_TEST
+
+START_TEST(scenario_window_needs_a_causal_mask)
+{
+    g_autoptr(LhScenario) scenario =
+        scenario_of("{\"schema\": \"longhaul.scenario/1\", \"ranks\": 8, \"mask\": \"full\","
+                    " \"window_size\": 64}");
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(lh_setup_new(scenario, &error));
+    ck_assert_str_eq(error->message,
+                     "s.json:1:78: error: \"window_size\": a sliding window needs a causal mask");
 }
 END_TEST
 
@@ -310,7 +506,10 @@ END_TEST
 LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_option_equals_field, scenario_options_are_the_fields,
              scenario_option_replaces_list_of_file, scenario_paths_are_relative_to_file,
-             scenario_defaults, scenario_cluster_gives_ranks, scenario_profile_overlays,
-             scenario_reads_ranges, scenario_bad_option_changes_nothing,
-             scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
-             scenario_out_of_memory_is_a_state)
+             scenario_defaults, scenario_cluster_gives_ranks, scenario_fills_parameters,
+             scenario_other_heads_have_no_hidden_size, scenario_model_gives_the_kind_of_attention,
+             scenario_named_schedules_are_not_left_out,
+             scenario_schedules_give_the_kind_of_attention, scenario_contradictions_are_errors,
+             scenario_window_needs_a_causal_mask, scenario_profile_overlays, scenario_reads_ranges,
+             scenario_bad_option_changes_nothing, scenario_comparison_is_ranked,
+             scenario_what_ifs_are_plausible, scenario_out_of_memory_is_a_state)

@@ -1,82 +1,58 @@
 /*
- * Every schedule is proven, for every number of ranks that matters; and no damage to a proven
- * program goes unseen: ops, orders, peers, sizes, masks, flags and operands are changed one at a
- * time. Where a change may be harmless, a second judge decides, which looks at all pairs of ops and
- * shares no code with the verifier.
+ * Every schedule is proven, for every number of ranks that matters, with every pass, mask and
+ * option.
  */
-#include "recording.h"
+#include "fitting.h"
 #include "run_tests.h"
 #include "sched/verify.h"
-
-#include <string.h>
+#include "verifying.h"
 
 static const uint32_t ranks_proven[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
-                                         12, 13, 14, 15, 16, 24, 25, 32, 33, 64 };
+                                         12, 13, 14, 15, 16, 24, 25, 32, 33, 36, 64 };
 
-static LhProgramParams
-params_of(uint32_t ranks, LhPass pass, bool causal, bool overlap, bool grouped)
-{
-    return (LhProgramParams){
-        .attention = { .batch = 1,
-                       .seq_length = (uint64_t)ranks * 8,
-                       .heads = 8,
-                       .groups = grouped ? 2 : 8,
-                       .head_dim = 16,
-                       .dtype = LH_DTYPE_BF16 },
-        .ranks = ranks,
-        .mask.causal = causal,
-        .pass = pass,
-        .overlap = overlap,
-    };
-}
+/* How many programs of a schedule were proven: all of them, and those of several ranks. */
+typedef struct {
+    uint32_t all, several;
+} Proven;
 
-static const char *
-first_message(const LhVerdict *verdict)
+static void
+prove(const LhSchedule *schedule, const LhProgramParams *params, Proven *proven)
 {
-    return verdict->findings->len == 0 ? "no finding"
-                                       : g_array_index(verdict->findings, LhFinding, 0).message;
-}
-
-/* NULL if the schedule refuses the parameters. */
-static LhProgram *
-program_of(const LhSchedule *schedule, const LhProgramParams *params)
-{
-    return lh_program_new(schedule, params, NULL);
-}
-
-static uint32_t
-prove(const LhSchedule *schedule, const LhProgramParams *params)
-{
-    g_autoptr(LhProgram) program = program_of(schedule, params);
+    g_autoptr(LhProgram) program = fitting_program(schedule, params);
     g_autoptr(LhVerdict) verdict = NULL;
 
     if (program == NULL)
-        return 0;
+        return;
     verdict = lh_verify(program);
     if (verdict->findings_total > 0)
-        ck_abort_msg("%s, %u ranks, pass %d%s%s, %u groups: %s", schedule->name, params->ranks,
-                     (int)params->pass, params->mask.causal ? ", causal" : "",
-                     params->overlap ? ", overlap" : "", params->attention.groups,
-                     first_message(verdict));
+        ck_abort_msg("%s, %u ranks, pass %d%s%s, %u heads, %u groups: %s", schedule->name,
+                     params->ranks, (int)params->pass, params->mask.causal ? ", causal" : "",
+                     params->overlap ? ", overlap" : "", program->params.attention.heads,
+                     program->params.attention.groups, first_message(verdict));
     ck_assert_uint_eq(verdict->ranks, params->ranks);
-    return 1;
+    ck_assert_uint_gt(verdict->ops, 0);
+    proven->all++;
+    proven->several += params->ranks > 1;
 }
 
+/* All passes, masks and head counts on few ranks, and some of them in turn on many. */
 START_TEST(verify_proves_all_schedules)
 {
     for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
-        uint32_t proven = 0;
+        Proven proven = { 0 };
 
         for (uint32_t i = 0; i < G_N_ELEMENTS(ranks_proven); i++) {
-            for (uint32_t bits = 0; bits < 24; bits++) {
-                const LhProgramParams params =
-                    params_of(ranks_proven[i], (LhPass)(1 + bits / 8), bits & 1, (bits & 2) != 0,
-                              (bits & 4) != 0);
+            const uint32_t ranks = ranks_proven[i];
+            const uint32_t every = ranks <= 8 ? 1 : ranks <= 16 ? 3 : 11;
 
-                proven += prove(lh_schedules[s], &params);
+            for (uint32_t bits = i % every; bits < 24; bits += every) {
+                const LhProgramParams params = params_of(ranks, (LhPass)(3 - bits / 8), bits & 1,
+                                                         (bits & 2) != 0, (bits & 4) != 0);
+
+                prove(lh_schedules[s], &params, &proven);
             }
         }
-        ck_assert_msg(proven > 0, "%s refuses everything", lh_schedules[s]->name);
+        ck_assert_msg(proven.several > 0, "%s refuses everything", lh_schedules[s]->name);
     }
 }
 END_TEST
@@ -86,6 +62,8 @@ END_TEST
 START_TEST(verify_proves_all_variants)
 {
     for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        Proven proven = { 0 };
+
         for (uint32_t bits = 0; bits < 2 * 3 * 2 * 7; bits++) {
             LhProgramParams params =
                 params_of(2 + 2 * (bits / 12), LH_PASS_BOTH, true, true, bits & 1);
@@ -93,8 +71,81 @@ START_TEST(verify_proves_all_variants)
             params.gradient_wire = (LhWireDtype)(bits / 2 % 3);
             params.published_code = bits / 6 % 2 != 0;
             params.attention.seq_length = params.ranks * (params.published_code ? 6 : 2);
-            prove(lh_schedules[s], &params);
+            prove(lh_schedules[s], &params, &proven);
         }
+    }
+}
+END_TEST
+
+/* What only some schedules know changes nothing in the others. */
+START_TEST(verify_proves_all_options)
+{
+    static const LhProgramParams options[] = {
+        { .grid_rows = 2 },
+        { .grid_columns = 2 },
+        { .ulysses_size = 1 },
+        { .ulysses_size = 2 },
+        { .inner_ring = 1 },
+        { .inner_ring = 2 },
+        { .gather_groups = 1 },
+        { .gather_groups = 2 },
+        { .scan_blocks = 1 },
+        { .scan_blocks = 2 },
+        { .gpus_per_node = 2 },
+        { .local_kv = true },
+        { .gather_delta = true },
+        { .state_recompute = true },
+        { .unfused = true },
+        { .pad_heads = true },
+        { .recompute = LH_RECOMPUTE_SELECTIVE },
+        { .recompute = LH_RECOMPUTE_FULL },
+    };
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        Proven proven = { 0 };
+
+        for (uint32_t i = 0; i < G_N_ELEMENTS(options) * 8; i++) {
+            const LhProgramParams common =
+                params_of((i & 1) != 0 ? 4 : 8, LH_PASS_BOTH, (i & 2) != 0, true, (i & 4) != 0);
+            LhProgramParams params = options[i / 8];
+
+            params.attention = common.attention;
+            params.ranks = common.ranks;
+            params.mask = common.mask;
+            params.pass = common.pass;
+            params.overlap = common.overlap;
+            prove(lh_schedules[s], &params, &proven);
+        }
+        ck_assert_msg(proven.several > 0, "%s refuses every option", lh_schedules[s]->name);
+    }
+}
+END_TEST
+
+/* Windows shorter and longer than a segment, and documents that end within segments. */
+START_TEST(verify_proves_windows_and_documents)
+{
+    static const uint32_t ranks_few[] = { 1, 2, 3, 4, 6, 8, 16 };
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        Proven proven = { 0 };
+
+        for (uint32_t i = 0; i < G_N_ELEMENTS(ranks_few) * 8; i++) {
+            LhProgramParams params =
+                params_of(ranks_few[i / 8], LH_PASS_BOTH, true, true, (i & 1) != 0);
+            const uint64_t length = params.attention.seq_length;
+            const uint64_t ends[] = { 3, length / 2 + 1, length - 2, length };
+
+            if ((i & 2) != 0) {
+                params.mask.documents_count = G_N_ELEMENTS(ends);
+                params.mask.document_ends = ends;
+            } else {
+                params.mask.window = (i & 4) != 0 ? 3 : 13;
+            }
+            params.mask.causal = (i & 2) == 0 || (i & 4) == 0;
+            prove(lh_schedules[s], &params, &proven);
+        }
+        ck_assert_msg(proven.several > 0 || lh_schedules[s]->masks == 0, "%s refuses all masks",
+                      lh_schedules[s]->name);
     }
 }
 END_TEST
@@ -103,9 +154,10 @@ END_TEST
 START_TEST(verify_proves_256_ranks)
 {
     for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
-        const LhProgramParams params = params_of(256, LH_PASS_BOTH, true, true, true);
+        const LhProgramParams params = params_of(256, LH_PASS_FWD, true, true, true);
+        Proven proven = { 0 };
 
-        prove(lh_schedules[s], &params);
+        prove(lh_schedules[s], &params, &proven);
     }
 }
 END_TEST
@@ -124,7 +176,7 @@ START_TEST(verify_finds_the_blocks_that_published_code_loses)
         uint32_t lost = 0;
 
         params.published_code = true;
-        program = program_of(schedule, &params);
+        program = lh_program_new(schedule, &params, NULL);
         ck_assert_ptr_nonnull(program);
         verdict = lh_verify(program);
         for (uint32_t i = 0; i < verdict->findings->len; i++) {
@@ -140,592 +192,6 @@ START_TEST(verify_finds_the_blocks_that_published_code_loses)
 }
 END_TEST
 
-/*
- * The second judge: reach[a][b] says that op a of a rank is complete before op b starts. Quadratic
- * and plain.
- */
-typedef struct {
-    uint32_t count;
-    bool *reach;
-} Reach;
-
-static bool
-on_stream(const LhOp *op)
-{
-    return op->kind == LH_OP_COMPUTE || op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE;
-}
-
-static Reach
-reach_of(const Recording *recording, uint32_t rank)
-{
-    const uint32_t n = recording_count(recording, rank);
-    Reach reach = { n, g_new0(bool, (size_t)n *n + 1) };
-
-    for (uint32_t b = 0; b < n; b++) {
-        const LhOp *op_b = recording_op(recording, rank, b);
-
-        for (uint32_t a = 0; a < b; a++) {
-            const LhOp *op_a = recording_op(recording, rank, a);
-
-            if (op_a->kind == LH_OP_SYNC || op_b->kind == LH_OP_SYNC ||
-                (on_stream(op_a) && on_stream(op_b) && op_a->stream == op_b->stream))
-                reach.reach[a * n + b] = true;
-        }
-        for (uint32_t i = 0; i < op_b->after_count; i++)
-            reach.reach[op_b->after[i] * n + b] = true;
-    }
-    for (uint32_t k = 0; k < n; k++) {
-        for (uint32_t a = 0; a < k; a++) {
-            for (uint32_t b = k + 1; b < n; b++)
-                reach.reach[a * n + b] |= reach.reach[a * n + k] && reach.reach[k * n + b];
-        }
-    }
-    return reach;
-}
-
-/* Every region that an op touches, and how. */
-typedef struct {
-    LhRegion region;
-    bool write;
-} Access;
-
-static uint32_t
-accesses_of(const Recording *recording, uint32_t rank, const LhOp *op, Access *out)
-{
-    uint32_t count = 0;
-
-    if (op->kind == LH_OP_COMPUTE) {
-        for (uint32_t i = 0; i < op->compute.regions_count; i++)
-            out[count++] =
-                (Access){ op->compute.regions[i],
-                          lh_kernels[op->compute.kernel]->operands[i].access != LH_OPERAND_READ };
-    } else if (op->kind == LH_OP_EXCHANGE) {
-        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-            const LhPart *part = recording_part(recording, rank, op, i);
-
-            for (uint32_t k = 0; k < part->regions_count; k++)
-                out[count++] = (Access){ part->regions[k], !part->send };
-        }
-    }
-    return count;
-}
-
-static bool
-accesses_conflict(const Access *a, uint32_t a_count, const Access *b, uint32_t b_count)
-{
-    for (uint32_t i = 0; i < a_count; i++) {
-        for (uint32_t k = 0; k < b_count; k++) {
-            const LhRegion *x = &a[i].region;
-            const LhRegion *y = &b[k].region;
-
-            if ((a[i].write || b[k].write) && x->slot == y->slot && x->part < y->part + y->count &&
-                y->part < x->part + x->count)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Whether two ops post a message of the same key. */
-static bool
-keys_repeat(const Recording *recording, uint32_t rank, const LhOp *a, const LhOp *b)
-{
-    if (a->kind != LH_OP_EXCHANGE || b->kind != LH_OP_EXCHANGE)
-        return false;
-    for (uint32_t i = 0; i < a->exchange.parts_count; i++) {
-        const LhPart *x = recording_part(recording, rank, a, i);
-
-        for (uint32_t k = 0; k < b->exchange.parts_count; k++) {
-            const LhPart *y = recording_part(recording, rank, b, k);
-
-            if (x->send == y->send && x->peer == y->peer && x->tag == y->tag)
-                return true;
-        }
-    }
-    return false;
-}
-
-#define ACCESSES_MAX 256
-
-static bool
-judge_finds_race(const Recording *recording, uint32_t rank)
-{
-    Reach reach = reach_of(recording, rank);
-    bool race = false;
-
-    for (uint32_t b = 0; b < reach.count && !race; b++) {
-        const LhOp *op_b = recording_op(recording, rank, b);
-        Access of_b[ACCESSES_MAX];
-        const uint32_t count_b = accesses_of(recording, rank, op_b, of_b);
-
-        for (uint32_t a = 0; a < b && !race; a++) {
-            const LhOp *op_a = recording_op(recording, rank, a);
-            Access of_a[ACCESSES_MAX];
-            const uint32_t count_a = accesses_of(recording, rank, op_a, of_a);
-
-            race = !reach.reach[a * reach.count + b] &&
-                   (accesses_conflict(of_a, count_a, of_b, count_b) ||
-                    keys_repeat(recording, rank, op_a, op_b));
-        }
-    }
-    g_free(reach.reach);
-    return race;
-}
-
-/* One way of damaging a program, counted. */
-typedef struct {
-    const char *schedule;
-    uint32_t ranks;
-    uint32_t made, found, harmless;
-} Damage;
-
-static void
-describe(char *buffer, size_t size, const Recording *recording, uint32_t rank, uint32_t id)
-{
-    const LhOp *op = recording_op(recording, rank, id);
-
-    g_snprintf(buffer, (gulong)size, "rank %u op %u (%s)", rank, id,
-               op->kind == LH_OP_COMPUTE ? lh_kernels[op->compute.kernel]->name
-                                         : lh_op_kind_names[op->kind]);
-}
-
-typedef enum {
-    MUST_BE_FOUND,
-    IS_A_RACE, /* says the second judge */
-    IS_NO_RACE,
-    MAY_BE_HARMLESS,
-} Expectation;
-
-static void
-try_damage(Damage *damage, const Recording *recording, uint32_t rank, uint32_t id, const char *what,
-           Expectation expectation)
-{
-    g_autoptr(LhVerdict) verdict = lh_verify(&recording->program);
-    const bool found = verdict->findings_total > 0;
-    char where[96];
-
-    describe(where, sizeof(where), recording, rank, MIN(id, recording_count(recording, rank) - 1));
-    damage->made++;
-    damage->found += found;
-    damage->harmless += !found;
-    if (expectation == MAY_BE_HARMLESS)
-        return;
-    if (found != (expectation != IS_NO_RACE))
-        ck_abort_msg("%s, %u ranks, %s: %s: the verifier says: %s", damage->schedule, damage->ranks,
-                     where, what, first_message(verdict));
-}
-
-static Expectation
-ask_judge(const Recording *recording, uint32_t rank)
-{
-    return judge_finds_race(recording, rank) ? IS_A_RACE : IS_NO_RACE;
-}
-
-/* Takes op @id out of its rank: later ids and references move up. */
-static void
-drop_op(Recording *recording, uint32_t rank, uint32_t id)
-{
-    g_array_remove_index(recording->ops[rank], id);
-    for (uint32_t i = id; i < recording_count(recording, rank); i++) {
-        LhOp *op = recording_op(recording, rank, i);
-        uint8_t kept = 0;
-
-        op->id = i;
-        for (uint32_t k = 0; k < op->after_count; k++) {
-            if (op->after[k] != id)
-                op->after[kept++] = op->after[k] - (op->after[k] > id ? 1 : 0);
-        }
-        op->after_count = kept;
-    }
-}
-
-static void
-damage_by_dropping(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
-{
-    Recording *recording = recording_new(program);
-    const bool sync = recording_op(recording, rank, id)->kind == LH_OP_SYNC;
-
-    drop_op(recording, rank, id);
-    try_damage(damage, recording, rank, id, "dropped the op here",
-               sync ? ask_judge(recording, rank) : MUST_BE_FOUND);
-    recording_free(recording);
-}
-
-/* Without one edge the others may still give the same order: the second judge knows. */
-static void
-damage_order(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
-{
-    Recording *recording = recording_new(program);
-    LhOp *op = recording_op(recording, rank, id);
-    const LhOp whole = *op;
-
-    for (uint32_t i = 0; i < whole.after_count; i++) {
-        *op = whole;
-        op->after[i] = op->after[--op->after_count];
-        try_damage(damage, recording, rank, id, "dropped an order", ask_judge(recording, rank));
-    }
-    recording_free(recording);
-}
-
-static void
-damage_messages(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
-{
-    Recording *recording = recording_new(program);
-    const LhOp *op = recording_op(recording, rank, id);
-
-    for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
-        LhPart *part = recording_part(recording, rank, op, i);
-        const LhPart whole = *part;
-
-        part->peer = (part->peer + 1) % program->params.ranks;
-        try_damage(damage, recording, rank, id, "changed a peer", MUST_BE_FOUND);
-        *part = whole;
-        part->wire_bytes += 2;
-        try_damage(damage, recording, rank, id, "changed a size", MUST_BE_FOUND);
-        *part = whole;
-        part->tag++;
-        try_damage(damage, recording, rank, id, "changed a tag", MUST_BE_FOUND);
-        *part = whole;
-        part->send = !part->send;
-        try_damage(damage, recording, rank, id, "turned a message round", MUST_BE_FOUND);
-        *part = whole;
-    }
-    recording_free(recording);
-}
-
-/* Two messages of one exchange go to each other's peers. */
-static void
-damage_peers(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
-{
-    Recording *recording = recording_new(program);
-    const LhOp *op = recording_op(recording, rank, id);
-
-    for (uint32_t i = 1; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
-        LhPart *a = recording_part(recording, rank, op, i - 1);
-        LhPart *b = recording_part(recording, rank, op, i);
-        const uint32_t peer = a->peer;
-
-        if (a->peer == b->peer)
-            continue;
-        a->peer = b->peer;
-        b->peer = peer;
-        try_damage(damage, recording, rank, id, "swapped two peers", MUST_BE_FOUND);
-        b->peer = a->peer;
-        a->peer = peer;
-    }
-    recording_free(recording);
-}
-
-static bool
-is_attention(const LhOp *op)
-{
-    const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
-
-    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD;
-}
-
-/* Another mask, with the pairs that it has: segments have more than one token, so no two masks are
- * equal. */
-static void
-damage_mask(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
-{
-    static const struct {
-        LhMaskKind kind;
-        int8_t shift;
-    } masks[] = {
-        { LH_MASK_EMPTY, 0 }, { LH_MASK_FULL, 0 }, { LH_MASK_CAUSAL, 0 }, { LH_MASK_CAUSAL, -1 }
-    };
-    Recording *recording = recording_new(program);
-    LhOp *op = recording_op(recording, rank, id);
-    const LhOp whole = *op;
-
-    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && is_attention(op) && i < G_N_ELEMENTS(masks);
-         i++) {
-        LhKernelArgs *args = &op->compute.args;
-
-        if (masks[i].kind == args->mask &&
-            (args->mask != LH_MASK_CAUSAL || masks[i].shift == args->shift))
-            continue;
-        args->mask = (uint8_t)masks[i].kind;
-        args->shift = masks[i].shift;
-        args->pairs = masks[i].kind == LH_MASK_EMPTY ? 0
-                      : masks[i].kind == LH_MASK_FULL
-                          ? args->nq * args->nk
-                          : lh_causal_pairs(args->nq, args->nk, args->shift);
-        try_damage(damage, recording, rank, id, "changed the mask", MUST_BE_FOUND);
-        *op = whole;
-        args->pairs++;
-        try_damage(damage, recording, rank, id, "changed the pairs", MUST_BE_FOUND);
-        *op = whole;
-        args->nq++;
-        try_damage(damage, recording, rank, id, "changed the rows", MUST_BE_FOUND);
-        *op = whole;
-    }
-    recording_free(recording);
-}
-
-/* Accumulators that start again, or that were never started. */
-static void
-damage_first(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
-{
-    Recording *recording = recording_new(program);
-    LhOp *op = recording_op(recording, rank, id);
-    bool updates = false;
-
-    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++)
-        updates |= lh_kernels[op->compute.kernel]->operands[i].access == LH_OPERAND_UPDATE;
-    if (updates) {
-        op->compute.args.first = !op->compute.args.first;
-        try_damage(damage, recording, rank, id, "turned `first` round", MUST_BE_FOUND);
-    }
-    recording_free(recording);
-}
-
-/*
- * What the contents at the end do not depend on: sums are associative, so that a contribution may
- * go by another accumulator (of the same type, unless the kernel writes either); and a causal ring
- * passes keys on that nobody uses. @operand is NULL for a message.
- */
-static Expectation
-expect_region(const Recording *recording, const LhOperand *operand, const LhSlot *from,
-              const LhSlot *to)
-{
-    const LhProgram *program = &recording->program;
-
-    if (from->kind != to->kind || (from->element_bytes != to->element_bytes &&
-                                   (operand == NULL || operand->element != LH_ELEMENT_EITHER)))
-        return MUST_BE_FOUND;
-    if (operand != NULL && operand->access != LH_OPERAND_READ)
-        return MAY_BE_HARMLESS;
-    if (operand == NULL && from->kind == LH_TENSOR_KV && program->params.mask.causal &&
-        strcmp(program->schedule->name, "ring") == 0)
-        return MAY_BE_HARMLESS;
-    return MUST_BE_FOUND;
-}
-
-static void
-damage_region(Damage *damage, const Recording *recording, uint32_t rank, uint32_t id,
-              LhRegion *region, const LhOperand *operand)
-{
-    const LhProgram *program = &recording->program;
-    const LhRegion whole = *region;
-
-    for (uint32_t slot = 0; slot < program->slots_count; slot++) {
-        if (slot == whole.slot || whole.part + whole.count > program->slots[slot].parts)
-            continue;
-        region->slot = (uint16_t)slot;
-        try_damage(
-            damage, recording, rank, id, program->slots[slot].name,
-            expect_region(recording, operand, &program->slots[whole.slot], &program->slots[slot]));
-    }
-    *region = whole;
-    if (whole.count == 1 && program->slots[whole.slot].parts > 1) {
-        region->part = (whole.part + 1) % program->slots[whole.slot].parts;
-        try_damage(damage, recording, rank, id, "another part", MUST_BE_FOUND);
-    }
-    *region = whole;
-}
-
-static void
-damage_regions(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
-{
-    Recording *recording = recording_new(program);
-    LhOp *op = recording_op(recording, rank, id);
-
-    if (op->kind == LH_OP_COMPUTE) {
-        for (uint32_t i = 0; i < op->compute.regions_count; i++)
-            damage_region(damage, recording, rank, id, &op->compute.regions[i],
-                          &lh_kernels[op->compute.kernel]->operands[i]);
-    } else if (op->kind == LH_OP_EXCHANGE) {
-        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-            LhPart *part = recording_part(recording, rank, op, i);
-
-            for (uint32_t k = 0; k < part->regions_count; k++)
-                damage_region(damage, recording, rank, id, &part->regions[k], NULL);
-        }
-    }
-    recording_free(recording);
-}
-
-static bool
-names_slot(const LhRegion *regions, uint32_t count, uint32_t slot)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (regions[i].slot == slot)
-            return true;
-    }
-    return false;
-}
-
-static bool
-op_uses(const Recording *recording, uint32_t rank, const LhOp *op, uint32_t slot)
-{
-    if (op->kind == LH_OP_COMPUTE)
-        return names_slot(op->compute.regions, op->compute.regions_count, slot);
-    for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
-        const LhPart *part = recording_part(recording, rank, op, i);
-
-        if (names_slot(part->regions, part->regions_count, slot))
-            return true;
-    }
-    return false;
-}
-
-/* Few ranks leave some of the buffers that the formulas count without a use. */
-static bool
-is_used(const Recording *recording, uint32_t slot)
-{
-    for (uint32_t rank = 0; rank < recording->program.params.ranks; rank++) {
-        for (uint32_t id = 0; id < recording_count(recording, rank); id++) {
-            if (op_uses(recording, rank, recording_op(recording, rank, id), slot))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Slots of another kind or element type, under every op that uses them. */
-static void
-damage_declarations(Damage *damage, const LhProgram *program)
-{
-    Recording *recording = recording_new(program);
-    g_autofree LhSlot *slots =
-        g_memdup2(program->slots, program->slots_count * sizeof(*program->slots));
-
-    recording->program.slots = slots;
-    for (uint32_t i = 0; i < program->slots_count; i++) {
-        const LhSlot whole = slots[i];
-
-        if (!is_used(recording, i))
-            continue;
-        slots[i].element_bytes = whole.element_bytes == 2 ? 4 : 2;
-        try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
-        slots[i] = whole;
-        for (uint32_t kind = 0; kind < LH_TENSOR_KINDS; kind++) {
-            slots[i].kind = (LhTensorKind)kind;
-            if (slots[i].kind != whole.kind)
-                try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
-        }
-        slots[i] = whole;
-    }
-    recording_free(recording);
-}
-
-typedef void (*DamageOp)(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id);
-
-/* Damages every op of programs of 4 and 5 ranks of every schedule; at most one in @harmless_max may
- * not matter. */
-static void
-damage_all(DamageOp damage_op, uint32_t harmless_max)
-{
-    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
-        /* Half of the combinations of 4 or 5 ranks, full or causal, with and without overlap. */
-        static const uint32_t combinations[] = { 0, 3, 5, 6 };
-
-        for (uint32_t c = 0; c < G_N_ELEMENTS(combinations); c++) {
-            const uint32_t i = combinations[c];
-            const LhProgramParams params =
-                params_of(4 + i % 2, LH_PASS_BOTH, i & 2, (i & 4) != 0, true);
-            g_autoptr(LhProgram) program = program_of(lh_schedules[s], &params);
-            Damage damage = { .schedule = lh_schedules[s]->name, .ranks = params.ranks };
-            Recording *recording;
-
-            if (program == NULL)
-                continue;
-            recording = recording_new(program);
-            for (uint32_t rank = 0; rank < params.ranks; rank++) {
-                for (uint32_t id = 0; id < recording_count(recording, rank); id++)
-                    damage_op(&damage, program, rank, id);
-            }
-            recording_free(recording);
-            ck_assert_uint_gt(damage.found, 0);
-            ck_assert_uint_le((uint64_t)damage.harmless * harmless_max, damage.made);
-        }
-    }
-}
-
-START_TEST(verify_finds_dropped_ops)
-{
-    damage_all(damage_by_dropping, 1);
-}
-END_TEST
-
-START_TEST(verify_finds_dropped_orders)
-{
-    damage_all(damage_order, 1);
-}
-END_TEST
-
-START_TEST(verify_finds_changed_messages)
-{
-    damage_all(damage_messages, UINT32_MAX);
-}
-END_TEST
-
-START_TEST(verify_finds_swapped_peers)
-{
-    damage_all(damage_peers, UINT32_MAX);
-}
-END_TEST
-
-START_TEST(verify_finds_changed_masks)
-{
-    damage_all(damage_mask, UINT32_MAX);
-}
-END_TEST
-
-START_TEST(verify_finds_turned_first)
-{
-    damage_all(damage_first, UINT32_MAX);
-}
-END_TEST
-
-START_TEST(verify_finds_changed_operands)
-{
-    damage_all(damage_regions, 20);
-}
-END_TEST
-
-/* One rank alone may as well leave its gradients in fp32: the kernel can, and no op reads them. */
-START_TEST(verify_finds_changed_declarations)
-{
-    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
-        for (uint32_t ranks = 2; ranks <= 5; ranks++) {
-            const LhProgramParams params = params_of(ranks, LH_PASS_BOTH, true, true, true);
-            g_autoptr(LhProgram) program = program_of(lh_schedules[s], &params);
-            Damage damage = { .schedule = lh_schedules[s]->name, .ranks = ranks };
-
-            damage_declarations(&damage, program);
-            ck_assert_uint_eq(damage.found, damage.made);
-        }
-    }
-}
-END_TEST
-
-/* One rank writes its outputs directly, in one op for each pass: nothing about it is harmless. */
-START_TEST(verify_finds_damage_to_one_rank)
-{
-    static const DamageOp damages[] = { damage_by_dropping, damage_mask, damage_regions };
-
-    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
-        const LhProgramParams params = params_of(1, LH_PASS_BOTH, true, true, true);
-        g_autoptr(LhProgram) program = program_of(lh_schedules[s], &params);
-
-        for (uint32_t i = 0; i < G_N_ELEMENTS(damages); i++) {
-            Damage damage = { .schedule = lh_schedules[s]->name, .ranks = 1 };
-
-            damages[i](&damage, program, 0, 0);
-            damages[i](&damage, program, 0, 1);
-            ck_assert_uint_gt(damage.made, 0);
-            ck_assert_uint_eq(damage.found, damage.made);
-        }
-    }
-}
-END_TEST
-
 LH_TEST_MAIN("verify", verify_proves_all_schedules, verify_proves_all_variants,
-             verify_proves_256_ranks, verify_finds_the_blocks_that_published_code_loses,
-             verify_finds_dropped_ops, verify_finds_dropped_orders, verify_finds_changed_messages,
-             verify_finds_swapped_peers, verify_finds_changed_masks, verify_finds_turned_first,
-             verify_finds_changed_operands, verify_finds_changed_declarations,
-             verify_finds_damage_to_one_rank)
+             verify_proves_all_options, verify_proves_windows_and_documents,
+             verify_proves_256_ranks, verify_finds_the_blocks_that_published_code_loses)

@@ -32,6 +32,7 @@ typedef enum {
 typedef enum {
     LH_FIELD_REQUIRED = 1 << 0,
     LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it) */
+    LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one */
 } LhFieldFlags;
 
 /* One field of a JSON object. A table ends with a zero entry ({ .name = NULL }). */

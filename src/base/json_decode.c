@@ -118,6 +118,8 @@ describe_expected(const LhField *field)
 
         return g_strdup_printf("one of %s", choices);
     }
+    if ((field->flags & LH_FIELD_OR_ONE) != 0)
+        return g_strdup("a string or an array of strings");
     return g_strdup(words[field->type]);
 }
 
@@ -448,13 +450,18 @@ static bool
 decode_strings(Decoder *d, const cJSON *item, const LhField *field, void *value)
 {
     const gsize path_length = d->path->len;
+    const bool one = (field->flags & LH_FIELD_OR_ONE) != 0 && cJSON_IsString(item);
     guint i = 0;
     GPtrArray *strings;
 
-    if (!check_array(d, item, field))
+    if (!one && !check_array(d, item, field))
         return false;
     strings = g_ptr_array_new_with_free_func(g_free);
     *(GPtrArray **)value = strings;
+    if (one) {
+        g_ptr_array_add(strings, g_strdup(item->valuestring));
+        return true;
+    }
     for (const cJSON *string = item->child; string != NULL; string = string->next, i++) {
         g_string_append_printf(d->path, "[%u]", i);
         if (!cJSON_IsString(string))

@@ -77,7 +77,7 @@ write_choices(LhJsonWriter *w, const LhField *field)
 static void
 write_array(LhJsonWriter *w, const LhField *field)
 {
-    write_types(w, "array", NULL, field->flags);
+    write_types(w, "array", (field->flags & LH_FIELD_OR_ONE) != 0 ? "string" : NULL, field->flags);
     write_bounds(w, field, "minItems", "maxItems");
     lh_jsonw_object_begin(w, "items");
     if (field->type == LH_FIELD_UINTS) {

@@ -21,8 +21,9 @@ static const LhField options[] = {
 /* Calls back with each name and its line; false with @error if a data file cannot be read. */
 typedef bool (*ListFunc)(LhTable *table, GError **error);
 
+/* @group is the cell of the kind's own column, NULL if it has none. */
 static void
-add(LhTable *table, const char *name, const char *line)
+add_to(LhTable *table, const char *name, const char *group, const char *line)
 {
     const char *text = line != NULL ? line : "";
     const char *end = strstr(text, ". "); /* the first sentence */
@@ -31,15 +32,33 @@ add(LhTable *table, const char *name, const char *line)
 
     lh_table_row(table);
     lh_table_cell(table, name, NULL);
+    if (group != NULL)
+        lh_table_cell(table, group, NULL);
     lh_table_cell(table, first, text);
+}
+
+static void
+add(LhTable *table, const char *name, const char *line)
+{
+    add_to(table, name, NULL, line);
+}
+
+static void
+add_schedules(LhTable *table, bool linear)
+{
+    for (guint i = 0; lh_schedules[i] != NULL; i++) {
+        if (lh_schedules[i]->linear == linear)
+            add_to(table, lh_schedules[i]->name, linear ? "linear" : "softmax",
+                   lh_schedules[i]->summary);
+    }
 }
 
 static bool
 list_schedules(LhTable *table, GError **error)
 {
     (void)error;
-    for (guint i = 0; lh_schedules[i] != NULL; i++)
-        add(table, lh_schedules[i]->name, lh_schedules[i]->summary);
+    add_schedules(table, false);
+    add_schedules(table, true);
     return true;
 }
 
@@ -61,6 +80,8 @@ list_formats(LhTable *table, GError **error)
     add(table, "longhaul.device/1", "read: a GPU (named by a topology)");
     add(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
     add(table, "config.json", "read: the same, of Hugging Face (--model)");
+    add(table, "lengths of documents",
+        "read: numbers between spaces and lines, # begins a comment (--document-lengths)");
     add(table, "longhaul.profile/1", "read: measured constants (--profile)");
     add(table, "longhaul.schedule/1",
         "read and written: an explicit program (--schedule-file; show --format json)");
@@ -133,15 +154,27 @@ static const struct {
     const char *kind;
     const char *line;
     ListFunc list;
+    const char *group; /* a column of its own, behind the name */
 } kinds[] = {
-    { "schedules", "ways to spread the attention of one sequence", list_schedules },
-    { "models", "transformer shapes", list_models },
-    { "topologies", "clusters", list_topologies },
-    { "devices", "GPUs", list_devices },
-    { "scenarios", "ready-made questions", list_scenarios },
-    { "kernels", "what compute ops call", list_kernels },
-    { "formats", "files read and written", list_formats },
+    { "schedules", "ways to spread the attention of one sequence", list_schedules, "attention" },
+    { "models", "transformer shapes", list_models, NULL },
+    { "topologies", "clusters", list_topologies, NULL },
+    { "devices", "GPUs", list_devices, NULL },
+    { "scenarios", "ready-made questions", list_scenarios, NULL },
+    { "kernels", "what compute ops call", list_kernels, NULL },
+    { "formats", "files read and written", list_formats, NULL },
 };
+
+static void
+add_columns(const char *kind, LhTable *table)
+{
+    lh_table_column(table, "name", kind != NULL ? kind : "kind", NULL, false);
+    for (guint i = 0; kind != NULL && i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) == 0 && kinds[i].group != NULL)
+            lh_table_column(table, kinds[i].group, kinds[i].group, NULL, false);
+    }
+    lh_table_column(table, "description", "description", NULL, false);
+}
 
 static bool
 fill(const char *kind, LhTable *table, GError **error)
@@ -185,8 +218,7 @@ run(LhCli *cli, GError **error)
     g_autoptr(LhTable) table = lh_table_new();
     g_autoptr(GString) out = g_string_new(NULL);
 
-    lh_table_column(table, "name", kind != NULL ? kind : "kind", NULL, false);
-    lh_table_column(table, "description", "description", NULL, false);
+    add_columns(kind, table);
     if (!fill(kind, table, error))
         return LH_ERROR_USAGE;
     if (lh_cli_format(cli) == LH_FORMAT_JSON)

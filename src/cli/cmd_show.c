@@ -3,11 +3,18 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
-#include "plan/setup.h"
+#include "plan/probe.h"
+#include "plan/setting.h"
+#include "report/describe.h"
+#include "report/describe_options.h"
+#include "report/text.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define MATRIX_RANKS_MAX 64u
+#define RANKS_DEFAULT 8        /* of a page */
+#define INDENT "             " /* of what goes on in a page's list of facts */
 
 static const LhField options[] = {
     { .name = "format",
@@ -194,128 +201,229 @@ print_matrix(const LhProgram *program, LhFormat format, GString *out, GError **e
 /* --- the page -----------------------------------------------------------------------------------
  */
 
-static void
-print_closed_form(const LhProgramParams *p, const char *name,
-                  uint64_t (*form)(const LhProgramParams *p, uint32_t rank), bool bytes,
-                  GString *out)
+static const char *const placement_words[] = {
+    [LH_PLACE_CONTIGUOUS] = "contiguous: rank r holds the tokens from r N/P on",
+    [LH_PLACE_ZIGZAG] = "zigzag: rank r holds the half-chunks r and 2P-1-r",
+    [LH_PLACE_STRIPED] = "striped: rank r holds the tokens r, r+P, r+2P, ...",
+    [LH_PLACE_HEADS] = "heads: every rank holds all tokens of its share of the heads",
+};
+
+/* Those that it takes, and below them the others with the reason. */
+static char *
+describe_masks(const LhSchedule *schedule)
 {
-    uint64_t least = UINT64_MAX;
-    uint64_t most = 0;
+    const bool window = (schedule->masks & LH_MASKS_WINDOW) != 0;
+    const bool documents = (schedule->masks & LH_MASKS_DOCUMENTS) != 0;
+    g_autofree char *not_full = schedule->linear ? NULL : lh_probe_full_mask(schedule);
+    GString *text = g_string_new("causal");
+
+    if (schedule->linear) {
+        g_string_append(text, ", as linear attention is");
+        return g_string_free(text, FALSE);
+    }
+    g_string_append_printf(text, "%s%s%s", not_full == NULL ? ", full" : "",
+                           window ? ", sliding windows" : "",
+                           documents ? ", packed documents" : "");
+    if (not_full != NULL)
+        g_string_append_printf(text, "\n" INDENT "not full: %s", not_full);
+    if (!window || !documents)
+        g_string_append_printf(text, "\n" INDENT "no %s%s%s: %s", window ? "" : "windows",
+                               window || documents ? "" : ", no ", documents ? "" : "documents",
+                               schedule->masks_reason);
+    return g_string_free(text, FALSE);
+}
+
+static char *
+describe_probed(const LhSchedule *schedule)
+{
+    g_autoptr(GPtrArray) own = lh_probe_options(schedule);
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < own->len; i++) {
+        g_autofree char *option = lh_setting_option(g_ptr_array_index(own, i));
+
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", option);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void
+print_facts(const LhSchedule *schedule, GString *out)
+{
+    g_autofree char *masks = describe_masks(schedule);
+    g_autofree char *own = describe_probed(schedule);
+
+    g_string_append_printf(out, "%s: %s\n\n%s", schedule->name, schedule->summary,
+                           schedule->details);
+    if (!g_str_has_suffix(schedule->details, "\n"))
+        g_string_append_c(out, '\n');
+    g_string_append_printf(out,
+                           "\nattention    %s\nplacement    %s\nmasks        %s\n"
+                           "options      %s\n\n",
+                           schedule->linear ? "linear" : "softmax",
+                           placement_words[schedule->placement], masks,
+                           own[0] != '\0' ? own : "none of its own");
+}
+
+typedef uint64_t (*RankForm)(const LhProgramParams *p, uint32_t rank);
+
+static void
+add_form(LhTable *table, const LhProgramParams *p, const char *name, RankForm form)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    double sum = 0;
     g_autofree char *low = NULL;
+    g_autofree char *mean = NULL;
     g_autofree char *high = NULL;
 
     if (form == NULL)
         return;
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
-        least = MIN(least, form(p, rank));
-        most = MAX(most, form(p, rank));
+        const uint64_t value = form(p, rank);
+
+        least = MIN(least, value);
+        most = MAX(most, value);
+        sum += (double)value;
     }
     low = lh_format_count(least);
+    mean = lh_format_count((uint64_t)(sum / p->ranks + 0.5));
     high = lh_format_count(most);
-    if (least == most)
-        g_string_append_printf(out, "  %-16s %s%s on every rank\n", name, low,
-                               bytes ? " bytes" : "");
-    else
-        g_string_append_printf(out, "  %-16s %s to %s%s\n", name, low, high, bytes ? " bytes" : "");
+    lh_table_row(table);
+    lh_table_cell(table, name, NULL);
+    lh_table_cell(table, low, NULL);
+    lh_table_cell(table, least == most ? low : mean, NULL);
+    lh_table_cell(table, high, NULL);
+}
+
+/* Idle fractions hold for the forward pass, and for the causal or full mask alone. */
+static void
+print_idle(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
+{
+    const LhClosedForms *closed = &schedule->closed;
+    char blocks[LH_TEXT_SIZE], flops[LH_TEXT_SIZE];
+
+    if (!lh_mask_is_plain(&p->mask) || (closed->idle_unit == NULL && closed->idle_flops == NULL))
+        return;
+    g_string_append(out, "\nidle, forward, with free communication: ");
+    if (closed->idle_unit != NULL)
+        g_string_append_printf(out, "%s counting blocks%s",
+                               lh_text_percent(closed->idle_unit(p), blocks),
+                               closed->idle_flops != NULL ? ", " : "\n");
+    if (closed->idle_flops != NULL)
+        g_string_append_printf(out, "%s counting flops\n",
+                               lh_text_percent(closed->idle_flops(p), flops));
 }
 
 static void
-print_page(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
+print_forms(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
 {
-    g_string_append_printf(out, "%s: %s\n\n%s", schedule->name, schedule->summary,
-                           schedule->details);
-    if (!g_str_has_suffix(schedule->details, "\n"))
-        g_string_append_c(out, '\n');
-    if (p == NULL)
+    g_autoptr(LhTable) table = lh_table_new();
+
+    lh_table_column(table, "form", "closed form, of a rank", NULL, false);
+    lh_table_column(table, "min", "min", NULL, true);
+    lh_table_column(table, "mean", "mean", NULL, true);
+    lh_table_column(table, "max", "max", NULL, true);
+    add_form(table, p, "bytes sent", schedule->closed.bytes_sent);
+    add_form(table, p, "attention flops", schedule->closed.flops);
+    add_form(table, p, "peak memory, bytes", schedule->closed.peak_bytes);
+    lh_table_print(table, LH_FORMAT_TABLE, out);
+    print_idle(schedule, p, out);
+}
+
+/* The schedule's page; what it refuses is said in place of its closed forms. */
+static void
+print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
+{
+    g_autoptr(GError) refusal = NULL;
+    g_autoptr(LhProgram) program = lh_program_new(schedule, &setup->params, &refusal);
+    g_autofree char *chosen = NULL;
+
+    print_facts(schedule, out);
+    lh_describe_case(setup, out);
+    if (program == NULL) {
+        g_string_append_printf(out, "\nrefused: %s\n",
+                               refusal->message + strlen(schedule->name) + strlen(": "));
         return;
-    g_string_append_printf(out, "\nClosed forms here (%u ranks, %s):\n", p->ranks,
-                           lh_pass_names[p->pass - 1]);
-    print_closed_form(p, "bytes sent", schedule->closed.bytes_sent, true, out);
-    print_closed_form(p, "attention flops", schedule->closed.flops, false, out);
-    print_closed_form(p, "peak memory", schedule->closed.peak_bytes, true, out);
+    }
+    chosen = lh_describe_options(&program->params, &setup->params);
+    if (chosen[0] != '\0')
+        g_string_append_printf(out, "chosen: %s\n", chosen);
+    g_string_append_c(out, '\n');
+    print_forms(schedule, &program->params, out);
 }
 
 /* --- the command --------------------------------------------------------------------------------
  */
 
+/* As many as options ask for (--grid 2x3), or RANKS_DEFAULT. */
 static bool
-choose(const LhCli *cli, const LhSchedule **schedule, LhProgram **program, GError **error)
+default_ranks(LhScenario *s, GError **error)
 {
-    g_autoptr(GPtrArray) schedules = NULL;
-    g_autoptr(GError) cause = NULL;
-
-    *schedule = NULL;
-    *program = lh_setup_load_program(cli->scenario, &cause);
-    if (cause != NULL) {
-        g_propagate_error(error, g_steal_pointer(&cause));
+    if (!lh_setup_ranks(s, &s->ranks, error))
         return false;
-    }
-    if (*program != NULL)
-        return true;
+    if (s->ranks == 0)
+        s->ranks = RANKS_DEFAULT;
+    return true;
+}
+
+/* Lays the argument and, for a page, the number of ranks over the scenario. */
+static bool
+complete(const LhCli *cli, GError **error)
+{
+    LhScenario *s = cli->scenario;
+    const bool sized = s->ranks != 0 || s->cluster != NULL || s->schedule_file != NULL;
+
     if (cli->arguments->len > 0) {
-        *schedule = lh_schedule_find(g_ptr_array_index(cli->arguments, 0), error);
-        return *schedule != NULL;
+        const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(cli->arguments, 0), error);
+        const LhField *field = lh_setting_find(lh_scenario_options, "--schedule");
+
+        if (schedule == NULL || !lh_scenario_set(s, field, schedule->name, error))
+            return false;
     }
-    if (cli->scenario->schedule == NULL) {
+    if (s->schedule == NULL && s->schedule_file == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "show: no schedule: name one; see longhaul list schedules");
         return false;
     }
-    schedules = lh_setup_schedules(cli->scenario, error);
-    if (schedules != NULL)
-        *schedule = g_ptr_array_index(schedules, 0);
-    return schedules != NULL;
+    return sized || cli->format >= 0 || default_ranks(s, error);
 }
 
-/* Ranks as the scenario says: of the cluster, if need be. */
 static bool
-find_params(const LhCli *cli, LhProgramParams *params, GError **error)
+print_program(const LhProgram *program, LhFormat format, GString *out, GError **error)
 {
-    g_autoptr(LhModel) model = NULL;
+    return format == LH_FORMAT_JSON ? lh_program_write(program, out, error)
+                                    : print_matrix(program, format, out, error);
+}
 
-    if (cli->scenario->ranks == 0) {
-        g_autoptr(LhSetup) setup = lh_setup_new(cli->scenario, error);
+/* Its page, or its program in a format; an explicit program has no page. */
+static bool
+print_schedule(const LhCli *cli, const LhSetup *setup, GString *out, GError **error)
+{
+    const LhSchedule *schedule = g_ptr_array_index(setup->schedules, 0);
+    g_autoptr(LhProgram) program = NULL;
 
-        if (setup == NULL)
-            return false;
-        *params = setup->params;
+    if (cli->format < 0) {
+        print_page(setup, schedule, out);
         return true;
     }
-    model = lh_setup_load_model(cli->scenario, error);
-    return model != NULL &&
-           lh_setup_params(cli->scenario, model, (uint32_t)cli->scenario->ranks, params, error);
+    program = lh_program_new(schedule, &setup->params, error);
+    return program != NULL && print_program(program, lh_cli_format(cli), out, error);
 }
 
 static int
 run(LhCli *cli, GError **error)
 {
-    const LhSchedule *schedule = NULL;
-    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSetup) setup = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool sized = cli->scenario->ranks != 0 || cli->scenario->cluster != NULL;
-    LhProgramParams params;
 
-    if (!choose(cli, &schedule, &program, error))
+    if (!complete(cli, error))
         return LH_ERROR_INPUT;
-    if (program == NULL && cli->format < 0 && !sized) {
-        print_page(schedule, NULL, out);
-        return lh_cli_write(cli, out, error) ? 0 : LH_ERROR_RUNTIME;
-    }
-    if (program == NULL) {
-        if (!find_params(cli, &params, error))
-            return LH_ERROR_INPUT;
-        program = lh_program_new(schedule, &params, error);
-        if (program == NULL)
-            return LH_ERROR_NO;
-    }
-    if (schedule != NULL && cli->format < 0) {
-        print_page(schedule, &params, out);
-    } else if (lh_cli_format(cli) == LH_FORMAT_JSON) {
-        if (!lh_program_write(program, out, error))
-            return LH_ERROR_NO;
-    } else if (!print_matrix(program, lh_cli_format(cli), out, error)) {
+    setup = lh_setup_new(cli->scenario, error);
+    if (setup == NULL)
+        return LH_ERROR_INPUT;
+    if (!(setup->program != NULL ? print_program(setup->program, lh_cli_format(cli), out, error)
+                                 : print_schedule(cli, setup, out, error)))
         return LH_ERROR_NO;
-    }
     return lh_cli_write(cli, out, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
@@ -323,9 +431,14 @@ const LhCommand lh_command_show = {
     .name = "show",
     .arguments = "[SCHEDULE] [SCENARIO] [OPTIONS]",
     .summary = "A schedule's page, its steps, or its whole program.",
-    .details = "  longhaul show zigzag\n"
-               "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
-               "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n",
+    .details =
+        "The page of a schedule ends with its closed forms: for 8 ranks, or for the case that "
+        "options describe.\n"
+        "Options of a schedule are found by trying them.\n\n"
+        "  longhaul show zigzag\n"
+        "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
+        "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
+        "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n",
     .scenario = true,
     .options = options,
     .arguments_max = 1,

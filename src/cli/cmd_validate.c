@@ -3,7 +3,9 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
+#include "report/describe.h"
 #include "report/describe_machine.h"
+#include "report/describe_options.h"
 #include "runtime/pin.h"
 
 #include <stddef.h>
@@ -109,7 +111,11 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
 {
     g_autoptr(LhTable) makespans = lh_describe_makespans(validations, tolerance);
     g_autoptr(LhTable) kernels = lh_describe_kernel_errors(validations, tolerance);
-    const LhAttention *a = &setup->params.attention;
+    const LhProgramParams *p = &setup->params;
+    const LhAttention *a = &p->attention;
+    const LhProgramParams plain = { .attention = *a };
+    g_autofree char *mask = lh_describe_mask(&p->mask);
+    g_autofree char *with = lh_describe_options(p, &plain);
 
     if (setup->params.ranks > lh_cores_count())
         g_string_append_printf(out,
@@ -117,9 +123,11 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
                                "expect it to be too fast.\n\n",
                                setup->params.ranks, lh_cores_count());
     g_string_append_printf(
-        out, "%u ranks, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s, %s\n\n",
-        setup->params.ranks, a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype],
-        setup->params.mask.causal ? "causal" : "full", lh_pass_names[setup->params.pass - 1]);
+        out, "%u ranks, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s%s, %s%s%s\n", p->ranks,
+        a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "",
+        mask, lh_pass_names[p->pass - 1], with[0] != '\0' ? "; " : "", with);
+    lh_describe_left_out(setup, out);
+    g_string_append_c(out, '\n');
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(kernels, format, out);

@@ -1,7 +1,7 @@
 /*
  * How a kernel is called with real data. Plain C: shared with device code.
  *
- * A slot lies in memory as `parts` blocks of part_bytes each, one after another; a part holds the
+ * A slot lies in memory as `parts` blocks, part_bytes from one to the next; a part holds the
  * tensors of its kind in a fixed order, each contiguous, token-major within a sequence (B
  * sequences, n tokens of the part):
  *   q, o, do, dq   [B][n][h][d]
@@ -37,8 +37,9 @@ lh_storage_bytes(enum lh_storage storage)
 typedef struct {
     unsigned char *data; /* first part */
     uint32_t parts;
-    uint64_t part_bytes; /* of one part, and from one part to the next */
+    uint64_t part_bytes; /* from one part to the next */
     enum lh_storage storage;
+    uint64_t held_bytes; /* by a part; 0: part_bytes, with nothing between parts */
 } LhView;
 
 /*

@@ -23,7 +23,8 @@ lh_stats_bytes(const LhCall *call, unsigned operand)
     const uint64_t elements =
         lh_elements(call->args) / view->parts * lh_storage_bytes(view->storage);
     const uint64_t stat = lh_rows(call->args) / view->parts * LH_STAT_BYTES;
-    const uint64_t rest = view->part_bytes > elements ? view->part_bytes - elements : 0;
+    const uint64_t held = view->held_bytes != 0 ? view->held_bytes : view->part_bytes;
+    const uint64_t rest = held > elements ? held - elements : 0;
 
     return rest == stat || rest == 2 * stat ? rest : 0;
 }

@@ -51,6 +51,7 @@ typedef struct {
     bool last;              /* accumulators end here (output is normalised) */
     double scale;           /* of the logits; 0 means 1/sqrt(d) */
     double decay;           /* linear attention: lambda of one token; 0 means none */
+    uint32_t states;        /* of linear_prefix: how many it adds up, the first operand's parts */
     bool reversed; /* copy, cast, add_to_fp32: part i of the target goes with part i from the end of
                       the source */
 } LhKernelArgs;
@@ -74,14 +75,20 @@ typedef enum {
                          tokens, same coverage: cast, normalise (acc -> o and lse), delta =
                          rowsum(do * o) */
     LH_EFFECT_ZERO,   /* operand target: an empty accumulator */
-    /* Linear attention. A state stands at the border of a segment: it has taken in what lies on
-     * one side of it, decayed to the border. */
-    LH_EFFECT_STATE_SUM,   /* operands rows.., state (last): takes in the rows */
-    LH_EFFECT_STATE_CARRY, /* operands before, state: state += before, decayed over its rows */
-    LH_EFFECT_STATE_APPLY, /* operands rows.., state, target (last): target += what the state has
-                              taken in, which must end where the rows begin (gradients: begin where
-                              the rows end) */
-    LH_EFFECT_OPAQUE,      /* no claim: work that takes time only */
+    /*
+     * Linear attention. A state stands at the border between two segments and holds what lies
+     * before it, decayed to the border; its gradient holds what lies behind. A border is named by
+     * the segment behind it. Calls have nk rows when they work on states, nq on gradients.
+     */
+    LH_EFFECT_STATE_SUM,    /* operands rows.., state (last): takes in the rows, which it is moved
+                               over */
+    LH_EFFECT_STATE_CARRY,  /* operands before, state: state += before, moved over the call's rows
+                             */
+    LH_EFFECT_STATE_PREFIX, /* operands states, state: the sum of states that stand the call's rows
+                               apart, in order, moved to the border of the one that lies ahead */
+    LH_EFFECT_STATE_APPLY,  /* operands rows.., state, target (last): target += what the state has
+                               taken in, which stands where the rows begin (gradients: end) */
+    LH_EFFECT_OPAQUE,       /* no claim: work that takes time only */
 } LhEffect;
 
 /* How a cost model times the kernel. */
@@ -127,6 +134,7 @@ typedef struct {
     LhKernelRun cpu;
     /* What either of the two needs of scratch memory, in bytes; NULL: nothing. */
     uint64_t (*scratch_bytes)(const LhKernelArgs *args);
+    bool linear; /* of linear attention, and only for that */
 } LhKernel;
 
 typedef enum {
@@ -141,3 +149,7 @@ extern const LhKernel *const lh_kernels[LH_KERNELS_COUNT];
 
 /* The id of the kernel called @name, or LH_KERNELS_COUNT. */
 LhKernelId lh_kernel_find(const char *name);
+
+/* Whether a kernel's flops count as attention: softmax attention itself, and all of linear
+ * attention. */
+bool lh_kernel_counts_flops(const LhKernel *kernel);

@@ -40,7 +40,7 @@ run(const LhCall *call)
 const LhKernel lh_kernel_linear_carry = {
     .name = "linear_carry",
     .summary = "adds the decayed state of earlier tokens to that of a block",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_STATE_CARRY,
     .cost = LH_COST_MEMORY,
     .operands = {
         { "source", LH_OPERAND_READ, LH_TENSOR_ANY, LH_ELEMENT_FP32 },
@@ -51,4 +51,5 @@ const LhKernel lh_kernel_linear_carry = {
     .memory_bytes = memory_bytes,
     .reference = run,
     .cpu = run,
+    .linear = true,
 };

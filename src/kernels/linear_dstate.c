@@ -71,7 +71,7 @@ cpu(const LhCall *call)
 const LhKernel lh_kernel_linear_dstate = {
     .name = "linear_dstate",
     .summary = "gradient of the state that a block of queries reads",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_STATE_SUM,
     .cost = LH_COST_GEMM,
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
@@ -84,4 +84,5 @@ const LhKernel lh_kernel_linear_dstate = {
     .reference = reference,
     .cpu = cpu,
     .scratch_bytes = scratch_bytes,
+    .linear = true,
 };

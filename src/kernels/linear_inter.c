@@ -70,7 +70,7 @@ cpu(const LhCall *call)
 const LhKernel lh_kernel_linear_inter = {
     .name = "linear_inter",
     .summary = "linear attention with all earlier tokens through their state, forward",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_STATE_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
@@ -83,4 +83,5 @@ const LhKernel lh_kernel_linear_inter = {
     .reference = reference,
     .cpu = cpu,
     .scratch_bytes = scratch_bytes,
+    .linear = true,
 };

@@ -71,7 +71,7 @@ cpu(const LhCall *call)
 const LhKernel lh_kernel_linear_inter_bwd = {
     .name = "linear_inter_bwd",
     .summary = "gradient of q through the state of all earlier tokens",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_STATE_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {
         { "do", LH_OPERAND_READ, LH_TENSOR_DO, LH_ELEMENT_ACTIVATION },
@@ -84,4 +84,5 @@ const LhKernel lh_kernel_linear_inter_bwd = {
     .reference = reference,
     .cpu = cpu,
     .scratch_bytes = scratch_bytes,
+    .linear = true,
 };

@@ -9,17 +9,21 @@
 #include <stddef.h>
 
 static uint64_t
+flops(const LhKernelArgs *a)
+{
+    const LhLinearTiles t = lh_linear_tiles(a);
+    const uint64_t decays = t.count > 2 ? t.count - 2 : 0; /* of a state that holds something */
+
+    return 4 * (uint64_t)a->batch * a->heads * a->head_dim * t.pairs +
+           lh_state_flops(a, t.before + t.behind + decays);
+}
+
+static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     const uint64_t o = (a->first ? 1 : 2) * lh_q_elements(a);
 
     return (lh_q_elements(a) + lh_kv_elements(a) + o) * element_bytes;
-}
-
-static uint64_t
-scratch_bytes(const LhKernelArgs *a)
-{
-    return lh_weights_scratch(a->nq) + lh_attention_forward_scratch(a);
 }
 
 static bool
@@ -60,14 +64,17 @@ cpu(const LhCall *call)
 
     if (!prepare(call, &f))
         return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->forward(&f);
+    if (lh_linear_tiles(call->args).count > 1)
+        lh_linear_forward_tiles(&f);
+    else
+        lh_cpu()->forward(&f);
     return LH_STATUS_OK;
 }
 
 const LhKernel lh_kernel_linear_intra = {
     .name = "linear_intra",
     .summary = "linear attention among the tokens of a block, forward",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_ATTEND,
     .cost = LH_COST_GEMM,
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
@@ -75,9 +82,10 @@ const LhKernel lh_kernel_linear_intra = {
         { "o", LH_OPERAND_UPDATE, LH_TENSOR_O, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
-    .flops = lh_pair_flops_forward,
+    .flops = flops,
     .memory_bytes = memory_bytes,
     .reference = reference,
     .cpu = cpu,
-    .scratch_bytes = scratch_bytes,
+    .scratch_bytes = lh_linear_forward_scratch,
+    .linear = true,
 };

@@ -6,19 +6,26 @@
 
 #include <stddef.h>
 
+/* dq with the states of the tokens before; then dk and dv, backwards, with their gradients. */
+static uint64_t
+flops(const LhKernelArgs *a)
+{
+    const LhLinearTiles t = lh_linear_tiles(a);
+    const uint64_t decays = t.count > 2 ? t.count - 2 : 0;
+
+    return 10 * (uint64_t)a->batch * a->heads * a->head_dim * t.pairs +
+           lh_state_flops(a, 3 * t.before + 2 * t.behind + 2 * decays);
+}
+
+/* Of several tiles the way back reads do, k and v a second time. */
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
-    const uint64_t inputs = 2 * lh_q_elements(a) + lh_kv_elements(a);
+    const uint64_t again = lh_linear_tiles(a).count > 1 ? lh_q_elements(a) + lh_kv_elements(a) : 0;
+    const uint64_t inputs = 2 * lh_q_elements(a) + lh_kv_elements(a) + again;
     const uint64_t gradients = lh_q_elements(a) + lh_kv_elements(a);
 
     return (inputs + (a->first ? 1 : 2) * gradients) * element_bytes;
-}
-
-static uint64_t
-scratch_bytes(const LhKernelArgs *a)
-{
-    return lh_weights_scratch(a->nq) + lh_attention_backward_scratch(a);
 }
 
 static bool
@@ -62,14 +69,17 @@ cpu(const LhCall *call)
 
     if (!prepare(call, &b))
         return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->backward(&b);
+    if (lh_linear_tiles(call->args).count > 1)
+        lh_linear_backward_tiles(&b);
+    else
+        lh_cpu()->backward(&b);
     return LH_STATUS_OK;
 }
 
 const LhKernel lh_kernel_linear_intra_bwd = {
     .name = "linear_intra_bwd",
     .summary = "linear attention among the tokens of a block, backward",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_ATTEND_GRAD,
     .cost = LH_COST_GEMM,
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
@@ -79,9 +89,10 @@ const LhKernel lh_kernel_linear_intra_bwd = {
         { "dkv", LH_OPERAND_UPDATE, LH_TENSOR_DKV, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
-    .flops = lh_pair_flops_backward,
+    .flops = flops,
     .memory_bytes = memory_bytes,
     .reference = reference,
     .cpu = cpu,
-    .scratch_bytes = scratch_bytes,
+    .scratch_bytes = lh_linear_backward_scratch,
+    .linear = true,
 };

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "kernels/rows.h"
+#include "kernels/attention_run.h"
 
 /* out_i (+)= sum over the heads that share out's: weight_i in_i M, M the state or its transpose. */
 typedef struct {
@@ -46,3 +46,12 @@ const float *lh_decay_table(const LhKernelArgs *args, float *table);
 /* Scratch in bytes: of the two products, of the weights of @rows rows before it. */
 uint64_t lh_state_scratch(const LhKernelArgs *args);
 uint64_t lh_weights_scratch(uint64_t rows);
+
+/*
+ * The fast version among the tokens of a causal call, in tiles (sizes.h). Scratch in bytes is that
+ * of the reference, too.
+ */
+void lh_linear_forward_tiles(const LhForward *f);
+void lh_linear_backward_tiles(const LhBackward *b);
+uint64_t lh_linear_forward_scratch(const LhKernelArgs *args);
+uint64_t lh_linear_backward_scratch(const LhKernelArgs *args);

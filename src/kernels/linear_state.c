@@ -72,7 +72,7 @@ cpu(const LhCall *call)
 const LhKernel lh_kernel_linear_state = {
     .name = "linear_state",
     .summary = "takes keys and values into the state of linear attention",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_STATE_SUM,
     .cost = LH_COST_GEMM,
     .operands = {
         { "kv", LH_OPERAND_READ, LH_TENSOR_KV, LH_ELEMENT_ACTIVATION },
@@ -84,4 +84,5 @@ const LhKernel lh_kernel_linear_state = {
     .reference = reference,
     .cpu = cpu,
     .scratch_bytes = scratch_bytes,
+    .linear = true,
 };

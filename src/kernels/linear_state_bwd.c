@@ -78,7 +78,7 @@ cpu(const LhCall *call)
 const LhKernel lh_kernel_linear_state_bwd = {
     .name = "linear_state_bwd",
     .summary = "gradients of k and v through the state behind them",
-    .effect = LH_EFFECT_OPAQUE,
+    .effect = LH_EFFECT_STATE_APPLY,
     .cost = LH_COST_GEMM,
     .operands = {
         { "kv", LH_OPERAND_READ, LH_TENSOR_KV, LH_ELEMENT_ACTIVATION },
@@ -91,4 +91,5 @@ const LhKernel lh_kernel_linear_state_bwd = {
     .reference = reference,
     .cpu = cpu,
     .scratch_bytes = scratch_bytes,
+    .linear = true,
 };

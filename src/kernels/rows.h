@@ -16,6 +16,7 @@ typedef struct {
     uint32_t heads;
     uint32_t dim;
     enum lh_storage storage;
+    uint64_t first; /* the row that counts as row 0 */
 } LhRows;
 
 /* Bytes of a tensor of @batch sequences in one part. */
@@ -29,7 +30,8 @@ lh_rows_bytes(const LhRows *t, uint32_t batch)
 static inline void *
 lh_rows_at(const LhRows *t, uint64_t sequence, uint64_t row, uint32_t head)
 {
-    const uint64_t part = row / t->part_rows, local = row % t->part_rows;
+    const uint64_t part = (t->first + row) / t->part_rows;
+    const uint64_t local = (t->first + row) % t->part_rows;
     const uint64_t index = ((sequence * t->part_rows + local) * t->heads + head) * t->dim;
 
     return t->data + part * t->part_bytes + index * lh_storage_bytes(t->storage);
@@ -83,7 +85,12 @@ lh_rows_of(const LhCall *call, unsigned operand, uint64_t rows, uint32_t heads, 
 {
     const LhView *view = &call->operands[operand];
 
-    return (LhRows){ view->data, view->part_bytes, rows / view->parts, heads, dim, view->storage };
+    return (LhRows){ .data = view->data,
+                     .part_bytes = view->part_bytes,
+                     .part_rows = rows / view->parts,
+                     .heads = heads,
+                     .dim = dim,
+                     .storage = view->storage };
 }
 
 static inline LhRows

@@ -56,6 +56,42 @@ lh_pair_flops_backward(const LhKernelArgs *a)
     return 10 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
 }
 
+/*
+ * Linear attention among the tokens of a causal call works in tiles of LH_LINEAR_TILE tokens: pairs
+ * within a tile, earlier tiles through their state, which stays on chip. Under other masks every
+ * pair counts.
+ */
+#define LH_LINEAR_TILE UINT64_C(128)
+
+typedef struct {
+    uint64_t count;  /* tiles; 0: pair by pair */
+    uint64_t pairs;  /* within tiles */
+    uint64_t before; /* tokens of all tiles but the last: those that a state takes in */
+    uint64_t behind; /* of all but the first: those that read it */
+} LhLinearTiles;
+
+static inline LhLinearTiles
+lh_linear_tiles(const LhKernelArgs *a)
+{
+    const uint64_t tile = LH_LINEAR_TILE, rest = a->nq % tile;
+    LhLinearTiles t = { .pairs = a->pairs };
+
+    if (a->mask != LH_MASK_CAUSAL || a->shift != 0 || a->nq != a->nk || a->nq == 0)
+        return t;
+    t.count = (a->nq + tile - 1) / tile;
+    t.pairs = a->nq / tile * (tile * (tile + 1) / 2) + rest * (rest + 1) / 2;
+    t.before = (t.count - 1) * tile;
+    t.behind = t.count > 1 ? a->nq - tile : 0;
+    return t;
+}
+
+/* Flops of @tokens tokens with the states of all heads, one product of 2 d^2 each. */
+static inline uint64_t
+lh_state_flops(const LhKernelArgs *a, uint64_t tokens)
+{
+    return 2 * lh_state_elements(a) * tokens;
+}
+
 /* Bytes of one row statistic (m, l, lse, delta): always fp32. */
 #define LH_STAT_BYTES UINT64_C(4)
 #define LH_FP32_BYTES UINT64_C(4)

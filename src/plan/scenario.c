@@ -19,8 +19,11 @@
 #define SLOWDOWN_MAX 1000000
 #define JITTER_MAX 0.999
 #define NODES_MAX 65535
+#define DECAY_MIN 1e-6
+#define OPTION_MAX 65536 /* of numbers that count ranks, heads or pieces of a state */
 
 static const char *const mask_names[] = { "causal", "full", NULL };
+static const char *const attention_names[] = { "softmax", "linear", NULL };
 
 static const char *const schema_names[] = { "longhaul.scenario/1", NULL };
 
@@ -153,6 +156,34 @@ const LhField lh_scenario_fields[] = {
       .offset = AT(mask),
       .choices = mask_names,
       .description = "Default causal." },
+    { .name = "window_size",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(window_size),
+      .min = 0,
+      .max = TOKENS_MAX,
+      .description = "Sliding window: a query sees itself and N - 1 tokens before it; default 0, "
+                     "none, whatever the model's own window is." },
+    { .name = "document_lengths",
+      .type = LH_FIELD_STRING,
+      .offset = AT(document_lengths),
+      .min = 1,
+      .max = -1,
+      .description =
+          "The sequence is packed of documents that do not see each other; their lengths "
+          "stand in this file (512 4K ..., # begins a comment)." },
+    { .name = "attention",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(attention),
+      .choices = attention_names,
+      .description = "Default: linear if all layers of the model are, or, with no model named, all "
+                     "schedules named are for it; else softmax." },
+    { .name = "linear_decay",
+      .type = LH_FIELD_DOUBLE,
+      .offset = AT(linear_decay),
+      .min = DECAY_MIN,
+      .max = 1,
+      .description = "Of linear attention, from one token to the next; default 1, none." },
     { .name = "pass",
       .type = LH_FIELD_CHOICE,
       .offset = AT(pass),
@@ -183,6 +214,69 @@ const LhField lh_scenario_fields[] = {
       .offset = AT(gradient_wire),
       .choices = lh_wire_names,
       .description = "Type of dk and dv on the wire; default: what the published system sends." },
+    { .name = "grid",
+      .type = LH_FIELD_STRING,
+      .offset = AT(grid),
+      .min = 1,
+      .max = -1,
+      .description = "Rows and columns of ranks that share the queries and the keys (attention2d); "
+                     "default: the best for the shape." },
+    { .name = "hierarchical_context_parallel_sizes",
+      .type = LH_FIELD_UINTS,
+      .offset = AT(hierarchical_context_parallel_sizes),
+      .min = 2,
+      .max = 2,
+      .description =
+          "Ranks that exchange heads all to all, then ranks of a ring (usp, te-a2a-p2p); "
+          "their product is the number of ranks." },
+    { .name = "inner_ring",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(inner_ring),
+      .min = 1,
+      .max = OPTION_MAX,
+      .description = "Ranks of an inner ring (double-ring); divides the ranks." },
+    { .name = "gather_groups",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(gather_groups),
+      .min = 1,
+      .max = OPTION_MAX,
+      .description = "Key-value heads gathered at a time (allgather-kv); divides them." },
+    { .name = "scan_blocks",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(scan_blocks),
+      .min = 1,
+      .max = OPTION_MAX,
+      .description = "Pieces that the state of linear attention travels in (zeco)." },
+    { .name = "local_kv",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(local_kv),
+      .description = "No transpose of k and v before they are gathered (attention2d)." },
+    { .name = "gather_delta",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(gather_delta),
+      .description = "Backward gathers delta, not o (attention2d)." },
+    { .name = "state_recompute",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(state_recompute),
+      .description = "Backward computes the states of linear attention again instead of keeping "
+                     "them." },
+    { .name = "unfused",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(unfused),
+      .description = "Linear attention within and between blocks is written apart and added." },
+    { .name = "pad_heads",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(pad_heads),
+      .description = "Heads that do not divide among the ranks are padded with idle ones." },
+    { .name = "recompute_granularity",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(recompute_granularity),
+      .choices = lh_recompute_names,
+      .description = "What backward computes again: nothing (default), attention, or all of the "
+                     "module with its collectives." },
     { .name = "jitter",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(jitter),
@@ -224,6 +318,7 @@ static void
 preset(LhScenario *s)
 {
     s->dtype = s->mask = s->pass = s->cost = s->network = s->gradient_wire = -1;
+    s->attention = s->recompute_granularity = -1;
 }
 
 LhScenario *
@@ -272,6 +367,7 @@ rebase_all(LhScenario *s)
 
     rebase(&s->schedule_file, folder);
     rebase(&s->profile, folder);
+    rebase(&s->document_lengths, folder);
     if (is_path(s->cluster))
         rebase(&s->cluster, folder);
     if (is_path(s->model))

@@ -22,14 +22,30 @@ typedef struct {
     uint64_t num_query_groups;
     uint64_t kv_channels;
     uint64_t micro_batch_size;
-    int dtype;   /* LhDtype */
-    int mask;    /* 0 causal, 1 full */
+    int dtype; /* LhDtype */
+    int mask;  /* 0 causal, 1 full */
+    uint64_t window_size;
+    char *document_lengths; /* a file */
+    int attention;          /* 0 softmax, 1 linear */
+    double linear_decay;
     int pass;    /* LhPass - 1 */
     int cost;    /* LhCostMode */
     int network; /* LhNetworkModel */
     bool no_overlap;
     bool published_code;
     int gradient_wire; /* LhWireDtype */
+    /* What only some schedules ask for. */
+    char *grid;                                  /* "ROWSxCOLUMNS" */
+    GArray *hierarchical_context_parallel_sizes; /* of uint64_t: all-to-all, then ring */
+    uint64_t inner_ring;
+    uint64_t gather_groups;
+    uint64_t scan_blocks;
+    bool local_kv;
+    bool gather_delta;
+    bool state_recompute;
+    bool unfused;
+    bool pad_heads;
+    int recompute_granularity; /* LhRecompute */
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */

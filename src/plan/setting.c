@@ -60,13 +60,23 @@ struct_placeholder(const LhField *fields)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-static bool
-names_file(const LhField *field)
+/* What a text means that is not just a name. */
+static const char *
+string_placeholder(const char *name)
 {
-    static const char *const words[] = { "schedule_file", "profile",  "output",
-                                         "figure",        "timeline", NULL };
+    static const struct {
+        const char *name, *placeholder;
+    } words[] = {
+        { "ranks", "LIST" },         { "cluster", "NAME[:NODES]" },  { "grid", "ROWSxCOLUMNS" },
+        { "schedule_file", "FILE" }, { "document_lengths", "FILE" }, { "profile", "FILE" },
+        { "output", "FILE" },        { "figure", "FILE" },           { "timeline", "FILE" },
+    };
 
-    return g_strv_contains(words, field->name);
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (strcmp(words[i].name, name) == 0)
+            return words[i].placeholder;
+    }
+    return "NAME";
 }
 
 char *
@@ -78,11 +88,9 @@ lh_setting_placeholder(const LhField *field)
     case LH_FIELD_ARRAY:
         return struct_placeholder(field->fields);
     case LH_FIELD_STRING:
-        if (strcmp(field->name, "ranks") == 0)
-            return g_strdup("LIST");
-        if (strcmp(field->name, "cluster") == 0)
-            return g_strdup("NAME[:NODES]");
-        return g_strdup(names_file(field) ? "FILE" : "NAME");
+        return g_strdup(string_placeholder(field->name));
+    case LH_FIELD_UINTS:
+        return g_strdup("N,N");
     case LH_FIELD_STRINGS:
         return g_strdup("NAME");
     case LH_FIELD_DOUBLE:
@@ -238,6 +246,32 @@ append_string(const Reader *r, void *value)
     return true;
 }
 
+/* "4,2": the whole list, in place of one that was there. */
+static bool
+read_uints(const Reader *r, void *value)
+{
+    g_auto(GStrv) pieces = g_strsplit(r->text, ",", -1);
+    g_autoptr(GArray) numbers = g_array_new(FALSE, TRUE, sizeof(uint64_t));
+    GArray **list = value;
+
+    for (char **piece = pieces; *piece != NULL; piece++) {
+        guint64 number;
+
+        if (!g_ascii_string_to_unsigned(*piece, 10, 0, G_MAXUINT64, &number, NULL))
+            break;
+        g_array_append_val(numbers, number);
+    }
+    if (numbers->len != g_strv_length(pieces) || !in_range(r->field, numbers->len)) {
+        g_autofree char *form = lh_setting_placeholder(r->field);
+        g_autofree char *allowed = g_strdup_printf("whole numbers, %s", form);
+
+        return fail(r, allowed);
+    }
+    g_clear_pointer(list, g_array_unref);
+    *list = g_steal_pointer(&numbers);
+    return true;
+}
+
 static bool append_struct(const Reader *r, void *value);
 
 static bool
@@ -256,6 +290,8 @@ read_field(const Reader *r, void *value)
         return read_string(r, value);
     case LH_FIELD_STRINGS:
         return append_string(r, value);
+    case LH_FIELD_UINTS:
+        return read_uints(r, value);
     case LH_FIELD_ARRAY:
         return append_struct(r, value);
     case LH_FIELD_BOOL:
@@ -310,7 +346,7 @@ lh_setting_reset(const LhField *field, void *out)
 
     if (field->type == LH_FIELD_STRINGS)
         g_clear_pointer((GPtrArray **)value, g_ptr_array_unref);
-    else if (field->type == LH_FIELD_ARRAY)
+    else if (field->type == LH_FIELD_ARRAY || field->type == LH_FIELD_UINTS)
         g_clear_pointer((GArray **)value, g_array_unref);
 }
 

@@ -4,7 +4,8 @@
  * drift.
  *
  * Lists take one element for each time that the option is given. An element that is a struct is
- * written as its fields, joined by ':' in the order of the table ("RANK:FACTOR").
+ * written as its fields, joined by ':' in the order of the table ("RANK:FACTOR"). A list of numbers
+ * is one text, "4,2".
  */
 #pragma once
 

@@ -56,6 +56,12 @@ lh_setup_load_model(const LhScenario *s, GError **error)
     return lh_model_load(name, error);
 }
 
+LhDocuments *
+lh_setup_load_documents(const LhScenario *s, GError **error)
+{
+    return s->document_lengths == NULL ? NULL : lh_documents_load(s->document_lengths, error);
+}
+
 GPtrArray *
 lh_setup_schedules(const LhScenario *s, GError **error)
 {
@@ -94,10 +100,25 @@ static const char *const program_settings[] = {
     "micro_batch_size",
     "dtype",
     "mask",
+    "window_size",
+    "document_lengths",
+    "attention",
+    "linear_decay",
     "pass",
     "no_overlap",
     "published_code",
     "gradient_wire",
+    "grid",
+    "hierarchical_context_parallel_sizes",
+    "inner_ring",
+    "gather_groups",
+    "scan_blocks",
+    "local_kv",
+    "gather_delta",
+    "state_recompute",
+    "unfused",
+    "pad_heads",
+    "recompute_granularity",
     NULL,
 };
 
@@ -121,8 +142,7 @@ lh_setup_load_program(const LhScenario *s, GError **error)
  */
 
 static bool
-fill_attention(const LhScenario *s, const LhModel *model, uint32_t ranks, LhAttention *a,
-               GError **error)
+fill_heads(const LhScenario *s, const LhModel *model, LhAttention *a, GError **error)
 {
     const uint64_t heads =
         s->num_attention_heads != 0 ? s->num_attention_heads : model->num_attention_heads;
@@ -143,22 +163,157 @@ fill_attention(const LhScenario *s, const LhModel *model, uint32_t ranks, LhAtte
     a->heads = (uint32_t)heads;
     a->groups = (uint32_t)groups;
     a->head_dim = (uint32_t)(s->kv_channels != 0 ? s->kv_channels : model->kv_channels);
-    a->batch = (uint32_t)MAX(s->micro_batch_size, 1);
-    a->seq_length =
-        s->seq_length != 0 ? s->seq_length : (uint64_t)LH_DEFAULT_TOKENS_PER_RANK * ranks;
-    a->dtype = s->dtype < 0 ? LH_DTYPE_BF16 : (LhDtype)s->dtype;
+    /* Other heads are another model's: its activations are as wide as they are. */
+    if (s->num_attention_heads == 0 && s->kv_channels == 0)
+        a->hidden_size = (uint32_t)model->hidden_size;
     return true;
 }
 
 bool
-lh_setup_params(const LhScenario *s, const LhModel *model, uint32_t ranks, LhProgramParams *params,
+lh_setup_is_linear(const LhScenario *s, const LhModel *model)
+{
+    if (s->attention >= 0)
+        return s->attention == 1;
+    if (s->model != NULL || s->schedule == NULL)
+        return model->linear_layers == model->num_layers;
+    for (guint i = 0; i < s->schedule->len; i++) {
+        const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(s->schedule, i), NULL);
+
+        if (schedule == NULL || !schedule->linear)
+            return false;
+    }
+    return true;
+}
+
+static bool
+fill_attention(const LhScenario *s, const LhSources *from, uint32_t ranks, LhAttention *a,
+               GError **error)
+{
+    const LhDocuments *documents = from->documents;
+    const uint64_t packed = documents == NULL ? 0 : documents->ends[documents->count - 1];
+
+    a->batch = (uint32_t)MAX(s->micro_batch_size, 1);
+    a->seq_length = s->seq_length != 0 ? s->seq_length
+                    : packed != 0      ? packed
+                                       : (uint64_t)LH_DEFAULT_TOKENS_PER_RANK * ranks;
+    if (packed != 0 && packed != a->seq_length)
+        return lh_scenario_error(s, "document_lengths", error,
+                                 "the documents of %s have %" G_GUINT64_FORMAT
+                                 " tokens, the sequence has %" G_GUINT64_FORMAT,
+                                 s->document_lengths, packed, a->seq_length);
+    a->dtype = s->dtype < 0 ? LH_DTYPE_BF16 : (LhDtype)s->dtype;
+    a->linear = lh_setup_is_linear(s, from->model);
+    a->decay = s->linear_decay;
+    if (!a->linear && a->decay != 0)
+        return lh_scenario_error(s, "linear_decay", error,
+                                 "this is softmax attention, which has no decay; see --attention");
+    return fill_heads(s, from->model, a, error);
+}
+
+static bool
+fill_mask(const LhScenario *s, const LhSources *from, LhMaskRule *mask, GError **error)
+{
+    mask->causal = s->mask <= 0;
+    mask->window = s->window_size;
+    if (mask->window != 0 && !mask->causal)
+        return lh_scenario_error(s, "window_size", error, "a sliding window needs a causal mask");
+    if (from->documents != NULL) {
+        mask->document_ends = from->documents->ends;
+        mask->documents_count = from->documents->count;
+    }
+    return true;
+}
+
+/* "4x8". */
+static bool
+read_grid(const LhScenario *s, uint32_t *rows, uint32_t *columns, GError **error)
+{
+    g_auto(GStrv) sides = NULL;
+    guint64 first, second;
+
+    if (s->grid == NULL)
+        return true;
+    sides = g_strsplit(s->grid, "x", -1);
+    if (g_strv_length(sides) != 2 ||
+        !g_ascii_string_to_unsigned(sides[0], 10, 1, UINT16_MAX, &first, NULL) ||
+        !g_ascii_string_to_unsigned(sides[1], 10, 1, UINT16_MAX, &second, NULL)) {
+        g_autofree char *escaped = g_strescape(s->grid, NULL);
+
+        return lh_scenario_error(s, "grid", error,
+                                 "\"%.40s\" is not a grid; allowed: ROWSxCOLUMNS, such as 4x8",
+                                 escaped);
+    }
+    *rows = (uint32_t)first;
+    *columns = (uint32_t)second;
+    return true;
+}
+
+/* Both sizes are at least 1, and their product fits. */
+static bool
+read_hierarchy(const LhScenario *s, uint64_t *all_to_all, uint64_t *product, GError **error)
+{
+    const GArray *sizes = s->hierarchical_context_parallel_sizes;
+    uint64_t ring;
+
+    *all_to_all = *product = 0;
+    if (sizes == NULL)
+        return true;
+    *all_to_all = g_array_index(sizes, uint64_t, 0);
+    ring = g_array_index(sizes, uint64_t, 1);
+    if (*all_to_all > 0 && ring > 0 && !__builtin_mul_overflow(*all_to_all, ring, product))
+        return true;
+    return lh_scenario_error(s, "hierarchical_context_parallel_sizes", error,
+                             "both sizes must be at least 1, and their product the ranks");
+}
+
+bool
+lh_setup_ranks(const LhScenario *s, uint64_t *ranks, GError **error)
+{
+    uint32_t rows = 0, columns = 0;
+    uint64_t all_to_all, product;
+
+    if (!read_grid(s, &rows, &columns, error) || !read_hierarchy(s, &all_to_all, &product, error))
+        return false;
+    *ranks = product != 0 ? product : (uint64_t)rows * columns;
+    return true;
+}
+
+/* What only some schedules ask for. */
+static bool
+fill_options(const LhScenario *s, LhProgramParams *p, GError **error)
+{
+    uint64_t all_to_all, product;
+
+    if (!read_grid(s, &p->grid_rows, &p->grid_columns, error) ||
+        !read_hierarchy(s, &all_to_all, &product, error))
+        return false;
+    if (product != 0 && product != p->ranks)
+        return lh_scenario_error(s, "hierarchical_context_parallel_sizes", error,
+                                 "the product of the sizes is %" G_GUINT64_FORMAT
+                                 ", and there are %u ranks",
+                                 product, p->ranks);
+    p->ulysses_size = (uint32_t)all_to_all;
+    p->inner_ring = (uint32_t)s->inner_ring;
+    p->gather_groups = (uint32_t)s->gather_groups;
+    p->scan_blocks = (uint32_t)s->scan_blocks;
+    p->local_kv = s->local_kv;
+    p->gather_delta = s->gather_delta;
+    p->state_recompute = s->state_recompute;
+    p->unfused = s->unfused;
+    p->pad_heads = s->pad_heads;
+    p->recompute = (uint8_t)MAX(s->recompute_granularity, LH_RECOMPUTE_NONE);
+    return true;
+}
+
+bool
+lh_setup_params(const LhScenario *s, const LhSources *from, uint32_t ranks, LhProgramParams *params,
                 GError **error)
 {
-    LhProgramParams p = { .ranks = ranks };
+    LhProgramParams p = { .ranks = ranks, .gpus_per_node = from->gpus_per_node };
 
-    if (!fill_attention(s, model, ranks, &p.attention, error))
+    if (!fill_attention(s, from, ranks, &p.attention, error) ||
+        !fill_mask(s, from, &p.mask, error) || !fill_options(s, &p, error))
         return false;
-    p.mask.causal = s->mask <= 0;
     p.pass = s->pass < 0 ? LH_PASS_BOTH : (LhPass)(s->pass + 1);
     p.overlap = !s->no_overlap;
     p.published_code = s->published_code;
@@ -303,21 +458,59 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
                            s->link_fault, error);
 }
 
+static void
+fill_explicit(LhSetup *setup)
+{
+    const LhScenario *s = setup->scenario;
+    g_autofree char *text = NULL;
+    g_autofree char *sha256 = NULL;
+    gsize length;
+
+    if (!g_file_get_contents(s->schedule_file, &text, &length, NULL))
+        length = 0;
+    sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+    add_input(setup, NULL, s->schedule_file, sha256);
+    setup->params = setup->program->params;
+}
+
+static bool
+load_documents(LhSetup *setup, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+
+    if (s->document_lengths == NULL)
+        return true;
+    setup->documents = lh_setup_load_documents(s, error);
+    if (setup->documents == NULL)
+        return false;
+    add_input(setup, NULL, s->document_lengths, setup->documents->sha256);
+    return true;
+}
+
+/* Of schedules that nobody named, those for the other kind of attention are beside the question. */
+static void
+leave_out(LhSetup *setup)
+{
+    for (guint i = 0; setup->scenario->schedule == NULL && i < setup->schedules->len;) {
+        const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
+
+        if (schedule->linear == setup->params.attention.linear) {
+            i++;
+            continue;
+        }
+        g_ptr_array_remove_index(setup->schedules, i);
+        setup->left_out++;
+    }
+}
+
 static bool
 fill_program(LhSetup *setup, uint32_t ranks, GError **error)
 {
     const LhScenario *s = setup->scenario;
+    LhSources sources;
 
     if (setup->program != NULL) {
-        g_autofree char *text = NULL;
-        g_autofree char *sha256 = NULL;
-        gsize length;
-
-        if (!g_file_get_contents(s->schedule_file, &text, &length, NULL))
-            length = 0;
-        sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
-        add_input(setup, NULL, s->schedule_file, sha256);
-        setup->params = setup->program->params;
+        fill_explicit(setup);
         return true;
     }
     setup->model = lh_setup_load_model(s, error);
@@ -325,7 +518,17 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
         return false;
     add_input(setup, "models", s->model != NULL ? s->model : LH_DEFAULT_MODEL,
               setup->model->sha256);
-    return lh_setup_params(s, setup->model, ranks, &setup->params, error);
+    if (!load_documents(setup, error))
+        return false;
+    sources = (LhSources){
+        .model = setup->model,
+        .documents = setup->documents,
+        .gpus_per_node = (uint32_t)setup->topology->gpus_per_node,
+    };
+    if (!lh_setup_params(s, &sources, ranks, &setup->params, error))
+        return false;
+    leave_out(setup);
+    return true;
 }
 
 static bool
@@ -368,6 +571,7 @@ lh_setup_free(LhSetup *setup)
     if (setup == NULL)
         return;
     lh_model_free(setup->model);
+    lh_documents_free(setup->documents);
     lh_topology_free(setup->topology);
     lh_device_free(setup->device);
     lh_program_free(setup->program);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "model/model.h"
+#include "plan/documents.h"
 #include "plan/scenario.h"
 
 /* The cluster and the model of a scenario that names none. */
@@ -21,6 +22,7 @@ typedef struct {
 typedef struct {
     const LhScenario *scenario; /* borrowed */
     LhModel *model;             /* NULL for an explicit program */
+    LhDocuments *documents;     /* NULL: one document */
     LhTopology *topology;       /* with the profile laid over it */
     LhDevice *device;           /* likewise */
     bool cluster_defaulted;     /* no --cluster was given */
@@ -29,8 +31,10 @@ typedef struct {
     LhNetworkModel network_model;
     LhCostMode cost;
     LhProgram *program; /* of --schedule-file; NULL: none */
-    GPtrArray
-        *schedules; /* of const LhSchedule *: those named; else, without a program, all there are */
+    /* Of const LhSchedule *: those named; else, without a program, all for this kind of attention.
+     */
+    GPtrArray *schedules;
+    guint left_out;    /* schedules for the other kind of attention, when none is named */
     GPtrArray *inputs; /* of LhInput * */
 } LhSetup;
 
@@ -49,15 +53,29 @@ LhSetup *lh_setup_new(const LhScenario *scenario, GError **error);
 void lh_setup_free(LhSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSetup, lh_setup_free)
 
-/*
- * What the scenario says of the program, for @ranks ranks: no cluster is needed. @model may be NULL
- * only if the scenario gives heads and head size itself.
- */
-bool lh_setup_params(const LhScenario *scenario, const LhModel *model, uint32_t ranks,
+/* What a scenario names, loaded. */
+typedef struct {
+    const LhModel *model;
+    const LhDocuments *documents; /* NULL: one document */
+    uint32_t gpus_per_node;       /* 0: unknown */
+} LhSources;
+
+/* What the scenario says of the program, for @ranks ranks. Its documents are borrowed. */
+bool lh_setup_params(const LhScenario *scenario, const LhSources *from, uint32_t ranks,
                      LhProgramParams *params, GError **error);
+
+/* Whether attention is linear: as was said, else as the model named, else as all schedules named,
+ * else as @model, the default. */
+bool lh_setup_is_linear(const LhScenario *scenario, const LhModel *model);
+
+/* The number of ranks that options of the scenario ask for (--grid 4x8: 32); 0 if none does. */
+bool lh_setup_ranks(const LhScenario *scenario, uint64_t *ranks, GError **error);
 
 /* The model that the scenario names, or the default. Caller frees. */
 LhModel *lh_setup_load_model(const LhScenario *scenario, GError **error);
+
+/* The documents of the scenario; NULL without error if it names none. Caller frees. */
+LhDocuments *lh_setup_load_documents(const LhScenario *scenario, GError **error);
 
 /* The schedules that the scenario names (borrowed), or all. Caller unrefs. */
 GPtrArray *lh_setup_schedules(const LhScenario *scenario, GError **error);

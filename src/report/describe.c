@@ -4,6 +4,9 @@
  */
 #include "report/describe.h"
 
+#include "plan/probe.h"
+#include "plan/setting.h"
+#include "report/describe_options.h"
 #include "report/text.h"
 
 #include <math.h>
@@ -23,8 +26,9 @@ describe_shape(const LhSetup *setup, GString *out)
     static const char *const passes[] = { "forward", "backward", "forward + backward" };
     g_autofree char *tokens = lh_format_count(a->seq_length);
     g_autofree char *share = lh_format_count(a->seq_length / p->ranks);
+    g_autofree char *mask = lh_describe_mask(&p->mask);
 
-    g_string_append(out, "one attention module");
+    g_string_append_printf(out, "one%s attention module", a->linear ? " linear" : "");
     if (setup->model != NULL)
         g_string_append_printf(out, " of %s", setup->model->name);
     g_string_append_printf(out, ", %s: %s tokens, %s a rank", passes[p->pass - 1], tokens, share);
@@ -33,8 +37,7 @@ describe_shape(const LhSetup *setup, GString *out)
     g_string_append_printf(out, "; %u heads of %u", a->heads, a->head_dim);
     if (a->groups != a->heads)
         g_string_append_printf(out, " in %u groups", a->groups);
-    g_string_append_printf(out, ", %s, %s\n", lh_dtype_names[a->dtype],
-                           p->mask.causal ? "causal" : "full mask");
+    g_string_append_printf(out, ", %s, %s\n", lh_dtype_names[a->dtype], mask);
 }
 
 static void
@@ -72,6 +75,28 @@ describe_cluster(const LhSetup *setup, GString *out)
     g_string_append(out, ")\n");
 }
 
+/* What was asked of the program beyond its shape. */
+static void
+add_options(const LhProgramParams *p, GPtrArray *words)
+{
+    LhProgramParams plain = { .attention = p->attention };
+    char decay[G_ASCII_DTOSTR_BUF_SIZE];
+    g_autofree char *options = lh_describe_options(p, &plain);
+
+    if (p->attention.decay != 0)
+        g_ptr_array_add(words,
+                        g_strdup_printf("decay %s", lh_double_to_text(p->attention.decay, decay)));
+    if (!p->overlap)
+        g_ptr_array_add(words, g_strdup("no overlap"));
+    if (p->published_code)
+        g_ptr_array_add(words, g_strdup("as the published code"));
+    if (p->gradient_wire != LH_WIRE_DEFAULT)
+        g_ptr_array_add(words,
+                        g_strdup_printf("gradients travel as %s", lh_wire_names[p->gradient_wire]));
+    if (options[0] != '\0')
+        g_ptr_array_add(words, g_steal_pointer(&options));
+}
+
 static void
 describe_conditions(const LhSetup *setup, GString *out)
 {
@@ -80,13 +105,7 @@ describe_conditions(const LhSetup *setup, GString *out)
     g_autofree char *joined = NULL;
     char buffer[LH_TEXT_SIZE];
 
-    if (!setup->params.overlap)
-        g_ptr_array_add(words, g_strdup("no overlap"));
-    if (setup->params.published_code)
-        g_ptr_array_add(words, g_strdup("as the published code"));
-    if (setup->params.gradient_wire != LH_WIRE_DEFAULT)
-        g_ptr_array_add(words, g_strdup_printf("gradients travel as %s",
-                                               lh_wire_names[setup->params.gradient_wire]));
+    add_options(&setup->params, words);
     if (setup->cost == LH_COST_DEVICE && setup->network_model != LH_NETWORK_FAIR)
         g_ptr_array_add(words, g_strdup_printf("network model %s",
                                                lh_network_model_names[setup->network_model]));
@@ -108,6 +127,30 @@ describe_conditions(const LhSetup *setup, GString *out)
     g_string_append_printf(out, "with: %s\n", joined);
 }
 
+/* Options that nobody listens to. */
+static void
+describe_unread(const LhSetup *setup, GString *out)
+{
+    g_autoptr(GPtrArray) unread = lh_probe_unread(setup);
+
+    for (guint i = 0; i < unread->len; i++) {
+        g_autofree char *option = lh_setting_option(g_ptr_array_index(unread, i));
+
+        g_string_append_printf(out, "%s%s", i == 0 ? "without effect here: " : ", ", option);
+    }
+    if (unread->len > 0)
+        g_string_append_c(out, '\n');
+}
+
+void
+lh_describe_left_out(const LhSetup *setup, GString *out)
+{
+    if (setup->left_out > 0)
+        g_string_append_printf(out, "left out: %u schedule%s for %s attention\n", setup->left_out,
+                               setup->left_out == 1 ? "" : "s",
+                               setup->params.attention.linear ? "softmax" : "linear");
+}
+
 void
 lh_describe_case(const LhSetup *setup, GString *out)
 {
@@ -121,6 +164,9 @@ lh_describe_case(const LhSetup *setup, GString *out)
                                    ? "every attention block takes 1 s"
                                    : "attention runs its exact flops at 1 PFLOP/s");
     describe_conditions(setup, out);
+    if (setup->program == NULL)
+        describe_unread(setup, out);
+    lh_describe_left_out(setup, out);
 }
 
 /* --- the comparison -----------------------------------------------------------------------------
@@ -257,15 +303,21 @@ add_time_cells(LhTable *table, const Columns *columns, const LhSimResult *r, con
     }
 }
 
+/* What the schedule chose itself, and whether it fits. */
 static void
-note_memory(LhTable *table, const LhSetup *setup, const LhTotals *totals)
+note_row(LhTable *table, const LhSetup *setup, const LhCompareRow *row, const LhTotals *totals)
 {
+    g_autofree char *chosen = lh_describe_options(&row->program->params, &setup->params);
     g_autofree char *needs = lh_format_bytes(totals->peak_bytes);
     g_autofree char *has = lh_format_bytes(setup->device->memory_capacity);
-    g_autofree char *note = g_strdup_printf("out of memory: rank %u needs %s, the GPU has %s",
-                                            totals->peak_rank, needs, has);
+    g_autofree char *note = NULL;
 
-    lh_table_note(table, note);
+    if (row->state == LH_ROW_NO_MEMORY)
+        note =
+            g_strdup_printf("out of memory: rank %u needs %s, the GPU has %s%s%s",
+                            totals->peak_rank, needs, has, chosen[0] != '\0' ? "; " : "", chosen);
+    if (note != NULL || chosen[0] != '\0')
+        lh_table_note(table, note != NULL ? note : chosen);
 }
 
 static void
@@ -295,8 +347,7 @@ add_comparison_row(LhTable *table, const LhSetup *setup, const LhComparison *c,
     if (columns->uneven)
         add_mib_cell(table, (double)totals.sent_bytes / (double)row->result->ranks_count);
     add_mib_cell(table, (double)totals.peak_bytes);
-    if (row->state == LH_ROW_NO_MEMORY)
-        note_memory(table, setup, &totals);
+    note_row(table, setup, row, &totals);
 }
 
 LhTable *

@@ -6,8 +6,11 @@
 #include "plan/compare.h"
 #include "report/table.h"
 
-/* Two lines that say what is simulated, and on what. */
+/* Lines that say what is simulated, on what, with which options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
+
+/* One line on the schedules that are not of this kind of attention; nothing if there are none. */
+void lh_describe_left_out(const LhSetup *setup, GString *out);
 
 /* The table of a comparison; caller frees. */
 LhTable *lh_describe_comparison(const LhSetup *setup, const LhComparison *comparison);

@@ -1,6 +1,7 @@
 /* Tables of calibrate and validate. */
 #include "report/describe_machine.h"
 
+#include "report/describe_options.h"
 #include "report/text.h"
 
 #include <math.h>
@@ -228,6 +229,11 @@ lh_validate_json(const LhSetup *setup, const GPtrArray *validations, double tole
     lh_stamp_json(w, "longhaul.validation/1", stamp, setup);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
+    lh_jsonw_object_begin(w, "case");
+    lh_jsonw_uint(w, "ranks", setup->params.ranks);
+    lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
+    lh_params_json(w, &setup->params);
+    lh_jsonw_object_end(w);
     lh_jsonw_array_begin(w, "schedules");
     for (guint i = 0; i < validations->len; i++) {
         const LhValidation *v = g_ptr_array_index(validations, i);

@@ -1,6 +1,7 @@
 /* Runs with real data, reported. Times are measured on this machine. */
 #include "report/describe_run.h"
 
+#include "report/describe_options.h"
 #include "report/text.h"
 
 #include <math.h>
@@ -134,18 +135,23 @@ void
 lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
                 GString *out)
 {
-    const LhAttention *a = &executed->program->params.attention;
+    const LhProgramParams *p = &executed->program->params;
+    const LhProgramParams plain = { .attention = p->attention };
+    const LhAttention *a = &p->attention;
+    g_autofree char *mask = lh_describe_mask(&p->mask);
+    g_autofree char *options = lh_describe_options(p, &plain);
 
     g_string_append_printf(
         out,
         "%s on %u ranks, executed (backend %s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
-        "%s%s)\n%" G_GUINT64_FORMAT " tokens, batch %u, %u heads, %u groups, d %u, %s, %s, %s\n",
-        executed->name, executed->program->params.ranks, params->transport->name,
-        lh_kernel_set_names[params->kernels], lh_input_names[params->inputs], setup->scenario->seed,
+        "%s%s)\n%" G_GUINT64_FORMAT
+        " tokens, batch %u, %u heads, %u groups, d %u, %s, %s%s, %s%s%s\n",
+        executed->name, p->ranks, params->transport->name, lh_kernel_set_names[params->kernels],
+        lh_input_names[params->inputs], setup->scenario->seed,
         params->inject != NULL ? ", injected " : "", params->inject != NULL ? params->inject : "",
         a->seq_length, a->batch, a->heads, a->groups, a->head_dim, lh_dtype_names[a->dtype],
-        executed->program->params.mask.causal ? "causal" : "full",
-        lh_pass_names[executed->program->params.pass - 1]);
+        a->linear ? "linear, " : "", mask, lh_pass_names[p->pass - 1],
+        options[0] != '\0' ? "; " : "", options);
     describe_time(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);
 }
@@ -215,6 +221,16 @@ write_ranks(LhJsonWriter *w, const LhRunResult *run)
     lh_jsonw_array_end(w);
 }
 
+static void
+write_program(LhJsonWriter *w, const LhProgram *program)
+{
+    lh_jsonw_object_begin(w, "program");
+    lh_jsonw_uint(w, "ranks", program->params.ranks);
+    lh_jsonw_string(w, "pass", lh_pass_names[program->params.pass - 1]);
+    lh_params_json(w, &program->params);
+    lh_jsonw_object_end(w);
+}
+
 void
 lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
             const LhStamp *stamp, GString *out)
@@ -228,6 +244,7 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
     lh_jsonw_string(w, "kernels", lh_kernel_set_names[params->kernels]);
     lh_jsonw_string(w, "input_kind", lh_input_names[params->inputs]);
     lh_jsonw_string(w, "injected", params->inject);
+    write_program(w, executed->program);
     lh_jsonw_bool(w, "ok", lh_executed_ok(executed));
     lh_jsonw_string(w, "outputs_sha256", executed->digest);
     lh_jsonw_bool(w, "same_bits", executed->same_bits);

@@ -5,6 +5,7 @@
 #include "report/result_json.h"
 
 #include "config.h"
+#include "report/describe_options.h"
 
 #include <stdlib.h>
 
@@ -74,26 +75,14 @@ lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const L
 static void
 write_case(LhJsonWriter *w, const LhSetup *setup)
 {
-    const LhProgramParams *p = &setup->params;
-    const LhAttention *a = &p->attention;
-
     lh_jsonw_object_begin(w, "case");
     lh_jsonw_string(w, "cluster", setup->topology->name);
     lh_jsonw_uint(w, "nodes", setup->network.nodes);
     lh_jsonw_string(w, "device", setup->device->name);
     lh_jsonw_string(w, "model", setup->model != NULL ? setup->model->name : NULL);
-    lh_jsonw_uint(w, "seq_length", a->seq_length);
-    lh_jsonw_uint(w, "micro_batch_size", a->batch);
-    lh_jsonw_uint(w, "num_attention_heads", a->heads);
-    lh_jsonw_uint(w, "num_query_groups", a->groups);
-    lh_jsonw_uint(w, "kv_channels", a->head_dim);
-    lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
-    lh_jsonw_string(w, "mask", p->mask.causal ? "causal" : "full");
+    lh_params_json(w, &setup->params);
     lh_jsonw_string(w, "cost", lh_cost_mode_names[setup->cost]);
     lh_jsonw_string(w, "network", lh_network_model_names[setup->network_model]);
-    lh_jsonw_bool(w, "overlap", p->overlap);
-    lh_jsonw_bool(w, "published_code", p->published_code);
-    lh_jsonw_string(w, "gradient_wire", lh_wire_names[p->gradient_wire]);
     lh_jsonw_double(w, "jitter", setup->scenario->jitter);
     lh_jsonw_uint(w, "memory_capacity_bytes", setup->device->memory_capacity);
     lh_jsonw_object_end(w);
@@ -276,6 +265,17 @@ write_peak(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
     lh_jsonw_object_end(w);
 }
 
+/* Options that the schedule changed or filled in. */
+static void
+write_chosen(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row)
+{
+    if (row->program == NULL)
+        return;
+    lh_jsonw_object_begin(w, "chosen");
+    lh_options_json(w, &row->program->params, &setup->params);
+    lh_jsonw_object_end(w);
+}
+
 /* The members of a result; the object is open. */
 static void
 write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row)
@@ -289,6 +289,7 @@ write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row)
     lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
     if (row->reason != NULL)
         lh_jsonw_string(w, "reason", row->reason);
+    write_chosen(w, setup, row);
     if (r == NULL)
         return;
     lh_totals(r, &totals);
@@ -351,6 +352,7 @@ lh_comparison_json(const LhSetup *setup, const LhComparison *c, const LhStamp *s
     lh_jsonw_string(w, "winner",
                     c->fit_count > 0 ? ((LhCompareRow *)g_ptr_array_index(c->rows, 0))->name
                                      : NULL);
+    lh_jsonw_uint(w, "left_out", setup->left_out);
     if (c->what_ifs->len > 0)
         write_what_ifs(w, c);
     write_constants(w, setup);

@@ -260,9 +260,14 @@ call_with_local_lse(const LhOp *op, LhKernelRun run, const LhCall *call)
 
     forward.operands[0] = call->operands[0];
     forward.operands[1] = call->operands[operand_of(kernel, LH_TENSOR_KV)];
-    forward.operands[2] = (LhView){ memory, call->operands[0].parts, part_bytes, q.storage };
-    mutant.operands[operand_of(kernel, LH_TENSOR_LSE)] =
-        (LhView){ memory + o_bytes, call->operands[0].parts, part_bytes, LH_STORAGE_FP32 };
+    forward.operands[2] = (LhView){ .data = memory,
+                                    .parts = call->operands[0].parts,
+                                    .part_bytes = part_bytes,
+                                    .storage = q.storage };
+    mutant.operands[operand_of(kernel, LH_TENSOR_LSE)] = (LhView){ .data = memory + o_bytes,
+                                                                   .parts = call->operands[0].parts,
+                                                                   .part_bytes = part_bytes,
+                                                                   .storage = LH_STORAGE_FP32 };
     status = block->reference(&forward);
     g_aligned_free(scratch);
     return status == LH_STATUS_OK ? run(&mutant) : status;

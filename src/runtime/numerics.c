@@ -239,6 +239,23 @@ load_others(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16
         lh_element_put(data, storage, i, normal(n->seed, STREAM_OTHERS + slot, first + i));
 }
 
+/* The states of a slice of the heads before the segment, [B][h][d][d] in fp32. */
+static void
+load_state(const LhNumerics *n, const Cell *cell, unsigned char *data)
+{
+    const LhAttention *a = &n->reference.attention;
+    const uint64_t size = (uint64_t)a->head_dim * a->head_dim;
+    const uint32_t heads = a->heads / cell->slices;
+    g_autofree double *state = g_new(double, size);
+
+    for (uint32_t i = 0; i < a->batch * heads; i++) {
+        lh_reference_state(&n->reference, i / heads, cell->slice * heads + i % heads,
+                           cell->segment.start, state);
+        for (uint64_t k = 0; k < size; k++)
+            lh_element_put(data, LH_STORAGE_FP32, i * size + k, state[k]);
+    }
+}
+
 void
 lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16_t slot,
                  uint32_t part, unsigned char *data)
@@ -248,7 +265,9 @@ lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, u
     Piece pieces[2] = { 0 };
     const unsigned count = pieces_of(&n->reference, program, &program->slots[slot], pieces);
 
-    if (count == 0)
+    if (program->slots[slot].kind == LH_TENSOR_STATE)
+        load_state(n, &cell, data);
+    else if (count == 0)
         load_others(n, program, rank, slot, part, data);
     for (unsigned p = 0; p < count; p++) {
         const uint64_t width = width_in(&cell, &pieces[p]);

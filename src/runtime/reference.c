@@ -149,8 +149,14 @@ work_main(void *data)
     g_autofree double *dp = g_new(double, a->seq_length);
     gint i;
 
-    while ((i = g_atomic_int_add(&work->next, 1)) < count)
-        run_group(work->r, (uint32_t)i / a->groups, (uint32_t)i % a->groups, p, dp);
+    while ((i = g_atomic_int_add(&work->next, 1)) < count) {
+        const uint32_t sequence = (uint32_t)i / a->groups, group = (uint32_t)i % a->groups;
+
+        if (a->linear)
+            lh_reference_run_linear(work->r, sequence, group);
+        else
+            run_group(work->r, sequence, group, p, dp);
+    }
     return NULL;
 }
 

@@ -25,6 +25,13 @@ void lh_reference_clear(LhReference *reference);
 /* Computes the outputs from the inputs; uses all processors. */
 void lh_reference_run(LhReference *reference);
 
+/* Linear attention: the query heads of one key-value head of one sequence; no lse. */
+void lh_reference_run_linear(LhReference *reference, uint64_t sequence, uint32_t group);
+
+/* Linear attention: the d x d state before token @position, into @state. */
+void lh_reference_state(const LhReference *reference, uint64_t sequence, uint32_t head,
+                        uint64_t position, double *state);
+
 static inline uint64_t
 lh_reference_q_elements(const LhAttention *a)
 {

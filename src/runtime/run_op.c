@@ -77,6 +77,7 @@ view_of(const LhProgram *program, const LhBuffer *buffer, LhRegion region)
         .parts = region.count,
         .part_bytes = buffer->stride_bytes,
         .storage = lh_slot_storage(program, slot),
+        .held_bytes = buffer->part_bytes,
     };
 }
 
@@ -131,7 +132,7 @@ lh_run_compute(LhRunStream *s, LhItem *item)
                  : run(&call);
     if (status != LH_STATUS_OK)
         return fail_kernel(s, op, status);
-    if (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD)
+    if (lh_kernel_counts_flops(kernel))
         item->flops = kernel->flops(call.args);
     return true;
 }

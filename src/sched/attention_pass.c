@@ -115,6 +115,7 @@ shape_args(const LhProgramParams *p)
         .heads = p->attention.heads,
         .groups = p->attention.groups,
         .head_dim = p->attention.head_dim,
+        .decay = p->attention.linear ? p->attention.decay : 0,
     };
 }
 
@@ -370,6 +371,20 @@ operands(LhEmitter *e, const uint16_t *slots, unsigned count, uint32_t parts)
         lh_emit_operand(e, slots[i], 0, parts);
 }
 
+static void
+emit_single_linear(LhEmitter *e, const SinglePlan *plan)
+{
+    const LhPassSlots *io = &plan->io;
+
+    if (e->phase == LH_PHASE_BACKWARD) {
+        lh_pass_compute(e, LH_KERNEL_ID_linear_intra_bwd, &plan->block);
+        operands(e, (const uint16_t[]){ io->q, io->dout, io->kv, io->dq, io->dkv }, 5, plan->parts);
+        return;
+    }
+    lh_pass_compute(e, LH_KERNEL_ID_linear_intra, &plan->block);
+    operands(e, (const uint16_t[]){ io->q, io->kv, io->o }, 3, plan->parts);
+}
+
 void
 lh_single_emit(LhEmitter *e, uint32_t step)
 {
@@ -377,6 +392,10 @@ lh_single_emit(LhEmitter *e, uint32_t step)
     const LhPassSlots *io = &plan->io;
 
     lh_pass_enter(e, step, 1);
+    if (e->program->params.attention.linear) {
+        emit_single_linear(e, plan);
+        return;
+    }
     if (e->phase == LH_PHASE_BACKWARD) {
         lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &plan->block);
         operands(e, (const uint16_t[]){ io->q, io->dout, io->o, io->lse, io->kv, io->dq, io->dkv },

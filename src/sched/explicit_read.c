@@ -15,6 +15,7 @@
 #define ABSENT UINT64_MAX
 #define NO_CHOICE (-1)
 #define NO_SHIFT INT64_MIN
+#define NO_POSITION INT64_MIN
 #define NAME_LENGTH_MAX (sizeof(((LhSlot *)NULL)->name) - 1)
 #define STREAM_LENGTH_MAX (sizeof(((LhStream *)NULL)->name) - 1)
 #define ROWS_MAX 2147483648.0 /* 2^31 */
@@ -22,11 +23,18 @@
 #define SLOT_BYTES_MAX 281474976710656.0 /* 2^48 */
 #define WIRE_BYTES_MAX 4398046511104.0   /* 2^42: a sum over all messages fits 64 bits */
 #define FACTOR_MAX 1e30
+#define HIDDEN_MAX 16777216.0 /* 2^24 */
+#define DOCUMENTS_MAX 1048576
 
 typedef struct {
     uint64_t ranks, batch, seq_length, heads, groups, head_dim;
+    uint64_t hidden_size;
     int dtype;
     bool causal;
+    uint64_t window;
+    GArray *document_ends;
+    bool linear;
+    double decay;
     int pass; /* index into lh_pass_names */
     bool overlap, published_code;
     int gradient_wire;
@@ -64,12 +72,14 @@ typedef struct {
     int mask;
     int64_t shift;
     uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
-    bool first, last;
+    int64_t q_start, q_part_step, k_start, k_part_step, stride;
+    bool first, last, reversed;
+    uint64_t states;
     double scale, decay;
     GArray *messages;
     int collective, reduction;
     FormGroup group;
-    char *send, *receive;
+    GPtrArray *send, *receive;
     uint64_t wire_bytes;
 } FormOp;
 
@@ -85,6 +95,8 @@ typedef struct {
     char *schema;
     FormParams params;
     int placement;
+    uint64_t placement_split, head_slices, kv_slices, saved_group;
+    GPtrArray *saved;
     FormStated stated;
     GArray *slots, *streams, *ranks;
 } Form;
@@ -107,6 +119,7 @@ init_op(void *element)
     op->shift = NO_SHIFT;
     op->nq = op->nk = op->pairs = ABSENT;
     op->batch = op->heads = op->groups = op->head_dim = ABSENT;
+    op->q_start = op->q_part_step = op->k_start = op->k_part_step = op->stride = NO_POSITION;
     op->scale = op->decay = (double)NAN;
     op->collective = op->reduction = NO_CHOICE;
     op->group = (FormGroup){ .base = ABSENT, .outer_count = 1 };
@@ -135,8 +148,18 @@ static const LhField param_fields[] = {
       .description = "Dimension of a head." },
     { AT(FormParams, dtype, CHOICE), .flags = LH_FIELD_REQUIRED, .choices = lh_dtype_names,
       .description = "Type of activations." },
+    { AT(FormParams, hidden_size, UINT), .min = 0, .max = HIDDEN_MAX,
+      .description =
+          "Width of the activations around the module; heads times head_dim if absent." },
     { AT(FormParams, causal, BOOL), .flags = LH_FIELD_REQUIRED,
       .description = "Whether the mask is causal; otherwise it is full." },
+    { AT(FormParams, window, UINT), .min = 0, .max = ROWS_MAX,
+      .description = "Keys that a causal query sees, itself included; all of them if absent." },
+    { AT(FormParams, document_ends, UINTS), .min = 1, .max = DOCUMENTS_MAX,
+      .description = "Packed documents: where each ends, rising to seq_length." },
+    { AT(FormParams, linear, BOOL), .description = "Linear attention, not softmax." },
+    { AT(FormParams, decay, DOUBLE), .min = 0, .max = 1,
+      .description = "Of linear attention, per token; none if absent." },
     { AT(FormParams, pass, CHOICE), .flags = LH_FIELD_REQUIRED, .choices = lh_pass_names,
       .description = "Forward, backward, or both." },
     { AT(FormParams, overlap, BOOL),
@@ -222,17 +245,31 @@ static const LhField op_fields[] = {
     { AT(FormOp, nq, UINT), .min = 0, .max = ROWS_MAX, .description = "Query rows; 0 if absent." },
     { AT(FormOp, nk, UINT), .min = 0, .max = ROWS_MAX, .description = "Key rows; 0 if absent." },
     { AT(FormOp, pairs, UINT), .min = 0, .max = 4611686018427387904.0,
-      .description = "Pairs under the mask; worked out if absent." },
+      .description = "Pairs under the mask; worked out if absent, but for the mask positions." },
     { AT(FormOp, batch, UINT), .min = 0, .max = U32_MAX,
       .description = "The program's if absent." },
     { AT(FormOp, heads, UINT), .min = 0, .max = U32_MAX,
-      .description = "The program's if absent." },
+      .description = "The program's, of one slice, if absent." },
     { AT(FormOp, groups, UINT), .min = 0, .max = U32_MAX,
-      .description = "The program's if absent." },
+      .description = "The program's, of one slice, if absent." },
     { AT(FormOp, head_dim, UINT), .min = 0, .max = U32_MAX,
       .description = "The program's if absent." },
+    { AT(FormOp, q_start, INT), .min = 0, .max = ROWS_MAX,
+      .description = "Mask positions: row i of part p of the queries is token q_start + p "
+                     "q_part_step + i stride." },
+    { AT(FormOp, q_part_step, INT), .min = -ROWS_MAX, .max = ROWS_MAX,
+      .description = "From a part of the queries to the next; 0 if absent." },
+    { AT(FormOp, k_start, INT), .min = 0, .max = ROWS_MAX, .description = "Likewise of the keys." },
+    { AT(FormOp, k_part_step, INT), .min = -ROWS_MAX, .max = ROWS_MAX,
+      .description = "Likewise of the keys." },
+    { AT(FormOp, stride, INT), .min = 0, .max = ROWS_MAX,
+      .description = "Of the rows of both; 1 if absent." },
     { AT(FormOp, first, BOOL), .description = "Accumulators start here." },
     { AT(FormOp, last, BOOL), .description = "Accumulators end here." },
+    { AT(FormOp, reversed, BOOL),
+      .description = "Part i of the target goes with part i from the end of the source." },
+    { AT(FormOp, states, UINT), .min = 0, .max = U32_MAX,
+      .description = "States that linear_prefix adds up; 0 if absent." },
     { AT(FormOp, scale, DOUBLE), .min = -FACTOR_MAX, .max = FACTOR_MAX,
       .description = "Of the logits; 0 means 1/sqrt(head_dim)." },
     { AT(FormOp, decay, DOUBLE), .min = -FACTOR_MAX, .max = FACTOR_MAX,
@@ -246,10 +283,14 @@ static const LhField op_fields[] = {
       .description = "Sum if absent." },
     { AT(FormOp, group, OBJECT), .fields = group_fields,
       .description = "Ranks base + i stride + j outer_stride." },
-    { AT(FormOp, send, STRING), .description = "Region that a collective reads." },
-    { AT(FormOp, receive, STRING), .description = "Region that a collective writes." },
+    { AT(FormOp, send, STRINGS), .flags = LH_FIELD_OR_ONE, .min = 1,
+      .max = LH_COLLECTIVE_TENSORS_MAX,
+      .description = "Region that a collective reads, or one for each of its tensors." },
+    { AT(FormOp, receive, STRINGS), .flags = LH_FIELD_OR_ONE, .min = 1,
+      .max = LH_COLLECTIVE_TENSORS_MAX,
+      .description = "Region that a collective writes, or one for each of its tensors." },
     { AT(FormOp, wire_bytes, UINT), .min = 0, .max = WIRE_BYTES_MAX,
-      .description = "Of this rank's contribution to a collective." },
+      .description = "Of this rank's contribution to a collective, all tensors." },
     END,
 };
 
@@ -274,6 +315,19 @@ const LhField lh_program_fields[] = {
       .description = "What the program computes." },
     { AT(Form, placement, CHOICE), .flags = LH_FIELD_REQUIRED, .choices = lh_placement_names,
       .description = "Which tokens a rank holds." },
+    { AT(Form, placement_split, UINT), .min = 1, .max = 1048576,
+      .description = "Of the placement zigzag: so many ranks share a pair of half-chunks; 1 if "
+                     "absent." },
+    { AT(Form, head_slices, UINT), .min = 1, .max = U32_MAX,
+      .description =
+          "Slices of heads that q and what is shaped like it are cut into; 1 if absent." },
+    { AT(Form, kv_slices, UINT), .min = 1, .max = U32_MAX,
+      .description = "Slices of heads that k and v are cut into; 1 if absent." },
+    { AT(Form, saved_group, UINT), .min = 1, .max = 1048576,
+      .description = "Ranks in a row that exchange heads: of what is saved, an input slot has all "
+                     "segments of the group for the rank's slices." },
+    { AT(Form, saved, STRINGS), .min = 1, .max = LH_TENSOR_KINDS,
+      .description = "Kinds of tensors that are saved so." },
     { .name = "closed_form",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(Form, stated),
@@ -436,42 +490,85 @@ given(uint64_t value, uint64_t otherwise)
     return value == ABSENT ? otherwise : value;
 }
 
+static int64_t
+given_position(int64_t value, int64_t otherwise)
+{
+    return value == NO_POSITION ? otherwise : value;
+}
+
+static void
+fill_positions(const Reader *r, const FormOp *form, LhKernelArgs *args)
+{
+    args->q_at.start = given_position(form->q_start, 0);
+    args->q_at.part_step = given_position(form->q_part_step, 0);
+    args->k_at.start = given_position(form->k_start, 0);
+    args->k_at.part_step = given_position(form->k_part_step, 0);
+    args->stride = (uint64_t)given_position(form->stride, 1);
+    args->rule = &r->program->params.mask;
+}
+
 static void
 fill_args(const Reader *r, const FormOp *form, LhKernelArgs *args)
 {
-    const LhAttention *a = &r->program->params.attention;
+    const LhProgram *program = r->program;
+    const LhAttention *a = &program->params.attention;
 
     *args = (LhKernelArgs){
         .nq = given(form->nq, 0),
         .nk = given(form->nk, 0),
         .batch = (uint32_t)given(form->batch, a->batch),
-        .heads = (uint32_t)given(form->heads, a->heads),
-        .groups = (uint32_t)given(form->groups, a->groups),
+        .heads = (uint32_t)given(form->heads, a->heads / program->head_slices),
+        .groups = (uint32_t)given(form->groups, a->groups / program->kv_slices),
         .head_dim = (uint32_t)given(form->head_dim, a->head_dim),
         .mask = (uint8_t)(form->mask == NO_CHOICE ? LH_MASK_EMPTY : form->mask),
         .shift = (int8_t)(form->shift == NO_SHIFT ? 0 : form->shift),
         .first = form->first,
         .last = form->last,
+        .reversed = form->reversed,
+        .states = (uint32_t)form->states,
         .scale = isnan(form->scale) ? 0 : form->scale,
         .decay = isnan(form->decay) ? 0 : form->decay,
     };
     args->pairs = given(form->pairs,
                         lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
+    if (args->mask == LH_MASK_POSITIONS)
+        fill_positions(r, form, args);
 }
 
-/* The flops and bytes of one call, whatever the kernel, fit 63 bits. */
+static bool
+has_positions(const FormOp *form)
+{
+    return form->q_start != NO_POSITION || form->q_part_step != NO_POSITION ||
+           form->k_start != NO_POSITION || form->k_part_step != NO_POSITION ||
+           form->stride != NO_POSITION;
+}
+
+static bool
+check_positions(const Reader *r, const FormOp *form)
+{
+    if (form->mask != LH_MASK_POSITIONS && has_positions(form))
+        return fail(r, "mask", "only the mask \"positions\" takes q_start, k_start and the like");
+    if (form->mask == LH_MASK_POSITIONS && form->pairs == ABSENT)
+        return fail(r, "mask", "with the mask \"positions\" an op says its pairs");
+    return true;
+}
+
+/* The flops and bytes of one call, whatever the kernel, fit 63 bits: a state has d^2 elements. */
 static bool
 check_args(const Reader *r, const LhKernelArgs *args)
 {
     const uint64_t rows = MAX(args->nq, args->nk);
     const uint64_t heads = MAX(args->heads, args->groups);
-    uint64_t width, flops, bytes;
+    const uint64_t row = (uint64_t)args->head_dim + 8;
+    uint64_t width, flops, bytes, states;
 
-    if (__builtin_mul_overflow((uint64_t)args->batch * heads, (uint64_t)args->head_dim + 8,
-                               &width) ||
+    if (__builtin_mul_overflow((uint64_t)args->batch * heads, row, &width) ||
         __builtin_mul_overflow(width, 16, &flops) ||
         __builtin_mul_overflow(flops, args->pairs, &flops) ||
-        __builtin_mul_overflow(width, 64 * rows, &bytes) || flops > INT64_MAX || bytes > INT64_MAX)
+        __builtin_mul_overflow(width, 64 * rows, &bytes) ||
+        __builtin_mul_overflow(width, 16 * row, &states) ||
+        __builtin_mul_overflow(states, rows + args->states + 1, &states) || flops > INT64_MAX ||
+        bytes > INT64_MAX || states > INT64_MAX)
         return fail(r, "nq", "the flops or bytes of this call do not fit 63 bits");
     return true;
 }
@@ -517,6 +614,8 @@ read_compute(const Reader *r, const FormOp *form, LhOp *op)
         if (!read_region(r, field, g_ptr_array_index(form->regions, i), &op->compute.regions[i]))
             return false;
     }
+    if (!check_positions(r, form))
+        return false;
     fill_args(r, form, &op->compute.args);
     return check_args(r, &op->compute.args);
 }
@@ -599,6 +698,18 @@ read_group(const Reader *r, const FormGroup *form, LhGroup *group)
 }
 
 static bool
+read_tensors(const Reader *r, const char *field, const GPtrArray *texts, LhRegion *regions)
+{
+    for (guint i = 0; i < texts->len; i++) {
+        g_autofree char *element = g_strdup_printf("%s[%u]", field, i);
+
+        if (!read_region(r, element, g_ptr_array_index(texts, i), &regions[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool
 read_collective(const Reader *r, const FormOp *form, LhOp *op)
 {
     if (form->collective == NO_CHOICE)
@@ -607,16 +718,19 @@ read_collective(const Reader *r, const FormOp *form, LhOp *op)
         return fail(r, "group", "a collective needs a group");
     if (form->send == NULL || form->receive == NULL)
         return fail(r, "send", "a collective needs the regions send and receive");
+    if (form->send->len != form->receive->len)
+        return fail(r, "receive", "%u regions are sent, but %u received", form->send->len,
+                    form->receive->len);
     if (form->wire_bytes == ABSENT)
         return fail(r, "wire_bytes", "a collective needs wire_bytes");
     op->collective.kind = (LhCollectiveKind)form->collective;
     op->collective.reduction =
         form->reduction == NO_CHOICE ? LH_REDUCE_SUM : (LhReduction)form->reduction;
-    op->collective.tensors_count = 1;
+    op->collective.tensors_count = (uint8_t)form->send->len;
     op->collective.wire_bytes = form->wire_bytes;
     return read_group(r, &form->group, &op->collective.group) &&
-           read_region(r, "send", form->send, &op->collective.send[0]) &&
-           read_region(r, "receive", form->receive, &op->collective.receive[0]);
+           read_tensors(r, "send", form->send, op->collective.send) &&
+           read_tensors(r, "receive", form->receive, op->collective.receive);
 }
 
 static bool
@@ -625,7 +739,8 @@ has_args(const FormOp *form)
     return form->mask != NO_CHOICE || form->shift != NO_SHIFT || form->nq != ABSENT ||
            form->nk != ABSENT || form->pairs != ABSENT || form->batch != ABSENT ||
            form->heads != ABSENT || form->groups != ABSENT || form->head_dim != ABSENT ||
-           form->first || form->last || !isnan(form->scale) || !isnan(form->decay);
+           has_positions(form) || form->first || form->last || form->reversed ||
+           form->states != 0 || !isnan(form->scale) || !isnan(form->decay);
 }
 
 /* An op has no fields of another kind: they would be silently lost. */
@@ -728,16 +843,10 @@ read_ranks(Reader *r, const Form *form)
     return true;
 }
 
-static bool
-read_params(Reader *r, const Form *form)
+/* The documents become the program's own. */
+static void
+fill_params(LhProgram *program, const FormParams *f)
 {
-    const FormParams *f = &form->params;
-    LhProgram *program = r->program;
-    g_autoptr(GError) reason = NULL;
-
-    if (strcmp(form->schema, LH_EXPLICIT_SCHEMA) != 0)
-        return lh_json_error(r->json, "schema", r->error, "this is read as \"%s\"",
-                             LH_EXPLICIT_SCHEMA);
     program->params = (LhProgramParams){
         .attention = {
             .batch = (uint32_t)f->batch,
@@ -745,19 +854,97 @@ read_params(Reader *r, const Form *form)
             .heads = (uint32_t)f->heads,
             .groups = (uint32_t)f->groups,
             .head_dim = (uint32_t)f->head_dim,
+            .hidden_size = (uint32_t)f->hidden_size,
             .dtype = (LhDtype)f->dtype,
+            .linear = f->linear,
+            .decay = f->decay,
         },
         .ranks = (uint32_t)f->ranks,
-        .mask = { .causal = f->causal },
+        .mask = { .causal = f->causal, .window = f->window },
         .pass = (LhPass)(f->pass + 1),
         .overlap = f->overlap,
         .published_code = f->published_code,
         .gradient_wire = (LhWireDtype)f->gradient_wire,
     };
+    if (f->document_ends == NULL)
+        return;
+    program->document_ends =
+        g_memdup2(f->document_ends->data, f->document_ends->len * sizeof(uint64_t));
+    program->params.mask.document_ends = program->document_ends;
+    program->params.mask.documents_count = f->document_ends->len;
+}
+
+/* Slices are whole heads, and every slice of k and v belongs to whole slices of q. */
+static bool
+read_cuts(Reader *r, const Form *form)
+{
+    LhProgram *program = r->program;
+    const LhAttention *a = &program->params.attention;
+    const uint64_t split = MAX(form->placement_split, 1);
+    const uint64_t head_slices = MAX(form->head_slices, 1), kv_slices = MAX(form->kv_slices, 1);
+
+    if (split > 1 && (form->placement != LH_PLACE_ZIGZAG || program->params.ranks % split != 0))
+        return lh_json_error(r->json, "placement_split", r->error,
+                             "a split is of the placement zigzag, and divides the %u ranks",
+                             program->params.ranks);
+    if (a->heads % head_slices != 0)
+        return lh_json_error(r->json, "head_slices", r->error,
+                             "%" G_GUINT64_FORMAT " slices do not divide %u heads", head_slices,
+                             a->heads);
+    if (a->groups % kv_slices != 0 || head_slices % kv_slices != 0)
+        return lh_json_error(r->json, "kv_slices", r->error,
+                             "%" G_GUINT64_FORMAT
+                             " slices do not divide %u groups and the %" G_GUINT64_FORMAT
+                             " slices of heads",
+                             kv_slices, a->groups, head_slices);
+    program->placement.split = (uint32_t)form->placement_split;
+    program->head_slices = (uint32_t)head_slices;
+    program->kv_slices = (uint32_t)kv_slices;
+    return true;
+}
+
+/* What a backward pass is given by heads. */
+static bool
+read_saved(Reader *r, const Form *form)
+{
+    LhProgram *program = r->program;
+
+    if ((form->saved == NULL) != (form->saved_group == 0))
+        return lh_json_error(r->json, "saved", r->error, "saved and saved_group belong together");
+    if (form->saved == NULL)
+        return true;
+    if (program->params.ranks % form->saved_group != 0 || form->placement == LH_PLACE_HEADS)
+        return lh_json_error(r->json, "saved_group", r->error,
+                             "groups divide the %u ranks, and tokens are not placed by heads",
+                             program->params.ranks);
+    program->saved_group = (uint32_t)form->saved_group;
+    for (guint i = 0; i < form->saved->len; i++) {
+        const char *name = g_ptr_array_index(form->saved, i);
+        unsigned kind = 0;
+
+        while (kind < LH_TENSOR_KINDS && strcmp(lh_tensor_names[kind], name) != 0)
+            kind++;
+        if (kind == LH_TENSOR_KINDS)
+            return fail_name(r, "saved", "tensor", name, lh_tensor_names);
+        program->saved_kinds |= 1u << kind;
+    }
+    return true;
+}
+
+static bool
+read_params(Reader *r, const Form *form)
+{
+    LhProgram *program = r->program;
+    g_autoptr(GError) reason = NULL;
+
+    if (strcmp(form->schema, LH_EXPLICIT_SCHEMA) != 0)
+        return lh_json_error(r->json, "schema", r->error, "this is read as \"%s\"",
+                             LH_EXPLICIT_SCHEMA);
+    fill_params(program, &form->params);
     program->placement = (LhPlacement){
         .kind = (LhPlacementKind)form->placement,
         .ranks = program->params.ranks,
-        .seq_length = f->seq_length,
+        .seq_length = form->params.seq_length,
     };
     if (!lh_program_check(program->placement.kind, &program->params, &reason))
         return lh_json_error(r->json, "params", r->error, "%s", reason->message);
@@ -765,7 +952,7 @@ read_params(Reader *r, const Form *form)
         return lh_json_error(r->json, "ranks", r->error,
                              "there are %u ranks, but the programs of %u", program->params.ranks,
                              form->ranks->len);
-    return true;
+    return read_cuts(r, form) && read_saved(r, form);
 }
 
 static bool

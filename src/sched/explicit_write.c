@@ -10,6 +10,24 @@
 #include "sched/schedule.h"
 
 static void
+write_numbers(LhJsonWriter *w, const char *key, const uint64_t *numbers, uint32_t count)
+{
+    if (numbers == NULL)
+        return;
+    lh_jsonw_array_begin(w, key);
+    for (uint32_t i = 0; i < count; i++)
+        lh_jsonw_uint(w, NULL, numbers[i]);
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_number_unless(LhJsonWriter *w, const char *key, uint64_t value, uint64_t usual)
+{
+    if (value != usual)
+        lh_jsonw_uint(w, key, value);
+}
+
+static void
 write_params(LhJsonWriter *w, const LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
@@ -23,13 +41,32 @@ write_params(LhJsonWriter *w, const LhProgram *program)
     lh_jsonw_uint(w, "groups", a->groups);
     lh_jsonw_uint(w, "head_dim", a->head_dim);
     lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
+    write_number_unless(w, "hidden_size", a->hidden_size, 0);
     lh_jsonw_bool(w, "causal", p->mask.causal);
+    write_number_unless(w, "window", p->mask.window, 0);
+    write_numbers(w, "document_ends", p->mask.document_ends, p->mask.documents_count);
+    if (a->linear)
+        lh_jsonw_bool(w, "linear", true);
+    if (a->decay != 0)
+        lh_jsonw_double(w, "decay", a->decay);
     lh_jsonw_string(w, "pass", lh_pass_names[p->pass - 1]);
     lh_jsonw_bool(w, "overlap", p->overlap);
     lh_jsonw_bool(w, "published_code", p->published_code);
     lh_jsonw_string(w, "gradient_wire", lh_wire_names[p->gradient_wire]);
     lh_jsonw_object_end(w);
     lh_jsonw_string(w, "placement", lh_placement_names[program->placement.kind]);
+    write_number_unless(w, "placement_split", program->placement.split, 0);
+    write_number_unless(w, "head_slices", MAX(program->head_slices, 1), 1);
+    write_number_unless(w, "kv_slices", MAX(program->kv_slices, 1), 1);
+    if (program->saved_kinds == 0)
+        return;
+    lh_jsonw_uint(w, "saved_group", program->saved_group);
+    lh_jsonw_array_begin(w, "saved");
+    for (unsigned kind = 0; kind < LH_TENSOR_KINDS; kind++) {
+        if ((program->saved_kinds >> kind & 1) != 0)
+            lh_jsonw_string(w, NULL, lh_tensor_names[kind]);
+    }
+    lh_jsonw_array_end(w);
 }
 
 static void
@@ -56,17 +93,6 @@ write_declarations(LhJsonWriter *w, const LhProgram *program)
         lh_jsonw_string(w, "kind", lh_stream_kind_names[program->streams[i].kind]);
         lh_jsonw_object_end(w);
     }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_numbers(LhJsonWriter *w, const char *key, const uint64_t *numbers, uint32_t count)
-{
-    if (numbers == NULL)
-        return;
-    lh_jsonw_array_begin(w, key);
-    for (uint32_t i = 0; i < count; i++)
-        lh_jsonw_uint(w, NULL, numbers[i]);
     lh_jsonw_array_end(w);
 }
 
@@ -103,10 +129,27 @@ write_region(LhJsonWriter *w, const char *key, const LhProgram *program, const L
 }
 
 static void
-write_number_unless(LhJsonWriter *w, const char *key, uint64_t value, uint64_t usual)
+write_position(LhJsonWriter *w, const char *key, int64_t value, int64_t usual)
 {
     if (value != usual)
-        lh_jsonw_uint(w, key, value);
+        lh_jsonw_int(w, key, value);
+}
+
+static void
+write_pairs(LhJsonWriter *w, const LhKernelArgs *args)
+{
+    if (args->mask != LH_MASK_POSITIONS) {
+        write_number_unless(
+            w, "pairs", args->pairs,
+            lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
+        return;
+    }
+    lh_jsonw_uint(w, "pairs", args->pairs);
+    lh_jsonw_int(w, "q_start", args->q_at.start);
+    write_position(w, "q_part_step", args->q_at.part_step, 0);
+    lh_jsonw_int(w, "k_start", args->k_at.start);
+    write_position(w, "k_part_step", args->k_at.part_step, 0);
+    write_position(w, "stride", (int64_t)args->stride, 1);
 }
 
 static void
@@ -120,16 +163,18 @@ write_args(LhJsonWriter *w, const LhProgram *program, const LhKernelArgs *args)
         lh_jsonw_int(w, "shift", args->shift);
     write_number_unless(w, "nq", args->nq, 0);
     write_number_unless(w, "nk", args->nk, 0);
-    write_number_unless(w, "pairs", args->pairs,
-                        lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
+    write_pairs(w, args);
     write_number_unless(w, "batch", args->batch, a->batch);
-    write_number_unless(w, "heads", args->heads, a->heads);
-    write_number_unless(w, "groups", args->groups, a->groups);
+    write_number_unless(w, "heads", args->heads, a->heads / MAX(program->head_slices, 1));
+    write_number_unless(w, "groups", args->groups, a->groups / MAX(program->kv_slices, 1));
     write_number_unless(w, "head_dim", args->head_dim, a->head_dim);
     if (args->first)
         lh_jsonw_bool(w, "first", true);
     if (args->last)
         lh_jsonw_bool(w, "last", true);
+    if (args->reversed)
+        lh_jsonw_bool(w, "reversed", true);
+    write_number_unless(w, "states", args->states, 0);
     if (args->scale != 0)
         lh_jsonw_double(w, "scale", args->scale);
     if (args->decay != 0)
@@ -167,6 +212,21 @@ write_exchange(LhJsonWriter *w, const LhProgram *program, const LhOp *op, const 
     lh_jsonw_array_end(w);
 }
 
+/* The region of a collective of one tensor stands alone. */
+static void
+write_tensors(LhJsonWriter *w, const char *key, const LhProgram *program, const LhRegion *regions,
+              unsigned count)
+{
+    if (count == 1) {
+        write_region(w, key, program, &regions[0]);
+        return;
+    }
+    lh_jsonw_array_begin(w, key);
+    for (unsigned i = 0; i < count; i++)
+        write_region(w, NULL, program, &regions[i]);
+    lh_jsonw_array_end(w);
+}
+
 static void
 write_collective(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
 {
@@ -181,8 +241,8 @@ write_collective(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
     lh_jsonw_uint(w, "outer_stride", group->outer_stride);
     lh_jsonw_uint(w, "outer_count", group->outer_count);
     lh_jsonw_object_end(w);
-    write_region(w, "send", program, &op->collective.send[0]);
-    write_region(w, "receive", program, &op->collective.receive[0]);
+    write_tensors(w, "send", program, op->collective.send, op->collective.tensors_count);
+    write_tensors(w, "receive", program, op->collective.receive, op->collective.tensors_count);
     lh_jsonw_uint(w, "wire_bytes", op->collective.wire_bytes);
 }
 

@@ -79,12 +79,25 @@ lh_heads_own(const LhHeadsCut *cut, uint32_t rank)
     return share(cut, rank % cut->members);
 }
 
-LhGroup
-lh_heads_group(const LhHeadsCut *cut, uint32_t rank)
+static LhGroup
+group_of(const LhHeadsCut *cut, uint32_t rank)
 {
     return (LhGroup){
         .base = rank - rank % cut->members, .stride = 1, .count = cut->members, .outer_count = 1
     };
+}
+
+static LhPassSizes
+sizes_of(const LhProgramParams *p, const LhHeads *heads)
+{
+    LhPassSizes z = lh_pass_sizes(p, 0);
+
+    if (heads->grads_narrow) {
+        z.w = z.e;
+        z.dq = z.q;
+        z.dkv = z.kv;
+    }
+    return z;
 }
 
 /* ---- declarations ---- */
@@ -151,19 +164,34 @@ add_tensor(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTens
         add_between(program, heads, z, t);
 }
 
-/* A group of one rank has the layouts of its tokens; nothing is saved in another one. */
+static void
+add_statistics(LhProgram *program, LhHeads *heads, const LhPassSizes *z)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    const uint32_t segments = lh_placement_parts(&program->placement);
+    const bool given = !lh_pass_has(&program->params, LH_PASS_FWD);
+
+    heads->lse = lh_program_add_slot(program, "lse_heads", LH_TENSOR_LSE,
+                                     given ? LH_SLOT_INPUT : LH_SLOT_TEMP,
+                                     heads->parts * lh_slices_share(cut->slices, cut->members),
+                                     z->s / (segments * cut->slices), LH_FP32_BYTES);
+    if (is_replicated(cut) && lh_pass_has(&program->params, LH_PASS_BWD))
+        heads->dkv_sum = lh_program_add_slot(
+            program, "dkv_sum", LH_TENSOR_DKV, LH_SLOT_TEMP, segments * cut->kv_slices,
+            part_bytes(program, heads, z, LH_HEADS_DKV, LH_FP32_BYTES), LH_FP32_BYTES);
+}
+
 void
-lh_heads_declare(LhProgram *program, LhHeads *heads, const LhPassSizes *z)
+lh_heads_declare(LhProgram *program, LhHeads *heads)
 {
     const LhProgramParams *p = &program->params;
-    const uint32_t segments = lh_placement_parts(&program->placement);
-    const bool given = !lh_pass_has(p, LH_PASS_FWD);
+    const LhPassSizes z = sizes_of(p, heads);
     const unsigned o = heads->gathers_o ? 0 : 1u << LH_TENSOR_O;
 
     program->head_slices = heads->cut.slices;
     program->kv_slices = heads->cut.kv_slices;
-    heads->parts = heads->cut.members * segments;
-    if (given && heads->cut.members > 1) {
+    heads->parts = heads->cut.members * lh_placement_parts(&program->placement);
+    if (!lh_pass_has(p, LH_PASS_FWD) && heads->cut.members > 1) {
         program->saved_group = heads->cut.members;
         program->saved_kinds = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_LSE | o;
     }
@@ -171,42 +199,49 @@ lh_heads_declare(LhProgram *program, LhHeads *heads, const LhPassSizes *z)
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     for (LhHeadsTensor t = 0; t < LH_HEADS_TENSORS; t++) {
         if (tensors[t].pass == LH_PASS_FWD || lh_pass_has(p, LH_PASS_BWD))
-            add_tensor(program, heads, z, t);
+            add_tensor(program, heads, &z, t);
     }
-    heads->lse = lh_program_add_slot(
-        program, "lse_heads", LH_TENSOR_LSE, given ? LH_SLOT_INPUT : LH_SLOT_TEMP,
-        heads->parts * lh_slices_share(heads->cut.slices, heads->cut.members),
-        z->s / (segments * heads->cut.slices), LH_FP32_BYTES);
-    if (is_replicated(&heads->cut) && lh_pass_has(p, LH_PASS_BWD))
-        heads->dkv_sum = lh_program_add_slot(
-            program, "dkv_sum", LH_TENSOR_DKV, LH_SLOT_TEMP, segments * heads->cut.kv_slices,
-            part_bytes(program, heads, z, LH_HEADS_DKV, LH_FP32_BYTES), LH_FP32_BYTES);
+    add_statistics(program, heads, &z);
+}
+
+LhPassSlots
+lh_heads_slots(const LhHeads *heads)
+{
+    const uint16_t *x = heads->heads;
+
+    return (LhPassSlots){ .q = x[LH_HEADS_Q],
+                          .kv = x[LH_HEADS_KV],
+                          .o = x[LH_HEADS_O],
+                          .lse = heads->lse,
+                          .dout = x[LH_HEADS_DO],
+                          .dq = x[LH_HEADS_DQ],
+                          .dkv = x[LH_HEADS_DKV] };
 }
 
 /* ---- moving ---- */
 
-LhKernelArgs
-lh_heads_rows_args(const LhProgram *program, uint16_t slot, uint32_t count)
+/* Of an elementwise call on @count parts of a slot. */
+static LhKernelArgs
+rows_args(const LhProgram *program, uint16_t slot, uint32_t count)
 {
     const LhProgramParams *p = &program->params;
     const uint64_t rows =
         count * (p->attention.seq_length / lh_placement_segments(&program->placement));
-    LhKernelArgs args = lh_tensor_is_kv(program->slots[slot].kind) ? lh_pass_kv_args(p, rows)
-                                                                   : lh_pass_q_args(p, rows);
 
-    args.heads /= program->head_slices;
-    args.groups /= program->kv_slices;
-    return args;
+    if (lh_tensor_is_kv(program->slots[slot].kind))
+        return lh_pass_slice_args(program, lh_pass_kv_args(p, rows));
+    return lh_pass_slice_args(program, lh_pass_q_args(p, rows));
 }
 
-/* Also of fp32 between 16-bit activations, where copying starts a sum. */
-void
-lh_heads_copy(LhEmitter *e, uint8_t stream, LhRegion from, LhRegion to, bool reversed)
+/* Copies parts between two slots, converted where their elements differ; with @reversed, the last
+ * part first. fp32 beside 16-bit activations is copied by starting a sum. */
+static void
+copy(LhEmitter *e, uint8_t stream, LhRegion from, LhRegion to, bool reversed)
 {
     const LhSlot *slots = e->program->slots;
     const uint32_t activation = lh_dtype_bytes(e->program->params.attention.dtype);
     const uint32_t bytes = slots[to.slot].element_bytes;
-    LhKernelArgs args = lh_heads_rows_args(e->program, to.slot, to.count);
+    LhKernelArgs args = rows_args(e->program, to.slot, to.count);
     LhKernelId kernel = LH_KERNEL_ID_cast;
 
     if (slots[from.slot].element_bytes == bytes)
@@ -228,14 +263,14 @@ whole(const LhEmitter *e, uint16_t slot)
 }
 
 /* Each of a rank's segments is a tensor of its own: what the members have of it, in their order. */
-void
-lh_heads_all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to)
+static void
+all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to)
 {
     const uint32_t members = heads->cut.members;
     uint32_t *marks = e->cursor->marks;
 
     marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, LH_COLL_ALL_TO_ALL,
-                                                 lh_heads_group(&heads->cut, e->rank));
+                                                 group_of(&heads->cut, e->rank));
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
     for (uint32_t part = 0; part < heads->parts; part += members)
         lh_emit_tensor(e, (LhRegion){ from, part, members }, (LhRegion){ to, part, members });
@@ -283,9 +318,8 @@ exchange(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to
     const Parts kept = parts_of(e, cut, to, to_heads, self);
 
     for (uint32_t i = 0; i < mine.count; i++)
-        lh_heads_copy(e, LH_PASS_STREAM_COMPUTE,
-                      (LhRegion){ from, mine.first + i * mine.stride, 1 },
-                      (LhRegion){ to, kept.first + i * kept.stride, 1 }, false);
+        copy(e, LH_PASS_STREAM_COMPUTE, (LhRegion){ from, mine.first + i * mine.stride, 1 },
+             (LhRegion){ to, kept.first + i * kept.stride, 1 }, false);
     lh_pass_exchange(e);
     for (uint32_t k = 1; k < cut->members; k++) {
         const uint32_t to_member = (self + k) % cut->members;
@@ -302,7 +336,7 @@ send(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_hea
     if (is_uneven(&heads->cut))
         exchange(e, heads, from, to, to_heads);
     else
-        lh_heads_all_to_all(e, heads, from, to);
+        all_to_all(e, heads, from, to);
     lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
 }
 
@@ -315,8 +349,8 @@ replicate(LhEmitter *e, const LhHeads *heads)
     for (uint32_t i = 0; i < cut->members; i++) {
         const uint32_t slice = lh_slices_first(cut->kv_slices, cut->members, i);
 
-        lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, (LhRegion){ heads->tokens[LH_HEADS_KV], slice, 1 },
-                      (LhRegion){ heads->stage[LH_HEADS_KV], i, 1 }, false);
+        copy(e, LH_PASS_STREAM_COMPUTE, (LhRegion){ heads->tokens[LH_HEADS_KV], slice, 1 },
+             (LhRegion){ heads->stage[LH_HEADS_KV], i, 1 }, false);
     }
 }
 
@@ -324,7 +358,7 @@ static void
 add_replicas(LhEmitter *e, const LhHeads *heads)
 {
     const LhHeadsCut *cut = &heads->cut;
-    LhKernelArgs args = lh_heads_rows_args(e->program, heads->dkv_sum, 1);
+    LhKernelArgs args = rows_args(e->program, heads->dkv_sum, 1);
 
     for (uint32_t i = 0; i < cut->members; i++) {
         args.first = i % (cut->members / cut->kv_slices) == 0;
@@ -332,8 +366,8 @@ add_replicas(LhEmitter *e, const LhHeads *heads)
         lh_emit_operand(e, heads->stage[LH_HEADS_DKV], i, 1);
         lh_emit_operand(e, heads->dkv_sum, lh_slices_first(cut->kv_slices, cut->members, i), 1);
     }
-    lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, whole(e, heads->dkv_sum),
-                  whole(e, heads->tokens[LH_HEADS_DKV]), false);
+    copy(e, LH_PASS_STREAM_COMPUTE, whole(e, heads->dkv_sum), whole(e, heads->tokens[LH_HEADS_DKV]),
+         false);
 }
 
 void
@@ -348,7 +382,7 @@ lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor
         if (to_heads && replicated)
             replicate(e, heads);
         else if (to_heads)
-            lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, tokens, stage, false);
+            copy(e, LH_PASS_STREAM_COMPUTE, tokens, stage, false);
         if (to_heads)
             send(e, heads, heads->stage[t], heads->heads[t], true);
         else
@@ -356,8 +390,58 @@ lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor
         if (!to_heads && replicated)
             add_replicas(e, heads);
         else if (!to_heads)
-            lh_heads_copy(e, LH_PASS_STREAM_COMPUTE, stage, tokens, false);
+            copy(e, LH_PASS_STREAM_COMPUTE, stage, tokens, false);
     }
+}
+
+/* Between the order of arrival and that of tokens: of the second halves, the first rank has the
+ * last. Returns the last op. */
+static uint32_t
+reorder(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to)
+{
+    const uint32_t half = e->program->slots[to].parts / 2;
+
+    copy(e, stream, (LhRegion){ from, 0, half }, (LhRegion){ to, 0, half }, false);
+    lh_emit_after(e, after);
+    copy(e, stream, (LhRegion){ from, half, half }, (LhRegion){ to, half, half }, true);
+    return lh_emit_last(e)->id;
+}
+
+static uint32_t
+lay_out(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to)
+{
+    copy(e, stream, whole(e, from), whole(e, to), false);
+    lh_emit_after(e, after);
+    return lh_emit_last(e)->id;
+}
+
+/* flash_attn_a2a_communicate() of TransformerEngine. */
+void
+lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list,
+                        unsigned count, bool to_heads)
+{
+    const uint32_t *marks = e->cursor->marks;
+    uint32_t done = LH_OP_NONE;
+
+    for (unsigned i = 0; i < count; i++) {
+        const LhHeadsTensor t = list[i];
+        const uint16_t stage = heads->stage[t], arrived = heads->arrived[t];
+
+        if (to_heads)
+            lay_out(e, LH_PASS_STREAM_COMPUTE, LH_OP_NONE, heads->tokens[t], stage);
+        else
+            reorder(e, LH_PASS_STREAM_COMPUTE, LH_OP_NONE, heads->heads[t], stage);
+        all_to_all(e, heads, stage, arrived);
+        if (to_heads)
+            done =
+                reorder(e, LH_HEADS_STREAM_CP, marks[LH_MARK_EXCHANGE], arrived, heads->heads[t]);
+        else
+            done =
+                lay_out(e, LH_HEADS_STREAM_CP, marks[LH_MARK_EXCHANGE], arrived, heads->tokens[t]);
+        if (!e->program->params.overlap)
+            lh_pass_wait(e, done);
+    }
+    lh_pass_wait(e, done);
 }
 
 /* ---- the frame of both passes ---- */
@@ -459,12 +543,11 @@ LhKernelArgs
 lh_heads_attention_args(const LhProgram *program, uint32_t parts)
 {
     const LhProgramParams *p = &program->params;
-    const uint64_t tokens = p->attention.seq_length;
-    /* Pairs are counted at once for all of it, wherever its parts begin. */
+    const uint64_t tokens = p->attention.seq_length / parts;
     const LhPassRows rows = {
         .first = { .stride = 1, .count = tokens },
-        .part_step = (int64_t)(tokens / parts),
-        .parts = 1,
+        .part_step = (int64_t)tokens,
+        .parts = parts,
     };
     LhKernelArgs args = lh_pass_position_args(program, rows, rows);
 
@@ -482,24 +565,90 @@ operands(LhEmitter *e, const uint16_t *slots, unsigned count, const LhHeads *hea
 }
 
 void
-lh_heads_attention(LhEmitter *e, const LhHeads *heads, const LhKernelArgs *args)
+lh_heads_attention(LhEmitter *e, const LhHeads *heads)
 {
     const uint16_t *x = heads->heads;
 
     for (uint32_t slice = 0; slice < lh_heads_own(&heads->cut, e->rank); slice++) {
         if (e->phase == LH_PHASE_FORWARD) {
-            lh_pass_compute(e, LH_KERNEL_ID_attention, args);
+            lh_pass_compute(e, LH_KERNEL_ID_attention, &heads->attention);
             operands(e,
                      (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_KV], x[LH_HEADS_O], heads->lse },
                      4, heads, slice);
         } else {
-            lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, args);
+            lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &heads->attention);
             operands(e,
                      (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_DO], x[LH_HEADS_O], heads->lse,
                                          x[LH_HEADS_KV], x[LH_HEADS_DQ], x[LH_HEADS_DKV] },
                      7, heads, slice);
         }
     }
+}
+
+/* ---- one group of all ranks ---- */
+
+enum {
+    STEP_GATHER,
+    STEP_ATTENTION,
+    STEP_SCATTER,
+    STEPS,
+};
+
+void
+lh_heads_whole_declare(LhProgram *program, const LhHeads *heads)
+{
+    LhHeads *plan;
+
+    if (program->params.ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_memdup2(heads, sizeof(*heads));
+    program->plan = plan;
+    lh_heads_declare(program, plan);
+    plan->attention = lh_heads_attention_args(program, plan->parts);
+}
+
+uint32_t
+lh_heads_whole_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)rank;
+    if (program->params.ranks == 1)
+        return lh_single_steps(program);
+    return program->params.pass == LH_PASS_BOTH ? 2 * STEPS : STEPS;
+}
+
+void
+lh_heads_whole_emit(LhEmitter *e, uint32_t step)
+{
+    const LhHeads *heads = e->program->plan;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    switch (lh_pass_enter(e, step, STEPS)) {
+    case STEP_GATHER:
+        lh_heads_begin(e, heads);
+        break;
+    case STEP_ATTENTION:
+        lh_heads_attention(e, heads);
+        break;
+    default:
+        lh_heads_end(e, heads);
+        break;
+    }
+}
+
+/* All pairs of the sequence, for the rank's heads. */
+uint64_t
+lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
+{
+    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
+    LhProgramParams own = *p;
+
+    own.attention.heads = p->attention.heads / heads->cut.slices * lh_heads_own(&heads->cut, rank);
+    return lh_pass_flops(&own, lh_mask_pairs(&p->mask, all, all));
 }
 
 /* ---- closed forms ---- */
@@ -521,7 +670,7 @@ uint64_t
 lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
 {
     const LhHeadsCut *cut = &heads->cut;
-    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const LhPassSizes z = sizes_of(p, heads);
     uint64_t bytes = 0;
 
     if (cut->members == 1)
@@ -556,18 +705,20 @@ staged(const LhHeads *heads, uint64_t bytes, uint32_t slices)
     return bytes / slices * MAX(slices, cut->members) * (heads->two_stages ? 2 : 1);
 }
 
+/* While q, k, v are gathered; while attention runs; while o is scattered. */
 static uint64_t
-forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t saved, uint64_t buffers)
+forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const LhHeadsBuffers *b)
 {
     const LhHeadsCut *cut = &heads->cut;
     const uint64_t in = by_heads(cut, z->q, cut->slices) + by_heads(cut, z->kv, cut->kv_slices) +
                         staged(heads, z->q, cut->slices) + staged(heads, z->kv, cut->kv_slices);
 
-    return MAX(in, saved + MAX(buffers, staged(heads, z->q, cut->slices)));
+    return MAX(in, held + MAX(b->forward, b->kept + staged(heads, z->q, cut->slices)));
 }
 
+/* While do is gathered; while attention runs; while dq, dk, dv are scattered. */
 static uint64_t
-backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t saved, uint64_t buffers)
+backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const LhHeadsBuffers *b)
 {
     const LhHeadsCut *cut = &heads->cut;
     const uint64_t got = gathered_backward(heads) * by_heads(cut, z->q, cut->slices);
@@ -578,31 +729,35 @@ backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t saved, uint64
     const uint64_t out =
         gradients + staged(heads, z->dq, cut->slices) + staged(heads, z->dkv, cut->kv_slices) + sum;
 
-    return MAX(saved + MAX(in, got + gradients + buffers), out);
+    return MAX(held + MAX(b->kept + in, got + gradients + b->backward), out);
 }
 
+/* q, k, v and o or their like are there by tokens; forward keeps what it saves by heads, and
+ * backward alone is given that in place of them. */
 uint64_t
-lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, uint64_t forward_buffers,
-                    uint64_t backward_buffers)
+lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHeadsBuffers *buffers)
 {
     const LhHeadsCut *cut = &heads->cut;
-    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const LhPassSizes z = sizes_of(p, heads);
     const bool forward = lh_pass_has(p, LH_PASS_FWD), backward = lh_pass_has(p, LH_PASS_BWD);
     const uint64_t o = by_heads(cut, z.q, cut->slices);
     const uint64_t lse = cut->members == 1 ? z.s : by_heads(cut, z.s, cut->slices);
-    const uint64_t kept = o + by_heads(cut, z.kv, cut->kv_slices) + lse; /* q, k, v and lse ... */
-    const uint64_t saved = kept + (heads->gathers_o ? 0 : o);            /* ... and o */
-    uint64_t inputs_bytes = 2 * z.q + z.kv, peak = 0;
+    const uint64_t all = 2 * o + by_heads(cut, z.kv, cut->kv_slices) + lse; /* q, k, v, o, lse */
+    const uint64_t saved = all - (heads->gathers_o ? o : 0);
+    LhHeadsBuffers b = buffers == NULL ? (LhHeadsBuffers){ 0 } : *buffers;
+    uint64_t there = 2 * z.q + z.kv, peak = 0;
 
+    if (!forward || !backward)
+        b.kept = 0;
     if (forward)
-        peak = forward_peak(heads, &z, kept + o, forward_buffers);
+        peak = forward_peak(heads, &z, all, &b);
     else if (cut->members == 1)
-        inputs_bytes += lse;
+        there += lse;
     else
-        inputs_bytes = saved + (heads->gathers_o ? z.q : 0);
+        there = saved + (heads->gathers_o ? z.q : 0);
     if (backward)
-        peak = MAX(peak, backward_peak(heads, &z, forward ? saved : 0, backward_buffers));
-    return inputs_bytes + (backward ? 2 * z.q + z.kv : 0) + peak;
+        peak = MAX(peak, backward_peak(heads, &z, forward ? saved : 0, &b));
+    return there + (backward ? 2 * z.q + z.kv : 0) + peak;
 }
 
 /* ---- rules ---- */
@@ -646,4 +801,42 @@ lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
     if (above > a->heads)
         return g_strdup_printf("%u", below);
     return g_strdup_printf("%u, %u", below, above);
+}
+
+static uint32_t
+common_divisor(uint32_t a, uint32_t b)
+{
+    while (b != 0) {
+        const uint32_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+uint32_t
+lh_heads_group_size(const LhProgramParams *p)
+{
+    const uint32_t size = common_divisor(p->ranks, p->attention.groups);
+
+    return p->gpus_per_node == 0 ? size : common_divisor(size, p->gpus_per_node);
+}
+
+bool
+lh_heads_check_group_size(const LhProgramParams *p, GError **error)
+{
+    const uint32_t size = p->ulysses_size, most = common_divisor(p->ranks, p->attention.groups);
+    g_autoptr(GString) legal = g_string_new("1");
+
+    if (size > 0 && most % size == 0)
+        return true;
+    for (uint32_t i = 2; i <= most; i++) {
+        if (most % i == 0)
+            g_string_append_printf(legal, ", %u", i);
+    }
+    return lh_schedule_refuse(error,
+                              "groups of %u ranks that exchange heads; the size must divide the "
+                              "%u ranks and the %u query groups: %s",
+                              size, p->ranks, p->attention.groups, legal->str);
 }

@@ -43,47 +43,49 @@ typedef void (*LhHeadsMove)(LhEmitter *e, const LhHeads *heads, const LhHeadsTen
 /* A part of a schedule's plan. In groups of one rank nothing moves, and all layouts are one. */
 struct _LhHeads {
     LhHeadsCut cut;
-    uint32_t parts;   /* of one slice by heads: segments of the group */
-    LhHeadsMove move; /* lh_heads_move_one_by_one, or the schedule's own */
-    bool two_stages;  /* it lays out what has arrived, too, for which there is `arrived` */
-    bool gathers_o;   /* backward is given o by tokens */
+    LhHeadsMove move;  /* one of the two below */
+    bool two_stages;   /* what has arrived is laid out, too: the slots `arrived` */
+    bool gathers_o;    /* backward is given o by tokens */
+    bool grads_narrow; /* gradients are exchanged as activations, whatever the wire's type */
+    uint32_t parts;    /* of one slice by heads: segments of the group */
     uint16_t tokens[LH_HEADS_TENSORS], stage[LH_HEADS_TENSORS], arrived[LH_HEADS_TENSORS],
         heads[LH_HEADS_TENSORS];
-    uint16_t lse;     /* by heads */
-    uint16_t dkv_sum; /* by tokens, in fp32: where the gradients of replicas add up */
+    uint16_t lse;           /* by heads */
+    uint16_t dkv_sum;       /* by tokens, in fp32: where the gradients of replicas add up */
+    LhKernelArgs attention; /* of lh_heads_attention */
 };
 
 /*
- * Fills @heads, whose cut, move, two_stages and gathers_o the caller has set, and declares:
- * streams, inputs and outputs as lh_pass_declare does, but no lse by tokens, which nobody needs;
- * and what is held by heads and in between. Gradients travel with @sizes->w bytes an element.
+ * Fills in @heads, of which the caller has set what stands before `parts`, and declares: streams,
+ * inputs and outputs as lh_pass_declare does, but no lse by tokens, which nobody needs; and what is
+ * held by heads and in between.
  */
-void lh_heads_declare(LhProgram *program, LhHeads *heads, const LhPassSizes *sizes);
+void lh_heads_declare(LhProgram *program, LhHeads *heads);
 
-LhGroup lh_heads_group(const LhHeadsCut *cut, uint32_t rank);
+/* What attention by heads works on. */
+LhPassSlots lh_heads_slots(const LhHeads *heads);
 
 /* How many slices of query heads @rank has by heads. */
 uint32_t lh_heads_own(const LhHeadsCut *cut, uint32_t rank);
-
-/* Arguments of an elementwise call on @count parts of a slot. */
-LhKernelArgs lh_heads_rows_args(const LhProgram *program, uint16_t slot, uint32_t count);
-
-/* Appends the copy of parts between two slots, converted where their elements differ; with
- * @reversed, the last part first. */
-void lh_heads_copy(LhEmitter *e, uint8_t stream, LhRegion from, LhRegion to, bool reversed);
-
-/* Posts the all-to-all of a tensor between two slots. */
-void lh_heads_all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to);
 
 /* Each tensor is laid out, sent and waited for before the next one. */
 void lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
                               unsigned count, bool to_heads);
 
+/*
+ * As TransformerEngine: while a tensor is sent, the next one is laid out, and the one before is
+ * brought into the order of tokens on the stream after those of the pass, a second compute stream
+ * which the caller declares. Of zigzag halves without a split, and without replicas.
+ */
+#define LH_HEADS_STREAM_CP 2
+void lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
+                             unsigned count, bool to_heads);
+
 /* Arguments of attention over all tokens of the sequence, in @parts parts, for one slice. */
 LhKernelArgs lh_heads_attention_args(const LhProgram *program, uint32_t parts);
 
-/* Attention of the rank's slices, one after the other, with nothing beside it. */
-void lh_heads_attention(LhEmitter *e, const LhHeads *heads, const LhKernelArgs *args);
+/* Attention of groups that hold the whole sequence: the rank's slices, one after the other. */
+void lh_heads_attention(LhEmitter *e, const LhHeads *heads);
 
 /*
  * What comes before and behind attention in both passes, with the memory that it takes. In between,
@@ -92,10 +94,26 @@ void lh_heads_attention(LhEmitter *e, const LhHeads *heads, const LhKernelArgs *
 void lh_heads_begin(LhEmitter *e, const LhHeads *heads);
 void lh_heads_end(LhEmitter *e, const LhHeads *heads);
 
-/* What a rank sends in all-to-alls; and what it holds, given the buffers of attention itself. */
+/*
+ * Schedules of one group of all ranks and nothing else: move, attention, move. The plan begins with
+ * its LhHeads.
+ */
+void lh_heads_whole_declare(LhProgram *program, const LhHeads *heads);
+uint32_t lh_heads_whole_steps(const LhProgram *program, uint32_t rank);
+void lh_heads_whole_emit(LhEmitter *e, uint32_t step);
+uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
+
+/* What a rank sends in all-to-alls. */
 uint64_t lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
+
+/* Bytes that attention itself takes in each pass, and those among them that are kept in between. */
+typedef struct {
+    uint64_t forward, backward, kept;
+} LhHeadsBuffers;
+
+/* What a rank holds; NULL: attention takes nothing. */
 uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
-                             uint64_t forward_buffers, uint64_t backward_buffers);
+                             const LhHeadsBuffers *buffers);
 
 /* Rounds heads and groups up so that @ranks ranks can share them; the hidden size stays what it is.
  * With @replicate a key-value head may be shared by several ranks. */
@@ -104,3 +122,8 @@ void lh_heads_pad(LhAttention *attention, uint32_t ranks, bool replicate);
 /* "3, 4": the numbers of ranks nearest to @ranks that @legal allows. Caller frees. */
 char *lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
                              bool (*legal)(const LhAttention *a, uint32_t ranks));
+
+/* For the choice of a group's size: the largest one that divides ranks, groups and the devices of a
+ * node (0: unknown). And refuses one that does not divide ranks and groups. */
+uint32_t lh_heads_group_size(const LhProgramParams *p);
+bool lh_heads_check_group_size(const LhProgramParams *p, GError **error);

@@ -127,7 +127,7 @@ lh_program_slices(const LhProgram *program, LhTensorKind kind)
 uint32_t
 lh_slices_share(uint32_t slices, uint32_t ranks)
 {
-    return (slices + ranks - 1) / ranks;
+    return (slices - 1) / ranks + 1;
 }
 
 uint32_t

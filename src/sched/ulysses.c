@@ -8,19 +8,6 @@
 
 #include <inttypes.h>
 
-typedef struct {
-    LhHeads heads;
-    LhKernelArgs attention;
-} Plan;
-
-/* Steps of a pass. */
-enum {
-    STEP_GATHER,
-    STEP_ATTENTION,
-    STEP_SCATTER,
-    STEPS,
-};
-
 static LhHeads
 heads_of(const LhProgramParams *p)
 {
@@ -71,50 +58,9 @@ check(const LhProgramParams *p, GError **error)
 static void
 declare(LhProgram *program)
 {
-    const LhProgramParams *p = &program->params;
-    const LhPassSizes z = lh_pass_sizes(p, 0);
-    Plan *plan;
+    const LhHeads heads = heads_of(&program->params);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
-    program->plan = plan;
-    plan->heads = heads_of(p);
-    lh_heads_declare(program, &plan->heads, &z);
-    plan->attention = lh_heads_attention_args(program, plan->heads.parts);
-}
-
-static uint32_t
-steps(const LhProgram *program, uint32_t rank)
-{
-    (void)rank;
-    if (program->params.ranks == 1)
-        return lh_single_steps(program);
-    return program->params.pass == LH_PASS_BOTH ? 2 * STEPS : STEPS;
-}
-
-static void
-emit(LhEmitter *e, uint32_t step)
-{
-    const Plan *plan = e->program->plan;
-
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    switch (lh_pass_enter(e, step, STEPS)) {
-    case STEP_GATHER:
-        lh_heads_begin(e, &plan->heads);
-        break;
-    case STEP_ATTENTION:
-        lh_heads_attention(e, &plan->heads, &plan->attention);
-        break;
-    default:
-        lh_heads_end(e, &plan->heads);
-        break;
-    }
+    lh_heads_whole_declare(program, &heads);
 }
 
 static uint64_t
@@ -125,16 +71,12 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     return lh_heads_bytes_sent(p, &heads, rank);
 }
 
-/* All pairs of the sequence, for the rank's heads. */
 static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
     const LhHeads heads = heads_of(p);
-    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
-    LhProgramParams own = *p;
 
-    own.attention.heads = p->attention.heads / heads.cut.slices * lh_heads_own(&heads.cut, rank);
-    return lh_pass_flops(&own, lh_mask_pairs(&p->mask, all, all));
+    return lh_heads_whole_flops(p, &heads, rank);
 }
 
 static uint64_t
@@ -145,7 +87,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     (void)rank;
     if (p->ranks == 1)
         return lh_single_peak_bytes(p);
-    return lh_heads_peak_bytes(p, &heads, 0, 0);
+    return lh_heads_peak_bytes(p, &heads, NULL);
 }
 
 /* The ranks with one slice more than others set the pace. */
@@ -192,8 +134,8 @@ const LhSchedule lh_schedule_ulysses = {
     .adapt = adapt,
     .check = check,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .steps = lh_heads_whole_steps,
+    .emit = lh_heads_whole_emit,
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

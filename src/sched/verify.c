@@ -182,7 +182,7 @@ count_work(LhProof *proof)
         if (op->kind == LH_OP_COMPUTE) {
             const LhKernel *kernel = lh_proof_kernel(op);
 
-            if (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD)
+            if (lh_kernel_counts_flops(kernel))
                 verdict->flops[rank] += kernel->flops(&op->compute.args);
         } else if (op->kind == LH_OP_COLLECTIVE) {
             verdict->bytes_sent[rank] += lh_collective_bytes_sent(

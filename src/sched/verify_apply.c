@@ -172,36 +172,47 @@ apply_add(LhCover *cover, uint32_t g)
 
 /* What the sources of one part agree on. */
 typedef struct {
-    const LhCell *rows;     /* any source */
+    const LhCell *rows;     /* any source, but an empty accumulator only if all are that */
     const LhCell *coverage; /* a source that is a result, or NULL */
     LhFamily family;        /* of that one */
 } Origin;
 
 static bool
-join_origin(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Origin *origin)
+join_rows(LhCover *cover, uint32_t g, const LhRegion *region, const LhCell *cell, Origin *origin)
 {
-    const char *name = cover->slots[region->slot].name;
-    const LhFamily family = lh_families[cover->slots[region->slot].kind];
-    const LhCell *cell = lh_cover_read_rows(cover, g, region, i);
+    const bool any = cell->rows.segment == LH_ROW_ANY;
 
-    if (cell == NULL)
-        return false;
-    if (origin->rows != NULL && !lh_rows_equal(origin->rows->rows, cell->rows)) {
+    if (origin->rows == NULL || origin->rows->rows.segment == LH_ROW_ANY) {
+        origin->rows = cell;
+    } else if (!any && !lh_rows_equal(origin->rows->rows, cell->rows)) {
         g_autofree char *found = lh_cover_rows_text(cover, cell->rows);
         g_autofree char *other = lh_cover_rows_text(cover, origin->rows->rows);
 
-        COVERAGE(g, region->slot, "takes rows of %s from slot %s beside rows of %s", found, name,
-                 other);
+        COVERAGE(g, region->slot, "takes rows of %s from slot %s beside rows of %s", found,
+                 cover->slots[region->slot].name, other);
         return false;
     }
-    origin->rows = cell;
+    return true;
+}
+
+static bool
+join_origin(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Origin *origin)
+{
+    const LhFamily family = lh_families[cover->slots[region->slot].kind];
+    const LhCell *cell = lh_cover_read(cover, g, region, i);
+
+    if (cell != NULL && cell->rows.segment != LH_ROW_ANY)
+        cell = lh_cover_read_rows(cover, g, region, i);
+    if (cell == NULL || !join_rows(cover, g, region, cell, origin))
+        return false;
     if (family == LH_FAMILY_PLAIN)
         return true;
     if (origin->coverage != NULL &&
         (origin->family != family || memcmp(lh_cover_set(cover, origin->coverage),
                                             lh_cover_set(cover, cell), cover->words * 8) != 0)) {
         COVERAGE(g, region->slot,
-                 "takes slot %s, which has other contributions than its other operands", name);
+                 "takes slot %s, which has other contributions than its other operands",
+                 cover->slots[region->slot].name);
         return false;
     }
     origin->coverage = cell;
@@ -324,12 +335,14 @@ lh_cover_apply(LhCover *cover, uint32_t g)
         [LH_EFFECT_ADD] = apply_add,
         [LH_EFFECT_DERIVE] = apply_derive,
         [LH_EFFECT_ZERO] = apply_zero,
-        [LH_EFFECT_STATE_SUM] = apply_opaque,
-        [LH_EFFECT_STATE_CARRY] = apply_opaque,
-        [LH_EFFECT_STATE_APPLY] = apply_opaque,
+        [LH_EFFECT_STATE_SUM] = lh_cover_state_sum,
+        [LH_EFFECT_STATE_CARRY] = lh_cover_state_carry,
+        [LH_EFFECT_STATE_PREFIX] = lh_cover_state_prefix,
+        [LH_EFFECT_STATE_APPLY] = lh_cover_state_apply,
         [LH_EFFECT_OPAQUE] = apply_opaque,
     };
 
-    if (!apply[lh_proof_kernel(&cover->proof->ops[g])->effect](cover, g))
+    if (!lh_cover_check_linear(cover, g) ||
+        !apply[lh_proof_kernel(&cover->proof->ops[g])->effect](cover, g))
         suspect_all(cover, g);
 }

@@ -34,8 +34,12 @@ lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uin
 const uint64_t *
 lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment)
 {
-    return &(family == LH_FAMILY_DKV ? cover->queries_of
-                                     : cover->keys_of)[(size_t)segment * cover->words];
+    const bool of_queries = family == LH_FAMILY_DKV || family == LH_FAMILY_DSTATE;
+    const uint64_t *sets = of_queries                  ? cover->queries_of
+                           : family == LH_FAMILY_STATE ? cover->before
+                                                       : cover->keys_of;
+
+    return &sets[(size_t)segment * cover->words];
 }
 
 LhBlock
@@ -58,9 +62,11 @@ lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
 LhBlock
 lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
 {
-    const LhBlock block =
-        lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
+    LhBlock block;
 
+    if (cover->blocks != NULL)
+        return cover->blocks[(size_t)q * cover->segments + k];
+    block = lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
     if (block.kind == LH_MASK_POSITIONS)
         return block;
     return lh_cover_normalise(block.kind, block.shift, cover->rows);

@@ -7,6 +7,25 @@
 
 #include <string.h>
 
+/* Attention asks for the same blocks again and again; 24 bytes each. */
+#define BLOCKS_KEPT (UINT32_C(1) << 20)
+
+static void
+keep_blocks(LhCover *cover)
+{
+    const uint32_t segments = cover->segments;
+    LhBlock *blocks;
+
+    if ((uint64_t)segments * segments > BLOCKS_KEPT)
+        return;
+    blocks = g_new(LhBlock, (size_t)segments * segments);
+    for (uint32_t q = 0; q < segments; q++) {
+        for (uint32_t k = 0; k < segments; k++)
+            blocks[(size_t)q * segments + k] = lh_cover_block(cover, q, k);
+    }
+    cover->blocks = blocks;
+}
+
 static void
 fill_complete_sets(LhCover *cover)
 {
@@ -15,6 +34,8 @@ fill_complete_sets(LhCover *cover)
             if (lh_cover_block(cover, q, k).kind == LH_MASK_EMPTY)
                 continue;
             lh_set_add(&cover->keys_of[(size_t)q * cover->words], k);
+            if (k < q)
+                lh_set_add(&cover->before[(size_t)q * cover->words], k);
             for (uint32_t slice = 0; slice < cover->replicas; slice++)
                 lh_set_add(&cover->queries_of[(size_t)k * cover->words],
                            lh_cover_source(cover, LH_FAMILY_DKV, (LhHolding){ q, slice }));
@@ -346,11 +367,12 @@ check_complete(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part, LhHo
     uint32_t missing = 0, least = LH_NONE;
     g_autofree char *name = NULL, *text = NULL, *lacks = NULL;
 
-    for (uint32_t s = 0; s < cover->segments * cover->replicas; s++) {
-        if (lh_set_has(want, s) && !lh_set_has(set, s)) {
-            least = MIN(least, s);
-            missing++;
-        }
+    for (uint32_t w = cover->words; w > 0; w--) {
+        const uint64_t lacking = want[w - 1] & ~set[w - 1];
+
+        missing += (uint32_t)__builtin_popcountll(lacking);
+        if (lacking != 0)
+            least = (w - 1) * 64 + (uint32_t)__builtin_ctzll(lacking);
     }
     if (missing == 0)
         return;
@@ -370,6 +392,8 @@ check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
     const bool plain = lh_families[kind] == LH_FAMILY_PLAIN;
     g_autofree char *name = lh_proof_cell_text(cover->proof, slot, part);
 
+    if (kind == LH_TENSOR_STATE && rows.segment == 0)
+        return; /* nothing lies before the first segment */
     if (cell->state == LH_CELL_UNDEFINED)
         AT_END(rank, slot, "ends without having written its output %s", name);
     if (cell->state != LH_CELL_DEFINED || (plain && cell->rows.segment == LH_ROW_NONE))
@@ -442,17 +466,21 @@ lh_proof_check_coverage(LhProof *proof)
         cover.cells[i].writer = LH_NONE;
     cover.sets = g_new0(uint64_t, cells * words);
     cover.keys_of = g_new0(uint64_t, (size_t)segments * words);
+    cover.before = g_new0(uint64_t, (size_t)segments * words);
     cover.queries_of = g_new0(uint64_t, (size_t)segments * words);
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
+    keep_blocks(&cover);
     fill_complete_sets(&cover);
     fill_inputs(&cover);
     list_allocs(&cover);
     execute(&cover);
     check_results(&cover);
+    g_free(cover.blocks);
     g_free(cover.cells);
     g_free(cover.sets);
     g_free(cover.keys_of);
     g_free(cover.queries_of);
+    g_free(cover.before);
     g_free(cover.started);
     g_free(cover.alloc_first);
     g_free(cover.allocs);

@@ -17,7 +17,8 @@ typedef enum {
 } LhCellState;
 
 typedef struct {
-    LhHolding rows;  /* whose segment may be LH_ROW_ANY or LH_ROW_NONE; the slice is then 0 */
+    LhHolding rows;  /* whose segment may be LH_ROW_ANY or LH_ROW_NONE; the slice is then 0. Of a
+                        state: the segment behind its border; as many as there are, at the end */
     uint32_t writer; /* global op, or LH_NONE: there from the start */
     uint8_t state;   /* LhCellState */
     bool ended;      /* a finished result: takes no further contributions */
@@ -31,10 +32,12 @@ typedef struct {
     uint32_t words;        /* of a set of contributions */
     LhSegment *segment;    /* [segments] */
     uint64_t rows;         /* tokens of every segment */
+    LhBlock *blocks;       /* [segments * segments] by query, then key; NULL: too many to keep */
     LhCell *cells;         /* [ranks * cells_count] */
     uint64_t *sets;        /* [ranks * cells_count * words] */
     uint64_t *keys_of;     /* [segments * words] what a query segment must meet */
     uint64_t *queries_of;  /* [segments * words] what a key segment must */
+    uint64_t *before;      /* [segments * words] of keys_of, the segments before: a state's */
     uint32_t *alloc_first; /* [ranks * slots_count + 1]: allocs of one slot, by op */
     uint32_t *allocs;
     uint8_t *started; /* [ops_count] */
@@ -159,6 +162,14 @@ bool lh_cover_check_counts(LhCover *cover, uint32_t op);
 /* verify_attend.c: effects of attention, forward and backward. */
 bool lh_cover_attend(LhCover *cover, uint32_t g);
 bool lh_cover_attend_grad(LhCover *cover, uint32_t g);
+
+/* verify_linear.c: effects of linear attention; and whether a call goes by the program's kind of
+ * attention and its decay. */
+bool lh_cover_check_linear(LhCover *cover, uint32_t g);
+bool lh_cover_state_sum(LhCover *cover, uint32_t g);
+bool lh_cover_state_carry(LhCover *cover, uint32_t g);
+bool lh_cover_state_prefix(LhCover *cover, uint32_t g);
+bool lh_cover_state_apply(LhCover *cover, uint32_t g);
 
 /* verify_apply.c: the effect of a compute op, whichever it is. */
 void lh_cover_apply(LhCover *cover, uint32_t g);

@@ -97,7 +97,9 @@ lh_cost_compute(LhCost *cost, const LhOp *op)
     if (cost->mode == LH_COST_UNIT)
         return block ? LH_PS_PER_S : 0;
     if (cost->mode == LH_COST_FLOPS)
-        seconds = block ? (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE : 0;
+        seconds = lh_kernel_counts_flops(kernel)
+                      ? (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE
+                      : 0;
     else
         seconds = device_seconds(cost, op);
     return lh_time_from_ps(seconds * (double)LH_PS_PER_S);

@@ -620,7 +620,7 @@ issue_compute(Engine *e, Rank *rank, Node *node, const LhOp *op)
         node->work_ps *= 1 + p->jitter * (2 * lh_rng_uniform(p->seed, r, op->id) - 1);
     if (e->slowdown != NULL)
         node->work_ps *= e->slowdown[r];
-    if (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD) {
+    if (lh_kernel_counts_flops(kernel)) {
         node->flops = kernel->flops(&op->compute.args);
         e->results[r].flops += node->flops;
     }

@@ -1,0 +1,23 @@
+/*
+ * Packed documents: their lengths, read from a text file. Lengths stand between spaces and line
+ * breaks, as counts ("512", "4K"); '#' begins a comment that ends with the line.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LH_DOCUMENTS_MAX (UINT32_C(1) << 20)
+
+typedef struct {
+    uint64_t *ends; /* document i ends before token ends[i]; ascending */
+    uint32_t count; /* >= 1 */
+    char *sha256;   /* of the file */
+} LhDocuments;
+
+/* Errors are LH_ERROR_INPUT and name file, line and column. Caller frees. */
+LhDocuments *lh_documents_load(const char *path, GError **error);
+LhDocuments *lh_documents_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_documents_free(LhDocuments *documents);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDocuments, lh_documents_free)

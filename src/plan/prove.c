@@ -1,0 +1,396 @@
+/*
+ * Which programs of a schedule are proven, and counting what came of it.
+ */
+#include "plan/prove.h"
+
+#include "base/error.h"
+#include "plan/probe.h"
+#include "sched/verify.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define OPTIONS_RANKS_MAX 16    /* options are gone through up to here, grids everywhere */
+#define BOTH_RANKS_MAX 8        /* under each mask up to here, grids too */
+#define NARROW 3                /* tokens of a window */
+#define DOCUMENTS_TOKENS_MIN 64 /* of a sequence that is cut into documents */
+
+/* --- results ------------------------------------------------------------------------------------
+ */
+
+static void
+finding_clear(gpointer data)
+{
+    LhProofFinding *finding = data;
+
+    g_free(finding->message);
+}
+
+static LhProven *
+proven_new(const char *name)
+{
+    LhProven *proven = g_new0(LhProven, 1);
+
+    proven->name = name;
+    proven->proven = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    proven->unproven = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    proven->refused = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    proven->findings = g_array_new(FALSE, FALSE, sizeof(LhProofFinding));
+    g_array_set_clear_func(proven->findings, finding_clear);
+    return proven;
+}
+
+void
+lh_proven_free(LhProven *proven)
+{
+    if (proven == NULL)
+        return;
+    g_array_unref(proven->proven);
+    g_array_unref(proven->unproven);
+    g_array_unref(proven->refused);
+    g_array_unref(proven->findings);
+    g_free(proven->refusal);
+    g_free(proven);
+}
+
+static void
+add_verdict(LhProven *proven, const LhProgram *program, const char *what)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+
+    proven->programs++;
+    proven->ops += verdict->ops;
+    proven->messages += verdict->messages;
+    proven->orders += verdict->orders_checked;
+    proven->pairs += verdict->pairs_checked;
+    for (uint32_t rank = 0; rank < verdict->ranks && verdict->bytes_sent != NULL; rank++)
+        proven->bytes += verdict->bytes_sent[rank];
+    for (uint32_t rank = 0; rank < verdict->ranks && verdict->flops != NULL; rank++)
+        proven->flops += verdict->flops[rank];
+    for (guint i = 0; i < verdict->findings->len; i++) {
+        const LhFinding *found = &g_array_index(verdict->findings, LhFinding, i);
+        const LhProofFinding finding = {
+            program->params.pass,
+            g_strdup_printf("%u rank%s%s: %s", program->params.ranks,
+                            program->params.ranks == 1 ? "" : "s", what, found->message),
+        };
+
+        g_array_append_val(proven->findings, finding);
+    }
+}
+
+LhProven *
+lh_prove_program(const char *name, const LhProgram *program)
+{
+    LhProven *proven = proven_new(name);
+    const uint64_t ranks = program->params.ranks;
+
+    add_verdict(proven, program, "");
+    g_array_append_val(*(proven->findings->len == 0 ? &proven->proven : &proven->unproven), ranks);
+    return proven;
+}
+
+/* --- what is varied -----------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const LhProveParams *params;
+    const LhSchedule *schedule;
+    LhProven *proven;
+    bool kind_free, heads_free, mask_free; /* not told by the scenario */
+    bool takes_full;                       /* the full mask */
+    LhProgramParams base;
+    uint32_t open;  /* bit i: varied[i] is not told, and the schedule reads it */
+    unsigned built; /* programs of this number of ranks */
+} Prover;
+
+/* Whether the scenario leaves all of @names (NULL-terminated) open. */
+static bool
+is_free(const Prover *v, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (lh_scenario_has(v->params->scenario, *names))
+            return false;
+    }
+    return true;
+}
+
+/* As many heads as it takes to give every rank the same number; grouped heads stay grouped. */
+static void
+fit_heads(LhProgramParams *p)
+{
+    const uint32_t share = p->attention.heads / p->attention.groups;
+
+    p->attention.groups = p->ranks;
+    p->attention.heads = p->ranks * share;
+    p->attention.hidden_size = 0;
+}
+
+static LhProgram *
+make_program(const Prover *v, const LhProgramParams *wanted, GError **error)
+{
+    g_autoptr(GError) first = NULL;
+    LhProgramParams p = *wanted;
+    LhProgram *program = lh_program_new(v->schedule, &p, &first);
+
+    if (program == NULL && v->heads_free) {
+        fit_heads(&p);
+        program = lh_program_new(v->schedule, &p, NULL);
+    }
+    if (program == NULL)
+        g_propagate_error(error, g_steal_pointer(&first));
+    return program;
+}
+
+/* Proves the schedule with @p in every pass; @what says how it differs from what was told. */
+static void
+prove_case(Prover *v, const LhProgramParams *p, const char *what)
+{
+    for (LhPass pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
+        LhProgramParams wanted = *p;
+        g_autoptr(GError) refusal = NULL;
+        g_autoptr(LhProgram) program = NULL;
+
+        if ((v->params->passes & (1u << pass)) == 0)
+            continue;
+        wanted.pass = pass;
+        program = make_program(v, &wanted, &refusal);
+        if (program != NULL) {
+            v->built++;
+            add_verdict(v->proven, program, what);
+            continue;
+        }
+        v->proven->refusals++;
+        if (v->proven->refusal == NULL)
+            v->proven->refusal =
+                g_strdup_printf("%u rank%s%s: %s", p->ranks, p->ranks == 1 ? "" : "s", what,
+                                refusal->message + strlen(v->schedule->name) + strlen(": "));
+    }
+}
+
+/* --- options ------------------------------------------------------------------------------------
+ */
+
+typedef enum {
+    GRID,      /* every pair of factors of the ranks */
+    DIVISOR,   /* uint32_t: every divisor of the ranks */
+    SMALL,     /* uint32_t: 1 and 2 */
+    FLAG,      /* bool: the other way round */
+    WIRE,      /* fp32 and 16-bit */
+    RECOMPUTE, /* selective and full */
+    DECAY,
+    PADDING, /* one head too few */
+} Kind;
+
+/* The published code is not among them: it is proven as it was published, wrong where it is wrong.
+ */
+static const struct {
+    const char *name; /* the scenario's */
+    Kind kind;
+    size_t offset;
+    bool everywhere; /* for any number of ranks */
+} varied[] = {
+    { "linear_decay", DECAY, 0, false },
+    { "no_overlap", FLAG, offsetof(LhProgramParams, overlap), false },
+    { "gradient_wire", WIRE, 0, false },
+    { "grid", GRID, 0, true },
+    { "hierarchical_context_parallel_sizes", DIVISOR, offsetof(LhProgramParams, ulysses_size),
+      false },
+    { "inner_ring", DIVISOR, offsetof(LhProgramParams, inner_ring), false },
+    { "gather_groups", SMALL, offsetof(LhProgramParams, gather_groups), false },
+    { "scan_blocks", SMALL, offsetof(LhProgramParams, scan_blocks), false },
+    { "local_kv", FLAG, offsetof(LhProgramParams, local_kv), false },
+    { "gather_delta", FLAG, offsetof(LhProgramParams, gather_delta), false },
+    { "state_recompute", FLAG, offsetof(LhProgramParams, state_recompute), false },
+    { "unfused", FLAG, offsetof(LhProgramParams, unfused), false },
+    { "pad_heads", PADDING, 0, false },
+    { "recompute_granularity", RECOMPUTE, 0, false },
+};
+
+/* The value number @i, from 1, of option @o; false if it has none of that number. */
+static bool
+set_value(guint o, uint32_t i, LhProgramParams *p)
+{
+    uint32_t *number = (void *)((char *)p + varied[o].offset);
+    bool *flag = (void *)number;
+
+    switch (varied[o].kind) {
+    case GRID:
+        p->grid_rows = i;
+        p->grid_columns = p->ranks / i;
+        return p->ranks % i == 0;
+    case DIVISOR:
+        *number = i;
+        return p->ranks % i == 0;
+    case SMALL:
+        *number = i;
+        return i <= 2;
+    case FLAG:
+        *flag = !*flag;
+        return i == 1;
+    case WIRE:
+        p->gradient_wire = (LhWireDtype)i;
+        return i <= LH_WIRE_16BIT;
+    case RECOMPUTE:
+        p->recompute = (uint8_t)i;
+        return i <= LH_RECOMPUTE_FULL;
+    case DECAY:
+        p->attention.decay = 0.75;
+        return i == 1;
+    case PADDING:
+        p->pad_heads = true;
+        p->attention.heads = p->attention.groups = 2 * p->ranks - 1;
+        p->attention.hidden_size = 0;
+        return i == 1;
+    }
+    g_assert_not_reached();
+}
+
+static uint32_t
+open_options(const Prover *v)
+{
+    uint32_t open = 0;
+
+    for (guint i = 0; i < G_N_ELEMENTS(varied); i++) {
+        if (!lh_scenario_has(v->params->scenario, varied[i].name) &&
+            (v->heads_free || strcmp(varied[i].name, "pad_heads") != 0) &&
+            lh_probe_option(v->schedule, varied[i].name))
+            open |= 1u << i;
+    }
+    return open;
+}
+
+/* ", grid 2x4"; caller frees. */
+static char *
+describe(guint option, const LhProgramParams *p)
+{
+    const uint32_t *number = (const void *)((const char *)p + varied[option].offset);
+    g_autofree char *name = g_strdelimit(g_strdup(varied[option].name), "_", '-');
+
+    switch (varied[option].kind) {
+    case GRID:
+        return g_strdup_printf(", grid %ux%u", p->grid_rows, p->grid_columns);
+    case DIVISOR:
+    case SMALL:
+        return g_strdup_printf(", %s %u", name, *number);
+    case WIRE:
+        return g_strdup_printf(", %s %s", name, lh_wire_names[p->gradient_wire]);
+    case RECOMPUTE:
+        return g_strdup_printf(", %s %s", name, lh_recompute_names[p->recompute]);
+    default:
+        return g_strdup_printf(", %s", name);
+    }
+}
+
+/* The values of the open options, one at a time, beside @base, which @what describes. */
+static void
+prove_options(Prover *v, const LhProgramParams *base, const char *what)
+{
+    const uint32_t ranks = base->ranks;
+
+    for (guint i = 0; i < G_N_ELEMENTS(varied); i++) {
+        if ((v->open & (1u << i)) == 0 || (ranks > OPTIONS_RANKS_MAX && !varied[i].everywhere))
+            continue;
+        for (uint32_t value = 1; value <= MAX(ranks, 2); value++) {
+            LhProgramParams p = *base;
+            g_autofree char *option = NULL;
+            g_autofree char *both = NULL;
+
+            if (!set_value(i, value, &p))
+                continue;
+            option = describe(i, &p);
+            both = g_strconcat(what, option, NULL);
+            prove_case(v, &p, both);
+        }
+    }
+}
+
+/* --- masks --------------------------------------------------------------------------------------
+ */
+
+static void
+prove_mask(Prover *v, LhMaskRule mask, const char *what)
+{
+    LhProgramParams p = v->base;
+
+    p.mask = mask;
+    prove_case(v, &p, what);
+    if (p.ranks <= BOTH_RANKS_MAX)
+        prove_options(v, &p, what);
+}
+
+/* The full mask, windows that cut through segments and that leave most blocks empty, and documents
+ * of uneven lengths. */
+static void
+prove_masks(Prover *v)
+{
+    const uint64_t n = v->base.attention.seq_length;
+    const uint64_t ends[] = { n / 5 + 1, n / 2 + 1, n - n / 7, n };
+    const bool windows = (v->schedule->masks & LH_MASKS_WINDOW) != 0;
+    const bool documents = (v->schedule->masks & LH_MASKS_DOCUMENTS) != 0;
+
+    if (!v->mask_free || v->schedule->linear)
+        return;
+    if (v->takes_full)
+        prove_mask(v, (LhMaskRule){ .causal = false }, ", full mask");
+    if (windows)
+        prove_mask(v, (LhMaskRule){ .causal = true, .window = n / 3 + 1 }, ", window");
+    if (windows)
+        prove_mask(v, (LhMaskRule){ .causal = true, .window = NARROW }, ", narrow window");
+    if (documents && n >= DOCUMENTS_TOKENS_MIN)
+        prove_mask(v,
+                   (LhMaskRule){ .causal = true,
+                                 .document_ends = ends,
+                                 .documents_count = G_N_ELEMENTS(ends) },
+                   ", documents");
+}
+
+/* --- a schedule ---------------------------------------------------------------------------------
+ */
+
+static bool
+prove_ranks(Prover *v, uint64_t ranks, GError **error)
+{
+    const guint findings = v->proven->findings->len;
+    GArray *outcome;
+
+    if (!lh_setup_params(v->params->scenario, &v->params->sources, (uint32_t)ranks, &v->base,
+                         error))
+        return false;
+    if (v->kind_free)
+        v->base.attention.linear = v->schedule->linear;
+    v->built = 0;
+    prove_case(v, &v->base, "");
+    if (v->built > 0) {
+        prove_options(v, &v->base, "");
+        prove_masks(v);
+    }
+    outcome = v->built == 0                         ? v->proven->refused
+              : v->proven->findings->len > findings ? v->proven->unproven
+                                                    : v->proven->proven;
+    g_array_append_val(outcome, ranks);
+    return true;
+}
+
+LhProven *
+lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
+         GError **error)
+{
+    static const char *const kind[] = { "attention", "model", NULL };
+    static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
+    static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
+    g_autoptr(LhProven) proven = proven_new(schedule->name);
+    g_autofree char *not_full = lh_probe_full_mask(schedule);
+    Prover v = { .params = params, .schedule = schedule, .proven = proven };
+
+    v.kind_free = is_free(&v, kind);
+    v.heads_free = is_free(&v, heads);
+    v.mask_free = is_free(&v, mask);
+    v.takes_full = not_full == NULL;
+    v.open = open_options(&v);
+    for (guint i = 0; i < ranks->len; i++) {
+        if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), error))
+            return NULL;
+    }
+    return g_steal_pointer(&proven);
+}

@@ -1,0 +1,43 @@
+/*
+ * Proving a schedule for many numbers of ranks. What the scenario says is taken as it says it; what
+ * it leaves open is varied: heads are made to fit, and masks and the schedule's own options are
+ * gone through one at a time.
+ */
+#pragma once
+
+#include "plan/setup.h"
+
+typedef struct {
+    LhPass pass;
+    char *message; /* of what, and where */
+} LhProofFinding;
+
+/* One schedule, over all numbers of ranks. */
+typedef struct {
+    const char *name;  /* borrowed */
+    GArray *proven;    /* of uint64_t: numbers of ranks for which every program was proven ... */
+    GArray *unproven;  /* ... for which one was not ... */
+    GArray *refused;   /* ... and that the schedule refuses altogether */
+    uint64_t programs; /* proven or not */
+    uint64_t refusals; /* programs refused */
+    char *refusal;     /* the first, and its reason; NULL: none */
+    GArray *findings;  /* of LhProofFinding */
+    uint64_t ops, messages, orders, pairs, bytes, flops; /* that were checked */
+} LhProven;
+
+typedef struct {
+    const LhScenario *scenario;
+    LhSources sources;
+    unsigned passes; /* bit LhPass: asked for */
+} LhProveParams;
+
+/* Proves @schedule for the numbers of @ranks (uint64_t). NULL only for a scenario that contradicts
+ * itself. Caller frees. */
+LhProven *lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
+                   GError **error);
+
+/* Proves one program, called @name (borrowed). Caller frees. */
+LhProven *lh_prove_program(const char *name, const LhProgram *program);
+
+void lh_proven_free(LhProven *proven);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProven, lh_proven_free)

@@ -1,0 +1,24 @@
+/*
+ * The mask of a program, and the options that only some schedules have, in words and as JSON.
+ */
+#pragma once
+
+#include "base/jsonw.h"
+#include "sched/ir.h"
+
+/* "causal, window 4,096, 3 documents"; caller frees. */
+char *lh_describe_mask(const LhMaskRule *rule);
+
+/*
+ * Options with the values that @p has, where @base has others, as they stand on a command line
+ * ("grid 4x8", "local-kv"), joined by "; ". Heads count as options: schedules may pad them. Empty
+ * if there is none; caller frees.
+ */
+char *lh_describe_options(const LhProgramParams *p, const LhProgramParams *base);
+
+/* The same as members of the open object. */
+void lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams *base);
+
+/* All parameters of a program as members of the open object; of those that are options, the mask's
+ * and linear attention's, the ones that are set. */
+void lh_params_json(LhJsonWriter *w, const LhProgramParams *p);

@@ -1,0 +1,286 @@
+/*
+ * LASP: the state passes down the chain of ranks, one message of M bytes a pass, whatever the
+ * sequence length. By the paper's algorithms 2 and 3, what is local is computed before the chain
+ * reaches a rank; the public code receives before it computes anything, so that ranks work one
+ * after another.
+ */
+#include "sched/linear_pass.h"
+
+enum {
+    TAG_STATE,
+    TAG_DSTATE,
+};
+
+typedef struct {
+    LhLinearPass l;
+    bool receives_first;
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint16_t fwd_out, bwd_in, bwd_out;
+    uint16_t again_in, again_out; /* state_recompute: the forward chain of the backward pass */
+} Plan;
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    plan->fwd_first = (uint16_t)program->slots_count;
+    plan->fwd_out = lh_linear_add_state(program, &plan->l, "fwd_out", LH_TENSOR_STATE, 1);
+    if (program->params.state_recompute)
+        plan->l.before = lh_linear_add_state(program, &plan->l, "fwd_in", LH_TENSOR_STATE, 1);
+    lh_linear_add_forward_apart(program, &plan->l);
+    plan->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    plan->bwd_first = (uint16_t)program->slots_count;
+    plan->bwd_in = lh_linear_add_state(program, &plan->l, "bwd_in", LH_TENSOR_DSTATE, 1);
+    plan->bwd_out = lh_linear_add_state(program, &plan->l, "bwd_out", LH_TENSOR_DSTATE, 1);
+    plan->again_in = plan->l.before;
+    if (program->params.state_recompute) {
+        plan->again_in = lh_linear_add_state(program, &plan->l, "again_in", LH_TENSOR_STATE, 1);
+        plan->again_out = lh_linear_add_state(program, &plan->l, "again_out", LH_TENSOR_STATE, 1);
+    }
+    lh_linear_add_backward_apart(program, &plan->l);
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->l = lh_linear_declare(program, 1);
+    plan->receives_first = p->published_code || !p->overlap;
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+#define FORWARD_STEPS 2U  /* what is local, the chain */
+#define BACKWARD_STEPS 3U /* what is local, the chain of states computed again, that of gradients  \
+                           */
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhProgramParams *p = &program->params;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_steps(program);
+    return (lh_pass_has(p, LH_PASS_FWD) ? FORWARD_STEPS : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? BACKWARD_STEPS : 0);
+}
+
+static bool
+is_first(const LhEmitter *e)
+{
+    return e->rank == 0;
+}
+
+static bool
+is_last(const LhEmitter *e, const Plan *plan)
+{
+    return e->rank == plan->l.ranks - 1;
+}
+
+/* Compute goes on when the message is there. */
+static void
+receive(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
+{
+    lh_pass_exchange(e);
+    lh_pass_message(e, false, peer, tag, slot, 1);
+    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
+}
+
+static void
+send(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
+{
+    lh_pass_exchange(e);
+    lh_pass_message(e, true, peer, tag, slot, 1);
+}
+
+/* The state behind the rank's tokens, to the next rank. */
+static void
+send_state(LhEmitter *e, const Plan *plan, uint16_t in, uint16_t out)
+{
+    if (is_last(e, plan))
+        return;
+    lh_linear_own_state(e, &plan->l, 0, out);
+    if (!is_first(e))
+        lh_linear_carry(e, &plan->l, 0, in, out);
+    send(e, e->rank + 1, TAG_STATE, out);
+}
+
+static void
+receive_state(LhEmitter *e, uint16_t in)
+{
+    if (!is_first(e))
+        receive(e, e->rank - 1, TAG_STATE, in);
+}
+
+static void
+receive_dstate(LhEmitter *e, const Plan *plan)
+{
+    if (!is_last(e, plan))
+        receive(e, e->rank + 1, TAG_DSTATE, plan->bwd_in);
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    if (t == 0) {
+        lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+        if (plan->receives_first)
+            receive_state(e, plan->l.before);
+        lh_linear_intra(e, &plan->l, 0);
+        return;
+    }
+    if (!plan->receives_first)
+        receive_state(e, plan->l.before);
+    if (!is_first(e))
+        lh_linear_inter(e, &plan->l, 0, plan->l.before);
+    send_state(e, plan, plan->l.before, plan->fwd_out);
+    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+}
+
+static void
+state_again(LhEmitter *e, const Plan *plan)
+{
+    if (!e->program->params.state_recompute)
+        return;
+    receive_state(e, plan->again_in);
+    send_state(e, plan, plan->again_in, plan->again_out);
+}
+
+static void
+backward_local(LhEmitter *e, const Plan *plan)
+{
+    lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    if (plan->receives_first) {
+        state_again(e, plan);
+        receive_dstate(e, plan);
+    }
+    lh_linear_intra_grad(e, &plan->l, 0);
+}
+
+static void
+backward_states(LhEmitter *e, const Plan *plan)
+{
+    if (!plan->receives_first)
+        state_again(e, plan);
+    if (!is_first(e))
+        lh_linear_inter_grad(e, &plan->l, 0, plan->again_in);
+}
+
+static void
+backward_gradients(LhEmitter *e, const Plan *plan)
+{
+    if (!plan->receives_first)
+        receive_dstate(e, plan);
+    if (!is_last(e, plan))
+        lh_linear_state_grad(e, &plan->l, 0, plan->bwd_in);
+    if (!is_first(e)) {
+        lh_linear_own_dstate(e, &plan->l, 0, plan->bwd_out);
+        if (!is_last(e, plan))
+            lh_linear_carry(e, &plan->l, 0, plan->bwd_in, plan->bwd_out);
+        send(e, e->rank - 1, TAG_DSTATE, plan->bwd_out);
+    }
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    static void (*const backward[BACKWARD_STEPS])(LhEmitter * e, const Plan *plan) = {
+        backward_local,
+        backward_states,
+        backward_gradients,
+    };
+    const Plan *plan = e->program->plan;
+    uint32_t t;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    t = lh_pass_enter(e, step, FORWARD_STEPS);
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, plan, t);
+    else
+        backward[t](e, plan);
+}
+
+/* The chain goes through inter, own and carry of one rank after another; what is local runs in
+ * parallel, or in the chain too. */
+static double
+idle_flops(const LhProgramParams *p)
+{
+    const LhLinearWork w = lh_linear_work(p, LH_PHASE_FORWARD);
+    const double ranks = p->ranks, intra = (double)w.intra;
+    const double chain = (ranks - 1) * (double)(w.inter + w.own) +
+                         (p->ranks > 2 ? (ranks - 2) * (double)w.carry : 0);
+
+    if (p->published_code || !p->overlap)
+        return (ranks - 1) / ranks;
+    return 1 - (ranks * intra + chain) / (ranks * (intra + chain));
+}
+
+const LhSchedule lh_schedule_lasp = {
+    .name = "lasp",
+    .summary = "linear attention: the state passes from rank to rank; contiguous tokens",
+    .details =
+        "LASP (arXiv 2404.02882). Rank r holds tokens [r n, (r+1) n). The state, one d x d\n"
+        "matrix a head in fp32 (M = 4 B h d^2 bytes), comes from rank r-1, is read by the\n"
+        "rank's queries, takes in its keys and values and goes on to r+1; backward its\n"
+        "gradient goes the other way. What a rank's tokens have among themselves (intra) is\n"
+        "computed before the state arrives, as algorithms 2 and 3 of the paper have it; the\n"
+        "public code (--published-code, and also --no-overlap) receives before it computes\n"
+        "anything, in all its variants. Both send after the state has been read; sending\n"
+        "lambda^n KV + the own state at once would take the products with n rows out of the\n"
+        "chain, and is what zeco does.\n"
+        "The state that came is kept for the backward pass (the paper's KV-state caching), or\n"
+        "the forward chain is run again there (--state-recompute). --unfused writes what goes\n"
+        "through the state apart from the rest and adds it in a kernel of its own. The\n"
+        "barriers of the variant fuse_parallel, in every layer, are not modelled.\n"
+        "\n"
+        "bytes sent   fwd M unless r = P-1; bwd M unless r = 0, and with state_recompute M\n"
+        "             more unless r = P-1; whatever the sequence length. The paper's table 1\n"
+        "             has B d^2/h of the model's width d in elements: the same\n"
+        "flops        E = B h d^2, in tiles of b = 128 tokens: fwd about (8 E + 2 E b/d) n:\n"
+        "             intra 4 E + 2 E b/d, o and the own state through products of 2 E each;\n"
+        "             bwd about (18 E + 5 E b/d) n. Kernels that leave the state behind while\n"
+        "             they compute intra would save its 2 E. With state_recompute 2 E n more\n"
+        "idle         1 - (W_intra + W_inter)/(W_intra + P W_inter), W_inter what the chain\n"
+        "             waits for on a rank on average; (P-1)/P if the receive comes first.\n"
+        "             Layer after layer without a barrier, ranks fall into a wavefront and wait\n"
+        "             only (P-1) W_inter in all\n"
+        "buffers      M kept; fwd M, bwd 2 M (state_recompute: nothing kept, 2 M and 4 M);\n"
+        "             unfused Q more forward, Q + KV backward\n"
+        "restrictions sequence length divisible by P; causal mask; states travel in fp32. The\n"
+        "             paper says that the sequence-parallel size must be divisible by the number\n"
+        "             of devices and means the reverse; groups within data-parallel groups are\n"
+        "             the layout of a cluster, not of one module\n",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .linear = true,
+    .masks_reason = "linear attention has the causal mask only",
+    .check = lh_linear_check,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = lh_linear_chain_bytes,
+        .flops = lh_linear_chain_flops,
+        .peak_bytes = lh_linear_chain_peak_bytes,
+        .idle_flops = idle_flops,
+    },
+};

@@ -1,0 +1,274 @@
+/*
+ * LASP-2: every rank gathers the states of all ranks' own tokens, one all-gather a pass, and adds
+ * up those before it (backward: the gradients of those behind). The all-gather runs beside what is
+ * local; the public code waits for it.
+ */
+#include "sched/linear_pass.h"
+
+typedef struct {
+    LhLinearPass l;
+    bool waits; /* for the all-gather, before anything local */
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint16_t fwd_own, fwd_all;
+    uint16_t bwd_own, bwd_all, bwd_behind;
+    uint16_t again_own, again_all, again_before; /* state_recompute */
+} Plan;
+
+static void
+declare_forward(LhProgram *program, Plan *plan)
+{
+    LhLinearPass *l = &plan->l;
+
+    plan->fwd_first = (uint16_t)program->slots_count;
+    plan->fwd_own = lh_linear_add_state(program, l, "fwd_own", LH_TENSOR_STATE, 1);
+    plan->fwd_all = lh_linear_add_state(program, l, "fwd_all", LH_TENSOR_STATE, l->ranks);
+    if (program->params.state_recompute)
+        l->before = lh_linear_add_state(program, l, "fwd_before", LH_TENSOR_STATE, 1);
+    lh_linear_add_forward_apart(program, l);
+    plan->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_backward(LhProgram *program, Plan *plan)
+{
+    LhLinearPass *l = &plan->l;
+
+    plan->bwd_first = (uint16_t)program->slots_count;
+    plan->bwd_own = lh_linear_add_state(program, l, "bwd_own", LH_TENSOR_DSTATE, 1);
+    plan->bwd_all = lh_linear_add_state(program, l, "bwd_all", LH_TENSOR_DSTATE, l->ranks);
+    plan->bwd_behind = lh_linear_add_state(program, l, "bwd_behind", LH_TENSOR_DSTATE, 1);
+    plan->again_before = l->before;
+    if (program->params.state_recompute) {
+        plan->again_own = lh_linear_add_state(program, l, "again_own", LH_TENSOR_STATE, 1);
+        plan->again_all = lh_linear_add_state(program, l, "again_all", LH_TENSOR_STATE, l->ranks);
+        plan->again_before = lh_linear_add_state(program, l, "again_before", LH_TENSOR_STATE, 1);
+    }
+    lh_linear_add_backward_apart(program, l);
+    plan->bwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->l = lh_linear_declare(program, 1);
+    plan->waits = p->published_code || !p->overlap;
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, plan);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, plan);
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    (void)rank;
+    return lh_single_steps(program); /* one a pass */
+}
+
+/* Behind the compute ops queued so far. */
+static void
+gather(LhEmitter *e, const Plan *plan, uint16_t own, uint16_t all)
+{
+    const uint32_t ranks = plan->l.ranks;
+    const LhGroup group = { .stride = 1, .count = ranks, .outer_count = 1 };
+    uint32_t *marks = e->cursor->marks;
+
+    marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, LH_COLL_ALL_GATHER, group);
+    lh_emit_tensor(e, (LhRegion){ own, 0, 1 }, (LhRegion){ all, 0, ranks });
+    lh_emit_after(e, marks[LH_MARK_COMPUTE]);
+}
+
+/* Adds up the parts [first, first + count) of gathered states. */
+static void
+combine(LhEmitter *e, const Plan *plan, uint16_t all, uint32_t first, uint32_t count,
+        uint16_t target)
+{
+    LhKernelArgs args = *lh_linear_carry_args(e, &plan->l, all);
+
+    args.states = count;
+    lh_pass_compute(e, LH_KERNEL_ID_linear_prefix, &args);
+    lh_emit_operand(e, all, first, count);
+    lh_emit_operand(e, target, 0, 1);
+}
+
+static void
+emit_forward(LhEmitter *e, const Plan *plan)
+{
+    const LhLinearPass *l = &plan->l;
+    uint32_t arrival;
+
+    lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+    lh_linear_own_state(e, l, 0, plan->fwd_own);
+    gather(e, plan, plan->fwd_own, plan->fwd_all);
+    arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+    if (plan->waits)
+        lh_pass_wait(e, arrival);
+    lh_linear_intra(e, l, 0);
+    if (e->rank > 0) {
+        lh_pass_wait(e, arrival);
+        combine(e, plan, plan->fwd_all, 0, e->rank, l->before);
+        lh_linear_inter(e, l, 0, l->before);
+    }
+    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+}
+
+/* The state before the rank's tokens, anew if it was not kept. */
+static void
+emit_inter_grad(LhEmitter *e, const Plan *plan)
+{
+    if (e->rank == 0)
+        return;
+    if (e->program->params.state_recompute)
+        combine(e, plan, plan->again_all, 0, e->rank, plan->again_before);
+    lh_linear_inter_grad(e, &plan->l, 0, plan->again_before);
+}
+
+static void
+emit_backward(LhEmitter *e, const Plan *plan)
+{
+    const LhLinearPass *l = &plan->l;
+    const uint32_t later = l->ranks - 1 - e->rank;
+    uint32_t arrival;
+
+    lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    if (e->program->params.state_recompute) {
+        lh_linear_own_state(e, l, 0, plan->again_own);
+        gather(e, plan, plan->again_own, plan->again_all);
+    }
+    lh_linear_own_dstate(e, l, 0, plan->bwd_own);
+    gather(e, plan, plan->bwd_own, plan->bwd_all);
+    arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+    if (plan->waits)
+        lh_pass_wait(e, arrival);
+    lh_linear_intra_grad(e, l, 0);
+    lh_pass_wait(e, arrival);
+    emit_inter_grad(e, plan);
+    if (later > 0) {
+        combine(e, plan, plan->bwd_all, e->rank + 1, later, plan->bwd_behind);
+        lh_linear_state_grad(e, l, 0, plan->bwd_behind);
+    }
+    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    lh_pass_enter(e, step, 1);
+    if (e->phase == LH_PHASE_FORWARD)
+        emit_forward(e, e->program->plan);
+    else
+        emit_backward(e, e->program->plan);
+}
+
+/* (P-1) M a pass, and again if backward gathers the states anew. */
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t gathered = (p->ranks - 1) * lh_linear_state_bytes(p);
+
+    (void)rank;
+    return (lh_pass_has(p, LH_PASS_FWD) ? gathered : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? (p->state_recompute ? 2 : 1) * gathered : 0);
+}
+
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const LhLinearWork fwd = lh_linear_work(p, LH_PHASE_FORWARD);
+    const LhLinearWork bwd = lh_linear_work(p, LH_PHASE_BACKWARD);
+    const uint64_t before = rank * fwd.carry, later = p->ranks - 1 - rank;
+    uint64_t sum = 0;
+
+    if (p->ranks == 1)
+        return lh_linear_chain_flops(p, rank);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        sum += fwd.own + fwd.intra + (rank > 0 ? before + fwd.inter : 0);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        sum += bwd.own + bwd.intra + (rank > 0 ? bwd.inter : 0) +
+               (later > 0 ? later * bwd.carry + bwd.grad : 0) +
+               (p->state_recompute ? fwd.own + before : 0);
+    return sum;
+}
+
+/* A pass: its own state, all states, and backward their sum. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t m = lh_linear_state_bytes(p), all = (p->ranks + UINT64_C(1)) * m;
+    const uint64_t again = p->state_recompute ? all + m : 0;
+    const uint64_t fwd = all + (p->state_recompute ? m : 0) + lh_linear_apart_bytes(p, LH_PASS_FWD);
+    const uint64_t bwd = all + m + again + lh_linear_apart_bytes(p, LH_PASS_BWD);
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_linear_io_bytes(p) +
+           MAX(lh_pass_has(p, LH_PASS_FWD) ? fwd : 0, lh_pass_has(p, LH_PASS_BWD) ? bwd : 0);
+}
+
+/* The last rank has most to do: of the others, rank r adds up P-1-r states less, and rank 0 has no
+ * state to read. */
+static double
+idle_flops(const LhProgramParams *p)
+{
+    const LhLinearWork w = lh_linear_work(p, LH_PHASE_FORWARD);
+    const double ranks = p->ranks, carry = (double)w.carry;
+    const double most = (double)(w.own + w.intra + w.inter) + (ranks - 1) * carry;
+
+    if (p->ranks == 1)
+        return 0;
+    return ((double)w.inter + ranks * (ranks - 1) / 2 * carry) / (ranks * most);
+}
+
+const LhSchedule lh_schedule_lasp2 = {
+    .name = "lasp2",
+    .summary = "linear attention: all-gather of the ranks' states; contiguous tokens",
+    .details =
+        "LASP-2 (arXiv 2502.07563). Rank r holds tokens [r n, (r+1) n). Every rank computes\n"
+        "the state of its own tokens (M = 4 B h d^2 bytes, fp32) and gathers those of all\n"
+        "ranks in one collective; the states before it are added up, decayed by their\n"
+        "distance, and read by its queries. Backward the gradients of the states are gathered\n"
+        "and those behind added up. The collective runs beside what the rank's tokens have\n"
+        "among themselves, as the paper says; the public code (Linear-MoE) calls it without\n"
+        "async_op and waits (--published-code, and also --no-overlap). That code knows no\n"
+        "decay. The sum is kept for the backward pass, or with --state-recompute the states\n"
+        "are gathered there once more. --unfused writes what goes through the state apart\n"
+        "from the rest and adds it in a kernel of its own. LASP-2H, which gathers k and v for\n"
+        "the softmax layers of a hybrid model, is allgather-kv for those.\n"
+        "\n"
+        "bytes sent   (P-1) M a pass on every rank, with state_recompute (P-1) M more;\n"
+        "             P-1 times LASP's, but in one collective instead of a chain of P-1 hops\n"
+        "flops        as lasp, and 2 B h d^2 for every state added up; all ranks compute their\n"
+        "             own state\n"
+        "idle         0 but for rank 0, which has no state to read: 2 n E in P times the work\n"
+        "             of a rank, and what the sums differ by, E = B h d^2 each\n"
+        "buffers      M kept; fwd (P+1) M, bwd (P+2) M; with state_recompute nothing kept,\n"
+        "             (P+2) M and (2P+4) M; unfused Q more forward, Q + KV backward\n"
+        "restrictions sequence length divisible by P; causal mask; states travel in fp32\n",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .linear = true,
+    .masks_reason = "linear attention has the causal mask only",
+    .check = lh_linear_check,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_flops = idle_flops,
+    },
+};

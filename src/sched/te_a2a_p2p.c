@@ -1,0 +1,191 @@
+/*
+ * TransformerEngine's cp_comm_type "a2a+p2p": its all-to-alls in groups of U ranks, its ring of
+ * R = P/U between them. The ring's second compute stream is the one that puts in order what the
+ * all-to-alls bring (cp_stream).
+ */
+#include "sched/head_exchange.h"
+#include "sched/te_ring.h"
+
+typedef struct {
+    LhHeads heads;
+    LhTeRing ring; /* if it has more than one rank */
+    uint32_t ring_ranks;
+} Plan;
+
+static LhHeads
+heads_of(const LhProgramParams *p)
+{
+    const uint32_t size = p->ulysses_size;
+
+    return (LhHeads){
+        .cut = { size, size, size },
+        .move = lh_heads_move_pipelined,
+        .two_stages = true,
+        .gathers_o = p->published_code,
+        .grads_narrow = true,
+    };
+}
+
+static void
+adapt(LhProgramParams *p)
+{
+    if (p->pad_heads)
+        lh_heads_pad(&p->attention, p->ulysses_size, false);
+    if (p->ulysses_size == 0)
+        p->ulysses_size = lh_heads_group_size(p);
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    LhPassSlots slots;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->heads = heads_of(p);
+    plan->ring_ranks = p->ranks / p->ulysses_size;
+    lh_heads_declare(program, &plan->heads);
+    if (plan->ring_ranks == 1) {
+        lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
+        plan->heads.attention = lh_heads_attention_args(program, plan->heads.parts);
+        return;
+    }
+    slots = lh_heads_slots(&plan->heads);
+    lh_te_ring_declare(program, &plan->ring, &slots, p->ulysses_size, plan->heads.parts);
+    g_assert(plan->ring.second == LH_HEADS_STREAM_CP);
+}
+
+/* Steps of attention in a pass. */
+static uint32_t
+middle(const Plan *plan, bool backward)
+{
+    if (plan->ring_ranks == 1)
+        return 1;
+    return backward ? lh_te_ring_backward_steps(&plan->ring)
+                    : lh_te_ring_forward_steps(&plan->ring);
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhProgramParams *p = &program->params;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_steps(program);
+    return (lh_pass_has(p, LH_PASS_FWD) ? middle(program->plan, false) + 2 : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? middle(program->plan, true) + 2 : 0);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    step = lh_pass_enter(e, step, middle(plan, false) + 2);
+    if (step == 0)
+        lh_heads_begin(e, &plan->heads);
+    else if (step > middle(plan, e->phase == LH_PHASE_BACKWARD))
+        lh_heads_end(e, &plan->heads);
+    else if (plan->ring_ranks == 1)
+        lh_heads_attention(e, &plan->heads);
+    else if (e->phase == LH_PHASE_FORWARD)
+        lh_te_ring_forward(e, &plan->ring, step - 1);
+    else
+        lh_te_ring_backward(e, &plan->ring, step - 1);
+}
+
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhHeads heads = heads_of(p);
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint32_t ring = p->ranks / p->ulysses_size;
+
+    return lh_heads_bytes_sent(p, &heads, rank) +
+           (ring == 1 ? 0 : lh_te_ring_bytes_sent(p, &z, ring));
+}
+
+/* Of zigzag on R ranks with h/U heads. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    LhProgramParams own = *p;
+
+    own.ranks = p->ranks / p->ulysses_size;
+    own.attention.heads = p->attention.heads / p->ulysses_size;
+    return lh_zigzag_flops(&own, rank / p->ulysses_size);
+}
+
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhHeads heads = heads_of(p);
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint32_t size = p->ulysses_size, ranks = p->ranks / size;
+    const LhHeadsBuffers ring = {
+        .forward = lh_te_ring_forward_buffers(p, &z, ranks, rank / size),
+        .backward = lh_te_ring_backward_buffers(p, &z),
+        .kept = z.kv,
+    };
+
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_heads_peak_bytes(p, &heads, ranks == 1 ? NULL : &ring);
+}
+
+static double
+idle_none(const LhProgramParams *p)
+{
+    (void)p;
+    return 0;
+}
+
+const LhSchedule lh_schedule_te_a2a_p2p = {
+    .name = "te-a2a-p2p",
+    .summary = "TransformerEngine's a2a+p2p: a2a in groups of U ranks, its ring between them",
+    .details =
+        "Context parallelism \"a2a+p2p\" of TransformerEngine, cp_group = [a2a, p2p] of\n"
+        "U x R = P ranks on zigzag halves. Within a group of U ranks in a row the\n"
+        "all-to-alls of te-a2a, between ranks of equal place in their groups the ring of\n"
+        "te-p2p with h/U heads: two compute streams, backward in the other direction,\n"
+        "dk, dv of e bytes along with k, v.\n"
+        "\n"
+        "bytes sent   fwd (2 Q + KV) (U-1)/U + (R-1) KV;\n"
+        "             bwd (2 Q + KV) (U-1)/U + 2 (R-1) KV. The public code saves o by\n"
+        "             tokens and sends it again with do: Q (U-1)/U more with\n"
+        "             --published-code. Backward alone has to fetch the k, v with which\n"
+        "             forward would have ended: KV more, for R > 1\n"
+        "flops        P F / 2 on every rank, causal\n"
+        "idle         0\n"
+        "buffers      of te-a2a and te-p2p together: all R of k, v, and R outputs\n"
+        "options      --ulysses-size U; by default the largest that divides ranks, groups\n"
+        "             and the devices of a node. The type of gradients on the wire is\n"
+        "             that of the ring; all-to-alls move what it leaves, in e bytes\n"
+        "restrictions sequence length divisible by 2P; U divides P and the groups\n",
+    .placement = LH_PLACE_ZIGZAG,
+    .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather or "
+                    "te-a2a",
+    .adapt = adapt,
+    .check = lh_heads_check_group_size,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = idle_none,
+        .idle_flops = idle_none,
+    },
+};

@@ -1,0 +1,190 @@
+/*
+ * USP (yunchang): groups of U ranks exchange heads as in Ulysses, and R = P/U ranks, one of each
+ * group, are a zigzag ring with h/U heads. Rings of one rank compute attention at once, groups of
+ * one rank exchange nothing. Not modelled: a ring rank's messages to itself when R is 1.
+ */
+#include "sched/head_exchange.h"
+#include "sched/ring_family.h"
+
+typedef struct {
+    LhHeads heads;
+    LhRingPlan ring; /* if it has more than one rank */
+    uint32_t middle; /* steps between the exchanges */
+} Plan;
+
+static LhHeads
+heads_of(const LhProgramParams *p)
+{
+    const uint32_t size = p->ulysses_size;
+
+    return (LhHeads){
+        .cut = { size, size, size },
+        .move = lh_heads_move_one_by_one,
+        .grads_narrow = true,
+    };
+}
+
+static void
+adapt(LhProgramParams *p)
+{
+    if (p->pad_heads)
+        lh_heads_pad(&p->attention, p->ulysses_size, false);
+    if (p->ulysses_size == 0)
+        p->ulysses_size = lh_heads_group_size(p);
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    LhPassSlots slots;
+    Plan *plan;
+
+    program->placement.split = p->ulysses_size;
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->heads = heads_of(p);
+    lh_heads_declare(program, &plan->heads);
+    plan->middle = p->ranks / p->ulysses_size;
+    if (plan->middle == 1) {
+        plan->heads.attention = lh_heads_attention_args(program, plan->heads.parts);
+        return;
+    }
+    slots = lh_heads_slots(&plan->heads);
+    lh_ring_init(&plan->ring, program, &slots, p->ulysses_size, plan->heads.parts);
+    lh_ring_set_zigzag(program, &plan->ring);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        lh_ring_declare_forward(program, &plan->ring);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        lh_ring_declare_backward(program, &plan->ring);
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const Plan *plan = program->plan;
+
+    (void)rank;
+    if (program->params.ranks == 1)
+        return lh_single_steps(program);
+    return (plan->middle + 2) * (program->params.pass == LH_PASS_BOTH ? 2 : 1);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    step = lh_pass_enter(e, step, plan->middle + 2);
+    if (step == 0)
+        lh_heads_begin(e, &plan->heads);
+    else if (step > plan->middle)
+        lh_heads_end(e, &plan->heads);
+    else if (plan->middle == 1)
+        lh_heads_attention(e, &plan->heads);
+    else if (e->phase == LH_PHASE_FORWARD)
+        lh_ring_forward(e, &plan->ring, step - 1);
+    else
+        lh_ring_backward(e, &plan->ring, step - 1);
+}
+
+/* The all-to-alls, and R-1 hops of k, v in both passes, and R of their gradients. */
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhHeads heads = heads_of(p);
+    const LhPassSizes z = lh_pass_sizes(p, 4);
+    const uint64_t ring = p->ranks / p->ulysses_size;
+    uint64_t bytes = lh_heads_bytes_sent(p, &heads, rank);
+
+    if (ring == 1)
+        return bytes;
+    if (lh_pass_has(p, LH_PASS_FWD))
+        bytes += (ring - 1) * z.kv;
+    if (lh_pass_has(p, LH_PASS_BWD))
+        bytes += (ring - 1) * z.kv + ring * z.dkv;
+    return bytes;
+}
+
+/* Of zigzag on R ranks with h/U heads. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    LhProgramParams own = *p;
+
+    own.ranks = p->ranks / p->ulysses_size;
+    own.attention.heads = p->attention.heads / p->ulysses_size;
+    return lh_zigzag_flops(&own, rank / p->ulysses_size);
+}
+
+/* The ring has the buffers of zigzag: h/U heads of U times as many tokens. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhHeads heads = heads_of(p);
+    const LhPassSizes z = lh_pass_sizes(p, 4);
+    const uint64_t q32 = z.q / z.e * 4;
+    const LhHeadsBuffers ring = {
+        .forward = 2 * z.kv + q32 + z.q + 2 * z.s,
+        .backward = 2 * z.kv + 3 * z.dkv + z.kv + z.q + q32,
+    };
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_heads_peak_bytes(p, &heads, p->ranks == p->ulysses_size ? NULL : &ring);
+}
+
+static double
+idle_none(const LhProgramParams *p)
+{
+    (void)p;
+    return 0;
+}
+
+const LhSchedule lh_schedule_usp = {
+    .name = "usp",
+    .summary = "Ulysses in groups of U ranks, a zigzag ring of P/U between the groups",
+    .details =
+        "Unified sequence parallelism (arXiv:2405.07719, feifeibear/\n"
+        "long-context-attention): a grid of U x R = P ranks. The sequence is cut into 2R\n"
+        "halves in zigzag; the U ranks of a group, which follow each other, share those\n"
+        "of one ring position, and all-to-alls of heads as in Ulysses give each of them\n"
+        "all tokens of the group for h/U heads. Ranks of equal place in their groups are\n"
+        "a zigzag ring (see zigzag) with these heads. Backward likewise; what forward\n"
+        "has gathered stays by heads.\n"
+        "\n"
+        "bytes sent   fwd (2 Q + KV) (U-1)/U + (R-1) KV;\n"
+        "             bwd (2 Q + KV) (U-1)/U + (R-1) KV + R G, G = dk, dv in fp32; for\n"
+        "             R = 1 without the ring. A hop of h/U heads of U n tokens is as large\n"
+        "             as one of the plain ring; there are fewer\n"
+        "flops        P F / 2 on every rank, causal\n"
+        "idle         0\n"
+        "buffers      of ulysses and of zigzag together\n"
+        "options      --ulysses-size U; by default the largest that divides ranks, groups\n"
+        "             and the devices of a node. The type of gradients on the wire is\n"
+        "             that of the ring; all-to-alls move what it leaves, in e bytes\n"
+        "restrictions sequence length divisible by 2P; U divides P and the groups\n",
+    .placement = LH_PLACE_ZIGZAG,
+    .masks_reason = "the blocks of its ring are causal or full",
+    .adapt = adapt,
+    .check = lh_heads_check_group_size,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = idle_none,
+        .idle_flops = idle_none,
+    },
+};

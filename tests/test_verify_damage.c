@@ -1,0 +1,836 @@
+/*
+ * No damage to a proven program goes unseen: ops, orders, peers, sizes, masks, flags and operands
+ * are changed one at a time, in programs of every schedule. Where a change may be harmless, a
+ * second judge decides, which looks at all pairs of ops and shares no code with the verifier.
+ */
+#include "fitting.h"
+#include "recording.h"
+#include "run_tests.h"
+#include "sched/verify.h"
+#include "verifying.h"
+
+#include <string.h>
+
+/*
+ * The second judge: reach[a][b] says that op a of a rank is complete before op b starts. Quadratic
+ * and plain.
+ */
+typedef struct {
+    uint32_t count;
+    bool *reach;
+} Reach;
+
+static bool
+on_stream(const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE || op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE;
+}
+
+static Reach
+reach_of(const Recording *recording, uint32_t rank)
+{
+    const uint32_t n = recording_count(recording, rank);
+    Reach reach = { n, g_new0(bool, (size_t)n *n + 1) };
+
+    for (uint32_t b = 0; b < n; b++) {
+        const LhOp *op_b = recording_op(recording, rank, b);
+
+        for (uint32_t a = 0; a < b; a++) {
+            const LhOp *op_a = recording_op(recording, rank, a);
+
+            if (op_a->kind == LH_OP_SYNC || op_b->kind == LH_OP_SYNC ||
+                (on_stream(op_a) && on_stream(op_b) && op_a->stream == op_b->stream))
+                reach.reach[a * n + b] = true;
+        }
+        for (uint32_t i = 0; i < op_b->after_count; i++)
+            reach.reach[op_b->after[i] * n + b] = true;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        for (uint32_t a = 0; a < k; a++) {
+            for (uint32_t b = k + 1; b < n; b++)
+                reach.reach[a * n + b] |= reach.reach[a * n + k] && reach.reach[k * n + b];
+        }
+    }
+    return reach;
+}
+
+/* Every region that an op touches, and how. */
+typedef struct {
+    LhRegion region;
+    bool write;
+} Access;
+
+static uint32_t
+accesses_of(const Recording *recording, uint32_t rank, const LhOp *op, Access *out)
+{
+    uint32_t count = 0;
+
+    if (op->kind == LH_OP_COMPUTE) {
+        for (uint32_t i = 0; i < op->compute.regions_count; i++)
+            out[count++] =
+                (Access){ op->compute.regions[i],
+                          lh_kernels[op->compute.kernel]->operands[i].access != LH_OPERAND_READ };
+    } else if (op->kind == LH_OP_EXCHANGE) {
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+            const LhPart *part = recording_part(recording, rank, op, i);
+
+            for (uint32_t k = 0; k < part->regions_count; k++)
+                out[count++] = (Access){ part->regions[k], !part->send };
+        }
+    } else if (op->kind == LH_OP_COLLECTIVE) {
+        for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+            out[count++] = (Access){ op->collective.send[i], false };
+            out[count++] = (Access){ op->collective.receive[i], true };
+        }
+    }
+    return count;
+}
+
+static bool
+regions_overlap(const LhRegion *a, const LhRegion *b)
+{
+    return a->slot == b->slot && a->part < b->part + b->count && b->part < a->part + a->count;
+}
+
+static bool
+accesses_conflict(const Access *a, uint32_t a_count, const Access *b, uint32_t b_count)
+{
+    for (uint32_t i = 0; i < a_count; i++) {
+        for (uint32_t k = 0; k < b_count; k++) {
+            if ((a[i].write || b[k].write) && regions_overlap(&a[i].region, &b[k].region))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool
+groups_equal(const LhGroup *a, const LhGroup *b)
+{
+    const uint64_t size = lh_group_size(a);
+    bool equal = size == lh_group_size(b);
+
+    for (uint64_t i = 0; equal && i < size; i++)
+        equal = lh_group_member(a, i) == lh_group_member(b, i);
+    return equal;
+}
+
+/* Whether two ops post a message of the same key, or are collectives of one group. */
+static bool
+keys_repeat(const Recording *recording, uint32_t rank, const LhOp *a, const LhOp *b)
+{
+    if (a->kind == LH_OP_COLLECTIVE && b->kind == LH_OP_COLLECTIVE)
+        return groups_equal(&a->collective.group, &b->collective.group);
+    if (a->kind != LH_OP_EXCHANGE || b->kind != LH_OP_EXCHANGE)
+        return false;
+    for (uint32_t i = 0; i < a->exchange.parts_count; i++) {
+        const LhPart *x = recording_part(recording, rank, a, i);
+
+        for (uint32_t k = 0; k < b->exchange.parts_count; k++) {
+            const LhPart *y = recording_part(recording, rank, b, k);
+
+            if (x->send == y->send && x->peer == y->peer && x->tag == y->tag)
+                return true;
+        }
+    }
+    return false;
+}
+
+#define ACCESSES_MAX 256
+
+static bool
+judge_finds_race(const Recording *recording, uint32_t rank)
+{
+    Reach reach = reach_of(recording, rank);
+    bool race = false;
+
+    for (uint32_t b = 0; b < reach.count && !race; b++) {
+        const LhOp *op_b = recording_op(recording, rank, b);
+        Access of_b[ACCESSES_MAX];
+        const uint32_t count_b = accesses_of(recording, rank, op_b, of_b);
+
+        for (uint32_t a = 0; a < b && !race; a++) {
+            const LhOp *op_a = recording_op(recording, rank, a);
+            Access of_a[ACCESSES_MAX];
+            const uint32_t count_a = accesses_of(recording, rank, op_a, of_a);
+
+            race = !reach.reach[a * reach.count + b] &&
+                   (accesses_conflict(of_a, count_a, of_b, count_b) ||
+                    keys_repeat(recording, rank, op_a, op_b));
+        }
+    }
+    g_free(reach.reach);
+    return race;
+}
+
+/* One way of damaging a program, counted. */
+typedef struct {
+    const char *schedule;
+    uint32_t ranks;
+    uint32_t made, found, harmless;
+    uint32_t offered; /* changes of regions, of which one in REGIONS_EVERY is made */
+} Damage;
+
+static void
+describe(char *buffer, size_t size, const Recording *recording, uint32_t rank, uint32_t id)
+{
+    const LhOp *op = recording_op(recording, rank, id);
+
+    g_snprintf(buffer, (gulong)size, "rank %u op %u (%s)", rank, id,
+               op->kind == LH_OP_COMPUTE ? lh_kernels[op->compute.kernel]->name
+                                         : lh_op_kind_names[op->kind]);
+}
+
+typedef enum {
+    MUST_BE_FOUND,
+    IS_A_RACE, /* says the second judge */
+    IS_NO_RACE,
+    MAY_BE_HARMLESS,
+} Expectation;
+
+static void
+try_damage(Damage *damage, const Recording *recording, uint32_t rank, uint32_t id, const char *what,
+           Expectation expectation)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(&recording->program);
+    const bool found = verdict->findings_total > 0;
+    char where[96];
+
+    describe(where, sizeof(where), recording, rank, MIN(id, recording_count(recording, rank) - 1));
+    damage->made++;
+    damage->found += found;
+    damage->harmless += !found;
+    if (expectation == MAY_BE_HARMLESS)
+        return;
+    if (found != (expectation != IS_NO_RACE))
+        ck_abort_msg("%s, %u ranks, %s: %s: the verifier says: %s", damage->schedule, damage->ranks,
+                     where, what, first_message(verdict));
+}
+
+static Expectation
+ask_judge(const Recording *recording, uint32_t rank)
+{
+    return judge_finds_race(recording, rank) ? IS_A_RACE : IS_NO_RACE;
+}
+
+/* Takes op @id out of its rank: later ids and references move up. */
+static void
+drop_op(Recording *recording, uint32_t rank, uint32_t id)
+{
+    g_array_remove_index(recording->ops[rank], id);
+    for (uint32_t i = id; i < recording_count(recording, rank); i++) {
+        LhOp *op = recording_op(recording, rank, i);
+        uint8_t kept = 0;
+
+        op->id = i;
+        for (uint32_t k = 0; k < op->after_count; k++) {
+            if (op->after[k] != id)
+                op->after[kept++] = op->after[k] - (op->after[k] > id ? 1 : 0);
+        }
+        op->after_count = kept;
+    }
+}
+
+static void
+damage_by_dropping(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    const bool sync = recording_op(recording, rank, id)->kind == LH_OP_SYNC;
+
+    drop_op(recording, rank, id);
+    try_damage(damage, recording, rank, id, "dropped the op here",
+               sync ? ask_judge(recording, rank) : MUST_BE_FOUND);
+    recording_free(recording);
+}
+
+/* Without one edge the others may still give the same order: the second judge knows. */
+static void
+damage_order(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, rank, id);
+    const LhOp whole = *op;
+
+    for (uint32_t i = 0; i < whole.after_count; i++) {
+        *op = whole;
+        op->after[i] = op->after[--op->after_count];
+        try_damage(damage, recording, rank, id, "dropped an order", ask_judge(recording, rank));
+    }
+    recording_free(recording);
+}
+
+static void
+damage_messages(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    const LhOp *op = recording_op(recording, rank, id);
+
+    for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
+        LhPart *part = recording_part(recording, rank, op, i);
+        const LhPart whole = *part;
+
+        part->peer = (part->peer + 1) % program->params.ranks;
+        try_damage(damage, recording, rank, id, "changed a peer", MUST_BE_FOUND);
+        *part = whole;
+        part->wire_bytes += 2;
+        try_damage(damage, recording, rank, id, "changed a size", MUST_BE_FOUND);
+        *part = whole;
+        part->tag++;
+        try_damage(damage, recording, rank, id, "changed a tag", MUST_BE_FOUND);
+        *part = whole;
+        part->send = !part->send;
+        try_damage(damage, recording, rank, id, "turned a message round", MUST_BE_FOUND);
+        *part = whole;
+    }
+    recording_free(recording);
+}
+
+/* What one member of a group changes, the others do not; but in a group of one kinds do the same,
+ * and full attention may take its keys in any order. */
+static void
+damage_collective(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, rank, id);
+    const LhOp whole = *op;
+    Expectation expectation;
+
+    if (op->kind == LH_OP_COLLECTIVE) {
+        expectation = lh_group_size(&op->collective.group) > 1 ? MUST_BE_FOUND : MAY_BE_HARMLESS;
+        op->collective.kind = (LhCollectiveKind)((op->collective.kind + 1) % LH_COLL_KINDS);
+        try_damage(damage, recording, rank, id, "changed the kind", expectation);
+        *op = whole;
+        op->collective.wire_bytes += 2;
+        try_damage(damage, recording, rank, id, "changed a size", expectation);
+        *op = whole;
+        op->collective.group.base++;
+        try_damage(damage, recording, rank, id, "changed the group", MUST_BE_FOUND);
+        *op = whole;
+        op->collective.tensors_count--;
+        try_damage(damage, recording, rank, id, "dropped a tensor", MUST_BE_FOUND);
+        *op = whole;
+    }
+    if (op->kind == LH_OP_COLLECTIVE && op->collective.tensors_count > 1) {
+        op->collective.send[0] = whole.collective.send[1];
+        op->collective.send[1] = whole.collective.send[0];
+        try_damage(damage, recording, rank, id, "swapped two tensors",
+                   program->slots[whole.collective.send[0].slot].kind ==
+                           program->slots[whole.collective.send[1].slot].kind
+                       ? MAY_BE_HARMLESS
+                       : MUST_BE_FOUND);
+    }
+    recording_free(recording);
+}
+
+/* Whether two messages say the same, but for the peer. */
+static bool
+messages_equal(const LhPart *a, const LhPart *b)
+{
+    bool equal = a->send && b->send && a->tag == b->tag && a->wire_bytes == b->wire_bytes &&
+                 a->regions_count == b->regions_count;
+
+    for (uint32_t i = 0; equal && i < a->regions_count; i++)
+        equal = a->regions[i].slot == b->regions[i].slot &&
+                a->regions[i].part == b->regions[i].part &&
+                a->regions[i].count == b->regions[i].count;
+    return equal;
+}
+
+/* Two messages of one exchange go to each other's peers. */
+static void
+damage_peers(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    const LhOp *op = recording_op(recording, rank, id);
+
+    for (uint32_t i = 1; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
+        LhPart *a = recording_part(recording, rank, op, i - 1);
+        LhPart *b = recording_part(recording, rank, op, i);
+        const uint32_t peer = a->peer;
+
+        if (a->peer == b->peer || messages_equal(a, b))
+            continue;
+        a->peer = b->peer;
+        b->peer = peer;
+        try_damage(damage, recording, rank, id, "swapped two peers", MUST_BE_FOUND);
+        b->peer = a->peer;
+        a->peer = peer;
+    }
+    recording_free(recording);
+}
+
+static bool
+is_attention(const LhOp *op)
+{
+    const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
+
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD;
+}
+
+/* Another mask, with the pairs that it has: segments have more than one token, so no two masks are
+ * equal, but that positions may be causal. */
+static void
+damage_mask(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    static const struct {
+        LhMaskKind kind;
+        int8_t shift;
+    } masks[] = {
+        { LH_MASK_EMPTY, 0 }, { LH_MASK_FULL, 0 }, { LH_MASK_CAUSAL, 0 }, { LH_MASK_CAUSAL, -1 }
+    };
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, rank, id);
+    const LhOp whole = *op;
+
+    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && is_attention(op) && i < G_N_ELEMENTS(masks);
+         i++) {
+        LhKernelArgs *args = &op->compute.args;
+
+        if (masks[i].kind == args->mask &&
+            (args->mask != LH_MASK_CAUSAL || masks[i].shift == args->shift))
+            continue;
+        args->mask = (uint8_t)masks[i].kind;
+        args->shift = masks[i].shift;
+        args->pairs = masks[i].kind == LH_MASK_EMPTY ? 0
+                      : masks[i].kind == LH_MASK_FULL
+                          ? args->nq * args->nk
+                          : lh_causal_pairs(args->nq, args->nk, args->shift);
+        try_damage(damage, recording, rank, id, "changed the mask",
+                   whole.compute.args.mask == LH_MASK_POSITIONS && masks[i].kind == LH_MASK_CAUSAL
+                       ? MAY_BE_HARMLESS
+                       : MUST_BE_FOUND);
+        *op = whole;
+        args->pairs++;
+        try_damage(damage, recording, rank, id, "changed the pairs", MUST_BE_FOUND);
+        *op = whole;
+        args->nq++;
+        try_damage(damage, recording, rank, id, "changed the rows", MUST_BE_FOUND);
+        *op = whole;
+    }
+    recording_free(recording);
+}
+
+/* Other positions of rows, and another rule. */
+static void
+damage_positions(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, rank, id);
+    const LhOp whole = *op;
+    LhKernelArgs *args = &op->compute.args;
+
+    if (op->kind == LH_OP_COMPUTE && is_attention(op) && args->mask == LH_MASK_POSITIONS) {
+        LhMaskRule rule = *args->rule;
+
+        args->q_at.start++;
+        try_damage(damage, recording, rank, id, "moved the queries", MUST_BE_FOUND);
+        *op = whole;
+        args->k_at.start++;
+        try_damage(damage, recording, rank, id, "moved the keys", MUST_BE_FOUND);
+        *op = whole;
+        args->q_at.part_step--;
+        try_damage(damage, recording, rank, id, "moved the query parts",
+                   op->compute.regions[0].count > 1 ? MUST_BE_FOUND : IS_NO_RACE);
+        *op = whole;
+        args->stride++;
+        try_damage(damage, recording, rank, id, "changed the stride", MUST_BE_FOUND);
+        *op = whole;
+        rule.causal = !rule.causal;
+        args->rule = &rule;
+        try_damage(damage, recording, rank, id, "changed the rule", MUST_BE_FOUND);
+    }
+    recording_free(recording);
+}
+
+/* Whether the last op before @id that wrote to @region has cleared it. */
+static bool
+is_cleared(const Recording *recording, uint32_t rank, uint32_t id, const LhRegion *region)
+{
+    for (uint32_t i = id; i > 0; i--) {
+        const LhOp *op = recording_op(recording, rank, i - 1);
+        Access accesses[ACCESSES_MAX];
+        const uint32_t count = accesses_of(recording, rank, op, accesses);
+
+        for (uint32_t k = 0; k < count; k++) {
+            if (accesses[k].write && regions_overlap(&accesses[k].region, region))
+                return op->kind == LH_OP_COMPUTE &&
+                       lh_kernels[op->compute.kernel]->effect == LH_EFFECT_ZERO;
+        }
+    }
+    return false;
+}
+
+/* Accumulators that start again, or that were never started. To clear one again changes nothing. */
+static void
+damage_first(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, rank, id);
+    uint32_t updated = 0, cleared = 0;
+
+    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++) {
+        if (lh_kernels[op->compute.kernel]->operands[i].access != LH_OPERAND_UPDATE)
+            continue;
+        updated++;
+        cleared += is_cleared(recording, rank, id, &op->compute.regions[i]);
+    }
+    if (updated > cleared) {
+        op->compute.args.first = !op->compute.args.first;
+        try_damage(damage, recording, rank, id, "turned `first` round", MUST_BE_FOUND);
+    }
+    recording_free(recording);
+}
+
+/* Whether an op puts on a rank into the one slot what is in the other one: a copy, or a collective,
+ * whose result has the rank's own share in it. */
+static bool
+op_copies(const LhOp *op, uint32_t one, uint32_t other)
+{
+    if (op->kind == LH_OP_COMPUTE && lh_kernels[op->compute.kernel]->effect == LH_EFFECT_DERIVE) {
+        const uint32_t source = op->compute.regions[0].slot;
+        const uint32_t target = op->compute.regions[op->compute.regions_count - 1].slot;
+
+        return (source == one && target == other) || (source == other && target == one);
+    }
+    for (uint32_t i = 0; op->kind == LH_OP_COLLECTIVE && i < op->collective.tensors_count; i++) {
+        const uint32_t source = op->collective.send[i].slot;
+        const uint32_t target = op->collective.receive[i].slot;
+
+        if ((source == one && target == other) || (source == other && target == one))
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_copied(const Recording *recording, uint32_t rank, uint32_t one, uint32_t other)
+{
+    for (uint32_t id = 0; id < recording_count(recording, rank); id++) {
+        if (op_copies(recording_op(recording, rank, id), one, other))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * What the contents at the end do not depend on: activations outside attention are not followed;
+ * and where ranks hold contiguous tokens, a causal schedule passes keys on that nobody uses.
+ * @operand is NULL for a message or a collective.
+ */
+static bool
+is_unneeded(const Recording *recording, const LhOperand *operand, const LhSlot *slot)
+{
+    const LhProgram *program = &recording->program;
+
+    return slot->kind == LH_TENSOR_HIDDEN ||
+           (operand == NULL && slot->kind == LH_TENSOR_KV && program->params.mask.causal &&
+            program->placement.kind == LH_PLACE_CONTIGUOUS);
+}
+
+/*
+ * Besides: sums are associative, so that a contribution may go by another accumulator (of the same
+ * type, unless the kernel writes either); and a copy is as good as what it was made from, which for
+ * an input may have gone through all ranks.
+ */
+static Expectation
+expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand, uint32_t from,
+            uint32_t to)
+{
+    const LhSlot *slots = recording->program.slots;
+
+    if (slots[from].kind != slots[to].kind ||
+        (slots[from].element_bytes != slots[to].element_bytes &&
+         (operand == NULL || operand->element != LH_ELEMENT_EITHER)))
+        return MUST_BE_FOUND;
+    if (operand != NULL && operand->access != LH_OPERAND_READ)
+        return MAY_BE_HARMLESS;
+    return is_unneeded(recording, operand, &slots[from]) || slots[from].role == LH_SLOT_INPUT ||
+                   slots[to].role == LH_SLOT_INPUT || is_copied(recording, rank, from, to)
+               ? MAY_BE_HARMLESS
+               : MUST_BE_FOUND;
+}
+
+/* Changes of regions are the most: not all of them are made. The number is prime to what repeats in
+ * a program. */
+#define REGIONS_EVERY 7
+
+static void
+damage_region(Damage *damage, const Recording *recording, uint32_t rank, uint32_t id,
+              LhRegion *region, const LhOperand *operand)
+{
+    const LhProgram *program = &recording->program;
+    const LhRegion whole = *region;
+
+    for (uint32_t slot = 0; slot < program->slots_count; slot++) {
+        if (slot == whole.slot || whole.part + whole.count > program->slots[slot].parts ||
+            damage->offered++ % REGIONS_EVERY != 0)
+            continue;
+        region->slot = (uint16_t)slot;
+        try_damage(damage, recording, rank, id, program->slots[slot].name,
+                   expect_slot(recording, rank, operand, whole.slot, slot));
+    }
+    *region = whole;
+    if (whole.count == 1 && program->slots[whole.slot].parts > 1) {
+        region->part = (whole.part + 1) % program->slots[whole.slot].parts;
+        try_damage(damage, recording, rank, id, "another part",
+                   is_unneeded(recording, operand, &program->slots[whole.slot]) ? MAY_BE_HARMLESS
+                                                                                : MUST_BE_FOUND);
+    }
+    *region = whole;
+}
+
+static void
+damage_regions(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, rank, id);
+
+    if (op->kind == LH_OP_COMPUTE) {
+        for (uint32_t i = 0; i < op->compute.regions_count; i++)
+            damage_region(damage, recording, rank, id, &op->compute.regions[i],
+                          &lh_kernels[op->compute.kernel]->operands[i]);
+    } else if (op->kind == LH_OP_EXCHANGE) {
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+            LhPart *part = recording_part(recording, rank, op, i);
+
+            for (uint32_t k = 0; k < part->regions_count; k++)
+                damage_region(damage, recording, rank, id, &part->regions[k], NULL);
+        }
+    } else if (op->kind == LH_OP_COLLECTIVE) {
+        for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+            damage_region(damage, recording, rank, id, &op->collective.send[i], NULL);
+            damage_region(damage, recording, rank, id, &op->collective.receive[i], NULL);
+        }
+    }
+    recording_free(recording);
+}
+
+static bool
+names_slot(const LhRegion *regions, uint32_t count, uint32_t slot)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (regions[i].slot == slot)
+            return true;
+    }
+    return false;
+}
+
+static bool
+op_uses(const Recording *recording, uint32_t rank, const LhOp *op, uint32_t slot)
+{
+    if (op->kind == LH_OP_COMPUTE)
+        return names_slot(op->compute.regions, op->compute.regions_count, slot);
+    if (op->kind == LH_OP_COLLECTIVE)
+        return names_slot(op->collective.send, op->collective.tensors_count, slot) ||
+               names_slot(op->collective.receive, op->collective.tensors_count, slot);
+    for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
+        const LhPart *part = recording_part(recording, rank, op, i);
+
+        if (names_slot(part->regions, part->regions_count, slot))
+            return true;
+    }
+    return false;
+}
+
+/* Few ranks leave some of the buffers that the formulas count without a use. */
+static bool
+is_used(const Recording *recording, uint32_t slot)
+{
+    for (uint32_t rank = 0; rank < recording->program.params.ranks; rank++) {
+        for (uint32_t id = 0; id < recording_count(recording, rank); id++) {
+            if (op_uses(recording, rank, recording_op(recording, rank, id), slot))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Slots of another kind or element type, under every op that uses them. Of activations outside
+ * attention neither is known. */
+static void
+damage_declarations(Damage *damage, const LhProgram *program)
+{
+    Recording *recording = recording_new(program);
+    g_autofree LhSlot *slots =
+        g_memdup2(program->slots, program->slots_count * sizeof(*program->slots));
+
+    recording->program.slots = slots;
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot whole = slots[i];
+
+        if (!is_used(recording, i) || whole.kind == LH_TENSOR_HIDDEN)
+            continue;
+        slots[i].element_bytes = whole.element_bytes == 2 ? 4 : 2;
+        try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
+        slots[i] = whole;
+        for (uint32_t kind = 0; kind < LH_TENSOR_KINDS; kind++) {
+            slots[i].kind = (LhTensorKind)kind;
+            if (slots[i].kind != whole.kind)
+                try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
+        }
+        slots[i] = whole;
+    }
+    recording_free(recording);
+}
+
+typedef void (*DamageOp)(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id);
+
+/* Damages every op of a program of @schedule; at most one change in @harmless_max may not matter.
+ * Returns how many changes were made: none if the schedule refuses @params. */
+static uint32_t
+damage_program(const LhSchedule *schedule, const LhProgramParams *params, DamageOp damage_op,
+               uint32_t harmless_max)
+{
+    g_autoptr(LhProgram) program = fitting_program(schedule, params);
+    Damage damage = { .schedule = schedule->name, .ranks = params->ranks };
+    Recording *recording;
+
+    if (program == NULL)
+        return 0;
+    recording = recording_new(program);
+    for (uint32_t rank = 0; rank < params->ranks; rank++) {
+        for (uint32_t id = 0; id < recording_count(recording, rank); id++)
+            damage_op(&damage, program, rank, id);
+    }
+    recording_free(recording);
+    ck_assert_msg((uint64_t)damage.harmless * harmless_max <= damage.made,
+                  "%s, %u ranks: %u of %u changes did not matter", schedule->name, params->ranks,
+                  damage.harmless, damage.made);
+    return damage.made;
+}
+
+/* Damages causal programs of 4 ranks of every schedule, and of every other one also full ones, or
+ * without overlap, or of 5 ranks. Returns how many schedules had something to
+ * be damaged. */
+static uint32_t
+damage_all(DamageOp damage_op, uint32_t harmless_max)
+{
+    uint32_t damaged = 0;
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        /* Bits: 5 ranks, causal, with overlap. */
+        const uint32_t combinations[] = { 6, (const uint32_t[]){ 0, 3, 5 }[s % 3] };
+        uint32_t made = 0;
+
+        for (uint32_t c = 0; c < G_N_ELEMENTS(combinations); c++) {
+            const uint32_t i = combinations[c];
+            const LhProgramParams params =
+                params_of(4 + i % 2, LH_PASS_BOTH, i & 2, (i & 4) != 0, true);
+
+            made += damage_program(lh_schedules[s], &params, damage_op, harmless_max);
+        }
+        damaged += made > 0;
+    }
+    return damaged;
+}
+
+static uint32_t
+count_schedules(void)
+{
+    uint32_t count = 0;
+
+    while (lh_schedules[count] != NULL)
+        count++;
+    return count;
+}
+
+START_TEST(verify_finds_dropped_ops)
+{
+    ck_assert_uint_eq(damage_all(damage_by_dropping, 1), count_schedules());
+}
+END_TEST
+
+START_TEST(verify_finds_dropped_orders)
+{
+    ck_assert_uint_gt(damage_all(damage_order, 1), 0);
+}
+END_TEST
+
+START_TEST(verify_finds_changed_messages)
+{
+    ck_assert_uint_gt(damage_all(damage_messages, UINT32_MAX), 0);
+}
+END_TEST
+
+START_TEST(verify_finds_changed_collectives)
+{
+    damage_all(damage_collective, 4);
+}
+END_TEST
+
+START_TEST(verify_finds_swapped_peers)
+{
+    ck_assert_uint_gt(damage_all(damage_peers, UINT32_MAX), 0);
+}
+END_TEST
+
+START_TEST(verify_finds_changed_masks)
+{
+    ck_assert_uint_gt(damage_all(damage_mask, 8), 0);
+}
+END_TEST
+
+/* Programs that go by positions anyway, and those that do under a window. */
+START_TEST(verify_finds_changed_positions)
+{
+    damage_all(damage_positions, 4);
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        LhProgramParams params = params_of(4, LH_PASS_BOTH, true, true, true);
+
+        params.mask.window = 11;
+        if ((lh_schedules[s]->masks & LH_MASKS_WINDOW) == 0)
+            continue;
+        damage_program(lh_schedules[s], &params, damage_mask, 8);
+        ck_assert_msg(damage_program(lh_schedules[s], &params, damage_positions, 4) > 0,
+                      "%s goes by no positions under a window", lh_schedules[s]->name);
+    }
+}
+END_TEST
+
+START_TEST(verify_finds_turned_first)
+{
+    ck_assert_uint_gt(damage_all(damage_first, UINT32_MAX), 0);
+}
+END_TEST
+
+START_TEST(verify_finds_changed_operands)
+{
+    ck_assert_uint_eq(damage_all(damage_regions, 20), count_schedules());
+}
+END_TEST
+
+/* One rank alone may as well leave its gradients in fp32: the kernel can, and no op reads them. */
+START_TEST(verify_finds_changed_declarations)
+{
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        for (uint32_t ranks = 2; ranks <= 5; ranks++) {
+            const LhProgramParams params = params_of(ranks, LH_PASS_BOTH, true, true, true);
+            g_autoptr(LhProgram) program = fitting_program(lh_schedules[s], &params);
+            Damage damage = { .schedule = lh_schedules[s]->name, .ranks = ranks };
+
+            if (program != NULL)
+                damage_declarations(&damage, program);
+            ck_assert_uint_eq(damage.found, damage.made);
+        }
+    }
+}
+END_TEST
+
+/* One rank writes its outputs directly, in one op for each pass: nothing about it is harmless. */
+START_TEST(verify_finds_damage_to_one_rank)
+{
+    static const DamageOp damages[] = { damage_by_dropping, damage_mask, damage_regions };
+    const LhProgramParams params = params_of(1, LH_PASS_BOTH, true, true, true);
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        for (uint32_t i = 0; i < G_N_ELEMENTS(damages); i++)
+            ck_assert_uint_gt(damage_program(lh_schedules[s], &params, damages[i], UINT32_MAX), 0);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("verify_damage", verify_finds_dropped_ops, verify_finds_dropped_orders,
+             verify_finds_changed_messages, verify_finds_changed_collectives,
+             verify_finds_swapped_peers, verify_finds_changed_masks, verify_finds_changed_positions,
+             verify_finds_turned_first, verify_finds_changed_operands,
+             verify_finds_changed_declarations, verify_finds_damage_to_one_rank)

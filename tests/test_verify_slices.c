@@ -1,0 +1,864 @@
+/*
+ * The verifier on slices of heads, masks by position and collectives of several tensors: a small
+ * hand-written schedule that exchanges the sequence for the heads and back, proven under every
+ * mask, and found wrong in each thing that it could get wrong.
+ */
+#include "base/rng.h"
+#include "recording.h"
+#include "run_tests.h"
+#include "sched/attention_pass.h"
+#include "sched/verify.h"
+#include "verifying.h"
+
+static const uint64_t rows = 4; /* of a segment */
+
+/* Slots in the order of lh_pass_declare and toy_declare. */
+enum {
+    SLOT_Q,
+    SLOT_KV,
+    SLOT_O,
+    SLOT_LSE,
+    SLOT_DO,
+    SLOT_DQ,
+    SLOT_DKV,
+    SLOT_KV_DEALT, /* the key-value slices, one for each query slice */
+    SLOT_Q_ALL,    /* from here on: all segments of one slice */
+    SLOT_KV_ALL,
+    SLOT_DO_ALL,
+    SLOT_O_ALL,
+    SLOT_LSE_ALL,
+    SLOT_DQ_ALL,
+    SLOT_DKV_ALL,
+    SLOT_DKV_DEALT, /* what each query slice gives to the own segment's gradient */
+    SLOTS,
+};
+
+/* Ops of every rank, in an order that does not depend on it: allocs, then a copy of each dealt
+ * slice, then these, then an addition of each dealt gradient, then frees. */
+enum {
+    OP_SCATTER_HEADS,
+    OP_ATTEND,
+    OP_GATHER_OUTPUT,
+    OP_ATTEND_BACKWARD,
+    OP_GATHER_GRADIENTS,
+    OPS,
+};
+
+static uint32_t
+first_op(const LhProgram *p)
+{
+    return SLOTS - SLOT_KV_DEALT + p->params.ranks;
+}
+
+/* As many slices as ranks; with fewer key-value heads than that, ranks share them. */
+static void
+toy_declare(LhProgram *p)
+{
+    const LhPassSizes z = lh_pass_sizes(&p->params, 0);
+    const uint32_t ranks = p->params.ranks;
+    const uint32_t kv_slices = MIN(ranks, p->params.attention.groups);
+    const struct {
+        const char *name;
+        LhTensorKind kind;
+        uint64_t bytes;
+        uint32_t element_bytes;
+    } temps[] = {
+        { "kv_dealt", LH_TENSOR_KV, z.kv / kv_slices, 2 },
+        { "q_all", LH_TENSOR_Q, z.q / ranks, 2 },
+        { "kv_all", LH_TENSOR_KV, z.kv / kv_slices, 2 },
+        { "do_all", LH_TENSOR_DO, z.q / ranks, 2 },
+        { "o_all", LH_TENSOR_O, z.q / ranks, 2 },
+        { "lse_all", LH_TENSOR_LSE, z.s / ranks, 4 },
+        { "dq_all", LH_TENSOR_DQ, z.q / ranks, 2 },
+        { "dkv_all", LH_TENSOR_DKV, z.kv / kv_slices, 2 },
+        { "dkv_dealt", LH_TENSOR_DKV, z.kv / kv_slices, 2 },
+    };
+
+    p->head_slices = ranks;
+    p->kv_slices = kv_slices;
+    lh_pass_declare(p, &z);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(temps); i++)
+        lh_program_add_slot(p, temps[i].name, temps[i].kind, LH_SLOT_TEMP, ranks, temps[i].bytes,
+                            temps[i].element_bytes);
+}
+
+static LhKernelArgs
+toy_kv_args(const LhProgram *p, bool first)
+{
+    LhKernelArgs args = lh_pass_kv_args(&p->params, rows);
+
+    args.heads /= p->head_slices;
+    args.groups /= p->kv_slices;
+    args.first = first;
+    return args;
+}
+
+/* Of all tokens with all tokens. */
+static LhKernelArgs
+toy_attend_args(const LhProgram *p)
+{
+    const bool striped = p->placement.kind == LH_PLACE_STRIPED;
+    const LhPassRows all = {
+        .first = { .start = 0, .stride = striped ? p->params.ranks : 1, .count = rows },
+        .part_step = striped ? 1 : (int64_t)rows,
+        .parts = p->params.ranks,
+    };
+    LhKernelArgs args = lh_pass_position_args(p, all, all);
+
+    args.first = true;
+    return args;
+}
+
+static void
+toy_tensor(LhEmitter *e, uint16_t send, uint16_t receive)
+{
+    LhOp *op = lh_emit_last(e);
+    const uint32_t ranks = e->program->params.ranks;
+    const LhRegion from = { send, 0, ranks };
+    const LhRegion to = { receive, 0, ranks };
+
+    op->collective.send[op->collective.tensors_count] = from;
+    op->collective.receive[op->collective.tensors_count++] = to;
+    op->collective.wire_bytes += lh_region_bytes(e->program, from);
+}
+
+static void
+toy_transpose(LhEmitter *e)
+{
+    const uint32_t before = lh_emit_last(e)->id;
+    LhOp *op;
+
+    lh_emit_sync(e);
+    op = lh_emit_last(e);
+    op->kind = LH_OP_COLLECTIVE;
+    op->stream = LH_PASS_STREAM_COMM;
+    op->collective.kind = LH_COLL_ALL_TO_ALL;
+    op->collective.reduction = LH_REDUCE_SUM;
+    op->collective.tensors_count = 0;
+    op->collective.wire_bytes = 0;
+    op->collective.group =
+        (LhGroup){ .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
+    lh_emit_after(e, before);
+}
+
+static void
+toy_attend(LhEmitter *e, LhKernelId kernel, const uint16_t *slots, unsigned count)
+{
+    const LhKernelArgs args = toy_attend_args(e->program);
+    const uint32_t before = lh_emit_last(e)->id;
+
+    lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, kernel, &args);
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_operand(e, slots[i], 0, e->program->params.ranks);
+    lh_emit_after(e, before);
+}
+
+/* Copies a slice of k, v for each query slice, or adds up its gradients. */
+static void
+toy_deal(LhEmitter *e, LhKernelId kernel)
+{
+    const LhProgram *p = e->program;
+    const uint32_t replicas = p->head_slices / p->kv_slices;
+    const uint32_t before = lh_emit_last(e)->id;
+
+    for (uint32_t slice = 0; slice < p->head_slices; slice++) {
+        const LhKernelArgs args = toy_kv_args(p, slice % replicas == 0);
+        const bool add = kernel == LH_KERNEL_ID_add;
+
+        lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, kernel, &args);
+        lh_emit_operand(e, add ? SLOT_DKV_DEALT : SLOT_KV, add ? slice : slice / replicas, 1);
+        lh_emit_operand(e, add ? SLOT_DKV : SLOT_KV_DEALT, add ? slice / replicas : slice, 1);
+        lh_emit_after(e, before);
+    }
+}
+
+static void
+toy_emit(LhEmitter *e, uint32_t step)
+{
+    (void)step;
+    lh_pass_alloc(e, SLOT_KV_DEALT, SLOTS);
+    toy_deal(e, LH_KERNEL_ID_copy);
+    toy_transpose(e);
+    toy_tensor(e, SLOT_Q, SLOT_Q_ALL);
+    toy_tensor(e, SLOT_KV_DEALT, SLOT_KV_ALL);
+    toy_tensor(e, SLOT_DO, SLOT_DO_ALL);
+    toy_attend(e, LH_KERNEL_ID_attention,
+               (const uint16_t[]){ SLOT_Q_ALL, SLOT_KV_ALL, SLOT_O_ALL, SLOT_LSE_ALL }, 4);
+    toy_transpose(e);
+    toy_tensor(e, SLOT_O_ALL, SLOT_O);
+    toy_tensor(e, SLOT_LSE_ALL, SLOT_LSE);
+    toy_attend(e, LH_KERNEL_ID_attention_bwd_o,
+               (const uint16_t[]){ SLOT_Q_ALL, SLOT_DO_ALL, SLOT_O_ALL, SLOT_LSE_ALL, SLOT_KV_ALL,
+                                   SLOT_DQ_ALL, SLOT_DKV_ALL },
+               7);
+    toy_transpose(e);
+    toy_tensor(e, SLOT_DQ_ALL, SLOT_DQ);
+    toy_tensor(e, SLOT_DKV_ALL, SLOT_DKV_DEALT);
+    toy_deal(e, LH_KERNEL_ID_add);
+    lh_pass_free(e, SLOT_KV_DEALT, SLOTS);
+}
+
+/* q, do, o, dq, lse; k, v and their gradients once for each query slice. All but the own share. */
+static uint64_t
+toy_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t kv_dealt = z.kv / MIN(p->ranks, p->attention.groups) * p->ranks;
+
+    (void)rank;
+    return (4 * z.q + z.s + 2 * kv_dealt) / p->ranks * (p->ranks - 1);
+}
+
+static const LhSchedule toy = {
+    .name = "toy",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .masks = LH_MASKS_ALL,
+    .declare = toy_declare,
+    .steps = recording_steps,
+    .emit = toy_emit,
+    .closed = { .bytes_sent = toy_bytes },
+};
+
+static const LhSchedule striped_toy = {
+    .name = "striped toy",
+    .placement = LH_PLACE_STRIPED,
+    .masks = LH_MASKS_ALL,
+    .declare = toy_declare,
+    .steps = recording_steps,
+    .emit = toy_emit,
+    .closed = { .bytes_sent = toy_bytes },
+};
+
+static LhProgram *
+toy_program(const LhSchedule *schedule, uint32_t ranks, uint32_t groups, const LhMaskRule *mask)
+{
+    LhProgramParams params = params_of(ranks, LH_PASS_BOTH, false, true, false);
+    LhProgram *program;
+
+    params.attention.heads = MAX(8, ranks);
+    params.attention.groups = groups;
+    params.attention.seq_length = ranks * rows;
+    params.mask = *mask;
+    program = lh_program_new(schedule, &params, NULL);
+    ck_assert_ptr_nonnull(program);
+    return program;
+}
+
+static const LhMaskRule causal = { .causal = true };
+static const LhMaskRule window = { .causal = true, .window = 6 };
+static const uint64_t document_ends[] = { 3, 9, 16 }; /* of 4 ranks */
+static const LhMaskRule documents = { .document_ends = document_ends,
+                                      .documents_count = G_N_ELEMENTS(document_ends) };
+
+static void
+expect(const LhProgram *program, LhFindingKind kind, uint32_t rank, const char *message)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    const LhFinding *finding;
+
+    ck_assert_uint_gt(verdict->findings->len, 0);
+    finding = &g_array_index(verdict->findings, LhFinding, 0);
+    ck_assert_str_eq(finding->message, message);
+    ck_assert_int_eq(finding->kind, kind);
+    ck_assert_uint_eq(finding->rank, rank);
+}
+
+/* A program of 4 ranks with 2 or 8 key-value heads, on which one thing is to be changed. */
+typedef struct {
+    LhProgram *program;
+    Recording *recording;
+} Copy;
+
+static Copy
+copy_of(const LhSchedule *schedule, uint32_t groups, const LhMaskRule *mask)
+{
+    LhProgram *program = toy_program(schedule, 4, groups, mask);
+
+    return (Copy){ program, recording_new(program) };
+}
+
+static LhOp *
+op_of(const Copy *copy, uint32_t rank, uint32_t op)
+{
+    return recording_op(copy->recording, rank, first_op(copy->program) + op);
+}
+
+static void
+expect_copy(Copy copy, LhFindingKind kind, uint32_t rank, const char *message)
+{
+    expect(&copy.recording->program, kind, rank, message);
+    recording_free(copy.recording);
+    lh_program_free(copy.program);
+}
+
+static void
+expect_proven(const LhProgram *program)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+
+    if (verdict->findings->len > 0)
+        ck_abort_msg("%u ranks, %u groups: %s", program->params.ranks,
+                     program->params.attention.groups, first_message(verdict));
+}
+
+START_TEST(slices_are_proven)
+{
+    static const LhSchedule *const toys[] = { &toy, &striped_toy };
+    static const uint32_t groups[] = { 1, 2, 8 };
+
+    for (uint32_t i = 0; i < 2 * 4 * 3; i++) {
+        const uint32_t ranks = 1u << (i / 6);
+        const uint64_t ends[] = { 1, ranks * rows / 2 + 1, ranks * rows };
+        const LhMaskRule masks[] = {
+            { .causal = false },
+            causal,
+            window,
+            { .causal = true, .window = 2, .document_ends = ends, .documents_count = 3 },
+            { .document_ends = ends, .documents_count = 3 },
+        };
+
+        for (uint32_t k = 0; k < G_N_ELEMENTS(masks); k++) {
+            g_autoptr(LhProgram) program =
+                toy_program(toys[i % 2], ranks, groups[i / 2 % 3], &masks[k]);
+            g_autoptr(LhVerdict) verdict = NULL;
+
+            expect_proven(program);
+            verdict = lh_verify(program);
+            ck_assert_uint_eq(verdict->pairs_checked, 2 * ranks * toy_attend_args(program).pairs);
+        }
+    }
+}
+END_TEST
+
+/* 64 slices of 64 segments; or one pair of heads that they all share. */
+START_TEST(slices_of_64_ranks_are_proven)
+{
+    static const uint32_t groups[] = { 1, 64 };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+        g_autoptr(LhProgram) program = toy_program(&toy, 64, groups[i], &causal);
+
+        expect_proven(program);
+    }
+}
+END_TEST
+
+START_TEST(slices_that_do_not_belong_together)
+{
+    const Copy copy = copy_of(&toy, 2, &causal);
+
+    /* Rank 1 deals its first key-value slice to rank 3. */
+    recording_op(copy.recording, 1, first_op(copy.program) - 1)->compute.regions[0].part = 0;
+    expect_copy(copy, LH_FINDING_COVERAGE, 3,
+                "rank 3, op 14 (attention, stream compute) attends with slice 3 of the query heads "
+                "to slice 0 of the key-value heads, where it belongs to slice 1");
+}
+END_TEST
+
+START_TEST(slices_of_other_query_heads)
+{
+    const LhMaskRule full = { .causal = false };
+    const Copy copy = copy_of(&toy, 8, &full);
+
+    op_of(&copy, 2, OP_ATTEND_BACKWARD)->compute.regions[0] = (LhRegion){ SLOT_Q, 0, 4 };
+    expect_copy(copy, LH_FINDING_COVERAGE, 2,
+                "rank 2, op 16 (attention_bwd_o, stream compute) takes query rows of slice 0 of "
+                "segment 2, but those of slice 2 of segment 0 from slot do_all");
+}
+END_TEST
+
+START_TEST(slices_in_the_wrong_place)
+{
+    const Copy copy = copy_of(&toy, 8, &causal);
+
+    for (uint32_t rank = 0; rank < 4; rank++)
+        op_of(&copy, rank, OP_GATHER_OUTPUT)->collective.kind = LH_COLL_BROADCAST;
+    expect_copy(copy, LH_FINDING_COVERAGE, 0,
+                "rank 0 ends with other rows in its output o[1] than those of its slice 1 of "
+                "segment 0");
+}
+END_TEST
+
+START_TEST(slices_of_an_accumulator)
+{
+    const Copy copy = copy_of(&toy, 8, &causal);
+
+    /* Adds what is of slice 1 to what is of slice 0. */
+    op_of(&copy, 0, OPS + 1)->compute.args.first = false;
+    op_of(&copy, 0, OPS + 1)->compute.regions[1].part = 0;
+    expect_copy(copy, LH_FINDING_COVERAGE, 0,
+                "rank 0, op 19 (add, stream compute) adds rows of slice 1 of segment 0 to slot "
+                "dkv, which holds rows of slice 0 of segment 0");
+}
+END_TEST
+
+START_TEST(slices_that_are_not_added)
+{
+    const Copy copy = copy_of(&toy, 2, &causal);
+
+    op_of(&copy, 1, OPS + 3)->kind = LH_OP_SYNC;
+    expect_copy(copy, LH_FINDING_COVERAGE, 1,
+                "rank 1 ends with an output dkv[1] for slice 1 of segment 1 that lacks the "
+                "contribution of slice 3 of segment 1 and others");
+}
+END_TEST
+
+START_TEST(slices_that_are_added_twice)
+{
+    const Copy copy = copy_of(&toy, 2, &causal);
+
+    op_of(&copy, 1, OPS + 3)->compute.regions[0].part = 2;
+    expect_copy(copy, LH_FINDING_COVERAGE, 1,
+                "rank 1, op 21 (add, stream compute) adds slice 2 of segment 1 to the rows of "
+                "slice 1 of segment 1 in slot dkv a second time");
+}
+END_TEST
+
+START_TEST(positions_that_are_not_the_operands)
+{
+    Copy copy = copy_of(&toy, 8, &window);
+
+    op_of(&copy, 2, OP_ATTEND)->compute.args.q_at.start = 1;
+    expect_copy(copy, LH_FINDING_COVERAGE, 2,
+                "rank 2, op 14 (attention, stream compute) takes the rows of slot q_all for the "
+                "tokens from 1 on in steps of 1, but segment 0 is those from 0 on in steps of 1");
+    copy = copy_of(&toy, 8, &window);
+    op_of(&copy, 0, OP_ATTEND_BACKWARD)->compute.args.k_at.part_step = -4;
+    expect_copy(copy, LH_FINDING_COVERAGE, 0,
+                "rank 0, op 16 (attention_bwd_o, stream compute) takes the rows of slot kv_all for "
+                "the tokens from -4 on in steps of 1, but segment 1 is those from 4 on in steps "
+                "of 1");
+    copy = copy_of(&striped_toy, 8, &causal);
+    op_of(&copy, 3, OP_ATTEND)->compute.args.stride = 3;
+    expect_copy(copy, LH_FINDING_COVERAGE, 3,
+                "rank 3, op 14 (attention, stream compute) takes the rows of slot q_all for the "
+                "tokens from 0 on in steps of 3, but segment 0 is those from 0 on in steps of 4");
+}
+END_TEST
+
+START_TEST(positions_without_a_rule)
+{
+    Copy copy = copy_of(&toy, 8, &window);
+
+    op_of(&copy, 0, OP_ATTEND)->compute.args.rule = NULL;
+    expect_copy(copy, LH_FINDING_MALFORMED, 0,
+                "rank 0, op 14 (attention, stream compute) has a mask by positions without a rule");
+    copy = copy_of(&toy, 8, &window);
+    op_of(&copy, 0, OP_ATTEND)->compute.args.stride = 0;
+    expect_copy(
+        copy, LH_FINDING_MALFORMED, 0,
+        "rank 0, op 14 (attention, stream compute) has a mask by positions without a stride");
+}
+END_TEST
+
+/* Each time the pairs are counted by the rule that is claimed. */
+START_TEST(positions_under_another_rule)
+{
+    static const uint64_t other_ends[] = { 3, 10, 16 };
+    const struct {
+        LhMaskRule truth, claimed;
+    } cases[] = {
+        { window, { .causal = true, .window = 7 } },
+        { causal, { .causal = true, .window = 15 } },
+        { documents, { .document_ends = other_ends, .documents_count = 3 } },
+        { documents, { .document_ends = document_ends, .documents_count = 3, .causal = true } },
+        { window, { .causal = true } },
+    };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const Copy copy = copy_of(&toy, 8, &cases[i].truth);
+        LhKernelArgs *args = &op_of(&copy, 1, OP_ATTEND)->compute.args;
+        const LhSegment all = { .stride = 1, .count = 4 * rows };
+
+        ck_assert_uint_eq(args->mask, LH_MASK_POSITIONS);
+        args->rule = &cases[i].claimed;
+        args->pairs = lh_mask_pairs(args->rule, all, all);
+        expect_copy(copy, LH_FINDING_COVERAGE, 1,
+                    "rank 1, op 14 (attention, stream compute) goes by another rule than the "
+                    "program's mask");
+    }
+}
+END_TEST
+
+START_TEST(positions_miscounted)
+{
+    const Copy copy = copy_of(&toy, 8, &documents);
+
+    op_of(&copy, 3, OP_ATTEND_BACKWARD)->compute.args.pairs--;
+    expect_copy(copy, LH_FINDING_COVERAGE, 3,
+                "rank 3, op 16 (attention_bwd_o, stream compute) is called for 16 queries, 16 keys "
+                "and 93 pairs, but its operands have 16, 16 and 94");
+}
+END_TEST
+
+/* Masks in local indices, where the truth is none of them. */
+START_TEST(positions_ignored)
+{
+    Copy copy = copy_of(&toy, 8, &window);
+    LhKernelArgs *args = &op_of(&copy, 0, OP_ATTEND)->compute.args;
+
+    args->mask = LH_MASK_CAUSAL;
+    args->pairs = lh_causal_pairs(4 * rows, 4 * rows, 0);
+    expect_copy(copy, LH_FINDING_COVERAGE, 0,
+                "rank 0, op 14 (attention, stream compute) computes every pair of query segment 1 "
+                "with key segment 0, where the mask has some pairs");
+    copy = copy_of(&toy, 8, &documents);
+    args = &op_of(&copy, 0, OP_ATTEND)->compute.args;
+    args->mask = LH_MASK_FULL;
+    args->pairs = 16 * rows * rows;
+    expect_copy(copy, LH_FINDING_COVERAGE, 0,
+                "rank 0, op 14 (attention, stream compute) computes every pair of query segment 0 "
+                "with key segment 0, where the mask has some pairs");
+    copy = copy_of(&toy, 8, &window);
+    args = &op_of(&copy, 0, OP_ATTEND)->compute.args;
+    args->mask = LH_MASK_EMPTY;
+    args->pairs = 0;
+    expect_copy(copy, LH_FINDING_COVERAGE, 0,
+                "rank 0, op 16 (attention_bwd_o, stream compute) takes slot o_all for slice 0 of "
+                "segment 0 before it is complete");
+}
+END_TEST
+
+START_TEST(tensors_that_differ)
+{
+    Copy copy = copy_of(&toy, 8, &causal);
+    LhOp *op = op_of(&copy, 2, OP_SCATTER_HEADS);
+
+    op->collective.tensors_count = 2;
+    expect_copy(copy, LH_FINDING_UNMATCHED, 2,
+                "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream "
+                "comm), which is another collective or has other sizes");
+    copy = copy_of(&toy, 8, &causal);
+    op = op_of(&copy, 2, OP_SCATTER_HEADS);
+    op->collective.send[2].slot = SLOT_Q;
+    op->collective.receive[2].slot = SLOT_Q_ALL;
+    op->collective.send[0].slot = SLOT_DO;
+    op->collective.receive[0].slot = SLOT_DO_ALL;
+    expect_copy(copy, LH_FINDING_UNMATCHED, 2,
+                "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream "
+                "comm), which is another collective or has other sizes");
+    copy = copy_of(&toy, 8, &causal);
+    op = op_of(&copy, 1, OP_GATHER_GRADIENTS);
+    op->collective.receive[1].slot = SLOT_KV_ALL;
+    expect_copy(copy, LH_FINDING_MALFORMED, 1,
+                "rank 1, op 17 (all-to-all, stream comm) turns dkv into kv");
+    copy = copy_of(&toy, 8, &causal);
+    op_of(&copy, 0, OP_SCATTER_HEADS)->collective.tensors_count = 7;
+    expect_copy(copy, LH_FINDING_MALFORMED, 0,
+                "rank 0, op 13 (all-to-all, stream comm) moves 7 tensors; 1 to 6 are possible");
+}
+END_TEST
+
+/* The second tensor goes back instead of there. */
+START_TEST(tensors_of_other_contents)
+{
+    const Copy copy = copy_of(&toy, 8, &causal);
+
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        LhOp *op = op_of(&copy, rank, OP_SCATTER_HEADS);
+
+        op->collective.send[1].slot = SLOT_KV_ALL;
+        op->collective.receive[1].slot = SLOT_KV_DEALT;
+    }
+    expect_copy(copy, LH_FINDING_COVERAGE, 0,
+                "rank 0, op 13 (all-to-all, stream comm) reads slot kv_all[0], into which nothing "
+                "has been written");
+}
+END_TEST
+
+START_TEST(tensors_that_overlap)
+{
+    Copy copy = copy_of(&toy, 8, &causal);
+
+    op_of(&copy, 0, OP_GATHER_GRADIENTS)->collective.receive[1].slot = SLOT_DKV_ALL;
+    expect_copy(copy, LH_FINDING_RACE, 0,
+                "rank 0, op 17 (all-to-all, stream comm) reads and writes slot dkv_all[0] at the "
+                "same time");
+    copy = copy_of(&toy, 8, &causal);
+    op_of(&copy, 3, OP_SCATTER_HEADS)->collective.send[2] = (LhRegion){ SLOT_DO_ALL, 0, 4 };
+    op_of(&copy, 3, OP_SCATTER_HEADS)->collective.receive[2] = (LhRegion){ SLOT_DO, 0, 4 };
+    op_of(&copy, 3, OP_SCATTER_HEADS)->collective.send[1] =
+        op_of(&copy, 3, OP_SCATTER_HEADS)->collective.receive[1];
+    expect_copy(copy, LH_FINDING_RACE, 3,
+                "rank 3, op 13 (all-to-all, stream comm) reads and writes slot kv_all[0] at the "
+                "same time");
+}
+END_TEST
+
+START_TEST(tensors_received_twice)
+{
+    const Copy copy = copy_of(&toy, 8, &causal);
+
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        LhOp *op = op_of(&copy, rank, OP_GATHER_OUTPUT);
+
+        op->collective.send[1] = op->collective.send[0];
+        op->collective.receive[1] = op->collective.receive[0];
+    }
+    expect_copy(copy, LH_FINDING_RACE, 0,
+                "rank 0, op 15 (all-to-all, stream comm) writes slot o[0] twice");
+}
+END_TEST
+
+/* A tensor that is not the first one needs its order and its buffer as much. */
+START_TEST(tensors_without_order_or_buffer)
+{
+    Copy copy = copy_of(&toy, 8, &causal);
+
+    op_of(&copy, 2, OP_GATHER_GRADIENTS)->collective.send[0].slot = SLOT_DQ;
+    op_of(&copy, 2, OP_GATHER_GRADIENTS)->collective.receive[0].slot = SLOT_DQ_ALL;
+    op_of(&copy, 2, OP_GATHER_GRADIENTS)->after_count = 0;
+    expect_copy(copy, LH_FINDING_RACE, 2,
+                "rank 2, op 17 (all-to-all, stream comm) reads slot dkv_all[0] while op 16 "
+                "(attention_bwd_o, stream compute) may still be writing it: nothing orders op 17 "
+                "after op 16");
+    copy = copy_of(&toy, 8, &causal);
+    recording_op(copy.recording, 0, SLOT_DO_ALL - SLOT_KV_DEALT)->kind = LH_OP_SYNC;
+    expect_copy(copy, LH_FINDING_MEMORY, 0,
+                "rank 0, op 13 (all-to-all, stream comm) uses slot do_all, which is not allocated "
+                "yet");
+}
+END_TEST
+
+START_TEST(slices_of_the_wrong_size)
+{
+    g_autoptr(LhProgram) program = toy_program(&toy, 4, 8, &causal);
+    Copy copy = copy_of(&toy, 8, &causal);
+
+    program->slots[SLOT_Q_ALL].part_bytes *= 4;
+    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+           "the program has 1024 bytes in a part of slot q_all; a segment of q in elements of 2 "
+           "bytes takes 256");
+    program->slots[SLOT_Q_ALL].part_bytes /= 4;
+    program->slots[SLOT_DKV].parts = 1;
+    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+           "the program has 1 parts in its input or output slot dkv, but a rank holds 4 segments, "
+           "counting slices apart");
+    op_of(&copy, 1, OP_ATTEND)->compute.args.heads = 8;
+    expect_copy(copy, LH_FINDING_MALFORMED, 1,
+                "rank 1, op 14 (attention, stream compute) is called for batch 1, 8 heads, 2 "
+                "groups, head dimension 16, but a slice has 1, 2, 2, 16");
+}
+END_TEST
+
+START_TEST(slices_that_cannot_be_cut)
+{
+    g_autoptr(LhProgram) program = toy_program(&toy, 4, 8, &causal);
+
+    program->head_slices = 3;
+    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+           "the program cannot cut 8 query heads into 3 slices and 8 key-value heads into 4");
+    program->head_slices = 2;
+    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+           "the program has 2 slices of query heads, which 4 of key-value heads cannot share "
+           "evenly");
+    program->head_slices = 8;
+    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+           "the program has 8 slices of query heads for 4 of key-value heads; slices that are "
+           "shared must have one key-value head, not 2");
+}
+END_TEST
+
+/* Overwrites one field of an attention op with a small or huge value. */
+static void
+scramble_attention(LhOp *op, uint64_t what, uint32_t value)
+{
+    LhKernelArgs *args = &op->compute.args;
+    LhRegion *region = &op->compute.regions[value % 4];
+
+    if (what == 0)
+        args->mask = (uint8_t)(value % 5);
+    else if (what == 1)
+        args->q_at.start = (int64_t)value - 6;
+    else if (what == 2)
+        args->k_at.part_step = INT64_MAX - value;
+    else if (what == 3)
+        args->stride = value;
+    else if (what == 4)
+        region->count = value;
+    else if (what == 5)
+        region->part = value;
+    else if (what == 6)
+        region->slot = (uint16_t)value;
+    else
+        args->rule = value % 2 == 0 ? NULL : &documents;
+}
+
+static void
+scramble_collective(LhOp *op, uint64_t what, uint32_t value)
+{
+    const uint32_t tensor = value % 3;
+
+    if (what == 0)
+        op->collective.kind = (LhCollectiveKind)value;
+    else if (what == 1)
+        op->collective.tensors_count = (uint8_t)value;
+    else if (what == 2)
+        op->collective.group.stride = value;
+    else if (what == 3)
+        op->collective.group.count = value;
+    else if (what == 4)
+        op->collective.send[tensor].slot = (uint16_t)value;
+    else if (what == 5)
+        op->collective.receive[tensor].part = value;
+    else if (what == 6)
+        op->collective.receive[tensor].slot = (uint16_t)value;
+    else
+        op->collective.send[tensor].count = value;
+}
+
+/* Whatever is wrong, on one rank or on all of them, the verifier must not crash. */
+START_TEST(slices_broken_at_random)
+{
+    g_autoptr(LhProgram) program = toy_program(&toy, 4, 2, &window);
+    uint32_t found = 0;
+
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        const uint64_t bits = lh_rng_bits(seed, 0, 0);
+        const uint32_t value =
+            bits % 4 == 0 ? UINT32_MAX - (uint32_t)(bits >> 8) % 3 : (uint32_t)(bits >> 8) % 17;
+        const uint32_t id = first_op(program) + (uint32_t)(bits >> 16) % OPS;
+        Recording *recording = recording_new(program);
+        g_autoptr(LhVerdict) verdict = NULL;
+
+        for (uint32_t rank = 0; rank < (bits >> 24) % 5; rank++) {
+            LhOp *op = recording_op(recording, rank, id);
+
+            (op->kind == LH_OP_COLLECTIVE ? scramble_collective
+                                          : scramble_attention)(op, (bits >> 32) % 8, value);
+        }
+        recording->program.head_slices = (bits >> 40) % 8 == 0 ? value : 4;
+        verdict = lh_verify(&recording->program);
+        ck_assert_uint_le(verdict->findings->len, verdict->findings_total);
+        found += verdict->findings_total > 0;
+        recording_free(recording);
+    }
+    ck_assert_uint_gt(found, 2000);
+}
+END_TEST
+
+/* Ranks that hold all tokens of their heads, and activations outside attention that are gathered
+ * before and summed behind it. */
+enum {
+    SLOT_X = SLOT_LSE + 1,
+    SLOT_Y,
+    SLOT_X_ALL,
+    SLOT_Y_ALL,
+};
+
+static void
+heads_declare(LhProgram *p)
+{
+    const LhPassSizes z = lh_pass_sizes(&p->params, 0);
+    const uint32_t ranks = p->params.ranks;
+
+    p->head_slices = ranks;
+    p->kv_slices = ranks;
+    lh_pass_declare(p, &z);
+    lh_program_add_slot(p, "x", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, 1, z.q, 2);
+    lh_program_add_slot(p, "y", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, 1, z.q, 2);
+    lh_program_add_slot(p, "x_all", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, ranks, z.q, 2);
+    lh_program_add_slot(p, "y_all", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, ranks, z.q, 2);
+}
+
+static void
+heads_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
+{
+    LhOp *op;
+
+    toy_transpose(e);
+    op = lh_emit_last(e);
+    op->collective.kind = kind;
+    op->collective.tensors_count = 1;
+    op->collective.send[0] = send;
+    op->collective.receive[0] = receive;
+    op->collective.wire_bytes = e->program->slots[SLOT_X].part_bytes;
+}
+
+/* Ops: 0, 1 alloc; 2 all-gather; 3 zero; 4 attention; 5 reduce-scatter. */
+static void
+heads_emit(LhEmitter *e, uint32_t step)
+{
+    const LhProgram *p = e->program;
+    const uint32_t ranks = p->params.ranks;
+    const uint64_t length = p->params.attention.seq_length;
+    const LhPassRows all = { .first = { .stride = 1, .count = length }, .parts = 1 };
+    LhKernelArgs args = lh_pass_position_args(p, all, all);
+    const LhKernelArgs hidden = { .nq = ranks };
+
+    (void)step;
+    lh_pass_alloc(e, SLOT_X_ALL, SLOT_Y_ALL + 1);
+    heads_collective(e, LH_COLL_ALL_GATHER, (LhRegion){ SLOT_X, 0, 1 },
+                     (LhRegion){ SLOT_X_ALL, 0, ranks });
+    lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, LH_KERNEL_ID_zero, &hidden);
+    lh_emit_operand(e, SLOT_Y_ALL, 0, ranks);
+    args.first = true;
+    lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, LH_KERNEL_ID_attention, &args);
+    for (uint16_t slot = SLOT_Q; slot <= SLOT_LSE; slot++)
+        lh_emit_operand(e, slot, 0, 1);
+    heads_collective(e, LH_COLL_REDUCE_SCATTER, (LhRegion){ SLOT_Y_ALL, 0, ranks },
+                     (LhRegion){ SLOT_Y, 0, 1 });
+    lh_pass_free(e, SLOT_X_ALL, SLOT_Y_ALL + 1);
+}
+
+static const LhSchedule heads_toy = {
+    .name = "heads toy",
+    .placement = LH_PLACE_HEADS,
+    .masks = LH_MASKS_ALL,
+    .declare = heads_declare,
+    .steps = recording_steps,
+    .emit = heads_emit,
+};
+
+static LhProgram *
+heads_program(uint32_t ranks, const LhMaskRule *mask)
+{
+    LhProgramParams params = params_of(ranks, LH_PASS_FWD, false, true, false);
+    LhProgram *program;
+
+    params.mask = *mask;
+    program = lh_program_new(&heads_toy, &params, NULL);
+    ck_assert_ptr_nonnull(program);
+    return program;
+}
+
+START_TEST(heads_are_proven)
+{
+    for (uint32_t ranks = 1; ranks <= 8; ranks *= 2) {
+        g_autoptr(LhProgram) full = heads_program(ranks, &(LhMaskRule){ .causal = false });
+        g_autoptr(LhProgram) windowed = heads_program(ranks, &window);
+
+        expect_proven(full);
+        expect_proven(windowed);
+    }
+}
+END_TEST
+
+START_TEST(heads_with_a_hole)
+{
+    g_autoptr(LhProgram) program = heads_program(4, &window);
+    Recording *recording = recording_new(program);
+
+    recording_op(recording, 2, 4)->kind = LH_OP_SYNC;
+    expect(&recording->program, LH_FINDING_COVERAGE, 2,
+           "rank 2 ends without having written its output o");
+    recording_free(recording);
+    recording = recording_new(program);
+    for (uint32_t rank = 0; rank < 4; rank++)
+        recording_op(recording, rank, 5)->collective.reduction = LH_REDUCE_ATTENTION;
+    expect(&recording->program, LH_FINDING_COVERAGE, 0,
+           "rank 0, op 5 (reduce-scatter, stream comm) cannot reduce slot y_all (hidden) in this "
+           "way");
+    recording_free(recording);
+}
+END_TEST
+
+LH_TEST_MAIN("verify_slices", slices_are_proven, slices_of_64_ranks_are_proven,
+             slices_that_do_not_belong_together, slices_of_other_query_heads,
+             slices_in_the_wrong_place, slices_of_an_accumulator, slices_that_are_not_added,
+             slices_that_are_added_twice, positions_that_are_not_the_operands,
+             positions_without_a_rule, positions_under_another_rule, positions_miscounted,
+             positions_ignored, tensors_that_differ, tensors_of_other_contents,
+             tensors_that_overlap, tensors_received_twice, tensors_without_order_or_buffer,
+             slices_of_the_wrong_size, slices_that_cannot_be_cut, slices_broken_at_random,
+             heads_are_proven, heads_with_a_hole)

@@ -1,0 +1,30 @@
+/*
+ * What the tests of the verifier that run over all schedules share.
+ */
+#pragma once
+
+#include "sched/verify.h"
+
+static inline LhProgramParams
+params_of(uint32_t ranks, LhPass pass, bool causal, bool overlap, bool grouped)
+{
+    return (LhProgramParams){
+        .attention = { .batch = 1,
+                       .seq_length = (uint64_t)ranks * 8,
+                       .heads = 8,
+                       .groups = grouped ? 2 : 8,
+                       .head_dim = 16,
+                       .dtype = LH_DTYPE_BF16 },
+        .ranks = ranks,
+        .mask.causal = causal,
+        .pass = pass,
+        .overlap = overlap,
+    };
+}
+
+static inline const char *
+first_message(const LhVerdict *verdict)
+{
+    return verdict->findings->len == 0 ? "no finding"
+                                       : g_array_index(verdict->findings, LhFinding, 0).message;
+}
