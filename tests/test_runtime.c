@@ -161,7 +161,7 @@ static const struct {
     { true, 0, true },   { false, 11, true }, { false, 0, false },
 };
 
-#define FEW_RANKS 4
+#define FEW_RANKS 2
 #define TOKENS 72 /* about */
 
 static Case
