@@ -261,33 +261,16 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
     return true;
 }
 
-/* Part @i of a copy. That of an empty accumulator is one, too. */
-static bool
-copy_part(LhCover *cover, uint32_t g, uint32_t i)
-{
-    const LhOp *op = &cover->proof->ops[g];
-    const LhRegion *source = &op->compute.regions[0];
-    const LhCell *from = lh_cover_read(cover, g, source, source_part(op, source, i));
-
-    if (from == NULL)
-        return false;
-    if (from->rows.segment != LH_ROW_ANY)
-        return derive_part(cover, g, i);
-    lh_cover_write_none(cover, g, &op->compute.regions[1], i, LH_ROW_ANY);
-    return true;
-}
-
 static bool
 apply_derive(LhCover *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *target = &op->compute.regions[op->compute.regions_count - 1];
-    const bool copies = op->compute.regions_count == 2;
 
     if (!lh_cover_check_counts(cover, g))
         return false;
     for (uint32_t i = 0; i < target->count; i++) {
-        if (!(copies ? copy_part : derive_part)(cover, g, i))
+        if (!derive_part(cover, g, i))
             return false;
     }
     return true;
