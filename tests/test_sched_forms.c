@@ -4,6 +4,7 @@
  * cursors that can be copied. The proof of the programs themselves is the verifier's.
  */
 #include "base/error.h"
+#include "fitting.h"
 #include "run_tests.h"
 #include "sched/schedule.h"
 
@@ -49,8 +50,8 @@ make(const char *name, const LhProgramParams *params)
 }
 
 static void
-count_op(const LhProgram *program, const LhOpBuffer *buffer, const LhOp *op, Counted *counted,
-         uint64_t *held)
+count_op(const LhProgram *program, uint32_t rank, const LhOpBuffer *buffer, const LhOp *op,
+         Counted *counted, uint64_t *held)
 {
     if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
         const LhSlot *slot = &program->slots[op->memory.slot];
@@ -61,7 +62,7 @@ count_op(const LhProgram *program, const LhOpBuffer *buffer, const LhOp *op, Cou
     } else if (op->kind == LH_OP_COMPUTE) {
         const LhKernel *kernel = lh_kernels[op->compute.kernel];
 
-        if (kernel->cost == LH_COST_ATTENTION)
+        if (lh_kernel_counts_flops(kernel))
             counted->flops += kernel->flops(&op->compute.args);
     } else if (op->kind == LH_OP_EXCHANGE) {
         for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
@@ -73,6 +74,9 @@ count_op(const LhProgram *program, const LhOpBuffer *buffer, const LhOp *op, Cou
             ck_assert_uint_eq(part->wire_bytes, region_bytes);
             counted->bytes += part->send ? part->wire_bytes : 0;
         }
+    } else if (op->kind == LH_OP_COLLECTIVE) {
+        counted->bytes += lh_collective_bytes_sent(op->collective.kind, &op->collective.group, rank,
+                                                   op->collective.wire_bytes);
     }
 }
 
@@ -93,7 +97,7 @@ count(const LhProgram *program, uint32_t rank)
     lh_cursor_init(&cursor, program, rank);
     while (lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; i < buffer.ops_count; i++)
-            count_op(program, &buffer, &buffer.ops[i], &counted, &held);
+            count_op(program, rank, &buffer, &buffer.ops[i], &counted, &held);
     }
     lh_op_buffer_clear(&buffer);
     ck_assert_uint_eq(held, resident);
@@ -501,6 +505,35 @@ waits_for_exchange(const LhOpBuffer *buffer)
     return false;
 }
 
+/* Whatever is in the table, walked op by op without the verifier. */
+START_TEST(sched_forms_hold_in_every_schedule)
+{
+    const LhSchedule *schedule = lh_schedules[_i];
+    unsigned programs = 0;
+
+    for (unsigned k = 0; k < 3 * G_N_ELEMENTS(rank_counts); k++) {
+        const LhProgramParams wanted =
+            make_params(rank_counts[k / 3], k % 2 == 0, (LhPass)(LH_PASS_FWD + k % 3));
+        g_autoptr(LhProgram) program = fitting_program(schedule, &wanted);
+        const LhClosedForms *closed = &schedule->closed;
+
+        for (uint32_t rank = 0; program != NULL && rank < wanted.ranks; rank++) {
+            const LhProgramParams *p = &program->params;
+            const Counted counted = count(program, rank);
+
+            if (closed->bytes_sent != NULL)
+                ck_assert_uint_eq(closed->bytes_sent(p, rank), counted.bytes);
+            if (closed->flops != NULL)
+                ck_assert_uint_eq(closed->flops(p, rank), counted.flops);
+            if (closed->peak_bytes != NULL)
+                ck_assert_uint_eq(closed->peak_bytes(p, rank), counted.peak);
+        }
+        programs += program != NULL ? 1 : 0;
+    }
+    ck_assert_uint_gt(programs, 0);
+}
+END_TEST
+
 START_TEST(sched_forms_obey_overlap)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
@@ -569,13 +602,14 @@ check_same_op(const LhOp *a, const LhOp *b)
  * between. */
 START_TEST(sched_forms_cursors_are_plain_data)
 {
-    for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
-        const LhProgramParams p = make_params(5, true, LH_PASS_BOTH);
-        g_autoptr(LhProgram) program = make(expected[i].name, &p);
+    for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
+        const LhProgramParams p = make_params(4, true, LH_PASS_BOTH);
+        g_autoptr(LhProgram) program = fitting_program(lh_schedules[i], &p);
         LhOpBuffer a = { 0 }, b = { 0 };
         LhCursor cursor, other;
         uint32_t next_id = 0;
 
+        ck_assert_msg(program != NULL, "%s refuses 4 ranks", lh_schedules[i]->name);
         lh_cursor_init(&cursor, program, 3);
         lh_cursor_init(&other, program, 1);
         for (;;) {
@@ -648,9 +682,37 @@ START_TEST(sched_forms_suggest_a_name)
 }
 END_TEST
 
-LH_TEST_MAIN("sched_forms", sched_forms_hold_exactly, sched_forms_agree_with_the_papers,
-             sched_forms_count_wire_dtypes, sched_forms_follow_the_published_code,
-             sched_forms_cover_every_block_once, sched_forms_know_idle_time,
-             sched_forms_reach_the_limits_of_idle_time, sched_forms_obey_overlap,
-             sched_forms_sync_where_the_public_code_does, sched_forms_cursors_are_plain_data,
-             sched_forms_refuse_what_cannot_be, sched_forms_suggest_a_name)
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        sched_forms_hold_exactly,
+        sched_forms_agree_with_the_papers,
+        sched_forms_count_wire_dtypes,
+        sched_forms_follow_the_published_code,
+        sched_forms_cover_every_block_once,
+        sched_forms_know_idle_time,
+        sched_forms_reach_the_limits_of_idle_time,
+        sched_forms_obey_overlap,
+        sched_forms_sync_where_the_public_code_does,
+        sched_forms_cursors_are_plain_data,
+        sched_forms_refuse_what_cannot_be,
+        sched_forms_suggest_a_name,
+    };
+    Suite *suite = suite_create("sched_forms");
+    TCase *cases = tcase_create("sched_forms");
+    SRunner *runner;
+    int failed, schedules_count = 0;
+
+    while (lh_schedules[schedules_count] != NULL)
+        schedules_count++;
+    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
+        tcase_add_test(cases, tests[i]);
+    tcase_add_loop_test(cases, sched_forms_hold_in_every_schedule, 0, schedules_count);
+    suite_add_tcase(suite, cases);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

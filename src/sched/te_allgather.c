@@ -302,7 +302,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_te_allgather = {
     .name = "te-allgather",
-    .summary = "TransformerEngine all_gather: all k, v at once, two zigzag halves of q on two streams",
+    .summary = "TransformerEngine all_gather: all k, v at once, zigzag halves on two streams",
     .details =
         "Context parallelism of TransformerEngine, cp_comm_type all_gather, on zigzag\n"
         "halves. k and v of all ranks are gathered before anything is computed, which\n"
