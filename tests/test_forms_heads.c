@@ -3,6 +3,7 @@
  * every legal number of ranks, and runs against fp64 attention.
  */
 #include "base/error.h"
+#include "kernels/call.h"
 #include "run_tests.h"
 #include "runtime/executor.h"
 #include "runtime/numerics.h"
@@ -181,6 +182,67 @@ check_run(const char *name, const LhProgramParams *p)
 #define Q(heads) ((heads)*UINT64_C(128))
 #define KV(groups) ((groups)*UINT64_C(256))
 #define S(heads) ((heads)*UINT64_C(16))
+
+START_TEST(slices_are_dealt_out)
+{
+    ck_assert_uint_eq(lh_slices_share(33, 16), 3);
+    ck_assert_uint_eq(lh_slices_first(33, 16, 1), 3);
+    ck_assert_uint_eq(lh_slices_first(33, 16, 15), 31);
+    ck_assert_uint_eq(lh_slices_share(16, 16), 1);
+    ck_assert_uint_eq(lh_slices_first(16, 16, 15), 15);
+    ck_assert_uint_eq(lh_slices_share(2, 8), 1);
+    ck_assert_uint_eq(lh_slices_first(2, 8, 3), 0);
+    ck_assert_uint_eq(lh_slices_first(2, 8, 4), 1);
+}
+END_TEST
+
+/* Rank 6 of groups of 4, out of 8 ranks on zigzag halves: first halves 4 to 7, second ones 8 to 11,
+ * whose owners stand the other way round unless the halves are split. */
+START_TEST(saved_tensors_lie_in_the_order_of_tokens)
+{
+    LhProgram program = {
+        .placement = { .kind = LH_PLACE_ZIGZAG, .ranks = 8, .seq_length = 64 },
+        .head_slices = 4,
+        .kv_slices = 2,
+        .saved_group = 4,
+        .saved_kinds = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV,
+    };
+
+    ck_assert_uint_eq(lh_program_parts(&program, LH_TENSOR_Q), 8);
+    ck_assert_uint_eq(lh_program_parts(&program, LH_TENSOR_DQ), 2 * 4);
+    ck_assert_uint_eq(lh_program_parts(&program, LH_TENSOR_DKV), 2 * 2);
+    for (unsigned split = 1; split <= 4; split += 3) {
+        program.placement.split = split;
+        for (uint32_t part = 0; part < 8; part++) {
+            const LhHolding q = lh_program_holding(&program, LH_TENSOR_Q, 6, part);
+            const LhHolding kv = lh_program_holding(&program, LH_TENSOR_KV, 6, part);
+
+            ck_assert_uint_eq(q.segment, 4 + part);
+            ck_assert_uint_eq(q.slice, 2);
+            ck_assert_uint_eq(kv.segment, 4 + part);
+            ck_assert_uint_eq(kv.slice, 1);
+        }
+    }
+}
+END_TEST
+
+START_TEST(copies_reverse_parts)
+{
+    float from[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } }, to[3][2];
+    const LhKernelArgs args = {
+        .nq = 3, .batch = 1, .heads = 1, .groups = 1, .head_dim = 2, .reversed = true
+    };
+    const LhCall call = {
+        .args = &args,
+        .operands = { { .data = (unsigned char *)from, .parts = 3, .part_bytes = sizeof(from[0]) },
+                      { .data = (unsigned char *)to, .parts = 3, .part_bytes = sizeof(to[0]) } },
+    };
+
+    ck_assert_int_eq(lh_kernels[LH_KERNEL_ID_copy]->cpu(&call), LH_STATUS_OK);
+    for (unsigned part = 0; part < 3; part++)
+        ck_assert_mem_eq(to[part], from[2 - part], sizeof(to[0]));
+}
+END_TEST
 
 START_TEST(ulysses_sends_a_share_of_everything)
 {
@@ -384,6 +446,33 @@ START_TEST(te_a2a_sends_a_share_of_everything)
 }
 END_TEST
 
+/* The first finding about te-a2a on 2 ranks with one word of its explicit form replaced. */
+static void
+check_found(const char *word, const char *other, LhFindingKind kind)
+{
+    const LhProgramParams p = make_params(2, 2, 2, LH_PASS_FWD);
+    g_autoptr(LhProgram) program = make("te-a2a", &p);
+    g_autoptr(LhProgram) broken = NULL;
+    g_autoptr(LhVerdict) verdict = NULL;
+    GString *text = g_string_new(NULL);
+
+    ck_assert(lh_program_write(program, text, NULL));
+    ck_assert_uint_eq(g_string_replace(text, word, other, 1), 1);
+    broken = lh_program_parse("broken", text->str, text->len, NULL);
+    ck_assert_ptr_nonnull(broken);
+    verdict = lh_verify(broken);
+    ck_assert_uint_gt(verdict->findings_total, 0);
+    ck_assert_int_eq(g_array_index(verdict->findings, LhFinding, 0).kind, kind);
+    g_string_free(text, TRUE);
+}
+
+START_TEST(te_a2a_needs_its_reversed_copies)
+{
+    check_found("\"reversed\": true", "\"reversed\": false", LH_FINDING_COVERAGE);
+    check_found("\"attention\"", "\"attention\", \"reversed\": true", LH_FINDING_MALFORMED);
+}
+END_TEST
+
 START_TEST(te_a2a_is_proven)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(proof_ranks); i++)
@@ -566,11 +655,12 @@ START_TEST(grids_compute_attention)
 }
 END_TEST
 
-LH_TEST_MAIN("forms_heads", ulysses_sends_a_share_of_everything,
+LH_TEST_MAIN("forms_heads", slices_are_dealt_out, saved_tensors_lie_in_the_order_of_tokens,
+             copies_reverse_parts, ulysses_sends_a_share_of_everything,
              ulysses_replicates_groups_fewer_than_ranks, ulysses_deals_out_heads_that_do_not_divide,
              ulysses_pads_heads, ulysses_holds_what_it_saves, ulysses_is_proven,
-             ulysses_computes_attention, te_a2a_sends_a_share_of_everything, te_a2a_is_proven,
-             te_a2a_computes_attention, megatron_gathers_and_scatters,
-             megatron_wants_heads_that_divide, megatron_is_proven, megatron_computes_attention,
-             usp_sends_less_than_a_ring, te_a2a_p2p_returns_gradients_with_keys, grids_are_proven,
-             grids_compute_attention)
+             ulysses_computes_attention, te_a2a_sends_a_share_of_everything,
+             te_a2a_needs_its_reversed_copies, te_a2a_is_proven, te_a2a_computes_attention,
+             megatron_gathers_and_scatters, megatron_wants_heads_that_divide, megatron_is_proven,
+             megatron_computes_attention, usp_sends_less_than_a_ring,
+             te_a2a_p2p_returns_gradients_with_keys, grids_are_proven, grids_compute_attention)

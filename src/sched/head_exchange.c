@@ -47,36 +47,11 @@ slices_of(const LhHeadsCut *cut, LhHeadsTensor t)
     return is_kv(t) ? cut->kv_slices : cut->slices;
 }
 
-static bool
-is_replicated(const LhHeadsCut *cut)
-{
-    return cut->kv_slices < cut->members;
-}
-
-static bool
-is_uneven(const LhHeadsCut *cut)
-{
-    return cut->slices % cut->members != 0;
-}
-
 /* Slices of a segment that are laid out for sending. */
 static uint32_t
 staged_slices(const LhHeadsCut *cut, LhHeadsTensor t)
 {
     return MAX(slices_of(cut, t), cut->members);
-}
-
-/* Slices that the member at @index has, and the first of them. */
-static uint32_t
-share(const LhHeadsCut *cut, uint32_t index)
-{
-    return cut->slices / cut->members + (index < cut->slices % cut->members ? 1 : 0);
-}
-
-uint32_t
-lh_heads_own(const LhHeadsCut *cut, uint32_t rank)
-{
-    return share(cut, rank % cut->members);
 }
 
 static LhGroup
@@ -85,19 +60,6 @@ group_of(const LhHeadsCut *cut, uint32_t rank)
     return (LhGroup){
         .base = rank - rank % cut->members, .stride = 1, .count = cut->members, .outer_count = 1
     };
-}
-
-static LhPassSizes
-sizes_of(const LhProgramParams *p, const LhHeads *heads)
-{
-    LhPassSizes z = lh_pass_sizes(p, 0);
-
-    if (heads->grads_narrow) {
-        z.w = z.e;
-        z.dq = z.q;
-        z.dkv = z.kv;
-    }
-    return z;
 }
 
 /* ---- declarations ---- */
@@ -175,7 +137,7 @@ add_statistics(LhProgram *program, LhHeads *heads, const LhPassSizes *z)
                                      given ? LH_SLOT_INPUT : LH_SLOT_TEMP,
                                      heads->parts * lh_slices_share(cut->slices, cut->members),
                                      z->s / (segments * cut->slices), LH_FP32_BYTES);
-    if (is_replicated(cut) && lh_pass_has(&program->params, LH_PASS_BWD))
+    if (lh_heads_replicated(cut) && lh_pass_has(&program->params, LH_PASS_BWD))
         heads->dkv_sum = lh_program_add_slot(
             program, "dkv_sum", LH_TENSOR_DKV, LH_SLOT_TEMP, segments * cut->kv_slices,
             part_bytes(program, heads, z, LH_HEADS_DKV, LH_FP32_BYTES), LH_FP32_BYTES);
@@ -185,7 +147,7 @@ void
 lh_heads_declare(LhProgram *program, LhHeads *heads)
 {
     const LhProgramParams *p = &program->params;
-    const LhPassSizes z = sizes_of(p, heads);
+    const LhPassSizes z = lh_heads_sizes(p, heads);
     const unsigned o = heads->gathers_o ? 0 : 1u << LH_TENSOR_O;
 
     program->head_slices = heads->cut.slices;
@@ -289,7 +251,7 @@ parts_of(const LhEmitter *e, const LhHeadsCut *cut, uint16_t slot, bool by_heads
     if (by_heads)
         return (Parts){ slot, member, cut->members, lh_heads_own(cut, e->rank) };
     return (Parts){ slot, lh_slices_first(cut->slices, cut->members, member), 1,
-                    share(cut, member) };
+                    lh_heads_own(cut, member) };
 }
 
 static void
@@ -333,7 +295,7 @@ exchange(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to
 static void
 send(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_heads)
 {
-    if (is_uneven(&heads->cut))
+    if (lh_heads_uneven(&heads->cut))
         exchange(e, heads, from, to, to_heads);
     else
         all_to_all(e, heads, from, to);
@@ -376,7 +338,7 @@ lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor
 {
     for (unsigned i = 0; i < count; i++) {
         const LhHeadsTensor t = list[i];
-        const bool replicated = is_kv(t) && is_replicated(&heads->cut);
+        const bool replicated = is_kv(t) && lh_heads_replicated(&heads->cut);
         const LhRegion tokens = whole(e, heads->tokens[t]), stage = whole(e, heads->stage[t]);
 
         if (to_heads && replicated)
@@ -472,7 +434,7 @@ set_between_live(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list, 
     set_all_live(e, heads->stage, list, count, live);
     if (heads->two_stages)
         set_all_live(e, heads->arrived, list, count, live);
-    if (is_replicated(&heads->cut) && list == input_gradients)
+    if (lh_heads_replicated(&heads->cut) && list == input_gradients)
         set_live(e, heads->dkv_sum, live);
 }
 
@@ -486,19 +448,12 @@ move(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list, unsigned cou
     set_between_live(e, heads, list, count, false);
 }
 
-/* The tensors that backward gathers: do, and o unless forward has kept it. */
-static unsigned
-gathered_backward(const LhHeads *heads)
-{
-    return heads->gathers_o ? 2 : 1;
-}
-
 void
 lh_heads_begin(LhEmitter *e, const LhHeads *heads)
 {
     const bool backward = e->phase == LH_PHASE_BACKWARD;
     const LhHeadsTensor *list = backward ? output_gradients : inputs;
-    const unsigned count = backward ? gathered_backward(heads) : G_N_ELEMENTS(inputs);
+    const unsigned count = backward ? lh_heads_gathered(heads) : G_N_ELEMENTS(inputs);
 
     set_all_live(e, heads->heads, list, count, true);
     move(e, heads, list, count, true);
@@ -524,7 +479,7 @@ void
 lh_heads_end(LhEmitter *e, const LhHeads *heads)
 {
     if (e->phase == LH_PHASE_BACKWARD) {
-        set_all_live(e, heads->heads, output_gradients, gathered_backward(heads), false);
+        set_all_live(e, heads->heads, output_gradients, lh_heads_gathered(heads), false);
         free_saved(e, heads);
         move(e, heads, input_gradients, G_N_ELEMENTS(input_gradients), false);
         set_all_live(e, heads->heads, input_gradients, G_N_ELEMENTS(input_gradients), false);
@@ -649,194 +604,4 @@ lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t ra
 
     own.attention.heads = p->attention.heads / heads->cut.slices * lh_heads_own(&heads->cut, rank);
     return lh_pass_flops(&own, lh_mask_pairs(&p->mask, all, all));
-}
-
-/* ---- closed forms ---- */
-
-/* Of a tensor of @bytes by tokens: what is sent in turning it one way or the other. */
-static uint64_t
-sent(const LhHeadsCut *cut, uint32_t rank, uint64_t bytes, uint32_t slices, bool to_heads)
-{
-    const uint64_t cell = bytes / slices;
-
-    if (!is_uneven(cut))
-        return cell * MAX(slices, cut->members) / cut->members * (cut->members - 1);
-    if (to_heads)
-        return cell * (slices - lh_heads_own(cut, rank));
-    return cell * lh_heads_own(cut, rank) * (cut->members - 1);
-}
-
-uint64_t
-lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
-{
-    const LhHeadsCut *cut = &heads->cut;
-    const LhPassSizes z = sizes_of(p, heads);
-    uint64_t bytes = 0;
-
-    if (cut->members == 1)
-        return 0;
-    if (lh_pass_has(p, LH_PASS_FWD))
-        bytes += sent(cut, rank, z.q, cut->slices, true) +
-                 sent(cut, rank, z.kv, cut->kv_slices, true) +
-                 sent(cut, rank, z.q, cut->slices, false);
-    if (lh_pass_has(p, LH_PASS_BWD))
-        bytes += gathered_backward(heads) * sent(cut, rank, z.q, cut->slices, true) +
-                 sent(cut, rank, z.dq, cut->slices, false) +
-                 sent(cut, rank, z.dkv, cut->kv_slices, false);
-    return bytes;
-}
-
-/* Bytes by heads, and staged, of what has @bytes by tokens. */
-static uint64_t
-by_heads(const LhHeadsCut *cut, uint64_t bytes, uint32_t slices)
-{
-    return cut->members == 1
-               ? 0
-               : bytes / slices * cut->members * lh_slices_share(slices, cut->members);
-}
-
-static uint64_t
-staged(const LhHeads *heads, uint64_t bytes, uint32_t slices)
-{
-    const LhHeadsCut *cut = &heads->cut;
-
-    if (cut->members == 1)
-        return 0;
-    return bytes / slices * MAX(slices, cut->members) * (heads->two_stages ? 2 : 1);
-}
-
-/* While q, k, v are gathered; while attention runs; while o is scattered. */
-static uint64_t
-forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const LhHeadsBuffers *b)
-{
-    const LhHeadsCut *cut = &heads->cut;
-    const uint64_t in = by_heads(cut, z->q, cut->slices) + by_heads(cut, z->kv, cut->kv_slices) +
-                        staged(heads, z->q, cut->slices) + staged(heads, z->kv, cut->kv_slices);
-
-    return MAX(in, held + MAX(b->forward, b->kept + staged(heads, z->q, cut->slices)));
-}
-
-/* While do is gathered; while attention runs; while dq, dk, dv are scattered. */
-static uint64_t
-backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const LhHeadsBuffers *b)
-{
-    const LhHeadsCut *cut = &heads->cut;
-    const uint64_t got = gathered_backward(heads) * by_heads(cut, z->q, cut->slices);
-    const uint64_t in = got + gathered_backward(heads) * staged(heads, z->q, cut->slices);
-    const uint64_t gradients =
-        by_heads(cut, z->dq, cut->slices) + by_heads(cut, z->dkv, cut->kv_slices);
-    const uint64_t sum = is_replicated(cut) ? z->kv / z->e * LH_FP32_BYTES : 0;
-    const uint64_t out =
-        gradients + staged(heads, z->dq, cut->slices) + staged(heads, z->dkv, cut->kv_slices) + sum;
-
-    return MAX(held + MAX(b->kept + in, got + gradients + b->backward), out);
-}
-
-/* q, k, v and o or their like are there by tokens; forward keeps what it saves by heads, and
- * backward alone is given that in place of them. */
-uint64_t
-lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHeadsBuffers *buffers)
-{
-    const LhHeadsCut *cut = &heads->cut;
-    const LhPassSizes z = sizes_of(p, heads);
-    const bool forward = lh_pass_has(p, LH_PASS_FWD), backward = lh_pass_has(p, LH_PASS_BWD);
-    const uint64_t o = by_heads(cut, z.q, cut->slices);
-    const uint64_t lse = cut->members == 1 ? z.s : by_heads(cut, z.s, cut->slices);
-    const uint64_t all = 2 * o + by_heads(cut, z.kv, cut->kv_slices) + lse; /* q, k, v, o, lse */
-    const uint64_t saved = all - (heads->gathers_o ? o : 0);
-    LhHeadsBuffers b = buffers == NULL ? (LhHeadsBuffers){ 0 } : *buffers;
-    uint64_t there = 2 * z.q + z.kv, peak = 0;
-
-    if (!forward || !backward)
-        b.kept = 0;
-    if (forward)
-        peak = forward_peak(heads, &z, all, &b);
-    else if (cut->members == 1)
-        there += lse;
-    else
-        there = saved + (heads->gathers_o ? z.q : 0);
-    if (backward)
-        peak = MAX(peak, backward_peak(heads, &z, forward ? saved : 0, &b));
-    return there + (backward ? 2 * z.q + z.kv : 0) + peak;
-}
-
-/* ---- rules ---- */
-
-static uint64_t
-round_up(uint64_t x, uint64_t unit)
-{
-    return (x + unit - 1) / unit * unit;
-}
-
-void
-lh_heads_pad(LhAttention *a, uint32_t ranks, bool replicate)
-{
-    uint64_t groups = a->groups, share;
-
-    if (ranks == 0 || groups == 0 || a->heads % groups != 0)
-        return;
-    share = a->heads / groups;
-    if (replicate && share > 1 && groups < ranks && ranks % groups == 0)
-        share = round_up(share, ranks / groups);
-    else
-        groups = round_up(groups, ranks);
-    if (groups * share > UINT32_MAX || groups * share == a->heads)
-        return;
-    if (a->hidden_size == 0)
-        a->hidden_size = a->heads * a->head_dim;
-    a->groups = (uint32_t)groups;
-    a->heads = (uint32_t)(groups * share);
-}
-
-char *
-lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
-                       bool (*legal)(const LhAttention *a, uint32_t ranks))
-{
-    uint32_t below = MIN(ranks - 1, a->heads), above = ranks + 1;
-
-    while (below > 1 && !legal(a, below))
-        below--;
-    while (above <= a->heads && !legal(a, above))
-        above++;
-    if (above > a->heads)
-        return g_strdup_printf("%u", below);
-    return g_strdup_printf("%u, %u", below, above);
-}
-
-static uint32_t
-common_divisor(uint32_t a, uint32_t b)
-{
-    while (b != 0) {
-        const uint32_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-uint32_t
-lh_heads_group_size(const LhProgramParams *p)
-{
-    const uint32_t size = common_divisor(p->ranks, p->attention.groups);
-
-    return p->gpus_per_node == 0 ? size : common_divisor(size, p->gpus_per_node);
-}
-
-bool
-lh_heads_check_group_size(const LhProgramParams *p, GError **error)
-{
-    const uint32_t size = p->ulysses_size, most = common_divisor(p->ranks, p->attention.groups);
-    g_autoptr(GString) legal = g_string_new("1");
-
-    if (size > 0 && most % size == 0)
-        return true;
-    for (uint32_t i = 2; i <= most; i++) {
-        if (most % i == 0)
-            g_string_append_printf(legal, ", %u", i);
-    }
-    return lh_schedule_refuse(error,
-                              "groups of %u ranks that exchange heads; the size must divide the "
-                              "%u ranks and the %u query groups: %s",
-                              size, p->ranks, p->attention.groups, legal->str);
 }

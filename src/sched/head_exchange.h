@@ -68,6 +68,28 @@ LhPassSlots lh_heads_slots(const LhHeads *heads);
 /* How many slices of query heads @rank has by heads. */
 uint32_t lh_heads_own(const LhHeadsCut *cut, uint32_t rank);
 
+/* Sizes of a rank by tokens, with gradients as they are exchanged. */
+LhPassSizes lh_heads_sizes(const LhProgramParams *p, const LhHeads *heads);
+
+static inline bool
+lh_heads_replicated(const LhHeadsCut *cut)
+{
+    return cut->kv_slices < cut->members;
+}
+
+static inline bool
+lh_heads_uneven(const LhHeadsCut *cut)
+{
+    return cut->slices % cut->members != 0;
+}
+
+/* The tensors that backward gathers: do, and o unless forward has kept it by heads. */
+static inline unsigned
+lh_heads_gathered(const LhHeads *heads)
+{
+    return heads->gathers_o ? 2 : 1;
+}
+
 /* Each tensor is laid out, sent and waited for before the next one. */
 void lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
                               unsigned count, bool to_heads);
