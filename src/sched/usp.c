@@ -169,9 +169,10 @@ const LhSchedule lh_schedule_usp = {
         "flops        P F / 2 on every rank, causal\n"
         "idle         0\n"
         "buffers      of ulysses and of zigzag together\n"
-        "group size   --ulysses-size U; by default the largest that divides ranks, groups\n"
-        "             and the devices of a node. The type of gradients on the wire is\n"
-        "             that of the ring; all-to-alls move what it leaves, in e bytes\n"
+        "group size   --hierarchical-context-parallel-sizes U,R; by default U is the\n"
+        "             largest that divides ranks, groups and the devices of a node. The\n"
+        "             type of gradients on the wire is that of the ring; all-to-alls\n"
+        "             move what it leaves, in e bytes\n"
         "restrictions sequence length divisible by 2P; U divides P and the groups\n",
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "the blocks of its ring are causal or full",
