@@ -1344,8 +1344,9 @@ START_TEST(kernels_refuse_what_they_cannot)
     float o[12] = { 0 };
     const LhKernelArgs args = { .nq = 3, .batch = 1, .heads = 1, .groups = 1, .head_dim = 4 };
     const LhCall call = { .args = &args,
-                          .operands = { { (unsigned char *)o, 2, 24, LH_STORAGE_FP32 },
-                                        { (unsigned char *)o, 2, 24, LH_STORAGE_FP32 } } };
+                          .operands = {
+                              { .data = (unsigned char *)o, .parts = 2, .part_bytes = 24 },
+                              { .data = (unsigned char *)o, .parts = 2, .part_bytes = 24 } } };
 
     for (unsigned i = 0; i < LH_KERNELS_COUNT; i++) {
         ck_assert(lh_kernels[i]->reference != NULL);
@@ -1363,7 +1364,8 @@ START_TEST(kernels_zero_makes_empty_accumulators)
     float acc[4 + 2] = { 1, 1, 1, 1, 1, 1 };
     const LhKernelArgs args = { .nq = 1, .batch = 1, .heads = 1, .groups = 1, .head_dim = 4 };
     const LhCall call = { .args = &args,
-                          .operands = { { (unsigned char *)acc, 1, 24, LH_STORAGE_FP32 } } };
+                          .operands = {
+                              { .data = (unsigned char *)acc, .parts = 1, .part_bytes = 24 } } };
 
     ck_assert_int_eq(lh_kernels[LH_KERNEL_ID_zero]->cpu(&call), LH_STATUS_OK);
     ck_assert(acc[0] == 0 && acc[3] == 0 && acc[4] == -INFINITY && acc[5] == 0);

@@ -28,9 +28,9 @@ typedef struct {
     char *document_lengths; /* a file */
     int attention;          /* 0 softmax, 1 linear */
     double linear_decay;
-    int pass;    /* LhPass - 1 */
-    int cost;    /* LhCostMode */
-    int network; /* LhNetworkModel */
+    int pass;        /* LhPass - 1 */
+    int cost;        /* LhCostMode */
+    int network;     /* LhNetworkModel */
     int collectives; /* LhCollectiveModel */
     bool no_overlap;
     bool published_code;
