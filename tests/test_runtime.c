@@ -161,7 +161,7 @@ static const struct {
     { true, 0, true },   { false, 11, true }, { false, 0, false },
 };
 
-#define FEW_RANKS 2
+#define MANY_RANKS 8
 #define TOKENS 72 /* about */
 
 static Case
@@ -178,7 +178,9 @@ turn_case(const LhSchedule *schedule, uint32_t ranks, unsigned turn)
                                    .heads = shape[0],
                                    .groups = shape[1],
                                    /* Schedules by heads need some for every rank. */
-                                   .head_dim = ranks <= FEW_RANKS ? shape[2] : shape[2] / 4,
+                                   .head_dim = shape[2] / (ranks == 1           ? 1
+                                                           : ranks < MANY_RANKS ? 2
+                                                                                : 4),
                                    .dtype = dtypes[turn % G_N_ELEMENTS(dtypes)] },
                     .ranks = ranks,
                     .mask = { .causal = !masks[mask].full,
