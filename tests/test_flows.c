@@ -705,26 +705,28 @@ START_TEST(flows_of_fifo_queue_up)
 }
 END_TEST
 
-/* As if alone, or one after another: either way at the limit of the pair, not at the NIC's 1 ms. */
+/* Together, as if alone, or one after another: at the limit of the pair, not at the NIC's 1 ms. */
 START_TEST(flows_of_all_models_keep_to_the_limit)
 {
-    const LhNetworkModel models[] = { LH_NETWORK_FAIR, LH_NETWORK_ALPHA_BETA, LH_NETWORK_FIFO };
-    const LhTime alone = exact_ps(100000000, 70000000000);
+    const LhTime one = exact_ps(100000000, 70000000000), two = exact_ps(200000000, 70000000000);
+    const struct {
+        LhNetworkModel model;
+        LhTime first, second;
+    } cases[] = { { LH_NETWORK_FAIR, two, two },
+                  { LH_NETWORK_ALPHA_BETA, one, one },
+                  { LH_NETWORK_FIFO, one, 2 * one } };
     const LhTopology topology = limited_topology(1);
 
-    for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++) {
-        Bench *b = bench_new(&topology, 2, NULL, models[m]);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Bench *b = bench_new(&topology, 2, NULL, cases[i].model);
         LhTime times[2] = { 0, 0 };
 
         start_pair(b, 0, 1);
         start_pair(b, 0, 1);
         settle(b);
         arrivals(b, times);
-        ck_assert_int_eq(times[0],
-                         models[m] == LH_NETWORK_FAIR ? exact_ps(200000000, 70000000000) : alone);
-        ck_assert_int_eq(times[1], models[m] == LH_NETWORK_FAIR   ? exact_ps(200000000, 70000000000)
-                                   : models[m] == LH_NETWORK_FIFO ? 2 * alone
-                                                                  : alone);
+        ck_assert_int_eq(times[0], cases[i].first);
+        ck_assert_int_eq(times[1], cases[i].second);
         bench_free(b);
     }
 }
