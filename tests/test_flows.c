@@ -12,6 +12,7 @@
 
 #define LIVE_MAX 48
 #define LINKS_MAX 1024
+#define PAIRS_MAX 12
 #define FASTEST 100e9 /* bytes/s of an unhurt link */
 
 /* A message as the test sees it. */
@@ -32,6 +33,7 @@ typedef struct {
     LhTime now;
     Message messages[2 * LIVE_MAX + 4096]; /* by flow index */
     uint32_t messages_count, live;
+    LhRoute pairs[PAIRS_MAX]; /* of random_limited_pair */
     uint64_t link_bytes[LINKS_MAX];
     uint32_t compared;
 } Bench;
@@ -106,13 +108,42 @@ is_flowing(const Message *m)
     return m->live && !m->sent && m->bytes > 0;
 }
 
-/* The link whose equal share is least, and that share. */
+static bool
+is_of_pair(const Message *m, const LhRoute *pair)
+{
+    return m->route.source == pair->source && m->route.destination == pair->destination;
+}
+
+/* The equal share of the messages not yet fixed of the pair of message @i. */
+static double
+pair_share(const Bench *b, const double *rates, uint32_t i)
+{
+    const LhRoute *pair = &b->messages[i].route;
+    double left = pair->flow_bandwidth_bytes_per_s;
+    uint32_t open = 0;
+
+    if (left == 0)
+        return INFINITY;
+    for (uint32_t k = 0; k < b->messages_count; k++) {
+        if (!is_flowing(&b->messages[k]) || !is_of_pair(&b->messages[k], pair))
+            continue;
+        if (rates[k] < 0)
+            open++;
+        else
+            left -= rates[k];
+    }
+    return fmax(left, 0) / open;
+}
+
+/* The link whose equal share is least, and that share; or the pair: the message's @pair then. */
 static uint32_t
-tightest(const Bench *b, const double *residual, const double *rates, double *share)
+tightest(const Bench *b, const double *residual, const double *rates, double *share,
+         const LhRoute **pair)
 {
     uint32_t best = UINT32_MAX;
 
     *share = INFINITY;
+    *pair = NULL;
     for (uint32_t link = 0; link < b->network.links_count; link++) {
         uint32_t open = 0;
 
@@ -123,6 +154,14 @@ tightest(const Bench *b, const double *residual, const double *rates, double *sh
             best = link;
         }
     }
+    for (uint32_t i = 0; i < b->messages_count; i++) {
+        const Message *m = &b->messages[i];
+
+        if (!is_flowing(m) || rates[i] >= 0 || pair_share(b, rates, i) >= *share)
+            continue;
+        *share = pair_share(b, rates, i);
+        *pair = &m->route;
+    }
     return best;
 }
 
@@ -130,17 +169,19 @@ static void
 reference_rates(const Bench *b, double *rates)
 {
     double residual[LINKS_MAX] = { 0 }, share;
+    const LhRoute *pair;
     uint32_t link;
 
     for (uint32_t i = 0; i < b->network.links_count; i++)
         residual[i] = capacity(b, i);
     for (uint32_t i = 0; i <= b->messages_count; i++)
         rates[i] = -1;
-    while ((link = tightest(b, residual, rates, &share)) != UINT32_MAX)
+    while ((link = tightest(b, residual, rates, &share, &pair)) != UINT32_MAX)
         for (uint32_t i = 0; i < b->messages_count; i++) {
             const Message *m = &b->messages[i];
 
-            if (!is_flowing(m) || rates[i] >= 0 || !crosses(m, link))
+            if (!is_flowing(m) || rates[i] >= 0 ||
+                !(pair != NULL ? is_of_pair(m, pair) : crosses(m, link)))
                 continue;
             rates[i] = share;
             for (uint32_t hop = 0; hop < m->route.links_count; hop++)
@@ -291,6 +332,28 @@ random_links(const Bench *b, uint64_t *state)
     return route;
 }
 
+/* A few pairs on any links, each with a limit or without: it is theirs as long as the bench. */
+static LhRoute
+random_limited_pair(const Bench *b, uint64_t *state)
+{
+    return b->pairs[draw(state, PAIRS_MAX)];
+}
+
+static void
+draw_pairs(Bench *b, uint64_t *state)
+{
+    for (uint32_t i = 0; i < PAIRS_MAX; i++) {
+        LhRoute *pair = &b->pairs[i];
+
+        *pair = random_links(b, state);
+        pair->links_count = MIN(pair->links_count, LH_ROUTE_MAX - 1);
+        pair->source = i / 3; /* sources and destinations alike, but not both */
+        pair->destination = i % 3;
+        if (draw(state, 4) > 0)
+            pair->flow_bandwidth_bytes_per_s = FASTEST / (double)(1 + draw(state, 30));
+    }
+}
+
 static LhRoute
 random_pair(const Bench *b, uint64_t *state)
 {
@@ -374,13 +437,36 @@ START_TEST(flows_are_max_min_fair_on_any_links)
 }
 END_TEST
 
+START_TEST(flows_are_max_min_fair_with_limits_of_pairs)
+{
+    uint32_t compared = 0;
+
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        uint64_t state = seed;
+        const uint32_t nodes = 1 + (uint32_t)draw(&state, 14);
+        double factors[16];
+        Bench *b;
+
+        for (uint32_t i = 0; i < nodes; i++)
+            factors[i] = seed % 2 == 0 ? 1 : (double)(1 + draw(&state, 1000)) / 1000;
+        b = bench_plain(nodes, factors, LH_NETWORK_FAIR);
+        draw_pairs(b, &state);
+        play_randomly(b, random_limited_pair, seed, 250);
+        compared += b->compared;
+        bench_free(b);
+    }
+    ck_assert_uint_gt(compared, 30000);
+}
+END_TEST
+
 START_TEST(flows_are_max_min_fair_on_clusters)
 {
     static const struct {
         const char *topology;
         uint32_t nodes;
-    } clusters[] = { { "dgx-a100-80g", 3 },   { "azure-nc96-a100", 4 }, { "fat-tree-a100", 12 },
-                     { "bench-platform", 3 }, { "lasp-dgx", 2 },        { "hgx-h100", 3 } };
+    } clusters[] = { { "dgx-a100-80g", 3 },   { "azure-nc96-a100", 4 }, { "azure-nc96-a100", 2 },
+                     { "fat-tree-a100", 12 }, { "bench-platform", 3 },  { "lasp-dgx", 2 },
+                     { "hgx-h100", 3 } };
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(clusters); i++)
         for (uint64_t seed = 0; seed < 4; seed++) {
@@ -509,6 +595,57 @@ START_TEST(flows_share_one_link_equally)
 }
 END_TEST
 
+static LhTopology
+limited_topology(uint64_t gpus)
+{
+    return (LhTopology){ .name = (char *)"test",
+                         .gpus_per_node = gpus,
+                         .nics_per_node = 1,
+                         .nic = { .bandwidth = FASTEST, .flow_bandwidth = 0.7 * FASTEST } };
+}
+
+static void
+start_pair(Bench *b, uint32_t source, uint32_t destination)
+{
+    LhRoute route;
+
+    lh_network_route(&b->network, source, destination, &route);
+    start(b, &route, 100000000);
+}
+
+/* A pair alone reaches its limit, with one message or two; the other direction and other pairs have
+ * limits of their own; four pairs share the NIC. */
+START_TEST(flows_of_a_pair_keep_to_its_limit)
+{
+    const LhTopology topology = limited_topology(4);
+    Bench *b = bench_new(&topology, 2, NULL, LH_NETWORK_FAIR);
+
+    start_pair(b, 0, 4);
+    settle(b);
+    ck_assert_double_eq_tol(lh_flows_rate(b->flows, 0), 0.7 * FASTEST, 1);
+    start_pair(b, 0, 4);
+    start_pair(b, 4, 0);
+    settle(b);
+    ck_assert_double_eq_tol(lh_flows_rate(b->flows, 0), 0.35 * FASTEST, 1);
+    ck_assert_double_eq_tol(lh_flows_rate(b->flows, 1), 0.35 * FASTEST, 1);
+    ck_assert_double_eq_tol(lh_flows_rate(b->flows, 2), 0.7 * FASTEST, 1);
+    start_pair(b, 0, 5);
+    settle(b);
+    ck_assert_double_eq_tol(lh_flows_rate(b->flows, 0), FASTEST / 3, 1);
+    ck_assert_double_eq_tol(lh_flows_rate(b->flows, 3), FASTEST / 3, 1);
+    drain(b);
+    for (uint32_t gpu = 0; gpu < 4; gpu++)
+        start_pair(b, gpu, 4 + gpu);
+    settle(b);
+    for (uint32_t i = 0; i < b->messages_count; i++)
+        if (is_flowing(&b->messages[i]))
+            ck_assert_double_eq_tol(lh_flows_rate(b->flows, i), FASTEST / 4, 1);
+    ck_assert_uint_eq(b->live, 4);
+    drain(b);
+    bench_free(b);
+}
+END_TEST
+
 /* Events of the models without rates: only arrivals count. */
 static void
 arrivals(Bench *b, LhTime *times)
@@ -568,6 +705,33 @@ START_TEST(flows_of_fifo_queue_up)
 }
 END_TEST
 
+/* Together, as if alone, or one after another: at the limit of the pair, not at the NIC's 1 ms. */
+START_TEST(flows_of_all_models_keep_to_the_limit)
+{
+    const LhTime one = exact_ps(100000000, 70000000000), two = exact_ps(200000000, 70000000000);
+    const struct {
+        LhNetworkModel model;
+        LhTime first, second;
+    } cases[] = { { LH_NETWORK_FAIR, two, two },
+                  { LH_NETWORK_ALPHA_BETA, one, one },
+                  { LH_NETWORK_FIFO, one, 2 * one } };
+    const LhTopology topology = limited_topology(1);
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Bench *b = bench_new(&topology, 2, NULL, cases[i].model);
+        LhTime times[2] = { 0, 0 };
+
+        start_pair(b, 0, 1);
+        start_pair(b, 0, 1);
+        settle(b);
+        arrivals(b, times);
+        ck_assert_int_eq(times[0], cases[i].first);
+        ck_assert_int_eq(times[1], cases[i].second);
+        bench_free(b);
+    }
+}
+END_TEST
+
 START_TEST(flows_without_bytes_take_their_latency)
 {
     const uint32_t link[] = { 0 };
@@ -604,7 +768,9 @@ START_TEST(flows_are_deterministic)
 }
 END_TEST
 
-LH_TEST_MAIN("flows", flows_are_max_min_fair_on_any_links, flows_are_max_min_fair_on_clusters,
+LH_TEST_MAIN("flows", flows_are_max_min_fair_on_any_links,
+             flows_are_max_min_fair_with_limits_of_pairs, flows_are_max_min_fair_on_clusters,
+             flows_of_a_pair_keep_to_its_limit, flows_of_all_models_keep_to_the_limit,
              flows_know_the_parking_lot, flows_alone_take_latency_and_bytes_over_bandwidth,
              flows_share_one_link_equally, flows_of_alpha_beta_do_not_meet, flows_of_fifo_queue_up,
              flows_without_bytes_take_their_latency, flows_are_deterministic)

@@ -239,6 +239,25 @@ START_TEST(report_words_name_what_was_asked)
 }
 END_TEST
 
+START_TEST(report_names_the_limit_of_a_pair)
+{
+    Run run = run_of("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"azure-nc96-a100:2\","
+                     " \"schedule\": [\"ring\"]}");
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autoptr(GString) constants = g_string_new(NULL);
+    LhTable *table = lh_describe_constants(run.setup);
+
+    lh_describe_case(run.setup, out);
+    ck_assert_ptr_nonnull(
+        strstr(out->str, "; 1 x 5 GB/s to the network, 3.5 GB/s from GPU to GPU)"));
+    lh_table_print(table, LH_FORMAT_MD, constants);
+    ck_assert_ptr_nonnull(
+        strstr(constants->str, "| nic | 5 GB/s (GPU to GPU 3.5 GB/s), 40 us, 2 SMs | assumed |"));
+    lh_table_free(table);
+    run_clear(&run);
+}
+END_TEST
+
 /* --- files --------------------------------------------------------------------------------------
  */
 
@@ -318,5 +337,5 @@ END_TEST
 LH_TEST_MAIN("report", report_seconds_are_exact, report_rounded_parts_add_up,
              report_scale_keeps_digits, report_table_in_every_form,
              report_json_is_strict_and_complete, report_timeline_has_a_row_for_each_op,
-             report_words_name_what_was_asked, report_file_replaces_whole,
-             report_file_fails_with_reason, report_figures_are_drawn)
+             report_words_name_what_was_asked, report_names_the_limit_of_a_pair,
+             report_file_replaces_whole, report_file_fails_with_reason, report_figures_are_drawn)

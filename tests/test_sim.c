@@ -1214,7 +1214,10 @@ link_class(World *w, uint32_t index)
     return index < G_N_ELEMENTS(classes) ? classes[index] : NULL;
 }
 
-/* @change: 0 nothing; 1, 2, 3 double a bandwidth; 4, 5, 6 halve a latency; 7 both, everywhere. */
+#define CHANGES 8
+
+/* @change: 0 nothing; 1, 2, 3 double a bandwidth; 4, 5, 6 halve a latency; 7 doubles the limit of a
+ * pair of GPUs; 8 all of it, everywhere. */
 static LhTime
 makespan_with(const Cluster *cluster, const char *name, LhNetworkModel model, uint32_t change)
 {
@@ -1224,11 +1227,13 @@ makespan_with(const Cluster *cluster, const char *name, LhNetworkModel model, ui
 
     world_init(&w, cluster->topology, schedule(name, &params));
     for (uint32_t i = 0; link_class(&w, i) != NULL; i++) {
-        if (change == i + 1 || change == 7)
+        if (change == i + 1 || change == CHANGES)
             link_class(&w, i)->bandwidth *= 2;
-        if (change == i + 4 || change == 7)
+        if (change == i + 4 || change == CHANGES)
             link_class(&w, i)->latency_ps /= 2;
     }
+    if (change >= 7)
+        w.topology.nic.flow_bandwidth *= 2;
     w.params.network_model = model;
     result = world_run(&w);
     world_clear(&w);
@@ -1252,7 +1257,7 @@ START_TEST(sim_better_links_are_never_slower)
                 const LhTime base = makespan_with(cluster, name, (LhNetworkModel)model, 0);
                 const double allowed = model == LH_NETWORK_FAIR ? ANOMALY_MAX : 0;
 
-                for (uint32_t change = 1; change <= 7; change++) {
+                for (uint32_t change = 1; change <= CHANGES; change++) {
                     const LhTime changed =
                         makespan_with(cluster, name, (LhNetworkModel)model, change);
 

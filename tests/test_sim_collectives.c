@@ -58,9 +58,10 @@ first_ranks(uint32_t count)
     return (LhGroup){ 0, 1, count, 0, 1 };
 }
 
-/* Plays it on the bench platform with @ranks ranks. */
+/* Plays it on the bench platform with @ranks ranks, and a limit for pairs of GPUs (0: none). */
 static LhSimResult *
-play(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network)
+play_limited(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network,
+             double flow_bandwidth)
 {
     LhSimResult *result;
     World w;
@@ -68,9 +69,16 @@ play(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network)
     script_init(&w, &s->script, ranks);
     w.params.collectives = model;
     w.params.network_model = network;
+    w.topology.nic.flow_bandwidth = flow_bandwidth;
     result = world_run(&w);
     world_clear(&w);
     return result;
+}
+
+static LhSimResult *
+play(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network)
+{
+    return play_limited(s, ranks, model, network, 0);
 }
 
 /* ---- an idle, symmetric network ---- */
@@ -183,6 +191,34 @@ START_TEST(collectives_keep_slow_links_busy)
     closed = play(&s, 16, LH_COLLECTIVES_CLOSED_FORM, LH_NETWORK_FAIR);
     ck_assert_int_eq(ring->makespan_ps, 15 * nic + latency);
     ck_assert_int_eq(closed->makespan_ps, 15 * (nic + latency));
+}
+END_TEST
+
+/* The one pair of GPUs by which a ring leaves a node is held to its limit, in every model, and that
+ * is the NIC's fault; eight pairs that cross at once share the NIC as ever. */
+START_TEST(collectives_keep_to_the_limit_of_a_pair)
+{
+    const LhTime pair = 25 * US, latency = 5 * US; /* 125,000 bytes at 5 GB/s */
+
+    for (int model = LH_NETWORK_FAIR; model <= LH_NETWORK_FIFO; model++) {
+        const LhNetworkModel network = (LhNetworkModel)model;
+        g_autoptr(LhSimResult) ring = NULL, closed = NULL, free = NULL, limited = NULL;
+        Single s;
+
+        single_init(&s, LH_COLL_ALL_GATHER, first_ranks(16), 125000, 0, 0);
+        ring = play_limited(&s, 16, LH_COLLECTIVES_RING, network, 5e9);
+        closed = play_limited(&s, 16, LH_COLLECTIVES_CLOSED_FORM, network, 5e9);
+        if (network != LH_NETWORK_ALPHA_BETA)
+            ck_assert_int_eq(ring->makespan_ps, 15 * pair + latency);
+        ck_assert_int_eq(closed->makespan_ps, 15 * (pair + latency));
+        ck_assert_int_ge(ring->ranks[7].idle_ps[LH_IDLE_COMM + LH_TIER_NIC], 15 * pair);
+        if (network != LH_NETWORK_FAIR)
+            continue;
+        single_init(&s, LH_COLL_ALL_TO_ALL, first_ranks(16), 2000000, 0, 0);
+        free = play(&s, 16, LH_COLLECTIVES_PAIRWISE, network);
+        limited = play_limited(&s, 16, LH_COLLECTIVES_PAIRWISE, network, 12.5e9 / 8);
+        ck_assert_int_eq(free->makespan_ps, limited->makespan_ps);
+    }
 }
 END_TEST
 
@@ -697,6 +733,18 @@ START_TEST(nccl_is_near_what_was_measured)
 }
 END_TEST
 
+/* Rings leave a node of 4 x A100 PCIe by one NIC, and by one pair of GPUs. */
+START_TEST(nccl_knows_the_limit_of_a_pair)
+{
+    World w;
+    LhNcclGroup *group = nccl_group(&w, "azure-nc96-a100", 8);
+
+    ck_assert_double_eq_tol(group->ring_gbps, 3.5, 1e-9);
+    lh_nccl_group_free(group);
+    world_clear(&w);
+}
+END_TEST
+
 /* Its time is what a run takes from the last arrival on; an all-to-all is messages. */
 START_TEST(nccl_decides_in_runs)
 {
@@ -719,13 +767,14 @@ END_TEST
 
 LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_know_the_double_tree, collectives_keep_slow_links_busy,
-             collectives_of_one_rank_cost_nothing, collectives_wait_for_stragglers,
-             collectives_delay_only_who_depends, collectives_keep_pairs_in_step,
-             collectives_share_links, collectives_share_links_with_messages,
-             collectives_match_in_program_order, collectives_hold_sms,
-             collectives_count_by_the_hops_they_take, collectives_follow_groups_with_outer_strides,
-             collectives_differ_in_all_to_all, collectives_send_to_64_at_once,
-             collectives_fail_with_their_links, collectives_name_the_ranks_of_a_failed_link,
-             collectives_need_groups_of_ranks, collectives_of_many_ranks_are_played,
-             collectives_are_deterministic, nccl_times_are_its_formulas,
-             nccl_is_near_what_was_measured, nccl_decides_in_runs)
+             collectives_keep_to_the_limit_of_a_pair, collectives_of_one_rank_cost_nothing,
+             collectives_wait_for_stragglers, collectives_delay_only_who_depends,
+             collectives_keep_pairs_in_step, collectives_share_links,
+             collectives_share_links_with_messages, collectives_match_in_program_order,
+             collectives_hold_sms, collectives_count_by_the_hops_they_take,
+             collectives_follow_groups_with_outer_strides, collectives_differ_in_all_to_all,
+             collectives_send_to_64_at_once, collectives_fail_with_their_links,
+             collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
+             collectives_of_many_ranks_are_played, collectives_are_deterministic,
+             nccl_times_are_its_formulas, nccl_is_near_what_was_measured,
+             nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs)

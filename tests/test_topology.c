@@ -338,6 +338,49 @@ START_TEST(topology_every_route_is_sound)
 }
 END_TEST
 
+/* Between nodes only, and only where the NIC itself is faster. */
+START_TEST(topology_limits_pairs_of_gpus)
+{
+    static const struct {
+        double limit, expected, between;
+    } cases[] = { { 0, 0, 10e9 }, { 4e9, 4e9, 4e9 }, { 10e9, 0, 10e9 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhTopology) topology = parse(TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE), NULL);
+        LhNetwork network;
+        LhRoute route;
+
+        topology->nic.flow_bandwidth = cases[i].limit;
+        ck_assert(lh_network_init(&network, topology, 4, 8, NULL, NULL));
+        lh_network_route(&network, 2, 7, &route);
+        ck_assert_double_eq(route.flow_bandwidth_bytes_per_s, cases[i].expected);
+        ck_assert_uint_eq(route.source, 2);
+        ck_assert_uint_eq(route.destination, 7);
+        ck_assert_double_eq(lh_network_route_bandwidth(&network, &route),
+                            cases[i].between == 10e9 ? 8e9 : cases[i].between);
+        lh_network_route(&network, 2, 0, &route);
+        ck_assert_double_eq(lh_network_route_bandwidth(&network, &route), cases[i].between);
+        lh_network_route(&network, 2, 3, &route);
+        ck_assert_double_eq(route.flow_bandwidth_bytes_per_s, 0);
+        ck_assert_double_eq(lh_network_route_bandwidth(&network, &route), 200e9);
+    }
+}
+END_TEST
+
+/* Sockets have one; InfiniBand and RoCE do not. */
+START_TEST(topology_limits_pairs_over_tcp)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(LhTopology) topology = lh_topology_load(*name, NULL);
+
+        ck_assert_double_eq(topology->nic.flow_bandwidth,
+                            g_str_has_prefix(*name, "azure-nc") ? 3.5e9 : 0);
+    }
+}
+END_TEST
+
 START_TEST(topology_link_names)
 {
     g_autoptr(LhTopology) topology = parse(TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE), NULL);
@@ -551,6 +594,15 @@ START_TEST(topology_rejects_broken_values)
         { "\"24GB/s\"", "\"24GB\"",
           "dir/t.json:18:20: error: \"node.nics.bandwidth\": \"24GB\" is not a bandwidth such as "
           "100Gbps, 300GB/s or 12.5GiB/s: its unit is unknown; " BANDWIDTH_ALLOWED },
+        { "\"24GB/s\"", "\"24GB/s\", \"flow_bandwidth\": \"25GB/s\"",
+          "dir/t.json:18:48: error: \"node.nics.flow_bandwidth\" is 25 GB/s, more than a NIC; "
+          "allowed: up to 24 GB/s, or none" },
+        { "\"24GB/s\"", "\"24GB/s\", \"flow_bandwidth\": \"0GB/s\"",
+          "dir/t.json:18:48: error: \"node.nics.flow_bandwidth\" is out of range: found the string "
+          "\"0GB/s\"; allowed: 1 B/s to 1000 TB/s" },
+        { "\"240GB/s\"", "\"240GB/s\", \"flow_bandwidth\": \"25GB/s\"",
+          "dir/t.json:10:31: error: unknown field \"flow_bandwidth\" in \"node.scale_up\"; "
+          "allowed: kind, bandwidth, latency, ctas, provenance, source" },
         { "\"ideal\"", "\"torus\"",
           "dir/t.json:26:13: error: \"fabric.kind\" must be one of ideal, rail, fat-tree; found "
           "the "
@@ -665,6 +717,7 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_routes_without_scale_up, topology_routes_on_rails,
              topology_routes_over_fat_tree, topology_bench_platform,
              topology_latencies_are_those_measured, topology_every_route_is_sound,
-             topology_link_names, topology_faults_slow_links, topology_rejects_impossible_networks,
+             topology_limits_pairs_of_gpus, topology_limits_pairs_over_tcp, topology_link_names,
+             topology_faults_slow_links, topology_rejects_impossible_networks,
              topology_rejects_broken_values, topology_rejects_broken_structure,
              topology_rejects_broken_wholes, topology_rejects_unknown_device)

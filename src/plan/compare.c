@@ -113,6 +113,7 @@ static void
 scale_class(LhLinkClass *link)
 {
     link->bandwidth *= LH_WHAT_IF_FACTOR;
+    link->flow_bandwidth *= LH_WHAT_IF_FACTOR;
 }
 
 static LhTime

@@ -59,6 +59,11 @@ describe_links(const LhTopology *t, GString *out)
         g_string_append_printf(out, "; %" G_GUINT64_FORMAT " x %s to the network", t->nics_per_node,
                                rate);
     }
+    if (t->nic.flow_bandwidth > 0) {
+        g_autofree char *rate = lh_format_bandwidth(t->nic.flow_bandwidth);
+
+        g_string_append_printf(out, ", %s from GPU to GPU", rate);
+    }
 }
 
 static void
@@ -447,7 +452,10 @@ describe_bound(const LhSetup *setup, const LhComparison *c, GString *out)
     saved_text = lh_format_time(saved);
     g_string_append_printf(out, " It is bound by %s", resource_words[best->resource]);
     describe_use(setup, r, best->resource, out);
-    g_string_append_printf(out, ": 10 %% %s would save %s (%s).", more_words[best->resource],
+    g_string_append_printf(out, ": 10 %% %s%s would save %s (%s).", more_words[best->resource],
+                           best->resource == LH_TIER_NIC && setup->topology->nic.flow_bandwidth > 0
+                               ? ", also from GPU to GPU,"
+                               : "",
                            saved_text,
                            lh_text_percent((double)saved / (double)r->makespan_ps, share));
 }
@@ -735,14 +743,19 @@ static void
 add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
 {
     g_autofree char *rate = NULL;
+    g_autofree char *limit = NULL;
     g_autofree char *latency = NULL;
     g_autofree char *value = NULL;
 
     if (link->bandwidth == 0)
         return;
     rate = lh_format_bandwidth(link->bandwidth);
+    limit = lh_format_bandwidth(link->flow_bandwidth);
     latency = lh_format_time(link->latency_ps);
-    value = g_strdup_printf("%s, %s, %" G_GUINT64_FORMAT " SMs", rate, latency, link->ctas);
+    value = g_strdup_printf("%s%s%s%s, %s, %" G_GUINT64_FORMAT " SMs", rate,
+                            link->flow_bandwidth > 0 ? " (GPU to GPU " : "",
+                            link->flow_bandwidth > 0 ? limit : "",
+                            link->flow_bandwidth > 0 ? ")" : "", latency, link->ctas);
     add_constant(table, name, value, link->provenance, link->source);
 }
 

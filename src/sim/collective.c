@@ -353,15 +353,12 @@ slowest_hop(const LhNetwork *network, const LhCommunicator *c, double bytes)
     Hop slowest = { 0 };
 
     for (uint32_t i = 0; i < c->size && c->size > 1; i++) {
-        double narrowest = INFINITY;
         LhRoute route;
         Hop hop;
 
         lh_network_route(network, member(c, i), member(c, (i + 1) % c->size), &route);
-        for (uint32_t l = 0; l < route.links_count; l++)
-            narrowest =
-                fmin(narrowest, lh_network_link(network, route.links[l]).bandwidth_bytes_per_s);
-        hop = (Hop){ (double)route.latency_ps / (double)LH_PS_PER_S, 1 / narrowest };
+        hop = (Hop){ (double)route.latency_ps / (double)LH_PS_PER_S,
+                     1 / lh_network_route_bandwidth(network, &route) };
         if (hop.latency_s + bytes * hop.s_per_byte > slowest.latency_s + bytes * slowest.s_per_byte)
             slowest = hop;
     }

@@ -11,6 +11,9 @@
  * a link that can carry that much of each of its flows at once is slack. Slack links are left out
  * of the solve.
  *
+ * What all messages of a pair of GPUs may reach together is a link like any other, which exists as
+ * long as there are such messages.
+ *
  * What is left out: packets, queues and protocols; a flow is a fluid, and its latency is added when
  * its last byte has been sent.
  */
@@ -53,7 +56,12 @@ typedef struct {
         LhTime free_ps; /* FIFO model: when the link has sent what was posted so far */
     };
     double residual; /* while solving: left for unfixed flows of the set */
-    uint64_t bytes;
+    union {
+        uint64_t bytes;
+        struct {
+            uint32_t source, destination;
+        } pair; /* of a pair's link */
+    };
     uint32_t *entries; /* in_place until there are more than ENTRIES_INLINE */
     uint32_t entries_count, entries_capacity;
     uint32_t in_place[ENTRIES_INLINE];
@@ -91,7 +99,9 @@ struct _LhFlows {
     Flow *flows;
     uint32_t flows_count, flows_capacity;
     Link *links;
-    uint32_t links_count;
+    uint32_t links_count, links_capacity;
+    uint32_t pairs_first; /* links from here on are those of pairs */
+    Indices pairs_free;
     uint32_t epoch;
     Indices set;     /* flows being solved */
     Indices touched; /* links they cross */
@@ -114,6 +124,31 @@ push(Indices *a, uint32_t item)
     a->items[a->count++] = item;
 }
 
+static void
+reserve_links(LhFlows *f, uint32_t capacity)
+{
+    Link *links = g_aligned_alloc0(MAX(1, capacity), sizeof(Link), sizeof(Link));
+
+    for (uint32_t i = 0; i < f->links_count; i++) {
+        links[i] = f->links[i];
+        if (f->links[i].entries == f->links[i].in_place)
+            links[i].entries = links[i].in_place;
+    }
+    g_aligned_free(f->links);
+    f->links = links;
+    f->links_capacity = capacity;
+}
+
+static uint32_t
+add_link(LhFlows *f)
+{
+    Link *link = &f->links[f->links_count];
+
+    link->entries = link->in_place;
+    link->entries_capacity = ENTRIES_INLINE;
+    return f->links_count++;
+}
+
 LhFlows *
 lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint32_t heap_first)
 {
@@ -124,13 +159,10 @@ lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint3
     f->heap_first = heap_first;
     f->epoch = 1;
     f->next_arrival = LH_TIME_NEVER;
-    f->links_count = network->links_count;
-    f->links = g_aligned_alloc0(MAX(1, f->links_count), sizeof(Link), sizeof(Link));
-    for (uint32_t i = 0; i < f->links_count; i++) {
-        f->links[i].capacity = lh_network_link(network, i).bandwidth_bytes_per_s;
-        f->links[i].entries = f->links[i].in_place;
-        f->links[i].entries_capacity = ENTRIES_INLINE;
-    }
+    f->pairs_first = network->links_count;
+    reserve_links(f, network->links_count);
+    for (uint32_t i = 0; i < network->links_count; i++)
+        f->links[add_link(f)].capacity = lh_network_link(network, i).bandwidth_bytes_per_s;
     return f;
 }
 
@@ -151,6 +183,7 @@ lh_flows_free(LhFlows *f)
     g_free(f->flows);
     g_free(f->set.items);
     g_free(f->touched.items);
+    g_free(f->pairs_free.items);
     g_free(f->free.items);
     g_free(f->retired.items);
     g_free(f->shares);
@@ -167,6 +200,13 @@ static inline bool
 is_tight(const Link *link)
 {
     return link->demand > link->capacity * (1 + 1e-12);
+}
+
+/* Of a flow on the network: its pair's, if that has one. */
+static inline uint32_t
+last_link(const Flow *flow)
+{
+    return flow->links[flow->links_count - 1];
 }
 
 static inline void
@@ -253,6 +293,40 @@ claim(LhFlows *f, uint32_t index)
     return claimed;
 }
 
+static bool
+is_of_pair(const LhFlows *f, uint32_t id, const LhRoute *route)
+{
+    const Link *link = &f->links[id];
+
+    return id >= f->pairs_first && link->pair.source == route->source &&
+           link->pair.destination == route->destination;
+}
+
+/*
+ * The link of the pair at the ends of @route. All messages of a pair cross the same links: if one
+ * is under way, it is in the list of the first.
+ */
+static uint32_t
+pair_link(LhFlows *f, const LhRoute *route)
+{
+    const Link *first = &f->links[route->links[0]];
+    uint32_t id;
+
+    for (uint32_t i = 0; i < first->entries_count; i++) {
+        const Flow *other = &f->flows[first->entries[i] >> HOP_BITS];
+
+        if (is_of_pair(f, last_link(other), route))
+            return last_link(other);
+    }
+    if (f->pairs_free.count == 0 && f->links_count == f->links_capacity)
+        reserve_links(f, f->pairs_first + MAX(64, 2 * (f->links_count - f->pairs_first)));
+    id = f->pairs_free.count > 0 ? f->pairs_free.items[--f->pairs_free.count] : add_link(f);
+    f->links[id].capacity = route->flow_bandwidth_bytes_per_s;
+    f->links[id].pair.source = route->source;
+    f->links[id].pair.destination = route->destination;
+    return id;
+}
+
 /* Takes the flow off its links; the flows that those links held back join the set. */
 static void
 detach(LhFlows *f, uint32_t index)
@@ -276,6 +350,8 @@ detach(LhFlows *f, uint32_t index)
                 set_add(f, other);
         }
     }
+    if (last_link(flow) >= f->pairs_first && f->links[last_link(flow)].entries_count == 0)
+        push(&f->pairs_free, last_link(flow));
     flow->links_count = 0;
 }
 
@@ -303,7 +379,8 @@ transfer_ps(double bytes, double rate)
 static LhTime
 unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
 {
-    double narrowest = INFINITY;
+    double narrowest =
+        route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
     LhTime start = now;
 
     for (uint32_t i = 0; i < route->links_count; i++) {
@@ -318,6 +395,19 @@ unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
     for (uint32_t i = 0; i < route->links_count; i++)
         f->links[route->links[i]].free_ps = start;
     return start;
+}
+
+/* One more link for a new flow: that of its pair. */
+static void
+limit_pair(LhFlows *f, Flow *flow, const LhRoute *route)
+{
+    const uint32_t id = pair_link(f, route);
+
+    flow->links[flow->links_count++] = id;
+    if (route->flow_bandwidth_bytes_per_s < flow->narrowest_rate) {
+        flow->narrowest = id;
+        flow->narrowest_rate = route->flow_bandwidth_bytes_per_s;
+    }
 }
 
 uint32_t
@@ -348,6 +438,8 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
             flow->narrowest_rate = f->links[flow->links[i]].capacity;
         }
     }
+    if (route->flow_bandwidth_bytes_per_s > 0)
+        limit_pair(f, flow, route);
     attach(f, index);
     if (!claim(f, index)) {
         flow->rate = flow->narrowest_rate;

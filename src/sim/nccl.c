@@ -103,12 +103,10 @@ static void
 survey_hop(const LhNetwork *network, uint32_t from, uint32_t to, LhNcclGroup *g, Survey *survey)
 {
     LhRoute route;
-    double narrowest = INFINITY;
+    double narrowest;
 
     lh_network_route(network, from, to, &route);
-    for (uint32_t l = 0; l < route.links_count; l++)
-        narrowest =
-            fmin(narrowest, lh_network_link(network, route.links[l]).bandwidth_bytes_per_s / GIGA);
+    narrowest = lh_network_route_bandwidth(network, &route) / GIGA;
     if (route.tier == LH_TIER_NVLINK || route.tier == LH_TIER_PCIE) {
         survey->intra = fmin(survey->intra, narrowest);
         g->nvlink &= route.tier == LH_TIER_NVLINK;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "sim/topology.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Switches on the way: a rail or leaf switch; leaf, spine, leaf. */
@@ -172,6 +173,8 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
         n.access_first = n.pcie_first;
     else
         n.access_first = topology->scale_up != LH_SCALE_UP_NONE ? 0 : UINT32_MAX;
+    if (topology->nic.flow_bandwidth < topology->nic.bandwidth) /* else the NIC is the limit */
+        n.flow_bandwidth_bytes_per_s = topology->nic.flow_bandwidth;
     set_classes(&n);
     *network = n;
     return true;
@@ -270,6 +273,7 @@ route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, LhRoute *route
     route->links[0] = up(first, src);
     route->links[1] = down(first, dst);
     route->links_count = 2;
+    route->flow_bandwidth_bytes_per_s = 0;
     set_class(route, &n->classes[nvlink ? LH_ROUTE_NVLINK : LH_ROUTE_PCIE]);
 }
 
@@ -306,6 +310,7 @@ route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src
     if (n->access_first != UINT32_MAX)
         route->links[count++] = down(n->access_first, dst);
     route->links_count = count;
+    route->flow_bandwidth_bytes_per_s = n->flow_bandwidth_bytes_per_s;
     set_class(route, &n->classes[kind]);
 }
 
@@ -316,8 +321,22 @@ lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *
     const uint32_t dst_node = dst / network->gpus_per_node;
 
     g_assert(src != dst && src < network->ranks && dst < network->ranks);
+    route->source = src;
+    route->destination = dst;
     if (src_node == dst_node)
         route_within_node(network, src, dst, route);
     else
         route_between_nodes(network, src, dst, src_node, dst_node, route);
+}
+
+double
+lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route)
+{
+    double narrowest =
+        route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
+
+    for (uint32_t i = 0; i < route->links_count; i++)
+        narrowest =
+            fmin(narrowest, lh_network_link(network, route->links[i]).bandwidth_bytes_per_s);
+    return narrowest;
 }

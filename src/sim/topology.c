@@ -93,6 +93,9 @@ static const LhField nics_fields[] = {
     COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX,
           "NICs per node; divides \"gpus\". GPU i uses NIC i * count / gpus."),
     LINK_FIELDS(nic, LH_FIELD_REQUIRED),
+    BANDWIDTH("flow_bandwidth", nic.flow_bandwidth, 0,
+              "What all messages from one GPU to another reach together in each direction, at most "
+              "\"bandwidth\"; no such limit if absent."),
     { .name = NULL },
 };
 
@@ -195,6 +198,19 @@ check_node(const LhJson *json, const LhTopology *t, GError **error)
     return true;
 }
 
+static bool
+check_flow_bandwidth(const LhJson *json, const LhLinkClass *nic, GError **error)
+{
+    g_autofree char *limit = lh_format_bandwidth(nic->flow_bandwidth);
+    g_autofree char *whole = lh_format_bandwidth(nic->bandwidth);
+
+    return nic->flow_bandwidth <= nic->bandwidth ||
+           lh_json_error(json, "node.nics.flow_bandwidth", error,
+                         "\"node.nics.flow_bandwidth\" is %s, more than a NIC; allowed: up to %s, "
+                         "or none",
+                         limit, whole);
+}
+
 /* "1, 2, 4, 8" for 8; caller frees. */
 static char *
 list_divisors(uint64_t number)
@@ -221,7 +237,7 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
             "without \"node.nics\" there can be only one node; give \"max_nodes\": "
             "1, or the NICs");
     if (t->gpus_per_node % t->nics_per_node == 0)
-        return true;
+        return check_flow_bandwidth(json, &t->nic, error);
     divisors = list_divisors(t->gpus_per_node);
     return lh_json_error(json, "node.nics.count", error,
                          "\"node.nics.count\" is %" G_GUINT64_FORMAT

@@ -25,10 +25,12 @@ extern const char *const lh_tier_names[];
 /* One link class as a topology file states it (each direction). */
 typedef struct {
     /* Bytes/s that a transfer reaches (not the wire's). */
-    double bandwidth;  /* nocheck:unit: named as in the file */
-    LhTime latency_ps; /* of the whole hop, counted once per route */
-    uint64_t ctas;     /* SMs that a running send/receive kernel occupies on this class of link */
-    int provenance;    /* LhProvenance */
+    double bandwidth; /* nocheck:unit: named as in the file */
+    /* NICs: the most that all messages from one GPU to another reach together; 0: no limit. */
+    double flow_bandwidth; /* nocheck:unit: named as in the file */
+    LhTime latency_ps;     /* of the whole hop, counted once per route */
+    uint64_t ctas;  /* SMs that a running send/receive kernel occupies on this class of link */
+    int provenance; /* LhProvenance */
     char *source;
 } LhLinkClass;
 
@@ -111,6 +113,7 @@ typedef struct {
     /* What lh_network_route needs, worked out once by lh_network_init. */
     uint32_t gpus_per_node, nics_per_node, gpus_per_nic, nodes_per_leaf;
     uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
+    double flow_bandwidth_bytes_per_s; /* of a pair of GPUs in two nodes; 0: no limit */
     LhRouteClass classes[LH_ROUTE_CLASSES];
 } LhNetwork;
 
@@ -128,6 +131,10 @@ typedef struct {
     LhTime latency_ps; /* of the whole route */
     uint8_t tier;      /* highest tier crossed */
     uint16_t ctas;     /* SMs occupied at each end */
+    /* What all messages from source to destination reach together; 0: what the links give. A route
+     * with such a limit has fewer than LH_ROUTE_MAX links. */
+    double flow_bandwidth_bytes_per_s;
+    uint32_t source, destination;
 } LhRoute;
 
 /* False (LH_ERROR_INPUT) if the ranks do not fit on the nodes or the topology cannot have so many.
@@ -140,6 +147,9 @@ LhLink lh_network_link(const LhNetwork *network, uint32_t id);
 
 /* The route from @src to @dst, src != dst, both < ranks. O(1). */
 void lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *route);
+
+/* What a message reaches alone on @route: its narrowest link, or the limit of its pair. */
+double lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route);
 
 /* "nic up, node 3, index 0"; caller frees. */
 char *lh_network_link_name(const LhNetwork *network, uint32_t id);
