@@ -132,19 +132,19 @@ typedef struct {
 
 /* One op of one rank; its id is its position among the ops of the rank. */
 typedef struct {
+    LhTime time_ps; /* compute */
+    const LhKernelArgs *args;
+    uint64_t bytes; /* collective: one rank's */
+    Note notes[3];  /* exchange, up to one without bytes */
     uint32_t rank;
     LhOpKind kind;
-    LhTime time_ps;    /* compute */
     LhKernelId kernel; /* compute, timed by the device: with args; else time_ps says */
-    const LhKernelArgs *args;
-    Note notes[3]; /* exchange, up to one without bytes */
     LhCollectiveKind collective;
     uint32_t group;    /* collective over ranks 0 .. group - 1 ... */
     LhGroup ranks;     /* ... or over these */
-    uint64_t bytes;    /* collective: one rank's */
     uint32_t after[2]; /* 1 + id; 0: none */
-    uint8_t stream;    /* 0: by kind */
     uint16_t slot;     /* alloc, free */
+    uint8_t stream;    /* 0: by kind */
 } Line;
 
 typedef struct {

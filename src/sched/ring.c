@@ -26,8 +26,8 @@ declare(LhProgram *program)
 
     if (plan == NULL)
         return;
-    lh_ring_set_shape(program, plan, DIAGONAL, own, own, causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
-    lh_ring_set_shape(program, plan, FULL, own, own, LH_MASK_FULL, 0);
+    lh_ring_set_shape(program, plan, DIAGONAL, own, own, causal ? LH_RING_CAUSAL : LH_RING_FULL);
+    lh_ring_set_shape(program, plan, FULL, own, own, LH_RING_FULL);
 }
 
 /* r full blocks and the diagonal. */

@@ -127,10 +127,12 @@ lh_ring_shape(const LhProgram *program, const LhRingPlan *plan, LhRegion q, LhRe
 
 void
 lh_ring_set_shape(const LhProgram *program, LhRingPlan *plan, unsigned index, LhRegion q,
-                  LhRegion kv, LhMaskKind mask, int8_t shift)
+                  LhRegion kv, LhRingMask mask)
 {
-    const LhKernelArgs forward = lh_pass_block_args(&program->params, q.count * plan->part_rows,
-                                                    kv.count * plan->part_rows, mask, shift);
+    const LhKernelArgs forward =
+        lh_pass_block_args(&program->params, q.count * plan->part_rows, kv.count * plan->part_rows,
+                           mask == LH_RING_FULL ? LH_MASK_FULL : LH_MASK_CAUSAL,
+                           mask == LH_RING_BELOW_DIAGONAL ? -1 : 0);
 
     g_assert(index < LH_RING_SHAPES_MAX);
     plan->shapes[index] = lh_ring_shape(program, plan, q, kv, lh_pass_slice_args(program, forward));
@@ -159,10 +161,9 @@ lh_ring_set_zigzag(const LhProgram *program, LhRingPlan *plan)
 
     plan->block = zigzag_block;
     /* The halves lie in the order of their tokens, so the diagonal is causal in local indices. */
-    lh_ring_set_shape(program, plan, OWN, both, both, plan->causal ? LH_MASK_CAUSAL : LH_MASK_FULL,
-                      0);
-    lh_ring_set_shape(program, plan, FIRST_KV, both, first, LH_MASK_FULL, 0);
-    lh_ring_set_shape(program, plan, SECOND_Q, second, both, LH_MASK_FULL, 0);
+    lh_ring_set_shape(program, plan, OWN, both, both, plan->causal ? LH_RING_CAUSAL : LH_RING_FULL);
+    lh_ring_set_shape(program, plan, FIRST_KV, both, first, LH_RING_FULL);
+    lh_ring_set_shape(program, plan, SECOND_Q, second, both, LH_RING_FULL);
 }
 
 /* Parts [part, part + count) of a rank's own tokens. */

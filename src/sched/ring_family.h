@@ -69,9 +69,15 @@ void lh_ring_declare_backward(LhProgram *program, LhRingPlan *plan);
 uint16_t lh_ring_add_buffer(LhProgram *program, const LhRingPlan *plan, const char *name,
                             LhTensorKind kind, uint64_t bytes, uint32_t element_bytes);
 
+typedef enum {
+    LH_RING_FULL,
+    LH_RING_CAUSAL,
+    LH_RING_BELOW_DIAGONAL, /* causal without the diagonal */
+} LhRingMask;
+
 /* Sets shape @index: parts of q and k+v, and the mask over them laid end to end. */
 void lh_ring_set_shape(const LhProgram *program, LhRingPlan *plan, unsigned index, LhRegion q,
-                       LhRegion kv, LhMaskKind mask, int8_t shift);
+                       LhRegion kv, LhRingMask mask);
 
 /* The blocks of zigzag halves, of as many parts as the slots have: sets the shapes and the block.
  */

@@ -29,9 +29,9 @@ declare(LhProgram *program)
     if (plan == NULL)
         return;
     lh_ring_set_shape(program, plan, WITH_DIAGONAL, own, own,
-                      causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+                      causal ? LH_RING_CAUSAL : LH_RING_FULL);
     /* k, v of a later rank: q[1:] against k[:-1], the triangle j <= i - 1 of the whole block. */
-    lh_ring_set_shape(program, plan, BELOW_DIAGONAL, own, own, LH_MASK_CAUSAL, -1);
+    lh_ring_set_shape(program, plan, BELOW_DIAGONAL, own, own, LH_RING_BELOW_DIAGONAL);
 }
 
 /* r+1 triangles with the diagonal, P-1-r without. */

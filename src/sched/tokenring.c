@@ -332,10 +332,12 @@ emit_step(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
         lh_pass_wait(e, arrival);
     if (shape != NULL)
         compute_block(e, plan, flow, s, shape);
-    if (s == 0)
+    if (s == 0) {
+        g_assert(shape != NULL); /* every query sees itself */
         add_result(e, flow, flow->result[0], shape, true);
-    else
+    } else {
         return_result(e, plan, flow, s, shape);
+    }
     if (s > 1)
         add_received(e, plan, flow, s - 1);
     lh_pass_wait(e, arrival);
