@@ -140,7 +140,7 @@ exchange(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t re
 {
     const bool receives = chain_receives(e, plan, c) && k < plan->l.slices;
     const bool sends = chain_sends(e, plan, c) && k > 0;
-    const uint64_t bytes = plan->l.state / plan->l.slices;
+    const uint64_t bytes = e->program->slots[c->out].part_bytes;
     uint32_t id;
 
     if (!receives && !sends)
