@@ -107,6 +107,7 @@ recording_free(Recording *recording)
 static inline LhOp *
 recording_op(const Recording *recording, uint32_t rank, uint32_t id)
 {
+    g_assert(rank < recording->program.params.ranks && recording->ops[rank] != NULL);
     return &g_array_index(recording->ops[rank], LhOp, id);
 }
 

@@ -794,8 +794,8 @@ heads_emit(LhEmitter *e, uint32_t step)
     lh_emit_operand(e, SLOT_Y_ALL, 0, ranks);
     args.first = true;
     lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, LH_KERNEL_ID_attention, &args);
-    for (uint16_t slot = SLOT_Q; slot <= SLOT_LSE; slot++)
-        lh_emit_operand(e, slot, 0, 1);
+    for (int slot = SLOT_Q; slot <= SLOT_LSE; slot++)
+        lh_emit_operand(e, (uint16_t)slot, 0, 1);
     heads_collective(e, LH_COLL_REDUCE_SCATTER, (LhRegion){ SLOT_Y_ALL, 0, ranks },
                      (LhRegion){ SLOT_Y, 0, 1 });
     lh_pass_free(e, SLOT_X_ALL, SLOT_Y_ALL + 1);

@@ -85,7 +85,7 @@ read_all(Reader *r, GArray *ends)
 
     while (skip_space(r)) {
         const char *start = r->at;
-        uint64_t length;
+        uint64_t length = 0;
 
         if (!read_length(r, &length))
             return false;

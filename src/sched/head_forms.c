@@ -118,9 +118,11 @@ lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHead
     const uint64_t lse = cut->members == 1 ? z.s : by_heads(cut, z.s, cut->slices);
     const uint64_t all = 2 * o + by_heads(cut, z.kv, cut->kv_slices) + lse; /* q, k, v, o, lse */
     const uint64_t saved = all - (heads->gathers_o ? o : 0);
-    LhHeadsBuffers b = buffers == NULL ? (LhHeadsBuffers){ 0 } : *buffers;
+    LhHeadsBuffers b = { 0 };
     uint64_t there = 2 * z.q + z.kv, peak = 0;
 
+    if (buffers != NULL)
+        b = *buffers;
     if (!forward || !backward)
         b.kept = 0;
     if (forward)

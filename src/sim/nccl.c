@@ -241,9 +241,10 @@ tree_latency_us(const LhNcclGroup *g, LhNcclProtocol protocol)
 {
     const double intra = hop_us[g->nvlink ? HW_NVLINK : HW_PCI][LH_NCCL_TREE][protocol];
     const double depth = (double)(63 - __builtin_clzll(g->nodes));
+    const uint64_t local = g->ranks / g->nodes; /* ranks of a node */
 
-    return base_us[LH_NCCL_TREE][protocol] + 2 * ((double)(g->ranks / g->nodes - 1) * intra +
-                                                  depth * hop_us[HW_NET][LH_NCCL_TREE][protocol]);
+    return base_us[LH_NCCL_TREE][protocol] +
+           2 * ((double)(local - 1) * intra + depth * hop_us[HW_NET][LH_NCCL_TREE][protocol]);
 }
 
 /* LL128 needs stores of 128 bytes that arrive whole: NVLink, and GPUs that NVIDIA tested. */
