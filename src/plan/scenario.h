@@ -28,9 +28,9 @@ typedef struct {
     char *document_lengths; /* a file */
     int attention;          /* 0 softmax, 1 linear */
     double linear_decay;
-    int pass;    /* LhPass - 1 */
-    int cost;    /* LhCostMode */
-    int network; /* LhNetworkModel */
+    int pass;        /* LhPass - 1 */
+    int cost;        /* LhCostMode */
+    int network;     /* LhNetworkModel */
     int collectives; /* LhCollectiveModel */
     bool no_overlap;
     bool published_code;
@@ -47,6 +47,7 @@ typedef struct {
     bool unfused;
     bool pad_heads;
     int recompute_granularity; /* LhRecompute */
+    uint64_t data_parallel_size;
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */
