@@ -105,7 +105,7 @@ const LhField lh_scenario_fields[] = {
       .min = 1,
       .max = RANKS_MAX,
       .description =
-          "GPUs that share the sequence, or the sequences of --data-parallel-size; default: "
+          "GPUs that share the sequence, all groups of --data-parallel-size together; default: "
           "all of the cluster." },
     { .name = "data_parallel_size",
       .type = LH_FIELD_UNIT,

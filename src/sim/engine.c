@@ -1198,6 +1198,8 @@ init(Engine *e, const LhSimParams *params)
     e->params = params;
     e->program = program;
     e->network = *params->network;
+    if (program->params.data_parallel_size > 1)
+        lh_network_set_groups(&e->network, program->params.ranks);
     e->ranks_count = lh_program_ranks(program);
     e->streams_count = program->streams_count;
     e->free_network = params->cost != LH_COST_DEVICE;
