@@ -114,7 +114,7 @@ LhSimResult *
 fuzz_play(const LhProgram *program, const LhTopology *topology, const LhDevice *device,
           LhNetworkModel model, LhCostMode cost, GError **error)
 {
-    const uint32_t ranks = program->params.ranks;
+    const uint32_t ranks = lh_program_ranks(program);
     const uint64_t nodes = (ranks + topology->gpus_per_node - 1) / topology->gpus_per_node;
     g_autoptr(GError) cause = NULL;
     LhNetwork network;

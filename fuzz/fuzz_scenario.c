@@ -25,7 +25,7 @@ play(const LhSetup *setup)
         g_autoptr(LhSimResult) result = NULL;
 
         fuzz_check(program != NULL, refusal, NULL);
-        if (program == NULL || setup->params.ranks > RANKS_MAX)
+        if (program == NULL || lh_params_ranks(&setup->params) > RANKS_MAX)
             continue;
         result = lh_setup_simulate(setup, program, NULL, NULL, NULL, &refusal);
         fuzz_check(result != NULL, refusal, NULL);

@@ -77,7 +77,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autoptr(LhVerdict) verdict = NULL;
 
     fuzz_check_file(program != NULL, error);
-    if (program == NULL || program->params.ranks > RANKS_MAX)
+    if (program == NULL || lh_program_ranks(program) > RANKS_MAX)
         return 0;
     check_round_trip(program);
     verdict = lh_verify(program);

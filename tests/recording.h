@@ -25,8 +25,9 @@ static void
 recording_emit(LhEmitter *e, uint32_t step)
 {
     const Recording *recording = (const Recording *)e->program->user;
-    const GArray *ops = recording->ops[e->rank];
-    const GArray *parts = recording->parts[e->rank];
+    const uint32_t moved = e->cursor->group_first; /* the cursor moves peers by it */
+    const GArray *ops = recording->ops[e->cursor->rank];
+    const GArray *parts = recording->parts[e->cursor->rank];
 
     (void)step;
     for (guint i = 0; i < ops->len; i++) {
@@ -41,6 +42,7 @@ recording_emit(LhEmitter *e, uint32_t step)
 
                 lh_emit_part(e, part->send, part->peer, part->tag, part->wire_bytes);
                 e->buffer->parts[e->buffer->parts_count - 1] = *part;
+                e->buffer->parts[e->buffer->parts_count - 1].peer -= moved;
             }
         } else {
             lh_emit_sync(e);
@@ -48,6 +50,8 @@ recording_emit(LhEmitter *e, uint32_t step)
         *lh_emit_last(e) = *op;
         if (op->kind == LH_OP_EXCHANGE)
             lh_emit_last(e)->exchange.parts_first = first;
+        if (op->kind == LH_OP_COLLECTIVE)
+            lh_emit_last(e)->collective.group.base -= moved;
     }
 }
 
@@ -55,7 +59,7 @@ recording_emit(LhEmitter *e, uint32_t step)
 static Recording *
 recording_new(const LhProgram *original)
 {
-    const uint32_t ranks = original->params.ranks;
+    const uint32_t ranks = lh_program_ranks(original);
     Recording *recording = g_new0(Recording, 1);
     LhOpBuffer buffer = { 0 };
 
@@ -95,7 +99,7 @@ recording_new(const LhProgram *original)
 static void
 recording_free(Recording *recording)
 {
-    for (uint32_t rank = 0; rank < recording->program.params.ranks; rank++) {
+    for (uint32_t rank = 0; rank < lh_program_ranks(&recording->program); rank++) {
         g_array_unref(recording->ops[rank]);
         g_array_unref(recording->parts[rank]);
     }
@@ -107,7 +111,7 @@ recording_free(Recording *recording)
 static inline LhOp *
 recording_op(const Recording *recording, uint32_t rank, uint32_t id)
 {
-    g_assert(rank < recording->program.params.ranks && recording->ops[rank] != NULL);
+    g_assert(rank < lh_program_ranks(&recording->program) && recording->ops[rank] != NULL);
     return &g_array_index(recording->ops[rank], LhOp, id);
 }
 

@@ -54,7 +54,7 @@ world_clear(World *w)
 static inline LhSimResult *
 world_try(World *w, GError **error)
 {
-    const uint32_t ranks = w->program->params.ranks;
+    const uint32_t ranks = lh_program_ranks(w->program);
     const uint32_t gpus = (uint32_t)w->topology.gpus_per_node;
     g_autoptr(GError) misfit = NULL;
     const bool fits = lh_network_init(&w->network, &w->topology, (ranks + gpus - 1) / gpus, ranks,

@@ -166,7 +166,8 @@ check_same_ops(const LhProgram *a, const LhProgram *b)
     g_autoptr(GArray) parts_a = g_array_new(FALSE, FALSE, sizeof(LhPart));
     g_autoptr(GArray) parts_b = g_array_new(FALSE, FALSE, sizeof(LhPart));
 
-    for (uint32_t rank = 0; rank < a->params.ranks; rank++) {
+    ck_assert_uint_eq(lh_program_ranks(a), lh_program_ranks(b));
+    for (uint32_t rank = 0; rank < lh_program_ranks(a); rank++) {
         collect(a, rank, ops_a, parts_a);
         collect(b, rank, ops_b, parts_b);
         ck_assert_uint_eq(ops_a->len, ops_b->len);
@@ -238,6 +239,7 @@ START_TEST(explicit_round_trips)
                 LhProgramParams p = make_params(ranks, (LhPass)pass);
 
                 programs += check_round_trip(lh_schedules[i], &p);
+                p.data_parallel_size = 1 + (uint32_t)pass % 2;
                 p.overlap = false;
                 p.mask.causal = lh_schedules[i]->linear;
                 p.gradient_wire = LH_WIRE_FP32;

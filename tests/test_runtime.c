@@ -54,7 +54,7 @@ run_program(const Case *c, LhProgram *program, GError **error)
         .deadline_ps = (LhTime)(c->deadline_s * 1e12),
     };
 
-    scenario->ranks = program->params.ranks;
+    scenario->ranks = lh_program_ranks(program);
     scenario->seed = 3;
     setup = lh_setup_new(scenario, error);
     return setup == NULL ? NULL : lh_execute_program(setup, program, &params, error);
@@ -257,6 +257,20 @@ START_TEST(runtime_passes_alone)
         c.wanted.pass = LH_PASS_FWD;
         ck_assert(passes(&c));
         c.wanted.pass = LH_PASS_BWD;
+        ck_assert(passes(&c));
+    }
+}
+END_TEST
+
+/* Two batches, of four ranks and of one. */
+START_TEST(runtime_groups)
+{
+    const LhSchedule *schedule = lh_schedules[_i];
+
+    for (uint32_t ranks = 1; ranks <= 4 && has_reference(schedule); ranks += 3) {
+        Case c = small_case(schedule, ranks);
+
+        c.wanted.data_parallel_size = 2;
         ck_assert(passes(&c));
     }
 }
@@ -1138,6 +1152,7 @@ main(void)
         runtime_at_every_number_of_ranks,
         runtime_under_every_mask,
         runtime_passes_alone,
+        runtime_groups,
         runtime_variants,
         runtime_inputs_of_every_kind,
         runtime_mutants_fail,

@@ -132,7 +132,7 @@ START_TEST(scenario_options_are_the_fields)
         ck_assert_ptr_null(strchr(option, '_'));
         count++;
     }
-    ck_assert_uint_eq(count, 39);
+    ck_assert_uint_eq(count, 40);
     ck_assert_str_eq(lh_scenario_fields[0].name, "schema");
     ck_assert_ptr_eq(lh_scenario_options, &lh_scenario_fields[2]);
 }
@@ -345,6 +345,10 @@ START_TEST(scenario_contradictions_are_errors)
           "the product of the sizes is 16, and there are 8 ranks" },
         { "--hierarchical-context-parallel-sizes", "0,8", "both sizes must be at least 1" },
         { "--hierarchical-context-parallel-sizes", "4294967296,4294967296", "their product" },
+        { "--data-parallel-size", "3",
+          "--data-parallel-size: 8 ranks cannot be cut into 3 equal groups; nearest legal numbers: "
+          "2, 4" },
+        { "--data-parallel-size", "16", "16 equal groups; nearest legal number: 8" },
         { "--linear-decay", "0.5", "this is softmax attention, which has no decay" },
         { "--document-lengths", "no-such-file", "no-such-file: error: cannot be read" },
     };
@@ -358,6 +362,24 @@ START_TEST(scenario_contradictions_are_errors)
         ck_assert_ptr_null(lh_setup_new(scenario, &error));
         ck_assert_msg(strstr(error->message, rows[i].words) != NULL, "%s", error->message);
     }
+}
+END_TEST
+
+/* Ranks are those of all groups; what is said of a sequence is of one group. */
+START_TEST(scenario_data_parallel_size_cuts_the_ranks)
+{
+    g_autoptr(LhScenario) scenario =
+        scenario_of("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dgx-a100-80g:3\","
+                    " \"data_parallel_size\": 6, \"hierarchical_context_parallel_sizes\": [2, 2]}");
+    g_autoptr(LhSetup) setup = setup_of(scenario);
+    uint64_t ranks;
+
+    ck_assert_uint_eq(setup->network.ranks, 24);
+    ck_assert_uint_eq(setup->params.ranks, 4);
+    ck_assert_uint_eq(setup->params.data_parallel_size, 6);
+    ck_assert_uint_eq(setup->params.attention.seq_length, 4 * LH_DEFAULT_TOKENS_PER_RANK);
+    ck_assert(lh_setup_ranks(scenario, &ranks, NULL));
+    ck_assert_uint_eq(ranks, 24);
 }
 END_TEST
 
@@ -510,6 +532,7 @@ LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_other_heads_have_no_hidden_size, scenario_model_gives_the_kind_of_attention,
              scenario_named_schedules_are_not_left_out,
              scenario_schedules_give_the_kind_of_attention, scenario_contradictions_are_errors,
-             scenario_window_needs_a_causal_mask, scenario_profile_overlays, scenario_reads_ranges,
-             scenario_bad_option_changes_nothing, scenario_comparison_is_ranked,
-             scenario_what_ifs_are_plausible, scenario_out_of_memory_is_a_state)
+             scenario_data_parallel_size_cuts_the_ranks, scenario_window_needs_a_causal_mask,
+             scenario_profile_overlays, scenario_reads_ranges, scenario_bad_option_changes_nothing,
+             scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
+             scenario_out_of_memory_is_a_state)

@@ -25,11 +25,12 @@ prove(const LhSchedule *schedule, const LhProgramParams *params, Proven *proven)
         return;
     verdict = lh_verify(program);
     if (verdict->findings_total > 0)
-        ck_abort_msg("%s, %u ranks, pass %d%s%s, %u heads, %u groups: %s", schedule->name,
-                     params->ranks, (int)params->pass, params->mask.causal ? ", causal" : "",
-                     params->overlap ? ", overlap" : "", program->params.attention.heads,
-                     program->params.attention.groups, first_message(verdict));
-    ck_assert_uint_eq(verdict->ranks, params->ranks);
+        ck_abort_msg("%s, %u ranks, %u groups of them, pass %d%s%s, %u heads, %u groups: %s",
+                     schedule->name, params->ranks, params->data_parallel_size, (int)params->pass,
+                     params->mask.causal ? ", causal" : "", params->overlap ? ", overlap" : "",
+                     program->params.attention.heads, program->params.attention.groups,
+                     first_message(verdict));
+    ck_assert_uint_eq(verdict->ranks, lh_params_ranks(params));
     ck_assert_uint_gt(verdict->ops, 0);
     proven->all++;
     proven->several += params->ranks > 1;
@@ -150,6 +151,26 @@ START_TEST(verify_proves_windows_and_documents)
 }
 END_TEST
 
+/* Groups of ranks, each with a batch of its own. */
+START_TEST(verify_proves_groups)
+{
+    static const uint32_t shapes[][2] = { { 1, 3 }, { 2, 2 }, { 3, 2 }, { 4, 3 }, { 8, 2 } };
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        Proven proven = { 0 };
+
+        for (uint32_t i = 0; i < 2 * G_N_ELEMENTS(shapes); i++) {
+            LhProgramParams params =
+                params_of(shapes[i / 2][0], LH_PASS_BOTH, true, (s + i) % 3 != 0, (i & 1) != 0);
+
+            params.data_parallel_size = shapes[i / 2][1];
+            prove(lh_schedules[s], &params, &proven);
+        }
+        ck_assert_msg(proven.several > 0, "%s refuses all groups", lh_schedules[s]->name);
+    }
+}
+END_TEST
+
 /* The contract of every schedule is that its programs of 256 ranks are proven in seconds. */
 START_TEST(verify_proves_256_ranks)
 {
@@ -193,5 +214,5 @@ START_TEST(verify_finds_the_blocks_that_published_code_loses)
 END_TEST
 
 LH_TEST_MAIN("verify", verify_proves_all_schedules, verify_proves_all_variants,
-             verify_proves_all_options, verify_proves_windows_and_documents,
+             verify_proves_all_options, verify_proves_windows_and_documents, verify_proves_groups,
              verify_proves_256_ranks, verify_finds_the_blocks_that_published_code_loses)

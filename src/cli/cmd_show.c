@@ -133,7 +133,7 @@ read_program(Matrix *m, const LhProgram *program)
 {
     LhOpBuffer buffer = { 0 };
 
-    for (uint32_t rank = 0; rank < program->params.ranks; rank++) {
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
         LhCursor cursor;
 
         g_ptr_array_add(m->cells, g_hash_table_new_full(NULL, NULL, NULL, string_free));
@@ -157,7 +157,7 @@ make_matrix(const LhProgram *program)
 
     read_program(&m, program);
     lh_table_column(table, "step", "step", NULL, false);
-    for (uint32_t rank = 0; rank < program->params.ranks; rank++) {
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
         g_autofree char *title = g_strdup_printf("rank %u", rank);
 
         lh_table_column(table, title, title, NULL, false);
@@ -167,7 +167,7 @@ make_matrix(const LhProgram *program)
 
         lh_table_row(table);
         lh_table_cell_printf(table, "%s %u", lh_phase_names[key->phase], key->step);
-        for (uint32_t rank = 0; rank < program->params.ranks; rank++) {
+        for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
             const GString *cell =
                 g_hash_table_lookup(g_ptr_array_index(cells, rank), pack_key(*key));
 
@@ -182,9 +182,9 @@ print_matrix(const LhProgram *program, LhFormat format, GString *out, GError **e
 {
     g_autoptr(LhTable) table = NULL;
 
-    if (program->params.ranks > MATRIX_RANKS_MAX) {
+    if (lh_program_ranks(program) > MATRIX_RANKS_MAX) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "show: a table of %u ranks is too wide; at most %u", program->params.ranks,
+                    "show: a table of %u ranks is too wide; at most %u", lh_program_ranks(program),
                     MATRIX_RANKS_MAX);
         return false;
     }

@@ -116,14 +116,15 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
     const LhProgramParams plain = { .attention = *a };
     g_autofree char *mask = lh_describe_mask(&p->mask);
     g_autofree char *with = lh_describe_options(p, &plain);
+    g_autofree char *groups = lh_describe_groups(p);
 
-    if (setup->params.ranks > lh_cores_count())
+    if (lh_params_ranks(p) > lh_cores_count())
         g_string_append_printf(out,
                                "%u ranks share %u cores, which the simulator knows nothing of: "
                                "expect it to be too fast.\n\n",
-                               setup->params.ranks, lh_cores_count());
+                               lh_params_ranks(p), lh_cores_count());
     g_string_append_printf(
-        out, "%u ranks, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s%s, %s%s%s\n", p->ranks,
+        out, "%s, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s%s, %s%s%s\n", groups,
         a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "",
         mask, lh_pass_names[p->pass - 1], with[0] != '\0' ? "; " : "", with);
     lh_describe_left_out(setup, out);

@@ -274,7 +274,7 @@ choose_ranks(const LhCli *cli, uint32_t *gpus_per_node, GError **error)
         if (setup == NULL)
             return NULL;
         *gpus_per_node = (uint32_t)setup->topology->gpus_per_node;
-        ranks = setup->params.ranks;
+        ranks = lh_params_ranks(&setup->params);
     } else if (s->ranks != 0) {
         ranks = s->ranks;
     }

@@ -170,7 +170,7 @@ measure_baseline(LhExecuted *executed, const LhNumerics *numerics, const LhRunPa
     Loader loader = { .numerics = numerics };
     LhRunParams alone = *run;
 
-    params.ranks = 1;
+    params.ranks = params.data_parallel_size = 1;
     program = lh_program_new(lh_schedule_find("ring", NULL), &params, error);
     if (program == NULL)
         return false;

@@ -57,6 +57,7 @@ static void
 add_verdict(LhProven *proven, const LhProgram *program, const char *what)
 {
     g_autoptr(LhVerdict) verdict = lh_verify(program);
+    const uint32_t ranks = lh_program_ranks(program);
 
     proven->programs++;
     proven->ops += verdict->ops;
@@ -71,8 +72,7 @@ add_verdict(LhProven *proven, const LhProgram *program, const char *what)
         const LhFinding *found = &g_array_index(verdict->findings, LhFinding, i);
         const LhProofFinding finding = {
             program->params.pass,
-            g_strdup_printf("%u rank%s%s: %s", program->params.ranks,
-                            program->params.ranks == 1 ? "" : "s", what, found->message),
+            g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what, found->message),
         };
 
         g_array_append_val(proven->findings, finding);
@@ -83,7 +83,7 @@ LhProven *
 lh_prove_program(const char *name, const LhProgram *program)
 {
     LhProven *proven = proven_new(name);
-    const uint64_t ranks = program->params.ranks;
+    const uint64_t ranks = lh_program_ranks(program);
 
     add_verdict(proven, program, "");
     g_array_append_val(*(proven->findings->len == 0 ? &proven->proven : &proven->unproven), ranks);
@@ -146,6 +146,8 @@ make_program(const Prover *v, const LhProgramParams *wanted, GError **error)
 static void
 prove_case(Prover *v, const LhProgramParams *p, const char *what)
 {
+    const uint32_t ranks = lh_params_ranks(p);
+
     for (LhPass pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
         LhProgramParams wanted = *p;
         g_autoptr(GError) refusal = NULL;
@@ -163,7 +165,7 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
         v->proven->refusals++;
         if (v->proven->refusal == NULL)
             v->proven->refusal =
-                g_strdup_printf("%u rank%s%s: %s", p->ranks, p->ranks == 1 ? "" : "s", what,
+                g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what,
                                 refusal->message + strlen(v->schedule->name) + strlen(": "));
     }
 }
@@ -348,12 +350,30 @@ prove_masks(Prover *v)
 /* --- a schedule ---------------------------------------------------------------------------------
  */
 
+/* Not every number of ranks of a list can be cut into the groups that were asked for. */
+static bool
+has_groups(Prover *v, uint64_t ranks)
+{
+    const uint64_t groups = MAX(v->params->scenario->data_parallel_size, 1);
+
+    if (ranks % groups == 0)
+        return true;
+    if (v->proven->refusal == NULL)
+        v->proven->refusal =
+            g_strdup_printf("%" G_GUINT64_FORMAT " rank%s: not %" G_GUINT64_FORMAT " equal groups",
+                            ranks, ranks == 1 ? "" : "s", groups);
+    g_array_append_val(v->proven->refused, ranks);
+    return false;
+}
+
 static bool
 prove_ranks(Prover *v, uint64_t ranks, GError **error)
 {
     const guint findings = v->proven->findings->len;
     GArray *outcome;
 
+    if (!has_groups(v, ranks))
+        return true;
     if (!lh_setup_params(v->params->scenario, &v->params->sources, (uint32_t)ranks, &v->base,
                          error))
         return false;

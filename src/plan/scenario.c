@@ -104,7 +104,17 @@ const LhField lh_scenario_fields[] = {
       .offset = AT(ranks),
       .min = 1,
       .max = RANKS_MAX,
-      .description = "GPUs that share the sequence; default: all of the cluster." },
+      .description =
+          "GPUs that share the sequence, all groups of --data-parallel-size together; default: "
+          "all of the cluster." },
+    { .name = "data_parallel_size",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(data_parallel_size),
+      .min = 1,
+      .max = RANKS_MAX,
+      .description = "Groups of consecutive ranks, each of which runs the schedule on a batch of "
+                     "its own; divides the ranks; default 1." },
     { .name = "model",
       .type = LH_FIELD_STRING,
       .offset = AT(model),

@@ -47,6 +47,7 @@ typedef struct {
     bool unfused;
     bool pad_heads;
     int recompute_granularity; /* LhRecompute */
+    uint64_t data_parallel_size;
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */

@@ -92,6 +92,7 @@ lh_setup_schedules(const LhScenario *s, GError **error)
 /* What an explicit program says itself. */
 static const char *const program_settings[] = {
     "ranks",
+    "data_parallel_size",
     "model",
     "seq_length",
     "num_attention_heads",
@@ -275,6 +276,8 @@ lh_setup_ranks(const LhScenario *s, uint64_t *ranks, GError **error)
     if (!read_grid(s, &rows, &columns, error) || !read_hierarchy(s, &all_to_all, &product, error))
         return false;
     *ranks = product != 0 ? product : (uint64_t)rows * columns;
+    if (__builtin_mul_overflow(*ranks, MAX(s->data_parallel_size, 1), ranks))
+        *ranks = UINT64_MAX;
     return true;
 }
 
@@ -305,13 +308,41 @@ fill_options(const LhScenario *s, LhProgramParams *p, GError **error)
     return true;
 }
 
+/* Cuts @ranks into the groups of data parallelism. */
+static bool
+fill_groups(const LhScenario *s, uint32_t ranks, LhProgramParams *p, GError **error)
+{
+    const uint64_t groups = MAX(s->data_parallel_size, 1);
+    uint64_t below = groups, above = groups;
+
+    p->data_parallel_size = (uint32_t)groups;
+    p->ranks = (uint32_t)(ranks / groups);
+    if (ranks % groups == 0)
+        return true;
+    while (ranks % below != 0)
+        below--;
+    while (above < ranks && ranks % above != 0)
+        above++;
+    if (above > ranks)
+        return lh_scenario_error(s, "data_parallel_size", error,
+                                 "%u ranks cannot be cut into %" G_GUINT64_FORMAT
+                                 " equal groups; nearest legal number: %" G_GUINT64_FORMAT,
+                                 ranks, groups, below);
+    return lh_scenario_error(s, "data_parallel_size", error,
+                             "%u ranks cannot be cut into %" G_GUINT64_FORMAT
+                             " equal groups; nearest legal numbers: %" G_GUINT64_FORMAT
+                             ", %" G_GUINT64_FORMAT,
+                             ranks, groups, below, above);
+}
+
 bool
 lh_setup_params(const LhScenario *s, const LhSources *from, uint32_t ranks, LhProgramParams *params,
                 GError **error)
 {
-    LhProgramParams p = { .ranks = ranks, .gpus_per_node = from->gpus_per_node };
+    LhProgramParams p = { .gpus_per_node = from->gpus_per_node };
 
-    if (!fill_attention(s, from, ranks, &p.attention, error) ||
+    if (!fill_groups(s, ranks, &p, error) ||
+        !fill_attention(s, from, p.ranks, &p.attention, error) ||
         !fill_mask(s, from, &p.mask, error) || !fill_options(s, &p, error))
         return false;
     p.pass = s->pass < 0 ? LH_PASS_BOTH : (LhPass)(s->pass + 1);
@@ -385,7 +416,7 @@ size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64
 {
     const LhTopology *t = setup->topology;
     const uint64_t ranks_given =
-        setup->program != NULL ? setup->program->params.ranks : setup->scenario->ranks;
+        setup->program != NULL ? lh_program_ranks(setup->program) : setup->scenario->ranks;
     const char *blame = lh_scenario_has(setup->scenario, "ranks") ? "ranks" : "cluster";
 
     if (nodes_given != 0)

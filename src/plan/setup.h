@@ -61,7 +61,7 @@ typedef struct {
     uint32_t gpus_per_node;       /* 0: unknown */
 } LhSources;
 
-/* What the scenario says of the program, for @ranks ranks. Its documents are borrowed. */
+/* What the scenario says of the program, for @ranks ranks in all. Its documents are borrowed. */
 bool lh_setup_params(const LhScenario *scenario, const LhSources *from, uint32_t ranks,
                      LhProgramParams *params, GError **error);
 
@@ -69,7 +69,8 @@ bool lh_setup_params(const LhScenario *scenario, const LhSources *from, uint32_t
  * else as @model, the default. */
 bool lh_setup_is_linear(const LhScenario *scenario, const LhModel *model);
 
-/* The number of ranks that options of the scenario ask for (--grid 4x8: 32); 0 if none does. */
+/* The number of ranks in all that options of the scenario ask for (--grid 4x8: 32 in every group);
+ * 0 if none does. */
 bool lh_setup_ranks(const LhScenario *scenario, uint64_t *ranks, GError **error);
 
 /* The model that the scenario names, or the default. Caller frees. */

@@ -4,6 +4,7 @@
 #include "report/bars.h"
 
 #include "base/error.h"
+#include "report/describe_options.h"
 #include "report/figure.h"
 #include "report/text.h"
 
@@ -133,17 +134,18 @@ static void
 append_axes(GString *script, const LhSetup *setup, const Bars *bars)
 {
     g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length);
+    g_autofree char *groups = lh_describe_groups(&setup->params);
     char right[G_ASCII_DTOSTR_BUF_SIZE];
 
     g_ascii_formatd(right, sizeof(right), "%.7g",
                     HEADROOM * (double)bars->longest_ps / bars->unit_ps);
     g_string_append_printf(
         script,
-        "set title \"Where the time goes: %s tokens on %u ranks (%s), mean over ranks\" font "
+        "set title \"Where the time goes: %s tokens on %s (%s), mean over ranks\" font "
         "title_font\n"
         "set xrange [0:%s]\nset yrange [%u - 0.4:-0.6]\nset xlabel 'time (%s)'\n"
         "set lmargin 18\nset rmargin 4\n",
-        tokens, setup->params.ranks,
+        tokens, groups,
         setup->cost == LH_COST_DEVICE ? setup->topology->name : "free communication", right,
         bars->rows->len, bars->scale.unit);
 }

@@ -70,10 +70,10 @@ static void
 describe_cluster(const LhSetup *setup, GString *out)
 {
     const LhTopology *t = setup->topology;
+    g_autofree char *groups = lh_describe_groups(&setup->params);
 
-    g_string_append_printf(out, "%u rank%s on %s%s: %u node%s of %" G_GUINT64_FORMAT " x %s (",
-                           setup->params.ranks, setup->params.ranks == 1 ? "" : "s", t->name,
-                           setup->cluster_defaulted ? " (the default; see --cluster)" : "",
+    g_string_append_printf(out, "%s on %s%s: %u node%s of %" G_GUINT64_FORMAT " x %s (", groups,
+                           t->name, setup->cluster_defaulted ? " (the default; see --cluster)" : "",
                            setup->network.nodes, setup->network.nodes == 1 ? "" : "s",
                            t->gpus_per_node, setup->device->name);
     describe_links(t, out);
@@ -162,12 +162,13 @@ lh_describe_left_out(const LhSetup *setup, GString *out)
 void
 lh_describe_case(const LhSetup *setup, GString *out)
 {
+    g_autofree char *groups = lh_describe_groups(&setup->params);
+
     describe_shape(setup, out);
     if (setup->cost == LH_COST_DEVICE)
         describe_cluster(setup, out);
     else
-        g_string_append_printf(out, "%u rank%s; communication is free, %s\n", setup->params.ranks,
-                               setup->params.ranks == 1 ? "" : "s",
+        g_string_append_printf(out, "%s; communication is free, %s\n", groups,
                                setup->cost == LH_COST_UNIT
                                    ? "every attention block takes 1 s"
                                    : "attention runs its exact flops at 1 PFLOP/s");
@@ -633,7 +634,7 @@ add_count_row(LhTable *table, const char *name, uint64_t bytes, uint32_t ranks)
 LhTable *
 lh_describe_traffic(const LhCompareRow *row)
 {
-    const LhProgramParams *p = &row->program->params;
+    const uint32_t ranks = lh_program_ranks(row->program);
     const LhSchedule *schedule = row->program->schedule;
     LhTable *table = lh_table_new();
     LhTotals totals;
@@ -646,15 +647,16 @@ lh_describe_traffic(const LhCompareRow *row)
         g_autofree char *name = g_strdup_printf("over %s", lh_tier_names[tier]);
 
         if (totals.tier_bytes[tier] > 0)
-            add_count_row(table, name, totals.tier_bytes[tier], p->ranks);
+            add_count_row(table, name, totals.tier_bytes[tier], ranks);
     }
-    add_count_row(table, "in all", totals.sent_bytes, p->ranks);
+    add_count_row(table, "in all", totals.sent_bytes, ranks);
     if (schedule != NULL && schedule->closed.bytes_sent != NULL) {
         uint64_t closed = 0;
 
-        for (uint32_t rank = 0; rank < p->ranks; rank++)
-            closed += schedule->closed.bytes_sent(p, rank);
-        add_count_row(table, "closed form", closed, p->ranks);
+        for (uint32_t rank = 0; rank < ranks; rank++)
+            closed += schedule->closed.bytes_sent(&row->program->params,
+                                                  lh_program_group_rank(row->program, rank));
+        add_count_row(table, "closed form", closed, ranks);
     }
     return table;
 }

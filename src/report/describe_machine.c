@@ -230,7 +230,7 @@ lh_validate_json(const LhSetup *setup, const GPtrArray *validations, double tole
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
     lh_jsonw_object_begin(w, "case");
-    lh_jsonw_uint(w, "ranks", setup->params.ranks);
+    lh_jsonw_uint(w, "ranks", lh_params_ranks(&setup->params));
     lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
     lh_params_json(w, &setup->params);
     lh_jsonw_object_end(w);

@@ -123,6 +123,17 @@ lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams
 }
 
 char *
+lh_describe_groups(const LhProgramParams *p)
+{
+    const char *plural = p->ranks == 1 ? "" : "s";
+
+    if (p->data_parallel_size > 1)
+        return g_strdup_printf("%u groups of %u rank%s (data parallel)", p->data_parallel_size,
+                               p->ranks, plural);
+    return g_strdup_printf("%u rank%s", p->ranks, plural);
+}
+
+char *
 lh_describe_mask(const LhMaskRule *rule)
 {
     GString *out = g_string_new(rule->causal ? "causal" : "full mask");
@@ -154,6 +165,8 @@ lh_params_json(LhJsonWriter *w, const LhProgramParams *p)
     const LhAttention *a = &p->attention;
     const LhProgramParams plain = { .attention = *a };
 
+    if (p->data_parallel_size > 1)
+        lh_jsonw_uint(w, "data_parallel_size", p->data_parallel_size);
     lh_jsonw_uint(w, "seq_length", a->seq_length);
     lh_jsonw_uint(w, "micro_batch_size", a->batch);
     lh_jsonw_uint(w, "num_attention_heads", a->heads);

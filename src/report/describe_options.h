@@ -6,6 +6,9 @@
 #include "base/jsonw.h"
 #include "sched/ir.h"
 
+/* "8 ranks", or "2 groups of 8 ranks (data parallel)"; caller frees. */
+char *lh_describe_groups(const LhProgramParams *p);
+
 /* "causal, window 4,096, 3 documents"; caller frees. */
 char *lh_describe_mask(const LhMaskRule *rule);
 

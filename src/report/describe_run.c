@@ -140,13 +140,14 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
     const LhAttention *a = &p->attention;
     g_autofree char *mask = lh_describe_mask(&p->mask);
     g_autofree char *options = lh_describe_options(p, &plain);
+    g_autofree char *groups = lh_describe_groups(p);
 
     g_string_append_printf(
         out,
-        "%s on %u ranks, executed (backend %s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
+        "%s on %s, executed (backend %s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
         "%s%s)\n%" G_GUINT64_FORMAT
         " tokens, batch %u, %u heads, %u groups, d %u, %s, %s%s, %s%s%s\n",
-        executed->name, p->ranks, params->transport->name, lh_kernel_set_names[params->kernels],
+        executed->name, groups, params->transport->name, lh_kernel_set_names[params->kernels],
         lh_input_names[params->inputs], setup->scenario->seed,
         params->inject != NULL ? ", injected " : "", params->inject != NULL ? params->inject : "",
         a->seq_length, a->batch, a->heads, a->groups, a->head_dim, lh_dtype_names[a->dtype],
@@ -225,7 +226,7 @@ static void
 write_program(LhJsonWriter *w, const LhProgram *program)
 {
     lh_jsonw_object_begin(w, "program");
-    lh_jsonw_uint(w, "ranks", program->params.ranks);
+    lh_jsonw_uint(w, "ranks", lh_program_ranks(program));
     lh_jsonw_string(w, "pass", lh_pass_names[program->params.pass - 1]);
     lh_params_json(w, &program->params);
     lh_jsonw_object_end(w);

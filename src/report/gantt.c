@@ -4,6 +4,7 @@
  */
 #include "report/gantt.h"
 
+#include "report/describe_options.h"
 #include "report/figure.h"
 #include "report/text.h"
 
@@ -164,17 +165,17 @@ append_axes(GString *script, const LhSetup *setup, const LhCompareRow *row, uint
     char right[G_ASCII_DTOSTR_BUF_SIZE];
     g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length);
     g_autofree char *makespan = lh_format_time(row->result->makespan_ps);
+    g_autofree char *groups = lh_describe_groups(&setup->params);
 
     g_ascii_formatd(right, sizeof(right), "%.7g", (double)row->result->makespan_ps / unit_ps);
     lh_text_percent(lh_sim_bubble_fraction(row->result), bubble);
     g_string_append_printf(script,
-                           "set title \"%s: %s tokens on %u ranks, %s, %s of it not computing\" "
+                           "set title \"%s: %s tokens on %s, %s, %s of it not computing\" "
                            "font title_font\n"
                            "set xrange [0:%s]\nset yrange [%u - 0.5:-0.5]\n"
                            "set xlabel 'time (%s)'\nset ytics 1 scale 0 format 'rank %%g'\n"
                            "set lmargin 10\nset rmargin 4\n",
-                           row->name, tokens, setup->params.ranks, makespan, bubble, right, ranks,
-                           scale.unit);
+                           row->name, tokens, groups, makespan, bubble, right, ranks, scale.unit);
 }
 
 static bool
@@ -208,7 +209,7 @@ bool
 lh_gantt_draw(const LhSetup *setup, const LhCompareRow *row, const LhTimeline *timeline,
               const char *path, GError **error)
 {
-    const uint32_t ranks = MIN(setup->params.ranks, LH_GANTT_RANKS_MAX);
+    const uint32_t ranks = MIN(lh_params_ranks(&setup->params), LH_GANTT_RANKS_MAX);
     const LhTimeScale scale = lh_text_scale(row->result->makespan_ps);
     const double unit_ps = strcmp(scale.unit, "s") == 0    ? 1e12
                            : strcmp(scale.unit, "ms") == 0 ? 1e9

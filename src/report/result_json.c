@@ -223,8 +223,8 @@ write_bytes(LhJsonWriter *w, const LhCompareRow *row, const LhTotals *totals)
     write_numbers(w, "per_rank", row->result, rank_sent);
     if (schedule != NULL && schedule->closed.bytes_sent != NULL) {
         lh_jsonw_array_begin(w, "closed_form");
-        for (uint32_t i = 0; i < p->ranks; i++)
-            lh_jsonw_uint(w, NULL, schedule->closed.bytes_sent(p, i));
+        for (uint32_t i = 0; i < lh_params_ranks(p); i++)
+            lh_jsonw_uint(w, NULL, schedule->closed.bytes_sent(p, i % p->ranks));
         lh_jsonw_array_end(w);
     }
     lh_jsonw_object_begin(w, "per_tier");
@@ -286,7 +286,7 @@ write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row)
 
     lh_jsonw_string(w, "schedule", row->name);
     lh_jsonw_string(w, "state", state_names[row->state]);
-    lh_jsonw_uint(w, "ranks", setup->params.ranks);
+    lh_jsonw_uint(w, "ranks", lh_params_ranks(&setup->params));
     lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
     if (row->reason != NULL)
         lh_jsonw_string(w, "reason", row->reason);

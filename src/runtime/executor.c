@@ -615,7 +615,7 @@ result_new(const LhExecution *x)
 {
     LhRunResult *result = g_new0(LhRunResult, 1);
 
-    result->ranks_count = x->program->params.ranks;
+    result->ranks_count = lh_program_ranks(x->program);
     result->ranks = g_new0(LhRunRank, result->ranks_count);
     result->outputs = g_new0(unsigned char *, result->ranks_count);
     result->output_bytes = output_bytes(x->program);
@@ -678,7 +678,8 @@ lh_execute(const LhRunParams *params, GError **error)
     LhExecution x = { .params = params, .program = params->program };
     g_autoptr(LhRunResult) result = NULL;
 
-    x.transport = params->transport->open(params->program->params.ranks, &x.first, &x.count, error);
+    x.transport =
+        params->transport->open(lh_program_ranks(params->program), &x.first, &x.count, error);
     if (x.transport == NULL)
         return NULL;
     prepare(&x);

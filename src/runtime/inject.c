@@ -207,8 +207,8 @@ gradient_rows(const LhProgram *program, uint32_t rank)
     return rows;
 }
 
-/* Whether the keys of some query are spread over several calls. Otherwise the lse of a call's own
- * keys is the right one. */
+/* Whether the keys of some query, of the first group, are spread over several calls. Otherwise the
+ * lse of a call's own keys is the right one. */
 static bool
 spreads_keys(const LhProgram *program)
 {
@@ -230,7 +230,7 @@ find_target(LhInjection *injection, const LhProgram *program, GError **error)
                       .phase = backward ? LH_PHASE_BACKWARD : LH_PHASE_FORWARD,
                       .received = received };
 
-    for (uint32_t rank = program->params.ranks; rank-- > 0 && search.best == 0;)
+    for (uint32_t rank = lh_program_ranks(program); rank-- > 0 && search.best == 0;)
         search_rank(&search, program, rank);
     if (search.best > 0 && (injection->kind != LH_INJECT_LOCAL_LSE || spreads_keys(program)))
         return true;
@@ -449,7 +449,7 @@ lh_injection_new(const LhProgram *program, const char *text, GError **error)
     if (!read_kind(injection, text, &digits, error))
         return NULL;
     if (injection->kind == LH_INJECT_STALL) {
-        if (!read_number("stall", digits, program->params.ranks - 1, &number, error))
+        if (!read_number("stall", digits, lh_program_ranks(program) - 1, &number, error))
             return NULL;
         injection->rank = (uint32_t)number;
     } else if (injection->kind == LH_INJECT_DELAY) {

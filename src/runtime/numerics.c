@@ -349,7 +349,7 @@ sum_up(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
     Piece pieces[2] = { 0 };
 
     pieces_of(&n->reference, program, s, pieces);
-    for (uint32_t rank = 0; rank < program->params.ranks; rank++) {
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
         for (uint32_t part = 0; part < s->parts; part++) {
             const Cell cell = cell_of(program, rank, slot, part);
 

@@ -27,7 +27,7 @@
 #define DOCUMENTS_MAX 1048576
 
 typedef struct {
-    uint64_t ranks, batch, seq_length, heads, groups, head_dim;
+    uint64_t ranks, data_parallel_size, batch, seq_length, heads, groups, head_dim;
     uint64_t hidden_size;
     int dtype;
     bool causal;
@@ -136,6 +136,9 @@ init_op(void *element)
 static const LhField param_fields[] = {
     { AT(FormParams, ranks, UINT), .flags = LH_FIELD_REQUIRED, .min = 1, .max = 1048576,
       .description = "Ranks that share the sequence." },
+    { AT(FormParams, data_parallel_size, UINT), .min = 1, .max = 1048576,
+      .description = "Groups of so many consecutive ranks, each with a sequence of its own; one if "
+                     "absent." },
     { AT(FormParams, batch, UINT), .flags = LH_FIELD_REQUIRED, .min = 1, .max = U32_MAX,
       .description = "Sequences at a time." },
     { AT(FormParams, seq_length, UINT), .flags = LH_FIELD_REQUIRED, .min = 1, .max = ROWS_MAX,
@@ -628,9 +631,9 @@ read_message(const Reader *r, const FormMessage *form, guint index, LhPart *part
 
     if ((form->to == ABSENT) == (form->from == ABSENT))
         return fail(r, place, "a message has one of \"to\" and \"from\"");
-    if (peer >= r->program->params.ranks || peer == r->rank)
+    if (peer >= lh_program_ranks(r->program) || peer == r->rank)
         return fail(r, place, "the peer must be another rank below %u; found %" G_GUINT64_FORMAT,
-                    r->program->params.ranks, peer);
+                    lh_program_ranks(r->program), peer);
     if (form->regions->len < 1 || form->regions->len > LH_PART_REGIONS_MAX)
         return fail(r, place, "a message has 1 to %d regions", LH_PART_REGIONS_MAX);
     *part = (LhPart){
@@ -673,7 +676,7 @@ read_exchange(Reader *r, const FormOp *form, LhOp *op, GArray *parts)
 static bool
 read_group(const Reader *r, const FormGroup *form, LhGroup *group)
 {
-    const uint64_t ranks = r->program->params.ranks;
+    const uint64_t ranks = lh_program_ranks(r->program);
     const bool inner = form->count <= ranks && (form->count - 1) * form->stride < ranks;
     const bool outer =
         form->outer_count <= ranks && (form->outer_count - 1) * form->outer_stride < ranks;
@@ -865,6 +868,7 @@ fill_params(LhProgram *program, const FormParams *f)
         .overlap = f->overlap,
         .published_code = f->published_code,
         .gradient_wire = (LhWireDtype)f->gradient_wire,
+        .data_parallel_size = (uint32_t)f->data_parallel_size,
     };
     if (f->document_ends == NULL)
         return;
@@ -948,10 +952,10 @@ read_params(Reader *r, const Form *form)
     };
     if (!lh_program_check(program->placement.kind, &program->params, &reason))
         return lh_json_error(r->json, "params", r->error, "%s", reason->message);
-    if (form->ranks->len != program->params.ranks)
+    if (form->ranks->len != lh_program_ranks(program))
         return lh_json_error(r->json, "ranks", r->error,
-                             "there are %u ranks, but the programs of %u", program->params.ranks,
-                             form->ranks->len);
+                             "there are %u ranks, but the programs of %u",
+                             lh_program_ranks(program), form->ranks->len);
     return read_cuts(r, form) && read_saved(r, form);
 }
 
@@ -1014,7 +1018,7 @@ read_streams(Reader *r, const Form *form)
 static bool
 read_numbers(Reader *r, const char *path, const GArray *numbers, uint64_t **out)
 {
-    const uint32_t ranks = r->program->params.ranks;
+    const uint32_t ranks = lh_program_ranks(r->program);
 
     if (numbers == NULL)
         return true;

@@ -35,6 +35,7 @@ write_params(LhJsonWriter *w, const LhProgram *program)
 
     lh_jsonw_object_begin(w, "params");
     lh_jsonw_uint(w, "ranks", p->ranks);
+    write_number_unless(w, "data_parallel_size", MAX(p->data_parallel_size, 1), 1);
     lh_jsonw_uint(w, "batch", a->batch);
     lh_jsonw_uint(w, "seq_length", a->seq_length);
     lh_jsonw_uint(w, "heads", a->heads);
@@ -100,7 +101,7 @@ static void
 write_stated(LhJsonWriter *w, const LhProgram *program)
 {
     const LhStatedForms *stated = &program->stated;
-    const uint32_t ranks = program->params.ranks;
+    const uint32_t ranks = lh_program_ranks(program);
 
     if (stated->bytes_sent == NULL && stated->flops == NULL && stated->peak_bytes == NULL)
         return;
@@ -281,7 +282,7 @@ count_ops(const LhProgram *program, GError **error)
     LhOpBuffer buffer = { 0 };
     uint64_t ops = 0, parts = 0;
 
-    for (uint32_t rank = 0; rank < program->params.ranks; rank++) {
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
         LhCursor cursor;
 
         lh_cursor_init(&cursor, program, rank);
@@ -332,7 +333,7 @@ lh_program_write(const LhProgram *program, GString *out, GError **error)
     write_stated(w, program);
     write_declarations(w, program);
     lh_jsonw_array_begin(w, "ranks");
-    for (uint32_t rank = 0; rank < program->params.ranks; rank++)
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
         write_rank(w, program, rank, &buffer);
     lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);

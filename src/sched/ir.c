@@ -60,9 +60,25 @@ lh_op_buffer_clear(LhOpBuffer *buffer)
 void
 lh_cursor_init(LhCursor *cursor, const LhProgram *program, uint32_t rank)
 {
-    *cursor = (LhCursor){ .program = program, .rank = rank };
+    *cursor = (LhCursor){
+        .program = program,
+        .rank = rank,
+        .group_first = rank - lh_program_group_rank(program, rank),
+    };
     for (unsigned i = 0; i < LH_CURSOR_MARKS; i++)
         cursor->marks[i] = LH_OP_NONE;
+}
+
+/* What was emitted for the first group becomes that of the group from rank @first on. */
+static void
+move_to_group(LhOpBuffer *buffer, uint32_t first)
+{
+    for (uint32_t i = 0; i < buffer->parts_count; i++)
+        buffer->parts[i].peer += first;
+    for (uint32_t i = 0; i < buffer->ops_count; i++) {
+        if (buffer->ops[i].kind == LH_OP_COLLECTIVE)
+            buffer->ops[i].collective.group.base += first;
+    }
 }
 
 bool
@@ -73,7 +89,7 @@ lh_cursor_step(LhCursor *cursor, LhOpBuffer *buffer)
         .cursor = cursor,
         .buffer = buffer,
         .program = program,
-        .rank = cursor->rank,
+        .rank = cursor->rank - cursor->group_first,
         .step = cursor->step,
         .phase = LH_PHASE_FORWARD,
     };
@@ -82,9 +98,11 @@ lh_cursor_step(LhCursor *cursor, LhOpBuffer *buffer)
     buffer->parts_count = 0;
     if (program->schedule == NULL)
         return lh_explicit_step(cursor, buffer);
-    if (cursor->step >= program->schedule->steps(program, cursor->rank))
+    if (cursor->step >= program->schedule->steps(program, emitter.rank))
         return false;
     program->schedule->emit(&emitter, cursor->step);
+    if (cursor->group_first != 0)
+        move_to_group(buffer, cursor->group_first);
     cursor->step++;
     return true;
 }
@@ -102,6 +120,18 @@ lh_program_free(LhProgram *program)
     g_free(program->plan);
     g_free(program->slots);
     g_free(program);
+}
+
+uint32_t
+lh_program_ranks(const LhProgram *program)
+{
+    return lh_params_ranks(&program->params);
+}
+
+uint32_t
+lh_program_group_rank(const LhProgram *program, uint32_t rank)
+{
+    return program->params.data_parallel_size > 1 ? rank % program->params.ranks : rank;
 }
 
 uint64_t
@@ -173,8 +203,9 @@ saved_holding(const LhProgram *program, uint32_t slices, uint32_t rank, uint32_t
 }
 
 LhHolding
-lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank, uint32_t part)
+lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank_of_all, uint32_t part)
 {
+    const uint32_t rank = lh_program_group_rank(program, rank_of_all);
     const LhPlacement *placement = &program->placement;
     const uint32_t slices = lh_program_slices(program, kind);
 

@@ -223,7 +223,20 @@ typedef struct {
     bool unfused;           /* linear attention: intra and inter write apart and are added */
     bool pad_heads;         /* heads padded to a multiple of the ranks that share them */
     uint8_t recompute;      /* LhRecompute */
+    /*
+     * Groups of `ranks` consecutive ranks, each of which runs the schedule on a batch of its own
+     * and exchanges nothing with the others; 0 and 1: one. Schedules and closed forms see one
+     * group.
+     */
+    uint32_t data_parallel_size;
 } LhProgramParams;
+
+/* The ranks of all groups. */
+static inline uint32_t
+lh_params_ranks(const LhProgramParams *params)
+{
+    return (uint32_t)MIN((uint64_t)params->ranks * MAX(params->data_parallel_size, 1), UINT32_MAX);
+}
 
 /* Closed forms that an explicit program states about itself, one number per rank; NULL: not stated.
  */
@@ -261,7 +274,8 @@ struct _LhProgram {
  */
 typedef struct {
     const LhProgram *program;
-    uint32_t rank;
+    uint32_t rank;                   /* of all */
+    uint32_t group_first;            /* the first rank of its group */
     uint32_t step;                   /* the step that lh_cursor_step yields next */
     uint32_t next_id;                /* op id that comes next */
     uint32_t marks[LH_CURSOR_MARKS]; /* op ids the generator remembers; LH_OP_NONE at the start */
@@ -278,6 +292,10 @@ bool lh_cursor_step(LhCursor *cursor, LhOpBuffer *buffer);
 
 void lh_program_free(LhProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProgram, lh_program_free)
+
+/* The ranks of all groups; the place of @rank in its own. */
+uint32_t lh_program_ranks(const LhProgram *program);
+uint32_t lh_program_group_rank(const LhProgram *program, uint32_t rank);
 
 /* Device bytes of a region. */
 uint64_t lh_region_bytes(const LhProgram *program, LhRegion region);
@@ -302,11 +320,11 @@ uint32_t lh_slices_first(uint32_t slices, uint32_t ranks, uint32_t index);
 uint32_t lh_program_parts(const LhProgram *program, LhTensorKind kind);
 
 /*
- * What part @part of an input or output slot of @kind holds on @rank: with S slices, part
- * s * S + i is slice i of the rank's segment s. In the placement by heads a rank has one slice.
- * Saved by heads, with G segments in the group, part i * G + s is the rank's slice i of segment s
- * in the order of tokens (what a rank with fewer slices than others has beyond its own is nobody's
- * claim).
+ * What part @part of an input or output slot of @kind holds on @rank, of its group's batch: with S
+ * slices, part s * S + i is slice i of the rank's segment s. In the placement by heads a rank has
+ * one slice. Saved by heads, with G segments in the group, part i * G + s is the rank's slice i of
+ * segment s in the order of tokens (what a rank with fewer slices than others has beyond its own is
+ * nobody's claim).
  */
 LhHolding lh_program_holding(const LhProgram *program, LhTensorKind kind, uint32_t rank,
                              uint32_t part);

@@ -110,7 +110,8 @@ check_sizes(const LhProgramParams *p, GError **error)
         __builtin_mul_overflow(elements, 14 * rows, &flops) ||
         __builtin_mul_overflow(flops, a->seq_length + 1, &flops) ||
         __builtin_mul_overflow(elements, 64 * rows, &bytes) ||
-        __builtin_mul_overflow(bytes, p->ranks, &bytes) || flops > INT64_MAX || bytes > INT64_MAX)
+        __builtin_mul_overflow(bytes, lh_params_ranks(p), &bytes) || flops > INT64_MAX ||
+        bytes > INT64_MAX)
         return lh_schedule_refuse(
             error,
             "the flops or bytes of one rank would not fit 63 bits; make the attention smaller");
@@ -150,6 +151,10 @@ lh_program_check(LhPlacementKind placement, const LhProgramParams *p, GError **e
     if (p->ranks == 0 || p->ranks > RANKS_MAX)
         return lh_schedule_refuse(error, "%" PRIu32 " ranks; 1 to %" PRIu32 " are possible",
                                   p->ranks, RANKS_MAX);
+    if (lh_params_ranks(p) > RANKS_MAX)
+        return lh_schedule_refuse(
+            error, "%" PRIu32 " groups of %" PRIu32 " ranks; %" PRIu32 " ranks are possible in all",
+            p->data_parallel_size, p->ranks, RANKS_MAX);
     if (a->batch == 0 || a->heads == 0 || a->groups == 0 || a->head_dim == 0)
         return lh_schedule_refuse(
             error, "batch, heads, query groups and head dimension must be at least 1");

@@ -216,7 +216,8 @@ check_claim(LhProof *proof, const Claim *claim)
         uint64_t claimed = claim->counted[rank];
 
         if (claim->form != NULL)
-            claimed = claim->form(&proof->program->params, rank);
+            claimed =
+                claim->form(&proof->program->params, lh_program_group_rank(proof->program, rank));
         else if (claim->stated != NULL)
             claimed = claim->stated[rank];
         if (claimed != claim->counted[rank])
@@ -281,7 +282,7 @@ LhVerdict *
 lh_verify(const LhProgram *program)
 {
     LhVerdict *verdict = g_new0(LhVerdict, 1);
-    const uint32_t ranks = MIN(program->params.ranks, LH_VERIFY_RANKS_MAX);
+    const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
     LhProof proof = { .program = program, .verdict = verdict, .ranks = ranks };
 
     verdict->findings = g_array_new(FALSE, TRUE, sizeof(LhFinding));

@@ -119,21 +119,34 @@ put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCel
         memmove(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8);
 }
 
+/* Whether two ranks work on batches of their own: nothing that one holds is any use to the other.
+ */
+static bool
+are_apart(const LhProof *proof, uint32_t rank, uint32_t other)
+{
+    return rank / proof->program->params.ranks != other / proof->program->params.ranks;
+}
+
 /* Regions of both ends are cut differently, perhaps; cell by cell they agree. */
 static void
 transfer(LhCover *cover, uint32_t send, uint32_t receive)
 {
     const LhPart *s = &cover->proof->parts[send];
     const LhPart *r = &cover->proof->parts[receive];
+    const uint32_t from_op = cover->proof->part_op[send], to_op = cover->proof->part_op[receive];
+    const bool apart = are_apart(cover->proof, r->peer, s->peer);
     const LhRegion *target = r->regions;
     uint32_t offset = 0;
 
+    if (apart)
+        COVERAGE(to_op, target->slot, "receives from rank %u, whose group has another batch",
+                 r->peer);
+
     for (uint32_t k = 0; k < s->regions_count; k++) {
         for (uint32_t i = 0; i < s->regions[k].count; i++) {
-            const LhCell *from =
-                lh_cover_read(cover, cover->proof->part_op[send], &s->regions[k], i);
+            const LhCell *from = lh_cover_read(cover, from_op, &s->regions[k], i);
 
-            put(cover, cover->proof->part_op[receive], target, offset, from);
+            put(cover, to_op, target, offset, apart ? NULL : from);
             if (++offset == target->count) {
                 offset = 0;
                 target++;
@@ -340,12 +353,42 @@ hold_tensor(const Movement *m)
     }
 }
 
+/* Whether a meeting has members of one group of data parallelism only. Else all they get is
+ * suspect.
+ */
+static bool
+check_batch(LhCover *cover, const LhMeeting *meeting)
+{
+    const LhProof *proof = cover->proof;
+    const uint32_t *ops = &proof->meeting_ops[meeting->first];
+    uint32_t other = 0;
+
+    while (other < meeting->count &&
+           !are_apart(proof, proof->op_rank[ops[0]], proof->op_rank[ops[other]]))
+        other++;
+    if (other == meeting->count)
+        return true;
+    COVERAGE(ops[0], proof->ops[ops[0]].collective.receive[0].slot,
+             "meets rank %u, whose group has another batch", proof->op_rank[ops[other]]);
+    for (uint32_t i = 0; i < meeting->count; i++) {
+        const LhOp *op = &proof->ops[ops[i]];
+
+        for (uint32_t t = 0; t < op->collective.tensors_count; t++) {
+            for (uint32_t k = 0; k < op->collective.receive[t].count; k++)
+                put(cover, ops[i], &op->collective.receive[t], k, NULL);
+        }
+    }
+    return false;
+}
+
 /* The tensors move apart: the race check has seen that none touches another one's regions. */
 static void
 hold_meeting(LhCover *cover, const LhMeeting *meeting)
 {
     const LhOp *first = &cover->proof->ops[cover->proof->meeting_ops[meeting->first]];
 
+    if (!check_batch(cover, meeting))
+        return;
     for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
         const Movement movement = { cover, meeting, i };
 

@@ -21,8 +21,8 @@ check_placement(LhProof *proof)
     const LhAttention *attention = &program->params.attention;
     uint64_t segments;
 
-    if (program->params.ranks == 0 || program->params.ranks > LH_VERIFY_RANKS_MAX)
-        return DECLARATION("has %u ranks; the verifier takes 1 to %u", program->params.ranks,
+    if (program->params.ranks == 0 || lh_program_ranks(program) > LH_VERIFY_RANKS_MAX)
+        return DECLARATION("has %u ranks; the verifier takes 1 to %u", lh_program_ranks(program),
                            LH_VERIFY_RANKS_MAX);
     if ((uint32_t)placement->kind > LH_PLACE_HEADS || placement->ranks != program->params.ranks ||
         placement->seq_length != attention->seq_length)

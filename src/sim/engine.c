@@ -1198,7 +1198,9 @@ init(Engine *e, const LhSimParams *params)
     e->params = params;
     e->program = program;
     e->network = *params->network;
-    e->ranks_count = program->params.ranks;
+    if (program->params.data_parallel_size > 1)
+        lh_network_set_groups(&e->network, program->params.ranks);
+    e->ranks_count = lh_program_ranks(program);
     e->streams_count = program->streams_count;
     e->free_network = params->cost != LH_COST_DEVICE;
     for (uint32_t i = 0; i < LH_ROUTE_CLASSES && !e->free_network; i++)
@@ -1323,7 +1325,7 @@ lh_simulate(const LhSimParams *params, GError **error)
     Engine engine = { 0 };
     LhSimResult *result = NULL;
 
-    g_assert(params->network->ranks == params->program->params.ranks);
+    g_assert(params->network->ranks == lh_program_ranks(params->program));
     init(&engine, params);
     run(&engine);
     if (engine.error == NULL)

@@ -128,7 +128,10 @@ check_faults(const LhNetwork *n, GError **error)
 static uint16_t
 channels(const LhNetwork *n, const LhLinkClass *link)
 {
-    return (uint16_t)(n->nodes > 1 ? MIN(link->ctas, n->topology->nic.ctas) : link->ctas);
+    const bool within = n->group != 0 && n->gpus_per_node % n->group == 0;
+
+    return (uint16_t)(n->nodes > 1 && !within ? MIN(link->ctas, n->topology->nic.ctas)
+                                              : link->ctas);
 }
 
 static void
@@ -178,6 +181,13 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
     set_classes(&n);
     *network = n;
     return true;
+}
+
+void
+lh_network_set_groups(LhNetwork *network, uint32_t group)
+{
+    network->group = group;
+    set_classes(network);
 }
 
 /* The worst fault decides. */

@@ -115,6 +115,7 @@ typedef struct {
     uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
     double flow_bandwidth_bytes_per_s; /* of a pair of GPUs in two nodes; 0: no limit */
     LhRouteClass classes[LH_ROUTE_CLASSES];
+    uint32_t group; /* of lh_network_set_groups; 0: all ranks */
 } LhNetwork;
 
 typedef struct {
@@ -141,6 +142,10 @@ typedef struct {
  */
 bool lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, uint32_t ranks,
                      const GArray *faults, GError **error);
+
+/* Ranks only talk within groups of @group consecutive ones, which have communicators of their own:
+ * where each lies within a node, none spans nodes. */
+void lh_network_set_groups(LhNetwork *network, uint32_t group);
 
 /* The properties of directed link @id < links_count. */
 LhLink lh_network_link(const LhNetwork *network, uint32_t id);
