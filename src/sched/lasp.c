@@ -269,8 +269,8 @@ const LhSchedule lh_schedule_lasp = {
         "buffers      M kept; fwd M, bwd 2 M (state_recompute: nothing kept, 2 M and 4\n"
         "             M); unfused Q more forward, Q + KV backward\n"
         "restrictions sequence length divisible by P; causal mask; states travel in\n"
-        "             fp32. Groups within data-parallel groups are the layout of a\n"
-        "             cluster, not of one module\n",
+        "             fp32. The paper's layout, groups of T consecutive ranks with a batch\n"
+        "             each, is --data-parallel-size W/T on W ranks\n",
     .placement = LH_PLACE_CONTIGUOUS,
     .linear = true,
     .masks_reason = "linear attention has the causal mask only",
