@@ -272,7 +272,7 @@ const LhSchedule lh_schedule_lasp = {
         "             fp32. Groups within data-parallel groups are the layout of a\n"
         "             cluster, not of one module\n",
     .placement = LH_PLACE_CONTIGUOUS,
-    .linear = true,
+    .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
     .declare = declare,

@@ -15,6 +15,7 @@ heads_of(const LhProgramParams *p)
     LhHeads heads = {
         .cut = { p->ranks, p->ranks, p->ranks },
         .move = lh_heads_move_one_by_one,
+        .o = p->attention.linear ? LH_HEADS_O_UNUSED : LH_HEADS_O_KEPT,
     };
 
     if (a->groups < p->ranks)
@@ -130,6 +131,7 @@ const LhSchedule lh_schedule_ulysses = {
         "             by P. The paper's bound is P <= h, with volume 4 N h d / P for MHA\n"
         "             (elements, forward; without the part that stays, 1/P)\n",
     .placement = LH_PLACE_CONTIGUOUS,
+    .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
     .adapt = adapt,
     .check = check,
