@@ -332,6 +332,23 @@ START_TEST(scenario_schedules_give_the_kind_of_attention)
 }
 END_TEST
 
+/* ulysses has both; beside a schedule that has linear attention alone it is that. */
+START_TEST(scenario_one_schedule_decides_for_those_that_have_both)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhSetup) beside = NULL;
+
+    set(scenario, "--ranks", "8");
+    set(scenario, "--schedule", "ulysses");
+    setup = setup_of(scenario);
+    ck_assert(!setup->params.attention.linear);
+    set(scenario, "--schedule", "lasp");
+    beside = setup_of(scenario);
+    ck_assert(beside->params.attention.linear);
+}
+END_TEST
+
 START_TEST(scenario_contradictions_are_errors)
 {
     static const struct {
@@ -510,7 +527,9 @@ LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_defaults, scenario_cluster_gives_ranks, scenario_fills_parameters,
              scenario_other_heads_have_no_hidden_size, scenario_model_gives_the_kind_of_attention,
              scenario_named_schedules_are_not_left_out,
-             scenario_schedules_give_the_kind_of_attention, scenario_contradictions_are_errors,
-             scenario_window_needs_a_causal_mask, scenario_profile_overlays, scenario_reads_ranges,
-             scenario_bad_option_changes_nothing, scenario_comparison_is_ranked,
-             scenario_what_ifs_are_plausible, scenario_out_of_memory_is_a_state)
+             scenario_schedules_give_the_kind_of_attention,
+             scenario_one_schedule_decides_for_those_that_have_both,
+             scenario_contradictions_are_errors, scenario_window_needs_a_causal_mask,
+             scenario_profile_overlays, scenario_reads_ranges, scenario_bad_option_changes_nothing,
+             scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
+             scenario_out_of_memory_is_a_state)
