@@ -387,6 +387,8 @@ START_TEST(linear_by_heads_is_proven)
         for (unsigned bits = 0; bits < 3 * 3 * 12; bits++) {
             LhProgramParams p = make_heads(ranks, ranks * (1 + bits % 2), passes[bits / 3 % 3]);
 
+            if (ranks > 16 && (bits + ranks / 8) % 7 != 0)
+                continue;
             p.attention.groups = ranks;
             p.attention.seq_length = 2 * ranks * (1 + bits % 5);
             p.overlap = bits / 9 % 2 == 0;
@@ -782,8 +784,9 @@ START_TEST(linear_by_heads_runs)
             p.attention.batch = 1 + turn % 2;
             p.attention.head_dim = 8 * (1 + turn % 3);
             p.attention.decay = decays[turn / 4 % G_N_ELEMENTS(decays)];
-            p.attention.seq_length =
-                2 * p.ranks * (turn % 11 + 1) + (i % 3 == 0 ? 2 * 150 * p.ranks : 0);
+            p.attention.seq_length = 2 * p.ranks * (turn % 11 + 1);
+            if (k == 0) /* several tiles */
+                p.attention.seq_length += 2 * p.ranks * (150 / p.ranks + 1);
             p.overlap = turn / 2 % 3 != 0;
             p.recompute = (uint8_t)(turn % 3);
             p.published_code = turn % 2 != 0;

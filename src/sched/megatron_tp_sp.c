@@ -339,6 +339,8 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         "             of which h / (P ceil(h/P)) is useful: 33 heads on 16 ranks become\n"
         "             48, 45.5% more\n"
         "buffers      4 X, fwd P X gathered, bwd 2 P X; o and lse when recomputed\n"
+        "linear       as ulysses; no lse. Recomputed attention is recomputed here, too, though\n"
+        "             its backward reads no o: a checkpoint does not know\n"
         "restrictions heads divisible by P, which is Megatron's error, too (LightSeq's\n"
         "             authors padded them); groups divisible by P. With more ranks than\n"
         "             groups Megatron gathers q, k, v over the ranks instead, which is\n"

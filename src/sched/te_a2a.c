@@ -117,6 +117,7 @@ const LhSchedule lh_schedule_te_a2a = {
         "buffers      as ulysses, and what has arrived is held a second time until it\n"
         "             is in order: fwd q, k, v, o, lse by heads and 3 (Q + KV) in all\n"
         "             while q, k, v arrive\n"
+        "linear       as ulysses; o is neither kept by heads nor sent again\n"
         "restrictions sequence length divisible by 2P; heads and groups divisible by P\n"
         "             (--pad-heads rounds them up)\n",
     .placement = LH_PLACE_ZIGZAG,
