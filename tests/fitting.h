@@ -8,9 +8,9 @@
 #include "sched/schedule.h"
 
 /*
- * The program of @schedule for @wanted, with linear attention if that is what it is for, and with
- * heads for every rank if it splits heads (grouped stays grouped). NULL: the schedule cannot do it
- * at all (the number of ranks, the mask).
+ * The program of @schedule for @wanted, with the other kind of attention if it takes only that, and
+ * with heads for every rank if it splits heads (grouped stays grouped). NULL: the schedule cannot
+ * do it at all (the number of ranks, the mask).
  */
 static inline LhProgram *
 fitting_program(const LhSchedule *schedule, const LhProgramParams *wanted)
@@ -19,8 +19,9 @@ fitting_program(const LhSchedule *schedule, const LhProgramParams *wanted)
     const uint32_t share = p.attention.heads / p.attention.groups;
     LhProgram *program;
 
-    p.attention.linear = schedule->linear;
-    if (schedule->linear && p.gradient_wire == LH_WIRE_16BIT)
+    if (!lh_schedule_takes(schedule, p.attention.linear))
+        p.attention.linear = !p.attention.linear;
+    if (p.attention.linear && p.gradient_wire == LH_WIRE_16BIT)
         p.gradient_wire = LH_WIRE_DEFAULT;
     program = lh_program_new(schedule, &p, NULL);
     if (program != NULL)

@@ -241,7 +241,7 @@ START_TEST(explicit_round_trips)
                 programs += check_round_trip(lh_schedules[i], &p);
                 p.data_parallel_size = 1 + (uint32_t)pass % 2;
                 p.overlap = false;
-                p.mask.causal = lh_schedules[i]->linear;
+                p.mask.causal = !lh_schedule_takes(lh_schedules[i], false);
                 p.gradient_wire = LH_WIRE_FP32;
                 programs += check_round_trip(lh_schedules[i], &p);
                 p.mask.causal = true;
@@ -264,7 +264,7 @@ START_TEST(explicit_round_trips_masks)
             const uint64_t ends[] = { 1, 2 * ranks + 1, 4 * (uint64_t)ranks };
             LhProgramParams p = make_params(ranks, LH_PASS_BOTH);
 
-            p.attention.decay = schedule->linear ? 0.5 : 0;
+            p.attention.decay = lh_schedule_takes(schedule, false) ? 0 : 0.5;
             p.mask.window = (schedule->masks & LH_MASKS_WINDOW) != 0 ? 3 : 0;
             if ((schedule->masks & LH_MASKS_DOCUMENTS) != 0) {
                 p.mask.document_ends = ends;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 static const char *const names[] = { "lasp", "lasp2", "zeco" };
+static const char *const by_heads[] = { "ulysses", "te-a2a", "megatron-tp-sp" };
 static const LhPass passes[] = { LH_PASS_FWD, LH_PASS_BWD, LH_PASS_BOTH };
 
 /* B = 1, h = 4, g = 2, d = 16, 8 tokens a rank: E = 1024 elements of the states, M = 4096 bytes;
@@ -103,22 +104,28 @@ static const Form forms[] = {
     { "zeco", LH_PASS_BOTH, true, false, 1, 12288, 44032 + 109056, 22528 },
 };
 
+static void
+check_form(const Form *f, const LhProgramParams *p)
+{
+    g_autoptr(LhVerdict) verdict = prove(f->name, p);
+
+    ck_assert_msg(verdict->bytes_sent[f->rank] == f->bytes && verdict->flops[f->rank] == f->flops &&
+                      verdict->peak_bytes[f->rank] == f->peak,
+                  "%s, pass %d, rank %u: bytes %" G_GUINT64_FORMAT ", flops %" G_GUINT64_FORMAT
+                  ", peak %" G_GUINT64_FORMAT,
+                  f->name, (int)f->pass, f->rank, verdict->bytes_sent[f->rank],
+                  verdict->flops[f->rank], verdict->peak_bytes[f->rank]);
+}
+
 START_TEST(linear_counts_by_hand)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(forms); i++) {
         const Form *f = &forms[i];
         LhProgramParams p = make_params(4, f->pass);
-        g_autoptr(LhVerdict) verdict = NULL;
 
         p.state_recompute = f->recompute;
         p.unfused = f->unfused;
-        verdict = prove(f->name, &p);
-        ck_assert_msg(
-            verdict->bytes_sent[f->rank] == f->bytes && verdict->flops[f->rank] == f->flops &&
-                verdict->peak_bytes[f->rank] == f->peak,
-            "form %u: bytes %" G_GUINT64_FORMAT ", flops %" G_GUINT64_FORMAT
-            ", peak %" G_GUINT64_FORMAT,
-            i, verdict->bytes_sent[f->rank], verdict->flops[f->rank], verdict->peak_bytes[f->rank]);
+        check_form(f, &p);
     }
 }
 END_TEST
@@ -173,6 +180,63 @@ START_TEST(linear_sends_the_same_at_any_length)
 }
 END_TEST
 
+/* As make_params, with @heads heads of their own key-value heads. */
+static LhProgramParams
+make_heads(uint32_t ranks, uint32_t heads, LhPass pass)
+{
+    LhProgramParams p = make_params(ranks, pass);
+
+    p.attention.heads = p.attention.groups = heads;
+    return p;
+}
+
+/*
+ * 4 ranks of one head each: 32 tokens have 528 pairs, 4 * 16 * 528 = 33792 flops forward, 84480
+ * backward. Q = X = 1024 bytes, KV = 2048. Nothing but q, k, v is kept by heads, and no lse is
+ * anywhere.
+ */
+static const Form forms_by_heads[] = {
+    { "ulysses", LH_PASS_FWD, false, false, 2, 3072, 33792, 4096 + 2 * 3072 },
+    { "ulysses", LH_PASS_BWD, false, false, 2, 3072, 84480, 8192 + 2 * 3072 },
+    { "ulysses", LH_PASS_BOTH, false, false, 2, 6144, 118272, 8192 + 3072 + 1024 + 3072 },
+    { "te-a2a", LH_PASS_FWD, false, false, 1, 3072, 33792, 4096 + 3 * 3072 },
+    { "te-a2a", LH_PASS_BOTH, false, false, 1, 6144, 118272, 8192 + 3 * 3072 },
+    { "megatron-tp-sp", LH_PASS_FWD, false, false, 3, 6144, 33792, 4096 + 2048 + 4096 },
+    { "megatron-tp-sp", LH_PASS_BOTH, false, false, 0, 15360, 118272, 8192 + 4096 + 8192 },
+    { "megatron-tp-sp", LH_PASS_BOTH, true, false, 0, 15360, 152064, 20480 + 1024 },
+};
+
+START_TEST(linear_by_heads_counts_by_hand)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(forms_by_heads); i++) {
+        const Form *f = &forms_by_heads[i];
+        LhProgramParams p = make_heads(4, 4, f->pass);
+
+        p.recompute = f->recompute ? LH_RECOMPUTE_SELECTIVE : LH_RECOMPUTE_NONE;
+        check_form(f, &p);
+    }
+}
+END_TEST
+
+/* A rank's one head over all 300 tokens is what one rank alone has of one head. */
+START_TEST(linear_by_heads_is_linear_in_tokens)
+{
+    for (unsigned s = 0; s < G_N_ELEMENTS(by_heads); s++) {
+        LhProgramParams p = make_heads(3, 3, LH_PASS_FWD);
+        g_autoptr(LhVerdict) forward = NULL;
+        g_autoptr(LhVerdict) backward = NULL;
+
+        p.attention.seq_length = 300;
+        p.attention.head_dim = 8;
+        forward = prove(by_heads[s], &p);
+        ck_assert_uint_eq(forward->flops[2], 4 * 8 * 17502 + 2 * 64 * (256 + 172 + 1));
+        p.pass = LH_PASS_BWD;
+        backward = prove(by_heads[s], &p);
+        ck_assert_uint_eq(backward->flops[1], 10 * 8 * 17502 + 2 * 64 * (3 * 256 + 2 * 172 + 2));
+    }
+}
+END_TEST
+
 static void
 check_refused(const char *name, const LhProgramParams *p, const char *words)
 {
@@ -199,7 +263,8 @@ START_TEST(linear_refuses)
         check_refused(names[s], &p, "softmax");
     }
     p = make_params(4, LH_PASS_BOTH);
-    check_refused("ring", &p, "use lasp, lasp2 or zeco");
+    check_refused("ring", &p,
+                  "which these take: te-a2a, ulysses, megatron-tp-sp, lasp, lasp2, zeco");
     p.attention.heads = p.attention.groups = 12;
     p.scan_blocks = 5;
     check_refused("zeco", &p, "nearest legal numbers of blocks: 4, 6");
@@ -313,6 +378,42 @@ START_TEST(linear_is_proven)
             lh_verdict_free(prove(names[bits % 3], &p));
         }
     }
+}
+END_TEST
+
+START_TEST(linear_by_heads_is_proven)
+{
+    for (uint32_t ranks = 1; ranks <= 64; ranks += ranks < 16 ? 1 : 8) {
+        for (unsigned bits = 0; bits < 3 * 3 * 12; bits++) {
+            LhProgramParams p = make_heads(ranks, ranks * (1 + bits % 2), passes[bits / 3 % 3]);
+
+            if (ranks > 16 && (bits + ranks / 8) % 7 != 0)
+                continue;
+            p.attention.groups = ranks;
+            p.attention.seq_length = 2 * ranks * (1 + bits % 5);
+            p.overlap = bits / 9 % 2 == 0;
+            p.published_code = bits / 18 % 2 != 0;
+            p.recompute = (uint8_t)(bits / 36);
+            lh_verdict_free(prove(by_heads[bits % 3], &p));
+        }
+    }
+}
+END_TEST
+
+/* One token of a megatron rank alone, and heads that are padded. */
+START_TEST(linear_by_heads_takes_odd_shapes)
+{
+    LhProgramParams p = make_heads(1, 2, LH_PASS_BOTH);
+
+    p.attention.seq_length = 1;
+    lh_verdict_free(prove("megatron-tp-sp", &p));
+    p = make_heads(16, 33, LH_PASS_BOTH);
+    lh_verdict_free(prove("ulysses", &p));
+    p.pad_heads = true;
+    for (unsigned s = 0; s < G_N_ELEMENTS(by_heads); s++)
+        lh_verdict_free(prove(by_heads[s], &p));
+    p.mask.causal = false;
+    check_refused("ulysses", &p, "causal mask only");
 }
 END_TEST
 
@@ -657,6 +758,46 @@ START_TEST(linear_runs_on_long_segments_and_odd_inputs)
 }
 END_TEST
 
+/* Heads on ranks: as many as ranks, twice as many, grouped, and (ulysses) shared and dealt out. */
+static const struct {
+    const char *name;
+    uint32_t ranks, heads, groups;
+} by_heads_runs[] = {
+    { "ulysses", 1, 3, 3 },        { "ulysses", 2, 4, 4 },        { "ulysses", 3, 6, 3 },
+    { "ulysses", 8, 8, 2 },        { "ulysses", 4, 5, 5 },        { "ulysses", 12, 24, 12 },
+    { "te-a2a", 1, 2, 1 },         { "te-a2a", 2, 2, 2 },         { "te-a2a", 4, 8, 4 },
+    { "te-a2a", 6, 12, 6 },        { "megatron-tp-sp", 1, 2, 2 }, { "megatron-tp-sp", 2, 8, 4 },
+    { "megatron-tp-sp", 3, 3, 3 }, { "megatron-tp-sp", 8, 8, 8 },
+};
+
+START_TEST(linear_by_heads_runs)
+{
+    unsigned turn = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(by_heads_runs); i++) {
+        for (unsigned k = 0; k < 3 * G_N_ELEMENTS(passes); k++, turn += 5) {
+            LhProgramParams p = make_params(by_heads_runs[i].ranks, passes[k % 3]);
+
+            p.attention.heads = by_heads_runs[i].heads;
+            p.attention.groups = by_heads_runs[i].groups;
+            p.attention.dtype = (LhDtype)(k / 3);
+            p.attention.batch = 1 + turn % 2;
+            p.attention.head_dim = 8 * (1 + turn % 3);
+            p.attention.decay = decays[turn / 4 % G_N_ELEMENTS(decays)];
+            p.attention.seq_length = 2 * p.ranks * (turn % 11 + 1);
+            if (k == 0) /* several tiles */
+                p.attention.seq_length += 2 * p.ranks * (150 / p.ranks + 1);
+            p.overlap = turn / 2 % 3 != 0;
+            p.recompute = (uint8_t)(turn % 3);
+            p.published_code = turn % 2 != 0;
+            p.gradient_wire = turn % 4 == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT;
+            check_run(by_heads_runs[i].name, &p,
+                      k == 4 ? LH_KERNEL_SET_REFERENCE : LH_KERNEL_SET_CPU, LH_INPUTS_NORMAL);
+        }
+    }
+}
+END_TEST
+
 /* The loss sum(o * do) is linear in every number, so differences over a step of 1 are exact; and
  * a state is what makes o of later tokens alone. */
 START_TEST(linear_reference_is_its_definition)
@@ -701,4 +842,6 @@ LH_TEST_MAIN("forms_linear", linear_counts_by_hand, linear_counts_tiles,
              linear_published_lasp_is_serial, linear_is_proven,
              linear_scans_in_any_number_of_blocks, linear_mistakes_are_found, linear_runs_in_fp32,
              linear_runs_in_bf16, linear_runs_in_fp16, linear_runs_on_long_segments_and_odd_inputs,
-             linear_reference_is_its_definition)
+             linear_reference_is_its_definition, linear_by_heads_counts_by_hand,
+             linear_by_heads_is_linear_in_tokens, linear_by_heads_is_proven,
+             linear_by_heads_takes_odd_shapes, linear_by_heads_runs)

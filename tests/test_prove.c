@@ -24,11 +24,11 @@ START_TEST(prove_probes_options)
 
     for (guint i = 0; i < options->len; i++)
         ck_assert_str_ne(((const LhField *)g_ptr_array_index(options, i))->name, "published_code");
-    ck_assert(lh_probe_option(ring, "no_overlap"));
-    ck_assert(lh_probe_option(ring, "gradient_wire"));
-    ck_assert(!lh_probe_option(ring, "grid"));
-    ck_assert(!lh_probe_option(ring, "linear_decay"));
-    ck_assert(lh_probe_option(balanced, "published_code"));
+    ck_assert(lh_probe_option(ring, LH_ATTENTION_ALL, "no_overlap"));
+    ck_assert(lh_probe_option(ring, LH_ATTENTION_ALL, "gradient_wire"));
+    ck_assert(!lh_probe_option(ring, LH_ATTENTION_ALL, "grid"));
+    ck_assert(!lh_probe_option(ring, LH_ATTENTION_ALL, "linear_decay"));
+    ck_assert(lh_probe_option(balanced, LH_ATTENTION_ALL, "published_code"));
 }
 END_TEST
 
@@ -44,7 +44,7 @@ START_TEST(prove_probes_every_schedule)
             g_autofree char *option = lh_setting_option(field);
 
             ck_assert_ptr_eq(lh_setting_find(lh_scenario_options, option), field);
-            ck_assert(lh_probe_option(lh_schedules[i], field->name));
+            ck_assert(lh_probe_option(lh_schedules[i], LH_ATTENTION_ALL, field->name));
         }
     }
 }

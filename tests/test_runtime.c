@@ -127,7 +127,7 @@ passes(const Case *c)
 static bool
 has_reference(const LhSchedule *schedule)
 {
-    return !schedule->linear;
+    return lh_schedule_takes(schedule, false);
 }
 
 static int

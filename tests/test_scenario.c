@@ -277,7 +277,7 @@ START_TEST(scenario_model_gives_the_kind_of_attention)
         for (guint k = 0; k < setup->schedules->len; k++) {
             const LhSchedule *schedule = g_ptr_array_index(setup->schedules, k);
 
-            ck_assert(schedule->linear == rows[i].linear);
+            ck_assert(lh_schedule_takes(schedule, rows[i].linear));
         }
     }
 }
@@ -311,8 +311,9 @@ START_TEST(scenario_schedules_give_the_kind_of_attention)
         set(scenario, "--ranks", "8");
         set(scenario, "--schedule", lh_schedules[i]->name);
         setup = setup_of(scenario);
-        ck_assert(setup->params.attention.linear == lh_schedules[i]->linear);
-        linear = lh_schedules[i]->linear ? lh_schedules[i] : linear;
+        ck_assert(setup->params.attention.linear == !lh_schedule_takes(lh_schedules[i], false));
+        if (setup->params.attention.linear)
+            linear = lh_schedules[i];
     }
     ck_assert_ptr_nonnull(linear);
     for (int model = 0; model < 2; model++) { /* beside ring; with a model of softmax attention */
@@ -328,6 +329,23 @@ START_TEST(scenario_schedules_give_the_kind_of_attention)
         setup = setup_of(scenario);
         ck_assert(!setup->params.attention.linear);
     }
+}
+END_TEST
+
+/* ulysses has both; beside a schedule that has linear attention alone it is that. */
+START_TEST(scenario_one_schedule_decides_for_those_that_have_both)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhSetup) beside = NULL;
+
+    set(scenario, "--ranks", "8");
+    set(scenario, "--schedule", "ulysses");
+    setup = setup_of(scenario);
+    ck_assert(!setup->params.attention.linear);
+    set(scenario, "--schedule", "lasp");
+    beside = setup_of(scenario);
+    ck_assert(beside->params.attention.linear);
 }
 END_TEST
 
@@ -531,8 +549,10 @@ LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_defaults, scenario_cluster_gives_ranks, scenario_fills_parameters,
              scenario_other_heads_have_no_hidden_size, scenario_model_gives_the_kind_of_attention,
              scenario_named_schedules_are_not_left_out,
-             scenario_schedules_give_the_kind_of_attention, scenario_contradictions_are_errors,
-             scenario_data_parallel_size_cuts_the_ranks, scenario_window_needs_a_causal_mask,
+             scenario_schedules_give_the_kind_of_attention,
+             scenario_one_schedule_decides_for_those_that_have_both,
+             scenario_contradictions_are_errors, scenario_data_parallel_size_cuts_the_ranks,
+             scenario_window_needs_a_causal_mask,
              scenario_profile_overlays, scenario_reads_ranges, scenario_bad_option_changes_nothing,
              scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
              scenario_out_of_memory_is_a_state)

@@ -44,11 +44,11 @@ add(LhTable *table, const char *name, const char *line)
 }
 
 static void
-add_schedules(LhTable *table, bool linear)
+add_schedules(LhTable *table, bool softmax)
 {
     for (guint i = 0; lh_schedules[i] != NULL; i++) {
-        if (lh_schedules[i]->linear == linear)
-            add_to(table, lh_schedules[i]->name, linear ? "linear" : "softmax",
+        if (lh_schedule_takes(lh_schedules[i], false) == softmax)
+            add_to(table, lh_schedules[i]->name, lh_schedule_attention(lh_schedules[i]),
                    lh_schedules[i]->summary);
     }
 }
@@ -57,8 +57,8 @@ static bool
 list_schedules(LhTable *table, GError **error)
 {
     (void)error;
-    add_schedules(table, false);
     add_schedules(table, true);
+    add_schedules(table, false);
     return true;
 }
 

@@ -214,10 +214,11 @@ describe_masks(const LhSchedule *schedule)
 {
     const bool window = (schedule->masks & LH_MASKS_WINDOW) != 0;
     const bool documents = (schedule->masks & LH_MASKS_DOCUMENTS) != 0;
-    g_autofree char *not_full = schedule->linear ? NULL : lh_probe_full_mask(schedule);
+    const bool softmax = lh_schedule_takes(schedule, false);
+    g_autofree char *not_full = softmax ? lh_probe_full_mask(schedule) : NULL;
     GString *text = g_string_new("causal");
 
-    if (schedule->linear) {
+    if (!softmax) {
         g_string_append(text, ", as linear attention is");
         return g_string_free(text, FALSE);
     }
@@ -230,6 +231,8 @@ describe_masks(const LhSchedule *schedule)
         g_string_append_printf(text, "\n" INDENT "no %s%s%s: %s", window ? "" : "windows",
                                window || documents ? "" : ", no ", documents ? "" : "documents",
                                schedule->masks_reason);
+    if (lh_schedule_takes(schedule, true))
+        g_string_append(text, "\n" INDENT "linear attention: causal");
     return g_string_free(text, FALSE);
 }
 
@@ -260,9 +263,8 @@ print_facts(const LhSchedule *schedule, GString *out)
     g_string_append_printf(out,
                            "\nattention    %s\nplacement    %s\nmasks        %s\n"
                            "options      %s\n\n",
-                           schedule->linear ? "linear" : "softmax",
-                           placement_words[schedule->placement], masks,
-                           own[0] != '\0' ? own : "none of its own");
+                           lh_schedule_attention(schedule), placement_words[schedule->placement],
+                           masks, own[0] != '\0' ? own : "none of its own");
 }
 
 typedef uint64_t (*RankForm)(const LhProgramParams *p, uint32_t rank);

@@ -310,7 +310,7 @@ static bool
 is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *model)
 {
     return s->schedule == NULL && (s->attention >= 0 || s->model != NULL) &&
-           lh_setup_is_linear(s, model) != schedule->linear;
+           !lh_schedule_takes(schedule, lh_setup_is_linear(s, model));
 }
 
 static bool

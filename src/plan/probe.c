@@ -31,10 +31,16 @@ static const struct {
     { "recompute_granularity", { "selective", "full" } },
 };
 
-/* Heads that divide among the ranks, and heads that do not. */
+/* Heads that divide among the ranks, and heads that do not, of both kinds of attention. */
 static const struct {
-    const char *heads, *groups;
-} shapes[] = { { "8", "4" }, { "6", "6" } };
+    LhAttentionKinds kind;
+    const char *attention, *heads, *groups;
+} bases[] = {
+    { LH_ATTENTION_SOFTMAX, "softmax", "8", "4" },
+    { LH_ATTENTION_SOFTMAX, "softmax", "6", "6" },
+    { LH_ATTENTION_LINEAR, "linear", "8", "4" },
+    { LH_ATTENTION_LINEAR, "linear", "6", "6" },
+};
 
 static const LhField *
 find(const char *name)
@@ -56,14 +62,14 @@ set(LhScenario *s, const char *name, const char *text)
 }
 
 static LhScenario *
-new_scenario(const LhSchedule *schedule, guint shape)
+new_scenario(guint base)
 {
     LhScenario *s = lh_scenario_new();
 
-    set(s, "attention", schedule->linear ? "linear" : "softmax");
+    set(s, "attention", bases[base].attention);
     set(s, "seq_length", "256");
-    set(s, "num_attention_heads", shapes[shape].heads);
-    set(s, "num_query_groups", shapes[shape].groups);
+    set(s, "num_attention_heads", bases[base].heads);
+    set(s, "num_query_groups", bases[base].groups);
     set(s, "kv_channels", "16");
     return s;
 }
@@ -96,7 +102,7 @@ outcome(const LhSchedule *schedule, const LhScenario *s)
 }
 
 static bool
-changes(const LhSchedule *schedule, guint shape, const char *plain, guint probe)
+changes(const LhSchedule *schedule, guint base, const char *plain, guint probe)
 {
     const char *const *values = probes[probe].values;
 
@@ -106,7 +112,7 @@ changes(const LhSchedule *schedule, guint shape, const char *plain, guint probe)
 
         if (i > 0 && values[i] == NULL)
             break;
-        s = new_scenario(schedule, shape);
+        s = new_scenario(base);
         set(s, probes[probe].name, values[i]);
         changed = outcome(schedule, s);
         if (changed != NULL && strcmp(plain, changed) != 0)
@@ -116,13 +122,18 @@ changes(const LhSchedule *schedule, guint shape, const char *plain, guint probe)
 }
 
 static bool
-listens(const LhSchedule *schedule, guint probe)
+listens(const LhSchedule *schedule, unsigned kinds, guint probe)
 {
-    for (guint shape = 0; shape < G_N_ELEMENTS(shapes); shape++) {
-        g_autoptr(LhScenario) s = new_scenario(schedule, shape);
-        g_autofree char *plain = outcome(schedule, s);
+    for (guint base = 0; base < G_N_ELEMENTS(bases); base++) {
+        g_autoptr(LhScenario) s = NULL;
+        g_autofree char *plain = NULL;
 
-        if (changes(schedule, shape, plain, probe))
+        if ((bases[base].kind & kinds) == 0 ||
+            !lh_schedule_takes(schedule, bases[base].kind == LH_ATTENTION_LINEAR))
+            continue;
+        s = new_scenario(base);
+        plain = outcome(schedule, s);
+        if (changes(schedule, base, plain, probe))
             return true;
     }
     return false;
@@ -134,7 +145,7 @@ lh_probe_options(const LhSchedule *schedule)
     GPtrArray *options = g_ptr_array_new();
 
     for (guint i = 0; i < G_N_ELEMENTS(probes); i++) {
-        if (listens(schedule, i))
+        if (listens(schedule, LH_ATTENTION_ALL, i))
             g_ptr_array_add(options, (gpointer)find(probes[i].name));
     }
     return options;
@@ -143,6 +154,8 @@ lh_probe_options(const LhSchedule *schedule)
 GPtrArray *
 lh_probe_unread(const LhSetup *setup)
 {
+    const unsigned kind =
+        setup->params.attention.linear ? LH_ATTENTION_LINEAR : LH_ATTENTION_SOFTMAX;
     GPtrArray *options = g_ptr_array_new();
 
     for (guint i = 0; i < G_N_ELEMENTS(probes); i++) {
@@ -150,7 +163,8 @@ lh_probe_unread(const LhSetup *setup)
 
         if (!lh_scenario_has(setup->scenario, probes[i].name))
             continue;
-        while (k < setup->schedules->len && !listens(g_ptr_array_index(setup->schedules, k), i))
+        while (k < setup->schedules->len &&
+               !listens(g_ptr_array_index(setup->schedules, k), kind, i))
             k++;
         if (k == setup->schedules->len)
             g_ptr_array_add(options, (gpointer)find(probes[i].name));
@@ -159,19 +173,19 @@ lh_probe_unread(const LhSetup *setup)
 }
 
 bool
-lh_probe_option(const LhSchedule *schedule, const char *name)
+lh_probe_option(const LhSchedule *schedule, unsigned kinds, const char *name)
 {
     guint i = 0;
 
     while (strcmp(probes[i].name, name) != 0)
         i++;
-    return listens(schedule, i);
+    return listens(schedule, kinds, i);
 }
 
 char *
 lh_probe_full_mask(const LhSchedule *schedule)
 {
-    g_autoptr(LhScenario) s = new_scenario(schedule, 0);
+    g_autoptr(LhScenario) s = new_scenario(0);
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(GError) error = NULL;
     LhProgramParams params;

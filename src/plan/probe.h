@@ -14,8 +14,10 @@ GPtrArray *lh_probe_options(const LhSchedule *schedule);
  * Caller unrefs. */
 GPtrArray *lh_probe_unread(const LhSetup *setup);
 
-/* Whether the option @name (a field of the scenario that lh_probe_options tries) is one of them. */
-bool lh_probe_option(const LhSchedule *schedule, const char *name);
+/* Whether the option @name (a field of the scenario that lh_probe_options tries) is one of them,
+ * with attention of @kinds (LhAttentionKinds). */
+bool lh_probe_option(const LhSchedule *schedule, unsigned kinds, const char *name);
 
-/* Why the schedule refuses the full mask; NULL: it takes it. Caller frees. */
+/* Why the schedule, of softmax attention, refuses the full mask; NULL: it takes it. Caller frees.
+ */
 char *lh_probe_full_mask(const LhSchedule *schedule);

@@ -97,11 +97,12 @@ typedef struct {
     const LhProveParams *params;
     const LhSchedule *schedule;
     LhProven *proven;
-    bool kind_free, heads_free, mask_free; /* not told by the scenario */
-    bool takes_full;                       /* the full mask */
+    bool heads_free, mask_free; /* not told by the scenario */
+    bool takes_full;            /* the full mask */
+    bool kind_free;             /* of attention; then both are proven, if the schedule has both */
     LhProgramParams base;
-    uint32_t open;  /* bit i: varied[i] is not told, and the schedule reads it */
-    unsigned built; /* programs of this number of ranks */
+    uint32_t open[2]; /* softmax, linear; bit i: varied[i] is not told, and the schedule reads it */
+    unsigned built;   /* programs of this number of ranks */
 } Prover;
 
 /* Whether the scenario leaves all of @names (NULL-terminated) open. */
@@ -249,14 +250,14 @@ set_value(guint o, uint32_t i, LhProgramParams *p)
 }
 
 static uint32_t
-open_options(const Prover *v)
+open_options(const Prover *v, LhAttentionKinds kind)
 {
     uint32_t open = 0;
 
     for (guint i = 0; i < G_N_ELEMENTS(varied); i++) {
         if (!lh_scenario_has(v->params->scenario, varied[i].name) &&
             (v->heads_free || strcmp(varied[i].name, "pad_heads") != 0) &&
-            lh_probe_option(v->schedule, varied[i].name))
+            lh_probe_option(v->schedule, kind, varied[i].name))
             open |= 1u << i;
     }
     return open;
@@ -288,10 +289,10 @@ describe(guint option, const LhProgramParams *p)
 static void
 prove_options(Prover *v, const LhProgramParams *base, const char *what)
 {
-    const uint32_t ranks = base->ranks;
+    const uint32_t ranks = base->ranks, open = v->open[base->attention.linear];
 
     for (guint i = 0; i < G_N_ELEMENTS(varied); i++) {
-        if ((v->open & (1u << i)) == 0 || (ranks > OPTIONS_RANKS_MAX && !varied[i].everywhere))
+        if ((open & (1u << i)) == 0 || (ranks > OPTIONS_RANKS_MAX && !varied[i].everywhere))
             continue;
         for (uint32_t value = 1; value <= MAX(ranks, 2); value++) {
             LhProgramParams p = *base;
@@ -331,7 +332,7 @@ prove_masks(Prover *v)
     const bool windows = (v->schedule->masks & LH_MASKS_WINDOW) != 0;
     const bool documents = (v->schedule->masks & LH_MASKS_DOCUMENTS) != 0;
 
-    if (!v->mask_free || v->schedule->linear)
+    if (!v->mask_free || v->base.attention.linear)
         return;
     if (v->takes_full)
         prove_mask(v, (LhMaskRule){ .causal = false }, ", full mask");
@@ -366,6 +367,31 @@ has_groups(Prover *v, uint64_t ranks)
     return false;
 }
 
+static void
+prove_kind(Prover *v, const char *what)
+{
+    const unsigned built = v->built;
+
+    prove_case(v, &v->base, what);
+    if (v->built == built)
+        return;
+    prove_options(v, &v->base, what);
+    prove_masks(v);
+}
+
+static void
+prove_kinds(Prover *v)
+{
+    const bool softmax = lh_schedule_takes(v->schedule, false);
+
+    for (int linear = 0; linear < 2; linear++) {
+        if (!lh_schedule_takes(v->schedule, linear != 0))
+            continue;
+        v->base.attention.linear = linear != 0;
+        prove_kind(v, linear != 0 && softmax ? ", linear attention" : "");
+    }
+}
+
 static bool
 prove_ranks(Prover *v, uint64_t ranks, GError **error)
 {
@@ -377,14 +403,11 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
     if (!lh_setup_params(v->params->scenario, &v->params->sources, (uint32_t)ranks, &v->base,
                          error))
         return false;
-    if (v->kind_free)
-        v->base.attention.linear = v->schedule->linear;
     v->built = 0;
-    prove_case(v, &v->base, "");
-    if (v->built > 0) {
-        prove_options(v, &v->base, "");
-        prove_masks(v);
-    }
+    if (v->kind_free)
+        prove_kinds(v);
+    else
+        prove_kind(v, "");
     outcome = v->built == 0                         ? v->proven->refused
               : v->proven->findings->len > findings ? v->proven->unproven
                                                     : v->proven->proven;
@@ -407,7 +430,8 @@ lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *
     v.heads_free = is_free(&v, heads);
     v.mask_free = is_free(&v, mask);
     v.takes_full = not_full == NULL;
-    v.open = open_options(&v);
+    v.open[false] = open_options(&v, LH_ATTENTION_SOFTMAX);
+    v.open[true] = open_options(&v, LH_ATTENTION_LINEAR);
     for (guint i = 0; i < ranks->len; i++) {
         if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), error))
             return NULL;

@@ -186,8 +186,8 @@ const LhField lh_scenario_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = AT(attention),
       .choices = attention_names,
-      .description = "Default: linear if all layers of the model are, or, with no model named, all "
-                     "schedules named are for it; else softmax." },
+      .description = "Default: linear if all layers of the model are, or, with no model named, one "
+                     "of the schedules named is for it alone and all take it; else softmax." },
     { .name = "linear_decay",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(linear_decay),

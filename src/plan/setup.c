@@ -173,6 +173,8 @@ fill_heads(const LhScenario *s, const LhModel *model, LhAttention *a, GError **e
 bool
 lh_setup_is_linear(const LhScenario *s, const LhModel *model)
 {
+    bool needed = false;
+
     if (s->attention >= 0)
         return s->attention == 1;
     if (s->model != NULL || s->schedule == NULL)
@@ -180,10 +182,11 @@ lh_setup_is_linear(const LhScenario *s, const LhModel *model)
     for (guint i = 0; i < s->schedule->len; i++) {
         const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(s->schedule, i), NULL);
 
-        if (schedule == NULL || !schedule->linear)
+        if (schedule == NULL || !lh_schedule_takes(schedule, true))
             return false;
+        needed |= !lh_schedule_takes(schedule, false);
     }
-    return true;
+    return needed;
 }
 
 static bool
@@ -518,14 +521,15 @@ load_documents(LhSetup *setup, GError **error)
     return true;
 }
 
-/* Of schedules that nobody named, those for the other kind of attention are beside the question. */
+/* Of schedules that nobody named, those for the other kind of attention alone are beside the
+ * question. */
 static void
 leave_out(LhSetup *setup)
 {
     for (guint i = 0; setup->scenario->schedule == NULL && i < setup->schedules->len;) {
         const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
 
-        if (schedule->linear == setup->params.attention.linear) {
+        if (lh_schedule_takes(schedule, setup->params.attention.linear)) {
             i++;
             continue;
         }

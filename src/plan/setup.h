@@ -65,8 +65,9 @@ typedef struct {
 bool lh_setup_params(const LhScenario *scenario, const LhSources *from, uint32_t ranks,
                      LhProgramParams *params, GError **error);
 
-/* Whether attention is linear: as was said, else as the model named, else as all schedules named,
- * else as @model, the default. */
+/* Whether attention is linear: as was said, else as the model named, else as the schedules named
+ * have it, linear if one of them has nothing else and all have that, else as @model, the default.
+ */
 bool lh_setup_is_linear(const LhScenario *scenario, const LhModel *model);
 
 /* The number of ranks in all that options of the scenario ask for (--grid 4x8: 32 in every group);

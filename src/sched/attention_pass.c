@@ -16,7 +16,7 @@ lh_pass_sizes(const LhProgramParams *p, uint32_t wire_default)
         z.w = 2;
     z.q = lh_attention_q_bytes(a, z.n);
     z.kv = lh_attention_kv_bytes(a, z.n, z.e);
-    z.s = lh_attention_stat_bytes(a, z.n);
+    z.s = a->linear ? 0 : lh_attention_stat_bytes(a, z.n);
     z.dq = z.q / z.e * z.w;
     z.dkv = z.kv / z.e * z.w;
     return z;
@@ -93,7 +93,7 @@ uint64_t
 lh_pass_io_bytes(const LhProgramParams *p)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint64_t forward = z.q + z.kv + z.q + (p->attention.linear ? 0 : z.s); /* q, kv; o, lse */
+    const uint64_t forward = z.q + z.kv + z.q + z.s; /* q, kv; o, lse */
 
     return forward + (lh_pass_has(p, LH_PASS_BWD) ? 2 * z.q + z.kv : 0); /* do, dq, dkv */
 }
@@ -328,6 +328,41 @@ lh_pass_free(LhEmitter *e, uint16_t first, uint16_t end)
         lh_emit_free(e, slot);
 }
 
+static void
+operands(LhEmitter *e, const uint16_t *slots, unsigned count, LhRegion parts)
+{
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_operand(e, slots[i], parts.part, parts.count);
+}
+
+void
+lh_pass_attend(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io, uint32_t first,
+               uint32_t count)
+{
+    const bool linear = e->program->params.attention.linear;
+    const uint16_t slots[] = { io->q, io->kv, io->o, io->lse };
+
+    lh_pass_compute(e, linear ? LH_KERNEL_ID_linear_intra : LH_KERNEL_ID_attention, args);
+    operands(e, slots, linear ? 3 : 4, (LhRegion){ .part = first, .count = count });
+}
+
+void
+lh_pass_attend_grad(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io, uint32_t first,
+                    uint32_t count)
+{
+    const LhRegion parts = { .part = first, .count = count };
+    const uint16_t linear[] = { io->q, io->dout, io->kv, io->dq, io->dkv };
+    const uint16_t softmax[] = { io->q, io->dout, io->o, io->lse, io->kv, io->dq, io->dkv };
+
+    if (e->program->params.attention.linear) {
+        lh_pass_compute(e, LH_KERNEL_ID_linear_intra_bwd, args);
+        operands(e, linear, G_N_ELEMENTS(linear), parts);
+    } else {
+        lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, args);
+        operands(e, softmax, G_N_ELEMENTS(softmax), parts);
+    }
+}
+
 typedef struct {
     LhPassSlots io;
     uint32_t parts;
@@ -364,46 +399,16 @@ lh_single_steps(const LhProgram *program)
     return program->params.pass == LH_PASS_BOTH ? 2 : 1;
 }
 
-static void
-operands(LhEmitter *e, const uint16_t *slots, unsigned count, uint32_t parts)
-{
-    for (unsigned i = 0; i < count; i++)
-        lh_emit_operand(e, slots[i], 0, parts);
-}
-
-static void
-emit_single_linear(LhEmitter *e, const SinglePlan *plan)
-{
-    const LhPassSlots *io = &plan->io;
-
-    if (e->phase == LH_PHASE_BACKWARD) {
-        lh_pass_compute(e, LH_KERNEL_ID_linear_intra_bwd, &plan->block);
-        operands(e, (const uint16_t[]){ io->q, io->dout, io->kv, io->dq, io->dkv }, 5, plan->parts);
-        return;
-    }
-    lh_pass_compute(e, LH_KERNEL_ID_linear_intra, &plan->block);
-    operands(e, (const uint16_t[]){ io->q, io->kv, io->o }, 3, plan->parts);
-}
-
 void
 lh_single_emit(LhEmitter *e, uint32_t step)
 {
     const SinglePlan *plan = e->program->plan;
-    const LhPassSlots *io = &plan->io;
 
     lh_pass_enter(e, step, 1);
-    if (e->program->params.attention.linear) {
-        emit_single_linear(e, plan);
-        return;
-    }
-    if (e->phase == LH_PHASE_BACKWARD) {
-        lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &plan->block);
-        operands(e, (const uint16_t[]){ io->q, io->dout, io->o, io->lse, io->kv, io->dq, io->dkv },
-                 7, plan->parts);
-        return;
-    }
-    lh_pass_compute(e, LH_KERNEL_ID_attention, &plan->block);
-    operands(e, (const uint16_t[]){ io->q, io->kv, io->o, io->lse }, 4, plan->parts);
+    if (e->phase == LH_PHASE_BACKWARD)
+        lh_pass_attend_grad(e, &plan->block, &plan->io, 0, plan->parts);
+    else
+        lh_pass_attend(e, &plan->block, &plan->io, 0, plan->parts);
 }
 
 uint64_t

@@ -25,11 +25,12 @@ enum {
 
 /* Sizes of one rank in bytes, in the letters of kernels/README.md. */
 typedef struct {
-    uint64_t n;        /* tokens */
-    uint64_t q, kv, s; /* one q-shaped tensor, k and v, one row statistic */
-    uint64_t dq, dkv;  /* gradients as they travel */
-    uint32_t e;        /* bytes of an activation element */
-    uint32_t w;        /* bytes of a gradient element on the wire */
+    uint64_t n; /* tokens */
+    uint64_t q, kv,
+        s; /* one q-shaped tensor, k and v, one row statistic: linear attention has none */
+    uint64_t dq, dkv; /* gradients as they travel */
+    uint32_t e;       /* bytes of an activation element */
+    uint32_t w;       /* bytes of a gradient element on the wire */
 } LhPassSizes;
 
 /* @wire_default: bytes of a gradient element when the parameters leave it to the schedule; 0: the
@@ -121,6 +122,15 @@ lh_pass_has(const LhProgramParams *p, LhPass pass)
 {
     return (p->pass & pass) != 0;
 }
+
+/*
+ * Attention among all tokens of the slots in @io, softmax or linear, and its backward; @args has
+ * the whole mask. Of each slot it takes @count parts from @first on.
+ */
+void lh_pass_attend(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io, uint32_t first,
+                    uint32_t count);
+void lh_pass_attend_grad(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io,
+                         uint32_t first, uint32_t count);
 
 /*
  * The program of one rank alone, the same for every schedule: one call of the library's kernel per

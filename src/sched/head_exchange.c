@@ -119,7 +119,7 @@ add_tensor(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTens
                                    part_bytes(program, heads, z, t, z->e), z->e);
         heads->tokens[t] = heads->stage[t] = heads->arrived[t] = heads->heads[t] = slot;
     }
-    if (heads->cut.members == 1)
+    if (heads->cut.members == 1 || (saved && t == LH_HEADS_O && heads->o == LH_HEADS_O_UNUSED))
         return;
     add_heads(program, heads, z, t, by_heads ? LH_SLOT_INPUT : LH_SLOT_TEMP);
     if (!by_heads)
@@ -133,10 +133,11 @@ add_statistics(LhProgram *program, LhHeads *heads, const LhPassSizes *z)
     const uint32_t segments = lh_placement_parts(&program->placement);
     const bool given = !lh_pass_has(&program->params, LH_PASS_FWD);
 
-    heads->lse = lh_program_add_slot(program, "lse_heads", LH_TENSOR_LSE,
-                                     given ? LH_SLOT_INPUT : LH_SLOT_TEMP,
-                                     heads->parts * lh_slices_share(cut->slices, cut->members),
-                                     z->s / (segments * cut->slices), LH_FP32_BYTES);
+    if (!program->params.attention.linear)
+        heads->lse = lh_program_add_slot(program, "lse_heads", LH_TENSOR_LSE,
+                                         given ? LH_SLOT_INPUT : LH_SLOT_TEMP,
+                                         heads->parts * lh_slices_share(cut->slices, cut->members),
+                                         z->s / (segments * cut->slices), LH_FP32_BYTES);
     if (lh_heads_replicated(cut) && lh_pass_has(&program->params, LH_PASS_BWD))
         heads->dkv_sum = lh_program_add_slot(
             program, "dkv_sum", LH_TENSOR_DKV, LH_SLOT_TEMP, segments * cut->kv_slices,
@@ -148,14 +149,15 @@ lh_heads_declare(LhProgram *program, LhHeads *heads)
 {
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_heads_sizes(p, heads);
-    const unsigned o = heads->gathers_o ? 0 : 1u << LH_TENSOR_O;
+    const unsigned o = heads->o == LH_HEADS_O_KEPT ? 1u << LH_TENSOR_O : 0;
+    const unsigned lse = p->attention.linear ? 0 : 1u << LH_TENSOR_LSE;
 
     program->head_slices = heads->cut.slices;
     program->kv_slices = heads->cut.kv_slices;
     heads->parts = heads->cut.members * lh_placement_parts(&program->placement);
     if (!lh_pass_has(p, LH_PASS_FWD) && heads->cut.members > 1) {
         program->saved_group = heads->cut.members;
-        program->saved_kinds = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_LSE | o;
+        program->saved_kinds = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | lse | o;
     }
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
@@ -448,6 +450,13 @@ move(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list, unsigned cou
     set_between_live(e, heads, list, count, false);
 }
 
+static void
+set_statistics_live(LhEmitter *e, const LhHeads *heads, bool live)
+{
+    if (!e->program->params.attention.linear)
+        set_live(e, heads->lse, live);
+}
+
 void
 lh_heads_begin(LhEmitter *e, const LhHeads *heads)
 {
@@ -462,7 +471,7 @@ lh_heads_begin(LhEmitter *e, const LhHeads *heads)
         return;
     }
     set_live(e, heads->heads[LH_HEADS_O], true);
-    set_live(e, heads->lse, true);
+    set_statistics_live(e, heads, true);
 }
 
 /* What is saved by heads is freed by the last pass that needs it. */
@@ -470,9 +479,9 @@ static void
 free_saved(LhEmitter *e, const LhHeads *heads)
 {
     set_all_live(e, heads->heads, inputs, G_N_ELEMENTS(inputs), false);
-    if (!heads->gathers_o)
+    if (heads->o == LH_HEADS_O_KEPT)
         set_live(e, heads->heads[LH_HEADS_O], false);
-    set_live(e, heads->lse, false);
+    set_statistics_live(e, heads, false);
 }
 
 void
@@ -486,7 +495,7 @@ lh_heads_end(LhEmitter *e, const LhHeads *heads)
         return;
     }
     move(e, heads, output, G_N_ELEMENTS(output), false);
-    if (heads->gathers_o)
+    if (heads->o != LH_HEADS_O_KEPT)
         set_live(e, heads->heads[LH_HEADS_O], false);
     if (!lh_pass_has(&e->program->params, LH_PASS_BWD))
         free_saved(e, heads);
@@ -506,37 +515,25 @@ lh_heads_attention_args(const LhProgram *program, uint32_t parts)
     };
     LhKernelArgs args = lh_pass_position_args(program, rows, rows);
 
-    if (args.mask == LH_MASK_POSITIONS && lh_mask_is_plain(&p->mask))
+    /* Linear attention is called with a mask that knows distances, even of one token. */
+    if (p->attention.linear || (args.mask == LH_MASK_POSITIONS && lh_mask_is_plain(&p->mask)))
         args.mask = LH_MASK_CAUSAL;
     args.first = true;
     return args;
 }
 
-static void
-operands(LhEmitter *e, const uint16_t *slots, unsigned count, const LhHeads *heads, uint32_t slice)
-{
-    for (unsigned i = 0; i < count; i++)
-        lh_emit_operand(e, slots[i], slice * heads->parts, heads->parts);
-}
-
 void
 lh_heads_attention(LhEmitter *e, const LhHeads *heads)
 {
-    const uint16_t *x = heads->heads;
+    const LhPassSlots slots = lh_heads_slots(heads);
 
     for (uint32_t slice = 0; slice < lh_heads_own(&heads->cut, e->rank); slice++) {
-        if (e->phase == LH_PHASE_FORWARD) {
-            lh_pass_compute(e, LH_KERNEL_ID_attention, &heads->attention);
-            operands(e,
-                     (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_KV], x[LH_HEADS_O], heads->lse },
-                     4, heads, slice);
-        } else {
-            lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &heads->attention);
-            operands(e,
-                     (const uint16_t[]){ x[LH_HEADS_Q], x[LH_HEADS_DO], x[LH_HEADS_O], heads->lse,
-                                         x[LH_HEADS_KV], x[LH_HEADS_DQ], x[LH_HEADS_DKV] },
-                     7, heads, slice);
-        }
+        const uint32_t first = slice * heads->parts;
+
+        if (e->phase == LH_PHASE_FORWARD)
+            lh_pass_attend(e, &heads->attention, &slots, first, heads->parts);
+        else
+            lh_pass_attend_grad(e, &heads->attention, &slots, first, heads->parts);
     }
 }
 
@@ -593,15 +590,4 @@ lh_heads_whole_emit(LhEmitter *e, uint32_t step)
         lh_heads_end(e, heads);
         break;
     }
-}
-
-/* All pairs of the sequence, for the rank's heads. */
-uint64_t
-lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
-{
-    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
-    LhProgramParams own = *p;
-
-    own.attention.heads = p->attention.heads / heads->cut.slices * lh_heads_own(&heads->cut, rank);
-    return lh_pass_flops(&own, lh_mask_pairs(&p->mask, all, all));
 }

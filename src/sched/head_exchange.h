@@ -6,8 +6,9 @@
  * in the order of tokens, the rank's slices). Between the two they are laid out once more, which
  * costs a copy and a staging buffer, as permute() and contiguous() do in public code.
  *
- * What forward leaves for backward (q, k, v, o and lse) stays by heads, where backward wants it, so
- * that backward moves only gradients. Backward alone is given it so, too.
+ * What forward leaves for backward (q, k, v, o and lse; q, k, v of linear attention) stays by
+ * heads, where backward wants it, so that backward moves only gradients. Backward alone is given it
+ * so, too.
  */
 #pragma once
 
@@ -34,6 +35,13 @@ typedef struct {
     uint32_t slices, kv_slices; /* of query heads, a multiple of those of key-value heads */
 } LhHeadsCut;
 
+/* Where backward has o from. */
+typedef enum {
+    LH_HEADS_O_KEPT,     /* by heads, as forward has left it */
+    LH_HEADS_O_GATHERED, /* by tokens, to be gathered again */
+    LH_HEADS_O_UNUSED,   /* the gradients of linear attention need none */
+} LhHeadsOutput;
+
 typedef struct _LhHeads LhHeads;
 
 /* Moves tensors from one layout to the other; compute ops wait for the results. */
@@ -43,14 +51,14 @@ typedef void (*LhHeadsMove)(LhEmitter *e, const LhHeads *heads, const LhHeadsTen
 /* A part of a schedule's plan. In groups of one rank nothing moves, and all layouts are one. */
 struct _LhHeads {
     LhHeadsCut cut;
-    LhHeadsMove move;  /* one of the two below */
-    bool two_stages;   /* what has arrived is laid out, too: the slots `arrived` */
-    bool gathers_o;    /* backward is given o by tokens */
+    LhHeadsMove move; /* one of the two below */
+    bool two_stages;  /* what has arrived is laid out, too: the slots `arrived` */
+    LhHeadsOutput o;
     bool grads_narrow; /* gradients are exchanged as activations, whatever the wire's type */
     uint32_t parts;    /* of one slice by heads: segments of the group */
     uint16_t tokens[LH_HEADS_TENSORS], stage[LH_HEADS_TENSORS], arrived[LH_HEADS_TENSORS],
         heads[LH_HEADS_TENSORS];
-    uint16_t lse;           /* by heads */
+    uint16_t lse;           /* by heads; softmax only */
     uint16_t dkv_sum;       /* by tokens, in fp32: where the gradients of replicas add up */
     LhKernelArgs attention; /* of lh_heads_attention */
 };
@@ -83,11 +91,11 @@ lh_heads_uneven(const LhHeadsCut *cut)
     return cut->slices % cut->members != 0;
 }
 
-/* The tensors that backward gathers: do, and o unless forward has kept it by heads. */
+/* The tensors that backward gathers: do, and perhaps o. */
 static inline unsigned
 lh_heads_gathered(const LhHeads *heads)
 {
-    return heads->gathers_o ? 2 : 1;
+    return heads->o == LH_HEADS_O_GATHERED ? 2 : 1;
 }
 
 /* Each tensor is laid out, sent and waited for before the next one. */
@@ -124,6 +132,10 @@ void lh_heads_whole_declare(LhProgram *program, const LhHeads *heads);
 uint32_t lh_heads_whole_steps(const LhProgram *program, uint32_t rank);
 void lh_heads_whole_emit(LhEmitter *e, uint32_t step);
 uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
+
+/* The flops of attention of @heads query heads among all tokens, softmax or linear, in the passes
+ * that are run. */
+uint64_t lh_heads_flops(const LhProgramParams *p, uint32_t heads);
 
 /* What a rank sends in all-to-alls. */
 uint64_t lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);

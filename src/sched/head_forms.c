@@ -5,6 +5,7 @@
 #include "sched/head_exchange.h"
 
 #include "kernels/sizes.h"
+#include "sched/linear_pass.h"
 
 uint32_t
 lh_heads_own(const LhHeadsCut *cut, uint32_t rank)
@@ -117,7 +118,7 @@ lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHead
     const uint64_t o = by_heads(cut, z.q, cut->slices);
     const uint64_t lse = cut->members == 1 ? z.s : by_heads(cut, z.s, cut->slices);
     const uint64_t all = 2 * o + by_heads(cut, z.kv, cut->kv_slices) + lse; /* q, k, v, o, lse */
-    const uint64_t saved = all - (heads->gathers_o ? o : 0);
+    const uint64_t saved = all - (heads->o == LH_HEADS_O_KEPT ? 0 : o);
     LhHeadsBuffers b = { 0 };
     uint64_t there = 2 * z.q + z.kv, peak = 0;
 
@@ -130,10 +131,31 @@ lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHead
     else if (cut->members == 1)
         there += lse;
     else
-        there = saved + (heads->gathers_o ? z.q : 0);
+        there = saved + (heads->o == LH_HEADS_O_KEPT ? 0 : z.q);
     if (backward)
         peak = MAX(peak, backward_peak(heads, &z, forward ? saved : 0, &b));
     return there + (backward ? 2 * z.q + z.kv : 0) + peak;
+}
+
+uint64_t
+lh_heads_flops(const LhProgramParams *p, uint32_t heads)
+{
+    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
+    LhProgramParams alone = *p;
+
+    alone.attention.heads = heads;
+    if (!p->attention.linear)
+        return lh_pass_flops(&alone, lh_mask_pairs(&p->mask, all, all));
+    alone.ranks = 1;
+    return lh_linear_chain_flops(&alone, 0);
+}
+
+uint64_t
+lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank)
+{
+    const LhHeadsCut *cut = &heads->cut;
+
+    return lh_heads_flops(p, p->attention.heads / cut->slices * lh_heads_own(cut, rank));
 }
 
 /* ---- rules ---- */

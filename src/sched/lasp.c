@@ -272,7 +272,7 @@ const LhSchedule lh_schedule_lasp = {
         "             fp32. The paper's layout, groups of T consecutive ranks with a batch\n"
         "             each, is --data-parallel-size W/T on W ranks\n",
     .placement = LH_PLACE_CONTIGUOUS,
-    .linear = true,
+    .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
     .declare = declare,

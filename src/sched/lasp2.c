@@ -263,7 +263,7 @@ const LhSchedule lh_schedule_lasp2 = {
         "             backward\n"
         "restrictions sequence length divisible by P; causal mask; states travel in fp32\n",
     .placement = LH_PLACE_CONTIGUOUS,
-    .linear = true,
+    .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
     .declare = declare,

@@ -11,11 +11,11 @@
 #include <inttypes.h>
 
 typedef struct {
-    LhPassSlots io;
+    LhPassSlots io, again; /* again: with o and lse as backward has them, perhaps recomputed */
     LhKernelArgs attention;
-    uint16_t x, y, dy, dx;                /* the module's activations, each rank's tokens */
-    uint16_t all, grad_all;               /* gathered, and then to be reduced */
-    uint16_t o_again, lse_again, y_again; /* recomputed */
+    uint16_t x, y, dy, dx;  /* the module's activations, each rank's tokens */
+    uint16_t all, grad_all; /* gathered, and then to be reduced */
+    uint16_t y_again;       /* recomputed */
 } Plan;
 
 enum {
@@ -108,11 +108,11 @@ declare(LhProgram *program)
     program->head_slices = program->kv_slices = p->ranks;
     plan->io = lh_pass_declare(program, &z);
     plan->attention = lh_heads_attention_args(program, 1);
-    plan->o_again = plan->io.o;
-    plan->lse_again = plan->io.lse;
+    plan->again = plan->io;
     if (lh_pass_has(p, LH_PASS_BWD) && p->recompute != LH_RECOMPUTE_NONE) {
-        plan->o_again = lh_pass_add_buffer(program, "o_again", LH_TENSOR_O, z.q, z.e);
-        plan->lse_again = lh_pass_add_buffer(program, "lse_again", LH_TENSOR_LSE, z.s, 4);
+        plan->again.o = lh_pass_add_buffer(program, "o_again", LH_TENSOR_O, z.q, z.e);
+        if (!p->attention.linear)
+            plan->again.lse = lh_pass_add_buffer(program, "lse_again", LH_TENSOR_LSE, z.s, 4);
     }
     if (p->ranks > 1)
         declare_hidden(program, plan);
@@ -163,13 +163,16 @@ set_hidden_live(LhEmitter *e, uint16_t slot, bool live)
 }
 
 static void
-attend(LhEmitter *e, const Plan *plan, uint16_t o, uint16_t lse)
+set_again_live(LhEmitter *e, const Plan *plan, bool live)
 {
-    lh_pass_compute(e, LH_KERNEL_ID_attention, &plan->attention);
-    lh_emit_operand(e, plan->io.q, 0, 1);
-    lh_emit_operand(e, plan->io.kv, 0, 1);
-    lh_emit_operand(e, o, 0, 1);
-    lh_emit_operand(e, lse, 0, 1);
+    const uint16_t slots[] = { plan->again.o, plan->again.lse };
+
+    for (unsigned i = 0; i < (e->program->params.attention.linear ? 1 : 2); i++) {
+        if (live)
+            lh_emit_alloc(e, slots[i]);
+        else
+            lh_emit_free(e, slots[i]);
+    }
 }
 
 static void
@@ -182,7 +185,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
         wait(e);
         break;
     case FORWARD_ATTENTION:
-        attend(e, plan, plan->io.o, plan->io.lse);
+        lh_pass_attend(e, &plan->attention, &plan->io, 0, 1);
         break;
     default:
         collective(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y);
@@ -200,13 +203,12 @@ recompute(LhEmitter *e, const Plan *plan)
 
     if (how == LH_RECOMPUTE_NONE)
         return;
-    lh_emit_alloc(e, plan->o_again);
-    lh_emit_alloc(e, plan->lse_again);
+    set_again_live(e, plan, true);
     if (how == LH_RECOMPUTE_FULL) {
         collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         wait(e);
     }
-    attend(e, plan, plan->o_again, plan->lse_again);
+    lh_pass_attend(e, &plan->attention, &plan->again, 0, 1);
     if (how == LH_RECOMPUTE_FULL) {
         set_hidden_live(e, plan->y_again, true);
         collective(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y_again);
@@ -218,16 +220,9 @@ recompute(LhEmitter *e, const Plan *plan)
 static void
 attend_backward(LhEmitter *e, const Plan *plan)
 {
-    const uint16_t slots[] = { plan->io.q,  plan->io.dout, plan->o_again, plan->lse_again,
-                               plan->io.kv, plan->io.dq,   plan->io.dkv };
-
-    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &plan->attention);
-    for (unsigned i = 0; i < G_N_ELEMENTS(slots); i++)
-        lh_emit_operand(e, slots[i], 0, 1);
-    if (e->program->params.recompute == LH_RECOMPUTE_NONE)
-        return;
-    lh_emit_free(e, plan->o_again);
-    lh_emit_free(e, plan->lse_again);
+    lh_pass_attend_grad(e, &plan->attention, &plan->again, 0, 1);
+    if (e->program->params.recompute != LH_RECOMPUTE_NONE)
+        set_again_live(e, plan, false);
 }
 
 /* The second gather of x is for the gradient of the weights: nothing here waits for it. */
@@ -285,18 +280,15 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
-    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
-    const uint64_t pairs = lh_mask_pairs(&p->mask, all, all);
-    LhProgramParams own = *p;
-    uint64_t sum;
+    const uint32_t heads = p->attention.heads / p->ranks;
+    const uint64_t sum = lh_heads_flops(p, heads);
+    LhProgramParams forward = *p;
 
     (void)rank;
-    own.attention.heads = p->attention.heads / p->ranks;
-    sum = lh_pass_flops(&own, pairs);
     if (!lh_pass_has(p, LH_PASS_BWD) || p->recompute == LH_RECOMPUTE_NONE)
         return sum;
-    own.pass = LH_PASS_FWD;
-    return sum + lh_pass_flops(&own, pairs);
+    forward.pass = LH_PASS_FWD;
+    return sum + lh_heads_flops(&forward, heads);
 }
 
 /* Shards of the module's activations on top of q, k, v, ...; forward P of them gathered, backward
@@ -347,12 +339,15 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         "             of which h / (P ceil(h/P)) is useful: 33 heads on 16 ranks become\n"
         "             48, 45.5% more\n"
         "buffers      4 X, fwd P X gathered, bwd 2 P X; o and lse when recomputed\n"
+        "linear       as ulysses; no lse. Recomputed attention leaves an o that its\n"
+        "             backward does not read, as a checkpoint would\n"
         "restrictions heads divisible by P, which is Megatron's error, too (LightSeq's\n"
         "             authors padded them); groups divisible by P. With more ranks than\n"
         "             groups Megatron gathers q, k, v over the ranks instead, which is\n"
         "             not modelled. The wire type of gradients changes nothing: dq, dk, dv\n"
         "             do not travel\n",
     .placement = LH_PLACE_HEADS,
+    .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
     .adapt = adapt,
     .check = check,

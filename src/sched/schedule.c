@@ -174,18 +174,59 @@ lh_program_check(LhPlacementKind placement, const LhProgramParams *p, GError **e
            check_sizes(p, error);
 }
 
+bool
+lh_schedule_takes(const LhSchedule *schedule, bool linear)
+{
+    const unsigned kinds = schedule->attention == 0 ? LH_ATTENTION_SOFTMAX : schedule->attention;
+
+    return (kinds & (linear ? LH_ATTENTION_LINEAR : LH_ATTENTION_SOFTMAX)) != 0;
+}
+
+const char *
+lh_schedule_attention(const LhSchedule *schedule)
+{
+    if (!lh_schedule_takes(schedule, true))
+        return "softmax";
+    return lh_schedule_takes(schedule, false) ? "softmax, linear" : "linear";
+}
+
+/* The names of those that compute linear attention; caller frees. */
+static char *
+linear_names(void)
+{
+    GString *names = g_string_new(NULL);
+
+    for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
+        if (lh_schedule_takes(lh_schedules[i], true))
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
+                                   lh_schedules[i]->name);
+    }
+    return g_string_free(names, FALSE);
+}
+
+static bool
+refuse_kind(bool linear, GError **error)
+{
+    g_autofree char *names = NULL;
+
+    if (!linear)
+        return lh_schedule_refuse(error, "it is for linear attention, and this is softmax "
+                                         "attention: there is no state to pass on");
+    names = linear_names();
+    return lh_schedule_refuse(error,
+                              "it is for softmax attention, and this is linear attention, which "
+                              "these take: %s",
+                              names);
+}
+
 /* What the schedule says it is for. */
 static bool
 check_kind(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
 {
     const LhMaskRule *rule = &p->mask;
 
-    if (schedule->linear && !p->attention.linear)
-        return lh_schedule_refuse(error, "it is for linear attention, and this is softmax "
-                                         "attention: there is no state to pass on");
-    if (!schedule->linear && p->attention.linear)
-        return lh_schedule_refuse(error, "it is for softmax attention, and this is linear "
-                                         "attention: use lasp, lasp2 or zeco");
+    if (!lh_schedule_takes(schedule, p->attention.linear))
+        return refuse_kind(p->attention.linear, error);
     if (rule->window != 0 && (schedule->masks & LH_MASKS_WINDOW) == 0)
         return lh_schedule_refuse(error, "it has no sliding window: %s", schedule->masks_reason);
     if (rule->documents_count > 1 && (schedule->masks & LH_MASKS_DOCUMENTS) == 0)

@@ -23,6 +23,13 @@ typedef struct {
     double (*idle_flops)(const LhProgramParams *p);
 } LhClosedForms;
 
+/* What attention a schedule computes. */
+typedef enum {
+    LH_ATTENTION_SOFTMAX = 1,
+    LH_ATTENTION_LINEAR = 2,
+    LH_ATTENTION_ALL = 3,
+} LhAttentionKinds;
+
 /* Masks beyond causal and full. */
 typedef enum {
     LH_MASKS_WINDOW = 1,
@@ -36,8 +43,9 @@ struct _LhSchedule {
     const char *details; /* a page for `longhaul show`: idea, bytes, flops, idle, memory,
                             restrictions, paper */
     LhPlacementKind placement;
-    bool linear;              /* for linear attention, and only for that */
-    unsigned masks;           /* of LhMaskSupport; causal and full masks every schedule has */
+    unsigned attention;       /* of LhAttentionKinds; 0: softmax only */
+    unsigned masks;           /* of LhMaskSupport; causal and full masks every schedule has, linear
+                                 attention the causal one only */
     const char *masks_reason; /* why not all of them, for the refusal; NULL if all */
     /* Changes what the schedule runs with, before anything is checked (padded heads, defaults of
      * options). NULL: nothing. */
@@ -62,6 +70,12 @@ extern const LhSchedule *const lh_schedules[];
 /* NULL with @error (LH_ERROR_INPUT, listing the names and the nearest one) if there is no such
  * schedule. */
 const LhSchedule *lh_schedule_find(const char *name, GError **error);
+
+/* Whether it computes linear attention, or (@linear false) softmax attention. */
+bool lh_schedule_takes(const LhSchedule *schedule, bool linear);
+
+/* "softmax, linear". */
+const char *lh_schedule_attention(const LhSchedule *schedule);
 
 /* The parameters that @schedule runs with when given @params. */
 LhProgramParams lh_schedule_params(const LhSchedule *schedule, const LhProgramParams *params);

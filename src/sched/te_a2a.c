@@ -17,12 +17,17 @@ legal(const LhAttention *a, uint32_t ranks)
 static LhHeads
 heads_of(const LhProgramParams *p)
 {
-    return (LhHeads){
+    LhHeads heads = {
         .cut = { p->ranks, p->ranks, p->ranks },
         .move = lh_heads_move_pipelined,
         .two_stages = true,
-        .gathers_o = p->published_code,
     };
+
+    if (p->attention.linear)
+        heads.o = LH_HEADS_O_UNUSED;
+    else if (p->published_code)
+        heads.o = LH_HEADS_O_GATHERED;
+    return heads;
 }
 
 static void
@@ -112,9 +117,11 @@ const LhSchedule lh_schedule_te_a2a = {
         "buffers      as ulysses, and what has arrived is held a second time until it\n"
         "             is in order: fwd q, k, v, o, lse by heads and 3 (Q + KV) in all\n"
         "             while q, k, v arrive\n"
+        "linear       as ulysses; o is neither kept by heads nor sent again\n"
         "restrictions sequence length divisible by 2P; heads and groups divisible by P\n"
         "             (--pad-heads rounds them up)\n",
     .placement = LH_PLACE_ZIGZAG,
+    .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
     .adapt = adapt,
     .check = check,

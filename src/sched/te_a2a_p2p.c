@@ -21,7 +21,7 @@ heads_of(const LhProgramParams *p)
         .cut = { size, size, size },
         .move = lh_heads_move_pipelined,
         .two_stages = true,
-        .gathers_o = p->published_code,
+        .o = p->published_code ? LH_HEADS_O_GATHERED : LH_HEADS_O_KEPT,
         .grads_narrow = true,
     };
 }

@@ -15,6 +15,7 @@ heads_of(const LhProgramParams *p)
     LhHeads heads = {
         .cut = { p->ranks, p->ranks, p->ranks },
         .move = lh_heads_move_one_by_one,
+        .o = p->attention.linear ? LH_HEADS_O_UNUSED : LH_HEADS_O_KEPT,
     };
 
     if (a->groups < p->ranks)
@@ -126,10 +127,13 @@ const LhSchedule lh_schedule_ulysses = {
         "             one after the other; messages instead of an all-to-all. Rank with s\n"
         "             of them: fwd ((Q + KV) (g-s) + Q s (P-1)) / g sent, s/g P^2 F / 2\n"
         "             flops; idle 1 - g / (P c). --pad-heads rounds heads up instead\n"
+        "linear       linear attention is one block of N tokens, in tiles: the flops of\n"
+        "             lasp with P = 1, for h/P heads; no lse, and no o by heads for bwd\n"
         "restrictions sequence length divisible by P; g >= P, or P divisible by g and h\n"
         "             by P. The paper's bound is P <= h, with volume 4 N h d / P for MHA\n"
         "             (elements, forward; without the part that stays, 1/P)\n",
     .placement = LH_PLACE_CONTIGUOUS,
+    .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
     .adapt = adapt,
     .check = check,

@@ -307,7 +307,7 @@ const LhSchedule lh_schedule_zeco = {
         "             groups (default the largest up to 8 that does), at most 64; states\n"
         "             travel in fp32\n",
     .placement = LH_PLACE_CONTIGUOUS,
-    .linear = true,
+    .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = check,
     .declare = declare,
