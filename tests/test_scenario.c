@@ -552,7 +552,6 @@ LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_schedules_give_the_kind_of_attention,
              scenario_one_schedule_decides_for_those_that_have_both,
              scenario_contradictions_are_errors, scenario_data_parallel_size_cuts_the_ranks,
-             scenario_window_needs_a_causal_mask,
-             scenario_profile_overlays, scenario_reads_ranges, scenario_bad_option_changes_nothing,
-             scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
-             scenario_out_of_memory_is_a_state)
+             scenario_window_needs_a_causal_mask, scenario_profile_overlays, scenario_reads_ranges,
+             scenario_bad_option_changes_nothing, scenario_comparison_is_ranked,
+             scenario_what_ifs_are_plausible, scenario_out_of_memory_is_a_state)
