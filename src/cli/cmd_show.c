@@ -114,6 +114,8 @@ add_op(Matrix *m, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
             append_word(cell_of(m, rank, key), full ? "B" : "b");
         else if (effect == LH_EFFECT_ADD)
             append_word(cell_of(m, rank, key), "+");
+        else if (effect == LH_EFFECT_SCORES || effect == LH_EFFECT_SCORES_APPLY)
+            append_word(cell_of(m, rank, key), "*");
     }
 }
 

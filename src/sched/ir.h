@@ -282,7 +282,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProgram, lh_program_free)
 /* Device bytes of a region. */
 uint64_t lh_region_bytes(const LhProgram *program, LhRegion region);
 
-/* Whether a tensor has the key-value heads (kv, dkv), not the query heads. */
+/* Whether a tensor has the key-value heads (kv, dkv, and either half alone), not the query heads.
+ */
 bool lh_tensor_is_kv(LhTensorKind kind);
 
 /* Slices that tensors of @kind are cut into. */

@@ -14,6 +14,9 @@
 /* Share of the peak that kernels of linear attention reach: no measurement is published; LASP's and
  * flash-linear-attention's throughput suggests a quarter to a third. */
 #define LINEAR_EFFICIENCY 0.3
+/* And that large products reach which write their scores out: batched ones of a short inner
+ * dimension, d or n. */
+#define GEMM_EFFICIENCY 0.6
 /* Part of the rectangle's pairs from which on a block counts as full: half way between a triangle
  * and the rectangle. */
 #define FULL_SHARE 0.75
@@ -129,7 +132,8 @@ roofline_seconds(LhCost *cost, const LhOp *op, double *rounding)
     if (kernel->cost != LH_COST_GEMM)
         return fmax(matrix_s, memory_s);
     use(cost, LH_PROVENANCE_ASSUMED);
-    matrix_s *= wave_rounding(cost->device, &op->compute.args) / LINEAR_EFFICIENCY;
+    matrix_s *= wave_rounding(cost->device, &op->compute.args) /
+                (kernel->linear ? LINEAR_EFFICIENCY : GEMM_EFFICIENCY);
     if (matrix_s < memory_s)
         return memory_s;
     *rounding = wave_rounding(cost->device, &op->compute.args);
@@ -153,7 +157,7 @@ LhTime
 lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
-    bool block = kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD;
+    const bool block = !kernel->linear && lh_kernel_counts_flops(kernel);
     double seconds = 0, rounding = 1;
 
     if (cost->mode == LH_COST_UNIT)
