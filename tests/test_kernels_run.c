@@ -63,10 +63,25 @@ normal(void)
     return sqrt(-2 * log(1 - uniform())) * cos(2 * G_PI * uniform());
 }
 
+/* Either of k and v, or of dk and dv. */
+static bool
+is_half(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_K || kind == LH_TENSOR_V || kind == LH_TENSOR_DK ||
+           kind == LH_TENSOR_DV;
+}
+
+/* Cut into parts by keys, too. */
+static bool
+is_scores(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_SCORES || kind == LH_TENSOR_PROBS || kind == LH_TENSOR_DSCORES;
+}
+
 static bool
 is_keys(const Case *c, LhTensorKind kind)
 {
-    return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV ||
+    return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV || is_half(kind) ||
            (kind == LH_TENSOR_ANY && c->args.nq == 0);
 }
 
@@ -105,8 +120,10 @@ elements_of(const Case *c, LhTensorKind kind)
         return (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim;
     if (is_stat(kind))
         return a->batch * a->nq * a->heads;
+    if (is_scores(kind))
+        return a->batch * a->nq * a->heads * a->nk;
     if (is_keys(c, kind))
-        return 2 * a->batch * a->nk * a->groups * a->head_dim;
+        return (is_half(kind) ? 1 : 2) * a->batch * a->nk * a->groups * a->head_dim;
     return a->batch * a->nq * a->heads * a->head_dim;
 }
 
@@ -249,7 +266,9 @@ add_operand(Run *r, const LhOperand *o)
     const uint64_t rows = c->args.batch * c->args.nq * c->args.heads;
 
     view->storage = storage_of(c, i, o->element);
-    view->parts = is_state(c, o->kind) ? 1 : is_keys(c, o->kind) ? c->k_parts : c->q_parts;
+    view->parts = is_state(c, o->kind)                        ? 1
+                  : is_keys(c, o->kind) || is_scores(o->kind) ? c->k_parts
+                                                              : c->q_parts;
     view->part_bytes = (elements_of(c, o->kind) * lh_storage_bytes(view->storage) +
                         stats_of(c, o->kind) * rows * sizeof(float)) /
                        view->parts;
@@ -373,7 +392,9 @@ compare_elements(const Run *got, const Run *want, const char *level, unsigned op
     const LhView *a = &got->call.operands[operand], *b = &want->call.operands[operand];
     const LhTensorKind kind = got->kernel->operands[operand].kind;
     const uint64_t count = elements_of(got->c, kind), per = count / a->parts;
-    const uint64_t width = is_stat(kind) ? 1 : got->c->args.head_dim;
+    const uint64_t width = is_stat(kind)     ? 1
+                           : is_scores(kind) ? got->c->args.nk / a->parts
+                                             : got->c->args.head_dim;
     const double limit = tolerance(got->c, a->storage);
     /* Gradients vanish where one key takes all and where all keys are equal: they are differences
      * of numbers around 1. */
@@ -470,13 +491,15 @@ is_linear(const char *name)
 static bool
 has_pairs(const char *name)
 {
-    return g_str_has_prefix(name, "attention") || g_str_has_prefix(name, "linear_intra");
+    return g_str_has_prefix(name, "attention") || g_str_has_prefix(name, "linear_intra") ||
+           g_str_has_prefix(name, "scores");
 }
 
 /* A shape made fit for a kernel: elementwise ones work on queries or on keys. */
 static void
 check_shape(const Case *shape, const char *name)
 {
+    const LhOperand *operands = lh_kernels[lh_kernel_find(name)]->operands;
     Case c = *shape;
 
     c.kernel = name;
@@ -490,9 +513,9 @@ check_shape(const Case *shape, const char *name)
             check_case(&c);
             continue;
         }
-        c.args.nk = 0;
+        c.args.nk = is_keys(&c, operands[0].kind) ? shape->args.nk : 0;
         check_case(&c);
-        if (lh_kernels[lh_kernel_find(name)]->operands[0].kind != LH_TENSOR_ANY)
+        if (operands[0].kind != LH_TENSOR_ANY)
             continue;
         c.args.nk = shape->args.nk;
         c.args.nq = 0;

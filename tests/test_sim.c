@@ -520,7 +520,8 @@ START_TEST(sim_other_cost_modes_count_attention)
 
     for (int k = 0; k < LH_KERNELS_COUNT; k++) {
         const LhEffect effect = lh_kernels[k]->effect;
-        const bool attends = effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD;
+        const bool attends = effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+                             effect == LH_EFFECT_SCORES || effect == LH_EFFECT_SCORES_APPLY;
         const bool linear = effect == LH_EFFECT_STATE_SUM || effect == LH_EFFECT_STATE_CARRY ||
                             effect == LH_EFFECT_STATE_APPLY;
         const uint64_t flops = lh_kernels[k]->flops(&args);

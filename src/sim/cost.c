@@ -1,7 +1,8 @@
 /*
  * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
  * the block, times the rounding of the thread blocks to whole waves of SMs. Linear attention: flops
- * at a share of the matrix units' peak, likewise rounded. Everything else: memory traffic at the
+ * at a share of the matrix units' peak, likewise rounded; and products with scores that are written
+ * out. Everything else: memory traffic at the
  * rate that elementwise kernels reach. What a device file does not know falls back to the roofline.
  * What is left out: caches, clocks and power.
  */
@@ -153,15 +154,22 @@ device_seconds(LhCost *cost, const LhOp *op, double *rounding)
     return roofline_seconds(cost, op, rounding);
 }
 
+/* Products of blocks, whether attention makes one call of them or several. */
+static bool
+is_block(LhEffect effect)
+{
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+           effect == LH_EFFECT_SCORES || effect == LH_EFFECT_SCORES_APPLY;
+}
+
 LhTime
 lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
-    const bool block = !kernel->linear && lh_kernel_counts_flops(kernel);
     double seconds = 0, rounding = 1;
 
     if (cost->mode == LH_COST_UNIT)
-        seconds = block ? 1 : 0;
+        seconds = is_block(kernel->effect) ? 1 : 0;
     else if (cost->mode == LH_COST_DEVICE)
         seconds = device_seconds(cost, op, &rounding);
     else if (lh_kernel_counts_flops(kernel))
