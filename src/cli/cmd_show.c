@@ -194,9 +194,8 @@ print_matrix(const LhProgram *program, LhFormat format, GString *out, GError **e
     lh_table_print(table, format, out);
     if (format == LH_FORMAT_TABLE)
         g_string_append(
-            out,
-            "\nF forward, B backward of a full block, f and b of a masked one; + merge or add; "
-            ">r send to, <r receive from rank r\n");
+            out, "\nF forward, B backward of a full block, f and b of a masked one; * product with "
+                 "scores; + merge or add; >r send to, <r receive from rank r\n");
     return true;
 }
 

@@ -1,10 +1,9 @@
 /*
  * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
  * the block, times the rounding of the thread blocks to whole waves of SMs. Linear attention: flops
- * at a share of the matrix units' peak, likewise rounded; and products with scores that are written
- * out. Everything else: memory traffic at the
- * rate that elementwise kernels reach. What a device file does not know falls back to the roofline.
- * What is left out: caches, clocks and power.
+ * at a share of the matrix units' peak, likewise rounded, and so products with scores that are
+ * written out. Everything else: memory traffic at the rate that elementwise kernels reach. What a
+ * device file does not know falls back to the roofline. What is left out: caches, clocks and power.
  */
 #include "sim/cost.h"
 
@@ -154,12 +153,13 @@ device_seconds(LhCost *cost, const LhOp *op, double *rounding)
     return roofline_seconds(cost, op, rounding);
 }
 
-/* Products of blocks, whether attention makes one call of them or several. */
+/* Whether a call is the one that computes a block's scores: attention itself, or, where they are
+ * written out, their product. */
 static bool
 is_block(LhEffect effect)
 {
     return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
-           effect == LH_EFFECT_SCORES || effect == LH_EFFECT_SCORES_APPLY;
+           effect == LH_EFFECT_SCORES;
 }
 
 LhTime
