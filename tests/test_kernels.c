@@ -50,7 +50,9 @@ START_TEST(kernels_know_their_element_types)
         for (unsigned k = 0; operands[k].access != LH_OPERAND_END; k++) {
             const bool statistic =
                 operands[k].kind == LH_TENSOR_LSE || operands[k].kind == LH_TENSOR_DELTA;
-            const bool given = operands[k].kind == LH_TENSOR_Q || operands[k].kind == LH_TENSOR_KV;
+            const bool given = operands[k].kind == LH_TENSOR_Q ||
+                               operands[k].kind == LH_TENSOR_KV ||
+                               operands[k].kind == LH_TENSOR_K || operands[k].kind == LH_TENSOR_V;
 
             ck_assert(!statistic || operands[k].element == LH_ELEMENT_FP32);
             ck_assert(!given || operands[k].element == LH_ELEMENT_ACTIVATION);
@@ -86,6 +88,7 @@ START_TEST(kernels_count_exactly)
     /* Three tiles of 128, 128 and 44 tokens; and three states. */
     enum { PAIRS = 2 * (128 * 129 / 2) + 44 * 45 / 2 };
     LhKernelArgs first = call, rows = call, keys = call, first_rows, tiled = call, gathered = call;
+    LhKernelArgs all = call, first_all;
 
     first.first = true;
     rows.nk = 0;
@@ -139,6 +142,22 @@ START_TEST(kernels_count_exactly)
     check("linear_inter_bwd", first, 2 * 192 * 8, 4 * 512 + 2 * 2 * 192);
     check("linear_state_bwd", call, 4 * 320 * 8, 4 * 512 + 3 * 2 * 320);
     check("linear_dstate", call, 2 * 192 * 8 + 2 * 512, 2 * 4 * 512 + 2 * 2 * 192);
+    /* Scores written out: 2 * 4 * 3 * 5 = 120 of them, all 15 pairs computed; k alone is 160. */
+    all.pairs = 15;
+    first_all = all;
+    first_all.first = true;
+    check("take_k", keys, 0, 2 * 2 * 160);
+    check("take_v", keys, 0, 2 * 2 * 160);
+    check("join_dkv", keys, 0, 2 * 2 * 320);
+    check("scores", all, 2 * 2 * 4 * 8 * 15, 2 * 192 + 2 * 160 + 4 * 120);
+    check("scores_softmax", call, 5 * 120 + 2 * 24, (4 + 2) * 120 + 4 * 24);
+    check("scores_o", first_all, 2 * 2 * 4 * 8 * 15, 2 * (120 + 160 + 192));
+    check("scores_o", all, 2 * 2 * 4 * 8 * 15, 2 * (120 + 160 + 2 * 192));
+    check("scores_dv", all, 2 * 2 * 4 * 8 * 15, 2 * (120 + 192 + 160));
+    check("scores_dp", all, 2 * 2 * 4 * 8 * 15, 2 * (192 + 160 + 120));
+    check("scores_softmax_bwd", all, 5 * 120, 3 * 2 * 120);
+    check("scores_dq", all, 2 * 2 * 4 * 8 * 15, 2 * (120 + 160 + 2 * 192));
+    check("scores_dk", all, 2 * 2 * 4 * 8 * 15, 2 * (120 + 192 + 160));
 }
 END_TEST
 

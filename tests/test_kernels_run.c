@@ -63,10 +63,25 @@ normal(void)
     return sqrt(-2 * log(1 - uniform())) * cos(2 * G_PI * uniform());
 }
 
+/* Either of k and v, or of dk and dv. */
+static bool
+is_half(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_K || kind == LH_TENSOR_V || kind == LH_TENSOR_DK ||
+           kind == LH_TENSOR_DV;
+}
+
+/* Cut into parts by keys, too. */
+static bool
+is_scores(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_SCORES || kind == LH_TENSOR_PROBS || kind == LH_TENSOR_DSCORES;
+}
+
 static bool
 is_keys(const Case *c, LhTensorKind kind)
 {
-    return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV ||
+    return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV || is_half(kind) ||
            (kind == LH_TENSOR_ANY && c->args.nq == 0);
 }
 
@@ -105,8 +120,10 @@ elements_of(const Case *c, LhTensorKind kind)
         return (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim;
     if (is_stat(kind))
         return a->batch * a->nq * a->heads;
+    if (is_scores(kind))
+        return a->batch * a->nq * a->heads * a->nk;
     if (is_keys(c, kind))
-        return 2 * a->batch * a->nk * a->groups * a->head_dim;
+        return (is_half(kind) ? 1 : 2) * a->batch * a->nk * a->groups * a->head_dim;
     return a->batch * a->nq * a->heads * a->head_dim;
 }
 
@@ -249,7 +266,9 @@ add_operand(Run *r, const LhOperand *o)
     const uint64_t rows = c->args.batch * c->args.nq * c->args.heads;
 
     view->storage = storage_of(c, i, o->element);
-    view->parts = is_state(c, o->kind) ? 1 : is_keys(c, o->kind) ? c->k_parts : c->q_parts;
+    view->parts = is_state(c, o->kind)                        ? 1
+                  : is_keys(c, o->kind) || is_scores(o->kind) ? c->k_parts
+                                                              : c->q_parts;
     view->part_bytes = (elements_of(c, o->kind) * lh_storage_bytes(view->storage) +
                         stats_of(c, o->kind) * rows * sizeof(float)) /
                        view->parts;
@@ -373,7 +392,9 @@ compare_elements(const Run *got, const Run *want, const char *level, unsigned op
     const LhView *a = &got->call.operands[operand], *b = &want->call.operands[operand];
     const LhTensorKind kind = got->kernel->operands[operand].kind;
     const uint64_t count = elements_of(got->c, kind), per = count / a->parts;
-    const uint64_t width = is_stat(kind) ? 1 : got->c->args.head_dim;
+    const uint64_t width = is_stat(kind)     ? 1
+                           : is_scores(kind) ? got->c->args.nk / a->parts
+                                             : got->c->args.head_dim;
     const double limit = tolerance(got->c, a->storage);
     /* Gradients vanish where one key takes all and where all keys are equal: they are differences
      * of numbers around 1. */
@@ -470,13 +491,15 @@ is_linear(const char *name)
 static bool
 has_pairs(const char *name)
 {
-    return g_str_has_prefix(name, "attention") || g_str_has_prefix(name, "linear_intra");
+    return g_str_has_prefix(name, "attention") || g_str_has_prefix(name, "linear_intra") ||
+           g_str_has_prefix(name, "scores");
 }
 
 /* A shape made fit for a kernel: elementwise ones work on queries or on keys. */
 static void
 check_shape(const Case *shape, const char *name)
 {
+    const LhOperand *operands = lh_kernels[lh_kernel_find(name)]->operands;
     Case c = *shape;
 
     c.kernel = name;
@@ -490,9 +513,9 @@ check_shape(const Case *shape, const char *name)
             check_case(&c);
             continue;
         }
-        c.args.nk = 0;
+        c.args.nk = is_keys(&c, operands[0].kind) ? shape->args.nk : 0;
         check_case(&c);
-        if (lh_kernels[lh_kernel_find(name)]->operands[0].kind != LH_TENSOR_ANY)
+        if (operands[0].kind != LH_TENSOR_ANY)
             continue;
         c.args.nk = shape->args.nk;
         c.args.nq = 0;
@@ -1242,6 +1265,139 @@ START_TEST(kernels_linear_chunks_join)
 }
 END_TEST
 
+/* ---- scores written out ---- */
+
+/* Tensors of one call in fp32, keys in PARTS parts. */
+enum { SCORES_NQ = 70, SCORES_NK = 90, SCORES_PARTS = 3, SCORES_D = 24 };
+typedef struct {
+    float q[SCORES_NQ * 2 * SCORES_D], kv[2][SCORES_NK * SCORES_D];
+    float dout[SCORES_NQ * 2 * SCORES_D], o[SCORES_NQ * 2 * SCORES_D], dq[SCORES_NQ * 2 * SCORES_D];
+    float lse[SCORES_NQ * 2], delta[SCORES_NQ * 2], dkv[2][SCORES_NK * SCORES_D];
+    float scores[SCORES_NQ * 2 * SCORES_NK], probs[SCORES_NQ * 2 * SCORES_NK];
+    float dscores[SCORES_NQ * 2 * SCORES_NK];
+} Scores;
+
+static void
+call_views(const char *name, const LhKernelArgs *args, LhView a, LhView b, LhView c)
+{
+    const LhKernel *kernel = lh_kernels[lh_kernel_find(name)];
+    LhCall call = { .args = args, .operands = { a, b, c } };
+
+    run_kernel(kernel, kernel->cpu, &call);
+}
+
+static LhView
+in_parts(void *data, uint64_t bytes)
+{
+    LhView view = view_of(data, bytes / SCORES_PARTS);
+
+    view.parts = SCORES_PARTS;
+    return view;
+}
+
+#define WHOLE(x) view_of(x, sizeof(x))
+#define PARTS(x) in_parts(x, sizeof(x))
+
+/* Forward and backward through scores, in place where that is allowed. */
+static void
+run_scores(Scores *s, const LhKernelArgs *mask)
+{
+    LhKernelArgs all = *mask;
+
+    all.mask = LH_MASK_FULL;
+    all.first = true;
+    call_views("scores", &all, WHOLE(s->q), PARTS(s->kv[0]), PARTS(s->scores));
+    call_views("scores_softmax", mask, PARTS(s->scores), PARTS(s->probs), WHOLE(s->lse));
+    call_views("scores_o", &all, PARTS(s->probs), PARTS(s->kv[1]), WHOLE(s->o));
+    call_views("scores_dv", &all, PARTS(s->probs), WHOLE(s->dout), PARTS(s->dkv[1]));
+    call_views("scores_dp", &all, WHOLE(s->dout), PARTS(s->kv[1]), PARTS(s->dscores));
+    call_views("scores_softmax_bwd", &all, PARTS(s->probs), PARTS(s->dscores), PARTS(s->dscores));
+    call_views("scores_dk", &all, PARTS(s->dscores), WHOLE(s->q), PARTS(s->dkv[0]));
+    call_views("scores_dq", &all, PARTS(s->dscores), PARTS(s->kv[0]), WHOLE(s->dq));
+}
+
+static void
+run_attention(Scores *s, const LhKernelArgs *mask)
+{
+    const LhKernel *forward = lh_kernels[LH_KERNEL_ID_attention];
+    const LhKernel *backward = lh_kernels[LH_KERNEL_ID_attention_bwd];
+    LhCall fwd = { .args = mask,
+                   .operands = { WHOLE(s->q), WHOLE(s->kv), WHOLE(s->o), WHOLE(s->lse) } };
+    LhCall bwd = { .args = mask,
+                   .operands = { WHOLE(s->q), WHOLE(s->dout), WHOLE(s->delta), WHOLE(s->lse),
+                                 WHOLE(s->kv), WHOLE(s->dq), WHOLE(s->dkv) } };
+
+    run_kernel(forward, forward->reference, &fwd);
+    call_views("delta", mask, WHOLE(s->dout), WHOLE(s->o), WHOLE(s->delta));
+    run_kernel(backward, backward->reference, &bwd);
+}
+
+static void
+check_equal(const float *a, const float *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        ck_assert(a[i] == b[i] || fabsf(a[i] - b[i]) <= 1e-5F * (1 + fabsf(b[i])));
+}
+
+/* Written-out scores are attention, forward and backward, under masks of every kind; two heads
+ * share keys. */
+static void
+check_scores(void)
+{
+    g_autofree Scores *got = g_new0(Scores, 1), *want = g_new(Scores, 1);
+    const LhMaskRule rule = { .causal = true, .window = 37 };
+    LhKernelArgs masks[3] = { plain_args, plain_args, plain_args };
+
+    masks[1].mask = LH_MASK_CAUSAL;
+    masks[1].shift = -1; /* no key for the first query */
+    masks[2].mask = LH_MASK_POSITIONS;
+    masks[2].rule = &rule;
+    masks[2].q_at.start = masks[2].k_at.start = 5;
+    masks[2].stride = 1;
+    for (unsigned m = 0; m < G_N_ELEMENTS(masks); m++) {
+        for (unsigned i = 0; i < G_N_ELEMENTS(got->q); i++)
+            got->q[i] = (float)normal(), got->dout[i] = (float)normal();
+        for (unsigned i = 0; i < G_N_ELEMENTS(got->kv[0]); i++)
+            got->kv[0][i] = (float)normal(), got->kv[1][i] = (float)normal();
+        *want = *got;
+        run_attention(want, &masks[m]);
+        if (masks[m].mask == LH_MASK_POSITIONS)
+            masks[m].k_at.part_step = SCORES_NK / SCORES_PARTS;
+        run_scores(got, &masks[m]);
+        check_equal(got->o, want->o, G_N_ELEMENTS(got->o));
+        check_equal(got->lse, want->lse, G_N_ELEMENTS(got->lse));
+        check_equal(got->dq, want->dq, G_N_ELEMENTS(got->dq));
+        for (unsigned i = 0; i < 2; i++)
+            check_equal(got->dkv[i], want->dkv[i], G_N_ELEMENTS(got->dkv[i]));
+    }
+}
+
+START_TEST(kernels_scores_are_attention)
+{
+    on_levels(check_scores);
+}
+END_TEST
+
+/* k and v apart, and their gradients together, in parts. */
+START_TEST(kernels_take_keys_apart)
+{
+    enum { HALF = 6 * 4 };
+    float kv[3][2][HALF / 3], k[HALF], v[HALF], dkv[3][2][HALF / 3];
+    const LhKernelArgs args = { .nk = 6, .batch = 1, .heads = 2, .groups = 1, .head_dim = 4 };
+
+    for (unsigned i = 0; i < 2 * HALF; i++)
+        ((float *)kv)[i] = (float)i;
+    call_views("take_k", &args, PARTS(kv), PARTS(k), (LhView){ 0 });
+    call_views("take_v", &args, PARTS(kv), WHOLE(v), (LhView){ 0 });
+    for (unsigned i = 0; i < HALF; i++) {
+        ck_assert(k[i] == (float)(i / 8 * 16 + i % 8));
+        ck_assert(v[i] == (float)(i / 8 * 16 + 8 + i % 8));
+    }
+    call_views("join_dkv", &args, PARTS(k), WHOLE(v), PARTS(dkv));
+    ck_assert_mem_eq(dkv, kv, sizeof(kv));
+}
+END_TEST
+
 /* Every 16-bit number survives fp32; numbers between two round to nearest even. */
 START_TEST(kernels_convert_exactly)
 {
@@ -1377,6 +1533,6 @@ LH_TEST_MAIN("kernels_run", kernels_run_fp32, kernels_run_bf16, kernels_run_fp16
              kernels_see_what_the_rule_allows, kernels_know_simple_answers, kernels_carry_blocks,
              kernels_join_parts, kernels_attention_gradient_is_finite_difference,
              kernels_linear_gradient_is_difference, kernels_linear_chunks_join,
-             kernels_linear_prefix_carries, kernels_convert_exactly,
-             kernels_convert_the_same_on_levels, kernels_refuse_what_they_cannot,
-             kernels_zero_makes_empty_accumulators)
+             kernels_linear_prefix_carries, kernels_scores_are_attention, kernels_take_keys_apart,
+             kernels_convert_exactly, kernels_convert_the_same_on_levels,
+             kernels_refuse_what_they_cannot, kernels_zero_makes_empty_accumulators)

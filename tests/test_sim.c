@@ -481,7 +481,7 @@ END_TEST
 
 /* Matrix products of linear attention: 30 % of the peak in whole waves, an assumption, whatever
  * attention's curves say; a curve of their own goes before. */
-START_TEST(sim_linear_kernels_run_at_a_share_of_the_peak)
+START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
 {
     const LhKernelRate curve = { .kernel = (char *)"linear_intra",
                                  .mask = 1,
@@ -492,6 +492,7 @@ START_TEST(sim_linear_kernels_run_at_a_share_of_the_peak)
     g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
     const uint64_t n = 4096;
     const LhKernelArgs args = block(n, n, n * (n + 1) / 2, LH_MASK_CAUSAL);
+    const LhKernelArgs all = block(n, n, n * n, LH_MASK_FULL);
     /* Pairs within 32 tiles of 128 tokens; all but one go into the state, and all but one read it.
      */
     const double flops = 4.0 * 32 * 128 * (32 * 8256) + 2.0 * 32 * 128 * 128 * (2 * 31 * 128 + 30);
@@ -508,6 +509,11 @@ START_TEST(sim_linear_kernels_run_at_a_share_of_the_peak)
         flops / 90e12 * (1 + 64.0 / (double)n) * waves * 1e12, 2);
     ck_assert_int_eq(p, LH_PROVENANCE_MEASURED);
     g_array_set_size(device->kernels, device->kernels->len - 1);
+    /* Of scores written out 60 %, where their traffic does not take longer. */
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_scores_dv, &all, &p),
+        2.0 * 32 * 128 * 4096 * 4096 / (0.6 * 312e12) * waves * 1e12, 2);
+    ck_assert_int_eq(p, LH_PROVENANCE_ASSUMED);
 }
 END_TEST
 
@@ -520,7 +526,8 @@ START_TEST(sim_other_cost_modes_count_attention)
 
     for (int k = 0; k < LH_KERNELS_COUNT; k++) {
         const LhEffect effect = lh_kernels[k]->effect;
-        const bool attends = effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD;
+        const bool attends = effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+                             effect == LH_EFFECT_SCORES;
         const bool linear = effect == LH_EFFECT_STATE_SUM || effect == LH_EFFECT_STATE_CARRY ||
                             effect == LH_EFFECT_STATE_APPLY;
         const uint64_t flops = lh_kernels[k]->flops(&args);
@@ -528,8 +535,9 @@ START_TEST(sim_other_cost_modes_count_attention)
 
         ck_assert_int_eq(cost_by(LH_COST_UNIT, &device, (LhKernelId)k, &args, &p),
                          attends ? LH_PS_PER_S : 0);
-        ck_assert_double_eq_tol((double)cost_by(LH_COST_FLOPS, &device, (LhKernelId)k, &args, &p),
-                                attends || linear ? (double)flops / 1e3 : 0, 0.6);
+        ck_assert_double_eq_tol(
+            (double)cost_by(LH_COST_FLOPS, &device, (LhKernelId)k, &args, &p),
+            attends || linear || effect == LH_EFFECT_SCORES_APPLY ? (double)flops / 1e3 : 0, 0.6);
     }
 }
 END_TEST
@@ -1379,7 +1387,7 @@ LH_TEST_MAIN("sim", sim_idle_fractions_are_exact, sim_idle_fractions_have_the_kn
              sim_messages_of_other_tags_do_not_match, sim_groups_end_with_their_last_message,
              sim_streams_keep_order_and_overlap, sim_compute_streams_share_the_device,
              sim_compute_streams_fill_the_last_wave, sim_kernels_by_position_take_their_curve,
-             sim_linear_kernels_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
+             sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
              sim_communication_slows_compute_beside_it, sim_waiting_communication_holds_its_sms,
              sim_slow_hosts_bound_the_run, sim_syncs_cost_host_time_each,
              sim_syncs_wait_for_earlier_ops, sim_steps_decide_nothing, sim_memory_peaks_once,

@@ -364,7 +364,9 @@ is_attention(const LhOp *op)
 {
     const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
 
-    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD;
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+           effect == LH_EFFECT_SCORES || effect == LH_EFFECT_SCORES_APPLY ||
+           effect == LH_EFFECT_SOFTMAX || effect == LH_EFFECT_SOFTMAX_GRAD;
 }
 
 /* Another mask, with the pairs that it has: segments have more than one token, so no two masks are
@@ -410,6 +412,14 @@ damage_mask(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id
     recording_free(recording);
 }
 
+/* Parts of scores are those of the keys. */
+static bool
+has_query_parts(const LhOp *op)
+{
+    return lh_kernels[op->compute.kernel]->effect != LH_EFFECT_SOFTMAX &&
+           op->compute.regions[0].count > 1;
+}
+
 /* Other positions of rows, and another rule. */
 static void
 damage_positions(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
@@ -430,7 +440,7 @@ damage_positions(Damage *damage, const LhProgram *program, uint32_t rank, uint32
         *op = whole;
         args->q_at.part_step--;
         try_damage(damage, recording, rank, id, "moved the query parts",
-                   op->compute.regions[0].count > 1 ? MUST_BE_FOUND : IS_NO_RACE);
+                   has_query_parts(op) ? MUST_BE_FOUND : IS_NO_RACE);
         *op = whole;
         args->stride++;
         try_damage(damage, recording, rank, id, "changed the stride", MUST_BE_FOUND);

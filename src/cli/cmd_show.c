@@ -114,6 +114,8 @@ add_op(Matrix *m, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
             append_word(cell_of(m, rank, key), full ? "B" : "b");
         else if (effect == LH_EFFECT_ADD)
             append_word(cell_of(m, rank, key), "+");
+        else if (effect == LH_EFFECT_SCORES || effect == LH_EFFECT_SCORES_APPLY)
+            append_word(cell_of(m, rank, key), "*");
     }
 }
 
@@ -192,9 +194,8 @@ print_matrix(const LhProgram *program, LhFormat format, GString *out, GError **e
     lh_table_print(table, format, out);
     if (format == LH_FORMAT_TABLE)
         g_string_append(
-            out,
-            "\nF forward, B backward of a full block, f and b of a masked one; + merge or add; "
-            ">r send to, <r receive from rank r\n");
+            out, "\nF forward, B backward of a full block, f and b of a masked one; * product with "
+                 "scores; + merge or add; >r send to, <r receive from rank r\n");
     return true;
 }
 

@@ -9,6 +9,8 @@
  *   acc            o [B][n][h][d] of the slot's element, then fp32 statistics [B][n][h]: m and l,
  *                  or lse alone
  *   lse, delta     [B][n][h] fp32
+ *   k, v, dk, dv   [B][n][g][d]
+ *   scores, probs, dscores   [B][nq][h][keys of the part]: a part has all query rows of the call
  *   state, dstate  [B][h][d][d] fp32, row k, column v; one part
  * Rows of several parts count on from part to part; masks are in these local indices.
  */

@@ -72,6 +72,29 @@ lh_elements_add(const LhCall *call, bool add)
     return LH_STATUS_OK;
 }
 
+void
+lh_keys_copy(const LhCall *call, LhRows from, LhRows to)
+{
+    const LhKernelArgs *a = call->args;
+    float block[BLOCK];
+
+    for (uint64_t row = 0; row < a->batch * a->nk * a->groups; row++) {
+        const uint64_t b = row / a->groups / a->nk, j = row / a->groups % a->nk;
+        const uint32_t head = (uint32_t)(row % a->groups);
+        const unsigned char *source = lh_rows_at(&from, b, j, head);
+        unsigned char *target = lh_rows_at(&to, b, j, head);
+
+        for (uint64_t i = 0; i < a->head_dim; i += BLOCK) {
+            const uint64_t count = a->head_dim - i < BLOCK ? a->head_dim - i : BLOCK;
+
+            lh_cpu()->to_fp32(block, source + i * lh_storage_bytes(from.storage), from.storage,
+                              count);
+            lh_cpu()->from_fp32(target + i * lh_storage_bytes(to.storage), to.storage, block,
+                                count);
+        }
+    }
+}
+
 typedef struct {
     const LhRows *from, *to;
     const void *source;

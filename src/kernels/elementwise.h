@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cpu.h"
+#include "kernels/rows.h"
 
 /*
  * target = source, or with @add target += source, element by element of the rows that the call is
@@ -12,6 +13,9 @@
  * args->reversed the parts of the source are taken from the last to the first.
  */
 enum lh_status lh_elements_add(const LhCall *call, bool add);
+
+/* to = from, of the call's key rows, rounded likewise. */
+void lh_keys_copy(const LhCall *call, LhRows from, LhRows to);
 
 /* Bytes of fp32 statistics behind the elements of a part: m and l, lse, or none. */
 uint64_t lh_stats_bytes(const LhCall *call, unsigned operand);

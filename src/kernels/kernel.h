@@ -88,6 +88,13 @@ typedef enum {
                                apart, in order, moved to the border of the one that lies ahead */
     LH_EFFECT_STATE_APPLY,  /* operands rows.., state, target (last): target += what the state has
                                taken in, which stands where the rows begin (gradients: end) */
+    /* Scores that are written out. A part of them holds the rows of one segment of queries with the
+     * keys of one segment. */
+    LH_EFFECT_SCORES,       /* operands rows, keys, scores: scores = rows keys^T */
+    LH_EFFECT_SOFTMAX,      /* operands scores, probs, lse: of all keys that the mask allows */
+    LH_EFFECT_SOFTMAX_GRAD, /* operands probs, gradient of probs, that of scores: of all keys */
+    LH_EFFECT_SCORES_APPLY, /* operands scores, keys, sum of their rows: sum += scores keys; or
+                               scores, rows, sum of keys: sum += scores^T rows */
     LH_EFFECT_OPAQUE,       /* no claim: work that takes time only */
 } LhEffect;
 

@@ -34,6 +34,27 @@ lh_elements(const LhKernelArgs *a)
     return lh_q_elements(a) + lh_kv_elements(a);
 }
 
+/* B nk g d: elements of one of k, v, dk, dv. */
+static inline uint64_t
+lh_k_elements(const LhKernelArgs *a)
+{
+    return lh_kv_elements(a) / 2;
+}
+
+/* B h nq nk: scores of all query rows with all keys of a call. */
+static inline uint64_t
+lh_score_elements(const LhKernelArgs *a)
+{
+    return lh_rows(a) * a->nk;
+}
+
+/* Flops of one product of 2 d for each pair; of scores that are written out, all pairs. */
+static inline uint64_t
+lh_score_flops(const LhKernelArgs *a)
+{
+    return 2 * (uint64_t)a->batch * a->heads * a->head_dim * a->pairs;
+}
+
 /* B h d d: elements of the states of linear attention. */
 static inline uint64_t
 lh_state_elements(const LhKernelArgs *a)

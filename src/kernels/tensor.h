@@ -18,6 +18,13 @@ typedef enum {
     LH_TENSOR_DSTATE,
     LH_TENSOR_HIDDEN, /* activations outside attention */
     LH_TENSOR_WEIGHT,
+    LH_TENSOR_K, /* k, v, dk, dv each alone */
+    LH_TENSOR_V,
+    LH_TENSOR_DK,
+    LH_TENSOR_DV,
+    LH_TENSOR_SCORES,  /* q k^T of query rows with some keys, without scale and mask */
+    LH_TENSOR_PROBS,   /* softmax of complete rows of these */
+    LH_TENSOR_DSCORES, /* do v^T; from the gradient of softmax on, that of scores */
     LH_TENSOR_KINDS,
     LH_TENSOR_ANY = LH_TENSOR_KINDS, /* of operands only, never of a slot */
 } LhTensorKind;

@@ -128,7 +128,10 @@ measure_traffic(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibratio
 
     tell(p, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
-        const LhKernelArgs args = { .nq = traffic_rows[i],
+        const bool keys = lh_tensor_is_kv(kernel->operands[0].kind);
+        const LhKernelArgs args = { .nq = keys ? 0 : traffic_rows[i],
+                                    .nk = keys ? traffic_rows[i] : 0,
+                                    .states = 1,
                                     .batch = 1,
                                     .heads = TRAFFIC_HEADS,
                                     .groups = TRAFFIC_HEADS,
@@ -151,6 +154,14 @@ measure_traffic(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibratio
     return true;
 }
 
+/* Softmax of rows that are written out is not: its traffic goes by two lengths. */
+static bool
+is_elementwise(const LhKernel *kernel)
+{
+    return kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_OPAQUE &&
+           kernel->effect != LH_EFFECT_SOFTMAX && kernel->effect != LH_EFFECT_SOFTMAX_GRAD;
+}
+
 static bool
 measure_kernels(const LhCalibrateParams *p, LhCalibration *c, GError **error)
 {
@@ -159,8 +170,7 @@ measure_kernels(const LhCalibrateParams *p, LhCalibration *c, GError **error)
 
         if (kernel->cost == LH_COST_ATTENTION && !measure_rates(p, kernel, c, error))
             return false;
-        if (kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_OPAQUE &&
-            !measure_traffic(p, kernel, c, error))
+        if (is_elementwise(kernel) && !measure_traffic(p, kernel, c, error))
             return false;
     }
     return true;

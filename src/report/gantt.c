@@ -52,11 +52,15 @@ typedef struct {
 static Kind
 kind_of(const LhTimelineRecord *r)
 {
+    LhEffect effect;
+
     if (r->kind != LH_OP_COMPUTE)
         return KIND_TRANSFER + (r->tier < LH_TIERS ? r->tier : LH_TIER_NVLINK);
-    if (lh_kernels[r->kernel]->linear)
+    effect = lh_kernels[r->kernel]->effect;
+    if (lh_kernels[r->kernel]->linear || effect == LH_EFFECT_SCORES ||
+        effect == LH_EFFECT_SCORES_APPLY)
         return r->phase == LH_PHASE_BACKWARD ? KIND_BACKWARD : KIND_FORWARD;
-    switch (lh_kernels[r->kernel]->effect) {
+    switch (effect) {
     case LH_EFFECT_ATTEND:
         return KIND_FORWARD;
     case LH_EFFECT_ATTEND_GRAD:

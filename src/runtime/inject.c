@@ -28,7 +28,8 @@ static bool
 is_attention(const LhKernel *kernel)
 {
     return kernel != NULL &&
-           (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
+           (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD ||
+            kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SCORES_APPLY);
 }
 
 /* Whether it adds to what it is given. */
@@ -86,7 +87,7 @@ suits(LhInjectKind kind, const LhOp *op)
         return attends && kernel->effect == LH_EFFECT_ATTEND_GRAD &&
                operand_of(kernel, LH_TENSOR_LSE) >= 0;
     case LH_INJECT_WRONG_KV_HEAD:
-        return attends && args->groups > 1;
+        return attends && args->groups > 1 && operand_of(kernel, LH_TENSOR_KV) >= 0;
     default:
         return 0;
     }

@@ -185,6 +185,18 @@ pieces_of(const LhReference *r, const LhProgram *program, const LhSlot *slot, Pi
         pieces[0] = (Piece){ r->dk, r->dk_size, k, storage, 0 };
         pieces[1] = (Piece){ r->dv, r->dv_size, k, storage, slot->part_bytes / 2 };
         return 2;
+    case LH_TENSOR_K:
+        pieces[0] = (Piece){ r->k, NULL, k, storage, 0 };
+        return 1;
+    case LH_TENSOR_V:
+        pieces[0] = (Piece){ r->v, NULL, k, storage, 0 };
+        return 1;
+    case LH_TENSOR_DK:
+        pieces[0] = (Piece){ r->dk, r->dk_size, k, storage, 0 };
+        return 1;
+    case LH_TENSOR_DV:
+        pieces[0] = (Piece){ r->dv, r->dv_size, k, storage, 0 };
+        return 1;
     default:
         return 0;
     }
@@ -395,10 +407,8 @@ lh_numerics_compare(const LhNumerics *n, const LhProgram *program, const LhRunRe
                     LhErrorReport *report)
 {
     static const char *const names[LH_TENSOR_KINDS][2] = {
-        [LH_TENSOR_O] = { "o" },
-        [LH_TENSOR_LSE] = { "lse" },
-        [LH_TENSOR_DQ] = { "dq" },
-        [LH_TENSOR_DKV] = { "dk", "dv" },
+        [LH_TENSOR_O] = { "o" },          [LH_TENSOR_LSE] = { "lse" }, [LH_TENSOR_DQ] = { "dq" },
+        [LH_TENSOR_DKV] = { "dk", "dv" }, [LH_TENSOR_DK] = { "dk" },   [LH_TENSOR_DV] = { "dv" },
     };
 
     *report = (LhErrorReport){ .ok = true };

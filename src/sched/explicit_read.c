@@ -563,11 +563,12 @@ check_args(const Reader *r, const LhKernelArgs *args)
     const uint64_t rows = MAX(args->nq, args->nk);
     const uint64_t heads = MAX(args->heads, args->groups);
     const uint64_t row = (uint64_t)args->head_dim + 8;
-    uint64_t width, flops, bytes, states;
+    uint64_t width, flops, bytes, states, scores;
 
-    if (__builtin_mul_overflow((uint64_t)args->batch * heads, row, &width) ||
+    if (__builtin_mul_overflow(args->nq, args->nk, &scores) ||
+        __builtin_mul_overflow((uint64_t)args->batch * heads, row, &width) ||
         __builtin_mul_overflow(width, 16, &flops) ||
-        __builtin_mul_overflow(flops, args->pairs, &flops) ||
+        __builtin_mul_overflow(flops, MAX(args->pairs, scores), &flops) ||
         __builtin_mul_overflow(width, 64 * rows, &bytes) ||
         __builtin_mul_overflow(width, 16 * row, &states) ||
         __builtin_mul_overflow(states, rows + args->states + 1, &states) || flops > INT64_MAX ||

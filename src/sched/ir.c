@@ -143,7 +143,8 @@ lh_region_bytes(const LhProgram *program, LhRegion region)
 bool
 lh_tensor_is_kv(LhTensorKind kind)
 {
-    return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV;
+    return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV || kind == LH_TENSOR_K ||
+           kind == LH_TENSOR_V || kind == LH_TENSOR_DK || kind == LH_TENSOR_DV;
 }
 
 uint32_t

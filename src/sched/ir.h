@@ -300,7 +300,8 @@ uint32_t lh_program_group_rank(const LhProgram *program, uint32_t rank);
 /* Device bytes of a region. */
 uint64_t lh_region_bytes(const LhProgram *program, LhRegion region);
 
-/* Whether a tensor has the key-value heads (kv, dkv), not the query heads. */
+/* Whether a tensor has the key-value heads (kv, dkv, and either half alone), not the query heads.
+ */
 bool lh_tensor_is_kv(LhTensorKind kind);
 
 /* Slices that tensors of @kind are cut into. */

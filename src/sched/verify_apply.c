@@ -322,6 +322,10 @@ lh_cover_apply(LhCover *cover, uint32_t g)
         [LH_EFFECT_STATE_CARRY] = lh_cover_state_carry,
         [LH_EFFECT_STATE_PREFIX] = lh_cover_state_prefix,
         [LH_EFFECT_STATE_APPLY] = lh_cover_state_apply,
+        [LH_EFFECT_SCORES] = lh_cover_scores,
+        [LH_EFFECT_SOFTMAX] = lh_cover_softmax,
+        [LH_EFFECT_SOFTMAX_GRAD] = lh_cover_softmax_grad,
+        [LH_EFFECT_SCORES_APPLY] = lh_cover_scores_apply,
         [LH_EFFECT_OPAQUE] = apply_opaque,
     };
 

@@ -66,30 +66,43 @@ rules_equal(const LhMaskRule *a, const LhMaskRule *b)
            memcmp(a->document_ends, b->document_ends, documents * sizeof(uint64_t)) == 0;
 }
 
+bool
+lh_cover_check_rule(LhCover *cover, uint32_t g, const LhRegion *region)
+{
+    if (rules_equal(cover->proof->ops[g].compute.args.rule, &cover->proof->program->params.mask))
+        return true;
+    COVERAGE(g, region->slot, "goes by another rule than the program's mask");
+    return false;
+}
+
+bool
+lh_cover_check_position(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t segment,
+                        int64_t start)
+{
+    const uint64_t stride = cover->proof->ops[g].compute.args.stride;
+    const LhSegment *s = &cover->segment[segment];
+
+    if ((uint64_t)start == s->start && (s->count == 1 || stride == s->stride))
+        return true;
+    COVERAGE(g, region->slot,
+             "takes the rows of slot %s for the tokens from %" G_GINT64_FORMAT
+             " on in steps of %" G_GUINT64_FORMAT
+             ", but segment %u is those from %" G_GUINT64_FORMAT
+             " on in steps of %" G_GUINT64_FORMAT,
+             cover->slots[region->slot].name, start, stride, segment, s->start, s->stride);
+    return false;
+}
+
 /* Part by part, the rows stand where @claimed puts them. */
 static bool
 check_rows_position(const Attend *at, const LhRegion *region, const LhRowsPosition *claimed)
 {
-    LhCover *cover = at->cover;
-
     for (uint32_t i = 0; i < region->count; i++) {
-        const LhCell *cell = lh_cover_read_rows(cover, at->op, region, i);
-        const uint64_t start = (uint64_t)claimed->start + i * (uint64_t)claimed->part_step;
-        const LhSegment *segment;
+        const LhCell *cell = lh_cover_read_rows(at->cover, at->op, region, i);
 
-        if (cell == NULL)
+        if (cell == NULL || !lh_cover_check_position(at->cover, at->op, region, cell->rows.segment,
+                                                     claimed->start + i * claimed->part_step))
             return false;
-        segment = &cover->segment[cell->rows.segment];
-        if (start == segment->start && (segment->count == 1 || at->args->stride == segment->stride))
-            continue;
-        COVERAGE(at->op, region->slot,
-                 "takes the rows of slot %s for the tokens from %" G_GINT64_FORMAT
-                 " on in steps of %" G_GUINT64_FORMAT
-                 ", but segment %u is those from %" G_GUINT64_FORMAT
-                 " on in steps of %" G_GUINT64_FORMAT,
-                 name_of(at, region), (int64_t)start, at->args->stride, cell->rows.segment,
-                 segment->start, segment->stride);
-        return false;
     }
     return true;
 }
@@ -98,15 +111,10 @@ check_rows_position(const Attend *at, const LhRegion *region, const LhRowsPositi
 static bool
 check_positions(const Attend *at)
 {
-    LhCover *cover = at->cover;
-
     if (at->args->mask != LH_MASK_POSITIONS)
         return true;
-    if (!rules_equal(at->args->rule, &cover->proof->program->params.mask)) {
-        COVERAGE(at->op, at->kv->slot, "goes by another rule than the program's mask");
-        return false;
-    }
-    return check_rows_position(at, at->q, &at->args->q_at) &&
+    return lh_cover_check_rule(at->cover, at->op, at->kv) &&
+           check_rows_position(at, at->q, &at->args->q_at) &&
            check_rows_position(at, at->kv, &at->args->k_at);
 }
 

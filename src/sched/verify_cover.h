@@ -51,6 +51,7 @@ typedef enum {
     LH_FAMILY_DKV,
     LH_FAMILY_STATE,
     LH_FAMILY_DSTATE,
+    LH_FAMILY_SCORES,
 } LhFamily;
 
 extern const LhFamily lh_families[LH_TENSOR_KINDS];
@@ -170,6 +171,18 @@ bool lh_cover_state_sum(LhCover *cover, uint32_t g);
 bool lh_cover_state_carry(LhCover *cover, uint32_t g);
 bool lh_cover_state_prefix(LhCover *cover, uint32_t g);
 bool lh_cover_state_apply(LhCover *cover, uint32_t g);
+
+/* verify_attend.c: for masks by positions, about @region of the call: its rule is the program's,
+ * and the rows of @segment stand where it says, from token @start on. */
+bool lh_cover_check_rule(LhCover *cover, uint32_t g, const LhRegion *region);
+bool lh_cover_check_position(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t segment,
+                             int64_t start);
+
+/* verify_scores.c: effects of attention whose scores are written out. */
+bool lh_cover_scores(LhCover *cover, uint32_t g);
+bool lh_cover_softmax(LhCover *cover, uint32_t g);
+bool lh_cover_softmax_grad(LhCover *cover, uint32_t g);
+bool lh_cover_scores_apply(LhCover *cover, uint32_t g);
 
 /* verify_apply.c: the effect of a compute op, whichever it is. */
 void lh_cover_apply(LhCover *cover, uint32_t g);

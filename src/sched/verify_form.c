@@ -89,6 +89,15 @@ part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
     case LH_TENSOR_KV:
     case LH_TENSOR_DKV:
         return 2 * tokens * (a->groups / slices) * row;
+    case LH_TENSOR_K:
+    case LH_TENSOR_V:
+    case LH_TENSOR_DK:
+    case LH_TENSOR_DV:
+        return tokens * (a->groups / slices) * row;
+    case LH_TENSOR_SCORES:
+    case LH_TENSOR_PROBS:
+    case LH_TENSOR_DSCORES:
+        return tokens * heads * (tokens / a->batch) * slot->element_bytes;
     case LH_TENSOR_ACC:
         return tokens * heads * (row + statistics * lh_dtype_bytes(LH_DTYPE_FP32));
     case LH_TENSOR_LSE:
@@ -116,8 +125,14 @@ check_slot_size(LhProof *proof, const LhSlot *slot)
                        slot->element_bytes, most);
 }
 
+static bool
+is_scores(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_SCORES || kind == LH_TENSOR_PROBS || kind == LH_TENSOR_DSCORES;
+}
+
 /* A rank's inputs and outputs are all of its own, and no more; of what no size is known of, there
- * may be less. */
+ * may be less. Scores are nobody's own. */
 static bool
 check_slot_parts(LhProof *proof, const LhSlot *slot)
 {
@@ -125,6 +140,9 @@ check_slot_parts(LhProof *proof, const LhSlot *slot)
     const uint32_t parts = lh_program_parts(program, slot->kind);
     const bool sized = part_bytes(program, slot, 1) != 0;
 
+    if (slot->role != LH_SLOT_TEMP && is_scores(slot->kind))
+        return DECLARATION("has %s as its input or output slot %s", lh_tensor_names[slot->kind],
+                           slot->name);
     if (slot->role == LH_SLOT_TEMP || slot->parts == parts || (!sized && slot->parts < parts))
         return true;
     return DECLARATION(
@@ -276,6 +294,14 @@ wanted_bytes(const LhProof *proof, const LhOp *op, uint32_t i)
     }
 }
 
+/* Kernels for whichever tensor work on heads of whole rows, and on k and v together. */
+static bool
+suits_any(LhTensorKind kind)
+{
+    return !is_scores(kind) &&
+           (!lh_tensor_is_kv(kind) || kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV);
+}
+
 /* Operands have the kinds and the element types that the row of the kernel says. */
 static bool
 check_operands(LhProof *proof, uint32_t g, uint32_t operands)
@@ -294,6 +320,9 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
             return MALFORMED(g, index, "takes slot %s (%s) as its operand %s (%s)", slot->name,
                              lh_tensor_names[slot->kind], operand->name,
                              lh_tensor_names[operand->kind]);
+        if (operand->kind == LH_TENSOR_ANY && !suits_any(slot->kind))
+            return MALFORMED(g, index, "takes slot %s (%s) as its operand %s, which cannot be that",
+                             slot->name, lh_tensor_names[slot->kind], operand->name);
         if (operand->kind == LH_TENSOR_ANY && any != NULL && slot->kind != any->kind)
             return MALFORMED(g, index,
                              "takes slot %s (%s) as its operand %s beside slot %s (%s): they must "

@@ -1,9 +1,9 @@
 /*
  * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
  * the block, times the rounding of the thread blocks to whole waves of SMs. Linear attention: flops
- * at a share of the matrix units' peak, likewise rounded. Everything else: memory traffic at the
- * rate that elementwise kernels reach. What a device file does not know falls back to the roofline.
- * What is left out: caches, clocks and power.
+ * at a share of the matrix units' peak, likewise rounded, and so products with scores that are
+ * written out. Everything else: memory traffic at the rate that elementwise kernels reach. What a
+ * device file does not know falls back to the roofline. What is left out: caches, clocks and power.
  */
 #include "sim/cost.h"
 
@@ -14,6 +14,9 @@
 /* Share of the peak that kernels of linear attention reach: no measurement is published; LASP's and
  * flash-linear-attention's throughput suggests a quarter to a third. */
 #define LINEAR_EFFICIENCY 0.3
+/* And that large products reach which write their scores out: batched ones of a short inner
+ * dimension, d or n. */
+#define GEMM_EFFICIENCY 0.6
 /* Part of the rectangle's pairs from which on a block counts as full: half way between a triangle
  * and the rectangle. */
 #define FULL_SHARE 0.75
@@ -129,7 +132,8 @@ roofline_seconds(LhCost *cost, const LhOp *op, double *rounding)
     if (kernel->cost != LH_COST_GEMM)
         return fmax(matrix_s, memory_s);
     use(cost, LH_PROVENANCE_ASSUMED);
-    matrix_s *= wave_rounding(cost->device, &op->compute.args) / LINEAR_EFFICIENCY;
+    matrix_s *= wave_rounding(cost->device, &op->compute.args) /
+                (kernel->linear ? LINEAR_EFFICIENCY : GEMM_EFFICIENCY);
     if (matrix_s < memory_s)
         return memory_s;
     *rounding = wave_rounding(cost->device, &op->compute.args);
@@ -149,15 +153,23 @@ device_seconds(LhCost *cost, const LhOp *op, double *rounding)
     return roofline_seconds(cost, op, rounding);
 }
 
+/* Whether a call is the one that computes a block's scores: attention itself, or, where they are
+ * written out, their product. */
+static bool
+is_block(LhEffect effect)
+{
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+           effect == LH_EFFECT_SCORES;
+}
+
 LhTime
 lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
-    bool block = kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD;
     double seconds = 0, rounding = 1;
 
     if (cost->mode == LH_COST_UNIT)
-        seconds = block ? 1 : 0;
+        seconds = is_block(kernel->effect) ? 1 : 0;
     else if (cost->mode == LH_COST_DEVICE)
         seconds = device_seconds(cost, op, &rounding);
     else if (lh_kernel_counts_flops(kernel))

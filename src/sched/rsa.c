@@ -1,0 +1,468 @@
+/*
+ * Ring Self-Attention: scores of a rank's queries with all keys are written out. One ring passes k
+ * around, another one v; backward, v and k again, while the gradients of all keys are computed on
+ * every rank and all-reduced. What is left out: dropout, and the copies of q, k, v that make them
+ * contiguous by heads.
+ */
+#include "sched/attention_pass.h"
+
+enum {
+    TAG_SCORES,  /* k */
+    TAG_OUT,     /* v */
+    TAG_DSCORES, /* v */
+    TAG_DQ,      /* k */
+};
+
+/* Rings in the order of a program; each has P steps. */
+typedef enum {
+    RING_SCORES,
+    RING_OUT,
+    RING_AGAIN, /* backward alone: scores that no forward pass has left */
+    RING_DSCORES,
+    RING_DQ,
+} Ring;
+
+typedef struct {
+    LhPassSizes sizes;
+    LhPassSlots io;
+    uint32_t ranks;
+    LhKernelArgs block; /* of one rank's queries with one rank's keys, all pairs */
+    LhKernelArgs rows;  /* with all keys, all pairs */
+    LhKernelArgs q_rows, kv_rows;
+    uint16_t k[2], v[2]; /* here, and the next */
+    uint16_t scores, probs, dscores, lse_again, o_sum, dq_sum, dk, dv;
+} Plan;
+
+/* B h n elements for each of @keys keys. */
+static uint64_t
+score_elements(const LhProgramParams *p, uint64_t keys)
+{
+    const LhAttention *a = &p->attention;
+
+    return (uint64_t)a->batch * a->heads * (a->seq_length / p->ranks) * keys;
+}
+
+/* Of all keys of all ranks, a part each. */
+static uint16_t
+add_parts(LhProgram *program, const char *name, LhTensorKind kind, uint64_t part_bytes,
+          uint32_t element_bytes)
+{
+    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, program->params.ranks, part_bytes,
+                               element_bytes);
+}
+
+static void
+declare_rings(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->sizes;
+    const uint64_t block = score_elements(&program->params, z->n);
+
+    plan->k[0] = lh_pass_add_buffer(program, "k0", LH_TENSOR_K, z->kv / 2, z->e);
+    plan->k[1] = lh_pass_add_buffer(program, "k1", LH_TENSOR_K, z->kv / 2, z->e);
+    plan->v[0] = lh_pass_add_buffer(program, "v0", LH_TENSOR_V, z->kv / 2, z->e);
+    plan->v[1] = lh_pass_add_buffer(program, "v1", LH_TENSOR_V, z->kv / 2, z->e);
+    plan->scores = add_parts(program, "scores", LH_TENSOR_SCORES, 4 * block, 4);
+    plan->probs = add_parts(program, "probs", LH_TENSOR_PROBS, z->e * block, z->e);
+}
+
+static void
+declare_sums(LhProgram *program, Plan *plan)
+{
+    const LhPassSizes *z = &plan->sizes;
+    const uint64_t sum = z->q / z->e * 4, block = score_elements(&program->params, z->n);
+
+    if (lh_pass_has(&program->params, LH_PASS_FWD))
+        plan->o_sum = lh_pass_add_buffer(program, "o_sum", LH_TENSOR_O, sum, 4);
+    if (!lh_pass_has(&program->params, LH_PASS_BWD))
+        return;
+    if (!lh_pass_has(&program->params, LH_PASS_FWD))
+        plan->lse_again = lh_pass_add_buffer(program, "lse_again", LH_TENSOR_LSE, z->s, 4);
+    plan->dscores = add_parts(program, "dscores", LH_TENSOR_DSCORES, z->e * block, z->e);
+    plan->dk = add_parts(program, "dk_all", LH_TENSOR_DK, z->dkv / 2, z->w);
+    plan->dv = add_parts(program, "dv_all", LH_TENSOR_DV, z->dkv / 2, z->w);
+    plan->dq_sum = lh_pass_add_buffer(program, "dq_sum", LH_TENSOR_DQ, sum, 4);
+}
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    Plan *plan;
+
+    if (p->ranks == 1) {
+        lh_single_declare(program);
+        return;
+    }
+    plan = g_new0(Plan, 1);
+    program->plan = plan;
+    plan->sizes = lh_pass_sizes(p, 0);
+    plan->ranks = p->ranks;
+    plan->block = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
+    plan->rows = lh_pass_block_args(p, plan->sizes.n, p->attention.seq_length, LH_MASK_FULL, 0);
+    plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
+    plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);
+    plan->io = lh_pass_declare(program, &plan->sizes);
+    declare_rings(program, plan);
+    declare_sums(program, plan);
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhProgramParams *p = &program->params;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_steps(program);
+    return p->ranks * (p->pass == LH_PASS_FWD ? 2 : p->pass == LH_PASS_BWD ? 3 : 4);
+}
+
+static void
+alloc(LhEmitter *e, const uint16_t *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        lh_emit_alloc(e, slots[i]);
+}
+
+static void
+release(LhEmitter *e, const uint16_t *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        lh_emit_free(e, slots[i]);
+}
+
+#define ALLOC(e, ...)                                                                              \
+    alloc(e, (const uint16_t[]){ __VA_ARGS__ }, G_N_ELEMENTS(((const uint16_t[]){ __VA_ARGS__ })))
+#define FREE(e, ...)                                                                               \
+    release(e, (const uint16_t[]){ __VA_ARGS__ }, G_N_ELEMENTS(((const uint16_t[]){ __VA_ARGS__ })))
+
+/* Step @t of a ring through the two buffers: at first the rank's own k or v, then what the rank
+ * before has had. Waits for it: nothing runs beside it. Returns the buffer. */
+static uint16_t
+pass_on(LhEmitter *e, const Plan *plan, const uint16_t *buffers, uint16_t tag, uint32_t t)
+{
+    const uint16_t here = buffers[t % 2];
+
+    if (t == 0) {
+        lh_pass_compute(e, buffers == plan->k ? LH_KERNEL_ID_take_k : LH_KERNEL_ID_take_v,
+                        &plan->kv_rows);
+        lh_emit_operand(e, plan->io.kv, 0, 1);
+        lh_emit_operand(e, here, 0, 1);
+        return here;
+    }
+    lh_pass_exchange(e);
+    lh_pass_message(e, true, (e->rank + 1) % plan->ranks, tag, buffers[(t - 1) % 2], 1);
+    lh_pass_message(e, false, (e->rank + plan->ranks - 1) % plan->ranks, tag, here, 1);
+    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
+    if (e->program->params.published_code)
+        lh_emit_sync(e);
+    return here;
+}
+
+/* Whose k or v is here in step @t. */
+static uint32_t
+owner(const LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    return (e->rank + plan->ranks - t) % plan->ranks;
+}
+
+/* scores, or dscores: the product of own rows with the keys that are here. */
+static void
+emit_scores(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t rows, uint16_t keys,
+            uint16_t scores, uint32_t t)
+{
+    lh_pass_compute(e, kernel, &plan->block);
+    lh_emit_operand(e, rows, 0, 1);
+    lh_emit_operand(e, keys, 0, 1);
+    lh_emit_operand(e, scores, owner(e, plan, t), 1);
+}
+
+/* sum += scores keys. */
+static void
+emit_apply(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t scores, uint16_t keys,
+           uint16_t sum, uint32_t t)
+{
+    LhKernelArgs args = plan->block;
+
+    args.first = t == 0;
+    lh_pass_compute(e, kernel, &args);
+    lh_emit_operand(e, scores, owner(e, plan, t), 1);
+    lh_emit_operand(e, keys, 0, 1);
+    lh_emit_operand(e, sum, 0, 1);
+}
+
+static void
+emit_softmax(LhEmitter *e, const Plan *plan, uint16_t lse)
+{
+    const LhPlacement *placement = &e->program->placement;
+    const LhPassRows q = { lh_placement_segment(placement, e->rank), 0, 1 };
+    const LhPassRows k = { lh_placement_segment(placement, 0), (int64_t)plan->sizes.n,
+                           plan->ranks };
+    const LhKernelArgs args = lh_pass_position_args(e->program, q, k);
+
+    lh_pass_compute(e, LH_KERNEL_ID_scores_softmax, &args);
+    lh_emit_operand(e, plan->scores, 0, plan->ranks);
+    lh_emit_operand(e, plan->probs, 0, plan->ranks);
+    lh_emit_operand(e, lse, 0, 1);
+}
+
+/* Gradients of all keys from own rows, then their sum over the ranks. */
+static void
+emit_gradients(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t scores, uint16_t rows,
+               uint16_t sums)
+{
+    const LhGroup group = { .stride = 1, .count = plan->ranks, .outer_count = 1 };
+    const LhRegion all = { sums, 0, plan->ranks };
+    uint32_t *marks = e->cursor->marks;
+
+    lh_pass_compute(e, kernel, &plan->rows);
+    lh_emit_operand(e, scores, 0, plan->ranks);
+    lh_emit_operand(e, rows, 0, 1);
+    lh_emit_operand(e, sums, 0, plan->ranks);
+    marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, LH_COLL_ALL_REDUCE, group);
+    lh_emit_tensor(e, all, all);
+    lh_emit_after(e, marks[LH_MARK_COMPUTE]);
+    lh_pass_wait(e, marks[LH_MARK_EXCHANGE]);
+}
+
+static void
+emit_cast(LhEmitter *e, const Plan *plan, uint16_t sum, uint16_t target)
+{
+    lh_pass_compute(e, LH_KERNEL_ID_cast, &plan->q_rows);
+    lh_emit_operand(e, sum, 0, 1);
+    lh_emit_operand(e, target, 0, 1);
+}
+
+/* Scores and softmax, forward or again. */
+static void
+ring_scores(LhEmitter *e, const Plan *plan, uint32_t t, bool again)
+{
+    uint16_t k;
+
+    if (t == 0)
+        ALLOC(e, plan->k[0], plan->k[1], plan->scores);
+    k = pass_on(e, plan, plan->k, TAG_SCORES, t);
+    emit_scores(e, plan, LH_KERNEL_ID_scores, plan->io.q, k, plan->scores, t);
+    if (t + 1 < plan->ranks)
+        return;
+    ALLOC(e, plan->probs);
+    if (again)
+        ALLOC(e, plan->lse_again);
+    emit_softmax(e, plan, again ? plan->lse_again : plan->io.lse);
+    FREE(e, plan->k[0], plan->k[1], plan->scores);
+    if (again)
+        FREE(e, plan->lse_again);
+}
+
+static void
+ring_out(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    uint16_t v;
+
+    if (t == 0)
+        ALLOC(e, plan->v[0], plan->v[1], plan->o_sum);
+    v = pass_on(e, plan, plan->v, TAG_OUT, t);
+    emit_apply(e, plan, LH_KERNEL_ID_scores_o, plan->probs, v, plan->o_sum, t);
+    if (t + 1 < plan->ranks)
+        return;
+    emit_cast(e, plan, plan->o_sum, plan->io.o);
+    FREE(e, plan->v[0], plan->v[1], plan->o_sum);
+    if (!lh_pass_has(&e->program->params, LH_PASS_BWD))
+        FREE(e, plan->probs);
+}
+
+static void
+ring_dscores(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    uint16_t v;
+
+    if (t == 0) {
+        ALLOC(e, plan->dv);
+        emit_gradients(e, plan, LH_KERNEL_ID_scores_dv, plan->probs, plan->io.dout, plan->dv);
+        ALLOC(e, plan->v[0], plan->v[1], plan->dscores);
+    }
+    v = pass_on(e, plan, plan->v, TAG_DSCORES, t);
+    emit_scores(e, plan, LH_KERNEL_ID_scores_dp, plan->io.dout, v, plan->dscores, t);
+    if (t + 1 < plan->ranks)
+        return;
+    lh_pass_compute(e, LH_KERNEL_ID_scores_softmax_bwd, &plan->rows);
+    lh_emit_operand(e, plan->probs, 0, plan->ranks);
+    lh_emit_operand(e, plan->dscores, 0, plan->ranks);
+    lh_emit_operand(e, plan->dscores, 0, plan->ranks);
+    FREE(e, plan->v[0], plan->v[1], plan->probs);
+}
+
+static void
+ring_dq(LhEmitter *e, const Plan *plan, uint32_t t)
+{
+    uint16_t k;
+
+    if (t == 0) {
+        ALLOC(e, plan->dk);
+        emit_gradients(e, plan, LH_KERNEL_ID_scores_dk, plan->dscores, plan->io.q, plan->dk);
+        ALLOC(e, plan->k[0], plan->k[1], plan->dq_sum);
+    }
+    k = pass_on(e, plan, plan->k, TAG_DQ, t);
+    emit_apply(e, plan, LH_KERNEL_ID_scores_dq, plan->dscores, k, plan->dq_sum, t);
+    if (t + 1 < plan->ranks)
+        return;
+    emit_cast(e, plan, plan->dq_sum, plan->io.dq);
+    lh_pass_compute(e, LH_KERNEL_ID_join_dkv, &plan->kv_rows);
+    lh_emit_operand(e, plan->dk, e->rank, 1);
+    lh_emit_operand(e, plan->dv, e->rank, 1);
+    lh_emit_operand(e, plan->io.dkv, 0, 1);
+    FREE(e, plan->k[0], plan->k[1], plan->dq_sum, plan->dscores, plan->dk, plan->dv);
+}
+
+/* The ring of step @s of a pass. */
+static Ring
+ring_of(const LhEmitter *e, const Plan *plan, uint32_t s)
+{
+    const Ring first = e->phase == LH_PHASE_FORWARD                    ? RING_SCORES
+                       : lh_pass_has(&e->program->params, LH_PASS_FWD) ? RING_DSCORES
+                                                                       : RING_AGAIN;
+
+    return (Ring)(first + s / plan->ranks);
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+    uint32_t s, t;
+
+    if (e->program->params.ranks == 1) {
+        lh_single_emit(e, step);
+        return;
+    }
+    s = lh_pass_enter(e, step, 2 * plan->ranks);
+    t = s % plan->ranks;
+    switch (ring_of(e, plan, s)) {
+    case RING_SCORES:
+        ring_scores(e, plan, t, false);
+        break;
+    case RING_OUT:
+        ring_out(e, plan, t);
+        break;
+    case RING_AGAIN:
+        ring_scores(e, plan, t, true);
+        break;
+    case RING_DSCORES:
+        ring_dscores(e, plan, t);
+        break;
+    case RING_DQ:
+        ring_dq(e, plan, t);
+        break;
+    }
+}
+
+/* (P-1) KV forward, k and v; the same backward, and two all-reduces of P G/2. */
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t hops = p->ranks - 1;
+    uint64_t bytes = 0;
+
+    (void)rank;
+    if (lh_pass_has(p, LH_PASS_FWD))
+        bytes += hops * z.kv;
+    if (lh_pass_has(p, LH_PASS_BWD))
+        bytes += hops * (z.kv + 2 * z.dkv);
+    if (p->pass == LH_PASS_BWD)
+        bytes += hops * (z.kv / 2);
+    return bytes;
+}
+
+/* Two products forward and four backward on all n N pairs, and the scores once more where backward
+ * runs alone. */
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    const LhAttention *a = &p->attention;
+    const uint64_t product = 2 * (uint64_t)a->batch * a->heads * a->head_dim *
+                             (a->seq_length / p->ranks) * a->seq_length;
+    const unsigned products[] = {
+        [LH_PASS_FWD] = 2,
+        [LH_PASS_BWD] = 5,
+        [LH_PASS_BOTH] = 6,
+    };
+
+    if (p->ranks == 1)
+        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
+    return products[p->pass] * product;
+}
+
+/* Of what is there at the same time, the most: scores and probabilities before the first, the
+ * probabilities and an fp32 sum after it; backward two matrices of e bytes and dv of all keys, or
+ * one with dk besides and the sum of dq. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    const uint64_t x = score_elements(p, p->attention.seq_length), sum = z.q / z.e * 4;
+    const uint64_t all = p->ranks * (z.dkv / 2);
+    const uint64_t softmax = (4 + (uint64_t)z.e) * x;
+    const uint64_t again = p->pass == LH_PASS_BWD ? softmax + z.s : 0;
+    const uint64_t dscores = 2 * z.e * x + all, dq = z.e * x + 2 * all + sum;
+
+    (void)rank;
+    if (p->ranks == 1)
+        return lh_single_peak_bytes(p);
+    return lh_pass_peak_bytes(p, z.kv + MAX(softmax, z.e * x + sum),
+                              z.kv + MAX(again, MAX(dscores, dq)));
+}
+
+/* All ranks do the same, whatever the mask. */
+static double
+idle(const LhProgramParams *p)
+{
+    (void)p;
+    return 0;
+}
+
+const LhSchedule lh_schedule_rsa = {
+    .name = "rsa",
+    .summary = "ring self-attention: k and v around one after the other, scores written out",
+    .details =
+        "Ring Self-Attention (Li et al., arXiv 2105.13120; Colossal-AI's RingQK and\n"
+        "RingAV), the baseline of DistFlashAttention's table 3. Rank r holds tokens\n"
+        "[r n, (r+1) n). k goes around, and the scores of the rank's queries with all\n"
+        "N keys are written out: X = B h n N of them. Then softmax of whole rows; then\n"
+        "v goes around and o adds up. Backward, the gradients of v of all N keys are\n"
+        "computed from the rank's own rows and all-reduced, of which the rank keeps\n"
+        "its own; v goes around for the gradients of the scores; then likewise dk, and\n"
+        "k goes around for dq. The probabilities stay from the forward pass; a backward\n"
+        "pass alone computes them again, for which k goes around once more.\n"
+        "Nothing overlaps: every hop is waited for. --published-code has the host wait\n"
+        "as well, after each hop, as the code does. Masks hide scores in softmax and\n"
+        "save nothing: all pairs are computed.\n"
+        "Ours: scores are fp32, since rounded ones miss the gates of lse and of large\n"
+        "logits, and o and dq add up in fp32; in the source all have e bytes, so that\n"
+        "the forward pass holds 2 e X, not (4+e) X. It also divides gradients by P, as\n"
+        "if to average them; here they are what they are. It has as many key-value\n"
+        "heads as heads; here there may be fewer.\n"
+        "\n"
+        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + 2 (P-1) G, G in e bytes; bwd alone\n"
+        "             (P-1) KV/2 more. Both passes with g = h: 8 (P-1) B n h d e, as much\n"
+        "             as Megatron's four all-reduces of a layer\n"
+        "flops        fwd 4 B h d n N, bwd 8 B h d n N, alone 10; causal or not\n"
+        "idle         0, whatever the mask; but a causal one needs (N+1)/(2N) of the work\n"
+        "buffers      fwd KV + max((4+e) X, e X + 4 B n h d)\n"
+        "             bwd KV + max(2 e X + P G/2, e X + P G + 4 B n h d), alone at least\n"
+        "             KV + (4+e) X + S. Of these e X stay from forward to backward, in\n"
+        "             every layer of a model\n"
+        "restrictions sequence length divisible by P\n",
+    .placement = LH_PLACE_CONTIGUOUS,
+    .masks = LH_MASKS_ALL,
+    .declare = declare,
+    .steps = steps,
+    .emit = emit,
+    .closed = {
+        .bytes_sent = bytes_sent,
+        .flops = flops,
+        .peak_bytes = peak_bytes,
+        .idle_unit = idle,
+        .idle_flops = idle,
+    },
+};
