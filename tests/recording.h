@@ -69,6 +69,7 @@ recording_new(const LhProgram *original)
     recording->schedule.steps = recording_steps;
     recording->schedule.emit = recording_emit;
     recording->program.schedule = &recording->schedule;
+    recording->program.single = false;
     recording->program.user = recording;
     recording->ops = g_new0(GArray *, ranks);
     recording->parts = g_new0(GArray *, ranks);

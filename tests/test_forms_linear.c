@@ -326,7 +326,7 @@ START_TEST(linear_idles_as_the_formulas_say)
     for (unsigned i = 0; i < G_N_ELEMENTS(ranks) * G_N_ELEMENTS(names) * 2; i++) {
         const char *name = names[i / 2 % G_N_ELEMENTS(names)];
         LhProgramParams p = make_params(ranks[i / 2 / G_N_ELEMENTS(names)], LH_PASS_FWD);
-        const LhClosedForms *closed = &lh_schedule_find(name, NULL)->closed;
+        const LhClosedForms *closed = lh_closed_forms(lh_schedule_find(name, NULL), &p);
 
         p.attention.heads = p.attention.groups = 40;
         p.attention.head_dim = 50;

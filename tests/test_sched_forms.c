@@ -258,7 +258,7 @@ static void
 check_program(const Expected *x, const LhProgramParams *p)
 {
     g_autoptr(LhProgram) program = make(x->name, p);
-    const LhClosedForms *closed = &program->schedule->closed;
+    const LhClosedForms *closed = lh_closed_forms(program->schedule, p);
 
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         const Counted counted = count(program, rank);
@@ -358,6 +358,7 @@ START_TEST(sched_forms_follow_the_published_code)
         LhProgramParams p = make_params(ranks, true, LH_PASS_BOTH);
 
         p.published_code = true;
+        const LhClosedForms *closed = lh_closed_forms(lh_schedule_find("dfa-balanced", NULL), &p);
         g_autoptr(LhProgram) program = make("dfa-balanced", &p);
         for (uint32_t rank = 0; rank < ranks; rank++) {
             const Counted counted = count(program, rank);
@@ -365,9 +366,9 @@ START_TEST(sched_forms_follow_the_published_code)
             /* Dead k, v of both passes. */
             const uint64_t dead = ranks > 1 && z.rank <= z.half - 2 ? 2 * z.kv : 0;
 
-            ck_assert_uint_eq(program->schedule->closed.bytes_sent(&p, rank), counted.bytes);
-            ck_assert_uint_eq(program->schedule->closed.flops(&p, rank), counted.flops);
-            ck_assert_uint_eq(program->schedule->closed.peak_bytes(&p, rank), counted.peak);
+            ck_assert_uint_eq(closed->bytes_sent(&p, rank), counted.bytes);
+            ck_assert_uint_eq(closed->flops(&p, rank), counted.flops);
+            ck_assert_uint_eq(closed->peak_bytes(&p, rank), counted.peak);
             if (ranks % 2 == 0)
                 ck_assert_uint_eq(counted.bytes, balanced_bytes(&p, rank, LH_PASS_FWD) +
                                                      balanced_bytes(&p, rank, LH_PASS_BWD) + dead);
@@ -444,7 +445,8 @@ START_TEST(sched_forms_know_idle_time)
         const LhProgramParams p = make_params(ranks, false, LH_PASS_FWD);
 
         for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
-            const LhClosedForms *closed = &lh_schedule_find(expected[i].name, NULL)->closed;
+            const LhClosedForms *closed =
+                lh_closed_forms(lh_schedule_find(expected[i].name, NULL), &p);
             uint64_t total = 0, largest = 0;
 
             /* Lockstep, but in all of these one rank works in every step: the makespan is the most
@@ -515,7 +517,7 @@ START_TEST(sched_forms_hold_in_every_schedule)
         const LhProgramParams wanted =
             make_params(rank_counts[k / 3], k % 2 == 0, (LhPass)(LH_PASS_FWD + k % 3));
         g_autoptr(LhProgram) program = fitting_program(schedule, &wanted);
-        const LhClosedForms *closed = &schedule->closed;
+        const LhClosedForms *closed = lh_closed_forms(schedule, &wanted);
 
         for (uint32_t rank = 0; program != NULL && rank < wanted.ranks; rank++) {
             const LhProgramParams *p = &program->params;

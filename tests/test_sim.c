@@ -105,7 +105,7 @@ check_idle_of(const char *name, uint32_t ranks, uint64_t n, LhPass pass, bool ov
 {
     LhProgramParams params = attention(ranks, ranks * n, HEADS, HEADS, HEAD_DIM);
     const Fraction blocks = idle_by_blocks(name, ranks), flops = idle_by_flops(name, ranks, n);
-    const LhSchedule *found = lh_schedule_find(name, NULL);
+    const LhClosedForms *forms = lh_closed_forms(lh_schedule_find(name, NULL), &params);
     World w;
 
     params.pass = pass;
@@ -113,8 +113,8 @@ check_idle_of(const char *name, uint32_t ranks, uint64_t n, LhPass pass, bool ov
     world_init(&w, "bench-platform", schedule(name, &params));
     for (int mode = LH_COST_FLOPS; mode <= LH_COST_UNIT; mode++) {
         const Fraction expected = mode == LH_COST_UNIT ? blocks : flops;
-        const double closed = mode == LH_COST_UNIT ? found->closed.idle_unit(&params)
-                                                   : found->closed.idle_flops(&params);
+        const double closed =
+            mode == LH_COST_UNIT ? forms->idle_unit(&params) : forms->idle_flops(&params);
         g_autoptr(LhSimResult) result = NULL;
 
         w.params.cost = (LhCostMode)mode;

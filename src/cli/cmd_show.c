@@ -300,9 +300,8 @@ add_form(LhTable *table, const LhProgramParams *p, const char *name, RankForm fo
 
 /* Idle fractions hold for the forward pass, and for the causal or full mask alone. */
 static void
-print_idle(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
+print_idle(const LhClosedForms *closed, const LhProgramParams *p, GString *out)
 {
-    const LhClosedForms *closed = &schedule->closed;
     char blocks[LH_TEXT_SIZE], flops[LH_TEXT_SIZE];
 
     if (!lh_mask_is_plain(&p->mask) || (closed->idle_unit == NULL && closed->idle_flops == NULL))
@@ -320,17 +319,18 @@ print_idle(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
 static void
 print_forms(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
 {
+    const LhClosedForms *closed = lh_closed_forms(schedule, p);
     g_autoptr(LhTable) table = lh_table_new();
 
     lh_table_column(table, "form", "closed form, of a rank", NULL, false);
     lh_table_column(table, "min", "min", NULL, true);
     lh_table_column(table, "mean", "mean", NULL, true);
     lh_table_column(table, "max", "max", NULL, true);
-    add_form(table, p, "bytes sent", schedule->closed.bytes_sent);
-    add_form(table, p, "attention flops", schedule->closed.flops);
-    add_form(table, p, "peak memory, bytes", schedule->closed.peak_bytes);
+    add_form(table, p, "bytes sent", closed->bytes_sent);
+    add_form(table, p, "attention flops", closed->flops);
+    add_form(table, p, "peak memory, bytes", closed->peak_bytes);
     lh_table_print(table, LH_FORMAT_TABLE, out);
-    print_idle(schedule, p, out);
+    print_idle(closed, p, out);
 }
 
 /* The schedule's page; what it refuses is said in place of its closed forms. */

@@ -634,8 +634,9 @@ add_count_row(LhTable *table, const char *name, uint64_t bytes, uint32_t ranks)
 LhTable *
 lh_describe_traffic(const LhCompareRow *row)
 {
+    const LhProgramParams *p = &row->program->params;
+    const LhClosedForms *closed = lh_closed_forms(row->program->schedule, p);
     const uint32_t ranks = lh_program_ranks(row->program);
-    const LhSchedule *schedule = row->program->schedule;
     LhTable *table = lh_table_new();
     LhTotals totals;
 
@@ -650,13 +651,12 @@ lh_describe_traffic(const LhCompareRow *row)
             add_count_row(table, name, totals.tier_bytes[tier], ranks);
     }
     add_count_row(table, "in all", totals.sent_bytes, ranks);
-    if (schedule != NULL && schedule->closed.bytes_sent != NULL) {
-        uint64_t closed = 0;
+    if (closed->bytes_sent != NULL) {
+        uint64_t bytes = 0;
 
         for (uint32_t rank = 0; rank < ranks; rank++)
-            closed += schedule->closed.bytes_sent(&row->program->params,
-                                                  lh_program_group_rank(row->program, rank));
-        add_count_row(table, "closed form", closed, ranks);
+            bytes += closed->bytes_sent(p, lh_program_group_rank(row->program, rank));
+        add_count_row(table, "closed form", bytes, ranks);
     }
     return table;
 }

@@ -217,14 +217,14 @@ static void
 write_bytes(LhJsonWriter *w, const LhCompareRow *row, const LhTotals *totals)
 {
     const LhProgramParams *p = &row->program->params;
-    const LhSchedule *schedule = row->program->schedule;
+    const LhClosedForms *closed = lh_closed_forms(row->program->schedule, p);
 
     lh_jsonw_object_begin(w, "bytes_sent");
     write_numbers(w, "per_rank", row->result, rank_sent);
-    if (schedule != NULL && schedule->closed.bytes_sent != NULL) {
+    if (closed->bytes_sent != NULL) {
         lh_jsonw_array_begin(w, "closed_form");
         for (uint32_t i = 0; i < lh_params_ranks(p); i++)
-            lh_jsonw_uint(w, NULL, schedule->closed.bytes_sent(p, i % p->ranks));
+            lh_jsonw_uint(w, NULL, closed->bytes_sent(p, i % p->ranks));
         lh_jsonw_array_end(w);
     }
     lh_jsonw_object_begin(w, "per_tier");

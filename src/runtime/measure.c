@@ -286,6 +286,7 @@ static const LhSchedule host_probe = {
     .declare = declare_host_probe,
     .steps = probe_steps,
     .emit = emit_host_probe,
+    .alone = true,
 };
 
 static const LhTimelineRecord *

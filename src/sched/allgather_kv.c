@@ -81,13 +81,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
     plan->groups = groups_of(p);
@@ -104,8 +99,6 @@ steps(const LhProgram *program, uint32_t rank)
     const LhProgramParams *p = &program->params;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_steps(program);
     return groups_of(p) * (p->pass == LH_PASS_BOTH ? 2 : 1);
 }
 
@@ -225,13 +218,8 @@ static void
 emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
-    uint32_t i;
+    const uint32_t i = lh_pass_enter(e, step, plan->groups);
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    i = lh_pass_enter(e, step, plan->groups);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan, i);
     else
@@ -250,19 +238,6 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? hops * (z.kv + z.dkv) : 0);
 }
 
-/* r full blocks and the diagonal. */
-static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
-{
-    const uint64_t n = p->attention.seq_length / p->ranks;
-
-    if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
-    if (!p->mask.causal)
-        return lh_pass_flops(p, p->ranks * n * n);
-    return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
-}
-
 /* Two gathered groups of heads forward, and backward their gradients besides. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
@@ -271,31 +246,8 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t kv = z.kv / groups_of(p), dkv = z.dkv / groups_of(p);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, 2 * p->ranks * kv,
                               p->ranks * (2 * kv + dkv) + (z.w > z.e ? dkv : 0));
-}
-
-static uint64_t
-blocks(const LhProgramParams *p, uint32_t rank)
-{
-    const LhRankRange owners = lh_pass_owners(p, rank);
-
-    return owners.last - owners.first + 1;
-}
-
-static double
-idle_unit(const LhProgramParams *p)
-{
-    return lh_pass_imbalance(p, blocks);
-}
-
-/* As ring: (P-1) n / ((2P-1) n + 1), causal. */
-static double
-idle_flops(const LhProgramParams *p)
-{
-    return lh_pass_imbalance(p, flops);
 }
 
 const LhSchedule lh_schedule_allgather_kv = {
@@ -325,9 +277,9 @@ const LhSchedule lh_schedule_allgather_kv = {
     .emit = emit,
     .closed = {
         .bytes_sent = bytes_sent,
-        .flops = flops,
+        .flops = lh_contiguous_flops,
         .peak_bytes = peak_bytes,
-        .idle_unit = idle_unit,
-        .idle_flops = idle_flops,
+        .idle_unit = lh_contiguous_idle_unit,
+        .idle_flops = lh_contiguous_idle_flops,
     },
 };

@@ -87,13 +87,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     lh_grid_declare(program, &plan->base);
     if (lh_pass_has(p, LH_PASS_FWD))
@@ -286,22 +281,11 @@ emit_backward(LhEmitter *e, const Plan *plan)
     lh_grid_free_kt(e, g);
 }
 
-static uint32_t
-steps(const LhProgram *program, uint32_t rank)
-{
-    (void)rank;
-    return lh_single_steps(program);
-}
-
 static void
 emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan);
@@ -322,8 +306,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t third = p->gather_delta ? z.s : z.q;
     const uint64_t delta = p->gather_delta && columns > 0 ? z.s : 0;
 
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, kt + columns * (2 * z.q + z.s) + rows * z.kv,
                               kt + columns * (2 * z.q + third + z.s + z.dq) +
                                   rows * (z.kv + z.dkv) + delta);
@@ -368,7 +350,7 @@ const LhSchedule lh_schedule_attention2d_no = {
     .adapt = lh_grid_adapt,
     .check = lh_grid_check,
     .declare = declare,
-    .steps = steps,
+    .steps = lh_pass_steps,
     .emit = emit,
     .closed = {
         .bytes_sent = lh_grid_bytes_sent,

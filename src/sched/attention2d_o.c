@@ -138,13 +138,8 @@ declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     LhStream *row;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     lh_grid_declare(program, &plan->base);
     row = &program->streams[STREAM_ROW];
@@ -651,8 +646,6 @@ steps(const LhProgram *program, uint32_t rank)
     const LhGrid grid = lh_grid_of(p);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_steps(program);
     return (lh_pass_has(p, LH_PASS_FWD) ? forward_steps(grid) : 0) +
            (lh_pass_has(p, LH_PASS_BWD) ? backward_steps(grid) : 0);
 }
@@ -662,10 +655,6 @@ emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     g_assert(plan->base.grid.rows > 0 && plan->base.grid.columns > 0);
     step = lh_pass_enter(e, step, forward_steps(plan->base.grid));
     if (e->phase == LH_PHASE_FORWARD)
@@ -709,8 +698,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const LhGrid grid = lh_grid_of(p);
     const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
 
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, kt + forward_buffers(&z, grid),
                               kt + backward_buffers(&z, grid, p->gather_delta));
 }

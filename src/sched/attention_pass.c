@@ -107,6 +107,13 @@ lh_pass_peak_bytes(const LhProgramParams *p, uint64_t fwd_buffers, uint64_t bwd_
     return lh_pass_io_bytes(p) + MAX(fwd, bwd);
 }
 
+uint32_t
+lh_pass_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)rank;
+    return program->params.pass == LH_PASS_BOTH ? 2 : 1;
+}
+
 static LhKernelArgs
 shape_args(const LhProgramParams *p)
 {
@@ -314,6 +321,45 @@ lh_pass_imbalance(const LhProgramParams *p,
     return 1 - total / (p->ranks * most);
 }
 
+uint64_t
+lh_contiguous_flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t n = p->attention.seq_length / p->ranks;
+
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
+    if (!p->mask.causal)
+        return lh_pass_flops(p, p->ranks * n * n);
+    return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
+}
+
+static uint64_t
+contiguous_blocks(const LhProgramParams *p, uint32_t rank)
+{
+    const LhRankRange owners = lh_pass_owners(p, rank);
+
+    return owners.last - owners.first + 1;
+}
+
+double
+lh_contiguous_idle_unit(const LhProgramParams *p)
+{
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_imbalance(p, contiguous_blocks);
+    return p->mask.causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
+}
+
+double
+lh_contiguous_idle_flops(const LhProgramParams *p)
+{
+    const double ranks = p->ranks;
+    const double n = (double)p->attention.seq_length / ranks;
+
+    if (!lh_mask_is_plain(&p->mask))
+        return lh_pass_imbalance(p, lh_contiguous_flops);
+    return p->mask.causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
+}
+
 void
 lh_pass_alloc(LhEmitter *e, uint16_t first, uint16_t end)
 {
@@ -361,58 +407,4 @@ lh_pass_attend_grad(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *i
         lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, args);
         operands(e, softmax, G_N_ELEMENTS(softmax), parts);
     }
-}
-
-typedef struct {
-    LhPassSlots io;
-    uint32_t parts;
-    LhKernelArgs block;
-} SinglePlan;
-
-void
-lh_single_declare(LhProgram *program)
-{
-    const LhProgramParams *p = &program->params;
-    const LhPassSizes z = lh_pass_sizes(p, 0);
-    SinglePlan *plan = g_new0(SinglePlan, 1);
-
-    program->plan = plan;
-    plan->io = lh_pass_declare(program, &z);
-    plan->parts = lh_placement_parts(&program->placement);
-    plan->block =
-        lh_pass_block_args(p, z.n, z.n, p->mask.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
-    if (!lh_mask_is_plain(&p->mask)) {
-        const LhPassRows rows = {
-            .first = { .stride = 1, .count = z.n / plan->parts },
-            .part_step = (int64_t)(z.n / plan->parts),
-            .parts = plan->parts,
-        };
-
-        plan->block = lh_pass_position_args(program, rows, rows);
-    }
-    plan->block.first = true;
-}
-
-uint32_t
-lh_single_steps(const LhProgram *program)
-{
-    return program->params.pass == LH_PASS_BOTH ? 2 : 1;
-}
-
-void
-lh_single_emit(LhEmitter *e, uint32_t step)
-{
-    const SinglePlan *plan = e->program->plan;
-
-    lh_pass_enter(e, step, 1);
-    if (e->phase == LH_PHASE_BACKWARD)
-        lh_pass_attend_grad(e, &plan->block, &plan->io, 0, plan->parts);
-    else
-        lh_pass_attend(e, &plan->block, &plan->io, 0, plan->parts);
-}
-
-uint64_t
-lh_single_peak_bytes(const LhProgramParams *p)
-{
-    return lh_pass_peak_bytes(p, 0, 0);
 }

@@ -117,6 +117,18 @@ LhRankRange lh_pass_owners(const LhProgramParams *p, uint32_t rank);
 double lh_pass_imbalance(const LhProgramParams *p,
                          uint64_t (*work)(const LhProgramParams *p, uint32_t rank));
 
+/*
+ * Closed forms of ranks that compute their own contiguous queries with all keys: causal, r full
+ * blocks and the diagonal. Idle by flops is 1 - N (N+1) / 2 / (P ((P-1) n^2 + n (n+1) / 2)), which
+ * tends to (P-1) / (2P-1).
+ */
+uint64_t lh_contiguous_flops(const LhProgramParams *p, uint32_t rank);
+double lh_contiguous_idle_unit(const LhProgramParams *p);
+double lh_contiguous_idle_flops(const LhProgramParams *p);
+
+/* steps() of schedules with one step a pass. */
+uint32_t lh_pass_steps(const LhProgram *program, uint32_t rank);
+
 static inline bool
 lh_pass_has(const LhProgramParams *p, LhPass pass)
 {
@@ -131,15 +143,6 @@ void lh_pass_attend(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *i
                     uint32_t count);
 void lh_pass_attend_grad(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io,
                          uint32_t first, uint32_t count);
-
-/*
- * The program of one rank alone, the same for every schedule: one call of the library's kernel per
- * pass, causal or full, no exchange, and nothing held besides inputs and outputs.
- */
-void lh_single_declare(LhProgram *program);
-uint32_t lh_single_steps(const LhProgram *program);
-void lh_single_emit(LhEmitter *e, uint32_t step);
-uint64_t lh_single_peak_bytes(const LhProgramParams *p);
 
 /* Allocates or frees the slots [first, end). */
 void lh_pass_alloc(LhEmitter *e, uint16_t first, uint16_t end);

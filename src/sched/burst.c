@@ -84,13 +84,8 @@ declare(LhProgram *program)
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 0);
     LhPassSlots io;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     io = lh_pass_declare(program, &z);
     lh_ring_init(&plan->ring, program, &io, 1, lh_placement_parts(&program->placement));
@@ -226,13 +221,8 @@ static void
 emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
-    uint32_t s;
+    const uint32_t s = lh_pass_enter(e, step, plan->ring.ranks);
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    s = lh_pass_enter(e, step, plan->ring.ranks);
     if (e->phase == LH_PHASE_FORWARD)
         lh_ring_forward(e, &plan->ring, s);
     else
@@ -247,8 +237,6 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     const uint64_t hops = p->ranks - 1;
 
     (void)rank;
-    if (p->ranks == 1)
-        return 0;
     return (lh_pass_has(p, LH_PASS_FWD) ? hops * z.kv : 0) +
            (lh_pass_has(p, LH_PASS_BWD) ? hops * 2 * (z.q + z.s) + p->ranks * z.dq : 0);
 }
@@ -276,8 +264,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t q32 = z.q / z.e * 4, kv32 = z.kv / z.e * 4;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, 2 * z.kv + q32 + z.q + 2 * z.s,
                               4 * z.q + 5 * z.s + 2 * z.dq + (has_wide_blocks(p, &z) ? q32 : z.q) +
                                   z.kv + (p->published_code ? 0 : kv32));

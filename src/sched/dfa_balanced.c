@@ -121,13 +121,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
     plan->io = lh_pass_declare(program, &plan->sizes);
@@ -158,8 +153,6 @@ steps(const LhProgram *program, uint32_t rank)
     const Plan *plan = program->plan;
 
     (void)rank;
-    if (program->params.ranks == 1)
-        return lh_single_steps(program);
     return (plan->last + 1) * (program->params.pass == LH_PASS_BOTH ? 2 : 1);
 }
 
@@ -436,13 +429,8 @@ static void
 emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
-    uint32_t t;
+    const uint32_t t = lh_pass_enter(e, step, plan->last + 1);
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    t = lh_pass_enter(e, step, plan->last + 1);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan, t);
     else
@@ -486,8 +474,6 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     const Counts c = count_messages(p, rank);
     uint64_t bytes = 0;
 
-    if (p->ranks == 1)
-        return 0;
     if (lh_pass_has(p, LH_PASS_FWD))
         bytes += c.kv * z.kv + c.q * z.q + c.result_q * (z.q + 2 * z.s);
     if (lh_pass_has(p, LH_PASS_BWD))
@@ -516,8 +502,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t sums = p->published_code ? 0 : lh_pass_sums_bytes(&z);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(
         p, accumulator_bytes(&z, p->published_code) + 2 * (2 * z.q + z.kv + 2 * z.s),
         2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);

@@ -57,13 +57,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
     plan->io = lh_pass_declare(program, &plan->sizes);
@@ -156,8 +151,6 @@ steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
 
-    if (p->ranks == 1)
-        return lh_single_steps(program);
     return (lh_pass_has(p, LH_PASS_FWD) ? forward_steps(p, rank) : 0) +
            (lh_pass_has(p, LH_PASS_BWD) ? backward_steps(p, rank) : 0);
 }
@@ -326,13 +319,8 @@ emit(LhEmitter *e, uint32_t step)
 {
     const LhProgramParams *p = &e->program->params;
     const Plan *plan = e->program->plan;
-    uint32_t t;
+    const uint32_t t = lh_pass_enter(e, step, forward_steps(p, e->rank));
 
-    if (p->ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    t = lh_pass_enter(e, step, forward_steps(p, e->rank));
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan, t);
     else
@@ -352,18 +340,6 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? used * z.kv + fetched * z.dkv : 0);
 }
 
-static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
-{
-    const uint64_t n = p->attention.seq_length / p->ranks;
-
-    if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
-    if (!p->mask.causal)
-        return lh_pass_flops(p, p->ranks * n * n);
-    return lh_pass_flops(p, rank * n * n + n * (n + 1) / 2);
-}
-
 /* Forward fp32 accumulator + 2 KV; backward 2 KV + 3 G + Q + delta + the fp32 sums. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
@@ -371,38 +347,8 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, z.q / z.e * 4 + 2 * z.s + 2 * z.kv,
                               2 * z.kv + 3 * z.dkv + z.q + z.s + lh_pass_sums_bytes(&z));
-}
-
-static uint64_t
-blocks(const LhProgramParams *p, uint32_t rank)
-{
-    const LhRankRange range = lh_pass_owners(p, rank);
-
-    return range.last - range.first + 1;
-}
-
-static double
-idle_unit(const LhProgramParams *p)
-{
-    if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_imbalance(p, blocks);
-    return p->mask.causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
-}
-
-/* As ring: tends to (P-1) / (2P-1). */
-static double
-idle_flops(const LhProgramParams *p)
-{
-    const double ranks = p->ranks;
-    const double n = (double)p->attention.seq_length / ranks;
-
-    if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_imbalance(p, flops);
-    return p->mask.causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
 }
 
 const LhSchedule lh_schedule_dfa_unbalanced = {
@@ -434,9 +380,9 @@ const LhSchedule lh_schedule_dfa_unbalanced = {
     .emit = emit,
     .closed = {
         .bytes_sent = bytes_sent,
-        .flops = flops,
+        .flops = lh_contiguous_flops,
         .peak_bytes = peak_bytes,
-        .idle_unit = idle_unit,
-        .idle_flops = idle_flops,
+        .idle_unit = lh_contiguous_idle_unit,
+        .idle_flops = lh_contiguous_idle_flops,
     },
 };

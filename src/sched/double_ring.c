@@ -164,13 +164,8 @@ declare(LhProgram *program)
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 4);
     LhPassSlots io;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     io = lh_pass_declare(program, &z);
     lh_ring_init(&plan->ring, program, &io, 1, lh_placement_parts(&program->placement));
@@ -465,13 +460,8 @@ static void
 emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
-    uint32_t s;
+    const uint32_t s = lh_pass_enter(e, step, plan->ring.ranks);
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    s = lh_pass_enter(e, step, plan->ring.ranks);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan, (At){ s / plan->window, s % plan->window });
     else
@@ -512,8 +502,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t dkv = (outer ? 4 : widens ? 0 : 2) * z->dkv + (widens ? 2 : 0) * sizes.first.dkv;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, kv + q32 + z->q + 2 * z->s,
                               kv + dkv + z->q + q32 +
                                   (has_wide_blocks(p, &sizes) ? z->kv / z->e * 4 : z->kv));

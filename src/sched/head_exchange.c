@@ -549,13 +549,8 @@ enum {
 void
 lh_heads_whole_declare(LhProgram *program, const LhHeads *heads)
 {
-    LhHeads *plan;
+    LhHeads *plan = g_memdup2(heads, sizeof(*heads));
 
-    if (program->params.ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_memdup2(heads, sizeof(*heads));
     program->plan = plan;
     lh_heads_declare(program, plan);
     plan->attention = lh_heads_attention_args(program, plan->parts);
@@ -565,8 +560,6 @@ uint32_t
 lh_heads_whole_steps(const LhProgram *program, uint32_t rank)
 {
     (void)rank;
-    if (program->params.ranks == 1)
-        return lh_single_steps(program);
     return program->params.pass == LH_PASS_BOTH ? 2 * STEPS : STEPS;
 }
 
@@ -575,10 +568,6 @@ lh_heads_whole_emit(LhEmitter *e, uint32_t step)
 {
     const LhHeads *heads = e->program->plan;
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     switch (lh_pass_enter(e, step, STEPS)) {
     case STEP_GATHER:
         lh_heads_begin(e, heads);

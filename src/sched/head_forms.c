@@ -5,7 +5,6 @@
 #include "sched/head_exchange.h"
 
 #include "kernels/sizes.h"
-#include "sched/linear_pass.h"
 
 uint32_t
 lh_heads_own(const LhHeadsCut *cut, uint32_t rank)
@@ -140,14 +139,11 @@ lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHead
 uint64_t
 lh_heads_flops(const LhProgramParams *p, uint32_t heads)
 {
-    const LhSegment all = { .stride = 1, .count = p->attention.seq_length };
     LhProgramParams alone = *p;
 
     alone.attention.heads = heads;
-    if (!p->attention.linear)
-        return lh_pass_flops(&alone, lh_mask_pairs(&p->mask, all, all));
     alone.ranks = 1;
-    return lh_linear_chain_flops(&alone, 0);
+    return lh_single.closed.flops(&alone, 0);
 }
 
 uint64_t

@@ -85,6 +85,7 @@ bool
 lh_cursor_step(LhCursor *cursor, LhOpBuffer *buffer)
 {
     const LhProgram *program = cursor->program;
+    const LhSchedule *generator = program->single ? &lh_single : program->schedule;
     LhEmitter emitter = {
         .cursor = cursor,
         .buffer = buffer,
@@ -96,11 +97,11 @@ lh_cursor_step(LhCursor *cursor, LhOpBuffer *buffer)
 
     buffer->ops_count = 0;
     buffer->parts_count = 0;
-    if (program->schedule == NULL)
+    if (generator == NULL)
         return lh_explicit_step(cursor, buffer);
-    if (cursor->step >= program->schedule->steps(program, emitter.rank))
+    if (cursor->step >= generator->steps(program, emitter.rank))
         return false;
-    program->schedule->emit(&emitter, cursor->step);
+    generator->emit(&emitter, cursor->step);
     if (cursor->group_first != 0)
         move_to_group(buffer, cursor->group_first);
     cursor->step++;

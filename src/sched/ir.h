@@ -268,6 +268,7 @@ struct _LhProgram {
      * backward pass alone is given these kinds (bits 1 << LhTensorKind) in that form. 0: none.
      */
     uint32_t saved_group, saved_kinds;
+    bool single; /* one rank alone: made and emitted by lh_single, not by the schedule */
 };
 
 /* Where one rank's program stands. Plain data of constant size: copy it to fork, keep one per rank.

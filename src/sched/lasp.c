@@ -49,13 +49,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
     plan->receives_first = p->published_code || !p->overlap;
@@ -76,8 +71,6 @@ steps(const LhProgram *program, uint32_t rank)
     const LhProgramParams *p = &program->params;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_steps(program);
     return (lh_pass_has(p, LH_PASS_FWD) ? FORWARD_STEPS : 0) +
            (lh_pass_has(p, LH_PASS_BWD) ? BACKWARD_STEPS : 0);
 }
@@ -208,13 +201,8 @@ emit(LhEmitter *e, uint32_t step)
         backward_gradients,
     };
     const Plan *plan = e->program->plan;
-    uint32_t t;
+    const uint32_t t = lh_pass_enter(e, step, FORWARD_STEPS);
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    t = lh_pass_enter(e, step, FORWARD_STEPS);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan, t);
     else

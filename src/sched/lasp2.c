@@ -51,13 +51,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
     plan->waits = p->published_code || !p->overlap;
@@ -65,13 +60,6 @@ declare(LhProgram *program)
         declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
         declare_backward(program, plan);
-}
-
-static uint32_t
-steps(const LhProgram *program, uint32_t rank)
-{
-    (void)rank;
-    return lh_single_steps(program); /* one a pass */
 }
 
 /* Behind the compute ops queued so far. */
@@ -162,10 +150,6 @@ emit_backward(LhEmitter *e, const Plan *plan)
 static void
 emit(LhEmitter *e, uint32_t step)
 {
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, e->program->plan);
@@ -192,8 +176,6 @@ flops(const LhProgramParams *p, uint32_t rank)
     const uint64_t before = rank * fwd.carry, later = p->ranks - 1 - rank;
     uint64_t sum = 0;
 
-    if (p->ranks == 1)
-        return lh_linear_chain_flops(p, rank);
     if (lh_pass_has(p, LH_PASS_FWD))
         sum += fwd.own + fwd.intra + (rank > 0 ? before + fwd.inter : 0);
     if (lh_pass_has(p, LH_PASS_BWD))
@@ -213,8 +195,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t bwd = all + m + again + lh_linear_apart_bytes(p, LH_PASS_BWD);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_linear_io_bytes(p) +
            MAX(lh_pass_has(p, LH_PASS_FWD) ? fwd : 0, lh_pass_has(p, LH_PASS_BWD) ? bwd : 0);
 }
@@ -228,8 +208,6 @@ idle_flops(const LhProgramParams *p)
     const double ranks = p->ranks, carry = (double)w.carry;
     const double most = (double)(w.own + w.intra + w.inter) + (ranks - 1) * carry;
 
-    if (p->ranks == 1)
-        return 0;
     return ((double)w.inter + ranks * (ranks - 1) / 2 * carry) / (ranks * most);
 }
 
@@ -267,7 +245,7 @@ const LhSchedule lh_schedule_lasp2 = {
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
     .declare = declare,
-    .steps = steps,
+    .steps = lh_pass_steps,
     .emit = emit,
     .closed = {
         .bytes_sent = bytes_sent,

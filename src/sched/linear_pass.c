@@ -278,8 +278,6 @@ lh_linear_chain_peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t bwd = (p->state_recompute ? 4 : 2) * m + lh_linear_apart_bytes(p, LH_PASS_BWD);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_linear_io_bytes(p) +
            MAX(lh_pass_has(p, LH_PASS_FWD) ? fwd : 0, lh_pass_has(p, LH_PASS_BWD) ? bwd : 0);
 }

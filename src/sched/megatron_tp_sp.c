@@ -361,4 +361,5 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         .idle_unit = idle_none,
         .idle_flops = idle_none,
     },
+    .alone = true, /* it recomputes */
 };

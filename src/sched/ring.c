@@ -24,49 +24,8 @@ declare(LhProgram *program)
     const bool causal = program->params.mask.causal;
     LhRingPlan *plan = lh_ring_declare(program, block);
 
-    if (plan == NULL)
-        return;
     lh_ring_set_shape(program, plan, DIAGONAL, own, own, causal ? LH_RING_CAUSAL : LH_RING_FULL);
     lh_ring_set_shape(program, plan, FULL, own, own, LH_RING_FULL);
-}
-
-/* r full blocks and the diagonal. */
-static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
-{
-    const uint64_t n = p->attention.seq_length / p->ranks;
-    const uint64_t full = p->mask.causal ? rank : p->ranks - 1;
-    const uint64_t own = p->mask.causal ? n * (n + 1) / 2 : n * n;
-
-    if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
-    return lh_pass_flops(p, full * n * n + own);
-}
-
-static uint64_t
-blocks(const LhProgramParams *p, uint32_t rank)
-{
-    return lh_pass_rank_blocks(p, LH_PLACE_CONTIGUOUS, rank);
-}
-
-static double
-idle_unit(const LhProgramParams *p)
-{
-    if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_imbalance(p, blocks);
-    return p->mask.causal ? (p->ranks - 1.0) / (2.0 * p->ranks) : 0;
-}
-
-/* 1 - N (N+1) / 2 / (P ((P-1) n^2 + n (n+1) / 2)), which tends to (P-1) / (2P-1). */
-static double
-idle_flops(const LhProgramParams *p)
-{
-    const double ranks = p->ranks;
-    const double n = (double)p->attention.seq_length / ranks;
-
-    if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_imbalance(p, flops);
-    return p->mask.causal ? (ranks - 1) * n / ((2 * ranks - 1) * n + 1) : 0;
 }
 
 const LhSchedule lh_schedule_ring = {
@@ -94,9 +53,9 @@ const LhSchedule lh_schedule_ring = {
     .emit = lh_ring_emit,
     .closed = {
         .bytes_sent = lh_ring_bytes_sent,
-        .flops = flops,
+        .flops = lh_contiguous_flops,
         .peak_bytes = lh_ring_peak_bytes,
-        .idle_unit = idle_unit,
-        .idle_flops = idle_flops,
+        .idle_unit = lh_contiguous_idle_unit,
+        .idle_flops = lh_contiguous_idle_flops,
     },
 };

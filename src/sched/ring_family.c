@@ -80,13 +80,8 @@ lh_ring_declare(LhProgram *program, LhRingBlock block)
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 4);
     LhPassSlots io;
-    LhRingPlan *plan;
+    LhRingPlan *plan = g_new0(LhRingPlan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return NULL;
-    }
-    plan = g_new0(LhRingPlan, 1);
     program->plan = plan;
     plan->block = block;
     io = lh_pass_declare(program, &z);
@@ -247,8 +242,6 @@ uint32_t
 lh_ring_steps(const LhProgram *program, uint32_t rank)
 {
     (void)rank;
-    if (program->params.ranks == 1)
-        return lh_single_steps(program);
     return program->params.ranks * (program->params.pass == LH_PASS_BOTH ? 2 : 1);
 }
 
@@ -390,13 +383,8 @@ void
 lh_ring_emit(LhEmitter *e, uint32_t step)
 {
     const LhRingPlan *plan = e->program->plan;
-    uint32_t s;
+    const uint32_t s = lh_pass_enter(e, step, plan->ranks);
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    s = lh_pass_enter(e, step, plan->ranks);
     if (e->phase == LH_PHASE_FORWARD)
         lh_ring_forward(e, plan, s);
     else
@@ -412,8 +400,6 @@ lh_ring_bytes_sent(const LhProgramParams *p, uint32_t rank)
     uint64_t bytes = 0;
 
     (void)rank;
-    if (p->ranks == 1)
-        return 0;
     if (lh_pass_has(p, LH_PASS_FWD))
         bytes += hops * z.kv;
     if (lh_pass_has(p, LH_PASS_BWD))
@@ -430,8 +416,6 @@ lh_ring_peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t q32 = z.q / z.e * 4;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, 2 * z.kv + q32 + z.q + 2 * z.s,
                               2 * z.kv + 3 * z.dkv + z.kv + z.q + q32);
 }

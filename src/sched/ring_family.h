@@ -51,8 +51,7 @@ struct _LhRingPlan {
     LhKernelArgs q_rows, kv_rows;
 };
 
-/* Declares everything but the shapes, which the caller adds. NULL when there is one rank and
- * nothing to add. */
+/* Declares everything but the shapes, which the caller adds. */
 LhRingPlan *lh_ring_declare(LhProgram *program, LhRingBlock block);
 
 /*

@@ -244,6 +244,22 @@ lh_schedule_params(const LhSchedule *schedule, const LhProgramParams *params)
     return p;
 }
 
+static bool
+is_single(const LhSchedule *schedule, const LhProgramParams *p)
+{
+    return p->ranks == 1 && !schedule->alone;
+}
+
+const LhClosedForms *
+lh_closed_forms(const LhSchedule *schedule, const LhProgramParams *params)
+{
+    static const LhClosedForms none = { 0 };
+
+    if (schedule == NULL)
+        return &none;
+    return is_single(schedule, params) ? &lh_single.closed : &schedule->closed;
+}
+
 LhProgram *
 lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError **error)
 {
@@ -257,6 +273,7 @@ lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError
     }
     program = g_new0(LhProgram, 1);
     program->schedule = schedule;
+    program->single = is_single(schedule, &p);
     program->params = p;
     if (p.mask.documents_count > 0) {
         program->document_ends =
@@ -269,7 +286,10 @@ lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError
         .ranks = p.ranks,
         .seq_length = p.attention.seq_length,
     };
-    schedule->declare(program);
+    if (program->single)
+        lh_single.declare(program);
+    else
+        schedule->declare(program);
     return program;
 }
 

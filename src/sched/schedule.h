@@ -61,8 +61,13 @@ struct _LhSchedule {
     uint32_t (*steps)(const LhProgram *program, uint32_t rank);
     /* Emits the ops of @step. */
     void (*emit)(LhEmitter *e, uint32_t step);
-    LhClosedForms closed;
+    LhClosedForms closed; /* ask lh_closed_forms */
+    /* One rank alone runs this, too, not lh_single: it does not just attend. */
+    bool alone;
 };
+
+/* What one rank alone runs: its program and closed forms, for every schedule. Not in the table. */
+extern const LhSchedule lh_single;
 
 /* NULL-terminated, in the order of meson.build. */
 extern const LhSchedule *const lh_schedules[];
@@ -79,6 +84,9 @@ const char *lh_schedule_attention(const LhSchedule *schedule);
 
 /* The parameters that @schedule runs with when given @params. */
 LhProgramParams lh_schedule_params(const LhSchedule *schedule, const LhProgramParams *params);
+
+/* The closed forms that @schedule has with @params; NULL, an explicit program, has none. */
+const LhClosedForms *lh_closed_forms(const LhSchedule *schedule, const LhProgramParams *params);
 
 /* For check(): LH_ERROR_NO with a message. Returns false. */
 bool lh_schedule_refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -26,8 +26,6 @@ declare(LhProgram *program)
     const bool causal = program->params.mask.causal;
     LhRingPlan *plan = lh_ring_declare(program, block);
 
-    if (plan == NULL)
-        return;
     lh_ring_set_shape(program, plan, WITH_DIAGONAL, own, own,
                       causal ? LH_RING_CAUSAL : LH_RING_FULL);
     /* k, v of a later rank: q[1:] against k[:-1], the triangle j <= i - 1 of the whole block. */

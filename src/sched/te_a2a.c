@@ -60,8 +60,7 @@ declare(LhProgram *program)
     const LhHeads heads = heads_of(&program->params);
 
     lh_heads_whole_declare(program, &heads);
-    if (program->params.ranks > 1)
-        lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
+    lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
 }
 
 static uint64_t
@@ -86,8 +85,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const LhHeads heads = heads_of(p);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_heads_peak_bytes(p, &heads, NULL);
 }
 

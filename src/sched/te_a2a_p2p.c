@@ -40,13 +40,8 @@ declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     LhPassSlots slots;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->heads = heads_of(p);
     plan->ring_ranks = p->ranks / p->ulysses_size;
@@ -77,8 +72,6 @@ steps(const LhProgram *program, uint32_t rank)
     const LhProgramParams *p = &program->params;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_steps(program);
     return (lh_pass_has(p, LH_PASS_FWD) ? middle(program->plan, false) + 2 : 0) +
            (lh_pass_has(p, LH_PASS_BWD) ? middle(program->plan, true) + 2 : 0);
 }
@@ -88,10 +81,6 @@ emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     step = lh_pass_enter(e, step, middle(plan, false) + 2);
     if (step == 0)
         lh_heads_begin(e, &plan->heads);
@@ -139,8 +128,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
         .kept = z.kv,
     };
 
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_heads_peak_bytes(p, &heads, ranks == 1 ? NULL : &ring);
 }
 

@@ -63,13 +63,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->ranks = p->ranks;
     plan->sizes = lh_pass_sizes(p, 0);
@@ -87,13 +82,6 @@ declare(LhProgram *program)
     }
     if (lh_pass_has(p, LH_PASS_BWD))
         declare_backward(program, plan);
-}
-
-static uint32_t
-steps(const LhProgram *program, uint32_t rank)
-{
-    (void)rank;
-    return lh_single_steps(program); /* one a pass */
 }
 
 /* A collective of the first halves and of the second ones, which compute waits for. */
@@ -262,10 +250,6 @@ emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, plan);
@@ -293,8 +277,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, 2 * p->ranks * z.kv,
                               p->ranks * (2 * z.kv + z.dkv) + step_parts(p) * (z.kv / HALVES) +
                                   (z.w > z.e ? z.dkv : 0));
@@ -320,7 +302,7 @@ const LhSchedule lh_schedule_te_allgather = {
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = steps,
+    .steps = lh_pass_steps,
     .emit = emit,
     .closed = {
         .bytes_sent = bytes_sent,

@@ -8,13 +8,8 @@ declare(LhProgram *program)
 {
     const LhPassSizes z = lh_pass_sizes(&program->params, 0);
     LhPassSlots io;
-    LhTeRing *te;
+    LhTeRing *te = g_new0(LhTeRing, 1);
 
-    if (program->params.ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    te = g_new0(LhTeRing, 1);
     program->plan = te;
     io = lh_pass_declare(program, &z);
     lh_te_ring_declare(program, te, &io, 1, lh_placement_parts(&program->placement));
@@ -27,8 +22,6 @@ steps(const LhProgram *program, uint32_t rank)
     const LhTeRing *te = program->plan;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_steps(program);
     return (lh_pass_has(p, LH_PASS_FWD) ? lh_te_ring_forward_steps(te) : 0) +
            (lh_pass_has(p, LH_PASS_BWD) ? lh_te_ring_backward_steps(te) : 0);
 }
@@ -37,13 +30,8 @@ static void
 emit(LhEmitter *e, uint32_t step)
 {
     const LhTeRing *te = e->program->plan;
-    uint32_t s;
+    const uint32_t s = lh_pass_enter(e, step, lh_te_ring_forward_steps(te));
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    s = lh_pass_enter(e, step, lh_te_ring_forward_steps(te));
     if (e->phase == LH_PHASE_FORWARD)
         lh_te_ring_forward(e, te, s);
     else
@@ -56,7 +44,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
     (void)rank;
-    return p->ranks == 1 ? 0 : lh_te_ring_bytes_sent(p, &z, p->ranks);
+    return lh_te_ring_bytes_sent(p, &z, p->ranks);
 }
 
 static uint64_t
@@ -64,8 +52,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, lh_te_ring_forward_buffers(p, &z, p->ranks, rank),
                               lh_te_ring_backward_buffers(p, &z));
 }

@@ -119,13 +119,8 @@ declare(LhProgram *program)
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 0);
     LhPassSlots io;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     io = lh_pass_declare(program, &z);
     plan->results = lh_program_add_stream(program, "results", LH_STREAM_COMM);
@@ -351,13 +346,8 @@ static void
 emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
-    uint32_t s;
+    const uint32_t s = lh_pass_enter(e, step, plan->ring.ranks);
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    s = lh_pass_enter(e, step, plan->ring.ranks);
     emit_step(e, plan, e->phase == LH_PHASE_FORWARD ? &plan->fwd : &plan->bwd, s);
 }
 
@@ -426,8 +416,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t q32 = z.q / z.e * 4;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, 6 * z.q + 5 * z.s + q32,
                               4 * z.q + 5 * z.s + 4 * z.dq + q32 + z.kv + z.kv / z.e * 4);
 }

@@ -86,8 +86,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const LhHeads heads = heads_of(p);
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_heads_peak_bytes(p, &heads, NULL);
 }
 

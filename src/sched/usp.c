@@ -38,15 +38,10 @@ declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     LhPassSlots slots;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    program->placement.split = p->ulysses_size;
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
+    program->placement.split = p->ulysses_size;
     plan->heads = heads_of(p);
     lh_heads_declare(program, &plan->heads);
     plan->middle = p->ranks / p->ulysses_size;
@@ -69,8 +64,6 @@ steps(const LhProgram *program, uint32_t rank)
     const Plan *plan = program->plan;
 
     (void)rank;
-    if (program->params.ranks == 1)
-        return lh_single_steps(program);
     return (plan->middle + 2) * (program->params.pass == LH_PASS_BOTH ? 2 : 1);
 }
 
@@ -79,10 +72,6 @@ emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     step = lh_pass_enter(e, step, plan->middle + 2);
     if (step == 0)
         lh_heads_begin(e, &plan->heads);
@@ -138,8 +127,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     };
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_heads_peak_bytes(p, &heads, p->ranks == p->ulysses_size ? NULL : &ring);
 }
 

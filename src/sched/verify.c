@@ -231,9 +231,8 @@ check_claim(LhProof *proof, const Claim *claim)
 static void
 check_closed_forms(LhProof *proof)
 {
-    static const LhClosedForms none = { 0 };
     const LhProgram *program = proof->program;
-    const LhClosedForms *closed = program->schedule != NULL ? &program->schedule->closed : &none;
+    const LhClosedForms *closed = lh_closed_forms(program->schedule, &program->params);
     const LhStatedForms *stated = &program->stated;
     const LhVerdict *verdict = proof->verdict;
     const Claim claims[] = {

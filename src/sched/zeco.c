@@ -90,13 +90,8 @@ static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    Plan *plan = g_new0(Plan, 1);
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
-    plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->l = lh_linear_declare(program, blocks_of(p));
     plan->overlap = p->overlap;
@@ -105,13 +100,6 @@ declare(LhProgram *program)
         declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
         declare_backward(program, plan);
-}
-
-static uint32_t
-steps(const LhProgram *program, uint32_t rank)
-{
-    (void)rank;
-    return lh_single_steps(program); /* one a pass */
 }
 
 /* A state's way up the ranks, or its gradient's down. */
@@ -249,10 +237,6 @@ emit_backward(LhEmitter *e, const Plan *plan)
 static void
 emit(LhEmitter *e, uint32_t step)
 {
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
         emit_forward(e, e->program->plan);
@@ -275,7 +259,7 @@ idle_flops(const LhProgramParams *p)
     const double total = ranks * work - 2 * (double)w.own + (ranks - 2) * carry;
     const double scan = carry / blocks * (p->overlap ? blocks : blocks + ranks - 3);
 
-    if (p->ranks == 1 || (p->ranks == 2 && p->overlap))
+    if (p->ranks == 2 && p->overlap)
         return 0;
     return 1 - total / (ranks * (work + scan));
 }
@@ -311,7 +295,7 @@ const LhSchedule lh_schedule_zeco = {
     .masks_reason = "linear attention has the causal mask only",
     .check = check,
     .declare = declare,
-    .steps = steps,
+    .steps = lh_pass_steps,
     .emit = emit,
     .closed = {
         .bytes_sent = lh_linear_chain_bytes,

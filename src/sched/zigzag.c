@@ -7,10 +7,7 @@
 static void
 declare(LhProgram *program)
 {
-    LhRingPlan *plan = lh_ring_declare(program, NULL);
-
-    if (plan != NULL)
-        lh_ring_set_zigzag(program, plan);
+    lh_ring_set_zigzag(program, lh_ring_declare(program, NULL));
 }
 
 const LhSchedule lh_schedule_zigzag = {
