@@ -320,7 +320,7 @@ lh_collective_left(LhCollective *c, const LhHop *hop)
 void
 lh_collective_arrived(LhCollective *c, const LhHop *hop)
 {
-    c->ends_left -= 2;
+    c->ends_left -= UINT64_C(2) * hop->pieces;
     c->algorithm->arrived(c, hop);
 }
 
@@ -338,13 +338,19 @@ lh_collective_settle(LhCollective *c)
 }
 
 void
-lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
+lh_collective_send_hop(LhCollective *c, LhHop hop)
 {
     if (c->hops_count == c->hops_capacity) {
         c->hops_capacity = MAX(4, c->hops_capacity * 2);
         c->hops = g_renew(LhHop, c->hops, c->hops_capacity);
     }
-    c->hops[c->hops_count++] = (LhHop){ from, to, lane, bytes };
+    c->hops[c->hops_count++] = hop;
+}
+
+void
+lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
+{
+    lh_collective_send_hop(c, (LhHop){ from, to, lane, 1, bytes });
 }
 
 uint32_t

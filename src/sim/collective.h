@@ -17,7 +17,8 @@ typedef struct _LhCommunicator LhCommunicator;
 /* Bytes on the way from one member to another, by position in the group. */
 typedef struct {
     uint32_t from, to;
-    uint32_t lane; /* the algorithm's own */
+    uint64_t lane;   /* the algorithm's own */
+    uint32_t pieces; /* that go as one */
     uint64_t bytes;
 } LhHop;
 
@@ -28,7 +29,7 @@ typedef struct {
  */
 typedef struct {
     size_t member_size; /* of one member's state in one ring, zero at first */
-    /* Hops that the member sends and receives in all; it is through when they have arrived. */
+    /* Pieces that the member sends and receives in all; it is through when they have arrived. */
     uint32_t (*ends)(const LhCollective *c, uint32_t position);
     void (*joined)(LhCollective *c, uint32_t position);
     void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
@@ -92,8 +93,9 @@ void lh_collective_arrived(LhCollective *c, const LhHop *hop);
 /* Frees the collective if all of its members are through. */
 void lh_collective_settle(LhCollective *c);
 
-/* For algorithms: a hop that may start now. */
+/* For algorithms: a hop that may start now, of one piece or as it is. */
 void lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes);
+void lh_collective_send_hop(LhCollective *c, LhHop hop);
 
 /* For algorithms: both have started the op. */
 static inline bool

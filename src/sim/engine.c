@@ -412,9 +412,9 @@ complete(Engine *e, Rank *rank, uint32_t id)
     retire(rank);
 }
 
-/* The message has arrived: one less to wait for at both ends. */
+/* The message has arrived: so many less to wait for at both ends. */
 static void
-deliver(Engine *e, const Ends *ends)
+deliver(Engine *e, const Ends *ends, uint32_t pieces)
 {
     e->events++;
     for (uint32_t i = 0; i < 2; i++) {
@@ -422,7 +422,8 @@ deliver(Engine *e, const Ends *ends)
         Node *node = node_of(rank, ends->nodes[i]);
 
         rank->moving[ends->tier]--;
-        if (--node->pending == 0) {
+        node->pending -= pieces;
+        if (node->pending == 0) {
             complete(e, rank, ends->nodes[i]);
             touch(e, ends->ranks[i]);
         } else if (rank->why != BUSY) {
@@ -558,7 +559,7 @@ start_message(Engine *e, const Post *sender, const Post *receiver, uint32_t late
     ends.tier = route.tier;
     set_moving(e, &ends, sender->bytes, late);
     if (e->free_network)
-        deliver(e, &ends);
+        deliver(e, &ends, 1);
     else
         start_flow(e, &ends, &route, sender->bytes);
 }
@@ -663,10 +664,11 @@ static void
 hop_arrived(Engine *e, uint32_t flow)
 {
     LhCollective *c = e->hops[flow].collective;
+    const uint32_t pieces = e->hops[flow].hop.pieces;
 
     lh_collective_arrived(c, &e->hops[flow].hop);
     start_hops(e, c, e->ends[flow].ranks[1]);
-    deliver(e, &e->ends[flow]);
+    deliver(e, &e->ends[flow], pieces);
     lh_collective_settle(c);
 }
 
@@ -1065,7 +1067,7 @@ handle_instant(Engine *e)
         if (e->ends[flow].hop)
             hop_arrived(e, flow);
         else
-            deliver(e, &e->ends[flow]);
+            deliver(e, &e->ends[flow], 1);
     }
 }
 

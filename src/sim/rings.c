@@ -1,8 +1,9 @@
 /*
- * Ring 0 has the group's ranks in ascending order; ring c has the members of each node rotated, so
- * that the first is the first one at the c-th of the NICs in use and the last stands at the one
- * before. So no two rings leave or enter a node by the same NIC. On a fabric of rails these two are
- * on different rails, and the message goes through the GPU of the destination's (PXN).
+ * One ring has the group's ranks in ascending order. Of several, ring c has the members of each
+ * node rotated, so that the first is the first one at the c-th of the NICs in use and the last
+ * stands at the NIC before; every other node is passed in reverse, so that a message leaves and
+ * arrives by NICs of the same index and stays on its rail (NCCL: "alternate rings to avoid crossing
+ * rails", src/graph/connect.cc). No two rings leave a node by the same NIC, nor enter it.
  */
 #include "sim/rings.h"
 
@@ -78,41 +79,12 @@ find_entries(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, ui
     rings->firsts[nodes] = rings->size;
 }
 
-void
-lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
-{
-    const uint32_t size = (uint32_t)lh_group_size(group);
-    g_autofree uint32_t *ranks = lh_sorted_ranks(group);
-    uint32_t nics, nodes;
-
-    nics = fewest_nics(network, ranks, size, &nodes);
-    *rings = (LhRings){ .count = nodes > 1 ? nics : 1,
-                        .size = size,
-                        .members = g_new(uint32_t, size),
-                        .places = g_new(uint32_t, size) };
-    for (uint32_t i = 0; i < size; i++) {
-        rings->members[i] = lh_group_position(group, ranks[i]);
-        rings->places[rings->members[i]] = i;
-    }
-    if (rings->count > 1)
-        find_entries(rings, network, ranks, nodes);
-}
-
-void
-lh_rings_clear(LhRings *rings)
-{
-    g_free(rings->members);
-    g_free(rings->places);
-    g_free(rings->nodes);
-    g_free(rings->firsts);
-    g_free(rings->entries);
-}
-
-/* A place of ring 0 in ring @ring (@forth), or the reverse. */
+/* A place in order of ranks to the one in a ring (@forth), or the reverse. */
 static uint32_t
 rotated(const LhRings *rings, uint32_t ring, uint32_t place, bool forth)
 {
     uint32_t node, first, count, entry, offset;
+    bool reverse;
 
     if (rings->count == 1)
         return place;
@@ -120,8 +92,14 @@ rotated(const LhRings *rings, uint32_t ring, uint32_t place, bool forth)
     first = rings->firsts[node];
     count = rings->firsts[node + 1] - first;
     entry = rings->entries[(gsize)node * rings->count + ring];
-    offset = place - first + (forth ? count - entry : entry);
-    return first + (offset < count ? offset : offset - count);
+    reverse = node % 2 == 1;
+    offset = place - first;
+    if (!forth)
+        offset = (reverse ? count - 1 - offset : offset) + entry;
+    else
+        offset += count - entry;
+    offset -= offset < count ? 0 : count;
+    return first + (forth && reverse ? count - 1 - offset : offset);
 }
 
 uint32_t
@@ -141,8 +119,11 @@ lh_rings_member(const LhRings *rings, uint32_t ring, uint32_t place)
 uint32_t
 lh_rings_next(const LhRings *rings, uint32_t ring, uint32_t position)
 {
-    const uint32_t place = lh_rings_place(rings, ring, position) + 1;
+    uint32_t place;
 
+    if (rings->nexts != NULL)
+        return rings->nexts[(gsize)position * rings->count + ring];
+    place = lh_rings_place(rings, ring, position) + 1;
     return lh_rings_member(rings, ring, place < rings->size ? place : 0);
 }
 
@@ -152,4 +133,48 @@ lh_rings_previous(const LhRings *rings, uint32_t ring, uint32_t position)
     const uint32_t place = lh_rings_place(rings, ring, position);
 
     return lh_rings_member(rings, ring, (place > 0 ? place : rings->size) - 1);
+}
+
+static uint32_t *
+find_nexts(const LhRings *rings)
+{
+    uint32_t *nexts = g_new(uint32_t, (gsize)rings->size * rings->count);
+
+    for (uint32_t i = 0; i < rings->size; i++)
+        for (uint32_t ring = 0; ring < rings->count; ring++)
+            nexts[(gsize)i * rings->count + ring] = lh_rings_next(rings, ring, i);
+    return nexts;
+}
+
+void
+lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
+{
+    const uint32_t size = (uint32_t)lh_group_size(group);
+    g_autofree uint32_t *ranks = lh_sorted_ranks(group);
+    uint32_t nics, nodes;
+
+    nics = fewest_nics(network, ranks, size, &nodes);
+    *rings = (LhRings){ .count = nodes > 1 ? MIN(nics, LH_RINGS_MAX) : 1,
+                        .size = size,
+                        .members = g_new(uint32_t, size),
+                        .places = g_new(uint32_t, size) };
+    for (uint32_t i = 0; i < size; i++) {
+        rings->members[i] = lh_group_position(group, ranks[i]);
+        rings->places[rings->members[i]] = i;
+    }
+    if (rings->count > 1) {
+        find_entries(rings, network, ranks, nodes);
+        rings->nexts = find_nexts(rings);
+    }
+}
+
+void
+lh_rings_clear(LhRings *rings)
+{
+    g_free(rings->members);
+    g_free(rings->places);
+    g_free(rings->nodes);
+    g_free(rings->firsts);
+    g_free(rings->entries);
+    g_free(rings->nexts);
 }

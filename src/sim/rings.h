@@ -8,13 +8,16 @@
 
 #include "sched/ir.h"
 
+#define LH_RINGS_MAX 64 /* NCCL's channels: NVIDIA/nccl src/include/device.h, MAXCHANNELS */
+
 typedef struct {
     uint32_t count, size;
-    uint32_t *members; /* positions in the group by place in ring 0; NULL: the same */
+    uint32_t *members; /* positions in the group in order of ranks; NULL: the same */
     uint32_t *places;  /* the inverse */
     /* With several rings: the node of a place; of each node the first place (and the end), and how
-     * far behind that each ring enters it. */
+     * far behind that the NIC of each ring begins. */
     uint32_t *nodes, *firsts, *entries;
+    uint32_t *nexts; /* by position and ring */
 } LhRings;
 
 /* One ring in group order. */
@@ -22,7 +25,7 @@ void lh_rings_init_plain(LhRings *rings, uint32_t size);
 
 /*
  * In order of ranks, which is by node: as many rings as each of several nodes has NICs that its
- * members use, else one.
+ * members use, at most LH_RINGS_MAX; else one.
  */
 void lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group);
 void lh_rings_clear(LhRings *rings);
