@@ -94,12 +94,12 @@ rotated(const LhRings *rings, uint32_t ring, uint32_t place, bool forth)
     entry = rings->entries[(gsize)node * rings->count + ring];
     reverse = node % 2 == 1;
     offset = place - first;
-    if (!forth)
-        offset = (reverse ? count - 1 - offset : offset) + entry;
-    else
-        offset += count - entry;
-    offset -= offset < count ? 0 : count;
-    return first + (forth && reverse ? count - 1 - offset : offset);
+    if (reverse && !forth)
+        offset = count - 1 - offset;
+    offset = (offset + (forth ? count - entry : entry)) % count;
+    if (reverse && forth)
+        offset = count - 1 - offset;
+    return first + offset;
 }
 
 uint32_t
