@@ -222,6 +222,136 @@ START_TEST(collectives_keep_to_the_limit_of_a_pair)
 }
 END_TEST
 
+/* ---- several rings ---- */
+
+/* On a bench platform with so many NICs per node. */
+static LhSimResult *
+play_rings(Single *s, uint32_t ranks, LhCollectiveModel model, uint64_t nics, LhFabric fabric)
+{
+    LhSimResult *result;
+    World w;
+
+    script_init(&w, &s->script, ranks);
+    w.params.collectives = model;
+    w.topology.nics_per_node = nics;
+    w.topology.fabric = fabric;
+    result = world_run(&w);
+    world_clear(&w);
+    return result;
+}
+
+/* All NICs of a node are busy throughout, and at the end there is one latency; the formula has one
+ * for each step, and so has a ring of one member per node, which has nothing else to send. Whoever
+ * leaves the node in a ring sends that ring's part of all shards by NIC. */
+static void
+check_rings(LhCollectiveKind kind, LhGroup group, uint64_t nics, LhFabric fabric, uint32_t rings)
+{
+    const LhTime nic = 10 * US, latency = 5 * US; /* 125,000 bytes at 12.5 GB/s; 3 + 2 us */
+    const uint64_t steps = (kind == LH_COLL_ALL_REDUCE ? 2 : 1) * (lh_group_size(&group) - 1);
+    g_autoptr(LhSimResult) ring = NULL, closed = NULL;
+    uint64_t by_nic = 0;
+    Single s;
+
+    single_init(&s, kind, group, rings * UINT64_C(125000), 0, 0);
+    ring = play_rings(&s, 16, LH_COLLECTIVES_RING, nics, fabric);
+    closed = play_rings(&s, 16, LH_COLLECTIVES_CLOSED_FORM, nics, fabric);
+    ck_assert_int_eq(ring->makespan_ps,
+                     (LhTime)steps * nic +
+                         (lh_group_size(&group) == 2 ? (LhTime)steps : 1) * latency);
+    ck_assert_int_le(labs(closed->makespan_ps - (LhTime)steps * (nic + latency)), 1);
+    for (uint32_t r = 0; r < 16; r++) {
+        const LhRankResult *rank = &ring->ranks[r];
+        const bool there = lh_group_position(&group, r) != UINT32_MAX;
+
+        ck_assert_uint_eq(rank->bytes_sent, there ? steps * rings * 125000 : 0);
+        ck_assert(rank->bytes_by_tier[LH_TIER_NIC] == 0 ||
+                  rank->bytes_by_tier[LH_TIER_NIC] == steps * 125000);
+        ck_assert_mem_eq(rank->bytes_by_tier, closed->ranks[r].bytes_by_tier,
+                         sizeof(rank->bytes_by_tier));
+        by_nic += rank->bytes_by_tier[LH_TIER_NIC];
+    }
+    ck_assert_uint_eq(by_nic, 2 * rings * steps * 125000);
+    ck_assert_uint_eq(ring->link_bytes[LH_TIER_NIC], 2 * by_nic);
+}
+
+START_TEST(rings_use_all_nics)
+{
+    static const struct {
+        LhGroup group;
+        uint64_t nics;
+        uint32_t rings;
+    } cases[] = {
+        { { 0, 1, 16, 0, 1 }, 8, 8 }, { { 0, 1, 16, 0, 1 }, 4, 4 }, { { 0, 1, 16, 0, 1 }, 1, 1 },
+        { { 0, 8, 2, 1, 8 }, 8, 8 }, /* every hop in group order would be by NIC */
+        { { 5, 1, 8, 0, 1 }, 8, 3 }, /* three in node 0, five in node 1 */
+        { { 5, 1, 8, 0, 1 }, 4, 2 }, /* of the three, two share one */
+        { { 1, 4, 4, 0, 1 }, 8, 2 }, /* a column of ranks */
+        { { 1, 4, 4, 0, 1 }, 2, 2 },  { { 3, 8, 2, 0, 1 }, 8, 1 },
+    };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        for (int kind = LH_COLL_ALL_GATHER; kind <= LH_COLL_ALL_REDUCE; kind++)
+            for (int fabric = LH_FABRIC_IDEAL; fabric <= LH_FABRIC_RAIL; fabric++)
+                check_rings((LhCollectiveKind)kind, cases[i].group, cases[i].nics, (LhFabric)fabric,
+                            cases[i].rings);
+}
+END_TEST
+
+/* Bytes that the rings cannot share evenly, fewer than rings among them. */
+START_TEST(rings_carry_every_byte)
+{
+    static const uint64_t shards[] = { 1, 7, 1000003 };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(shards); i++)
+        for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++) {
+            g_autoptr(LhSimResult) result = NULL;
+            uint64_t sent = 0;
+            Single s;
+
+            single_init(&s, LH_COLL_ALL_REDUCE, first_ranks(16), shards[i], 0, 0);
+            result = play_rings(&s, 16, models[m], 8, LH_FABRIC_IDEAL);
+            for (uint32_t r = 0; r < 16; r++) {
+                if (models[m] != LH_COLLECTIVES_TREE)
+                    ck_assert_uint_eq(result->ranks[r].bytes_sent, 30 * shards[i]);
+                sent += result->ranks[r].bytes_sent;
+            }
+            ck_assert_uint_eq(sent, 16 * 30 * shards[i]);
+        }
+}
+END_TEST
+
+/* Between two nodes with a NIC for each GPU, as NCCL's model has it; trees use them all, too. */
+START_TEST(rings_take_the_time_of_nccl)
+{
+    static const LhCollectiveModel chosen[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_CLOSED_FORM };
+    const uint64_t shard = UINT64_C(32) << 20;
+    g_autoptr(LhSimResult) nccl = NULL, tree = NULL, one = NULL;
+    Single s;
+    World w;
+
+    single_init(&s, LH_COLL_ALL_GATHER, first_ranks(16), shard, 0, 0);
+    for (uint32_t i = 0; i <= G_N_ELEMENTS(chosen); i++) {
+        g_autoptr(LhSimResult) result = NULL;
+        g_autoptr(LhTopology) dfa = lh_topology_load("dfa-2node", NULL);
+
+        script_init(&w, &s.script, 16);
+        w.topology = *dfa;
+        w.params.collectives = i > 0 ? chosen[i - 1] : LH_COLLECTIVES_NCCL;
+        result = world_run(&w);
+        if (i == 0)
+            nccl = g_steal_pointer(&result);
+        else
+            ck_assert_double_eq_tol((double)result->makespan_ps / (double)nccl->makespan_ps, 1,
+                                    0.08);
+        world_clear(&w);
+    }
+    single_init(&s, LH_COLL_ALL_REDUCE, first_ranks(16), shard, 0, 0);
+    tree = play_rings(&s, 16, LH_COLLECTIVES_TREE, 8, LH_FABRIC_IDEAL);
+    one = play_rings(&s, 16, LH_COLLECTIVES_TREE, 1, LH_FABRIC_IDEAL);
+    ck_assert_int_lt(4 * tree->makespan_ps, one->makespan_ps);
+}
+END_TEST
+
 START_TEST(collectives_of_one_rank_cost_nothing)
 {
     for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++)
@@ -515,6 +645,16 @@ START_TEST(collectives_name_the_ranks_of_a_failed_link)
         check_failure(
             &w, LH_ERROR_RUNTIME,
             (const char *[]){ "rank 7 cannot send to rank 8", "nic up, node 0, index 0", NULL });
+        script_init(&w, &s.script, 16);
+        w.params.collectives = closed ? LH_COLLECTIVES_CLOSED_FORM : LH_COLLECTIVES_RING;
+        w.topology.nics_per_node = 8;
+        add_fault(&w, LH_TIER_NIC, 0, 0);
+        /* By formula rank 0 counts first; else the first two of two nodes to meet are 0 and 8. */
+        check_failure(&w, LH_ERROR_RUNTIME,
+                      closed ? (const char *[]){ "rank 0 cannot send to rank 8",
+                                                 "nic up, node 0, index 0", NULL }
+                             : (const char *[]){ "rank 8 cannot send to rank 0",
+                                                 "nic down, node 0, index 0", NULL });
     }
 }
 END_TEST
@@ -581,6 +721,7 @@ finishes(LhCollectiveModel model, LhNetworkModel network)
                                         .stream = COMM2 };
     }
     script_init(&w, &script, 24);
+    w.topology.nics_per_node = 4;
     w.params.collectives = model;
     w.params.network_model = network;
     result = world_run(&w);
@@ -767,7 +908,8 @@ END_TEST
 
 LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_know_the_double_tree, collectives_keep_slow_links_busy,
-             collectives_keep_to_the_limit_of_a_pair, collectives_of_one_rank_cost_nothing,
+             collectives_keep_to_the_limit_of_a_pair, rings_use_all_nics, rings_carry_every_byte,
+             rings_take_the_time_of_nccl, collectives_of_one_rank_cost_nothing,
              collectives_wait_for_stragglers, collectives_delay_only_who_depends,
              collectives_keep_pairs_in_step, collectives_share_links,
              collectives_share_links_with_messages, collectives_match_in_program_order,

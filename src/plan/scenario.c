@@ -215,8 +215,9 @@ const LhField lh_scenario_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = AT(collectives),
       .choices = lh_collective_model_names,
-      .description = "How collectives run: by rings (default), all-reduce by trees, all-to-all by "
-                     "pairs, by NCCL's model, by formulas." },
+      .description =
+          "How collectives run: by rings, one for each NIC of a node (default), all-reduce "
+          "by trees, all-to-all by pairs, by NCCL's model, by formulas." },
     { .name = "no_overlap",
       .type = LH_FIELD_BOOL,
       .offset = AT(no_overlap),

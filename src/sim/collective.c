@@ -1,8 +1,9 @@
 /*
  * Who takes part in which collective, and the closed forms. With s bytes per rank, n ranks and t(x)
- * the latency + x / bandwidth of the slowest hop from one member to the next: all-gather and
+ * the time of the slowest hop from one member to the next, which is the latency + what its busiest
+ * link carries in one step, 1/k of x for each of the k rings that cross it: all-gather and
  * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast in c
- * pieces (n-1) latency + (n-2+c)/c s / bandwidth. Closed forms leave out that links are shared.
+ * pieces (n-1) latency + (n-2+c)/c s / bandwidth. Links are not shared with anything else.
  */
 #include "sim/collective.h"
 
@@ -13,13 +14,19 @@
 #define PIECE_BYTES (UINT64_C(512) << 10)
 #define PIECES_MAX 64
 
+typedef struct {
+    double latency_s, s_per_byte; /* of a shard */
+} Hop;
+
 struct _LhCommunicator {
     LhCollectiveKind kind; /* with the group, its key */
     LhGroup group;
     uint32_t size;
     uint32_t *turns; /* by position: collectives issued so far */
+    LhRings rings;
     LhNeighbours neighbours;
-    LhNcclGroup *nccl; /* NULL: not asked for yet */
+    Hop *slowest;      /* by tier; NULL: not asked for yet */
+    LhNcclGroup *nccl; /* likewise */
     LhCollective *open;
 };
 
@@ -111,6 +118,8 @@ communicator_free(gpointer data)
         collective_free(c);
     }
     lh_nccl_group_free(communicator->nccl);
+    lh_rings_clear(&communicator->rings);
+    g_free(communicator->slowest);
     g_free(communicator->turns);
     g_free(communicator);
 }
@@ -145,15 +154,32 @@ member(const LhCommunicator *c, uint32_t position)
     return (uint32_t)lh_group_member(&c->group, position);
 }
 
+/* How many hops there are from one member to the next, in all rings; the route of hop @i. */
+static uint64_t
+hops_count(const LhCommunicator *c)
+{
+    return c->size > 1 ? (uint64_t)c->size * c->rings.count : 0;
+}
+
+static LhRoute
+hop_route(const LhNetwork *network, const LhCommunicator *c, uint64_t i)
+{
+    const uint32_t ring = (uint32_t)(i / c->size), position = (uint32_t)(i % c->size);
+    LhRoute route;
+
+    lh_network_route(network, member(c, position),
+                     member(c, lh_rings_next(&c->rings, ring, position)), &route);
+    return route;
+}
+
 static LhNeighbours
 neighbours(const LhNetwork *network, const LhCommunicator *c)
 {
     LhNeighbours hops = { 0 };
 
-    for (uint32_t i = 0; i < c->size && c->size > 1; i++) {
-        LhRoute route;
+    for (uint64_t i = 0; i < hops_count(c); i++) {
+        const LhRoute route = hop_route(network, c, i);
 
-        lh_network_route(network, member(c, i), member(c, (i + 1) % c->size), &route);
         hops.tier = MAX(hops.tier, route.tier);
         hops.ctas = MAX(hops.ctas, route.ctas);
     }
@@ -201,6 +227,10 @@ communicator_of(LhCollectives *cs, const LhOp *op)
     c = g_new(LhCommunicator, 1);
     *c = key;
     c->size = (uint32_t)lh_group_size(&c->group);
+    if (c->kind == LH_COLL_ALL_TO_ALL || c->kind == LH_COLL_BROADCAST)
+        lh_rings_init_plain(&c->rings, c->size);
+    else
+        lh_rings_init(&c->rings, cs->network, &c->group);
     c->turns = g_new0(uint32_t, c->size);
     c->neighbours = neighbours(cs->network, c);
     g_hash_table_add(cs->communicators, c);
@@ -254,9 +284,10 @@ collective_of(const LhCollectives *cs, const Ticket *ticket)
     c->size = communicator->size;
     c->shard_bytes = ticket->bytes;
     c->algorithm = algorithms[cs->model][c->kind];
+    c->rings = &communicator->rings;
     c->members = g_new0(LhMember, c->size);
     if (c->algorithm != NULL)
-        c->state = g_malloc0_n(c->size, c->algorithm->member_size);
+        c->state = g_malloc0_n((gsize)c->size * c->rings->count, c->algorithm->member_size);
     c->next = communicator->open;
     communicator->open = c;
     return c;
@@ -289,7 +320,7 @@ lh_collective_left(LhCollective *c, const LhHop *hop)
 void
 lh_collective_arrived(LhCollective *c, const LhHop *hop)
 {
-    c->ends_left -= 2;
+    c->ends_left -= UINT64_C(2) * hop->pieces;
     c->algorithm->arrived(c, hop);
 }
 
@@ -307,13 +338,19 @@ lh_collective_settle(LhCollective *c)
 }
 
 void
-lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
+lh_collective_send_hop(LhCollective *c, LhHop hop)
 {
     if (c->hops_count == c->hops_capacity) {
         c->hops_capacity = MAX(4, c->hops_capacity * 2);
         c->hops = g_renew(LhHop, c->hops, c->hops_capacity);
     }
-    c->hops[c->hops_count++] = (LhHop){ from, to, lane, bytes };
+    c->hops[c->hops_count++] = hop;
+}
+
+void
+lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
+{
+    lh_collective_send_hop(c, (LhHop){ from, to, lane, 1, bytes });
 }
 
 uint32_t
@@ -342,23 +379,61 @@ lh_collective_group(const LhCollective *c)
 
 /* ---- closed forms ---- */
 
-typedef struct {
-    double latency_s, s_per_byte;
-} Hop;
+/* Hops that cross each link, of all rings in one step. */
+static GHashTable *
+link_loads(const LhNetwork *network, const LhCommunicator *c)
+{
+    GHashTable *loads = g_hash_table_new(NULL, NULL);
+
+    for (uint64_t i = 0; i < hops_count(c); i++) {
+        const LhRoute route = hop_route(network, c, i);
+
+        for (uint32_t k = 0; k < route.links_count; k++) {
+            const gpointer link = GUINT_TO_POINTER(route.links[k]);
+            const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
+
+            g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
+        }
+    }
+    return loads;
+}
+
+/* Latencies are those of tiers, all but the GPU's on the way to another rail. */
+static Hop *
+slowest_by_tier(const LhNetwork *network, const LhCommunicator *c)
+{
+    g_autoptr(GHashTable) loads = link_loads(network, c);
+    Hop *slowest = g_new0(Hop, LH_TIERS);
+
+    for (uint64_t i = 0; i < hops_count(c); i++) {
+        const LhRoute route = hop_route(network, c, i);
+        Hop *hop = &slowest[route.tier];
+        double s_per_byte =
+            route.flow_bandwidth_bytes_per_s > 0 ? 1 / route.flow_bandwidth_bytes_per_s : 0;
+
+        for (uint32_t k = 0; k < route.links_count; k++) {
+            const LhLink link = lh_network_link(network, route.links[k]);
+            const gpointer load = g_hash_table_lookup(loads, GUINT_TO_POINTER(route.links[k]));
+
+            s_per_byte = fmax(s_per_byte, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
+        }
+        hop->latency_s = fmax(hop->latency_s, (double)route.latency_ps / (double)LH_PS_PER_S);
+        hop->s_per_byte = fmax(hop->s_per_byte, s_per_byte / c->rings.count);
+    }
+    return slowest;
+}
 
 /* The hop from one member to the next that takes longest for @bytes. */
 static Hop
-slowest_hop(const LhNetwork *network, const LhCommunicator *c, double bytes)
+slowest_hop(const LhNetwork *network, LhCommunicator *c, double bytes)
 {
     Hop slowest = { 0 };
 
-    for (uint32_t i = 0; i < c->size && c->size > 1; i++) {
-        LhRoute route;
-        Hop hop;
+    if (c->slowest == NULL)
+        c->slowest = slowest_by_tier(network, c);
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++) {
+        const Hop hop = c->slowest[tier];
 
-        lh_network_route(network, member(c, i), member(c, (i + 1) % c->size), &route);
-        hop = (Hop){ (double)route.latency_ps / (double)LH_PS_PER_S,
-                     1 / lh_network_route_bandwidth(network, &route) };
         if (hop.latency_s + bytes * hop.s_per_byte > slowest.latency_s + bytes * slowest.s_per_byte)
             slowest = hop;
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "sim/nccl.h"
+#include "sim/rings.h"
 #include "sim/sim.h"
 
 typedef struct _LhCollective LhCollective;
@@ -16,18 +17,19 @@ typedef struct _LhCommunicator LhCommunicator;
 /* Bytes on the way from one member to another, by position in the group. */
 typedef struct {
     uint32_t from, to;
-    uint32_t lane; /* the algorithm's own */
+    uint64_t lane;   /* the algorithm's own */
+    uint32_t pieces; /* that go as one */
     uint64_t bytes;
 } LhHop;
 
 /*
  * What has to be sent once something has happened. Every function but ends() tells of an event and
- * answers with calls of lh_collective_send(); state is O(1) per member, and hops are made as they
- * come.
+ * answers with calls of lh_collective_send(); state is O(1) per member and ring, and hops are made
+ * as they come.
  */
 typedef struct {
-    size_t member_size; /* of one member's state, zero at first */
-    /* Hops that the member sends and receives in all; it is through when they have arrived. */
+    size_t member_size; /* of one member's state in one ring, zero at first */
+    /* Pieces that the member sends and receives in all; it is through when they have arrived. */
     uint32_t (*ends)(const LhCollective *c, uint32_t position);
     void (*joined)(LhCollective *c, uint32_t position);
     void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
@@ -52,15 +54,16 @@ struct _LhCollective {
     uint32_t size, joined;
     uint64_t shard_bytes;         /* of one rank */
     const LhAlgorithm *algorithm; /* NULL: closed form */
+    const LhRings *rings;         /* all-to-all, broadcast: one in group order */
     LhMember *members;            /* by position */
-    void *state;                  /* the algorithm's, by position */
+    void *state;                  /* the algorithm's, by position and ring */
     uint64_t ends_left;           /* of the members that are there */
     LhHop *hops;                  /* to start now */
     uint32_t hops_count, hops_capacity;
     LhCollective *next; /* of the communicator's that are not through */
 };
 
-/* The hops from one member of a group to the next, all of them. */
+/* The hops from one member of a group to the next, all of them, in all rings. */
 typedef struct {
     uint8_t tier;  /* the highest */
     uint16_t ctas; /* the most SMs that one holds */
@@ -90,8 +93,9 @@ void lh_collective_arrived(LhCollective *c, const LhHop *hop);
 /* Frees the collective if all of its members are through. */
 void lh_collective_settle(LhCollective *c);
 
-/* For algorithms: a hop that may start now. */
+/* For algorithms: a hop that may start now, of one piece or as it is. */
 void lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes);
+void lh_collective_send_hop(LhCollective *c, LhHop hop);
 
 /* For algorithms: both have started the op. */
 static inline bool

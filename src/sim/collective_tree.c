@@ -4,12 +4,13 @@
  * vector to its root and broadcasts it, in pieces. Inner members of one tree are leaves of the
  * other, so that together they send what a ring sends. A piece goes up when the member has it from
  * all of its children, down when it has it from its parent (the root: from its children), and on
- * each edge one piece after another. Left out: trees of nodes with chains inside them; the trees
- * here are over ranks.
+ * each edge one piece after another. There is such a pair of trees for every ring that the group
+ * has, over the members in that ring's order. Left out: trees of nodes with chains inside them; the
+ * trees here are over ranks.
  */
 #include "sim/collective.h"
 
-#define TREES 2
+#define TREES 2 /* for each ring */
 #define CHILDREN 2
 #define NOBODY UINT32_MAX
 
@@ -23,21 +24,37 @@ typedef struct {
     Edge up, down;
 } Place;
 
-typedef struct {
-    Place places[TREES];
-} Member;
-
-/* Tree 1 is tree 0 mirrored (n even) or one further round (n odd): leaves become inner members. */
 static uint32_t
-swap(const LhCollective *c, uint32_t tree, uint32_t position, bool forth)
+trees_count(const LhCollective *c)
+{
+    return TREES * c->rings->count;
+}
+
+/* The second tree of a pair is the first mirrored (n even) or one further round (n odd): leaves
+ * become inner members. */
+static uint32_t
+swap(const LhCollective *c, uint32_t tree, uint32_t place, bool forth)
 {
     const uint32_t n = c->size;
 
-    if (tree == 0)
-        return position;
+    if (tree % TREES == 0)
+        return place;
     if (n % 2 == 0)
-        return n - 1 - position;
-    return (position + (forth ? n - 1 : 1)) % n;
+        return n - 1 - place;
+    return (place + (forth ? n - 1 : 1)) % n;
+}
+
+/* Where a member stands in a tree, and the reverse. */
+static uint32_t
+index_of(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    return swap(c, tree, lh_rings_place(c->rings, tree / TREES, position), true);
+}
+
+static uint32_t
+member_at(const LhCollective *c, uint32_t tree, uint32_t index)
+{
+    return lh_rings_member(c->rings, tree / TREES, swap(c, tree, index, false));
 }
 
 static uint32_t
@@ -46,47 +63,47 @@ lowest_bit(uint32_t x)
     return x & (~x + 1);
 }
 
-/* Tree 0: below inner member x, with lowest bit b, lie x - b/2 and x + b/2; 0 is the root. */
+/* Below inner member x, with lowest bit b, lie x - b/2 and x + b/2; 0 is the root. */
 static uint32_t
 parent_of(const LhCollective *c, uint32_t tree, uint32_t position)
 {
-    const uint32_t x = swap(c, tree, position, true), bit = lowest_bit(x);
+    const uint32_t x = index_of(c, tree, position), bit = lowest_bit(x);
     const uint32_t above = (x ^ bit) | bit << 1;
 
     if (x == 0)
         return NOBODY;
-    return swap(c, tree, above < c->size ? above : x ^ bit, false);
+    return member_at(c, tree, above < c->size ? above : x ^ bit);
 }
 
 static uint32_t
 child_of(const LhCollective *c, uint32_t tree, uint32_t position, uint32_t child)
 {
-    const uint32_t x = swap(c, tree, position, true);
+    const uint32_t x = index_of(c, tree, position);
     uint32_t half = lowest_bit(x) >> 1;
 
     if (x == 0) {
         for (half = 1; half < c->size; half <<= 1)
             continue;
         half >>= 1;
-        return child == 0 && half > 0 ? swap(c, tree, half, false) : NOBODY;
+        return child == 0 && half > 0 ? member_at(c, tree, half) : NOBODY;
     }
     if (child == 0)
-        return half > 0 ? swap(c, tree, x - half, false) : NOBODY;
+        return half > 0 ? member_at(c, tree, x - half) : NOBODY;
     while (half > 0 && x + half >= c->size)
         half >>= 1;
-    return half > 0 ? swap(c, tree, x + half, false) : NOBODY;
+    return half > 0 ? member_at(c, tree, x + half) : NOBODY;
 }
 
 static uint64_t
 tree_bytes(const LhCollective *c, uint32_t tree)
 {
-    return lh_piece_bytes(c->shard_bytes * c->size, tree, TREES);
+    return lh_piece_bytes(c->shard_bytes * c->size, tree, trees_count(c));
 }
 
 static Place *
 place_of(const LhCollective *c, uint32_t tree, uint32_t position)
 {
-    return &((Member *)c->state)[position].places[tree];
+    return (Place *)c->state + (size_t)position * trees_count(c) + tree;
 }
 
 /* Pieces that the member has from all of its children. */
@@ -140,7 +157,7 @@ advance(LhCollective *c, uint32_t tree, uint32_t position)
 static void
 joined(LhCollective *c, uint32_t position)
 {
-    for (uint32_t tree = 0; tree < TREES; tree++) {
+    for (uint32_t tree = 0; tree < trees_count(c); tree++) {
         const uint32_t parent = parent_of(c, tree, position);
 
         advance(c, tree, position);
@@ -158,7 +175,7 @@ joined(LhCollective *c, uint32_t position)
 static Edge *
 edge_of(LhCollective *c, const LhHop *hop)
 {
-    const uint32_t tree = hop->lane / 2;
+    const uint32_t tree = (uint32_t)hop->lane / 2;
 
     return hop->lane % 2 == 0 ? &place_of(c, tree, hop->from)->up
                               : &place_of(c, tree, hop->to)->down;
@@ -168,14 +185,14 @@ static void
 left(LhCollective *c, const LhHop *hop)
 {
     edge_of(c, hop)->left++;
-    advance(c, hop->lane / 2, hop->from);
+    advance(c, (uint32_t)hop->lane / 2, hop->from);
 }
 
 static void
 arrived(LhCollective *c, const LhHop *hop)
 {
     edge_of(c, hop)->arrived++;
-    advance(c, hop->lane / 2, hop->to);
+    advance(c, (uint32_t)hop->lane / 2, hop->to);
 }
 
 static uint32_t
@@ -183,7 +200,7 @@ ends(const LhCollective *c, uint32_t position)
 {
     uint32_t count = 0;
 
-    for (uint32_t tree = 0; tree < TREES && c->size > 1; tree++) {
+    for (uint32_t tree = 0; tree < trees_count(c) && c->size > 1; tree++) {
         const uint32_t pieces = lh_pipeline_pieces(tree_bytes(c, tree));
 
         count += parent_of(c, tree, position) != NOBODY ? 2 * pieces : 0;
@@ -193,6 +210,8 @@ ends(const LhCollective *c, uint32_t position)
     return count;
 }
 
-const LhAlgorithm lh_algorithm_tree = {
-    .member_size = sizeof(Member), .ends = ends, .joined = joined, .left = left, .arrived = arrived
-};
+const LhAlgorithm lh_algorithm_tree = { .member_size = sizeof(Place[TREES]),
+                                        .ends = ends,
+                                        .joined = joined,
+                                        .left = left,
+                                        .arrived = arrived };

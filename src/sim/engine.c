@@ -412,9 +412,9 @@ complete(Engine *e, Rank *rank, uint32_t id)
     retire(rank);
 }
 
-/* The message has arrived: one less to wait for at both ends. */
+/* The message has arrived: so many less to wait for at both ends. */
 static void
-deliver(Engine *e, const Ends *ends)
+deliver(Engine *e, const Ends *ends, uint32_t pieces)
 {
     e->events++;
     for (uint32_t i = 0; i < 2; i++) {
@@ -422,7 +422,8 @@ deliver(Engine *e, const Ends *ends)
         Node *node = node_of(rank, ends->nodes[i]);
 
         rank->moving[ends->tier]--;
-        if (--node->pending == 0) {
+        node->pending -= pieces;
+        if (node->pending == 0) {
             complete(e, rank, ends->nodes[i]);
             touch(e, ends->ranks[i]);
         } else if (rank->why != BUSY) {
@@ -558,7 +559,7 @@ start_message(Engine *e, const Post *sender, const Post *receiver, uint32_t late
     ends.tier = route.tier;
     set_moving(e, &ends, sender->bytes, late);
     if (e->free_network)
-        deliver(e, &ends);
+        deliver(e, &ends, 1);
     else
         start_flow(e, &ends, &route, sender->bytes);
 }
@@ -663,33 +664,42 @@ static void
 hop_arrived(Engine *e, uint32_t flow)
 {
     LhCollective *c = e->hops[flow].collective;
+    const uint32_t pieces = e->hops[flow].hop.pieces;
 
     lh_collective_arrived(c, &e->hops[flow].hop);
     start_hops(e, c, e->ends[flow].ranks[1]);
-    deliver(e, &e->ends[flow]);
+    deliver(e, &e->ends[flow], pieces);
     lh_collective_settle(c);
 }
 
-/* What the rank sends by a closed form, and over which links: as the ring or the pairs would. */
+/* What the rank sends by a closed form, and over which links: as the rings or the pairs would. */
 static void
 count_closed_form(Engine *e, Rank *rank, Node *node, const LhCollective *c, uint32_t position)
 {
     const LhGroup *group = lh_collective_group(c);
     const uint32_t r = rank_index(e, rank);
-    const uint64_t bytes = lh_collective_bytes_sent(c->kind, group, r, c->shard_bytes);
-    const uint32_t peers = c->kind == LH_COLL_ALL_TO_ALL ? c->size - 1 : 1;
+    const bool all_to_all = c->kind == LH_COLL_ALL_TO_ALL;
+    const uint32_t peers = all_to_all ? c->size - 1 : c->rings->count;
 
     node->tier = lh_collective_neighbours(c)->tier;
-    for (uint32_t k = 1; k <= peers && bytes > 0; k++) {
-        const uint32_t to = (uint32_t)lh_group_member(group, (position + k) % c->size);
+    for (uint32_t k = 0; k < peers; k++) {
+        const uint32_t next =
+            all_to_all ? (position + 1 + k) % c->size : lh_rings_next(c->rings, k, position);
+        const uint32_t to = (uint32_t)lh_group_member(group, next);
+        const uint64_t bytes =
+            all_to_all ? c->shard_bytes / c->size
+                       : lh_collective_bytes_sent(c->kind, group, r,
+                                                  lh_piece_bytes(c->shard_bytes, k, peers));
         LhRoute route;
 
+        if (bytes == 0)
+            continue;
         lh_network_route(&e->network, r, to, &route);
         if (!check_route(e, r, to, &route))
             return;
         e->tiers_used |= 1u << route.tier;
-        count_sent(e, rank, node, route.tier, bytes / peers);
-        lh_flows_count(e->flows, &route, bytes / peers);
+        count_sent(e, rank, node, route.tier, bytes);
+        lh_flows_count(e->flows, &route, bytes);
     }
 }
 
@@ -1057,7 +1067,7 @@ handle_instant(Engine *e)
         if (e->ends[flow].hop)
             hop_arrived(e, flow);
         else
-            deliver(e, &e->ends[flow]);
+            deliver(e, &e->ends[flow], 1);
     }
 }
 

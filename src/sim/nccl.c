@@ -10,6 +10,8 @@
  */
 #include "sim/nccl.h"
 
+#include "sim/rings.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -63,26 +65,6 @@ static const double tree_correction[LH_NCCL_PROTOCOLS]
                                    };
 
 /* ---- what NCCL would find ---- */
-
-static int
-by_rank(gconstpointer x, gconstpointer y)
-{
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-
-    return a < b ? -1 : a > b;
-}
-
-/* NCCL orders its rings by node, whatever the order of the group. */
-static uint32_t *
-sorted_members(const LhGroup *group, uint64_t count)
-{
-    uint32_t *ranks = g_new(uint32_t, count);
-
-    for (uint64_t i = 0; i < count; i++)
-        ranks[i] = (uint32_t)lh_group_member(group, i);
-    qsort(ranks, count, sizeof(*ranks), by_rank);
-    return ranks;
-}
 
 static int
 generation(uint64_t compute_capability)
@@ -142,13 +124,12 @@ lh_nccl_group_new(const LhNetwork *network, const LhDevice *device, const LhGrou
 {
     LhNcclGroup *g = g_new0(LhNcclGroup, 1);
     Survey survey = { INFINITY, INFINITY, 1 };
-    g_autofree uint32_t *ranks = NULL;
+    g_autofree uint32_t *ranks = lh_sorted_ranks(group);
 
     g->ranks = lh_group_size(group);
     g->nodes = 1;
     g->nvlink = true;
     g->compute_capability = device->compute_capability;
-    ranks = sorted_members(group, g->ranks);
     for (uint64_t i = 1; i < g->ranks; i++) {
         survey_hop(network, ranks[i - 1], ranks[i], g, &survey);
         g->nodes += ranks[i] / network->gpus_per_node != ranks[i - 1] / network->gpus_per_node;
