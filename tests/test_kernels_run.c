@@ -586,10 +586,10 @@ static const Case shapes[] = {
     /* Several tiles of linear attention, which parts cut across. */
     { .args = { .nq = 270,
                 .nk = 270,
-                .batch = 2,
+                .batch = 1,
                 .heads = 2,
                 .groups = 1,
-                .head_dim = 24,
+                .head_dim = 9,
                 .mask = LH_MASK_CAUSAL },
       .q_parts = 2,
       .k_parts = 3,
@@ -599,7 +599,7 @@ static const Case shapes[] = {
                 .batch = 1,
                 .heads = 1,
                 .groups = 1,
-                .head_dim = 33,
+                .head_dim = 17,
                 .mask = LH_MASK_CAUSAL },
       .q_parts = 1,
       .k_parts = 1 },
@@ -614,11 +614,15 @@ static const Case shapes[] = {
       .k_parts = 1 },
 };
 
+/* 16-bit types differ from fp32 in loads and stores alone: each kernel has a third of the shapes.
+ */
 static void
 check_kernels(enum lh_storage storage)
 {
+    const unsigned every = storage == LH_STORAGE_FP32 ? 1 : 3;
+
     for (unsigned s = 0; s < G_N_ELEMENTS(shapes); s++) {
-        for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
+        for (unsigned k = (s + storage) % every; k < LH_KERNELS_COUNT; k += every) {
             Case c = shapes[s];
 
             c.storage = storage;

@@ -24,7 +24,7 @@ static const LhField options[] = {
 
 typedef struct {
     GPtrArray *schedules; /* of LhProven * */
-    char *passes;         /* "fwd, bwd, both" */
+    unsigned passes;      /* bit 1 << LhPass */
 } Report;
 
 /* --- output -------------------------------------------------------------------------------------
@@ -206,16 +206,31 @@ write_refusal(LhJsonWriter *w, const LhProven *proven)
     lh_jsonw_object_end(w);
 }
 
+/* "fwd, bwd, both"; caller frees. */
+static char *
+describe_passes(unsigned passes)
+{
+    GString *text = g_string_new(NULL);
+
+    for (LhPass pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
+        if ((passes & (1u << pass)) != 0)
+            g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "",
+                                   lh_pass_names[pass - 1]);
+    }
+    return g_string_free(text, FALSE);
+}
+
 static void
 print_json(const LhCli *cli, const Report *report, GString *out)
 {
+    g_autofree char *passes = describe_passes(report->passes);
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autoptr(LhTable) table = make_table(report);
     const LhStamp stamp = lh_cli_stamp(cli);
 
     lh_stamp_json(w, "longhaul.verdict/1", &stamp, NULL);
     lh_jsonw_bool(w, "proven", all_proven(report));
-    lh_jsonw_string(w, "passes", report->passes);
+    lh_jsonw_string(w, "passes", passes);
     lh_table_json(table, w, "results");
     lh_jsonw_array_begin(w, "refusals");
     for (guint i = 0; i < report->schedules->len; i++)
@@ -232,6 +247,7 @@ static void
 print(const LhCli *cli, const Report *report, GString *out)
 {
     g_autoptr(LhTable) table = make_table(report);
+    g_autofree char *passes = describe_passes(report->passes);
 
     if (lh_cli_format(cli) == LH_FORMAT_JSON) {
         print_json(cli, report, out);
@@ -244,7 +260,7 @@ print(const LhCli *cli, const Report *report, GString *out)
     for (guint i = 0; i < report->schedules->len; i++)
         print_findings(g_ptr_array_index(report->schedules, i), out);
     g_string_append_printf(out, "\n%s (%s).\n", all_proven(report) ? "Proven" : "Not proven",
-                           report->passes);
+                           passes);
 }
 
 /* --- the command --------------------------------------------------------------------------------
@@ -289,20 +305,6 @@ choose_passes(const LhScenario *s)
 {
     return s->pass >= 0 ? 1u << (s->pass + 1)
                         : 1u << LH_PASS_FWD | 1u << LH_PASS_BWD | 1u << LH_PASS_BOTH;
-}
-
-/* "fwd, bwd, both"; caller frees. */
-static char *
-describe_passes(unsigned passes)
-{
-    GString *text = g_string_new(NULL);
-
-    for (LhPass pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
-        if ((passes & (1u << pass)) != 0)
-            g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "",
-                                   lh_pass_names[pass - 1]);
-    }
-    return g_string_free(text, FALSE);
 }
 
 /* Whether a schedule that nobody named is beside the question. */
@@ -350,8 +352,7 @@ verify_schedules(const LhCli *cli, Report *report, GError **error)
     params.sources.model = model;
     params.sources.documents = documents;
     ranks = choose_ranks(cli, &params.sources.gpus_per_node, error);
-    g_free(report->passes);
-    report->passes = describe_passes(params.passes);
+    report->passes = params.passes;
     return ranks != NULL && prove_all(cli, &params, ranks, report, error);
 }
 
@@ -374,7 +375,7 @@ verify_file(const LhCli *cli, Report *report, bool *found, GError **error)
                     s->schedule_file);
         return false;
     }
-    report->passes = describe_passes(1u << program->params.pass);
+    report->passes = 1u << program->params.pass;
     g_ptr_array_add(report->schedules, lh_prove_program(s->schedule_file, program));
     return true;
 }
@@ -390,7 +391,6 @@ run(LhCli *cli, GError **error)
 {
     g_autoptr(GPtrArray) schedules = g_ptr_array_new_with_free_func(proven_free);
     g_autoptr(GString) out = g_string_new(NULL);
-    g_autofree char *passes = NULL;
     Report report = { .schedules = schedules };
     bool found;
 
@@ -398,7 +398,6 @@ run(LhCli *cli, GError **error)
         return LH_ERROR_INPUT;
     if ((!found || cli->scenario->schedule != NULL) && !verify_schedules(cli, &report, error))
         return LH_ERROR_INPUT;
-    passes = report.passes;
     print(cli, &report, out);
     if (!lh_cli_write(cli, out, error))
         return LH_ERROR_RUNTIME;

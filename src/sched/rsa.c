@@ -89,10 +89,6 @@ declare(LhProgram *program)
     const LhProgramParams *p = &program->params;
     Plan *plan;
 
-    if (p->ranks == 1) {
-        lh_single_declare(program);
-        return;
-    }
     plan = g_new0(Plan, 1);
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
@@ -112,8 +108,6 @@ steps(const LhProgram *program, uint32_t rank)
     const LhProgramParams *p = &program->params;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_steps(program);
     return p->ranks * (p->pass == LH_PASS_FWD ? 2 : p->pass == LH_PASS_BWD ? 3 : 4);
 }
 
@@ -329,14 +323,9 @@ static void
 emit(LhEmitter *e, uint32_t step)
 {
     const Plan *plan = e->program->plan;
-    uint32_t s, t;
+    const uint32_t s = lh_pass_enter(e, step, 2 * plan->ranks);
+    const uint32_t t = s % plan->ranks;
 
-    if (e->program->params.ranks == 1) {
-        lh_single_emit(e, step);
-        return;
-    }
-    s = lh_pass_enter(e, step, 2 * plan->ranks);
-    t = s % plan->ranks;
     switch (ring_of(e, plan, s)) {
     case RING_SCORES:
         ring_scores(e, plan, t, false);
@@ -388,8 +377,7 @@ flops(const LhProgramParams *p, uint32_t rank)
         [LH_PASS_BOTH] = 6,
     };
 
-    if (p->ranks == 1)
-        return lh_pass_flops(p, lh_pass_rank_pairs(p, LH_PLACE_CONTIGUOUS, rank));
+    (void)rank;
     return products[p->pass] * product;
 }
 
@@ -407,8 +395,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t dscores = 2 * z.e * x + all, dq = z.e * x + 2 * all + sum;
 
     (void)rank;
-    if (p->ranks == 1)
-        return lh_single_peak_bytes(p);
     return lh_pass_peak_bytes(p, z.kv + MAX(softmax, z.e * x + sum),
                               z.kv + MAX(again, MAX(dscores, dq)));
 }
