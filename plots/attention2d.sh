@@ -75,7 +75,7 @@ plot for [i = 1:words(list)] "$folder/".word(list, i) using 1:2 with linespoints
 set ylabel "exposed communication, ms"
 unset key
 start = $(awk -F, '$1 == 16 && $2 == "attention2d-no" { print $4 }' "$folder/scaling.csv")
-set label "1 / sqrt(GPUs)" at 36, 1.25 * start * sqrt(16.0 / 36) textcolor rgb "#1f77b4"
+set label "1 / sqrt(GPUs)" at 24, 0.66 * start * sqrt(16.0 / 24) textcolor rgb "#1f77b4"
 plot for [i = 1:words(list)] "$folder/".word(list, i) using 1:3 with linespoints lw 2 pt 7 lc rgb word(colours, i) notitle, \\
     [16:64] start * sqrt(16 / x) with lines dt 2 lc rgb "#1f77b4" notitle
 END
