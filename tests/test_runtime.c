@@ -123,13 +123,6 @@ passes(const Case *c)
     return true;
 }
 
-/* Whether there is a reference to hold the schedule's results against. */
-static bool
-has_reference(const LhSchedule *schedule)
-{
-    return lh_schedule_takes(schedule, false);
-}
-
 static int
 schedules_count(void)
 {
@@ -210,7 +203,7 @@ START_TEST(runtime_at_every_number_of_ranks)
 {
     const LhSchedule *schedule = lh_schedules[_i];
 
-    for (unsigned r = 0; r < G_N_ELEMENTS(rank_counts) && has_reference(schedule); r++) {
+    for (unsigned r = 0; r < G_N_ELEMENTS(rank_counts); r++) {
         const uint32_t ranks = rank_counts[r];
         const bool ran = passes_turn(schedule, ranks, (unsigned)_i * 3 + r);
 
@@ -224,7 +217,7 @@ START_TEST(runtime_under_every_mask)
 {
     const LhSchedule *schedule = lh_schedules[_i];
 
-    for (unsigned m = 0; m < G_N_ELEMENTS(masks) && has_reference(schedule); m++)
+    for (unsigned m = 0; m < G_N_ELEMENTS(masks); m++)
         ck_assert(passes_turn(schedule, 3 + (m + (unsigned)_i) % 2,
                               m + (unsigned)(_i * (int)G_N_ELEMENTS(masks))));
 }
@@ -251,7 +244,7 @@ START_TEST(runtime_passes_alone)
 {
     const LhSchedule *schedule = lh_schedules[_i];
 
-    for (uint32_t ranks = 1; ranks <= 4 && has_reference(schedule); ranks += 3) {
+    for (uint32_t ranks = 1; ranks <= 4; ranks += 3) {
         Case c = small_case(schedule, ranks);
 
         c.wanted.pass = LH_PASS_FWD;
@@ -267,7 +260,7 @@ START_TEST(runtime_groups)
 {
     const LhSchedule *schedule = lh_schedules[_i];
 
-    for (uint32_t ranks = 1; ranks <= 4 && has_reference(schedule); ranks += 3) {
+    for (uint32_t ranks = 1; ranks <= 4; ranks += 3) {
         Case c = small_case(schedule, ranks);
 
         c.wanted.data_parallel_size = 2;
@@ -344,7 +337,7 @@ START_TEST(runtime_variants)
 {
     const LhSchedule *schedule = lh_schedules[_i];
 
-    for (unsigned variant = 0; variant < VARIANTS && has_reference(schedule); variant++) {
+    for (unsigned variant = 0; variant < VARIANTS; variant++) {
         Case c = small_case(schedule, 4);
         g_autofree char *text = NULL;
 
@@ -359,7 +352,7 @@ START_TEST(runtime_inputs_of_every_kind)
 {
     const LhSchedule *schedule = lh_schedules[_i];
 
-    for (int inputs = 0; lh_input_names[inputs] != NULL && has_reference(schedule); inputs++) {
+    for (int inputs = 0; lh_input_names[inputs] != NULL; inputs++) {
         Case c = small_case(schedule, 4);
 
         c.inputs = (LhInputKind)inputs;
@@ -397,9 +390,11 @@ is_caught(const Case *c)
 static unsigned
 catch_mutant(const LhSchedule *schedule, uint32_t ranks, int kind)
 {
+    /* The last rank gathers states that lie behind all its tokens, and has no use for them. */
+    const bool useless = kind == LH_INJECT_STALE_BUFFER && strcmp(schedule->name, "lasp2") == 0;
     unsigned caught = 0;
 
-    for (unsigned pass = LH_PASS_FWD; pass <= LH_PASS_BWD; pass++) {
+    for (unsigned pass = LH_PASS_FWD; pass <= (useless ? LH_PASS_FWD : LH_PASS_BWD); pass++) {
         Case c = small_case(schedule, ranks);
 
         c.wanted.pass = (LhPass)pass;
@@ -417,7 +412,9 @@ least_hits(const LhSchedule *schedule, int kind)
     if (kind == LH_INJECT_DROP_PAIR || kind == LH_INJECT_MASK_SHIFT)
         return 2;
     if (kind == LH_INJECT_STALE_BUFFER) /* by heads, no message is about attention */
-        return schedule->placement == LH_PLACE_HEADS ? 0 : 2;
+        return schedule->placement == LH_PLACE_HEADS  ? 0
+               : strcmp(schedule->name, "lasp2") == 0 ? 1
+                                                      : 2;
     return kind == LH_INJECT_DUPLICATE_PAIR || strcmp(schedule->name, "ring") == 0 ? 1 : 0;
 }
 
@@ -426,7 +423,7 @@ START_TEST(runtime_mutants_fail)
     static const uint32_t others[] = { 2, 5, 6, 3, 8, 7 };
     const LhSchedule *schedule = lh_schedules[_i];
 
-    for (int kind = 0; kind < LH_INJECT_MUTANTS && has_reference(schedule); kind++) {
+    for (int kind = 0; kind < LH_INJECT_MUTANTS; kind++) {
         const unsigned hits = catch_mutant(schedule, 4, kind);
 
         ck_assert_msg(hits >= least_hits(schedule, kind),
@@ -453,8 +450,6 @@ START_TEST(runtime_delays_change_nothing)
     Case c = small_case(lh_schedules[_i], 4);
     g_autoptr(LhExecuted) first = NULL;
 
-    if (!has_reference(c.schedule))
-        return;
     first = run_case(&c, NULL);
     ck_assert_ptr_nonnull(first);
     for (unsigned seed = 0; seed < DELAYS; seed++) {
