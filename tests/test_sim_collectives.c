@@ -234,7 +234,7 @@ play_rings(Single *s, uint32_t ranks, LhCollectiveModel model, uint64_t nics, Lh
     script_init(&w, &s->script, ranks);
     w.params.collectives = model;
     w.topology.nics_per_node = nics;
-    w.topology.fabric = fabric;
+    w.topology.fabric = (int)fabric;
     result = world_run(&w);
     world_clear(&w);
     return result;
