@@ -35,6 +35,7 @@ most_sent(const char *name, const LhProgramParams *wanted)
     uint64_t most = 0;
 
     ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_gt(p.ranks, 0);
     for (uint32_t rank = 0; rank < p.ranks; rank++)
         most = MAX(most, schedule->closed.bytes_sent(&p, rank));
     return (double)most /
@@ -94,11 +95,12 @@ START_TEST(usp_below_attention2d_up_to_four_squares_of_heads)
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         const uint32_t heads = cases[i].heads, ranks = cases[i].ranks;
         LhProgramParams p = shape(ranks, heads, heads, LH_PASS_FWD);
+        const uint32_t ring = ranks / heads;
         double usp;
 
         p.ulysses_size = heads;
         usp = most_sent("usp", &p);
-        ck_assert_double_eq_tol(usp, 4.0 * (heads - 1) / heads + 2.0 * (ranks / heads - 1), 1e-9);
+        ck_assert_double_eq_tol(usp, 4.0 * (heads - 1) / heads + 2.0 * (ring - 1), 1e-9);
         ck_assert_msg((usp < most_sent("attention2d-no", &p)) == cases[i].usp_less,
                       "%u heads, %u ranks: usp %g", heads, ranks, usp);
     }

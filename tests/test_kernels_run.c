@@ -1394,8 +1394,10 @@ START_TEST(kernels_take_keys_apart)
     call_views("take_k", &args, PARTS(kv), PARTS(k), (LhView){ 0 });
     call_views("take_v", &args, PARTS(kv), WHOLE(v), (LhView){ 0 });
     for (unsigned i = 0; i < HALF; i++) {
-        ck_assert(k[i] == (float)(i / 8 * 16 + i % 8));
-        ck_assert(v[i] == (float)(i / 8 * 16 + 8 + i % 8));
+        const unsigned from = i / 8 * 16 + i % 8;
+
+        ck_assert(k[i] == (float)from);
+        ck_assert(v[i] == (float)(from + 8));
     }
     call_views("join_dkv", &args, PARTS(k), WHOLE(v), PARTS(dkv));
     ck_assert_mem_eq(dkv, kv, sizeof(kv));

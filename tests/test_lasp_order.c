@@ -109,7 +109,7 @@ static void
 repeat(Recording *r, uint32_t times)
 {
     for (uint32_t rank = 0; rank < r->program.params.ranks; rank++) {
-        const uint32_t count = r->ops[rank]->len, parts = r->parts[rank]->len;
+        const uint32_t count = recording_count(r, rank), parts = r->parts[rank]->len;
 
         for (uint32_t i = count; i < times * count; i++) {
             LhOp op = *recording_op(r, rank, i - count);

@@ -83,6 +83,19 @@ group_of(const LhScoresProduct *p, uint32_t head)
     return head / (p->args->heads / p->args->groups);
 }
 
+/* q k^T, or do v^T, of one pair. */
+static double
+product(const LhScoresProduct *p, const Place *at)
+{
+    const void *q = lh_rows_at(&p->q, at->b, at->i, at->head);
+    const void *k = lh_rows_at(&p->k, at->b, at->j, group_of(p, at->head));
+    double sum = 0;
+
+    for (uint32_t c = 0; c < p->args->head_dim; c++)
+        sum += lh_element_get(q, p->q.storage, c) * lh_element_get(k, p->k.storage, c);
+    return sum;
+}
+
 void
 lh_scores_reference(const LhScoresProduct *p)
 {
@@ -91,19 +104,27 @@ lh_scores_reference(const LhScoresProduct *p)
     for (Place at = { 0 }; at.b < a->batch; at.b++) {
         for (at.i = 0; at.i < a->nq; at.i++) {
             for (at.head = 0; at.head < a->heads; at.head++) {
-                const void *q = lh_rows_at(&p->q, at.b, at.i, at.head);
-
-                for (at.j = 0; at.j < a->nk; at.j++) {
-                    const void *k = lh_rows_at(&p->k, at.b, at.j, group_of(p, at.head));
-                    double sum = 0;
-
-                    for (uint32_t c = 0; c < a->head_dim; c++)
-                        sum +=
-                            lh_element_get(q, p->q.storage, c) * lh_element_get(k, p->k.storage, c);
-                    lh_element_put(score_at(p, &at), p->scores.rows.storage, 0, sum);
-                }
+                for (at.j = 0; at.j < a->nk; at.j++)
+                    lh_element_put(score_at(p, &at), p->scores.rows.storage, 0, product(p, &at));
             }
         }
+    }
+}
+
+/* A row of scores times the keys, or values, of its head: added to the row of q. */
+static void
+apply_row_reference(const LhScoresProduct *p, Place at)
+{
+    const uint32_t group = group_of(p, at.head);
+    void *q = lh_rows_at(&p->q, at.b, at.i, at.head);
+
+    for (uint32_t c = 0; c < p->args->head_dim; c++) {
+        double sum = p->load ? lh_element_get(q, p->q.storage, c) : 0;
+
+        for (at.j = 0; at.j < p->args->nk; at.j++)
+            sum += score(p, &at) *
+                   lh_element_get(lh_rows_at(&p->k, at.b, at.j, group), p->k.storage, c);
+        lh_element_put(q, p->q.storage, c, sum);
     }
 }
 
@@ -114,19 +135,8 @@ lh_scores_apply_reference(const LhScoresProduct *p)
 
     for (Place at = { 0 }; at.b < a->batch; at.b++) {
         for (at.i = 0; at.i < a->nq; at.i++) {
-            for (at.head = 0; at.head < a->heads; at.head++) {
-                void *q = lh_rows_at(&p->q, at.b, at.i, at.head);
-
-                for (uint32_t c = 0; c < a->head_dim; c++) {
-                    double sum = p->load ? lh_element_get(q, p->q.storage, c) : 0;
-
-                    for (at.j = 0; at.j < a->nk; at.j++)
-                        sum += score(p, &at) *
-                               lh_element_get(lh_rows_at(&p->k, at.b, at.j, group_of(p, at.head)),
-                                              p->k.storage, c);
-                    lh_element_put(q, p->q.storage, c, sum);
-                }
-            }
+            for (at.head = 0; at.head < a->heads; at.head++)
+                apply_row_reference(p, at);
         }
     }
 }

@@ -72,6 +72,7 @@ part_bytes(const LhProgram *program, const LhHeads *heads, const LhPassSizes *z,
     const uint64_t parts =
         (uint64_t)lh_placement_parts(&program->placement) * slices_of(&heads->cut, t);
 
+    g_assert(parts > 0 && z->e > 0);
     return (is_kv(t) ? z->kv : z->q) / z->e * element_bytes / parts;
 }
 

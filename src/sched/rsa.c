@@ -160,29 +160,32 @@ owner(const LhEmitter *e, const Plan *plan, uint32_t t)
     return (e->rank + plan->ranks - t) % plan->ranks;
 }
 
+/* What a product is of: rows of queries, and keys or values. */
+typedef struct {
+    uint16_t rows, keys, scores;
+} Slots;
+
 /* scores, or dscores: the product of own rows with the keys that are here. */
 static void
-emit_scores(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t rows, uint16_t keys,
-            uint16_t scores, uint32_t t)
+emit_scores(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
 {
     lh_pass_compute(e, kernel, &plan->block);
-    lh_emit_operand(e, rows, 0, 1);
-    lh_emit_operand(e, keys, 0, 1);
-    lh_emit_operand(e, scores, owner(e, plan, t), 1);
+    lh_emit_operand(e, of->rows, 0, 1);
+    lh_emit_operand(e, of->keys, 0, 1);
+    lh_emit_operand(e, of->scores, owner(e, plan, t), 1);
 }
 
-/* sum += scores keys. */
+/* rows += scores keys. */
 static void
-emit_apply(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t scores, uint16_t keys,
-           uint16_t sum, uint32_t t)
+emit_apply(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
 {
     LhKernelArgs args = plan->block;
 
     args.first = t == 0;
     lh_pass_compute(e, kernel, &args);
-    lh_emit_operand(e, scores, owner(e, plan, t), 1);
-    lh_emit_operand(e, keys, 0, 1);
-    lh_emit_operand(e, sum, 0, 1);
+    lh_emit_operand(e, of->scores, owner(e, plan, t), 1);
+    lh_emit_operand(e, of->keys, 0, 1);
+    lh_emit_operand(e, of->rows, 0, 1);
 }
 
 static void
@@ -236,7 +239,7 @@ ring_scores(LhEmitter *e, const Plan *plan, uint32_t t, bool again)
     if (t == 0)
         ALLOC(e, plan->k[0], plan->k[1], plan->scores);
     k = pass_on(e, plan, plan->k, TAG_SCORES, t);
-    emit_scores(e, plan, LH_KERNEL_ID_scores, plan->io.q, k, plan->scores, t);
+    emit_scores(e, plan, LH_KERNEL_ID_scores, &(Slots){ plan->io.q, k, plan->scores }, t);
     if (t + 1 < plan->ranks)
         return;
     ALLOC(e, plan->probs);
@@ -256,7 +259,7 @@ ring_out(LhEmitter *e, const Plan *plan, uint32_t t)
     if (t == 0)
         ALLOC(e, plan->v[0], plan->v[1], plan->o_sum);
     v = pass_on(e, plan, plan->v, TAG_OUT, t);
-    emit_apply(e, plan, LH_KERNEL_ID_scores_o, plan->probs, v, plan->o_sum, t);
+    emit_apply(e, plan, LH_KERNEL_ID_scores_o, &(Slots){ plan->o_sum, v, plan->probs }, t);
     if (t + 1 < plan->ranks)
         return;
     emit_cast(e, plan, plan->o_sum, plan->io.o);
@@ -276,7 +279,7 @@ ring_dscores(LhEmitter *e, const Plan *plan, uint32_t t)
         ALLOC(e, plan->v[0], plan->v[1], plan->dscores);
     }
     v = pass_on(e, plan, plan->v, TAG_DSCORES, t);
-    emit_scores(e, plan, LH_KERNEL_ID_scores_dp, plan->io.dout, v, plan->dscores, t);
+    emit_scores(e, plan, LH_KERNEL_ID_scores_dp, &(Slots){ plan->io.dout, v, plan->dscores }, t);
     if (t + 1 < plan->ranks)
         return;
     lh_pass_compute(e, LH_KERNEL_ID_scores_softmax_bwd, &plan->rows);
@@ -297,7 +300,7 @@ ring_dq(LhEmitter *e, const Plan *plan, uint32_t t)
         ALLOC(e, plan->k[0], plan->k[1], plan->dq_sum);
     }
     k = pass_on(e, plan, plan->k, TAG_DQ, t);
-    emit_apply(e, plan, LH_KERNEL_ID_scores_dq, plan->dscores, k, plan->dq_sum, t);
+    emit_apply(e, plan, LH_KERNEL_ID_scores_dq, &(Slots){ plan->dq_sum, k, plan->dscores }, t);
     if (t + 1 < plan->ranks)
         return;
     emit_cast(e, plan, plan->dq_sum, plan->io.dq);

@@ -64,7 +64,7 @@ find_entries(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, ui
     uint32_t node = 0, nics = 0;
 
     rings->nodes = g_new(uint32_t, rings->size);
-    rings->firsts = g_new(uint32_t, nodes + 1);
+    rings->firsts = g_new0(uint32_t, nodes + 1);
     rings->entries = g_new(uint32_t, (gsize)nodes * rings->count);
     for (uint32_t i = 0; i < rings->size; i++) {
         if (begins(ranks, i, network->gpus_per_node)) {
