@@ -160,4 +160,5 @@ char *lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
 /* For the choice of a group's size: the largest one that divides ranks, groups and the devices of a
  * node (0: unknown). And refuses one that does not divide ranks and groups. */
 uint32_t lh_heads_group_size(const LhProgramParams *p);
+void lh_heads_adapt_group_size(LhProgramParams *p); /* pads heads, and sets the default */
 bool lh_heads_check_group_size(const LhProgramParams *p, GError **error);

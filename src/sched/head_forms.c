@@ -217,6 +217,15 @@ lh_heads_group_size(const LhProgramParams *p)
     return p->gpus_per_node == 0 ? size : common_divisor(size, p->gpus_per_node);
 }
 
+void
+lh_heads_adapt_group_size(LhProgramParams *p)
+{
+    if (p->pad_heads)
+        lh_heads_pad(&p->attention, p->ulysses_size, false);
+    if (p->ulysses_size == 0)
+        p->ulysses_size = lh_heads_group_size(p);
+}
+
 bool
 lh_heads_check_group_size(const LhProgramParams *p, GError **error)
 {

@@ -14,36 +14,8 @@ enum {
 typedef struct {
     LhLinearPass l;
     bool receives_first;
-    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
-    uint16_t fwd_out, bwd_in, bwd_out;
-    uint16_t again_in, again_out; /* state_recompute: the forward chain of the backward pass */
+    LhLinearChain chain;
 } Plan;
-
-static void
-declare_forward(LhProgram *program, Plan *plan)
-{
-    plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_out = lh_linear_add_state(program, &plan->l, "fwd_out", LH_TENSOR_STATE, 1);
-    if (program->params.state_recompute)
-        plan->l.before = lh_linear_add_state(program, &plan->l, "fwd_in", LH_TENSOR_STATE, 1);
-    lh_linear_add_forward_apart(program, &plan->l);
-    plan->fwd_end = (uint16_t)program->slots_count;
-}
-
-static void
-declare_backward(LhProgram *program, Plan *plan)
-{
-    plan->bwd_first = (uint16_t)program->slots_count;
-    plan->bwd_in = lh_linear_add_state(program, &plan->l, "bwd_in", LH_TENSOR_DSTATE, 1);
-    plan->bwd_out = lh_linear_add_state(program, &plan->l, "bwd_out", LH_TENSOR_DSTATE, 1);
-    plan->again_in = plan->l.before;
-    if (program->params.state_recompute) {
-        plan->again_in = lh_linear_add_state(program, &plan->l, "again_in", LH_TENSOR_STATE, 1);
-        plan->again_out = lh_linear_add_state(program, &plan->l, "again_out", LH_TENSOR_STATE, 1);
-    }
-    lh_linear_add_backward_apart(program, &plan->l);
-    plan->bwd_end = (uint16_t)program->slots_count;
-}
 
 static void
 declare(LhProgram *program)
@@ -54,10 +26,7 @@ declare(LhProgram *program)
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
     plan->receives_first = p->published_code || !p->overlap;
-    if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
-    if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+    plan->chain = lh_linear_declare_chain(program, &plan->l);
 }
 
 #define FORWARD_STEPS 2U /* what is local, the chain */
@@ -126,14 +95,14 @@ static void
 receive_dstate(LhEmitter *e, const Plan *plan)
 {
     if (!is_last(e, plan))
-        receive(e, e->rank + 1, TAG_DSTATE, plan->bwd_in);
+        receive(e, e->rank + 1, TAG_DSTATE, plan->chain.bwd_in);
 }
 
 static void
 emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     if (t == 0) {
-        lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+        lh_pass_alloc(e, plan->chain.fwd_first, plan->chain.fwd_end);
         if (plan->receives_first)
             receive_state(e, plan->l.before);
         lh_linear_intra(e, &plan->l, 0);
@@ -143,8 +112,8 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
         receive_state(e, plan->l.before);
     if (!is_first(e))
         lh_linear_inter(e, &plan->l, 0, plan->l.before);
-    send_state(e, plan, plan->l.before, plan->fwd_out);
-    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+    send_state(e, plan, plan->l.before, plan->chain.fwd_out);
+    lh_pass_free(e, plan->chain.fwd_first, plan->chain.fwd_end);
 }
 
 static void
@@ -152,14 +121,14 @@ state_again(LhEmitter *e, const Plan *plan)
 {
     if (!e->program->params.state_recompute)
         return;
-    receive_state(e, plan->again_in);
-    send_state(e, plan, plan->again_in, plan->again_out);
+    receive_state(e, plan->chain.again_in);
+    send_state(e, plan, plan->chain.again_in, plan->chain.again_out);
 }
 
 static void
 backward_local(LhEmitter *e, const Plan *plan)
 {
-    lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    lh_pass_alloc(e, plan->chain.bwd_first, plan->chain.bwd_end);
     if (plan->receives_first) {
         state_again(e, plan);
         receive_dstate(e, plan);
@@ -173,7 +142,7 @@ backward_states(LhEmitter *e, const Plan *plan)
     if (!plan->receives_first)
         state_again(e, plan);
     if (!is_first(e))
-        lh_linear_inter_grad(e, &plan->l, 0, plan->again_in);
+        lh_linear_inter_grad(e, &plan->l, 0, plan->chain.again_in);
 }
 
 static void
@@ -182,14 +151,14 @@ backward_gradients(LhEmitter *e, const Plan *plan)
     if (!plan->receives_first)
         receive_dstate(e, plan);
     if (!is_last(e, plan))
-        lh_linear_state_grad(e, &plan->l, 0, plan->bwd_in);
+        lh_linear_state_grad(e, &plan->l, 0, plan->chain.bwd_in);
     if (!is_first(e)) {
-        lh_linear_own_dstate(e, &plan->l, 0, plan->bwd_out);
+        lh_linear_own_dstate(e, &plan->l, 0, plan->chain.bwd_out);
         if (!is_last(e, plan))
-            lh_linear_carry(e, &plan->l, 0, plan->bwd_in, plan->bwd_out);
-        send(e, e->rank - 1, TAG_DSTATE, plan->bwd_out);
+            lh_linear_carry(e, &plan->l, 0, plan->chain.bwd_in, plan->chain.bwd_out);
+        send(e, e->rank - 1, TAG_DSTATE, plan->chain.bwd_out);
     }
-    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+    lh_pass_free(e, plan->chain.bwd_first, plan->chain.bwd_end);
 }
 
 static void

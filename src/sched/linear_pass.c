@@ -81,6 +81,44 @@ lh_linear_add_backward_apart(LhProgram *program, LhLinearPass *l)
     l->dkv_apart = add_apart(program, l, "bwd_dkv_inter", LH_TENSOR_DKV, l->sizes.kv);
 }
 
+static void
+declare_chain_forward(LhProgram *program, LhLinearPass *l, LhLinearChain *chain)
+{
+    chain->fwd_first = (uint16_t)program->slots_count;
+    chain->fwd_out = lh_linear_add_state(program, l, "fwd_out", LH_TENSOR_STATE, 1);
+    if (program->params.state_recompute)
+        l->before = lh_linear_add_state(program, l, "fwd_in", LH_TENSOR_STATE, 1);
+    lh_linear_add_forward_apart(program, l);
+    chain->fwd_end = (uint16_t)program->slots_count;
+}
+
+static void
+declare_chain_backward(LhProgram *program, LhLinearPass *l, LhLinearChain *chain)
+{
+    chain->bwd_first = (uint16_t)program->slots_count;
+    chain->bwd_in = lh_linear_add_state(program, l, "bwd_in", LH_TENSOR_DSTATE, 1);
+    chain->bwd_out = lh_linear_add_state(program, l, "bwd_out", LH_TENSOR_DSTATE, 1);
+    chain->again_in = l->before;
+    if (program->params.state_recompute) {
+        chain->again_in = lh_linear_add_state(program, l, "again_in", LH_TENSOR_STATE, 1);
+        chain->again_out = lh_linear_add_state(program, l, "again_out", LH_TENSOR_STATE, 1);
+    }
+    lh_linear_add_backward_apart(program, l);
+    chain->bwd_end = (uint16_t)program->slots_count;
+}
+
+LhLinearChain
+lh_linear_declare_chain(LhProgram *program, LhLinearPass *l)
+{
+    LhLinearChain chain = { 0 };
+
+    if (lh_pass_has(&program->params, LH_PASS_FWD))
+        declare_chain_forward(program, l, &chain);
+    if (lh_pass_has(&program->params, LH_PASS_BWD))
+        declare_chain_backward(program, l, &chain);
+    return chain;
+}
+
 uint64_t
 lh_linear_io_bytes(const LhProgramParams *p)
 {

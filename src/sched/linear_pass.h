@@ -35,6 +35,16 @@ uint16_t lh_linear_add_state(LhProgram *program, const LhLinearPass *l, const ch
 void lh_linear_add_forward_apart(LhProgram *program, LhLinearPass *l);
 void lh_linear_add_backward_apart(LhProgram *program, LhLinearPass *l);
 
+/* The buffers of a schedule in which states pass from rank to rank, those of each pass together. */
+typedef struct {
+    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
+    uint16_t fwd_out, bwd_in, bwd_out;
+    uint16_t again_in, again_out; /* state_recompute: the forward chain of the backward pass */
+} LhLinearChain;
+
+/* Declares them, of the passes that are run, and what unfused passes need. */
+LhLinearChain lh_linear_declare_chain(LhProgram *program, LhLinearPass *l);
+
 /* Bytes of inputs, outputs and `before` on a rank; of what unfused passes need besides. */
 uint64_t lh_linear_io_bytes(const LhProgramParams *p);
 uint64_t lh_linear_apart_bytes(const LhProgramParams *p, LhPass pass);

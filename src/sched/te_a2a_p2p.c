@@ -27,15 +27,6 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
-adapt(LhProgramParams *p)
-{
-    if (p->pad_heads)
-        lh_heads_pad(&p->attention, p->ulysses_size, false);
-    if (p->ulysses_size == 0)
-        p->ulysses_size = lh_heads_group_size(p);
-}
-
-static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
@@ -164,7 +155,7 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather or "
                     "te-a2a",
-    .adapt = adapt,
+    .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
     .declare = declare,
     .steps = steps,

@@ -25,15 +25,6 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
-adapt(LhProgramParams *p)
-{
-    if (p->pad_heads)
-        lh_heads_pad(&p->attention, p->ulysses_size, false);
-    if (p->ulysses_size == 0)
-        p->ulysses_size = lh_heads_group_size(p);
-}
-
-static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
@@ -165,7 +156,7 @@ const LhSchedule lh_schedule_usp = {
         "restrictions sequence length divisible by 2P; U divides P and the groups\n",
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "the blocks of its ring are causal or full",
-    .adapt = adapt,
+    .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
     .declare = declare,
     .steps = steps,

@@ -19,9 +19,7 @@ typedef struct {
     LhLinearPass l;
     bool overlap;
     uint8_t scan; /* the stream of the additions */
-    uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
-    uint16_t fwd_out, bwd_in, bwd_out;
-    uint16_t again_in, again_out; /* state_recompute */
+    LhLinearChain chain;
 } Plan;
 
 static uint32_t
@@ -61,32 +59,6 @@ check(const LhProgramParams *p, GError **error)
 }
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
-{
-    plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_out = lh_linear_add_state(program, &plan->l, "fwd_out", LH_TENSOR_STATE, 1);
-    if (program->params.state_recompute)
-        plan->l.before = lh_linear_add_state(program, &plan->l, "fwd_in", LH_TENSOR_STATE, 1);
-    lh_linear_add_forward_apart(program, &plan->l);
-    plan->fwd_end = (uint16_t)program->slots_count;
-}
-
-static void
-declare_backward(LhProgram *program, Plan *plan)
-{
-    plan->bwd_first = (uint16_t)program->slots_count;
-    plan->bwd_in = lh_linear_add_state(program, &plan->l, "bwd_in", LH_TENSOR_DSTATE, 1);
-    plan->bwd_out = lh_linear_add_state(program, &plan->l, "bwd_out", LH_TENSOR_DSTATE, 1);
-    plan->again_in = plan->l.before;
-    if (program->params.state_recompute) {
-        plan->again_in = lh_linear_add_state(program, &plan->l, "again_in", LH_TENSOR_STATE, 1);
-        plan->again_out = lh_linear_add_state(program, &plan->l, "again_out", LH_TENSOR_STATE, 1);
-    }
-    lh_linear_add_backward_apart(program, &plan->l);
-    plan->bwd_end = (uint16_t)program->slots_count;
-}
-
-static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
@@ -96,10 +68,7 @@ declare(LhProgram *program)
     plan->l = lh_linear_declare(program, blocks_of(p));
     plan->overlap = p->overlap;
     plan->scan = lh_program_add_stream(program, "scan", LH_STREAM_COMPUTE);
-    if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
-    if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+    plan->chain = lh_linear_declare_chain(program, &plan->l);
 }
 
 /* A state's way up the ranks, or its gradient's down. */
@@ -191,9 +160,9 @@ static void
 emit_forward(LhEmitter *e, const Plan *plan)
 {
     const LhLinearPass *l = &plan->l;
-    Chain chain = { .in = l->before, .out = plan->fwd_out, .tag = TAG_STATE };
+    Chain chain = { .in = l->before, .out = plan->chain.fwd_out, .tag = TAG_STATE };
 
-    lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
+    lh_pass_alloc(e, plan->chain.fwd_first, plan->chain.fwd_end);
     emit_chain(e, plan, &chain);
     if (!plan->overlap)
         lh_pass_wait(e, chain.end);
@@ -203,7 +172,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
         lh_pass_wait(e, chain.arrivals[k]);
         lh_linear_inter(e, l, k, l->before);
     }
-    lh_pass_free(e, plan->fwd_first, plan->fwd_end);
+    lh_pass_free(e, plan->chain.fwd_first, plan->chain.fwd_end);
 }
 
 static void
@@ -211,10 +180,12 @@ emit_backward(LhEmitter *e, const Plan *plan)
 {
     const LhLinearPass *l = &plan->l;
     const bool again = e->program->params.state_recompute;
-    Chain states = { .in = plan->again_in, .out = plan->again_out, .tag = TAG_STATE };
-    Chain gradients = { .down = true, .in = plan->bwd_in, .out = plan->bwd_out, .tag = TAG_DSTATE };
+    Chain states = { .in = plan->chain.again_in, .out = plan->chain.again_out, .tag = TAG_STATE };
+    Chain gradients = {
+        .down = true, .in = plan->chain.bwd_in, .out = plan->chain.bwd_out, .tag = TAG_DSTATE
+    };
 
-    lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
+    lh_pass_alloc(e, plan->chain.bwd_first, plan->chain.bwd_end);
     if (again)
         emit_chain(e, plan, &states);
     emit_chain(e, plan, &gradients);
@@ -225,13 +196,13 @@ emit_backward(LhEmitter *e, const Plan *plan)
     for (uint32_t k = 0; e->rank > 0 && k < l->slices; k++) {
         if (again)
             lh_pass_wait(e, states.arrivals[k]);
-        lh_linear_inter_grad(e, l, k, plan->again_in);
+        lh_linear_inter_grad(e, l, k, plan->chain.again_in);
     }
     for (uint32_t k = 0; e->rank < l->ranks - 1 && k < l->slices; k++) {
         lh_pass_wait(e, gradients.arrivals[k]);
-        lh_linear_state_grad(e, l, k, plan->bwd_in);
+        lh_linear_state_grad(e, l, k, plan->chain.bwd_in);
     }
-    lh_pass_free(e, plan->bwd_first, plan->bwd_end);
+    lh_pass_free(e, plan->chain.bwd_first, plan->chain.bwd_end);
 }
 
 static void
