@@ -12,7 +12,7 @@
  */
 #include "patterns.h"
 
-#include "sim/topology.h"
+#include "sim/network/topology.h"
 
 #include <math.h>
 #include <stdio.h>

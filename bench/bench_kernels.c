@@ -9,7 +9,8 @@
  * both. With --reference the references are timed too, and the ratio printed. Elementwise kernels
  * are shown by memory traffic.
  */
-#include "kernels/cpu.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/kernels.h"
 
 #include <glib.h>
 #include <math.h>
@@ -139,13 +140,14 @@ time_calls(const LhCall *call, LhKernelRun version, unsigned calls, double *peak
 }
 
 static void
-print_case(unsigned index, const LhKernel *kernel, const LhCall *call)
+print_case(unsigned index, LhKernelId id, const LhCall *call)
 {
     const char *const masks[] = { "-", "full", "causal", "positions" };
     const char *const storages[] = { "fp32", "bf16", "fp16", "fp64" };
+    const LhKernel *kernel = lh_kernels[id];
     const LhKernelArgs *a = call->args;
     double peak_gflops = 0, ignored = 0;
-    const double seconds = time_calls(call, kernel->cpu, CALLS, &peak_gflops);
+    const double seconds = time_calls(call, lh_cpu_kernels[id]->fast, CALLS, &peak_gflops);
     const double gflops = (double)kernel->flops(a) / seconds * 1e-9;
     const uint32_t element = cases[index].storage == LH_STORAGE_FP32 ? 4 : 2;
 
@@ -157,7 +159,7 @@ print_case(unsigned index, const LhKernel *kernel, const LhCall *call)
     else
         printf("%9.1f %8.1f %6.1f %8s", gflops, peak_gflops, 100 * gflops / peak_gflops, "-");
     if (with_reference)
-        printf(" %9.1f", time_calls(call, kernel->reference, 1, &ignored) / seconds);
+        printf(" %9.1f", time_calls(call, lh_cpu_kernels[id]->reference, 1, &ignored) / seconds);
     printf("\n");
     fflush(stdout);
 }
@@ -166,7 +168,8 @@ static void
 run_case(unsigned index)
 {
     const bool elementwise = cases[index].mask == LH_MASK_EMPTY;
-    const LhKernel *kernel = lh_kernels[lh_kernel_find(cases[index].kernel)];
+    const LhKernelId id = lh_kernel_find(cases[index].kernel);
+    const LhKernel *kernel = lh_kernels[id];
     const uint64_t n = (uint64_t)rows;
     LhKernelArgs args = { .nq = n,
                           .nk = n,
@@ -187,8 +190,8 @@ run_case(unsigned index)
     }
     for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++)
         call.operands[i] = operand(&args, &kernel->operands[i], cases[index].storage);
-    call.scratch = g_aligned_alloc(1, lh_kernel_scratch_bytes(kernel, &args) + 1, LH_SCRATCH_ALIGN);
-    print_case(index, kernel, &call);
+    call.scratch = g_aligned_alloc(1, lh_cpu_scratch_bytes(id, &args) + 1, LH_SCRATCH_ALIGN);
+    print_case(index, id, &call);
     g_aligned_free(call.scratch);
     for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++)
         g_aligned_free(call.operands[i].data);

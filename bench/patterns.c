@@ -2,6 +2,8 @@
  */
 #include "patterns.h"
 
+#include "program/emit.h"
+
 #include <string.h>
 
 enum { SLOT_SEND, SLOT_RECEIVE };
@@ -11,7 +13,7 @@ enum { MARK_COMPUTE, MARK_EXCHANGE };
 static uint32_t
 steps(const LhProgram *program, uint32_t rank)
 {
-    const LhPattern *pattern = program->user;
+    const LhPattern *pattern = program->plan;
 
     (void)rank;
     return pattern->bal ? pattern->ranks / 2 : pattern->ranks;
@@ -20,7 +22,7 @@ steps(const LhProgram *program, uint32_t rank)
 static void
 emit(LhEmitter *e, uint32_t step)
 {
-    const LhPattern *pattern = e->program->user;
+    const LhPattern *pattern = e->program->plan;
     uint32_t p = e->rank, ranks = pattern->ranks, distance = pattern->bal ? step + 1 : 1;
     uint32_t to = p + distance < ranks ? p + distance : p + distance - ranks;
     uint32_t from = p >= distance ? p - distance : p + ranks - distance;
@@ -28,41 +30,47 @@ emit(LhEmitter *e, uint32_t step)
     uint32_t computed, exchanged;
 
     computed = lh_emit_compute(e, STREAM_COMPUTE, LH_KERNEL_ID_copy, &args);
-    lh_emit_after(e, e->cursor->marks[MARK_EXCHANGE]);
+    lh_emit_after(e, e->marks[MARK_EXCHANGE]);
     exchanged = lh_emit_exchange(e, STREAM_COMM);
-    lh_emit_after(e, e->cursor->marks[MARK_COMPUTE]);
+    lh_emit_after(e, e->marks[MARK_COMPUTE]);
     lh_emit_part(e, true, to, 0, pattern->bytes);
     lh_emit_region(e, SLOT_SEND, 0, 1);
     lh_emit_part(e, false, from, 0, pattern->bytes);
     lh_emit_region(e, SLOT_RECEIVE, 0, 1);
-    e->cursor->marks[MARK_COMPUTE] = computed;
-    e->cursor->marks[MARK_EXCHANGE] = exchanged;
+    e->marks[MARK_COMPUTE] = computed;
+    e->marks[MARK_EXCHANGE] = exchanged;
 }
 
-static const LhSchedule schedule = {
-    .name = "pattern",
-    .summary = "traffic of a bench",
-    .placement = LH_PLACE_CONTIGUOUS,
-    .steps = steps,
-    .emit = emit,
-};
+static const LhGenerator generator = { .steps = steps, .emit = emit };
+
+static void
+add_slot(LhProgram *program, const char *name, LhSlotRole role, uint64_t bytes)
+{
+    lh_program_add_slot(program, (LhSlotParams){ .name = name,
+                                                 .kind = LH_TENSOR_HIDDEN,
+                                                 .role = role,
+                                                 .dtype = LH_DTYPE_BF16,
+                                                 .parts = 1,
+                                                 .part_bytes = bytes });
+}
 
 LhProgram *
-lh_pattern_program(const LhPattern *pattern)
+lh_pattern_program(LhPattern *pattern)
 {
-    LhProgram *program = g_new0(LhProgram, 1);
-
-    program->schedule = &schedule;
-    program->user = pattern;
-    program->params.ranks = pattern->ranks;
-    program->params.attention = (LhAttention){
-        .batch = 1, .seq_length = pattern->ranks, .heads = 1, .groups = 1, .head_dim = 1
+    const LhProgramParams params = {
+        .attention = { .batch = 1,
+                       .seq_length = pattern->ranks,
+                       .heads = 1,
+                       .groups = 1,
+                       .head_dim = 1,
+                       .dtype = LH_DTYPE_BF16 },
+        .ranks = pattern->ranks,
     };
-    program->placement = (LhPlacement){ .kind = LH_PLACE_CONTIGUOUS,
-                                        .ranks = pattern->ranks,
-                                        .seq_length = pattern->ranks };
-    lh_program_add_slot(program, "send", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, 1, pattern->bytes, 2);
-    lh_program_add_slot(program, "receive", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, 1, pattern->bytes, 2);
+    LhProgram *program = lh_program_create("pattern", &generator, &params, LH_PLACE_CONTIGUOUS);
+
+    program->plan = pattern;
+    add_slot(program, "send", LH_SLOT_INPUT, pattern->bytes);
+    add_slot(program, "receive", LH_SLOT_OUTPUT, pattern->bytes);
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     return program;

@@ -1,5 +1,5 @@
 /*
- * Two traffic patterns as schedules of longhaul's own IR, for measuring the engine beside other
+ * Two traffic patterns as programs of longhaul's own, for measuring the engine beside other
  * simulators. ring: P steps; in each, a rank computes, sends to p+1 and receives from p-1, and
  * waits for all three. bal: P/2 steps t = 1..P/2; likewise with p+t and p-t.
  */
@@ -18,7 +18,7 @@ typedef struct {
 } LhPattern;
 
 /* The pattern's program; caller frees. @pattern must outlive it. */
-LhProgram *lh_pattern_program(const LhPattern *pattern);
+LhProgram *lh_pattern_program(LhPattern *pattern);
 
 /* For LhSimParams.compute_time with @data an LhPattern. */
 LhTime lh_pattern_compute_time(void *data, uint32_t rank, const LhOp *op);

@@ -5,6 +5,7 @@
 #include "fuzz.h"
 
 #include "base/error.h"
+#include "sched/schedule.h"
 
 #include <string.h>
 
@@ -14,7 +15,7 @@ static const char device_text[] =
     "{\"schema\": \"longhaul.device/1\", \"name\": \"small\", \"source\": \"invented\","
     " \"matrix_rate\": \"100TFLOPS\", \"matrix_efficiency\": 0.8, \"matrix_provenance\": "
     "\"assumed\","
-    " \"vector_rate\": \"10TFLOPS\", \"memory_capacity\": \"16GiB\","
+    " \"memory_capacity\": \"16GiB\","
     " \"memory_bandwidth\": \"1TB/s\", \"memory_efficiency\": 0.9, \"memory_provenance\": "
     "\"assumed\","
     " \"sm_count\": 64, \"kernel_launch\": \"4us\", \"stream_sync\": \"10us\", \"tile_rows\": 128,"
@@ -154,7 +155,6 @@ fuzz_play_ring(const LhTopology *topology, const LhDevice *device)
             .ranks = ranks,
             .mask.causal = true,
             .pass = LH_PASS_BOTH,
-            .overlap = true,
         };
         g_autoptr(LhProgram) program = lh_program_new(ring, &params, NULL);
 

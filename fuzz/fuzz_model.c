@@ -12,7 +12,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (model == NULL)
         return 0;
     g_assert(model->sha256 != NULL);
-    g_assert(model->num_layers >= 1 && model->linear_layers <= model->num_layers);
+    g_assert(model->num_layers >= 1);
+    g_assert(lh_model_count(model, LH_LAYER_LINEAR) + lh_model_count(model, LH_LAYER_SOFTMAX) ==
+             model->num_layers);
     g_assert(model->num_query_groups >= 1 && model->kv_channels >= 1);
     g_assert(model->num_attention_heads % model->num_query_groups == 0);
     g_assert(model->experts_per_token <= model->num_experts);

@@ -42,7 +42,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_check_file(scenario != NULL, error);
     if (scenario == NULL)
         return 0;
-    for (const LhField *field = lh_scenario_options; field->name != NULL; field++)
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++)
         lh_scenario_has(scenario, field->name);
     if (scenario->schedule_file != NULL || scenario->profile != NULL ||
         scenario->document_lengths != NULL || is_path(scenario->cluster) ||

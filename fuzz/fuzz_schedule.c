@@ -4,8 +4,8 @@
  */
 #include "fuzz.h"
 
-#include "sched/explicit.h"
-#include "sched/verify.h"
+#include "program/explicit.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

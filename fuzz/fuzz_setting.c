@@ -11,7 +11,7 @@
 static void
 set(LhScenario *scenario, const char *option, const char *text)
 {
-    const LhField *field = lh_setting_find(lh_scenario_options, option);
+    const LhField *field = lh_setting_find(lh_scenario_options(), option);
     g_autoptr(GError) error = NULL;
     bool ok;
 

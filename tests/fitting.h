@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "base/error.h"
-#include "sched/schedule.h"
+#include "options.h"
+#include "sched/common/pass.h"
 
 /*
  * The program of @schedule for @wanted, with the other kind of attention if it takes only that, and
@@ -21,8 +21,8 @@ fitting_program(const LhSchedule *schedule, const LhProgramParams *wanted)
 
     if (!lh_schedule_takes(schedule, p.attention.linear))
         p.attention.linear = !p.attention.linear;
-    if (p.attention.linear && p.gradient_wire == LH_WIRE_16BIT)
-        p.gradient_wire = LH_WIRE_DEFAULT;
+    if (p.attention.linear && lh_pass_wire(&p) == LH_WIRE_16BIT)
+        set_option(&p, "gradient_wire", LH_WIRE_DEFAULT);
     program = lh_program_new(schedule, &p, NULL);
     if (program != NULL)
         return program;

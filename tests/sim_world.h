@@ -4,6 +4,9 @@
  */
 #pragma once
 
+#include "base/error.h"
+#include "options.h"
+#include "sched/common/pass.h"
 #include "sim/sim.h"
 
 #include <check.h>
@@ -119,8 +122,7 @@ attention(uint32_t ranks, uint64_t seq_length, uint32_t heads, uint32_t groups, 
                                              .dtype = LH_DTYPE_BF16 },
                               .ranks = ranks,
                               .mask.causal = true,
-                              .pass = LH_PASS_BOTH,
-                              .overlap = true };
+                              .pass = LH_PASS_BOTH };
 }
 
 typedef struct {
@@ -159,7 +161,7 @@ enum { SLOT_INPUT, SLOT_LARGE, SLOT_SMALL };
 static inline uint32_t
 script_steps(const LhProgram *program, uint32_t rank)
 {
-    const Script *script = program->user;
+    const Script *script = program->plan;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < script->count; i++)
@@ -171,7 +173,6 @@ static inline void
 emit_line(LhEmitter *e, const Line *line)
 {
     const LhKernelArgs args = { .batch = 1, .heads = 1, .groups = 1, .head_dim = 1 };
-    LhOp *op;
 
     switch (line->kind) {
     case LH_OP_COMPUTE:
@@ -187,19 +188,16 @@ emit_line(LhEmitter *e, const Line *line)
     case LH_OP_FREE:
         lh_emit_free(e, line->slot);
         break;
+    case LH_OP_COLLECTIVE:
+        lh_emit_collective(e, line->stream != 0 ? line->stream : COMM, line->collective,
+                           line->group > 0 ? (LhGroup){ 0, 1, line->group, 0, 1 } : line->ranks);
+        lh_emit_last(e)->collective.wire_bytes = line->bytes;
+        break;
     default:
         lh_emit_exchange(e, line->stream != 0 ? line->stream : COMM);
         for (uint32_t i = 0; i < G_N_ELEMENTS(line->notes) && line->notes[i].bytes > 0; i++)
             lh_emit_part(e, line->notes[i].send, line->notes[i].peer, line->notes[i].tag,
                          line->notes[i].bytes);
-    }
-    op = lh_emit_last(e);
-    if (line->kind == LH_OP_COLLECTIVE) {
-        op->kind = LH_OP_COLLECTIVE;
-        op->collective.kind = line->collective;
-        op->collective.reduction = LH_REDUCE_SUM;
-        op->collective.group = line->group > 0 ? (LhGroup){ 0, 1, line->group, 0, 1 } : line->ranks;
-        op->collective.wire_bytes = line->bytes;
     }
     for (uint32_t i = 0; i < G_N_ELEMENTS(line->after); i++)
         if (line->after[i] > 0)
@@ -209,7 +207,7 @@ emit_line(LhEmitter *e, const Line *line)
 static inline void
 script_emit(LhEmitter *e, uint32_t step)
 {
-    const Script *script = e->program->user;
+    const Script *script = e->program->plan;
     uint32_t position = 0;
 
     for (uint32_t i = 0; i < script->count; i++) {
@@ -233,32 +231,25 @@ script_time(void *data, uint32_t rank, const LhOp *op)
     g_assert_not_reached();
 }
 
-static const LhSchedule script_schedule = {
-    .name = "script",
-    .summary = "ops by hand",
-    .steps = script_steps,
-    .emit = script_emit,
-};
+static const LhGenerator script_generator = { .steps = script_steps, .emit = script_emit };
 
 /* On the bench platform: NVLink 300 GB/s, 2 us; NICs 12.5 GB/s, 3 us, reached over NVLink; no SMs
  * held; a host that costs nothing. */
 static inline void
 script_init(World *w, Script *script, uint32_t ranks)
 {
-    LhProgram *program = g_new0(LhProgram, 1);
+    const LhProgramParams params = attention(ranks, ranks, 1, 1, 1);
+    LhProgram *program =
+        lh_program_create("script", &script_generator, &params, LH_PLACE_CONTIGUOUS);
 
-    program->schedule = &script_schedule;
-    program->user = script;
-    program->params = attention(ranks, ranks, 1, 1, 1);
-    program->placement =
-        (LhPlacement){ .kind = LH_PLACE_CONTIGUOUS, .ranks = ranks, .seq_length = ranks };
+    program->plan = script;
     lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     lh_program_add_stream(program, "comm2", LH_STREAM_COMM);
     lh_program_add_stream(program, "compute2", LH_STREAM_COMPUTE);
-    lh_program_add_slot(program, "input", LH_TENSOR_Q, LH_SLOT_INPUT, 7, 10, 2);
-    lh_program_add_slot(program, "large", LH_TENSOR_KV, LH_SLOT_TEMP, 1, 1000, 2);
-    lh_program_add_slot(program, "small", LH_TENSOR_Q, LH_SLOT_TEMP, 2, 150, 2);
+    lh_pass_add_slot(program, "input", LH_TENSOR_Q, LH_SLOT_INPUT, 7, 10, 2);
+    lh_pass_add_slot(program, "large", LH_TENSOR_KV, LH_SLOT_TEMP, 1, 1000, 2);
+    lh_pass_add_slot(program, "small", LH_TENSOR_Q, LH_SLOT_TEMP, 2, 150, 2);
     world_init(w, "bench-platform", program);
     w->device.kernel_launch_ps = 0;
     w->device.stream_sync_ps = 0;

@@ -233,7 +233,7 @@ START_TEST(calibrate_profile_prices_ops)
 
     ck_assert_str_eq(topology->device_name, "this-cpu");
     ck_assert(lh_profile_apply(profile, device, topology, NULL));
-    lh_cost_init(&cost, LH_COST_DEVICE, device, &program);
+    lh_cost_init(&cost, LH_COST_DEVICE, device);
     *args = (LhKernelArgs){ .pairs = 333 * 334 / 2,
                             .nq = 333,
                             .nk = 333,
@@ -243,14 +243,14 @@ START_TEST(calibrate_profile_prices_ops)
                             .head_dim = 64,
                             .mask = LH_MASK_CAUSAL };
     op.compute.kernel = lh_kernel_find("attention_fwd");
-    ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &op, NULL),
+    ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &program, &op, NULL),
                             4.0 * 3 * 64 * (double)args->pairs / 93.5e9 * (1 + 85.25 / 333) * 1e12,
                             1);
     ck_assert_int_eq(cost.provenance, LH_PROVENANCE_FITTED);
     *args = (LhKernelArgs){ .nq = 333, .batch = 1, .heads = 3, .groups = 3, .head_dim = 64 };
     op.compute.kernel = lh_kernel_find("merge");
     ck_assert_double_eq_tol(
-        (double)lh_cost_compute(&cost, &op, NULL),
+        (double)lh_cost_compute(&cost, &program, &op, NULL),
         (double)lh_kernels[op.compute.kernel]->memory_bytes(args, 2) / 4.5e9 * 1e12, 1);
 }
 END_TEST
@@ -273,13 +273,13 @@ START_TEST(calibrate_measures)
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
         if (lh_kernels[k]->cost != LH_COST_ATTENTION)
             continue;
-        ck_assert(lh_measure_kernel(&params, lh_kernels[k], &args, LH_DTYPE_BF16, &seconds, NULL));
+        ck_assert(lh_measure_kernel(&params, (LhKernelId)k, &args, LH_DTYPE_BF16, &seconds, NULL));
         ck_assert(seconds > 0 && seconds < 60);
     }
     ck_assert(lh_measure_host(&issue_s, &sync_s, NULL));
     ck_assert_double_ge(issue_s, 0);
     ck_assert_double_ge(sync_s, 0);
-    ck_assert(lh_measure_transfer(1, &lh_transport_threads, 4096, &seconds, NULL));
+    ck_assert(lh_measure_transfer(1, &lh_backend_cpu, 4096, &seconds, NULL));
     ck_assert_double_gt(seconds, 0);
 }
 END_TEST

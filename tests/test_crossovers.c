@@ -20,7 +20,6 @@ shape(uint32_t ranks, uint32_t heads, uint32_t groups, LhPass pass)
         .ranks = ranks,
         .mask.causal = true,
         .pass = pass,
-        .overlap = true,
     };
 }
 
@@ -98,7 +97,7 @@ START_TEST(usp_below_attention2d_up_to_four_squares_of_heads)
         const uint32_t ring = ranks / heads;
         double usp;
 
-        p.ulysses_size = heads;
+        set_pair(&p, "hierarchical_context_parallel_sizes", heads, ring);
         usp = most_sent("usp", &p);
         ck_assert_double_eq_tol(usp, 4.0 * (heads - 1) / heads + 2.0 * (ring - 1), 1e-9);
         ck_assert_msg((usp < most_sent("attention2d-no", &p)) == cases[i].usp_less,
@@ -116,7 +115,7 @@ START_TEST(burst_below_the_ring_for_many_groups)
     for (unsigned i = 0; i < G_N_ELEMENTS(groups); i++) {
         LhProgramParams p = shape(16, 12, groups[i], LH_PASS_BWD);
 
-        p.gradient_wire = LH_WIRE_16BIT;
+        set_option(&p, "gradient_wire", LH_WIRE_16BIT);
         ck_assert((most_sent("burst", &p) < most_sent("zigzag", &p)) == (4 * groups[i] > 3 * 12));
     }
 }
@@ -152,7 +151,7 @@ START_TEST(double_ring_sends_what_the_ring_sends)
     for (uint32_t inner = 1; inner <= 16; inner *= 2) {
         LhProgramParams p = shape(16, 16, 4, LH_PASS_FWD);
 
-        p.inner_ring = inner;
+        set_option(&p, "inner_ring", inner);
         ck_assert_double_eq_tol(most_sent("double-ring", &p), most_sent("zigzag", &p), 1e-9);
     }
 }

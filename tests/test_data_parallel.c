@@ -62,7 +62,7 @@ START_TEST(groups_execute)
         g_autoptr(GError) error = NULL;
         g_autoptr(LhSetup) setup = NULL;
         g_autoptr(LhExecuted) executed = NULL;
-        const LhExecuteParams params = { .transport = &lh_transport_threads };
+        const LhExecuteParams params = { .backend = &lh_backend_cpu };
 
         scenario->ranks = lh_program_ranks(program);
         setup = lh_setup_new(scenario, &error);
@@ -228,7 +228,7 @@ START_TEST(groups_have_limits)
     p.data_parallel_size = 1025;
     ck_assert_ptr_null(lh_program_new(lh_schedule_find("ring", NULL), &p, &error));
     ck_assert_str_eq(error->message,
-                     "ring: 1025 groups of 1024 ranks; 1048576 ranks are possible in all");
+                     "1025 groups of 1024 ranks; 1048576 ranks are possible in all");
     p.data_parallel_size = 8;
     {
         g_autoptr(LhProgram) program = lh_program_new(lh_schedule_find("ring", NULL), &p, NULL);

@@ -152,7 +152,6 @@ static const char *const device_text =
     "  \"matrix_rate\": \"300TFLOP/s\",\n"
     "  \"matrix_efficiency\": 0.8,\n"
     "  \"matrix_provenance\": \"assumed\",\n"
-    "  \"vector_rate\": \"20TFLOP/s\",\n"
     "  \"memory_capacity\": \"80GiB\",\n"
     "  \"memory_bandwidth\": \"2TB/s\",\n"
     "  \"memory_efficiency\": 0.75,\n"
@@ -241,7 +240,6 @@ START_TEST(device_values_are_read)
     g_autoptr(LhDevice) device = parse_ok();
 
     ck_assert_double_eq(device->matrix_rate, 300e12);
-    ck_assert_double_eq(device->vector_rate, 20e12);
     ck_assert_uint_eq(device->memory_capacity, UINT64_C(80) << 30);
     ck_assert_double_eq(device->memory_bandwidth, 2e12);
     ck_assert_int_eq(device->kernel_launch_ps, 3000000);
@@ -267,36 +265,36 @@ START_TEST(device_rejects_broken_files)
           "19.5TFLOPS: its unit is unknown; allowed: a number, then FLOP/s, GFLOP/s, TFLOP/s, "
           "PFLOP/s, FLOPS, GFLOPS, TFLOPS or PFLOPS" },
         { "\"2TB/s\"", "\"0GB/s\"",
-          "dir/d.json:10:23: error: \"memory_bandwidth\" is out of range: found the string "
+          "dir/d.json:9:23: error: \"memory_bandwidth\" is out of range: found the string "
           "\"0GB/s\"; allowed: 1 B/s to 1000000 TB/s" },
         { "0.75", "1.5",
-          "dir/d.json:11:24: error: \"memory_efficiency\" is out of range: found the number 1.5; "
+          "dir/d.json:10:24: error: \"memory_efficiency\" is out of range: found the number 1.5; "
           "allowed: 0.01 to 1" },
         { "\"80GiB\"", "-80",
-          "dir/d.json:9:22: error: \"memory_capacity\" is out of range: found the number -80; "
+          "dir/d.json:8:22: error: \"memory_capacity\" is out of range: found the number -80; "
           "allowed: 1 B to 909495 TiB" },
         { "\"datasheet\"", "\"data sheet\"",
-          "dir/d.json:12:24: error: \"memory_provenance\" must be one of measured, fitted, "
+          "dir/d.json:11:24: error: \"memory_provenance\" must be one of measured, fitted, "
           "datasheet, assumed (did you mean \"datasheet\"?); found the string \"data sheet\"" },
         { "\"3us\"", "\"3\"",
-          "dir/d.json:14:20: error: \"kernel_launch\": \"3\" is not a time such as 2us, 1.5ms or "
+          "dir/d.json:13:20: error: \"kernel_launch\": \"3\" is not a time such as 2us, 1.5ms or "
           "300ns: it has no unit; allowed: a number, then ps, ns, us, ms or s" },
         { "108", "0",
-          "dir/d.json:13:15: error: \"sm_count\" is out of range: found the number 0; allowed: 1 "
+          "dir/d.json:12:15: error: \"sm_count\" is out of range: found the number 0; allowed: 1 "
           "to "
           "65535" },
         { "\"attention_fwd\"", "\"attention_fwdd\"",
-          "dir/d.json:18:16: error: unknown kernel \"attention_fwdd\"; did you mean "
+          "dir/d.json:17:16: error: unknown kernel \"attention_fwdd\"; did you mean "
           "\"attention_fwd\"? allowed: " },
         { "\"200TFLOP/s\"", "\"400TFLOP/s\"",
-          "dir/d.json:19:14: error: \"kernels[0].rate\" is 400 TFLOP/s, above the device's "
+          "dir/d.json:18:14: error: \"kernels[0].rate\" is 400 TFLOP/s, above the device's "
           "\"matrix_rate\" 300 TFLOP/s" },
         { "\"head_dim\": 64", "\"head_dim\": 128",
-          "dir/d.json:20:5: error: \"kernels[1]\" is the second curve for kernel attention_fwd, "
+          "dir/d.json:19:5: error: \"kernels[1]\" is the second curve for kernel attention_fwd, "
           "mask "
           "full, head_dim 128; the first is \"kernels[0]\"" },
         { "\"mask\": \"full\", \"head_dim\": 64", "\"head_dim\": 64",
-          "dir/d.json:20:5: error: missing field \"mask\" in \"kernels[1]\"; it must be one of "
+          "dir/d.json:19:5: error: missing field \"mask\" in \"kernels[1]\"; it must be one of "
           "full, "
           "causal" },
         { "  \"tile_rows\": 128,\n", "",

@@ -69,7 +69,8 @@ END_TEST
 static void
 set(LhScenario *scenario, const char *option, const char *text)
 {
-    ck_assert(lh_scenario_set(scenario, lh_setting_find(lh_scenario_options, option), text, NULL));
+    ck_assert(
+        lh_scenario_set(scenario, lh_setting_find(lh_scenario_options(), option), text, NULL));
 }
 
 /* The sequence is as long as its documents, unless it is said to be otherwise. */

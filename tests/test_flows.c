@@ -3,7 +3,7 @@
  * nothing after every change; bytes and times are added up from those rates; the models without
  * sharing are held against closed forms.
  */
-#include "sim/flows.h"
+#include "sim/network/flows.h"
 
 #include "base/rng.h"
 #include "run_tests.h"

@@ -5,10 +5,12 @@
  * heads), S = 96.
  */
 #include "base/error.h"
+#include "options.h"
 #include "run_tests.h"
 #include "runtime/numerics.h"
-#include "sched/verify.h"
+#include "sched/common/grid.h"
 #include "sim/sim.h"
+#include "verify/verify.h"
 
 #include <string.h>
 
@@ -21,7 +23,7 @@ static const char *const names[] = { "attention2d-no", "attention2d-o" };
 static LhProgramParams
 make_params(uint32_t rows, uint32_t columns, uint32_t groups, LhPass pass)
 {
-    return (LhProgramParams){
+    LhProgramParams p = {
         .attention = { .batch = 1,
                        .seq_length = TOKENS * (uint64_t)rows * columns,
                        .heads = 4,
@@ -31,10 +33,10 @@ make_params(uint32_t rows, uint32_t columns, uint32_t groups, LhPass pass)
         .ranks = rows * columns,
         .mask.causal = true,
         .pass = pass,
-        .overlap = true,
-        .grid_rows = rows,
-        .grid_columns = columns,
     };
+
+    set_pair(&p, "grid", rows, columns);
+    return p;
 }
 
 static LhProgram *
@@ -92,12 +94,13 @@ START_TEST(attention2d_sends_what_is_worked_out)
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank), bwd + 2 * moved);
                 p.pass = LH_PASS_BOTH;
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank), fwd + bwd + 2 * moved);
-                p.gather_delta = true; /* S for Q */
+                set_option(&p, "gather_delta", true); /* S for Q */
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank),
                                   fwd + bwd + 2 * moved - (x->columns - 1) * (Q - S));
-                p.local_kv = true;
-                p.gather_delta = false;
-                p.gradient_wire = LH_WIRE_FP32; /* dq and dk, dv weigh twice as much */
+                set_option(&p, "local_kv", true);
+                set_option(&p, "gather_delta", false);
+                set_option(&p, "gradient_wire",
+                           LH_WIRE_FP32); /* dq and dk, dv weigh twice as much */
                 ck_assert_uint_eq(forms(names[0])->bytes_sent(&p, rank),
                                   fwd + bwd + (x->columns - 1) * Q + (x->rows - 1) * kv);
             }
@@ -138,7 +141,7 @@ START_TEST(attention2d_computes_what_is_worked_out)
         LhProgramParams p = make_params(x->rows, x->columns, 4, LH_PASS_BOTH);
         uint64_t total = 0;
 
-        p.local_kv = x->local_kv;
+        set_option(&p, "local_kv", x->local_kv);
         for (uint32_t rank = 0; rank < p.ranks; rank++) {
             ck_assert_uint_eq(forms(names[1])->flops(&p, rank), 14 * 4 * 8 * x->pairs[rank]);
             total += x->pairs[rank];
@@ -173,7 +176,7 @@ START_TEST(attention2d_holds_what_is_worked_out)
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         LhProgramParams p = make_params(2, 2, 4, cases[i].pass);
 
-        p.gradient_wire = cases[i].wire;
+        set_option(&p, "gradient_wire", cases[i].wire);
         ck_assert_uint_eq(forms(cases[i].name)->peak_bytes(&p, 1), cases[i].moving);
         ck_assert_uint_eq(forms(cases[i].name)->peak_bytes(&p, 3), cases[i].staying);
     }
@@ -209,13 +212,15 @@ END_TEST
 static uint64_t
 brute_pairs(const LhProgramParams *p, uint32_t rank)
 {
-    const uint64_t row = rank % p->grid_rows, column = rank / p->grid_rows;
+    const LhGrid grid = lh_grid_of(p);
+    const uint64_t row = rank % grid.rows, column = rank / grid.rows;
+    const bool local_kv = option_of(p, "local_kv") != 0;
     uint64_t count = 0;
 
-    for (uint64_t q = row; q < p->attention.seq_length; q += p->grid_rows) {
+    for (uint64_t q = row; q < p->attention.seq_length; q += grid.rows) {
         for (uint64_t k = 0; k < p->attention.seq_length; k++) {
             const bool mine =
-                p->local_kv ? k % p->ranks / p->grid_rows == column : k % p->grid_columns == column;
+                local_kv ? k % p->ranks / grid.rows == column : k % grid.columns == column;
 
             count += mine && lh_mask_sees(&p->mask, q, k) ? 1 : 0;
         }
@@ -248,7 +253,7 @@ START_TEST(attention2d_counts_pairs)
                 LhProgramParams p = make_params(rows, columns, 4, LH_PASS_FWD);
                 uint64_t documents[G_N_ELEMENTS(ends)];
 
-                p.local_kv = local_kv != 0;
+                set_option(&p, "local_kv", local_kv != 0);
                 check_pairs(&p);
                 p.mask.window = 7;
                 check_pairs(&p);
@@ -322,16 +327,19 @@ START_TEST(attention2d_takes_the_best_grid)
     for (uint32_t ranks = 1; ranks <= 64; ranks++) {
         for (unsigned i = 0; i < G_N_ELEMENTS(groups); i++) {
             LhProgramParams p = make_params(ranks, 1, groups[i], LH_PASS_BOTH);
+            LhOptionValue grid;
             uint64_t best;
 
-            p.grid_rows = p.grid_columns = 0;
+            set_pair(&p, "grid", 0, 0);
             p = lh_schedule_params(lh_schedule_find(names[0], NULL), &p);
-            ck_assert_uint_eq(p.grid_rows * p.grid_columns, ranks);
+            grid = lh_option_get(&p, &lh_option_grid);
+            ck_assert_uint_eq(grid.first * grid.second, ranks);
             best = largest_bytes(&p);
-            for (p.grid_rows = 1; p.grid_rows <= ranks; p.grid_rows++) {
-                p.grid_columns = ranks / p.grid_rows;
-                if (p.grid_rows * p.grid_columns == ranks)
-                    ck_assert_uint_le(best, largest_bytes(&p));
+            for (uint32_t rows = 1; rows <= ranks; rows++) {
+                if (ranks % rows != 0)
+                    continue;
+                set_pair(&p, "grid", rows, ranks / rows);
+                ck_assert_uint_le(best, largest_bytes(&p));
             }
         }
     }
@@ -349,16 +357,19 @@ START_TEST(attention2d_grids_are_known)
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         LhProgramParams p = make_params(cases[i][0], 1, cases[i][1], LH_PASS_FWD);
 
+        set_pair(&p, "grid", 0, 0);
         for (int pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
+            LhOptionValue grid;
+
             p.pass = (LhPass)pass;
-            p.grid_rows = p.grid_columns = 0;
             g_autoptr(LhProgram) program = make(names[1], &p);
-            ck_assert_uint_eq(program->params.grid_rows, cases[i][2]);
-            ck_assert_uint_eq(program->params.grid_columns, cases[i][3]);
+            grid = lh_option_get(&program->params, &lh_option_grid);
+            ck_assert_uint_eq(grid.first, cases[i][2]);
+            ck_assert_uint_eq(grid.second, cases[i][3]);
         }
-        p.grid_columns = cases[i][0]; /* the other one follows */
+        set_pair(&p, "grid", 1, cases[i][0]); /* one that is asked for stays */
         g_autoptr(LhProgram) flat = make(names[0], &p);
-        ck_assert_uint_eq(flat->params.grid_rows, 1);
+        ck_assert_uint_eq(lh_grid_of(&flat->params).rows, 1);
     }
 }
 END_TEST
@@ -379,12 +390,11 @@ START_TEST(attention2d_refuses_other_grids)
 {
     LhProgramParams p = make_params(4, 4, 4, LH_PASS_FWD);
 
-    p.grid_columns = 3;
+    set_pair(&p, "grid", 4, 3);
     check_refused(&p, "a grid of 4x3 has 12 places, not 16; nearest legal grids: 4x4, 8x2");
-    p.grid_rows = 5;
-    p.grid_columns = 0;
+    set_pair(&p, "grid", 5, 3);
     check_refused(&p, "a grid of 5x3 has 15 places, not 16; nearest legal grids: 4x4, 8x2");
-    p.grid_rows = 99;
+    set_pair(&p, "grid", 99, 1);
     check_refused(&p, "a grid of 99x1 has 99 places, not 16; nearest legal grids: 16x1");
     p = make_params(4, 4, 4, LH_PASS_FWD);
     p.attention.seq_length = 100;
@@ -400,14 +410,15 @@ prove(const LhProgram *program)
     LhVerdict *verdict = lh_verify(program);
     const LhProgramParams *p = &program->params;
 
-    if (verdict->findings->len > 0)
-        ck_abort_msg("%s, grid %ux%u, N %u, pass %d%s%s, overlap %d, wire %d, window %u, %u "
-                     "documents: %s",
-                     program->schedule->name, p->grid_rows, p->grid_columns,
-                     (unsigned)p->attention.seq_length, (int)p->pass,
-                     p->local_kv ? ", local kv" : "", p->gather_delta ? ", delta" : "", p->overlap,
-                     (int)p->gradient_wire, (unsigned)p->mask.window, p->mask.documents_count,
+    if (verdict->findings->len > 0) {
+        g_autofree char *options =
+            program->record == NULL ? NULL : g_strjoinv(", ", program->record);
+
+        ck_abort_msg("%s, %s, N %u, pass %d, window %u, %u documents: %s", program->name, options,
+                     (unsigned)p->attention.seq_length, (int)p->pass, (unsigned)p->mask.window,
+                     p->mask.documents_count,
                      g_array_index(verdict->findings, LhFinding, 0).message);
+    }
     return verdict;
 }
 
@@ -434,10 +445,10 @@ prove_variants(uint32_t rows, uint32_t columns)
     for (unsigned variant = 0; variant < 24; variant++) {
         LhProgramParams p = make_params(rows, columns, 2, (LhPass)(1 + variant % 3));
 
-        p.local_kv = variant % 2 != 0;
-        p.gather_delta = variant % 5 < 2;
-        p.overlap = variant % 7 < 4;
-        p.gradient_wire = variant % 4 < 2 ? LH_WIRE_DEFAULT : LH_WIRE_FP32;
+        set_option(&p, "local_kv", variant % 2 != 0);
+        set_option(&p, "gather_delta", variant % 5 < 2);
+        set_option(&p, "no_overlap", variant % 7 >= 4);
+        set_option(&p, "gradient_wire", variant % 4 < 2 ? LH_WIRE_DEFAULT : LH_WIRE_FP32);
         p.mask.causal = variant % 8 != 3;
         p.mask.window = variant % 8 == 4 ? 5 : 0;
         if (variant % 8 == 5 && rows * columns > 1) {
@@ -474,8 +485,8 @@ START_TEST(attention2d_is_proven_for_more_ranks)
             LhProgramParams p = make_params(grids[i][0], grids[i][1], 2, (LhPass)pass);
 
             prove_both(&p);
-            p.local_kv = true;
-            p.gather_delta = true;
+            set_option(&p, "local_kv", true);
+            set_option(&p, "gather_delta", true);
             prove_both(&p);
         }
     }
@@ -525,7 +536,7 @@ START_TEST(attention2d_overlaps_if_it_may)
         g_autoptr(LhProgram) no = make(names[0], &p), o = make(names[1], &p);
         g_autoptr(LhProgram) apart = NULL;
 
-        p.overlap = false;
+        set_option(&p, "no_overlap", 1);
         apart = make(names[1], &p);
         for (uint32_t rank = 0; rank < p.ranks; rank++) {
             ck_assert_uint_eq(overlapping_ops(no, rank), 0);
@@ -560,7 +571,7 @@ execute(const char *name, const LhProgramParams *p)
     Loader loader = { numerics, program };
     const LhRunParams params = {
         .program = program,
-        .transport = &lh_transport_threads,
+        .backend = &lh_backend_cpu,
         .deadline_us = 60000000,
         .load = load,
         .load_data = &loader,
@@ -582,11 +593,12 @@ execute(const char *name, const LhProgramParams *p)
 static void
 check_right(const char *name, const LhProgramParams *p)
 {
-    const LhErrorReport report = execute(name, p);
+    g_auto(LhErrorReport) report = execute(name, p);
+    const LhGrid grid = lh_grid_of(p);
 
     for (uint32_t row = 0; row < report.rows_count; row++)
         ck_assert_msg(report.rows[row].ok && report.rows[row].rel_l2 < 1e-5,
-                      "%s, grid %ux%u: %s: rel L2 %g", name, p->grid_rows, p->grid_columns,
+                      "%s, grid %ux%u: %s: rel L2 %g", name, grid.rows, grid.columns,
                       report.rows[row].name, report.rows[row].rel_l2);
 }
 
@@ -598,9 +610,9 @@ check_right_in_turn(uint32_t rows, uint32_t columns, unsigned turn)
     const uint64_t documents[] = { 1, p.attention.seq_length / 2, p.attention.seq_length };
 
     p.attention.dtype = LH_DTYPE_FP32;
-    p.local_kv = turn % 4 >= 2;
-    p.gather_delta = turn % 3 == 0;
-    p.overlap = turn % 7 != 0;
+    set_option(&p, "local_kv", turn % 4 >= 2);
+    set_option(&p, "gather_delta", turn % 3 == 0);
+    set_option(&p, "no_overlap", turn % 7 == 0);
     p.mask = (LhMaskRule){ .causal = turn % 5 != 0, .window = turn % 5 == 1 ? 5 : 0 };
     if (turn % 5 == 2) {
         p.mask.document_ends = documents;
@@ -630,11 +642,11 @@ START_TEST(attention2d_is_within_the_gates)
     for (unsigned i = 0; i < 4 * G_N_ELEMENTS(executed_ranks); i++) {
         LhProgramParams p = make_params(executed_ranks[i / 4], 1, i % 8 < 4 ? 4 : 1, LH_PASS_BOTH);
 
-        p.grid_rows = p.grid_columns = 0;
+        set_pair(&p, "grid", 0, 0);
         p.attention.seq_length = 16 * (uint64_t)p.ranks;
         p.attention.head_dim = 32;
-        p.gradient_wire = i % 4 < 2 ? LH_WIRE_DEFAULT : LH_WIRE_FP32;
-        const LhErrorReport report = execute(names[i % 2], &p);
+        set_option(&p, "gradient_wire", i % 4 < 2 ? LH_WIRE_DEFAULT : LH_WIRE_FP32);
+        g_auto(LhErrorReport) report = execute(names[i % 2], &p);
 
         for (uint32_t row = 0; row < report.rows_count; row++)
             ck_assert_msg(report.rows[row].ok, "%s, P %u: %s: rel L2 %g, worst row %g",

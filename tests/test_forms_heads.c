@@ -4,13 +4,23 @@
  */
 #include "base/error.h"
 #include "kernels/call.h"
+#include "kernels/cpu/kernels.h"
+#include "options.h"
+#include "program/explicit.h"
 #include "run_tests.h"
 #include "runtime/executor.h"
 #include "runtime/numerics.h"
-#include "sched/attention_pass.h"
-#include "sched/verify.h"
+#include "sched/common/heads.h"
+#include "verify/verify.h"
 
 #include <string.h>
+
+/* Choices of recompute_granularity. */
+enum {
+    RECOMPUTE_NONE,
+    RECOMPUTE_SELECTIVE,
+    RECOMPUTE_FULL,
+};
 
 static const LhPass passes[] = { LH_PASS_FWD, LH_PASS_BWD, LH_PASS_BOTH };
 
@@ -29,7 +39,6 @@ make_params(uint32_t ranks, uint32_t heads, uint32_t groups, LhPass pass)
         .ranks = ranks,
         .mask.causal = true,
         .pass = pass,
-        .overlap = true,
     };
 }
 
@@ -50,6 +59,13 @@ make(const char *name, const LhProgramParams *p)
 
     ck_assert_msg(program != NULL, "%s", error == NULL ? "" : error->message);
     return program;
+}
+
+/* Groups of @size ranks that exchange heads, and rings of the others. */
+static void
+set_size(LhProgramParams *p, uint32_t size)
+{
+    set_pair(p, "hierarchical_context_parallel_sizes", size, size > 0 ? p->ranks / size : 0);
 }
 
 /* What the proof counts is held against the closed forms by the proof itself. */
@@ -120,16 +136,15 @@ run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
     Loader loader = { numerics, program };
     const LhRunParams params = {
         .program = program,
-        .transport = &lh_transport_threads,
-        .kernels = LH_KERNEL_SET_CPU,
+        .backend = &lh_backend_cpu,
         .deadline_us = 60 * G_USEC_PER_SEC,
         .load = load,
         .load_data = &loader,
     };
     LhRunResult *result = lh_execute(&params, &error);
 
-    ck_assert_msg(result != NULL, "%s, P %u, U %u, pass %d: %s", program->schedule->name,
-                  program->params.ranks, program->params.ulysses_size, (int)program->params.pass,
+    ck_assert_msg(result != NULL, "%s, P %u, U %u, pass %d: %s", program->name,
+                  program->params.ranks, lh_heads_size(&program->params), (int)program->params.pass,
                   error == NULL ? "" : error->message);
     lh_numerics_compare(numerics, program, result, report);
     return result;
@@ -142,11 +157,11 @@ allow_rows(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *
     LhProgramParams p = program->params;
     g_autoptr(LhRunResult) result = NULL;
     g_autoptr(LhProgram) alone = NULL;
-    LhErrorReport baseline;
+    g_auto(LhErrorReport) baseline = { 0 };
 
     p.ranks = 1;
-    p.ulysses_size = 0;
-    alone = make(program->schedule->name, &p);
+    set_size(&p, 0);
+    alone = make(program->name, &p);
     result = run(alone, numerics, &baseline);
     lh_numerics_allow_rows(report, &baseline);
 }
@@ -159,7 +174,7 @@ check_run(const char *name, const LhProgramParams *p)
     g_autoptr(LhNumerics) numerics = lh_numerics_new(&program->params, 3, LH_INPUTS_NORMAL);
     g_autoptr(LhVerdict) verdict = prove(name, p);
     g_autoptr(LhRunResult) result = NULL;
-    LhErrorReport report;
+    g_auto(LhErrorReport) report = { 0 };
 
     result = run(program, numerics, &report);
     if (lh_numerics_only_rows(&report))
@@ -205,17 +220,20 @@ START_TEST(saved_tensors_lie_in_the_order_of_tokens)
         .head_slices = 4,
         .kv_slices = 2,
         .saved_group = 4,
-        .saved_kinds = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV,
     };
+    const LhSlot q_slot = { .kind = LH_TENSOR_Q, .role = LH_SLOT_INPUT, .by_heads = true };
+    const LhSlot kv_slot = { .kind = LH_TENSOR_KV, .role = LH_SLOT_INPUT, .by_heads = true };
+    const LhSlot dq_slot = { .kind = LH_TENSOR_DQ, .role = LH_SLOT_OUTPUT };
+    const LhSlot dkv_slot = { .kind = LH_TENSOR_DKV, .role = LH_SLOT_OUTPUT };
 
-    ck_assert_uint_eq(lh_program_parts(&program, LH_TENSOR_Q), 8);
-    ck_assert_uint_eq(lh_program_parts(&program, LH_TENSOR_DQ), 2 * 4);
-    ck_assert_uint_eq(lh_program_parts(&program, LH_TENSOR_DKV), 2 * 2);
+    ck_assert_uint_eq(lh_slot_parts(&program, &q_slot), 8);
+    ck_assert_uint_eq(lh_slot_parts(&program, &dq_slot), 2 * 4);
+    ck_assert_uint_eq(lh_slot_parts(&program, &dkv_slot), 2 * 2);
     for (unsigned split = 1; split <= 4; split += 3) {
         program.placement.split = split;
         for (uint32_t part = 0; part < 8; part++) {
-            const LhHolding q = lh_program_holding(&program, LH_TENSOR_Q, 6, part);
-            const LhHolding kv = lh_program_holding(&program, LH_TENSOR_KV, 6, part);
+            const LhHolding q = lh_slot_holding(&program, &q_slot, 6, part);
+            const LhHolding kv = lh_slot_holding(&program, &kv_slot, 6, part);
 
             ck_assert_uint_eq(q.segment, 4 + part);
             ck_assert_uint_eq(q.slice, 2);
@@ -238,7 +256,7 @@ START_TEST(copies_reverse_parts)
                       { .data = (unsigned char *)to, .parts = 3, .part_bytes = sizeof(to[0]) } },
     };
 
-    ck_assert_int_eq(lh_kernels[LH_KERNEL_ID_copy]->cpu(&call), LH_STATUS_OK);
+    ck_assert_int_eq(lh_cpu_kernels[LH_KERNEL_ID_copy]->fast(&call), LH_STATUS_OK);
     for (unsigned part = 0; part < 3; part++)
         ck_assert_mem_eq(to[part], from[2 - part], sizeof(to[0]));
 }
@@ -256,7 +274,7 @@ START_TEST(ulysses_sends_a_share_of_everything)
     ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 6144);
     /* dq, dk, dv in fp32: 1024 + 2 1024 + 2 2048. */
     p.pass = LH_PASS_BWD;
-    p.gradient_wire = LH_WIRE_FP32;
+    set_option(&p, "gradient_wire", LH_WIRE_FP32);
     ck_assert_uint_eq(bytes_of("ulysses", &p, 1), 5376);
     /* Grouped: 2 1024 + 4 256. */
     p = make_params(4, 8, 4, LH_PASS_FWD);
@@ -309,7 +327,7 @@ START_TEST(ulysses_pads_heads)
 {
     LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
 
-    p.pad_heads = true;
+    set_option(&p, "pad_heads", true);
     g_autoptr(LhProgram) padded = make("ulysses", &p);
     ck_assert_uint_eq(padded->params.attention.heads, 48);
     ck_assert_uint_eq(padded->params.attention.groups, 48);
@@ -317,13 +335,13 @@ START_TEST(ulysses_pads_heads)
     ck_assert_uint_eq(flops_of("ulysses", &p, 9), 4 * 3 * 16 * 64 * 65 / 2);
     /* 10 query heads for each of 4 groups; 2 groups have 8 ranks each, so 16. */
     p = make_params(16, 40, 4, LH_PASS_FWD);
-    p.pad_heads = true;
+    set_option(&p, "pad_heads", true);
     g_autoptr(LhProgram) shared = make("ulysses", &p);
     ck_assert_uint_eq(shared->params.attention.heads, 48);
     ck_assert_uint_eq(shared->params.attention.groups, 4);
     /* Groups, and with them their heads. */
     p = make_params(4, 12, 6, LH_PASS_FWD);
-    p.pad_heads = true;
+    set_option(&p, "pad_heads", true);
     g_autoptr(LhProgram) grouped = make("ulysses", &p);
     ck_assert_uint_eq(grouped->params.attention.heads, 16);
     ck_assert_uint_eq(grouped->params.attention.groups, 8);
@@ -373,8 +391,8 @@ prove_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, uns
             uint64_t ends[3];
 
             set_masks(&p, variant / 2, ends);
-            p.overlap = variant % 2 == 0;
-            p.published_code = !p.overlap;
+            set_option(&p, "no_overlap", variant % 2);
+            set_option(&p, "published_code", variant % 2);
             verdict = prove(name, &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
         }
@@ -403,8 +421,8 @@ run_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsig
             uint64_t ends[3];
 
             set_masks(&p, variant, ends);
-            p.published_code = variant == 1;
-            p.gradient_wire = variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT;
+            set_option(&p, "published_code", variant == 1);
+            set_option(&p, "gradient_wire", variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT);
             p.attention.dtype = variant == 2 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
             check_run(name, &p);
         }
@@ -431,7 +449,7 @@ START_TEST(te_a2a_sends_a_share_of_everything)
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304); /* (2 1024 + 1024) 3/4 */
     p.pass = LH_PASS_BWD;
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304);
-    p.published_code = true; /* and o once more: 3/4 of 1024 */
+    set_option(&p, "published_code", true); /* and o once more: 3/4 of 1024 */
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 3072);
     p.pass = LH_PASS_BOTH;
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 5376);
@@ -501,10 +519,10 @@ START_TEST(megatron_gathers_and_scatters)
     /* q, k, v, o, lse, do, dq, dk, dv; x, y, dy, dx; x and the gradient gathered. */
     ck_assert_uint_eq(peak_of("megatron-tp-sp", &p, 2),
                       4 * Q(8) + 2 * KV(4) + S(8) + 4 * 1024 + 2 * 4 * 1024);
-    p.recompute = LH_RECOMPUTE_SELECTIVE;
+    set_option(&p, "recompute_granularity", RECOMPUTE_SELECTIVE);
     ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 5 * 3 * 1024);
     ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
-    p.recompute = LH_RECOMPUTE_FULL;
+    set_option(&p, "recompute_granularity", RECOMPUTE_FULL);
     ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2), 7 * 3 * 1024);
     ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2), 18 * 2 * 16 * 136);
     p.attention.hidden_size = 100;
@@ -517,7 +535,7 @@ START_TEST(megatron_wants_heads_that_divide)
     LhProgramParams p = make_params(16, 33, 33, LH_PASS_FWD);
 
     check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 11, 33");
-    p.pad_heads = true;
+    set_option(&p, "pad_heads", true);
     /* X is that of 33 heads, the work that of 48. */
     ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 0), 2 * 15 * Q(33));
     ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 0), 4 * 3 * 16 * 64 * 65 / 2);
@@ -532,11 +550,11 @@ START_TEST(megatron_is_proven)
         const uint32_t ranks = proof_ranks[i];
 
         prove_all("megatron-tp-sp", 2 * ranks, ranks, ranks, 5);
-        for (LhRecompute how = LH_RECOMPUTE_NONE; how <= LH_RECOMPUTE_FULL; how++) {
+        for (uint32_t how = RECOMPUTE_NONE; how <= RECOMPUTE_FULL; how++) {
             LhProgramParams p = make_params(ranks, ranks, ranks, LH_PASS_BOTH);
             g_autoptr(LhVerdict) verdict = NULL;
 
-            p.recompute = (uint8_t)how;
+            set_option(&p, "recompute_granularity", how);
             verdict = prove("megatron-tp-sp", &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
         }
@@ -550,7 +568,7 @@ START_TEST(megatron_computes_attention)
         LhProgramParams p = make_params(run_ranks[i], run_ranks[i], run_ranks[i], LH_PASS_BOTH);
 
         run_all("megatron-tp-sp", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
-        p.recompute = LH_RECOMPUTE_FULL;
+        set_option(&p, "recompute_granularity", RECOMPUTE_FULL);
         check_run("megatron-tp-sp", &p);
     }
 }
@@ -560,6 +578,7 @@ END_TEST
 START_TEST(usp_sends_less_than_a_ring)
 {
     LhProgramParams p = make_params(12, 12, 4, LH_PASS_FWD);
+    LhProgramParams sized;
 
     ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4));
     /* 48 tokens in blocks of 16: a diagonal of 136 pairs and 2 halves, for 3 heads. */
@@ -567,19 +586,20 @@ START_TEST(usp_sends_less_than_a_ring)
     p.pass = LH_PASS_BWD;
     ck_assert_uint_eq(bytes_of("usp", &p, 7),
                       (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4) + 3 * 2 * KV(4));
-    p.gradient_wire = LH_WIRE_16BIT;
+    set_option(&p, "gradient_wire", LH_WIRE_16BIT);
     ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 4 * 3 + 2 * KV(4) + 3 * KV(4));
-    p.gradient_wire = LH_WIRE_DEFAULT;
-    p.ulysses_size = 2; /* R = 6 */
+    set_option(&p, "gradient_wire", LH_WIRE_DEFAULT);
+    set_size(&p, 2); /* R = 6 */
     ck_assert_uint_eq(bytes_of("usp", &p, 7), (2 * Q(12) + KV(4)) / 2 + 5 * KV(4) + 6 * 2 * KV(4));
     p.pass = LH_PASS_FWD;
-    p.ulysses_size = 1; /* zigzag */
+    set_size(&p, 1); /* zigzag */
     ck_assert_uint_eq(bytes_of("usp", &p, 7), 11 * KV(4));
-    p.ulysses_size = 3;
+    set_size(&p, 3);
     check_refused("usp", &p, "must divide the 12 ranks and the 4 query groups: 1, 2, 4");
-    p.ulysses_size = 0;
+    set_size(&p, 0);
     p.gpus_per_node = 6;
-    ck_assert_uint_eq(lh_schedule_params(schedule_called("usp"), &p).ulysses_size, 2);
+    sized = lh_schedule_params(schedule_called("usp"), &p);
+    ck_assert_uint_eq(lh_heads_size(&sized), 2);
     /* Groups as large as the ring would be: Ulysses. */
     p = make_params(4, 8, 4, LH_PASS_BOTH);
     ck_assert_uint_eq(bytes_of("usp", &p, 3), 2 * 2304);
@@ -595,9 +615,9 @@ START_TEST(te_a2a_p2p_returns_gradients_with_keys)
     ck_assert_uint_eq(flops_of("te-a2a-p2p", &p, 7), 4 * 3 * 16 * (136 + 2 * 128));
     p.pass = LH_PASS_BOTH;
     ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + 6 * KV(4));
-    p.published_code = true;
+    set_option(&p, "published_code", true);
     ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + Q(12) / 4 * 3 + 6 * KV(4));
-    p.ulysses_size = 5;
+    set_size(&p, 5);
     check_refused("te-a2a-p2p", &p, "1, 2, 4");
 }
 END_TEST
@@ -611,10 +631,10 @@ prove_grids(const char *name, uint32_t ranks)
             LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[bits / 8]);
             g_autoptr(LhVerdict) verdict = NULL;
 
-            p.ulysses_size = size;
+            set_size(&p, size);
             p.mask.causal = (bits & 1) != 0;
-            p.overlap = (bits & 2) != 0;
-            p.published_code = (bits & 4) != 0;
+            set_option(&p, "no_overlap", (bits & 2) == 0);
+            set_option(&p, "published_code", (bits & 4) != 0);
             verdict = prove(name, &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
         }
@@ -637,10 +657,10 @@ run_grids(const char *name, uint32_t ranks)
         for (unsigned i = 0; ranks % size == 0 && i < G_N_ELEMENTS(passes); i++) {
             LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[i]);
 
-            p.ulysses_size = size;
+            set_size(&p, size);
             check_run(name, &p);
             p.mask.causal = false;
-            p.gradient_wire = LH_WIRE_FP32;
+            set_option(&p, "gradient_wire", LH_WIRE_FP32);
             check_run(name, &p);
         }
     }

@@ -4,12 +4,14 @@
  * against the fp64 reference.
  */
 #include "base/error.h"
+#include "options.h"
 #include "recording.h"
 #include "run_tests.h"
 #include "runtime/executor.h"
 #include "runtime/numerics.h"
-#include "sched/verify.h"
+#include "sched/common/pass.h"
 #include "sim/sim.h"
+#include "verify/verify.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,7 +39,6 @@ make_params(uint32_t ranks, LhPass pass)
         .ranks = ranks,
         .mask.causal = true,
         .pass = pass,
-        .overlap = true,
     };
 }
 
@@ -123,8 +124,8 @@ START_TEST(linear_counts_by_hand)
         const Form *f = &forms[i];
         LhProgramParams p = make_params(4, f->pass);
 
-        p.state_recompute = f->recompute;
-        p.unfused = f->unfused;
+        set_option(&p, "state_recompute", f->recompute);
+        set_option(&p, "unfused", f->unfused);
         check_form(f, &p);
     }
 }
@@ -212,7 +213,7 @@ START_TEST(linear_by_heads_counts_by_hand)
         const Form *f = &forms_by_heads[i];
         LhProgramParams p = make_heads(4, 4, f->pass);
 
-        p.recompute = f->recompute ? LH_RECOMPUTE_SELECTIVE : LH_RECOMPUTE_NONE;
+        set_option(&p, "recompute_granularity", f->recompute); /* selective */
         check_form(f, &p);
     }
 }
@@ -256,9 +257,9 @@ START_TEST(linear_refuses)
         p.mask.causal = false;
         check_refused(names[s], &p, "causal mask only");
         p = make_params(4, LH_PASS_BOTH);
-        p.gradient_wire = LH_WIRE_16BIT;
+        set_option(&p, "gradient_wire", LH_WIRE_16BIT);
         check_refused(names[s], &p, "travel in fp32");
-        p.gradient_wire = LH_WIRE_DEFAULT;
+        set_option(&p, "gradient_wire", LH_WIRE_DEFAULT);
         p.attention.linear = false;
         check_refused(names[s], &p, "softmax");
     }
@@ -266,9 +267,9 @@ START_TEST(linear_refuses)
     check_refused("ring", &p,
                   "which these take: te-a2a, ulysses, megatron-tp-sp, lasp, lasp2, zeco");
     p.attention.heads = p.attention.groups = 12;
-    p.scan_blocks = 5;
+    set_option(&p, "scan_blocks", 5);
     check_refused("zeco", &p, "nearest legal numbers of blocks: 4, 6");
-    p.scan_blocks = 24;
+    set_option(&p, "scan_blocks", 24);
     check_refused("zeco", &p, "nearest legal numbers of blocks: 12, 12");
 }
 END_TEST
@@ -325,18 +326,19 @@ START_TEST(linear_idles_as_the_formulas_say)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(ranks) * G_N_ELEMENTS(names) * 2; i++) {
         const char *name = names[i / 2 % G_N_ELEMENTS(names)];
+        const bool overlap = i % 2 == 0;
         LhProgramParams p = make_params(ranks[i / 2 / G_N_ELEMENTS(names)], LH_PASS_FWD);
         const LhClosedForms *closed = lh_closed_forms(lh_schedule_find(name, NULL), &p);
 
         p.attention.heads = p.attention.groups = 40;
         p.attention.head_dim = 50;
         p.attention.seq_length = 100 * (uint64_t)p.ranks;
-        p.overlap = i % 2 == 0;
+        set_option(&p, "no_overlap", !overlap);
         ck_assert_msg(fabs(simulated_idle(name, &p) - closed->idle_flops(&p)) < 1e-12,
                       "%s, P %u, overlap %d: idle %.9f, by the formula %.9f", name, p.ranks,
-                      p.overlap, simulated_idle(name, &p), closed->idle_flops(&p));
-        if (p.overlap || strcmp(name, "zeco") != 0)
-            ck_assert_double_eq_tol(closed->idle_flops(&p), expected_idle(name, p.ranks, p.overlap),
+                      overlap, simulated_idle(name, &p), closed->idle_flops(&p));
+        if (overlap || strcmp(name, "zeco") != 0)
+            ck_assert_double_eq_tol(closed->idle_flops(&p), expected_idle(name, p.ranks, overlap),
                                     1e-12);
     }
 }
@@ -347,7 +349,7 @@ START_TEST(linear_published_lasp_is_serial)
 {
     LhProgramParams p = make_params(8, LH_PASS_FWD);
 
-    p.published_code = true;
+    set_option(&p, "published_code", true);
     p.attention.heads = p.attention.groups = 40;
     p.attention.head_dim = 50;
     p.attention.seq_length = 800;
@@ -370,10 +372,10 @@ START_TEST(linear_is_proven)
 
             if (ranks[i] > 16 && (bits + i) % 11 != 0)
                 continue;
-            p.overlap = (bits / 9 & 1) == 0;
-            p.published_code = (bits / 9 & 2) != 0;
-            p.state_recompute = (bits / 9 & 4) != 0;
-            p.unfused = (bits / 9 & 8) != 0;
+            set_option(&p, "no_overlap", bits / 9 & 1);
+            set_option(&p, "published_code", (bits / 9 & 2) != 0);
+            set_option(&p, "state_recompute", (bits / 9 & 4) != 0);
+            set_option(&p, "unfused", (bits / 9 & 8) != 0);
             p.attention.seq_length = ranks[i] * (1 + bits % 7);
             lh_verdict_free(prove(names[bits % 3], &p));
         }
@@ -391,9 +393,9 @@ START_TEST(linear_by_heads_is_proven)
                 continue;
             p.attention.groups = ranks;
             p.attention.seq_length = 2 * ranks * (1 + bits % 5);
-            p.overlap = bits / 9 % 2 == 0;
-            p.published_code = bits / 18 % 2 != 0;
-            p.recompute = (uint8_t)(bits / 36);
+            set_option(&p, "no_overlap", bits / 9 % 2);
+            set_option(&p, "published_code", bits / 18 % 2 != 0);
+            set_option(&p, "recompute_granularity", bits / 36);
             lh_verdict_free(prove(by_heads[bits % 3], &p));
         }
     }
@@ -409,7 +411,7 @@ START_TEST(linear_by_heads_takes_odd_shapes)
     lh_verdict_free(prove("megatron-tp-sp", &p));
     p = make_heads(16, 33, LH_PASS_BOTH);
     lh_verdict_free(prove("ulysses", &p));
-    p.pad_heads = true;
+    set_option(&p, "pad_heads", true);
     for (unsigned s = 0; s < G_N_ELEMENTS(by_heads); s++)
         lh_verdict_free(prove(by_heads[s], &p));
     p.mask.causal = false;
@@ -424,8 +426,8 @@ START_TEST(linear_scans_in_any_number_of_blocks)
 
         p.attention.heads = 2 * blocks;
         p.attention.groups = blocks;
-        p.scan_blocks = blocks;
-        p.state_recompute = blocks % 2 == 0;
+        set_option(&p, "scan_blocks", blocks);
+        set_option(&p, "state_recompute", blocks % 2 == 0);
         lh_verdict_free(prove("zeco", &p));
     }
 }
@@ -652,9 +654,15 @@ load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *int
     lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
 }
 
+/* Of the CPU, in its order. */
+typedef enum {
+    FAST,
+    REFERENCE,
+} KernelSet;
+
 /* Within the gates; counted as proven. */
 static void
-check_run(const char *name, const LhProgramParams *p, LhKernelSet kernels, LhInputKind inputs)
+check_run(const char *name, const LhProgramParams *p, KernelSet kernels, LhInputKind inputs)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(LhProgram) program = make(name, p);
@@ -662,13 +670,13 @@ check_run(const char *name, const LhProgramParams *p, LhKernelSet kernels, LhInp
     g_autoptr(LhVerdict) verdict = prove(name, p);
     Loader loader = { numerics, program };
     const LhRunParams params = { .program = program,
-                                 .transport = &lh_transport_threads,
-                                 .kernels = kernels,
+                                 .backend = &lh_backend_cpu,
+                                 .kernel_set = kernels,
                                  .deadline_us = 60 * G_USEC_PER_SEC,
                                  .load = load,
                                  .load_data = &loader };
     g_autoptr(LhRunResult) result = lh_execute(&params, &error);
-    LhErrorReport report;
+    g_auto(LhErrorReport) report = { 0 };
 
     ck_assert_msg(result != NULL, "%s", error == NULL ? "" : error->message);
     lh_numerics_compare(numerics, program, result, &report);
@@ -715,12 +723,12 @@ check_runs(LhDtype dtype)
         p.attention.head_dim = shape[2];
         p.attention.decay = decays[turn / 4 % G_N_ELEMENTS(decays)];
         p.attention.seq_length = p.ranks * (turn % 11 + 3);
-        p.overlap = turn / 2 % 3 != 0;
-        p.published_code = turn / 4 % 3 == 0;
-        p.state_recompute = turn / 8 % 2 != 0;
-        p.unfused = turn / 16 % 2 != 0;
-        check_run(names[i % G_N_ELEMENTS(names)], &p,
-                  i % 5 == 0 ? LH_KERNEL_SET_REFERENCE : LH_KERNEL_SET_CPU, LH_INPUTS_NORMAL);
+        set_option(&p, "no_overlap", turn / 2 % 3 == 0);
+        set_option(&p, "published_code", turn / 4 % 3 == 0);
+        set_option(&p, "state_recompute", turn / 8 % 2 != 0);
+        set_option(&p, "unfused", turn / 16 % 2 != 0);
+        check_run(names[i % G_N_ELEMENTS(names)], &p, i % 5 == 0 ? REFERENCE : FAST,
+                  LH_INPUTS_NORMAL);
     }
 }
 
@@ -750,10 +758,10 @@ START_TEST(linear_runs_on_long_segments_and_odd_inputs)
 
         p.attention.seq_length = 3 * 200;
         p.attention.dtype = (LhDtype)(i / 3);
-        check_run(names[i % 3], &p, LH_KERNEL_SET_CPU, LH_INPUTS_NORMAL);
+        check_run(names[i % 3], &p, FAST, LH_INPUTS_NORMAL);
         p.attention.seq_length = 3 * 10;
         for (int inputs = LH_INPUTS_LOGITS4; inputs <= LH_INPUTS_EQUAL; inputs++)
-            check_run(names[i % 3], &p, LH_KERNEL_SET_CPU, (LhInputKind)inputs);
+            check_run(names[i % 3], &p, FAST, (LhInputKind)inputs);
     }
 }
 END_TEST
@@ -787,12 +795,11 @@ START_TEST(linear_by_heads_runs)
             p.attention.seq_length = 2 * p.ranks * (turn % 11 + 1);
             if (k == 0) /* several tiles */
                 p.attention.seq_length += 2 * p.ranks * (150 / p.ranks + 1);
-            p.overlap = turn / 2 % 3 != 0;
-            p.recompute = (uint8_t)(turn % 3);
-            p.published_code = turn % 2 != 0;
-            p.gradient_wire = turn % 4 == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT;
-            check_run(by_heads_runs[i].name, &p,
-                      k == 4 ? LH_KERNEL_SET_REFERENCE : LH_KERNEL_SET_CPU, LH_INPUTS_NORMAL);
+            set_option(&p, "no_overlap", turn / 2 % 3 == 0);
+            set_option(&p, "recompute_granularity", turn % 3);
+            set_option(&p, "published_code", turn % 2 != 0);
+            set_option(&p, "gradient_wire", turn % 4 == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT);
+            check_run(by_heads_runs[i].name, &p, k == 4 ? REFERENCE : FAST, LH_INPUTS_NORMAL);
         }
     }
 }

@@ -3,9 +3,10 @@
  * what travels in which step, and proofs for every number of ranks that matters.
  */
 #include "base/error.h"
+#include "options.h"
 #include "run_tests.h"
-#include "sched/attention_pass.h"
-#include "sched/verify.h"
+#include "sched/common/pass.h"
+#include "verify/verify.h"
 
 #include <string.h>
 
@@ -33,7 +34,6 @@ make_params(uint32_t ranks, LhPass pass)
         .ranks = ranks,
         .mask.causal = true,
         .pass = pass,
-        .overlap = true,
     };
 }
 
@@ -58,7 +58,7 @@ prove(const char *name, const LhProgramParams *p)
         ck_abort_msg("%s, P %u, g %u, pass %d, window %u, %u documents%s%s: %s", name, p->ranks,
                      p->attention.groups, (int)p->pass, (unsigned)p->mask.window,
                      p->mask.documents_count, p->mask.causal ? ", causal" : "",
-                     p->overlap ? "" : ", no overlap",
+                     lh_pass_overlaps(p) ? "" : ", no overlap",
                      g_array_index(verdict->findings, LhFinding, 0).message);
     return verdict;
 }
@@ -78,10 +78,10 @@ params_of(const Row *row)
 {
     LhProgramParams p = make_params(row->ranks, row->pass);
 
-    p.gradient_wire = row->wire;
-    p.inner_ring = row->inner_ring;
-    p.gather_groups = row->gather_groups;
-    p.published_code = row->published;
+    set_option(&p, "gradient_wire", row->wire);
+    set_option(&p, "inner_ring", row->inner_ring);
+    set_option(&p, "gather_groups", row->gather_groups);
+    set_option(&p, "published_code", row->published);
     p.mask.causal = !row->full;
     return p;
 }
@@ -389,7 +389,7 @@ START_TEST(forms_rings_double_ring_leaves_its_window_once)
     uint32_t inner = 0, outer = 0;
     LhCursor cursor;
 
-    p.inner_ring = 4;
+    set_option(&p, "inner_ring", 4);
     g_autoptr(LhProgram) program = make("double-ring", &p);
     lh_cursor_init(&cursor, program, 6);
     while (lh_cursor_step(&cursor, &buffer)) {
@@ -421,7 +421,7 @@ START_TEST(forms_rings_double_ring_fits_nodes)
         const uint64_t ranks = cases[i].ranks;
 
         p.gpus_per_node = cases[i].gpus_per_node;
-        p.gradient_wire = LH_WIRE_16BIT;
+        set_option(&p, "gradient_wire", LH_WIRE_16BIT);
         verdict = prove("double-ring", &p);
         ck_assert_uint_eq(verdict->bytes_sent[0], (ranks - 1 + ranks + cases[i].hops) * KV);
     }
@@ -443,9 +443,9 @@ START_TEST(forms_rings_refuse)
     LhProgramParams p = make_params(8, LH_PASS_BOTH);
 
     p.attention.groups = 8;
-    p.gather_groups = 3;
+    set_option(&p, "gather_groups", 3);
     check_refused("allgather-kv", &p, "nearest legal numbers: 2, 4");
-    p.inner_ring = 3;
+    set_option(&p, "inner_ring", 3);
     check_refused("double-ring", &p, "nearest legal sizes: 2, 4");
     p.mask.window = 5;
     check_refused("te-p2p", &p, "use te-allgather");
@@ -505,9 +505,9 @@ START_TEST(forms_rings_prove)
         const unsigned mask = i / 20;
 
         p.attention.groups = i % 7 == 0 ? 1 : i % 7 == 1 ? 8 : 2;
-        p.overlap = i % 11 != 0;
-        p.published_code = i % 13 == 0;
-        p.gradient_wire = (LhWireDtype)(i / 5 % 3);
+        set_option(&p, "no_overlap", i % 11 == 0);
+        set_option(&p, "published_code", i % 13 == 0);
+        set_option(&p, "gradient_wire", (LhWireDtype)(i / 5 % 3));
         p.mask.causal = mask != 1;
         p.mask.window = mask == 2 ? 1 + tokens / 3 : 0;
         p.mask.document_ends = ends;

@@ -3,9 +3,11 @@
  * nothing, proofs, and what the verifier says of scores that are not what they should be.
  */
 #include "base/error.h"
+#include "options.h"
 #include "recording.h"
 #include "run_tests.h"
-#include "sched/verify.h"
+#include "sched/common/pass.h"
+#include "verify/verify.h"
 
 #include <string.h>
 
@@ -33,7 +35,6 @@ make_params(uint32_t ranks, LhPass pass)
         .ranks = ranks,
         .mask.causal = true,
         .pass = pass,
-        .overlap = true,
     };
 }
 
@@ -98,7 +99,7 @@ START_TEST(forms_rsa_count)
         LhProgramParams p = make_params(rows[i].ranks, rows[i].pass);
         g_autoptr(LhVerdict) verdict = NULL;
 
-        p.gradient_wire = rows[i].wire;
+        set_option(&p, "gradient_wire", rows[i].wire);
         p.mask.causal = !rows[i].full;
         verdict = prove(&p);
         for (uint32_t rank = 0; rank < p.ranks; rank++) {
@@ -163,7 +164,7 @@ START_TEST(forms_rsa_are_proven)
             LhProgramParams p = make_params(ranks, (LhPass)(1 + (ranks + bits) % 3));
 
             p.mask.causal = bits % 2 != 0;
-            p.published_code = bits / 2 % 2 != 0;
+            set_option(&p, "published_code", bits / 2 % 2 != 0);
             p.attention.groups = bits / 4 % 2 != 0 ? 8 : 2;
             lh_verdict_free(prove(&p));
         }

@@ -35,7 +35,7 @@ typedef struct {
 static void
 set(const Case *c, const char *option, const char *text)
 {
-    const LhField *field = lh_setting_find(lh_scenario_options, option);
+    const LhField *field = lh_setting_find(lh_scenario_options(), option);
 
     ck_assert(lh_scenario_set(c->scenario, field, text, NULL));
 }
@@ -110,6 +110,7 @@ repeat(Recording *r, uint32_t times)
 {
     for (uint32_t rank = 0; rank < r->program.params.ranks; rank++) {
         const uint32_t count = recording_count(r, rank), parts = r->parts[rank]->len;
+        const uint32_t counts = r->counts[rank]->len;
 
         for (uint32_t i = count; i < times * count; i++) {
             LhOp op = *recording_op(r, rank, i - count);
@@ -119,12 +120,19 @@ repeat(Recording *r, uint32_t times)
                 op.after[k] += count;
             if (op.kind == LH_OP_EXCHANGE)
                 op.exchange.parts_first += parts;
+            if (op.kind == LH_OP_COLLECTIVE && op.collective.uneven)
+                op.collective.counts_first += counts;
             g_array_append_val(r->ops[rank], op);
         }
         for (uint32_t i = parts; i < times * parts; i++) {
             const LhPart part = g_array_index(r->parts[rank], LhPart, i - parts);
 
             g_array_append_val(r->parts[rank], part);
+        }
+        for (uint32_t i = counts; i < times * counts; i++) {
+            const uint32_t number = g_array_index(r->counts[rank], uint32_t, i - counts);
+
+            g_array_append_val(r->counts[rank], number);
         }
     }
 }

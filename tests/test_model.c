@@ -2,7 +2,7 @@
  * Model files: every shipped one, Hugging Face files of each family, broken ones.
  */
 #include "data_files.h"
-#include "model/model.h"
+#include "model/model_private.h"
 
 #include <math.h>
 
@@ -68,19 +68,35 @@ START_TEST(model_shapes_give_published_sizes)
 }
 END_TEST
 
-/* L, linear, h, a, g, d, f, gated, experts, per token, V, tied, positions, window */
+/* "7 linear gate, 1 softmax": the pattern. */
+static char *
+describe_layers(const LhModel *m)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < m->layers->len; i++) {
+        const LhLayerRun *run = &g_array_index(m->layers, LhLayerRun, i);
+
+        g_string_append_printf(text, "%s%u %s%s", i > 0 ? ", " : "", (unsigned)run->count,
+                               lh_layer_kind_names[run->kind], run->output_gate ? " gate" : "");
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* L, linear, h, a, g, d, f, gated, experts, per token, V, tied, positions, window, pattern */
 static char *
 describe(const LhModel *m)
 {
-    return g_strdup_printf("%s: L %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT " h %" G_GUINT64_FORMAT
-                           " a %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT " d %" G_GUINT64_FORMAT
-                           " f %" G_GUINT64_FORMAT "%s x %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT
-                           " V %" G_GUINT64_FORMAT "%s N %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT,
-                           m->name, m->num_layers, m->linear_layers, m->hidden_size,
-                           m->num_attention_heads, m->num_query_groups, m->kv_channels,
-                           m->ffn_hidden_size, m->gated_mlp ? " gated" : "", m->num_experts,
-                           m->experts_per_token, m->vocab_size, m->tied_embeddings ? " tied" : "",
-                           m->max_position_embeddings, m->sliding_window);
+    g_autofree char *layers = describe_layers(m);
+
+    return g_strdup_printf(
+        "%s: L %u/%u h %u a %u/%u d %u f %u%s x %u/%u V %u%s N %u/%u of %s", m->name,
+        (unsigned)m->num_layers, (unsigned)lh_model_count(m, LH_LAYER_LINEAR),
+        (unsigned)m->hidden_size, (unsigned)m->num_attention_heads, (unsigned)m->num_query_groups,
+        (unsigned)m->kv_channels, (unsigned)m->ffn_hidden_size, m->gated_mlp ? " gated" : "",
+        (unsigned)m->num_experts, (unsigned)m->experts_per_token, (unsigned)m->vocab_size,
+        m->tied_embeddings ? " tied" : "", (unsigned)m->max_position_embeddings,
+        (unsigned)m->sliding_window, layers);
 }
 
 static char *
@@ -93,21 +109,36 @@ hf_path(const char *name)
 START_TEST(model_reads_hugging_face)
 {
     static const char *const expected[] = {
-        "deepseek-v3: L 61/0 h 7168 a 128/128 d 160 f 2048 gated x 257/9 V 129280 N 163840/0",
-        "gpt-neox-20b: L 44/0 h 6144 a 64/64 d 96 f 24576 x 0/0 V 50432 N 2048/0",
-        "gpt2: L 12/0 h 768 a 12/12 d 64 f 3072 x 0/0 V 50257 tied N 1024/0",
-        "llama-3-8b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 0/0 V 128256 N 8192/0",
-        "llava-text-config: L 32/0 h 4096 a 32/32 d 128 f 11008 gated x 0/0 V 32064 tied N 4096/0",
-        "minimax-small: L 16/14 h 6144 a 64/8 d 128 f 9216 gated x 32/2 V 200064 N 10240000/0",
-        "minimax-text-01: L 80/70 h 6144 a 64/8 d 128 f 9216 gated x 32/2 V 200064 N 10240000/0",
-        "mistral-7b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 0/0 V 32000 N 32768/4096",
-        "mixtral-8x7b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 8/2 V 32000 N 32768/0",
-        "opt-350m: L 24/0 h 1024 a 16/16 d 64 f 4096 x 0/0 V 50272 tied N 2048/0",
-        "qwen2-window: L 24/0 h 896 a 14/2 d 64 f 4864 gated x 0/0 V 151936 tied N 32768/0",
-        "qwen3-235b: L 94/0 h 4096 a 64/4 d 128 f 1536 gated x 128/8 V 151936 N 40960/0",
-        "qwen3-32b: L 64/0 h 5120 a 64/8 d 128 f 25600 gated x 0/0 V 151936 N 40960/0",
-        "starcoder: L 40/0 h 6144 a 48/1 d 128 f 24576 x 0/0 V 49152 tied N 8192/0",
-        "transnormer-7b: L 30/30 h 4096 a 32/32 d 128 f 11008 gated x 0/0 V 64000 N 2048/0",
+        "deepseek-v3: L 61/0 h 7168 a 128/128 d 160 f 2048 gated x 257/9 V 129280 N 163840/0"
+        " of 1 softmax",
+        "gpt-neox-20b: L 44/0 h 6144 a 64/64 d 96 f 24576 x 0/0 V 50432 N 2048/0"
+        " of 1 softmax",
+        "gpt2: L 12/0 h 768 a 12/12 d 64 f 3072 x 0/0 V 50257 tied N 1024/0"
+        " of 1 softmax",
+        "llama-3-8b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 0/0 V 128256 N 8192/0"
+        " of 1 softmax",
+        "llava-text-config: L 32/0 h 4096 a 32/32 d 128 f 11008 gated x 0/0 V 32064 tied N 4096/0"
+        " of 1 softmax",
+        "minimax-small: L 16/14 h 6144 a 64/8 d 128 f 9216 gated x 32/2 V 200064 N 10240000/0"
+        " of 7 linear gate, 1 softmax",
+        "minimax-text-01: L 80/70 h 6144 a 64/8 d 128 f 9216 gated x 32/2 V 200064 N 10240000/0"
+        " of 7 linear gate, 1 softmax",
+        "mistral-7b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 0/0 V 32000 N 32768/4096"
+        " of 1 softmax",
+        "mixtral-8x7b: L 32/0 h 4096 a 32/8 d 128 f 14336 gated x 8/2 V 32000 N 32768/0"
+        " of 1 softmax",
+        "opt-350m: L 24/0 h 1024 a 16/16 d 64 f 4096 x 0/0 V 50272 tied N 2048/0"
+        " of 1 softmax",
+        "qwen2-window: L 24/0 h 896 a 14/2 d 64 f 4864 gated x 0/0 V 151936 tied N 32768/0"
+        " of 1 softmax",
+        "qwen3-235b: L 94/0 h 4096 a 64/4 d 128 f 1536 gated x 128/8 V 151936 N 40960/0"
+        " of 1 softmax",
+        "qwen3-32b: L 64/0 h 5120 a 64/8 d 128 f 25600 gated x 0/0 V 151936 N 40960/0"
+        " of 1 softmax",
+        "starcoder: L 40/0 h 6144 a 48/1 d 128 f 24576 x 0/0 V 49152 tied N 8192/0"
+        " of 1 softmax",
+        "transnormer-7b: L 30/30 h 4096 a 32/32 d 128 f 11008 gated x 0/0 V 64000 N 2048/0"
+        " of 1 linear gate",
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
@@ -121,6 +152,44 @@ START_TEST(model_reads_hugging_face)
         found = describe(model);
         ck_assert_str_eq(found, expected[i]);
         ck_assert_str_eq(model->source, path);
+    }
+}
+END_TEST
+
+/* A pattern that is written out, and one that does not repeat. */
+START_TEST(model_folds_layers)
+{
+    static const char list[] = "0010010011";
+    static const struct {
+        guint layers;
+        const char *pattern;
+    } cases[] = {
+        { 9, "2 softmax, 1 linear" },
+        { 6, "2 softmax, 1 linear" },
+        { 10, "2 softmax, 1 linear, 2 softmax, 1 linear, 2 softmax, 2 linear" },
+        { 2, "1 softmax" },
+        { 1, "1 softmax" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GArray) each = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
+        LhModel model = { .num_layers = cases[i].layers };
+        g_autofree char *found = NULL;
+
+        for (guint k = 0; k < cases[i].layers; k++) {
+            const LhLayerRun layer = { .kind = list[k] - '0', .count = 1 };
+
+            g_array_append_val(each, layer);
+        }
+        lh_model_fold_layers(&model, each);
+        found = describe_layers(&model);
+        ck_assert_str_eq(found, cases[i].pattern);
+        for (guint k = 0; k < cases[i].layers; k++)
+            ck_assert_int_eq(lh_model_layer(&model, k)->kind, list[k] - '0');
+        ck_assert_uint_eq(lh_model_count(&model, LH_LAYER_SOFTMAX) +
+                              lh_model_count(&model, LH_LAYER_LINEAR),
+                          cases[i].layers);
+        g_array_unref(model.layers);
     }
 }
 END_TEST
@@ -171,7 +240,7 @@ START_TEST(model_fills_in_defaults)
 
     ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : "no message");
     found = describe(model);
-    ck_assert_str_eq(found, "m: L 4/0 h 512 a 8/8 d 64 f 2048 x 0/0 V 1000 N 0/0");
+    ck_assert_str_eq(found, "m: L 4/0 h 512 a 8/8 d 64 f 2048 x 0/0 V 1000 N 0/0 of 1 softmax");
 }
 END_TEST
 
@@ -195,7 +264,7 @@ START_TEST(model_rejects_broken_files)
           "\"longhaul.model/1\"?); found the string \"longhaul.model/2\"" },
         { "\"num_layers\": 4", "\"num_layer\": 4",
           "dir/m.json:5:3: error: unknown field \"num_layer\" at the top level; did you mean "
-          "\"num_layers\"? allowed: schema, name, description, source, num_layers, linear_layers, "
+          "\"num_layers\"? allowed: schema, name, description, source, num_layers, layers, "
           "hidden_size, num_attention_heads, num_query_groups, kv_channels, ffn_hidden_size, "
           "gated_mlp, num_experts, experts_per_token, vocab_size, tied_embeddings, "
           "max_position_embeddings, sliding_window" },
@@ -217,8 +286,14 @@ START_TEST(model_rejects_broken_files)
         { "\"num_attention_heads\": 8", "\"num_attention_heads\": 8, \"num_query_groups\": 3",
           "dir/m.json:7:49: error: \"num_query_groups\" is 3, which does not divide "
           "\"num_attention_heads\" 8" },
-        { "\"num_layers\": 4", "\"num_layers\": 4, \"linear_layers\": 5",
-          "dir/m.json:5:37: error: \"linear_layers\" is 5; allowed: 0 to \"num_layers\" 4" },
+        { "\"num_layers\": 4",
+          "\"num_layers\": 4, \"layers\": [{\"attention\": \"linear\", \"count\": 3}]",
+          "dir/m.json:5:30: error: \"layers\" are 3 layers, which cannot be repeated to "
+          "\"num_layers\" 4" },
+        { "\"num_layers\": 4", "\"num_layers\": 4, \"layers\": [{\"attention\": \"mamba\"}]",
+          "dir/m.json:5:45: error: \"layers[0].attention\" must be one of softmax, linear; found "
+          "the "
+          "string \"mamba\"" },
         { "\"vocab_size\": 1000", "\"vocab_size\": 1000, \"num_experts\": 8",
           "dir/m.json:9:38: error: \"num_experts\" needs \"experts_per_token\" beside it" },
         { "\"vocab_size\": 1000",
@@ -297,5 +372,6 @@ END_TEST
 
 LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
              model_shapes_give_published_sizes, model_reads_hugging_face,
-             model_own_and_hugging_face_agree, model_fills_in_defaults, model_rejects_broken_files,
-             model_rejects_broken_hugging_face, model_names_files_there_are)
+             model_own_and_hugging_face_agree, model_folds_layers, model_fills_in_defaults,
+             model_rejects_broken_files, model_rejects_broken_hugging_face,
+             model_names_files_there_are)

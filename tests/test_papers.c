@@ -8,6 +8,7 @@
 #include "run_tests.h"
 
 #include "base/data.h"
+#include "options.h"
 #include "sim/sim.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ play(const Run *run)
     g_autoptr(LhTopology) topology = lh_topology_load(run->topology, &error);
     g_autoptr(LhDevice) device = lh_device_load(topology->device_name, &error);
     const LhSchedule *schedule = lh_schedule_find(run->schedule, &error);
-    const LhProgramParams params = {
+    LhProgramParams params = {
         .attention = { .batch = 1,
                        .seq_length = run->seq_length,
                        .heads = 32,
@@ -41,18 +42,19 @@ play(const Run *run)
         .ranks = run->ranks,
         .mask.causal = true,
         .pass = run->pass,
-        .overlap = run->overlap,
-        .published_code = run->published_code,
     };
-    g_autoptr(LhProgram) program = lh_program_new(schedule, &params, &error);
+    g_autoptr(LhProgram) program = NULL;
     LhNetwork network;
-    LhSimParams sim = { .program = program, .network = &network, .device = device };
+    LhSimParams sim = { .network = &network, .device = device };
     const uint32_t gpus = (uint32_t)topology->gpus_per_node;
     LhSimResult *result;
     bool fits = lh_network_init(&network, topology, (run->ranks + gpus - 1) / gpus, run->ranks,
                                 NULL, &error);
 
     ck_assert(fits);
+    set_option(&params, "no_overlap", !run->overlap);
+    set_option(&params, "published_code", run->published_code);
+    sim.program = program = lh_program_new(schedule, &params, &error);
     result = lh_simulate(&sim, &error);
     ck_assert_ptr_nonnull(result);
     return result;

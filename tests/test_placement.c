@@ -1,8 +1,8 @@
 /*
  * Placements and masks, against counting token by token.
  */
+#include "program/placement.h"
 #include "run_tests.h"
-#include "sched/placement.h"
 
 #include <glib.h>
 

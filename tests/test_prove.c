@@ -1,8 +1,8 @@
 /*
- * Which options a schedule listens to, and proving it with what was not told varied.
+ * That schedules tell the truth of their options and masks, and proving them with what was not told
+ * varied.
  */
-#include "base/error.h"
-#include "plan/probe.h"
+#include "options.h"
 #include "plan/prove.h"
 #include "plan/setting.h"
 #include "run_tests.h"
@@ -12,43 +12,280 @@
 static void
 set(LhScenario *scenario, const char *option, const char *text)
 {
-    ck_assert(lh_scenario_set(scenario, lh_setting_find(lh_scenario_options, option), text, NULL));
+    ck_assert(
+        lh_scenario_set(scenario, lh_setting_find(lh_scenario_options(), option), text, NULL));
 }
 
-/* Options that the code has are found, and no others. */
-START_TEST(prove_probes_options)
+/* --- what schedules say of themselves -----------------------------------------------------------
+ */
+
+#define RANKS 4
+
+/* Heads that divide among the ranks, and heads that do not, of both kinds of attention; heads that
+ * are exchanged among all ranks though they do not divide; and nodes of two ranks, on which rings
+ * within a node are not the whole ring. */
+static const struct {
+    bool linear;
+    uint32_t heads, groups;
+    LhOptionValue hierarchy;
+    uint32_t gpus_per_node;
+} bases[] = {
+    { false, 8, 4, { 0 }, 0 }, { false, 6, 6, { 0 }, 0 },        { true, 8, 4, { 0 }, 0 },
+    { true, 6, 6, { 0 }, 0 },  { false, 6, 6, { RANKS, 1 }, 0 }, { true, 6, 6, { RANKS, 1 }, 0 },
+    { false, 8, 4, { 0 }, 2 },
+};
+
+static LhProgramParams
+base_params(guint base)
 {
-    const LhSchedule *ring = lh_schedule_find("ring", NULL);
-    const LhSchedule *balanced = lh_schedule_find("dfa-balanced", NULL);
-    g_autoptr(GPtrArray) options = lh_probe_options(ring);
+    LhProgramParams p = {
+        .attention = { .batch = 1,
+                       .seq_length = 256,
+                       .heads = bases[base].heads,
+                       .groups = bases[base].groups,
+                       .head_dim = 16,
+                       .dtype = LH_DTYPE_BF16,
+                       .linear = bases[base].linear },
+        .ranks = RANKS,
+        .mask.causal = true,
+        .pass = LH_PASS_BOTH,
+        .gpus_per_node = bases[base].gpus_per_node,
+    };
 
-    for (guint i = 0; i < options->len; i++)
-        ck_assert_str_ne(((const LhField *)g_ptr_array_index(options, i))->name, "published_code");
-    ck_assert(lh_probe_option(ring, LH_ATTENTION_ALL, "no_overlap"));
-    ck_assert(lh_probe_option(ring, LH_ATTENTION_ALL, "gradient_wire"));
-    ck_assert(!lh_probe_option(ring, LH_ATTENTION_ALL, "grid"));
-    ck_assert(!lh_probe_option(ring, LH_ATTENTION_ALL, "linear_decay"));
-    ck_assert(lh_probe_option(balanced, LH_ATTENTION_ALL, "published_code"));
+    set_pair(&p, "hierarchical_context_parallel_sizes", bases[base].hierarchy.first,
+             bases[base].hierarchy.second);
+    return p;
 }
-END_TEST
 
-/* Every schedule is probed without a complaint, and reads at least one option or none: what counts
- * is that each option found is one of the scenario's. */
-START_TEST(prove_probes_every_schedule)
+/* Values that differ from any default that a schedule may have on four ranks. */
+static bool
+value_of(const LhOption *option, guint i, LhOptionValue *value)
+{
+    const uint32_t power = 1u << MIN(i, 16);
+    uint32_t choices = 0;
+
+    switch (option->type) {
+    case LH_OPTION_FLAG:
+        *value = (LhOptionValue){ .first = 1 };
+        return i == 0;
+    case LH_OPTION_CHOICE:
+        while (option->choices[choices] != NULL)
+            choices++;
+        *value = (LhOptionValue){ .first = i + 1 };
+        return i + 1 < choices;
+    case LH_OPTION_COUNT:
+        *value = (LhOptionValue){ .first = power };
+        return power <= RANKS;
+    case LH_OPTION_GRID:
+    case LH_OPTION_SIZES:
+        *value = (LhOptionValue){ power, RANKS / power };
+        return power <= RANKS;
+    }
+    ck_abort_msg("%s has no such type", option->name);
+}
+
+/* What the schedule makes of @p: its program but for the parameters, which repeat the options, or
+ * its refusal. Caller frees. */
+static char *
+outcome(const LhSchedule *schedule, const LhProgramParams *p)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhProgram) program = lh_program_new(schedule, p, &error);
+    g_autoptr(GString) text = g_string_new(NULL);
+    const char *placement;
+
+    if (program == NULL || !lh_program_write(program, text, &error))
+        return g_strdup(error->message);
+    placement = strstr(text->str, "\"placement\"");
+    ck_assert_ptr_nonnull(placement);
+    return g_strdup(placement);
+}
+
+/* Whether some value of the option changes what the schedule makes of a shape. */
+static bool
+changes(const LhSchedule *schedule, guint base, const LhOption *option)
+{
+    const LhProgramParams p = base_params(base);
+    g_autofree char *plain = outcome(schedule, &p);
+    LhOptionValue value;
+
+    for (guint i = 0; value_of(option, i, &value); i++) {
+        LhProgramParams with = p;
+        g_autofree char *changed = NULL;
+
+        lh_option_set(&with, option, value);
+        changed = outcome(schedule, &with);
+        if (strcmp(plain, changed) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Likewise of some shape with this kind of attention. */
+static bool
+listens(const LhSchedule *schedule, bool linear, const LhOption *option)
+{
+    for (guint base = 0; base < G_N_ELEMENTS(bases); base++) {
+        if (bases[base].linear == linear && changes(schedule, base, option))
+            return true;
+    }
+    return false;
+}
+
+/* Whether an option is listed that shows with the other kind of attention only. What te-a2a's
+ * published code does again is to gather o, which linear attention's gradients do without. */
+static bool
+is_of_other_kind(const LhSchedule *schedule, bool linear, const LhOption *option)
+{
+    if (!linear)
+        return option->linear_only;
+    return strcmp(schedule->name, "te-a2a") == 0 && strcmp(option->name, "published_code") == 0;
+}
+
+/* Of a schedule that may have been changed, against the lists of the table. */
+static void
+check_options(const LhSchedule *schedule, const LhSchedule *listed, bool linear)
+{
+    const LhOption *const *options = lh_schedule_options();
+
+    for (guint k = 0; options[k] != NULL; k++) {
+        const bool wanted = lh_schedule_reads(listed, options[k]) &&
+                            !is_of_other_kind(schedule, linear, options[k]);
+
+        ck_assert_msg(listens(schedule, linear, options[k]) == wanted, "%s, %s attention: %s %s",
+                      schedule->name, linear ? "linear" : "softmax", options[k]->name,
+                      wanted ? "changes nothing" : "changes something");
+    }
+}
+
+/* With each kind of attention that it takes, a schedule listens to the options that it lists and to
+ * no others: not even if it is given them all, as one is here whose list has them all. */
+START_TEST(prove_option_lists_are_true)
 {
     for (guint i = 0; lh_schedules[i] != NULL; i++) {
-        g_autoptr(GPtrArray) options = lh_probe_options(lh_schedules[i]);
+        LhSchedule open = *lh_schedules[i];
 
-        for (guint k = 0; k < options->len; k++) {
-            const LhField *field = g_ptr_array_index(options, k);
-            g_autofree char *option = lh_setting_option(field);
-
-            ck_assert_ptr_eq(lh_setting_find(lh_scenario_options, option), field);
-            ck_assert(lh_probe_option(lh_schedules[i], LH_ATTENTION_ALL, field->name));
+        open.options = lh_schedule_options();
+        for (int linear = 0; linear < 2; linear++) {
+            if (!lh_schedule_takes(lh_schedules[i], linear != 0))
+                continue;
+            check_options(lh_schedules[i], lh_schedules[i], linear != 0);
+            check_options(&open, lh_schedules[i], linear != 0);
         }
     }
 }
 END_TEST
+
+/* So that the lists cannot all be empty. */
+START_TEST(prove_options_are_listed)
+{
+    const LhSchedule *ring = lh_schedule_find("ring", NULL);
+    const LhSchedule *balanced = lh_schedule_find("dfa-balanced", NULL);
+
+    ck_assert(!lh_schedule_reads(ring, option_named("published_code")));
+    ck_assert(lh_schedule_reads(ring, option_named("no_overlap")));
+    ck_assert(lh_schedule_reads(ring, option_named("gradient_wire")));
+    ck_assert(!lh_schedule_reads(ring, option_named("grid")));
+    ck_assert(lh_schedule_reads(balanced, option_named("published_code")));
+}
+END_TEST
+
+/* Every option is one of the scenario's, once, and some schedule lists it once. */
+START_TEST(prove_options_are_those_of_the_scenario)
+{
+    const LhOption *const *options = lh_schedule_options();
+
+    for (guint k = 0; options[k] != NULL; k++) {
+        const LhField *field = NULL;
+        guint fields = 0;
+
+        for (const LhField *f = lh_scenario_options(); f->name != NULL; f++) {
+            if (strcmp(f->name, options[k]->name) != 0)
+                continue;
+            field = f;
+            fields++;
+        }
+        ck_assert_msg(fields == 1, "%s", options[k]->name);
+        ck_assert_int_eq(lh_setting_is_flag(field), options[k]->type == LH_OPTION_FLAG);
+        for (guint other = 0; other < k; other++)
+            ck_assert_str_ne(options[other]->name, options[k]->name);
+    }
+    for (guint i = 0; lh_schedules[i] != NULL; i++) {
+        const LhOption *const *own = lh_schedules[i]->options;
+
+        for (guint k = 0; own != NULL && own[k] != NULL; k++) {
+            for (guint other = 0; other < k; other++)
+                ck_assert_ptr_ne(own[other], own[k]);
+        }
+    }
+}
+END_TEST
+
+/* The decay is no schedule's: it changes every program of linear attention, and no other. */
+START_TEST(prove_decay_is_of_linear_attention)
+{
+    for (guint i = 0; lh_schedules[i] != NULL; i++) {
+        for (guint base = 0; base < 4; base += 2) {
+            LhProgramParams p = base_params(base);
+            g_autofree char *plain = NULL;
+            g_autofree char *decaying = NULL;
+
+            if (!lh_schedule_takes(lh_schedules[i], p.attention.linear))
+                continue;
+            plain = outcome(lh_schedules[i], &p);
+            p.attention.decay = 0.5;
+            decaying = outcome(lh_schedules[i], &p);
+            ck_assert_msg((strcmp(plain, decaying) != 0) == p.attention.linear, "%s",
+                          lh_schedules[i]->name);
+        }
+    }
+}
+END_TEST
+
+/* The full mask, and each other mask, is refused by those that say so, for the reason they say. */
+START_TEST(prove_mask_lists_are_true)
+{
+    static const uint64_t ends[] = { 100, 256 };
+    static const struct {
+        LhMaskRule mask;
+        unsigned support;
+        const char *refusal; /* before the reason */
+    } masks[] = {
+        { { .causal = false }, 0, "" },
+        { { .causal = true, .window = 50 }, LH_MASKS_WINDOW, "it has no sliding window: " },
+        { { .causal = true, .document_ends = ends, .documents_count = 2 },
+          LH_MASKS_DOCUMENTS,
+          "it has no packed documents: " },
+    };
+
+    for (guint i = 0; lh_schedules[i] != NULL; i++) {
+        const LhSchedule *schedule = lh_schedules[i];
+
+        if (!lh_schedule_takes(schedule, false))
+            continue;
+        for (guint k = 0; k < G_N_ELEMENTS(masks); k++) {
+            LhProgramParams p = base_params(0);
+            const bool taken = masks[k].support == 0 ? schedule->full_reason == NULL
+                                                     : (schedule->masks & masks[k].support) != 0;
+            const char *reason =
+                masks[k].support == 0 ? schedule->full_reason : schedule->masks_reason;
+            g_autoptr(GError) error = NULL;
+            g_autoptr(LhProgram) program = NULL;
+            g_autofree char *expected = g_strconcat(masks[k].refusal, reason, NULL);
+
+            p.mask = masks[k].mask;
+            program = lh_program_new(schedule, &p, &error);
+            ck_assert_msg((program != NULL) == taken, "%s: %s", schedule->name,
+                          error != NULL ? error->message : "it takes the mask");
+            if (!taken)
+                ck_assert_str_eq(error->message, expected);
+        }
+    }
+}
+END_TEST
+
+/* --- proving ------------------------------------------------------------------------------------
+ */
 
 typedef struct {
     LhScenario *scenario;
@@ -168,6 +405,7 @@ START_TEST(prove_reports_what_is_not_proven)
 }
 END_TEST
 
-LH_TEST_MAIN("prove", prove_probes_options, prove_probes_every_schedule,
-             prove_proves_every_schedule, prove_takes_what_is_told, prove_counts_refusals,
-             prove_reports_what_is_not_proven)
+LH_TEST_MAIN("prove", prove_option_lists_are_true, prove_options_are_listed,
+             prove_options_are_those_of_the_scenario, prove_decay_is_of_linear_attention,
+             prove_mask_lists_are_true, prove_proves_every_schedule, prove_takes_what_is_told,
+             prove_counts_refusals, prove_reports_what_is_not_proven)

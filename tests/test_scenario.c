@@ -3,6 +3,7 @@
  * profiles, comparisons.
  */
 #include "data_files.h"
+#include "options.h"
 #include "plan/compare.h"
 #include "plan/profile.h"
 #include "plan/setting.h"
@@ -32,7 +33,7 @@ setup_of(const LhScenario *scenario)
 static void
 set(LhScenario *scenario, const char *option, const char *text)
 {
-    const LhField *field = lh_setting_find(lh_scenario_options, option);
+    const LhField *field = lh_setting_find(lh_scenario_options(), option);
     g_autoptr(GError) error = NULL;
 
     ck_assert_msg(field != NULL, "%s", option);
@@ -62,11 +63,23 @@ END_TEST
 
 START_TEST(scenario_schemas_are_the_tables)
 {
-    check_schema("scenario", "longhaul.scenario/1", "What to simulate", lh_scenario_fields);
+    check_schema("scenario", "longhaul.scenario/1", "What to simulate", lh_scenario_fields());
     check_schema("schedule", "longhaul.schedule/1", "The programs of all ranks", lh_program_fields);
     check_schema("profile", "longhaul.profile/1", "Measured constants", lh_profile_fields());
 }
 END_TEST
+
+/* What was given of a schedule's option, as it was given. */
+static const LhOptionInput *
+given(const LhScenario *scenario, const char *name)
+{
+    const LhOption *option = option_named(name);
+    unsigned i = 0;
+
+    while (lh_schedule_options()[i] != option)
+        i++;
+    return &scenario->options[i];
+}
 
 START_TEST(scenario_option_equals_field)
 {
@@ -79,6 +92,7 @@ START_TEST(scenario_option_equals_field)
         " \"straggler\": [{\"rank\": 3, \"factor\": 1.5}],"
         " \"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0.5}]}");
     g_autoptr(LhScenario) options = lh_scenario_new();
+    const GArray *sizes;
 
     set(options, "--seq-length", "64K");
     set(options, "--dtype", "fp16");
@@ -101,16 +115,19 @@ START_TEST(scenario_option_equals_field)
     ck_assert_int_eq(options->dtype, file->dtype);
     ck_assert_uint_eq(options->schedule->len, file->schedule->len);
     ck_assert_str_eq(g_ptr_array_index(options->schedule, 1), g_ptr_array_index(file->schedule, 1));
-    ck_assert(options->jitter == file->jitter && options->no_overlap == file->no_overlap);
+    ck_assert(options->jitter == file->jitter);
+    ck_assert(given(options, "no_overlap")->flag && given(file, "no_overlap")->flag);
     ck_assert_uint_eq(options->seed, file->seed);
-    ck_assert_str_eq(options->grid, file->grid);
+    ck_assert_str_eq(given(options, "grid")->grid, given(file, "grid")->grid);
     ck_assert_uint_eq(options->window_size, file->window_size);
-    ck_assert_uint_eq(options->hierarchical_context_parallel_sizes->len, 2);
-    ck_assert_mem_eq(options->hierarchical_context_parallel_sizes->data,
-                     file->hierarchical_context_parallel_sizes->data, 2 * sizeof(uint64_t));
-    ck_assert_int_eq(options->recompute_granularity, file->recompute_granularity);
+    sizes = given(options, "hierarchical_context_parallel_sizes")->sizes;
+    ck_assert_uint_eq(sizes->len, 2);
+    ck_assert_mem_eq(sizes->data, given(file, "hierarchical_context_parallel_sizes")->sizes->data,
+                     2 * sizeof(uint64_t));
+    ck_assert_int_eq(given(file, "recompute_granularity")->choice, 2); /* full */
+    ck_assert_int_eq(given(options, "recompute_granularity")->choice, 2);
     ck_assert(options->attention == 1 && file->attention == 1);
-    ck_assert(options->pad_heads && file->pad_heads);
+    ck_assert(given(options, "pad_heads")->flag && given(file, "pad_heads")->flag);
     ck_assert_mem_eq(options->straggler->data, file->straggler->data, sizeof(LhStraggler));
     ck_assert_mem_eq(options->link_fault->data, file->link_fault->data, sizeof(LhLinkFault));
 }
@@ -120,21 +137,23 @@ END_TEST
  * checked. */
 START_TEST(scenario_options_are_the_fields)
 {
-    guint count = 0;
+    guint count = 0, options = 0;
 
-    for (const LhField *field = lh_scenario_options; field->name != NULL; field++) {
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
         g_autofree char *option = lh_setting_option(field);
         g_autofree char *placeholder = lh_setting_placeholder(field);
 
         ck_assert(lh_setting_is_flag(field) || strlen(placeholder) > 0);
-        ck_assert_ptr_eq(lh_setting_find(lh_scenario_fields, option), field);
+        ck_assert_ptr_eq(lh_setting_find(lh_scenario_fields(), option), field);
         ck_assert_ptr_nonnull(field->description);
         ck_assert_ptr_null(strchr(option, '_'));
         count++;
     }
-    ck_assert_uint_eq(count, 40);
-    ck_assert_str_eq(lh_scenario_fields[0].name, "schema");
-    ck_assert_ptr_eq(lh_scenario_options, &lh_scenario_fields[2]);
+    while (lh_schedule_options()[options] != NULL)
+        options++;
+    ck_assert_uint_gt(count, options);
+    ck_assert_str_eq(lh_scenario_fields()[0].name, "schema");
+    ck_assert_ptr_eq(lh_scenario_options(), &lh_scenario_fields()[2]);
 }
 END_TEST
 
@@ -179,7 +198,8 @@ START_TEST(scenario_defaults)
     ck_assert_uint_eq(setup->params.attention.heads, 32);
     ck_assert_uint_eq(setup->params.attention.groups, 32);
     ck_assert_uint_eq(setup->params.attention.batch, 1);
-    ck_assert(setup->params.mask.causal && setup->params.overlap);
+    ck_assert(setup->params.mask.causal && option_of(&setup->params, "no_overlap") == 0);
+    ck_assert_uint_eq(setup->params.options_count, 0);
     ck_assert_int_eq(setup->params.pass, LH_PASS_BOTH);
 }
 END_TEST
@@ -217,6 +237,22 @@ START_TEST(scenario_fills_parameters)
         { "--recompute-granularity", "selective" },
         { "--window-size", "1K" },
     };
+    static const struct {
+        const char *name;
+        uint32_t first, second;
+    } options[] = {
+        { "grid", 2, 4 },
+        { "hierarchical_context_parallel_sizes", 4, 2 },
+        { "inner_ring", 2, 0 },
+        { "gather_groups", 4, 0 },
+        { "scan_blocks", 3, 0 },
+        { "local_kv", 1, 0 },
+        { "gather_delta", 1, 0 },
+        { "state_recompute", 1, 0 },
+        { "unfused", 1, 0 },
+        { "pad_heads", 1, 0 },
+        { "recompute_granularity", 1, 0 }, /* selective */
+    };
     g_autoptr(LhScenario) scenario = lh_scenario_new();
     g_autoptr(LhSetup) setup = NULL;
     const LhProgramParams *p;
@@ -225,10 +261,13 @@ START_TEST(scenario_fills_parameters)
         set(scenario, settings[i][0], settings[i][1]);
     setup = setup_of(scenario);
     p = &setup->params;
-    ck_assert(p->grid_rows == 2 && p->grid_columns == 4 && p->ulysses_size == 4);
-    ck_assert(p->inner_ring == 2 && p->gather_groups == 4 && p->scan_blocks == 3);
-    ck_assert(p->local_kv && p->gather_delta && p->state_recompute && p->unfused && p->pad_heads);
-    ck_assert_int_eq(p->recompute, LH_RECOMPUTE_SELECTIVE);
+    for (guint i = 0; i < G_N_ELEMENTS(options); i++) {
+        const LhOptionValue value = lh_option_get(p, option_named(options[i].name));
+
+        ck_assert_msg(value.first == options[i].first && value.second == options[i].second,
+                      "%s: %u, %u", options[i].name, value.first, value.second);
+    }
+    ck_assert_uint_eq(p->options_count, G_N_ELEMENTS(options));
     ck_assert_uint_eq(p->mask.window, 1024);
     ck_assert_uint_eq(p->gpus_per_node, 8);
     ck_assert_uint_eq(p->attention.hidden_size, 4096);
@@ -470,7 +509,7 @@ START_TEST(scenario_bad_option_changes_nothing)
     g_autoptr(GError) error = NULL;
 
     set(scenario, "--seq-length", "4K");
-    ck_assert(!lh_scenario_set(scenario, lh_setting_find(lh_scenario_options, "--seq-length"),
+    ck_assert(!lh_scenario_set(scenario, lh_setting_find(lh_scenario_options(), "--seq-length"),
                                "4 bananas", &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
     ck_assert_uint_eq(scenario->seq_length, 4096);

@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "fitting.h"
+#include "program/collective.h"
 #include "run_tests.h"
 #include "sched/schedule.h"
 
@@ -32,7 +33,6 @@ make_params(uint32_t ranks, bool gqa, LhPass pass)
         .ranks = ranks,
         .mask.causal = true,
         .pass = pass,
-        .overlap = true,
     };
 }
 
@@ -54,8 +54,8 @@ count_op(const LhProgram *program, uint32_t rank, const LhOpBuffer *buffer, cons
          Counted *counted, uint64_t *held)
 {
     if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
-        const LhSlot *slot = &program->slots[op->memory.slot];
-        const uint64_t bytes = slot->parts * slot->part_bytes;
+        const LhRegion *region = &op->memory.region;
+        const uint64_t bytes = region->count * program->slots[region->slot].part_bytes;
 
         *held = op->kind == LH_OP_ALLOC ? *held + bytes : *held - bytes;
         counted->peak = MAX(counted->peak, *held);
@@ -258,7 +258,7 @@ static void
 check_program(const Expected *x, const LhProgramParams *p)
 {
     g_autoptr(LhProgram) program = make(x->name, p);
-    const LhClosedForms *closed = lh_closed_forms(program->schedule, p);
+    const LhClosedForms *closed = program->closed;
 
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         const Counted counted = count(program, rank);
@@ -341,12 +341,12 @@ START_TEST(sched_forms_count_wire_dtypes)
         const uint64_t kv_hops = g_str_has_prefix(cases[i].name, "dfa") ? 0 : 3;
         uint64_t gradients;
 
-        p.gradient_wire = cases[i].wire;
+        set_option(&p, "gradient_wire", cases[i].wire);
         g_autoptr(LhProgram) program = make(cases[i].name, &p);
         gradients = cases[i].dkv_hops_of_last_rank * z.kv / 2 * cases[i].width;
         ck_assert_uint_eq(count(program, 3).bytes, kv_hops * z.kv + gradients);
-        ck_assert_uint_eq(program->schedule->closed.bytes_sent(&p, 3), kv_hops * z.kv + gradients);
-        ck_assert_uint_eq(program->schedule->closed.peak_bytes(&p, 3), count(program, 3).peak);
+        ck_assert_uint_eq(program->closed->bytes_sent(&p, 3), kv_hops * z.kv + gradients);
+        ck_assert_uint_eq(program->closed->peak_bytes(&p, 3), count(program, 3).peak);
     }
 }
 END_TEST
@@ -357,7 +357,7 @@ START_TEST(sched_forms_follow_the_published_code)
         const uint32_t ranks = rank_counts[k];
         LhProgramParams p = make_params(ranks, true, LH_PASS_BOTH);
 
-        p.published_code = true;
+        set_option(&p, "published_code", true);
         const LhClosedForms *closed = lh_closed_forms(lh_schedule_find("dfa-balanced", NULL), &p);
         g_autoptr(LhProgram) program = make("dfa-balanced", &p);
         for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -385,7 +385,7 @@ count_blocks(const char *name, bool published, uint32_t ranks, unsigned *blocks)
     LhProgramParams p = make_params(ranks, false, LH_PASS_FWD);
     LhOpBuffer buffer = { 0 };
 
-    p.published_code = published;
+    set_option(&p, "published_code", published);
     g_autoptr(LhProgram) program = make(name, &p);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         LhCursor cursor;
@@ -483,8 +483,6 @@ START_TEST(sched_forms_reach_the_limits_of_idle_time)
 }
 END_TEST
 
-/* With communication before compute, the first compute op of every step comes after all messages so
- * far. */
 /* Whether the first compute op of a step waits for an exchange posted before it in the step. */
 static bool
 waits_for_exchange(const LhOpBuffer *buffer)
@@ -536,6 +534,8 @@ START_TEST(sched_forms_hold_in_every_schedule)
 }
 END_TEST
 
+/* With communication before compute, the first compute op of every step comes after all messages so
+ * far. */
 START_TEST(sched_forms_obey_overlap)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
@@ -543,7 +543,7 @@ START_TEST(sched_forms_obey_overlap)
         LhOpBuffer buffer = { 0 };
         unsigned waits = 0;
 
-        p.overlap = false;
+        set_option(&p, "no_overlap", 1);
         g_autoptr(LhProgram) program = make(expected[i].name, &p);
         for (uint32_t rank = 0; rank < p.ranks; rank++) {
             LhCursor cursor;
@@ -580,7 +580,7 @@ START_TEST(sched_forms_sync_where_the_public_code_does)
     g_autoptr(LhProgram) plain = make("dfa-balanced", &p);
     g_autoptr(LhProgram) published = NULL;
 
-    p.published_code = true;
+    set_option(&p, "published_code", true);
     published = make("dfa-balanced", &p);
     for (uint32_t rank = 0; rank < 8; rank++) {
         ck_assert_uint_eq(count_kind(plain, rank, LH_OP_SYNC), 0);

@@ -4,8 +4,9 @@
  * against its formulas by hand and against measurements.
  */
 #include "base/error.h"
+#include "program/collective.h"
 #include "run_tests.h"
-#include "sim/nccl.h"
+#include "sim/network/nccl.h"
 #include "sim_world.h"
 
 #include <math.h>
@@ -659,6 +660,27 @@ START_TEST(collectives_name_the_ranks_of_a_failed_link)
 }
 END_TEST
 
+/* The members of a communicator call the same collectives in one order. */
+START_TEST(collectives_refuse_another_in_their_place)
+{
+    Script script = SCRIPT({ .rank = 0, .kind = LH_OP_COLLECTIVE, .group = 2, .bytes = SHARD },
+                           { .rank = 1,
+                             .kind = LH_OP_COLLECTIVE,
+                             .collective = LH_COLL_ALL_REDUCE,
+                             .group = 2,
+                             .bytes = SHARD });
+
+    for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++) {
+        World w;
+
+        script_init(&w, &script, 2);
+        w.params.collectives = models[m];
+        check_failure(&w, LH_ERROR_RUNTIME,
+                      (const char *[]){ "op 0", "another collective in its place", NULL });
+    }
+}
+END_TEST
+
 START_TEST(collectives_need_groups_of_ranks)
 {
     /* Ranks that do not exist, without the rank, the same one twice. */
@@ -917,6 +939,6 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_follow_groups_with_outer_strides, collectives_differ_in_all_to_all,
              collectives_send_to_64_at_once, collectives_fail_with_their_links,
              collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
-             collectives_of_many_ranks_are_played, collectives_are_deterministic,
-             nccl_times_are_its_formulas, nccl_is_near_what_was_measured,
-             nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs)
+             collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
+             collectives_are_deterministic, nccl_times_are_its_formulas,
+             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs)

@@ -3,7 +3,7 @@
  * for all of them.
  */
 #include "data_files.h"
-#include "sim/topology.h"
+#include "sim/network/network.h"
 
 START_TEST(topology_files_are_valid)
 {
@@ -61,12 +61,21 @@ parse(const char *text, GError **error)
     return lh_topology_parse("dir/t.json", text, strlen(text), error);
 }
 
-/* "nvlink up 0.1, nic up 0.0, ...: 5 us nic 2", each link with its node and index; caller frees. */
+/* The communicator of all ranks. */
+static LhGroup
+everyone(const LhNetwork *network)
+{
+    return (LhGroup){ .stride = 1, .count = network->ranks, .outer_count = 1 };
+}
+
+/* "nvlink up 0.1, nic up 0.0, ...: 5 us nic 2", each link with its node and index, and the SMs that
+ * messages of all ranks' communicator hold; caller frees. */
 static char *
 describe_route(const LhNetwork *network, uint32_t src, uint32_t dst)
 {
     GString *text = g_string_new(NULL);
     g_autofree char *latency = NULL;
+    const LhGroup all = everyone(network);
     LhRoute route;
 
     lh_network_route(network, src, dst, &route);
@@ -77,7 +86,8 @@ describe_route(const LhNetwork *network, uint32_t src, uint32_t dst)
                                link.up ? "up" : "down", link.node, link.index);
     }
     latency = lh_format_time(route.latency_ps);
-    g_string_append_printf(text, ": %s %s %u", latency, lh_tier_names[route.tier], route.ctas);
+    g_string_append_printf(text, ": %s %s %u", latency, lh_tier_names[route.tier],
+                           route.ctas[lh_network_span(network, &all)]);
     return g_string_free(text, FALSE);
 }
 
@@ -125,6 +135,39 @@ START_TEST(topology_routes_over_nvswitch)
                  { 7, 8, "nvlink up 0.7, nic up 0.0, nic down 1.0, nvlink down 1.0: 7 us nic 2" });
     CHECK_ROUTES(TOPOLOGY("3", NVSWITCH NICS("3"), ""), 2,
                  { 2, 4, "nvlink up 0.2, nic up 0.2, nic down 1.1, nvlink down 1.1: 7 us nic 2" });
+}
+END_TEST
+
+/* Within a node, messages hold the link's own SMs if their communicator stays in the node. */
+START_TEST(topology_spans_decide_the_sms)
+{
+    static const struct {
+        LhGroup group;
+        LhSpan span;
+    } cases[] = {
+        { { 0, 1, 4, 0, 1 }, LH_SPAN_NODE },  { { 4, 1, 4, 9, 1 }, LH_SPAN_NODE },
+        { { 3, 1, 2, 0, 1 }, LH_SPAN_NODES }, { { 1, 4, 3, 0, 1 }, LH_SPAN_NODES },
+        { { 5, 9, 1, 1, 3 }, LH_SPAN_NODE },  { { 4, 1, 2, 4, 2 }, LH_SPAN_NODES },
+        { { 11, 1, 1, 0, 1 }, LH_SPAN_NODE },
+    };
+    g_autoptr(LhTopology) topology = parse(TOPOLOGY("4", NVSWITCH PCIE NICS("2"), ""), NULL);
+    g_autoptr(LhTopology) pairs = parse(TOPOLOGY("4", PAIRS PCIE NICS("1"), ""), NULL);
+    LhNetwork network;
+    LhRoute route;
+
+    ck_assert(lh_network_init(&network, topology, 3, 12, NULL, NULL));
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
+        ck_assert_int_eq(lh_network_span(&network, &cases[i].group), cases[i].span);
+    lh_network_route(&network, 4, 5, &route);
+    ck_assert_uint_eq(route.ctas[LH_SPAN_NODE], 16);
+    ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
+    lh_network_route(&network, 4, 8, &route);
+    ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
+    ck_assert(lh_network_init(&network, pairs, 2, 8, NULL, NULL));
+    lh_network_route(&network, 5, 6, &route);
+    ck_assert_uint_eq(route.tier, LH_TIER_PCIE);
+    ck_assert_uint_eq(route.ctas[LH_SPAN_NODE], 4);
+    ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
 }
 END_TEST
 
@@ -250,7 +293,7 @@ START_TEST(topology_latencies_are_those_measured)
         lh_network_route(&network, 0, gpus, &route);
         ck_assert_int_ge(route.latency_ps, cases[i].low_us * 1000000);
         ck_assert_int_le(route.latency_ps, cases[i].high_us * 1000000);
-        ck_assert_uint_eq(route.ctas, 2);
+        ck_assert_uint_eq(route.ctas[LH_SPAN_NODES], 2);
     }
 }
 END_TEST
@@ -713,8 +756,8 @@ START_TEST(topology_rejects_unknown_device)
 END_TEST
 
 LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
-             topology_routes_over_nvswitch, topology_routes_over_pairs,
-             topology_routes_without_scale_up, topology_routes_on_rails,
+             topology_routes_over_nvswitch, topology_spans_decide_the_sms,
+             topology_routes_over_pairs, topology_routes_without_scale_up, topology_routes_on_rails,
              topology_routes_over_fat_tree, topology_bench_platform,
              topology_latencies_are_those_measured, topology_every_route_is_sound,
              topology_limits_pairs_of_gpus, topology_limits_pairs_over_tcp, topology_link_names,

@@ -4,7 +4,7 @@
  */
 #include "fitting.h"
 #include "run_tests.h"
-#include "sched/verify.h"
+#include "verify/verify.h"
 #include "verifying.h"
 
 static const uint32_t ranks_proven[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
@@ -27,9 +27,9 @@ prove(const LhSchedule *schedule, const LhProgramParams *params, Proven *proven)
     if (verdict->findings_total > 0)
         ck_abort_msg("%s, %u ranks, %u groups of them, pass %d%s%s, %u heads, %u groups: %s",
                      schedule->name, params->ranks, params->data_parallel_size, (int)params->pass,
-                     params->mask.causal ? ", causal" : "", params->overlap ? ", overlap" : "",
-                     program->params.attention.heads, program->params.attention.groups,
-                     first_message(verdict));
+                     params->mask.causal ? ", causal" : "",
+                     lh_pass_overlaps(params) ? ", overlap" : "", program->params.attention.heads,
+                     program->params.attention.groups, first_message(verdict));
     ck_assert_uint_eq(verdict->ranks, lh_params_ranks(params));
     ck_assert_uint_gt(verdict->ops, 0);
     proven->all++;
@@ -69,9 +69,9 @@ START_TEST(verify_proves_all_variants)
             LhProgramParams params =
                 params_of(2 + 2 * (bits / 12), LH_PASS_BOTH, true, true, bits & 1);
 
-            params.gradient_wire = (LhWireDtype)(bits / 2 % 3);
-            params.published_code = bits / 6 % 2 != 0;
-            params.attention.seq_length = params.ranks * (params.published_code ? 6 : 2);
+            set_option(&params, "gradient_wire", (LhWireDtype)(bits / 2 % 3));
+            set_option(&params, "published_code", bits / 6 % 2 != 0);
+            params.attention.seq_length = params.ranks * (bits / 6 % 2 != 0 ? 6 : 2);
             prove(lh_schedules[s], &params, &proven);
         }
     }
@@ -81,40 +81,45 @@ END_TEST
 /* What only some schedules know changes nothing in the others. */
 START_TEST(verify_proves_all_options)
 {
-    static const LhProgramParams options[] = {
-        { .grid_rows = 2 },
-        { .grid_columns = 2 },
-        { .ulysses_size = 1 },
-        { .ulysses_size = 2 },
-        { .inner_ring = 1 },
-        { .inner_ring = 2 },
-        { .gather_groups = 1 },
-        { .gather_groups = 2 },
-        { .scan_blocks = 1 },
-        { .scan_blocks = 2 },
-        { .gpus_per_node = 2 },
-        { .local_kv = true },
-        { .gather_delta = true },
-        { .state_recompute = true },
-        { .unfused = true },
-        { .pad_heads = true },
-        { .recompute = LH_RECOMPUTE_SELECTIVE },
-        { .recompute = LH_RECOMPUTE_FULL },
+    static const struct {
+        const char *name; /* NULL: the GPUs of a node */
+        uint32_t first;
+        bool cuts; /* the ranks, in two factors */
+    } options[] = {
+        { "grid", 1, true },
+        { "grid", 2, true },
+        { "grid", 4, true },
+        { "hierarchical_context_parallel_sizes", 1, true },
+        { "hierarchical_context_parallel_sizes", 2, true },
+        { "inner_ring", 1, false },
+        { "inner_ring", 2, false },
+        { "gather_groups", 1, false },
+        { "gather_groups", 2, false },
+        { "scan_blocks", 1, false },
+        { "scan_blocks", 2, false },
+        { NULL, 2, false },
+        { "local_kv", 1, false },
+        { "gather_delta", 1, false },
+        { "state_recompute", 1, false },
+        { "unfused", 1, false },
+        { "pad_heads", 1, false },
+        { "recompute_granularity", 1, false },
+        { "recompute_granularity", 2, false },
     };
 
     for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
         Proven proven = { 0 };
 
         for (uint32_t i = 0; i < G_N_ELEMENTS(options) * 8; i++) {
-            const LhProgramParams common =
+            const uint32_t first = options[i / 8].first;
+            LhProgramParams params =
                 params_of((i & 1) != 0 ? 4 : 8, LH_PASS_BOTH, (i & 2) != 0, true, (i & 4) != 0);
-            LhProgramParams params = options[i / 8];
 
-            params.attention = common.attention;
-            params.ranks = common.ranks;
-            params.mask = common.mask;
-            params.pass = common.pass;
-            params.overlap = common.overlap;
+            if (options[i / 8].name == NULL)
+                params.gpus_per_node = first;
+            else
+                set_pair(&params, options[i / 8].name, first,
+                         options[i / 8].cuts ? params.ranks / first : 0);
             prove(lh_schedules[s], &params, &proven);
         }
         ck_assert_msg(proven.several > 0, "%s refuses every option", lh_schedules[s]->name);
@@ -147,6 +152,52 @@ START_TEST(verify_proves_windows_and_documents)
         }
         ck_assert_msg(proven.several > 0 || lh_schedules[s]->masks == 0, "%s refuses all masks",
                       lh_schedules[s]->name);
+    }
+}
+END_TEST
+
+static bool
+has_slot_like(const LhProgram *program, const LhSlot *wanted)
+{
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot *slot = &program->slots[i];
+
+        if (slot->role != LH_SLOT_TEMP && slot->kind == wanted->kind &&
+            slot->dtype == wanted->dtype && slot->by_heads == wanted->by_heads &&
+            slot->parts == wanted->parts && slot->part_bytes == wanted->part_bytes)
+            return true;
+    }
+    return false;
+}
+
+/* A forward pass can leave what a backward pass alone is given, but for the gradients. */
+START_TEST(verify_proves_what_is_kept)
+{
+    static const uint32_t ranks_few[] = { 1, 2, 3, 4, 6, 8, 12 };
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        Proven proven = { 0 };
+
+        for (uint32_t i = 0; i < 2 * G_N_ELEMENTS(ranks_few); i++) {
+            LhProgramParams params =
+                params_of(ranks_few[i / 2], LH_PASS_BWD, true, true, i % 2 != 0);
+            g_autoptr(LhProgram) backward = fitting_program(lh_schedules[s], &params);
+            g_autoptr(LhProgram) forward = NULL;
+
+            params.pass = LH_PASS_FWD;
+            params.keep_saved = true;
+            prove(lh_schedules[s], &params, &proven);
+            forward = fitting_program(lh_schedules[s], &params);
+            for (uint32_t k = 0; backward != NULL && k < backward->slots_count; k++) {
+                const LhSlot *slot = &backward->slots[k];
+
+                if (slot->role == LH_SLOT_INPUT && slot->kind != LH_TENSOR_DO &&
+                    slot->kind != LH_TENSOR_HIDDEN)
+                    ck_assert_msg(has_slot_like(forward, slot), "%s, %u ranks: %s is not kept",
+                                  lh_schedules[s]->name, params.ranks, slot->name);
+            }
+        }
+        ck_assert_uint_gt(proven.several, 0);
     }
 }
 END_TEST
@@ -196,7 +247,7 @@ START_TEST(verify_finds_the_blocks_that_published_code_loses)
         g_autoptr(LhVerdict) verdict = NULL;
         uint32_t lost = 0;
 
-        params.published_code = true;
+        set_option(&params, "published_code", true);
         program = lh_program_new(schedule, &params, NULL);
         ck_assert_ptr_nonnull(program);
         verdict = lh_verify(program);
@@ -214,5 +265,6 @@ START_TEST(verify_finds_the_blocks_that_published_code_loses)
 END_TEST
 
 LH_TEST_MAIN("verify", verify_proves_all_schedules, verify_proves_all_variants,
-             verify_proves_all_options, verify_proves_windows_and_documents, verify_proves_groups,
-             verify_proves_256_ranks, verify_finds_the_blocks_that_published_code_loses)
+             verify_proves_all_options, verify_proves_windows_and_documents,
+             verify_proves_what_is_kept, verify_proves_groups, verify_proves_256_ranks,
+             verify_finds_the_blocks_that_published_code_loses)

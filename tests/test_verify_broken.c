@@ -5,9 +5,10 @@
  * already refuses, and nonsense, which must not crash.
  */
 #include "base/rng.h"
+#include "program/explicit.h"
 #include "recording.h"
 #include "run_tests.h"
-#include "sched/verify.h"
+#include "verify/verify.h"
 
 #include <string.h>
 
@@ -69,8 +70,8 @@ static const Mistake mistakes[] = {
       "segment 2 in slot acc a second time" },
     { "two-streams", LH_FINDING_RACE, 0, 6, NULL, 0, 5,
       "rank 0, op 6 (exchange, stream comm) and op 5 (exchange, stream comm2) both "
-      "exchange tag 0 with rank 1, and nothing orders them: which of their messages "
-      "matches first is open" },
+      "exchange messages with rank 1 on communicator 0, and nothing orders them: which of "
+      "their messages matches first is not determined" },
     { "uninitialised-read", LH_FINDING_COVERAGE, 2, 4, "acc", LH_OP_NONE, LH_OP_NONE,
       "rank 2, op 4 (attention_fwd, stream compute) reads slot acc, into which "
       "nothing has been written" },
@@ -312,6 +313,13 @@ heads_other(Recording *recording, LhOp *op)
 }
 
 static void
+head_dim_other(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.args.head_dim = 8;
+}
+
+static void
 peer_itself(Recording *recording, LhOp *op)
 {
     recording_part(recording, 1, op, 0)->peer = 1;
@@ -339,14 +347,21 @@ static void
 free_of_input(Recording *recording, LhOp *op)
 {
     (void)recording;
-    op->memory.slot = 0;
+    op->memory.region.slot = 0;
+}
+
+static void
+free_of_parts_unknown(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->memory.region.count = 2;
 }
 
 static void
 alloc_of_unknown(Recording *recording, LhOp *op)
 {
     (void)recording;
-    op->memory.slot = 100;
+    op->memory.region.slot = 100;
 }
 
 static const Nonsense nonsense[] = {
@@ -373,17 +388,18 @@ static const Nonsense nonsense[] = {
       "rank 1, op 6 (add, stream compute) takes slot kv_a (kv) as its operand target beside slot q "
       "(q): they must be of one kind" },
     { 8, element_not_fp32,
-      "rank 1, op 8 (round_out, stream compute) takes slot acc (elements of 2 bytes) as its "
-      "operand out (elements of 4)" },
+      "rank 1, op 8 (round_out, stream compute) takes slot acc (bf16) as its operand out (fp32)" },
     { 6, element_the_same,
-      "rank 1, op 6 (cast, stream compute) takes slot kv_b (elements of 2 bytes) as its operand "
-      "target (elements of 4)" },
+      "rank 1, op 6 (cast, stream compute) takes slot kv_b (bf16) as its operand target (fp32)" },
     { 4, shift_unknown,
       "rank 1, op 4 (attention_fwd, stream compute) has a causal mask shifted by 1; kernels have 0 "
       "and -1" },
     { 4, heads_other,
-      "rank 1, op 4 (attention_fwd, stream compute) is called for batch 1, 4 heads, 1 groups, head "
-      "dimension 4, but the program has 1, 2, 1, 4" },
+      "rank 1, op 4 (attention_fwd, stream compute) is called for batch 1, 4 heads, 1 groups, but "
+      "the program has 1, 2, 1" },
+    { 4, head_dim_other,
+      "rank 1, op 4 (attention_fwd, stream compute) is called for head dimension 8, but slot q has "
+      "4" },
     { 5, peer_itself,
       "rank 1, op 5 (exchange, stream comm) sends to rank 1: peers are the other ranks below 4" },
     { 5, peer_unknown,
@@ -394,6 +410,8 @@ static const Nonsense nonsense[] = {
     { 5, message_of_nothing,
       "rank 1, op 5 (exchange, stream comm) has a message of 0 regions; 1 to 4 are possible" },
     { 9, free_of_input, "rank 1, op 9 (free) names slot q, which is there for the whole program" },
+    { 9, free_of_parts_unknown,
+      "rank 1, op 9 (free) names 2 parts of slot acc from 0 on, which has 1" },
     { 0, alloc_of_unknown, "rank 1, op 0 (alloc) names slot 100, but there are 7" },
 };
 
@@ -417,6 +435,44 @@ START_TEST(broken_ops_that_name_what_does_not_exist)
 END_TEST
 
 static void
+expect_unmatched(const Recording *recording, uint32_t rank, uint32_t op, const char *message)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(&recording->program);
+    const LhFinding *finding = &g_array_index(verdict->findings, LhFinding, 0);
+
+    ck_assert_uint_gt(verdict->findings->len, 0);
+    ck_assert_str_eq(finding->message, message);
+    ck_assert_int_eq(finding->kind, LH_FINDING_UNMATCHED);
+    ck_assert_uint_eq(finding->rank, rank);
+    ck_assert_uint_eq(finding->op, op);
+}
+
+/* Rank 1 sends to rank 2 in its ops 3, 5 and 7, which are what rank 2 receives in its ops 3, 5 and
+ * 7: the order says so, and the communicator, but not the tag. */
+START_TEST(broken_messages_match_in_order)
+{
+    g_autoptr(LhProgram) program = load("none");
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, 1, 5);
+    g_autoptr(LhVerdict) verdict = NULL;
+
+    recording_part(recording, 1, op, 0)->tag = 3;
+    expect_unmatched(recording, 1, 5,
+                     "rank 1, op 5 (exchange, stream comm) sends tag 3 where rank 2, op 5 "
+                     "(exchange, stream comm) receives tag 0: messages of one communicator match "
+                     "in order, whatever their tags");
+    recording_part(recording, 2, recording_op(recording, 2, 5), 1)->tag = 3;
+    verdict = lh_verify(&recording->program);
+    ck_assert_msg(verdict->findings->len == 0, "tags that agree are no more than labels");
+    op->communicator = 1; /* where it neither receives from rank 0 nor sends to rank 2 */
+    expect_unmatched(recording, 0, 6,
+                     "rank 0, op 6 (exchange, stream comm) sends kv_b to rank 1 (tag 0), which "
+                     "never receives it");
+    recording_free(recording);
+}
+END_TEST
+
+static void
 expect_declaration(LhProgram *program, const char *message)
 {
     g_autoptr(LhVerdict) verdict = lh_verify(program);
@@ -431,7 +487,22 @@ START_TEST(broken_declarations)
 {
     g_autoptr(LhProgram) program = load("none");
     LhSlot *slot = &program->slots[4];
+    const LhSlot whole = *slot;
 
+    slot->head_dim = 0;
+    expect_declaration(program, "the program has an empty slot acc");
+    slot->head_dim = whole.head_dim;
+    slot->by_heads = true;
+    expect_declaration(program, "the program has a slot acc by heads, but no group saves by heads");
+    slot->by_heads = false;
+    slot->parts = 2;
+    expect_declaration(program,
+                       "the program does not number the parts of its slots through (slot kv_a)");
+    slot->parts = 1;
+    program->slots[2].head_dim = 8;
+    expect_declaration(program, "the program has an input or output slot o with heads of 8, but "
+                                "its heads have 4");
+    program->slots[2].head_dim = 4;
     slot->parts = UINT32_MAX;
     expect_declaration(program,
                        "the program has too many slot parts to follow; prove it for fewer ranks");
@@ -479,6 +550,8 @@ scramble(Recording *recording, uint64_t seed)
         part =
             recording_part(recording, rank, op, (uint32_t)(bits >> 50) % op->exchange.parts_count);
         region = &part->regions[0];
+    } else if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
+        region = &op->memory.region;
     } else if (op->kind != LH_OP_COMPUTE) {
         region = NULL;
     }
@@ -494,8 +567,7 @@ scramble(Recording *recording, uint64_t seed)
         op->after_count = MAX(op->after_count, 1);
         break;
     case 3:
-        if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
-            op->memory.slot = (uint16_t)value;
+        op->communicator = (uint8_t)value;
         break;
     case 4:
         if (region != NULL)
@@ -566,6 +638,7 @@ main(void)
     tcase_add_test(cases, broken_programs_have_one_kind_of_finding);
     tcase_add_test(cases, broken_cyclic_after_is_refused_on_reading);
     tcase_add_loop_test(cases, broken_ops_that_name_what_does_not_exist, 0, G_N_ELEMENTS(nonsense));
+    tcase_add_test(cases, broken_messages_match_in_order);
     tcase_add_test(cases, broken_declarations);
     tcase_add_test(cases, broken_at_random);
     suite_add_tcase(suite, cases);

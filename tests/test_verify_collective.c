@@ -4,7 +4,8 @@
  */
 #include "recording.h"
 #include "run_tests.h"
-#include "sched/verify.h"
+#include "sched/common/pass.h"
+#include "verify/verify.h"
 
 enum {
     SLOT_Q,
@@ -28,6 +29,7 @@ typedef enum {
     RETURN_REDUCE_SCATTER,
     RETURN_ALL_REDUCE, /* of all gradients everywhere; a rank then copies its own */
     RETURN_ALL_TO_ALL, /* of the contributions, which their owner adds up */
+    RETURN_UNEVEN,     /* likewise, without those to the keys of later ranks, which are nothing */
 } Return;
 
 typedef struct {
@@ -37,6 +39,14 @@ typedef struct {
 } Toy;
 
 static const uint64_t rows = 4; /* of a segment */
+
+#define RANKS_MAX 9
+
+static bool
+adds_up(const Toy *toy)
+{
+    return toy->back == RETURN_ALL_TO_ALL || toy->back == RETURN_UNEVEN;
+}
 
 static void
 toy_declare(LhProgram *p)
@@ -49,16 +59,16 @@ toy_declare(LhProgram *p)
 
     lh_program_add_stream(p, "compute", LH_STREAM_COMPUTE);
     lh_program_add_stream(p, "comm", LH_STREAM_COMM);
-    lh_program_add_slot(p, "q", LH_TENSOR_Q, LH_SLOT_INPUT, 1, q, 2);
-    lh_program_add_slot(p, "kv", LH_TENSOR_KV, LH_SLOT_INPUT, 1, kv, 2);
-    lh_program_add_slot(p, "do", LH_TENSOR_DO, LH_SLOT_INPUT, 1, q, 2);
-    lh_program_add_slot(p, "o", LH_TENSOR_O, LH_SLOT_INPUT, 1, q, 2);
-    lh_program_add_slot(p, "lse", LH_TENSOR_LSE, LH_SLOT_INPUT, 1, s, 4);
-    lh_program_add_slot(p, "dq", LH_TENSOR_DQ, LH_SLOT_OUTPUT, 1, q, 2);
-    lh_program_add_slot(p, "dkv", LH_TENSOR_DKV, LH_SLOT_OUTPUT, 1, kv, 2);
-    lh_program_add_slot(p, "kv_all", LH_TENSOR_KV, LH_SLOT_TEMP, ranks, kv, 2);
-    lh_program_add_slot(p, "dkv_all", LH_TENSOR_DKV, LH_SLOT_TEMP, ranks, kv, 2);
-    lh_program_add_slot(p, "dkv_in", LH_TENSOR_DKV, LH_SLOT_TEMP, ranks, kv, 2);
+    lh_pass_add_slot(p, "q", LH_TENSOR_Q, LH_SLOT_INPUT, 1, q, 2);
+    lh_pass_add_slot(p, "kv", LH_TENSOR_KV, LH_SLOT_INPUT, 1, kv, 2);
+    lh_pass_add_slot(p, "do", LH_TENSOR_DO, LH_SLOT_INPUT, 1, q, 2);
+    lh_pass_add_slot(p, "o", LH_TENSOR_O, LH_SLOT_INPUT, 1, q, 2);
+    lh_pass_add_slot(p, "lse", LH_TENSOR_LSE, LH_SLOT_INPUT, 1, s, 4);
+    lh_pass_add_slot(p, "dq", LH_TENSOR_DQ, LH_SLOT_OUTPUT, 1, q, 2);
+    lh_pass_add_slot(p, "dkv", LH_TENSOR_DKV, LH_SLOT_OUTPUT, 1, kv, 2);
+    lh_pass_add_slot(p, "kv_all", LH_TENSOR_KV, LH_SLOT_TEMP, ranks, kv, 2);
+    lh_pass_add_slot(p, "dkv_all", LH_TENSOR_DKV, LH_SLOT_TEMP, ranks, kv, 2);
+    lh_pass_add_slot(p, "dkv_in", LH_TENSOR_DKV, LH_SLOT_TEMP, ranks, kv, 2);
 }
 
 static LhKernelArgs
@@ -81,20 +91,29 @@ toy_args(const LhProgram *p, uint64_t nq, uint64_t nk, LhMaskKind mask, uint64_t
 static void
 toy_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive, uint64_t bytes)
 {
-    LhOp *op;
+    lh_emit_collective(
+        e, STREAM_COMM, kind,
+        (LhGroup){ .stride = 1, .count = e->program->params.ranks, .outer_count = 1 });
+    lh_emit_tensor(e, send, receive);
+    lh_emit_last(e)->collective.wire_bytes = bytes;
+}
 
-    lh_emit_sync(e);
-    op = lh_emit_last(e);
-    op->kind = LH_OP_COLLECTIVE;
-    op->stream = STREAM_COMM;
-    op->collective.kind = kind;
-    op->collective.reduction = LH_REDUCE_SUM;
-    op->collective.group =
-        (LhGroup){ .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
-    op->collective.tensors_count = 1;
-    op->collective.send[0] = send;
-    op->collective.receive[0] = receive;
-    op->collective.wire_bytes = bytes;
+/* Rank r has something for the ranks up to r, and gets something from those from r on. */
+static void
+toy_uneven(LhEmitter *e)
+{
+    const uint32_t ranks = e->program->params.ranks;
+    uint32_t sent[RANKS_MAX], received[RANKS_MAX];
+
+    g_assert(ranks <= RANKS_MAX);
+    for (uint32_t i = 0; i < ranks; i++) {
+        sent[i] = i <= e->rank;
+        received[i] = i >= e->rank;
+    }
+    lh_emit_collective(e, STREAM_COMM, LH_COLL_ALL_TO_ALL,
+                       (LhGroup){ .stride = 1, .count = ranks, .outer_count = 1 });
+    lh_emit_tensor_uneven(e, (LhRegion){ SLOT_DKV_ALL, 0, e->rank + 1 },
+                          (LhRegion){ SLOT_DKV_IN, 0, ranks - e->rank }, sent, received);
 }
 
 static void
@@ -152,19 +171,22 @@ toy_return(LhEmitter *e, const Toy *toy)
     const uint64_t kv = e->program->slots[SLOT_KV].part_bytes;
     const LhRegion all = { SLOT_DKV_ALL, 0, ranks };
     const uint32_t last = lh_emit_last(e)->id;
-    uint32_t returned;
+    uint32_t returned, arrived;
 
     if (toy->back == RETURN_REDUCE_SCATTER)
         toy_collective(e, LH_COLL_REDUCE_SCATTER, all, (LhRegion){ SLOT_DKV, 0, 1 }, kv);
     else if (toy->back == RETURN_ALL_REDUCE)
         toy_collective(e, LH_COLL_ALL_REDUCE, all, all, kv);
+    else if (toy->back == RETURN_UNEVEN)
+        toy_uneven(e);
     else
         toy_collective(e, LH_COLL_ALL_TO_ALL, all, (LhRegion){ SLOT_DKV_IN, 0, ranks }, ranks * kv);
     lh_emit_after(e, last);
     returned = lh_emit_last(e)->id;
     if (toy->back == RETURN_ALL_REDUCE)
         toy_keep(e, LH_KERNEL_ID_copy, SLOT_DKV_ALL, e->rank, returned);
-    for (uint32_t part = 0; toy->back == RETURN_ALL_TO_ALL && part < ranks; part++)
+    arrived = toy->back == RETURN_UNEVEN ? ranks - e->rank : ranks;
+    for (uint32_t part = 0; adds_up(toy) && part < arrived; part++)
         toy_keep(e, LH_KERNEL_ID_add, SLOT_DKV_IN, part, returned);
 }
 
@@ -175,14 +197,14 @@ toy_emit(LhEmitter *e, uint32_t step)
 {
     const LhProgram *p = e->program;
     const uint32_t ranks = p->params.ranks;
-    const Toy *toy = (const Toy *)p->user;
+    const Toy *toy = p->plan;
     LhKernelArgs args = toy_args(p, rows, 0, LH_MASK_EMPTY, 0);
     uint32_t gather;
 
     (void)step;
     lh_emit_alloc(e, SLOT_KV_ALL);
     lh_emit_alloc(e, SLOT_DKV_ALL);
-    if (toy->back == RETURN_ALL_TO_ALL)
+    if (adds_up(toy))
         lh_emit_alloc(e, SLOT_DKV_IN);
     toy_fetch(e, toy);
     gather = lh_emit_last(e)->id;
@@ -200,7 +222,7 @@ toy_emit(LhEmitter *e, uint32_t step)
     toy_return(e, toy);
     lh_emit_free(e, SLOT_KV_ALL);
     lh_emit_free(e, SLOT_DKV_ALL);
-    if (toy->back == RETURN_ALL_TO_ALL)
+    if (adds_up(toy))
         lh_emit_free(e, SLOT_DKV_IN);
 }
 
@@ -220,6 +242,12 @@ toy_bytes_reduced(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
+toy_bytes_uneven(const LhProgramParams *p, uint32_t rank)
+{
+    return (rank + p->ranks - 1) * lh_attention_kv_bytes(&p->attention, rows, 2);
+}
+
+static uint64_t
 toy_bytes_broadcast(const LhProgramParams *p, uint32_t rank)
 {
     const uint32_t passed_on = rank + 1 < p->ranks ? rank + 1 : 0;
@@ -230,13 +258,15 @@ toy_bytes_broadcast(const LhProgramParams *p, uint32_t rank)
 #define TOY_SCHEDULE(bytes)                                                                        \
     {                                                                                              \
         .name = "toy", .placement = LH_PLACE_CONTIGUOUS, .declare = toy_declare,                   \
-        .steps = recording_steps, .emit = toy_emit, .closed = { .bytes_sent = (bytes) },           \
+        .generator = { .steps = recording_steps, .emit = toy_emit },                               \
+        .closed = { .bytes_sent = (bytes) },                                                       \
     }
 
 static const Toy scatter = { .schedule = TOY_SCHEDULE(toy_bytes) };
 static const Toy reduce = { .back = RETURN_ALL_REDUCE,
                             .schedule = TOY_SCHEDULE(toy_bytes_reduced) };
 static const Toy transpose = { .back = RETURN_ALL_TO_ALL, .schedule = TOY_SCHEDULE(toy_bytes) };
+static const Toy triangle = { .back = RETURN_UNEVEN, .schedule = TOY_SCHEDULE(toy_bytes_uneven) };
 static const Toy chain = { .broadcast = true, .schedule = TOY_SCHEDULE(toy_bytes_broadcast) };
 
 static LhProgram *
@@ -251,12 +281,12 @@ toy_program(uint32_t ranks, const Toy *toy)
         .ranks = ranks,
         .mask.causal = true,
         .pass = LH_PASS_BWD,
-        .overlap = true,
     };
     LhProgram *program = lh_program_new(&toy->schedule, &params, NULL);
 
     ck_assert_ptr_nonnull(program);
-    program->user = toy;
+    if (ranks > 1) /* one rank just attends */
+        program->plan = g_memdup2(toy, sizeof(*toy));
     return program;
 }
 
@@ -277,9 +307,9 @@ expect(const LhProgram *program, LhFindingKind kind, uint32_t rank, uint32_t op,
 
 START_TEST(collective_schedules_are_proven)
 {
-    static const Toy *const toys[] = { &scatter, &reduce, &transpose, &chain };
+    static const Toy *const toys[] = { &scatter, &reduce, &transpose, &triangle, &chain };
 
-    for (uint32_t ranks = 1; ranks <= 9; ranks++) {
+    for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks++) {
         for (uint32_t i = 0; i < G_N_ELEMENTS(toys); i++) {
             g_autoptr(LhProgram) program = toy_program(ranks, toys[i]);
             g_autoptr(LhVerdict) verdict = lh_verify(program);
@@ -301,9 +331,8 @@ START_TEST(collective_that_one_rank_omits)
     /* The reduce-scatter becomes a sync. */
     recording_op(recording, 2, 7)->kind = LH_OP_SYNC;
     expect(&recording->program, LH_FINDING_UNMATCHED, 0, 6,
-           "rank 0, op 6 (reduce-scatter, stream comm) is collective 1 of its group, but rank 2 "
-           "never takes "
-           "part in it");
+           "rank 0, op 6 (reduce-scatter, stream comm) is collective 1 of its communicator, but "
+           "rank 2 never takes part in it");
     recording_free(recording);
 }
 END_TEST
@@ -396,6 +425,31 @@ START_TEST(collective_that_cannot_transpose)
 }
 END_TEST
 
+/* Rank 2 has one part for each of the ranks 0, 1 and itself. */
+START_TEST(collective_of_other_counts)
+{
+    g_autoptr(LhProgram) program = toy_program(3, &triangle);
+    Recording *recording = recording_new(program);
+    uint32_t *sent = &g_array_index(recording->counts[2], uint32_t, 0);
+
+    sent[0] = 2;
+    sent[1] = 0;
+    expect(&recording->program, LH_FINDING_UNMATCHED, 2, 8,
+           "rank 2, op 8 (all-to-all, stream comm) sends 2 parts of its tensor 0 to rank 0, op 7 "
+           "(all-to-all, stream comm), which takes 1 from it");
+    sent[1] = 1;
+    expect(&recording->program, LH_FINDING_MALFORMED, 2, 8,
+           "rank 2, op 8 (all-to-all, stream comm) turns 3 parts into 1, which this collective of "
+           "3 ranks cannot");
+    sent[0] = 1;
+    recording_op(recording, 2, 8)->collective.uneven = false;
+    expect(&recording->program, LH_FINDING_MALFORMED, 2, 8,
+           "rank 2, op 8 (all-to-all, stream comm) turns 3 parts into 1, which this collective of "
+           "3 ranks cannot");
+    recording_free(recording);
+}
+END_TEST
+
 /* The root of the second chain passes on what it got from the first. */
 START_TEST(collective_that_sends_the_wrong_keys)
 {
@@ -419,8 +473,8 @@ START_TEST(collective_with_another_root)
     recording_op(recording, 2, 4)->collective.group.base = 1;
     recording_op(recording, 2, 4)->collective.group.count = 3;
     expect(&recording->program, LH_FINDING_UNMATCHED, 2, 4,
-           "rank 2, op 4 (broadcast, stream comm) is collective 1 of its group, but rank 1 never "
-           "takes part in it");
+           "rank 2, op 4 (broadcast, stream comm) is collective 1 of its communicator, but rank "
+           "1 never takes part in it");
     recording_free(recording);
 }
 END_TEST
@@ -429,11 +483,10 @@ START_TEST(collective_of_another_type)
 {
     g_autoptr(LhProgram) program = toy_program(2, &scatter);
 
-    program->slots[SLOT_KV_ALL].element_bytes = 4;
+    program->slots[SLOT_KV_ALL].dtype = LH_DTYPE_FP32;
     program->slots[SLOT_KV_ALL].part_bytes *= 2;
     expect(program, LH_FINDING_MALFORMED, 0, 2,
-           "rank 0, op 2 (all-gather, stream comm) turns slot kv (elements of 2 bytes) into slot "
-           "kv_all (elements of 4)");
+           "rank 0, op 2 (all-gather, stream comm) turns slot kv (bf16) into slot kv_all (fp32)");
 }
 END_TEST
 
@@ -475,9 +528,89 @@ START_TEST(collective_and_message_deadlock)
 }
 END_TEST
 
+/* Inserts an op behind those that are there up to @at; nothing comes after the ones that move. */
+static void
+insert_op(Recording *recording, uint32_t rank, uint32_t at, LhOp op)
+{
+    g_array_insert_val(recording->ops[rank], at, op);
+    for (uint32_t i = 0; i < recording_count(recording, rank); i++) {
+        LhOp *o = recording_op(recording, rank, i);
+
+        o->id = i;
+        for (uint32_t k = 0; i > at && k < o->after_count; k++)
+            o->after[k] += o->after[k] >= at ? 1 : 0;
+    }
+}
+
+/* An exchange of one message with the other of two ranks, on a communicator of their own. */
+static LhOp
+message_op(Recording *recording, uint32_t rank, bool send, uint8_t stream)
+{
+    const LhPart part = {
+        .peer = 1 - rank,
+        .send = send,
+        .regions_count = 1,
+        .wire_bytes = recording->program.slots[SLOT_KV].part_bytes,
+        .regions = { { send ? SLOT_KV : SLOT_KV_ALL, 0, 1 } },
+    };
+    GArray *parts = recording->parts[rank];
+
+    g_assert(parts != NULL);
+    g_array_append_val(parts, part);
+    return (LhOp){ .kind = LH_OP_EXCHANGE,
+                   .stream = stream,
+                   .communicator = 1,
+                   .exchange = { parts->len - 1, 1 } };
+}
+
+/* Rank 1 receives before it sends, both on one stream. Rank 0 posts its receive before its send, on
+ * two streams, so that either may come first; but in between its host has @between ops to issue. */
+static Recording *
+far_apart(const LhProgram *program, uint32_t between)
+{
+    Recording *recording = recording_new(program);
+
+    recording->program.closed = NULL;
+    insert_op(recording, 1, 1, message_op(recording, 1, true, STREAM_COMM));
+    insert_op(recording, 1, 1, message_op(recording, 1, false, STREAM_COMM));
+    insert_op(recording, 0, 1, message_op(recording, 0, true, STREAM_COMPUTE));
+    insert_op(recording, 0, 1, message_op(recording, 0, false, STREAM_COMM));
+    /* With an odd number, the first of the pairs stands around the receive. */
+    for (uint32_t i = between + between % 2; i > 0; i--)
+        insert_op(recording, 0, i == 1 && between % 2 != 0 ? 1 : 2,
+                  (LhOp){ .kind = i % 2 == 0 ? LH_OP_FREE : LH_OP_ALLOC,
+                          .memory = { { SLOT_DKV_IN, 0, 2 } } });
+    return recording;
+}
+
+/* A host issues an op when all but LH_HOST_WINDOW of those before it are complete. */
+START_TEST(hosts_run_ahead_of_so_many_ops)
+{
+    g_autoptr(LhProgram) program = toy_program(2, &scatter);
+
+    for (uint32_t between = LH_HOST_WINDOW - 2; between <= LH_HOST_WINDOW + 1; between++) {
+        const uint32_t receive = 1 + between % 2, send = receive + between + 1;
+        Recording *recording = far_apart(program, between);
+        g_autoptr(LhVerdict) verdict = lh_verify(&recording->program);
+        g_autofree char *cycle = g_strdup_printf(
+            "rank 0, op %u (exchange, stream comm) waits for rank 1, op 2 (exchange, stream comm), "
+            "which waits for rank 1, op 1 (exchange, stream comm), which waits for rank 0, op %u "
+            "(exchange, stream compute), which waits for rank 0, op %u (exchange, stream comm): a "
+            "cycle, so none ever ends",
+            receive, send, receive);
+
+        ck_assert_uint_eq(verdict->findings->len, between < LH_HOST_WINDOW ? 0 : 1);
+        if (between >= LH_HOST_WINDOW)
+            expect(&recording->program, LH_FINDING_DEADLOCK, 0, receive, cycle);
+        recording_free(recording);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("verify_collective", collective_schedules_are_proven, collective_that_one_rank_omits,
              collective_of_another_kind, collective_posted_before_its_data,
              collective_that_sums_otherwise, collective_of_a_wrong_shape,
              collective_that_does_not_transpose, collective_that_cannot_transpose,
-             collective_that_sends_the_wrong_keys, collective_with_another_root,
-             collective_of_another_type, collective_and_message_deadlock)
+             collective_of_other_counts, collective_that_sends_the_wrong_keys,
+             collective_with_another_root, collective_of_another_type,
+             collective_and_message_deadlock, hosts_run_ahead_of_so_many_ops)

@@ -6,7 +6,7 @@
 #include "fitting.h"
 #include "recording.h"
 #include "run_tests.h"
-#include "sched/verify.h"
+#include "verify/verify.h"
 #include "verifying.h"
 
 #include <string.h>
@@ -115,10 +115,12 @@ groups_equal(const LhGroup *a, const LhGroup *b)
     return equal;
 }
 
-/* Whether two ops post a message of the same key, or are collectives of one group. */
+/* Whether two ops post messages that match in order, or are collectives of one communicator. */
 static bool
 keys_repeat(const Recording *recording, uint32_t rank, const LhOp *a, const LhOp *b)
 {
+    if (a->communicator != b->communicator)
+        return false;
     if (a->kind == LH_OP_COLLECTIVE && b->kind == LH_OP_COLLECTIVE)
         return groups_equal(&a->collective.group, &b->collective.group);
     if (a->kind != LH_OP_EXCHANGE || b->kind != LH_OP_EXCHANGE)
@@ -129,7 +131,7 @@ keys_repeat(const Recording *recording, uint32_t rank, const LhOp *a, const LhOp
         for (uint32_t k = 0; k < b->exchange.parts_count; k++) {
             const LhPart *y = recording_part(recording, rank, b, k);
 
-            if (x->send == y->send && x->peer == y->peer && x->tag == y->tag)
+            if (x->send == y->send && x->peer == y->peer)
                 return true;
         }
     }
@@ -259,11 +261,39 @@ damage_order(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t i
     recording_free(recording);
 }
 
+/* An alloc or free of other parts, or of another slot. */
+static void
+damage_memory(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
+{
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, rank, id);
+    const LhRegion whole = op->memory.region;
+
+    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
+        LhRegion *region = &op->memory.region;
+
+        for (uint32_t slot = 0; slot < program->slots_count; slot++) {
+            if (slot == whole.slot)
+                continue;
+            *region = (LhRegion){ (uint16_t)slot, 0, program->slots[slot].parts };
+            try_damage(damage, recording, rank, id, program->slots[slot].name, MUST_BE_FOUND);
+        }
+        *region = whole;
+        region->count--;
+        try_damage(damage, recording, rank, id, "left out the last part", MUST_BE_FOUND);
+        *region = whole;
+        region->part++;
+        region->count--;
+        try_damage(damage, recording, rank, id, "left out the first part", MUST_BE_FOUND);
+    }
+    recording_free(recording);
+}
+
 static void
 damage_messages(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t id)
 {
     Recording *recording = recording_new(program);
-    const LhOp *op = recording_op(recording, rank, id);
+    LhOp *op = recording_op(recording, rank, id);
 
     for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
         LhPart *part = recording_part(recording, rank, op, i);
@@ -282,6 +312,9 @@ damage_messages(Damage *damage, const LhProgram *program, uint32_t rank, uint32_
         try_damage(damage, recording, rank, id, "turned a message round", MUST_BE_FOUND);
         *part = whole;
     }
+    op->communicator++;
+    if (op->kind == LH_OP_EXCHANGE)
+        try_damage(damage, recording, rank, id, "changed the communicator", MUST_BE_FOUND);
     recording_free(recording);
 }
 
@@ -302,6 +335,9 @@ damage_collective(Damage *damage, const LhProgram *program, uint32_t rank, uint3
         *op = whole;
         op->collective.wire_bytes += 2;
         try_damage(damage, recording, rank, id, "changed a size", expectation);
+        *op = whole;
+        op->communicator++;
+        try_damage(damage, recording, rank, id, "changed the communicator", expectation);
         *op = whole;
         op->collective.group.base++;
         try_damage(damage, recording, rank, id, "changed the group", MUST_BE_FOUND);
@@ -549,7 +585,7 @@ expect_slot(const Recording *recording, uint32_t rank, const LhOperand *operand,
     const LhSlot *slots = recording->program.slots;
 
     if (slots[from].kind != slots[to].kind ||
-        (slots[from].element_bytes != slots[to].element_bytes &&
+        (slots[from].dtype != slots[to].dtype &&
          (operand == NULL || operand->element != LH_ELEMENT_EITHER)))
         return MUST_BE_FOUND;
     if (operand != NULL && operand->access != LH_OPERAND_READ)
@@ -655,7 +691,7 @@ is_used(const Recording *recording, uint32_t slot)
     return false;
 }
 
-/* Slots of another kind or element type, under every op that uses them. Of activations outside
+/* Slots of another kind, type or layout, under every op that uses them. Of activations outside
  * attention neither is known. */
 static void
 damage_declarations(Damage *damage, const LhProgram *program)
@@ -670,8 +706,19 @@ damage_declarations(Damage *damage, const LhProgram *program)
 
         if (!is_used(recording, i) || whole.kind == LH_TENSOR_HIDDEN)
             continue;
-        slots[i].element_bytes = whole.element_bytes == 2 ? 4 : 2;
+        for (uint32_t dtype = 0; lh_dtype_names[dtype] != NULL; dtype++) {
+            slots[i].dtype = (LhDtype)dtype;
+            if (slots[i].dtype == whole.dtype)
+                continue;
+            try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
+        }
+        slots[i] = whole;
+        slots[i].head_dim *= 2;
         try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
+        slots[i] = whole;
+        slots[i].by_heads = !whole.by_heads;
+        if (whole.role != LH_SLOT_TEMP)
+            try_damage(damage, recording, 0, 0, whole.name, MUST_BE_FOUND);
         slots[i] = whole;
         for (uint32_t kind = 0; kind < LH_TENSOR_KINDS; kind++) {
             slots[i].kind = (LhTensorKind)kind;
@@ -753,6 +800,12 @@ END_TEST
 START_TEST(verify_finds_dropped_orders)
 {
     ck_assert_uint_gt(damage_all(damage_order, 1), 0);
+}
+END_TEST
+
+START_TEST(verify_finds_changed_memory)
+{
+    ck_assert_uint_gt(damage_all(damage_memory, UINT32_MAX), 0);
 }
 END_TEST
 
@@ -840,7 +893,8 @@ START_TEST(verify_finds_damage_to_one_rank)
 END_TEST
 
 LH_TEST_MAIN("verify_damage", verify_finds_dropped_ops, verify_finds_dropped_orders,
-             verify_finds_changed_messages, verify_finds_changed_collectives,
-             verify_finds_swapped_peers, verify_finds_changed_masks, verify_finds_changed_positions,
-             verify_finds_turned_first, verify_finds_changed_operands,
-             verify_finds_changed_declarations, verify_finds_damage_to_one_rank)
+             verify_finds_changed_memory, verify_finds_changed_messages,
+             verify_finds_changed_collectives, verify_finds_swapped_peers,
+             verify_finds_changed_masks, verify_finds_changed_positions, verify_finds_turned_first,
+             verify_finds_changed_operands, verify_finds_changed_declarations,
+             verify_finds_damage_to_one_rank)

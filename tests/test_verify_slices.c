@@ -6,8 +6,8 @@
 #include "base/rng.h"
 #include "recording.h"
 #include "run_tests.h"
-#include "sched/attention_pass.h"
-#include "sched/verify.h"
+#include "sched/common/pass.h"
+#include "verify/verify.h"
 #include "verifying.h"
 
 static const uint64_t rows = 4; /* of a segment */
@@ -78,8 +78,8 @@ toy_declare(LhProgram *p)
     p->kv_slices = kv_slices;
     lh_pass_declare(p, &z);
     for (uint32_t i = 0; i < G_N_ELEMENTS(temps); i++)
-        lh_program_add_slot(p, temps[i].name, temps[i].kind, LH_SLOT_TEMP, ranks, temps[i].bytes,
-                            temps[i].element_bytes);
+        lh_pass_add_slot(p, temps[i].name, temps[i].kind, LH_SLOT_TEMP, ranks, temps[i].bytes,
+                         temps[i].element_bytes);
 }
 
 static LhKernelArgs
@@ -112,32 +112,19 @@ toy_attend_args(const LhProgram *p)
 static void
 toy_tensor(LhEmitter *e, uint16_t send, uint16_t receive)
 {
-    LhOp *op = lh_emit_last(e);
     const uint32_t ranks = e->program->params.ranks;
-    const LhRegion from = { send, 0, ranks };
-    const LhRegion to = { receive, 0, ranks };
 
-    op->collective.send[op->collective.tensors_count] = from;
-    op->collective.receive[op->collective.tensors_count++] = to;
-    op->collective.wire_bytes += lh_region_bytes(e->program, from);
+    lh_emit_tensor(e, (LhRegion){ send, 0, ranks }, (LhRegion){ receive, 0, ranks });
 }
 
 static void
-toy_transpose(LhEmitter *e)
+toy_collective(LhEmitter *e, LhCollectiveKind kind)
 {
     const uint32_t before = lh_emit_last(e)->id;
-    LhOp *op;
 
-    lh_emit_sync(e);
-    op = lh_emit_last(e);
-    op->kind = LH_OP_COLLECTIVE;
-    op->stream = LH_PASS_STREAM_COMM;
-    op->collective.kind = LH_COLL_ALL_TO_ALL;
-    op->collective.reduction = LH_REDUCE_SUM;
-    op->collective.tensors_count = 0;
-    op->collective.wire_bytes = 0;
-    op->collective.group =
-        (LhGroup){ .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
+    lh_emit_collective(
+        e, LH_PASS_STREAM_COMM, kind,
+        (LhGroup){ .stride = 1, .count = e->program->params.ranks, .outer_count = 1 });
     lh_emit_after(e, before);
 }
 
@@ -178,20 +165,20 @@ toy_emit(LhEmitter *e, uint32_t step)
     (void)step;
     lh_pass_alloc(e, SLOT_KV_DEALT, SLOTS);
     toy_deal(e, LH_KERNEL_ID_copy);
-    toy_transpose(e);
+    toy_collective(e, LH_COLL_ALL_TO_ALL);
     toy_tensor(e, SLOT_Q, SLOT_Q_ALL);
     toy_tensor(e, SLOT_KV_DEALT, SLOT_KV_ALL);
     toy_tensor(e, SLOT_DO, SLOT_DO_ALL);
     toy_attend(e, LH_KERNEL_ID_attention,
                (const uint16_t[]){ SLOT_Q_ALL, SLOT_KV_ALL, SLOT_O_ALL, SLOT_LSE_ALL }, 4);
-    toy_transpose(e);
+    toy_collective(e, LH_COLL_ALL_TO_ALL);
     toy_tensor(e, SLOT_O_ALL, SLOT_O);
     toy_tensor(e, SLOT_LSE_ALL, SLOT_LSE);
     toy_attend(e, LH_KERNEL_ID_attention_bwd_o,
                (const uint16_t[]){ SLOT_Q_ALL, SLOT_DO_ALL, SLOT_O_ALL, SLOT_LSE_ALL, SLOT_KV_ALL,
                                    SLOT_DQ_ALL, SLOT_DKV_ALL },
                7);
-    toy_transpose(e);
+    toy_collective(e, LH_COLL_ALL_TO_ALL);
     toy_tensor(e, SLOT_DQ_ALL, SLOT_DQ);
     toy_tensor(e, SLOT_DKV_ALL, SLOT_DKV_DEALT);
     toy_deal(e, LH_KERNEL_ID_add);
@@ -214,8 +201,7 @@ static const LhSchedule toy = {
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
     .declare = toy_declare,
-    .steps = recording_steps,
-    .emit = toy_emit,
+    .generator = { .steps = recording_steps, .emit = toy_emit },
     .closed = { .bytes_sent = toy_bytes },
 };
 
@@ -224,8 +210,7 @@ static const LhSchedule striped_toy = {
     .placement = LH_PLACE_STRIPED,
     .masks = LH_MASKS_ALL,
     .declare = toy_declare,
-    .steps = recording_steps,
-    .emit = toy_emit,
+    .generator = { .steps = recording_steps, .emit = toy_emit },
     .closed = { .bytes_sent = toy_bytes },
 };
 
@@ -615,8 +600,8 @@ START_TEST(tensors_without_order_or_buffer)
     copy = copy_of(&toy, 8, &causal);
     recording_op(copy.recording, 0, SLOT_DO_ALL - SLOT_KV_DEALT)->kind = LH_OP_SYNC;
     expect_copy(copy, LH_FINDING_MEMORY, 0,
-                "rank 0, op 13 (all-to-all, stream comm) uses slot do_all, which is not allocated "
-                "yet");
+                "rank 0, op 13 (all-to-all, stream comm) uses slot do_all[0], which is not "
+                "allocated yet");
 }
 END_TEST
 
@@ -637,7 +622,7 @@ START_TEST(slices_of_the_wrong_size)
     op_of(&copy, 1, OP_ATTEND)->compute.args.heads = 8;
     expect_copy(copy, LH_FINDING_MALFORMED, 1,
                 "rank 1, op 14 (attention, stream compute) is called for batch 1, 8 heads, 2 "
-                "groups, head dimension 16, but a slice has 1, 2, 2, 16");
+                "groups, but a slice has 1, 2, 2");
 }
 END_TEST
 
@@ -744,6 +729,7 @@ enum {
     SLOT_Y,
     SLOT_X_ALL,
     SLOT_Y_ALL,
+    SLOT_WEIGHT,
 };
 
 static void
@@ -751,31 +737,19 @@ heads_declare(LhProgram *p)
 {
     const LhPassSizes z = lh_pass_sizes(&p->params, 0);
     const uint32_t ranks = p->params.ranks;
+    const uint64_t width = z.q / z.n;
 
     p->head_slices = ranks;
     p->kv_slices = ranks;
     lh_pass_declare(p, &z);
-    lh_program_add_slot(p, "x", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, 1, z.q, 2);
-    lh_program_add_slot(p, "y", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, 1, z.q, 2);
-    lh_program_add_slot(p, "x_all", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, ranks, z.q, 2);
-    lh_program_add_slot(p, "y_all", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, ranks, z.q, 2);
+    lh_pass_add_slot(p, "x", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, 1, z.q, 2);
+    lh_pass_add_slot(p, "y", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, 1, z.q, 2);
+    lh_pass_add_slot(p, "x_all", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, ranks, z.q, 2);
+    lh_pass_add_slot(p, "y_all", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, ranks, z.q, 2);
+    lh_pass_add_slot(p, "weight", LH_TENSOR_WEIGHT, LH_SLOT_INPUT, 1, width * width / 2, 2);
 }
 
-static void
-heads_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
-{
-    LhOp *op;
-
-    toy_transpose(e);
-    op = lh_emit_last(e);
-    op->collective.kind = kind;
-    op->collective.tensors_count = 1;
-    op->collective.send[0] = send;
-    op->collective.receive[0] = receive;
-    op->collective.wire_bytes = e->program->slots[SLOT_X].part_bytes;
-}
-
-/* Ops: 0, 1 alloc; 2 all-gather; 3 zero; 4 attention; 5 reduce-scatter. */
+/* Ops: 0, 1 alloc; 2 all-gather; 3 product; 4 attention; 5 reduce-scatter. */
 static void
 heads_emit(LhEmitter *e, uint32_t step)
 {
@@ -784,20 +758,26 @@ heads_emit(LhEmitter *e, uint32_t step)
     const uint64_t length = p->params.attention.seq_length;
     const LhPassRows all = { .first = { .stride = 1, .count = length }, .parts = 1 };
     LhKernelArgs args = lh_pass_position_args(p, all, all);
-    const LhKernelArgs hidden = { .nq = ranks };
+    const uint64_t width = p->slots[SLOT_X].part_bytes / (length / ranks) / 2;
+    const LhKernelArgs product = { .product = { .m = length, .n = width, .k = width } };
+    uint32_t gather;
 
     (void)step;
     lh_pass_alloc(e, SLOT_X_ALL, SLOT_Y_ALL + 1);
-    heads_collective(e, LH_COLL_ALL_GATHER, (LhRegion){ SLOT_X, 0, 1 },
-                     (LhRegion){ SLOT_X_ALL, 0, ranks });
-    lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, LH_KERNEL_ID_zero, &hidden);
+    toy_collective(e, LH_COLL_ALL_GATHER);
+    lh_emit_tensor(e, (LhRegion){ SLOT_X, 0, 1 }, (LhRegion){ SLOT_X_ALL, 0, ranks });
+    gather = lh_emit_last(e)->id;
+    lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, LH_KERNEL_ID_product, &product);
+    lh_emit_operand(e, SLOT_X_ALL, 0, ranks);
+    lh_emit_operand(e, SLOT_WEIGHT, 0, 1);
     lh_emit_operand(e, SLOT_Y_ALL, 0, ranks);
+    lh_emit_after(e, gather);
     args.first = true;
     lh_emit_compute(e, LH_PASS_STREAM_COMPUTE, LH_KERNEL_ID_attention, &args);
     for (int slot = SLOT_Q; slot <= SLOT_LSE; slot++)
         lh_emit_operand(e, (uint16_t)slot, 0, 1);
-    heads_collective(e, LH_COLL_REDUCE_SCATTER, (LhRegion){ SLOT_Y_ALL, 0, ranks },
-                     (LhRegion){ SLOT_Y, 0, 1 });
+    toy_collective(e, LH_COLL_REDUCE_SCATTER);
+    lh_emit_tensor(e, (LhRegion){ SLOT_Y_ALL, 0, ranks }, (LhRegion){ SLOT_Y, 0, 1 });
     lh_pass_free(e, SLOT_X_ALL, SLOT_Y_ALL + 1);
 }
 
@@ -806,8 +786,7 @@ static const LhSchedule heads_toy = {
     .placement = LH_PLACE_HEADS,
     .masks = LH_MASKS_ALL,
     .declare = heads_declare,
-    .steps = recording_steps,
-    .emit = heads_emit,
+    .generator = { .steps = recording_steps, .emit = heads_emit },
 };
 
 static LhProgram *
@@ -831,6 +810,39 @@ START_TEST(heads_are_proven)
         expect_proven(full);
         expect_proven(windowed);
     }
+}
+END_TEST
+
+START_TEST(heads_with_other_products)
+{
+    g_autoptr(LhProgram) program = heads_program(4, &window);
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, 1, 3);
+    const LhOp whole = *op;
+
+    op->compute.args.product.m++;
+    expect(&recording->program, LH_FINDING_MALFORMED, 1,
+           "rank 1, op 3 (product, stream compute) takes 4224 elements as its operand x, but 4 "
+           "parts of slot x_all have 8192 bytes");
+    *op = whole;
+    op->compute.regions[1].slot = SLOT_X;
+    expect(&recording->program, LH_FINDING_MALFORMED, 1,
+           "rank 1, op 3 (product, stream compute) takes slot x (hidden) as its operand w "
+           "(weight)");
+    *op = whole;
+    op->compute.regions[0] = (LhRegion){ SLOT_Y_ALL, 0, 4 };
+    expect(&recording->program, LH_FINDING_COVERAGE, 1,
+           "rank 1, op 3 (product, stream compute) reads slot y_all[0], into which nothing has "
+           "been written");
+    /* Kernels of whole heads do not know activations outside attention. */
+    *op = whole;
+    op->compute.kernel = LH_KERNEL_ID_zero;
+    op->compute.regions[0] = op->compute.regions[2];
+    op->compute.regions_count = 1;
+    expect(&recording->program, LH_FINDING_MALFORMED, 1,
+           "rank 1, op 3 (zero, stream compute) takes slot y_all (hidden) as its operand target, "
+           "which cannot be that");
+    recording_free(recording);
 }
 END_TEST
 
@@ -861,4 +873,4 @@ LH_TEST_MAIN("verify_slices", slices_are_proven, slices_of_64_ranks_are_proven,
              positions_ignored, tensors_that_differ, tensors_of_other_contents,
              tensors_that_overlap, tensors_received_twice, tensors_without_order_or_buffer,
              slices_of_the_wrong_size, slices_that_cannot_be_cut, slices_broken_at_random,
-             heads_are_proven, heads_with_a_hole)
+             heads_are_proven, heads_with_other_products, heads_with_a_hole)

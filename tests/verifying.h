@@ -3,12 +3,13 @@
  */
 #pragma once
 
-#include "sched/verify.h"
+#include "options.h"
+#include "verify/verify.h"
 
 static inline LhProgramParams
 params_of(uint32_t ranks, LhPass pass, bool causal, bool overlap, bool grouped)
 {
-    return (LhProgramParams){
+    LhProgramParams p = {
         .attention = { .batch = 1,
                        .seq_length = (uint64_t)ranks * 8,
                        .heads = 8,
@@ -18,8 +19,10 @@ params_of(uint32_t ranks, LhPass pass, bool causal, bool overlap, bool grouped)
         .ranks = ranks,
         .mask.causal = causal,
         .pass = pass,
-        .overlap = overlap,
     };
+
+    set_option(&p, "no_overlap", !overlap);
+    return p;
 }
 
 static inline const char *

@@ -8,50 +8,7 @@
  */
 #pragma once
 
-#include "base/units.h"
-
-#include <glib.h>
-#include <stdbool.h>
-#include <stddef.h>
-
-typedef enum {
-    LH_FIELD_STRING, /* char *, owned by the struct */
-    LH_FIELD_UINT,   /* uint64_t; a JSON integer, exact over the whole range */
-    LH_FIELD_INT,    /* int64_t; likewise */
-    LH_FIELD_DOUBLE, /* double */
-    LH_FIELD_BOOL,   /* bool */
-    LH_FIELD_UNIT,   /* uint64_t, double or LhTime by `unit`; a string with a unit, or for COUNT and
-                        BYTES also a plain JSON integer */
-    LH_FIELD_CHOICE, /* int: index into `choices` */
-    LH_FIELD_OBJECT, /* the nested struct itself, decoded by `fields` */
-    LH_FIELD_ARRAY,  /* GArray * of `element_size` structs decoded by `fields`; owned */
-    LH_FIELD_UINTS,  /* GArray * of uint64_t; owned */
-    LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
-} LhFieldType;
-
-typedef enum {
-    LH_FIELD_REQUIRED = 1 << 0,
-    LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it) */
-    LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one */
-} LhFieldFlags;
-
-/* One field of a JSON object. A table ends with a zero entry ({ .name = NULL }). */
-typedef struct _LhField LhField;
-struct _LhField {
-    const char *name;
-    LhFieldType type;
-    size_t offset; /* of the value in the struct being filled */
-    unsigned flags;
-    LhUnit unit;                /* LH_FIELD_UNIT */
-    double min;                 /* inclusive bounds for numbers and units, in base units (TIME: */
-    double max;                 /* seconds); STRING: lengths; arrays: element counts. Both 0: none;
-                                   max below min: no upper bound */
-    const char *const *choices; /* LH_FIELD_CHOICE: NULL-terminated */
-    const LhField *fields;      /* LH_FIELD_OBJECT, LH_FIELD_ARRAY */
-    size_t element_size;        /* LH_FIELD_ARRAY */
-    void (*element_init)(void *e); /* LH_FIELD_ARRAY: sets an element's defaults; NULL: all zero */
-    const char *description;       /* one sentence, for the schema */
-};
+#include "base/field.h"
 
 typedef struct _LhJson LhJson;
 

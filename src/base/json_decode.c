@@ -40,89 +40,6 @@ typedef bool (*DecodeFunc)(Decoder *d, const cJSON *item, const LhField *field, 
 
 static bool decode_object(Decoder *d, const cJSON *object, const LhField *fields, void *out);
 
-static bool
-has_bounds(const LhField *field)
-{
-    return field->min != 0 || field->max != 0;
-}
-
-static bool
-has_upper_bound(const LhField *field)
-{
-    return field->max >= field->min && !isinf(field->max);
-}
-
-/* A bound in the field's unit, as people read it. */
-static char *
-format_bound(const LhField *field, double bound)
-{
-    char buffer[G_ASCII_DTOSTR_BUF_SIZE];
-
-    if (field->type == LH_FIELD_UNIT) {
-        switch (field->unit) {
-        case LH_UNIT_BYTES:
-            return lh_format_bytes((uint64_t)bound);
-        case LH_UNIT_TIME:
-            return lh_format_time((LhTime)(bound * (double)LH_PS_PER_S + 0.5));
-        case LH_UNIT_BANDWIDTH:
-            return lh_format_bandwidth(bound);
-        case LH_UNIT_FLOPS:
-            return lh_format_flops(bound);
-        case LH_UNIT_COUNT:
-            break;
-        }
-    }
-    return g_strdup(lh_double_to_text(bound, buffer));
-}
-
-/* "1 to 64", "at least 1", "at most 64"; NULL without bounds. */
-static char *
-format_bounds(const LhField *field)
-{
-    g_autofree char *low = NULL;
-    g_autofree char *high = NULL;
-
-    if (!has_bounds(field))
-        return NULL;
-    if (!isinf(field->min))
-        low = format_bound(field, field->min);
-    if (has_upper_bound(field))
-        high = format_bound(field, field->max);
-    if (low != NULL && high != NULL)
-        return g_strdup_printf("%s to %s", low, high);
-    if (low != NULL)
-        return g_strdup_printf("at least %s", low);
-    return high == NULL ? NULL : g_strdup_printf("at most %s", high);
-}
-
-/* The words for what a field of this type takes; caller frees. */
-static char *
-describe_expected(const LhField *field)
-{
-    static const char *const words[] = {
-        [LH_FIELD_STRING] = "a string",
-        [LH_FIELD_UINT] = "a non-negative integer",
-        [LH_FIELD_INT] = "an integer",
-        [LH_FIELD_DOUBLE] = "a number",
-        [LH_FIELD_BOOL] = "true or false",
-        [LH_FIELD_OBJECT] = "an object",
-        [LH_FIELD_ARRAY] = "an array of objects",
-        [LH_FIELD_UINTS] = "an array of non-negative integers",
-        [LH_FIELD_STRINGS] = "an array of strings",
-    };
-
-    if (field->type == LH_FIELD_UNIT)
-        return g_strdup(lh_unit_expected(field->unit));
-    if (field->type == LH_FIELD_CHOICE) {
-        g_autofree char *choices = g_strjoinv(", ", (char **)field->choices);
-
-        return g_strdup_printf("one of %s", choices);
-    }
-    if ((field->flags & LH_FIELD_OR_ONE) != 0)
-        return g_strdup("a string or an array of strings");
-    return g_strdup(words[field->type]);
-}
-
 static char *
 describe_found(const Decoder *d, const cJSON *item)
 {
@@ -157,7 +74,7 @@ fail_type(Decoder *d, const cJSON *item, const char *expected)
 static bool
 fail_field_type(Decoder *d, const cJSON *item, const LhField *field)
 {
-    g_autofree char *expected = describe_expected(field);
+    g_autofree char *expected = lh_field_expected(field);
 
     return fail_type(d, item, expected);
 }
@@ -169,11 +86,9 @@ check_range(Decoder *d, const cJSON *item, const LhField *field, double value, c
     g_autofree char *found = NULL;
     g_autofree char *allowed = NULL;
 
-    if (!has_bounds(field))
+    if (lh_field_allows(field, value))
         return true;
-    if (value >= field->min && (field->max < field->min || value <= field->max))
-        return true;
-    allowed = format_bounds(field);
+    allowed = lh_field_bounds(field);
     if (measure != NULL)
         return fail(d, item, "\"%s\" has %g %s; allowed: %s", d->path->str, value, measure,
                     allowed);
@@ -243,7 +158,7 @@ static bool
 fail_integer_range(Decoder *d, const cJSON *item, const LhField *field, const char *widest)
 {
     g_autofree char *found = describe_found(d, item);
-    g_autofree char *bounds = format_bounds(field);
+    g_autofree char *bounds = lh_field_bounds(field);
 
     return fail(d, item, "\"%s\" is out of range: found %s; allowed: %s", d->path->str, found,
                 bounds != NULL ? bounds : widest);
@@ -371,7 +286,7 @@ decode_choice(Decoder *d, const cJSON *item, const LhField *field, void *value)
         }
     }
     nearest = lh_nearest_word(item->valuestring, field->choices);
-    expected = describe_expected(field);
+    expected = lh_field_expected(field);
     if (nearest != NULL)
         advice = g_strdup_printf("%s (did you mean \"%s\"?)", expected, nearest);
     return fail_type(d, item, advice != NULL ? advice : expected);
@@ -549,7 +464,7 @@ check_required(Decoder *d, const cJSON *object, const LhField *fields)
         if (item != NULL && !(cJSON_IsNull(item) && (f->flags & LH_FIELD_OR_NULL) != 0))
             continue;
         place = describe_place(d);
-        expected = describe_expected(f);
+        expected = lh_field_expected(f);
         return fail(d, object, "missing field \"%s\" %s; it must be %s", f->name, place, expected);
     }
     return true;

@@ -18,44 +18,51 @@
 #define REPEATS_MAX 1000
 #define THREADS_MAX 1024
 
+typedef struct {
+    LhOutputOptions to;
+    char *kernels;
+    int dtype; /* LhDtype */
+    uint64_t repeat;
+    int statistic; /* LhStatistic */
+    uint64_t threads;
+    bool quick;
+} Options;
+
 static const LhField options[] = {
-    LH_CLI_FORMAT,
+    LH_OPTION_FORMAT(Options, to),
     { .name = "output",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(LhCli, output),
+      .offset = offsetof(Options, to.file),
+      .placeholder = "FILE",
       .description = "Write the profile to this file, whole or not at all; -: to standard output "
                      "in place of the tables." },
-    { .name = "kernels",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, kernels),
-      .choices = lh_kernel_set_names,
-      .description = "cpu: fast; reference: slow, fp64 inside. Default cpu." },
+    LH_OPTION_KERNELS(Options, kernels),
     { .name = "dtype",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, dtype),
+      .offset = offsetof(Options, dtype),
       .choices = lh_dtype_names,
       .description = "Of the activations. Default bf16." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(LhCli, repeat),
+      .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEATS_MAX,
       .description = "Timings of each number. Default 7; with --quick 3." },
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, statistic),
+      .offset = offsetof(Options, statistic),
       .choices = lh_statistic_names,
       .description = "What is taken of them; best is for a machine with other load. Default "
                      "median." },
     { .name = "threads",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(LhCli, threads),
+      .offset = offsetof(Options, threads),
       .min = 1,
       .max = THREADS_MAX,
       .description = "Call each kernel on so many cores at once, as ranks do. Default all cores." },
     { .name = "quick",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(LhCli, quick),
+      .offset = offsetof(Options, quick),
       .description = "Fewer lengths, one head dimension." },
     { .name = NULL },
 };
@@ -88,9 +95,8 @@ date_text(void)
 }
 
 static void
-print_tables(const LhCli *cli, const LhCalibration *c, GString *out)
+print_tables(LhFormat format, const LhCalibration *c, GString *out)
 {
-    const LhFormat format = lh_cli_format(cli);
     g_autoptr(LhTable) rates = lh_describe_rates(c);
     g_autoptr(LhTable) elementwise = lh_describe_elementwise(c);
     g_autoptr(LhTable) executor = lh_describe_executor(c);
@@ -109,47 +115,49 @@ print_tables(const LhCli *cli, const LhCalibration *c, GString *out)
 }
 
 static bool
-print(const LhCli *cli, const LhCalibration *c, GError **error)
+print(const LhOutputOptions *to, const LhCalibration *c, GError **error)
 {
     g_autoptr(GString) document = g_string_new(NULL);
     g_autoptr(GString) out = g_string_new(NULL);
-    g_autofree char *base = cli->output == NULL ? g_strdup("-") : g_path_get_basename(cli->output);
+    g_autofree char *base = to->file == NULL ? g_strdup("-") : g_path_get_basename(to->file);
     g_autofree char *date = date_text();
     char *dot = strrchr(base, '.');
 
     if (dot != NULL && dot != base)
         *dot = '\0';
     lh_calibration_write(c, strcmp(base, "-") == 0 ? "this-machine" : base, date, document);
-    if (cli->output != NULL && strcmp(cli->output, "-") != 0 &&
-        !lh_output_file(cli->output, document->str, document->len, error))
+    if (to->file != NULL && strcmp(to->file, "-") != 0 &&
+        !lh_output_file(to->file, document->str, document->len, error))
         return false;
-    if ((cli->output != NULL && strcmp(cli->output, "-") == 0) ||
-        lh_cli_format(cli) == LH_FORMAT_JSON)
+    if ((to->file != NULL && strcmp(to->file, "-") == 0) || to->format == LH_FORMAT_JSON)
         return lh_output_stdout(document->str, document->len, error);
-    print_tables(cli, c, out);
-    if (cli->output != NULL && lh_cli_format(cli) == LH_FORMAT_TABLE)
-        g_string_append_printf(out, "Written to %s: longhaul validate --profile %s\n", cli->output,
-                               cli->output);
+    print_tables((LhFormat)to->format, c, out);
+    if (to->file != NULL && to->format == LH_FORMAT_TABLE)
+        g_string_append_printf(out, "Written to %s: longhaul validate --profile %s\n", to->file,
+                               to->file);
     return lh_output_stdout(out->str, out->len, error);
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
-    const uint32_t repeats = cli->quick ? REPEATS_QUICK : REPEATS_FULL;
-    const LhCalibrateParams params = {
-        .measure = { .kernels = (LhKernelSet)cli->kernels,
-                     .statistic = (LhStatistic)cli->statistic,
-                     .threads = cli->threads != 0 ? (uint32_t)cli->threads : lh_cores_count(),
-                     .repeats = cli->repeat != 0 ? (uint32_t)cli->repeat : repeats },
-        .quick = cli->quick,
-        .dtype = (LhDtype)cli->dtype,
+    const Options *o = line->options;
+    const uint32_t repeats = o->quick ? REPEATS_QUICK : REPEATS_FULL;
+    LhCalibrateParams params = {
+        .measure = { .statistic = (LhStatistic)o->statistic,
+                     .threads = o->threads != 0 ? (uint32_t)o->threads : lh_cores_count(),
+                     .repeats = o->repeat != 0 ? (uint32_t)o->repeat : repeats },
+        .quick = o->quick,
+        .dtype = (LhDtype)o->dtype,
         .progress = progress,
     };
-    g_autoptr(LhCalibration) calibration = lh_calibrate(&params, error);
+    g_autoptr(LhCalibration) calibration = NULL;
 
+    if (!lh_command_kernels(o->kernels, &lh_device_cpu, &params.measure.kernel_set, error))
+        return LH_ERROR_USAGE;
+    calibration = lh_calibrate(&params, error);
     end_progress();
-    if (calibration == NULL || !print(cli, calibration, error))
+    if (calibration == NULL || !print(&o->to, calibration, error))
         return LH_ERROR_RUNTIME;
     return 0;
 }
@@ -170,5 +178,6 @@ const LhCommand lh_command_calibrate = {
         "  longhaul calibrate --quick --statistic best -o here.json\n"
         "  longhaul sim --cluster this-machine --ranks 2 --schedule ring --profile here.json\n",
     .options = options,
+    .options_size = sizeof(Options),
     .run = run,
 };

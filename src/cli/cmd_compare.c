@@ -5,16 +5,26 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "report/bars.h"
+#include "report/constants.h"
 #include "report/describe.h"
+#include "report/describe_comparison.h"
 #include "report/figure.h"
 
 #include <stddef.h>
 
+typedef struct {
+    LhOutputOptions to;
+    char *figure;
+    bool provenance;
+} Options;
+
 static const LhField options[] = {
-    LH_CLI_FORMAT,
-    LH_CLI_OUTPUT,
-    LH_CLI_FIGURE("Draw where each schedule's time goes; *.svg or *.png, with its .gp and .dat."),
-    LH_CLI_PROVENANCE,
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_FIGURE(
+        Options, figure,
+        "Draw where each schedule's time goes; *.svg or *.png, with its .gp and .dat."),
+    LH_OPTION_PROVENANCE(Options, provenance),
     { .name = NULL },
 };
 
@@ -33,10 +43,11 @@ weakest(const LhComparison *comparison)
 }
 
 static void
-print(const LhCli *cli, const LhSetup *setup, const LhComparison *comparison, GString *out)
+print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison, GString *out)
 {
-    const LhFormat format = lh_cli_format(cli);
-    const LhStamp stamp = lh_cli_stamp(cli);
+    const Options *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+    const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(LhTable) table = NULL;
 
     if (format == LH_FORMAT_JSON) {
@@ -55,7 +66,7 @@ print(const LhCli *cli, const LhSetup *setup, const LhComparison *comparison, GS
     lh_describe_winner(setup, comparison, out);
     if (comparison->fit_count > 0)
         lh_describe_trust(setup, weakest(comparison), out);
-    if (cli->provenance && setup->cost == LH_COST_DEVICE) {
+    if (o->provenance && setup->cost == LH_COST_DEVICE) {
         g_autoptr(LhTable) constants = lh_describe_constants(setup);
 
         g_string_append_c(out, '\n');
@@ -76,29 +87,30 @@ check_failures(const LhComparison *comparison, GError **error)
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
+    const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhComparison) comparison = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    LhProgressLine line;
-    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &line };
+    LhProgressLine progress;
+    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
 
-    if (cli->figure != NULL && !lh_figure_check_path(cli->figure, error))
+    if (o->figure != NULL && !lh_figure_check_path(o->figure, error))
         return LH_ERROR_USAGE;
-    setup = lh_setup_new(cli->scenario, error);
+    setup = lh_setup_new(line->scenario, error);
     if (setup == NULL)
         return LH_ERROR_INPUT;
-    lh_progress_start(&line);
+    lh_progress_start(&progress);
     comparison = lh_compare(setup, &hooks, error);
-    lh_progress_end(&line);
+    lh_progress_end(&progress);
     if (comparison == NULL || !check_failures(comparison, error))
         return LH_ERROR_RUNTIME;
-    print(cli, setup, comparison, out);
-    if (!lh_cli_write(cli, out, error))
+    print(line, setup, comparison, out);
+    if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
-    if (cli->figure != NULL && comparison->fit_count > 0 &&
-        !lh_bars_draw(setup, comparison, cli->figure, error))
+    if (o->figure != NULL && comparison->fit_count > 0 &&
+        !lh_bars_draw(setup, comparison, o->figure, error))
         return LH_ERROR_RUNTIME;
     return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
 }
@@ -120,5 +132,6 @@ const LhCommand lh_command_compare = {
         "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag --pass fwd\n",
     .scenario = true,
     .options = options,
+    .options_size = sizeof(Options),
     .run = run,
 };

@@ -2,20 +2,21 @@
  * longhaul help: of a command, of everything, or as a completion script.
  */
 #include "cli/options.h"
+#include "report/output.h"
 
 #include <string.h>
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    const char *name = cli->arguments->len > 0 ? g_ptr_array_index(cli->arguments, 0) : NULL;
+    const char *name = line->arguments->len > 0 ? g_ptr_array_index(line->arguments, 0) : NULL;
     const LhCommand *command = NULL;
     g_autofree char *help = NULL;
 
     if (name != NULL && strcmp(name, "completion") == 0) {
         lh_options_completion(out);
-        return lh_cli_write(cli, out, error) ? 0 : 1;
+        return lh_output_stdout(out->str, out->len, error) ? 0 : 1;
     }
     if (name != NULL) {
         command = lh_command_find(name, error);
@@ -24,7 +25,7 @@ run(LhCli *cli, GError **error)
     }
     help = lh_options_help(command);
     g_string_append(out, help);
-    return lh_cli_write(cli, out, error) ? 0 : 1;
+    return lh_output_stdout(out->str, out->len, error) ? 0 : 1;
 }
 
 const LhCommand lh_command_help = {

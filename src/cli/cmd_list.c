@@ -6,15 +6,20 @@
 #include "cli/command.h"
 #include "model/model.h"
 #include "plan/scenario.h"
+#include "plan/setting.h"
 #include "sched/schedule.h"
-#include "sim/topology.h"
+#include "sim/network/topology.h"
 
 #include <stddef.h>
 #include <string.h>
 
+typedef struct {
+    LhOutputOptions to;
+} Options;
+
 static const LhField options[] = {
-    LH_CLI_FORMAT,
-    LH_CLI_OUTPUT,
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
     { .name = NULL },
 };
 
@@ -68,6 +73,54 @@ list_kernels(LhTable *table, GError **error)
     (void)error;
     for (int i = 0; i < LH_KERNELS_COUNT; i++)
         add(table, lh_kernels[i]->name, lh_kernels[i]->summary);
+    return true;
+}
+
+/* "--seq-length N". */
+static void
+add_option(LhTable *table, const LhField *field)
+{
+    g_autofree char *option = lh_setting_option(field);
+    g_autofree char *placeholder = lh_setting_placeholder(field);
+    g_autofree char *text =
+        lh_setting_is_flag(field) ? g_strdup(option) : g_strconcat(option, " ", placeholder, NULL);
+
+    lh_table_row(table);
+    lh_table_cell(table, text, NULL);
+    lh_table_cell(table, field->description, NULL);
+}
+
+static void
+add_options(LhTable *table, bool of_schedules)
+{
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
+        if (((field->flags & LH_SCENARIO_OF_SCHEDULES) != 0) == of_schedules)
+            add_option(table, field);
+    }
+}
+
+static bool
+list_options(LhTable *table, GError **error)
+{
+    (void)error;
+    add_options(table, false);
+    return true;
+}
+
+static bool
+list_schedule_options(LhTable *table, GError **error)
+{
+    (void)error;
+    add_options(table, true);
+    return true;
+}
+
+static bool
+list_commands(LhTable *table, GError **error)
+{
+    (void)error;
+    for (guint i = 0; lh_commands[i] != NULL; i++)
+        add(table, lh_commands[i]->name, lh_commands[i]->summary);
     return true;
 }
 
@@ -162,6 +215,9 @@ static const struct {
     { "devices", "GPUs", list_devices, NULL },
     { "scenarios", "ready-made questions", list_scenarios, NULL },
     { "kernels", "what compute ops call", list_kernels, NULL },
+    { "commands", "what longhaul does", list_commands, NULL },
+    { "options", "what a scenario or a command line says", list_options, NULL },
+    { "schedule-options", "the same, which only some schedules read", list_schedule_options, NULL },
     { "formats", "files read and written", list_formats, NULL },
 };
 
@@ -201,10 +257,10 @@ fill(const char *kind, LhTable *table, GError **error)
 }
 
 static void
-print_json(const LhCli *cli, const LhTable *table, GString *out)
+print_json(const LhCommandLine *line, const LhTable *table, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    const LhStamp stamp = lh_cli_stamp(cli);
+    const LhStamp stamp = lh_command_stamp(line);
 
     lh_stamp_json(w, "longhaul.list/1", &stamp, NULL);
     lh_table_json(table, w, "entries");
@@ -212,27 +268,29 @@ print_json(const LhCli *cli, const LhTable *table, GString *out)
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
-    const char *kind = cli->arguments->len > 0 ? g_ptr_array_index(cli->arguments, 0) : NULL;
+    const Options *o = line->options;
+    const char *kind = line->arguments->len > 0 ? g_ptr_array_index(line->arguments, 0) : NULL;
     g_autoptr(LhTable) table = lh_table_new();
     g_autoptr(GString) out = g_string_new(NULL);
 
     add_columns(kind, table);
     if (!fill(kind, table, error))
         return LH_ERROR_USAGE;
-    if (lh_cli_format(cli) == LH_FORMAT_JSON)
-        print_json(cli, table, out);
+    if (o->to.format == LH_FORMAT_JSON)
+        print_json(line, table, out);
     else
-        lh_table_print(table, lh_cli_format(cli), out);
-    return lh_cli_write(cli, out, error) ? 0 : LH_ERROR_RUNTIME;
+        lh_table_print(table, (LhFormat)o->to.format, out);
+    return lh_command_write(&o->to, out, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 const LhCommand lh_command_list = {
     .name = "list",
-    .arguments = "[schedules|models|topologies|devices|scenarios|kernels|formats]",
+    .arguments = "[KIND]",
     .summary = "What there is to choose from, a line each.",
     .options = options,
+    .options_size = sizeof(Options),
     .arguments_max = 1,
     .run = run,
 };

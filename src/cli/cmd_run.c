@@ -14,55 +14,61 @@
 #define REPEAT_MAX 1000000
 #define DEADLINE_S_MAX 1e6
 
+typedef struct {
+    LhOutputOptions to;
+    int backend; /* index of lh_backends */
+    char *kernels;
+    int inputs; /* LhInputKind */
+    uint64_t repeat;
+    LhTime deadline_ps;
+    char *inject;
+    char *figure;
+    char *timeline;
+} Options;
+
 static const LhField options[] = {
-    LH_CLI_FORMAT,
-    LH_CLI_OUTPUT,
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, backend),
-      .choices = lh_transport_names,
+      .offset = offsetof(Options, backend),
+      .choices = lh_backend_names,
       .description = "cpu: all ranks in this process; mpi: one each, by mpirun. Default cpu." },
-    { .name = "kernels",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, kernels),
-      .choices = lh_kernel_set_names,
-      .description = "cpu: fast; reference: slow, fp64 inside. Default cpu." },
+    LH_OPTION_KERNELS(Options, kernels),
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, inputs),
+      .offset = offsetof(Options, inputs),
       .choices = lh_input_names,
       .description = "Distribution of q, k, v and do; see docs/runtime.md. Default normal." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(LhCli, repeat),
+      .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEAT_MAX,
       .description = "Run so many times; results must be equal to the bit. Default 1." },
     { .name = "deadline",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
-      .offset = offsetof(LhCli, deadline_ps),
+      .offset = offsetof(Options, deadline_ps),
       .min = 1e-3,
       .max = DEADLINE_S_MAX,
       .description = "Give up when nothing has moved for so long. Default 60 s or more." },
     { .name = "inject",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(LhCli, inject),
+      .offset = offsetof(Options, inject),
       .description = "A fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
                      "stale-buffer, wrong-kv-head, stall:RANK, delay:SEED." },
-    LH_CLI_FIGURE("Draw a Gantt chart of up to 16 ranks; *.svg or *.png, with its .gp and .dat."),
-    { .name = "timeline",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(LhCli, timeline),
-      .description = "Write one CSV row for each op to this file." },
+    LH_OPTION_FIGURE(
+        Options, figure,
+        "Draw a Gantt chart of up to 16 ranks; *.svg or *.png, with its .gp and .dat."),
+    LH_OPTION_TIMELINE(Options, timeline),
     { .name = NULL },
 };
 
 static void
-print_text(const LhCli *cli, const LhSetup *setup, const LhExecuted *executed,
+print_text(LhFormat format, const LhSetup *setup, const LhExecuted *executed,
            const LhExecuteParams *params, GString *out)
 {
-    const LhFormat format = lh_cli_format(cli);
     g_autoptr(LhTable) errors = lh_describe_errors(executed);
     g_autoptr(LhTable) counts = lh_describe_counts(executed);
 
@@ -79,49 +85,65 @@ print_text(const LhCli *cli, const LhSetup *setup, const LhExecuted *executed,
 }
 
 static void
-print(const LhCli *cli, const LhSetup *setup, const LhExecuted *executed,
+print(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *executed,
       const LhExecuteParams *params, GString *out)
 {
-    const LhStamp stamp = lh_cli_stamp(cli);
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
 
-    if (lh_cli_format(cli) == LH_FORMAT_JSON) {
+    if (o->to.format == LH_FORMAT_JSON) {
         lh_run_json(setup, executed, params, &stamp, out);
-    } else if (lh_cli_format(cli) == LH_FORMAT_CSV) {
+    } else if (o->to.format == LH_FORMAT_CSV) {
         g_autoptr(LhTable) errors = lh_describe_errors(executed);
 
         lh_table_print(errors, LH_FORMAT_CSV, out);
     } else {
-        print_text(cli, setup, executed, params, out);
+        print_text((LhFormat)o->to.format, setup, executed, params, out);
     }
 }
 
-static bool
-write_files(const LhCli *cli, const LhSetup *setup, const LhExecuted *executed,
-            LhTimeline *timeline, GError **error)
+/* The share of the time in which the mean rank computes nothing. */
+static double
+bubble_of(const LhRunResult *run)
 {
-    const LhCompareRow row = { .name = executed->name,
-                               .program = executed->program,
-                               .result = executed->busy };
+    double busy_ps = 0;
+
+    for (uint32_t r = 0; r < run->ranks_count; r++)
+        busy_ps += (double)run->ranks[r].busy_ps;
+    return run->makespan_ps == 0
+               ? 0
+               : 1 - busy_ps / ((double)run->makespan_ps * (double)run->ranks_count);
+}
+
+static bool
+write_files(const Options *o, const LhExecuted *executed, LhTimeline *timeline, GError **error)
+{
+    const LhGantt gantt = { .program = executed->program,
+                            .timeline = timeline,
+                            .makespan_ps = executed->run->makespan_ps,
+                            .bubble = bubble_of(executed->run) };
 
     if (timeline == NULL)
         return true;
     lh_timeline_sort(timeline);
-    if (cli->timeline != NULL) {
+    if (o->timeline != NULL) {
         g_autoptr(GString) csv = g_string_new(NULL);
 
         lh_timeline_csv(timeline, executed->program, csv);
-        if (!lh_output_file(cli->timeline, csv->str, csv->len, error))
+        if (!lh_output_file(o->timeline, csv->str, csv->len, error))
             return false;
     }
-    return cli->figure == NULL || lh_gantt_draw(setup, &row, timeline, cli->figure, error);
+    return o->figure == NULL || lh_gantt_draw(&gantt, o->figure, error);
 }
 
 static bool
-check(const LhCli *cli, GError **error)
+check(const LhCommandLine *line, GError **error)
 {
-    if (cli->figure != NULL && !lh_figure_check_path(cli->figure, error))
+    const Options *o = line->options;
+
+    if (o->figure != NULL && !lh_figure_check_path(o->figure, error))
         return false;
-    if (cli->scenario->schedule != NULL || cli->scenario->schedule_file != NULL)
+    if (line->scenario->schedule != NULL || line->scenario->schedule_file != NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                 "run: no schedule: give --schedule NAME; see longhaul list schedules");
@@ -133,52 +155,53 @@ check(const LhCli *cli, GError **error)
  * say what they see: none is left behind.
  */
 static void
-end_others(const LhTransport *transport, const GError *error)
+end_others(const LhControl *control, const GError *error)
 {
-    if (transport->abandon == NULL)
+    if (control->abandon == NULL)
         return;
     fprintf(stderr, "longhaul: error: %s\n", error->message);
     fflush(stderr);
-    transport->abandon(error->code);
+    control->abandon(error->code);
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
+    const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhExecuted) executed = NULL;
     g_autoptr(LhTimeline) timeline = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
     LhExecuteParams params = {
-        .transport = lh_transports[cli->backend],
-        .kernels = (LhKernelSet)cli->kernels,
-        .inputs = (LhInputKind)cli->inputs,
-        .repeat = cli->repeat,
-        .deadline_ps = cli->deadline_ps,
-        .inject = cli->inject,
+        .backend = lh_backends[o->backend],
+        .inputs = (LhInputKind)o->inputs,
+        .repeat = o->repeat,
+        .deadline_ps = o->deadline_ps,
+        .inject = o->inject,
     };
 
-    if (!check(cli, error))
+    if (!check(line, error) ||
+        !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
-    setup = lh_setup_new(cli->scenario, error);
+    setup = lh_setup_new(line->scenario, error);
     if (setup == NULL)
         return LH_ERROR_INPUT;
-    if (cli->figure != NULL || cli->timeline != NULL) {
-        timeline = lh_timeline_new(cli->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);
+    if (o->figure != NULL || o->timeline != NULL) {
+        timeline = lh_timeline_new(o->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);
         params.timeline = lh_timeline_collect;
         params.timeline_data = timeline;
     }
     executed = lh_execute_setup(setup, &params, &failure);
     if (executed == NULL) {
-        end_others(params.transport, failure);
+        end_others(params.backend->control, failure);
         g_propagate_error(error, g_steal_pointer(&failure));
         return LH_ERROR_RUNTIME;
     }
     if (!executed->whole)
         return 0;
-    print(cli, setup, executed, &params, out);
-    if (!write_files(cli, setup, executed, timeline, error) || !lh_cli_write(cli, out, error))
+    print(line, setup, executed, &params, out);
+    if (!write_files(o, executed, timeline, error) || !lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     return lh_executed_ok(executed) ? 0 : LH_ERROR_NO;
 }
@@ -200,5 +223,6 @@ const LhCommand lh_command_run = {
         "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 --seq-length 256\n",
     .scenario = true,
     .options = options,
+    .options_size = sizeof(Options),
     .run = run,
 };

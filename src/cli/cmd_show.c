@@ -3,28 +3,42 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
-#include "plan/probe.h"
 #include "plan/setting.h"
 #include "report/describe.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #define MATRIX_RANKS_MAX 64u
 #define RANKS_DEFAULT 8        /* of a page */
 #define INDENT "             " /* of what goes on in a page's list of facts */
 
+/* What can be shown: the schedule's page, what the page says of it without a case, or its program
+ * in one of lh_format_names. */
+static const char *const formats[] = { "page", "about", "table", "json", "csv", "md", NULL };
+
+enum {
+    FORMAT_PAGE,
+    FORMAT_ABOUT,
+    FORMAT_TABLE, /* from here on LhFormat */
+};
+
+typedef struct {
+    LhOutputOptions to;
+} Options;
+
 static const LhField options[] = {
     { .name = "format",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, format),
-      .choices = lh_format_names,
+      .offset = offsetof(Options, to.format),
+      .choices = formats,
       .description =
-          "json: the explicit program; table, csv, md: what each rank does at each step; default: "
-          "the schedule's page." },
-    LH_CLI_OUTPUT,
+          "page: the schedule's description and its closed forms for this case; about: the "
+          "description alone; json: the program itself; table, csv, md: what each rank does at "
+          "each "
+          "step. Default page." },
+    LH_OPTION_OUTPUT(Options, to),
     { .name = NULL },
 };
 
@@ -216,7 +230,7 @@ describe_masks(const LhSchedule *schedule)
     const bool window = (schedule->masks & LH_MASKS_WINDOW) != 0;
     const bool documents = (schedule->masks & LH_MASKS_DOCUMENTS) != 0;
     const bool softmax = lh_schedule_takes(schedule, false);
-    g_autofree char *not_full = softmax ? lh_probe_full_mask(schedule) : NULL;
+    const char *not_full = schedule->full_reason;
     GString *text = g_string_new("causal");
 
     if (!softmax) {
@@ -237,16 +251,18 @@ describe_masks(const LhSchedule *schedule)
     return g_string_free(text, FALSE);
 }
 
+/* Those that the schedule reads, as on a command line. Caller frees. */
 static char *
-describe_probed(const LhSchedule *schedule)
+describe_own_options(const LhSchedule *schedule)
 {
-    g_autoptr(GPtrArray) own = lh_probe_options(schedule);
     GString *text = g_string_new(NULL);
 
-    for (guint i = 0; i < own->len; i++) {
-        g_autofree char *option = lh_setting_option(g_ptr_array_index(own, i));
+    if (lh_schedule_takes(schedule, true))
+        g_string_append(text, "--linear-decay");
+    for (guint i = 0; schedule->options != NULL && schedule->options[i] != NULL; i++) {
+        g_autofree char *name = g_strdelimit(g_strdup(schedule->options[i]->name), "_", '-');
 
-        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", option);
+        g_string_append_printf(text, "%s--%s", text->len > 0 ? ", " : "", name);
     }
     return g_string_free(text, FALSE);
 }
@@ -255,7 +271,7 @@ static void
 print_facts(const LhSchedule *schedule, GString *out)
 {
     g_autofree char *masks = describe_masks(schedule);
-    g_autofree char *own = describe_probed(schedule);
+    g_autofree char *own = describe_own_options(schedule);
 
     g_string_append_printf(out, "%s: %s\n\n%s", schedule->name, schedule->summary,
                            schedule->details);
@@ -263,7 +279,7 @@ print_facts(const LhSchedule *schedule, GString *out)
         g_string_append_c(out, '\n');
     g_string_append_printf(out,
                            "\nattention    %s\nplacement    %s\nmasks        %s\n"
-                           "options      %s\n\n",
+                           "options      %s\n",
                            lh_schedule_attention(schedule), placement_words[schedule->placement],
                            masks, own[0] != '\0' ? own : "none of its own");
 }
@@ -317,9 +333,10 @@ print_idle(const LhClosedForms *closed, const LhProgramParams *p, GString *out)
 }
 
 static void
-print_forms(const LhSchedule *schedule, const LhProgramParams *p, GString *out)
+print_forms(const LhProgram *program, GString *out)
 {
-    const LhClosedForms *closed = lh_closed_forms(schedule, p);
+    const LhProgramParams *p = &program->params;
+    const LhClosedForms *closed = program->closed;
     g_autoptr(LhTable) table = lh_table_new();
 
     lh_table_column(table, "form", "closed form, of a rank", NULL, false);
@@ -342,17 +359,17 @@ print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
     g_autofree char *chosen = NULL;
 
     print_facts(schedule, out);
+    g_string_append_c(out, '\n');
     lh_describe_case(setup, out);
     if (program == NULL) {
-        g_string_append_printf(out, "\nrefused: %s\n",
-                               refusal->message + strlen(schedule->name) + strlen(": "));
+        g_string_append_printf(out, "\nrefused: %s\n", refusal->message);
         return;
     }
     chosen = lh_describe_options(&program->params, &setup->params);
     if (chosen[0] != '\0')
         g_string_append_printf(out, "chosen: %s\n", chosen);
     g_string_append_c(out, '\n');
-    print_forms(schedule, &program->params, out);
+    print_forms(program, out);
 }
 
 /* --- the command --------------------------------------------------------------------------------
@@ -371,14 +388,15 @@ default_ranks(LhScenario *s, GError **error)
 
 /* Lays the argument and, for a page, the number of ranks over the scenario. */
 static bool
-complete(const LhCli *cli, GError **error)
+complete(const LhCommandLine *line, GError **error)
 {
-    LhScenario *s = cli->scenario;
+    LhScenario *s = line->scenario;
+    const Options *o = line->options;
     const bool sized = s->ranks != 0 || s->cluster != NULL || s->schedule_file != NULL;
 
-    if (cli->arguments->len > 0) {
-        const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(cli->arguments, 0), error);
-        const LhField *field = lh_setting_find(lh_scenario_options, "--schedule");
+    if (line->arguments->len > 0) {
+        const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(line->arguments, 0), error);
+        const LhField *field = lh_setting_find(lh_scenario_options(), "--schedule");
 
         if (schedule == NULL || !lh_scenario_set(s, field, schedule->name, error))
             return false;
@@ -388,46 +406,53 @@ complete(const LhCli *cli, GError **error)
                     "show: no schedule: name one; see longhaul list schedules");
         return false;
     }
-    return sized || cli->format >= 0 || default_ranks(s, error);
-}
-
-static bool
-print_program(const LhProgram *program, LhFormat format, GString *out, GError **error)
-{
-    return format == LH_FORMAT_JSON ? lh_program_write(program, out, error)
-                                    : print_matrix(program, format, out, error);
+    return sized || o->to.format > FORMAT_ABOUT || default_ranks(s, error);
 }
 
 /* Its page, or its program in a format; an explicit program has no page. */
 static bool
-print_schedule(const LhCli *cli, const LhSetup *setup, GString *out, GError **error)
+print_schedule(const LhSetup *setup, int format, GString *out, GError **error)
 {
-    const LhSchedule *schedule = g_ptr_array_index(setup->schedules, 0);
-    g_autoptr(LhProgram) program = NULL;
+    const LhSchedule *schedule = NULL;
+    const LhProgram *program = setup->program;
+    g_autoptr(LhProgram) made = NULL;
 
-    if (cli->format < 0) {
-        print_page(setup, schedule, out);
-        return true;
+    if (program == NULL) {
+        schedule = g_ptr_array_index(setup->schedules, 0);
+        if (format == FORMAT_ABOUT) {
+            print_facts(schedule, out);
+            return true;
+        }
+        if (format == FORMAT_PAGE) {
+            print_page(setup, schedule, out);
+            return true;
+        }
+        program = made = lh_program_new(schedule, &setup->params, error);
+        if (program == NULL) {
+            g_prefix_error(error, "%s: ", schedule->name);
+            return false;
+        }
     }
-    program = lh_program_new(schedule, &setup->params, error);
-    return program != NULL && print_program(program, lh_cli_format(cli), out, error);
+    format = MAX(format, FORMAT_TABLE) - FORMAT_TABLE;
+    return format == LH_FORMAT_JSON ? lh_program_write(program, out, error)
+                                    : print_matrix(program, (LhFormat)format, out, error);
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
+    const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
 
-    if (!complete(cli, error))
+    if (!complete(line, error))
         return LH_ERROR_INPUT;
-    setup = lh_setup_new(cli->scenario, error);
+    setup = lh_setup_new(line->scenario, error);
     if (setup == NULL)
         return LH_ERROR_INPUT;
-    if (!(setup->program != NULL ? print_program(setup->program, lh_cli_format(cli), out, error)
-                                 : print_schedule(cli, setup, out, error)))
+    if (!print_schedule(setup, o->to.format, out, error))
         return LH_ERROR_NO;
-    return lh_cli_write(cli, out, error) ? 0 : LH_ERROR_RUNTIME;
+    return lh_command_write(&o->to, out, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 const LhCommand lh_command_show = {
@@ -436,14 +461,14 @@ const LhCommand lh_command_show = {
     .summary = "A schedule's page, its steps, or its whole program.",
     .details =
         "The page of a schedule ends with its closed forms: for 8 ranks, or for the case that "
-        "options describe.\n"
-        "Options of a schedule are found by trying them.\n\n"
+        "options describe.\n\n"
         "  longhaul show zigzag\n"
         "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
         "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
         "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n",
     .scenario = true,
     .options = options,
+    .options_size = sizeof(Options),
     .arguments_max = 1,
     .run = run,
 };

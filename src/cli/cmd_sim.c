@@ -4,22 +4,30 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "report/constants.h"
 #include "report/describe.h"
+#include "report/describe_sim.h"
 #include "report/figure.h"
 #include "report/gantt.h"
 #include "report/output.h"
 
 #include <stddef.h>
 
+typedef struct {
+    LhOutputOptions to;
+    char *figure;
+    char *timeline;
+    bool provenance;
+} Options;
+
 static const LhField options[] = {
-    LH_CLI_FORMAT,
-    LH_CLI_OUTPUT,
-    LH_CLI_FIGURE("Draw a Gantt chart of up to 16 ranks; *.svg or *.png, with its .gp and .dat."),
-    { .name = "timeline",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(LhCli, timeline),
-      .description = "Write one CSV row for each op to this file." },
-    LH_CLI_PROVENANCE,
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_FIGURE(
+        Options, figure,
+        "Draw a Gantt chart of up to 16 ranks; *.svg or *.png, with its .gp and .dat."),
+    LH_OPTION_TIMELINE(Options, timeline),
+    LH_OPTION_PROVENANCE(Options, provenance),
     { .name = NULL },
 };
 
@@ -48,9 +56,9 @@ print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
 }
 
 static void
-print_text(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, GString *out)
+print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
-    const LhFormat format = lh_cli_format(cli);
+    const LhFormat format = (LhFormat)o->to.format;
     g_autoptr(LhTable) parts = lh_describe_parts(row->result);
     g_autoptr(LhTable) ranks = lh_describe_ranks(row);
     g_autoptr(LhTable) traffic = lh_describe_traffic(row);
@@ -66,7 +74,7 @@ print_text(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, GStr
     print_memory_limit(setup, row, out);
     g_string_append_c(out, '\n');
     lh_describe_trust(setup, row->result->provenance, out);
-    if (cli->provenance && setup->cost == LH_COST_DEVICE) {
+    if (o->provenance && setup->cost == LH_COST_DEVICE) {
         g_autoptr(LhTable) constants = lh_describe_constants(setup);
 
         print_section(constants, format, out);
@@ -74,36 +82,40 @@ print_text(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, GStr
 }
 
 static void
-print(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, GString *out)
+print(const LhCommandLine *line, const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
-    const LhStamp stamp = lh_cli_stamp(cli);
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
 
-    if (lh_cli_format(cli) == LH_FORMAT_JSON) {
+    if (o->to.format == LH_FORMAT_JSON) {
         lh_result_json(setup, row, &stamp, out);
-    } else if (lh_cli_format(cli) == LH_FORMAT_CSV) {
+    } else if (o->to.format == LH_FORMAT_CSV) {
         g_autoptr(LhTable) parts = lh_describe_parts(row->result);
 
         lh_table_print(parts, LH_FORMAT_CSV, out);
     } else {
-        print_text(cli, setup, row, out);
+        print_text(o, setup, row, out);
     }
 }
 
 static bool
-write_files(const LhCli *cli, const LhSetup *setup, const LhCompareRow *row, LhTimeline *timeline,
-            GError **error)
+write_files(const Options *o, const LhCompareRow *row, LhTimeline *timeline, GError **error)
 {
+    LhGantt gantt = { .program = row->program, .timeline = timeline };
+
     if (timeline == NULL)
         return true;
+    gantt.makespan_ps = row->result->makespan_ps;
+    gantt.bubble = lh_sim_bubble_fraction(row->result);
     lh_timeline_sort(timeline);
-    if (cli->timeline != NULL) {
+    if (o->timeline != NULL) {
         g_autoptr(GString) csv = g_string_new(NULL);
 
         lh_timeline_csv(timeline, row->program, csv);
-        if (!lh_output_file(cli->timeline, csv->str, csv->len, error))
+        if (!lh_output_file(o->timeline, csv->str, csv->len, error))
             return false;
     }
-    return cli->figure == NULL || lh_gantt_draw(setup, row, timeline, cli->figure, error);
+    return o->figure == NULL || lh_gantt_draw(&gantt, o->figure, error);
 }
 
 /* A schedule that cannot is the answer no, in its own words; a run that broke is a failure. */
@@ -118,39 +130,40 @@ check_row(const LhCompareRow *row, GError **error)
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
+    const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhCompareRow) row = NULL;
     g_autoptr(LhTimeline) timeline = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    LhProgressLine line;
-    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &line };
+    LhProgressLine progress;
+    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
 
-    if (cli->figure != NULL && !lh_figure_check_path(cli->figure, error))
+    if (o->figure != NULL && !lh_figure_check_path(o->figure, error))
         return LH_ERROR_USAGE;
-    if (cli->scenario->schedule == NULL && cli->scenario->schedule_file == NULL) {
+    if (line->scenario->schedule == NULL && line->scenario->schedule_file == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "sim: no schedule: give --schedule NAME; see longhaul list schedules");
         return LH_ERROR_USAGE;
     }
-    setup = lh_setup_new(cli->scenario, error);
+    setup = lh_setup_new(line->scenario, error);
     if (setup == NULL)
         return LH_ERROR_INPUT;
-    if (cli->figure != NULL || cli->timeline != NULL) {
-        timeline = lh_timeline_new(cli->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);
+    if (o->figure != NULL || o->timeline != NULL) {
+        timeline = lh_timeline_new(o->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);
         hooks.timeline = lh_timeline_collect;
         hooks.timeline_data = timeline;
     }
-    lh_progress_start(&line);
+    lh_progress_start(&progress);
     row = setup->program != NULL
               ? lh_compare_run_program(setup, &hooks)
               : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
-    lh_progress_end(&line);
+    lh_progress_end(&progress);
     if (!check_row(row, error))
         return LH_ERROR_NO;
-    print(cli, setup, row, out);
-    if (!write_files(cli, setup, row, timeline, error) || !lh_cli_write(cli, out, error))
+    print(line, setup, row, out);
+    if (!write_files(o, row, timeline, error) || !lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     return row->state == LH_ROW_NO_MEMORY ? LH_ERROR_NO : 0;
 }
@@ -168,5 +181,6 @@ const LhCommand lh_command_sim = {
         "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g --format json\n",
     .scenario = true,
     .options = options,
+    .options_size = sizeof(Options),
     .run = run,
 };

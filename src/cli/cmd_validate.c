@@ -17,29 +17,33 @@
 #define REPEAT_MAX 10000
 #define TOLERANCE_DEFAULT 0.1
 
+typedef struct {
+    LhOutputOptions to;
+    char *tolerance;
+    uint64_t repeat;
+    int statistic; /* LhStatistic */
+    char *kernels;
+} Options;
+
 static const LhField options[] = {
-    LH_CLI_FORMAT,
-    LH_CLI_OUTPUT,
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(LhCli, tolerance),
+      .offset = offsetof(Options, tolerance),
       .description = "How far makespans and kernels may be off, \"10%\" or \"0.1\". Default 10%." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(LhCli, repeat),
+      .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEAT_MAX,
       .description = "Runs of each schedule, after one that does not count. Default 5." },
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, statistic),
+      .offset = offsetof(Options, statistic),
       .choices = lh_statistic_names,
       .description = "What is taken of them; as in longhaul calibrate. Default median." },
-    { .name = "kernels",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhCli, kernels),
-      .choices = lh_kernel_set_names,
-      .description = "cpu: fast; reference: slow, fp64 inside. Default cpu." },
+    LH_OPTION_KERNELS(Options, kernels),
     { .name = NULL },
 };
 
@@ -71,11 +75,12 @@ parse_tolerance(const char *text, double *tolerance, GError **error)
 }
 
 static bool
-prepare(LhCli *cli, double *tolerance, GError **error)
+prepare(const LhCommandLine *line, double *tolerance, GError **error)
 {
-    LhScenario *s = cli->scenario;
+    const Options *o = line->options;
+    LhScenario *s = line->scenario;
 
-    if (!parse_tolerance(cli->tolerance, tolerance, error))
+    if (!parse_tolerance(o->tolerance, tolerance, error))
         return false;
     if (s->profile == NULL) {
         g_set_error(
@@ -142,45 +147,47 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
 }
 
 static void
-print(const LhCli *cli, const LhSetup *setup, const GPtrArray *validations, double tolerance,
-      GString *out)
+print(const LhCommandLine *line, const LhSetup *setup, const GPtrArray *validations,
+      double tolerance, GString *out)
 {
-    const LhStamp stamp = lh_cli_stamp(cli);
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
 
-    if (lh_cli_format(cli) == LH_FORMAT_JSON) {
+    if (o->to.format == LH_FORMAT_JSON) {
         lh_validate_json(setup, validations, tolerance, &stamp, out);
-    } else if (lh_cli_format(cli) == LH_FORMAT_CSV) {
+    } else if (o->to.format == LH_FORMAT_CSV) {
         g_autoptr(LhTable) makespans = lh_describe_makespans(validations, tolerance);
 
         lh_table_print(makespans, LH_FORMAT_CSV, out);
     } else {
-        print_text(setup, validations, tolerance, lh_cli_format(cli), out);
+        print_text(setup, validations, tolerance, (LhFormat)o->to.format, out);
     }
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
-    const LhValidateParams params = {
-        .kernels = (LhKernelSet)cli->kernels,
-        .statistic = (LhStatistic)cli->statistic,
-        .repeat = cli->repeat != 0 ? cli->repeat : REPEAT_DEFAULT,
+    const Options *o = line->options;
+    LhValidateParams params = {
+        .statistic = (LhStatistic)o->statistic,
+        .repeat = o->repeat != 0 ? o->repeat : REPEAT_DEFAULT,
     };
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(GPtrArray) validations = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
     double tolerance;
 
-    if (!prepare(cli, &tolerance, error))
+    if (!prepare(line, &tolerance, error) ||
+        !lh_command_kernels(o->kernels, &lh_device_cpu, &params.kernel_set, error))
         return LH_ERROR_USAGE;
-    setup = lh_setup_new(cli->scenario, error);
+    setup = lh_setup_new(line->scenario, error);
     if (setup == NULL)
         return LH_ERROR_INPUT;
     validations = lh_validate(setup, &params, error);
     if (validations == NULL)
         return LH_ERROR_RUNTIME;
-    print(cli, setup, validations, tolerance, out);
-    if (!lh_cli_write(cli, out, error))
+    print(line, setup, validations, tolerance, out);
+    if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     return all_within(validations, tolerance) ? 0 : LH_ERROR_NO;
 }
@@ -204,5 +211,6 @@ const LhCommand lh_command_validate = {
                "      --num-attention-heads 4 --kv-channels 64\n",
     .scenario = true,
     .options = options,
+    .options_size = sizeof(Options),
     .run = run,
 };

@@ -5,18 +5,25 @@
 #include "cli/command.h"
 #include "plan/prove.h"
 #include "plan/setting.h"
+#include "report/cells.h"
 
 #include <stddef.h>
 
 #define RANKS_DEFAULT "1-16,24,25,32,33,36,64"
 #define FINDINGS_SHOWN 12 /* of a schedule */
 
+typedef struct {
+    LhOutputOptions to;
+    char *ranks;
+} Options;
+
 static const LhField options[] = {
-    LH_CLI_FORMAT,
-    LH_CLI_OUTPUT,
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
     { .name = "ranks",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(LhCli, ranks),
+      .offset = offsetof(Options, ranks),
+      .placeholder = "LIST",
       .description =
           "Numbers of ranks, such as 1-16,24; default: the scenario's, or " RANKS_DEFAULT "." },
     { .name = NULL },
@@ -59,15 +66,6 @@ verdict_of(const LhProven *proven)
     return proven->proven->len > 0 ? "proven" : "refused";
 }
 
-static void
-add_count(LhTable *table, uint64_t count)
-{
-    g_autofree char *text = lh_format_count(count);
-    g_autofree char *exact = g_strdup_printf("%" G_GUINT64_FORMAT, count);
-
-    lh_table_cell(table, text, exact);
-}
-
 /* "1.23 T": three digits are enough of a sum that nobody adds up. */
 static void
 add_magnitude(LhTable *table, uint64_t count)
@@ -96,10 +94,10 @@ add_row(LhTable *table, const LhProven *p)
     lh_table_cell(table, verdict_of(p), NULL);
     lh_table_cell(table, p->unproven->len > 0 ? unproven : proven, NULL);
     lh_table_cell(table, refused[0] != '\0' ? refused : "-", refused);
-    add_count(table, p->programs);
-    add_count(table, p->ops);
-    add_count(table, p->messages);
-    add_count(table, p->orders);
+    lh_cell_count(table, p->programs);
+    lh_cell_count(table, p->ops);
+    lh_cell_count(table, p->messages);
+    lh_cell_count(table, p->orders);
     add_magnitude(table, p->pairs);
     add_magnitude(table, p->bytes);
     add_magnitude(table, p->flops);
@@ -221,12 +219,12 @@ describe_passes(unsigned passes)
 }
 
 static void
-print_json(const LhCli *cli, const Report *report, GString *out)
+print_json(const LhCommandLine *line, const Report *report, GString *out)
 {
     g_autofree char *passes = describe_passes(report->passes);
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autoptr(LhTable) table = make_table(report);
-    const LhStamp stamp = lh_cli_stamp(cli);
+    const LhStamp stamp = lh_command_stamp(line);
 
     lh_stamp_json(w, "longhaul.verdict/1", &stamp, NULL);
     lh_jsonw_bool(w, "proven", all_proven(report));
@@ -244,17 +242,18 @@ print_json(const LhCli *cli, const Report *report, GString *out)
 }
 
 static void
-print(const LhCli *cli, const Report *report, GString *out)
+print(const LhCommandLine *line, const Report *report, GString *out)
 {
+    const Options *o = line->options;
     g_autoptr(LhTable) table = make_table(report);
     g_autofree char *passes = describe_passes(report->passes);
 
-    if (lh_cli_format(cli) == LH_FORMAT_JSON) {
-        print_json(cli, report, out);
+    if (o->to.format == LH_FORMAT_JSON) {
+        print_json(line, report, out);
         return;
     }
-    lh_table_print(table, lh_cli_format(cli), out);
-    if (lh_cli_format(cli) == LH_FORMAT_CSV)
+    lh_table_print(table, (LhFormat)o->to.format, out);
+    if (o->to.format == LH_FORMAT_CSV)
         return;
     print_refusals(report, out);
     for (guint i = 0; i < report->schedules->len; i++)
@@ -277,9 +276,10 @@ one_number(uint64_t ranks)
 
 /* @gpus_per_node is set if the scenario names a cluster. */
 static GArray *
-choose_ranks(const LhCli *cli, uint32_t *gpus_per_node, GError **error)
+choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
 {
-    const LhScenario *s = cli->scenario;
+    const LhScenario *s = line->scenario;
+    const Options *o = line->options;
     uint64_t ranks = 0;
 
     if (!lh_setup_ranks(s, &ranks, error))
@@ -294,8 +294,8 @@ choose_ranks(const LhCli *cli, uint32_t *gpus_per_node, GError **error)
     } else if (s->ranks != 0) {
         ranks = s->ranks;
     }
-    if (cli->ranks != NULL)
-        return lh_setting_parse_ranges("--ranks", cli->ranks, error);
+    if (o->ranks != NULL)
+        return lh_setting_parse_ranges("--ranks", o->ranks, error);
     return ranks != 0 ? one_number(ranks)
                       : lh_setting_parse_ranges("--ranks", RANKS_DEFAULT, error);
 }
@@ -316,16 +316,16 @@ is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *mo
 }
 
 static bool
-prove_all(const LhCli *cli, const LhProveParams *params, const GArray *ranks, Report *report,
-          GError **error)
+prove_all(const LhCommandLine *line, const LhProveParams *params, const GArray *ranks,
+          Report *report, GError **error)
 {
-    g_autoptr(GPtrArray) schedules = lh_setup_schedules(cli->scenario, error);
+    g_autoptr(GPtrArray) schedules = lh_setup_schedules(line->scenario, error);
 
     for (guint i = 0; schedules != NULL && i < schedules->len; i++) {
         const LhSchedule *schedule = g_ptr_array_index(schedules, i);
         LhProven *proven;
 
-        if (is_other_kind(cli->scenario, schedule, params->sources.model))
+        if (is_other_kind(line->scenario, schedule, params->sources.model))
             continue;
         proven = lh_prove(params, schedule, ranks, error);
         if (proven == NULL)
@@ -336,9 +336,9 @@ prove_all(const LhCli *cli, const LhProveParams *params, const GArray *ranks, Re
 }
 
 static bool
-verify_schedules(const LhCli *cli, Report *report, GError **error)
+verify_schedules(const LhCommandLine *line, Report *report, GError **error)
 {
-    const LhScenario *s = cli->scenario;
+    const LhScenario *s = line->scenario;
     g_autoptr(LhModel) model = lh_setup_load_model(s, error);
     g_autoptr(LhDocuments) documents = NULL;
     g_autoptr(GArray) ranks = NULL;
@@ -351,16 +351,17 @@ verify_schedules(const LhCli *cli, Report *report, GError **error)
         return false;
     params.sources.model = model;
     params.sources.documents = documents;
-    ranks = choose_ranks(cli, &params.sources.gpus_per_node, error);
+    ranks = choose_ranks(line, &params.sources.gpus_per_node, error);
     report->passes = params.passes;
-    return ranks != NULL && prove_all(cli, &params, ranks, report, error);
+    return ranks != NULL && prove_all(line, &params, ranks, report, error);
 }
 
 /* The program of --schedule-file, if there is one. */
 static bool
-verify_file(const LhCli *cli, Report *report, bool *found, GError **error)
+verify_file(const LhCommandLine *line, Report *report, bool *found, GError **error)
 {
-    const LhScenario *s = cli->scenario;
+    const LhScenario *s = line->scenario;
+    const Options *o = line->options;
     g_autoptr(LhProgram) program = NULL;
 
     *found = s->schedule_file != NULL;
@@ -369,7 +370,7 @@ verify_file(const LhCli *cli, Report *report, bool *found, GError **error)
     program = lh_setup_load_program(s, error);
     if (program == NULL)
         return false;
-    if (cli->ranks != NULL) {
+    if (o->ranks != NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                     "--ranks: the schedule file %s says this itself; leave it out",
                     s->schedule_file);
@@ -387,19 +388,20 @@ proven_free(gpointer data)
 }
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
+    const Options *o = line->options;
     g_autoptr(GPtrArray) schedules = g_ptr_array_new_with_free_func(proven_free);
     g_autoptr(GString) out = g_string_new(NULL);
     Report report = { .schedules = schedules };
     bool found;
 
-    if (!verify_file(cli, &report, &found, error))
+    if (!verify_file(line, &report, &found, error))
         return LH_ERROR_INPUT;
-    if ((!found || cli->scenario->schedule != NULL) && !verify_schedules(cli, &report, error))
+    if ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, &report, error))
         return LH_ERROR_INPUT;
-    print(cli, &report, out);
-    if (!lh_cli_write(cli, out, error))
+    print(line, &report, out);
+    if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     return all_proven(&report) ? 0 : LH_ERROR_NO;
 }
@@ -429,5 +431,6 @@ const LhCommand lh_command_verify = {
                "  longhaul verify --schedule-file mine.schedule.json\n",
     .scenario = true,
     .options = options,
+    .options_size = sizeof(Options),
     .run = run,
 };

@@ -8,14 +8,15 @@
 #include <cjson/cJSON.h>
 
 static int
-run(LhCli *cli, GError **error)
+run(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
 
+    (void)line;
     g_string_append_printf(out, "longhaul %s (GLib %u.%u.%u, cJSON %s)\n", LH_VERSION,
                            glib_major_version, glib_minor_version, glib_micro_version,
                            cJSON_Version());
-    return lh_cli_write(cli, out, error) ? 0 : 1;
+    return lh_output_stdout(out->str, out->len, error) ? 0 : 1;
 }
 
 const LhCommand lh_command_version = {

@@ -43,22 +43,39 @@ lh_command_find(const char *name, GError **error)
     return NULL;
 }
 
-LhFormat
-lh_cli_format(const LhCli *cli)
-{
-    return cli->format < 0 ? LH_FORMAT_TABLE : (LhFormat)cli->format;
-}
-
 bool
-lh_cli_write(const LhCli *cli, const GString *text, GError **error)
+lh_command_write(const LhOutputOptions *to, const GString *text, GError **error)
 {
-    if (cli->output == NULL || strcmp(cli->output, "-") == 0)
+    if (to->file == NULL || strcmp(to->file, "-") == 0)
         return lh_output_stdout(text->str, text->len, error);
-    return lh_output_file(cli->output, text->str, text->len, error);
+    return lh_output_file(to->file, text->str, text->len, error);
 }
 
 LhStamp
-lh_cli_stamp(const LhCli *cli)
+lh_command_stamp(const LhCommandLine *line)
 {
-    return (LhStamp){ .argv = cli->argv };
+    return (LhStamp){ .argv = line->argv };
+}
+
+bool
+lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel_set,
+                   GError **error)
+{
+    g_autofree char *escaped = NULL;
+    g_autofree char *all = NULL;
+
+    *kernel_set = 0;
+    if (name == NULL)
+        return true;
+    for (uint32_t i = 0; device->kernel_sets[i] != NULL; i++) {
+        if (strcmp(device->kernel_sets[i], name) == 0) {
+            *kernel_set = i;
+            return true;
+        }
+    }
+    escaped = g_strescape(name, NULL);
+    all = g_strjoinv(", ", (char **)device->kernel_sets);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--kernels: \"%.60s\" is not allowed; allowed: %s",
+                escaped, all);
+    return false;
 }

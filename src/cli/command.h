@@ -1,38 +1,22 @@
 /*
- * The commands: one file each, cmd_<name>.c defining `const LhCommand lh_command_<name>`, and one
- * word in src/cli/meson.build. Help and completion are made from this table.
+ * The commands: one file each, cmd_<name>.c defining `const LhCommand lh_command_<name>` and the
+ * options of its own, and one word in src/cli/meson.build. Help and completion are made from this
+ * table.
  */
 #pragma once
 
 #include "plan/scenario.h"
 #include "report/result_json.h"
 #include "report/table.h"
+#include "runtime/device.h"
 
 /* What a command line said. */
 typedef struct {
     const char *const *argv; /* the whole of it, for the stamp */
     LhScenario *scenario;    /* file and options; NULL for commands that take none */
     GPtrArray *arguments;    /* of char *: what is left beside options */
-    int format;              /* LhFormat, or -1: not given */
-    char *output;            /* NULL: standard output */
-    char *figure;
-    char *timeline;
-    char *ranks; /* of verify: a list of ranges */
-    bool provenance;
-    /* Of run. */
-    int backend; /* index of lh_transports */
-    int kernels; /* LhKernelSet */
-    int inputs;  /* LhInputKind */
-    uint64_t repeat;
-    LhTime deadline_ps; /* 0: not given */
-    char *inject;
-    /* Of calibrate and validate. */
-    int statistic; /* LhStatistic */
-    int dtype;     /* LhDtype */
-    bool quick;
-    uint64_t threads;
-    char *tolerance;
-} LhCli;
+    void *options;           /* the command's own, all zero where not given */
+} LhCommandLine;
 
 typedef struct {
     const char *name;
@@ -40,10 +24,11 @@ typedef struct {
     const char *summary;    /* one line */
     const char *details;    /* printed after the options in help: what it does, examples */
     bool scenario;          /* takes the scenario's options; the first argument is a scenario */
-    const LhField *options; /* its own, of LhCli, ended by a zero entry */
     guint arguments_max;    /* arguments allowed, the scenario not counted */
+    const LhField *options; /* its own, of a struct of options_size; ended by a zero entry */
+    size_t options_size;
     /* Returns the exit status; with @error set, the error's code is the status. */
-    int (*run)(LhCli *cli, GError **error);
+    int (*run)(const LhCommandLine *line, GError **error);
 } LhCommand;
 
 /* NULL-terminated, in the order of meson.build. */
@@ -52,32 +37,55 @@ extern const LhCommand *const lh_commands[];
 /* NULL with @error (LH_ERROR_USAGE, with the nearest name) if there is no such command. */
 const LhCommand *lh_command_find(const char *name, GError **error);
 
-/* Rows of option tables that several commands share. */
-#define LH_CLI_FORMAT                                                                              \
+/* --- options that several commands have ---------------------------------------------------------
+ */
+
+/* Where a result goes, and how it is written: a member of the command's options. */
+typedef struct {
+    int format; /* LhFormat */
+    char *file; /* NULL, "-": standard output */
+} LhOutputOptions;
+
+/* The rows of @member, an LhOutputOptions of @Options. */
+#define LH_OPTION_FORMAT(Options, member)                                                          \
     {                                                                                              \
-        .name = "format", .type = LH_FIELD_CHOICE, .offset = offsetof(LhCli, format),              \
+        .name = "format", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member.format),     \
         .choices = lh_format_names, .description = "Of the output; default table."                 \
     }
-#define LH_CLI_OUTPUT                                                                              \
+#define LH_OPTION_OUTPUT(Options, member)                                                          \
     {                                                                                              \
-        .name = "output", .type = LH_FIELD_STRING, .offset = offsetof(LhCli, output),              \
-        .description = "Write to this file, whole or not at all; - is standard output."            \
+        .name = "output", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.file),       \
+        .description = "Write to this file, whole or not at all; - is standard output.",           \
+        .placeholder = "FILE"                                                                      \
     }
-#define LH_CLI_FIGURE(text)                                                                        \
+#define LH_OPTION_FIGURE(Options, member, text)                                                    \
     {                                                                                              \
-        .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(LhCli, figure),              \
-        .description = (text)                                                                      \
+        .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
+        .description = (text), .placeholder = "FILE"                                               \
     }
-#define LH_CLI_PROVENANCE                                                                          \
+#define LH_OPTION_TIMELINE(Options, member)                                                        \
     {                                                                                              \
-        .name = "provenance", .type = LH_FIELD_BOOL, .offset = offsetof(LhCli, provenance),        \
+        .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),          \
+        .description = "Write one CSV row for each op to this file.", .placeholder = "FILE"        \
+    }
+#define LH_OPTION_PROVENANCE(Options, member)                                                      \
+    {                                                                                              \
+        .name = "provenance", .type = LH_FIELD_BOOL, .offset = offsetof(Options, member),          \
         .description = "Print where every constant comes from."                                    \
     }
-
-/* The format asked for, or the table. */
-LhFormat lh_cli_format(const LhCli *cli);
+#define LH_OPTION_KERNELS(Options, member)                                                         \
+    {                                                                                              \
+        .name = "kernels", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),           \
+        .placeholder = "cpu|reference",                                                            \
+        .description = "Fast kernels, or slow ones that compute in fp64; default cpu."             \
+    }
 
 /* Writes a command's result where the command line wants it. */
-bool lh_cli_write(const LhCli *cli, const GString *text, GError **error);
+bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **error);
 
-LhStamp lh_cli_stamp(const LhCli *cli);
+LhStamp lh_command_stamp(const LhCommandLine *line);
+
+/* The index of the kernel set that --kernels names, 0 if it is NULL. LH_ERROR_USAGE if @device has
+ * no such set. */
+bool lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel_set,
+                        GError **error);

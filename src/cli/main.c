@@ -43,13 +43,13 @@ static int
 run_command(const LhCommand *command, const char *const *argv, char *const *arguments,
             GError **error)
 {
-    LhCli cli = { .argv = argv };
+    LhCommandLine line = { .argv = argv };
     bool help = false;
     int status = 0;
 
-    if (lh_options_parse(command, arguments, &cli, &help, error))
-        status = help ? print_help(command, error) : command->run(&cli, error);
-    lh_options_clear(&cli);
+    if (lh_options_parse(command, arguments, &line, &help, error))
+        status = help ? print_help(command, error) : command->run(&line, error);
+    lh_options_clear(command, &line);
     return status;
 }
 

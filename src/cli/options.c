@@ -15,7 +15,7 @@
 /* What GOption's callbacks work on. */
 typedef struct {
     const LhCommand *command;
-    LhCli *cli;
+    LhCommandLine *line;
     bool help;
 } Parser;
 
@@ -26,7 +26,7 @@ each_option(const LhCommand *command, void (*call)(const LhField *field, bool sc
 {
     for (const LhField *field = command->options; field != NULL && field->name != NULL; field++)
         call(field, false, data);
-    for (const LhField *field = lh_scenario_options; command->scenario && field->name != NULL;
+    for (const LhField *field = lh_scenario_options(); command->scenario && field->name != NULL;
          field++) {
         g_autofree char *option = lh_setting_option(field);
 
@@ -34,6 +34,13 @@ each_option(const LhCommand *command, void (*call)(const LhField *field, bool sc
         if (command->options == NULL || lh_setting_find(command->options, option) == NULL)
             call(field, true, data);
     }
+}
+
+/* The one option that has a letter, too. */
+static bool
+is_output(const LhField *field)
+{
+    return strcmp(field->name, "output") == 0;
 }
 
 static gboolean
@@ -50,10 +57,10 @@ on_option(const char *name, const char *value, gpointer data, GError **error)
     field =
         parser->command->options == NULL ? NULL : lh_setting_find(parser->command->options, option);
     if (field != NULL)
-        return lh_setting_parse(field, value, parser->cli, error);
-    field = lh_setting_find(lh_scenario_options, option);
+        return lh_setting_parse(field, value, parser->line->options, error);
+    field = lh_setting_find(lh_scenario_options(), option);
     g_assert(field != NULL);
-    return lh_scenario_set(parser->cli->scenario, field, value, error);
+    return lh_scenario_set(parser->line->scenario, field, value, error);
 }
 
 typedef struct {
@@ -71,7 +78,7 @@ add_entry(const LhField *field, bool scenario, void *data)
     (void)scenario;
     g_ptr_array_add(e->names, option);
     entry.long_name = option + strlen("--");
-    entry.short_name = strcmp(field->name, "output") == 0 ? 'o' : 0;
+    entry.short_name = is_output(field) ? 'o' : 0;
     /* FILENAME keeps GLib from recoding the value by the locale. */
     entry.flags = lh_setting_is_flag(field) ? G_OPTION_FLAG_NO_ARG : G_OPTION_FLAG_FILENAME;
     entry.arg_data = (gpointer)(guintptr)on_option;
@@ -154,8 +161,8 @@ is_scenario(const char *word)
 
 /* What is left beside the options: the scenario and the command's arguments. */
 static bool
-take_arguments(const LhCommand *command, char *const *words, LhCli *cli, const char **scenario,
-               GError **error)
+take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line,
+               const char **scenario, GError **error)
 {
     for (guint i = 1; words[i] != NULL; i++) {
         if (strcmp(words[i], "--") == 0)
@@ -165,14 +172,14 @@ take_arguments(const LhCommand *command, char *const *words, LhCli *cli, const c
             *scenario = words[i];
             continue;
         }
-        if (cli->arguments->len >= command->arguments_max) {
+        if (line->arguments->len >= command->arguments_max) {
             g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                         "%s: unexpected argument \"%s\"; usage: longhaul %s%s%s", command->name,
                         words[i], command->name, command->arguments[0] != '\0' ? " " : "",
                         command->arguments);
             return false;
         }
-        g_ptr_array_add(cli->arguments, g_strdup(words[i]));
+        g_ptr_array_add(line->arguments, g_strdup(words[i]));
     }
     return true;
 }
@@ -192,7 +199,7 @@ check_flags(const LhCommand *command, char *const *words, GError **error)
         if (command->options != NULL)
             field = lh_setting_find(command->options, option);
         if (field == NULL && command->scenario)
-            field = lh_setting_find(lh_scenario_options, option);
+            field = lh_setting_find(lh_scenario_options(), option);
         if (field != NULL && lh_setting_is_flag(field)) {
             g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s takes no value; found \"%s\"", option,
                         equals + 1);
@@ -221,38 +228,39 @@ load_scenario(const LhCommand *command, const char *word, GError **error)
  * it and for the arguments, and forgets the options.
  */
 static bool
-find_scenario(const LhCommand *command, char *const *words, LhCli *cli, GError **error)
+find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line, GError **error)
 {
     g_auto(GStrv) copy = g_strdupv((char **)words);
-    LhCli scratch = { .scenario = lh_scenario_new(), .format = -1 };
-    Parser parser = { .command = command, .cli = &scratch };
+    LhCommandLine scratch = { .scenario = lh_scenario_new(),
+                              .options = g_malloc0(command->options_size) };
+    Parser parser = { .command = command, .line = &scratch };
     const char *file = NULL;
     const bool ok = split(&parser, &copy, error) &&
-                    (parser.help || take_arguments(command, copy, cli, &file, error));
+                    (parser.help || take_arguments(command, copy, line, &file, error));
 
-    lh_options_clear(&scratch);
+    lh_options_clear(command, &scratch);
     if (!ok)
         return false;
     if (!command->scenario)
         return true;
-    cli->scenario = file == NULL ? lh_scenario_new() : load_scenario(command, file, error);
-    return cli->scenario != NULL;
+    line->scenario = file == NULL ? lh_scenario_new() : load_scenario(command, file, error);
+    return line->scenario != NULL;
 }
 
 bool
-lh_options_parse(const LhCommand *command, char *const *arguments, LhCli *cli, bool *help,
+lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine *line, bool *help,
                  GError **error)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_auto(GStrv) words = NULL;
-    Parser parser = { .command = command, .cli = cli };
+    Parser parser = { .command = command, .line = line };
 
     g_strv_builder_add(builder, command->name); /* GOption skips the program's name */
     g_strv_builder_addv(builder, (const char **)(void *)arguments);
     words = g_strv_builder_end(builder);
-    cli->format = -1;
-    cli->arguments = g_ptr_array_new_with_free_func(g_free);
-    if (!check_flags(command, words, error) || !find_scenario(command, words, cli, error) ||
+    line->options = g_malloc0(command->options_size);
+    line->arguments = g_ptr_array_new_with_free_func(g_free);
+    if (!check_flags(command, words, error) || !find_scenario(command, words, line, error) ||
         !split(&parser, &words, error))
         return false;
     *help = parser.help;
@@ -260,16 +268,13 @@ lh_options_parse(const LhCommand *command, char *const *arguments, LhCli *cli, b
 }
 
 void
-lh_options_clear(LhCli *cli)
+lh_options_clear(const LhCommand *command, LhCommandLine *line)
 {
-    lh_scenario_free(cli->scenario);
-    g_clear_pointer(&cli->arguments, g_ptr_array_unref);
-    g_free(cli->output);
-    g_free(cli->figure);
-    g_free(cli->timeline);
-    g_free(cli->ranks);
-    g_free(cli->inject);
-    g_free(cli->tolerance);
+    lh_scenario_free(line->scenario);
+    g_clear_pointer(&line->arguments, g_ptr_array_unref);
+    if (command->options != NULL && line->options != NULL)
+        lh_json_clear(command->options, line->options);
+    g_free(line->options);
 }
 
 /* --- help ---------------------------------------------------------------------------------------
@@ -277,8 +282,22 @@ lh_options_clear(LhCli *cli)
 
 typedef struct {
     GString *out;
-    bool scenario_seen;
+    const char *heading; /* the last one written */
 } HelpWriter;
+
+static void
+write_heading(HelpWriter *h, const LhField *field, bool scenario)
+{
+    const bool few = scenario && (field->flags & LH_SCENARIO_OF_SCHEDULES) != 0;
+    const char *heading = few ? "Options of some schedules, which the others ignore"
+                          : scenario
+                              ? "What to work on (laid over the scenario file, if there is one)"
+                              : "Options";
+
+    if (heading != h->heading)
+        g_string_append_printf(h->out, "\n%s:\n", heading);
+    h->heading = heading;
+}
 
 static void
 write_option(const LhField *field, bool scenario, void *data)
@@ -286,14 +305,11 @@ write_option(const LhField *field, bool scenario, void *data)
     HelpWriter *h = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
-    g_autofree char *left = g_strdup_printf(
-        "  %s%s%s%s", strcmp(field->name, "output") == 0 ? "-o, " : "", option,
-        lh_setting_is_flag(field) ? "" : " ", lh_setting_is_flag(field) ? "" : placeholder);
+    g_autofree char *left = g_strdup_printf("  %s%s%s%s", is_output(field) ? "-o, " : "", option,
+                                            lh_setting_is_flag(field) ? "" : " ",
+                                            lh_setting_is_flag(field) ? "" : placeholder);
 
-    if (scenario && !h->scenario_seen)
-        g_string_append(h->out,
-                        "\nWhat to work on (laid over the scenario file, if there is one):\n");
-    h->scenario_seen = h->scenario_seen || scenario;
+    write_heading(h, field, scenario);
     if (strlen(left) > HELP_WIDTH)
         g_string_append_printf(h->out, "%s\n%*s  %s\n", left, HELP_WIDTH, "", field->description);
     else
@@ -324,10 +340,7 @@ lh_options_help(const LhCommand *command)
     }
     g_string_append_printf(out, "%s\n\nUsage: longhaul %s%s%s\n", command->summary, command->name,
                            command->arguments[0] != '\0' ? " " : "", command->arguments);
-    if (command->options != NULL || command->scenario) {
-        g_string_append(out, "\nOptions:\n");
-        each_option(command, write_option, &writer);
-    }
+    each_option(command, write_option, &writer);
     if (command->details != NULL)
         g_string_append_printf(out, "\n%s", command->details);
     return g_string_free(g_steal_pointer(&out), FALSE);
@@ -355,30 +368,35 @@ write_completion_choices(const LhField *field, bool scenario, void *data)
     if (field->type != LH_FIELD_CHOICE)
         return;
     words = g_strjoinv(" ", (char **)field->choices);
-    g_string_append_printf(data, "    %s) words='%s' ;;\n", option, words);
+    g_string_append_printf(data, "        %s) words='%s' ;;\n", option, words);
+}
+
+/* The words that may follow in a line with @command: its options, or the values of the last one. */
+static void
+write_completion_command(const LhCommand *command, GString *out)
+{
+    g_string_append_printf(out, "    %s)\n        words='", command->name);
+    each_option(command, write_completion_option, out);
+    g_string_append(out, "'\n        case $previous in\n");
+    each_option(command, write_completion_choices, out);
+    g_string_append(out, "        --schedule) words=$schedules ;;\n        esac ;;\n");
 }
 
 void
 lh_options_completion(GString *out)
 {
     g_string_append(out, "# bash completion of longhaul; made by: longhaul help completion\n"
-                         "_longhaul()\n{\n    local words='' previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+                         "_longhaul()\n{\n    local words='' schedules='");
+    for (guint i = 0; lh_schedules[i] != NULL; i++)
+        g_string_append_printf(out, " %s", lh_schedules[i]->name);
+    g_string_append(out, "'\n    local previous=${COMP_WORDS[COMP_CWORD-1]}\n"
                          "    case ${COMP_WORDS[1]} in\n");
-    for (guint i = 0; lh_commands[i] != NULL; i++) {
-        g_string_append_printf(out, "    %s) words='", lh_commands[i]->name);
-        each_option(lh_commands[i], write_completion_option, out);
-        g_string_append(out, "' ;;\n");
-    }
+    for (guint i = 0; lh_commands[i] != NULL; i++)
+        write_completion_command(lh_commands[i], out);
     g_string_append(out, "    esac\n    [ \"$COMP_CWORD\" -eq 1 ] && words='");
     for (guint i = 0; lh_commands[i] != NULL; i++)
         g_string_append_printf(out, " %s", lh_commands[i]->name);
-    g_string_append(out, "'\n    case $previous in\n");
-    each_option(lh_commands[0], write_completion_choices, out);
-    g_string_append(out, "    --schedule) words='");
-    for (guint i = 0; lh_schedules[i] != NULL; i++)
-        g_string_append_printf(out, " %s", lh_schedules[i]->name);
     g_string_append(out,
-                    "' ;;\n    esac\n"
-                    "    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+                    "'\n    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
                     "}\ncomplete -o default -F _longhaul longhaul\n");
 }

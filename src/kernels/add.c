@@ -2,10 +2,7 @@
  * target += source, both of the activation's type: the 16-bit accumulation of gradients of
  * LightSeq.
  */
-#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -17,12 +14,6 @@ static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     return (a->first ? 2 : 3) * lh_elements(a) * element_bytes;
-}
-
-static enum lh_status
-run(const LhCall *call)
-{
-    return lh_elements_add(call, !call->args->first);
 }
 
 const LhKernel lh_kernel_add = {
@@ -37,6 +28,4 @@ const LhKernel lh_kernel_add = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = run,
-    .cpu = run,
 };

@@ -3,10 +3,7 @@
  * the public implementations of flash attention do. That is memory traffic: reads do and o once
  * more, writes delta.
  */
-#include "kernels/cpu.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
@@ -17,46 +14,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     const uint64_t gradients = (lh_q_elements(a) + lh_kv_elements(a)) * element_bytes;
 
     return delta + inputs + stats + (a->first ? 1 : 2) * gradients;
-}
-
-static bool
-prepare(const LhCall *call, LhBackward *b)
-{
-    *b = (LhBackward){ .args = call->args,
-                       .q = lh_rows_q(call, 0),
-                       .dout = lh_rows_q(call, 1),
-                       .o = lh_rows_q(call, 2),
-                       .lse = lh_rows_stat(call, 3),
-                       .k = lh_rows_k(call, 4),
-                       .v = lh_rows_v(call, 4),
-                       .dq = lh_rows_q(call, 5),
-                       .dk = lh_rows_k(call, 6),
-                       .dv = lh_rows_v(call, 6),
-                       .load = !call->args->first,
-                       .scratch = call->scratch };
-    return lh_parts_divide(call, 7, 1 << 4 | 1 << 6);
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhBackward b;
-
-    if (!prepare(call, &b))
-        return LH_STATUS_UNSUPPORTED;
-    lh_attention_backward_reference(&b);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhBackward b;
-
-    if (!prepare(call, &b))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->backward(&b);
-    return LH_STATUS_OK;
 }
 
 const LhKernel lh_kernel_attention_bwd_o = {
@@ -76,7 +33,4 @@ const LhKernel lh_kernel_attention_bwd_o = {
     },
     .flops = lh_pair_flops_backward, /* delta is counted as traffic only */
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
-    .scratch_bytes = lh_attention_backward_scratch,
 };

@@ -3,10 +3,7 @@
  * an unnormalised accumulator (o, m, l). With `first` the accumulator starts here. Traffic counts
  * every operand once; re-reads of k and v hit the L2.
  */
-#include "kernels/cpu.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
@@ -15,44 +12,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     const uint64_t acc = lh_q_elements(a) * element_bytes + 2 * lh_rows(a) * LH_STAT_BYTES;
 
     return inputs + (a->first ? 1 : 2) * acc;
-}
-
-static bool
-prepare(const LhCall *call, LhForward *f)
-{
-    *f = (LhForward){ .args = call->args,
-                      .q = lh_rows_q(call, 0),
-                      .k = lh_rows_k(call, 1),
-                      .v = lh_rows_v(call, 1),
-                      .o = lh_rows_q(call, 2),
-                      .m = lh_rows_acc_stat(call, 2, 0),
-                      .l = lh_rows_acc_stat(call, 2, 1),
-                      .load = !call->args->first,
-                      .normalise = call->args->last,
-                      .scratch = call->scratch };
-    return lh_parts_divide(call, 3, 1 << 1);
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhForward f;
-
-    if (!prepare(call, &f))
-        return LH_STATUS_UNSUPPORTED;
-    lh_attention_forward_reference(&f);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhForward f;
-
-    if (!prepare(call, &f))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->forward(&f);
-    return LH_STATUS_OK;
 }
 
 const LhKernel lh_kernel_attention_fwd = {
@@ -68,7 +27,4 @@ const LhKernel lh_kernel_attention_fwd = {
     },
     .flops = lh_pair_flops_forward,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
-    .scratch_bytes = lh_attention_forward_scratch,
 };

@@ -17,8 +17,9 @@
 #pragma once
 
 #include "kernels/kernel.h"
+#include "kernels/status.h"
+#include "model/attention.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* The type of the principal tensor of an operand; statistics and states are always fp32. */
@@ -35,6 +36,14 @@ lh_storage_bytes(enum lh_storage storage)
     return storage == LH_STORAGE_FP64 ? 8 : storage == LH_STORAGE_FP32 ? 4 : 2;
 }
 
+static inline enum lh_storage
+lh_dtype_storage(LhDtype dtype)
+{
+    return dtype == LH_DTYPE_FP32   ? LH_STORAGE_FP32
+           : dtype == LH_DTYPE_FP16 ? LH_STORAGE_FP16
+                                    : LH_STORAGE_BF16;
+}
+
 /* Parts [0, parts) of an operand. */
 typedef struct {
     unsigned char *data; /* first part */
@@ -47,19 +56,16 @@ typedef struct {
 /*
  * One call: operands in the kernel's order. Rows of a part: args->nq / parts for operands of
  * queries, args->nk / parts for operands of keys; both must divide. Operands are aligned to their
- * elements. The kernel may use @scratch, and no other memory: lh_kernel_scratch_bytes() of them,
- * aligned to LH_SCRATCH_ALIGN, whatever they hold; two calls at a time need one each.
+ * elements. The kernel may use @scratch, and no other memory, aligned to LH_SCRATCH_ALIGN, whatever
+ * it holds and as much as its machine says that it needs; two calls at a time need one each.
  */
-struct LhCall {
+typedef struct {
     const LhKernelArgs *args;
     LhView operands[LH_KERNEL_OPERANDS_MAX];
     void *scratch; /* NULL if no bytes are needed */
-};
+} LhCall;
 
 #define LH_SCRATCH_ALIGN 64
 
-static inline uint64_t
-lh_kernel_scratch_bytes(const LhKernel *kernel, const LhKernelArgs *args)
-{
-    return kernel->scratch_bytes == NULL ? 0 : kernel->scratch_bytes(args);
-}
+/* Outputs stay untouched unless the status is OK. */
+typedef enum lh_status (*LhKernelRun)(const LhCall *call);

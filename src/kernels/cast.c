@@ -1,10 +1,7 @@
 /*
  * Converts gradients between the activation's type and fp32.
  */
-#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -19,12 +16,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     return lh_elements(a) * (element_bytes + LH_FP32_BYTES);
 }
 
-static enum lh_status
-run(const LhCall *call)
-{
-    return lh_elements_add(call, false);
-}
-
 const LhKernel lh_kernel_cast = {
     .name = "cast",
     .summary = "converts between the activation's type and fp32",
@@ -37,6 +28,4 @@ const LhKernel lh_kernel_cast = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = run,
-    .cpu = run,
 };

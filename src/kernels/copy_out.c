@@ -2,11 +2,7 @@
  * Ends an accumulator (out, lse) of the activation's type that is normalised already: o and lse
  * become tensors of their own.
  */
-#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
-
-#include <math.h>
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -19,28 +15,6 @@ static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     return 2 * lh_q_elements(a) * element_bytes + 2 * lh_rows(a) * LH_STAT_BYTES;
-}
-
-static LhFactors
-weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
-{
-    const LhRows of_out = lh_rows_acc_stat(call, 0, 0), of_lse = lh_rows_stat(call, 2);
-    const float lse = *lh_stat_at(&of_out, sequence, row, head);
-
-    *lh_stat_at(&of_lse, sequence, row, head) = lse;
-    return (LhFactors){ .source = lse == -INFINITY ? 0 : 1 };
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 1, weigh);
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 1, weigh);
 }
 
 const LhKernel lh_kernel_copy_out = {
@@ -56,6 +30,4 @@ const LhKernel lh_kernel_copy_out = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
 };

@@ -1,10 +1,7 @@
 /*
  * Puts dk and dv together, rounded to the activation's type.
  */
-#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -17,16 +14,6 @@ static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     return 2 * lh_kv_elements(a) * element_bytes;
-}
-
-static enum lh_status
-run(const LhCall *call)
-{
-    if (!lh_parts_divide(call, 3, 1 << 0 | 1 << 1 | 1 << 2))
-        return LH_STATUS_UNSUPPORTED;
-    lh_keys_copy(call, lh_rows_k(call, 0), lh_rows_k(call, 2));
-    lh_keys_copy(call, lh_rows_k(call, 1), lh_rows_v(call, 2));
-    return LH_STATUS_OK;
 }
 
 const LhKernel lh_kernel_join_dkv = {
@@ -42,6 +29,4 @@ const LhKernel lh_kernel_join_dkv = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = run,
-    .cpu = run,
 };

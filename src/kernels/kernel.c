@@ -24,11 +24,3 @@ lh_kernel_find(const char *name)
     }
     return LH_KERNELS_COUNT;
 }
-
-bool
-lh_kernel_counts_flops(const LhKernel *kernel)
-{
-    return kernel->linear || kernel->effect == LH_EFFECT_ATTEND ||
-           kernel->effect == LH_EFFECT_ATTEND_GRAD || kernel->effect == LH_EFFECT_SCORES ||
-           kernel->effect == LH_EFFECT_SCORES_APPLY;
-}

@@ -1,12 +1,11 @@
 /*
- * The table of kernels. One row holds everything that anyone asks of a compute op: its operands,
- * exact flops and memory traffic, what it does to symbolic contents (for the verifier) and how its
- * time is modelled. Nobody switches on kernel names; a new kernel is one file and one word in
- * meson.build.
+ * The table of kernels. One row holds everything that anyone asks of a compute op but how a machine
+ * computes it: its operands, exact flops and memory traffic, what it does to symbolic contents (for
+ * the verifier) and how its time is modelled. Nobody switches on kernel names; a new kernel is one
+ * row here, one function in each folder of a machine (cpu/), and one word in meson.build.
  */
 #pragma once
 
-#include "kernels/status.h"
 #include "kernels/tensor.h"
 #include "model/mask.h"
 
@@ -32,28 +31,46 @@ typedef struct {
     int64_t part_step;
 } LhRowsPosition;
 
+/* Which arguments a kernel takes. */
+typedef enum {
+    LH_ARGS_ATTENTION, /* attention, and what touches every element of its tensors once */
+    LH_ARGS_PRODUCT,   /* a product of matrices */
+    LH_ARGS_ELEMENTS,  /* what touches every element of activations outside attention once */
+    LH_ARGS_KINDS
+} LhArgsKind;
+
 /* What a kernel is called with. The operands themselves (slot regions) stand beside it in the op.
  */
 typedef struct {
-    uint64_t pairs;    /* exact (query, key) pairs of one sequence and head under the mask */
-    uint64_t nq;       /* query rows (attention) or token rows (elementwise), per sequence */
-    uint64_t nk;       /* key rows; 0 where there are none */
-    uint32_t batch;    /* B */
-    uint32_t heads;    /* query heads */
-    uint32_t groups;   /* key-value heads */
-    uint32_t head_dim; /* d */
-    LhRowsPosition q_at, k_at; /* of LH_MASK_POSITIONS, as are stride and rule */
-    uint64_t stride;
-    const LhMaskRule *rule; /* borrowed from the program */
-    uint8_t mask;           /* LhMaskKind */
-    int8_t shift;           /* of LH_MASK_CAUSAL: 0 or -1 */
-    bool first;             /* accumulators start here (and are overwritten) */
-    bool last;              /* accumulators end here (output is normalised) */
-    double scale;           /* of the logits; 0 means 1/sqrt(d) */
-    double decay;           /* linear attention: lambda of one token; 0 means none */
-    uint32_t states;        /* of linear_prefix: how many it adds up, the first operand's parts */
-    bool reversed; /* copy, cast, add_to_fp32: part i of the target goes with part i from the end of
-                      the source */
+    union {
+        struct {             /* LH_ARGS_ATTENTION */
+            uint64_t pairs;  /* exact (query, key) pairs of one sequence and head under the mask */
+            uint64_t nq;     /* query rows (attention) or token rows (elementwise), per sequence */
+            uint64_t nk;     /* key rows; 0 where there are none */
+            uint32_t batch;  /* B */
+            uint32_t heads;  /* query heads */
+            uint32_t groups; /* key-value heads */
+            uint32_t head_dim;         /* d */
+            LhRowsPosition q_at, k_at; /* of LH_MASK_POSITIONS, as are stride and rule */
+            uint64_t stride;
+            const LhMaskRule *rule; /* borrowed from the program */
+            double scale;           /* of the logits; 0 means 1/sqrt(d) */
+            double decay;           /* linear attention: lambda of one token; 0 means none */
+            uint32_t states; /* of linear_prefix: how many it adds up, the first operand's parts */
+            uint8_t mask;    /* LhMaskKind */
+            int8_t shift;    /* of LH_MASK_CAUSAL: 0 or -1 */
+            bool reversed;   /* copy, cast, add_to_fp32: part i of the target goes with part i from
+                                the end of the source */
+        };
+        struct { /* m x k times k x n */
+            uint64_t m, n, k;
+        } product;
+        struct {
+            uint64_t count;
+        } elements;
+    };
+    bool first; /* accumulators start here (and are overwritten) */
+    bool last;  /* accumulators end here (output is normalised) */
 } LhKernelArgs;
 
 typedef enum {
@@ -95,14 +112,14 @@ typedef enum {
     LH_EFFECT_SOFTMAX_GRAD, /* operands probs, gradient of probs, that of scores: of all keys */
     LH_EFFECT_SCORES_APPLY, /* operands scores, keys, sum of their rows: sum += scores keys; or
                                scores, rows, sum of keys: sum += scores^T rows */
-    LH_EFFECT_OPAQUE,       /* no claim: work that takes time only */
 } LhEffect;
 
 /* How a cost model times the kernel. */
 typedef enum {
     LH_COST_ATTENTION, /* a rate that depends on block length, mask and head dimension */
     LH_COST_MEMORY,    /* memory traffic at memory bandwidth */
-    LH_COST_GEMM,      /* matrix product rate */
+    LH_COST_GEMM,      /* products within attention: linear, or of scores that are written out */
+    LH_COST_PRODUCT,   /* products of matrices, at the rate that large ones reach */
 } LhCostClass;
 
 /* The element type that an operand must have; of a slot that is element_bytes. */
@@ -120,13 +137,10 @@ typedef struct {
     LhElementRule element;
 } LhOperand;
 
-/* A call with its data: kernels/call.h. Outputs stay untouched unless the status is OK. */
-typedef struct LhCall LhCall;
-typedef enum lh_status (*LhKernelRun)(const LhCall *call);
-
 typedef struct {
     const char *name;    /* "attention_fwd" */
     const char *summary; /* one line */
+    LhArgsKind args;
     LhEffect effect;
     LhCostClass cost;
     LhOperand operands[LH_KERNEL_OPERANDS_MAX + 1]; /* in op order, ended by LH_OPERAND_END */
@@ -135,12 +149,11 @@ typedef struct {
     uint64_t (*flops)(const LhKernelArgs *args);
     /* Bytes read and written in device memory by the call; @element_bytes is the activation's. */
     uint64_t (*memory_bytes)(const LhKernelArgs *args, uint32_t element_bytes);
-    /* Slow and obvious: fp64 arithmetic between the operands' storage types. */
-    LhKernelRun reference;
-    /* Fast, on the calling thread alone; the reference itself where that is simple and as fast. */
-    LhKernelRun cpu;
-    /* What either of the two needs of scratch memory, in bytes; NULL: nothing. */
-    uint64_t (*scratch_bytes)(const LhKernelArgs *args);
+    /*
+     * Elements that a call's operand @operand holds, over all of its parts. NULL where that follows
+     * from the attention's shape and the segments that the parts hold.
+     */
+    uint64_t (*operand_elements)(const LhKernelArgs *args, unsigned operand);
     bool linear; /* of linear attention, and only for that */
 } LhKernel;
 
@@ -159,4 +172,11 @@ LhKernelId lh_kernel_find(const char *name);
 
 /* Whether a kernel's flops count as attention: softmax attention itself, and all of linear
  * attention. */
-bool lh_kernel_counts_flops(const LhKernel *kernel);
+static inline bool
+lh_kernel_counts_flops(const LhKernel *kernel)
+{
+    const uint32_t counted = 1u << LH_EFFECT_ATTEND | 1u << LH_EFFECT_ATTEND_GRAD |
+                             1u << LH_EFFECT_SCORES | 1u << LH_EFFECT_SCORES_APPLY;
+
+    return kernel->linear || (counted >> kernel->effect & 1) != 0;
+}

@@ -2,10 +2,7 @@
  * Backward of linear_inter in q: dq_i += decay^(i+1) do_i state^T. What the state's gradient gets
  * is linear_dstate's.
  */
-#include "kernels/cpu.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -21,53 +18,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     return state + (a->first ? 2 : 3) * lh_q_elements(a) * element_bytes;
 }
 
-static uint64_t
-scratch_bytes(const LhKernelArgs *a)
-{
-    return lh_weights_scratch(a->nq) + lh_state_scratch(a);
-}
-
-static bool
-prepare(const LhCall *call, LhStateApply *s)
-{
-    const uint64_t rows = call->args->nq;
-    double *weights = call->scratch;
-
-    lh_decay_queries(call->args, weights, rows);
-    *s = (LhStateApply){ .args = call->args,
-                         .in = lh_rows_q(call, 0),
-                         .out = lh_rows_q(call, 2),
-                         .rows = rows,
-                         .state = (const float *)(const void *)call->operands[1].data,
-                         .weights = weights,
-                         .transpose = true,
-                         .load = !call->args->first,
-                         .scratch = (char *)call->scratch + lh_weights_scratch(rows) };
-    return call->operands[1].parts == 1 && lh_parts_divide(call, 3, 0);
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhStateApply s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_state_apply_reference(&s);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhStateApply s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->state_apply(&s);
-    return LH_STATUS_OK;
-}
-
 const LhKernel lh_kernel_linear_inter_bwd = {
     .name = "linear_inter_bwd",
     .summary = "gradient of q through the state of all earlier tokens",
@@ -81,8 +31,5 @@ const LhKernel lh_kernel_linear_inter_bwd = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
-    .scratch_bytes = scratch_bytes,
     .linear = true,
 };

@@ -2,10 +2,7 @@
  * The state behind the tokens of a call: state = decay^n state + sum of decay^(n-1-i) k_i^T v_i.
  * With `first` it is the tokens' own, to which linear_carry adds what comes from before.
  */
-#include "kernels/cpu.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -23,52 +20,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     return (a->first ? 1 : 2) * state + lh_kv_elements(a) * element_bytes;
 }
 
-static uint64_t
-scratch_bytes(const LhKernelArgs *a)
-{
-    return lh_weights_scratch(a->nk) + lh_state_scratch(a);
-}
-
-static bool
-prepare(const LhCall *call, LhStateSum *s)
-{
-    const uint64_t rows = call->args->nk;
-    double *weights = call->scratch;
-
-    lh_decay_keys(call->args, weights, rows);
-    *s = (LhStateSum){ .args = call->args,
-                       .x = lh_rows_k(call, 0),
-                       .y = lh_rows_v(call, 0),
-                       .rows = rows,
-                       .state = (float *)(void *)call->operands[1].data,
-                       .weights = weights,
-                       .keep = call->args->first ? 0 : lh_decay_power(call->args, rows),
-                       .scratch = (char *)call->scratch + lh_weights_scratch(rows) };
-    return call->operands[1].parts == 1 && lh_parts_divide(call, 1, 1 << 0);
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhStateSum s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_state_sum_reference(&s);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhStateSum s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->state_sum(&s);
-    return LH_STATUS_OK;
-}
-
 const LhKernel lh_kernel_linear_state = {
     .name = "linear_state",
     .summary = "takes keys and values into the state of linear attention",
@@ -81,8 +32,5 @@ const LhKernel lh_kernel_linear_state = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
-    .scratch_bytes = scratch_bytes,
     .linear = true,
 };

@@ -5,11 +5,7 @@
  * Traffic is that of the public code, one PyTorch kernel per operation: cast of o, difference,
  * product, difference.
  */
-#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
-
-#include <math.h>
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -30,44 +26,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     return elements * (a->first ? cast : cast + unary + 2 * binary) + stats;
 }
 
-/* A block without keys (lse -inf) changes nothing; an empty target is replaced. */
-static LhFactors
-weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
-{
-    const LhRows of_block = lh_rows_acc_stat(call, 0, 0), of_out = lh_rows_acc_stat(call, 1, 0);
-    const double block = (double)*lh_stat_at(&of_block, sequence, row, head);
-    float *lse = lh_stat_at(&of_out, sequence, row, head);
-    const double out = call->args->first ? -INFINITY : (double)*lse;
-    double smaller;
-
-    if (block == -INFINITY) {
-        *lse = (float)out;
-        return (LhFactors){ .target = out == -INFINITY ? 0 : 1 };
-    }
-    if (out == -INFINITY) {
-        *lse = (float)block;
-        return (LhFactors){ .source = 1 };
-    }
-    smaller = exp(-fabs(block - out));
-    *lse = (float)(fmax(block, out) + log1p(smaller));
-    /* Sigmoids of the difference and of its opposite, which add up to 1. */
-    if (block > out)
-        return (LhFactors){ .target = smaller / (1 + smaller), .source = 1 / (1 + smaller) };
-    return (LhFactors){ .target = 1 / (1 + smaller), .source = smaller / (1 + smaller) };
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 1, weigh);
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 1, weigh);
-}
-
 const LhKernel lh_kernel_merge_lse = {
     .name = "merge_lse",
     .summary = "adds a normalised attention block (o, lse) to fp32 (out, lse)",
@@ -80,6 +38,4 @@ const LhKernel lh_kernel_merge_lse = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
 };

@@ -1,38 +1,12 @@
 /*
  * dv = p^T do: what the query rows add to the gradients of the values, for all keys of the call.
  */
-#include "kernels/scores_run.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     return (lh_q_elements(a) + lh_k_elements(a) + lh_score_elements(a)) * element_bytes;
-}
-
-static enum lh_status
-run(const LhCall *call, void (*product)(const LhScoresProduct *p))
-{
-    LhScoresProduct p;
-
-    if (!lh_scores_prepare(call, 0, 1, 2, &p))
-        return LH_STATUS_UNSUPPORTED;
-    product(&p);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    return run(call, lh_scores_transposed_reference);
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    return run(call, lh_scores_transposed_fast);
 }
 
 const LhKernel lh_kernel_scores_dv = {
@@ -48,7 +22,4 @@ const LhKernel lh_kernel_scores_dv = {
     },
     .flops = lh_score_flops,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
-    .scratch_bytes = lh_scores_scratch,
 };

@@ -1,39 +1,13 @@
 /*
  * o += p v, of probabilities that are written out and values.
  */
-#include "kernels/scores_run.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     return ((a->first ? 1 : 2) * lh_q_elements(a) + lh_k_elements(a) + lh_score_elements(a)) *
            element_bytes;
-}
-
-static enum lh_status
-run(const LhCall *call, void (*product)(const LhScoresProduct *p))
-{
-    LhScoresProduct p;
-
-    if (!lh_scores_prepare(call, 0, 2, 1, &p))
-        return LH_STATUS_UNSUPPORTED;
-    product(&p);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    return run(call, lh_scores_apply_reference);
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    return run(call, lh_scores_apply_fast);
 }
 
 const LhKernel lh_kernel_scores_o = {
@@ -49,7 +23,4 @@ const LhKernel lh_kernel_scores_o = {
     },
     .flops = lh_score_flops,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
-    .scratch_bytes = lh_scores_scratch,
 };

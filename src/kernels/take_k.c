@@ -1,10 +1,7 @@
 /*
  * Copies k out of k and v.
  */
-#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
-
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -19,15 +16,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
     return 2 * lh_k_elements(a) * element_bytes;
 }
 
-static enum lh_status
-run(const LhCall *call)
-{
-    if (!lh_parts_divide(call, 2, 1 << 0 | 1 << 1))
-        return LH_STATUS_UNSUPPORTED;
-    lh_keys_copy(call, lh_rows_k(call, 0), lh_rows_k(call, 1));
-    return LH_STATUS_OK;
-}
-
 const LhKernel lh_kernel_take_k = {
     .name = "take_k",
     .summary = "k alone, out of k and v",
@@ -40,6 +28,4 @@ const LhKernel lh_kernel_take_k = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = run,
-    .cpu = run,
 };

@@ -3,11 +3,7 @@
  * being that of all keys: the output correction of TransformerEngine, one fused kernel per block
  * after the last step of its ring.
  */
-#include "kernels/elementwise.h"
 #include "kernels/sizes.h"
-
-#include <math.h>
-#include <stddef.h>
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -23,30 +19,6 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
            2 * lh_rows(a) * LH_STAT_BYTES;
 }
 
-/* A block without keys (lse -inf) has no weight. */
-static LhFactors
-weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
-{
-    const LhRows of_block = lh_rows_acc_stat(call, 0, 0), of_lse = lh_rows_stat(call, 1);
-    const double block = (double)*lh_stat_at(&of_block, sequence, row, head);
-    const double lse = (double)*lh_stat_at(&of_lse, sequence, row, head);
-
-    return (LhFactors){ .target = call->args->first ? 0 : 1,
-                        .source = block == -INFINITY ? 0 : exp(block - lse) };
-}
-
-static enum lh_status
-reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 2, weigh);
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 2, weigh);
-}
-
 const LhKernel lh_kernel_weigh_out = {
     .name = "weigh_out",
     .summary = "adds the o of a normalised block, weighed by the lse of all keys, to an fp32 sum",
@@ -60,6 +32,4 @@ const LhKernel lh_kernel_weigh_out = {
     },
     .flops = flops,
     .memory_bytes = memory_bytes,
-    .reference = reference,
-    .cpu = cpu,
 };

@@ -29,6 +29,37 @@ static const char *const schemas[] = { "longhaul.model/1", NULL };
         .description = (text)                                                                      \
     }
 
+const char *const lh_layer_kind_names[] = { "softmax", "linear", NULL };
+
+static void
+init_run(void *run)
+{
+    ((LhLayerRun *)run)->count = 1;
+}
+
+static const LhField run_fields[] = {
+    { .name = "attention",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhLayerRun, kind),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_layer_kind_names,
+      .description = "The kind of attention." },
+    { .name = "count",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = offsetof(LhLayerRun, count),
+      .min = 1,
+      .max = LH_MODEL_LAYERS_MAX,
+      .description = "Layers in a row; 1 if absent." },
+    { .name = "output_gate",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhLayerRun, output_gate),
+      .description =
+          "Whether the output of attention is multiplied by a gate, a further projection "
+          "of the layer's input that is as wide as the heads; no if absent." },
+    { .name = NULL },
+};
+
 const LhField lh_model_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
@@ -40,8 +71,17 @@ const LhField lh_model_fields[] = {
     TEXT(description, 0, "What the model is, in a sentence."),
     TEXT(source, LH_FIELD_REQUIRED, "Where the numbers come from."),
     COUNT(num_layers, LH_FIELD_REQUIRED, 1, LH_MODEL_LAYERS_MAX, "Transformer layers."),
-    COUNT(linear_layers, 0, 0, LH_MODEL_LAYERS_MAX,
-          "How many of the layers use linear instead of softmax attention; 0 if absent."),
+    { .name = "layers",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhModel, layers),
+      .fields = run_fields,
+      .element_size = sizeof(LhLayerRun),
+      .element_init = init_run,
+      .min = 1,
+      .max = LH_MODEL_LAYERS_MAX,
+      .description =
+          "Runs of layers of one kind, from the first layer on; the whole list is repeated "
+          "until there are num_layers. All layers have softmax attention if absent." },
     COUNT(hidden_size, LH_FIELD_REQUIRED, 1, LH_MODEL_WIDTH_MAX, "Width of the residual stream."),
     COUNT(num_attention_heads, LH_FIELD_REQUIRED, 1, LH_MODEL_HEADS_MAX, "Query heads."),
     COUNT(num_query_groups, 0, 1, LH_MODEL_HEADS_MAX,
@@ -74,11 +114,6 @@ lh_model_check(const LhJson *json, const LhModelKeys *keys, const LhModel *m, GE
                              "%" G_GUINT64_FORMAT,
                              keys->groups, m->num_query_groups, keys->heads,
                              m->num_attention_heads);
-    if (m->linear_layers > m->num_layers)
-        return lh_json_error(json, keys->linear_layers, error,
-                             "\"%s\" is %" G_GUINT64_FORMAT "; allowed: 0 to \"%s\" "
-                             "%" G_GUINT64_FORMAT,
-                             keys->linear_layers, m->linear_layers, keys->layers, m->num_layers);
     if (m->experts_per_token > m->num_experts)
         return lh_json_error(json, keys->experts_per_token, error,
                              "\"%s\" is %" G_GUINT64_FORMAT "; allowed: 1 to \"%s\" "
@@ -89,6 +124,96 @@ lh_model_check(const LhJson *json, const LhModelKeys *keys, const LhModel *m, GE
         return lh_json_error(json, keys->experts, error, "\"%s\" needs \"%s\" beside it",
                              keys->experts, keys->experts_per_token);
     return true;
+}
+
+/* Layers of the pattern. */
+static uint64_t
+period_of(const LhModel *m)
+{
+    uint64_t period = 0;
+
+    for (guint i = 0; i < m->layers->len; i++)
+        period += g_array_index(m->layers, LhLayerRun, i).count;
+    return period;
+}
+
+const LhLayerRun *
+lh_model_layer(const LhModel *m, uint64_t index)
+{
+    uint64_t left = index % period_of(m);
+    guint i = 0;
+
+    while (left >= g_array_index(m->layers, LhLayerRun, i).count)
+        left -= g_array_index(m->layers, LhLayerRun, i++).count;
+    return &g_array_index(m->layers, LhLayerRun, i);
+}
+
+uint64_t
+lh_model_count(const LhModel *m, LhLayerKind kind)
+{
+    uint64_t count = 0;
+
+    for (guint i = 0; i < m->layers->len; i++) {
+        const LhLayerRun *run = &g_array_index(m->layers, LhLayerRun, i);
+
+        count += run->kind == (int)kind ? run->count : 0;
+    }
+    return count * (m->num_layers / period_of(m));
+}
+
+static bool
+same_layer(const LhLayerRun *a, const LhLayerRun *b)
+{
+    return a->kind == b->kind && a->output_gate == b->output_gate;
+}
+
+static bool
+repeats_after(const GArray *each, guint period)
+{
+    for (guint i = period; i < each->len; i++) {
+        if (!same_layer(&g_array_index(each, LhLayerRun, i),
+                        &g_array_index(each, LhLayerRun, i - period)))
+            return false;
+    }
+    return each->len % period == 0;
+}
+
+void
+lh_model_fold_layers(LhModel *m, const GArray *each)
+{
+    guint period = 1;
+
+    while (period < each->len && !repeats_after(each, period))
+        period++;
+    m->layers = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
+    for (guint i = 0; i < period; i++) {
+        const LhLayerRun *layer = &g_array_index(each, LhLayerRun, i);
+        LhLayerRun *last =
+            m->layers->len == 0 ? NULL : &g_array_index(m->layers, LhLayerRun, m->layers->len - 1);
+
+        if (last != NULL && same_layer(last, layer))
+            last->count++;
+        else
+            g_array_append_vals(m->layers, layer, 1);
+    }
+}
+
+/* Softmax attention in all layers if nothing is said; else a pattern that fits in. */
+static bool
+complete_layers(const LhJson *json, LhModel *m, GError **error)
+{
+    const LhLayerRun all = { .kind = LH_LAYER_SOFTMAX, .count = 1 };
+
+    if (m->layers == NULL) {
+        m->layers = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
+        g_array_append_val(m->layers, all);
+    }
+    if (m->num_layers % period_of(m) == 0)
+        return true;
+    return lh_json_error(json, "layers", error,
+                         "\"layers\" are %" G_GUINT64_FORMAT " layers, which cannot be repeated to "
+                         "\"num_layers\" %" G_GUINT64_FORMAT,
+                         period_of(m), m->num_layers);
 }
 
 bool
@@ -111,7 +236,6 @@ read_own(const LhJson *json, LhModel *model, GError **error)
     static const LhModelKeys keys = {
         .hidden = "hidden_size",
         .layers = "num_layers",
-        .linear_layers = "linear_layers",
         .heads = "num_attention_heads",
         .groups = "num_query_groups",
         .head_dim = "kv_channels",
@@ -120,6 +244,8 @@ read_own(const LhJson *json, LhModel *model, GError **error)
     };
 
     if (!lh_json_decode(json, lh_model_fields, model, false, error))
+        return false;
+    if (!complete_layers(json, model, error))
         return false;
     if (model->num_query_groups == 0)
         model->num_query_groups = model->num_attention_heads;

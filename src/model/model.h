@@ -6,10 +6,17 @@
 #include "base/json.h"
 #include "model/attention.h"
 
-typedef enum {
-    LH_LAYER_SOFTMAX,
-    LH_LAYER_LINEAR,
-} LhLayerKind;
+typedef enum { LH_LAYER_SOFTMAX, LH_LAYER_LINEAR, LH_LAYER_KINDS } LhLayerKind;
+
+/* "softmax", "linear"; NULL-terminated. */
+extern const char *const lh_layer_kind_names[];
+
+/* Layers of one kind in a row. */
+typedef struct {
+    int kind; /* LhLayerKind: of attention */
+    uint64_t count;
+    bool output_gate; /* attention's output is multiplied by a projection of its input, as wide */
+} LhLayerRun;
 
 /* Names are Megatron-LM's. */
 typedef struct {
@@ -17,7 +24,7 @@ typedef struct {
     char *description;
     char *source; /* where the numbers come from */
     uint64_t num_layers;
-    uint64_t linear_layers; /* of num_layers, how many use linear attention */
+    GArray *layers; /* of LhLayerRun: a pattern, which is repeated until there are num_layers */
     uint64_t hidden_size;
     uint64_t num_attention_heads;
     uint64_t num_query_groups; /* key-value heads */
@@ -45,6 +52,10 @@ LhModel *lh_model_load(const char *name, GError **error);
 LhModel *lh_model_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_model_free(LhModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhModel, lh_model_free)
+
+/* What layer @index, from 0, is; borrowed. And how many layers are of @kind. */
+const LhLayerRun *lh_model_layer(const LhModel *model, uint64_t index);
+uint64_t lh_model_count(const LhModel *model, LhLayerKind kind);
 
 /* The field table of longhaul.model/1, for its schema. */
 extern const LhField lh_model_fields[];

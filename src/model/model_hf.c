@@ -97,9 +97,10 @@ static const LhField hf_fields[] = {
 typedef struct {
     const char *model_type;
     bool gated_mlp;
-    bool tied_embeddings; /* where tie_word_embeddings is absent */
-    bool ffn_is_4_hidden; /* where the MLP's width is absent */
-    bool linear_attention;
+    bool tied_embeddings;  /* where tie_word_embeddings is absent */
+    bool ffn_is_4_hidden;  /* where the MLP's width is absent */
+    bool linear_attention; /* in all layers, unless the file says which */
+    bool linear_gate;      /* layers of linear attention have an output gate */
 } HfFamily;
 
 static const HfFamily families[] = {
@@ -113,7 +114,13 @@ static const HfFamily families[] = {
     { .model_type = "gemma", .gated_mlp = true, .tied_embeddings = true },
     { .model_type = "gemma2", .gated_mlp = true, .tied_embeddings = true },
     { .model_type = "gemma3_text", .gated_mlp = true, .tied_embeddings = true },
-    { .model_type = "transnormer", .gated_mlp = true, .linear_attention = true },
+    { .model_type = "transnormer",
+      .gated_mlp = true,
+      .linear_attention = true,
+      .linear_gate = true },
+    { .model_type = "minimax", .gated_mlp = true, .linear_gate = true },
+    { .model_type = "minimax_m1", .gated_mlp = true, .linear_gate = true },
+    { .model_type = "minimax_text_01", .gated_mlp = true, .linear_gate = true },
     { .model_type = NULL, .gated_mlp = true },
 };
 
@@ -190,27 +197,32 @@ states(HfReader *r, const char *key)
     return lh_json_has(r->json, path_of(r, key)) || lh_json_has(r->json, key);
 }
 
+static void
+add_layer(GArray *each, const HfFamily *family, LhLayerKind kind)
+{
+    const LhLayerRun layer = { .kind = (int)kind,
+                               .count = 1,
+                               .output_gate = kind == LH_LAYER_LINEAR && family->linear_gate };
+
+    g_array_append_val(each, layer);
+}
+
 static bool
-count_layer_types(HfReader *r, LhModel *model, GError **error)
+read_layer_types(HfReader *r, const HfFamily *family, GArray *each, GError **error)
 {
     static const char *const softmax[] = { "full_attention", "sliding_attention",
                                            "chunked_attention", NULL };
     const GPtrArray *types = r->config.layer_types;
 
-    if (types->len != model->num_layers)
-        return lh_json_error(r->json, path_of(r, "layer_types"), error,
-                             "\"layer_types\" has %u elements for %" G_GUINT64_FORMAT " layers",
-                             types->len, model->num_layers);
     for (guint i = 0; i < types->len; i++) {
         const char *type = g_ptr_array_index(types, i);
+        const bool linear = strcmp(type, "linear_attention") == 0;
         g_autofree char *path = NULL;
 
-        if (strcmp(type, "linear_attention") == 0) {
-            model->linear_layers++;
+        if (linear || g_strv_contains(softmax, type)) {
+            add_layer(each, family, linear ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX);
             continue;
         }
-        if (g_strv_contains(softmax, type))
-            continue;
         path = g_strdup_printf("%slayer_types[%u]", r->prefix, i);
         return lh_json_error(r->json, path, error,
                              "\"%s\" must be one of full_attention, sliding_attention, "
@@ -222,20 +234,16 @@ count_layer_types(HfReader *r, LhModel *model, GError **error)
 
 /* MiniMax's own files: 0 is lightning (linear) attention, 1 softmax. */
 static bool
-count_attn_type_list(HfReader *r, LhModel *model, GError **error)
+read_attn_type_list(HfReader *r, const HfFamily *family, GArray *each, GError **error)
 {
     const GArray *types = r->config.attn_type_list;
 
-    if (types->len != model->num_layers)
-        return lh_json_error(r->json, path_of(r, "attn_type_list"), error,
-                             "\"attn_type_list\" has %u elements for %" G_GUINT64_FORMAT " layers",
-                             types->len, model->num_layers);
     for (guint i = 0; i < types->len; i++) {
         uint64_t type = g_array_index(types, uint64_t, i);
         g_autofree char *path = NULL;
 
         if (type <= 1) {
-            model->linear_layers += 1 - type;
+            add_layer(each, family, type == 0 ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX);
             continue;
         }
         path = g_strdup_printf("%sattn_type_list[%u]", r->prefix, i);
@@ -249,14 +257,31 @@ count_attn_type_list(HfReader *r, LhModel *model, GError **error)
 static bool
 read_layers(HfReader *r, const HfFamily *family, LhModel *model, GError **error)
 {
+    g_autoptr(GArray) each = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
+    const char *list = NULL;
+    uint64_t listed = 0;
+
     if (!require(r, HF_LAYERS, error))
         return false;
     model->num_layers = r->config.sizes[HF_LAYERS];
-    if (r->config.layer_types != NULL)
-        return count_layer_types(r, model, error);
-    if (r->config.attn_type_list != NULL)
-        return count_attn_type_list(r, model, error);
-    model->linear_layers = family->linear_attention ? model->num_layers : 0;
+    if (r->config.layer_types != NULL) {
+        list = "layer_types";
+        listed = r->config.layer_types->len;
+    } else if (r->config.attn_type_list != NULL) {
+        list = "attn_type_list";
+        listed = r->config.attn_type_list->len;
+    }
+    if (list != NULL && listed != model->num_layers)
+        return lh_json_error(r->json, path_of(r, list), error,
+                             "\"%s\" has %" G_GUINT64_FORMAT " elements for %" G_GUINT64_FORMAT
+                             " layers",
+                             list, listed, model->num_layers);
+    if (list == NULL)
+        add_layer(each, family, family->linear_attention ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX);
+    else if (!(r->config.layer_types != NULL ? read_layer_types : read_attn_type_list)(r, family,
+                                                                                       each, error))
+        return false;
+    lh_model_fold_layers(model, each);
     return true;
 }
 
@@ -327,7 +352,6 @@ read_model(HfReader *r, const char *file, LhModel *model, GError **error)
     const LhModelKeys keys = {
         .hidden = size_path(r, HF_HIDDEN),
         .layers = size_path(r, HF_LAYERS),
-        .linear_layers = path_of(r, "layer_types"),
         .heads = size_path(r, HF_HEADS),
         .groups = size_path(r, HF_GROUPS),
         .head_dim = size_path(r, HF_HEAD_DIM),

@@ -17,7 +17,6 @@
 typedef struct {
     const char *hidden;
     const char *layers;
-    const char *linear_layers;
     const char *heads;
     const char *groups;
     const char *head_dim;
@@ -32,6 +31,10 @@ bool lh_model_check(const LhJson *json, const LhModelKeys *keys, const LhModel *
 /* Sets kv_channels to hidden_size / num_attention_heads, or fails if that is no integer. */
 bool lh_model_default_kv_channels(const LhJson *json, const LhModelKeys *keys, LhModel *model,
                                   GError **error);
+
+/* Sets the layers from a list of all of them (LhLayerRun of one layer each): the shortest pattern
+ * that they repeat. */
+void lh_model_fold_layers(LhModel *model, const GArray *each);
 
 /* Fills @model (zeroed by the caller) from a Hugging Face config.json called @file. */
 bool lh_model_read_hf(const LhJson *json, const char *file, LhModel *model, GError **error);

@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "base/jsonw.h"
-#include "kernels/cpu.h"
+#include "kernels/cpu/cpu.h"
+#include "program/holding.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
 
@@ -64,8 +65,9 @@ attention_args(uint64_t n, bool causal, uint32_t head_dim)
 }
 
 static bool
-fit_rate(const LhCalibrateParams *p, const LhKernel *kernel, LhKernelRate *rate, GError **error)
+fit_rate(const LhCalibrateParams *p, LhKernelId id, LhKernelRate *rate, GError **error)
 {
+    const LhKernel *kernel = lh_kernels[id];
     const Length *lengths = p->quick ? lengths_quick : lengths_full;
     const size_t count = p->quick ? G_N_ELEMENTS(lengths_quick) : G_N_ELEMENTS(lengths_full);
     LhRatePoint points[POINTS_MAX];
@@ -78,7 +80,7 @@ fit_rate(const LhCalibrateParams *p, const LhKernel *kernel, LhKernelRate *rate,
         points[i] = (LhRatePoint){ .length = (double)lengths[i].length,
                                    .flops = (double)kernel->flops(&args),
                                    .holdout = lengths[i].holdout };
-        if (!lh_measure_kernel(&p->measure, kernel, &args, p->dtype, &points[i].seconds, error))
+        if (!lh_measure_kernel(&p->measure, id, &args, p->dtype, &points[i].seconds, error))
             return false;
     }
     if (!lh_fit_rate(points, count, &rate->rate, &rate->half_length, &residuals)) {
@@ -91,8 +93,9 @@ fit_rate(const LhCalibrateParams *p, const LhKernel *kernel, LhKernelRate *rate,
 }
 
 static bool
-measure_rates(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibration *c, GError **error)
+measure_rates(const LhCalibrateParams *p, LhKernelId id, LhCalibration *c, GError **error)
 {
+    const LhKernel *kernel = lh_kernels[id];
     const size_t dims = p->quick ? 1 : G_N_ELEMENTS(head_dims);
 
     for (size_t d = 0; d < dims; d++) {
@@ -104,7 +107,7 @@ measure_rates(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibration 
                                                     mask == 1 ? "causal" : "full", head_dims[d]);
 
             tell(p, what);
-            if (!fit_rate(p, kernel, &rate, error))
+            if (!fit_rate(p, id, &rate, error))
                 return false;
             rate.kernel = g_strdup(kernel->name);
             rate.source = g_strdup(c->method);
@@ -116,10 +119,27 @@ measure_rates(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibration 
 
 /* ---- elementwise kernels ---- */
 
-static bool
-measure_traffic(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibration *c,
-                GError **error)
+/* On so many rows of queries, or of keys where the kernel works on those. */
+static LhKernelArgs
+traffic_args(const LhKernel *kernel, uint64_t rows)
 {
+    const bool keys = lh_tensor_is_kv(kernel->operands[0].kind);
+
+    if (kernel->args == LH_ARGS_ELEMENTS)
+        return (LhKernelArgs){ .elements.count = rows * TRAFFIC_HEADS * TRAFFIC_HEAD_DIM };
+    return (LhKernelArgs){ .nq = keys ? 0 : rows,
+                           .nk = keys ? rows : 0,
+                           .states = 1,
+                           .batch = 1,
+                           .heads = TRAFFIC_HEADS,
+                           .groups = TRAFFIC_HEADS,
+                           .head_dim = TRAFFIC_HEAD_DIM };
+}
+
+static bool
+measure_traffic(const LhCalibrateParams *p, LhKernelId id, LhCalibration *c, GError **error)
+{
+    const LhKernel *kernel = lh_kernels[id];
     const size_t fitted = G_N_ELEMENTS(traffic_rows) - 1;
     LhKernelTraffic traffic = { .provenance = LH_PROVENANCE_MEASURED };
     double reached[G_N_ELEMENTS(traffic_rows)];
@@ -128,16 +148,9 @@ measure_traffic(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibratio
 
     tell(p, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
-        const bool keys = lh_tensor_is_kv(kernel->operands[0].kind);
-        const LhKernelArgs args = { .nq = keys ? 0 : traffic_rows[i],
-                                    .nk = keys ? traffic_rows[i] : 0,
-                                    .states = 1,
-                                    .batch = 1,
-                                    .heads = TRAFFIC_HEADS,
-                                    .groups = TRAFFIC_HEADS,
-                                    .head_dim = TRAFFIC_HEAD_DIM };
+        const LhKernelArgs args = traffic_args(kernel, traffic_rows[i]);
 
-        if (!lh_measure_kernel(&p->measure, kernel, &args, p->dtype, &reached[i], error))
+        if (!lh_measure_kernel(&p->measure, id, &args, p->dtype, &reached[i], error))
             return false;
         reached[i] = (double)kernel->memory_bytes(&args, lh_dtype_bytes(p->dtype)) / reached[i];
     }
@@ -158,19 +171,19 @@ measure_traffic(const LhCalibrateParams *p, const LhKernel *kernel, LhCalibratio
 static bool
 is_elementwise(const LhKernel *kernel)
 {
-    return kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_OPAQUE &&
-           kernel->effect != LH_EFFECT_SOFTMAX && kernel->effect != LH_EFFECT_SOFTMAX_GRAD;
+    return kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_SOFTMAX &&
+           kernel->effect != LH_EFFECT_SOFTMAX_GRAD;
 }
 
 static bool
 measure_kernels(const LhCalibrateParams *p, LhCalibration *c, GError **error)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
-        const LhKernel *kernel = lh_kernels[k];
+        const LhKernelId id = (LhKernelId)k;
 
-        if (kernel->cost == LH_COST_ATTENTION && !measure_rates(p, kernel, c, error))
+        if (lh_kernels[id]->cost == LH_COST_ATTENTION && !measure_rates(p, id, c, error))
             return false;
-        if (is_elementwise(kernel) && !measure_traffic(p, kernel, c, error))
+        if (is_elementwise(lh_kernels[id]) && !measure_traffic(p, id, c, error))
             return false;
     }
     return true;
@@ -217,8 +230,8 @@ measure_link(const LhCalibrateParams *p, LhCalibration *c, GError **error)
 
         tell(p, what);
         points[i].bytes = (double)transfer_bytes[i];
-        if (!lh_measure_transfer(repeats, &lh_transport_threads, transfer_bytes[i],
-                                 &points[i].seconds, error))
+        if (!lh_measure_transfer(repeats, &lh_backend_cpu, transfer_bytes[i], &points[i].seconds,
+                                 error))
             return false;
     }
     if (!lh_fit_transfer(points, count, &alpha_s, &c->link.bandwidth, &residuals)) {
@@ -266,7 +279,7 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
         g_strdup_printf("%s, %u cores, level %s", processor, lh_cores_count(), lh_cpu()->name);
     c->method = g_strdup_printf(
         "longhaul calibrate%s: kernels %s, %s, %s of %u timings, %u at a time",
-        params->quick ? " --quick" : "", lh_kernel_set_names[params->measure.kernels],
+        params->quick ? " --quick" : "", lh_device_cpu.kernel_sets[params->measure.kernel_set],
         lh_dtype_names[params->dtype], lh_statistic_names[params->measure.statistic],
         params->measure.repeats, params->measure.threads);
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));

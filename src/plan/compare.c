@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 
-#include <string.h>
-
 const char *
 lh_what_if_name(int resource)
 {
@@ -45,22 +43,17 @@ lh_compare_row_free(LhCompareRow *row)
 {
     if (row == NULL)
         return;
-    if (row->program != NULL && row->program->schedule != NULL)
-        lh_program_free(row->program); /* an explicit program is the setup's */
+    lh_program_free(row->made);
     lh_sim_result_free(row->result);
     g_free(row->reason);
     g_free(row);
 }
 
-/* A refusal or failure begins with the schedule's name, which the row has already. */
 static void
 give_reason(LhCompareRow *row, LhRowState state, const GError *error)
 {
-    g_autofree char *prefix = g_strconcat(row->name, ": ", NULL);
-    const bool named = g_str_has_prefix(error->message, prefix);
-
     row->state = state;
-    row->reason = g_strdup(error->message + (named ? strlen(prefix) : 0));
+    row->reason = g_strdup(error->message);
 }
 
 static void
@@ -86,7 +79,8 @@ lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *
     LhCompareRow *row = g_new0(LhCompareRow, 1);
 
     row->name = schedule->name;
-    row->program = lh_program_new(schedule, &setup->params, &error);
+    row->made = lh_program_new(schedule, &setup->params, &error);
+    row->program = row->made;
     if (row->program == NULL) {
         give_reason(row, LH_ROW_REFUSED, error);
         return row;
@@ -100,7 +94,7 @@ lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
 {
     LhCompareRow *row = g_new0(LhCompareRow, 1);
 
-    row->name = lh_setup_program_name(setup, setup->program);
+    row->name = setup->program->name;
     row->program = setup->program;
     play(row, setup, hooks);
     return row;
@@ -147,7 +141,6 @@ play_with_faster_compute(const LhSetup *setup, const LhProgram *program, const L
     g_autoptr(LhSimResult) result = NULL;
 
     device.matrix_rate *= LH_WHAT_IF_FACTOR;
-    device.vector_rate *= LH_WHAT_IF_FACTOR;
     device.memory_bandwidth *= LH_WHAT_IF_FACTOR;
     for (guint i = 0; device.kernels != NULL && i < device.kernels->len; i++) {
         LhKernelRate rate = g_array_index(device.kernels, LhKernelRate, i);

@@ -15,9 +15,10 @@ typedef enum {
 typedef struct {
     const char *name; /* borrowed */
     LhRowState state;
-    char *reason;        /* of FAILED and REFUSED */
-    LhProgram *program;  /* NULL if refused; borrowed if it is the setup's */
-    LhSimResult *result; /* NULL if refused or failed */
+    char *reason;             /* of FAILED and REFUSED */
+    const LhProgram *program; /* NULL if refused; borrowed, or that below */
+    LhProgram *made;          /* owned: of a schedule; NULL: the program is the setup's */
+    LhSimResult *result;      /* NULL if refused or failed */
 } LhCompareRow;
 
 /* The winner again, with one resource 10 % faster. */

@@ -2,7 +2,7 @@
 #include "plan/execute.h"
 
 #include "base/error.h"
-#include "sched/verify.h"
+#include "verify/verify.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ check_proof(const LhExecuted *executed, const LhVerdict *verdict, GError **error
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "%s is not proven, so it is not run (%" G_GUINT64_FORMAT
                 " findings; see longhaul verify): %s",
-                executed->name, verdict->findings_total, finding->message);
+                executed->program->name, verdict->findings_total, finding->message);
     return false;
 }
 
@@ -128,33 +128,12 @@ run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, G
         run->timeline_data = params->timeline_data;
         result = lh_execute(run, error);
         if (result == NULL) {
-            g_prefix_error(error, "%s: ", executed->name);
+            g_prefix_error(error, "%s: ", executed->program->name);
             return false;
         }
         take_run(executed, result);
     }
     return true;
-}
-
-/* What a figure asks of a run; no cause is known for a rank's idle time. */
-static LhSimResult *
-busy_of(const LhRunResult *run)
-{
-    LhSimResult *busy = g_new0(LhSimResult, 1);
-
-    busy->makespan_ps = run->makespan_ps;
-    busy->ranks_count = run->ranks_count;
-    busy->ranks = g_new0(LhRankResult, run->ranks_count);
-    busy->busiest_link = UINT32_MAX;
-    for (uint32_t r = 0; r < run->ranks_count; r++) {
-        busy->ranks[r].finish_ps = run->ranks[r].finish_ps;
-        busy->ranks[r].busy_ps = run->ranks[r].busy_ps;
-        busy->ranks[r].bytes_sent = run->ranks[r].bytes_sent;
-        busy->ranks[r].flops = run->ranks[r].flops;
-        busy->ranks[r].peak_bytes = run->ranks[r].peak_bytes;
-        busy->ops += run->ranks[r].ops;
-    }
-    return busy;
 }
 
 /* The same attention on one device: what its storage type and kernels cost without any
@@ -166,17 +145,20 @@ measure_baseline(LhExecuted *executed, const LhNumerics *numerics, const LhRunPa
     LhProgramParams params = executed->program->params;
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhRunResult) result = NULL;
-    LhErrorReport baseline = { 0 };
+    g_auto(LhErrorReport) baseline = { 0 };
     Loader loader = { .numerics = numerics };
     LhRunParams alone = *run;
+    /* One rank alone needs no other process, whatever the backend of the run has. */
+    const LhBackend one = { .name = "one device",
+                            .control = &lh_control_single,
+                            .transport = &lh_transport_threads,
+                            .device = run->backend->device };
 
     params.ranks = params.data_parallel_size = 1;
-    program = lh_program_new(lh_schedule_find("ring", NULL), &params, error);
-    if (program == NULL)
-        return false;
+    program = lh_program_new_single("one device", LH_PLACE_CONTIGUOUS, &params);
     loader.program = program;
     alone.program = program;
-    alone.transport = &lh_transport_threads;
+    alone.backend = &one;
     alone.load_data = &loader;
     alone.hooks = NULL;
     alone.timeline = NULL;
@@ -198,8 +180,8 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     Loader loader = { .program = executed->program };
     LhRunParams run = {
         .program = executed->program,
-        .transport = params->transport,
-        .kernels = params->kernels,
+        .backend = params->backend,
+        .kernel_set = params->kernel_set,
         .deadline_us = deadline_us(params, verdict),
         .load = load,
         .load_data = &loader,
@@ -227,18 +209,16 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     if (lh_numerics_only_rows(&executed->errors) &&
         !measure_baseline(executed, numerics, &run, error))
         return false;
-    executed->busy = busy_of(executed->run);
     return true;
 }
 
 LhExecuted *
-lh_execute_program(const LhSetup *setup, LhProgram *program, const LhExecuteParams *params,
+lh_execute_program(const LhSetup *setup, const LhProgram *program, const LhExecuteParams *params,
                    GError **error)
 {
     g_autoptr(LhExecuted) executed = g_new0(LhExecuted, 1);
 
     executed->program = program;
-    executed->name = lh_setup_program_name(setup, program);
     if (!execute(executed, setup, params, error))
         return NULL;
     return g_steal_pointer(&executed);
@@ -268,8 +248,8 @@ lh_executed_free(LhExecuted *executed)
         return;
     lh_run_result_free(executed->run);
     lh_program_free(executed->made);
-    lh_sim_result_free(executed->busy);
     g_free(executed->makespans_ps);
+    lh_error_report_clear(&executed->errors);
     g_free(executed->digest);
     g_free(executed);
 }

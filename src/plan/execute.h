@@ -9,8 +9,8 @@
 #include "runtime/numerics.h"
 
 typedef struct {
-    const LhTransport *transport;
-    LhKernelSet kernels;
+    const LhBackend *backend;
+    uint32_t kernel_set; /* of the backend's device */
     LhInputKind inputs;
     uint64_t repeat;    /* runs; 0 means 1 */
     LhTime deadline_ps; /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
@@ -27,11 +27,10 @@ typedef struct {
 } LhCount;
 
 typedef struct {
-    const char *name;   /* borrowed */
-    LhProgram *program; /* borrowed, or that below */
-    LhProgram *made;    /* owned: of the setup's schedule; else NULL */
-    bool whole;         /* false in processes other than the first: nothing below is set */
-    LhRunResult *run;   /* of the last run */
+    const LhProgram *program; /* borrowed, or that below */
+    LhProgram *made;          /* owned: of the setup's schedule; else NULL */
+    bool whole;               /* false in processes other than the first: nothing below is set */
+    LhRunResult *run;         /* of the last run */
     LhErrorReport errors;
     LhCount bytes_sent, flops, peak_bytes;
     bool counts_ok;
@@ -39,7 +38,6 @@ typedef struct {
     LhTime *makespans_ps; /* [repeats] */
     bool same_bits;       /* every run had the outputs of the first, to the bit */
     char *digest;         /* SHA-256 of the outputs of all ranks, in order */
-    LhSimResult *busy;    /* busy times and makespan of the last run, for figures */
 } LhExecuted;
 
 /*
@@ -50,7 +48,7 @@ typedef struct {
 LhExecuted *lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error);
 
 /* The same for @program (borrowed) on the setup's cluster. */
-LhExecuted *lh_execute_program(const LhSetup *setup, LhProgram *program,
+LhExecuted *lh_execute_program(const LhSetup *setup, const LhProgram *program,
                                const LhExecuteParams *params, GError **error);
 void lh_executed_free(LhExecuted *executed);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhExecuted, lh_executed_free)

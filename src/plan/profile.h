@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "sim/topology.h"
+#include "sim/network/topology.h"
 
 typedef struct {
     int schema;

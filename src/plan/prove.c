@@ -4,15 +4,14 @@
 #include "plan/prove.h"
 
 #include "base/error.h"
-#include "plan/probe.h"
-#include "sched/verify.h"
+#include "verify/verify.h"
 
-#include <stddef.h>
 #include <string.h>
 
-#define OPTIONS_RANKS_MAX 16    /* options are gone through up to here, grids everywhere */
-#define BOTH_RANKS_MAX 8        /* under each mask up to here, grids too */
-#define NARROW 3                /* tokens of a window */
+#define OPTIONS_RANKS_MAX 16 /* options are gone through up to here, grids everywhere */
+#define BOTH_RANKS_MAX 8     /* under each mask up to here, grids too */
+#define NARROW 3             /* tokens of a window */
+#define DECAY 0.75
 #define DOCUMENTS_TOKENS_MIN 64 /* of a sequence that is cut into documents */
 
 /* --- results ------------------------------------------------------------------------------------
@@ -98,11 +97,9 @@ typedef struct {
     const LhSchedule *schedule;
     LhProven *proven;
     bool heads_free, mask_free; /* not told by the scenario */
-    bool takes_full;            /* the full mask */
     bool kind_free;             /* of attention; then both are proven, if the schedule has both */
     LhProgramParams base;
-    uint32_t open[2]; /* softmax, linear; bit i: varied[i] is not told, and the schedule reads it */
-    unsigned built;   /* programs of this number of ranks */
+    unsigned built; /* programs of this number of ranks */
 } Prover;
 
 /* Whether the scenario leaves all of @names (NULL-terminated) open. */
@@ -165,147 +162,61 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
         }
         v->proven->refusals++;
         if (v->proven->refusal == NULL)
-            v->proven->refusal =
-                g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what,
-                                refusal->message + strlen(v->schedule->name) + strlen(": "));
+            v->proven->refusal = g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s",
+                                                 what, refusal->message);
     }
 }
 
 /* --- options ------------------------------------------------------------------------------------
  */
 
-typedef enum {
-    GRID,      /* every pair of factors of the ranks */
-    DIVISOR,   /* uint32_t: every divisor of the ranks */
-    SMALL,     /* uint32_t: 1 and 2 */
-    FLAG,      /* bool: the other way round */
-    WIRE,      /* fp32 and 16-bit */
-    RECOMPUTE, /* selective and full */
-    DECAY,
-    PADDING, /* one head too few */
-} Kind;
-
-/* The published code is not among them: it is proven as it was published, wrong where it is wrong.
- */
-static const struct {
-    const char *name; /* the scenario's */
-    Kind kind;
-    size_t offset;
-    bool everywhere; /* for any number of ranks */
-} varied[] = {
-    { "linear_decay", DECAY, 0, false },
-    { "no_overlap", FLAG, offsetof(LhProgramParams, overlap), false },
-    { "gradient_wire", WIRE, 0, false },
-    { "grid", GRID, 0, true },
-    { "hierarchical_context_parallel_sizes", DIVISOR, offsetof(LhProgramParams, ulysses_size),
-      false },
-    { "inner_ring", DIVISOR, offsetof(LhProgramParams, inner_ring), false },
-    { "gather_groups", SMALL, offsetof(LhProgramParams, gather_groups), false },
-    { "scan_blocks", SMALL, offsetof(LhProgramParams, scan_blocks), false },
-    { "local_kv", FLAG, offsetof(LhProgramParams, local_kv), false },
-    { "gather_delta", FLAG, offsetof(LhProgramParams, gather_delta), false },
-    { "state_recompute", FLAG, offsetof(LhProgramParams, state_recompute), false },
-    { "unfused", FLAG, offsetof(LhProgramParams, unfused), false },
-    { "pad_heads", PADDING, 0, false },
-    { "recompute_granularity", RECOMPUTE, 0, false },
-};
-
-/* The value number @i, from 1, of option @o; false if it has none of that number. */
+/* The options of the schedule that the scenario leaves open and that mean something for @base. The
+ * published code is not among them: it is proven as it was published, wrong where it is wrong. */
 static bool
-set_value(guint o, uint32_t i, LhProgramParams *p)
+is_open(const Prover *v, const LhOption *option, const LhProgramParams *base)
 {
-    uint32_t *number = (void *)((char *)p + varied[o].offset);
-    bool *flag = (void *)number;
-
-    switch (varied[o].kind) {
-    case GRID:
-        p->grid_rows = i;
-        p->grid_columns = p->ranks / i;
-        return p->ranks % i == 0;
-    case DIVISOR:
-        *number = i;
-        return p->ranks % i == 0;
-    case SMALL:
-        *number = i;
-        return i <= 2;
-    case FLAG:
-        *flag = !*flag;
-        return i == 1;
-    case WIRE:
-        p->gradient_wire = (LhWireDtype)i;
-        return i <= LH_WIRE_16BIT;
-    case RECOMPUTE:
-        p->recompute = (uint8_t)i;
-        return i <= LH_RECOMPUTE_FULL;
-    case DECAY:
-        p->attention.decay = 0.75;
-        return i == 1;
-    case PADDING:
-        p->pad_heads = true;
-        p->attention.heads = p->attention.groups = 2 * p->ranks - 1;
-        p->attention.hidden_size = 0;
-        return i == 1;
-    }
-    g_assert_not_reached();
-}
-
-static uint32_t
-open_options(const Prover *v, LhAttentionKinds kind)
-{
-    uint32_t open = 0;
-
-    for (guint i = 0; i < G_N_ELEMENTS(varied); i++) {
-        if (!lh_scenario_has(v->params->scenario, varied[i].name) &&
-            (v->heads_free || strcmp(varied[i].name, "pad_heads") != 0) &&
-            lh_probe_option(v->schedule, kind, varied[i].name))
-            open |= 1u << i;
-    }
-    return open;
-}
-
-/* ", grid 2x4"; caller frees. */
-static char *
-describe(guint option, const LhProgramParams *p)
-{
-    const uint32_t *number = (const void *)((const char *)p + varied[option].offset);
-    g_autofree char *name = g_strdelimit(g_strdup(varied[option].name), "_", '-');
-
-    switch (varied[option].kind) {
-    case GRID:
-        return g_strdup_printf(", grid %ux%u", p->grid_rows, p->grid_columns);
-    case DIVISOR:
-    case SMALL:
-        return g_strdup_printf(", %s %u", name, *number);
-    case WIRE:
-        return g_strdup_printf(", %s %s", name, lh_wire_names[p->gradient_wire]);
-    case RECOMPUTE:
-        return g_strdup_printf(", %s %s", name, lh_recompute_names[p->recompute]);
-    default:
-        return g_strdup_printf(", %s", name);
-    }
+    return !option->not_varied && !lh_scenario_has(v->params->scenario, option->name) &&
+           (base->attention.linear || !option->linear_only) &&
+           (v->heads_free || option->shape == NULL) &&
+           (base->ranks <= OPTIONS_RANKS_MAX || option->at_every_size);
 }
 
 /* The values of the open options, one at a time, beside @base, which @what describes. */
 static void
 prove_options(Prover *v, const LhProgramParams *base, const char *what)
 {
-    const uint32_t ranks = base->ranks, open = v->open[base->attention.linear];
+    const LhOption *const *options = v->schedule->options;
 
-    for (guint i = 0; i < G_N_ELEMENTS(varied); i++) {
-        if ((open & (1u << i)) == 0 || (ranks > OPTIONS_RANKS_MAX && !varied[i].everywhere))
+    for (; options != NULL && *options != NULL; options++) {
+        LhOptionValue value;
+
+        if (!is_open(v, *options, base))
             continue;
-        for (uint32_t value = 1; value <= MAX(ranks, 2); value++) {
+        for (uint32_t i = 0; lh_option_value(*options, base, i, &value); i++) {
             LhProgramParams p = *base;
-            g_autofree char *option = NULL;
-            g_autofree char *both = NULL;
+            g_autofree char *option = lh_option_text(*options, value);
+            g_autofree char *both = g_strconcat(what, ", ", option, NULL);
 
-            if (!set_value(i, value, &p))
-                continue;
-            option = describe(i, &p);
-            both = g_strconcat(what, option, NULL);
+            if ((*options)->shape != NULL)
+                (*options)->shape(&p);
+            lh_option_set(&p, *options, value);
             prove_case(v, &p, both);
         }
     }
+}
+
+/* A decay belongs to linear attention, not to a schedule. */
+static void
+prove_decay(Prover *v, const LhProgramParams *base, const char *what)
+{
+    LhProgramParams p = *base;
+    g_autofree char *both = g_strconcat(what, ", linear-decay", NULL);
+
+    if (!p.attention.linear || p.ranks > OPTIONS_RANKS_MAX ||
+        lh_scenario_has(v->params->scenario, "linear_decay"))
+        return;
+    p.attention.decay = DECAY;
+    prove_case(v, &p, both);
 }
 
 /* --- masks --------------------------------------------------------------------------------------
@@ -334,7 +245,7 @@ prove_masks(Prover *v)
 
     if (!v->mask_free || v->base.attention.linear)
         return;
-    if (v->takes_full)
+    if (v->schedule->full_reason == NULL)
         prove_mask(v, (LhMaskRule){ .causal = false }, ", full mask");
     if (windows)
         prove_mask(v, (LhMaskRule){ .causal = true, .window = n / 3 + 1 }, ", window");
@@ -375,6 +286,7 @@ prove_kind(Prover *v, const char *what)
     prove_case(v, &v->base, what);
     if (v->built == built)
         return;
+    prove_decay(v, &v->base, what);
     prove_options(v, &v->base, what);
     prove_masks(v);
 }
@@ -423,15 +335,11 @@ lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *
     static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
     static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
     g_autoptr(LhProven) proven = proven_new(schedule->name);
-    g_autofree char *not_full = lh_probe_full_mask(schedule);
     Prover v = { .params = params, .schedule = schedule, .proven = proven };
 
     v.kind_free = is_free(&v, kind);
     v.heads_free = is_free(&v, heads);
     v.mask_free = is_free(&v, mask);
-    v.takes_full = not_full == NULL;
-    v.open[false] = open_options(&v, LH_ATTENTION_SOFTMAX);
-    v.open[true] = open_options(&v, LH_ATTENTION_LINEAR);
     for (guint i = 0; i < ranks->len; i++) {
         if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), error))
             return NULL;

@@ -6,7 +6,19 @@
 #pragma once
 
 #include "base/json.h"
+#include "sched/schedule.h"
 #include "sim/sim.h"
+
+#define LH_SCENARIO_OPTIONS_MAX 24
+
+/* What was given of a schedule's option, by its type. */
+typedef union {
+    bool flag;
+    uint64_t count;
+    int choice;    /* -1: not given */
+    char *grid;    /* "ROWSxCOLUMNS" */
+    GArray *sizes; /* of uint64_t */
+} LhOptionInput;
 
 /* Not given: 0 for numbers, -1 for choices, NULL for strings and lists. */
 typedef struct {
@@ -32,37 +44,28 @@ typedef struct {
     int cost;        /* LhCostMode */
     int network;     /* LhNetworkModel */
     int collectives; /* LhCollectiveModel */
-    bool no_overlap;
-    bool published_code;
-    int gradient_wire; /* LhWireDtype */
-    /* What only some schedules ask for. */
-    char *grid;                                  /* "ROWSxCOLUMNS" */
-    GArray *hierarchical_context_parallel_sizes; /* of uint64_t: all-to-all, then ring */
-    uint64_t inner_ring;
-    uint64_t gather_groups;
-    uint64_t scan_blocks;
-    bool local_kv;
-    bool gather_delta;
-    bool state_recompute;
-    bool unfused;
-    bool pad_heads;
-    int recompute_granularity; /* LhRecompute */
     uint64_t data_parallel_size;
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */
     GArray *link_fault; /* of LhLinkFault */
     char *profile;
+    LhOptionInput options[LH_SCENARIO_OPTIONS_MAX]; /* as lh_schedule_options() has them */
     /* Where it came from. */
     char *path;           /* of the file; NULL: options only */
     LhJson *json;         /* the file, for messages; NULL likewise */
-    uint64_t option_bits; /* bit i: lh_scenario_options[i] was given on the command line */
+    uint64_t option_bits; /* bit i: field i was given on the command line */
 } LhScenario;
 
-/* The field table of longhaul.scenario/1; every field from lh_scenario_options on is also an
- * option. */
-extern const LhField lh_scenario_fields[];
-extern const LhField *const lh_scenario_options;
+/* The field table of longhaul.scenario/1: what stands below and the options of all schedules. Every
+ * field of lh_scenario_options() is also an option of the command line. */
+const LhField *lh_scenario_fields(void);
+const LhField *lh_scenario_options(void);
+
+/* Flags of these fields, beside those of base/field.h: a program from a file says it itself; only
+ * some schedules read it. */
+#define LH_SCENARIO_OF_PROGRAM (1u << 16)
+#define LH_SCENARIO_OF_SCHEDULES (1u << 17)
 
 /* An empty scenario: nothing given. Caller frees. */
 LhScenario *lh_scenario_new(void);
@@ -82,6 +85,14 @@ bool lh_scenario_set(LhScenario *scenario, const LhField *field, const char *tex
 
 /* True if the field was given, in the file or as an option. @name is the field's. */
 bool lh_scenario_has(const LhScenario *scenario, const char *name);
+
+/* The name of a field that was given though a program of one's own says it itself; NULL: none was.
+ */
+const char *lh_scenario_program_field(const LhScenario *scenario);
+
+/* Sets @error at an option's value if it is none (grids: "4x8"); sizes as they are. */
+bool lh_scenario_option(const LhScenario *scenario, const LhOption *option, LhOptionValue *value,
+                        GError **error);
 
 /*
  * Sets @error (LH_ERROR_INPUT) at the place where field @name was given: "file:line:column: error:

@@ -60,37 +60,19 @@ struct_placeholder(const LhField *fields)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* What a text means that is not just a name. */
-static const char *
-string_placeholder(const char *name)
-{
-    static const struct {
-        const char *name, *placeholder;
-    } words[] = {
-        { "ranks", "LIST" },         { "cluster", "NAME[:NODES]" },  { "grid", "ROWSxCOLUMNS" },
-        { "schedule_file", "FILE" }, { "document_lengths", "FILE" }, { "profile", "FILE" },
-        { "output", "FILE" },        { "figure", "FILE" },           { "timeline", "FILE" },
-    };
-
-    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
-        if (strcmp(words[i].name, name) == 0)
-            return words[i].placeholder;
-    }
-    return "NAME";
-}
-
 char *
 lh_setting_placeholder(const LhField *field)
 {
+    if (field->placeholder != NULL)
+        return g_strdup(field->placeholder);
     switch (field->type) {
     case LH_FIELD_CHOICE:
         return g_strjoinv("|", (char **)field->choices);
     case LH_FIELD_ARRAY:
         return struct_placeholder(field->fields);
-    case LH_FIELD_STRING:
-        return g_strdup(string_placeholder(field->name));
     case LH_FIELD_UINTS:
         return g_strdup("N,N");
+    case LH_FIELD_STRING:
     case LH_FIELD_STRINGS:
         return g_strdup("NAME");
     case LH_FIELD_DOUBLE:
@@ -112,34 +94,13 @@ fail(const Reader *r, const char *allowed)
     return false;
 }
 
-/* "a whole number, 1 to 64": what a numeric field takes. */
-static char *
-describe_number(const LhField *field, const char *noun)
-{
-    char low[G_ASCII_DTOSTR_BUF_SIZE];
-    char high[G_ASCII_DTOSTR_BUF_SIZE];
-
-    if (field->min == 0 && field->max == 0)
-        return g_strdup(noun);
-    lh_double_to_text(field->min, low);
-    if (field->max < field->min || isinf(field->max))
-        return g_strdup_printf("%s, at least %s", noun, low);
-    lh_double_to_text(field->max, high);
-    return g_strdup_printf("%s, %s to %s", noun, low, high);
-}
-
-static bool
-in_range(const LhField *field, double value)
-{
-    if (field->min == 0 && field->max == 0)
-        return true;
-    return value >= field->min && (field->max < field->min || value <= field->max);
-}
-
+/* Says what a numeric field takes: "a whole number, 1 to 64". */
 static bool
 fail_number(const Reader *r, const char *noun)
 {
-    g_autofree char *allowed = describe_number(r->field, noun);
+    g_autofree char *bounds = lh_field_bounds(r->field);
+    g_autofree char *allowed =
+        bounds == NULL ? g_strdup(noun) : g_strdup_printf("%s, %s", noun, bounds);
 
     return fail(r, allowed);
 }
@@ -150,7 +111,7 @@ read_uint(const Reader *r, void *value)
     guint64 number;
 
     if (!g_ascii_string_to_unsigned(r->text, 10, 0, G_MAXUINT64, &number, NULL) ||
-        !in_range(r->field, (double)number))
+        !lh_field_allows(r->field, (double)number))
         return fail_number(r, "a whole number");
     *(uint64_t *)value = number;
     return true;
@@ -166,7 +127,7 @@ read_double(const Reader *r, void *value)
     if (r->text[0] == '\0' || r->text[strspn(r->text, "0123456789.eE+-")] != '\0')
         return fail_number(r, "a number");
     number = g_ascii_strtod(r->text, &end);
-    if (*end != '\0' || !isfinite(number) || !in_range(r->field, number))
+    if (*end != '\0' || !isfinite(number) || !lh_field_allows(r->field, number))
         return fail_number(r, "a number");
     *(double *)value = number;
     return true;
@@ -196,7 +157,7 @@ read_unit(const Reader *r, void *value)
         base = number.rate;
         break;
     }
-    if (!in_range(r->field, base))
+    if (!lh_field_allows(r->field, base))
         return fail_number(r, lh_unit_expected(r->field->unit));
     memcpy(value, &number, sizeof(uint64_t));
     return true;
@@ -261,7 +222,7 @@ read_uints(const Reader *r, void *value)
             break;
         g_array_append_val(numbers, number);
     }
-    if (numbers->len != g_strv_length(pieces) || !in_range(r->field, numbers->len)) {
+    if (numbers->len != g_strv_length(pieces) || !lh_field_allows(r->field, numbers->len)) {
         g_autofree char *form = lh_setting_placeholder(r->field);
         g_autofree char *allowed = g_strdup_printf("whole numbers, %s", form);
 

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "base/json.h"
+#include "base/field.h"
 
 /* "--seq-length" of "seq_length"; caller frees. */
 char *lh_setting_option(const LhField *field);

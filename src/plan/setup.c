@@ -89,52 +89,17 @@ lh_setup_schedules(const LhScenario *s, GError **error)
     return g_steal_pointer(&schedules);
 }
 
-/* What an explicit program says itself. */
-static const char *const program_settings[] = {
-    "ranks",
-    "data_parallel_size",
-    "model",
-    "seq_length",
-    "num_attention_heads",
-    "num_query_groups",
-    "kv_channels",
-    "micro_batch_size",
-    "dtype",
-    "mask",
-    "window_size",
-    "document_lengths",
-    "attention",
-    "linear_decay",
-    "pass",
-    "no_overlap",
-    "published_code",
-    "gradient_wire",
-    "grid",
-    "hierarchical_context_parallel_sizes",
-    "inner_ring",
-    "gather_groups",
-    "scan_blocks",
-    "local_kv",
-    "gather_delta",
-    "state_recompute",
-    "unfused",
-    "pad_heads",
-    "recompute_granularity",
-    NULL,
-};
-
 LhProgram *
 lh_setup_load_program(const LhScenario *s, GError **error)
 {
+    const char *field = lh_scenario_program_field(s);
+
     if (s->schedule_file == NULL)
         return NULL;
-    for (guint i = 0; program_settings[i] != NULL; i++) {
-        if (lh_scenario_has(s, program_settings[i])) {
-            lh_scenario_error(s, program_settings[i], error,
-                              "the schedule file %s says this itself; leave it out",
-                              s->schedule_file);
-            return NULL;
-        }
+    if (field != NULL) {
+        lh_scenario_error(s, field, error, "the schedule file %s says this itself; leave it out",
+                          s->schedule_file);
+        return NULL;
     }
     return lh_program_load(s->schedule_file, error);
 }
@@ -178,7 +143,7 @@ lh_setup_is_linear(const LhScenario *s, const LhModel *model)
     if (s->attention >= 0)
         return s->attention == 1;
     if (s->model != NULL || s->schedule == NULL)
-        return model->linear_layers == model->num_layers;
+        return lh_model_count(model, LH_LAYER_LINEAR) == model->num_layers;
     for (guint i = 0; i < s->schedule->len; i++) {
         const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(s->schedule, i), NULL);
 
@@ -228,57 +193,27 @@ fill_mask(const LhScenario *s, const LhSources *from, LhMaskRule *mask, GError *
     return true;
 }
 
-/* "4x8". */
+/* Whether an option's two numbers say how many ranks there are. */
 static bool
-read_grid(const LhScenario *s, uint32_t *rows, uint32_t *columns, GError **error)
+is_shape_of_ranks(const LhOption *option)
 {
-    g_auto(GStrv) sides = NULL;
-    guint64 first, second;
-
-    if (s->grid == NULL)
-        return true;
-    sides = g_strsplit(s->grid, "x", -1);
-    if (g_strv_length(sides) != 2 ||
-        !g_ascii_string_to_unsigned(sides[0], 10, 1, UINT16_MAX, &first, NULL) ||
-        !g_ascii_string_to_unsigned(sides[1], 10, 1, UINT16_MAX, &second, NULL)) {
-        g_autofree char *escaped = g_strescape(s->grid, NULL);
-
-        return lh_scenario_error(s, "grid", error,
-                                 "\"%.40s\" is not a grid; allowed: ROWSxCOLUMNS, such as 4x8",
-                                 escaped);
-    }
-    *rows = (uint32_t)first;
-    *columns = (uint32_t)second;
-    return true;
-}
-
-/* Both sizes are at least 1, and their product fits. */
-static bool
-read_hierarchy(const LhScenario *s, uint64_t *all_to_all, uint64_t *product, GError **error)
-{
-    const GArray *sizes = s->hierarchical_context_parallel_sizes;
-    uint64_t ring;
-
-    *all_to_all = *product = 0;
-    if (sizes == NULL)
-        return true;
-    *all_to_all = g_array_index(sizes, uint64_t, 0);
-    ring = g_array_index(sizes, uint64_t, 1);
-    if (*all_to_all > 0 && ring > 0 && !__builtin_mul_overflow(*all_to_all, ring, product))
-        return true;
-    return lh_scenario_error(s, "hierarchical_context_parallel_sizes", error,
-                             "both sizes must be at least 1, and their product the ranks");
+    return option->type == LH_OPTION_GRID || option->type == LH_OPTION_SIZES;
 }
 
 bool
 lh_setup_ranks(const LhScenario *s, uint64_t *ranks, GError **error)
 {
-    uint32_t rows = 0, columns = 0;
-    uint64_t all_to_all, product;
+    const LhOption *const *options = lh_schedule_options();
 
-    if (!read_grid(s, &rows, &columns, error) || !read_hierarchy(s, &all_to_all, &product, error))
-        return false;
-    *ranks = product != 0 ? product : (uint64_t)rows * columns;
+    *ranks = 0;
+    for (guint i = 0; options[i] != NULL; i++) {
+        LhOptionValue value;
+
+        if (!lh_scenario_option(s, options[i], &value, error))
+            return false;
+        if (is_shape_of_ranks(options[i]) && value.first != 0)
+            *ranks = (uint64_t)value.first * value.second;
+    }
     if (__builtin_mul_overflow(*ranks, MAX(s->data_parallel_size, 1), ranks))
         *ranks = UINT64_MAX;
     return true;
@@ -288,26 +223,21 @@ lh_setup_ranks(const LhScenario *s, uint64_t *ranks, GError **error)
 static bool
 fill_options(const LhScenario *s, LhProgramParams *p, GError **error)
 {
-    uint64_t all_to_all, product;
+    const LhOption *const *options = lh_schedule_options();
 
-    if (!read_grid(s, &p->grid_rows, &p->grid_columns, error) ||
-        !read_hierarchy(s, &all_to_all, &product, error))
-        return false;
-    if (product != 0 && product != p->ranks)
-        return lh_scenario_error(s, "hierarchical_context_parallel_sizes", error,
-                                 "the product of the sizes is %" G_GUINT64_FORMAT
-                                 ", and there are %u ranks",
-                                 product, p->ranks);
-    p->ulysses_size = (uint32_t)all_to_all;
-    p->inner_ring = (uint32_t)s->inner_ring;
-    p->gather_groups = (uint32_t)s->gather_groups;
-    p->scan_blocks = (uint32_t)s->scan_blocks;
-    p->local_kv = s->local_kv;
-    p->gather_delta = s->gather_delta;
-    p->state_recompute = s->state_recompute;
-    p->unfused = s->unfused;
-    p->pad_heads = s->pad_heads;
-    p->recompute = (uint8_t)MAX(s->recompute_granularity, LH_RECOMPUTE_NONE);
+    for (guint i = 0; options[i] != NULL; i++) {
+        LhOptionValue value;
+
+        if (!lh_scenario_option(s, options[i], &value, error))
+            return false;
+        if (options[i]->type == LH_OPTION_SIZES && value.first != 0 &&
+            (uint64_t)value.first * value.second != p->ranks)
+            return lh_scenario_error(s, options[i]->name, error,
+                                     "the product of the sizes is %" G_GUINT64_FORMAT
+                                     ", and there are %u ranks",
+                                     (uint64_t)value.first * value.second, p->ranks);
+        lh_option_set(p, options[i], value);
+    }
     return true;
 }
 
@@ -349,9 +279,6 @@ lh_setup_params(const LhScenario *s, const LhSources *from, uint32_t ranks, LhPr
         !fill_mask(s, from, &p.mask, error) || !fill_options(s, &p, error))
         return false;
     p.pass = s->pass < 0 ? LH_PASS_BOTH : (LhPass)(s->pass + 1);
-    p.overlap = !s->no_overlap;
-    p.published_code = s->published_code;
-    p.gradient_wire = s->gradient_wire < 0 ? LH_WIRE_DEFAULT : (LhWireDtype)s->gradient_wire;
     *params = p;
     return true;
 }
@@ -637,7 +564,7 @@ LhSimResult *
 lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
                   const LhDevice *device, const LhHooks *hooks, GError **error)
 {
-    Progress progress = { hooks, lh_setup_program_name(setup, program) };
+    Progress progress = { hooks, program->name };
     LhSimParams params = {
         .program = program,
         .network = network != NULL ? network : &setup->network,
@@ -657,10 +584,4 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.progress_data = &progress;
     }
     return lh_simulate(&params, error);
-}
-
-const char *
-lh_setup_program_name(const LhSetup *setup, const LhProgram *program)
-{
-    return program->schedule != NULL ? program->schedule->name : setup->scenario->schedule_file;
 }

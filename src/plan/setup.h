@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "plan/documents.h"
 #include "plan/scenario.h"
+#include "program/explicit.h"
 
 /* The cluster and the model of a scenario that names none. */
 #define LH_DEFAULT_CLUSTER "dgx-a100-80g"
@@ -91,6 +92,3 @@ LhProgram *lh_setup_load_program(const LhScenario *scenario, GError **error);
 LhSimResult *lh_setup_simulate(const LhSetup *setup, const LhProgram *program,
                                const LhNetwork *network, const LhDevice *device,
                                const LhHooks *hooks, GError **error);
-
-/* What reports call @program: the schedule's name, or the file's. Borrowed. */
-const char *lh_setup_program_name(const LhSetup *setup, const LhProgram *program);

@@ -5,9 +5,9 @@
 #include "plan/validate.h"
 
 #include "base/error.h"
-#include "kernels/rows.h"
+#include "kernels/cpu/rows.h"
 #include "runtime/fit.h"
-#include "sched/verify.h"
+#include "verify/verify.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,7 +53,7 @@ load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *in
 {
     const LhProgram *program = data;
     const LhSlot *slot = &program->slots[index];
-    const enum lh_storage storage = lh_slot_storage(program, slot);
+    const enum lh_storage storage = lh_dtype_storage(slot->dtype);
     const uint64_t count = slot->part_bytes / lh_storage_bytes(storage);
     const double lse = log((double)program->params.attention.seq_length);
 
@@ -122,8 +122,8 @@ static bool
 execute(Joined *j, const LhProgram *program, const LhValidateParams *params, GError **error)
 {
     LhRunParams run = { .program = program,
-                        .transport = &lh_transport_threads,
-                        .kernels = params->kernels,
+                        .backend = &lh_backend_cpu,
+                        .kernel_set = params->kernel_set,
                         .deadline_us = DEADLINE_US,
                         .pin = true,
                         .load = load,
@@ -305,7 +305,7 @@ add(GPtrArray *rows, const LhSetup *setup, const LhSchedule *schedule, LhProgram
         v->schedule = schedule->name;
         program = made = lh_program_new(schedule, &setup->params, &refusal);
     } else {
-        v->schedule = lh_setup_program_name(setup, program);
+        v->schedule = program->name;
     }
     if (program == NULL) {
         v->refused = g_strdup(refusal->message);

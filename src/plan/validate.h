@@ -8,7 +8,7 @@
 #include "runtime/measure.h"
 
 typedef struct {
-    LhKernelSet kernels;
+    uint32_t kernel_set; /* of lh_device_cpu */
     LhStatistic statistic;
     uint64_t repeat; /* runs after one that does not count; at least 1 */
 } LhValidateParams;

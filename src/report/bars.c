@@ -6,11 +6,9 @@
 #include "base/error.h"
 #include "report/describe_options.h"
 #include "report/figure.h"
+#include "report/parts.h"
 #include "report/text.h"
 
-#include <string.h>
-
-#define PARTS (LH_IDLE_PARTS + 1) /* busy, then the idle parts */
 #define WIDTH 1100
 #define HEIGHT_BASE 160
 #define HEIGHT_BAR 44
@@ -23,7 +21,7 @@ part_title(int part)
 {
     static const char *const titles[] = { "compute",      "imbalance",   "exposed NVLink",
                                           "exposed PCIe", "exposed NIC", "exposed fabric",
-                                          "host",         "pipeline" };
+                                          "host" };
 
     return titles[part];
 }
@@ -39,13 +37,11 @@ part_colour(int part)
         return LH_COLOUR_IMBALANCE;
     if (idle == LH_IDLE_HOST)
         return LH_COLOUR_HOST;
-    if (idle == LH_IDLE_PIPELINE)
-        return LH_COLOUR_PIPELINE;
     return lh_tier_colours[idle - LH_IDLE_COMM];
 }
 
-/* The order in a bar: compute, exposed communication, host, pipeline, imbalance. */
-static const int drawing_order[PARTS] = { 0, 2, 3, 4, 5, 6, 7, 1 };
+/* The order in a bar: compute, exposed communication, host, imbalance. */
+static const int drawing_order[LH_PARTS] = { 0, 2, 3, 4, 5, 6, 1 };
 
 static LhTime
 part_of(const LhTotals *totals, int part)
@@ -59,15 +55,6 @@ typedef struct {
     LhTimeScale scale;
     double unit_ps;
 } Bars;
-
-static void
-append_number(GString *out, double value)
-{
-    char digits[G_ASCII_DTOSTR_BUF_SIZE];
-
-    g_string_append(out, g_ascii_formatd(digits, sizeof(digits), "%.7g", value));
-    g_string_append_c(out, ' ');
-}
 
 /* One data set: the boxes of one part. False if there is nothing of it to be seen. */
 static bool
@@ -93,12 +80,12 @@ append_part(GString *data, const Bars *bars, int position)
         any = true;
         start /= bars->unit_ps * row->result->ranks_count;
         length /= bars->unit_ps * row->result->ranks_count;
-        append_number(data, start + length / 2);
-        append_number(data, i);
-        append_number(data, start);
-        append_number(data, start + length);
-        append_number(data, i - BAR_HALF);
-        append_number(data, i + BAR_HALF);
+        lh_text_append(data, start + length / 2);
+        lh_text_append(data, i);
+        lh_text_append(data, start);
+        lh_text_append(data, start + length);
+        lh_text_append(data, i - BAR_HALF);
+        lh_text_append(data, i + BAR_HALF);
         data->str[data->len - 1] = '\n';
     }
     if (any)
@@ -166,9 +153,7 @@ collect(const LhComparison *c, Bars *bars, GError **error)
         return false;
     }
     bars->scale = lh_text_scale(bars->longest_ps);
-    bars->unit_ps = strcmp(bars->scale.unit, "s") == 0    ? 1e12
-                    : strcmp(bars->scale.unit, "ms") == 0 ? 1e9
-                                                          : 1e6;
+    bars->unit_ps = (double)bars->scale.unit_ps;
     return true;
 }
 
@@ -186,7 +171,7 @@ lh_bars_draw(const LhSetup *setup, const LhComparison *c, const char *path, GErr
         return false;
     append_axes(script, setup, &bars);
     append_labels(script, &bars);
-    for (int position = 0; position < PARTS; position++) {
+    for (int position = 0; position < LH_PARTS; position++) {
         const int part = drawing_order[position];
 
         if (!append_part(data, &bars, position))

@@ -1,124 +1,110 @@
-/* One table says which parameters are options, what they are called and how they are written. */
+/*
+ * Options in words. The list of all schedules' options says what they are called and how they are
+ * written; heads count as options too, because schedules may pad them.
+ */
 #include "report/describe_options.h"
+
+#include "base/units.h"
+
+#include "sched/schedule.h"
 
 #include <stddef.h>
 #include <string.h>
 
-typedef enum {
-    NUMBER,    /* uint32_t */
-    FLAG,      /* bool */
-    GRID,      /* rows and columns, uint32_t each */
-    SIZES,     /* uint32_t; the ranks divided by it stand beside it */
-    RECOMPUTE, /* uint8_t */
-} Kind;
-
-typedef struct {
-    const char *name; /* the scenario's */
-    Kind kind;
-    size_t offset, size;
-} Option;
-
-#define OPTION(name, kind, member)                                                                 \
-    {                                                                                              \
-        name, kind, offsetof(LhProgramParams, member), sizeof(((LhProgramParams *)NULL)->member)   \
-    }
-
-static const Option options[] = {
-    OPTION("num_attention_heads", NUMBER, attention.heads),
-    OPTION("num_query_groups", NUMBER, attention.groups),
-    { "grid", GRID, offsetof(LhProgramParams, grid_rows), 2 * sizeof(uint32_t) },
-    OPTION("hierarchical_context_parallel_sizes", SIZES, ulysses_size),
-    OPTION("inner_ring", NUMBER, inner_ring),
-    OPTION("gather_groups", NUMBER, gather_groups),
-    OPTION("scan_blocks", NUMBER, scan_blocks),
-    OPTION("local_kv", FLAG, local_kv),
-    OPTION("gather_delta", FLAG, gather_delta),
-    OPTION("state_recompute", FLAG, state_recompute),
-    OPTION("unfused", FLAG, unfused),
-    OPTION("pad_heads", FLAG, pad_heads),
-    OPTION("recompute_granularity", RECOMPUTE, recompute),
+static const struct {
+    const char *name;
+    size_t offset;
+} heads[] = {
+    { "num_attention_heads", offsetof(LhAttention, heads) },
+    { "num_query_groups", offsetof(LhAttention, groups) },
 };
 
-G_STATIC_ASSERT(offsetof(LhProgramParams, grid_columns) ==
-                offsetof(LhProgramParams, grid_rows) + sizeof(uint32_t));
-
-static const void *
-value_of(const Option *option, const LhProgramParams *p)
-{
-    return (const char *)p + option->offset;
-}
-
-static bool
-differs(const Option *option, const LhProgramParams *p, const LhProgramParams *base)
-{
-    return memcmp(value_of(option, p), value_of(option, base), option->size) != 0;
-}
-
 static uint32_t
-number_of(const Option *option, const LhProgramParams *p)
+heads_of(guint i, const LhProgramParams *p)
 {
-    return *(const uint32_t *)value_of(option, p);
+    return *(const uint32_t *)(const void *)((const char *)&p->attention + heads[i].offset);
 }
 
-/* "" for a flag that is set, "no" for one that is not; caller frees. */
-static char *
-text_of(const Option *option, const LhProgramParams *p)
+/* Whether @p has the option, and not as @base has it. */
+static bool
+differs(const LhOption *option, const LhProgramParams *p, const LhProgramParams *base)
 {
-    switch (option->kind) {
-    case NUMBER:
-        return g_strdup_printf("%u", number_of(option, p));
-    case GRID:
-        return g_strdup_printf("%ux%u", p->grid_rows, p->grid_columns);
-    case SIZES:
-        return g_strdup_printf("%u,%u", p->ulysses_size, p->ranks / MAX(p->ulysses_size, 1));
-    case RECOMPUTE:
-        return g_strdup(lh_recompute_names[p->recompute]);
-    case FLAG:
-        return g_strdup(*(const bool *)value_of(option, p) ? "" : "no");
-    }
-    g_assert_not_reached();
+    const LhOptionValue x = lh_option_get(p, option), y = lh_option_get(base, option);
+
+    return lh_option_is_set(p, option) && (x.first != y.first || x.second != y.second);
+}
+
+static void
+append_text(GString *out, const char *text)
+{
+    g_string_append_printf(out, "%s%s", out->len > 0 ? "; " : "", text);
 }
 
 char *
 lh_describe_options(const LhProgramParams *p, const LhProgramParams *base)
 {
+    const LhOption *const *options = lh_schedule_options();
     GString *out = g_string_new(NULL);
 
-    for (guint i = 0; i < G_N_ELEMENTS(options); i++) {
-        g_autofree char *name = g_strdelimit(g_strdup(options[i].name), "_", '-');
-        g_autofree char *text = NULL;
+    for (guint i = 0; i < G_N_ELEMENTS(heads); i++) {
+        g_autofree char *name = g_strdelimit(g_strdup(heads[i].name), "_", '-');
+        g_autofree char *text = g_strdup_printf("%s %u", name, heads_of(i, p));
 
-        if (!differs(&options[i], p, base))
-            continue;
-        text = text_of(&options[i], p);
-        g_string_append_printf(out, "%s%s%s%s", out->len > 0 ? "; " : "", name,
-                               text[0] != '\0' ? " " : "", text);
+        if (heads_of(i, p) != heads_of(i, base))
+            append_text(out, text);
+    }
+    for (; *options != NULL; options++) {
+        g_autofree char *text = lh_option_text(*options, lh_option_get(p, *options));
+
+        if (differs(*options, p, base))
+            append_text(out, text);
     }
     return g_string_free(out, FALSE);
+}
+
+char *
+lh_describe_record(const LhProgram *program)
+{
+    return program->record == NULL ? g_strdup("") : g_strjoinv("; ", program->record);
+}
+
+static void
+write_option(LhJsonWriter *w, const LhOption *option, LhOptionValue value)
+{
+    g_autofree char *text = lh_option_value_text(option, value);
+
+    switch (option->type) {
+    case LH_OPTION_FLAG:
+        lh_jsonw_bool(w, option->name, value.first != 0);
+        break;
+    case LH_OPTION_COUNT:
+        lh_jsonw_uint(w, option->name, value.first);
+        break;
+    case LH_OPTION_SIZES:
+        lh_jsonw_array_begin(w, option->name);
+        lh_jsonw_uint(w, NULL, value.first);
+        lh_jsonw_uint(w, NULL, value.second);
+        lh_jsonw_array_end(w);
+        break;
+    case LH_OPTION_CHOICE:
+    case LH_OPTION_GRID:
+        lh_jsonw_string(w, option->name, text);
+        break;
+    }
 }
 
 void
 lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams *base)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(options); i++) {
-        const Option *option = &options[i];
-        g_autofree char *text = NULL;
+    const LhOption *const *options = lh_schedule_options();
 
-        if (!differs(option, p, base))
-            continue;
-        text = text_of(option, p);
-        if (option->kind == NUMBER) {
-            lh_jsonw_uint(w, option->name, number_of(option, p));
-        } else if (option->kind == FLAG) {
-            lh_jsonw_bool(w, option->name, *(const bool *)value_of(option, p));
-        } else if (option->kind == SIZES) {
-            lh_jsonw_array_begin(w, option->name);
-            lh_jsonw_uint(w, NULL, p->ulysses_size);
-            lh_jsonw_uint(w, NULL, p->ranks / MAX(p->ulysses_size, 1));
-            lh_jsonw_array_end(w);
-        } else {
-            lh_jsonw_string(w, option->name, text);
-        }
+    for (guint i = 0; i < G_N_ELEMENTS(heads); i++) {
+        if (heads_of(i, p) != heads_of(i, base))
+            lh_jsonw_uint(w, heads[i].name, heads_of(i, p));
+    }
+    for (; *options != NULL; options++) {
+        if (differs(*options, p, base))
+            write_option(w, *options, lh_option_get(p, *options));
     }
 }
 
@@ -179,8 +165,5 @@ lh_params_json(LhJsonWriter *w, const LhProgramParams *p)
     if (a->decay != 0)
         lh_jsonw_double(w, "linear_decay", a->decay);
     write_mask(w, &p->mask);
-    lh_jsonw_bool(w, "overlap", p->overlap);
-    lh_jsonw_bool(w, "published_code", p->published_code);
-    lh_jsonw_string(w, "gradient_wire", lh_wire_names[p->gradient_wire]);
     lh_options_json(w, p, &plain);
 }

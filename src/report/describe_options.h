@@ -1,10 +1,10 @@
 /*
- * The mask of a program, and the options that only some schedules have, in words and as JSON.
+ * The parameters of a program, above all the options of its schedule, in words and as JSON.
  */
 #pragma once
 
 #include "base/jsonw.h"
-#include "sched/ir.h"
+#include "program/program.h"
 
 /* "8 ranks", or "2 groups of 8 ranks (data parallel)"; caller frees. */
 char *lh_describe_groups(const LhProgramParams *p);
@@ -19,7 +19,10 @@ char *lh_describe_mask(const LhMaskRule *rule);
  */
 char *lh_describe_options(const LhProgramParams *p, const LhProgramParams *base);
 
-/* The same as members of the open object. */
+/* The options that @program was made with, in the same form; caller frees. */
+char *lh_describe_record(const LhProgram *program);
+
+/* lh_describe_options() as members of the open object. */
 void lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams *base);
 
 /* All parameters of a program as members of the open object; of those that are options, the mask's

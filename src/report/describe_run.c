@@ -1,6 +1,7 @@
 /* Runs with real data, reported. Times are measured on this machine. */
 #include "report/describe_run.h"
 
+#include "report/cells.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
@@ -60,22 +61,13 @@ lh_describe_errors(const LhExecuted *executed)
 }
 
 static void
-count_cell(LhTable *table, uint64_t count)
-{
-    g_autofree char *text = lh_format_count(count);
-    g_autofree char *exact = g_strdup_printf("%" G_GUINT64_FORMAT, count);
-
-    lh_table_cell(table, text, exact);
-}
-
-static void
 count_row(LhTable *table, const char *name, const LhCount *count)
 {
     lh_table_row(table);
     lh_table_cell(table, name, NULL);
-    count_cell(table, count->counted);
-    count_cell(table, count->verified);
-    count_cell(table, count->simulated);
+    lh_cell_count(table, count->counted);
+    lh_cell_count(table, count->verified);
+    lh_cell_count(table, count->simulated);
     lh_table_cell(table, count->equal ? "yes" : "NO", NULL);
 }
 
@@ -136,10 +128,9 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
                 GString *out)
 {
     const LhProgramParams *p = &executed->program->params;
-    const LhProgramParams plain = { .attention = p->attention };
     const LhAttention *a = &p->attention;
     g_autofree char *mask = lh_describe_mask(&p->mask);
-    g_autofree char *options = lh_describe_options(p, &plain);
+    g_autofree char *options = lh_describe_record(executed->program);
     g_autofree char *groups = lh_describe_groups(p);
 
     g_string_append_printf(
@@ -147,12 +138,12 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
         "%s on %s, executed (backend %s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
         "%s%s)\n%" G_GUINT64_FORMAT
         " tokens, batch %u, %u heads, %u groups, d %u, %s, %s%s, %s%s%s\n",
-        executed->name, groups, params->transport->name, lh_kernel_set_names[params->kernels],
-        lh_input_names[params->inputs], setup->scenario->seed,
-        params->inject != NULL ? ", injected " : "", params->inject != NULL ? params->inject : "",
-        a->seq_length, a->batch, a->heads, a->groups, a->head_dim, lh_dtype_names[a->dtype],
-        a->linear ? "linear, " : "", mask, lh_pass_names[p->pass - 1],
-        options[0] != '\0' ? "; " : "", options);
+        executed->program->name, groups, params->backend->name,
+        params->backend->device->kernel_sets[params->kernel_set], lh_input_names[params->inputs],
+        setup->scenario->seed, params->inject != NULL ? ", injected " : "",
+        params->inject != NULL ? params->inject : "", a->seq_length, a->batch, a->heads, a->groups,
+        a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "", mask,
+        lh_pass_names[p->pass - 1], options[0] != '\0' ? "; " : "", options);
     describe_time(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);
 }
@@ -240,9 +231,9 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
 
     lh_stamp_json(w, "longhaul.run/1", stamp, setup);
     lh_jsonw_string(w, "provenance", "measured");
-    lh_jsonw_string(w, "schedule", executed->name);
-    lh_jsonw_string(w, "backend", params->transport->name);
-    lh_jsonw_string(w, "kernels", lh_kernel_set_names[params->kernels]);
+    lh_jsonw_string(w, "schedule", executed->program->name);
+    lh_jsonw_string(w, "backend", params->backend->name);
+    lh_jsonw_string(w, "kernels", params->backend->device->kernel_sets[params->kernel_set]);
     lh_jsonw_string(w, "input_kind", lh_input_names[params->inputs]);
     lh_jsonw_string(w, "injected", params->inject);
     write_program(w, executed->program);

@@ -31,5 +31,5 @@ bool lh_figure_draw(const LhFigure *figure, GError **error);
 #define LH_COLOUR_OTHER "#009E73"
 #define LH_COLOUR_IMBALANCE "#BBBBBB"
 #define LH_COLOUR_HOST "#555555"
-#define LH_COLOUR_PIPELINE "#E3E3E3"
+#define LH_COLOUR_WAITING "#E3E3E3"
 extern const char *const lh_tier_colours[]; /* by LhTier */

@@ -8,8 +8,6 @@
 #include "report/figure.h"
 #include "report/text.h"
 
-#include <string.h>
-
 #define WIDTH 1200
 #define HEIGHT_BASE 150
 #define HEIGHT_RANK 40
@@ -38,8 +36,8 @@ static const char *const kind_titles[KINDS] = {
 static const char *
 kind_colour(Kind kind)
 {
-    static const char *const colours[] = { LH_COLOUR_PIPELINE, LH_COLOUR_FORWARD,
-                                           LH_COLOUR_BACKWARD, LH_COLOUR_OTHER };
+    static const char *const colours[] = { LH_COLOUR_WAITING, LH_COLOUR_FORWARD, LH_COLOUR_BACKWARD,
+                                           LH_COLOUR_OTHER };
 
     return kind < KIND_TRANSFER ? colours[kind] : lh_tier_colours[kind - KIND_TRANSFER];
 }
@@ -130,15 +128,6 @@ collect_boxes(const LhTimeline *timeline, uint32_t ranks, LhTime makespan_ps, GA
 }
 
 static void
-append_number(GString *out, double value)
-{
-    char digits[G_ASCII_DTOSTR_BUF_SIZE];
-
-    g_string_append(out, g_ascii_formatd(digits, sizeof(digits), "%.7g", value));
-    g_string_append_c(out, ' ');
-}
-
-static void
 append_boxes(GString *data, Kind kind, const GArray *boxes, double unit_ps)
 {
     const double top = kind < KIND_TRANSFER ? COMPUTE_TOP : COMM_TOP;
@@ -150,36 +139,39 @@ append_boxes(GString *data, Kind kind, const GArray *boxes, double unit_ps)
         const double start = (double)box->start_ps / unit_ps;
         const double end = (double)box->end_ps / unit_ps;
 
-        append_number(data, (start + end) / 2);
-        append_number(data, box->rank);
-        append_number(data, start);
-        append_number(data, end);
-        append_number(data, box->rank + top);
-        append_number(data, box->rank + bottom);
+        lh_text_append(data, (start + end) / 2);
+        lh_text_append(data, box->rank);
+        lh_text_append(data, start);
+        lh_text_append(data, end);
+        lh_text_append(data, box->rank + top);
+        lh_text_append(data, box->rank + bottom);
         data->str[data->len - 1] = '\n';
     }
     g_string_append(data, "\n\n"); /* ends gnuplot's data set */
 }
 
 static void
-append_axes(GString *script, const LhSetup *setup, const LhCompareRow *row, uint32_t ranks,
-            LhTimeScale scale, double unit_ps)
+append_axes(GString *script, const LhGantt *gantt, uint32_t ranks, LhTimeScale scale)
 {
+    const LhProgramParams *p = &gantt->program->params;
+
     char bubble[LH_TEXT_SIZE];
     char right[G_ASCII_DTOSTR_BUF_SIZE];
-    g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length);
-    g_autofree char *makespan = lh_format_time(row->result->makespan_ps);
-    g_autofree char *groups = lh_describe_groups(&setup->params);
+    g_autofree char *tokens = lh_format_count(p->attention.seq_length);
+    g_autofree char *makespan = lh_format_time(gantt->makespan_ps);
+    g_autofree char *groups = lh_describe_groups(p);
 
-    g_ascii_formatd(right, sizeof(right), "%.7g", (double)row->result->makespan_ps / unit_ps);
-    lh_text_percent(lh_sim_bubble_fraction(row->result), bubble);
+    g_ascii_formatd(right, sizeof(right), "%.7g",
+                    (double)gantt->makespan_ps / (double)scale.unit_ps);
+    lh_text_percent(gantt->bubble, bubble);
     g_string_append_printf(script,
                            "set title \"%s: %s tokens on %s, %s, %s of it not computing\" "
                            "font title_font\n"
                            "set xrange [0:%s]\nset yrange [%u - 0.5:-0.5]\n"
                            "set xlabel 'time (%s)'\nset ytics 1 scale 0 format 'rank %%g'\n"
                            "set lmargin 10\nset rmargin 4\n",
-                           row->name, tokens, groups, makespan, bubble, right, ranks, scale.unit);
+                           gantt->program->name, tokens, groups, makespan, bubble, right, ranks,
+                           scale.unit);
 }
 
 static bool
@@ -210,14 +202,10 @@ append_plots(GString *script, GArray *const *boxes)
 }
 
 bool
-lh_gantt_draw(const LhSetup *setup, const LhCompareRow *row, const LhTimeline *timeline,
-              const char *path, GError **error)
+lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error)
 {
-    const uint32_t ranks = MIN(lh_params_ranks(&setup->params), LH_GANTT_RANKS_MAX);
-    const LhTimeScale scale = lh_text_scale(row->result->makespan_ps);
-    const double unit_ps = strcmp(scale.unit, "s") == 0    ? 1e12
-                           : strcmp(scale.unit, "ms") == 0 ? 1e9
-                                                           : 1e6;
+    const uint32_t ranks = MIN(lh_program_ranks(gantt->program), LH_GANTT_RANKS_MAX);
+    const LhTimeScale scale = lh_text_scale(gantt->makespan_ps);
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
     GArray *boxes[KINDS];
@@ -225,12 +213,12 @@ lh_gantt_draw(const LhSetup *setup, const LhCompareRow *row, const LhTimeline *t
 
     for (int kind = 0; kind < KINDS; kind++)
         boxes[kind] = g_array_new(FALSE, FALSE, sizeof(Box));
-    collect_boxes(timeline, ranks, row->result->makespan_ps, boxes);
-    append_axes(script, setup, row, ranks, scale, unit_ps);
+    collect_boxes(gantt->timeline, ranks, gantt->makespan_ps, boxes);
+    append_axes(script, gantt, ranks, scale);
     append_plots(script, boxes);
     for (int kind = 0; kind < KINDS; kind++) {
         if (boxes[kind]->len > 0)
-            append_boxes(data, (Kind)kind, boxes[kind], unit_ps);
+            append_boxes(data, (Kind)kind, boxes[kind], (double)scale.unit_ps);
         g_array_unref(boxes[kind]);
     }
     figure.script = script->str;

@@ -3,11 +3,17 @@
  */
 #pragma once
 
-#include "plan/compare.h"
 #include "report/timeline.h"
 
 #define LH_GANTT_RANKS_MAX 16
 
-/* Draws the ranks below LH_GANTT_RANKS_MAX to @path (*.svg or *.png). @timeline is sorted. */
-bool lh_gantt_draw(const LhSetup *setup, const LhCompareRow *row, const LhTimeline *timeline,
-                   const char *path, GError **error);
+/* What is drawn: a program as it was simulated, or as it ran. */
+typedef struct {
+    const LhProgram *program;
+    const LhTimeline *timeline; /* sorted */
+    LhTime makespan_ps;
+    double bubble; /* the share of the time in which the mean rank does not compute */
+} LhGantt;
+
+/* Draws the ranks below LH_GANTT_RANKS_MAX to @path (*.svg or *.png). */
+bool lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error);

@@ -216,15 +216,16 @@ write_idle(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
 static void
 write_bytes(LhJsonWriter *w, const LhCompareRow *row, const LhTotals *totals)
 {
-    const LhProgramParams *p = &row->program->params;
-    const LhClosedForms *closed = lh_closed_forms(row->program->schedule, p);
+    uint64_t value;
 
     lh_jsonw_object_begin(w, "bytes_sent");
     write_numbers(w, "per_rank", row->result, rank_sent);
-    if (closed->bytes_sent != NULL) {
+    if (lh_program_claim(row->program, LH_CLAIM_BYTES_SENT, 0, &value)) {
         lh_jsonw_array_begin(w, "closed_form");
-        for (uint32_t i = 0; i < lh_params_ranks(p); i++)
-            lh_jsonw_uint(w, NULL, closed->bytes_sent(p, i % p->ranks));
+        for (uint32_t i = 0; i < lh_program_ranks(row->program); i++) {
+            lh_program_claim(row->program, LH_CLAIM_BYTES_SENT, i, &value);
+            lh_jsonw_uint(w, NULL, value);
+        }
         lh_jsonw_array_end(w);
     }
     lh_jsonw_object_begin(w, "per_tier");

@@ -35,21 +35,22 @@ lh_text_seconds(LhTime time_ps, char *buffer)
 LhTimeScale
 lh_text_scale(LhTime longest_ps)
 {
-    LhTimeScale scale = { "us", PS_PER_US, DECIMALS_MAX };
+    LhTimeScale scale = { "us", PS_PER_US, PS_PER_US, DECIMALS_MAX };
     LhTime units;
 
     if (longest_ps >= SECONDS_FROM_PS) {
         scale.unit = "s";
-        scale.quantum_ps = LH_PS_PER_S;
+        scale.unit_ps = LH_PS_PER_S;
     } else if (longest_ps >= PS_PER_MS) {
         scale.unit = "ms";
-        scale.quantum_ps = PS_PER_MS;
+        scale.unit_ps = PS_PER_MS;
     }
-    units = longest_ps / scale.quantum_ps;
+    units = longest_ps / scale.unit_ps;
     if (units >= 100)
         scale.decimals = 1;
     else if (units >= 10)
         scale.decimals = 2;
+    scale.quantum_ps = scale.unit_ps;
     for (int i = 0; i < scale.decimals; i++)
         scale.quantum_ps /= 10;
     return scale;
@@ -113,4 +114,13 @@ lh_text_percent(double share, char *buffer)
     g_ascii_formatd(digits, sizeof(digits), fabs(percent) < 10 ? "%.1f" : "%.0f", percent);
     snprintf(buffer, LH_TEXT_SIZE, "%s %%", digits);
     return buffer;
+}
+
+void
+lh_text_append(GString *out, double value)
+{
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_string_append(out, g_ascii_formatd(digits, sizeof(digits), "%.7g", value));
+    g_string_append_c(out, ' ');
 }

@@ -13,7 +13,8 @@ char *lh_text_seconds(LhTime time_ps, char *buffer);
 
 /* One unit and one number of decimals for all times of a table. */
 typedef struct {
-    const char *unit;  /* "us", "ms", "s" */
+    const char *unit; /* "us", "ms", "s" */
+    LhTime unit_ps;
     LhTime quantum_ps; /* of the last decimal */
     int decimals;
 } LhTimeScale;
@@ -30,6 +31,9 @@ char *lh_text_scaled(LhTimeScale scale, int64_t quanta, char *buffer);
  */
 void lh_text_round_parts(LhTimeScale scale, const LhTime *parts, int count, uint64_t divisor,
                          int64_t *quanta, int64_t *sum_quanta);
+
+/* Appends @value with seven digits and a space: one number of a figure's data. */
+void lh_text_append(GString *out, double value);
 
 /* "3.4 %", "12 %"; writes @buffer (LH_TEXT_SIZE) and returns it. */
 char *lh_text_percent(double share, char *buffer);

@@ -3,22 +3,20 @@
  * run_op.c and run_collective.c. Times are of this machine, with its other load; nothing here
  * models anything.
  */
-#include "runtime/executor_private.h"
+#include "runtime/execution.h"
 
 #include "base/error.h"
+#include "program/text.h"
 #include "runtime/pin.h"
 
 #include <string.h>
 #include <time.h>
 
-#define QUEUE_DEPTH 64 /* ops a host may be ahead of its device, as in the simulator */
 #define DONE_MIN 256
 #define POLL_US 1000
 #define US_PER_S 1000000
 #define PS_PER_NS 1000
 #define NS_PER_S 1000000000
-
-const char *const lh_kernel_set_names[] = { "cpu", "reference", NULL };
 
 static int64_t
 now_ns(void)
@@ -50,11 +48,26 @@ lh_execution_fail(LhExecution *x, GError *error)
     pthread_mutex_unlock(&x->lock);
     g_clear_error(&error);
     g_atomic_int_set(&x->stopping, 1);
-    for (uint32_t r = 0; r < x->count; r++) {
+    for (uint32_t r = 0; r < x->place.count; r++) {
         pthread_mutex_lock(&x->ranks[r].lock);
         pthread_cond_broadcast(&x->ranks[r].changed);
         pthread_mutex_unlock(&x->ranks[r].lock);
     }
+}
+
+bool
+lh_execution_fail_op(const LhRunner *rank, const LhOp *op, int code, const char *format, ...)
+{
+    LhExecution *x = rank->execution;
+    g_autofree char *text = lh_op_text(x->program, op);
+    g_autofree char *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    lh_execution_fail(x, g_error_new(LH_ERROR, code, "rank %u, %s: %s", rank->index, text, what));
+    return false;
 }
 
 static void
@@ -80,8 +93,9 @@ mark_done(LhRunner *rank, uint32_t id)
 }
 
 static void
-record(LhRunner *rank, const LhOp *op, const LhItem *item)
+record(LhRunner *rank, const LhItem *item)
 {
+    const LhOp *op = &item->op;
     LhExecution *x = rank->execution;
     const LhTime now = lh_execution_now(x);
     LhTimelineRecord r = { .rank = rank->index,
@@ -91,15 +105,17 @@ record(LhRunner *rank, const LhOp *op, const LhItem *item)
                            .phase = op->phase,
                            .tier = LH_TIMELINE_NO_TIER,
                            .step = op->step,
+                           .layer = op->layer,
+                           .micro_batch = op->micro_batch,
+                           .module = op->module,
                            .kernel = op->kind == LH_OP_COMPUTE ? op->compute.kernel : 0,
-                           .issued_ps = item != NULL ? item->issued_ps : now,
-                           .start_ps = item != NULL ? item->start_ps : now,
+                           .issued_ps = item->issued_ps,
+                           .start_ps = item->start_ps,
                            .end_ps = now,
-                           .bytes = item != NULL ? item->bytes : 0,
-                           .flops = item != NULL ? item->flops : 0 };
+                           .bytes = item->bytes,
+                           .flops = item->flops };
 
-    /* The simulator records what runs on a stream. */
-    if (x->params->timeline == NULL || item == NULL)
+    if (x->params->timeline == NULL)
         return;
     pthread_mutex_lock(&x->lock);
     g_array_append_val(x->records, r);
@@ -142,24 +158,12 @@ next_item(LhRunStream *s)
 }
 
 static void
-fail_canary(LhExecution *x, const LhRunner *rank, const LhOp *op)
-{
-    g_autofree char *text = lh_execution_op_text(x, op);
-
-    lh_execution_fail(x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
-                                     "rank %u, %s: something wrote beyond the end of a slot that "
-                                     "this op used last",
-                                     rank->index, text));
-}
-
-static void
 finish_item(LhRunStream *s, LhItem *item)
 {
     LhRunner *rank = s->rank;
     const LhOp op = item->op;
-    bool whole = true;
 
-    record(rank, &op, item);
+    record(rank, item);
     pthread_mutex_lock(&rank->lock);
     s->first = item->next;
     if (s->first == NULL)
@@ -171,12 +175,27 @@ finish_item(LhRunStream *s, LhItem *item)
         rank->counted.busy_ps += lh_execution_now(rank->execution) - item->start_ps;
     pthread_mutex_unlock(&rank->lock);
     /* Before the op counts as complete: a finding belongs to this op. */
-    lh_item_free(item, &whole);
-    if (!whole)
-        fail_canary(rank->execution, rank, &op);
+    lh_item_free(rank, &s->at, item);
     pthread_mutex_lock(&rank->lock);
     mark_done(rank, op.id);
     pthread_mutex_unlock(&rank->lock);
+}
+
+/* Streams of the device belong to the threads that use them. */
+static bool
+open_stream(LhRunStream *s)
+{
+    const LhExecution *x = s->rank->execution;
+    const bool compute = x->program->streams[s->index].kind == LH_STREAM_COMPUTE;
+    GError *error = NULL;
+
+    if (s->at.stream != NULL)
+        return true;
+    s->at = s->rank->at;
+    s->at.stream = s->at.device->stream(s->at.state, compute, &error);
+    if (s->at.stream == NULL)
+        lh_execution_fail(s->rank->execution, error);
+    return s->at.stream != NULL;
 }
 
 static bool
@@ -199,9 +218,7 @@ stream_main(void *data)
     LhExecution *x = s->rank->execution;
     LhItem *item;
 
-    if (x->params->pin && x->program->streams[s->index].kind == LH_STREAM_COMPUTE)
-        lh_pin_thread(s->rank->index);
-    while ((item = next_item(s)) != NULL) {
+    while (open_stream(s) && (item = next_item(s)) != NULL) {
         pause_at(s->rank, item->op.id, 1);
         if (!run_item(s, item) || lh_execution_stopping(x))
             break;
@@ -213,69 +230,21 @@ stream_main(void *data)
 
 /* ---- hosts ---- */
 
-static bool
-refuse_slot(LhRunner *rank, const LhOp *op, uint16_t slot, const char *what)
+/* What the op's lists say, for as long as it takes. */
+static void
+copy_lists(LhItem *item, const LhOpBuffer *buffer)
 {
-    LhExecution *x = rank->execution;
-    g_autofree char *text = lh_execution_op_text(x, op);
+    const LhOp *op = &item->op;
 
-    lh_execution_fail(x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME, "rank %u, %s: slot %s %s",
-                                     rank->index, text, x->program->slots[slot].name, what));
-    return false;
-}
-
-static bool
-hold(LhRunner *rank, LhItem *item, LhRegion region)
-{
-    LhBuffer *buffer = rank->slots[region.slot];
-
-    if (buffer == NULL)
-        return refuse_slot(rank, &item->op, region.slot, "is not allocated");
-    item->buffers[item->buffers_count++] = lh_buffer_hold(buffer);
-    return true;
-}
-
-static bool
-hold_parts(LhRunner *rank, LhItem *item)
-{
-    g_assert(item->parts != NULL);
-    item->buffers = g_new0(LhBuffer *, (gsize)item->op.exchange.parts_count * LH_PART_REGIONS_MAX);
-    for (uint32_t i = 0; i < item->op.exchange.parts_count; i++) {
-        for (uint32_t k = 0; k < item->parts[i].regions_count; k++) {
-            if (!hold(rank, item, item->parts[i].regions[k]))
-                return false;
-        }
+    if (op->kind == LH_OP_EXCHANGE) {
+        item->parts = g_memdup2(buffer->parts + op->exchange.parts_first,
+                                op->exchange.parts_count * sizeof(LhPart));
+    } else if (op->kind == LH_OP_COLLECTIVE && op->collective.uneven) {
+        item->counts = g_memdup2(buffer->counts + op->collective.counts_first,
+                                 2 * lh_group_size(&op->collective.group) *
+                                     op->collective.tensors_count * sizeof(uint32_t));
+        item->op.collective.counts_first = 0;
     }
-    return true;
-}
-
-/* Of every tensor, what it sends from, then what it receives into. */
-static bool
-hold_tensors(LhRunner *rank, LhItem *item)
-{
-    item->buffers = g_new0(LhBuffer *, 2 * (gsize)item->op.collective.tensors_count);
-    for (uint32_t i = 0; i < item->op.collective.tensors_count; i++) {
-        if (!hold(rank, item, item->op.collective.send[i]) ||
-            !hold(rank, item, item->op.collective.receive[i]))
-            return false;
-    }
-    return true;
-}
-
-/* Binds the op to the memory that its slots have now. */
-static bool
-hold_all(LhRunner *rank, LhItem *item)
-{
-    if (item->op.kind == LH_OP_EXCHANGE)
-        return hold_parts(rank, item);
-    if (item->op.kind == LH_OP_COLLECTIVE)
-        return hold_tensors(rank, item);
-    item->buffers = g_new0(LhBuffer *, LH_KERNEL_OPERANDS_MAX);
-    for (uint32_t i = 0; i < item->op.compute.regions_count; i++) {
-        if (!hold(rank, item, item->op.compute.regions[i]))
-            return false;
-    }
-    return true;
 }
 
 static bool
@@ -283,17 +252,12 @@ issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
 {
     LhItem *item = g_new0(LhItem, 1);
     LhRunStream *s = &rank->streams[op->stream];
-    bool ignored;
 
     item->op = *op;
     item->issued_ps = lh_execution_now(rank->execution);
-    if (op->kind == LH_OP_EXCHANGE) {
-        item->parts = g_new(LhPart, MAX(op->exchange.parts_count, 1));
-        for (uint32_t i = 0; i < op->exchange.parts_count; i++)
-            item->parts[i] = buffer->parts[op->exchange.parts_first + i];
-    }
-    if (!hold_all(rank, item)) {
-        lh_item_free(item, &ignored);
+    copy_lists(item, buffer);
+    if (!lh_item_bind(rank, item)) {
+        lh_item_free(rank, &rank->at, item);
         return false;
     }
     pthread_mutex_lock(&rank->lock);
@@ -304,34 +268,6 @@ issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
     s->last = item;
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
-    return true;
-}
-
-static bool
-issue_alloc(LhRunner *rank, const LhOp *op)
-{
-    const LhSlot *slot = &rank->execution->program->slots[op->memory.slot];
-
-    if (rank->slots[op->memory.slot] != NULL)
-        return refuse_slot(rank, op, op->memory.slot, "is allocated already");
-    rank->slots[op->memory.slot] = lh_buffer_new(slot);
-    rank->memory_bytes += slot->parts * slot->part_bytes;
-    rank->counted.peak_bytes = MAX(rank->counted.peak_bytes, rank->memory_bytes);
-    return true;
-}
-
-static bool
-issue_free(LhRunner *rank, const LhOp *op)
-{
-    const LhSlot *slot = &rank->execution->program->slots[op->memory.slot];
-    LhBuffer *buffer = rank->slots[op->memory.slot];
-
-    if (buffer == NULL)
-        return refuse_slot(rank, op, op->memory.slot, "is not allocated");
-    rank->slots[op->memory.slot] = NULL;
-    rank->memory_bytes -= slot->parts * slot->part_bytes;
-    if (!lh_buffer_release(buffer))
-        return refuse_slot(rank, op, op->memory.slot, "was overwritten beyond its end");
     return true;
 }
 
@@ -372,7 +308,7 @@ issue(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
     bool ok;
 
     pause_at(rank, op->id, 0);
-    if (!wait_for_device(rank, op->id, op->kind == LH_OP_SYNC ? 0 : QUEUE_DEPTH - 1))
+    if (!wait_for_device(rank, op->id, op->kind == LH_OP_SYNC ? 0 : LH_HOST_WINDOW))
         return false;
     register_op(rank, op->id);
     switch (op->kind) {
@@ -381,10 +317,10 @@ issue(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
     case LH_OP_COLLECTIVE:
         return issue_stream_op(rank, op, buffer);
     case LH_OP_ALLOC:
-        ok = issue_alloc(rank, op);
+        ok = lh_runner_alloc(rank, op);
         break;
     case LH_OP_FREE:
-        ok = issue_free(rank, op);
+        ok = lh_runner_free(rank, op);
         break;
     default:
         ok = true;
@@ -421,58 +357,15 @@ host_main(void *data)
 
 /* ---- the run ---- */
 
-/* What is there before the program: input and output slots. */
-static void
-prepare_rank(LhRunner *rank)
-{
-    LhExecution *x = rank->execution;
-    const LhProgram *program = x->program;
-
-    rank->slots = g_new0(LhBuffer *, program->slots_count);
-    for (uint32_t i = 0; i < program->slots_count; i++) {
-        const LhSlot *slot = &program->slots[i];
-
-        if (slot->role == LH_SLOT_TEMP)
-            continue;
-        rank->slots[i] = lh_buffer_new(slot);
-        rank->memory_bytes += slot->parts * slot->part_bytes;
-        for (uint32_t part = 0; slot->role == LH_SLOT_INPUT && part < slot->parts; part++)
-            x->params->load(x->params->load_data, rank->index, (uint16_t)i, part,
-                            lh_buffer_part(rank->slots[i], part));
-    }
-    rank->counted.peak_bytes = rank->memory_bytes;
-}
-
-static void
-prepare(LhExecution *x)
-{
-    x->ranks = g_new0(LhRunner, x->count);
-    x->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    pthread_mutex_init(&x->lock, NULL);
-    for (uint32_t r = 0; r < x->count; r++) {
-        LhRunner *rank = &x->ranks[r];
-
-        rank->execution = x;
-        rank->index = x->first + r;
-        pthread_mutex_init(&rank->lock, NULL);
-        pthread_cond_init(&rank->changed, NULL);
-        prepare_rank(rank);
-        for (uint32_t s = 0; s < x->program->streams_count; s++) {
-            rank->streams[s].rank = rank;
-            rank->streams[s].index = s;
-        }
-    }
-}
-
 static void
 start(LhExecution *x)
 {
     const uint32_t streams = x->program->streams_count;
 
     (void)lh_cores_count(); /* those of the process, before a thread has fewer */
-    x->alive = (gint)(x->count * (streams + 1));
+    x->alive = (gint)(x->place.count * (streams + 1));
     x->epoch_ns = now_ns();
-    for (uint32_t r = 0; r < x->count; r++) {
+    for (uint32_t r = 0; r < x->place.count; r++) {
         for (uint32_t s = 0; s < streams; s++)
             x->ranks[r].streams[s].thread =
                 g_thread_new("stream", stream_main, &x->ranks[r].streams[s]);
@@ -494,7 +387,7 @@ give_up(LhExecution *x, double seconds)
 static void
 watch(LhExecution *x)
 {
-    const LhTransport *transport = x->params->transport;
+    const LhTransport *transport = x->params->backend->transport;
     gint moved = g_atomic_int_get(&x->moved);
     gint64 since_us = g_get_monotonic_time();
 
@@ -515,161 +408,11 @@ watch(LhExecution *x)
 static void
 join(LhExecution *x)
 {
-    for (uint32_t r = 0; r < x->count; r++) {
+    for (uint32_t r = 0; r < x->place.count; r++) {
         g_thread_join(x->ranks[r].host);
         for (uint32_t s = 0; s < x->program->streams_count; s++)
             g_thread_join(x->ranks[r].streams[s].thread);
     }
-}
-
-/* Releases a slot that is still there; sets the error if something wrote beyond it. */
-static void
-release_slot(LhExecution *x, const LhRunner *rank, uint32_t slot)
-{
-    if (lh_buffer_release(rank->slots[slot]) || x->error != NULL)
-        return;
-    g_set_error(&x->error, LH_ERROR, LH_ERROR_RUNTIME,
-                "rank %u: something wrote beyond the end of slot %s", rank->index,
-                x->program->slots[slot].name);
-}
-
-static void
-clear_rank(LhExecution *x, LhRunner *rank)
-{
-    bool ignored;
-
-    for (uint32_t s = 0; s < x->program->streams_count; s++) {
-        LhItem *item = rank->streams[s].first;
-
-        while (item != NULL) {
-            LhItem *next = item->next;
-
-            lh_item_free(item, &ignored);
-            item = next;
-        }
-        g_aligned_free(rank->streams[s].scratch);
-    }
-    for (uint32_t i = 0; i < x->program->slots_count; i++)
-        release_slot(x, rank, i);
-    g_free(rank->slots);
-    g_free(rank->done);
-    pthread_mutex_destroy(&rank->lock);
-    pthread_cond_destroy(&rank->changed);
-}
-
-static void
-clear(LhExecution *x)
-{
-    for (uint32_t r = 0; r < x->count; r++)
-        clear_rank(x, &x->ranks[r]);
-    g_free(x->ranks);
-    g_array_unref(x->records);
-    pthread_mutex_destroy(&x->lock);
-}
-
-/* ---- results ---- */
-
-static uint64_t
-output_bytes(const LhProgram *program)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < program->slots_count; i++) {
-        if (program->slots[i].role == LH_SLOT_OUTPUT)
-            bytes += program->slots[i].parts * program->slots[i].part_bytes;
-    }
-    return bytes;
-}
-
-static void
-append_outputs(const LhExecution *x, const LhRunner *rank, GByteArray *bytes)
-{
-    for (uint32_t i = 0; i < x->program->slots_count; i++) {
-        const LhSlot *slot = &x->program->slots[i];
-
-        for (uint32_t part = 0; slot->role == LH_SLOT_OUTPUT && part < slot->parts; part++)
-            g_byte_array_append(bytes, lh_buffer_part(rank->slots[i], part),
-                                (guint)slot->part_bytes);
-    }
-}
-
-/* Counters, outputs and records of this process's ranks: fixed sizes first. */
-static GByteArray *
-pack(const LhExecution *x)
-{
-    GByteArray *bytes = g_byte_array_new();
-    const uint64_t records = x->records->len;
-
-    for (uint32_t r = 0; r < x->count; r++) {
-        g_byte_array_append(bytes, (const guint8 *)&x->ranks[r].counted, sizeof(LhRunRank));
-        append_outputs(x, &x->ranks[r], bytes);
-    }
-    g_byte_array_append(bytes, (const guint8 *)&records, sizeof(records));
-    g_byte_array_append(bytes, (const guint8 *)x->records->data,
-                        (guint)(records * sizeof(LhTimelineRecord)));
-    return bytes;
-}
-
-static LhRunResult *
-result_new(const LhExecution *x)
-{
-    LhRunResult *result = g_new0(LhRunResult, 1);
-
-    result->ranks_count = lh_program_ranks(x->program);
-    result->ranks = g_new0(LhRunRank, result->ranks_count);
-    result->outputs = g_new0(unsigned char *, result->ranks_count);
-    result->output_bytes = output_bytes(x->program);
-    return result;
-}
-
-static void
-report_records(const LhRunParams *params, const guint8 *data, uint64_t count)
-{
-    for (uint64_t i = 0; params->timeline != NULL && i < count; i++) {
-        LhTimelineRecord r;
-
-        memcpy(&r, data + i * sizeof(r), sizeof(r));
-        params->timeline(params->timeline_data, &r);
-    }
-}
-
-/* The inverse of pack(), for all processes one after another; each has as many ranks. */
-static void
-unpack(const LhExecution *x, const GByteArray *all, LhRunResult *result)
-{
-    const guint8 *at = all->data;
-
-    for (uint32_t r = 0; r < result->ranks_count; r++) {
-        uint64_t records;
-
-        memcpy(&result->ranks[r], at, sizeof(LhRunRank));
-        at += sizeof(LhRunRank);
-        result->outputs[r] = g_memdup2(at, result->output_bytes);
-        at += result->output_bytes;
-        result->makespan_ps = MAX(result->makespan_ps, result->ranks[r].finish_ps);
-        if ((r + 1) % x->count != 0)
-            continue;
-        memcpy(&records, at, sizeof(records));
-        at += sizeof(records);
-        report_records(x->params, at, records);
-        at += records * sizeof(LhTimelineRecord);
-    }
-    g_assert(at == all->data + all->len);
-    result->whole = true;
-}
-
-static LhRunResult *
-collect(LhExecution *x, GError **error)
-{
-    g_autoptr(GByteArray) bytes = pack(x);
-    g_autoptr(GByteArray) all = g_byte_array_new();
-    g_autoptr(LhRunResult) result = result_new(x);
-
-    if (!x->params->transport->gather(x->transport, bytes, all, error))
-        return NULL;
-    if (all->len > 0)
-        unpack(x, all, result);
-    return g_steal_pointer(&result);
 }
 
 LhRunResult *
@@ -678,46 +421,17 @@ lh_execute(const LhRunParams *params, GError **error)
     LhExecution x = { .params = params, .program = params->program };
     g_autoptr(LhRunResult) result = NULL;
 
-    x.transport =
-        params->transport->open(lh_program_ranks(params->program), &x.first, &x.count, error);
-    if (x.transport == NULL)
-        return NULL;
-    prepare(&x);
-    start(&x);
-    watch(&x);
-    join(&x);
-    if (x.error == NULL)
-        result = collect(&x, &x.error);
-    clear(&x);
-    params->transport->close(x.transport);
+    if (lh_execution_open(&x, &x.error)) {
+        start(&x);
+        watch(&x);
+        join(&x);
+        if (x.error == NULL)
+            result = lh_execution_collect(&x, &x.error);
+    }
+    lh_execution_close(&x);
     if (x.error != NULL) {
         g_propagate_error(error, x.error);
         return NULL;
     }
     return g_steal_pointer(&result);
-}
-
-void
-lh_run_result_free(LhRunResult *result)
-{
-    if (result == NULL)
-        return;
-    for (uint32_t r = 0; r < result->ranks_count; r++)
-        g_free(result->outputs[r]);
-    g_free(result->outputs);
-    g_free(result->ranks);
-    g_free(result);
-}
-
-const unsigned char *
-lh_run_output(const LhRunResult *result, const LhProgram *program, uint32_t rank, uint16_t slot,
-              uint32_t part)
-{
-    uint64_t at = 0;
-
-    for (uint16_t i = 0; i < slot; i++) {
-        if (program->slots[i].role == LH_SLOT_OUTPUT)
-            at += program->slots[i].parts * program->slots[i].part_bytes;
-    }
-    return result->outputs[rank] + at + part * program->slots[slot].part_bytes;
 }

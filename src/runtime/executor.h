@@ -1,30 +1,21 @@
 /*
  * Executes a program with real data: the same cursors that verifier and simulator read. Each rank
- * has a host thread that issues the ops in program order and one thread per stream that runs them;
- * an op starts when its stream reaches it and the ops it names in `after` are complete.
+ * has a host that issues the ops in program order and streams that run them; an op starts when its
+ * stream reaches it and the ops it names in `after` are complete, and it is complete when the
+ * device says so.
  */
 #pragma once
 
-#include "kernels/call.h"
-#include "runtime/transport.h"
-#include "sched/schedule.h"
-#include "sched/timeline.h"
-
-/* Which implementation of the kernels runs. */
-typedef enum {
-    LH_KERNEL_SET_CPU,
-    LH_KERNEL_SET_REFERENCE,
-} LhKernelSet;
-
-/* "cpu", "reference"; NULL-terminated. */
-extern const char *const lh_kernel_set_names[];
+#include "program/program.h"
+#include "program/timeline.h"
+#include "runtime/backend.h"
 
 /* Where a run may be disturbed; each may be NULL. Called from many threads at once. */
 typedef struct {
     void *data;
-    /* In place of calling the kernel: calls @run with @call, or with something else, or not. */
-    enum lh_status (*call)(void *data, uint32_t rank, const LhOp *op, LhKernelRun run,
-                           const LhCall *call);
+    /* In place of calling the kernel: calls it with @call, or with something else, or not. */
+    enum lh_status (*call)(void *data, uint32_t rank, const LhOp *op, const LhRunDevice *device,
+                           LhDeviceState *state, LhDeviceStream stream, const LhCall *call);
     /* False: this end of a message, of an exchange or a collective, is never posted. */
     bool (*post)(void *data, uint32_t rank, const LhOp *op, const LhMessage *message);
     /* False: what this message brings is thrown away. */
@@ -35,8 +26,8 @@ typedef struct {
 
 typedef struct {
     const LhProgram *program; /* borrowed; one that lh_verify has proven */
-    const LhTransport *transport;
-    LhKernelSet kernels;
+    const LhBackend *backend;
+    uint32_t kernel_set; /* of the backend's device */
     int64_t deadline_us; /* nothing moved for so long: the run is given up */
     bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
     const LhRunHooks *hooks;
@@ -70,7 +61,7 @@ typedef struct {
 /*
  * Runs the program. LH_ERROR_RUNTIME if nothing moved for the deadline (naming for every blocked
  * rank the op, the peer and the slot it waits for), if a kernel failed or wrote outside its slots;
- * LH_ERROR_NO if the kernels lack an implementation of an op. Caller frees.
+ * LH_ERROR_NO if the device lacks an implementation of an op. Caller frees.
  */
 LhRunResult *lh_execute(const LhRunParams *params, GError **error);
 void lh_run_result_free(LhRunResult *result);
@@ -79,6 +70,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRunResult, lh_run_result_free)
 /* Part @part of output slot @slot of @rank; borrowed. */
 const unsigned char *lh_run_output(const LhRunResult *result, const LhProgram *program,
                                    uint32_t rank, uint16_t slot, uint32_t part);
-
-/* The type of a slot's principal tensor. */
-enum lh_storage lh_slot_storage(const LhProgram *program, const LhSlot *slot);

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "kernels/rows.h"
+#include "program/cursor.h"
 
 #include <string.h>
 
@@ -242,119 +242,159 @@ find_target(LhInjection *injection, const LhProgram *program, GError **error)
 
 /* ---- hooks ---- */
 
+/* A call on its way to the device. */
+typedef struct {
+    const LhOp *op;
+    const LhRunDevice *device;
+    LhDeviceState *state;
+    LhDeviceStream stream;
+    const LhCall *call;
+} Intercepted;
+
+static enum lh_status
+pass_on(const Intercepted *i, const LhCall *call)
+{
+    return i->device->call(i->state, i->op->compute.kernel, call, i->stream);
+}
+
+/* Device memory of @bytes, for a mutant; NULL: there is none. */
+static unsigned char *
+mutant_memory(const Intercepted *i, uint64_t bytes)
+{
+    return i->device->alloc(i->state, MAX(bytes, 1), NULL);
+}
+
+/* Gives it back when the stream is done with it. */
+static enum lh_status
+release_mutant(const Intercepted *i, unsigned char *memory, enum lh_status status)
+{
+    const bool done = lh_device_finish(i->device, i->state, i->stream, NULL, NULL, NULL);
+
+    if (memory != NULL)
+        i->device->release(i->state, memory);
+    return done && memory != NULL ? status : LH_STATUS_DEVICE;
+}
+
 /* The block's own lse, as if these keys were all there are. */
 static enum lh_status
-call_with_local_lse(const LhOp *op, LhKernelRun run, const LhCall *call)
+call_with_local_lse(const Intercepted *i)
 {
-    const LhKernel *kernel = kernel_of(op);
-    const LhKernel *block = lh_kernels[LH_KERNEL_ID_attention_block];
-    const LhRows q = lh_rows_q(call, 0);
-    const uint64_t o_bytes = lh_rows_bytes(&q, call->args->batch);
-    const uint64_t part_bytes =
-        o_bytes + call->args->batch * q.part_rows * call->args->heads * sizeof(float);
-    g_autofree unsigned char *memory = g_malloc0(call->operands[0].parts * part_bytes);
-    void *scratch = g_aligned_alloc(
-        1, MAX(lh_kernel_scratch_bytes(block, call->args), LH_SCRATCH_ALIGN), LH_SCRATCH_ALIGN);
-    LhCall forward = { .args = call->args, .scratch = scratch };
+    const LhCall *call = i->call;
+    const LhKernelArgs *a = call->args;
+    const LhKernel *kernel = kernel_of(i->op);
+    const LhView *q = &call->operands[0];
+    const uint64_t rows = a->batch * a->nq / q->parts * a->heads;
+    const uint64_t o_bytes = rows * a->head_dim * lh_storage_bytes(q->storage);
+    const uint64_t part_bytes = o_bytes + rows * sizeof(float);
+    const uint64_t scratch_bytes =
+        i->device->scratch_bytes(i->state, LH_KERNEL_ID_attention_block, a);
+    unsigned char *memory =
+        mutant_memory(i, q->parts * part_bytes + scratch_bytes + LH_SCRATCH_ALIGN);
+    const uint64_t scratch_at =
+        (q->parts * part_bytes + LH_SCRATCH_ALIGN - 1) / LH_SCRATCH_ALIGN * LH_SCRATCH_ALIGN;
+    LhCall forward = { .args = a, .scratch = memory + scratch_at };
     LhCall mutant = *call;
     enum lh_status status;
 
-    forward.operands[0] = call->operands[0];
+    if (memory == NULL)
+        return LH_STATUS_DEVICE;
+    forward.operands[0] = *q;
     forward.operands[1] = call->operands[operand_of(kernel, LH_TENSOR_KV)];
-    forward.operands[2] = (LhView){ .data = memory,
-                                    .parts = call->operands[0].parts,
-                                    .part_bytes = part_bytes,
-                                    .storage = q.storage };
+    forward.operands[2] = (LhView){
+        .data = memory, .parts = q->parts, .part_bytes = part_bytes, .storage = q->storage
+    };
     mutant.operands[operand_of(kernel, LH_TENSOR_LSE)] = (LhView){ .data = memory + o_bytes,
-                                                                   .parts = call->operands[0].parts,
+                                                                   .parts = q->parts,
                                                                    .part_bytes = part_bytes,
                                                                    .storage = LH_STORAGE_FP32 };
-    status = block->reference(&forward);
-    g_aligned_free(scratch);
-    return status == LH_STATUS_OK ? run(&mutant) : status;
+    status = i->device->call(i->state, LH_KERNEL_ID_attention_block, &forward, i->stream);
+    if (status == LH_STATUS_OK)
+        status = pass_on(i, &mutant);
+    return release_mutant(i, memory, status);
 }
 
-/* Copies a tensor of all parts with the heads moved on by one. */
-static void
-turn_heads(const LhRows *from, const LhRows *to, const LhKernelArgs *args)
+/* A tensor of @bytes moved on by @by, the beginning behind the end. */
+static bool
+turn(const Intercepted *i, unsigned char *to, const unsigned char *from, uint64_t bytes,
+     uint64_t by)
 {
-    const uint64_t bytes = from->dim * lh_storage_bytes(from->storage);
+    return i->device->copy(i->state, to, from + by, bytes - by, i->stream, NULL) &&
+           i->device->copy(i->state, to + bytes - by, from, by, i->stream, NULL);
+}
 
-    for (uint64_t sequence = 0; sequence < args->batch; sequence++) {
-        for (uint64_t row = 0; row < args->nk; row++) {
-            for (uint32_t head = 0; head < from->heads; head++)
-                memcpy(lh_rows_at(to, sequence, row, head),
-                       lh_rows_at(from, sequence, row, (head + 1) % from->heads), bytes);
-        }
+/* Every head has the keys and values of the next one; the last, those of the next token's first. */
+static enum lh_status
+call_with_wrong_head(const Intercepted *i)
+{
+    const LhKernelArgs *a = i->call->args;
+    const unsigned kv = (unsigned)operand_of(kernel_of(i->op), LH_TENSOR_KV);
+    const LhView *view = &i->call->operands[kv];
+    const uint64_t head = a->head_dim * (uint64_t)lh_storage_bytes(view->storage);
+    const uint64_t tensor = a->batch * a->nk / view->parts * a->groups * head;
+    unsigned char *memory = mutant_memory(i, view->parts * view->part_bytes);
+    LhCall mutant = *i->call;
+    bool ok = memory != NULL;
+
+    for (uint32_t part = 0; ok && part < view->parts; part++) {
+        unsigned char *to = memory + part * view->part_bytes;
+        const unsigned char *from = view->data + part * view->part_bytes;
+
+        ok = turn(i, to, from, tensor, head) && turn(i, to + tensor, from + tensor, tensor, head);
     }
-}
-
-static enum lh_status
-call_with_wrong_head(const LhOp *op, LhKernelRun run, const LhCall *call)
-{
-    const unsigned kv = (unsigned)operand_of(kernel_of(op), LH_TENSOR_KV);
-    const LhView *view = &call->operands[kv];
-    g_autofree unsigned char *memory = g_malloc0(view->parts * view->part_bytes);
-    const LhRows k = lh_rows_k(call, kv), v = lh_rows_v(call, kv);
-    LhCall mutant = *call;
-    LhRows mutant_k, mutant_v;
-
     mutant.operands[kv].data = memory;
-    mutant_k = lh_rows_k(&mutant, kv);
-    mutant_v = lh_rows_v(&mutant, kv);
-    turn_heads(&k, &mutant_k, call->args);
-    turn_heads(&v, &mutant_v, call->args);
-    return run(&mutant);
+    return release_mutant(i, memory, ok ? pass_on(i, &mutant) : LH_STATUS_DEVICE);
 }
 
 static enum lh_status
-call_twice(LhKernelRun run, const LhCall *call)
+call_twice(const Intercepted *i)
 {
-    LhKernelArgs args = *call->args;
-    LhCall again = *call;
-    const enum lh_status status = run(call);
+    LhKernelArgs args = *i->call->args;
+    LhCall again = *i->call;
+    const enum lh_status status = pass_on(i, i->call);
 
     args.first = false;
     again.args = &args;
-    return status == LH_STATUS_OK ? run(&again) : status;
+    return status == LH_STATUS_OK ? pass_on(i, &again) : status;
 }
 
 /* The queries are taken to be one row further on, or, under a causal mask by rows, one back if they
  * see their own key. */
 static enum lh_status
-call_with_shifted_mask(LhKernelRun run, const LhCall *call)
+call_with_shifted_mask(const Intercepted *i)
 {
-    LhKernelArgs args = *call->args;
-    LhCall mutant = *call;
+    LhKernelArgs args = *i->call->args;
+    LhCall mutant = *i->call;
 
     if (args.mask == LH_MASK_POSITIONS)
         args.q_at.start += (int64_t)args.stride;
     else
         args.shift = args.shift == 0 ? -1 : 0;
     mutant.args = &args;
-    return run(&mutant);
+    return pass_on(i, &mutant);
 }
 
 static enum lh_status
-call_mutant(void *data, uint32_t rank, const LhOp *op, LhKernelRun run, const LhCall *call)
+call_mutant(void *data, uint32_t rank, const LhOp *op, const LhRunDevice *device,
+            LhDeviceState *state, LhDeviceStream stream, const LhCall *call)
 {
     const LhInjection *injection = data;
+    const Intercepted i = { op, device, state, stream, call };
 
     if (rank != injection->rank || op->id != injection->op)
-        return run(call);
+        return pass_on(&i, call);
     switch (injection->kind) {
     case LH_INJECT_DROP_PAIR:
         return LH_STATUS_OK;
     case LH_INJECT_DUPLICATE_PAIR:
-        return call_twice(run, call);
+        return call_twice(&i);
     case LH_INJECT_MASK_SHIFT:
-        return call_with_shifted_mask(run, call);
+        return call_with_shifted_mask(&i);
     case LH_INJECT_LOCAL_LSE:
-        return call_with_local_lse(op, run, call);
+        return call_with_local_lse(&i);
     case LH_INJECT_WRONG_KV_HEAD:
-        return call_with_wrong_head(op, run, call);
+        return call_with_wrong_head(&i);
     default:
-        return run(call);
+        return pass_on(&i, call);
     }
 }
 

@@ -1,11 +1,12 @@
 /*
- * Measuring. The programs that time the executor are schedules of their own that no table lists: an
- * op without messages is one that does nothing, so what is left is the executor.
+ * Measuring. The programs that time the executor are made for it: an op without messages is one
+ * that does nothing, so what is left is the executor.
  */
 #include "runtime/measure.h"
 
 #include "base/error.h"
-#include "kernels/rows.h"
+#include "kernels/cpu/rows.h"
+#include "program/emit.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
 
@@ -18,7 +19,6 @@
 #define SENDER_WAITS_US 300             /* long enough for the receiver to fall asleep */
 #define PROBE_STEPS 20
 #define PROBE_OPS 32 /* of a step; fewer than a host may be ahead */
-#define PROBE_ELEMENT_BYTES 2
 #define PROBE_DEADLINE_US INT64_C(60000000)
 
 const char *const lh_statistic_names[] = { "median", "best", NULL };
@@ -42,32 +42,35 @@ now_s(clockid_t clock)
 
 /* ---- kernels ---- */
 
-static enum lh_storage
-storage_of(LhDtype dtype)
-{
-    return dtype == LH_DTYPE_FP32   ? LH_STORAGE_FP32
-           : dtype == LH_DTYPE_FP16 ? LH_STORAGE_FP16
-                                    : LH_STORAGE_BF16;
-}
-
 /* As schedules use the kernels: what may be either is an activation, its other is fp32. */
 static enum lh_storage
 operand_storage(const LhOperand *o, LhDtype dtype)
 {
-    return o->element == LH_ELEMENT_FP32 || o->element == LH_ELEMENT_OTHER ? LH_STORAGE_FP32
-                                                                           : storage_of(dtype);
+    return o->element == LH_ELEMENT_FP32 || o->element == LH_ELEMENT_OTHER
+               ? LH_STORAGE_FP32
+               : lh_dtype_storage(dtype);
 }
 
-/*
- * Large enough for any kind of operand, with numbers that are valid as any: the log-sum-exp is that
- * of as many keys with logits of about 0, so that no power over- or underflows.
- */
-static LhView
-make_operand(const LhKernelArgs *a, const LhOperand *o, LhDtype dtype)
+/* Enough for any kind of operand. */
+static uint64_t
+operand_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand)
 {
     const uint64_t q = (uint64_t)a->batch * a->nq * a->heads * (a->head_dim + 2);
     const uint64_t kv = 2 * (uint64_t)a->batch * a->nk * a->groups * a->head_dim;
-    const uint64_t count = MAX(MAX(q, kv), 1);
+
+    return kernel->operand_elements != NULL ? kernel->operand_elements(a, operand)
+                                            : MAX(MAX(q, kv), 1);
+}
+
+/*
+ * An operand with numbers that are valid as any: the log-sum-exp is that of as many keys with
+ * logits of about 0, so that no power over- or underflows.
+ */
+static LhView
+make_operand(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand, LhDtype dtype)
+{
+    const LhOperand *o = &kernel->operands[operand];
+    const uint64_t count = operand_elements(kernel, a, operand);
     const bool statistic = o->kind == LH_TENSOR_LSE || o->kind == LH_TENSOR_DELTA;
     float *data = g_aligned_alloc(count, sizeof(float), LH_SCRATCH_ALIGN);
     LhView view = { .data = (unsigned char *)data,
@@ -85,10 +88,9 @@ make_operand(const LhKernelArgs *a, const LhOperand *o, LhDtype dtype)
 /* One of the threads that call the kernel. */
 typedef struct {
     const LhMeasureParams *params;
-    const LhKernel *kernel;
+    LhKernelId kernel;
     const LhKernelArgs *args;
     LhDtype dtype;
-    LhKernelRun run;
     pthread_barrier_t *together;
     uint32_t index;
     double seconds;
@@ -105,21 +107,22 @@ flush_caches(unsigned char *flush)
 
 /* Every thread calls as often, whatever fails: the others wait for it. */
 static void
-time_calls(Caller *c, const LhCall *call)
+time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
+    const LhRunDevice *cpu = &lh_device_cpu;
     g_autofree double *times = g_new(double, c->params->repeats);
     g_autofree unsigned char *flush = g_malloc0(FLUSH_BYTES);
     const clockid_t clock =
         c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 
-    c->ok = c->run(call) == LH_STATUS_OK;
+    c->ok = cpu->call(device, c->kernel, call, stream) == LH_STATUS_OK;
     for (uint32_t i = 0; i < c->params->repeats; i++) {
         double start;
 
         flush_caches(flush);
         pthread_barrier_wait(c->together);
         start = now_s(clock);
-        c->ok = c->ok && c->run(call) == LH_STATUS_OK;
+        c->ok = c->ok && cpu->call(device, c->kernel, call, stream) == LH_STATUS_OK;
         times[i] = now_s(clock) - start;
     }
     c->seconds = lh_statistic(c->params->statistic, times, c->params->repeats);
@@ -129,17 +132,22 @@ static void *
 caller_main(void *data)
 {
     Caller *c = data;
+    const LhRunDevice *cpu = &lh_device_cpu;
+    const LhDeviceParams params = { c->index, c->params->kernel_set, .pin = true };
+    LhDeviceState *device = cpu->open(&params, NULL);
+    LhDeviceStream stream = cpu->stream(device, true, NULL);
+    const LhOperand *operands = lh_kernels[c->kernel]->operands;
     LhCall call = { .args = c->args };
 
-    lh_pin_thread(c->index);
-    for (unsigned i = 0; c->kernel->operands[i].access != LH_OPERAND_END; i++)
-        call.operands[i] = make_operand(c->args, &c->kernel->operands[i], c->dtype);
-    call.scratch =
-        g_aligned_alloc(1, lh_kernel_scratch_bytes(c->kernel, c->args) + 1, LH_SCRATCH_ALIGN);
-    time_calls(c, &call);
-    g_aligned_free(call.scratch);
-    for (unsigned i = 0; c->kernel->operands[i].access != LH_OPERAND_END; i++)
+    for (unsigned i = 0; operands[i].access != LH_OPERAND_END; i++)
+        call.operands[i] = make_operand(lh_kernels[c->kernel], c->args, i, c->dtype);
+    call.scratch = cpu->alloc(device, cpu->scratch_bytes(device, c->kernel, c->args), NULL);
+    time_calls(c, device, stream, &call);
+    cpu->release(device, call.scratch);
+    for (unsigned i = 0; operands[i].access != LH_OPERAND_END; i++)
         g_aligned_free(call.operands[i].data);
+    cpu->end_stream(device, stream);
+    cpu->close(device);
     return NULL;
 }
 
@@ -162,28 +170,26 @@ call_together(Caller *callers, uint32_t count)
 }
 
 bool
-lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel, const LhKernelArgs *args,
+lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKernelArgs *args,
                   LhDtype dtype, double *seconds, GError **error)
 {
     const uint32_t count = MAX(params->threads, 1);
-    const LhKernelRun run = params->kernels == LH_KERNEL_SET_CPU ? kernel->cpu : kernel->reference;
     g_autofree Caller *callers = g_new0(Caller, count);
     g_autofree double *times = g_new(double, count);
-    bool ok = run != NULL;
+    bool ok = true;
 
     for (uint32_t i = 0; i < count; i++)
         callers[i] = (Caller){
-            .params = params, .kernel = kernel, .args = args, .dtype = dtype, .run = run, .index = i
+            .params = params, .kernel = kernel, .args = args, .dtype = dtype, .index = i
         };
-    if (ok)
-        call_together(callers, count);
+    call_together(callers, count);
     for (uint32_t i = 0; i < count; i++) {
         ok = ok && callers[i].ok;
         times[i] = callers[i].seconds;
     }
     if (!ok) {
-        g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s, kernels \"%s\": cannot be called",
-                    kernel->name, lh_kernel_set_names[params->kernels]);
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s cannot be called",
+                    lh_kernels[kernel]->name);
         return false;
     }
     *seconds = lh_median(times, count);
@@ -219,36 +225,42 @@ load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
     into[0] = 0; /* the rest is there, whatever it holds */
 }
 
-/* Runs @schedule with @tokens on each of @ranks; the records, by rank and op. Caller unrefs. */
-static GArray *
-run_probe(const LhSchedule *schedule, const LhTransport *transport, uint32_t ranks, uint64_t tokens,
-          const LhRunHooks *hooks, GError **error)
+/* A program without attention, of @ranks ranks, that nobody proves. */
+static LhProgram *
+new_probe(const LhGenerator *generator, uint32_t ranks)
 {
     const LhProgramParams params = {
         .attention = { .batch = 1,
                        .heads = 1,
                        .groups = 1,
                        .head_dim = 1,
-                       .seq_length = tokens * ranks,
+                       .seq_length = ranks,
                        .dtype = LH_DTYPE_BF16 },
         .ranks = ranks,
         .mask.causal = true,
         .pass = LH_PASS_FWD,
-        .overlap = true,
     };
-    g_autoptr(LhProgram) program = lh_program_new(schedule, &params, error);
+    LhProgram *program = lh_program_create("probe", generator, &params, LH_PLACE_CONTIGUOUS);
+
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    return program;
+}
+
+/* The records of a run, by rank and op. Caller unrefs. */
+static GArray *
+run_probe(const LhProgram *program, const LhBackend *backend, const LhRunHooks *hooks,
+          GError **error)
+{
     g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhRunResult) result = NULL;
-    LhRunParams run = { .program = program,
-                        .transport = transport,
-                        .deadline_us = PROBE_DEADLINE_US,
-                        .hooks = hooks,
-                        .load = load_zeros,
-                        .timeline = collect,
-                        .timeline_data = records };
+    const LhRunParams run = { .program = program,
+                              .backend = backend,
+                              .deadline_us = PROBE_DEADLINE_US,
+                              .hooks = hooks,
+                              .load = load_zeros,
+                              .timeline = collect,
+                              .timeline_data = records };
 
-    if (program == NULL)
-        return NULL;
     result = lh_execute(&run, error);
     if (result == NULL)
         return NULL;
@@ -264,12 +276,7 @@ probe_steps(const LhProgram *program, uint32_t rank)
     return PROBE_STEPS;
 }
 
-static void
-declare_host_probe(LhProgram *program)
-{
-    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-}
-
+/* Ops that do nothing, and a sync. */
 static void
 emit_host_probe(LhEmitter *e, uint32_t step)
 {
@@ -279,15 +286,7 @@ emit_host_probe(LhEmitter *e, uint32_t step)
     lh_emit_sync(e);
 }
 
-static const LhSchedule host_probe = {
-    .name = "host-probe",
-    .summary = "ops that do nothing, and syncs",
-    .placement = LH_PLACE_CONTIGUOUS,
-    .declare = declare_host_probe,
-    .steps = probe_steps,
-    .emit = emit_host_probe,
-    .alone = true,
-};
+static const LhGenerator host_probe = { .steps = probe_steps, .emit = emit_host_probe };
 
 static const LhTimelineRecord *
 record_at(const GArray *records, guint index)
@@ -298,7 +297,8 @@ record_at(const GArray *records, guint index)
 bool
 lh_measure_host(double *issue_s, double *sync_s, GError **error)
 {
-    g_autoptr(GArray) records = run_probe(&host_probe, &lh_transport_threads, 1, 1, NULL, error);
+    g_autoptr(LhProgram) program = new_probe(&host_probe, 1);
+    g_autoptr(GArray) records = run_probe(program, &lh_backend_cpu, NULL, error);
     double issues[PROBE_STEPS * (PROBE_OPS - 1)];
     double syncs[PROBE_STEPS - 1];
     size_t issues_count = 0, syncs_count = 0;
@@ -323,16 +323,7 @@ lh_measure_host(double *issue_s, double *sync_s, GError **error)
 
 /* ---- transfers ---- */
 
-static void
-declare_transfer_probe(LhProgram *program)
-{
-    const LhAttention *a = &program->params.attention;
-    const uint64_t bytes = a->seq_length / program->params.ranks * PROBE_ELEMENT_BYTES;
-
-    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    lh_program_add_slot(program, "q", LH_TENSOR_Q, LH_SLOT_INPUT, 1, bytes, PROBE_ELEMENT_BYTES);
-}
-
+/* Messages from rank 0 to rank 1, one after another. */
 static void
 emit_transfer_probe(LhEmitter *e, uint32_t step)
 {
@@ -342,14 +333,7 @@ emit_transfer_probe(LhEmitter *e, uint32_t step)
     lh_emit_region(e, 0, 0, 1);
 }
 
-static const LhSchedule transfer_probe = {
-    .name = "transfer-probe",
-    .summary = "messages from rank 0 to rank 1, one after another",
-    .placement = LH_PLACE_CONTIGUOUS,
-    .declare = declare_transfer_probe,
-    .steps = probe_steps,
-    .emit = emit_transfer_probe,
-};
+static const LhGenerator transfer_probe = { .steps = probe_steps, .emit = emit_transfer_probe };
 
 /* Lets the receiver be first. */
 static void
@@ -362,16 +346,22 @@ pause_sender(void *data, uint32_t rank, uint32_t op, uint32_t where)
 }
 
 bool
-lh_measure_transfer(uint32_t repeats, const LhTransport *transport, uint64_t bytes, double *seconds,
+lh_measure_transfer(uint32_t repeats, const LhBackend *backend, uint64_t bytes, double *seconds,
                     GError **error)
 {
     static const LhRunHooks hooks = { .pause = pause_sender };
+    g_autoptr(LhProgram) program = new_probe(&transfer_probe, 2);
     g_autofree double *times = g_new(double, (gsize)repeats *PROBE_STEPS);
     size_t count = 0;
 
+    lh_program_add_slot(program, (LhSlotParams){ .name = "data",
+                                                 .kind = LH_TENSOR_Q,
+                                                 .role = LH_SLOT_INPUT,
+                                                 .dtype = LH_DTYPE_BF16,
+                                                 .parts = 1,
+                                                 .part_bytes = bytes });
     for (uint32_t repeat = 0; repeat < repeats; repeat++) {
-        g_autoptr(GArray) records =
-            run_probe(&transfer_probe, transport, 2, bytes / PROBE_ELEMENT_BYTES, &hooks, error);
+        g_autoptr(GArray) records = run_probe(program, backend, &hooks, error);
 
         if (records == NULL)
             return false;

@@ -17,7 +17,7 @@ typedef enum {
 extern const char *const lh_statistic_names[];
 
 typedef struct {
-    LhKernelSet kernels;
+    uint32_t kernel_set; /* of lh_device_cpu */
     LhStatistic statistic;
     uint32_t repeats; /* timings of each number, after one that does not count */
     uint32_t
@@ -32,8 +32,8 @@ double lh_statistic(LhStatistic statistic, double *values, size_t count);
  * that are in no cache of its core: the median over threads of the statistic. Activations of
  * @dtype. LH_ERROR_NO if it cannot.
  */
-bool lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel,
-                       const LhKernelArgs *args, LhDtype dtype, double *seconds, GError **error);
+bool lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKernelArgs *args,
+                       LhDtype dtype, double *seconds, GError **error);
 
 /*
  * What the executor's host takes to issue one op, and to go on after all earlier ones are complete.
@@ -43,9 +43,9 @@ bool lh_measure_kernel(const LhMeasureParams *params, const LhKernel *kernel,
 bool lh_measure_host(double *issue_s, double *sync_s, GError **error);
 
 /*
- * A message of @bytes (even) from one rank to another over @transport, from the time both ends are
+ * A message of @bytes (even) from one rank to another on @backend, from the time both ends are
  * posted until the receiver's op is complete. The receiver sleeps until then, as it does in a
  * schedule; the median, as above.
  */
-bool lh_measure_transfer(uint32_t repeats, const LhTransport *transport, uint64_t bytes,
+bool lh_measure_transfer(uint32_t repeats, const LhBackend *backend, uint64_t bytes,
                          double *seconds, GError **error);

@@ -5,7 +5,7 @@
 #include "runtime/numerics.h"
 
 #include "base/rng.h"
-#include "kernels/rows.h"
+#include "kernels/cpu/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -155,10 +155,10 @@ typedef struct {
 } Piece;
 
 static unsigned
-pieces_of(const LhReference *r, const LhProgram *program, const LhSlot *slot, Piece pieces[2])
+pieces_of(const LhReference *r, const LhSlot *slot, Piece pieces[2])
 {
     const LhAttention *a = &r->attention;
-    const enum lh_storage storage = lh_slot_storage(program, slot);
+    const enum lh_storage storage = lh_dtype_storage(slot->dtype);
     const uint64_t q = (uint64_t)a->heads * a->head_dim, k = (uint64_t)a->groups * a->head_dim;
 
     switch (slot->kind) {
@@ -212,7 +212,7 @@ static Cell
 cell_of(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_t part)
 {
     const LhTensorKind kind = program->slots[slot].kind;
-    const LhHolding holding = lh_program_holding(program, kind, rank, part);
+    const LhHolding holding = lh_slot_holding(program, &program->slots[slot], rank, part);
 
     return (Cell){ .segment = lh_placement_segment(&program->placement, holding.segment),
                    .slice = holding.slice,
@@ -243,7 +243,7 @@ load_others(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16
             uint32_t part, unsigned char *data)
 {
     const LhSlot *s = &program->slots[slot];
-    const enum lh_storage storage = lh_slot_storage(program, s);
+    const enum lh_storage storage = lh_dtype_storage(s->dtype);
     const uint64_t count = s->part_bytes / lh_storage_bytes(storage);
     const uint64_t first = ((uint64_t)rank * s->parts + part) * count;
 
@@ -275,7 +275,7 @@ lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, u
     const LhAttention *a = &n->reference.attention;
     const Cell cell = cell_of(program, rank, slot, part);
     Piece pieces[2] = { 0 };
-    const unsigned count = pieces_of(&n->reference, program, &program->slots[slot], pieces);
+    const unsigned count = pieces_of(&n->reference, &program->slots[slot], pieces);
 
     if (program->slots[slot].kind == LH_TENSOR_STATE)
         load_state(n, &cell, data);
@@ -360,13 +360,14 @@ sum_up(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
                   .row = s->kind == LH_TENSOR_LSE ? 1 : n->reference.attention.head_dim };
     Piece pieces[2] = { 0 };
 
-    pieces_of(&n->reference, program, s, pieces);
+    pieces_of(&n->reference, s, pieces);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
         for (uint32_t part = 0; part < s->parts; part++) {
             const Cell cell = cell_of(program, rank, slot, part);
 
-            add_part(&sums, &pieces[index], &cell,
-                     lh_run_output(result, program, rank, slot, part));
+            if (lh_slot_holds(program, s, rank, part))
+                add_part(&sums, &pieces[index], &cell,
+                         lh_run_output(result, program, rank, slot, part));
         }
     }
     return sums;
@@ -403,6 +404,13 @@ compare_tensor(const LhNumerics *n, const LhProgram *program, const LhRunResult 
 }
 
 void
+lh_error_report_clear(LhErrorReport *report)
+{
+    g_free(report->rows);
+    *report = (LhErrorReport){ 0 };
+}
+
+void
 lh_numerics_compare(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
                     LhErrorReport *report)
 {
@@ -411,16 +419,16 @@ lh_numerics_compare(const LhNumerics *n, const LhProgram *program, const LhRunRe
         [LH_TENSOR_DKV] = { "dk", "dv" }, [LH_TENSOR_DK] = { "dk" },   [LH_TENSOR_DV] = { "dv" },
     };
 
-    *report = (LhErrorReport){ .ok = true };
+    report->ok = true;
     for (uint32_t slot = 0; slot < program->slots_count; slot++) {
         const LhSlot *s = &program->slots[slot];
 
         for (unsigned i = 0; s->role == LH_SLOT_OUTPUT && i < 2 && names[s->kind][i] != NULL; i++) {
             LhErrorRow *row;
 
-            if (report->rows_count == LH_ERROR_ROWS_MAX)
-                return;
+            report->rows = g_renew(LhErrorRow, report->rows, report->rows_count + 1);
             row = &report->rows[report->rows_count++];
+            *row = (LhErrorRow){ 0 };
             row->name = names[s->kind][i];
             compare_tensor(n, program, result, (uint16_t)slot, i, row);
             report->ok = report->ok && row->ok;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "program/holding.h"
 #include "runtime/executor.h"
 #include "runtime/reference.h"
 
@@ -51,14 +52,17 @@ typedef struct {
     bool ok;
 } LhErrorRow;
 
-#define LH_ERROR_ROWS_MAX 5
-
+/* All zero is valid and empty. */
 typedef struct {
-    LhErrorRow rows[LH_ERROR_ROWS_MAX];
+    LhErrorRow *rows; /* owned: of every tensor of every output slot that the reference knows */
     uint32_t rows_count;
     bool ok; /* all within their gates; false for NaN anywhere */
 } LhErrorReport;
 
+void lh_error_report_clear(LhErrorReport *report);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhErrorReport, lh_error_report_clear)
+
+/* Fills in @report, which is empty. */
 void lh_numerics_compare(const LhNumerics *numerics, const LhProgram *program,
                          const LhRunResult *result, LhErrorReport *report);
 

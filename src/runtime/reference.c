@@ -1,6 +1,8 @@
 /* Attention by its definition, in fp64; see the header. */
 #include "runtime/reference.h"
 
+#include <glib.h>
+
 #include <math.h>
 
 void

@@ -4,7 +4,8 @@
  */
 #pragma once
 
-#include "sched/ir.h"
+#include "model/attention.h"
+#include "model/mask.h"
 
 /* Whole tensors: q, o, dout, dq [B][N][h][d]; k, v, dk, dv [B][N][g][d]; lse [B][N][h]. Positions
  * in order. */

@@ -4,6 +4,8 @@
  */
 #include "runtime/reference.h"
 
+#include <glib.h>
+
 #include <math.h>
 
 static double

@@ -4,21 +4,18 @@
  * reductions are done by the receiver in the order of the group, so that bits do not depend on
  * timing. A region counts as its parts laid end to end. Tensors of one collective travel together.
  */
-#include "runtime/executor_private.h"
+#include "runtime/execution.h"
 
 #include "base/error.h"
-#include "kernels/rows.h"
-
-#include <string.h>
+#include "program/holding.h"
 
 /* A collective under way. */
 typedef struct {
     LhRunStream *stream;
     LhItem *item;
     const LhProgram *program;
-    const LhGroup *group;
-    uint32_t members, position;
-    uint32_t tag;
+    LhCollectiveCall call;
+    uint32_t channel;
     LhMessage *messages; /* of the round that is being posted */
     uint32_t count;
 } Collective;
@@ -26,48 +23,133 @@ typedef struct {
 /* One of its tensors. */
 typedef struct {
     Collective *c;
-    LhRegion send, receive;
-    const LhBuffer *from, *to;
-    uint64_t send_bytes, receive_bytes;
-    unsigned char **blocks; /* of reductions: every member's, this rank's own too */
+    uint32_t index;
+    const LhBound *from, *to;
+    unsigned char **blocks; /* of reductions: every member's slice, this rank's own too */
 } Tensor;
 
 /*
  * A kind is rounds of messages. Every tensor posts its messages of a round; when all of them have
- * come, every tensor finishes.
+ * come, every tensor finishes. False: the run has failed.
  */
 typedef struct {
-    void (*post)(Tensor *);
+    bool (*post)(Tensor *);
     bool (*finish)(Tensor *); /* NULL: nothing is left to do */
 } Round;
 
 #define ROUNDS_MAX 2
 
+/* Bytes [from, from + count) of a region. */
+typedef struct {
+    uint64_t from, count;
+} Range;
+
 static bool
 fail(const Collective *c, LhErrorCode code, const char *what)
 {
-    LhExecution *x = c->stream->rank->execution;
-    g_autofree char *text = lh_execution_op_text(x, &c->item->op);
+    return lh_execution_fail_op(c->stream->rank, &c->item->op, (int)code, "%s", what);
+}
 
-    lh_execution_fail(x, g_error_new(LH_ERROR, (gint)code, "rank %u, %s: %s",
-                                     c->stream->rank->index, text, what));
+static uint64_t
+bytes_of(const LhBound *bound)
+{
+    return bound->region.count * bound->part_bytes;
+}
+
+static Range
+range_of(const LhBound *bound, LhShare share)
+{
+    return (Range){ share.first * bound->part_bytes, share.count * bound->part_bytes };
+}
+
+/* The byte slice of a reduction that belongs to member @member, of a region or its sum. */
+static Range
+slice_of(const Tensor *t, const LhBound *bound, uint32_t member)
+{
+    const Collective *c = t->c;
+
+    if (c->call.op->collective.kind == LH_COLL_REDUCE_SCATTER)
+        return range_of(bound, lh_collective_sends(&c->call, t->index, member));
+    return (Range){ member * (bytes_of(bound) / c->call.members),
+                    bytes_of(bound) / c->call.members };
+}
+
+/* ---- memory ---- */
+
+/* The pieces of a range; @pieces has room for one of each part. */
+static uint32_t
+cut(const LhBound *bound, Range range, LhPiece *pieces)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < bound->region.count && range.count > 0; i++) {
+        const uint64_t skipped = MIN(range.from, bound->part_bytes);
+        const uint64_t here = MIN(range.count, bound->part_bytes - skipped);
+
+        if (here > 0)
+            pieces[count++] = (LhPiece){ bound->parts[i] + skipped, here };
+        range.from -= skipped;
+        range.count -= here;
+    }
+    g_assert(range.count == 0);
+    return count;
+}
+
+static bool
+copy(const Tensor *t, unsigned char *to, const unsigned char *from, uint64_t bytes)
+{
+    const LhPlaceOfWork *at = &t->c->stream->at;
+    GError *error = NULL;
+
+    if (at->device->copy(at->state, to, from, bytes, at->stream, &error))
+        return true;
+    lh_execution_fail(t->c->stream->rank->execution, error);
     return false;
 }
 
-/*
- * Collectives over one group match in the order of posting. A group is known by its ranks: strides
- * that are never taken do not count.
- */
-static uint32_t
-tag_of(const LhGroup *g)
+static unsigned char *
+temporary(const Tensor *t, uint64_t bytes)
 {
-    const uint32_t stride = g->count > 1 ? g->stride : 0;
-    const uint32_t outer_stride = g->outer_count > 1 ? g->outer_stride : 0;
-    const uint32_t mixed = g->base * UINT32_C(0x9E3779B1) ^ stride * UINT32_C(0x85EBCA6B) ^
-                           g->count * UINT32_C(0xC2B2AE35) ^ outer_stride * UINT32_C(0x27D4EB2F) ^
-                           g->outer_count * UINT32_C(0x165667B1);
+    return lh_item_temporary(t->c->stream, t->c->item, bytes);
+}
 
-    return LH_TAG_COLLECTIVES | (mixed ^ mixed >> 16) % LH_TAG_COLLECTIVES;
+/* Memory for the pieces of a region. */
+static LhPiece *
+room_for_pieces(const Tensor *t, const LhBound *bound)
+{
+    return lh_item_memory(t->c->item, MAX(bound->region.count, 1) * sizeof(LhPiece));
+}
+
+/* A copy of a range of the send region, which the receive region may overlap; NULL: failed. */
+static unsigned char *
+own_copy(const Tensor *t, Range range)
+{
+    LhPiece *pieces = room_for_pieces(t, t->from);
+    const uint32_t count = cut(t->from, range, pieces);
+    unsigned char *memory = temporary(t, range.count);
+    unsigned char *to = memory;
+
+    for (uint32_t i = 0; i < count && to != NULL; i++) {
+        if (!copy(t, to, pieces[i].data, pieces[i].bytes))
+            return NULL;
+        to += pieces[i].bytes;
+    }
+    return memory != NULL && lh_run_finish(t->c->stream, t->c->item) ? memory : NULL;
+}
+
+/* Puts memory into a range of the receive region. */
+static bool
+keep(const Tensor *t, Range range, const unsigned char *memory)
+{
+    LhPiece *pieces = room_for_pieces(t, t->to);
+    const uint32_t count = cut(t->to, range, pieces);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!copy(t, pieces[i].data, memory, pieces[i].bytes))
+            return false;
+        memory += pieces[i].bytes;
+    }
+    return lh_run_finish(t->c->stream, t->c->item);
 }
 
 /* ---- messages ---- */
@@ -79,88 +161,84 @@ add_message(const Tensor *t, bool send, uint32_t member)
     LhMessage *m = &c->messages[c->count++];
 
     m->send = send;
-    m->peer = (uint32_t)lh_group_member(c->group, member);
-    m->tag = c->tag;
-    m->slot = send ? t->send.slot : t->receive.slot;
+    m->peer = (uint32_t)lh_group_member(&c->call.op->collective.group, member);
+    m->channel = c->channel;
+    m->slot = send ? t->from->region.slot : t->to->region.slot;
     return m;
 }
 
+/* A range of a region goes to a member or comes from it; nothing goes nowhere. */
 static void
-send_range(const Tensor *t, uint32_t member, uint64_t from, uint64_t bytes)
+move_range(const Tensor *t, bool send, uint32_t member, const LhBound *bound, Range range)
 {
-    lh_item_range(t->c->item, t->from, t->send, from, bytes, add_message(t, true, member));
-}
+    LhMessage *m;
 
-/* Of what this rank has received or reduced. */
-static void
-pass_on(const Tensor *t, uint32_t member, uint64_t from, uint64_t bytes)
-{
-    lh_item_range(t->c->item, t->to, t->receive, from, bytes, add_message(t, true, member));
-}
-
-static void
-receive_range(const Tensor *t, uint32_t member, uint64_t from, uint64_t bytes)
-{
-    lh_item_range(t->c->item, t->to, t->receive, from, bytes, add_message(t, false, member));
+    if (range.count == 0)
+        return;
+    m = add_message(t, send, member);
+    m->pieces = room_for_pieces(t, bound);
+    m->pieces_count = cut(bound, range, m->pieces);
+    m->bytes = range.count;
 }
 
 static void
-add_memory(const Tensor *t, bool send, uint32_t member, unsigned char *memory, uint64_t bytes)
+move_memory(const Tensor *t, bool send, uint32_t member, unsigned char *memory, uint64_t bytes)
 {
-    LhMessage *m = add_message(t, send, member);
+    LhMessage *m;
 
+    if (bytes == 0)
+        return;
+    m = add_message(t, send, member);
     m->pieces = lh_item_memory(t->c->item, sizeof(LhPiece));
     m->pieces[0] = (LhPiece){ memory, bytes };
     m->pieces_count = 1;
     m->bytes = bytes;
 }
 
-/* A copy of a range of the send region. */
-static unsigned char *
-own_copy(const Tensor *t, uint64_t from, uint64_t bytes)
+/* ---- copying kinds: all-gather, all-to-all ---- */
+
+/* The send region may be a part of the receive region, so what is sent is copied first. */
+static bool
+post_copies(Tensor *t)
 {
-    unsigned char *memory = lh_item_memory(t->c->item, bytes);
-    unsigned char *to = memory;
-    LhMessage m = { 0 };
+    const Collective *c = t->c;
+    const uint32_t self = c->call.position;
+    unsigned char *own = own_copy(t, (Range){ 0, bytes_of(t->from) });
 
-    lh_item_range(t->c->item, t->from, t->send, from, bytes, &m);
-    for (uint32_t i = 0; i < m.pieces_count; i++) {
-        memcpy(to, m.pieces[i].data, m.pieces[i].bytes);
-        to += m.pieces[i].bytes;
+    if (own == NULL ||
+        !keep(t, range_of(t->to, lh_collective_receives(&c->call, t->index, self)),
+              own + range_of(t->from, lh_collective_sends(&c->call, t->index, self)).from))
+        return false;
+    for (uint32_t k = 0; k < c->call.members; k++) {
+        const Range sent = range_of(t->from, lh_collective_sends(&c->call, t->index, k));
+
+        if (k == self)
+            continue;
+        move_memory(t, true, k, own + sent.from, sent.count);
+        move_range(t, false, k, t->to,
+                   range_of(t->to, lh_collective_receives(&c->call, t->index, k)));
     }
-    return memory;
-}
-
-/* Puts memory into a range of the receive region. */
-static void
-keep(const Tensor *t, uint64_t from, uint64_t bytes, const unsigned char *memory)
-{
-    LhMessage m = { 0 };
-
-    lh_item_range(t->c->item, t->to, t->receive, from, bytes, &m);
-    for (uint32_t i = 0; i < m.pieces_count; i++) {
-        memcpy(m.pieces[i].data, memory, m.pieces[i].bytes);
-        memory += m.pieces[i].bytes;
-    }
+    return true;
 }
 
 /* ---- reductions ---- */
 
 /* Sums in fp32, in the order of the group, rounded once. */
-static void
+static bool
 sum(const Tensor *t, uint64_t bytes, unsigned char *into)
 {
-    const LhProgram *program = t->c->program;
-    const enum lh_storage storage = lh_slot_storage(program, &program->slots[t->send.slot]);
-    const uint64_t elements = bytes / lh_storage_bytes(storage);
+    const Collective *c = t->c;
+    const LhPlaceOfWork *at = &c->stream->at;
+    const LhSlot *slot = &c->program->slots[t->from->region.slot];
+    const LhDeviceSum add = { .terms = t->blocks,
+                              .count = c->call.members,
+                              .sum = into,
+                              .elements = bytes / lh_slot_element_bytes(slot),
+                              .storage = lh_dtype_storage(slot->dtype) };
 
-    for (uint64_t i = 0; i < elements; i++) {
-        float total = (float)lh_element_get(t->blocks[0], storage, i);
-
-        for (uint32_t k = 1; k < t->c->members; k++)
-            total += (float)lh_element_get(t->blocks[k], storage, i);
-        lh_element_put(into, storage, i, (double)total);
-    }
+    if (at->device->sum(at->state, &add, at->stream) != LH_STATUS_OK)
+        return fail(c, LH_ERROR_NO, "the device cannot add up what it was sent");
+    return lh_run_finish(c->stream, c->item);
 }
 
 /* The rows of @parts parts of a slot of accumulators: a segment's, of a slice of the heads, each.
@@ -175,17 +253,17 @@ merge_args(const LhProgram *program, const LhSlot *slot, uint64_t parts)
                            .batch = a->batch,
                            .heads = a->heads / lh_program_slices(program, slot->kind),
                            .groups = 1,
-                           .head_dim = a->head_dim };
+                           .head_dim = slot->head_dim };
 }
 
 /* With m and l, or with lse alone. */
-static const LhKernel *
+static LhKernelId
 merge_kernel(const LhSlot *slot, const LhKernelArgs *part)
 {
     const uint64_t rows = part->batch * part->nq * part->heads;
-    const uint64_t one_stat = rows * (part->head_dim * slot->element_bytes + sizeof(float));
+    const uint64_t one_stat = rows * (part->head_dim * lh_slot_element_bytes(slot) + sizeof(float));
 
-    return lh_kernels[slot->part_bytes == one_stat ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge];
+    return slot->part_bytes == one_stat ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge;
 }
 
 /* Merges attention of the same rows, part by part: in fp32, in the order of the group, rounded
@@ -195,31 +273,26 @@ static bool
 merge(const Tensor *t, uint64_t bytes, unsigned char *into)
 {
     const Collective *c = t->c;
-    const LhSlot *slot = &c->program->slots[t->send.slot];
+    const LhSlot *slot = &c->program->slots[t->from->region.slot];
     const uint32_t parts = (uint32_t)(bytes / slot->part_bytes);
     const LhKernelArgs one = merge_args(c->program, slot, 1);
-    const LhKernel *kernel = merge_kernel(slot, &one);
-    const LhKernelRun run = c->stream->rank->execution->params->kernels == LH_KERNEL_SET_CPU
-                                ? kernel->cpu
-                                : kernel->reference;
+    const LhKernelId kernel = merge_kernel(slot, &one);
     const uint64_t elements = one.batch * one.nq * one.heads * one.head_dim;
     const LhView view = { .parts = parts,
                           .part_bytes = slot->part_bytes,
-                          .storage = lh_slot_storage(c->program, slot) };
+                          .storage = lh_dtype_storage(slot->dtype) };
     LhView sum = { .parts = parts,
-                   .part_bytes = slot->part_bytes + elements * (4 - slot->element_bytes),
+                   .part_bytes =
+                       slot->part_bytes + elements * (sizeof(float) - lh_slot_element_bytes(slot)),
                    .storage = LH_STORAGE_FP32 };
     LhKernelArgs args = merge_args(c->program, slot, parts);
-    LhCall call = { .args = &args };
 
-    if (bytes % slot->part_bytes != 0)
-        return fail(c, LH_ERROR_NO, "attention is merged by whole parts, and it has too few");
-    if (run == NULL)
-        return fail(c, LH_ERROR_NO, "there is no kernel that merges attention");
-    call.scratch = lh_stream_scratch(c->stream, lh_kernel_scratch_bytes(kernel, &args));
-    sum.data = lh_item_memory(c->item, parts * sum.part_bytes);
-    for (uint32_t k = 0; k <= c->members; k++) {
-        const bool rounds = k == c->members;
+    sum.data = temporary(t, parts * sum.part_bytes);
+    if (sum.data == NULL)
+        return false;
+    for (uint32_t k = 0; k <= c->call.members; k++) {
+        const bool rounds = k == c->call.members;
+        LhCall call = { .args = &args };
 
         args.first = k == 0 || rounds;
         call.operands[0] = rounds ? sum : view;
@@ -228,191 +301,135 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
             call.operands[1].data = into;
         else
             call.operands[0].data = t->blocks[k];
-        if (run(&call) != LH_STATUS_OK)
-            return fail(c, LH_ERROR_RUNTIME, "merging attention failed");
+        if (!lh_run_kernel(c->stream, c->item, kernel, &call))
+            return false;
     }
     return true;
 }
 
-/* Everyone's slice @position of the send region comes to this rank, slices of @bytes. */
-static void
-post_slices(Tensor *t, uint64_t bytes)
+/* Everyone's slice for this rank comes here. */
+static bool
+post_slices(Tensor *t)
 {
     const Collective *c = t->c;
+    const uint32_t self = c->call.position;
+    const Range own = slice_of(t, t->from, self);
 
-    t->blocks = lh_item_memory(c->item, c->members * sizeof(*t->blocks));
-    for (uint32_t k = 0; k < c->members; k++) {
-        if (k == c->position) {
-            t->blocks[k] = own_copy(t, k * bytes, bytes);
+    t->blocks = lh_item_memory(c->item, c->call.members * sizeof(*t->blocks));
+    for (uint32_t k = 0; k < c->call.members; k++) {
+        t->blocks[k] = k == self ? own_copy(t, own) : temporary(t, own.count);
+        if (t->blocks[k] == NULL)
+            return false;
+        if (k == self)
             continue;
-        }
-        send_range(t, k, k * bytes, bytes);
-        t->blocks[k] = lh_item_memory(c->item, bytes);
-        add_memory(t, false, k, t->blocks[k], bytes);
+        move_range(t, true, k, t->from, slice_of(t, t->from, k));
+        move_memory(t, false, k, t->blocks[k], own.count);
     }
+    return true;
 }
 
-/* Reduces the slices to @into of the receive region. */
+/* Reduces the slices into the receive region: all of it, or this rank's slice. */
 static bool
-reduce_slices(Tensor *t, uint64_t bytes, uint64_t into)
+reduce_slices(Tensor *t)
 {
-    unsigned char *result = lh_item_memory(t->c->item, bytes);
+    const Collective *c = t->c;
+    const bool scatter = c->call.op->collective.kind == LH_COLL_REDUCE_SCATTER;
+    const Range own = slice_of(t, t->from, c->call.position);
+    unsigned char *result = temporary(t, own.count);
 
-    if (t->c->item->op.collective.reduction == LH_REDUCE_SUM)
-        sum(t, bytes, result);
-    else if (!merge(t, bytes, result))
+    if (result == NULL)
         return false;
-    keep(t, into, bytes, result);
-    return true;
+    if (!(c->call.op->collective.reduction == LH_REDUCE_SUM ? sum : merge)(t, own.count, result))
+        return false;
+    return keep(t, scatter ? (Range){ 0, own.count } : own, result);
 }
 
-/* ---- the kinds ---- */
-
-static void
-post_gather(Tensor *t)
-{
-    const uint64_t bytes = t->send_bytes;
-    unsigned char *own = own_copy(t, 0, bytes); /* the send region may be part of the other */
-
-    keep(t, t->c->position * bytes, bytes, own);
-    for (uint32_t k = 0; k < t->c->members; k++) {
-        if (k == t->c->position)
-            continue;
-        add_memory(t, true, k, own, bytes);
-        receive_range(t, k, k * bytes, bytes);
-    }
-}
-
-static void
-post_scatter(Tensor *t)
-{
-    post_slices(t, t->receive_bytes);
-}
-
+/* All-reduce: slices are reduced where they belong, then gathered. */
 static bool
-finish_scatter(Tensor *t)
-{
-    return reduce_slices(t, t->receive_bytes, 0);
-}
-
-/* All-reduce: slices are reduced where they belong ... */
-static void
-post_reduce(Tensor *t)
-{
-    post_slices(t, t->send_bytes / t->c->members);
-}
-
-static bool
-finish_reduce(Tensor *t)
-{
-    const Collective *c = t->c;
-    const uint64_t bytes = t->send_bytes / c->members;
-    const uint32_t element = c->program->slots[t->send.slot].element_bytes;
-
-    if (t->send_bytes % ((uint64_t)c->members * element) != 0)
-        return fail(c, LH_ERROR_NO, "its elements cannot be cut into one slice for each rank");
-    return reduce_slices(t, bytes, c->position * bytes);
-}
-
-/* ... then gathered. */
-static void
 post_reduced(Tensor *t)
 {
     const Collective *c = t->c;
-    const uint64_t bytes = t->send_bytes / c->members;
 
-    for (uint32_t k = 0; k < c->members; k++) {
-        if (k == c->position)
+    for (uint32_t k = 0; k < c->call.members; k++) {
+        if (k == c->call.position)
             continue;
-        pass_on(t, k, c->position * bytes, bytes);
-        receive_range(t, k, k * bytes, bytes);
+        move_range(t, true, k, t->to, slice_of(t, t->to, c->call.position));
+        move_range(t, false, k, t->to, slice_of(t, t->to, k));
     }
+    return true;
 }
 
-static void
-post_all_to_all(Tensor *t)
-{
-    const Collective *c = t->c;
-    const uint64_t bytes = t->send_bytes / c->members;
-    unsigned char *from = own_copy(t, 0, t->send_bytes); /* both regions may be one */
+/* ---- broadcast: a chain in the order of the group ---- */
 
-    keep(t, c->position * bytes, bytes, from + c->position * bytes);
-    for (uint32_t k = 0; k < c->members; k++) {
-        if (k == c->position)
-            continue;
-        add_memory(t, true, k, from + k * bytes, bytes);
-        receive_range(t, k, k * bytes, bytes);
-    }
-}
-
-/* Broadcast: a chain in the order of the group. */
-static void
+static bool
 post_from_before(Tensor *t)
 {
-    if (t->c->position == 0)
-        keep(t, 0, t->receive_bytes, own_copy(t, 0, t->receive_bytes));
-    else
-        receive_range(t, t->c->position - 1, 0, t->receive_bytes);
+    const Range all = { 0, bytes_of(t->to) };
+    unsigned char *own;
+
+    if (t->c->call.position > 0) {
+        move_range(t, false, t->c->call.position - 1, t->to, all);
+        return true;
+    }
+    own = own_copy(t, all);
+    return own != NULL && keep(t, all, own);
 }
 
-static void
+static bool
 post_to_next(Tensor *t)
 {
-    if (t->c->position + 1 < t->c->members)
-        pass_on(t, t->c->position + 1, 0, t->receive_bytes);
+    if (t->c->call.position + 1 < t->c->call.members)
+        move_range(t, true, t->c->call.position + 1, t->to, (Range){ 0, bytes_of(t->to) });
+    return true;
 }
 
 static const Round kinds[LH_COLL_KINDS][ROUNDS_MAX] = {
-    [LH_COLL_ALL_GATHER] = { { post_gather, NULL } },
-    [LH_COLL_REDUCE_SCATTER] = { { post_scatter, finish_scatter } },
-    [LH_COLL_ALL_REDUCE] = { { post_reduce, finish_reduce }, { post_reduced, NULL } },
-    [LH_COLL_ALL_TO_ALL] = { { post_all_to_all, NULL } },
+    [LH_COLL_ALL_GATHER] = { { post_copies, NULL } },
+    [LH_COLL_REDUCE_SCATTER] = { { post_slices, reduce_slices } },
+    [LH_COLL_ALL_REDUCE] = { { post_slices, reduce_slices }, { post_reduced, NULL } },
+    [LH_COLL_ALL_TO_ALL] = { { post_copies, NULL } },
     [LH_COLL_BROADCAST] = { { post_from_before, NULL }, { post_to_next, NULL } },
 };
 
 static bool
 run_round(Collective *c, const Round *round, Tensor *tensors, uint32_t count)
 {
-    c->messages = g_new0(LhMessage, 2 * (gsize)c->members * count);
+    bool ok = true;
+
+    c->messages = g_new0(LhMessage, 2 * (gsize)c->call.members * count);
     c->count = 0;
-    for (uint32_t i = 0; i < count; i++)
-        round->post(&tensors[i]);
+    for (uint32_t i = 0; ok && i < count; i++)
+        ok = round->post(&tensors[i]);
+    if (!ok) {
+        g_free(c->messages);
+        return false;
+    }
     if (!lh_run_messages(c->stream, c->item, c->messages, c->count))
         return false;
-    for (uint32_t i = 0; i < count && round->finish != NULL; i++) {
-        if (!round->finish(&tensors[i]))
-            return false;
-    }
-    return true;
+    for (uint32_t i = 0; ok && i < count && round->finish != NULL; i++)
+        ok = round->finish(&tensors[i]);
+    return ok;
 }
 
 bool
 lh_run_collective(LhRunStream *s, LhItem *item)
 {
-    const LhProgram *program = s->rank->execution->program;
     const LhOp *op = &item->op;
     const uint32_t count = op->collective.tensors_count;
     Tensor tensors[LH_COLLECTIVE_TENSORS_MAX];
     Collective c = {
         .stream = s,
         .item = item,
-        .program = program,
-        .group = &op->collective.group,
-        .members = (uint32_t)lh_group_size(&op->collective.group),
-        .position = lh_group_position(&op->collective.group, s->rank->index),
-        .tag = tag_of(&op->collective.group),
+        .program = s->rank->execution->program,
+        .call = lh_collective_call(op, item->counts, s->rank->index),
+        .channel = lh_channel_of(s->rank->execution->channels, op),
     };
 
     for (uint32_t i = 0; i < count; i++)
-        tensors[i] = (Tensor){
-            .c = &c,
-            .send = op->collective.send[i],
-            .receive = op->collective.receive[i],
-            .from = item->buffers[2 * i],
-            .to = item->buffers[2 * i + 1],
-            .send_bytes = lh_region_bytes(program, op->collective.send[i]),
-            .receive_bytes = lh_region_bytes(program, op->collective.receive[i]),
-        };
+        tensors[i] = (Tensor){ .c = &c,
+                               .index = i,
+                               .from = &item->bound[2 * (size_t)i],
+                               .to = &item->bound[2 * (size_t)i + 1] };
     for (unsigned r = 0; r < ROUNDS_MAX && kinds[op->collective.kind][r].post != NULL; r++) {
         if (!run_round(&c, &kinds[op->collective.kind][r], tensors, count))
             return false;

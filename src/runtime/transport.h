@@ -1,21 +1,20 @@
 /*
- * What carries messages between ranks. The executor posts messages and is told when each is done;
- * collectives are made of messages too, so a transport knows nothing else.
+ * What carries messages between ranks: the data plane. The executor posts messages and is told when
+ * each is done; collectives are made of messages too, so a transport knows nothing else.
  *
- * Two messages match by (source, destination, tag), in order of posting. A message is posted by any
- * thread; it may complete on any thread, also while it is being posted.
+ * On one channel the k-th message that a rank sends to another one is the k-th that the other
+ * receives from it, in order of posting. A message is posted by any thread; it may complete on any
+ * thread, also while it is being posted.
  */
 #pragma once
 
-#include <glib.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "runtime/device.h"
 
-/* Tags of collectives start here; those of the IR are 16 bits wide. */
-#define LH_TAG_COLLECTIVES (UINT32_C(1) << 16)
+/* Channels that a run may have. */
+#define LH_CHANNELS_MAX (UINT32_C(1) << 15)
 
 typedef struct {
-    unsigned char *data;
+    unsigned char *data; /* device memory */
     uint64_t bytes;
 } LhPiece;
 
@@ -25,45 +24,40 @@ struct _LhMessage {
     bool send; /* else receive */
     bool done; /* the owner's, set in complete() */
     uint32_t rank, peer;
-    uint32_t tag;
+    uint32_t channel;
     uint32_t pieces_count;
-    LhPiece *pieces;                      /* borrowed until complete() */
-    uint64_t bytes;                       /* of all pieces */
-    void (*complete)(LhMessage *message); /* called once, without locks of the transport */
+    LhPiece *pieces; /* borrowed until complete() */
+    uint64_t bytes;  /* of all pieces */
+    /* The device that the pieces are on, and a stream of it that is this message's until
+     * complete().
+     */
+    LhDeviceState *device;
+    LhDeviceStream stream;
+    /* Called once, without locks of the transport; @error is NULL, or what went wrong, taken over.
+     */
+    void (*complete)(LhMessage *message, GError *error);
+    bool (*stopping)(void *owner); /* whether nobody waits for it any more */
     void *owner;
     int32_t slot;    /* for messages about it: what is sent or received; -1: none */
+    uint16_t tag;    /* likewise, a label */
     LhMessage *next; /* the transport's, until complete() */
 };
 
 typedef struct {
     const char *name;
-    const char *summary;
-    /*
-     * Opens the transport for @ranks ranks and says which of them are this process's: [first, first
-     * + count). NULL with @error (LH_ERROR_RUNTIME) if that is impossible.
-     */
-    void *(*open)(uint32_t ranks, uint32_t *first, uint32_t *count, GError **error);
+    bool host_memory; /* it needs memory that the host can read and write */
+    /* For @ranks ranks on devices of kind @device (borrowed), @channels of them in use. NULL with
+     * @error (LH_ERROR_RUNTIME) if that is impossible. */
+    void *(*open)(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error);
     void (*post)(void *state, LhMessage *message);
     /*
      * Moves what can be moved and returns true if something was; called again and again by the
      * thread that opened the transport. May wait for up to @wait_us microseconds if nothing moves.
      */
     bool (*poll)(void *state, int64_t wait_us);
-    /*
-     * Appends @bytes of every process, in the order of its ranks, to @all of the first process, and
-     * nothing elsewhere. Called by the thread that opened it, with no messages under way.
-     */
-    bool (*gather)(void *state, const GByteArray *bytes, GByteArray *all, GError **error);
     /* Messages that were posted and not completed are forgotten. Frees @state. */
     void (*close)(void *state);
-    /* Ends all processes with exit status @status after the others had time to say what they see.
-     * May be called after close(); NULL: there are no other processes. */
-    void (*abandon)(int status);
 } LhTransport;
 
 extern const LhTransport lh_transport_threads;
 extern const LhTransport lh_transport_mpi;
-
-/* "cpu", "mpi"; NULL-terminated, in the order of lh_transports. */
-extern const char *const lh_transport_names[];
-extern const LhTransport *const lh_transports[];

@@ -1,23 +1,17 @@
 /*
- * One rank a process, messages by MPI. All calls of MPI are made by the thread that opened it
- * (MPI_THREAD_FUNNELED): streams put messages on a list, poll() posts them, never blocking, and
- * asks which are complete. MPI matches by (source, tag) in order of posting, as the IR does. Data
- * lies in host memory.
+ * One rank a process, messages by MPI. All calls of MPI are made by the thread that opened it:
+ * streams put messages on a list, poll() posts them, never blocking, and asks which are complete.
+ * MPI matches by (source, tag) in order of posting; the tag is the channel. Data lies in host
+ * memory.
  */
+#include "runtime/mpi_world.h"
 #include "runtime/transport.h"
-
-#include "base/error.h"
 
 #include <mpi.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #define BLOCK_BYTES_MAX (INT32_C(1) << 30) /* counts of MPI are int */
-#define GRACE_US 1000000
-/* Open MPI 4.1's mpirun can crash when several processes abort at once. */
-#define STAGGER_US 250000
-#define STAGGERED_RANKS 20
-#define IDLE_US_MAX 100 /* between two looks */
+#define IDLE_US_MAX 100                    /* between two looks */
 
 typedef struct {
     pthread_mutex_t lock;
@@ -27,86 +21,21 @@ typedef struct {
     GArray *indices;         /* of int, room for MPI_Testsome */
 } Mpi;
 
-static bool
-fail(GError **error, const char *what, int code)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-
-    MPI_Error_string(code, text, &length);
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "MPI: %s: %s", what, text);
-    return false;
-}
-
-/* MPI is started once and ended when the process ends. */
-static void
-finalize(void)
-{
-    int initialized = 0, finalized = 0;
-
-    MPI_Initialized(&initialized);
-    MPI_Finalized(&finalized);
-    if (initialized && !finalized)
-        MPI_Finalize();
-}
-
-static bool
-initialize(GError **error)
-{
-    int initialized = 0, provided = MPI_THREAD_SINGLE, code;
-
-    MPI_Initialized(&initialized);
-    if (initialized)
-        return true;
-    code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
-    if (code != MPI_SUCCESS)
-        return fail(error, "cannot start", code);
-    atexit(finalize);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (provided >= MPI_THREAD_FUNNELED)
-        return true;
-    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "MPI: this library does not allow a process to have threads");
-    return false;
-}
-
-static bool
-check_tags(GError **error)
-{
-    int *max = NULL, found = 0;
-
-    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&max, &found);
-    if (found && *max >= 2 * (int)LH_TAG_COLLECTIVES - 1)
-        return true;
-    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "MPI: this library's tags are too short; 17 bits are needed");
-    return false;
-}
-
 static void *
-mpi_open(uint32_t ranks, uint32_t *first, uint32_t *count, GError **error)
+mpi_open(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error)
 {
-    int size = 0, rank = 0;
     Mpi *m;
 
-    if (!initialize(error) || !check_tags(error))
+    (void)ranks;
+    (void)channels; /* every MPI has tags for LH_CHANNELS_MAX */
+    (void)device;
+    if (!lh_mpi_start(error))
         return NULL;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if ((uint32_t)size != ranks) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%d processes for %u ranks; start it as: mpirun -n %u longhaul run ...", size,
-                    ranks, ranks);
-        return NULL;
-    }
-    *first = (uint32_t)rank;
-    *count = 1;
     m = g_new0(Mpi, 1);
     pthread_mutex_init(&m->lock, NULL);
     m->requests = g_array_new(FALSE, FALSE, sizeof(MPI_Request));
     m->messages = g_ptr_array_new();
     m->indices = g_array_new(FALSE, FALSE, sizeof(int));
-    MPI_Barrier(MPI_COMM_WORLD);
     return m;
 }
 
@@ -156,10 +85,10 @@ start(Mpi *m, LhMessage *message)
     MPI_Request request;
 
     if (message->send)
-        MPI_Isend(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->tag, MPI_COMM_WORLD,
+        MPI_Isend(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel, MPI_COMM_WORLD,
                   &request);
     else
-        MPI_Irecv(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->tag, MPI_COMM_WORLD,
+        MPI_Irecv(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel, MPI_COMM_WORLD,
                   &request);
     /* The type goes when the request is done with it; finish_some() waits for that. */
     MPI_Type_free(&type);
@@ -217,7 +146,7 @@ finish_some(Mpi *m)
 
         g_array_remove_index_fast(m->requests, index);
         g_ptr_array_remove_index_fast(m->messages, index);
-        message->complete(message);
+        message->complete(message, NULL);
     }
     return true;
 }
@@ -235,35 +164,6 @@ mpi_poll(void *state, int64_t wait_us)
     return false;
 }
 
-static bool
-mpi_gather(void *state, const GByteArray *bytes, GByteArray *all, GError **error)
-{
-    g_autofree int *lengths = NULL, *places = NULL;
-    const int length = (int)bytes->len;
-    int size, rank, total = 0, code;
-
-    (void)state;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    lengths = g_new0(int, (gsize)size);
-    places = g_new0(int, (gsize)size);
-    code = MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    for (int i = 0; code == MPI_SUCCESS && i < size; i++) {
-        places[i] = total;
-        if (__builtin_add_overflow(total, lengths[i], &total)) {
-            g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                                "MPI: the results do not fit 2 GiB in one process");
-            return false;
-        }
-    }
-    if (rank == 0)
-        g_byte_array_set_size(all, (guint)total);
-    if (code == MPI_SUCCESS)
-        code = MPI_Gatherv(bytes->data, length, MPI_BYTE, all->data, lengths, places, MPI_BYTE, 0,
-                           MPI_COMM_WORLD);
-    return code == MPI_SUCCESS || fail(error, "cannot collect the results", code);
-}
-
 /* Requests that are open belong to a run that failed: the process ends soon, by mpi_abandon. */
 static void
 mpi_close(void *state)
@@ -277,26 +177,11 @@ mpi_close(void *state)
     g_free(m);
 }
 
-static void
-mpi_abandon(int status)
-{
-    int initialized = 0, rank = 0;
-
-    MPI_Initialized(&initialized);
-    if (!initialized)
-        return;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    g_usleep(GRACE_US + (gulong)MIN(rank, STAGGERED_RANKS) * STAGGER_US);
-    MPI_Abort(MPI_COMM_WORLD, status);
-}
-
 const LhTransport lh_transport_mpi = {
     .name = "mpi",
-    .summary = "one rank a process, by mpirun",
+    .host_memory = true,
     .open = mpi_open,
     .post = mpi_post,
     .poll = mpi_poll,
-    .gather = mpi_gather,
     .close = mpi_close,
-    .abandon = mpi_abandon,
 };

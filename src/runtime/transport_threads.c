@@ -1,5 +1,5 @@
 /*
- * All ranks in one process: whoever posts the second end of a message copies it, once, from the
+ * All ranks in one process: whoever posts the second end of a message has it copied, once, from the
  * sender's memory into the receiver's.
  */
 #include "runtime/transport.h"
@@ -16,19 +16,21 @@ typedef struct {
 } Bucket;
 
 typedef struct {
+    const LhRunDevice *device;
     Bucket buckets[BUCKETS];
 } Threads;
 
 static void *
-threads_open(uint32_t ranks, uint32_t *first, uint32_t *count, GError **error)
+threads_open(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error)
 {
     Threads *t = g_new0(Threads, 1);
 
+    (void)ranks;
+    (void)channels;
     (void)error;
+    t->device = device;
     for (unsigned i = 0; i < BUCKETS; i++)
         pthread_mutex_init(&t->buckets[i].lock, NULL);
-    *first = 0;
-    *count = ranks;
     return t;
 }
 
@@ -48,7 +50,7 @@ static Bucket *
 bucket_of(Threads *t, const LhMessage *m)
 {
     uint32_t mixed = source_of(m) * UINT32_C(0x9E3779B1) +
-                     destination_of(m) * UINT32_C(0x85EBCA6B) + m->tag * UINT32_C(0xC2B2AE35);
+                     destination_of(m) * UINT32_C(0x85EBCA6B) + m->channel * UINT32_C(0xC2B2AE35);
 
     return &t->buckets[(mixed ^ mixed >> 15) & (BUCKETS - 1)];
 }
@@ -60,8 +62,8 @@ meet(Bucket *b, LhMessage *m)
     LhMessage *before = NULL;
 
     for (LhMessage *other = b->first; other != NULL; before = other, other = other->next) {
-        if (other->send == m->send || other->tag != m->tag || source_of(other) != source_of(m) ||
-            destination_of(other) != destination_of(m))
+        if (other->send == m->send || other->channel != m->channel ||
+            source_of(other) != source_of(m) || destination_of(other) != destination_of(m))
             continue;
         if (before == NULL)
             b->first = other->next;
@@ -80,9 +82,9 @@ meet(Bucket *b, LhMessage *m)
     return NULL;
 }
 
-/* The ends may be cut into pieces differently. */
-static void
-copy(const LhMessage *from, const LhMessage *to)
+/* The ends may be cut into pieces differently. The receiver's stream does it. */
+static bool
+copy(const LhRunDevice *device, const LhMessage *from, const LhMessage *to, GError **error)
 {
     uint32_t i = 0, k = 0;
     uint64_t at = 0, into = 0;
@@ -90,7 +92,9 @@ copy(const LhMessage *from, const LhMessage *to)
     while (i < from->pieces_count && k < to->pieces_count) {
         const uint64_t bytes = MIN(from->pieces[i].bytes - at, to->pieces[k].bytes - into);
 
-        memcpy(to->pieces[k].data + into, from->pieces[i].data + at, bytes);
+        if (!device->copy(to->device, to->pieces[k].data + into, from->pieces[i].data + at, bytes,
+                          to->stream, error))
+            return false;
         at += bytes;
         into += bytes;
         if (at == from->pieces[i].bytes) {
@@ -102,12 +106,15 @@ copy(const LhMessage *from, const LhMessage *to)
             k++;
         }
     }
+    return lh_device_finish(device, to->device, to->stream, to->stopping, to->owner, error);
 }
 
 static void
 threads_post(void *state, LhMessage *m)
 {
-    Bucket *b = bucket_of(state, m);
+    Threads *t = state;
+    Bucket *b = bucket_of(t, m);
+    GError *error = NULL;
     LhMessage *other;
 
     pthread_mutex_lock(&b->lock);
@@ -115,9 +122,9 @@ threads_post(void *state, LhMessage *m)
     pthread_mutex_unlock(&b->lock);
     if (other == NULL)
         return;
-    copy(m->send ? m : other, m->send ? other : m);
-    other->complete(other);
-    m->complete(m);
+    copy(t->device, m->send ? m : other, m->send ? other : m, &error);
+    other->complete(other, error);
+    m->complete(m, NULL);
 }
 
 static bool
@@ -126,15 +133,6 @@ threads_poll(void *state, int64_t wait_us)
     (void)state;
     g_usleep((gulong)wait_us);
     return false;
-}
-
-static bool
-threads_gather(void *state, const GByteArray *bytes, GByteArray *all, GError **error)
-{
-    (void)state;
-    (void)error;
-    g_byte_array_append(all, bytes->data, bytes->len);
-    return true;
 }
 
 static void
@@ -149,10 +147,8 @@ threads_close(void *state)
 
 const LhTransport lh_transport_threads = {
     .name = "cpu",
-    .summary = "all ranks in this process: threads and shared memory",
     .open = threads_open,
     .post = threads_post,
     .poll = threads_poll,
-    .gather = threads_gather,
     .close = threads_close,
 };

@@ -4,9 +4,16 @@
  * of the next one are gathered; backward, its dk and dv are reduced and scattered before the next
  * one begins. Of what was gathered a rank reads the tokens that its queries see.
  */
-#include "sched/attention_pass.h"
+#include "sched/common/pass.h"
 
 #include <inttypes.h>
+
+static const LhOption gather_groups = {
+    .name = "gather_groups",
+    .type = LH_OPTION_COUNT,
+    .help = "Key-value heads gathered at a time; divides them. Default 1.",
+    .value = lh_option_one_and_two,
+};
 
 enum {
     MARK_GATHER = LH_MARK_OWN, /* the gather of the group that is computed next */
@@ -25,33 +32,31 @@ typedef struct {
 static uint32_t
 groups_of(const LhProgramParams *p)
 {
-    return p->attention.groups / MAX(p->gather_groups, 1);
+    return p->attention.groups / MAX(lh_option_first(p, &gather_groups), 1);
 }
 
 static bool
 check(const LhProgramParams *p, GError **error)
 {
     const uint32_t groups = p->attention.groups;
-    uint32_t below = MIN(p->gather_groups, groups), above = p->gather_groups;
+    const uint32_t wanted = MAX(lh_option_first(p, &gather_groups), 1);
+    uint32_t below, above;
 
-    if (p->gather_groups == 0 || groups % p->gather_groups == 0)
+    if (groups % wanted == 0)
         return true;
-    while (groups % below != 0)
-        below--;
-    while (above < groups && groups % above != 0)
-        above++;
-    return lh_schedule_refuse(error,
-                              "%" PRIu32 " key-value heads cannot be gathered %" PRIu32
-                              " at a time; nearest legal numbers: %" PRIu32 ", %" PRIu32,
-                              groups, p->gather_groups, below, MIN(above, groups));
+    lh_divisors_near(groups, wanted, groups, &below, &above);
+    return lh_program_refuse(error,
+                             "%" PRIu32 " key-value heads cannot be gathered %" PRIu32
+                             " at a time; nearest legal numbers: %" PRIu32 ", %" PRIu32,
+                             groups, wanted, below, above);
 }
 
 static uint16_t
 add_gathered(LhProgram *program, const Plan *plan, const char *name, LhTensorKind kind,
              uint64_t bytes, uint32_t element_bytes)
 {
-    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, program->params.ranks,
-                               bytes / plan->groups, element_bytes);
+    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, program->params.ranks,
+                            bytes / plan->groups, element_bytes);
 }
 
 static void
@@ -72,8 +77,8 @@ declare_buffers(LhProgram *program, Plan *plan)
         plan->bwd_dkv = add_gathered(program, plan, "bwd_dkv", LH_TENSOR_DKV, z->dkv, z->w);
     }
     if (lh_pass_has(p, LH_PASS_BWD) && z->w > z->e)
-        plan->bwd_shard = lh_program_add_slot(program, "bwd_shard", LH_TENSOR_DKV, LH_SLOT_TEMP, 1,
-                                              z->dkv / plan->groups, z->w);
+        plan->bwd_shard = lh_pass_add_slot(program, "bwd_shard", LH_TENSOR_DKV, LH_SLOT_TEMP, 1,
+                                           z->dkv / plan->groups, z->w);
     plan->bwd_end = (uint16_t)program->slots_count;
 }
 
@@ -106,7 +111,7 @@ static void
 collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
 {
     const LhGroup everyone = { .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
 
     marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, kind, everyone);
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
@@ -118,7 +123,7 @@ static void
 gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
 {
     const LhProgramParams *p = &e->program->params;
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
 
     for (uint32_t ahead = i == 0 ? 0 : i + 1; ahead <= i + 1 && ahead < plan->groups; ahead++) {
         const LhRegion own = { .slot = plan->io.kv, .part = ahead, .count = 1 };
@@ -128,7 +133,7 @@ gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
         if (ahead == i)
             marks[MARK_GATHER] = marks[LH_MARK_EXCHANGE];
     }
-    lh_pass_wait(e, p->overlap ? marks[MARK_GATHER] : marks[LH_MARK_EXCHANGE]);
+    lh_pass_wait(e, lh_pass_overlaps(p) ? marks[MARK_GATHER] : marks[LH_MARK_EXCHANGE]);
     marks[MARK_GATHER] = marks[LH_MARK_EXCHANGE];
 }
 
@@ -194,7 +199,7 @@ scatter(LhEmitter *e, const Plan *plan, uint32_t i)
     const bool rounds = plan->sizes.w > plan->sizes.e;
 
     collective(e, LH_COLL_REDUCE_SCATTER, all, rounds ? wide : own);
-    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
+    lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
     if (!rounds)
         return;
     lh_pass_compute(e, LH_KERNEL_ID_cast, &plan->shard_rows);
@@ -269,12 +274,12 @@ const LhSchedule lh_schedule_allgather_kv = {
         "buffers      fwd 2 P KV/s, bwd 3 P KV/s, s = g / gather_groups\n"
         "restrictions sequence length divisible by P, groups by gather_groups\n"
         "masks        any: a rank reads from the first to the last owner of what it sees\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &gather_groups),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
     .check = check,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = lh_contiguous_flops,

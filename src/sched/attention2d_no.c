@@ -3,7 +3,7 @@
  * since everything waits for what comes before it; tensors that are gathered together are one group
  * call.
  */
-#include "sched/attention2d.h"
+#include "sched/common/grid.h"
 
 typedef struct {
     LhGridPlan base;
@@ -19,7 +19,7 @@ static uint16_t
 gathered(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts, uint64_t bytes,
          uint32_t element_bytes)
 {
-    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, parts, bytes, element_bytes);
+    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, parts, bytes, element_bytes);
 }
 
 static void
@@ -108,7 +108,7 @@ collect(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, bool along_row)
     const LhGroup column = { g->grid.rows * lh_grid_column(g, e->rank), 1, g->grid.rows, 0, 1 };
     const uint32_t id = lh_emit_collective(e, LH_PASS_STREAM_COMM, kind, along_row ? row : column);
 
-    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
+    lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
     lh_pass_wait(e, id);
 }
 
@@ -303,8 +303,8 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
     const uint64_t columns = grid.columns > 1 ? grid.columns : 0;
     const uint64_t rows = grid.rows > 1 ? grid.rows : 0;
-    const uint64_t third = p->gather_delta ? z.s : z.q;
-    const uint64_t delta = p->gather_delta && columns > 0 ? z.s : 0;
+    const uint64_t third = lh_grid_gather_delta(p) ? z.s : z.q;
+    const uint64_t delta = lh_grid_gather_delta(p) && columns > 0 ? z.s : 0;
 
     return lh_pass_peak_bytes(p, kt + columns * (2 * z.q + z.s) + rows * z.kv,
                               kt + columns * (2 * z.q + third + z.s + z.dq) +
@@ -345,13 +345,14 @@ const LhSchedule lh_schedule_attention2d_no = {
         "local_kv     no transpose: column c has the keys of the ranks Pr c ... Pr c + Pr-1.\n"
         "             P n(n-1)/2 + n ((Pc-1-c) Pr + r + 1) pairs, idle (P-1)/(N+P)\n"
         "gather_delta backward gathers delta in place of o: (Pc-1)(Q - S) less\n",
+    .options = LH_OPTIONS(&lh_option_gradient_wire, &lh_option_grid, &lh_option_local_kv,
+                          &lh_option_gather_delta),
     .placement = LH_PLACE_STRIPED,
     .masks = LH_MASKS_ALL,
     .adapt = lh_grid_adapt,
     .check = lh_grid_check,
     .declare = declare,
-    .steps = lh_pass_steps,
-    .emit = emit,
+    .generator = { .steps = lh_pass_steps, .emit = emit },
     .closed = {
         .bytes_sent = lh_grid_bytes_sent,
         .flops = lh_grid_flops,

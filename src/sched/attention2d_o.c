@@ -7,21 +7,7 @@
  *
  * The algorithms as printed need mending: docs/schedules.md says where.
  */
-#include "sched/attention2d.h"
-
-enum {
-    STREAM_ROW = LH_PASS_STREAM_COMM,
-    STREAM_COLUMN,
-};
-
-/* Messages to the neighbour, left or up; the last one posted of each has a mark. */
-typedef enum {
-    HOP_QUERIES,
-    HOP_RESULT, /* of the queries: partial o or dq */
-    HOP_KEYS,
-    HOP_DKV,
-    HOP_BACK, /* the transpose of dk and dv */
-} Hop;
+#include "sched/common/grid_hops.h"
 
 typedef struct {
     LhGridPlan base;
@@ -56,8 +42,7 @@ add_pair(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes
 {
     const Plan *plan = program->plan;
 
-    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, plan->buffers, bytes,
-                               element_bytes);
+    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, plan->buffers, bytes, element_bytes);
 }
 
 static uint16_t
@@ -66,8 +51,8 @@ add_column(LhProgram *program, const char *name, LhTensorKind kind, uint64_t byt
 {
     const Plan *plan = program->plan;
 
-    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, plan->base.grid.rows, bytes,
-                               element_bytes);
+    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, plan->base.grid.rows, bytes,
+                            element_bytes);
 }
 
 static void
@@ -142,7 +127,7 @@ declare(LhProgram *program)
 
     program->plan = plan;
     lh_grid_declare(program, &plan->base);
-    row = &program->streams[STREAM_ROW];
+    row = &program->streams[LH_GRID_STREAM_ROW];
     g_strlcpy(row->name, "row", sizeof(row->name));
     lh_program_add_stream(program, "column", LH_STREAM_COMM);
     plan->buffers = buffers_of(plan->base.grid);
@@ -152,103 +137,7 @@ declare(LhProgram *program)
         declare_backward(program, plan);
 }
 
-/* ---- hops ---- */
-
-/* The next compute op waits for an exchange; of one stream, for the latest that it is told to. */
-static void
-wait_for(LhEmitter *e, Hop hop)
-{
-    uint32_t *marks = e->cursor->marks;
-    uint32_t *wait = &marks[hop < HOP_KEYS ? (unsigned)LH_MARK_WAIT : (unsigned)LH_GRID_MARK_WAIT];
-    const uint32_t id = marks[LH_GRID_MARK_OWN + (unsigned)hop];
-
-    if (id != LH_OP_NONE && (*wait == LH_OP_NONE || *wait < id))
-        *wait = id;
-}
-
-static void
-posted(LhEmitter *e, const Plan *plan, Hop hop, uint32_t id)
-{
-    e->cursor->marks[LH_GRID_MARK_OWN + (unsigned)hop] = id;
-    if (!plan->base.overlap)
-        wait_for(e, hop);
-}
-
-static void
-message(LhEmitter *e, bool send, uint32_t peer, Hop hop, const LhRegion *regions, unsigned count)
-{
-    uint64_t bytes = 0;
-
-    for (unsigned i = 0; i < count; i++)
-        bytes += lh_region_bytes(e->program, regions[i]);
-    lh_emit_part(e, send, peer, (uint16_t)(LH_GRID_TAG_OWN + (unsigned)hop), bytes);
-    for (unsigned i = 0; i < count; i++)
-        lh_emit_region(e, regions[i].slot, regions[i].part, regions[i].count);
-}
-
-/* Gives @count regions to the left or upper neighbour and takes as many from the opposite one,
- * after the compute that is queued. */
-static void
-move(LhEmitter *e, const Plan *plan, Hop hop, const LhRegion *give, const LhRegion *take,
-     unsigned count)
-{
-    const LhGridPlan *g = &plan->base;
-    const uint32_t row = lh_grid_row(g, e->rank), column = lh_grid_column(g, e->rank);
-    const bool left = hop < HOP_KEYS;
-    const uint32_t to = left ? lh_grid_rank(g, row, column + g->grid.columns - 1)
-                             : lh_grid_rank(g, row + g->grid.rows - 1, column);
-    const uint32_t from =
-        left ? lh_grid_rank(g, row, column + 1) : lh_grid_rank(g, row + 1, column);
-    const uint32_t id = lh_emit_exchange(e, left ? STREAM_ROW : STREAM_COLUMN);
-
-    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
-    message(e, true, to, hop, give, count);
-    message(e, false, from, hop, take, count);
-    posted(e, plan, hop, id);
-}
-
-/* The place of the keys that have come @hops ranks up the column. */
-static uint32_t
-key_row(const LhEmitter *e, const Plan *plan, uint32_t hops)
-{
-    return (lh_grid_row(&plan->base, e->rank) + hops) % plan->base.grid.rows;
-}
-
-/* The k, v that came @hops ranks move on, if there is a rank above that lacks them. */
-static void
-move_keys(LhEmitter *e, const Plan *plan, uint16_t kv, uint32_t hops)
-{
-    const LhRegion own = lh_grid_part(lh_grid_own_kv(e, &plan->base), 0);
-    const LhRegion give = hops == 0 ? own : lh_grid_part(kv, key_row(e, plan, hops));
-    const LhRegion take = lh_grid_part(kv, key_row(e, plan, hops + 1));
-
-    if (hops + 1 < plan->base.grid.rows)
-        move(e, plan, HOP_KEYS, &give, &take, 1);
-}
-
-/* The own k, v start up the column, and are put into their place among its keys. */
-static void
-begin_keys(LhEmitter *e, const Plan *plan, uint16_t kv)
-{
-    const uint32_t transposed = lh_grid_transpose(e, &plan->base, STREAM_COLUMN);
-
-    if (plan->base.grid.rows == 1)
-        return;
-    if (transposed != LH_OP_NONE)
-        e->cursor->marks[LH_GRID_MARK_WAIT] = transposed;
-    move_keys(e, plan, kv, 0);
-    lh_grid_map(e, LH_KERNEL_ID_copy, &plan->base.kv_rows,
-                lh_grid_part(lh_grid_own_kv(e, &plan->base), 0),
-                lh_grid_part(kv, key_row(e, plan, 0)));
-}
-
-/* The next keys have arrived, and move on. */
-static void
-next_keys(LhEmitter *e, const Plan *plan, uint16_t kv, uint32_t hops)
-{
-    wait_for(e, HOP_KEYS);
-    move_keys(e, plan, kv, hops);
-}
+/* ---- queries ---- */
 
 /* The buffer of queries that have come @hops ranks to the left, at least one. */
 static uint32_t
@@ -272,7 +161,7 @@ move_queries(LhEmitter *e, const Plan *plan, const uint16_t *own, const uint16_t
             hops == 0 ? lh_grid_part(own[i], 0) : lh_grid_part(visiting[i], buffer_of(plan, hops));
         take[i] = lh_grid_part(visiting[i], buffer_of(plan, hops + 1));
     }
-    move(e, plan, HOP_QUERIES, give, take, count);
+    lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_QUERIES, give, take, count);
 }
 
 /* ---- forward ---- */
@@ -299,14 +188,14 @@ attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion
 static void
 forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
-    const uint32_t row = key_row(e, plan, hops);
+    const uint32_t row = lh_grid_hop_key_row(e, &plan->base, hops);
     const LhRegion into = lh_grid_part(plan->fwd_block, 0);
     const LhKernelArgs args = block(e, plan, 0, row, 1);
     LhKernelArgs rows = plan->base.q_rows;
 
     rows.first = hops == 0;
     if (hops > 0)
-        next_keys(e, plan, plan->fwd_kv, hops);
+        lh_grid_hop_next_keys(e, &plan->base, plan->fwd_kv, hops);
     attend(e, &args, lh_grid_part(plan->base.io.q, 0), lh_grid_part(plan->fwd_kv, row), into);
     lh_grid_map(e, LH_KERNEL_ID_merge_lse, &rows, into, lh_grid_part(plan->fwd_out, 0));
 }
@@ -320,14 +209,14 @@ forward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
     const LhRegion result = lh_grid_part(plan->fwd_block, 0);
     const LhKernelArgs args = block(e, plan, hops, 0, keys.count);
 
-    wait_for(e, HOP_QUERIES);
+    lh_grid_hop_wait(e, LH_GRID_HOP_QUERIES);
     move_queries(e, plan, &plan->base.io.q, &plan->fwd_q, 1, hops);
     attend(e, &args, lh_grid_part(plan->fwd_q, buffer_of(plan, hops)), keys, partial);
     if (hops > 1) {
-        wait_for(e, HOP_RESULT);
+        lh_grid_hop_wait(e, LH_GRID_HOP_RESULT);
         lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, result, partial);
     }
-    move(e, plan, HOP_RESULT, &partial, &result, 1);
+    lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_RESULT, &partial, &result, 1);
 }
 
 static uint32_t
@@ -342,7 +231,7 @@ end_forward(LhEmitter *e, const Plan *plan)
     const LhRegion out = lh_grid_part(plan->fwd_out, 0);
 
     if (plan->base.grid.columns > 1) {
-        wait_for(e, HOP_RESULT);
+        lh_grid_hop_wait(e, LH_GRID_HOP_RESULT);
         lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, lh_grid_part(plan->fwd_block, 0),
                     out);
     }
@@ -362,7 +251,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
         lh_grid_alloc_kt(e, &plan->base);
         lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
         move_queries(e, plan, &plan->base.io.q, &plan->fwd_q, 1, 0);
-        begin_keys(e, plan, plan->fwd_kv);
+        lh_grid_hop_begin_keys(e, &plan->base, plan->fwd_kv);
     }
     if (step < grid.rows)
         forward_own(e, plan, step);
@@ -470,18 +359,18 @@ return_dq(LhEmitter *e, const Plan *plan, uint32_t hops)
     LhRegion out;
 
     if (hops > 1) {
-        wait_for(e, HOP_RESULT);
+        lh_grid_hop_wait(e, LH_GRID_HOP_RESULT);
         lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, rows, in, dq);
     }
     out = outgoing(e, plan, rows, dq, plan->bwd_dq_out);
-    move(e, plan, HOP_RESULT, &out, &in, 1);
+    lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_RESULT, &out, &in, 1);
 }
 
 /* Adds what the ranks below have for the keys of row @row. */
 static void
 add_dkv(LhEmitter *e, const Plan *plan, uint32_t row)
 {
-    wait_for(e, HOP_DKV);
+    lh_grid_hop_wait(e, LH_GRID_HOP_DKV);
     lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_in, 0),
                 lh_grid_part(plan->bwd_dkv_sum, row));
 }
@@ -490,7 +379,7 @@ add_dkv(LhEmitter *e, const Plan *plan, uint32_t row)
 static void
 return_dkv(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
-    const uint32_t row = key_row(e, plan, hops);
+    const uint32_t row = lh_grid_hop_key_row(e, &plan->base, hops);
     const LhRegion in = lh_grid_part(plan->bwd_dkv_in, 0);
     LhRegion out;
 
@@ -498,7 +387,7 @@ return_dkv(LhEmitter *e, const Plan *plan, uint32_t hops)
         add_dkv(e, plan, row);
     out = outgoing(e, plan, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_sum, row),
                    plan->bwd_dkv_out);
-    move(e, plan, HOP_DKV, &out, &in, 1);
+    lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_DKV, &out, &in, 1);
 }
 
 /* The own dk, dv are complete, and go where the keys came from. */
@@ -518,10 +407,10 @@ transpose_back(LhEmitter *e, const Plan *plan)
         return;
     }
     out = outgoing(e, plan, &g->kv_rows, sum, plan->bwd_dkv_out);
-    posted(e, plan, HOP_BACK,
-           lh_grid_transpose_back(e, g, STREAM_COLUMN, out,
-                                  g->sizes.w == g->sizes.e ? result
-                                                           : lh_grid_part(plan->bwd_dkv_in, 0)));
+    lh_grid_hop_posted(e, &plan->base, LH_GRID_HOP_BACK,
+                       lh_grid_transpose_back(
+                           e, g, LH_GRID_STREAM_COLUMN, out,
+                           g->sizes.w == g->sizes.e ? result : lh_grid_part(plan->bwd_dkv_in, 0)));
 }
 
 /* The last queries take the keys row by row, the own ones at last. In a grid of one column they are
@@ -530,12 +419,12 @@ static void
 backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
     const LhGrid grid = plan->base.grid;
-    const uint32_t queries = grid.columns - 1, row = key_row(e, plan, hops);
+    const uint32_t queries = grid.columns - 1, row = lh_grid_hop_key_row(e, &plan->base, hops);
 
     if (queries == 0 && hops < grid.rows) {
-        next_keys(e, plan, plan->bwd_kv, hops);
+        lh_grid_hop_next_keys(e, &plan->base, plan->bwd_kv, hops);
     } else if (queries > 0 && hops == 1) {
-        wait_for(e, HOP_QUERIES);
+        lh_grid_hop_wait(e, LH_GRID_HOP_QUERIES);
         clear(e, &plan->base.q_rows, dq_of(plan, queries));
     }
     if (queries > 0)
@@ -554,7 +443,7 @@ backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
 static void
 backward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
-    wait_for(e, HOP_QUERIES);
+    lh_grid_hop_wait(e, LH_GRID_HOP_QUERIES);
     move_visitors(e, plan, hops);
     clear(e, &plan->base.q_rows, dq_of(plan, hops));
     gradient(e, plan, hops, (LhRegion){ plan->bwd_kv, 0, plan->base.grid.rows }, false);
@@ -574,7 +463,7 @@ begin_backward(LhEmitter *e, const Plan *plan)
         lh_emit_operand(e, plan->bwd_delta, 0, 1);
     }
     move_visitors(e, plan, 0);
-    begin_keys(e, plan, plan->bwd_kv);
+    lh_grid_hop_begin_keys(e, &plan->base, plan->bwd_kv);
 }
 
 static void
@@ -584,12 +473,12 @@ end_backward(LhEmitter *e, const Plan *plan)
     const LhRegion sum = lh_grid_part(plan->bwd_dq_sum, 0);
 
     if (g->grid.columns > 1) {
-        wait_for(e, HOP_RESULT);
+        lh_grid_hop_wait(e, LH_GRID_HOP_RESULT);
         lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, &g->q_rows, lh_grid_part(plan->bwd_dq_in, 0), sum);
     }
     lh_grid_map(e, LH_KERNEL_ID_cast, &g->q_rows, sum, lh_grid_part(g->io.dq, 0));
     if (g->sizes.w != g->sizes.e && lh_grid_moves(&e->program->params, g->grid, e->rank)) {
-        wait_for(e, HOP_BACK);
+        lh_grid_hop_wait(e, LH_GRID_HOP_BACK);
         lh_grid_map(e, LH_KERNEL_ID_cast, &g->kv_rows, lh_grid_part(plan->bwd_dkv_in, 0),
                     lh_grid_part(g->io.dkv, 0));
     }
@@ -626,8 +515,8 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
         begin_backward(e, plan);
     if (step < own) {
         if (step > 0)
-            next_keys(e, plan, plan->bwd_kv, step);
-        gradient_own(e, plan, key_row(e, plan, step), step == 0);
+            lh_grid_hop_next_keys(e, &plan->base, plan->bwd_kv, step);
+        gradient_own(e, plan, lh_grid_hop_key_row(e, &plan->base, step), step == 0);
     } else if (step < own + visitors) {
         backward_visitors(e, plan, step - own + 1);
     } else {
@@ -699,7 +588,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
 
     return lh_pass_peak_bytes(p, kt + forward_buffers(&z, grid),
-                              kt + backward_buffers(&z, grid, p->gather_delta));
+                              kt + backward_buffers(&z, grid, lh_grid_gather_delta(p)));
 }
 
 const LhSchedule lh_schedule_attention2d_o = {
@@ -735,13 +624,14 @@ const LhSchedule lh_schedule_attention2d_o = {
         "local_kv     no transpose, as in attention2d-no\n"
         "gather_delta backward moves delta in place of o: (Pc-1)(Q - S) less\n"
         "overlap      off: every exchange before the compute that follows\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_grid,
+                          &lh_option_local_kv, &lh_option_gather_delta),
     .placement = LH_PLACE_STRIPED,
     .masks = LH_MASKS_ALL,
     .adapt = lh_grid_adapt,
     .check = lh_grid_check,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = lh_grid_bytes_sent,
         .flops = lh_grid_flops,

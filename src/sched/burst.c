@@ -4,7 +4,7 @@
  * dq follows one hop behind, P hops in all. All messages share one process group, hence one stream.
  * The double ring of the public code is left to double-ring.
  */
-#include "sched/ring_family.h"
+#include "sched/common/ring.h"
 
 enum {
     TAG_PACK,
@@ -34,7 +34,7 @@ typedef struct {
 static bool
 has_wide_blocks(const LhProgramParams *p, const LhPassSizes *z)
 {
-    return !p->published_code && z->w <= z->e && z->e < 4;
+    return !lh_pass_published(p) && z->w <= z->e && z->e < 4;
 }
 
 static void
@@ -90,7 +90,7 @@ declare(LhProgram *program)
     io = lh_pass_declare(program, &z);
     lh_ring_init(&plan->ring, program, &io, 1, lh_placement_parts(&program->placement));
     plan->ring.sizes = z;
-    plan->published = p->published_code;
+    plan->published = lh_pass_published(p);
     lh_ring_set_zigzag(program, &plan->ring);
     if (lh_pass_has(p, LH_PASS_FWD))
         lh_ring_declare_forward(program, &plan->ring);
@@ -117,7 +117,7 @@ rotate_pack(LhEmitter *e, const Plan *plan, const Pack *from, const Pack *to)
     lh_pass_exchange(e);
     message_pack(e, plan, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), from);
     message_pack(e, plan, false, lh_ring_rank_behind(ring, e->rank, 1), to);
-    return e->cursor->marks[LH_MARK_EXCHANGE];
+    return e->marks[LH_MARK_EXCHANGE];
 }
 
 static uint32_t
@@ -129,7 +129,7 @@ rotate_dq(LhEmitter *e, const Plan *plan, uint16_t from, uint16_t to)
     lh_pass_message(e, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), TAG_DQ, from,
                     ring->parts);
     lh_pass_message(e, false, lh_ring_rank_behind(ring, e->rank, 1), TAG_DQ, to, ring->parts);
-    return e->cursor->marks[LH_MARK_EXCHANGE];
+    return e->marks[LH_MARK_EXCHANGE];
 }
 
 static void
@@ -266,7 +266,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     (void)rank;
     return lh_pass_peak_bytes(p, 2 * z.kv + q32 + z.q + 2 * z.s,
                               4 * z.q + 5 * z.s + 2 * z.dq + (has_wide_blocks(p, &z) ? q32 : z.q) +
-                                  z.kv + (p->published_code ? 0 : kv32));
+                                  z.kv + (lh_pass_published(p) ? 0 : kv32));
 }
 
 const LhSchedule lh_schedule_burst = {
@@ -287,11 +287,12 @@ const LhSchedule lh_schedule_burst = {
         "restrictions sequence length divisible by 2P\n"
         "masks        any; blocks without pairs are not computed, every hop is made\n"
         "published    published_code: gradients of a block, and dk, dv, in e bytes\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = lh_ring_steps,
-    .emit = emit,
+    .generator = { .steps = lh_ring_steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

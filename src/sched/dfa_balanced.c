@@ -8,7 +8,7 @@
  * Step t of rank r, H = P div 2: the block (r, r-t) if r >= t, else, as a helper, (r-t+P, r).
  * Buffers of index t % 2 are exchanged in step t, those of the other index are computed with.
  */
-#include "sched/attention_pass.h"
+#include "sched/common/pass.h"
 
 #include "base/error.h"
 
@@ -35,18 +35,6 @@ typedef struct {
     LhKernelId add;
     LhKernelArgs own, full, full_first, q_rows, kv_rows;
 } Plan;
-
-static bool
-check(const LhProgramParams *p, GError **error)
-{
-    if (p->mask.causal)
-        return true;
-    g_set_error_literal(
-        error, LH_ERROR, LH_ERROR_NO,
-        "with the full mask all ranks have the same work and there is nothing to balance; use "
-        "dfa-unbalanced or ring");
-    return false;
-}
 
 static void
 declare_pair(LhProgram *program, uint16_t slots[2], const char *name, LhTensorKind kind,
@@ -128,8 +116,8 @@ declare(LhProgram *program)
     plan->io = lh_pass_declare(program, &plan->sizes);
     plan->ranks = p->ranks;
     plan->half = p->ranks / 2;
-    plan->overlap = p->overlap;
-    plan->published = p->published_code;
+    plan->overlap = lh_pass_overlaps(p);
+    plan->published = lh_pass_published(p);
     plan_steps(plan);
     plan->add = LH_KERNEL_ID_add_to_fp32;
     if (plan->published)
@@ -172,7 +160,7 @@ open_exchange(LhEmitter *e, uint32_t *exchange)
     if (*exchange != LH_OP_NONE)
         return;
     lh_pass_exchange(e);
-    *exchange = e->cursor->marks[LH_MARK_EXCHANGE];
+    *exchange = e->marks[LH_MARK_EXCHANGE];
 }
 
 static void
@@ -454,7 +442,7 @@ count_messages(const LhProgramParams *p, uint64_t rank)
     const uint64_t ranks = p->ranks, half = ranks / 2;
     Counts c = { .kv = MIN(half, ranks - 1 - rank), .result_kv = MIN(rank, half) };
 
-    if (ranks % 2 == 1 && !p->published_code) {
+    if (ranks % 2 == 1 && !lh_pass_published(p)) {
         c.q = difference(rank, half);
         c.result_q = difference(half, rank);
         return c;
@@ -462,7 +450,7 @@ count_messages(const LhProgramParams *p, uint64_t rank)
     c.q = difference(rank, ranks - half);
     c.result_q = difference(half, rank + 1);
     /* The dead k, v of step H. */
-    if (p->published_code && rank + half + 1 < ranks)
+    if (lh_pass_published(p) && rank + half + 1 < ranks)
         c.kv++;
     return c;
 }
@@ -488,7 +476,7 @@ flops(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t n = p->attention.seq_length / p->ranks;
     const uint64_t half = p->ranks / 2;
-    const bool one_less = rank < half && (p->ranks % 2 == 0 || p->published_code);
+    const bool one_less = rank < half && (p->ranks % 2 == 0 || lh_pass_published(p));
 
     return lh_pass_flops(p, (half - (one_less ? 1 : 0)) * n * n + n * (n + 1) / 2);
 }
@@ -499,11 +487,11 @@ static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint64_t sums = p->published_code ? 0 : lh_pass_sums_bytes(&z);
+    const uint64_t sums = lh_pass_published(p) ? 0 : lh_pass_sums_bytes(&z);
 
     (void)rank;
     return lh_pass_peak_bytes(
-        p, accumulator_bytes(&z, p->published_code) + 2 * (2 * z.q + z.kv + 2 * z.s),
+        p, accumulator_bytes(&z, lh_pass_published(p)) + 2 * (2 * z.q + z.kv + 2 * z.s),
         2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);
 }
 
@@ -513,7 +501,7 @@ idle_unit(const LhProgramParams *p)
 {
     const uint32_t half = p->ranks / 2;
 
-    if (p->ranks % 2 == 1 && !p->published_code)
+    if (p->ranks % 2 == 1 && !lh_pass_published(p))
         return 0;
     return half / (p->ranks * (half + 1.0));
 }
@@ -525,7 +513,7 @@ idle_flops(const LhProgramParams *p)
     const uint32_t half = p->ranks / 2;
     const double n = (double)p->attention.seq_length / p->ranks;
 
-    if (p->ranks % 2 == 1 && !p->published_code)
+    if (p->ranks % 2 == 1 && !lh_pass_published(p))
         return 0;
     return 2.0 * half * n / (p->ranks * ((2.0 * half + 1) * n + 1));
 }
@@ -560,13 +548,15 @@ const LhSchedule lh_schedule_dfa_balanced = {
         "restrictions causal mask; sequence length divisible by P\n"
         "published    published_code: dead k, v at step H, a device sync in every step,\n"
         "             P div 2 blocks lost if P is odd\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
+    .full_reason = "with the full mask all ranks have the same work and there is nothing to "
+                   "balance; use dfa-unbalanced or ring",
     .masks_reason = "helpers are assigned by position, as if every earlier block were full; use "
                     "dfa-unbalanced or ring",
-    .check = check,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

@@ -4,7 +4,7 @@
  * owner, one step behind. There is no public code for it: how messages are grouped, and the
  * buffers, are ours.
  */
-#include "sched/attention_pass.h"
+#include "sched/common/pass.h"
 
 enum {
     TAG_KV,
@@ -64,7 +64,7 @@ declare(LhProgram *program)
     plan->io = lh_pass_declare(program, &plan->sizes);
     plan->ranks = p->ranks;
     plan->causal = p->mask.causal;
-    plan->overlap = p->overlap;
+    plan->overlap = lh_pass_overlaps(p);
     plan->own = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n,
                                    p->mask.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
     plan->full = lh_pass_block_args(p, plan->sizes.n, plan->sizes.n, LH_MASK_FULL, 0);
@@ -230,7 +230,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
         lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
     if (prefetches(e, t)) {
         lh_pass_exchange(e);
-        arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+        arrival = e->marks[LH_MARK_EXCHANGE];
         prefetch(e, plan, t, plan->fwd_kv[t % 2]);
     }
     if (!plan->overlap)
@@ -284,7 +284,7 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, bool give, bool ta
         lh_pass_message(e, true, owner_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv[(t - 1) % 2], 1);
     if (take)
         lh_pass_message(e, false, user_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv_in, 1);
-    return e->cursor->marks[LH_MARK_EXCHANGE];
+    return e->marks[LH_MARK_EXCHANGE];
 }
 
 static void
@@ -373,11 +373,11 @@ const LhSchedule lh_schedule_dfa_unbalanced = {
         "masks        with a window or documents only k, v that are seen are fetched: fwd\n"
         "             (users - 1) KV, bwd (users - 1) KV + (owners - 1) G; idle is then\n"
         "             1 - mean / most of the ranks\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = lh_contiguous_flops,

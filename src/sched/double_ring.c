@@ -11,7 +11,7 @@
  * ring has brought joins them when they are home: the same messages, but one rounding of the whole
  * sum a window. All four rings have process groups, hence streams, of their own.
  */
-#include "sched/ring_family.h"
+#include "sched/common/ring.h"
 
 #include <inttypes.h>
 
@@ -27,6 +27,13 @@ enum {
 enum {
     MARK_POSTED = LH_RING_MARK_END,     /* the exchange posted last on each ring */
     MARK_PENDING = MARK_POSTED + RINGS, /* those that the next compute op must wait for */
+};
+
+static const LhOption inner_ring = {
+    .name = "inner_ring",
+    .type = LH_OPTION_COUNT,
+    .help = "Ranks of an inner ring; divides the ranks. Default: the GPUs of a node.",
+    .value = lh_option_divisors,
 };
 
 #define WINDOW_MAX 8 /* of the default, when the GPUs of a node are unknown */
@@ -56,8 +63,8 @@ window_of(const LhProgramParams *p)
 {
     uint32_t window = MIN(p->ranks, WINDOW_MAX);
 
-    if (p->inner_ring != 0)
-        return p->inner_ring;
+    if (lh_option_is_set(p, &inner_ring))
+        return lh_option_first(p, &inner_ring);
     if (p->gpus_per_node != 0 && p->ranks % p->gpus_per_node == 0)
         return p->gpus_per_node;
     while (p->ranks % window != 0)
@@ -69,18 +76,15 @@ static bool
 check(const LhProgramParams *p, GError **error)
 {
     const uint32_t window = window_of(p);
-    uint32_t below = MIN(window, p->ranks), above = window;
+    uint32_t below, above;
 
     if (p->ranks % window == 0)
         return true;
-    while (p->ranks % below != 0)
-        below--;
-    while (above < p->ranks && p->ranks % above != 0)
-        above++;
-    return lh_schedule_refuse(error,
-                              "%" PRIu32 " ranks cannot be divided into inner rings of %" PRIu32
-                              "; nearest legal sizes: %" PRIu32 ", %" PRIu32,
-                              p->ranks, window, below, MIN(above, p->ranks));
+    lh_divisors_near(p->ranks, window, p->ranks, &below, &above);
+    return lh_program_refuse(error,
+                             "%" PRIu32 " ranks cannot be divided into inner rings of %" PRIu32
+                             "; nearest legal sizes: %" PRIu32 ", %" PRIu32,
+                             p->ranks, window, below, above);
 }
 
 /* dk, dv on the wire, in the first window and in the others. */
@@ -101,7 +105,7 @@ has_wide_blocks(const LhProgramParams *p, const Sizes *z)
 {
     const bool narrow = window_of(p) < p->ranks || z->first.w <= z->first.e;
 
-    return narrow && !p->published_code && z->other.w <= z->other.e && z->other.e < 4;
+    return narrow && !lh_pass_published(p) && z->other.w <= z->other.e && z->other.e < 4;
 }
 
 static void
@@ -172,7 +176,7 @@ declare(LhProgram *program)
     lh_ring_set_zigzag(program, &plan->ring);
     plan->window = window_of(p);
     plan->windows = p->ranks / plan->window;
-    plan->published = p->published_code;
+    plan->published = lh_pass_published(p);
     plan->streams[INNER] = LH_PASS_STREAM_COMM;
     plan->streams[OUTER] = lh_program_add_stream(program, "outer", LH_STREAM_COMM);
     if (lh_pass_has(p, LH_PASS_FWD))
@@ -208,7 +212,7 @@ rank_behind(const Plan *plan, uint32_t rank, uint32_t windows, uint32_t places)
 static void
 wait_for(LhEmitter *e, unsigned ring)
 {
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
 
     if (marks[MARK_POSTED + ring] != LH_OP_NONE)
         marks[MARK_PENDING + ring] = marks[MARK_POSTED + ring];
@@ -218,7 +222,7 @@ static void
 after_pending(LhEmitter *e)
 {
     for (unsigned ring = 0; ring < RINGS; ring++)
-        lh_emit_after(e, e->cursor->marks[MARK_PENDING + ring]);
+        lh_emit_after(e, e->marks[MARK_PENDING + ring]);
 }
 
 static void
@@ -227,7 +231,7 @@ compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
     lh_pass_compute(e, kernel, args);
     after_pending(e);
     for (unsigned ring = 0; ring < RINGS; ring++)
-        e->cursor->marks[MARK_PENDING + ring] = LH_OP_NONE;
+        e->marks[MARK_PENDING + ring] = LH_OP_NONE;
 }
 
 /* One hop, posted behind what the compute stream has queued and waited for. */
@@ -239,8 +243,9 @@ post(LhEmitter *e, const Plan *plan, unsigned ring, uint16_t from, uint16_t to)
     const uint32_t next = rank_behind(plan, e->rank, outer ? windows : 0, outer ? 0 : places);
     const uint32_t before = rank_behind(plan, e->rank, outer ? 1 : 0, outer ? 0 : 1);
 
-    e->cursor->marks[MARK_POSTED + ring] = lh_emit_exchange(e, plan->streams[ring]);
-    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
+    e->marks[MARK_POSTED + ring] = lh_emit_exchange(e, plan->streams[ring]);
+    lh_emit_last(e)->communicator = (uint8_t)ring; /* short rings have the same neighbours */
+    lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
     after_pending(e);
     lh_pass_message(e, true, next, (uint16_t)ring, from, plan->ring.parts);
     lh_pass_message(e, false, before, (uint16_t)ring, to, plan->ring.parts);
@@ -378,8 +383,8 @@ end_window(LhEmitter *e, const Plan *plan, uint32_t i)
         return;
     wait_for(e, OUTER_DKV);
     convert(e, plan,
-            e->program->slots[dkv].element_bytes > plan->ring.sizes.e ? LH_KERNEL_ID_cast
-                                                                      : LH_KERNEL_ID_copy,
+            lh_slot_element_bytes(&e->program->slots[dkv]) > plan->ring.sizes.e ? LH_KERNEL_ID_cast
+                                                                                : LH_KERNEL_ID_copy,
             dkv, io->dkv);
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
@@ -530,12 +535,13 @@ const LhSchedule lh_schedule_double_ring = {
         "masks        any; blocks without pairs are not computed, every hop is made\n"
         "published    published_code: the sum goes round every window, its blocks and dq\n"
         "             in e bytes\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &inner_ring),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
     .check = check,
     .declare = declare,
-    .steps = lh_ring_steps,
-    .emit = emit,
+    .generator = { .steps = lh_ring_steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = lh_zigzag_flops,

@@ -4,7 +4,7 @@
  * reaches a rank; the public code receives before it computes anything, so that ranks work one
  * after another.
  */
-#include "sched/linear_pass.h"
+#include "sched/common/linear.h"
 
 enum {
     TAG_STATE,
@@ -25,7 +25,7 @@ declare(LhProgram *program)
 
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
-    plan->receives_first = p->published_code || !p->overlap;
+    plan->receives_first = lh_pass_published(p) || !lh_pass_overlaps(p);
     plan->chain = lh_linear_declare_chain(program, &plan->l);
 }
 
@@ -62,7 +62,7 @@ receive(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
 {
     lh_pass_exchange(e);
     lh_pass_message(e, false, peer, tag, slot, 1);
-    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
+    lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
 }
 
 static void
@@ -119,7 +119,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
 static void
 state_again(LhEmitter *e, const Plan *plan)
 {
-    if (!e->program->params.state_recompute)
+    if (!lh_linear_recomputes(&e->program->params))
         return;
     receive_state(e, plan->chain.again_in);
     send_state(e, plan, plan->chain.again_in, plan->chain.again_out);
@@ -188,7 +188,7 @@ idle_flops(const LhProgramParams *p)
     const double chain = (ranks - 1) * (double)(w.inter + w.own) +
                          (p->ranks > 2 ? (ranks - 2) * (double)w.carry : 0);
 
-    if (p->published_code || !p->overlap)
+    if (lh_pass_published(p) || !lh_pass_overlaps(p))
         return (ranks - 1) / ranks;
     return 1 - (ranks * intra + chain) / (ranks * (intra + chain));
 }
@@ -228,13 +228,15 @@ const LhSchedule lh_schedule_lasp = {
         "restrictions sequence length divisible by P; causal mask; states travel in\n"
         "             fp32. The paper's layout, groups of T consecutive ranks with a batch\n"
         "             each, is --data-parallel-size W/T on W ranks\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &lh_option_state_recompute,
+                          &lh_option_unfused),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = lh_linear_chain_bytes,
         .flops = lh_linear_chain_flops,

@@ -3,7 +3,7 @@
  * up those before it (backward: the gradients of those behind). The all-gather runs beside what is
  * local; the public code waits for it.
  */
-#include "sched/linear_pass.h"
+#include "sched/common/linear.h"
 
 typedef struct {
     LhLinearPass l;
@@ -22,7 +22,7 @@ declare_forward(LhProgram *program, Plan *plan)
     plan->fwd_first = (uint16_t)program->slots_count;
     plan->fwd_own = lh_linear_add_state(program, l, "fwd_own", LH_TENSOR_STATE, 1);
     plan->fwd_all = lh_linear_add_state(program, l, "fwd_all", LH_TENSOR_STATE, l->ranks);
-    if (program->params.state_recompute)
+    if (lh_linear_recomputes(&program->params))
         l->before = lh_linear_add_state(program, l, "fwd_before", LH_TENSOR_STATE, 1);
     lh_linear_add_forward_apart(program, l);
     plan->fwd_end = (uint16_t)program->slots_count;
@@ -38,7 +38,7 @@ declare_backward(LhProgram *program, Plan *plan)
     plan->bwd_all = lh_linear_add_state(program, l, "bwd_all", LH_TENSOR_DSTATE, l->ranks);
     plan->bwd_behind = lh_linear_add_state(program, l, "bwd_behind", LH_TENSOR_DSTATE, 1);
     plan->again_before = l->before;
-    if (program->params.state_recompute) {
+    if (lh_linear_recomputes(&program->params)) {
         plan->again_own = lh_linear_add_state(program, l, "again_own", LH_TENSOR_STATE, 1);
         plan->again_all = lh_linear_add_state(program, l, "again_all", LH_TENSOR_STATE, l->ranks);
         plan->again_before = lh_linear_add_state(program, l, "again_before", LH_TENSOR_STATE, 1);
@@ -55,7 +55,7 @@ declare(LhProgram *program)
 
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
-    plan->waits = p->published_code || !p->overlap;
+    plan->waits = lh_pass_published(p) || !lh_pass_overlaps(p);
     if (lh_pass_has(p, LH_PASS_FWD))
         declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
@@ -68,7 +68,7 @@ gather(LhEmitter *e, const Plan *plan, uint16_t own, uint16_t all)
 {
     const uint32_t ranks = plan->l.ranks;
     const LhGroup group = { .stride = 1, .count = ranks, .outer_count = 1 };
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
 
     marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, LH_COLL_ALL_GATHER, group);
     lh_emit_tensor(e, (LhRegion){ own, 0, 1 }, (LhRegion){ all, 0, ranks });
@@ -97,7 +97,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
     lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
     lh_linear_own_state(e, l, 0, plan->fwd_own);
     gather(e, plan, plan->fwd_own, plan->fwd_all);
-    arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+    arrival = e->marks[LH_MARK_EXCHANGE];
     if (plan->waits)
         lh_pass_wait(e, arrival);
     lh_linear_intra(e, l, 0);
@@ -115,7 +115,7 @@ emit_inter_grad(LhEmitter *e, const Plan *plan)
 {
     if (e->rank == 0)
         return;
-    if (e->program->params.state_recompute)
+    if (lh_linear_recomputes(&e->program->params))
         combine(e, plan, plan->again_all, 0, e->rank, plan->again_before);
     lh_linear_inter_grad(e, &plan->l, 0, plan->again_before);
 }
@@ -128,13 +128,13 @@ emit_backward(LhEmitter *e, const Plan *plan)
     uint32_t arrival;
 
     lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
-    if (e->program->params.state_recompute) {
+    if (lh_linear_recomputes(&e->program->params)) {
         lh_linear_own_state(e, l, 0, plan->again_own);
         gather(e, plan, plan->again_own, plan->again_all);
     }
     lh_linear_own_dstate(e, l, 0, plan->bwd_own);
     gather(e, plan, plan->bwd_own, plan->bwd_all);
-    arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+    arrival = e->marks[LH_MARK_EXCHANGE];
     if (plan->waits)
         lh_pass_wait(e, arrival);
     lh_linear_intra_grad(e, l, 0);
@@ -165,7 +165,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 
     (void)rank;
     return (lh_pass_has(p, LH_PASS_FWD) ? gathered : 0) +
-           (lh_pass_has(p, LH_PASS_BWD) ? (p->state_recompute ? 2 : 1) * gathered : 0);
+           (lh_pass_has(p, LH_PASS_BWD) ? (lh_linear_recomputes(p) ? 2 : 1) * gathered : 0);
 }
 
 static uint64_t
@@ -181,7 +181,7 @@ flops(const LhProgramParams *p, uint32_t rank)
     if (lh_pass_has(p, LH_PASS_BWD))
         sum += bwd.own + bwd.intra + (rank > 0 ? bwd.inter : 0) +
                (later > 0 ? later * bwd.carry + bwd.grad : 0) +
-               (p->state_recompute ? fwd.own + before : 0);
+               (lh_linear_recomputes(p) ? fwd.own + before : 0);
     return sum;
 }
 
@@ -190,8 +190,9 @@ static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t m = lh_linear_state_bytes(p), all = (p->ranks + UINT64_C(1)) * m;
-    const uint64_t again = p->state_recompute ? all + m : 0;
-    const uint64_t fwd = all + (p->state_recompute ? m : 0) + lh_linear_apart_bytes(p, LH_PASS_FWD);
+    const uint64_t again = lh_linear_recomputes(p) ? all + m : 0;
+    const uint64_t fwd =
+        all + (lh_linear_recomputes(p) ? m : 0) + lh_linear_apart_bytes(p, LH_PASS_FWD);
     const uint64_t bwd = all + m + again + lh_linear_apart_bytes(p, LH_PASS_BWD);
 
     (void)rank;
@@ -240,13 +241,15 @@ const LhSchedule lh_schedule_lasp2 = {
         "             kept, (P+2) M and (2P+4) M; unfused Q more forward, Q + KV\n"
         "             backward\n"
         "restrictions sequence length divisible by P; causal mask; states travel in fp32\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &lh_option_state_recompute,
+                          &lh_option_unfused),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
     .declare = declare,
-    .steps = lh_pass_steps,
-    .emit = emit,
+    .generator = { .steps = lh_pass_steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

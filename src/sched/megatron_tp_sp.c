@@ -6,7 +6,7 @@
  * be made, is also where the partial sums would be that the output projection leaves; what is in it
  * is nobody's claim, its bytes and its place in time are.
  */
-#include "sched/head_exchange.h"
+#include "sched/common/heads.h"
 
 #include <inttypes.h>
 
@@ -17,6 +17,50 @@ typedef struct {
     uint16_t all, grad_all; /* gathered, and then to be reduced */
     uint16_t y_again;       /* recomputed */
 } Plan;
+
+/* What a backward pass computes again. */
+typedef enum {
+    RECOMPUTE_NONE,
+    RECOMPUTE_SELECTIVE, /* attention itself, not the collectives around it */
+    RECOMPUTE_FULL,      /* all of the module, collectives too */
+} Recompute;
+
+static const char *const recompute_names[] = {
+    [RECOMPUTE_NONE] = "none",
+    [RECOMPUTE_SELECTIVE] = "selective",
+    [RECOMPUTE_FULL] = "full",
+    NULL,
+};
+
+static const LhOption recompute_granularity = {
+    .name = "recompute_granularity",
+    .type = LH_OPTION_CHOICE,
+    .choices = recompute_names,
+    .help = "What backward computes again: nothing (default), attention, or the whole module with "
+            "its collectives.",
+};
+
+static void
+shape_width(LhProgramParams *p)
+{
+    lh_option_pad_heads.shape(p);
+    lh_option_set(p, &lh_option_pad_heads, (LhOptionValue){ .first = 1 });
+}
+
+static const LhOption pad_width = {
+    .name = "pad_width",
+    .type = LH_OPTION_FLAG,
+    .help =
+        "With --pad-heads the model's hidden size grows with its heads; else only the projections "
+        "of attention do.",
+    .shape = shape_width,
+};
+
+static Recompute
+recomputes(const LhProgramParams *p)
+{
+    return (Recompute)lh_option_first(p, &recompute_granularity);
+}
 
 enum {
     FORWARD_GATHER,
@@ -36,8 +80,14 @@ enum {
 static void
 adapt(LhProgramParams *p)
 {
-    if (p->pad_heads)
-        lh_heads_pad(&p->attention, p->ranks, false);
+    LhAttention *a = &p->attention;
+    const uint32_t heads = a->heads;
+
+    if (!lh_heads_padded(p))
+        return;
+    lh_heads_pad(a, p->ranks, false);
+    if (lh_option_first(p, &pad_width) != 0 && heads > 0)
+        a->hidden_size = (uint32_t)MIN((uint64_t)a->hidden_size * a->heads / heads, UINT32_MAX);
 }
 
 static bool
@@ -52,10 +102,14 @@ check(const LhProgramParams *p, GError **error)
     const LhAttention *a = &p->attention;
     g_autofree char *nearest = NULL;
 
+    if (lh_option_is_set(p, &pad_width) && !lh_heads_padded(p))
+        return lh_program_refuse(error,
+                                 "--pad-width is for heads that are padded: give --pad-heads, "
+                                 "too");
     if (legal(a, p->ranks))
         return true;
     nearest = lh_heads_nearest_ranks(a, p->ranks, legal);
-    return lh_schedule_refuse(
+    return lh_program_refuse(
         error,
         "%" PRIu32 " heads in %" PRIu32
         " groups are not divisible by tensor parallelism over %" PRIu32
@@ -74,8 +128,8 @@ add_hidden(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts
 {
     const LhProgramParams *p = &program->params;
 
-    return lh_program_add_slot(program, name, LH_TENSOR_HIDDEN, role, parts, hidden_bytes(p),
-                               lh_dtype_bytes(p->attention.dtype));
+    return lh_pass_add_slot(program, name, LH_TENSOR_HIDDEN, role, parts, hidden_bytes(p),
+                            lh_dtype_bytes(p->attention.dtype));
 }
 
 /* One rank alone has nothing to gather. */
@@ -93,7 +147,7 @@ declare_hidden(LhProgram *program, Plan *plan)
     plan->dy = add_hidden(program, "dy", LH_SLOT_INPUT, 1);
     plan->dx = add_hidden(program, "dx", LH_SLOT_OUTPUT, 1);
     plan->grad_all = add_hidden(program, "grad_all", LH_SLOT_TEMP, p->ranks);
-    if (p->recompute == LH_RECOMPUTE_FULL)
+    if (recomputes(p) == RECOMPUTE_FULL)
         plan->y_again = add_hidden(program, "y_again", LH_SLOT_TEMP, 1);
 }
 
@@ -109,7 +163,7 @@ declare(LhProgram *program)
     plan->io = lh_pass_declare(program, &z);
     plan->attention = lh_heads_attention_args(program, 1);
     plan->again = plan->io;
-    if (lh_pass_has(p, LH_PASS_BWD) && p->recompute != LH_RECOMPUTE_NONE) {
+    if (lh_pass_has(p, LH_PASS_BWD) && recomputes(p) != RECOMPUTE_NONE) {
         plan->again.o = lh_pass_add_buffer(program, "o_again", LH_TENSOR_O, z.q, z.e);
         if (!p->attention.linear)
             plan->again.lse = lh_pass_add_buffer(program, "lse_again", LH_TENSOR_LSE, z.s, 4);
@@ -134,7 +188,7 @@ collective(LhEmitter *e, LhCollectiveKind kind, uint16_t from, uint16_t to)
 {
     const LhSlot *slots = e->program->slots;
     const uint32_t ranks = e->program->params.ranks;
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
 
     if (ranks == 1)
         return;
@@ -148,7 +202,7 @@ collective(LhEmitter *e, LhCollectiveKind kind, uint16_t from, uint16_t to)
 static void
 wait(LhEmitter *e)
 {
-    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
+    lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
 }
 
 static void
@@ -199,17 +253,17 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
 static void
 recompute(LhEmitter *e, const Plan *plan)
 {
-    const LhRecompute how = (LhRecompute)e->program->params.recompute;
+    const Recompute how = recomputes(&e->program->params);
 
-    if (how == LH_RECOMPUTE_NONE)
+    if (how == RECOMPUTE_NONE)
         return;
     set_again_live(e, plan, true);
-    if (how == LH_RECOMPUTE_FULL) {
+    if (how == RECOMPUTE_FULL) {
         collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         wait(e);
     }
     lh_pass_attend(e, &plan->attention, &plan->again, 0, 1);
-    if (how == LH_RECOMPUTE_FULL) {
+    if (how == RECOMPUTE_FULL) {
         set_hidden_live(e, plan->y_again, true);
         collective(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y_again);
         wait(e);
@@ -221,7 +275,7 @@ static void
 attend_backward(LhEmitter *e, const Plan *plan)
 {
     lh_pass_attend_grad(e, &plan->attention, &plan->again, 0, 1);
-    if (e->program->params.recompute != LH_RECOMPUTE_NONE)
+    if (recomputes(&e->program->params) != RECOMPUTE_NONE)
         set_again_live(e, plan, false);
 }
 
@@ -239,7 +293,7 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
         collective(e, LH_COLL_ALL_GATHER, plan->dy, plan->grad_all);
         wait(e);
         collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
-        if (!e->program->params.overlap)
+        if (!lh_pass_overlaps(&e->program->params))
             wait(e);
         break;
     case BACKWARD_ATTENTION:
@@ -270,7 +324,7 @@ static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t forward = lh_pass_has(p, LH_PASS_FWD) ? 2 : 0;
-    const uint64_t backward = p->recompute == LH_RECOMPUTE_FULL ? 5 : 3;
+    const uint64_t backward = recomputes(p) == RECOMPUTE_FULL ? 5 : 3;
 
     (void)rank;
     return (forward + (lh_pass_has(p, LH_PASS_BWD) ? backward : 0)) * (p->ranks - 1) *
@@ -285,7 +339,7 @@ flops(const LhProgramParams *p, uint32_t rank)
     LhProgramParams forward = *p;
 
     (void)rank;
-    if (!lh_pass_has(p, LH_PASS_BWD) || p->recompute == LH_RECOMPUTE_NONE)
+    if (!lh_pass_has(p, LH_PASS_BWD) || recomputes(p) == RECOMPUTE_NONE)
         return sum;
     forward.pass = LH_PASS_FWD;
     return sum + lh_heads_flops(&forward, heads);
@@ -299,11 +353,11 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t x = p->ranks > 1 ? hidden_bytes(p) : 0;
     const uint64_t shards = p->pass == LH_PASS_BOTH ? 4 : p->pass == LH_PASS_BWD ? 3 : 2;
-    const uint64_t again = p->recompute == LH_RECOMPUTE_NONE ? 0 : z.q + z.s;
+    const uint64_t again = recomputes(p) == RECOMPUTE_NONE ? 0 : z.q + z.s;
     uint64_t recompute = again + p->ranks * x;
 
     (void)rank;
-    if (p->recompute == LH_RECOMPUTE_FULL)
+    if (recomputes(p) == RECOMPUTE_FULL)
         recompute += x;
     return shards * x +
            lh_pass_peak_bytes(p, p->ranks * x, MAX(recompute, again + 2 * p->ranks * x));
@@ -346,14 +400,15 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         "             groups Megatron gathers q, k, v over the ranks instead, which is\n"
         "             not modelled. The wire type of gradients changes nothing: dq, dk, dv\n"
         "             do not travel\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_pad_heads, &pad_width,
+                          &recompute_granularity),
     .placement = LH_PLACE_HEADS,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
     .adapt = adapt,
     .check = check,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

@@ -2,7 +2,7 @@
  * Ring attention on contiguous tokens. Causal: rank r computes in the steps s <= r only, and the
  * others idle: the last rank does twice the mean. Every hop is made all the same.
  */
-#include "sched/ring_family.h"
+#include "sched/common/ring.h"
 
 enum {
     DIAGONAL,
@@ -46,11 +46,11 @@ const LhSchedule lh_schedule_ring = {
         "restrictions sequence length divisible by P\n"
         "masks        with a window or documents, blocks without pairs are not computed;\n"
         "             every hop is made; idle is then 1 - mean / most of the ranks\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = lh_ring_steps,
-    .emit = lh_ring_emit,
+    .generator = { .steps = lh_ring_steps, .emit = lh_ring_emit },
     .closed = {
         .bytes_sent = lh_ring_bytes_sent,
         .flops = lh_contiguous_flops,

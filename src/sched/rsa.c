@@ -4,7 +4,7 @@
  * every rank and all-reduced. What is left out: dropout, and the copies of q, k, v that make them
  * contiguous by heads.
  */
-#include "sched/attention_pass.h"
+#include "sched/common/pass.h"
 
 enum {
     TAG_SCORES,  /* k */
@@ -47,8 +47,8 @@ static uint16_t
 add_parts(LhProgram *program, const char *name, LhTensorKind kind, uint64_t part_bytes,
           uint32_t element_bytes)
 {
-    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, program->params.ranks, part_bytes,
-                               element_bytes);
+    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, program->params.ranks, part_bytes,
+                            element_bytes);
 }
 
 static void
@@ -147,8 +147,8 @@ pass_on(LhEmitter *e, const Plan *plan, const uint16_t *buffers, uint16_t tag, u
     lh_pass_exchange(e);
     lh_pass_message(e, true, (e->rank + 1) % plan->ranks, tag, buffers[(t - 1) % 2], 1);
     lh_pass_message(e, false, (e->rank + plan->ranks - 1) % plan->ranks, tag, here, 1);
-    lh_pass_wait(e, e->cursor->marks[LH_MARK_EXCHANGE]);
-    if (e->program->params.published_code)
+    lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
+    if (lh_pass_published(&e->program->params))
         lh_emit_sync(e);
     return here;
 }
@@ -210,7 +210,7 @@ emit_gradients(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t score
 {
     const LhGroup group = { .stride = 1, .count = plan->ranks, .outer_count = 1 };
     const LhRegion all = { sums, 0, plan->ranks };
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
 
     lh_pass_compute(e, kernel, &plan->rows);
     lh_emit_operand(e, scores, 0, plan->ranks);
@@ -442,11 +442,11 @@ const LhSchedule lh_schedule_rsa = {
         "             KV + (4+e) X + S. Of these e X stay from forward to backward, in\n"
         "             every layer of a model\n"
         "restrictions sequence length divisible by P\n",
+    .options = LH_OPTIONS(&lh_option_published_code, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

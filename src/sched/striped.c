@@ -2,7 +2,7 @@
  * Ring attention on striped tokens: rank r holds r, r+P, r+2P, ... Every block of a causal mask is
  * a triangle, with its diagonal (s <= r) or without (s > r), so that ranks differ by n pairs only.
  */
-#include "sched/ring_family.h"
+#include "sched/common/ring.h"
 
 enum {
     WITH_DIAGONAL,
@@ -83,11 +83,11 @@ const LhSchedule lh_schedule_striped = {
         "restrictions sequence length divisible by P\n"
         "masks        with a window or documents, blocks without pairs are not computed;\n"
         "             every hop is made; idle is then 1 - mean / most of the ranks\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_STRIPED,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = lh_ring_steps,
-    .emit = lh_ring_emit,
+    .generator = { .steps = lh_ring_steps, .emit = lh_ring_emit },
     .closed = {
         .bytes_sent = lh_ring_bytes_sent,
         .flops = flops,

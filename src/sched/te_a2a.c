@@ -4,7 +4,7 @@
  * has arrived is brought into the order of tokens on a stream of its own (cp_stream). k and v are
  * one tensor here. Not modelled: fp8.
  */
-#include "sched/head_exchange.h"
+#include "sched/common/heads.h"
 
 #include <inttypes.h>
 
@@ -25,7 +25,7 @@ heads_of(const LhProgramParams *p)
 
     if (p->attention.linear)
         heads.o = LH_HEADS_O_UNUSED;
-    else if (p->published_code)
+    else if (lh_pass_published(p))
         heads.o = LH_HEADS_O_GATHERED;
     return heads;
 }
@@ -33,7 +33,7 @@ heads_of(const LhProgramParams *p)
 static void
 adapt(LhProgramParams *p)
 {
-    if (p->pad_heads)
+    if (lh_heads_padded(p))
         lh_heads_pad(&p->attention, p->ranks, false);
 }
 
@@ -46,12 +46,11 @@ check(const LhProgramParams *p, GError **error)
     if (legal(a, p->ranks))
         return true;
     nearest = lh_heads_nearest_ranks(a, p->ranks, legal);
-    return lh_schedule_refuse(error,
-                              "%" PRIu32 " heads in %" PRIu32
-                              " groups are not divisible by %" PRIu32
-                              " ranks, and it has heads and groups divided evenly; nearest legal "
-                              "numbers of ranks: %s",
-                              a->heads, a->groups, p->ranks, nearest);
+    return lh_program_refuse(error,
+                             "%" PRIu32 " heads in %" PRIu32 " groups are not divisible by %" PRIu32
+                             " ranks, and it has heads and groups divided evenly; nearest legal "
+                             "numbers of ranks: %s",
+                             a->heads, a->groups, p->ranks, nearest);
 }
 
 static void
@@ -117,14 +116,15 @@ const LhSchedule lh_schedule_te_a2a = {
         "linear       as ulysses; o is neither kept by heads nor sent again\n"
         "restrictions sequence length divisible by 2P; heads and groups divisible by P\n"
         "             (--pad-heads rounds them up)\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &lh_option_pad_heads),
     .placement = LH_PLACE_ZIGZAG,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
     .adapt = adapt,
     .check = check,
     .declare = declare,
-    .steps = lh_heads_whole_steps,
-    .emit = lh_heads_whole_emit,
+    .generator = { .steps = lh_heads_whole_steps, .emit = lh_heads_whole_emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

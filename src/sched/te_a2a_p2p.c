@@ -3,8 +3,8 @@
  * R = P/U between them. The ring's second compute stream is the one that puts in order what the
  * all-to-alls bring (cp_stream).
  */
-#include "sched/head_exchange.h"
-#include "sched/te_ring.h"
+#include "sched/common/heads.h"
+#include "sched/common/te_ring.h"
 
 typedef struct {
     LhHeads heads;
@@ -15,13 +15,13 @@ typedef struct {
 static LhHeads
 heads_of(const LhProgramParams *p)
 {
-    const uint32_t size = p->ulysses_size;
+    const uint32_t size = lh_heads_size(p);
 
     return (LhHeads){
         .cut = { size, size, size },
         .move = lh_heads_move_pipelined,
         .two_stages = true,
-        .o = p->published_code ? LH_HEADS_O_GATHERED : LH_HEADS_O_KEPT,
+        .o = lh_pass_published(p) ? LH_HEADS_O_GATHERED : LH_HEADS_O_KEPT,
         .grads_narrow = true,
     };
 }
@@ -35,7 +35,7 @@ declare(LhProgram *program)
 
     program->plan = plan;
     plan->heads = heads_of(p);
-    plan->ring_ranks = p->ranks / p->ulysses_size;
+    plan->ring_ranks = p->ranks / lh_heads_size(p);
     lh_heads_declare(program, &plan->heads);
     if (plan->ring_ranks == 1) {
         lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
@@ -43,7 +43,7 @@ declare(LhProgram *program)
         return;
     }
     slots = lh_heads_slots(&plan->heads);
-    lh_te_ring_declare(program, &plan->ring, &slots, p->ulysses_size, plan->heads.parts);
+    lh_te_ring_declare(program, &plan->ring, &slots, lh_heads_size(p), plan->heads.parts);
     g_assert(plan->ring.second == LH_HEADS_STREAM_CP);
 }
 
@@ -90,7 +90,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhHeads heads = heads_of(p);
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint32_t ring = p->ranks / p->ulysses_size;
+    const uint32_t ring = p->ranks / lh_heads_size(p);
 
     return lh_heads_bytes_sent(p, &heads, rank) +
            (ring == 1 ? 0 : lh_te_ring_bytes_sent(p, &z, ring));
@@ -102,9 +102,9 @@ flops(const LhProgramParams *p, uint32_t rank)
 {
     LhProgramParams own = *p;
 
-    own.ranks = p->ranks / p->ulysses_size;
-    own.attention.heads = p->attention.heads / p->ulysses_size;
-    return lh_zigzag_flops(&own, rank / p->ulysses_size);
+    own.ranks = p->ranks / lh_heads_size(p);
+    own.attention.heads = p->attention.heads / lh_heads_size(p);
+    return lh_zigzag_flops(&own, rank / lh_heads_size(p));
 }
 
 static uint64_t
@@ -112,7 +112,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhHeads heads = heads_of(p);
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint32_t size = p->ulysses_size, ranks = p->ranks / size;
+    const uint32_t size = lh_heads_size(p), ranks = p->ranks / size;
     const LhHeadsBuffers ring = {
         .forward = lh_te_ring_forward_buffers(p, &z, ranks, rank / size),
         .backward = lh_te_ring_backward_buffers(p, &z),
@@ -152,14 +152,15 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
         "             type of gradients on the wire is that of the ring; all-to-alls\n"
         "             move what it leaves, in e bytes\n"
         "restrictions sequence length divisible by 2P; U divides P and the groups\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &lh_option_hierarchy, &lh_option_pad_heads),
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather or "
                     "te-a2a",
     .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

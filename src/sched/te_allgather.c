@@ -4,7 +4,7 @@
  * two halves of q on two compute streams. Backward gathers again and scatters dk, dv over all
  * tokens. Not modelled: the copies of the two outputs into one tensor.
  */
-#include "sched/ring_family.h"
+#include "sched/common/ring.h"
 
 enum {
     MARK_SECOND = LH_MARK_OWN, /* the op queued last on the second compute stream */
@@ -36,8 +36,8 @@ static uint16_t
 add_halves(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts, uint64_t bytes,
            uint32_t element_bytes)
 {
-    return lh_program_add_slot(program, name, kind, LH_SLOT_TEMP, parts, bytes / HALVES,
-                               element_bytes);
+    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, parts, bytes / HALVES,
+                            element_bytes);
 }
 
 static void
@@ -91,7 +91,7 @@ collective(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, uint16_t from,
     const LhGroup everyone = { .stride = 1, .count = plan->ranks, .outer_count = 1 };
     const bool gathers = kind == LH_COLL_ALL_GATHER;
     const uint32_t sent = gathers ? 1 : plan->ranks, received = gathers ? plan->ranks : 1;
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
 
     marks[LH_MARK_EXCHANGE] = lh_emit_collective(e, LH_PASS_STREAM_COMM, kind, everyone);
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
@@ -153,7 +153,7 @@ attend(LhEmitter *e, const Plan *plan, uint32_t half, LhKernelId kernel)
     const LhPassRows k = { .first = lh_placement_segment(placement, keys.part),
                            .part_step = (int64_t)plan->rows,
                            .parts = keys.count };
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
     LhKernelArgs args = lh_pass_position_args(e->program, q, k);
 
     args.first = true;
@@ -170,7 +170,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
     uint32_t ready;
 
     gather(e, plan, plan->fwd_gathered, plan->fwd_kv);
-    ready = e->cursor->marks[LH_MARK_COMPUTE];
+    ready = e->marks[LH_MARK_COMPUTE];
     for (uint32_t half = 0; half < HALVES; half++) {
         const LhRegion keys = keys_of(e, plan, half);
 
@@ -181,7 +181,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
         lh_emit_operand(e, plan->io.o, half, 1);
         lh_emit_operand(e, plan->io.lse, half, 1);
     }
-    lh_pass_wait(e, e->cursor->marks[MARK_SECOND]);
+    lh_pass_wait(e, e->marks[MARK_SECOND]);
     lh_emit_free(e, plan->fwd_kv);
 }
 
@@ -189,7 +189,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
 static void
 add_steps(LhEmitter *e, const Plan *plan)
 {
-    uint32_t *marks = e->cursor->marks;
+    uint32_t *marks = e->marks;
     uint32_t first_part = 0;
 
     for (uint32_t half = 0; half < HALVES; half++) {
@@ -220,7 +220,7 @@ emit_backward(LhEmitter *e, const Plan *plan)
     lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
     lh_pass_compute(e, LH_KERNEL_ID_zero, &plan->all_rows);
     lh_emit_operand(e, plan->bwd_dkv, 0, HALVES * plan->ranks);
-    ready = e->cursor->marks[LH_MARK_COMPUTE];
+    ready = e->marks[LH_MARK_COMPUTE];
     for (uint32_t half = 0; half < HALVES; half++) {
         const LhRegion keys = keys_of(e, plan, half);
 
@@ -299,11 +299,11 @@ const LhSchedule lh_schedule_te_allgather = {
         "buffers      fwd 2 P KV; bwd 3 P KV + (P + 1/2) KV, full mask 2 P KV\n"
         "restrictions sequence length divisible by 2P\n"
         "masks        any; a half reads from the first to the last half that it sees\n",
+    .options = LH_OPTIONS(&lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = lh_pass_steps,
-    .emit = emit,
+    .generator = { .steps = lh_pass_steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = lh_zigzag_flops,

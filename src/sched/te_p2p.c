@@ -1,7 +1,7 @@
 /*
  * TransformerEngine's context parallelism, cp_comm_type "p2p": the ring of te_ring.c on all ranks.
  */
-#include "sched/te_ring.h"
+#include "sched/common/te_ring.h"
 
 static void
 declare(LhProgram *program)
@@ -76,11 +76,12 @@ const LhSchedule lh_schedule_te_p2p = {
         "             4 KV + Q + fp32 dq, and dk, dv of a block in fp32\n"
         "restrictions sequence length divisible by 2P; no window, no documents\n"
         "published    published_code: dk, dv of a block, and dq, in e bytes\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather",
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = lh_zigzag_flops,

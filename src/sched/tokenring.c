@@ -7,11 +7,16 @@
  * The public code has the forward pass only. Backward here is the same with q, do, lse and delta in
  * place of q, and dq in place of o and lse.
  */
-#include "sched/ring_family.h"
+#include "sched/common/ring.h"
 
 enum {
     TAG_PACK,
     TAG_RESULT,
+};
+
+/* An owner of a result may be the neighbour that q goes to. */
+enum {
+    COMMUNICATOR_RESULTS = 1,
 };
 
 enum {
@@ -39,15 +44,22 @@ typedef struct {
     uint16_t bwd_block_dkv, bwd_dkv;
 } Plan;
 
+/* What two buffers are made like, to be used in turn. */
+typedef struct {
+    LhTensorKind kind;
+    uint64_t bytes;
+    uint32_t element_bytes;
+} Like;
+
 static void
-add_pair(LhProgram *program, const Plan *plan, const char *name, const LhSlot *like,
+add_pair(LhProgram *program, const Plan *plan, const char *name, const Like *like,
          uint16_t slots[2])
 {
     char numbered[16];
 
     for (unsigned i = 0; i < 2; i++) {
         g_snprintf(numbered, sizeof(numbered), "%s%u", name, i);
-        slots[i] = lh_ring_add_buffer(program, &plan->ring, numbered, like->kind, like->part_bytes,
+        slots[i] = lh_ring_add_buffer(program, &plan->ring, numbered, like->kind, like->bytes,
                                       like->element_bytes);
     }
 }
@@ -56,11 +68,11 @@ add_pair(LhProgram *program, const Plan *plan, const char *name, const LhSlot *l
 static void
 add_to_pack(LhProgram *program, const Plan *plan, Flow *flow, const char *name, uint16_t own)
 {
-    LhSlot like = program->slots[own];
+    const LhSlot *slot = &program->slots[own];
+    const Like like = { slot->kind, slot->parts * slot->part_bytes, lh_slot_element_bytes(slot) };
     const unsigned at = flow->own.count++;
     uint16_t slots[2];
 
-    like.part_bytes *= like.parts;
     add_pair(program, plan, name, &like, slots);
     flow->own.slots[at] = own;
     for (unsigned i = 0; i < 2; i++) {
@@ -73,9 +85,7 @@ static void
 declare_forward(LhProgram *program, Plan *plan)
 {
     const LhPassSizes *z = &plan->ring.sizes;
-    const LhSlot result = { .kind = LH_TENSOR_ACC,
-                            .part_bytes = z->q + z->s,
-                            .element_bytes = z->e };
+    const Like result = { LH_TENSOR_ACC, z->q + z->s, z->e };
     Flow *flow = &plan->fwd;
 
     flow->first = (uint16_t)program->slots_count;
@@ -93,7 +103,7 @@ declare_backward(LhProgram *program, Plan *plan)
 {
     const LhRingPlan *ring = &plan->ring;
     const LhPassSizes *z = &ring->sizes;
-    const LhSlot result = { .kind = LH_TENSOR_DQ, .part_bytes = z->dq, .element_bytes = z->w };
+    const Like result = { LH_TENSOR_DQ, z->dq, z->w };
     Flow *flow = &plan->bwd;
 
     flow->first = (uint16_t)program->slots_count;
@@ -190,14 +200,15 @@ return_result(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
     const LhRingPlan *ring = &plan->ring;
     const uint32_t owner = lh_ring_behind(ring, e->rank, ring->ranks - s);
     const uint32_t helper = lh_ring_behind(ring, e->rank, s);
-    uint32_t *mark = &e->cursor->marks[MARK_RESULT + s % 2];
+    uint32_t *mark = &e->marks[MARK_RESULT + s % 2];
     LhRingShape room;
     const LhRingShape *own = lh_ring_block(e->program, ring, e->rank, helper, &room);
 
     if (computed == NULL && own == NULL)
         return;
     *mark = lh_emit_exchange(e, plan->results);
-    lh_emit_after(e, e->cursor->marks[LH_MARK_COMPUTE]);
+    lh_emit_last(e)->communicator = COMMUNICATOR_RESULTS;
+    lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
     if (computed != NULL)
         message_result(e, true, owner, flow->result[s % 2], computed);
     if (own != NULL)
@@ -223,7 +234,7 @@ add_received(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
     if (shape == NULL)
         return;
     add_result(e, flow, flow->received[s % 2], shape, false);
-    lh_emit_after(e, e->cursor->marks[MARK_RESULT + s % 2]);
+    lh_emit_after(e, e->marks[MARK_RESULT + s % 2]);
 }
 
 static void
@@ -256,7 +267,7 @@ compute_block(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
               const LhRingShape *shape)
 {
     const Pack *pack = s == 0 ? &flow->own : &flow->arrived[(s - 1) % 2];
-    const uint32_t sent = e->cursor->marks[MARK_RESULT + s % 2];
+    const uint32_t sent = e->marks[MARK_RESULT + s % 2];
 
     if (e->phase == LH_PHASE_FORWARD) {
         forward_block(e, plan, pack, shape, flow->result[s % 2]);
@@ -303,7 +314,7 @@ end(LhEmitter *e, const Plan *plan, const Flow *flow)
         lh_emit_operand(e, ring->io.dkv, 0, ring->parts);
     }
     /* The last result may still be on its way to its owner. */
-    lh_emit_after(e, e->cursor->marks[MARK_RESULT + (ring->ranks - 1) % 2]);
+    lh_emit_after(e, e->marks[MARK_RESULT + (ring->ranks - 1) % 2]);
     lh_pass_free(e, flow->first, flow->end);
 }
 
@@ -321,7 +332,7 @@ emit_step(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
         begin(e, plan, flow);
     if (!last) {
         pass_queries(e, plan, flow, s);
-        arrival = e->cursor->marks[LH_MARK_EXCHANGE];
+        arrival = e->marks[LH_MARK_EXCHANGE];
     }
     if (!ring->overlap)
         lh_pass_wait(e, arrival);
@@ -457,11 +468,11 @@ const LhSchedule lh_schedule_tokenring = {
         "buffers      fwd 6Q + 5S + fp32 Q; bwd 8Q + 5S + fp32 Q + KV + fp32 KV\n"
         "restrictions sequence length divisible by 2P\n"
         "masks        any; results of blocks without pairs are not sent, every q is\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = lh_ring_steps,
-    .emit = emit,
+    .generator = { .steps = lh_ring_steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

@@ -4,7 +4,7 @@
  * ulysses_sp.py when there are fewer of them than ranks, and dealt out unevenly when they do not
  * divide. Not modelled: the streams on which DeepSpeed overlaps projections.
  */
-#include "sched/head_exchange.h"
+#include "sched/common/heads.h"
 
 #include <inttypes.h>
 
@@ -28,7 +28,7 @@ heads_of(const LhProgramParams *p)
 static void
 adapt(LhProgramParams *p)
 {
-    if (p->pad_heads)
+    if (lh_heads_padded(p))
         lh_heads_pad(&p->attention, p->ranks, true);
 }
 
@@ -48,12 +48,12 @@ check(const LhProgramParams *p, GError **error)
     if (legal(a, p->ranks))
         return true;
     nearest = lh_heads_nearest_ranks(a, p->ranks, legal);
-    return lh_schedule_refuse(error,
-                              "%" PRIu32 " ranks for %" PRIu32 " heads in %" PRIu32
-                              " groups: a rank needs a key-value head of its own, or a share of "
-                              "the query heads of one that divides evenly (ranks divisible by "
-                              "groups, heads by ranks); nearest legal numbers of ranks: %s",
-                              p->ranks, a->heads, a->groups, nearest);
+    return lh_program_refuse(error,
+                             "%" PRIu32 " ranks for %" PRIu32 " heads in %" PRIu32
+                             " groups: a rank needs a key-value head of its own, or a share of "
+                             "the query heads of one that divides evenly (ranks divisible by "
+                             "groups, heads by ranks); nearest legal numbers of ranks: %s",
+                             p->ranks, a->heads, a->groups, nearest);
 }
 
 static void
@@ -130,14 +130,14 @@ const LhSchedule lh_schedule_ulysses = {
         "restrictions sequence length divisible by P; g >= P, or P divisible by g and h\n"
         "             by P. The paper's bound is P <= h, with volume 4 N h d / P for MHA\n"
         "             (elements, forward; without the part that stays, 1/P)\n",
+    .options = LH_OPTIONS(&lh_option_gradient_wire, &lh_option_pad_heads),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
     .adapt = adapt,
     .check = check,
     .declare = declare,
-    .steps = lh_heads_whole_steps,
-    .emit = lh_heads_whole_emit,
+    .generator = { .steps = lh_heads_whole_steps, .emit = lh_heads_whole_emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

@@ -3,8 +3,8 @@
  * group, are a zigzag ring with h/U heads. Rings of one rank compute attention at once, groups of
  * one rank exchange nothing. Not modelled: a ring rank's messages to itself when R is 1.
  */
-#include "sched/head_exchange.h"
-#include "sched/ring_family.h"
+#include "sched/common/heads.h"
+#include "sched/common/ring.h"
 
 typedef struct {
     LhHeads heads;
@@ -15,7 +15,7 @@ typedef struct {
 static LhHeads
 heads_of(const LhProgramParams *p)
 {
-    const uint32_t size = p->ulysses_size;
+    const uint32_t size = lh_heads_size(p);
 
     return (LhHeads){
         .cut = { size, size, size },
@@ -32,16 +32,16 @@ declare(LhProgram *program)
     Plan *plan = g_new0(Plan, 1);
 
     program->plan = plan;
-    program->placement.split = p->ulysses_size;
+    program->placement.split = lh_heads_size(p);
     plan->heads = heads_of(p);
     lh_heads_declare(program, &plan->heads);
-    plan->middle = p->ranks / p->ulysses_size;
+    plan->middle = p->ranks / lh_heads_size(p);
     if (plan->middle == 1) {
         plan->heads.attention = lh_heads_attention_args(program, plan->heads.parts);
         return;
     }
     slots = lh_heads_slots(&plan->heads);
-    lh_ring_init(&plan->ring, program, &slots, p->ulysses_size, plan->heads.parts);
+    lh_ring_init(&plan->ring, program, &slots, lh_heads_size(p), plan->heads.parts);
     lh_ring_set_zigzag(program, &plan->ring);
     if (lh_pass_has(p, LH_PASS_FWD))
         lh_ring_declare_forward(program, &plan->ring);
@@ -82,7 +82,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhHeads heads = heads_of(p);
     const LhPassSizes z = lh_pass_sizes(p, 4);
-    const uint64_t ring = p->ranks / p->ulysses_size;
+    const uint64_t ring = p->ranks / lh_heads_size(p);
     uint64_t bytes = lh_heads_bytes_sent(p, &heads, rank);
 
     if (ring == 1)
@@ -100,9 +100,9 @@ flops(const LhProgramParams *p, uint32_t rank)
 {
     LhProgramParams own = *p;
 
-    own.ranks = p->ranks / p->ulysses_size;
-    own.attention.heads = p->attention.heads / p->ulysses_size;
-    return lh_zigzag_flops(&own, rank / p->ulysses_size);
+    own.ranks = p->ranks / lh_heads_size(p);
+    own.attention.heads = p->attention.heads / lh_heads_size(p);
+    return lh_zigzag_flops(&own, rank / lh_heads_size(p));
 }
 
 /* The ring has the buffers of zigzag: h/U heads of U times as many tokens. */
@@ -118,7 +118,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     };
 
     (void)rank;
-    return lh_heads_peak_bytes(p, &heads, p->ranks == p->ulysses_size ? NULL : &ring);
+    return lh_heads_peak_bytes(p, &heads, p->ranks == lh_heads_size(p) ? NULL : &ring);
 }
 
 static double
@@ -154,13 +154,14 @@ const LhSchedule lh_schedule_usp = {
         "             type of gradients on the wire is that of the ring; all-to-alls\n"
         "             move what it leaves, in e bytes\n"
         "restrictions sequence length divisible by 2P; U divides P and the groups\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_hierarchy,
+                          &lh_option_pad_heads),
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "the blocks of its ring are causal or full",
     .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
     .declare = declare,
-    .steps = steps,
-    .emit = emit,
+    .generator = { .steps = steps, .emit = emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

@@ -3,12 +3,19 @@
  * chain by itself: a rank hands on a slice of the state as soon as it has added its own, while the
  * next one arrives. Additions run on a stream of their own, beside what is local.
  */
-#include "sched/linear_pass.h"
+#include "sched/common/linear.h"
 
 #include <inttypes.h>
 
 #define BLOCKS_MAX 64
 #define BLOCKS_DEFAULT 8
+
+static const LhOption scan_blocks = {
+    .name = "scan_blocks",
+    .type = LH_OPTION_COUNT,
+    .help = "Pieces that the state of linear attention is sent in.",
+    .value = lh_option_one_and_two,
+};
 
 enum {
     TAG_STATE,
@@ -28,8 +35,8 @@ blocks_of(const LhProgramParams *p)
     const uint32_t groups = p->attention.groups;
     uint32_t blocks = MIN(groups, BLOCKS_DEFAULT);
 
-    if (p->scan_blocks != 0)
-        return p->scan_blocks;
+    if (lh_option_is_set(p, &scan_blocks))
+        return lh_option_first(p, &scan_blocks);
     while (groups % blocks != 0)
         blocks--;
     return blocks;
@@ -38,24 +45,19 @@ blocks_of(const LhProgramParams *p)
 static bool
 check(const LhProgramParams *p, GError **error)
 {
-    const uint32_t groups = p->attention.groups, most = MIN(groups, BLOCKS_MAX);
-    const uint32_t wanted = blocks_of(p);
-    uint32_t below = MIN(wanted, most), above = MIN(wanted, most);
+    const uint32_t groups = p->attention.groups, wanted = blocks_of(p);
+    uint32_t below, above;
 
     if (!lh_linear_check(p, error))
         return false;
     if (wanted <= BLOCKS_MAX && groups % wanted == 0)
         return true;
-    while (groups % below != 0)
-        below--;
-    while (above < most && groups % above != 0)
-        above++;
-    return lh_schedule_refuse(error,
-                              "%" PRIu32 " scan blocks do not divide %" PRIu32
-                              " query groups (states are cut by heads), at most %d; nearest legal "
-                              "numbers of blocks: %" PRIu32 ", %" PRIu32,
-                              wanted, groups, BLOCKS_MAX, below,
-                              groups % above == 0 ? above : below);
+    lh_divisors_near(groups, wanted, BLOCKS_MAX, &below, &above);
+    return lh_program_refuse(error,
+                             "%" PRIu32 " scan blocks do not divide %" PRIu32
+                             " query groups (states are cut by heads), at most %d; nearest legal "
+                             "numbers of blocks: %" PRIu32 ", %" PRIu32,
+                             wanted, groups, BLOCKS_MAX, below, above);
 }
 
 static void
@@ -66,7 +68,7 @@ declare(LhProgram *program)
 
     program->plan = plan;
     plan->l = lh_linear_declare(program, blocks_of(p));
-    plan->overlap = p->overlap;
+    plan->overlap = lh_pass_overlaps(p);
     plan->scan = lh_program_add_stream(program, "scan", LH_STREAM_COMPUTE);
     plan->chain = lh_linear_declare_chain(program, &plan->l);
 }
@@ -141,7 +143,7 @@ emit_chain(LhEmitter *e, const Plan *plan, Chain *c)
             lh_linear_own_dstate(e, &plan->l, k, c->out);
         else
             lh_linear_own_state(e, &plan->l, k, c->out);
-        own[k] = e->cursor->marks[LH_MARK_COMPUTE];
+        own[k] = e->marks[LH_MARK_COMPUTE];
     }
     for (uint32_t k = 0; k <= plan->l.slices; k++) {
         const uint32_t id = exchange(e, plan, c, k, ready);
@@ -179,7 +181,7 @@ static void
 emit_backward(LhEmitter *e, const Plan *plan)
 {
     const LhLinearPass *l = &plan->l;
-    const bool again = e->program->params.state_recompute;
+    const bool again = lh_linear_recomputes(&e->program->params);
     Chain states = { .in = plan->chain.again_in, .out = plan->chain.again_out, .tag = TAG_STATE };
     Chain gradients = {
         .down = true, .in = plan->chain.bwd_in, .out = plan->chain.bwd_out, .tag = TAG_DSTATE
@@ -228,9 +230,9 @@ idle_flops(const LhProgramParams *p)
     const double carry = p->ranks > 2 ? (double)w.carry : 0;
     const double work = (double)(w.own + w.intra + w.inter);
     const double total = ranks * work - 2 * (double)w.own + (ranks - 2) * carry;
-    const double scan = carry / blocks * (p->overlap ? blocks : blocks + ranks - 3);
+    const double scan = carry / blocks * (lh_pass_overlaps(p) ? blocks : blocks + ranks - 3);
 
-    if (p->ranks == 2 && p->overlap)
+    if (p->ranks == 2 && lh_pass_overlaps(p))
         return 0;
     return 1 - total / (ranks * (work + scan));
 }
@@ -261,13 +263,14 @@ const LhSchedule lh_schedule_zeco = {
         "restrictions sequence length divisible by P; causal mask; K divides the query\n"
         "             groups (default the largest up to 8 that does), at most 64; states\n"
         "             travel in fp32\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &scan_blocks,
+                          &lh_option_state_recompute, &lh_option_unfused),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = check,
     .declare = declare,
-    .steps = lh_pass_steps,
-    .emit = emit,
+    .generator = { .steps = lh_pass_steps, .emit = emit },
     .closed = {
         .bytes_sent = lh_linear_chain_bytes,
         .flops = lh_linear_chain_flops,

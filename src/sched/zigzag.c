@@ -2,7 +2,7 @@
  * Ring attention on zigzag halves: rank r holds half-chunks r and 2P-1-r, so that every step of a
  * causal mask has the same work on every rank. With the full mask every block is full.
  */
-#include "sched/ring_family.h"
+#include "sched/common/ring.h"
 
 static void
 declare(LhProgram *program)
@@ -28,11 +28,11 @@ const LhSchedule lh_schedule_zigzag = {
         "masks        with a window or documents, half blocks without pairs are not\n"
         "             computed; every hop is made; idle is then 1 - mean / most of the\n"
         "             ranks\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
     .declare = declare,
-    .steps = lh_ring_steps,
-    .emit = lh_ring_emit,
+    .generator = { .steps = lh_ring_steps, .emit = lh_ring_emit },
     .closed = {
         .bytes_sent = lh_ring_bytes_sent,
         .flops = lh_zigzag_flops,

@@ -7,6 +7,8 @@
  */
 #include "sim/cost.h"
 
+#include "program/work.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -23,29 +25,47 @@
 
 /* Matrix products take a curve only if it is their own: attention's say nothing of them. */
 static bool
-find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, const LhProgram *program,
+find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t head_dim,
            LhKernelRate *rate)
 {
-    return kernel->cost != LH_COST_MEMORY &&
-           lh_device_rate(device, kernel->name, causal, program->params.attention.head_dim, rate) &&
+    return (kernel->cost == LH_COST_ATTENTION || kernel->cost == LH_COST_GEMM) &&
+           lh_device_rate(device, kernel->name, causal, head_dim, rate) &&
            (kernel->cost == LH_COST_ATTENTION || strcmp(rate->kernel, kernel->name) == 0);
 }
 
 void
-lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProgram *program)
+lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device)
 {
-    *cost = (LhCost){ .mode = mode,
-                      .device = device,
-                      .element_bytes = lh_dtype_bytes(program->params.attention.dtype),
-                      .provenance = LH_PROVENANCE_MEASURED };
+    *cost = (LhCost){ .mode = mode, .device = device, .provenance = LH_PROVENANCE_MEASURED };
     if (mode != LH_COST_DEVICE)
         return;
-    for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++) {
+    for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++)
         cost->traffic[k] = lh_device_traffic(device, lh_kernels[k]->name);
+}
+
+static void
+fill_curves(LhCostCurves *curves, const LhDevice *device, uint32_t head_dim)
+{
+    curves->head_dim = head_dim;
+    for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++) {
         for (uint32_t causal = 0; causal < 2; causal++)
-            if (!find_curve(device, lh_kernels[k], causal != 0, program, &cost->curves[k][causal]))
-                cost->curves[k][causal].rate = 0;
+            if (!find_curve(device, lh_kernels[k], causal != 0, head_dim, &curves->rate[k][causal]))
+                curves->rate[k][causal].rate = 0;
     }
+}
+
+/* The curves of a head dimension; the last place is that of all that have no other. */
+static const LhCostCurves *
+curves_of(LhCost *cost, uint32_t head_dim)
+{
+    LhCostCurves *curves = cost->curves;
+
+    while (curves < &cost->curves[LH_COST_HEAD_DIMS - 1] && curves->head_dim != 0 &&
+           curves->head_dim != head_dim)
+        curves++;
+    if (curves->head_dim != head_dim)
+        fill_curves(curves, cost->device, head_dim);
+    return curves;
 }
 
 static void
@@ -66,24 +86,21 @@ wave_rounding(const LhDevice *device, const LhKernelArgs *args)
 }
 
 static double
-memory_seconds(LhCost *cost, const LhKernel *kernel, const LhKernelArgs *args)
+memory_seconds(LhCost *cost, uint64_t bytes)
 {
     use(cost, cost->device->memory_provenance);
-    return (double)kernel->memory_bytes(args, cost->element_bytes) /
-           (cost->device->memory_bandwidth * cost->device->memory_efficiency);
+    return (double)bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
 }
 
 static double
-elementwise_seconds(LhCost *cost, const LhOp *op)
+elementwise_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
 {
-    const LhKernel *kernel = lh_kernels[op->compute.kernel];
     const LhKernelTraffic *traffic = cost->traffic[op->compute.kernel];
 
     if (traffic == NULL)
-        return memory_seconds(cost, kernel, &op->compute.args);
+        return memory_seconds(cost, bytes);
     use(cost, traffic->provenance);
-    return (double)kernel->memory_bytes(&op->compute.args, cost->element_bytes) /
-           traffic->bandwidth;
+    return (double)bytes / traffic->bandwidth;
 }
 
 /*
@@ -109,11 +126,11 @@ is_triangle(const LhKernelArgs *args, double *keys)
 }
 
 static double
-curve_seconds(LhCost *cost, const LhOp *op, double *rounding)
+curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double *rounding)
 {
     const LhKernelArgs *args = &op->compute.args;
     double keys;
-    const LhKernelRate *curve = &cost->curves[op->compute.kernel][is_triangle(args, &keys)];
+    const LhKernelRate *curve = &curves[is_triangle(args, &keys)];
 
     use(cost, curve->provenance);
     *rounding = wave_rounding(cost->device, args);
@@ -122,10 +139,10 @@ curve_seconds(LhCost *cost, const LhOp *op, double *rounding)
 }
 
 static double
-roofline_seconds(LhCost *cost, const LhOp *op, double *rounding)
+roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
-    const double memory_s = memory_seconds(cost, kernel, &op->compute.args);
+    const double memory_s = memory_seconds(cost, bytes);
     double matrix_s = (double)kernel->flops(&op->compute.args) / cost->device->matrix_rate;
 
     use(cost, LH_PROVENANCE_DATASHEET);
@@ -140,17 +157,37 @@ roofline_seconds(LhCost *cost, const LhOp *op, double *rounding)
     return matrix_s;
 }
 
+/* A large product reaches a share of the peak that is the device's; a small one is bound by its
+ * memory. */
+static double
+product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
+{
+    const LhDevice *device = cost->device;
+    const double flops = (double)lh_kernels[op->compute.kernel]->flops(&op->compute.args);
+
+    use(cost, device->matrix_provenance);
+    return fmax(flops / (device->matrix_rate * device->matrix_efficiency),
+                memory_seconds(cost, bytes));
+}
+
 /* @rounding is set where it is in the result. */
 static double
-device_seconds(LhCost *cost, const LhOp *op, double *rounding)
+device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
 {
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
     const LhKernelArgs *args = &op->compute.args;
+    const uint64_t bytes =
+        kernel->memory_bytes(args, lh_dtype_bytes(lh_op_activation(program, op)));
+    const LhKernelRate *curves;
 
-    if (lh_kernels[op->compute.kernel]->cost == LH_COST_MEMORY)
-        return elementwise_seconds(cost, op);
-    if (cost->curves[op->compute.kernel][0].rate > 0 && args->nq > 0 && args->nk > 0)
-        return curve_seconds(cost, op, rounding);
-    return roofline_seconds(cost, op, rounding);
+    if (kernel->cost == LH_COST_MEMORY)
+        return elementwise_seconds(cost, op, bytes);
+    if (kernel->cost == LH_COST_PRODUCT)
+        return product_seconds(cost, op, bytes);
+    curves = curves_of(cost, args->head_dim)->rate[op->compute.kernel];
+    if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0)
+        return curve_seconds(cost, curves, op, rounding);
+    return roofline_seconds(cost, op, bytes, rounding);
 }
 
 /* Whether a call is the one that computes a block's scores: attention itself, or, where they are
@@ -163,7 +200,7 @@ is_block(LhEffect effect)
 }
 
 LhTime
-lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy)
+lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *occupancy)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
     double seconds = 0, rounding = 1;
@@ -171,7 +208,7 @@ lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy)
     if (cost->mode == LH_COST_UNIT)
         seconds = is_block(kernel->effect) ? 1 : 0;
     else if (cost->mode == LH_COST_DEVICE)
-        seconds = device_seconds(cost, op, &rounding);
+        seconds = device_seconds(cost, program, op, &rounding);
     else if (lh_kernel_counts_flops(kernel))
         seconds = (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE;
     if (occupancy != NULL)

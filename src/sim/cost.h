@@ -6,22 +6,28 @@
 
 #include "sim/sim.h"
 
+/* The device's curve for each kernel and mask (0 full, 1 causal) at one head dimension; rate 0:
+ * none, roofline instead. */
+typedef struct {
+    uint32_t head_dim; /* 0: not filled */
+    LhKernelRate rate[LH_KERNELS_COUNT][2];
+} LhCostCurves;
+
+#define LH_COST_HEAD_DIMS 4 /* that curves are kept for; more are looked up again and again */
+
 typedef struct {
     LhCostMode mode;
     const LhDevice *device;
-    uint32_t element_bytes;
-    /* The device's curve for each kernel and mask (0 full, 1 causal); rate 0: none, roofline
-     * instead. */
-    LhKernelRate curves[LH_KERNELS_COUNT][2];
+    LhCostCurves curves[LH_COST_HEAD_DIMS];
     const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: by the device's memory */
     LhProvenance provenance;                          /* the weakest of what was asked for so far */
 } LhCost;
 
-void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device, const LhProgram *program);
+void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);
 
 /*
- * Picoseconds of compute op @op alone on its device, without jitter or stragglers. @occupancy is
- * set to the share of the SMs that it keeps busy meanwhile, (0, 1]: the rest idles in its last
- * wave.
+ * Picoseconds of compute op @op of @program alone on its device, without jitter or stragglers.
+ * @occupancy is set to the share of the SMs that it keeps busy meanwhile, (0, 1]: the rest idles in
+ * its last wave.
  */
-LhTime lh_cost_compute(LhCost *cost, const LhOp *op, double *occupancy);
+LhTime lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *occupancy);

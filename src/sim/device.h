@@ -51,7 +51,6 @@ typedef struct {
     double matrix_rate;       /* dense 16-bit tensor-core peak, flop/s */
     double matrix_efficiency; /* share of the peak that large matrix products reach, (0, 1] */
     int matrix_provenance;
-    double vector_rate;       /* fp32 peak, flop/s */
     uint64_t memory_capacity; /* bytes */
     double memory_bandwidth;  /* peak, bytes/s; nocheck:unit: named as in the file */
     double memory_efficiency; /* share of the peak that elementwise kernels reach, (0, 1] */

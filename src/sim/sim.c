@@ -1,15 +1,11 @@
 /* Names and results of the simulator; the work is in engine.c. */
 #include "sim/sim.h"
 
-const char *const lh_network_model_names[] = { "fair", "alpha-beta", "fifo", NULL };
-
-const char *const lh_collective_model_names[] = { "ring", "tree",        "pairwise",
-                                                  "nccl", "closed-form", NULL };
-
 const char *const lh_cost_mode_names[] = { "device", "flops", "unit", NULL };
 
-const char *const lh_idle_names[] = { "imbalance", "nvlink", "pcie",     "nic",
-                                      "fabric",    "host",   "pipeline", NULL };
+const char *const lh_idle_names[] = {
+    "imbalance", "nvlink", "pcie", "nic", "fabric", "host", NULL,
+};
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_idle_names) == LH_IDLE_PARTS + 1);
 

@@ -4,30 +4,9 @@
  */
 #pragma once
 
-#include "sched/schedule.h"
-#include "sched/timeline.h"
-#include "sim/topology.h"
-
-typedef enum {
-    LH_NETWORK_FAIR,       /* flows share links max-min fairly */
-    LH_NETWORK_ALPHA_BETA, /* every message alone: latency + bytes / narrowest link */
-    LH_NETWORK_FIFO,       /* a link carries one message after another, in order of posting */
-} LhNetworkModel;
-
-/* "fair", "alpha-beta", "fifo"; NULL-terminated. */
-extern const char *const lh_network_model_names[];
-
-/* How collectives run; docs/model.md, "Collectives". */
-typedef enum {
-    LH_COLLECTIVES_RING,        /* rings and chains of messages; all-to-all in one shot */
-    LH_COLLECTIVES_TREE,        /* all-reduce by a double binary tree, the rest likewise */
-    LH_COLLECTIVES_PAIRWISE,    /* all-to-all by exchanges step by step, the rest likewise */
-    LH_COLLECTIVES_NCCL,        /* NCCL's own model of time; all-to-all in one shot */
-    LH_COLLECTIVES_CLOSED_FORM, /* the formulas of rings on an idle network */
-} LhCollectiveModel;
-
-/* "ring", "tree", "pairwise", "nccl", "closed-form"; NULL-terminated. */
-extern const char *const lh_collective_model_names[];
+#include "program/program.h"
+#include "program/timeline.h"
+#include "sim/network/network.h"
 
 typedef enum {
     LH_COST_DEVICE, /* the device's kernel curves */
@@ -73,11 +52,10 @@ typedef enum {
     LH_IDLE_COMM, /* LH_TIERS consecutive entries: its data was on the way, by highest tier of the
                      route */
     LH_IDLE_HOST = LH_IDLE_COMM + LH_TIERS, /* its host had not issued the next op */
-    LH_IDLE_PIPELINE,                       /* no micro-batch had reached its stage */
     LH_IDLE_PARTS
 } LhIdlePart;
 
-/* "imbalance", "nvlink", "pcie", "nic", "fabric", "host", "pipeline"; NULL-terminated. */
+/* "imbalance", "nvlink", "pcie", "nic", "fabric", "host"; NULL-terminated. */
 extern const char *const lh_idle_names[];
 
 typedef struct {

@@ -1,0 +1,45 @@
+/* On a CPU; what it does says the row, kernels/attention_block.c. */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/kernels.h"
+
+static bool
+prepare(const LhCall *call, LhForward *f)
+{
+    *f = (LhForward){ .args = call->args,
+                      .q = lh_rows_q(call, 0),
+                      .k = lh_rows_k(call, 1),
+                      .v = lh_rows_v(call, 1),
+                      .o = lh_rows_q(call, 2),
+                      .lse = lh_rows_acc_stat(call, 2, 0),
+                      .normalise = true,
+                      .scratch = call->scratch };
+    return lh_parts_divide(call, 3, 1 << 1);
+}
+
+static enum lh_status
+reference(const LhCall *call)
+{
+    LhForward f;
+
+    if (!prepare(call, &f))
+        return LH_STATUS_UNSUPPORTED;
+    lh_attention_forward_reference(&f);
+    return LH_STATUS_OK;
+}
+
+static enum lh_status
+cpu(const LhCall *call)
+{
+    LhForward f;
+
+    if (!prepare(call, &f))
+        return LH_STATUS_UNSUPPORTED;
+    lh_cpu()->forward(&f);
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_attention_block = {
+    .reference = reference,
+    .fast = cpu,
+    .scratch_bytes = lh_attention_forward_scratch,
+};

@@ -1,0 +1,179 @@
+/*
+ * See the header. Bound by memory: conversions go through short blocks that stay in the L1 cache.
+ */
+#include "kernels/cpu/elementwise.h"
+
+#include "kernels/sizes.h"
+
+#define BLOCK 512U
+
+static bool
+same_parts(const LhCall *call, unsigned a, unsigned b)
+{
+    const uint64_t rows = call->args->nq != 0 ? call->args->nq : call->args->nk;
+    const uint32_t parts = call->operands[a].parts;
+
+    return parts > 0 && parts == call->operands[b].parts && rows % parts == 0;
+}
+
+uint64_t
+lh_stats_bytes(const LhCall *call, unsigned operand)
+{
+    const LhView *view = &call->operands[operand];
+    const uint64_t elements =
+        lh_elements(call->args) / view->parts * lh_storage_bytes(view->storage);
+    const uint64_t stat = lh_rows(call->args) / view->parts * LH_STAT_BYTES;
+    const uint64_t held = view->held_bytes != 0 ? view->held_bytes : view->part_bytes;
+    const uint64_t rest = held > elements ? held - elements : 0;
+
+    return rest == stat || rest == 2 * stat ? rest : 0;
+}
+
+static void
+add_block(const LhView *source, const LhView *target, const unsigned char *from, unsigned char *to,
+          uint64_t count, bool add)
+{
+    float a[BLOCK], b[BLOCK];
+
+    lh_cpu()->to_fp32(a, from, source->storage, count);
+    if (add) {
+        lh_cpu()->to_fp32(b, to, target->storage, count);
+        for (uint64_t i = 0; i < count; i++)
+            a[i] += b[i];
+    }
+    lh_cpu()->from_fp32(to, target->storage, a, count);
+}
+
+enum lh_status
+lh_elements_add(const LhCall *call, bool add)
+{
+    const LhView *source = &call->operands[0], *target = &call->operands[1];
+    const uint32_t from_size = lh_storage_bytes(source->storage);
+    const uint32_t to_size = lh_storage_bytes(target->storage);
+    uint64_t count, stats;
+
+    if (!same_parts(call, 0, 1))
+        return LH_STATUS_UNSUPPORTED;
+    count = lh_elements(call->args) / source->parts;
+    stats =
+        lh_stats_bytes(call, 0) == lh_stats_bytes(call, 1) && !add ? lh_stats_bytes(call, 0) : 0;
+    for (uint32_t part = 0; part < source->parts; part++) {
+        const uint32_t at = call->args->reversed ? source->parts - 1 - part : part;
+        const unsigned char *from = source->data + at * source->part_bytes;
+        unsigned char *to = target->data + part * target->part_bytes;
+
+        for (uint64_t i = 0; i < count; i += BLOCK) {
+            const uint64_t block = count - i < BLOCK ? count - i : BLOCK;
+
+            add_block(source, target, from + i * from_size, to + i * to_size, block, add);
+        }
+        memcpy(to + count * to_size, from + count * from_size, stats);
+    }
+    return LH_STATUS_OK;
+}
+
+void
+lh_keys_copy(const LhCall *call, LhRows from, LhRows to)
+{
+    const LhKernelArgs *a = call->args;
+    float block[BLOCK];
+
+    for (uint64_t row = 0; row < a->batch * a->nk * a->groups; row++) {
+        const uint64_t b = row / a->groups / a->nk, j = row / a->groups % a->nk;
+        const uint32_t head = (uint32_t)(row % a->groups);
+        const unsigned char *source = lh_rows_at(&from, b, j, head);
+        unsigned char *target = lh_rows_at(&to, b, j, head);
+
+        for (uint64_t i = 0; i < a->head_dim; i += BLOCK) {
+            const uint64_t count = a->head_dim - i < BLOCK ? a->head_dim - i : BLOCK;
+
+            lh_cpu()->to_fp32(block, source + i * lh_storage_bytes(from.storage), from.storage,
+                              count);
+            lh_cpu()->from_fp32(target + i * lh_storage_bytes(to.storage), to.storage, block,
+                                count);
+        }
+    }
+}
+
+typedef struct {
+    const LhRows *from, *to;
+    const void *source;
+    void *target;
+    LhFactors by;
+} RowPair;
+
+static void
+combine_reference(const RowPair *r)
+{
+    for (uint64_t c = 0; c < r->to->dim; c++) {
+        double x = 0;
+
+        if (r->by.target != 0)
+            x += r->by.target * lh_element_get(r->target, r->to->storage, c);
+        if (r->by.source != 0)
+            x += r->by.source * lh_element_get(r->source, r->from->storage, c);
+        lh_element_put(r->target, r->to->storage, c, x);
+    }
+}
+
+static void
+combine_block(const RowPair *r, uint64_t first, uint64_t count)
+{
+    const LhCpuLevel *cpu = lh_cpu();
+    const float by_target = (float)r->by.target, by_source = (float)r->by.source;
+    float a[BLOCK] = { 0 }, b[BLOCK] = { 0 };
+
+    if (r->by.target != 0)
+        cpu->to_fp32(a, (const char *)r->target + first * lh_storage_bytes(r->to->storage),
+                     r->to->storage, count);
+    if (r->by.source != 0)
+        cpu->to_fp32(b, (const char *)r->source + first * lh_storage_bytes(r->from->storage),
+                     r->from->storage, count);
+    for (uint64_t i = 0; i < count; i++)
+        a[i] = by_target * a[i] + by_source * b[i];
+    cpu->from_fp32((char *)r->target + first * lh_storage_bytes(r->to->storage), r->to->storage, a,
+                   count);
+}
+
+static void
+combine_fast(const RowPair *r)
+{
+    for (uint64_t c = 0; c < r->to->dim; c += BLOCK)
+        combine_block(r, c, r->to->dim - c < BLOCK ? r->to->dim - c : BLOCK);
+}
+
+static enum lh_status
+combine(const LhCall *call, const unsigned operands[2], LhWeigh weigh,
+        void (*rows)(const RowPair *r))
+{
+    const LhRows from = lh_rows_q(call, operands[0]), to = lh_rows_q(call, operands[1]);
+    RowPair r = { .from = &from, .to = &to };
+
+    for (uint64_t b = 0; b < call->args->batch; b++) {
+        for (uint64_t i = 0; i < call->args->nq; i++) {
+            for (uint32_t head = 0; head < call->args->heads; head++) {
+                r.by = weigh(call, b, i, head);
+                r.source = lh_rows_at(&from, b, i, head);
+                r.target = lh_rows_at(&to, b, i, head);
+                rows(&r);
+            }
+        }
+    }
+    return LH_STATUS_OK;
+}
+
+enum lh_status
+lh_rows_combine_reference(const LhCall *call, unsigned source, unsigned target, LhWeigh weigh)
+{
+    if (!lh_parts_divide(call, target + 1, 0))
+        return LH_STATUS_UNSUPPORTED;
+    return combine(call, (const unsigned[]){ source, target }, weigh, combine_reference);
+}
+
+enum lh_status
+lh_rows_combine(const LhCall *call, unsigned source, unsigned target, LhWeigh weigh)
+{
+    if (!lh_parts_divide(call, target + 1, 0))
+        return LH_STATUS_UNSUPPORTED;
+    return combine(call, (const unsigned[]){ source, target }, weigh, combine_fast);
+}

@@ -1,0 +1,55 @@
+/* On a CPU; what it does says the row, kernels/linear_state.c. */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/kernels.h"
+
+static uint64_t
+scratch_bytes(const LhKernelArgs *a)
+{
+    return lh_weights_scratch(a->nk) + lh_state_scratch(a);
+}
+
+static bool
+prepare(const LhCall *call, LhStateSum *s)
+{
+    const uint64_t rows = call->args->nk;
+    double *weights = call->scratch;
+
+    lh_decay_keys(call->args, weights, rows);
+    *s = (LhStateSum){ .args = call->args,
+                       .x = lh_rows_k(call, 0),
+                       .y = lh_rows_v(call, 0),
+                       .rows = rows,
+                       .state = (float *)(void *)call->operands[1].data,
+                       .weights = weights,
+                       .keep = call->args->first ? 0 : lh_decay_power(call->args, rows),
+                       .scratch = (char *)call->scratch + lh_weights_scratch(rows) };
+    return call->operands[1].parts == 1 && lh_parts_divide(call, 1, 1 << 0);
+}
+
+static enum lh_status
+reference(const LhCall *call)
+{
+    LhStateSum s;
+
+    if (!prepare(call, &s))
+        return LH_STATUS_UNSUPPORTED;
+    lh_state_sum_reference(&s);
+    return LH_STATUS_OK;
+}
+
+static enum lh_status
+cpu(const LhCall *call)
+{
+    LhStateSum s;
+
+    if (!prepare(call, &s))
+        return LH_STATUS_UNSUPPORTED;
+    lh_cpu()->state_sum(&s);
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_linear_state = {
+    .reference = reference,
+    .fast = cpu,
+    .scratch_bytes = scratch_bytes,
+};

@@ -1,0 +1,35 @@
+/* See the header. */
+#include "program/live.h"
+
+#include <string.h>
+
+void
+lh_live_init(LhLive *live, const LhProgram *program)
+{
+    *live = (LhLive){ 0 };
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        if (program->slots[i].role != LH_SLOT_TEMP)
+            lh_live_change(live, program, lh_region_whole(program, (uint16_t)i), true);
+    }
+}
+
+bool
+lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool alloc)
+{
+    const LhTensorKind kind = program->slots[region.slot].kind;
+    const uint64_t bytes = lh_region_bytes(program, region);
+
+    /* What was never there can only go in a program that is not proven. */
+    if (!alloc) {
+        live->bytes -= MIN(bytes, live->bytes);
+        live->by_tensor[kind] -= MIN(bytes, live->by_tensor[kind]);
+        return false;
+    }
+    live->bytes += bytes;
+    live->by_tensor[kind] += bytes;
+    if (live->bytes <= live->peak_bytes)
+        return false;
+    live->peak_bytes = live->bytes;
+    memcpy(live->peak_by_tensor, live->by_tensor, sizeof(live->by_tensor));
+    return true;
+}

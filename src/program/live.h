@@ -1,0 +1,18 @@
+/*
+ * How much of a rank's slots is there at a time. Verifier, simulator and runtime count by it, so
+ * that a peak means the same to all of them: in program order, as the host allocates and frees.
+ */
+#pragma once
+
+#include "program/program.h"
+
+typedef struct {
+    uint64_t bytes, peak_bytes;
+    uint64_t by_tensor[LH_TENSOR_KINDS], peak_by_tensor[LH_TENSOR_KINDS]; /* at the peak */
+} LhLive;
+
+/* What is there before the first op: inputs and outputs. */
+void lh_live_init(LhLive *live, const LhProgram *program);
+
+/* A region comes (@alloc) or goes. True if there has never been as much. */
+bool lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool alloc);

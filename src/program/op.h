@@ -1,0 +1,159 @@
+/*
+ * Operations: what a program is made of. A rank's host issues them in order; each runs on one of
+ * the rank's in-order streams, or on the host itself, and starts when the ops that it names in
+ * `after` are complete.
+ */
+#pragma once
+
+#include "kernels/kernel.h"
+#include "program/group.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LH_OP_AFTER_MAX 8
+#define LH_PART_REGIONS_MAX 4
+#define LH_COLLECTIVE_TENSORS_MAX 6
+#define LH_OP_NONE UINT32_MAX
+
+/*
+ * How far a host runs ahead of its device: it issues an op when all but this many of the ops before
+ * it, at most, are complete (CUDA blocks a launch when some thousand are queued). A program that
+ * needs more ends nowhere: the verifier refuses it, simulator and runtime say that it cannot end.
+ */
+#define LH_HOST_WINDOW 1024
+
+/* Parts [part, part + count) of slot `slot`. */
+typedef struct {
+    uint16_t slot;
+    uint32_t part;
+    uint32_t count;
+} LhRegion;
+
+typedef enum {
+    LH_OP_COMPUTE,
+    LH_OP_EXCHANGE,
+    LH_OP_COLLECTIVE,
+    LH_OP_SYNC,  /* the host waits until every earlier op of its rank is complete */
+    LH_OP_ALLOC, /* in host order, takes no device time */
+    LH_OP_FREE,
+    LH_OP_KINDS
+} LhOpKind;
+
+/* What part of a step an op belongs to, for reports. */
+typedef enum {
+    LH_PHASE_FORWARD,
+    LH_PHASE_BACKWARD,
+    LH_PHASE_RECOMPUTE, /* of the forward pass, during the backward pass */
+    LH_PHASE_OPTIMIZER,
+    LH_PHASES
+} LhPhase;
+
+/*
+ * One message of an exchange. On one communicator, the k-th message that a rank sends to another
+ * one is the k-th that the other receives from it, in order of posting. The tag is a label: both
+ * ends of a message have the same, but it does not decide which ends meet, since NCCL has no tags.
+ */
+typedef struct {
+    uint32_t peer;
+    uint16_t tag;
+    bool send; /* else receive */
+    uint8_t regions_count;
+    uint64_t wire_bytes; /* what crosses the network; memory bytes are the regions' */
+    LhRegion regions[LH_PART_REGIONS_MAX];
+} LhPart;
+
+typedef enum {
+    LH_COLL_ALL_GATHER,
+    LH_COLL_REDUCE_SCATTER,
+    LH_COLL_ALL_REDUCE,
+    LH_COLL_ALL_TO_ALL,
+    LH_COLL_BROADCAST,
+    LH_COLL_KINDS
+} LhCollectiveKind;
+
+typedef enum {
+    LH_REDUCE_SUM,
+    LH_REDUCE_ATTENTION, /* merge of (o, m, l) */
+} LhReduction;
+
+typedef struct {
+    uint32_t id;    /* 0, 1, 2, ... in program order of the rank */
+    uint8_t kind;   /* LhOpKind */
+    uint8_t stream; /* index into the program's streams; ignored for sync, alloc, free */
+    uint8_t phase;  /* LhPhase */
+    uint8_t after_count;
+    uint32_t step;                   /* the schedule's step; like the next three a label */
+    uint16_t layer, micro_batch;     /* from 0 */
+    uint8_t module;                  /* which embedded program it comes from, from 1; 0: none */
+    uint8_t communicator;            /* of exchanges and collectives; its number */
+    uint32_t after[LH_OP_AFTER_MAX]; /* ids of earlier ops of this rank */
+    union {
+        struct {
+            LhKernelId kernel;
+            LhKernelArgs args;
+            uint8_t regions_count;
+            LhRegion regions[LH_KERNEL_OPERANDS_MAX]; /* in the kernel's operand order */
+        } compute;
+        struct {
+            uint32_t parts_first; /* in the buffer's parts[] */
+            uint32_t parts_count;
+        } exchange;
+        struct {
+            LhCollectiveKind kind;
+            LhReduction reduction;
+            LhGroup group;
+            /* The same collective of several tensors, as one group call: tensor i goes from send[i]
+             * to receive[i]. */
+            uint8_t tensors_count;
+            /*
+             * All-to-all of unequal pieces: the buffer's counts[] have, from counts_first on and
+             * for each tensor, the parts that go to each member in the order of the group, and then
+             * those that come from each.
+             */
+            bool uneven;
+            uint32_t counts_first;
+            LhRegion send[LH_COLLECTIVE_TENSORS_MAX], receive[LH_COLLECTIVE_TENSORS_MAX];
+            uint64_t wire_bytes; /* of this rank's contribution (the per-rank shard), all tensors */
+        } collective;
+        struct {
+            LhRegion region;
+        } memory; /* alloc, free */
+    };
+} LhOp;
+
+/* Ops of one step, refilled by lh_cursor_step. Reuse one buffer for many cursors. */
+typedef struct {
+    LhOp *ops;
+    uint32_t ops_count, ops_capacity;
+    LhPart *parts;
+    uint32_t parts_count, parts_capacity;
+    uint32_t *counts;
+    uint32_t counts_count, counts_capacity;
+} LhOpBuffer;
+
+void lh_op_buffer_clear(LhOpBuffer *buffer); /* frees; a zeroed buffer is empty and valid */
+
+/* Makes room for so many more of each. */
+void lh_op_buffer_reserve(LhOpBuffer *buffer, uint32_t ops, uint32_t parts, uint32_t counts);
+
+/* Indexed by their enums, NULL-terminated. */
+extern const char *const lh_op_kind_names[];
+extern const char *const lh_phase_names[];
+extern const char *const lh_collective_names[];
+extern const char *const lh_reduction_names[];
+extern const char *const lh_mask_names[];
+
+/* Whether an op runs on a stream; the others happen on the host. */
+static inline bool
+lh_op_on_stream(const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE || op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE;
+}
+
+/* The communicator of a collective op. */
+static inline LhCommunicatorKey
+lh_op_communicator(const LhOp *op)
+{
+    return (LhCommunicatorKey){ op->communicator, lh_group_canonical(op->collective.group) };
+}

@@ -1,0 +1,114 @@
+/*
+ * The constants of a device and a topology, with where each of them comes from.
+ */
+#include "report/constants.h"
+
+static int
+weakest_kernel(const LhDevice *device)
+{
+    int weakest = LH_PROVENANCE_MEASURED;
+
+    for (guint i = 0; i < device->kernels->len; i++)
+        weakest = MAX(weakest, g_array_index(device->kernels, LhKernelRate, i).provenance);
+    return weakest;
+}
+
+static int
+weakest_link(const LhTopology *t)
+{
+    int weakest = LH_PROVENANCE_MEASURED;
+
+    if (t->nvlink.bandwidth > 0)
+        weakest = MAX(weakest, t->nvlink.provenance);
+    if (t->pcie.bandwidth > 0)
+        weakest = MAX(weakest, t->pcie.provenance);
+    if (t->nic.bandwidth > 0)
+        weakest = MAX(weakest, t->nic.provenance);
+    return weakest;
+}
+
+void
+lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
+{
+    if (setup->cost != LH_COST_DEVICE) {
+        g_string_append(out, "constants: none; the times are of unit costs, not of a machine\n");
+        return;
+    }
+    g_string_append_printf(
+        out,
+        "constants: %s kernels at worst %s, %s links at worst %s; the weakest used here: %s; "
+        "see --provenance\n",
+        setup->device->name, lh_provenance_names[weakest_kernel(setup->device)],
+        setup->topology->name, lh_provenance_names[weakest_link(setup->topology)],
+        lh_provenance_names[weakest]);
+}
+
+static void
+add_constant(LhTable *table, const char *name, const char *value, int provenance,
+             const char *source)
+{
+    lh_table_row(table);
+    lh_table_cell(table, name, NULL);
+    lh_table_cell(table, value, NULL);
+    lh_table_cell(table, lh_provenance_names[provenance], NULL);
+    lh_table_cell(table, source != NULL ? source : "", NULL);
+}
+
+static void
+add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
+{
+    g_autofree char *rate = NULL;
+    g_autofree char *limit = NULL;
+    g_autofree char *latency = NULL;
+    g_autofree char *value = NULL;
+
+    if (link->bandwidth == 0)
+        return;
+    rate = lh_format_bandwidth(link->bandwidth);
+    limit = lh_format_bandwidth(link->flow_bandwidth);
+    latency = lh_format_time(link->latency_ps);
+    value = g_strdup_printf("%s%s%s%s, %s, %" G_GUINT64_FORMAT " SMs", rate,
+                            link->flow_bandwidth > 0 ? " (GPU to GPU " : "",
+                            link->flow_bandwidth > 0 ? limit : "",
+                            link->flow_bandwidth > 0 ? ")" : "", latency, link->ctas);
+    add_constant(table, name, value, link->provenance, link->source);
+}
+
+static void
+add_kernel_constants(LhTable *table, const LhDevice *d)
+{
+    for (guint i = 0; i < d->kernels->len; i++) {
+        const LhKernelRate *rate = &g_array_index(d->kernels, LhKernelRate, i);
+        g_autofree char *flops = lh_format_flops(rate->rate);
+        g_autofree char *name =
+            g_strdup_printf("%s %s d%" G_GUINT64_FORMAT, rate->kernel,
+                            rate->mask != 0 ? "causal" : "full", rate->head_dim);
+        g_autofree char *value = g_strdup_printf("%s / (1 + %.0f / s)", flops, rate->half_length);
+
+        add_constant(table, name, value, rate->provenance, rate->source);
+    }
+}
+
+LhTable *
+lh_describe_constants(const LhSetup *setup)
+{
+    const LhDevice *d = setup->device;
+    LhTable *table = lh_table_new();
+    g_autofree char *peak = lh_format_bandwidth(d->memory_bandwidth);
+    g_autofree char *launch = lh_format_time(d->kernel_launch_ps);
+    g_autofree char *sync = lh_format_time(d->stream_sync_ps);
+    g_autofree char *memory = g_strdup_printf("%s x %.2f", peak, d->memory_efficiency);
+    g_autofree char *host = g_strdup_printf("%s an op, %s a wait", launch, sync);
+
+    lh_table_column(table, "constant", "constant", NULL, false);
+    lh_table_column(table, "value", "value", NULL, false);
+    lh_table_column(table, "provenance", "provenance", NULL, false);
+    lh_table_column(table, "source", "source", NULL, false);
+    add_kernel_constants(table, d);
+    add_constant(table, "memory", memory, d->memory_provenance, d->source);
+    add_constant(table, "host", host, LH_PROVENANCE_ASSUMED, d->source);
+    add_link_constant(table, "nvlink", &setup->topology->nvlink);
+    add_link_constant(table, "pcie", &setup->topology->pcie);
+    add_link_constant(table, "nic", &setup->topology->nic);
+    return table;
+}

@@ -1,0 +1,12 @@
+/*
+ * One simulated run for people. Callers free the tables.
+ */
+#pragma once
+
+#include "plan/compare.h"
+#include "report/table.h"
+
+LhTable *lh_describe_parts(const LhSimResult *result);  /* where the time went */
+LhTable *lh_describe_ranks(const LhCompareRow *row);    /* smallest, mean and largest over ranks */
+LhTable *lh_describe_traffic(const LhCompareRow *row);  /* bytes by tier, beside the closed form */
+LhTable *lh_describe_memory(const LhSimResult *result); /* by category, at the peak */

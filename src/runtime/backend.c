@@ -1,0 +1,24 @@
+/* The table of backends. */
+#include "runtime/backend.h"
+
+const LhBackend lh_backend_cpu = {
+    .name = "cpu",
+    .summary = "all ranks in this process, by threads",
+    .control = &lh_control_single,
+    .transport = &lh_transport_threads,
+    .device = &lh_device_cpu,
+};
+
+const LhBackend lh_backend_mpi = {
+    .name = "mpi",
+    .summary = "one rank a process, by mpirun",
+    .control = &lh_control_mpi,
+    .transport = &lh_transport_mpi,
+    .device = &lh_device_cpu,
+};
+
+const LhBackend *const lh_backends[] = { &lh_backend_cpu, &lh_backend_mpi, NULL };
+
+const char *const lh_backend_names[] = { "cpu", "mpi", NULL };
+
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_backends) == G_N_ELEMENTS(lh_backend_names));

@@ -1,0 +1,209 @@
+/*
+ * From the regions of an op to memory. The host binds an op when it issues it, so that an alloc or
+ * a free behind it changes nothing for it.
+ */
+#include "runtime/execution.h"
+
+#include "base/error.h"
+#include "program/text.h"
+
+static LhRunCell *
+cells_of(const LhRunner *rank, const LhRegion *region)
+{
+    const LhSlot *slot = &rank->execution->program->slots[region->slot];
+
+    return &rank->cells[slot->first_cell + region->part];
+}
+
+static bool
+refuse_cell(const LhRunner *rank, const LhOp *op, const LhRegion *region, uint32_t i,
+            const char *what)
+{
+    g_autofree char *cell = lh_cell_text(rank->execution->program, region->slot, region->part + i);
+
+    return lh_execution_fail_op(rank, op, LH_ERROR_RUNTIME, "slot %s %s", cell, what);
+}
+
+/* ---- alloc and free ---- */
+
+bool
+lh_runner_alloc(LhRunner *rank, const LhOp *op)
+{
+    const LhRegion *region = &op->memory.region;
+    const LhProgram *program = rank->execution->program;
+    LhRunCell *cells = cells_of(rank, region);
+    GError *error = NULL;
+    LhBuffer *buffer;
+
+    for (uint32_t i = 0; i < region->count; i++) {
+        if (cells[i].buffer != NULL)
+            return refuse_cell(rank, op, region, i, "is allocated already");
+    }
+    buffer =
+        lh_buffer_new(&rank->at, region->count, program->slots[region->slot].part_bytes, &error);
+    if (buffer == NULL) {
+        lh_execution_fail(rank->execution, error);
+        return false;
+    }
+    for (uint32_t i = 0; i < region->count; i++)
+        cells[i] = (LhRunCell){ buffer, i };
+    lh_live_change(&rank->live, program, *region, true);
+    return true;
+}
+
+/* Gives up a hold. A canary that was overwritten is charged to the op that gave up the last one. */
+static bool
+release(LhRunner *rank, const LhPlaceOfWork *at, const LhOp *op, LhBuffer *buffer, gint holds)
+{
+    GError *error = NULL;
+    bool whole = true;
+
+    if (!lh_buffer_release(buffer, holds, at, &whole, &error)) {
+        lh_execution_fail(rank->execution, error);
+        return false;
+    }
+    return whole || lh_execution_fail_op(rank, op, LH_ERROR_RUNTIME,
+                                         "something wrote beyond the end of a slot that this op "
+                                         "used last");
+}
+
+bool
+lh_runner_free(LhRunner *rank, const LhOp *op)
+{
+    const LhRegion *region = &op->memory.region;
+    LhRunCell *cells = cells_of(rank, region);
+
+    for (uint32_t i = 0; i < region->count; i++) {
+        LhBuffer *buffer = cells[i].buffer;
+
+        if (buffer == NULL)
+            return refuse_cell(rank, op, region, i, "is not allocated");
+        cells[i].buffer = NULL;
+        if (!release(rank, &rank->at, op, buffer, 1))
+            return false;
+    }
+    lh_live_change(&rank->live, rank->execution->program, *region, false);
+    return true;
+}
+
+/* ---- binding ---- */
+
+/* Holds the buffers of a region; next to each other it names one of them several times. */
+static bool
+bind_region(LhRunner *rank, LhItem *item, const LhRegion *region)
+{
+    LhBound *bound = &item->bound[item->bound_count++];
+    const LhRunCell *cells = cells_of(rank, region);
+
+    *bound = (LhBound){ .region = *region,
+                        .parts = g_new(unsigned char *, region->count),
+                        .part_bytes = rank->execution->program->slots[region->slot].part_bytes };
+    for (uint32_t i = 0; i < region->count; i++) {
+        LhBuffer *buffer = cells[i].buffer;
+
+        if (buffer == NULL)
+            return refuse_cell(rank, &item->op, region, i, "is not allocated");
+        bound->parts[i] = lh_buffer_part(buffer, cells[i].part);
+        if (i > 0 && buffer == cells[i - 1].buffer)
+            continue;
+        g_ptr_array_add(item->buffers, lh_buffer_hold(buffer));
+        bound->stride_bytes = i == 0 ? buffer->stride_bytes : 0;
+    }
+    return true;
+}
+
+/* Every region of the op, in its order: operands; those of messages; of tensors, what they are sent
+ * from, then what they are received into. */
+static uint32_t
+list_regions(const LhItem *item, const LhRegion **regions)
+{
+    const LhOp *op = &item->op;
+    uint32_t count = 0;
+
+    if (op->kind == LH_OP_COMPUTE) {
+        for (uint32_t i = 0; i < op->compute.regions_count; i++)
+            regions[count++] = &op->compute.regions[i];
+    } else if (op->kind == LH_OP_EXCHANGE) {
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+            for (uint32_t k = 0; k < item->parts[i].regions_count; k++)
+                regions[count++] = &item->parts[i].regions[k];
+        }
+    } else {
+        for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+            regions[count++] = &op->collective.send[i];
+            regions[count++] = &op->collective.receive[i];
+        }
+    }
+    return count;
+}
+
+static uint32_t
+regions_max(const LhOp *op)
+{
+    if (op->kind == LH_OP_EXCHANGE)
+        return op->exchange.parts_count * LH_PART_REGIONS_MAX;
+    return MAX(LH_KERNEL_OPERANDS_MAX, 2 * LH_COLLECTIVE_TENSORS_MAX);
+}
+
+bool
+lh_item_bind(LhRunner *rank, LhItem *item)
+{
+    g_autofree const LhRegion **regions = g_new(const LhRegion *, MAX(regions_max(&item->op), 1));
+    const uint32_t count = list_regions(item, regions);
+
+    item->bound = g_new0(LhBound, MAX(count, 1));
+    item->buffers = g_ptr_array_new();
+    for (uint32_t i = 0; i < count; i++) {
+        if (!bind_region(rank, item, regions[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what an item has besides ---- */
+
+void *
+lh_item_memory(LhItem *item, uint64_t bytes)
+{
+    void *memory = g_malloc0(MAX(bytes, 1));
+
+    if (item->memory == NULL)
+        item->memory = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(item->memory, memory);
+    return memory;
+}
+
+unsigned char *
+lh_item_temporary(LhRunStream *s, LhItem *item, uint64_t bytes)
+{
+    GError *error = NULL;
+    unsigned char *memory = s->at.device->alloc(s->at.state, MAX(bytes, 1), &error);
+
+    if (memory == NULL) {
+        lh_execution_fail(s->rank->execution, error);
+        return NULL;
+    }
+    if (item->temporary == NULL)
+        item->temporary = g_ptr_array_new();
+    g_ptr_array_add(item->temporary, memory);
+    return memory;
+}
+
+void
+lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item)
+{
+    for (guint i = 0; item->buffers != NULL && i < item->buffers->len; i++)
+        release(rank, at, &item->op, g_ptr_array_index(item->buffers, i), 1);
+    for (guint i = 0; item->temporary != NULL && i < item->temporary->len; i++)
+        at->device->release(at->state, g_ptr_array_index(item->temporary, i));
+    for (uint32_t i = 0; i < item->bound_count; i++)
+        g_free(item->bound[i].parts);
+    g_clear_pointer(&item->buffers, g_ptr_array_unref);
+    g_clear_pointer(&item->temporary, g_ptr_array_unref);
+    g_clear_pointer(&item->memory, g_ptr_array_unref);
+    g_free(item->bound);
+    g_free(item->messages);
+    g_free(item->parts);
+    g_free(item->counts);
+    g_free(item);
+}

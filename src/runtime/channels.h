@@ -1,0 +1,20 @@
+/*
+ * The channels of a program: one for the messages of each communicator's number, and one for the
+ * messages that the collectives of each communicator are made of. Made from the program alone, the
+ * same on every rank and in every process.
+ */
+#pragma once
+
+#include "program/program.h"
+
+typedef struct _LhChannels LhChannels;
+
+/* Walks the programs of all ranks. Caller frees. */
+LhChannels *lh_channels_new(const LhProgram *program);
+void lh_channels_free(LhChannels *channels);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhChannels, lh_channels_free)
+
+uint32_t lh_channels_count(const LhChannels *channels);
+
+/* The channel of an exchange's or a collective's messages. */
+uint32_t lh_channel_of(const LhChannels *channels, const LhOp *op);

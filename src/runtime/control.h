@@ -1,0 +1,33 @@
+/*
+ * Who takes part in a run, and what is told to all of them: the control plane. No data of the
+ * program goes through it. Every call is made by the thread that opened it.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Which of the ranks are this process's: [first, first + count). */
+typedef struct {
+    uint32_t first, count;
+} LhControlPlace;
+
+typedef struct {
+    const char *name;
+    /* For @ranks ranks in all. NULL with @error (LH_ERROR_RUNTIME, or LH_ERROR_USAGE if there are
+     * not as many processes as it takes). */
+    void *(*open)(uint32_t ranks, LhControlPlace *place, GError **error);
+    /* All processes go on when all have come. */
+    bool (*barrier)(void *control, GError **error);
+    /* Appends @bytes of every process, in the order of its ranks, to @all of the first process, and
+     * nothing elsewhere. */
+    bool (*gather)(void *control, const GByteArray *bytes, GByteArray *all, GError **error);
+    void (*close)(void *control);
+    /* Ends all processes with exit status @status after the others had time to say what they see.
+     * May be called after close(); NULL: there are no other processes. */
+    void (*abandon)(int status);
+} LhControl;
+
+extern const LhControl lh_control_single;
+extern const LhControl lh_control_mpi;

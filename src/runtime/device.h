@@ -1,0 +1,84 @@
+/*
+ * The few things that a device does: memory, streams, kernels, copies, and marks, which say how far
+ * a stream is. The executor knows no more of a device, and never touches its memory.
+ *
+ * What is asked of a stream is enqueued: the call may return before it is done, and only a mark
+ * that was set behind it tells when it is. What one stream does, it does in order. Different
+ * streams may be used by different threads at once, and so may everything else here; one stream is
+ * used by one thread at a time. A false sets @error (LH_ERROR_RUNTIME).
+ */
+#pragma once
+
+#include "base/units.h"
+#include "kernels/call.h"
+
+#include <glib.h>
+
+typedef struct _LhDeviceState LhDeviceState;
+typedef void *LhDeviceStream;
+typedef void *LhDeviceMark; /* a point of a stream */
+
+/* A sum of tensors element by element, in fp32, in the order given, rounded once. */
+typedef struct {
+    unsigned char *const *terms; /* [count], device memory; borrowed until the call returns */
+    uint32_t count;
+    unsigned char *sum;
+    uint64_t elements;
+    enum lh_storage storage;
+} LhDeviceSum;
+
+typedef struct {
+    uint32_t rank;       /* whose device it is: ranks may share one, and each opens it */
+    uint32_t kernel_set; /* index into kernel_sets */
+    bool pin;            /* keep compute where it is, where the system allows it */
+} LhDeviceParams;
+
+typedef struct {
+    const char *name;
+    const char *const
+        *kernel_sets; /* implementations of the kernels; NULL-terminated, default first */
+    bool host_memory; /* its memory is the host's: anyone may read and write it */
+    LhDeviceState *(*open)(const LhDeviceParams *params, GError **error);
+    void (*close)(LhDeviceState *device); /* when no stream has anything left to do */
+
+    /* Aligned to LH_SCRATCH_ALIGN; what it holds is undefined. */
+    unsigned char *(*alloc)(LhDeviceState *device, uint64_t bytes, GError **error);
+    void (*release)(LhDeviceState *device, unsigned char *memory); /* nothing uses it any more */
+
+    LhDeviceStream (*stream)(LhDeviceState *device, bool compute, GError **error);
+    void (*end_stream)(LhDeviceState *device, LhDeviceStream stream);
+
+    bool (*load)(LhDeviceState *device, unsigned char *to, const void *from, uint64_t bytes,
+                 LhDeviceStream stream, GError **error);
+    bool (*store)(LhDeviceState *device, void *to, const unsigned char *from, uint64_t bytes,
+                  LhDeviceStream stream, GError **error);
+    /* Within the device, or from that of another rank of the same kind. */
+    bool (*copy)(LhDeviceState *device, unsigned char *to, const unsigned char *from,
+                 uint64_t bytes, LhDeviceStream stream, GError **error);
+    bool (*fill)(LhDeviceState *device, unsigned char *to, int byte, uint64_t bytes,
+                 LhDeviceStream stream, GError **error);
+
+    /*
+     * Calls a kernel with operands (and scratch) in device memory; what @call points to is borrowed
+     * until the call returns. LH_STATUS_UNSUPPORTED: the device lacks it.
+     */
+    enum lh_status (*call)(LhDeviceState *device, LhKernelId kernel, const LhCall *call,
+                           LhDeviceStream stream);
+    uint64_t (*scratch_bytes)(const LhDeviceState *device, LhKernelId kernel,
+                              const LhKernelArgs *args);
+    enum lh_status (*sum)(LhDeviceState *device, const LhDeviceSum *sum, LhDeviceStream stream);
+
+    LhDeviceMark (*mark)(LhDeviceState *device, LhDeviceStream stream, GError **error);
+    int (*passed)(LhDeviceState *device, LhDeviceMark mark,
+                  GError **error); /* 1; 0; -1: it failed */
+    void (*unmark)(LhDeviceState *device, LhDeviceMark mark);
+} LhRunDevice;
+
+/*
+ * Waits until a stream has done what it was asked for. False if the device failed (with @error) or,
+ * without one, if @stopping(@data) says that nobody wants to know any more; that may be NULL.
+ */
+bool lh_device_finish(const LhRunDevice *device, LhDeviceState *state, LhDeviceStream stream,
+                      bool (*stopping)(void *data), void *data, GError **error);
+
+extern const LhRunDevice lh_device_cpu;

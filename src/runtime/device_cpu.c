@@ -1,0 +1,196 @@
+/*
+ * The processor as a device: its memory is the host's, and whatever is asked of a stream is done by
+ * the thread that asks, so that every mark has passed when it is set.
+ */
+#include "runtime/device.h"
+
+#include "base/error.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/rows.h"
+#include "runtime/pin.h"
+
+#include <string.h>
+
+typedef enum {
+    KERNELS_FAST,
+    KERNELS_REFERENCE,
+} KernelSet;
+
+static const char *const kernel_sets[] = {
+    [KERNELS_FAST] = "cpu",
+    [KERNELS_REFERENCE] = "reference",
+    NULL,
+};
+
+struct _LhDeviceState {
+    LhDeviceParams params;
+};
+
+static LhDeviceState *
+cpu_open(const LhDeviceParams *params, GError **error)
+{
+    LhDeviceState *device = g_new0(LhDeviceState, 1);
+
+    (void)error;
+    device->params = *params;
+    return device;
+}
+
+static void
+cpu_close(LhDeviceState *device)
+{
+    g_free(device);
+}
+
+static unsigned char *
+cpu_alloc(LhDeviceState *device, uint64_t bytes, GError **error)
+{
+    (void)device;
+    (void)error;
+    return g_aligned_alloc(1, MAX(bytes, 1), LH_SCRATCH_ALIGN);
+}
+
+static void
+cpu_release(LhDeviceState *device, unsigned char *memory)
+{
+    (void)device;
+    g_aligned_free(memory);
+}
+
+/* The thread itself: the rank's compute streams stay on one core. */
+static LhDeviceStream
+cpu_stream(LhDeviceState *device, bool compute, GError **error)
+{
+    (void)error;
+    if (device->params.pin && compute)
+        lh_pin_thread(device->params.rank);
+    return device;
+}
+
+static void
+cpu_end_stream(LhDeviceState *device, LhDeviceStream stream)
+{
+    (void)device;
+    (void)stream;
+}
+
+static bool
+cpu_move(LhDeviceState *device, void *to, const void *from, uint64_t bytes, LhDeviceStream stream,
+         GError **error)
+{
+    (void)device;
+    (void)stream;
+    (void)error;
+    memcpy(to, from, bytes);
+    return true;
+}
+
+static bool
+cpu_load(LhDeviceState *device, unsigned char *to, const void *from, uint64_t bytes,
+         LhDeviceStream stream, GError **error)
+{
+    return cpu_move(device, to, from, bytes, stream, error);
+}
+
+static bool
+cpu_store(LhDeviceState *device, void *to, const unsigned char *from, uint64_t bytes,
+          LhDeviceStream stream, GError **error)
+{
+    return cpu_move(device, to, from, bytes, stream, error);
+}
+
+static bool
+cpu_copy(LhDeviceState *device, unsigned char *to, const unsigned char *from, uint64_t bytes,
+         LhDeviceStream stream, GError **error)
+{
+    return cpu_move(device, to, from, bytes, stream, error);
+}
+
+static bool
+cpu_fill(LhDeviceState *device, unsigned char *to, int byte, uint64_t bytes, LhDeviceStream stream,
+         GError **error)
+{
+    (void)device;
+    (void)stream;
+    (void)error;
+    memset(to, byte, bytes);
+    return true;
+}
+
+static enum lh_status
+cpu_call(LhDeviceState *device, LhKernelId kernel, const LhCall *call, LhDeviceStream stream)
+{
+    const LhCpuKernel *k = lh_cpu_kernels[kernel];
+    const LhKernelRun run = device->params.kernel_set == KERNELS_REFERENCE ? k->reference : k->fast;
+
+    (void)stream;
+    return run == NULL ? LH_STATUS_UNSUPPORTED : run(call);
+}
+
+static uint64_t
+cpu_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhKernelArgs *args)
+{
+    (void)device;
+    return lh_cpu_scratch_bytes(kernel, args);
+}
+
+static enum lh_status
+cpu_sum(LhDeviceState *device, const LhDeviceSum *s, LhDeviceStream stream)
+{
+    (void)device;
+    (void)stream;
+    for (uint64_t i = 0; i < s->elements; i++) {
+        float total = (float)lh_element_get(s->terms[0], s->storage, i);
+
+        for (uint32_t k = 1; k < s->count; k++)
+            total += (float)lh_element_get(s->terms[k], s->storage, i);
+        lh_element_put(s->sum, s->storage, i, (double)total);
+    }
+    return LH_STATUS_OK;
+}
+
+static LhDeviceMark
+cpu_mark(LhDeviceState *device, LhDeviceStream stream, GError **error)
+{
+    (void)stream;
+    (void)error;
+    return device;
+}
+
+static int
+cpu_passed(LhDeviceState *device, LhDeviceMark mark, GError **error)
+{
+    (void)device;
+    (void)mark;
+    (void)error;
+    return 1;
+}
+
+static void
+cpu_unmark(LhDeviceState *device, LhDeviceMark mark)
+{
+    (void)device;
+    (void)mark;
+}
+
+const LhRunDevice lh_device_cpu = {
+    .name = "cpu",
+    .kernel_sets = kernel_sets,
+    .host_memory = true,
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .stream = cpu_stream,
+    .end_stream = cpu_end_stream,
+    .load = cpu_load,
+    .store = cpu_store,
+    .copy = cpu_copy,
+    .fill = cpu_fill,
+    .call = cpu_call,
+    .scratch_bytes = cpu_scratch_bytes,
+    .sum = cpu_sum,
+    .mark = cpu_mark,
+    .passed = cpu_passed,
+    .unmark = cpu_unmark,
+};

@@ -1,0 +1,371 @@
+/*
+ * What a run has before its threads and after them: who takes part, devices, the memory of inputs
+ * and outputs, results.
+ */
+#include "runtime/execution.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+/* ---- before ---- */
+
+/* A part of an input goes from the caller to the device. */
+static bool
+load_part(LhRunner *rank, uint16_t slot, uint32_t part, LhBuffer *buffer, GError **error)
+{
+    const LhRunParams *params = rank->execution->params;
+    const uint64_t bytes = buffer->part_bytes;
+    g_autofree unsigned char *data = g_malloc(MAX(bytes, 1));
+    const LhPlaceOfWork *at = &rank->at;
+
+    memset(data, 0, bytes);
+    params->load(params->load_data, rank->index, slot, part, data);
+    return at->device->load(at->state, lh_buffer_part(buffer, part), data, bytes, at->stream,
+                            error) &&
+           lh_device_finish(at->device, at->state, at->stream, NULL, NULL, error);
+}
+
+/* What is there before the program: input and output slots. */
+static bool
+prepare_slot(LhRunner *rank, uint16_t index, GError **error)
+{
+    const LhSlot *slot = &rank->execution->program->slots[index];
+    LhBuffer *buffer;
+
+    if (slot->role == LH_SLOT_TEMP)
+        return true;
+    buffer = lh_buffer_new(&rank->at, slot->parts, slot->part_bytes, error);
+    if (buffer == NULL)
+        return false;
+    for (uint32_t part = 0; part < slot->parts; part++)
+        rank->cells[slot->first_cell + part] = (LhRunCell){ buffer, part };
+    for (uint32_t part = 0; slot->role == LH_SLOT_INPUT && part < slot->parts; part++) {
+        if (!load_part(rank, index, part, buffer, error))
+            return false;
+    }
+    return true;
+}
+
+static bool
+open_rank(LhRunner *rank, GError **error)
+{
+    LhExecution *x = rank->execution;
+    const LhDeviceParams params = {
+        .rank = rank->index,
+        .kernel_set = x->params->kernel_set,
+        .pin = x->params->pin,
+    };
+
+    rank->cells = g_new0(LhRunCell, MAX(lh_program_cells(x->program), 1));
+    lh_live_init(&rank->live, x->program);
+    rank->at.device = x->params->backend->device;
+    rank->at.state = rank->at.device->open(&params, error);
+    if (rank->at.state == NULL)
+        return false;
+    rank->at.stream = rank->at.device->stream(rank->at.state, false, error);
+    if (rank->at.stream == NULL)
+        return false;
+    for (uint32_t i = 0; i < x->program->slots_count; i++) {
+        if (!prepare_slot(rank, (uint16_t)i, error))
+            return false;
+    }
+    return true;
+}
+
+static void
+init_rank(LhExecution *x, uint32_t r)
+{
+    LhRunner *rank = &x->ranks[r];
+
+    rank->execution = x;
+    rank->index = x->place.first + r;
+    pthread_mutex_init(&rank->lock, NULL);
+    pthread_cond_init(&rank->changed, NULL);
+    for (uint32_t s = 0; s < x->program->streams_count; s++) {
+        rank->streams[s].rank = rank;
+        rank->streams[s].index = s;
+    }
+}
+
+static bool
+check_backend(const LhBackend *backend, GError **error)
+{
+    if (!backend->transport->host_memory || backend->device->host_memory)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "the transport %s needs memory of the host, which the device %s has not",
+                backend->transport->name, backend->device->name);
+    return false;
+}
+
+bool
+lh_execution_open(LhExecution *x, GError **error)
+{
+    const LhBackend *backend = x->params->backend;
+    const uint32_t ranks = lh_program_ranks(x->program);
+
+    x->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    pthread_mutex_init(&x->lock, NULL);
+    if (!check_backend(backend, error))
+        return false;
+    x->control = backend->control->open(ranks, &x->place, error);
+    if (x->control == NULL)
+        return false;
+    x->channels = lh_channels_new(x->program);
+    if (lh_channels_count(x->channels) > LH_CHANNELS_MAX) {
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "the program has %u communicators; at most %u",
+                    lh_channels_count(x->channels), LH_CHANNELS_MAX);
+        return false;
+    }
+    x->transport =
+        backend->transport->open(ranks, lh_channels_count(x->channels), backend->device, error);
+    if (x->transport == NULL)
+        return false;
+    x->ranks = g_new0(LhRunner, x->place.count);
+    for (uint32_t r = 0; r < x->place.count; r++)
+        init_rank(x, r);
+    for (uint32_t r = 0; r < x->place.count; r++) {
+        if (!open_rank(&x->ranks[r], error))
+            return false;
+    }
+    return backend->control->barrier(x->control, error);
+}
+
+/* ---- after ---- */
+
+static void
+close_stream(LhRunner *rank, LhRunStream *s)
+{
+    LhItem *item = s->first;
+
+    while (item != NULL) {
+        LhItem *next = item->next;
+
+        lh_item_free(rank, &rank->at, item);
+        item = next;
+    }
+    if (s->scratch != NULL)
+        s->at.device->release(s->at.state, s->scratch);
+    if (s->at.stream != NULL)
+        s->at.device->end_stream(s->at.state, s->at.stream);
+}
+
+/* Gives back what the host still holds; the error is set if something wrote beyond it. */
+static void
+release_cells(LhExecution *x, LhRunner *rank)
+{
+    const LhProgram *program = x->program;
+
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot *slot = &program->slots[i];
+
+        for (uint32_t part = 0; part < slot->parts; part++) {
+            LhRunCell *cell = &rank->cells[slot->first_cell + part];
+            bool whole = true;
+            GError *error = NULL;
+
+            lh_buffer_release(cell->buffer, 1, &rank->at, &whole, &error);
+            if (!whole && error == NULL)
+                error = g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
+                                    "rank %u: something wrote beyond the end of slot %s",
+                                    rank->index, slot->name);
+            if (x->error == NULL)
+                x->error = error;
+            else
+                g_clear_error(&error);
+        }
+    }
+}
+
+static void
+close_rank(LhExecution *x, LhRunner *rank)
+{
+    for (uint32_t s = 0; s < x->program->streams_count; s++)
+        close_stream(rank, &rank->streams[s]);
+    if (rank->cells != NULL)
+        release_cells(x, rank);
+    if (rank->at.stream != NULL)
+        rank->at.device->end_stream(rank->at.state, rank->at.stream);
+    if (rank->at.state != NULL)
+        rank->at.device->close(rank->at.state);
+}
+
+/* When no rank can report anything any more. */
+static void
+clear_rank(LhRunner *rank)
+{
+    g_free(rank->cells);
+    g_free(rank->done);
+    pthread_mutex_destroy(&rank->lock);
+    pthread_cond_destroy(&rank->changed);
+}
+
+void
+lh_execution_close(LhExecution *x)
+{
+    const LhBackend *backend = x->params->backend;
+
+    for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
+        close_rank(x, &x->ranks[r]);
+    for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
+        clear_rank(&x->ranks[r]);
+    g_free(x->ranks);
+    g_array_unref(x->records);
+    pthread_mutex_destroy(&x->lock);
+    if (x->transport != NULL)
+        backend->transport->close(x->transport);
+    lh_channels_free(x->channels);
+    if (x->control != NULL)
+        backend->control->close(x->control);
+}
+
+/* ---- results ---- */
+
+static uint64_t
+output_bytes(const LhProgram *program)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        if (program->slots[i].role == LH_SLOT_OUTPUT)
+            bytes += program->slots[i].parts * program->slots[i].part_bytes;
+    }
+    return bytes;
+}
+
+/* A part of an output goes from the device to the end of @bytes. */
+static bool
+append_part(const LhRunner *rank, const LhRunCell *cell, GByteArray *bytes, GError **error)
+{
+    const LhPlaceOfWork *at = &rank->at;
+    const guint before = bytes->len;
+
+    g_byte_array_set_size(bytes, before + (guint)cell->buffer->part_bytes);
+    return at->device->store(at->state, bytes->data + before,
+                             lh_buffer_part(cell->buffer, cell->part), cell->buffer->part_bytes,
+                             at->stream, error) &&
+           lh_device_finish(at->device, at->state, at->stream, NULL, NULL, error);
+}
+
+static bool
+append_outputs(const LhExecution *x, const LhRunner *rank, GByteArray *bytes, GError **error)
+{
+    for (uint32_t i = 0; i < x->program->slots_count; i++) {
+        const LhSlot *slot = &x->program->slots[i];
+
+        for (uint32_t part = 0; slot->role == LH_SLOT_OUTPUT && part < slot->parts; part++) {
+            if (!append_part(rank, &rank->cells[slot->first_cell + part], bytes, error))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Counters, outputs and records of this process's ranks: fixed sizes first. */
+static bool
+pack(LhExecution *x, GByteArray *bytes, GError **error)
+{
+    const uint64_t records = x->records->len;
+
+    for (uint32_t r = 0; r < x->place.count; r++) {
+        LhRunner *rank = &x->ranks[r];
+
+        rank->counted.peak_bytes = rank->live.peak_bytes;
+        g_byte_array_append(bytes, (const guint8 *)&rank->counted, sizeof(LhRunRank));
+        if (!append_outputs(x, rank, bytes, error))
+            return false;
+    }
+    g_byte_array_append(bytes, (const guint8 *)&records, sizeof(records));
+    g_byte_array_append(bytes, (const guint8 *)x->records->data,
+                        (guint)(records * sizeof(LhTimelineRecord)));
+    return true;
+}
+
+static LhRunResult *
+result_new(const LhExecution *x)
+{
+    LhRunResult *result = g_new0(LhRunResult, 1);
+
+    result->ranks_count = lh_program_ranks(x->program);
+    result->ranks = g_new0(LhRunRank, result->ranks_count);
+    result->outputs = g_new0(unsigned char *, result->ranks_count);
+    result->output_bytes = output_bytes(x->program);
+    return result;
+}
+
+static void
+report_records(const LhRunParams *params, const guint8 *data, uint64_t count)
+{
+    for (uint64_t i = 0; params->timeline != NULL && i < count; i++) {
+        LhTimelineRecord r;
+
+        memcpy(&r, data + i * sizeof(r), sizeof(r));
+        params->timeline(params->timeline_data, &r);
+    }
+}
+
+/* The inverse of pack(), for all processes one after another; each has as many ranks. */
+static void
+unpack(const LhExecution *x, const GByteArray *all, LhRunResult *result)
+{
+    const guint8 *at = all->data;
+
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        uint64_t records;
+
+        memcpy(&result->ranks[r], at, sizeof(LhRunRank));
+        at += sizeof(LhRunRank);
+        result->outputs[r] = g_memdup2(at, result->output_bytes);
+        at += result->output_bytes;
+        result->makespan_ps = MAX(result->makespan_ps, result->ranks[r].finish_ps);
+        if ((r + 1) % x->place.count != 0)
+            continue;
+        memcpy(&records, at, sizeof(records));
+        at += sizeof(records);
+        report_records(x->params, at, records);
+        at += records * sizeof(LhTimelineRecord);
+    }
+    g_assert(at == all->data + all->len);
+    result->whole = true;
+}
+
+LhRunResult *
+lh_execution_collect(LhExecution *x, GError **error)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    g_autoptr(LhRunResult) result = result_new(x);
+
+    if (!pack(x, bytes, error) ||
+        !x->params->backend->control->gather(x->control, bytes, all, error))
+        return NULL;
+    if (all->len > 0)
+        unpack(x, all, result);
+    return g_steal_pointer(&result);
+}
+
+void
+lh_run_result_free(LhRunResult *result)
+{
+    if (result == NULL)
+        return;
+    for (uint32_t r = 0; r < result->ranks_count; r++)
+        g_free(result->outputs[r]);
+    g_free(result->outputs);
+    g_free(result->ranks);
+    g_free(result);
+}
+
+const unsigned char *
+lh_run_output(const LhRunResult *result, const LhProgram *program, uint32_t rank, uint16_t slot,
+              uint32_t part)
+{
+    uint64_t at = 0;
+
+    for (uint16_t i = 0; i < slot; i++) {
+        if (program->slots[i].role == LH_SLOT_OUTPUT)
+            at += program->slots[i].parts * program->slots[i].part_bytes;
+    }
+    return result->outputs[rank] + at + part * program->slots[slot].part_bytes;
+}

@@ -1,0 +1,42 @@
+/*
+ * The memory of slots on a device: what one alloc op makes, its parts one after another, each
+ * between canaries. Buffers are counted, as a stream-ordered allocator does it: the host's `free`
+ * gives up its hold at once, the memory goes when the last op that was issued before has run.
+ */
+#pragma once
+
+#include "program/program.h"
+#include "runtime/device.h"
+
+/* What is before the first part, and behind each. */
+#define LH_CANARY_BYTES 64
+
+/* A device as one thread uses it. */
+typedef struct {
+    const LhRunDevice *device;
+    LhDeviceState *state;
+    LhDeviceStream stream;
+} LhPlaceOfWork;
+
+typedef struct {
+    gint holds; /* of the host, one for each part; and of ops */
+    uint32_t parts;
+    uint64_t part_bytes, stride_bytes;
+    unsigned char *memory;
+} LhBuffer;
+
+/* @parts parts, filled with ones, which is NaN in every element type. NULL with @error. */
+LhBuffer *lh_buffer_new(const LhPlaceOfWork *at, uint32_t parts, uint64_t part_bytes,
+                        GError **error);
+LhBuffer *lh_buffer_hold(LhBuffer *buffer);
+
+/* Gives up @holds holds. The last one frees, and sets @whole to false if a canary was overwritten.
+ * False with @error if the device failed. NULL is allowed. */
+bool lh_buffer_release(LhBuffer *buffer, gint holds, const LhPlaceOfWork *at, bool *whole,
+                       GError **error);
+
+static inline unsigned char *
+lh_buffer_part(const LhBuffer *buffer, uint32_t part)
+{
+    return buffer->memory + LH_CANARY_BYTES + part * buffer->stride_bytes;
+}

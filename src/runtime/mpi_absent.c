@@ -1,0 +1,36 @@
+/* What a build without MPI says instead. */
+#include "base/error.h"
+#include "runtime/control.h"
+#include "runtime/transport.h"
+
+static bool
+refuse(GError **error)
+{
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
+                        "this longhaul was built without MPI: install libopenmpi-dev and "
+                        "openmpi-bin (Debian), then meson setup --reconfigure -Dmpi=enabled");
+    return false;
+}
+
+static void *
+open_control(uint32_t ranks, LhControlPlace *place, GError **error)
+{
+    (void)ranks;
+    (void)place;
+    refuse(error);
+    return NULL;
+}
+
+static void *
+open_transport(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error)
+{
+    (void)ranks;
+    (void)channels;
+    (void)device;
+    refuse(error);
+    return NULL;
+}
+
+const LhControl lh_control_mpi = { .name = "mpi", .open = open_control };
+
+const LhTransport lh_transport_mpi = { .name = "mpi", .open = open_transport };

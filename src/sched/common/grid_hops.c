@@ -1,0 +1,94 @@
+/* See the header. */
+#include "sched/common/grid_hops.h"
+
+void
+lh_grid_hop_wait(LhEmitter *e, LhGridHop hop)
+{
+    uint32_t *marks = e->marks;
+    uint32_t *wait =
+        &marks[hop < LH_GRID_HOP_KEYS ? (unsigned)LH_MARK_WAIT : (unsigned)LH_GRID_MARK_WAIT];
+    const uint32_t id = marks[LH_GRID_MARK_OWN + (unsigned)hop];
+
+    if (id != LH_OP_NONE && (*wait == LH_OP_NONE || *wait < id))
+        *wait = id;
+}
+
+void
+lh_grid_hop_posted(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, uint32_t id)
+{
+    e->marks[LH_GRID_MARK_OWN + (unsigned)hop] = id;
+    if (!plan->overlap)
+        lh_grid_hop_wait(e, hop);
+}
+
+static void
+message(LhEmitter *e, bool send, uint32_t peer, LhGridHop hop, const LhRegion *regions,
+        unsigned count)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        bytes += lh_region_bytes(e->program, regions[i]);
+    lh_emit_part(e, send, peer, (uint16_t)(LH_GRID_TAG_OWN + (unsigned)hop), bytes);
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_region(e, regions[i].slot, regions[i].part, regions[i].count);
+}
+
+void
+lh_grid_hop_move(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, const LhRegion *give,
+                 const LhRegion *take, unsigned count)
+{
+    const uint32_t row = lh_grid_row(plan, e->rank), column = lh_grid_column(plan, e->rank);
+    const bool left = hop < LH_GRID_HOP_KEYS;
+    const uint32_t to = left ? lh_grid_rank(plan, row, column + plan->grid.columns - 1)
+                             : lh_grid_rank(plan, row + plan->grid.rows - 1, column);
+    const uint32_t from =
+        left ? lh_grid_rank(plan, row, column + 1) : lh_grid_rank(plan, row + 1, column);
+    const uint8_t stream = left ? LH_GRID_STREAM_ROW : LH_GRID_STREAM_COLUMN;
+    const uint32_t id = lh_emit_exchange(e, stream);
+
+    lh_emit_last(e)->communicator = stream; /* a neighbour may be one in the row and the column */
+    lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
+    message(e, true, to, hop, give, count);
+    message(e, false, from, hop, take, count);
+    lh_grid_hop_posted(e, plan, hop, id);
+}
+
+uint32_t
+lh_grid_hop_key_row(const LhEmitter *e, const LhGridPlan *plan, uint32_t hops)
+{
+    return (lh_grid_row(plan, e->rank) + hops) % plan->grid.rows;
+}
+
+/* The k, v that came @hops ranks move on, if there is a rank above that lacks them. */
+static void
+move_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv, uint32_t hops)
+{
+    const LhRegion own = lh_grid_part(lh_grid_own_kv(e, plan), 0);
+    const LhRegion give = hops == 0 ? own : lh_grid_part(kv, lh_grid_hop_key_row(e, plan, hops));
+    const LhRegion take = lh_grid_part(kv, lh_grid_hop_key_row(e, plan, hops + 1));
+
+    if (hops + 1 < plan->grid.rows)
+        lh_grid_hop_move(e, plan, LH_GRID_HOP_KEYS, &give, &take, 1);
+}
+
+void
+lh_grid_hop_begin_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv)
+{
+    const uint32_t transposed = lh_grid_transpose(e, plan, LH_GRID_STREAM_COLUMN);
+
+    if (plan->grid.rows == 1)
+        return;
+    if (transposed != LH_OP_NONE)
+        e->marks[LH_GRID_MARK_WAIT] = transposed;
+    move_keys(e, plan, kv, 0);
+    lh_grid_map(e, LH_KERNEL_ID_copy, &plan->kv_rows, lh_grid_part(lh_grid_own_kv(e, plan), 0),
+                lh_grid_part(kv, lh_grid_hop_key_row(e, plan, 0)));
+}
+
+void
+lh_grid_hop_next_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv, uint32_t hops)
+{
+    lh_grid_hop_wait(e, LH_GRID_HOP_KEYS);
+    move_keys(e, plan, kv, hops);
+}

@@ -1,0 +1,95 @@
+/*
+ * The program of one rank alone, the same for every schedule: one call of the library's kernel per
+ * pass, no exchange, and nothing held besides inputs and outputs.
+ */
+#include "sched/common/linear.h"
+
+typedef struct {
+    LhPassSlots io;
+    uint32_t parts;
+    LhKernelArgs block;
+} Plan;
+
+static void
+declare(LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    const LhPassSizes z = lh_pass_sizes(p, 0);
+    Plan *plan = g_new0(Plan, 1);
+
+    program->plan = plan;
+    program->plan_free = g_free;
+    plan->io = lh_pass_declare(program, &z);
+    plan->parts = lh_placement_parts(&program->placement);
+    plan->block =
+        lh_pass_block_args(p, z.n, z.n, p->mask.causal ? LH_MASK_CAUSAL : LH_MASK_FULL, 0);
+    if (!lh_mask_is_plain(&p->mask)) {
+        const LhPassRows rows = {
+            .first = { .stride = 1, .count = z.n / plan->parts },
+            .part_step = (int64_t)(z.n / plan->parts),
+            .parts = plan->parts,
+        };
+
+        plan->block = lh_pass_position_args(program, rows, rows);
+    }
+    plan->block.first = true;
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+
+    lh_pass_enter(e, step, 1);
+    if (e->phase == LH_PHASE_BACKWARD)
+        lh_pass_attend_grad(e, &plan->block, &plan->io, 0, plan->parts);
+    else
+        lh_pass_attend(e, &plan->block, &plan->io, 0, plan->parts);
+}
+
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    (void)p;
+    (void)rank;
+    return 0;
+}
+
+static uint64_t
+flops(const LhProgramParams *p, uint32_t rank)
+{
+    return p->attention.linear ? lh_linear_chain_flops(p, rank) : lh_contiguous_flops(p, rank);
+}
+
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    (void)rank;
+    return lh_pass_peak_bytes(p, 0, 0);
+}
+
+static double
+idle(const LhProgramParams *p)
+{
+    (void)p;
+    return 0;
+}
+
+const LhClosedForms lh_single_closed = {
+    .bytes_sent = bytes_sent,
+    .flops = flops,
+    .peak_bytes = peak_bytes,
+    .idle_unit = idle,
+    .idle_flops = idle,
+};
+
+LhProgram *
+lh_program_new_single(const char *name, LhPlacementKind placement, const LhProgramParams *params)
+{
+    static const LhGenerator generator = { .steps = lh_pass_steps, .emit = emit };
+    LhProgram *program = lh_program_create(name, &generator, params, placement);
+
+    program->closed = &lh_single_closed;
+    declare(program);
+    return program;
+}

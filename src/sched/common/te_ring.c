@@ -1,0 +1,454 @@
+/*
+ * TransformerEngine's ring, step by step as attn_forward_func_with_cp does it.
+ *
+ * Forward, step i on compute stream i % 2: wait for k, v of step i, post the messages that bring
+ * those of step i+1, compute; on the other stream the lse of step i-1 is merged into that of all.
+ * When all steps are done, their outputs, which are still there, are weighed and added up in fp32.
+ *
+ * Backward begins with the k, v that the forward pass ended with (those of rank r+1) and passes
+ * them to rank r-1; dk, dv of a block follow one step later, in one message with k, v. The own
+ * block comes last, so that no message is left for the end. A backward pass alone must first fetch
+ * what a forward pass would have left.
+ *
+ * Not modelled: fp8, the all-to-all of dk, dv that goes with it, events of CUDA graphs.
+ */
+#include "sched/common/te_ring.h"
+
+#define TAG 0 /* messages of one direction are in order */
+
+static LhRegion
+whole(const LhTeRing *te, uint16_t slot)
+{
+    return (LhRegion){ .slot = slot, .count = te->ring.parts };
+}
+
+/* Of all steps, one behind the other. Of a causal mask, later steps may have a half only. */
+static void
+declare_outputs(LhProgram *program, LhTeRing *te)
+{
+    const LhRingPlan *ring = &te->ring;
+    const uint64_t part_bytes = (ring->sizes.q + ring->sizes.s) / ring->parts;
+
+    te->out = lh_pass_add_slot(program, "fwd_out", LH_TENSOR_ACC, LH_SLOT_TEMP,
+                               ring->ranks * ring->parts, part_bytes, ring->sizes.e);
+    if (ring->causal && ring->ranks > 1)
+        te->half =
+            lh_pass_add_slot(program, "fwd_half", LH_TENSOR_ACC, LH_SLOT_TEMP,
+                             (ring->ranks - 1) * (ring->parts / 2), part_bytes, ring->sizes.e);
+}
+
+static void
+declare_forward(LhProgram *program, LhTeRing *te)
+{
+    const LhRingPlan *ring = &te->ring;
+    const LhPassSizes *z = &ring->sizes;
+
+    te->fwd_first = (uint16_t)program->slots_count;
+    te->fwd_kv = lh_pass_add_slot(program, "fwd_kv", LH_TENSOR_KV, LH_SLOT_TEMP,
+                                  ring->parts * (ring->ranks - 1), z->kv / ring->parts, z->e);
+    te->fwd_sum = lh_ring_add_buffer(program, ring, "fwd_sum", LH_TENSOR_O, z->q / z->e * 4, 4);
+    te->fwd_end = (uint16_t)program->slots_count;
+    declare_outputs(program, te);
+}
+
+static void
+declare_backward(LhProgram *program, LhTeRing *te)
+{
+    const LhRingPlan *ring = &te->ring;
+    const LhPassSizes *z = &ring->sizes;
+    /* Blocks in fp32 are rounded once, when they are added to what arrived. */
+    const bool wide = !te->published && z->w <= z->e && z->e < 4;
+
+    te->bwd_first = (uint16_t)program->slots_count;
+    te->bwd_kv = lh_ring_add_buffer(program, ring, "bwd_kv", LH_TENSOR_KV, z->kv, z->e);
+    te->bwd_dkv[0] = lh_ring_add_buffer(program, ring, "bwd_dkv0", LH_TENSOR_DKV, z->dkv, z->w);
+    te->bwd_dkv[1] = lh_ring_add_buffer(program, ring, "bwd_dkv1", LH_TENSOR_DKV, z->dkv, z->w);
+    te->bwd_block_dq = lh_ring_add_buffer(program, ring, "bwd_block_dq", LH_TENSOR_DQ, z->q, z->e);
+    te->bwd_block_dkv = lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV,
+                                           wide ? z->kv / z->e * 4 : z->kv, wide ? 4 : z->e);
+    te->bwd_dq = ring->io.dq;
+    if (!te->published)
+        te->bwd_dq = lh_ring_add_buffer(program, ring, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
+    te->bwd_end = (uint16_t)program->slots_count;
+    te->add_dq = te->published ? LH_KERNEL_ID_add : LH_KERNEL_ID_add_to_fp32;
+    te->add_dkv = wide          ? LH_KERNEL_ID_add_from_fp32
+                  : z->w > z->e ? LH_KERNEL_ID_add_to_fp32
+                                : LH_KERNEL_ID_add;
+    te->end_dkv = z->w > z->e ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy;
+}
+
+void
+lh_te_ring_declare(LhProgram *program, LhTeRing *te, const LhPassSlots *io, uint32_t stride,
+                   uint32_t parts)
+{
+    const LhProgramParams *p = &program->params;
+
+    lh_ring_init(&te->ring, program, io, stride, parts);
+    te->ring.sizes = lh_pass_sizes(p, 0);
+    te->published = lh_pass_published(p);
+    lh_ring_set_zigzag(program, &te->ring);
+    te->second = lh_program_add_stream(program, "compute2", LH_STREAM_COMPUTE);
+    te->receive = lh_program_add_stream(program, "comm_recv", LH_STREAM_COMM);
+    te->saved_kv = lh_ring_add_buffer(program, &te->ring, "saved_kv", LH_TENSOR_KV,
+                                      te->ring.sizes.kv, te->ring.sizes.e);
+    if (lh_pass_has(p, LH_PASS_FWD))
+        declare_forward(program, te);
+    if (lh_pass_has(p, LH_PASS_BWD))
+        declare_backward(program, te);
+}
+
+uint32_t
+lh_te_ring_forward_steps(const LhTeRing *te)
+{
+    return 2 * te->ring.ranks;
+}
+
+uint32_t
+lh_te_ring_backward_steps(const LhTeRing *te)
+{
+    return te->ring.ranks;
+}
+
+/* Appends an op to the first or the second compute stream. */
+static void
+compute(LhEmitter *e, const LhTeRing *te, bool second, LhKernelId kernel, const LhKernelArgs *args)
+{
+    if (second)
+        e->marks[LH_TE_MARK_SECOND] = lh_emit_compute(e, te->second, kernel, args);
+    else
+        lh_pass_compute(e, kernel, args);
+}
+
+/* The compute op appended last waits for the messages posted last. */
+static void
+after_messages(LhEmitter *e)
+{
+    lh_emit_after(e, e->marks[LH_TE_MARK_SEND]);
+    lh_emit_after(e, e->marks[LH_TE_MARK_RECEIVE]);
+}
+
+static void
+message(LhEmitter *e, bool send, uint32_t peer, const LhRegion *regions, unsigned count)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        bytes += lh_region_bytes(e->program, regions[i]);
+    lh_emit_part(e, send, peer, TAG, bytes);
+    for (unsigned i = 0; i < count; i++)
+        lh_emit_region(e, regions[i].slot, regions[i].part, regions[i].count);
+}
+
+/* One hop of so many regions. */
+typedef struct {
+    uint32_t to, from;
+    LhRegion send[2], receive[2];
+    unsigned count;
+} Hop;
+
+/*
+ * Posts both messages from a compute stream that has waited for those before. They are independent
+ * of each other; between two ranks, which have one communicator for both, they are one group.
+ */
+static void
+post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
+{
+    uint32_t *marks = e->marks;
+    const uint32_t queued = marks[second ? LH_TE_MARK_SECOND : LH_MARK_COMPUTE];
+    const uint32_t sent = marks[LH_TE_MARK_SEND], received = marks[LH_TE_MARK_RECEIVE];
+
+    marks[LH_TE_MARK_SEND] = lh_emit_exchange(e, LH_PASS_STREAM_COMM);
+    lh_emit_after(e, queued);
+    lh_emit_after(e, received);
+    message(e, true, hop->to, hop->send, hop->count);
+    if (te->ring.ranks == 2) {
+        marks[LH_TE_MARK_RECEIVE] = marks[LH_TE_MARK_SEND];
+    } else {
+        marks[LH_TE_MARK_RECEIVE] = lh_emit_exchange(e, te->receive);
+        lh_emit_after(e, queued);
+        lh_emit_after(e, sent);
+    }
+    message(e, false, hop->from, hop->receive, hop->count);
+}
+
+/* k, v of step @i of the forward pass. */
+static LhRegion
+forward_kv(const LhTeRing *te, uint32_t i)
+{
+    const uint32_t parts = te->ring.parts;
+
+    if (i == te->ring.ranks - 1)
+        return whole(te, te->saved_kv);
+    return (LhRegion){ .slot = te->fwd_kv, .part = i * parts, .count = parts };
+}
+
+/* The block of step @i of the forward pass, and where its output is. */
+typedef struct {
+    const LhRingShape *shape;
+    LhRegion out;
+} Block;
+
+static Block
+forward_block(const LhEmitter *e, const LhTeRing *te, uint32_t i)
+{
+    const LhRingPlan *ring = &te->ring;
+    const uint32_t position = lh_ring_position(ring, e->rank);
+    const LhRingShape *shape = ring->block(ring, position, lh_ring_behind(ring, position, i));
+    const bool half = shape->q_parts < ring->parts;
+
+    return (Block){ shape, half ? (LhRegion){ te->half, (i - 1) * shape->q_parts, shape->q_parts }
+                                : (LhRegion){ te->out, i * ring->parts, ring->parts } };
+}
+
+static void
+begin_forward(LhEmitter *e, const LhTeRing *te)
+{
+    lh_pass_alloc(e, te->fwd_first, te->fwd_end);
+    lh_emit_alloc(e, te->saved_kv);
+    /* k and v side by side in one buffer, as they travel. */
+    lh_pass_compute(e, LH_KERNEL_ID_copy, &te->ring.kv_rows);
+    lh_emit_operand(e, te->ring.io.kv, 0, te->ring.parts);
+    lh_emit_operand(e, te->fwd_kv, 0, te->ring.parts);
+}
+
+static void
+compute_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
+{
+    const LhRingPlan *ring = &te->ring;
+    const uint32_t sent = e->marks[LH_TE_MARK_SEND];
+    const uint32_t received = e->marks[LH_TE_MARK_RECEIVE];
+    const bool second = i % 2 != 0;
+    const LhRegion kv = forward_kv(te, i);
+    const Block block = forward_block(e, te, i);
+
+    if (i + 1 < ring->ranks) {
+        const Hop hop = { .to = lh_ring_rank_behind(ring, e->rank, ring->ranks - 1),
+                          .from = lh_ring_rank_behind(ring, e->rank, 1),
+                          .send = { kv },
+                          .receive = { forward_kv(te, i + 1) },
+                          .count = 1 };
+
+        post(e, te, second, &hop);
+    }
+    lh_emit_alloc_region(e, block.out);
+    compute(e, te, second, LH_KERNEL_ID_attention_block, &block.shape->forward);
+    lh_emit_operand(e, ring->io.q, block.shape->q_part, block.shape->q_parts);
+    lh_emit_operand(e, kv.slot, kv.part + block.shape->kv_part, block.shape->kv_parts);
+    lh_emit_operand(e, block.out.slot, block.out.part, block.out.count);
+    if (i > 0) {
+        lh_emit_after(e, sent);
+        lh_emit_after(e, received);
+    }
+    if (!ring->overlap)
+        after_messages(e);
+}
+
+/* The lse of step @i joins that of all, in order though on two streams. */
+static void
+merge_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
+{
+    uint32_t *marks = e->marks;
+    const Block block = forward_block(e, te, i);
+    const uint32_t before = marks[LH_TE_MARK_MERGE];
+    const bool second = i % 2 != 0;
+
+    compute(e, te, second, LH_KERNEL_ID_merge_stat,
+            i == 0 ? &block.shape->merge_first : &block.shape->merge);
+    lh_emit_operand(e, block.out.slot, block.out.part, block.out.count);
+    lh_emit_operand(e, te->ring.io.lse, block.shape->q_part, block.shape->q_parts);
+    lh_emit_after(e, before);
+    marks[LH_TE_MARK_MERGE] = lh_emit_last(e)->id;
+}
+
+/* The output of step @i joins the sum, on the first stream, which has waited for the second. */
+static void
+correct_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
+{
+    const LhRingPlan *ring = &te->ring;
+    const Block block = forward_block(e, te, i);
+
+    if (i == 0)
+        lh_pass_wait(e, e->marks[LH_TE_MARK_SECOND]);
+    lh_pass_compute(e, LH_KERNEL_ID_weigh_out,
+                    i == 0 ? &block.shape->merge_first : &block.shape->merge);
+    lh_emit_operand(e, block.out.slot, block.out.part, block.out.count);
+    lh_emit_operand(e, ring->io.lse, block.shape->q_part, block.shape->q_parts);
+    lh_emit_operand(e, te->fwd_sum, block.shape->q_part, block.shape->q_parts);
+    lh_emit_free_region(e, block.out);
+    if (i + 1 < ring->ranks)
+        return;
+    lh_pass_compute(e, LH_KERNEL_ID_cast, &ring->q_rows);
+    lh_emit_operand(e, te->fwd_sum, 0, ring->parts);
+    lh_emit_operand(e, ring->io.o, 0, ring->parts);
+    lh_pass_free(e, te->fwd_first, te->fwd_end);
+    if (!lh_pass_has(&e->program->params, LH_PASS_BWD))
+        lh_emit_free(e, te->saved_kv);
+}
+
+void
+lh_te_ring_forward(LhEmitter *e, const LhTeRing *te, uint32_t s)
+{
+    const uint32_t ranks = te->ring.ranks;
+
+    if (s == 0)
+        begin_forward(e, te);
+    if (s < ranks)
+        compute_step(e, te, s);
+    if (s > 0 && s <= ranks)
+        merge_step(e, te, s - 1);
+    if (s >= ranks)
+        correct_step(e, te, s - ranks);
+}
+
+/* What step @i of the backward pass passes on: k, v of the step, except the last; dk, dv of the
+ * step before, except the first. */
+static void
+post_backward(LhEmitter *e, const LhTeRing *te, uint32_t i)
+{
+    const LhRingPlan *ring = &te->ring;
+    const uint16_t kv[] = { te->saved_kv, te->bwd_kv };
+    Hop hop = { .to = lh_ring_rank_behind(ring, e->rank, 1),
+                .from = lh_ring_rank_behind(ring, e->rank, ring->ranks - 1) };
+
+    if (i + 1 < ring->ranks) {
+        hop.send[hop.count] = whole(te, kv[i % 2]);
+        hop.receive[hop.count++] = whole(te, kv[(i + 1) % 2]);
+    }
+    if (i > 0) {
+        hop.send[hop.count] = whole(te, te->bwd_dkv[i % 2]);
+        hop.receive[hop.count++] = whole(te, te->bwd_dkv[(i + 1) % 2]);
+    }
+    post(e, te, false, &hop);
+}
+
+static void
+begin_backward(LhEmitter *e, const LhTeRing *te)
+{
+    const LhRingPlan *ring = &te->ring;
+    const Hop hop = { .to = lh_ring_rank_behind(ring, e->rank, 1),
+                      .from = lh_ring_rank_behind(ring, e->rank, ring->ranks - 1),
+                      .send = { whole(te, ring->io.kv) },
+                      .receive = { whole(te, te->saved_kv) },
+                      .count = 1 };
+
+    lh_pass_alloc(e, te->bwd_first, te->bwd_end);
+    if (lh_pass_has(&e->program->params, LH_PASS_FWD))
+        return;
+    lh_emit_alloc(e, te->saved_kv);
+    post(e, te, false, &hop);
+}
+
+static void
+add(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args, uint16_t source, LhRegion target)
+{
+    lh_pass_compute(e, kernel, args);
+    lh_emit_operand(e, source, target.part, target.count);
+    lh_emit_operand(e, target.slot, target.part, target.count);
+}
+
+/* The first block is not the diagonal: what it leaves out of the sums starts with nothing. */
+static void
+zero_rest(LhEmitter *e, const LhTeRing *te, LhRegion of_dq, LhRegion of_dkv)
+{
+    const LhProgramParams *p = &e->program->params;
+    const uint32_t half = te->ring.parts / 2;
+    const uint64_t rows = half * te->ring.part_rows;
+    LhKernelArgs args;
+
+    if (of_dq.count == half) {
+        args = lh_pass_slice_args(e->program, lh_pass_q_args(p, rows));
+        lh_pass_compute(e, LH_KERNEL_ID_zero, &args);
+        lh_emit_operand(e, of_dq.slot, half - of_dq.part, half);
+    }
+    if (of_dkv.count == half) {
+        args = lh_pass_slice_args(e->program, lh_pass_kv_args(p, rows));
+        lh_pass_compute(e, LH_KERNEL_ID_zero, &args);
+        lh_emit_operand(e, of_dkv.slot, half - of_dkv.part, half);
+    }
+}
+
+static void
+end_backward(LhEmitter *e, const LhTeRing *te)
+{
+    const LhRingPlan *ring = &te->ring;
+
+    if (!te->published)
+        add(e, LH_KERNEL_ID_cast, &ring->q_rows, te->bwd_dq, whole(te, ring->io.dq));
+    add(e, te->end_dkv, &ring->kv_rows, te->bwd_dkv[ring->ranks % 2], whole(te, ring->io.dkv));
+    lh_pass_free(e, te->bwd_first, te->bwd_end);
+    lh_emit_free(e, te->saved_kv);
+}
+
+void
+lh_te_ring_backward(LhEmitter *e, const LhTeRing *te, uint32_t s)
+{
+    const LhRingPlan *ring = &te->ring;
+    const uint16_t of_q[] = { ring->io.q, ring->io.dout, ring->io.o, ring->io.lse };
+    const uint32_t position = lh_ring_position(ring, e->rank);
+    const uint32_t owner = lh_ring_behind(ring, position, ring->ranks - 1 - s);
+    const LhRingShape *shape = ring->block(ring, position, owner);
+    const LhRegion of_dq = { te->bwd_dq, shape->q_part, shape->q_parts };
+    const LhRegion of_dkv = { te->bwd_dkv[(s + 1) % 2], shape->kv_part, shape->kv_parts };
+    uint32_t sent, received;
+
+    if (s == 0)
+        begin_backward(e, te);
+    sent = e->marks[LH_TE_MARK_SEND];
+    received = e->marks[LH_TE_MARK_RECEIVE];
+    post_backward(e, te, s);
+    lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, &shape->backward);
+    lh_emit_after(e, sent);
+    lh_emit_after(e, received);
+    if (!ring->overlap)
+        after_messages(e);
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
+        lh_emit_operand(e, of_q[i], shape->q_part, shape->q_parts);
+    lh_emit_operand(e, s % 2 == 0 ? te->saved_kv : te->bwd_kv, shape->kv_part, shape->kv_parts);
+    lh_emit_operand(e, te->bwd_block_dq, shape->q_part, shape->q_parts);
+    lh_emit_operand(e, te->bwd_block_dkv, shape->kv_part, shape->kv_parts);
+    if (s == 0)
+        zero_rest(e, te, of_dq, of_dkv);
+    add(e, te->add_dq, s == 0 ? &shape->add_dq_first : &shape->add_dq, te->bwd_block_dq, of_dq);
+    add(e, te->add_dkv, s == 0 ? &shape->add_dkv_first : &shape->add_dkv, te->bwd_block_dkv,
+        of_dkv);
+    if (s > 0)
+        after_messages(e);
+    if (s + 1 == ring->ranks)
+        end_backward(e, te);
+}
+
+/* Forward R-1 hops of k, v; backward those, and as many of dk, dv; alone, one of k, v before. */
+uint64_t
+lh_te_ring_bytes_sent(const LhProgramParams *p, const LhPassSizes *z, uint32_t ranks)
+{
+    const uint64_t hops = ranks - 1;
+    uint64_t bytes = 0;
+
+    if (lh_pass_has(p, LH_PASS_FWD))
+        bytes += hops * z->kv;
+    if (lh_pass_has(p, LH_PASS_BWD))
+        bytes += hops * (z->kv + z->dkv);
+    return bytes + (p->pass == LH_PASS_BWD ? z->kv : 0);
+}
+
+/* All R k, v, the outputs of all steps with their lse, and the sum. Causal, the steps i > position
+ * have half an output. */
+uint64_t
+lh_te_ring_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, uint32_t ranks,
+                           uint32_t position)
+{
+    const uint64_t halves = p->mask.causal ? ranks + position + 1 : 2 * (uint64_t)ranks;
+
+    return ranks * z->kv + halves * ((z->q + z->s) / 2) + z->q / z->e * 4;
+}
+
+/* Two of k, v and of dk, dv, those of a block, and the fp32 sum of dq. In 16 bits, a block's dk, dv
+ * are kept in fp32 until they are added; the public code has neither. */
+uint64_t
+lh_te_ring_backward_buffers(const LhProgramParams *p, const LhPassSizes *z)
+{
+    const bool wide = !lh_pass_published(p) && z->w <= z->e;
+
+    return 2 * z->kv + 2 * z->dkv + z->q + (wide ? z->kv / z->e * 4 : z->kv) +
+           (lh_pass_published(p) ? 0 : z->q / z->e * 4);
+}

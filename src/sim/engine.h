@@ -1,0 +1,199 @@
+/*
+ * What the files of the simulator's engine share. A rank is made of owners that can be read alone:
+ * its ops (nodes.h), its account of time (account.h), its memory (program/live.h); messages without
+ * a partner are the matcher's (match.h), links the network's (network/flows.h). The files:
+ *
+ *     engine.c    the loop; streams: what starts when, and what follows from an end
+ *     host.c      issue: from cursors to ops in queues
+ *     share.c     kernels that share the SMs of a device
+ *     messages.c  messages and collectives, from posting to arrival
+ *     result.c    setting up and summing up
+ */
+#pragma once
+
+#include "base/heap.h"
+#include "program/cursor.h"
+#include "program/live.h"
+#include "sim/account.h"
+#include "sim/cost.h"
+#include "sim/match.h"
+#include "sim/network/collective.h"
+#include "sim/network/flows.h"
+#include "sim/nodes.h"
+#include "sim/sim.h"
+
+/* A stream's queue: ids of the op that is due and of the last one, or LH_NO_NODE. */
+typedef struct {
+    uint32_t head, tail;
+} LhQueue;
+
+typedef struct {
+    uint32_t index;
+    LhQueue *queues; /* of its streams; borrowed */
+    LhNodes nodes;
+    LhAccount account;
+    uint32_t gate;  /* sync the host waits for, or LH_NO_NODE */
+    LhTime host_ps; /* when the host has issued its last op; relative to the gate's end, if there is
+                       one */
+    bool ended;     /* the program has no more ops */
+    bool listed;    /* in LhEngine.news */
+    uint8_t computing, communicating; /* streams of each kind with a running op */
+    uint32_t ctas;                    /* SMs held by running communication */
+    double speed;                     /* of all compute, of full */
+    LhTime communicating_ps;
+    uint32_t moving[LH_TIERS]; /* messages on the way, by tier */
+} LhSimRank;
+
+/* Both ends of a message on the network. */
+typedef struct {
+    uint32_t ranks[2], nodes[2]; /* sender, receiver */
+    uint8_t tier;
+    bool hop; /* of a collective: LhMoving.hops says which */
+} LhEnds;
+
+typedef struct {
+    LhCollective *collective;
+    LhHop hop;
+} LhMovingHop;
+
+/* What is under way on the network, by flow. */
+typedef struct {
+    LhFlows *flows;
+    LhEnds *ends;
+    LhMovingHop *hops;
+    uint32_t count; /* of both arrays */
+} LhMoving;
+
+/* Ranks to look at, first in first out: those with news wait here instead of calling each other, so
+ * that depth and order do not depend on who woke whom. */
+typedef struct {
+    uint32_t *ranks;
+    uint32_t first, count, mask;
+} LhNews;
+
+typedef struct {
+    const LhSimParams *params;
+    const LhProgram *program;
+    const LhNetwork *network;
+    LhCost cost;
+    bool free_network; /* communication takes no time */
+    bool contention;   /* communication holds SMs */
+    uint32_t ranks_count, streams_count, streams_shift;
+    LhTime now, launch_ps, sync_ps;
+    LhSimRank *ranks;
+    LhQueue *queues;   /* [ranks << streams_shift] */
+    LhCursor *cursors; /* [ranks] */
+    LhLive *live;      /* [ranks] */
+    LhRankResult *results;
+    double *slowdown; /* per rank; NULL: none */
+    LhHeap heap;      /* item rank << streams_shift | stream, then flows */
+    LhMatcher matcher;
+    LhMoving moving;
+    LhCollectives *collectives;
+    LhNews news;
+    LhOpBuffer buffer;
+    uint32_t tiers_used; /* bit set */
+    uint64_t events, ops;
+    GError *error;
+} LhEngine;
+
+/* The index of a stream's events in the heap. */
+static inline uint32_t
+lh_queue_index(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
+{
+    return rank->index << e->streams_shift | stream;
+}
+
+static inline LhQueue *
+lh_queue(const LhSimRank *rank, uint32_t stream)
+{
+    return &rank->queues[stream];
+}
+
+static inline bool
+lh_stream_computes(const LhEngine *e, uint32_t stream)
+{
+    return e->program->streams[stream].kind == LH_STREAM_COMPUTE;
+}
+
+/* Puts the rank on the list of those to look at in this instant. */
+static inline void
+lh_news_add(LhEngine *e, uint32_t r)
+{
+    if (e->ranks[r].listed)
+        return;
+    e->ranks[r].listed = true;
+    e->news.ranks[(e->news.first + e->news.count++) & e->news.mask] = r;
+}
+
+/* engine.c */
+
+/* Looks why the rank computes nothing, from now on. */
+void lh_engine_classify_idle(LhEngine *e, LhSimRank *rank);
+
+/* The same, or that it does compute. */
+static inline void
+lh_engine_classify(LhEngine *e, LhSimRank *rank)
+{
+    if (rank->computing > 0)
+        lh_account_change(&rank->account, e->now, LH_BUSY);
+    else
+        lh_engine_classify_idle(e, rank);
+}
+
+/* Op @id, the head of its stream, is done: the stream moves on. */
+void lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id);
+
+/* host.c */
+
+/* Issues the next step of a host that may; false if there is none. */
+bool lh_host_pull_step(LhEngine *e, LhSimRank *rank);
+
+/* Issues the next step if some stream has nothing left to do and the host may; true if it did. */
+static inline bool
+lh_host_pull(LhEngine *e, LhSimRank *rank)
+{
+    if (rank->ended || rank->gate != LH_NO_NODE ||
+        !lh_nodes_in_window(&rank->nodes, rank->nodes.issued))
+        return false;
+    for (uint32_t s = 0; s < e->streams_count; s++) {
+        if (lh_queue(rank, s)->head == LH_NO_NODE)
+            return lh_host_pull_step(e, rank);
+    }
+    return false;
+}
+
+/* A sync whose earlier ops are all complete lets the host go on; ops issued after it learn when. */
+bool lh_host_pass_sync(LhEngine *e, LhSimRank *rank);
+
+/* share.c */
+
+/* Sets the rates of all running kernels of the rank, and when they will end. */
+void lh_share_sms(LhEngine *e, LhSimRank *rank);
+
+/* Communication holds @ctas more SMs (or gives them back): compute that runs beside it has the
+ * rest. */
+void lh_share_change(LhEngine *e, LhSimRank *rank, int32_t ctas);
+
+static inline void
+lh_share_hold(LhEngine *e, LhSimRank *rank, int32_t ctas)
+{
+    if (ctas != 0)
+        lh_share_change(e, rank, ctas);
+}
+
+/* messages.c */
+
+void lh_exchange_start(LhEngine *e, LhSimRank *rank, uint32_t id);
+void lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id);
+
+/* The last byte of @flow, a hop of a collective, has been sent. */
+void lh_hop_left(LhEngine *e, uint32_t flow);
+
+/* What @flow brings is there. */
+void lh_flow_arrived(LhEngine *e, uint32_t flow);
+
+/* result.c */
+void lh_engine_init(LhEngine *e, const LhSimParams *params);
+void lh_engine_clear(LhEngine *e);
+LhSimResult *lh_engine_summarise(LhEngine *e);

@@ -1,0 +1,206 @@
+/*
+ * Hosts: they issue the ops of their programs in order, each after the other by the time of a
+ * launch, and stop at a sync until their device is done. A host is at most LH_HOST_WINDOW ops ahead
+ * of its device, and here it is only as far ahead as it must be: it looks at the next step when
+ * some stream has nothing left to do.
+ */
+#include "sim/engine.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "program/work.h"
+
+static void
+malformed(LhEngine *e, const LhSimRank *rank, const LhOp *op, const char *what)
+{
+    if (e->error == NULL)
+        g_set_error(&e->error, LH_ERROR, LH_ERROR_INPUT, "rank %u, op %u: %s", rank->index, op->id,
+                    what);
+}
+
+static void
+issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
+{
+    const uint32_t r = rank->index;
+
+    if (lh_live_change(&e->live[r], e->program, op->memory.region, op->kind == LH_OP_ALLOC))
+        e->results[r].peak_at_ps = rank->gate == LH_NO_NODE ? MAX(rank->host_ps, e->now) : e->now;
+    node->state = LH_NODE_DONE;
+    lh_nodes_retire(&rank->nodes);
+}
+
+static void
+issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
+{
+    const LhSimParams *p = e->params;
+    const uint32_t r = rank->index;
+    LhTime time;
+
+    node->kernel = (uint8_t)op->compute.kernel;
+    node->occupancy = 1;
+    time = p->compute_time != NULL ? p->compute_time(p->compute_time_data, r, op)
+                                   : lh_cost_compute(&e->cost, e->program, op, &node->occupancy);
+    node->work_ps = (double)time;
+    if (p->jitter > 0)
+        node->work_ps *= 1 + p->jitter * (2 * lh_rng_uniform(p->seed, r, op->id) - 1);
+    if (e->slowdown != NULL)
+        node->work_ps *= e->slowdown[r];
+    node->flops = lh_op_flops(op);
+    e->results[r].flops += node->flops;
+}
+
+static void
+issue_exchange(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
+{
+    const uint32_t r = rank->index;
+    uint32_t last = LH_NO_POST;
+
+    node->pending = op->exchange.parts_count;
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &e->buffer.parts[op->exchange.parts_first + i];
+        const uint32_t index = lh_matcher_add(&e->matcher);
+        LhPost *post = &e->matcher.posts[index];
+
+        if (part->peer >= e->ranks_count || part->peer == r)
+            malformed(e, rank, op, "a message names a peer that is not another rank");
+        post->rank = r;
+        post->node = op->id;
+        post->peer = part->peer;
+        post->communicator = op->communicator;
+        post->send = part->send;
+        post->next = LH_NO_POST;
+        post->bytes = part->wire_bytes;
+        if (last == LH_NO_POST)
+            node->posts = index;
+        else
+            e->matcher.posts[last].next = index;
+        last = index;
+    }
+}
+
+static void
+issue_collective(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
+{
+    node->posts =
+        lh_collectives_issue(e->collectives, e->program, rank->index, op, e->buffer.counts);
+    if (node->posts == UINT32_MAX)
+        malformed(e, rank, op,
+                  "its group lacks the rank, names one twice or one that does not exist");
+}
+
+static void
+enqueue(LhSimRank *rank, const LhNode *node, uint32_t id)
+{
+    LhQueue *queue = lh_queue(rank, node->stream);
+
+    if (queue->tail == LH_NO_NODE)
+        queue->head = id;
+    else
+        lh_node(&rank->nodes, queue->tail)->next = id;
+    queue->tail = id;
+}
+
+static LhNode *
+add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
+{
+    LhNode *node = lh_nodes_add(&rank->nodes);
+
+    node->state = LH_NODE_QUEUED;
+    node->kind = op->kind;
+    node->stream = op->stream;
+    node->phase = op->phase;
+    node->module = op->module;
+    node->layer = op->layer;
+    node->micro_batch = op->micro_batch;
+    node->kernel = 0;
+    node->tier = LH_TIERS;
+    node->ctas = 0;
+    node->step = op->step;
+    node->next = LH_NO_NODE;
+    node->gate = rank->gate;
+    node->pending = 0;
+    node->posts = LH_NO_POST;
+    node->timed = false;
+    node->issued_ps = rank->host_ps;
+    node->bytes = 0;
+    node->flops = 0;
+    node->after_count = 0;
+    for (uint32_t i = 0; i < op->after_count; i++) {
+        if (op->after[i] >= op->id)
+            malformed(e, rank, op, "comes after an op that is not earlier");
+        else if (!lh_node_is_done(&rank->nodes, op->after[i]))
+            node->after[node->after_count++] = op->after[i];
+    }
+    e->ops++;
+    return node;
+}
+
+static void
+issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
+{
+    LhNode *node = add_node(e, rank, op);
+
+    switch (op->kind) {
+    case LH_OP_ALLOC:
+    case LH_OP_FREE:
+        issue_memory(e, rank, node, op);
+        return;
+    case LH_OP_SYNC:
+        rank->gate = op->id;
+        rank->host_ps = 0;
+        return;
+    case LH_OP_COMPUTE:
+        issue_compute(e, rank, node, op);
+        break;
+    case LH_OP_EXCHANGE:
+        issue_exchange(e, rank, node, op);
+        break;
+    default:
+        issue_collective(e, rank, node, op);
+    }
+    rank->host_ps += e->launch_ps;
+    enqueue(rank, node, op->id);
+}
+
+bool
+lh_host_pull_step(LhEngine *e, LhSimRank *rank)
+{
+    LhCursor *cursor = &e->cursors[rank->index];
+
+    if ((e->params->steps_max > 0 && cursor->own.step >= e->params->steps_max) ||
+        !lh_cursor_step(cursor, &e->buffer)) {
+        rank->ended = true;
+        return false;
+    }
+    for (uint32_t i = 0; i < e->buffer.ops_count; i++)
+        issue(e, rank, &e->buffer.ops[i]);
+    return true;
+}
+
+bool
+lh_host_pass_sync(LhEngine *e, LhSimRank *rank)
+{
+    LhNodes *nodes = &rank->nodes;
+    LhNode *sync = nodes->first < nodes->issued ? lh_node(nodes, nodes->first) : NULL;
+    const uint32_t id = nodes->first;
+    LhTime end;
+
+    if (sync == NULL || sync->kind != LH_OP_SYNC || sync->gate != LH_NO_NODE)
+        return false;
+    end = MAX(e->now, sync->issued_ps) + e->sync_ps;
+    sync->state = LH_NODE_DONE;
+    for (uint32_t later = id + 1; later < nodes->issued; later++) {
+        LhNode *node = lh_node(nodes, later);
+
+        if (node->gate != id)
+            continue;
+        node->gate = LH_NO_NODE;
+        node->issued_ps += end;
+    }
+    if (rank->gate == id) {
+        rank->gate = LH_NO_NODE;
+        rank->host_ps += end;
+    }
+    lh_nodes_retire(nodes);
+    return true;
+}

@@ -1,0 +1,315 @@
+/*
+ * Messages on the network, those of exchanges and those that collectives are made of: from the
+ * moment when both ends are there to their arrival. A posted group holds its SMs while it waits, as
+ * NCCL's kernels do.
+ */
+#include "sim/engine.h"
+
+#include "base/error.h"
+#include "program/collective.h"
+
+static void
+route_failed(LhEngine *e, uint32_t source, uint32_t destination, uint32_t link)
+{
+    g_autofree char *name = lh_network_link_name(e->network, link);
+
+    if (e->error == NULL)
+        g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
+                    "rank %u cannot send to rank %u: link %s has failed", source, destination,
+                    name);
+}
+
+/* False, and the run is over, if a link on the way has failed. */
+static bool
+check_route(LhEngine *e, uint32_t source, uint32_t destination, const LhRoute *route)
+{
+    for (uint32_t i = 0; i < route->links_count && e->network->faults != NULL; i++)
+        if (lh_network_link(e->network, route->links[i]).bandwidth_bytes_per_s <= 0) {
+            route_failed(e, source, destination, route->links[i]);
+            return false;
+        }
+    return true;
+}
+
+static void
+count_sent(LhEngine *e, LhSimRank *rank, LhNode *node, uint8_t tier, uint64_t bytes)
+{
+    LhRankResult *result = &e->results[rank->index];
+
+    result->bytes_sent += bytes;
+    result->bytes_by_tier[tier] += bytes;
+    node->bytes += bytes;
+}
+
+/* Nothing moved for the rank until @late came: what has it been idle for? */
+static inline void
+end_wait(LhEngine *e, LhSimRank *rank, uint32_t late)
+{
+    if (rank->account.why == LH_IDLE_IMBALANCE && rank->index != late)
+        lh_account_wait(&rank->account, &e->ranks[late].account, e->now);
+}
+
+/* Both ends learn that @bytes move from now on, for which they have waited for @late. */
+static void
+set_moving(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t late)
+{
+    e->tiers_used |= 1u << ends->tier;
+    for (uint32_t i = 0; i < 2; i++) {
+        LhSimRank *rank = &e->ranks[ends->ranks[i]];
+        LhNode *node = lh_node(&rank->nodes, ends->nodes[i]);
+
+        node->tier = node->tier == LH_TIERS ? ends->tier : MAX(node->tier, ends->tier);
+        if (i == 0)
+            count_sent(e, rank, node, ends->tier, bytes);
+        rank->moving[ends->tier]++;
+        end_wait(e, rank, late);
+        if (rank->account.why != LH_BUSY)
+            lh_engine_classify(e, rank);
+    }
+}
+
+static uint32_t
+start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes)
+{
+    LhMoving *moving = &e->moving;
+    const uint32_t flow = lh_flows_start(moving->flows, e->now, route, bytes);
+
+    if (flow >= moving->count) {
+        moving->count = MAX(64, moving->count * 2);
+        moving->ends = g_renew(LhEnds, moving->ends, moving->count);
+        moving->hops = g_renew(LhMovingHop, moving->hops, moving->count);
+    }
+    moving->ends[flow] = *ends;
+    return flow;
+}
+
+/* The message has arrived: so many less to wait for at both ends. */
+static void
+deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
+{
+    e->events++;
+    for (uint32_t i = 0; i < 2; i++) {
+        LhSimRank *rank = &e->ranks[ends->ranks[i]];
+        LhNode *node = lh_node(&rank->nodes, ends->nodes[i]);
+
+        rank->moving[ends->tier]--;
+        node->pending -= pieces;
+        if (node->pending == 0) {
+            lh_engine_complete(e, rank, ends->nodes[i]);
+            lh_news_add(e, ends->ranks[i]);
+        } else if (rank->account.why != LH_BUSY) {
+            lh_engine_classify(e, rank);
+        }
+    }
+}
+
+/* ---- exchanges ---- */
+
+/* Both ends are there: the message starts to move. */
+static void
+start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_t late)
+{
+    LhEnds ends = { { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0, false };
+    LhRoute route;
+
+    lh_network_route(e->network, sender->rank, receiver->rank, &route);
+    if (!check_route(e, sender->rank, receiver->rank, &route))
+        return;
+    ends.tier = route.tier;
+    set_moving(e, &ends, sender->bytes, late);
+    if (e->free_network)
+        deliver(e, &ends, 1);
+    else
+        start_flow(e, &ends, &route, sender->bytes);
+}
+
+/* The SMs that the op's kernel holds from now on, waiting or not. Its communicator spans the ranks
+ * of the rank's group. */
+static void
+hold_sms(LhEngine *e, LhSimRank *rank, LhNode *node)
+{
+    const LhGroup group = lh_program_group(e->program, rank->index);
+    const LhSpan span = lh_network_span(e->network, &group);
+    const LhPost *posts = e->matcher.posts;
+    LhRoute route;
+
+    for (uint32_t i = node->posts; i != LH_NO_POST; i = posts[i].next) {
+        lh_network_route(e->network, lh_post_source(&posts[i]), lh_post_destination(&posts[i]),
+                         &route);
+        node->ctas = MAX(node->ctas, route.ctas[span]);
+    }
+    lh_share_hold(e, rank, (int32_t)node->ctas);
+}
+
+/* Messages enter the network in the order of the op; `next` is read first because a match frees the
+ * post. */
+void
+lh_exchange_start(LhEngine *e, LhSimRank *rank, uint32_t id)
+{
+    LhNode *node = lh_node(&rank->nodes, id);
+    uint32_t index = node->posts;
+
+    if (e->contention)
+        hold_sms(e, rank, node);
+    while (index != LH_NO_POST) {
+        const LhPost *post = &e->matcher.posts[index];
+        const uint32_t next = post->next;
+        const LhPost *other = lh_matcher_post(&e->matcher, index);
+
+        if (other != NULL)
+            start_message(e, post->send ? post : other, post->send ? other : post, post->rank);
+        index = next;
+    }
+}
+
+/* ---- collectives ---- */
+
+static void
+start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
+{
+    const LhMember *from = &c->members[hop->from], *to = &c->members[hop->to];
+    LhEnds ends = { { from->rank, to->rank }, { from->op, to->op }, 0, true };
+    LhRoute route;
+    uint32_t flow;
+
+    lh_network_route(e->network, from->rank, to->rank, &route);
+    if (!check_route(e, from->rank, to->rank, &route))
+        return;
+    ends.tier = route.tier;
+    set_moving(e, &ends, hop->bytes, late);
+    flow = start_flow(e, &ends, &route, hop->bytes);
+    e->moving.hops[flow] = (LhMovingHop){ c, *hop };
+}
+
+/* Starts what the collective has found to be ready because of something that @late did. */
+static void
+start_hops(LhEngine *e, LhCollective *c, uint32_t late)
+{
+    for (uint32_t i = 0; i < c->hops_count; i++)
+        start_hop(e, c, &c->hops[i], late);
+    c->hops_count = 0;
+}
+
+void
+lh_hop_left(LhEngine *e, uint32_t flow)
+{
+    LhCollective *c = e->moving.hops[flow].collective;
+
+    lh_collective_left(c, &e->moving.hops[flow].hop);
+    start_hops(e, c, e->moving.ends[flow].ranks[0]);
+}
+
+static void
+hop_arrived(LhEngine *e, uint32_t flow)
+{
+    LhMoving *moving = &e->moving;
+    LhCollective *c = moving->hops[flow].collective;
+    const uint32_t pieces = moving->hops[flow].hop.pieces;
+
+    lh_collective_arrived(c, &moving->hops[flow].hop);
+    start_hops(e, c, moving->ends[flow].ranks[1]);
+    deliver(e, &moving->ends[flow], pieces);
+    lh_collective_settle(c);
+}
+
+void
+lh_flow_arrived(LhEngine *e, uint32_t flow)
+{
+    lh_flows_release(e->moving.flows, flow);
+    if (e->moving.ends[flow].hop)
+        hop_arrived(e, flow);
+    else
+        deliver(e, &e->moving.ends[flow], 1);
+}
+
+/* What the rank sends by a closed form, and over which links: as the rings or the pairs would. */
+static void
+count_closed_form(LhEngine *e, LhSimRank *rank, LhNode *node, const LhCollective *c,
+                  uint32_t position)
+{
+    const LhGroup *group = lh_collective_group(c);
+    const uint32_t r = rank->index;
+    const bool all_to_all = c->kind == LH_COLL_ALL_TO_ALL;
+    const uint32_t peers = all_to_all ? c->size - 1 : c->rings->count;
+
+    node->tier = c->neighbours->tier;
+    for (uint32_t k = 0; k < peers; k++) {
+        const uint32_t next =
+            all_to_all ? (position + 1 + k) % c->size : lh_rings_next(c->rings, k, position);
+        const uint32_t to = (uint32_t)lh_group_member(group, next);
+        const uint64_t bytes =
+            all_to_all ? lh_collective_piece(c, position, next)
+                       : lh_collective_bytes_sent(c->kind, group, r,
+                                                  lh_piece_bytes(c->shard_bytes, k, peers));
+        LhRoute route;
+
+        if (bytes == 0)
+            continue;
+        lh_network_route(e->network, r, to, &route);
+        if (!check_route(e, r, to, &route))
+            return;
+        e->tiers_used |= 1u << route.tier;
+        count_sent(e, rank, node, route.tier, bytes);
+        lh_flows_count(e->moving.flows, &route, bytes);
+    }
+}
+
+/* Closed form: @late was the last to arrive and decides when all are through. */
+static void
+finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
+{
+    const LhTime end = e->now + (e->free_network ? 0 : lh_collective_duration(e->collectives, c));
+    const uint8_t tier = c->neighbours->tier;
+
+    if (!e->free_network && e->params->collectives == LH_COLLECTIVES_NCCL)
+        e->cost.provenance = MAX(e->cost.provenance, lh_nccl_provenance(e->params->device));
+    for (uint32_t i = 0; i < c->size; i++) {
+        LhSimRank *rank = &e->ranks[c->members[i].rank];
+        LhNode *node = lh_node(&rank->nodes, c->members[i].op);
+
+        rank->moving[tier]++;
+        end_wait(e, rank, late);
+        node->timed = true;
+        lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream), end);
+        lh_news_add(e, c->members[i].rank);
+    }
+    lh_collective_settle(c);
+}
+
+static void
+refuse_collective(LhEngine *e, const LhSimRank *rank, uint32_t id)
+{
+    if (e->error == NULL)
+        g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
+                    "rank %u, op %u: another rank calls another collective in its place; all ranks "
+                    "of a communicator call the same ones in one order",
+                    rank->index, id);
+}
+
+void
+lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
+{
+    LhNode *node = lh_node(&rank->nodes, id);
+    uint32_t position;
+    LhCollective *c = lh_collectives_join(e->collectives, node->posts, id, &position);
+
+    if (c == NULL) {
+        refuse_collective(e, rank, id);
+        return;
+    }
+    if (e->contention) {
+        node->ctas = c->neighbours->ctas;
+        lh_share_hold(e, rank, (int32_t)node->ctas);
+    }
+    if (c->algorithm == NULL) {
+        count_closed_form(e, rank, node, c, position);
+        if (c->joined == c->size && e->error == NULL)
+            finish_meeting(e, c, rank->index);
+        return;
+    }
+    node->pending = c->algorithm->ends(c, position);
+    if (node->pending == 0)
+        lh_engine_complete(e, rank, id);
+    start_hops(e, c, rank->index);
+    lh_collective_settle(c);
+}

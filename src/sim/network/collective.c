@@ -1,0 +1,526 @@
+/*
+ * Who takes part in which collective, and the closed forms. With s bytes per rank, n ranks and t(x)
+ * the time of the slowest hop from one member to the next, which is the latency + what its busiest
+ * link carries in one step, 1/k of x for each of the k rings that cross it: all-gather and
+ * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast in c
+ * pieces (n-1) latency + (n-2+c)/c s / bandwidth. Links are not shared with anything else.
+ */
+#include "sim/network/collective.h"
+
+#include "program/collective.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One of the eight steps of NCCL's 4 MiB buffer (NVIDIA/nccl src/include/device.h). */
+#define PIECE_BYTES (UINT64_C(512) << 10)
+#define PIECES_MAX 64
+
+typedef struct {
+    double latency_s, s_per_byte; /* of a shard */
+} Hop;
+
+/* The rings of a communicator, of one kind. */
+typedef struct {
+    bool made;
+    LhRings rings;
+    LhNeighbours neighbours;
+    Hop *slowest; /* by tier; NULL: not asked for yet */
+} Ways;
+
+struct _LhCommunicator {
+    LhCommunicatorKey key;
+    uint32_t size;
+    LhSpan span;
+    uint32_t *turns;   /* by position: collectives issued so far */
+    Ways plain;        /* one ring in group order: all-to-all, broadcast */
+    Ways rails;        /* a ring for each NIC of a node: the others */
+    LhNcclGroup *nccl; /* NULL: not asked for yet */
+    LhCollective *open;
+};
+
+/* An op between its issue and its start. */
+typedef struct {
+    LhCommunicator *communicator;
+    LhCollectiveKind kind;
+    uint32_t turn, position;
+    uint64_t bytes;
+    uint64_t *pieces; /* of an uneven all-to-all, owned: bytes to each member */
+} Ticket;
+
+struct _LhCollectives {
+    const LhNetwork *network;
+    const LhDevice *device;
+    LhCollectiveModel model;
+    GHashTable *communicators; /* a set */
+    Ticket *tickets;
+    uint32_t tickets_count, tickets_capacity;
+    uint32_t *free; /* tickets */
+    uint32_t free_count;
+};
+
+/* NULL: closed form. */
+static const LhAlgorithm *const algorithms[][LH_COLL_KINDS] = {
+    [LH_COLLECTIVES_RING] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_ring,
+                              [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_ring,
+                              [LH_COLL_ALL_REDUCE] = &lh_algorithm_ring,
+                              [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot,
+                              [LH_COLL_BROADCAST] = &lh_algorithm_chain },
+    [LH_COLLECTIVES_TREE] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_ring,
+                              [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_ring,
+                              [LH_COLL_ALL_REDUCE] = &lh_algorithm_tree,
+                              [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot,
+                              [LH_COLL_BROADCAST] = &lh_algorithm_chain },
+    [LH_COLLECTIVES_PAIRWISE] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_ring,
+                                  [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_ring,
+                                  [LH_COLL_ALL_REDUCE] = &lh_algorithm_ring,
+                                  [LH_COLL_ALL_TO_ALL] = &lh_algorithm_pairwise,
+                                  [LH_COLL_BROADCAST] = &lh_algorithm_chain },
+    [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot },
+    [LH_COLLECTIVES_CLOSED_FORM] = { NULL },
+};
+
+/* ---- communicators ---- */
+
+static guint
+communicator_hash(gconstpointer c)
+{
+    return lh_communicator_hash(&((const LhCommunicator *)c)->key);
+}
+
+static gboolean
+communicator_equal(gconstpointer a, gconstpointer b)
+{
+    return lh_communicator_compare(&((const LhCommunicator *)a)->key,
+                                   &((const LhCommunicator *)b)->key) == 0;
+}
+
+static void
+collective_free(LhCollective *c)
+{
+    for (uint32_t i = 0; c->pieces != NULL && i < c->size; i++)
+        g_free(c->pieces[i]);
+    g_free(c->pieces);
+    g_free(c->members);
+    g_free(c->state);
+    g_free(c->hops);
+    g_free(c);
+}
+
+static void
+ways_clear(Ways *ways)
+{
+    lh_rings_clear(&ways->rings);
+    g_free(ways->slowest);
+}
+
+static void
+communicator_free(gpointer data)
+{
+    LhCommunicator *communicator = data;
+
+    while (communicator->open != NULL) {
+        LhCollective *c = communicator->open;
+
+        communicator->open = c->next;
+        collective_free(c);
+    }
+    lh_nccl_group_free(communicator->nccl);
+    ways_clear(&communicator->plain);
+    ways_clear(&communicator->rails);
+    g_free(communicator->turns);
+    g_free(communicator);
+}
+
+LhCollectives *
+lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiveModel model)
+{
+    LhCollectives *cs = g_new0(LhCollectives, 1);
+
+    cs->network = network;
+    cs->device = device;
+    cs->model = model;
+    cs->communicators =
+        g_hash_table_new_full(communicator_hash, communicator_equal, communicator_free, NULL);
+    return cs;
+}
+
+void
+lh_collectives_free(LhCollectives *cs)
+{
+    if (cs == NULL)
+        return;
+    g_hash_table_unref(cs->communicators);
+    for (uint32_t i = 0; i < cs->tickets_count; i++)
+        g_free(cs->tickets[i].pieces);
+    g_free(cs->tickets);
+    g_free(cs->free);
+    g_free(cs);
+}
+
+static uint32_t
+member(const LhCommunicator *c, uint32_t position)
+{
+    return (uint32_t)lh_group_member(&c->key.group, position);
+}
+
+/* How many hops there are from one member to the next, in all rings; the route of hop @i. */
+static uint64_t
+hops_count(const LhCommunicator *c, const Ways *ways)
+{
+    return c->size > 1 ? (uint64_t)c->size * ways->rings.count : 0;
+}
+
+static LhRoute
+hop_route(const LhNetwork *network, const LhCommunicator *c, const Ways *ways, uint64_t i)
+{
+    const uint32_t ring = (uint32_t)(i / c->size), position = (uint32_t)(i % c->size);
+    LhRoute route;
+
+    lh_network_route(network, member(c, position),
+                     member(c, lh_rings_next(&ways->rings, ring, position)), &route);
+    return route;
+}
+
+static LhNeighbours
+neighbours(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
+{
+    LhNeighbours hops = { 0 };
+
+    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
+        const LhRoute route = hop_route(network, c, ways, i);
+
+        hops.tier = MAX(hops.tier, route.tier);
+        hops.ctas = MAX(hops.ctas, route.ctas[c->span]);
+    }
+    return hops;
+}
+
+/* How the collectives of a kind go round. */
+static const Ways *
+ways_of(const LhNetwork *network, LhCommunicator *c, LhCollectiveKind kind)
+{
+    const bool plain = kind == LH_COLL_ALL_TO_ALL || kind == LH_COLL_BROADCAST;
+    Ways *ways = plain ? &c->plain : &c->rails;
+
+    if (ways->made)
+        return ways;
+    if (plain)
+        lh_rings_init_plain(&ways->rings, c->size);
+    else
+        lh_rings_init(&ways->rings, network, &c->key.group);
+    ways->neighbours = neighbours(network, c, ways);
+    ways->made = true;
+    return ways;
+}
+
+/*
+ * The communicator of the op; NULL if there can be none. It is taken to share the channels of one
+ * that spans the whole group of @rank (ncclCommSplit with splitShare): where that spans nodes,
+ * collectives within a node have no more of them.
+ */
+static LhCommunicator *
+communicator_of(LhCollectives *cs, const LhProgram *program, uint32_t rank, const LhOp *op)
+{
+    const LhGroup whole = lh_program_group(program, rank);
+    LhCommunicator key;
+    LhCommunicator *c;
+
+    if (!lh_group_is_valid(&op->collective.group, cs->network->ranks))
+        return NULL;
+    key.key = lh_op_communicator(op);
+    c = g_hash_table_lookup(cs->communicators, &key);
+    if (c != NULL)
+        return c;
+    c = g_new0(LhCommunicator, 1);
+    c->key = key.key;
+    c->size = (uint32_t)lh_group_size(&c->key.group);
+    c->span = lh_network_span(cs->network, &whole);
+    c->turns = g_new0(uint32_t, c->size);
+    g_hash_table_add(cs->communicators, c);
+    return c;
+}
+
+static uint32_t
+take_ticket(LhCollectives *cs)
+{
+    if (cs->free_count > 0)
+        return cs->free[--cs->free_count];
+    if (cs->tickets_count == cs->tickets_capacity) {
+        cs->tickets_capacity = MAX(16, cs->tickets_capacity * 2);
+        cs->tickets = g_renew(Ticket, cs->tickets, cs->tickets_capacity);
+        cs->free = g_renew(uint32_t, cs->free, cs->tickets_capacity);
+    }
+    return cs->tickets_count++;
+}
+
+/* What the call sends to each member; NULL if its pieces are equal. */
+static uint64_t *
+pieces_of(const LhProgram *program, const LhCollectiveCall *call)
+{
+    uint64_t *pieces;
+
+    if (call->counts == NULL)
+        return NULL;
+    pieces = g_new0(uint64_t, call->members);
+    for (uint32_t t = 0; t < call->op->collective.tensors_count; t++) {
+        const uint64_t part_bytes = program->slots[call->op->collective.send[t].slot].part_bytes;
+
+        for (uint32_t to = 0; to < call->members; to++)
+            pieces[to] += lh_collective_sent_parts(call, t, to) * part_bytes;
+    }
+    return pieces;
+}
+
+uint32_t
+lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank, const LhOp *op,
+                     const uint32_t *counts)
+{
+    LhCommunicator *communicator = communicator_of(cs, program, rank, op);
+    LhCollectiveCall call;
+    uint32_t ticket;
+
+    if (communicator == NULL)
+        return UINT32_MAX;
+    call = lh_collective_call(op, counts, rank);
+    if (call.position == UINT32_MAX)
+        return UINT32_MAX;
+    ticket = take_ticket(cs);
+    cs->tickets[ticket] = (Ticket){ .communicator = communicator,
+                                    .kind = op->collective.kind,
+                                    .turn = communicator->turns[call.position]++,
+                                    .position = call.position,
+                                    .bytes = op->collective.wire_bytes,
+                                    .pieces = pieces_of(program, &call) };
+    return ticket;
+}
+
+static LhCollective *
+collective_of(const LhCollectives *cs, const Ticket *ticket)
+{
+    LhCommunicator *communicator = ticket->communicator;
+    LhCollective *c = communicator->open;
+    const Ways *ways;
+
+    while (c != NULL && c->turn != ticket->turn)
+        c = c->next;
+    if (c != NULL)
+        return c;
+    c = g_new0(LhCollective, 1);
+    c->communicator = communicator;
+    c->kind = ticket->kind;
+    c->turn = ticket->turn;
+    c->size = communicator->size;
+    c->shard_bytes = ticket->bytes;
+    c->algorithm = algorithms[cs->model][c->kind];
+    ways = ways_of(cs->network, communicator, c->kind);
+    c->rings = &ways->rings;
+    c->neighbours = &ways->neighbours;
+    c->members = g_new0(LhMember, c->size);
+    if (ticket->pieces != NULL)
+        c->pieces = g_new0(uint64_t *, c->size);
+    if (c->algorithm != NULL)
+        c->state = g_malloc0_n((gsize)c->size * c->rings->count, c->algorithm->member_size);
+    c->next = communicator->open;
+    communicator->open = c;
+    return c;
+}
+
+LhCollective *
+lh_collectives_join(LhCollectives *cs, uint32_t ticket, uint32_t op, uint32_t *position)
+{
+    Ticket *t = &cs->tickets[ticket];
+    LhCollective *c = collective_of(cs, t);
+
+    if (c->kind != t->kind || (c->pieces != NULL) != (t->pieces != NULL))
+        return NULL;
+    *position = t->position;
+    c->members[t->position] = (LhMember){ member(t->communicator, t->position), op, true };
+    if (c->pieces != NULL)
+        c->pieces[t->position] = g_steal_pointer(&t->pieces);
+    c->joined++;
+    if (c->algorithm != NULL) {
+        c->ends_left += c->algorithm->ends(c, t->position);
+        c->algorithm->joined(c, t->position);
+    }
+    cs->free[cs->free_count++] = ticket;
+    return c;
+}
+
+void
+lh_collective_left(LhCollective *c, const LhHop *hop)
+{
+    if (c->algorithm->left != NULL)
+        c->algorithm->left(c, hop);
+}
+
+void
+lh_collective_arrived(LhCollective *c, const LhHop *hop)
+{
+    c->ends_left -= UINT64_C(2) * hop->pieces;
+    c->algorithm->arrived(c, hop);
+}
+
+void
+lh_collective_settle(LhCollective *c)
+{
+    LhCollective **link = &c->communicator->open;
+
+    if (c->joined < c->size || c->ends_left > 0)
+        return;
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+    collective_free(c);
+}
+
+void
+lh_collective_send_hop(LhCollective *c, LhHop hop)
+{
+    if (c->hops_count == c->hops_capacity) {
+        c->hops_capacity = MAX(4, c->hops_capacity * 2);
+        c->hops = g_renew(LhHop, c->hops, c->hops_capacity);
+    }
+    c->hops[c->hops_count++] = hop;
+}
+
+void
+lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
+{
+    lh_collective_send_hop(c, (LhHop){ from, to, lane, 1, bytes });
+}
+
+uint32_t
+lh_pipeline_pieces(uint64_t bytes)
+{
+    return (uint32_t)CLAMP((bytes + PIECE_BYTES - 1) / PIECE_BYTES, 1, PIECES_MAX);
+}
+
+uint64_t
+lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count)
+{
+    return bytes / count + (piece < bytes % count);
+}
+
+const LhGroup *
+lh_collective_group(const LhCollective *c)
+{
+    return &c->communicator->key.group;
+}
+
+/* ---- closed forms ---- */
+
+/* Hops that cross each link, of all rings in one step. */
+static GHashTable *
+link_loads(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
+{
+    GHashTable *loads = g_hash_table_new(NULL, NULL);
+
+    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
+        const LhRoute route = hop_route(network, c, ways, i);
+
+        for (uint32_t k = 0; k < route.links_count; k++) {
+            const gpointer link = GUINT_TO_POINTER(route.links[k]);
+            const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
+
+            g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
+        }
+    }
+    return loads;
+}
+
+/* Latencies are those of tiers, all but the GPU's on the way to another rail. */
+static Hop *
+slowest_by_tier(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
+{
+    g_autoptr(GHashTable) loads = link_loads(network, c, ways);
+    Hop *slowest = g_new0(Hop, LH_TIERS);
+
+    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
+        const LhRoute route = hop_route(network, c, ways, i);
+        Hop *hop = &slowest[route.tier];
+        double s_per_byte =
+            route.flow_bandwidth_bytes_per_s > 0 ? 1 / route.flow_bandwidth_bytes_per_s : 0;
+
+        for (uint32_t k = 0; k < route.links_count; k++) {
+            const LhLink link = lh_network_link(network, route.links[k]);
+            const gpointer load = g_hash_table_lookup(loads, GUINT_TO_POINTER(route.links[k]));
+
+            s_per_byte = fmax(s_per_byte, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
+        }
+        hop->latency_s = fmax(hop->latency_s, (double)route.latency_ps / (double)LH_PS_PER_S);
+        hop->s_per_byte = fmax(hop->s_per_byte, s_per_byte / ways->rings.count);
+    }
+    return slowest;
+}
+
+/* The hop from one member to the next that takes longest for @bytes. */
+static Hop
+slowest_hop(const LhNetwork *network, const LhCollective *c, double bytes)
+{
+    LhCommunicator *communicator = c->communicator;
+    Ways *ways =
+        c->rings == &communicator->plain.rings ? &communicator->plain : &communicator->rails;
+    Hop slowest = { 0 };
+
+    if (ways->slowest == NULL)
+        ways->slowest = slowest_by_tier(network, communicator, ways);
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++) {
+        const Hop hop = ways->slowest[tier];
+
+        if (hop.latency_s + bytes * hop.s_per_byte > slowest.latency_s + bytes * slowest.s_per_byte)
+            slowest = hop;
+    }
+    return slowest;
+}
+
+/* The largest piece of an all-to-all. */
+static double
+largest_piece(const LhCollective *c)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t from = 0; from < c->size; from++) {
+        for (uint32_t to = 0; to < c->size; to++)
+            largest = MAX(largest, from == to ? 0 : lh_collective_piece(c, from, to));
+    }
+    return (double)largest;
+}
+
+static double
+closed_form_seconds(const LhNetwork *network, const LhCollective *c)
+{
+    const double n = c->size, s = (double)c->shard_bytes;
+    const double bytes = c->kind != LH_COLL_ALL_TO_ALL ? s
+                         : c->pieces != NULL           ? largest_piece(c)
+                                                       : s / n;
+    const Hop hop = slowest_hop(network, c, bytes);
+    const double step = hop.latency_s + bytes * hop.s_per_byte;
+    double pieces;
+
+    if (c->kind == LH_COLL_ALL_REDUCE)
+        return 2 * (n - 1) * step;
+    if (c->kind != LH_COLL_BROADCAST)
+        return (n - 1) * step;
+    pieces = lh_pipeline_pieces(c->shard_bytes);
+    return (n - 1) * hop.latency_s + (n - 2 + pieces) / pieces * s * hop.s_per_byte;
+}
+
+LhTime
+lh_collective_duration(LhCollectives *cs, const LhCollective *c)
+{
+    LhCommunicator *communicator = c->communicator;
+    double seconds;
+
+    if (c->size == 1)
+        return 0;
+    if (cs->model == LH_COLLECTIVES_NCCL) {
+        if (communicator->nccl == NULL)
+            communicator->nccl =
+                lh_nccl_group_new(cs->network, cs->device, &communicator->key.group);
+        seconds = lh_nccl_seconds(communicator->nccl, c->kind, c->shard_bytes, NULL);
+    } else {
+        seconds = closed_form_seconds(cs->network, c);
+    }
+    return lh_time_from_ps(seconds * (double)LH_PS_PER_S);
+}

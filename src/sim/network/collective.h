@@ -1,0 +1,126 @@
+/*
+ * Collectives of rank groups. A collective is an algorithm whose hops are messages on the network
+ * like any other (collective_*.c), or a closed form: its members meet, and all are through a
+ * computed time after the last. Members find each other by their communicator and by how many
+ * collectives each has had on it, in program order, as the ranks of an NCCL communicator do.
+ */
+#pragma once
+
+#include "program/program.h"
+#include "sim/network/nccl.h"
+#include "sim/network/rings.h"
+
+typedef struct _LhCollective LhCollective;
+typedef struct _LhCollectives LhCollectives;
+typedef struct _LhCommunicator LhCommunicator;
+
+/* Bytes on the way from one member to another, by position in the group. */
+typedef struct {
+    uint32_t from, to;
+    uint64_t lane;   /* the algorithm's own */
+    uint32_t pieces; /* that go as one */
+    uint64_t bytes;
+} LhHop;
+
+/*
+ * What has to be sent once something has happened. Every function but ends() tells of an event and
+ * answers with calls of lh_collective_send(); state is O(1) per member and ring, and hops are made
+ * as they come.
+ */
+typedef struct {
+    size_t member_size; /* of one member's state in one ring, zero at first */
+    /* Pieces that the member sends and receives in all; it is through when they have arrived. */
+    uint32_t (*ends)(const LhCollective *c, uint32_t position);
+    void (*joined)(LhCollective *c, uint32_t position);
+    void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
+    void (*arrived)(LhCollective *c, const LhHop *hop);
+} LhAlgorithm;
+
+extern const LhAlgorithm lh_algorithm_ring;     /* all-gather, reduce-scatter, all-reduce */
+extern const LhAlgorithm lh_algorithm_chain;    /* broadcast */
+extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
+extern const LhAlgorithm lh_algorithm_one_shot; /* all-to-all */
+extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
+
+typedef struct {
+    uint32_t rank, op;
+    bool there; /* has started the op */
+} LhMember;
+
+/* The hops from one member of a communicator to the next, all of them, in all rings. */
+typedef struct {
+    uint8_t tier;  /* the highest */
+    uint16_t ctas; /* the most SMs that one holds */
+} LhNeighbours;
+
+struct _LhCollective {
+    LhCommunicator *communicator;
+    LhCollectiveKind kind;
+    uint32_t turn; /* of those on this communicator */
+    uint32_t size, joined;
+    uint64_t shard_bytes;           /* of one rank */
+    uint64_t **pieces;              /* of uneven all-to-alls: by member, bytes to each; else NULL */
+    const LhAlgorithm *algorithm;   /* NULL: closed form */
+    const LhRings *rings;           /* all-to-all, broadcast: one in group order */
+    const LhNeighbours *neighbours; /* of these rings */
+    LhMember *members;              /* by position */
+    void *state;                    /* the algorithm's, by position and ring */
+    uint64_t ends_left;             /* of the members that are there */
+    LhHop *hops;                    /* to start now */
+    uint32_t hops_count, hops_capacity;
+    LhCollective *next; /* of the communicator's that are not through */
+};
+
+LhCollectives *lh_collectives_new(const LhNetwork *network, const LhDevice *device,
+                                  LhCollectiveModel model);
+void lh_collectives_free(LhCollectives *cs);
+
+/*
+ * Takes note, in program order, of collective @op of @rank of @program, with the lists of its
+ * buffer; returns a ticket for lh_collectives_join, or UINT32_MAX if the group lacks the rank or
+ * holds ranks that do not exist.
+ */
+uint32_t lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank,
+                              const LhOp *op, const uint32_t *counts);
+
+/*
+ * The rank of @ticket, which is spent, has started its op: it joins its collective. The hops that
+ * may start now are in its list. @position is the rank's. NULL if another member's call of this
+ * turn is another collective. Valid until lh_collective_settle().
+ */
+LhCollective *lh_collectives_join(LhCollectives *cs, uint32_t ticket, uint32_t op,
+                                  uint32_t *position);
+
+/* A hop has left or arrived: the hops that may start now are in the collective's list. */
+void lh_collective_left(LhCollective *c, const LhHop *hop);
+void lh_collective_arrived(LhCollective *c, const LhHop *hop);
+
+/* Frees the collective if all of its members are through. */
+void lh_collective_settle(LhCollective *c);
+
+/* For algorithms: a hop that may start now, of one piece or as it is. */
+void lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes);
+void lh_collective_send_hop(LhCollective *c, LhHop hop);
+
+/* For all-to-alls: what the member @from, which is there, sends to member @to. */
+static inline uint64_t
+lh_collective_piece(const LhCollective *c, uint32_t from, uint32_t to)
+{
+    return c->pieces != NULL ? c->pieces[from][to] : c->shard_bytes / c->size;
+}
+
+/* For algorithms: both have started the op. */
+static inline bool
+lh_collective_both(const LhCollective *c, uint32_t a, uint32_t b)
+{
+    return c->members[a].there && c->members[b].there;
+}
+
+/* Pieces that a pipeline cuts @bytes into; size of piece @piece of @count. */
+uint32_t lh_pipeline_pieces(uint64_t bytes);
+uint64_t lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count);
+
+const LhGroup *lh_collective_group(const LhCollective *c);
+
+/* Closed forms: from the last arrival until all members are through. */
+LhTime lh_collective_duration(LhCollectives *cs, const LhCollective *c);

@@ -1,0 +1,133 @@
+/*
+ * Rings and chain. Piece k goes from a member to the next one once both are there and the sender
+ * has it; a member sends the pieces that go to one other member one after another, each as soon as
+ * the last byte of the one before has left (its latency is not waited for: NCCL keeps up to eight
+ * pieces under way). Pieces of several rings that are ready for the same member go as one.
+ *
+ * Ring: piece 0 is the ring's part of the member's own shard, piece k what it received as piece
+ * k - 1. All-gather and reduce-scatter take n - 1 pieces each, all-reduce is one after the other.
+ * Chain, in group order: the root sends all pieces, the others pass on what they receive; the last
+ * keeps it.
+ */
+#include "sim/network/collective.h"
+
+typedef struct {
+    uint32_t started, left, received; /* pieces */
+} Member;                             /* in one ring; a hop's lane is the set of its rings */
+
+static Member *
+member_of(const LhCollective *c, uint32_t ring, uint32_t position)
+{
+    return (Member *)c->state + (size_t)position * c->rings->count + ring;
+}
+
+static uint32_t
+pieces_count(const LhCollective *c)
+{
+    if (c->kind == LH_COLL_BROADCAST)
+        return lh_pipeline_pieces(c->shard_bytes);
+    return (c->kind == LH_COLL_ALL_REDUCE ? 2 : 1) * (c->size - 1);
+}
+
+static bool
+is_ready(const LhCollective *c, const Member *m, uint32_t position)
+{
+    const uint32_t count = pieces_count(c);
+    const uint32_t available = c->kind != LH_COLL_BROADCAST ? m->received + 1
+                               : position == 0              ? count
+                                                            : m->received;
+
+    return m->started < MIN(available, count);
+}
+
+static uint64_t
+piece_bytes(const LhCollective *c, const Member *m, uint32_t ring)
+{
+    return c->kind == LH_COLL_BROADCAST
+               ? lh_piece_bytes(c->shard_bytes, m->started, pieces_count(c))
+               : lh_piece_bytes(c->shard_bytes, ring, c->rings->count);
+}
+
+/* Sends the member's next pieces to the one that follows in @ring, in all rings in which it
+ * follows, if the last ones have left. */
+static void
+pass_on(LhCollective *c, uint32_t ring, uint32_t position)
+{
+    const uint32_t next = lh_rings_next(c->rings, ring, position);
+    Member *members = member_of(c, 0, position);
+    LhHop hop = { position, next, 0, 0, 0 };
+
+    if (!lh_collective_both(c, position, next) || (c->kind == LH_COLL_BROADCAST && next == 0))
+        return;
+    for (uint32_t r = 0; r < c->rings->count; r++) {
+        const Member *m = &members[r];
+
+        if (lh_rings_next(c->rings, r, position) != next)
+            continue;
+        if (m->started > m->left)
+            return;
+        if (!is_ready(c, m, position))
+            continue;
+        hop.lane |= UINT64_C(1) << r;
+        hop.pieces++;
+        hop.bytes += piece_bytes(c, m, r);
+    }
+    if (hop.pieces == 0)
+        return;
+    for (uint64_t left = hop.lane; left != 0; left &= left - 1)
+        members[__builtin_ctzll(left)].started++;
+    lh_collective_send_hop(c, hop);
+}
+
+static void
+joined(LhCollective *c, uint32_t position)
+{
+    for (uint32_t ring = 0; ring < c->rings->count && c->size > 1; ring++) {
+        pass_on(c, ring, position);
+        pass_on(c, ring, lh_rings_previous(c->rings, ring, position));
+    }
+}
+
+static void
+left(LhCollective *c, const LhHop *hop)
+{
+    for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
+        member_of(c, (uint32_t)__builtin_ctzll(lane), hop->from)->left++;
+    pass_on(c, (uint32_t)__builtin_ctzll(hop->lane), hop->from);
+}
+
+static void
+arrived(LhCollective *c, const LhHop *hop)
+{
+    for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
+        member_of(c, (uint32_t)__builtin_ctzll(lane), hop->to)->received++;
+    for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
+        pass_on(c, (uint32_t)__builtin_ctzll(lane), hop->to);
+}
+
+static uint32_t
+ring_ends(const LhCollective *c, uint32_t position)
+{
+    (void)position;
+    return 2 * pieces_count(c) * c->rings->count;
+}
+
+static uint32_t
+chain_ends(const LhCollective *c, uint32_t position)
+{
+    const bool first = position == 0, last = position + 1 == c->size;
+
+    return first && last ? 0 : (first || last ? 1 : 2) * pieces_count(c);
+}
+
+const LhAlgorithm lh_algorithm_ring = { .member_size = sizeof(Member),
+                                        .ends = ring_ends,
+                                        .joined = joined,
+                                        .left = left,
+                                        .arrived = arrived };
+
+const LhAlgorithm lh_algorithm_chain = { .member_size = sizeof(Member),
+                                         .ends = chain_ends,
+                                         .joined = joined,
+                                         .left = left,
+                                         .arrived = arrived };

@@ -1,0 +1,27 @@
+/*
+ * What has been sent whole and has its latency still to come. With one latency things arrive as
+ * they left, so each latency has a queue, and there is a handful of latencies.
+ */
+#pragma once
+
+#include "base/units.h"
+
+#include <stdbool.h>
+
+typedef struct _LhDelayLine LhDelayLine;
+
+/* All zero but next_ps is valid and empty: lh_delays_init(). */
+typedef struct {
+    LhDelayLine *lines;
+    uint32_t lines_count;
+    LhTime next_ps; /* when the next item arrives; LH_TIME_NEVER: there is none */
+} LhDelays;
+
+void lh_delays_init(LhDelays *delays);
+void lh_delays_clear(LhDelays *delays);
+
+/* @item leaves at @now, which is no earlier than what left before. */
+void lh_delays_add(LhDelays *delays, LhTime now, LhTime latency_ps, uint32_t item);
+
+/* Takes one item that arrives at @now; false when there is none left. */
+bool lh_delays_take(LhDelays *delays, LhTime now, uint32_t *item);

@@ -1,0 +1,318 @@
+/*
+ * Max-min fair sharing, solved locally.
+ *
+ * A rate allocation is max-min fair exactly when every flow has a bottleneck: a saturated link on
+ * which no other flow is faster. So after a start or an end only flows whose bottleneck broke need
+ * new rates. Those form the set; the set is solved by progressive filling with all other flows held
+ * fixed; then the links it touched are checked, flows whose bottleneck broke join the set, and the
+ * solve repeats until nobody joins.
+ *
+ * Most links cannot limit anybody: a flow's rate is at most the capacity of its narrowest link, and
+ * a link that can carry that much of each of its flows at once is slack. Slack links are left out
+ * of the solve.
+ */
+#include "sim/network/flows_private.h"
+
+#include <string.h>
+
+#define RELATIVE_SLACK 1e-9
+
+static inline bool
+in_set(const LhFlows *f, const LhFlow *flow)
+{
+    return flow->epoch == f->epoch;
+}
+
+static inline bool
+is_tight(const LhFlowLink *link)
+{
+    return link->demand > link->capacity * (1 + 1e-12);
+}
+
+static inline void
+touch(LhFlows *f, uint32_t id)
+{
+    if (f->links[id].epoch == f->epoch)
+        return;
+    f->links[id].epoch = f->epoch;
+    lh_indices_push(&f->touched, id);
+}
+
+static void
+set_add(LhFlows *f, uint32_t index)
+{
+    LhFlow *flow = &f->flows[index];
+
+    if (in_set(f, flow))
+        return;
+    flow->epoch = f->epoch;
+    flow->next_rate = flow->rate;
+    flow->next_bottleneck = flow->bottleneck;
+    lh_indices_push(&f->set, index);
+    touch(f, flow->narrowest);
+    for (uint32_t hop = 0; hop < flow->links_count; hop++)
+        if (is_tight(&f->links[flow->links[hop]]))
+            touch(f, flow->links[hop]);
+}
+
+static void
+grow_entries(LhFlowLink *link)
+{
+    bool in_place = link->entries == link->in_place;
+    uint32_t *entries = in_place ? NULL : link->entries;
+
+    link->entries_capacity *= 2;
+    entries = g_renew(uint32_t, entries, link->entries_capacity);
+    if (in_place)
+        memcpy(entries, link->in_place, sizeof(link->in_place));
+    link->entries = entries;
+}
+
+void
+lh_fair_attach(LhFlows *f, uint32_t index)
+{
+    LhFlow *flow = &f->flows[index];
+
+    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
+        LhFlowLink *link = &f->links[flow->links[hop]];
+
+        if (link->entries_count == link->entries_capacity)
+            grow_entries(link);
+        flow->positions[hop] = link->entries_count;
+        link->entries[link->entries_count++] = index << LH_HOP_BITS | hop;
+        link->demand += flow->narrowest_rate;
+    }
+}
+
+bool
+lh_fair_claim(LhFlows *f, uint32_t index)
+{
+    const LhFlow *flow = &f->flows[index];
+    bool claimed = false;
+
+    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
+        const LhFlowLink *link = &f->links[flow->links[hop]];
+
+        if (!is_tight(link))
+            continue;
+        claimed = true;
+        for (uint32_t i = 0; i < link->entries_count; i++) {
+            uint32_t other = link->entries[i] >> LH_HOP_BITS;
+
+            if (f->flows[other].rate * link->entries_count > link->capacity)
+                set_add(f, other);
+        }
+    }
+    if (claimed)
+        set_add(f, index);
+    return claimed;
+}
+
+void
+lh_fair_detach(LhFlows *f, uint32_t index)
+{
+    LhFlow *flow = &f->flows[index];
+
+    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
+        uint32_t id = flow->links[hop];
+        LhFlowLink *link = &f->links[id];
+        uint32_t last = link->entries[--link->entries_count];
+        uint32_t position = flow->positions[hop];
+        bool tight = is_tight(link);
+
+        link->entries[position] = last;
+        f->flows[last >> LH_HOP_BITS].positions[last & ((1 << LH_HOP_BITS) - 1)] = position;
+        link->demand = link->entries_count == 0 ? 0 : link->demand - flow->narrowest_rate;
+        for (uint32_t i = 0; tight && i < link->entries_count; i++) {
+            uint32_t other = link->entries[i] >> LH_HOP_BITS;
+
+            if (f->flows[other].bottleneck == id)
+                set_add(f, other);
+        }
+    }
+    if (lh_flow_last_link(flow) >= f->pairs_first &&
+        f->links[lh_flow_last_link(flow)].entries_count == 0)
+        lh_indices_push(&f->pairs_free, lh_flow_last_link(flow));
+    flow->links_count = 0;
+}
+
+static bool
+share_before(LhShare a, LhShare b)
+{
+    return a.share < b.share || (a.share == b.share && a.link < b.link);
+}
+
+static void
+shares_push(LhFlows *f, LhShare s)
+{
+    uint32_t i = f->shares_count++;
+
+    if (f->shares_count > f->shares_capacity) {
+        f->shares_capacity = MAX(64, f->shares_capacity * 2);
+        f->shares = g_renew(LhShare, f->shares, f->shares_capacity);
+    }
+    for (; i > 0 && share_before(s, f->shares[(i - 1) / 2]); i = (i - 1) / 2)
+        f->shares[i] = f->shares[(i - 1) / 2];
+    f->shares[i] = s;
+}
+
+static LhShare
+shares_pop(LhFlows *f)
+{
+    LhShare least = f->shares[0], last = f->shares[--f->shares_count];
+    uint32_t i = 0;
+
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+
+        if (child >= f->shares_count)
+            break;
+        if (child + 1 < f->shares_count && share_before(f->shares[child + 1], f->shares[child]))
+            child++;
+        if (!share_before(f->shares[child], last))
+            break;
+        f->shares[i] = f->shares[child];
+        i = child;
+    }
+    f->shares[i] = last;
+    return least;
+}
+
+/* What every touched link can give to the set, the flows outside it keeping their rates. */
+static void
+offer(LhFlows *f)
+{
+    for (uint32_t t = 0; t < f->touched.count; t++) {
+        LhFlowLink *link = &f->links[f->touched.items[t]];
+
+        link->residual = link->capacity;
+        link->open = 0;
+        for (uint32_t i = 0; i < link->entries_count; i++) {
+            const LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+
+            if (in_set(f, flow))
+                link->open++;
+            else
+                link->residual -= flow->rate;
+        }
+        link->residual = MAX(link->residual, 0);
+        if (link->open > 0)
+            shares_push(f,
+                        (LhShare){ link->residual / link->open, f->touched.items[t], link->open });
+    }
+    for (uint32_t s = 0; s < f->set.count; s++)
+        f->flows[f->set.items[s]].next_rate = -1;
+}
+
+/* Gives @share to every flow of the set that still waits on @id, and takes it off their other
+ * links. */
+static void
+fix_link(LhFlows *f, uint32_t id, double share)
+{
+    const LhFlowLink *link = &f->links[id];
+
+    for (uint32_t i = 0; i < link->entries_count; i++) {
+        LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+
+        if (!in_set(f, flow) || flow->next_rate >= 0)
+            continue;
+        flow->next_rate = share;
+        flow->next_bottleneck = id;
+        for (uint32_t hop = 0; hop < flow->links_count; hop++) {
+            LhFlowLink *other = &f->links[flow->links[hop]];
+
+            if (other->epoch != f->epoch)
+                continue;
+            other->residual = MAX(other->residual - share, 0);
+            other->open--;
+        }
+    }
+}
+
+/* Progressive filling: the link with the least share is full first. Shares only grow, so a stale
+ * one goes back. */
+static void
+fill(LhFlows *f)
+{
+    offer(f);
+    while (f->shares_count > 0) {
+        LhShare s = shares_pop(f);
+        const LhFlowLink *link = &f->links[s.link];
+
+        if (link->open == 0)
+            continue;
+        if (link->open != s.open)
+            shares_push(f, (LhShare){ link->residual / link->open, s.link, link->open });
+        else
+            fix_link(f, s.link, s.share);
+    }
+}
+
+/* Flows outside the set that are faster than @rate on @link hold back a flow of the set: they join
+ * it. */
+static void
+add_faster(LhFlows *f, const LhFlowLink *link, double rate)
+{
+    for (uint32_t i = 0; i < link->entries_count; i++) {
+        uint32_t index = link->entries[i] >> LH_HOP_BITS;
+
+        if (f->flows[index].rate > rate * (1 + RELATIVE_SLACK))
+            set_add(f, index);
+    }
+}
+
+/* Every flow limited by this link must still be: the link full, and nobody on it faster. */
+static void
+check_link(LhFlows *f, uint32_t id)
+{
+    const LhFlowLink *link = &f->links[id];
+    double load = 0, fastest = 0;
+    bool full;
+
+    for (uint32_t i = 0; i < link->entries_count; i++) {
+        const LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+        double rate = in_set(f, flow) ? flow->next_rate : flow->rate;
+
+        load += rate;
+        fastest = MAX(fastest, rate);
+    }
+    full = load >= link->capacity * (1 - RELATIVE_SLACK);
+    for (uint32_t i = 0; i < link->entries_count; i++) {
+        uint32_t index = link->entries[i] >> LH_HOP_BITS;
+        const LhFlow *flow = &f->flows[index];
+        bool member = in_set(f, flow);
+        double rate = member ? flow->next_rate : flow->rate;
+
+        if ((member ? flow->next_bottleneck : flow->bottleneck) != id || rate < 0)
+            continue;
+        if (full && rate >= fastest * (1 - RELATIVE_SLACK))
+            continue;
+        if (member)
+            add_faster(f, link, rate);
+        else
+            set_add(f, index);
+    }
+}
+
+void
+lh_fair_solve(LhFlows *f)
+{
+    uint32_t solved = 0;
+
+    while (solved < f->set.count) {
+        const uint32_t touched = f->touched.count;
+
+        solved = f->set.count;
+        fill(f);
+        for (uint32_t t = 0; t < touched; t++)
+            check_link(f, f->touched.items[t]);
+    }
+}
+
+void
+lh_fair_end(LhFlows *f)
+{
+    f->set.count = 0;
+    f->touched.count = 0;
+    f->epoch++;
+}

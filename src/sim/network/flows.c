@@ -1,0 +1,293 @@
+/*
+ * Messages as flows: a flow is a fluid that crosses all links of its route at once, at the rate of
+ * its max-min fair share (fair.c), and whose latency is added when its last byte has been sent.
+ *
+ * What all messages of a pair of GPUs may reach together is a link like any other, which exists as
+ * long as there are such messages.
+ *
+ * What is left out: packets, queues and protocols.
+ */
+#include "sim/network/flows_private.h"
+
+#include <math.h>
+
+#define S_PER_PS 1e-12
+
+static void
+reserve_links(LhFlows *f, uint32_t capacity)
+{
+    LhFlowLink *links = g_aligned_alloc0(MAX(1, capacity), sizeof(LhFlowLink), sizeof(LhFlowLink));
+
+    for (uint32_t i = 0; i < f->links_count; i++) {
+        links[i] = f->links[i];
+        if (f->links[i].entries == f->links[i].in_place)
+            links[i].entries = links[i].in_place;
+    }
+    g_aligned_free(f->links);
+    f->links = links;
+    f->links_capacity = capacity;
+}
+
+static uint32_t
+add_link(LhFlows *f)
+{
+    LhFlowLink *link = &f->links[f->links_count];
+
+    link->entries = link->in_place;
+    link->entries_capacity = LH_ENTRIES_INLINE;
+    return f->links_count++;
+}
+
+LhFlows *
+lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint32_t heap_first)
+{
+    LhFlows *f = g_new0(LhFlows, 1);
+
+    f->model = model;
+    f->heap = heap;
+    f->heap_first = heap_first;
+    f->epoch = 1;
+    lh_delays_init(&f->delays);
+    f->pairs_first = network->links_count;
+    reserve_links(f, network->links_count);
+    for (uint32_t i = 0; i < network->links_count; i++)
+        f->links[add_link(f)].capacity = lh_network_link(network, i).bandwidth_bytes_per_s;
+    return f;
+}
+
+void
+lh_flows_free(LhFlows *f)
+{
+    if (f == NULL)
+        return;
+    for (uint32_t i = 0; i < f->links_count; i++)
+        if (f->links[i].entries != f->links[i].in_place)
+            g_free(f->links[i].entries);
+    lh_delays_clear(&f->delays);
+    g_aligned_free(f->links);
+    g_free(f->flows);
+    g_free(f->set.items);
+    g_free(f->touched.items);
+    g_free(f->pairs_free.items);
+    g_free(f->free.items);
+    g_free(f->retired.items);
+    g_free(f->shares);
+    g_free(f);
+}
+
+static bool
+is_of_pair(const LhFlows *f, uint32_t id, const LhRoute *route)
+{
+    const LhFlowLink *link = &f->links[id];
+
+    return id >= f->pairs_first && link->pair.source == route->source &&
+           link->pair.destination == route->destination;
+}
+
+/*
+ * The link of the pair at the ends of @route. All messages of a pair cross the same links: if one
+ * is under way, it is in the list of the first.
+ */
+static uint32_t
+pair_link(LhFlows *f, const LhRoute *route)
+{
+    const LhFlowLink *first = &f->links[route->links[0]];
+    uint32_t id;
+
+    for (uint32_t i = 0; i < first->entries_count; i++) {
+        const LhFlow *other = &f->flows[first->entries[i] >> LH_HOP_BITS];
+
+        if (is_of_pair(f, lh_flow_last_link(other), route))
+            return lh_flow_last_link(other);
+    }
+    if (f->pairs_free.count == 0 && f->links_count == f->links_capacity)
+        reserve_links(f, f->pairs_first + MAX(64, 2 * (f->links_count - f->pairs_first)));
+    id = f->pairs_free.count > 0 ? f->pairs_free.items[--f->pairs_free.count] : add_link(f);
+    f->links[id].capacity = route->flow_bandwidth_bytes_per_s;
+    f->links[id].pair.source = route->source;
+    f->links[id].pair.destination = route->destination;
+    return id;
+}
+
+static uint32_t
+take_index(LhFlows *f)
+{
+    if (f->free.count > 0)
+        return f->free.items[--f->free.count];
+    if (f->flows_count == f->flows_capacity) {
+        f->flows_capacity = MAX(64, f->flows_capacity * 2);
+        f->flows = g_renew(LhFlow, f->flows, f->flows_capacity);
+    }
+    lh_heap_reserve(f->heap, f->heap_first + f->flows_count + 1);
+    f->flows[f->flows_count].epoch = 0;
+    return f->flows_count++;
+}
+
+static LhTime
+transfer_ps(double bytes, double rate)
+{
+    return lh_time_from_ps(bytes / rate * (double)LH_PS_PER_S);
+}
+
+/* Without sharing, a message's end is known when it starts. */
+static LhTime
+unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
+{
+    double narrowest =
+        route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
+    LhTime start = now;
+
+    for (uint32_t i = 0; i < route->links_count; i++) {
+        const LhFlowLink *link = &f->links[route->links[i]];
+
+        narrowest = MIN(narrowest, link->capacity);
+        if (f->model == LH_NETWORK_FIFO)
+            start = MAX(start, link->free_ps);
+    }
+    /* Later than any run: what queues behind it needs no better time. */
+    start = MIN(start, 2 * LH_TIME_LONGEST) + transfer_ps((double)bytes, narrowest);
+    for (uint32_t i = 0; i < route->links_count; i++)
+        f->links[route->links[i]].free_ps = start;
+    return start;
+}
+
+/* One more link for a new flow: that of its pair. */
+static void
+limit_pair(LhFlows *f, LhFlow *flow, const LhRoute *route)
+{
+    const uint32_t id = pair_link(f, route);
+
+    flow->links[flow->links_count++] = id;
+    if (route->flow_bandwidth_bytes_per_s < flow->narrowest_rate) {
+        flow->narrowest = id;
+        flow->narrowest_rate = route->flow_bandwidth_bytes_per_s;
+    }
+}
+
+uint32_t
+lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
+{
+    uint32_t index = take_index(f);
+    LhFlow *flow = &f->flows[index];
+
+    flow->rate = 0;
+    flow->bottleneck = LH_NO_LINK;
+    flow->latency_ps = route->latency_ps;
+    flow->remaining_bytes = (double)bytes;
+    flow->updated_ps = now;
+    flow->links_count = 0;
+    lh_flows_count(f, route, bytes);
+    if (f->model != LH_NETWORK_FAIR || bytes == 0) {
+        flow->finish_ps = bytes == 0 ? now : unshared_finish(f, now, route, bytes);
+        lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
+        return index;
+    }
+    flow->finish_ps = LH_TIME_NEVER;
+    flow->links_count = (uint8_t)route->links_count;
+    flow->narrowest_rate = INFINITY;
+    for (uint32_t i = 0; i < route->links_count; i++) {
+        flow->links[i] = route->links[i];
+        if (f->links[flow->links[i]].capacity < flow->narrowest_rate) {
+            flow->narrowest = flow->links[i];
+            flow->narrowest_rate = f->links[flow->links[i]].capacity;
+        }
+    }
+    if (route->flow_bandwidth_bytes_per_s > 0)
+        limit_pair(f, flow, route);
+    lh_fair_attach(f, index);
+    if (!lh_fair_claim(f, index)) {
+        flow->rate = flow->narrowest_rate;
+        flow->bottleneck = flow->narrowest;
+        flow->finish_ps = now + transfer_ps((double)bytes, flow->rate);
+        lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
+    }
+    return index;
+}
+
+void
+lh_flows_release(LhFlows *f, uint32_t index)
+{
+    lh_indices_push(&f->retired, index);
+}
+
+static void
+set_rate(LhFlows *f, uint32_t index, LhTime now)
+{
+    LhFlow *flow = &f->flows[index];
+    double before = flow->rate;
+    LhTime key = flow->finish_ps;
+
+    flow->bottleneck = flow->next_bottleneck;
+    if (fabs(flow->next_rate - before) <= 1e-12 * before)
+        return;
+    flow->remaining_bytes -= before * ((double)(now - flow->updated_ps) * S_PER_PS);
+    flow->remaining_bytes = MAX(flow->remaining_bytes, 0);
+    flow->updated_ps = now;
+    flow->rate = flow->next_rate;
+    flow->finish_ps = now + transfer_ps(flow->remaining_bytes, flow->rate);
+    /* A flow that slows down keeps its early key: its event finds that it is not due and re-keys.
+     */
+    if (flow->finish_ps < key || before == 0)
+        lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
+}
+
+void
+lh_flows_settle(LhFlows *f, LhTime now)
+{
+    if (f->set.count > 0) {
+        lh_fair_solve(f);
+        for (uint32_t i = 0; i < f->set.count; i++) {
+            if (f->flows[f->set.items[i]].links_count > 0)
+                set_rate(f, f->set.items[i], now);
+        }
+        lh_fair_end(f);
+    }
+    while (f->retired.count > 0)
+        lh_indices_push(&f->free, f->retired.items[--f->retired.count]);
+}
+
+bool
+lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
+{
+    const LhFlow *flow = &f->flows[index];
+
+    if (flow->finish_ps > now) {
+        lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
+        return false;
+    }
+    if (flow->links_count > 0)
+        lh_fair_detach(f, index);
+    lh_delays_add(&f->delays, now, flow->latency_ps, index);
+    return true;
+}
+
+LhTime
+lh_flows_next_arrival(const LhFlows *f)
+{
+    return f->delays.next_ps;
+}
+
+bool
+lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
+{
+    return lh_delays_take(&f->delays, now, index);
+}
+
+void
+lh_flows_count(LhFlows *f, const LhRoute *route, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < route->links_count; i++)
+        f->links[route->links[i]].bytes += bytes;
+}
+
+uint64_t
+lh_flows_link_bytes(const LhFlows *f, uint32_t id)
+{
+    return f->links[id].bytes;
+}
+
+double
+lh_flows_rate(const LhFlows *f, uint32_t index)
+{
+    return f->flows[index].links_count > 0 ? f->flows[index].rate : 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * Messages on the network: which flow crosses which link at what rate, and when it arrives. Rates
+ * are max-min fair; a change re-solves only the flows whose share it moves (docs/model.md, "Sharing
+ * links").
+ */
+#pragma once
+
+#include "base/heap.h"
+#include "sim/network/network.h"
+
+typedef struct _LhFlows LhFlows;
+
+/*
+ * Flow i is heap item @heap_first + i. @heap and @network are borrowed. Caller frees.
+ */
+LhFlows *lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap,
+                      uint32_t heap_first);
+void lh_flows_free(LhFlows *flows);
+
+/*
+ * Starts a message of @bytes along @route; returns the flow's index, which stays taken until
+ * lh_flows_release(). Rates change when lh_flows_settle() is called.
+ */
+uint32_t lh_flows_start(LhFlows *flows, LhTime now, const LhRoute *route, uint64_t bytes);
+
+/* Re-solves the rates after the starts and ends of this instant; a no-op when nothing changed. */
+void lh_flows_settle(LhFlows *flows, LhTime now);
+
+/* Handles the heap event of flow @index: true if its last byte has been sent, so that only its
+ * latency is left. */
+bool lh_flows_event(LhFlows *flows, uint32_t index, LhTime now);
+
+/* When the next message arrives; LH_TIME_NEVER: none is on its last stretch. */
+LhTime lh_flows_next_arrival(const LhFlows *flows);
+
+/* Takes one message that arrives at @now; false when there is none left. */
+bool lh_flows_arrive(LhFlows *flows, LhTime now, uint32_t *index);
+
+/* Gives the index of a delivered flow back. */
+void lh_flows_release(LhFlows *flows, uint32_t index);
+
+/* Counts @bytes that cross the links of @route outside of any flow. */
+void lh_flows_count(LhFlows *flows, const LhRoute *route, uint64_t bytes);
+
+/* Bytes of all messages that crossed directed link @id so far. */
+uint64_t lh_flows_link_bytes(const LhFlows *flows, uint32_t id);
+
+/*
+ * Bytes/s at which flow @index is being sent, as of the last settle; 0 once its last byte is out
+ * and in the models without shares. For tests and reports.
+ */
+double lh_flows_rate(const LhFlows *flows, uint32_t index);

@@ -1,0 +1,123 @@
+/*
+ * What flows.c (messages: when each starts and ends) and fair.c (what share each has of its links)
+ * work on together.
+ */
+#pragma once
+
+#include "sim/network/delays.h"
+#include "sim/network/flows.h"
+
+#define LH_NO_LINK UINT32_MAX
+#define LH_HOP_BITS 3 /* a link's list holds flow << LH_HOP_BITS | hop */
+
+G_STATIC_ASSERT(LH_ROUTE_MAX <= 1 << LH_HOP_BITS);
+
+typedef struct {
+    double rate;           /* bytes/s */
+    double next_rate;      /* while in the set; negative: not yet fixed */
+    double narrowest_rate; /* capacity of its narrowest link: it is never faster */
+    uint32_t narrowest;
+    uint32_t bottleneck; /* link that limits it */
+    uint32_t next_bottleneck;
+    uint32_t epoch;      /* in the set if equal to LhFlows.epoch */
+    uint8_t links_count; /* 0: not on the network (sent, or free) */
+    uint32_t links[LH_ROUTE_MAX];
+    uint32_t positions[LH_ROUTE_MAX]; /* in each link's list */
+    double remaining_bytes;           /* at updated_ps */
+    LhTime updated_ps;
+    LhTime finish_ps; /* may be later than the heap's key: see schedule() */
+    LhTime latency_ps;
+} LhFlow;
+
+#define LH_ENTRIES_INLINE 2
+
+/* One cache line: links are what a large network has most of. */
+typedef struct {
+    double capacity; /* bytes/s */
+    union {
+        double demand;  /* sum of narrowest_rate over its flows: slack if at most the capacity */
+        LhTime free_ps; /* FIFO model: when the link has sent what was posted so far */
+    };
+    double residual; /* while solving: left for unfixed flows of the set */
+    union {
+        uint64_t bytes;
+        struct {
+            uint32_t source, destination;
+        } pair; /* of a pair's link */
+    };
+    uint32_t *entries; /* in_place until there are more than LH_ENTRIES_INLINE */
+    uint32_t entries_count, entries_capacity;
+    uint32_t in_place[LH_ENTRIES_INLINE];
+    uint32_t open;  /* while solving: unfixed flows of the set */
+    uint32_t epoch; /* touched if equal to LhFlows.epoch */
+} LhFlowLink;
+
+G_STATIC_ASSERT(sizeof(LhFlowLink) == 64);
+
+/* A link's fair share, in the solver's heap. */
+typedef struct {
+    double share;
+    uint32_t link;
+    uint32_t open; /* when it was worked out: as long as that is so, the share still holds */
+} LhShare;
+
+typedef struct {
+    uint32_t *items;
+    uint32_t count, capacity;
+} LhIndices;
+
+struct _LhFlows {
+    LhNetworkModel model;
+    LhHeap *heap;
+    uint32_t heap_first;
+    LhFlow *flows;
+    uint32_t flows_count, flows_capacity;
+    LhFlowLink *links;
+    uint32_t links_count, links_capacity;
+    uint32_t pairs_first; /* links from here on are those of pairs */
+    LhIndices pairs_free;
+    uint32_t epoch;
+    LhIndices set;     /* flows being solved */
+    LhIndices touched; /* links they cross */
+    LhIndices free;    /* flow indices to reuse ... */
+    LhIndices retired; /* ... after the next settle */
+    LhShare *shares;
+    uint32_t shares_count, shares_capacity;
+    LhDelays delays; /* of flows that have been sent */
+};
+
+static inline void
+lh_indices_push(LhIndices *a, uint32_t item)
+{
+    if (a->count == a->capacity) {
+        a->capacity = MAX(16, a->capacity * 2);
+        a->items = g_renew(uint32_t, a->items, a->capacity);
+    }
+    a->items[a->count++] = item;
+}
+
+/* Of a flow on the network: its pair's, if that has one. */
+static inline uint32_t
+lh_flow_last_link(const LhFlow *flow)
+{
+    return flow->links[flow->links_count - 1];
+}
+
+/* Puts flow @index, whose route is set, into the lists of its links. */
+void lh_fair_attach(LhFlows *flows, uint32_t index);
+
+/*
+ * A new flow wants its share of its tight links. Flows that are faster than an equal share will
+ * hardly keep their rate: taking them along at once saves rounds (not needed for the result).
+ * False: no link of its route is tight.
+ */
+bool lh_fair_claim(LhFlows *flows, uint32_t index);
+
+/* Takes the flow off its links; the flows that those links held back join the set. */
+void lh_fair_detach(LhFlows *flows, uint32_t index);
+
+/* Gives every flow of the set, which may grow for it, its next_rate and next_bottleneck. */
+void lh_fair_solve(LhFlows *flows);
+
+/* Ends what the solve has been for: the set is empty. */
+void lh_fair_end(LhFlows *flows);

@@ -1,0 +1,368 @@
+/*
+ * A topology with a number of nodes: which links there are, and which of them a message crosses.
+ * Everything is arithmetic on rank numbers: rank r sits on GPU r of the cluster, its NIC is
+ * r / gpus_per_nic of the cluster's NICs, its node r / gpus_per_node. Link ids, two per place (up
+ * is even, down is odd): scale-up links of all GPUs, PCIe links of all GPUs, NICs, trunks of the
+ * leaf switches. A leaf's uplinks are one trunk, as if traffic were spread over them evenly; a rail
+ * switch and the spine are non-blocking.
+ */
+#include "sim/network/network.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Switches on the way: a rail or leaf switch; leaf, spine, leaf. */
+#define SWITCHES_NEAR 1
+#define SWITCHES_FAR 3
+
+static bool fail(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static bool
+fail(GError **error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (error != NULL)
+        *error = g_error_new_valist(LH_ERROR, LH_ERROR_INPUT, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool
+check_size(const LhTopology *t, uint32_t nodes, uint32_t ranks, GError **error)
+{
+    const uint64_t gpus = (uint64_t)nodes * t->gpus_per_node;
+
+    if (nodes == 0 || ranks == 0)
+        return fail(error, "topology %s: a network needs at least one node and one rank", t->name);
+    if (t->max_nodes != 0 && nodes > t->max_nodes)
+        return fail(error, "topology %s: %u nodes; it has at most %" G_GUINT64_FORMAT, t->name,
+                    nodes, t->max_nodes);
+    if (nodes > 1 && t->nics_per_node == 0)
+        return fail(error, "topology %s: %u nodes, but a node has no NIC", t->name, nodes);
+    if (ranks > gpus)
+        return fail(error,
+                    "topology %s: %u ranks do not fit on %u nodes of %" G_GUINT64_FORMAT " GPUs",
+                    t->name, ranks, nodes, t->gpus_per_node);
+    return true;
+}
+
+/* How many places have links of `tier`: GPUs, NICs or leaves of the cluster. */
+static uint64_t
+places(const LhTopology *t, uint64_t nodes, LhTier tier)
+{
+    switch (tier) {
+    case LH_TIER_NVLINK:
+        return t->scale_up == LH_SCALE_UP_NONE ? 0 : nodes * t->gpus_per_node;
+    case LH_TIER_PCIE:
+        return t->pcie.bandwidth == 0 ? 0 : nodes * t->gpus_per_node;
+    case LH_TIER_NIC:
+        return nodes * t->nics_per_node;
+    case LH_TIER_FABRIC:
+        if (t->fabric != LH_FABRIC_FAT_TREE || nodes <= t->nodes_per_leaf)
+            return 0;
+        g_assert(t->nodes_per_leaf > 0);
+        return (nodes + t->nodes_per_leaf - 1) / t->nodes_per_leaf;
+    case LH_TIERS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+static bool
+lay_out(LhNetwork *n, GError **error)
+{
+    const LhTopology *t = n->topology;
+    uint64_t first[LH_TIERS + 1] = { 0 };
+
+    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+        first[tier + 1] = first[tier] + 2 * places(t, n->nodes, (LhTier)tier);
+    if (first[LH_TIERS] > G_MAXINT32)
+        return fail(error,
+                    "topology %s: %u nodes have %" G_GUINT64_FORMAT " links; allowed: up to %d",
+                    t->name, n->nodes, first[LH_TIERS], G_MAXINT32);
+    n->pcie_first = (uint32_t)first[LH_TIER_PCIE];
+    n->nic_first = (uint32_t)first[LH_TIER_NIC];
+    n->fabric_first = (uint32_t)first[LH_TIER_FABRIC];
+    n->links_count = (uint32_t)first[LH_TIERS];
+    return true;
+}
+
+static bool
+check_fault(const LhNetwork *n, const LhLinkFault *fault, GError **error)
+{
+    const LhTopology *t = n->topology;
+    uint64_t limit = n->nodes;
+
+    if (fault->tier < 0 || fault->tier >= LH_TIERS)
+        return fail(error, "link fault: unknown tier %d", fault->tier);
+    if (places(t, n->nodes, (LhTier)fault->tier) == 0)
+        return fail(error, "link fault: topology %s with %u nodes has no %s links", t->name,
+                    n->nodes, lh_tier_names[fault->tier]);
+    if (fault->tier == LH_TIER_FABRIC)
+        limit = places(t, n->nodes, LH_TIER_FABRIC);
+    if (fault->node >= limit)
+        return fail(error, "link fault: %s %" G_GUINT64_FORMAT "; allowed: 0 to %" G_GUINT64_FORMAT,
+                    fault->tier == LH_TIER_FABRIC ? "leaf" : "node", fault->node, limit - 1);
+    if (!(fault->factor >= 0 && fault->factor <= 1))
+        return fail(error, "link fault: factor %g; allowed: 0 to 1", fault->factor);
+    return true;
+}
+
+static bool
+check_faults(const LhNetwork *n, GError **error)
+{
+    for (guint i = 0; n->faults != NULL && i < n->faults->len; i++) {
+        if (!check_fault(n, &g_array_index(n->faults, LhLinkFault, i), error))
+            return false;
+    }
+    return true;
+}
+
+const char *const lh_network_model_names[] = { "fair", "alpha-beta", "fifo", NULL };
+
+const char *const lh_collective_model_names[] = { "ring", "tree",        "pairwise",
+                                                  "nccl", "closed-form", NULL };
+
+/*
+ * A communicator that spans nodes gives every peer, also those in the same node, the channel count
+ * of its slowest path (NCCL takes the minimum over all ranks).
+ */
+static LhRouteClass
+local_class(const LhNetwork *n, const LhLinkClass *link, LhTier tier)
+{
+    return (LhRouteClass){
+        .latency_ps = link->latency_ps,
+        .ctas = { [LH_SPAN_NODE] = (uint16_t)link->ctas,
+                  [LH_SPAN_NODES] = (uint16_t)MIN(link->ctas, n->topology->nic.ctas) },
+        .tier = (uint8_t)tier,
+    };
+}
+
+static LhRouteClass
+network_class(const LhNetwork *n, LhTime latency_ps, LhTier tier)
+{
+    const uint16_t ctas = (uint16_t)n->topology->nic.ctas;
+
+    return (
+        LhRouteClass){ .latency_ps = latency_ps, .ctas = { ctas, ctas }, .tier = (uint8_t)tier };
+}
+
+static void
+set_classes(LhNetwork *n)
+{
+    const LhTopology *t = n->topology;
+    const LhTime access_ps = t->pcie.bandwidth > 0             ? t->pcie.latency_ps
+                             : t->scale_up != LH_SCALE_UP_NONE ? t->nvlink.latency_ps
+                                                               : 0;
+    const LhTime hop_ps = t->fabric == LH_FABRIC_IDEAL ? 0 : t->switch_latency_ps;
+    const LhTime near_ps = access_ps + t->nic.latency_ps + SWITCHES_NEAR * hop_ps;
+    const LhTime relay_ps = t->pcie.bandwidth > 0 ? t->nvlink.latency_ps : 0;
+
+    n->classes[LH_ROUTE_NVLINK] = local_class(n, &t->nvlink, LH_TIER_NVLINK);
+    n->classes[LH_ROUTE_PCIE] = local_class(n, &t->pcie, LH_TIER_PCIE);
+    n->classes[LH_ROUTE_NETWORK] = network_class(n, near_ps, LH_TIER_NIC);
+    n->classes[LH_ROUTE_CROSS_RAIL] = network_class(n, near_ps + relay_ps, LH_TIER_NIC);
+    n->classes[LH_ROUTE_CROSS_LEAF] =
+        network_class(n, near_ps + (SWITCHES_FAR - SWITCHES_NEAR) * hop_ps, LH_TIER_FABRIC);
+}
+
+bool
+lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, uint32_t ranks,
+                const GArray *faults, GError **error)
+{
+    LhNetwork n = { .topology = topology, .nodes = nodes, .ranks = ranks, .faults = faults };
+
+    if (!check_size(topology, nodes, ranks, error) || !lay_out(&n, error) ||
+        !check_faults(&n, error))
+        return false;
+    n.gpus_per_node = (uint32_t)topology->gpus_per_node;
+    n.nics_per_node = (uint32_t)topology->nics_per_node;
+    n.gpus_per_nic = n.nics_per_node == 0 ? n.gpus_per_node : n.gpus_per_node / n.nics_per_node;
+    /* Without trunks one leaf holds everything. */
+    n.nodes_per_leaf =
+        n.links_count > n.fabric_first ? (uint32_t)topology->nodes_per_leaf : UINT32_MAX;
+    if (topology->pcie.bandwidth > 0)
+        n.access_first = n.pcie_first;
+    else
+        n.access_first = topology->scale_up != LH_SCALE_UP_NONE ? 0 : UINT32_MAX;
+    if (topology->nic.flow_bandwidth < topology->nic.bandwidth) /* else the NIC is the limit */
+        n.flow_bandwidth_bytes_per_s = topology->nic.flow_bandwidth;
+    set_classes(&n);
+    *network = n;
+    return true;
+}
+
+/* Nodes are ranks in a row: what matters is the first member and the last. */
+LhSpan
+lh_network_span(const LhNetwork *network, const LhGroup *group)
+{
+    const uint64_t last = group->base + (uint64_t)group->stride * (group->count - 1) +
+                          (uint64_t)group->outer_stride * (group->outer_count - 1);
+
+    return group->base / network->gpus_per_node == last / network->gpus_per_node ? LH_SPAN_NODE
+                                                                                 : LH_SPAN_NODES;
+}
+
+/* The worst fault decides. */
+static double
+fault_factor(const GArray *faults, LhTier tier, uint32_t node)
+{
+    double factor = 1;
+
+    for (guint i = 0; faults != NULL && i < faults->len; i++) {
+        const LhLinkFault *fault = &g_array_index(faults, LhLinkFault, i);
+
+        if (fault->tier == (int)tier && fault->node == node)
+            factor = MIN(factor, fault->factor);
+    }
+    return factor;
+}
+
+LhLink
+lh_network_link(const LhNetwork *network, uint32_t id)
+{
+    const LhTopology *t = network->topology;
+    const double trunk = (double)t->nodes_per_leaf * (double)t->nics_per_node * t->nic.bandwidth /
+                         t->oversubscription;
+    const struct {
+        uint32_t first;
+        uint32_t per_node;
+        double bandwidth;
+    } tiers[LH_TIERS] = {
+        [LH_TIER_NVLINK] = { 0, network->gpus_per_node, t->nvlink.bandwidth },
+        [LH_TIER_PCIE] = { network->pcie_first, network->gpus_per_node, t->pcie.bandwidth },
+        [LH_TIER_NIC] = { network->nic_first, network->nics_per_node, t->nic.bandwidth },
+        [LH_TIER_FABRIC] = { network->fabric_first, 1, trunk },
+    };
+    unsigned tier = LH_TIER_FABRIC;
+    uint32_t place;
+    LhLink link;
+
+    g_assert(id < network->links_count);
+    while (id < tiers[tier].first)
+        tier--;
+    place = (id - tiers[tier].first) / 2;
+    link = (LhLink){
+        .bandwidth_bytes_per_s = tiers[tier].bandwidth,
+        .tier = (uint8_t)tier,
+        .node = place / tiers[tier].per_node,
+        .index = place % tiers[tier].per_node,
+        .up = (id & 1) == 0,
+    };
+    link.bandwidth_bytes_per_s *= fault_factor(network->faults, (LhTier)tier, link.node);
+    return link;
+}
+
+char *
+lh_network_link_name(const LhNetwork *network, uint32_t id)
+{
+    const LhLink link = lh_network_link(network, id);
+    const char *direction = link.up ? "up" : "down";
+
+    if (link.tier == LH_TIER_FABRIC)
+        return g_strdup_printf("%s %s, leaf %u", lh_tier_names[link.tier], direction, link.node);
+    return g_strdup_printf("%s %s, node %u, index %u", lh_tier_names[link.tier], direction,
+                           link.node, link.index);
+}
+
+static inline uint32_t
+up(uint32_t first, uint32_t place)
+{
+    return first + 2 * place;
+}
+
+static inline uint32_t
+down(uint32_t first, uint32_t place)
+{
+    return first + 2 * place + 1;
+}
+
+static inline void
+set_class(LhRoute *route, const LhRouteClass *class)
+{
+    route->latency_ps = class->latency_ps;
+    route->tier = class->tier;
+    memcpy(route->ctas, class->ctas, sizeof(route->ctas));
+}
+
+static void
+route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, LhRoute *route)
+{
+    /* Pairs are 2i and 2i+1; nodes of pairs have an even number of GPUs, so ranks show them. */
+    const bool nvlink = n->topology->scale_up == LH_SCALE_UP_SWITCH ||
+                        (n->topology->scale_up == LH_SCALE_UP_PAIRS && (src ^ dst) == 1);
+    const uint32_t first = nvlink ? 0 : n->pcie_first;
+
+    route->links[0] = up(first, src);
+    route->links[1] = down(first, dst);
+    route->links_count = 2;
+    route->flow_bandwidth_bytes_per_s = 0;
+    set_class(route, &n->classes[nvlink ? LH_ROUTE_NVLINK : LH_ROUTE_PCIE]);
+}
+
+static void
+route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src_node,
+                    uint32_t dst_node, LhRoute *route)
+{
+    uint32_t src_nic = src / n->gpus_per_nic;
+    const uint32_t dst_nic = dst / n->gpus_per_nic;
+    const uint32_t dst_rail = dst_nic - dst_node * n->nics_per_node;
+    const uint32_t src_leaf = src_node / n->nodes_per_leaf;
+    const uint32_t dst_leaf = dst_node / n->nodes_per_leaf;
+    LhRouteKind kind = LH_ROUTE_NETWORK;
+    uint32_t sender = src; /* the GPU whose NIC is used */
+    uint32_t count = 0;
+
+    if (n->topology->fabric == LH_FABRIC_RAIL &&
+        src_nic - src_node * n->nics_per_node != dst_rail) {
+        sender = src_node * n->gpus_per_node + (dst - dst_node * n->gpus_per_node);
+        src_nic = src_node * n->nics_per_node + dst_rail;
+        route->links[count++] = up(0, src);
+        route->links[count++] = down(0, sender);
+        kind = LH_ROUTE_CROSS_RAIL;
+    }
+    if (n->access_first != UINT32_MAX)
+        route->links[count++] = up(n->access_first, sender);
+    route->links[count++] = up(n->nic_first, src_nic);
+    if (src_leaf != dst_leaf) {
+        route->links[count++] = up(n->fabric_first, src_leaf);
+        route->links[count++] = down(n->fabric_first, dst_leaf);
+        kind = LH_ROUTE_CROSS_LEAF;
+    }
+    route->links[count++] = down(n->nic_first, dst_nic);
+    if (n->access_first != UINT32_MAX)
+        route->links[count++] = down(n->access_first, dst);
+    route->links_count = count;
+    route->flow_bandwidth_bytes_per_s = n->flow_bandwidth_bytes_per_s;
+    set_class(route, &n->classes[kind]);
+}
+
+void
+lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *route)
+{
+    const uint32_t src_node = src / network->gpus_per_node;
+    const uint32_t dst_node = dst / network->gpus_per_node;
+
+    g_assert(src != dst && src < network->ranks && dst < network->ranks);
+    route->source = src;
+    route->destination = dst;
+    if (src_node == dst_node)
+        route_within_node(network, src, dst, route);
+    else
+        route_between_nodes(network, src, dst, src_node, dst_node, route);
+}
+
+double
+lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route)
+{
+    double narrowest =
+        route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
+
+    for (uint32_t i = 0; i < route->links_count; i++)
+        narrowest =
+            fmin(narrowest, lh_network_link(network, route->links[i]).bandwidth_bytes_per_s);
+    return narrowest;
+}

@@ -1,0 +1,118 @@
+/*
+ * A cluster of so many nodes: its links, and the route between any two GPUs. Both are computed from
+ * the topology, never tabulated, so a cluster costs O(1) memory whatever its size.
+ */
+#pragma once
+
+#include "program/group.h"
+#include "sim/network/topology.h"
+
+#define LH_ROUTE_MAX 8
+
+typedef enum {
+    LH_NETWORK_FAIR,       /* flows share links max-min fairly */
+    LH_NETWORK_ALPHA_BETA, /* every message alone: latency + bytes / narrowest link */
+    LH_NETWORK_FIFO,       /* a link carries one message after another, in order of posting */
+} LhNetworkModel;
+
+/* How collectives run; docs/model.md, "Collectives". */
+typedef enum {
+    LH_COLLECTIVES_RING,        /* rings and chains of messages; all-to-all in one shot */
+    LH_COLLECTIVES_TREE,        /* all-reduce by a double binary tree, the rest likewise */
+    LH_COLLECTIVES_PAIRWISE,    /* all-to-all by exchanges step by step, the rest likewise */
+    LH_COLLECTIVES_NCCL,        /* NCCL's own model of time; all-to-all in one shot */
+    LH_COLLECTIVES_CLOSED_FORM, /* the formulas of rings on an idle network */
+} LhCollectiveModel;
+
+/* "fair", "alpha-beta", "fifo"; "ring", "tree", "pairwise", "nccl", "closed-form"; each
+ * NULL-terminated. */
+extern const char *const lh_network_model_names[];
+extern const char *const lh_collective_model_names[];
+
+/* A slow or failed link, by scenario: every link of @tier on @node (LH_TIER_FABRIC: on leaf @node)
+ * runs at @factor. */
+typedef struct {
+    int tier; /* LhTier */
+    uint64_t node;
+    double factor; /* (0, 1]: share of its bandwidth; 0: failed */
+} LhLinkFault;
+
+/* The kinds of route there are: what all routes of a kind have in common. */
+typedef enum {
+    LH_ROUTE_NVLINK,     /* one node, over the scale-up link */
+    LH_ROUTE_PCIE,       /* one node, over PCIe */
+    LH_ROUTE_NETWORK,    /* two nodes, no fabric link in between */
+    LH_ROUTE_CROSS_RAIL, /* two nodes, through the local GPU on the destination's rail */
+    LH_ROUTE_CROSS_LEAF, /* two nodes, through the spine */
+    LH_ROUTE_CLASSES
+} LhRouteKind;
+
+/* Where the ranks of a communicator are: it decides how many SMs NCCL takes for its messages. */
+typedef enum {
+    LH_SPAN_NODE,  /* all in one node */
+    LH_SPAN_NODES, /* in several */
+    LH_SPANS
+} LhSpan;
+
+typedef struct {
+    LhTime latency_ps;
+    uint16_t ctas[LH_SPANS];
+    uint8_t tier; /* LhTier */
+} LhRouteClass;
+
+/* A topology with a number of nodes, holding `ranks` ranks: rank r on GPU r % gpus_per_node of node
+ * r / gpus_per_node. */
+typedef struct {
+    const LhTopology *topology; /* borrowed */
+    uint32_t nodes;
+    uint32_t ranks;
+    const GArray *faults; /* of LhLinkFault; borrowed; may be NULL */
+    /* Layout of link ids, filled by lh_network_init. */
+    uint32_t links_count;
+    uint32_t pcie_first, nic_first, fabric_first;
+    /* What lh_network_route needs, worked out once by lh_network_init. */
+    uint32_t gpus_per_node, nics_per_node, gpus_per_nic, nodes_per_leaf;
+    uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
+    double flow_bandwidth_bytes_per_s; /* of a pair of GPUs in two nodes; 0: no limit */
+    LhRouteClass classes[LH_ROUTE_CLASSES];
+} LhNetwork;
+
+typedef struct {
+    double bandwidth_bytes_per_s; /* 0: failed */
+    uint8_t tier;                 /* LhTier */
+    uint32_t node;                /* or leaf */
+    uint32_t index;               /* GPU or NIC within the node */
+    bool up;                      /* towards the fabric */
+} LhLink;
+
+typedef struct {
+    uint32_t links[LH_ROUTE_MAX];
+    uint32_t links_count;
+    LhTime latency_ps;       /* of the whole route */
+    uint8_t tier;            /* highest tier crossed */
+    uint16_t ctas[LH_SPANS]; /* SMs occupied at each end */
+    /* What all messages from source to destination reach together; 0: what the links give. A route
+     * with such a limit has fewer than LH_ROUTE_MAX links. */
+    double flow_bandwidth_bytes_per_s;
+    uint32_t source, destination;
+} LhRoute;
+
+/* False (LH_ERROR_INPUT) if the ranks do not fit on the nodes or the topology cannot have so many.
+ */
+bool lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, uint32_t ranks,
+                     const GArray *faults, GError **error);
+
+/* Where the ranks of @group are. */
+LhSpan lh_network_span(const LhNetwork *network, const LhGroup *group);
+
+/* The properties of directed link @id < links_count. */
+LhLink lh_network_link(const LhNetwork *network, uint32_t id);
+
+/* The route from @src to @dst, src != dst, both < ranks. O(1). */
+void lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *route);
+
+/* What a message reaches alone on @route: its narrowest link, or the limit of its pair. */
+double lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route);
+
+/* "nic up, node 3, index 0"; caller frees. */
+char *lh_network_link_name(const LhNetwork *network, uint32_t id);

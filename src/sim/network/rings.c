@@ -1,0 +1,180 @@
+/*
+ * One ring has the group's ranks in ascending order. Of several, ring c has the members of each
+ * node rotated, so that the first is the first one at the c-th of the NICs in use and the last
+ * stands at the NIC before; every other node is passed in reverse, so that a message leaves and
+ * arrives by NICs of the same index and stays on its rail (NCCL: "alternate rings to avoid crossing
+ * rails", src/graph/connect.cc). No two rings leave a node by the same NIC, nor enter it.
+ */
+#include "sim/network/rings.h"
+
+static int
+by_rank(gconstpointer x, gconstpointer y)
+{
+    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+
+    return a < b ? -1 : a > b;
+}
+
+uint32_t *
+lh_sorted_ranks(const LhGroup *group)
+{
+    const uint64_t count = lh_group_size(group);
+    uint32_t *ranks = g_new(uint32_t, count);
+
+    for (uint64_t i = 0; i < count; i++)
+        ranks[i] = (uint32_t)lh_group_member(group, i);
+    qsort(ranks, count, sizeof(*ranks), by_rank);
+    return ranks;
+}
+
+void
+lh_rings_init_plain(LhRings *rings, uint32_t size)
+{
+    *rings = (LhRings){ .count = 1, .size = size };
+}
+
+/* The first of a block of ranks that share a node or a NIC, @per of them at most. */
+static bool
+begins(const uint32_t *ranks, uint32_t place, uint32_t per)
+{
+    return place == 0 || ranks[place] / per != ranks[place - 1] / per;
+}
+
+/* The least number of NICs that a node's members use; nodes are counted, too. */
+static uint32_t
+fewest_nics(const LhNetwork *network, const uint32_t *ranks, uint32_t size, uint32_t *nodes)
+{
+    uint32_t fewest = UINT32_MAX, nics = 0;
+
+    *nodes = 0;
+    for (uint32_t i = 0; i < size; i++) {
+        if (begins(ranks, i, network->gpus_per_node)) {
+            fewest = i > 0 ? MIN(fewest, nics) : fewest;
+            nics = 0;
+            ++*nodes;
+        }
+        nics += begins(ranks, i, network->gpus_per_nic);
+    }
+    return MIN(fewest, nics);
+}
+
+static void
+find_entries(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, uint32_t nodes)
+{
+    uint32_t node = 0, nics = 0;
+
+    rings->nodes = g_new(uint32_t, rings->size);
+    rings->firsts = g_new0(uint32_t, nodes + 1);
+    rings->entries = g_new(uint32_t, (gsize)nodes * rings->count);
+    for (uint32_t i = 0; i < rings->size; i++) {
+        if (begins(ranks, i, network->gpus_per_node)) {
+            node += i > 0;
+            rings->firsts[node] = i;
+            nics = 0;
+        }
+        if (begins(ranks, i, network->gpus_per_nic) && nics < rings->count)
+            rings->entries[(gsize)node * rings->count + nics++] = i - rings->firsts[node];
+        rings->nodes[i] = node;
+    }
+    rings->firsts[nodes] = rings->size;
+}
+
+/* A place in order of ranks to the one in a ring (@forth), or the reverse. */
+static uint32_t
+rotated(const LhRings *rings, uint32_t ring, uint32_t place, bool forth)
+{
+    uint32_t node, first, count, entry, offset;
+    bool reverse;
+
+    if (rings->count == 1)
+        return place;
+    node = rings->nodes[place];
+    first = rings->firsts[node];
+    count = rings->firsts[node + 1] - first;
+    entry = rings->entries[(gsize)node * rings->count + ring];
+    reverse = node % 2 == 1;
+    offset = place - first;
+    if (reverse && !forth)
+        offset = count - 1 - offset;
+    offset = (offset + (forth ? count - entry : entry)) % count;
+    if (reverse && forth)
+        offset = count - 1 - offset;
+    return first + offset;
+}
+
+uint32_t
+lh_rings_place(const LhRings *rings, uint32_t ring, uint32_t position)
+{
+    return rotated(rings, ring, rings->places == NULL ? position : rings->places[position], true);
+}
+
+uint32_t
+lh_rings_member(const LhRings *rings, uint32_t ring, uint32_t place)
+{
+    const uint32_t first = rotated(rings, ring, place, false);
+
+    return rings->members == NULL ? first : rings->members[first];
+}
+
+uint32_t
+lh_rings_next(const LhRings *rings, uint32_t ring, uint32_t position)
+{
+    uint32_t place;
+
+    if (rings->nexts != NULL)
+        return rings->nexts[(gsize)position * rings->count + ring];
+    place = lh_rings_place(rings, ring, position) + 1;
+    return lh_rings_member(rings, ring, place < rings->size ? place : 0);
+}
+
+uint32_t
+lh_rings_previous(const LhRings *rings, uint32_t ring, uint32_t position)
+{
+    const uint32_t place = lh_rings_place(rings, ring, position);
+
+    return lh_rings_member(rings, ring, (place > 0 ? place : rings->size) - 1);
+}
+
+static uint32_t *
+find_nexts(const LhRings *rings)
+{
+    uint32_t *nexts = g_new(uint32_t, (gsize)rings->size * rings->count);
+
+    for (uint32_t i = 0; i < rings->size; i++)
+        for (uint32_t ring = 0; ring < rings->count; ring++)
+            nexts[(gsize)i * rings->count + ring] = lh_rings_next(rings, ring, i);
+    return nexts;
+}
+
+void
+lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
+{
+    const uint32_t size = (uint32_t)lh_group_size(group);
+    g_autofree uint32_t *ranks = lh_sorted_ranks(group);
+    uint32_t nics, nodes;
+
+    nics = fewest_nics(network, ranks, size, &nodes);
+    *rings = (LhRings){ .count = nodes > 1 ? MIN(nics, LH_RINGS_MAX) : 1,
+                        .size = size,
+                        .members = g_new(uint32_t, size),
+                        .places = g_new(uint32_t, size) };
+    for (uint32_t i = 0; i < size; i++) {
+        rings->members[i] = lh_group_position(group, ranks[i]);
+        rings->places[rings->members[i]] = i;
+    }
+    if (rings->count > 1) {
+        find_entries(rings, network, ranks, nodes);
+        rings->nexts = find_nexts(rings);
+    }
+}
+
+void
+lh_rings_clear(LhRings *rings)
+{
+    g_free(rings->members);
+    g_free(rings->places);
+    g_free(rings->nodes);
+    g_free(rings->firsts);
+    g_free(rings->entries);
+    g_free(rings->nexts);
+}

@@ -1,0 +1,312 @@
+/*
+ * Clusters from files. A file describes one node and the fabric between nodes; how many nodes there
+ * are is said by whoever uses it. Left out: mixed nodes, NICs that are not shared evenly by the
+ * GPUs, and anything inside the spine of a fat tree.
+ */
+#include "sim/network/topology.h"
+
+#include "base/data.h"
+#include "base/error.h"
+
+#include <string.h>
+
+#define TEXT_MAX 1000
+#define GPUS_MAX 4096
+#define NODES_MAX 1048576
+#define CTAS_MAX 1024
+#define BANDWIDTH_MIN 1.0
+#define BANDWIDTH_MAX 1e15
+#define LATENCY_MAX_S 1.0
+#define OVERSUBSCRIPTION_MAX 1000
+
+const char *const lh_tier_names[] = { "nvlink", "pcie", "nic", "fabric", NULL };
+
+static const char *const schemas[] = { "longhaul.topology/1", NULL };
+static const char *const scale_up_kinds[] = { "none", "nvswitch", "pairs", NULL };
+static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
+
+/* Nested objects are decoded into the flat LhTopology: their own offset is 0. */
+#define OBJECT(key, needed, table, text)                                                           \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_OBJECT, .offset = 0, .flags = (needed), .fields = (table), \
+        .description = (text)                                                                      \
+    }
+
+#define TEXT(key, member, needed, text)                                                            \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_STRING, .offset = offsetof(LhTopology, member),            \
+        .flags = (needed), .min = 1, .max = TEXT_MAX, .description = (text)                        \
+    }
+
+#define COUNT(key, member, needed, low, high, text)                                                \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_UINT, .offset = offsetof(LhTopology, member),              \
+        .flags = (needed), .min = (low), .max = (high), .description = (text)                      \
+    }
+
+#define CHOICE(key, member, needed, words, text)                                                   \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_CHOICE, .offset = offsetof(LhTopology, member),            \
+        .flags = (needed), .choices = (words), .description = (text)                               \
+    }
+
+#define TIME(key, member, needed, text)                                                            \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_UNIT, .offset = offsetof(LhTopology, member),              \
+        .flags = (needed), .unit = LH_UNIT_TIME, .min = 0, .max = LATENCY_MAX_S,                   \
+        .description = (text)                                                                      \
+    }
+
+#define BANDWIDTH(key, member, needed, text)                                                       \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_UNIT, .offset = offsetof(LhTopology, member),              \
+        .flags = (needed), .unit = LH_UNIT_BANDWIDTH, .min = BANDWIDTH_MIN, .max = BANDWIDTH_MAX,  \
+        .description = (text)                                                                      \
+    }
+
+/* The fields of a link class. */
+#define LINK_FIELDS(member, needed)                                                                \
+    BANDWIDTH("bandwidth", member.bandwidth, needed,                                               \
+              "What transfers reach in each direction (not the wire's rate)."),                    \
+        TIME("latency", member.latency_ps, needed,                                                 \
+             "What this kind of link adds to the latency of a route, once per route."),            \
+        COUNT("ctas", member.ctas, needed, 0, CTAS_MAX,                                            \
+              "SMs that a running send or receive kernel occupies at each end."),                  \
+        CHOICE("provenance", member.provenance, needed, lh_provenance_names,                       \
+               "How far bandwidth and latency can be trusted."),                                   \
+        TEXT("source", member.source, needed, "Where the numbers come from.")
+
+static const LhField scale_up_fields[] = {
+    CHOICE(
+        "kind", scale_up, LH_FIELD_REQUIRED, scale_up_kinds,
+        "How the GPUs of a node are joined: not at all, by a switch, or in pairs (0-1, 2-3, ..)."),
+    LINK_FIELDS(nvlink, 0),
+    { .name = NULL },
+};
+
+static const LhField pcie_fields[] = {
+    LINK_FIELDS(pcie, LH_FIELD_REQUIRED),
+    { .name = NULL },
+};
+
+static const LhField nics_fields[] = {
+    COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX,
+          "NICs per node; divides \"gpus\". GPU i uses NIC i * count / gpus."),
+    LINK_FIELDS(nic, LH_FIELD_REQUIRED),
+    BANDWIDTH("flow_bandwidth", nic.flow_bandwidth, 0,
+              "What all messages from one GPU to another reach together in each direction, at most "
+              "\"bandwidth\"; no such limit if absent."),
+    { .name = NULL },
+};
+
+static const LhField node_fields[] = {
+    COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX, "GPUs per node."),
+    OBJECT("scale_up", LH_FIELD_REQUIRED, scale_up_fields, "Links between the GPUs of a node."),
+    OBJECT(
+        "pcie", 0, pcie_fields,
+        "Links from each GPU to its host and NIC; if absent, the NIC hangs on the scale-up link."),
+    OBJECT("nics", 0, nics_fields, "Links from a node to the fabric; absent for a single node."),
+    { .name = NULL },
+};
+
+static const LhField fabric_fields[] = {
+    CHOICE(
+        "kind", fabric, LH_FIELD_REQUIRED, fabric_kinds,
+        "What joins the nodes: full bisection, one switch per NIC index, or leaves and a spine."),
+    COUNT("nodes_per_leaf", nodes_per_leaf, 0, 1, NODES_MAX,
+          "Nodes under one leaf switch (fat-tree)."),
+    { .name = "oversubscription",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhTopology, oversubscription),
+      .min = 1,
+      .max = OVERSUBSCRIPTION_MAX,
+      .description =
+          "Bandwidth below a leaf switch over bandwidth above it (fat-tree); 1 if absent." },
+    TIME("switch_latency", switch_latency_ps, 0,
+         "What each switch on the way adds to the latency (rail, fat-tree); 0 if absent."),
+    { .name = NULL },
+};
+
+const LhField lh_topology_fields[] = {
+    CHOICE("schema", schema, LH_FIELD_REQUIRED, schemas, "The format and its version."),
+    TEXT("name", name, LH_FIELD_REQUIRED, "The cluster's name, equal to the file's."),
+    TEXT("description", description, 0, "What the cluster is, in a sentence."),
+    TEXT("source", source, LH_FIELD_REQUIRED, "Where the wiring comes from."),
+    TEXT("device", device_name, LH_FIELD_REQUIRED, "The GPU: a name of devices/ or a path."),
+    OBJECT("node", LH_FIELD_REQUIRED, node_fields, "One node; all are alike."),
+    OBJECT("fabric", 0, fabric_fields, "What joins the nodes; ideal if absent."),
+    COUNT("max_nodes", max_nodes, 0, 1, NODES_MAX, "Nodes at most; no limit if absent."),
+    { .name = NULL },
+};
+
+static bool
+check_device(const LhJson *json, const LhTopology *t, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    g_autofree char *path = lh_data_find("devices", t->device_name, &reason);
+
+    if (path == NULL)
+        return lh_json_error(json, "device", error, "\"device\": %s", reason->message);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+        return lh_json_error(json, "device", error, "\"device\": no file \"%.200s\"", path);
+    return true;
+}
+
+/* The fields in `names`, of the object at `place`, are needed (or have no meaning) because of its
+ * kind. */
+static bool
+check_fields_of_kind(const LhJson *json, const char *place, const char *const *names,
+                     const char *kind, bool needed, GError **error)
+{
+    for (; *names != NULL; names++) {
+        g_autofree char *path = g_strdup_printf("%s.%s", place, *names);
+
+        if (lh_json_has(json, path) == needed)
+            continue;
+        if (needed)
+            return lh_json_error(json, place, error,
+                                 "missing field \"%s\" in \"%s\": kind \"%s\" needs it", *names,
+                                 place, kind);
+        return lh_json_error(json, path, error, "\"%s\" has no meaning for kind \"%s\"", path,
+                             kind);
+    }
+    return true;
+}
+
+static bool
+check_node(const LhJson *json, const LhTopology *t, GError **error)
+{
+    static const char *const link_fields[] = { "bandwidth",  "latency", "ctas",
+                                               "provenance", "source",  NULL };
+    const char *kind = scale_up_kinds[t->scale_up];
+    const bool joined = t->scale_up == LH_SCALE_UP_SWITCH || t->gpus_per_node == 1 ||
+                        (t->scale_up == LH_SCALE_UP_PAIRS && t->gpus_per_node == 2);
+
+    if (!check_fields_of_kind(json, "node.scale_up", link_fields, kind,
+                              t->scale_up != LH_SCALE_UP_NONE, error))
+        return false;
+    if (t->scale_up == LH_SCALE_UP_PAIRS && t->gpus_per_node % 2 != 0)
+        return lh_json_error(json, "node.gpus", error,
+                             "\"node.gpus\" is %" G_GUINT64_FORMAT
+                             "; allowed with scale-up kind \"pairs\": an even number",
+                             t->gpus_per_node);
+    if (!joined && t->pcie.bandwidth == 0)
+        return lh_json_error(json, "node", error,
+                             "missing field \"pcie\" in \"node\": with %" G_GUINT64_FORMAT
+                             " GPUs and scale-up kind \"%s\" some GPUs could not reach each other",
+                             t->gpus_per_node, kind);
+    return true;
+}
+
+static bool
+check_flow_bandwidth(const LhJson *json, const LhLinkClass *nic, GError **error)
+{
+    g_autofree char *limit = lh_format_bandwidth(nic->flow_bandwidth);
+    g_autofree char *whole = lh_format_bandwidth(nic->bandwidth);
+
+    return nic->flow_bandwidth <= nic->bandwidth ||
+           lh_json_error(json, "node.nics.flow_bandwidth", error,
+                         "\"node.nics.flow_bandwidth\" is %s, more than a NIC; allowed: up to %s, "
+                         "or none",
+                         limit, whole);
+}
+
+/* "1, 2, 4, 8" for 8; caller frees. */
+static char *
+list_divisors(uint64_t number)
+{
+    GString *text = g_string_new("1");
+
+    for (uint64_t i = 2; i <= number; i++) {
+        if (number % i == 0)
+            g_string_append_printf(text, ", %" G_GUINT64_FORMAT, i);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static bool
+check_nics(const LhJson *json, const LhTopology *t, GError **error)
+{
+    g_autofree char *divisors = NULL;
+
+    if (t->nics_per_node == 0 && t->max_nodes == 1)
+        return true;
+    if (t->nics_per_node == 0)
+        return lh_json_error(
+            json, t->max_nodes == 0 ? "node" : "max_nodes", error,
+            "without \"node.nics\" there can be only one node; give \"max_nodes\": "
+            "1, or the NICs");
+    if (t->gpus_per_node % t->nics_per_node == 0)
+        return check_flow_bandwidth(json, &t->nic, error);
+    divisors = list_divisors(t->gpus_per_node);
+    return lh_json_error(json, "node.nics.count", error,
+                         "\"node.nics.count\" is %" G_GUINT64_FORMAT
+                         ", which does not divide \"node.gpus\" %" G_GUINT64_FORMAT "; allowed: %s",
+                         t->nics_per_node, t->gpus_per_node, divisors);
+}
+
+static bool
+check_fabric(const LhJson *json, const LhTopology *t, GError **error)
+{
+    static const char *const tree_needs[] = { "nodes_per_leaf", NULL };
+    static const char *const tree_only[] = { "nodes_per_leaf", "oversubscription", NULL };
+    static const char *const not_ideal[] = { "switch_latency", NULL };
+    const char *kind = fabric_kinds[t->fabric];
+
+    if (lh_json_has(json, "fabric") && t->nics_per_node == 0)
+        return lh_json_error(json, "fabric", error,
+                             "\"fabric\" has no meaning without \"node.nics\"");
+    if (t->fabric == LH_FABRIC_FAT_TREE)
+        return check_fields_of_kind(json, "fabric", tree_needs, kind, true, error);
+    if (!check_fields_of_kind(json, "fabric", tree_only, kind, false, error))
+        return false;
+    if (t->fabric == LH_FABRIC_IDEAL)
+        return check_fields_of_kind(json, "fabric", not_ideal, kind, false, error);
+    if (t->nics_per_node > 1 && t->scale_up != LH_SCALE_UP_SWITCH)
+        return lh_json_error(json, "fabric.kind", error,
+                             "\"fabric.kind\" is \"rail\", which needs \"node.scale_up.kind\" "
+                             "\"nvswitch\" to cross rails; found \"%s\"",
+                             scale_up_kinds[t->scale_up]);
+    return true;
+}
+
+static LhTopology *
+read_topology(const LhJson *json, GError **error)
+{
+    g_autoptr(LhTopology) t = g_new0(LhTopology, 1);
+
+    t->oversubscription = 1;
+    if (!lh_json_decode(json, lh_topology_fields, t, false, error) || !check_node(json, t, error) ||
+        !check_nics(json, t, error) || !check_fabric(json, t, error) ||
+        !check_device(json, t, error))
+        return NULL;
+    t->sha256 = g_strdup(lh_json_sha256(json));
+    return g_steal_pointer(&t);
+}
+
+LhTopology *
+lh_topology_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse(file, text, length, error);
+
+    return json == NULL ? NULL : read_topology(json, error);
+}
+
+LhTopology *
+lh_topology_load(const char *name, GError **error)
+{
+    g_autofree char *path = lh_data_find("topologies", name, error);
+    g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load(path, error);
+
+    return json == NULL ? NULL : read_topology(json, error);
+}
+
+void
+lh_topology_free(LhTopology *topology)
+{
+    if (topology == NULL)
+        return;
+    lh_json_clear(lh_topology_fields, topology);
+    g_free(topology->sha256);
+    g_free(topology);
+}

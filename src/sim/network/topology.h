@@ -1,0 +1,74 @@
+/*
+ * What a topology file says of a cluster: nodes of GPUs, and the links inside and between them.
+ * Every link is full duplex: two directed links.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "sim/device.h"
+
+/* Where a link stands; the columns of "exposed communication" and "bytes per tier". */
+typedef enum {
+    LH_TIER_NVLINK, /* GPU to GPU inside a node or NVLink domain */
+    LH_TIER_PCIE,   /* GPU to PCIe switch or host */
+    LH_TIER_NIC,    /* node to fabric */
+    LH_TIER_FABRIC, /* between switches */
+    LH_TIERS
+} LhTier;
+
+/* "nvlink", "pcie", "nic", "fabric"; NULL-terminated. */
+extern const char *const lh_tier_names[];
+
+/* One link class as a topology file states it (each direction). */
+typedef struct {
+    /* Bytes/s that a transfer reaches (not the wire's). */
+    double bandwidth; /* nocheck:unit: named as in the file */
+    /* NICs: the most that all messages from one GPU to another reach together; 0: no limit. */
+    double flow_bandwidth; /* nocheck:unit: named as in the file */
+    LhTime latency_ps;     /* of the whole hop, counted once per route */
+    uint64_t ctas;  /* SMs that a running send/receive kernel occupies on this class of link */
+    int provenance; /* LhProvenance */
+    char *source;
+} LhLinkClass;
+
+typedef enum {
+    LH_SCALE_UP_NONE,   /* GPUs of a node meet over PCIe only */
+    LH_SCALE_UP_SWITCH, /* NVSwitch: every GPU one up and one down link into a non-blocking switch
+                         */
+    LH_SCALE_UP_PAIRS,  /* NVLink bridges join GPUs 2i and 2i+1; other pairs go over PCIe */
+} LhScaleUp;
+
+typedef enum {
+    LH_FABRIC_IDEAL, /* full bisection: only the NICs limit */
+    LH_FABRIC_RAIL,  /* NIC i of every node on rail switch i; across rails through the local GPU of
+                        that rail (PXN) */
+    LH_FABRIC_FAT_TREE, /* leaf switches of nodes_per_leaf nodes under a spine, oversubscribed */
+} LhFabric;
+
+typedef struct {
+    char *name;
+    char *description;
+    char *source;
+    char *device_name; /* of devices/ */
+    uint64_t gpus_per_node;
+    uint64_t max_nodes;     /* 0: no limit */
+    int scale_up;           /* LhScaleUp */
+    LhLinkClass nvlink;     /* scale_up != none */
+    LhLinkClass pcie;       /* bandwidth 0: GPUs reach their NIC through the scale-up link */
+    uint64_t nics_per_node; /* divides gpus_per_node; 0 only for a single node */
+    LhLinkClass nic;
+    int fabric; /* LhFabric */
+    uint64_t nodes_per_leaf;
+    double oversubscription;  /* leaf downlink over uplink bandwidth; >= 1 */
+    LhTime switch_latency_ps; /* per fabric switch crossed */
+    char *sha256;
+    int schema; /* version of longhaul.topology, from 0 */
+} LhTopology;
+
+/* Reads @name: a word (a file of topologies/) or a path. */
+LhTopology *lh_topology_load(const char *name, GError **error);
+LhTopology *lh_topology_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_topology_free(LhTopology *topology);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
+
+extern const LhField lh_topology_fields[];

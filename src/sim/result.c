@@ -1,0 +1,187 @@
+/* Setting the engine up for a program, and what is said of a run. */
+#include "sim/engine.h"
+
+#include <string.h>
+
+static void
+init_ranks(LhEngine *e)
+{
+    const uint32_t queues = e->ranks_count << e->streams_shift;
+
+    e->ranks = g_new0(LhSimRank, e->ranks_count);
+    e->queues = g_new(LhQueue, queues);
+    e->cursors = g_new(LhCursor, e->ranks_count);
+    e->live = g_new(LhLive, e->ranks_count);
+    e->results = g_new0(LhRankResult, e->ranks_count);
+    for (uint32_t i = 0; i < queues; i++)
+        e->queues[i] = (LhQueue){ LH_NO_NODE, LH_NO_NODE };
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        LhSimRank *rank = &e->ranks[r];
+
+        rank->index = r;
+        rank->queues = &e->queues[r << e->streams_shift];
+        lh_cursor_init(&e->cursors[r], e->program, r);
+        lh_live_init(&e->live[r], e->program);
+        rank->gate = LH_NO_NODE;
+        rank->speed = 1;
+        rank->account.why = LH_IDLE_IMBALANCE;
+        rank->account.result = &e->results[r];
+    }
+}
+
+static void
+init_news(LhEngine *e)
+{
+    while (e->news.mask + 1 < e->ranks_count)
+        e->news.mask = 2 * e->news.mask + 1;
+    e->news.ranks = g_new(uint32_t, e->news.mask + 1);
+}
+
+static void
+init_stragglers(LhEngine *e)
+{
+    const GArray *stragglers = e->params->stragglers;
+
+    if (stragglers == NULL || stragglers->len == 0)
+        return;
+    e->slowdown = g_new(double, e->ranks_count);
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        e->slowdown[r] = 1;
+    for (uint32_t i = 0; i < stragglers->len; i++) {
+        const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
+
+        if (s->rank < e->ranks_count)
+            e->slowdown[s->rank] *= s->slowdown;
+    }
+}
+
+static void
+init_network(LhEngine *e)
+{
+    const LhSimParams *params = e->params;
+    const uint32_t queues = e->ranks_count << e->streams_shift;
+
+    for (uint32_t i = 0; i < LH_ROUTE_CLASSES && !e->free_network; i++)
+        e->contention |= e->network->classes[i].ctas[LH_SPAN_NODE] > 0;
+    lh_heap_reserve(&e->heap, queues);
+    e->moving.flows = lh_flows_new(e->network, params->network_model, &e->heap, queues);
+    e->collectives =
+        lh_collectives_new(e->network, params->device,
+                           e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives);
+    lh_matcher_init(&e->matcher, e->ranks_count);
+}
+
+void
+lh_engine_init(LhEngine *e, const LhSimParams *params)
+{
+    const LhProgram *program = params->program;
+
+    e->params = params;
+    e->program = program;
+    e->network = params->network;
+    e->ranks_count = lh_program_ranks(program);
+    e->streams_count = program->streams_count;
+    while (1u << e->streams_shift < e->streams_count)
+        e->streams_shift++;
+    e->free_network = params->cost != LH_COST_DEVICE;
+    e->launch_ps = e->free_network ? 0 : params->device->kernel_launch_ps;
+    e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
+    lh_cost_init(&e->cost, params->cost, params->device);
+    init_ranks(e);
+    init_news(e);
+    init_network(e);
+    init_stragglers(e);
+}
+
+void
+lh_engine_clear(LhEngine *e)
+{
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        lh_nodes_clear(&e->ranks[r].nodes);
+    g_free(e->ranks);
+    g_free(e->queues);
+    g_free(e->cursors);
+    g_free(e->live);
+    g_free(e->results);
+    g_free(e->slowdown);
+    g_free(e->moving.ends);
+    g_free(e->moving.hops);
+    g_free(e->news.ranks);
+    lh_matcher_clear(&e->matcher);
+    lh_flows_free(e->moving.flows);
+    lh_collectives_free(e->collectives);
+    lh_heap_clear(&e->heap);
+    lh_op_buffer_clear(&e->buffer);
+}
+
+static void
+summarise_links(const LhEngine *e, LhSimResult *result)
+{
+    const double span_s = (double)result->makespan_ps / (double)LH_PS_PER_S;
+
+    result->busiest_link = UINT32_MAX;
+    for (uint32_t i = 0; i < e->network->links_count; i++) {
+        const LhLink link = lh_network_link(e->network, i);
+        const uint64_t bytes = lh_flows_link_bytes(e->moving.flows, i);
+        double used;
+
+        result->link_bytes[link.tier] += bytes;
+        if (bytes == 0 || span_s <= 0)
+            continue;
+        used = (double)bytes / (link.bandwidth_bytes_per_s * span_s);
+        if (used > result->busiest_link_utilisation) {
+            result->busiest_link_utilisation = used;
+            result->busiest_link = i;
+        }
+    }
+}
+
+static LhProvenance
+link_provenance(const LhTopology *topology, uint32_t tier)
+{
+    const LhLinkClass *const classes[LH_TIERS] = { &topology->nvlink, &topology->pcie,
+                                                   &topology->nic, &topology->nic };
+
+    return (LhProvenance)classes[tier]->provenance;
+}
+
+/* Everyone is accounted for until the last rank is done. */
+static void
+close_accounts(LhEngine *e, LhSimResult *result)
+{
+    uint32_t last = 0;
+
+    for (uint32_t r = 1; r < e->ranks_count; r++)
+        if (e->results[r].finish_ps > e->results[last].finish_ps)
+            last = r;
+    result->makespan_ps = e->results[last].finish_ps;
+    e->now = result->makespan_ps;
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        if (r != last)
+            lh_account_wait(&e->ranks[r].account, &e->ranks[last].account, e->now);
+    lh_account(&e->ranks[last].account, e->now);
+}
+
+LhSimResult *
+lh_engine_summarise(LhEngine *e)
+{
+    LhSimResult *result = g_new0(LhSimResult, 1);
+
+    close_accounts(e, result);
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        e->results[r].peak_bytes = e->live[r].peak_bytes;
+        memcpy(e->results[r].peak_by_tensor, e->live[r].peak_by_tensor,
+               sizeof(e->live[r].peak_by_tensor));
+    }
+    result->ranks_count = e->ranks_count;
+    result->ranks = g_steal_pointer(&e->results);
+    result->events = e->events;
+    result->ops = e->ops;
+    result->provenance = e->cost.provenance;
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
+        if (!e->free_network && (e->tiers_used & 1u << tier))
+            result->provenance =
+                MAX(result->provenance, link_provenance(e->network->topology, tier));
+    summarise_links(e, result);
+    return result;
+}

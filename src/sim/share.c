@@ -1,0 +1,71 @@
+/*
+ * Kernels of several compute streams share the SMs that communication leaves, max-min fairly: none
+ * gets more than it fills when alone, and what one cannot fill goes to the others.
+ */
+#include "sim/engine.h"
+
+#define HELD_MAX 0.9 /* share of the SMs that communication holds at most */
+
+/* The kernels that run on a rank, brought up to now. */
+static uint32_t
+take_running(LhEngine *e, const LhSimRank *rank, LhNode *running[LH_STREAMS_MAX])
+{
+    uint32_t count = 0;
+
+    for (uint32_t s = 0; s < e->streams_count; s++) {
+        const uint32_t head = lh_queue(rank, s)->head;
+        LhNode *node;
+
+        if (head == LH_NO_NODE)
+            continue;
+        node = lh_node(&rank->nodes, head);
+        if (node->state != LH_NODE_RUNNING || node->kind != LH_OP_COMPUTE)
+            continue;
+        node->work_ps -= (double)(e->now - node->updated_ps) * node->rate;
+        node->work_ps = MAX(node->work_ps, 0);
+        node->updated_ps = e->now;
+        node->rate = 0;
+        running[count++] = node;
+    }
+    return count;
+}
+
+void
+lh_share_sms(LhEngine *e, LhSimRank *rank)
+{
+    LhNode *running[LH_STREAMS_MAX];
+    const uint32_t count = take_running(e, rank, running);
+    uint32_t open = count;
+    double left = 1, share;
+    bool capped;
+
+    do {
+        share = left / open;
+        capped = false;
+        for (uint32_t i = 0; i < count; i++) {
+            if (running[i]->rate > 0 || running[i]->occupancy > share)
+                continue;
+            running[i]->rate = rank->speed;
+            left -= running[i]->occupancy;
+            open--;
+            capped = true;
+        }
+    } while (capped && open > 0);
+    for (uint32_t i = 0; i < count; i++) {
+        LhNode *node = running[i];
+
+        if (node->rate <= 0)
+            node->rate = rank->speed * share / node->occupancy;
+        lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream),
+                    e->now + lh_time_from_ps(node->work_ps / node->rate));
+    }
+}
+
+void
+lh_share_change(LhEngine *e, LhSimRank *rank, int32_t ctas)
+{
+    rank->ctas = (uint32_t)((int32_t)rank->ctas + ctas);
+    rank->speed = 1 - MIN((double)rank->ctas / (double)e->params->device->sm_count, HELD_MAX);
+    if (rank->computing > 0)
+        lh_share_sms(e, rank);
+}

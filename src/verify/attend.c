@@ -1,0 +1,344 @@
+/*
+ * The effects of attention on symbolic contents. Every part pair of queries and keys is one block:
+ * its mask must be the program's, and it adds the keys to the rows of the queries and, backward,
+ * the queries to the rows of the keys.
+ */
+#include "verify/cover.h"
+
+#include <string.h>
+
+/* The operands of an attention op by what they are. */
+typedef struct {
+    LhCover *cover;
+    uint32_t op;
+    const LhKernelArgs *args;
+    const LhRegion *q, *kv;
+    const LhRegion *stats, *stats_end; /* do and the row statistics */
+    const LhRegion *acc, *acc_end; /* what adds up over the keys, by query row: acc, o, lse, dq */
+    const LhRegion *dkv;           /* NULL: none */
+} Attend;
+
+static LhCell *
+cell_of(const Attend *at, const LhRegion *region, uint32_t i)
+{
+    return lh_cover_cell(at->cover, at->cover->proof->op_rank[at->op], region->slot,
+                         region->part + i);
+}
+
+static const char *
+name_of(const Attend *at, const LhRegion *region)
+{
+    return at->cover->slots[region->slot].name;
+}
+
+static bool
+check_counts(const Attend *at)
+{
+    LhCover *cover = at->cover;
+    const LhOp *op = &cover->proof->ops[at->op];
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        const LhRegion *region = &op->compute.regions[i];
+        const LhRegion *like = region == at->kv || region == at->dkv ? at->kv : at->q;
+
+        if (region->count != like->count) {
+            COVERAGE(at->op, region->slot, "takes %u parts of slot %s beside %u of slot %s",
+                     region->count, name_of(at, region), like->count, name_of(at, like));
+            return false;
+        }
+    }
+    if (at->args->mask == LH_MASK_CAUSAL && at->q->count != at->kv->count) {
+        COVERAGE(at->op, at->kv->slot, "has a causal mask over %u query parts and %u key parts",
+                 at->q->count, at->kv->count);
+        return false;
+    }
+    return true;
+}
+
+static bool
+rules_equal(const LhMaskRule *a, const LhMaskRule *b)
+{
+    const uint32_t documents = MAX(a->documents_count, 1);
+
+    if (a->causal != b->causal || a->window != b->window || documents != MAX(b->documents_count, 1))
+        return false;
+    return documents == 1 ||
+           memcmp(a->document_ends, b->document_ends, documents * sizeof(uint64_t)) == 0;
+}
+
+bool
+lh_cover_check_rule(LhCover *cover, uint32_t g, const LhRegion *region)
+{
+    if (rules_equal(cover->proof->ops[g].compute.args.rule, &cover->proof->program->params.mask))
+        return true;
+    COVERAGE(g, region->slot, "goes by another rule than the program's mask");
+    return false;
+}
+
+bool
+lh_cover_check_position(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t segment,
+                        int64_t start)
+{
+    const uint64_t stride = cover->proof->ops[g].compute.args.stride;
+    const LhSegment *s = &cover->segment[segment];
+
+    if ((uint64_t)start == s->start && (s->count == 1 || stride == s->stride))
+        return true;
+    COVERAGE(g, region->slot,
+             "takes the rows of slot %s for the tokens from %" G_GINT64_FORMAT
+             " on in steps of %" G_GUINT64_FORMAT
+             ", but segment %u is those from %" G_GUINT64_FORMAT
+             " on in steps of %" G_GUINT64_FORMAT,
+             cover->slots[region->slot].name, start, stride, segment, s->start, s->stride);
+    return false;
+}
+
+/* Part by part, the rows stand where @claimed puts them. */
+static bool
+check_rows_position(const Attend *at, const LhRegion *region, const LhRowsPosition *claimed)
+{
+    for (uint32_t i = 0; i < region->count; i++) {
+        const LhCell *cell = lh_cover_read_rows(at->cover, at->op, region, i);
+
+        if (cell == NULL || !lh_cover_check_position(at->cover, at->op, region, cell->rows.segment,
+                                                     claimed->start + i * claimed->part_step))
+            return false;
+    }
+    return true;
+}
+
+/* A mask by positions has the program's rule, and the positions of the rows that are there. */
+static bool
+check_positions(const Attend *at)
+{
+    if (at->args->mask != LH_MASK_POSITIONS)
+        return true;
+    return lh_cover_check_rule(at->cover, at->op, at->kv) &&
+           check_rows_position(at, at->q, &at->args->q_at) &&
+           check_rows_position(at, at->kv, &at->args->k_at);
+}
+
+/*
+ * What the op claims of part pair (a, b): its mask applies to the parts laid end to end, unless it
+ * goes by positions. Those have been found to be the rows' own, so that the claim is true.
+ */
+static LhBlock
+claimed_block(const Attend *at, uint32_t a, uint32_t b)
+{
+    const LhKernelArgs *args = at->args;
+    const uint64_t rows = at->cover->rows;
+
+    if (args->mask == LH_MASK_POSITIONS)
+        return lh_cover_block(at->cover, cell_of(at, at->q, a)->rows.segment,
+                              cell_of(at, at->kv, b)->rows.segment);
+    if (args->mask == LH_MASK_CAUSAL && a == b)
+        return lh_cover_normalise(LH_MASK_CAUSAL, args->shift, rows);
+    if (args->mask == LH_MASK_FULL || (args->mask == LH_MASK_CAUSAL && a > b))
+        return lh_cover_normalise(LH_MASK_FULL, 0, rows);
+    return lh_cover_normalise(LH_MASK_EMPTY, 0, rows);
+}
+
+static bool
+check_pairs(const Attend *at)
+{
+    LhCover *cover = at->cover;
+    const LhKernelArgs *args = at->args;
+    const uint64_t nq = at->q->count * cover->rows;
+    const uint64_t nk = at->kv->count * cover->rows;
+    uint64_t pairs = 0;
+
+    for (uint32_t a = 0; a < at->q->count; a++) {
+        for (uint32_t b = 0; b < at->kv->count; b++)
+            pairs += claimed_block(at, a, b).pairs;
+    }
+    if (args->nq == nq && args->nk == nk && args->pairs == pairs)
+        return true;
+    COVERAGE(at->op, at->q->slot,
+             "is called for %" G_GUINT64_FORMAT " queries, %" G_GUINT64_FORMAT
+             " keys and %" G_GUINT64_FORMAT " pairs, but its operands have %" G_GUINT64_FORMAT
+             ", %" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT,
+             args->nq, args->nk, args->pairs, nq, nk, pairs);
+    return false;
+}
+
+/* Opens an accumulator for all its parts, whose rows are those of @like. */
+static bool
+open_all(const Attend *at, const LhRegion *accumulator, const LhRegion *like)
+{
+    for (uint32_t i = 0; i < accumulator->count; i++) {
+        const LhCell *rows = lh_cover_read_rows(at->cover, at->op, like, i);
+
+        if (rows == NULL ||
+            lh_cover_open_unended(at->cover, at->op, accumulator, i, rows->rows) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool
+open_accumulators(const Attend *at)
+{
+    for (const LhRegion *acc = at->acc; acc < at->acc_end; acc++) {
+        if (!open_all(at, acc, at->q))
+            return false;
+    }
+    return at->dkv == NULL || open_all(at, at->dkv, at->kv);
+}
+
+/* do and the statistics of part @a must be of the query rows; a statistic must be final. */
+static bool
+check_stats(const Attend *at, uint32_t a, LhHolding rows)
+{
+    LhCover *cover = at->cover;
+
+    for (const LhRegion *region = at->stats; region < at->stats_end; region++) {
+        const LhCell *cell = lh_cover_read_rows(cover, at->op, region, a);
+        const LhFamily family = lh_families[cover->slots[region->slot].kind];
+
+        if (cell == NULL)
+            return false;
+        if (!lh_rows_equal(cell->rows, rows)) {
+            g_autofree char *wanted = lh_cover_rows_text(cover, rows);
+            g_autofree char *found = lh_cover_rows_text(cover, cell->rows);
+
+            COVERAGE(at->op, region->slot, "takes query rows of %s, but those of %s from slot %s",
+                     wanted, found, name_of(at, region));
+            return false;
+        }
+        if (family != LH_FAMILY_PLAIN &&
+            memcmp(lh_cover_set(cover, cell), lh_cover_complete(cover, family, rows.segment),
+                   cover->words * 8) != 0) {
+            g_autofree char *text = lh_cover_rows_text(cover, rows);
+
+            COVERAGE(at->op, region->slot, "takes slot %s for %s before it is complete",
+                     name_of(at, region), text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *
+block_text(LhBlock block, char *buffer, size_t size)
+{
+    if (block.kind == LH_MASK_FULL)
+        return "every pair";
+    if (block.kind == LH_MASK_EMPTY)
+        return "no pair";
+    if (block.kind == LH_MASK_POSITIONS)
+        return "some pairs";
+    g_snprintf(buffer, (gulong)size, "the causal pairs shifted by %d", (int)block.shift);
+    return buffer;
+}
+
+/* Whether the op's mask on segments (q, k) is the program's. */
+static bool
+check_block(const Attend *at, LhBlock claimed, uint32_t q, uint32_t k)
+{
+    LhCover *cover = at->cover;
+    const LhBlock truth = lh_cover_block(cover, q, k);
+    char claimed_buffer[64], truth_buffer[64];
+
+    if (claimed.kind == truth.kind &&
+        (claimed.kind != LH_MASK_CAUSAL || claimed.shift == truth.shift))
+        return true;
+    COVERAGE(at->op, at->kv->slot,
+             "computes %s of query segment %u with key segment %u, where the mask has %s",
+             block_text(claimed, claimed_buffer, sizeof(claimed_buffer)), q, k,
+             block_text(truth, truth_buffer, sizeof(truth_buffer)));
+    return false;
+}
+
+static bool
+attend_pair(const Attend *at, uint32_t a, uint32_t b)
+{
+    LhCover *cover = at->cover;
+    const LhHolding q = cell_of(at, at->q, a)->rows;
+    const LhHolding k = cell_of(at, at->kv, b)->rows;
+    const LhBlock claimed = claimed_block(at, a, b);
+
+    if (lh_cover_kv_slice(cover, q.slice) != k.slice) {
+        COVERAGE(at->op, at->kv->slot,
+                 "attends with slice %u of the query heads to slice %u of the key-value heads, "
+                 "where it belongs to slice %u",
+                 q.slice, k.slice, lh_cover_kv_slice(cover, q.slice));
+        return false;
+    }
+    if (claimed.kind == LH_MASK_EMPTY)
+        return true;
+    if (!check_block(at, claimed, q.segment, k.segment))
+        return false;
+    cover->proof->verdict->pairs_checked += claimed.pairs;
+    for (const LhRegion *acc = at->acc; acc < at->acc_end; acc++) {
+        if (!lh_cover_contribute(cover, at->op, acc, cell_of(at, acc, a), k.segment))
+            return false;
+    }
+    return at->dkv == NULL || lh_cover_contribute(cover, at->op, at->dkv, cell_of(at, at->dkv, b),
+                                                  lh_cover_source(cover, LH_FAMILY_DKV, q));
+}
+
+static bool
+attend(const Attend *at)
+{
+    lh_cover_start(at->cover, at->op);
+    if (!check_counts(at) || !check_positions(at) || !check_pairs(at) || !open_accumulators(at))
+        return false;
+    for (uint32_t a = 0; a < at->q->count; a++) {
+        const LhCell *q = lh_cover_read_rows(at->cover, at->op, at->q, a);
+
+        if (q == NULL || !check_stats(at, a, q->rows))
+            return false;
+        for (uint32_t b = 0; b < at->kv->count; b++) {
+            if (lh_cover_read_rows(at->cover, at->op, at->kv, b) == NULL || !attend_pair(at, a, b))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool
+lh_cover_attend(LhCover *cover, uint32_t g)
+{
+    const LhOp *op = &cover->proof->ops[g];
+    const LhRegion *regions = op->compute.regions;
+    const Attend at = { .cover = cover,
+                        .op = g,
+                        .args = &op->compute.args,
+                        .q = &regions[0],
+                        .kv = &regions[1],
+                        .acc = &regions[2],
+                        .acc_end = &regions[op->compute.regions_count] };
+
+    g_assert(op->compute.regions_count >= 3);
+    if (!attend(&at))
+        return false;
+    /* What is only ever written stands alone, and is normalised. */
+    for (const LhRegion *acc = at.acc; acc < at.acc_end; acc++) {
+        const bool alone = lh_proof_kernel(op)->operands[acc - regions].access == LH_OPERAND_WRITE;
+
+        for (uint32_t k = 0; k < acc->count; k++)
+            cell_of(&at, acc, k)->ended = op->compute.args.last || alone;
+    }
+    return true;
+}
+
+bool
+lh_cover_attend_grad(LhCover *cover, uint32_t g)
+{
+    const LhOp *op = &cover->proof->ops[g];
+    const LhRegion *regions = op->compute.regions;
+    const uint32_t n = op->compute.regions_count;
+    const Attend at = { .cover = cover,
+                        .op = g,
+                        .args = &op->compute.args,
+                        .q = &regions[0],
+                        .kv = &regions[n - 3],
+                        .stats = &regions[1],
+                        .stats_end = &regions[n - 3],
+                        .acc = &regions[n - 2],
+                        .acc_end = &regions[n - 1],
+                        .dkv = &regions[n - 1] };
+
+    g_assert(n >= 5);
+    return attend(&at);
+}

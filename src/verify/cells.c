@@ -1,0 +1,242 @@
+/*
+ * Reading and writing symbolic contents, and what the mask says that results must contain.
+ */
+#include "verify/cover.h"
+
+const LhFamily lh_families[LH_TENSOR_KINDS] = {
+    [LH_TENSOR_ACC] = LH_FAMILY_OUTPUT,     [LH_TENSOR_O] = LH_FAMILY_OUTPUT,
+    [LH_TENSOR_LSE] = LH_FAMILY_OUTPUT,     [LH_TENSOR_DELTA] = LH_FAMILY_OUTPUT,
+    [LH_TENSOR_DQ] = LH_FAMILY_DQ,          [LH_TENSOR_DKV] = LH_FAMILY_DKV,
+    [LH_TENSOR_STATE] = LH_FAMILY_STATE,    [LH_TENSOR_DSTATE] = LH_FAMILY_DSTATE,
+    [LH_TENSOR_DK] = LH_FAMILY_DKV,         [LH_TENSOR_DV] = LH_FAMILY_DKV,
+    [LH_TENSOR_SCORES] = LH_FAMILY_SCORES,  [LH_TENSOR_PROBS] = LH_FAMILY_SCORES,
+    [LH_TENSOR_DSCORES] = LH_FAMILY_SCORES,
+};
+
+char *
+lh_cover_rows_text(const LhCover *cover, LhHolding rows)
+{
+    if (rows.segment >= LH_ROW_NONE)
+        return g_strdup("no segment in particular");
+    if (cover->proof->program->head_slices <= 1)
+        return g_strdup_printf("segment %u", rows.segment);
+    return g_strdup_printf("slice %u of segment %u", rows.slice, rows.segment);
+}
+
+char *
+lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uint32_t slice)
+{
+    const uint32_t replicas = cover->replicas;
+
+    if (family != LH_FAMILY_DKV || replicas == 1)
+        return g_strdup_printf("segment %u", source);
+    return g_strdup_printf("slice %u of segment %u", slice * replicas + source % replicas,
+                           source / replicas);
+}
+
+const uint64_t *
+lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment)
+{
+    const bool of_queries = family == LH_FAMILY_DKV || family == LH_FAMILY_DSTATE;
+    const uint64_t *sets = of_queries                  ? cover->queries_of
+                           : family == LH_FAMILY_STATE ? cover->before
+                                                       : cover->keys_of;
+
+    return &sets[(size_t)segment * cover->words];
+}
+
+LhBlock
+lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
+{
+    LhBlock block = { .kind = kind, .pairs = kind == LH_MASK_FULL ? rows * rows : 0 };
+
+    if (kind != LH_MASK_CAUSAL)
+        return block;
+    block.pairs = lh_causal_pairs(rows, rows, shift);
+    if (block.pairs == 0)
+        block.kind = LH_MASK_EMPTY;
+    else if (block.pairs == rows * rows)
+        block.kind = LH_MASK_FULL;
+    else
+        block.shift = shift;
+    return block;
+}
+
+LhBlock
+lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
+{
+    LhBlock block;
+
+    if (cover->blocks != NULL)
+        return cover->blocks[(size_t)q * cover->segments + k];
+    block = lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
+    if (block.kind == LH_MASK_POSITIONS)
+        return block;
+    return lh_cover_normalise(block.kind, block.shift, cover->rows);
+}
+
+/* The last alloc of a part of a slot before @op, or LH_NONE. */
+static uint32_t
+last_alloc(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
+{
+    const size_t key = (size_t)cover->proof->op_rank[op] * cover->proof->cells_count +
+                       cover->slots[slot].first_cell + part;
+    uint32_t low = cover->alloc_first[key];
+    uint32_t high = cover->alloc_first[key + 1];
+    const uint32_t first = low;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (cover->allocs[middle] < op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == first ? LH_NONE : cover->allocs[low - 1];
+}
+
+LhCell *
+lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
+{
+    const uint32_t part = region->part + i;
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+    bool stale = cell->state == LH_CELL_UNDEFINED;
+
+    if (!stale && cover->slots[region->slot].role == LH_SLOT_TEMP) {
+        const uint32_t alloc = last_alloc(cover, op, region->slot, part);
+
+        stale = alloc != LH_NONE && cell->writer < alloc;
+    }
+    if (stale) {
+        g_autofree char *name = lh_cell_text(cover->proof->program, region->slot, part);
+
+        COVERAGE(op, region->slot, "reads slot %s, into which nothing has been written", name);
+        cell->state = LH_CELL_SUSPECT;
+        cell->writer = op;
+        return NULL;
+    }
+    return cell->state == LH_CELL_SUSPECT ? NULL : cell;
+}
+
+LhCell *
+lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
+{
+    LhCell *cell = lh_cover_read(cover, op, region, i);
+
+    if (cell == NULL || cell->rows.segment < LH_ROW_NONE)
+        return cell;
+    COVERAGE(op, region->slot,
+             "needs the rows of some segment in slot %s, which holds none in particular",
+             cover->slots[region->slot].name);
+    return NULL;
+}
+
+LhCell *
+lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
+{
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
+
+    *cell = (LhCell){ .rows = rows, .writer = op, .state = LH_CELL_DEFINED };
+    memset(lh_cover_set(cover, cell), 0, cover->words * 8);
+    return cell;
+}
+
+LhCell *
+lh_cover_write_none(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, uint32_t row)
+{
+    return lh_cover_write(cover, op, region, i, (LhHolding){ .segment = row });
+}
+
+static void
+find_twice(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell, uint32_t source)
+{
+    const LhSlot *slot = &cover->slots[region->slot];
+    g_autofree char *rows = lh_cover_rows_text(cover, cell->rows);
+    g_autofree char *what =
+        lh_cover_source_text(cover, lh_families[slot->kind], source, cell->rows.slice);
+
+    COVERAGE(op, region->slot, "adds %s to the rows of %s in slot %s a second time", what, rows,
+             slot->name);
+}
+
+bool
+lh_cover_contribute(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell,
+                    uint32_t source)
+{
+    uint64_t *set = lh_cover_set(cover, cell);
+
+    if (lh_set_has(set, source)) {
+        find_twice(cover, op, region, cell, source);
+        return false;
+    }
+    lh_set_add(set, source);
+    return true;
+}
+
+bool
+lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell *into,
+               const LhCell *from)
+{
+    uint64_t *set = lh_cover_set(cover, into);
+    const uint64_t *other = lh_cover_set(cover, from);
+
+    for (uint32_t w = 0; w < cover->words; w++) {
+        const uint64_t twice = set[w] & other[w];
+
+        if (twice != 0) {
+            find_twice(cover, op, target, into, w * 64 + (uint32_t)__builtin_ctzll(twice));
+            return false;
+        }
+    }
+    for (uint32_t w = 0; w < cover->words; w++)
+        set[w] |= other[w];
+    return true;
+}
+
+void
+lh_cover_start(LhCover *cover, uint32_t op)
+{
+    const LhOp *o = &cover->proof->ops[op];
+
+    for (uint32_t i = 0; i < o->compute.regions_count; i++) {
+        const LhRegion *region = &o->compute.regions[i];
+
+        for (uint32_t k = 0; lh_proof_overwrites(o, i) && k < region->count; k++)
+            lh_cover_write_none(cover, op, region, k, LH_ROW_ANY);
+    }
+}
+
+LhCell *
+lh_cover_open(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
+{
+    LhCell *cell = lh_cover_read(cover, op, region, i);
+
+    if (cell == NULL)
+        return NULL;
+    if (cell->rows.segment == LH_ROW_ANY)
+        cell->rows = rows;
+    if (!lh_rows_equal(cell->rows, rows)) {
+        g_autofree char *added = lh_cover_rows_text(cover, rows);
+        g_autofree char *held = lh_cover_rows_text(cover, cell->rows);
+
+        COVERAGE(op, region->slot, "adds rows of %s to slot %s, which holds rows of %s", added,
+                 cover->slots[region->slot].name, held);
+        return NULL;
+    }
+    cell->writer = op;
+    return cell;
+}
+
+LhCell *
+lh_cover_open_unended(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                      LhHolding rows)
+{
+    LhCell *cell = lh_cover_open(cover, op, region, i, rows);
+
+    if (cell == NULL || !cell->ended)
+        return cell;
+    COVERAGE(op, region->slot, "adds to slot %s, which already holds a finished result",
+             cover->slots[region->slot].name);
+    return NULL;
+}

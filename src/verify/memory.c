@@ -1,0 +1,202 @@
+/*
+ * Buffers come and go: no part of a slot is used outside its life, none is left at the end, and
+ * what is there at the peak is counted. In program order, since that is the host's.
+ */
+#include "verify/proof.h"
+
+#include "program/live.h"
+
+/* The life of one cell on the current rank. */
+typedef struct {
+    bool live;
+    uint32_t alloc, free; /* the last ones, or LH_NONE */
+} CellLife;
+
+typedef struct {
+    LhProof *proof;
+    CellLife *cells;
+    LhLive live;
+} MemoryCheck;
+
+static CellLife *
+cell_of(const MemoryCheck *check, const LhRegion *region, uint32_t i)
+{
+    return &check->cells[check->proof->program->slots[region->slot].first_cell + region->part + i];
+}
+
+/* What is said of part @i of a region, in comparison with op @other (LH_NONE: none). */
+static void
+find(const MemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, uint32_t other,
+     const char *format)
+{
+    LhProof *proof = check->proof;
+    g_autofree char *cell = lh_cell_text(proof->program, region->slot, region->part + i);
+    g_autofree char *text =
+        other == LH_NONE ? NULL : lh_op_text(proof->program, &proof->ops[other]);
+    g_autoptr(GString) message = g_string_new(format);
+
+    g_string_replace(message, "CELL", cell, 0);
+    if (text != NULL)
+        g_string_replace(message, "OTHER", text, 0);
+    lh_proof_find(proof, LH_FINDING_MEMORY, (LhPlace){ proof->op_rank[g], g, region->slot, other },
+                  "%s", message->str);
+}
+
+/* True if all parts of a region are there. */
+static bool
+check_life(const MemoryCheck *check, uint32_t g, const LhRegion *region)
+{
+    for (uint32_t i = 0; i < region->count; i++) {
+        const CellLife *life = cell_of(check, region, i);
+
+        if (life->live)
+            continue;
+        if (life->free == LH_NONE)
+            find(check, g, region, i, LH_NONE, "uses slot CELL, which is not allocated yet");
+        else
+            find(check, g, region, i, life->free, "uses slot CELL after its end at OTHER");
+        return false;
+    }
+    return true;
+}
+
+/* A kernel steps from part to part of an operand: all of them come from one alloc. */
+static void
+check_operand(const MemoryCheck *check, uint32_t g, const LhRegion *region)
+{
+    const CellLife *first = cell_of(check, region, 0);
+
+    if (!check_life(check, g, region))
+        return;
+    for (uint32_t i = 1; i < region->count; i++) {
+        const CellLife *life = cell_of(check, region, i);
+
+        if (life->alloc == first->alloc)
+            continue;
+        find(check, g, region, i, life->alloc,
+             "takes slot CELL, which OTHER has allocated apart from the parts before it: the parts "
+             "of an operand come from one alloc");
+        return;
+    }
+}
+
+static void
+check_lives(const MemoryCheck *check, uint32_t g)
+{
+    const LhProof *proof = check->proof;
+    const LhOp *op = &proof->ops[g];
+
+    if (op->kind == LH_OP_COMPUTE) {
+        for (uint32_t i = 0; i < op->compute.regions_count; i++)
+            check_operand(check, g, &op->compute.regions[i]);
+    } else if (op->kind == LH_OP_COLLECTIVE) {
+        for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+            check_life(check, g, &op->collective.send[i]);
+            check_life(check, g, &op->collective.receive[i]);
+        }
+    } else if (op->kind == LH_OP_EXCHANGE) {
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+            const LhPart *part = &proof->parts[op->exchange.parts_first + i];
+
+            for (uint32_t k = 0; k < part->regions_count; k++)
+                check_life(check, g, &part->regions[k]);
+        }
+    }
+}
+
+static void
+alloc_region(MemoryCheck *check, uint32_t g)
+{
+    const LhRegion *region = &check->proof->ops[g].memory.region;
+
+    for (uint32_t i = 0; i < region->count; i++) {
+        CellLife *life = cell_of(check, region, i);
+
+        if (life->live) {
+            find(check, g, region, i, life->alloc,
+                 "allocates slot CELL, which OTHER has already done");
+            return;
+        }
+        life->live = true;
+        life->alloc = g;
+    }
+    lh_live_change(&check->live, check->proof->program, *region, true);
+}
+
+static void
+free_region(MemoryCheck *check, uint32_t g)
+{
+    const LhRegion *region = &check->proof->ops[g].memory.region;
+
+    for (uint32_t i = 0; i < region->count; i++) {
+        CellLife *life = cell_of(check, region, i);
+
+        if (!life->live) {
+            find(check, g, region, i, life->free, "frees slot CELL, which is not allocated");
+            return;
+        }
+        life->live = false;
+        life->free = g;
+    }
+    lh_live_change(&check->live, check->proof->program, *region, false);
+}
+
+/* One finding for each slot of which something is left. */
+static void
+check_leaks(const MemoryCheck *check, uint32_t rank)
+{
+    LhProof *proof = check->proof;
+
+    for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
+        const LhSlot *s = &proof->program->slots[slot];
+        uint32_t part = 0;
+        g_autofree char *cell = NULL, *other = NULL;
+
+        while (part < s->parts && !check->cells[s->first_cell + part].live)
+            part++;
+        if (s->role != LH_SLOT_TEMP || part == s->parts)
+            continue;
+        cell = lh_cell_text(proof->program, slot, part);
+        other = lh_op_text(proof->program, &proof->ops[check->cells[s->first_cell + part].alloc]);
+        lh_proof_find(
+            proof, LH_FINDING_MEMORY,
+            (LhPlace){ rank, LH_NONE, (int32_t)slot, check->cells[s->first_cell + part].alloc },
+            "ends with slot %s still allocated by %s", cell, other);
+    }
+}
+
+static void
+check_rank(MemoryCheck *check, uint32_t rank)
+{
+    LhProof *proof = check->proof;
+    const LhProgram *program = proof->program;
+
+    for (uint32_t slot = 0; slot < program->slots_count; slot++) {
+        const LhSlot *s = &program->slots[slot];
+
+        for (uint32_t part = 0; part < s->parts; part++)
+            check->cells[s->first_cell + part] =
+                (CellLife){ .live = s->role != LH_SLOT_TEMP, .alloc = LH_NONE, .free = LH_NONE };
+    }
+    lh_live_init(&check->live, program);
+    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+        if (proof->ops[g].kind == LH_OP_ALLOC)
+            alloc_region(check, g);
+        else if (proof->ops[g].kind == LH_OP_FREE)
+            free_region(check, g);
+        else
+            check_lives(check, g);
+    }
+    proof->verdict->peak_bytes[rank] = check->live.peak_bytes;
+    check_leaks(check, rank);
+}
+
+void
+lh_proof_check_memory(LhProof *proof)
+{
+    g_autofree CellLife *cells = g_new0(CellLife, MAX(proof->cells_count, 1));
+    MemoryCheck check = { .proof = proof, .cells = cells };
+
+    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+        check_rank(&check, rank);
+}

@@ -1,0 +1,316 @@
+/*
+ * The verifier's happens-before. Within a rank: vector clocks over its streams, from stream order,
+ * `after` and sync. Across ranks: the graph of starts and ends of all ops, whose being acyclic is
+ * the absence of deadlock under every timing, and whose topological order later stages follow.
+ */
+#include "verify/proof.h"
+
+#include <string.h>
+
+/* Raises the clock of an op to one after @earlier, an op of the same rank, is complete. */
+static void
+join_op(const LhProof *proof, uint32_t *clock, uint32_t earlier)
+{
+    const uint32_t streams = proof->program->streams_count;
+    const uint32_t *other = &proof->clocks[(size_t)earlier * streams];
+    const LhOp *op = &proof->ops[earlier];
+
+    for (uint32_t s = 0; s < streams; s++)
+        clock[s] = MAX(clock[s], other[s]);
+    if (lh_op_on_stream(op))
+        clock[op->stream] = MAX(clock[op->stream], proof->position[earlier] + 1);
+}
+
+static void
+make_rank_clocks(LhProof *proof, uint32_t rank)
+{
+    const uint32_t streams = proof->program->streams_count;
+    uint32_t last[LH_STREAMS_MAX];
+    uint32_t issued[LH_STREAMS_MAX] = { 0 }; /* ops of each stream so far */
+    uint32_t host[LH_STREAMS_MAX] = { 0 };   /* complete at the last sync */
+
+    memset(last, 0xff, sizeof(last));
+    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+        const LhOp *op = &proof->ops[g];
+        uint32_t *clock = &proof->clocks[(size_t)g * streams];
+
+        memcpy(clock, host, streams * sizeof(uint32_t));
+        for (uint32_t i = 0; i < op->after_count; i++)
+            join_op(proof, clock, proof->rank_first[rank] + op->after[i]);
+        if (op->kind == LH_OP_SYNC) {
+            memcpy(host, issued, sizeof(host));
+            memcpy(clock, issued, streams * sizeof(uint32_t));
+        } else if (lh_op_on_stream(op)) {
+            if (last[op->stream] != LH_NONE)
+                join_op(proof, clock, last[op->stream]);
+            last[op->stream] = g;
+            proof->position[g] = issued[op->stream]++;
+        }
+    }
+}
+
+void
+lh_proof_make_clocks(LhProof *proof)
+{
+    proof->clocks = g_new0(uint32_t, (size_t)proof->ops_count * proof->program->streams_count);
+    proof->position = g_new0(uint32_t, proof->ops_count);
+    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+        make_rank_clocks(proof, rank);
+}
+
+bool
+lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later)
+{
+    const uint32_t *clock = &proof->clocks[(size_t)later * proof->program->streams_count];
+
+    proof->verdict->orders_checked++;
+    return clock[proof->ops[earlier].stream] > proof->position[earlier];
+}
+
+typedef struct {
+    uint32_t from, to;
+} Edge;
+
+static inline uint32_t
+start_of(uint32_t op)
+{
+    return 2 * op;
+}
+
+static inline uint32_t
+done_of(uint32_t op)
+{
+    return 2 * op + 1;
+}
+
+static void
+add_edge(GArray *edges, uint32_t from, uint32_t to)
+{
+    const Edge edge = { from, to };
+
+    g_array_append_val(edges, edge);
+}
+
+/* What an op's end waits for besides its start: the other ends of its messages, or its meeting. */
+static void
+add_partners(const LhProof *proof, GArray *edges, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+
+    if (op->kind == LH_OP_EXCHANGE) {
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+            const uint32_t match = proof->part_match[op->exchange.parts_first + i];
+
+            add_edge(edges, start_of(proof->part_op[match]), done_of(g));
+        }
+    } else if (op->kind == LH_OP_COLLECTIVE) {
+        const uint32_t hub = 2 * proof->ops_count + proof->op_meeting[g];
+
+        add_edge(edges, start_of(g), hub);
+        add_edge(edges, hub, done_of(g));
+    }
+}
+
+/* The node of an op's issue, behind the meetings: only programs that could fill a host's window
+ * have these. */
+static inline uint32_t
+issue_of(const LhProof *proof, uint32_t op)
+{
+    return 2 * proof->ops_count + proof->meetings_count + op;
+}
+
+/* A host issues in order, and an op when all but LH_HOST_WINDOW of those before it are complete. */
+static void
+add_issue_edges(const LhProof *proof, GArray *edges, uint32_t rank)
+{
+    const uint32_t first = proof->rank_first[rank];
+
+    for (uint32_t g = first; g < proof->rank_first[rank + 1]; g++) {
+        if (g > first)
+            add_edge(edges, issue_of(proof, g - 1), issue_of(proof, g));
+        if (g - first > LH_HOST_WINDOW)
+            add_edge(edges, done_of(g - LH_HOST_WINDOW - 1), issue_of(proof, g));
+        add_edge(edges, issue_of(proof, g), start_of(g));
+    }
+}
+
+static bool
+may_fill_window(const LhProof *proof)
+{
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        if (proof->rank_first[rank + 1] - proof->rank_first[rank] > LH_HOST_WINDOW)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The edges of one rank. Since streams are in order, a sync needs to wait only for the last op of
+ * each stream and for the sync before it, and only the first op of a stream after a sync needs to
+ * wait for it.
+ */
+static void
+add_rank_edges(const LhProof *proof, GArray *edges, uint32_t rank)
+{
+    const uint32_t streams = proof->program->streams_count;
+    uint32_t last[LH_STREAMS_MAX];
+    uint32_t sync = LH_NONE;
+
+    memset(last, 0xff, sizeof(last));
+    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+        const LhOp *op = &proof->ops[g];
+        uint32_t before = sync;
+
+        add_edge(edges, start_of(g), done_of(g));
+        for (uint32_t i = 0; i < op->after_count; i++)
+            add_edge(edges, done_of(proof->rank_first[rank] + op->after[i]), start_of(g));
+        if (lh_op_on_stream(op)) {
+            if (last[op->stream] != LH_NONE && (sync == LH_NONE || last[op->stream] > sync))
+                before = last[op->stream];
+            last[op->stream] = g;
+            add_partners(proof, edges, g);
+        } else if (op->kind == LH_OP_SYNC) {
+            for (uint32_t s = 0; s < streams; s++) {
+                if (last[s] != LH_NONE)
+                    add_edge(edges, done_of(last[s]), done_of(g));
+            }
+            sync = g;
+        }
+        if (before != LH_NONE)
+            add_edge(edges, done_of(before), start_of(g));
+    }
+}
+
+/* Kahn's algorithm: fills proof->order and returns how many nodes it holds; @waits is left with
+ * what each of the others still waits for. */
+static uint32_t
+sort_nodes(LhProof *proof, const GArray *edges, uint32_t *waits)
+{
+    const Edge *edge = &g_array_index(edges, Edge, 0);
+    g_autofree uint32_t *first = g_new0(uint32_t, (size_t)proof->nodes_count + 1);
+    g_autofree uint32_t *next = g_new(uint32_t, MAX(edges->len, 1));
+    uint32_t head = 0, tail = 0;
+
+    /* Successors of all nodes in one array, by counting; filled from the back, first[] ends at the
+     * starts. */
+    for (uint32_t i = 0; i < edges->len; i++) {
+        first[edge[i].from]++;
+        waits[edge[i].to]++;
+    }
+    for (uint32_t n = 0; n < proof->nodes_count; n++)
+        first[n + 1] += first[n];
+    for (uint32_t i = edges->len; i > 0; i--)
+        next[--first[edge[i - 1].from]] = edge[i - 1].to;
+    for (uint32_t n = 0; n < proof->nodes_count; n++) {
+        if (waits[n] == 0)
+            proof->order[tail++] = n;
+    }
+    while (head < tail) {
+        const uint32_t n = proof->order[head++];
+
+        for (uint32_t i = first[n]; i < first[n + 1]; i++) {
+            if (--waits[next[i]] == 0)
+                proof->order[tail++] = next[i];
+        }
+    }
+    return tail;
+}
+
+/* The op of a node; for a meeting, the op through which the cycle enters it; none for an issue,
+ * whose op comes next. */
+static uint32_t
+op_of(const LhProof *proof, uint32_t node)
+{
+    return node < 2 * proof->ops_count ? node / 2 : LH_NONE;
+}
+
+/*
+ * Some cycle among the nodes that Kahn could not order, each element waiting for the next: from any
+ * of them, walking against the edges never leaves them, and so must come back to a node.
+ */
+static GArray *
+find_cycle(const LhProof *proof, const GArray *edges, const uint32_t *waits)
+{
+    g_autofree uint32_t *waits_for = g_new0(uint32_t, proof->nodes_count);
+    g_autofree uint8_t *seen = g_new0(uint8_t, proof->nodes_count);
+    GArray *cycle = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    uint32_t n = 0, end;
+
+    for (uint32_t i = edges->len; i > 0; i--) {
+        const Edge *edge = &g_array_index(edges, Edge, i - 1);
+
+        if (waits[edge->from] > 0 && waits[edge->to] > 0)
+            waits_for[edge->to] = edge->from;
+    }
+    while (waits[n] == 0)
+        n++;
+    while (!seen[n]) {
+        seen[n] = 1;
+        n = waits_for[n];
+    }
+    end = n;
+    do {
+        const uint32_t op = op_of(proof, n);
+
+        if (op != LH_NONE &&
+            (cycle->len == 0 || g_array_index(cycle, uint32_t, cycle->len - 1) != op))
+            g_array_append_val(cycle, op);
+        n = waits_for[n];
+    } while (n != end);
+    if (cycle->len > 1 &&
+        g_array_index(cycle, uint32_t, 0) == g_array_index(cycle, uint32_t, cycle->len - 1))
+        g_array_set_size(cycle, cycle->len - 1);
+    return cycle;
+}
+
+#define CYCLE_SHOWN 8
+
+static void
+find_deadlock(LhProof *proof, const GArray *edges, const uint32_t *waits)
+{
+    g_autoptr(GArray) cycle = find_cycle(proof, edges, waits);
+    g_autoptr(GString) text = g_string_new(NULL);
+    const uint32_t count = cycle->len;
+    uint32_t least = 0, op, other;
+
+    g_assert(count > 0);
+    for (uint32_t i = 1; i < count; i++) {
+        if (g_array_index(cycle, uint32_t, i) < g_array_index(cycle, uint32_t, least))
+            least = i;
+    }
+    for (uint32_t i = 1; i <= count && i <= CYCLE_SHOWN; i++) {
+        g_autofree char *name =
+            lh_proof_rank_op_text(proof, g_array_index(cycle, uint32_t, (least + i) % count));
+
+        g_string_append_printf(text, "%s %s", i == 1 ? "waits for" : ", which waits for", name);
+    }
+    if (count > CYCLE_SHOWN)
+        g_string_append_printf(text, ", and so on through %u more ops back to the first",
+                               count - CYCLE_SHOWN);
+    op = g_array_index(cycle, uint32_t, least);
+    other = g_array_index(cycle, uint32_t, (least + 1) % count);
+    lh_proof_find(proof, LH_FINDING_DEADLOCK, (LhPlace){ proof->op_rank[op], op, -1, other },
+                  "%s: a cycle, so none ever ends", text->str);
+}
+
+void
+lh_proof_check_deadlock(LhProof *proof)
+{
+    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(Edge));
+    g_autofree uint32_t *waits = NULL;
+
+    const bool windows = may_fill_window(proof);
+
+    proof->nodes_count = 2 * proof->ops_count + proof->meetings_count;
+    if (windows)
+        proof->nodes_count += proof->ops_count;
+    proof->order = g_new(uint32_t, MAX(proof->nodes_count, 1));
+    waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        add_rank_edges(proof, edges, rank);
+        if (windows)
+            add_issue_edges(proof, edges, rank);
+    }
+    if (sort_nodes(proof, edges, waits) < proof->nodes_count)
+        find_deadlock(proof, edges, waits);
+}

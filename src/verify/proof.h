@@ -1,0 +1,118 @@
+/*
+ * What the files of the verifier share: the whole program unrolled, and what the stages have found
+ * out about it. Stages run in the order of this header; each may rely on the ones before it having
+ * found nothing.
+ */
+#pragma once
+
+#include "program/collective.h"
+#include "program/holding.h"
+#include "program/text.h"
+#include "verify/verify.h"
+
+/* Beyond these a program is refused: a proof holds every op, and contents are sets. */
+#define LH_VERIFY_RANKS_MAX 4096
+#define LH_VERIFY_OPS_MAX (UINT32_C(1) << 24)
+#define LH_VERIFY_PARTS_MAX (UINT32_C(1) << 25)
+#define LH_VERIFY_CELLS_MAX (UINT32_C(1) << 27)
+
+#define LH_NONE UINT32_MAX
+
+/* The k-th collective of one communicator: the ops of all its members, in group order. */
+typedef struct {
+    uint32_t first, count; /* in LhProof.meeting_ops */
+} LhMeeting;
+
+typedef struct {
+    const LhProgram *program;
+    LhVerdict *verdict;
+    uint32_t ranks;
+
+    /* All ops, rank after rank. An op's global index is rank_first[rank] + id. */
+    LhOp *ops; /* exchange.parts_first and collective.counts_first index parts and counts below */
+    uint32_t ops_count;
+    uint32_t *op_rank;    /* [ops_count] */
+    uint32_t *rank_first; /* [ranks + 1] */
+    LhPart *parts;
+    uint32_t parts_count;
+    uint32_t *part_op;    /* [parts_count] global op of a part */
+    uint32_t *part_match; /* [parts_count] the part at the other end, or LH_NONE */
+
+    uint32_t *counts;     /* of uneven collectives */
+    uint32_t cells_count; /* of one rank: parts of all slots */
+
+    LhMeeting *meetings;
+    uint32_t meetings_count;
+    uint32_t *meeting_ops; /* global ops */
+    uint32_t *op_meeting;  /* [ops_count], LH_NONE if not a collective; NULL if there are none */
+
+    /* Happens-before within a rank: how many ops of each stream are complete before an op starts.
+     */
+    uint32_t *clocks;   /* [ops_count * streams_count] */
+    uint32_t *position; /* [ops_count] of an op in its stream */
+
+    /* A topological order of the whole graph; a node below 2 ops_count is start (even) or done
+     * (odd) of op node / 2, then come the meetings. Further nodes are the order's own. */
+    uint32_t *order;
+    uint32_t nodes_count;
+} LhProof;
+
+/* What a finding is about: @op and @other are global indices or LH_NONE, a negative @slot is none.
+ */
+typedef struct {
+    uint32_t rank, op;
+    int32_t slot;
+    uint32_t other;
+} LhPlace;
+
+/* Records a finding. The message goes on after the rank and op, which are put in front. */
+void lh_proof_find(LhProof *proof, LhFindingKind kind, LhPlace place, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);
+
+/* "rank 3, op 12 (exchange, stream comm)"; caller frees. @op is a global index. */
+char *lh_proof_rank_op_text(const LhProof *proof, uint32_t op);
+
+static inline const LhKernel *
+lh_proof_kernel(const LhOp *op)
+{
+    return lh_kernels[op->compute.kernel];
+}
+
+/* Whether a compute op overwrites operand @i without reading it. */
+static inline bool
+lh_proof_overwrites(const LhOp *op, uint32_t i)
+{
+    const LhOperandAccess access = lh_proof_kernel(op)->operands[i].access;
+
+    return access == LH_OPERAND_WRITE || (access == LH_OPERAND_UPDATE && op->compute.args.first);
+}
+
+/* Slices of query heads that share one slice of key-value heads. */
+static inline uint32_t
+lh_proof_replicas(const LhProof *proof)
+{
+    return MAX(proof->program->head_slices, 1) / MAX(proof->program->kv_slices, 1);
+}
+
+/* form.c: everything that is named exists. False: the declarations themselves cannot be
+ * used. */
+bool lh_proof_check_declarations(LhProof *proof);
+void lh_proof_check_form(LhProof *proof);
+
+/* order.c: clocks; does @earlier (an op on a stream) complete before @later starts, by the
+ * order of their rank? Counts as an order checked. */
+void lh_proof_make_clocks(LhProof *proof);
+bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
+
+/* match.c: messages and collectives. */
+void lh_proof_match(LhProof *proof);
+
+/* order.c: fills order, or finds a deadlock. */
+void lh_proof_check_deadlock(LhProof *proof);
+
+/* race.c, memory.c */
+void lh_proof_check_races(LhProof *proof);
+void lh_proof_check_memory(LhProof *proof);
+
+/* cover.c: needs order. */
+void lh_proof_check_coverage(LhProof *proof);

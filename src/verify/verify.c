@@ -1,0 +1,293 @@
+/*
+ * The verifier's frame: unrolls a program, runs the stages, and holds the totals against the closed
+ * forms. A stage that cannot trust the ones before it does not run, so that one mistake gives one
+ * kind of finding. What is proven, and what is not, is written down in docs/verifier.md.
+ */
+#include "verify/proof.h"
+
+#include "program/cursor.h"
+#include "program/work.h"
+
+#include <string.h>
+
+#define FINDINGS_KEPT 64
+
+char *
+lh_proof_rank_op_text(const LhProof *proof, uint32_t op)
+{
+    const uint32_t rank = proof->op_rank[op];
+    LhOp shown = proof->ops[op];
+    g_autofree char *text = NULL;
+
+    shown.id = op - proof->rank_first[rank]; /* whatever it calls itself */
+    text = lh_op_text(proof->program, &shown);
+    return g_strdup_printf("rank %u, %s", rank, text);
+}
+
+void
+lh_proof_find(LhProof *proof, LhFindingKind kind, LhPlace place, const char *format, ...)
+{
+    LhVerdict *verdict = proof->verdict;
+    LhFinding finding = {
+        .kind = kind,
+        .rank = place.rank,
+        .op = LH_OP_NONE,
+        .slot = place.slot,
+        .other_rank = LH_OP_NONE,
+        .other_op = LH_OP_NONE,
+    };
+    g_autofree char *where = NULL;
+    g_autofree char *what = NULL;
+    va_list args;
+
+    verdict->findings_total++;
+    if (verdict->findings->len >= FINDINGS_KEPT)
+        return;
+    if (place.op != LH_NONE) {
+        finding.op = place.op - proof->rank_first[proof->op_rank[place.op]];
+        where = lh_proof_rank_op_text(proof, place.op);
+    } else if (place.rank != LH_NONE) {
+        where = g_strdup_printf("rank %u", place.rank);
+    } else {
+        where = g_strdup("the program");
+    }
+    if (place.other != LH_NONE) {
+        finding.other_rank = proof->op_rank[place.other];
+        finding.other_op = place.other - proof->rank_first[finding.other_rank];
+    }
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    finding.message = g_strdup_printf("%s %s", where, what);
+    g_array_append_val(verdict->findings, finding);
+}
+
+/* What is being put together of all ranks. */
+typedef struct {
+    GArray *ops, *parts, *counts;
+} Unrolled;
+
+/* Appends one step of a rank. */
+static void
+unroll_step(const Unrolled *u, const LhOpBuffer *buffer)
+{
+    const uint32_t parts_base = u->parts->len, counts_base = u->counts->len;
+
+    for (uint32_t i = 0; i < buffer->ops_count; i++) {
+        LhOp op = buffer->ops[i];
+
+        if (op.kind == LH_OP_EXCHANGE) {
+            /* Parts outside the buffer are no parts at all; the form check sees the empty exchange.
+             */
+            if ((uint64_t)op.exchange.parts_first + op.exchange.parts_count > buffer->parts_count)
+                op.exchange.parts_count = 0;
+            op.exchange.parts_first += parts_base;
+        } else if (op.kind == LH_OP_COLLECTIVE && op.collective.uneven) {
+            const uint64_t members = MIN(lh_group_size(&op.collective.group), UINT32_MAX);
+            const uint64_t count = 2 * members * op.collective.tensors_count;
+
+            /* Likewise counts: the form check sees a collective of nothing. */
+            if (op.collective.counts_first + count > buffer->counts_count)
+                op.collective.tensors_count = 0;
+            op.collective.counts_first += counts_base;
+        }
+        g_array_append_val(u->ops, op);
+    }
+    if (buffer->parts_count > 0)
+        g_array_append_vals(u->parts, buffer->parts, buffer->parts_count);
+    if (buffer->counts_count > 0)
+        g_array_append_vals(u->counts, buffer->counts, buffer->counts_count);
+}
+
+static bool
+unroll_ranks(LhProof *proof, const Unrolled *u, LhOpBuffer *buffer)
+{
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        LhCursor cursor;
+
+        lh_cursor_init(&cursor, proof->program, rank);
+        while (lh_cursor_step(&cursor, buffer)) {
+            if (buffer->ops_count > LH_VERIFY_OPS_MAX - u->ops->len ||
+                buffer->parts_count > LH_VERIFY_PARTS_MAX - u->parts->len ||
+                buffer->counts_count > LH_VERIFY_PARTS_MAX - u->counts->len)
+                return false;
+            unroll_step(u, buffer);
+        }
+        proof->rank_first[rank + 1] = u->ops->len;
+    }
+    return true;
+}
+
+/* Runs all cursors. False, with a finding, if the program is too large to be held. */
+static bool
+unroll(LhProof *proof)
+{
+    g_autoptr(GArray) ops = g_array_new(FALSE, FALSE, sizeof(LhOp));
+    g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(LhPart));
+    g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    const Unrolled unrolled = { ops, parts, counts };
+    LhOpBuffer buffer = { 0 };
+    const bool fits = unroll_ranks(proof, &unrolled, &buffer);
+
+    lh_op_buffer_clear(&buffer);
+    if (!fits) {
+        lh_proof_find(proof, LH_FINDING_MALFORMED, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
+                      "has more than %u ops or %u messages; prove it for fewer ranks",
+                      LH_VERIFY_OPS_MAX, LH_VERIFY_PARTS_MAX);
+        return false;
+    }
+    proof->ops_count = ops->len;
+    proof->parts_count = parts->len;
+    proof->ops = (LhOp *)(void *)g_array_free(g_steal_pointer(&ops), FALSE);
+    proof->parts = (LhPart *)(void *)g_array_free(g_steal_pointer(&parts), FALSE);
+    proof->counts = (uint32_t *)(void *)g_array_free(g_steal_pointer(&counts), FALSE);
+    return true;
+}
+
+/* Says for every op its rank and for every part its op. */
+static void
+index_ops(LhProof *proof)
+{
+    proof->op_rank = g_new0(uint32_t, proof->ops_count);
+    proof->part_op = g_new0(uint32_t, proof->parts_count);
+    proof->part_match = g_new(uint32_t, proof->parts_count);
+    for (uint32_t i = 0; i < proof->parts_count; i++)
+        proof->part_match[i] = LH_NONE;
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+            const LhOp *op = &proof->ops[g];
+
+            proof->op_rank[g] = rank;
+            if (op->kind != LH_OP_EXCHANGE)
+                continue;
+            for (uint32_t i = 0; i < op->exchange.parts_count; i++)
+                proof->part_op[op->exchange.parts_first + i] = g;
+        }
+    }
+}
+
+static void
+count_work(LhProof *proof)
+{
+    LhVerdict *verdict = proof->verdict;
+
+    for (uint32_t g = 0; g < proof->ops_count; g++) {
+        const LhOp *op = &proof->ops[g];
+        const uint32_t rank = proof->op_rank[g];
+
+        verdict->flops[rank] += lh_op_flops(op);
+        verdict->bytes_sent[rank] +=
+            lh_op_bytes_sent(proof->program, op, proof->parts, proof->counts, rank);
+    }
+}
+
+/* What was counted, against what the program says of itself. The finding reads "<does> 192 <unit>,
+ * but ...". */
+typedef struct {
+    LhClaim claim;
+    const uint64_t *counted;
+    const char *does, *unit;
+} Claim;
+
+static void
+check_claim(LhProof *proof, const Claim *claim)
+{
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        uint64_t claimed = claim->counted[rank];
+
+        lh_program_claim(proof->program, claim->claim, rank, &claimed);
+        if (claimed != claim->counted[rank])
+            lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhPlace){ rank, LH_NONE, -1, LH_NONE },
+                          "%s %" G_GUINT64_FORMAT
+                          " %s, but the closed form says %" G_GUINT64_FORMAT,
+                          claim->does, claim->counted[rank], claim->unit, claimed);
+    }
+}
+
+static void
+check_claims(LhProof *proof)
+{
+    const LhVerdict *verdict = proof->verdict;
+    const Claim claims[] = {
+        { LH_CLAIM_BYTES_SENT, verdict->bytes_sent, "sends", "bytes" },
+        { LH_CLAIM_FLOPS, verdict->flops, "computes", "attention flops" },
+        { LH_CLAIM_PEAK_BYTES, verdict->peak_bytes, "holds", "bytes at its peak" },
+    };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(claims); i++)
+        check_claim(proof, &claims[i]);
+}
+
+static void
+run_stages(LhProof *proof)
+{
+    const uint64_t *found = &proof->verdict->findings_total;
+
+    if (!lh_proof_check_declarations(proof) || !unroll(proof))
+        return;
+    index_ops(proof);
+    proof->verdict->ops = proof->ops_count;
+    lh_proof_check_form(proof);
+    if (*found > 0)
+        return;
+    lh_proof_make_clocks(proof);
+    lh_proof_match(proof);
+    if (*found == 0)
+        lh_proof_check_deadlock(proof);
+    lh_proof_check_races(proof);
+    lh_proof_check_memory(proof);
+    /* Under a race, or without its messages or buffers, contents are undefined. */
+    if (*found == 0)
+        lh_proof_check_coverage(proof);
+    count_work(proof);
+    check_claims(proof);
+}
+
+static void
+finding_clear(gpointer data)
+{
+    g_free(((LhFinding *)data)->message);
+}
+
+LhVerdict *
+lh_verify(const LhProgram *program)
+{
+    LhVerdict *verdict = g_new0(LhVerdict, 1);
+    const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
+    LhProof proof = { .program = program, .verdict = verdict, .ranks = ranks };
+
+    verdict->findings = g_array_new(FALSE, TRUE, sizeof(LhFinding));
+    g_array_set_clear_func(verdict->findings, finding_clear);
+    verdict->ranks = ranks;
+    verdict->bytes_sent = g_new0(uint64_t, ranks);
+    verdict->flops = g_new0(uint64_t, ranks);
+    verdict->peak_bytes = g_new0(uint64_t, ranks);
+    proof.rank_first = g_new0(uint32_t, ranks + 1);
+    run_stages(&proof);
+    g_free(proof.ops);
+    g_free(proof.op_rank);
+    g_free(proof.rank_first);
+    g_free(proof.parts);
+    g_free(proof.part_op);
+    g_free(proof.part_match);
+    g_free(proof.counts);
+    g_free(proof.meetings);
+    g_free(proof.meeting_ops);
+    g_free(proof.op_meeting);
+    g_free(proof.clocks);
+    g_free(proof.position);
+    g_free(proof.order);
+    return verdict;
+}
+
+void
+lh_verdict_free(LhVerdict *verdict)
+{
+    if (verdict == NULL)
+        return;
+    g_array_unref(verdict->findings);
+    g_free(verdict->bytes_sent);
+    g_free(verdict->flops);
+    g_free(verdict->peak_bytes);
+    g_free(verdict);
+}

@@ -1,0 +1,42 @@
+/*
+ * The verifier: proves a program for its P, with no floating point (design: matching, deadlock,
+ * races, coverage, memory, closed forms). Works on generated and explicit programs alike.
+ */
+#pragma once
+
+#include "program/program.h"
+
+typedef enum {
+    LH_FINDING_UNMATCHED, /* a send without its receive, or the reverse; unequal bytes or tensors */
+    LH_FINDING_DEADLOCK,  /* the happens-before graph has a cycle */
+    LH_FINDING_RACE,      /* conflicting accesses that nothing orders */
+    LH_FINDING_COVERAGE, /* a pair missing, repeated or outside the mask; wrong tokens in an operand
+                          */
+    LH_FINDING_MEMORY, /* use after free, use before alloc, double alloc, leak, peak != declared */
+    LH_FINDING_CLOSED_FORM, /* bytes, flops or peak differ from what the program says of itself */
+    LH_FINDING_MALFORMED,   /* an op that names what does not exist, or comes after a later op */
+} LhFindingKind;
+
+typedef struct {
+    LhFindingKind kind;
+    uint32_t rank;
+    uint32_t op;                   /* LH_OP_NONE: the end of the program */
+    int32_t slot;                  /* -1: none concerned */
+    uint32_t other_rank, other_op; /* the second op; LH_OP_NONE: none */
+    char *message;                 /* a full sentence, owned */
+} LhFinding;
+
+typedef struct {
+    GArray *findings; /* of LhFinding; empty: proven. At most 64 are kept */
+    uint64_t findings_total;
+    uint64_t ops, messages, orders_checked, pairs_checked;
+    uint64_t *bytes_sent; /* [ranks] */
+    uint64_t *flops;      /* [ranks] attention flops */
+    uint64_t *peak_bytes; /* [ranks] */
+    uint32_t ranks;
+} LhVerdict;
+
+/* Never fails: whatever is wrong with the program is a finding. Caller frees. */
+LhVerdict *lh_verify(const LhProgram *program);
+void lh_verdict_free(LhVerdict *verdict);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhVerdict, lh_verdict_free)

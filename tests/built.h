@@ -1,0 +1,96 @@
+/*
+ * Programs built op by op, for tests: one emitter for each rank, in any order, and then an explicit
+ * program of all ranks.
+ */
+#pragma once
+
+#include "program/emit.h"
+#include "program/explicit.h"
+
+typedef struct {
+    LhProgram *program;
+    LhOpBuffer *buffers;   /* [ranks] */
+    LhCursorState *states; /* [ranks] */
+    LhEmitter *emitters;   /* [ranks]: what lh_emit_ functions take */
+} Built;
+
+/* For as many ranks as @params says, with tokens enough for each; slots and streams are the
+ * caller's to declare. */
+static inline Built
+built_new(const char *name, const LhProgramParams *params)
+{
+    Built b = {
+        .program = lh_program_create(name, &lh_explicit_generator, params, LH_PLACE_CONTIGUOUS),
+        .buffers = g_new0(LhOpBuffer, params->ranks),
+        .states = g_new0(LhCursorState, params->ranks),
+        .emitters = g_new0(LhEmitter, params->ranks),
+    };
+
+    for (uint32_t rank = 0; rank < params->ranks; rank++) {
+        b.states[rank].rank = rank;
+        b.emitters[rank] = (LhEmitter){ .program = b.program,
+                                        .buffer = &b.buffers[rank],
+                                        .state = &b.states[rank],
+                                        .marks = b.states[rank].marks,
+                                        .rank = rank };
+    }
+    return b;
+}
+
+/* Steps are stretches of one phase and step, as in files. */
+static inline uint32_t
+built_steps(const LhOpBuffer *buffer)
+{
+    uint32_t steps = 0;
+
+    for (uint32_t i = 0; i < buffer->ops_count; i++)
+        steps += i == 0 || buffer->ops[i].phase != buffer->ops[i - 1].phase ||
+                 buffer->ops[i].step != buffer->ops[i - 1].step;
+    return steps;
+}
+
+/* The program, which the caller frees; @b is empty then. */
+static inline LhProgram *
+built_end(Built *b)
+{
+    const uint32_t ranks = b->program->params.ranks;
+    LhProgram *program = b->program;
+    LhExplicit *all = g_new0(LhExplicit, 1);
+
+    all->ranks = g_new0(LhExplicitRank, ranks);
+    all->ranks_count = ranks;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        const LhOpBuffer *buffer = &b->buffers[rank];
+
+        all->ranks[rank] = (LhExplicitRank){ .ops = buffer->ops,
+                                             .ops_count = buffer->ops_count,
+                                             .parts = buffer->parts,
+                                             .parts_count = buffer->parts_count,
+                                             .counts = buffer->counts,
+                                             .counts_count = buffer->counts_count,
+                                             .steps_count = built_steps(buffer) };
+    }
+    program->plan = all;
+    program->plan_free = lh_explicit_free;
+    g_free(b->buffers);
+    g_free(b->states);
+    g_free(b->emitters);
+    *b = (Built){ 0 };
+    return program;
+}
+
+/* Attention of one head among so many ranks, one token each: what programs without attention say.
+ */
+static inline LhProgramParams
+built_params(uint32_t ranks)
+{
+    return (LhProgramParams){ .attention = { .batch = 1,
+                                             .seq_length = ranks,
+                                             .heads = 1,
+                                             .groups = 1,
+                                             .head_dim = 32,
+                                             .dtype = LH_DTYPE_BF16 },
+                              .ranks = ranks,
+                              .mask.causal = true,
+                              .pass = LH_PASS_FWD };
+}

@@ -1,0 +1,326 @@
+/* See the header. */
+#include "hand_programs.h"
+
+#include "built.h"
+#include "options.h"
+
+#define COPIES                                                                                     \
+    80 /* alloc and free ops between two halves of an exchange; more: beyond the window */
+
+enum { X, Y, TEMP };
+
+/* Two ranks or more with an input, an output, and a temporary slot of @parts parts; two streams for
+ * communication. */
+static Built
+begin(const char *name, uint32_t ranks, uint32_t parts)
+{
+    const LhProgramParams params = built_params(ranks);
+    Built b = built_new(name, &params);
+    const LhSlotParams slots[] = {
+        [X] = { "x", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, LH_DTYPE_FP32, .parts = 1, .part_bytes = 64 },
+        [Y] = { "y", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, LH_DTYPE_FP32, .parts = 1,
+                .part_bytes = 64 },
+        [TEMP] = { "temp", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, LH_DTYPE_FP32, .parts = parts,
+                   .part_bytes = 64 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(slots); i++)
+        lh_program_add_slot(b.program, slots[i]);
+    lh_program_add_stream(b.program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(b.program, "comm", LH_STREAM_COMM);
+    lh_program_add_stream(b.program, "comm2", LH_STREAM_COMM);
+    return b;
+}
+
+/* y = x + x. */
+static void
+fill_output(LhEmitter *e)
+{
+    const LhKernelArgs args = { .elements.count = 16 };
+
+    lh_emit_compute(e, 0, LH_KERNEL_ID_residual, &args);
+    lh_emit_operand(e, X, 0, 1);
+    lh_emit_operand(e, X, 0, 1);
+    lh_emit_operand(e, Y, 0, 1);
+}
+
+static uint32_t
+message(LhEmitter *e, uint8_t stream, bool send, uint32_t peer, uint16_t tag, LhRegion region)
+{
+    const uint32_t id = lh_emit_exchange(e, stream);
+
+    lh_emit_part(e, send, peer, tag, lh_region_bytes(e->program, region));
+    lh_emit_region(e, region.slot, region.part, region.count);
+    return id;
+}
+
+static const LhRegion x = { X, 0, 1 };
+
+/*
+ * Rank 0 receives what rank 1 sends only after it has received something itself, for which rank 0's
+ * host must get past @pairs alloc and free ops.
+ */
+static LhProgram *
+answer_behind(const char *name, uint32_t pairs)
+{
+    Built b = begin(name, 2, 3);
+    LhEmitter *first = &b.emitters[0], *second = &b.emitters[1];
+    const LhRegion answer = { TEMP, 0, 1 }, question = { TEMP, 1, 1 }, spare = { TEMP, 2, 1 };
+    uint32_t asked;
+
+    lh_emit_alloc_region(first, answer);
+    message(first, 1, false, 1, 0, answer);
+    for (uint32_t i = 0; i < pairs; i++) {
+        lh_emit_alloc_region(first, spare);
+        lh_emit_free_region(first, spare);
+    }
+    message(first, 2, true, 1, 1, x);
+    lh_emit_free_region(first, answer);
+    fill_output(first);
+    lh_emit_alloc_region(second, question);
+    asked = message(second, 2, false, 0, 1, question);
+    message(second, 1, true, 0, 0, question);
+    lh_emit_after(second, asked);
+    lh_emit_free_region(second, question);
+    fill_output(second);
+    return built_end(&b);
+}
+
+static LhProgram *
+answer_within_the_window(void)
+{
+    return answer_behind("answer within the window", COPIES / 2);
+}
+
+static LhProgram *
+answer_beyond_the_window(void)
+{
+    return answer_behind("answer beyond the window", LH_HOST_WINDOW);
+}
+
+/* Two messages that are received in the other order than they are sent: right with tags only. */
+static LhProgram *
+messages_by_tag(void)
+{
+    Built b = begin("messages by tag", 2, 2);
+    LhEmitter *from = &b.emitters[0], *to = &b.emitters[1];
+    const LhRegion all = { TEMP, 0, 2 }, one = { TEMP, 0, 1 }, other = { TEMP, 1, 1 };
+
+    message(from, 1, true, 1, 1, x);
+    message(from, 1, true, 1, 2, x);
+    fill_output(from);
+    lh_emit_alloc_region(to, all);
+    message(to, 1, false, 0, 2, other);
+    message(to, 1, false, 0, 1, one);
+    lh_emit_free_region(to, all);
+    fill_output(to);
+    return built_end(&b);
+}
+
+/* The same on a communicator each, where the order of posting does not matter. */
+static LhProgram *
+messages_by_communicator(void)
+{
+    Built b = begin("messages by communicator", 2, 2);
+    LhEmitter *from = &b.emitters[0], *to = &b.emitters[1];
+    const LhRegion all = { TEMP, 0, 2 }, one = { TEMP, 0, 1 }, other = { TEMP, 1, 1 };
+
+    from->communicator = 1;
+    message(from, 1, true, 1, 1, x);
+    from->communicator = 2;
+    message(from, 2, true, 1, 2, x);
+    fill_output(from);
+    lh_emit_alloc_region(to, all);
+    to->communicator = 2;
+    message(to, 1, false, 0, 2, other);
+    to->communicator = 1;
+    message(to, 2, false, 0, 1, one);
+    lh_emit_free_region(to, all);
+    fill_output(to);
+    return built_end(&b);
+}
+
+static void
+gather(LhEmitter *e, uint8_t stream, LhGroup group, LhRegion into)
+{
+    lh_emit_collective(e, stream, LH_COLL_ALL_GATHER, group);
+    lh_emit_tensor(e, x, into);
+}
+
+/* The same group, written in two ways: what a stride says that is never taken means nothing. */
+static LhProgram *
+group_with_idle_strides(void)
+{
+    Built b = begin("group with idle strides", 2, 2);
+    const LhGroup groups[] = { { 0, 1, 2, 0, 1 }, { 0, 1, 2, 7, 1 } };
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+
+        lh_emit_alloc(e, TEMP);
+        gather(e, 1, groups[rank], (LhRegion){ TEMP, 0, 2 });
+        lh_emit_free(e, TEMP);
+        fill_output(e);
+    }
+    return built_end(&b);
+}
+
+/* Groups that share two ranks, and whose members call each other at the same time. A hash of 16
+ * bits has taken the one for the other. */
+static LhProgram *
+groups_that_share_ranks(void)
+{
+    static const LhGroup groups[] = { { 0, 6, 3, 0, 1 }, { 0, 1, 1, 3, 3 } };
+    Built b = begin("groups that share ranks", 14, 6);
+
+    for (uint32_t rank = 0; rank < 14; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+
+        lh_emit_alloc(e, TEMP);
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t i = rank % 4 < 2 ? k : 1 - k;
+
+            if (lh_group_position(&groups[i], rank) != UINT32_MAX)
+                gather(e, (uint8_t)(1 + i), groups[i], (LhRegion){ TEMP, 3 * i, 3 });
+        }
+        lh_emit_free(e, TEMP);
+        fill_output(e);
+    }
+    return built_end(&b);
+}
+
+/* Two calls on one communicator, whose order differs from rank to rank. */
+static LhProgram *
+calls_out_of_order(void)
+{
+    Built b = begin("calls out of order", 2, 4);
+    const LhGroup both = { 0, 1, 2, 0, 1 };
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+
+        lh_emit_alloc(e, TEMP);
+        for (uint32_t k = 0; k < 2; k++) {
+            if ((rank + k) % 2 == 0) {
+                gather(e, 1, both, (LhRegion){ TEMP, 0, 2 });
+            } else {
+                lh_emit_collective(e, 1, LH_COLL_ALL_REDUCE, both);
+                lh_emit_tensor(e, x, (LhRegion){ TEMP, 2, 1 });
+            }
+        }
+        lh_emit_free(e, TEMP);
+        fill_output(e);
+    }
+    return built_end(&b);
+}
+
+/* The same two calls on a communicator and a stream each: two orders that do not meet. */
+static LhProgram *
+calls_on_two_communicators(void)
+{
+    Built b = begin("calls on two communicators", 2, 4);
+    const LhGroup both = { 0, 1, 2, 0, 1 };
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+
+        lh_emit_alloc(e, TEMP);
+        for (uint32_t k = 0; k < 2; k++) {
+            if ((rank + k) % 2 == 0) {
+                gather(e, 1, both, (LhRegion){ TEMP, 0, 2 });
+                lh_emit_last(e)->communicator = 1;
+            } else {
+                lh_emit_collective(e, 2, LH_COLL_ALL_REDUCE, both);
+                lh_emit_tensor(e, x, (LhRegion){ TEMP, 2, 1 });
+                lh_emit_last(e)->communicator = 2;
+            }
+        }
+        lh_emit_free(e, TEMP);
+        fill_output(e);
+    }
+    return built_end(&b);
+}
+
+/* What is added up is cut into a slice for each rank. */
+static LhProgram *
+sum_that_cannot_be_shared(void)
+{
+    Built b = begin("sum that cannot be shared", 3, 1);
+
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+
+        lh_emit_collective(e, 1, LH_COLL_ALL_REDUCE, (LhGroup){ 0, 1, 3, 0, 1 });
+        lh_emit_tensor(e, x, (LhRegion){ Y, 0, 1 });
+    }
+    return built_end(&b);
+}
+
+/* And what is merged into whole parts. */
+static LhProgram *
+attention_that_cannot_be_shared(void)
+{
+    Built b = begin("attention that cannot be shared", 2, 1);
+    const uint16_t acc = lh_program_add_slot(
+        b.program, (LhSlotParams){ "acc", LH_TENSOR_ACC, LH_SLOT_TEMP, LH_DTYPE_FP32, .parts = 6,
+                                   .part_bytes = 32 * 4 + 2 * 4 });
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+
+        lh_emit_alloc(e, acc);
+        lh_emit_collective(e, 1, LH_COLL_ALL_REDUCE, (LhGroup){ 0, 1, 2, 0, 1 });
+        lh_emit_last(e)->collective.reduction = LH_REDUCE_ATTENTION;
+        lh_emit_tensor(e, (LhRegion){ acc, 0, 3 }, (LhRegion){ acc, 3, 3 });
+        lh_emit_free(e, acc);
+        fill_output(e);
+    }
+    return built_end(&b);
+}
+
+/* Two lives of one slot at a time: parts come and go on their own. */
+static LhProgram *
+lives_of_parts(void)
+{
+    Built b = begin("lives of parts", 2, 2);
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+        const LhRegion own = { TEMP, 0, 1 }, other = { TEMP, 1, 1 };
+        uint32_t exchanged;
+
+        lh_emit_alloc_region(e, other);
+        exchanged = lh_emit_exchange(e, 1);
+        lh_emit_part(e, true, 1 - rank, 0, 64);
+        lh_emit_region(e, X, 0, 1);
+        lh_emit_part(e, false, 1 - rank, 0, 64);
+        lh_emit_region(e, TEMP, 1, 1);
+        lh_emit_alloc_region(e, own);
+        lh_emit_compute(e, 0, LH_KERNEL_ID_residual, &(LhKernelArgs){ .elements.count = 16 });
+        lh_emit_operand(e, TEMP, 1, 1);
+        lh_emit_operand(e, TEMP, 1, 1);
+        lh_emit_operand(e, TEMP, 0, 1);
+        lh_emit_after(e, exchanged);
+        lh_emit_free_region(e, other);
+        lh_emit_free_region(e, own);
+        fill_output(e);
+    }
+    return built_end(&b);
+}
+
+const HandProgram hand_programs[] = {
+    { "answer-within-the-window", answer_within_the_window, NULL, NULL },
+    { "answer-beyond-the-window", answer_beyond_the_window, "cycle", "cannot end" },
+    { "messages-by-tag", messages_by_tag, "match in order, whatever their tags", NULL },
+    { "messages-by-communicator", messages_by_communicator, NULL, NULL },
+    { "group-with-idle-strides", group_with_idle_strides, NULL, NULL },
+    { "groups-that-share-ranks", groups_that_share_ranks, NULL, NULL },
+    { "calls-out-of-order", calls_out_of_order, "another collective",
+      "another collective in its place" },
+    { "calls-on-two-communicators", calls_on_two_communicators, NULL, NULL },
+    { "sum-that-cannot-be-shared", sum_that_cannot_be_shared, "cannot share evenly", NULL },
+    { "attention-that-cannot-be-shared", attention_that_cannot_be_shared, "cannot share evenly",
+      NULL },
+    { "lives-of-parts", lives_of_parts, NULL, NULL },
+    { .name = NULL },
+};

@@ -1,0 +1,171 @@
+/*
+ * Verifier, simulator and runtime agree on what a program means: random programs and hand-written
+ * ones go through all of them. What is proven ends in the simulator and with real data, with the
+ * same bytes, flops and peaks on every rank, and the same bits in every run; what cannot end is not
+ * proven.
+ */
+#include "base/error.h"
+#include "hand_programs.h"
+#include "plan/execute.h"
+#include "program/explicit.h"
+#include "random_program.h"
+#include "run_tests.h"
+#include "verify/verify.h"
+
+#include <string.h>
+
+#define PROGRAMS 150
+#define DAMAGES 4 /* of each program */
+#define TOPOLOGY "bench-platform"
+
+static LhSetup *
+setup_of(const LhProgram *program, LhScenario *scenario)
+{
+    g_autoptr(GError) error = NULL;
+    LhSetup *setup;
+
+    scenario->ranks = lh_program_ranks(program);
+    scenario->cluster = g_strdup(TOPOLOGY);
+    setup = lh_setup_new(scenario, &error);
+    ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
+    return setup;
+}
+
+/* A proven program runs and means the same to all; with pauses before every op, too. */
+static void
+check_agreement(const LhProgram *program, const char *what)
+{
+    static const char *const injections[] = { NULL, "delay:1" };
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = setup_of(program, scenario);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(injections); i++) {
+        const LhExecuteParams params = { .backend = &lh_backend_cpu,
+                                         .kernel_set = i,
+                                         .inject = injections[i] };
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhExecuted) executed = lh_execute_program(setup, program, &params, &error);
+
+        ck_assert_msg(executed != NULL, "%s: %s", what, error != NULL ? error->message : "");
+        ck_assert_msg(
+            executed->counts_ok, "%s: bytes %u %u %u, flops equal %d, peak %u %u %u", what,
+            (unsigned)executed->bytes_sent.counted, (unsigned)executed->bytes_sent.verified,
+            (unsigned)executed->bytes_sent.simulated, executed->flops.equal,
+            (unsigned)executed->peak_bytes.counted, (unsigned)executed->peak_bytes.verified,
+            (unsigned)executed->peak_bytes.simulated);
+        ck_assert_uint_gt(executed->peak_bytes.counted, 0);
+    }
+}
+
+/* The same program again, by way of a file. */
+static LhProgram *
+reread(const LhProgram *program)
+{
+    g_autoptr(GString) text = g_string_new(NULL), again = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+    LhProgram *copy;
+
+    ck_assert(lh_program_write(program, text, &error));
+    copy = lh_program_parse("random.json", text->str, text->len, &error);
+    ck_assert_msg(copy != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert(lh_program_write(copy, again, &error));
+    ck_assert_str_eq(text->str, again->str);
+    return copy;
+}
+
+START_TEST(random_programs_mean_the_same_to_all)
+{
+    g_autoptr(LhProgram) program = random_program((uint64_t)_i);
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    g_autoptr(LhProgram) copy = NULL;
+    g_autoptr(LhVerdict) again = NULL;
+    g_autofree char *what = g_strdup_printf("seed %d", _i);
+
+    ck_assert_msg(
+        verdict->findings->len == 0, "%s: %s", what,
+        verdict->findings->len == 0 ? "" : g_array_index(verdict->findings, LhFinding, 0).message);
+    check_agreement(program, what);
+    copy = reread(program);
+    again = lh_verify(copy);
+    ck_assert_uint_eq(again->findings->len, 0);
+    ck_assert_uint_eq(again->ops, verdict->ops);
+    ck_assert_uint_eq(again->messages, verdict->messages);
+    ck_assert_uint_eq(again->orders_checked, verdict->orders_checked);
+}
+END_TEST
+
+/* Plays a program, proven or not; false with the error's text if it cannot end. */
+static bool
+plays(const LhProgram *program, char **message)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = setup_of(program, scenario);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhSimResult) result = lh_setup_simulate(setup, program, NULL, NULL, NULL, &error);
+
+    *message = error != NULL ? g_strdup(error->message) : NULL;
+    return result != NULL;
+}
+
+START_TEST(damaged_programs_are_found_or_mean_the_same_to_all)
+{
+    for (unsigned i = 0; i < DAMAGES; i++) {
+        g_autoptr(LhProgram) program = random_program((uint64_t)_i);
+        g_autofree char *what = g_strdup_printf("seed %d, damage %u", _i, i);
+        g_autoptr(LhVerdict) verdict = NULL;
+        g_autofree char *message = NULL;
+
+        damage_program(program, (uint64_t)_i * DAMAGES + i);
+        verdict = lh_verify(program);
+        if (verdict->findings->len == 0)
+            check_agreement(program, what);
+        else if (g_array_index(verdict->findings, LhFinding, 0).kind != LH_FINDING_MALFORMED)
+            plays(program, &message);
+    }
+}
+END_TEST
+
+START_TEST(programs_by_hand)
+{
+    const HandProgram *hand = &hand_programs[_i];
+    g_autoptr(LhProgram) program = hand->make();
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    const char *found =
+        verdict->findings->len == 0 ? NULL : g_array_index(verdict->findings, LhFinding, 0).message;
+    g_autofree char *message = NULL;
+    const bool ends = plays(program, &message);
+
+    if (hand->error == NULL)
+        ck_assert_msg(ends, "%s: %s", hand->name, message);
+    else
+        ck_assert_msg(!ends && strstr(message, hand->error) != NULL, "%s: %s", hand->name,
+                      message != NULL ? message : "it ends");
+    if (hand->finding != NULL) {
+        ck_assert_msg(found != NULL && strstr(found, hand->finding) != NULL, "%s: %s", hand->name,
+                      found != NULL ? found : "proven");
+        return;
+    }
+    ck_assert_msg(found == NULL, "%s: %s", hand->name, found);
+    check_agreement(program, hand->name);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("conformance");
+    TCase *cases = tcase_create("conformance");
+    SRunner *runner = srunner_create(suite);
+    int count = 0, failed;
+
+    while (hand_programs[count].name != NULL)
+        count++;
+    tcase_add_loop_test(cases, programs_by_hand, 0, count);
+    tcase_add_loop_test(cases, random_programs_mean_the_same_to_all, 0, PROGRAMS);
+    tcase_add_loop_test(cases, damaged_programs_are_found_or_mean_the_same_to_all, 0, PROGRAMS);
+    suite_add_tcase(suite, cases);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

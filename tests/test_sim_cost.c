@@ -1,0 +1,293 @@
+/*
+ * What kernels take on a device, against the formulas: curves and whole waves, rooflines, memory
+ * traffic, and how kernels side by side share the SMs.
+ */
+#include "run_tests.h"
+#include "sim_schedules.h"
+
+#include <math.h>
+
+/* ---- one device ---- */
+
+START_TEST(sim_one_rank_costs_one_device)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(schedule_names); i++) {
+        const LhProgramParams params = attention(1, 16384, 32, 8, 128);
+        g_autoptr(LhSimResult) result = NULL;
+        uint32_t launches;
+        World w;
+
+        world_init(&w, "single-gpu", schedule(schedule_names[i], &params));
+        result = world_run(&w);
+        ck_assert_int_eq(result->makespan_ps, kernel_time(&w, 0, &launches));
+        ck_assert_int_eq(result->ranks[0].busy_ps, result->makespan_ps);
+        ck_assert_uint_eq(result->ranks[0].bytes_sent, 0);
+        ck_assert_uint_eq(result->busiest_link, UINT32_MAX);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* 32 heads of 128. */
+static LhKernelArgs
+block(uint64_t nq, uint64_t nk, uint64_t pairs, LhMaskKind mask)
+{
+    return (LhKernelArgs){ .pairs = pairs,
+                           .nq = nq,
+                           .nk = nk,
+                           .batch = 1,
+                           .heads = 32,
+                           .groups = 32,
+                           .head_dim = 128,
+                           .mask = (uint8_t)mask };
+}
+
+static LhTime
+cost_by(LhCostMode mode, const LhDevice *device, LhKernelId kernel, const LhKernelArgs *args,
+        LhProvenance *provenance)
+{
+    const LhProgram program = { .params = attention(1, 16384, 32, 32, 128) };
+    const LhOp op = { .kind = LH_OP_COMPUTE, .compute = { .kernel = kernel, .args = *args } };
+    LhCost cost;
+    LhTime time;
+
+    lh_cost_init(&cost, mode, device);
+    time = lh_cost_compute(&cost, &program, &op, NULL);
+    *provenance = cost.provenance;
+    return time;
+}
+
+static LhTime
+cost_of(const LhDevice *device, LhKernelId kernel, uint64_t nk, LhProvenance *provenance)
+{
+    const LhKernelArgs args = block(16384, nk, lh_causal_pairs(16384, nk, 0), LH_MASK_CAUSAL);
+
+    return cost_by(LH_COST_DEVICE, device, kernel, &args, provenance);
+}
+
+/* 16384 causal tokens, 32 heads of 128: a curve and whole waves of 108 SMs, or the roofline; memory
+ * traffic. */
+START_TEST(sim_kernel_times_are_the_formulas)
+{
+    const LhKernelRate curve = { .kernel = (char *)"attention_fwd",
+                                 .mask = 1,
+                                 .head_dim = 128,
+                                 .rate = 200e12,
+                                 .half_length = 500,
+                                 .provenance = LH_PROVENANCE_MEASURED };
+    g_autoptr(GArray) curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    const LhDevice device = { .matrix_rate = 300e12,
+                              .memory_bandwidth = 2e12,
+                              .memory_efficiency = 0.75,
+                              .memory_provenance = LH_PROVENANCE_FITTED,
+                              .sm_count = 108,
+                              .tile_rows = 128,
+                              .kernels = curves };
+    const double n = 16384, rows = n * 32, q = rows * 128 * 2;
+    const double flops = 4 * 32 * 128 * (n * (n + 1) / 2);
+    const double tiles = 128 * 32, waves = ceil(tiles / 108) * 108 / tiles;
+    LhProvenance provenance;
+
+    /* normalise reads o (fp32), m, l and writes o, lse */
+    ck_assert_double_eq_tol((double)cost_of(&device, LH_KERNEL_ID_normalise, 0, &provenance),
+                            (2 * q + q + 3 * 4 * rows) / (2e12 * 0.75) * 1e12, 1);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
+    ck_assert_double_eq_tol(
+        (double)cost_of(&device, LH_KERNEL_ID_attention_fwd, 16384, &provenance),
+        flops / 300e12 * 1e12, 1);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_DATASHEET);
+    g_array_append_val(curves, curve);
+    ck_assert_double_eq_tol(
+        (double)cost_of(&device, LH_KERNEL_ID_attention_fwd, 16384, &provenance),
+        flops / 200e12 * (1 + 500 / n) * waves * 1e12, 1);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_MEASURED);
+}
+END_TEST
+
+/* Memory traffic goes by the type of the tensors that the op has, whatever the attention's is. */
+START_TEST(sim_traffic_is_of_the_operands_type)
+{
+    const LhDevice device = { .memory_bandwidth = 1e12, .memory_efficiency = 1 };
+    const LhKernelArgs args = block(1024, 0, 0, LH_MASK_EMPTY);
+    LhSlot slots[] = { { .dtype = LH_DTYPE_FP32 }, { .dtype = LH_DTYPE_BF16 } };
+    const LhProgram program = { .params = attention(1, 1024, 32, 32, 128),
+                                .slots = slots,
+                                .slots_count = 2 };
+    LhOp op = { .kind = LH_OP_COMPUTE,
+                .compute = { .kernel = LH_KERNEL_ID_normalise,
+                             .args = args,
+                             .regions_count = 3,
+                             .regions = { { .slot = 0 }, { .slot = 1 }, { .slot = 0 } } } };
+    const LhTime q = 1024 * 32 * 128, rows = 1024 * 32;
+    LhCost cost;
+
+    lh_cost_init(&cost, LH_COST_DEVICE, &device);
+    ck_assert_int_eq(lh_cost_compute(&cost, &program, &op, NULL), (4 + 2) * q + 3 * 4 * rows);
+    slots[1].dtype = LH_DTYPE_FP32;
+    ck_assert_int_eq(lh_cost_compute(&cost, &program, &op, NULL), (4 + 4) * q + 3 * 4 * rows);
+}
+END_TEST
+
+/*
+ * Pairs by position: a whole rectangle is a full block and a triangle a causal one; strips of
+ * Attention2D, half full, are triangles; a window of 512 in 64K keys is timed as one of 512.
+ */
+START_TEST(sim_kernels_by_position_take_their_curve)
+{
+    const uint64_t n = 16384, triangle = n * (n + 1) / 2, half = n * n / 2, most = n * n * 4 / 5;
+    const LhKernelArgs full = block(n, n, n * n, LH_MASK_FULL),
+                       causal = block(n, n, triangle, LH_MASK_CAUSAL);
+    const struct {
+        LhKernelArgs args;
+        double rate, keys, half_length;
+    } cases[] = {
+        { block(n, n, n * n, LH_MASK_POSITIONS), 300e12, 16384, 100 },
+        { block(n, n, most, LH_MASK_POSITIONS), 300e12, 16384 * 0.8, 100 },
+        { block(n, n, triangle, LH_MASK_POSITIONS), 200e12, 16384, 500 },
+        { block(n, n, half, LH_MASK_POSITIONS), 200e12, 16384, 500 },
+        { block(n, 4 * n, 512 * n, LH_MASK_POSITIONS), 200e12, 1024, 500 },
+    };
+    const LhKernelRate curves[] = { { .kernel = (char *)"attention_fwd",
+                                      .mask = 0,
+                                      .head_dim = 128,
+                                      .rate = 300e12,
+                                      .half_length = 100 },
+                                    { .kernel = (char *)"attention_fwd",
+                                      .mask = 1,
+                                      .head_dim = 128,
+                                      .rate = 200e12,
+                                      .half_length = 500 } };
+    g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    const LhDevice device = {
+        .matrix_rate = 400e12, .sm_count = 1, .tile_rows = 1, .kernels = kernels
+    };
+    const LhKernelId fwd = LH_KERNEL_ID_attention_fwd;
+    LhProvenance p;
+
+    g_array_append_vals(kernels, curves, 2);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const double flops = 4.0 * 32 * 128 * (double)cases[i].args.pairs;
+
+        ck_assert_double_eq_tol(
+            (double)cost_by(LH_COST_DEVICE, &device, fwd, &cases[i].args, &p),
+            flops / cases[i].rate * (1 + cases[i].half_length / cases[i].keys) * 1e12, 2);
+    }
+    ck_assert_int_eq(cost_by(LH_COST_DEVICE, &device, fwd, &full, &p),
+                     cost_by(LH_COST_DEVICE, &device, fwd, &cases[0].args, &p));
+    ck_assert_int_eq(cost_by(LH_COST_DEVICE, &device, fwd, &causal, &p),
+                     cost_by(LH_COST_DEVICE, &device, fwd, &cases[2].args, &p));
+}
+END_TEST
+
+/* Matrix products of linear attention: 30 % of the peak in whole waves, an assumption, whatever
+ * attention's curves say; a curve of their own goes before. */
+START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
+{
+    const LhKernelRate curve = { .kernel = (char *)"linear_intra",
+                                 .mask = 1,
+                                 .head_dim = 128,
+                                 .rate = 90e12,
+                                 .half_length = 64,
+                                 .provenance = LH_PROVENANCE_MEASURED };
+    g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
+    const uint64_t n = 4096;
+    const LhKernelArgs args = block(n, n, n * (n + 1) / 2, LH_MASK_CAUSAL);
+    const LhKernelArgs all = block(n, n, n * n, LH_MASK_FULL);
+    /* Pairs within 32 tiles of 128 tokens; all but one go into the state, and all but one read it.
+     */
+    const double flops = 4.0 * 32 * 128 * (32 * 8256) + 2.0 * 32 * 128 * 128 * (2 * 31 * 128 + 30);
+    const double waves = 10 * 108 / 1024.0; /* 32 tiles of 128 rows of 32 heads */
+    LhProvenance p;
+
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
+        flops / (0.3 * 312e12) * waves * 1e12, 2);
+    ck_assert_int_eq(p, LH_PROVENANCE_ASSUMED);
+    g_array_append_val(device->kernels, curve);
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
+        flops / 90e12 * (1 + 64.0 / (double)n) * waves * 1e12, 2);
+    ck_assert_int_eq(p, LH_PROVENANCE_MEASURED);
+    g_array_set_size(device->kernels, device->kernels->len - 1);
+    /* Of scores written out 60 %, where their traffic does not take longer. */
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_scores_dv, &all, &p),
+        2.0 * 32 * 128 * 4096 * 4096 / (0.6 * 312e12) * waves * 1e12, 2);
+    ck_assert_int_eq(p, LH_PROVENANCE_ASSUMED);
+}
+END_TEST
+
+/* What counts where only attention does: flops of every kernel of attention, softmax or linear, and
+ * one second of every block that attends. */
+START_TEST(sim_other_cost_modes_count_attention)
+{
+    const LhDevice device = { .sm_count = 1 };
+    const LhKernelArgs args = block(1024, 1024, 1024 * 1024, LH_MASK_FULL);
+
+    for (int k = 0; k < LH_KERNELS_COUNT; k++) {
+        const LhEffect effect = lh_kernels[k]->effect;
+        const bool attends = effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+                             effect == LH_EFFECT_SCORES;
+        const bool linear = effect == LH_EFFECT_STATE_SUM || effect == LH_EFFECT_STATE_CARRY ||
+                            effect == LH_EFFECT_STATE_APPLY;
+        const uint64_t flops = lh_kernels[k]->flops(&args);
+        LhProvenance p;
+
+        ck_assert_int_eq(cost_by(LH_COST_UNIT, &device, (LhKernelId)k, &args, &p),
+                         attends ? LH_PS_PER_S : 0);
+        ck_assert_double_eq_tol(
+            (double)cost_by(LH_COST_FLOPS, &device, (LhKernelId)k, &args, &p),
+            attends || linear || effect == LH_EFFECT_SCORES_APPLY ? (double)flops / 1e3 : 0, 0.6);
+    }
+}
+END_TEST
+
+/* ---- kernels side by side ---- */
+
+/* Attention blocks of 128 rows of one head on the 108 SMs of an A100. */
+static LhTime
+blocks_makespan(const LhKernelArgs *args, uint32_t streams, uint32_t count)
+{
+    Line lines[4];
+    Script script = { .lines = lines, .count = count };
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    for (uint32_t i = 0; i < count; i++)
+        lines[i] = (Line){ .rank = 0,
+                           .kind = LH_OP_COMPUTE,
+                           .kernel = LH_KERNEL_ID_attention_block,
+                           .args = args,
+                           .stream = i % streams == 0 ? COMPUTE : COMPUTE2 };
+    script_init(&w, &script, 1);
+    w.params.compute_time = NULL;
+    w.program->params.attention.head_dim = 128;
+    result = world_run(&w);
+    ck_assert_int_eq(result->ranks[0].busy_ps, result->makespan_ps);
+    world_clear(&w);
+    return result->makespan_ps;
+}
+
+/*
+ * Two kernels fill each other's last wave: together they take as long as on one stream, without the
+ * rounding. But a kernel of few thread blocks has no use for the SMs of the other: 32 blocks on 108
+ * SMs twice are 64, side by side and no faster.
+ */
+START_TEST(sim_compute_streams_fill_the_last_wave)
+{
+    const LhKernelArgs many = block(1024, 1024, 1024 * 1024, LH_MASK_FULL),
+                       few = block(128, 4096, 128 * 4096, LH_MASK_FULL);
+    const LhTime rounded = blocks_makespan(&many, 1, 2), shared = blocks_makespan(&many, 2, 2);
+    const LhTime one = blocks_makespan(&few, 1, 1);
+
+    /* 256 thread blocks are 2.37 waves of 108 and cost 3. */
+    ck_assert_double_eq_tol((double)shared / (double)rounded, 256.0 / (3 * 108), 1e-7);
+    ck_assert_int_eq(blocks_makespan(&few, 2, 2), one);
+    ck_assert_int_eq(blocks_makespan(&few, 1, 2), 2 * one);
+}
+END_TEST
+
+LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the_formulas,
+             sim_traffic_is_of_the_operands_type, sim_kernels_by_position_take_their_curve,
+             sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
+             sim_compute_streams_fill_the_last_wave)

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Holds README.md and docs/*.md against what the program prints: check-docs.py PROGRAM [--update].
+
+What stands between a line <!-- longhaul ARGUMENTS --> and a line <!-- end --> is what the program
+prints for these arguments: as it is if it is Markdown (--format md), else as indented text below the
+command itself. --update writes it. Every schedule has a block <!-- longhaul show NAME --format about -->
+in docs/schedules.md; --update appends a section for one that has none.
+"""
+
+import difflib
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"^<!-- longhaul (?P<arguments>.*) -->\n(?P<text>.*?)^<!-- end -->$", re.M | re.S)
+
+
+def output_of(program, arguments):
+    environment = dict(os.environ, LONGHAUL_DATA_DIR=str(ROOT), LC_ALL="C")
+    return subprocess.run([program, *shlex.split(arguments)], check=True, capture_output=True,
+                          text=True, env=environment).stdout
+
+
+def block(program, arguments):
+    """The lines of a block, without its ends."""
+    text = output_of(program, arguments).rstrip("\n")
+    if "--format md" in arguments:
+        return f"\n{text}\n\n"
+    lines = [f"$ longhaul {arguments}", *text.split("\n")]
+    if "--format about" in arguments:
+        lines = lines[1:]
+    return "\n" + "".join(f"    {line}".rstrip() + "\n" for line in lines) + "\n"
+
+
+def updated(program, text):
+    return BLOCK.sub(lambda match: f"<!-- longhaul {match['arguments']} -->\n"
+                     f"{block(program, match['arguments'])}<!-- end -->", text)
+
+
+def with_all_schedules(program, text):
+    names = [line.split(",")[0] for line in
+             output_of(program, "list schedules --format csv").split("\n")[1:] if line]
+    for name in names:
+        if not re.search(rf"^<!-- longhaul show {name} --format about -->$", text, re.M):
+            text += f"\n## {name}\n\n<!-- longhaul show {name} --format about -->\n<!-- end -->\n"
+    return text
+
+
+def main():
+    program = sys.argv[1] if len(sys.argv) > 1 else sys.exit(__doc__)
+    update = "--update" in sys.argv[2:]
+    stale = 0
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = path.read_text()
+        wanted = with_all_schedules(program, text) if path.name == "schedules.md" else text
+        wanted = updated(program, wanted)
+        if wanted == text:
+            continue
+        stale += 1
+        if update:
+            path.write_text(wanted)
+        else:
+            name = str(path.relative_to(ROOT))
+            sys.stdout.writelines(difflib.unified_diff(text.splitlines(True),
+                                                       wanted.splitlines(True), name,
+                                                       name + ", as printed"))
+    return 1 if stale and not update else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Holds src/ against src/layers.txt: check-layers.py ROOT BUILD.
+
+An include or a call upwards is an error, and so is a circle of includes. Calls are looked for in the
+objects of BUILD, a build folder of Meson's that is up to date: what an object needs and another one
+defines is a call, however it was declared.
+
+Prints one line for each error and fails if there is any.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
+
+
+def fail(message):
+    sys.exit(f"check-layers: {message}")
+
+
+class Layers:
+    """Which folder may use which."""
+
+    def __init__(self, path):
+        self.uses = {}
+        joined = []
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            line = line.split("#")[0].strip()
+            if re.fullmatch(r"\S+\s*=\s*\S+", line):
+                joined.append([word.strip() for word in line.split("=")])
+            elif re.fullmatch(r"\S+:(\s+\S+)*", line):
+                name, *below = line.replace(":", " ", 1).split()
+                for folder in below:
+                    if folder not in self.uses:
+                        fail(f"{path}:{number}: {name} stands on {folder}, which is not above it")
+                self.uses[name] = {name}.union(below, *(self.uses[folder] for folder in below))
+            elif line:
+                fail(f"{path}:{number}: neither FOLDER: FOLDERS nor FOLDER = FOLDER")
+        for one, other in joined:
+            both = self.uses[one] | self.uses[other]
+            for name, below in self.uses.items():
+                if name in (one, other) or below & {one, other}:
+                    below |= both
+
+    def allow(self, user, used):
+        return used in self.uses[user]
+
+
+def folder_of(path):
+    return str(pathlib.PurePath(path).parent)
+
+
+def read_includes(source):
+    """Of every file of src: the files of src that it includes, with the line."""
+    includes = {}
+    for path in sorted(source.rglob("*.[ch]")):
+        text = path.read_text()
+        includes[str(path.relative_to(source))] = [
+            (text.count("\n", 0, match.start()) + 1, match.group(1))
+            for match in INCLUDE.finditer(text) if (source / match.group(1)).is_file()]
+    return includes
+
+
+def check_includes(layers, includes):
+    for path, included in includes.items():
+        folder = folder_of(path)
+        if folder not in layers.uses:
+            yield f"src/{path}:1: src/layers.txt does not know the folder {folder}"
+            continue
+        for line, other in included:
+            if not layers.allow(folder, folder_of(other)):
+                yield f"src/{path}:{line}: {folder} may not include {other}"
+
+
+def find_circles(includes):
+    """Circles of includes, each once, by depth-first search."""
+    state, found = {}, []
+
+    def visit(path, trail):
+        state[path] = "open"
+        for _, other in includes[path]:
+            if state.get(other) == "open":
+                found.append(trail[trail.index(other):] + [other])
+            elif other not in state:
+                visit(other, trail + [other])
+        state[path] = "done"
+
+    for path in includes:
+        if path not in state:
+            visit(path, [path])
+    return [f"src/{circle[0]}:1: a circle of includes: {' -> '.join(circle)}" for circle in found]
+
+
+def read_objects(source, build):
+    """The objects of BUILD that are made of files of src, by file."""
+    objects = {}
+    for command in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(command["directory"], command["file"]).resolve()
+        output = pathlib.Path(command["directory"], command["output"])
+        if source in path.parents and output.is_file():
+            objects.setdefault(str(path.relative_to(source)), []).append(output)
+    if not objects:
+        fail(f"{build} has no object of a file of {source}: build it first")
+    return objects
+
+
+def read_symbols(objects):
+    """Of every file: the names that its objects define, and those that they need."""
+    owners = {str(one): path for path, made in objects.items() for one in made}
+    defined = {path: set() for path in objects}
+    needed = {path: set() for path in objects}
+    listed = subprocess.run(["nm", "-A", "-P", "-g", *owners], check=True, capture_output=True,
+                            text=True)
+    for line in listed.stdout.split("\n"):
+        match = re.match(r"(.*\.o): (\S+) (\S)", line)
+        if match:
+            (needed if match.group(3) in "Uwv" else defined)[owners[match.group(1)]].add(
+                match.group(2))
+    return defined, needed
+
+
+def check_calls(layers, objects):
+    defined, needed = read_symbols(objects)
+    definers = {name: path for path, names in defined.items() for name in names}
+    for path, names in needed.items():
+        folder = folder_of(path)
+        for name in sorted(names):
+            used = definers.get(name)
+            if used is not None and folder in layers.uses and \
+                    not layers.allow(folder, folder_of(used)):
+                yield f"src/{path}:1: {folder} may not use {name}, which is src/{used}'s"
+
+
+def main():
+    if len(sys.argv) != 3:
+        fail("usage: check-layers.py ROOT BUILD")
+    source = (pathlib.Path(sys.argv[1]) / "src").resolve()
+    build = pathlib.Path(sys.argv[2]).resolve()
+    layers = Layers(source / "layers.txt")
+    includes = read_includes(source)
+    errors = [*check_includes(layers, includes), *find_circles(includes),
+              *check_calls(layers, read_objects(source, build))]
+    for error in errors:
+        print(error)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
