@@ -104,7 +104,7 @@ fill_cells(Maker *m)
 
     m->cells = g_new0(Cell, m->ranks * count);
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
-        for (uint16_t slot = 0; slot < SLOTS; slot++) {
+        for (uint16_t slot = 0; slot < (uint16_t)SLOTS; slot++) {
             const LhRegion all = lh_region_whole(m->program, slot);
 
             for (uint32_t i = 0; i < all.count; i++)
@@ -210,10 +210,11 @@ order(Maker *m, uint32_t rank, const Accesses *a)
 
 /* ---- choosing ---- */
 
-/* @count parts in a row of @slot that are all live (and defined), or all not; false: none found. */
+typedef enum { FREED, LIVE, DEFINED } State;
+
+/* @count parts in a row of @slot that are all in this state; false: none found. */
 static bool
-choose(Maker *m, uint32_t rank, uint16_t slot, uint32_t count, bool live, bool defined,
-       LhRegion *region)
+choose(Maker *m, uint32_t rank, uint16_t slot, uint32_t count, State state, LhRegion *region)
 {
     const uint32_t parts = m->program->slots[slot].parts;
 
@@ -221,8 +222,8 @@ choose(Maker *m, uint32_t rank, uint16_t slot, uint32_t count, bool live, bool d
         uint32_t i = 0;
 
         *region = (LhRegion){ slot, draw(m, parts - count + 1), count };
-        while (i < count && cell(m, rank, *region, i)->live == live &&
-               (!defined || cell(m, rank, *region, i)->defined))
+        while (i < count && cell(m, rank, *region, i)->live == (state != FREED) &&
+               (state != DEFINED || cell(m, rank, *region, i)->defined))
             i++;
         if (i == count)
             return true;
@@ -272,7 +273,7 @@ allocate(Maker *m)
     LhRegion region;
     uint32_t id;
 
-    if (!choose(m, rank, slot, 1 + draw(m, 4), false, false, &region))
+    if (!choose(m, rank, slot, 1 + draw(m, 4), FREED, &region))
         return;
     id = lh_emit_alloc_region(&m->built.emitters[rank], region);
     for (uint32_t i = 0; i < region.count; i++) {
@@ -297,7 +298,7 @@ release(Maker *m)
     const uint16_t slot = (uint16_t)(TEMP_BF16 + draw(m, SLOTS - TEMP_BF16));
     LhRegion region;
 
-    if (choose(m, rank, slot, 1 + draw(m, 3), true, false, &region))
+    if (choose(m, rank, slot, 1 + draw(m, 3), LIVE, &region))
         free_region(m, rank, region);
 }
 
@@ -349,9 +350,9 @@ compute_residual(Maker *m, uint32_t rank)
     Accesses accesses = { .count = 0 };
     LhRegion x, y, z;
 
-    if (!choose(m, rank, operand_slot(m, half, false), count, true, true, &x) ||
-        !choose(m, rank, operand_slot(m, half, false), count, true, true, &y) ||
-        !choose(m, rank, operand_slot(m, half, true), count, true, false, &z) ||
+    if (!choose(m, rank, operand_slot(m, half, false), count, DEFINED, &x) ||
+        !choose(m, rank, operand_slot(m, half, false), count, DEFINED, &y) ||
+        !choose(m, rank, operand_slot(m, half, true), count, LIVE, &z) ||
         !same_rows(m, rank, x, y) || !of_one_birth(m, rank, x) || !of_one_birth(m, rank, y) ||
         !of_one_birth(m, rank, z) || overlap(x, z) || overlap(y, z) ||
         (z.slot == Y && cell(m, rank, x, 0)->segment != rank))
@@ -383,9 +384,9 @@ compute_product(Maker *m, uint32_t rank)
     Accesses accesses = { .count = 0 };
     LhRegion x, w, y;
 
-    if (!choose(m, rank, operand_slot(m, half, false), count, true, true, &x) ||
-        !choose(m, rank, weights, WEIGHT_PARTS, true, true, &w) ||
-        !choose(m, rank, operand_slot(m, half, true), count, true, false, &y) ||
+    if (!choose(m, rank, operand_slot(m, half, false), count, DEFINED, &x) ||
+        !choose(m, rank, weights, WEIGHT_PARTS, DEFINED, &w) ||
+        !choose(m, rank, operand_slot(m, half, true), count, LIVE, &y) ||
         !same_rows(m, rank, x, x) || !of_one_birth(m, rank, x) || !of_one_birth(m, rank, w) ||
         !of_one_birth(m, rank, y) || overlap(x, y) ||
         (y.slot == Y && cell(m, rank, x, 0)->segment != rank))
@@ -426,8 +427,8 @@ choose_message(Maker *m, uint32_t from, uint32_t to, LhRegion *sent, LhRegion *r
                             : slot == TEMP_WEIGHTS && draw(m, 2) == 0          ? (uint16_t)WEIGHTS
                                                                                : slot;
 
-    return choose(m, from, source, count, true, true, sent) &&
-           choose(m, to, slot, count, true, false, received);
+    return choose(m, from, source, count, DEFINED, sent) &&
+           choose(m, to, slot, count, LIVE, received);
 }
 
 /* Some pairs of ranks exchange messages, each rank all of its own in one op. */
@@ -563,7 +564,7 @@ choose_members(Maker *m, Meeting *c)
     const bool reduces = lh_collective_reduces(c->kind);
     const uint16_t slot =
         reduces || draw(m, 3) == 0 ? (uint16_t)TEMP_WEIGHTS : (uint16_t)(TEMP_BF16 + draw(m, 3));
-    uint32_t sends[RANKS_MAX], receives[RANKS_MAX];
+    uint32_t sends[RANKS_MAX] = { 0 }, receives[RANKS_MAX] = { 0 };
 
     size_members(m, c, sends, receives);
     for (uint32_t i = 0; i < c->count; i++) {
@@ -571,8 +572,8 @@ choose_members(Maker *m, Meeting *c)
 
         member->rank = (uint32_t)lh_group_member(&c->group, i);
         if (sends[i] == 0 || receives[i] == 0 ||
-            !choose(m, member->rank, slot, sends[i], true, true, &member->send) ||
-            !choose(m, member->rank, slot, receives[i], true, false, &member->receive) ||
+            !choose(m, member->rank, slot, sends[i], DEFINED, &member->send) ||
+            !choose(m, member->rank, slot, receives[i], LIVE, &member->receive) ||
             overlap(member->send, member->receive))
             return false;
         access_region(&member->accesses, member->send, false);
@@ -713,7 +714,7 @@ static void
 begin(Maker *m)
 {
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
-        for (uint16_t slot = TEMP_BF16; slot < SLOTS; slot++) {
+        for (uint16_t slot = TEMP_BF16; slot < (uint16_t)SLOTS; slot++) {
             const LhRegion region = { slot, 0, BEGUN };
             const uint32_t id = lh_emit_alloc_region(&m->built.emitters[rank], region);
 
@@ -767,7 +768,7 @@ end(Maker *m)
                            (LhGroup){ 0, 1, m->ranks, 0, 1 });
         lh_emit_tensor(e, weights, gradient);
         order(m, rank, &reduce);
-        for (uint16_t slot = TEMP_BF16; slot < SLOTS; slot++) {
+        for (uint16_t slot = TEMP_BF16; slot < (uint16_t)SLOTS; slot++) {
             for (uint32_t i = 0; i < TEMP_PARTS; i++) {
                 const LhRegion part = { slot, i, 1 };
 

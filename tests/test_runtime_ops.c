@@ -718,14 +718,13 @@ START_TEST(runtime_zero_clears_what_a_part_holds)
 }
 END_TEST
 
-static enum lh_status /* NOLINTNEXTLINE(readability-function-size): what a hook is given */
-write_beyond(void *data, uint32_t rank, const LhOp *op, const LhRunDevice *device,
-             LhDeviceState *state, LhDeviceStream stream, const LhCall *call)
+static enum lh_status
+write_beyond(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
     (void)data;
     if (rank == 1)
         call->operands[1].data[24] ^= 1;
-    return device->call(state, op->compute.kernel, call, stream);
+    return at->device->call(at->state, op->compute.kernel, call, at->stream);
 }
 
 START_TEST(runtime_canaries_find_a_write_beyond_a_slot)
@@ -744,12 +743,13 @@ START_TEST(runtime_canaries_find_a_write_beyond_a_slot)
 }
 END_TEST
 
-static enum lh_status /* NOLINTNEXTLINE(readability-function-size): what a hook is given */
-fail_on_rank_0(void *data, uint32_t rank, const LhOp *op, const LhRunDevice *device,
-               LhDeviceState *state, LhDeviceStream stream, const LhCall *call)
+static enum lh_status
+fail_on_rank_0(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
+               const LhCall *call)
 {
     (void)data;
-    return rank == 0 ? LH_STATUS_DEVICE : device->call(state, op->compute.kernel, call, stream);
+    return rank == 0 ? LH_STATUS_DEVICE
+                     : at->device->call(at->state, op->compute.kernel, call, at->stream);
 }
 
 START_TEST(runtime_kernel_failure_stops_the_run)

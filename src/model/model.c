@@ -134,6 +134,7 @@ period_of(const LhModel *m)
 
     for (guint i = 0; i < m->layers->len; i++)
         period += g_array_index(m->layers, LhLayerRun, i).count;
+    g_assert(period > 0); /* run_fields */
     return period;
 }
 

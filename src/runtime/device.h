@@ -74,6 +74,13 @@ typedef struct {
     void (*unmark)(LhDeviceState *device, LhDeviceMark mark);
 } LhRunDevice;
 
+/* A device as one thread uses it. */
+typedef struct {
+    const LhRunDevice *device;
+    LhDeviceState *state;
+    LhDeviceStream stream;
+} LhPlaceOfWork;
+
 /*
  * Waits until a stream has done what it was asked for. False if the device failed (with @error) or,
  * without one, if @stopping(@data) says that nobody wants to know any more; that may be NULL.

@@ -14,8 +14,8 @@
 typedef struct {
     void *data;
     /* In place of calling the kernel: calls it with @call, or with something else, or not. */
-    enum lh_status (*call)(void *data, uint32_t rank, const LhOp *op, const LhRunDevice *device,
-                           LhDeviceState *state, LhDeviceStream stream, const LhCall *call);
+    enum lh_status (*call)(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
+                           const LhCall *call);
     /* False: this end of a message, of an exchange or a collective, is never posted. */
     bool (*post)(void *data, uint32_t rank, const LhOp *op, const LhMessage *message);
     /* False: what this message brings is thrown away. */

@@ -245,33 +245,32 @@ find_target(LhInjection *injection, const LhProgram *program, GError **error)
 /* A call on its way to the device. */
 typedef struct {
     const LhOp *op;
-    const LhRunDevice *device;
-    LhDeviceState *state;
-    LhDeviceStream stream;
+    const LhPlaceOfWork *at;
     const LhCall *call;
 } Intercepted;
 
 static enum lh_status
 pass_on(const Intercepted *i, const LhCall *call)
 {
-    return i->device->call(i->state, i->op->compute.kernel, call, i->stream);
+    return i->at->device->call(i->at->state, i->op->compute.kernel, call, i->at->stream);
 }
 
 /* Device memory of @bytes, for a mutant; NULL: there is none. */
 static unsigned char *
 mutant_memory(const Intercepted *i, uint64_t bytes)
 {
-    return i->device->alloc(i->state, MAX(bytes, 1), NULL);
+    return i->at->device->alloc(i->at->state, MAX(bytes, 1), NULL);
 }
 
 /* Gives it back when the stream is done with it. */
 static enum lh_status
 release_mutant(const Intercepted *i, unsigned char *memory, enum lh_status status)
 {
-    const bool done = lh_device_finish(i->device, i->state, i->stream, NULL, NULL, NULL);
+    const bool done =
+        lh_device_finish(i->at->device, i->at->state, i->at->stream, NULL, NULL, NULL);
 
     if (memory != NULL)
-        i->device->release(i->state, memory);
+        i->at->device->release(i->at->state, memory);
     return done && memory != NULL ? status : LH_STATUS_DEVICE;
 }
 
@@ -287,17 +286,18 @@ call_with_local_lse(const Intercepted *i)
     const uint64_t o_bytes = rows * a->head_dim * lh_storage_bytes(q->storage);
     const uint64_t part_bytes = o_bytes + rows * sizeof(float);
     const uint64_t scratch_bytes =
-        i->device->scratch_bytes(i->state, LH_KERNEL_ID_attention_block, a);
+        i->at->device->scratch_bytes(i->at->state, LH_KERNEL_ID_attention_block, a);
     unsigned char *memory =
         mutant_memory(i, q->parts * part_bytes + scratch_bytes + LH_SCRATCH_ALIGN);
     const uint64_t scratch_at =
         (q->parts * part_bytes + LH_SCRATCH_ALIGN - 1) / LH_SCRATCH_ALIGN * LH_SCRATCH_ALIGN;
-    LhCall forward = { .args = a, .scratch = memory + scratch_at };
+    LhCall forward = { .args = a };
     LhCall mutant = *call;
     enum lh_status status;
 
     if (memory == NULL)
         return LH_STATUS_DEVICE;
+    forward.scratch = memory + scratch_at;
     forward.operands[0] = *q;
     forward.operands[1] = call->operands[operand_of(kernel, LH_TENSOR_KV)];
     forward.operands[2] = (LhView){
@@ -307,7 +307,8 @@ call_with_local_lse(const Intercepted *i)
                                                                    .parts = q->parts,
                                                                    .part_bytes = part_bytes,
                                                                    .storage = LH_STORAGE_FP32 };
-    status = i->device->call(i->state, LH_KERNEL_ID_attention_block, &forward, i->stream);
+    status =
+        i->at->device->call(i->at->state, LH_KERNEL_ID_attention_block, &forward, i->at->stream);
     if (status == LH_STATUS_OK)
         status = pass_on(i, &mutant);
     return release_mutant(i, memory, status);
@@ -318,8 +319,8 @@ static bool
 turn(const Intercepted *i, unsigned char *to, const unsigned char *from, uint64_t bytes,
      uint64_t by)
 {
-    return i->device->copy(i->state, to, from + by, bytes - by, i->stream, NULL) &&
-           i->device->copy(i->state, to + bytes - by, from, by, i->stream, NULL);
+    return i->at->device->copy(i->at->state, to, from + by, bytes - by, i->at->stream, NULL) &&
+           i->at->device->copy(i->at->state, to + bytes - by, from, by, i->at->stream, NULL);
 }
 
 /* Every head has the keys and values of the next one; the last, those of the next token's first. */
@@ -374,11 +375,10 @@ call_with_shifted_mask(const Intercepted *i)
 }
 
 static enum lh_status
-call_mutant(void *data, uint32_t rank, const LhOp *op, const LhRunDevice *device,
-            LhDeviceState *state, LhDeviceStream stream, const LhCall *call)
+call_mutant(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
     const LhInjection *injection = data;
-    const Intercepted i = { op, device, state, stream, call };
+    const Intercepted i = { op, at, call };
 
     if (rank != injection->rank || op->id != injection->op)
         return pass_on(&i, call);

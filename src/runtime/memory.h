@@ -11,13 +11,6 @@
 /* What is before the first part, and behind each. */
 #define LH_CANARY_BYTES 64
 
-/* A device as one thread uses it. */
-typedef struct {
-    const LhRunDevice *device;
-    LhDeviceState *state;
-    LhDeviceStream stream;
-} LhPlaceOfWork;
-
 typedef struct {
     gint holds; /* of the host, one for each part; and of ops */
     uint32_t parts;

@@ -73,8 +73,7 @@ lh_run_kernel(LhRunStream *s, const LhItem *item, LhKernelId kernel, LhCall *cal
     if (!reserve_scratch(s, scratch_bytes))
         return false;
     call->scratch = scratch_bytes > 0 ? s->scratch : NULL;
-    status = is_op ? hooks->call(hooks->data, s->rank->index, &item->op, device, s->at.state,
-                                 s->at.stream, call)
+    status = is_op ? hooks->call(hooks->data, s->rank->index, &item->op, &s->at, call)
                    : device->call(s->at.state, kernel, call, s->at.stream);
     if (status != LH_STATUS_OK)
         return fail_kernel(s, item, status);

@@ -51,9 +51,9 @@ fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
     const LhFamily family = lh_families[kind];
     LhCell *cell = lh_cover_cell(cover, rank, slot, part);
 
-    cell->rows = kind == LH_TENSOR_WEIGHT
-                     ? (LhHolding){ .segment = LH_ROW_NONE }
-                     : lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
+    cell->rows.segment = LH_ROW_NONE;
+    if (kind != LH_TENSOR_WEIGHT)
+        cell->rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
     cell->state = LH_CELL_DEFINED;
     cell->ended = true;
     if (family != LH_FAMILY_PLAIN)
