@@ -363,13 +363,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
            lh_pass_peak_bytes(p, p->ranks * x, MAX(recompute, again + 2 * p->ranks * x));
 }
 
-static double
-idle_none(const LhProgramParams *p)
-{
-    (void)p;
-    return 0;
-}
-
 const LhSchedule lh_schedule_megatron_tp_sp = {
     .name = "megatron-tp-sp",
     .summary = "Megatron's attention module: heads on ranks, activations gathered and scattered",
@@ -413,8 +406,8 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         .bytes_sent = bytes_sent,
         .flops = flops,
         .peak_bytes = peak_bytes,
-        .idle_unit = idle_none,
-        .idle_flops = idle_none,
+        .idle_unit = lh_pass_idle_none,
+        .idle_flops = lh_pass_idle_none,
     },
     .alone = true, /* it recomputes */
 };

@@ -402,14 +402,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
                               z.kv + MAX(again, MAX(dscores, dq)));
 }
 
-/* All ranks do the same, whatever the mask. */
-static double
-idle(const LhProgramParams *p)
-{
-    (void)p;
-    return 0;
-}
-
 const LhSchedule lh_schedule_rsa = {
     .name = "rsa",
     .summary = "ring self-attention: k and v around one after the other, scores written out",
@@ -451,7 +443,7 @@ const LhSchedule lh_schedule_rsa = {
         .bytes_sent = bytes_sent,
         .flops = flops,
         .peak_bytes = peak_bytes,
-        .idle_unit = idle,
-        .idle_flops = idle,
+        .idle_unit = lh_pass_idle_none,
+        .idle_flops = lh_pass_idle_none,
     },
 };

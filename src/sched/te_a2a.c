@@ -58,41 +58,11 @@ declare(LhProgram *program)
 {
     const LhHeads heads = heads_of(&program->params);
 
-    lh_heads_whole_declare(program, &heads);
+    lh_heads_declare_whole(program, &heads);
     lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
 }
 
-static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
-{
-    const LhHeads heads = heads_of(p);
-
-    return lh_heads_bytes_sent(p, &heads, rank);
-}
-
-static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
-{
-    const LhHeads heads = heads_of(p);
-
-    return lh_heads_whole_flops(p, &heads, rank);
-}
-
-static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
-{
-    const LhHeads heads = heads_of(p);
-
-    (void)rank;
-    return lh_heads_peak_bytes(p, &heads, NULL);
-}
-
-static double
-idle_none(const LhProgramParams *p)
-{
-    (void)p;
-    return 0;
-}
+LH_HEADS_WHOLE_FORMS(heads_of)
 
 const LhSchedule lh_schedule_te_a2a = {
     .name = "te-a2a",
@@ -124,12 +94,12 @@ const LhSchedule lh_schedule_te_a2a = {
     .adapt = adapt,
     .check = check,
     .declare = declare,
-    .generator = { .steps = lh_heads_whole_steps, .emit = lh_heads_whole_emit },
+    .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,
         .peak_bytes = peak_bytes,
-        .idle_unit = idle_none,
-        .idle_flops = idle_none,
+        .idle_unit = lh_pass_idle_none,
+        .idle_flops = lh_pass_idle_none,
     },
 };

@@ -9,7 +9,6 @@
 typedef struct {
     LhHeads heads;
     LhTeRing ring; /* if it has more than one rank */
-    uint32_t ring_ranks;
 } Plan;
 
 static LhHeads
@@ -27,6 +26,17 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
+attend(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+
+    if (e->phase == LH_PHASE_FORWARD)
+        lh_te_ring_forward(e, &plan->ring, step);
+    else
+        lh_te_ring_backward(e, &plan->ring, step);
+}
+
+static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
@@ -35,54 +45,18 @@ declare(LhProgram *program)
 
     program->plan = plan;
     plan->heads = heads_of(p);
-    plan->ring_ranks = p->ranks / lh_heads_size(p);
     lh_heads_declare(program, &plan->heads);
-    if (plan->ring_ranks == 1) {
+    if (p->ranks == lh_heads_size(p)) {
         lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
-        plan->heads.attention = lh_heads_attention_args(program, plan->heads.parts);
+        lh_heads_set_whole(program, &plan->heads);
         return;
     }
     slots = lh_heads_slots(&plan->heads);
     lh_te_ring_declare(program, &plan->ring, &slots, lh_heads_size(p), plan->heads.parts);
     g_assert(plan->ring.second == LH_HEADS_STREAM_CP);
-}
-
-/* Steps of attention in a pass. */
-static uint32_t
-middle(const Plan *plan, bool backward)
-{
-    if (plan->ring_ranks == 1)
-        return 1;
-    return backward ? lh_te_ring_backward_steps(&plan->ring)
-                    : lh_te_ring_forward_steps(&plan->ring);
-}
-
-static uint32_t
-steps(const LhProgram *program, uint32_t rank)
-{
-    const LhProgramParams *p = &program->params;
-
-    (void)rank;
-    return (lh_pass_has(p, LH_PASS_FWD) ? middle(program->plan, false) + 2 : 0) +
-           (lh_pass_has(p, LH_PASS_BWD) ? middle(program->plan, true) + 2 : 0);
-}
-
-static void
-emit(LhEmitter *e, uint32_t step)
-{
-    const Plan *plan = e->program->plan;
-
-    step = lh_pass_enter(e, step, middle(plan, false) + 2);
-    if (step == 0)
-        lh_heads_begin(e, &plan->heads);
-    else if (step > middle(plan, e->phase == LH_PHASE_BACKWARD))
-        lh_heads_end(e, &plan->heads);
-    else if (plan->ring_ranks == 1)
-        lh_heads_attention(e, &plan->heads);
-    else if (e->phase == LH_PHASE_FORWARD)
-        lh_te_ring_forward(e, &plan->ring, step - 1);
-    else
-        lh_te_ring_backward(e, &plan->ring, step - 1);
+    plan->heads.attend = attend;
+    plan->heads.forward_steps = lh_te_ring_forward_steps(&plan->ring);
+    plan->heads.backward_steps = lh_te_ring_backward_steps(&plan->ring);
 }
 
 static uint64_t
@@ -94,17 +68,6 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 
     return lh_heads_bytes_sent(p, &heads, rank) +
            (ring == 1 ? 0 : lh_te_ring_bytes_sent(p, &z, ring));
-}
-
-/* Of zigzag on R ranks with h/U heads. */
-static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
-{
-    LhProgramParams own = *p;
-
-    own.ranks = p->ranks / lh_heads_size(p);
-    own.attention.heads = p->attention.heads / lh_heads_size(p);
-    return lh_zigzag_flops(&own, rank / lh_heads_size(p));
 }
 
 static uint64_t
@@ -120,13 +83,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     };
 
     return lh_heads_peak_bytes(p, &heads, ranks == 1 ? NULL : &ring);
-}
-
-static double
-idle_none(const LhProgramParams *p)
-{
-    (void)p;
-    return 0;
 }
 
 const LhSchedule lh_schedule_te_a2a_p2p = {
@@ -160,12 +116,12 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
     .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
     .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
         .bytes_sent = bytes_sent,
-        .flops = flops,
+        .flops = lh_heads_ring_flops,
         .peak_bytes = peak_bytes,
-        .idle_unit = idle_none,
-        .idle_flops = idle_none,
+        .idle_unit = lh_pass_idle_none,
+        .idle_flops = lh_pass_idle_none,
     },
 };

@@ -61,33 +61,10 @@ declare(LhProgram *program)
 {
     const LhHeads heads = heads_of(&program->params);
 
-    lh_heads_whole_declare(program, &heads);
+    lh_heads_declare_whole(program, &heads);
 }
 
-static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
-{
-    const LhHeads heads = heads_of(p);
-
-    return lh_heads_bytes_sent(p, &heads, rank);
-}
-
-static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
-{
-    const LhHeads heads = heads_of(p);
-
-    return lh_heads_whole_flops(p, &heads, rank);
-}
-
-static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
-{
-    const LhHeads heads = heads_of(p);
-
-    (void)rank;
-    return lh_heads_peak_bytes(p, &heads, NULL);
-}
+LH_HEADS_WHOLE_FORMS(heads_of)
 
 /* The ranks with one slice more than others set the pace. */
 static double
@@ -137,7 +114,7 @@ const LhSchedule lh_schedule_ulysses = {
     .adapt = adapt,
     .check = check,
     .declare = declare,
-    .generator = { .steps = lh_heads_whole_steps, .emit = lh_heads_whole_emit },
+    .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
         .bytes_sent = bytes_sent,
         .flops = flops,

@@ -9,7 +9,6 @@
 typedef struct {
     LhHeads heads;
     LhRingPlan ring; /* if it has more than one rank */
-    uint32_t middle; /* steps between the exchanges */
 } Plan;
 
 static LhHeads
@@ -25,9 +24,21 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
+attend(LhEmitter *e, uint32_t step)
+{
+    const Plan *plan = e->program->plan;
+
+    if (e->phase == LH_PHASE_FORWARD)
+        lh_ring_forward(e, &plan->ring, step);
+    else
+        lh_ring_backward(e, &plan->ring, step);
+}
+
+static void
 declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
+    const uint32_t ring_ranks = p->ranks / lh_heads_size(p);
     LhPassSlots slots;
     Plan *plan = g_new0(Plan, 1);
 
@@ -35,11 +46,12 @@ declare(LhProgram *program)
     program->placement.split = lh_heads_size(p);
     plan->heads = heads_of(p);
     lh_heads_declare(program, &plan->heads);
-    plan->middle = p->ranks / lh_heads_size(p);
-    if (plan->middle == 1) {
-        plan->heads.attention = lh_heads_attention_args(program, plan->heads.parts);
+    if (ring_ranks == 1) {
+        lh_heads_set_whole(program, &plan->heads);
         return;
     }
+    plan->heads.attend = attend;
+    plan->heads.forward_steps = plan->heads.backward_steps = ring_ranks;
     slots = lh_heads_slots(&plan->heads);
     lh_ring_init(&plan->ring, program, &slots, lh_heads_size(p), plan->heads.parts);
     lh_ring_set_zigzag(program, &plan->ring);
@@ -47,33 +59,6 @@ declare(LhProgram *program)
         lh_ring_declare_forward(program, &plan->ring);
     if (lh_pass_has(p, LH_PASS_BWD))
         lh_ring_declare_backward(program, &plan->ring);
-}
-
-static uint32_t
-steps(const LhProgram *program, uint32_t rank)
-{
-    const Plan *plan = program->plan;
-
-    (void)rank;
-    return (plan->middle + 2) * (program->params.pass == LH_PASS_BOTH ? 2 : 1);
-}
-
-static void
-emit(LhEmitter *e, uint32_t step)
-{
-    const Plan *plan = e->program->plan;
-
-    step = lh_pass_enter(e, step, plan->middle + 2);
-    if (step == 0)
-        lh_heads_begin(e, &plan->heads);
-    else if (step > plan->middle)
-        lh_heads_end(e, &plan->heads);
-    else if (plan->middle == 1)
-        lh_heads_attention(e, &plan->heads);
-    else if (e->phase == LH_PHASE_FORWARD)
-        lh_ring_forward(e, &plan->ring, step - 1);
-    else
-        lh_ring_backward(e, &plan->ring, step - 1);
 }
 
 /* The all-to-alls, and R-1 hops of k, v in both passes, and R of their gradients. */
@@ -94,17 +79,6 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes;
 }
 
-/* Of zigzag on R ranks with h/U heads. */
-static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
-{
-    LhProgramParams own = *p;
-
-    own.ranks = p->ranks / lh_heads_size(p);
-    own.attention.heads = p->attention.heads / lh_heads_size(p);
-    return lh_zigzag_flops(&own, rank / lh_heads_size(p));
-}
-
 /* The ring has the buffers of zigzag: h/U heads of U times as many tokens. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
@@ -119,13 +93,6 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
     (void)rank;
     return lh_heads_peak_bytes(p, &heads, p->ranks == lh_heads_size(p) ? NULL : &ring);
-}
-
-static double
-idle_none(const LhProgramParams *p)
-{
-    (void)p;
-    return 0;
 }
 
 const LhSchedule lh_schedule_usp = {
@@ -161,12 +128,12 @@ const LhSchedule lh_schedule_usp = {
     .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
     .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
         .bytes_sent = bytes_sent,
-        .flops = flops,
+        .flops = lh_heads_ring_flops,
         .peak_bytes = peak_bytes,
-        .idle_unit = idle_none,
-        .idle_flops = idle_none,
+        .idle_unit = lh_pass_idle_none,
+        .idle_flops = lh_pass_idle_none,
     },
 };

@@ -473,8 +473,8 @@ set_statistics_live(LhEmitter *e, const LhHeads *heads, bool live)
         set_live(e, heads->lse, live);
 }
 
-void
-lh_heads_begin(LhEmitter *e, const LhHeads *heads)
+static void
+begin(LhEmitter *e, const LhHeads *heads)
 {
     const bool backward = e->phase == LH_PHASE_BACKWARD;
     const LhHeadsTensor *list = backward ? output_gradients : inputs;
@@ -500,8 +500,8 @@ free_saved(LhEmitter *e, const LhHeads *heads)
     set_statistics_live(e, heads, false);
 }
 
-void
-lh_heads_end(LhEmitter *e, const LhHeads *heads)
+static void
+end(LhEmitter *e, const LhHeads *heads)
 {
     if (e->phase == LH_PHASE_BACKWARD) {
         set_all_live(e, heads->heads, output_gradients, lh_heads_gathered(heads), false);
@@ -538,11 +538,13 @@ lh_heads_attention_args(const LhProgram *program, uint32_t parts)
     return args;
 }
 
-void
-lh_heads_attention(LhEmitter *e, const LhHeads *heads)
+static void
+attend_whole(LhEmitter *e, uint32_t step)
 {
+    const LhHeads *heads = e->program->plan;
     const LhPassSlots slots = lh_heads_slots(heads);
 
+    (void)step;
     for (uint32_t slice = 0; slice < lh_heads_own(&heads->cut, e->rank); slice++) {
         const uint32_t first = slice * heads->parts;
 
@@ -553,46 +555,47 @@ lh_heads_attention(LhEmitter *e, const LhHeads *heads)
     }
 }
 
-/* ---- one group of all ranks ---- */
-
-enum {
-    STEP_GATHER,
-    STEP_ATTENTION,
-    STEP_SCATTER,
-    STEPS,
-};
+void
+lh_heads_set_whole(const LhProgram *program, LhHeads *heads)
+{
+    heads->attention = lh_heads_attention_args(program, heads->parts);
+    heads->attend = attend_whole;
+    heads->forward_steps = heads->backward_steps = 1;
+}
 
 void
-lh_heads_whole_declare(LhProgram *program, const LhHeads *heads)
+lh_heads_declare_whole(LhProgram *program, const LhHeads *heads)
 {
     LhHeads *plan = g_memdup2(heads, sizeof(*heads));
 
     program->plan = plan;
     lh_heads_declare(program, plan);
-    plan->attention = lh_heads_attention_args(program, plan->parts);
+    lh_heads_set_whole(program, plan);
 }
 
+/* ---- a pass ---- */
+
 uint32_t
-lh_heads_whole_steps(const LhProgram *program, uint32_t rank)
+lh_heads_steps(const LhProgram *program, uint32_t rank)
 {
+    const LhHeads *heads = program->plan;
+    const LhProgramParams *p = &program->params;
+
     (void)rank;
-    return program->params.pass == LH_PASS_BOTH ? 2 * STEPS : STEPS;
+    return (lh_pass_has(p, LH_PASS_FWD) ? heads->forward_steps + 2 : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? heads->backward_steps + 2 : 0);
 }
 
 void
-lh_heads_whole_emit(LhEmitter *e, uint32_t step)
+lh_heads_emit(LhEmitter *e, uint32_t step)
 {
     const LhHeads *heads = e->program->plan;
 
-    switch (lh_pass_enter(e, step, STEPS)) {
-    case STEP_GATHER:
-        lh_heads_begin(e, heads);
-        break;
-    case STEP_ATTENTION:
-        lh_heads_attention(e, heads);
-        break;
-    default:
-        lh_heads_end(e, heads);
-        break;
-    }
+    step = lh_pass_enter(e, step, heads->forward_steps + 2);
+    if (step == 0)
+        begin(e, heads);
+    else if (step <= (e->phase == LH_PHASE_FORWARD ? heads->forward_steps : heads->backward_steps))
+        heads->attend(e, step - 1);
+    else
+        end(e, heads);
 }

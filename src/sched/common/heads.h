@@ -77,7 +77,11 @@ struct _LhHeads {
         heads[LH_HEADS_TENSORS];
     uint16_t lse;           /* by heads; softmax only */
     uint16_t dkv_sum;       /* by tokens, in fp32: where the gradients of replicas add up */
-    LhKernelArgs attention; /* of lh_heads_attention */
+    LhKernelArgs attention; /* of groups that hold the whole sequence */
+
+    /* Between the exchanges: step @step of attention in this phase. */
+    void (*attend)(LhEmitter *e, uint32_t step);
+    uint32_t forward_steps, backward_steps;
 };
 
 /*
@@ -131,24 +135,20 @@ void lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTe
 /* Arguments of attention over all tokens of the sequence, in @parts parts, for one slice. */
 LhKernelArgs lh_heads_attention_args(const LhProgram *program, uint32_t parts);
 
-/* Attention of groups that hold the whole sequence: the rank's slices, one after the other. */
-void lh_heads_attention(LhEmitter *e, const LhHeads *heads);
+/* Groups hold the whole sequence: attention is one step, the rank's slices one after the other. */
+void lh_heads_set_whole(const LhProgram *program, LhHeads *heads);
 
-/*
- * What comes before and behind attention in both passes, with the memory that it takes. In between,
- * o and lse (backward: dq and dkv) are allocated by heads.
- */
-void lh_heads_begin(LhEmitter *e, const LhHeads *heads);
-void lh_heads_end(LhEmitter *e, const LhHeads *heads);
+/* The plan of a schedule of one group of all ranks and nothing else. */
+void lh_heads_declare_whole(LhProgram *program, const LhHeads *heads);
 
-/*
- * Schedules of one group of all ranks and nothing else: move, attention, move. The plan begins with
- * its LhHeads.
- */
-void lh_heads_whole_declare(LhProgram *program, const LhHeads *heads);
-uint32_t lh_heads_whole_steps(const LhProgram *program, uint32_t rank);
-void lh_heads_whole_emit(LhEmitter *e, uint32_t step);
+/* The generator of a schedule whose plan begins with its LhHeads: move, attention, move. While
+ * attention runs, o and lse (backward: dq and dkv) are allocated by heads. */
+uint32_t lh_heads_steps(const LhProgram *program, uint32_t rank);
+void lh_heads_emit(LhEmitter *e, uint32_t step);
+
+/* Closed forms of attention: of one group of all ranks; of zigzag rings between groups. */
 uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
+uint64_t lh_heads_ring_flops(const LhProgramParams *p, uint32_t rank);
 
 /* The flops of attention of @heads query heads among all tokens, softmax or linear, in the passes
  * that are run. */
@@ -165,6 +165,31 @@ typedef struct {
 /* What a rank holds; NULL: attention takes nothing. */
 uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
                              const LhHeadsBuffers *buffers);
+
+/* Defines the closed forms bytes_sent, flops and peak_bytes of a schedule of one group of all
+ * ranks, whose LhHeads are HEADS_OF(params). */
+#define LH_HEADS_WHOLE_FORMS(HEADS_OF)                                                             \
+    static uint64_t bytes_sent(const LhProgramParams *p, uint32_t rank)                            \
+    {                                                                                              \
+        const LhHeads heads = HEADS_OF(p);                                                         \
+                                                                                                   \
+        return lh_heads_bytes_sent(p, &heads, rank);                                               \
+    }                                                                                              \
+                                                                                                   \
+    static uint64_t flops(const LhProgramParams *p, uint32_t rank)                                 \
+    {                                                                                              \
+        const LhHeads heads = HEADS_OF(p);                                                         \
+                                                                                                   \
+        return lh_heads_whole_flops(p, &heads, rank);                                              \
+    }                                                                                              \
+                                                                                                   \
+    static uint64_t peak_bytes(const LhProgramParams *p, uint32_t rank)                            \
+    {                                                                                              \
+        const LhHeads heads = HEADS_OF(p);                                                         \
+                                                                                                   \
+        (void)rank;                                                                                \
+        return lh_heads_peak_bytes(p, &heads, NULL);                                               \
+    }
 
 /* Rounds heads and groups up so that @ranks ranks can share them; the hidden size stays what it is.
  * With @replicate a key-value head may be shared by several ranks. */

@@ -5,6 +5,7 @@
 #include "sched/common/heads.h"
 
 #include "kernels/sizes.h"
+#include "sched/common/ring.h"
 
 const LhOption lh_option_hierarchy = {
     .name = "hierarchical_context_parallel_sizes",
@@ -182,6 +183,17 @@ lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t ra
     const LhHeadsCut *cut = &heads->cut;
 
     return lh_heads_flops(p, p->attention.heads / cut->slices * lh_heads_own(cut, rank));
+}
+
+uint64_t
+lh_heads_ring_flops(const LhProgramParams *p, uint32_t rank)
+{
+    const uint32_t size = lh_heads_size(p);
+    LhProgramParams ring = *p;
+
+    ring.ranks = p->ranks / size;
+    ring.attention.heads = p->attention.heads / size;
+    return lh_zigzag_flops(&ring, rank / size);
 }
 
 /* ---- rules ---- */

@@ -359,6 +359,13 @@ lh_pass_owners(const LhProgramParams *p, uint32_t rank)
 }
 
 double
+lh_pass_idle_none(const LhProgramParams *p)
+{
+    (void)p;
+    return 0;
+}
+
+double
 lh_pass_imbalance(const LhProgramParams *p,
                   uint64_t (*work)(const LhProgramParams *p, uint32_t rank))
 {

@@ -147,6 +147,9 @@ typedef struct {
 } LhRankRange;
 LhRankRange lh_pass_owners(const LhProgramParams *p, uint32_t rank);
 
+/* The idle fraction of ranks that all have the same to do at all times. */
+double lh_pass_idle_none(const LhProgramParams *p);
+
 /* The idle fraction if nobody waits but for the rank with the most @work: 1 - mean / most. */
 double lh_pass_imbalance(const LhProgramParams *p,
                          uint64_t (*work)(const LhProgramParams *p, uint32_t rank));

@@ -68,19 +68,12 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     return lh_pass_peak_bytes(p, 0, 0);
 }
 
-static double
-idle(const LhProgramParams *p)
-{
-    (void)p;
-    return 0;
-}
-
 const LhClosedForms lh_single_closed = {
     .bytes_sent = bytes_sent,
     .flops = flops,
     .peak_bytes = peak_bytes,
-    .idle_unit = idle,
-    .idle_flops = idle,
+    .idle_unit = lh_pass_idle_none,
+    .idle_flops = lh_pass_idle_none,
 };
 
 LhProgram *
