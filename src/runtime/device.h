@@ -3,9 +3,10 @@
  * a stream is. The executor knows no more of a device, and never touches its memory.
  *
  * What is asked of a stream is enqueued: the call may return before it is done, and only a mark
- * that was set behind it tells when it is. What one stream does, it does in order. Different
- * streams may be used by different threads at once, and so may everything else here; one stream is
- * used by one thread at a time. A false sets @error (LH_ERROR_RUNTIME).
+ * that was set behind it tells when it is. What one stream does, it does in order; one that has
+ * failed does nothing more. Different streams may be used by different threads at once, and so may
+ * everything else here; one stream is used by one thread at a time. A false sets @error
+ * (LH_ERROR_RUNTIME).
  */
 #pragma once
 

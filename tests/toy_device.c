@@ -1,0 +1,413 @@
+/*
+ * Memory is two ranges of addresses of equal size: handles lie in the first, which nobody may read
+ * or write, and the bytes lie in the second, at the same offset. Blocks are whole pages, and no
+ * page is given out twice, so that a use after the release is a fault too.
+ */
+#include "toy_device.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/rows.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RANGE_BYTES (UINT64_C(64) << 30)
+#define PAGE_BYTES UINT64_C(4096)
+#define DELAY_US_MAX 50 /* before a command, now and then */
+
+static pthread_once_t mapped = PTHREAD_ONCE_INIT;
+static unsigned char *handles, *bytes_of_handles;
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t next_block;
+static GHashTable *block_sizes; /* by handle */
+
+static gint commands, blocks, fail_at;
+
+void
+toy_device_fail_at(gint command)
+{
+    g_atomic_int_set(&commands, 0);
+    g_atomic_int_set(&fail_at, command);
+}
+
+gint
+toy_device_commands(void)
+{
+    return g_atomic_int_get(&commands);
+}
+
+gint
+toy_device_blocks(void)
+{
+    return g_atomic_int_get(&blocks);
+}
+
+/* ---- memory ---- */
+
+static void
+map(void)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+    handles = mmap(NULL, RANGE_BYTES, PROT_NONE, flags, -1, 0);
+    bytes_of_handles = mmap(NULL, RANGE_BYTES, PROT_NONE, flags, -1, 0);
+    g_assert(handles != MAP_FAILED && bytes_of_handles != MAP_FAILED);
+    block_sizes = g_hash_table_new(NULL, NULL);
+}
+
+static unsigned char *
+real(const unsigned char *handle)
+{
+    if (handle == NULL)
+        return NULL;
+    g_assert(handle >= handles && handle < handles + RANGE_BYTES);
+    return bytes_of_handles + (handle - handles);
+}
+
+static unsigned char *
+toy_alloc(LhDeviceState *device, uint64_t bytes, GError **error)
+{
+    const uint64_t size = (MAX(bytes, 1) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    unsigned char *handle = NULL;
+
+    (void)device;
+    pthread_once(&mapped, map);
+    pthread_mutex_lock(&memory_lock);
+    if (size <= RANGE_BYTES - next_block) {
+        handle = handles + next_block;
+        next_block += size;
+        g_hash_table_insert(block_sizes, handle, GSIZE_TO_POINTER(size));
+    }
+    pthread_mutex_unlock(&memory_lock);
+    if (handle == NULL || mprotect(real(handle), size, PROT_READ | PROT_WRITE) != 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                    "the toy device has no %" G_GUINT64_FORMAT " bytes", bytes);
+        return NULL;
+    }
+    g_atomic_int_inc(&blocks);
+    return handle;
+}
+
+static void
+toy_release(LhDeviceState *device, unsigned char *memory)
+{
+    uint64_t size;
+
+    (void)device;
+    pthread_mutex_lock(&memory_lock);
+    size = GPOINTER_TO_SIZE(g_hash_table_lookup(block_sizes, memory));
+    g_hash_table_remove(block_sizes, memory);
+    pthread_mutex_unlock(&memory_lock);
+    g_assert(size > 0);
+    madvise(real(memory), size, MADV_DONTNEED);
+    mprotect(real(memory), size, PROT_NONE);
+    g_atomic_int_add(&blocks, -1);
+}
+
+/* ---- streams ---- */
+
+typedef enum {
+    COMMAND_MOVE,
+    COMMAND_FILL,
+    COMMAND_CALL,
+    COMMAND_SUM,
+    COMMAND_END,
+} CommandKind;
+
+/* All addresses are real ones. */
+typedef struct {
+    CommandKind kind;
+    void *to;
+    const void *from;
+    int byte;
+    uint64_t bytes;
+    LhKernelId kernel;
+    LhKernelArgs args;
+    LhCall call;
+    LhDeviceSum sum;
+    unsigned char **terms; /* owned */
+} Command;
+
+struct _LhDeviceState {
+    LhDeviceParams params;
+    gint streams;
+};
+
+typedef struct {
+    GThread *thread;
+    GAsyncQueue *queue;
+    uint64_t seed;
+    uint64_t asked; /* commands, by those who use the stream */
+    pthread_mutex_t lock;
+    uint64_t done;
+    bool failed;
+} Stream;
+
+typedef struct {
+    Stream *stream;
+    uint64_t after; /* so many commands */
+} Mark;
+
+static void
+add_up(const LhDeviceSum *s)
+{
+    for (uint64_t i = 0; i < s->elements; i++) {
+        float total = (float)lh_element_get(s->terms[0], s->storage, i);
+
+        for (uint32_t k = 1; k < s->count; k++)
+            total += (float)lh_element_get(s->terms[k], s->storage, i);
+        lh_element_put(s->sum, s->storage, i, (double)total);
+    }
+}
+
+static bool
+carry_out(const Command *c)
+{
+    if (g_atomic_int_add(&commands, 1) + 1 == g_atomic_int_get(&fail_at))
+        return false;
+    switch (c->kind) {
+    case COMMAND_MOVE:
+        memmove(c->to, c->from, c->bytes);
+        return true;
+    case COMMAND_FILL:
+        memset(c->to, c->byte, c->bytes);
+        return true;
+    case COMMAND_SUM:
+        add_up(&c->sum);
+        return true;
+    default:
+        return lh_cpu_kernels[c->kernel]->fast(&c->call) == LH_STATUS_OK;
+    }
+}
+
+static gpointer
+work(gpointer data)
+{
+    Stream *s = data;
+    bool failed = false;
+
+    for (uint64_t n = 0;; n++) {
+        Command *c = g_async_queue_pop(s->queue);
+        const bool end = c->kind == COMMAND_END;
+        const uint64_t bits = lh_rng_bits(s->seed, n, 0);
+
+        if (bits % 4 == 0)
+            g_usleep((gulong)(bits / 4 % DELAY_US_MAX));
+        failed = failed || (!end && !carry_out(c));
+        g_free(c->terms);
+        g_free(c);
+        if (end)
+            return NULL;
+        pthread_mutex_lock(&s->lock);
+        s->done = n + 1;
+        s->failed = failed;
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static void
+ask(Stream *s, const Command *command)
+{
+    s->asked++;
+    g_async_queue_push(s->queue, g_memdup2(command, sizeof(*command)));
+}
+
+static LhDeviceStream
+toy_stream(LhDeviceState *device, bool compute, GError **error)
+{
+    Stream *s = g_new0(Stream, 1);
+
+    (void)compute;
+    (void)error;
+    s->queue = g_async_queue_new();
+    s->seed = device->params.rank * UINT64_C(100) + (uint64_t)g_atomic_int_add(&device->streams, 1);
+    pthread_mutex_init(&s->lock, NULL);
+    s->thread = g_thread_new("toy", work, s);
+    return s;
+}
+
+static void
+toy_end_stream(LhDeviceState *device, LhDeviceStream stream)
+{
+    Stream *s = stream;
+
+    g_atomic_int_add(&device->streams, -1);
+    ask(s, &(Command){ .kind = COMMAND_END });
+    g_thread_join(s->thread);
+    g_async_queue_unref(s->queue);
+    pthread_mutex_destroy(&s->lock);
+    g_free(s);
+}
+
+static LhDeviceMark
+toy_mark(LhDeviceState *device, LhDeviceStream stream, GError **error)
+{
+    Mark *mark = g_new(Mark, 1);
+
+    (void)device;
+    (void)error;
+    mark->stream = stream;
+    mark->after = mark->stream->asked;
+    return mark;
+}
+
+static int
+toy_passed(LhDeviceState *device, LhDeviceMark mark, GError **error)
+{
+    const Mark *m = mark;
+    bool failed, passed;
+
+    (void)device;
+    pthread_mutex_lock(&m->stream->lock);
+    failed = m->stream->failed;
+    passed = m->stream->done >= m->after;
+    pthread_mutex_unlock(&m->stream->lock);
+    if (!failed)
+        return passed ? 1 : 0;
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, "the toy device failed");
+    return -1;
+}
+
+static void
+toy_unmark(LhDeviceState *device, LhDeviceMark mark)
+{
+    (void)device;
+    g_free(mark);
+}
+
+/* ---- what it can do ---- */
+
+static LhDeviceState *
+toy_open(const LhDeviceParams *params, GError **error)
+{
+    LhDeviceState *device = g_new0(LhDeviceState, 1);
+
+    (void)error;
+    device->params = *params;
+    return device;
+}
+
+static void
+toy_close(LhDeviceState *device)
+{
+    g_assert(device->streams == 0);
+    g_free(device);
+}
+
+static bool
+toy_load(LhDeviceState *device, unsigned char *to, const void *from, uint64_t bytes,
+         LhDeviceStream stream, GError **error)
+{
+    (void)device;
+    (void)error;
+    ask(stream, &(Command){ COMMAND_MOVE, .to = real(to), .from = from, .bytes = bytes });
+    return true;
+}
+
+static bool
+toy_store(LhDeviceState *device, void *to, const unsigned char *from, uint64_t bytes,
+          LhDeviceStream stream, GError **error)
+{
+    (void)device;
+    (void)error;
+    ask(stream, &(Command){ COMMAND_MOVE, .to = to, .from = real(from), .bytes = bytes });
+    return true;
+}
+
+static bool
+toy_copy(LhDeviceState *device, unsigned char *to, const unsigned char *from, uint64_t bytes,
+         LhDeviceStream stream, GError **error)
+{
+    (void)device;
+    (void)error;
+    ask(stream, &(Command){ COMMAND_MOVE, .to = real(to), .from = real(from), .bytes = bytes });
+    return true;
+}
+
+static bool
+toy_fill(LhDeviceState *device, unsigned char *to, int byte, uint64_t bytes, LhDeviceStream stream,
+         GError **error)
+{
+    (void)device;
+    (void)error;
+    ask(stream, &(Command){ COMMAND_FILL, .to = real(to), .byte = byte, .bytes = bytes });
+    return true;
+}
+
+static enum lh_status
+toy_call(LhDeviceState *device, LhKernelId kernel, const LhCall *call, LhDeviceStream stream)
+{
+    Command *c;
+
+    (void)device;
+    if (lh_cpu_kernels[kernel]->fast == NULL)
+        return LH_STATUS_UNSUPPORTED;
+    c = g_new0(Command, 1);
+    c->kind = COMMAND_CALL;
+    c->kernel = kernel;
+    c->args = *call->args;
+    c->call = *call;
+    c->call.args = &c->args;
+    c->call.scratch = real(call->scratch);
+    for (unsigned i = 0; i < LH_KERNEL_OPERANDS_MAX; i++)
+        c->call.operands[i].data = real(call->operands[i].data);
+    ((Stream *)stream)->asked++;
+    g_async_queue_push(((Stream *)stream)->queue, c);
+    return LH_STATUS_OK;
+}
+
+static uint64_t
+toy_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhKernelArgs *args)
+{
+    (void)device;
+    return lh_cpu_scratch_bytes(kernel, args);
+}
+
+static enum lh_status
+toy_sum(LhDeviceState *device, const LhDeviceSum *sum, LhDeviceStream stream)
+{
+    Command c = { COMMAND_SUM, .sum = *sum };
+
+    (void)device;
+    c.terms = g_new(unsigned char *, sum->count);
+    for (uint32_t i = 0; i < sum->count; i++)
+        c.terms[i] = real(sum->terms[i]);
+    c.sum.terms = c.terms;
+    c.sum.sum = real(sum->sum);
+    ask(stream, &c);
+    return LH_STATUS_OK;
+}
+
+static const char *const kernel_sets[] = { "toy", NULL };
+
+const LhRunDevice toy_device = {
+    .name = "toy",
+    .kernel_sets = kernel_sets,
+    .open = toy_open,
+    .close = toy_close,
+    .alloc = toy_alloc,
+    .release = toy_release,
+    .stream = toy_stream,
+    .end_stream = toy_end_stream,
+    .load = toy_load,
+    .store = toy_store,
+    .copy = toy_copy,
+    .fill = toy_fill,
+    .call = toy_call,
+    .scratch_bytes = toy_scratch_bytes,
+    .sum = toy_sum,
+    .mark = toy_mark,
+    .passed = toy_passed,
+    .unmark = toy_unmark,
+};
+
+const LhBackend toy_backend = {
+    .name = "toy",
+    .summary = "ranks in this process, on toy devices",
+    .control = &lh_control_single,
+    .transport = &lh_transport_threads,
+    .device = &toy_device,
+};
