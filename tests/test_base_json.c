@@ -120,9 +120,9 @@ START_TEST(json_words_errors_of_structure)
         { "[\xff]", "1:2: error: expected a value or ']' but found the byte 0xff" },
         { "[\x01]", "1:2: error: expected a value or ']' but found the byte 0x01" },
         { "{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}}",
-          "1:24: error: the key \"c\" stands here for the second time" },
+          "1:24: error: the key \"c\" appears here for the second time" },
         { "{\"a\": 1,\n \"\\u0061\": 2}",
-          "2:2: error: the key \"a\" stands here for the second time" },
+          "2:2: error: the key \"a\" appears here for the second time" },
     };
 
     check_parse_errors(cases, G_N_ELEMENTS(cases));

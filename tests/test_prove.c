@@ -384,6 +384,32 @@ START_TEST(prove_counts_refusals)
 }
 END_TEST
 
+/* Whoever adds a schedule says what it is, what it should cost, and where to read of it. */
+START_TEST(prove_every_schedule_is_described)
+{
+    g_autofree char *path =
+        g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "docs", "schedules.md", NULL);
+    g_autofree char *docs = NULL;
+
+    ck_assert(g_file_get_contents(path, &docs, NULL, NULL));
+    for (guint i = 0; lh_schedules[i] != NULL; i++) {
+        const LhSchedule *s = lh_schedules[i];
+        g_autofree char *section = g_strdup_printf("# %s\n", s->name);
+        g_autofree char *page =
+            g_strdup_printf("<!-- longhaul show %s --format about -->", s->name);
+
+        ck_assert_msg(s->closed.bytes_sent != NULL && s->closed.flops != NULL &&
+                          s->closed.peak_bytes != NULL &&
+                          (s->closed.idle_unit != NULL || s->closed.idle_flops != NULL),
+                      "%s: a closed form is missing", s->name);
+        ck_assert_msg(strlen(s->summary) > 20 && strlen(s->details) > 200, "%s", s->name);
+        ck_assert_msg(s->masks_reason != NULL || s->masks == LH_MASKS_ALL, "%s", s->name);
+        ck_assert_msg(strstr(docs, section) != NULL && strstr(docs, page) != NULL,
+                      "%s: no section in docs/schedules.md", s->name);
+    }
+}
+END_TEST
+
 /* The published code of the balanced schedule loses blocks for odd numbers of ranks; asked for,
  * that is found. */
 START_TEST(prove_reports_what_is_not_proven)
@@ -408,4 +434,5 @@ END_TEST
 LH_TEST_MAIN("prove", prove_option_lists_are_true, prove_options_are_listed,
              prove_options_are_those_of_the_scenario, prove_decay_is_of_linear_attention,
              prove_mask_lists_are_true, prove_proves_every_schedule, prove_takes_what_is_told,
-             prove_counts_refusals, prove_reports_what_is_not_proven)
+             prove_counts_refusals, prove_every_schedule_is_described,
+             prove_reports_what_is_not_proven)

@@ -696,7 +696,7 @@ START_TEST(topology_rejects_broken_structure)
           "dir/t.json:1:1: error: missing field \"schema\" at the top level; it must be one of "
           "longhaul.topology/1" },
         { "\"name\": \"t\"", "\"name\": \"t\", \"name\": \"u\"",
-          "dir/t.json:3:16: error: the key \"name\" stands here for the second time" },
+          "dir/t.json:3:16: error: the key \"name\" appears here for the second time" },
     };
 
     check_broken(broken, G_N_ELEMENTS(broken));

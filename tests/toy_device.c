@@ -406,7 +406,6 @@ const LhRunDevice toy_device = {
 
 const LhBackend toy_backend = {
     .name = "toy",
-    .summary = "ranks in this process, on toy devices",
     .control = &lh_control_single,
     .transport = &lh_transport_threads,
     .device = &toy_device,

@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^<!-- longhaul (?P<arguments>.*) -->\n(?P<text>.*?)^<!-- end -->$", re.M | re.S)
+BLOCK = re.compile(r"^<!-- longhaul (?P<arguments>[^\n]*) -->\n(?P<text>.*?)^<!-- end -->$", re.M | re.S)
 
 
 def output_of(program, arguments):

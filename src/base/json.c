@@ -34,7 +34,8 @@ check_duplicate_keys(const LhJson *json, const cJSON *object, GError **error)
             continue;
         escaped = g_strescape(child->string, NULL);
         return lh_json_fail_at(json->name, json->text, lh_json_place(json, child)->key_offset,
-                               error, "the key \"%.60s\" stands here for the second time", escaped);
+                               error, "the key \"%.60s\" appears here for the second time",
+                               escaped);
     }
     return true;
 }

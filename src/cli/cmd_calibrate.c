@@ -1,5 +1,5 @@
 /*
- * longhaul calibrate: what this machine's kernels, executor and memory take.
+ * longhaul calibrate: measures how long this machine's kernels, executor and memory transfers take.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -34,36 +34,37 @@ static const LhField options[] = {
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, to.file),
       .placeholder = "FILE",
-      .description = "Write the profile to this file, whole or not at all; -: to standard output "
-                     "in place of the tables." },
+      .description = "File to write the profile to; with - the profile goes to standard output in "
+                     "place of the tables." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = "dtype",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, dtype),
       .choices = lh_dtype_names,
-      .description = "Of the activations. Default bf16." },
+      .description = "Element type of the activations; default bf16." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEATS_MAX,
-      .description = "Timings of each number. Default 7; with --quick 3." },
+      .description = "Number of timings for each result; default 7, with --quick 3." },
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, statistic),
       .choices = lh_statistic_names,
-      .description = "What is taken of them; best is for a machine with other load. Default "
-                     "median." },
+      .description = "Which timing counts: the median (default), or the best, for a machine with "
+                     "other load." },
     { .name = "threads",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, threads),
       .min = 1,
       .max = THREADS_MAX,
-      .description = "Call each kernel on so many cores at once, as ranks do. Default all cores." },
+      .description =
+          "Number of cores that call a kernel at the same time, as ranks do; default: all." },
     { .name = "quick",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, quick),
-      .description = "Fewer lengths, one head dimension." },
+      .description = "Measure fewer block lengths and one head dimension only." },
     { .name = NULL },
 };
 
@@ -82,7 +83,7 @@ end_progress(void)
         fputs("\r\033[K", stderr);
 }
 
-/* Of today, or of the time that reproducible builds set. Caller frees. */
+/* Today's date, or that of SOURCE_DATE_EPOCH, which reproducible builds set. Caller frees. */
 static char *
 date_text(void)
 {
@@ -110,8 +111,8 @@ print_tables(LhFormat format, const LhCalibration *c, GString *out)
     lh_table_print(executor, format, out);
     if (format == LH_FORMAT_TABLE)
         g_string_append(out,
-                        "\nR(s) = R_inf / (1 + s0 / s). \"Held out\": worst of lengths that were "
-                        "not fitted.\n");
+                        "\nR(s) = R_inf / (1 + s0 / s). Held out: the worst error at lengths that "
+                        "were measured but not fitted.\n");
 }
 
 static bool
@@ -165,15 +166,13 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_calibrate = {
     .name = "calibrate",
     .arguments = "[OPTIONS] -o PROFILE",
-    .summary = "Measure this machine: a profile for sim, compare and validate.",
+    .summary = "Measure this machine and write a profile for sim, compare and validate.",
     .details =
-        "Times the kernels over block lengths, masks and head dimensions, what the executor takes "
-        "to issue an op\n"
-        "and to synchronise, and messages between threads; fits the constants of the simulator and "
-        "says how far the\n"
-        "fits are off. The profile is for the cluster this-machine, where a rank is a core. "
-        "docs/validate.md has the\n"
-        "method.\n\n"
+        "Times the kernels at several block lengths, masks and head dimensions, then how\n"
+        "long the executor takes to issue an op and to synchronise, and messages between\n"
+        "threads. Fits the simulator's constants to these times, and prints how far the\n"
+        "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
+        "cores of this machine. docs/validate.md describes the method.\n\n"
         "  longhaul calibrate -o here.json\n"
         "  longhaul calibrate --quick --statistic best -o here.json\n"
         "  longhaul sim --cluster this-machine --ranks 2 --schedule ring --profile here.json\n",

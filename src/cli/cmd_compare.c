@@ -1,5 +1,5 @@
 /*
- * longhaul compare: every schedule on one cluster, ranked.
+ * longhaul compare: simulates every schedule on one cluster and sorts them by time.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -21,9 +21,8 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FIGURE(
-        Options, figure,
-        "Draw where each schedule's time goes; *.svg or *.png, with its .gp and .dat."),
+    LH_OPTION_FIGURE(Options, figure,
+                     "Draw where the time of each schedule goes, into this .svg or .png file."),
     LH_OPTION_PROVENANCE(Options, provenance),
     { .name = NULL },
 };
@@ -74,7 +73,8 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *compa
     }
 }
 
-/* If nothing ran because of a failed link and the like, that is the error. */
+/* If even the first row has failed, because of a failed link for example, none has run, and its
+ * reason is the error of the command. */
 static bool
 check_failures(const LhComparison *comparison, GError **error)
 {
@@ -118,15 +118,14 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_compare = {
     .name = "compare",
     .arguments = "[SCENARIO] [OPTIONS]",
-    .summary = "Which schedule wins on a cluster, by how much, and what bounds it.",
+    .summary = "Compare schedules on a cluster, and say what limits the fastest one.",
     .details =
-        "Plays one attention module under each schedule and ranks them. Times are means over "
-        "ranks: compute,\n"
-        "exposed communication by kind of link, imbalance (waiting for another rank) and host add "
-        "up to the\n"
-        "time. Schedules that cannot do it are listed with the reason. Then the winner is played "
-        "again with\n"
-        "each resource 10 % faster: the one that saves most is what binds it.\n\n"
+        "Simulates one attention module under each schedule, the fastest schedule first.\n"
+        "Compute, exposed communication by kind of link, imbalance (waiting for another\n"
+        "rank) and host are means over the ranks and add up to the time. Schedules that\n"
+        "cannot run stand at the end, with the reason. The fastest one is then simulated\n"
+        "again with each kind of link, and with the kernels, 10 % faster: it is bound by\n"
+        "whichever of these saves most.\n\n"
         "  longhaul compare dfa-2node\n"
         "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
         "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag --pass fwd\n",

@@ -1,5 +1,5 @@
 /*
- * longhaul help: of a command, of everything, or as a completion script.
+ * longhaul help: prints the help of a command or of longhaul, or a completion script.
  */
 #include "cli/options.h"
 #include "report/output.h"
@@ -31,7 +31,7 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_help = {
     .name = "help",
     .arguments = "[COMMAND]",
-    .summary = "What a command does and which options it has.",
+    .summary = "Explain a command and list its options.",
     .details = "longhaul help completion prints a completion script for bash.\n",
     .arguments_max = 1,
     .run = run,

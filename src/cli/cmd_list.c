@@ -1,5 +1,5 @@
 /*
- * longhaul list: what there is to choose from.
+ * longhaul list: prints what can be named, one line for each.
  */
 #include "base/data.h"
 #include "base/error.h"
@@ -23,10 +23,10 @@ static const LhField options[] = {
     { .name = NULL },
 };
 
-/* Calls back with each name and its line; false with @error if a data file cannot be read. */
+/* Adds a row for each thing of its kind; false with @error if a data file cannot be read. */
 typedef bool (*ListFunc)(LhTable *table, GError **error);
 
-/* @group is the cell of the kind's own column, NULL if it has none. */
+/* Adds a row. @group is the cell of the extra column that some kinds have; NULL: there is none. */
 static void
 add_to(LhTable *table, const char *name, const char *group, const char *line)
 {
@@ -128,18 +128,25 @@ static bool
 list_formats(LhTable *table, GError **error)
 {
     (void)error;
-    add(table, "longhaul.scenario/1", "read: what to simulate (compare, sim, verify, show)");
+    add(table, "longhaul.scenario/1",
+        "read: a case, as options describe it (compare, sim, verify, run, validate, show)");
     add(table, "longhaul.topology/1", "read: a cluster (--cluster)");
     add(table, "longhaul.device/1", "read: a GPU (named by a topology)");
     add(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
-    add(table, "config.json", "read: the same, of Hugging Face (--model)");
+    add(table, "config.json", "read: the same, as Hugging Face publishes it (--model)");
     add(table, "lengths of documents",
-        "read: numbers between spaces and lines, # begins a comment (--document-lengths)");
-    add(table, "longhaul.profile/1", "read: measured constants (--profile)");
+        "read: numbers with spaces or line breaks between them; # begins a comment "
+        "(--document-lengths)");
+    add(table, "longhaul.profile/1",
+        "read and written: measured constants (--profile; calibrate -o)");
     add(table, "longhaul.schedule/1",
         "read and written: an explicit program (--schedule-file; show --format json)");
-    add(table, "longhaul.result/1", "written: results (compare, sim --format json)");
+    add(table, "longhaul.result/1", "written: simulated times (compare and sim --format json)");
     add(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
+    add(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
+    add(table, "longhaul.validation/1",
+        "written: predicted and measured times (validate --format json)");
+    add(table, "longhaul.list/1", "written: such a list (list --format json)");
     return true;
 }
 
@@ -207,18 +214,21 @@ static const struct {
     const char *kind;
     const char *line;
     ListFunc list;
-    const char *group; /* a column of its own, behind the name */
+    const char *group; /* the extra column, after the name; NULL: none */
 } kinds[] = {
-    { "schedules", "ways to spread the attention of one sequence", list_schedules, "attention" },
-    { "models", "transformer shapes", list_models, NULL },
+    { "schedules", "ways to distribute the attention of one sequence over GPUs", list_schedules,
+      "attention" },
+    { "models", "shapes of transformers", list_models, NULL },
     { "topologies", "clusters", list_topologies, NULL },
     { "devices", "GPUs", list_devices, NULL },
-    { "scenarios", "ready-made questions", list_scenarios, NULL },
-    { "kernels", "what compute ops call", list_kernels, NULL },
-    { "commands", "what longhaul does", list_commands, NULL },
-    { "options", "what a scenario or a command line says", list_options, NULL },
-    { "schedule-options", "the same, which only some schedules read", list_schedule_options, NULL },
-    { "formats", "files read and written", list_formats, NULL },
+    { "scenarios", "cases that are ready to compare and simulate", list_scenarios, NULL },
+    { "kernels", "functions that compute ops call", list_kernels, NULL },
+    { "commands", "commands of longhaul", list_commands, NULL },
+    { "options", "options of the command line, which are also the fields of a scenario",
+      list_options, NULL },
+    { "schedule-options", "further such options, each of which only some schedules read",
+      list_schedule_options, NULL },
+    { "formats", "formats of the files that longhaul reads and writes", list_formats, NULL },
 };
 
 static void
@@ -288,7 +298,11 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_list = {
     .name = "list",
     .arguments = "[KIND]",
-    .summary = "What there is to choose from, a line each.",
+    .summary = "List the schedules, models, clusters and so on that can be named.",
+    .details = "Without KIND it lists the kinds.\n\n"
+               "  longhaul list\n"
+               "  longhaul list schedules\n"
+               "  longhaul list options --format md\n",
     .options = options,
     .options_size = sizeof(Options),
     .arguments_max = 1,

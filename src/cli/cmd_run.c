@@ -1,5 +1,5 @@
 /*
- * longhaul run: one schedule, executed with real data.
+ * longhaul run: executes one schedule with real data.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -33,34 +33,37 @@ static const LhField options[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
       .choices = lh_backend_names,
-      .description = "cpu: all ranks in this process; mpi: one each, by mpirun. Default cpu." },
+      .description = "Ranks as threads of this process (cpu, default), or one in each process of "
+                     "mpirun (mpi)." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, inputs),
       .choices = lh_input_names,
-      .description = "Distribution of q, k, v and do; see docs/runtime.md. Default normal." },
+      .description = "Distribution of the values of q, k, v and do, see docs/runtime.md; default "
+                     "normal." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEAT_MAX,
-      .description = "Run so many times; results must be equal to the bit. Default 1." },
+      .description = "Number of runs, whose results must be equal to the bit; default 1." },
     { .name = "deadline",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
       .offset = offsetof(Options, deadline_ps),
       .min = 1e-3,
       .max = DEADLINE_S_MAX,
-      .description = "Give up when nothing has moved for so long. Default 60 s or more." },
+      .description =
+          "Give up when no op and no message has completed for this long; default at least 60 s." },
     { .name = "inject",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, inject),
-      .description = "A fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
-                     "stale-buffer, wrong-kv-head, stall:RANK, delay:SEED." },
-    LH_OPTION_FIGURE(
-        Options, figure,
-        "Draw a Gantt chart of up to 16 ranks; *.svg or *.png, with its .gp and .dat."),
+      .placeholder = "FAULT",
+      .description = "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
+                     "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED." },
+    LH_OPTION_FIGURE(Options, figure,
+                     "Draw a Gantt chart of up to 16 ranks, into this .svg or .png file."),
     LH_OPTION_TIMELINE(Options, timeline),
     { .name = NULL },
 };
@@ -80,8 +83,8 @@ print_text(LhFormat format, const LhSetup *setup, const LhExecuted *executed,
     g_string_append_printf(
         out, "\n%s\n",
         lh_executed_ok(executed)
-            ? "Every rank's result is that of one device in fp64, within the gates."
-            : "This run is WRONG.");
+            ? "Every rank's result agrees with that of one device in fp64, within the gates."
+            : "The results of this run are WRONG.");
 }
 
 static void
@@ -151,8 +154,8 @@ check(const LhCommandLine *line, GError **error)
 }
 
 /*
- * A process of several that failed says so at once and ends the others, after they too had time to
- * say what they see: none is left behind.
+ * If one of several processes fails, it prints its error at once and ends the others, after they
+ * had time to print theirs. So no process is left behind.
  */
 static void
 end_others(const LhControl *control, const GError *error)
@@ -209,14 +212,16 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_run = {
     .name = "run",
     .arguments = "[SCENARIO] [OPTIONS]",
-    .summary = "One schedule, executed with real data and held against the answer.",
+    .summary = "Execute one schedule with real data, and check its results.",
     .details =
-        "Executes exactly the program that sim plays, on this machine: every rank with its\n"
-        "streams, real kernels and real transfers. Every output of every rank is compared with\n"
-        "fp64 attention of the whole sequence; bytes sent, flops and peak memory with what verify\n"
-        "and sim say. Exit status 1 if anything is outside its gate, 4 if the run got stuck: then\n"
-        "it says for every rank what it waits for. Long sequences take long: the fp64 answer\n"
-        "costs 14 B h d N^2 flops, so make the model small.\n\n"
+        "Executes the program that sim simulates, on this machine: each rank is a host\n"
+        "thread and a thread for each stream, with real kernels and real transfers. Then\n"
+        "checks every output of every rank against attention of the whole sequence in\n"
+        "fp64, and bytes sent, flops and peak memory against those of verify and sim.\n"
+        "Exit status 1 if an error is larger than its gate or a count differs; 4 if the\n"
+        "run got stuck, in which case it says what every rank waits for. Attention in\n"
+        "fp64 costs about 14 B h d N^2 flops (B sequences of N tokens, h heads of d), so\n"
+        "choose a short sequence and few heads.\n\n"
         "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 --num-attention-heads 4 \\\n"
         "      --kv-channels 64\n"
         "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"

@@ -1,5 +1,5 @@
 /*
- * longhaul show: a schedule's page, or its program.
+ * longhaul show: prints a schedule's page, or its program.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -12,16 +12,16 @@
 
 #define MATRIX_RANKS_MAX 64u
 #define RANKS_DEFAULT 8        /* of a page */
-#define INDENT "             " /* of what goes on in a page's list of facts */
+#define INDENT "             " /* of further lines of a fact on the page */
 
-/* What can be shown: the schedule's page, what the page says of it without a case, or its program
- * in one of lh_format_names. */
+/* What can be shown: the schedule's page; that page without the closed forms of a case (about); or
+ * its program in one of lh_format_names. */
 static const char *const formats[] = { "page", "about", "table", "json", "csv", "md", NULL };
 
 enum {
     FORMAT_PAGE,
     FORMAT_ABOUT,
-    FORMAT_TABLE, /* from here on LhFormat */
+    FORMAT_TABLE, /* this one and those behind it are those of LhFormat */
 };
 
 typedef struct {
@@ -34,10 +34,9 @@ static const LhField options[] = {
       .offset = offsetof(Options, to.format),
       .choices = formats,
       .description =
-          "page: the schedule's description and its closed forms for this case; about: the "
-          "description alone; json: the program itself; table, csv, md: what each rank does at "
-          "each "
-          "step. Default page." },
+          "page (default): the schedule's description, and its closed forms for this case; about: "
+          "the description alone; json: the program itself; table, csv, md: what each rank does at "
+          "each step." },
     LH_OPTION_OUTPUT(Options, to),
     { .name = NULL },
 };
@@ -208,8 +207,9 @@ print_matrix(const LhProgram *program, LhFormat format, GString *out, GError **e
     lh_table_print(table, format, out);
     if (format == LH_FORMAT_TABLE)
         g_string_append(
-            out, "\nF forward, B backward of a full block, f and b of a masked one; * product with "
-                 "scores; + merge or add; >r send to, <r receive from rank r\n");
+            out, "\nF and B: forward and backward of a full block; f and b: of a masked block; *: "
+                 "product with scores; +: merge or add;\n>r: send to rank r; <r: receive from "
+                 "rank r\n");
     return true;
 }
 
@@ -223,7 +223,7 @@ static const char *const placement_words[] = {
     [LH_PLACE_HEADS] = "heads: every rank holds all tokens of its share of the heads",
 };
 
-/* Those that it takes, and below them the others with the reason. */
+/* The masks that the schedule takes, and below them the others with the reason. Caller frees. */
 static char *
 describe_masks(const LhSchedule *schedule)
 {
@@ -251,7 +251,7 @@ describe_masks(const LhSchedule *schedule)
     return g_string_free(text, FALSE);
 }
 
-/* Those that the schedule reads, as on a command line. Caller frees. */
+/* The options that the schedule reads, as on a command line. Caller frees. */
 static char *
 describe_own_options(const LhSchedule *schedule)
 {
@@ -350,7 +350,8 @@ print_forms(const LhProgram *program, GString *out)
     print_idle(closed, p, out);
 }
 
-/* The schedule's page; what it refuses is said in place of its closed forms. */
+/* Prints the schedule's page. If the schedule refuses the case, the reason stands in place of its
+ * closed forms. */
 static void
 print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
 {
@@ -375,7 +376,7 @@ print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
 /* --- the command --------------------------------------------------------------------------------
  */
 
-/* As many as options ask for (--grid 2x3), or RANKS_DEFAULT. */
+/* Sets the number of ranks: as many as options ask for (--grid 2x3), or RANKS_DEFAULT. */
 static bool
 default_ranks(LhScenario *s, GError **error)
 {
@@ -386,7 +387,7 @@ default_ranks(LhScenario *s, GError **error)
     return true;
 }
 
-/* Lays the argument and, for a page, the number of ranks over the scenario. */
+/* Puts the argument and, for a page, the number of ranks into the scenario. */
 static bool
 complete(const LhCommandLine *line, GError **error)
 {
@@ -409,7 +410,7 @@ complete(const LhCommandLine *line, GError **error)
     return sized || o->to.format > FORMAT_ABOUT || default_ranks(s, error);
 }
 
-/* Its page, or its program in a format; an explicit program has no page. */
+/* Prints the page, or the program in a format; an explicit program has no page. */
 static bool
 print_schedule(const LhSetup *setup, int format, GString *out, GError **error)
 {
@@ -458,14 +459,13 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_show = {
     .name = "show",
     .arguments = "[SCHEDULE] [SCENARIO] [OPTIONS]",
-    .summary = "A schedule's page, its steps, or its whole program.",
-    .details =
-        "The page of a schedule ends with its closed forms: for 8 ranks, or for the case that "
-        "options describe.\n\n"
-        "  longhaul show zigzag\n"
-        "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
-        "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
-        "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n",
+    .summary = "Show the description of a schedule, its steps, or its whole program.",
+    .details = "The page of a schedule ends with its closed forms (bytes, flops and memory of a\n"
+               "rank): for 8 ranks, or for the case that the options describe.\n\n"
+               "  longhaul show zigzag\n"
+               "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
+               "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
+               "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n",
     .scenario = true,
     .options = options,
     .options_size = sizeof(Options),

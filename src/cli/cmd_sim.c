@@ -1,5 +1,5 @@
 /*
- * longhaul sim: one schedule, in detail.
+ * longhaul sim: simulates one schedule in detail.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -23,9 +23,8 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FIGURE(
-        Options, figure,
-        "Draw a Gantt chart of up to 16 ranks; *.svg or *.png, with its .gp and .dat."),
+    LH_OPTION_FIGURE(Options, figure,
+                     "Draw a Gantt chart of up to 16 ranks, into this .svg or .png file."),
     LH_OPTION_TIMELINE(Options, timeline),
     LH_OPTION_PROVENANCE(Options, provenance),
     { .name = NULL },
@@ -51,7 +50,7 @@ print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
     lh_totals(row->result, &totals);
     needs = lh_format_bytes(totals.peak_bytes);
     when = lh_format_time(row->result->ranks[totals.peak_rank].peak_at_ps);
-    g_string_append_printf(out, "\nIt does not fit: rank %u needs %s of %s, at %s.\n",
+    g_string_append_printf(out, "\nIt does not fit in memory: rank %u needs %s of %s, at %s.\n",
                            totals.peak_rank, needs, has, when);
 }
 
@@ -118,7 +117,8 @@ write_files(const Options *o, const LhCompareRow *row, LhTimeline *timeline, GEr
     return o->figure == NULL || lh_gantt_draw(&gantt, o->figure, error);
 }
 
-/* A schedule that cannot is the answer no, in its own words; a run that broke is a failure. */
+/* If the schedule refused the case, the answer is no, with its reason; without a result otherwise,
+ * the simulation failed. */
 static bool
 check_row(const LhCompareRow *row, GError **error)
 {
@@ -171,11 +171,11 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_sim = {
     .name = "sim",
     .arguments = "[SCENARIO] [OPTIONS]",
-    .summary = "One schedule in detail: where the time goes, traffic, memory, timeline.",
+    .summary = "Simulate one schedule in detail: its time, traffic, memory and timeline.",
     .details =
-        "Plays one attention module under one schedule: --schedule, or the first of the scenario. "
-        "Exit status 1\n"
-        "if the schedule refuses or the memory does not suffice.\n\n"
+        "Simulates one attention module under one schedule: that of --schedule, or the\n"
+        "first one of the scenario. Exit status 1 if the schedule refuses the case, or\n"
+        "needs more memory than a GPU has.\n\n"
         "  longhaul sim dfa-2node --schedule zigzag\n"
         "  longhaul sim --ranks 8 --schedule ring --figure ring.svg --timeline ring.csv\n"
         "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g --format json\n",

@@ -1,5 +1,5 @@
 /*
- * longhaul validate: predicted beside measured.
+ * longhaul validate: compares predicted with measured times.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -31,18 +31,21 @@ static const LhField options[] = {
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, tolerance),
-      .description = "How far makespans and kernels may be off, \"10%\" or \"0.1\". Default 10%." },
+      .placeholder = "SHARE",
+      .description = "Largest error of makespans and kernels, such as 10% or 0.1; default 10%." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEAT_MAX,
-      .description = "Runs of each schedule, after one that does not count. Default 5." },
+      .description =
+          "Number of runs of each schedule, after a first one that does not count; default "
+          "5." },
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, statistic),
       .choices = lh_statistic_names,
-      .description = "What is taken of them; as in longhaul calibrate. Default median." },
+      .description = "Which of the runs counts, as in longhaul calibrate; default median." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = NULL },
 };
@@ -124,10 +127,11 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
     g_autofree char *groups = lh_describe_groups(p);
 
     if (lh_params_ranks(p) > lh_cores_count())
-        g_string_append_printf(out,
-                               "%u ranks share %u cores, which the simulator knows nothing of: "
-                               "expect it to be too fast.\n\n",
-                               lh_params_ranks(p), lh_cores_count());
+        g_string_append_printf(
+            out,
+            "%u ranks share %u cores, which the simulator does not model: it will "
+            "predict times that are too short.\n\n",
+            lh_params_ranks(p), lh_cores_count());
     g_string_append_printf(
         out, "%s, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s%s, %s%s%s\n", groups,
         a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "",
@@ -139,9 +143,9 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
     lh_table_print(kernels, format, out);
     g_string_append_printf(
         out,
-        "\nerror = predicted / measured - 1; start: until the rank that ends last "
-        "has an op.\nKernels with less than %.0f %% of the "
-        "compute time are not judged.\n%s %.3g %%.\n",
+        "\nerror = predicted / measured - 1. start: the time until the rank that ends last has "
+        "issued its first op.\nKernels with less than %.0f %% of the compute time are not "
+        "judged.\n%s %.3g %%.\n",
         100 * LH_VALIDATE_SHARE_MIN,
         all_within(validations, tolerance) ? "All within" : "NOT all within", 100 * tolerance);
 }
@@ -195,20 +199,18 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_validate = {
     .name = "validate",
     .arguments = "[SCENARIO] [OPTIONS] --profile FILE",
-    .summary = "Predicted beside measured, op by op, on this machine.",
-    .details = "Plays each schedule on the cluster this-machine with the profile laid over it, "
-               "executes the same program,\n"
-               "joins the two timelines on rank and op, and prints how far kernels and makespans "
-               "are off. Compute threads\n"
-               "of rank r stay on core r. For as many ranks as there are cores: the simulator does "
-               "not know of ranks that\n"
-               "share one. Exit status 1 if a makespan, or the median op of a kernel with its "
-               "share of the time, is\n"
-               "outside the tolerance. Results are not checked: that is longhaul run.\n\n"
+    .summary = "Compare predicted with measured times on this machine, op by op.",
+    .details = "Simulates each schedule on the cluster this-machine, with the constants of the\n"
+               "profile, and executes the same program. Joins the two timelines on rank and op,\n"
+               "and prints how far the predicted times of kernels and makespans are off. The\n"
+               "compute threads of rank r stay on core r. Use no more ranks than cores, since\n"
+               "the simulator does not model ranks that share one. Exit status 1 if a makespan\n"
+               "is off by more than the tolerance, or the median op of a kernel that takes at\n"
+               "least 5 % of the compute time. The results are not checked: longhaul run does\n"
+               "that.\n\n"
                "  longhaul calibrate -o here.json\n"
-               "  longhaul validate --profile here.json --schedule ring --schedule zigzag --ranks "
-               "2 --seq-length 2K \\\n"
-               "      --num-attention-heads 4 --kv-channels 64\n",
+               "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
+               "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n",
     .scenario = true,
     .options = options,
     .options_size = sizeof(Options),

@@ -25,7 +25,8 @@ static const LhField options[] = {
       .offset = offsetof(Options, ranks),
       .placeholder = "LIST",
       .description =
-          "Numbers of ranks, such as 1-16,24; default: the scenario's, or " RANKS_DEFAULT "." },
+          "Numbers of ranks, such as 1-16,24; default: the scenario's, or else " RANKS_DEFAULT
+          "." },
     { .name = NULL },
 };
 
@@ -66,7 +67,7 @@ verdict_of(const LhProven *proven)
     return proven->proven->len > 0 ? "proven" : "refused";
 }
 
-/* "1.23 T": three digits are enough of a sum that nobody adds up. */
+/* "1.23 T": three digits are enough for a total. */
 static void
 add_magnitude(LhTable *table, uint64_t count)
 {
@@ -126,7 +127,7 @@ make_table(const Report *report)
     return table;
 }
 
-/* The first few: one mistake shows on many ranks and in many programs. */
+/* Prints the first few findings, because one mistake shows on many ranks and in many programs. */
 static void
 print_findings(const LhProven *proven, GString *out)
 {
@@ -143,7 +144,7 @@ print_findings(const LhProven *proven, GString *out)
                                proven->name, findings->len - FINDINGS_SHOWN);
 }
 
-/* One line for each schedule that refuses something. */
+/* Prints one line for each schedule that refuses something. */
 static void
 print_refusals(const Report *report, GString *out)
 {
@@ -307,7 +308,8 @@ choose_passes(const LhScenario *s)
                         : 1u << LH_PASS_FWD | 1u << LH_PASS_BWD | 1u << LH_PASS_BOTH;
 }
 
-/* Whether a schedule that nobody named is beside the question. */
+/* Whether a schedule is left out: none was named, and it does not compute the kind of attention
+ * that was asked for. */
 static bool
 is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *model)
 {
@@ -356,7 +358,7 @@ verify_schedules(const LhCommandLine *line, Report *report, GError **error)
     return ranks != NULL && prove_all(line, &params, ranks, report, error);
 }
 
-/* The program of --schedule-file, if there is one. */
+/* Proves the program of --schedule-file, if there is one. */
 static bool
 verify_file(const LhCommandLine *line, Report *report, bool *found, GError **error)
 {
@@ -409,23 +411,19 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_verify = {
     .name = "verify",
     .arguments = "[SCENARIO] [OPTIONS]",
-    .summary =
-        "Proves schedules correct: matching, no deadlock, no race, coverage, memory, closed forms.",
-    .details = "For each schedule and pass and every number of ranks asked for, with no floating "
-               "point: every send has\n"
-               "its receive, no timing can deadlock, no two accesses race, each rank ends with "
-               "exactly the (query, key)\n"
-               "pairs of the mask, nothing is leaked, and bytes, flops and peak memory equal their "
-               "closed forms. The\n"
-               "counts are of what was checked, over all numbers of ranks. Exit status 1 if "
-               "anything is not proven.\n\n"
-               "What is not told is varied: heads are as many as the schedule can split, attention "
-               "is the kind that it is\n"
-               "for, and one at a time come the masks that it takes and the values of its own "
-               "options (up to 16 ranks,\n"
-               "grids for any number; both together up to 8). What is told is taken as it is. A "
-               "schedule that refuses says\n"
-               "why; that is no failure.\n\n"
+    .summary = "Prove schedules correct for many numbers of ranks, masks and options.",
+    .details = "For each schedule, each pass and each number of ranks, this proves with integers\n"
+               "alone: every send has its receive; no timing leads to a deadlock; no two\n"
+               "accesses race; each rank ends with exactly the (query, key) pairs of the mask;\n"
+               "all memory is freed; and bytes, flops and peak memory equal the closed forms of\n"
+               "the schedule. The columns count what was checked, over all numbers of ranks.\n"
+               "Exit status 1 if anything is not proven.\n\n"
+               "What scenario and options leave open is varied: there are as many heads as the\n"
+               "schedule needs, softmax and linear attention if it computes both, and one at a\n"
+               "time the masks that it takes and the values of its own options (options up to 16\n"
+               "ranks, grids for any number, every mask with every option up to 8). What they\n"
+               "state is taken as stated. A case that a schedule refuses is no failure; a line\n"
+               "gives the reason for the first such case.\n\n"
                "  longhaul verify\n"
                "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
                "  longhaul verify --schedule-file mine.schedule.json\n",

@@ -1,5 +1,5 @@
 /*
- * longhaul version: of the tool and of what it is built on.
+ * longhaul version: prints the versions of longhaul and of its libraries.
  */
 #include "cli/command.h"
 #include "config.h"
@@ -22,6 +22,6 @@ run(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_version = {
     .name = "version",
     .arguments = "",
-    .summary = "The version.",
+    .summary = "Print the versions of longhaul and of its libraries.",
     .run = run,
 };

@@ -50,12 +50,12 @@ typedef struct {
 #define LH_OPTION_FORMAT(Options, member)                                                          \
     {                                                                                              \
         .name = "format", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member.format),     \
-        .choices = lh_format_names, .description = "Of the output; default table."                 \
+        .choices = lh_format_names, .description = "Format of the output; default table."          \
     }
 #define LH_OPTION_OUTPUT(Options, member)                                                          \
     {                                                                                              \
         .name = "output", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.file),       \
-        .description = "Write to this file, whole or not at all; - is standard output.",           \
+        .description = "File to write the result to; default -, standard output.",                 \
         .placeholder = "FILE"                                                                      \
     }
 #define LH_OPTION_FIGURE(Options, member, text)                                                    \
@@ -66,18 +66,19 @@ typedef struct {
 #define LH_OPTION_TIMELINE(Options, member)                                                        \
     {                                                                                              \
         .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),          \
-        .description = "Write one CSV row for each op to this file.", .placeholder = "FILE"        \
+        .description = "Also write this CSV file, with one row for each op.",                      \
+        .placeholder = "FILE"                                                                      \
     }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \
         .name = "provenance", .type = LH_FIELD_BOOL, .offset = offsetof(Options, member),          \
-        .description = "Print where every constant comes from."                                    \
+        .description = "Also print where every constant comes from."                               \
     }
 #define LH_OPTION_KERNELS(Options, member)                                                         \
     {                                                                                              \
         .name = "kernels", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),           \
         .placeholder = "cpu|reference",                                                            \
-        .description = "Fast kernels, or slow ones that compute in fp64; default cpu."             \
+        .description = "Fast kernels (cpu, default), or slow ones that compute in fp64."           \
     }
 
 /* Writes a command's result where the command line wants it. */

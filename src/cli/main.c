@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True for "path:line:column: error: ...", which says more than our own name would. */
+/* True for "path:line:column: error: ...", which needs no name of the program in front. */
 static bool
 is_located(const char *message)
 {
@@ -53,7 +53,7 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
     return status;
 }
 
-/* Options before the command: GOption stops at the first word that is none. */
+/* Parses the options before the command; GOption stops at the first word that is not an option. */
 static bool
 parse_top(char ***words, gboolean *help, gboolean *version, GError **error)
 {

@@ -19,7 +19,8 @@ typedef struct {
     bool help;
 } Parser;
 
-/* Every option of @command, its own first: call with (field, is it the scenario's, data). */
+/* Calls @call with every option of @command, its own first; @scenario says whether an option is one
+ * of the scenario's. */
 static void
 each_option(const LhCommand *command, void (*call)(const LhField *field, bool scenario, void *data),
             void *data)
@@ -36,7 +37,7 @@ each_option(const LhCommand *command, void (*call)(const LhField *field, bool sc
     }
 }
 
-/* The one option that has a letter, too. */
+/* Whether it is the one option with a short form, -o. */
 static bool
 is_output(const LhField *field)
 {
@@ -92,7 +93,8 @@ add_name(const LhField *field, bool scenario, void *data)
     g_ptr_array_add(data, lh_setting_option(field));
 }
 
-/* GOption's own errors in our words. Its messages end with the option concerned. */
+/* Words GOption's errors as longhaul words its own. GOption's messages end with the option
+ * concerned. */
 static void
 reword(const LhCommand *command, const GError *cause, GError **error)
 {
@@ -159,7 +161,7 @@ is_scenario(const char *word)
     return true;
 }
 
-/* What is left beside the options: the scenario and the command's arguments. */
+/* Takes what is left besides the options: the scenario and the command's arguments. */
 static bool
 take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line,
                const char **scenario, GError **error)
@@ -184,7 +186,7 @@ take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line
     return true;
 }
 
-/* GOption would take "--flag=value" for the flag. */
+/* Refuses "--flag=value", which GOption would take for the flag. */
 static bool
 check_flags(const LhCommand *command, char *const *words, GError **error)
 {
@@ -209,8 +211,8 @@ check_flags(const LhCommand *command, char *const *words, GError **error)
     return true;
 }
 
-/* The scenario called @word. Where a schedule could stand as well, a word that is neither is taken
- * for one. */
+/* Loads the scenario called @word. Where a schedule could stand as well and the word is neither,
+ * the error is about schedules. */
 static LhScenario *
 load_scenario(const LhCommand *command, const char *word, GError **error)
 {
@@ -224,8 +226,8 @@ load_scenario(const LhCommand *command, const char *word, GError **error)
 }
 
 /*
- * The scenario file stands among the options, and they are laid over it: so a first pass looks for
- * it and for the arguments, and forgets the options.
+ * The scenario file is named among the options, which replace what it says. So a first pass looks
+ * for it and for the arguments, and discards the options.
  */
 static bool
 find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line, GError **error)
@@ -289,10 +291,10 @@ static void
 write_heading(HelpWriter *h, const LhField *field, bool scenario)
 {
     const bool few = scenario && (field->flags & LH_SCENARIO_OF_SCHEDULES) != 0;
-    const char *heading = few ? "Options of some schedules, which the others ignore"
-                          : scenario
-                              ? "What to work on (laid over the scenario file, if there is one)"
-                              : "Options";
+    const char *heading =
+        few        ? "Options of some schedules, which the others ignore"
+        : scenario ? "What to work on (these options replace what the scenario file says)"
+                   : "Options";
 
     if (heading != h->heading)
         g_string_append_printf(h->out, "\n%s:\n", heading);
@@ -331,11 +333,16 @@ lh_options_help(const LhCommand *command)
 
     if (command == NULL) {
         g_string_append(out, "longhaul predicts how long-context training runs behave when the "
-                             "attention of one sequence\nis spread over many GPUs.\n\n"
+                             "attention of one\nsequence is distributed over many GPUs.\n\n"
                              "Usage: longhaul COMMAND [OPTIONS]\n\nCommands:\n");
         write_commands(out);
-        g_string_append(out, "\nlonghaul help COMMAND says more. Exit status: 0 yes, 1 the answer "
-                             "is no, 2 usage,\n3 bad input, 4 failure while running.\n");
+        g_string_append(out, "\nlonghaul help COMMAND explains a command and lists its options.\n\n"
+                             "Exit status:\n"
+                             "  0  success\n"
+                             "  1  the answer is no: refused, not proven, out of memory, wrong\n"
+                             "  2  the command line cannot be understood\n"
+                             "  3  a file or a value cannot be used\n"
+                             "  4  something failed while running\n");
         return g_string_free(g_steal_pointer(&out), FALSE);
     }
     g_string_append_printf(out, "%s\n\nUsage: longhaul %s%s%s\n", command->summary, command->name,
@@ -371,7 +378,8 @@ write_completion_choices(const LhField *field, bool scenario, void *data)
     g_string_append_printf(data, "        %s) words='%s' ;;\n", option, words);
 }
 
-/* The words that may follow in a line with @command: its options, or the values of the last one. */
+/* Writes the words that may follow in a line with @command: its options, or the values of the last
+ * one. */
 static void
 write_completion_command(const LhCommand *command, GString *out)
 {

@@ -1,5 +1,5 @@
 /*
- * A line on standard error that says how far a long run is; on terminals only.
+ * A line on standard error that shows the progress of a long run; on terminals only.
  */
 #pragma once
 

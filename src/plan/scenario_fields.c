@@ -1,6 +1,6 @@
 /*
- * The fields of scenarios: what every scenario may say, and the options of all schedules, as their
- * objects say (program/option.h).
+ * The fields of scenarios: those that every scenario may have, and the options of all schedules,
+ * made from the objects that define them (program/option.h).
  */
 #include "plan/scenario.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define AT(member) offsetof(LhScenario, member)
-/* Bounds of the numbers; the largest cluster that op ids and tags are tested for. */
+/* Bounds of the numbers. RANKS_MAX is the largest cluster that op ids and tags are tested with. */
 #define RANKS_MAX 65536
 #define TOKENS_MAX 1099511627776.0 /* 2^40 */
 #define HEADS_MAX 65536
@@ -20,7 +20,7 @@
 #define NODES_MAX 65535
 #define DECAY_MIN 1e-6
 #define OWN_FIRST 2       /* past "schema" and "description", which are no options */
-#define SCHEDULES_NAMED 5 /* by the help of an option, at most */
+#define SCHEDULES_NAMED 5 /* at most, in the help of an option */
 #define FIELDS_MAX 64     /* bits of option_bits */
 
 static const char *const mask_names[] = { "causal", "full", NULL };
@@ -52,21 +52,22 @@ static const LhField link_fault_fields[] = {
       .offset = offsetof(LhLinkFault, tier),
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_tier_names,
-      .description = "The class of links." },
+      .description = "The kind of link." },
     { .name = "node",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhLinkFault, node),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = NODES_MAX,
-      .description = "The node whose links they are (tier fabric: the leaf)." },
+      .description = "The node that the links belong to; for the tier fabric, the leaf." },
     { .name = "factor",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhLinkFault, factor),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = 1,
-      .description = "The share of their bandwidth that is left; 0: failed." },
+      .description =
+          "The share of their bandwidth that the links still have; 0 if they have failed." },
     { .name = NULL },
 };
 
@@ -80,27 +81,28 @@ static const LhField own_fields[] = {
     { .name = "description",
       .type = LH_FIELD_STRING,
       .offset = AT(description),
-      .description = "What the scenario is about; comments go here." },
+      .description = "What the scenario is about; a place for comments." },
     { .name = "schedule",
       .type = LH_FIELD_STRINGS,
       .offset = AT(schedule),
       .min = 1,
       .max = -1,
-      .description = "A schedule (see `longhaul list schedules`); may be given several times." },
+      .description =
+          "Schedule to use (see `longhaul list schedules`); may be given several times." },
     { .name = "schedule_file",
       .type = LH_FIELD_STRING,
       .offset = AT(schedule_file),
       .min = 1,
       .max = -1,
       .placeholder = "FILE",
-      .description = "An explicit program, longhaul.schedule/1." },
+      .description = "Explicit program to use: a file in the format longhaul.schedule/1." },
     { .name = "cluster",
       .type = LH_FIELD_STRING,
       .offset = AT(cluster),
       .min = 1,
       .max = -1,
       .placeholder = "NAME[:NODES]",
-      .description = "A topology and its number of nodes, NAME or NAME:NODES." },
+      .description = "Topology and number of nodes (see `longhaul list topologies`)." },
     { .name = "ranks",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -109,8 +111,7 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = RANKS_MAX,
       .description =
-          "GPUs that share the sequence, all groups of --data-parallel-size together; default: "
-          "all of the cluster." },
+          "Number of GPUs, over all data-parallel groups; default: all GPUs of the cluster." },
     { .name = "data_parallel_size",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -118,15 +119,16 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = RANKS_MAX,
-      .description = "Groups of consecutive ranks, each of which runs the schedule on a batch of "
-                     "its own; divides the ranks; default 1." },
+      .description = "Number of groups of consecutive ranks, each with a batch of its own; divides "
+                     "the ranks; default 1." },
     { .name = "model",
       .type = LH_FIELD_STRING,
       .offset = AT(model),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = -1,
-      .description = "The model whose attention it is; default llama-7b." },
+      .description =
+          "Model whose attention is computed (see `longhaul list models`); default llama-7b." },
     { .name = "seq_length",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -134,7 +136,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = TOKENS_MAX,
-      .description = "Tokens of one sequence, over all ranks; default 4096 for each rank." },
+      .description = "Tokens of one sequence; default 4096 for each rank that shares it." },
     { .name = "num_attention_heads",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -142,7 +144,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = HEADS_MAX,
-      .description = "Query heads; default: the model's." },
+      .description = "Number of query heads; default: the model's." },
     { .name = "num_query_groups",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -150,7 +152,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = HEADS_MAX,
-      .description = "Key-value heads; default: the model's." },
+      .description = "Number of key-value heads; default: the model's." },
     { .name = "kv_channels",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -158,7 +160,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = HEADS_MAX,
-      .description = "Size of one head; default: the model's." },
+      .description = "Dimension of one head; default: the model's." },
     { .name = "micro_batch_size",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -166,19 +168,20 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = BATCH_MAX,
-      .description = "Sequences; default 1." },
+      .description = "Number of sequences in a batch; default 1." },
     { .name = "dtype",
       .type = LH_FIELD_CHOICE,
       .offset = AT(dtype),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = lh_dtype_names,
-      .description = "Of q, k, v, o and their gradients; default bf16." },
+      .description = "Element type of q, k, v, o and their gradients; default bf16." },
     { .name = "mask",
       .type = LH_FIELD_CHOICE,
       .offset = AT(mask),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = mask_names,
-      .description = "Default causal." },
+      .description =
+          "Whether a query sees the keys up to its own token, or all keys; default causal." },
     { .name = "window_size",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -186,8 +189,8 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 0,
       .max = TOKENS_MAX,
-      .description = "Sliding window: a query sees itself and N - 1 tokens before it; default 0, "
-                     "none, whatever the model's own window is." },
+      .description = "Length of the sliding window, with the query's own token; default 0: none, "
+                     "even if the model has one." },
     { .name = "document_lengths",
       .type = LH_FIELD_STRING,
       .offset = AT(document_lengths),
@@ -195,80 +198,80 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = -1,
       .placeholder = "FILE",
-      .description =
-          "The sequence is packed of documents that do not see each other; their lengths "
-          "stand in this file (512 4K ..., # begins a comment)." },
+      .description = "File with the lengths of packed documents, such as 512 4K 1K; a query sees "
+                     "its own document only." },
     { .name = "attention",
       .type = LH_FIELD_CHOICE,
       .offset = AT(attention),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = attention_names,
-      .description = "Default: linear if all layers of the model are, or, with no model named, one "
-                     "of the schedules named is for it alone and all take it; else softmax." },
+      .description = "Kind of attention; default: the model's if one is named, else what the "
+                     "schedules named need." },
     { .name = "linear_decay",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(linear_decay),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = DECAY_MIN,
       .max = 1,
-      .description = "Of linear attention, from one token to the next; default 1, none." },
+      .description = "Factor by which linear attention discounts a token with each later one; "
+                     "default 1: not at all." },
     { .name = "pass",
       .type = LH_FIELD_CHOICE,
       .offset = AT(pass),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = lh_pass_names,
-      .description = "Default both." },
+      .description = "Forward pass, backward pass, or both; default both." },
     { .name = "cost",
       .type = LH_FIELD_CHOICE,
       .offset = AT(cost),
       .choices = lh_cost_mode_names,
-      .description =
-          "Times of a device (default); or exact flops at 1 PFLOP/s, or 1 s a block, with free "
-          "communication." },
+      .description = "Kernel times: the device's (default), flops at 1 PFLOP/s, or 1 s a block; "
+                     "the last two with free communication." },
     { .name = "network",
       .type = LH_FIELD_CHOICE,
       .offset = AT(network),
       .choices = lh_network_model_names,
-      .description = "How transfers share links: max-min fairly (default), not at all, in turn." },
+      .description = "How transfers share links: fairly (default), as if each were alone, or first "
+                     "come, first served." },
     { .name = "collectives",
       .type = LH_FIELD_CHOICE,
       .offset = AT(collectives),
       .choices = lh_collective_model_names,
-      .description =
-          "How collectives run: by rings, one for each NIC of a node (default), all-reduce "
-          "by trees, all-to-all by pairs, by NCCL's model, by formulas." },
+      .description = "How collectives run: in rings (default), all-reduce in trees, all-to-all in "
+                     "pairs, by NCCL's time model, or by closed forms." },
     { .name = "jitter",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(jitter),
       .min = 0,
       .max = JITTER_MAX,
-      .description = "Compute times vary by a factor of 1 +- X; default 0." },
+      .description =
+          "Random variation of compute times, as a share of them, such as 0.05; default 0." },
     { .name = "seed",
       .type = LH_FIELD_UINT,
       .offset = AT(seed),
-      .description = "Of the jitter; default 0." },
+      .description = "Seed of the jitter, and of the inputs of `longhaul run`; default 0." },
     { .name = "straggler",
       .type = LH_FIELD_ARRAY,
       .offset = AT(straggler),
       .fields = straggler_fields,
       .element_size = sizeof(LhStraggler),
       .description =
-          "A rank whose compute takes FACTOR times as long; may be given several times." },
+          "Make the kernels of RANK take FACTOR times as long; may be given several times." },
     { .name = "link_fault",
       .type = LH_FIELD_ARRAY,
       .offset = AT(link_fault),
       .fields = link_fault_fields,
       .element_size = sizeof(LhLinkFault),
-      .description = "The links of TIER (nvlink, pcie, nic, fabric) on NODE run at FACTOR of their "
-                     "bandwidth; 0: "
-                     "failed." },
+      .description = "Run the links of TIER (nvlink, pcie, nic, fabric) on NODE at FACTOR of their "
+                     "bandwidth; 0: they have failed." },
     { .name = "profile",
       .type = LH_FIELD_STRING,
       .offset = AT(profile),
       .min = 1,
       .max = -1,
       .placeholder = "FILE",
-      .description = "Measured constants laid over the device and the links, longhaul.profile/1." },
+      .description = "Measured constants to use in place of the data files': a file in the format "
+                     "longhaul.profile/1." },
     { .name = NULL },
 };
 
@@ -293,7 +296,7 @@ field_type(LhOptionType type)
     g_assert_not_reached();
 }
 
-/* The option's help, and who reads it, if those are few. Never freed. */
+/* The option's help and, if only a few schedules read it, their names. Never freed. */
 static char *
 describe_option(const LhOption *option)
 {
@@ -409,7 +412,7 @@ read_grid(const LhScenario *s, const LhOption *option, const char *text, LhOptio
                              escaped);
 }
 
-/* Both are at least 1, and their product is a number of ranks. */
+/* Takes two sizes of at least 1, whose product is a number of ranks. */
 static bool
 read_sizes(const LhScenario *s, const LhOption *option, const GArray *sizes, LhOptionValue *value,
            GError **error)
@@ -420,8 +423,10 @@ read_sizes(const LhScenario *s, const LhOption *option, const GArray *sizes, LhO
     *value = (LhOptionValue){ (uint32_t)first, (uint32_t)second };
     if (first > 0 && second > 0 && first <= RANKS_MAX && second <= RANKS_MAX)
         return true;
-    return lh_scenario_error(s, option->name, error,
-                             "both sizes must be at least 1, and their product the ranks");
+    return lh_scenario_error(
+        s, option->name, error,
+        "both sizes must be at least 1, and their product must be the number of "
+        "ranks");
 }
 
 bool

@@ -17,9 +17,10 @@
 #define LH_OP_NONE UINT32_MAX
 
 /*
- * How far a host runs ahead of its device: it issues an op when all but this many of the ops before
- * it, at most, are complete (CUDA blocks a launch when some thousand are queued). A program that
- * needs more ends nowhere: the verifier refuses it, simulator and runtime say that it cannot end.
+ * How far a host runs ahead of its device: it issues op i only when ops 0 to i - LH_HOST_WINDOW - 1
+ * of its rank are complete (CUDA blocks a launch when about a thousand are queued). A program that
+ * needs the host to look further ahead does not end: the verifier refuses it, and the simulator and
+ * the runtime say that it cannot end.
  */
 #define LH_HOST_WINDOW 1024
 

@@ -31,13 +31,14 @@ void
 lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
 {
     if (setup->cost != LH_COST_DEVICE) {
-        g_string_append(out, "constants: none; the times are of unit costs, not of a machine\n");
+        g_string_append(out,
+                        "constants: none; these are the times of a cost model, not of a machine\n");
         return;
     }
     g_string_append_printf(
         out,
-        "constants: %s kernels at worst %s, %s links at worst %s; the weakest used here: %s; "
-        "see --provenance\n",
+        "constants: kernels of %s: %s at worst; links of %s: %s at worst; those used here: %s at "
+        "worst; see --provenance\n",
         setup->device->name, lh_provenance_names[weakest_kernel(setup->device)],
         setup->topology->name, lh_provenance_names[weakest_link(setup->topology)],
         lh_provenance_names[weakest]);

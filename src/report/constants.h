@@ -6,7 +6,8 @@
 #include "plan/setup.h"
 #include "report/table.h"
 
-/* One line: how far the constants of the cluster can be trusted, and those that were used. */
+/* Appends one line: the weakest provenance of the cluster's constants, and of those that were used.
+ */
 void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out);
 
 /* All of them, with their sources; caller frees. */

@@ -68,7 +68,7 @@ describe_cluster(const LhSetup *setup, GString *out)
     g_string_append(out, ")\n");
 }
 
-/* What was asked of the program beyond its shape. */
+/* Adds the options of the program, beyond its shape. */
 static void
 add_options(const LhSetup *setup, GPtrArray *words)
 {

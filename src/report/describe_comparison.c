@@ -127,8 +127,8 @@ note_row(LhTable *table, const LhSetup *setup, const LhCompareRow *row, const Lh
 
     if (row->state == LH_ROW_NO_MEMORY)
         note =
-            g_strdup_printf("out of memory: rank %u needs %s, the GPU has %s%s%s",
-                            totals->peak_rank, needs, has, chosen[0] != '\0' ? "; " : "", chosen);
+            g_strdup_printf("out of memory: rank %u needs %s, a GPU has %s%s%s", totals->peak_rank,
+                            needs, has, chosen[0] != '\0' ? "; " : "", chosen);
     if (note != NULL || chosen[0] != '\0')
         lh_table_note(table, note != NULL ? note : chosen);
 }
@@ -196,7 +196,7 @@ describe_lead(const LhComparison *c, GString *out)
                ? 0
                : (double)second->result->makespan_ps / (double)first->result->makespan_ps - 1;
     if (lead < 0.0005)
-        g_string_append_printf(out, "%s and %s are level.", first->name, second->name);
+        g_string_append_printf(out, "%s and %s are equally fast.", first->name, second->name);
     else
         g_string_append_printf(out, "%s wins, %s ahead of %s.", first->name,
                                lh_text_percent(lead, buffer), second->name);

@@ -9,5 +9,5 @@
 /* Its table; caller frees. */
 LhTable *lh_describe_comparison(const LhSetup *setup, const LhComparison *comparison);
 
-/* Who wins, by how much, and what binds it: a sentence or two. */
+/* Appends a sentence or two: which schedule is the fastest, by how much, and what limits it. */
 void lh_describe_winner(const LhSetup *setup, const LhComparison *comparison, GString *out);

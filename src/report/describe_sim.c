@@ -106,7 +106,7 @@ value_flops(const LhRankResult *rank)
 static const RankQuantity quantities[] = {
     { "compute", "ms", 1e9, value_busy },
     { "communication", "ms", 1e9, value_comm },
-    { "of it exposed", "ms", 1e9, value_exposed },
+    { "of that, exposed", "ms", 1e9, value_exposed },
     { "finished at", "ms", 1e9, value_finish },
     { "attention work", "TFLOP", 1e12, value_flops },
     { "sent", "MiB", BYTES_PER_MIB, value_sent },

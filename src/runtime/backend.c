@@ -3,7 +3,6 @@
 
 const LhBackend lh_backend_cpu = {
     .name = "cpu",
-    .summary = "all ranks in this process, by threads",
     .control = &lh_control_single,
     .transport = &lh_transport_threads,
     .device = &lh_device_cpu,
@@ -11,7 +10,6 @@ const LhBackend lh_backend_cpu = {
 
 const LhBackend lh_backend_mpi = {
     .name = "mpi",
-    .summary = "one rank a process, by mpirun",
     .control = &lh_control_mpi,
     .transport = &lh_transport_mpi,
     .device = &lh_device_cpu,

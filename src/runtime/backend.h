@@ -1,6 +1,6 @@
 /*
- * What a program can be run on: processes, a way to carry messages, a device. Another one is a row
- * of its own; the executor does not know which it has.
+ * What a program can be run on: processes, a way to carry messages, a device. Another backend is a
+ * row of its own; the executor does not know which one it has.
  */
 #pragma once
 
@@ -10,7 +10,6 @@
 
 typedef struct {
     const char *name;
-    const char *summary;
     const LhControl *control;
     const LhTransport *transport;
     const LhRunDevice *device;

@@ -51,7 +51,8 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op)
     return true;
 }
 
-/* Gives up a hold. A canary that was overwritten is charged to the op that gave up the last one. */
+/* Gives up @holds holds. If a canary was overwritten, the error names the op that gave up the last
+ * one. */
 static bool
 release(LhRunner *rank, const LhPlaceOfWork *at, const LhOp *op, LhBuffer *buffer, gint holds)
 {
@@ -88,7 +89,7 @@ lh_runner_free(LhRunner *rank, const LhOp *op)
 
 /* ---- binding ---- */
 
-/* Holds the buffers of a region; next to each other it names one of them several times. */
+/* Binds a region and holds its buffers; parts in a row that share a buffer hold it once. */
 static bool
 bind_region(LhRunner *rank, LhItem *item, const LhRegion *region)
 {
@@ -112,8 +113,8 @@ bind_region(LhRunner *rank, LhItem *item, const LhRegion *region)
     return true;
 }
 
-/* Every region of the op, in its order: operands; those of messages; of tensors, what they are sent
- * from, then what they are received into. */
+/* Lists every region of the op in its order: the operands of a kernel; the regions of messages; for
+ * each tensor of a collective the send region, then the receive region. */
 static uint32_t
 list_regions(const LhItem *item, const LhRegion **regions)
 {

@@ -19,7 +19,8 @@ equal(gconstpointer a, gconstpointer b)
     return lh_communicator_compare(a, b) == 0;
 }
 
-/* Messages of exchanges are those of a group that cannot be: of no ranks. */
+/* What tells channels apart. Exchanges have their communicator's number and an empty group, which
+ * no collective can have. */
 static LhCommunicatorKey
 key_of(const LhOp *op)
 {

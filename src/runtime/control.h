@@ -1,6 +1,7 @@
 /*
- * Who takes part in a run, and what is told to all of them: the control plane. No data of the
- * program goes through it. Every call is made by the thread that opened it.
+ * The control plane: which processes take part in a run, and what they tell each other beside the
+ * data of the program, which does not go through it. Every call is made by the thread that opened
+ * it.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ typedef struct {
     /* For @ranks ranks in all. NULL with @error (LH_ERROR_RUNTIME, or LH_ERROR_USAGE if there are
      * not as many processes as it takes). */
     void *(*open)(uint32_t ranks, LhControlPlace *place, GError **error);
-    /* All processes go on when all have come. */
+    /* Waits until all processes have called it. */
     bool (*barrier)(void *control, GError **error);
     /* Appends @bytes of every process, in the order of its ranks, to @all of the first process, and
      * nothing elsewhere. */

@@ -24,9 +24,10 @@ mpi_open(uint32_t ranks, LhControlPlace *place, GError **error)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if ((uint32_t)size != ranks) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%d processes for %u ranks; start it as: mpirun -n %u longhaul run ...", size,
-                    ranks, ranks);
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE,
+            "there are %d processes for %u ranks; start it as: mpirun -n %u longhaul run ...", size,
+            ranks, ranks);
         return NULL;
     }
     *place = (LhControlPlace){ .first = (uint32_t)rank, .count = 1 };
@@ -39,7 +40,7 @@ mpi_barrier(void *control, GError **error)
     const int code = MPI_Barrier(MPI_COMM_WORLD);
 
     (void)control;
-    return code == MPI_SUCCESS || lh_mpi_fail(error, "the processes cannot meet", code);
+    return code == MPI_SUCCESS || lh_mpi_fail(error, "the barrier failed", code);
 }
 
 static bool

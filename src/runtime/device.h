@@ -84,7 +84,7 @@ typedef struct {
 
 /*
  * Waits until a stream has done what it was asked for. False if the device failed (with @error) or,
- * without one, if @stopping(@data) says that nobody wants to know any more; that may be NULL.
+ * without one, if @stopping(@data) says that the run is being stopped; @stopping may be NULL.
  */
 bool lh_device_finish(const LhRunDevice *device, LhDeviceState *state, LhDeviceStream stream,
                       bool (*stopping)(void *data), void *data, GError **error);

@@ -1,6 +1,6 @@
 /*
- * What a run has before its threads and after them: who takes part, devices, the memory of inputs
- * and outputs, results.
+ * What a run does before its threads start and after they have ended: it opens control plane,
+ * transport and devices, makes the memory of inputs and outputs, and collects the results.
  */
 #include "runtime/execution.h"
 
@@ -94,7 +94,8 @@ check_backend(const LhBackend *backend, GError **error)
     if (!backend->transport->host_memory || backend->device->host_memory)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "the transport %s needs memory of the host, which the device %s has not",
+                "the transport %s needs memory that the host can access, and the device %s has "
+                "none",
                 backend->transport->name, backend->device->name);
     return false;
 }
@@ -114,7 +115,8 @@ lh_execution_open(LhExecution *x, GError **error)
         return false;
     x->channels = lh_channels_new(x->program);
     if (lh_channels_count(x->channels) > LH_CHANNELS_MAX) {
-        g_set_error(error, LH_ERROR, LH_ERROR_NO, "the program has %u communicators; at most %u",
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "the program has %u communicators; at most %u are possible",
                     lh_channels_count(x->channels), LH_CHANNELS_MAX);
         return false;
     }
@@ -191,7 +193,7 @@ close_rank(LhExecution *x, LhRunner *rank)
         rank->at.device->close(rank->at.state);
 }
 
-/* When no rank can report anything any more. */
+/* Frees what reports of a rank need; called when no rank can report anything any more. */
 static void
 clear_rank(LhRunner *rank)
 {
@@ -305,7 +307,7 @@ report_records(const LhRunParams *params, const guint8 *data, uint64_t count)
     }
 }
 
-/* The inverse of pack(), for all processes one after another; each has as many ranks. */
+/* The inverse of pack(), for all processes one after another; all have the same number of ranks. */
 static void
 unpack(const LhExecution *x, const GByteArray *all, LhRunResult *result)
 {

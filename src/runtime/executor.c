@@ -1,7 +1,6 @@
 /*
  * Threads of a run: hosts, streams, and the one that watches over them. What an op does is in
- * run_op.c and run_collective.c. Times are of this machine, with its other load; nothing here
- * models anything.
+ * run_op.c and run_collective.c. Times are those of this machine with its other load.
  */
 #include "runtime/execution.h"
 
@@ -79,7 +78,7 @@ pause_at(const LhRunner *rank, uint32_t op, uint32_t where)
         hooks->pause(hooks->data, rank->index, op, where);
 }
 
-/* With the rank's lock. */
+/* The caller has the rank's lock. */
 static void
 mark_done(LhRunner *rank, uint32_t id)
 {
@@ -134,7 +133,7 @@ may_start(const LhRunner *rank, const LhItem *item)
     return true;
 }
 
-/* The op that is due, once it may start; NULL: there will be none. */
+/* Waits until the stream's next op may start and returns it; NULL if there will be none. */
 static LhItem *
 next_item(LhRunStream *s)
 {
@@ -174,7 +173,8 @@ finish_item(LhRunStream *s, LhItem *item)
     if (op.kind == LH_OP_COMPUTE)
         rank->counted.busy_ps += lh_execution_now(rank->execution) - item->start_ps;
     pthread_mutex_unlock(&rank->lock);
-    /* Before the op counts as complete: a finding belongs to this op. */
+    /* The op gives its memory back before it counts as complete, so that a finding names this op.
+     */
     lh_item_free(rank, &s->at, item);
     pthread_mutex_lock(&rank->lock);
     mark_done(rank, op.id);
@@ -230,7 +230,7 @@ stream_main(void *data)
 
 /* ---- hosts ---- */
 
-/* What the op's lists say, for as long as it takes. */
+/* Copies the op's messages or counts, which are in the buffer only until the next step. */
 static void
 copy_lists(LhItem *item, const LhOpBuffer *buffer)
 {
@@ -271,7 +271,7 @@ issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
     return true;
 }
 
-/* Waits until every earlier op of the rank is complete, or all but @ahead of them. */
+/* Waits until all ops that precede op @id by more than @ahead are complete. */
 static bool
 wait_for_device(LhRunner *rank, uint32_t id, uint32_t ahead)
 {
@@ -362,7 +362,7 @@ start(LhExecution *x)
 {
     const uint32_t streams = x->program->streams_count;
 
-    (void)lh_cores_count(); /* those of the process, before a thread has fewer */
+    (void)lh_cores_count(); /* asked for before a thread is kept on fewer */
     x->alive = (gint)(x->place.count * (streams + 1));
     x->epoch_ns = now_ns();
     for (uint32_t r = 0; r < x->place.count; r++) {
@@ -378,12 +378,13 @@ give_up(LhExecution *x, double seconds)
 {
     g_autofree char *blocked = lh_execution_describe_blocked(x);
 
-    lh_execution_fail(x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
-                                     "nothing has moved for %.3g s; what the ranks wait for:%s",
-                                     seconds, blocked));
+    lh_execution_fail(
+        x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
+                       "no op and no message has completed for %.3g s; the ranks wait for:%s",
+                       seconds, blocked));
 }
 
-/* Moves messages, and watches that something moves. */
+/* Lets the transport move messages, and gives up when nothing has completed for the deadline. */
 static void
 watch(LhExecution *x)
 {

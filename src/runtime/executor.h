@@ -10,7 +10,7 @@
 #include "program/timeline.h"
 #include "runtime/backend.h"
 
-/* Where a run may be disturbed; each may be NULL. Called from many threads at once. */
+/* Hooks that disturb a run on purpose; each may be NULL. Called from many threads at once. */
 typedef struct {
     void *data;
     /* In place of calling the kernel: calls it with @call, or with something else, or not. */
@@ -28,7 +28,7 @@ typedef struct {
     const LhProgram *program; /* borrowed; one that lh_verify has proven */
     const LhBackend *backend;
     uint32_t kernel_set; /* of the backend's device */
-    int64_t deadline_us; /* nothing moved for so long: the run is given up */
+    int64_t deadline_us; /* the run is given up when nothing has completed for so long */
     bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
     const LhRunHooks *hooks;
     /* Fills a part of an input slot: part_bytes at @data. */
@@ -59,9 +59,10 @@ typedef struct {
 } LhRunResult;
 
 /*
- * Runs the program. LH_ERROR_RUNTIME if nothing moved for the deadline (naming for every blocked
- * rank the op, the peer and the slot it waits for), if a kernel failed or wrote outside its slots;
- * LH_ERROR_NO if the device lacks an implementation of an op. Caller frees.
+ * Runs the program. LH_ERROR_RUNTIME if no op and no message completed for the deadline (naming for
+ * every blocked rank the op, the peer and the slot that it waits for), or if a kernel failed or
+ * wrote outside its slots; LH_ERROR_NO if the device lacks an implementation of an op. Caller
+ * frees.
  */
 LhRunResult *lh_execute(const LhRunParams *params, GError **error);
 void lh_run_result_free(LhRunResult *result);

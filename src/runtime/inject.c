@@ -63,7 +63,8 @@ operand_of(const LhKernel *kernel, LhTensorKind kind)
     return -1;
 }
 
-/* How well an op suits; 0: not at all. The best is hit, the last of equals. */
+/* How well an op suits the fault; 0: not at all. The op that suits best is hit, and of several that
+ * suit equally well the last. */
 static unsigned
 suits(LhInjectKind kind, const LhOp *op)
 {
@@ -111,8 +112,8 @@ consider(Search *search, uint32_t rank, const LhOp *op, unsigned how_well)
 }
 
 /*
- * What comes into @slot suits better if that has held something of the kind before. Activations
- * outside attention have no result that could be wrong.
+ * A message into @slot suits better if the slot has held such a tensor before. Activations outside
+ * attention have no result that could be wrong.
  */
 static void
 consider_receive(Search *search, const LhProgram *program, LhInjection target, uint16_t slot)
@@ -147,7 +148,8 @@ consider_messages(Search *search, const LhProgram *program, uint32_t rank, const
     }
 }
 
-/* From whom: the member before in a chain, else the first one, whose keys most queries see. */
+/* Considers what the member before brings in a chain, else what the first member brings, whose keys
+ * most queries see. */
 static void
 consider_collective(Search *search, const LhProgram *program, uint32_t rank, const LhOp *op)
 {
@@ -235,7 +237,8 @@ find_target(LhInjection *injection, const LhProgram *program, GError **error)
         search_rank(&search, program, rank);
     if (search.best > 0 && (injection->kind != LH_INJECT_LOCAL_LSE || spreads_keys(program)))
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_NO, "--inject %s: this program has nothing to hit",
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "--inject %s: this program has no op that the fault applies to",
                 lh_inject_names[injection->kind]);
     return false;
 }
@@ -452,8 +455,7 @@ read_number(const char *name, const char *digits, uint64_t max, uint64_t *number
     if (digits != NULL && g_ascii_string_to_unsigned(digits, 10, 0, max, number, NULL))
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--inject: %s needs a number behind a colon, 0 to %" G_GUINT64_FORMAT
-                ", as in %s:1",
+                "--inject: %s needs a number after a colon, 0 to %" G_GUINT64_FORMAT ", as in %s:1",
                 name, max, name);
     return false;
 }
@@ -475,8 +477,8 @@ read_kind(LhInjection *injection, const char *text, const char **number, GError 
     }
     list = g_strjoinv(", ", (char **)(void *)lh_inject_names);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--inject: no fault is called \"%s\"; allowed: %s (stall:RANK, delay:SEED)", text,
-                list);
+                "--inject: no fault is called \"%s\"; allowed: %s (as stall:RANK and delay:SEED)",
+                text, list);
     return false;
 }
 

@@ -1,7 +1,8 @@
 /*
- * The memory of slots on a device: what one alloc op makes, its parts one after another, each
- * between canaries. Buffers are counted, as a stream-ordered allocator does it: the host's `free`
- * gives up its hold at once, the memory goes when the last op that was issued before has run.
+ * The memory of slots on a device. A buffer is what one alloc op makes: its parts one after
+ * another, with canaries before the first and behind each. Its holders are counted, as a stream-
+ * ordered allocator does it: the host gives up its hold at `free`, and the memory is released when
+ * the last op that was issued before has run.
  */
 #pragma once
 

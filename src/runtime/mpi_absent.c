@@ -1,4 +1,4 @@
-/* What a build without MPI says instead. */
+/* A build without MPI has these in place of MPI's control plane and transport: they refuse. */
 #include "base/error.h"
 #include "runtime/control.h"
 #include "runtime/transport.h"

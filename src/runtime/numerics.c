@@ -53,7 +53,7 @@ storage_of(LhDtype dtype)
                                     : LH_STORAGE_BF16;
 }
 
-/* To the nearest number that storage has. */
+/* Rounds to the nearest number that the storage type has. */
 static void
 round_all(double *x, uint64_t count, enum lh_storage storage)
 {
@@ -237,7 +237,7 @@ token_at(const LhAttention *a, const Piece *piece, const Cell *cell, uint64_t t)
            cell->slice * width_in(cell, piece);
 }
 
-/* What no reference knows: any numbers, of a size that sums of many survive. */
+/* Fills tensors that have no reference with arbitrary numbers, small enough for long sums. */
 static void
 load_others(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16_t slot,
             uint32_t part, unsigned char *data)

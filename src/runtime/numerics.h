@@ -30,7 +30,7 @@ LhNumerics *lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInpu
 void lh_numerics_free(LhNumerics *numerics);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhNumerics, lh_numerics_free)
 
-/* Fills part @part of input slot @slot; with numbers of no meaning where the reference has no such
+/* Fills part @part of input slot @slot; with arbitrary numbers where the reference has no such
  * tensor. */
 void lh_numerics_load(const LhNumerics *numerics, const LhProgram *program, uint32_t rank,
                       uint16_t slot, uint32_t part, unsigned char *data);

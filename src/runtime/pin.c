@@ -1,4 +1,5 @@
-/* Cores by sched_setaffinity(2), Linux's; elsewhere threads go where they like. */
+/* Keeps threads on cores with sched_setaffinity(2) of Linux; elsewhere threads are not kept
+ * anywhere. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* cpu_set_t */
 #endif

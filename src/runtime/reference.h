@@ -1,6 +1,7 @@
 /*
  * Attention of a whole sequence on one device in fp64, forward and backward, written out from its
- * definition: what distributed runs are held against. Nothing here is shared with the kernels.
+ * definition. The results of distributed runs are compared with it. It shares nothing with the
+ * kernels.
  */
 #pragma once
 

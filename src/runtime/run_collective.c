@@ -29,8 +29,8 @@ typedef struct {
 } Tensor;
 
 /*
- * A kind is rounds of messages. Every tensor posts its messages of a round; when all of them have
- * come, every tensor finishes. False: the run has failed.
+ * A kind of collective consists of rounds of messages. Every tensor posts its messages of a round;
+ * when all of them have arrived, every tensor finishes the round. False: the run has failed.
  */
 typedef struct {
     bool (*post)(Tensor *);
@@ -167,7 +167,8 @@ add_message(const Tensor *t, bool send, uint32_t member)
     return m;
 }
 
-/* A range of a region goes to a member or comes from it; nothing goes nowhere. */
+/* Adds the message that carries a range of a region to a member or from it; none if the range is
+ * empty. */
 static void
 move_range(const Tensor *t, bool send, uint32_t member, const LhBound *bound, Range range)
 {
@@ -237,7 +238,7 @@ sum(const Tensor *t, uint64_t bytes, unsigned char *into)
                               .storage = lh_dtype_storage(slot->dtype) };
 
     if (at->device->sum(at->state, &add, at->stream) != LH_STATUS_OK)
-        return fail(c, LH_ERROR_NO, "the device cannot add up what it was sent");
+        return fail(c, LH_ERROR_NO, "the device cannot add up tensors of this type");
     return lh_run_finish(c->stream, c->item);
 }
 
@@ -256,7 +257,7 @@ merge_args(const LhProgram *program, const LhSlot *slot, uint64_t parts)
                            .head_dim = slot->head_dim };
 }
 
-/* With m and l, or with lse alone. */
+/* The kernel that merges accumulators of a slot: with m and l, or with lse alone. */
 static LhKernelId
 merge_kernel(const LhSlot *slot, const LhKernelArgs *part)
 {
@@ -307,7 +308,7 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
     return true;
 }
 
-/* Everyone's slice for this rank comes here. */
+/* Receives every member's slice for this rank. */
 static bool
 post_slices(Tensor *t)
 {

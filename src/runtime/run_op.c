@@ -42,7 +42,7 @@ lh_run_finish(LhRunStream *s, const LhItem *item)
     return false;
 }
 
-/* Scratch memory stays with the stream, as large as was ever needed. */
+/* Makes the stream's scratch memory large enough; it stays as large as was ever needed. */
 static bool
 reserve_scratch(LhRunStream *s, uint64_t bytes)
 {
@@ -90,9 +90,11 @@ lh_run_compute(LhRunStream *s, LhItem *item)
         const LhBound *bound = &item->bound[i];
 
         if (bound->stride_bytes == 0)
-            return lh_execution_fail_op(s->rank, &item->op, LH_ERROR_RUNTIME,
-                                        "the parts of slot %s come from several allocs",
-                                        program->slots[bound->region.slot].name);
+            return lh_execution_fail_op(
+                s->rank, &item->op, LH_ERROR_RUNTIME,
+                "the parts of slot %s come from several allocs; those of an "
+                "operand come from one",
+                program->slots[bound->region.slot].name);
         call.operands[i] = (LhView){
             .data = bound->parts[0],
             .parts = bound->region.count,
@@ -129,7 +131,7 @@ complete(LhMessage *m, GError *error)
     pthread_mutex_unlock(&rank->lock);
 }
 
-/* What it brings goes nowhere. */
+/* Lets a message land in memory that nobody reads. */
 static bool
 discard(LhRunStream *s, LhItem *item, LhMessage *m)
 {
@@ -141,7 +143,7 @@ discard(LhRunStream *s, LhItem *item, LhMessage *m)
     return true;
 }
 
-/* Posts a message, unless the run is disturbed there. */
+/* Posts a message, unless a hook prevents that. */
 static bool
 post(LhRunStream *s, LhItem *item, LhMessage *m)
 {

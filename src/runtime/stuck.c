@@ -1,4 +1,4 @@
-/* What the ranks of a run wait for when nothing moves any more. */
+/* Describes what the ranks of a run wait for when nothing completes any more. */
 #include "runtime/execution.h"
 
 #include "program/text.h"
@@ -41,8 +41,8 @@ describe_stream(const LhExecution *x, const LhRunner *rank, const LhRunStream *s
     }
     for (unsigned i = 0; i < item->op.after_count; i++) {
         if (!rank->done[item->op.after[i]]) {
-            g_string_append_printf(out, "\n  rank %u, %s: comes after op %u", rank->index, text,
-                                   item->op.after[i]);
+            g_string_append_printf(out, "\n  rank %u, %s: waits for op %u, which it comes after",
+                                   rank->index, text, item->op.after[i]);
             return;
         }
     }

@@ -82,7 +82,7 @@ meet(Bucket *b, LhMessage *m)
     return NULL;
 }
 
-/* The ends may be cut into pieces differently. The receiver's stream does it. */
+/* Copies a message on the receiver's stream. The two ends may be cut into pieces differently. */
 static bool
 copy(const LhRunDevice *device, const LhMessage *from, const LhMessage *to, GError **error)
 {

@@ -1,8 +1,8 @@
 /*
- * All-gather of k and v, as Llama 3 and llama3_flash_attn_varlen of zhuzilin/ring-flash-attention:
- * contiguous tokens, a few key-value heads at a time. While a group of heads is computed, k and v
- * of the next one are gathered; backward, its dk and dv are reduced and scattered before the next
- * one begins. Of what was gathered a rank reads the tokens that its queries see.
+ * The schedule allgather-kv, described at the end of this file. One step of the program is one
+ * group of key-value heads, which is one slice of the tensors. k and v have two buffers: one is
+ * computed with while the next group is gathered into the other. dk and dv have one, since nothing
+ * is computed while they are reduced.
  */
 #include "sched/common/pass.h"
 
@@ -11,21 +11,22 @@
 static const LhOption gather_groups = {
     .name = "gather_groups",
     .type = LH_OPTION_COUNT,
-    .help = "Key-value heads gathered at a time; divides them. Default 1.",
+    .help = "Number of key-value heads that are gathered at a time; must divide their number. "
+            "Default 1.",
     .value = lh_option_one_and_two,
 };
 
 enum {
-    MARK_GATHER = LH_MARK_OWN, /* the gather of the group that is computed next */
+    MARK_GATHER = LH_MARK_OWN, /* the all-gather of the group that is computed next */
 };
 
 typedef struct {
     LhPassSizes sizes;
     LhPassSlots io;
-    uint32_t groups; /* of heads, computed one after another */
+    uint32_t groups; /* number of groups of heads, computed one after another */
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_kv[2], bwd_kv[2], bwd_dkv;
-    uint16_t bwd_shard; /* fp32 gradients that have to be rounded */
+    uint16_t bwd_shard; /* the rank's dk, dv in fp32, before they are rounded */
     LhKernelArgs gathered_rows, shard_rows;
 } Plan;
 
@@ -118,7 +119,8 @@ collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
     lh_emit_tensor(e, send, receive);
 }
 
-/* Gathers group @i ahead of its use, the first one at once, and waits for the one of this step. */
+/* Posts the all-gather of group @i + 1 (of the first two groups when @i is 0), and makes compute
+ * wait for that of group @i. */
 static void
 gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
 {
@@ -137,7 +139,7 @@ gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
     marks[MARK_GATHER] = marks[LH_MARK_EXCHANGE];
 }
 
-/* Attention of the own queries with the gathered keys of @owners. */
+/* Arguments of attention of the rank's queries with the gathered keys of the ranks @owners. */
 static LhKernelArgs
 block_args(const LhEmitter *e, const Plan *plan, LhRankRange owners)
 {
@@ -170,7 +172,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t i)
         lh_pass_free(e, plan->fwd_first, plan->fwd_end);
 }
 
-/* What nobody sees of the gathered keys has no gradient. */
+/* Gathered keys that no query of the rank sees get the gradient 0. */
 static void
 backward_block(LhEmitter *e, const Plan *plan, uint32_t i)
 {
@@ -189,7 +191,7 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t i)
     lh_emit_operand(e, plan->bwd_dkv, owners.first, parts);
 }
 
-/* Nothing is computed while gradients are on their way. */
+/* Reduce-scatters dk and dv of group @i. Compute waits for it. */
 static void
 scatter(LhEmitter *e, const Plan *plan, uint32_t i)
 {
@@ -231,7 +233,7 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, i);
 }
 
-/* Ring collectives: P-1 times the own shard. */
+/* An all-gather or reduce-scatter by a ring sends P-1 times the rank's own share. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -243,7 +245,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? hops * (z.kv + z.dkv) : 0);
 }
 
-/* Two gathered groups of heads forward, and backward their gradients besides. */
+/* Forward two groups of gathered heads; backward also dk and dv of one group. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -257,23 +259,25 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_allgather_kv = {
     .name = "allgather-kv",
-    .summary = "k, v all-gathered, a few heads ahead of their use; contiguous tokens",
+    .summary = "Llama 3: k and v all-gathered a few heads ahead of their use; contiguous tokens",
     .details =
-        "Context parallelism of Llama 3, as llama3_flash_attn_varlen of zhuzilin/ring-\n"
-        "flash-attention does it. Rank r holds tokens [r n, (r+1) n). Key-value heads are\n"
-        "gathered in groups of gather_groups (default 1), each ahead of its use: while\n"
-        "one is computed, with all its keys in one call, the next one travels. Backward\n"
-        "gathers again; dk, dv of a group are reduced and scattered before the next group\n"
-        "is computed, which nothing hides. No balancing: rank r has r + 1/2 blocks.\n"
+        "Context parallelism of Llama 3, as llama3_flash_attn_varlen of\n"
+        "zhuzilin/ring-flash-attention implements it. Key-value heads are all-gathered in\n"
+        "g / s steps of s heads, s = --gather-groups (default 1). While the queries attend\n"
+        "to the heads of one step, all their keys in one call, k and v of the next step\n"
+        "are gathered. The backward pass gathers them again; dk and dv of a step are\n"
+        "reduce-scattered before the next one is computed, which exposes the\n"
+        "reduce-scatter. The schedule does not balance a causal mask.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd 2 (P-1) KV, gradients of e bytes\n"
-        "flops        (r + 1/2) F on rank r, causal\n"
-        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
-        "             the full mask; with a window or documents 1 - mean / most of the\n"
-        "             ranks\n"
-        "buffers      fwd 2 P KV/s, bwd 3 P KV/s, s = g / gather_groups\n"
-        "restrictions sequence length divisible by P, groups by gather_groups\n"
-        "masks        any: a rank reads from the first to the last owner of what it sees\n",
+        "bytes sent   forward (P-1) KV; backward 2 (P-1) KV, with gradients in e bytes\n"
+        "flops        causal: (r + 1/2) F on rank r\n"
+        "idle         causal: (P-1)/(2P) counting blocks, about (P-1)/(2P-1) counting\n"
+        "             flops; full mask: 0; with a window or documents 1 - mean / maximum\n"
+        "             of the ranks' work\n"
+        "buffers      forward 2 P KV s/g; backward 3 P KV s/g\n"
+        "restrictions N divisible by P, g divisible by s\n"
+        "windows      With a window or documents a rank reads k, v from the first to the\n"
+        "             last rank whose keys its queries see; all are gathered\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &gather_groups),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,

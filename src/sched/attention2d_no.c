@@ -1,7 +1,7 @@
 /*
- * Attention2D without overlap: gather, compute once, reduce. One stream carries all communication,
- * since everything waits for what comes before it; tensors that are gathered together are one group
- * call.
+ * The schedule attention2d-no, described at the end of this file. Every step of the algorithm waits
+ * for the one before, so one stream carries all communication. Tensors that are gathered together
+ * are one collective (one NCCL group call).
  */
 #include "sched/common/grid.h"
 
@@ -10,7 +10,7 @@ typedef struct {
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_q, fwd_kv, fwd_block;
     uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse, bwd_kv, bwd_dq, bwd_dkv;
-    uint16_t bwd_delta; /* the rank's own */
+    uint16_t bwd_delta; /* delta of the rank's own queries */
 } Plan;
 
 /* ---- declarations ---- */
@@ -99,7 +99,7 @@ declare(LhProgram *program)
 
 /* ---- collectives ---- */
 
-/* Begins a collective along the rank's row or column, which later compute waits for. */
+/* Begins a collective along the rank's row or column. Compute that is queued later waits for it. */
 static void
 collect(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, bool along_row)
 {
@@ -112,7 +112,8 @@ collect(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, bool along_row)
     lh_pass_wait(e, id);
 }
 
-/* A tensor of an all-gather: the rank's part @from into all of @into. */
+/* Adds a tensor to the all-gather begun last: each rank gives @from, and all parts arrive in
+ * @into. */
 static void
 gather(LhEmitter *e, uint16_t from, uint16_t into)
 {
@@ -122,7 +123,8 @@ gather(LhEmitter *e, uint16_t from, uint16_t into)
     lh_emit_tensor(e, own, all);
 }
 
-/* The tensor of a reduce-scatter: of @slot, each member's part to @into. */
+/* Adds the tensor of the reduce-scatter begun last: the rank gives all parts of @slot, and the sum
+ * of its own part arrives in @into. */
 static void
 scatter(LhEmitter *e, uint16_t slot, LhRegion into)
 {
@@ -140,7 +142,7 @@ gather_keys(LhEmitter *e, const Plan *plan, uint16_t into)
 
 /* ---- forward ---- */
 
-/* Attention of all queries of the row with all keys of the column. */
+/* Arguments of attention of all queries of the row with all keys of the column. */
 static LhKernelArgs
 block(const LhEmitter *e, const Plan *plan)
 {
@@ -159,7 +161,8 @@ operands(LhEmitter *e, const uint16_t *slots, unsigned count)
         lh_emit_operand(e, slots[i], 0, e->program->slots[slots[i]].parts);
 }
 
-/* Partial outputs become o and lse: merged over the row, each rank its own part in place. */
+/* A reduce-scatter merges the partial results of the row, in place; the rank's own part becomes o
+ * and lse. */
 static void
 merge_row(LhEmitter *e, const Plan *plan)
 {
@@ -219,8 +222,8 @@ gather_queries(LhEmitter *e, const Plan *plan)
     gather(e, io->lse, plan->bwd_lse);
 }
 
-/* Sums of what the members of the row have for each other's queries. Into the output itself where
- * that has the type which travels. */
+/* Adds up dq over the row. The sum arrives in the output itself if the output has the type that
+ * travels. */
 static void
 return_dq(LhEmitter *e, const Plan *plan)
 {
@@ -243,7 +246,7 @@ return_dkv(LhEmitter *e, const Plan *plan)
     const uint32_t row = lh_grid_row(g, e->rank);
     const LhRegion out = lh_grid_part(g->io.dkv, 0);
     const LhRegion own = lh_grid_part(plan->bwd_dkv, row);
-    /* The other members' parts have had their use. */
+    /* The parts of the other ranks have been sent, so one of them can take what arrives. */
     const LhRegion home = wide ? lh_grid_part(plan->bwd_dkv, (row + 1) % g->grid.rows) : out;
 
     collect(e, plan, LH_COLL_REDUCE_SCATTER, false);
@@ -293,8 +296,8 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan);
 }
 
-/* Forward Pc (2Q + S) + Pr KV, backward Pc (3Q + S + W) + Pr (KV + G), and kt; nothing of what is
- * not gathered. */
+/* Forward Pc (2Q + S) + Pr KV, backward Pc (3Q + S + dQ) + Pr (KV + G), and kt. A row or a column
+ * of one rank gathers nothing and holds nothing. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -313,38 +316,40 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_attention2d_no = {
     .name = "attention2d-no",
-    .summary = "Attention2D: q gathered along rows, k, v along columns of a grid; no overlap",
+    .summary = "Attention2D without overlap: q gathered along rows, k, v along columns of a grid",
     .details =
-        "Attention2D without overlap. P = Pr x Pc ranks form a grid; rank r + Pr c is in\n"
-        "row r, column c, and has the tokens r + Pr c + iP. k and v are transposed: rank\n"
-        "(r, c) gets those of rank Pc r + c. Then q is gathered along rows (tokens\n"
-        "r + i Pr), k and v along columns (tokens c + i Pc), one call computes that part\n"
-        "of the attention matrix, and a reduce-scatter along rows merges the partial\n"
-        "outputs (o normalised, lse). Backward gathers q, do, o, lse along rows and the\n"
-        "transposed k, v along columns again, adds up dq along rows and dk, dv along\n"
-        "columns, and transposes dk, dv back. The transposed k, v stay for a backward\n"
-        "pass of the same program; a backward pass alone transposes again. Nothing\n"
-        "overlaps. The default grid sends least, forward and backward together: about\n"
-        "Pc / Pr = g / h, more rows for grouped queries.\n"
+        "Attention2D without overlap. P = Pr x Pc ranks form a grid, in which rank\n"
+        "r + Pr c stands in row r and column c. The queries of row r are then the tokens\n"
+        "r + i Pr. k and v are transposed: rank (r, c) receives those of rank Pc r + c, so\n"
+        "that the keys of column c are the tokens c + i Pc. q is all-gathered along the\n"
+        "row and k, v along the column; one call attends the queries of the row to the\n"
+        "keys of the column; a reduce-scatter along the row merges the partial results (o\n"
+        "normalised, lse). The backward pass all-gathers q, do, o, lse along the row and\n"
+        "the transposed k, v along the column, reduce-scatters dq along the row and dk, dv\n"
+        "along the column, and transposes dk, dv back. The transposed k, v stay in memory\n"
+        "for the backward pass; a backward pass alone transposes k, v again. No\n"
+        "communication overlaps with compute.\n"
         "\n"
-        "bytes sent   fwd (Pc-1)(2Q + S) + (Pr-1) KV + t KV\n"
-        "             bwd (Pc-1)(3Q + S + W) + (Pr-1)(KV + G) + t G, alone + t KV;\n"
-        "             t = 0 at the fixed points of the transpose, r (Pc-1) = c (Pr-1), else\n"
-        "             1; W, G are dq, and dk, dv, in the type that travels: by default the\n"
-        "             activation's. The paper has two statistics where lse is one: 2S.\n"
-        "             MHA, square, without statistics: 4 (sqrt P - 1) + 2 and\n"
-        "             8 (sqrt P - 1) + 2 Q; a ring 2 (P-1) and 4 (P-1), more if P > 4\n"
-        "flops        (N/P)(k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, k = gcd(Pr, Pc)\n"
-        "idle         (Pr + Pc - k - 1)/(N + Pr + Pc - k) in flops; square with side s\n"
-        "             (s-1)/(N+s)\n"
-        "buffers      fwd Pc (2Q + S) + Pr KV + t KV; bwd Pc (3Q + S + W) + Pr (KV + G)\n"
-        "             + t KV; nothing for what is not gathered. The paper's count: fwd\n"
-        "             Pc (2Q + 2S) + (Pr+1) KV, bwd Pc (4Q + 2S) + 2 Pr KV\n"
-        "restrictions Pr Pc = P; sequence length divisible by P. The paper has square grids\n"
-        "\n"
-        "local_kv     no transpose: column c has the keys of the ranks Pr c ... Pr c + Pr-1.\n"
-        "             P n(n-1)/2 + n ((Pc-1-c) Pr + r + 1) pairs, idle (P-1)/(N+P)\n"
-        "gather_delta backward gathers delta in place of o: (Pc-1)(Q - S) less\n",
+        "bytes sent   forward  (Pc-1) (2Q + S) + (Pr-1) KV + t KV\n"
+        "             backward (Pc-1) (3Q + S + dQ) + (Pr-1) (KV + G) + t G; a backward\n"
+        "             pass alone sends t KV more. t = 0 on the ranks whose k, v the\n"
+        "             transpose leaves in place, r (Pc-1) = c (Pr-1), else t = 1. dQ and G\n"
+        "             are dq and dk, dv as they travel, by default in e bytes\n"
+        "flops        causal: (N/P) (k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, where\n"
+        "             k = gcd(Pr, Pc)\n"
+        "idle         0 counting blocks; causal: (Pr + Pc - k - 1)/(N + Pr + Pc - k)\n"
+        "             counting flops\n"
+        "buffers      forward  Pc (2Q + S) + Pr KV + t KV\n"
+        "             backward Pc (3Q + S + dQ) + Pr (KV + G) + t KV; nothing is held for\n"
+        "             a row or a column of one rank\n"
+        "grid         --grid PrxPc; by default the grid that sends least in both passes\n"
+        "             together, Pc/Pr near g/h; of equal ones, that with more rows\n"
+        "local_kv     With --local-kv nothing is transposed, and column c has the keys of\n"
+        "             the ranks Pr c .. Pr c + Pr-1. Causal: P n (n-1)/2 +\n"
+        "             n ((Pc-1-c) Pr + r + 1) pairs, idle (P-1)/(N+P) counting flops\n"
+        "gather_delta With --gather-delta delta is gathered in place of o:\n"
+        "             (Pc-1) (Q - S) less\n"
+        "restrictions Pr Pc = P, N divisible by P\n",
     .options = LH_OPTIONS(&lh_option_gradient_wire, &lh_option_grid, &lh_option_local_kv,
                           &lh_option_gather_delta),
     .placement = LH_PLACE_STRIPED,

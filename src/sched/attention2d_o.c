@@ -1,29 +1,31 @@
 /*
- * Attention2D with overlap. Queries move left along the row while k and v move up along the column,
- * each on a stream of its own. First the own queries meet the keys of the column as they arrive;
- * then the queries of the row arrive one by one and meet all of them, and every partial result
- * moves left, one step behind, to where its queries are at home. Backward does the same, but the
- * last queries take the keys one by one, so that finished dk, dv can move up.
+ * The schedule attention2d-o, described at the end of this file. The forward pass has Pr steps in
+ * which the rank's own queries meet the keys of its column as they arrive, then Pc - 1 steps in
+ * which the queries of the other ranks of its row, the visitors, meet all keys of the column. The
+ * backward pass begins in the same way; but the last visitors, after Pc - 1 hops, take the keys of
+ * one rank at a time, so that dk, dv of finished keys can move on. Queries and their results travel
+ * on the stream of the row, keys and their gradients on that of the column.
  *
- * The algorithms as printed need mending: docs/schedules.md says where.
+ * Some of the paper's algorithms need corrections; docs/schedules.md lists them.
  */
 #include "sched/common/grid_hops.h"
 
 typedef struct {
     LhGridPlan base;
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
-    uint32_t buffers; /* parts of what is double-buffered */
+    uint32_t buffers; /* parts of a double buffer; fewer in short rows */
     uint16_t fwd_q, fwd_kv, fwd_out, fwd_partial;
-    uint16_t fwd_block; /* of the own queries; later the partial result that arrives */
-    uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse; /* queries that are visiting */
+    uint16_t fwd_block; /* result of the rank's own queries; later the one that arrives */
+    uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse; /* what arrives with visitors */
     uint16_t bwd_kv, bwd_dq_sum, bwd_dkv_sum, bwd_delta;
-    uint16_t bwd_dq, bwd_dq_out, bwd_dq_in; /* of visiting queries: sum, sent, received */
+    uint16_t bwd_dq, bwd_dq_out, bwd_dq_in; /* of visitors: sum, sent, received */
     uint16_t bwd_dkv_out, bwd_dkv_in;
 } Plan;
 
 /* ---- declarations ---- */
 
-/* fp32 gradients travel as they are summed; others are rounded into a buffer. */
+/* Whether sums of gradients are rounded into a buffer before they are sent. Sums that travel in
+ * fp32 are sent from where they are. */
 static bool
 rounds(const LhPassSizes *z)
 {
@@ -139,7 +141,7 @@ declare(LhProgram *program)
 
 /* ---- queries ---- */
 
-/* The buffer of queries that have come @hops ranks to the left, at least one. */
+/* The index of the buffer of visitors that have made @hops hops, at least one. */
 static uint32_t
 buffer_of(const Plan *plan, uint32_t hops)
 {
@@ -147,7 +149,8 @@ buffer_of(const Plan *plan, uint32_t hops)
     return (hops - 1) % plan->buffers;
 }
 
-/* The queries @own, or those that they were received into, move on to the left. */
+/* Passes queries that have made @hops hops on to the left: the rank's @own for 0 hops, else what
+ * was received into @visiting. */
 static void
 move_queries(LhEmitter *e, const Plan *plan, const uint16_t *own, const uint16_t *visiting,
              unsigned count, uint32_t hops)
@@ -166,7 +169,8 @@ move_queries(LhEmitter *e, const Plan *plan, const uint16_t *own, const uint16_t
 
 /* ---- forward ---- */
 
-/* Queries that came @hops ranks, with the keys of @rows ranks from row @row on. */
+/* Arguments of attention of the queries that have made @hops hops with the keys of @rows ranks of
+ * the column, from row @row on. */
 static LhKernelArgs
 block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t row, uint32_t rows)
 {
@@ -184,7 +188,7 @@ attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion
     lh_emit_operand(e, into.slot, into.part, into.count);
 }
 
-/* GthrCmpt: the own queries with the keys that came @hops ranks. */
+/* GthrCmpt in the paper: the rank's own queries meet the keys that have made @hops hops. */
 static void
 forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
@@ -200,7 +204,8 @@ forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
     lh_grid_map(e, LH_KERNEL_ID_merge_lse, &rows, into, lh_grid_part(plan->fwd_out, 0));
 }
 
-/* GthrCmptSctr: queries that came @hops ranks with all keys; the partial result starts home. */
+/* GthrCmptSctr in the paper: queries that have made @hops hops meet all keys of the column, and the
+ * partial result moves left, towards the owner of the queries. */
 static void
 forward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
@@ -265,7 +270,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
 
 #define ROW_TENSORS 4
 
-/* What moves along the row: the own slots, and those of visitors. */
+/* The tensors that move along the row: the slots of the rank's own, and those of visitors. */
 typedef struct {
     uint16_t own[ROW_TENSORS], visiting[ROW_TENSORS];
 } RowSlots;
@@ -290,7 +295,7 @@ move_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
     move_queries(e, plan, slots.own, slots.visiting, ROW_TENSORS, hops);
 }
 
-/* Where dq of queries that came @hops ranks is summed up. */
+/* The region in which dq of queries that have made @hops hops is added up. */
 static LhRegion
 dq_of(const Plan *plan, uint32_t hops)
 {
@@ -306,8 +311,8 @@ clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target)
     lh_emit_operand(e, target.slot, target.part, target.count);
 }
 
-/* Gradients of queries that came @hops ranks and the keys @rows of the column; @first begins the
- * sums of both. */
+/* Computes the gradients of the queries that have made @hops hops and of the keys @rows of the
+ * column. With @first both sums start here. */
 static void
 gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows, bool first)
 {
@@ -330,8 +335,8 @@ gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows, bool firs
     lh_emit_operand(e, plan->bwd_dkv_sum, rows.part, rows.count);
 }
 
-/* The own queries with keys that no queries have met: they begin the sum of dk, dv, and with the
- * first of them that of dq, too. */
+/* The rank's own queries are the first to meet these keys, so the sum of their dk, dv starts here.
+ * With @first the sum of dq starts, too. */
 static void
 gradient_own(LhEmitter *e, const Plan *plan, uint32_t row, bool first)
 {
@@ -340,7 +345,8 @@ gradient_own(LhEmitter *e, const Plan *plan, uint32_t row, bool first)
     gradient(e, plan, 0, lh_grid_part(plan->bwd_kv, row), first);
 }
 
-/* A sum as it travels: rounded into @out, if it is to be. */
+/* Returns the region that a sum is sent from, after rounding it into slot @out where that is
+ * needed. */
 static LhRegion
 outgoing(LhEmitter *e, const Plan *plan, const LhKernelArgs *rows, LhRegion sum, uint16_t out)
 {
@@ -350,7 +356,8 @@ outgoing(LhEmitter *e, const Plan *plan, const LhKernelArgs *rows, LhRegion sum,
     return lh_grid_part(out, 0);
 }
 
-/* dq of queries that came @hops ranks is complete here, and moves on towards its home. */
+/* The rank's share of dq of the queries that have made @hops hops is complete. Adds what the right
+ * neighbour has sent, and sends the sum left, towards the owner of the queries. */
 static void
 return_dq(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
@@ -366,7 +373,7 @@ return_dq(LhEmitter *e, const Plan *plan, uint32_t hops)
     lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_RESULT, &out, &in, 1);
 }
 
-/* Adds what the ranks below have for the keys of row @row. */
+/* Adds dk, dv of the keys of row @row that the ranks below have added up. */
 static void
 add_dkv(LhEmitter *e, const Plan *plan, uint32_t row)
 {
@@ -375,7 +382,7 @@ add_dkv(LhEmitter *e, const Plan *plan, uint32_t row)
                 lh_grid_part(plan->bwd_dkv_sum, row));
 }
 
-/* dk, dv of the keys that came @hops ranks are complete here, and move up. */
+/* The rank's share of dk, dv of the keys that have made @hops hops is complete, and moves up. */
 static void
 return_dkv(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
@@ -390,7 +397,8 @@ return_dkv(LhEmitter *e, const Plan *plan, uint32_t hops)
     lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_DKV, &out, &in, 1);
 }
 
-/* The own dk, dv are complete, and go where the keys came from. */
+/* dk, dv of the keys that the rank brought into its column are complete. Sends them back to the
+ * owner of their tokens. */
 static void
 transpose_back(LhEmitter *e, const Plan *plan)
 {
@@ -413,8 +421,9 @@ transpose_back(LhEmitter *e, const Plan *plan)
                            g->sizes.w == g->sizes.e ? result : lh_grid_part(plan->bwd_dkv_in, 0)));
 }
 
-/* The last queries take the keys row by row, the own ones at last. In a grid of one column they are
- * the own queries, and the keys are still arriving. */
+/* The last visitors take the keys row by row, those of the rank's own row at the end. In a grid
+ * of one column there are no visitors: the rank's own queries do this, while keys are still
+ * arriving. */
 static void
 backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
@@ -486,7 +495,8 @@ end_backward(LhEmitter *e, const Plan *plan)
     lh_grid_free_kt(e, g);
 }
 
-/* Own queries, if there are others besides; visiting queries; the last ones. */
+/* Steps of the backward pass: the rank's own queries (in a row of one rank, backward_last does
+ * them), visitors but for the last, the last visitors. */
 static uint32_t
 own_steps(LhGrid grid)
 {
@@ -552,8 +562,8 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, step);
 }
 
-/* fp32 output, a block, keys of the column, and b = min(2, Pc-1) buffers of queries and of partial
- * results. */
+/* The fp32 sum of o, a block's result, the keys of the column, and b = min(2, Pc-1) buffers of
+ * queries and of partial results. */
 static uint64_t
 forward_buffers(const LhPassSizes *z, LhGrid grid)
 {
@@ -563,7 +573,8 @@ forward_buffers(const LhPassSizes *z, LhGrid grid)
     return z->q / z->e * 4 + z->s + block + buffers_of(grid) * (z->q + block) + keys;
 }
 
-/* fp32 sums of dq and of dk, dv of the column, its keys, and what travels. */
+/* The fp32 sums of dq and of dk, dv of the column, the keys of the column, and buffers of what
+ * travels. */
 static uint64_t
 backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
 {
@@ -593,37 +604,37 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_attention2d_o = {
     .name = "attention2d-o",
-    .summary = "Attention2D with overlap: q moves along rows while k, v move along columns",
+    .summary = "Attention2D with overlap: q moves along rows while k and v move along columns",
     .details =
-        "Attention2D with overlap: the grid, tokens, bytes and flops of attention2d-no, in\n"
-        "hops between neighbours. k and v are transposed and move up the column while the\n"
-        "own q meets what has arrived of them; all are kept. q moves left along the row at\n"
-        "the same time, on a stream of its own. Then the queries of the row meet all keys\n"
-        "of the column, one rank's queries a step: the next ones arrive meanwhile, and the\n"
-        "partial result (o normalised, lse) is merged with the one that comes from the\n"
-        "right and moves on to the left, a step behind. The last of these hops nothing\n"
-        "hides. Backward moves q, do, o, lse and returns dq in the same way; the last\n"
-        "queries take the keys row by row, the own ones last, so that finished dk, dv move\n"
-        "up meanwhile; they are then transposed back.\n"
+        "Attention2D with overlap: grid, tokens, transpose and bytes of attention2d-no, but\n"
+        "in hops between neighbours. k and v move up the column, and every rank keeps all\n"
+        "of them; meanwhile its own q attends to what has arrived. At the same time q moves\n"
+        "left along the row, on a stream of its own. Then, in each step, the queries of one\n"
+        "other rank of the row attend to all keys of the column while the next ones arrive.\n"
+        "The partial result (o normalised, lse) is merged with the one that comes from the\n"
+        "right and moves left, one step behind; the last of these hops is exposed. The\n"
+        "backward pass moves q, do, o, lse and returns dq in the same way. Its last queries\n"
+        "take the keys row by row, the rank's own last, so that finished dk and dv can\n"
+        "already move up the column; then they are transposed back.\n"
         "\n"
-        "bytes sent   fwd (Pc-1)(2Q + S) + (Pr-1) KV + t KV\n"
-        "             bwd (Pc-1)(3Q + S + W) + (Pr-1)(KV + G) + t G, alone + t KV;\n"
-        "             t, W, G as in attention2d-no\n"
-        "flops        (N/P)(k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, k = gcd(Pr, Pc)\n"
-        "idle         (Pr + Pc - k - 1)/(N + Pr + Pc - k) in flops; square with side s\n"
-        "             (s-1)/(N+s)\n"
-        "buffers      fwd Pr KV + b (2Q + S) + (Q + S) + fp32 (Q + S) + t KV; bwd Pr KV +\n"
-        "             b (3Q + S) + W out, in + G out, in + fp32 (2 dq + Pr dk, dv) + t KV;\n"
-        "             b = min(2, Pc-1). What travels as fp32 needs no buffer to be sent\n"
-        "             from, but b of dq. The paper's count has 16-bit sums: fwd Pr KV + 2Q\n"
-        "             + 3 (Q + 2S), bwd 2 Pr KV + 2 (3Q + 2S) + 3Q + KV\n"
-        "accuracy     what moves is rounded at every hop: in bf16 errors grow as the root of\n"
-        "             Pc / 2 (o, dq) and Pr / 2 (dk, dv)\n"
-        "restrictions Pr Pc = P; sequence length divisible by P. The paper has square grids\n"
-        "\n"
-        "local_kv     no transpose, as in attention2d-no\n"
-        "gather_delta backward moves delta in place of o: (Pc-1)(Q - S) less\n"
-        "overlap      off: every exchange before the compute that follows\n",
+        "bytes sent   forward  (Pc-1) (2Q + S) + (Pr-1) KV + t KV\n"
+        "             backward (Pc-1) (3Q + S + dQ) + (Pr-1) (KV + G) + t G; a backward\n"
+        "             pass alone sends t KV more; t, dQ and G as in attention2d-no\n"
+        "flops        causal: (N/P) (k floor((r-c)/k) + (N - Pr + Pc + k)/2) pairs, where\n"
+        "             k = gcd(Pr, Pc)\n"
+        "idle         0 counting blocks; causal: (Pr + Pc - k - 1)/(N + Pr + Pc - k)\n"
+        "             counting flops\n"
+        "buffers      with b = min(2, Pc-1):\n"
+        "             forward  Pr KV + b (2Q + S) + Q + S + fp32 Q + S + t KV\n"
+        "             backward Pr KV + b (3Q + S) + 2 dQ + 2 G + fp32 (2Q + Pr KV) + t KV.\n"
+        "             Gradients that travel in fp32 are sent from their sums: dQ and G\n"
+        "             once, but b + 1 fp32 Q\n"
+        "accuracy     Sums are rounded at every hop. In bf16 the error of o and dq grows\n"
+        "             as the square root of Pc/2, that of dk and dv as that of Pr/2\n"
+        "grid         as in attention2d-no\n"
+        "local_kv     as in attention2d-no\n"
+        "gather_delta With --gather-delta delta moves in place of o: (Pc-1) (Q - S) less\n"
+        "restrictions Pr Pc = P, N divisible by P\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_grid,
                           &lh_option_local_kv, &lh_option_gather_delta),
     .placement = LH_PLACE_STRIPED,

@@ -1,8 +1,9 @@
 /*
- * BurstAttention (MayDomine/Burst-Attention, thunlp/BurstEngine) on zigzag halves. Forward is the
- * ring of k and v. Backward k and v stay where they are: q, do, lse and delta travel instead, and
- * dq follows one hop behind, P hops in all. All messages share one process group, hence one stream.
- * The double ring of the public code is left to double-ring.
+ * The schedule burst, described at the end of this file. The forward pass is that of common/ring.h.
+ * In the backward pass the pack (q, do, lse and delta of one rank) takes the place of k, v in the
+ * ring, and dq that of dk, dv: it follows one hop behind, P hops in all. All messages share one
+ * process group in the public code (MayDomine/Burst-Attention, thunlp/BurstEngine), hence one
+ * stream here. Not modelled: the public code's double ring.
  */
 #include "sched/common/ring.h"
 
@@ -16,7 +17,7 @@ enum {
     MARK_DQ,
 };
 
-/* What the gradients of a rank's queries need. */
+/* What travels in the backward pass: the tensors of one rank's queries that the gradients need. */
 typedef struct {
     uint16_t q, dout, lse, delta;
 } Pack;
@@ -30,7 +31,8 @@ typedef struct {
     LhKernelId add_dq, add_dkv, end_dq;
 } Plan;
 
-/* Blocks of dq in fp32 are rounded once, when they are added to what arrived in 16 bits. */
+/* Whether dq of a block is kept in fp32, so that it is rounded only once, when it is added to the
+ * 16-bit sum that has arrived. */
 static bool
 has_wide_blocks(const LhProgramParams *p, const LhPassSizes *z)
 {
@@ -184,7 +186,7 @@ end_backward(LhEmitter *e, const Plan *plan)
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
-/* Step s works on the queries of rank r - s. */
+/* Step @s works on the queries of rank r - @s. */
 static void
 emit_backward(LhEmitter *e, const Plan *plan, uint32_t s)
 {
@@ -241,7 +243,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? hops * 2 * (z.q + z.s) + p->ranks * z.dq : 0);
 }
 
-/* Backward a rank computes its own keys with all queries that see them. */
+/* In the backward pass a rank computes its own keys with all queries that see them. */
 static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
@@ -255,8 +257,8 @@ flops(const LhProgramParams *p, uint32_t rank)
            lh_pass_flops(&backward, lh_pass_rank_key_pairs(p, LH_PLACE_ZIGZAG, rank));
 }
 
-/* Forward as ring; backward two packs, two dq, delta, a block's gradients, and the fp32 sum of dk,
- * dv. */
+/* Forward as ring. Backward two packs, two dq, the rank's own delta, the gradients of a block, and
+ * the fp32 sum of dk, dv. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -271,22 +273,27 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_burst = {
     .name = "burst",
-    .summary = "zigzag ring whose backward passes q, do, lse, delta and dq around, not k, v",
+    .summary = "zigzag ring whose backward pass rotates q, do, lse, delta, dq instead of k and v",
     .details =
-        "BurstAttention as in MayDomine/Burst-Attention, on zigzag halves. Forward as\n"
-        "zigzag. Backward k, v and their gradients stay: q, do, lse and delta of rank r-s\n"
-        "are there in step s and travel on, dq follows one hop behind; its last hop is\n"
-        "exposed. That costs 3Q a step where ring sends KV + G: less for multi-head\n"
-        "attention (3Q against 4Q with gradients in e bytes), but more as soon as g/h <\n"
-        "3/4.\n"
+        "BurstAttention as in MayDomine/Burst-Attention, on zigzag half-chunks. The\n"
+        "forward pass is that of zigzag. In the backward pass k, v and their gradients\n"
+        "stay where they are. In step s a rank works on q, do, lse and delta of rank r-s\n"
+        "and passes them on to rank r+1; dq follows one hop behind, and its last hop is\n"
+        "exposed. This sends about 3Q a step where ring sends KV + G. If both send\n"
+        "gradients in e bytes, burst sends less for g/h > 3/4 and more for g/h < 3/4.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd (P-1) (2Q + 2S) + P Q\n"
-        "flops        P F / 2 on every rank, causal\n"
-        "idle         0; with a window or documents 1 - mean / most of the ranks\n"
-        "buffers      fwd 2 KV + fp32 out + block; bwd 6Q + 5S + fp32 Q + KV + fp32 KV\n"
-        "restrictions sequence length divisible by 2P\n"
-        "masks        any; blocks without pairs are not computed, every hop is made\n"
-        "published    published_code: gradients of a block, and dk, dv, in e bytes\n",
+        "bytes sent   forward (P-1) KV; backward (P-1) (2Q + 2S) + P Q\n"
+        "flops        causal: about P F / 2 on every rank. With a window or documents the\n"
+        "             backward pass computes the rank's keys with all queries that see\n"
+        "             them, which may be another number than the forward pass's\n"
+        "idle         0; with a window or documents 1 - mean / maximum of the ranks' work\n"
+        "buffers      forward 2 KV + fp32 Q + S + Q + S;\n"
+        "             backward 6Q + 5S + fp32 Q + KV + fp32 KV\n"
+        "restrictions N divisible by 2P\n"
+        "windows      With a window or documents, blocks in which no query sees a key are\n"
+        "             not computed; every hop is made\n"
+        "published    With --published-code the gradients of a block, and the sum of dk,\n"
+        "             dv, are kept in e bytes\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,

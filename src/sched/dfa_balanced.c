@@ -1,12 +1,11 @@
 /*
- * DistFlashAttention (LightSeq), balanced: contiguous tokens; a rank that has run out of own blocks
- * helps a later one: it receives that rank's q, attends with its own k, v, and returns the partial
- * result. Odd P is the generator corrected, since neither the paper's algorithm 2 nor the public
- * code covers it; `published_code` is the public code as it is (RulinShao/LightSeq), with its dead
- * k, v sends, its device sync in every step and, for odd P, the blocks that it loses.
+ * The schedule dfa-balanced, described at the end of this file. With H = P div 2, step t of rank r
+ * computes the block of the queries of rank r with the keys of rank r-t if r >= t, and as a helper
+ * the block (r-t+P, r) otherwise. The exchange of step t uses the buffers with index t % 2; the
+ * compute of step t uses the others, which the exchange of step t-1 has filled.
  *
- * Step t of rank r, H = P div 2: the block (r, r-t) if r >= t, else, as a helper, (r-t+P, r).
- * Buffers of index t % 2 are exchanged in step t, those of the other index are computed with.
+ * The generator for odd P is this project's correction: algorithm 2 of the paper and the public
+ * code (RulinShao/LightSeq) are for even P.
  */
 #include "sched/common/pass.h"
 
@@ -23,15 +22,15 @@ typedef struct {
     LhPassSlots io;
     uint32_t ranks, half;
     bool overlap, published;
-    uint32_t kv_until, q_until; /* steps below these prefetch k, v and q */
-    uint32_t help_last;         /* the last step with helpers */
-    uint32_t last;              /* the last step of all */
-    bool returns_apart; /* dk, dv of step H go in an exchange of their own, not in step H+1 */
+    uint32_t kv_until, q_until; /* steps before these send k, v and q ahead */
+    uint32_t help_last;         /* the last step in which ranks help */
+    uint32_t last;              /* the last step of a pass */
+    bool returns_apart;         /* dk, dv of step H have an exchange of their own in step H */
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_acc, fwd_kv[2], fwd_q[2], fwd_peer_acc[2];
     uint16_t bwd_kv[2], bwd_q[2], bwd_lse[2], bwd_o[2], bwd_do[2], bwd_dq[2], bwd_dkv[2],
         bwd_dkv_in;
-    LhPassSums sums; /* published code: the outputs themselves */
+    LhPassSums sums; /* in the published code the outputs themselves */
     LhKernelId add;
     LhKernelArgs own, full, full_first, q_rows, kv_rows;
 } Plan;
@@ -47,8 +46,8 @@ declare_pair(LhProgram *program, uint16_t slots[2], const char *name, LhTensorKi
     }
 }
 
-/* The public code keeps o in the activation's type between steps; fp32 is what keeps the error from
- * growing with P. */
+/* The public code keeps o in the activation's type between steps. In fp32 the error does not grow
+ * with P. */
 static uint64_t
 accumulator_bytes(const LhPassSizes *z, bool published)
 {
@@ -90,8 +89,8 @@ declare_backward(LhProgram *program, Plan *plan)
     plan->bwd_end = (uint16_t)program->slots_count;
 }
 
-/* What is sent when. Odd P, corrected: helpers in every step 1..H, and one more step that only
- * returns results. */
+/* Sets which steps send what. The corrected generator for odd P has helpers in every step 1..H and
+ * one more step, which only returns results. */
 static void
 plan_steps(Plan *plan)
 {
@@ -153,7 +152,8 @@ begin_step(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t first, uint16_t 
         lh_pass_alloc(e, first, end);
 }
 
-/* The exchange of a step begins with its first message. */
+/* Begins the exchange of a step when its first message is added; a step without messages has
+ * none. */
 static void
 open_exchange(LhEmitter *e, uint32_t *exchange)
 {
@@ -182,7 +182,8 @@ helps(const LhEmitter *e, const Plan *plan, uint32_t t)
     return e->rank < t && t <= plan->help_last;
 }
 
-/* Whether step @t brings a rank the result of a helper's step t-1. */
+/* Whether the exchange of step @t brings the rank a result that a helper has computed in step @t -
+ * 1. */
 static bool
 is_helped(const LhEmitter *e, const Plan *plan, uint32_t t)
 {
@@ -247,7 +248,7 @@ normalise(LhEmitter *e, const Plan *plan)
 static void
 emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
 {
-    /* Ranks beyond H are helped until the last step. */
+    /* Ranks r > H get help until the last step. */
     const uint32_t done = e->rank <= plan->half ? e->rank : plan->last;
     const bool helped = is_helped(e, plan, t);
     uint32_t exchange = LH_OP_NONE;
@@ -278,7 +279,8 @@ message_bundle(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, const
         lh_emit_region(e, slots[i], 0, 1);
 }
 
-/* What a helper needs of q's owner: q, lse, o, do, into buffers of this step or from the inputs. */
+/* Sends q, lse, o, do from the inputs to a helper, and receives those of another rank into the
+ * buffers of this step. */
 static void
 exchange_bundle(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 {
@@ -294,8 +296,8 @@ exchange_bundle(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
         message_bundle(e, x, false, r + ranks - t - 1, peer, bytes);
 }
 
-/* Results of step t-1: a helper returns dq to the owner of q, the others dk, dv to the owner of k,
- * v. */
+/* Exchanges the results of step @t - 1: a helper returns dq to the owner of q, the other ranks
+ * return dk, dv to the owner of k, v. */
 static void
 exchange_results(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 {
@@ -335,8 +337,8 @@ add(LhEmitter *e, const Plan *plan, uint16_t source, uint16_t target)
     lh_emit_operand(e, target, 0, 1);
 }
 
-/* True if a block was computed into the buffers, so that one of its gradients must be added here.
- */
+/* Returns whether the block has left dq and dk, dv in buffers, so that one of them must be added to
+ * the rank's own sum. */
 static bool
 backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 {
@@ -358,8 +360,8 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
     return t > 0;
 }
 
-/* Even P: dk, dv of step H return to their owner in an exchange that nothing hides. The buffer that
- * the owner receives into has sent what it held earlier in this step. */
+/* For even P, dk, dv of step H return to their owner in an exposed exchange. The owner receives
+ * into a buffer whose contents the exchange of this step has already sent. */
 static uint32_t
 exchange_last(LhEmitter *e, const Plan *plan, uint32_t t)
 {
@@ -425,7 +427,7 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, t);
 }
 
-/* How often a rank sends what, by the formulas of docs/schedules.md. */
+/* How many messages of each kind a rank sends, by the formulas of docs/schedules.md. */
 typedef struct {
     uint64_t kv, q, result_q, result_kv;
 } Counts;
@@ -449,7 +451,7 @@ count_messages(const LhProgramParams *p, uint64_t rank)
     }
     c.q = difference(rank, ranks - half);
     c.result_q = difference(half, rank + 1);
-    /* The dead k, v of step H. */
+    /* k, v that are sent in step H and never used */
     if (lh_pass_published(p) && rank + half + 1 < ranks)
         c.kv++;
     return c;
@@ -469,8 +471,8 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes;
 }
 
-/* H full blocks and the diagonal; for even P, and in the public code always, ranks r < H have one
- * less. */
+/* H full blocks and the diagonal. For even P, and always in the public code, the ranks r < H have
+ * one block less. */
 static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
@@ -481,8 +483,8 @@ flops(const LhProgramParams *p, uint32_t rank)
     return lh_pass_flops(p, (half - (one_less ? 1 : 0)) * n * n + n * (n + 1) / 2);
 }
 
-/* Forward accumulator + 2 (2Q + KV + 2S); backward 2 (4Q + 2KV + S) + KV with gradients of e
- * bytes, + the fp32 sums. */
+/* Forward the accumulator + 2 (2Q + KV + 2S); backward, with gradients in e bytes, 2 (4Q + 2KV + S)
+ * + KV + the fp32 sums. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -495,7 +497,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
         2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);
 }
 
-/* H ranks are idle in one of H+1 steps: 1/(P+2) for even P. */
+/* H of P ranks are idle in one of H+1 steps, which is 1/(P+2) for even P. */
 static double
 idle_unit(const LhProgramParams *p)
 {
@@ -506,7 +508,8 @@ idle_unit(const LhProgramParams *p)
     return half / (p->ranks * (half + 1.0));
 }
 
-/* The idle ranks miss one full block of H and a diagonal: H n^2 / (P (H n^2 + n (n+1) / 2)). */
+/* H ranks compute one full block less than the others, whose work is H n^2 + n (n+1) / 2 pairs: H
+ * n^2 / (P (H n^2 + n (n+1) / 2)). */
 static double
 idle_flops(const LhProgramParams *p)
 {
@@ -520,34 +523,36 @@ idle_flops(const LhProgramParams *p)
 
 const LhSchedule lh_schedule_dfa_balanced = {
     .name = "dfa-balanced",
-    .summary = "DistFlashAttention: ranks that are done help later ones; contiguous tokens",
+    .summary = "DistFlashAttention: ranks without work of their own help others; contiguous tokens",
     .details =
-        "DistFlashAttention (LightSeq), balanced. H = P div 2. In step t rank r >= t\n"
-        "computes its block with k, v of rank r-t; rank r < t helps rank r-t+P: it has\n"
-        "received that rank's q, computes with its own k, v and returns the partial (o,\n"
-        "m, l), which the owner merges. Messages for step t+1 and results of step t-1\n"
-        "travel while step t computes. Backward, helpers receive q, lse, o, do and\n"
-        "return dq; the others return dk, dv to their owners; for even P those of step\n"
-        "H are exposed. Odd P is the corrected generator: helpers in every step, and\n"
-        "one exposed exchange of results at the end.\n"
+        "DistFlashAttention (LightSeq) with load balancing. H = P div 2. In step t rank\n"
+        "r >= t attends to k, v of rank r-t. A rank r < t has no block of its own left\n"
+        "and helps rank r-t+P: it has received that rank's q, attends with its own k, v\n"
+        "and returns the partial result (o not normalised, m, l), which the owner of q\n"
+        "merges. While step t computes, one exchange carries the k, v and q for step t+1\n"
+        "and the results of step t-1. In the backward pass helpers receive q, o, do and\n"
+        "lse and return dq; the other ranks return dk and dv to the owners of k and v.\n"
+        "For even P, dk and dv of step H return in an exposed exchange at the end. For\n"
+        "odd P, which neither the paper nor the public code handles, there are helpers in\n"
+        "every step 1..H, and all results of step H return in an exposed exchange.\n"
         "\n"
-        "bytes sent   even P: fwd min(H, P-1-r) KV + max(0, r-H) Q\n"
-        "                         + max(0, H-1-r) (Q+2S)\n"
-        "                     bwd min(H, P-1-r) KV + max(0, r-H) (3Q+S)\n"
-        "                         + max(0, H-1-r) Q + min(r, H) KV\n"
-        "             odd P: H-r instead of H-1-r\n"
-        "             MHA without statistics, mean over ranks: fwd N d h e (P-1)/P, bwd\n"
-        "             twice that. The papers print N d and 3 N d for both, as volumes of\n"
-        "             the whole system; they are those of one worker\n"
-        "flops        (H - 1/2) F for r < H, else (H + 1/2) F; odd P: (H + 1/2) F\n"
-        "idle         1/(P+2) counting blocks, 1/(P+1) counting flops; odd P: 0. The papers\n"
-        "             print 1/(2P), which divides P/2 idle slots by P^2; their speedup of\n"
-        "             7.2 on 8 ranks is 1/(P+2)\n"
-        "buffers      fwd accumulator + 2 (2Q + KV + 2S); bwd 2 (4Q + 2KV + S) + KV\n"
-        "             + sums of dq, dkv; accumulator and sums are fp32\n"
-        "restrictions causal mask; sequence length divisible by P\n"
-        "published    published_code: dead k, v at step H, a device sync in every step,\n"
-        "             P div 2 blocks lost if P is odd\n",
+        "bytes sent   even P: forward  min(H, P-1-r) KV + max(0, r-H) Q\n"
+        "                              + max(0, H-1-r) (Q + 2S)\n"
+        "                     backward min(H, P-1-r) KV + max(0, r-H) (3Q + S)\n"
+        "                              + max(0, H-1-r) Q + min(r, H) KV\n"
+        "             odd P: the same with H-r in place of H-1-r\n"
+        "             On average over the ranks, for multi-head attention and without\n"
+        "             the statistics: forward (P-1) Q, backward 2 (P-1) Q\n"
+        "flops        (H + 1/2) F; for even P (H - 1/2) F on the ranks r < H\n"
+        "idle         even P: 1/(P+2) counting blocks, about 1/(P+1) counting flops;\n"
+        "             odd P: 0\n"
+        "buffers      forward an fp32 accumulator (o, m, l) + 2 (2Q + KV + 2S);\n"
+        "             backward 2 (4Q + 2KV + S) + KV + fp32 sums of dq and of dk, dv\n"
+        "restrictions N divisible by P\n"
+        "published    With --published-code the schedule does as the public code does: in\n"
+        "             step H it sends k, v that nobody uses, the host waits for its device\n"
+        "             in every step, o and gradients are accumulated in e bytes, and for\n"
+        "             odd P it loses P div 2 blocks\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,

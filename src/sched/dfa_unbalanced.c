@@ -1,8 +1,9 @@
 /*
- * DistFlashAttention, algorithm 1: contiguous tokens, every rank fetches the k, v that it needs
- * straight from their owners, one step ahead. Backward, dk and dv of a fetched block go back to its
- * owner, one step behind. There is no public code for it: how messages are grouped, and the
- * buffers, are ours.
+ * The schedule dfa-unbalanced, described at the end of this file. In step t a rank computes with k,
+ * v that arrived during step t-1, and its exchange brings those of step t+1; backward it also
+ * returns dk, dv of step t-1. Buffers of k, v and of dk, dv alternate. There is no public code of
+ * this schedule: the grouping of messages into one exchange a step, and the buffers, are choices of
+ * this project.
  */
 #include "sched/common/pass.h"
 
@@ -100,8 +101,8 @@ is_in(LhRankRange range, uint32_t rank)
     return range.first <= rank && rank <= range.last;
 }
 
-/* Whether @rank fetches in step t-1, and computes in step t, a block of another rank; and whether
- * it serves one. */
+/* Whether @rank computes, in step @t, with k, v of another rank, which it fetches in step @t - 1;
+ * and whether another rank computes in step @t with those of @rank. */
 static bool
 fetches(const LhProgramParams *p, uint32_t rank, uint32_t t)
 {
@@ -115,7 +116,8 @@ serves(const LhProgramParams *p, uint32_t rank, uint32_t t)
     return t > 0 && t < p->ranks && is_in(users(p, rank), (rank + t) % p->ranks);
 }
 
-/* The last step of which that is true; 0: none. Owners behind the rank come at its end. */
+/* The last step for which fetches(), or serves(), is true; 0 if there is none. Owners with a higher
+ * rank come last. */
 static uint32_t
 last_fetched(const LhProgramParams *p, uint32_t rank)
 {
@@ -132,14 +134,14 @@ last_served(const LhProgramParams *p, uint32_t rank)
     return range.first < rank ? p->ranks - 1 : range.last - rank;
 }
 
-/* Step t computes with what came in step t-1, and serves what others compute with in step t+1. */
+/* Step t computes with k, v that came in step t-1, and sends those that others use in step t+1. */
 static uint32_t
 forward_steps(const LhProgramParams *p, uint32_t rank)
 {
     return MAX(last_fetched(p, rank) + 1, last_served(p, rank));
 }
 
-/* The gradients of the block of step t travel in step t+1. */
+/* dk, dv of the block of step t travel in step t+1. */
 static uint32_t
 backward_steps(const LhProgramParams *p, uint32_t rank)
 {
@@ -155,7 +157,7 @@ steps(const LhProgram *program, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? backward_steps(p, rank) : 0);
 }
 
-/* The ranks that own the block of step t, and that use ours. */
+/* The rank whose k, v this rank uses in step @t, and the rank that uses this rank's. */
 static uint32_t
 owner_of(const LhEmitter *e, const Plan *plan, uint32_t t)
 {
@@ -168,7 +170,8 @@ user_of(const LhEmitter *e, const Plan *plan, uint32_t t)
     return e->rank + t < plan->ranks ? e->rank + t : e->rank + t - plan->ranks;
 }
 
-/* Serves k, v for the others' step t+1 and fetches those of the own one. */
+/* Sends the rank's k, v to the rank that uses them in step @t + 1, and receives those that it uses
+ * itself. */
 static void
 prefetch(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t into)
 {
@@ -188,7 +191,7 @@ prefetches(const LhEmitter *e, uint32_t t)
     return serves(p, e->rank, t + 1) || fetches(p, e->rank, t + 1);
 }
 
-/* Arguments of the block of step t; they do not say yet whether accumulators start there. */
+/* Arguments of the block of step @t, without `first`. */
 static LhKernelArgs
 block_args(const LhEmitter *e, const Plan *plan, uint32_t t)
 {
@@ -271,8 +274,8 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
     lh_emit_operand(e, plan->sums.dq, 0, 1);
 }
 
-/* Prefetch for step t+1, and the gradients of the blocks of step t-1: @give to their owner, @take
- * from their user. */
+/* Posts the exchange of step @t: k, v of step @t + 1, and dk, dv of the blocks of step @t - 1. With
+ * @give the rank returns dk, dv to their owner, with @take it receives its own from their user. */
 static uint32_t
 backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, bool give, bool take)
 {
@@ -327,8 +330,8 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, t);
 }
 
-/* Users of its k, v forward; the same and owners backward. Causal: fwd (P-1-r) KV, bwd (P-1-r) KV
- * + r G. Full: P-1 instead of both counts. */
+/* Forward a rank sends its k, v to each of their users; backward also dk, dv to each owner. Causal:
+ * forward (P-1-r) KV, backward (P-1-r) KV + r G. Full mask: P-1 in place of both counts. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -340,7 +343,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? used * z.kv + fetched * z.dkv : 0);
 }
 
-/* Forward fp32 accumulator + 2 KV; backward 2 KV + 3 G + Q + delta + the fp32 sums. */
+/* Forward an fp32 accumulator + 2 KV; backward 2 KV + 3 G + Q + delta + the fp32 sums. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -353,26 +356,29 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_dfa_unbalanced = {
     .name = "dfa-unbalanced",
-    .summary = "k, v fetched from their owners, one step ahead; contiguous tokens",
+    .summary = "DistFlashAttention unbalanced: k, v fetched from their owners; contiguous tokens",
     .details =
-        "DistFlashAttention (LightSeq) without load balancing, algorithm 1 of the\n"
-        "paper. Rank r holds tokens [r n, (r+1) n) and fetches k, v of rank r-t for\n"
-        "step t during step t-1, straight from their owner. Backward it fetches the\n"
-        "same and returns dk, dv of every fetched block to its owner in the step after,\n"
-        "where they are added. With the full mask every rank fetches from every other.\n"
+        "DistFlashAttention (LightSeq) without load balancing: algorithm 1 of the paper.\n"
+        "Rank r computes its diagonal block in step 0 and attends to k, v of rank r-t in\n"
+        "step t. It fetches them straight from their owner during step t-1. The backward\n"
+        "pass fetches the same k, v, and returns dk and dv of each fetched block to their\n"
+        "owner, which adds them up, during the step after. With the full mask every rank\n"
+        "fetches from all others.\n"
         "\n"
-        "bytes sent   fwd (P-1-r) KV; bwd (P-1-r) KV + r G, causal; the last rank\n"
-        "             receives (P-1) KV forward. The papers print 2 N d for the system of\n"
-        "             P workers: that is what this one worker receives, up to (P-1)/P\n"
-        "flops        (r + 1/2) F on rank r, causal\n"
-        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
-        "             the full mask\n"
-        "buffers      fwd accumulator + 2 KV; bwd 2 KV + 3 G + Q + delta + sums of dq,\n"
-        "             dkv; accumulator and sums are fp32\n"
-        "restrictions sequence length divisible by P\n"
-        "masks        with a window or documents only k, v that are seen are fetched: fwd\n"
-        "             (users - 1) KV, bwd (users - 1) KV + (owners - 1) G; idle is then\n"
-        "             1 - mean / most of the ranks\n",
+        "bytes sent   causal: forward (P-1-r) KV; backward (P-1-r) KV + r G. The last\n"
+        "             rank sends no k, v, but receives (P-1) KV in each pass\n"
+        "             full mask: forward (P-1) KV; backward (P-1) (KV + G)\n"
+        "flops        causal: (r + 1/2) F on rank r\n"
+        "idle         causal: (P-1)/(2P) counting blocks, about (P-1)/(2P-1) counting\n"
+        "             flops; full mask: 0\n"
+        "buffers      forward an fp32 accumulator (o, m, l) + 2 KV;\n"
+        "             backward 2 KV + 3 G + Q + S + fp32 sums of dq and of dk, dv\n"
+        "restrictions N divisible by P\n"
+        "windows      With a window or documents a rank fetches only k, v that its\n"
+        "             queries see. If `users` ranks see its k, v and it sees those of\n"
+        "             `owners` ranks, itself among both, it sends (users - 1) KV forward\n"
+        "             and (users - 1) KV + (owners - 1) G backward. Idle is\n"
+        "             1 - mean / maximum of the ranks' work\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,

@@ -1,21 +1,21 @@
 /*
- * The double ring of LoongTrain, as InternEvo has it: ranks in windows of w, an inner ring in each
- * window and an outer ring through the ranks of one place in all windows. k, v go round the inner
- * ring while those that were there when the window began are on their way through the outer ring.
- * Zigzag halves and the merge of blocks are those of ring_family.c.
+ * The schedule double-ring, described at the end of this file. A step is (i, j): round i, in which
+ * k, v of the window of ranks i windows behind go around, and place j in it. Zigzag half-chunks and
+ * the merge of blocks are those of common/ring.h.
  *
- * Backward, dk and dv follow one hop behind: round the whole inner ring, back to where the k, v of
- * the window came in, and from there one hop through the outer ring. The public code adds them in
- * fp32 in the first window, rounds them when it ends, and goes on with the sum in e bytes. That
- * error grows with the hops of the sum; here every window adds its own dk, dv, and what the outer
- * ring has brought joins them when they are home: the same messages, but one rounding of the whole
- * sum a window. All four rings have process groups, hence streams, of their own.
+ * In the backward pass dk and dv of a round go around the whole inner ring, back to the rank where
+ * the k, v of the round came in, and from there one hop through the outer ring. The public code
+ * adds them up in fp32 in the first round, rounds the sum at its end, and carries the one sum
+ * through all later rounds in e bytes, so that the error grows with the number of its hops. Here
+ * every round adds up its own dk, dv, and the sum that the outer ring has brought is added when
+ * they are complete: the messages are the same, but the whole sum is rounded only once a round.
+ * Each of the four rings has a process group in the public code, hence a stream here.
  */
 #include "sched/common/ring.h"
 
 #include <inttypes.h>
 
-/* The rings; also the tags of their messages. */
+/* The four rings. Their values are also the tags of their messages. */
 enum {
     INNER,
     OUTER,
@@ -26,38 +26,39 @@ enum {
 
 enum {
     MARK_POSTED = LH_RING_MARK_END,     /* the exchange posted last on each ring */
-    MARK_PENDING = MARK_POSTED + RINGS, /* those that the next compute op must wait for */
+    MARK_PENDING = MARK_POSTED + RINGS, /* of them, those that the next compute op must wait for */
 };
 
 static const LhOption inner_ring = {
     .name = "inner_ring",
     .type = LH_OPTION_COUNT,
-    .help = "Ranks of an inner ring; divides the ranks. Default: the GPUs of a node.",
+    .help = "Number of ranks in an inner ring; must divide the ranks. Default: the GPUs of a node, "
+            "if they do.",
     .value = lh_option_divisors,
 };
 
-#define WINDOW_MAX 8 /* of the default, when the GPUs of a node are unknown */
+#define WINDOW_MAX 8 /* largest default, if the GPUs of a node are unknown */
 
 typedef struct {
-    LhRingPlan ring; /* all ranks, as one ring; its buffers of k, v are the inner ring's */
+    LhRingPlan ring; /* all ranks as one ring; its k, v buffers are the inner ring's */
     uint32_t window, windows;
     bool published;
     uint8_t streams[RINGS];
-    uint16_t fwd_end; /* of the ring's buffers and the outer ring's */
+    uint16_t fwd_end; /* end of the buffers of both rings */
     uint16_t fwd_outer_kv[2];
     uint16_t bwd_first, bwd_end;
     uint16_t bwd_kv[2], bwd_outer_kv[2];
-    bool widens;          /* dk, dv of the first window have a wider type than those behind it */
-    uint16_t bwd_wide[2]; /* and these buffers */
+    bool widens;          /* dk, dv of the first round have a wider type than later ones */
+    uint16_t bwd_wide[2]; /* the buffers of those */
     uint16_t bwd_dkv[2], bwd_outer_dkv[2];
-    bool restarts; /* each window begins a sum; else with that of the windows before */
+    bool restarts; /* each round starts a sum; else it goes on with the one that came */
     uint16_t bwd_block_dq, bwd_block_dkv, bwd_dq;
-    bool rounds_once; /* blocks are in fp32, added to what arrived in e bytes */
-    uint32_t w;       /* bytes of an element of dk, dv in the other windows */
+    bool rounds_once; /* dk, dv of a block are in fp32, and rounded as they are added */
+    uint32_t w;       /* bytes of an element of dk, dv in later rounds */
 } Plan;
 
-/* Ranks of an inner ring: those of a node, where that is known and possible. A prime number of
- * ranks that fits no node is one ring. */
+/* The number of ranks in an inner ring: those of a node, if that is known and divides the ranks. If
+ * the number of ranks has no divisor from 2 to WINDOW_MAX, all ranks are one ring. */
 static uint32_t
 window_of(const LhProgramParams *p)
 {
@@ -87,7 +88,7 @@ check(const LhProgramParams *p, GError **error)
                              p->ranks, window, below, above);
 }
 
-/* dk, dv on the wire, in the first window and in the others. */
+/* Sizes with dk, dv as they travel in the first round and in the others. */
 typedef struct {
     LhPassSizes first, other;
 } Sizes;
@@ -98,8 +99,8 @@ sizes_of(const LhProgramParams *p)
     return (Sizes){ lh_pass_sizes(p, 4), lh_pass_sizes(p, 0) };
 }
 
-/* Windows whose dk, dv travel in fewer bytes than fp32 take them from blocks in fp32, so that
- * they are rounded once a hop; the public code rounds blocks, too. */
+/* Whether dk, dv of a block are kept in fp32 because they travel in a narrower type, so that they
+ * are rounded once a hop. The public code rounds blocks, too. */
 static bool
 has_wide_blocks(const LhProgramParams *p, const Sizes *z)
 {
@@ -188,10 +189,10 @@ declare(LhProgram *program)
     declare_backward(program, plan);
 }
 
-/* Where a step is. */
+/* A step of a pass, by round and place. */
 typedef struct {
-    uint32_t i; /* window */
-    uint32_t j; /* step of the window */
+    uint32_t i; /* round */
+    uint32_t j; /* place in the round */
 } At;
 
 static uint32_t
@@ -200,7 +201,7 @@ behind(uint32_t place, uint32_t steps, uint32_t count)
     return (place + count - steps % count) % count;
 }
 
-/* The rank @windows windows and @places places of the inner ring behind. */
+/* The rank that is @windows windows and @places places of the inner ring behind. */
 static uint32_t
 rank_behind(const Plan *plan, uint32_t rank, uint32_t windows, uint32_t places)
 {
@@ -234,7 +235,7 @@ compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
         e->marks[MARK_PENDING + ring] = LH_OP_NONE;
 }
 
-/* One hop, posted behind what the compute stream has queued and waited for. */
+/* Posts one hop on @ring, after all compute that is queued and all exchanges that it waits for. */
 static void
 post(LhEmitter *e, const Plan *plan, unsigned ring, uint16_t from, uint16_t to)
 {
@@ -244,14 +245,15 @@ post(LhEmitter *e, const Plan *plan, unsigned ring, uint16_t from, uint16_t to)
     const uint32_t before = rank_behind(plan, e->rank, outer ? 1 : 0, outer ? 0 : 1);
 
     e->marks[MARK_POSTED + ring] = lh_emit_exchange(e, plan->streams[ring]);
-    lh_emit_last(e)->communicator = (uint8_t)ring; /* short rings have the same neighbours */
+    lh_emit_last(e)->communicator = (uint8_t)ring; /* short rings share their neighbours */
     lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
     after_pending(e);
     lh_pass_message(e, true, next, (uint16_t)ring, from, plan->ring.parts);
     lh_pass_message(e, false, before, (uint16_t)ring, to, plan->ring.parts);
 }
 
-/* Waits for k, v of the step and passes them on; returns their slot. */
+/* Makes compute wait for k, v of the step, and posts the exchanges that pass them on. Returns their
+ * slot. */
 static uint16_t
 pass_keys(LhEmitter *e, const Plan *plan, At at, const uint16_t inner[2], const uint16_t outer[2])
 {
@@ -307,7 +309,7 @@ emit_forward(LhEmitter *e, const Plan *plan, At at)
     lh_pass_free(e, ring->fwd_end, plan->fwd_end);
 }
 
-/* Whether the window adds dk, dv in a type of its own. */
+/* Whether dk, dv of round @i are added up in the wider type. */
 static bool
 is_wide(const Plan *plan, uint32_t i)
 {
@@ -315,8 +317,9 @@ is_wide(const Plan *plan, uint32_t i)
 }
 
 /*
- * dk, dv that step @at.j of a window adds to, and at.j = w those that have come home; each hop goes
- * to the other buffer. A window that goes on with a sum begins in the buffer that it came in.
+ * The slot to which step @at adds dk, dv; for at.j = w, that of the dk, dv that have come back.
+ * Each hop goes to the other buffer. A round that goes on with a sum starts in the buffer in which
+ * the sum came.
  */
 static uint16_t
 current_dkv(const Plan *plan, At at)
@@ -340,14 +343,14 @@ convert(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t from, uint16
     lh_emit_operand(e, to, 0, plan->ring.parts);
 }
 
-/* The public code rounds dq with every window, too. */
+/* In the public code dq is rounded in every round after the first, too. */
 static bool
 sums_in_fp32(const Plan *plan, uint32_t i)
 {
     return i == 0 || !plan->published;
 }
 
-/* The sum that goes on to the next window. */
+/* Returns the slot of the sum that goes on to the next window. */
 static uint16_t
 outgoing_dkv(LhEmitter *e, const Plan *plan, uint32_t i, uint16_t home)
 {
@@ -421,7 +424,7 @@ add_dkv(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, uint16_
     lh_emit_operand(e, dkv, shape->kv_part, shape->kv_parts);
 }
 
-/* What the step adds to has arrived, or is nothing yet. */
+/* Prepares the slot that the step adds to: waits for what arrives in it, or zeroes it. */
 static void
 begin_dkv(LhEmitter *e, const Plan *plan, At at, uint16_t dkv)
 {
@@ -474,8 +477,8 @@ emit(LhEmitter *e, uint32_t step)
 }
 
 /*
- * P-1 hops of k, v; backward P hops of dk, dv on inner rings, w of them in the first window's type,
- * and P/w on outer ones. Rings of one rank have no hops.
+ * P-1 hops of k, v; backward P hops of dk, dv on inner rings, w of them in the type of the first
+ * round, and P/w on outer rings. A ring of one rank has no hops.
  */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
@@ -494,8 +497,8 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes + hops * z.other.kv + (windows > 1 ? windows * z.other.dkv : 0);
 }
 
-/* As ring, with two more k, v and two of dk, dv for the outer ring, two of dk, dv of each type for
- * the inner one, and a block's in fp32. */
+/* As ring, with two more k, v and two dk, dv for the outer ring, two dk, dv of each type for the
+ * inner ring, and dk, dv of a block in fp32. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -514,27 +517,36 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_double_ring = {
     .name = "double-ring",
-    .summary = "LoongTrain: rings in windows of ranks and one through them; zigzag halves",
+    .summary = "LoongTrain: rings within windows of ranks and one ring between them; zigzag halves",
     .details =
-        "The double ring of LoongTrain (InternEvo), on zigzag halves. P ranks are\n"
-        "windows of w = inner_ring (default: the GPUs of a node, if they divide P, else\n"
-        "the largest divisor from 2 to 8, else P). k, v make w-1 hops in the window, while those\n"
-        "that it began with make one hop to the next window, hidden behind all its\n"
-        "steps. As many bytes as ring, but only P/w - 1 of P-1 hops leave the window.\n"
-        "Backward dk, dv make w hops in the window and one to the next: in fp32 in the\n"
-        "first window, rounded to e bytes in the others, where each window adds its own\n"
-        "and what came through the outer ring joins at its end. Four rings, four streams.\n"
+        "The double ring of LoongTrain (InternEvo) on zigzag half-chunks. The ranks form\n"
+        "P/w windows of w consecutive ranks, and the P steps form P/w rounds of w. During\n"
+        "a round k and v make w-1 hops around an inner ring, within each window. Those\n"
+        "with which the round began are meanwhile sent to the rank of the same place in\n"
+        "the next window, where they begin the next round; this hop has w steps to hide\n"
+        "behind. A rank sends as many bytes as in ring, but only P/w - 1 of the P-1 hops\n"
+        "of k, v leave the window. In the backward pass dk and dv follow one hop behind:\n"
+        "w hops around the inner ring and one to the next window. In the first round they\n"
+        "travel in fp32, later in e bytes; each round adds up dk and dv of its own, and\n"
+        "what the outer ring has brought is added to them at its end. Each of the four\n"
+        "rings (k, v and dk, dv, inner and outer) has a stream of its own.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + w G + (P-w) KV + (P/w) KV, G = dk, dv\n"
-        "             in fp32; w = 1: no hops inside; w = P: none to the next\n"
-        "flops        P F / 2 on every rank, causal\n"
-        "idle         0; with a window or documents 1 - mean / most of the ranks\n"
-        "buffers      fwd 4 KV + fp32 out + block; bwd 8 KV + 2 G + Q + fp32 Q + fp32 KV;\n"
-        "             w = P: fwd 2 KV less, bwd 3 KV + 2 G + Q + fp32 Q\n"
-        "restrictions sequence length divisible by 2P, P by w\n"
-        "masks        any; blocks without pairs are not computed, every hop is made\n"
-        "published    published_code: the sum goes round every window, its blocks and dq\n"
-        "             in e bytes\n",
+        "bytes sent   forward (P-1) KV; backward (P-1) KV + [w G + (P-w) KV] + (P/w) KV,\n"
+        "             where G is dk, dv in fp32; w = 1: without the bracket; w = P:\n"
+        "             without the last term\n"
+        "flops        causal: about P F / 2 on every rank\n"
+        "idle         0; with a window or documents 1 - mean / maximum of the ranks' work\n"
+        "buffers      forward 4 KV + fp32 Q + S + Q + S;\n"
+        "             backward 8 KV + 2 G + Q + fp32 Q + fp32 KV;\n"
+        "             w = P: forward 2 KV less, backward 3 KV + 2 G + Q + fp32 Q\n"
+        "window size  w is --inner-ring; by default the GPUs of a node if they divide P,\n"
+        "             else the largest divisor of P from 2 to 8, else P\n"
+        "restrictions N divisible by 2P, P divisible by w\n"
+        "windows      With a sliding window or documents, blocks in which no query sees a\n"
+        "             key are not computed; k and v make every hop\n"
+        "published    With --published-code one sum of dk, dv goes around all windows;\n"
+        "             dk, dv of a block and, from the second round on, dq are kept in e\n"
+        "             bytes\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &inner_ring),
     .placement = LH_PLACE_ZIGZAG,

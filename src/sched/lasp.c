@@ -1,8 +1,8 @@
 /*
- * LASP: the state passes down the chain of ranks, one message of M bytes a pass, whatever the
- * sequence length. By the paper's algorithms 2 and 3, what is local is computed before the chain
- * reaches a rank; the public code receives before it computes anything, so that ranks work one
- * after another.
+ * The schedule lasp, described at the end of this file. A pass has one step for what a rank
+ * computes without the state of others (intra) and one for each chain. With the published code, and
+ * without overlap, the receives of all chains move to the front of the first step; the order on the
+ * streams then makes ranks work one after another.
  */
 #include "sched/common/linear.h"
 
@@ -29,10 +29,8 @@ declare(LhProgram *program)
     plan->chain = lh_linear_declare_chain(program, &plan->l);
 }
 
-#define FORWARD_STEPS 2U /* what is local, the chain */
-#define BACKWARD_STEPS                                                                             \
-    3U /* what is local, the chain of states computed again, that of gradients                     \
-        */
+#define FORWARD_STEPS 2U  /* intra; the chain of states */
+#define BACKWARD_STEPS 3U /* intra; the chain of states, again; the chain of gradients */
 
 static uint32_t
 steps(const LhProgram *program, uint32_t rank)
@@ -56,7 +54,7 @@ is_last(const LhEmitter *e, const Plan *plan)
     return e->rank == plan->l.ranks - 1;
 }
 
-/* Compute goes on when the message is there. */
+/* Receives a message, for which later compute waits. */
 static void
 receive(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
 {
@@ -72,7 +70,7 @@ send(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
     lh_pass_message(e, true, peer, tag, slot, 1);
 }
 
-/* The state behind the rank's tokens, to the next rank. */
+/* Computes the state after the rank's tokens and sends it to the next rank. */
 static void
 send_state(LhEmitter *e, const Plan *plan, uint16_t in, uint16_t out)
 {
@@ -178,8 +176,8 @@ emit(LhEmitter *e, uint32_t step)
         backward[t](e, plan);
 }
 
-/* The chain goes through inter, own and carry of one rank after another; what is local runs in
- * parallel, or in the chain too. */
+/* inter, own and carry of one rank after another make up the chain. intra runs on all ranks at once
+ * before it, or in the chain if ranks receive first. */
 static double
 idle_flops(const LhProgramParams *p)
 {
@@ -197,37 +195,32 @@ const LhSchedule lh_schedule_lasp = {
     .name = "lasp",
     .summary = "linear attention: the state passes from rank to rank; contiguous tokens",
     .details =
-        "LASP (arXiv 2404.02882). Rank r holds tokens [r n, (r+1) n). The state, one d x\n"
-        "d matrix a head in fp32 (M = 4 B h d^2 bytes), comes from rank r-1, is read by\n"
-        "the rank's queries, takes in its keys and values and goes on to r+1; backward\n"
-        "its gradient goes the other way. What a rank's tokens have among themselves\n"
-        "(intra) is computed before the state arrives, as algorithms 2 and 3 of the\n"
-        "paper have it; the public code (--published-code, and also --no-overlap)\n"
-        "receives before it computes anything, in all its variants. Both send after the\n"
-        "state has been read. A better chain, which neither has, sends lambda^n KV + the\n"
-        "own state before that; zeco does so.\n"
-        "The state that came is kept for the backward pass (the paper's KV-state\n"
-        "caching), or the forward chain is run again there (--state-recompute).\n"
-        "--unfused writes what goes through the state apart from the rest and adds it in\n"
-        "a kernel of its own. The barriers of the variant fuse_parallel, in every layer,\n"
-        "are not modelled.\n"
+        "LASP (arXiv 2404.02882). All that the tokens before a rank leave for it is the\n"
+        "state, one d x d matrix per head in fp32: M = 4 B h d^2 bytes in all. The rank\n"
+        "receives it from rank r-1, its queries read it, its keys and values are added to\n"
+        "it, and it goes on to rank r+1. In the backward pass the gradient of the state\n"
+        "goes the other way. Attention among the rank's own tokens (intra) is computed\n"
+        "before the state arrives, as in algorithms 2 and 3 of the paper. The forward pass\n"
+        "keeps the state that a rank has received for the backward pass (the paper's\n"
+        "KV-state caching); with --state-recompute it does not, and the backward pass runs\n"
+        "the forward chain again. With --unfused what goes through a state (parts of o,\n"
+        "dq, dk, dv) is written to memory by itself and added by another kernel.\n"
         "\n"
-        "bytes sent   fwd M unless r = P-1; bwd M unless r = 0, and with state_recompute\n"
-        "             M more unless r = P-1; whatever the sequence length. The paper's\n"
-        "             table 1 has B d^2/h elements, d the width of the model: the same\n"
-        "flops        E = B h d^2, in tiles of b = 128 tokens: fwd about (8 E + 2 E b/d)\n"
-        "             n: intra 4 E + 2 E b/d, o and the own state 2 E each; bwd about\n"
-        "             (18 E + 5 E b/d) n, with state_recompute 2 E n more. Kernels that\n"
-        "             leave the state behind while they compute intra would save 2 E\n"
-        "idle         1 - (W_intra + W_inter)/(W_intra + P W_inter), W_inter what the\n"
-        "             chain waits for on a rank on average; (P-1)/P if the receive comes\n"
-        "             first. Without barriers between layers ranks fall into a wavefront\n"
-        "             that costs (P-1) modules once\n"
-        "buffers      M kept; fwd M, bwd 2 M (state_recompute: nothing kept, 2 M and 4\n"
-        "             M); unfused Q more forward, Q + KV backward\n"
-        "restrictions sequence length divisible by P; causal mask; states travel in\n"
-        "             fp32. The paper's layout, groups of T consecutive ranks with a batch\n"
-        "             each, is --data-parallel-size W/T on W ranks\n",
+        "bytes sent   forward M, except on the last rank; backward M, except on the first\n"
+        "             rank, and with --state-recompute M more, except on the last rank\n"
+        "flops        With E = B h d^2 and tiles of b = 128 tokens: forward about\n"
+        "             (8 E + 2 E b/d) n, of which intra 4 E + 2 E b/d, reading the state\n"
+        "             2 E and the rank's own state 2 E; backward about (18 E + 5 E b/d) n,\n"
+        "             with --state-recompute 2 E n more\n"
+        "idle         1 - (W_intra + W_chain) / (W_intra + P W_chain), where W_intra is a\n"
+        "             rank's work on intra and W_chain the mean of its other work\n"
+        "buffers      M kept; forward M, backward 2 M. With --state-recompute nothing is\n"
+        "             kept; forward 2 M, backward 4 M. With --unfused forward Q more,\n"
+        "             backward Q + KV more\n"
+        "restrictions N divisible by P; states travel in fp32\n"
+        "published    With --published-code, and with --no-overlap, a rank receives the\n"
+        "             state before it computes anything, as all variants of the public\n"
+        "             code do: idle (P-1)/P\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_state_recompute,
                           &lh_option_unfused),

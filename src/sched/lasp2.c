@@ -1,17 +1,17 @@
 /*
- * LASP-2: every rank gathers the states of all ranks' own tokens, one all-gather a pass, and adds
- * up those before it (backward: the gradients of those behind). The all-gather runs beside what is
- * local; the public code waits for it.
+ * The schedule lasp2, described at the end of this file. A pass is one step with one all-gather
+ * (two if states are computed again), posted before intra. `before` is the sum of the states before
+ * the rank, `behind` that of the gradients of the states behind it.
  */
 #include "sched/common/linear.h"
 
 typedef struct {
     LhLinearPass l;
-    bool waits; /* for the all-gather, before anything local */
+    bool waits; /* for the all-gather, before it computes intra */
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_own, fwd_all;
     uint16_t bwd_own, bwd_all, bwd_behind;
-    uint16_t again_own, again_all, again_before; /* state_recompute */
+    uint16_t again_own, again_all, again_before; /* with --state-recompute */
 } Plan;
 
 static void
@@ -62,7 +62,7 @@ declare(LhProgram *program)
         declare_backward(program, plan);
 }
 
-/* Behind the compute ops queued so far. */
+/* Posts the all-gather of states after the compute that is queued. */
 static void
 gather(LhEmitter *e, const Plan *plan, uint16_t own, uint16_t all)
 {
@@ -75,7 +75,7 @@ gather(LhEmitter *e, const Plan *plan, uint16_t own, uint16_t all)
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
 }
 
-/* Adds up the parts [first, first + count) of gathered states. */
+/* Adds up the gathered states [@first, @first + @count) into @target. */
 static void
 combine(LhEmitter *e, const Plan *plan, uint16_t all, uint32_t first, uint32_t count,
         uint16_t target)
@@ -109,7 +109,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
     lh_pass_free(e, plan->fwd_first, plan->fwd_end);
 }
 
-/* The state before the rank's tokens, anew if it was not kept. */
+/* Reads the state before the rank's tokens for dq, after computing it again if it was not kept. */
 static void
 emit_inter_grad(LhEmitter *e, const Plan *plan)
 {
@@ -157,7 +157,7 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, e->program->plan);
 }
 
-/* (P-1) M a pass, and again if backward gathers the states anew. */
+/* (P-1) M in each pass, and as much again if the backward pass gathers the states once more. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -185,7 +185,8 @@ flops(const LhProgramParams *p, uint32_t rank)
     return sum;
 }
 
-/* A pass: its own state, all states, and backward their sum. */
+/* In each pass the rank's own state and those of all ranks, and in the backward pass the sum of
+ * gradients. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -200,8 +201,8 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
            MAX(lh_pass_has(p, LH_PASS_FWD) ? fwd : 0, lh_pass_has(p, LH_PASS_BWD) ? bwd : 0);
 }
 
-/* The last rank has most to do: of the others, rank r adds up P-1-r states less, and rank 0 has no
- * state to read. */
+/* The last rank has the most work. Rank r adds up P-1-r states less than that, and rank 0 reads no
+ * state. */
 static double
 idle_flops(const LhProgramParams *p)
 {
@@ -214,33 +215,28 @@ idle_flops(const LhProgramParams *p)
 
 const LhSchedule lh_schedule_lasp2 = {
     .name = "lasp2",
-    .summary = "linear attention: all-gather of the ranks' states; contiguous tokens",
+    .summary = "linear attention: all-gather of the states of all ranks; contiguous tokens",
     .details =
-        "LASP-2 (arXiv 2502.07563). Rank r holds tokens [r n, (r+1) n). Every rank\n"
-        "computes the state of its own tokens (M = 4 B h d^2 bytes, fp32) and gathers\n"
-        "those of all ranks in one collective; the states before it are added up,\n"
-        "decayed by their distance, and read by its queries. Backward the gradients of\n"
-        "the states are gathered and those behind added up. The collective runs beside\n"
-        "what the rank's tokens have among themselves, as the paper says; the public\n"
-        "code (Linear-MoE) calls it without async_op and waits (--published-code, and\n"
-        "also --no-overlap). That code knows no decay. The sum is kept for the backward\n"
-        "pass, or with --state-recompute the states are gathered there once more.\n"
-        "--unfused writes what goes through the state apart from the rest and adds it in\n"
-        "a kernel of its own. LASP-2H, which gathers k and v for the softmax layers of a\n"
-        "hybrid model, is allgather-kv for those.\n"
+        "LASP-2 (arXiv 2502.07563). Every rank computes the state of its own tokens\n"
+        "(M = 4 B h d^2 bytes, fp32), and one all-gather brings it those of all ranks. One\n"
+        "kernel adds up the states before the rank, each decayed by its distance, and the\n"
+        "rank's queries read the sum. In the backward pass the gradients of the states are\n"
+        "gathered, and those behind the rank are added up. The all-gather overlaps with\n"
+        "attention among the rank's own tokens. The forward pass keeps the sum for the\n"
+        "backward pass; with --state-recompute the backward pass gathers the states again.\n"
+        "--unfused is as in lasp.\n"
         "\n"
-        "bytes sent   (P-1) M a pass on every rank, with state_recompute (P-1) M more\n"
-        "             backward; P-1 times LASP's, but in one collective instead of a\n"
-        "             chain of P-1 hops\n"
-        "flops        as lasp, and 2 B h d^2 for every state added up; all ranks compute\n"
-        "             their own state\n"
-        "idle         0 but for rank 0, which has no state to read, and for what the\n"
-        "             sums differ by: [2 n E + E P (P-1)]/(P W), W the work of the last\n"
-        "             rank, E = B h d^2\n"
-        "buffers      M kept; fwd (P+1) M, bwd (P+2) M; with state_recompute nothing\n"
-        "             kept, (P+2) M and (2P+4) M; unfused Q more forward, Q + KV\n"
-        "             backward\n"
-        "restrictions sequence length divisible by P; causal mask; states travel in fp32\n",
+        "bytes sent   (P-1) M in each pass; with --state-recompute (P-1) M more backward\n"
+        "flops        as lasp, but all ranks compute their own state, and they add up\n"
+        "             states, 2 B h d^2 for each, instead of passing one on\n"
+        "idle         [2 n E + E P (P-1)] / (P W), where E = B h d^2 and W is the work of\n"
+        "             the last rank: rank 0 reads no state, and earlier ranks add up fewer\n"
+        "buffers      M kept; forward (P+1) M, backward (P+2) M. With --state-recompute\n"
+        "             nothing is kept; forward (P+2) M, backward (2P+4) M. With --unfused\n"
+        "             forward Q more, backward Q + KV more\n"
+        "restrictions N divisible by P; states travel in fp32\n"
+        "published    With --published-code, and with --no-overlap, ranks wait for the\n"
+        "             all-gather before they go on, as the public code (Linear-MoE) does\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_state_recompute,
                           &lh_option_unfused),

@@ -1,28 +1,27 @@
 /*
- * Megatron-LM's attention module with tensor and sequence parallelism: every rank has its heads for
- * all tokens, so that attention needs nobody; what moves is the module's activations, an all-gather
- * before it and a reduce-scatter behind it. The projections are left out, as in all schedules here:
- * what they would read and write stands for itself. The gathered buffer, from which q, k, v would
- * be made, is also where the partial sums would be that the output projection leaves; what is in it
- * is nobody's claim, its bytes and its place in time are.
+ * The schedule megatron-tp-sp, described at the end of this file. The projections between the
+ * collectives and attention are left out. The buffer that receives the all-gathered input, from
+ * which q, k, v would be computed, also stands for the partial sums that the output projection
+ * would leave for the reduce-scatter: its bytes and its time in memory count, and nothing is
+ * claimed about its contents.
  */
 #include "sched/common/heads.h"
 
 #include <inttypes.h>
 
 typedef struct {
-    LhPassSlots io, again; /* again: with o and lse as backward has them, perhaps recomputed */
+    LhPassSlots io, again; /* again: with the o and lse of the backward pass, perhaps recomputed */
     LhKernelArgs attention;
-    uint16_t x, y, dy, dx;  /* the module's activations, each rank's tokens */
-    uint16_t all, grad_all; /* gathered, and then to be reduced */
-    uint16_t y_again;       /* recomputed */
+    uint16_t x, y, dy, dx;  /* activations around the module, each rank's tokens */
+    uint16_t all, grad_all; /* of all ranks: gathered, later reduced */
+    uint16_t y_again;       /* output of the recomputed forward pass */
 } Plan;
 
-/* What a backward pass computes again. */
+/* What the backward pass computes again. */
 typedef enum {
     RECOMPUTE_NONE,
-    RECOMPUTE_SELECTIVE, /* attention itself, not the collectives around it */
-    RECOMPUTE_FULL,      /* all of the module, collectives too */
+    RECOMPUTE_SELECTIVE, /* attention, without the collectives around it */
+    RECOMPUTE_FULL,      /* the whole module with its collectives */
 } Recompute;
 
 static const char *const recompute_names[] = {
@@ -36,8 +35,8 @@ static const LhOption recompute_granularity = {
     .name = "recompute_granularity",
     .type = LH_OPTION_CHOICE,
     .choices = recompute_names,
-    .help = "What backward computes again: nothing (default), attention, or the whole module with "
-            "its collectives.",
+    .help = "What the backward pass computes again: nothing (none, default), attention "
+            "(selective), or the whole module with its collectives (full).",
 };
 
 static void
@@ -50,9 +49,8 @@ shape_width(LhProgramParams *p)
 static const LhOption pad_width = {
     .name = "pad_width",
     .type = LH_OPTION_FLAG,
-    .help =
-        "With --pad-heads the model's hidden size grows with its heads; else only the projections "
-        "of attention do.",
+    .help = "With --pad-heads, let the model's hidden size grow with its heads; otherwise only the "
+            "projections of attention grow.",
     .shape = shape_width,
 };
 
@@ -132,7 +130,8 @@ add_hidden(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts
                             lh_dtype_bytes(p->attention.dtype));
 }
 
-/* One rank alone has nothing to gather. */
+/* Declares the activations around the module. One rank alone has nothing to gather and needs
+ * none. */
 static void
 declare_hidden(LhProgram *program, Plan *plan)
 {
@@ -182,7 +181,7 @@ steps(const LhProgram *program, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? (uint32_t)BACKWARD_STEPS : 0);
 }
 
-/* Over all ranks, behind the compute ops so far. */
+/* Posts a collective over all ranks, after the compute that is queued. */
 static void
 collective(LhEmitter *e, LhCollectiveKind kind, uint16_t from, uint16_t to)
 {
@@ -249,7 +248,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
     }
 }
 
-/* What backward computes again: attention alone, or the module with its collectives. */
+/* Computes attention again, or the whole forward pass with its collectives. */
 static void
 recompute(LhEmitter *e, const Plan *plan)
 {
@@ -279,7 +278,7 @@ attend_backward(LhEmitter *e, const Plan *plan)
         set_again_live(e, plan, false);
 }
 
-/* The second gather of x is for the gradient of the weights: nothing here waits for it. */
+/* The second all-gather of x is for the gradient of the weights: nothing here waits for it. */
 static void
 emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
 {
@@ -319,7 +318,8 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, step);
 }
 
-/* 2 collectives forward, 3 backward, and those of forward again; of P-1 shards each. */
+/* 2 collectives in the forward pass, 3 in the backward pass, and with full recomputation the 2 of
+ * the forward pass again; each sends P-1 shards. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -345,8 +345,8 @@ flops(const LhProgramParams *p, uint32_t rank)
     return sum + lh_heads_flops(&forward, heads);
 }
 
-/* Shards of the module's activations on top of q, k, v, ...; forward P of them gathered, backward
- * twice P, and what is recomputed. */
+/* The rank's shards of the activations around the module on top of q, k, v, ...; forward P shards
+ * gathered, backward 2P; and what is recomputed. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -365,34 +365,31 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_megatron_tp_sp = {
     .name = "megatron-tp-sp",
-    .summary = "Megatron's attention module: heads on ranks, activations gathered and scattered",
+    .summary = "Megatron's tensor and sequence parallelism: each rank has all tokens of its heads",
     .details =
-        "Tensor and sequence parallelism of Megatron-LM (core/tensor_parallel), its\n"
-        "attention module. Rank r has its h/P heads for all tokens and N/P tokens of the\n"
-        "activations around the module, X = B N D e / P bytes with D the hidden size.\n"
-        "Forward all-gathers the input and reduce-scatters the output. Backward\n"
-        "all-gathers the gradient of the output; all-gathers the input again, for the\n"
-        "gradient of the weights, which nothing waits for: it runs beside attention\n"
-        "here, beside the dgrad product in Megatron; and reduce-scatters the gradient of\n"
-        "the input, behind attention here, beside the wgrad product in Megatron. The\n"
-        "projections are left out, being the same under every schedule.\n"
+        "The attention module of Megatron-LM (core/tensor_parallel) under tensor and\n"
+        "sequence parallelism. q, k, v, o, lse and their gradients are local to a rank,\n"
+        "which has h/P heads. Of the module's input x and output y a rank holds N/P tokens,\n"
+        "X = B N D e / P bytes, where D is the hidden size. The forward pass all-gathers x\n"
+        "and reduce-scatters y. The backward pass all-gathers dy; then it all-gathers x\n"
+        "again, which only the gradient of the weights needs, so that nothing here waits\n"
+        "for it and it overlaps with attention (in Megatron with the dgrad GEMM); and it\n"
+        "reduce-scatters dx after attention (in Megatron during the wgrad GEMM). The\n"
+        "projections are left out, as in every schedule.\n"
         "\n"
-        "bytes sent   fwd 2 (P-1) X; bwd 3 (P-1) X; with --recompute-granularity full\n"
-        "             2 (P-1) X more. A layer has an MLP besides, with 2 and 3 more:\n"
-        "             10 (P-1) X, or 14 with full recomputation. The LightSeq paper prints\n"
-        "             10 N d and 14 N d, which is per worker, without the factor (P-1)/P\n"
-        "flops        P F / 2 on every rank, causal; recomputed attention once more\n"
-        "idle         0. Padded heads (--pad-heads: h up to P ceil(h/P)) are extra work,\n"
-        "             of which h / (P ceil(h/P)) is useful: 33 heads on 16 ranks become\n"
-        "             48, 45.5% more\n"
-        "buffers      4 X, fwd P X gathered, bwd 2 P X; o and lse when recomputed\n"
-        "linear       as ulysses; no lse. Recomputed attention leaves an o that its\n"
-        "             backward does not read, as a checkpoint would\n"
-        "restrictions heads divisible by P, which is Megatron's error, too (LightSeq's\n"
-        "             authors padded them); groups divisible by P. With more ranks than\n"
-        "             groups Megatron gathers q, k, v over the ranks instead, which is\n"
-        "             not modelled. The wire type of gradients changes nothing: dq, dk, dv\n"
-        "             do not travel\n",
+        "bytes sent   forward 2 (P-1) X; backward 3 (P-1) X\n"
+        "flops        causal: P F / 2 on every rank, N (N+1)/2 pairs of h/P heads;\n"
+        "             recomputed attention costs its forward flops once more\n"
+        "idle         0\n"
+        "buffers      4 X (x, y, dy, dx); forward P X gathered, backward 2 P X;\n"
+        "             recomputed: also o and lse\n"
+        "recompute    With --recompute-granularity selective the backward pass computes\n"
+        "             attention again. With full it repeats the whole forward pass and\n"
+        "             sends 2 (P-1) X more\n"
+        "linear       as ulysses. Recomputed attention writes an o that the backward pass\n"
+        "             does not read, as checkpointing does\n"
+        "restrictions h and g divisible by P (--pad-heads makes them so; X remains the\n"
+        "             same unless --pad-width is given, too)\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_pad_heads, &pad_width,
                           &recompute_granularity),
     .placement = LH_PLACE_HEADS,
@@ -409,5 +406,5 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         .idle_unit = lh_pass_idle_none,
         .idle_flops = lh_pass_idle_none,
     },
-    .alone = true, /* it recomputes */
+    .alone = true, /* even one rank alone recomputes */
 };

@@ -1,6 +1,6 @@
 /*
- * Ring attention on contiguous tokens. Causal: rank r computes in the steps s <= r only, and the
- * others idle: the last rank does twice the mean. Every hop is made all the same.
+ * The schedule ring, described at the end of this file. The blocks of a ring on contiguous tokens:
+ * the diagonal, all blocks below it, and none above it.
  */
 #include "sched/common/ring.h"
 
@@ -30,22 +30,25 @@ declare(LhProgram *program)
 
 const LhSchedule lh_schedule_ring = {
     .name = "ring",
-    .summary = "k, v rotate around a ring; contiguous tokens",
+    .summary = "k and v rotate around a ring; contiguous tokens",
     .details =
-        "Ring attention as in zhuzilin/ring-flash-attention: rank r holds tokens [r n,\n"
-        "(r+1) n). In each of P steps every rank passes k and v to rank r+1 while it\n"
-        "computes one block; the causal mask leaves rank r r+1 blocks, but all hops are\n"
-        "made. Block outputs (o, lse) are merged into fp32. Backward, fp32 dk and dv\n"
-        "follow one hop behind; their last hop is exposed.\n"
+        "Ring attention as in zhuzilin/ring-flash-attention. In each of P steps every\n"
+        "rank passes k and v on to rank r+1 and meanwhile computes one block with them.\n"
+        "A causal mask leaves rank r only r+1 blocks to compute, but k and v make every\n"
+        "hop. Partial results (o, lse) are merged in fp32. In the backward pass dk and dv\n"
+        "follow k and v one hop behind; their last hop, which brings them back to their\n"
+        "owner, is exposed.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"
-        "flops        (r + 1/2) F on rank r, causal\n"
-        "idle         (P-1)/(2P) counting blocks, (P-1)/(2P-1) counting flops; 0 with\n"
-        "             the full mask\n"
-        "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
-        "restrictions sequence length divisible by P\n"
-        "masks        with a window or documents, blocks without pairs are not computed;\n"
-        "             every hop is made; idle is then 1 - mean / most of the ranks\n",
+        "bytes sent   forward (P-1) KV; backward (P-1) KV + P G, where G is dk, dv in fp32\n"
+        "flops        causal: (r + 1/2) F on rank r\n"
+        "idle         causal: (P-1)/(2P) counting blocks, about (P-1)/(2P-1) counting\n"
+        "             flops; full mask: 0\n"
+        "buffers      forward 2 KV + fp32 Q + S (the sum) + Q + S (a block's result);\n"
+        "             backward 3 KV + 3 G + Q + fp32 Q\n"
+        "restrictions N divisible by P\n"
+        "windows      With a window or documents, blocks in which no query sees a key are\n"
+        "             not computed; k and v make every hop. Idle is 1 - mean / maximum of\n"
+        "             the ranks' work\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,

@@ -1,8 +1,8 @@
 /*
- * Ring Self-Attention: scores of a rank's queries with all keys are written out. One ring passes k
- * around, another one v; backward, v and k again, while the gradients of all keys are computed on
- * every rank and all-reduced. What is left out: dropout, and the copies of q, k, v that make them
- * contiguous by heads.
+ * The schedule rsa, described at the end of this file. A pass is a sequence of rings of P steps
+ * each, in which k or v goes around: scores, then o; backward the gradients of scores, then dq,
+ * before each of which the gradients of all keys are computed and all-reduced. Not modelled:
+ * dropout, and copies that make q, k, v contiguous by heads.
  */
 #include "sched/common/pass.h"
 
@@ -13,11 +13,11 @@ enum {
     TAG_DQ,      /* k */
 };
 
-/* Rings in the order of a program; each has P steps. */
+/* The rings in the order in which they run; each has P steps. */
 typedef enum {
     RING_SCORES,
     RING_OUT,
-    RING_AGAIN, /* backward alone: scores that no forward pass has left */
+    RING_AGAIN, /* in a backward pass alone: the scores, computed again */
     RING_DSCORES,
     RING_DQ,
 } Ring;
@@ -26,14 +26,14 @@ typedef struct {
     LhPassSizes sizes;
     LhPassSlots io;
     uint32_t ranks;
-    LhKernelArgs block; /* of one rank's queries with one rank's keys, all pairs */
-    LhKernelArgs rows;  /* with all keys, all pairs */
+    LhKernelArgs block; /* one rank's queries with one rank's keys, all pairs */
+    LhKernelArgs rows;  /* one rank's queries with all keys, all pairs */
     LhKernelArgs q_rows, kv_rows;
-    uint16_t k[2], v[2]; /* here, and the next */
+    uint16_t k[2], v[2]; /* in use, and arriving */
     uint16_t scores, probs, dscores, lse_again, o_sum, dq_sum, dk, dv;
 } Plan;
 
-/* B h n elements for each of @keys keys. */
+/* B h n numbers for each of @keys keys. */
 static uint64_t
 score_elements(const LhProgramParams *p, uint64_t keys)
 {
@@ -42,7 +42,7 @@ score_elements(const LhProgramParams *p, uint64_t keys)
     return (uint64_t)a->batch * a->heads * (a->seq_length / p->ranks) * keys;
 }
 
-/* Of all keys of all ranks, a part each. */
+/* Adds a slot with one part for the keys of each rank. */
 static uint16_t
 add_parts(LhProgram *program, const char *name, LhTensorKind kind, uint64_t part_bytes,
           uint32_t element_bytes)
@@ -130,8 +130,9 @@ release(LhEmitter *e, const uint16_t *slots, uint32_t count)
 #define FREE(e, ...)                                                                               \
     release(e, (const uint16_t[]){ __VA_ARGS__ }, G_N_ELEMENTS(((const uint16_t[]){ __VA_ARGS__ })))
 
-/* Step @t of a ring through the two buffers: at first the rank's own k or v, then what the rank
- * before has had. Waits for it: nothing runs beside it. Returns the buffer. */
+/* Step @t of a ring over two buffers. The rank's own k or v is copied into the first one; from then
+ * on each step waits for the hop that brings the next, and nothing else runs meanwhile. Returns the
+ * buffer to use. */
 static uint16_t
 pass_on(LhEmitter *e, const Plan *plan, const uint16_t *buffers, uint16_t tag, uint32_t t)
 {
@@ -153,19 +154,19 @@ pass_on(LhEmitter *e, const Plan *plan, const uint16_t *buffers, uint16_t tag, u
     return here;
 }
 
-/* Whose k or v is here in step @t. */
+/* The rank whose k or v is in use in step @t. */
 static uint32_t
 owner(const LhEmitter *e, const Plan *plan, uint32_t t)
 {
     return (e->rank + plan->ranks - t) % plan->ranks;
 }
 
-/* What a product is of: rows of queries, and keys or values. */
+/* The operands of a product: rows of queries, and keys or values. */
 typedef struct {
     uint16_t rows, keys, scores;
 } Slots;
 
-/* scores, or dscores: the product of own rows with the keys that are here. */
+/* Computes scores or dscores: the product of the rank's rows with the keys in use. */
 static void
 emit_scores(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
 {
@@ -175,7 +176,7 @@ emit_scores(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, 
     lh_emit_operand(e, of->scores, owner(e, plan, t), 1);
 }
 
-/* rows += scores keys. */
+/* rows += scores x keys. */
 static void
 emit_apply(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
 {
@@ -203,7 +204,7 @@ emit_softmax(LhEmitter *e, const Plan *plan, uint16_t lse)
     lh_emit_operand(e, lse, 0, 1);
 }
 
-/* Gradients of all keys from own rows, then their sum over the ranks. */
+/* Computes the gradients of all keys from the rank's rows, and adds them up over the ranks. */
 static void
 emit_gradients(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t scores, uint16_t rows,
                uint16_t sums)
@@ -230,7 +231,7 @@ emit_cast(LhEmitter *e, const Plan *plan, uint16_t sum, uint16_t target)
     lh_emit_operand(e, target, 0, 1);
 }
 
-/* Scores and softmax, forward or again. */
+/* The ring of scores, with the softmax at its end, in the forward pass or again. */
 static void
 ring_scores(LhEmitter *e, const Plan *plan, uint32_t t, bool again)
 {
@@ -348,7 +349,7 @@ emit(LhEmitter *e, uint32_t step)
     }
 }
 
-/* (P-1) KV forward, k and v; the same backward, and two all-reduces of P G/2. */
+/* (P-1) KV forward, for k and v; backward the same and two all-reduces of P G/2. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -366,8 +367,8 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes;
 }
 
-/* Two products forward and four backward on all n N pairs, and the scores once more where backward
- * runs alone. */
+/* Two products forward and four backward on all n N pairs; a backward pass alone also computes the
+ * scores. */
 static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
@@ -384,9 +385,9 @@ flops(const LhProgramParams *p, uint32_t rank)
     return products[p->pass] * product;
 }
 
-/* Of what is there at the same time, the most: scores and probabilities before the first, the
- * probabilities and an fp32 sum after it; backward two matrices of e bytes and dv of all keys, or
- * one with dk besides and the sum of dq. */
+/* The largest of what exists at the same time. Forward: scores and probabilities, or probabilities
+ * and the fp32 sum of o. Backward: two matrices of e bytes and dv of all keys, or one, dv and dk of
+ * all keys and the fp32 sum of dq. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -404,36 +405,32 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_rsa = {
     .name = "rsa",
-    .summary = "ring self-attention: k and v around one after the other, scores written out",
+    .summary = "ring self-attention: k, then v, rotate, and all scores are written to memory",
     .details =
-        "Ring Self-Attention (Li et al., arXiv 2105.13120; Colossal-AI's RingQK and\n"
-        "RingAV), the baseline of DistFlashAttention's table 3. Rank r holds tokens\n"
-        "[r n, (r+1) n). k goes around, and the scores of the rank's queries with all\n"
-        "N keys are written out: X = B h n N of them. Then softmax of whole rows; then\n"
-        "v goes around and o adds up. Backward, the gradients of v of all N keys are\n"
-        "computed from the rank's own rows and all-reduced, of which the rank keeps\n"
-        "its own; v goes around for the gradients of the scores; then likewise dk, and\n"
-        "k goes around for dq. The probabilities stay from the forward pass; a backward\n"
-        "pass alone computes them again, for which k goes around once more.\n"
-        "Nothing overlaps: every hop is waited for. --published-code has the host wait\n"
-        "as well, after each hop, as the code does. Masks hide scores in softmax and\n"
-        "save nothing: all pairs are computed.\n"
-        "Ours: scores are fp32, since rounded ones miss the gates of lse and of large\n"
-        "logits, and o and dq add up in fp32; in the source all have e bytes, so that\n"
-        "the forward pass holds 2 e X, not (4+e) X. It also divides gradients by P, as\n"
-        "if to average them; here they are what they are. It has as many key-value\n"
-        "heads as heads; here there may be fewer.\n"
+        "Ring Self-Attention (arXiv 2105.13120; Colossal-AI's RingQK and RingAV). k\n"
+        "rotates around the ring, and the scores of the rank's queries with all N keys are\n"
+        "written to memory: X = B h n N numbers. The rank computes the softmax of complete\n"
+        "rows. Then v rotates, and the rank adds up o. In the backward pass each rank\n"
+        "computes dv of all N tokens from its own rows; an all-reduce adds them up, and\n"
+        "the rank keeps those of its own tokens. v rotates for the gradients of the\n"
+        "probabilities, from which the rank computes those of the scores, in place. dk is\n"
+        "obtained like dv, and k rotates for dq. The probabilities stay in memory between\n"
+        "the passes; a backward pass alone computes them again, for which k rotates once\n"
+        "more. No communication overlaps with compute: each step waits for its hop. The\n"
+        "mask is applied to the scores and saves no work.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + 2 (P-1) G, G in e bytes; bwd alone\n"
-        "             (P-1) KV/2 more. Both passes with g = h: 8 (P-1) B n h d e, as much\n"
-        "             as Megatron's four all-reduces of a layer\n"
-        "flops        fwd 4 B h d n N, bwd 8 B h d n N, alone 10; causal or not\n"
-        "idle         0, whatever the mask; but a causal one needs (N+1)/(2N) of the work\n"
-        "buffers      fwd KV + max((4+e) X, e X + 4 B n h d)\n"
-        "             bwd KV + max(2 e X + P G/2, e X + P G + 4 B n h d), alone at least\n"
-        "             KV + (4+e) X + S. Of these e X stay from forward to backward, in\n"
-        "             every layer of a model\n"
-        "restrictions sequence length divisible by P\n",
+        "bytes sent   forward (P-1) KV; backward (P-1) KV + 2 (P-1) G, with G in e bytes;\n"
+        "             backward alone (P-1) KV/2 more\n"
+        "flops        forward 4 B h d n N, backward 8 B h d n N (alone 10 B h d n N),\n"
+        "             whatever the mask\n"
+        "idle         0, whatever the mask, but a causal mask needs only (N+1)/(2N) of\n"
+        "             the work\n"
+        "buffers      forward  KV + max((4+e) X, e X + fp32 Q)\n"
+        "             backward KV + max(2 e X + P G/2, e X + P G + fp32 Q); alone at least\n"
+        "             KV + (4+e) X + S. e X of them, the probabilities, stay from the\n"
+        "             forward to the backward pass\n"
+        "restrictions N divisible by P\n"
+        "published    With --published-code the host, too, waits after every hop\n",
     .options = LH_OPTIONS(&lh_option_published_code, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,

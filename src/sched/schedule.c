@@ -1,5 +1,5 @@
 /*
- * The table of schedules, and what making a program has in common for all of them.
+ * The table of schedules, and what all of them do when a program is made.
  */
 #include "sched/schedule.h"
 
@@ -58,7 +58,7 @@ lh_schedule_attention(const LhSchedule *schedule)
     return lh_schedule_takes(schedule, false) ? "softmax, linear" : "linear";
 }
 
-/* The names of those that compute linear attention; caller frees. */
+/* The names of the schedules that compute linear attention. Caller frees. */
 static char *
 linear_names(void)
 {
@@ -87,7 +87,7 @@ refuse_kind(bool linear, GError **error)
                              names);
 }
 
-/* What the schedule says it is for. */
+/* Checks what the schedule's own fields say: kind of attention and masks. */
 static bool
 check_kind(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
 {
@@ -116,7 +116,7 @@ check_options(const LhProgramParams *p, GError **error)
     return true;
 }
 
-/* Appends those of @schedule that are not there yet. */
+/* Appends the options of @schedule that are not in @options yet. */
 static void
 add_options(GPtrArray *options, const LhSchedule *schedule)
 {

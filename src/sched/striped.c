@@ -1,6 +1,7 @@
 /*
- * Ring attention on striped tokens: rank r holds r, r+P, r+2P, ... Every block of a causal mask is
- * a triangle, with its diagonal (s <= r) or without (s > r), so that ranks differ by n pairs only.
+ * The schedule striped, described at the end of this file. The blocks of a ring on striped tokens:
+ * under a causal mask every block is a triangle, with its diagonal (s <= r) or without it (s > r),
+ * so that the work of two ranks in a step differs by at most n pairs.
  */
 #include "sched/common/ring.h"
 
@@ -15,7 +16,7 @@ block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
     const LhRingShape *shape =
         &plan->shapes[plan->causal && kv > q ? BELOW_DIAGONAL : WITH_DIAGONAL];
 
-    /* Below the diagonal of a single token there is nothing. */
+    /* With one token per rank a triangle without its diagonal is empty. */
     return shape->forward.pairs == 0 ? NULL : shape;
 }
 
@@ -28,11 +29,12 @@ declare(LhProgram *program)
 
     lh_ring_set_shape(program, plan, WITH_DIAGONAL, own, own,
                       causal ? LH_RING_CAUSAL : LH_RING_FULL);
-    /* k, v of a later rank: q[1:] against k[:-1], the triangle j <= i - 1 of the whole block. */
+    /* k, v of a later rank: the public code takes q[1:] and k[:-1], here it is the triangle j <= i
+     * - 1 of the whole block. */
     lh_ring_set_shape(program, plan, BELOW_DIAGONAL, own, own, LH_RING_BELOW_DIAGONAL);
 }
 
-/* r+1 triangles with the diagonal, P-1-r without. */
+/* r+1 triangles with their diagonal and P-1-r without. */
 static uint64_t
 flops(const LhProgramParams *p, uint32_t rank)
 {
@@ -58,7 +60,7 @@ idle_unit(const LhProgramParams *p)
     return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, blocks);
 }
 
-/* The last rank has P triangles with diagonal: 1 - N (N+1) / (P^2 n (n+1)). */
+/* The last rank has P triangles with their diagonal: 1 - N (N+1) / (P^2 n (n+1)). */
 static double
 idle_flops(const LhProgramParams *p)
 {
@@ -69,20 +71,23 @@ idle_flops(const LhProgramParams *p)
 
 const LhSchedule lh_schedule_striped = {
     .name = "striped",
-    .summary = "ring on tokens r, r+P, r+2P, ...: a causal mask is balanced to a token",
+    .summary = "ring on tokens r, r+P, r+2P, ..., which balances a causal mask to one token",
     .details =
-        "Striped ring attention as in zhuzilin/ring-flash-attention: rank r holds\n"
-        "tokens r + iP. A block is causal in local indices: j <= i when k, v come from\n"
-        "an earlier rank or the own one (s <= r), j <= i-1 when they come from a later\n"
-        "one. Traffic and buffers as in ring.\n"
+        "Striped ring attention as in zhuzilin/ring-flash-attention: the ring on a\n"
+        "placement that makes every block of a causal mask a triangle. In local indices\n"
+        "query i sees key j if j <= i where k, v are the rank's own or come from an\n"
+        "earlier rank (in the steps s <= r), and if j <= i-1 where they come from a later\n"
+        "one. Messages and merging are those of ring.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"
-        "flops        (r+1) n(n+1)/2 + (P-1-r) n(n-1)/2 pairs on rank r, causal\n"
-        "idle         0 counting blocks, (P-1)/(N+P) counting flops\n"
-        "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
-        "restrictions sequence length divisible by P\n"
-        "masks        with a window or documents, blocks without pairs are not computed;\n"
-        "             every hop is made; idle is then 1 - mean / most of the ranks\n",
+        "bytes sent   forward (P-1) KV; backward (P-1) KV + P G, where G is dk, dv in fp32\n"
+        "flops        causal: (r+1) n (n+1)/2 + (P-1-r) n (n-1)/2 pairs on rank r\n"
+        "idle         0 counting blocks; causal: (P-1)/(N+P) counting flops\n"
+        "buffers      forward 2 KV + fp32 Q + S (the sum) + Q + S (a block's result);\n"
+        "             backward 3 KV + 3 G + Q + fp32 Q\n"
+        "restrictions N divisible by P\n"
+        "windows      With a window or documents, blocks in which no query sees a key are\n"
+        "             not computed; k and v make every hop. Idle is 1 - mean / maximum of\n"
+        "             the ranks' work\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_STRIPED,
     .masks = LH_MASKS_ALL,

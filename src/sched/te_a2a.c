@@ -1,8 +1,6 @@
 /*
- * TransformerEngine's cp_comm_type "a2a": Ulysses on zigzag halves. The all-to-alls of several
- * tensors are a pipeline: while one is sent, the next is laid out on the compute stream, and what
- * has arrived is brought into the order of tokens on a stream of its own (cp_stream). k and v are
- * one tensor here. Not modelled: fp8.
+ * The schedule te-a2a, described at the end of this file. Everything but the options of the
+ * exchange is in common/heads.h. k and v are one tensor here. Not modelled: fp8.
  */
 #include "sched/common/heads.h"
 
@@ -66,26 +64,26 @@ LH_HEADS_WHOLE_FORMS(heads_of)
 
 const LhSchedule lh_schedule_te_a2a = {
     .name = "te-a2a",
-    .summary = "TransformerEngine's a2a: Ulysses on zigzag halves, all-to-alls in a pipeline",
+    .summary = "TransformerEngine a2a: Ulysses on zigzag halves, with pipelined all-to-alls",
     .details =
-        "Context parallelism \"a2a\" of TransformerEngine (AttnFuncWithCPAndQKVOA2A in\n"
-        "context_parallel.py). Tokens are placed in zigzag halves, as for its other\n"
-        "modes; all-to-alls give every rank all tokens of its heads, as Ulysses. A\n"
-        "tensor is laid out for sending (compute stream), sent (comm), and brought into\n"
-        "the order of tokens (stream cp), and the next one follows a stage behind: while\n"
-        "k, v are sent, q is put in order. Attention waits for all of it.\n"
+        "Context parallelism of TransformerEngine with cp_comm_type a2a\n"
+        "(AttnFuncWithCPAndQKVOA2A in context_parallel.py): Ulysses on zigzag half-chunks,\n"
+        "the placement of TransformerEngine's other modes. All-to-alls give every rank all\n"
+        "tokens of its h/P heads. They are a pipeline of three stages: a tensor is laid\n"
+        "out for sending on the compute stream, sent, and copied into the order of its\n"
+        "tokens on a stream `cp`; the next tensor follows one stage behind. Attention\n"
+        "waits for all of them.\n"
         "\n"
-        "bytes sent   fwd (2 Q + KV) (P-1)/P; bwd (Q + dQ + G) (P-1)/P. The public code\n"
-        "             saves o by tokens and sends it again with do: (2 Q + dQ + G)\n"
-        "             (P-1)/P with --published-code\n"
-        "flops        P F / 2 on every rank, causal: N (N+1)/2 pairs of h/P heads\n"
+        "bytes sent   forward (2Q + KV) (P-1)/P; backward (Q + dQ + G) (P-1)/P, where dQ\n"
+        "             is dq as it travels\n"
+        "flops        causal: P F / 2 on every rank, N (N+1)/2 pairs of h/P heads\n"
         "idle         0\n"
-        "buffers      as ulysses, and what has arrived is held a second time until it\n"
-        "             is in order: fwd q, k, v, o, lse by heads and 3 (Q + KV) in all\n"
-        "             while q, k, v arrive\n"
+        "buffers      as ulysses, but what arrives is held twice until it is in order:\n"
+        "             while q, k, v arrive, forward holds them three times, 3 (Q + KV)\n"
         "linear       as ulysses; o is neither kept by heads nor sent again\n"
-        "restrictions sequence length divisible by 2P; heads and groups divisible by P\n"
-        "             (--pad-heads rounds them up)\n",
+        "restrictions N divisible by 2P, h and g divisible by P (--pad-heads makes them so)\n"
+        "published    With --published-code the forward pass saves o by tokens, and the\n"
+        "             backward pass sends it again along with do: Q (P-1)/P more\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_pad_heads),
     .placement = LH_PLACE_ZIGZAG,

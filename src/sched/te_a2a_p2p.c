@@ -1,14 +1,14 @@
 /*
- * TransformerEngine's cp_comm_type "a2a+p2p": its all-to-alls in groups of U ranks, its ring of
- * R = P/U between them. The ring's second compute stream is the one that puts in order what the
- * all-to-alls bring (cp_stream).
+ * The schedule te-a2a-p2p, described at the end of this file. The all-to-alls of common/heads.h
+ * around the ring of common/te_ring.h. As in TransformerEngine (cp_stream), the second compute
+ * stream of the ring is also the one on which tensors that have arrived are put in order.
  */
 #include "sched/common/heads.h"
 #include "sched/common/te_ring.h"
 
 typedef struct {
     LhHeads heads;
-    LhTeRing ring; /* if it has more than one rank */
+    LhTeRing ring; /* used if R > 1 */
 } Plan;
 
 static LhHeads
@@ -87,27 +87,27 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_te_a2a_p2p = {
     .name = "te-a2a-p2p",
-    .summary = "TransformerEngine's a2a+p2p: a2a in groups of U ranks, its ring between them",
+    .summary = "TransformerEngine a2a+p2p: all-to-alls in groups of U ranks, rings between them",
     .details =
-        "Context parallelism \"a2a+p2p\" of TransformerEngine, cp_group = [a2a, p2p] of\n"
-        "U x R = P ranks on zigzag halves. Within a group of U ranks in a row the\n"
-        "all-to-alls of te-a2a, between ranks of equal place in their groups the ring of\n"
-        "te-p2p with h/U heads: two compute streams, backward in the other direction,\n"
-        "dk, dv of e bytes along with k, v.\n"
+        "Context parallelism of TransformerEngine with cp_comm_type a2a+p2p, for\n"
+        "U x R = P ranks on zigzag half-chunks. U consecutive ranks form a group, in which\n"
+        "the all-to-alls of te-a2a exchange tokens for heads. The R ranks of the same place\n"
+        "in their groups form the ring of te-p2p, with h/U heads.\n"
         "\n"
-        "bytes sent   fwd (2 Q + KV) (U-1)/U + (R-1) KV;\n"
-        "             bwd (2 Q + KV) (U-1)/U + 2 (R-1) KV. The public code saves o by\n"
-        "             tokens and sends it again with do: Q (U-1)/U more with\n"
-        "             --published-code. Backward alone has to fetch the k, v with which\n"
-        "             forward would have ended: KV more, for R > 1\n"
-        "flops        P F / 2 on every rank, causal\n"
+        "bytes sent   forward (2Q + KV) (U-1)/U + (R-1) KV;\n"
+        "             backward (2Q + KV) (U-1)/U + 2 (R-1) KV, with gradients in e bytes.\n"
+        "             For R > 1 a backward pass alone first fetches the k, v with which\n"
+        "             the forward pass would have ended: KV more\n"
+        "flops        causal: about P F / 2 on every rank\n"
         "idle         0\n"
-        "buffers      of te-a2a and te-p2p together: all R of k, v, and R outputs\n"
+        "buffers      those of te-a2a and of te-p2p: k, v and output of all R steps\n"
         "group size   --hierarchical-context-parallel-sizes U,R; by default U is the\n"
-        "             largest that divides ranks, groups and the devices of a node. The\n"
-        "             type of gradients on the wire is that of the ring; all-to-alls\n"
-        "             move what it leaves, in e bytes\n"
-        "restrictions sequence length divisible by 2P; U divides P and the groups\n",
+        "             greatest common divisor of P, g and the GPUs of a node.\n"
+        "             --gradient-wire is the type in which the ring sends gradients; the\n"
+        "             all-to-alls always send them in e bytes\n"
+        "restrictions N divisible by 2P, P and g divisible by U\n"
+        "published    With --published-code the backward pass sends o again along with\n"
+        "             do: Q (U-1)/U more\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_hierarchy, &lh_option_pad_heads),
     .placement = LH_PLACE_ZIGZAG,

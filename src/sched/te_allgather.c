@@ -1,8 +1,8 @@
 /*
- * TransformerEngine's context parallelism, cp_comm_type "all_gather": zigzag halves; k and v of all
- * ranks are gathered before anything is computed, put in the order of their tokens, and read by the
- * two halves of q on two compute streams. Backward gathers again and scatters dk, dv over all
- * tokens. Not modelled: the copies of the two outputs into one tensor.
+ * The schedule te-allgather, described at the end of this file. Tensors of all tokens have 2P
+ * parts, one for each half-chunk. As gathered, they are in the order of the ranks: first
+ * half-chunks of rank 0, 1, ..., then second ones; in the order of tokens the second ones are
+ * reversed. Not modelled: the copies of the two outputs into one tensor.
  */
 #include "sched/common/ring.h"
 
@@ -16,16 +16,17 @@ typedef struct {
     LhPassSizes sizes;
     LhPassSlots io;
     uint32_t ranks;
-    uint64_t rows; /* of a half */
+    uint64_t rows; /* tokens of a half-chunk */
     uint8_t second;
     uint16_t fwd_gathered, fwd_kv;
     uint16_t bwd_gathered, bwd_kv;
-    uint16_t bwd_first, bwd_end; /* what the backward pass needs besides */
+    uint16_t bwd_first, bwd_end; /* buffers of the backward pass but for k, v */
     uint16_t bwd_steps, bwd_dkv, bwd_sent, bwd_shard;
     LhKernelArgs ranks_rows, all_rows, shard_rows;
 } Plan;
 
-/* Halves that the gradients of both steps have: at most one and all of them, causal. */
+/* Number of half-chunks of k, v whose gradients the two calls leave together: at most 2P + 1 under
+ * a causal mask, else 4P. */
 static uint32_t
 step_parts(const LhProgramParams *p)
 {
@@ -84,7 +85,7 @@ declare(LhProgram *program)
         declare_backward(program, plan);
 }
 
-/* A collective of the first halves and of the second ones, which compute waits for. */
+/* Posts a collective of the first and of the second half-chunks. Compute waits for it. */
 static void
 collective(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, uint16_t from, uint16_t to)
 {
@@ -101,7 +102,8 @@ collective(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, uint16_t from,
     lh_pass_wait(e, marks[LH_MARK_EXCHANGE]);
 }
 
-/* Between the order of the ranks and that of the tokens: the second halves lie backwards. */
+/* Copies between the order of the ranks and that of the tokens: the second half-chunks are
+ * reversed. */
 static void
 reorder(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t from, uint16_t to)
 {
@@ -125,7 +127,7 @@ gather(LhEmitter *e, const Plan *plan, uint16_t gathered, uint16_t kv)
     lh_emit_free(e, gathered);
 }
 
-/* The halves of k, v that half @half of a rank's queries sees. */
+/* The half-chunks of k, v that half-chunk @half of the rank's queries sees. */
 static LhRegion
 keys_of(const LhEmitter *e, const Plan *plan, uint32_t half)
 {
@@ -140,7 +142,8 @@ keys_of(const LhEmitter *e, const Plan *plan, uint32_t half)
     return (LhRegion){ .part = first, .count = (uint32_t)((end - 1) / plan->rows) - first + 1 };
 }
 
-/* Attention of one half with its keys, on the stream of the half. Operands follow. */
+/* Appends the attention of one half-chunk with its keys, on the stream of the half-chunk. Operands
+ * follow. */
 static void
 attend(LhEmitter *e, const Plan *plan, uint32_t half, LhKernelId kernel)
 {
@@ -185,7 +188,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
     lh_emit_free(e, plan->fwd_kv);
 }
 
-/* The sum of both steps: the second one waits for the first to have added its own. */
+/* Adds up dk, dv of both calls, each on its stream; the second one waits for the first. */
 static void
 add_steps(LhEmitter *e, const Plan *plan)
 {
@@ -257,7 +260,7 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan);
 }
 
-/* Ring collectives: P-1 times the own shard. */
+/* An all-gather or reduce-scatter by a ring sends P-1 times the rank's own share. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -269,8 +272,8 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? hops * (z.kv + z.dkv) : 0);
 }
 
-/* All k, v twice while they are put in order; backward, in order, with their gradients of both
- * steps, added up, and in the order that they are sent in. */
+/* Forward k, v of all ranks, twice while they are put in order. Backward k, v in order, the
+ * gradients of both calls, their sum, and the sum in the order in which it is sent. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -284,21 +287,25 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_te_allgather = {
     .name = "te-allgather",
-    .summary = "TransformerEngine all_gather: all k, v at once, zigzag halves on two streams",
+    .summary = "TransformerEngine all_gather: all k, v gathered first; zigzag, two compute streams",
     .details =
-        "Context parallelism of TransformerEngine, cp_comm_type all_gather, on zigzag\n"
-        "halves. k and v of all ranks are gathered before anything is computed, which\n"
-        "nothing hides, and copied into the order of their tokens. The two halves of q\n"
-        "attend, each in one call, to the keys that they see (causal: halves 0..r and\n"
-        "0..2P-1-r), on two compute streams. Backward gathers again, adds the two dk, dv\n"
-        "in e bytes, puts them in the order of the ranks, reduces and scatters.\n"
+        "Context parallelism of TransformerEngine with cp_comm_type all_gather, on zigzag\n"
+        "half-chunks. k and v of all ranks are all-gathered and copied into the order of\n"
+        "their tokens before anything is computed. Each of the two half-chunks of q then\n"
+        "attends to all keys that it sees in one call (causal: half-chunks 0..r and\n"
+        "0..2P-1-r of k, v), on a compute stream of its own. The backward pass gathers k\n"
+        "and v again, adds up dk and dv of its two calls in e bytes, copies them into the\n"
+        "order of the ranks and reduce-scatters them. No communication overlaps with\n"
+        "compute.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd 2 (P-1) KV, gradients of e bytes\n"
-        "flops        P F / 2 on every rank, causal\n"
-        "idle         0; with a window or documents 1 - mean / most of the ranks\n"
-        "buffers      fwd 2 P KV; bwd 3 P KV + (P + 1/2) KV, full mask 2 P KV\n"
-        "restrictions sequence length divisible by 2P\n"
-        "masks        any; a half reads from the first to the last half that it sees\n",
+        "bytes sent   forward (P-1) KV; backward 2 (P-1) KV, with gradients in e bytes\n"
+        "flops        causal: about P F / 2 on every rank\n"
+        "idle         0; with a window or documents 1 - mean / maximum of the ranks' work\n"
+        "buffers      forward 2 P KV;\n"
+        "             backward 3 P KV + (P + 1/2) KV, with the full mask 5 P KV\n"
+        "restrictions N divisible by 2P\n"
+        "windows      With a window or documents a half-chunk of q reads k, v from the\n"
+        "             first to the last half-chunk that it sees; all are gathered\n",
     .options = LH_OPTIONS(&lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,

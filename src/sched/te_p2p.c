@@ -1,5 +1,6 @@
 /*
- * TransformerEngine's context parallelism, cp_comm_type "p2p": the ring of te_ring.c on all ranks.
+ * The schedule te-p2p, described at the end of this file. The ring of common/te_ring.h over all
+ * ranks.
  */
 #include "sched/common/te_ring.h"
 
@@ -58,24 +59,27 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_te_p2p = {
     .name = "te-p2p",
-    .summary = "TransformerEngine p2p: zigzag ring on two compute streams that keeps all steps",
+    .summary = "TransformerEngine p2p: zigzag ring on two compute streams that keeps all k and v",
     .details =
-        "Context parallelism of TransformerEngine, cp_comm_type p2p, on zigzag halves.\n"
-        "k and v travel in one message, sent and received independently of each other\n"
-        "(one group between two ranks). Steps alternate between two compute streams;\n"
-        "the lse of a step is merged while the next one computes, outputs are kept and\n"
-        "added up in fp32 after the last. Backward starts from the k, v that forward\n"
-        "ended with and turns the other way: step 0 sends k, v, the steps between k, v\n"
-        "with dk, dv of the step before, the last dk, dv only. The own block is last, so\n"
-        "that no hop is exposed. A backward pass alone first fetches those k, v: + KV.\n"
+        "Context parallelism of TransformerEngine with cp_comm_type p2p, on zigzag\n"
+        "half-chunks. k and v travel in one message. Sends and receives have streams of\n"
+        "their own; between two ranks they are one group. In the forward pass steps\n"
+        "alternate between two compute streams, and the lse of a step is merged while the\n"
+        "next step computes. The outputs of all steps are kept and added up in fp32 after\n"
+        "the last one. The backward pass begins with the k, v with which the forward pass\n"
+        "ended, those of rank r+1, and turns the other way, on one compute stream. dk and\n"
+        "dv of a step travel during the next one, in one message with k and v. The\n"
+        "diagonal block is the last, so that no hop is exposed.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd 2 (P-1) KV, gradients of e bytes\n"
-        "flops        P F / 2 on every rank, causal\n"
+        "bytes sent   forward (P-1) KV; backward 2 (P-1) KV, with gradients in e bytes. A\n"
+        "             backward pass alone first fetches k, v of rank r+1: KV more\n"
+        "flops        causal: about P F / 2 on every rank\n"
         "idle         0\n"
-        "buffers      fwd P KV + (P+r+1)/2 (Q+S) + fp32 Q: all k, v and all outputs; bwd\n"
-        "             4 KV + Q + fp32 dq, and dk, dv of a block in fp32\n"
-        "restrictions sequence length divisible by 2P; no window, no documents\n"
-        "published    published_code: dk, dv of a block, and dq, in e bytes\n",
+        "buffers      forward P KV + (P+r+1)/2 (Q+S) + fp32 Q: k, v and output of every\n"
+        "             step (full mask: P (Q+S) of outputs);\n"
+        "             backward 4 KV + Q + fp32 Q + fp32 KV (dk, dv of a block)\n"
+        "restrictions N divisible by 2P\n"
+        "published    With --published-code dk, dv of a block, and dq, are kept in e bytes\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,

@@ -1,11 +1,9 @@
 /*
- * TokenRing (ACA-Lab-SJTU/token-ring) on zigzag halves: k and v stay, q travels to the rank before
- * in every step, and what a rank has computed of it goes straight to its owner, s ranks away in
- * step s, in messages of another process group. Of a q that has passed rank 0 only the second half
- * is of use to those behind, and travels.
- *
- * The public code has the forward pass only. Backward here is the same with q, do, lse and delta in
- * place of q, and dq in place of o and lse.
+ * The schedule tokenring, described at the end of this file. Queries travel on the communication
+ * stream of the pass, results on a stream of their own, since they have another process group in
+ * the public code. Both passes are a Flow: the queries that travel (the pack), results that are
+ * sent and received, and the sum of the rank's own results. Two buffers of each alternate with the
+ * steps.
  */
 #include "sched/common/ring.h"
 
@@ -14,37 +12,39 @@ enum {
     TAG_RESULT,
 };
 
-/* An owner of a result may be the neighbour that q goes to. */
+/* Results need a communicator of their own: the owner of a result may be the neighbour to which the
+ * queries go. */
 enum {
     COMMUNICATOR_RESULTS = 1,
 };
 
 enum {
-    MARK_RESULT = LH_RING_MARK_END, /* results of even and odd steps */
+    MARK_RESULT = LH_RING_MARK_END, /* the last exchange of results of an even, of an odd step */
 };
 
-/* What travels, and what comes of it. */
+/* The tensors of one rank's queries that travel. */
 typedef struct {
     uint16_t slots[4]; /* q; backward also do, lse, delta */
     unsigned count;
 } Pack;
 
-/* One pass: what travels, what comes of it here and for this rank elsewhere, and its sum. */
+/* One pass: what travels, results of this rank's work and of others' work for this rank, and their
+ * sum. */
 typedef struct {
     Pack own, arrived[2];
     uint16_t result[2], received[2], sum;
     LhKernelId add;
-    uint16_t first, end; /* all buffers */
+    uint16_t first, end; /* the slots of all buffers */
 } Flow;
 
 typedef struct {
-    LhRingPlan ring; /* its geometry and blocks */
-    uint8_t results; /* stream */
+    LhRingPlan ring; /* for its neighbours and its blocks */
+    uint8_t results; /* the stream of results */
     Flow fwd, bwd;
     uint16_t bwd_block_dkv, bwd_dkv;
 } Plan;
 
-/* What two buffers are made like, to be used in turn. */
+/* What the two buffers of a pair have in common. */
 typedef struct {
     LhTensorKind kind;
     uint64_t bytes;
@@ -64,7 +64,7 @@ add_pair(LhProgram *program, const Plan *plan, const char *name, const Like *lik
     }
 }
 
-/* Adds to what travels a tensor that the rank has in slot @own. */
+/* Adds to the pack the tensor that the rank has in slot @own. */
 static void
 add_to_pack(LhProgram *program, const Plan *plan, Flow *flow, const char *name, uint16_t own)
 {
@@ -143,7 +143,8 @@ declare(LhProgram *program)
         declare_backward(program, plan);
 }
 
-/* The parts of the queries of @owner that go to rank @to: those behind @to need no more. */
+/* The parts of the queries of @owner that travel to rank @to. Under a causal mask, ranks after
+ * @owner need only the second half-chunk. */
 static LhRegion
 travelling_parts(const LhRingPlan *ring, uint32_t owner, uint32_t to)
 {
@@ -192,7 +193,8 @@ message_result(LhEmitter *e, bool send, uint32_t peer, uint16_t slot, const LhRi
     lh_emit_region(e, region.slot, region.part, region.count);
 }
 
-/* The result of step @s goes to its owner, if there is one; that of the rank @s behind arrives. */
+/* Sends the result of step @s, if there is one, to the owner of the queries, and receives the
+ * result that the rank @s behind has computed for this rank. */
 static void
 return_result(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
               const LhRingShape *computed)
@@ -223,7 +225,7 @@ add_result(LhEmitter *e, const Flow *flow, uint16_t result, const LhRingShape *s
     lh_emit_operand(e, flow->sum, shape->q_part, shape->q_parts);
 }
 
-/* Adds what the rank @s behind has computed for this one. */
+/* Adds the result of step @s that another rank has computed for this one. */
 static void
 add_received(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
 {
@@ -261,7 +263,7 @@ backward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingSha
     lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
 }
 
-/* The block of step @s, whose result buffer must have been sent. */
+/* Computes the block of step @s, after the result that its buffer held has been sent. */
 static void
 compute_block(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
               const LhRingShape *shape)
@@ -313,7 +315,7 @@ end(LhEmitter *e, const Plan *plan, const Flow *flow)
         lh_emit_operand(e, plan->bwd_dkv, 0, ring->parts);
         lh_emit_operand(e, ring->io.dkv, 0, ring->parts);
     }
-    /* The last result may still be on its way to its owner. */
+    /* The last result may still be in flight to its owner. */
     lh_emit_after(e, e->marks[MARK_RESULT + (ring->ranks - 1) % 2]);
     lh_pass_free(e, flow->first, flow->end);
 }
@@ -362,8 +364,8 @@ emit(LhEmitter *e, uint32_t step)
     emit_step(e, plan, e->phase == LH_PHASE_FORWARD ? &plan->fwd : &plan->bwd, s);
 }
 
-/* Half tensors that a rank passes on: queries of the owners behind its predecessor whole, of those
- * before it by half. */
+/* Half-chunks of queries that a rank passes on: both of the owners after the rank that receives
+ * them, one of the others. */
 static uint64_t
 halves_passed(const LhProgramParams *p, uint32_t rank)
 {
@@ -372,7 +374,8 @@ halves_passed(const LhProgramParams *p, uint32_t rank)
     return p->mask.causal ? 2 * (p->ranks - 1 - before) + before : 2 * ((uint64_t)p->ranks - 1);
 }
 
-/* Half tensors of results for other ranks: for every half of queries that sees its keys. */
+/* Half-chunks of results that a rank returns: one for each half-chunk of others' queries that sees
+ * its keys. */
 static uint64_t
 halves_returned(const LhProgramParams *p, uint32_t rank)
 {
@@ -418,8 +421,8 @@ flops(const LhProgramParams *p, uint32_t rank)
     return lh_pass_flops(p, lh_pass_rank_key_pairs(p, LH_PLACE_ZIGZAG, rank));
 }
 
-/* Forward two q, two results and two received, and the sum; backward as much of the pack and dq,
- * the own delta, dk, dv of a block, and their sum. */
+/* Forward two q, two results sent, two received, and the sum. Backward as many packs and dq, the
+ * rank's own delta, dk, dv of a block, and their sum. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -451,23 +454,29 @@ idle_flops(const LhProgramParams *p)
 
 const LhSchedule lh_schedule_tokenring = {
     .name = "tokenring",
-    .summary = "k, v stay; q travels, and partial results go straight to its owner; zigzag halves",
+    .summary = "k and v stay, q rotates, and results go straight to its owner; zigzag halves",
     .details =
-        "TokenRing as in ACA-Lab-SJTU/token-ring, on zigzag halves. In step s rank r has\n"
-        "q of rank r+s and passes it to rank r-1; its o and lse of step s go straight to\n"
-        "rank r+s, on another stream. Both directions of a link carry something. Of the\n"
-        "q of rank r, ranks behind r (after rank 0, cyclically) need the second half\n"
-        "only: a causal mask saves a quarter. The last o is exposed. Backward, which\n"
-        "the public code lacks, is the same with q, do, lse, delta and dq.\n"
+        "TokenRing as in ACA-Lab-SJTU/token-ring, on zigzag half-chunks. k and v stay\n"
+        "where they are. In step s rank r works on q of rank r+s and passes it on to rank\n"
+        "r-1. The result (o, lse) goes straight to rank r+s, which merges it in fp32;\n"
+        "results have a stream of their own, so that both directions of a link are used.\n"
+        "The last result is exposed. Under a causal mask the ranks after the owner of q\n"
+        "need only its second half-chunk: no more than that travels to them and back.\n"
+        "The backward pass, which the public code does not have, works in the same way\n"
+        "with q, do, lse and delta in place of q, and dq in place of o and lse.\n"
         "\n"
-        "bytes sent   causal: fwd (2 (P-1-b) + b) Q/2 + (2 (P-1-r) + r) (Q+S)/2, b = r-1\n"
-        "             modulo P; bwd 2Q + 2S and Q in the places of Q and Q+S; mean 3/4\n"
-        "             (P-1) of a pair; full mask: (P-1) of it\n"
-        "flops        P F / 2 on every rank, causal\n"
-        "idle         0; with a window or documents 1 - mean / most of the ranks\n"
-        "buffers      fwd 6Q + 5S + fp32 Q; bwd 8Q + 5S + fp32 Q + KV + fp32 KV\n"
-        "restrictions sequence length divisible by 2P\n"
-        "masks        any; results of blocks without pairs are not sent, every q is\n",
+        "bytes sent   With b = (r-1) mod P, rank r passes on x = 2 (P-1-b) + b half-chunks\n"
+        "             of queries and returns y = 2 (P-1-r) + r half-chunks of results:\n"
+        "             forward x Q/2 + y (Q+S)/2, backward x (Q+S) + y Q/2. The mean of x\n"
+        "             and y is 3/2 (P-1). Full mask: x = y = 2 (P-1)\n"
+        "flops        causal: about P F / 2 on every rank; with a window or documents the\n"
+        "             pairs of the rank's keys with all queries\n"
+        "idle         0; with a window or documents 1 - mean / maximum of the ranks' work\n"
+        "buffers      forward 6Q + 5S + fp32 Q;\n"
+        "             backward 8Q + 5S + fp32 Q + KV + fp32 KV\n"
+        "restrictions N divisible by 2P\n"
+        "windows      With a window or documents, blocks in which no query sees a key are\n"
+        "             not computed and return nothing; q makes every hop\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,

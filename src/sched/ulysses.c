@@ -1,8 +1,8 @@
 /*
- * DeepSpeed-Ulysses: all ranks exchange heads for tokens, and each computes attention of the whole
- * sequence for its heads. Nothing overlaps the all-to-alls. Key-value heads are replicated as in
- * ulysses_sp.py when there are fewer of them than ranks, and dealt out unevenly when they do not
- * divide. Not modelled: the streams on which DeepSpeed overlaps projections.
+ * The schedule ulysses, described at the end of this file. The exchange of heads for tokens over
+ * all ranks, with the cuts that only Ulysses has: replicated key-value heads (kv_slices < P) and
+ * heads that are dealt out unevenly (slices not a multiple of P). Not modelled: the streams on
+ * which DeepSpeed overlaps the projections.
  */
 #include "sched/common/heads.h"
 
@@ -32,7 +32,8 @@ adapt(LhProgramParams *p)
         lh_heads_pad(&p->attention, p->ranks, true);
 }
 
-/* Every rank has key-value heads of its own, or every one of them has equally many ranks. */
+/* Either every rank has a key-value head of its own, or every key-value head has the same number of
+ * ranks. */
 static bool
 legal(const LhAttention *a, uint32_t ranks)
 {
@@ -66,7 +67,7 @@ declare(LhProgram *program)
 
 LH_HEADS_WHOLE_FORMS(heads_of)
 
-/* The ranks with one slice more than others set the pace. */
+/* The ranks that have one slice more than the others take the longest. */
 static double
 idle(const LhProgramParams *p)
 {
@@ -78,35 +79,37 @@ idle(const LhProgramParams *p)
 
 const LhSchedule lh_schedule_ulysses = {
     .name = "ulysses",
-    .summary = "all-to-all of heads against tokens, before and after local attention",
+    .summary = "all-to-alls that exchange tokens for heads, before and after local attention",
     .details =
-        "DeepSpeed-Ulysses (arXiv:2309.14509; deepspeed/sequence/layer.py). An\n"
-        "all-to-all each of q and of k, v gives rank r slice r of the heads for all N\n"
-        "tokens; it computes attention alone; another all-to-all gives o back by\n"
-        "tokens. Backward sends do the same way and dq, dk, dv back: q, k, v, o and lse\n"
-        "stay by heads where forward has left them, and backward alone is given them so.\n"
-        "Each tensor is copied once into the layout that is sent, or from it.\n"
+        "DeepSpeed-Ulysses (arXiv:2309.14509; deepspeed/sequence/layer.py). An all-to-all\n"
+        "of q and one of k, v give each rank all N tokens of its h/P heads; the rank\n"
+        "computes their attention alone; another all-to-all returns o to the owners of the\n"
+        "tokens. The backward pass sends do in the same way, and dq, dk, dv back. Between\n"
+        "the passes q, k, v, o and lse stay by heads, which means all tokens of the rank's\n"
+        "heads; a backward pass alone is given them so. Each tensor is copied once between\n"
+        "its layout in memory and the one that is sent. No communication overlaps with\n"
+        "compute.\n"
         "\n"
-        "bytes sent   fwd (2 Q + KV) (P-1)/P; bwd (Q + dQ + G) (P-1)/P, which is the\n"
-        "             same, gradients travelling as activations unless told otherwise\n"
-        "flops        P F / 2 on every rank, causal: N (N+1)/2 pairs of h/P heads\n"
+        "bytes sent   forward (2Q + KV) (P-1)/P; backward (Q + dQ + G) (P-1)/P, where dQ\n"
+        "             is dq as it travels: as many bytes, unless --gradient-wire is given\n"
+        "flops        causal: P F / 2 on every rank, N (N+1)/2 pairs of h/P heads\n"
         "idle         0\n"
-        "buffers      fwd q, k, v, o, lse by heads, and 2 (Q + KV) while they arrive;\n"
-        "             bwd do, dq, dk, dv on top of what is saved\n"
-        "GQA          groups divisible by P: as above. P divisible by groups: k, v are\n"
-        "             replicated P/g times and all replicas are sent (KV becomes KV P/g,\n"
-        "             as in ulysses_sp.py); dk, dv of replicas are added up in fp32 by\n"
-        "             their owner\n"
-        "uneven       more groups than ranks, not divisible: a rank has c = ceil(g/P) or\n"
-        "             one less of the key-value heads with their query heads, computed\n"
-        "             one after the other; messages instead of an all-to-all. Rank with s\n"
-        "             of them: fwd ((Q + KV) (g-s) + Q s (P-1)) / g sent, s/g P^2 F / 2\n"
-        "             flops; idle 1 - g / (P c). --pad-heads rounds heads up instead\n"
-        "linear       linear attention is one block of N tokens, in tiles: the flops of\n"
-        "             lasp with P = 1, for h/P heads; no lse, and no o by heads for bwd\n"
-        "restrictions sequence length divisible by P; g >= P, or P divisible by g and h\n"
-        "             by P. The paper's bound is P <= h, with volume 4 N h d / P for MHA\n"
-        "             (elements, forward; without the part that stays, 1/P)\n",
+        "buffers      forward q, k, v, o, lse by heads, and 2 (Q + KV) while q, k, v\n"
+        "             arrive; backward also do, dq, dk, dv by heads\n"
+        "few groups   If g < P and P is a multiple of g, k and v are replicated P/g times\n"
+        "             before they are sent, as in ulysses_sp.py: KV and G become P/g times\n"
+        "             as large. The owner of the tokens adds up dk, dv of the replicas in\n"
+        "             fp32\n"
+        "uneven heads If g > P is not a multiple of P, a rank has c = ceil(g/P) key-value\n"
+        "             heads or one less, with their query heads, and computes them one\n"
+        "             after the other. Messages between all pairs of ranks replace the\n"
+        "             all-to-alls. A rank with s key-value heads sends forward\n"
+        "             [(Q + KV) (g-s) + Q s (P-1)] / g and backward\n"
+        "             [Q (g-s) + (dQ + G) s (P-1)] / g, and computes s/g of all flops.\n"
+        "             Idle is 1 - g/(P c). --pad-heads rounds heads up instead\n"
+        "linear       Linear attention of all N tokens of h/P heads, with the flops of\n"
+        "             lasp for P = 1; there is no lse, and the backward pass needs no o\n"
+        "restrictions N divisible by P; g >= P, or P divisible by g and h by P\n",
     .options = LH_OPTIONS(&lh_option_gradient_wire, &lh_option_pad_heads),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_ALL,

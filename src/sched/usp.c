@@ -1,14 +1,15 @@
 /*
- * USP (yunchang): groups of U ranks exchange heads as in Ulysses, and R = P/U ranks, one of each
- * group, are a zigzag ring with h/U heads. Rings of one rank compute attention at once, groups of
- * one rank exchange nothing. Not modelled: a ring rank's messages to itself when R is 1.
+ * The schedule usp, described at the end of this file. The all-to-alls of common/heads.h around the
+ * ring of common/ring.h, which works on the slots by heads. A ring of one rank is replaced by one
+ * call of attention, and a group of one rank exchanges nothing. Not modelled: the messages of a
+ * rank to itself that the public code sends for R = 1.
  */
 #include "sched/common/heads.h"
 #include "sched/common/ring.h"
 
 typedef struct {
     LhHeads heads;
-    LhRingPlan ring; /* if it has more than one rank */
+    LhRingPlan ring; /* used if R > 1 */
 } Plan;
 
 static LhHeads
@@ -61,7 +62,7 @@ declare(LhProgram *program)
         lh_ring_declare_backward(program, &plan->ring);
 }
 
-/* The all-to-alls, and R-1 hops of k, v in both passes, and R of their gradients. */
+/* The all-to-alls, R-1 hops of k, v in each pass, and R hops of dk, dv. */
 static uint64_t
 bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -79,7 +80,8 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes;
 }
 
-/* The ring has the buffers of zigzag: h/U heads of U times as many tokens. */
+/* The ring has the buffers of zigzag: h/U heads of U n tokens are as large as h heads of n
+ * tokens. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -97,30 +99,29 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 const LhSchedule lh_schedule_usp = {
     .name = "usp",
-    .summary = "Ulysses in groups of U ranks, a zigzag ring of P/U between the groups",
+    .summary = "Ulysses in groups of U ranks, and a zigzag ring of P/U ranks between the groups",
     .details =
-        "Unified sequence parallelism (arXiv:2405.07719, feifeibear/\n"
-        "long-context-attention): a grid of U x R = P ranks. The sequence is cut into 2R\n"
-        "halves in zigzag; the U ranks of a group, which follow each other, share those\n"
-        "of one ring position, and all-to-alls of heads as in Ulysses give each of them\n"
-        "all tokens of the group for h/U heads. Ranks of equal place in their groups are\n"
-        "a zigzag ring (see zigzag) with these heads. Backward likewise; what forward\n"
-        "has gathered stays by heads.\n"
+        "Unified sequence parallelism (arXiv:2405.07719; feifeibear/\n"
+        "long-context-attention) on a grid of U x R = P ranks. U consecutive ranks form a\n"
+        "group. The sequence is cut into 2R half-chunks; a group holds two of them in\n"
+        "zigzag, and each rank of the group holds 1/U of both (the placement below is the\n"
+        "one of U = 1). All-to-alls within the group, as in ulysses, give each rank all\n"
+        "tokens of the group for h/U heads. The R ranks of the same place in their groups\n"
+        "then form a zigzag ring with these heads. What the all-to-alls of the forward\n"
+        "pass have brought stays by heads for the backward pass.\n"
         "\n"
-        "bytes sent   fwd (2 Q + KV) (U-1)/U + (R-1) KV;\n"
-        "             bwd (2 Q + KV) (U-1)/U + (R-1) KV + R G, G = dk, dv in fp32; for\n"
-        "             R = 1 without the ring. A hop of h/U heads of U n tokens is as large\n"
-        "             as one of the plain ring; there are fewer. The Attention2D paper\n"
-        "             prints O(B N h d), which is U = h only: in elements, MHA, the ring has\n"
-        "             2 B N (h d/U) (R-1)/R, the all-to-alls 4 B N (h d/P) (U-1)/U\n"
-        "flops        P F / 2 on every rank, causal\n"
+        "bytes sent   forward (2Q + KV) (U-1)/U + (R-1) KV;\n"
+        "             backward (2Q + KV) (U-1)/U + (R-1) KV + R G, where G is dk, dv in\n"
+        "             fp32; R = 1: without the terms of the ring. A hop of the ring\n"
+        "             carries h/U heads of U n tokens, KV bytes as in the plain ring\n"
+        "flops        causal: about P F / 2 on every rank\n"
         "idle         0\n"
-        "buffers      of ulysses and of zigzag together\n"
+        "buffers      those of ulysses and of zigzag\n"
         "group size   --hierarchical-context-parallel-sizes U,R; by default U is the\n"
-        "             largest that divides ranks, groups and the devices of a node. The\n"
-        "             type of gradients on the wire is that of the ring; all-to-alls\n"
-        "             move what it leaves, in e bytes\n"
-        "restrictions sequence length divisible by 2P; U divides P and the groups\n",
+        "             greatest common divisor of P, g and the GPUs of a node.\n"
+        "             --gradient-wire is the type in which the ring sends gradients; the\n"
+        "             all-to-alls always send them in e bytes\n"
+        "restrictions N divisible by 2P, P and g divisible by U\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_hierarchy,
                           &lh_option_pad_heads),
     .placement = LH_PLACE_ZIGZAG,

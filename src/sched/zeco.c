@@ -1,7 +1,7 @@
 /*
- * ZeCO: LASP's chain as a pipeline. Heads are cut into K slices, each of which passes down the
- * chain by itself: a rank hands on a slice of the state as soon as it has added its own, while the
- * next one arrives. Additions run on a stream of their own, beside what is local.
+ * The schedule zeco, described at the end of this file. Heads are cut into K slices, each of which
+ * is a chain of its own. The exchange with which a rank receives slice k also sends slice k-1, to
+ * which the rank has added its own state meanwhile. Additions run on a stream of their own (scan).
  */
 #include "sched/common/linear.h"
 
@@ -13,7 +13,7 @@
 static const LhOption scan_blocks = {
     .name = "scan_blocks",
     .type = LH_OPTION_COUNT,
-    .help = "Pieces that the state of linear attention is sent in.",
+    .help = "Number of slices in which the states of linear attention are sent; default up to 8.",
     .value = lh_option_one_and_two,
 };
 
@@ -25,7 +25,7 @@ enum {
 typedef struct {
     LhLinearPass l;
     bool overlap;
-    uint8_t scan; /* the stream of the additions */
+    uint8_t scan; /* the stream on which slices are added */
     LhLinearChain chain;
 } Plan;
 
@@ -73,11 +73,11 @@ declare(LhProgram *program)
     plan->chain = lh_linear_declare_chain(program, &plan->l);
 }
 
-/* A state's way up the ranks, or its gradient's down. */
+/* The chain of states, to higher ranks, or that of gradients, to lower ones. */
 typedef struct {
     bool down;
     uint16_t in, out, tag;
-    uint32_t arrivals[BLOCKS_MAX]; /* the exchange that brings each slice; LH_OP_NONE: none does */
+    uint32_t arrivals[BLOCKS_MAX]; /* the exchange that brings each slice, or LH_OP_NONE */
     uint32_t end;                  /* the last exchange */
 } Chain;
 
@@ -93,7 +93,8 @@ chain_sends(const LhEmitter *e, const Plan *plan, const Chain *c)
     return c->down ? e->rank > 0 : e->rank < plan->l.ranks - 1;
 }
 
-/* Receives slice @k and sends slice @k - 1, which op @ready has made; one group. */
+/* Posts the exchange that receives slice @k and sends slice @k - 1, which op @ready leaves. Both
+ * are one group. */
 static uint32_t
 exchange(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t ready)
 {
@@ -117,7 +118,7 @@ exchange(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t re
     return id;
 }
 
-/* Adds slice @k, which has arrived, to the rank's own, which op @own makes. */
+/* Adds slice @k that has arrived to the rank's own slice, which op @own leaves. */
 static uint32_t
 add_arrived(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t own)
 {
@@ -131,7 +132,8 @@ add_arrived(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t
     return id;
 }
 
-/* All own slices first, so that none waits for what is local. */
+/* Queues the rank's own slices before anything else, so that no slice of the chain waits for
+ * intra. */
 static void
 emit_chain(LhEmitter *e, const Plan *plan, Chain *c)
 {
@@ -218,9 +220,9 @@ emit(LhEmitter *e, uint32_t step)
 }
 
 /*
- * Additions share the device with the rest, so that a rank between the ends is never idle while the
- * scan keeps up. Without overlap the last slice comes when a rank's own state and all its additions
- * are done, one addition later on every rank.
+ * Additions share the device with intra, so that a rank between the ends is never idle while the
+ * scan keeps up. Without overlap the last slice reaches a rank after its own state and all its
+ * additions, and one addition later on each further rank.
  */
 static double
 idle_flops(const LhProgramParams *p)
@@ -239,30 +241,30 @@ idle_flops(const LhProgramParams *p)
 
 const LhSchedule lh_schedule_zeco = {
     .name = "zeco",
-    .summary = "linear attention: the state passes on in slices, pipelined; contiguous tokens",
+    .summary = "linear attention: the state passes from rank to rank in slices; contiguous tokens",
     .details =
-        "ZeCO's All-Scan (arXiv 2507.01004, of which abstract and reviews were read:\n"
-        "what is not in them is ours). Rank r holds tokens [r n, (r+1) n). The state (M\n"
-        "= 4 B h d^2 bytes, fp32) is cut into K slices of heads, --scan-blocks; ZeCO\n"
-        "cuts it along a head's dimension, which moves the same bytes. Every rank\n"
-        "computes its own state first; a slice that arrives is decayed, added and sent\n"
-        "on while the next one arrives, beside what the rank's tokens have among\n"
-        "themselves. --no-overlap waits for the scan before that. Backward the\n"
-        "gradient's slices go the other way. The state that came is kept for the\n"
-        "backward pass, or the scan is run again there (--state-recompute). --unfused is\n"
-        "as in lasp.\n"
+        "All-Scan of ZeCO (arXiv 2507.01004): the chain of lasp as a pipeline. The state\n"
+        "(M = 4 B h d^2 bytes, fp32) is cut by heads into K slices, K = --scan-blocks.\n"
+        "Ranks that pass a state on first compute their own. A slice that arrives is\n"
+        "decayed, added to the rank's own and sent on while the next slice arrives; this\n"
+        "runs on a stream of its own and overlaps with attention among the rank's own\n"
+        "tokens. The queries read a slice when both are done. In the backward pass the\n"
+        "slices of the gradient go the other way. --state-recompute and --unfused are as\n"
+        "in lasp. With --no-overlap a rank waits for the whole scan before it computes\n"
+        "attention.\n"
         "\n"
-        "bytes sent   as lasp: fwd M unless r = P-1, bwd M unless r = 0\n"
-        "scan         (P-2+K)(alpha + M/(K BW)) instead of (P-1)(alpha + M/BW)\n"
+        "bytes sent   as lasp: forward M, except on the last rank; backward M, except on\n"
+        "             the first rank\n"
+        "scan         takes (P-2+K) (alpha + M/(K BW)) for a latency alpha and a bandwidth\n"
+        "             BW, where the chain of lasp takes (P-1) (alpha + M/BW)\n"
         "flops        as lasp\n"
-        "idle         2 (W_own + W_carry)/(P (W_own + W_carry + W_intra + W_inter)) for\n"
-        "             P > 2: the last rank passes no state on, the first one reads none;\n"
-        "             0 for P = 2. Exact as long as the additions of a slice on P-2\n"
-        "             ranks take less time than W_intra\n"
+        "idle         P > 2: 2 (W_own + W_carry) / (P (W_own + W_carry + W_intra +\n"
+        "             W_inter)), because the last rank passes no state on and the first\n"
+        "             one reads none; P = 2: 0. Exact if the additions of one slice on\n"
+        "             P-2 ranks take less time than W_intra\n"
         "buffers      as lasp\n"
-        "restrictions sequence length divisible by P; causal mask; K divides the query\n"
-        "             groups (default the largest up to 8 that does), at most 64; states\n"
-        "             travel in fp32\n",
+        "restrictions N divisible by P; states travel in fp32; K divides g and is at most\n"
+        "             64 (default: the largest such number up to 8)\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &scan_blocks,
                           &lh_option_state_recompute, &lh_option_unfused),
     .placement = LH_PLACE_CONTIGUOUS,

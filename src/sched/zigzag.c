@@ -1,6 +1,6 @@
 /*
- * Ring attention on zigzag halves: rank r holds half-chunks r and 2P-1-r, so that every step of a
- * causal mask has the same work on every rank. With the full mask every block is full.
+ * The schedule zigzag, described at the end of this file. The ring with the zigzag blocks that
+ * several schedules share; see lh_ring_set_zigzag.
  */
 #include "sched/common/ring.h"
 
@@ -12,22 +12,24 @@ declare(LhProgram *program)
 
 const LhSchedule lh_schedule_zigzag = {
     .name = "zigzag",
-    .summary = "ring on half-chunks r and 2P-1-r: a causal mask is balanced",
+    .summary = "ring on half-chunks r and 2P-1-r, which balances a causal mask",
     .details =
-        "Zigzag ring attention as in zhuzilin/ring-flash-attention: the sequence is cut\n"
-        "into 2P halves and rank r holds halves r and 2P-1-r. Step 0 is the causal\n"
-        "diagonal; when k, v come from an earlier rank (s <= r) only their first half\n"
-        "matters, otherwise only the second half of q attends. Both are half a block.\n"
-        "k, v travel whole in every hop. Backward as in ring.\n"
+        "Zigzag ring attention as in zhuzilin/ring-flash-attention: the ring on a\n"
+        "placement that gives every rank the same work under a causal mask. Step 0 is the\n"
+        "causal diagonal. If k, v come from an earlier rank (in the steps s <= r), both\n"
+        "half-chunks of q see the first half-chunk of k, v; if they come from a later\n"
+        "one, the second half-chunk of q sees both. Either is half a block. k and v\n"
+        "travel whole in every hop. Messages and merging are those of ring.\n"
         "\n"
-        "bytes sent   fwd (P-1) KV; bwd (P-1) KV + P G, G = dk, dv in fp32\n"
-        "flops        P F / 2 on every rank, causal\n"
+        "bytes sent   forward (P-1) KV; backward (P-1) KV + P G, where G is dk, dv in fp32\n"
+        "flops        causal: about P F / 2 on every rank, n (n+1)/2 + (P-1) n^2/2 pairs\n"
         "idle         0\n"
-        "buffers      fwd 2 KV + fp32 out + block; bwd 2 KV + 3 G + KV + Q + fp32 dq\n"
-        "restrictions sequence length divisible by 2P\n"
-        "masks        with a window or documents, half blocks without pairs are not\n"
-        "             computed; every hop is made; idle is then 1 - mean / most of the\n"
-        "             ranks\n",
+        "buffers      forward 2 KV + fp32 Q + S (the sum) + Q + S (a block's result);\n"
+        "             backward 3 KV + 3 G + Q + fp32 Q\n"
+        "restrictions N divisible by 2P\n"
+        "windows      With a window or documents, half-chunks in which no query sees a\n"
+        "             key are left out of the computation; k and v make every hop. Idle is\n"
+        "             1 - mean / maximum of the ranks' work\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,

@@ -6,21 +6,20 @@
 const LhOption lh_option_grid = {
     .name = "grid",
     .type = LH_OPTION_GRID,
-    .help = "Rows and columns of ranks that share the queries and the keys; default: the grid that "
-            "sends least.",
+    .help = "Rows and columns of the grid of ranks; default: the grid that sends the least bytes.",
     .at_every_size = true,
 };
 
 const LhOption lh_option_local_kv = {
     .name = "local_kv",
     .type = LH_OPTION_FLAG,
-    .help = "k and v are gathered where they are, without the transpose before.",
+    .help = "Gather k and v from where they are, without transposing them first.",
 };
 
 const LhOption lh_option_gather_delta = {
     .name = "gather_delta",
     .type = LH_OPTION_FLAG,
-    .help = "Backward gathers delta, not o.",
+    .help = "Gather delta instead of o in the backward pass.",
 };
 
 /* ---- the grid ---- */
@@ -39,13 +38,13 @@ gathers_delta(const LhProgramParams *p, LhGrid grid)
     return lh_grid_gather_delta(p) && grid.columns > 1;
 }
 
-/* Bytes that a rank sends whose k and v move, or stay. */
+/* Bytes that a rank sends; @moves says whether the transpose moves its k and v. */
 static uint64_t
 bytes_of(const LhProgramParams *p, LhGrid grid, bool moves)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t along_row = grid.columns - 1, along_column = grid.rows - 1;
-    const uint64_t third = gathers_delta(p, grid) ? z.s : z.q; /* of q, do and this */
+    const uint64_t third = gathers_delta(p, grid) ? z.s : z.q; /* gathered beside q and do */
     uint64_t bytes = moves ? z.kv : 0;
 
     if (lh_pass_has(p, LH_PASS_FWD))
@@ -56,8 +55,8 @@ bytes_of(const LhProgramParams *p, LhGrid grid, bool moves)
     return bytes;
 }
 
-/* Of all factor pairs the one that sends least, forward and backward together; of equal ones that
- * with more rows. */
+/* The factor pair that sends the least bytes in both passes together; of equal ones, that with more
+ * rows. */
 static LhGrid
 best_grid(const LhProgramParams *p)
 {
@@ -183,7 +182,8 @@ lh_grid_free_kt(LhEmitter *e, const LhGridPlan *plan)
         lh_emit_free(e, plan->kt);
 }
 
-/* The owner of the segment that rank (r, c) has keys of, and the rank that has those of its own. */
+/* The rank whose k, v @rank brings into its column, and the rank that brings those of @rank into
+ * its own. */
 static uint32_t
 keys_owner(const LhGridPlan *plan, uint32_t rank)
 {
@@ -196,7 +196,7 @@ keys_holder(const LhGridPlan *plan, uint32_t rank)
     return lh_grid_rank(plan, rank / plan->grid.columns, rank % plan->grid.columns);
 }
 
-/* The last exchange starts behind the compute that is queued. */
+/* Posts an exchange after the compute that is queued. */
 static uint32_t
 post(LhEmitter *e, uint8_t stream)
 {
@@ -271,9 +271,9 @@ common_divisor(int64_t a, int64_t b)
 }
 
 /*
- * Queries are the tokens r + a Pr, keys c + b Pc; k = gcd(Pr, Pc). Residues modulo k repeat alike
- * in both, so that how far the diagonal is from the corner of a block depends on (r - c) div k
- * only.
+ * Queries are the tokens r + a Pr, keys the tokens c + b Pc; k = gcd(Pr, Pc). Both have the same
+ * residues modulo k, so how far the diagonal is from the corner of a block depends only on (r - c)
+ * div k.
  */
 static uint64_t
 causal_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
@@ -286,8 +286,8 @@ causal_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
     return (uint64_t)(n * (2 * k * ahead + length - rows + columns + k) / 2);
 }
 
-/* Of every P tokens, the query of column c' sees all Pr keys if c' > c, the first r + 1 if c' = c;
- * and all those of earlier P. */
+/* Of each P consecutive tokens, the query of column c' sees all Pr keys if c' > c and the first r +
+ * 1 if c' = c; of all earlier P it sees every key. */
 static uint64_t
 causal_pairs_local(const LhProgramParams *p, LhGrid grid, uint32_t rank)
 {
@@ -297,7 +297,7 @@ causal_pairs_local(const LhProgramParams *p, LhGrid grid, uint32_t rank)
     return p->ranks * (n * (n - 1) / 2) + n * ((grid.columns - 1 - column) * grid.rows + row + 1);
 }
 
-/* Any mask: queries and keys in segments of one stride. */
+/* Counts the pairs under any mask: queries and keys are cut into segments of one stride. */
 static uint64_t
 counted_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
 {
@@ -349,7 +349,7 @@ lh_grid_idle_unit(const LhProgramParams *p)
     return 0;
 }
 
-/* With windows or documents the work has no closed form, and is counted. */
+/* With windows or documents the work has no closed form, so its pairs are counted. */
 static double
 idle_counted(const LhProgramParams *p, LhGrid grid)
 {
@@ -369,7 +369,8 @@ lh_grid_idle_flops(const LhProgramParams *p)
 {
     const LhGrid grid = lh_grid_of(p);
     const double length = (double)p->attention.seq_length, ranks = p->ranks;
-    /* What the rank with most work has of the row and the column more than its share. */
+    /* The busiest rank has (N/2P) (N + edge) pairs under a causal mask, the mean is (N/2P) (N + 1).
+     */
     const double edge =
         (double)grid.rows + grid.columns - (double)common_divisor(grid.rows, grid.columns);
 

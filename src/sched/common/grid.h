@@ -1,12 +1,7 @@
 /*
- * What both schedules of Attention2D share. P = Pr x Pc ranks form a grid; rank r + Pr c stands in
- * row r and column c. Tokens are striped, so that the queries of a row are the tokens r + i Pr. k
- * and v are transposed: rank (r, c) gets those of segment Pc r + c, and the keys of a column are
- * the tokens c + i Pc. Every row meets every column in one rank, which computes that part of the
- * attention matrix; partial outputs are merged along rows, dk and dv added up along columns.
- *
- * With local_kv nothing is transposed: column c has the keys of the segments Pr c, ..., Pr c +
- * Pr-1.
+ * What both schedules of Attention2D share; `longhaul show attention2d-no` describes the grid. Rank
+ * r + Pr c stands in row r and column c. kt is the rank's k, v after the transpose, those of
+ * segment Pc r + c; with local_kv a rank keeps its own.
  */
 #pragma once
 
@@ -32,38 +27,38 @@ typedef struct {
     uint32_t rows, columns; /* Pr, Pc */
 } LhGrid;
 
-/* Marks of the cursor from here on are a schedule's own. */
+/* Marks of the cursor; those from LH_GRID_MARK_OWN on belong to the schedule. */
 enum {
     LH_GRID_MARK_WAIT = LH_MARK_OWN, /* a second exchange that the next compute op must wait for */
     LH_GRID_MARK_OWN,
 };
 
-/* Tags of messages, likewise. */
+/* Tags of messages; those from LH_GRID_TAG_OWN on belong to the schedule. */
 enum {
     LH_GRID_TAG_TRANSPOSE,
     LH_GRID_TAG_TRANSPOSE_BACK,
     LH_GRID_TAG_OWN,
 };
 
-/* What both plans have; the first member of each. */
+/* The first member of the plans of both schedules. */
 typedef struct {
     LhPassSizes sizes;
     LhPassSlots io;
     LhGrid grid;
     uint32_t ranks;
     bool overlap, local_kv;
-    bool gather_delta; /* and there are rows to gather it over */
+    bool gather_delta; /* asked for, and a row has more than one rank */
     uint16_t kt;       /* transposed k, v; stays from the forward to the backward pass */
     LhKernelArgs q_rows, kv_rows;
 } LhGridPlan;
 
-/* The grid that is asked for; what is not said of it becomes that which sends the least bytes. */
+/* The grid that the options ask for; by default the one that sends the least bytes. */
 LhGrid lh_grid_of(const LhProgramParams *p);
 void lh_grid_adapt(LhProgramParams *p);
 bool lh_grid_check(const LhProgramParams *p, GError **error);
 
-/* Whether the transpose takes k and v of @rank elsewhere. Its fixed points send nothing; in a grid
- * of one row or one column all ranks are that. */
+/* Whether the transpose moves k and v of @rank to another rank. If not, the rank sends nothing in
+ * it; in a grid of one row or one column this is so on all ranks. */
 bool lh_grid_moves(const LhProgramParams *p, LhGrid grid, uint32_t rank);
 
 /* Fills @plan and declares inputs, outputs and kt. */
@@ -89,7 +84,7 @@ lh_grid_rank(const LhGridPlan *plan, uint32_t row, uint32_t column)
     return row % plan->grid.rows + plan->grid.rows * (column % plan->grid.columns);
 }
 
-/* The slot of the k, v that a rank brings into its column. */
+/* The slot of the k, v that a rank brings into its column: kt, or its own. */
 static inline uint16_t
 lh_grid_own_kv(const LhEmitter *e, const LhGridPlan *plan)
 {
@@ -97,8 +92,8 @@ lh_grid_own_kv(const LhEmitter *e, const LhGridPlan *plan)
 }
 
 /*
- * Arguments of attention of the queries of @parts ranks of the rank's row, from column @column on,
- * with the keys of @key_parts ranks of its column, from row @key_row on.
+ * Arguments of attention of the queries of @parts ranks of the rank's row, starting at column
+ * @column, with the keys of @key_parts ranks of its column, starting at row @key_row.
  */
 typedef struct {
     uint32_t column, parts;
@@ -106,26 +101,27 @@ typedef struct {
 } LhGridBlock;
 LhKernelArgs lh_grid_args(const LhEmitter *e, const LhGridPlan *plan, LhGridBlock block);
 
-/* At the start and the end of a pass: kt exists where the rank needs it. */
+/* Allocate and free kt, at the start and the end of a pass, on the ranks that need it. */
 void lh_grid_alloc_kt(LhEmitter *e, const LhGridPlan *plan);
 void lh_grid_free_kt(LhEmitter *e, const LhGridPlan *plan);
 
-/* Posts the transpose of k and v, unless an earlier pass has done it or the rank is a fixed point:
- * LH_OP_NONE then. */
+/* Posts the transpose of k and v, and returns the exchange; LH_OP_NONE if the forward pass has done
+ * it or if the rank keeps its k and v. */
 uint32_t lh_grid_transpose(LhEmitter *e, const LhGridPlan *plan, uint8_t stream);
 
-/* Posts its inverse: dk and dv of the held keys go home from @from, the own ones arrive in @to. */
+/* Posts the inverse of the transpose: dk and dv of the keys that the rank has held go back from
+ * @from, those of its own tokens arrive in @to. */
 uint32_t lh_grid_transpose_back(LhEmitter *e, const LhGridPlan *plan, uint8_t stream, LhRegion from,
                                 LhRegion to);
 
-/* Appends a compute op behind both waits. */
+/* Appends a compute op that waits for both marked exchanges, of the row and of the column. */
 void lh_grid_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args);
 
-/* An elementwise call on one part each. */
+/* Appends an elementwise call on one part of each slot. */
 void lh_grid_map(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *rows, LhRegion source,
                  LhRegion target);
 
-/* Closed forms that do not depend on what overlaps. */
+/* Closed forms that both schedules share. */
 uint64_t lh_grid_bytes_sent(const LhProgramParams *p, uint32_t rank);
 uint64_t lh_grid_flops(const LhProgramParams *p, uint32_t rank);
 double lh_grid_idle_unit(const LhProgramParams *p);

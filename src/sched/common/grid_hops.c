@@ -47,7 +47,8 @@ lh_grid_hop_move(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, const LhRe
     const uint8_t stream = left ? LH_GRID_STREAM_ROW : LH_GRID_STREAM_COLUMN;
     const uint32_t id = lh_emit_exchange(e, stream);
 
-    lh_emit_last(e)->communicator = stream; /* a neighbour may be one in the row and the column */
+    /* A rank may be a neighbour in the row and in the column. */
+    lh_emit_last(e)->communicator = stream;
     lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
     message(e, true, to, hop, give, count);
     message(e, false, from, hop, take, count);
@@ -60,7 +61,7 @@ lh_grid_hop_key_row(const LhEmitter *e, const LhGridPlan *plan, uint32_t hops)
     return (lh_grid_row(plan, e->rank) + hops) % plan->grid.rows;
 }
 
-/* The k, v that came @hops ranks move on, if there is a rank above that lacks them. */
+/* Passes k, v that have made @hops hops on, if the rank above does not have them yet. */
 static void
 move_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv, uint32_t hops)
 {

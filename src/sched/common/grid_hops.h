@@ -1,6 +1,6 @@
 /*
- * Grids of ranks whose neighbours pass things on: queries and their results to the left along the
- * row, keys and their gradients up the column, each on a stream of its own.
+ * Hops between neighbours of a grid: queries and their results move left along the row, keys and
+ * their gradients up the column. Row and column have a stream each.
  */
 #pragma once
 
@@ -11,31 +11,35 @@ enum {
     LH_GRID_STREAM_COLUMN,
 };
 
-/* Messages to the neighbour, left or up; the last one posted of each has a mark. */
+/* What a message to the left or upper neighbour carries. Each kind has a mark for the exchange
+ * posted last. */
 typedef enum {
     LH_GRID_HOP_QUERIES,
-    LH_GRID_HOP_RESULT, /* of the queries: partial o or dq */
+    LH_GRID_HOP_RESULT, /* partial o or dq of the queries */
     LH_GRID_HOP_KEYS,
     LH_GRID_HOP_DKV,
     LH_GRID_HOP_BACK, /* the transpose of dk and dv */
 } LhGridHop;
 
-/* The next compute op waits for an exchange; of one stream, for the latest that it is told to. */
+/* Makes the next compute op wait for the last exchange of kind @hop. If it is told to wait for
+ * several of one stream, it waits for the latest. */
 void lh_grid_hop_wait(LhEmitter *e, LhGridHop hop);
 
-/* Exchange @id is the last one of @hop; without overlap the next compute op waits for it. */
+/* Records exchange @id as the last one of kind @hop. Without overlap the next compute op waits for
+ * it. */
 void lh_grid_hop_posted(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, uint32_t id);
 
-/* Gives @count regions to the left or upper neighbour and takes as many from the opposite one,
- * after the compute that is queued. */
+/* Posts an exchange, after the compute that is queued, that sends @count regions to the left or
+ * upper neighbour and receives as many from the opposite one. */
 void lh_grid_hop_move(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, const LhRegion *give,
                       const LhRegion *take, unsigned count);
 
-/* The place of the keys that have come @hops ranks up the column. */
+/* The row of the rank whose keys have come here in @hops hops up the column. */
 uint32_t lh_grid_hop_key_row(const LhEmitter *e, const LhGridPlan *plan, uint32_t hops);
 
-/* The own k, v start up the column, and are put into their place among its keys, slot @kv. */
+/* Sends the rank's k, v up the column, and copies them to their place among the keys of the column,
+ * slot @kv. */
 void lh_grid_hop_begin_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv);
 
-/* The keys that came @hops ranks have arrived, and move on. */
+/* Makes compute wait for the keys that have made @hops hops, and passes them on. */
 void lh_grid_hop_next_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv, uint32_t hops);

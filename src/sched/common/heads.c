@@ -1,6 +1,6 @@
 /*
- * The exchange of heads for tokens; see the header. Left out: the copies that only some layouts of
- * public code need on top (sequences first or batch first).
+ * The exchange of heads for tokens; see the header. Not modelled: additional copies that public
+ * code needs for some layouts (sequence first or batch first).
  */
 #include "sched/common/heads.h"
 
@@ -8,7 +8,7 @@
 
 static const struct {
     LhTensorKind kind;
-    LhPass pass; /* that moves it */
+    LhPass pass; /* the pass that moves it */
     bool to_heads;
     const char *tokens, *stage, *arrived, *heads;
 } tensors[LH_HEADS_TENSORS] = {
@@ -47,7 +47,7 @@ slices_of(const LhHeadsCut *cut, LhHeadsTensor t)
     return is_kv(t) ? cut->kv_slices : cut->slices;
 }
 
-/* Slices of a segment that are laid out for sending. */
+/* Number of slices of a segment in the layout that is sent. */
 static uint32_t
 staged_slices(const LhHeadsCut *cut, LhHeadsTensor t)
 {
@@ -91,7 +91,7 @@ add_between(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTen
                                              LH_SLOT_TEMP, parts, part, bytes);
 }
 
-/* What a slot by heads is to the program, if it holds what is saved between the passes. */
+/* The role of a slot that holds, by heads, what is saved between the passes. */
 static LhSlotRole
 role_of_saved(const LhProgramParams *p)
 {
@@ -100,7 +100,7 @@ role_of_saved(const LhProgramParams *p)
     return p->keep_saved && !lh_pass_has(p, LH_PASS_BWD) ? LH_SLOT_OUTPUT : LH_SLOT_TEMP;
 }
 
-/* Whether forward saves @t by heads. */
+/* Whether the forward pass saves @t by heads. */
 static bool
 is_saved(const LhHeads *heads, LhHeadsTensor t)
 {
@@ -121,7 +121,7 @@ add_heads(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTenso
     program->slots[heads->heads[t]].by_heads = role != LH_SLOT_TEMP;
 }
 
-/* One tensor in all the layouts that it is needed in. */
+/* Declares a tensor in all the layouts in which it is needed. */
 static void
 add_tensor(LhProgram *program, LhHeads *heads, const LhPassSizes *z, LhHeadsTensor t)
 {
@@ -200,7 +200,7 @@ lh_heads_slots(const LhHeads *heads)
 
 /* ---- moving ---- */
 
-/* Of an elementwise call on @count parts of a slot. */
+/* Arguments of an elementwise call on @count parts of a slot. */
 static LhKernelArgs
 rows_args(const LhProgram *program, uint16_t slot, uint32_t count)
 {
@@ -213,8 +213,9 @@ rows_args(const LhProgram *program, uint16_t slot, uint32_t count)
     return lh_pass_slice_args(program, lh_pass_q_args(p, rows));
 }
 
-/* Copies parts between two slots, converted where their elements differ; with @reversed, the last
- * part first. fp32 beside 16-bit activations is copied by starting a sum. */
+/* Copies parts between two slots and converts them where the types differ; with @reversed, from the
+ * last part to the first. fp32 next to 16-bit activations is copied by the kernel that starts a
+ * sum. */
 static void
 copy(LhEmitter *e, uint8_t stream, LhRegion from, LhRegion to, bool reversed)
 {
@@ -242,7 +243,8 @@ whole(const LhEmitter *e, uint16_t slot)
     return (LhRegion){ slot, 0, e->program->slots[slot].parts };
 }
 
-/* Each of a rank's segments is a tensor of its own: what the members have of it, in their order. */
+/* Posts the all-to-all. Each of the rank's segments is a tensor of its own, which consists of the
+ * members' parts in their order. */
 static void
 all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to)
 {
@@ -256,8 +258,8 @@ all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to)
         lh_emit_tensor(e, (LhRegion){ from, part, members }, (LhRegion){ to, part, members });
 }
 
-/* The parts of one member in the layout by tokens (its slices of the rank's segment) or by heads
- * (the rank's slices of its segment). */
+/* The parts that one member of the group has in a slot: by tokens its slices of the rank's segment,
+ * by heads the rank's slices of its segment. */
 typedef struct {
     uint16_t slot;
     uint32_t first, stride, count;
@@ -286,8 +288,8 @@ add_messages(LhEmitter *e, const LhHeadsCut *cut, bool send, uint32_t member, Pa
 }
 
 /*
- * Slices that do not divide: NCCL's all-to-all of unequal pieces, which is messages to and from all
- * others. The rank's own piece is copied.
+ * The exchange of slices that do not divide evenly: messages to and from all other members, as
+ * NCCL's all-to-all with unequal counts. The rank's own share is copied.
  */
 static void
 exchange(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_heads)
@@ -320,7 +322,7 @@ send(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_hea
     lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
 }
 
-/* Lays keys and values out for sending, one replica for every rank. */
+/* Copies k and v into the layout that is sent, one replica for each member. */
 static void
 replicate(LhEmitter *e, const LhHeads *heads)
 {
@@ -374,8 +376,8 @@ lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor
     }
 }
 
-/* Between the order of arrival and that of tokens: of the second halves, the first rank has the
- * last. Returns the last op. */
+/* Copies between the order in which segments arrive and that of their tokens: the second
+ * half-chunks are reversed. Returns the last op. */
 static uint32_t
 reorder(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to)
 {
@@ -395,7 +397,7 @@ lay_out(LhEmitter *e, uint8_t stream, uint32_t after, uint16_t from, uint16_t to
     return lh_emit_last(e)->id;
 }
 
-/* flash_attn_a2a_communicate() of TransformerEngine. */
+/* As flash_attn_a2a_communicate() of TransformerEngine. */
 void
 lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *list,
                         unsigned count, bool to_heads)
@@ -490,7 +492,7 @@ begin(LhEmitter *e, const LhHeads *heads)
     set_statistics_live(e, heads, true);
 }
 
-/* What is saved by heads is freed by the last pass that needs it. */
+/* Frees what is saved by heads, in the last pass that needs it. */
 static void
 free_saved(LhEmitter *e, const LhHeads *heads)
 {
@@ -531,7 +533,7 @@ lh_heads_attention_args(const LhProgram *program, uint32_t parts)
     };
     LhKernelArgs args = lh_pass_position_args(program, rows, rows);
 
-    /* Linear attention is called with a mask that knows distances, even of one token. */
+    /* Linear attention is called with a causal mask even for one token: it knows distances. */
     if (p->attention.linear || (args.mask == LH_MASK_POSITIONS && lh_mask_is_plain(&p->mask)))
         args.mask = LH_MASK_CAUSAL;
     args.first = true;

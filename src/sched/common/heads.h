@@ -1,14 +1,14 @@
 /*
- * What schedules share that exchange heads for tokens. Ranks stand in groups of U in a row. Before
- * attention an all-to-all gives each of them, for its slices of the heads, the tokens of the whole
- * group; after it another one gives every token's heads back to its owner. Tensors have two
- * layouts: by tokens (the rank's own segments, all slices) and by heads (all segments of the group
- * in the order of tokens, the rank's slices). Between the two they are laid out once more, which
- * costs a copy and a staging buffer, as permute() and contiguous() do in public code.
+ * What schedules that exchange heads for tokens share. U consecutive ranks form a group. Before
+ * attention an all-to-all gives each member the tokens of the whole group for its slices of the
+ * heads; after attention another one returns the heads of every token to its owner. Tensors have
+ * two layouts: by tokens (the rank's own segments, all slices) and by heads (all segments of the
+ * group in the order of tokens, the rank's slices). Converting one into the other takes a copy and
+ * a staging buffer besides the all-to-all, as permute() and contiguous() do in public code.
  *
- * What forward leaves for backward (q, k, v, o and lse; q, k, v of linear attention) stays by
- * heads, where backward wants it, so that backward moves only gradients. Backward alone is given it
- * so, too.
+ * What the forward pass saves for the backward pass (q, k, v, o and lse; q, k, v of linear
+ * attention) stays by heads, so that the backward pass moves only gradients. A backward pass alone
+ * is given it by heads, too.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 extern const LhOption lh_option_hierarchy; /* --hierarchical-context-parallel-sizes */
 extern const LhOption lh_option_pad_heads;
 
-/* Ranks that exchange heads with each other; 0: not chosen yet. */
+/* U, the number of ranks that exchange heads with each other; 0 if it is not chosen yet. */
 static inline uint32_t
 lh_heads_size(const LhProgramParams *p)
 {
@@ -31,7 +31,7 @@ lh_heads_padded(const LhProgramParams *p)
     return lh_option_first(p, &lh_option_pad_heads) != 0;
 }
 
-/* The tensors that move. */
+/* The tensors that all-to-alls move. */
 typedef enum {
     LH_HEADS_Q,
     LH_HEADS_KV,
@@ -43,61 +43,62 @@ typedef enum {
 } LhHeadsTensor;
 
 /*
- * How heads are cut for a group. With more slices than ranks, a rank has room for as many as any of
- * them has. With fewer key-value slices than ranks, several ranks have the same one, and the
- * all-to-all moves a replica for each.
+ * How heads are cut into slices for a group. If slices do not divide evenly, every rank has room
+ * for as many as any rank has. If there are fewer key-value slices than ranks, several ranks have
+ * the same one, and the all-to-all moves one replica for each.
  */
 typedef struct {
     uint32_t members;           /* U */
-    uint32_t slices, kv_slices; /* of query heads, a multiple of those of key-value heads */
+    uint32_t slices, kv_slices; /* of query heads (a multiple of the other), of key-value heads */
 } LhHeadsCut;
 
-/* Where backward has o from. */
+/* Where the backward pass gets o from. */
 typedef enum {
-    LH_HEADS_O_KEPT,     /* by heads, as forward has left it */
-    LH_HEADS_O_GATHERED, /* by tokens, to be gathered again */
-    LH_HEADS_O_UNUSED,   /* the gradients of linear attention need none */
+    LH_HEADS_O_KEPT,     /* by heads, as the forward pass has left it */
+    LH_HEADS_O_GATHERED, /* by tokens; it is sent again */
+    LH_HEADS_O_UNUSED,   /* nowhere: linear attention needs none */
 } LhHeadsOutput;
 
 typedef struct _LhHeads LhHeads;
 
-/* Moves tensors from one layout to the other; compute ops wait for the results. */
+/* Moves tensors from one layout to the other. Compute that is queued later waits for them. */
 typedef void (*LhHeadsMove)(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
                             unsigned count, bool to_heads);
 
-/* A part of a schedule's plan. In groups of one rank nothing moves, and all layouts are one. */
+/* A part of a schedule's plan. In a group of one rank nothing moves, and both layouts are the same
+ * slot. */
 struct _LhHeads {
     LhHeadsCut cut;
     LhHeadsMove move; /* one of the two below */
-    bool two_stages;  /* what has arrived is laid out, too: the slots `arrived` */
+    bool two_stages;  /* what arrives has a buffer of its own, `arrived`, too */
     LhHeadsOutput o;
-    bool grads_narrow; /* gradients are exchanged as activations, whatever the wire's type */
-    uint32_t parts;    /* of one slice by heads: segments of the group */
+    bool grads_narrow; /* all-to-alls send gradients as activations, whatever --gradient-wire */
+    uint32_t parts;    /* parts of one slice by heads: the segments of the group */
     uint16_t tokens[LH_HEADS_TENSORS], stage[LH_HEADS_TENSORS], arrived[LH_HEADS_TENSORS],
         heads[LH_HEADS_TENSORS];
     uint16_t lse;           /* by heads; softmax only */
-    uint16_t dkv_sum;       /* by tokens, in fp32: where the gradients of replicas add up */
-    LhKernelArgs attention; /* of groups that hold the whole sequence */
+    uint16_t dkv_sum;       /* by tokens, in fp32: the sum over replicas */
+    LhKernelArgs attention; /* arguments, for groups that hold the whole sequence */
 
-    /* Between the exchanges: step @step of attention in this phase. */
+    /* Emits step @step of attention in the current phase, between the exchanges. */
     void (*attend)(LhEmitter *e, uint32_t step);
     uint32_t forward_steps, backward_steps;
 };
 
 /*
- * Fills in @heads, of which the caller has set what stands before `parts`, and declares: streams,
- * inputs and outputs as lh_pass_declare does, but no lse by tokens, which nobody needs; and what is
- * held by heads and in between.
+ * Fills in @heads, in which the caller has set the members before `parts`, and declares streams,
+ * inputs and outputs as lh_pass_declare does (but no lse by tokens, which nobody needs), the slots
+ * by heads, and staging buffers.
  */
 void lh_heads_declare(LhProgram *program, LhHeads *heads);
 
-/* What attention by heads works on. */
+/* The slots by heads, on which attention works. */
 LhPassSlots lh_heads_slots(const LhHeads *heads);
 
-/* How many slices of query heads @rank has by heads. */
+/* The number of slices of query heads that @rank has by heads. */
 uint32_t lh_heads_own(const LhHeadsCut *cut, uint32_t rank);
 
-/* Sizes of a rank by tokens, with gradients as they are exchanged. */
+/* Sizes of a rank's tensors by tokens, with gradients as they are exchanged. */
 LhPassSizes lh_heads_sizes(const LhProgramParams *p, const LhHeads *heads);
 
 static inline bool
@@ -112,21 +113,22 @@ lh_heads_uneven(const LhHeadsCut *cut)
     return cut->slices % cut->members != 0;
 }
 
-/* The tensors that backward gathers: do, and perhaps o. */
+/* Number of tensors that the backward pass sends before attention: do, and perhaps o. */
 static inline unsigned
 lh_heads_gathered(const LhHeads *heads)
 {
     return heads->o == LH_HEADS_O_GATHERED ? 2 : 1;
 }
 
-/* Each tensor is laid out, sent and waited for before the next one. */
+/* Lays out each tensor, sends it, and waits for it before the next one. */
 void lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
                               unsigned count, bool to_heads);
 
 /*
- * As TransformerEngine: while a tensor is sent, the next one is laid out, and the one before is
- * brought into the order of tokens on the stream after those of the pass, a second compute stream
- * which the caller declares. Of zigzag halves without a split, and without replicas.
+ * As TransformerEngine does: while a tensor is sent, the next one is laid out, and the one before
+ * is put into the order of its tokens on a second compute stream, which the caller declares as the
+ * stream after those of lh_pass_declare. For zigzag half-chunks without a split, and without
+ * replicas.
  */
 #define LH_HEADS_STREAM_CP 2
 void lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
@@ -135,18 +137,20 @@ void lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTe
 /* Arguments of attention over all tokens of the sequence, in @parts parts, for one slice. */
 LhKernelArgs lh_heads_attention_args(const LhProgram *program, uint32_t parts);
 
-/* Groups hold the whole sequence: attention is one step, the rank's slices one after the other. */
+/* For groups that hold the whole sequence: attention is one step, which computes the rank's slices
+ * one after the other. */
 void lh_heads_set_whole(const LhProgram *program, LhHeads *heads);
 
-/* The plan of a schedule of one group of all ranks and nothing else. */
+/* Makes @heads the whole plan of a schedule in which all ranks are one group. */
 void lh_heads_declare_whole(LhProgram *program, const LhHeads *heads);
 
-/* The generator of a schedule whose plan begins with its LhHeads: move, attention, move. While
- * attention runs, o and lse (backward: dq and dkv) are allocated by heads. */
+/* The generator of schedules whose plan begins with an LhHeads: it moves tensors to the layout by
+ * heads, computes attention, and moves the results back. While attention runs, o and lse (backward:
+ * dq and dkv) are allocated by heads. */
 uint32_t lh_heads_steps(const LhProgram *program, uint32_t rank);
 void lh_heads_emit(LhEmitter *e, uint32_t step);
 
-/* Closed forms of attention: of one group of all ranks; of zigzag rings between groups. */
+/* Flops of attention if all ranks are one group, and if groups form zigzag rings. */
 uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
 uint64_t lh_heads_ring_flops(const LhProgramParams *p, uint32_t rank);
 
@@ -154,15 +158,16 @@ uint64_t lh_heads_ring_flops(const LhProgramParams *p, uint32_t rank);
  * that are run. */
 uint64_t lh_heads_flops(const LhProgramParams *p, uint32_t heads);
 
-/* What a rank sends in all-to-alls. */
+/* Bytes that a rank sends in all-to-alls. */
 uint64_t lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
 
-/* Bytes that attention itself takes in each pass, and those among them that are kept in between. */
+/* Bytes of the buffers that attention has in each pass; `kept` are those of them that stay between
+ * the passes. */
 typedef struct {
     uint64_t forward, backward, kept;
 } LhHeadsBuffers;
 
-/* What a rank holds; NULL: attention takes nothing. */
+/* Peak memory of a rank. @buffers NULL: attention has no buffers. */
 uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
                              const LhHeadsBuffers *buffers);
 
@@ -191,16 +196,17 @@ uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
         return lh_heads_peak_bytes(p, &heads, NULL);                                               \
     }
 
-/* Rounds heads and groups up so that @ranks ranks can share them; the hidden size stays what it is.
- * With @replicate a key-value head may be shared by several ranks. */
+/* Pads heads and groups so that @ranks ranks can share them; the hidden size stays the same. With
+ * @replicate several ranks may share a key-value head. */
 void lh_heads_pad(LhAttention *attention, uint32_t ranks, bool replicate);
 
 /* "3, 4": the numbers of ranks nearest to @ranks that @legal allows. Caller frees. */
 char *lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
                              bool (*legal)(const LhAttention *a, uint32_t ranks));
 
-/* For the choice of a group's size: the largest one that divides ranks, groups and the devices of a
- * node (0: unknown). And refuses one that does not divide ranks and groups. */
+/* Schedules with groups. The default size of a group is the largest that divides ranks, groups and
+ * the GPUs of a node, if they are known. adapt pads heads and sets that default; check refuses a
+ * size that does not divide ranks and groups. */
 uint32_t lh_heads_group_size(const LhProgramParams *p);
-void lh_heads_adapt_group_size(LhProgramParams *p); /* pads heads, and sets the default */
+void lh_heads_adapt_group_size(LhProgramParams *p);
 bool lh_heads_check_group_size(const LhProgramParams *p, GError **error);

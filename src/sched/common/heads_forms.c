@@ -1,6 +1,6 @@
 /*
- * What an exchange of heads costs, and which heads can be exchanged; see heads.h. None of it looks
- * at a program.
+ * What an exchange of heads costs, and which heads can be exchanged; see heads.h. Nothing in this
+ * file reads a program.
  */
 #include "sched/common/heads.h"
 
@@ -10,12 +10,11 @@
 const LhOption lh_option_hierarchy = {
     .name = "hierarchical_context_parallel_sizes",
     .type = LH_OPTION_SIZES,
-    .help =
-        "Ranks that exchange heads with each other in an all-to-all, then ranks of a ring; their "
-        "product is the number of ranks.",
+    .help = "Number of ranks that exchange tokens for heads with each other, and number of ranks "
+            "in a ring between these groups; their product is the number of ranks.",
 };
 
-/* One head too few for all ranks to have as many. */
+/* Heads that do not divide among the ranks: one too few for two on each. */
 static void
 make_odd(LhProgramParams *p)
 {
@@ -26,7 +25,7 @@ make_odd(LhProgramParams *p)
 const LhOption lh_option_pad_heads = {
     .name = "pad_heads",
     .type = LH_OPTION_FLAG,
-    .help = "Heads that do not divide among the ranks are padded with idle ones.",
+    .help = "Add idle heads until the heads divide evenly among the ranks.",
     .shape = make_odd,
 };
 
@@ -51,7 +50,7 @@ lh_heads_sizes(const LhProgramParams *p, const LhHeads *heads)
     return z;
 }
 
-/* Of a tensor of @bytes by tokens: what is sent in turning it one way or the other. */
+/* Bytes that @rank sends to move a tensor of @bytes by tokens from one layout to the other. */
 static uint64_t
 sent(const LhHeadsCut *cut, uint32_t rank, uint64_t bytes, uint32_t slices, bool to_heads)
 {
@@ -84,7 +83,7 @@ lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t ran
     return bytes;
 }
 
-/* Bytes by heads, and staged, of what has @bytes by tokens. */
+/* Bytes of a tensor by heads, and in staging buffers, if it has @bytes by tokens. */
 static uint64_t
 by_heads(const LhHeadsCut *cut, uint64_t bytes, uint32_t slices)
 {
@@ -103,8 +102,8 @@ staged(const LhHeads *heads, uint64_t bytes, uint32_t slices)
     return bytes / slices * MAX(slices, cut->members) * (heads->two_stages ? 2 : 1);
 }
 
-/* While q, k, v are gathered, into what is there already if @kept; while attention runs; while o is
- * scattered. */
+/* The largest of three times: while q, k, v arrive (in slots that exist anyway if @kept), while
+ * attention runs, and while o is returned. */
 static uint64_t
 forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, bool kept,
              const LhHeadsBuffers *b)
@@ -118,7 +117,8 @@ forward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, bool kep
     return MAX(in, held + MAX(b->forward, b->kept + staged(heads, z->q, cut->slices)));
 }
 
-/* While do is gathered; while attention runs; while dq, dk, dv are scattered. */
+/* The largest of three times: while do arrives, while attention runs, and while dq, dk, dv are
+ * returned. */
 static uint64_t
 backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const LhHeadsBuffers *b)
 {
@@ -134,8 +134,9 @@ backward_peak(const LhHeads *heads, const LhPassSizes *z, uint64_t held, const L
     return MAX(held + MAX(b->kept + in, got + gradients + b->backward), out);
 }
 
-/* q, k, v and o or their like are there by tokens; forward keeps what it saves by heads, as outputs
- * if it is asked to, and backward alone is given that in place of them. */
+/* Tensors by tokens are inputs and outputs. What the forward pass saves by heads is an output of it
+ * if keep_saved asks for that; a backward pass alone is given it as input, in place of the tensors
+ * by tokens. */
 uint64_t
 lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads, const LhHeadsBuffers *buffers)
 {

@@ -8,15 +8,16 @@
 const LhOption lh_option_state_recompute = {
     .name = "state_recompute",
     .type = LH_OPTION_FLAG,
-    .help = "Backward computes the states of linear attention again instead of keeping them.",
+    .help = "Compute the states of linear attention again in the backward pass instead of keeping "
+            "them.",
     .linear_only = true,
 };
 
 const LhOption lh_option_unfused = {
     .name = "unfused",
     .type = LH_OPTION_FLAG,
-    .help = "Linear attention within blocks and between blocks is computed by separate kernels, "
-            "then summed.",
+    .help = "Let one kernel write to memory what tokens get from other ranks through a state, and "
+            "another kernel add it to the rest.",
     .linear_only = true,
 };
 
@@ -168,7 +169,8 @@ operands(LhEmitter *e, uint32_t slice, const uint16_t *slots, unsigned count)
         lh_emit_operand(e, slots[i], slice, 1);
 }
 
-/* What goes through a state is added to @sum by the kernel, or written apart and then added. */
+/* A kernel that reads a state: it adds to @sum itself, or writes to @apart, which another kernel
+ * then adds. */
 typedef struct {
     LhKernelId kernel;
     const LhKernelArgs *rows;
@@ -262,9 +264,10 @@ lh_linear_carry(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t fr
 /* ---- closed forms ---- */
 
 /*
- * With E = B h d^2 elements of a state, a product of n rows with it is 2 n E. Among themselves n
- * tokens in tiles of b have b (b+1) / 2 pairs a tile; all tiles but the last go into a state (2 b
- * E each, and 2 E to decay what it holds, from the second on), all but the first read it.
+ * With E = B h d^2 elements of a state, a product of n rows with it costs 2 n E. Within the rank, n
+ * tokens in tiles of b have b (b+1) / 2 pairs in a tile. All tiles but the last are added to a
+ * state (2 b E each), which is decayed from the second tile on (2 E each), and all but the first
+ * read it (2 b E each).
  */
 LhLinearWork
 lh_linear_work(const LhProgramParams *p, LhPhase phase)
@@ -298,7 +301,8 @@ lh_linear_chain_flops(const LhProgramParams *p, uint32_t rank)
     const LhLinearWork fwd = lh_linear_work(p, LH_PHASE_FORWARD);
     const LhLinearWork bwd = lh_linear_work(p, LH_PHASE_BACKWARD);
     const bool first = rank == 0, last = rank == p->ranks - 1;
-    /* The state that leaves the rank, forward, and its gradient, backward. */
+    /* Computing the state that leaves the rank in the forward pass, and its gradient in the
+     * backward pass. */
     const uint64_t state = last ? 0 : fwd.own + (first ? 0 : fwd.carry);
     const uint64_t dstate = first ? 0 : bwd.own + (last ? 0 : bwd.carry);
     uint64_t flops = 0;
@@ -321,8 +325,8 @@ lh_linear_chain_bytes(const LhProgramParams *p, uint32_t rank)
            (lh_pass_has(p, LH_PASS_BWD) ? down + (lh_linear_recomputes(p) ? up : 0) : 0);
 }
 
-/* Forward the state that leaves the rank and, if it is not kept, the one that comes; backward two
- * gradients, and two states if they are computed again. */
+/* Forward the state that leaves the rank and, if states are not kept, the one that arrives.
+ * Backward two gradients, and two states if they are computed again. */
 uint64_t
 lh_linear_chain_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {

@@ -1,7 +1,8 @@
 /*
- * What the schedules of linear attention share: slots, the ops of one slice of a rank's tokens, and
- * the flops of each. Rank r holds tokens [r n, (r+1) n); the state before them is what all earlier
- * ranks leave, decayed to token r n, and its gradient behind them what all later ranks ask for.
+ * What the schedules of linear attention share: slots, the ops of one slice of the heads, and their
+ * flops. Rank r holds tokens [r n, (r+1) n). The state before them is the sum over all earlier
+ * tokens, decayed to token r n; the gradient of the state behind them is the sum over all later
+ * tokens.
  */
 #pragma once
 
@@ -28,86 +29,88 @@ typedef struct {
     uint64_t state; /* M = 4 B h d^2: bytes of the states of all heads, in fp32 */
     uint32_t ranks, slices;
     bool unfused;
-    LhKernelArgs block, q_rows, kv_rows; /* of one slice */
-    uint16_t before;                     /* the state before the rank's tokens; forward leaves it */
-    uint16_t o_apart, dq_apart, dkv_apart; /* unfused: what goes through states */
+    LhKernelArgs block, q_rows, kv_rows; /* arguments for one slice */
+    uint16_t before; /* the state before the rank's tokens, which forward leaves */
+    uint16_t o_apart, dq_apart, dkv_apart; /* with --unfused: what comes through states */
 } LhLinearPass;
 
 uint64_t lh_linear_state_bytes(const LhProgramParams *p);
 
-/* Refuses gradients in 16 bits on the wire. */
+/* Refuses states of 16 bits on the wire. */
 bool lh_linear_check(const LhProgramParams *p, GError **error);
 
-/* Declares streams, inputs, outputs and, unless backward computes it again, `before`; heads are cut
- * into @slices. Returns the shared part, for the plan. */
+/* Declares streams, inputs, outputs and, unless the backward pass computes it again, `before`, with
+ * heads cut into @slices. Returns what a plan contains. */
 LhLinearPass lh_linear_declare(LhProgram *program, uint32_t slices);
 
-/* A temporary slot of @states times M, in as many parts times the slices. */
+/* Declares a temporary slot for @states states of all heads (M bytes each), with one part for each
+ * slice of each state. */
 uint16_t lh_linear_add_state(LhProgram *program, const LhLinearPass *l, const char *name,
                              LhTensorKind kind, uint32_t states);
 
-/* The slots that unfused passes need; nothing otherwise. */
+/* Declare the slots that --unfused needs; without it they do nothing. */
 void lh_linear_add_forward_apart(LhProgram *program, LhLinearPass *l);
 void lh_linear_add_backward_apart(LhProgram *program, LhLinearPass *l);
 
-/* The buffers of a schedule in which states pass from rank to rank, those of each pass together. */
+/* The buffers of a schedule in which states pass from rank to rank; those of a pass are consecutive
+ * slots. */
 typedef struct {
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_out, bwd_in, bwd_out;
-    uint16_t again_in, again_out; /* state_recompute: the forward chain of the backward pass */
+    uint16_t again_in, again_out; /* with --state-recompute: the forward chain, run again */
 } LhLinearChain;
 
-/* Declares them, of the passes that are run, and what unfused passes need. */
+/* Declares the buffers of the passes that are run, with those that --unfused needs. */
 LhLinearChain lh_linear_declare_chain(LhProgram *program, LhLinearPass *l);
 
-/* Bytes of inputs, outputs and `before` on a rank; of what unfused passes need besides. */
+/* Bytes of inputs, outputs and `before` on a rank; bytes that --unfused adds to a pass. */
 uint64_t lh_linear_io_bytes(const LhProgramParams *p);
 uint64_t lh_linear_apart_bytes(const LhProgramParams *p, LhPass pass);
 
 /* ---- ops of slice @slice, on the compute stream ---- */
 
-/* o = attention among the rank's tokens; then o += that to earlier ones, through their state. */
+/* o = attention among the rank's tokens (intra); o += attention to earlier tokens, through their
+ * state (inter). */
 void lh_linear_intra(LhEmitter *e, const LhLinearPass *l, uint32_t slice);
 void lh_linear_inter(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t before);
 
-/* state = that of the rank's own tokens alone, behind them. */
+/* state = the state behind the rank's tokens, of these tokens alone. */
 void lh_linear_own_state(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t state);
 
-/* dq and dkv of linear_intra; dq += through the state before; dkv += through the gradient behind.
- */
+/* dq and dkv of intra; dq += gradients through the state before; dkv += gradients through the state
+ * behind. */
 void lh_linear_intra_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice);
 void lh_linear_inter_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t before);
 void lh_linear_state_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t behind);
 
-/* dstate = the gradient, before the rank's tokens, that they alone ask for. */
+/* dstate = the gradient of the state before the rank's tokens, from these tokens alone. */
 void lh_linear_own_dstate(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t dstate);
 
-/* Moves a state (or gradient) over the rank's tokens and adds it to @to. */
+/* Decays a state (or a gradient) over the rank's tokens and adds it to @to. */
 void lh_linear_carry(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t from,
                      uint16_t to);
 
-/* Rows to carry the states in @slot over. */
+/* Arguments with the rows over which states in @slot are decayed. */
 const LhKernelArgs *lh_linear_carry_args(const LhEmitter *e, const LhLinearPass *l, uint16_t slot);
 
 /* ---- closed forms ---- */
 
-/* Flops of one rank's tokens, all heads, in a pass. */
+/* Flops of one rank's tokens in a pass, all heads. */
 typedef struct {
-    uint64_t intra; /* among themselves */
-    uint64_t inter; /* through the state before: o, or dq */
-    uint64_t grad;  /* backward: dk, dv through the gradient behind */
-    uint64_t own;   /* their own state, or gradient */
-    uint64_t carry; /* of one state over them, and its addition */
+    uint64_t intra; /* attention among the rank's tokens */
+    uint64_t inter; /* o or dq through the state before */
+    uint64_t grad;  /* backward: dk, dv through the state behind */
+    uint64_t own;   /* the rank's own state, or its gradient */
+    uint64_t carry; /* decay of a state over the tokens, and addition */
 } LhLinearWork;
 
 LhLinearWork lh_linear_work(const LhProgramParams *p, LhPhase phase);
 
-/* Flops of a chain over the ranks, in the passes that are run. */
+/* Flops of a schedule whose states form a chain, in the passes that are run. */
 uint64_t lh_linear_chain_flops(const LhProgramParams *p, uint32_t rank);
 
-/* Bytes that a chain sends: M to the next rank forward, to the one before backward. */
+/* Bytes that a chain sends: M to the next rank forward, M to the rank before backward. */
 uint64_t lh_linear_chain_bytes(const LhProgramParams *p, uint32_t rank);
 
-/* Its buffers: forward the state that leaves a rank and, if it is not kept, the one that comes;
- * backward two gradients, and two states if they are computed again. */
+/* Peak memory of such a schedule. */
 uint64_t lh_linear_chain_peak_bytes(const LhProgramParams *p, uint32_t rank);

@@ -13,14 +13,16 @@ static const char *const wire_names[] = {
 const LhOption lh_option_no_overlap = {
     .name = "no_overlap",
     .type = LH_OPTION_FLAG,
-    .help = "Each step communicates before it computes: nothing is overlapped.",
+    .help = "Do not overlap communication with compute: each step waits for its messages before it "
+            "computes.",
 };
 
 const LhOption lh_option_published_code = {
     .name = "published_code",
     .type = LH_OPTION_FLAG,
-    .help = "With the extra traffic and the host's waits of the public code.",
-    .not_varied = true, /* proven as it was published, wrong where it is wrong */
+    .help = "Do as the public code of the schedule does where longhaul differs from it; `longhaul "
+            "show SCHEDULE` says where.",
+    .not_varied = true, /* proven with the mistakes of the published code */
 };
 
 static bool
@@ -36,7 +38,8 @@ const LhOption lh_option_gradient_wire = {
     .type = LH_OPTION_CHOICE,
     .choices = wire_names,
     .check = check_wire,
-    .help = "Type in which gradients are sent; default: what the published system sends.",
+    .help = "Element type in which gradients are sent; default: the type that the published system "
+            "sends.",
 };
 
 LhPassSizes
@@ -63,11 +66,11 @@ lh_pass_declare(LhProgram *program, const LhPassSizes *z)
 {
     const LhProgramParams *p = &program->params;
     const uint32_t segments = lh_placement_parts(&program->placement);
-    const bool by_heads = program->placement.kind == LH_PLACE_HEADS; /* one slice a rank */
+    const bool by_heads = program->placement.kind == LH_PLACE_HEADS; /* a rank has one slice */
     const uint32_t parts = segments * (by_heads ? 1 : program->head_slices);
     const uint32_t kv_parts = segments * (by_heads ? 1 : program->kv_slices);
     const uint64_t q = z->q / parts, kv = z->kv / kv_parts, s = z->s / parts;
-    /* What the forward pass leaves is an input of the backward pass when that runs alone. */
+    /* What the forward pass leaves is an input of a backward pass that runs alone. */
     const LhSlotRole saved = lh_pass_has(p, LH_PASS_FWD) ? LH_SLOT_OUTPUT : LH_SLOT_INPUT;
     LhPassSlots slots = { 0 };
 
@@ -200,7 +203,7 @@ lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKin
     return args;
 }
 
-/* Parts that follow each other are one segment. */
+/* Treats parts that follow each other in the sequence as one segment. */
 static LhPassRows
 joined(LhPassRows rows)
 {

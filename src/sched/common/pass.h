@@ -1,9 +1,8 @@
 /*
- * What the schedules of one attention module share: sizes, the input and output slots, the two
- * streams, kernel arguments, and how torch.distributed orders a group of messages against the
- * compute stream. An exchange starts after the compute ops that were queued before it was posted;
- * waiting for it holds the compute ops queued after the wait. That is all the order across streams
- * there is.
+ * What all schedules share: sizes, the input and output slots, the two streams, kernel arguments,
+ * and the order in which torch.distributed runs a group of messages and the compute stream. An
+ * exchange starts after the compute that was queued before it was posted; a wait makes the compute
+ * that is queued later wait for the exchange. There is no other order between the two streams.
  */
 #pragma once
 
@@ -16,7 +15,7 @@ extern const LhOption lh_option_gradient_wire;
 
 /* The choices of --gradient-wire: the type of dk, dv (and of dq, where a schedule sends it). */
 typedef enum {
-    LH_WIRE_DEFAULT, /* what the published system sends */
+    LH_WIRE_DEFAULT, /* the type that the published system sends */
     LH_WIRE_FP32,
     LH_WIRE_16BIT,
 } LhWireDtype;
@@ -39,17 +38,17 @@ lh_pass_wire(const LhProgramParams *p)
     return (LhWireDtype)lh_option_first(p, &lh_option_gradient_wire);
 }
 
-/* Declares a slot whose elements have @element_bytes, activations or fp32. */
+/* Declares a slot with elements of @element_bytes: activations or fp32. */
 uint16_t lh_pass_add_slot(LhProgram *program, const char *name, LhTensorKind kind, LhSlotRole role,
                           uint32_t parts, uint64_t part_bytes, uint32_t element_bytes);
 
-/* Streams, in the order of lh_pass_declare. */
+/* The streams that lh_pass_declare declares. */
 enum {
     LH_PASS_STREAM_COMPUTE,
     LH_PASS_STREAM_COMM,
 };
 
-/* Marks of the cursor that belong to these helpers; schedules use those from LH_MARK_OWN on. */
+/* Marks of the cursor that belong to these helpers. Schedules use those from LH_MARK_OWN on. */
 enum {
     LH_MARK_COMPUTE,  /* the compute op queued last */
     LH_MARK_EXCHANGE, /* the exchange posted last */
@@ -59,52 +58,50 @@ enum {
 
 /* Sizes of one rank in bytes, in the letters of kernels/README.md. */
 typedef struct {
-    uint64_t n; /* tokens */
-    uint64_t q, kv,
-        s; /* one q-shaped tensor, k and v, one row statistic: linear attention has none */
-    uint64_t dq, dkv; /* gradients as they travel */
-    uint32_t e;       /* bytes of an activation element */
-    uint32_t w;       /* bytes of a gradient element on the wire */
+    uint64_t n;        /* tokens */
+    uint64_t q, kv, s; /* q or o; k and v; one row statistic (0 for linear attention) */
+    uint64_t dq, dkv;  /* gradients as they travel */
+    uint32_t e;        /* bytes of an activation element */
+    uint32_t w;        /* bytes of a gradient element on the wire */
 } LhPassSizes;
 
-/* @wire_default: bytes of a gradient element when the parameters leave it to the schedule; 0: the
- * activation's. */
+/* @wire_default is the size of a gradient element if --gradient-wire leaves it to the schedule; 0
+ * stands for that of activations. */
 LhPassSizes lh_pass_sizes(const LhProgramParams *p, uint32_t wire_default);
 
-/* The slots that every program has; those of a pass that is not run are undefined. */
+/* The input and output slots. Those of a pass that is not run are undefined. */
 typedef struct {
     uint16_t q, kv, o, lse, dout, dq, dkv;
 } LhPassSlots;
 
-/* Declares both streams, and the input and output slots with as many parts as the placement has. */
+/* Declares both streams, and input and output slots with as many parts as the placement has. */
 LhPassSlots lh_pass_declare(LhProgram *program, const LhPassSizes *sizes);
 
 /* Declares a temporary slot of @bytes with as many parts as the placement has. */
 uint16_t lh_pass_add_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
                             uint32_t element_bytes);
 
-/* Declares the fp32 sums that a rank's dq and dkv are added up in, as temporary slots. */
+/* Declares, as temporary slots, the fp32 sums of a rank's dq and dkv. */
 typedef struct {
     uint16_t dq, dkv;
 } LhPassSums;
 LhPassSums lh_pass_add_sums(LhProgram *program, const LhPassSizes *sizes);
 uint64_t lh_pass_sums_bytes(const LhPassSizes *sizes);
 
-/* Rounds the sums to the outputs dq and dkv. */
+/* Rounds the sums into the outputs dq and dkv. */
 void lh_pass_end_sums(LhEmitter *e, const LhPassSums *sums, const LhPassSlots *io,
                       const LhKernelArgs *q_rows, const LhKernelArgs *kv_rows);
 
 /* Bytes of the input and output slots on a rank. */
 uint64_t lh_pass_io_bytes(const LhProgramParams *p);
 
-/* The larger of the buffers of the passes that are run. */
+/* Inputs and outputs, and the larger of the buffers of the passes that are run. */
 uint64_t lh_pass_peak_bytes(const LhProgramParams *p, uint64_t fwd_buffers, uint64_t bwd_buffers);
 
-/* Arguments of an attention block; pairs follow from the mask. */
+/* Arguments of an attention block; the number of pairs follows from the mask. */
 LhKernelArgs lh_pass_block_args(const LhProgramParams *p, uint64_t nq, uint64_t nk, LhMaskKind mask,
                                 int8_t shift);
-/* Rows of an operand: @parts parts of the segment @first, each @part_step tokens behind the one
- * before. */
+/* Rows of an operand: @parts segments like @first, each @part_step tokens behind the one before. */
 typedef struct {
     LhSegment first;
     int64_t part_step;
@@ -112,74 +109,76 @@ typedef struct {
 } LhPassRows;
 
 /*
- * Arguments of attention of @q with @k under the program's mask, whatever it is, for one slice of
- * the heads. The mask becomes FULL or EMPTY where it is that; otherwise it goes by positions.
+ * Arguments of attention of @q with @k under the program's mask, for one slice of the heads. The
+ * mask is FULL or EMPTY if it allows all or no pairs; otherwise it goes by positions.
  */
 LhKernelArgs lh_pass_position_args(const LhProgram *program, LhPassRows q, LhPassRows k);
 
-/* As @args, for one slice of the heads. */
+/* Returns @args for one slice of the heads. */
 LhKernelArgs lh_pass_slice_args(const LhProgram *program, LhKernelArgs args);
 
-/* Arguments of an elementwise call on @rows tokens. */
+/* Arguments of an elementwise call on @rows tokens of q, or of k and v. */
 LhKernelArgs lh_pass_q_args(const LhProgramParams *p, uint64_t rows);
 LhKernelArgs lh_pass_kv_args(const LhProgramParams *p, uint64_t rows);
 
-/* The flops of @pairs in the passes that are run: 4 B h d forward, 10 B h d backward. */
+/* The flops of @pairs pairs in the passes that are run: 4 B h d forward, 10 B h d backward. */
 uint64_t lh_pass_flops(const LhProgramParams *p, uint64_t pairs);
 
-/* The pairs of a rank that computes its own queries with all keys, under whatever mask. */
+/* The pairs of a rank that computes its own queries with all keys, under any mask. */
 uint64_t lh_pass_rank_pairs(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 
-/* The pairs of a rank that computes its own keys with all queries; zigzag and contiguous only. */
+/* The pairs of a rank that computes its own keys with all queries; for zigzag and contiguous
+ * placements. */
 uint64_t lh_pass_rank_key_pairs(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 
-/* How many ranks have keys that the queries of @rank see; or queries that see its keys. */
+/* The number of ranks that have keys which the queries of @rank see, and of those with queries that
+ * see its keys. */
 uint64_t lh_pass_rank_blocks(const LhProgramParams *p, LhPlacementKind placement, uint32_t rank);
 uint64_t lh_pass_rank_key_blocks(const LhProgramParams *p, LhPlacementKind placement,
                                  uint32_t rank);
 
 /*
- * Contiguous tokens: the owners of the keys that the queries of @rank see. What one query sees is
- * an interval with the query in it, so that these are ranks in a row, the rank among them.
+ * The ranks, in a contiguous placement, whose keys the queries of @rank see. A query sees an
+ * interval of keys that contains its own token, so these are consecutive ranks, @rank among them.
  */
 typedef struct {
     uint32_t first, last;
 } LhRankRange;
 LhRankRange lh_pass_owners(const LhProgramParams *p, uint32_t rank);
 
-/* The idle fraction of ranks that all have the same to do at all times. */
+/* The idle fraction, 0, of schedules in which all ranks always have the same work. */
 double lh_pass_idle_none(const LhProgramParams *p);
 
-/* The idle fraction if nobody waits but for the rank with the most @work: 1 - mean / most. */
+/* The idle fraction if ranks wait only for the one with the most @work: 1 - mean / maximum. */
 double lh_pass_imbalance(const LhProgramParams *p,
                          uint64_t (*work)(const LhProgramParams *p, uint32_t rank));
 
 /*
- * Closed forms of ranks that compute their own contiguous queries with all keys: causal, r full
- * blocks and the diagonal. Idle by flops is 1 - N (N+1) / 2 / (P ((P-1) n^2 + n (n+1) / 2)), which
- * tends to (P-1) / (2P-1).
+ * Closed forms of ranks that compute their own contiguous queries with all keys: under a causal
+ * mask r full blocks and the diagonal. Idle by flops is 1 - N (N+1) / 2 / (P ((P-1) n^2 + n (n+1) /
+ * 2)), which tends to (P-1) / (2P-1).
  */
 uint64_t lh_contiguous_flops(const LhProgramParams *p, uint32_t rank);
 double lh_contiguous_idle_unit(const LhProgramParams *p);
 double lh_contiguous_idle_flops(const LhProgramParams *p);
 
-/* steps() of schedules with one step a pass. */
+/* steps() of schedules that have one step in each pass. */
 uint32_t lh_pass_steps(const LhProgram *program, uint32_t rank);
 
 /*
- * Attention among all tokens of the slots in @io, softmax or linear, and its backward; @args has
- * the whole mask. Of each slot it takes @count parts from @first on.
+ * Appends attention, softmax or linear, among all tokens of the slots in @io, and its backward.
+ * @args has the whole mask. Each operand has @count parts, from part @first on.
  */
 void lh_pass_attend(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io, uint32_t first,
                     uint32_t count);
 void lh_pass_attend_grad(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io,
                          uint32_t first, uint32_t count);
 
-/* Allocates or frees the slots [first, end). */
+/* Allocate and free the slots [@first, @end). */
 void lh_pass_alloc(LhEmitter *e, uint16_t first, uint16_t end);
 void lh_pass_free(LhEmitter *e, uint16_t first, uint16_t end);
 
-/* Appends a compute op behind what the compute stream was told to wait for. Operands follow. */
+/* Appends a compute op that waits for what lh_pass_wait has named. Operands follow. */
 static inline void
 lh_pass_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
 {
@@ -190,7 +189,7 @@ lh_pass_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
     marks[LH_MARK_WAIT] = LH_OP_NONE;
 }
 
-/* Posts an exchange behind the compute ops queued so far. Parts follow. */
+/* Posts an exchange after the compute that is queued. Parts follow. */
 static inline void
 lh_pass_exchange(LhEmitter *e)
 {
@@ -200,8 +199,8 @@ lh_pass_exchange(LhEmitter *e)
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
 }
 
-/* The compute stream waits for the exchange @id (and, streams being in order, for all before it).
- */
+/* Makes the next compute op wait for the exchange @id and, since streams are in order, for all
+ * before it. */
 static inline void
 lh_pass_wait(LhEmitter *e, uint32_t id)
 {
@@ -211,8 +210,8 @@ lh_pass_wait(LhEmitter *e, uint32_t id)
         *wait = id;
 }
 
-/* Sets the emitter to a pass and returns the step of that pass; @fwd_steps is the length of the
- * forward pass. */
+/* Sets the emitter's phase, and returns the step within it; the forward pass has @fwd_steps
+ * steps. */
 static inline uint32_t
 lh_pass_enter(LhEmitter *e, uint32_t step, uint32_t fwd_steps)
 {
@@ -223,8 +222,8 @@ lh_pass_enter(LhEmitter *e, uint32_t step, uint32_t fwd_steps)
     return e->step;
 }
 
-/* A message of the last exchange in one region: the first @count parts of a slot. They travel as
- * they are held. */
+/* Adds a message to the exchange posted last: the first @count parts of a slot, in the type in
+ * which they are held. */
 static inline void
 lh_pass_message(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint16_t slot, uint32_t count)
 {

@@ -1,9 +1,9 @@
 /*
- * The skeleton of the ring family. In step s a rank holds the k and v of rank r - s, computes its
- * block, and passes them on meanwhile; k, v of step s + 1 arrive. Backward, dk and dv follow one
- * hop behind, P hops in all, of which the last is hidden behind nothing. All messages share one
- * stream, as they share one process group in the public code. With windows or documents a block
- * without pairs is not computed, but k and v make every hop. Not modelled: dropout.
+ * In step s of either pass a rank holds k and v of rank r - s. It posts the exchange that passes
+ * them on and brings those of step s + 1, and computes its block meanwhile. In the backward pass it
+ * then waits for dk, dv, adds its own, and passes them on: P hops, one behind those of k, v. All
+ * messages share one process group in the public code, hence one stream here. Not modelled:
+ * dropout.
  */
 #include "sched/common/ring.h"
 
@@ -134,9 +134,9 @@ lh_ring_set_shape(const LhProgram *program, LhRingPlan *plan, unsigned index, Lh
 }
 
 enum {
-    OWN,      /* both halves against both: the diagonal */
-    FIRST_KV, /* both halves of q against the first of k, v: those are all in the past */
-    SECOND_Q, /* the second half of q against both of k, v */
+    OWN,      /* both half-chunks of q and of k, v: the diagonal */
+    FIRST_KV, /* both half-chunks of q, the first one of k, v: all of it is in the past */
+    SECOND_Q, /* the second half-chunk of q, both of k, v */
 };
 
 static const LhRingShape *
@@ -155,13 +155,14 @@ lh_ring_set_zigzag(const LhProgram *program, LhRingPlan *plan)
     const LhRegion both = { .part = 0, .count = plan->parts };
 
     plan->block = zigzag_block;
-    /* The halves lie in the order of their tokens, so the diagonal is causal in local indices. */
+    /* The half-chunks are in the order of their tokens, so the diagonal is causal in local
+     * indices. */
     lh_ring_set_shape(program, plan, OWN, both, both, plan->causal ? LH_RING_CAUSAL : LH_RING_FULL);
     lh_ring_set_shape(program, plan, FIRST_KV, both, first, LH_RING_FULL);
     lh_ring_set_shape(program, plan, SECOND_Q, second, both, LH_RING_FULL);
 }
 
-/* Parts [part, part + count) of a rank's own tokens. */
+/* The rows of the parts [part, part + count) of a rank's tokens. */
 static LhPassRows
 rows_of(const LhPlacement *placement, uint32_t rank, LhRegion parts)
 {
@@ -172,12 +173,13 @@ rows_of(const LhPlacement *placement, uint32_t rank, LhRegion parts)
     rows.first =
         lh_placement_segment(placement, lh_placement_segment_id(placement, rank, parts.part));
     end = lh_placement_segment(placement, lh_placement_segment_id(placement, rank, last));
-    /* Placements have two parts at most. */
+    /* Placements have at most two parts. */
     rows.part_step = (int64_t)end.start - (int64_t)rows.first.start;
     return rows;
 }
 
-/* The smallest range of the parts of one rank that have pairs with the other's; empty if none. */
+/* The smallest range of parts of @rank that has pairs with tokens of @other; empty if there are
+ * none. @keys says that @rank has the keys and @other the queries. */
 static LhRegion
 touching_parts(const LhProgram *program, uint32_t rank, uint32_t other, bool keys)
 {
@@ -309,7 +311,7 @@ lh_ring_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
         lh_ring_end_forward(e, plan);
 }
 
-/* The block's dq goes into the fp32 sum at once. */
+/* Adds the block's dq to the fp32 sum at once. */
 static void
 backward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t kv,
                bool first)
@@ -327,7 +329,7 @@ backward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, u
     lh_emit_operand(e, plan->bwd_dq, shape->q_part, shape->q_parts);
 }
 
-/* dk, dv += block: into what arrived one step ago. */
+/* Adds the block's dk, dv to those that have arrived. */
 static void
 add_dkv(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t dkv, bool first)
 {
@@ -391,7 +393,7 @@ lh_ring_emit(LhEmitter *e, uint32_t step)
         lh_ring_backward(e, plan, s);
 }
 
-/* (P-1) KV forward; (P-1) KV + P G backward: the gradients make one hop more. */
+/* Forward (P-1) KV; backward (P-1) KV + P G, since gradients make one hop more. */
 uint64_t
 lh_ring_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
@@ -407,8 +409,8 @@ lh_ring_bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes;
 }
 
-/* Forward 2 KV + fp32 out + block out, both with lse; backward 2 KV + 3 G + block dq, dk, dv + fp32
- * dq. */
+/* Forward 2 KV, the fp32 sum of o and the result of a block, both with lse; backward 2 KV + 3 G,
+ * dq, dk, dv of a block and the fp32 sum of dq. */
 uint64_t
 lh_ring_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -420,7 +422,7 @@ lh_ring_peak_bytes(const LhProgramParams *p, uint32_t rank)
                               2 * z.kv + 3 * z.dkv + z.kv + z.q + q32);
 }
 
-/* The diagonal, and P-1 halves of a full block. */
+/* The diagonal and P-1 half blocks. */
 uint64_t
 lh_zigzag_flops(const LhProgramParams *p, uint32_t rank)
 {

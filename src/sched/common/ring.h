@@ -1,14 +1,14 @@
 /*
- * The ring of zhuzilin/ring-flash-attention: k and v travel around the ring, and so do the
- * gradients dk and dv. Ring, zigzag and striped share all of it but the block that a rank computes
- * in a step. A ring may also be one of several side by side, as inside USP: then its members are
- * `stride` ranks apart, and it works on the slots that the schedule around it has filled.
+ * The ring of zhuzilin/ring-flash-attention. ring, zigzag and striped differ only in the block that
+ * a rank computes in a step. A program may have several rings side by side, as usp has: then the
+ * members of a ring are `stride` ranks apart, and the ring works on slots that the schedule around
+ * it has filled.
  */
 #pragma once
 
 #include "sched/common/pass.h"
 
-/* What a block works on, and the arguments of the calls that it takes. */
+/* The parts that a block reads and writes, and the arguments of the calls that compute it. */
 typedef struct {
     uint32_t q_part, q_parts;
     uint32_t kv_part, kv_parts;
@@ -20,17 +20,18 @@ typedef struct {
 
 #define LH_RING_SHAPES_MAX 4
 
-/* Marks of the cursor that belong to the ring; schedules around it use those from the end on. */
+/* Marks of the cursor that belong to the ring. Schedules that use it have those from
+ * LH_RING_MARK_END on. */
 enum {
-    LH_RING_MARK_DKV = LH_MARK_OWN, /* the dk, dv exchange posted last */
+    LH_RING_MARK_DKV = LH_MARK_OWN, /* the exchange of dk, dv posted last */
     LH_RING_MARK_END,
 };
 
 typedef struct _LhRingPlan LhRingPlan;
 
 /*
- * The block of the queries of ring position @q with the keys of @kv under a causal or full mask;
- * NULL: nothing to compute.
+ * Returns the block of the queries of ring position @q with the keys of position @kv under a causal
+ * or full mask; NULL if there is nothing to compute.
  */
 typedef const LhRingShape *(*LhRingBlock)(const LhRingPlan *plan, uint32_t q, uint32_t kv);
 
@@ -38,10 +39,10 @@ struct _LhRingPlan {
     LhRingBlock block;
     LhRingShape shapes[LH_RING_SHAPES_MAX];
     LhPassSizes sizes;
-    LhPassSlots io;  /* what is computed from and into */
-    uint32_t ranks;  /* of this ring, at least 2 */
-    uint32_t stride; /* between neighbours */
-    uint32_t parts;  /* of the slots */
+    LhPassSlots io;  /* the tensors that the ring reads and writes */
+    uint32_t ranks;  /* in a ring; at least 2 */
+    uint32_t stride; /* from one member of a ring to the next */
+    uint32_t parts;  /* parts of each slot */
     uint64_t part_rows;
     bool causal, overlap;
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end; /* the buffers of each pass */
@@ -55,9 +56,9 @@ struct _LhRingPlan {
 LhRingPlan *lh_ring_declare(LhProgram *program, LhRingBlock block);
 
 /*
- * For rings inside other schedules: a plan over slots of @parts parts, whose rows are of one slice
- * of the heads if the program has slices; then the buffers of each pass. Gradients travel in fp32
- * unless the parameters say otherwise.
+ * For rings inside other schedules: initialises a plan over slots of @parts parts (the rows are
+ * those of one slice of the heads, if the program has slices), and declares the buffers of each
+ * pass. Gradients travel in fp32 unless --gradient-wire says otherwise.
  */
 void lh_ring_init(LhRingPlan *plan, const LhProgram *program, const LhPassSlots *io,
                   uint32_t stride, uint32_t parts);
@@ -74,31 +75,33 @@ typedef enum {
     LH_RING_BELOW_DIAGONAL, /* causal without the diagonal */
 } LhRingMask;
 
-/* Sets shape @index: parts of q and k+v, and the mask over them laid end to end. */
+/* Sets shape @index: the parts of q and of k, v, and the mask over them in local indices. */
 void lh_ring_set_shape(const LhProgram *program, LhRingPlan *plan, unsigned index, LhRegion q,
                        LhRegion kv, LhRingMask mask);
 
-/* The blocks of zigzag halves, of as many parts as the slots have: sets the shapes and the block.
- */
+/* Sets the shapes and the block of zigzag half-chunks, over as many parts as the slots have. */
 void lh_ring_set_zigzag(const LhProgram *program, LhRingPlan *plan);
 
-/* The shape of such parts with arguments @forward of the attention call. */
+/* Returns the shape of the parts @q and @kv, with the arguments @forward of the attention call. */
 LhRingShape lh_ring_shape(const LhProgram *program, const LhRingPlan *plan, LhRegion q, LhRegion kv,
                           LhKernelArgs forward);
 
 /*
- * The block of positions @q and @kv under the program's mask: one of the plan's, or, where windows
- * or documents cut it out of a rank's tokens, the smallest range of parts with all of it, in @room.
+ * Returns the block of positions @q and @kv under the program's mask: one of the plan's shapes or,
+ * under windows or documents, the smallest range of parts that has all pairs, in @room. NULL if
+ * there are none.
  */
 const LhRingShape *lh_ring_block(const LhProgram *program, const LhRingPlan *plan, uint32_t q,
                                  uint32_t kv, LhRingShape *room);
 
-/* The ring position of a rank; the position and the rank @steps behind (@rank - @steps). */
+/* The ring position of a rank; the position, and the rank, that is @steps before the given one in
+ * the ring. */
 uint32_t lh_ring_position(const LhRingPlan *plan, uint32_t rank);
 uint32_t lh_ring_behind(const LhRingPlan *plan, uint32_t position, uint32_t steps);
 uint32_t lh_ring_rank_behind(const LhRingPlan *plan, uint32_t rank, uint32_t steps);
 
-/* Attention of one block and its merge into the output; step @s of a pass, @s < ranks. */
+/* Appends attention of one block and its merge into the sum. Step @s of a pass, for @s < ranks. The
+ * end of the forward pass, which is part of its last step. */
 void lh_ring_forward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape,
                            uint16_t kv, bool first);
 void lh_ring_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s);
@@ -108,11 +111,11 @@ void lh_ring_backward(LhEmitter *e, const LhRingPlan *plan, uint32_t s);
 uint32_t lh_ring_steps(const LhProgram *program, uint32_t rank);
 void lh_ring_emit(LhEmitter *e, uint32_t step);
 
-/* Closed forms that do not depend on the block. */
+/* Closed forms that are the same for all blocks. */
 uint64_t lh_ring_bytes_sent(const LhProgramParams *p, uint32_t rank);
 uint64_t lh_ring_peak_bytes(const LhProgramParams *p, uint32_t rank);
 
-/* Closed forms of zigzag halves; idle time of any mask. */
+/* Closed forms of zigzag half-chunks, for any mask. */
 uint64_t lh_zigzag_flops(const LhProgramParams *p, uint32_t rank);
 double lh_zigzag_idle_unit(const LhProgramParams *p);
 double lh_zigzag_idle_flops(const LhProgramParams *p);

@@ -1,6 +1,5 @@
 /*
- * The program of one rank alone, the same for every schedule: one call of the library's kernel per
- * pass, no exchange, and nothing held besides inputs and outputs.
+ * The program of one rank alone, the same for every schedule; see sched/schedule.h.
  */
 #include "sched/common/linear.h"
 

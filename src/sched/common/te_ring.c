@@ -1,20 +1,18 @@
 /*
- * TransformerEngine's ring, step by step as attn_forward_func_with_cp does it.
+ * The order of ops follows attn_forward_func_with_cp and its backward in TransformerEngine.
  *
- * Forward, step i on compute stream i % 2: wait for k, v of step i, post the messages that bring
- * those of step i+1, compute; on the other stream the lse of step i-1 is merged into that of all.
- * When all steps are done, their outputs, which are still there, are weighed and added up in fp32.
+ * Forward, step i runs on compute stream i % 2. It waits for k, v of step i, posts the messages
+ * that bring those of step i+1, and computes; then, on the other stream, the lse of step i-1 is
+ * merged. P more steps weigh the kept outputs and add them up in fp32, on the first stream.
  *
- * Backward begins with the k, v that the forward pass ended with (those of rank r+1) and passes
- * them to rank r-1; dk, dv of a block follow one step later, in one message with k, v. The own
- * block comes last, so that no message is left for the end. A backward pass alone must first fetch
- * what a forward pass would have left.
+ * In the backward pass the buffers of k, v alternate between saved_kv, which the forward pass has
+ * left, and bwd_kv.
  *
- * Not modelled: fp8, the all-to-all of dk, dv that goes with it, events of CUDA graphs.
+ * Not modelled: fp8 with its all-to-all of dk, dv, and events of CUDA graphs.
  */
 #include "sched/common/te_ring.h"
 
-#define TAG 0 /* messages of one direction are in order */
+#define TAG 0 /* one tag is enough: messages of one direction keep their order */
 
 static LhRegion
 whole(const LhTeRing *te, uint16_t slot)
@@ -22,7 +20,8 @@ whole(const LhTeRing *te, uint16_t slot)
     return (LhRegion){ .slot = slot, .count = te->ring.parts };
 }
 
-/* Of all steps, one behind the other. Of a causal mask, later steps may have a half only. */
+/* Declares the outputs of all steps, one after the other. Under a causal mask, later steps may have
+ * only a half-chunk. */
 static void
 declare_outputs(LhProgram *program, LhTeRing *te)
 {
@@ -56,7 +55,8 @@ declare_backward(LhProgram *program, LhTeRing *te)
 {
     const LhRingPlan *ring = &te->ring;
     const LhPassSizes *z = &ring->sizes;
-    /* Blocks in fp32 are rounded once, when they are added to what arrived. */
+    /* Whether dk, dv of a block are kept in fp32, so that they are rounded only once, when they are
+     * added to what has arrived. */
     const bool wide = !te->published && z->w <= z->e && z->e < 4;
 
     te->bwd_first = (uint16_t)program->slots_count;
@@ -119,7 +119,7 @@ compute(LhEmitter *e, const LhTeRing *te, bool second, LhKernelId kernel, const 
         lh_pass_compute(e, kernel, args);
 }
 
-/* The compute op appended last waits for the messages posted last. */
+/* Makes the compute op appended last wait for the messages posted last. */
 static void
 after_messages(LhEmitter *e)
 {
@@ -139,7 +139,7 @@ message(LhEmitter *e, bool send, uint32_t peer, const LhRegion *regions, unsigne
         lh_emit_region(e, regions[i].slot, regions[i].part, regions[i].count);
 }
 
-/* One hop of so many regions. */
+/* One hop: the peers, and the regions that are sent and received. */
 typedef struct {
     uint32_t to, from;
     LhRegion send[2], receive[2];
@@ -147,8 +147,9 @@ typedef struct {
 } Hop;
 
 /*
- * Posts both messages from a compute stream that has waited for those before. They are independent
- * of each other; between two ranks, which have one communicator for both, they are one group.
+ * Posts both messages of a hop from a compute stream that has waited for those before. They are
+ * independent of each other; between two ranks, which have one communicator for both directions,
+ * they are one group.
  */
 static void
 post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
@@ -171,7 +172,7 @@ post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
     message(e, false, hop->from, hop->receive, hop->count);
 }
 
-/* k, v of step @i of the forward pass. */
+/* The k, v of step @i of the forward pass. */
 static LhRegion
 forward_kv(const LhTeRing *te, uint32_t i)
 {
@@ -182,7 +183,7 @@ forward_kv(const LhTeRing *te, uint32_t i)
     return (LhRegion){ .slot = te->fwd_kv, .part = i * parts, .count = parts };
 }
 
-/* The block of step @i of the forward pass, and where its output is. */
+/* The block of step @i of the forward pass, and the region of its output. */
 typedef struct {
     const LhRingShape *shape;
     LhRegion out;
@@ -205,7 +206,7 @@ begin_forward(LhEmitter *e, const LhTeRing *te)
 {
     lh_pass_alloc(e, te->fwd_first, te->fwd_end);
     lh_emit_alloc(e, te->saved_kv);
-    /* k and v side by side in one buffer, as they travel. */
+    /* TransformerEngine puts k and v side by side in one buffer, from which they are sent. */
     lh_pass_compute(e, LH_KERNEL_ID_copy, &te->ring.kv_rows);
     lh_emit_operand(e, te->ring.io.kv, 0, te->ring.parts);
     lh_emit_operand(e, te->fwd_kv, 0, te->ring.parts);
@@ -243,7 +244,8 @@ compute_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
         after_messages(e);
 }
 
-/* The lse of step @i joins that of all, in order though on two streams. */
+/* Merges the lse of step @i into the final one. Merges wait for each other, since they alternate
+ * between two streams. */
 static void
 merge_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
@@ -260,7 +262,7 @@ merge_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
     marks[LH_TE_MARK_MERGE] = lh_emit_last(e)->id;
 }
 
-/* The output of step @i joins the sum, on the first stream, which has waited for the second. */
+/* Adds the output of step @i to the sum, on the first stream, which has waited for the second. */
 static void
 correct_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
@@ -300,8 +302,8 @@ lh_te_ring_forward(LhEmitter *e, const LhTeRing *te, uint32_t s)
         correct_step(e, te, s - ranks);
 }
 
-/* What step @i of the backward pass passes on: k, v of the step, except the last; dk, dv of the
- * step before, except the first. */
+/* Posts the hop of step @i of the backward pass: k, v of the step, except in the last one, and dk,
+ * dv of the step before, except in the first one. */
 static void
 post_backward(LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
@@ -346,7 +348,8 @@ add(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args, uint16_t source, 
     lh_emit_operand(e, target.slot, target.part, target.count);
 }
 
-/* The first block is not the diagonal: what it leaves out of the sums starts with nothing. */
+/* The first block of the backward pass is not the diagonal. Zeroes the parts of the sums that it
+ * does not write. */
 static void
 zero_rest(LhEmitter *e, const LhTeRing *te, LhRegion of_dq, LhRegion of_dkv)
 {
@@ -417,7 +420,8 @@ lh_te_ring_backward(LhEmitter *e, const LhTeRing *te, uint32_t s)
         end_backward(e, te);
 }
 
-/* Forward R-1 hops of k, v; backward those, and as many of dk, dv; alone, one of k, v before. */
+/* Forward R-1 hops of k, v; backward as many of k, v and of dk, dv; a backward pass alone has one
+ * more of k, v. */
 uint64_t
 lh_te_ring_bytes_sent(const LhProgramParams *p, const LhPassSizes *z, uint32_t ranks)
 {
@@ -431,8 +435,8 @@ lh_te_ring_bytes_sent(const LhProgramParams *p, const LhPassSizes *z, uint32_t r
     return bytes + (p->pass == LH_PASS_BWD ? z->kv : 0);
 }
 
-/* All R k, v, the outputs of all steps with their lse, and the sum. Causal, the steps i > position
- * have half an output. */
+/* k, v and output, with lse, of all R steps, and the fp32 sum of o. Under a causal mask the steps
+ * after the position of the rank have half an output. */
 uint64_t
 lh_te_ring_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, uint32_t ranks,
                            uint32_t position)
@@ -442,8 +446,9 @@ lh_te_ring_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, uint3
     return ranks * z->kv + halves * ((z->q + z->s) / 2) + z->q / z->e * 4;
 }
 
-/* Two of k, v and of dk, dv, those of a block, and the fp32 sum of dq. In 16 bits, a block's dk, dv
- * are kept in fp32 until they are added; the public code has neither. */
+/* Two of k, v, two of dk, dv, the gradients of a block, and the fp32 sum of dq. If dk, dv travel in
+ * 16 bits, those of a block are kept in fp32 until they are added. The public code has neither of
+ * the two in fp32. */
 uint64_t
 lh_te_ring_backward_buffers(const LhProgramParams *p, const LhPassSizes *z)
 {
