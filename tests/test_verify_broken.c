@@ -103,9 +103,9 @@ static const Mistake mistakes[] = {
       "rank 2, op 4 (attention_fwd, stream compute) computes the causal pairs shifted "
       "by -1 of query segment 2 with key segment 2, where the mask has the causal "
       "pairs shifted by 0" },
-    { "wrong-size", LH_FINDING_UNMATCHED, 1, 5, "kv_a", 2, 5,
-      "rank 1, op 5 (exchange, stream comm) sends 62 bytes (tag 0), but rank 2, op 5 "
-      "(exchange, stream comm) receives 64" },
+    { "wrong-size", LH_FINDING_MALFORMED, 1, 5, NULL, LH_OP_NONE, LH_OP_NONE,
+      "rank 1, op 5 (exchange, stream comm) says that 62 bytes go over the wire, but its "
+      "regions have 64" },
     { "wrong-tensor", LH_FINDING_UNMATCHED, 1, 3, "q", 2, 3,
       "rank 1, op 3 (exchange, stream comm) sends q (tag 0) where rank 2, op 3 "
       "(exchange, stream comm) receives kv_a: tensors or sizes differ" },
@@ -406,7 +406,8 @@ static const Nonsense nonsense[] = {
       "rank 1, op 5 (exchange, stream comm) receives from rank 4: peers are the other ranks below "
       "4" },
     { 5, message_empty,
-      "rank 1, op 5 (exchange, stream comm) has a message of 0 bytes with rank 2" },
+      "rank 1, op 5 (exchange, stream comm) says that 0 bytes go over the wire, but its regions "
+      "have 64" },
     { 5, message_of_nothing,
       "rank 1, op 5 (exchange, stream comm) has a message of 0 regions; 1 to 4 are possible" },
     { 9, free_of_input, "rank 1, op 9 (free) names slot q, which is there for the whole program" },
@@ -508,7 +509,7 @@ START_TEST(broken_declarations)
                        "the program has too many slot parts to follow; prove it for fewer ranks");
     slot->parts = 2;
     slot->part_bytes = UINT64_MAX / 2 + 1;
-    expect_declaration(program, "the program has more than 2^64 bytes in its slots (up to acc)");
+    expect_declaration(program, "the program has more than 2^60 bytes in its slots (up to acc)");
     slot->part_bytes = 0;
     expect_declaration(program, "the program has an empty slot acc");
     slot->part_bytes = 64;

@@ -343,6 +343,7 @@ START_TEST(collective_of_another_kind)
     Recording *recording = recording_new(program);
 
     recording_op(recording, 3, 7)->collective.kind = LH_COLL_BROADCAST;
+    recording_op(recording, 3, 7)->collective.wire_bytes *= 4;
     expect(&recording->program, LH_FINDING_UNMATCHED, 3, 7,
            "rank 3, op 7 (broadcast, stream comm) meets rank 0, op 6 (all-reduce, stream comm), "
            "which is "
@@ -497,11 +498,12 @@ START_TEST(collective_and_message_deadlock)
     const LhPart send = { .peer = 1,
                           .send = true,
                           .regions_count = 1,
-                          .wire_bytes = 8,
+                          .wire_bytes = recording->program.slots[SLOT_Q].part_bytes,
                           .regions = { { SLOT_Q, 0, 1 } } };
-    const LhPart receive = {
-        .peer = 0, .regions_count = 1, .wire_bytes = 8, .regions = { { SLOT_Q, 0, 1 } }
-    };
+    const LhPart receive = { .peer = 0,
+                             .regions_count = 1,
+                             .wire_bytes = send.wire_bytes,
+                             .regions = { { SLOT_Q, 0, 1 } } };
     LhOp op = { .id = 2, .kind = LH_OP_EXCHANGE, .stream = STREAM_COMM, .exchange = { 0, 1 } };
 
     /* Rank 0 sends before the all-gather, rank 1 receives after it. */

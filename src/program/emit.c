@@ -5,6 +5,8 @@
  */
 #include "program/emit.h"
 
+#include "program/work.h"
+
 #include <string.h>
 
 static LhOp *
@@ -143,22 +145,16 @@ lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
     p->regions[p->regions_count++] = (LhRegion){ .slot = slot, .part = part, .count = count };
 }
 
-/* A rank contributes what it sends, but to a reduce-scatter what it gets, and to an all-reduce as
- * much. */
 void
 lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive)
 {
     LhOp *op = lh_emit_last(e);
-    const bool scatter = op->collective.kind == LH_COLL_REDUCE_SCATTER;
     const uint32_t tensor = op->collective.tensors_count++;
-    uint64_t bytes = lh_region_bytes(e->program, scatter ? receive : send);
 
     g_assert(tensor < LH_COLLECTIVE_TENSORS_MAX);
     op->collective.send[tensor] = send;
     op->collective.receive[tensor] = receive;
-    if (op->collective.kind == LH_COLL_ALL_REDUCE)
-        bytes /= lh_group_size(&op->collective.group);
-    op->collective.wire_bytes += bytes;
+    op->collective.wire_bytes += lh_tensor_wire_bytes(e->program, op, tensor);
 }
 
 void

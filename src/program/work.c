@@ -29,6 +29,28 @@ lh_op_flops(const LhOp *op)
     return lh_kernel_counts_flops(kernel) ? kernel->flops(&op->compute.args) : 0;
 }
 
+uint64_t
+lh_part_wire_bytes(const LhProgram *program, const LhPart *part)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < part->regions_count; i++)
+        bytes += lh_region_bytes(program, part->regions[i]);
+    return bytes;
+}
+
+uint64_t
+lh_tensor_wire_bytes(const LhProgram *program, const LhOp *op, uint32_t tensor)
+{
+    const bool scatter = op->collective.kind == LH_COLL_REDUCE_SCATTER;
+    const uint64_t bytes = lh_region_bytes(program, scatter ? op->collective.receive[tensor]
+                                                            : op->collective.send[tensor]);
+
+    if (op->collective.kind == LH_COLL_ALL_REDUCE)
+        return bytes / lh_group_size(&op->collective.group);
+    return bytes;
+}
+
 static uint64_t
 messages_bytes(const LhOp *op, const LhPart *parts)
 {

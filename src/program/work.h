@@ -10,6 +10,12 @@
  * which may be of either type and is not fp32; else the program's. */
 LhDtype lh_op_activation(const LhProgram *program, const LhOp *op);
 
+/* What crosses the network: the bytes of a message's regions; and what a rank contributes to tensor
+ * @tensor of a collective, which is what it sends, but to a reduce-scatter what it gets, and to an
+ * all-reduce the share that it adds up. */
+uint64_t lh_part_wire_bytes(const LhProgram *program, const LhPart *part);
+uint64_t lh_tensor_wire_bytes(const LhProgram *program, const LhOp *op, uint32_t tensor);
+
 /* Of kernels of attention; 0 of all other ops. */
 uint64_t lh_op_flops(const LhOp *op);
 

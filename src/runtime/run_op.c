@@ -223,16 +223,6 @@ lh_run_exchange(LhRunStream *s, LhItem *item)
 
         fill_message(s, item, part, bound, m);
         bound += part->regions_count;
-        if (m->bytes != part->wire_bytes) {
-            const uint64_t bytes = m->bytes;
-
-            g_free(messages);
-            return lh_execution_fail_op(s->rank, &item->op, LH_ERROR_NO,
-                                        "sends %" G_GUINT64_FORMAT
-                                        " bytes of memory as %" G_GUINT64_FORMAT
-                                        " bytes on the wire; messages are not converted",
-                                        bytes, part->wire_bytes);
-        }
     }
     return lh_run_messages(s, item, messages, count);
 }

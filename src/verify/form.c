@@ -199,8 +199,8 @@ check_slots(LhProof *proof)
         if (!check_slot_parts(proof, slot))
             return false;
         if (__builtin_mul_overflow(slot->parts, slot->part_bytes, &size) ||
-            __builtin_add_overflow(bytes, size, &bytes))
-            return DECLARATION("has more than 2^64 bytes in its slots (up to %s)", slot->name);
+            __builtin_add_overflow(bytes, size, &bytes) || bytes > LH_VERIFY_BYTES_MAX)
+            return DECLARATION("has more than 2^60 bytes in its slots (up to %s)", slot->name);
         if (!check_slot_size(proof, slot))
             return false;
         cells += slot->parts;
@@ -408,6 +408,18 @@ check_compute(LhProof *proof, uint32_t g)
            check_shape(proof, g, op);
 }
 
+/* Nothing is converted on its way: what is sent is what the slots hold. */
+static bool
+check_wire_bytes(LhProof *proof, uint32_t g, uint64_t claimed, uint64_t held)
+{
+    if (claimed == held)
+        return true;
+    return MALFORMED(g, -1,
+                     "says that %" G_GUINT64_FORMAT
+                     " bytes go over the wire, but its regions have %" G_GUINT64_FORMAT,
+                     claimed, held);
+}
+
 static bool
 check_exchange(LhProof *proof, uint32_t g)
 {
@@ -424,12 +436,12 @@ check_exchange(LhProof *proof, uint32_t g)
         if (part->regions_count == 0 || part->regions_count > LH_PART_REGIONS_MAX)
             return MALFORMED(g, -1, "has a message of %u regions; 1 to %d are possible",
                              part->regions_count, LH_PART_REGIONS_MAX);
-        if (part->wire_bytes == 0)
-            return MALFORMED(g, -1, "has a message of 0 bytes with rank %u", part->peer);
         for (uint32_t k = 0; k < part->regions_count; k++) {
             if (!check_region(proof, g, &part->regions[k]))
                 return false;
         }
+        if (!check_wire_bytes(proof, g, part->wire_bytes, lh_part_wire_bytes(proof->program, part)))
+            return false;
     }
     return true;
 }
@@ -488,6 +500,7 @@ static bool
 check_collective(LhProof *proof, uint32_t g)
 {
     const LhOp *op = &proof->ops[g];
+    uint64_t wire_bytes = 0;
 
     if ((uint32_t)op->collective.kind >= LH_COLL_KINDS ||
         (uint32_t)op->collective.reduction > LH_REDUCE_ATTENTION)
@@ -496,8 +509,6 @@ check_collective(LhProof *proof, uint32_t g)
         return MALFORMED(g, -1, "has a group with members that do not exist or repeat");
     if (lh_group_position(&op->collective.group, proof->op_rank[g]) == LH_NONE)
         return MALFORMED(g, -1, "is not a member of its own group");
-    if (op->collective.wire_bytes == 0)
-        return MALFORMED(g, -1, "moves 0 bytes");
     if (op->collective.tensors_count == 0 ||
         op->collective.tensors_count > LH_COLLECTIVE_TENSORS_MAX)
         return MALFORMED(g, -1, "moves %u tensors; 1 to %d are possible",
@@ -507,8 +518,9 @@ check_collective(LhProof *proof, uint32_t g)
             !check_region(proof, g, &op->collective.receive[i]) ||
             !check_collective_tensor(proof, g, i))
             return false;
+        wire_bytes += lh_tensor_wire_bytes(proof->program, op, i);
     }
-    return true;
+    return check_wire_bytes(proof, g, op->collective.wire_bytes, wire_bytes);
 }
 
 static bool

@@ -15,6 +15,7 @@
 #define LH_VERIFY_OPS_MAX (UINT32_C(1) << 24)
 #define LH_VERIFY_PARTS_MAX (UINT32_C(1) << 25)
 #define LH_VERIFY_CELLS_MAX (UINT32_C(1) << 27)
+#define LH_VERIFY_BYTES_MAX (UINT64_C(1) << 60) /* of a rank's slots: sums over an op fit */
 
 #define LH_NONE UINT32_MAX
 
