@@ -100,17 +100,11 @@ is_state(const Case *c, LhTensorKind kind)
            (kind == LH_TENSOR_ANY && g_str_has_prefix(c->kernel, "linear_"));
 }
 
-/* Statistics of an accumulator: (m, l), or lse where blocks are normalised. */
+/* Statistics beside o: (m, l), or lse where it is normalised. */
 static inline unsigned
-stats_of(const Case *c, LhTensorKind kind)
+stats_of(LhTensorKind kind)
 {
-    static const char *const normalised[] = {
-        "attention_block", "merge_lse", "merge_stat", "weigh_out", "round_out", "copy_out", NULL
-    };
-
-    if (kind != LH_TENSOR_ACC)
-        return 0;
-    return g_strv_contains(normalised, c->kernel) ? 1 : 2;
+    return kind == LH_TENSOR_ACC ? 2 : kind == LH_TENSOR_OUT ? 1 : 0;
 }
 
 /* Of all parts of an operand. */
@@ -167,7 +161,7 @@ fill_view(Run *r, unsigned operand)
     const LhTensorKind kind = r->kernel->operands[operand].kind;
     const LhView *view = &r->call.operands[operand];
     const uint64_t count = elements_of(r->c, operand), per = count / view->parts;
-    const unsigned stats = stats_of(r->c, kind);
+    const unsigned stats = stats_of(kind);
     const uint64_t rows = r->c->args.batch * r->c->args.nq * r->c->args.heads;
 
     for (uint64_t i = 0; i < count; i++)
@@ -235,7 +229,7 @@ make_extreme(Run *r)
     for (uint32_t h = 0; h < c->args.groups; h++) {
         if (c->variant == ONE_KEY_60)
             lh_element_put(lh_rows_at(&keys, 0, c->args.nk / 2, h), keys.storage, 0,
-                           15 / lh_attention_scale(&c->args));
+                           15 / lh_attention_scale(c->args.scale, c->args.head_dim));
         for (uint64_t row = 1; row < c->args.nk && c->variant == EQUAL_LOGITS; row++)
             memcpy(lh_rows_at(&keys, 0, row, h), lh_rows_at(&keys, 0, 0, h),
                    keys.dim * (size_t)lh_storage_bytes(keys.storage));
@@ -278,7 +272,7 @@ add_operand(Run *r, const LhOperand *o)
                   : is_keys(c, o->kind) || is_scores(o->kind) ? c->k_parts
                                                               : c->q_parts;
     view->part_bytes = (elements_of(c, i) * lh_storage_bytes(view->storage) +
-                        stats_of(c, o->kind) * rows * sizeof(float)) /
+                        stats_of(o->kind) * rows * sizeof(float)) /
                        view->parts;
     r->bytes[i] = view->part_bytes * view->parts;
     view->data = guarded(r->bytes[i], &r->memory[i]);

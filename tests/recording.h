@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "program/work.h"
 #include "sched/schedule.h"
 
 typedef struct {
@@ -129,4 +130,13 @@ static inline LhPart *
 recording_part(const Recording *recording, uint32_t rank, const LhOp *op, uint32_t i)
 {
     return &g_array_index(recording->parts[rank], LhPart, op->exchange.parts_first + i);
+}
+
+/* A collective whose tensors were changed says again what goes over the wire. */
+static inline void
+recording_rewire(const Recording *recording, LhOp *op)
+{
+    op->collective.wire_bytes = 0;
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++)
+        op->collective.wire_bytes += lh_tensor_wire_bytes(&recording->program, op, i);
 }

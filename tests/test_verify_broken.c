@@ -282,7 +282,7 @@ kinds_mixed(Recording *recording, LhOp *op)
 }
 
 static void
-element_not_fp32(Recording *recording, LhOp *op)
+accumulator_of_another_form(Recording *recording, LhOp *op)
 {
     (void)recording;
     op->compute.kernel = LH_KERNEL_ID_round_out;
@@ -387,8 +387,8 @@ static const Nonsense nonsense[] = {
     { 6, kinds_mixed,
       "rank 1, op 6 (add, stream compute) takes slot kv_a (kv) as its operand target beside slot q "
       "(q): they must be of one kind" },
-    { 8, element_not_fp32,
-      "rank 1, op 8 (round_out, stream compute) takes slot acc (bf16) as its operand out (fp32)" },
+    { 8, accumulator_of_another_form,
+      "rank 1, op 8 (round_out, stream compute) takes slot acc (acc) as its operand out (out)" },
     { 6, element_the_same,
       "rank 1, op 6 (cast, stream compute) takes slot kv_b (bf16) as its operand target (fp32)" },
     { 4, shift_unknown,

@@ -510,6 +510,7 @@ START_TEST(tensors_that_differ)
     LhOp *op = op_of(&copy, 2, OP_SCATTER_HEADS);
 
     op->collective.tensors_count = 2;
+    recording_rewire(copy.recording, op);
     expect_copy(copy, LH_FINDING_UNMATCHED, 2,
                 "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream "
                 "comm), which is another collective or has other sizes");
@@ -579,6 +580,7 @@ START_TEST(tensors_received_twice)
 
         op->collective.send[1] = op->collective.send[0];
         op->collective.receive[1] = op->collective.receive[0];
+        recording_rewire(copy.recording, op);
     }
     expect_copy(copy, LH_FINDING_RACE, 0,
                 "rank 0, op 15 (all-to-all, stream comm) writes slot o[0] twice");

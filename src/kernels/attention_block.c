@@ -21,7 +21,7 @@ const LhKernel lh_kernel_attention_block = {
     .operands = {
         { "q", LH_OPERAND_READ, LH_TENSOR_Q, LH_ELEMENT_ACTIVATION },
         { "kv", LH_OPERAND_READ, LH_TENSOR_KV, LH_ELEMENT_ACTIVATION },
-        { "block", LH_OPERAND_WRITE, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "block", LH_OPERAND_WRITE, LH_TENSOR_OUT, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
     .flops = lh_pair_flops_forward,

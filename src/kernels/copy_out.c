@@ -23,7 +23,7 @@ const LhKernel lh_kernel_copy_out = {
     .effect = LH_EFFECT_DERIVE,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "out", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "out", LH_OPERAND_READ, LH_TENSOR_OUT, LH_ELEMENT_ACTIVATION },
         { "o", LH_OPERAND_WRITE, LH_TENSOR_O, LH_ELEMENT_ACTIVATION },
         { "lse", LH_OPERAND_WRITE, LH_TENSOR_LSE, LH_ELEMENT_FP32 },
         { .access = LH_OPERAND_END },

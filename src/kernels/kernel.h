@@ -70,7 +70,6 @@ typedef struct {
         } elements;
     };
     bool first; /* accumulators start here (and are overwritten) */
-    bool last;  /* accumulators end here (output is normalised) */
 } LhKernelArgs;
 
 typedef enum {

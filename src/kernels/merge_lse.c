@@ -32,8 +32,8 @@ const LhKernel lh_kernel_merge_lse = {
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "block", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
-        { "out", LH_OPERAND_UPDATE, LH_TENSOR_ACC, LH_ELEMENT_EITHER },
+        { "block", LH_OPERAND_READ, LH_TENSOR_OUT, LH_ELEMENT_ACTIVATION },
+        { "out", LH_OPERAND_UPDATE, LH_TENSOR_OUT, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
     .flops = flops,

@@ -24,7 +24,7 @@ const LhKernel lh_kernel_merge_stat = {
     .effect = LH_EFFECT_ADD,
     .cost = LH_COST_MEMORY,
     .operands = {
-        { "block", LH_OPERAND_READ, LH_TENSOR_ACC, LH_ELEMENT_ACTIVATION },
+        { "block", LH_OPERAND_READ, LH_TENSOR_OUT, LH_ELEMENT_ACTIVATION },
         { "lse", LH_OPERAND_UPDATE, LH_TENSOR_LSE, LH_ELEMENT_FP32 },
         { .access = LH_OPERAND_END },
     },

@@ -9,6 +9,7 @@ const char *const lh_tensor_names[] = {
     [LH_TENSOR_Q] = "q",
     [LH_TENSOR_KV] = "kv",
     [LH_TENSOR_ACC] = "acc",
+    [LH_TENSOR_OUT] = "out",
     [LH_TENSOR_O] = "o",
     [LH_TENSOR_LSE] = "lse",
     [LH_TENSOR_DO] = "do",

@@ -7,7 +7,8 @@
 typedef enum {
     LH_TENSOR_Q,
     LH_TENSOR_KV,  /* k and v together */
-    LH_TENSOR_ACC, /* o, m, l: attention output being accumulated */
+    LH_TENSOR_ACC, /* o, m, l: attention of some keys, not normalised */
+    LH_TENSOR_OUT, /* o and its lse: attention of some keys, normalised */
     LH_TENSOR_O,   /* normalised output */
     LH_TENSOR_LSE, /* global log-sum-exp, fp32 */
     LH_TENSOR_DO,

@@ -1,8 +1,7 @@
-/*
- * Names of element types.
- */
+/* See the header. */
 #include "model/attention.h"
 
+#include <math.h>
 #include <stddef.h>
 
 const char *const lh_dtype_names[] = {
@@ -11,3 +10,9 @@ const char *const lh_dtype_names[] = {
     [LH_DTYPE_FP32] = "fp32",
     NULL,
 };
+
+double
+lh_attention_scale(double scale, uint32_t head_dim)
+{
+    return scale != 0 ? scale : 1 / sqrt(head_dim);
+}

@@ -36,8 +36,12 @@ typedef struct {
      */
     bool linear;
     double decay;         /* of one token, in (0, 1]; 0: none, as 1 */
+    double scale;         /* of the logits of softmax attention; 0: 1/sqrt(d) */
     uint32_t hidden_size; /* D, of the activations around the module; 0: h d */
 } LhAttention;
+
+/* What logits are multiplied by, if @scale was said of them; never 0. */
+double lh_attention_scale(double scale, uint32_t head_dim);
 
 /* B tokens D e: the activations that the module is given and gives, for @tokens tokens. */
 static inline uint64_t

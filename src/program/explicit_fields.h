@@ -20,7 +20,7 @@ typedef struct {
     uint64_t window;
     GArray *document_ends;
     bool linear;
-    double decay;
+    double scale, decay;
     int pass; /* index into lh_pass_names */
     GPtrArray *options;
     bool keep_saved, overlap, published_code;
@@ -63,7 +63,7 @@ typedef struct {
     uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
     uint64_t m, n, k, elements;
     int64_t q_start, q_part_step, k_start, k_part_step, stride;
-    bool first, last, reversed;
+    bool first, reversed;
     uint64_t states;
     double scale, decay;
     GArray *messages;

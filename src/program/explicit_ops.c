@@ -186,7 +186,7 @@ fill_attention_args(const LhFormReader *r, const LhFormOp *form, LhKernelArgs *a
     args->shift = (int8_t)(form->shift == LH_FORM_NO_SHIFT ? 0 : form->shift);
     args->reversed = form->reversed;
     args->states = (uint32_t)form->states;
-    args->scale = isnan(form->scale) ? 0 : form->scale;
+    args->scale = isnan(form->scale) ? a->scale : form->scale;
     args->decay = isnan(form->decay) ? 0 : form->decay;
     args->pairs = given(form->pairs,
                         lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
@@ -306,7 +306,6 @@ read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
     LhKernelArgs *args = &op->compute.args;
 
     args->first = form->first;
-    args->last = form->last;
     if (!check_kind_of_args(r, form, kind))
         return false;
     if (kind == LH_ARGS_PRODUCT)
@@ -483,7 +482,7 @@ static bool
 has_args(const LhFormOp *form)
 {
     return has_attention_args(form) || has_product_args(form) || form->elements != LH_FORM_ABSENT ||
-           form->first || form->last;
+           form->first;
 }
 
 /* An op has no fields of another kind: they would be silently lost. */

@@ -25,6 +25,7 @@ params_of(const LhFormParams *f)
             .dtype = (LhDtype)f->dtype,
             .linear = f->linear,
             .decay = f->decay,
+            .scale = f->scale,
         },
         .ranks = (uint32_t)f->ranks,
         .mask = { .causal = f->causal, .window = f->window },

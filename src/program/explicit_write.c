@@ -58,6 +58,8 @@ write_params(LhJsonWriter *w, const LhProgram *program)
     lh_jsonw_bool(w, "causal", p->mask.causal);
     write_number_unless(w, "window", p->mask.window, 0);
     write_numbers(w, "document_ends", p->mask.document_ends, p->mask.documents_count);
+    if (a->scale != 0)
+        lh_jsonw_double(w, "scale", a->scale);
     if (a->linear)
         lh_jsonw_bool(w, "linear", true);
     if (a->decay != 0)
@@ -194,7 +196,7 @@ write_attention_args(LhJsonWriter *w, const LhProgram *program, const LhKernelAr
     if (args->reversed)
         lh_jsonw_bool(w, "reversed", true);
     write_number_unless(w, "states", args->states, 0);
-    if (args->scale != 0)
+    if (args->scale != a->scale)
         lh_jsonw_double(w, "scale", args->scale);
     if (args->decay != 0)
         lh_jsonw_double(w, "decay", args->decay);
@@ -219,8 +221,6 @@ write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
     }
     if (args->first)
         lh_jsonw_bool(w, "first", true);
-    if (args->last)
-        lh_jsonw_bool(w, "last", true);
 }
 
 static void

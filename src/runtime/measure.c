@@ -80,7 +80,8 @@ make_operand(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand, Lh
 
     for (uint64_t i = 0; i < count; i++)
         data[i] = statistic ? logf((float)MAX(a->nk, 1)) : 1;
-    for (uint64_t i = 0; i < count && !statistic && o->kind != LH_TENSOR_ACC; i++)
+    for (uint64_t i = 0;
+         i < count && !statistic && o->kind != LH_TENSOR_ACC && o->kind != LH_TENSOR_OUT; i++)
         lh_element_put(view.data, view.storage, i, 0.1 * sin((double)i));
     return view;
 }

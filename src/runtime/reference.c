@@ -119,7 +119,7 @@ run_group(LhReference *r, uint64_t sequence, uint32_t group, double *p, double *
     const uint32_t share = a->heads / a->groups;
     Row row = { .r = r, .p = p, .dp = dp };
 
-    row.scale = 1 / sqrt(a->head_dim);
+    row.scale = lh_attention_scale(a->scale, a->head_dim);
     row.step = (uint64_t)a->groups * a->head_dim;
     for (uint32_t head = group * share; head < (group + 1) * share; head++) {
         for (uint64_t i = 0; i < a->seq_length; i++) {

@@ -257,16 +257,6 @@ merge_args(const LhProgram *program, const LhSlot *slot, uint64_t parts)
                            .head_dim = slot->head_dim };
 }
 
-/* The kernel that merges accumulators of a slot: with m and l, or with lse alone. */
-static LhKernelId
-merge_kernel(const LhSlot *slot, const LhKernelArgs *part)
-{
-    const uint64_t rows = part->batch * part->nq * part->heads;
-    const uint64_t one_stat = rows * (part->head_dim * lh_slot_element_bytes(slot) + sizeof(float));
-
-    return slot->part_bytes == one_stat ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge;
-}
-
 /* Merges attention of the same rows, part by part: in fp32, in the order of the group, rounded
  * once.
  */
@@ -277,7 +267,8 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
     const LhSlot *slot = &c->program->slots[t->from->region.slot];
     const uint32_t parts = (uint32_t)(bytes / slot->part_bytes);
     const LhKernelArgs one = merge_args(c->program, slot, 1);
-    const LhKernelId kernel = merge_kernel(slot, &one);
+    const LhKernelId kernel =
+        slot->kind == LH_TENSOR_OUT ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge;
     const uint64_t elements = one.batch * one.nq * one.heads * one.head_dim;
     const LhView view = { .parts = parts,
                           .part_bytes = slot->part_bytes,

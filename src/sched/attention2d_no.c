@@ -34,7 +34,7 @@ declare_forward(LhProgram *program, Plan *plan)
     if (grid.columns > 1) {
         plan->fwd_q = gathered(program, "fwd_q", LH_TENSOR_Q, grid.columns, z->q, z->e);
         plan->fwd_block =
-            gathered(program, "fwd_block", LH_TENSOR_ACC, grid.columns, z->q + z->s, z->e);
+            gathered(program, "fwd_block", LH_TENSOR_OUT, grid.columns, z->q + z->s, z->e);
     }
     if (grid.rows > 1)
         plan->fwd_kv = gathered(program, "fwd_kv", LH_TENSOR_KV, grid.rows, z->kv, z->e);

@@ -65,14 +65,14 @@ declare_forward(LhProgram *program, Plan *plan)
 
     plan->fwd_first = (uint16_t)program->slots_count;
     plan->fwd_out =
-        lh_pass_add_buffer(program, "fwd_out", LH_TENSOR_ACC, z->q / z->e * 4 + z->s, 4);
-    plan->fwd_block = lh_pass_add_buffer(program, "fwd_block", LH_TENSOR_ACC, block, z->e);
+        lh_pass_add_buffer(program, "fwd_out", LH_TENSOR_OUT, z->q / z->e * 4 + z->s, 4);
+    plan->fwd_block = lh_pass_add_buffer(program, "fwd_block", LH_TENSOR_OUT, block, z->e);
     plan->fwd_kv = plan->base.io.kv;
     if (plan->base.grid.rows > 1)
         plan->fwd_kv = add_column(program, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     if (plan->buffers > 0) {
         plan->fwd_q = add_pair(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
-        plan->fwd_partial = add_pair(program, "fwd_partial", LH_TENSOR_ACC, block, z->e);
+        plan->fwd_partial = add_pair(program, "fwd_partial", LH_TENSOR_OUT, block, z->e);
     }
     plan->fwd_end = (uint16_t)program->slots_count;
 }

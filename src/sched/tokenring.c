@@ -85,7 +85,7 @@ static void
 declare_forward(LhProgram *program, Plan *plan)
 {
     const LhPassSizes *z = &plan->ring.sizes;
-    const Like result = { LH_TENSOR_ACC, z->q + z->s, z->e };
+    const Like result = { LH_TENSOR_OUT, z->q + z->s, z->e };
     Flow *flow = &plan->fwd;
 
     flow->first = (uint16_t)program->slots_count;
@@ -93,7 +93,7 @@ declare_forward(LhProgram *program, Plan *plan)
     add_to_pack(program, plan, flow, "fwd_q", plan->ring.io.q);
     add_pair(program, plan, "fwd_result", &result, flow->result);
     add_pair(program, plan, "fwd_received", &result, flow->received);
-    flow->sum = lh_ring_add_buffer(program, &plan->ring, "fwd_out", LH_TENSOR_ACC,
+    flow->sum = lh_ring_add_buffer(program, &plan->ring, "fwd_out", LH_TENSOR_OUT,
                                    z->q / z->e * 4 + z->s, 4);
     flow->end = (uint16_t)program->slots_count;
 }

@@ -313,6 +313,42 @@ apply_zero(LhCover *cover, uint32_t g)
     return lh_cover_check_counts(cover, g);
 }
 
+/* Whether a call goes by the program's scale, if it is one that scales logits. */
+static bool
+check_scale(LhCover *cover, uint32_t g)
+{
+    const LhOp *op = &cover->proof->ops[g];
+    const LhKernelArgs *args = &op->compute.args;
+    const LhAttention *attention = &cover->proof->program->params.attention;
+    const LhEffect effect = lh_proof_kernel(op)->effect;
+    const double wanted = lh_attention_scale(attention->scale, attention->head_dim);
+    const double found = lh_attention_scale(args->scale, args->head_dim);
+
+    if ((effect != LH_EFFECT_ATTEND && effect != LH_EFFECT_ATTEND_GRAD &&
+         effect != LH_EFFECT_SOFTMAX && effect != LH_EFFECT_SOFTMAX_GRAD) ||
+        found == wanted)
+        return true;
+    COVERAGE(g, op->compute.regions[0].slot,
+             "multiplies logits by %.9g, where the program's scale is %.9g", found, wanted);
+    return false;
+}
+
+/* Whether a call is for the program's kind of attention, and goes by its decay or scale. */
+static bool
+check_attention(LhCover *cover, uint32_t g)
+{
+    const LhOp *op = &cover->proof->ops[g];
+    const LhKernel *kernel = lh_proof_kernel(op);
+    const bool linear = cover->proof->program->params.attention.linear;
+
+    if (lh_kernel_counts_flops(kernel) && kernel->linear != linear) {
+        COVERAGE(g, op->compute.regions[0].slot, "is for %s attention, and the program's is %s",
+                 kernel->linear ? "linear" : "softmax", linear ? "linear" : "softmax");
+        return false;
+    }
+    return kernel->linear ? lh_cover_check_decay(cover, g) : check_scale(cover, g);
+}
+
 void
 lh_cover_apply(LhCover *cover, uint32_t g)
 {
@@ -332,7 +368,7 @@ lh_cover_apply(LhCover *cover, uint32_t g)
         [LH_EFFECT_SCORES_APPLY] = lh_cover_scores_apply,
     };
 
-    if (!lh_cover_check_linear(cover, g) ||
+    if (!check_attention(cover, g) ||
         !apply[lh_proof_kernel(&cover->proof->ops[g])->effect](cover, g))
         suspect_all(cover, g);
 }

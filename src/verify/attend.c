@@ -317,7 +317,7 @@ lh_cover_attend(LhCover *cover, uint32_t g)
         const bool alone = lh_proof_kernel(op)->operands[acc - regions].access == LH_OPERAND_WRITE;
 
         for (uint32_t k = 0; k < acc->count; k++)
-            cell_of(&at, acc, k)->ended = op->compute.args.last || alone;
+            cell_of(&at, acc, k)->ended = alone;
     }
     return true;
 }

@@ -247,7 +247,7 @@ check_reduction(const Movement *m)
     LhCover *cover = m->cover;
     const uint32_t op = member(m, 0);
     const LhSlot *slot = &cover->slots[send_region(m, 0)->slot];
-    const bool attention = slot->kind == LH_TENSOR_ACC;
+    const bool attention = slot->kind == LH_TENSOR_ACC || slot->kind == LH_TENSOR_OUT;
 
     if ((lh_families[slot->kind] != LH_FAMILY_PLAIN || slot->kind == LH_TENSOR_HIDDEN ||
          slot->kind == LH_TENSOR_WEIGHT) &&

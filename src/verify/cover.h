@@ -164,9 +164,8 @@ bool lh_cover_check_counts(LhCover *cover, uint32_t op);
 bool lh_cover_attend(LhCover *cover, uint32_t g);
 bool lh_cover_attend_grad(LhCover *cover, uint32_t g);
 
-/* linear.c: effects of linear attention; and whether a call goes by the program's kind of
- * attention and its decay. */
-bool lh_cover_check_linear(LhCover *cover, uint32_t g);
+/* linear.c: effects of linear attention; and whether a call decays as the program says. */
+bool lh_cover_check_decay(LhCover *cover, uint32_t g);
 bool lh_cover_state_sum(LhCover *cover, uint32_t g);
 bool lh_cover_state_carry(LhCover *cover, uint32_t g);
 bool lh_cover_state_prefix(LhCover *cover, uint32_t g);

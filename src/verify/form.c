@@ -68,12 +68,10 @@ check_slices(LhProof *proof)
     return true;
 }
 
-/*
- * Bytes that a part of @slot needs: it holds one segment of one slice. Accumulators have one or two
- * statistics beside o. 0: the size does not follow from the attention's shape.
- */
+/* Bytes that a part of @slot needs: it holds one segment of one slice. 0: the size does not follow
+ * from the attention's shape. */
 static uint64_t
-part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
+part_bytes(const LhProgram *program, const LhSlot *slot)
 {
     const LhAttention *a = &program->params.attention;
     const uint64_t tokens =
@@ -81,6 +79,7 @@ part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
     const uint64_t slices = lh_program_slices(program, slot->kind);
     const uint64_t heads = a->heads / slices;
     const uint64_t row = (uint64_t)slot->head_dim * lh_slot_element_bytes(slot);
+    const uint64_t statistic = lh_dtype_bytes(LH_DTYPE_FP32);
 
     switch (slot->kind) {
     case LH_TENSOR_Q:
@@ -101,10 +100,12 @@ part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
     case LH_TENSOR_DSCORES:
         return tokens * heads * (tokens / a->batch) * lh_slot_element_bytes(slot);
     case LH_TENSOR_ACC:
-        return tokens * heads * (row + statistics * lh_dtype_bytes(LH_DTYPE_FP32));
+        return tokens * heads * (row + 2 * statistic);
+    case LH_TENSOR_OUT:
+        return tokens * heads * (row + statistic);
     case LH_TENSOR_LSE:
     case LH_TENSOR_DELTA:
-        return tokens * heads * lh_dtype_bytes(LH_DTYPE_FP32);
+        return tokens * heads * statistic;
     case LH_TENSOR_STATE:
     case LH_TENSOR_DSTATE:
         return (uint64_t)a->batch * heads * slot->head_dim * row;
@@ -116,15 +117,14 @@ part_bytes(const LhProgram *program, const LhSlot *slot, uint64_t statistics)
 static bool
 check_slot_size(LhProof *proof, const LhSlot *slot)
 {
-    const uint64_t least = part_bytes(proof->program, slot, 1);
-    const uint64_t most = part_bytes(proof->program, slot, 2);
+    const uint64_t bytes = part_bytes(proof->program, slot);
 
-    if (least == 0 || slot->part_bytes == least || slot->part_bytes == most)
+    if (bytes == 0 || slot->part_bytes == bytes)
         return true;
     return DECLARATION("has %" G_GUINT64_FORMAT " bytes in a part of slot %s; a segment of %s in "
                        "elements of %u bytes takes %" G_GUINT64_FORMAT,
                        slot->part_bytes, slot->name, lh_tensor_names[slot->kind],
-                       lh_slot_element_bytes(slot), most);
+                       lh_slot_element_bytes(slot), bytes);
 }
 
 static bool
@@ -140,7 +140,7 @@ check_slot_parts(LhProof *proof, const LhSlot *slot)
 {
     const LhProgram *program = proof->program;
     const uint32_t parts = lh_slot_parts(program, slot);
-    const bool sized = part_bytes(program, slot, 1) != 0;
+    const bool sized = part_bytes(program, slot) != 0;
 
     if (slot->role != LH_SLOT_TEMP && is_scores(slot->kind))
         return DECLARATION("has %s as its input or output slot %s", lh_tensor_names[slot->kind],
@@ -160,7 +160,7 @@ check_slot_dtype(LhProof *proof, const LhSlot *slot)
 {
     const LhDtype dtype = proof->program->params.attention.dtype;
 
-    if (slot->role == LH_SLOT_TEMP || part_bytes(proof->program, slot, 1) == 0 ||
+    if (slot->role == LH_SLOT_TEMP || part_bytes(proof->program, slot) == 0 ||
         slot->dtype == dtype || slot->dtype == LH_DTYPE_FP32)
         return true;
     return DECLARATION("has its input or output slot %s in %s; allowed: %s, fp32", slot->name,

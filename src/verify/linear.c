@@ -65,31 +65,21 @@ check_pairs_decay(LhCover *cover, uint32_t g)
 }
 
 bool
-lh_cover_check_linear(LhCover *cover, uint32_t g)
+lh_cover_check_decay(LhCover *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
-    const LhAttention *attention = &cover->proof->program->params.attention;
-    const bool pairs =
-        kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD;
-    const double wanted = decay_of(attention->decay);
+    const double wanted = decay_of(cover->proof->program->params.attention.decay);
     const double found = decay_of(op->compute.args.decay);
 
-    if (!lh_kernel_counts_flops(kernel))
-        return true;
-    if (kernel->linear != attention->linear) {
-        COVERAGE(g, op->compute.regions[0].slot, "is for %s attention, and the program's is %s",
-                 kernel->linear ? "linear" : "softmax", attention->linear ? "linear" : "softmax");
-        return false;
-    }
-    if (!kernel->linear)
-        return true;
     if (found != wanted) {
         COVERAGE(g, op->compute.regions[0].slot, "decays by %g a token, where the program has %g",
                  found, wanted);
         return false;
     }
-    return !pairs || wanted == 1 || check_pairs_decay(cover, g);
+    if (kernel->effect != LH_EFFECT_ATTEND && kernel->effect != LH_EFFECT_ATTEND_GRAD)
+        return true;
+    return wanted == 1 || check_pairs_decay(cover, g);
 }
 
 /* Which tensors a call works on: states take in keys, and their gradients queries. */

@@ -13,7 +13,6 @@ prepare(const LhCall *call, LhForward *f)
                       .m = lh_rows_acc_stat(call, 2, 0),
                       .l = lh_rows_acc_stat(call, 2, 1),
                       .load = !call->args->first,
-                      .normalise = call->args->last,
                       .scratch = call->scratch };
     return lh_parts_divide(call, 3, 1 << 1);
 }

@@ -7,12 +7,6 @@
 
 #include <math.h>
 
-double
-lh_attention_scale(const LhKernelArgs *args)
-{
-    return args->scale != 0 ? args->scale : 1 / sqrt(args->head_dim);
-}
-
 static uint64_t
 round_up(uint64_t x, uint64_t multiple)
 {
@@ -78,7 +72,7 @@ score(const LhForward *f, const Pair *p)
         return f->linear ? 0 : -INFINITY;
     if (f->linear)
         return product(&f->q, &f->k, p) * distance_weight(f->decay, p);
-    return product(&f->q, &f->k, p) * lh_attention_scale(f->args);
+    return product(&f->q, &f->k, p) * lh_attention_scale(f->args->scale, f->args->head_dim);
 }
 
 /* Turns logits into e^(x - m), m the new maximum, and stores m and l; returns what the earlier
@@ -152,7 +146,7 @@ lh_attention_forward_reference(const LhForward *f)
 static bool
 gradients(const LhBackward *w, const Pair *p, double *weight, double *ds)
 {
-    const double scale = lh_attention_scale(w->args);
+    const double scale = lh_attention_scale(w->args->scale, w->args->head_dim);
     double dp, delta;
 
     if (!lh_mask_allows(w->args, &w->q, &w->k, p->i, p->j))

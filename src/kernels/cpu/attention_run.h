@@ -36,8 +36,6 @@ typedef struct {
 /* Weights of the keys right behind a query, that tiles read and the mask removes. */
 #define LH_DECAY_BEFORE 64
 
-double lh_attention_scale(const LhKernelArgs *args);
-
 void lh_attention_forward_reference(const LhForward *f);
 void lh_attention_backward_reference(const LhBackward *b);
 

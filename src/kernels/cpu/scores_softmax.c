@@ -10,7 +10,7 @@
 static double
 soften(const LhKernelArgs *a, const LhRows *lse, const LhRows *keys, uint64_t i, double *row)
 {
-    const double scale = lh_attention_scale(a);
+    const double scale = lh_attention_scale(a->scale, a->head_dim);
     double most = -INFINITY, sum = 0;
 
     for (uint64_t j = 0; j < a->nk; j++) {

@@ -16,7 +16,7 @@ run(const LhCall *call)
     const LhKernelArgs *a = call->args;
     const LhScores probs = lh_scores_of(call, 0), dp = lh_scores_of(call, 1);
     const LhScores ds = lh_scores_of(call, 2);
-    const double scale = lh_attention_scale(a);
+    const double scale = lh_attention_scale(a->scale, a->head_dim);
     double *p = call->scratch, *row = p + a->nk;
 
     if (!lh_parts_divide(call, 3, 1 << 0 | 1 << 1 | 1 << 2))

@@ -26,7 +26,7 @@ typedef struct {
 static float
 scale_of(const Backward *w)
 {
-    return w->b->linear ? 1 : (float)lh_attention_scale(w->b->args);
+    return w->b->linear ? 1 : (float)lh_attention_scale(w->b->args->scale, w->b->args->head_dim);
 }
 
 /* Where a tile goes: rows in lanes of @width, and, if there is a target, in panels of columns. */

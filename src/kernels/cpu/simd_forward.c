@@ -53,7 +53,7 @@ begin_tile(Forward *w, uint64_t i, size_t rows)
     const LhForward *f = w->f;
     LhPack q = pack_of(w, &f->q, i, f->args->nq, w->head);
 
-    q.scale = f->linear ? 1 : (float)lh_attention_scale(f->args);
+    q.scale = f->linear ? 1 : (float)lh_attention_scale(f->args->scale, f->args->head_dim);
     LH_SIMD(pack_lanes)(&q, w->queries, LH_TILE, LH_NR);
     memset(w->o, 0, LH_TILE * w->columns * sizeof(float));
     for (size_t r = 0; r < LH_TILE; r++) {

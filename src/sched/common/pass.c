@@ -178,6 +178,7 @@ shape_args(const LhProgramParams *p)
         .groups = p->attention.groups,
         .head_dim = p->attention.head_dim,
         .decay = p->attention.linear ? p->attention.decay : 0,
+        .scale = p->attention.linear ? 0 : p->attention.scale,
     };
 }
 

@@ -29,9 +29,9 @@ lh_ring_declare_forward(LhProgram *program, LhRingPlan *plan)
     plan->fwd_kv[0] = lh_ring_add_buffer(program, plan, "fwd_kv0", LH_TENSOR_KV, z->kv, z->e);
     plan->fwd_kv[1] = lh_ring_add_buffer(program, plan, "fwd_kv1", LH_TENSOR_KV, z->kv, z->e);
     plan->fwd_out =
-        lh_ring_add_buffer(program, plan, "fwd_out", LH_TENSOR_ACC, z->q / z->e * 4 + z->s, 4);
+        lh_ring_add_buffer(program, plan, "fwd_out", LH_TENSOR_OUT, z->q / z->e * 4 + z->s, 4);
     plan->fwd_block =
-        lh_ring_add_buffer(program, plan, "fwd_block", LH_TENSOR_ACC, z->q + z->s, z->e);
+        lh_ring_add_buffer(program, plan, "fwd_block", LH_TENSOR_OUT, z->q + z->s, z->e);
     plan->fwd_end = (uint16_t)program->slots_count;
 }
 

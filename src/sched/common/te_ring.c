@@ -28,11 +28,11 @@ declare_outputs(LhProgram *program, LhTeRing *te)
     const LhRingPlan *ring = &te->ring;
     const uint64_t part_bytes = (ring->sizes.q + ring->sizes.s) / ring->parts;
 
-    te->out = lh_pass_add_slot(program, "fwd_out", LH_TENSOR_ACC, LH_SLOT_TEMP,
+    te->out = lh_pass_add_slot(program, "fwd_out", LH_TENSOR_OUT, LH_SLOT_TEMP,
                                ring->ranks * ring->parts, part_bytes, ring->sizes.e);
     if (ring->causal && ring->ranks > 1)
         te->half =
-            lh_pass_add_slot(program, "fwd_half", LH_TENSOR_ACC, LH_SLOT_TEMP,
+            lh_pass_add_slot(program, "fwd_half", LH_TENSOR_OUT, LH_SLOT_TEMP,
                              (ring->ranks - 1) * (ring->parts / 2), part_bytes, ring->sizes.e);
 }
 
