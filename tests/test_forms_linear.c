@@ -609,7 +609,7 @@ static const Mistake mistakes[] = {
       "8 query and 0 key rows" },
     { "zeco", LH_PASS_FWD, slice_of_other_heads, LH_FINDING_COVERAGE,
       "slice 0 of the state in slot state for slice 1 of the heads" },
-    { "lasp", LH_PASS_FWD, kernels_of_linear_attention, LH_FINDING_COVERAGE,
+    { "ulysses", LH_PASS_FWD, kernels_of_linear_attention, LH_FINDING_COVERAGE,
       "is for linear attention, and the program's is softmax" },
 };
 

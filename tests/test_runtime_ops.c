@@ -606,19 +606,22 @@ START_TEST(runtime_deadlock_ends)
 END_TEST
 
 static void
-emit_copy_to(LhEmitter *e, uint8_t stream, uint16_t slot)
+emit_copy(LhEmitter *e)
 {
     const LhKernelArgs args = { .nq = 3, .batch = 1, .heads = 1, .groups = 1, .head_dim = 2 };
 
-    lh_emit_compute(e, stream, LH_KERNEL_ID_copy, &args);
+    lh_emit_compute(e, 0, LH_KERNEL_ID_copy, &args);
     lh_emit_operand(e, TOY_IN, 0, 1);
-    lh_emit_operand(e, slot, 0, 1);
+    lh_emit_operand(e, TOY_OUT, 0, 1);
 }
 
 static void
-emit_copy(LhEmitter *e)
+emit_sum_to(LhEmitter *e, uint8_t stream, uint16_t slot)
 {
-    emit_copy_to(e, 0, TOY_OUT);
+    lh_emit_compute(e, stream, LH_KERNEL_ID_residual, &(LhKernelArgs){ .elements.count = 6 });
+    lh_emit_operand(e, TOY_IN, 0, 1);
+    lh_emit_operand(e, TOY_IN, 0, 1);
+    lh_emit_operand(e, slot, 0, 1);
 }
 
 /* Rank 0 sends, and so many ops later it receives what rank 1 sends before it receives. */
@@ -634,7 +637,7 @@ emit_far_ahead(LhEmitter *e)
     if (first)
         lh_emit_alloc(e, TOY_SPARE);
     for (uint32_t i = 2; first && i < ops; i++)
-        emit_copy_to(e, 2, TOY_SPARE);
+        emit_sum_to(e, 2, TOY_SPARE);
     lh_emit_exchange(e, first ? 1 : 0);
     lh_emit_part(e, false, peer, 0, 24);
     lh_emit_region(e, TOY_OUT, 0, 1);
@@ -663,7 +666,8 @@ START_TEST(runtime_hosts_are_a_window_ahead)
 
         toy_init(&toy, 2, 1, 1, emit_far_ahead);
         toy.ops = LH_HOST_WINDOW + more;
-        lh_pass_add_slot(toy.program, "spare", LH_TENSOR_DQ, LH_SLOT_TEMP, 1, 24, 4);
+        lh_pass_add_slot(toy.program, "spare", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, 1, 24, 4);
+        toy.program->slots[TOY_IN].kind = toy.program->slots[TOY_OUT].kind = LH_TENSOR_HIDDEN;
         lh_program_add_stream(toy.program, "other", LH_STREAM_COMM);
         lh_program_add_stream(toy.program, "compute", LH_STREAM_COMPUTE);
         ck_assert_int_eq(has_deadlock(toy.program), more != 0);

@@ -100,6 +100,9 @@ lh_proof_replicas(const LhProof *proof)
 bool lh_proof_check_declarations(LhProof *proof);
 void lh_proof_check_form(LhProof *proof);
 
+/* contract.c: the inputs and outputs are those of the pass. Needs declarations. */
+bool lh_proof_check_contract(LhProof *proof);
+
 /* order.c: clocks; does @earlier (an op on a stream) complete before @later starts, by the
  * order of their rank? Counts as an order checked. */
 void lh_proof_make_clocks(LhProof *proof);

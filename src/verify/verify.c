@@ -223,7 +223,7 @@ run_stages(LhProof *proof)
 {
     const uint64_t *found = &proof->verdict->findings_total;
 
-    if (!lh_proof_check_declarations(proof) || !unroll(proof))
+    if (!lh_proof_check_declarations(proof) || !lh_proof_check_contract(proof) || !unroll(proof))
         return;
     index_ops(proof);
     proof->verdict->ops = proof->ops_count;

@@ -30,6 +30,7 @@ typedef struct {
     GArray *findings; /* of LhFinding; empty: proven. At most 64 are kept */
     uint64_t findings_total;
     uint64_t ops, messages, orders_checked, pairs_checked;
+    bool attends; /* it is given or gives tensors of attention: what its outputs hold is proven */
     uint64_t *bytes_sent; /* [ranks] */
     uint64_t *flops;      /* [ranks] attention flops */
     uint64_t *peak_bytes; /* [ranks] */
