@@ -498,12 +498,12 @@ START_TEST(collective_and_message_deadlock)
     const LhPart send = { .peer = 1,
                           .send = true,
                           .regions_count = 1,
-                          .wire_bytes = recording->program.slots[SLOT_Q].part_bytes,
-                          .regions = { { SLOT_Q, 0, 1 } } };
+                          .wire_bytes = recording->program.slots[SLOT_KV].part_bytes,
+                          .regions = { { SLOT_KV, 0, 1 } } };
     const LhPart receive = { .peer = 0,
                              .regions_count = 1,
                              .wire_bytes = send.wire_bytes,
-                             .regions = { { SLOT_Q, 0, 1 } } };
+                             .regions = { { SLOT_KV_ALL, 0, 1 } } };
     LhOp op = { .id = 2, .kind = LH_OP_EXCHANGE, .stream = STREAM_COMM, .exchange = { 0, 1 } };
 
     /* Rank 0 sends before the all-gather, rank 1 receives after it. */

@@ -561,8 +561,6 @@ START_TEST(tensors_that_overlap)
                 "rank 0, op 17 (all-to-all, stream comm) reads and writes slot dkv_all[0] at the "
                 "same time");
     copy = copy_of(&toy, 8, &causal);
-    op_of(&copy, 3, OP_SCATTER_HEADS)->collective.send[2] = (LhRegion){ SLOT_DO_ALL, 0, 4 };
-    op_of(&copy, 3, OP_SCATTER_HEADS)->collective.receive[2] = (LhRegion){ SLOT_DO, 0, 4 };
     op_of(&copy, 3, OP_SCATTER_HEADS)->collective.send[1] =
         op_of(&copy, 3, OP_SCATTER_HEADS)->collective.receive[1];
     expect_copy(copy, LH_FINDING_RACE, 3,

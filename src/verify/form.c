@@ -242,6 +242,18 @@ check_region(LhProof *proof, uint32_t g, const LhRegion *region)
     return true;
 }
 
+/* A region that exists and may be written: inputs stay what they are. */
+static bool
+check_target(LhProof *proof, uint32_t g, const LhRegion *region)
+{
+    if (!check_region(proof, g, region))
+        return false;
+    if (proof->program->slots[region->slot].role != LH_SLOT_INPUT)
+        return true;
+    return MALFORMED(g, region->slot, "writes slot %s, which is an input",
+                     proof->program->slots[region->slot].name);
+}
+
 static bool
 check_mask(LhProof *proof, uint32_t g, const LhKernelArgs *args)
 {
@@ -397,7 +409,8 @@ check_compute(LhProof *proof, uint32_t g)
         return MALFORMED(g, -1, "has %u operands; %s takes %u", op->compute.regions_count,
                          kernel->name, operands);
     for (uint32_t i = 0; i < operands; i++) {
-        if (!check_region(proof, g, &op->compute.regions[i]))
+        if (!(kernel->operands[i].access == LH_OPERAND_READ ? check_region : check_target)(
+                proof, g, &op->compute.regions[i]))
             return false;
     }
     if (!check_operands(proof, g, operands))
@@ -437,7 +450,7 @@ check_exchange(LhProof *proof, uint32_t g)
             return MALFORMED(g, -1, "has a message of %u regions; 1 to %d are possible",
                              part->regions_count, LH_PART_REGIONS_MAX);
         for (uint32_t k = 0; k < part->regions_count; k++) {
-            if (!check_region(proof, g, &part->regions[k]))
+            if (!(part->send ? check_region : check_target)(proof, g, &part->regions[k]))
                 return false;
         }
         if (!check_wire_bytes(proof, g, part->wire_bytes, lh_part_wire_bytes(proof->program, part)))
@@ -515,7 +528,7 @@ check_collective(LhProof *proof, uint32_t g)
                          op->collective.tensors_count, LH_COLLECTIVE_TENSORS_MAX);
     for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
         if (!check_region(proof, g, &op->collective.send[i]) ||
-            !check_region(proof, g, &op->collective.receive[i]) ||
+            !check_target(proof, g, &op->collective.receive[i]) ||
             !check_collective_tensor(proof, g, i))
             return false;
         wire_bytes += lh_tensor_wire_bytes(proof->program, op, i);
