@@ -298,6 +298,16 @@ element_the_same(Recording *recording, LhOp *op)
     op->compute.regions[1].slot = 6;
 }
 
+/* Its rows count d elements each, of which a statistic has one. */
+static void
+zero_of_a_statistic(Recording *recording, LhOp *op)
+{
+    (void)recording;
+    op->compute.kernel = LH_KERNEL_ID_zero;
+    op->compute.regions_count = 1;
+    op->compute.regions[0] = (LhRegion){ .slot = 3, .count = 1 };
+}
+
 static void
 shift_unknown(Recording *recording, LhOp *op)
 {
@@ -389,6 +399,10 @@ static const Nonsense nonsense[] = {
       "(q): they must be of one kind" },
     { 8, accumulator_of_another_form,
       "rank 1, op 8 (round_out, stream compute) takes slot acc (acc) as its operand out (out)" },
+    { 6, zero_of_a_statistic,
+      "rank 1, op 6 (zero, stream compute) takes slot lse (lse) as its operand target, which "
+      "cannot "
+      "be that" },
     { 6, element_the_same,
       "rank 1, op 6 (cast, stream compute) takes slot kv_b (bf16) as its operand target (fp32)" },
     { 4, shift_unknown,

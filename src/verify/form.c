@@ -349,12 +349,16 @@ wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i)
     }
 }
 
-/* Kernels for whichever tensor work on heads of whole rows, and on k and v together. */
+/* Kernels for whichever tensor work on heads of whole rows, and on k and v together; not on
+ * statistics, alone or beside o. */
 static bool
 suits_any(LhTensorKind kind)
 {
-    return !is_scores(kind) && kind != LH_TENSOR_HIDDEN && kind != LH_TENSOR_WEIGHT &&
-           (!lh_tensor_is_kv(kind) || kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV);
+    const uint32_t suitable = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_O |
+                              1u << LH_TENSOR_DO | 1u << LH_TENSOR_DQ | 1u << LH_TENSOR_DKV |
+                              1u << LH_TENSOR_STATE | 1u << LH_TENSOR_DSTATE;
+
+    return (suitable >> kind & 1) != 0;
 }
 
 /* Operands have the kinds and the element types that the row of the kernel says. */
