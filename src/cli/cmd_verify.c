@@ -164,6 +164,15 @@ print_refusals(const Report *report, GString *out)
     }
 }
 
+/* Prints what the proofs leave open. */
+static void
+print_unchecked(const LhProven *proven, GString *out)
+{
+    for (guint i = 0; i < proven->unchecked->len; i++)
+        g_string_append_printf(out, "%sNot checked: %s\n", i == 0 ? "\n" : "",
+                               (const char *)g_ptr_array_index(proven->unchecked, i));
+}
+
 static bool
 all_proven(const Report *report)
 {
@@ -239,6 +248,14 @@ print_json(const LhCommandLine *line, const Report *report, GString *out)
     for (guint i = 0; i < report->schedules->len; i++)
         write_findings(w, g_ptr_array_index(report->schedules, i));
     lh_jsonw_array_end(w);
+    lh_jsonw_array_begin(w, "unchecked");
+    for (guint i = 0; i < report->schedules->len; i++) {
+        const LhProven *proven = g_ptr_array_index(report->schedules, i);
+
+        for (guint k = 0; k < proven->unchecked->len; k++)
+            lh_jsonw_string(w, NULL, g_ptr_array_index(proven->unchecked, k));
+    }
+    lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);
 }
 
@@ -259,6 +276,8 @@ print(const LhCommandLine *line, const Report *report, GString *out)
     print_refusals(report, out);
     for (guint i = 0; i < report->schedules->len; i++)
         print_findings(g_ptr_array_index(report->schedules, i), out);
+    for (guint i = 0; i < report->schedules->len; i++)
+        print_unchecked(g_ptr_array_index(report->schedules, i), out);
     g_string_append_printf(out, "\n%s (%s).\n", all_proven(report) ? "Proven" : "Not proven",
                            passes);
 }

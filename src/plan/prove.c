@@ -36,6 +36,7 @@ proven_new(const char *name)
     proven->refused = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     proven->findings = g_array_new(FALSE, FALSE, sizeof(LhProofFinding));
     g_array_set_clear_func(proven->findings, finding_clear);
+    proven->unchecked = g_ptr_array_new();
     return proven;
 }
 
@@ -48,6 +49,7 @@ lh_proven_free(LhProven *proven)
     g_array_unref(proven->unproven);
     g_array_unref(proven->refused);
     g_array_unref(proven->findings);
+    g_ptr_array_unref(proven->unchecked);
     g_free(proven->refusal);
     g_free(proven);
 }
@@ -67,6 +69,10 @@ add_verdict(LhProven *proven, const LhProgram *program, const char *what)
         proven->bytes += verdict->bytes_sent[rank];
     for (uint32_t rank = 0; rank < verdict->ranks && verdict->flops != NULL; rank++)
         proven->flops += verdict->flops[rank];
+    for (guint i = 0; i < verdict->unchecked->len; i++) {
+        if (!g_ptr_array_find(proven->unchecked, verdict->unchecked->pdata[i], NULL))
+            g_ptr_array_add(proven->unchecked, verdict->unchecked->pdata[i]);
+    }
     for (guint i = 0; i < verdict->findings->len; i++) {
         const LhFinding *found = &g_array_index(verdict->findings, LhFinding, i);
         const LhProofFinding finding = {

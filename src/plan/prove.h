@@ -14,14 +14,15 @@ typedef struct {
 
 /* One schedule, over all numbers of ranks. */
 typedef struct {
-    const char *name;  /* borrowed */
-    GArray *proven;    /* of uint64_t: numbers of ranks for which every program was proven ... */
-    GArray *unproven;  /* ... for which one was not ... */
-    GArray *refused;   /* ... and that the schedule refuses altogether */
-    uint64_t programs; /* proven or not */
-    uint64_t refusals; /* programs refused */
-    char *refusal;     /* the first, and its reason; NULL: none */
-    GArray *findings;  /* of LhProofFinding */
+    const char *name;     /* borrowed */
+    GArray *proven;       /* of uint64_t: numbers of ranks for which every program was proven ... */
+    GArray *unproven;     /* ... for which one was not ... */
+    GArray *refused;      /* ... and that the schedule refuses altogether */
+    uint64_t programs;    /* proven or not */
+    uint64_t refusals;    /* programs refused */
+    char *refusal;        /* the first, and its reason; NULL: none */
+    GArray *findings;     /* of LhProofFinding */
+    GPtrArray *unchecked; /* LhVerdict's, each once */
     uint64_t ops, messages, orders, pairs, bytes, flops; /* that were checked */
 } LhProven;
 

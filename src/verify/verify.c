@@ -218,6 +218,27 @@ check_claims(LhProof *proof)
         check_claim(proof, &claims[i]);
 }
 
+/* What nothing was there to check against. */
+static void
+list_unchecked(const LhProof *proof)
+{
+    static const char *const claims[LH_CLAIMS] = {
+        [LH_CLAIM_BYTES_SENT] = "The bytes sent: the program states no closed form of them.",
+        [LH_CLAIM_FLOPS] = "The flops: the program states no closed form of them.",
+        [LH_CLAIM_PEAK_BYTES] = "The peak memory: the program states no closed form of it.",
+    };
+    GPtrArray *unchecked = proof->verdict->unchecked;
+    uint64_t value = 0;
+
+    if (!proof->verdict->attends)
+        g_ptr_array_add(unchecked, (gpointer) "What the outputs hold: none is a tensor of "
+                                              "attention.");
+    for (int claim = 0; claim < LH_CLAIMS; claim++) {
+        if (!lh_program_claim(proof->program, (LhClaim)claim, 0, &value))
+            g_ptr_array_add(unchecked, (gpointer)claims[claim]);
+    }
+}
+
 static void
 run_stages(LhProof *proof)
 {
@@ -241,6 +262,7 @@ run_stages(LhProof *proof)
         lh_proof_check_coverage(proof);
     count_work(proof);
     check_claims(proof);
+    list_unchecked(proof);
 }
 
 static void
@@ -258,6 +280,7 @@ lh_verify(const LhProgram *program)
 
     verdict->findings = g_array_new(FALSE, TRUE, sizeof(LhFinding));
     g_array_set_clear_func(verdict->findings, finding_clear);
+    verdict->unchecked = g_ptr_array_new();
     verdict->ranks = ranks;
     verdict->bytes_sent = g_new0(uint64_t, ranks);
     verdict->flops = g_new0(uint64_t, ranks);
@@ -286,6 +309,7 @@ lh_verdict_free(LhVerdict *verdict)
     if (verdict == NULL)
         return;
     g_array_unref(verdict->findings);
+    g_ptr_array_unref(verdict->unchecked);
     g_free(verdict->bytes_sent);
     g_free(verdict->flops);
     g_free(verdict->peak_bytes);

@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
     GArray *findings; /* of LhFinding; empty: proven. At most 64 are kept */
     uint64_t findings_total;
+    GPtrArray *unchecked; /* of const char *, sentences: what a proof of this program leaves open */
     uint64_t ops, messages, orders_checked, pairs_checked;
     bool attends; /* it is given or gives tensors of attention: what its outputs hold is proven */
     uint64_t *bytes_sent; /* [ranks] */
