@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "plan/prove.h"
 #include "report/bars.h"
 #include "report/constants.h"
 #include "report/describe.h"
@@ -99,7 +100,7 @@ run(const LhCommandLine *line, GError **error)
     if (o->figure != NULL && !lh_figure_check_path(o->figure, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL)
+    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
     lh_progress_start(&progress);
     comparison = lh_compare(setup, &hooks, error);

@@ -3,6 +3,7 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
+#include "plan/prove.h"
 #include "report/describe_run.h"
 #include "report/figure.h"
 #include "report/gantt.h"
@@ -188,7 +189,7 @@ run(const LhCommandLine *line, GError **error)
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL)
+    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
     if (o->figure != NULL || o->timeline != NULL) {
         timeline = lh_timeline_new(o->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "plan/prove.h"
 #include "report/constants.h"
 #include "report/describe.h"
 #include "report/describe_sim.h"
@@ -148,7 +149,7 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_USAGE;
     }
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL)
+    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
     if (o->figure != NULL || o->timeline != NULL) {
         timeline = lh_timeline_new(o->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);

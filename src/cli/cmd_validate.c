@@ -3,6 +3,7 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
+#include "plan/prove.h"
 #include "report/describe.h"
 #include "report/describe_machine.h"
 #include "report/describe_options.h"
@@ -185,7 +186,7 @@ run(const LhCommandLine *line, GError **error)
         !lh_command_kernels(o->kernels, &lh_device_cpu, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL)
+    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
     validations = lh_validate(setup, &params, error);
     if (validations == NULL)

@@ -41,9 +41,9 @@ typedef struct {
 } LhExecuted;
 
 /*
- * Runs the setup's program, or its first schedule. LH_ERROR_NO for a schedule that refuses or is
- * not proven; LH_ERROR_RUNTIME for a run that broke. Results that are wrong are no error. Caller
- * frees.
+ * Runs the setup's program, which has passed lh_prove_setup, or its first schedule. LH_ERROR_NO for
+ * a schedule that refuses or is not proven; LH_ERROR_RUNTIME for a run that broke. Results that are
+ * wrong are no error. Caller frees.
  */
 LhExecuted *lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error);
 

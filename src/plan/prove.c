@@ -95,6 +95,46 @@ lh_prove_program(const char *name, const LhProgram *program)
     return proven;
 }
 
+bool
+lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
+{
+    static const struct {
+        const char *done, *does;
+        unsigned refused; /* bit LhFindingKind: whatever was asked for */
+    } purposes[] = {
+        [LH_PROVE_TO_SIMULATE] = { "simulated", "simulates", 1u << LH_FINDING_MALFORMED },
+        [LH_PROVE_TO_RUN] = { "run", "runs",
+                              1u << LH_FINDING_MALFORMED | 1u << LH_FINDING_MEMORY |
+                                  1u << LH_FINDING_UNMATCHED },
+    };
+    LhProgram *program = setup->program;
+    g_autoptr(LhVerdict) verdict = program != NULL ? lh_verify(program) : NULL;
+    const LhFinding *first;
+    unsigned kinds = 0;
+    bool may_go_on;
+
+    if (program == NULL || verdict->findings->len == 0)
+        return true;
+    first = &g_array_index(verdict->findings, LhFinding, 0);
+    for (guint i = 0; i < verdict->findings->len; i++)
+        kinds |= 1u << g_array_index(verdict->findings, LhFinding, i).kind;
+    may_go_on = (kinds & purposes[purpose].refused) == 0;
+    if (may_go_on && setup->scenario->unproven) {
+        char *name = g_strdup_printf("%s (NOT PROVEN)", program->name);
+
+        g_free(program->name);
+        program->name = name;
+        return true;
+    }
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "%s is not proven, so it is not %s: %s (%" G_GUINT64_FORMAT
+                " finding%s; see longhaul verify)%s%s%s",
+                program->name, purposes[purpose].done, first->message, verdict->findings_total,
+                verdict->findings_total == 1 ? "" : "s", may_go_on ? "; --unproven " : "",
+                may_go_on ? purposes[purpose].does : "", may_go_on ? " it all the same" : "");
+    return false;
+}
+
 /* --- what is varied -----------------------------------------------------------------------------
  */
 

@@ -40,5 +40,19 @@ LhProven *lh_prove(const LhProveParams *params, const LhSchedule *schedule, cons
 /* Proves one program, called @name (borrowed). Caller frees. */
 LhProven *lh_prove_program(const char *name, const LhProgram *program);
 
+/* What is about to be done with a program. */
+typedef enum {
+    LH_PROVE_TO_SIMULATE,
+    LH_PROVE_TO_RUN,
+} LhProvePurpose;
+
+/*
+ * Refuses a program of the setup's (LH_ERROR_NO) that comes from a file and is not proven. With
+ * --unproven it is taken all the same, and its name says so from then on; but not if it names what
+ * does not exist, nor, to be run, if it might touch memory that is not its own or other ranks'
+ * messages.
+ */
+bool lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error);
+
 void lh_proven_free(LhProven *proven);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProven, lh_proven_free)

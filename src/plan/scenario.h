@@ -26,6 +26,7 @@ typedef struct {
     char *description;
     GPtrArray *schedule; /* of char *: names */
     char *schedule_file;
+    bool unproven;
     char *cluster; /* NAME or NAME:NODES */
     uint64_t ranks;
     char *model;

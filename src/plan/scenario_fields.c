@@ -96,6 +96,11 @@ static const LhField own_fields[] = {
       .max = -1,
       .placeholder = "FILE",
       .description = "Explicit program to use: a file in the format longhaul.schedule/1." },
+    { .name = "unproven",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(unproven),
+      .description = "Take the program of --schedule-file even if it is not proven; every output "
+                     "says so." },
     { .name = "cluster",
       .type = LH_FIELD_STRING,
       .offset = AT(cluster),

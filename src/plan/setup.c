@@ -94,6 +94,9 @@ lh_setup_load_program(const LhScenario *s, GError **error)
 {
     const char *field = lh_scenario_program_field(s);
 
+    if (s->schedule_file == NULL && s->unproven)
+        lh_scenario_error(s, "unproven", error,
+                          "it is about the program of --schedule-file, and none was given");
     if (s->schedule_file == NULL)
         return NULL;
     if (field != NULL) {
