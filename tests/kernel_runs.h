@@ -84,6 +84,7 @@ static inline bool
 is_keys(const Case *c, LhTensorKind kind)
 {
     return kind == LH_TENSOR_KV || kind == LH_TENSOR_DKV || is_half(kind) ||
+           (kind == LH_TENSOR_HIDDEN && strcmp(c->kernel, "expand_kv") == 0) ||
            (kind == LH_TENSOR_ANY && c->args.nq == 0);
 }
 

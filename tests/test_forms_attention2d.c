@@ -179,6 +179,46 @@ START_TEST(attention2d_holds_what_is_worked_out)
         set_option(&p, "gradient_wire", cases[i].wire);
         ck_assert_uint_eq(forms(cases[i].name)->peak_bytes(&p, 1), cases[i].moving);
         ck_assert_uint_eq(forms(cases[i].name)->peak_bytes(&p, 3), cases[i].staying);
+        if (strcmp(cases[i].name, "attention2d-no") == 0)
+            continue;
+        /* One more result, Q + S, forward. */
+        set_option(&p, "published_code", true);
+        ck_assert_uint_eq(forms(cases[i].name)->peak_bytes(&p, 1),
+                          cases[i].moving + (cases[i].pass == LH_PASS_FWD ? Q + S : 0));
+    }
+}
+END_TEST
+
+/* Calls of forward and backward attention on a rank: one for each block of keys and, unless the
+ * paper's calls are asked for, one for all keys of the column and the queries of another rank. */
+START_TEST(attention2d_calls_the_kernel_as_the_paper_does)
+{
+    static const struct {
+        uint32_t rows, columns, calls, published;
+    } cases[] = {
+        { 1, 4, 4 + 4, 4 + 4 },
+        { 4, 1, 4 + 4, 4 + 4 },
+        { 2, 2, 3 + 4, 4 + 4 },
+        { 3, 4, 6 + 8, 12 + 12 },
+    };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
+        LhProgramParams p = make_params(cases[i / 2].rows, cases[i / 2].columns, 4, LH_PASS_BOTH);
+        const uint32_t wanted = i % 2 == 0 ? cases[i / 2].calls : cases[i / 2].published;
+        LhOpBuffer buffer = { 0 };
+        LhCursor cursor;
+        uint32_t calls = 0;
+
+        set_option(&p, "published_code", i % 2);
+        g_autoptr(LhProgram) program = make("attention2d-o", &p);
+        lh_cursor_init(&cursor, program, 1);
+        while (lh_cursor_step(&cursor, &buffer)) {
+            for (uint32_t k = 0; k < buffer.ops_count; k++)
+                calls += buffer.ops[k].kind == LH_OP_COMPUTE &&
+                         lh_kernels[buffer.ops[k].compute.kernel]->cost == LH_COST_ATTENTION;
+        }
+        lh_op_buffer_clear(&buffer);
+        ck_assert_uint_eq(calls, wanted);
     }
 }
 END_TEST
@@ -448,6 +488,7 @@ prove_variants(uint32_t rows, uint32_t columns)
         set_option(&p, "local_kv", variant % 2 != 0);
         set_option(&p, "gather_delta", variant % 5 < 2);
         set_option(&p, "no_overlap", variant % 7 >= 4);
+        set_option(&p, "published_code", variant / 3 % 2 != 0);
         set_option(&p, "gradient_wire", variant % 4 < 2 ? LH_WIRE_DEFAULT : LH_WIRE_FP32);
         p.mask.causal = variant % 8 != 3;
         p.mask.window = variant % 8 == 4 ? 5 : 0;
@@ -613,6 +654,7 @@ check_right_in_turn(uint32_t rows, uint32_t columns, unsigned turn)
     set_option(&p, "local_kv", turn % 4 >= 2);
     set_option(&p, "gather_delta", turn % 3 == 0);
     set_option(&p, "no_overlap", turn % 7 == 0);
+    set_option(&p, "published_code", turn / 2 % 2 != 0);
     p.mask = (LhMaskRule){ .causal = turn % 5 != 0, .window = turn % 5 == 1 ? 5 : 0 };
     if (turn % 5 == 2) {
         p.mask.document_ends = documents;
@@ -658,8 +700,9 @@ END_TEST
 
 LH_TEST_MAIN("forms_attention2d", attention2d_sends_what_is_worked_out,
              attention2d_computes_what_is_worked_out, attention2d_holds_what_is_worked_out,
-             attention2d_compares_with_ring, attention2d_counts_pairs,
-             attention2d_is_idle_as_simulated, attention2d_takes_the_best_grid,
-             attention2d_grids_are_known, attention2d_refuses_other_grids, attention2d_is_proven,
+             attention2d_calls_the_kernel_as_the_paper_does, attention2d_compares_with_ring,
+             attention2d_counts_pairs, attention2d_is_idle_as_simulated,
+             attention2d_takes_the_best_grid, attention2d_grids_are_known,
+             attention2d_refuses_other_grids, attention2d_is_proven,
              attention2d_is_proven_for_more_ranks, attention2d_overlaps_if_it_may,
              attention2d_is_right, attention2d_is_within_the_gates)

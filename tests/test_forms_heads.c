@@ -392,7 +392,7 @@ prove_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, uns
 
             set_masks(&p, variant / 2, ends);
             set_option(&p, "no_overlap", variant % 2);
-            set_option(&p, "published_code", variant % 2);
+            set_option(&p, "te_version", (variant + i) % 3);
             verdict = prove(name, &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
         }
@@ -421,7 +421,7 @@ run_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsig
             uint64_t ends[3];
 
             set_masks(&p, variant, ends);
-            set_option(&p, "published_code", variant == 1);
+            set_option(&p, "te_version", (variant + 1) % 3);
             set_option(&p, "gradient_wire", variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT);
             p.attention.dtype = variant == 2 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
             check_run(name, &p);
@@ -449,7 +449,9 @@ START_TEST(te_a2a_sends_a_share_of_everything)
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304); /* (2 1024 + 1024) 3/4 */
     p.pass = LH_PASS_BWD;
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304);
-    set_option(&p, "published_code", true); /* and o once more: 3/4 of 1024 */
+    set_option(&p, "te_version", LH_TE_2_8);
+    ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 2304);
+    set_option(&p, "te_version", LH_TE_2_7); /* and o once more: 3/4 of 1024 */
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 3072);
     p.pass = LH_PASS_BOTH;
     ck_assert_uint_eq(bytes_of("te-a2a", &p, 3), 5376);
@@ -615,8 +617,10 @@ START_TEST(te_a2a_p2p_returns_gradients_with_keys)
     ck_assert_uint_eq(flops_of("te-a2a-p2p", &p, 7), 4 * 3 * 16 * (136 + 2 * 128));
     p.pass = LH_PASS_BOTH;
     ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + 6 * KV(4));
-    set_option(&p, "published_code", true);
-    ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + Q(12) / 4 * 3 + 6 * KV(4));
+    for (LhTeVersion version = LH_TE_2_8; version <= LH_TE_2_7; version++) {
+        set_option(&p, "te_version", version);
+        ck_assert_uint_eq(bytes_of("te-a2a-p2p", &p, 7), 2 * moved + Q(12) / 4 * 3 + 6 * KV(4));
+    }
     set_size(&p, 5);
     check_refused("te-a2a-p2p", &p, "1, 2, 4");
 }
@@ -627,14 +631,15 @@ static void
 prove_grids(const char *name, uint32_t ranks)
 {
     for (uint32_t size = 1; size <= ranks; size++) {
-        for (unsigned bits = 0; ranks % size == 0 && bits < 24; bits++) {
-            LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[bits / 8]);
+        for (unsigned bits = 0; ranks % size == 0 && bits < 36; bits++) {
+            LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[bits / 12]);
             g_autoptr(LhVerdict) verdict = NULL;
 
             set_size(&p, size);
             p.mask.causal = (bits & 1) != 0;
             set_option(&p, "no_overlap", (bits & 2) == 0);
-            set_option(&p, "published_code", (bits & 4) != 0);
+            set_option(&p, "te_version", bits / 4 % 3);
+            set_option(&p, "published_code", bits % 3 == 1);
             verdict = prove(name, &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
         }

@@ -359,6 +359,22 @@ START_TEST(linear_published_lasp_is_serial)
 }
 END_TEST
 
+/* Its forward pass begins with a barrier, which adds up a number of each rank. */
+START_TEST(linear_published_lasp_has_a_barrier)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(passes); i++) {
+        LhProgramParams p = make_params(4, passes[i]);
+        const bool forward = passes[i] != LH_PASS_BWD;
+        const LhClosedForms *closed = lh_closed_forms(lh_schedule_find("lasp", NULL), &p);
+        const uint64_t bytes = closed->bytes_sent(&p, 1), peak = closed->peak_bytes(&p, 1);
+
+        set_option(&p, "published_code", true);
+        ck_assert_uint_eq(closed->bytes_sent(&p, 1), bytes + (forward ? 2 * 3 * 4 : 0));
+        ck_assert_uint_eq(closed->peak_bytes(&p, 1), peak + (forward ? 4 * 4 : 0));
+    }
+}
+END_TEST
+
 /* ---- proofs ---- */
 
 START_TEST(linear_is_proven)
@@ -846,7 +862,7 @@ END_TEST
 
 LH_TEST_MAIN("forms_linear", linear_counts_by_hand, linear_counts_tiles,
              linear_sends_the_same_at_any_length, linear_refuses, linear_idles_as_the_formulas_say,
-             linear_published_lasp_is_serial, linear_is_proven,
+             linear_published_lasp_is_serial, linear_published_lasp_has_a_barrier, linear_is_proven,
              linear_scans_in_any_number_of_blocks, linear_mistakes_are_found, linear_runs_in_fp32,
              linear_runs_in_bf16, linear_runs_in_fp16, linear_runs_on_long_segments_and_odd_inputs,
              linear_reference_is_its_definition, linear_by_heads_counts_by_hand,

@@ -126,6 +126,7 @@ START_TEST(kernels_count_exactly)
     check("cast", keys, 0, 6 * 320);
     check("copy", rows, 0, 4 * 192);
     check("zero", rows, 0, 2 * 192);
+    check("expand_kv", keys, 0, 2 * (320 + 2 * 320));
     /* Linear attention: the state is 2 * 4 * 8 * 8 = 512 fp32 numbers. */
     check("linear_intra", first, 4 * 2 * 4 * 8 * 7, 2 * (192 + 320 + 192));
     check("linear_intra", call, 4 * 2 * 4 * 8 * 7, 2 * (192 + 320 + 2 * 192));

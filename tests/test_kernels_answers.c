@@ -344,6 +344,26 @@ START_TEST(kernels_take_keys_apart)
 }
 END_TEST
 
+/* Two query heads for each of two key-value heads; a part has k of two tokens, and then v. */
+START_TEST(kernels_expand_keys)
+{
+    float kv[SCORES_PARTS][2][2][2][4], out[SCORES_PARTS][2][2][4][4];
+    const LhKernelArgs args = {
+        .nk = 2 * SCORES_PARTS, .batch = 1, .heads = 4, .groups = 2, .head_dim = 4
+    };
+
+    for (unsigned i = 0; i < sizeof(kv) / sizeof(float); i++)
+        ((float *)kv)[i] = (float)i;
+    call_views("expand_kv", &args, PARTS(kv), PARTS(out), (LhView){ 0 });
+    for (unsigned i = 0; i < SCORES_PARTS * 2 * 2 * 4; i++) {
+        const unsigned part = i / 16, half = i / 8 % 2, token = i / 4 % 2, head = i % 4;
+
+        ck_assert_mem_eq(out[part][half][token][head], kv[part][half][token][head / 2],
+                         sizeof(out[0][0][0][0]));
+    }
+}
+END_TEST
+
 /* ---- outside attention ---- */
 
 /* A matrix that moves column j to (j + 1) % n, twice as large; rows in two parts. */
@@ -372,5 +392,5 @@ END_TEST
 
 LH_TEST_MAIN("kernels_answers", kernels_know_simple_answers, kernels_carry_blocks,
              kernels_join_parts, kernels_attention_gradient_is_finite_difference,
-             kernels_scores_are_attention, kernels_take_keys_apart,
+             kernels_scores_are_attention, kernels_take_keys_apart, kernels_expand_keys,
              kernels_multiply_and_add_matrices)

@@ -132,14 +132,14 @@ listens(const LhSchedule *schedule, bool linear, const LhOption *option)
     return false;
 }
 
-/* Whether an option is listed that shows with the other kind of attention only. What te-a2a's
- * published code does again is to gather o, which linear attention's gradients do without. */
+/* Whether an option is listed that shows with the other kind of attention only. What versions of
+ * te-a2a differ in is that some gather o again, which linear attention's gradients do without. */
 static bool
 is_of_other_kind(const LhSchedule *schedule, bool linear, const LhOption *option)
 {
     if (!linear)
         return option->linear_only;
-    return strcmp(schedule->name, "te-a2a") == 0 && strcmp(option->name, "published_code") == 0;
+    return strcmp(schedule->name, "te-a2a") == 0 && strcmp(option->name, "te_version") == 0;
 }
 
 /* Of a schedule that may have been changed, against the lists of the table. */

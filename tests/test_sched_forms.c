@@ -377,6 +377,49 @@ START_TEST(sched_forms_follow_the_published_code)
 }
 END_TEST
 
+static uint64_t
+count_kernel(const LhProgram *program, uint32_t rank, LhKernelId kernel)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    uint64_t ops = 0;
+
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++)
+            ops += buffer.ops[i].kind == LH_OP_COMPUTE && buffer.ops[i].compute.kernel == kernel;
+    }
+    lh_op_buffer_clear(&buffer);
+    return ops;
+}
+
+/* For grouped queries the public code writes k and v with all heads before each of its blocks, H on
+ * the ranks r < H and H + 1 on the others; else, and backward, it does not. */
+START_TEST(sched_forms_repeat_heads_as_the_public_code_does)
+{
+    for (int gqa = 0; gqa < 2; gqa++) {
+        LhProgramParams p = make_params(8, gqa, LH_PASS_FWD);
+
+        for (uint32_t rank = 0; rank < 8; rank++) {
+            const Letters z = letters(&p, rank);
+            const uint64_t io = 2 * z.q + z.kv + z.s;
+
+            set_option(&p, "published_code", true);
+            g_autoptr(LhProgram) program = make("dfa-balanced", &p);
+            ck_assert_uint_eq(program->closed->peak_bytes(&p, rank),
+                              io + z.q + 2 * z.s + 2 * (2 * z.q + z.kv + 2 * z.s) +
+                                  (gqa ? 2 * z.q : 0));
+            ck_assert_uint_eq(count(program, rank).peak, program->closed->peak_bytes(&p, rank));
+            ck_assert_uint_eq(count_kernel(program, rank, LH_KERNEL_ID_expand_kv),
+                              gqa ? (rank < 4 ? 4 : 5) : 0);
+            set_option(&p, "published_code", false);
+            g_autoptr(LhProgram) plain = make("dfa-balanced", &p);
+            ck_assert_uint_eq(count_kernel(plain, rank, LH_KERNEL_ID_expand_kv), 0);
+        }
+    }
+}
+END_TEST
+
 /* Forward blocks computed, [query rank * ranks + key rank]: key rows of a block arrive with its
  * message, so the walk follows only what a step says about itself. */
 static void
@@ -692,6 +735,7 @@ main(void)
         sched_forms_agree_with_the_papers,
         sched_forms_count_wire_dtypes,
         sched_forms_follow_the_published_code,
+        sched_forms_repeat_heads_as_the_public_code_does,
         sched_forms_cover_every_block_once,
         sched_forms_know_idle_time,
         sched_forms_reach_the_limits_of_idle_time,

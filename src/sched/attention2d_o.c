@@ -14,28 +14,29 @@ typedef struct {
     LhGridPlan base;
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint32_t buffers; /* parts of a double buffer; fewer in short rows */
+    bool apart;       /* visitors meet the keys of one rank at a time */
     uint16_t fwd_q, fwd_kv, fwd_out, fwd_partial;
     uint16_t fwd_block; /* result of the rank's own queries; later the one that arrives */
+    uint16_t fwd_apart; /* result of visitors with the keys of one rank */
     uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse; /* what arrives with visitors */
-    uint16_t bwd_kv, bwd_dq_sum, bwd_dkv_sum, bwd_delta;
+    uint16_t bwd_kv, bwd_dq_sum, bwd_delta;
     uint16_t bwd_dq, bwd_dq_out, bwd_dq_in; /* of visitors: sum, sent, received */
-    uint16_t bwd_dkv_out, bwd_dkv_in;
+    LhGridDkv dkv;                          /* of the keys of the column */
 } Plan;
 
 /* ---- declarations ---- */
-
-/* Whether sums of gradients are rounded into a buffer before they are sent. Sums that travel in
- * fp32 are sent from where they are. */
-static bool
-rounds(const LhPassSizes *z)
-{
-    return z->w < 4;
-}
 
 static uint32_t
 buffers_of(LhGrid grid)
 {
     return MIN(grid.columns - 1, 2);
+}
+
+/* The kernel of the paper is called once for each block of keys that a column has. */
+static bool
+is_apart(const LhProgramParams *p, LhGrid grid)
+{
+    return lh_pass_published(p) && grid.rows > 1 && grid.columns > 1;
 }
 
 static uint16_t
@@ -74,6 +75,8 @@ declare_forward(LhProgram *program, Plan *plan)
         plan->fwd_q = add_pair(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
         plan->fwd_partial = add_pair(program, "fwd_partial", LH_TENSOR_OUT, block, z->e);
     }
+    if (plan->apart)
+        plan->fwd_apart = lh_pass_add_buffer(program, "fwd_apart", LH_TENSOR_ACC, block, z->e);
     plan->fwd_end = (uint16_t)program->slots_count;
 }
 
@@ -90,7 +93,7 @@ declare_visitors(LhProgram *program, Plan *plan)
     plan->bwd_lse = add_pair(program, "bwd_lse", LH_TENSOR_LSE, z->s, 4);
     if (plan->base.gather_delta)
         plan->bwd_delta = lh_pass_add_buffer(program, "bwd_delta", LH_TENSOR_DELTA, z->s, 4);
-    if (rounds(z)) {
+    if (lh_grid_rounds(z)) {
         plan->bwd_dq = lh_pass_add_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
         plan->bwd_dq_out = lh_pass_add_buffer(program, "bwd_dq_out", LH_TENSOR_DQ, z->dq, z->w);
     } else {
@@ -106,14 +109,13 @@ declare_backward(LhProgram *program, Plan *plan)
 
     plan->bwd_first = (uint16_t)program->slots_count;
     plan->bwd_dq_sum = lh_pass_add_buffer(program, "bwd_dq_sum", LH_TENSOR_DQ, z->q / z->e * 4, 4);
-    plan->bwd_dkv_sum = add_column(program, "bwd_dkv_sum", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
+    plan->dkv.sum = add_column(program, "bwd_dkv_sum", LH_TENSOR_DKV, z->kv / z->e * 4, 4);
     plan->bwd_kv = plan->base.io.kv;
     if (plan->base.grid.rows > 1) {
         plan->bwd_kv = add_column(program, "bwd_kv", LH_TENSOR_KV, z->kv, z->e);
-        plan->bwd_dkv_in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
-        if (rounds(z))
-            plan->bwd_dkv_out =
-                lh_pass_add_buffer(program, "bwd_dkv_out", LH_TENSOR_DKV, z->dkv, z->w);
+        plan->dkv.in = lh_pass_add_buffer(program, "bwd_dkv_in", LH_TENSOR_DKV, z->dkv, z->w);
+        if (lh_grid_rounds(z))
+            plan->dkv.out = lh_pass_add_buffer(program, "bwd_dkv_out", LH_TENSOR_DKV, z->dkv, z->w);
     }
     if (plan->buffers > 0)
         declare_visitors(program, plan);
@@ -133,6 +135,7 @@ declare(LhProgram *program)
     g_strlcpy(row->name, "row", sizeof(row->name));
     lh_program_add_stream(program, "column", LH_STREAM_COMM);
     plan->buffers = buffers_of(plan->base.grid);
+    plan->apart = is_apart(p, plan->base.grid);
     if (lh_pass_has(p, LH_PASS_FWD))
         declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
@@ -179,15 +182,6 @@ block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t row, uint32_
     return lh_grid_args(e, &plan->base, (LhGridBlock){ column, 1, row, rows });
 }
 
-static void
-attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion into)
-{
-    lh_grid_compute(e, LH_KERNEL_ID_attention_block, args);
-    lh_emit_operand(e, q.slot, q.part, q.count);
-    lh_emit_operand(e, kv.slot, kv.part, kv.count);
-    lh_emit_operand(e, into.slot, into.part, into.count);
-}
-
 /* GthrCmpt in the paper: the rank's own queries meet the keys that have made @hops hops. */
 static void
 forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
@@ -200,8 +194,30 @@ forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
     rows.first = hops == 0;
     if (hops > 0)
         lh_grid_hop_next_keys(e, &plan->base, plan->fwd_kv, hops);
-    attend(e, &args, lh_grid_part(plan->base.io.q, 0), lh_grid_part(plan->fwd_kv, row), into);
+    lh_grid_attend(e, &args, lh_grid_part(plan->base.io.q, 0), lh_grid_part(plan->fwd_kv, row),
+                   into);
     lh_grid_map(e, LH_KERNEL_ID_merge_lse, &rows, into, lh_grid_part(plan->fwd_out, 0));
+}
+
+/* Queries that have made @hops hops meet all keys of the column, in one call or the keys of one
+ * rank after another. */
+static void
+attend_visitors(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion partial)
+{
+    const uint32_t rows = plan->base.grid.rows, calls = plan->apart ? rows : 1;
+    const LhRegion q = lh_grid_part(plan->fwd_q, buffer_of(plan, hops));
+
+    for (uint32_t i = 0; i < calls; i++) {
+        const LhRegion keys = { plan->fwd_kv,
+                                plan->apart ? lh_grid_hop_key_row(e, &plan->base, i) : 0,
+                                rows / calls };
+        const LhKernelArgs args = block(e, plan, hops, keys.part, keys.count);
+        const LhRegion into = i == 0 ? partial : lh_grid_part(plan->fwd_apart, 0);
+
+        lh_grid_attend(e, &args, q, keys, into);
+        if (i > 0)
+            lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, into, partial);
+    }
 }
 
 /* GthrCmptSctr in the paper: queries that have made @hops hops meet all keys of the column, and the
@@ -209,14 +225,12 @@ forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
 static void
 forward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
-    const LhRegion keys = { plan->fwd_kv, 0, plan->base.grid.rows };
     const LhRegion partial = lh_grid_part(plan->fwd_partial, buffer_of(plan, hops));
     const LhRegion result = lh_grid_part(plan->fwd_block, 0);
-    const LhKernelArgs args = block(e, plan, hops, 0, keys.count);
 
     lh_grid_hop_wait(e, LH_GRID_HOP_QUERIES);
     move_queries(e, plan, &plan->base.io.q, &plan->fwd_q, 1, hops);
-    attend(e, &args, lh_grid_part(plan->fwd_q, buffer_of(plan, hops)), keys, partial);
+    attend_visitors(e, plan, hops, partial);
     if (hops > 1) {
         lh_grid_hop_wait(e, LH_GRID_HOP_RESULT);
         lh_grid_map(e, LH_KERNEL_ID_merge_lse, &plan->base.q_rows, result, partial);
@@ -301,14 +315,8 @@ dq_of(const Plan *plan, uint32_t hops)
 {
     if (hops == 0)
         return lh_grid_part(plan->bwd_dq_sum, 0);
-    return lh_grid_part(plan->bwd_dq, rounds(&plan->base.sizes) ? 0 : buffer_of(plan, hops));
-}
-
-static void
-clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target)
-{
-    lh_grid_compute(e, LH_KERNEL_ID_zero, rows);
-    lh_emit_operand(e, target.slot, target.part, target.count);
+    return lh_grid_part(plan->bwd_dq,
+                        lh_grid_rounds(&plan->base.sizes) ? 0 : buffer_of(plan, hops));
 }
 
 /* Computes the gradients of the queries that have made @hops hops and of the keys @rows of the
@@ -332,7 +340,7 @@ gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows, bool firs
     }
     lh_emit_operand(e, plan->bwd_kv, rows.part, rows.count);
     lh_emit_operand(e, dq.slot, dq.part, dq.count);
-    lh_emit_operand(e, plan->bwd_dkv_sum, rows.part, rows.count);
+    lh_emit_operand(e, plan->dkv.sum, rows.part, rows.count);
 }
 
 /* The rank's own queries are the first to meet these keys, so the sum of their dk, dv starts here.
@@ -341,19 +349,8 @@ static void
 gradient_own(LhEmitter *e, const Plan *plan, uint32_t row, bool first)
 {
     if (!first)
-        clear(e, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_sum, row));
+        lh_grid_clear(e, &plan->base.kv_rows, lh_grid_part(plan->dkv.sum, row));
     gradient(e, plan, 0, lh_grid_part(plan->bwd_kv, row), first);
-}
-
-/* Returns the region that a sum is sent from, after rounding it into slot @out where that is
- * needed. */
-static LhRegion
-outgoing(LhEmitter *e, const Plan *plan, const LhKernelArgs *rows, LhRegion sum, uint16_t out)
-{
-    if (!rounds(&plan->base.sizes))
-        return sum;
-    lh_grid_map(e, LH_KERNEL_ID_cast, rows, sum, lh_grid_part(out, 0));
-    return lh_grid_part(out, 0);
 }
 
 /* The rank's share of dq of the queries that have made @hops hops is complete. Adds what the right
@@ -369,56 +366,8 @@ return_dq(LhEmitter *e, const Plan *plan, uint32_t hops)
         lh_grid_hop_wait(e, LH_GRID_HOP_RESULT);
         lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, rows, in, dq);
     }
-    out = outgoing(e, plan, rows, dq, plan->bwd_dq_out);
+    out = lh_grid_hop_outgoing(e, &plan->base, rows, dq, plan->bwd_dq_out);
     lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_RESULT, &out, &in, 1);
-}
-
-/* Adds dk, dv of the keys of row @row that the ranks below have added up. */
-static void
-add_dkv(LhEmitter *e, const Plan *plan, uint32_t row)
-{
-    lh_grid_hop_wait(e, LH_GRID_HOP_DKV);
-    lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_in, 0),
-                lh_grid_part(plan->bwd_dkv_sum, row));
-}
-
-/* The rank's share of dk, dv of the keys that have made @hops hops is complete, and moves up. */
-static void
-return_dkv(LhEmitter *e, const Plan *plan, uint32_t hops)
-{
-    const uint32_t row = lh_grid_hop_key_row(e, &plan->base, hops);
-    const LhRegion in = lh_grid_part(plan->bwd_dkv_in, 0);
-    LhRegion out;
-
-    if (hops > 1)
-        add_dkv(e, plan, row);
-    out = outgoing(e, plan, &plan->base.kv_rows, lh_grid_part(plan->bwd_dkv_sum, row),
-                   plan->bwd_dkv_out);
-    lh_grid_hop_move(e, &plan->base, LH_GRID_HOP_DKV, &out, &in, 1);
-}
-
-/* dk, dv of the keys that the rank brought into its column are complete. Sends them back to the
- * owner of their tokens. */
-static void
-transpose_back(LhEmitter *e, const Plan *plan)
-{
-    const LhGridPlan *g = &plan->base;
-    const uint32_t row = lh_grid_row(g, e->rank);
-    const LhRegion sum = lh_grid_part(plan->bwd_dkv_sum, row);
-    const LhRegion result = lh_grid_part(g->io.dkv, 0);
-    LhRegion out;
-
-    if (g->grid.rows > 1)
-        add_dkv(e, plan, row);
-    if (!lh_grid_moves(&e->program->params, g->grid, e->rank)) {
-        lh_grid_map(e, LH_KERNEL_ID_cast, &g->kv_rows, sum, result);
-        return;
-    }
-    out = outgoing(e, plan, &g->kv_rows, sum, plan->bwd_dkv_out);
-    lh_grid_hop_posted(e, &plan->base, LH_GRID_HOP_BACK,
-                       lh_grid_transpose_back(
-                           e, g, LH_GRID_STREAM_COLUMN, out,
-                           g->sizes.w == g->sizes.e ? result : lh_grid_part(plan->bwd_dkv_in, 0)));
 }
 
 /* The last visitors take the keys row by row, those of the rank's own row at the end. In a grid
@@ -434,28 +383,34 @@ backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
         lh_grid_hop_next_keys(e, &plan->base, plan->bwd_kv, hops);
     } else if (queries > 0 && hops == 1) {
         lh_grid_hop_wait(e, LH_GRID_HOP_QUERIES);
-        clear(e, &plan->base.q_rows, dq_of(plan, queries));
+        lh_grid_clear(e, &plan->base.q_rows, dq_of(plan, queries));
     }
     if (queries > 0)
         gradient(e, plan, queries, lh_grid_part(plan->bwd_kv, row), false);
     else
         gradient_own(e, plan, row, hops == 1);
     if (hops < grid.rows) {
-        return_dkv(e, plan, hops);
+        lh_grid_hop_return_dkv(e, &plan->base, &plan->dkv, hops);
         return;
     }
     if (queries > 0)
         return_dq(e, plan, queries);
-    transpose_back(e, plan);
+    lh_grid_hop_end_dkv(e, &plan->base, &plan->dkv);
 }
 
 static void
 backward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 {
+    const uint32_t rows = plan->base.grid.rows, calls = plan->apart ? rows : 1;
+
     lh_grid_hop_wait(e, LH_GRID_HOP_QUERIES);
     move_visitors(e, plan, hops);
-    clear(e, &plan->base.q_rows, dq_of(plan, hops));
-    gradient(e, plan, hops, (LhRegion){ plan->bwd_kv, 0, plan->base.grid.rows }, false);
+    lh_grid_clear(e, &plan->base.q_rows, dq_of(plan, hops));
+    for (uint32_t i = 0; i < calls; i++) {
+        const uint32_t row = plan->apart ? lh_grid_hop_key_row(e, &plan->base, i) : 0;
+
+        gradient(e, plan, hops, (LhRegion){ plan->bwd_kv, row, rows / calls }, false);
+    }
     return_dq(e, plan, hops);
 }
 
@@ -488,7 +443,7 @@ end_backward(LhEmitter *e, const Plan *plan)
     lh_grid_map(e, LH_KERNEL_ID_cast, &g->q_rows, sum, lh_grid_part(g->io.dq, 0));
     if (g->sizes.w != g->sizes.e && lh_grid_moves(&e->program->params, g->grid, e->rank)) {
         lh_grid_hop_wait(e, LH_GRID_HOP_BACK);
-        lh_grid_map(e, LH_KERNEL_ID_cast, &g->kv_rows, lh_grid_part(plan->bwd_dkv_in, 0),
+        lh_grid_map(e, LH_KERNEL_ID_cast, &g->kv_rows, lh_grid_part(plan->dkv.in, 0),
                     lh_grid_part(g->io.dkv, 0));
     }
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
@@ -562,15 +517,15 @@ emit(LhEmitter *e, uint32_t step)
         emit_backward(e, plan, step);
 }
 
-/* The fp32 sum of o, a block's result, the keys of the column, and b = min(2, Pc-1) buffers of
- * queries and of partial results. */
+/* The fp32 sum of o, the results of one or two blocks, the keys of the column, and b = min(2, Pc-1)
+ * buffers of queries and of partial results. */
 static uint64_t
-forward_buffers(const LhPassSizes *z, LhGrid grid)
+forward_buffers(const LhProgramParams *p, const LhPassSizes *z, LhGrid grid)
 {
-    const uint64_t block = z->q + z->s;
+    const uint64_t block = z->q + z->s, blocks = is_apart(p, grid) ? 2 : 1;
     const uint64_t keys = grid.rows > 1 ? grid.rows * z->kv : 0;
 
-    return z->q / z->e * 4 + z->s + block + buffers_of(grid) * (z->q + block) + keys;
+    return z->q / z->e * 4 + z->s + blocks * block + buffers_of(grid) * (z->q + block) + keys;
 }
 
 /* The fp32 sums of dq and of dk, dv of the column, the keys of the column, and buffers of what
@@ -578,7 +533,8 @@ forward_buffers(const LhPassSizes *z, LhGrid grid)
 static uint64_t
 backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
 {
-    const uint64_t buffers = buffers_of(grid), wire = rounds(z) ? 2 : 1; /* sent, received */
+    const uint64_t buffers = buffers_of(grid),
+                   wire = lh_grid_rounds(z) ? 2 : 1; /* sent, received */
     const uint64_t dq_sum = z->q / z->e * 4;
     const uint64_t third = gather_delta ? z->s : z->q;
     uint64_t bytes = dq_sum + grid.rows * (z->kv / z->e * 4);
@@ -586,7 +542,7 @@ backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
     if (grid.rows > 1)
         bytes += grid.rows * z->kv + wire * z->dkv;
     if (grid.columns > 1)
-        bytes += buffers * (2 * z->q + third + z->s) + (rounds(z) ? 1 : buffers) * dq_sum +
+        bytes += buffers * (2 * z->q + third + z->s) + (lh_grid_rounds(z) ? 1 : buffers) * dq_sum +
                  wire * z->dq + (gather_delta ? z->s : 0);
     return bytes;
 }
@@ -598,7 +554,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const LhGrid grid = lh_grid_of(p);
     const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
 
-    return lh_pass_peak_bytes(p, kt + forward_buffers(&z, grid),
+    return lh_pass_peak_bytes(p, kt + forward_buffers(p, &z, grid),
                               kt + backward_buffers(&z, grid, lh_grid_gather_delta(p)));
 }
 
@@ -634,9 +590,14 @@ const LhSchedule lh_schedule_attention2d_o = {
         "grid         as in attention2d-no\n"
         "local_kv     as in attention2d-no\n"
         "gather_delta With --gather-delta delta moves in place of o: (Pc-1) (Q - S) less\n"
-        "restrictions Pr Pc = P, N divisible by P\n",
-    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_grid,
-                          &lh_option_local_kv, &lh_option_gather_delta),
+        "restrictions Pr Pc = P, N divisible by P\n"
+        "published    There is no public code. With --published-code the queries of another\n"
+        "             rank take the keys of the column row by row, one call of the kernel\n"
+        "             for each, as in the paper; forward merges their results, which takes\n"
+        "             Q + S more if Pr > 1 and Pc > 1. Otherwise one call takes them all\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &lh_option_grid, &lh_option_local_kv,
+                          &lh_option_gather_delta),
     .placement = LH_PLACE_STRIPED,
     .masks = LH_MASKS_ALL,
     .adapt = lh_grid_adapt,

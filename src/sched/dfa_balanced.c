@@ -28,6 +28,8 @@ typedef struct {
     bool returns_apart;         /* dk, dv of step H have an exchange of their own in step H */
     uint16_t fwd_first, fwd_end, bwd_first, bwd_end;
     uint16_t fwd_acc, fwd_kv[2], fwd_q[2], fwd_peer_acc[2];
+    bool expands;          /* attention is given k and v with as many heads as q */
+    uint16_t fwd_expanded; /* these */
     uint16_t bwd_kv[2], bwd_q[2], bwd_lse[2], bwd_o[2], bwd_do[2], bwd_dq[2], bwd_dkv[2],
         bwd_dkv_in;
     LhPassSums sums; /* in the published code the outputs themselves */
@@ -54,6 +56,20 @@ accumulator_bytes(const LhPassSizes *z, bool published)
     return z->q / z->e * (published ? z->e : 4) + 2 * z->s;
 }
 
+/* maybe_repeat_kv_fwd() of the public code writes k and v with h heads before every call of its
+ * forward kernel. The backward pass calls FlashAttention, which takes g heads. */
+static bool
+expands(const LhProgramParams *p)
+{
+    return lh_pass_published(p) && p->attention.heads > p->attention.groups;
+}
+
+static uint64_t
+expanded_bytes(const LhProgramParams *p, const LhPassSizes *z)
+{
+    return expands(p) ? 2 * z->q : 0;
+}
+
 static void
 declare_forward(LhProgram *program, Plan *plan)
 {
@@ -66,6 +82,9 @@ declare_forward(LhProgram *program, Plan *plan)
     declare_pair(program, plan->fwd_kv, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     declare_pair(program, plan->fwd_q, "fwd_q", LH_TENSOR_Q, z->q, z->e);
     declare_pair(program, plan->fwd_peer_acc, "fwd_peer_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
+    if (plan->expands)
+        plan->fwd_expanded = lh_pass_add_slot(program, "fwd_expanded", LH_TENSOR_HIDDEN,
+                                              LH_SLOT_TEMP, 1, 2 * z->q, z->e);
     plan->fwd_end = (uint16_t)program->slots_count;
 }
 
@@ -117,6 +136,7 @@ declare(LhProgram *program)
     plan->half = p->ranks / 2;
     plan->overlap = lh_pass_overlaps(p);
     plan->published = lh_pass_published(p);
+    plan->expands = expands(p);
     plan_steps(plan);
     plan->add = LH_KERNEL_ID_add_to_fp32;
     if (plan->published)
@@ -211,21 +231,30 @@ forward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 }
 
 static void
+attend(LhEmitter *e, const Plan *plan, const LhKernelArgs *args, const uint16_t operands[3])
+{
+    if (plan->expands) {
+        lh_pass_compute(e, LH_KERNEL_ID_expand_kv, &plan->kv_rows);
+        lh_emit_operand(e, operands[1], 0, 1);
+        lh_emit_operand(e, plan->fwd_expanded, 0, 1);
+    }
+    lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, args);
+    for (unsigned i = 0; i < 3; i++)
+        lh_emit_operand(e, operands[i], 0, 1);
+}
+
+static void
 forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     const unsigned c = (t + 1) % 2;
+    const uint16_t kv = t == 0 ? plan->io.kv : plan->fwd_kv[c];
+    const uint16_t own[] = { plan->io.q, kv, plan->fwd_acc };
+    const uint16_t help[] = { plan->fwd_q[c], plan->io.kv, plan->fwd_peer_acc[c] };
 
-    if (computes_own(e, plan, t)) {
-        lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, t == 0 ? &plan->own : &plan->full);
-        lh_emit_operand(e, plan->io.q, 0, 1);
-        lh_emit_operand(e, t == 0 ? plan->io.kv : plan->fwd_kv[c], 0, 1);
-        lh_emit_operand(e, plan->fwd_acc, 0, 1);
-    } else if (helps(e, plan, t)) {
-        lh_pass_compute(e, LH_KERNEL_ID_attention_fwd, &plan->full_first);
-        lh_emit_operand(e, plan->fwd_q[c], 0, 1);
-        lh_emit_operand(e, plan->io.kv, 0, 1);
-        lh_emit_operand(e, plan->fwd_peer_acc[c], 0, 1);
-    }
+    if (computes_own(e, plan, t))
+        attend(e, plan, t == 0 ? &plan->own : &plan->full, own);
+    else if (helps(e, plan, t))
+        attend(e, plan, &plan->full_first, help);
 }
 
 static void
@@ -483,8 +512,8 @@ flops(const LhProgramParams *p, uint32_t rank)
     return lh_pass_flops(p, (half - (one_less ? 1 : 0)) * n * n + n * (n + 1) / 2);
 }
 
-/* Forward the accumulator + 2 (2Q + KV + 2S); backward, with gradients in e bytes, 2 (4Q + 2KV + S)
- * + KV + the fp32 sums. */
+/* Forward the accumulator + 2 (2Q + KV + 2S), and k, v with h heads; backward, with gradients in e
+ * bytes, 2 (4Q + 2KV + S) + KV + the fp32 sums. */
 static uint64_t
 peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
@@ -492,9 +521,10 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     const uint64_t sums = lh_pass_published(p) ? 0 : lh_pass_sums_bytes(&z);
 
     (void)rank;
-    return lh_pass_peak_bytes(
-        p, accumulator_bytes(&z, lh_pass_published(p)) + 2 * (2 * z.q + z.kv + 2 * z.s),
-        2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);
+    return lh_pass_peak_bytes(p,
+                              accumulator_bytes(&z, lh_pass_published(p)) +
+                                  2 * (2 * z.q + z.kv + 2 * z.s) + expanded_bytes(p, &z),
+                              2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);
 }
 
 /* H of P ranks are idle in one of H+1 steps, which is 1/(P+2) for even P. */
@@ -552,7 +582,9 @@ const LhSchedule lh_schedule_dfa_balanced = {
         "published    With --published-code the schedule does as the public code does: in\n"
         "             step H it sends k, v that nobody uses, the host waits for its device\n"
         "             in every step, o and gradients are accumulated in e bytes, and for\n"
-        "             odd P it loses P div 2 blocks\n",
+        "             odd P it loses P div 2 blocks. For grouped queries it writes k and v\n"
+        "             with h heads, 2Q, before each call of attention in the forward pass\n"
+        "             (maybe_repeat_kv_fwd in lightseq_async_attn.py)\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,

@@ -6,6 +6,8 @@
  */
 #include "sched/common/linear.h"
 
+#include "kernels/sizes.h"
+
 enum {
     TAG_STATE,
     TAG_DSTATE,
@@ -13,9 +15,20 @@ enum {
 
 typedef struct {
     LhLinearPass l;
-    bool receives_first;
+    bool receives_first, barrier;
     LhLinearChain chain;
+    uint16_t flags, flags_sum; /* of the barrier */
 } Plan;
+
+/* dist.barrier() of PyTorch is an all-reduce of a tensor of one element, for which the host waits.
+ * An all-reduce here leaves every rank an equal share, so that there is one fp32 for each. */
+static uint64_t
+barrier_bytes(const LhProgramParams *p)
+{
+    return lh_pass_published(p) && lh_pass_has(p, LH_PASS_FWD) && p->ranks > 1
+               ? p->ranks * LH_FP32_BYTES
+               : 0;
+}
 
 static void
 declare(LhProgram *program)
@@ -26,7 +39,14 @@ declare(LhProgram *program)
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
     plan->receives_first = lh_pass_published(p) || !lh_pass_overlaps(p);
+    plan->barrier = barrier_bytes(p) > 0;
     plan->chain = lh_linear_declare_chain(program, &plan->l);
+    if (!plan->barrier)
+        return;
+    plan->flags = lh_pass_add_slot(program, "flags", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, 1,
+                                   barrier_bytes(p), LH_FP32_BYTES);
+    plan->flags_sum = lh_pass_add_slot(program, "flags_sum", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, 1,
+                                       barrier_bytes(p), LH_FP32_BYTES);
 }
 
 #define FORWARD_STEPS 2U  /* intra; the chain of states */
@@ -97,9 +117,23 @@ receive_dstate(LhEmitter *e, const Plan *plan)
 }
 
 static void
+synchronise(LhEmitter *e, const Plan *plan)
+{
+    const LhGroup everyone = { .stride = 1, .count = plan->l.ranks, .outer_count = 1 };
+
+    lh_emit_alloc(e, plan->flags_sum);
+    lh_emit_collective(e, LH_PASS_STREAM_COMM, LH_COLL_ALL_REDUCE, everyone);
+    lh_emit_tensor(e, (LhRegion){ plan->flags, 0, 1 }, (LhRegion){ plan->flags_sum, 0, 1 });
+    lh_emit_sync(e);
+    lh_emit_free(e, plan->flags_sum);
+}
+
+static void
 emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
 {
     if (t == 0) {
+        if (plan->barrier)
+            synchronise(e, plan);
         lh_pass_alloc(e, plan->chain.fwd_first, plan->chain.fwd_end);
         if (plan->receives_first)
             receive_state(e, plan->l.before);
@@ -176,6 +210,23 @@ emit(LhEmitter *e, uint32_t step)
         backward[t](e, plan);
 }
 
+static uint64_t
+bytes_sent(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t barrier = barrier_bytes(p);
+
+    return lh_linear_chain_bytes(p, rank) + (barrier > 0 ? 2 * (barrier - LH_FP32_BYTES) : 0);
+}
+
+/* The sum of the flags is gone before the buffers of the chain come. */
+static uint64_t
+peak_bytes(const LhProgramParams *p, uint32_t rank)
+{
+    const uint64_t barrier = barrier_bytes(p);
+
+    return MAX(lh_linear_chain_peak_bytes(p, rank), lh_linear_io_bytes(p) + barrier) + barrier;
+}
+
 /* inter, own and carry of one rank after another make up the chain. intra runs on all ranks at once
  * before it, or in the chain if ranks receive first. */
 static double
@@ -220,7 +271,10 @@ const LhSchedule lh_schedule_lasp = {
         "restrictions N divisible by P; states travel in fp32\n"
         "published    With --published-code, and with --no-overlap, a rank receives the\n"
         "             state before it computes anything, as all variants of the public\n"
-        "             code do: idle (P-1)/P\n",
+        "             code do: idle (P-1)/P. With --published-code the forward pass begins\n"
+        "             with a barrier, as in lasp_fuse_parallel.py: an all-reduce of P fp32\n"
+        "             numbers, 8 (P-1) bytes, for which the host waits. There it is one of\n"
+        "             all ranks; here, of those that share the sequence\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_state_recompute,
                           &lh_option_unfused),
@@ -231,9 +285,9 @@ const LhSchedule lh_schedule_lasp = {
     .declare = declare,
     .generator = { .steps = steps, .emit = emit },
     .closed = {
-        .bytes_sent = lh_linear_chain_bytes,
+        .bytes_sent = bytes_sent,
         .flops = lh_linear_chain_flops,
-        .peak_bytes = lh_linear_chain_peak_bytes,
+        .peak_bytes = peak_bytes,
         .idle_flops = idle_flops,
     },
 };

@@ -23,7 +23,7 @@ heads_of(const LhProgramParams *p)
 
     if (p->attention.linear)
         heads.o = LH_HEADS_O_UNUSED;
-    else if (lh_pass_published(p))
+    else if (lh_heads_te_version(p) == LH_TE_2_7)
         heads.o = LH_HEADS_O_GATHERED;
     return heads;
 }
@@ -82,10 +82,12 @@ const LhSchedule lh_schedule_te_a2a = {
         "             while q, k, v arrive, forward holds them three times, 3 (Q + KV)\n"
         "linear       as ulysses; o is neither kept by heads nor sent again\n"
         "restrictions N divisible by 2P, h and g divisible by P (--pad-heads makes them so)\n"
-        "published    With --published-code the forward pass saves o by tokens, and the\n"
+        "versions     --te-version 2.15 (default) and 2.8 are the same here: since 2.8 (pull\n"
+        "             request 2012) the forward pass saves o by heads. With --te-version 2.7\n"
+        "             it saves o by tokens, as TransformerEngine up to 2.7 did, and the\n"
         "             backward pass sends it again along with do: Q (P-1)/P more\n",
-    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
-                          &lh_option_gradient_wire, &lh_option_pad_heads),
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_pad_heads,
+                          &lh_option_te_version),
     .placement = LH_PLACE_ZIGZAG,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,

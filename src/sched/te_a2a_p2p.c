@@ -20,7 +20,7 @@ heads_of(const LhProgramParams *p)
         .cut = { size, size, size },
         .move = lh_heads_move_pipelined,
         .two_stages = true,
-        .o = lh_pass_published(p) ? LH_HEADS_O_GATHERED : LH_HEADS_O_KEPT,
+        .o = lh_heads_te_version(p) == LH_TE_2_15 ? LH_HEADS_O_KEPT : LH_HEADS_O_GATHERED,
         .grads_narrow = true,
     };
 }
@@ -106,10 +106,14 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
         "             --gradient-wire is the type in which the ring sends gradients; the\n"
         "             all-to-alls always send them in e bytes\n"
         "restrictions N divisible by 2P, P and g divisible by U\n"
-        "published    With --published-code the backward pass sends o again along with\n"
-        "             do: Q (U-1)/U more\n",
+        "versions     --te-version 2.15 (default) is TransformerEngine since 2.15 (pull\n"
+        "             request 2719). With --te-version 2.8 and 2.7, which are the same here,\n"
+        "             the backward pass sends o again along with do, as TransformerEngine up\n"
+        "             to 2.14 did: Q (U-1)/U more\n"
+        "published    With --published-code the ring keeps gradients in e bytes, as te-p2p\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
-                          &lh_option_gradient_wire, &lh_option_hierarchy, &lh_option_pad_heads),
+                          &lh_option_gradient_wire, &lh_option_hierarchy, &lh_option_pad_heads,
+                          &lh_option_te_version),
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather or "
                     "te-a2a",

@@ -1,8 +1,8 @@
 /*
  * The schedule ulysses, described at the end of this file. The exchange of heads for tokens over
  * all ranks, with the cuts that only Ulysses has: replicated key-value heads (kv_slices < P) and
- * heads that are dealt out unevenly (slices not a multiple of P). Not modelled: the streams on
- * which DeepSpeed overlaps the projections.
+ * heads that are dealt out unevenly (slices not a multiple of P). k and v are one tensor here; see
+ * docs/schedules.md. Not modelled: the streams on which DeepSpeed overlaps the projections.
  */
 #include "sched/common/heads.h"
 

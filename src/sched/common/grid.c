@@ -254,6 +254,22 @@ lh_grid_map(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *rows, LhRegion 
     lh_emit_operand(e, target.slot, target.part, target.count);
 }
 
+void
+lh_grid_attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion into)
+{
+    lh_grid_compute(e, LH_KERNEL_ID_attention_block, args);
+    lh_emit_operand(e, q.slot, q.part, q.count);
+    lh_emit_operand(e, kv.slot, kv.part, kv.count);
+    lh_emit_operand(e, into.slot, into.part, into.count);
+}
+
+void
+lh_grid_clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target)
+{
+    lh_grid_compute(e, LH_KERNEL_ID_zero, rows);
+    lh_emit_operand(e, target.slot, target.part, target.count);
+}
+
 /* ---- closed forms ---- */
 
 uint64_t

@@ -121,6 +121,12 @@ void lh_grid_compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args);
 void lh_grid_map(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *rows, LhRegion source,
                  LhRegion target);
 
+/* Appends attention of one block, whose normalised result goes to @into. */
+void lh_grid_attend(LhEmitter *e, const LhKernelArgs *args, LhRegion q, LhRegion kv, LhRegion into);
+
+/* Appends a call that makes a sum of nothing. */
+void lh_grid_clear(LhEmitter *e, const LhKernelArgs *rows, LhRegion target);
+
 /* Closed forms that both schedules share. */
 uint64_t lh_grid_bytes_sent(const LhProgramParams *p, uint32_t rank);
 uint64_t lh_grid_flops(const LhProgramParams *p, uint32_t rank);

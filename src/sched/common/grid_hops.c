@@ -93,3 +93,55 @@ lh_grid_hop_next_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv, uint32_
     lh_grid_hop_wait(e, LH_GRID_HOP_KEYS);
     move_keys(e, plan, kv, hops);
 }
+
+LhRegion
+lh_grid_hop_outgoing(LhEmitter *e, const LhGridPlan *plan, const LhKernelArgs *rows, LhRegion sum,
+                     uint16_t out)
+{
+    if (!lh_grid_rounds(&plan->sizes))
+        return sum;
+    lh_grid_map(e, LH_KERNEL_ID_cast, rows, sum, lh_grid_part(out, 0));
+    return lh_grid_part(out, 0);
+}
+
+/* Adds dk, dv of the keys of row @row that the ranks below have added up. */
+static void
+add_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv, uint32_t row)
+{
+    lh_grid_hop_wait(e, LH_GRID_HOP_DKV);
+    lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, &plan->kv_rows, lh_grid_part(dkv->in, 0),
+                lh_grid_part(dkv->sum, row));
+}
+
+void
+lh_grid_hop_return_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv, uint32_t hops)
+{
+    const uint32_t row = lh_grid_hop_key_row(e, plan, hops);
+    const LhRegion in = lh_grid_part(dkv->in, 0);
+    LhRegion out;
+
+    if (hops > 1)
+        add_dkv(e, plan, dkv, row);
+    out = lh_grid_hop_outgoing(e, plan, &plan->kv_rows, lh_grid_part(dkv->sum, row), dkv->out);
+    lh_grid_hop_move(e, plan, LH_GRID_HOP_DKV, &out, &in, 1);
+}
+
+void
+lh_grid_hop_end_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv)
+{
+    const uint32_t row = lh_grid_row(plan, e->rank);
+    const LhRegion sum = lh_grid_part(dkv->sum, row), result = lh_grid_part(plan->io.dkv, 0);
+    const bool converts = plan->sizes.w != plan->sizes.e;
+    LhRegion out;
+
+    if (plan->grid.rows > 1)
+        add_dkv(e, plan, dkv, row);
+    if (!lh_grid_moves(&e->program->params, plan->grid, e->rank)) {
+        lh_grid_map(e, LH_KERNEL_ID_cast, &plan->kv_rows, sum, result);
+        return;
+    }
+    out = lh_grid_hop_outgoing(e, plan, &plan->kv_rows, sum, dkv->out);
+    lh_grid_hop_posted(e, plan, LH_GRID_HOP_BACK,
+                       lh_grid_transpose_back(e, plan, LH_GRID_STREAM_COLUMN, out,
+                                              converts ? lh_grid_part(dkv->in, 0) : result));
+}

@@ -43,3 +43,29 @@ void lh_grid_hop_begin_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv);
 
 /* Makes compute wait for the keys that have made @hops hops, and passes them on. */
 void lh_grid_hop_next_keys(LhEmitter *e, const LhGridPlan *plan, uint16_t kv, uint32_t hops);
+
+/* Whether sums of gradients are rounded into a buffer before they are sent. Sums that travel in
+ * fp32 are sent from where they are. */
+static inline bool
+lh_grid_rounds(const LhPassSizes *z)
+{
+    return z->w < 4;
+}
+
+/* Returns the region that a sum is sent from, after rounding it into slot @out where that is
+ * needed. */
+LhRegion lh_grid_hop_outgoing(LhEmitter *e, const LhGridPlan *plan, const LhKernelArgs *rows,
+                              LhRegion sum, uint16_t out);
+
+/* Where dk, dv of the keys of the column are added up, in fp32, sent from, and received. */
+typedef struct {
+    uint16_t sum, out, in;
+} LhGridDkv;
+
+/* The rank's share of dk, dv of the keys that have made @hops hops is complete, and moves up. */
+void lh_grid_hop_return_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv,
+                            uint32_t hops);
+
+/* dk, dv of the keys that the rank brought into its column are complete. Sends them back to the
+ * owner of their tokens. */
+void lh_grid_hop_end_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv);

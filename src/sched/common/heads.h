@@ -17,6 +17,21 @@
 
 extern const LhOption lh_option_hierarchy; /* --hierarchical-context-parallel-sizes */
 extern const LhOption lh_option_pad_heads;
+extern const LhOption lh_option_te_version;
+
+/* The choices of --te-version: releases of TransformerEngine in which the backward pass began to
+ * send less. Each stands for all that follow it up to the next. */
+typedef enum {
+    LH_TE_2_15, /* a2a+p2p does not send o again */
+    LH_TE_2_8,  /* a2a does not send o again */
+    LH_TE_2_7,  /* and before: both send it */
+} LhTeVersion;
+
+static inline LhTeVersion
+lh_heads_te_version(const LhProgramParams *p)
+{
+    return (LhTeVersion)lh_option_first(p, &lh_option_te_version);
+}
 
 /* U, the number of ranks that exchange heads with each other; 0 if it is not chosen yet. */
 static inline uint32_t

@@ -29,6 +29,21 @@ const LhOption lh_option_pad_heads = {
     .shape = make_odd,
 };
 
+static const char *const te_versions[] = {
+    [LH_TE_2_15] = "2.15",
+    [LH_TE_2_8] = "2.8",
+    [LH_TE_2_7] = "2.7",
+    NULL,
+};
+
+const LhOption lh_option_te_version = {
+    .name = "te_version",
+    .type = LH_OPTION_CHOICE,
+    .choices = te_versions,
+    .help = "Version of TransformerEngine whose backward pass is run: 2.15 or later (2.15, "
+            "default), 2.8 to 2.14 (2.8), or 2.7 or earlier (2.7).",
+};
+
 uint32_t
 lh_heads_own(const LhHeadsCut *cut, uint32_t rank)
 {
