@@ -76,7 +76,7 @@ declare_forward(LhProgram *program, Plan *plan)
         plan->fwd_partial = add_pair(program, "fwd_partial", LH_TENSOR_OUT, block, z->e);
     }
     if (plan->apart)
-        plan->fwd_apart = lh_pass_add_buffer(program, "fwd_apart", LH_TENSOR_ACC, block, z->e);
+        plan->fwd_apart = lh_pass_add_buffer(program, "fwd_apart", LH_TENSOR_OUT, block, z->e);
     plan->fwd_end = (uint16_t)program->slots_count;
 }
 
