@@ -16,6 +16,8 @@ typedef struct {
     const LhRegion *stats, *stats_end; /* do and the row statistics */
     const LhRegion *acc, *acc_end; /* what adds up over the keys, by query row: acc, o, lse, dq */
     const LhRegion *dkv;           /* NULL: none */
+    /* What a mask by rows claims of two parts, the query's before, at, or behind the key's. */
+    LhBlock before, at, behind;
 } Attend;
 
 static LhCell *
@@ -125,17 +127,25 @@ check_positions(const Attend *at)
 static LhBlock
 claimed_block(const Attend *at, uint32_t a, uint32_t b)
 {
-    const LhKernelArgs *args = at->args;
-    const uint64_t rows = at->cover->rows;
-
-    if (args->mask == LH_MASK_POSITIONS)
+    if (at->args->mask == LH_MASK_POSITIONS)
         return lh_cover_block(at->cover, cell_of(at, at->q, a)->rows.segment,
                               cell_of(at, at->kv, b)->rows.segment);
-    if (args->mask == LH_MASK_CAUSAL && a == b)
-        return lh_cover_normalise(LH_MASK_CAUSAL, args->shift, rows);
-    if (args->mask == LH_MASK_FULL || (args->mask == LH_MASK_CAUSAL && a > b))
-        return lh_cover_normalise(LH_MASK_FULL, 0, rows);
-    return lh_cover_normalise(LH_MASK_EMPTY, 0, rows);
+    return a < b ? at->before : a == b ? at->at : at->behind;
+}
+
+static void
+claim_blocks(Attend *at)
+{
+    const LhKernelArgs *args = at->args;
+    const uint64_t rows = at->cover->rows;
+    const LhBlock empty = lh_cover_normalise(LH_MASK_EMPTY, 0, rows);
+    const LhBlock full = lh_cover_normalise(LH_MASK_FULL, 0, rows);
+
+    at->before = at->at = at->behind = args->mask == LH_MASK_FULL ? full : empty;
+    if (args->mask != LH_MASK_CAUSAL)
+        return;
+    at->at = lh_cover_normalise(LH_MASK_CAUSAL, args->shift, rows);
+    at->behind = full;
 }
 
 static bool
@@ -278,9 +288,10 @@ attend_pair(const Attend *at, uint32_t a, uint32_t b)
 }
 
 static bool
-attend(const Attend *at)
+attend(Attend *at)
 {
     lh_cover_start(at->cover, at->op);
+    claim_blocks(at);
     if (!check_counts(at) || !check_positions(at) || !check_pairs(at) || !open_accumulators(at))
         return false;
     for (uint32_t a = 0; a < at->q->count; a++) {
@@ -289,7 +300,8 @@ attend(const Attend *at)
         if (q == NULL || !check_stats(at, a, q->rows))
             return false;
         for (uint32_t b = 0; b < at->kv->count; b++) {
-            if (lh_cover_read_rows(at->cover, at->op, at->kv, b) == NULL || !attend_pair(at, a, b))
+            if ((a == 0 && lh_cover_read_rows(at->cover, at->op, at->kv, b) == NULL) ||
+                !attend_pair(at, a, b))
                 return false;
         }
     }
@@ -301,13 +313,13 @@ lh_cover_attend(LhCover *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *regions = op->compute.regions;
-    const Attend at = { .cover = cover,
-                        .op = g,
-                        .args = &op->compute.args,
-                        .q = &regions[0],
-                        .kv = &regions[1],
-                        .acc = &regions[2],
-                        .acc_end = &regions[op->compute.regions_count] };
+    Attend at = { .cover = cover,
+                  .op = g,
+                  .args = &op->compute.args,
+                  .q = &regions[0],
+                  .kv = &regions[1],
+                  .acc = &regions[2],
+                  .acc_end = &regions[op->compute.regions_count] };
 
     g_assert(op->compute.regions_count >= 3);
     if (!attend(&at))
@@ -328,16 +340,16 @@ lh_cover_attend_grad(LhCover *cover, uint32_t g)
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *regions = op->compute.regions;
     const uint32_t n = op->compute.regions_count;
-    const Attend at = { .cover = cover,
-                        .op = g,
-                        .args = &op->compute.args,
-                        .q = &regions[0],
-                        .kv = &regions[n - 3],
-                        .stats = &regions[1],
-                        .stats_end = &regions[n - 3],
-                        .acc = &regions[n - 2],
-                        .acc_end = &regions[n - 1],
-                        .dkv = &regions[n - 1] };
+    Attend at = { .cover = cover,
+                  .op = g,
+                  .args = &op->compute.args,
+                  .q = &regions[0],
+                  .kv = &regions[n - 3],
+                  .stats = &regions[1],
+                  .stats_end = &regions[n - 3],
+                  .acc = &regions[n - 2],
+                  .acc_end = &regions[n - 1],
+                  .dkv = &regions[n - 1] };
 
     g_assert(n >= 5);
     return attend(&at);

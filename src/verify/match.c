@@ -114,6 +114,20 @@ slots_agree(const LhSlot *a, const LhSlot *b)
            a->part_bytes == b->part_bytes;
 }
 
+/* The first slots in which two ends differ; NULL and NULL: they do not. */
+static void
+walk_together(const LhProof *proof, const LhPart *s, const LhPart *r, const LhSlot **a,
+              const LhSlot **b)
+{
+    CellWalk walk_s = { .part = s };
+    CellWalk walk_r = { .part = r };
+
+    do {
+        *a = next_slot(proof, &walk_s);
+        *b = next_slot(proof, &walk_r);
+    } while (*a != NULL && *b != NULL && slots_agree(*a, *b));
+}
+
 static void
 check_pair(LhProof *proof, uint32_t send, uint32_t receive)
 {
@@ -121,11 +135,13 @@ check_pair(LhProof *proof, uint32_t send, uint32_t receive)
     const LhPart *r = &proof->parts[receive];
     const uint32_t op_s = proof->part_op[send];
     const uint32_t op_r = proof->part_op[receive];
-    g_autofree char *other = lh_proof_rank_op_text(proof, op_r);
-    CellWalk walk_s = { .part = s };
-    CellWalk walk_r = { .part = r };
+    g_autofree char *other = NULL;
     const LhSlot *a, *b;
 
+    walk_together(proof, s, r, &a, &b);
+    if (s->tag == r->tag && s->wire_bytes == r->wire_bytes && a == NULL && b == NULL)
+        return;
+    other = lh_proof_rank_op_text(proof, op_r);
     if (s->tag != r->tag)
         lh_proof_find(
             proof, LH_FINDING_UNMATCHED,
@@ -139,10 +155,6 @@ check_pair(LhProof *proof, uint32_t send, uint32_t receive)
                       "sends %" G_GUINT64_FORMAT
                       " bytes (tag %u), but %s receives %" G_GUINT64_FORMAT,
                       s->wire_bytes, s->tag, other, r->wire_bytes);
-    do {
-        a = next_slot(proof, &walk_s);
-        b = next_slot(proof, &walk_r);
-    } while (a != NULL && b != NULL && slots_agree(a, b));
     if (a == NULL && b == NULL)
         return;
     lh_proof_find(proof, LH_FINDING_UNMATCHED,
