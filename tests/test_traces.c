@@ -86,7 +86,8 @@ compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Those that are in @values, each once, in order of number or of appearance: "0.3". */
+/* Those that are in @values, each once, in order of number or of appearance: "0.3". Each part that
+ * holds zeros of nothing in particular is a "_". */
 static void
 append_numbers(GString *text, GArray *values, bool sort)
 {
@@ -98,7 +99,7 @@ append_numbers(GString *text, GArray *values, bool sort)
 
         while (g_array_index(values, uint32_t, k) != value)
             k++;
-        if (k < i)
+        if (k < i && value != FOLLOWED_NONE)
             continue;
         if (i > 0)
             g_string_append_c(text, '.');
@@ -110,7 +111,7 @@ append_numbers(GString *text, GArray *values, bool sort)
 }
 
 static guint
-distinct(GArray *values)
+distinct(const GArray *values)
 {
     guint count = 0;
 
@@ -135,7 +136,8 @@ append_held(GString *text, const Followed *f, LhTensorKind kind, const GArray *h
         const LhHolding *part = &g_array_index(held, LhHolding, i);
 
         g_array_append_val(segments, part->segment);
-        g_array_append_val(slices, part->slice);
+        if (part->slice != FOLLOWED_NONE)
+            g_array_append_val(slices, part->slice);
     }
     append_numbers(text, segments, sort);
     if (distinct(slices) != lh_program_slices(f->program, kind)) {
@@ -172,7 +174,7 @@ compute_text(const Extraction *x, const Followed *f, uint32_t rank, const LhOp *
 
         followed_append(f, rank, region, held);
         g_string_append_printf(text, " %s", lh_tensor_names[kind]);
-        append_held(text, f, kind, held, false);
+        append_held(text, f, kind, held, op->compute.args.mask == LH_MASK_POSITIONS && row->mask);
     }
     if (row->mask)
         g_string_append_printf(text, " %s", mask_text(&op->compute.args));
@@ -238,6 +240,26 @@ static const char *const collective_words[] = {
     [LH_COLL_ALL_TO_ALL] = "a2a", [LH_COLL_BROADCAST] = "bc",
 };
 
+/* What the rank contributes of one kind and element type. */
+static void
+append_gathered(GString *text, const Followed *f, uint32_t rank, const LhOp *op, LhTensorKind kind,
+                bool fp32)
+{
+    g_autoptr(GArray) held = g_array_new(FALSE, FALSE, sizeof(LhHolding));
+
+    for (unsigned t = 0; t < op->collective.tensors_count; t++) {
+        const LhSlot *slot = &f->program->slots[op->collective.send[t].slot];
+
+        if (slot->kind == kind && marked_fp32(slot) == fp32)
+            followed_append(f, rank, op->collective.send[t], held);
+    }
+    if (held->len == 0)
+        return;
+    g_string_append_printf(text, " %s%s", lh_tensor_names[kind], fp32 ? "*" : "");
+    if (kind != LH_TENSOR_HIDDEN)
+        append_held(text, f, kind, held, true);
+}
+
 static char *
 collective_text(const Followed *f, uint32_t rank, const LhOp *op)
 {
@@ -247,16 +269,8 @@ collective_text(const Followed *f, uint32_t rank, const LhOp *op)
     for (uint64_t i = 0; i < lh_group_size(&op->collective.group); i++)
         g_string_append_printf(text, "%s%u", i > 0 ? "." : "",
                                (unsigned)lh_group_member(&op->collective.group, i));
-    for (unsigned t = 0; t < op->collective.tensors_count; t++) {
-        const LhSlot *slot = &f->program->slots[op->collective.send[t].slot];
-        g_autoptr(GArray) held = g_array_new(FALSE, FALSE, sizeof(LhHolding));
-
-        followed_append(f, rank, op->collective.send[t], held);
-        g_string_append_printf(text, " %s%s", lh_tensor_names[slot->kind],
-                               marked_fp32(slot) ? "*" : "");
-        if (slot->kind != LH_TENSOR_HIDDEN)
-            append_held(text, f, slot->kind, held, true);
-    }
+    for (unsigned way = 0; way < 2 * LH_TENSOR_KINDS; way++)
+        append_gathered(text, f, rank, op, (LhTensorKind)(way / 2), way % 2 == 1);
     return g_string_free(text, FALSE);
 }
 
@@ -551,17 +565,29 @@ compare_words(const void *a, const void *b)
     return strcmp(left, right);
 }
 
-/* Whether a word of a trace allows one of the program: "?" stands for "*" and for nothing. */
+/* Whether a word of a trace allows one of the program: "?" stands for "*" and for nothing, and a
+ * part of zeros ("_") may be any segment. */
 static bool
 word_allows(const char *wanted, const char *found)
 {
     for (; *wanted != '\0'; wanted++) {
-        if (*wanted == '?')
+        if (*wanted == '?') {
             found += *found == '*' ? 1 : 0;
-        else if (*wanted != *found++)
+        } else if (*found == '_' && g_ascii_isdigit(*wanted)) {
+            while (g_ascii_isdigit(wanted[1]))
+                wanted++;
+            found++;
+        } else if (*wanted != *found++) {
             return false;
+        }
     }
     return *found == '\0';
+}
+
+static bool
+is_posting(const char *event)
+{
+    return event[0] >= 'x' && event[0] <= 'z' && g_ascii_isdigit(event[1]);
 }
 
 /* The tensors of one call stand in any order. */
@@ -573,13 +599,30 @@ event_allows(const char *wanted, const char *found)
     const guint count = g_strv_length(x);
     bool same = count == g_strv_length(y);
 
-    if (g_ascii_isdigit(wanted[1]) && same && count > 1) {
+    if (is_posting(wanted) && same && count > 1) {
         qsort(x + 1, count - 1, sizeof x[0], compare_words);
         qsort(y + 1, count - 1, sizeof y[0], compare_words);
     }
     for (guint i = 0; same && i < count; i++)
         same = word_allows(x[i], y[i]);
     return same;
+}
+
+/* What is posted to several streams, with nothing in between, has no order. */
+static void
+order_postings(GPtrArray *list)
+{
+    for (guint i = 1; i < list->len; i++) {
+        for (guint k = i; k > 0; k--) {
+            const char *before = g_ptr_array_index(list, k - 1);
+            const char *event = g_ptr_array_index(list, k);
+
+            if (!is_posting(event) || !is_posting(before) || before[0] <= event[0])
+                break;
+            list->pdata[k - 1] = (char *)event;
+            list->pdata[k] = (char *)before;
+        }
+    }
 }
 
 static bool
@@ -626,6 +669,8 @@ difference(const char *path)
     ck_assert_msg(program != NULL, "%s: %s", path, error != NULL ? error->message : "");
     found = events_of(program);
     for (uint32_t rank = 0; rank < trace.params.ranks; rank++) {
+        order_postings(trace.events[rank]);
+        order_postings(found[rank]);
         if (list_allows(trace.events[rank], found[rank]))
             continue;
         g_string_append_printf(text, "%s-%u, rank %u\n", trace.name, trace.params.ranks, rank);
