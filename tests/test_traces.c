@@ -15,13 +15,21 @@
 
 #define STREAM_UNSEEN UINT8_MAX
 
-/* A trace that a program is known not to keep, and why. */
+/* Of communication streams, in the order in which they appear. */
+static const char stream_letters[] = "xyzuvw";
+
+/*
+ * What is known to be otherwise in a program than in its source, and why: the backward pass has the
+ * event that begins with @event one place earlier. All else of the trace is kept.
+ */
 typedef struct {
-    const char *file, *reason;
+    const char *schedule, *event, *reason;
 } Difference;
 
 static const Difference known_differences[] = {
-    { NULL, NULL },
+    { "megatron-tp-sp", "x2 ",
+      "the second gather of the input is posted before the gradient of attention and overlaps it; "
+      "Megatron posts it behind, in the backward pass of the projection of q, k and v" },
 };
 
 /* An op that is listed, in words, without what it waits for. */
@@ -377,7 +385,7 @@ append_waits(GString *text, Listing *listing, uint32_t op)
     for (uint8_t s = 0; s < listing->x->letters_count; s++) {
         if (newest[s] == 0)
             continue;
-        g_string_append_printf(text, "%s%c%u", separator, 'x' + s, newest[s]);
+        g_string_append_printf(text, "%s%c%u", separator, stream_letters[s], newest[s]);
         separator = " ";
     }
 }
@@ -400,7 +408,8 @@ listed(Listing *listing, const Event *event, const LhOp *op)
         const uint8_t letter = listing->x->letters[op->stream];
 
         listing->numbers[event->op] = ++listing->posted[letter];
-        g_string_append_printf(text, "%c%u%s", 'x' + letter, listing->posted[letter], event->text);
+        g_string_append_printf(text, "%c%u%s", stream_letters[letter], listing->posted[letter],
+                               event->text);
     }
     return g_string_free(text, FALSE);
 }
@@ -587,7 +596,7 @@ word_allows(const char *wanted, const char *found)
 static bool
 is_posting(const char *event)
 {
-    return event[0] >= 'x' && event[0] <= 'z' && g_ascii_isdigit(event[1]);
+    return strchr(stream_letters, event[0]) != NULL && g_ascii_isdigit(event[1]);
 }
 
 /* The tensors of one call stand in any order. */
@@ -617,7 +626,8 @@ order_postings(GPtrArray *list)
             const char *before = g_ptr_array_index(list, k - 1);
             const char *event = g_ptr_array_index(list, k);
 
-            if (!is_posting(event) || !is_posting(before) || before[0] <= event[0])
+            if (!is_posting(event) || !is_posting(before) ||
+                strchr(stream_letters, before[0]) <= strchr(stream_letters, event[0]))
                 break;
             list->pdata[k - 1] = (char *)event;
             list->pdata[k] = (char *)before;
@@ -650,6 +660,29 @@ append_difference(GString *text, const GPtrArray *wanted, const GPtrArray *found
     }
 }
 
+static const Difference *
+known_difference(const char *schedule)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(known_differences); i++) {
+        if (strcmp(known_differences[i].schedule, schedule) == 0)
+            return &known_differences[i];
+    }
+    return NULL;
+}
+
+/* Makes a known difference in a trace. */
+static void
+make_difference(GPtrArray *list, const Difference *known)
+{
+    guint i = list->len - 1;
+
+    while (i > 0 && !g_str_has_prefix(g_ptr_array_index(list, i), known->event))
+        i--;
+    ck_assert_uint_gt(i, 0);
+    g_ptr_array_insert(list, (gint)i - 1, g_strdup(g_ptr_array_index(list, i)));
+    g_ptr_array_remove_index(list, i + 1);
+}
+
 /* What of the program is not as in the trace, or nothing. Caller frees. */
 static char *
 difference(const char *path)
@@ -657,6 +690,7 @@ difference(const char *path)
     g_autoptr(GError) error = NULL;
     g_autoptr(LhProgram) program = NULL;
     GString *text = g_string_new("");
+    const Difference *known;
     const LhSchedule *schedule;
     GPtrArray **found;
     Trace trace;
@@ -667,10 +701,15 @@ difference(const char *path)
     trace.params.attention.linear = !lh_schedule_takes(schedule, false);
     program = lh_program_new(schedule, &trace.params, &error);
     ck_assert_msg(program != NULL, "%s: %s", path, error != NULL ? error->message : "");
+    known = known_difference(trace.name);
     found = events_of(program);
     for (uint32_t rank = 0; rank < trace.params.ranks; rank++) {
         order_postings(trace.events[rank]);
         order_postings(found[rank]);
+        if (known != NULL && list_allows(trace.events[rank], found[rank]))
+            g_string_append_printf(text, "no longer different: %s\n", known->reason);
+        if (known != NULL)
+            make_difference(trace.events[rank], known);
         if (list_allows(trace.events[rank], found[rank]))
             continue;
         g_string_append_printf(text, "%s-%u, rank %u\n", trace.name, trace.params.ranks, rank);
@@ -700,18 +739,6 @@ trace_path(const char *schedule, unsigned ranks)
     return g_build_filename(dir, file, NULL);
 }
 
-static const Difference *
-known_difference(const char *schedule, unsigned ranks)
-{
-    g_autofree char *file = g_strdup_printf("%s-%u", schedule, ranks);
-
-    for (const Difference *d = known_differences; d->file != NULL; d++) {
-        if (strcmp(d->file, file) == 0)
-            return d;
-    }
-    return NULL;
-}
-
 static const unsigned ranks_of_traces[] = { 3, 4, 5, 9 };
 
 /* Every trace there is; at least one of four ranks and one of an odd number for each schedule. */
@@ -733,10 +760,7 @@ START_TEST(traces_are_kept)
             even += ranks % 2 == 0 ? 1 : 0;
             odd += ranks % 2;
             text = difference(path);
-            if (known_difference(name, ranks) == NULL)
-                g_string_append(differences, text);
-            else if (text[0] == '\0')
-                g_string_append_printf(differences, "%s-%u is no longer different\n", name, ranks);
+            g_string_append(differences, text);
         }
         if (even == 0 || odd == 0)
             g_string_append_printf(differences, "%s: traces are missing\n", name);
