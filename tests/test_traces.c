@@ -73,8 +73,15 @@ static const KernelText kernel_texts[] = {
     { "scores_softmax_bwd", "softmax-grad", { -1 }, false },
     { "scores_dq", "scores-dq", { 1, -1 }, false },
     { "scores_dk", "scores-dk", { 1, -1 }, false },
-    { "product", "product", { -1 }, false },
+    { "copy", "copy", { 1, -1 }, false },
 };
+
+/* Copies stage data and are no events, unless a stream is there for them. */
+static bool
+is_staging(const Extraction *x, const LhOp *op)
+{
+    return op->compute.kernel == LH_KERNEL_ID_copy && x->numbers[op->stream] <= 1;
+}
 
 static const char *
 mask_text(const LhKernelArgs *args)
@@ -172,7 +179,7 @@ compute_text(const Extraction *x, const Followed *f, uint32_t rank, const LhOp *
         if (strcmp(kernel_texts[i].kernel, lh_kernels[op->compute.kernel]->name) == 0)
             row = &kernel_texts[i];
     }
-    if (row == NULL)
+    if (row == NULL || is_staging(x, op))
         return NULL;
     text = g_string_new(row->word);
     for (const int *operand = row->operands; *operand >= 0; operand++) {
@@ -180,8 +187,10 @@ compute_text(const Extraction *x, const Followed *f, uint32_t rank, const LhOp *
         const LhTensorKind kind = f->program->slots[region.slot].kind;
         g_autoptr(GArray) held = g_array_new(FALSE, FALSE, sizeof(LhHolding));
 
-        followed_append(f, rank, region, held);
         g_string_append_printf(text, " %s", lh_tensor_names[kind]);
+        if (op->compute.kernel == LH_KERNEL_ID_copy)
+            continue;
+        followed_append(f, rank, region, held);
         append_held(text, f, kind, held, op->compute.args.mask == LH_MASK_POSITIONS && row->mask);
     }
     if (row->mask)
@@ -282,6 +291,14 @@ collective_text(const Followed *f, uint32_t rank, const LhOp *op)
     return g_string_free(text, FALSE);
 }
 
+/* One copy may be several ops, of half a tensor each. */
+static bool
+is_more_of(const GArray *events, const Event *event)
+{
+    return events->len > 0 && g_str_has_prefix(event->text, "copy ") &&
+           strcmp(g_array_index(events, Event, events->len - 1).text, event->text) == 0;
+}
+
 /* Lists the op if it is an event. */
 static void
 extract(const Followed *f, uint32_t rank, const LhOp *op, void *data)
@@ -297,8 +314,10 @@ extract(const Followed *f, uint32_t rank, const LhOp *op, void *data)
         event.text = exchange_text(f, rank, op);
     if (op->kind == LH_OP_COLLECTIVE)
         event.text = collective_text(f, rank, op);
-    if (event.text != NULL)
+    if (event.text != NULL && !is_more_of(x->events[rank], &event))
         g_array_append_val(x->events[rank], event);
+    else
+        g_free(event.text);
 }
 
 /* Streams are named in the order in which they first appear, rank by rank. */
