@@ -71,6 +71,7 @@ followed_family(LhTensorKind kind)
     switch (kind) {
     case LH_TENSOR_Q:
     case LH_TENSOR_ACC:
+    case LH_TENSOR_OUT:
     case LH_TENSOR_O:
     case LH_TENSOR_LSE:
     case LH_TENSOR_DO:

@@ -169,6 +169,13 @@ marked_fp32(const LhSlot *slot)
            slot->kind != LH_TENSOR_DELTA;
 }
 
+/* Sources do not say whether a partial output is normalised. */
+static const char *
+trace_name(LhTensorKind kind)
+{
+    return lh_tensor_names[kind == LH_TENSOR_OUT ? LH_TENSOR_ACC : kind];
+}
+
 static char *
 compute_text(const Extraction *x, const Followed *f, uint32_t rank, const LhOp *op)
 {
@@ -187,7 +194,7 @@ compute_text(const Extraction *x, const Followed *f, uint32_t rank, const LhOp *
         const LhTensorKind kind = f->program->slots[region.slot].kind;
         g_autoptr(GArray) held = g_array_new(FALSE, FALSE, sizeof(LhHolding));
 
-        g_string_append_printf(text, " %s", lh_tensor_names[kind]);
+        g_string_append_printf(text, " %s", trace_name(kind));
         if (op->compute.kernel == LH_KERNEL_ID_copy)
             continue;
         followed_append(f, rank, region, held);
@@ -227,7 +234,7 @@ append_flow(GString *text, const Flow *flow)
     }
     if (held->len == 0)
         return false;
-    g_string_append_printf(text, " %s%s", lh_tensor_names[flow->kind], flow->fp32 ? "*" : "");
+    g_string_append_printf(text, " %s%s", trace_name(flow->kind), flow->fp32 ? "*" : "");
     append_held(text, flow->f, flow->kind, held, true);
     g_string_append_printf(text, "%c%u", flow->send ? '>' : '<', flow->peer);
     return true;
@@ -272,7 +279,7 @@ append_gathered(GString *text, const Followed *f, uint32_t rank, const LhOp *op,
     }
     if (held->len == 0)
         return;
-    g_string_append_printf(text, " %s%s", lh_tensor_names[kind], fp32 ? "*" : "");
+    g_string_append_printf(text, " %s%s", trace_name(kind), fp32 ? "*" : "");
     if (kind != LH_TENSOR_HIDDEN)
         append_held(text, f, kind, held, true);
 }
