@@ -148,6 +148,23 @@ claim_blocks(Attend *at)
     at->behind = full;
 }
 
+static uint64_t
+claimed_pairs(const Attend *at)
+{
+    const uint64_t a = at->q->count, b = at->kv->count;
+    uint64_t pairs = 0;
+
+    if (at->args->mask == LH_MASK_CAUSAL)
+        return a * (a - 1) / 2 * (at->before.pairs + at->behind.pairs) + a * at->at.pairs;
+    if (at->args->mask != LH_MASK_POSITIONS)
+        return a * b * at->at.pairs;
+    for (uint32_t i = 0; i < a; i++) {
+        for (uint32_t k = 0; k < b; k++)
+            pairs += claimed_block(at, i, k).pairs;
+    }
+    return pairs;
+}
+
 static bool
 check_pairs(const Attend *at)
 {
@@ -155,12 +172,8 @@ check_pairs(const Attend *at)
     const LhKernelArgs *args = at->args;
     const uint64_t nq = at->q->count * cover->rows;
     const uint64_t nk = at->kv->count * cover->rows;
-    uint64_t pairs = 0;
+    const uint64_t pairs = claimed_pairs(at);
 
-    for (uint32_t a = 0; a < at->q->count; a++) {
-        for (uint32_t b = 0; b < at->kv->count; b++)
-            pairs += claimed_block(at, a, b).pairs;
-    }
     if (args->nq == nq && args->nk == nk && args->pairs == pairs)
         return true;
     COVERAGE(at->op, at->q->slot,
@@ -287,6 +300,175 @@ attend_pair(const Attend *at, uint32_t a, uint32_t b)
                                                   lh_cover_source(cover, LH_FAMILY_DKV, q));
 }
 
+/* ---- many pairs at once ---- */
+
+/* What the parts of a region of queries or of keys contribute, as a set; false if two of them are
+ * the same, or of other slices than @slice of the key-value heads. */
+static bool
+gather_sources(const Attend *at, const LhRegion *region, LhFamily family, uint32_t slice,
+               uint64_t *set)
+{
+    LhCover *cover = at->cover;
+    const bool queries = region == at->q;
+
+    memset(set, 0, cover->words * 8);
+    for (uint32_t i = 0; i < region->count; i++) {
+        const LhHolding rows = cell_of(at, region, i)->rows;
+        const uint32_t source = lh_cover_source(cover, family, rows);
+
+        if ((queries ? lh_cover_kv_slice(cover, rows.slice) : rows.slice) != slice ||
+            lh_set_has(set, source))
+            return false;
+        lh_set_add(set, source);
+    }
+    return true;
+}
+
+/* Whether @a lies within @b; whether they share nothing. NULL: everything. */
+static bool
+lies_within(const LhCover *cover, const uint64_t *a, const uint64_t *b)
+{
+    for (uint32_t w = 0; w < cover->words; w++) {
+        if ((a[w] & ~b[w]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+is_apart(const LhCover *cover, const uint64_t *a, const uint64_t *b)
+{
+    for (uint32_t w = 0; w < cover->words; w++) {
+        if ((a[w] & b[w]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Calls @use for every part of one operand with the set of what the call claims that the parts of
+ * the other contribute to it; @all is the set of them all. False as soon as @use is. */
+static bool
+for_every_row(const Attend *at, bool of_queries, const uint64_t *all, uint64_t *claimed,
+              bool (*use)(const Attend *at, uint32_t i, const uint64_t *claimed))
+{
+    const LhCover *cover = at->cover;
+    const LhRegion *region = of_queries ? at->q : at->kv, *other = of_queries ? at->kv : at->q;
+    const LhFamily family = of_queries ? LH_FAMILY_PLAIN : LH_FAMILY_DKV;
+    const bool causal = at->args->mask == LH_MASK_CAUSAL;
+
+    memcpy(claimed, all, cover->words * 8);
+    if (causal && of_queries)
+        memset(claimed, 0, cover->words * 8);
+    for (uint32_t i = 0; i < region->count; i++) {
+        const LhHolding rows = cell_of(at, region, i)->rows;
+        const uint32_t own =
+            causal ? lh_cover_source(cover, family, cell_of(at, other, i)->rows) : 0;
+        const uint64_t *want = of_queries ? &cover->keys_of[(size_t)rows.segment * cover->words]
+                                          : &cover->queries_of[(size_t)rows.segment * cover->words];
+
+        for (uint32_t w = 0; at->args->mask == LH_MASK_POSITIONS && w < cover->words; w++)
+            claimed[w] = all[w] & want[w];
+        /* Queries meet the keys before and at their own place, keys the queries from there on. */
+        if (causal && of_queries && at->at.kind != LH_MASK_EMPTY)
+            lh_set_add(claimed, own);
+        if (causal && !of_queries && at->at.kind == LH_MASK_EMPTY)
+            lh_set_remove(claimed, own);
+        if (!use(at, i, claimed))
+            return false;
+        if (causal && of_queries)
+            lh_set_add(claimed, own);
+        else if (causal)
+            lh_set_remove(claimed, own);
+    }
+    return true;
+}
+
+/* Every pair that is claimed of query part @i is one of the program's, and new to it. */
+static bool
+row_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
+{
+    const LhCover *cover = at->cover;
+    const uint32_t q = cell_of(at, at->q, i)->rows.segment;
+    const uint64_t *all_of = &cover->all_of[(size_t)q * cover->words];
+    const bool causal = at->args->mask == LH_MASK_CAUSAL && at->at.kind != LH_MASK_EMPTY;
+    const uint32_t own = causal ? cell_of(at, at->kv, i)->rows.segment : 0;
+    LhBlock truth;
+
+    for (const LhRegion *acc = at->acc; acc < at->acc_end; acc++) {
+        if (!is_apart(cover, lh_cover_set(cover, cell_of(at, acc, i)), claimed))
+            return false;
+    }
+    if (at->args->mask == LH_MASK_POSITIONS)
+        return true;
+    if (!causal)
+        return lies_within(cover, claimed, all_of);
+    truth = lh_cover_block(cover, q, own);
+    if (truth.kind != at->at.kind || truth.shift != at->at.shift)
+        return false;
+    for (uint32_t w = 0; w < cover->words; w++) {
+        const uint64_t diagonal = w == own / 64 ? UINT64_C(1) << own % 64 : 0;
+
+        if ((claimed[w] & ~all_of[w] & ~diagonal) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+column_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
+{
+    return is_apart(at->cover, lh_cover_set(at->cover, cell_of(at, at->dkv, i)), claimed);
+}
+
+static void
+add_set(const LhCover *cover, const LhCell *cell, const uint64_t *claimed)
+{
+    uint64_t *set = lh_cover_set(cover, cell);
+
+    for (uint32_t w = 0; w < cover->words; w++)
+        set[w] |= claimed[w];
+}
+
+static bool
+add_row(const Attend *at, uint32_t i, const uint64_t *claimed)
+{
+    for (const LhRegion *acc = at->acc; acc < at->acc_end; acc++)
+        add_set(at->cover, cell_of(at, acc, i), claimed);
+    return true;
+}
+
+static bool
+add_column(const Attend *at, uint32_t i, const uint64_t *claimed)
+{
+    add_set(at->cover, cell_of(at, at->dkv, i), claimed);
+    return true;
+}
+
+/*
+ * The same as attend_pair() for all pairs, by sets, if all of them are right; else it does nothing,
+ * and going through them one by one finds out what is wrong.
+ */
+static bool
+attend_at_once(const Attend *at)
+{
+    LhCover *cover = at->cover;
+    g_autofree uint64_t *keys = g_new(uint64_t, cover->words);
+    g_autofree uint64_t *queries = g_new(uint64_t, cover->words);
+    g_autofree uint64_t *claimed = g_new(uint64_t, cover->words);
+    const uint32_t slice = cell_of(at, at->kv, 0)->rows.slice;
+
+    if (!gather_sources(at, at->kv, LH_FAMILY_PLAIN, slice, keys) ||
+        !gather_sources(at, at->q, LH_FAMILY_DKV, slice, queries) ||
+        !for_every_row(at, true, keys, claimed, row_is_right) ||
+        (at->dkv != NULL && !for_every_row(at, false, queries, claimed, column_is_right)))
+        return false;
+    cover->proof->verdict->pairs_checked += at->args->pairs;
+    for_every_row(at, true, keys, claimed, add_row);
+    if (at->dkv != NULL)
+        for_every_row(at, false, queries, claimed, add_column);
+    return true;
+}
+
 static bool
 attend(Attend *at)
 {
@@ -299,9 +481,16 @@ attend(Attend *at)
 
         if (q == NULL || !check_stats(at, a, q->rows))
             return false;
+    }
+    for (uint32_t b = 0; b < at->kv->count; b++) {
+        if (lh_cover_read_rows(at->cover, at->op, at->kv, b) == NULL)
+            return false;
+    }
+    if (at->args->mask != LH_MASK_EMPTY && attend_at_once(at))
+        return true;
+    for (uint32_t a = 0; a < at->q->count; a++) {
         for (uint32_t b = 0; b < at->kv->count; b++) {
-            if ((a == 0 && lh_cover_read_rows(at->cover, at->op, at->kv, b) == NULL) ||
-                !attend_pair(at, a, b))
+            if (!attend_pair(at, a, b))
                 return false;
         }
     }

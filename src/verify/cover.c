@@ -31,9 +31,13 @@ fill_complete_sets(LhCover *cover)
 {
     for (uint32_t q = 0; q < cover->segments; q++) {
         for (uint32_t k = 0; k < cover->segments; k++) {
-            if (lh_cover_block(cover, q, k).kind == LH_MASK_EMPTY)
+            const LhMaskKind kind = lh_cover_block(cover, q, k).kind;
+
+            if (kind == LH_MASK_EMPTY)
                 continue;
             lh_set_add(&cover->keys_of[(size_t)q * cover->words], k);
+            if (kind == LH_MASK_FULL)
+                lh_set_add(&cover->all_of[(size_t)q * cover->words], k);
             if (k < q)
                 lh_set_add(&cover->before[(size_t)q * cover->words], k);
             for (uint32_t slice = 0; slice < cover->replicas; slice++)
@@ -502,6 +506,7 @@ lh_proof_check_coverage(LhProof *proof)
         cover.cells[i].writer = LH_NONE;
     cover.sets = g_new0(uint64_t, cells * words);
     cover.keys_of = g_new0(uint64_t, (size_t)segments * words);
+    cover.all_of = g_new0(uint64_t, (size_t)segments * words);
     cover.before = g_new0(uint64_t, (size_t)segments * words);
     cover.queries_of = g_new0(uint64_t, (size_t)segments * words);
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
@@ -515,6 +520,7 @@ lh_proof_check_coverage(LhProof *proof)
     g_free(cover.cells);
     g_free(cover.sets);
     g_free(cover.keys_of);
+    g_free(cover.all_of);
     g_free(cover.queries_of);
     g_free(cover.before);
     g_free(cover.started);

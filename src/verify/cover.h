@@ -36,6 +36,7 @@ typedef struct {
     LhCell *cells;         /* [ranks * cells_count] */
     uint64_t *sets;        /* [ranks * cells_count * words] */
     uint64_t *keys_of;     /* [segments * words] what a query segment must meet */
+    uint64_t *all_of;      /* [segments * words] those of keys_of with which every pair exists */
     uint64_t *queries_of;  /* [segments * words] what a key segment must */
     uint64_t *before;      /* [segments * words] of keys_of, the segments before: a state's */
     uint32_t *alloc_first; /* [ranks * cells_count + 1]: allocs of one cell, by op */
@@ -79,6 +80,12 @@ static inline void
 lh_set_add(uint64_t *set, uint32_t source)
 {
     set[source / 64] |= UINT64_C(1) << source % 64;
+}
+
+static inline void
+lh_set_remove(uint64_t *set, uint32_t source)
+{
+    set[source / 64] &= ~(UINT64_C(1) << source % 64);
 }
 
 static inline bool
