@@ -359,6 +359,9 @@ START_TEST(prove_takes_what_is_told)
     set(c.scenario, "--mask", "causal");
     set(c.scenario, "--no-overlap", NULL);
     set(c.scenario, "--gradient-wire", "fp32");
+    set(c.scenario, "--num-attention-heads", "8");
+    set(c.scenario, "--micro-batch-size", "1");
+    set(c.scenario, "--dtype", "bf16");
     proven = prove(&c, "ring", ranks, 1);
     ck_assert_uint_eq(proven->programs, 2);
     ck_assert_uint_eq(proven->refusals, 0);

@@ -12,7 +12,10 @@
 #define BOTH_RANKS_MAX 8     /* under each mask up to here, grids too */
 #define NARROW 3             /* tokens of a window */
 #define DECAY 0.75
-#define DOCUMENTS_TOKENS_MIN 64 /* of a sequence that is cut into documents */
+#define PARALLEL_OPS_MIN 10000           /* fewer are verified sooner than a thread starts */
+#define OP_BYTES 512                     /* of a proof, about, for each op */
+#define PROOFS_BYTES (UINT64_C(8) << 30) /* of all proofs that are under way */
+#define DOCUMENTS_TOKENS_MIN 64          /* of a sequence that is cut into documents */
 
 /* --- results ------------------------------------------------------------------------------------
  */
@@ -55,9 +58,8 @@ lh_proven_free(LhProven *proven)
 }
 
 static void
-add_verdict(LhProven *proven, const LhProgram *program, const char *what)
+add_verdict(LhProven *proven, const LhProgram *program, const LhVerdict *verdict, const char *what)
 {
-    g_autoptr(LhVerdict) verdict = lh_verify(program);
     const uint32_t ranks = lh_program_ranks(program);
 
     proven->programs++;
@@ -89,8 +91,9 @@ lh_prove_program(const char *name, const LhProgram *program)
 {
     LhProven *proven = proven_new(name);
     const uint64_t ranks = lh_program_ranks(program);
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
 
-    add_verdict(proven, program, "");
+    add_verdict(proven, program, verdict, "");
     g_array_append_val(*(proven->findings->len == 0 ? &proven->proven : &proven->unproven), ranks);
     return proven;
 }
@@ -135,6 +138,81 @@ lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
     return false;
 }
 
+/* --- many programs ------------------------------------------------------------------------------
+ */
+
+/* A program that waits for its verdict. */
+typedef struct {
+    LhProgram *program;
+    char *what;
+    LhVerdict *verdict; /* NULL: not yet */
+} Task;
+
+static void
+task_free(gpointer data)
+{
+    Task *task = data;
+
+    lh_program_free(task->program);
+    lh_verdict_free(task->verdict);
+    g_free(task->what);
+    g_free(task);
+}
+
+typedef struct {
+    const GPtrArray *tasks; /* of Task */
+    gint next;
+} Work;
+
+static gpointer
+verify_some(gpointer data)
+{
+    Work *work = data;
+    gint i;
+
+    while ((i = g_atomic_int_add(&work->next, 1)) < (gint)work->tasks->len) {
+        Task *task = g_ptr_array_index(work->tasks, (guint)i);
+
+        task->verdict = lh_verify(task->program);
+    }
+    return NULL;
+}
+
+/* How many proofs of so many ops, about, may be under way at once. */
+static guint
+threads_for(uint64_t ops)
+{
+    if (ops < PARALLEL_OPS_MIN)
+        return 1;
+    return (guint)CLAMP(PROOFS_BYTES / (ops * OP_BYTES), 1, g_get_num_processors());
+}
+
+/* Verifies what waits, the first program alone: the others are about as large. Verdicts are counted
+ * in the order of the programs. */
+static void
+verify_tasks(LhProven *proven, GPtrArray *tasks)
+{
+    Work work = { .tasks = tasks };
+    g_autoptr(GPtrArray) threads = g_ptr_array_new();
+    Task *first = tasks->len > 0 ? g_ptr_array_index(tasks, 0) : NULL;
+
+    if (first == NULL)
+        return;
+    first->verdict = lh_verify(first->program);
+    work.next = 1;
+    for (guint i = 1; i < MIN(threads_for(first->verdict->ops), tasks->len); i++)
+        g_ptr_array_add(threads, g_thread_new("verify", verify_some, &work));
+    verify_some(&work);
+    for (guint i = 0; i < threads->len; i++)
+        g_thread_join(g_ptr_array_index(threads, i));
+    for (guint i = 0; i < tasks->len; i++) {
+        const Task *task = g_ptr_array_index(tasks, i);
+
+        add_verdict(proven, task->program, task->verdict, task->what);
+    }
+    g_ptr_array_set_size(tasks, 0);
+}
+
 /* --- what is varied -----------------------------------------------------------------------------
  */
 
@@ -142,6 +220,7 @@ typedef struct {
     const LhProveParams *params;
     const LhSchedule *schedule;
     LhProven *proven;
+    GPtrArray *tasks;           /* of this number of ranks */
     bool heads_free, mask_free; /* not told by the scenario */
     bool kind_free;             /* of attention; then both are proven, if the schedule has both */
     LhProgramParams base;
@@ -202,8 +281,12 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
         wanted.pass = pass;
         program = make_program(v, &wanted, &refusal);
         if (program != NULL) {
+            Task *task = g_new0(Task, 1);
+
+            task->program = g_steal_pointer(&program);
+            task->what = g_strdup(what);
+            g_ptr_array_add(v->tasks, task);
             v->built++;
-            add_verdict(v->proven, program, what);
             continue;
         }
         v->proven->refusals++;
@@ -263,6 +346,38 @@ prove_decay(Prover *v, const LhProgramParams *base, const char *what)
         return;
     p.attention.decay = DECAY;
     prove_case(v, &p, both);
+}
+
+/* Key-value heads that query heads share, several sequences, elements of another size. */
+static void
+prove_shapes(Prover *v, const LhProgramParams *base, const char *what)
+{
+    const LhScenario *told = v->params->scenario;
+    const LhAttention *a = &base->attention;
+    LhProgramParams p = *base;
+
+    if (base->ranks > OPTIONS_RANKS_MAX)
+        return;
+    if (v->heads_free && a->groups == a->heads && a->heads % 2 == 0) {
+        g_autofree char *text = g_strconcat(what, ", grouped heads", NULL);
+
+        p.attention.groups = a->heads / 2;
+        prove_case(v, &p, text);
+    }
+    p = *base;
+    if (!lh_scenario_has(told, "micro_batch_size") && a->batch == 1) {
+        g_autofree char *text = g_strconcat(what, ", 2 sequences", NULL);
+
+        p.attention.batch = 2;
+        prove_case(v, &p, text);
+    }
+    p = *base;
+    if (!lh_scenario_has(told, "dtype") && a->dtype != LH_DTYPE_FP32) {
+        g_autofree char *text = g_strconcat(what, ", fp32", NULL);
+
+        p.attention.dtype = LH_DTYPE_FP32;
+        prove_case(v, &p, text);
+    }
 }
 
 /* --- masks --------------------------------------------------------------------------------------
@@ -333,6 +448,7 @@ prove_kind(Prover *v, const char *what)
     if (v->built == built)
         return;
     prove_decay(v, &v->base, what);
+    prove_shapes(v, &v->base, what);
     prove_options(v, &v->base, what);
     prove_masks(v);
 }
@@ -366,6 +482,7 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
         prove_kinds(v);
     else
         prove_kind(v, "");
+    verify_tasks(v->proven, v->tasks);
     outcome = v->built == 0                         ? v->proven->refused
               : v->proven->findings->len > findings ? v->proven->unproven
                                                     : v->proven->proven;
@@ -381,7 +498,8 @@ lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *
     static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
     static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
     g_autoptr(LhProven) proven = proven_new(schedule->name);
-    Prover v = { .params = params, .schedule = schedule, .proven = proven };
+    g_autoptr(GPtrArray) tasks = g_ptr_array_new_with_free_func(task_free);
+    Prover v = { .params = params, .schedule = schedule, .proven = proven, .tasks = tasks };
 
     v.kind_free = is_free(&v, kind);
     v.heads_free = is_free(&v, heads);
