@@ -4,8 +4,9 @@ Which mutants of the schedules are found, and by what.
 
 A mutant is one semantic change of src/sched, listed in mutants.list; the head of that file says how
 it is written. Each is applied to a copy of the tree, which is built with only what has changed, and
-then given to `longhaul verify`, to the traces (tests/test_traces.c) and, if these two find nothing,
-to `longhaul run`. A mutant that nothing finds has survived. It is either harmless, for the reason
+then given to `longhaul verify` (with as many key-value heads as heads, and with fewer), to the traces
+(tests/test_traces.c) and, if these two find nothing, to `longhaul run` and to the tests of closed
+forms. A mutant that nothing finds has survived. It is either harmless, for the reason
 that stands beside it in the list, or shows something that the verifier does not see.
 
     tests/mutants/run.py                    all mutants
@@ -29,7 +30,11 @@ RANKS = "2-6,8,9"
 EVEN_RANKS = "2,4,6,8"  # for public code that is wrong for an odd number of ranks
 SECONDS = 120  # a command that takes longer has hung, which is a finding
 RUN = "--ranks 4 --seq-length 256 --num-attention-heads 8 --kv-channels 32 --deadline 5s".split()
+GROUPED = [["--num-attention-heads", "16", "--num-query-groups", groups] for groups in "82"]
 TARGETS = ["longhaul", "tests/test_traces"]
+TESTS = [f"tests/test_{name}" for name in (
+    "forms_attention2d", "forms_heads", "forms_linear", "forms_rings", "forms_rsa", "sched_forms",
+    "papers", "lasp_order")]
 
 Hunk = collections.namedtuple("Hunk", "file index old new")
 
@@ -137,7 +142,7 @@ def prepare(tree):
         shutil.copy2(ROOT / name, tree / name)
     for args in (["meson", "setup", "build", "--buildtype=plain", "-Doptimization=1",
                   "-Dsimgrid=disabled", "-Dmpi=disabled", "-Dtests=enabled"],
-                 ["ninja", "-C", "build"] + TARGETS):
+                 ["ninja", "-C", "build"] + TARGETS + TESTS):
         good, output = command(args, tree)
         if not good:
             sys.exit(output)
@@ -156,6 +161,7 @@ def proofs(tree, schedules):
         if not verify(tree, schedule, published)[0]:
             published = ["--published-code", "--ranks", EVEN_RANKS]
         proven[schedule] = [["--ranks", RANKS], published]
+        proven[schedule] += [["--ranks", RANKS] + heads for heads in GROUPED]
         for options in proven[schedule]:
             good, output = verify(tree, schedule, options)
             if not good:
@@ -177,12 +183,18 @@ def judge(mutant, tree, proven):
     good, output = command(["build/tests/test_traces"], tree)
     if not good:
         found.append(("traces", first_line(output)))
-    for schedule in [] if found else mutant.schedules:
+    if found:
+        return found
+    for schedule in mutant.schedules:
         good, output = command(["build/longhaul", "run", "--schedule", schedule] + RUN, tree)
         if not good:
-            found.append(("run", first_line(output)))
-            break
-    return found
+            return [("run", first_line(output))]
+    command(["ninja", "-j1", "-C", "build"] + TESTS, tree)
+    for test in TESTS:
+        good, output = command(["build/" + test], tree)
+        if not good:
+            return [("tests", f"{test}: {first_line(output)}")]
+    return []
 
 
 def examine(mutant, tree, proven):
@@ -223,7 +235,7 @@ def work(tree, waiting, results, lock):
 
 
 def print_totals(mutants, results):
-    killers = ["verify", "traces", "run", "survived"]
+    killers = ["verify", "traces", "run", "tests", "survived"]
     table = collections.defaultdict(collections.Counter)
     for mutant in mutants:
         found = results[mutant.name]
