@@ -112,7 +112,8 @@ def read_source(path):
 
 
 def command(args, tree):
-    env = dict(os.environ, LONGHAUL_DATA_DIR=str(tree), LONGHAUL_SOURCE_DIR=str(tree))
+    env = dict(os.environ, LONGHAUL_DATA_DIR=str(tree), LONGHAUL_SOURCE_DIR=str(tree),
+               CK_DEFAULT_TIMEOUT=str(SECONDS))
     try:
         done = subprocess.run(args, cwd=tree, env=env, timeout=SECONDS, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -249,6 +250,9 @@ def print_totals(mutants, results):
     print(f"\n{len(survivors)} survivors")
     for mutant in survivors:
         print(line_of(mutant, []))
+    for mutant in mutants:
+        if results[mutant.name] and (mutant.harmless or mutant.survives):
+            print(f"{mutant.name} is found: its reason to survive can go")
 
 
 def main():
