@@ -364,6 +364,14 @@ prove_shapes(Prover *v, const LhProgramParams *base, const char *what)
         p.attention.groups = a->heads / 2;
         prove_case(v, &p, text);
     }
+    if (v->heads_free && base->ranks > 1) {
+        g_autofree char *text = g_strconcat(what, ", fewer key-value heads than ranks", NULL);
+
+        p.attention.heads = 2 * base->ranks;
+        p.attention.groups = base->ranks % 2 == 0 ? base->ranks / 2 : 1;
+        p.attention.hidden_size = 0;
+        prove_case(v, &p, text);
+    }
     p = *base;
     if (!lh_scenario_has(told, "micro_batch_size") && a->batch == 1) {
         g_autofree char *text = g_strconcat(what, ", 2 sequences", NULL);
