@@ -110,4 +110,30 @@ START_TEST(contract_results_are_no_inputs)
 }
 END_TEST
 
-LH_TEST_MAIN("verify_contract", contract_of_every_slot_is_kept, contract_results_are_no_inputs)
+/* What logits are multiplied by is the program's to say, and every call's to keep. */
+START_TEST(contract_of_the_scale_is_kept)
+{
+    const LhProgramParams params = params_of(1, LH_PASS_BOTH, true, true, false);
+    g_autoptr(LhProgram) program = lh_program_new_single("scaled", LH_PLACE_CONTIGUOUS, &params);
+    Recording *recording = recording_new(program);
+    LhOp *op = recording_op(recording, 0, 0);
+    g_autoptr(LhVerdict) written_out = NULL;
+
+    ck_assert_int_eq(op->kind, LH_OP_COMPUTE);
+    op->compute.args.scale = 0.25; /* 1/sqrt(16) */
+    written_out = lh_verify(&recording->program);
+    ck_assert_str_eq(first_message(written_out), "no finding");
+    op->compute.args.scale = 0.5;
+    expect_message(&recording->program,
+                   "rank 0, op 0 (attention, stream compute) multiplies logits by 0.5, where the "
+                   "program's scale is 0.25");
+    recording->program.params.attention.scale = 0.5;
+    expect_message(&recording->program,
+                   "rank 0, op 1 (attention_bwd_o, stream compute) multiplies logits by 0.25, "
+                   "where the program's scale is 0.5");
+    recording_free(recording);
+}
+END_TEST
+
+LH_TEST_MAIN("verify_contract", contract_of_every_slot_is_kept, contract_results_are_no_inputs,
+             contract_of_the_scale_is_kept)
