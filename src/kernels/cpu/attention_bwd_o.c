@@ -20,27 +20,7 @@ prepare(const LhCall *call, LhBackward *b)
     return lh_parts_divide(call, 7, 1 << 4 | 1 << 6);
 }
 
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhBackward b;
-
-    if (!prepare(call, &b))
-        return LH_STATUS_UNSUPPORTED;
-    lh_attention_backward_reference(&b);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhBackward b;
-
-    if (!prepare(call, &b))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->backward(&b);
-    return LH_STATUS_OK;
-}
+LH_CPU_RUNS(LhBackward, lh_attention_backward_reference, backward)
 
 const LhCpuKernel lh_cpu_kernel_attention_bwd_o = {
     .reference = reference,

@@ -17,27 +17,7 @@ prepare(const LhCall *call, LhForward *f)
     return lh_parts_divide(call, 3, 1 << 1);
 }
 
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhForward f;
-
-    if (!prepare(call, &f))
-        return LH_STATUS_UNSUPPORTED;
-    lh_attention_forward_reference(&f);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhForward f;
-
-    if (!prepare(call, &f))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->forward(&f);
-    return LH_STATUS_OK;
-}
+LH_CPU_RUNS(LhForward, lh_attention_forward_reference, forward)
 
 const LhCpuKernel lh_cpu_kernel_attention_fwd = {
     .reference = reference,

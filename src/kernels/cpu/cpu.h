@@ -33,3 +33,26 @@ const LhCpuLevel *lh_cpu(void);
 /* Uses @level, or the widest again for NULL; for tests and benchmarks, while no kernel runs. False,
  * and no change, if the processor does not have it. */
 bool lh_cpu_set(const LhCpuLevel *level);
+
+/* Defines reference() and cpu() of a kernel whose call prepare() turns into a TYPE: the one hands
+ * it to REFERENCE, the other to the level's function FAST. */
+#define LH_CPU_RUNS(TYPE, REFERENCE, FAST)                                                         \
+    static enum lh_status reference(const LhCall *call)                                            \
+    {                                                                                              \
+        TYPE work;                                                                                 \
+                                                                                                   \
+        if (!prepare(call, &work))                                                                 \
+            return LH_STATUS_UNSUPPORTED;                                                          \
+        REFERENCE(&work);                                                                          \
+        return LH_STATUS_OK;                                                                       \
+    }                                                                                              \
+                                                                                                   \
+    static enum lh_status cpu(const LhCall *call)                                                  \
+    {                                                                                              \
+        TYPE work;                                                                                 \
+                                                                                                   \
+        if (!prepare(call, &work))                                                                 \
+            return LH_STATUS_UNSUPPORTED;                                                          \
+        lh_cpu()->FAST(&work);                                                                     \
+        return LH_STATUS_OK;                                                                       \
+    }

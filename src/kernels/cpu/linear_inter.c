@@ -26,27 +26,7 @@ prepare(const LhCall *call, LhStateApply *s)
     return call->operands[1].parts == 1 && lh_parts_divide(call, 3, 0);
 }
 
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhStateApply s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_state_apply_reference(&s);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhStateApply s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->state_apply(&s);
-    return LH_STATUS_OK;
-}
+LH_CPU_RUNS(LhStateApply, lh_state_apply_reference, state_apply)
 
 const LhCpuKernel lh_cpu_kernel_linear_inter = {
     .reference = reference,

@@ -26,27 +26,7 @@ prepare(const LhCall *call, LhStateSum *s)
     return call->operands[1].parts == 1 && lh_parts_divide(call, 1, 1 << 0);
 }
 
-static enum lh_status
-reference(const LhCall *call)
-{
-    LhStateSum s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_state_sum_reference(&s);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-cpu(const LhCall *call)
-{
-    LhStateSum s;
-
-    if (!prepare(call, &s))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cpu()->state_sum(&s);
-    return LH_STATUS_OK;
-}
+LH_CPU_RUNS(LhStateSum, lh_state_sum_reference, state_sum)
 
 const LhCpuKernel lh_cpu_kernel_linear_state = {
     .reference = reference,
