@@ -640,6 +640,59 @@ START_TEST(broken_at_random)
 }
 END_TEST
 
+/* dk, dv take every query once, also if each gradient of q goes elsewhere. */
+START_TEST(broken_gradient_of_keys_taken_twice)
+{
+    const LhProgramParams params = { .attention = { .batch = 1,
+                                                    .seq_length = 16,
+                                                    .heads = 2,
+                                                    .groups = 2,
+                                                    .head_dim = 4,
+                                                    .dtype = LH_DTYPE_BF16 },
+                                     .ranks = 1,
+                                     .mask.causal = true,
+                                     .pass = LH_PASS_BWD };
+    g_autoptr(LhProgram) program = lh_program_new_single("twice", LH_PLACE_CONTIGUOUS, &params);
+    Recording *recording = recording_new(program);
+    GArray *ops = recording->ops[0];
+    LhOp again = g_array_index(ops, LhOp, 0), alloc = { .id = 1, .kind = LH_OP_ALLOC };
+    LhOp zero = again, end = { .id = 4, .kind = LH_OP_FREE };
+    const uint32_t dq = again.compute.regions_count - 2u;
+    g_autoptr(LhVerdict) verdict = NULL;
+
+    ck_assert_uint_eq(ops->len, 1);
+    recording->program.slots = g_new0(LhSlot, program->slots_count + 1);
+    memcpy(recording->program.slots, program->slots, program->slots_count * sizeof(LhSlot));
+    recording->program.slots[program->slots_count] = program->slots[again.compute.regions[dq].slot];
+    recording->program.slots[program->slots_count].role = LH_SLOT_TEMP;
+    recording->program.slots[program->slots_count].first_cell = lh_program_cells(program);
+    recording->program.slots_count++;
+    alloc.memory.region = (LhRegion){ (uint16_t)program->slots_count, 0, 1 };
+    end.memory.region = alloc.memory.region;
+    end.after_count = 1;
+    end.after[0] = 3;
+    zero.id = 2;
+    zero.compute.kernel = LH_KERNEL_ID_zero;
+    zero.compute.regions_count = 1;
+    zero.compute.regions[0] = alloc.memory.region;
+    zero.compute.args.nk = 0;
+    again.id = 3;
+    again.compute.args.first = false;
+    again.compute.regions[dq] = alloc.memory.region;
+    g_array_append_val(ops, alloc);
+    g_array_append_val(ops, zero);
+    g_array_append_val(ops, again);
+    g_array_append_val(ops, end);
+    verdict = lh_verify(&recording->program);
+    ck_assert_uint_gt(verdict->findings->len, 0);
+    ck_assert_str_eq(g_array_index(verdict->findings, LhFinding, 0).message,
+                     "rank 0, op 3 (attention_bwd_o, stream compute) adds segment 0 to the rows of "
+                     "segment 0 in slot dkv a second time");
+    g_free(recording->program.slots);
+    recording_free(recording);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -654,6 +707,7 @@ main(void)
     tcase_add_test(cases, broken_cyclic_after_is_refused_on_reading);
     tcase_add_loop_test(cases, broken_ops_that_name_what_does_not_exist, 0, G_N_ELEMENTS(nonsense));
     tcase_add_test(cases, broken_messages_match_in_order);
+    tcase_add_test(cases, broken_gradient_of_keys_taken_twice);
     tcase_add_test(cases, broken_declarations);
     tcase_add_test(cases, broken_at_random);
     suite_add_tcase(suite, cases);
