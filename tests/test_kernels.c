@@ -36,7 +36,7 @@ START_TEST(kernels_name_their_operands)
             written += operands[count].access != LH_OPERAND_READ ? 1 : 0;
         }
         ck_assert_uint_ge(count, 1);
-        ck_assert_uint_ge(written, 1);
+        ck_assert(written >= 1 || lh_kernels[i]->effect == LH_EFFECT_OUTSIDE);
     }
 }
 END_TEST

@@ -8,6 +8,7 @@
 #include "following.h"
 #include "options.h"
 #include "recording.h"
+#include "sched/common/pass.h"
 
 #include "run_tests.h"
 
@@ -759,6 +760,73 @@ difference(const char *path, const Change *change)
 
 /* ---- tests ---- */
 
+/* Attention, but for the sums of a chain of states, which go with its messages slice by slice. */
+static bool
+attends(const LhOp *op)
+{
+    const LhKernel *kernel;
+
+    if (op->kind != LH_OP_COMPUTE)
+        return false;
+    kernel = lh_kernels[op->compute.kernel];
+    return lh_kernel_counts_flops(kernel) && kernel->effect != LH_EFFECT_STATE_SUM &&
+           kernel->effect != LH_EFFECT_STATE_CARRY;
+}
+
+/* Without overlap each call of attention comes after all messages posted before it, and each
+ * message after all attention queued before it, whatever the timing. */
+static void
+check_apart(const Recording *recording, uint32_t rank, const char *name)
+{
+    const uint32_t count = recording_count(recording, rank);
+    g_autofree uint8_t *before = orders(recording, rank);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const LhOp *a = recording_op(recording, rank, i);
+
+        for (uint32_t k = 0; lh_op_on_stream(a) && k < i; k++) {
+            const LhOp *b = recording_op(recording, rank, k);
+
+            if ((attends(a) && lh_op_on_stream(b) && b->kind != LH_OP_COMPUTE) ||
+                (attends(b) && a->kind != LH_OP_COMPUTE))
+                ck_assert_msg(before[(size_t)i * count + k],
+                              "%s without overlap, %u ranks, rank %u: ops %u and %u may overlap",
+                              name, lh_program_ranks(&recording->program), rank, k, i);
+        }
+    }
+}
+
+START_TEST(no_overlap_keeps_compute_and_communication_apart)
+{
+    for (const LhSchedule *const *s = lh_schedules; *s != NULL; s++) {
+        for (uint32_t ranks = 2; ranks <= 9 && lh_schedule_reads(*s, &lh_option_no_overlap);
+             ranks++) {
+            LhProgramParams p = { .attention = { .batch = 1,
+                                                 .seq_length = 8 * (uint64_t)ranks,
+                                                 .heads = 2 * ranks,
+                                                 .groups = ranks,
+                                                 .head_dim = 16,
+                                                 .dtype = LH_DTYPE_BF16,
+                                                 .linear = !lh_schedule_takes(*s, false) },
+                                  .ranks = ranks,
+                                  .mask.causal = true,
+                                  .pass = LH_PASS_BOTH };
+            g_autoptr(LhProgram) program = NULL;
+            Recording *recording;
+
+            lh_option_set(&p, &lh_option_no_overlap, (LhOptionValue){ .first = 1 });
+            program = lh_program_new(*s, &p, NULL);
+            if (program == NULL)
+                continue;
+            recording = recording_new(program);
+            for (uint32_t rank = 0; rank < ranks; rank++)
+                check_apart(recording, rank, (*s)->name);
+            recording_free(recording);
+        }
+    }
+}
+END_TEST
+
 static char *
 traces_dir(void)
 {
@@ -851,4 +919,5 @@ START_TEST(changed_programs_do_not_keep_traces)
 }
 END_TEST
 
-LH_TEST_MAIN("traces", traces_are_kept, changed_programs_do_not_keep_traces)
+LH_TEST_MAIN("traces", traces_are_kept, changed_programs_do_not_keep_traces,
+             no_overlap_keeps_compute_and_communication_apart)

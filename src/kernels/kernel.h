@@ -36,6 +36,7 @@ typedef enum {
     LH_ARGS_ATTENTION, /* attention, and what touches every element of its tensors once */
     LH_ARGS_PRODUCT,   /* a product of matrices */
     LH_ARGS_ELEMENTS,  /* what touches every element of activations outside attention once */
+    LH_ARGS_NONE,      /* what stands for work outside the attention module */
     LH_ARGS_KINDS
 } LhArgsKind;
 
@@ -77,6 +78,8 @@ typedef enum {
     LH_OPERAND_READ,
     LH_OPERAND_WRITE,  /* overwritten without being read */
     LH_OPERAND_UPDATE, /* read and written; written only, when args->first */
+    LH_OPERAND_GIVEN,  /* an input of the program, left as it is: what the call stands for would
+                          compute it, so that nobody uses it before */
 } LhOperandAccess;
 
 /* What an op does to the symbolic contents of its operands; the verifier has one rule for each. */
@@ -111,6 +114,16 @@ typedef enum {
     LH_EFFECT_SOFTMAX_GRAD, /* operands probs, gradient of probs, that of scores: of all keys */
     LH_EFFECT_SCORES_APPLY, /* operands scores, keys, sum of their rows: sum += scores keys; or
                                scores, rows, sum of keys: sum += scores^T rows */
+    /*
+     * The layer around an attention module, whose products are not in its program: calls that take
+     * no time and touch no memory, but say what comes from what. Of activations outside attention
+     * a part is one rank's share of the tokens.
+     */
+    LH_EFFECT_PROJECT_IN,  /* operands hidden, inputs.. (GIVEN): these come from all shares of one
+                              tensor */
+    LH_EFFECT_PROJECT_OUT, /* operands results.., hidden: all shares of what comes from complete
+                              results, as far as the rank's heads go: a term of a sum over ranks */
+    LH_EFFECT_OUTSIDE,     /* operand hidden: the rest of the layer reads it */
 } LhEffect;
 
 /* How a cost model times the kernel. */
@@ -119,6 +132,7 @@ typedef enum {
     LH_COST_MEMORY,    /* memory traffic at memory bandwidth */
     LH_COST_GEMM,      /* products within attention: linear, or of scores that are written out */
     LH_COST_PRODUCT,   /* products of matrices, at the rate that large ones reach */
+    LH_COST_OUTSIDE,   /* none: not part of what is timed */
 } LhCostClass;
 
 /* The element type that an operand must have; of a slot that is element_bytes. */

@@ -310,6 +310,8 @@ read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
         return false;
     if (kind == LH_ARGS_PRODUCT)
         return read_product_args(r, form, args);
+    if (kind == LH_ARGS_NONE)
+        return !form->first || fail(r, "first", "%s takes no first", form->kernel);
     if (kind == LH_ARGS_ELEMENTS) {
         args->elements.count = form->elements;
         return form->elements != LH_FORM_ABSENT ||

@@ -216,6 +216,8 @@ write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
     case LH_ARGS_ELEMENTS:
         lh_jsonw_uint(w, "elements", args->elements.count);
         break;
+    case LH_ARGS_NONE:
+        break;
     default:
         write_attention_args(w, program, args);
     }

@@ -65,6 +65,8 @@ lh_slot_holding(const LhProgram *program, const LhSlot *slot, uint32_t rank_of_a
     const LhPlacement *placement = &program->placement;
     const uint32_t slices = lh_program_slices(program, slot->kind);
 
+    if (placement->kind == LH_PLACE_HEADS && slot->kind == LH_TENSOR_HIDDEN)
+        return (LhHolding){ 0, rank };
     if (placement->kind == LH_PLACE_HEADS)
         return (LhHolding){ 0, lh_slices_first(slices, placement->ranks, rank) };
     if (slot->by_heads)

@@ -29,9 +29,10 @@ uint32_t lh_slot_parts(const LhProgram *program, const LhSlot *slot);
 /*
  * What part @part of input or output slot @slot holds on @rank, of its group's batch: with S
  * slices, part s * S + i is slice i of the rank's segment s. In the placement by heads a rank has
- * one slice. Saved by heads, with G segments in the group, part i * G + s is the rank's slice i of
- * segment s in the order of tokens. A rank with fewer slices than others has parts beyond its own,
- * which nobody writes or looks at: lh_slot_holds() is false for them.
+ * one slice; of activations outside attention it has its share of the tokens, whose number stands
+ * in the place of the slice. Saved by heads, with G segments in the group, part i * G + s is the
+ * rank's slice i of segment s in the order of tokens. A rank with fewer slices than others has
+ * parts beyond its own, which nobody writes or looks at: lh_slot_holds() is false for them.
  */
 LhHolding lh_slot_holding(const LhProgram *program, const LhSlot *slot, uint32_t rank,
                           uint32_t part);

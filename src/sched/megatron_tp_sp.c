@@ -1,9 +1,8 @@
 /*
  * The schedule megatron-tp-sp, described at the end of this file. The projections between the
- * collectives and attention are left out. The buffer that receives the all-gathered input, from
- * which q, k, v would be computed, also stands for the partial sums that the output projection
- * would leave for the reduce-scatter: its bytes and its time in memory count, and nothing is
- * claimed about its contents.
+ * collectives and attention take no part in it but for calls that stand for them
+ * (kernels/outside.c). The buffer that receives the all-gathered input also holds the terms of the
+ * sum that the output projection leaves for the reduce-scatter.
  */
 #include "sched/common/heads.h"
 
@@ -228,6 +227,33 @@ set_again_live(LhEmitter *e, const Plan *plan, bool live)
     }
 }
 
+/* A call that stands for a projection between @hidden and attention; it waits as any compute does.
+ */
+static void
+project(LhEmitter *e, LhKernelId kernel, const uint16_t *operands, uint32_t count)
+{
+    const LhKernelArgs none = { 0 };
+
+    if (e->program->params.ranks == 1)
+        return;
+    lh_pass_compute(e, kernel, &none);
+    for (uint32_t i = 0; i < count; i++)
+        lh_emit_operand(e, operands[i], 0, e->program->slots[operands[i]].parts);
+}
+
+static void
+project_qkv(LhEmitter *e, const Plan *plan)
+{
+    project(e, LH_KERNEL_ID_qkv_projection,
+            (const uint16_t[]){ plan->all, plan->io.q, plan->io.kv }, 3);
+}
+
+static void
+project_out(LhEmitter *e, const Plan *plan, uint16_t o)
+{
+    project(e, LH_KERNEL_ID_out_projection, (const uint16_t[]){ o, plan->all }, 2);
+}
+
 static void
 emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
 {
@@ -236,9 +262,11 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
         set_hidden_live(e, plan->all, true);
         collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         wait(e);
+        project_qkv(e, plan);
         break;
     case FORWARD_ATTENTION:
         lh_pass_attend(e, &plan->attention, &plan->io, 0, 1);
+        project_out(e, plan, plan->io.o);
         break;
     default:
         collective(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y);
@@ -260,12 +288,15 @@ recompute(LhEmitter *e, const Plan *plan)
     if (how == RECOMPUTE_FULL) {
         collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         wait(e);
+        project_qkv(e, plan);
     }
     lh_pass_attend(e, &plan->attention, &plan->again, 0, 1);
     if (how == RECOMPUTE_FULL) {
+        project_out(e, plan, plan->again.o);
         set_hidden_live(e, plan->y_again, true);
         collective(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y_again);
         wait(e);
+        project(e, LH_KERNEL_ID_outside, &plan->y_again, 1);
         set_hidden_live(e, plan->y_again, false);
     }
 }
@@ -278,7 +309,7 @@ attend_backward(LhEmitter *e, const Plan *plan)
         set_again_live(e, plan, false);
 }
 
-/* The second all-gather of x is for the gradient of the weights: nothing here waits for it. */
+/* The second all-gather of x is for the gradient of the weights: attention does not wait for it. */
 static void
 emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
 {
@@ -291,14 +322,20 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
         set_hidden_live(e, plan->grad_all, true);
         collective(e, LH_COLL_ALL_GATHER, plan->dy, plan->grad_all);
         wait(e);
+        project(e, LH_KERNEL_ID_out_projection_dgrad,
+                (const uint16_t[]){ plan->grad_all, plan->io.dout }, 2);
         collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         if (!lh_pass_overlaps(&e->program->params))
             wait(e);
         break;
     case BACKWARD_ATTENTION:
         attend_backward(e, plan);
+        project(e, LH_KERNEL_ID_qkv_projection_dgrad,
+                (const uint16_t[]){ plan->io.dq, plan->io.dkv, plan->grad_all }, 3);
         break;
     default:
+        wait(e);
+        project(e, LH_KERNEL_ID_outside, &plan->all, 1);
         collective(e, LH_COLL_REDUCE_SCATTER, plan->grad_all, plan->dx);
         set_hidden_live(e, plan->grad_all, false);
         set_hidden_live(e, plan->all, false);
@@ -372,10 +409,11 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         "which has h/P heads. Of the module's input x and output y a rank holds N/P tokens,\n"
         "X = B N D e / P bytes, where D is the hidden size. The forward pass all-gathers x\n"
         "and reduce-scatters y. The backward pass all-gathers dy; then it all-gathers x\n"
-        "again, which only the gradient of the weights needs, so that nothing here waits\n"
-        "for it and it overlaps with attention (in Megatron with the dgrad GEMM); and it\n"
-        "reduce-scatters dx after attention (in Megatron during the wgrad GEMM). The\n"
-        "projections are left out, as in every schedule.\n"
+        "again, which only the gradient of the weights needs, so that it overlaps with\n"
+        "attention (in Megatron with the dgrad GEMM); and it reduce-scatters dx after\n"
+        "attention (in Megatron during the wgrad GEMM). As in every schedule the\n"
+        "projections take no time; here calls stand for them, so that what comes from\n"
+        "what is proven.\n"
         "\n"
         "bytes sent   forward 2 (P-1) X; backward 3 (P-1) X\n"
         "flops        causal: P F / 2 on every rank, N (N+1)/2 pairs of h/P heads;\n"

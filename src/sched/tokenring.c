@@ -263,13 +263,26 @@ backward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingSha
     lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
 }
 
-/* Computes the block of step @s, after the result that its buffer held has been sent. */
+/* What the block of step @s waits for: that the result which its buffer held has been sent, and
+ * without overlap all results. */
+static uint32_t
+sent_before(const LhEmitter *e, const Plan *plan, uint32_t s)
+{
+    const uint32_t this = e->marks[MARK_RESULT + s % 2],
+                   other = e->marks[MARK_RESULT + (s + 1) % 2];
+
+    if (plan->ring.overlap || other == LH_OP_NONE)
+        return this;
+    return this == LH_OP_NONE ? other : MAX(this, other);
+}
+
+/* Computes the block of step @s. */
 static void
 compute_block(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
               const LhRingShape *shape)
 {
     const Pack *pack = s == 0 ? &flow->own : &flow->arrived[(s - 1) % 2];
-    const uint32_t sent = e->marks[MARK_RESULT + s % 2];
+    const uint32_t sent = sent_before(e, plan, s);
 
     if (e->phase == LH_PHASE_FORWARD) {
         forward_block(e, plan, pack, shape, flow->result[s % 2]);

@@ -133,7 +133,7 @@ add_arrived(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t
 }
 
 /* Queues the rank's own slices before anything else, so that no slice of the chain waits for
- * intra. */
+ * intra. Without overlap the chain starts when all that is queued has ended. */
 static void
 emit_chain(LhEmitter *e, const Plan *plan, Chain *c)
 {
@@ -150,6 +150,8 @@ emit_chain(LhEmitter *e, const Plan *plan, Chain *c)
     for (uint32_t k = 0; k <= plan->l.slices; k++) {
         const uint32_t id = exchange(e, plan, c, k, ready);
 
+        if (id != LH_OP_NONE && !plan->overlap)
+            lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
         if (id != LH_OP_NONE)
             c->end = id;
         if (k == plan->l.slices)

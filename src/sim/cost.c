@@ -180,6 +180,8 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
         kernel->memory_bytes(args, lh_dtype_bytes(lh_op_activation(program, op)));
     const LhKernelRate *curves;
 
+    if (kernel->cost == LH_COST_OUTSIDE)
+        return 0;
     if (kernel->cost == LH_COST_MEMORY)
         return elementwise_seconds(cost, op, bytes);
     if (kernel->cost == LH_COST_PRODUCT)

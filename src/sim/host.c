@@ -135,6 +135,13 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
     return node;
 }
 
+/* Whether an op only stands for what somebody else issues. */
+static bool
+is_outside(const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE && lh_kernels[op->compute.kernel]->cost == LH_COST_OUTSIDE;
+}
+
 static void
 issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
 {
@@ -158,7 +165,8 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
     default:
         issue_collective(e, rank, node, op);
     }
-    rank->host_ps += e->launch_ps;
+    if (!is_outside(op))
+        rank->host_ps += e->launch_ps;
     enqueue(rank, node, op->id);
 }
 

@@ -366,6 +366,9 @@ lh_cover_apply(LhCover *cover, uint32_t g)
         [LH_EFFECT_SOFTMAX] = lh_cover_softmax,
         [LH_EFFECT_SOFTMAX_GRAD] = lh_cover_softmax_grad,
         [LH_EFFECT_SCORES_APPLY] = lh_cover_scores_apply,
+        [LH_EFFECT_PROJECT_IN] = lh_outside_project_in,
+        [LH_EFFECT_PROJECT_OUT] = lh_outside_project_out,
+        [LH_EFFECT_OUTSIDE] = lh_outside_read,
     };
 
     if (!check_attention(cover, g) ||

@@ -116,6 +116,7 @@ lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
         cell->writer = op;
         return NULL;
     }
+    cell->unread = false;
     return cell->state == LH_CELL_SUSPECT ? NULL : cell;
 }
 

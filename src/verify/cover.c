@@ -48,8 +48,8 @@ fill_complete_sets(LhCover *cover)
 }
 
 /* Inputs hold what the placement says; whatever among them is a result is complete. */
-static void
-fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+void
+lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
 {
     const LhTensorKind kind = cover->slots[slot].kind;
     const LhFamily family = lh_families[kind];
@@ -60,6 +60,10 @@ fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
         cell->rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
     cell->state = LH_CELL_DEFINED;
     cell->ended = true;
+    if (kind == LH_TENSOR_HIDDEN) {
+        cell->input = (uint16_t)(slot + 1);
+        cell->unread = cover->projects;
+    }
     if (family != LH_FAMILY_PLAIN)
         memcpy(lh_cover_set(cover, cell), lh_cover_complete(cover, family, cell->rows.segment),
                cover->words * 8);
@@ -73,8 +77,9 @@ fill_inputs(LhCover *cover)
     for (uint32_t rank = 0; rank < proof->ranks; rank++) {
         for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
             for (uint32_t part = 0; part < cover->slots[slot].parts; part++) {
-                if (cover->slots[slot].role == LH_SLOT_INPUT)
-                    fill_input(cover, rank, slot, part);
+                if (cover->slots[slot].role == LH_SLOT_INPUT &&
+                    !lh_outside_gives(cover, &cover->slots[slot]))
+                    lh_cover_fill_input(cover, rank, slot, part);
             }
         }
     }
@@ -125,6 +130,7 @@ put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCel
 {
     LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
 
+    lh_outside_overwrite(cover, op, region, cell);
     if (from == NULL) {
         lh_cover_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
         return;
@@ -133,6 +139,7 @@ put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCel
     cell->writer = op;
     if (cell != from)
         memmove(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8);
+    lh_outside_arrive(cover, region, cell);
 }
 
 /* Whether two ranks work on batches of their own: nothing that one holds in a slot of this kind is
@@ -273,11 +280,8 @@ add_sent(const Movement *m, uint32_t position, LhCell *sum, const LhCell *from)
         sum->rows = from->rows;
     if (position == 0)
         sum->ended = from->ended;
-    if (from->rows.segment != LH_ROW_ANY && !lh_rows_equal(from->rows, sum->rows) &&
-        cover->slots[region->slot].kind == LH_TENSOR_HIDDEN) {
-        sum->rows = (LhHolding){ .segment = LH_ROW_NONE };
-        return true;
-    }
+    if (cover->slots[region->slot].kind == LH_TENSOR_HIDDEN)
+        return lh_outside_add(cover, member(m, position), region, position == 0, sum, from);
     if (from->ended != sum->ended ||
         (from->rows.segment != LH_ROW_ANY && !lh_rows_equal(from->rows, sum->rows))) {
         COVERAGE(member(m, position), region->slot,
@@ -434,8 +438,13 @@ check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
         return;
     if (cell->state == LH_CELL_UNDEFINED)
         AT_END(rank, slot, "ends without having written its output %s", name);
-    if (cell->state != LH_CELL_DEFINED || (plain && cell->rows.segment == LH_ROW_NONE))
+    if (cell->state != LH_CELL_DEFINED)
         return;
+    if (plain && cell->rows.segment == LH_ROW_NONE) {
+        if (kind == LH_TENSOR_HIDDEN)
+            lh_outside_check_output(cover, rank, slot, cell);
+        return;
+    }
     if (cell->rows.segment != LH_ROW_ANY && !lh_rows_equal(cell->rows, rows)) {
         g_autofree char *text = lh_cover_rows_text(cover, rows);
 
@@ -445,6 +454,8 @@ check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
     }
     if (!plain)
         check_complete(cover, rank, slot, part, rows);
+    else if (kind == LH_TENSOR_HIDDEN)
+        lh_outside_check_output(cover, rank, slot, cell);
 }
 
 static void
@@ -510,12 +521,14 @@ lh_proof_check_coverage(LhProof *proof)
     cover.before = g_new0(uint64_t, (size_t)segments * words);
     cover.queries_of = g_new0(uint64_t, (size_t)segments * words);
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
+    lh_outside_begin(&cover);
     keep_blocks(&cover);
     fill_complete_sets(&cover);
     fill_inputs(&cover);
     list_allocs(&cover);
     execute(&cover);
     check_results(&cover);
+    lh_outside_end(&cover);
     g_free(cover.blocks);
     g_free(cover.cells);
     g_free(cover.sets);

@@ -22,6 +22,11 @@ typedef struct {
     uint32_t writer; /* global op, or LH_NONE: there from the start */
     uint8_t state;   /* LhCellState */
     bool ended;      /* a finished result: takes no further contributions */
+    /* Of activations outside attention: */
+    bool unread;         /* nobody has used what came in here */
+    uint8_t result;      /* what it comes from, a LhTensorKind + 1; 0: no result of attention ... */
+    uint16_t first, end; /* ... of so many slices of the heads, [first, end) */
+    uint16_t input;      /* it is a copy of this input slot, + 1; 0: of none */
 } LhCell;
 
 typedef struct {
@@ -42,6 +47,8 @@ typedef struct {
     uint32_t *alloc_first; /* [ranks * cells_count + 1]: allocs of one cell, by op */
     uint32_t *allocs;
     uint8_t *started; /* [ops_count] */
+    bool projects;    /* the program says how activations outside attention go with it */
+    uint8_t *taken; /* [slots] if so: which given tensor, + 1, comes from an input slot; 0: none */
 } LhCover;
 
 /* What a tensor's rows and contributions are. Tensors of one family derive from each other. */
@@ -189,6 +196,28 @@ bool lh_cover_scores(LhCover *cover, uint32_t g);
 bool lh_cover_softmax(LhCover *cover, uint32_t g);
 bool lh_cover_softmax_grad(LhCover *cover, uint32_t g);
 bool lh_cover_scores_apply(LhCover *cover, uint32_t g);
+
+/* Makes part @part of an input what the placement says. */
+void lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part);
+
+/*
+ * outside.c: activations outside attention, in a program that says how they go with it. Then its
+ * given tensors come from projections only, every hidden output is a sum over all heads, and what
+ * is received is used.
+ */
+void lh_outside_begin(LhCover *cover);
+bool lh_outside_gives(const LhCover *cover, const LhSlot *slot);
+/* Something is about to be written to @cell of @region, and something has been. */
+void lh_outside_overwrite(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell);
+void lh_outside_arrive(const LhCover *cover, const LhRegion *region, LhCell *cell);
+/* Adds what @op sends to @sum; @first: that starts it. */
+bool lh_outside_add(LhCover *cover, uint32_t op, const LhRegion *region, bool first, LhCell *sum,
+                    const LhCell *from);
+void lh_outside_end(LhCover *cover);
+void lh_outside_check_output(LhCover *cover, uint32_t rank, uint32_t slot, const LhCell *cell);
+bool lh_outside_project_in(LhCover *cover, uint32_t g);
+bool lh_outside_project_out(LhCover *cover, uint32_t g);
+bool lh_outside_read(LhCover *cover, uint32_t g);
 
 /* apply.c: the effect of a compute op, whichever it is. */
 void lh_cover_apply(LhCover *cover, uint32_t g);

@@ -242,6 +242,23 @@ check_region(LhProof *proof, uint32_t g, const LhRegion *region)
     return true;
 }
 
+/* All of an input. */
+static bool
+check_given(LhProof *proof, uint32_t g, const LhRegion *region)
+{
+    const LhSlot *slot;
+
+    if (!check_region(proof, g, region))
+        return false;
+    slot = &proof->program->slots[region->slot];
+    if (slot->role == LH_SLOT_INPUT && region->count == slot->parts)
+        return true;
+    return MALFORMED(g, region->slot,
+                     "stands for what gives %u of %u parts of slot %s, which is %s", region->count,
+                     slot->parts, slot->name,
+                     slot->role == LH_SLOT_INPUT ? "given whole" : "no input");
+}
+
 /* A region that exists and may be written: inputs stay what they are. */
 static bool
 check_target(LhProof *proof, uint32_t g, const LhRegion *region)
@@ -413,12 +430,17 @@ check_compute(LhProof *proof, uint32_t g)
         return MALFORMED(g, -1, "has %u operands; %s takes %u", op->compute.regions_count,
                          kernel->name, operands);
     for (uint32_t i = 0; i < operands; i++) {
-        if (!(kernel->operands[i].access == LH_OPERAND_READ ? check_region : check_target)(
-                proof, g, &op->compute.regions[i]))
+        const LhOperandAccess access = kernel->operands[i].access;
+
+        if (!(access == LH_OPERAND_READ    ? check_region
+              : access == LH_OPERAND_GIVEN ? check_given
+                                           : check_target)(proof, g, &op->compute.regions[i]))
             return false;
     }
     if (!check_operands(proof, g, operands))
         return false;
+    if (kernel->args == LH_ARGS_NONE)
+        return true;
     if (kernel->args != LH_ARGS_ATTENTION)
         return check_elements(proof, g);
     return check_mask(proof, g, &op->compute.args) && check_reversed(proof, g, op) &&

@@ -132,6 +132,12 @@ def first_line(output):
     return lines[-1] if lines else "ended without a word"
 
 
+def stop(text):
+    """Ends all threads, which sys.exit does not."""
+    sys.stderr.write(text + "\n")
+    os._exit(1)
+
+
 def prepare(tree):
     """Copies the tracked files and configures a build of what the mutants need."""
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, text=True,
@@ -146,7 +152,7 @@ def prepare(tree):
                  ["ninja", "-C", "build"] + TARGETS + TESTS):
         good, output = command(args, tree)
         if not good:
-            sys.exit(output)
+            stop(output)
 
 
 def verify(tree, schedule, options):
@@ -166,7 +172,7 @@ def proofs(tree, schedules):
         for options in proven[schedule]:
             good, output = verify(tree, schedule, options)
             if not good:
-                sys.exit(f"{schedule} is not proven as it is: {output}")
+                stop(f"{schedule} is not proven as it is: {output}")
     return proven
 
 

@@ -149,17 +149,20 @@ typedef struct {
 /*
  * Posts both messages of a hop from a compute stream that has waited for those before. They are
  * independent of each other; between two ranks, which have one communicator for both directions,
- * they are one group.
+ * they are one group. Without overlap they wait for the other compute stream, too.
  */
 static void
 post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
 {
     uint32_t *marks = e->marks;
     const uint32_t queued = marks[second ? LH_TE_MARK_SECOND : LH_MARK_COMPUTE];
+    const uint32_t other =
+        te->ring.overlap ? LH_OP_NONE : marks[second ? LH_MARK_COMPUTE : LH_TE_MARK_SECOND];
     const uint32_t sent = marks[LH_TE_MARK_SEND], received = marks[LH_TE_MARK_RECEIVE];
 
     marks[LH_TE_MARK_SEND] = lh_emit_exchange(e, LH_PASS_STREAM_COMM);
     lh_emit_after(e, queued);
+    lh_emit_after(e, other);
     lh_emit_after(e, received);
     message(e, true, hop->to, hop->send, hop->count);
     if (te->ring.ranks == 2) {
@@ -167,6 +170,7 @@ post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
     } else {
         marks[LH_TE_MARK_RECEIVE] = lh_emit_exchange(e, te->receive);
         lh_emit_after(e, queued);
+        lh_emit_after(e, other);
         lh_emit_after(e, sent);
     }
     message(e, false, hop->from, hop->receive, hop->count);

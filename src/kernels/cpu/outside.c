@@ -1,0 +1,17 @@
+/* On a CPU: nothing to do; why says kernels/outside.c. */
+#include "kernels/cpu/kernels.h"
+
+static enum lh_status
+run(const LhCall *call)
+{
+    (void)call;
+    return LH_STATUS_OK;
+}
+
+#define OUTSIDE(word) const LhCpuKernel lh_cpu_kernel_##word = { .reference = run, .fast = run };
+
+OUTSIDE(qkv_projection)
+OUTSIDE(out_projection)
+OUTSIDE(out_projection_dgrad)
+OUTSIDE(qkv_projection_dgrad)
+OUTSIDE(outside)
