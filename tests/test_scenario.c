@@ -558,13 +558,13 @@ START_TEST(scenario_what_ifs_are_plausible)
     const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
     const double before = (double)winner->result->makespan_ps;
 
-    ck_assert_uint_ge(c->what_ifs->len, 2);
-    for (guint i = 0; i < c->what_ifs->len; i++) {
-        const LhWhatIf *what_if = &g_array_index(c->what_ifs, LhWhatIf, i);
+    ck_assert_uint_ge(c->bound->what_ifs->len, 2);
+    for (guint i = 0; i < c->bound->what_ifs->len; i++) {
+        const LhWhatIf *what_if = &g_array_index(c->bound->what_ifs, LhWhatIf, i);
 
         ck_assert_double_ge((double)what_if->makespan_ps, before / LH_WHAT_IF_FACTOR - 1);
     }
-    ck_assert_double_le((double)g_array_index(c->what_ifs, LhWhatIf, 0).makespan_ps, before);
+    ck_assert_double_le((double)g_array_index(c->bound->what_ifs, LhWhatIf, 0).makespan_ps, before);
 }
 END_TEST
 

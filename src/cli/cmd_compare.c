@@ -125,8 +125,9 @@ const LhCommand lh_command_compare = {
         "Compute, exposed communication by kind of link, imbalance (waiting for another\n"
         "rank) and host are means over the ranks and add up to the time. Schedules that\n"
         "cannot run stand at the end, with the reason. The fastest one is then simulated\n"
-        "again with each kind of link, and with the kernels, 10 % faster: it is bound by\n"
-        "whichever of these saves most.\n\n"
+        "again with the kernels, with latencies, and with each kind of link and each set of\n"
+        "them 10 % faster: it is bound by whichever of these saves most. Links of several\n"
+        "kinds are named together where raising one alone saves less than its part.\n\n"
         "  longhaul compare dfa-2node\n"
         "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
         "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag --pass fwd\n",

@@ -1,16 +1,7 @@
-/*
- * Running schedules side by side. The bound of the winner is found by experiment: each resource in
- * turn is made 10 % faster and the winner played again; the one that saves most is what binds it.
- */
+/* Running schedules side by side, and what binds the winner. */
 #include "plan/compare.h"
 
 #include "base/error.h"
-
-const char *
-lh_what_if_name(int resource)
-{
-    return resource == LH_TIERS ? "compute" : lh_tier_names[resource];
-}
 
 void
 lh_totals(const LhSimResult *result, LhTotals *totals)
@@ -100,91 +91,6 @@ lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
     return row;
 }
 
-/* --- what binds the winner ----------------------------------------------------------------------
- */
-
-static void
-scale_class(LhLinkClass *link)
-{
-    link->bandwidth *= LH_WHAT_IF_FACTOR;
-    link->flow_bandwidth *= LH_WHAT_IF_FACTOR;
-}
-
-static LhTime
-play_with_faster_links(const LhSetup *setup, const LhProgram *program, int tier,
-                       const LhHooks *hooks)
-{
-    LhTopology topology = *setup->topology; /* strings stay the setup's */
-    LhNetwork network;
-    g_autoptr(LhSimResult) result = NULL;
-
-    if (tier == LH_TIER_NVLINK)
-        scale_class(&topology.nvlink);
-    else if (tier == LH_TIER_PCIE)
-        scale_class(&topology.pcie);
-    else if (tier == LH_TIER_NIC)
-        scale_class(&topology.nic);
-    else
-        topology.oversubscription /= LH_WHAT_IF_FACTOR;
-    if (!lh_network_init(&network, &topology, setup->network.nodes, setup->network.ranks,
-                         setup->network.faults, NULL))
-        return LH_TIME_NEVER;
-    result = lh_setup_simulate(setup, program, &network, NULL, hooks, NULL);
-    return result == NULL ? LH_TIME_NEVER : result->makespan_ps;
-}
-
-static LhTime
-play_with_faster_compute(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
-{
-    LhDevice device = *setup->device;
-    g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
-    g_autoptr(LhSimResult) result = NULL;
-
-    device.matrix_rate *= LH_WHAT_IF_FACTOR;
-    device.memory_bandwidth *= LH_WHAT_IF_FACTOR;
-    for (guint i = 0; device.kernels != NULL && i < device.kernels->len; i++) {
-        LhKernelRate rate = g_array_index(device.kernels, LhKernelRate, i);
-
-        rate.rate *= LH_WHAT_IF_FACTOR;
-        g_array_append_val(kernels, rate);
-    }
-    device.kernels = kernels;
-    result = lh_setup_simulate(setup, program, NULL, &device, hooks, NULL);
-    return result == NULL ? LH_TIME_NEVER : result->makespan_ps;
-}
-
-static int
-by_what_if(gconstpointer a, gconstpointer b)
-{
-    const LhWhatIf *x = a;
-    const LhWhatIf *y = b;
-
-    if (x->makespan_ps != y->makespan_ps)
-        return x->makespan_ps < y->makespan_ps ? -1 : 1;
-    return y->resource - x->resource; /* compute before links, when neither saves more */
-}
-
-static void
-ask_what_if(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
-{
-    const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
-    LhTotals totals;
-
-    lh_totals(winner->result, &totals);
-    for (int resource = 0; resource <= LH_TIERS; resource++) {
-        LhWhatIf what_if = { .resource = resource };
-
-        if (resource < LH_TIERS && totals.tier_bytes[resource] == 0)
-            continue;
-        what_if.makespan_ps = resource == LH_TIERS
-                                  ? play_with_faster_compute(setup, winner->program, hooks)
-                                  : play_with_faster_links(setup, winner->program, resource, hooks);
-        if (what_if.makespan_ps != LH_TIME_NEVER)
-            g_array_append_val(c->what_ifs, what_if);
-    }
-    g_array_sort(c->what_ifs, by_what_if);
-}
-
 /* --- the comparison -----------------------------------------------------------------------------
  */
 
@@ -214,7 +120,6 @@ lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error)
     g_autoptr(LhComparison) c = g_new0(LhComparison, 1);
 
     c->rows = g_ptr_array_new_with_free_func(row_free);
-    c->what_ifs = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
     if (setup->program != NULL)
         g_ptr_array_add(c->rows, lh_compare_run_program(setup, hooks));
     for (guint i = 0; i < setup->schedules->len; i++)
@@ -231,7 +136,8 @@ lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error)
         c->fit_count += row->state == LH_ROW_RAN;
     }
     if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE)
-        ask_what_if(c, setup, hooks);
+        c->bound =
+            lh_bound_find(setup, ((LhCompareRow *)g_ptr_array_index(c->rows, 0))->program, hooks);
     return g_steal_pointer(&c);
 }
 
@@ -241,6 +147,6 @@ lh_comparison_free(LhComparison *comparison)
     if (comparison == NULL)
         return;
     g_clear_pointer(&comparison->rows, g_ptr_array_unref);
-    g_clear_pointer(&comparison->what_ifs, g_array_unref);
+    lh_bound_free(comparison->bound);
     g_free(comparison);
 }

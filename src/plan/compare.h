@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "plan/setup.h"
+#include "plan/bound.h"
 
 typedef enum {
     LH_ROW_RAN,
@@ -21,21 +21,12 @@ typedef struct {
     LhSimResult *result;      /* NULL if refused or failed */
 } LhCompareRow;
 
-/* The winner again, with one resource 10 % faster. */
 typedef struct {
-    int resource; /* LhTier, or LH_TIERS for compute */
-    LhTime makespan_ps;
-} LhWhatIf;
-
-typedef struct {
-    GPtrArray *rows;  /* of LhCompareRow *: those that ran by time, then the others in the order of
-                         the table */
-    guint fit_count;  /* rows that ran and fit in memory; the first of them wins */
-    GArray *what_ifs; /* of LhWhatIf, the greatest saving first; empty without a winner or with free
-                         communication */
+    GPtrArray *rows; /* of LhCompareRow *: those that ran by time, then the others in the order of
+                        the table */
+    guint fit_count; /* rows that ran and fit in memory; the first of them wins */
+    LhBound *bound;  /* what binds the winner; NULL without one or with free communication */
 } LhComparison;
-
-#define LH_WHAT_IF_FACTOR 1.1
 
 /* Plays one schedule. Never fails for what the schedule cannot do: that is a state of the row.
  * Caller frees. */
@@ -65,6 +56,3 @@ typedef struct {
 } LhTotals;
 
 void lh_totals(const LhSimResult *result, LhTotals *totals);
-
-/* "nvlink", ..., "compute". */
-const char *lh_what_if_name(int resource);

@@ -583,6 +583,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
     if (hooks != NULL) {
         params.timeline = hooks->timeline;
         params.timeline_data = hooks->timeline_data;
+        params.path = hooks->path;
         params.progress = hooks->progress != NULL ? report_progress : NULL;
         params.progress_data = &progress;
     }

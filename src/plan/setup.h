@@ -48,6 +48,7 @@ typedef struct {
     void *progress_data;
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
+    bool path; /* find the critical path */
 } LhHooks;
 
 /* @scenario must outlive the setup. Caller frees. */

@@ -202,67 +202,103 @@ describe_lead(const LhComparison *c, GString *out)
                                lh_text_percent(lead, buffer), second->name);
 }
 
-static const char *const resource_words[] = {
-    [LH_TIER_NVLINK] = "NVLink",     [LH_TIER_PCIE] = "PCIe", [LH_TIER_NIC] = "the NICs",
-    [LH_TIER_FABRIC] = "the fabric", [LH_TIERS] = "compute",
+static const char *const tier_words[] = {
+    [LH_TIER_NVLINK] = "NVLink",
+    [LH_TIER_PCIE] = "PCIe",
+    [LH_TIER_NIC] = "the NICs",
+    [LH_TIER_FABRIC] = "the fabric",
 };
 
-static const char *const more_words[] = {
-    [LH_TIER_NVLINK] = "more NVLink bandwidth",
-    [LH_TIER_PCIE] = "more PCIe bandwidth",
-    [LH_TIER_NIC] = "more NIC bandwidth",
-    [LH_TIER_FABRIC] = "more fabric bandwidth",
-    [LH_TIERS] = "faster kernels",
-};
-
-/* How busy the resource is: the busiest link, where it is one of this class; the GPUs for compute.
- */
+/* "compute", "PCIe and the NICs together". */
 static void
-describe_use(const LhSetup *setup, const LhSimResult *r, int resource, GString *out)
+describe_resource(const LhWhatIf *what_if, GString *out)
 {
-    char buffer[LH_TEXT_SIZE];
-    g_autofree char *name = NULL;
+    const int count = __builtin_popcount(what_if->tiers & ~LH_WITH_LATENCY);
+    const bool latency = (what_if->tiers & LH_WITH_LATENCY) != 0;
+    int said = 0;
 
-    if (resource == LH_TIERS) {
-        g_string_append_printf(out, " (the GPUs compute for %s of the time)",
-                               lh_text_percent(1 - lh_sim_bubble_fraction(r), buffer));
+    static const char *const words[] = { [LH_STEP_COMPUTE] = "compute",
+                                         [LH_STEP_LATENCY] = "the latency of messages",
+                                         [LH_STEP_HOST] = "the hosts" };
+
+    if (what_if->kind != LH_STEP_LINKS) {
+        g_string_append(out, words[what_if->kind]);
         return;
     }
-    if (r->busiest_link == UINT32_MAX ||
-        lh_network_link(&setup->network, r->busiest_link).tier != resource)
-        return;
-    name = lh_network_link_name(&setup->network, r->busiest_link);
-    g_string_append_printf(out, " (%s is busy for %s of the time)", name,
-                           lh_text_percent(r->busiest_link_utilisation, buffer));
+    for (unsigned tier = 0; tier < LH_TIERS; tier++) {
+        if ((what_if->tiers & 1u << tier) == 0)
+            continue;
+        g_string_append_printf(out, "%s%s",
+                               said == 0                       ? ""
+                               : said == count - 1 && !latency ? " and "
+                                                               : ", ",
+                               tier_words[tier]);
+        said++;
+    }
+    if (latency)
+        g_string_append(out, " and latency");
+    if (count + latency > 1)
+        g_string_append(out, " together");
 }
 
 static void
-describe_bound(const LhSetup *setup, const LhComparison *c, GString *out)
+describe_raise(const LhSetup *setup, const LhWhatIf *what_if, GString *out)
 {
-    const LhSimResult *r = row_at(c, 0)->result;
-    const LhWhatIf *best;
-    LhTime saved;
-    char share[LH_TEXT_SIZE];
-    g_autofree char *saved_text = NULL;
+    static const char *const words[] = { [LH_STEP_COMPUTE] = "10 % faster kernels",
+                                         [LH_STEP_LATENCY] = "latencies 1.1 times shorter",
+                                         [LH_STEP_HOST] = "10 % faster launches" };
 
-    if (c->what_ifs->len == 0)
-        return;
-    best = &g_array_index(c->what_ifs, LhWhatIf, 0);
-    saved = r->makespan_ps - best->makespan_ps;
-    if (saved <= 0) {
-        g_string_append(out, " Neither faster links nor faster kernels would help it: the host "
-                             "sets the pace.");
+    if (what_if->kind != LH_STEP_LINKS) {
+        g_string_append(out, words[what_if->kind]);
         return;
     }
-    saved_text = lh_format_time(saved);
-    g_string_append_printf(out, " It is bound by %s", resource_words[best->resource]);
-    describe_use(setup, r, best->resource, out);
-    g_string_append_printf(out, ": 10 %% %s%s would save %s (%s).", more_words[best->resource],
-                           best->resource == LH_TIER_NIC && setup->topology->nic.flow_bandwidth > 0
-                               ? ", also from GPU to GPU,"
-                               : "",
-                           saved_text,
-                           lh_text_percent((double)saved / (double)r->makespan_ps, share));
+    g_string_append(out, "10 % more bandwidth");
+    if (__builtin_popcount(what_if->tiers & ~LH_WITH_LATENCY) > 1)
+        g_string_append(out, " on all of them");
+    if ((what_if->tiers & LH_WITH_LATENCY) != 0)
+        g_string_append(out, " and latencies 1.1 times shorter");
+    if ((what_if->tiers & 1u << LH_TIER_NIC) != 0 && setup->topology->nic.flow_bandwidth > 0)
+        g_string_append(out, ", also from GPU to GPU,");
+}
+
+/* "PCIe and the NICs together (63 % of its critical path): 10 % more bandwidth would save ..." */
+static void
+describe_what_if(const LhSetup *setup, const LhBound *bound, const LhWhatIf *what_if, GString *out)
+{
+    const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
+    const LhTime saved = lh_what_if_saved(bound, what_if);
+    g_autofree char *text = lh_format_time(saved);
+    char share[LH_TEXT_SIZE];
+
+    describe_resource(what_if, out);
+    g_string_append_printf(out, " (%s of its critical path): ",
+                           lh_text_percent((double)what_if->path_ps / makespan_ps, share));
+    describe_raise(setup, what_if, out);
+    if (saved == 0)
+        g_string_append(out, " would save nothing");
+    else
+        g_string_append_printf(out, " would save %s (%s)", text,
+                               lh_text_percent((double)saved / makespan_ps, share));
+}
+
+static void
+describe_bound(const LhSetup *setup, const LhBound *bound, GString *out)
+{
+    const LhWhatIf *first, *second;
+
+    if (bound == NULL || bound->what_ifs->len == 0)
+        return;
+    first = &g_array_index(bound->what_ifs, LhWhatIf, 0);
+    second = bound->what_ifs->len > 1 ? first + 1 : NULL;
+    g_string_append(out, " It is bound by ");
+    describe_what_if(setup, bound, first, out);
+    if (second != NULL && lh_what_if_saved(bound, second) > 0) {
+        g_string_append(out, lh_what_if_saved(bound, second) > lh_what_if_saved(bound, first)
+                                 ? ". Another chain of ops takes about as long, and is bound by "
+                                 : ". Next comes ");
+        describe_what_if(setup, bound, second, out);
+    }
+    g_string_append_c(out, '.');
 }
 
 void
@@ -273,6 +309,6 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
         return;
     }
     describe_lead(c, out);
-    describe_bound(setup, c, out);
+    describe_bound(setup, c->bound, out);
     g_string_append_c(out, '\n');
 }

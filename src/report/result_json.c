@@ -325,20 +325,39 @@ lh_result_json(const LhSetup *setup, const LhCompareRow *row, const LhStamp *sta
  */
 
 static void
-write_what_ifs(LhJsonWriter *w, const LhComparison *c)
+write_path(LhJsonWriter *w, const LhBound *bound)
 {
-    const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
-
-    lh_jsonw_array_begin(w, "winner_with_10_percent_more");
-    for (guint i = 0; i < c->what_ifs->len; i++) {
-        const LhWhatIf *what_if = &g_array_index(c->what_ifs, LhWhatIf, i);
-        const LhTime saved = winner->result->makespan_ps - what_if->makespan_ps;
+    lh_jsonw_array_begin(w, "winner_critical_path");
+    for (guint i = 0; i < bound->shares->len; i++) {
+        const LhPathShare *share = &g_array_index(bound->shares, LhPathShare, i);
+        g_autofree char *name = lh_resource_name(share->kind, share->tiers);
 
         lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "of", lh_what_if_name(what_if->resource));
+        lh_jsonw_string(w, "of", name);
+        lh_jsonw_seconds(w, "time_s", share->time_ps);
+        lh_jsonw_double(w, "fraction", (double)share->time_ps / (double)MAX(bound->makespan_ps, 1));
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+/* What binds the winner first. */
+static void
+write_what_ifs(LhJsonWriter *w, const LhBound *bound)
+{
+    const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
+
+    lh_jsonw_array_begin(w, "winner_with_10_percent_more");
+    for (guint i = 0; i < bound->what_ifs->len; i++) {
+        const LhWhatIf *what_if = &g_array_index(bound->what_ifs, LhWhatIf, i);
+        const LhTime saved = bound->makespan_ps - what_if->makespan_ps;
+        g_autofree char *name = lh_resource_name(what_if->kind, what_if->tiers);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "of", name);
+        lh_jsonw_double(w, "critical_path_fraction", (double)what_if->path_ps / makespan_ps);
         lh_jsonw_seconds(w, "makespan_s", what_if->makespan_ps);
-        lh_jsonw_double(w, "saved_fraction",
-                        (double)saved / (double)MAX(winner->result->makespan_ps, 1));
+        lh_jsonw_double(w, "saved_fraction", (double)saved / makespan_ps);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -355,8 +374,10 @@ lh_comparison_json(const LhSetup *setup, const LhComparison *c, const LhStamp *s
                     c->fit_count > 0 ? ((LhCompareRow *)g_ptr_array_index(c->rows, 0))->name
                                      : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);
-    if (c->what_ifs->len > 0)
-        write_what_ifs(w, c);
+    if (c->bound != NULL) {
+        write_path(w, c->bound);
+        write_what_ifs(w, c->bound);
+    }
     write_constants(w, setup);
     lh_jsonw_array_begin(w, "results");
     for (guint i = 0; i < c->rows->len; i++) {

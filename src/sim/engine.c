@@ -88,6 +88,8 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
     LhQueue *queue = lh_queue(rank, node->stream);
     LhRankResult *result = &e->results[rank->index];
 
+    if (e->causes != NULL)
+        lh_causes_op_ends(e->causes, rank->index, id, node, e->now);
     node->state = LH_NODE_DONE;
     result->finish_ps = e->now;
     queue->head = node->next;
@@ -142,6 +144,8 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     }
     node->state = LH_NODE_RUNNING;
     node->start_ps = e->now;
+    if (e->causes != NULL)
+        lh_causes_op_starts(e->causes, rank->index, id, node, e->now);
     if (node->kind == LH_OP_COMPUTE) {
         start_compute(e, rank, node, id);
         return queue->head != id;
@@ -184,6 +188,8 @@ handle_stream_event(LhEngine *e, uint32_t item)
     if (node->state == LH_NODE_RUNNING && node->timed) {
         rank->moving[node->tier]--;
         e->events++;
+        if (e->causes != NULL)
+            lh_causes_because(e->causes, node);
     }
     if (node->state == LH_NODE_RUNNING && (node->kind == LH_OP_COMPUTE || node->timed))
         lh_engine_complete(e, rank, id);
@@ -191,6 +197,17 @@ handle_stream_event(LhEngine *e, uint32_t item)
 }
 
 /* ---- the loop ---- */
+
+static void
+handle_flow_event(LhEngine *e, uint32_t flow)
+{
+    if (!lh_flows_event(e->moving.flows, flow, e->now))
+        return;
+    if (e->causes != NULL)
+        lh_causes_flow_left(e->causes, flow, e->now);
+    if (e->moving.ends[flow].hop)
+        lh_hop_left(e, flow);
+}
 
 /* Everything that happens at e->now: ops and transfers that end, in insertion order, then messages
  * that arrive. */
@@ -206,8 +223,8 @@ handle_instant(LhEngine *e)
 
         if (item < queues)
             handle_stream_event(e, item);
-        else if (lh_flows_event(flows, item - queues, e->now) && e->moving.ends[item - queues].hop)
-            lh_hop_left(e, item - queues);
+        else
+            handle_flow_event(e, item - queues);
     }
     if (lh_flows_next_arrival(flows) == e->now) {
         while (lh_flows_arrive(flows, e->now, &flow))

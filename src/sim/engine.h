@@ -5,6 +5,7 @@
  *
  *     engine.c    the loop; streams: what starts when, and what follows from an end
  *     host.c      issue: from cursors to ops in queues
+ *     causes.c    who caused what, for the critical path
  *     share.c     kernels that share the SMs of a device
  *     messages.c  messages and collectives, from posting to arrival
  *     result.c    setting up and summing up
@@ -15,6 +16,7 @@
 #include "program/cursor.h"
 #include "program/live.h"
 #include "sim/account.h"
+#include "sim/causes.h"
 #include "sim/cost.h"
 #include "sim/match.h"
 #include "sim/network/collective.h"
@@ -90,6 +92,7 @@ typedef struct {
     LhMatcher matcher;
     LhMoving moving;
     LhCollectives *collectives;
+    LhCauses *causes; /* NULL: nobody asks for the critical path */
     LhNews news;
     LhOpBuffer buffer;
     uint32_t tiers_used; /* bit set */

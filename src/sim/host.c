@@ -125,12 +125,14 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
     node->bytes = 0;
     node->flops = 0;
     node->after_count = 0;
+    node->cause = LH_NO_STEP;
     for (uint32_t i = 0; i < op->after_count; i++) {
         if (op->after[i] >= op->id)
             malformed(e, rank, op, "comes after an op that is not earlier");
-        else if (!lh_node_is_done(&rank->nodes, op->after[i]))
+        else if (e->causes != NULL || !lh_node_is_done(&rank->nodes, op->after[i]))
             node->after[node->after_count++] = op->after[i];
     }
+    node->after_all = node->after_count;
     e->ops++;
     return node;
 }
@@ -196,6 +198,8 @@ lh_host_pass_sync(LhEngine *e, LhSimRank *rank)
     if (sync == NULL || sync->kind != LH_OP_SYNC || sync->gate != LH_NO_NODE)
         return false;
     end = MAX(e->now, sync->issued_ps) + e->sync_ps;
+    if (e->causes != NULL)
+        lh_causes_sync_ends(e->causes, rank->index, id, sync, e->now, end);
     sync->state = LH_NODE_DONE;
     for (uint32_t later = id + 1; later < nodes->issued; later++) {
         LhNode *node = lh_node(nodes, later);

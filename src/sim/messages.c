@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "program/collective.h"
 
+#include <math.h>
+
 static void
 route_failed(LhEngine *e, uint32_t source, uint32_t destination, uint32_t link)
 {
@@ -80,6 +82,8 @@ start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes
         moving->hops = g_renew(LhMovingHop, moving->hops, moving->count);
     }
     moving->ends[flow] = *ends;
+    if (e->causes != NULL)
+        lh_causes_flow_starts(e->causes, flow, route, ends->nodes[0], e->now);
     return flow;
 }
 
@@ -215,6 +219,8 @@ hop_arrived(LhEngine *e, uint32_t flow)
 void
 lh_flow_arrived(LhEngine *e, uint32_t flow)
 {
+    if (e->causes != NULL)
+        lh_causes_flow_arrived(e->causes, flow, e->now);
     lh_flows_release(e->moving.flows, flow);
     if (e->moving.ends[flow].hop)
         hop_arrived(e, flow);
@@ -254,6 +260,30 @@ count_closed_form(LhEngine *e, LhSimRank *rank, LhNode *node, const LhCollective
     }
 }
 
+/* What the time of the closed form goes to: a part of its own, which bytes do not change, and the
+ * narrowest way from a member to the next. */
+static void
+record_meeting(LhEngine *e, const LhCollective *c, uint32_t op, LhTime end)
+{
+    const LhGroup *group = lh_collective_group(c);
+    LhCollective empty = *c;
+    LhRoute narrowest = { 0 }, route;
+    double least = INFINITY;
+
+    empty.shard_bytes = 0;
+    empty.pieces = NULL;
+    for (uint32_t i = 0; i < c->size; i++) {
+        lh_network_route(e->network, (uint32_t)lh_group_member(group, i),
+                         (uint32_t)lh_group_member(group, (i + 1) % c->size), &route);
+        if (lh_network_route_bandwidth(e->network, &route) < least) {
+            least = lh_network_route_bandwidth(e->network, &route);
+            narrowest = route;
+        }
+    }
+    lh_causes_meet(e->causes, &narrowest, op, e->now,
+                   lh_collective_duration(e->collectives, &empty), end);
+}
+
 /* Closed form: @late was the last to arrive and decides when all are through. */
 static void
 finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
@@ -263,10 +293,14 @@ finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
 
     if (!e->free_network && e->params->collectives == LH_COLLECTIVES_NCCL)
         e->cost.provenance = MAX(e->cost.provenance, lh_nccl_provenance(e->params->device));
+    if (e->causes != NULL && end > e->now)
+        record_meeting(e, c, c->members[0].op, end);
     for (uint32_t i = 0; i < c->size; i++) {
         LhSimRank *rank = &e->ranks[c->members[i].rank];
         LhNode *node = lh_node(&rank->nodes, c->members[i].op);
 
+        if (e->causes != NULL)
+            lh_causes_join(e->causes, node);
         rank->moving[tier]++;
         end_wait(e, rank, late);
         node->timed = true;

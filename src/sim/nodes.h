@@ -34,7 +34,9 @@ typedef struct {
     uint32_t step;
     uint16_t layer, micro_batch;
     uint8_t phase, module;
-    bool timed; /* a collective whose end is in the queue */
+    bool timed;        /* a collective whose end is in the queue */
+    uint8_t after_all; /* length of `after` at first */
+    uint32_t cause;    /* of its start: LhCauses */
     LhTime start_ps, updated_ps;
     double occupancy; /* compute: share of the SMs that it fills when alone, (0, 1] */
     double rate;      /* compute: of work_ps, while it runs; 1: as if alone */

@@ -68,6 +68,9 @@ init_network(LhEngine *e)
     e->collectives =
         lh_collectives_new(e->network, params->device,
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives);
+    if (params->path)
+        e->causes =
+            lh_causes_new(e->network, e->moving.flows, params->network_model == LH_NETWORK_FAIR);
     lh_matcher_init(&e->matcher, e->ranks_count);
 }
 
@@ -107,6 +110,7 @@ lh_engine_clear(LhEngine *e)
     g_free(e->moving.ends);
     g_free(e->moving.hops);
     g_free(e->news.ranks);
+    lh_causes_free(e->causes);
     lh_matcher_clear(&e->matcher);
     lh_flows_free(e->moving.flows);
     lh_collectives_free(e->collectives);
@@ -182,6 +186,8 @@ lh_engine_summarise(LhEngine *e)
         if (!e->free_network && (e->tiers_used & 1u << tier))
             result->provenance =
                 MAX(result->provenance, link_provenance(e->network->topology, tier));
+    if (e->causes != NULL)
+        result->path = lh_causes_path(e->causes);
     summarise_links(e, result);
     return result;
 }

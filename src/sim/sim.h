@@ -7,6 +7,7 @@
 #include "program/program.h"
 #include "program/timeline.h"
 #include "sim/network/network.h"
+#include "sim/path.h"
 
 typedef enum {
     LH_COST_DEVICE, /* the device's kernel curves */
@@ -39,6 +40,7 @@ typedef struct {
     void *compute_time_data;
     LhTimelineSink timeline; /* NULL: none */
     void *timeline_data;
+    bool path; /* find the critical path; without it, that costs nothing */
     /* Called now and then with events so far and simulated time; false aborts the run. NULL: none.
      */
     bool (*progress)(void *data, uint64_t events, LhTime now_ps);
@@ -82,7 +84,8 @@ typedef struct {
     double busiest_link_utilisation;
     uint64_t link_bytes[LH_TIERS]; /* bytes carried by the links of each tier, each link crossed
                                       counted */
-    LhProvenance provenance;       /* the weakest of the constants that were used */
+    GArray *path;            /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
+    LhProvenance provenance; /* the weakest of the constants that were used */
 } LhSimResult;
 
 /*

@@ -232,6 +232,21 @@ set_rate(LhFlows *f, uint32_t index, LhTime now)
 }
 
 void
+lh_flows_watch(LhFlows *f, const LhFlowsWatch *watch)
+{
+    f->watch = *watch;
+}
+
+static void
+tell(const LhFlows *f, LhTime now)
+{
+    f->watch.settling(f->watch.data);
+    for (uint32_t i = 0; i < f->set.count; i++)
+        if (f->flows[f->set.items[i]].links_count > 0)
+            f->watch.changed(f->watch.data, f->set.items[i], now);
+}
+
+void
 lh_flows_settle(LhFlows *f, LhTime now)
 {
     if (f->set.count > 0) {
@@ -240,6 +255,8 @@ lh_flows_settle(LhFlows *f, LhTime now)
             if (f->flows[f->set.items[i]].links_count > 0)
                 set_rate(f, f->set.items[i], now);
         }
+        if (f->watch.changed != NULL)
+            tell(f, now);
         lh_fair_end(f);
     }
     while (f->retired.count > 0)

@@ -26,6 +26,17 @@ uint32_t lh_flows_start(LhFlows *flows, LhTime now, const LhRoute *route, uint64
 /* Re-solves the rates after the starts and ends of this instant; a no-op when nothing changed. */
 void lh_flows_settle(LhFlows *flows, LhTime now);
 
+/* Who wants to know of rates. */
+typedef struct {
+    void *data;
+    void (*settling)(void *data); /* rates are new */
+    /* Flow @index may have another share than before. */
+    void (*changed)(void *data, uint32_t index, LhTime now);
+} LhFlowsWatch;
+
+/* From now on @watch (copied) is told by lh_flows_settle(). */
+void lh_flows_watch(LhFlows *flows, const LhFlowsWatch *watch);
+
 /* Handles the heap event of flow @index: true if its last byte has been sent, so that only its
  * latency is left. */
 bool lh_flows_event(LhFlows *flows, uint32_t index, LhTime now);

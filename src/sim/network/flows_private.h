@@ -83,7 +83,8 @@ struct _LhFlows {
     LhIndices retired; /* ... after the next settle */
     LhShare *shares;
     uint32_t shares_count, shares_capacity;
-    LhDelays delays; /* of flows that have been sent */
+    LhDelays delays;    /* of flows that have been sent */
+    LhFlowsWatch watch; /* all NULL: nobody's */
 };
 
 static inline void

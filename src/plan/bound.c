@@ -1,0 +1,388 @@
+/*
+ * See the header. Resources are compute, latency, hosts, and every set of the tiers of links that
+ * carry anything. Several tiers are one resource only if raising them together saves more than one
+ * by one: links in series that are as fast as each other, of which one alone could be as fast as it
+ * likes, and links of chains that take equally long. Else they merely add up.
+ */
+#include "plan/bound.h"
+
+/* Savings that differ by less are the same: the resource of fewer tiers is named. */
+#define SAME_SAVING 0.95
+
+/* --- playing again ------------------------------------------------------------------------------
+ */
+
+static void
+scale_class(LhLinkClass *link)
+{
+    link->bandwidth *= LH_WHAT_IF_FACTOR;
+    link->flow_bandwidth *= LH_WHAT_IF_FACTOR;
+}
+
+/* A trunk's rate is stated as a share of that of its NICs: it stays as it is when those change. */
+static void
+raise_links(LhTopology *t, uint8_t tiers)
+{
+    if (tiers & 1u << LH_TIER_NVLINK)
+        scale_class(&t->nvlink);
+    if (tiers & 1u << LH_TIER_PCIE)
+        scale_class(&t->pcie);
+    if (tiers & 1u << LH_TIER_NIC) {
+        scale_class(&t->nic);
+        t->oversubscription *= LH_WHAT_IF_FACTOR;
+    }
+    if (tiers & 1u << LH_TIER_FABRIC)
+        t->oversubscription /= LH_WHAT_IF_FACTOR;
+}
+
+static void
+shorten(LhTime *time_ps)
+{
+    *time_ps = lh_time_from_ps((double)*time_ps / LH_WHAT_IF_FACTOR);
+}
+
+static void
+shorten_latencies(LhTopology *t)
+{
+    shorten(&t->nvlink.latency_ps);
+    shorten(&t->pcie.latency_ps);
+    shorten(&t->nic.latency_ps);
+    shorten(&t->switch_latency_ps);
+}
+
+/* A copy of @rows, whose elements are @size bytes, with the double at @offset of each raised. */
+static GArray *
+raise_rows(GArray *rows, guint size, size_t offset)
+{
+    GArray *raised = rows == NULL ? NULL : g_array_new(FALSE, FALSE, size);
+
+    if (rows == NULL)
+        return NULL;
+    g_array_append_vals(raised, rows->data, rows->len);
+    for (guint i = 0; i < raised->len; i++)
+        *(double *)(void *)(raised->data + (size_t)i * size + offset) *= LH_WHAT_IF_FACTOR;
+    return raised;
+}
+
+static LhTime
+makespan_of(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
+            const LhDevice *device, const LhHooks *hooks)
+{
+    g_autoptr(LhSimResult) result = lh_setup_simulate(setup, program, network, device, hooks, NULL);
+
+    return result == NULL ? LH_TIME_NEVER : result->makespan_ps;
+}
+
+static LhTime
+play_on_topology(const LhSetup *setup, const LhProgram *program, const LhTopology *topology,
+                 const LhHooks *hooks)
+{
+    LhNetwork network;
+
+    if (!lh_network_init(&network, topology, setup->network.nodes, setup->network.ranks,
+                         setup->network.faults, NULL))
+        return LH_TIME_NEVER;
+    return makespan_of(setup, program, &network, NULL, hooks);
+}
+
+static LhTime
+play_with_faster_compute(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+{
+    LhDevice device = *setup->device; /* strings stay the setup's */
+    g_autoptr(GArray) kernels =
+        raise_rows(device.kernels, sizeof(LhKernelRate), offsetof(LhKernelRate, rate));
+    g_autoptr(GArray) elementwise = raise_rows(device.elementwise, sizeof(LhKernelTraffic),
+                                               offsetof(LhKernelTraffic, bandwidth));
+
+    device.matrix_rate *= LH_WHAT_IF_FACTOR;
+    device.memory_bandwidth *= LH_WHAT_IF_FACTOR;
+    device.kernels = kernels;
+    device.elementwise = elementwise;
+    return makespan_of(setup, program, NULL, &device, hooks);
+}
+
+static LhTime
+play_with_faster_host(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+{
+    LhDevice device = *setup->device;
+
+    shorten(&device.kernel_launch_ps);
+    shorten(&device.stream_sync_ps);
+    return makespan_of(setup, program, NULL, &device, hooks);
+}
+
+LhTime
+lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
+                     const LhHooks *hooks)
+{
+    LhTopology topology = *setup->topology; /* strings stay the setup's */
+
+    if (resource->kind == LH_STEP_COMPUTE)
+        return play_with_faster_compute(setup, program, hooks);
+    if (resource->kind == LH_STEP_HOST)
+        return play_with_faster_host(setup, program, hooks);
+    if (resource->kind == LH_STEP_LATENCY || resource->tiers & LH_WITH_LATENCY)
+        shorten_latencies(&topology);
+    raise_links(&topology, resource->tiers);
+    return play_on_topology(setup, program, &topology, hooks);
+}
+
+/* --- the resources ------------------------------------------------------------------------------
+ */
+
+char *
+lh_resource_name(uint8_t kind, uint8_t tiers)
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+
+    if (kind != LH_STEP_LINKS)
+        return g_strdup(lh_step_kind_names[kind]);
+    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+        if (tiers & 1u << tier)
+            g_string_append_printf(name, "%s%s", name->len > 0 ? "+" : "", lh_tier_names[tier]);
+    if (tiers & LH_WITH_LATENCY)
+        g_string_append_printf(name, "+%s", lh_step_kind_names[LH_STEP_LATENCY]);
+    return g_string_free(g_steal_pointer(&name), FALSE);
+}
+
+/* Of the path, what gets faster with the resource. */
+static LhTime
+path_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
+{
+    LhTime time_ps = 0;
+
+    for (guint i = 0; i < bound->shares->len; i++) {
+        const LhPathShare *share = &g_array_index(bound->shares, LhPathShare, i);
+
+        if ((share->kind == kind && (share->tiers & ~tiers) == 0) ||
+            (share->kind == LH_STEP_LATENCY && tiers & LH_WITH_LATENCY))
+            time_ps += share->time_ps;
+    }
+    return time_ps;
+}
+
+static const LhWhatIf *
+what_if_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
+{
+    for (guint i = 0; i < bound->what_ifs->len; i++) {
+        const LhWhatIf *w = &g_array_index(bound->what_ifs, LhWhatIf, i);
+
+        if (w->kind == kind && w->tiers == tiers)
+            return w;
+    }
+    return NULL;
+}
+
+/* What the run is, and where the answer goes. */
+typedef struct {
+    const LhSetup *setup;
+    const LhProgram *program;
+    const LhHooks *hooks;
+    LhBound *bound;
+} Question;
+
+static void
+ask(const Question *q, uint8_t kind, uint8_t tiers)
+{
+    const LhPathShare resource = { .kind = kind, .tiers = tiers };
+    LhWhatIf what_if = { .kind = kind, .tiers = tiers, .path_ps = path_of(q->bound, kind, tiers) };
+
+    if (what_if_of(q->bound, kind, tiers) != NULL)
+        return;
+    what_if.makespan_ps = lh_bound_play_faster(q->setup, q->program, &resource, q->hooks);
+    if (what_if.makespan_ps != LH_TIME_NEVER)
+        g_array_append_val(q->bound->what_ifs, what_if);
+}
+
+/* What is known to be saved by raising all of @tiers, but not together. */
+static LhTime
+saved_apart(const LhBound *bound, uint8_t tiers)
+{
+    LhTime most = 0;
+
+    for (uint8_t part = (uint8_t)((tiers - 1) & tiers); part != 0;
+         part = (uint8_t)((part - 1) & tiers)) {
+        const LhWhatIf *known = what_if_of(bound, LH_STEP_LINKS, part);
+        const uint8_t rest = (uint8_t)(tiers & ~part);
+        const LhWhatIf *other = what_if_of(bound, LH_STEP_LINKS, rest);
+        LhTime saved = saved_apart(bound, rest);
+
+        if (other != NULL)
+            saved = MAX(saved, lh_what_if_saved(bound, other));
+        if (known != NULL)
+            most = MAX(most, saved + lh_what_if_saved(bound, known));
+    }
+    return most;
+}
+
+/* Together they save more than one by one. */
+static bool
+is_resource(const LhBound *bound, const LhWhatIf *what_if)
+{
+    const double saved = (double)lh_what_if_saved(bound, what_if);
+
+    return (what_if->tiers & (what_if->tiers - 1)) == 0 ||
+           (double)saved_apart(bound, what_if->tiers) < SAME_SAVING * saved;
+}
+
+static void
+forget_sums(LhBound *bound)
+{
+    g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
+
+    for (guint i = 0; i < bound->what_ifs->len; i++)
+        if (is_resource(bound, &g_array_index(bound->what_ifs, LhWhatIf, i)))
+            g_array_append_val(kept, g_array_index(bound->what_ifs, LhWhatIf, i));
+    g_array_unref(bound->what_ifs);
+    bound->what_ifs = g_steal_pointer(&kept);
+}
+
+/* --- the order ----------------------------------------------------------------------------------
+ */
+
+static int
+bits(uint8_t tiers)
+{
+    return __builtin_popcount(tiers);
+}
+
+/* The greatest saving first. */
+static int
+by_saving(gconstpointer a, gconstpointer b)
+{
+    const LhWhatIf *x = a, *y = b;
+
+    if (x->makespan_ps != y->makespan_ps)
+        return x->makespan_ps < y->makespan_ps ? -1 : 1;
+    if (x->path_ps != y->path_ps)
+        return x->path_ps > y->path_ps ? -1 : 1;
+    if (x->kind != y->kind)
+        return (int)x->kind - (int)y->kind;
+    return bits(x->tiers) != bits(y->tiers) ? bits(x->tiers) - bits(y->tiers)
+                                            : (int)x->tiers - (int)y->tiers;
+}
+
+static void
+move_to_front(GArray *what_ifs, guint index)
+{
+    const LhWhatIf moved = g_array_index(what_ifs, LhWhatIf, index);
+
+    g_array_remove_index(what_ifs, index);
+    g_array_prepend_val(what_ifs, moved);
+}
+
+/* Of links that save the same, those of the fewest tiers come first. */
+static void
+prefer_fewer(LhBound *bound)
+{
+    const LhWhatIf first = g_array_index(bound->what_ifs, LhWhatIf, 0);
+    guint best = 0;
+
+    for (guint i = 1; i < bound->what_ifs->len; i++) {
+        const LhWhatIf *w = &g_array_index(bound->what_ifs, LhWhatIf, i);
+
+        if (w->kind == first.kind && (w->tiers & ~first.tiers) == 0 &&
+            (double)lh_what_if_saved(bound, w) >=
+                SAME_SAVING * (double)lh_what_if_saved(bound, &first) &&
+            bits(w->tiers) < bits(g_array_index(bound->what_ifs, LhWhatIf, best).tiers))
+            best = i;
+    }
+    move_to_front(bound->what_ifs, best);
+}
+
+static void
+order(LhBound *bound)
+{
+    forget_sums(bound);
+    g_array_sort(bound->what_ifs, by_saving);
+    prefer_fewer(bound);
+}
+
+static bool
+computes_first(const LhBound *bound)
+{
+    return g_array_index(bound->what_ifs, LhWhatIf, 0).kind == LH_STEP_COMPUTE;
+}
+
+/* More of the critical path waits for messages than for kernels. */
+static bool
+waits_for_messages(const LhBound *bound)
+{
+    return path_of(bound, LH_STEP_LINKS, UINT8_MAX) > path_of(bound, LH_STEP_COMPUTE, 0);
+}
+
+/*
+ * Faster kernels save most, and yet the run waits for messages most of the time, for their bytes
+ * and for their latency. Both together are asked about; and if they save less than kernels, because
+ * a chain of kernels takes as long, whatever helps messages most is named all the same.
+ */
+static void
+look_beyond_compute(const Question *q, uint8_t used)
+{
+    GArray *what_ifs;
+    guint first = 0;
+
+    ask(q, LH_STEP_LINKS, used | LH_WITH_LATENCY);
+    order(q->bound);
+    what_ifs = q->bound->what_ifs;
+    while (first < what_ifs->len &&
+           g_array_index(what_ifs, LhWhatIf, first).kind != LH_STEP_LINKS &&
+           g_array_index(what_ifs, LhWhatIf, first).kind != LH_STEP_LATENCY)
+        first++;
+    if (first < what_ifs->len)
+        move_to_front(what_ifs, first);
+}
+
+/* Returns the tiers that carry anything. */
+static uint8_t
+ask_about_links(const Question *q, const LhSimResult *result)
+{
+    uint8_t used = 0;
+
+    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+        if (result->link_bytes[tier] > 0)
+            used |= (uint8_t)(1u << tier);
+    for (uint8_t tiers = used; tiers != 0; tiers = (uint8_t)((tiers - 1) & used))
+        ask(q, LH_STEP_LINKS, tiers);
+    return used;
+}
+
+LhBound *
+lh_bound_find(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+{
+    LhHooks traced = hooks != NULL ? *hooks : (LhHooks){ 0 };
+    g_autoptr(LhSimResult) result = NULL;
+    g_autoptr(LhBound) bound = g_new0(LhBound, 1);
+    const Question q = { setup, program, hooks, bound };
+    uint8_t used;
+
+    traced.path = true;
+    result = lh_setup_simulate(setup, program, NULL, NULL, &traced, NULL);
+    if (result == NULL)
+        return NULL;
+    bound->makespan_ps = result->makespan_ps;
+    bound->shares = lh_path_shares(result->path);
+    bound->what_ifs = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
+    ask(&q, LH_STEP_COMPUTE, 0);
+    used = ask_about_links(&q, result);
+    if (path_of(bound, LH_STEP_LATENCY, 0) > 0)
+        ask(&q, LH_STEP_LATENCY, 0);
+    if (path_of(bound, LH_STEP_HOST, 0) > 0)
+        ask(&q, LH_STEP_HOST, 0);
+    if (bound->what_ifs->len == 0)
+        return NULL;
+    order(bound);
+    if (computes_first(bound) && waits_for_messages(bound))
+        look_beyond_compute(&q, used);
+    return g_steal_pointer(&bound);
+}
+
+void
+lh_bound_free(LhBound *bound)
+{
+    if (bound == NULL)
+        return;
+    g_clear_pointer(&bound->shares, g_array_unref);
+    g_clear_pointer(&bound->what_ifs, g_array_unref);
+    g_free(bound);
+}

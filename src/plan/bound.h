@@ -1,0 +1,44 @@
+/*
+ * What binds a run: which part of its critical path waits for what, and what making that faster
+ * would save, found by playing the run again. Definitions: docs/model.md, "What binds a run".
+ */
+#pragma once
+
+#include "plan/setup.h"
+
+/* Beside the tiers of a what-if: latencies are shortened, too. */
+#define LH_WITH_LATENCY (1u << LH_TIERS)
+
+/* The run again, with one resource LH_WHAT_IF_FACTOR times as fast. */
+typedef struct {
+    uint8_t kind; /* LhStepKind */
+    uint8_t
+        tiers; /* LINKS: links that are raised together, a bit for each LhTier, LH_WITH_LATENCY */
+    LhTime path_ps; /* of the critical path: its steps that wait for nothing else */
+    LhTime makespan_ps;
+} LhWhatIf;
+
+typedef struct {
+    LhTime makespan_ps; /* of the run as it is */
+    GArray *shares;     /* of LhPathShare: the critical path */
+    GArray *what_ifs;   /* of LhWhatIf: what binds the run comes first, the runner-up second */
+} LhBound;
+
+/* Of @program on the setup's cluster. NULL if it cannot end or was interrupted. Caller frees. */
+LhBound *lh_bound_find(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks);
+void lh_bound_free(LhBound *bound);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhBound, lh_bound_free)
+
+/* The run again: the makespan with @resource (kind and tiers) faster, LH_TIME_NEVER on failure. */
+LhTime lh_bound_play_faster(const LhSetup *setup, const LhProgram *program,
+                            const LhPathShare *resource, const LhHooks *hooks);
+
+/* What raising the resource saves; 0 if nothing. */
+static inline LhTime
+lh_what_if_saved(const LhBound *bound, const LhWhatIf *what_if)
+{
+    return MAX(bound->makespan_ps - what_if->makespan_ps, 0);
+}
+
+/* "compute", "latency", "host", "nic", "pcie+nic", "pcie+nic+latency"; caller frees. */
+char *lh_resource_name(uint8_t kind, uint8_t tiers);

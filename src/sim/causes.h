@@ -1,0 +1,51 @@
+/*
+ * Who caused what, while a run is under way: for every op and message that is not through, the
+ * chain of steps (path.h) that led to its start. A step is kept for as long as something that is
+ * not through came from it; chains merge, so that this is far less than the whole run.
+ */
+#pragma once
+
+#include "sim/network/binding.h"
+#include "sim/nodes.h"
+#include "sim/path.h"
+
+/* No cause: the start of the run. */
+#define LH_NO_STEP UINT32_MAX
+
+typedef struct _LhCauses LhCauses;
+
+/* @network and @flows are borrowed; @flows is watched from now on. Caller frees. */
+LhCauses *lh_causes_new(const LhNetwork *network, LhFlows *flows, bool shared);
+void lh_causes_free(LhCauses *causes);
+
+/* Op @id of @rank starts now: because of an op of its rank that ended now, or else its host. What
+ * happens next happens because of that. */
+void lh_causes_op_starts(LhCauses *causes, uint32_t rank, uint32_t id, LhNode *node, LhTime now);
+
+/* The op ends now: a kernel because it has run, everything else because of what happens now. */
+void lh_causes_op_ends(LhCauses *causes, uint32_t rank, uint32_t id, LhNode *node, LhTime now);
+
+/* What happens next happens because @node started, or, of a closed form, is through. */
+void lh_causes_because(LhCauses *causes, const LhNode *node);
+
+/* The host of @rank goes on after @sync at @end_ps. */
+void lh_causes_sync_ends(LhCauses *causes, uint32_t rank, uint32_t id, const LhNode *sync,
+                         LhTime now, LhTime end_ps);
+
+/* @flow, of op @op, starts on @route because of what happens now. */
+void lh_causes_flow_starts(LhCauses *causes, uint32_t flow, const LhRoute *route, uint32_t op,
+                           LhTime now);
+
+/* Its last byte is out; what it brings is there: what happens next happens because of that. */
+void lh_causes_flow_left(LhCauses *causes, uint32_t flow, LhTime now);
+void lh_causes_flow_arrived(LhCauses *causes, uint32_t flow, LhTime now);
+
+/* A closed form that @node's op completes, for @rank of a group: everybody is through at @end_ps,
+ * @latency_ps of it independent of the bytes, the rest on @route. Then it is told to each member's
+ * node. */
+void lh_causes_meet(LhCauses *causes, const LhRoute *route, uint32_t op, LhTime now,
+                    LhTime latency_ps, LhTime end_ps);
+void lh_causes_join(LhCauses *causes, LhNode *node);
+
+/* The chain up to the latest end, from the first step on: of LhPathStep. Caller unrefs. */
+GArray *lh_causes_path(const LhCauses *causes);

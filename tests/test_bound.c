@@ -1,0 +1,355 @@
+/*
+ * What binds a run: critical paths by hand, and what is said to bind, over schedules, clusters and
+ * random clusters, against playing the run again with every set of resources faster.
+ */
+#include "base/rng.h"
+#include "data_files.h"
+#include "plan/compare.h"
+#include "run_tests.h"
+#include "sim_world.h"
+
+/* --- paths --------------------------------------------------------------------------------------
+ */
+
+/* Steps lie end to end from 0 to the makespan, whatever they wait for. */
+static void
+check_path(const LhSimResult *result, const char *what)
+{
+    LhTime at_ps = 0;
+
+    ck_assert_ptr_nonnull(result->path);
+    for (guint i = 0; i < result->path->len; i++) {
+        const LhPathStep *step = &g_array_index(result->path, LhPathStep, i);
+
+        ck_assert_msg(step->from_ps == at_ps,
+                      "%s: step %u begins at %" G_GINT64_FORMAT
+                      " ps, and the one before ends at %" G_GINT64_FORMAT,
+                      what, i, step->from_ps, at_ps);
+        ck_assert_int_gt(step->to_ps, step->from_ps);
+        ck_assert_int_eq(step->kind == LH_STEP_LINKS, step->tiers != 0);
+        at_ps = step->to_ps;
+    }
+    ck_assert_msg(at_ps == result->makespan_ps,
+                  "%s: the path ends at %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " ps", what,
+                  at_ps, result->makespan_ps);
+}
+
+static LhTime
+share_of(const GArray *shares, LhStepKind kind, uint8_t tiers)
+{
+    for (guint i = 0; i < shares->len; i++) {
+        const LhPathShare *share = &g_array_index(shares, LhPathShare, i);
+
+        if (share->kind == kind && share->tiers == tiers)
+            return share->time_ps;
+    }
+    return 0;
+}
+
+typedef struct {
+    LhTime compute_ps, nvlink_ps, nic_ps, latency_ps, host_ps;
+} Shares;
+
+static void
+check_script(Script *script, uint32_t ranks, LhTime launch_ps, const Shares *expected)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    g_autoptr(GArray) shares = NULL;
+    World w;
+
+    script_init(&w, script, ranks);
+    w.device.kernel_launch_ps = launch_ps;
+    w.device.stream_sync_ps = launch_ps;
+    w.params.path = true;
+    result = world_run(&w);
+    check_path(result, "script");
+    shares = lh_path_shares(result->path);
+    ck_assert_int_eq(share_of(shares, LH_STEP_COMPUTE, 0), expected->compute_ps);
+    ck_assert_int_eq(share_of(shares, LH_STEP_LINKS, 1u << LH_TIER_NVLINK), expected->nvlink_ps);
+    ck_assert_int_eq(share_of(shares, LH_STEP_LINKS, 1u << LH_TIER_NIC), expected->nic_ps);
+    ck_assert_int_eq(share_of(shares, LH_STEP_LATENCY, 0), expected->latency_ps);
+    ck_assert_int_eq(share_of(shares, LH_STEP_HOST, 0), expected->host_ps);
+    world_clear(&w);
+}
+
+#define SEND(on, to, size)                                                                         \
+    {                                                                                              \
+        .rank = (on), .kind = LH_OP_EXCHANGE, .notes = { { true, (to), 0, (size) } }               \
+    }
+#define RECEIVE(on, from, size)                                                                    \
+    {                                                                                              \
+        .rank = (on), .kind = LH_OP_EXCHANGE, .notes = { { false, (from), 0, (size) } }            \
+    }
+
+/* NVLink carries 300 GB/s with 2 us, a NIC 12.5 GB/s with 3 us beyond it. */
+START_TEST(path_follows_what_is_waited_for)
+{
+    /* Kernel, message to a rank that has waited, kernel there; a shorter kernel beside it. */
+    Script message = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * MS },
+                            { .rank = 0,
+                              .kind = LH_OP_EXCHANGE,
+                              .notes = { { true, 1, 0, 300000000 } },
+                              .after = { 1 } },
+                            RECEIVE(1, 0, 300000000), /* 1 ms */
+                            { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 2 * MS, .after = { 1 } },
+                            { .rank = 2, .kind = LH_OP_COMPUTE, .time_ps = 7 * MS });
+    /* The receiver comes last: what it did before is what the message waited for. */
+    Script late = SCRIPT(SEND(0, 1, 300000000), { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = MS },
+                         { .rank = 1,
+                           .kind = LH_OP_EXCHANGE,
+                           .notes = { { false, 0, 0, 300000000 } },
+                           .after = { 1 } });
+    /* Ops 0 to 3 of one stream: the last has been issued after 3 launches and runs 1 us. */
+    Script launches = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US },
+                             { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US },
+                             { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US },
+                             { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = US });
+    /* A sync: its host goes on 10 us after the kernel. */
+    Script sync = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = MS },
+                         { .rank = 0, .kind = LH_OP_SYNC },
+                         { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = MS });
+
+    check_script(&message, 3, 0,
+                 &(Shares){ .compute_ps = 7 * MS, .nvlink_ps = MS, .latency_ps = 2 * US });
+    check_script(&late, 2, 0, &(Shares){ .compute_ps = MS, .nvlink_ps = MS, .latency_ps = 2 * US });
+    check_script(&launches, 1, 10 * US, &(Shares){ .compute_ps = US, .host_ps = 30 * US });
+    check_script(&sync, 1, 10 * US, &(Shares){ .compute_ps = 2 * MS, .host_ps = 10 * US });
+}
+END_TEST
+
+/* --- what binds ---------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    LhScenario *scenario;
+    LhSetup *setup;
+} Case;
+
+static void
+case_init(Case *c, const char *cluster, const char *model, const char *seq_length)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = g_strdup_printf(
+        "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"%s\", \"model\": \"%s\","
+        " \"seq_length\": \"%s\"}",
+        cluster, model, seq_length);
+
+    c->scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
+    ck_assert_msg(c->scenario != NULL, "%s", error != NULL ? error->message : text);
+    c->setup = lh_setup_new(c->scenario, &error);
+    ck_assert_msg(c->setup != NULL, "%s", error != NULL ? error->message : text);
+}
+
+static void
+case_clear(Case *c)
+{
+    lh_setup_free(c->setup);
+    lh_scenario_free(c->scenario);
+}
+
+/* Everything that could be raised: every set of tiers with traffic, compute, latency, hosts. */
+typedef struct {
+    LhTime links_ps[1 << LH_TIERS]; /* saved, by set; 0 for sets with other tiers */
+    LhTime other_ps[LH_STEP_KINDS];
+} Savings;
+
+static LhTime
+saved_by(const Case *c, const LhProgram *program, LhTime makespan_ps, uint8_t kind, uint8_t tiers)
+{
+    const LhPathShare resource = { .kind = kind, .tiers = tiers };
+
+    return makespan_ps - lh_bound_play_faster(c->setup, program, &resource, NULL);
+}
+
+static void
+try_everything(const Case *c, const LhCompareRow *row, Savings *s)
+{
+    const LhTime makespan_ps = row->result->makespan_ps;
+    uint8_t used = 0;
+
+    *s = (Savings){ 0 };
+    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+        if (row->result->link_bytes[tier] > 0)
+            used |= (uint8_t)(1u << tier);
+    for (uint8_t set = 1; set < 1 << LH_TIERS; set++)
+        if ((set & ~used) == 0)
+            s->links_ps[set] = saved_by(c, row->program, makespan_ps, LH_STEP_LINKS, set);
+    for (uint8_t kind = 0; kind < LH_STEP_KINDS; kind++)
+        if (kind != LH_STEP_LINKS)
+            s->other_ps[kind] = saved_by(c, row->program, makespan_ps, kind, 0);
+}
+
+/* The most that sets save which make up @set one by one. */
+static LhTime
+saved_apart(const Savings *s, uint8_t set)
+{
+    LhTime most = 0;
+
+    for (uint8_t part = (uint8_t)((set - 1) & set); part != 0; part = (uint8_t)((part - 1) & set)) {
+        const uint8_t rest = (uint8_t)(set & ~part);
+
+        most = MAX(most, s->links_ps[part] + MAX(s->links_ps[rest], saved_apart(s, rest)));
+    }
+    return most;
+}
+
+/* The named links, or others that save a twentieth more and are one thing: their parts do not save
+ * as much one by one. */
+static void
+check_links(const Savings *s, LhTime saved, const char *what)
+{
+    for (uint8_t set = 1; set < 1 << LH_TIERS; set++)
+        ck_assert_msg(s->links_ps[set] <= saved * 20 / 19 + US ||
+                          saved_apart(s, set) >= s->links_ps[set] / 20 * 19,
+                      "%s: what is named saves %g ms, the tiers %x together %g ms", what,
+                      (double)saved / (double)MS, set, (double)s->links_ps[set] / (double)MS);
+}
+
+/* What is named saves what is said, and nothing else that is one thing saves more; only kernels
+ * may, where most of the path waits for messages. */
+static void
+check_bound(const Case *c, const LhCompareRow *row, const char *what)
+{
+    g_autoptr(LhBound) bound = lh_bound_find(c->setup, row->program, NULL);
+    const LhWhatIf *named = &g_array_index(bound->what_ifs, LhWhatIf, 0);
+    const LhTime saved = bound->makespan_ps - named->makespan_ps;
+    const LhTime computes_ps = share_of(bound->shares, LH_STEP_COMPUTE, 0);
+    const LhTime hosts_ps = share_of(bound->shares, LH_STEP_HOST, 0);
+    const bool messages = bound->makespan_ps - hosts_ps - computes_ps > computes_ps;
+    Savings s;
+
+    try_everything(c, row, &s);
+    ck_assert_int_eq(bound->makespan_ps, row->result->makespan_ps);
+    if ((named->tiers & LH_WITH_LATENCY) == 0)
+        ck_assert_int_eq(saved, named->kind == LH_STEP_LINKS ? s.links_ps[named->tiers]
+                                                             : s.other_ps[named->kind]);
+    ck_assert_msg(!messages || named->kind != LH_STEP_COMPUTE,
+                  "%s: most of the path waits for messages, and compute is named", what);
+    check_links(&s, saved, what);
+    for (uint8_t kind = 0; kind < LH_STEP_KINDS; kind++)
+        ck_assert_msg(s.other_ps[kind] <= saved * 20 / 19 + US ||
+                          (kind == LH_STEP_COMPUTE && messages),
+                      "%s: what is named saves %g ms, %s %g ms", what, (double)saved / (double)MS,
+                      lh_step_kind_names[kind], (double)s.other_ps[kind] / (double)MS);
+}
+
+static void
+check_schedule(const Case *c, guint index, const char *what)
+{
+    const LhSchedule *schedule = g_ptr_array_index(c->setup->schedules, index);
+    g_autoptr(LhCompareRow) row = lh_compare_run(c->setup, schedule, &(LhHooks){ .path = true });
+    g_autofree char *name = g_strdup_printf("%s on %s", schedule->name, what);
+
+    if (row->result == NULL)
+        return;
+    check_path(row->result, name);
+    check_bound(c, row, name);
+}
+
+START_TEST(bound_is_what_saves_most)
+{
+    static const char *const clusters[] = {
+        "hgx-h100:2",       "dgx-a100-80g:1", "azure-nc96-a100:4", "fat-tree-a100:2",
+        "bench-platform:2", "dfa-2node:2",    "azure-nc40-h100:8",
+    };
+    static const char *const models[] = { "llama-3-8b", "tnl-1b" };
+    static const char *const lengths[] = { "8K", "64K" };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(clusters) * 4; i++) {
+        const char *cluster = clusters[i / 4];
+        g_autofree char *what =
+            g_strdup_printf("%s, %s, %s", cluster, models[i % 2], lengths[i / 2 % 2]);
+        Case c;
+
+        case_init(&c, cluster, models[i % 2], lengths[i / 2 % 2]);
+        for (guint k = 0; k < c.setup->schedules->len; k++)
+            check_schedule(&c, k, what);
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* --- random clusters ----------------------------------------------------------------------------
+ */
+
+static uint32_t
+pick(uint32_t seed, uint32_t field, uint32_t count)
+{
+    return (uint32_t)(lh_rng_uniform(seed, field, 0) * count);
+}
+
+/* Rates of few values, so that links in series are often as fast as each other. */
+static double
+pick_rate(uint32_t seed, uint32_t field)
+{
+    static const double rates[] = { 5e9, 10e9, 10.5e9, 20e9, 40e9, 200e9 };
+
+    return rates[pick(seed, field, G_N_ELEMENTS(rates))];
+}
+
+static void
+change_topology(Case *c, uint32_t seed)
+{
+    LhTopology *t = c->setup->topology;
+    LhSetup *setup = c->setup;
+
+    t->scale_up = (int)pick(seed, 1, 3);
+    t->nvlink.bandwidth = pick_rate(seed, 2);
+    t->pcie.bandwidth = pick_rate(seed, 3);
+    t->nic.bandwidth = pick_rate(seed, 4);
+    t->nic.flow_bandwidth = pick(seed, 5, 3) == 0 ? pick_rate(seed, 6) : 0;
+    t->fabric = t->scale_up == LH_SCALE_UP_SWITCH ? (int)pick(seed, 7, 3) : LH_FABRIC_FAT_TREE;
+    t->nodes_per_leaf = 1 + pick(seed, 8, 2);
+    t->oversubscription = 1 + pick(seed, 9, 4);
+    t->gpus_per_node = 4;
+    t->nics_per_node = 1u << pick(seed, 10, 3);
+    ck_assert(lh_network_init(&setup->network, t, 4, setup->network.ranks, NULL, NULL));
+    setup->params.gpus_per_node = 4;
+    setup->network_model = pick(seed, 11, 4) == 0 ? LH_NETWORK_FIFO : LH_NETWORK_FAIR;
+    setup->collectives = (LhCollectiveModel)pick(seed, 12, 5);
+}
+
+START_TEST(bound_is_what_saves_most_on_random_clusters)
+{
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        g_autofree char *what = g_strdup_printf("random cluster %u", seed);
+        Case c;
+
+        case_init(&c, "dgx-a100-80g:2", seed % 4 == 0 ? "tnl-1b" : "llama-3-8b",
+                  seed % 3 == 0 ? "4K" : "32K");
+        change_topology(&c, seed);
+        for (guint k = 0; k < 4; k++)
+            check_schedule(&c, pick(seed, 20 + k, c.setup->schedules->len), what);
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* Asking for the path changes nothing else. */
+START_TEST(path_leaves_the_run_alone)
+{
+    for (uint32_t seed = 100; seed < 130; seed++) {
+        const LhHooks hooks = { .path = true };
+        g_autoptr(LhCompareRow) without = NULL, with = NULL;
+        const LhSchedule *schedule;
+        Case c;
+
+        case_init(&c, "dgx-a100-80g:2", "llama-3-8b", "16K");
+        change_topology(&c, seed);
+        schedule = g_ptr_array_index(c.setup->schedules, pick(seed, 0, c.setup->schedules->len));
+        without = lh_compare_run(c.setup, schedule, NULL);
+        with = lh_compare_run(c.setup, schedule, &hooks);
+        if (without->result != NULL) {
+            ck_assert_ptr_null(without->result->path);
+            ck_assert_int_eq(without->result->makespan_ps, with->result->makespan_ps);
+            ck_assert_uint_eq(without->result->events, with->result->events);
+            ck_assert_mem_eq(without->result->ranks, with->result->ranks,
+                             sizeof(LhRankResult) * with->result->ranks_count);
+        }
+        case_clear(&c);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("bound", path_follows_what_is_waited_for, path_leaves_the_run_alone,
+             bound_is_what_saves_most, bound_is_what_saves_most_on_random_clusters)
