@@ -78,7 +78,10 @@ describe_layers(const LhModel *m)
         const LhLayerRun *run = &g_array_index(m->layers, LhLayerRun, i);
 
         g_string_append_printf(text, "%s%u %s%s", i > 0 ? ", " : "", (unsigned)run->count,
-                               lh_layer_kind_names[run->kind], run->output_gate ? " gate" : "");
+                               lh_layer_kind_names[run->kind],
+                               run->output_gate ? " gate"
+                               : run->whole     ? " whole"
+                                                : "");
     }
     return g_string_free(text, FALSE);
 }
@@ -111,6 +114,12 @@ START_TEST(model_reads_hugging_face)
     static const char *const expected[] = {
         "deepseek-v3: L 61/0 h 7168 a 128/128 d 160 f 2048 gated x 257/9 V 129280 N 163840/0"
         " of 1 softmax",
+        "gemma-2-9b: L 42/0 h 3584 a 16/8 d 256 f 14336 gated x 0/0 V 256000 tied N 8192/4096"
+        " of 1 softmax, 1 softmax whole",
+        "gemma-3-12b: L 48/0 h 3840 a 16/8 d 256 f 15360 gated x 0/0 V 262208 tied N 131072/1024"
+        " of 5 softmax, 1 softmax whole",
+        "gpt-oss-20b: L 24/0 h 2880 a 64/8 d 64 f 2880 gated x 32/4 V 201088 N 131072/128"
+        " of 1 softmax, 1 softmax whole",
         "gpt-neox-20b: L 44/0 h 6144 a 64/64 d 96 f 24576 x 0/0 V 50432 N 2048/0"
         " of 1 softmax",
         "gpt2: L 12/0 h 768 a 12/12 d 64 f 3072 x 0/0 V 50257 tied N 1024/0"
@@ -131,6 +140,8 @@ START_TEST(model_reads_hugging_face)
         " of 1 softmax",
         "qwen2-window: L 24/0 h 896 a 14/2 d 64 f 4864 gated x 0/0 V 151936 tied N 32768/0"
         " of 1 softmax",
+        "qwen2-window-used: L 24/0 h 896 a 14/2 d 64 f 4864 gated x 0/0 V 151936 tied N 32768/4096"
+        " of 12 softmax whole, 12 softmax",
         "qwen3-235b: L 94/0 h 4096 a 64/4 d 128 f 1536 gated x 128/8 V 151936 N 40960/0"
         " of 1 softmax",
         "qwen3-32b: L 64/0 h 5120 a 64/8 d 128 f 25600 gated x 0/0 V 151936 N 40960/0"

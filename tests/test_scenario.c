@@ -453,6 +453,40 @@ START_TEST(scenario_window_needs_a_causal_mask)
 }
 END_TEST
 
+/* The model's window is the mask where all its layers have it and nothing else is said. */
+START_TEST(scenario_model_gives_the_window)
+{
+    static const struct {
+        const char *model, *more;
+        uint64_t window;
+    } cases[] = {
+        { "mistral-7b", "", 4096 },
+        { "mistral-7b", ", \"window_size\": 0", 0 },
+        { "mistral-7b", ", \"window_size\": 512", 512 },
+        { "mistral-7b", ", \"mask\": \"full\"", 0 },
+        { "mistral-7b", ", \"mask\": \"causal\"", 0 },
+        { "mistral-7b", ", \"seq_length\": 4096", 0 },
+        { "qwen2-window", "", 0 },
+        { "gemma-3-12b", "", 0 },
+        { "gemma-3-12b", ", \"window_size\": 1024", 1024 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "tests", "data",
+                                                 "hf", cases[i].model, "config.json", NULL);
+        g_autofree char *text =
+            g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"cluster\": "
+                            "\"dgx-a100-80g:1\", \"model\": \"%s\"%s}",
+                            path, cases[i].more);
+        g_autoptr(LhScenario) scenario = scenario_of(text);
+        g_autoptr(LhSetup) setup = setup_of(scenario);
+
+        ck_assert_msg(setup->params.mask.window == cases[i].window, "%s has window %u", text,
+                      (unsigned)setup->params.mask.window);
+    }
+}
+END_TEST
+
 static const char *const profile_text =
     "{\"schema\": \"longhaul.profile/1\", \"name\": \"p\", \"source\": \"a test\","
     " \"memory_bandwidth\": \"1TB/s\", \"kernel_launch\": \"7us\","
@@ -591,6 +625,7 @@ LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_schedules_give_the_kind_of_attention,
              scenario_one_schedule_decides_for_those_that_have_both,
              scenario_contradictions_are_errors, scenario_data_parallel_size_cuts_the_ranks,
-             scenario_window_needs_a_causal_mask, scenario_profile_overlays, scenario_reads_ranges,
-             scenario_bad_option_changes_nothing, scenario_comparison_is_ranked,
-             scenario_what_ifs_are_plausible, scenario_out_of_memory_is_a_state)
+             scenario_window_needs_a_causal_mask, scenario_model_gives_the_window,
+             scenario_profile_overlays, scenario_reads_ranges, scenario_bad_option_changes_nothing,
+             scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
+             scenario_out_of_memory_is_a_state)

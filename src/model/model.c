@@ -57,6 +57,11 @@ static const LhField run_fields[] = {
       .description =
           "Whether the output of attention is multiplied by a gate, a further projection "
           "of the layer's input that is as wide as the heads; no if absent." },
+    { .name = "whole_sequence",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhLayerRun, whole),
+      .description = "Whether these layers have no sliding window in a model whose others have "
+                     "one; no if absent." },
     { .name = NULL },
 };
 
@@ -101,7 +106,8 @@ const LhField lh_model_fields[] = {
     COUNT(max_position_embeddings, 0, 1, LH_MODEL_POSITIONS_MAX,
           "Longest sequence the model was made for; absent if not stated."),
     COUNT(sliding_window, 0, 1, LH_MODEL_POSITIONS_MAX,
-          "Tokens that a query sees at most; absent for no window."),
+          "Tokens that a query sees at most, itself counted, in layers of softmax attention; "
+          "absent for no window."),
     { .name = NULL },
 };
 
@@ -162,10 +168,25 @@ lh_model_count(const LhModel *m, LhLayerKind kind)
     return count * (m->num_layers / period_of(m));
 }
 
+uint64_t
+lh_model_windowed(const LhModel *m)
+{
+    uint64_t count = 0;
+
+    if (m->sliding_window == 0)
+        return 0;
+    for (guint i = 0; i < m->layers->len; i++) {
+        const LhLayerRun *run = &g_array_index(m->layers, LhLayerRun, i);
+
+        count += run->kind == LH_LAYER_SOFTMAX && !run->whole ? run->count : 0;
+    }
+    return count * (m->num_layers / period_of(m));
+}
+
 static bool
 same_layer(const LhLayerRun *a, const LhLayerRun *b)
 {
-    return a->kind == b->kind && a->output_gate == b->output_gate;
+    return a->kind == b->kind && a->output_gate == b->output_gate && a->whole == b->whole;
 }
 
 static bool

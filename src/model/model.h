@@ -16,6 +16,7 @@ typedef struct {
     int kind; /* LhLayerKind: of attention */
     uint64_t count;
     bool output_gate; /* attention's output is multiplied by a projection of its input, as wide */
+    bool whole;       /* they see the whole sequence, even if the model has a sliding window */
 } LhLayerRun;
 
 /* Names are Megatron-LM's. */
@@ -36,7 +37,7 @@ typedef struct {
     uint64_t vocab_size;
     bool tied_embeddings;
     uint64_t max_position_embeddings; /* 0: not stated */
-    uint64_t sliding_window;          /* 0: none */
+    uint64_t sliding_window;          /* of softmax layers that are not `whole`; 0: none */
     char *sha256;                     /* of the file */
     int schema;                       /* version of longhaul.model, from 0 */
 } LhModel;
@@ -56,6 +57,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhModel, lh_model_free)
 /* What layer @index, from 0, is; borrowed. And how many layers are of @kind. */
 const LhLayerRun *lh_model_layer(const LhModel *model, uint64_t index);
 uint64_t lh_model_count(const LhModel *model, LhLayerKind kind);
+
+/* How many layers of softmax attention have the model's sliding window. */
+uint64_t lh_model_windowed(const LhModel *model);
 
 /* The field table of longhaul.model/1, for its schema. */
 extern const LhField lh_model_fields[];

@@ -24,6 +24,8 @@ typedef enum {
     HF_VOCAB,
     HF_POSITIONS,
     HF_WINDOW,
+    HF_WINDOW_PATTERN,
+    HF_WINDOW_FIRST,
     HF_QK_NOPE,
     HF_QK_ROPE,
     HF_V_DIM,
@@ -81,6 +83,9 @@ static const LhField hf_fields[] = {
     SIZE("max_position_embeddings", HF_POSITIONS, LH_MODEL_POSITIONS_MAX),
     SIZE("n_positions", HF_POSITIONS, LH_MODEL_POSITIONS_MAX),
     SIZE("sliding_window", HF_WINDOW, LH_MODEL_POSITIONS_MAX),
+    SIZE("sliding_window_pattern", HF_WINDOW_PATTERN, LH_MODEL_LAYERS_MAX),
+    SIZE("_sliding_window_pattern", HF_WINDOW_PATTERN, LH_MODEL_LAYERS_MAX),
+    SIZE("max_window_layers", HF_WINDOW_FIRST, LH_MODEL_LAYERS_MAX),
     SIZE("qk_nope_head_dim", HF_QK_NOPE, LH_MODEL_HEADS_MAX),
     SIZE("qk_rope_head_dim", HF_QK_ROPE, LH_MODEL_HEADS_MAX),
     SIZE("v_head_dim", HF_V_DIM, LH_MODEL_HEADS_MAX),
@@ -101,6 +106,10 @@ typedef struct {
     bool ffn_is_4_hidden;  /* where the MLP's width is absent */
     bool linear_attention; /* in all layers, unless the file says which */
     bool linear_gate;      /* layers of linear attention have an output gate */
+    bool window_if_asked;  /* no sliding window where use_sliding_window is absent */
+    uint64_t window_first; /* the first layer with a window, where max_window_layers is absent */
+    /* Every so many layers one sees the whole sequence, where the file does not say: 0: none. */
+    uint64_t window_pattern;
 } HfFamily;
 
 static const HfFamily families[] = {
@@ -112,8 +121,16 @@ static const HfFamily families[] = {
     { .model_type = "phi" },
     { .model_type = "starcoder2", .tied_embeddings = true },
     { .model_type = "gemma", .gated_mlp = true, .tied_embeddings = true },
-    { .model_type = "gemma2", .gated_mlp = true, .tied_embeddings = true },
-    { .model_type = "gemma3_text", .gated_mlp = true, .tied_embeddings = true },
+    { .model_type = "gemma2", .gated_mlp = true, .tied_embeddings = true, .window_pattern = 2 },
+    { .model_type = "gemma3_text",
+      .gated_mlp = true,
+      .tied_embeddings = true,
+      .window_pattern = 6 },
+    { .model_type = "cohere2", .gated_mlp = true, .tied_embeddings = true, .window_pattern = 4 },
+    { .model_type = "qwen2", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
+    { .model_type = "qwen2_moe", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
+    { .model_type = "qwen3", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
+    { .model_type = "qwen3_moe", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
     { .model_type = "transnormer",
       .gated_mlp = true,
       .linear_attention = true,
@@ -197,18 +214,20 @@ states(HfReader *r, const char *key)
     return lh_json_has(r->json, path_of(r, key)) || lh_json_has(r->json, key);
 }
 
+/* @whole: it has no sliding window, whatever the model has. */
 static void
-add_layer(GArray *each, const HfFamily *family, LhLayerKind kind)
+add_layer(GArray *each, const HfFamily *family, LhLayerKind kind, bool whole)
 {
     const LhLayerRun layer = { .kind = (int)kind,
                                .count = 1,
-                               .output_gate = kind == LH_LAYER_LINEAR && family->linear_gate };
+                               .output_gate = kind == LH_LAYER_LINEAR && family->linear_gate,
+                               .whole = whole };
 
     g_array_append_val(each, layer);
 }
 
 static bool
-read_layer_types(HfReader *r, const HfFamily *family, GArray *each, GError **error)
+read_layer_types(HfReader *r, const HfFamily *family, uint64_t window, GArray *each, GError **error)
 {
     static const char *const softmax[] = { "full_attention", "sliding_attention",
                                            "chunked_attention", NULL };
@@ -220,7 +239,8 @@ read_layer_types(HfReader *r, const HfFamily *family, GArray *each, GError **err
         g_autofree char *path = NULL;
 
         if (linear || g_strv_contains(softmax, type)) {
-            add_layer(each, family, linear ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX);
+            add_layer(each, family, linear ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX,
+                      !linear && strcmp(type, "sliding_attention") != 0 && window > 0);
             continue;
         }
         path = g_strdup_printf("%slayer_types[%u]", r->prefix, i);
@@ -243,7 +263,7 @@ read_attn_type_list(HfReader *r, const HfFamily *family, GArray *each, GError **
         g_autofree char *path = NULL;
 
         if (type <= 1) {
-            add_layer(each, family, type == 0 ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX);
+            add_layer(each, family, type == 0 ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX, false);
             continue;
         }
         path = g_strdup_printf("%sattn_type_list[%u]", r->prefix, i);
@@ -252,6 +272,23 @@ read_attn_type_list(HfReader *r, const HfFamily *family, GArray *each, GError **
                              path, type);
     }
     return true;
+}
+
+/* Which layers have the window of a file without a list of them. */
+static void
+add_pattern(HfReader *r, const HfFamily *family, const LhModel *model, GArray *each)
+{
+    const uint64_t *sizes = r->config.sizes;
+    const uint64_t pattern =
+        sizes[HF_WINDOW_PATTERN] > 0 ? sizes[HF_WINDOW_PATTERN] : family->window_pattern;
+    const uint64_t first =
+        states(r, "max_window_layers") ? sizes[HF_WINDOW_FIRST] : family->window_first;
+    const LhLayerKind kind = family->linear_attention ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX;
+
+    for (uint64_t i = 0; i < model->num_layers; i++)
+        add_layer(each, family, kind,
+                  model->sliding_window > 0 && ((pattern > 0 && (i + 1) % pattern == 0) ||
+                                                (family->window_if_asked && i < first)));
 }
 
 static bool
@@ -277,9 +314,10 @@ read_layers(HfReader *r, const HfFamily *family, LhModel *model, GError **error)
                              " layers",
                              list, listed, model->num_layers);
     if (list == NULL)
-        add_layer(each, family, family->linear_attention ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX);
-    else if (!(r->config.layer_types != NULL ? read_layer_types : read_attn_type_list)(r, family,
-                                                                                       each, error))
+        add_pattern(r, family, model, each);
+    else if (r->config.layer_types != NULL
+                 ? !read_layer_types(r, family, model->sliding_window, each, error)
+                 : !read_attn_type_list(r, family, each, error))
         return false;
     lh_model_fold_layers(model, each);
     return true;
@@ -359,13 +397,14 @@ read_model(HfReader *r, const char *file, LhModel *model, GError **error)
         .experts_per_token = size_path(r, HF_EXPERTS_PER_TOKEN),
     };
 
+    if (states(r, "use_sliding_window") ? config->use_sliding_window : !family->window_if_asked)
+        model->sliding_window = config->sizes[HF_WINDOW];
     if (!read_heads(r, &keys, model, error) || !read_layers(r, family, model, error) ||
         !read_mlp(r, family, model, error) || !require(r, HF_VOCAB, error) ||
         !lh_model_check(r->json, &keys, model, error))
         return false;
     model->vocab_size = config->sizes[HF_VOCAB];
     model->max_position_embeddings = config->sizes[HF_POSITIONS];
-    model->sliding_window = config->use_sliding_window ? config->sizes[HF_WINDOW] : 0;
     model->tied_embeddings =
         states(r, "tie_word_embeddings") ? config->tied : family->tied_embeddings;
     model->name = name_of_file(file);

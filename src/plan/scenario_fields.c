@@ -194,8 +194,8 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 0,
       .max = TOKENS_MAX,
-      .description = "Length of the sliding window, with the query's own token; default 0: none, "
-                     "even if the model has one." },
+      .description = "Length of the sliding window, with the query's own token; 0: none; default: "
+                     "the model's, unless --mask is given or some of its layers have none." },
     { .name = "document_lengths",
       .type = LH_FIELD_STRING,
       .offset = AT(document_lengths),

@@ -182,11 +182,22 @@ fill_attention(const LhScenario *s, const LhSources *from, uint32_t ranks, LhAtt
     return fill_heads(s, from->model, a, error);
 }
 
+bool
+lh_setup_takes_window(const LhScenario *s, const LhModel *model, const LhAttention *a)
+{
+    return !a->linear && !lh_scenario_has(s, "mask") && !lh_scenario_has(s, "window_size") &&
+           model->sliding_window < a->seq_length && lh_model_windowed(model) > 0 &&
+           lh_model_windowed(model) == lh_model_count(model, LH_LAYER_SOFTMAX);
+}
+
 static bool
-fill_mask(const LhScenario *s, const LhSources *from, LhMaskRule *mask, GError **error)
+fill_mask(const LhScenario *s, const LhSources *from, const LhAttention *a, LhMaskRule *mask,
+          GError **error)
 {
     mask->causal = s->mask <= 0;
     mask->window = s->window_size;
+    if (lh_setup_takes_window(s, from->model, a))
+        mask->window = from->model->sliding_window;
     if (mask->window != 0 && !mask->causal)
         return lh_scenario_error(s, "window_size", error, "a sliding window needs a causal mask");
     if (from->documents != NULL) {
@@ -279,7 +290,7 @@ lh_setup_params(const LhScenario *s, const LhSources *from, uint32_t ranks, LhPr
 
     if (!fill_groups(s, ranks, &p, error) ||
         !fill_attention(s, from, p.ranks, &p.attention, error) ||
-        !fill_mask(s, from, &p.mask, error) || !fill_options(s, &p, error))
+        !fill_mask(s, from, &p.attention, &p.mask, error) || !fill_options(s, &p, error))
         return false;
     p.pass = s->pass < 0 ? LH_PASS_BOTH : (LhPass)(s->pass + 1);
     *params = p;

@@ -72,6 +72,10 @@ bool lh_setup_params(const LhScenario *scenario, const LhSources *from, uint32_t
  */
 bool lh_setup_is_linear(const LhScenario *scenario, const LhModel *model);
 
+/* Whether the mask is the model's sliding window: all its layers of softmax attention have it, the
+ * sequence is longer, and nothing was said of the mask. */
+bool lh_setup_takes_window(const LhScenario *scenario, const LhModel *model, const LhAttention *a);
+
 /* The number of ranks in all that options of the scenario ask for (--grid 4x8: 32 in every group);
  * 0 if none does. */
 bool lh_setup_ranks(const LhScenario *scenario, uint64_t *ranks, GError **error);

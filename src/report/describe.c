@@ -28,6 +28,38 @@ describe_shape(const LhSetup *setup, GString *out)
     g_string_append_printf(out, ", %s, %s\n", lh_dtype_names[a->dtype], mask);
 }
 
+/* Of a model whose layers differ: which of them this is. */
+static void
+describe_layers(const LhSetup *setup, GString *out)
+{
+    const LhModel *model = setup->model;
+    const LhProgramParams *p = &setup->params;
+    const uint64_t linear = model == NULL ? 0 : lh_model_count(model, LH_LAYER_LINEAR);
+    const uint64_t windowed = model == NULL ? 0 : lh_model_windowed(model);
+    const uint64_t softmax = model == NULL ? 0 : model->num_layers - linear;
+    const bool said =
+        lh_scenario_has(setup->scenario, "mask") || lh_scenario_has(setup->scenario, "window_size");
+
+    if (linear > 0 && softmax > 0)
+        g_string_append_printf(out,
+                               "layers: %" G_GUINT64_FORMAT " have softmax attention and "
+                               "%" G_GUINT64_FORMAT
+                               " linear attention; this is one of the %s ones; "
+                               "see --attention\n",
+                               softmax, linear, p->attention.linear ? "linear" : "softmax");
+    if (p->attention.linear || said || windowed == 0 ||
+        model->sliding_window >= p->attention.seq_length)
+        return;
+    if (windowed == softmax)
+        g_string_append(out, "window: the model's; --window-size 0 asks for none\n");
+    else
+        g_string_append_printf(out,
+                               "layers: %" G_GUINT64_FORMAT " see the whole sequence, as this one "
+                               "does, and %" G_GUINT64_FORMAT " have a sliding window; "
+                               "--window-size %" G_GUINT64_FORMAT " asks for one of those\n",
+                               softmax - windowed, windowed, model->sliding_window);
+}
+
 static void
 describe_links(const LhTopology *t, GString *out)
 {
@@ -170,6 +202,7 @@ lh_describe_case(const LhSetup *setup, GString *out)
     g_autofree char *groups = lh_describe_groups(&setup->params);
 
     describe_shape(setup, out);
+    describe_layers(setup, out);
     if (setup->cost == LH_COST_DEVICE)
         describe_cluster(setup, out);
     else
