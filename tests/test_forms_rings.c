@@ -407,6 +407,45 @@ START_TEST(forms_rings_double_ring_leaves_its_window_once)
 }
 END_TEST
 
+/* Calls of @kernel on rank 0 that work on dk and dv. */
+static uint32_t
+calls_on_dkv(const LhProgram *program, LhKernelId kernel)
+{
+    LhOpBuffer buffer = { 0 };
+    uint32_t calls = 0;
+    LhCursor cursor;
+
+    lh_cursor_init(&cursor, program, 0);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            calls += op->kind == LH_OP_COMPUTE && op->compute.kernel == kernel &&
+                     program->slots[op->compute.regions[0].slot].kind == LH_TENSOR_DKV;
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    return calls;
+}
+
+/* Three windows of 4, dk and dv in 16 bits: so that the whole sum is rounded once a round, each
+ * round but the first starts a sum of its own, which is added to the whole one; the public code
+ * goes on with the one that came. */
+START_TEST(forms_rings_double_ring_sums_each_round)
+{
+    for (uint32_t published = 0; published < 2; published++) {
+        LhProgramParams p = make_params(12, LH_PASS_BWD);
+        g_autoptr(LhProgram) program = NULL;
+
+        set_option(&p, "inner_ring", 4);
+        set_option(&p, "published_code", published);
+        program = make("double-ring", &p);
+        ck_assert_uint_eq(calls_on_dkv(program, LH_KERNEL_ID_zero), published ? 0 : 2);
+        ck_assert(published || calls_on_dkv(program, LH_KERNEL_ID_add) == 2);
+    }
+}
+END_TEST
+
 /* The GPUs of a node, where they divide the ranks; else a divisor; a prime number is one ring. */
 START_TEST(forms_rings_double_ring_fits_nodes)
 {
@@ -538,6 +577,7 @@ main(void)
     tcase_add_test(tests, forms_rings_te_sends_keys_with_gradients);
     tcase_add_test(tests, forms_rings_te_alternates_streams);
     tcase_add_test(tests, forms_rings_double_ring_leaves_its_window_once);
+    tcase_add_test(tests, forms_rings_double_ring_sums_each_round);
     tcase_add_test(tests, forms_rings_double_ring_fits_nodes);
     tcase_add_test(tests, forms_rings_refuse);
     tcase_add_test(tests, forms_rings_masks_count_keys);
