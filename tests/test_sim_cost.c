@@ -179,6 +179,45 @@ START_TEST(sim_kernels_by_position_take_their_curve)
 }
 END_TEST
 
+static double
+product_rate(const LhDevice *device, uint64_t m, uint64_t n, uint64_t k)
+{
+    const LhKernelArgs args = { .product = { m, n, k } };
+    LhProvenance p;
+
+    return 2.0 * (double)m * (double)n * (double)k * 1e12 /
+           (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product, &args, &p);
+}
+
+/* cuBLAS on an A100, read off a plot (stas00/ml-engineering, maximum achievable matmul): m = n = k
+ * from 2K on within 10 %; and the tiles by hand. */
+START_TEST(sim_products_go_by_tiles)
+{
+    g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
+    const double peak = 312e12 * 0.87;
+    static const double published[] = { 195e12, 260e12, 290e12 };
+
+    for (unsigned i = 0; i < 3; i++) {
+        const uint64_t m = UINT64_C(2048) << i;
+
+        ck_assert_double_eq_tol(product_rate(device, m, m, m) / published[i], 1, 0.1);
+    }
+    /* 32 x 16 tiles of 64 x 128 are five waves of 108, the last three quarters full. */
+    ck_assert_double_eq_tol(product_rate(device, 2048, 2048, 2048) /
+                                (512.0 / (5 * 108) * 2048 / (2048 + 256) * 0.85 * peak),
+                            1, 1e-6);
+    /* 384 rows by 1,152 columns: 54 tiles of 64 x 128 are one wave, half full. */
+    ck_assert_double_eq_tol(product_rate(device, 384, 1152, 8192) /
+                                (54.0 / 108 * 8192 / (8192 + 256) * 0.85 * peak),
+                            1, 1e-6);
+    /* 64 rows read all weights, 4,096 x 16,384 elements of 2 bytes. */
+    ck_assert_double_eq_tol(2.0 * 64 * 16384 * 4096 / product_rate(device, 64, 16384, 4096) *
+                                2039e9 * 0.78 /
+                                (2.0 * (64.0 * 4096 + 4096.0 * 16384 + 64.0 * 16384)),
+                            1, 1e-6);
+}
+END_TEST
+
 /* Matrix products of linear attention: 30 % of the peak in whole waves, an assumption, whatever
  * attention's curves say; a curve of their own goes before. */
 START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
@@ -289,5 +328,5 @@ END_TEST
 
 LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the_formulas,
              sim_traffic_is_of_the_operands_type, sim_kernels_by_position_take_their_curve,
-             sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
-             sim_compute_streams_fill_the_last_wave)
+             sim_products_go_by_tiles, sim_matrix_products_run_at_a_share_of_the_peak,
+             sim_other_cost_modes_count_attention, sim_compute_streams_fill_the_last_wave)

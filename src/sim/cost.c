@@ -2,12 +2,14 @@
  * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
  * the block, times the rounding of the thread blocks to whole waves of SMs. Linear attention: flops
  * at a share of the matrix units' peak, likewise rounded, and so products with scores that are
- * written out. Everything else: memory traffic at the rate that elementwise kernels reach. What a
- * device file does not know falls back to the roofline. What is left out: caches, clocks and power.
+ * written out; products outside attention by tiles (product_cost.h). Everything else: memory
+ * traffic at the rate that elementwise kernels reach. What a device file does not know falls back
+ * to the roofline. What is left out: caches, clocks and power.
  */
 #include "sim/cost.h"
 
 #include "program/work.h"
+#include "sim/product_cost.h"
 
 #include <math.h>
 #include <string.h>
@@ -157,17 +159,20 @@ roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
     return matrix_s;
 }
 
-/* A large product reaches a share of the peak that is the device's; a small one is bound by its
- * memory. */
 static double
-product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
+product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
 {
-    const LhDevice *device = cost->device;
-    const double flops = (double)lh_kernels[op->compute.kernel]->flops(&op->compute.args);
+    const LhKernelArgs *args = &op->compute.args;
+    const double memory_s = memory_seconds(cost, bytes);
+    double waves;
+    const double matrix_s =
+        lh_product_seconds(cost->device, args->product.m, args->product.n, args->product.k, &waves);
 
-    use(cost, device->matrix_provenance);
-    return fmax(flops / (device->matrix_rate * device->matrix_efficiency),
-                memory_seconds(cost, bytes));
+    use(cost, cost->device->matrix_provenance);
+    if (matrix_s < memory_s)
+        return memory_s;
+    *rounding = waves;
+    return matrix_s;
 }
 
 /* @rounding is set where it is in the result. */
@@ -185,7 +190,7 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     if (kernel->cost == LH_COST_MEMORY)
         return elementwise_seconds(cost, op, bytes);
     if (kernel->cost == LH_COST_PRODUCT)
-        return product_seconds(cost, op, bytes);
+        return product_seconds(cost, op, bytes, rounding);
     curves = curves_of(cost, args->head_dim)->rate[op->compute.kernel];
     if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0)
         return curve_seconds(cost, curves, op, rounding);
