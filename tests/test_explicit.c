@@ -746,7 +746,7 @@ START_TEST(explicit_words_errors_of_training)
           "product takes no arguments of attention, such as nq" },
         { "\"k\": 17", "\"k\": 17, \"elements\": 4", "product takes no elements" },
         { "\"m\": 4, \"n\": 16", "\"m\": 2147483648, \"n\": 2147483648",
-          "the flops of this call do not fit 63 bits" },
+          "a call may have 2^60 flops at most" },
         { ", \"elements\": 64", "", "residual needs elements" },
         { "\"elements\": 64", "\"elements\": 64, \"m\": 1", "residual takes no m, n and k" },
         { "\"stream\": \"net\", \"communicator\": 255,", "\"stream\": \"net\", \"elements\": 255,",

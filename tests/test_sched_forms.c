@@ -712,7 +712,7 @@ START_TEST(sched_forms_refuse_what_cannot_be)
     p = make_params(4, false, LH_PASS_BOTH);
     p.attention.heads = p.attention.groups = 1 << 30;
     p.attention.seq_length = 1 << 30;
-    check_refused("ring", &p, "63 bits");
+    check_refused("ring", &p, "2^63");
 }
 END_TEST
 

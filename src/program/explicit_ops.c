@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#define CALL_MAX (UINT64_C(1) << 60) /* flops or elements of a call: its traffic fits 64 bits */
+
 /* The messages and counts of the rank being read. */
 typedef struct {
     GArray *parts;  /* of LhPart */
@@ -202,8 +204,8 @@ read_product_args(const LhFormReader *r, const LhFormOp *form, LhKernelArgs *arg
     if (form->m == LH_FORM_ABSENT || form->n == LH_FORM_ABSENT || form->k == LH_FORM_ABSENT)
         return fail(r, "m", "%s needs m, n and k", form->kernel);
     if (__builtin_mul_overflow(form->m, 2 * form->n, &flops) ||
-        __builtin_mul_overflow(flops, form->k, &flops) || flops > INT64_MAX)
-        return fail(r, "m", "the flops of this call do not fit 63 bits");
+        __builtin_mul_overflow(flops, form->k, &flops) || flops > CALL_MAX)
+        return fail(r, "m", "a call may have 2^60 flops at most");
     args->product.m = form->m;
     args->product.n = form->n;
     args->product.k = form->k;
@@ -314,8 +316,9 @@ read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
         return !form->first || fail(r, "first", "%s takes no first", form->kernel);
     if (kind == LH_ARGS_ELEMENTS) {
         args->elements.count = form->elements;
-        return form->elements != LH_FORM_ABSENT ||
-               fail(r, "elements", "%s needs elements", form->kernel);
+        if (form->elements == LH_FORM_ABSENT)
+            return fail(r, "elements", "%s needs elements", form->kernel);
+        return form->elements <= CALL_MAX || fail(r, "elements", "at most 2^60 are possible");
     }
     if (!check_positions(r, form))
         return false;

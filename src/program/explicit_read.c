@@ -6,6 +6,8 @@
 #include "program/explicit_fields.h"
 
 #include "base/error.h"
+#include "base/wide.h"
+#include "program/work.h"
 
 #include <string.h>
 
@@ -291,6 +293,60 @@ read_stated(LhFormReader *r, const LhForm *form)
                         &claimed[LH_CLAIM_PEAK_BYTES]);
 }
 
+/* What crosses the network for an op, or stays on the rank: a collective moves what a rank
+ * contributes to all members, trees do so twice. */
+static LhWide
+most_bytes(const LhProgram *program, const LhExplicitRank *rank, const LhOp *op)
+{
+    LhWide bytes = 0;
+
+    if (op->kind == LH_OP_COLLECTIVE) {
+        bytes = op->collective.wire_bytes;
+        for (uint32_t i = 0; i < op->collective.tensors_count; i++)
+            bytes += (LhWide)lh_region_bytes(program, op->collective.send[i]) +
+                     lh_region_bytes(program, op->collective.receive[i]);
+        return 2 * bytes * lh_group_size(&op->collective.group);
+    }
+    for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
+        const LhPart *part = &rank->parts[op->exchange.parts_first + i];
+
+        bytes += (LhWide)part->wire_bytes + lh_part_wire_bytes(program, part);
+    }
+    return bytes;
+}
+
+/* What every reader adds up of a rank fits 63 bits. */
+static bool
+check_work(const LhFormReader *r, uint32_t index)
+{
+    const LhExplicitRank *rank = &((const LhExplicit *)r->program->plan)->ranks[index];
+    LhWide bytes = 0, flops = 0;
+
+    for (uint32_t i = 0; i < rank->ops_count; i++) {
+        bytes += most_bytes(r->program, rank, &rank->ops[i]);
+        flops += lh_op_flops(&rank->ops[i]);
+        if (MAX(bytes, flops) > INT64_MAX) {
+            g_autofree char *path = g_strdup_printf("ranks[%u].ops[%u].op", index, i);
+
+            return lh_json_error(r->json, path, r->error,
+                                 "with this op the rank has more than 2^63 %s, which cannot be "
+                                 "counted exactly",
+                                 bytes > flops ? "bytes to send" : "flops");
+        }
+    }
+    return true;
+}
+
+static bool
+check_works(const LhFormReader *r)
+{
+    for (uint32_t rank = 0; rank < lh_program_ranks(r->program); rank++) {
+        if (!check_work(r, rank))
+            return false;
+    }
+    return true;
+}
+
 static LhProgram *
 read_program(const LhJson *json, const char *name, GError **error)
 {
@@ -305,7 +361,7 @@ read_program(const LhJson *json, const char *name, GError **error)
         return NULL;
     ok = read_params(&reader, &form, name) && read_slots(&reader, &form) &&
          read_streams(&reader, &form) && read_stated(&reader, &form) &&
-         lh_form_read_ranks(&reader, &form);
+         lh_form_read_ranks(&reader, &form) && check_works(&reader);
     program = reader.program;
     g_hash_table_remove_all(slots);
     lh_json_clear(lh_program_fields, &form);

@@ -7,10 +7,13 @@
 #include "base/error.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define RANKS_MAX (UINT32_C(1) << 20)
 #define TOKENS_MAX (UINT64_C(1) << 31)
+#define COUNT_LIMIT 0x1p63 /* of what is counted per rank */
+#define LINEAR_TILE 128    /* tokens; see kernels/sizes.h */
 
 const char *const lh_role_names[] = {
     [LH_SLOT_TEMP] = "temp",
@@ -239,24 +242,43 @@ check_length(const LhAttention *a, uint64_t cut, GError **error)
                              a->seq_length, cut, below, below + cut);
 }
 
-/* Nothing that is counted per rank may leave 63 bits: the flops of one rank's rows are the largest
- * number. */
+/*
+ * What is counted of one op or of one rank is held in 64 bits, by every reader and in the closed
+ * forms. So the most that any schedule can count must stay below 2^63, as a real number: the bounds
+ * here are not sharp, and a rounding error is far smaller than what they leave.
+ *
+ * Flops: 4 d forward and 10 d backward for every pair of the rank's rows with all keys. A rank may
+ * have almost twice the mean (uneven heads) or compute the forward pass again, which is below 2^64.
+ * Linear attention has its pairs within tiles, and products with states of d^2. A product of the
+ * activations with a weight is one op.
+ * Bytes: all tokens of every tensor, several times over; states of all ranks; weights; and scores
+ * of the rank's rows with all keys.
+ */
 static bool
 check_sizes(const LhProgramParams *p, GError **error)
 {
     const LhAttention *a = &p->attention;
-    const uint64_t rows = a->seq_length / p->ranks;
-    uint64_t flops, elements, bytes;
+    const double tokens = (double)a->seq_length, rows = tokens / p->ranks;
+    const double heads = (double)a->batch * a->heads, d = a->head_dim;
+    const double width = fmax((double)a->heads * d, a->hidden_size);
+    const double flops = a->linear ? 64 * heads * d * (d + LINEAR_TILE) * (rows + p->ranks)
+                                   : 14 * heads * d * rows * (tokens + 1);
+    const double product = 8 * a->batch * rows * width * width;
+    const double tensors = 256 * a->batch * tokens * (width + 8.0 * a->heads);
+    const double states = 256 * heads * d * d * p->ranks, weights = 16 * width * width;
+    const double scores = a->linear ? 0 : 16 * heads * rows * tokens;
+    const double bytes = tensors + states + weights + scores;
 
-    if (__builtin_mul_overflow((uint64_t)a->batch * a->heads, a->head_dim, &elements) ||
-        __builtin_mul_overflow(elements, 14 * rows, &flops) ||
-        __builtin_mul_overflow(flops, a->seq_length + 1, &flops) ||
-        __builtin_mul_overflow(elements, 64 * rows, &bytes) ||
-        __builtin_mul_overflow(bytes, lh_params_ranks(p), &bytes) || flops > INT64_MAX ||
-        bytes > INT64_MAX)
-        return lh_program_refuse(
-            error,
-            "the flops or bytes of one rank would not fit 63 bits; make the attention smaller");
+    if (fmax(flops, product) >= COUNT_LIMIT)
+        return lh_program_refuse(error,
+                                 "a rank may compute %.3g flops, and up to 9.22e+18 (2^63) can be "
+                                 "counted exactly; make the attention smaller or take more ranks",
+                                 fmax(flops, product));
+    if (bytes >= COUNT_LIMIT)
+        return lh_program_refuse(error,
+                                 "a rank may hold or send %.3g bytes, and up to 9.22e+18 (2^63) "
+                                 "can be counted exactly; make the attention smaller",
+                                 bytes);
     return true;
 }
 
