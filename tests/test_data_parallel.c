@@ -43,7 +43,7 @@ START_TEST(groups_send_what_one_group_sends)
     ck_assert_uint_eq(verdict->ranks, 16);
     ck_assert_uint_eq(verdict->ops, 2 * alone->ops);
     ck_assert_uint_eq(verdict->messages, 2 * alone->messages);
-    ck_assert_uint_eq(verdict->pairs_checked, 2 * alone->pairs_checked);
+    ck_assert(verdict->pairs_checked == 2 * alone->pairs_checked);
     for (uint32_t rank = 0; rank < 16; rank++) {
         ck_assert_uint_eq(verdict->bytes_sent[rank], lasp_bytes(rank));
         ck_assert_uint_eq(verdict->flops[rank], alone->flops[rank % 8]);

@@ -672,6 +672,8 @@ START_TEST(explicit_words_its_errors)
         { "all[1..2]", "all[1..", "a region is written" },
         { "\"shift\": -1", "\"shift\": 1", "out of range" },
         { "\"nq\": 2", "\"nq\": 2, \"pairs\": 4000000000000000000", "63 bits" },
+        { "\"parts\": 4, \"part_bytes\": 32", "\"parts\": 1048576, \"part_bytes\": 4398046511104",
+          "with this op the rank has more than 2^63 bytes to send" },
         { "\"main\", \"step\"", "\"mian\", \"step\"", "did you mean \"main\"?" },
         { "\"to\": 1", "\"to\": 0", "another rank below 2; found 0" },
         { "\"to\": 1", "\"to\": 2", "another rank below 2; found 2" },

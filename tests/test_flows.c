@@ -301,7 +301,7 @@ drain(Bench *b)
     }
     ck_assert_uint_eq(b->live, 0);
     for (uint32_t i = 0; i < b->network.links_count; i++)
-        ck_assert_uint_eq(lh_flows_link_bytes(b->flows, i), b->link_bytes[i]);
+        ck_assert(lh_flows_link_bytes(b->flows, i) == b->link_bytes[i]);
 }
 
 /* ---- random traffic ---- */
@@ -752,6 +752,24 @@ START_TEST(flows_without_bytes_take_their_latency)
 }
 END_TEST
 
+/* What many ranks send over one link adds up, however much it is. */
+START_TEST(flows_count_beyond_64_bits)
+{
+    const uint32_t both[] = { 0, 2 }, narrow[] = { 2 };
+    const LhRoute a = route_over(0, 2, both), b = route_over(0, 1, narrow);
+    Bench *bench = bench_plain(2, NULL, LH_NETWORK_FAIR);
+
+    for (uint32_t i = 0; i < 5; i++) {
+        lh_flows_count(bench->flows, &a, UINT64_MAX);
+        lh_flows_count(bench->flows, &b, 3);
+    }
+    ck_assert(lh_flows_link_bytes(bench->flows, 0) == 5 * (LhWide)UINT64_MAX);
+    ck_assert(lh_flows_link_bytes(bench->flows, 1) == 0);
+    ck_assert(lh_flows_link_bytes(bench->flows, 2) == 5 * (LhWide)UINT64_MAX + 15);
+    bench_free(bench);
+}
+END_TEST
+
 /* The same calls give the same picoseconds. */
 START_TEST(flows_are_deterministic)
 {
@@ -773,4 +791,5 @@ LH_TEST_MAIN("flows", flows_are_max_min_fair_on_any_links,
              flows_of_a_pair_keep_to_its_limit, flows_of_all_models_keep_to_the_limit,
              flows_know_the_parking_lot, flows_alone_take_latency_and_bytes_over_bandwidth,
              flows_share_one_link_equally, flows_of_alpha_beta_do_not_meet, flows_of_fifo_queue_up,
-             flows_without_bytes_take_their_latency, flows_are_deterministic)
+             flows_without_bytes_take_their_latency, flows_count_beyond_64_bits,
+             flows_are_deterministic)

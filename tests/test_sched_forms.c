@@ -713,6 +713,18 @@ START_TEST(sched_forms_refuse_what_cannot_be)
     p.attention.heads = p.attention.groups = 1 << 30;
     p.attention.seq_length = 1 << 30;
     check_refused("ring", &p, "2^63");
+    /* States have d^2 elements on each of the ranks. */
+    p = make_params(1 << 16, false, LH_PASS_BOTH);
+    p.attention.linear = true;
+    p.attention.heads = p.attention.groups = p.attention.head_dim = p.attention.batch = 1 << 14;
+    p.attention.seq_length = 1 << 16;
+    check_refused("lasp", &p, "2^63");
+    /* Flops that grow with N and not with N^2 fit. */
+    p = make_params(64, false, LH_PASS_BOTH);
+    p.attention.linear = true;
+    p.attention.seq_length = 1 << 30;
+    p.attention.head_dim = 128;
+    lh_program_free(make("lasp", &p));
 }
 END_TEST
 

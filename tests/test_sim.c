@@ -279,9 +279,9 @@ START_TEST(sim_links_carry_what_ranks_send)
             between += result->ranks[r].bytes_by_tier[LH_TIER_NIC];
         }
         ck_assert_uint_gt(between, 0);
-        ck_assert_uint_eq(result->link_bytes[LH_TIER_NVLINK], 2 * inside);
-        ck_assert_uint_eq(result->link_bytes[LH_TIER_PCIE], 2 * between);
-        ck_assert_uint_eq(result->link_bytes[LH_TIER_NIC], 2 * between);
+        ck_assert(result->link_bytes[LH_TIER_NVLINK] == 2 * inside);
+        ck_assert(result->link_bytes[LH_TIER_PCIE] == 2 * between);
+        ck_assert(result->link_bytes[LH_TIER_NIC] == 2 * between);
         ck_assert_double_le(result->busiest_link_utilisation, 1 + 1e-9);
         ck_assert_double_gt(result->busiest_link_utilisation, 0);
         world_clear(&w);

@@ -134,7 +134,7 @@ START_TEST(broken_nothing)
     ck_assert_uint_eq(verdict->ranks, 4);
     ck_assert_uint_eq(verdict->ops, 4 * 11 + 6);
     ck_assert_uint_eq(verdict->messages, 12);
-    ck_assert_uint_eq(verdict->pairs_checked, 4 * 10 + 6 * 16);
+    ck_assert(verdict->pairs_checked == 4 * 10 + 6 * 16);
     ck_assert_uint_gt(verdict->orders_checked, 0);
     ck_assert_uint_eq(verdict->bytes_sent[3], 3 * 64);
     ck_assert_uint_eq(verdict->flops[3], 4 * 2 * 4 * (10 + 3 * 16));

@@ -172,17 +172,24 @@ lh_jsonw_string(LhJsonWriter *w, const char *key, const char *value)
 }
 
 void
+lh_jsonw_wide(LhJsonWriter *w, const char *key, LhWide value)
+{
+    char buffer[LH_WIDE_TEXT_SIZE];
+
+    begin_value(w, key);
+    g_string_append(w->out, lh_wide_text(value, buffer));
+}
+
+void
 lh_jsonw_uint(LhJsonWriter *w, const char *key, uint64_t value)
 {
-    begin_value(w, key);
-    g_string_append_printf(w->out, "%" PRIu64, value);
+    lh_jsonw_wide(w, key, value);
 }
 
 void
 lh_jsonw_int(LhJsonWriter *w, const char *key, int64_t value)
 {
-    begin_value(w, key);
-    g_string_append_printf(w->out, "%" PRId64, value);
+    lh_jsonw_wide(w, key, value);
 }
 
 void
@@ -202,21 +209,10 @@ lh_jsonw_bool(LhJsonWriter *w, const char *key, bool value)
 }
 
 void
-lh_jsonw_seconds(LhJsonWriter *w, const char *key, int64_t time_ps)
+lh_jsonw_seconds(LhJsonWriter *w, const char *key, LhWide time_ps)
 {
-    const uint64_t ps_per_s = (uint64_t)LH_PS_PER_S;
-    const uint64_t magnitude = time_ps < 0 ? -(uint64_t)time_ps : (uint64_t)time_ps;
-    char fraction[16];
-    int length;
+    char buffer[LH_WIDE_TEXT_SIZE];
 
     begin_value(w, key);
-    if (time_ps < 0)
-        g_string_append_c(w->out, '-');
-    g_string_append_printf(w->out, "%" PRIu64, magnitude / ps_per_s);
-    if (magnitude % ps_per_s == 0)
-        return;
-    length = g_snprintf(fraction, sizeof(fraction), ".%012" PRIu64, magnitude % ps_per_s);
-    while (fraction[length - 1] == '0')
-        length--;
-    g_string_append_len(w->out, fraction, length);
+    g_string_append(w->out, lh_wide_seconds(time_ps, buffer));
 }

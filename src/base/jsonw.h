@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "base/wide.h"
+
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,8 +25,10 @@ void lh_jsonw_array_begin(LhJsonWriter *w, const char *key);
 void lh_jsonw_array_end(LhJsonWriter *w);
 void lh_jsonw_string(LhJsonWriter *w, const char *key, const char *value); /* NULL writes null */
 void lh_jsonw_uint(LhJsonWriter *w, const char *key, uint64_t value);
+/* Totals, with all their digits. */
+void lh_jsonw_wide(LhJsonWriter *w, const char *key, LhWide value);
 void lh_jsonw_int(LhJsonWriter *w, const char *key, int64_t value);
 void lh_jsonw_double(LhJsonWriter *w, const char *key, double value);
 void lh_jsonw_bool(LhJsonWriter *w, const char *key, bool value);
 /* An exact number of picoseconds written as decimal seconds: 1500000000000 -> 1.5. */
-void lh_jsonw_seconds(LhJsonWriter *w, const char *key, int64_t time_ps);
+void lh_jsonw_seconds(LhJsonWriter *w, const char *key, LhWide time_ps);

@@ -11,8 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-__extension__ typedef unsigned __int128 Wide;
-
 typedef struct {
     const char *text;
     uint64_t numerator; /* base units per one of these, as a fraction */
@@ -161,10 +159,10 @@ scan_decimal(const char *text, bool digits_only, Decimal *number, const char **r
     return end;
 }
 
-static Wide
+static LhWide
 power_of_ten(unsigned exponent)
 {
-    Wide value = 1;
+    LhWide value = 1;
 
     while (exponent-- > 0)
         value *= 10;
@@ -183,17 +181,17 @@ find_suffix(const Suffix *suffixes, const char *text)
 
 /* Stores top / bottom as the unit's type; returns NULL, or the reason why it cannot. */
 static const char *
-store(Wide top, Wide bottom, LhUnit unit, void *value)
+store(LhWide top, LhWide bottom, LhUnit unit, void *value)
 {
     if (unit == LH_UNIT_BANDWIDTH || unit == LH_UNIT_FLOPS) {
         *(double *)value = (double)top / (double)bottom;
         return NULL;
     }
     if (unit == LH_UNIT_TIME) {
-        Wide time_ps = (top + bottom / 2) / bottom;
+        LhWide time_ps = (top + bottom / 2) / bottom;
 
         /* LH_TIME_NEVER itself is no duration. */
-        if (time_ps >= (Wide)LH_TIME_NEVER)
+        if (time_ps >= LH_TIME_NEVER)
             return "it is too large";
         *(LhTime *)value = (LhTime)time_ps;
         return NULL;
@@ -225,7 +223,7 @@ lh_unit_parse(const char *text, LhUnit unit, void *value, GError **error)
         return fail(text, *rest == '\0' ? "it has no unit" : "its unit is unknown", info, error);
 
     /* 64 bits of digits times at most 2^50 fit; 10^19 times 8 does too. */
-    reason = store((Wide)number.digits * suffix->numerator,
+    reason = store((LhWide)number.digits * suffix->numerator,
                    power_of_ten(number.decimals) * suffix->denominator, unit, value);
     if (reason != NULL)
         return fail(text, reason, info, error);
@@ -337,12 +335,13 @@ lh_format_time(LhTime time_ps)
 }
 
 char *
-lh_format_count(uint64_t count)
+lh_format_count(LhWide count)
 {
-    char digits[24];
+    char digits[LH_WIDE_TEXT_SIZE];
     GString *text = g_string_new(NULL);
-    int length = g_snprintf(digits, sizeof(digits), "%" G_GUINT64_FORMAT, count);
+    const int length = (int)strlen(lh_wide_text(count, digits));
 
+    g_assert(count >= 0);
     for (int i = 0; i < length; i++) {
         if (i > 0 && (length - i) % 3 == 0)
             g_string_append_c(text, ',');

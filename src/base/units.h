@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "base/wide.h"
+
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +57,7 @@ char *lh_unit_pattern(LhUnit unit);
  * whole number of bytes do not).
  */
 char *lh_format_bytes(uint64_t bytes);
-char *lh_format_count(uint64_t count);
+char *lh_format_count(LhWide count);
 char *lh_format_time(LhTime time_ps);
 char *lh_format_bandwidth(double bytes_per_s);
 char *lh_format_flops(double flops_per_s);

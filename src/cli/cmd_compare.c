@@ -10,6 +10,7 @@
 #include "report/describe.h"
 #include "report/describe_comparison.h"
 #include "report/figure.h"
+#include "report/result_values.h"
 
 #include <stddef.h>
 
@@ -51,14 +52,15 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *compa
     g_autoptr(LhTable) table = NULL;
 
     if (format == LH_FORMAT_JSON) {
-        lh_comparison_json(setup, comparison, &stamp, out);
+        lh_result_json(setup, comparison, &stamp, out);
         return;
     }
-    table = lh_describe_comparison(setup, comparison);
     if (format == LH_FORMAT_CSV) {
+        table = lh_result_table(setup, comparison);
         lh_table_print(table, format, out);
         return;
     }
+    table = lh_describe_comparison(setup, comparison);
     lh_describe_case(setup, out);
     g_string_append_c(out, '\n');
     lh_table_print(table, format, out);
@@ -75,7 +77,7 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *compa
 }
 
 /* If even the first row has failed, because of a failed link for example, none has run, and its
- * reason is the error of the command. */
+ * reason is the error of the command; machines have read it as the state of the results. */
 static bool
 check_failures(const LhComparison *comparison, GError **error)
 {
@@ -91,6 +93,7 @@ static int
 run(const LhCommandLine *line, GError **error)
 {
     const Options *o = line->options;
+    const bool for_machines = o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhComparison) comparison = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
@@ -105,10 +108,10 @@ run(const LhCommandLine *line, GError **error)
     lh_progress_start(&progress);
     comparison = lh_compare(setup, &hooks, error);
     lh_progress_end(&progress);
-    if (comparison == NULL || !check_failures(comparison, error))
+    if (comparison == NULL || (!for_machines && !check_failures(comparison, error)))
         return LH_ERROR_RUNTIME;
     print(line, setup, comparison, out);
-    if (!lh_command_write(&o->to, out, error))
+    if (!lh_command_write(&o->to, out, error) || !check_failures(comparison, error))
         return LH_ERROR_RUNTIME;
     if (o->figure != NULL && comparison->fit_count > 0 &&
         !lh_bars_draw(setup, comparison, o->figure, error))

@@ -141,7 +141,7 @@ list_formats(LhTable *table, GError **error)
         "read and written: measured constants (--profile; calibrate -o)");
     add(table, "longhaul.schedule/1",
         "read and written: an explicit program (--schedule-file; show --format json)");
-    add(table, "longhaul.result/1", "written: simulated times (compare and sim --format json)");
+    add(table, "longhaul.result/2", "written: simulated times (compare and sim --format json)");
     add(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
     add(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
     add(table, "longhaul.validation/1",

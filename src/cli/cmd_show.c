@@ -290,7 +290,7 @@ static void
 add_form(LhTable *table, const LhProgramParams *p, const char *name, RankForm form)
 {
     uint64_t least = UINT64_MAX, most = 0;
-    double sum = 0;
+    LhWide sum = 0;
     g_autofree char *low = NULL;
     g_autofree char *mean = NULL;
     g_autofree char *high = NULL;
@@ -302,10 +302,10 @@ add_form(LhTable *table, const LhProgramParams *p, const char *name, RankForm fo
 
         least = MIN(least, value);
         most = MAX(most, value);
-        sum += (double)value;
+        sum += value;
     }
     low = lh_format_count(least);
-    mean = lh_format_count((uint64_t)(sum / p->ranks + 0.5));
+    mean = lh_format_count((sum + p->ranks / 2) / p->ranks);
     high = lh_format_count(most);
     lh_table_row(table);
     lh_table_cell(table, name, NULL);

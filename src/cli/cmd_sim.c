@@ -11,6 +11,8 @@
 #include "report/figure.h"
 #include "report/gantt.h"
 #include "report/output.h"
+#include "report/result_json.h"
+#include "report/result_values.h"
 
 #include <stddef.h>
 
@@ -81,21 +83,23 @@ print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GStr
     }
 }
 
+/* For machines, one run is a comparison of one schedule. */
 static void
-print(const LhCommandLine *line, const LhSetup *setup, const LhCompareRow *row, GString *out)
+print_for_machines(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GString *out)
 {
     const Options *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
+    g_autoptr(GPtrArray) rows = g_ptr_array_new();
+    const LhComparison one = { .rows = rows, .fit_count = row->state == LH_ROW_RAN };
+    g_autoptr(LhTable) table = NULL;
 
+    g_ptr_array_add(rows, row);
     if (o->to.format == LH_FORMAT_JSON) {
-        lh_result_json(setup, row, &stamp, out);
-    } else if (o->to.format == LH_FORMAT_CSV) {
-        g_autoptr(LhTable) parts = lh_describe_parts(row->result);
-
-        lh_table_print(parts, LH_FORMAT_CSV, out);
-    } else {
-        print_text(o, setup, row, out);
+        lh_result_json(setup, &one, &stamp, out);
+        return;
     }
+    table = lh_result_table(setup, &one);
+    lh_table_print(table, LH_FORMAT_CSV, out);
 }
 
 static bool
@@ -119,7 +123,7 @@ write_files(const Options *o, const LhCompareRow *row, LhTimeline *timeline, GEr
 }
 
 /* If the schedule refused the case, the answer is no, with its reason; without a result otherwise,
- * the simulation failed. */
+ * the simulation failed. Machines have read that already, as the state of the result. */
 static bool
 check_row(const LhCompareRow *row, GError **error)
 {
@@ -161,11 +165,16 @@ run(const LhCommandLine *line, GError **error)
               ? lh_compare_run_program(setup, &hooks)
               : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
     lh_progress_end(&progress);
+    if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
+        print_for_machines(line, setup, row, out);
+    else if (row->result != NULL)
+        print_text(o, setup, row, out);
+    if (row->result != NULL && !write_files(o, row, timeline, error))
+        return LH_ERROR_RUNTIME;
+    if (out->len > 0 && !lh_command_write(&o->to, out, error))
+        return LH_ERROR_RUNTIME;
     if (!check_row(row, error))
         return LH_ERROR_NO;
-    print(line, setup, row, out);
-    if (!write_files(o, row, timeline, error) || !lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
     return row->state == LH_ROW_NO_MEMORY ? LH_ERROR_NO : 0;
 }
 

@@ -69,10 +69,10 @@ verdict_of(const LhProven *proven)
 
 /* "1.23 T": three digits are enough for a total. */
 static void
-add_magnitude(LhTable *table, uint64_t count)
+add_magnitude(LhTable *table, LhWide count)
 {
-    static const char *const prefixes[] = { "", " k", " M", " G", " T", " P", " E" };
-    g_autofree char *exact = g_strdup_printf("%" G_GUINT64_FORMAT, count);
+    static const char *const prefixes[] = { "", " k", " M", " G", " T", " P", " E", " Z", " Y" };
+    char exact[LH_WIDE_TEXT_SIZE];
     g_autofree char *text = NULL;
     double value = (double)count;
     guint prefix = 0;
@@ -80,7 +80,7 @@ add_magnitude(LhTable *table, uint64_t count)
     for (; value >= 999.5 && prefix + 1 < G_N_ELEMENTS(prefixes); prefix++)
         value /= 1000;
     text = g_strdup_printf("%.3g%s", value, prefixes[prefix]);
-    lh_table_cell(table, text, exact);
+    lh_table_cell(table, text, lh_wide_text(count, exact));
 }
 
 static void

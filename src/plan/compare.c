@@ -6,7 +6,7 @@
 void
 lh_totals(const LhSimResult *result, LhTotals *totals)
 {
-    LhTotals t = { 0 };
+    LhTotals t = { .span_ps = (LhWide)result->makespan_ps * result->ranks_count };
 
     for (uint32_t r = 0; r < result->ranks_count; r++) {
         const LhRankResult *rank = &result->ranks[r];
@@ -55,7 +55,9 @@ play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
 
     row->result = lh_setup_simulate(setup, row->program, NULL, NULL, hooks, &error);
     if (row->result == NULL) {
-        give_reason(row, LH_ROW_FAILED, error);
+        give_reason(row,
+                    g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_ROW_REFUSED : LH_ROW_FAILED,
+                    error);
         return;
     }
     lh_totals(row->result, &totals);

@@ -42,17 +42,18 @@ LhComparison *lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **er
 void lh_comparison_free(LhComparison *comparison);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhComparison, lh_comparison_free)
 
-/* Sums over the ranks of a result. */
+/* Sums over the ranks of a result; exact. */
 typedef struct {
-    LhTime busy_ps;
-    LhTime idle_ps[LH_IDLE_PARTS]; /* busy + sum(idle) = ranks x makespan */
-    LhTime exposed_ps;             /* communication tiers of idle_ps */
-    uint64_t sent_bytes;
+    LhWide span_ps; /* ranks x makespan */
+    LhWide busy_ps;
+    LhWide idle_ps[LH_IDLE_PARTS]; /* busy + sum(idle) = span */
+    LhWide exposed_ps;             /* communication tiers of idle_ps */
+    LhWide sent_bytes;
+    LhWide tier_bytes[LH_TIERS];
+    LhWide flops;
     uint64_t sent_bytes_max; /* of one rank */
-    uint64_t tier_bytes[LH_TIERS];
-    uint64_t peak_bytes; /* the largest of one rank */
+    uint64_t peak_bytes;     /* the largest of one rank */
     uint32_t peak_rank;
-    uint64_t flops;
 } LhTotals;
 
 void lh_totals(const LhSimResult *result, LhTotals *totals);

@@ -20,7 +20,8 @@ typedef struct {
     void *timeline_data;
 } LhExecuteParams;
 
-/* The same count by three readers of the program. Sums over ranks, but compared rank by rank. */
+/* The same count by three readers of the program. Sums over ranks, but compared rank by rank; what
+ * a machine has run is far from 2^64. */
 typedef struct {
     uint64_t counted, verified, simulated;
     bool equal; /* on every rank */

@@ -8,9 +8,10 @@
 
 #include <string.h>
 
-#define OPTIONS_RANKS_MAX 16 /* options are gone through up to here, grids everywhere */
-#define BOTH_RANKS_MAX 8     /* under each mask up to here, grids too */
-#define NARROW 3             /* tokens of a window */
+#define UNPROVEN " (NOT PROVEN)" /* behind the name of a program that is taken all the same */
+#define OPTIONS_RANKS_MAX 16     /* options are gone through up to here, grids everywhere */
+#define BOTH_RANKS_MAX 8         /* under each mask up to here, grids too */
+#define NARROW 3                 /* tokens of a window */
 #define DECAY 0.75
 #define PARALLEL_OPS_MIN 10000           /* fewer are verified sooner than a thread starts */
 #define OP_BYTES 512                     /* of a proof, about, for each op */
@@ -123,7 +124,7 @@ lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
         kinds |= 1u << g_array_index(verdict->findings, LhFinding, i).kind;
     may_go_on = (kinds & purposes[purpose].refused) == 0;
     if (may_go_on && setup->scenario->unproven) {
-        char *name = g_strdup_printf("%s (NOT PROVEN)", program->name);
+        char *name = g_strconcat(program->name, UNPROVEN, NULL);
 
         g_free(program->name);
         program->name = name;
@@ -136,6 +137,12 @@ lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
                 verdict->findings_total == 1 ? "" : "s", may_go_on ? "; --unproven " : "",
                 may_go_on ? purposes[purpose].does : "", may_go_on ? " it all the same" : "");
     return false;
+}
+
+bool
+lh_prove_is_unproven(const LhProgram *program)
+{
+    return g_str_has_suffix(program->name, UNPROVEN);
 }
 
 /* --- many programs ------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ typedef struct {
     char *refusal;        /* the first, and its reason; NULL: none */
     GArray *findings;     /* of LhProofFinding */
     GPtrArray *unchecked; /* LhVerdict's, each once */
-    uint64_t ops, messages, orders, pairs, bytes, flops; /* that were checked */
+    uint64_t ops, messages, orders; /* that were checked, as were ... */
+    LhWide pairs, bytes, flops;
 } LhProven;
 
 typedef struct {
@@ -53,6 +54,9 @@ typedef enum {
  * messages.
  */
 bool lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error);
+
+/* Whether @program was taken unproven. */
+bool lh_prove_is_unproven(const LhProgram *program);
 
 void lh_proven_free(LhProven *proven);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProven, lh_proven_free)

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CALL_MAX (UINT64_C(1) << 60) /* flops or elements of a call: its traffic fits 64 bits */
+#define CALL_MAX (UINT64_C(1) << 60) /* flops of a product: its traffic fits 64 bits */
 
 /* The messages and counts of the rank being read. */
 typedef struct {
@@ -316,9 +316,8 @@ read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
         return !form->first || fail(r, "first", "%s takes no first", form->kernel);
     if (kind == LH_ARGS_ELEMENTS) {
         args->elements.count = form->elements;
-        if (form->elements == LH_FORM_ABSENT)
-            return fail(r, "elements", "%s needs elements", form->kernel);
-        return form->elements <= CALL_MAX || fail(r, "elements", "at most 2^60 are possible");
+        return form->elements != LH_FORM_ABSENT ||
+               fail(r, "elements", "%s needs elements", form->kernel);
     }
     if (!check_positions(r, form))
         return false;

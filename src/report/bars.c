@@ -43,7 +43,7 @@ part_colour(int part)
 /* The order in a bar: compute, exposed communication, host, imbalance. */
 static const int drawing_order[LH_PARTS] = { 0, 2, 3, 4, 5, 6, 1 };
 
-static LhTime
+static LhWide
 part_of(const LhTotals *totals, int part)
 {
     return part == 0 ? totals->busy_ps : totals->idle_ps[part - 1];

@@ -3,7 +3,8 @@
 
 #include "base/units.h"
 
-#define BYTES_PER_MIB 1048576.0
+#define BYTES_PER_MIB 1048576
+#define FEW_MIB 100 /* below that, two decimals */
 
 void
 lh_cell_percent(LhTable *table, double share)
@@ -15,20 +16,20 @@ lh_cell_percent(LhTable *table, double share)
 }
 
 void
-lh_cell_mib(LhTable *table, double bytes)
+lh_cell_mib(LhTable *table, LhWide bytes, uint32_t ranks)
 {
-    char exact[G_ASCII_DTOSTR_BUF_SIZE];
-    const double mib = bytes / BYTES_PER_MIB;
-    g_autofree char *text = g_strdup_printf(mib < 100 ? "%.2f" : "%.1f", mib);
+    const LhWide per_mib = (LhWide)BYTES_PER_MIB * ranks;
+    char text[LH_WIDE_TEXT_SIZE], exact[LH_WIDE_TEXT_SIZE];
 
-    lh_table_cell(table, text, lh_double_to_text(bytes, exact));
+    lh_wide_quotient(bytes, per_mib, bytes < FEW_MIB * per_mib ? 2 : 1, text);
+    lh_table_cell(table, text, ranks == 1 ? lh_wide_text(bytes, exact) : NULL);
 }
 
 void
-lh_cell_count(LhTable *table, uint64_t count)
+lh_cell_count(LhTable *table, LhWide count)
 {
     g_autofree char *text = lh_format_count(count);
-    g_autofree char *exact = g_strdup_printf("%" G_GUINT64_FORMAT, count);
+    char exact[LH_WIDE_TEXT_SIZE];
 
-    lh_table_cell(table, text, exact);
+    lh_table_cell(table, text, lh_wide_text(count, exact));
 }

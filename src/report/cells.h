@@ -10,8 +10,8 @@
 /* A share as percent with one decimal; under a heading that says so. */
 void lh_cell_percent(LhTable *table, double share);
 
-/* Bytes as MiB, likewise. */
-void lh_cell_mib(LhTable *table, double bytes);
+/* @bytes / @ranks as MiB; exact where @ranks is 1. */
+void lh_cell_mib(LhTable *table, LhWide bytes, uint32_t ranks);
 
-/* "1.5 M". */
-void lh_cell_count(LhTable *table, uint64_t count);
+/* "1,500,000". */
+void lh_cell_count(LhTable *table, LhWide count);

@@ -34,7 +34,7 @@ plan_columns(const LhComparison *c)
     columns.part[1 + LH_IDLE_IMBALANCE] = columns.part[1 + LH_IDLE_HOST] = true;
     for (guint i = 0; i < c->rows->len; i++) {
         const LhSimResult *r = row_at(c, i)->result;
-        LhTime parts[LH_PARTS];
+        LhWide parts[LH_PARTS];
         LhTotals totals;
 
         if (r == NULL)
@@ -45,7 +45,7 @@ plan_columns(const LhComparison *c)
         for (int part = 0; part < LH_PARTS; part++)
             columns.part[part] = columns.part[part] || parts[part] != 0;
         columns.uneven =
-            columns.uneven || totals.sent_bytes != totals.sent_bytes_max * r->ranks_count;
+            columns.uneven || totals.sent_bytes != (LhWide)totals.sent_bytes_max * r->ranks_count;
     }
     columns.scale = lh_text_scale(longest);
     return columns;
@@ -95,24 +95,21 @@ static void
 add_time_cells(LhTable *table, const Columns *columns, const LhSimResult *r, const LhTotals *totals,
                double vs_best)
 {
-    LhTime parts[LH_PARTS];
+    LhWide parts[LH_PARTS];
     int64_t quanta[LH_PARTS];
     int64_t whole;
     char text[LH_TEXT_SIZE];
-    char exact[LH_TEXT_SIZE];
 
     lh_parts(totals, parts);
     lh_text_round_parts(columns->scale, parts, LH_PARTS, r->ranks_count, quanta, &whole);
-    lh_table_cell(table, lh_text_scaled(columns->scale, whole, text),
-                  lh_text_seconds(r->makespan_ps, exact));
+    lh_table_cell(table, lh_text_scaled(columns->scale, whole, text), NULL);
     if (vs_best > 0)
         add_ratio_cell(table, vs_best, 2, "x");
     else
         lh_table_cell(table, "-", "");
     for (int part = 0; part < LH_PARTS; part++) {
         if (columns->part[part])
-            lh_table_cell(table, lh_text_scaled(columns->scale, quanta[part], text),
-                          lh_text_seconds(parts[part], exact));
+            lh_table_cell(table, lh_text_scaled(columns->scale, quanta[part], text), NULL);
     }
 }
 
@@ -156,10 +153,10 @@ add_comparison_row(LhTable *table, const LhSetup *setup, const LhComparison *c,
         table, columns, row->result, &totals,
         row->state == LH_ROW_RAN && best > 0 ? (double)row->result->makespan_ps / (double)best : 0);
     lh_cell_percent(table, lh_sim_bubble_fraction(row->result));
-    lh_cell_mib(table, (double)totals.sent_bytes_max);
+    lh_cell_mib(table, totals.sent_bytes_max, 1);
     if (columns->uneven)
-        lh_cell_mib(table, (double)totals.sent_bytes / (double)row->result->ranks_count);
-    lh_cell_mib(table, (double)totals.peak_bytes);
+        lh_cell_mib(table, totals.sent_bytes, row->result->ranks_count);
+    lh_cell_mib(table, totals.peak_bytes, 1);
     note_row(table, setup, row, &totals);
 }
 

@@ -8,9 +8,10 @@
 #include "report/parts.h"
 #include "report/text.h"
 
-#include <math.h>
-
-#define BYTES_PER_MIB 1048576.0
+#define BYTES_PER_MIB 1048576
+#define PS_PER_MS INT64_C(1000000000)
+#define FLOP_PER_TFLOP INT64_C(1000000000000)
+#define DECIMALS 3
 
 LhTable *
 lh_describe_parts(const LhSimResult *r)
@@ -18,21 +19,19 @@ lh_describe_parts(const LhSimResult *r)
     LhTable *table = lh_table_new();
     const LhTimeScale scale = lh_text_scale(r->makespan_ps);
     LhTotals totals;
-    LhTime parts[LH_PARTS];
+    LhWide parts[LH_PARTS];
     int64_t quanta[LH_PARTS];
     int64_t whole;
     char text[LH_TEXT_SIZE];
-    char exact[LH_TEXT_SIZE];
 
     lh_totals(r, &totals);
     lh_parts(&totals, parts);
     lh_text_round_parts(scale, parts, LH_PARTS, r->ranks_count, quanta, &whole);
     lh_table_column(table, "part", "where the time goes", NULL, false);
-    lh_table_column(table, "sum_s", "mean", scale.unit, true);
+    lh_table_column(table, "mean", "mean", scale.unit, true);
     lh_table_column(table, "fraction", "share", "%", true);
     for (int part = 0; part <= LH_PARTS; part++) {
-        const LhTime time_ps =
-            part < LH_PARTS ? parts[part] : r->makespan_ps * (LhTime)r->ranks_count;
+        const LhWide time_ps = part < LH_PARTS ? parts[part] : totals.span_ps;
 
         if (part > 0 && part < LH_PARTS && time_ps == 0)
             continue;
@@ -41,10 +40,8 @@ lh_describe_parts(const LhSimResult *r)
                              part < LH_PARTS && lh_part_is_exposed(part) ? "exposed " : "",
                              part < LH_PARTS ? lh_part_name(part) : "makespan");
         lh_table_cell(table, lh_text_scaled(scale, part < LH_PARTS ? quanta[part] : whole, text),
-                      lh_text_seconds(time_ps, exact));
-        lh_cell_percent(table, r->makespan_ps == 0 ? 0
-                                                   : (double)time_ps / ((double)r->makespan_ps *
-                                                                        (double)r->ranks_count));
+                      NULL);
+        lh_cell_percent(table, totals.span_ps == 0 ? 0 : (double)time_ps / (double)totals.span_ps);
     }
     return table;
 }
@@ -53,70 +50,95 @@ lh_describe_parts(const LhSimResult *r)
 typedef struct {
     const char *name;
     const char *unit;
-    double per_unit;
-    double (*value)(const LhRankResult *rank);
+    LhWide per_unit;
+    LhWide (*value)(const LhRankResult *rank);
 } RankQuantity;
 
-static double
+static LhWide
 value_busy(const LhRankResult *rank)
 {
-    return (double)rank->busy_ps;
+    return rank->busy_ps;
 }
 
-static double
+static LhWide
 value_comm(const LhRankResult *rank)
 {
-    return (double)rank->comm_ps;
+    return rank->comm_ps;
 }
 
-static double
+static LhWide
 value_exposed(const LhRankResult *rank)
 {
     LhTime exposed = 0;
 
     for (int tier = 0; tier < LH_TIERS; tier++)
         exposed += rank->idle_ps[LH_IDLE_COMM + tier];
-    return (double)exposed;
+    return exposed;
 }
 
-static double
+static LhWide
 value_finish(const LhRankResult *rank)
 {
-    return (double)rank->finish_ps;
+    return rank->finish_ps;
 }
 
-static double
+static LhWide
 value_sent(const LhRankResult *rank)
 {
-    return (double)rank->bytes_sent;
+    return rank->bytes_sent;
 }
 
-static double
+static LhWide
 value_peak(const LhRankResult *rank)
 {
-    return (double)rank->peak_bytes;
+    return rank->peak_bytes;
 }
 
-static double
+static LhWide
 value_flops(const LhRankResult *rank)
 {
-    return (double)rank->flops;
+    return rank->flops;
 }
 
 static const RankQuantity quantities[] = {
-    { "compute", "ms", 1e9, value_busy },
-    { "communication", "ms", 1e9, value_comm },
-    { "of that, exposed", "ms", 1e9, value_exposed },
-    { "finished at", "ms", 1e9, value_finish },
-    { "attention work", "TFLOP", 1e12, value_flops },
+    { "compute", "ms", PS_PER_MS, value_busy },
+    { "communication", "ms", PS_PER_MS, value_comm },
+    { "of that, exposed", "ms", PS_PER_MS, value_exposed },
+    { "finished at", "ms", PS_PER_MS, value_finish },
+    { "attention work", "TFLOP", FLOP_PER_TFLOP, value_flops },
     { "sent", "MiB", BYTES_PER_MIB, value_sent },
     { "peak memory", "MiB", BYTES_PER_MIB, value_peak },
 };
 
+static void
+add_quantity_row(LhTable *table, const RankQuantity *q, const LhSimResult *r)
+{
+    LhWide least = q->value(&r->ranks[0]), most = least, sum = 0;
+    uint32_t where = 0;
+    char text[LH_WIDE_TEXT_SIZE];
+
+    for (uint32_t rank = 0; rank < r->ranks_count; rank++) {
+        const LhWide value = q->value(&r->ranks[rank]);
+
+        least = MIN(least, value);
+        sum += value;
+        if (value > most) {
+            most = value;
+            where = rank;
+        }
+    }
+    lh_table_row(table);
+    lh_table_cell(table, q->name, NULL);
+    lh_table_cell(table, q->unit, NULL);
+    lh_table_cell(table, lh_wide_quotient(least, q->per_unit, DECIMALS, text), NULL);
+    lh_table_cell(table, lh_wide_quotient(sum, q->per_unit * r->ranks_count, DECIMALS, text), NULL);
+    lh_table_cell(table, lh_wide_quotient(most, q->per_unit, DECIMALS, text), NULL);
+    lh_table_cell_printf(table, "%u", where);
+}
+
 LhTable *
 lh_describe_ranks(const LhCompareRow *row)
 {
-    const LhSimResult *r = row->result;
     LhTable *table = lh_table_new();
 
     lh_table_column(table, "quantity", "over the ranks", NULL, false);
@@ -125,46 +147,23 @@ lh_describe_ranks(const LhCompareRow *row)
     lh_table_column(table, "mean", "mean", NULL, true);
     lh_table_column(table, "max", "max", NULL, true);
     lh_table_column(table, "max_rank", "on rank", NULL, true);
-    for (guint i = 0; i < G_N_ELEMENTS(quantities); i++) {
-        const RankQuantity *q = &quantities[i];
-        double least = INFINITY;
-        double most = -1;
-        double sum = 0;
-        uint32_t where = 0;
-
-        for (uint32_t rank = 0; rank < r->ranks_count; rank++) {
-            const double value = q->value(&r->ranks[rank]);
-
-            least = MIN(least, value);
-            sum += value;
-            if (value > most) {
-                most = value;
-                where = rank;
-            }
-        }
-        lh_table_row(table);
-        lh_table_cell(table, q->name, NULL);
-        lh_table_cell(table, q->unit, NULL);
-        lh_table_cell_printf(table, "%.3f", least / q->per_unit);
-        lh_table_cell_printf(table, "%.3f", sum / r->ranks_count / q->per_unit);
-        lh_table_cell_printf(table, "%.3f", most / q->per_unit);
-        lh_table_cell_printf(table, "%u", where);
-    }
+    for (guint i = 0; i < G_N_ELEMENTS(quantities); i++)
+        add_quantity_row(table, &quantities[i], row->result);
     return table;
 }
 
 static void
-add_count_row(LhTable *table, const char *name, uint64_t bytes, uint32_t ranks)
+add_count_row(LhTable *table, const char *name, LhWide bytes, uint32_t ranks)
 {
     lh_table_row(table);
     lh_table_cell(table, name, NULL);
     lh_cell_count(table, bytes);
-    lh_cell_mib(table, (double)bytes / ranks);
+    lh_cell_mib(table, bytes, ranks);
 }
 
 /* What the program says that all ranks send; false if it says nothing. */
 static bool
-claimed_bytes(const LhProgram *program, uint64_t *bytes)
+claimed_bytes(const LhProgram *program, LhWide *bytes)
 {
     *bytes = 0;
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
@@ -182,7 +181,7 @@ lh_describe_traffic(const LhCompareRow *row)
 {
     const uint32_t ranks = lh_program_ranks(row->program);
     LhTable *table = lh_table_new();
-    uint64_t claimed;
+    LhWide claimed;
     LhTotals totals;
 
     lh_totals(row->result, &totals);
@@ -219,10 +218,10 @@ lh_describe_memory(const LhSimResult *r)
             continue;
         lh_table_row(table);
         lh_table_cell(table, lh_tensor_names[kind], NULL);
-        lh_cell_mib(table, (double)rank->peak_by_tensor[kind]);
+        lh_cell_mib(table, rank->peak_by_tensor[kind], 1);
     }
     lh_table_row(table);
     lh_table_cell(table, "in all", NULL);
-    lh_cell_mib(table, (double)rank->peak_bytes);
+    lh_cell_mib(table, rank->peak_bytes, 1);
     return table;
 }

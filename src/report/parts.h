@@ -9,7 +9,7 @@
 #define LH_PARTS (1 + LH_IDLE_PARTS)
 
 /* Sums over ranks; they add up to ranks x makespan. */
-void lh_parts(const LhTotals *totals, LhTime parts[LH_PARTS]);
+void lh_parts(const LhTotals *totals, LhWide parts[LH_PARTS]);
 
 /* "compute", or the cause of idle time: "imbalance", "nvlink", ... */
 const char *lh_part_name(int part);

@@ -1,15 +1,13 @@
 /*
- * longhaul.result/1. Times are exact decimal seconds of integer picoseconds; sums over ranks are
- * exact too, means are left to the reader.
+ * longhaul.result/2: schemas/result.schema.json. Times are exact decimal seconds of integer
+ * picoseconds; sums over ranks are exact too, means are left to the reader.
  */
 #include "report/result_json.h"
 
 #include "config.h"
-#include "report/describe_options.h"
+#include "report/result_values.h"
 
 #include <stdlib.h>
-
-static const char *const state_names[] = { "ran", "no-memory", "failed", "refused" };
 
 /* --- the stamp ----------------------------------------------------------------------------------
  */
@@ -75,17 +73,10 @@ lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const L
 static void
 write_case(LhJsonWriter *w, const LhSetup *setup)
 {
+    g_autoptr(LhValues) values = lh_case_values(setup);
+
     lh_jsonw_object_begin(w, "case");
-    lh_jsonw_string(w, "cluster", setup->topology->name);
-    lh_jsonw_uint(w, "nodes", setup->network.nodes);
-    lh_jsonw_string(w, "device", setup->device->name);
-    lh_jsonw_string(w, "model", setup->model != NULL ? setup->model->name : NULL);
-    lh_params_json(w, &setup->params);
-    lh_jsonw_string(w, "cost", lh_cost_mode_names[setup->cost]);
-    lh_jsonw_string(w, "network", lh_network_model_names[setup->network_model]);
-    lh_jsonw_string(w, "collectives", lh_collective_model_names[setup->collectives]);
-    lh_jsonw_double(w, "jitter", setup->scenario->jitter);
-    lh_jsonw_uint(w, "memory_capacity_bytes", setup->device->memory_capacity);
+    lh_values_json(values, w);
     lh_jsonw_object_end(w);
 }
 
@@ -107,13 +98,10 @@ write_link_constant(LhJsonWriter *w, const char *name, const LhLinkClass *link)
 }
 
 static void
-write_constants(LhJsonWriter *w, const LhSetup *setup)
+write_all_constants(LhJsonWriter *w, const LhSetup *setup)
 {
     const LhDevice *d = setup->device;
 
-    if (setup->cost != LH_COST_DEVICE)
-        return;
-    lh_jsonw_array_begin(w, "constants");
     write_constant(w, "memory bandwidth", d->memory_provenance, d->source);
     for (guint i = 0; i < d->kernels->len; i++) {
         const LhKernelRate *rate = &g_array_index(d->kernels, LhKernelRate, i);
@@ -126,9 +114,16 @@ write_constants(LhJsonWriter *w, const LhSetup *setup)
     write_link_constant(w, "nvlink", &setup->topology->nvlink);
     write_link_constant(w, "pcie", &setup->topology->pcie);
     write_link_constant(w, "nic", &setup->topology->nic);
-    lh_jsonw_array_end(w);
 }
 
+static void
+write_constants(LhJsonWriter *w, const LhSetup *setup)
+{
+    lh_jsonw_array_begin(w, "constants");
+    if (setup->cost == LH_COST_DEVICE)
+        write_all_constants(w, setup);
+    lh_jsonw_array_end(w);
+}
 /* --- one run ------------------------------------------------------------------------------------
  */
 
@@ -165,6 +160,12 @@ rank_comm(const LhRankResult *rank)
 }
 
 static uint64_t
+rank_finish(const LhRankResult *rank)
+{
+    return (uint64_t)rank->finish_ps;
+}
+
+static uint64_t
 rank_exposed(const LhRankResult *rank)
 {
     uint64_t exposed = 0;
@@ -188,136 +189,71 @@ write_times(LhJsonWriter *w, const char *key, const LhSimResult *r, RankNumber t
 {
     lh_jsonw_array_begin(w, key);
     for (uint32_t i = 0; i < r->ranks_count; i++)
-        lh_jsonw_seconds(w, NULL, (int64_t)time_ps(&r->ranks[i]));
+        lh_jsonw_seconds(w, NULL, time_ps(&r->ranks[i]));
     lh_jsonw_array_end(w);
 }
 
-/* Sums over ranks; "fraction" is of ranks x makespan, so that the fractions add up to
- * bubble_fraction. */
 static void
-write_idle(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
-{
-    const double whole = (double)r->makespan_ps * (double)r->ranks_count;
-
-    /* Over one GPU that does the same kernels one after another. */
-    lh_jsonw_double(w, "speedup",
-                    r->makespan_ps > 0 ? (double)totals->busy_ps / (double)r->makespan_ps : 0);
-    lh_jsonw_double(w, "bubble_fraction", lh_sim_bubble_fraction(r));
-    lh_jsonw_object_begin(w, "idle");
-    for (int part = 0; part < LH_IDLE_PARTS; part++) {
-        lh_jsonw_object_begin(w, lh_idle_names[part]);
-        lh_jsonw_double(w, "fraction", whole > 0 ? (double)totals->idle_ps[part] / whole : 0);
-        lh_jsonw_seconds(w, "sum_s", totals->idle_ps[part]);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_bytes(LhJsonWriter *w, const LhCompareRow *row, const LhTotals *totals)
+write_claimed_bytes(LhJsonWriter *w, const LhProgram *program)
 {
     uint64_t value;
 
-    lh_jsonw_object_begin(w, "bytes_sent");
-    write_numbers(w, "per_rank", row->result, rank_sent);
-    if (lh_program_claim(row->program, LH_CLAIM_BYTES_SENT, 0, &value)) {
-        lh_jsonw_array_begin(w, "closed_form");
-        for (uint32_t i = 0; i < lh_program_ranks(row->program); i++) {
-            lh_program_claim(row->program, LH_CLAIM_BYTES_SENT, i, &value);
+    lh_jsonw_array_begin(w, "closed_form_bytes");
+    for (uint32_t i = 0; i < lh_program_ranks(program); i++) {
+        if (lh_program_claim(program, LH_CLAIM_BYTES_SENT, i, &value))
             lh_jsonw_uint(w, NULL, value);
-        }
-        lh_jsonw_array_end(w);
     }
-    lh_jsonw_object_begin(w, "per_tier");
-    for (int tier = 0; tier < LH_TIERS; tier++)
-        lh_jsonw_uint(w, lh_tier_names[tier], totals->tier_bytes[tier]);
-    lh_jsonw_object_end(w);
-    lh_jsonw_object_end(w);
+    lh_jsonw_array_end(w);
 }
 
 static void
-write_busiest_link(LhJsonWriter *w, const LhSetup *setup, const LhSimResult *r)
-{
-    g_autofree char *name = NULL;
-
-    if (r->busiest_link == UINT32_MAX)
-        return;
-    name = lh_network_link_name(&setup->network, r->busiest_link);
-    lh_jsonw_object_begin(w, "busiest_link");
-    lh_jsonw_string(w, "name", name);
-    lh_jsonw_double(w, "utilisation", r->busiest_link_utilisation);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_peak(LhJsonWriter *w, const LhSimResult *r, const LhTotals *totals)
-{
-    const LhRankResult *rank = &r->ranks[totals->peak_rank];
-
-    write_numbers(w, "peak_bytes", r, rank_peak);
-    lh_jsonw_object_begin(w, "peak");
-    lh_jsonw_uint(w, "rank", totals->peak_rank);
-    lh_jsonw_seconds(w, "at_s", rank->peak_at_ps);
-    lh_jsonw_object_begin(w, "by_tensor");
-    for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
-        if (rank->peak_by_tensor[kind] != 0)
-            lh_jsonw_uint(w, lh_tensor_names[kind], rank->peak_by_tensor[kind]);
-    }
-    lh_jsonw_object_end(w);
-    lh_jsonw_object_end(w);
-}
-
-/* Options that the schedule changed or filled in. */
-static void
-write_chosen(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row)
-{
-    if (row->program == NULL)
-        return;
-    lh_jsonw_object_begin(w, "chosen");
-    lh_options_json(w, &row->program->params, &setup->params);
-    lh_jsonw_object_end(w);
-}
-
-/* The members of a result; the object is open. */
-static void
-write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row)
+write_ranks(LhJsonWriter *w, const LhCompareRow *row)
 {
     const LhSimResult *r = row->result;
-    LhTotals totals;
 
-    lh_jsonw_string(w, "schedule", row->name);
-    lh_jsonw_string(w, "state", state_names[row->state]);
-    lh_jsonw_uint(w, "ranks", lh_params_ranks(&setup->params));
-    lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
-    if (row->reason != NULL)
-        lh_jsonw_string(w, "reason", row->reason);
-    write_chosen(w, setup, row);
-    if (r == NULL)
-        return;
-    lh_totals(r, &totals);
-    lh_jsonw_seconds(w, "makespan_s", r->makespan_ps);
-    write_idle(w, r, &totals);
-    write_times(w, "compute_busy_s", r, rank_busy);
+    lh_jsonw_object_begin(w, "per_rank");
+    write_times(w, "compute_s", r, rank_busy);
     write_times(w, "comm_s", r, rank_comm);
-    write_times(w, "exposed_comm_s", r, rank_exposed);
-    write_bytes(w, row, &totals);
-    write_busiest_link(w, setup, r);
+    write_times(w, "exposed_s", r, rank_exposed);
+    write_times(w, "finish_s", r, rank_finish);
     write_numbers(w, "flops", r, rank_flops);
-    write_peak(w, r, &totals);
-    lh_jsonw_uint(w, "events", r->events);
-    lh_jsonw_uint(w, "ops", r->ops);
-    lh_jsonw_string(w, "provenance", lh_provenance_names[r->provenance]);
+    write_numbers(w, "sent_bytes", r, rank_sent);
+    write_claimed_bytes(w, row->program);
+    write_numbers(w, "peak_bytes", r, rank_peak);
+    lh_jsonw_object_end(w);
 }
 
-void
-lh_result_json(const LhSetup *setup, const LhCompareRow *row, const LhStamp *stamp, GString *out)
+/* Of the rank with the largest peak, at that moment. */
+static void
+write_peak(LhJsonWriter *w, const LhSimResult *r)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    LhTotals totals;
 
-    lh_stamp_json(w, "longhaul.result/1", stamp, setup);
-    write_case(w, setup);
-    write_row(w, setup, row);
-    write_constants(w, setup);
+    lh_totals(r, &totals);
+    lh_jsonw_object_begin(w, "peak_bytes_by_tensor");
+    for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
+        const uint64_t bytes = r->ranks[totals.peak_rank].peak_by_tensor[kind];
+
+        if (bytes != 0)
+            lh_jsonw_uint(w, lh_tensor_names[kind], bytes);
+    }
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
+{
+    g_autoptr(LhValues) values = lh_row_values(setup, row, best_ps);
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_values_json(values, w);
+    if (row->result == NULL) {
+        lh_jsonw_string(w, "per_rank", NULL);
+        lh_jsonw_string(w, "peak_bytes_by_tensor", NULL);
+    } else {
+        write_ranks(w, row);
+        write_peak(w, row->result);
+    }
     lh_jsonw_object_end(w);
 }
 
@@ -328,7 +264,7 @@ static void
 write_path(LhJsonWriter *w, const LhBound *bound)
 {
     lh_jsonw_array_begin(w, "winner_critical_path");
-    for (guint i = 0; i < bound->shares->len; i++) {
+    for (guint i = 0; bound != NULL && i < bound->shares->len; i++) {
         const LhPathShare *share = &g_array_index(bound->shares, LhPathShare, i);
         g_autofree char *name = lh_resource_name(share->kind, share->tiers);
 
@@ -345,46 +281,39 @@ write_path(LhJsonWriter *w, const LhBound *bound)
 static void
 write_what_ifs(LhJsonWriter *w, const LhBound *bound)
 {
-    const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
-
     lh_jsonw_array_begin(w, "winner_with_10_percent_more");
-    for (guint i = 0; i < bound->what_ifs->len; i++) {
+    for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
         const LhWhatIf *what_if = &g_array_index(bound->what_ifs, LhWhatIf, i);
-        const LhTime saved = bound->makespan_ps - what_if->makespan_ps;
+        const LhTime saved_ps = bound->makespan_ps - what_if->makespan_ps;
+        const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
         g_autofree char *name = lh_resource_name(what_if->kind, what_if->tiers);
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "of", name);
         lh_jsonw_double(w, "critical_path_fraction", (double)what_if->path_ps / makespan_ps);
         lh_jsonw_seconds(w, "makespan_s", what_if->makespan_ps);
-        lh_jsonw_double(w, "saved_fraction", (double)saved / makespan_ps);
+        lh_jsonw_double(w, "saved_fraction", (double)saved_ps / makespan_ps);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
 }
 
 void
-lh_comparison_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp, GString *out)
+lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    const LhCompareRow *winner = c->fit_count > 0 ? g_ptr_array_index(c->rows, 0) : NULL;
 
-    lh_stamp_json(w, "longhaul.result/1", stamp, setup);
+    lh_stamp_json(w, LH_RESULT_SCHEMA, stamp, setup);
     write_case(w, setup);
-    lh_jsonw_string(w, "winner",
-                    c->fit_count > 0 ? ((LhCompareRow *)g_ptr_array_index(c->rows, 0))->name
-                                     : NULL);
+    lh_jsonw_string(w, "winner", winner != NULL ? winner->name : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);
-    if (c->bound != NULL) {
-        write_path(w, c->bound);
-        write_what_ifs(w, c->bound);
-    }
+    write_path(w, c->bound);
+    write_what_ifs(w, c->bound);
     write_constants(w, setup);
     lh_jsonw_array_begin(w, "results");
-    for (guint i = 0; i < c->rows->len; i++) {
-        lh_jsonw_object_begin(w, NULL);
-        write_row(w, setup, g_ptr_array_index(c->rows, i));
-        lh_jsonw_object_end(w);
-    }
+    for (guint i = 0; i < c->rows->len; i++)
+        write_row(w, setup, g_ptr_array_index(c->rows, i), lh_best_ps(c));
     lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);
 }

@@ -1,5 +1,5 @@
 /*
- * Results for machines: longhaul.result/1.
+ * Results for machines: longhaul.result/2.
  */
 #pragma once
 
@@ -11,13 +11,11 @@ typedef struct {
     const char *const *argv; /* NULL-terminated; argv[0] is written as "longhaul" */
 } LhStamp;
 
-/* The document of one run: `longhaul sim`. */
-void lh_result_json(const LhSetup *setup, const LhCompareRow *row, const LhStamp *stamp,
-                    GString *out);
+#define LH_RESULT_SCHEMA "longhaul.result/2"
 
-/* The document of a comparison. */
-void lh_comparison_json(const LhSetup *setup, const LhComparison *comparison, const LhStamp *stamp,
-                        GString *out);
+/* The document of a comparison, or of one run as a comparison of one schedule. */
+void lh_result_json(const LhSetup *setup, const LhComparison *comparison, const LhStamp *stamp,
+                    GString *out);
 
 /* Opens the document's object and writes what every one has: schema, tool, argv, inputs, seed.
  * @setup may be NULL. */

@@ -10,27 +10,8 @@
 #define PARTS_MAX 16
 #define PS_PER_MS INT64_C(1000000000)
 #define PS_PER_US INT64_C(1000000)
-#define PS_DECIMALS 12
 #define DECIMALS_MAX 3
 #define SECONDS_FROM_PS (4 * LH_PS_PER_S)
-
-__extension__ typedef __int128 Wide;
-
-char *
-lh_text_seconds(LhTime time_ps, char *buffer)
-{
-    size_t length;
-
-    g_assert(time_ps >= 0);
-    snprintf(buffer, LH_TEXT_SIZE, "%" G_GINT64_FORMAT ".%0*" G_GINT64_FORMAT,
-             time_ps / LH_PS_PER_S, PS_DECIMALS, time_ps % LH_PS_PER_S);
-    length = strlen(buffer);
-    while (buffer[length - 1] == '0')
-        buffer[--length] = '\0';
-    if (buffer[length - 1] == '.')
-        buffer[length - 1] = '\0';
-    return buffer;
-}
 
 LhTimeScale
 lh_text_scale(LhTime longest_ps)
@@ -71,7 +52,7 @@ lh_text_scaled(LhTimeScale scale, int64_t quanta, char *buffer)
 /* Gives the quanta that rounding down took away to the parts that lost most of one; ties: the
  * first. */
 static void
-hand_out(int64_t *quanta, Wide *losses, int count, int64_t missing)
+hand_out(int64_t *quanta, LhWide *losses, int count, int64_t missing)
 {
     for (; missing > 0; missing--) {
         int most = 0;
@@ -86,12 +67,12 @@ hand_out(int64_t *quanta, Wide *losses, int count, int64_t missing)
 }
 
 void
-lh_text_round_parts(LhTimeScale scale, const LhTime *parts, int count, uint64_t divisor,
+lh_text_round_parts(LhTimeScale scale, const LhWide *parts, int count, uint32_t divisor,
                     int64_t *quanta, int64_t *sum_quanta)
 {
-    const Wide step = (Wide)scale.quantum_ps * (Wide)divisor;
-    Wide losses[PARTS_MAX];
-    Wide sum = 0;
+    const LhWide step = (LhWide)scale.quantum_ps * divisor;
+    LhWide losses[PARTS_MAX];
+    LhWide sum = 0;
     int64_t given = 0;
 
     g_assert(count <= PARTS_MAX);

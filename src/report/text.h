@@ -7,10 +7,6 @@
 
 #define LH_TEXT_SIZE 48
 
-/* An exact number of picoseconds as decimal seconds, "0.0015"; writes @buffer (LH_TEXT_SIZE) and
- * returns it. */
-char *lh_text_seconds(LhTime time_ps, char *buffer);
-
 /* One unit and one number of decimals for all times of a table. */
 typedef struct {
     const char *unit; /* "us", "ms", "s" */
@@ -29,7 +25,7 @@ char *lh_text_scaled(LhTimeScale scale, int64_t quanta, char *buffer);
  * Rounds parts[i] / divisor to whole quanta so that the rounded parts add up to the rounded sum:
  * the printed parts of a time add up to the printed time. @count is at most 16.
  */
-void lh_text_round_parts(LhTimeScale scale, const LhTime *parts, int count, uint64_t divisor,
+void lh_text_round_parts(LhTimeScale scale, const LhWide *parts, int count, uint32_t divisor,
                          int64_t *quanta, int64_t *sum_quanta);
 
 /* Appends @value with seven digits and a space: one number of a figure's data. */

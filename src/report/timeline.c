@@ -53,7 +53,7 @@ lh_timeline_sort(LhTimeline *timeline)
 void
 lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *out)
 {
-    char issued[LH_TEXT_SIZE], start[LH_TEXT_SIZE], end[LH_TEXT_SIZE];
+    char issued[LH_WIDE_TEXT_SIZE], start[LH_WIDE_TEXT_SIZE], end[LH_WIDE_TEXT_SIZE];
 
     g_string_append(out, "rank,op,kind,stream,phase,step,kernel,tier,issued_s,start_s,end_s,"
                          "bytes,flops\n");
@@ -67,8 +67,8 @@ lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *o
             r->rank, r->op, lh_op_kind_names[r->kind],
             streamed ? program->streams[r->stream].name : "host", lh_phase_names[r->phase], r->step,
             r->kind == LH_OP_COMPUTE ? lh_kernels[r->kernel]->name : "",
-            r->tier < LH_TIERS ? lh_tier_names[r->tier] : "", lh_text_seconds(r->issued_ps, issued),
-            lh_text_seconds(r->start_ps, start), lh_text_seconds(r->end_ps, end), r->bytes,
+            r->tier < LH_TIERS ? lh_tier_names[r->tier] : "", lh_wide_seconds(r->issued_ps, issued),
+            lh_wide_seconds(r->start_ps, start), lh_wide_seconds(r->end_ps, end), r->bytes,
             r->flops);
     }
 }

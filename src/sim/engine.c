@@ -325,8 +325,8 @@ run(LhEngine *e)
         if (next == LH_TIME_NEVER)
             break;
         if (next >= LH_TIME_LONGEST) {
-            g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "the program takes more than 26 days; simulated time ends there");
+            g_set_error(&e->error, LH_ERROR, LH_ERROR_NO,
+                        "it takes more than 26 days, which is as far as simulated time goes");
             break;
         }
         e->now = next;

@@ -126,7 +126,7 @@ summarise_links(const LhEngine *e, LhSimResult *result)
     result->busiest_link = UINT32_MAX;
     for (uint32_t i = 0; i < e->network->links_count; i++) {
         const LhLink link = lh_network_link(e->network, i);
-        const uint64_t bytes = lh_flows_link_bytes(e->moving.flows, i);
+        const LhWide bytes = lh_flows_link_bytes(e->moving.flows, i);
         double used;
 
         result->link_bytes[link.tier] += bytes;

@@ -22,11 +22,11 @@ lh_sim_result_free(LhSimResult *result)
 double
 lh_sim_bubble_fraction(const LhSimResult *result)
 {
-    double idle_ps = 0; /* a sum of integers: exact up to 2^53 ps, 2.5 rank-hours */
+    LhWide idle_ps = 0;
 
     if (result->makespan_ps == 0)
         return 0;
     for (uint32_t r = 0; r < result->ranks_count; r++)
-        idle_ps += (double)(result->makespan_ps - result->ranks[r].busy_ps);
-    return idle_ps / ((double)result->ranks_count * (double)result->makespan_ps);
+        idle_ps += result->makespan_ps - result->ranks[r].busy_ps;
+    return (double)idle_ps / (double)((LhWide)result->ranks_count * result->makespan_ps);
 }

@@ -82,10 +82,10 @@ typedef struct {
     /* The busiest link: bytes carried over capacity x makespan. */
     uint32_t busiest_link; /* UINT32_MAX: none carried anything */
     double busiest_link_utilisation;
-    uint64_t link_bytes[LH_TIERS]; /* bytes carried by the links of each tier, each link crossed
-                                      counted */
-    GArray *path;            /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
-    LhProvenance provenance; /* the weakest of the constants that were used */
+    LhWide link_bytes[LH_TIERS]; /* bytes carried by the links of each tier, each link crossed
+                                    counted */
+    GArray *path;                /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
+    LhProvenance provenance;     /* the weakest of the constants that were used */
 } LhSimResult;
 
 /*

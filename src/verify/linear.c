@@ -288,7 +288,7 @@ read_state(LhCover *cover, uint32_t g, const LhCell *state, const LhRegion *targ
             continue;
         if (!lh_cover_contribute(cover, g, target, into, lh_cover_source(cover, family, source)))
             return false;
-        cover->proof->verdict->pairs_checked += cover->rows * cover->rows;
+        cover->proof->verdict->pairs_checked += (LhWide)cover->rows * cover->rows;
     }
     return true;
 }

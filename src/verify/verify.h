@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/wide.h"
 #include "program/program.h"
 
 typedef enum {
@@ -30,7 +31,8 @@ typedef struct {
     GArray *findings; /* of LhFinding; empty: proven. At most 64 are kept */
     uint64_t findings_total;
     GPtrArray *unchecked; /* of const char *, sentences: what a proof of this program leaves open */
-    uint64_t ops, messages, orders_checked, pairs_checked;
+    uint64_t ops, messages, orders_checked;
+    LhWide pairs_checked; /* over all ranks */
     bool attends; /* it is given or gives tensors of attention: what its outputs hold is proven */
     uint64_t *bytes_sent; /* [ranks] */
     uint64_t *flops;      /* [ranks] attention flops */

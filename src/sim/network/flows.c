@@ -72,6 +72,7 @@ lh_flows_free(LhFlows *f)
     g_free(f->free.items);
     g_free(f->retired.items);
     g_free(f->shares);
+    g_free(f->carries);
     g_free(f);
 }
 
@@ -290,17 +291,30 @@ lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
     return lh_delays_take(&f->delays, now, index);
 }
 
+/* What a link shared by many ranks carries may not fit 64 bits. */
+static void
+carry(LhFlows *f, uint32_t link)
+{
+    if (f->carries == NULL)
+        f->carries = g_new0(uint32_t, f->pairs_first);
+    f->carries[link]++;
+}
+
 void
 lh_flows_count(LhFlows *f, const LhRoute *route, uint64_t bytes)
 {
     for (uint32_t i = 0; i < route->links_count; i++)
-        f->links[route->links[i]].bytes += bytes;
+        if (G_UNLIKELY(__builtin_add_overflow(f->links[route->links[i]].bytes, bytes,
+                                              &f->links[route->links[i]].bytes)))
+            carry(f, route->links[i]);
 }
 
-uint64_t
+LhWide
 lh_flows_link_bytes(const LhFlows *f, uint32_t id)
 {
-    return f->links[id].bytes;
+    const uint32_t carries = f->carries == NULL ? 0 : f->carries[id];
+
+    return ((LhWide)carries << 64) + f->links[id].bytes;
 }
 
 double

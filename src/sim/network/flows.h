@@ -54,7 +54,7 @@ void lh_flows_release(LhFlows *flows, uint32_t index);
 void lh_flows_count(LhFlows *flows, const LhRoute *route, uint64_t bytes);
 
 /* Bytes of all messages that crossed directed link @id so far. */
-uint64_t lh_flows_link_bytes(const LhFlows *flows, uint32_t id);
+LhWide lh_flows_link_bytes(const LhFlows *flows, uint32_t id);
 
 /*
  * Bytes/s at which flow @index is being sent, as of the last settle; 0 once its last byte is out

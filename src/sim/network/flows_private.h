@@ -40,7 +40,7 @@ typedef struct {
     };
     double residual; /* while solving: left for unfixed flows of the set */
     union {
-        uint64_t bytes;
+        uint64_t bytes; /* carried so far, modulo 2^64 */
         struct {
             uint32_t source, destination;
         } pair; /* of a pair's link */
@@ -75,6 +75,7 @@ struct _LhFlows {
     LhFlowLink *links;
     uint32_t links_count, links_capacity;
     uint32_t pairs_first; /* links from here on are those of pairs */
+    uint32_t *carries;    /* of the other links: the bytes carried, in 2^64; NULL: none */
     LhIndices pairs_free;
     uint32_t epoch;
     LhIndices set;     /* flows being solved */

@@ -1,0 +1,259 @@
+/* See the header. */
+#include "report/result_values.h"
+
+#include "plan/prove.h"
+
+/* --- the case -----------------------------------------------------------------------------------
+ */
+
+/* "3:2;5:1.5"; caller frees. */
+static char *
+straggler_text(const GArray *stragglers)
+{
+    GString *out = g_string_new(NULL);
+
+    for (guint i = 0; stragglers != NULL && i < stragglers->len; i++) {
+        const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
+        char factor[G_ASCII_DTOSTR_BUF_SIZE];
+
+        g_string_append_printf(out, "%s%" G_GUINT64_FORMAT ":%s", out->len > 0 ? ";" : "", s->rank,
+                               lh_double_to_text(s->slowdown, factor));
+    }
+    return g_string_free(out, FALSE);
+}
+
+/* "nic:1:0.5"; caller frees. */
+static char *
+fault_text(const GArray *faults)
+{
+    GString *out = g_string_new(NULL);
+
+    for (guint i = 0; faults != NULL && i < faults->len; i++) {
+        const LhLinkFault *f = &g_array_index(faults, LhLinkFault, i);
+        char factor[G_ASCII_DTOSTR_BUF_SIZE];
+
+        g_string_append_printf(out, "%s%s:%" G_GUINT64_FORMAT ":%s", out->len > 0 ? ";" : "",
+                               lh_tier_names[f->tier], f->node,
+                               lh_double_to_text(f->factor, factor));
+    }
+    return g_string_free(out, FALSE);
+}
+
+static void
+add_attention(LhValues *v, const LhProgramParams *p)
+{
+    const LhAttention *a = &p->attention;
+
+    lh_values_integer(v, "seq_length", a->seq_length);
+    lh_values_integer(v, "micro_batch_size", a->batch);
+    lh_values_integer(v, "num_attention_heads", a->heads);
+    lh_values_integer(v, "num_query_groups", a->groups);
+    lh_values_integer(v, "kv_channels", a->head_dim);
+    lh_values_integer(v, "hidden_size",
+                      a->hidden_size != 0 ? a->hidden_size : (LhWide)a->heads * a->head_dim);
+    lh_values_text(v, "dtype", lh_dtype_names[a->dtype]);
+    lh_values_text(v, "attention", a->linear ? "linear" : "softmax");
+    lh_values_real(v, "linear_decay", a->decay == 0 ? 1 : a->decay);
+    lh_values_text(v, "mask", p->mask.causal ? "causal" : "full");
+    lh_values_integer(v, "window_size", p->mask.window);
+    lh_values_integer(v, "documents", MAX(p->mask.documents_count, 1));
+    lh_values_text(v, "pass", lh_pass_names[p->pass - 1]);
+}
+
+LhValues *
+lh_case_values(const LhSetup *setup)
+{
+    const LhScenario *s = setup->scenario;
+    LhValues *v = lh_values_new();
+    g_autofree char *stragglers = straggler_text(s->straggler);
+    g_autofree char *faults = fault_text(s->link_fault);
+
+    lh_values_text(v, "cluster", setup->topology->name);
+    lh_values_integer(v, "nodes", setup->network.nodes);
+    lh_values_text(v, "device", setup->device->name);
+    lh_values_text(v, "model", setup->model != NULL ? setup->model->name : NULL);
+    lh_values_integer(v, "ranks", lh_params_ranks(&setup->params));
+    lh_values_integer(v, "data_parallel_size", MAX(setup->params.data_parallel_size, 1));
+    add_attention(v, &setup->params);
+    lh_values_text(v, "cost", lh_cost_mode_names[setup->cost]);
+    lh_values_text(v, "network", lh_network_model_names[setup->network_model]);
+    lh_values_text(v, "collectives", lh_collective_model_names[setup->collectives]);
+    lh_values_real(v, "jitter", s->jitter);
+    lh_values_integer(v, "seed", s->seed);
+    lh_values_text(v, "straggler", stragglers);
+    lh_values_text(v, "link_fault", faults);
+    lh_values_text(v, "profile", s->profile);
+    lh_values_integer(v, "memory_capacity_bytes", setup->device->memory_capacity);
+    return v;
+}
+
+/* --- a schedule ---------------------------------------------------------------------------------
+ */
+
+static const char *
+state_name(const LhCompareRow *row)
+{
+    static const char *const names[] = { "ok", "out-of-memory", "failed", "refused" };
+
+    if (row->state == LH_ROW_RAN && lh_prove_is_unproven(row->program))
+        return "unproven";
+    return names[row->state];
+}
+
+/* Why the state is not "ok"; NULL if it is. Caller frees. */
+static char *
+reason_of(const LhSetup *setup, const LhCompareRow *row)
+{
+    LhTotals totals;
+    g_autofree char *needs = NULL, *has = NULL;
+
+    if (row->result == NULL)
+        return g_strdup(row->reason);
+    if (row->state != LH_ROW_NO_MEMORY)
+        return lh_prove_is_unproven(row->program) ? g_strdup("the program is not proven") : NULL;
+    lh_totals(row->result, &totals);
+    needs = lh_format_bytes(totals.peak_bytes);
+    has = lh_format_bytes(setup->device->memory_capacity);
+    return g_strdup_printf("rank %u needs %s; a GPU has %s", totals.peak_rank, needs, has);
+}
+
+/* Keys of what is said of each part of the time and of each kind of link. */
+static const char *const idle_keys[LH_IDLE_PARTS] = {
+    "imbalance_sum_s",   "exposed_nvlink_sum_s", "exposed_pcie_sum_s",
+    "exposed_nic_sum_s", "exposed_fabric_sum_s", "host_sum_s",
+};
+static const char *const sent_keys[LH_TIERS] = {
+    "sent_nvlink_bytes_sum",
+    "sent_pcie_bytes_sum",
+    "sent_nic_bytes_sum",
+    "sent_fabric_bytes_sum",
+};
+
+/* What the program says that all ranks send; NULL says nothing. */
+static void
+add_claimed_bytes(LhValues *v, const char *key, const LhProgram *program)
+{
+    LhWide sum = 0;
+
+    for (uint32_t rank = 0; program != NULL && rank < lh_program_ranks(program); rank++) {
+        uint64_t value;
+
+        if (!lh_program_claim(program, LH_CLAIM_BYTES_SENT, rank, &value)) {
+            lh_values_none(v, key);
+            return;
+        }
+        sum += value;
+    }
+    lh_values_integer(v, key, sum);
+}
+
+static void
+add_times(LhValues *v, const LhSimResult *r, const LhTotals *totals)
+{
+    lh_values_real(v, "speedup",
+                   r->makespan_ps > 0 ? (double)totals->busy_ps / (double)r->makespan_ps : 0);
+    lh_values_real(v, "bubble_fraction", lh_sim_bubble_fraction(r));
+    lh_values_seconds(v, "span_sum_s", totals->span_ps);
+    lh_values_seconds(v, "compute_sum_s", totals->busy_ps);
+    for (int part = 0; part < LH_IDLE_PARTS; part++)
+        lh_values_seconds(v, idle_keys[part], totals->idle_ps[part]);
+}
+
+static void
+add_counts(LhValues *v, const LhCompareRow *row, const LhSimResult *r, const LhTotals *totals)
+{
+    lh_values_integer(v, "flops_sum", totals->flops);
+    lh_values_integer(v, "sent_bytes_max", totals->sent_bytes_max);
+    lh_values_integer(v, "sent_bytes_sum", totals->sent_bytes);
+    add_claimed_bytes(v, "closed_form_bytes_sum", row->program);
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        lh_values_integer(v, sent_keys[tier], totals->tier_bytes[tier]);
+    lh_values_integer(v, "peak_bytes_max", totals->peak_bytes);
+    lh_values_integer(v, "peak_rank", totals->peak_rank);
+    lh_values_seconds(v, "peak_at_s", r->ranks[totals->peak_rank].peak_at_ps);
+    lh_values_integer(v, "events", r->events);
+    lh_values_integer(v, "ops", r->ops);
+    lh_values_text(v, "provenance", lh_provenance_names[r->provenance]);
+}
+
+/* The link that is used most. */
+static void
+add_link(LhValues *v, const LhSetup *setup, const LhSimResult *r)
+{
+    g_autofree char *name = r->busiest_link == UINT32_MAX
+                                ? NULL
+                                : lh_network_link_name(&setup->network, r->busiest_link);
+
+    lh_values_real(v, "busiest_link_utilisation", r->busiest_link_utilisation);
+    lh_values_text(v, "busiest_link", name);
+}
+
+static void
+add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const LhSimResult *r,
+            LhTime best_ps)
+{
+    LhTotals totals;
+
+    lh_totals(r, &totals);
+    lh_values_seconds(v, "makespan_s", r->makespan_ps);
+    if (row->state == LH_ROW_RAN && best_ps > 0)
+        lh_values_real(v, "vs_best", (double)r->makespan_ps / (double)best_ps);
+    else
+        lh_values_none(v, "vs_best");
+    add_times(v, r, &totals);
+    add_counts(v, row, r, &totals);
+    add_link(v, setup, r);
+}
+
+LhValues *
+lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
+{
+    LhRankResult idle = { 0 };
+    const LhSimResult nothing = { .ranks = &idle, .ranks_count = 1, .busiest_link = UINT32_MAX };
+    LhValues *v = lh_values_new();
+    g_autofree char *reason = reason_of(setup, row);
+    guint first;
+
+    lh_values_text(v, "schedule", row->name);
+    lh_values_text(v, "state", state_name(row));
+    first = lh_values_count(v);
+    add_numbers(v, setup, row, row->result != NULL ? row->result : &nothing, best_ps);
+    if (row->result == NULL)
+        lh_values_blank(v, first);
+    lh_values_options(v, "options", row->program != NULL ? &row->program->params : &setup->params,
+                      &setup->params.attention);
+    lh_values_text(v, "reason", reason);
+    return v;
+}
+
+LhTime
+lh_best_ps(const LhComparison *comparison)
+{
+    const LhCompareRow *first;
+
+    if (comparison->fit_count == 0)
+        return 0;
+    first = g_ptr_array_index(comparison->rows, 0);
+    return first->result->makespan_ps;
+}
+
+LhTable *
+lh_result_table(const LhSetup *setup, const LhComparison *comparison)
+{
+    LhTable *table = lh_table_new();
+    g_autoptr(LhValues) of_case = lh_case_values(setup);
+
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        g_autoptr(LhValues) of_row =
+            lh_row_values(setup, g_ptr_array_index(comparison->rows, i), lh_best_ps(comparison));
+
+        if (i == 0) {
+            lh_values_columns(of_case, table);
+            lh_values_columns(of_row, table);
+        }
+        lh_table_row(table);
+        lh_values_cells(of_case, table);
+        lh_values_cells(of_row, table);
+    }
+    return table;
+}

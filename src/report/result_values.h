@@ -1,0 +1,21 @@
+/*
+ * What is said of a simulated case and of each schedule in it, as fields for machines.
+ */
+#pragma once
+
+#include "report/values.h"
+
+/* What was simulated: cluster, model, shape, mask, pass, and how it was timed. Caller frees. */
+LhValues *lh_case_values(const LhSetup *setup);
+
+/*
+ * One schedule: its state, and if it ran, times, bytes, flops and memory. @best_ps is the makespan
+ * of the fastest one that fits, 0 if there is none. Caller frees.
+ */
+LhValues *lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps);
+
+/* The makespan of the winner; 0 if there is none. */
+LhTime lh_best_ps(const LhComparison *comparison);
+
+/* A line for each schedule, which says its case, too: for LH_FORMAT_CSV. Caller frees. */
+LhTable *lh_result_table(const LhSetup *setup, const LhComparison *comparison);

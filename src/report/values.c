@@ -1,0 +1,195 @@
+/* See the header. */
+#include "report/values.h"
+
+#include "report/describe_options.h"
+
+typedef enum {
+    VALUE_NONE,
+    VALUE_TEXT,
+    VALUE_INTEGER,
+    VALUE_SECONDS,
+    VALUE_REAL,
+    VALUE_OPTIONS,
+} ValueKind;
+
+typedef struct {
+    const char *key;
+    ValueKind kind;
+    char *text; /* owned; of TEXT */
+    LhWide number;
+    double real;
+    const LhProgramParams *params;
+    LhProgramParams base; /* that the options are compared with */
+} Value;
+
+struct _LhValues {
+    GArray *list; /* of Value */
+};
+
+static void
+value_clear(gpointer data)
+{
+    g_free(((Value *)data)->text);
+}
+
+LhValues *
+lh_values_new(void)
+{
+    LhValues *values = g_new0(LhValues, 1);
+
+    values->list = g_array_new(FALSE, TRUE, sizeof(Value));
+    g_array_set_clear_func(values->list, value_clear);
+    return values;
+}
+
+void
+lh_values_free(LhValues *values)
+{
+    if (values == NULL)
+        return;
+    g_array_unref(values->list);
+    g_free(values);
+}
+
+static void
+add(LhValues *values, Value value)
+{
+    g_array_append_val(values->list, value);
+}
+
+void
+lh_values_text(LhValues *values, const char *key, const char *text)
+{
+    add(values, (Value){ .key = key,
+                         .kind = text == NULL ? VALUE_NONE : VALUE_TEXT,
+                         .text = g_strdup(text) });
+}
+
+void
+lh_values_integer(LhValues *values, const char *key, LhWide value)
+{
+    add(values, (Value){ .key = key, .kind = VALUE_INTEGER, .number = value });
+}
+
+void
+lh_values_seconds(LhValues *values, const char *key, LhWide time_ps)
+{
+    add(values, (Value){ .key = key, .kind = VALUE_SECONDS, .number = time_ps });
+}
+
+void
+lh_values_real(LhValues *values, const char *key, double value)
+{
+    add(values, (Value){ .key = key, .kind = VALUE_REAL, .real = value });
+}
+
+void
+lh_values_none(LhValues *values, const char *key)
+{
+    add(values, (Value){ .key = key });
+}
+
+void
+lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,
+                  const LhAttention *attention)
+{
+    add(values,
+        (Value){
+            .key = key, .kind = VALUE_OPTIONS, .params = p, .base = { .attention = *attention } });
+}
+
+guint
+lh_values_count(const LhValues *values)
+{
+    return values->list->len;
+}
+
+void
+lh_values_blank(LhValues *values, guint first)
+{
+    for (guint i = first; i < values->list->len; i++) {
+        Value *value = &g_array_index(values->list, Value, i);
+
+        g_clear_pointer(&value->text, g_free);
+        value->kind = VALUE_NONE;
+    }
+}
+
+static const Value *
+value_at(const LhValues *values, guint index)
+{
+    return &g_array_index(values->list, Value, index);
+}
+
+static void
+write_value(LhJsonWriter *w, const Value *v)
+{
+    switch (v->kind) {
+    case VALUE_NONE:
+    case VALUE_TEXT:
+        lh_jsonw_string(w, v->key, v->text);
+        break;
+    case VALUE_INTEGER:
+        lh_jsonw_wide(w, v->key, v->number);
+        break;
+    case VALUE_SECONDS:
+        lh_jsonw_seconds(w, v->key, v->number);
+        break;
+    case VALUE_REAL:
+        lh_jsonw_double(w, v->key, v->real);
+        break;
+    case VALUE_OPTIONS:
+        lh_jsonw_object_begin(w, v->key);
+        lh_options_json(w, v->params, &v->base);
+        lh_jsonw_object_end(w);
+        break;
+    }
+}
+
+void
+lh_values_json(const LhValues *values, LhJsonWriter *w)
+{
+    for (guint i = 0; i < values->list->len; i++)
+        write_value(w, value_at(values, i));
+}
+
+void
+lh_values_columns(const LhValues *values, LhTable *table)
+{
+    for (guint i = 0; i < values->list->len; i++)
+        lh_table_column(table, value_at(values, i)->key, "", NULL, false);
+}
+
+static void
+add_cell(LhTable *table, const Value *v)
+{
+    char text[LH_WIDE_TEXT_SIZE];
+    g_autofree char *options = NULL;
+
+    switch (v->kind) {
+    case VALUE_NONE:
+    case VALUE_TEXT:
+        lh_table_cell(table, v->text != NULL ? v->text : "", NULL);
+        break;
+    case VALUE_INTEGER:
+        lh_table_cell(table, lh_wide_text(v->number, text), NULL);
+        break;
+    case VALUE_SECONDS:
+        lh_table_cell(table, lh_wide_seconds(v->number, text), NULL);
+        break;
+    case VALUE_REAL:
+        lh_table_cell(table, lh_double_to_text(v->real, text), NULL);
+        break;
+    case VALUE_OPTIONS:
+        options = lh_describe_options(v->params, &v->base);
+        lh_table_cell(table, options, NULL);
+        break;
+    }
+}
+
+void
+lh_values_cells(const LhValues *values, LhTable *table)
+{
+    for (guint i = 0; i < values->list->len; i++)
+        add_cell(table, value_at(values, i));
+}
