@@ -119,6 +119,22 @@ change_string(Document *d, cJSON *item)
     replace(item, cJSON_CreateString(text));
 }
 
+/* A region names another half of its parts, or all of them again. */
+static void
+change_half(Document *d, cJSON *item)
+{
+    static const char *const halves[] = { "", ":k", ":v" };
+    g_autofree char *text = NULL;
+
+    if (!cJSON_IsString(item)) {
+        change_value(d, item);
+        return;
+    }
+    text = g_strdup_printf("%.*s%s", (int)strcspn(item->valuestring, ":"), item->valuestring,
+                           halves[below(d, G_N_ELEMENTS(halves))]);
+    replace(item, cJSON_CreateString(text));
+}
+
 static void
 mutate_item(Document *d)
 {
@@ -126,7 +142,7 @@ mutate_item(Document *d)
     cJSON *item = g_ptr_array_index(d->items, index);
     cJSON *parent = g_ptr_array_index(d->parents, index);
 
-    switch (below(d, 8)) {
+    switch (below(d, 9)) {
     case 0:
         cJSON_Delete(cJSON_DetachItemViaPointer(parent, item));
         break;
@@ -141,6 +157,9 @@ mutate_item(Document *d)
         break;
     case 3:
         change_string(d, item);
+        break;
+    case 4:
+        change_half(d, item);
         break;
     default:
         change_value(d, item);

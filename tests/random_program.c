@@ -2,7 +2,7 @@
  * Random programs. Ops are appended to all ranks that take part at once, so that the whole program
  * has an order without circles; every op comes after the last ones that touched the same parts, by
  * its stream or by `after`; and a communicator's calls are all made on one stream, which makes
- * their order everybody's.
+ * their order everybody's. k and v travel together or alone.
  */
 #include "random_program.h"
 
@@ -15,6 +15,7 @@
 #define ROWS 2
 #define WIDTH 60
 #define ELEMENTS (ROWS * WIDTH)
+#define HEAD_DIM 32 /* of the one head */
 #define WEIGHT_PARTS 2
 #define TEMP_PARTS 16
 #define BEGUN 12    /* parts of each temporary slot that are there from the start ... */
@@ -25,12 +26,31 @@
 #define DEPENDS_MAX LH_OP_AFTER_MAX
 #define NOTHING UINT32_MAX /* no segment: what a part holds cannot be computed with */
 
-/* Slots. Temporary ones hold activations, but for the last, which holds weights. */
-enum { X, WEIGHTS, Y, GRADIENT, TEMP_BF16, TEMP_FP16, TEMP_FP32, TEMP_WEIGHTS, SLOTS };
+/* Slots. Temporary ones hold activations, or k and v, or weights; the last one is used at the end.
+ */
+enum {
+    X,
+    WEIGHTS,
+    Q,
+    KV,
+    Y,
+    GRADIENT,
+    O,
+    LSE,
+    TEMP_BF16,
+    TEMP_FP16,
+    TEMP_FP32,
+    TEMP_KV,
+    TEMP_WEIGHTS,
+    TEMP_END,
+    ALL_KV = TEMP_END,
+    SLOTS
+};
 
 /* One part of one slot on one rank. */
 typedef struct {
     bool live, defined;
+    uint8_t half;     /* LhHalf: of k and v, what it holds */
     uint32_t segment; /* whose rows it holds, or NOTHING */
     uint32_t birth;   /* the alloc op */
     uint32_t writer;  /* the last op that wrote to it, or LH_OP_NONE */
@@ -65,8 +85,11 @@ static uint16_t
 declare_slot(Maker *m, const char *name, LhTensorKind kind, LhSlotRole role, LhDtype dtype,
              uint32_t parts)
 {
-    const uint64_t elements =
-        kind == LH_TENSOR_WEIGHT ? WIDTH * WIDTH / WEIGHT_PARTS : (uint64_t)ELEMENTS;
+    const uint64_t elements = kind == LH_TENSOR_WEIGHT   ? WIDTH * WIDTH / WEIGHT_PARTS
+                              : kind == LH_TENSOR_HIDDEN ? (uint64_t)ELEMENTS
+                              : kind == LH_TENSOR_KV     ? 2 * HEAD_DIM
+                              : kind == LH_TENSOR_LSE    ? 1
+                                                         : HEAD_DIM;
 
     return lh_program_add_slot(m->program,
                                (LhSlotParams){ .name = name,
@@ -82,12 +105,18 @@ declare(Maker *m)
 {
     declare_slot(m, "x", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, LH_DTYPE_BF16, 1);
     declare_slot(m, "weights", LH_TENSOR_WEIGHT, LH_SLOT_INPUT, LH_DTYPE_FP32, WEIGHT_PARTS);
+    declare_slot(m, "q", LH_TENSOR_Q, LH_SLOT_INPUT, LH_DTYPE_BF16, 1);
+    declare_slot(m, "kv", LH_TENSOR_KV, LH_SLOT_INPUT, LH_DTYPE_BF16, 1);
     declare_slot(m, "y", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, LH_DTYPE_FP32, 1);
     declare_slot(m, "gradient", LH_TENSOR_WEIGHT, LH_SLOT_OUTPUT, LH_DTYPE_FP32, WEIGHT_PARTS);
+    declare_slot(m, "o", LH_TENSOR_O, LH_SLOT_OUTPUT, LH_DTYPE_BF16, 1);
+    declare_slot(m, "lse", LH_TENSOR_LSE, LH_SLOT_OUTPUT, LH_DTYPE_FP32, 1);
     declare_slot(m, "bf16", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, LH_DTYPE_BF16, TEMP_PARTS);
     declare_slot(m, "fp16", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, LH_DTYPE_FP16, TEMP_PARTS);
     declare_slot(m, "fp32", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, LH_DTYPE_FP32, TEMP_PARTS);
+    declare_slot(m, "temp_kv", LH_TENSOR_KV, LH_SLOT_TEMP, LH_DTYPE_BF16, TEMP_PARTS);
     declare_slot(m, "temp_weights", LH_TENSOR_WEIGHT, LH_SLOT_TEMP, LH_DTYPE_FP32, TEMP_PARTS);
+    declare_slot(m, "all_kv", LH_TENSOR_KV, LH_SLOT_TEMP, LH_DTYPE_BF16, m->ranks);
     for (uint32_t i = 0; i < m->streams; i++) {
         g_autofree char *name = g_strdup_printf("stream%u", i);
 
@@ -111,7 +140,7 @@ fill_cells(Maker *m)
                 *cell(m, rank, all, i) =
                     (Cell){ .live = m->program->slots[slot].role != LH_SLOT_TEMP,
                             .defined = m->program->slots[slot].role == LH_SLOT_INPUT,
-                            .segment = slot == X ? rank : NOTHING,
+                            .segment = slot == X || slot == KV ? rank : NOTHING,
                             .birth = LH_OP_NONE,
                             .writer = LH_OP_NONE,
                             .readers = g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
@@ -212,23 +241,44 @@ order(Maker *m, uint32_t rank, const Accesses *a)
 
 typedef enum { FREED, LIVE, DEFINED } State;
 
-/* @count parts in a row of @slot that are all in this state; false: none found. */
 static bool
-choose(Maker *m, uint32_t rank, uint16_t slot, uint32_t count, State state, LhRegion *region)
+is_in(const Cell *c, State state, uint8_t half)
 {
-    const uint32_t parts = m->program->slots[slot].parts;
+    return c->live == (state != FREED) &&
+           (state != DEFINED || (c->defined && (c->half == LH_HALF_BOTH || c->half == half)));
+}
 
-    for (unsigned attempt = 0; count <= parts && attempt < 8; attempt++) {
+/* Parts in a row, as many as @wanted says, of which its half is in this state; false: none found.
+ */
+static bool
+choose_half(Maker *m, uint32_t rank, LhRegion wanted, State state, LhRegion *region)
+{
+    const uint32_t parts = m->program->slots[wanted.slot].parts;
+
+    for (unsigned attempt = 0; wanted.count <= parts && attempt < 8; attempt++) {
         uint32_t i = 0;
 
-        *region = (LhRegion){ slot, draw(m, parts - count + 1), count };
-        while (i < count && cell(m, rank, *region, i)->live == (state != FREED) &&
-               (state != DEFINED || cell(m, rank, *region, i)->defined))
+        *region = wanted;
+        region->part = draw(m, parts - wanted.count + 1);
+        while (i < wanted.count && is_in(cell(m, rank, *region, i), state, wanted.half))
             i++;
-        if (i == count)
+        if (i == wanted.count)
             return true;
     }
     return false;
+}
+
+static bool
+choose(Maker *m, uint32_t rank, uint16_t slot, uint32_t count, State state, LhRegion *region)
+{
+    return choose_half(m, rank, (LhRegion){ .slot = slot, .count = count }, state, region);
+}
+
+/* Of k and v all, or one. */
+static uint8_t
+any_half(Maker *m, uint16_t slot)
+{
+    return slot == TEMP_KV ? (uint8_t)draw(m, LH_HALVES) : LH_HALF_BOTH;
 }
 
 /* The parts of an operand come from one alloc. */
@@ -253,6 +303,10 @@ define(Maker *m, uint32_t rank, LhRegion region, uint32_t i, uint32_t segment)
 {
     Cell *c = cell(m, rank, region, i);
 
+    if (region.half == LH_HALF_BOTH || !c->defined || c->segment != segment)
+        c->half = region.half;
+    else if (c->half != region.half)
+        c->half = LH_HALF_BOTH;
     c->defined = true;
     c->segment = segment;
 }
@@ -269,7 +323,7 @@ static void
 allocate(Maker *m)
 {
     const uint32_t rank = draw(m, m->ranks);
-    const uint16_t slot = (uint16_t)(TEMP_BF16 + draw(m, SLOTS - TEMP_BF16));
+    const uint16_t slot = (uint16_t)(TEMP_BF16 + draw(m, TEMP_END - TEMP_BF16));
     LhRegion region;
     uint32_t id;
 
@@ -295,7 +349,7 @@ static void
 release(Maker *m)
 {
     const uint32_t rank = draw(m, m->ranks);
-    const uint16_t slot = (uint16_t)(TEMP_BF16 + draw(m, SLOTS - TEMP_BF16));
+    const uint16_t slot = (uint16_t)(TEMP_BF16 + draw(m, TEMP_END - TEMP_BF16));
     LhRegion region;
 
     if (choose(m, rank, slot, 1 + draw(m, 3), LIVE, &region))
@@ -406,29 +460,60 @@ compute_product(Maker *m, uint32_t rank)
         define(m, rank, y, i, cell(m, rank, x, i)->segment);
 }
 
+static LhKernelArgs
+attention_args(void)
+{
+    return (LhKernelArgs){ .nk = 1, .batch = 1, .heads = 1, .groups = 1, .head_dim = HEAD_DIM };
+}
+
+static void
+copy_kv(Maker *m, uint32_t rank)
+{
+    const LhKernelArgs args = attention_args();
+    const uint8_t stream = any_stream(m);
+    LhEmitter *e = &m->built.emitters[rank];
+    Accesses accesses = { .count = 0 };
+    LhRegion from, to;
+
+    if (!choose(m, rank, draw(m, 3) == 0 ? (uint16_t)KV : (uint16_t)TEMP_KV, 1, DEFINED, &from) ||
+        !choose(m, rank, TEMP_KV, 1, LIVE, &to) || overlap(from, to))
+        return;
+    access_region(&accesses, from, false);
+    access_region(&accesses, to, true);
+    if (!can_order(m, rank, stream, &accesses))
+        return;
+    lh_emit_compute(e, stream, LH_KERNEL_ID_copy, &args);
+    lh_emit_operand(e, from.slot, from.part, 1);
+    lh_emit_operand(e, to.slot, to.part, 1);
+    order(m, rank, &accesses);
+    label(m, e);
+    define(m, rank, to, 0, cell(m, rank, from, 0)->segment);
+}
+
 static void
 compute(Maker *m)
 {
-    const uint32_t rank = draw(m, m->ranks);
+    static void (*const computations[])(Maker * m, uint32_t rank) = { compute_product, copy_kv,
+                                                                      compute_residual,
+                                                                      compute_residual };
 
-    if (draw(m, 3) == 0)
-        compute_product(m, rank);
-    else
-        compute_residual(m, rank);
+    computations[draw(m, G_N_ELEMENTS(computations))](m, draw(m, m->ranks));
 }
 
 /* A message of one region, from what is defined to what is there. */
 static bool
 choose_message(Maker *m, uint32_t from, uint32_t to, LhRegion *sent, LhRegion *received)
 {
-    const uint16_t slot = (uint16_t)(TEMP_BF16 + draw(m, SLOTS - TEMP_BF16));
+    const uint16_t slot = (uint16_t)(TEMP_BF16 + draw(m, TEMP_END - TEMP_BF16));
     const uint32_t count = 1 + draw(m, 2);
+    const uint8_t half = any_half(m, slot);
     const uint16_t source = slot == TEMP_BF16 && count == 1 && draw(m, 2) == 0 ? (uint16_t)X
+                            : slot == TEMP_KV && count == 1 && draw(m, 2) == 0 ? (uint16_t)KV
                             : slot == TEMP_WEIGHTS && draw(m, 2) == 0          ? (uint16_t)WEIGHTS
                                                                                : slot;
 
-    return choose(m, from, source, count, DEFINED, sent) &&
-           choose(m, to, slot, count, LIVE, received);
+    return choose_half(m, from, (LhRegion){ source, 0, count, half }, DEFINED, sent) &&
+           choose_half(m, to, (LhRegion){ slot, 0, count, half }, LIVE, received);
 }
 
 /* Some pairs of ranks exchange messages, each rank all of its own in one op. */
@@ -486,7 +571,7 @@ exchange(Maker *m)
                 continue;
             lh_emit_part(e, send, send ? messages[i].to : messages[i].from, communicator,
                          lh_region_bytes(m->program, region));
-            lh_emit_region(e, region.slot, region.part, region.count);
+            lh_emit_part_region(e, region);
         }
         order(m, rank, &accesses[rank]);
         label(m, e);
@@ -563,7 +648,8 @@ choose_members(Maker *m, Meeting *c)
 {
     const bool reduces = lh_collective_reduces(c->kind);
     const uint16_t slot =
-        reduces || draw(m, 3) == 0 ? (uint16_t)TEMP_WEIGHTS : (uint16_t)(TEMP_BF16 + draw(m, 3));
+        reduces || draw(m, 3) == 0 ? (uint16_t)TEMP_WEIGHTS : (uint16_t)(TEMP_BF16 + draw(m, 4));
+    const uint8_t half = any_half(m, slot);
     uint32_t sends[RANKS_MAX] = { 0 }, receives[RANKS_MAX] = { 0 };
 
     size_members(m, c, sends, receives);
@@ -572,8 +658,10 @@ choose_members(Maker *m, Meeting *c)
 
         member->rank = (uint32_t)lh_group_member(&c->group, i);
         if (sends[i] == 0 || receives[i] == 0 ||
-            !choose(m, member->rank, slot, sends[i], DEFINED, &member->send) ||
-            !choose(m, member->rank, slot, receives[i], LIVE, &member->receive) ||
+            !choose_half(m, member->rank, (LhRegion){ slot, 0, sends[i], half }, DEFINED,
+                         &member->send) ||
+            !choose_half(m, member->rank, (LhRegion){ slot, 0, receives[i], half }, LIVE,
+                         &member->receive) ||
             overlap(member->send, member->receive))
             return false;
         access_region(&member->accesses, member->send, false);
@@ -685,6 +773,23 @@ fill_part(Maker *m, uint32_t rank, LhRegion from, LhRegion into)
     define(m, rank, into, 0, rank);
 }
 
+static void
+fill_kv(Maker *m, uint32_t rank, LhRegion into)
+{
+    const LhKernelArgs args = attention_args();
+    const LhRegion from = { .slot = KV, .count = 1 };
+    LhEmitter *e = &m->built.emitters[rank];
+    Accesses accesses = { .count = 0 };
+
+    access_region(&accesses, from, false);
+    access_region(&accesses, into, true);
+    lh_emit_compute(e, any_stream(m), LH_KERNEL_ID_copy, &args);
+    lh_emit_operand(e, KV, 0, 1);
+    lh_emit_operand(e, into.slot, into.part, 1);
+    order(m, rank, &accesses);
+    define(m, rank, into, 0, rank);
+}
+
 /* The weights of one rank, in all parts that are to hold some: everybody else sends them. */
 static void
 fill_weights(Maker *m)
@@ -714,7 +819,7 @@ static void
 begin(Maker *m)
 {
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
-        for (uint16_t slot = TEMP_BF16; slot < (uint16_t)SLOTS; slot++) {
+        for (uint16_t slot = TEMP_BF16; slot < (uint16_t)TEMP_END; slot++) {
             const LhRegion region = { slot, 0, BEGUN };
             const uint32_t id = lh_emit_alloc_region(&m->built.emitters[rank], region);
 
@@ -729,9 +834,62 @@ begin(Maker *m)
             fill_part(m, rank, x, wide);
             fill_part(m, rank, x, (LhRegion){ TEMP_BF16, i, 1 });
             fill_part(m, rank, wide, (LhRegion){ TEMP_FP16, i, 1 });
+            fill_kv(m, rank, (LhRegion){ TEMP_KV, i, 1 });
         }
     }
     fill_weights(m);
+}
+
+/* Everybody gets k and v of all ranks, one after the other or together, and attends to them. */
+static void
+gather_kv(Maker *m, uint32_t rank, uint8_t half)
+{
+    const LhRegion from = { KV, 0, 1, half }, into = { ALL_KV, 0, m->ranks, half };
+    LhEmitter *e = &m->built.emitters[rank];
+    Accesses accesses = { .count = 0 };
+
+    access_region(&accesses, from, false);
+    access_region(&accesses, into, true);
+    lh_emit_collective(e, m->stream_of[0], LH_COLL_ALL_GATHER, (LhGroup){ 0, 1, m->ranks, 0, 1 });
+    lh_emit_tensor(e, from, into);
+    order(m, rank, &accesses);
+}
+
+static void
+attend(Maker *m, uint32_t rank)
+{
+    const LhRegion all = { ALL_KV, 0, m->ranks };
+    LhEmitter *e = &m->built.emitters[rank];
+    LhKernelArgs args = attention_args();
+    Accesses accesses = { .count = 0 };
+
+    args.nq = 1;
+    args.nk = args.pairs = m->ranks;
+    args.mask = LH_MASK_FULL;
+    args.first = true;
+    access_region(&accesses, all, false);
+    lh_emit_compute(e, 0, LH_KERNEL_ID_attention, &args);
+    lh_emit_operand(e, Q, 0, 1);
+    lh_emit_operand(e, ALL_KV, 0, m->ranks);
+    lh_emit_operand(e, O, 0, 1);
+    lh_emit_operand(e, LSE, 0, 1);
+    order(m, rank, &accesses);
+}
+
+static void
+attend_to_all(Maker *m)
+{
+    const uint8_t first = (uint8_t)draw(m, LH_HALVES);
+
+    for (uint32_t rank = 0; rank < m->ranks; rank++) {
+        lh_emit_alloc(&m->built.emitters[rank], ALL_KV);
+        gather_kv(m, rank, first);
+        if (first != LH_HALF_BOTH)
+            gather_kv(m, rank, first == LH_HALF_K ? LH_HALF_V : LH_HALF_K);
+        attend(m, rank);
+        lh_emit_sync(&m->built.emitters[rank]);
+        lh_emit_free(&m->built.emitters[rank], ALL_KV);
+    }
 }
 
 /* Outputs are complete, and all that is temporary is freed. */
@@ -768,7 +926,7 @@ end(Maker *m)
                            (LhGroup){ 0, 1, m->ranks, 0, 1 });
         lh_emit_tensor(e, weights, gradient);
         order(m, rank, &reduce);
-        for (uint16_t slot = TEMP_BF16; slot < (uint16_t)SLOTS; slot++) {
+        for (uint16_t slot = TEMP_BF16; slot < (uint16_t)TEMP_END; slot++) {
             for (uint32_t i = 0; i < TEMP_PARTS; i++) {
                 const LhRegion part = { slot, i, 1 };
 
@@ -791,6 +949,7 @@ random_program(uint64_t seed)
     m.ranks = 2 + draw(&m, RANKS_MAX - 1);
     m.streams = 1 + draw(&m, LH_STREAMS_MAX);
     params = built_params(m.ranks);
+    params.mask.causal = false;
     m.built = built_new("random", &params);
     m.program = m.built.program;
     declare(&m);
@@ -804,6 +963,7 @@ random_program(uint64_t seed)
         actions[draw(&m, G_N_ELEMENTS(actions))](&m);
     }
     end(&m);
+    attend_to_all(&m);
     for (uint32_t i = 0; i < m.ranks * lh_program_cells(m.program); i++)
         g_array_unref(m.cells[i].readers);
     g_free(m.cells);
@@ -825,9 +985,12 @@ damage_exchange(LhExplicitRank *rank, const LhOp *op, uint64_t seed)
     LhPart *part =
         &rank->parts[op->exchange.parts_first + lh_rng_bits(seed, 3, 1) % op->exchange.parts_count];
 
-    switch (lh_rng_bits(seed, 4, 1) % 4) {
+    switch (lh_rng_bits(seed, 4, 1) % 5) {
     case 0:
         part->tag++;
+        break;
+    case 3:
+        part->regions[0].half = (uint8_t)((part->regions[0].half + 1) % LH_HALVES);
         break;
     case 1:
         part->peer = (uint32_t)(lh_rng_bits(seed, 5, 1) % RANKS_MAX);
@@ -845,7 +1008,11 @@ damage_collective(LhOp *op, uint64_t seed)
 {
     LhGroup *group = &op->collective.group;
 
-    switch (lh_rng_bits(seed, 4, 1) % 4) {
+    switch (lh_rng_bits(seed, 4, 1) % 5) {
+    case 3:
+        op->collective.send[0].half = (uint8_t)((op->collective.send[0].half + 1) % LH_HALVES);
+        op->collective.receive[0].half = op->collective.send[0].half;
+        break;
     case 0: /* means nothing where the count is 1 */
         group->outer_stride = 7;
         break;

@@ -1,6 +1,7 @@
 /*
  * Random programs for the readers of programs to agree on: several communicators, many streams,
- * regions that come and go, uneven all-to-alls, products and sums in several types, labels.
+ * regions that come and go, k and v alone, uneven all-to-alls, products and sums in several types,
+ * labels.
  */
 #pragma once
 

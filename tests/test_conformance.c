@@ -60,6 +60,7 @@ check_agreement(const LhProgram *program, const char *what, unsigned count)
             (unsigned)executed->peak_bytes.counted, (unsigned)executed->peak_bytes.verified,
             (unsigned)executed->peak_bytes.simulated);
         ck_assert_uint_gt(executed->peak_bytes.counted, 0);
+        ck_assert_msg(executed->errors.ok, "%s: results are wrong", what);
     }
 }
 

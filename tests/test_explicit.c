@@ -59,7 +59,7 @@ parse_ok(const char *text)
 static void
 check_region(LhRegion a, LhRegion b)
 {
-    ck_assert(a.slot == b.slot && a.part == b.part && a.count == b.count);
+    ck_assert(a.slot == b.slot && a.part == b.part && a.count == b.count && a.half == b.half);
 }
 
 static void
@@ -375,8 +375,8 @@ static const char hand_made[] =
     "\"nq\": 2, \"nk\": 4,\n"
     "       \"first\": true, \"scale\": 0.25, \"decay\": 0.5},\n"
     "      {\"op\": \"exchange\", \"stream\": \"net\", \"phase\": \"backward\", \"messages\": [\n"
-    "        {\"to\": 1, \"tag\": 7, \"wire_bytes\": 5, \"regions\": [\"q\", \"kv[0]\"]},\n"
-    "        {\"from\": 1, \"wire_bytes\": 6, \"regions\": [\"all[3]\"]}]},\n"
+    "        {\"to\": 1, \"tag\": 7, \"wire_bytes\": 5, \"regions\": [\"q\", \"kv[0]:k\"]},\n"
+    "        {\"from\": 1, \"wire_bytes\": 6, \"regions\": [\"all[3]\", \"all:v\"]}]},\n"
     "      {\"op\": \"free\", \"phase\": \"backward\", \"slot\": \"all\"}\n"
     "    ]},\n"
     "    {\"ops\": []}\n"
@@ -418,7 +418,9 @@ START_TEST(explicit_expresses_every_op)
     ck_assert_uint_eq(buffer.parts[0].tag, 7);
     ck_assert(buffer.parts[0].send);
     ck_assert(!buffer.parts[1].send);
-    ck_assert_uint_eq(buffer.parts[1].regions[0].part, 3);
+    ck_assert_uint_eq(buffer.parts[0].regions[1].half, LH_HALF_K);
+    check_region(buffer.parts[1].regions[0], (LhRegion){ .slot = 2, .part = 3, .count = 1 });
+    check_region(buffer.parts[1].regions[1], (LhRegion){ 2, 0, 4, LH_HALF_V });
     ck_assert(!lh_cursor_step(&cursor, &buffer));
     lh_cursor_init(&cursor, program, 1);
     ck_assert(!lh_cursor_step(&cursor, &buffer));
@@ -670,6 +672,10 @@ START_TEST(explicit_words_its_errors)
         { "q[1]", "q[2]", "slot q has the parts 0 to 1" },
         { "all[1..2]", "all[2..1]", "slot all has the parts 0 to 3" },
         { "all[1..2]", "all[1..", "a region is written" },
+        { "all:v", "all:q", "there is :k, :v or nothing; found \":q\"" },
+        { "all:v", "all:", "there is :k, :v or nothing; found \":\"" },
+        { "kv[0]:k", "kv:k[0]", "there is :k, :v or nothing; found \":k[0]\"" },
+        { "all:v", "acc:v", "slot acc is of kind acc; only slots of kind kv and dkv have halves" },
         { "\"shift\": -1", "\"shift\": 1", "out of range" },
         { "\"nq\": 2", "\"nq\": 2, \"pairs\": 4000000000000000000", "63 bits" },
         { "\"parts\": 4, \"part_bytes\": 32", "\"parts\": 1048576, \"part_bytes\": 4398046511104",

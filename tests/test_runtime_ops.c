@@ -334,6 +334,46 @@ START_TEST(runtime_collective_of_two_tensors)
 }
 END_TEST
 
+/* A slot's parts have halves of three elements here. v is gathered from everybody's part 1; and
+ * rank 0 sends k of its part 0 to rank 1. */
+static void
+emit_halves(LhEmitter *e)
+{
+    const LhRegion from = { TOY_IN, 1, 1, LH_HALF_V }, to = { TOY_OUT, 0, TOY_RANKS, LH_HALF_V };
+    const LhRegion sent = { TOY_IN, 0, 1, LH_HALF_K }, received = { TOY_OUT, 2, 1, LH_HALF_K };
+
+    lh_emit_collective(e, 0, LH_COLL_ALL_GATHER, everyone());
+    lh_emit_tensor(e, from, to);
+    if (e->rank > 1)
+        return;
+    lh_emit_exchange(e, 0);
+    lh_emit_part(e, e->rank == 0, 1 - e->rank, 0, 12);
+    lh_emit_part_region(e, e->rank == 0 ? sent : received);
+}
+
+START_TEST(runtime_moves_halves)
+{
+    Toy toy;
+    g_autoptr(LhRunResult) result = NULL;
+
+    toy_init(&toy, TOY_RANKS, 2, TOY_RANKS, emit_halves);
+    result = toy_run(&toy, 10, NULL, NULL);
+    ck_assert_ptr_nonnull(result);
+    for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
+        ck_assert_uint_eq(result->ranks[rank].bytes_sent,
+                          (TOY_RANKS - 1) * 12 + (rank == 0 ? 12 : 0));
+        for (uint32_t part = 0; part < TOY_RANKS; part++) {
+            for (uint32_t i = 3; i < 6; i++)
+                ck_assert_float_eq(toy_value(result, &toy, rank, part, i),
+                                   (float)(100 * part + 10 + i));
+        }
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_float_eq(toy_value(result, &toy, 1, 2, i), (float)i);
+    lh_program_free(toy.program);
+}
+END_TEST
+
 /* What rank @from has for rank @to, in parts; as much as the reverse. */
 static uint32_t
 uneven_count(uint32_t from, uint32_t to)
@@ -777,6 +817,7 @@ main(void)
     const TTest *const tests[] = {
         runtime_inputs_lie_by_segment_and_slice,
         runtime_collective_of_two_tensors,
+        runtime_moves_halves,
         runtime_all_to_all_of_unequal_pieces,
         runtime_collectives_on_two_streams_do_not_mix,
         runtime_communicators_tell_messages_apart,

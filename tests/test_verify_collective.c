@@ -347,7 +347,7 @@ START_TEST(collective_of_another_kind)
     expect(&recording->program, LH_FINDING_UNMATCHED, 3, 7,
            "rank 3, op 7 (broadcast, stream comm) meets rank 0, op 6 (all-reduce, stream comm), "
            "which is "
-           "another collective or has other sizes");
+           "another collective, or has other sizes or halves");
     recording_free(recording);
 }
 END_TEST

@@ -513,7 +513,7 @@ START_TEST(tensors_that_differ)
     recording_rewire(copy.recording, op);
     expect_copy(copy, LH_FINDING_UNMATCHED, 2,
                 "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream "
-                "comm), which is another collective or has other sizes");
+                "comm), which is another collective, or has other sizes or halves");
     copy = copy_of(&toy, 8, &causal);
     op = op_of(&copy, 2, OP_SCATTER_HEADS);
     op->collective.send[2].slot = SLOT_Q;
@@ -522,7 +522,7 @@ START_TEST(tensors_that_differ)
     op->collective.receive[0].slot = SLOT_DO_ALL;
     expect_copy(copy, LH_FINDING_UNMATCHED, 2,
                 "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream "
-                "comm), which is another collective or has other sizes");
+                "comm), which is another collective, or has other sizes or halves");
     copy = copy_of(&toy, 8, &causal);
     op = op_of(&copy, 1, OP_GATHER_GRADIENTS);
     op->collective.receive[1].slot = SLOT_KV_ALL;

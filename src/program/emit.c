@@ -137,12 +137,18 @@ lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire
 }
 
 void
-lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
+lh_emit_part_region(LhEmitter *e, LhRegion region)
 {
     LhPart *p = &e->buffer->parts[e->buffer->parts_count - 1];
 
     g_assert(p->regions_count < LH_PART_REGIONS_MAX);
-    p->regions[p->regions_count++] = (LhRegion){ .slot = slot, .part = part, .count = count };
+    p->regions[p->regions_count++] = region;
+}
+
+void
+lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
+{
+    lh_emit_part_region(e, (LhRegion){ .slot = slot, .part = part, .count = count });
 }
 
 void

@@ -48,6 +48,7 @@ void lh_emit_operand(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count)
 /* Appends a message to the last exchange; regions follow by lh_emit_region. */
 void lh_emit_part(LhEmitter *e, bool send, uint32_t peer, uint16_t tag, uint64_t wire_bytes);
 void lh_emit_region(LhEmitter *e, uint16_t slot, uint32_t part, uint32_t count);
+void lh_emit_part_region(LhEmitter *e, LhRegion region); /* likewise; perhaps of one half */
 
 /* Adds a tensor to the last collective. */
 void lh_emit_tensor(LhEmitter *e, LhRegion send, LhRegion receive);

@@ -151,7 +151,8 @@ static const LhField message_fields[] = {
       .max = WIRE_BYTES_MAX, .description = "Bytes that cross the network." },
     { AT(LhFormMessage, regions, STRINGS), .flags = LH_FIELD_REQUIRED, .min = 1,
       .max = LH_PART_REGIONS_MAX,
-      .description = "What is sent, or where it goes: slot, slot[part] or slot[first..last]." },
+      .description = "What is sent, or where it goes: slot, slot[part] or slot[first..last]; of a "
+                     "slot of kind kv or dkv, :k or :v behind that is one half of each part." },
     END,
 };
 
@@ -245,10 +246,12 @@ static const LhField op_fields[] = {
       .description = "Ranks base + i stride + j outer_stride." },
     { AT(LhFormOp, send, STRINGS), .flags = LH_FIELD_OR_ONE, .min = 1,
       .max = LH_COLLECTIVE_TENSORS_MAX,
-      .description = "Region that a collective reads, or one for each of its tensors." },
+      .description =
+          "Region that a collective reads, or one for each of its tensors; written as in "
+          "messages." },
     { AT(LhFormOp, receive, STRINGS), .flags = LH_FIELD_OR_ONE, .min = 1,
       .max = LH_COLLECTIVE_TENSORS_MAX,
-      .description = "Region that a collective writes, or one for each of its tensors." },
+      .description = "Region that a collective writes, or one for each of its tensors; likewise." },
     { AT(LhFormOp, counts, UINTS), .min = 2, .max = COUNTS_MAX,
       .description = "An all-to-all of unequal pieces: for each tensor, the parts that go to each "
                      "member of the group, then those that come from each." },

@@ -6,6 +6,7 @@
 #include "program/explicit_fields.h"
 
 #include "base/error.h"
+#include "program/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -94,9 +95,27 @@ read_range(const char *text, uint64_t *first, uint64_t *last)
     return strcmp(text, "]") == 0;
 }
 
-static bool
-read_region(const LhFormReader *r, const char *field, const char *text, LhRegion *region)
+/* Which half a text names at its end, behind a colon; LH_HALVES: none that exists. Cuts it off. */
+static LhHalf
+cut_half(char *text)
 {
+    const char *suffix = strchr(text, ':');
+    LhHalf half = LH_HALF_BOTH;
+
+    if (suffix == NULL)
+        return half;
+    do
+        half++;
+    while (half < LH_HALVES && strcmp(suffix, lh_half_suffixes[half]) != 0);
+    text[suffix - text] = '\0';
+    return half;
+}
+
+static bool
+read_region(const LhFormReader *r, const char *field, const char *written, LhRegion *region)
+{
+    g_autofree char *text = g_strdup(written);
+    const LhHalf half = cut_half(text);
     const size_t length = strcspn(text, "[");
     g_autofree char *name = g_strndup(text, length);
     const LhSlot *slot;
@@ -108,6 +127,15 @@ read_region(const LhFormReader *r, const char *field, const char *text, LhRegion
     last = slot->parts - 1;
     if (text[length] != '\0' && !read_range(text + length, &first, &last))
         return fail(r, field, "a region is written slot, slot[part] or slot[first..last]");
+    if (half == LH_HALVES)
+        return fail(r, field,
+                    "behind a slot and its parts there is :k, :v or nothing; found \"%.60s\"",
+                    strchr(written, ':'));
+    if (half != LH_HALF_BOTH && !lh_slot_has_halves(slot))
+        return fail(r, field,
+                    "slot %s is of kind %s; only slots of kind kv and dkv have halves k and v",
+                    slot->name, lh_tensor_names[slot->kind]);
+    region->half = (uint8_t)half;
     if (first > last || last >= slot->parts)
         return fail(r, field, "slot %s has the parts 0 to %u", slot->name, slot->parts - 1);
     region->part = (uint32_t)first;

@@ -24,11 +24,24 @@
  */
 #define LH_HOST_WINDOW 1024
 
-/* Parts [part, part + count) of slot `slot`. */
+/* Which of the two tensors that the parts of a slot hold one after the other: k and v (kind kv), or
+ * dk and dv (kind dkv). Each takes half of a part's bytes. */
+typedef enum {
+    LH_HALF_BOTH,
+    LH_HALF_K,
+    LH_HALF_V,
+    LH_HALVES,
+} LhHalf;
+
+/*
+ * Parts [part, part + count) of slot `slot`. What exchanges and collectives without a reduction
+ * move may be one half of these parts; all other ops name both.
+ */
 typedef struct {
     uint16_t slot;
     uint32_t part;
     uint32_t count;
+    uint8_t half; /* LhHalf */
 } LhRegion;
 
 typedef enum {

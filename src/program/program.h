@@ -214,16 +214,29 @@ lh_slot_element_bytes(const LhSlot *slot)
     return lh_dtype_bytes(slot->dtype);
 }
 
-/* Device bytes of a region. */
+/* Whether the parts of a slot have halves that a region may name alone. */
+static inline bool
+lh_slot_has_halves(const LhSlot *slot)
+{
+    return slot->kind == LH_TENSOR_KV || slot->kind == LH_TENSOR_DKV;
+}
+
+/* Device bytes of what a region names in each of its parts, and in all of them. */
+static inline uint64_t
+lh_region_part_bytes(const LhProgram *program, LhRegion region)
+{
+    return program->slots[region.slot].part_bytes / (region.half == LH_HALF_BOTH ? 1 : 2);
+}
+
 static inline uint64_t
 lh_region_bytes(const LhProgram *program, LhRegion region)
 {
-    return region.count * program->slots[region.slot].part_bytes;
+    return region.count * lh_region_part_bytes(program, region);
 }
 
 /* All parts of a slot. */
 static inline LhRegion
 lh_region_whole(const LhProgram *program, uint16_t slot)
 {
-    return (LhRegion){ slot, 0, program->slots[slot].parts };
+    return (LhRegion){ .slot = slot, .count = program->slots[slot].parts };
 }

@@ -1,6 +1,13 @@
 /* See the header. */
 #include "program/text.h"
 
+const char *const lh_half_suffixes[] = {
+    [LH_HALF_BOTH] = "",
+    [LH_HALF_K] = ":k",
+    [LH_HALF_V] = ":v",
+    NULL,
+};
+
 const char *
 lh_op_name(const LhOp *op)
 {
@@ -34,11 +41,12 @@ char *
 lh_region_text(const LhProgram *program, const LhRegion *region)
 {
     const LhSlot *slot = &program->slots[region->slot];
+    const char *half = lh_half_suffixes[region->half];
 
     if (region->part == 0 && region->count == slot->parts)
-        return g_strdup(slot->name);
+        return g_strconcat(slot->name, half, NULL);
     if (region->count == 1)
-        return g_strdup_printf("%s[%u]", slot->name, region->part);
-    return g_strdup_printf("%s[%u..%u]", slot->name, region->part,
-                           region->part + region->count - 1);
+        return g_strdup_printf("%s[%u]%s", slot->name, region->part, half);
+    return g_strdup_printf("%s[%u..%u]%s", slot->name, region->part,
+                           region->part + region->count - 1, half);
 }

@@ -14,5 +14,9 @@ char *lh_op_text(const LhProgram *program, const LhOp *op);
 /* "kv_a", or "kv_a[3]" when the slot has several parts; caller frees. */
 char *lh_cell_text(const LhProgram *program, uint32_t slot, uint32_t part);
 
-/* "kv" for a whole slot, "kv[1]" for a part, "kv[1..2]" for several: as in files. Caller frees. */
+/* "", ":k" or ":v", by LhHalf. */
+extern const char *const lh_half_suffixes[];
+
+/* "kv" for a whole slot, "kv[1]" for a part, "kv[1..2]" for several, and ":k" or ":v" behind it for
+ * one half: as in files. Caller frees. */
 char *lh_region_text(const LhProgram *program, const LhRegion *region);

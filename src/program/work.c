@@ -74,7 +74,7 @@ uneven_bytes(const LhProgram *program, const LhCollectiveCall *call)
         const LhRegion *send = &call->op->collective.send[i];
 
         bytes += (send->count - lh_collective_sent_parts(call, i, call->position)) *
-                 program->slots[send->slot].part_bytes;
+                 lh_region_part_bytes(program, *send);
     }
     return bytes;
 }

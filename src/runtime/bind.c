@@ -89,22 +89,25 @@ lh_runner_free(LhRunner *rank, const LhOp *op)
 
 /* ---- binding ---- */
 
-/* Binds a region and holds its buffers; parts in a row that share a buffer hold it once. */
+/* Binds a region and holds its buffers; parts in a row that share a buffer hold it once. In each
+ * part v lies behind k. */
 static bool
 bind_region(LhRunner *rank, LhItem *item, const LhRegion *region)
 {
     LhBound *bound = &item->bound[item->bound_count++];
     const LhRunCell *cells = cells_of(rank, region);
+    const uint64_t bytes = lh_region_part_bytes(rank->execution->program, *region);
+    const uint64_t skipped_bytes = region->half == LH_HALF_V ? bytes : 0;
 
     *bound = (LhBound){ .region = *region,
                         .parts = g_new(unsigned char *, region->count),
-                        .part_bytes = rank->execution->program->slots[region->slot].part_bytes };
+                        .part_bytes = bytes };
     for (uint32_t i = 0; i < region->count; i++) {
         LhBuffer *buffer = cells[i].buffer;
 
         if (buffer == NULL)
             return refuse_cell(rank, &item->op, region, i, "is not allocated");
-        bound->parts[i] = lh_buffer_part(buffer, cells[i].part);
+        bound->parts[i] = lh_buffer_part(buffer, cells[i].part) + skipped_bytes;
         if (i > 0 && buffer == cells[i - 1].buffer)
             continue;
         g_ptr_array_add(item->buffers, lh_buffer_hold(buffer));

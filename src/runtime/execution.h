@@ -25,11 +25,11 @@
 typedef struct _LhExecution LhExecution;
 typedef struct _LhRunner LhRunner;
 
-/* A region bound to memory: where each of its parts is. */
+/* A region bound to memory: where each of its parts is, or the half of it that the region names. */
 typedef struct {
     LhRegion region;
     unsigned char **parts; /* [region.count], owned by the item */
-    uint64_t part_bytes;
+    uint64_t part_bytes;   /* of what it names in each */
     uint64_t stride_bytes; /* from part to part; 0: they come from several allocs */
 } LhBound;
 

@@ -96,26 +96,52 @@ last_alloc(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
     return low == first ? LH_NONE : cover->allocs[low - 1];
 }
 
+/* Whether part @part of a slot holds nothing when @op begins. */
+static bool
+is_unwritten(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
+{
+    const LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], slot, part);
+    uint32_t alloc;
+
+    if (cell->state == LH_CELL_UNDEFINED || cover->slots[slot].role != LH_SLOT_TEMP)
+        return cell->state == LH_CELL_UNDEFINED;
+    alloc = last_alloc(cover, op, slot, part);
+    return alloc != LH_NONE && cell->writer < alloc;
+}
+
+static bool
+lacks_half(const LhCell *cell, const LhRegion *region)
+{
+    return cell->half != LH_HALF_BOTH && cell->half != region->half;
+}
+
+/* What a region wants of a part is not there: nothing is, or only the other half. */
+static void
+find_unwritten(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t part, bool nothing)
+{
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+    const char *wanted = lh_half_suffixes[region->half];
+    g_autofree char *name = lh_cell_text(cover->proof->program, region->slot, part);
+
+    if (nothing)
+        COVERAGE(op, region->slot, "reads slot %s%s, into which nothing has been written", name,
+                 wanted);
+    else
+        COVERAGE(op, region->slot, "reads slot %s%s, of which only %s has been written", name,
+                 wanted, lh_half_suffixes[cell->half] + 1);
+    cell->state = LH_CELL_SUSPECT;
+    cell->writer = op;
+}
+
 LhCell *
 lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
 {
     const uint32_t part = region->part + i;
     LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
-    bool stale = cell->state == LH_CELL_UNDEFINED;
+    const bool unwritten = is_unwritten(cover, op, region->slot, part);
 
-    if (!stale && cover->slots[region->slot].role == LH_SLOT_TEMP) {
-        const uint32_t alloc = last_alloc(cover, op, region->slot, part);
-
-        stale = alloc != LH_NONE && cell->writer < alloc;
-    }
-    if (stale) {
-        g_autofree char *name = lh_cell_text(cover->proof->program, region->slot, part);
-
-        COVERAGE(op, region->slot, "reads slot %s, into which nothing has been written", name);
-        cell->state = LH_CELL_SUSPECT;
-        cell->writer = op;
-        return NULL;
-    }
+    if (unwritten || (cell->state == LH_CELL_DEFINED && lacks_half(cell, region)))
+        find_unwritten(cover, op, region, part, unwritten);
     cell->unread = false;
     return cell->state == LH_CELL_SUSPECT ? NULL : cell;
 }
@@ -147,6 +173,51 @@ LhCell *
 lh_cover_write_none(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, uint32_t row)
 {
     return lh_cover_write(cover, op, region, i, (LhHolding){ .segment = row });
+}
+
+/* Whether a half of what @from holds goes with what @cell holds. */
+static bool
+go_together(const LhCover *cover, const LhCell *cell, const LhCell *from)
+{
+    return lh_rows_equal(cell->rows, from->rows) && cell->ended == from->ended &&
+           memcmp(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8) == 0;
+}
+
+/* Adds a half to what is there already; false: it does not go with that. */
+static bool
+join_half(const LhCover *cover, uint32_t op, const LhRegion *region, LhCell *cell,
+          const LhCell *from)
+{
+    if (cell->state == LH_CELL_DEFINED) {
+        if (!go_together(cover, cell, from))
+            return false;
+        if (cell->half != region->half)
+            cell->half = LH_HALF_BOTH;
+    }
+    cell->writer = op;
+    return true;
+}
+
+void
+lh_cover_put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCell *from)
+{
+    const uint32_t part = region->part + i;
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+
+    lh_outside_overwrite(cover, op, region, cell);
+    if (from == NULL) {
+        lh_cover_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
+        return;
+    }
+    if (region->half != LH_HALF_BOTH && !is_unwritten(cover, op, region->slot, part) &&
+        join_half(cover, op, region, cell, from))
+        return;
+    *cell = *from;
+    cell->half = region->half;
+    cell->writer = op;
+    if (cell != from)
+        memmove(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8);
+    lh_outside_arrive(cover, region, cell);
 }
 
 static void

@@ -124,24 +124,6 @@ list_allocs(LhCover *cover)
     }
 }
 
-/* Puts what @from holds (NULL: something suspect) into part @i of @region, written by @op. */
-static void
-put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCell *from)
-{
-    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
-
-    lh_outside_overwrite(cover, op, region, cell);
-    if (from == NULL) {
-        lh_cover_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
-        return;
-    }
-    *cell = *from;
-    cell->writer = op;
-    if (cell != from)
-        memmove(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8);
-    lh_outside_arrive(cover, region, cell);
-}
-
 /* Whether two ranks work on batches of their own: nothing that one holds in a slot of this kind is
  * any use to the other. Weights are everyone's. */
 static bool
@@ -171,7 +153,7 @@ transfer(LhCover *cover, uint32_t send, uint32_t receive)
         for (uint32_t i = 0; i < s->regions[k].count; i++) {
             const LhCell *from = lh_cover_read(cover, from_op, &s->regions[k], i);
 
-            put(cover, to_op, target, offset, apart ? NULL : from);
+            lh_cover_put(cover, to_op, target, offset, apart ? NULL : from);
             if (++offset == target->count) {
                 offset = 0;
                 target++;
@@ -247,7 +229,7 @@ read_sent(const Movement *m, uint32_t position, uint32_t i)
 static void
 put_received(const Movement *m, uint32_t position, uint32_t i, const LhCell *from)
 {
-    put(m->cover, member(m, position), receive_region(m, position), i, from);
+    lh_cover_put(m->cover, member(m, position), receive_region(m, position), i, from);
 }
 
 /* Sums of attention are merged, and those of gradients added; of other activations nothing is known
@@ -374,7 +356,7 @@ check_batch(const Movement *m)
              "meets rank %u, whose group has another batch", proof->op_rank[member(m, other)]);
     for (uint32_t i = 0; i < m->meeting->count; i++) {
         for (uint32_t k = 0; k < receive_region(m, i)->count; k++)
-            put(cover, member(m, i), receive_region(m, i), k, NULL);
+            lh_cover_put(cover, member(m, i), receive_region(m, i), k, NULL);
     }
     return false;
 }
@@ -445,6 +427,9 @@ check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
             lh_outside_check_output(cover, rank, slot, cell);
         return;
     }
+    if (cell->half != LH_HALF_BOTH)
+        AT_END(rank, slot, "ends with only %s in its output %s", lh_half_suffixes[cell->half] + 1,
+               name);
     if (cell->rows.segment != LH_ROW_ANY && !lh_rows_equal(cell->rows, rows)) {
         g_autofree char *text = lh_cover_rows_text(cover, rows);
 

@@ -21,7 +21,8 @@ typedef struct {
                         state: the segment behind its border; as many as there are, at the end */
     uint32_t writer; /* global op, or LH_NONE: there from the start */
     uint8_t state;   /* LhCellState */
-    bool ended;      /* a finished result: takes no further contributions */
+    uint8_t half; /* LhHalf: of a part with halves, what is there; else LH_HALF_BOTH, all of it */
+    bool ended;   /* a finished result: takes no further contributions */
     /* Of activations outside attention: */
     bool unread;         /* nobody has used what came in here */
     uint8_t result;      /* what it comes from, a LhTensorKind + 1; 0: no result of attention ... */
@@ -137,8 +138,9 @@ LhBlock lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k);
 
 /*
  * The cell of part @i of @region as @op finds it: NULL, with a finding, if nothing has been written
- * to it since its slot was allocated; NULL without one if it is suspect. The second wants the rows
- * of some segment in it.
+ * to it since its slot was allocated, or not the half that the region names, or only one half where
+ * it names both; NULL without one if it is suspect. The second wants the rows of some segment in
+ * it.
  */
 LhCell *lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
 LhCell *lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
@@ -149,6 +151,13 @@ LhCell *lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint
                        LhHolding rows);
 LhCell *lh_cover_write_none(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
                             uint32_t row);
+
+/*
+ * Puts what @from holds (NULL: something suspect) into part @i of @region, written by @op. One half
+ * joins the other one if that belongs to the same rows and contributions; else it is there alone.
+ */
+void lh_cover_put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                  const LhCell *from);
 
 /* into += from. False, with a finding about @target, if they share a contribution. */
 bool lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell *into,

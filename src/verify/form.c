@@ -259,6 +259,40 @@ check_given(LhProof *proof, uint32_t g, const LhRegion *region)
                      slot->role == LH_SLOT_INPUT ? "given whole" : "no input");
 }
 
+/* Ops other than messages and collectives work on whole parts. */
+static bool
+check_whole(LhProof *proof, uint32_t g, const LhRegion *region)
+{
+    const LhSlot *slot = &proof->program->slots[region->slot];
+
+    if (region->half == LH_HALF_BOTH)
+        return true;
+    if (region->half >= LH_HALVES)
+        return MALFORMED(g, region->slot, "names a half of slot %s that does not exist (%u)",
+                         slot->name, region->half);
+    return MALFORMED(g, region->slot,
+                     "takes %s%s: one half alone is only sent and received, by exchanges and by "
+                     "collectives without a reduction",
+                     slot->name, lh_half_suffixes[region->half]);
+}
+
+/* What is moved may be one half, where there are two. */
+static bool
+check_half(LhProof *proof, uint32_t g, const LhRegion *region)
+{
+    const LhSlot *slot = &proof->program->slots[region->slot];
+
+    if (region->half == LH_HALF_BOTH || (region->half < LH_HALVES && lh_slot_has_halves(slot)))
+        return true;
+    if (region->half >= LH_HALVES)
+        return check_whole(proof, g, region);
+    return MALFORMED(g, region->slot,
+                     "moves %s%s, but only slots of kind kv and dkv have a half "
+                     "%s; this one is of kind %s",
+                     slot->name, lh_half_suffixes[region->half], lh_half_suffixes[region->half] + 1,
+                     lh_tensor_names[slot->kind]);
+}
+
 /* A region that exists and may be written: inputs stay what they are. */
 static bool
 check_target(LhProof *proof, uint32_t g, const LhRegion *region)
@@ -434,7 +468,8 @@ check_compute(LhProof *proof, uint32_t g)
 
         if (!(access == LH_OPERAND_READ    ? check_region
               : access == LH_OPERAND_GIVEN ? check_given
-                                           : check_target)(proof, g, &op->compute.regions[i]))
+                                           : check_target)(proof, g, &op->compute.regions[i]) ||
+            !check_whole(proof, g, &op->compute.regions[i]))
             return false;
     }
     if (!check_operands(proof, g, operands))
@@ -476,7 +511,8 @@ check_exchange(LhProof *proof, uint32_t g)
             return MALFORMED(g, -1, "has a message of %u regions; 1 to %d are possible",
                              part->regions_count, LH_PART_REGIONS_MAX);
         for (uint32_t k = 0; k < part->regions_count; k++) {
-            if (!(part->send ? check_region : check_target)(proof, g, &part->regions[k]))
+            if (!(part->send ? check_region : check_target)(proof, g, &part->regions[k]) ||
+                !check_half(proof, g, &part->regions[k]))
                 return false;
         }
         if (!check_wire_bytes(proof, g, part->wire_bytes, lh_part_wire_bytes(proof->program, part)))
@@ -508,6 +544,21 @@ check_slices_of_reduction(LhProof *proof, uint32_t g, const LhRegion *region, ui
     return true;
 }
 
+/* Both regions of a tensor name the same half, or both halves; sums are of both. */
+static bool
+check_halves(LhProof *proof, uint32_t g, const LhRegion *send, const LhRegion *receive)
+{
+    const LhSlot *slots = proof->program->slots;
+
+    if (!check_half(proof, g, send) || !check_half(proof, g, receive))
+        return false;
+    if (send->half != receive->half)
+        return MALFORMED(g, receive->slot, "turns %s%s into %s%s: both must be the same half",
+                         slots[send->slot].name, lh_half_suffixes[send->half],
+                         slots[receive->slot].name, lh_half_suffixes[receive->half]);
+    return !lh_collective_reduces(proof->ops[g].collective.kind) || check_whole(proof, g, send);
+}
+
 /* How many parts the send and receive regions of a tensor must have relative to each other. */
 static bool
 check_collective_tensor(LhProof *proof, uint32_t g, uint32_t tensor)
@@ -532,7 +583,8 @@ check_collective_tensor(LhProof *proof, uint32_t g, uint32_t tensor)
     if (from->dtype != to->dtype)
         return MALFORMED(g, receive->slot, "turns slot %s (%s) into slot %s (%s)", from->name,
                          lh_dtype_names[from->dtype], to->name, lh_dtype_names[to->dtype]);
-    return check_slices_of_reduction(proof, g, send, call.members);
+    return check_halves(proof, g, send, receive) &&
+           check_slices_of_reduction(proof, g, send, call.members);
 }
 
 static bool
@@ -567,7 +619,7 @@ check_memory_op(LhProof *proof, uint32_t g)
 {
     const LhRegion *region = &proof->ops[g].memory.region;
 
-    if (!check_region(proof, g, region))
+    if (!check_region(proof, g, region) || !check_whole(proof, g, region))
         return false;
     if (proof->program->slots[region->slot].role != LH_SLOT_TEMP)
         return MALFORMED(g, region->slot, "names slot %s, which is there for the whole program",

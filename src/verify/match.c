@@ -91,8 +91,8 @@ typedef struct {
     uint32_t region, offset;
 } CellWalk;
 
-static const LhSlot *
-next_slot(const LhProof *proof, CellWalk *walk)
+static const LhRegion *
+next_region(CellWalk *walk)
 {
     const LhRegion *region;
 
@@ -103,29 +103,61 @@ next_slot(const LhProof *proof, CellWalk *walk)
         walk->offset = 0;
         walk->region++;
     }
-    return &proof->program->slots[region->slot];
+    return region;
 }
 
-/* Messages do not convert: both ends hold the same tensor in the same type and size. */
+/* Messages do not convert: both ends hold the same tensor, or the same half of it, in the same type
+ * and size. */
 static bool
-slots_agree(const LhSlot *a, const LhSlot *b)
+regions_agree(const LhProof *proof, const LhRegion *x, const LhRegion *y)
 {
+    const LhSlot *a = &proof->program->slots[x->slot], *b = &proof->program->slots[y->slot];
+
     return a->kind == b->kind && a->dtype == b->dtype && a->head_dim == b->head_dim &&
-           a->part_bytes == b->part_bytes;
+           a->part_bytes == b->part_bytes && x->half == y->half;
 }
 
-/* The first slots in which two ends differ; NULL and NULL: they do not. */
+/* The first regions in which two ends differ; NULL and NULL: they do not. */
 static void
-walk_together(const LhProof *proof, const LhPart *s, const LhPart *r, const LhSlot **a,
-              const LhSlot **b)
+walk_together(const LhProof *proof, const LhPart *s, const LhPart *r, const LhRegion **a,
+              const LhRegion **b)
 {
     CellWalk walk_s = { .part = s };
     CellWalk walk_r = { .part = r };
 
     do {
-        *a = next_slot(proof, &walk_s);
-        *b = next_slot(proof, &walk_r);
-    } while (*a != NULL && *b != NULL && slots_agree(*a, *b));
+        *a = next_region(&walk_s);
+        *b = next_region(&walk_r);
+    } while (*a != NULL && *b != NULL && regions_agree(proof, *a, *b));
+}
+
+/* "kv", or "kv:k" for a half; "nothing more". Caller frees. */
+static char *
+moved_text(const LhProof *proof, const LhRegion *region)
+{
+    if (region == NULL)
+        return g_strdup("nothing more");
+    return g_strconcat(proof->program->slots[region->slot].name, lh_half_suffixes[region->half],
+                       NULL);
+}
+
+static void
+find_difference(LhProof *proof, uint32_t send, const LhRegion *a, uint32_t receive,
+                const LhRegion *b)
+{
+    const uint32_t op = proof->part_op[send], other_op = proof->part_op[receive];
+    const bool halves = a != NULL && b != NULL && a->half != b->half;
+    g_autofree char *sent = moved_text(proof, a);
+    g_autofree char *received = moved_text(proof, b);
+    g_autofree char *other = lh_proof_rank_op_text(proof, other_op);
+
+    lh_proof_find(proof, LH_FINDING_UNMATCHED,
+                  (LhPlace){ proof->op_rank[op], op, a != NULL ? (int32_t)a->slot : -1, other_op },
+                  "sends %s (tag %u) where %s receives %s%s", sent, proof->parts[send].tag, other,
+                  received,
+                  halves                   ? ": not the same half"
+                  : a != NULL && b != NULL ? ": tensors or sizes differ"
+                                           : "");
 }
 
 static void
@@ -136,7 +168,7 @@ check_pair(LhProof *proof, uint32_t send, uint32_t receive)
     const uint32_t op_s = proof->part_op[send];
     const uint32_t op_r = proof->part_op[receive];
     g_autofree char *other = NULL;
-    const LhSlot *a, *b;
+    const LhRegion *a, *b;
 
     walk_together(proof, s, r, &a, &b);
     if (s->tag == r->tag && s->wire_bytes == r->wire_bytes && a == NULL && b == NULL)
@@ -155,14 +187,8 @@ check_pair(LhProof *proof, uint32_t send, uint32_t receive)
                       "sends %" G_GUINT64_FORMAT
                       " bytes (tag %u), but %s receives %" G_GUINT64_FORMAT,
                       s->wire_bytes, s->tag, other, r->wire_bytes);
-    if (a == NULL && b == NULL)
-        return;
-    lh_proof_find(proof, LH_FINDING_UNMATCHED,
-                  (LhPlace){ proof->op_rank[op_s], op_s,
-                             a != NULL ? (int32_t)(a - proof->program->slots) : -1, op_r },
-                  "sends %s (tag %u) where %s receives %s%s", a != NULL ? a->name : "nothing more",
-                  s->tag, other, b != NULL ? b->name : "nothing more",
-                  a != NULL && b != NULL ? ": tensors or sizes differ" : "");
+    if (a != NULL || b != NULL)
+        find_difference(proof, send, a, receive, b);
 }
 
 static void
@@ -285,14 +311,12 @@ count_turns(LhProof *proof, GArray *calls)
 static bool
 tensors_agree(const LhProof *proof, const LhOp *a, const LhOp *b, uint32_t i)
 {
-    const LhSlot *slots = proof->program->slots;
     const LhRegion *send = &a->collective.send[i], *other_send = &b->collective.send[i];
     const LhRegion *receive = &a->collective.receive[i], *other = &b->collective.receive[i];
 
     return (a->collective.uneven ||
             (send->count == other_send->count && receive->count == other->count)) &&
-           slots_agree(&slots[send->slot], &slots[other_send->slot]) &&
-           slots_agree(&slots[receive->slot], &slots[other->slot]);
+           regions_agree(proof, send, other_send) && regions_agree(proof, receive, other);
 }
 
 static bool
@@ -366,7 +390,7 @@ meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
         other = lh_proof_rank_op_text(proof, call->op);
         lh_proof_find(proof, LH_FINDING_UNMATCHED,
                       (LhPlace){ proof->op_rank[op], op, -1, call->op },
-                      "meets %s, which is another collective or has other sizes", other);
+                      "meets %s, which is another collective, or has other sizes or halves", other);
         agree = false;
     }
     for (uint32_t i = 0; agree && proof->ops[call->op].collective.uneven && i < count; i++) {

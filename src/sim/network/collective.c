@@ -264,7 +264,7 @@ pieces_of(const LhProgram *program, const LhCollectiveCall *call)
         return NULL;
     pieces = g_new0(uint64_t, call->members);
     for (uint32_t t = 0; t < call->op->collective.tensors_count; t++) {
-        const uint64_t part_bytes = program->slots[call->op->collective.send[t].slot].part_bytes;
+        const uint64_t part_bytes = lh_region_part_bytes(program, call->op->collective.send[t]);
 
         for (uint32_t to = 0; to < call->members; to++)
             pieces[to] += lh_collective_sent_parts(call, t, to) * part_bytes;
