@@ -311,6 +311,9 @@ damage_messages(Damage *damage, const LhProgram *program, uint32_t rank, uint32_
         part->send = !part->send;
         try_damage(damage, recording, rank, id, "turned a message round", MUST_BE_FOUND);
         *part = whole;
+        part->regions[0].half = (uint8_t)((part->regions[0].half + 1) % LH_HALVES);
+        try_damage(damage, recording, rank, id, "changed a half", MUST_BE_FOUND);
+        *part = whole;
     }
     op->communicator++;
     if (op->kind == LH_OP_EXCHANGE)
@@ -341,6 +344,10 @@ damage_collective(Damage *damage, const LhProgram *program, uint32_t rank, uint3
         *op = whole;
         op->collective.group.base++;
         try_damage(damage, recording, rank, id, "changed the group", MUST_BE_FOUND);
+        *op = whole;
+        op->collective.send[0].half = op->collective.receive[0].half =
+            (uint8_t)((whole.collective.send[0].half + 1) % LH_HALVES);
+        try_damage(damage, recording, rank, id, "changed the half", MUST_BE_FOUND);
         *op = whole;
         op->collective.tensors_count--;
         try_damage(damage, recording, rank, id, "dropped a tensor", MUST_BE_FOUND);
@@ -892,9 +899,35 @@ START_TEST(verify_finds_damage_to_one_rank)
 }
 END_TEST
 
+/* Schedules in which k and v travel in calls of their own. */
+START_TEST(verify_finds_damage_to_halves)
+{
+    static const char *const names[] = { "ulysses", "usp", "te-a2a" };
+    static const struct {
+        DamageOp damage;
+        uint32_t harmless_max;
+    } damages[] = { { damage_by_dropping, 1 },
+                    { damage_order, 1 },
+                    { damage_messages, UINT32_MAX },
+                    { damage_collective, 4 },
+                    { damage_regions, 20 } };
+
+    for (uint32_t s = 0; s < G_N_ELEMENTS(names); s++) {
+        LhProgramParams params = params_of(4, LH_PASS_BOTH, true, true, false);
+        uint32_t made = 0;
+
+        set_option(&params, "published_code", 1);
+        for (uint32_t i = 0; i < G_N_ELEMENTS(damages); i++)
+            made += damage_program(lh_schedule_find(names[s], NULL), &params, damages[i].damage,
+                                   damages[i].harmless_max);
+        ck_assert_uint_gt(made, 0);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("verify_damage", verify_finds_dropped_ops, verify_finds_dropped_orders,
              verify_finds_changed_memory, verify_finds_changed_messages,
              verify_finds_changed_collectives, verify_finds_swapped_peers,
              verify_finds_changed_masks, verify_finds_changed_positions, verify_finds_turned_first,
              verify_finds_changed_operands, verify_finds_changed_declarations,
-             verify_finds_damage_to_one_rank)
+             verify_finds_damage_to_one_rank, verify_finds_damage_to_halves)

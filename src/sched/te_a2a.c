@@ -1,6 +1,6 @@
 /*
  * The schedule te-a2a, described at the end of this file. Everything but the options of the
- * exchange is in common/heads.h. k and v are one tensor here. Not modelled: fp8.
+ * exchange is in common/heads.h. Not modelled: fp8.
  */
 #include "sched/common/heads.h"
 
@@ -19,6 +19,7 @@ heads_of(const LhProgramParams *p)
         .cut = { p->ranks, p->ranks, p->ranks },
         .move = lh_heads_move_pipelined,
         .two_stages = true,
+        .apart = lh_pass_published(p),
     };
 
     if (p->attention.linear)
@@ -85,9 +86,12 @@ const LhSchedule lh_schedule_te_a2a = {
         "versions     --te-version 2.15 (default) and 2.8 are the same here: since 2.8 (pull\n"
         "             request 2012) the forward pass saves o by heads. With --te-version 2.7\n"
         "             it saves o by tokens, as TransformerEngine up to 2.7 did, and the\n"
-        "             backward pass sends it again along with do: Q (P-1)/P more\n",
-    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_pad_heads,
-                          &lh_option_te_version),
+        "             backward pass sends it again along with do: Q (P-1)/P more\n"
+        "published    With --published-code k and v each travel in an all-to-all of their\n"
+        "             own, and so do dk and dv: as flash_attn_a2a_communicate sends its list\n"
+        "             of tensors. k and v are still laid out, and put in order, together\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &lh_option_pad_heads, &lh_option_te_version),
     .placement = LH_PLACE_ZIGZAG,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,

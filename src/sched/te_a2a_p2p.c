@@ -21,6 +21,7 @@ heads_of(const LhProgramParams *p)
         .move = lh_heads_move_pipelined,
         .two_stages = true,
         .o = lh_heads_te_version(p) == LH_TE_2_15 ? LH_HEADS_O_KEPT : LH_HEADS_O_GATHERED,
+        .apart = lh_pass_published(p),
         .grads_narrow = true,
     };
 }
@@ -110,7 +111,8 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
         "             request 2719). With --te-version 2.8 and 2.7, which are the same here,\n"
         "             the backward pass sends o again along with do, as TransformerEngine up\n"
         "             to 2.14 did: Q (U-1)/U more\n"
-        "published    With --published-code the ring keeps gradients in e bytes, as te-p2p\n",
+        "published    With --published-code the ring keeps gradients in e bytes, as te-p2p,\n"
+        "             and k and v, dk and dv travel in all-to-alls of their own, as te-a2a\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire, &lh_option_hierarchy, &lh_option_pad_heads,
                           &lh_option_te_version),

@@ -1,8 +1,8 @@
 /*
  * The schedule ulysses, described at the end of this file. The exchange of heads for tokens over
  * all ranks, with the cuts that only Ulysses has: replicated key-value heads (kv_slices < P) and
- * heads that are dealt out unevenly (slices not a multiple of P). k and v are one tensor here; see
- * docs/schedules.md. Not modelled: the streams on which DeepSpeed overlaps the projections.
+ * heads that are dealt out unevenly (slices not a multiple of P). Not modelled: the streams on
+ * which DeepSpeed overlaps the projections.
  */
 #include "sched/common/heads.h"
 
@@ -16,6 +16,7 @@ heads_of(const LhProgramParams *p)
         .cut = { p->ranks, p->ranks, p->ranks },
         .move = lh_heads_move_one_by_one,
         .o = p->attention.linear ? LH_HEADS_O_UNUSED : LH_HEADS_O_KEPT,
+        .apart = lh_pass_published(p),
     };
 
     if (a->groups < p->ranks)
@@ -109,8 +110,12 @@ const LhSchedule lh_schedule_ulysses = {
         "             Idle is 1 - g/(P c). --pad-heads rounds heads up instead\n"
         "linear       Linear attention of all N tokens of h/P heads, with the flops of\n"
         "             lasp for P = 1; there is no lse, and the backward pass needs no o\n"
-        "restrictions N divisible by P; g >= P, or P divisible by g and h by P\n",
-    .options = LH_OPTIONS(&lh_option_gradient_wire, &lh_option_pad_heads),
+        "restrictions N divisible by P; g >= P, or P divisible by g and h by P\n"
+        "published    With --published-code k and v each travel in an all-to-all of their\n"
+        "             own, one after the other, and so do dk and dv: as DistributedAttention\n"
+        "             calls _SeqAllToAll. Otherwise one call takes both\n",
+    .options = LH_OPTIONS(&lh_option_published_code, &lh_option_gradient_wire,
+                          &lh_option_pad_heads),
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,

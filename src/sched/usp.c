@@ -20,6 +20,7 @@ heads_of(const LhProgramParams *p)
     return (LhHeads){
         .cut = { size, size, size },
         .move = lh_heads_move_one_by_one,
+        .apart = lh_pass_published(p),
         .grads_narrow = true,
     };
 }
@@ -121,9 +122,11 @@ const LhSchedule lh_schedule_usp = {
         "             greatest common divisor of P, g and the GPUs of a node.\n"
         "             --gradient-wire is the type in which the ring sends gradients; the\n"
         "             all-to-alls always send them in e bytes\n"
-        "restrictions N divisible by 2P, P and g divisible by U\n",
-    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &lh_option_hierarchy,
-                          &lh_option_pad_heads),
+        "restrictions N divisible by 2P, P and g divisible by U\n"
+        "published    With --published-code k and v each travel in an all-to-all of their\n"
+        "             own, and so do dk and dv: as LongContextAttention calls SeqAllToAll4D\n",
+    .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
+                          &lh_option_gradient_wire, &lh_option_hierarchy, &lh_option_pad_heads),
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "the blocks of its ring are causal or full",
     .adapt = lh_heads_adapt_group_size,

@@ -243,10 +243,17 @@ whole(const LhEmitter *e, uint16_t slot)
     return (LhRegion){ slot, 0, e->program->slots[slot].parts };
 }
 
+/* What travels in one call: slot `from` arrives in slot `to`. */
+typedef struct {
+    uint16_t from, to;
+    bool to_heads;
+    LhHalf half;
+} Trip;
+
 /* Posts the all-to-all. Each of the rank's segments is a tensor of its own, which consists of the
  * members' parts in their order. */
 static void
-all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to)
+all_to_all(LhEmitter *e, const LhHeads *heads, const Trip *trip)
 {
     const uint32_t members = heads->cut.members;
     uint32_t *marks = e->marks;
@@ -255,7 +262,8 @@ all_to_all(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to)
                                                  group_of(&heads->cut, e->rank));
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
     for (uint32_t part = 0; part < heads->parts; part += members)
-        lh_emit_tensor(e, (LhRegion){ from, part, members }, (LhRegion){ to, part, members });
+        lh_emit_tensor(e, (LhRegion){ trip->from, part, members, trip->half },
+                       (LhRegion){ trip->to, part, members, trip->half });
 }
 
 /* The parts that one member of the group has in a slot: by tokens its slices of the rank's segment,
@@ -274,52 +282,82 @@ parts_of(const LhEmitter *e, const LhHeadsCut *cut, uint16_t slot, bool by_heads
                     lh_heads_own(cut, member) };
 }
 
+static LhRegion
+one_part(Parts parts, uint32_t i, LhHalf half)
+{
+    return (LhRegion){ parts.slot, parts.first + i * parts.stride, 1, (uint8_t)half };
+}
+
 static void
-add_messages(LhEmitter *e, const LhHeadsCut *cut, bool send, uint32_t member, Parts parts)
+add_messages(LhEmitter *e, const LhHeadsCut *cut, bool send, uint32_t member, Parts parts,
+             LhHalf half)
 {
     const uint32_t peer = e->rank - e->rank % cut->members + member;
-    const uint64_t bytes = e->program->slots[parts.slot].part_bytes;
+    const uint64_t bytes = lh_region_bytes(e->program, one_part(parts, 0, half));
 
     for (uint32_t i = 0; i < parts.count; i++) {
         if (i % LH_PART_REGIONS_MAX == 0)
             lh_emit_part(e, send, peer, 0, MIN(parts.count - i, LH_PART_REGIONS_MAX) * bytes);
-        lh_emit_region(e, parts.slot, parts.first + i * parts.stride, 1);
+        lh_emit_part_region(e, one_part(parts, i, half));
     }
 }
 
-/*
- * The exchange of slices that do not divide evenly: messages to and from all other members, as
- * NCCL's all-to-all with unequal counts. The rank's own share is copied.
- */
+/* The rank's own share of slices that do not divide evenly is copied. */
 static void
-exchange(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_heads)
+keep_own(LhEmitter *e, const LhHeads *heads, const Trip *trip)
 {
     const LhHeadsCut *cut = &heads->cut;
     const uint32_t self = e->rank % cut->members;
-    const Parts mine = parts_of(e, cut, from, !to_heads, self);
-    const Parts kept = parts_of(e, cut, to, to_heads, self);
+    const Parts mine = parts_of(e, cut, trip->from, !trip->to_heads, self);
+    const Parts kept = parts_of(e, cut, trip->to, trip->to_heads, self);
 
     for (uint32_t i = 0; i < mine.count; i++)
-        copy(e, LH_PASS_STREAM_COMPUTE, (LhRegion){ from, mine.first + i * mine.stride, 1 },
-             (LhRegion){ to, kept.first + i * kept.stride, 1 }, false);
+        copy(e, LH_PASS_STREAM_COMPUTE, one_part(mine, i, LH_HALF_BOTH),
+             one_part(kept, i, LH_HALF_BOTH), false);
+}
+
+/* The exchange of slices that do not divide evenly: messages to and from all other members, as
+ * NCCL's all-to-all with unequal counts. */
+static void
+exchange(LhEmitter *e, const LhHeads *heads, const Trip *trip)
+{
+    const LhHeadsCut *cut = &heads->cut;
+    const uint32_t self = e->rank % cut->members;
+
     lh_pass_exchange(e);
     for (uint32_t k = 1; k < cut->members; k++) {
         const uint32_t to_member = (self + k) % cut->members;
         const uint32_t from_member = (self + cut->members - k) % cut->members;
 
-        add_messages(e, cut, true, to_member, parts_of(e, cut, from, !to_heads, to_member));
-        add_messages(e, cut, false, from_member, parts_of(e, cut, to, to_heads, from_member));
+        add_messages(e, cut, true, to_member,
+                     parts_of(e, cut, trip->from, !trip->to_heads, to_member), trip->half);
+        add_messages(e, cut, false, from_member,
+                     parts_of(e, cut, trip->to, trip->to_heads, from_member), trip->half);
     }
 }
 
 static void
-send(LhEmitter *e, const LhHeads *heads, uint16_t from, uint16_t to, bool to_heads)
+post(LhEmitter *e, const LhHeads *heads, Trip trip, LhHalf half)
+{
+    trip.half = half;
+    if (lh_heads_uneven(&heads->cut))
+        exchange(e, heads, &trip);
+    else
+        all_to_all(e, heads, &trip);
+}
+
+/* Posts the calls in which a tensor travels: one, or one for each half. */
+static void
+send(LhEmitter *e, const LhHeads *heads, LhHeadsTensor t, Trip trip)
 {
     if (lh_heads_uneven(&heads->cut))
-        exchange(e, heads, from, to, to_heads);
-    else
-        all_to_all(e, heads, from, to);
-    lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
+        keep_own(e, heads, &trip);
+    if (!heads->apart || !is_kv(t)) {
+        post(e, heads, trip, LH_HALF_BOTH);
+        return;
+    }
+    post(e, heads, trip, LH_HALF_K);
+    post(e, heads, trip, LH_HALF_V);
 }
 
 /* Copies k and v into the layout that is sent, one replica for each member. */
@@ -366,9 +404,10 @@ lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor
         else if (to_heads)
             copy(e, LH_PASS_STREAM_COMPUTE, tokens, stage, false);
         if (to_heads)
-            send(e, heads, heads->stage[t], heads->heads[t], true);
+            send(e, heads, t, (Trip){ heads->stage[t], heads->heads[t], true });
         else
-            send(e, heads, heads->heads[t], heads->stage[t], false);
+            send(e, heads, t, (Trip){ heads->heads[t], heads->stage[t], false });
+        lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
         if (!to_heads && replicated)
             add_replicas(e, heads);
         else if (!to_heads)
@@ -413,7 +452,7 @@ lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor 
             lay_out(e, LH_PASS_STREAM_COMPUTE, LH_OP_NONE, heads->tokens[t], stage);
         else
             reorder(e, LH_PASS_STREAM_COMPUTE, LH_OP_NONE, heads->heads[t], stage);
-        all_to_all(e, heads, stage, arrived);
+        send(e, heads, t, (Trip){ stage, arrived, to_heads });
         if (to_heads)
             done =
                 reorder(e, LH_HEADS_STREAM_CP, marks[LH_MARK_EXCHANGE], arrived, heads->heads[t]);

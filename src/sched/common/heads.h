@@ -9,6 +9,9 @@
  * What the forward pass saves for the backward pass (q, k, v, o and lse; q, k, v of linear
  * attention) stays by heads, so that the backward pass moves only gradients. A backward pass alone
  * is given it by heads, too.
+ *
+ * k and v are one tensor, as dk and dv are, and travel together. With --published-code they travel
+ * one after the other, each as one half of that tensor. The copies before and behind stay of both.
  */
 #pragma once
 
@@ -87,6 +90,7 @@ struct _LhHeads {
     LhHeadsMove move; /* one of the two below */
     bool two_stages;  /* what arrives has a buffer of its own, `arrived`, too */
     LhHeadsOutput o;
+    bool apart;        /* k and v, and dk and dv, each travel in a call of their own */
     bool grads_narrow; /* all-to-alls send gradients as activations, whatever --gradient-wire */
     uint32_t parts;    /* parts of one slice by heads: the segments of the group */
     uint16_t tokens[LH_HEADS_TENSORS], stage[LH_HEADS_TENSORS], arrived[LH_HEADS_TENSORS],
