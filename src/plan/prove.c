@@ -306,12 +306,12 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
 /* --- options ------------------------------------------------------------------------------------
  */
 
-/* The options of the schedule that the scenario leaves open and that mean something for @base. The
- * published code is not among them: it is proven as it was published, wrong where it is wrong. */
+/* The options of the schedule that the scenario leaves open and that mean something for @base. */
 static bool
 is_open(const Prover *v, const LhOption *option, const LhProgramParams *base)
 {
-    return !option->not_varied && !lh_scenario_has(v->params->scenario, option->name) &&
+    return option != v->schedule->not_varied &&
+           !lh_scenario_has(v->params->scenario, option->name) &&
            (base->attention.linear || !option->linear_only) &&
            (v->heads_free || option->shape == NULL) &&
            (base->ranks <= OPTIONS_RANKS_MAX || option->at_every_size);

@@ -44,7 +44,6 @@ struct _LhOption {
     bool linear_only;   /* means nothing to softmax attention */
     bool at_every_size; /* verify tries its values for any number of ranks, not for small ones only
                          */
-    bool not_varied;    /* verify does not try its values */
 };
 
 /* The value that @p has of @option; zero where none was given. */

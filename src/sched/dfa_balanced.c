@@ -587,6 +587,7 @@ const LhSchedule lh_schedule_dfa_balanced = {
         "             (maybe_repeat_kv_fwd in lightseq_async_attn.py)\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_published_code,
                           &lh_option_gradient_wire),
+    .not_varied = &lh_option_published_code, /* it loses blocks for odd P */
     .placement = LH_PLACE_CONTIGUOUS,
     .full_reason = "with the full mask all ranks have the same work and there is nothing to "
                    "balance; use dfa-unbalanced or ring",

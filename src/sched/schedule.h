@@ -36,6 +36,8 @@ typedef struct {
     const char *details;            /* a page for `longhaul show`: idea, bytes, flops, idle, memory,
                                        restrictions, paper */
     const LhOption *const *options; /* those that it reads, NULL-terminated; NULL: none */
+    const LhOption *not_varied;     /* one with which some programs are wrong: verify takes it only
+                                       if it is asked for. NULL: none */
     LhPlacementKind placement;
     unsigned attention;       /* of LhAttentionKinds; 0: softmax only */
     unsigned masks;           /* of LhMaskSupport */

@@ -22,7 +22,6 @@ const LhOption lh_option_published_code = {
     .type = LH_OPTION_FLAG,
     .help = "Do as the public code of the schedule does where longhaul differs from it; `longhaul "
             "show SCHEDULE` says where.",
-    .not_varied = true, /* proven with the mistakes of the published code */
 };
 
 static bool
