@@ -18,9 +18,9 @@
 #define PIECES 6
 #define NS INT64_C(1000)
 
-static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_TREE,
-                                            LH_COLLECTIVES_PAIRWISE, LH_COLLECTIVES_NCCL,
-                                            LH_COLLECTIVES_CLOSED_FORM };
+static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING,        LH_COLLECTIVES_TREE,
+                                            LH_COLLECTIVES_PAIRWISE,    LH_COLLECTIVES_NCCL,
+                                            LH_COLLECTIVES_CLOSED_FORM, LH_COLLECTIVES_FLUID };
 
 #define RANKS_MAX 80
 

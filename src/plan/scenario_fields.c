@@ -242,8 +242,9 @@ static const LhField own_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = AT(collectives),
       .choices = lh_collective_model_names,
-      .description = "How collectives run: in rings (default), all-reduce in trees, all-to-all in "
-                     "pairs, by NCCL's time model, or by closed forms." },
+      .description = "How collectives run: in rings, all-reduce in trees, all-to-all in pairs, by "
+                     "NCCL's time model, by closed forms, or in rings as fluids; auto (default): "
+                     "in rings, as fluids those of more than 64 ranks." },
     { .name = "jitter",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(jitter),

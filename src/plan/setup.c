@@ -507,6 +507,20 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
     return true;
 }
 
+/* What is not asked for, and `auto`, is rings where no group can be too large for them. Flows of a
+ * whole collective have no place where links serve one message after another. */
+static LhCollectiveModel
+choose_collectives(const LhSetup *setup, uint32_t ranks)
+{
+    const int asked = setup->scenario->collectives;
+
+    if (asked >= 0 && asked != LH_COLLECTIVES_AUTO)
+        return (LhCollectiveModel)asked;
+    return setup->network_model == LH_NETWORK_FAIR && ranks > LH_RING_MEMBERS_MAX
+               ? LH_COLLECTIVES_AUTO
+               : LH_COLLECTIVES_RING;
+}
+
 static bool
 fill(LhSetup *setup, GError **error)
 {
@@ -518,8 +532,6 @@ fill(LhSetup *setup, GError **error)
         add_input(setup, NULL, s->path, lh_json_sha256(s->json));
     setup->cost = s->cost < 0 ? LH_COST_DEVICE : (LhCostMode)s->cost;
     setup->network_model = s->network < 0 ? LH_NETWORK_FAIR : (LhNetworkModel)s->network;
-    setup->collectives =
-        s->collectives < 0 ? LH_COLLECTIVES_RING : (LhCollectiveModel)s->collectives;
     setup->schedules = lh_setup_schedules(s, error);
     if (setup->schedules == NULL)
         return false;
@@ -528,7 +540,10 @@ fill(LhSetup *setup, GError **error)
         g_propagate_error(error, g_steal_pointer(&cause));
         return false;
     }
-    return build_cluster(setup, &ranks, error) && fill_program(setup, ranks, error);
+    if (!build_cluster(setup, &ranks, error))
+        return false;
+    setup->collectives = choose_collectives(setup, ranks);
+    return fill_program(setup, ranks, error);
 }
 
 LhSetup *

@@ -117,6 +117,14 @@ add_options(const LhSetup *setup, GPtrArray *words)
         g_ptr_array_add(words, g_steal_pointer(&options));
 }
 
+static char *
+collectives_words(LhCollectiveModel model)
+{
+    if (model == LH_COLLECTIVES_AUTO)
+        return g_strdup_printf("collectives of more than %d ranks fluid", LH_RING_MEMBERS_MAX);
+    return g_strdup_printf("collectives %s", lh_collective_model_names[model]);
+}
+
 static void
 describe_conditions(const LhSetup *setup, GString *out)
 {
@@ -130,8 +138,7 @@ describe_conditions(const LhSetup *setup, GString *out)
         g_ptr_array_add(words, g_strdup_printf("network model %s",
                                                lh_network_model_names[setup->network_model]));
     if (setup->cost == LH_COST_DEVICE && setup->collectives != LH_COLLECTIVES_RING)
-        g_ptr_array_add(words, g_strdup_printf("collectives %s",
-                                               lh_collective_model_names[setup->collectives]));
+        g_ptr_array_add(words, collectives_words(setup->collectives));
     if (s->jitter > 0)
         g_ptr_array_add(words, g_strdup_printf("jitter %s, seed %" G_GUINT64_FORMAT,
                                                lh_text_percent(s->jitter, buffer), s->seed));

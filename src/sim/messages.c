@@ -181,6 +181,7 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
         return;
     ends.tier = route.tier;
     set_moving(e, &ends, hop->bytes, late);
+    route.latency_ps += hop->delay_ps;
     flow = start_flow(e, &ends, &route, hop->bytes);
     e->moving.hops[flow] = (LhMovingHop){ c, *hop };
 }
@@ -203,16 +204,32 @@ lh_hop_left(LhEngine *e, uint32_t flow)
     start_hops(e, c, e->moving.ends[flow].ranks[0]);
 }
 
+/* All members of the collective are through, because of the last message, to rank @late. */
+static void
+end_together(LhEngine *e, LhCollective *c, uint32_t late)
+{
+    for (uint32_t i = 0; i < c->size; i++) {
+        LhSimRank *rank = &e->ranks[c->members[i].rank];
+
+        end_wait(e, rank, late);
+        lh_engine_complete(e, rank, c->members[i].op);
+        lh_news_add(e, rank->index);
+    }
+    c->ends_left = 0;
+}
+
 static void
 hop_arrived(LhEngine *e, uint32_t flow)
 {
     LhMoving *moving = &e->moving;
     LhCollective *c = moving->hops[flow].collective;
-    const uint32_t pieces = moving->hops[flow].hop.pieces;
+    const uint32_t pieces = moving->hops[flow].hop.pieces, late = moving->ends[flow].ranks[1];
 
     lh_collective_arrived(c, &moving->hops[flow].hop);
-    start_hops(e, c, moving->ends[flow].ranks[1]);
+    start_hops(e, c, late);
     deliver(e, &moving->ends[flow], pieces);
+    if (c->algorithm->together && c->ends_left == c->size)
+        end_together(e, c, late);
     lh_collective_settle(c);
 }
 

@@ -16,16 +16,13 @@
 #define PIECE_BYTES (UINT64_C(512) << 10)
 #define PIECES_MAX 64
 
-typedef struct {
-    double latency_s, s_per_byte; /* of a shard */
-} Hop;
-
 /* The rings of a communicator, of one kind. */
 typedef struct {
     bool made;
     LhRings rings;
     LhNeighbours neighbours;
-    Hop *slowest; /* by tier; NULL: not asked for yet */
+    LhRingHop *hops;    /* by ring and place; NULL: not asked for yet */
+    LhRingHop *slowest; /* of them, by tier, per byte of a shard; NULL: not asked for yet */
 } Ways;
 
 struct _LhCommunicator {
@@ -78,6 +75,11 @@ static const LhAlgorithm *const algorithms[][LH_COLL_KINDS] = {
                                   [LH_COLL_BROADCAST] = &lh_algorithm_chain },
     [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot },
     [LH_COLLECTIVES_CLOSED_FORM] = { NULL },
+    [LH_COLLECTIVES_FLUID] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_fluid,
+                               [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_fluid,
+                               [LH_COLL_ALL_REDUCE] = &lh_algorithm_fluid,
+                               [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot,
+                               [LH_COLL_BROADCAST] = &lh_algorithm_chain },
 };
 
 /* ---- communicators ---- */
@@ -111,6 +113,7 @@ static void
 ways_clear(Ways *ways)
 {
     lh_rings_clear(&ways->rings);
+    g_free(ways->hops);
     g_free(ways->slowest);
 }
 
@@ -214,6 +217,72 @@ ways_of(const LhNetwork *network, LhCommunicator *c, LhCollectiveKind kind)
     return ways;
 }
 
+/* Hops that cross each link, of all rings in one step. */
+static GHashTable *
+link_loads(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
+{
+    GHashTable *loads = g_hash_table_new(NULL, NULL);
+
+    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
+        const LhRoute route = hop_route(network, c, ways, i);
+
+        for (uint32_t k = 0; k < route.links_count; k++) {
+            const gpointer link = GUINT_TO_POINTER(route.links[k]);
+            const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
+
+            g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
+        }
+    }
+    return loads;
+}
+
+/* All hops of all rings. Latencies are those of tiers, all but the GPU's on the way to another
+ * rail. */
+static LhRingHop *
+ring_hops(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
+{
+    g_autoptr(GHashTable) loads = link_loads(network, c, ways);
+    LhRingHop *hops = g_new0(LhRingHop, hops_count(c, ways));
+
+    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
+        const LhRoute route = hop_route(network, c, ways, i);
+        const uint32_t ring = (uint32_t)(i / c->size), position = (uint32_t)(i % c->size);
+        LhRingHop *hop =
+            &hops[(gsize)ring * c->size + lh_rings_place(&ways->rings, ring, position)];
+
+        if (route.flow_bandwidth_bytes_per_s > 0)
+            hop->s_per_byte = 1 / route.flow_bandwidth_bytes_per_s;
+        for (uint32_t k = 0; k < route.links_count; k++) {
+            const LhLink link = lh_network_link(network, route.links[k]);
+            const gpointer load = g_hash_table_lookup(loads, GUINT_TO_POINTER(route.links[k]));
+
+            hop->s_per_byte =
+                fmax(hop->s_per_byte, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
+        }
+        hop->alone_s_per_byte = 1 / lh_network_route_bandwidth(network, &route);
+        hop->latency_s = (double)route.latency_ps / (double)LH_PS_PER_S;
+        hop->tier = route.tier;
+    }
+    return hops;
+}
+
+static const LhRingHop *
+hops_of(const LhNetwork *network, const LhCommunicator *c, Ways *ways)
+{
+    if (ways->hops == NULL)
+        ways->hops = ring_hops(network, c, ways);
+    return ways->hops;
+}
+
+/* By how much the collective's flows arrive later than on their own. */
+static LhTime
+fluid_delay(const LhNetwork *network, LhCommunicator *communicator, const LhCollective *c)
+{
+    const LhRingHop *hops = hops_of(network, communicator, &communicator->rails);
+
+    return lh_time_from_ps(lh_fluid_delay_seconds(c, hops) * (double)LH_PS_PER_S);
+}
+
 /*
  * The communicator of the op; NULL if there can be none. It is taken to share the channels of one
  * that spans the whole group of @rank (ncclCommSplit with splitShare): where that spans nodes,
@@ -295,6 +364,15 @@ lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank,
     return ticket;
 }
 
+/* What `auto` stands for. */
+static LhCollectiveModel
+model_of(const LhCollectives *cs, const LhCollective *c)
+{
+    if (cs->model != LH_COLLECTIVES_AUTO)
+        return cs->model;
+    return c->size > LH_RING_MEMBERS_MAX ? LH_COLLECTIVES_FLUID : LH_COLLECTIVES_RING;
+}
+
 static LhCollective *
 collective_of(const LhCollectives *cs, const Ticket *ticket)
 {
@@ -312,10 +390,12 @@ collective_of(const LhCollectives *cs, const Ticket *ticket)
     c->turn = ticket->turn;
     c->size = communicator->size;
     c->shard_bytes = ticket->bytes;
-    c->algorithm = algorithms[cs->model][c->kind];
+    c->algorithm = algorithms[model_of(cs, c)][c->kind];
     ways = ways_of(cs->network, communicator, c->kind);
     c->rings = &ways->rings;
     c->neighbours = &ways->neighbours;
+    if (c->algorithm == &lh_algorithm_fluid)
+        c->delay_ps = fluid_delay(cs->network, communicator, c);
     c->members = g_new0(LhMember, c->size);
     if (ticket->pieces != NULL)
         c->pieces = g_new0(uint64_t *, c->size);
@@ -358,7 +438,8 @@ void
 lh_collective_arrived(LhCollective *c, const LhHop *hop)
 {
     c->ends_left -= UINT64_C(2) * hop->pieces;
-    c->algorithm->arrived(c, hop);
+    if (c->algorithm->arrived != NULL)
+        c->algorithm->arrived(c, hop);
 }
 
 void
@@ -387,7 +468,7 @@ lh_collective_send_hop(LhCollective *c, LhHop hop)
 void
 lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
 {
-    lh_collective_send_hop(c, (LhHop){ from, to, lane, 1, bytes });
+    lh_collective_send_hop(c, (LhHop){ from, to, lane, 1, bytes, 0 });
 }
 
 uint32_t
@@ -410,63 +491,34 @@ lh_collective_group(const LhCollective *c)
 
 /* ---- closed forms ---- */
 
-/* Hops that cross each link, of all rings in one step. */
-static GHashTable *
-link_loads(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
+static LhRingHop *
+slowest_by_tier(const LhNetwork *network, const LhCommunicator *c, Ways *ways)
 {
-    GHashTable *loads = g_hash_table_new(NULL, NULL);
+    const LhRingHop *hops = hops_of(network, c, ways);
+    LhRingHop *slowest = g_new0(LhRingHop, LH_TIERS);
 
     for (uint64_t i = 0; i < hops_count(c, ways); i++) {
-        const LhRoute route = hop_route(network, c, ways, i);
+        LhRingHop *hop = &slowest[hops[i].tier];
 
-        for (uint32_t k = 0; k < route.links_count; k++) {
-            const gpointer link = GUINT_TO_POINTER(route.links[k]);
-            const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
-
-            g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
-        }
-    }
-    return loads;
-}
-
-/* Latencies are those of tiers, all but the GPU's on the way to another rail. */
-static Hop *
-slowest_by_tier(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
-{
-    g_autoptr(GHashTable) loads = link_loads(network, c, ways);
-    Hop *slowest = g_new0(Hop, LH_TIERS);
-
-    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
-        const LhRoute route = hop_route(network, c, ways, i);
-        Hop *hop = &slowest[route.tier];
-        double s_per_byte =
-            route.flow_bandwidth_bytes_per_s > 0 ? 1 / route.flow_bandwidth_bytes_per_s : 0;
-
-        for (uint32_t k = 0; k < route.links_count; k++) {
-            const LhLink link = lh_network_link(network, route.links[k]);
-            const gpointer load = g_hash_table_lookup(loads, GUINT_TO_POINTER(route.links[k]));
-
-            s_per_byte = fmax(s_per_byte, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
-        }
-        hop->latency_s = fmax(hop->latency_s, (double)route.latency_ps / (double)LH_PS_PER_S);
-        hop->s_per_byte = fmax(hop->s_per_byte, s_per_byte / ways->rings.count);
+        hop->latency_s = fmax(hop->latency_s, hops[i].latency_s);
+        hop->s_per_byte = fmax(hop->s_per_byte, hops[i].s_per_byte / ways->rings.count);
     }
     return slowest;
 }
 
 /* The hop from one member to the next that takes longest for @bytes. */
-static Hop
+static LhRingHop
 slowest_hop(const LhNetwork *network, const LhCollective *c, double bytes)
 {
     LhCommunicator *communicator = c->communicator;
     Ways *ways =
         c->rings == &communicator->plain.rings ? &communicator->plain : &communicator->rails;
-    Hop slowest = { 0 };
+    LhRingHop slowest = { 0 };
 
     if (ways->slowest == NULL)
         ways->slowest = slowest_by_tier(network, communicator, ways);
     for (uint32_t tier = 0; tier < LH_TIERS; tier++) {
-        const Hop hop = ways->slowest[tier];
+        const LhRingHop hop = ways->slowest[tier];
 
         if (hop.latency_s + bytes * hop.s_per_byte > slowest.latency_s + bytes * slowest.s_per_byte)
             slowest = hop;
@@ -494,7 +546,7 @@ closed_form_seconds(const LhNetwork *network, const LhCollective *c)
     const double bytes = c->kind != LH_COLL_ALL_TO_ALL ? s
                          : c->pieces != NULL           ? largest_piece(c)
                                                        : s / n;
-    const Hop hop = slowest_hop(network, c, bytes);
+    const LhRingHop hop = slowest_hop(network, c, bytes);
     const double step = hop.latency_s + bytes * hop.s_per_byte;
     double pieces;
 

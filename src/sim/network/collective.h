@@ -20,6 +20,7 @@ typedef struct {
     uint64_t lane;   /* the algorithm's own */
     uint32_t pieces; /* that go as one */
     uint64_t bytes;
+    LhTime delay_ps; /* of its arrival, beside the latency of its route */
 } LhHop;
 
 /*
@@ -28,15 +29,17 @@ typedef struct {
  * as they come.
  */
 typedef struct {
-    size_t member_size; /* of one member's state in one ring, zero at first */
+    size_t member_size; /* of one member's state in one ring, zero at first; 0: none */
+    bool together;      /* members are through when all are, which is one more of their ends */
     /* Pieces that the member sends and receives in all; it is through when they have arrived. */
     uint32_t (*ends)(const LhCollective *c, uint32_t position);
     void (*joined)(LhCollective *c, uint32_t position);
     void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
-    void (*arrived)(LhCollective *c, const LhHop *hop);
+    void (*arrived)(LhCollective *c, const LhHop *hop); /* NULL: no matter */
 } LhAlgorithm;
 
 extern const LhAlgorithm lh_algorithm_ring;     /* all-gather, reduce-scatter, all-reduce */
+extern const LhAlgorithm lh_algorithm_fluid;    /* likewise */
 extern const LhAlgorithm lh_algorithm_chain;    /* broadcast */
 extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
 extern const LhAlgorithm lh_algorithm_one_shot; /* all-to-all */
@@ -66,6 +69,7 @@ struct _LhCollective {
     LhMember *members;              /* by position */
     void *state;                    /* the algorithm's, by position and ring */
     uint64_t ends_left;             /* of the members that are there */
+    LhTime delay_ps;                /* of flows in place of pieces */
     LhHop *hops;                    /* to start now */
     uint32_t hops_count, hops_capacity;
     LhCollective *next; /* of the communicator's that are not through */
@@ -116,11 +120,28 @@ lh_collective_both(const LhCollective *c, uint32_t a, uint32_t b)
     return c->members[a].there && c->members[b].there;
 }
 
+/* Pieces that a member of a ring passes on: of all-gather, reduce-scatter, all-reduce. */
+static inline uint32_t
+lh_collective_steps(LhCollectiveKind kind, uint32_t size)
+{
+    return (kind == LH_COLL_ALL_REDUCE ? 2 : 1) * (size - 1);
+}
+
 /* Pieces that a pipeline cuts @bytes into; size of piece @piece of @count. */
 uint32_t lh_pipeline_pieces(uint64_t bytes);
 uint64_t lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count);
 
 const LhGroup *lh_collective_group(const LhCollective *c);
+
+/* What a hop of a ring costs on a network that carries nothing else, by byte of what the ring
+ * carries: beside the hops of all rings, and by itself. */
+typedef struct {
+    double latency_s, s_per_byte, alone_s_per_byte;
+    uint8_t tier;
+} LhRingHop;
+
+/* By how much rings of pieces take longer than flows in their place; @hops by ring and place. */
+double lh_fluid_delay_seconds(const LhCollective *c, const LhRingHop *hops);
 
 /* Closed forms: from the last arrival until all members are through. */
 LhTime lh_collective_duration(LhCollectives *cs, const LhCollective *c);

@@ -74,18 +74,9 @@ one_shot_left(LhCollective *c, const LhHop *hop)
     post(c, hop->from);
 }
 
-static void
-one_shot_arrived(LhCollective *c, const LhHop *hop)
-{
-    (void)c;
-    (void)hop;
-}
-
-const LhAlgorithm lh_algorithm_one_shot = { .member_size = sizeof(Sender),
-                                            .ends = ends,
-                                            .joined = one_shot_joined,
-                                            .left = one_shot_left,
-                                            .arrived = one_shot_arrived };
+const LhAlgorithm lh_algorithm_one_shot = {
+    .member_size = sizeof(Sender), .ends = ends, .joined = one_shot_joined, .left = one_shot_left
+};
 
 /* ---- pairwise ---- */
 

@@ -26,7 +26,7 @@ pieces_count(const LhCollective *c)
 {
     if (c->kind == LH_COLL_BROADCAST)
         return lh_pipeline_pieces(c->shard_bytes);
-    return (c->kind == LH_COLL_ALL_REDUCE ? 2 : 1) * (c->size - 1);
+    return lh_collective_steps(c->kind, c->size);
 }
 
 static bool
@@ -55,7 +55,7 @@ pass_on(LhCollective *c, uint32_t ring, uint32_t position)
 {
     const uint32_t next = lh_rings_next(c->rings, ring, position);
     Member *members = member_of(c, 0, position);
-    LhHop hop = { position, next, 0, 0, 0 };
+    LhHop hop = { .from = position, .to = next };
 
     if (!lh_collective_both(c, position, next) || (c->kind == LH_COLL_BROADCAST && next == 0))
         return;

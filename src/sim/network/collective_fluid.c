@@ -1,0 +1,119 @@
+/*
+ * Rings as fluids: what one member sends to the next in the course of a whole collective, p pieces
+ * in each ring, is one flow. Flows start when all members are there, share links with everything
+ * else, and all members are through when the last flow has arrived. That is O(n k) events for n
+ * members and k rings, where the rings take O(n^2 k).
+ *
+ * A ring also pays the latency of hops, wherever the next piece is not there when the last one has
+ * left. What that comes to on an idle network is a longest path: piece 0 starts at some hop at time
+ * 0; the next piece starts T_j later at the same hop j (the piece before has left), or t_j + l_j
+ * later at the hop behind it (the piece has arrived there). T_j is the time of a piece when the
+ * hops of all rings are under way, t_j that of a piece alone, l_j the latency. A path over the hops
+ * a .. b that stays where T_j is longest, T, takes
+ *
+ *     p T + sum over a .. b of (t_j + l_j - T),    1 to p hops
+ *
+ * and the flows alone take max (p T_j + l_j). The difference delays the arrival of all flows.
+ *
+ * Left out: members far behind the slowest hop, which are through earlier in a ring of pieces;
+ * members that start sending before the last one is there; and pieces of several rings that wait
+ * for one another on the way.
+ */
+#include "sim/network/collective.h"
+
+#include <math.h>
+
+static uint32_t
+pieces_count(const LhCollective *c)
+{
+    return lh_collective_steps(c->kind, c->size);
+}
+
+/* What the member sends to the one that follows in @ring, in all rings in which it follows. */
+static void
+send_flow(LhCollective *c, uint32_t ring, uint32_t position)
+{
+    const uint32_t next = lh_rings_next(c->rings, ring, position);
+    LhHop hop = { .from = position, .to = next, .delay_ps = c->delay_ps };
+
+    for (uint32_t r = 0; r < c->rings->count; r++) {
+        if (lh_rings_next(c->rings, r, position) != next)
+            continue;
+        if (r < ring)
+            return; /* sent with that one */
+        hop.pieces++;
+        hop.bytes += pieces_count(c) * lh_piece_bytes(c->shard_bytes, r, c->rings->count);
+    }
+    lh_collective_send_hop(c, hop);
+}
+
+static void
+joined(LhCollective *c, uint32_t position)
+{
+    (void)position;
+    if (c->joined < c->size || c->size == 1)
+        return;
+    for (uint32_t i = 0; i < c->size; i++)
+        for (uint32_t ring = 0; ring < c->rings->count; ring++)
+            send_flow(c, ring, i);
+}
+
+static uint32_t
+ends(const LhCollective *c, uint32_t position)
+{
+    (void)position;
+    return c->size == 1 ? 0 : 2 * c->rings->count + 1; /* one for the end of all */
+}
+
+const LhAlgorithm lh_algorithm_fluid = { .together = true, .ends = ends, .joined = joined };
+
+/* ---- latency ---- */
+
+/* The largest sum of 1 to @longest consecutive values of @hop - @less, round the ring and again if
+ * need be: of prefix sums, the last less the least of those before it, which stands first in a
+ * queue of those that no later one is below. */
+static double
+largest_sum(const double *hops, uint32_t size, uint32_t longest, double less)
+{
+    const uint32_t count = size + longest;
+    g_autofree double *sums = g_new(double, (gsize)count + 1);
+    g_autofree uint32_t *queue = g_new(uint32_t, (gsize)count + 1);
+    uint32_t first = 0, end = 0;
+    double largest = -INFINITY;
+
+    sums[0] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        while (end > first && sums[queue[end - 1]] >= sums[i])
+            end--;
+        queue[end++] = i;
+        if (queue[first] + longest <= i)
+            first++;
+        sums[i + 1] = sums[i] + hops[i % size] - less;
+        largest = fmax(largest, sums[i + 1] - sums[queue[first]]);
+    }
+    return largest;
+}
+
+double
+lh_fluid_delay_seconds(const LhCollective *c, const LhRingHop *hops)
+{
+    const uint32_t pieces = pieces_count(c);
+    g_autofree double *times = g_new(double, c->size);
+    double ring_s = 0, flows_s = 0;
+
+    for (uint32_t ring = 0; ring < c->rings->count && c->size > 1; ring++) {
+        const double bytes = (double)lh_piece_bytes(c->shard_bytes, ring, c->rings->count);
+        double longest = 0;
+
+        for (uint32_t i = 0; i < c->size; i++) {
+            const LhRingHop *hop = &hops[(gsize)ring * c->size + i];
+            const double move_s = bytes * hop->s_per_byte;
+
+            times[i] = bytes * hop->alone_s_per_byte + hop->latency_s;
+            longest = fmax(longest, move_s);
+            flows_s = fmax(flows_s, pieces * move_s + hop->latency_s);
+        }
+        ring_s = fmax(ring_s, pieces * longest + largest_sum(times, c->size, pieces, longest));
+    }
+    return fmax(ring_s - flows_s, 0);
+}

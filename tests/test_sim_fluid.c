@@ -1,0 +1,245 @@
+/*
+ * Rings as fluids against rings of pieces: on an idle network they take the same time, whatever the
+ * cluster, the group, the kind and the bytes; and they share links with other messages.
+ */
+#include "base/rng.h"
+#include "program/collective.h"
+#include "run_tests.h"
+#include "sim_world.h"
+
+#include <math.h>
+
+#define CASES 500
+#define MEMBERS_MAX 96
+#define RANKS_MAX 128
+
+/* One ring, exactly but for rounding. Several rings: where latency and bytes cost the same, their
+ * pieces wait for one another in ways that a fluid does not know. */
+#define TOLERANCE_OF_ONE 1e-5
+#define TOLERANCE 0.01
+#define TOLERANCE_AT_WORST 0.10
+
+/* ---- a cluster and a group by chance ---- */
+
+static const char *const clusters[] = { "bench-platform", "dgx-a100-80g",  "dfa-2node",
+                                        "lasp-dgx",       "fat-tree-a100", "hgx-h100",
+                                        "azure-nc96-a100" };
+
+typedef struct {
+    const char *cluster;
+    double nic, nvlink, latency; /* how many times as much */
+    uint64_t nics_per_node;
+    LhFabric fabric;
+    LhCollectiveKind kind;
+    LhGroup group;
+    uint64_t bytes;
+} Case;
+
+/* Between @least and @most, evenly by magnitude. */
+static double
+between(uint64_t seed, uint64_t what, double least, double most)
+{
+    return least * pow(most / least, lh_rng_uniform(seed, what, 0));
+}
+
+static uint32_t
+below(uint64_t seed, uint64_t what, uint32_t limit)
+{
+    return (uint32_t)(lh_rng_bits(seed, what, 0) % limit);
+}
+
+static Case
+some_case(uint64_t seed)
+{
+    const uint32_t stride = 1u << below(seed, 1, 4);
+    const uint32_t most = MIN(MEMBERS_MAX, RANKS_MAX / stride);
+    const uint32_t count = 2 + below(seed, 2, most - 1);
+
+    return (Case){
+        .cluster = clusters[below(seed, 3, G_N_ELEMENTS(clusters))],
+        .nic = between(seed, 4, 0.5, 2),
+        .nvlink = between(seed, 5, 0.5, 2),
+        .latency = between(seed, 6, 0.5, 2),
+        .nics_per_node = UINT64_C(1) << below(seed, 7, 4),
+        .fabric = (LhFabric)below(seed, 8, 2),
+        .kind = (LhCollectiveKind)below(seed, 9, LH_COLL_ALL_REDUCE + 1),
+        .group = { below(seed, 10, RANKS_MAX - stride * (count - 1)), stride, count, 0, 1 },
+        .bytes = (uint64_t)between(seed, 11, 1, 1e9),
+    };
+}
+
+static void
+scale(LhLinkClass *link, double bandwidth, double latency)
+{
+    link->bandwidth *= bandwidth;
+    link->flow_bandwidth *= bandwidth;
+    link->latency_ps = (LhTime)((double)link->latency_ps * latency);
+}
+
+static void
+apply(const Case *c, LhTopology *topology)
+{
+    scale(&topology->nic, c->nic, c->latency);
+    scale(&topology->nvlink, c->nvlink, c->latency);
+    topology->nics_per_node = MIN(c->nics_per_node, topology->gpus_per_node);
+    topology->max_nodes = 0;
+    if (topology->fabric != LH_FABRIC_FAT_TREE)
+        topology->fabric = (int)c->fabric;
+}
+
+static LhSimResult *
+play(const Case *c, LhCollectiveModel model)
+{
+    Line lines[MEMBERS_MAX];
+    Script script = { .lines = lines, .count = (uint32_t)lh_group_size(&c->group) };
+    g_autoptr(LhTopology) topology = lh_topology_load(c->cluster, NULL);
+    LhSimResult *result;
+    World w;
+
+    for (uint32_t i = 0; i < script.count; i++)
+        lines[i] = (Line){ .rank = (uint32_t)lh_group_member(&c->group, i),
+                           .kind = LH_OP_COLLECTIVE,
+                           .collective = c->kind,
+                           .ranks = c->group,
+                           .bytes = c->bytes };
+    script_init(&w, &script, RANKS_MAX);
+    w.topology = *topology;
+    apply(c, &w.topology);
+    w.params.collectives = model;
+    result = world_run(&w);
+    world_clear(&w);
+    return result;
+}
+
+/* ---- an idle network ---- */
+
+/* Both count the same bytes on the same links. */
+static double
+compare(const Case *c)
+{
+    g_autoptr(LhSimResult) ring = play(c, LH_COLLECTIVES_RING);
+    g_autoptr(LhSimResult) fluid = play(c, LH_COLLECTIVES_FLUID);
+
+    for (uint32_t r = 0; r < RANKS_MAX; r++)
+        ck_assert_mem_eq(ring->ranks[r].bytes_by_tier, fluid->ranks[r].bytes_by_tier,
+                         sizeof(ring->ranks[r].bytes_by_tier));
+    ck_assert_mem_eq(ring->link_bytes, fluid->link_bytes, sizeof(ring->link_bytes));
+    ck_assert_uint_le(fluid->events, ring->events);
+    return fabs((double)fluid->makespan_ps / (double)ring->makespan_ps - 1);
+}
+
+START_TEST(fluids_take_the_time_of_rings)
+{
+    uint32_t far = 0;
+
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        const Case c = some_case(seed);
+        const double error = compare(&c);
+
+        far += error > TOLERANCE;
+        ck_assert_msg(error <= TOLERANCE_AT_WORST, "seed %u: %g", (unsigned)seed, error);
+    }
+    ck_assert_uint_le(far, CASES / 100);
+}
+END_TEST
+
+START_TEST(fluids_take_the_time_of_one_ring)
+{
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        Case c = some_case(seed);
+
+        c.nics_per_node = 1;
+        ck_assert_double_le(compare(&c), TOLERANCE_OF_ONE);
+    }
+}
+END_TEST
+
+/* ---- who waits, and for what ---- */
+
+/* Ranks 0 and 1, and 0 alone with rank 2, on the bench platform: both share rank 0's link up. */
+START_TEST(fluids_share_links_with_messages)
+{
+    Script script =
+        SCRIPT({ .rank = 0, .kind = LH_OP_COLLECTIVE, .group = 2, .bytes = 3000000 },
+               { .rank = 0,
+                 .kind = LH_OP_EXCHANGE,
+                 .notes = { { true, 2, 0, 3000000 } },
+                 .stream = COMM2 },
+               { .rank = 1, .kind = LH_OP_COLLECTIVE, .group = 2, .bytes = 3000000 },
+               { .rank = 2, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, 3000000 } } });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &script, 3);
+    w.params.collectives = LH_COLLECTIVES_FLUID;
+    result = world_run(&w);
+    ck_assert_int_eq(result->makespan_ps, 2 * US + 20 * US);
+    world_clear(&w);
+}
+END_TEST
+
+/* Rank 2 of 3 comes 50 us late: nothing moves before, and all are through at once. */
+START_TEST(fluids_start_with_the_last_member)
+{
+    const LhTime late = 50 * US, end = late + 2 * (2 * US + 10 * US);
+    Script script = SCRIPT(
+        { .rank = 0, .kind = LH_OP_COLLECTIVE, .group = 3, .bytes = 3000000 },
+        { .rank = 1, .kind = LH_OP_COLLECTIVE, .group = 3, .bytes = 3000000 },
+        { .rank = 2, .kind = LH_OP_COMPUTE, .time_ps = late },
+        { .rank = 2, .kind = LH_OP_COLLECTIVE, .group = 3, .bytes = 3000000, .after = { 1 } });
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &script, 3);
+    w.params.collectives = LH_COLLECTIVES_FLUID;
+    result = world_run(&w);
+    for (uint32_t r = 0; r < 3; r++) {
+        ck_assert_int_eq(result->ranks[r].finish_ps, end);
+        ck_assert_int_eq(result->ranks[r].idle_ps[LH_IDLE_COMM], end - late);
+    }
+    ck_assert_int_eq(result->ranks[0].idle_ps[LH_IDLE_IMBALANCE], late);
+    ck_assert_uint_eq(result->events, 3 + 1);
+    world_clear(&w);
+}
+END_TEST
+
+/* Members far from the slow link wait for it, and it is charged. */
+START_TEST(fluids_end_together)
+{
+    const Case c = { .cluster = "bench-platform",
+                     .nic = 1,
+                     .nvlink = 1,
+                     .latency = 1,
+                     .nics_per_node = 1,
+                     .group = { 0, 1, 16, 0, 1 },
+                     .bytes = 125000 };
+    g_autoptr(LhSimResult) result = play(&c, LH_COLLECTIVES_FLUID);
+
+    ck_assert_int_eq(result->makespan_ps, 15 * 10 * US + 5 * US);
+    for (uint32_t r = 0; r < 16; r++)
+        ck_assert_int_eq(result->ranks[r].finish_ps, result->makespan_ps);
+    ck_assert_int_gt(result->ranks[4].idle_ps[LH_IDLE_COMM + LH_TIER_NIC], 140 * US);
+}
+END_TEST
+
+/* ---- what stands for both ---- */
+
+START_TEST(auto_is_rings_up_to_a_size)
+{
+    Case c = some_case(0);
+
+    for (uint32_t more = 0; more < 2; more++) {
+        g_autoptr(LhSimResult) chosen = NULL, same = NULL;
+
+        c.group = (LhGroup){ 0, 1, LH_RING_MEMBERS_MAX + more, 0, 1 };
+        chosen = play(&c, LH_COLLECTIVES_AUTO);
+        same = play(&c, more ? LH_COLLECTIVES_FLUID : LH_COLLECTIVES_RING);
+        ck_assert_uint_eq(chosen->events, same->events);
+        ck_assert_int_eq(chosen->makespan_ps, same->makespan_ps);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("sim_fluid", fluids_take_the_time_of_rings, fluids_take_the_time_of_one_ring,
+             fluids_share_links_with_messages, fluids_start_with_the_last_member,
+             fluids_end_together, auto_is_rings_up_to_a_size)
