@@ -8,7 +8,7 @@
 #include "recording.h"
 #include "run_tests.h"
 #include "runtime/executor.h"
-#include "runtime/numerics.h"
+#include "runtime/gates.h"
 #include "sched/common/pass.h"
 #include "sim/sim.h"
 #include "verify/verify.h"
@@ -709,7 +709,7 @@ check_run(const char *name, const LhProgramParams *p, KernelSet kernels, LhInput
                       "row %g",
                       name, p->ranks, p->attention.heads, p->attention.groups,
                       p->attention.head_dim, p->attention.decay, lh_dtype_names[p->attention.dtype],
-                      (int)p->pass, row->name, row->rel_l2, row->row_max);
+                      (int)p->pass, row->name, row->rel_l2, row->row);
     }
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent, verdict->bytes_sent[rank]);
@@ -827,16 +827,20 @@ START_TEST(linear_reference_is_its_definition)
 {
     const LhProgramParams p = make_params(1, LH_PASS_BOTH);
     const LhAttention *a = &p.attention;
+    const LhReferenceWork all = { 0 };
     g_autoptr(LhNumerics) n = lh_numerics_new(&p, 3, LH_INPUTS_NORMAL);
     LhReference *r = &n->reference;
     const double *const gradients[] = { r->dq, r->dk, r->dv };
-    const uint64_t count = lh_reference_q_elements(a), last = count - 64;
+    const uint64_t count = lh_reference_q_rows(a) * r->stride;
+    const uint64_t of_keys = lh_reference_k_rows(a) * r->stride;
+    const uint64_t last = lh_reference_row(r, a->batch - 1, 1, a->heads, a->seq_length - 1);
+    const uint64_t moving = 2 * r->stride + 5;
     double state[256], o = 0;
 
-    lh_reference_state(r, 0, 1, 8, state);
+    lh_reference_state(r, a->batch - 1, 1, a->seq_length, state);
     for (uint32_t c = 0; c < 16; c++)
-        o += r->q[last + 16 + c] * state[c * 16 + 5];
-    ck_assert_double_eq_tol(o, r->o[last + 16 + 5], 1e-9 * fabs(o) + 1e-12);
+        o += r->q[last * r->stride + c] * state[c * 16 + 5];
+    ck_assert_double_eq_tol(o, r->o[last * r->stride + 5], 1e-9 * fabs(o) + 1e-12);
     for (unsigned i = 0; i < 3; i++) {
         double losses[2];
 
@@ -846,16 +850,16 @@ START_TEST(linear_reference_is_its_definition)
             lh_reference_init(&moved, a, &r->mask);
             memcpy(moved.q, r->q, count * sizeof(double));
             memcpy(moved.dout, r->dout, count * sizeof(double));
-            memcpy(moved.k, r->k, lh_reference_k_elements(a) * sizeof(double));
-            memcpy(moved.v, r->v, lh_reference_k_elements(a) * sizeof(double));
-            (i == 0 ? moved.q : i == 1 ? moved.k : moved.v)[37] += side;
-            lh_reference_run(&moved);
+            memcpy(moved.k, r->k, of_keys * sizeof(double));
+            memcpy(moved.v, r->v, of_keys * sizeof(double));
+            (i == 0 ? moved.q : i == 1 ? moved.k : moved.v)[moving] += side;
+            lh_reference_run(&moved, &all);
             losses[side] = 0;
             for (uint64_t k = 0; k < count; k++)
                 losses[side] += moved.o[k] * moved.dout[k];
             lh_reference_clear(&moved);
         }
-        ck_assert_double_eq_tol(losses[1] - losses[0], gradients[i][37], 1e-9);
+        ck_assert_double_eq_tol(losses[1] - losses[0], gradients[i][moving], 1e-9);
     }
 }
 END_TEST

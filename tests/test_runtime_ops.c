@@ -53,16 +53,15 @@ check_part(const LhPlacement *placement, uint32_t rank, uint32_t slice, uint32_t
     /* The first key-value slice has parts 0, 2, ..., the second 1, 3, ... */
     lh_numerics_load(numerics, &program, rank, 1, part / 4 * 2 + slice / 2, (unsigned char *)kv);
     for (uint64_t row = 0; row < rows; row++) {
+        const LhReference *r = &numerics->reference;
         const uint64_t position = holds.start + row % holds.count * holds.stride;
-        const uint64_t token = row / holds.count * 16 + position;
+        const uint64_t of_q = lh_reference_row(r, row / holds.count, slice, 4, position);
+        const uint64_t of_kv = lh_reference_row(r, row / holds.count, slice / 2, 2, position);
 
         for (uint32_t i = 0; i < 2; i++) {
-            const uint64_t of_kv = (token * 2 + slice / 2) * 2 + i;
-
-            ck_assert_double_eq((double)q[row * 2 + i],
-                                numerics->reference.q[(token * 4 + slice) * 2 + i]);
-            ck_assert_double_eq((double)kv[row * 2 + i], numerics->reference.k[of_kv]);
-            ck_assert_double_eq((double)kv[(rows + row) * 2 + i], numerics->reference.v[of_kv]);
+            ck_assert_double_eq((double)q[row * 2 + i], r->q[of_q * r->stride + i]);
+            ck_assert_double_eq((double)kv[row * 2 + i], r->k[of_kv * r->stride + i]);
+            ck_assert_double_eq((double)kv[(rows + row) * 2 + i], r->v[of_kv * r->stride + i]);
         }
     }
 }

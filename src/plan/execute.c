@@ -10,6 +10,7 @@
 #define DEADLINE_FACTOR 20
 #define FLOPS_PER_S 1e9 /* of one core, at worst */
 #define PS_PER_US 1000000
+#define US_PER_S 1e6
 
 /* ---- proof ---- */
 
@@ -138,56 +139,60 @@ run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, G
     return true;
 }
 
-/* The same attention on one device: what its storage type and kernels cost without any
- * distribution. */
+/* Holds what was run against the reference, and in the first process the counts against those of
+ * verifier and simulator. */
 static bool
-measure_baseline(LhExecuted *executed, const LhNumerics *numerics, const LhRunParams *run,
-                 GError **error)
+check(LhExecuted *executed, const LhNumerics *numerics, const LhOpenControl *control,
+      const LhVerdict *verdict, const LhSimResult *sim, GError **error)
 {
-    LhProgramParams params = executed->program->params;
-    g_autoptr(LhProgram) program = NULL;
-    g_autoptr(LhRunResult) result = NULL;
-    g_auto(LhErrorReport) baseline = { 0 };
-    Loader loader = { .numerics = numerics };
-    LhRunParams alone = *run;
-    /* One rank alone needs no other process, whatever the backend of the run has. */
-    const LhBackend one = { .name = "one device",
-                            .control = &lh_control_single,
-                            .transport = &lh_transport_threads,
-                            .device = run->backend->device };
+    const gint64 started_us = g_get_monotonic_time();
 
-    params.ranks = params.data_parallel_size = 1;
-    program = lh_program_new_single("one device", LH_PLACE_CONTIGUOUS, &params);
-    loader.program = program;
-    alone.program = program;
-    alone.backend = &one;
-    alone.load_data = &loader;
-    alone.hooks = NULL;
-    alone.timeline = NULL;
-    result = lh_execute(&alone, error);
-    if (result == NULL)
+    if (!lh_numerics_compare_shared(numerics, executed->program, executed->run, control,
+                                    &executed->errors, error))
         return false;
-    lh_numerics_compare(numerics, program, result, &baseline);
-    lh_numerics_allow_rows(&executed->errors, &baseline);
+    executed->check_s =
+        numerics->seconds + (double)(g_get_monotonic_time() - started_us) / US_PER_S;
+    if (executed->whole)
+        compare_counts(executed, verdict, sim);
     return true;
+}
+
+static bool
+run_and_check(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params,
+              LhRunParams *run, const LhOpenControl *control, const LhVerdict *verdict,
+              GError **error)
+{
+    g_autoptr(LhNumerics) numerics = NULL;
+    g_autoptr(LhSimResult) sim =
+        lh_setup_simulate(setup, executed->program, NULL, NULL, NULL, error);
+    Loader loader = { .program = executed->program };
+
+    if (sim == NULL)
+        return false;
+    numerics = lh_numerics_new_shared(executed->program, setup->scenario->seed, params->inputs,
+                                      control, error);
+    if (numerics == NULL)
+        return false;
+    loader.numerics = numerics;
+    run->load = load;
+    run->load_data = &loader;
+    return run_all(executed, run, params, error) &&
+           check(executed, numerics, control, verdict, sim, error);
 }
 
 static bool
 execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params, GError **error)
 {
     g_autoptr(LhVerdict) verdict = lh_verify(executed->program);
-    g_autoptr(LhNumerics) numerics = NULL;
-    g_autoptr(LhSimResult) sim = NULL;
     g_autofree LhInjection *injection = NULL;
-    Loader loader = { .program = executed->program };
+    LhOpenControl control = { .table = params->backend->control };
     LhRunParams run = {
         .program = executed->program,
         .backend = params->backend,
         .kernel_set = params->kernel_set,
         .deadline_us = deadline_us(params, verdict),
-        .load = load,
-        .load_data = &loader,
     };
+    bool ok;
 
     if (!check_proof(executed, setup, verdict, error))
         return false;
@@ -197,21 +202,13 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
             return false;
         run.hooks = &injection->hooks;
     }
-    sim = lh_setup_simulate(setup, executed->program, NULL, NULL, NULL, error);
-    if (sim == NULL)
+    control.state = control.table->open(lh_program_ranks(executed->program), run.deadline_us,
+                                        &control.place, error);
+    if (control.state == NULL)
         return false;
-    numerics = lh_numerics_new(&executed->program->params, setup->scenario->seed, params->inputs);
-    loader.numerics = numerics;
-    if (!run_all(executed, &run, params, error))
-        return false;
-    if (!executed->whole)
-        return true;
-    compare_counts(executed, verdict, sim);
-    lh_numerics_compare(numerics, executed->program, executed->run, &executed->errors);
-    if (lh_numerics_only_rows(&executed->errors) &&
-        !measure_baseline(executed, numerics, &run, error))
-        return false;
-    return true;
+    ok = run_and_check(executed, setup, params, &run, &control, verdict, error);
+    control.table->close(control.state);
+    return ok;
 }
 
 LhExecuted *

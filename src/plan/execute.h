@@ -5,8 +5,8 @@
 #pragma once
 
 #include "plan/setup.h"
+#include "runtime/gates.h"
 #include "runtime/inject.h"
-#include "runtime/numerics.h"
 
 typedef struct {
     const LhBackend *backend;
@@ -33,6 +33,7 @@ typedef struct {
     bool whole;               /* false in processes other than the first: nothing below is set */
     LhRunResult *run;         /* of the last run */
     LhErrorReport errors;
+    double check_s; /* what the reference took, and to compare the last run with it */
     LhCount bytes_sent, flops, peak_bytes;
     bool counts_ok;
     uint64_t repeats;

@@ -10,7 +10,7 @@
 /* ---- tables ---- */
 
 static void
-number_cell(LhTable *table, double value)
+number_cell(LhTable *table, double value, const char *format)
 {
     char exact[G_ASCII_DTOSTR_BUF_SIZE];
     char text[G_ASCII_DTOSTR_BUF_SIZE];
@@ -19,16 +19,8 @@ number_cell(LhTable *table, double value)
         lh_table_cell(table, isnan(value) ? "nan" : "inf", NULL);
         return;
     }
-    g_ascii_formatd(text, sizeof(text), "%.2e", value);
+    g_ascii_formatd(text, sizeof(text), format, value);
     lh_table_cell(table, text, lh_double_to_text(value, exact));
-}
-
-static void
-gate_cell(LhTable *table, double gate)
-{
-    char text[G_ASCII_DTOSTR_BUF_SIZE];
-
-    lh_table_cell(table, gate > 0 ? g_ascii_formatd(text, sizeof(text), "%.2g", gate) : "-", NULL);
 }
 
 LhTable *
@@ -38,23 +30,23 @@ lh_describe_errors(const LhExecuted *executed)
 
     lh_table_column(table, "tensor", "tensor", NULL, false);
     lh_table_column(table, "rel_l2", "rel L2", NULL, true);
-    lh_table_column(table, "rel_l2_gate", "gate", NULL, true);
-    lh_table_column(table, "row_max", "worst row", NULL, true);
-    lh_table_column(table, "row_max_gate", "gate", NULL, true);
-    lh_table_column(table, "abs_max", "largest", NULL, true);
-    lh_table_column(table, "abs_max_gate", "gate", NULL, true);
+    lh_table_column(table, "rounded", "rounded", NULL, true);
+    lh_table_column(table, "mean", "mean, units", NULL, true);
+    lh_table_column(table, "mean_gate", "gate", NULL, true);
+    lh_table_column(table, "row", "worst row, units", NULL, true);
+    lh_table_column(table, "row_gate", "gate", NULL, true);
     lh_table_column(table, "within", "within", NULL, false);
     for (uint32_t i = 0; i < executed->errors.rows_count; i++) {
         const LhErrorRow *row = &executed->errors.rows[i];
 
         lh_table_row(table);
         lh_table_cell(table, row->name, NULL);
-        number_cell(table, row->rel_l2);
-        gate_cell(table, row->rel_l2_gate);
-        number_cell(table, row->row_max);
-        gate_cell(table, row->row_max_gate);
-        number_cell(table, row->abs_max);
-        gate_cell(table, row->abs_max_gate);
+        number_cell(table, row->rel_l2, "%.2e");
+        lh_cell_count(table, row->rounded);
+        number_cell(table, row->mean, "%.3f");
+        number_cell(table, LH_GATE_MEAN, "%g");
+        number_cell(table, row->row, "%.3f");
+        number_cell(table, LH_GATE_ROW, "%g");
         lh_table_cell(table, row->ok ? "yes" : "NO", NULL);
     }
     return table;
@@ -123,6 +115,19 @@ describe_time(const LhExecuted *executed, GString *out)
     g_string_append_c(out, '\n');
 }
 
+/* Beside the run, so that one sees what is worth waiting for. */
+static void
+describe_check(const LhExecuted *executed, GString *out)
+{
+    const double run_s = (double)median_ps(executed) / (double)LH_PS_PER_S;
+    g_autofree char *time = lh_format_time((LhTime)(executed->check_s * (double)LH_PS_PER_S));
+    char ratio[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_string_append_printf(
+        out, "checked in %s, %s times the run\n", time,
+        g_ascii_formatd(ratio, sizeof(ratio), "%.2f", executed->check_s / run_s));
+}
+
 void
 lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
                 GString *out)
@@ -145,6 +150,7 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
         a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "", mask,
         lh_pass_names[p->pass - 1], options[0] != '\0' ? "; " : "", options);
     describe_time(executed, out);
+    describe_check(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);
 }
 
@@ -170,14 +176,11 @@ write_errors(LhJsonWriter *w, const LhExecuted *executed)
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "tensor", row->name);
         write_number(w, "rel_l2", row->rel_l2);
-        write_number(w, "row_max", row->row_max);
-        write_number(w, "abs_max", row->abs_max);
-        if (row->rel_l2_gate > 0) {
-            lh_jsonw_double(w, "rel_l2_gate", row->rel_l2_gate);
-            lh_jsonw_double(w, "row_max_gate", row->row_max_gate);
-        }
-        if (row->abs_max_gate > 0)
-            lh_jsonw_double(w, "abs_max_gate", row->abs_max_gate);
+        lh_jsonw_uint(w, "rounded", row->rounded);
+        write_number(w, "mean", row->mean);
+        lh_jsonw_double(w, "mean_gate", LH_GATE_MEAN);
+        write_number(w, "row", row->row);
+        lh_jsonw_double(w, "row_gate", LH_GATE_ROW);
         lh_jsonw_bool(w, "within", row->ok);
         lh_jsonw_object_end(w);
     }
@@ -244,6 +247,7 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
     for (uint64_t i = 0; i < executed->repeats; i++)
         lh_jsonw_seconds(w, NULL, executed->makespans_ps[i]);
     lh_jsonw_array_end(w);
+    lh_jsonw_double(w, "check_s", executed->check_s);
     write_errors(w, executed);
     write_count(w, "bytes_sent", &executed->bytes_sent);
     write_count(w, "flops", &executed->flops);

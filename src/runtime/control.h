@@ -1,7 +1,7 @@
 /*
  * The control plane: which processes take part in a run, and what they tell each other beside the
  * data of the program, which does not go through it. Every call is made by the thread that opened
- * it.
+ * it. Every call that waits for other processes gives up at the deadline and says which.
  */
 #pragma once
 
@@ -16,19 +16,28 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    /* For @ranks ranks in all. NULL with @error (LH_ERROR_RUNTIME, or LH_ERROR_USAGE if there are
-     * not as many processes as it takes). */
-    void *(*open)(uint32_t ranks, LhControlPlace *place, GError **error);
+    /* For @ranks ranks in all; nothing waits for longer than @deadline_us. NULL with @error
+     * (LH_ERROR_RUNTIME, or LH_ERROR_USAGE if there are not as many processes as it takes). */
+    void *(*open)(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error);
     /* Waits until all processes have called it. */
     bool (*barrier)(void *control, GError **error);
     /* Appends @bytes of every process, in the order of its ranks, to @all of the first process, and
      * nothing elsewhere. */
     bool (*gather)(void *control, const GByteArray *bytes, GByteArray *all, GError **error);
+    /* The same, to @all of every process. */
+    bool (*share)(void *control, const GByteArray *bytes, GByteArray *all, GError **error);
     void (*close)(void *control);
     /* Ends all processes with exit status @status after the others had time to say what they see.
      * May be called after close(); NULL: there are no other processes. */
     void (*abandon)(int status);
 } LhControl;
+
+/* One that has been opened. */
+typedef struct {
+    const LhControl *table;
+    void *state;
+    LhControlPlace place;
+} LhOpenControl;
 
 extern const LhControl lh_control_single;
 extern const LhControl lh_control_mpi;

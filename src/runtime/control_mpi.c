@@ -1,5 +1,7 @@
 /*
- * One rank a process, started by mpirun or srun.
+ * One rank a process, started by mpirun or srun. What processes tell each other goes to the first
+ * one and comes back from it, so that it knows which of them is missing; on a communicator of its
+ * own, apart from the messages of programs.
  */
 #include "runtime/control.h"
 #include "runtime/mpi_world.h"
@@ -12,70 +14,257 @@
 /* Open MPI 4.1's mpirun can crash when several processes abort at once. */
 #define STAGGER_US 250000
 #define STAGGERED_RANKS 20
+#define LAST_US 10000000
+#define LOOK_US 50
+#define US_PER_S 1e6
+#define PIECE_BYTES_MAX (1u << 30) /* counts of MPI are int */
+#define NAMED_RANKS_MAX 8
+
+typedef struct {
+    MPI_Comm comm;
+    int rank, size;
+    const char *phase; /* what the processes are at, for messages: "the barrier" */
+} Control;
+
+/* One communicator for all openings of a process. */
+static MPI_Comm own_comm = MPI_COMM_NULL;
+
+static bool
+learn_place(Control *c, GError **error)
+{
+    bool ok = true;
+
+    lh_mpi_enter("the opening of the control plane (MPI_Comm_dup)");
+    if (own_comm == MPI_COMM_NULL)
+        ok = lh_mpi_ok(MPI_Comm_dup(MPI_COMM_WORLD, &own_comm), "cannot duplicate a communicator",
+                       error) &&
+             lh_mpi_ok(MPI_Comm_set_errhandler(own_comm, MPI_ERRORS_RETURN),
+                       "cannot ask for errors", error);
+    c->comm = own_comm;
+    ok = ok && lh_mpi_ok(MPI_Comm_size(c->comm, &c->size), "cannot count the processes", error) &&
+         lh_mpi_ok(MPI_Comm_rank(c->comm, &c->rank), "cannot find its rank", error);
+    lh_mpi_leave();
+    return ok;
+}
 
 static void *
-mpi_open(uint32_t ranks, LhControlPlace *place, GError **error)
+mpi_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
 {
-    static char nothing;
-    int size = 0, rank = 0;
+    g_autofree Control *c = g_new0(Control, 1);
 
-    if (!lh_mpi_start(error))
+    if (!lh_mpi_start(deadline_us, error) || !learn_place(c, error))
         return NULL;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if ((uint32_t)size != ranks) {
+    if ((uint32_t)c->size != ranks) {
         g_set_error(
             error, LH_ERROR, LH_ERROR_USAGE,
-            "there are %d processes for %u ranks; start it as: mpirun -n %u longhaul run ...", size,
-            ranks, ranks);
+            "there are %d processes for %u ranks; start it as: mpirun -n %u longhaul run ...",
+            c->size, ranks, ranks);
         return NULL;
     }
-    *place = (LhControlPlace){ .first = (uint32_t)rank, .count = 1 };
-    return &nothing;
+    *place = (LhControlPlace){ .first = (uint32_t)c->rank, .count = 1 };
+    return g_steal_pointer(&c);
+}
+
+/* ---- messages with a deadline ---- */
+
+/* Messages under way, and whom each is from or to. */
+typedef struct {
+    const Control *control;
+    GArray *requests; /* of MPI_Request */
+    GArray *peers;    /* of int */
+} Batch;
+
+static Batch
+batch_new(const Control *c)
+{
+    return (Batch){ .control = c,
+                    .requests = g_array_new(FALSE, FALSE, sizeof(MPI_Request)),
+                    .peers = g_array_new(FALSE, FALSE, sizeof(int)) };
+}
+
+static void
+batch_clear(Batch *b)
+{
+    g_array_unref(b->requests);
+    g_array_unref(b->peers);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Batch, batch_clear)
+
+/* Sends or receives @bytes, in pieces. */
+static bool
+batch_add(Batch *b, bool send, int peer, void *data, uint64_t bytes, GError **error)
+{
+    for (uint64_t at = 0; at < bytes; at += PIECE_BYTES_MAX) {
+        const int count = (int)MIN(bytes - at, PIECE_BYTES_MAX);
+        char *from = (char *)data + at;
+        MPI_Request request;
+        const int code =
+            send ? MPI_Isend(from, count, MPI_BYTE, peer, 0, b->control->comm, &request)
+                 : MPI_Irecv(from, count, MPI_BYTE, peer, 0, b->control->comm, &request);
+
+        if (!lh_mpi_ok(code, b->control->phase, error))
+            return false;
+        g_array_append_val(b->requests, request); /* NOLINT(clang-analyzer-optin.mpi.MPI-Checker) */
+        g_array_append_val(b->peers, peer);
+    }
+    return true;
+}
+
+/* Names the ranks whose messages are not done. Returns false. */
+static bool
+give_up(const Batch *b, int64_t waited_us, GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    unsigned missing = 0;
+
+    for (guint i = 0; i < b->requests->len; i++) {
+        if (g_array_index(b->requests, MPI_Request, i) == MPI_REQUEST_NULL)
+            continue;
+        if (missing++ < NAMED_RANKS_MAX)
+            g_string_append_printf(names, "%s%d", names->len > 0 ? ", " : "",
+                                   g_array_index(b->peers, int, i));
+    }
+    if (missing > NAMED_RANKS_MAX)
+        g_string_append_printf(names, " and %u more", missing - NAMED_RANKS_MAX);
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "rank %d has waited for %.3g s in %s for rank%s %s", b->control->rank,
+                (double)waited_us / US_PER_S, b->control->phase, missing == 1 ? "" : "s",
+                names->str);
+    return false;
+}
+
+static bool
+batch_wait(Batch *b, GError **error)
+{
+    const int64_t started_us = g_get_monotonic_time();
+    int done = 0;
+
+    for (;;) {
+        const int64_t waited_us = g_get_monotonic_time() - started_us;
+        bool ok = true;
+
+        lh_mpi_enter(b->control->phase);
+        /* One by one: those that are done become null, and the others are the missing ones. */
+        done = 1;
+        for (guint i = 0; ok && i < b->requests->len; i++) {
+            int one = 0;
+
+            ok = lh_mpi_ok(
+                MPI_Test(&g_array_index(b->requests, MPI_Request, i), &one, MPI_STATUS_IGNORE),
+                b->control->phase, error);
+            done = done && one;
+        }
+        lh_mpi_leave();
+        if (!ok || done)
+            return ok;
+        if (waited_us > lh_mpi_deadline_us())
+            return give_up(b, waited_us, error);
+        g_usleep(LOOK_US);
+    }
+}
+
+/* To the first process, or from it: @lengths by rank, then as many bytes. */
+static bool
+move_bytes(const Control *c, bool to_first, int peer_first, int peer_end, uint64_t *lengths,
+           unsigned char **data, GError **error)
+{
+    const bool send = to_first == (c->rank != 0);
+    g_auto(Batch) batch = batch_new(c);
+
+    for (int peer = peer_first; peer < peer_end; peer++) {
+        if (!batch_add(&batch, send, peer, data == NULL ? (void *)&lengths[peer] : data[peer],
+                       data == NULL ? sizeof(uint64_t) : lengths[peer], error))
+            return false;
+    }
+    return batch_wait(&batch, error);
+}
+
+/* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
+static bool
+collect(const Control *c, const GByteArray *bytes, GByteArray *all, GError **error)
+{
+    g_autofree uint64_t *lengths = g_new0(uint64_t, (gsize)c->size);
+    g_autofree unsigned char **data = g_new0(unsigned char *, (gsize)c->size);
+    const int first = c->rank == 0 ? 1 : 0, end = c->rank == 0 ? c->size : 1;
+    uint64_t total = all->len;
+
+    /* A process that is not the first one knows no length but its own: at the place of its peer. */
+    lengths[0] = bytes->len;
+    if (!move_bytes(c, true, first, end, lengths, NULL, error))
+        return false;
+    if (c->rank != 0) {
+        data[0] = bytes->data;
+        return move_bytes(c, true, first, end, lengths, data, error);
+    }
+    for (int rank = 0; rank < c->size; rank++)
+        total += lengths[rank];
+    if (total > G_MAXUINT) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
+                            "MPI: the results do not fit 4 GiB in one process");
+        return false;
+    }
+    g_byte_array_append(all, bytes->data, bytes->len);
+    total = all->len;
+    for (int rank = 1; rank < c->size; rank++)
+        g_byte_array_set_size(all, all->len + (guint)lengths[rank]);
+    for (int rank = 1; rank < c->size; rank++) {
+        data[rank] = all->data + total;
+        total += lengths[rank];
+    }
+    return move_bytes(c, true, first, end, lengths, data, error);
+}
+
+/* What the first process has in @all to everyone's. */
+static bool
+spread(const Control *c, GByteArray *all, GError **error)
+{
+    g_autofree uint64_t *lengths = g_new0(uint64_t, (gsize)c->size);
+    g_autofree unsigned char **data = g_new0(unsigned char *, (gsize)c->size);
+    const int first = c->rank == 0 ? 1 : 0, end = c->rank == 0 ? c->size : 1;
+
+    for (int rank = 0; rank < c->size; rank++)
+        lengths[rank] = all->len;
+    if (!move_bytes(c, false, first, end, lengths, NULL, error))
+        return false;
+    if (c->rank != 0)
+        g_byte_array_set_size(all, (guint)lengths[0]);
+    for (int rank = 0; rank < c->size; rank++)
+        data[rank] = all->data;
+    return move_bytes(c, false, first, end, lengths, data, error);
+}
+
+static bool
+mpi_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+{
+    Control *c = control;
+
+    c->phase = "the exchange of what the check needs";
+    return collect(c, bytes, all, error) && spread(c, all, error);
 }
 
 static bool
 mpi_barrier(void *control, GError **error)
 {
-    const int code = MPI_Barrier(MPI_COMM_WORLD);
+    g_autoptr(GByteArray) nothing = g_byte_array_new();
+    Control *c = control;
 
-    (void)control;
-    return code == MPI_SUCCESS || lh_mpi_fail(error, "the barrier failed", code);
+    c->phase = "the barrier";
+    return collect(c, nothing, nothing, error) && spread(c, nothing, error);
 }
 
 static bool
 mpi_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
 {
-    g_autofree int *lengths = NULL, *places = NULL;
-    const int length = (int)bytes->len;
-    int size, rank, total = 0, code;
+    Control *c = control;
 
-    (void)control;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    lengths = g_new0(int, (gsize)size);
-    places = g_new0(int, (gsize)size);
-    code = MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    for (int i = 0; code == MPI_SUCCESS && i < size; i++) {
-        places[i] = total;
-        if (__builtin_add_overflow(total, lengths[i], &total)) {
-            g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                                "MPI: the results do not fit 2 GiB in one process");
-            return false;
-        }
-    }
-    if (rank == 0)
-        g_byte_array_set_size(all, (guint)total);
-    if (code == MPI_SUCCESS)
-        code = MPI_Gatherv(bytes->data, length, MPI_BYTE, all->data, lengths, places, MPI_BYTE, 0,
-                           MPI_COMM_WORLD);
-    return code == MPI_SUCCESS || lh_mpi_fail(error, "cannot collect the results", code);
+    c->phase = "the gathering of the results";
+    return collect(c, bytes, all, error);
 }
 
 static void
 mpi_close(void *control)
 {
-    (void)control;
+    g_free(control);
 }
 
 static void
@@ -88,6 +277,7 @@ mpi_abandon(int status)
         return;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     g_usleep(GRACE_US + (gulong)MIN(rank, STAGGERED_RANKS) * STAGGER_US);
+    lh_mpi_enter_last("the end of all processes (MPI_Abort)", LAST_US);
     MPI_Abort(MPI_COMM_WORLD, status);
 }
 
@@ -96,6 +286,7 @@ const LhControl lh_control_mpi = {
     .open = mpi_open,
     .barrier = mpi_barrier,
     .gather = mpi_gather,
+    .share = mpi_share,
     .close = mpi_close,
     .abandon = mpi_abandon,
 };

@@ -110,7 +110,7 @@ lh_execution_open(LhExecution *x, GError **error)
     pthread_mutex_init(&x->lock, NULL);
     if (!check_backend(backend, error))
         return false;
-    x->control = backend->control->open(ranks, &x->place, error);
+    x->control = backend->control->open(ranks, x->params->deadline_us, &x->place, error);
     if (x->control == NULL)
         return false;
     x->channels = lh_channels_new(x->program);
@@ -307,13 +307,15 @@ report_records(const LhRunParams *params, const guint8 *data, uint64_t count)
     }
 }
 
-/* The inverse of pack(), for all processes one after another; all have the same number of ranks. */
+/* The inverse of pack(), for the processes of ranks [first, end) one after another; all have the
+ * same number of ranks. */
 static void
-unpack(const LhExecution *x, const GByteArray *all, LhRunResult *result)
+unpack(const LhExecution *x, const GByteArray *bytes, uint32_t first, uint32_t end,
+       LhRunResult *result)
 {
-    const guint8 *at = all->data;
+    const guint8 *at = bytes->data;
 
-    for (uint32_t r = 0; r < result->ranks_count; r++) {
+    for (uint32_t r = first; r < end; r++) {
         uint64_t records;
 
         memcpy(&result->ranks[r], at, sizeof(LhRunRank));
@@ -325,11 +327,11 @@ unpack(const LhExecution *x, const GByteArray *all, LhRunResult *result)
             continue;
         memcpy(&records, at, sizeof(records));
         at += sizeof(records);
-        report_records(x->params, at, records);
+        if (result->whole)
+            report_records(x->params, at, records);
         at += records * sizeof(LhTimelineRecord);
     }
-    g_assert(at == all->data + all->len);
-    result->whole = true;
+    g_assert(at == bytes->data + bytes->len);
 }
 
 LhRunResult *
@@ -342,8 +344,11 @@ lh_execution_collect(LhExecution *x, GError **error)
     if (!pack(x, bytes, error) ||
         !x->params->backend->control->gather(x->control, bytes, all, error))
         return NULL;
-    if (all->len > 0)
-        unpack(x, all, result);
+    result->whole = all->len > 0;
+    if (result->whole)
+        unpack(x, all, 0, result->ranks_count, result);
+    else
+        unpack(x, bytes, x->place.first, x->place.first + x->place.count, result);
     return g_steal_pointer(&result);
 }
 

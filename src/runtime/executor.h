@@ -50,10 +50,11 @@ typedef struct {
 } LhRunRank;
 
 typedef struct {
-    bool whole; /* false in processes other than the first: then only their own ranks are filled */
+    bool whole; /* false in processes other than the first: they have their own ranks' alone */
     uint32_t ranks_count;
     LhRunRank *ranks;        /* owned */
-    unsigned char **outputs; /* [ranks], owned: the output slots in the order of declaration */
+    unsigned char **outputs; /* [ranks], owned: the output slots in the order of declaration; NULL
+                                of ranks that this process does not have, unless it is the first */
     uint64_t output_bytes;   /* of one rank */
     LhTime makespan_ps;
 } LhRunResult;

@@ -13,9 +13,10 @@ refuse(GError **error)
 }
 
 static void *
-open_control(uint32_t ranks, LhControlPlace *place, GError **error)
+open_control(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
 {
     (void)ranks;
+    (void)deadline_us;
     (void)place;
     refuse(error);
     return NULL;

@@ -4,14 +4,114 @@
 #include "base/error.h"
 
 #include <mpi.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#define GUARD_US 20000
+#define GUARD_US_MAX                                                                               \
+    1000000 /* what it takes at most, on a machine that does something else, too                   \
+             */
+#define US_PER_S 1e6
+/* So that one process ends first: mpirun of Open MPI 4.1 can crash when several do at once. */
+#define STAGGER_US 250000
+#define STAGGERED_RANKS 20
+
+static struct {
+    _Atomic int64_t deadline_us;
+    _Atomic(const char *) phase; /* NULL: no call of MPI is under way */
+    _Atomic int64_t since_us, limit_us;
+} guard;
+
+int64_t
+lh_mpi_deadline_us(void)
+{
+    return guard.deadline_us;
+}
+
+void
+lh_mpi_enter_last(const char *phase, int64_t limit_us)
+{
+    guard.limit_us = limit_us;
+    guard.since_us = g_get_monotonic_time();
+    guard.phase = phase;
+}
+
+void
+lh_mpi_enter(const char *phase)
+{
+    lh_mpi_enter_last(phase, guard.deadline_us);
+}
+
+void
+lh_mpi_leave(void)
+{
+    guard.phase = NULL;
+}
+
+/* As the launcher says, which knows before MPI does; "?" if it does not. */
+static const char *
+rank_of_launcher(void)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                         "SLURM_PROCID" };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *rank = g_getenv(names[i]);
+
+        if (rank != NULL)
+            return rank;
+    }
+    return "?";
+}
+
+/*
+ * The thread that would report an error is within MPI and does not come back, and so are functions
+ * that run at exit: this one prints and ends the process.
+ */
+static void
+end_process(const char *phase, int64_t waited_us)
+{
+    fprintf(stderr,
+            "longhaul: error: rank %s: MPI has not returned for %.3g s in %s: another rank does "
+            "not take part\n",
+            rank_of_launcher(), (double)waited_us / US_PER_S, phase);
+    _exit(LH_ERROR_RUNTIME);
+}
+
+static void *
+guard_main(void *data)
+{
+    const int64_t rank = g_ascii_strtoll(rank_of_launcher(), NULL, 10);
+    const int64_t stagger_us = MIN(rank, STAGGERED_RANKS) * STAGGER_US;
+    int64_t since_us = 0, waited_us = 0, last_us = g_get_monotonic_time();
+
+    for (;;) {
+        const char *phase = guard.phase;
+        const int64_t now_us = g_get_monotonic_time();
+
+        /* Time in which this process was stopped itself says nothing about the others. */
+        waited_us = phase != NULL && since_us == guard.since_us
+                        ? waited_us + MIN(now_us - last_us, GUARD_US_MAX)
+                        : 0;
+        since_us = guard.since_us;
+        last_us = now_us;
+        if (waited_us > guard.limit_us + stagger_us)
+            end_process(phase, waited_us);
+        g_usleep(GUARD_US);
+    }
+    return data;
+}
 
 bool
-lh_mpi_fail(GError **error, const char *what, int code)
+lh_mpi_ok(int code, const char *what, GError **error)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
 
+    if (code == MPI_SUCCESS)
+        return true;
     MPI_Error_string(code, text, &length);
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "MPI: %s: %s", what, text);
     return false;
@@ -24,26 +124,43 @@ finalize(void)
 
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
-    if (initialized && !finalized)
-        MPI_Finalize();
+    if (!initialized || finalized)
+        return;
+    lh_mpi_enter("the end (MPI_Finalize)");
+    MPI_Finalize();
+    lh_mpi_leave();
 }
 
-bool
-lh_mpi_start(GError **error)
+static bool
+init(GError **error)
 {
-    int initialized = 0, provided = MPI_THREAD_SINGLE, code;
+    int provided = MPI_THREAD_SINGLE;
 
-    MPI_Initialized(&initialized);
-    if (initialized)
-        return true;
-    code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
-    if (code != MPI_SUCCESS)
-        return lh_mpi_fail(error, "cannot start", code);
+    lh_mpi_enter("the start (MPI_Init_thread)");
+    if (!lh_mpi_ok(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "cannot start",
+                   error))
+        return false;
+    lh_mpi_leave();
     atexit(finalize);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (!lh_mpi_ok(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                   "cannot ask for errors", error))
+        return false;
     if (provided >= MPI_THREAD_FUNNELED)
         return true;
     g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "MPI: this library does not allow a process to have threads");
     return false;
+}
+
+bool
+lh_mpi_start(int64_t deadline_us, GError **error)
+{
+    int initialized = 0;
+
+    guard.deadline_us = deadline_us;
+    MPI_Initialized(&initialized);
+    if (initialized)
+        return true;
+    g_thread_unref(g_thread_new("mpi guard", guard_main, NULL));
+    return init(error);
 }

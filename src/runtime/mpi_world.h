@@ -1,14 +1,29 @@
 /*
  * MPI, started once in a process and ended with it. Control plane and transport both stand on it.
  * All calls of MPI are made by the thread that runs the program (MPI_THREAD_FUNNELED).
+ *
+ * One deadline covers them all. Where MPI has a call that does not block, the caller asks again and
+ * again until the deadline, and then fails with an error that says whom it waited for. A thread
+ * guards the calls themselves, of which MPI_Init_thread and MPI_Finalize block by nature: one that
+ * has not returned by the deadline ends this process, whereupon mpirun ends the others.
  */
 #pragma once
 
 #include <glib.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Starts MPI if it has not been; false with @error (LH_ERROR_RUNTIME). */
-bool lh_mpi_start(GError **error);
+/* Starts MPI if it has not been, and sets the deadline; false with @error (LH_ERROR_RUNTIME). */
+bool lh_mpi_start(int64_t deadline_us, GError **error);
 
-/* The error of a call that returned @code: "MPI: @what: ...". Returns false. */
-bool lh_mpi_fail(GError **error, const char *what, int code);
+int64_t lh_mpi_deadline_us(void);
+
+/* Around calls of MPI: what they are for, in words that follow "in": borrowed for as long. */
+void lh_mpi_enter(const char *phase);
+void lh_mpi_leave(void);
+
+/* Guards a last call for @limit_us at most. */
+void lh_mpi_enter_last(const char *phase, int64_t limit_us);
+
+/* True if @code is MPI_SUCCESS; else the error "MPI: @what: ...". */
+bool lh_mpi_ok(int code, const char *what, GError **error);

@@ -1,10 +1,10 @@
 /*
- * Whether a run computed the right thing: inputs by seed, and every output of every rank against
- * the fp64 reference of the whole sequence.
+ * What a run computes with, and what it should compute: inputs by seed, and the fp64 reference of
+ * the rows that this process holds. Whether the run did is in gates.h.
  */
 #pragma once
 
-#include "program/holding.h"
+#include "runtime/control.h"
 #include "runtime/executor.h"
 #include "runtime/reference.h"
 
@@ -23,10 +23,20 @@ typedef struct {
     LhInputKind inputs;
     uint64_t seed;
     LhReference reference; /* inputs rounded to the storage type; outputs not rounded */
+    double seconds;        /* that the reference took here; not the inputs */
 } LhNumerics;
 
-/* Makes inputs and reference; costs about 14 B h d N^2 flops. Caller frees. */
+/* Makes inputs and reference of all rows, on all processors; costs about 18 B h d flops for each
+ * pair of tokens that the mask allows. Caller frees. */
 LhNumerics *lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs);
+
+/*
+ * The same of the rows alone that the ranks of this process hold, with as many threads; processes
+ * tell each other through @control, an open one of theirs, what they need of each other's rows.
+ * NULL with @error (LH_ERROR_RUNTIME) if that fails.
+ */
+LhNumerics *lh_numerics_new_shared(const LhProgram *program, uint64_t seed, LhInputKind inputs,
+                                   const LhOpenControl *control, GError **error);
 void lh_numerics_free(LhNumerics *numerics);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhNumerics, lh_numerics_free)
 
@@ -34,45 +44,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhNumerics, lh_numerics_free)
  * tensor. */
 void lh_numerics_load(const LhNumerics *numerics, const LhProgram *program, uint32_t rank,
                       uint16_t slot, uint32_t part, unsigned char *data);
-
-/*
- * Gates (relative L2 norm of the error): o 3e-3 in fp32 and 4e-3 in 16 bits; dq, dk, dv 5e-3; lse
- * 1e-4 absolute. A single row may be LH_ROW_GATE times as far off, relative to the larger of its
- * own norm and the mean of all rows, so that one wrong row cannot hide. With other inputs than
- * normal ones gradients may nearly vanish by cancellation: there errors are measured against the
- * sums of the magnitudes of what is added up.
- */
-#define LH_ROW_GATE 4
-
-typedef struct {
-    const char *name; /* "o", "lse", "dq", "dk", "dv" */
-    double rel_l2, rel_l2_gate;
-    double row_max, row_max_gate;
-    double abs_max, abs_max_gate; /* gate 0: none */
-    bool ok;
-} LhErrorRow;
-
-/* All zero is valid and empty. */
-typedef struct {
-    LhErrorRow *rows; /* owned: of every tensor of every output slot that the reference knows */
-    uint32_t rows_count;
-    bool ok; /* all within their gates; false for NaN anywhere */
-} LhErrorReport;
-
-void lh_error_report_clear(LhErrorReport *report);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhErrorReport, lh_error_report_clear)
-
-/* Fills in @report, which is empty. */
-void lh_numerics_compare(const LhNumerics *numerics, const LhProgram *program,
-                         const LhRunResult *result, LhErrorReport *report);
-
-/*
- * Storage in 16 bits alone can put a single row beyond its gate (dq of a token that sees few keys:
- * delta is taken from a rounded o). FlashAttention's rule for that: a row may be twice as far off
- * as the worst one of @baseline, the same attention by the same kernels on one device. Nothing else
- * is forgiven.
- */
-void lh_numerics_allow_rows(LhErrorReport *report, const LhErrorReport *baseline);
-
-/* True if single rows are all that is wrong: the baseline is worth computing. */
-bool lh_numerics_only_rows(const LhErrorReport *report);

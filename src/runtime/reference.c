@@ -1,177 +1,287 @@
-/* Attention by its definition, in fp64; see the header. */
-#include "runtime/reference.h"
+/* Attention in fp64, tile by tile and on several threads; see the header. */
+#include "runtime/reference_tiles.h"
+
+#include "kernels/cpu/cpu.h"
+#include "runtime/parallel.h"
 
 #include <glib.h>
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 64
+
+/* ---- memory ---- */
+
+/* With room behind it for a block of rows that begins at the last one. */
+static double *
+new_rows(const LhReference *r, uint64_t rows)
+{
+    return g_aligned_alloc0((rows + LH_REFERENCE_TILE) * r->stride, sizeof(double), ALIGNMENT);
+}
 
 void
 lh_reference_init(LhReference *r, const LhAttention *a, const LhMaskRule *mask)
 {
-    const uint64_t q = lh_reference_q_elements(a), k = lh_reference_k_elements(a);
-    double **const of_q[] = { &r->q, &r->dout, &r->o, &r->dq, &r->o_size, &r->dq_size };
-    double **const of_k[] = { &r->k, &r->v, &r->dk, &r->dv, &r->dk_size, &r->dv_size };
+    const uint64_t q = lh_reference_q_rows(a), k = lh_reference_k_rows(a);
+    double **const of_q[] = { &r->q, &r->dout, &r->o, &r->dq };
+    double **const of_k[] = { &r->k, &r->v, &r->dk, &r->dv };
+    double **const q_numbers[] = { &r->lse,      &r->delta,       &r->o_size2,
+                                   &r->dq_size2, &r->delta_size2, &r->dq_delta2 };
+    double **const k_numbers[] = { &r->dk_size2, &r->dv_size2, &r->dk_delta2 };
 
-    r->attention = *a;
-    r->mask = *mask;
+    *r = (LhReference){ .attention = *a, .mask = *mask };
+    r->stride = (a->head_dim + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
     for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
-        *of_q[i] = g_new0(double, q);
+        *of_q[i] = new_rows(r, q);
     for (unsigned i = 0; i < G_N_ELEMENTS(of_k); i++)
-        *of_k[i] = g_new0(double, k);
-    r->lse = g_new0(double, lh_reference_rows(a));
+        *of_k[i] = new_rows(r, k);
+    for (unsigned i = 0; i < G_N_ELEMENTS(q_numbers); i++)
+        *q_numbers[i] = g_new0(double, q);
+    for (unsigned i = 0; i < G_N_ELEMENTS(k_numbers); i++)
+        *k_numbers[i] = g_new0(double, k);
 }
 
 void
 lh_reference_clear(LhReference *r)
 {
-    double *const all[] = { r->q,  r->k,  r->v,      r->dout,    r->o,       r->lse,    r->dq,
-                            r->dk, r->dv, r->o_size, r->dq_size, r->dk_size, r->dv_size };
+    double *const rows[] = { r->q, r->k, r->v, r->dout, r->o, r->dq, r->dk, r->dv };
+    double *const numbers[] = { r->lse,      r->delta,     r->o_size2,   r->dq_size2,   r->dk_size2,
+                                r->dv_size2, r->dk_delta2, r->dq_delta2, r->delta_size2 };
 
-    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++)
-        g_free(all[i]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++)
+        g_aligned_free(rows[i]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++)
+        g_free(numbers[i]);
     *r = (LhReference){ 0 };
 }
 
-/* One query row and head against all its keys. */
-typedef struct {
-    LhReference *r;
-    uint64_t keys;  /* how many it sees, one after another */
-    uint64_t at;    /* element of the row in q, o, dout, dq */
-    uint64_t first; /* element of the first of them in k, v, dk, dv */
-    uint64_t step;  /* from one key to the next */
-    uint64_t row;   /* in lse */
-    double scale;
-    double *p, *dp;
-} Row;
+/* ---- what all tiles have in common ---- */
+
+#define LH_LEVEL_(level) extern const LhReferenceLevel lh_reference_level_##level;
+LH_CPU_LEVELS(LH_LEVEL_)
+#undef LH_LEVEL_
+
+static const LhReferenceLevel *const levels[] = {
+#define LH_LEVEL_(level) &lh_reference_level_##level,
+    LH_CPU_LEVELS(LH_LEVEL_)
+#undef LH_LEVEL_
+};
+
+/* The level that the kernels use. */
+static const LhReferenceLevel *
+level_in_use(void)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(levels); i++)
+        if (strcmp(levels[i]->name, lh_cpu()->name) == 0)
+            return levels[i];
+    g_assert_not_reached();
+}
+
+static double *
+norms_of(const LhReference *r, const double *tensor, uint64_t rows)
+{
+    double *norms = g_new(double, rows);
+
+    for (uint64_t row = 0; row < rows; row++) {
+        double sum = 0;
+
+        for (uint32_t c = 0; c < r->stride; c++)
+            sum += tensor[row * r->stride + c] * tensor[row * r->stride + c];
+        norms[row] = sum;
+    }
+    return norms;
+}
 
 static double
-dot(const double *a, const double *b, uint32_t n)
+largest(const double *x, uint64_t count)
 {
-    double sum = 0;
+    double max = 0;
 
-    for (uint32_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-static void
-forward_row(const Row *row)
-{
-    LhReference *r = row->r;
-    const uint32_t d = r->attention.head_dim;
-    double max = -INFINITY, sum = 0;
-
-    for (uint64_t j = 0; j < row->keys; j++) {
-        row->p[j] = row->scale * dot(r->q + row->at, r->k + row->first + j * row->step, d);
-        max = fmax(max, row->p[j]);
-    }
-    for (uint64_t j = 0; j < row->keys; j++) {
-        row->p[j] = exp(row->p[j] - max);
-        sum += row->p[j];
-    }
-    /* Every query sees a key, so the sum is at least 1. */
-    /* cppcheck-suppress invalidFunctionArg */
-    r->lse[row->row] = max + log(sum);
-    for (uint64_t j = 0; j < row->keys; j++) {
-        const double *v = r->v + row->first + j * row->step;
-
-        row->p[j] /= sum;
-        for (uint32_t i = 0; i < d; i++) {
-            r->o[row->at + i] += row->p[j] * v[i];
-            r->o_size[row->at + i] += row->p[j] * fabs(v[i]);
-        }
-    }
-}
-
-static void
-backward_row(const Row *row)
-{
-    LhReference *r = row->r;
-    const uint32_t d = r->attention.head_dim;
-    double delta = 0;
-
-    for (uint64_t j = 0; j < row->keys; j++) {
-        row->dp[j] = dot(r->dout + row->at, r->v + row->first + j * row->step, d);
-        delta += row->p[j] * row->dp[j];
-    }
-    for (uint64_t j = 0; j < row->keys; j++) {
-        const uint64_t key = row->first + j * row->step;
-        const double weight = row->p[j] * row->scale;
-        const double ds = weight * (row->dp[j] - delta);
-        const double ds_size = weight * (fabs(row->dp[j]) + fabs(delta));
-
-        for (uint32_t i = 0; i < d; i++) {
-            r->dq[row->at + i] += ds * r->k[key + i];
-            r->dq_size[row->at + i] += ds_size * fabs(r->k[key + i]);
-            r->dk[key + i] += ds * r->q[row->at + i];
-            r->dk_size[key + i] += ds_size * fabs(r->q[row->at + i]);
-            r->dv[key + i] += row->p[j] * r->dout[row->at + i];
-            r->dv_size[key + i] += fabs(row->p[j] * r->dout[row->at + i]);
-        }
-    }
-}
-
-/* All query heads of one key-value head of one sequence: what nobody else writes. */
-static void
-run_group(LhReference *r, uint64_t sequence, uint32_t group, double *p, double *dp)
-{
-    const LhAttention *a = &r->attention;
-    const uint32_t share = a->heads / a->groups;
-    Row row = { .r = r, .p = p, .dp = dp };
-
-    row.scale = lh_attention_scale(a->scale, a->head_dim);
-    row.step = (uint64_t)a->groups * a->head_dim;
-    for (uint32_t head = group * share; head < (group + 1) * share; head++) {
-        for (uint64_t i = 0; i < a->seq_length; i++) {
-            const LhInterval keys = lh_mask_keys(&r->mask, i, a->seq_length);
-
-            row.row = (sequence * a->seq_length + i) * a->heads + head;
-            row.at = row.row * a->head_dim;
-            row.keys = keys.end - keys.first;
-            row.first =
-                (sequence * a->seq_length + keys.first) * row.step + (uint64_t)group * a->head_dim;
-            forward_row(&row);
-            backward_row(&row);
-        }
-    }
+    for (uint64_t i = 0; i < count; i++)
+        max = fmax(max, x[i]);
+    return max;
 }
 
 typedef struct {
-    LhReference *r;
-    gint next; /* atomic */
+    LhReferenceInputs in;
+    LhInterval *sees;
+    double *decay, *q2, *dout2, *k2, *v2;
+} Common;
+
+static void
+measure_inputs(const Common *c, uint64_t q_rows, uint64_t k_rows)
+{
+    const double q2 = largest(c->q2, q_rows), k2 = largest(c->k2, k_rows);
+
+    c->in.r->logit_size = fabs(c->in.scale) * sqrt(q2 * k2);
+    c->in.r->input_size2 =
+        fmax(fmax(q2, k2), fmax(largest(c->dout2, q_rows), largest(c->v2, k_rows)));
+}
+
+static void
+common_init(Common *c, LhReference *r)
+{
+    const LhAttention *a = &r->attention;
+    const uint64_t n = a->seq_length;
+
+    *c = (Common){ .sees = g_new(LhInterval, n),
+                   .q2 = norms_of(r, r->q, lh_reference_q_rows(a)),
+                   .dout2 = norms_of(r, r->dout, lh_reference_q_rows(a)),
+                   .k2 = norms_of(r, r->k, lh_reference_k_rows(a)),
+                   .v2 = norms_of(r, r->v, lh_reference_k_rows(a)) };
+    for (uint64_t i = 0; i < n; i++)
+        c->sees[i] = a->linear ? (LhInterval){ 0, i + 1 } : lh_mask_keys(&r->mask, i, n);
+    if (a->linear) {
+        const double decay = a->decay > 0 && a->decay < 1 ? a->decay : 1;
+
+        c->decay = g_new(double, n);
+        for (uint64_t i = 0; i < n; i++)
+            c->decay[i] = i == 0 ? 1 : c->decay[i - 1] * decay;
+    }
+    c->in = (LhReferenceInputs){ .r = r,
+                                 .sees = c->sees,
+                                 .decay = c->decay,
+                                 .q2 = c->q2,
+                                 .dout2 = c->dout2,
+                                 .k2 = c->k2,
+                                 .v2 = c->v2,
+                                 .scale = lh_attention_scale(a->scale, a->head_dim) };
+    measure_inputs(c, lh_reference_q_rows(a), lh_reference_k_rows(a));
+}
+
+static void
+common_clear(Common *c)
+{
+    g_free(c->sees);
+    g_free(c->decay);
+    g_free(c->q2);
+    g_free(c->dout2);
+    g_free(c->k2);
+    g_free(c->v2);
+}
+
+/* ---- tiles on threads ---- */
+
+typedef struct {
+    GArray *tasks; /* of LhReferenceTask, without scratch */
+    void (*run)(const LhReferenceTask *task);
+    double *scratch;          /* of all threads */
+    uint64_t scratch_numbers; /* of one */
 } Work;
 
-static void *
-work_main(void *data)
+static void
+run_task(void *data, unsigned thread, uint32_t index)
 {
-    Work *work = data;
-    const LhAttention *a = &work->r->attention;
-    const gint count = (gint)(a->batch * a->groups);
-    g_autofree double *p = g_new(double, a->seq_length);
-    g_autofree double *dp = g_new(double, a->seq_length);
-    gint i;
+    const Work *work = data;
+    LhReferenceTask task = g_array_index(work->tasks, LhReferenceTask, index);
 
-    while ((i = g_atomic_int_add(&work->next, 1)) < count) {
-        const uint32_t sequence = (uint32_t)i / a->groups, group = (uint32_t)i % a->groups;
+    task.scratch = work->scratch + thread * work->scratch_numbers;
+    work->run(&task);
+}
 
-        if (a->linear)
-            lh_reference_run_linear(work->r, sequence, group);
-        else
-            run_group(work->r, sequence, group, p, dp);
+/* The wanted rows of a sequence and head, in tiles. */
+static void
+add_tasks(GArray *tasks, const LhReferenceInputs *in, uint64_t sequence, uint32_t head,
+          const uint8_t *wanted)
+{
+    LhReferenceTask task = { .in = in, .sequence = sequence, .head = head };
+
+    for (uint64_t i = 0; i < in->r->attention.seq_length; i++) {
+        if (wanted != NULL && !wanted[i])
+            continue;
+        task.at[task.count++] = i;
+        if (task.count == LH_REFERENCE_TILE) {
+            g_array_append_val(tasks, task);
+            task.count = 0;
+        }
     }
-    return NULL;
+    if (task.count > 0)
+        g_array_append_val(tasks, task);
+}
+
+/* Under a causal mask the last queries, and the first keys, have most to do: they come first. */
+static void
+reverse(GArray *tasks)
+{
+    for (guint i = 0; i < tasks->len / 2; i++) {
+        LhReferenceTask *a = &g_array_index(tasks, LhReferenceTask, i);
+        LhReferenceTask *b = &g_array_index(tasks, LhReferenceTask, tasks->len - 1 - i);
+        const LhReferenceTask kept = *a;
+
+        *a = *b;
+        *b = kept;
+    }
+}
+
+static void
+run_rows(LhReference *r, const LhReferenceWork *wanted, bool queries)
+{
+    const LhAttention *a = &r->attention;
+    const uint32_t heads = queries ? a->heads : a->groups;
+    const uint8_t *rows = queries ? wanted->queries : wanted->keys;
+    const unsigned threads = lh_parallel_threads(wanted->threads);
+    const LhReferenceLevel *level = level_in_use();
+    g_autoptr(GArray) tasks = g_array_new(FALSE, FALSE, sizeof(LhReferenceTask));
+    Work work = { .tasks = tasks,
+                  .run = queries ? level->queries : level->keys,
+                  .scratch_numbers = lh_reference_scratch(r) };
+    Common common;
+
+    common_init(&common, r);
+    common.in.forward = wanted->forward;
+    for (uint64_t sequence = 0; sequence < a->batch; sequence++) {
+        for (uint32_t head = 0; head < heads; head++) {
+            const uint64_t first = lh_reference_row(r, sequence, head, heads, 0);
+
+            add_tasks(tasks, &common.in, sequence, head, rows == NULL ? NULL : rows + first);
+        }
+    }
+    if (queries)
+        reverse(tasks);
+    work.scratch = g_aligned_alloc(threads * work.scratch_numbers, sizeof(double), ALIGNMENT);
+    lh_parallel(threads, tasks->len, run_task, &work);
+    g_aligned_free(work.scratch);
+    common_clear(&common);
 }
 
 void
-lh_reference_run(LhReference *r)
+lh_reference_queries(LhReference *r, const LhReferenceWork *work)
 {
-    Work work = { .r = r };
-    const guint threads = MIN(g_get_num_processors(), r->attention.batch * r->attention.groups);
-    g_autoptr(GPtrArray) others = g_ptr_array_new();
+    run_rows(r, work, true);
+}
 
-    for (guint i = 1; i < threads; i++)
-        g_ptr_array_add(others, g_thread_new("reference", work_main, &work));
-    work_main(&work);
-    for (guint i = 0; i < others->len; i++)
-        g_thread_join(g_ptr_array_index(others, i));
+void
+lh_reference_keys(LhReference *r, const LhReferenceWork *work)
+{
+    if (!work->forward)
+        run_rows(r, work, false);
+}
+
+void
+lh_reference_run(LhReference *r, const LhReferenceWork *work)
+{
+    lh_reference_queries(r, work);
+    lh_reference_keys(r, work);
+}
+
+/* ---- states ---- */
+
+void
+lh_reference_state(const LhReference *r, uint64_t sequence, uint32_t head, uint64_t position,
+                   double *state)
+{
+    const LhAttention *a = &r->attention;
+    const uint32_t d = a->head_dim, group = head / (a->heads / a->groups);
+    const double decay = a->decay > 0 && a->decay < 1 ? a->decay : 1;
+
+    for (uint32_t i = 0; i < d * d; i++)
+        state[i] = 0;
+    for (uint64_t j = 0; j < position; j++) {
+        const uint64_t at = lh_reference_row(r, sequence, group, a->groups, j) * r->stride;
+
+        for (uint32_t i = 0; i < d * d; i++)
+            state[i] = decay * state[i] + r->k[at + i / d] * r->v[at + i % d];
+    }
 }

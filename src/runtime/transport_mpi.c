@@ -1,8 +1,8 @@
 /*
  * One rank a process, messages by MPI. All calls of MPI are made by the thread that opened it:
  * streams put messages on a list, poll() posts them, never blocking, and asks which are complete.
- * MPI matches by (source, tag) in order of posting; the tag is the channel. Data lies in host
- * memory.
+ * MPI is there already: the control plane has started it. It matches by (source, tag) in order of
+ * posting; the tag is the channel. Data lies in host memory.
  */
 #include "runtime/mpi_world.h"
 #include "runtime/transport.h"
@@ -13,12 +13,20 @@
 #define BLOCK_BYTES_MAX (INT32_C(1) << 30) /* counts of MPI are int */
 #define IDLE_US_MAX 100                    /* between two looks */
 
+/* A request that has ended, and how. */
+typedef struct {
+    guint index;
+    int code;
+} Ended;
+
 typedef struct {
     pthread_mutex_t lock;
     LhMessage *first, *last; /* to be posted, in order */
     GArray *requests;        /* of MPI_Request */
     GPtrArray *messages;     /* of LhMessage *, by index of its request */
     GArray *indices;         /* of int, room for MPI_Testsome */
+    GArray *statuses;        /* of MPI_Status, likewise */
+    GArray *ended;           /* of Ended */
 } Mpi;
 
 static void *
@@ -29,13 +37,14 @@ mpi_open(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **
     (void)ranks;
     (void)channels; /* every MPI has tags for LH_CHANNELS_MAX */
     (void)device;
-    if (!lh_mpi_start(error))
-        return NULL;
+    (void)error;
     m = g_new0(Mpi, 1);
     pthread_mutex_init(&m->lock, NULL);
     m->requests = g_array_new(FALSE, FALSE, sizeof(MPI_Request));
     m->messages = g_ptr_array_new();
     m->indices = g_array_new(FALSE, FALSE, sizeof(int));
+    m->statuses = g_array_new(FALSE, FALSE, sizeof(MPI_Status));
+    m->ended = g_array_new(FALSE, FALSE, sizeof(Ended));
     return m;
 }
 
@@ -54,13 +63,12 @@ mpi_post(void *state, LhMessage *message)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* The pieces as one datatype of absolute addresses. */
-static MPI_Datatype
-type_of(const LhMessage *message)
+/* The pieces as one datatype of absolute addresses, into @type. */
+static bool
+make_type(const LhMessage *message, MPI_Datatype *type, GError **error)
 {
     g_autoptr(GArray) lengths = g_array_new(FALSE, FALSE, sizeof(int));
     g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(MPI_Aint));
-    MPI_Datatype type;
 
     for (uint32_t i = 0; i < message->pieces_count; i++) {
         for (uint64_t at = 0; at < message->pieces[i].bytes; at += BLOCK_BYTES_MAX) {
@@ -72,28 +80,35 @@ type_of(const LhMessage *message)
             g_array_append_val(places, place);
         }
     }
-    MPI_Type_create_hindexed((int)lengths->len, (const int *)(void *)lengths->data,
-                             (const MPI_Aint *)(void *)places->data, MPI_BYTE, &type);
-    MPI_Type_commit(&type);
-    return type;
+    return lh_mpi_ok(MPI_Type_create_hindexed((int)lengths->len, (const int *)(void *)lengths->data,
+                                              (const MPI_Aint *)(void *)places->data, MPI_BYTE,
+                                              type),
+                     "cannot describe a message", error) &&
+           lh_mpi_ok(MPI_Type_commit(type), "cannot describe a message", error);
 }
 
-static void
-start(Mpi *m, LhMessage *message)
+static bool
+start_message(Mpi *m, LhMessage *message, GError **error)
 {
-    MPI_Datatype type = type_of(message);
+    MPI_Datatype type;
     MPI_Request request;
+    int code;
 
+    if (!make_type(message, &type, error))
+        return false;
     if (message->send)
-        MPI_Isend(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel, MPI_COMM_WORLD,
-                  &request);
+        code = MPI_Isend(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel,
+                         MPI_COMM_WORLD, &request);
     else
-        MPI_Irecv(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel, MPI_COMM_WORLD,
-                  &request);
+        code = MPI_Irecv(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel,
+                         MPI_COMM_WORLD, &request);
     /* The type goes when the request is done with it; finish_some() waits for that. */
-    MPI_Type_free(&type);
+    if (!lh_mpi_ok(code, message->send ? "cannot send" : "cannot receive", error) ||
+        !lh_mpi_ok(MPI_Type_free(&type), "cannot describe a message", error))
+        return false;
     g_array_append_val(m->requests, request);
     g_ptr_array_add(m->messages, message); /* NOLINT(clang-analyzer-optin.mpi.MPI-Checker) */
+    return true;
 }
 
 static bool
@@ -110,8 +125,10 @@ start_posted(Mpi *m)
         return false;
     while (message != NULL) {
         LhMessage *next = message->next;
+        GError *error = NULL;
 
-        start(m, message);
+        if (!start_message(m, message, &error))
+            message->complete(message, error);
         message = next;
     }
     return true;
@@ -120,44 +137,73 @@ start_posted(Mpi *m)
 static int
 descending(gconstpointer a, gconstpointer b)
 {
-    const int x = *(const int *)a, y = *(const int *)b;
+    const guint x = ((const Ended *)a)->index, y = ((const Ended *)b)->index;
 
     return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void
+finish_message(Mpi *m, const Ended *ended)
+{
+    LhMessage *message = g_ptr_array_index(m->messages, ended->index);
+    GError *error = NULL;
+
+    g_array_remove_index_fast(m->requests, ended->index);
+    g_ptr_array_remove_index_fast(m->messages, ended->index);
+    lh_mpi_ok(ended->code, message->send ? "cannot send" : "cannot receive", &error);
+    message->complete(message, error);
+}
+
+/* Asks MPI which requests have ended, into m->ended. */
+static void
+find_ended(Mpi *m)
+{
+    MPI_Request *requests = (MPI_Request *)(void *)m->requests->data;
+    int done = 0, code;
+
+    g_array_set_size(m->ended, 0);
+    g_array_set_size(m->indices, m->requests->len);
+    g_array_set_size(m->statuses, m->requests->len);
+    code = MPI_Testsome((int)m->requests->len, requests, &done, (int *)(void *)m->indices->data,
+                        (MPI_Status *)(void *)m->statuses->data);
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+        const Ended first = { 0, code }; /* nobody knows which: the run fails with any */
+
+        g_array_append_val(m->ended, first);
+        return;
+    }
+    for (int i = 0; i < done; i++) {
+        const Ended ended = { (guint)g_array_index(m->indices, int, i),
+                              code == MPI_SUCCESS
+                                  ? MPI_SUCCESS
+                                  : g_array_index(m->statuses, MPI_Status, i).MPI_ERROR };
+
+        g_array_append_val(m->ended, ended);
+    }
+    g_array_sort(m->ended, descending); /* so that removing one does not move the others */
 }
 
 static bool
 finish_some(Mpi *m)
 {
-    MPI_Request *requests = (MPI_Request *)(void *)m->requests->data;
-    int done = 0;
-
     if (m->requests->len == 0)
         return false;
-    g_array_set_size(m->indices, m->requests->len);
-    MPI_Testsome((int)m->requests->len, requests, &done, (int *)(void *)m->indices->data,
-                 MPI_STATUSES_IGNORE);
-    if (done <= 0)
-        return false;
-    g_array_set_size(m->indices, (guint)done);
-    g_array_sort(m->indices, descending); /* so that removing one does not move the others */
-    for (guint i = 0; i < m->indices->len; i++) {
-        const guint index = (guint)g_array_index(m->indices, int, i);
-        LhMessage *message = g_ptr_array_index(m->messages, index);
-
-        g_array_remove_index_fast(m->requests, index);
-        g_ptr_array_remove_index_fast(m->messages, index);
-        message->complete(message, NULL);
-    }
-    return true;
+    find_ended(m);
+    for (guint i = 0; i < m->ended->len; i++)
+        finish_message(m, &g_array_index(m->ended, Ended, i));
+    return m->ended->len > 0;
 }
 
 static bool
 mpi_poll(void *state, int64_t wait_us)
 {
     Mpi *m = state;
-    const bool started = start_posted(m);
-    const bool finished = finish_some(m);
+    bool started, finished;
 
+    lh_mpi_enter("a transfer");
+    started = start_posted(m);
+    finished = finish_some(m);
+    lh_mpi_leave();
     if (started || finished)
         return true;
     g_usleep((gulong)MIN(wait_us, IDLE_US_MAX));
@@ -174,6 +220,8 @@ mpi_close(void *state)
     g_array_unref(m->requests);
     g_ptr_array_unref(m->messages);
     g_array_unref(m->indices);
+    g_array_unref(m->statuses);
+    g_array_unref(m->ended);
     g_free(m);
 }
 

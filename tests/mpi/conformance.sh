@@ -7,19 +7,13 @@
 set -u
 program=$(realpath "$1")
 print=$(realpath "$2")
+tests=$(dirname "$(realpath "$0")")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 99
-
-command -v mpirun > /dev/null || exit 77
-"$program" run --backend mpi --schedule ring --ranks 1 --seq-length 8 --num-attention-heads 1 \
-    --kv-channels 64 > /dev/null 2> err || { grep -q 'without MPI' err && exit 77; }
-
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
-# Open MPI's own leaks are not ours.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+# shellcheck source=tests/mpi/setup.sh
+. "$tests/setup.sh"
+need_mpi "$program"
 failed=0
 compared=0
 

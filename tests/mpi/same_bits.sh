@@ -7,19 +7,13 @@
 # Exit status 77 where MPI is absent, in the build or on the machine.
 set -u
 program=$(realpath "$1")
+tests=$(dirname "$(realpath "$0")")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 99
-
-command -v mpirun >/dev/null && command -v pgrep >/dev/null || exit 77
-"$program" run --backend mpi --schedule ring --ranks 1 --seq-length 8 --num-attention-heads 1 \
-    --kv-channels 64 >/dev/null 2>err || { grep -q 'without MPI' err && exit 77; }
-
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
-# Open MPI's own leaks are not ours.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+# shellcheck source=tests/mpi/setup.sh
+. "$tests/setup.sh"
+need_mpi "$program"
 failed=0
 
 fail() {
@@ -40,7 +34,7 @@ compare() {
     timeout 120 mpirun -n "$ranks" "$program" run --backend mpi "$@" >mpi.json 2>mpi.err
     status=$?
     [ $status -eq "$expected" ] || fail "mpi, status $status: $* $(cat mpi.err)"
-    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"'; do
+    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"tensor"' '"within"'; do
         [ "$(grep "$key" threads.json)" = "$(grep "$key" mpi.json)" ] || fail "$key: $*"
     done
     grep -q outputs_sha256 mpi.json || fail "no result: $*"
@@ -55,6 +49,11 @@ shape="$shape --num-query-groups 2"
 for schedule in dfa-balanced ring zigzag; do
     compare 6 0 --schedule $schedule --dtype fp32 --kernels reference
 done
+over shared
+for schedule in ring ulysses attention2d-o; do
+    compare 4 0 --schedule $schedule
+done
+over tcp
 [ $compared -ge 8 ] || fail "only $compared cases were compared"
 compare 4 0 --schedule zigzag --repeat 3 --inject delay:5
 compare 4 1 --schedule ring --inject wrong-kv-head

@@ -1,0 +1,392 @@
+/*
+ * What `longhaul run` measures of right and of wrong results, in the units of its gates: random
+ * cases of every schedule over seeds, shapes, element types, masks, options and inputs. The gates
+ * are set from what this prints (docs/runtime.md).
+ *
+ * A wrong run is a right one with a fault: of the executor (inject.h), in every call of a kernel,
+ * or in a result before it is compared.
+ */
+#include "bench_faults.h"
+
+#include "base/rng.h"
+#include "sched/schedule.h"
+#include "verify/verify.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEADLINE_US 60000000
+#define ALARMS 1e-6 /* of right runs, at most */
+
+static gint runs_count = 200;
+static gint64 first_seed = 1;
+static gboolean wrong = FALSE;
+static char *only = NULL;
+
+static const GOptionEntry entries[] = {
+    { "runs", 0, 0, G_OPTION_ARG_INT, &runs_count, "Cases of every schedule; default 200.", "N" },
+    { "seed", 0, 0, G_OPTION_ARG_INT64, &first_seed, "Of the first case; default 1.", "N" },
+    { "schedule", 0, 0, G_OPTION_ARG_STRING, &only, "This schedule only.", "NAME" },
+    { "wrong", 0, 0, G_OPTION_ARG_NONE, &wrong, "Runs with faults, in place of right ones.", NULL },
+    { NULL },
+};
+
+/* ---- cases ---- */
+
+#define DOCUMENTS_MAX 3
+
+typedef struct {
+    const LhSchedule *schedule;
+    LhProgramParams params;
+    LhInputKind inputs;
+    uint64_t seed, ends[DOCUMENTS_MAX];
+    unsigned drawn; /* numbers so far */
+} Case;
+
+static uint32_t
+draw(Case *c, uint32_t values)
+{
+    return (uint32_t)(lh_rng_bits(c->seed, 97, c->drawn++) % values);
+}
+
+#define PICK(c, ...)                                                                               \
+    ((const uint32_t[]){                                                                           \
+        __VA_ARGS__ }[draw(c, sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))])
+
+static void
+draw_options(Case *c)
+{
+    const LhOption *const *option = c->schedule->options;
+
+    for (; option != NULL && *option != NULL; option++) {
+        LhOptionValue value;
+        uint32_t values = 0;
+
+        while (lh_option_value(*option, &c->params, values, &value))
+            values++;
+        if (values > 0 && draw(c, 3) == 0 &&
+            lh_option_value(*option, &c->params, draw(c, values), &value))
+            lh_option_set(&c->params, *option, value);
+    }
+}
+
+static void
+draw_mask(Case *c)
+{
+    LhMaskRule *mask = &c->params.mask;
+    const uint64_t n = c->params.attention.seq_length;
+
+    mask->causal = draw(c, 4) != 0;
+    if (draw(c, 5) == 0)
+        mask->window = 1 + draw(c, (uint32_t)n);
+    if (draw(c, 5) == 0 && n >= DOCUMENTS_MAX) {
+        c->ends[0] = 1 + draw(c, (uint32_t)n - 2);
+        c->ends[1] = c->ends[0] + 1;
+        c->ends[2] = n;
+        mask->document_ends = c->ends;
+        mask->documents_count = c->ends[1] == n ? 2 : DOCUMENTS_MAX;
+        mask->window = 0;
+    }
+}
+
+/* Right runs are of any size, mostly tiny; wrong ones are of those that people would look at. */
+static void
+draw_case(Case *c)
+{
+    LhAttention *a = &c->params.attention;
+    const uint32_t groups = PICK(c, 1, 1, 2, 4);
+
+    c->params.ranks = PICK(c, 1, 2, 3, 4, 4, 5, 6, 8);
+    a->batch = PICK(c, 1, 1, 2);
+    a->groups = groups;
+    a->heads = groups * PICK(c, 1, 1, 2, 3);
+    a->head_dim = wrong ? PICK(c, 16, 32, 64) : PICK(c, 1, 2, 4, 8, 16, 32, 33, 64, 128);
+    a->seq_length = (uint64_t)c->params.ranks *
+                    (wrong ? PICK(c, 8, 16, 32) : PICK(c, 1, 2, 2, 4, 4, 6, 8, 16, 32, 64, 128));
+    a->dtype = (LhDtype)draw(c, 3);
+    a->linear = (c->schedule->attention & LH_ATTENTION_LINEAR) != 0 &&
+                ((c->schedule->attention & LH_ATTENTION_SOFTMAX) == 0 || draw(c, 2) == 0);
+    a->decay = a->linear && draw(c, 2) == 0 ? 0.95 : 0;
+    c->params.pass = (LhPass)PICK(c, LH_PASS_FWD, LH_PASS_BWD, LH_PASS_BOTH, LH_PASS_BOTH);
+    c->inputs = wrong ? LH_INPUTS_NORMAL : (LhInputKind)PICK(c, 0, 0, 0, 1, 2, 3, 4);
+    draw_mask(c);
+    draw_options(c);
+}
+
+/* NULL if the schedule cannot do it, or does something else (published code). */
+static LhProgram *
+proven(const Case *c)
+{
+    g_autoptr(LhProgram) program = lh_program_new(c->schedule, &c->params, NULL);
+    g_autoptr(LhVerdict) verdict = program == NULL ? NULL : lh_verify(program);
+
+    return verdict == NULL || verdict->findings->len > 0 ? NULL : g_steal_pointer(&program);
+}
+
+/* Heads for every rank, a causal mask, no options may help. */
+static LhProgram *
+program_of(Case *c)
+{
+    LhProgram *program = proven(c);
+
+    if (program == NULL) {
+        c->params.attention.heads *= c->params.ranks;
+        c->params.attention.groups *= c->params.ranks;
+        program = proven(c);
+    }
+    if (program == NULL) {
+        c->params.mask = (LhMaskRule){ .causal = true };
+        program = proven(c);
+    }
+    if (program == NULL) {
+        c->params.options_count = 0;
+        program = proven(c);
+    }
+    return program;
+}
+
+static void
+describe(const Case *c)
+{
+    const LhAttention *a = &c->params.attention;
+
+    printf("# %s, P %u, N %u, B %u, h %u, g %u, d %u, %s, %s%s, window %u, %u documents, pass %s, "
+           "%s, seed %" G_GUINT64_FORMAT,
+           c->schedule->name, c->params.ranks, (unsigned)a->seq_length, a->batch, a->heads,
+           a->groups, a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "",
+           c->params.mask.causal ? "causal" : "full", (unsigned)c->params.mask.window,
+           c->params.mask.documents_count, lh_pass_names[c->params.pass - 1],
+           lh_input_names[c->inputs], c->seed);
+    for (uint32_t i = 0; i < c->params.options_count; i++) {
+        g_autofree char *text =
+            lh_option_text(c->params.options[i].option, c->params.options[i].value);
+
+        printf(", %s", text);
+    }
+    printf("\n");
+}
+
+/* ---- runs ---- */
+
+typedef struct {
+    const LhNumerics *numerics;
+    const LhProgram *program;
+} Loader;
+
+static void
+load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    const Loader *loader = data;
+
+    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
+}
+
+/* The largest of all tensors. */
+typedef struct {
+    double mean, row;
+} Distance;
+
+/* False if the fault has nothing to hit. @fault may be NULL. */
+static bool
+measure(const Case *c, const LhProgram *program, Fault *fault, Distance *distance)
+{
+    g_autoptr(LhNumerics) n = lh_numerics_new(&program->params, c->seed, c->inputs);
+    g_auto(LhErrorReport) report = { 0 };
+    Loader loader = { n, program };
+    const LhRunParams run = { .program = program,
+                              .backend = &lh_backend_cpu,
+                              .deadline_us = DEADLINE_US,
+                              .hooks = fault == NULL ? NULL : fault_hooks(fault),
+                              .load = load,
+                              .load_data = &loader };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhRunResult) result = lh_execute(&run, &error);
+
+    if (result == NULL) {
+        describe(c);
+        printf("# broke: %s\n", error->message);
+        exit(EXIT_FAILURE);
+    }
+    if (fault != NULL)
+        fault_in_result(fault, &n->reference, program, result);
+    if (fault != NULL && fault_hits(fault) == 0)
+        return false;
+    lh_numerics_compare(n, program, result, &report);
+    *distance = (Distance){ 0 };
+    for (uint32_t i = 0; i < report.rows_count; i++) {
+        distance->mean =
+            isnan(report.rows[i].mean) ? INFINITY : fmax(distance->mean, report.rows[i].mean);
+        distance->row =
+            isnan(report.rows[i].row) ? INFINITY : fmax(distance->row, report.rows[i].row);
+    }
+    return true;
+}
+
+/* ---- right runs ---- */
+
+static int
+ascending(gconstpointer a, gconstpointer b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double
+quantile(const GArray *sorted, double share)
+{
+    return g_array_index(sorted, double, (guint)(share * (sorted->len - 1)));
+}
+
+/*
+ * What a share of ALARMS of all runs exceeds, if what lies above the 99 % quantile falls off as an
+ * exponential does: with the mean excess of those samples. What is bounded falls off faster.
+ */
+static double
+tail(const GArray *sorted)
+{
+    const guint first = (guint)(0.99 * sorted->len);
+    const double from = g_array_index(sorted, double, first);
+    double excess = 0;
+
+    for (guint i = first; i < sorted->len; i++)
+        excess += g_array_index(sorted, double, i) - from;
+    return from + excess / (sorted->len - first) * log(0.01 / ALARMS);
+}
+
+static void
+print_right(const char *what, const char *of, GArray *values, double gate)
+{
+    if (values->len == 0)
+        return;
+    g_array_sort(values, ascending);
+    printf("%-10s %-10s %7u  %6.3f  %6.3f  %6.3f  %6.3f  %6.3f  %6.3f\n", what, of, values->len,
+           quantile(values, 0.5), quantile(values, 0.99), quantile(values, 0.999),
+           quantile(values, 1), tail(values), gate);
+}
+
+typedef struct {
+    GArray *mean[4], *row[4]; /* of double; by type, and linear attention */
+} Right;
+
+static void
+add_right(Right *right, const Case *c)
+{
+    const unsigned kind = c->params.attention.linear ? 3 : c->params.attention.dtype;
+    Case fitted = *c;
+    g_autoptr(LhProgram) program = program_of(&fitted);
+    Distance d;
+
+    if (program == NULL || !measure(&fitted, program, NULL, &d))
+        return;
+    if (d.mean > LH_GATE_MEAN || d.row > LH_GATE_ROW) {
+        describe(&fitted);
+        printf("# beyond a gate: mean %g, row %g\n", d.mean, d.row);
+    }
+    g_array_append_val(right->mean[kind], d.mean);
+    g_array_append_val(right->row[kind], d.row);
+}
+
+static void
+measure_right(const LhSchedule *const *schedules)
+{
+    static const char *const names[] = { "bf16", "fp16", "fp32", "linear" };
+    Right right;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        right.mean[i] = g_array_new(FALSE, FALSE, sizeof(double));
+        right.row[i] = g_array_new(FALSE, FALSE, sizeof(double));
+    }
+    for (unsigned s = 0; schedules[s] != NULL; s++) {
+        for (gint i = 0; i < runs_count; i++) {
+            Case c = { .schedule = schedules[s], .seed = (uint64_t)(first_seed + i) };
+
+            if (only != NULL && strcmp(only, schedules[s]->name) != 0)
+                continue;
+            draw_case(&c);
+            add_right(&right, &c);
+        }
+    }
+    printf("right runs: the worst of a run's tensors, in units of rounding\n"
+           "%-10s %-10s %7s  %6s  %6s  %6s  %6s  %6s  %6s\n",
+           "type", "measure", "runs", "50 %", "99 %", "99.9 %", "most", "1e-6", "gate");
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        print_right(names[i], "mean", right.mean[i], LH_GATE_MEAN);
+        print_right(names[i], "worst row", right.row[i], LH_GATE_ROW);
+        g_array_unref(right.mean[i]);
+        g_array_unref(right.row[i]);
+    }
+}
+
+/* ---- wrong runs ---- */
+
+/* How many gates a wrong run is away from where it would pass: below 1 it passes. */
+static void
+add_wrong(unsigned kind, const Case *c, GArray *distances)
+{
+    Case fitted = *c;
+    g_autoptr(LhProgram) program = program_of(&fitted);
+    g_autoptr(Fault) fault = program == NULL ? NULL : fault_new(kind, program, c->seed);
+    Distance d;
+    double gates;
+
+    if (fault == NULL || !measure(&fitted, program, fault, &d))
+        return;
+    gates = fmax(d.mean / LH_GATE_MEAN, d.row / LH_GATE_ROW);
+    if (gates <= 1) {
+        printf("# %s: %.2f of the gates: ", fault_names[kind], gates);
+        describe(&fitted);
+    }
+    g_array_append_val(distances, gates);
+}
+
+static void
+measure_wrong(const LhSchedule *const *schedules)
+{
+    printf("wrong runs: how far beyond the gates the worst of a run's tensors is; below 1: not "
+           "found\n%-22s %7s  %8s  %8s  %8s  %8s\n",
+           "fault", "runs", "least", "1 %", "50 %", "found %");
+    for (unsigned kind = 0; fault_names[kind] != NULL; kind++) {
+        g_autoptr(GArray) distances = g_array_new(FALSE, FALSE, sizeof(double));
+        guint found = 0;
+
+        for (unsigned s = 0; schedules[s] != NULL; s++) {
+            for (gint i = 0; i < runs_count; i++) {
+                Case c = { .schedule = schedules[s], .seed = (uint64_t)(first_seed + i) };
+
+                if (only != NULL && strcmp(only, schedules[s]->name) != 0)
+                    continue;
+                draw_case(&c);
+                add_wrong(kind, &c, distances);
+            }
+        }
+        if (distances->len == 0)
+            continue;
+        g_array_sort(distances, ascending);
+        for (guint i = 0; i < distances->len; i++)
+            found += g_array_index(distances, double, i) > 1;
+        printf("%-22s %7u  %8.2f  %8.2f  %8.2f  %8.2f\n", fault_names[kind], distances->len,
+               quantile(distances, 0), quantile(distances, 0.01), quantile(distances, 0.5),
+               100.0 * found / distances->len);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_autoptr(GError) error = NULL;
+
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "bench_errors: %s\n", error->message);
+        return EXIT_FAILURE;
+    }
+    if (wrong)
+        measure_wrong(lh_schedules);
+    else
+        measure_right(lh_schedules);
+    return EXIT_SUCCESS;
+}

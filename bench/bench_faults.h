@@ -1,0 +1,27 @@
+/*
+ * Numerical faults, for bench_errors: those of the executor, faults of every call of a kernel, and
+ * faults of results.
+ */
+#pragma once
+
+#include "runtime/gates.h"
+#include "runtime/inject.h"
+
+/* NULL-terminated. */
+extern const char *const fault_names[];
+
+typedef struct _Fault Fault;
+
+/* Fault @kind of fault_names; NULL if the program has nothing of the kind. */
+Fault *fault_new(unsigned kind, const LhProgram *program, uint64_t seed);
+void fault_free(Fault *fault);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Fault, fault_free)
+
+const LhRunHooks *fault_hooks(Fault *fault);
+
+/* Changes a result, if it is a fault of results. */
+void fault_in_result(Fault *fault, const LhReference *reference, const LhProgram *program,
+                     const LhRunResult *result);
+
+/* How often it has done something; 1 for a fault of the executor. */
+unsigned fault_hits(const Fault *fault);

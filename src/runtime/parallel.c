@@ -1,0 +1,47 @@
+/* See the header. */
+#include "runtime/parallel.h"
+
+#include "runtime/pin.h"
+
+#include <glib.h>
+
+typedef struct {
+    uint32_t pieces;
+    void (*run)(void *data, unsigned thread, uint32_t piece);
+    void *data;
+    gint next, threads; /* atomic: the next piece, the next thread */
+} Work;
+
+static void *
+work_main(void *data)
+{
+    Work *work = data;
+    const unsigned thread = (unsigned)g_atomic_int_add(&work->threads, 1);
+    uint32_t piece;
+
+    while ((piece = (uint32_t)g_atomic_int_add(&work->next, 1)) < work->pieces)
+        work->run(work->data, thread, piece);
+    return NULL;
+}
+
+unsigned
+lh_parallel_threads(unsigned wanted)
+{
+    const unsigned cores = lh_cores_count();
+
+    return wanted == 0 ? cores : MIN(wanted, cores);
+}
+
+void
+lh_parallel(unsigned threads, uint32_t pieces,
+            void (*run)(void *data, unsigned thread, uint32_t piece), void *data)
+{
+    Work work = { .pieces = pieces, .run = run, .data = data };
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
+
+    for (unsigned i = 1; i < MIN(threads, pieces); i++)
+        g_ptr_array_add(others, g_thread_new("parallel", work_main, &work));
+    work_main(&work);
+    for (guint i = 0; i < others->len; i++)
+        g_thread_join(g_ptr_array_index(others, i));
+}

@@ -1,0 +1,44 @@
+/*
+ * The inner part of the reference: a tile of query rows against all their keys, and a tile of keys
+ * against all queries that see them. Compiled once for each level of the processor, as the fast
+ * kernels are, but from nothing of theirs.
+ */
+#pragma once
+
+#include "runtime/reference.h"
+
+#define LH_REFERENCE_TILE 64
+#define LH_REFERENCE_PAD 8 /* rows of tensors are a multiple of it */
+
+/* What all tiles have in common. */
+typedef struct {
+    LhReference *r;
+    const LhInterval *sees;   /* [N] */
+    const double *decay;      /* [N], powers of the decay; NULL: softmax */
+    const double *q2, *dout2; /* squared norms of rows */
+    const double *k2, *v2;    /* likewise */
+    double scale;
+    bool forward; /* only o and lse are wanted */
+} LhReferenceInputs;
+
+/* Up to LH_REFERENCE_TILE rows of one sequence and head, at ascending positions. */
+typedef struct {
+    const LhReferenceInputs *in;
+    uint64_t sequence;
+    uint32_t head; /* of queries, or of keys */
+    uint32_t count;
+    uint64_t at[LH_REFERENCE_TILE];
+    double *scratch; /* lh_reference_scratch() numbers, aligned to 64 bytes */
+} LhReferenceTask;
+
+typedef struct {
+    const char *name; /* that of the level of the kernels */
+    void (*queries)(const LhReferenceTask *task);
+    void (*keys)(const LhReferenceTask *task);
+} LhReferenceLevel;
+
+static inline uint64_t
+lh_reference_scratch(const LhReference *r)
+{
+    return LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 5 * (uint64_t)r->stride);
+}

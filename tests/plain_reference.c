@@ -1,0 +1,132 @@
+/* See the header. */
+#include "plain_reference.h"
+
+#include <glib.h>
+
+#include <math.h>
+
+/* One query row and head against the keys [first, first + count) of its group. */
+typedef struct {
+    LhReference *r;
+    uint64_t row;   /* of the query, in all tensors */
+    uint64_t first; /* row of the first of its keys */
+    uint64_t count;
+    double *p, *dp; /* [count] */
+} Row;
+
+static double
+dot(const double *a, const double *b, uint32_t n)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static void
+forward_row(const Row *row, double scale)
+{
+    LhReference *r = row->r;
+    const uint32_t d = r->attention.head_dim;
+    const uint64_t q = row->row * r->stride;
+    double max = -INFINITY, sum = 0;
+
+    for (uint64_t j = 0; j < row->count; j++) {
+        row->p[j] = scale * dot(r->q + q, r->k + (row->first + j) * r->stride, d);
+        max = fmax(max, row->p[j]);
+    }
+    for (uint64_t j = 0; j < row->count; j++) {
+        row->p[j] = exp(row->p[j] - max);
+        sum += row->p[j];
+    }
+    r->lse[row->row] = max + log(sum);
+    for (uint64_t j = 0; j < row->count; j++) {
+        row->p[j] /= sum;
+        for (uint32_t i = 0; i < d; i++)
+            r->o[q + i] += row->p[j] * r->v[(row->first + j) * r->stride + i];
+    }
+}
+
+static void
+backward_row(const Row *row, double scale)
+{
+    LhReference *r = row->r;
+    const uint32_t d = r->attention.head_dim;
+    const uint64_t q = row->row * r->stride;
+    double delta = 0;
+
+    for (uint64_t j = 0; j < row->count; j++) {
+        row->dp[j] = dot(r->dout + q, r->v + (row->first + j) * r->stride, d);
+        delta += row->p[j] * row->dp[j];
+    }
+    for (uint64_t j = 0; j < row->count; j++) {
+        const uint64_t k = (row->first + j) * r->stride;
+        const double ds = scale * row->p[j] * (row->dp[j] - delta);
+
+        for (uint32_t i = 0; i < d; i++) {
+            r->dq[q + i] += ds * r->k[k + i];
+            r->dk[k + i] += ds * r->q[q + i];
+            r->dv[k + i] += row->p[j] * r->dout[q + i];
+        }
+    }
+}
+
+/* Linear attention: o_i = sum over j <= i of decay^(i-j) (q_i k_j) v_j, and the gradients of
+ * sum(o * do). */
+static void
+linear_row(const Row *row, double decay)
+{
+    LhReference *r = row->r;
+    const uint32_t d = r->attention.head_dim;
+    const uint64_t q = row->row * r->stride;
+    double weight = 1;
+
+    for (uint64_t j = row->count; j-- > 0; weight *= decay) {
+        const uint64_t k = (row->first + j) * r->stride;
+        const double score = weight * dot(r->q + q, r->k + k, d);
+        const double dscore = weight * dot(r->dout + q, r->v + k, d);
+
+        for (uint32_t i = 0; i < d; i++) {
+            r->o[q + i] += score * r->v[k + i];
+            r->dq[q + i] += dscore * r->k[k + i];
+            r->dk[k + i] += dscore * r->q[q + i];
+            r->dv[k + i] += score * r->dout[q + i];
+        }
+    }
+}
+
+static void
+run_row(Row *row, uint64_t sequence, uint32_t head, uint64_t i)
+{
+    LhReference *r = row->r;
+    const LhAttention *a = &r->attention;
+    const LhInterval keys =
+        a->linear ? (LhInterval){ 0, i + 1 } : lh_mask_keys(&r->mask, i, a->seq_length);
+    const double scale = lh_attention_scale(a->scale, a->head_dim);
+
+    row->row = lh_reference_row(r, sequence, head, a->heads, i);
+    row->first =
+        lh_reference_row(r, sequence, head / (a->heads / a->groups), a->groups, keys.first);
+    row->count = keys.end - keys.first;
+    if (a->linear) {
+        linear_row(row, a->decay > 0 && a->decay < 1 ? a->decay : 1);
+        return;
+    }
+    forward_row(row, scale);
+    backward_row(row, scale);
+}
+
+void
+plain_reference_run(LhReference *r)
+{
+    const LhAttention *a = &r->attention;
+    g_autofree double *p = g_new(double, a->seq_length);
+    g_autofree double *dp = g_new(double, a->seq_length);
+    Row row = { .r = r, .p = p, .dp = dp };
+
+    for (uint64_t sequence = 0; sequence < a->batch; sequence++)
+        for (uint32_t head = 0; head < a->heads; head++)
+            for (uint64_t i = 0; i < a->seq_length; i++)
+                run_row(&row, sequence, head, i);
+}

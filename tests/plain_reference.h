@@ -1,0 +1,10 @@
+/*
+ * Attention in fp64 written out from its definition, row by row and pair by pair: what the
+ * reference of the runtime is held against. Slow and obvious; one thread.
+ */
+#pragma once
+
+#include "runtime/reference.h"
+
+/* Computes o, lse, dq, dk and dv from the inputs, and nothing else. The outputs are zero. */
+void plain_reference_run(LhReference *reference);

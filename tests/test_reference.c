@@ -1,0 +1,177 @@
+/*
+ * The blocked fp64 reference against attention written out from its definition, on every level of
+ * the processor; and whatever rows it is asked for, they are the same.
+ */
+#include "kernels/cpu/cpu.h"
+#include "plain_reference.h"
+#include "runtime/numerics.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DOCUMENTS 4
+
+typedef struct {
+    LhAttention attention;
+    LhMaskRule mask;
+    LhInputKind inputs;
+} Case;
+
+static const uint64_t documents[DOCUMENTS] = { 1, 60, 61, 150 };
+
+#define SHAPE(B, N, h, g, d) .batch = B, .seq_length = N, .heads = h, .groups = g, .head_dim = d
+
+static const Case cases[] = {
+    { { SHAPE(1, 1, 1, 1, 1), .dtype = LH_DTYPE_FP32 }, { .causal = true }, LH_INPUTS_NORMAL },
+    { { SHAPE(2, 7, 3, 1, 2), .dtype = LH_DTYPE_BF16 }, { .causal = true }, LH_INPUTS_NORMAL },
+    { { SHAPE(1, 64, 2, 2, 32), .dtype = LH_DTYPE_BF16 }, { .causal = false }, LH_INPUTS_NORMAL },
+    { { SHAPE(1, 130, 4, 2, 17), .dtype = LH_DTYPE_FP16 }, { .causal = true }, LH_INPUTS_LOGITS4 },
+    { { SHAPE(1, 130, 2, 1, 24), .dtype = LH_DTYPE_FP32 },
+      { .causal = false },
+      LH_INPUTS_LOGITS20 },
+    { { SHAPE(1, 200, 2, 2, 40), .dtype = LH_DTYPE_BF16 },
+      { .causal = true, .window = 70 },
+      LH_INPUTS_KEY60 },
+    { { SHAPE(1, 200, 1, 1, 9), .dtype = LH_DTYPE_BF16 },
+      { .causal = true, .window = 1 },
+      LH_INPUTS_NORMAL },
+    { { SHAPE(1, 129, 2, 1, 64), .dtype = LH_DTYPE_BF16 }, { .causal = true }, LH_INPUTS_EQUAL },
+    { { SHAPE(2, 150, 2, 2, 16), .dtype = LH_DTYPE_FP32 },
+      { .causal = true, .document_ends = documents, .documents_count = DOCUMENTS },
+      LH_INPUTS_NORMAL },
+    { { SHAPE(1, 150, 2, 2, 16), .dtype = LH_DTYPE_FP32 },
+      { .document_ends = documents, .documents_count = DOCUMENTS },
+      LH_INPUTS_LOGITS20 },
+    { { SHAPE(1, 150, 4, 2, 16), .dtype = LH_DTYPE_FP32, .linear = true },
+      { .causal = true },
+      LH_INPUTS_NORMAL },
+    { { SHAPE(2, 70, 2, 1, 12), .dtype = LH_DTYPE_BF16, .linear = true, .decay = 0.9 },
+      { .causal = true },
+      LH_INPUTS_NORMAL },
+    { { SHAPE(1, 130, 2, 2, 8), .dtype = LH_DTYPE_BF16, .scale = -0.3 },
+      { .causal = true },
+      LH_INPUTS_NORMAL },
+};
+
+static LhNumerics *
+numerics_of(const Case *c)
+{
+    const LhProgramParams params = {
+        .attention = c->attention, .mask = c->mask, .ranks = 1, .pass = LH_PASS_BOTH
+    };
+
+    return lh_numerics_new(&params, 11, c->inputs);
+}
+
+static void
+copy_inputs(LhReference *to, const LhReference *from)
+{
+    const uint64_t q = lh_reference_q_rows(&from->attention) * from->stride;
+    const uint64_t k = lh_reference_k_rows(&from->attention) * from->stride;
+
+    lh_reference_init(to, &from->attention, &from->mask);
+    memcpy(to->q, from->q, q * sizeof(double));
+    memcpy(to->dout, from->dout, q * sizeof(double));
+    memcpy(to->k, from->k, k * sizeof(double));
+    memcpy(to->v, from->v, k * sizeof(double));
+}
+
+/* To 1e-12 of what a row is a sum of. */
+static void
+check_rows(const char *name, int index, const double *found, const double *want,
+           const double *size2, uint64_t rows, uint32_t stride)
+{
+    for (uint64_t row = 0; row < rows; row++) {
+        double error2 = 0;
+
+        for (uint32_t i = 0; i < stride; i++) {
+            const double error = found[row * stride + i] - want[row * stride + i];
+
+            error2 += error * error;
+        }
+        ck_assert_msg(error2 <= 1e-24 * size2[row] + 1e-200, "case %d, %s: row %d off by %g of %g",
+                      index, name, (int)row, sqrt(error2), sqrt(size2[row]));
+    }
+}
+
+static void
+check_case(int index)
+{
+    g_autoptr(LhNumerics) n = numerics_of(&cases[index]);
+    const LhReference *r = &n->reference;
+    const uint64_t q = lh_reference_q_rows(&r->attention), k = lh_reference_k_rows(&r->attention);
+    LhReference plain;
+
+    copy_inputs(&plain, r);
+    plain_reference_run(&plain);
+    check_rows("o", index, r->o, plain.o, r->o_size2, q, r->stride);
+    check_rows("dq", index, r->dq, plain.dq, r->dq_size2, q, r->stride);
+    check_rows("dk", index, r->dk, plain.dk, r->dk_size2, k, r->stride);
+    check_rows("dv", index, r->dv, plain.dv, r->dv_size2, k, r->stride);
+    for (uint64_t row = 0; row < q && !r->attention.linear; row++)
+        ck_assert_double_eq_tol(r->lse[row], plain.lse[row], 1e-12 * (1 + r->logit_size));
+    lh_reference_clear(&plain);
+}
+
+START_TEST(reference_is_attention)
+{
+    for (unsigned level = 0; lh_cpu_levels[level] != NULL; level++) {
+        if (lh_cpu_set(lh_cpu_levels[level]))
+            check_case(_i);
+    }
+    lh_cpu_set(NULL);
+}
+END_TEST
+
+/* Every third row, from each start: in another process's tiles, to the bit. */
+START_TEST(reference_rows_are_the_same_alone)
+{
+    g_autoptr(LhNumerics) n = numerics_of(&cases[_i]);
+    const LhReference *all = &n->reference;
+    const uint64_t q = lh_reference_q_rows(&all->attention);
+    const uint64_t k = lh_reference_k_rows(&all->attention);
+    g_autofree uint8_t *queries = g_new0(uint8_t, q), *keys = g_new0(uint8_t, k);
+    const LhReferenceWork work = { .queries = queries, .keys = keys, .threads = 2 };
+    LhReference some;
+
+    for (uint64_t row = 0; row < q; row++)
+        queries[row] = row % 3 == 1;
+    for (uint64_t row = 0; row < k; row++)
+        keys[row] = row % 3 == 1;
+    copy_inputs(&some, all);
+    lh_reference_queries(&some, &work);
+    for (uint64_t row = 0; row < q; row++) {
+        ck_assert(!queries[row] || some.lse[row] == all->lse[row]); /* NOLINT */
+        some.lse[row] = all->lse[row];
+        some.delta[row] = all->delta[row];
+        some.delta_size2[row] = all->delta_size2[row];
+    }
+    lh_reference_keys(&some, &work);
+    for (uint64_t row = 0; row < q; row++)
+        ck_assert(!queries[row] || memcmp(some.dq + row * some.stride, all->dq + row * some.stride,
+                                          some.stride * sizeof(double)) == 0);
+    for (uint64_t row = 0; row < k; row++)
+        ck_assert(!keys[row] || memcmp(some.dk + row * some.stride, all->dk + row * some.stride,
+                                       some.stride * sizeof(double)) == 0);
+    lh_reference_clear(&some);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("reference");
+    TCase *tests = tcase_create("reference");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_loop_test(tests, reference_is_attention, 0, G_N_ELEMENTS(cases));
+    tcase_add_loop_test(tests, reference_rows_are_the_same_alone, 0, G_N_ELEMENTS(cases));
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
