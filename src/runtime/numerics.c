@@ -8,11 +8,13 @@
 #include "kernels/cpu/rows.h"
 #include "runtime/held.h"
 #include "runtime/parallel.h"
+#include "runtime/pin.h"
 
 #include <math.h>
 #include <string.h>
 
 #define KEY_LOGIT 60
+#define THREADS_MAX 64
 #define US_PER_S 1e6
 
 const char *const lh_input_names[] = { "normal", "logits4", "logits20", "key60", "equal", NULL };
@@ -107,8 +109,7 @@ fill_inputs(LhNumerics *n, unsigned threads)
                        { n, STREAM_V, r->v, a->groups } };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(inputs); i++)
-        lh_parallel(lh_parallel_threads(threads), (uint32_t)(a->batch * a->seq_length), fill_token,
-                    &inputs[i]);
+        lh_parallel(threads, (uint32_t)(a->batch * a->seq_length), fill_token, &inputs[i]);
 }
 
 static LhNumerics *
@@ -125,11 +126,20 @@ new_inputs(const LhProgramParams *params, uint64_t seed, LhInputKind inputs, uns
 
 /* ---- reference ---- */
 
+/* As many as compute in the run, where that is more than there are cores: they share those with
+ * whatever else runs there. */
+static unsigned
+threads_of(const LhProgramParams *params)
+{
+    return MAX(lh_cores_count(), MIN(lh_params_ranks(params), THREADS_MAX));
+}
+
 LhNumerics *
 lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs)
 {
-    LhNumerics *n = new_inputs(params, seed, inputs, 0);
-    const LhReferenceWork work = { .forward = params->pass == LH_PASS_FWD };
+    LhNumerics *n = new_inputs(params, seed, inputs, threads_of(params));
+    const LhReferenceWork work = { .forward = params->pass == LH_PASS_FWD,
+                                   .threads = threads_of(params) };
     const gint64 started_us = g_get_monotonic_time();
 
     lh_reference_run(&n->reference, &work);

@@ -26,8 +26,8 @@ typedef struct {
     double seconds;        /* that the reference took here; not the inputs */
 } LhNumerics;
 
-/* Makes inputs and reference of all rows, on all processors; costs about 18 B h d flops for each
- * pair of tokens that the mask allows. Caller frees. */
+/* Makes inputs and reference of all rows, on as many threads as there are cores or ranks; costs
+ * about 18 B h d flops for each pair of tokens that the mask allows. Caller frees. */
 LhNumerics *lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs);
 
 /*

@@ -1,8 +1,6 @@
 /* See the header. */
 #include "runtime/parallel.h"
 
-#include "runtime/pin.h"
-
 #include <glib.h>
 
 typedef struct {
@@ -22,14 +20,6 @@ work_main(void *data)
     while ((piece = (uint32_t)g_atomic_int_add(&work->next, 1)) < work->pieces)
         work->run(work->data, thread, piece);
     return NULL;
-}
-
-unsigned
-lh_parallel_threads(unsigned wanted)
-{
-    const unsigned cores = lh_cores_count();
-
-    return wanted == 0 ? cores : MIN(wanted, cores);
 }
 
 void

@@ -3,9 +3,6 @@
 
 #include <stdint.h>
 
-/* As many threads as @wanted, but no more than cores; 0: as many as cores. */
-unsigned lh_parallel_threads(unsigned wanted);
-
 /* Calls @run for every piece in [0, pieces), each once, on @threads threads (one is the caller),
  * which are numbered from 0; returns when all are done. */
 void lh_parallel(unsigned threads, uint32_t pieces,

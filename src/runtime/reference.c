@@ -221,7 +221,7 @@ run_rows(LhReference *r, const LhReferenceWork *wanted, bool queries)
     const LhAttention *a = &r->attention;
     const uint32_t heads = queries ? a->heads : a->groups;
     const uint8_t *rows = queries ? wanted->queries : wanted->keys;
-    const unsigned threads = lh_parallel_threads(wanted->threads);
+    const unsigned threads = MAX(wanted->threads, 1);
     const LhReferenceLevel *level = level_in_use();
     g_autoptr(GArray) tasks = g_array_new(FALSE, FALSE, sizeof(LhReferenceTask));
     Work work = { .tasks = tasks,

@@ -43,11 +43,11 @@ void lh_reference_init(LhReference *reference, const LhAttention *attention,
                        const LhMaskRule *mask);
 void lh_reference_clear(LhReference *reference);
 
-/* What is computed. All zero: everything, on all processors. */
+/* What is computed. All zero: everything, on one thread. */
 typedef struct {
     const uint8_t *queries, *keys; /* which rows, by their index; NULL: all */
     bool forward;                  /* o and lse alone */
-    unsigned threads;              /* that work on it; 0: as many as there are processors */
+    unsigned threads;              /* that work on it; 0: one */
 } LhReferenceWork;
 
 /*
