@@ -16,6 +16,7 @@ typedef struct {
     bool documents;         /* several, in place of one */
     uint32_t kernel_set;    /* of lh_device_cpu */
     LhInputKind inputs;
+    uint64_t seed;
     const char *inject;
     uint64_t repeat;
     double deadline_s;
@@ -55,7 +56,7 @@ run_program(const Case *c, LhProgram *program, GError **error)
     };
 
     scenario->ranks = lh_program_ranks(program);
-    scenario->seed = 7;
+    scenario->seed = c->seed;
     setup = lh_setup_new(scenario, error);
     return setup == NULL ? NULL : lh_execute_program(setup, program, &params, error);
 }
@@ -89,7 +90,8 @@ small_case(const LhSchedule *schedule, uint32_t ranks)
                                               .dtype = LH_DTYPE_BF16 },
                                .ranks = ranks,
                                .mask.causal = true,
-                               .pass = LH_PASS_BOTH } };
+                               .pass = LH_PASS_BOTH },
+                   .seed = 7 };
 }
 
 static inline LhExecuted *

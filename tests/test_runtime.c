@@ -3,6 +3,7 @@
  * against verifier and simulator.
  */
 #include "running.h"
+#include "sched/common/grid.h"
 
 static void
 check_errors(const Case *c, const LhExecuted *executed)
@@ -208,6 +209,37 @@ START_TEST(runtime_inputs_of_every_kind)
 }
 END_TEST
 
+#define SEEDS 60
+
+/* Few numbers, of which one or another nearly cancels out: nothing averages over rows, and a row
+ * may be small beside what it is a sum of. */
+START_TEST(runtime_tiny_runs_are_right)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        Case c = small_case(lh_schedules[_i], 2);
+
+        c.wanted.attention.seq_length = 8;
+        c.wanted.attention.heads = c.wanted.attention.groups = 2;
+        c.wanted.attention.head_dim = 2;
+        c.seed = seed;
+        passes(&c);
+    }
+}
+END_TEST
+
+/* Partial results in 16 bits, of queries that see few keys. */
+START_TEST(runtime_rows_of_few_keys_are_right)
+{
+    Case c = small_case(lh_schedule_find("attention2d-o", NULL), 8);
+
+    c.wanted.attention.seq_length = 512;
+    c.wanted.attention.heads = c.wanted.attention.groups = 4;
+    lh_option_set(&c.wanted, &lh_option_grid, (LhOptionValue){ 2, 4 });
+    c.seed = 0;
+    ck_assert(passes(&c));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -218,7 +250,9 @@ main(void)
         runtime_groups,
         runtime_variants,
         runtime_inputs_of_every_kind,
+        runtime_tiny_runs_are_right,
     };
+    const TTest *const tests[] = { runtime_rows_of_few_keys_are_right };
 
-    return run_suite("runtime", loops, G_N_ELEMENTS(loops), NULL, 0);
+    return run_suite("runtime", loops, G_N_ELEMENTS(loops), tests, G_N_ELEMENTS(tests));
 }

@@ -75,7 +75,9 @@ make_type(const LhMessage *message, MPI_Datatype *type, GError **error)
             const int length = (int)MIN(message->pieces[i].bytes - at, BLOCK_BYTES_MAX);
             MPI_Aint place;
 
-            MPI_Get_address(message->pieces[i].data + at, &place);
+            if (!lh_mpi_ok(MPI_Get_address(message->pieces[i].data + at, &place),
+                           "cannot describe a message", error))
+                return false;
             g_array_append_val(lengths, length);
             g_array_append_val(places, place);
         }
