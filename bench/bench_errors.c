@@ -22,6 +22,7 @@
 
 static gint runs_count = 200;
 static gint64 first_seed = 1;
+static gdouble above = LH_GATE_ROW;
 static gboolean wrong = FALSE;
 static char *only = NULL;
 
@@ -29,6 +30,8 @@ static const GOptionEntry entries[] = {
     { "runs", 0, 0, G_OPTION_ARG_INT, &runs_count, "Cases of every schedule; default 200.", "N" },
     { "seed", 0, 0, G_OPTION_ARG_INT64, &first_seed, "Of the first case; default 1.", "N" },
     { "schedule", 0, 0, G_OPTION_ARG_STRING, &only, "This schedule only.", "NAME" },
+    { "above", 0, 0, G_OPTION_ARG_DOUBLE, &above,
+      "Describe right runs with a row beyond this; default: the gate.", "UNITS" },
     { "wrong", 0, 0, G_OPTION_ARG_NONE, &wrong, "Runs with faults, in place of right ones.", NULL },
     { NULL },
 };
@@ -186,6 +189,7 @@ load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *int
 /* The largest of all tensors. */
 typedef struct {
     double mean, row;
+    const char *name; /* of the tensor with the worst row */
 } Distance;
 
 /* False if the fault has nothing to hit. @fault may be NULL. */
@@ -216,10 +220,12 @@ measure(const Case *c, const LhProgram *program, Fault *fault, Distance *distanc
     lh_numerics_compare(n, program, result, &report);
     *distance = (Distance){ 0 };
     for (uint32_t i = 0; i < report.rows_count; i++) {
-        distance->mean =
-            isnan(report.rows[i].mean) ? INFINITY : fmax(distance->mean, report.rows[i].mean);
-        distance->row =
-            isnan(report.rows[i].row) ? INFINITY : fmax(distance->row, report.rows[i].row);
+        const LhErrorRow *row = &report.rows[i];
+
+        distance->mean = isnan(row->mean) ? INFINITY : fmax(distance->mean, row->mean);
+        if (distance->name == NULL || !(row->row <= distance->row))
+            distance->name = row->name;
+        distance->row = isnan(row->row) ? INFINITY : fmax(distance->row, row->row);
     }
     return true;
 }
@@ -281,9 +287,9 @@ add_right(Right *right, const Case *c)
 
     if (program == NULL || !measure(&fitted, program, NULL, &d))
         return;
-    if (d.mean > LH_GATE_MEAN || d.row > LH_GATE_ROW) {
+    if (d.mean > LH_GATE_MEAN || d.row > above) {
         describe(&fitted);
-        printf("# beyond a gate: mean %g, row %g\n", d.mean, d.row);
+        printf("#   mean %g, worst row %g (%s)\n", d.mean, d.row, d.name);
     }
     g_array_append_val(right->mean[kind], d.mean);
     g_array_append_val(right->row[kind], d.row);

@@ -162,7 +162,7 @@ units_of(const LhReference *r, const LhHeld *held, LhTensorKind kind, const uint
 {
     const LhAttention *a = &r->attention;
     const double u = roundoff_of(a->dtype), tiny = underflow_of(a->dtype);
-    const double w = FP32_ROUNDOFF * (1 + r->logit_size + log((double)a->seq_length));
+    const double w = 2 * FP32_ROUNDOFF * (1 + r->logit_size + log((double)a->seq_length));
     const uint32_t times = rounded[result_of(kind)];
     Units units = { .size_factor = times * u * u + w * w,
                     .delta_factor = rounded[LH_TENSOR_O] * u * u + w * w,

@@ -6,9 +6,9 @@
  * fp16, 2^-24 of fp32), R the partial results that were rounded to it one after another, and s the
  * size of the row (reference.h), rounding is expected to move the row by the unit
  *
- *     sqrt((R u^2 + w^2) s^2 + (R_o u^2 + w^2) t^2 + N R a^2 x^2),  w = 2^-24 (1 + logits + ln N)
+ *     sqrt((R u^2 + w^2) s^2 + (R_o u^2 + w^2) t^2 + N R a^2 x^2),  w = 2^-23 (1 + logits + ln N)
  *
- * w is what fp32 does to a weight: it moves an exponent by an ulp of the largest logit and lse. t
+ * w is what fp32 does to a weight: it moves an exponent by an ulp of the largest logit and of lse. t
  * is what delta, the sum of o do, does to gradients when o has been rounded (R_o times); 0 for
  * others. a is half the distance of the smallest numbers of the type, and x the largest norm of a
  * row of the inputs. The unit of lse is w.
@@ -21,7 +21,7 @@
 
 #include "runtime/numerics.h"
 
-#define LH_GATE_MEAN 0.75
+#define LH_GATE_MEAN 1.0
 #define LH_GATE_ROW 3.0
 
 typedef struct {
