@@ -1,5 +1,5 @@
 /*
- * Reports: numbers that add up as printed, tables in every form, files that appear whole, figures.
+ * Reports: numbers that add up as printed, tables in every form, figures.
  */
 #include "base/error.h"
 #include "base/json.h"
@@ -9,15 +9,12 @@
 #include "report/describe.h"
 #include "report/figure.h"
 #include "report/gantt.h"
-#include "report/output.h"
 #include "report/result_json.h"
 #include "report/text.h"
 #include "run_tests.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Whatever the parts, the printed ones add up to the printed sum, and none is off by a whole
  * quantum. */
@@ -121,7 +118,7 @@ run_of(const char *text)
     ck_assert_ptr_nonnull(run.scenario);
     run.setup = lh_setup_new(run.scenario, NULL);
     ck_assert_ptr_nonnull(run.setup);
-    run.timeline = lh_timeline_new(UINT32_MAX);
+    run.timeline = lh_timeline_new(NULL);
     hooks.timeline_data = run.timeline;
     run.row = lh_compare_run(run.setup, g_ptr_array_index(run.setup->schedules, 0), &hooks);
     ck_assert_ptr_nonnull(run.row->result);
@@ -246,90 +243,234 @@ START_TEST(report_names_the_limit_of_a_pair)
 }
 END_TEST
 
-/* --- files --------------------------------------------------------------------------------------
+/* --- figures ------------------------------------------------------------------------------------
  */
 
-START_TEST(report_file_replaces_whole)
+static bool
+has_gnuplot(void)
 {
-    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
-    g_autofree char *path = g_build_filename(folder, "out", NULL);
-    g_autofree char *link = g_build_filename(folder, "link", NULL);
-    g_autofree char *text = NULL;
-    struct stat info;
+    g_autofree char *program = g_find_program_in_path("gnuplot");
 
-    ck_assert(lh_output_file(path, "first", 5, NULL));
-    ck_assert_int_eq(symlink(path, link), 0);
-    ck_assert(lh_output_file(link, "second", 6, NULL));
-    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
-    ck_assert_str_eq(text, "second");
-    ck_assert(lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
-    ck_assert(lh_output_file("/dev/null", "gone", 4, NULL));
-    ck_assert(stat("/dev/null", &info) == 0 && S_ISCHR(info.st_mode));
-    g_unlink(link);
+    return program != NULL;
+}
+
+/* The script that stands beside a figure. Caller frees. */
+static char *
+script_of(const char *path)
+{
+    g_autofree char *script_path = lh_figure_script_path(path);
+    char *script = NULL;
+
+    ck_assert(g_file_get_contents(script_path, &script, NULL, NULL));
+    return script;
+}
+
+static void
+remove_figure(const char *path)
+{
+    g_autofree char *script_path = lh_figure_script_path(path);
+
+    g_unlink(script_path);
     g_unlink(path);
-    ck_assert_int_eq(g_rmdir(folder), 0); /* and no temporary file is left */
 }
-END_TEST
-
-START_TEST(report_file_fails_with_reason)
-{
-    g_autoptr(GError) error = NULL;
-
-    ck_assert(!lh_output_file("/no/such/folder/file", "x", 1, &error));
-    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
-    ck_assert_str_eq(error->message,
-                     "cannot write /no/such/folder/file: No such file or directory");
-}
-END_TEST
 
 static void
 check_drawn(const char *path, const char *begins)
 {
     g_autofree char *drawn = NULL;
-    g_autofree char *stem = g_strndup(path, strlen(path) - strlen(".svg"));
-    g_autofree char *script = g_strconcat(stem, ".gp", NULL);
-    g_autofree char *data = g_strconcat(stem, ".dat", NULL);
 
     ck_assert_msg(g_file_get_contents(path, &drawn, NULL, NULL), "%s", path);
     ck_assert_msg(g_str_has_prefix(drawn, begins), "%s", path);
-    ck_assert(g_file_test(script, G_FILE_TEST_IS_REGULAR));
-    ck_assert(g_file_test(data, G_FILE_TEST_IS_REGULAR));
-    g_unlink(script);
-    g_unlink(data);
-    g_unlink(path);
+    remove_figure(path);
+}
+
+/* What --figure draws of @run: the ranks of the list @ranks, in @window. */
+static void
+draw_gantt(const Run *run, const char *path, const char *ranks, const char *window)
+{
+    const LhSimResult *result = run->row->result;
+    g_autoptr(GError) error = NULL;
+    g_auto(LhFrame) frame = { .ranks = NULL };
+    LhGantt gantt = {
+        .setup = run->setup,
+        .program = run->row->program,
+        .timeline = run->timeline,
+        .frame = &frame,
+        .makespan_ps = result->makespan_ps,
+        .bubble = lh_sim_bubble_fraction(result),
+    };
+
+    ck_assert(lh_frame_init(&frame, ranks, window, result->ranks_count, NULL));
+    ck_assert(lh_frame_fit(&frame, result->makespan_ps, NULL));
+    ck_assert_msg(lh_gantt_draw(&gantt, path, &error), "%s", error != NULL ? error->message : "");
 }
 
 START_TEST(report_figures_are_drawn)
 {
-    g_autofree char *program = g_find_program_in_path("gnuplot");
+    static const struct {
+        const char *name, *begins;
+    } figures[] = { { "it's.svg", "<?xml" },
+                    { "< date;.svg", "<?xml" },
+                    { "-e.png", "\x89PNG" },
+                    { "a.pdf", "%PDF" } };
     g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
-    g_autofree char *gantt = g_build_filename(folder, "it's.svg", NULL);
-    g_autofree char *bars = g_build_filename(folder, "bars.svg", NULL);
-    g_autoptr(GError) error = NULL;
-    g_autoptr(LhComparison) comparison = NULL;
     Run run = run_of(ring_text);
-    const LhGantt drawn = {
-        .program = run.row->program,
-        .timeline = run.timeline,
-        .makespan_ps = run.row->result->makespan_ps,
-        .bubble = lh_sim_bubble_fraction(run.row->result),
-    };
+    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
 
-    if (program != NULL) {
-        ck_assert_msg(lh_gantt_draw(&drawn, gantt, &error), "%s",
-                      error != NULL ? error->message : "");
-        check_drawn(gantt, "<?xml");
-        comparison = lh_compare(run.setup, NULL, NULL);
-        ck_assert(lh_bars_draw(run.setup, comparison, bars, NULL));
-        check_drawn(bars, "<?xml");
+    for (guint i = 0; has_gnuplot() && i < G_N_ELEMENTS(figures); i++) {
+        g_autofree char *path = g_build_filename(folder, figures[i].name, NULL);
+
+        draw_gantt(&run, path, NULL, NULL);
+        check_drawn(path, figures[i].begins);
+        ck_assert(lh_bars_draw(run.setup, comparison, path, NULL));
+        check_drawn(path, figures[i].begins);
     }
     ck_assert_int_eq(g_rmdir(folder), 0);
     run_clear(&run);
 }
 END_TEST
 
+/* Names of all kinds that could leave their place in a script or in SVG. */
+START_TEST(report_names_are_no_code)
+{
+    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    g_autofree char *mark = g_build_filename(folder, "ran", NULL);
+    g_autofree char *name = g_strdup_printf(
+        "`touch %s`'.system(\"touch %s\").'\n!touch %s\n</text><script>&#60;&lt;{/a}", mark, mark,
+        mark);
+    Run run = run_of(ring_text);
+    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
+
+    g_free(run.setup->topology->name);
+    run.setup->topology->name = g_strdup(name);
+    g_free(run.setup->model->name);
+    run.setup->model->name = g_strdup(name);
+    if (has_gnuplot()) {
+        g_autofree char *svg = NULL;
+
+        draw_gantt(&run, path, NULL, NULL);
+        ck_assert(lh_bars_draw(run.setup, comparison, path, NULL));
+        ck_assert(g_file_get_contents(path, &svg, NULL, NULL));
+        ck_assert_ptr_null(strstr(svg, "<script"));
+        ck_assert_msg(!g_file_test(mark, G_FILE_TEST_EXISTS), "a name was run");
+        remove_figure(path);
+    }
+    ck_assert_int_eq(g_rmdir(folder), 0);
+    run_clear(&run);
+}
+END_TEST
+
+/* What cannot run here is listed in words, and the axis ends with the bars. */
+START_TEST(report_bars_are_of_what_can_run)
+{
+    static const char *const text =
+        "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"hgx-h100:4\", \"model\": "
+        "\"llama-3-8b\", \"seq_length\": \"2M\", \"schedule\": [\"zigzag\", \"rsa\", \"te-a2a\"]}";
+    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    Run run = run_of(text);
+    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
+    g_autofree char *script = NULL;
+    g_auto(GStrv) around_range = NULL;
+
+    lh_bars_draw(run.setup, comparison, path, NULL); /* the script is there without gnuplot, too */
+    script = script_of(path);
+    ck_assert_ptr_nonnull(strstr(script, "'out of memory: rank 0 needs 24 TiB, a GPU has 80 GiB'"));
+    ck_assert_ptr_nonnull(strstr(script, "'refused: 32 heads in 8 groups are not divisible"));
+    ck_assert_ptr_nonnull(strstr(script, "of llama-3-8b on hgx-h100'"));
+    around_range = g_strsplit(script, "set xrange [0:", 2);
+    ck_assert_uint_eq(g_strv_length(around_range), 2);
+    ck_assert_double_lt(g_ascii_strtod(around_range[1], NULL),
+                        1.2 * (double)run.row->result->makespan_ps / 1e12);
+    remove_figure(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+    run_clear(&run);
+}
+END_TEST
+
+START_TEST(report_gantt_shows_what_is_asked)
+{
+    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    g_autofree char *script = NULL;
+    Run run = run_of(ring_text);
+    g_autofree char *end = lh_format_time(run.row->result->makespan_ps / 2);
+    g_autofree char *window = g_strconcat("1us:", end, NULL);
+
+    if (has_gnuplot()) {
+        draw_gantt(&run, path, "1,3", window);
+        script = script_of(path);
+        ck_assert_ptr_nonnull(strstr(script, "('rank 1' 0, 'rank 3' 1)"));
+        ck_assert_ptr_nonnull(strstr(script, "; 2 of the ranks"));
+        ck_assert_ptr_nonnull(strstr(script, "; shown: 1 us to "));
+        ck_assert_ptr_nonnull(strstr(script, "attention of llama-7b"));
+        ck_assert_ptr_nonnull(strstr(script, "noborder"));
+        ck_assert_ptr_null(strstr(script, "PCIe"));
+        remove_figure(path);
+    }
+    ck_assert_int_eq(g_rmdir(folder), 0);
+    run_clear(&run);
+}
+END_TEST
+
+START_TEST(report_nvlink_is_where_there_is_one)
+{
+    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    static const char *const costs[] = { "\"cluster\": \"this-machine\", \"ranks\": 4",
+                                         "\"ranks\": 4, \"cost\": \"unit\"" };
+
+    for (guint i = 0; has_gnuplot() && i < G_N_ELEMENTS(costs); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{\"schema\": \"longhaul.scenario/1\", %s, \"schedule\": [\"ring\"]}", costs[i]);
+        g_autofree char *script = NULL;
+        Run run = run_of(text);
+        g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
+        g_autofree char *bars = NULL;
+
+        draw_gantt(&run, path, NULL, NULL);
+        script = script_of(path);
+        ck_assert_ptr_null(strstr(script, "NVLink"));
+        ck_assert(lh_bars_draw(run.setup, comparison, path, NULL));
+        bars = script_of(path);
+        ck_assert_ptr_null(strstr(bars, "NVLink"));
+        remove_figure(path);
+        run_clear(&run);
+    }
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(report_frames_are_read)
+{
+    static const struct {
+        const char *ranks, *window;
+        guint count; /* of ranks; 0: refused */
+    } rows[] = {
+        { NULL, NULL, 16 },   { "0-3,12", NULL, 5 }, { "3,3,3", "1ms:", 1 }, { "31", ":2ms", 1 },
+        { "32", NULL, 0 },    { "3-1", NULL, 0 },    { "", NULL, 0 },        { "1,,2", NULL, 0 },
+        { "1-", NULL, 0 },    { NULL, "2ms", 0 },    { NULL, "2ms:1ms", 0 }, { NULL, "a:b", 0 },
+        { NULL, "1:2:3", 0 }, { "0-31", ":", 32 },   { "-1", NULL, 0 },      { "+1", NULL, 0 },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GError) error = NULL;
+        g_auto(LhFrame) frame = { .ranks = NULL };
+        const bool ok = lh_frame_init(&frame, rows[i].ranks, rows[i].window, 32, &error);
+
+        ck_assert_msg(ok == (rows[i].count > 0), "row %u", i);
+        if (ok)
+            ck_assert_uint_eq(frame.ranks->len, rows[i].count);
+        else
+            ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("report", report_rounded_parts_add_up, report_scale_keeps_digits,
              report_table_in_every_form, report_json_is_strict_and_complete,
              report_timeline_has_a_row_for_each_op, report_words_name_what_was_asked,
-             report_names_the_limit_of_a_pair, report_file_replaces_whole,
-             report_file_fails_with_reason, report_figures_are_drawn)
+             report_names_the_limit_of_a_pair, report_figures_are_drawn, report_names_are_no_code,
+             report_bars_are_of_what_can_run, report_gantt_shows_what_is_asked,
+             report_nvlink_is_where_there_is_one, report_frames_are_read)

@@ -620,7 +620,8 @@ START_TEST(topology_rejects_broken_values)
           "dir/t.json:11:18: error: \"node.scale_up.latency\" is out of range: found the string "
           "\"9.8s\"; allowed: 0 ps to 1 s" },
         { "\"nvswitch\"", "\"nvswitsh\"",
-          "dir/t.json:9:15: error: \"node.scale_up.kind\" must be one of none, nvswitch, pairs "
+          "dir/t.json:9:15: error: \"node.scale_up.kind\" must be one of none, nvswitch, pairs, "
+          "memory "
           "(did "
           "you mean \"nvswitch\"?); found the string \"nvswitsh\"" },
         { "\"gpus\": 8", "\"gpus\": 0",

@@ -3,6 +3,7 @@
  */
 #include "base/jsonw.h"
 
+#include "base/escape.h"
 #include "base/units.h"
 
 #include <inttypes.h>
@@ -52,23 +53,35 @@ new_line(LhJsonWriter *w)
         g_string_append(w->out, "  ");
 }
 
+/* As RFC 8259 has it: beyond U+FFFF, as two halves. */
+static void
+append_code(GString *out, gunichar c)
+{
+    if (c <= 0xffff)
+        g_string_append_printf(out, "\\u%04x", c);
+    else
+        g_string_append_printf(out, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
+                               0xdc00 + ((c - 0x10000) & 0x3ff));
+}
+
+/* @text is UTF-8. What a terminal obeys or hides is escaped too. */
 static void
 append_escaped(GString *out, const char *text)
 {
     g_string_append_c(out, '"');
-    for (const char *p = text; *p != '\0'; p++) {
-        const unsigned char c = (unsigned char)*p;
+    for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p)) {
+        const gunichar c = g_utf8_get_char(p);
 
         if (c == '"' || c == '\\')
-            g_string_append_printf(out, "\\%c", c);
+            g_string_append_printf(out, "\\%c", (char)c);
         else if (c == '\n')
             g_string_append(out, "\\n");
         else if (c == '\t')
             g_string_append(out, "\\t");
-        else if (c < 0x20 || c == 0x7f)
-            g_string_append_printf(out, "\\u%04x", c);
+        else if (lh_escape_is_unsafe(c))
+            append_code(out, c);
         else
-            g_string_append_c(out, *p);
+            g_string_append_unichar(out, c);
     }
     g_string_append_c(out, '"');
 }

@@ -2,9 +2,9 @@
  * longhaul calibrate: measures how long this machine's kernels, executor and memory transfers take.
  */
 #include "base/error.h"
+#include "base/output.h"
 #include "cli/command.h"
 #include "report/describe_machine.h"
-#include "report/output.h"
 #include "runtime/pin.h"
 
 #include <stddef.h>
@@ -33,6 +33,7 @@ static const LhField options[] = {
     { .name = "output",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, to.file),
+      .flags = LH_COMMAND_OUTPUT,
       .placeholder = "FILE",
       .description = "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables." },

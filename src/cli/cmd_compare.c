@@ -9,7 +9,6 @@
 #include "report/constants.h"
 #include "report/describe.h"
 #include "report/describe_comparison.h"
-#include "report/figure.h"
 #include "report/result_values.h"
 
 #include <stddef.h>
@@ -23,8 +22,9 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FIGURE(Options, figure,
-                     "Draw where the time of each schedule goes, into this .svg or .png file."),
+    LH_OPTION_FIGURE(
+        Options, figure,
+        "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
     LH_OPTION_PROVENANCE(Options, provenance),
     { .name = NULL },
 };
@@ -43,12 +43,25 @@ weakest(const LhComparison *comparison)
     return provenance;
 }
 
+/* What the table says, in sentences. */
+static void
+print_words(const LhSetup *setup, const LhComparison *comparison, LhFormat format, GString *out)
+{
+    const gsize from = out->len;
+
+    lh_describe_winner(setup, comparison, out);
+    if (comparison->fit_count > 0)
+        lh_describe_trust(setup, weakest(comparison), out);
+    lh_table_words(format, out, from);
+}
+
 static void
 print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison, GString *out)
 {
     const Options *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
     const LhStamp stamp = lh_command_stamp(line);
+    const gsize from = out->len;
     g_autoptr(LhTable) table = NULL;
 
     if (format == LH_FORMAT_JSON) {
@@ -62,12 +75,11 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *compa
     }
     table = lh_describe_comparison(setup, comparison);
     lh_describe_case(setup, out);
+    lh_table_words(format, out, from);
     g_string_append_c(out, '\n');
     lh_table_print(table, format, out);
     g_string_append_c(out, '\n');
-    lh_describe_winner(setup, comparison, out);
-    if (comparison->fit_count > 0)
-        lh_describe_trust(setup, weakest(comparison), out);
+    print_words(setup, comparison, format, out);
     if (o->provenance && setup->cost == LH_COST_DEVICE) {
         g_autoptr(LhTable) constants = lh_describe_constants(setup);
 
@@ -100,8 +112,6 @@ run(const LhCommandLine *line, GError **error)
     LhProgressLine progress;
     const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
 
-    if (o->figure != NULL && !lh_figure_check_path(o->figure, error))
-        return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
@@ -113,8 +123,7 @@ run(const LhCommandLine *line, GError **error)
     print(line, setup, comparison, out);
     if (!lh_command_write(&o->to, out, error) || !check_failures(comparison, error))
         return LH_ERROR_RUNTIME;
-    if (o->figure != NULL && comparison->fit_count > 0 &&
-        !lh_bars_draw(setup, comparison, o->figure, error))
+    if (o->figure != NULL && !lh_bars_draw(setup, comparison, o->figure, error))
         return LH_ERROR_RUNTIME;
     return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
 }

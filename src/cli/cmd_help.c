@@ -1,8 +1,8 @@
 /*
  * longhaul help: prints the help of a command or of longhaul, or a completion script.
  */
+#include "base/output.h"
 #include "cli/options.h"
-#include "report/output.h"
 
 #include <string.h>
 

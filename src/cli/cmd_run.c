@@ -2,12 +2,11 @@
  * longhaul run: executes one schedule with real data.
  */
 #include "base/error.h"
+#include "base/escape.h"
 #include "cli/command.h"
+#include "cli/run_files.h"
 #include "plan/prove.h"
 #include "report/describe_run.h"
-#include "report/figure.h"
-#include "report/gantt.h"
-#include "report/output.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -23,8 +22,7 @@ typedef struct {
     uint64_t repeat;
     LhTime deadline_ps;
     char *inject;
-    char *figure;
-    char *timeline;
+    LhRunFileOptions files;
 } Options;
 
 static const LhField options[] = {
@@ -63,9 +61,7 @@ static const LhField options[] = {
       .placeholder = "FAULT",
       .description = "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
                      "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED." },
-    LH_OPTION_FIGURE(Options, figure,
-                     "Draw a Gantt chart of up to 16 ranks, into this .svg or .png file."),
-    LH_OPTION_TIMELINE(Options, timeline),
+    LH_OPTION_RUN_FILES(Options, files),
     { .name = NULL },
 };
 
@@ -77,6 +73,7 @@ print_text(LhFormat format, const LhSetup *setup, const LhExecuted *executed,
     g_autoptr(LhTable) counts = lh_describe_counts(executed);
 
     lh_describe_run(setup, executed, params, out);
+    lh_table_words(format, out, 0);
     g_string_append_c(out, '\n');
     lh_table_print(errors, format, out);
     g_string_append_c(out, '\n');
@@ -119,34 +116,34 @@ bubble_of(const LhRunResult *run)
                : 1 - busy_ps / ((double)run->makespan_ps * (double)run->ranks_count);
 }
 
-static bool
-write_files(const Options *o, const LhExecuted *executed, LhTimeline *timeline, GError **error)
+static uint32_t
+last_rank(const LhRunResult *run)
 {
-    const LhGantt gantt = { .program = executed->program,
-                            .timeline = timeline,
-                            .makespan_ps = executed->run->makespan_ps,
-                            .bubble = bubble_of(executed->run) };
+    uint32_t last = 0;
 
-    if (timeline == NULL)
-        return true;
-    lh_timeline_sort(timeline);
-    if (o->timeline != NULL) {
-        g_autoptr(GString) csv = g_string_new(NULL);
-
-        lh_timeline_csv(timeline, executed->program, csv);
-        if (!lh_output_file(o->timeline, csv->str, csv->len, error))
-            return false;
+    for (uint32_t r = 1; r < run->ranks_count; r++) {
+        if (run->ranks[r].finish_ps > run->ranks[last].finish_ps)
+            last = r;
     }
-    return o->figure == NULL || lh_gantt_draw(&gantt, o->figure, error);
+    return last;
+}
+
+static bool
+write_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *executed, GError **error)
+{
+    LhGantt gantt = { .setup = setup,
+                      .program = executed->program,
+                      .makespan_ps = executed->run->makespan_ps,
+                      .last_rank = last_rank(executed->run),
+                      .bubble = bubble_of(executed->run) };
+
+    lh_run_files_add_last(files, gantt.last_rank);
+    return lh_run_files_write(files, &gantt, error);
 }
 
 static bool
 check(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
-
-    if (o->figure != NULL && !lh_figure_check_path(o->figure, error))
-        return false;
     if (line->scenario->schedule != NULL || line->scenario->schedule_file != NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -161,9 +158,12 @@ check(const LhCommandLine *line, GError **error)
 static void
 end_others(const LhControl *control, const GError *error)
 {
+    g_autofree char *message = NULL;
+
     if (control->abandon == NULL)
         return;
-    fprintf(stderr, "longhaul: error: %s\n", error->message);
+    message = lh_escaped_lines(error->message);
+    fprintf(stderr, "longhaul: error: %s\n", message);
     fflush(stderr);
     control->abandon(error->code);
 }
@@ -174,7 +174,7 @@ run(const LhCommandLine *line, GError **error)
     const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhExecuted) executed = NULL;
-    g_autoptr(LhTimeline) timeline = NULL;
+    g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
     LhExecuteParams params = {
@@ -189,12 +189,13 @@ run(const LhCommandLine *line, GError **error)
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
+    if (setup == NULL ||
+        !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), true, error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
-    if (o->figure != NULL || o->timeline != NULL) {
-        timeline = lh_timeline_new(o->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);
+    if (files.timeline != NULL) {
         params.timeline = lh_timeline_collect;
-        params.timeline_data = timeline;
+        params.timeline_data = files.timeline;
     }
     executed = lh_execute_setup(setup, &params, &failure);
     if (executed == NULL) {
@@ -205,7 +206,7 @@ run(const LhCommandLine *line, GError **error)
     if (!executed->whole)
         return 0;
     print(line, setup, executed, &params, out);
-    if (!write_files(o, executed, timeline, error) || !lh_command_write(&o->to, out, error))
+    if (!lh_command_write(&o->to, out, error) || !write_files(&files, setup, executed, error))
         return LH_ERROR_RUNTIME;
     return lh_executed_ok(executed) ? 0 : LH_ERROR_NO;
 }

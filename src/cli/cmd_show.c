@@ -358,10 +358,13 @@ print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
     g_autoptr(GError) refusal = NULL;
     g_autoptr(LhProgram) program = lh_program_new(schedule, &setup->params, &refusal);
     g_autofree char *chosen = NULL;
+    gsize from;
 
     print_facts(schedule, out);
     g_string_append_c(out, '\n');
+    from = out->len;
     lh_describe_case(setup, out);
+    lh_table_words(LH_FORMAT_TABLE, out, from);
     if (program == NULL) {
         g_string_append_printf(out, "\nrefused: %s\n", refusal->message);
         return;

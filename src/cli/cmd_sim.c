@@ -2,15 +2,14 @@
  * longhaul sim: simulates one schedule in detail.
  */
 #include "base/error.h"
+#include "base/escape.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/run_files.h"
 #include "plan/prove.h"
 #include "report/constants.h"
 #include "report/describe.h"
 #include "report/describe_sim.h"
-#include "report/figure.h"
-#include "report/gantt.h"
-#include "report/output.h"
 #include "report/result_json.h"
 #include "report/result_values.h"
 
@@ -18,17 +17,14 @@
 
 typedef struct {
     LhOutputOptions to;
-    char *figure;
-    char *timeline;
+    LhRunFileOptions files;
     bool provenance;
 } Options;
 
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FIGURE(Options, figure,
-                     "Draw a Gantt chart of up to 16 ranks, into this .svg or .png file."),
-    LH_OPTION_TIMELINE(Options, timeline),
+    LH_OPTION_RUN_FILES(Options, files),
     LH_OPTION_PROVENANCE(Options, provenance),
     { .name = NULL },
 };
@@ -66,16 +62,21 @@ print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GStr
     g_autoptr(LhTable) traffic = lh_describe_traffic(row);
     g_autoptr(LhTable) memory = lh_describe_memory(row->result);
     g_autofree char *ops = lh_format_count(row->result->ops);
+    g_autofree char *name = lh_escaped_line(row->name);
+    gsize from = out->len;
 
-    g_string_append_printf(out, "%s (%s ops): ", row->name, ops);
+    g_string_append_printf(out, "%s (%s ops): ", name, ops);
     lh_describe_case(setup, out);
+    lh_table_words(format, out, from);
     print_section(parts, format, out);
     print_section(ranks, format, out);
     print_section(traffic, format, out);
     print_section(memory, format, out);
     print_memory_limit(setup, row, out);
     g_string_append_c(out, '\n');
+    from = out->len;
     lh_describe_trust(setup, row->result->provenance, out);
+    lh_table_words(format, out, from);
     if (o->provenance && setup->cost == LH_COST_DEVICE) {
         g_autoptr(LhTable) constants = lh_describe_constants(setup);
 
@@ -102,24 +103,54 @@ print_for_machines(const LhCommandLine *line, const LhSetup *setup, LhCompareRow
     lh_table_print(table, LH_FORMAT_CSV, out);
 }
 
-static bool
-write_files(const Options *o, const LhCompareRow *row, LhTimeline *timeline, GError **error)
+static uint32_t
+last_rank(const LhSimResult *result, const LhFrame *frame)
 {
-    LhGantt gantt = { .program = row->program, .timeline = timeline };
+    uint32_t last = 0;
 
-    if (timeline == NULL)
-        return true;
-    gantt.makespan_ps = row->result->makespan_ps;
-    gantt.bubble = lh_sim_bubble_fraction(row->result);
-    lh_timeline_sort(timeline);
-    if (o->timeline != NULL) {
-        g_autoptr(GString) csv = g_string_new(NULL);
+    for (uint32_t r = 1; r < result->ranks_count; r++) {
+        const LhTime finish = result->ranks[r].finish_ps, latest = result->ranks[last].finish_ps;
 
-        lh_timeline_csv(timeline, row->program, csv);
-        if (!lh_output_file(o->timeline, csv->str, csv->len, error))
-            return false;
+        if (finish > latest ||
+            (finish == latest && !lh_frame_has(frame, last) && lh_frame_has(frame, r)))
+            last = r;
     }
-    return o->figure == NULL || lh_gantt_draw(&gantt, o->figure, error);
+    return last;
+}
+
+static LhCompareRow *
+simulate(const LhSetup *setup, LhRunFiles *files)
+{
+    LhProgressLine progress;
+    const LhHooks hooks = { .progress = lh_progress_draw,
+                            .progress_data = &progress,
+                            .timeline = files->timeline != NULL ? lh_timeline_collect : NULL,
+                            .timeline_data = files->timeline };
+    LhCompareRow *row;
+
+    lh_progress_start(&progress);
+    row = setup->program != NULL
+              ? lh_compare_run_program(setup, &hooks)
+              : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
+    lh_progress_end(&progress);
+    return row;
+}
+
+/* Writes what is wanted beside the answer. To see what the last rank did, the simulation, which is
+ * the same every time, is played once more. */
+static bool
+write_files(LhRunFiles *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
+{
+    const uint32_t last = last_rank(row->result, &files->frame);
+    LhGantt gantt = { .setup = setup,
+                      .program = row->program,
+                      .makespan_ps = row->result->makespan_ps,
+                      .last_rank = last,
+                      .bubble = lh_sim_bubble_fraction(row->result) };
+
+    if (!lh_run_files_add_last(files, last))
+        lh_compare_row_free(simulate(setup, files));
+    return lh_run_files_write(files, &gantt, error);
 }
 
 /* If the schedule refused the case, the answer is no, with its reason; without a result otherwise,
@@ -140,38 +171,27 @@ run(const LhCommandLine *line, GError **error)
     const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhCompareRow) row = NULL;
-    g_autoptr(LhTimeline) timeline = NULL;
+    g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
-    LhProgressLine progress;
-    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
 
-    if (o->figure != NULL && !lh_figure_check_path(o->figure, error))
-        return LH_ERROR_USAGE;
     if (line->scenario->schedule == NULL && line->scenario->schedule_file == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "sim: no schedule: give --schedule NAME; see longhaul list schedules");
         return LH_ERROR_USAGE;
     }
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
+    if (setup == NULL ||
+        !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), false, error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
-    if (o->figure != NULL || o->timeline != NULL) {
-        timeline = lh_timeline_new(o->timeline != NULL ? UINT32_MAX : LH_GANTT_RANKS_MAX);
-        hooks.timeline = lh_timeline_collect;
-        hooks.timeline_data = timeline;
-    }
-    lh_progress_start(&progress);
-    row = setup->program != NULL
-              ? lh_compare_run_program(setup, &hooks)
-              : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
-    lh_progress_end(&progress);
+    row = simulate(setup, &files);
     if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
         print_for_machines(line, setup, row, out);
     else if (row->result != NULL)
         print_text(o, setup, row, out);
-    if (row->result != NULL && !write_files(o, row, timeline, error))
-        return LH_ERROR_RUNTIME;
     if (out->len > 0 && !lh_command_write(&o->to, out, error))
+        return LH_ERROR_RUNTIME;
+    if (row->result != NULL && !write_files(&files, setup, row, error))
         return LH_ERROR_RUNTIME;
     if (!check_row(row, error))
         return LH_ERROR_NO;

@@ -126,6 +126,7 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
     g_autofree char *mask = lh_describe_mask(&p->mask);
     g_autofree char *with = lh_describe_options(p, &plain);
     g_autofree char *groups = lh_describe_groups(p);
+    const gsize from = out->len;
 
     if (lh_params_ranks(p) > lh_cores_count())
         g_string_append_printf(
@@ -138,6 +139,7 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
         a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "",
         mask, lh_pass_names[p->pass - 1], with[0] != '\0' ? "; " : "", with);
     lh_describe_left_out(setup, out);
+    lh_table_words(format, out, from);
     g_string_append_c(out, '\n');
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');

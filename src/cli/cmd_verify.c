@@ -2,6 +2,7 @@
  * longhaul verify: proves schedules for many numbers of ranks.
  */
 #include "base/error.h"
+#include "base/escape.h"
 #include "cli/command.h"
 #include "plan/prove.h"
 #include "plan/setting.h"
@@ -132,16 +133,17 @@ static void
 print_findings(const LhProven *proven, GString *out)
 {
     const GArray *findings = proven->findings;
+    g_autofree char *name = lh_escaped_line(proven->name);
 
     for (guint i = 0; i < MIN(findings->len, FINDINGS_SHOWN); i++) {
         const LhProofFinding *finding = &g_array_index(findings, LhProofFinding, i);
 
-        g_string_append_printf(out, "%s%s, %s, %s\n", i == 0 ? "\n" : "", proven->name,
+        g_string_append_printf(out, "%s%s, %s, %s\n", i == 0 ? "\n" : "", name,
                                lh_pass_names[finding->pass - 1], finding->message);
     }
     if (findings->len > FINDINGS_SHOWN)
-        g_string_append_printf(out, "%s, %u findings more: --format json has all of them\n",
-                               proven->name, findings->len - FINDINGS_SHOWN);
+        g_string_append_printf(out, "%s, %u findings more: --format json has all of them\n", name,
+                               findings->len - FINDINGS_SHOWN);
 }
 
 /* Prints one line for each schedule that refuses something. */
@@ -265,12 +267,14 @@ print(const LhCommandLine *line, const Report *report, GString *out)
     const Options *o = line->options;
     g_autoptr(LhTable) table = make_table(report);
     g_autofree char *passes = describe_passes(report->passes);
+    gsize from;
 
     if (o->to.format == LH_FORMAT_JSON) {
         print_json(line, report, out);
         return;
     }
     lh_table_print(table, (LhFormat)o->to.format, out);
+    from = out->len;
     if (o->to.format == LH_FORMAT_CSV)
         return;
     print_refusals(report, out);
@@ -280,6 +284,7 @@ print(const LhCommandLine *line, const Report *report, GString *out)
         print_unchecked(g_ptr_array_index(report->schedules, i), out);
     g_string_append_printf(out, "\n%s (%s).\n", all_proven(report) ? "Proven" : "Not proven",
                            passes);
+    lh_table_words((LhFormat)o->to.format, out, from);
 }
 
 /* --- the command --------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 /*
  * longhaul version: prints the versions of longhaul and of its libraries.
  */
+#include "base/output.h"
 #include "cli/command.h"
 #include "config.h"
-#include "report/output.h"
 
 #include <cjson/cJSON.h>
 

@@ -4,7 +4,7 @@
 #include "cli/command.h"
 
 #include "base/error.h"
-#include "report/output.h"
+#include "base/output.h"
 
 #include <string.h>
 

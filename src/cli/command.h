@@ -46,6 +46,12 @@ typedef struct {
     char *file; /* NULL, "-": standard output */
 } LhOutputOptions;
 
+/* Flags of fields of a command's options: the value is the path of a file that it writes. */
+enum {
+    LH_COMMAND_OUTPUT = 1 << 16,
+    LH_COMMAND_FIGURE = 1 << 17, /* with a script beside it */
+};
+
 /* The rows of @member, an LhOutputOptions of @Options. */
 #define LH_OPTION_FORMAT(Options, member)                                                          \
     {                                                                                              \
@@ -55,19 +61,14 @@ typedef struct {
 #define LH_OPTION_OUTPUT(Options, member)                                                          \
     {                                                                                              \
         .name = "output", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.file),       \
+        .flags = LH_COMMAND_OUTPUT,                                                                \
         .description = "File to write the result to; default -, standard output.",                 \
         .placeholder = "FILE"                                                                      \
     }
 #define LH_OPTION_FIGURE(Options, member, text)                                                    \
     {                                                                                              \
         .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
-        .description = (text), .placeholder = "FILE"                                               \
-    }
-#define LH_OPTION_TIMELINE(Options, member)                                                        \
-    {                                                                                              \
-        .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),          \
-        .description = "Also write this CSV file, with one row for each op.",                      \
-        .placeholder = "FILE"                                                                      \
+        .flags = LH_COMMAND_FIGURE, .description = (text), .placeholder = "FILE"                   \
     }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \

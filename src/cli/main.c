@@ -3,8 +3,10 @@
  * status decided.
  */
 #include "base/error.h"
+#include "base/escape.h"
+#include "base/output.h"
 #include "cli/options.h"
-#include "report/output.h"
+#include "cli/outputs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,11 +24,9 @@ static int
 report(GError *error)
 {
     const int status = error->domain == LH_ERROR ? error->code : LH_ERROR_RUNTIME;
+    g_autofree char *message = lh_escaped_lines(error->message);
 
-    if (is_located(error->message))
-        fprintf(stderr, "%s\n", error->message);
-    else
-        fprintf(stderr, "longhaul: error: %s\n", error->message);
+    fprintf(stderr, is_located(message) ? "%s\n" : "longhaul: error: %s\n", message);
     g_error_free(error);
     return status;
 }
@@ -47,8 +47,12 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
     bool help = false;
     int status = 0;
 
-    if (lh_options_parse(command, arguments, &line, &help, error))
-        status = help ? print_help(command, error) : command->run(&line, error);
+    if (!lh_options_parse(command, arguments, &line, &help, error))
+        status = LH_ERROR_USAGE;
+    else if (help)
+        status = print_help(command, error);
+    else if (lh_outputs_check(command, &line, error))
+        status = command->run(&line, error);
     lh_options_clear(command, &line);
     return status;
 }
@@ -106,7 +110,9 @@ int
 main(int argc, char **argv)
 {
     GError *error = NULL;
-    const int status = run(argc, argv, &error);
+    int status;
 
+    lh_output_init();
+    status = run(argc, argv, &error);
     return error != NULL ? report(error) : status;
 }

@@ -3,6 +3,8 @@
  */
 #include "cli/progress.h"
 
+#include "base/escape.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@ lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps)
     gint64 clock_us;
     g_autofree char *count = NULL;
     g_autofree char *simulated = NULL;
+    g_autofree char *name = NULL;
 
     if (!line->terminal)
         return true;
@@ -33,7 +36,8 @@ lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps)
         return true;
     count = lh_format_count(events);
     simulated = lh_format_time(now_ps);
-    fprintf(stderr, "\r\033[K%s: %s events, %s simulated", what, count, simulated);
+    name = lh_escaped_line(what);
+    fprintf(stderr, "\r\033[K%s: %s events, %s simulated", name, count, simulated);
     line->drawn_us = clock_us;
     line->shown = true;
     return true;

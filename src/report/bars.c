@@ -3,27 +3,29 @@
  */
 #include "report/bars.h"
 
-#include "base/error.h"
 #include "report/describe_options.h"
 #include "report/figure.h"
 #include "report/parts.h"
 #include "report/text.h"
 
 #define WIDTH 1100
-#define HEIGHT_BASE 160
+#define MARGIN_LETTERS 18 /* for the names of schedules */
+#define HEIGHT_BASE 180
 #define HEIGHT_BAR 44
 #define BAR_HALF 0.34
-#define HEADROOM 1.12 /* of the longest bar, for its label */
-#define HAIR 0.0005   /* of the longest bar: less cannot be seen */
+#define HEADROOM 1.12      /* of the longest bar, for its label */
+#define HAIR 0.0005        /* of the longest bar: less cannot be seen */
+#define REASON_LETTERS 105 /* beside a name, in the width of the figure */
 
-static const char *
-part_title(int part)
+/* Caller frees. */
+static char *
+part_title(const LhSetup *setup, int part)
 {
-    static const char *const titles[] = { "compute",      "imbalance",   "exposed NVLink",
-                                          "exposed PCIe", "exposed NIC", "exposed fabric",
-                                          "host" };
-
-    return titles[part];
+    if (lh_part_is_exposed(part))
+        return g_strdup_printf(
+            "exposed %s",
+            lh_topology_link_name(setup->topology, (LhTier)(part - 1 - LH_IDLE_COMM)));
+    return g_strdup(lh_part_name(part));
 }
 
 static const char *
@@ -50,141 +52,211 @@ part_of(const LhTotals *totals, int part)
 }
 
 typedef struct {
-    GPtrArray *rows; /* of const LhCompareRow *: those with a result */
-    LhTime longest_ps;
+    const LhSetup *setup;
+    const LhComparison *comparison;
+    LhTime longest_ps; /* of the bars */
     LhTimeScale scale;
     double unit_ps;
 } Bars;
+
+static const LhCompareRow *
+row_at(const Bars *bars, guint index)
+{
+    return g_ptr_array_index(bars->comparison->rows, index);
+}
+
+/* Only what can run here has a bar. */
+static bool
+has_bar(const LhCompareRow *row)
+{
+    return row->state == LH_ROW_RAN;
+}
+
+/* The box of one part of one bar; false if it cannot be seen. */
+static bool
+append_box(GString *data, const Bars *bars, guint index, int position)
+{
+    const LhCompareRow *row = row_at(bars, index);
+    const double unit = bars->unit_ps * row->result->ranks_count;
+    LhTotals totals;
+    double start = 0;
+    double length;
+
+    lh_totals(row->result, &totals);
+    for (int before = 0; before < position; before++)
+        start += (double)part_of(&totals, drawing_order[before]);
+    length = (double)part_of(&totals, drawing_order[position]);
+    if (length < HAIR * (double)bars->longest_ps * row->result->ranks_count)
+        return false;
+    start /= unit;
+    length /= unit;
+    lh_text_append(data, start + length / 2);
+    lh_text_append(data, index);
+    lh_text_append(data, start);
+    lh_text_append(data, start + length);
+    lh_text_append(data, index - BAR_HALF);
+    lh_text_append(data, index + BAR_HALF);
+    data->str[data->len - 1] = '\n';
+    return true;
+}
 
 /* One data set: the boxes of one part. False if there is nothing of it to be seen. */
 static bool
 append_part(GString *data, const Bars *bars, int position)
 {
+    g_autofree char *title = part_title(bars->setup, drawing_order[position]);
+    g_autofree char *heading = g_strdup_printf("# %s: x y x_low x_high y_low y_high\n", title);
+    const gsize before = data->len;
     bool any = false;
 
-    for (guint i = 0; i < bars->rows->len; i++) {
-        const LhCompareRow *row = g_ptr_array_index(bars->rows, i);
-        LhTotals totals;
-        double start = 0;
-        double length;
-
-        lh_totals(row->result, &totals);
-        for (int before = 0; before < position; before++)
-            start += (double)part_of(&totals, drawing_order[before]);
-        length = (double)part_of(&totals, drawing_order[position]);
-        if (length < HAIR * (double)bars->longest_ps * row->result->ranks_count)
-            continue;
-        if (!any)
-            g_string_append_printf(data, "# %s: x y x_low x_high y_low y_high\n",
-                                   part_title(drawing_order[position]));
-        any = true;
-        start /= bars->unit_ps * row->result->ranks_count;
-        length /= bars->unit_ps * row->result->ranks_count;
-        lh_text_append(data, start + length / 2);
-        lh_text_append(data, i);
-        lh_text_append(data, start);
-        lh_text_append(data, start + length);
-        lh_text_append(data, i - BAR_HALF);
-        lh_text_append(data, i + BAR_HALF);
-        data->str[data->len - 1] = '\n';
+    g_string_append(data, heading);
+    for (guint i = 0; i < bars->comparison->rows->len; i++) {
+        if (has_bar(row_at(bars, i)))
+            any = append_box(data, bars, i, position) || any;
     }
     if (any)
         g_string_append(data, "\n\n");
+    else
+        g_string_truncate(data, before);
     return any;
+}
+
+/* What stands beside a name in place of a bar. Caller frees. */
+static char *
+reason_of(const Bars *bars, const LhCompareRow *row)
+{
+    LhTotals totals;
+    g_autofree char *needs = NULL;
+    g_autofree char *has = lh_format_bytes(bars->setup->device->memory_capacity);
+
+    if (row->state != LH_ROW_NO_MEMORY)
+        return g_strdup_printf("%s: %s", row->state == LH_ROW_REFUSED ? "refused" : "failed",
+                               row->reason);
+    lh_totals(row->result, &totals);
+    needs = lh_format_bytes(totals.peak_bytes);
+    return g_strdup_printf("out of memory: rank %u needs %s, a GPU has %s", totals.peak_rank, needs,
+                           has);
+}
+
+static void
+append_label(GString *script, const Bars *bars, guint index)
+{
+    const LhCompareRow *row = row_at(bars, index);
+    char at[G_ASCII_DTOSTR_BUF_SIZE];
+    char text[LH_TEXT_SIZE];
+
+    g_string_append(script, "set label ");
+    if (has_bar(row)) {
+        g_ascii_formatd(at, sizeof(at), "%.7g", (double)row->result->makespan_ps / bars->unit_ps);
+        g_string_append_printf(
+            script, "'%s' at %s,%u offset 0.6,0 left\n",
+            lh_text_scaled(bars->scale,
+                           (row->result->makespan_ps + bars->scale.quantum_ps / 2) /
+                               bars->scale.quantum_ps,
+                           text),
+            at, index);
+    } else {
+        g_autofree char *reason = reason_of(bars, row);
+
+        lh_figure_append_text(script, reason, REASON_LETTERS);
+        g_string_append_printf(script, " at 0,%u offset 0.6,0 left front textcolor rgb '%s'\n",
+                               index, LH_COLOUR_WORDS);
+    }
 }
 
 static void
 append_labels(GString *script, const Bars *bars)
 {
-    g_string_append(script, "set ytics scale 0 (");
-    for (guint i = 0; i < bars->rows->len; i++) {
-        const LhCompareRow *row = g_ptr_array_index(bars->rows, i);
+    const guint count = bars->comparison->rows->len;
 
-        g_string_append_printf(script, "%s\"%s\" %u", i > 0 ? ", " : "", row->name, i);
+    g_string_append(script, "set ytics scale 0 (");
+    for (guint i = 0; i < count; i++) {
+        g_string_append(script, i > 0 ? ", " : "");
+        lh_figure_append_text(script, row_at(bars, i)->name, MARGIN_LETTERS - 2);
+        g_string_append_printf(script, " %u", i);
     }
     g_string_append(script, ")\n");
-    for (guint i = 0; i < bars->rows->len; i++) {
-        const LhCompareRow *row = g_ptr_array_index(bars->rows, i);
-        char at[G_ASCII_DTOSTR_BUF_SIZE];
-        char text[LH_TEXT_SIZE];
-        const LhTime quanta =
-            (row->result->makespan_ps + bars->scale.quantum_ps / 2) / bars->scale.quantum_ps;
-
-        g_ascii_formatd(at, sizeof(at), "%.7g", (double)row->result->makespan_ps / bars->unit_ps);
-        g_string_append_printf(script, "set label '%s%s' at %s,%u offset 0.6,0 left\n",
-                               lh_text_scaled(bars->scale, quanta, text),
-                               row->state == LH_ROW_NO_MEMORY ? " (out of memory)" : "", at, i);
-    }
+    for (guint i = 0; i < count; i++)
+        append_label(script, bars, i);
 }
 
 static void
-append_axes(GString *script, const LhSetup *setup, const Bars *bars)
+append_title(GString *script, const LhSetup *setup)
 {
-    g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length);
-    g_autofree char *groups = lh_describe_groups(&setup->params);
-    char right[G_ASCII_DTOSTR_BUF_SIZE];
+    const LhProgramParams *p = &setup->params;
+    g_autofree char *tokens = lh_format_count(p->attention.seq_length);
+    g_autofree char *groups = lh_describe_groups(p);
+    g_autofree char *place = setup->cost == LH_COST_DEVICE
+                                 ? g_strdup_printf("on %s", setup->topology->name)
+                                 : g_strdup("with free communication");
+    g_autofree char *line = g_strdup_printf("Where the time goes in attention%s%s %s",
+                                            setup->model != NULL ? " of " : "",
+                                            setup->model != NULL ? setup->model->name : "", place);
+    g_autofree char *below =
+        g_strdup_printf("%s tokens on %s; mean over the ranks", tokens, groups);
 
-    g_ascii_formatd(right, sizeof(right), "%.7g",
-                    HEADROOM * (double)bars->longest_ps / bars->unit_ps);
-    g_string_append_printf(
-        script,
-        "set title \"Where the time goes: %s tokens on %s (%s), mean over ranks\" font "
-        "title_font\n"
-        "set xrange [0:%s]\nset yrange [%u - 0.4:-0.6]\nset xlabel 'time (%s)'\n"
-        "set lmargin 18\nset rmargin 4\n",
-        tokens, groups,
-        setup->cost == LH_COST_DEVICE ? setup->topology->name : "free communication", right,
-        bars->rows->len, bars->scale.unit);
+    lh_figure_append_title(script, WIDTH, line, below);
 }
 
-static bool
-collect(const LhComparison *c, Bars *bars, GError **error)
+static void
+append_axes(GString *script, const Bars *bars)
 {
-    for (guint i = 0; i < c->rows->len; i++) {
-        LhCompareRow *row = g_ptr_array_index(c->rows, i);
+    char right[G_ASCII_DTOSTR_BUF_SIZE];
+    const double longest = bars->longest_ps == 0 ? 1 : (double)bars->longest_ps / bars->unit_ps;
 
-        if (row->result == NULL)
+    g_ascii_formatd(right, sizeof(right), "%.7g", HEADROOM * longest);
+    g_string_append_printf(script,
+                           "set xrange [0:%s]\nset yrange [%u - 0.4:-0.6]\n"
+                           "set lmargin %u\nset rmargin 4\n",
+                           right, bars->comparison->rows->len, MARGIN_LETTERS);
+    if (bars->longest_ps == 0)
+        g_string_append(script, "unset xtics\nset border 0\n");
+    else
+        g_string_append_printf(script, "set xlabel 'time (%s)'\n", bars->scale.unit);
+}
+
+/* Without any bar, there still has to be something to plot. */
+static void
+append_plots(GString *script, GString *data, const Bars *bars)
+{
+    guint index = 0;
+
+    for (int position = 0; position < LH_PARTS; position++) {
+        const int part = drawing_order[position];
+        g_autofree char *title = part_title(bars->setup, part);
+
+        if (!append_part(data, bars, position))
             continue;
-        g_ptr_array_add(bars->rows, row);
-        bars->longest_ps = MAX(bars->longest_ps, row->result->makespan_ps);
+        g_string_append_printf(script,
+                               "%s index %u using 1:2:3:4:5:6 with boxxyerror fillstyle solid 1 "
+                               "noborder fillcolor rgb '%s' title '%s'",
+                               index == 0 ? "plot $data" : ", \\\n    $data", index,
+                               part_colour(part), title);
+        index++;
     }
-    if (bars->longest_ps == 0) {
-        g_set_error(error, LH_ERROR, LH_ERROR_NO, "there is nothing to draw: no schedule ran");
-        return false;
-    }
-    bars->scale = lh_text_scale(bars->longest_ps);
-    bars->unit_ps = (double)bars->scale.unit_ps;
-    return true;
+    g_string_append(script, index == 0 ? "plot NaN notitle\n" : "\n");
 }
 
 bool
 lh_bars_draw(const LhSetup *setup, const LhComparison *c, const char *path, GError **error)
 {
-    g_autoptr(GPtrArray) rows = g_ptr_array_new();
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
-    Bars bars = { .rows = rows };
-    LhFigure figure = { .path = path, .width = WIDTH };
-    guint index = 0;
+    Bars bars = { .setup = setup, .comparison = c };
+    LhFigure figure = { .path = path,
+                        .width = WIDTH,
+                        .height = HEIGHT_BASE + HEIGHT_BAR * c->rows->len };
 
-    if (!collect(c, &bars, error))
-        return false;
-    append_axes(script, setup, &bars);
-    append_labels(script, &bars);
-    for (int position = 0; position < LH_PARTS; position++) {
-        const int part = drawing_order[position];
-
-        if (!append_part(data, &bars, position))
-            continue;
-        g_string_append_printf(script,
-                               "%s data index %u using 1:2:3:4:5:6 with boxxyerror fillstyle "
-                               "solid 1 border lc rgb '#FFFFFF' fillcolor rgb '%s' title '%s'",
-                               index == 0 ? "plot" : ", \\\n    ", index, part_colour(part),
-                               part_title(part));
-        index++;
+    for (guint i = 0; i < c->rows->len; i++) {
+        if (has_bar(row_at(&bars, i)))
+            bars.longest_ps = MAX(bars.longest_ps, row_at(&bars, i)->result->makespan_ps);
     }
-    g_string_append_c(script, '\n');
-    figure.height = HEIGHT_BASE + HEIGHT_BAR * rows->len;
+    bars.scale = lh_text_scale(bars.longest_ps);
+    bars.unit_ps = (double)bars.scale.unit_ps;
+    append_title(script, setup);
+    append_axes(script, &bars);
+    append_labels(script, &bars);
+    append_plots(script, data, &bars);
     figure.script = script->str;
     figure.data = data->str;
     return lh_figure_draw(&figure, error);

@@ -5,6 +5,7 @@
 
 #include "plan/compare.h"
 
-/* Draws to @path (*.svg or *.png). Schedules that did not run are left out. */
+/* Draws to @path, one that lh_figure_check_path() allows. Schedules that cannot run here are listed
+ * below the bars, with the reason. */
 bool lh_bars_draw(const LhSetup *setup, const LhComparison *comparison, const char *path,
                   GError **error);

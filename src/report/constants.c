@@ -3,6 +3,8 @@
  */
 #include "report/constants.h"
 
+#include "base/escape.h"
+
 static int
 weakest_kernel(const LhDevice *device)
 {
@@ -30,18 +32,22 @@ weakest_link(const LhTopology *t)
 void
 lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
 {
+    g_autofree char *device = NULL;
+    g_autofree char *cluster = NULL;
+
     if (setup->cost != LH_COST_DEVICE) {
         g_string_append(out,
                         "constants: none; these are the times of a cost model, not of a machine\n");
         return;
     }
+    device = lh_escaped_line(setup->device->name);
+    cluster = lh_escaped_line(setup->topology->name);
     g_string_append_printf(
         out,
         "constants: kernels of %s: %s at worst; links of %s: %s at worst; those used here: %s at "
         "worst; see --provenance\n",
-        setup->device->name, lh_provenance_names[weakest_kernel(setup->device)],
-        setup->topology->name, lh_provenance_names[weakest_link(setup->topology)],
-        lh_provenance_names[weakest]);
+        device, lh_provenance_names[weakest_kernel(setup->device)], cluster,
+        lh_provenance_names[weakest_link(setup->topology)], lh_provenance_names[weakest]);
 }
 
 static void

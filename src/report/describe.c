@@ -3,6 +3,7 @@
  */
 #include "report/describe.h"
 
+#include "base/escape.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
@@ -17,8 +18,10 @@ describe_shape(const LhSetup *setup, GString *out)
     g_autofree char *mask = lh_describe_mask(&p->mask);
 
     g_string_append_printf(out, "one%s attention module", a->linear ? " linear" : "");
-    if (setup->model != NULL)
-        g_string_append_printf(out, " of %s", setup->model->name);
+    if (setup->model != NULL) {
+        g_string_append(out, " of ");
+        lh_escape_line(out, setup->model->name);
+    }
     g_string_append_printf(out, ", %s: %s tokens, %s a rank", passes[p->pass - 1], tokens, share);
     if (a->batch > 1)
         g_string_append_printf(out, ", %u sequences", a->batch);
@@ -66,7 +69,7 @@ describe_links(const LhTopology *t, GString *out)
     if (t->scale_up != LH_SCALE_UP_NONE) {
         g_autofree char *rate = lh_format_bandwidth(t->nvlink.bandwidth);
 
-        g_string_append_printf(out, "NVLink %s%s", rate,
+        g_string_append_printf(out, "%s %s%s", lh_topology_link_name(t, LH_TIER_NVLINK), rate,
                                t->scale_up == LH_SCALE_UP_PAIRS ? " in pairs" : "");
     } else if (t->pcie.bandwidth > 0) {
         g_autofree char *rate = lh_format_bandwidth(t->pcie.bandwidth);
@@ -91,11 +94,13 @@ describe_cluster(const LhSetup *setup, GString *out)
 {
     const LhTopology *t = setup->topology;
     g_autofree char *groups = lh_describe_groups(&setup->params);
+    g_autofree char *cluster = lh_escaped_line(t->name);
+    g_autofree char *device = lh_escaped_line(setup->device->name);
 
     g_string_append_printf(out, "%s on %s%s: %u node%s of %" G_GUINT64_FORMAT " x %s (", groups,
-                           t->name, setup->cluster_defaulted ? " (the default; see --cluster)" : "",
+                           cluster, setup->cluster_defaulted ? " (the default; see --cluster)" : "",
                            setup->network.nodes, setup->network.nodes == 1 ? "" : "s",
-                           t->gpus_per_node, setup->device->name);
+                           t->gpus_per_node, device);
     describe_links(t, out);
     g_string_append(out, ")\n");
 }
@@ -154,7 +159,9 @@ describe_conditions(const LhSetup *setup, GString *out)
         return;
     g_ptr_array_add(words, NULL);
     joined = g_strjoinv("; ", (char **)words->pdata);
-    g_string_append_printf(out, "with: %s\n", joined);
+    g_string_append(out, "with: ");
+    lh_escape_line(out, joined);
+    g_string_append_c(out, '\n');
 }
 
 /* Whether one of the schedules reads @option with this kind of attention. */

@@ -1,6 +1,7 @@
 /* Runs with real data, reported. Times are measured on this machine. */
 #include "report/describe_run.h"
 
+#include "base/escape.h"
 #include "report/cells.h"
 #include "report/describe_options.h"
 #include "report/text.h"
@@ -135,7 +136,9 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
     const LhProgramParams *p = &executed->program->params;
     const LhAttention *a = &p->attention;
     g_autofree char *mask = lh_describe_mask(&p->mask);
-    g_autofree char *options = lh_describe_record(executed->program);
+    g_autofree char *record = lh_describe_record(executed->program);
+    g_autofree char *options = lh_escaped_line(record);
+    g_autofree char *name = lh_escaped_line(executed->program->name);
     g_autofree char *groups = lh_describe_groups(p);
 
     g_string_append_printf(
@@ -143,7 +146,7 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
         "%s on %s, executed (backend %s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
         "%s%s)\n%" G_GUINT64_FORMAT
         " tokens, batch %u, %u heads, %u groups, d %u, %s, %s%s, %s%s%s\n",
-        executed->program->name, groups, params->backend->name,
+        name, groups, params->backend->name,
         params->backend->device->kernel_sets[params->kernel_set], lh_input_names[params->inputs],
         setup->scenario->seed, params->inject != NULL ? ", injected " : "",
         params->inject != NULL ? params->inject : "", a->seq_length, a->batch, a->heads, a->groups,

@@ -1,135 +1,220 @@
 /*
- * Running gnuplot.
+ * Running gnuplot. It gets the whole script through its standard input and returns the picture
+ * through its standard output: it opens no file of ours, and no name is part of a command.
  */
 #include "report/figure.h"
 
+#include "base/child.h"
 #include "base/error.h"
-#include "report/output.h"
+#include "base/escape.h"
+#include "base/output.h"
 
-#include <gio/gio.h>
-#include <glib/gstdio.h>
 #include <string.h>
 
+#define FIGURE_DEADLINE_S 120
+#define DEADLINE_S_MAX 86400
+#define FONT_POINTS 12
+#define TITLE_POINTS 15
+#define LETTER_WIDTH 0.75 /* of a letter's height, on average */
+#define MARGINS 170       /* points beside a title, which is in the middle of the plot */
+
 const char *const lh_tier_colours[] = { "#F0E442", "#CC79A7", "#E69F00", "#D55E00" };
+
+/* --- kinds of pictures --------------------------------------------------------------------------
+ */
+
+/* A kind of picture: the ending of its name, its terminal in gnuplot, and how its bytes begin and
+ * end. */
+typedef struct {
+    const char *suffix, *terminal;
+    unsigned scale; /* pixels a point: PNG is for screens of high resolution */
+    const char *begin, *end;
+    gsize end_length;
+    bool inches; /* the terminal's unit of size */
+} Kind;
+
+#define PNG_BEGIN "\x89PNG\r\n\x1a\n"
+#define PNG_END "\0\0\0\0IEND\xae\x42\x60\x82"
+#define POINTS_PER_INCH 72.0
+
+static const Kind kinds[] = {
+    { ".svg", "svg", 1, "<?xml", "</svg>", sizeof("</svg>") - 1, false },
+    { ".png", "pngcairo", 2, PNG_BEGIN, PNG_END, sizeof(PNG_END) - 1, false },
+    { ".pdf", "pdfcairo", 1, "%PDF-", "%%EOF", sizeof("%%EOF") - 1, true },
+};
+
+static const Kind *
+kind_of(const char *path)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (g_str_has_suffix(path, kinds[i].suffix))
+            return &kinds[i];
+    }
+    return NULL;
+}
 
 bool
 lh_figure_check_path(const char *path, GError **error)
 {
-    if (g_str_has_suffix(path, ".svg") || g_str_has_suffix(path, ".png"))
+    g_autofree char *shown = NULL;
+
+    if (kind_of(path) != NULL)
         return true;
+    shown = lh_escaped_line(path);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--figure: \"%s\" is not allowed; allowed: a name that ends in .svg or .png", path);
+                "--figure: \"%s\" is not allowed; allowed: a name that ends in .svg, .png or .pdf",
+                shown);
     return false;
 }
 
-/* FILE.svg -> FILE + @suffix; caller frees. */
-static char *
-sibling(const char *path, const char *suffix)
+char *
+lh_figure_script_path(const char *path)
 {
-    return g_strdup_printf("%.*s%s", (int)(strlen(path) - strlen(".svg")), path, suffix);
+    const gsize suffix = strlen(kind_of(path)->suffix);
+
+    return g_strdup_printf("%.*s.gp", (int)(strlen(path) - suffix), path);
 }
 
-/* A gnuplot string: single quotes are doubled, nothing else is special. Caller frees. */
-static char *
-quote(const char *text)
+/* Whether @picture has its beginning and its end; white space may follow. */
+static bool
+is_whole(const Kind *kind, const GString *picture)
 {
-    g_auto(GStrv) pieces = g_strsplit(text, "'", -1);
-    g_autofree char *inner = g_strjoinv("''", pieces);
+    gsize length = picture->len;
 
-    return g_strdup_printf("'%s'", inner);
+    while (length > 0 && g_ascii_isspace(picture->str[length - 1]))
+        length--;
+    return length >= kind->end_length && g_str_has_prefix(picture->str, kind->begin) &&
+           memcmp(picture->str + length - kind->end_length, kind->end, kind->end_length) == 0;
 }
 
-static char *
-make_script(const LhFigure *figure, const char *data_name, const char *figure_name)
-{
-    const bool svg = g_str_has_suffix(figure->path, ".svg");
-    const unsigned scale = svg ? 1 : 2; /* PNG for screens of high resolution */
-    g_autofree char *data = quote(data_name);
-    g_autofree char *output = quote(figure_name);
+/* --- the script ---------------------------------------------------------------------------------
+ */
 
-    return g_strdup_printf(
-        "# Drawn by longhaul; run gnuplot in this folder to draw it again.\n"
-        "data = %s\n"
-        "if (!exists(\"target\")) target = %s\n"
-        "set terminal %s size %u,%u font 'DejaVu Sans,%u' noenhanced background rgb '#FFFFFF' "
-        "linewidth %u\n"
-        "set encoding utf8\n"
+void
+lh_figure_append_text(GString *script, const char *text, glong letters_max)
+{
+    g_autofree char *line = lh_escaped_line(text);
+    g_autofree char *cut = NULL;
+
+    if (g_utf8_strlen(line, -1) > letters_max) {
+        g_autofree char *begin = g_utf8_substring(line, 0, letters_max - 1);
+
+        cut = g_strconcat(begin, "…", NULL);
+    }
+    lh_escape_gnuplot(script, cut != NULL ? cut : line);
+}
+
+void
+lh_figure_append_title(GString *script, unsigned width, const char *line, const char *below)
+{
+    const glong letters_max = (glong)((width - MARGINS) / (TITLE_POINTS * LETTER_WIDTH));
+
+    g_string_append(script, "set title ");
+    lh_figure_append_text(script, line, letters_max);
+    g_string_append(script, ".\"\\n\".");
+    lh_figure_append_text(script, below, letters_max);
+    g_string_append(script, " font title_font\n");
+}
+
+static void
+append_terminal(GString *script, const LhFigure *figure, const Kind *kind)
+{
+    char width[G_ASCII_DTOSTR_BUF_SIZE], height[G_ASCII_DTOSTR_BUF_SIZE];
+    const double unit = kind->inches ? 1 / POINTS_PER_INCH : kind->scale;
+
+    g_ascii_formatd(width, sizeof(width), "%.6g", figure->width * unit);
+    g_ascii_formatd(height, sizeof(height), "%.6g", figure->height * unit);
+    g_string_append_printf(script,
+                           "set terminal %s size %s,%s font 'DejaVu Sans,%u' noenhanced "
+                           "background rgb '#FFFFFF' linewidth %u\n",
+                           kind->terminal, width, height, FONT_POINTS * kind->scale, kind->scale);
+}
+
+/* The script as a file: it draws into a file of the folder that gnuplot runs in, unless it is told
+ * to print. */
+static GString *
+make_script(const LhFigure *figure, const Kind *kind)
+{
+    GString *script = g_string_new("# Drawn by longhaul; run gnuplot in this folder to draw it "
+                                   "again.\n");
+    g_autofree char *name = g_path_get_basename(figure->path);
+    g_autofree char *here = g_strconcat("./", name, NULL); /* what begins with | is a command */
+
+    append_terminal(script, figure, kind);
+    g_string_append(script, "if (!exists(\"print_picture\")) set output ");
+    lh_escape_gnuplot(script, here);
+    g_string_append_printf(
+        script,
+        "\nset encoding utf8\n"
         "title_font = 'DejaVu Sans,%u'\n"
         "set key outside top left horizontal Left reverse samplen 1 width 2 height 0.5\n"
         "set border 1\nset xtics nomirror out\nset grid xtics lc rgb '#DDDDDD' lw 0.5\n"
-        "set output target\n"
-        "%s",
-        data, output, svg ? "svg" : "pngcairo", scale * figure->width, scale * figure->height,
-        12 * scale, scale, 15 * scale, figure->script);
+        "$data << END\n%sEND\n%s",
+        TITLE_POINTS * kind->scale, figure->data, figure->script);
+    return script;
+}
+
+/* --- drawing ------------------------------------------------------------------------------------
+ */
+
+static unsigned
+deadline_s(void)
+{
+    const char *text = g_getenv("LONGHAUL_GNUPLOT_SECONDS");
+    guint64 seconds;
+
+    if (text == NULL || !g_ascii_string_to_unsigned(text, 10, 1, DEADLINE_S_MAX, &seconds, NULL))
+        return FIGURE_DEADLINE_S;
+    return (unsigned)seconds;
 }
 
 static bool
-run_gnuplot(const char *folder, const char *script_name, const char *temporary, GError **error)
+fail(const char *path, const char *script_path, const char *cause, GError **error)
 {
-    g_autofree char *quoted = quote(temporary);
-    g_autofree char *setting = g_strdup_printf("target = %s", quoted);
-    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
-        G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
-    g_autoptr(GSubprocess) process = NULL;
-    g_autofree char *said = NULL;
+    g_autofree char *figure = lh_escaped_line(path);
+    g_autofree char *script = lh_escaped_line(script_path);
+
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot draw %s: %s; its script is in %s",
+                figure, cause, script);
+    return false;
+}
+
+/* -d: the user's own settings of gnuplot change nothing. */
+static bool
+draw(const LhFigure *figure, const GString *script, GString *picture, GError **error)
+{
+    static const char *const argv[] = { "gnuplot", "-d", "-e", "print_picture = 1", "-", NULL };
+    const LhChild gnuplot = {
+        .argv = argv, .input = script->str, .input_length = script->len, .deadline_s = deadline_s()
+    };
+    g_autofree char *script_path = lh_figure_script_path(figure->path);
     g_autoptr(GError) cause = NULL;
 
-    g_subprocess_launcher_set_cwd(launcher, folder);
-    process =
-        g_subprocess_launcher_spawn(launcher, &cause, "gnuplot", "-e", setting, script_name, NULL);
-    if (process == NULL ||
-        !g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &said, &cause)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot run gnuplot: %s", cause->message);
-        return false;
-    }
-    if (!g_subprocess_get_successful(process)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "gnuplot could not draw %s/%s: %s", folder,
-                    script_name, g_strstrip(said));
-        return false;
-    }
-    return true;
-}
+    if (!lh_child_run(&gnuplot, picture, &cause)) {
+        g_autofree char *advice = g_strconcat(cause->message,
+                                              g_str_has_suffix(cause->message, "is not installed")
+                                                  ? " (Debian: apt install gnuplot-nox)"
+                                                  : "",
+                                              NULL);
 
-/* Draws into a temporary name beside @path and renames it. */
-static bool
-draw(const char *path, const char *script_path, GError **error)
-{
-    g_autofree char *program = g_find_program_in_path("gnuplot");
-    g_autofree char *folder = g_path_get_dirname(path);
-    g_autofree char *name = g_path_get_basename(path);
-    g_autofree char *script_name = g_path_get_basename(script_path);
-    g_autofree char *temporary = g_strdup_printf(".%s.part", name);
-    g_autofree char *temporary_path = g_build_filename(folder, temporary, NULL);
-
-    if (program == NULL) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "cannot draw %s: gnuplot is not installed (Debian: apt install gnuplot-nox); "
-                    "its script is in %s",
-                    path, script_path);
-        return false;
+        return fail(figure->path, script_path, advice, error);
     }
-    if (!run_gnuplot(folder, script_name, temporary, error)) {
-        g_unlink(temporary_path);
-        return false;
-    }
-    if (g_rename(temporary_path, path) != 0) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot write %s", path);
-        g_unlink(temporary_path);
-        return false;
-    }
-    return true;
+    if (is_whole(kind_of(figure->path), picture))
+        return true;
+    return fail(figure->path, script_path, "what gnuplot printed is not a whole picture", error);
 }
 
 bool
 lh_figure_draw(const LhFigure *figure, GError **error)
 {
-    g_autofree char *data_path = sibling(figure->path, ".dat");
-    g_autofree char *script_path = sibling(figure->path, ".gp");
-    g_autofree char *data_name = g_path_get_basename(data_path);
-    g_autofree char *figure_name = g_path_get_basename(figure->path);
-    g_autofree char *script = make_script(figure, data_name, figure_name);
+    g_autofree char *script_path = lh_figure_script_path(figure->path);
+    GString *script = make_script(figure, kind_of(figure->path));
+    GString *picture = g_string_new(NULL);
+    const bool ok = lh_output_file(script_path, script->str, script->len, error) &&
+                    draw(figure, script, picture, error) &&
+                    lh_output_file(figure->path, picture->str, picture->len, error);
 
-    return lh_output_file(data_path, figure->data, strlen(figure->data), error) &&
-           lh_output_file(script_path, script, strlen(script), error) &&
-           draw(figure->path, script_path, error);
+    g_string_free(script, TRUE);
+    g_string_free(picture, TRUE);
+    return ok;
 }

@@ -1,6 +1,6 @@
 /*
- * Figures by gnuplot. For FILE.svg or FILE.png, the script FILE.gp and the data FILE.dat are
- * written beside it and kept, so that a figure can be redrawn by hand.
+ * Figures by gnuplot. For FILE.svg, FILE.png or FILE.pdf, the script FILE.gp is written beside it,
+ * with the data in it, so that a figure can be changed and drawn again by hand.
  */
 #pragma once
 
@@ -9,21 +9,32 @@
 
 /* What a figure is made of. */
 typedef struct {
-    const char *path;       /* *.svg or *.png */
+    const char *path;       /* *.svg, *.png or *.pdf */
     unsigned width, height; /* points */
-    const char *
-        script; /* gnuplot commands after the terminal is set; the data is in the variable `data` */
-    const char *data;
+    const char *data;       /* the lines of the data block $data; numbers and comments only */
+    const char *script;     /* gnuplot commands after the terminal is set */
 } LhFigure;
 
-/* False (LH_ERROR_USAGE) if @path ends neither in .svg nor in .png. */
+/* False (LH_ERROR_USAGE) if @path ends in none of .svg, .png, .pdf. */
 bool lh_figure_check_path(const char *path, GError **error);
 
+/* The path of the script of figure @path. Caller frees. */
+char *lh_figure_script_path(const char *path);
+
 /*
- * Writes data and script, then runs gnuplot; the figure appears whole or not at all.
+ * Writes the script, then runs gnuplot, which has LONGHAUL_GNUPLOT_SECONDS seconds (an environment
+ * variable; FIGURE_DEADLINE_S if it is not set). The figure appears whole or not at all.
  * LH_ERROR_RUNTIME names what is missing.
  */
 bool lh_figure_draw(const LhFigure *figure, GError **error);
+
+/* "set title": one line in large letters, and one below; each is cut at what @width has room for.
+ */
+void lh_figure_append_title(GString *script, unsigned width, const char *line, const char *below);
+
+/* Appends a string of gnuplot, in its quotes; of a text of more than @letters_max letters the last
+ * one shown is "…". */
+void lh_figure_append_text(GString *script, const char *text, glong letters_max);
 
 /* Okabe and Ito's colours, by meaning: the same in every figure. */
 #define LH_COLOUR_FORWARD "#0072B2"
@@ -32,4 +43,5 @@ bool lh_figure_draw(const LhFigure *figure, GError **error);
 #define LH_COLOUR_IMBALANCE "#BBBBBB"
 #define LH_COLOUR_HOST "#555555"
 #define LH_COLOUR_WAITING "#E3E3E3"
+#define LH_COLOUR_WORDS "#555555"
 extern const char *const lh_tier_colours[]; /* by LhTier */

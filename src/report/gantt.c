@@ -1,6 +1,8 @@
 /*
  * Gantt charts: two lanes a rank, computing above, communication below. Ops narrower than a pixel
- * are joined with their neighbours, so that a figure stays small however long the program is.
+ * are joined with their neighbours, so that a figure stays small however long the program is; a
+ * joined box is as much lower than its lane as there are gaps in it, so that ink is time. Boxes
+ * have no outline, which would be wider than many of them.
  */
 #include "report/gantt.h"
 
@@ -9,9 +11,11 @@
 #include "report/text.h"
 
 #define WIDTH 1200
-#define HEIGHT_BASE 150
+#define HEIGHT_BASE 170
 #define HEIGHT_RANK 40
 #define PIXELS 1500 /* of the time axis; narrower boxes are joined */
+#define WIDE 5      /* pixels of a box from which on it ends with a gap, which parts neighbours */
+#define GAP 0.8     /* pixels */
 
 /* Lanes, as distances from the rank's own line; up is negative. */
 #define COMPUTE_TOP -0.42
@@ -24,36 +28,63 @@ typedef enum {
     KIND_FORWARD,
     KIND_BACKWARD,
     KIND_OTHER,
-    KIND_TRANSFER, /* LH_TIERS consecutive kinds */
-    KINDS = KIND_TRANSFER + LH_TIERS
+    KIND_TRANSFER, /* over no links: in a run of threads, or where communication is free */
+    KIND_TIERS,    /* LH_TIERS consecutive kinds */
+    KINDS = KIND_TIERS + LH_TIERS
 } Kind;
 
-static const char *const kind_titles[KINDS] = {
-    "waiting",         "attention forward", "attention backward", "other kernels",
-    "NVLink transfer", "PCIe transfer",     "NIC transfer",       "fabric transfer",
-};
+/* Caller frees. */
+static char *
+kind_title(const LhGantt *gantt, int kind)
+{
+    static const char *const titles[] = { "waiting", "attention forward", "attention backward",
+                                          "other kernels", "transfer" };
+
+    if (kind < KIND_TIERS)
+        return g_strdup(titles[kind]);
+    return g_strdup_printf(
+        "%s transfer", lh_topology_link_name(gantt->setup->topology, (LhTier)(kind - KIND_TIERS)));
+}
 
 static const char *
-kind_colour(Kind kind)
+kind_colour(int kind)
 {
     static const char *const colours[] = { LH_COLOUR_WAITING, LH_COLOUR_FORWARD, LH_COLOUR_BACKWARD,
-                                           LH_COLOUR_OTHER };
+                                           LH_COLOUR_OTHER, LH_COLOUR_HOST };
 
-    return kind < KIND_TRANSFER ? colours[kind] : lh_tier_colours[kind - KIND_TRANSFER];
+    return kind < KIND_TIERS ? colours[kind] : lh_tier_colours[kind - KIND_TIERS];
+}
+
+/* Whether boxes that are lower than their lane stand at the bottom of it: so, two kinds that share
+ * the time between them do not cover each other. */
+static bool
+stands_low(int kind)
+{
+    return kind == KIND_OTHER || kind == KIND_TIERS + LH_TIER_NIC;
 }
 
 typedef struct {
-    uint32_t rank;
+    uint32_t row; /* of the figure */
     LhTime start_ps, end_ps;
+    LhTime busy_ps; /* of that time */
 } Box;
 
-static Kind
-kind_of(const LhTimelineRecord *r)
+/* A figure being drawn. */
+typedef struct {
+    const LhGantt *gantt;
+    LhTimeScale scale;
+    LhTime pixel_ps;
+    GArray *boxes[KINDS]; /* of Box */
+} Chart;
+
+static int
+kind_of(const LhTimelineRecord *r, const LhSetup *setup)
 {
     LhEffect effect;
 
     if (r->kind != LH_OP_COMPUTE)
-        return KIND_TRANSFER + (r->tier < LH_TIERS ? r->tier : LH_TIER_NVLINK);
+        return r->tier < LH_TIERS && setup->cost == LH_COST_DEVICE ? KIND_TIERS + r->tier
+                                                                   : KIND_TRANSFER;
     effect = lh_kernels[r->kernel]->effect;
     if (lh_kernels[r->kernel]->linear || effect == LH_EFFECT_SCORES ||
         effect == LH_EFFECT_SCORES_APPLY)
@@ -69,22 +100,29 @@ kind_of(const LhTimelineRecord *r)
 }
 
 static bool
-is_drawn(const LhTimelineRecord *r)
+is_drawn(const LhTimelineRecord *r, const LhFrame *frame)
 {
     return (r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE || r->kind == LH_OP_COLLECTIVE) &&
-           r->end_ps > r->start_ps;
+           r->end_ps > r->start_ps && r->end_ps > frame->from_ps && r->start_ps < frame->to_ps &&
+           lh_frame_has(frame, r->rank);
 }
 
+/* --- boxes --------------------------------------------------------------------------------------
+ */
+
 static void
-add_box(GArray *boxes, Box box, LhTime pixel_ps)
+add_box(Chart *chart, int kind, Box box)
 {
+    GArray *boxes = chart->boxes[kind];
     Box *last = boxes->len == 0 ? NULL : &g_array_index(boxes, Box, boxes->len - 1);
 
-    if (last != NULL && last->rank == box.rank && box.start_ps - last->end_ps < pixel_ps &&
-        box.end_ps - box.start_ps < pixel_ps)
+    if (last != NULL && last->row == box.row && box.start_ps - last->end_ps < chart->pixel_ps &&
+        box.end_ps - box.start_ps < chart->pixel_ps) {
+        last->busy_ps += MAX(0, box.end_ps - MAX(last->end_ps, box.start_ps));
         last->end_ps = MAX(last->end_ps, box.end_ps);
-    else
+    } else {
         g_array_append_val(boxes, box);
+    }
 }
 
 static int
@@ -97,105 +135,151 @@ by_rank_and_start(gconstpointer a, gconstpointer b)
         return x->rank < y->rank ? -1 : 1;
     if (x->start_ps != y->start_ps)
         return x->start_ps < y->start_ps ? -1 : 1;
-    return 0;
+    return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* Fills boxes[kind]. Stray records of ranks that are not drawn are left out. */
-static void
-collect_boxes(const LhTimeline *timeline, uint32_t ranks, LhTime makespan_ps, GArray **boxes)
+/* The records that are drawn, by rank and start. Caller unrefs. */
+static GPtrArray *
+order_records(const LhGantt *gantt)
 {
-    g_autoptr(GPtrArray) ordered = g_ptr_array_new();
-    const LhTime pixel_ps = makespan_ps / PIXELS;
+    GPtrArray *ordered = g_ptr_array_new();
 
-    for (guint i = 0; i < timeline->records->len; i++) {
-        LhTimelineRecord *r = &g_array_index(timeline->records, LhTimelineRecord, i);
+    for (guint i = 0; i < gantt->timeline->records->len; i++) {
+        LhTimelineRecord *r = &g_array_index(gantt->timeline->records, LhTimelineRecord, i);
 
-        if (r->rank < ranks && is_drawn(r))
+        if (is_drawn(r, gantt->frame))
             g_ptr_array_add(ordered, r);
     }
     g_ptr_array_sort(ordered, by_rank_and_start);
-    for (uint32_t rank = 0; rank < ranks; rank++) {
-        const Box whole = { rank, 0, makespan_ps };
+    return ordered;
+}
 
-        g_array_append_val(boxes[KIND_WAITING], whole);
+static void
+collect_boxes(Chart *chart)
+{
+    const LhFrame *frame = chart->gantt->frame;
+    g_autoptr(GPtrArray) ordered = order_records(chart->gantt);
+    uint32_t row = 0;
+
+    for (uint32_t i = 0; i < frame->ranks->len; i++) {
+        const Box whole = { i, frame->from_ps, frame->to_ps, frame->to_ps - frame->from_ps };
+
+        g_array_append_val(chart->boxes[KIND_WAITING], whole);
     }
     for (guint i = 0; i < ordered->len; i++) {
         const LhTimelineRecord *r = g_ptr_array_index(ordered, i);
-        const Box box = { r->rank, r->start_ps, r->end_ps };
+        const LhTime start = MAX(r->start_ps, frame->from_ps), end = MIN(r->end_ps, frame->to_ps);
 
-        add_box(boxes[kind_of(r)], box, pixel_ps);
+        while (g_array_index(frame->ranks, uint32_t, row) != r->rank)
+            row++;
+        add_box(chart, kind_of(r, chart->gantt->setup), (Box){ row, start, end, end - start });
     }
 }
 
 static void
-append_boxes(GString *data, Kind kind, const GArray *boxes, double unit_ps)
+append_box(GString *data, const Chart *chart, int kind, const Box *box)
 {
-    const double top = kind < KIND_TRANSFER ? COMPUTE_TOP : COMM_TOP;
-    const double bottom = kind < KIND_TRANSFER ? COMPUTE_BOTTOM : COMM_BOTTOM;
+    const double unit = (double)chart->scale.unit_ps;
+    const LhTime length = box->end_ps - box->start_ps;
+    const bool parted = kind != KIND_WAITING && length >= WIDE * chart->pixel_ps;
+    const double start = (double)box->start_ps / unit;
+    const double end = ((double)box->end_ps - (parted ? GAP * (double)chart->pixel_ps : 0)) / unit;
+    const double share = length == 0 ? 1 : (double)box->busy_ps / (double)length;
+    double top = kind < KIND_TRANSFER ? COMPUTE_TOP : COMM_TOP;
+    double bottom = kind < KIND_TRANSFER ? COMPUTE_BOTTOM : COMM_BOTTOM;
 
-    g_string_append_printf(data, "# %s: x y x_low x_high y_low y_high\n", kind_titles[kind]);
-    for (guint i = 0; i < boxes->len; i++) {
-        const Box *box = &g_array_index(boxes, Box, i);
-        const double start = (double)box->start_ps / unit_ps;
-        const double end = (double)box->end_ps / unit_ps;
+    if (stands_low(kind))
+        top = bottom - (bottom - top) * share;
+    else
+        bottom = top + (bottom - top) * share;
+    lh_text_append(data, (start + end) / 2);
+    lh_text_append(data, box->row);
+    lh_text_append(data, start);
+    lh_text_append(data, end);
+    lh_text_append(data, box->row + top);
+    lh_text_append(data, box->row + bottom);
+    data->str[data->len - 1] = '\n';
+}
 
-        lh_text_append(data, (start + end) / 2);
-        lh_text_append(data, box->rank);
-        lh_text_append(data, start);
-        lh_text_append(data, end);
-        lh_text_append(data, box->rank + top);
-        lh_text_append(data, box->rank + bottom);
-        data->str[data->len - 1] = '\n';
-    }
+static void
+append_boxes(GString *data, const Chart *chart, int kind)
+{
+    g_autofree char *title = kind_title(chart->gantt, kind);
+
+    g_string_append_printf(data, "# %s: x y x_low x_high y_low y_high\n", title);
+    for (guint i = 0; i < chart->boxes[kind]->len; i++)
+        append_box(data, chart, kind, &g_array_index(chart->boxes[kind], Box, i));
     g_string_append(data, "\n\n"); /* ends gnuplot's data set */
 }
 
+/* --- the script ---------------------------------------------------------------------------------
+ */
+
 static void
-append_axes(GString *script, const LhGantt *gantt, uint32_t ranks, LhTimeScale scale)
+append_title(GString *script, const LhGantt *gantt)
 {
     const LhProgramParams *p = &gantt->program->params;
-
+    const LhFrame *frame = gantt->frame;
     char bubble[LH_TEXT_SIZE];
-    char right[G_ASCII_DTOSTR_BUF_SIZE];
     g_autofree char *tokens = lh_format_count(p->attention.seq_length);
     g_autofree char *makespan = lh_format_time(gantt->makespan_ps);
     g_autofree char *groups = lh_describe_groups(p);
+    g_autofree char *from = lh_format_time(frame->from_ps);
+    g_autofree char *to = lh_format_time(frame->to_ps);
+    g_autoptr(GString) line = g_string_new(gantt->program->name);
+    g_autoptr(GString) below = g_string_new(NULL);
 
-    g_ascii_formatd(right, sizeof(right), "%.7g",
-                    (double)gantt->makespan_ps / (double)scale.unit_ps);
+    if (gantt->setup->model != NULL)
+        g_string_append_printf(line, ": attention of %s", gantt->setup->model->name);
+    g_string_append_printf(line, ", %s tokens on %s", tokens, groups);
     lh_text_percent(gantt->bubble, bubble);
-    g_string_append_printf(script,
-                           "set title \"%s: %s tokens on %s, %s, %s of it not computing\" "
-                           "font title_font\n"
-                           "set xrange [0:%s]\nset yrange [%u - 0.5:-0.5]\n"
-                           "set xlabel 'time (%s)'\nset ytics 1 scale 0 format 'rank %%g'\n"
-                           "set lmargin 10\nset rmargin 4\n",
-                           gantt->program->name, tokens, groups, makespan, bubble, right, ranks,
-                           scale.unit);
-}
-
-static bool
-has_rim(Kind kind)
-{
-    return kind != KIND_WAITING && kind != KIND_OTHER;
+    g_string_append_printf(below, "%s, %s of it not computing", makespan, bubble);
+    if (frame->from_ps > 0 || frame->to_ps < gantt->makespan_ps)
+        g_string_append_printf(below, "; shown: %s to %s", from, to);
+    if (frame->ranks->len < lh_program_ranks(gantt->program))
+        g_string_append_printf(below, "; %u of the ranks", frame->ranks->len);
+    lh_figure_append_title(script, WIDTH, line->str, below->str);
 }
 
 static void
-append_plots(GString *script, GArray *const *boxes)
+append_axes(GString *script, const Chart *chart)
+{
+    const LhGantt *gantt = chart->gantt;
+    const GArray *ranks = gantt->frame->ranks;
+    const double unit = (double)chart->scale.unit_ps;
+    char left[G_ASCII_DTOSTR_BUF_SIZE], right[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_ascii_formatd(left, sizeof(left), "%.9g", (double)gantt->frame->from_ps / unit);
+    g_ascii_formatd(right, sizeof(right), "%.9g", (double)gantt->frame->to_ps / unit);
+    g_string_append_printf(script,
+                           "set xrange [%s:%s]\nset yrange [%u - 0.5:-0.5]\n"
+                           "set xlabel 'time (%s)'\nset lmargin 14\nset rmargin 4\n"
+                           "set ytics scale 0 (",
+                           left, right, ranks->len, chart->scale.unit);
+    for (guint i = 0; i < ranks->len; i++) {
+        const uint32_t rank = g_array_index(ranks, uint32_t, i);
+
+        g_string_append_printf(script, "%s'rank %u%s' %u", i > 0 ? ", " : "", rank,
+                               rank == gantt->last_rank ? " (last)" : "", i);
+    }
+    g_string_append(script, ")\n");
+}
+
+static void
+append_plots(GString *script, const Chart *chart)
 {
     guint index = 0;
 
     for (int kind = 0; kind < KINDS; kind++) {
-        if (boxes[kind]->len == 0)
+        g_autofree char *title = kind_title(chart->gantt, kind);
+
+        if (chart->boxes[kind]->len == 0)
             continue;
-        /* A white rim parts neighbours; the background has none, nor what is hardly wider than a
-         * rim. */
         g_string_append_printf(script,
-                               "%s data index %u using 1:2:3:4:5:6 with boxxyerror fillstyle "
-                               "solid 1 border lc rgb '%s' fillcolor rgb '%s' title '%s'",
-                               index == 0 ? "plot" : ", \\\n    ", index,
-                               has_rim((Kind)kind) ? "#FFFFFF" : kind_colour((Kind)kind),
-                               kind_colour((Kind)kind), kind_titles[kind]);
+                               "%s index %u using 1:2:3:4:5:6 with boxxyerror fillstyle solid 1 "
+                               "noborder fillcolor rgb '%s' title '%s'",
+                               index == 0 ? "plot $data" : ", \\\n    $data", index,
+                               kind_colour(kind), title);
         index++;
     }
     g_string_append_c(script, '\n');
@@ -204,22 +288,26 @@ append_plots(GString *script, GArray *const *boxes)
 bool
 lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error)
 {
-    const uint32_t ranks = MIN(lh_program_ranks(gantt->program), LH_GANTT_RANKS_MAX);
-    const LhTimeScale scale = lh_text_scale(gantt->makespan_ps);
+    const LhFrame *frame = gantt->frame;
+    Chart chart = { .gantt = gantt,
+                    .scale = lh_text_scale(gantt->makespan_ps),
+                    .pixel_ps = (frame->to_ps - frame->from_ps) / PIXELS };
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
-    GArray *boxes[KINDS];
-    LhFigure figure = { .path = path, .width = WIDTH, .height = HEIGHT_BASE + HEIGHT_RANK * ranks };
+    LhFigure figure = { .path = path,
+                        .width = WIDTH,
+                        .height = HEIGHT_BASE + HEIGHT_RANK * frame->ranks->len };
 
     for (int kind = 0; kind < KINDS; kind++)
-        boxes[kind] = g_array_new(FALSE, FALSE, sizeof(Box));
-    collect_boxes(gantt->timeline, ranks, gantt->makespan_ps, boxes);
-    append_axes(script, gantt, ranks, scale);
-    append_plots(script, boxes);
+        chart.boxes[kind] = g_array_new(FALSE, FALSE, sizeof(Box));
+    collect_boxes(&chart);
+    append_title(script, gantt);
+    append_axes(script, &chart);
+    append_plots(script, &chart);
     for (int kind = 0; kind < KINDS; kind++) {
-        if (boxes[kind]->len > 0)
-            append_boxes(data, (Kind)kind, boxes[kind], (double)scale.unit_ps);
-        g_array_unref(boxes[kind]);
+        if (chart.boxes[kind]->len > 0)
+            append_boxes(data, &chart, kind);
+        g_array_unref(chart.boxes[kind]);
     }
     figure.script = script->str;
     figure.data = data->str;

@@ -3,17 +3,19 @@
  */
 #pragma once
 
+#include "report/frame.h"
 #include "report/timeline.h"
-
-#define LH_GANTT_RANKS_MAX 16
 
 /* What is drawn: a program as it was simulated, or as it ran. */
 typedef struct {
+    const LhSetup *setup;
     const LhProgram *program;
-    const LhTimeline *timeline; /* sorted */
+    const LhTimeline *timeline; /* of the ranks of the frame at least */
+    LhFrame *frame;             /* fitted to the run */
     LhTime makespan_ps;
-    double bubble; /* the share of the time in which the mean rank does not compute */
+    uint32_t last_rank; /* the one to finish last */
+    double bubble;      /* the share of the time in which the mean rank does not compute */
 } LhGantt;
 
-/* Draws the ranks below LH_GANTT_RANKS_MAX to @path (*.svg or *.png). */
+/* Draws to @path, one that lh_figure_check_path() allows. */
 bool lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error);

@@ -3,7 +3,7 @@
  */
 #include "report/table.h"
 
-#include <string.h>
+#include "base/escape.h"
 
 #define GAP 3 /* spaces between columns */
 
@@ -158,8 +158,11 @@ column_width(const LhTable *table, guint index)
     for (guint i = 0; i < table->rows->len; i++) {
         const Row *row = g_ptr_array_index(table->rows, i);
 
-        if (index < row->texts->len)
-            width = MAX(width, width_of(g_ptr_array_index(row->texts, index)));
+        if (index < row->texts->len) {
+            g_autofree char *shown = lh_escaped_line(g_ptr_array_index(row->texts, index));
+
+            width = MAX(width, width_of(shown));
+        }
     }
     return width;
 }
@@ -200,12 +203,15 @@ static void
 print_text_row(const LhTable *table, const Row *row, const glong *widths, GString *out)
 {
     for (guint i = 0; i < row->texts->len; i++) {
+        g_autofree char *shown = lh_escaped_line(g_ptr_array_index(row->texts, i));
+
         g_string_append_printf(out, "%*s", i > 0 ? GAP : 0, "");
-        append_padded(out, g_ptr_array_index(row->texts, i), widths[i],
-                      column_at(table, i)->number);
+        append_padded(out, shown, widths[i], column_at(table, i)->number);
     }
-    if (row->note != NULL)
-        g_string_append_printf(out, "%*s%s", GAP, "", row->note);
+    if (row->note != NULL) {
+        g_string_append_printf(out, "%*s", GAP, "");
+        lh_escape_line(out, row->note);
+    }
     end_line(out);
 }
 
@@ -229,23 +235,6 @@ print_text(const LhTable *table, GString *out)
 /* --- for machines -------------------------------------------------------------------------------
  */
 
-/* RFC 4180, with '\n' at the ends of lines. */
-static void
-append_csv(GString *out, const char *text)
-{
-    if (strpbrk(text, ",\"\n\r") == NULL) {
-        g_string_append(out, text);
-        return;
-    }
-    g_string_append_c(out, '"');
-    for (const char *p = text; *p != '\0'; p++) {
-        if (*p == '"')
-            g_string_append_c(out, '"');
-        g_string_append_c(out, *p);
-    }
-    g_string_append_c(out, '"');
-}
-
 static const char *
 exact_cell(const Row *row, guint index)
 {
@@ -264,7 +253,7 @@ print_csv(const LhTable *table, GString *out)
 
     for (guint i = 0; i < table->columns->len; i++) {
         g_string_append(out, i > 0 ? "," : "");
-        append_csv(out, column_at(table, i)->key);
+        lh_escape_csv(out, column_at(table, i)->key, false);
     }
     g_string_append(out, notes ? ",note\n" : "\n");
     for (guint i = 0; i < table->rows->len; i++) {
@@ -272,11 +261,11 @@ print_csv(const LhTable *table, GString *out)
 
         for (guint j = 0; j < table->columns->len; j++) {
             g_string_append(out, j > 0 ? "," : "");
-            append_csv(out, exact_cell(row, j));
+            lh_escape_csv(out, exact_cell(row, j), column_at(table, j)->number);
         }
         if (notes) {
             g_string_append_c(out, ',');
-            append_csv(out, row->note != NULL ? row->note : "");
+            lh_escape_csv(out, row->note != NULL ? row->note : "", false);
         }
         g_string_append_c(out, '\n');
     }
@@ -285,12 +274,8 @@ print_csv(const LhTable *table, GString *out)
 static void
 append_md(GString *out, const char *text)
 {
-    g_string_append(out, " ");
-    for (const char *p = text; *p != '\0'; p++) {
-        if (*p == '|')
-            g_string_append_c(out, '\\');
-        g_string_append_c(out, *p == '\n' ? ' ' : *p);
-    }
+    g_string_append_c(out, ' ');
+    lh_escape_md_cell(out, text);
     g_string_append(out, " |");
 }
 
@@ -347,6 +332,18 @@ lh_table_print(const LhTable *table, LhFormat format, GString *out)
         break;
     }
     g_assert_not_reached();
+}
+
+void
+lh_table_words(LhFormat format, GString *out, gsize from)
+{
+    g_autofree char *words = g_strdup(out->str + from);
+
+    g_string_truncate(out, from);
+    if (format == LH_FORMAT_MD)
+        lh_escape_md(out, words);
+    else
+        lh_escape_lines(out, words);
 }
 
 void

@@ -45,5 +45,10 @@ void lh_table_note(LhTable *table, const char *text);
 /* Appends the table in @format, which is not JSON. */
 void lh_table_print(const LhTable *table, LhFormat format, GString *out);
 
+/* Makes the sentences that @out has from byte @from on, and which names of files may be in, safe
+ * for
+ * @format. */
+void lh_table_words(LhFormat format, GString *out, gsize from);
+
 /* Writes the table as an array of objects, all values strings; @key as for lh_jsonw_array_begin. */
 void lh_table_json(const LhTable *table, LhJsonWriter *w, const char *key);

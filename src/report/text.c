@@ -102,6 +102,6 @@ lh_text_append(GString *out, double value)
 {
     char digits[G_ASCII_DTOSTR_BUF_SIZE];
 
-    g_string_append(out, g_ascii_formatd(digits, sizeof(digits), "%.7g", value));
+    g_string_append(out, g_ascii_formatd(digits, sizeof(digits), "%.9g", value));
     g_string_append_c(out, ' ');
 }

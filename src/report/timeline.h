@@ -6,13 +6,17 @@
 #include "plan/setup.h"
 
 typedef struct {
-    GArray *records;    /* of LhTimelineRecord */
-    uint32_t ranks_max; /* only ranks below are kept */
+    GArray *records;   /* of LhTimelineRecord */
+    GByteArray *ranks; /* by rank: whether its ops are kept; ranks beyond are not. NULL: all are */
 } LhTimeline;
 
-LhTimeline *lh_timeline_new(uint32_t ranks_max);
+/* Keeps the ops of @ranks (of uint32_t), which may be NULL for all. Caller frees. */
+LhTimeline *lh_timeline_new(const GArray *ranks);
 void lh_timeline_free(LhTimeline *timeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTimeline, lh_timeline_free)
+
+/* Whether the timeline keeps the ops of @rank. */
+bool lh_timeline_keeps(const LhTimeline *timeline, uint32_t rank);
 
 /* An LhTimelineSink; @data is the LhTimeline. */
 void lh_timeline_collect(void *data, const LhTimelineRecord *record);

@@ -293,6 +293,7 @@ route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, LhRoute *route
 {
     /* Pairs are 2i and 2i+1; nodes of pairs have an even number of GPUs, so ranks show them. */
     const bool nvlink = n->topology->scale_up == LH_SCALE_UP_SWITCH ||
+                        n->topology->scale_up == LH_SCALE_UP_MEMORY ||
                         (n->topology->scale_up == LH_SCALE_UP_PAIRS && (src ^ dst) == 1);
     const uint32_t first = nvlink ? 0 : n->pcie_first;
 

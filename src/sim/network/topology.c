@@ -21,8 +21,18 @@
 
 const char *const lh_tier_names[] = { "nvlink", "pcie", "nic", "fabric", NULL };
 
+const char *
+lh_topology_link_name(const LhTopology *topology, LhTier tier)
+{
+    static const char *const names[] = { "NVLink", "PCIe", "NIC", "fabric" };
+
+    if (tier == LH_TIER_NVLINK && topology->scale_up == LH_SCALE_UP_MEMORY)
+        return "memory";
+    return names[tier];
+}
+
 static const char *const schemas[] = { "longhaul.topology/1", NULL };
-static const char *const scale_up_kinds[] = { "none", "nvswitch", "pairs", NULL };
+static const char *const scale_up_kinds[] = { "none", "nvswitch", "pairs", "memory", NULL };
 static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
 
 /* Nested objects are decoded into the flat LhTopology: their own offset is 0. */
@@ -77,9 +87,10 @@ static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
         TEXT("source", member.source, needed, "Where the numbers come from.")
 
 static const LhField scale_up_fields[] = {
-    CHOICE(
-        "kind", scale_up, LH_FIELD_REQUIRED, scale_up_kinds,
-        "How the GPUs of a node are joined: not at all, by a switch, or in pairs (0-1, 2-3, ..)."),
+    CHOICE("kind", scale_up, LH_FIELD_REQUIRED, scale_up_kinds,
+           "How the GPUs of a node are joined: not at all, by a switch, in pairs (0-1, 2-3, ..), "
+           "or as "
+           "ranks that share the memory of a host."),
     LINK_FIELDS(nvlink, 0),
     { .name = NULL },
 };
@@ -179,7 +190,8 @@ check_node(const LhJson *json, const LhTopology *t, GError **error)
     static const char *const link_fields[] = { "bandwidth",  "latency", "ctas",
                                                "provenance", "source",  NULL };
     const char *kind = scale_up_kinds[t->scale_up];
-    const bool joined = t->scale_up == LH_SCALE_UP_SWITCH || t->gpus_per_node == 1 ||
+    const bool joined = t->scale_up == LH_SCALE_UP_SWITCH || t->scale_up == LH_SCALE_UP_MEMORY ||
+                        t->gpus_per_node == 1 ||
                         (t->scale_up == LH_SCALE_UP_PAIRS && t->gpus_per_node == 2);
 
     if (!check_fields_of_kind(json, "node.scale_up", link_fields, kind,

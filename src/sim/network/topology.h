@@ -36,6 +36,7 @@ typedef enum {
     LH_SCALE_UP_SWITCH, /* NVSwitch: every GPU one up and one down link into a non-blocking switch
                          */
     LH_SCALE_UP_PAIRS,  /* NVLink bridges join GPUs 2i and 2i+1; other pairs go over PCIe */
+    LH_SCALE_UP_MEMORY, /* as a switch, but no NVLink: ranks that meet in the memory of a host */
 } LhScaleUp;
 
 typedef enum {
@@ -70,5 +71,9 @@ LhTopology *lh_topology_load(const char *name, GError **error);
 LhTopology *lh_topology_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_topology_free(LhTopology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
+
+/* What the links of @tier are called: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
+ * LH_SCALE_UP_MEMORY. */
+const char *lh_topology_link_name(const LhTopology *topology, LhTier tier);
 
 extern const LhField lh_topology_fields[];

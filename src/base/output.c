@@ -1,0 +1,361 @@
+/*
+ * Writing results.
+ */
+#include "base/output.h"
+
+#include "base/child.h"
+#include "base/draft.h"
+#include "base/error.h"
+#include "base/escape.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINKS_MAX 40 /* as the kernel follows */
+#define LINK_BYTES_MAX 4096
+#define MODE_NEW 0666     /* less the umask */
+#define MODE_PRIVATE 0600 /* until the file has the mode of the one that it replaces */
+#define MODE_MASK 07777
+
+/* --- errors -------------------------------------------------------------------------------------
+ */
+
+static bool
+fail(const char *what, int cause, GError **error)
+{
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot write %s: %s", what, g_strerror(cause));
+    return false;
+}
+
+/* ENOENT is about the folder: the file itself need not exist. */
+static bool
+fail_path(const char *path, int cause, GError **error)
+{
+    g_autofree char *shown = lh_escaped_line(path);
+    g_autofree char *folder = g_path_get_dirname(shown);
+
+    if (cause != ENOENT || *path == '\0')
+        return fail(*path == '\0' ? "a file without a name" : shown, cause, error);
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot write %s: there is no folder %s", shown,
+                folder);
+    return false;
+}
+
+/* --- where to -----------------------------------------------------------------------------------
+ */
+
+/* What a path names. */
+typedef struct {
+    char *path; /* with symbolic links followed; owned */
+    bool exists;
+    struct stat info; /* if it exists */
+} Target;
+
+static void
+target_clear(Target *target)
+{
+    g_free(target->path);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Target, target_clear)
+
+/* What the symbolic link @path points to, seen from here; NULL with errno, EINVAL if it is none. */
+static char *
+read_link(const char *path)
+{
+    char text[LINK_BYTES_MAX + 1];
+    const ssize_t length = readlink(path, text, LINK_BYTES_MAX);
+    g_autofree char *folder = NULL;
+
+    if (length < 0)
+        return NULL;
+    text[length] = '\0';
+    folder = g_path_get_dirname(path);
+    return text[0] == '/' ? g_strdup(text) : g_build_filename(folder, text, NULL);
+}
+
+/* The name at the end of @path's symbolic links, whether or not there is such a file. NULL with
+ * errno. Caller frees. */
+static char *
+follow(const char *path)
+{
+    g_autofree char *at = g_strdup(path);
+
+    for (int i = 0; i < LINKS_MAX; i++) {
+        char *beyond = read_link(at);
+
+        if (beyond == NULL)
+            return errno == EINVAL || errno == ENOENT ? g_steal_pointer(&at) : NULL;
+        g_free(at);
+        at = beyond;
+    }
+    errno = ELOOP;
+    return NULL;
+}
+
+/* False with errno. stat() comes first: it knows which links the system does not let us follow. */
+static bool
+target_find(Target *target, const char *path)
+{
+    target->exists = stat(path, &target->info) == 0;
+    if (!target->exists && (errno != ENOENT || *path == '\0'))
+        return false;
+    target->path = follow(path);
+    return target->path != NULL;
+}
+
+/* False with errno. */
+static bool
+target_allows(const Target *target)
+{
+    if (!target->exists)
+        return true;
+    if (S_ISDIR(target->info.st_mode)) {
+        errno = EISDIR;
+        return false;
+    }
+    return faccessat(AT_FDCWD, target->path, W_OK, AT_EACCESS) == 0;
+}
+
+static bool
+is_special(const Target *target)
+{
+    return target->exists && !S_ISREG(target->info.st_mode);
+}
+
+static bool
+same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether the folders and the names are the same. */
+static bool
+same_place(const Target *a, const Target *b)
+{
+    g_autofree char *a_folder = g_path_get_dirname(a->path);
+    g_autofree char *b_folder = g_path_get_dirname(b->path);
+    g_autofree char *a_name = g_path_get_basename(a->path);
+    g_autofree char *b_name = g_path_get_basename(b->path);
+    struct stat a_info, b_info;
+
+    return strcmp(a_name, b_name) == 0 && stat(a_folder, &a_info) == 0 &&
+           stat(b_folder, &b_info) == 0 && same_file(&a_info, &b_info);
+}
+
+bool
+lh_output_same(const char *a, const char *b)
+{
+    g_auto(Target) x = { .path = NULL }, y = { .path = NULL };
+
+    if (!target_find(&x, a) || !target_find(&y, b) || x.exists != y.exists)
+        return false;
+    if (x.exists)
+        return S_ISREG(x.info.st_mode) && same_file(&x.info, &y.info);
+    return same_place(&x, &y);
+}
+
+bool
+lh_output_is_stdout(const char *path)
+{
+    struct stat a, b;
+
+    return fstat(STDOUT_FILENO, &a) == 0 && S_ISREG(a.st_mode) && stat(path, &b) == 0 &&
+           same_file(&a, &b);
+}
+
+/* --- writing ------------------------------------------------------------------------------------
+ */
+
+/* Closes @fd; the first failure counts. */
+static bool
+finish(int fd, bool ok)
+{
+    const int cause = errno;
+    const bool closed = close(fd) == 0;
+
+    if (!ok)
+        errno = cause;
+    return ok && closed;
+}
+
+static bool
+write_special(const char *path, const char *text, gsize length)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+    return fd >= 0 && finish(fd, lh_write_all(fd, text, length));
+}
+
+/* Reserves room for @length bytes, where the file system can do that. */
+static bool
+reserve(int fd, off_t length, off_t length_before)
+{
+    const int cause = length == 0 ? 0 : posix_fallocate(fd, 0, length);
+
+    if (cause != ENOSPC && cause != EFBIG && cause != EDQUOT)
+        return true;
+    if (ftruncate(fd, length_before) != 0)
+        return false;
+    errno = cause;
+    return false;
+}
+
+/* Overwrites a file, one writer after the other. */
+static bool
+overwrite(const char *path, const char *text, gsize length)
+{
+    const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+    struct stat info;
+
+    if (fd < 0)
+        return false;
+    flock(fd, LOCK_EX); /* where that is not possible it is as without */
+    return finish(fd, fstat(fd, &info) == 0 && reserve(fd, (off_t)length, info.st_size) &&
+                          lh_write_all(fd, text, length) && ftruncate(fd, (off_t)length) == 0 &&
+                          lh_sync(fd));
+}
+
+/* Gives the draft owner and mode of the file that it replaces; false with errno, EPERM if we may
+ * not. */
+static bool
+inherit(const LhDraft *draft, const struct stat *before)
+{
+    struct stat info;
+
+    if (fstat(draft->fd, &info) != 0)
+        return false;
+    if ((info.st_uid != before->st_uid || info.st_gid != before->st_gid) &&
+        fchown(draft->fd, before->st_uid, before->st_gid) != 0)
+        return false;
+    return fchmod(draft->fd, before->st_mode & MODE_MASK) == 0;
+}
+
+static LhDraft *
+new_draft(const Target *target)
+{
+    LhDraft *draft;
+
+    if (target->exists && target->info.st_nlink > 1) {
+        errno = EMLINK;
+        return NULL;
+    }
+    draft = lh_draft_new(target->path, target->exists ? MODE_PRIVATE : MODE_NEW);
+    if (draft == NULL || !target->exists || inherit(draft, &target->info))
+        return draft;
+    lh_draft_discard(draft);
+    return NULL;
+}
+
+static bool
+replace(const Target *target, const char *text, gsize length)
+{
+    LhDraft *draft = new_draft(target);
+
+    if (draft == NULL)
+        return false;
+    if (!lh_write_all(draft->fd, text, length)) {
+        lh_draft_discard(draft);
+        return false;
+    }
+    return lh_draft_rename(draft, target->path);
+}
+
+/* Whether, after replacing a file failed with errno, overwriting it is another way. */
+static bool
+may_overwrite(const Target *target)
+{
+    return target->exists && (errno == EMLINK || errno == EACCES || errno == EPERM ||
+                              errno == EROFS || errno == EBUSY);
+}
+
+bool
+lh_output_check(const char *path, GError **error)
+{
+    g_auto(Target) target = { .path = NULL };
+    LhDraft *draft = NULL;
+
+    if (!target_find(&target, path) || !target_allows(&target))
+        return fail_path(path, errno, error);
+    if (is_special(&target))
+        return true;
+    draft = new_draft(&target);
+    if (draft != NULL)
+        lh_draft_discard(draft);
+    return draft != NULL || may_overwrite(&target) || fail_path(path, errno, error);
+}
+
+bool
+lh_output_file(const char *path, const char *text, gsize length, GError **error)
+{
+    g_auto(Target) target = { .path = NULL };
+    bool ok = target_find(&target, path) && target_allows(&target);
+
+    if (ok && is_special(&target))
+        ok = write_special(target.path, text, length);
+    else if (ok)
+        ok = replace(&target, text, length) ||
+             (may_overwrite(&target) && overwrite(target.path, text, length));
+    return ok || fail_path(path, errno, error);
+}
+
+bool
+lh_output_stdout(const char *text, gsize length, GError **error)
+{
+    int copy;
+
+    /* Some file systems tell only at closing that they have no room. */
+    if (!lh_write_all(STDOUT_FILENO, text, length) || (copy = dup(STDOUT_FILENO)) < 0 ||
+        close(copy) != 0)
+        return fail("standard output", errno, error);
+    return true;
+}
+
+/* --- the end ------------------------------------------------------------------------------------
+ */
+
+void
+lh_files_discard_unfinished(void)
+{
+    lh_drafts_unlink();
+}
+
+static void
+on_signal(int number)
+{
+    lh_files_discard_unfinished();
+    lh_child_kill();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Opens what is closed of the standard streams, for the wrong direction. */
+static void
+occupy_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
+void
+lh_output_init(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
+    struct sigaction action = { .sa_handler = on_signal };
+    struct sigaction before;
+
+    occupy_streams();
+    signal(SIGXFSZ, SIG_IGN);
+    sigemptyset(&action.sa_mask);
+    for (guint i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        /* What our parent ignores for us (nohup) stays ignored. */
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+    }
+}

@@ -1,0 +1,62 @@
+/*
+ * What sim and run write of one run beside their answer: its timeline and its picture.
+ */
+#pragma once
+
+#include "cli/command.h"
+#include "report/gantt.h"
+
+/* A member of the command's options. */
+typedef struct {
+    char *timeline, *figure; /* paths; NULL: not wanted */
+    char *ranks_shown;       /* of the figure; NULL: the first ones */
+    char *time_window;       /* of the figure; NULL: all */
+} LhRunFileOptions;
+
+/* The rows of @member, an LhRunFileOptions of @Options. */
+#define LH_OPTION_RUN_FILES(Options, member)                                                       \
+    LH_OPTION_FIGURE(Options, member.figure,                                                       \
+                     "Draw a Gantt chart of the run, into this .svg, .png or .pdf file."),         \
+        { .name = "ranks-shown",                                                                   \
+          .type = LH_FIELD_STRING,                                                                 \
+          .offset = offsetof(Options, member.ranks_shown),                                         \
+          .placeholder = "LIST",                                                                   \
+          .description = "Ranks that the figure shows, such as 0-3,12; default the first 16. The " \
+                         "last one to finish is always shown." },                                  \
+        { .name = "time-window",                                                                   \
+          .type = LH_FIELD_STRING,                                                                 \
+          .offset = offsetof(Options, member.time_window),                                         \
+          .placeholder = "FROM:TO",                                                                \
+          .description = "Part of the time that the figure shows, such as 2ms:3.5ms; default "     \
+                         "all." },                                                                 \
+    {                                                                                              \
+        .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.timeline), \
+        .flags = LH_COMMAND_OUTPUT, .placeholder = "FILE",                                         \
+        .description = "Also write this CSV file, with one row for each op."                       \
+    }
+
+/* The files of one run. */
+typedef struct {
+    const LhRunFileOptions *options;
+    LhFrame frame;
+    LhTimeline *timeline; /* where the run's ops are to go; NULL: no file is wanted */
+} LhRunFiles;
+
+/*
+ * Before the run: reads the options, for @ranks_count ranks in all. @keep_all: no rank's ops can be
+ * had later. LH_ERROR_USAGE. Ends with lh_run_files_clear() in either case.
+ */
+bool lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, uint32_t ranks_count,
+                       bool keep_all, GError **error);
+void lh_run_files_clear(LhRunFiles *files);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhRunFiles, lh_run_files_clear)
+
+/*
+ * Adds the rank that finished last to those of the figure, if there is one. Whether its ops are in
+ * the timeline; if not, files->timeline is a new one, empty, for the run to be played again.
+ */
+bool lh_run_files_add_last(LhRunFiles *files, uint32_t last_rank);
+
+/* Writes what is wanted. @gantt lacks timeline and frame, which are those here. If one file cannot
+ * be written, the other one is still. */
+bool lh_run_files_write(LhRunFiles *files, LhGantt *gantt, GError **error);

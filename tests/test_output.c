@@ -1,0 +1,321 @@
+/*
+ * Writing results: whole or not at all, in place of what was there, with reasons that say what is
+ * wrong; children that end in time. (Full disks and the like: tests/cli/outputs.sh.)
+ */
+#include "base/child.h"
+#include "base/draft.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "run_tests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A folder that must be empty in the end. */
+static char *
+new_folder(void)
+{
+    return g_dir_make_tmp("longhaul-XXXXXX", NULL);
+}
+
+static void
+write_text(const char *path, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_msg(lh_output_file(path, text, strlen(text), &error), "%s",
+                  error != NULL ? error->message : "");
+}
+
+static void
+check_text(const char *path, const char *expected)
+{
+    g_autofree char *text = NULL;
+
+    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
+    ck_assert_str_eq(text, expected);
+}
+
+static struct stat
+info_of(const char *path)
+{
+    struct stat info;
+
+    ck_assert_int_eq(lstat(path, &info), 0);
+    return info;
+}
+
+START_TEST(output_replaces_whole_files)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    ino_t before;
+
+    write_text(path, "first");
+    before = info_of(path).st_ino;
+    write_text(path, "2nd");
+    check_text(path, "2nd");
+    ck_assert(info_of(path).st_ino != before); /* whoever reads the old one still has it */
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(output_follows_links_as_editors_do)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    g_autofree char *link = g_build_filename(folder, "link", NULL);
+    g_autofree char *second = g_build_filename(folder, "second", NULL);
+
+    ck_assert_int_eq(symlink("out", link), 0);
+    ck_assert_int_eq(symlink("link", second), 0);
+    write_text(second, "through a link to nothing");
+    check_text(path, "through a link to nothing");
+    write_text(second, "again");
+    check_text(path, "again");
+    ck_assert(S_ISLNK(info_of(link).st_mode) && S_ISLNK(info_of(second).st_mode));
+    g_unlink(second);
+    g_unlink(link);
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(output_keeps_mode_and_hard_links)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    g_autofree char *other = g_build_filename(folder, "other", NULL);
+
+    write_text(path, "first");
+    ck_assert_int_eq(chmod(path, 0640), 0);
+    write_text(path, "second");
+    ck_assert_uint_eq(info_of(path).st_mode & 07777, 0640);
+    ck_assert_int_eq(link(path, other), 0);
+    write_text(path, "3rd");
+    check_text(other, "3rd");
+    ck_assert_uint_eq(info_of(path).st_ino, info_of(other).st_ino);
+    g_unlink(other);
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+/* A name that can be foreseen could be a link to somewhere else. */
+START_TEST(output_drafts_have_new_names)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *target = g_build_filename(folder, "out", NULL);
+    LhDraft *a = lh_draft_new(target, 0600);
+    LhDraft *b = lh_draft_new(target, 0600);
+    g_autofree char *a_path = g_strdup(a->path);
+
+    ck_assert_str_ne(a->path, b->path);
+    ck_assert(lh_write_all(a->fd, "a", 1) && lh_write_all(b->fd, "b", 1));
+    ck_assert(lh_draft_rename(a, target));
+    check_text(target, "a");
+    ck_assert(lh_draft_rename(b, target));
+    check_text(target, "b");
+    ck_assert(!g_file_test(a_path, G_FILE_TEST_EXISTS));
+    a = lh_draft_new(target, 0600);
+    lh_files_discard_unfinished();
+    ck_assert(!g_file_test(a->path, G_FILE_TEST_EXISTS));
+    lh_draft_discard(a);
+    g_unlink(target);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(output_writes_to_what_is_no_file)
+{
+    struct stat info;
+
+    ck_assert(lh_output_check("/dev/null", NULL));
+    write_text("/dev/null", "gone");
+    ck_assert(stat("/dev/null", &info) == 0 && S_ISCHR(info.st_mode));
+}
+END_TEST
+
+static void
+check_refused(const char *path, const char *reason)
+{
+    g_autoptr(GError) early = NULL;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(!lh_output_check(path, &early));
+    ck_assert(!lh_output_file(path, "x", 1, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert_str_eq(early->message, error->message);
+    ck_assert_msg(g_str_has_suffix(error->message, reason), "%s", error->message);
+}
+
+START_TEST(output_says_what_is_wrong)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "file", NULL);
+    g_autofree char *below = g_build_filename(path, "below", NULL);
+    g_autofree char *circle = g_build_filename(folder, "circle", NULL);
+    g_autofree char *letters = g_strnfill(300, 'a');
+    g_autofree char *long_name = g_build_filename(folder, letters, NULL);
+    g_autoptr(GError) error = NULL;
+
+    write_text(path, "kept");
+    ck_assert_int_eq(symlink("circle", circle), 0);
+    check_refused("/no/such/folder/file", ": there is no folder /no/such/folder");
+    check_refused(below, ": Not a directory");
+    check_refused(folder, ": Is a directory");
+    check_refused(circle, ": Too many levels of symbolic links");
+    check_refused(long_name, ": File name too long");
+    check_refused("", "a file without a name: No such file or directory");
+    ck_assert(!lh_output_file("/dev/full", "x", 1, &error));
+    ck_assert_str_eq(error->message, "cannot write /dev/full: No space left on device");
+    check_text(path, "kept");
+    g_unlink(circle);
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(output_knows_one_file_by_two_names)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    g_autofree char *around = g_build_filename(folder, ".", "out", NULL);
+    g_autofree char *link = g_build_filename(folder, "link", NULL);
+    g_autofree char *other = g_build_filename(folder, "other", NULL);
+
+    ck_assert_int_eq(symlink("out", link), 0);
+    for (int exists = 0; exists < 2; exists++) {
+        ck_assert(lh_output_same(path, path));
+        ck_assert(lh_output_same(path, around));
+        ck_assert(lh_output_same(link, path));
+        ck_assert(!lh_output_same(path, other));
+        if (exists == 0)
+            write_text(path, "");
+    }
+    ck_assert(!lh_output_same("/dev/null", "/dev/null"));
+    g_unlink(link);
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+/* Two processes write to one file, by replacing it and by overwriting it: each reads one whole
+ * text, of either. */
+static void
+write_often(const char *path, char letter)
+{
+    g_autofree char *text = g_strnfill(20000, letter);
+
+    for (int i = 0; i < 40; i++) {
+        if (!lh_output_file(path, text, strlen(text), NULL))
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static void
+check_whole(const char *path)
+{
+    g_autofree char *text = NULL;
+    gsize length = 0;
+
+    ck_assert(g_file_get_contents(path, &text, &length, NULL));
+    ck_assert_uint_eq(length, 20000);
+    ck_assert_uint_eq(strspn(text, text[0] == 'a' ? "a" : "b"), length);
+}
+
+START_TEST(output_writers_do_not_mix)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    g_autofree char *other = g_build_filename(folder, "other", NULL);
+
+    for (int linked = 0; linked < 2; linked++) {
+        pid_t pids[2];
+
+        for (int i = 0; i < 2; i++) {
+            pids[i] = fork();
+            ck_assert_int_ge(pids[i], 0);
+            if (pids[i] == 0)
+                write_often(path, i == 0 ? 'a' : 'b');
+        }
+        for (int i = 0; i < 2; i++) {
+            int status = 0;
+
+            ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+            ck_assert_int_eq(status, 0);
+        }
+        check_whole(path);
+        if (linked == 0)
+            ck_assert_int_eq(link(path, other), 0);
+    }
+    g_unlink(other);
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+/* --- children -----------------------------------------------------------------------------------
+ */
+
+/* Runs @script in a shell, and returns what it prints; NULL with @error. */
+static char *
+shell(const char *script, const char *input, unsigned deadline_s, GError **error)
+{
+    const char *const argv[] = { "sh", "-c", script, NULL };
+    const LhChild child = { argv, input, strlen(input), deadline_s };
+    g_autoptr(GString) output = g_string_new(NULL);
+
+    return lh_child_run(&child, output, error) ? g_string_free(g_steal_pointer(&output), FALSE)
+                                               : NULL;
+}
+
+static void
+check_child_fails(const char *script, unsigned deadline_s, const char *reason)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(shell(script, "", deadline_s, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert_str_eq(error->message, reason);
+}
+
+START_TEST(output_children_are_read)
+{
+    g_autofree char *input = g_strnfill(300000, 'x');
+    g_autofree char *copy = shell("cat; echo complaint >&2", input, 60, NULL);
+
+    ck_assert_str_eq(copy, input);
+}
+END_TEST
+
+START_TEST(output_children_fail_with_reasons)
+{
+    static const char *const absent[] = { "no-such-program", NULL };
+    const LhChild child = { absent, "", 0, 10 };
+    g_autoptr(GString) output = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+
+    check_child_fails("echo 'line 3: \033[31mbad' >&2; exit 5", 60,
+                      "sh failed with status 5: line 3: \\x1b[31mbad");
+    check_child_fails("exit 1", 60, "sh failed with status 1: it says nothing");
+    check_child_fails("kill -9 $$", 60, "sh was ended by signal 9 (Killed): it says nothing");
+    check_child_fails("sleep 1000", 1, "sh did not end within 1 s and was killed");
+    check_child_fails("exec >&- 2>&-; sleep 1000", 1, "sh did not end within 1 s and was killed");
+    ck_assert(!lh_child_run(&child, output, &error));
+    ck_assert_str_eq(error->message, "no-such-program is not installed");
+}
+END_TEST
+
+LH_TEST_MAIN("output", output_replaces_whole_files, output_follows_links_as_editors_do,
+             output_keeps_mode_and_hard_links, output_drafts_have_new_names,
+             output_writes_to_what_is_no_file, output_says_what_is_wrong,
+             output_knows_one_file_by_two_names, output_writers_do_not_mix,
+             output_children_are_read, output_children_fail_with_reasons)
