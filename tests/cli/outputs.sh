@@ -1,0 +1,365 @@
+#!/bin/bash
+# What goes wrong while results are written: outputs.sh PROGRAM FAULT_LIBRARY
+#
+# Each check runs the program in an empty folder and looks at its exit status, its messages, and what
+# is in the folder afterwards: an output that failed is as it was before, and nothing else is left.
+set -u
+program=$(realpath "$1")
+faults=$(realpath "$2")
+folder=$(mktemp -d)
+trap 'chmod -R u+rwx "$folder"; rm -rf "$folder"' EXIT
+export LC_ALL=C ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+export LONGHAUL_DATA_DIR=${LONGHAUL_DATA_DIR:-$(realpath "$(dirname "$0")/../..")}
+failures=0
+checks=0
+sim=("$program" sim --ranks 4 --schedule ring --cost unit)
+
+fail() {
+    failures=$((failures + 1))
+    echo "outputs: line ${BASH_LINENO[1]}: $1"
+    sed 's/^/    stdout: /' "$folder/out" | head -5
+    sed 's/^/    stderr: /' "$folder/err" | head -5
+}
+
+# A new, empty folder to work in.
+fresh() {
+    chmod -R u+rwx "$folder/work" 2> /dev/null
+    rm -rf "$folder/work"
+    mkdir "$folder/work"
+    cd "$folder/work" || exit 99
+}
+
+# expect STATUS WORDS COMMAND...: WORDS stand in its standard error.
+expect() {
+    local status=$1 words=$2
+    shift 2
+    checks=$((checks + 1))
+    "$@" > "$folder/out" 2> "$folder/err" < /dev/null
+    local found=$?
+    [ $found -eq "$status" ] || fail "status $found, not $status: ${*##*/}"
+    [ -z "$words" ] || grep -qF -- "$words" "$folder/err" || fail "no \"$words\" in the messages of ${*##*/}"
+}
+
+# printed: the answer went to standard output all the same.
+printed() { grep -q '^makespan\|makespan' "$folder/out" || fail "the answer is not printed"; }
+
+# holds FILE TEXT; left NAMES...: all that is in the folder, drafts included.
+holds() { [ "$(cat "$1" 2> /dev/null)" = "$2" ] || fail "$1 is not as it was"; }
+left() {
+    local names
+    names=$(ls -A | tr '\n' ' ')
+    [ "$names" = "${*:+$* }" ] || fail "left: $names, not: $*"
+}
+
+# limited KILOBYTES COMMAND...: files, but not pipes, may have so many.
+limited() { (
+    set -o pipefail
+    (
+        ulimit -f "$1"
+        "${@:2}"
+    ) 2>&1 > >(cat > "$folder/answer") | cat >&2
+); }
+
+with_fault() {
+    local fault=$1
+    shift
+    env FAULT="$fault" LD_PRELOAD="$faults" "$@"
+}
+
+# --- calls that fail ------------------------------------------------------------------------------
+
+enospc=28 efbig=27 eio=5 edquot=122
+while read -r fault words; do
+    for option in -o --timeline; do
+        for before in new old; do
+            fresh
+            [ $before = old ] && echo precious > file
+            expect 4 "cannot write file: $words" with_fault "$fault" "${sim[@]}" $option file
+            if [ $before = old ]; then
+                holds file precious
+                left file
+            else
+                left
+            fi
+            [ $option = --timeline ] && case $fault in create*) ;; *) printed ;; esac
+        done
+    done
+done << END
+disk:0:$enospc No space left on device
+disk:100:$enospc No space left on device
+disk:100:$edquot Disk quota exceeded
+disk:64:$efbig File too large
+create:$enospc No space left on device
+create:$eio Input/output error
+fsync:$eio Input/output error
+close:$eio Input/output error
+rename:$eio Input/output error
+END
+
+# A figure's script may be written and the figure not.
+if command -v gnuplot > /dev/null; then
+    fresh
+    echo precious > g.svg
+    expect 4 "cannot write g.svg: No space left on device" with_fault disk:6000:$enospc "${sim[@]}" \
+        --figure g.svg
+    printed
+    holds g.svg precious
+    left g.gp g.svg
+fi
+
+# Short and interrupted writes change nothing, nor does a mode that cannot be kept.
+for kind in new old hard-link; do
+    fresh
+    expect 0 "" "${sim[@]}" --timeline expected
+    [ $kind != new ] && echo old > file
+    [ $kind = hard-link ] && ln file other
+    expect 0 "" with_fault short "${sim[@]}" --timeline file
+    cmp -s file expected || fail "short writes change the file ($kind)"
+    [ $kind != hard-link ] || cmp -s other expected || fail "a hard link is lost"
+done
+fresh
+echo old > file
+expect 0 "" with_fault fchmod:1 "${sim[@]}" -o file
+left file
+
+# A file with other links is overwritten, if there is room for all of it.
+fresh
+echo precious > file
+ln file other
+expect 4 "cannot write file: File too large" limited 0 "${sim[@]}" --timeline file
+holds other precious
+left file other
+
+# --- what the system itself refuses ----------------------------------------------------------------
+
+fresh
+expect 4 "cannot write file: File too large" limited 1 "${sim[@]}" --timeline file
+grep -q makespan "$folder/answer" || fail "the answer is not printed"
+left
+long=$(printf 'a%.0s' {1..300})
+expect 4 "$long: File name too long" "${sim[@]}" -o "$long"
+expect 4 "cannot write .: Is a directory" "${sim[@]}" -o .
+expect 4 "cannot write no/file: there is no folder no" "${sim[@]}" -o no/file
+touch file
+expect 4 "cannot write file/below: Not a directory" "${sim[@]}" -o file/below
+ln -s loop loop
+expect 4 "cannot write loop: Too many levels of symbolic links" "${sim[@]}" -o loop
+
+# Root may do everything, so these are somebody else's checks.
+as_nobody=()
+if [ "$(id -u)" -eq 0 ]; then
+    as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    chmod 755 "$folder"
+fi
+if "${as_nobody[@]}" "$program" version > /dev/null 2>&1; then
+    fresh
+    chmod 555 .
+    expect 4 "cannot write file: Permission denied" "${as_nobody[@]}" "${sim[@]}" -o file
+    fresh
+    chmod 777 .
+    echo precious > file
+    chmod 444 file
+    expect 4 "cannot write file: Permission denied" "${as_nobody[@]}" "${sim[@]}" -o file
+    holds file precious
+    # One may write to the file, but not to its folder.
+    chmod 666 file
+    chmod 555 .
+    expect 0 "" "${as_nobody[@]}" "${sim[@]}" -o file
+    grep -q makespan file || fail "a file in a folder that is read-only is not overwritten"
+    left file
+fi
+
+# --- standard streams -----------------------------------------------------------------------------
+
+fresh
+echo '{"schema": "longhaul.scenario/1", "ranks": 4, "schedule": ["ring"], "cost": "unit"}' > in.json
+for words in version help "help sim" list "list schedules" "show ring" "sim in.json" "compare in.json" \
+    "verify --schedule ring --ranks 2" "sim in.json --format json" "--help" "sim --help" \
+    "run --schedule ring --ranks 2 --seq-length 64 --num-attention-heads 2 --kv-channels 64"; do
+    expect 4 "cannot write standard output: No space left on device" \
+        bash -c 'exec > /dev/full; exec "$@"' - "$program" $words
+    expect 4 "cannot write standard output: Bad file descriptor" \
+        bash -c 'exec >&-; exec "$@"' - "$program" $words
+    left in.json
+done
+expect 0 "" bash -c 'exec <&- 2>&-; exec "$@"' - "$program" sim in.json -o file
+left file in.json
+# No file may get the number of a closed stream.
+fresh
+expect 4 "cannot write standard output" bash -c 'exec >&-; exec "$@"' - "${sim[@]}" --timeline file
+grep -q makespan file 2> /dev/null && fail "the answer is in the timeline"
+
+# --- before the work ------------------------------------------------------------------------------
+
+# The output is the first thing that is looked at: the scenario's other file is missing, too.
+fresh
+expect 4 "cannot write no/file" "${sim[@]}" --profile missing.json -o no/file
+expect 4 "cannot write no/file.svg" "${sim[@]}" --profile missing.json --figure no/file.svg
+expect 2 '--figure: "g.jpg" is not allowed; allowed: a name that ends in .svg, .png or .pdf' \
+    "${sim[@]}" --figure g.jpg
+expect 4 "cannot write no/file" "$program" calibrate --quick -o no/file
+expect 4 "cannot write no/file" "$program" verify -o no/file
+left
+
+# --- outputs that would overwrite something ---------------------------------------------------------
+
+fresh
+cat > in.json << 'END'
+{"schema": "longhaul.scenario/1", "ranks": 4, "schedule": ["ring"], "cost": "unit",
+ "document_lengths": "lengths"}
+END
+echo "8K 8K" > lengths
+ln -s in.json link
+ln in.json hard
+cp in.json copy
+for name in in.json ./in.json link hard; do
+    for option in -o --timeline; do
+        expect 2 "would overwrite the scenario" "$program" sim in.json $option $name
+        cmp -s in.json copy || fail "an input is overwritten"
+    done
+done
+expect 2 "would overwrite the file of --document-lengths" "$program" sim in.json -o lengths
+cp "$LONGHAUL_DATA_DIR/topologies/dgx-a100-80g.json" t.json
+expect 2 "would overwrite the cluster's file" "$program" compare --cluster ./t.json:1 -o t.json
+"$program" show ring --ranks 4 --format json -o p.json
+expect 2 "would overwrite the file of --schedule-file" "$program" verify --schedule-file p.json -o p.json
+expect 2 "--timeline ./new would overwrite the file of --output" "${sim[@]}" -o new --timeline ./new
+expect 2 "would overwrite the file of --figure" "${sim[@]}" --figure g.svg --timeline ./g.svg
+expect 2 "would overwrite the figure's script" "${sim[@]}" --figure g.svg --timeline g.gp
+cp p.json g.gp
+expect 2 "script is g.gp would overwrite the file of --schedule-file" "$program" sim \
+    --schedule-file g.gp --figure g.svg
+expect 2 "would overwrite what goes to standard output" bash -c 'exec > stdout; exec "$@"' - \
+    "${sim[@]}" --timeline stdout
+expect 0 "" "${sim[@]}" -o /dev/null --timeline /dev/null
+
+# --- links ------------------------------------------------------------------------------------------
+
+fresh
+mkdir victim
+for name in .g.svg.part .g.gp.part .file.part; do
+    ln -s victim/stolen "$name"
+done
+expect 0 "" "${sim[@]}" -o file
+[ -e victim/stolen ] && fail "a link of a name that can be foreseen was followed"
+
+# --- gnuplot ----------------------------------------------------------------------------------------
+
+# fake SCRIPT: a gnuplot that is this shell script; $real is the one of the system.
+real=$(command -v gnuplot)
+fake() {
+    mkdir -p fake
+    printf '#!/bin/bash\n%s\n' "$1" > fake/gnuplot
+    chmod +x fake/gnuplot
+}
+with_fake() { PATH=$PWD/fake:$PATH "$@"; }
+
+# bad_gnuplot WORDS SCRIPT: it fails, the answer is printed, and the figure of before is still there.
+bad_gnuplot() {
+    local words=$1
+    for suffix in svg png pdf; do
+        fresh
+        fake "$2"
+        echo precious > g.$suffix
+        expect 4 "cannot draw g.$suffix: $words" with_fake "${sim[@]}" --figure g.$suffix
+        grep -qF "its script is in g.gp" "$folder/err" || fail "the script is not named"
+        printed
+        holds g.$suffix precious
+        left fake g.gp g.$suffix
+    done
+}
+bad_gnuplot 'gnuplot failed with status 3: line 7: \x1b[31mundefined' \
+    'printf "line 7: \033[31mundefined\n" >&2; exit 3'
+bad_gnuplot "gnuplot was ended by signal 11" 'kill -SEGV $$'
+bad_gnuplot "what gnuplot printed is not a whole picture" 'exit 0'
+bad_gnuplot "what gnuplot printed is not a whole picture" 'echo "<?xml version=1?><svg>"'
+[ -z "$real" ] ||
+    bad_gnuplot "what gnuplot printed is not a whole picture" "$real \"\$@\" | head -c 2000"
+export LONGHAUL_GNUPLOT_SECONDS=1
+bad_gnuplot "gnuplot did not end within 1 s and was killed" 'sleep 1000'
+bad_gnuplot "gnuplot did not end within 1 s and was killed" 'cat > /dev/null; exec >&- 2>&-; sleep 1000'
+bad_gnuplot "gnuplot did not end within 1 s and was killed" 'trap "" TERM INT HUP; sleep 1000 & wait'
+unset LONGHAUL_GNUPLOT_SECONDS
+fresh
+expect 4 "gnuplot is not installed" env PATH= "${sim[@]}" --figure g.svg
+printed
+left g.gp
+mkdir fake
+touch fake/gnuplot
+chmod +x fake/gnuplot
+echo 'no program' > fake/gnuplot
+expect 4 "cannot draw g.svg" with_fake "${sim[@]}" --figure g.svg
+printed
+
+# --- ends ---------------------------------------------------------------------------------------------
+
+# await COMMAND...: until it holds, for at most 20 s.
+await() {
+    for ((i = 0; i < 400; i++)); do
+        "$@" && return
+        sleep 0.05
+    done
+    fail "waited in vain: $*"
+}
+has_draft() { compgen -G '.longhaul-*' > /dev/null; }
+is_gone() { [ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status" 2> /dev/null; }
+
+for signal in TERM HUP; do
+    fresh
+    env FAULT=stall LD_PRELOAD="$faults" "${sim[@]}" --timeline file > "$folder/out" 2> "$folder/err" &
+    pid=$!
+    await has_draft
+    kill -$signal $pid
+    await is_gone $pid
+    wait $pid 2> "$folder/err"
+    [ $? -eq $((128 + $(kill -l $signal))) ] || fail "the status does not say SIG$signal"
+    left
+done
+for signal in TERM KILL; do
+    fresh
+    fake 'echo $$ > pid.new; mv pid.new pid; exec sleep 1000'
+    PATH=$PWD/fake:$PATH "${sim[@]}" --figure g.svg > "$folder/out" 2> "$folder/err" &
+    pid=$!
+    await test -s pid
+    kill -$signal $pid
+    wait $pid 2> /dev/null
+    await is_gone "$(cat pid)"
+done
+
+# --- names that would be more than names --------------------------------------------------------------
+
+fresh
+name='`touch ran`\u0027.system(\"touch ran\").\u0027\n!touch ran\n\u001b]0;title\u0007\u009b31m\u202e=1+1</text><script>'
+sed "s|\"name\": \"[^\"]*\"|\"name\": \"$(printf '%s' "$name" | sed 's/[\\&|]/\\&/g')\"|" \
+    "$LONGHAUL_DATA_DIR/topologies/dgx-a100-80g.json" > t.json
+grep -q 'touch ran' t.json || fail "the hostile name is not in the file"
+hostile=(--cluster ./t.json --ranks 4 --schedule ring)
+for format in table md csv json; do
+    expect 0 "" "$program" compare "${hostile[@]}" --format $format
+    LC_ALL=C.UTF-8 grep -qP '[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{202a}-\x{202e}]' "$folder/out" &&
+        fail "control characters in $format"
+done
+if [ -n "$real" ]; then
+    for command in sim compare; do
+        expect 0 "" "$program" $command "${hostile[@]}" --figure h.svg
+        [ ! -e ran ] || fail "a name was run"
+        grep -q '<script' h.svg && fail "a name is markup"
+        ! command -v xmllint > /dev/null || xmllint --noout h.svg || fail "the figure is no XML"
+        gnuplot h.gp 2> "$folder/err" || fail "the script does not draw"
+        [ ! -e ran ] || fail "a name was run"
+    done
+    # So would be names of files; and gnuplot's settings are not the user's.
+    fresh
+    echo 'set terminal dumb' > .gnuplot
+    for stem in '< touch ran;' '|touch ran' "a'; system('touch ran')" '`touch ran`' '-e' $'a\nb'; do
+        expect 0 "" env HOME="$PWD" "${sim[@]}" --figure "./$stem.svg" -o /dev/null
+        [ -s "./$stem.svg" ] || fail "no figure $stem.svg"
+        gnuplot "./$stem.gp" 2> /dev/null
+        [ ! -e ran ] || fail "a name was run: $stem"
+    done
+fi
+expect 3 '\x1b[2Jx.json' "$program" sim $'./\e[2Jx.json'
+
+cd /
+echo "outputs: $checks checks, $failures failures"
+[ $failures -eq 0 ]
