@@ -8,8 +8,8 @@
  *
  *     sqrt((R u^2 + w^2) s^2 + (R_o u^2 + w^2) t^2 + N R a^2 x^2),  w = 2^-23 (1 + logits + ln N)
  *
- * w is what fp32 does to a weight: it moves an exponent by an ulp of the largest logit and of lse. t
- * is what delta, the sum of o do, does to gradients when o has been rounded (R_o times); 0 for
+ * w is what fp32 does to a weight: it moves an exponent by an ulp of the largest logit and of lse.
+ * t is what delta, the sum of o do, does to gradients when o has been rounded (R_o times); 0 for
  * others. a is half the distance of the smallest numbers of the type, and x the largest norm of a
  * row of the inputs. The unit of lse is w.
  *
