@@ -712,6 +712,8 @@ START_TEST(sched_forms_refuse_what_cannot_be)
     p = make_params(4, false, LH_PASS_BOTH);
     p.attention.heads = p.attention.groups = 1 << 30;
     p.attention.seq_length = 1 << 30;
+    check_refused("ring", &p, "2^32");
+    p.attention.heads = p.attention.groups = 1 << 20;
     check_refused("ring", &p, "2^63");
     /* States have d^2 elements on each of the ranks. */
     p = make_params(1 << 16, false, LH_PASS_BOTH);

@@ -321,6 +321,11 @@ choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
     }
     if (o->ranks != NULL)
         return lh_setting_parse_ranges("--ranks", o->ranks, error);
+    if (ranks > LH_RANKS_MAX) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%" G_GUINT64_FORMAT " ranks; 1 to %u are possible", ranks, LH_RANKS_MAX);
+        return NULL;
+    }
     return ranks != 0 ? one_number(ranks)
                       : lh_setting_parse_ranges("--ranks", RANKS_DEFAULT, error);
 }

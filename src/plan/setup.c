@@ -375,6 +375,10 @@ size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64
                                  "%s has at most %" G_GUINT64_FORMAT " nodes of %" G_GUINT64_FORMAT
                                  " GPUs; this needs %" G_GUINT64_FORMAT " nodes",
                                  t->name, t->max_nodes, t->gpus_per_node, *nodes);
+    if (*ranks > LH_RANKS_MAX)
+        return lh_scenario_error(setup->scenario, blame, error,
+                                 "%" G_GUINT64_FORMAT " ranks; 1 to %u are possible", *ranks,
+                                 LH_RANKS_MAX);
     if (*ranks > *nodes * t->gpus_per_node)
         return lh_scenario_error(setup->scenario, blame, error,
                                  "%" G_GUINT64_FORMAT " ranks do not fit on %" G_GUINT64_FORMAT

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#define RANKS_MAX (UINT32_C(1) << 20)
 #define TOKENS_MAX (UINT64_C(1) << 31)
 #define COUNT_LIMIT 0x1p63 /* of what is counted per rank */
 #define LINEAR_TILE 128    /* tokens; see kernels/sizes.h */
@@ -263,12 +262,17 @@ check_sizes(const LhProgramParams *p, GError **error)
     const double width = fmax((double)a->heads * d, a->hidden_size);
     const double flops = a->linear ? 64 * heads * d * (d + LINEAR_TILE) * (rows + p->ranks)
                                    : 14 * heads * d * rows * (tokens + 1);
-    const double product = 8 * a->batch * rows * width * width;
-    const double tensors = 256 * a->batch * tokens * (width + 8.0 * a->heads);
+    const double product = 8.0 * a->batch * rows * width * width;
+    const double tensors = 256.0 * a->batch * tokens * (width + 8.0 * a->heads);
     const double states = 256 * heads * d * d * p->ranks, weights = 16 * width * width;
     const double scores = a->linear ? 0 : 16 * heads * rows * tokens;
     const double bytes = tensors + states + weights + scores;
 
+    if (width > UINT32_MAX)
+        return lh_program_refuse(error,
+                                 "%" PRIu32 " heads of %" PRIu32
+                                 "; a token may have 4294967295 (2^32 - 1) elements at most",
+                                 a->heads, a->head_dim);
     if (fmax(flops, product) >= COUNT_LIMIT)
         return lh_program_refuse(error,
                                  "a rank may compute %.3g flops, and up to 9.22e+18 (2^63) can be "
@@ -312,13 +316,13 @@ lh_program_check(LhPlacementKind placement, const LhProgramParams *p, GError **e
     const LhAttention *a = &p->attention;
     const LhPlacement one = { .kind = placement, .ranks = 1 };
 
-    if (p->ranks == 0 || p->ranks > RANKS_MAX)
+    if (p->ranks == 0 || p->ranks > LH_RANKS_MAX)
         return lh_program_refuse(error, "%" PRIu32 " ranks; 1 to %" PRIu32 " are possible",
-                                 p->ranks, RANKS_MAX);
-    if (lh_params_ranks(p) > RANKS_MAX)
+                                 p->ranks, LH_RANKS_MAX);
+    if (lh_params_ranks(p) > LH_RANKS_MAX)
         return lh_program_refuse(
             error, "%" PRIu32 " groups of %" PRIu32 " ranks; %" PRIu32 " ranks are possible in all",
-            p->data_parallel_size, p->ranks, RANKS_MAX);
+            p->data_parallel_size, p->ranks, LH_RANKS_MAX);
     if (a->batch == 0 || a->heads == 0 || a->groups == 0 || a->head_dim == 0)
         return lh_program_refuse(
             error, "batch, heads, query groups and head dimension must be at least 1");

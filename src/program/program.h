@@ -13,6 +13,7 @@
 
 #include <glib.h>
 
+#define LH_RANKS_MAX (UINT32_C(1) << 20) /* of all groups */
 #define LH_STREAMS_MAX 16
 #define LH_PROGRAM_OPTIONS_MAX 16
 

@@ -168,7 +168,8 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
         issue_collective(e, rank, node, op);
     }
     if (!is_outside(op))
-        rank->host_ps += e->launch_ps;
+        /* Beyond the end of time the run is refused, as soon as it gets there. */
+        rank->host_ps = MIN(rank->host_ps + e->launch_ps, 2 * LH_TIME_LONGEST);
     enqueue(rank, node, op->id);
 }
 

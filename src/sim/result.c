@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define SLOWDOWN_MAX 1e18 /* a picosecond takes longer than a run may; keeps products finite */
+
 static void
 init_ranks(LhEngine *e)
 {
@@ -51,7 +53,7 @@ init_stragglers(LhEngine *e)
         const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
 
         if (s->rank < e->ranks_count)
-            e->slowdown[s->rank] *= s->slowdown;
+            e->slowdown[s->rank] = MIN(e->slowdown[s->rank] * s->slowdown, SLOWDOWN_MAX);
     }
 }
 
