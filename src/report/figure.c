@@ -40,7 +40,7 @@ typedef struct {
 static const Kind kinds[] = {
     { ".svg", "svg", 1, "<?xml", "</svg>", sizeof("</svg>") - 1, false },
     { ".png", "pngcairo", 2, PNG_BEGIN, PNG_END, sizeof(PNG_END) - 1, false },
-    { ".pdf", "pdfcairo", 1, "%PDF-", "%%EOF", sizeof("%%EOF") - 1, true },
+    { ".pdf", "pdfcairo fontscale 1", 1, "%PDF-", "%%EOF", sizeof("%%EOF") - 1, true },
 };
 
 static const Kind *
