@@ -19,7 +19,6 @@ meson                has meson                     builds the program
 ninja-build          has ninja                     builds the program
 pkg-config           has pkg-config                finds the libraries
 libglib2.0-dev       library glib-2.0>=2.72        containers, errors, option parsing
-libcjson-dev         library libcjson>=1.7.15      reads JSON
 gnuplot-nox          has gnuplot                   draws the figures
 "
 check="$quickstart
@@ -37,6 +36,7 @@ libclang-rt-14-dev   sanitizers                    its sanitizers and fuzzer
 clang-format         has clang-format              layout
 clang-tidy           has clang-tidy                static analysis
 cppcheck             has cppcheck                  static analysis
+libcjson-dev         library libcjson>=1.7.15      changes documents in the fuzzers
 libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
 hyperfine            has hyperfine                 timing
 "

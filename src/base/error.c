@@ -4,10 +4,22 @@
  */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
 G_DEFINE_QUARK(lh_error_quark, lh_error)
+
+void
+lh_error_read(const char *path, int cause, GError **error)
+{
+    /* Not g_strerror: it prints what goes wrong while it translates. */
+    if (cause == ENOMEM)
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "out of memory: %s cannot be read", path);
+    else
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: cannot be read: %s", path,
+                    strerror(cause));
+}
 
 static guint
 min3(guint a, guint b, guint c)

@@ -19,6 +19,10 @@ typedef enum {
 
 GQuark lh_error_quark(void);
 
+/* Sets @error: the file @path cannot be read, because of @cause, an errno. LH_ERROR_INPUT, or
+ * LH_ERROR_RUNTIME if memory is the cause. */
+void lh_error_read(const char *path, int cause, GError **error);
+
 /*
  * The candidate nearest to @word (edit distance at most a third of its length, at least 1; two
  * letters swapped count as one edit), the first of them if several are, or NULL. @candidates is

@@ -24,6 +24,7 @@ typedef enum {
     LH_FIELD_ARRAY,  /* GArray * of `element_size` structs decoded by `fields`; owned */
     LH_FIELD_UINTS,  /* GArray * of uint64_t; owned */
     LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
+    LH_FIELD_LATER,   /* LhFieldLater: an array like ARRAY that is decoded one element at a time */
 } LhFieldType;
 
 typedef enum {
@@ -31,6 +32,14 @@ typedef enum {
     LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it) */
     LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one */
 } LhFieldFlags;
+
+/* An array of a file, most of which is its elements: the reader decodes them one after another with
+ * lh_json_decode_next(). */
+typedef struct {
+    size_t at;      /* where the next element stands in the document */
+    uint32_t count; /* of elements that are left */
+    uint32_t index; /* of the next one */
+} LhFieldLater;
 
 /* One field of a JSON object. A table ends with a zero entry ({ .name = NULL }). */
 typedef struct _LhField LhField;
@@ -44,9 +53,9 @@ struct _LhField {
     double max;                 /* seconds); STRING: lengths; arrays: element counts. Both 0: none;
                                    max below min: no upper bound */
     const char *const *choices; /* LH_FIELD_CHOICE: NULL-terminated */
-    const LhField *fields;      /* LH_FIELD_OBJECT, LH_FIELD_ARRAY */
-    size_t element_size;        /* LH_FIELD_ARRAY */
-    void (*element_init)(void *e); /* LH_FIELD_ARRAY: sets an element's defaults; NULL: all zero */
+    const LhField *fields;      /* LH_FIELD_OBJECT, ARRAY, LATER */
+    size_t element_size;        /* LH_FIELD_ARRAY, LATER */
+    void (*element_init)(void *e); /* likewise: sets an element's defaults; NULL: all zero */
     const char *description;       /* one sentence, for the schema */
     const char *placeholder;       /* of its value in a command's help, "FILE"; NULL: by its type */
 };

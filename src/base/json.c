@@ -1,138 +1,110 @@
 /*
- * JSON documents and their decoding by tables. The text is scanned strictly (json_scan.c), then
- * parsed by cJSON, then both are walked in step, so that every cJSON item knows its place in the
- * text. Integers are read from the text: cJSON holds doubles only.
+ * JSON documents: their text, read whole and scanned strictly (json_scan.c), and the way from value
+ * to value in it. Nothing is built from the text: decoding (json_decode.c) walks it, so that a
+ * document costs its size.
  */
 #include "base/json.h"
 
 #include "base/error.h"
 #include "base/json_private.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* --- parsing --- */
+#define PIECE_BYTES 65536
 
-const LhJsonPlace *
-lh_json_place(const LhJson *json, const cJSON *item)
-{
-    guint index = GPOINTER_TO_UINT(g_hash_table_lookup(json->indices, item));
-
-    return &g_array_index(json->places, LhJsonPlace, index);
-}
+/* --- reading --- */
 
 static bool
-check_duplicate_keys(const LhJson *json, const cJSON *object, GError **error)
+check_length(const char *name, gsize length, GError **error)
 {
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-
-    for (const cJSON *child = object->child; child != NULL; child = child->next) {
-        g_autofree char *escaped = NULL;
-
-        if (g_hash_table_add(seen, child->string))
-            continue;
-        escaped = g_strescape(child->string, NULL);
-        return lh_json_fail_at(json->name, json->text, lh_json_place(json, child)->key_offset,
-                               error, "the key \"%.60s\" appears here for the second time",
-                               escaped);
-    }
-    return true;
+    if (length <= LH_JSON_BYTES_MAX)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: larger than 256 MiB", name);
+    return false;
 }
 
-/* Numbers the items in the order of the text, which is the order of the places. */
-static bool
-index_items(LhJson *json, const cJSON *item, GError **error)
+/* @text, of @length and a NUL behind it, is the document's from now on. */
+static LhJson *
+take_text(const char *name, char *text, gsize length, GError **error)
 {
-    guint index = g_hash_table_size(json->indices);
+    g_autoptr(LhJson) json = g_new0(LhJson, 1);
 
-    g_assert(index < json->places->len);
-    g_hash_table_insert(json->indices, (gpointer)item, GUINT_TO_POINTER(index));
-    for (const cJSON *child = item->child; child != NULL; child = child->next) {
-        if (!index_items(json, child, error))
-            return false;
-    }
-    return !cJSON_IsObject(item) || check_duplicate_keys(json, item, error);
-}
-
-static bool
-parse(LhJson *json, GError **error)
-{
-    const char *end = NULL;
-
-    if (!lh_json_scan(json->name, json->text, json->length, json->places, error))
-        return false;
-    json->root = cJSON_ParseWithLengthOpts(json->text, json->length + 1, &end, 1);
-    if (json->root == NULL)
-        return lh_json_fail_at(json->name, json->text, end == NULL ? 0 : (gsize)(end - json->text),
-                               error, "not understood as JSON");
-    if (!index_items(json, json->root, error))
-        return false;
-    g_assert(g_hash_table_size(json->indices) == json->places->len);
-    return true;
+    json->name = g_strdup(name);
+    json->text = text;
+    json->length = length;
+    if (!check_length(name, length, error) || !lh_json_scan(name, text, length, error))
+        return NULL;
+    json->sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+    return g_steal_pointer(&json);
 }
 
 LhJson *
 lh_json_parse(const char *name, const char *text, gsize length, GError **error)
 {
-    g_autoptr(LhJson) json = NULL;
+    char *copy = check_length(name, length, error) ? lh_memory_try(length + 1, name, error) : NULL;
 
-    if (length > LH_JSON_BYTES_MAX) {
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: larger than 256 MiB", name);
+    if (copy == NULL)
         return NULL;
-    }
-    json = g_new0(LhJson, 1);
-    json->name = g_strdup(name);
-    json->text = g_malloc(length + 1);
     if (length > 0)
-        memcpy(json->text, text, length);
-    json->text[length] = '\0';
-    json->length = length;
-    json->sha256 =
-        g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)json->text, length);
-    json->places = g_array_new(FALSE, FALSE, sizeof(LhJsonPlace));
-    json->indices = g_hash_table_new(NULL, NULL);
-    if (!parse(json, error))
-        return NULL;
-    return g_steal_pointer(&json);
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return take_text(name, copy, length, error);
 }
 
-/* Reads in pieces: the size of a pipe is not known, and /dev/zero has none. */
+/* Makes room for half as much again behind the first @used bytes of @text. */
 static bool
-read_all(FILE *file, GByteArray *bytes)
+grow(const char *path, char **text, gsize *capacity, GError **error)
 {
-    guint8 piece[16384];
-    gsize count;
+    const gsize wanted = MAX(PIECE_BYTES, *capacity + *capacity / 2);
+    char *more = g_try_realloc(*text, wanted);
 
-    while ((count = fread(piece, 1, sizeof(piece), file)) > 0) {
-        g_byte_array_append(bytes, piece, (guint)count);
-        if (bytes->len > LH_JSON_BYTES_MAX)
-            return true;
+    if (more == NULL) {
+        lh_memory_fail(wanted, path, error);
+        return false;
     }
-    return ferror(file) == 0;
+    *text = more;
+    *capacity = wanted;
+    return true;
+}
+
+/* Reads in pieces: the size of a pipe is not known, and /dev/zero has none. One byte more than is
+ * allowed is enough. Puts a NUL behind. */
+static bool
+read_all(const char *path, FILE *file, char **text, gsize *length, GError **error)
+{
+    gsize capacity = 0;
+
+    do {
+        if (*length + 1 >= capacity && !grow(path, text, &capacity, error))
+            return false;
+        *length += fread(*text + *length, 1, capacity - *length - 1, file);
+    } while (feof(file) == 0 && ferror(file) == 0 && *length <= LH_JSON_BYTES_MAX);
+    if (ferror(file) != 0) {
+        lh_error_read(path, errno, error);
+        return false;
+    }
+    (*text)[*length] = '\0';
+    return true;
 }
 
 LhJson *
 lh_json_load(const char *path, GError **error)
 {
-    g_autoptr(GByteArray) bytes = g_byte_array_new();
     FILE *file = fopen(path, "rb");
-    bool ok = false;
-    int cause;
+    g_autofree char *text = NULL;
+    gsize length = 0;
+    bool ok;
 
-    if (file != NULL) {
-        ok = read_all(file, bytes);
-        cause = errno;
-        fclose(file);
-    } else {
-        cause = errno;
-    }
-    if (!ok) {
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: cannot be read: %s", path,
-                    g_strerror(cause));
+    if (file == NULL) {
+        lh_error_read(path, errno, error);
         return NULL;
     }
-    return lh_json_parse(path, (const char *)bytes->data, bytes->len, error);
+    ok = read_all(path, file, &text, &length, error);
+    fclose(file);
+    return ok ? take_text(path, g_steal_pointer(&text), length, error) : NULL;
 }
 
 void
@@ -140,9 +112,6 @@ lh_json_free(LhJson *json)
 {
     if (json == NULL)
         return;
-    cJSON_Delete(json->root);
-    g_hash_table_unref(json->indices);
-    g_array_unref(json->places);
     g_free(json->sha256);
     g_free(json->text);
     g_free(json->name);
@@ -155,66 +124,241 @@ lh_json_sha256(const LhJson *json)
     return json->sha256;
 }
 
-/* --- paths --- */
+/* --- walking --- */
 
-/* One step of a path such as "ranks[3].after"; NULL if there is no such value. `*path` moves on. */
-static const cJSON *
-step(const cJSON *item, const char **path)
+static gsize
+skip_space(const char *text, gsize at)
 {
-    if (**path == '[') {
-        char *end = NULL;
-        guint64 index = g_ascii_strtoull(*path + 1, &end, 10);
+    return at + strspn(text + at, " \t\r\n");
+}
 
-        g_assert(end != *path + 1 && *end == ']');
-        *path = end + 1;
-        return index > G_MAXINT ? NULL : cJSON_GetArrayItem(item, (int)index);
-    } else {
-        const gsize length = strcspn(*path, ".[");
-        g_autofree char *key = g_strndup(*path, length);
+/* Behind the closing quote of the string at @at. */
+static gsize
+skip_string(const char *text, gsize at)
+{
+    for (at++; text[at] != '"'; at++)
+        at += text[at] == '\\' ? 1 : 0;
+    return at + 1;
+}
 
-        *path += length;
-        return cJSON_GetObjectItemCaseSensitive(item, key);
+/* Behind the closing bracket of the object or array at @at. */
+static gsize
+skip_container(const char *text, gsize at)
+{
+    unsigned depth = 0;
+
+    do {
+        const char c = text[at];
+
+        if (c == '"') {
+            at = skip_string(text, at);
+            continue;
+        }
+        if (c == '{' || c == '[')
+            depth++;
+        else if (c == '}' || c == ']')
+            depth--;
+        at++;
+    } while (depth > 0);
+    return at;
+}
+
+gsize
+lh_json_skip(const char *text, gsize value)
+{
+    switch (text[value]) {
+    case '"':
+        return skip_string(text, value);
+    case '{':
+    case '[':
+        return skip_container(text, value);
+    default:
+        return value + strcspn(text + value, ",]} \t\r\n");
     }
 }
 
-const cJSON *
-lh_json_find(const LhJson *json, const char *path, const cJSON **nearest)
+/* The item that begins at @at, a key or a value. */
+static void
+item_at(const char *text, gsize at, bool in_object, LhJsonItem *item)
 {
-    const cJSON *item = json->root;
+    item->key = at;
+    item->value = at;
+    if (in_object)
+        item->value = skip_space(text, skip_space(text, skip_string(text, at)) + 1);
+}
 
-    if (nearest != NULL)
-        *nearest = item;
+bool
+lh_json_first(const char *text, gsize container, LhJsonItem *item)
+{
+    const gsize at = skip_space(text, container + 1);
+
+    if (text[at] == '}' || text[at] == ']')
+        return false;
+    item_at(text, at, text[container] == '{', item);
+    return true;
+}
+
+bool
+lh_json_next(const char *text, LhJsonItem *item)
+{
+    const gsize at = skip_space(text, lh_json_skip(text, item->value));
+
+    if (text[at] != ',')
+        return false;
+    item_at(text, skip_space(text, at + 1), item->key != item->value, item);
+    return true;
+}
+
+gsize
+lh_json_count(const char *text, gsize array)
+{
+    LhJsonItem item;
+    gsize count = 0;
+
+    for (bool more = lh_json_first(text, array, &item); more; more = lh_json_next(text, &item))
+        count++;
+    return count;
+}
+
+/* The character that \uXXXX stands for, of two if the first is half of a pair; *at moves from the
+ * first digit behind the last. */
+static gunichar
+unicode_escape(const char *text, gsize *at)
+{
+    gunichar code[2] = { 0 };
+    const bool pair = g_ascii_tolower(text[*at]) == 'd' && g_ascii_xdigit_value(text[*at + 1]) >= 8;
+
+    for (int half = 0; half < (pair ? 2 : 1); half++) {
+        if (half == 1)
+            *at += 2;
+        for (int i = 0; i < 4; i++)
+            code[half] = code[half] * 16 + (gunichar)g_ascii_xdigit_value(text[(*at)++]);
+    }
+    return pair ? 0x10000 + ((code[0] - 0xd800) << 10) + (code[1] - 0xdc00) : code[0];
+}
+
+char *
+lh_json_string(const char *text, gsize quote)
+{
+    static const char escapes[] = "bfnrt", meant[] = "\b\f\n\r\t";
+    const gsize end = skip_string(text, quote) - 1;
+    GString *out = g_string_sized_new(end - quote);
+
+    for (gsize at = quote + 1; at < end;) {
+        const char *escape;
+
+        if (text[at] != '\\') {
+            g_string_append_c(out, text[at++]);
+            continue;
+        }
+        at += 2;
+        escape = strchr(escapes, text[at - 1]);
+        if (text[at - 1] == 'u')
+            g_string_append_unichar(out, unicode_escape(text, &at));
+        else
+            g_string_append_c(out, escape != NULL ? meant[escape - escapes] : text[at - 1]);
+    }
+    return g_string_free(out, FALSE);
+}
+
+/* The string at @quote as it stands in the text if it has no escapes, or else @made. */
+static const char *
+plain_string(const char *text, gsize quote, gsize *length, char **made)
+{
+    *length = skip_string(text, quote) - quote - 2;
+    *made = NULL;
+    if (memchr(text + quote + 1, '\\', *length) == NULL)
+        return text + quote + 1;
+    *made = lh_json_string(text, quote);
+    *length = strlen(*made);
+    return *made;
+}
+
+static int
+compare(const char *a, gsize a_length, const char *b, gsize b_length)
+{
+    const int order = memcmp(a, b, MIN(a_length, b_length));
+
+    return order != 0 ? order : a_length < b_length ? -1 : a_length > b_length;
+}
+
+bool
+lh_json_is(const char *text, gsize quote, const char *word)
+{
+    g_autofree char *made = NULL;
+    gsize length;
+    const char *string = plain_string(text, quote, &length, &made);
+
+    return compare(string, length, word, strlen(word)) == 0;
+}
+
+int
+lh_json_compare(const char *text, gsize a, gsize b)
+{
+    g_autofree char *made_a = NULL, *made_b = NULL;
+    gsize a_length, b_length;
+    const char *string_a = plain_string(text, a, &a_length, &made_a);
+    const char *string_b = plain_string(text, b, &b_length, &made_b);
+
+    return compare(string_a, a_length, string_b, b_length);
+}
+
+/* --- paths --- */
+
+/* One step of a path such as "ranks[3].after", from *value on; false if there is no such value.
+ * `*path` moves on. */
+static bool
+step(const char *text, gsize *value, const char **path)
+{
+    const bool indexed = **path == '[';
+    const gsize length = strcspn(*path, ".[");
+    g_autofree char *key = g_strndup(*path, length);
+    char *end = NULL;
+    const guint64 index = indexed ? g_ascii_strtoull(*path + 1, &end, 10) : 0;
+    guint64 i = 0;
+    LhJsonItem item;
+    bool more = text[*value] == (indexed ? '[' : '{') && lh_json_first(text, *value, &item);
+
+    g_assert(!indexed || (end != *path + 1 && *end == ']'));
+    *path = indexed ? end + 1 : *path + length;
+    while (more && (indexed ? i++ != index : !lh_json_is(text, item.key, key)))
+        more = lh_json_next(text, &item);
+    if (more)
+        *value = item.value;
+    return more;
+}
+
+bool
+lh_json_find(const LhJson *json, const char *path, gsize *value)
+{
+    *value = skip_space(json->text, 0);
     while (*path != '\0') {
         if (*path == '.')
             path++;
-        item = step(item, &path);
-        if (item == NULL)
-            return NULL;
-        if (nearest != NULL)
-            *nearest = item;
+        if (!step(json->text, value, &path))
+            return false;
     }
-    return item;
+    return true;
 }
 
 bool
 lh_json_has(const LhJson *json, const char *path)
 {
-    const cJSON *item = lh_json_find(json, path, NULL);
+    gsize value;
 
-    return item != NULL && !cJSON_IsNull(item);
+    return lh_json_find(json, path, &value) && json->text[value] != 'n';
 }
 
 bool
 lh_json_error(const LhJson *json, const char *path, GError **error, const char *format, ...)
 {
     g_autofree char *message = NULL;
-    const cJSON *nearest = NULL;
+    gsize nearest;
     va_list args;
 
     va_start(args, format);
     message = g_strdup_vprintf(format, args);
     va_end(args);
     lh_json_find(json, path, &nearest);
-    return lh_json_fail_at(json->name, json->text, lh_json_place(json, nearest)->value_offset,
-                           error, "%s", message);
+    return lh_json_fail_at(json->name, json->text, nearest, error, "%s", message);
 }

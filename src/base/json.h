@@ -1,8 +1,8 @@
 /*
- * Strict JSON reading. cJSON parses; this wrapper adds what it leaves out: the line and column of
- * every value, duplicate keys, trailing garbage, exact 64-bit integers, strict number and string
- * grammar. A file format is a table of fields (LhField): the same table decodes the file into a C
- * struct, words every error, and prints the format's JSON Schema, so the three cannot disagree.
+ * Strict JSON reading: the line and column of every error, no key twice, no trailing garbage, exact
+ * 64-bit integers. A file format is a table of fields (LhField): the same table decodes the file
+ * into a C struct, words every error, and prints the format's JSON Schema, so the three cannot
+ * disagree. A document in memory is its text; values are read from there.
  *
  * Messages read "path:line:column: error: ...", LH_ERROR_INPUT.
  */
@@ -16,7 +16,8 @@ typedef struct _LhJson LhJson;
  * lh_json_free. */
 LhJson *lh_json_parse(const char *name, const char *text, gsize length, GError **error);
 
-/* Reads and parses a file; a file that cannot be read is LH_ERROR_INPUT. Limit: 256 MiB. */
+/* Reads and parses a file; a file that cannot be read is LH_ERROR_INPUT, without memory for it
+ * LH_ERROR_RUNTIME. Limit: 256 MiB. */
 LhJson *lh_json_load(const char *path, GError **error);
 
 void lh_json_free(LhJson *json);
@@ -38,6 +39,14 @@ bool lh_json_decode(const LhJson *json, const LhField *fields, void *out, bool a
 /* As lh_json_decode, for the object at @path ("text_config"); false with no error set if absent. */
 bool lh_json_decode_at(const LhJson *json, const char *path, const LhField *fields, void *out,
                        bool allow_unknown, GError **error);
+
+/*
+ * Decodes the next element of an array of the field @field (LH_FIELD_LATER), which must have one,
+ * and moves @later behind it. @path is that of the array, for messages. The caller clears @element
+ * with lh_json_clear(field->fields, element); on failure there is nothing in it to clear.
+ */
+bool lh_json_decode_next(const LhJson *json, const LhField *field, const char *path,
+                         LhFieldLater *later, void *element, GError **error);
 
 /* True if a value (not null) stands at @path, e.g. "node.nics.count", "ranks[3].ops[17].after". */
 bool lh_json_has(const LhJson *json, const char *path);

@@ -1,6 +1,6 @@
 /*
- * Decoding of JSON objects by tables of fields, with a message for everything that can be wrong.
- * Integers are read from the text: cJSON holds doubles only.
+ * Decoding of JSON objects by tables of fields, straight from the text, with a message for
+ * everything that can be wrong.
  */
 #include "base/error.h"
 #include "base/json.h"
@@ -16,15 +16,34 @@ typedef struct {
     GError **error;
 } Decoder;
 
-/* The text of a number; it ends where the number does. */
+/* The text of the value at @value; it goes on behind it. */
 static const char *
-text_of(const Decoder *d, const cJSON *item)
+text_of(const Decoder *d, gsize value)
 {
-    return d->json->text + lh_json_place(d->json, item)->value_offset;
+    return d->json->text + value;
+}
+
+/* What kinds of values begin with. */
+static bool
+is_string(const Decoder *d, gsize value)
+{
+    return *text_of(d, value) == '"';
+}
+
+static bool
+is_number(const Decoder *d, gsize value)
+{
+    return *text_of(d, value) == '-' || g_ascii_isdigit(*text_of(d, value));
+}
+
+static bool
+is_null(const Decoder *d, gsize value)
+{
+    return *text_of(d, value) == 'n';
 }
 
 /* Sets the error at the value; returns false. */
-static G_GNUC_PRINTF(3, 4) bool fail(Decoder *d, const cJSON *item, const char *format, ...)
+static G_GNUC_PRINTF(3, 4) bool fail(Decoder *d, gsize value, const char *format, ...)
 {
     g_autofree char *message = NULL;
     va_list args;
@@ -32,39 +51,35 @@ static G_GNUC_PRINTF(3, 4) bool fail(Decoder *d, const cJSON *item, const char *
     va_start(args, format);
     message = g_strdup_vprintf(format, args);
     va_end(args);
-    return lh_json_fail_at(d->json->name, d->json->text, lh_json_place(d->json, item)->value_offset,
-                           d->error, "%s", message);
+    return lh_json_fail_at(d->json->name, d->json->text, value, d->error, "%s", message);
 }
 
-typedef bool (*DecodeFunc)(Decoder *d, const cJSON *item, const LhField *field, void *value);
+typedef bool (*DecodeFunc)(Decoder *d, gsize item, const LhField *field, void *value);
 
-static bool decode_object(Decoder *d, const cJSON *object, const LhField *fields, void *out);
+static bool decode_object(Decoder *d, gsize object, const LhField *fields, void *out);
 
 static char *
-describe_found(const Decoder *d, const cJSON *item)
+describe_found(const Decoder *d, gsize item)
 {
-    if (cJSON_IsString(item)) {
-        g_autofree char *shown =
-            g_utf8_substring(item->valuestring, 0, MIN(g_utf8_strlen(item->valuestring, -1), 40));
+    const char *text = text_of(d, item);
+
+    if (is_string(d, item)) {
+        g_autofree char *string = lh_json_string(d->json->text, item);
+        g_autofree char *shown = g_utf8_substring(string, 0, MIN(g_utf8_strlen(string, -1), 40));
         g_autofree char *escaped = g_strescape(shown, NULL);
 
         return g_strdup_printf("the string \"%s%s\"", escaped,
-                               strlen(shown) < strlen(item->valuestring) ? "..." : "");
+                               strlen(shown) < strlen(string) ? "..." : "");
     }
-    if (cJSON_IsNumber(item)) {
-        const char *text = text_of(d, item);
-
+    if (is_number(d, item))
         return g_strdup_printf("the number %.*s", (int)strspn(text, "+-.0123456789eE"), text);
-    }
-    if (cJSON_IsObject(item))
-        return g_strdup("an object");
-    if (cJSON_IsArray(item))
-        return g_strdup("an array");
-    return g_strdup(cJSON_IsNull(item) ? "null" : cJSON_IsTrue(item) ? "true" : "false");
+    if (*text == '{' || *text == '[')
+        return g_strdup(*text == '{' ? "an object" : "an array");
+    return g_strndup(text, strspn(text, "truefalsn"));
 }
 
 static bool
-fail_type(Decoder *d, const cJSON *item, const char *expected)
+fail_type(Decoder *d, gsize item, const char *expected)
 {
     g_autofree char *found = describe_found(d, item);
 
@@ -72,7 +87,7 @@ fail_type(Decoder *d, const cJSON *item, const char *expected)
 }
 
 static bool
-fail_field_type(Decoder *d, const cJSON *item, const LhField *field)
+fail_field_type(Decoder *d, gsize item, const LhField *field)
 {
     g_autofree char *expected = lh_field_expected(field);
 
@@ -81,7 +96,7 @@ fail_field_type(Decoder *d, const cJSON *item, const LhField *field)
 
 /* `what` is empty, or the measure that is bounded: " length", " count". */
 static bool
-check_range(Decoder *d, const cJSON *item, const LhField *field, double value, const char *measure)
+check_range(Decoder *d, gsize item, const LhField *field, double value, const char *measure)
 {
     g_autofree char *found = NULL;
     g_autofree char *allowed = NULL;
@@ -155,7 +170,7 @@ read_integer(const char *text, bool *negative, uint64_t *magnitude)
 }
 
 static bool
-fail_integer_range(Decoder *d, const cJSON *item, const LhField *field, const char *widest)
+fail_integer_range(Decoder *d, gsize item, const LhField *field, const char *widest)
 {
     g_autofree char *found = describe_found(d, item);
     g_autofree char *bounds = lh_field_bounds(field);
@@ -165,13 +180,13 @@ fail_integer_range(Decoder *d, const cJSON *item, const LhField *field, const ch
 }
 
 static bool
-decode_uint(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_uint(Decoder *d, gsize item, const LhField *field, void *value)
 {
     bool negative;
     uint64_t magnitude;
     IntegerResult result;
 
-    if (!cJSON_IsNumber(item))
+    if (!is_number(d, item))
         return fail_field_type(d, item, field);
     result = read_integer(text_of(d, item), &negative, &magnitude);
     if (result == INTEGER_FRACTION)
@@ -185,14 +200,14 @@ decode_uint(Decoder *d, const cJSON *item, const LhField *field, void *value)
 }
 
 static bool
-decode_int(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_int(Decoder *d, gsize item, const LhField *field, void *value)
 {
     bool negative;
     uint64_t magnitude;
     int64_t number;
     IntegerResult result;
 
-    if (!cJSON_IsNumber(item))
+    if (!is_number(d, item))
         return fail_field_type(d, item, field);
     result = read_integer(text_of(d, item), &negative, &magnitude);
     if (result == INTEGER_FRACTION)
@@ -207,11 +222,11 @@ decode_int(Decoder *d, const cJSON *item, const LhField *field, void *value)
 }
 
 static bool
-decode_double(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_double(Decoder *d, gsize item, const LhField *field, void *value)
 {
     double number;
 
-    if (!cJSON_IsNumber(item))
+    if (!is_number(d, item))
         return fail_field_type(d, item, field);
     number = g_ascii_strtod(text_of(d, item), NULL);
     if (!check_range(d, item, field, number, NULL))
@@ -221,30 +236,36 @@ decode_double(Decoder *d, const cJSON *item, const LhField *field, void *value)
 }
 
 static bool
-decode_bool(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_bool(Decoder *d, gsize item, const LhField *field, void *value)
 {
-    if (!cJSON_IsBool(item))
+    const char first = *text_of(d, item);
+
+    if (first != 't' && first != 'f')
         return fail_field_type(d, item, field);
-    *(bool *)value = cJSON_IsTrue(item);
+    *(bool *)value = first == 't';
     return true;
 }
 
 static bool
-decode_string(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_string(Decoder *d, gsize item, const LhField *field, void *value)
 {
-    if (!cJSON_IsString(item))
+    g_autofree char *string = NULL;
+
+    if (!is_string(d, item))
         return fail_field_type(d, item, field);
-    if (!check_range(d, item, field, (double)g_utf8_strlen(item->valuestring, -1), "characters"))
+    string = lh_json_string(d->json->text, item);
+    if (!check_range(d, item, field, (double)g_utf8_strlen(string, -1), "characters"))
         return false;
-    *(char **)value = g_strdup(item->valuestring);
+    *(char **)value = g_steal_pointer(&string);
     return true;
 }
 
 static bool
-decode_unit(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_unit(Decoder *d, gsize item, const LhField *field, void *value)
 {
     const bool plain_allowed = field->unit == LH_UNIT_COUNT || field->unit == LH_UNIT_BYTES;
     g_autoptr(GError) reason = NULL;
+    g_autofree char *string = NULL;
     union {
         uint64_t count;
         double rate;
@@ -252,11 +273,12 @@ decode_unit(Decoder *d, const cJSON *item, const LhField *field, void *value)
     } parsed;
     double number;
 
-    if (plain_allowed && cJSON_IsNumber(item))
+    if (plain_allowed && is_number(d, item))
         return decode_uint(d, item, field, value);
-    if (!cJSON_IsString(item))
+    if (!is_string(d, item))
         return fail_field_type(d, item, field);
-    if (!lh_unit_parse(item->valuestring, field->unit, &parsed, &reason))
+    string = lh_json_string(d->json->text, item);
+    if (!lh_unit_parse(string, field->unit, &parsed, &reason))
         return fail(d, item, "\"%s\": %s", d->path->str, reason->message);
     if (plain_allowed)
         number = (double)parsed.count;
@@ -271,21 +293,23 @@ decode_unit(Decoder *d, const cJSON *item, const LhField *field, void *value)
 }
 
 static bool
-decode_choice(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_choice(Decoder *d, gsize item, const LhField *field, void *value)
 {
     g_autofree char *expected = NULL;
     g_autofree char *advice = NULL;
+    g_autofree char *string = NULL;
     const char *nearest;
 
-    if (!cJSON_IsString(item))
+    if (!is_string(d, item))
         return fail_field_type(d, item, field);
     for (int i = 0; field->choices[i] != NULL; i++) {
-        if (strcmp(field->choices[i], item->valuestring) == 0) {
+        if (lh_json_is(d->json->text, item, field->choices[i])) {
             *(int *)value = i;
             return true;
         }
     }
-    nearest = lh_nearest_word(item->valuestring, field->choices);
+    string = lh_json_string(d->json->text, item);
+    nearest = lh_nearest_word(string, field->choices);
     expected = lh_field_expected(field);
     if (nearest != NULL)
         advice = g_strdup_printf("%s (did you mean \"%s\"?)", expected, nearest);
@@ -293,9 +317,9 @@ decode_choice(Decoder *d, const cJSON *item, const LhField *field, void *value)
 }
 
 static bool
-decode_nested(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_nested(Decoder *d, gsize item, const LhField *field, void *value)
 {
-    if (!cJSON_IsObject(item))
+    if (*text_of(d, item) != '{')
         return fail_field_type(d, item, field);
     return decode_object(d, item, field->fields, value);
 }
@@ -305,21 +329,22 @@ decode_nested(Decoder *d, const cJSON *item, const LhField *field, void *value)
  * first, so that elements do not move while they are decoded.
  */
 static bool
-decode_elements(Decoder *d, const cJSON *array, const LhField *field, DecodeFunc decode,
-                GArray *elements)
+decode_elements(Decoder *d, gsize array, const LhField *field, DecodeFunc decode, GArray *elements)
 {
+    const char *text = d->json->text;
     const gsize path_length = d->path->len;
     const guint size = g_array_get_element_size(elements);
     guint i = 0;
+    LhJsonItem item;
 
-    g_array_set_size(elements, (guint)cJSON_GetArraySize(array));
-    for (const cJSON *item = array->child; item != NULL; item = item->next, i++) {
+    g_array_set_size(elements, (guint)lh_json_count(text, array));
+    for (bool more = lh_json_first(text, array, &item); more; more = lh_json_next(text, &item)) {
         void *element = elements->data + (gsize)i * size;
 
-        g_string_append_printf(d->path, "[%u]", i);
+        g_string_append_printf(d->path, "[%u]", i++);
         if (field->element_init != NULL)
             field->element_init(element);
-        if (!decode(d, item, field, element))
+        if (!decode(d, item.value, field, element))
             return false;
         g_string_truncate(d->path, path_length);
     }
@@ -327,15 +352,15 @@ decode_elements(Decoder *d, const cJSON *array, const LhField *field, DecodeFunc
 }
 
 static bool
-check_array(Decoder *d, const cJSON *item, const LhField *field)
+check_array(Decoder *d, gsize item, const LhField *field)
 {
-    if (!cJSON_IsArray(item))
+    if (*text_of(d, item) != '[')
         return fail_field_type(d, item, field);
-    return check_range(d, item, field, cJSON_GetArraySize(item), "elements");
+    return check_range(d, item, field, (double)lh_json_count(d->json->text, item), "elements");
 }
 
 static bool
-decode_array(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_array(Decoder *d, gsize item, const LhField *field, void *value)
 {
     LhField element = *field;
     GArray *elements;
@@ -349,7 +374,7 @@ decode_array(Decoder *d, const cJSON *item, const LhField *field, void *value)
 }
 
 static bool
-decode_uints(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_uints(Decoder *d, gsize item, const LhField *field, void *value)
 {
     const LhField element = { .name = field->name, .type = LH_FIELD_UINT };
     GArray *numbers;
@@ -362,28 +387,45 @@ decode_uints(Decoder *d, const cJSON *item, const LhField *field, void *value)
 }
 
 static bool
-decode_strings(Decoder *d, const cJSON *item, const LhField *field, void *value)
+decode_strings(Decoder *d, gsize item, const LhField *field, void *value)
 {
+    const char *text = d->json->text;
     const gsize path_length = d->path->len;
-    const bool one = (field->flags & LH_FIELD_OR_ONE) != 0 && cJSON_IsString(item);
-    guint i = 0;
+    const bool one = (field->flags & LH_FIELD_OR_ONE) != 0 && is_string(d, item);
     GPtrArray *strings;
+    LhJsonItem string;
 
     if (!one && !check_array(d, item, field))
         return false;
     strings = g_ptr_array_new_with_free_func(g_free);
     *(GPtrArray **)value = strings;
     if (one) {
-        g_ptr_array_add(strings, g_strdup(item->valuestring));
+        g_ptr_array_add(strings, lh_json_string(text, item));
         return true;
     }
-    for (const cJSON *string = item->child; string != NULL; string = string->next, i++) {
-        g_string_append_printf(d->path, "[%u]", i);
-        if (!cJSON_IsString(string))
-            return fail_type(d, string, "a string");
-        g_ptr_array_add(strings, g_strdup(string->valuestring));
+    for (bool more = lh_json_first(text, item, &string); more; more = lh_json_next(text, &string)) {
+        g_string_append_printf(d->path, "[%u]", strings->len);
+        if (!is_string(d, string.value))
+            return fail_type(d, string.value, "a string");
+        g_ptr_array_add(strings, lh_json_string(text, string.value));
         g_string_truncate(d->path, path_length);
     }
+    return true;
+}
+
+/* Notes where the first element stands. */
+static bool
+decode_later(Decoder *d, gsize item, const LhField *field, void *value)
+{
+    LhJsonItem first = { 0 };
+
+    if (!check_array(d, item, field))
+        return false;
+    lh_json_first(d->json->text, item, &first);
+    *(LhFieldLater *)value = (LhFieldLater){
+        .at = first.value,
+        .count = (uint32_t)lh_json_count(d->json->text, item),
+    };
     return true;
 }
 
@@ -393,14 +435,14 @@ static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_BOOL] = decode_bool,       [LH_FIELD_UNIT] = decode_unit,
     [LH_FIELD_CHOICE] = decode_choice,   [LH_FIELD_OBJECT] = decode_nested,
     [LH_FIELD_ARRAY] = decode_array,     [LH_FIELD_UINTS] = decode_uints,
-    [LH_FIELD_STRINGS] = decode_strings,
+    [LH_FIELD_STRINGS] = decode_strings, [LH_FIELD_LATER] = decode_later,
 };
 
 static const LhField *
-find_field(const LhField *fields, const char *name)
+find_field(const Decoder *d, gsize key, const LhField *fields)
 {
     for (const LhField *f = fields; f->name != NULL; f++) {
-        if (strcmp(f->name, name) == 0)
+        if (lh_json_is(d->json->text, key, f->name))
             return f;
     }
     return NULL;
@@ -416,11 +458,12 @@ describe_place(const Decoder *d)
 }
 
 static bool
-fail_unknown(Decoder *d, const cJSON *item, const LhField *fields)
+fail_unknown(Decoder *d, gsize key, const LhField *fields)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     g_autofree char *place = describe_place(d);
-    g_autofree char *escaped = g_strescape(item->string, NULL);
+    g_autofree char *name = lh_json_string(d->json->text, key);
+    g_autofree char *escaped = g_strescape(name, NULL);
     g_autofree char *allowed = NULL;
     g_autofree char *advice = NULL;
     const char *nearest;
@@ -428,21 +471,20 @@ fail_unknown(Decoder *d, const cJSON *item, const LhField *fields)
     for (const LhField *f = fields; f->name != NULL; f++)
         g_ptr_array_add(names, (gpointer)f->name);
     g_ptr_array_add(names, NULL);
-    nearest = lh_nearest_word(item->string, (const char *const *)names->pdata);
+    nearest = lh_nearest_word(name, (const char *const *)names->pdata);
     if (nearest != NULL)
         advice = g_strdup_printf("did you mean \"%s\"? ", nearest);
     allowed = g_strjoinv(", ", (char **)names->pdata);
-    return lh_json_fail_at(d->json->name, d->json->text, lh_json_place(d->json, item)->key_offset,
-                           d->error, "unknown field \"%.60s\" %s; %sallowed: %s", escaped, place,
-                           advice != NULL ? advice : "", allowed);
+    return fail(d, key, "unknown field \"%.60s\" %s; %sallowed: %s", escaped, place,
+                advice != NULL ? advice : "", allowed);
 }
 
 static bool
-decode_member(Decoder *d, const cJSON *item, const LhField *field, void *out)
+decode_member(Decoder *d, gsize item, const LhField *field, void *out)
 {
     const gsize path_length = d->path->len;
 
-    if (cJSON_IsNull(item) && (field->flags & LH_FIELD_OR_NULL) != 0)
+    if (is_null(d, item) && (field->flags & LH_FIELD_OR_NULL) != 0)
         return true;
     g_string_append_printf(d->path, "%s%s", path_length > 0 ? "." : "", field->name);
     if (!decode_funcs[field->type](d, item, field, (char *)out + field->offset))
@@ -451,17 +493,27 @@ decode_member(Decoder *d, const cJSON *item, const LhField *field, void *out)
     return true;
 }
 
+/* Whether @object has a value for @field. */
 static bool
-check_required(Decoder *d, const cJSON *object, const LhField *fields)
+has_member(const Decoder *d, gsize object, const LhField *field)
+{
+    const char *text = d->json->text;
+    LhJsonItem item;
+    bool more = lh_json_first(text, object, &item);
+
+    while (more && !lh_json_is(text, item.key, field->name))
+        more = lh_json_next(text, &item);
+    return more && !(is_null(d, item.value) && (field->flags & LH_FIELD_OR_NULL) != 0);
+}
+
+static bool
+check_required(Decoder *d, gsize object, const LhField *fields)
 {
     for (const LhField *f = fields; f->name != NULL; f++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, f->name);
         g_autofree char *place = NULL;
         g_autofree char *expected = NULL;
 
-        if ((f->flags & LH_FIELD_REQUIRED) == 0)
-            continue;
-        if (item != NULL && !(cJSON_IsNull(item) && (f->flags & LH_FIELD_OR_NULL) != 0))
+        if ((f->flags & LH_FIELD_REQUIRED) == 0 || has_member(d, object, f))
             continue;
         place = describe_place(d);
         expected = lh_field_expected(f);
@@ -471,15 +523,18 @@ check_required(Decoder *d, const cJSON *object, const LhField *fields)
 }
 
 static bool
-decode_object(Decoder *d, const cJSON *object, const LhField *fields, void *out)
+decode_object(Decoder *d, gsize object, const LhField *fields, void *out)
 {
-    for (const cJSON *item = object->child; item != NULL; item = item->next) {
-        const LhField *field = find_field(fields, item->string);
+    const char *text = d->json->text;
+    LhJsonItem item;
+
+    for (bool more = lh_json_first(text, object, &item); more; more = lh_json_next(text, &item)) {
+        const LhField *field = find_field(d, item.key, fields);
 
         if (field == NULL) {
             if (!d->allow_unknown)
-                return fail_unknown(d, item, fields);
-        } else if (!decode_member(d, item, field, out)) {
+                return fail_unknown(d, item.key, fields);
+        } else if (!decode_member(d, item.value, field, out)) {
             return false;
         }
     }
@@ -488,13 +543,13 @@ decode_object(Decoder *d, const cJSON *object, const LhField *fields, void *out)
 
 /* The whole of one call: `d->path` is where `object` stands, and is freed. */
 static bool
-decode_and_free(Decoder *d, const cJSON *object, const LhField *fields, void *out)
+decode_and_free(Decoder *d, gsize object, const LhField *fields, void *out)
 {
     g_autoptr(GString) path = d->path;
     g_autofree char *found = NULL;
     bool ok;
 
-    if (cJSON_IsObject(object)) {
+    if (*text_of(d, object) == '{') {
         ok = decode_object(d, object, fields, out);
     } else {
         found = describe_found(d, object);
@@ -512,21 +567,43 @@ lh_json_decode(const LhJson *json, const LhField *fields, void *out, bool allow_
                GError **error)
 {
     Decoder d = { json, g_string_new(NULL), allow_unknown, error };
+    gsize root;
 
-    return decode_and_free(&d, json->root, fields, out);
+    lh_json_find(json, "", &root);
+    return decode_and_free(&d, root, fields, out);
 }
 
 bool
 lh_json_decode_at(const LhJson *json, const char *path, const LhField *fields, void *out,
                   bool allow_unknown, GError **error)
 {
-    const cJSON *object = lh_json_find(json, path, NULL);
     Decoder d = { json, NULL, allow_unknown, error };
+    gsize object;
 
-    if (object == NULL || cJSON_IsNull(object))
+    if (!lh_json_find(json, path, &object) || is_null(&d, object))
         return false;
     d.path = g_string_new(path);
     return decode_and_free(&d, object, fields, out);
+}
+
+bool
+lh_json_decode_next(const LhJson *json, const LhField *field, const char *path, LhFieldLater *later,
+                    void *element, GError **error)
+{
+    LhJsonItem item = { .key = later->at, .value = later->at };
+    Decoder d = { json, g_string_new(path), false, error };
+
+    g_assert(later->count > 0);
+    g_string_append_printf(d.path, "[%u]", later->index++);
+    memset(element, 0, field->element_size);
+    if (field->element_init != NULL)
+        field->element_init(element);
+    if (!decode_and_free(&d, item.value, field->fields, element))
+        return false;
+    later->count--;
+    lh_json_next(json->text, &item);
+    later->at = item.value;
+    return true;
 }
 
 static void

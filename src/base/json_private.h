@@ -1,12 +1,12 @@
 /*
- * Private to base/json*.c: the document, the strict scan that runs before cJSON, places in the
- * text.
+ * Private to base/json*.c: the document, the strict scan of it, and walking its text. A document is
+ * its text and nothing else: a value is the offset of its first byte. After the scan the text is
+ * known to be well formed, so that walking checks nothing.
  */
 #pragma once
 
 #include "base/json.h"
 
-#include <cjson/cJSON.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,36 +14,54 @@
 #define LH_JSON_BYTES_MAX (UINT64_C(256) << 20)
 #define LH_JSON_DEPTH_MAX 64
 
-/* Byte offsets of a value and of its key (the value's own outside objects). */
-typedef struct {
-    guint32 key_offset;
-    guint32 value_offset;
-} LhJsonPlace;
-
-/*
- * Checks that @text is one JSON document by RFC 8259 and the limits above, and appends one place
- * per value to @places, parents before children, in the order of the text. @text is NUL-terminated
- * at
- * @length. On failure @error (LH_ERROR_INPUT) names the place.
- */
-bool lh_json_scan(const char *name, const char *text, gsize length, GArray *places, GError **error);
-
-/* Sets @error to "name:line:column: error: <message>" for byte @offset of @text; returns false. */
-bool lh_json_fail_at(const char *name, const char *text, gsize offset, GError **error,
-                     const char *format, ...) G_GNUC_PRINTF(5, 6);
-
 struct _LhJson {
     char *name;
     char *text; /* NUL-terminated */
     gsize length;
     char *sha256;
-    cJSON *root;
-    GArray *places;      /* of LhJsonPlace, in the order of the text */
-    GHashTable *indices; /* cJSON * -> index into places */
 };
 
-/* The place of an item of this document. */
-const LhJsonPlace *lh_json_place(const LhJson *json, const cJSON *item);
+/*
+ * Checks that @text is one JSON document by RFC 8259 and the limits above, and that no object has a
+ * key twice. @text is NUL-terminated at @length. On failure @error (LH_ERROR_INPUT) names the
+ * place.
+ */
+bool lh_json_scan(const char *name, const char *text, gsize length, GError **error);
 
-/* The value at @path, or NULL; @nearest (may be NULL) receives the last item on the way. */
-const cJSON *lh_json_find(const LhJson *json, const char *path, const cJSON **nearest);
+/* Sets @error to "name:line:column: error: <message>" for byte @offset of @text; returns false. */
+bool lh_json_fail_at(const char *name, const char *text, gsize offset, GError **error,
+                     const char *format, ...) G_GNUC_PRINTF(5, 6);
+
+/* --- walking ------------------------------------------------------------------------------------
+ */
+
+/* A value within an object or an array. */
+typedef struct {
+    gsize key;   /* its key's opening quote; in an array the value itself */
+    gsize value; /* its first byte */
+} LhJsonItem;
+
+/* The first byte behind the value at @value. */
+gsize lh_json_skip(const char *text, gsize value);
+
+/* The first value in the object or array at @container; false if it is empty. */
+bool lh_json_first(const char *text, gsize container, LhJsonItem *item);
+
+/* The value behind @item in the same object or array; false if there is none. */
+bool lh_json_next(const char *text, LhJsonItem *item);
+
+/* How many values are in the array at @array. */
+gsize lh_json_count(const char *text, gsize array);
+
+/* The string at @quote without its quotes and escapes. Caller frees. */
+char *lh_json_string(const char *text, gsize quote);
+
+/* Whether the string at @quote is @word. */
+bool lh_json_is(const char *text, gsize quote, const char *word);
+
+/* Negative, 0 or positive, as the string at @a stands before that at @b, is the same, or stands
+ * behind it. */
+int lh_json_compare(const char *text, gsize a, gsize b);
+
+/* Whether a value stands at @path, and where: the value, or else the last one on the way. */
+bool lh_json_find(const LhJson *json, const char *path, gsize *value);

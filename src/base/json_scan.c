@@ -1,6 +1,6 @@
 /*
- * A strict scanner over JSON text. It builds nothing: it checks the grammar, words every syntax
- * error, and notes where each value stands. Keys are compared later, on the decoded tree.
+ * A strict scanner over JSON text. It builds nothing: it checks the grammar and that no object has
+ * a key twice, and words every such error.
  */
 #include "base/json_private.h"
 
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* cJSON copies a number into 64 bytes. */
+/* No number that a file needs is longer, and sums of exponents stay small. */
 #define NUMBER_LENGTH_MAX 60
 
 typedef struct {
@@ -18,11 +18,11 @@ typedef struct {
     gsize length;
     gsize at;
     unsigned depth;
-    GArray *places;
+    GArray *keys; /* of gsize: where the keys of the objects stand that are open */
     GError **error;
 } Scanner;
 
-static bool scan_value(Scanner *s, gsize key_offset, const char *before);
+static bool scan_value(Scanner *s, const char *before);
 
 /* Columns count characters, as editors do, from 1. */
 static void
@@ -268,6 +268,40 @@ scan_string(Scanner *s)
     return true;
 }
 
+/* --- keys --- */
+
+static int
+by_key(gconstpointer a, gconstpointer b, gpointer text)
+{
+    const gsize x = *(const gsize *)a, y = *(const gsize *)b;
+    const int order = lh_json_compare(text, x, y);
+
+    return order != 0 ? order : x < y ? -1 : x > y;
+}
+
+/* Checks the keys from @first on, which are those of one object, and forgets them. */
+static bool
+check_keys(Scanner *s, guint first)
+{
+    gsize *keys = &g_array_index(s->keys, gsize, first);
+    const guint count = s->keys->len - first;
+    gsize second = G_MAXSIZE;
+    g_autofree char *key = NULL, *escaped = NULL;
+
+    if (count > 1)
+        g_qsort_with_data(keys, (gint)count, sizeof(*keys), by_key, (gpointer)s->text);
+    for (guint i = 1; i < count; i++) {
+        if (lh_json_compare(s->text, keys[i - 1], keys[i]) == 0)
+            second = MIN(second, keys[i]);
+    }
+    g_array_set_size(s->keys, first);
+    if (second == G_MAXSIZE)
+        return true;
+    key = lh_json_string(s->text, second);
+    escaped = g_strescape(key, NULL);
+    return fail(s, second, "the key \"%.60s\" appears here for the second time", escaped);
+}
+
 /* --- values --- */
 
 static bool
@@ -283,7 +317,8 @@ scan_member(Scanner *s, const char *expected)
     if (at_end(s) || s->text[s->at] != ':')
         return fail_expected(s, "':' after the key");
     s->at++;
-    return scan_value(s, key_offset, "':'");
+    g_array_append_val(s->keys, key_offset);
+    return scan_value(s, "':'");
 }
 
 /* After the opening bracket. `closer` is '}' or ']'. */
@@ -291,6 +326,7 @@ static bool
 scan_elements(Scanner *s, char closer)
 {
     const bool object = closer == '}';
+    const guint keys = s->keys->len;
     bool first = true;
 
     for (;; first = false) {
@@ -301,7 +337,7 @@ scan_elements(Scanner *s, char closer)
             if (!scan_member(s, first ? "a key in double quotes or '}'"
                                       : "a key in double quotes after ','"))
                 return false;
-        } else if (!scan_value(s, G_MAXSIZE, first ? NULL : "','")) {
+        } else if (!scan_value(s, first ? NULL : "','")) {
             return false;
         }
         skip_space(s);
@@ -312,7 +348,7 @@ scan_elements(Scanner *s, char closer)
         s->at++;
     }
     s->at++;
-    return true;
+    return check_keys(s, keys);
 }
 
 static bool
@@ -344,20 +380,13 @@ skip_word(Scanner *s, const char *word)
     return true;
 }
 
-/*
- * `key_offset` is G_MAXSIZE for a value without a key. `before` is the token that calls for the
- * value; NULL where ']' would do as well.
- */
+/* `before` is the token that calls for the value; NULL where ']' would do as well. */
 static bool
-scan_value(Scanner *s, gsize key_offset, const char *before)
+scan_value(Scanner *s, const char *before)
 {
     g_autofree char *expected = NULL;
-    LhJsonPlace place;
 
     skip_space(s);
-    place.value_offset = (guint32)s->at;
-    place.key_offset = (guint32)(key_offset == G_MAXSIZE ? s->at : key_offset);
-    g_array_append_val(s->places, place);
     switch (at_end(s) ? '\0' : s->text[s->at]) {
     case '{':
     case '[':
@@ -382,9 +411,10 @@ scan_value(Scanner *s, gsize key_offset, const char *before)
 }
 
 bool
-lh_json_scan(const char *name, const char *text, gsize length, GArray *places, GError **error)
+lh_json_scan(const char *name, const char *text, gsize length, GError **error)
 {
-    Scanner s = { .name = name, .text = text, .length = length, .places = places, .error = error };
+    g_autoptr(GArray) keys = g_array_new(FALSE, FALSE, sizeof(gsize));
+    Scanner s = { .name = name, .text = text, .length = length, .keys = keys, .error = error };
 
     g_assert(length <= LH_JSON_BYTES_MAX);
     if (g_str_has_prefix(text, "\xef\xbb\xbf"))
@@ -392,7 +422,7 @@ lh_json_scan(const char *name, const char *text, gsize length, GArray *places, G
     skip_space(&s);
     if (at_end(&s))
         return fail(&s, 0, "the file is empty");
-    if (!scan_value(&s, G_MAXSIZE, ""))
+    if (!scan_value(&s, ""))
         return false;
     skip_space(&s);
     if (!at_end(&s))

@@ -124,6 +124,7 @@ write_field(LhJsonWriter *w, const LhField *field)
     case LH_FIELD_ARRAY:
     case LH_FIELD_UINTS:
     case LH_FIELD_STRINGS:
+    case LH_FIELD_LATER:
         write_array(w, field);
         break;
     }

@@ -1,11 +1,9 @@
 /*
- * longhaul version: prints the versions of longhaul and of its libraries.
+ * longhaul version: prints the versions of longhaul and of GLib.
  */
 #include "base/output.h"
 #include "cli/command.h"
 #include "config.h"
-
-#include <cjson/cJSON.h>
 
 static int
 run(const LhCommandLine *line, GError **error)
@@ -13,15 +11,14 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
 
     (void)line;
-    g_string_append_printf(out, "longhaul %s (GLib %u.%u.%u, cJSON %s)\n", LH_VERSION,
-                           glib_major_version, glib_minor_version, glib_micro_version,
-                           cJSON_Version());
+    g_string_append_printf(out, "longhaul %s (GLib %u.%u.%u)\n", LH_VERSION, glib_major_version,
+                           glib_minor_version, glib_micro_version);
     return lh_output_stdout(out->str, out->len, error) ? 0 : 1;
 }
 
 const LhCommand lh_command_version = {
     .name = "version",
     .arguments = "",
-    .summary = "Print the versions of longhaul and of its libraries.",
+    .summary = "Print the versions of longhaul and of GLib.",
     .run = run,
 };

@@ -130,8 +130,7 @@ lh_documents_load(const char *path, GError **error)
         ok = ferror(file) == 0;
     }
     if (!ok)
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: cannot be read: %s", path,
-                    g_strerror(errno));
+        lh_error_read(path, errno, error);
     else if (length > BYTES_MAX)
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: larger than 16 MiB", path);
     if (file != NULL)

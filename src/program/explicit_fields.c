@@ -260,8 +260,8 @@ static const LhField op_fields[] = {
     END,
 };
 
-static const LhField rank_fields[] = {
-    { AT(LhFormRank, ops, ARRAY), .flags = LH_FIELD_REQUIRED, .min = 0, .max = LH_EXPLICIT_OPS_MAX,
+const LhField lh_form_rank_fields[] = {
+    { AT(LhFormRank, ops, LATER), .flags = LH_FIELD_REQUIRED, .min = 0, .max = LH_EXPLICIT_OPS_MAX,
       .fields = op_fields, .element_size = sizeof(LhFormOp), .element_init = init_op,
       .description = "Ops in program order." },
     END,
@@ -305,7 +305,7 @@ const LhField lh_program_fields[] = {
       .fields = stream_fields, .element_size = sizeof(LhFormStream),
       .description = "Queues of every rank." },
     { AT(LhForm, ranks, ARRAY), .flags = LH_FIELD_REQUIRED, .min = 1, .max = 1048576,
-      .fields = rank_fields, .element_size = sizeof(LhFormRank),
+      .fields = lh_form_rank_fields, .element_size = sizeof(LhFormRank),
       .description = "One program per rank." },
     END,
 };

@@ -75,8 +75,11 @@ typedef struct {
 } LhFormOp;
 
 typedef struct {
-    GArray *ops;
+    LhFieldLater ops; /* of LhFormOp */
 } LhFormRank;
+
+/* Of a rank: its ops, alone. */
+extern const LhField lh_form_rank_fields[];
 
 typedef struct {
     GArray *bytes_sent, *flops, *peak_bytes;

@@ -599,23 +599,41 @@ count_steps(const LhOp *ops, uint32_t count)
     return steps;
 }
 
+/* Reads the ops one by one: all of them, decoded at once, would be several times their text. */
+static bool
+read_ops(LhFormReader *r, LhFieldLater *left, LhOp *ops, Rank *rank)
+{
+    const LhField *field = &lh_form_rank_fields[0];
+    g_autofree char *path = g_strdup_printf("ranks[%u].ops", r->rank);
+    bool ok = true;
+
+    for (r->op = 0; ok && left->count > 0; r->op++) {
+        LhFormOp form;
+
+        if (!lh_json_decode_next(r->json, field, path, left, &form, r->error))
+            return false;
+        ok = read_op(r, &form, &ops[r->op], rank);
+        lh_json_clear(field->fields, &form);
+    }
+    return ok;
+}
+
 static bool
 read_rank(LhFormReader *r, const LhFormRank *form, LhExplicitRank *out)
 {
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(LhPart));
     g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     Rank rank = { parts, counts };
+    LhFieldLater left = form->ops;
 
-    r->ops_total += form->ops->len;
+    r->ops_total += left.count;
     r->op = 0;
     if (r->ops_total > LH_EXPLICIT_OPS_MAX)
         return fail(r, "op", "more than %u ops in all", LH_EXPLICIT_OPS_MAX);
-    out->ops = g_new(LhOp, form->ops->len);
-    out->ops_count = form->ops->len;
-    for (; r->op < form->ops->len; r->op++) {
-        if (!read_op(r, &g_array_index(form->ops, LhFormOp, r->op), &out->ops[r->op], &rank))
-            return false;
-    }
+    out->ops = g_new(LhOp, left.count);
+    out->ops_count = left.count;
+    if (!read_ops(r, &left, out->ops, &rank))
+        return false;
     out->steps_count = count_steps(out->ops, out->ops_count);
     out->parts_count = parts->len;
     out->parts = (LhPart *)(void *)g_array_free(g_steal_pointer(&parts), FALSE);

@@ -1,0 +1,24 @@
+/* Large memory; see the header. */
+#include "base/memory.h"
+
+#include "base/error.h"
+#include "base/units.h"
+
+void
+lh_memory_fail(uint64_t bytes, const char *what, GError **error)
+{
+    g_autofree char *text = lh_format_bytes(bytes);
+
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "out of memory: %s needs %s, which the system does not give", what, text);
+}
+
+void *
+lh_memory_try(uint64_t bytes, const char *what, GError **error)
+{
+    void *memory = g_try_malloc(MAX(bytes, 1));
+
+    if (memory == NULL)
+        lh_memory_fail(bytes, what, error);
+    return memory;
+}
