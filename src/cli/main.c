@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/output.h"
+#include "cli/fatal.h"
 #include "cli/options.h"
 #include "cli/outputs.h"
 
@@ -112,6 +113,7 @@ main(int argc, char **argv)
     GError *error = NULL;
     int status;
 
+    lh_fatal_install(lh_files_discard_unfinished);
     lh_output_init();
     status = run(argc, argv, &error);
     return error != NULL ? report(error) : status;

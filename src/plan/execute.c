@@ -2,7 +2,7 @@
 #include "plan/execute.h"
 
 #include "base/error.h"
-#include "verify/verify.h"
+#include "plan/need.h"
 
 #include <string.h>
 
@@ -29,6 +29,15 @@ check_proof(const LhExecuted *executed, const LhSetup *setup, const LhVerdict *v
                 " findings; see longhaul verify): %s",
                 executed->program->name, verdict->findings_total, finding->message);
     return false;
+}
+
+static bool
+check_memory(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend,
+             GError **error)
+{
+    const LhRunNeed need = lh_run_need(program, verdict, backend);
+
+    return lh_run_need_check(&need, error);
 }
 
 /* ---- counts ---- */
@@ -194,7 +203,8 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
-    if (!check_proof(executed, setup, verdict, error))
+    if (!check_proof(executed, setup, verdict, error) ||
+        !check_memory(executed->program, verdict, params->backend, error))
         return false;
     if (params->inject != NULL) {
         injection = lh_injection_new(executed->program, params->inject, error);

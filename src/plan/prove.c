@@ -207,8 +207,12 @@ verify_tasks(LhProven *proven, GPtrArray *tasks)
         return;
     first->verdict = lh_verify(first->program);
     work.next = 1;
-    for (guint i = 1; i < MIN(threads_for(first->verdict->ops), tasks->len); i++)
-        g_ptr_array_add(threads, g_thread_new("verify", verify_some, &work));
+    for (guint i = 1; i < MIN(threads_for(first->verdict->ops), tasks->len); i++) {
+        GThread *thread = g_thread_try_new("verify", verify_some, &work, NULL);
+
+        if (thread != NULL) /* else fewer do the work */
+            g_ptr_array_add(threads, thread);
+    }
     verify_some(&work);
     for (guint i = 0; i < threads->len; i++)
         g_thread_join(g_ptr_array_index(threads, i));

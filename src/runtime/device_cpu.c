@@ -5,10 +5,12 @@
 #include "runtime/device.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rows.h"
 #include "runtime/pin.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef enum {
@@ -45,16 +47,21 @@ cpu_close(LhDeviceState *device)
 static unsigned char *
 cpu_alloc(LhDeviceState *device, uint64_t bytes, GError **error)
 {
+    const uint64_t blocks = (MAX(bytes, 1) + LH_SCRATCH_ALIGN - 1) / LH_SCRATCH_ALIGN;
+    void *memory = NULL;
+
     (void)device;
-    (void)error;
-    return g_aligned_alloc(1, MAX(bytes, 1), LH_SCRATCH_ALIGN);
+    if (posix_memalign(&memory, LH_SCRATCH_ALIGN, blocks * LH_SCRATCH_ALIGN) == 0)
+        return memory;
+    lh_memory_fail(bytes, "a buffer of a rank", error);
+    return NULL;
 }
 
 static void
 cpu_release(LhDeviceState *device, unsigned char *memory)
 {
     (void)device;
-    g_aligned_free(memory);
+    free(memory);
 }
 
 /* The thread itself: the rank's compute streams stay on one core. */

@@ -5,6 +5,7 @@
 #include "runtime/execution.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -16,9 +17,11 @@ load_part(LhRunner *rank, uint16_t slot, uint32_t part, LhBuffer *buffer, GError
 {
     const LhRunParams *params = rank->execution->params;
     const uint64_t bytes = buffer->part_bytes;
-    g_autofree unsigned char *data = g_malloc(MAX(bytes, 1));
+    g_autofree unsigned char *data = lh_memory_try(bytes, "a part of an input", error);
     const LhPlaceOfWork *at = &rank->at;
 
+    if (data == NULL)
+        return false;
     memset(data, 0, bytes);
     params->load(params->load_data, rank->index, slot, part, data);
     return at->device->load(at->state, lh_buffer_part(buffer, part), data, bytes, at->stream,

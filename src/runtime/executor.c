@@ -357,6 +357,25 @@ host_main(void *data)
 
 /* ---- the run ---- */
 
+/* One of the threads of a rank; none if the run is given up, or the system does not start any
+ * more. */
+static GThread *
+start_thread(LhExecution *x, const char *name, GThreadFunc work, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    GThread *thread = lh_execution_stopping(x) ? NULL : g_thread_try_new(name, work, data, &error);
+
+    if (thread == NULL)
+        g_atomic_int_add(&x->alive, -1);
+    if (error != NULL)
+        lh_execution_fail(x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
+                                         "the run needs %u threads (%u for each rank), which the "
+                                         "system does not start: %s",
+                                         x->place.count * (x->program->streams_count + 1),
+                                         x->program->streams_count + 1, error->message));
+    return thread;
+}
+
 static void
 start(LhExecution *x)
 {
@@ -366,10 +385,11 @@ start(LhExecution *x)
     x->alive = (gint)(x->place.count * (streams + 1));
     x->epoch_ns = now_ns();
     for (uint32_t r = 0; r < x->place.count; r++) {
+        LhRunner *rank = &x->ranks[r];
+
         for (uint32_t s = 0; s < streams; s++)
-            x->ranks[r].streams[s].thread =
-                g_thread_new("stream", stream_main, &x->ranks[r].streams[s]);
-        x->ranks[r].host = g_thread_new("host", host_main, &x->ranks[r]);
+            rank->streams[s].thread = start_thread(x, "stream", stream_main, &rank->streams[s]);
+        rank->host = start_thread(x, "host", host_main, rank);
     }
 }
 
@@ -407,12 +427,19 @@ watch(LhExecution *x)
 }
 
 static void
+join_thread(GThread *thread)
+{
+    if (thread != NULL)
+        g_thread_join(thread);
+}
+
+static void
 join(LhExecution *x)
 {
     for (uint32_t r = 0; r < x->place.count; r++) {
-        g_thread_join(x->ranks[r].host);
+        join_thread(x->ranks[r].host);
         for (uint32_t s = 0; s < x->program->streams_count; s++)
-            g_thread_join(x->ranks[r].streams[s].thread);
+            join_thread(x->ranks[r].streams[s].thread);
     }
 }
 

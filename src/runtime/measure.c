@@ -116,7 +116,7 @@ time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall
     const clockid_t clock =
         c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 
-    c->ok = cpu->call(device, c->kernel, call, stream) == LH_STATUS_OK;
+    c->ok = call->scratch != NULL && cpu->call(device, c->kernel, call, stream) == LH_STATUS_OK;
     for (uint32_t i = 0; i < c->params->repeats; i++) {
         double start;
 

@@ -1,0 +1,113 @@
+/* What a run needs; see the header. Sums saturate: what is too large to count is too large. */
+#include "plan/need.h"
+
+#include "base/error.h"
+#include "base/room.h"
+
+#include <sys/resource.h>
+
+/* q, k, v, do, o, dq, dk, dv, and the sizes of the last four: half have the shape of q, half of k.
+ */
+#define REFERENCE_TENSORS_OF_EACH 6
+#define COPIES_OF_RESULTS 3             /* packed, gathered, unpacked */
+#define STACK_BYTES (UINT64_C(8) << 20) /* where ulimit -s does not say */
+
+static uint64_t
+plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t
+times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t
+reference_bytes(const LhAttention *a)
+{
+    const uint64_t tokens = times(a->batch, a->seq_length);
+    const uint64_t heads = plus(a->heads, a->groups);
+    const uint64_t elements = times(times(tokens, heads), (uint64_t)a->head_dim);
+
+    return times(plus(times(elements, REFERENCE_TENSORS_OF_EACH), times(tokens, a->heads)),
+                 sizeof(double));
+}
+
+static uint64_t
+output_bytes(const LhProgram *program)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot *slot = &program->slots[i];
+
+        if (slot->role == LH_SLOT_OUTPUT)
+            bytes = plus(bytes, times(slot->parts, slot->part_bytes));
+    }
+    return bytes;
+}
+
+static uint64_t
+stack_bytes(void)
+{
+    struct rlimit most;
+
+    if (getrlimit(RLIMIT_STACK, &most) != 0 || most.rlim_cur == RLIM_INFINITY)
+        return STACK_BYTES;
+    return most.rlim_cur;
+}
+
+LhRunNeed
+lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend)
+{
+    const bool alone = backend->control == &lh_control_single;
+    const uint32_t ranks = alone ? verdict->ranks : 1;
+    uint64_t sum = 0, largest = 0;
+
+    for (uint32_t r = 0; r < verdict->ranks; r++) {
+        sum = plus(sum, verdict->peak_bytes[r]);
+        largest = MAX(largest, verdict->peak_bytes[r]);
+    }
+    return (LhRunNeed){
+        .ranks_bytes = alone ? sum : largest,
+        .results_bytes = times(times(output_bytes(program), verdict->ranks), COPIES_OF_RESULTS),
+        .reference_bytes = reference_bytes(&program->params.attention),
+        .stacks_bytes = times(times(ranks, program->streams_count + 1), stack_bytes()),
+    };
+}
+
+/* Whether @room is enough for what is used and @stacks_bytes. */
+static bool
+fits(const LhRunNeed *need, uint64_t stacks_bytes, const LhRoom *room, GError **error)
+{
+    const uint64_t bytes = plus(plus(need->ranks_bytes, need->results_bytes),
+                                plus(need->reference_bytes, stacks_bytes));
+    g_autofree char *all = lh_format_bytes(bytes);
+    g_autofree char *ranks = lh_format_bytes(need->ranks_bytes);
+    g_autofree char *results = lh_format_bytes(need->results_bytes);
+    g_autofree char *reference = lh_format_bytes(need->reference_bytes);
+    g_autofree char *stacks = lh_format_bytes(stacks_bytes);
+    g_autofree char *left = lh_format_bytes(room->bytes);
+
+    if (bytes <= room->bytes)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "the run needs about %s of memory (ranks %s, results %s, fp64 reference %s%s%s), "
+                "but %s leaves %s; choose a shorter sequence, fewer heads or fewer ranks",
+                all, ranks, results, reference, stacks_bytes > 0 ? ", stacks of threads " : "",
+                stacks_bytes > 0 ? stacks : "", room->limit, left);
+    return false;
+}
+
+bool
+lh_run_need_check(const LhRunNeed *need, GError **error)
+{
+    const LhMemoryRoom room = lh_memory_room("");
+
+    return fits(need, 0, &room.memory, error) &&
+           fits(need, need->stacks_bytes, &room.address, error);
+}

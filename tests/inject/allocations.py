@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Lets allocations and starts of threads fail in every command of the transcripts, one after another.
+
+    allocations.py PROGRAM LIBRARY [--all] [WORD...]
+
+For each command of tests/cli/*.transcript, and those of COMMANDS below, it counts the calls that take
+memory or start a thread. Then it runs the command again with the n-th of these failing, or the n-th and
+all later ones: n = 1, 2, 4, 8 and so on, the last, and some in between from a fixed seed; --all: every n.
+WORDs choose the commands that contain one. LIBRARY is fail_allocation.c. The program must then either
+
+  - end with status 4, nothing on standard output and one line on standard error, or
+  - do what it does otherwise, because it could do without,
+
+and leave no file but those that it leaves otherwise, each whole or as it was.
+"""
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRANSCRIPTS = ["errors", "golden", "machine"]
+# What the transcripts leave out because its output is different each time.
+RUN = "longhaul run --ranks 3 --seq-length 48 --num-attention-heads 2 --kv-channels 16 --deadline 20s"
+COMMANDS = [
+    f"{RUN} --schedule ring",
+    f"{RUN} --schedule lasp2 --format json -o run.json",
+    f"{RUN} --schedule te-a2a --num-attention-heads 3 --num-query-groups 3 --timeline t.csv",
+]
+BETWEEN = 3  # numbers between powers of two, of each command
+SECONDS_OF_A_COMMAND = 1  # then the rest of its numbers are left out
+SECONDS = 120  # a run that takes longer has hung
+BROKEN = 99
+
+# `longhaul` keeps the folder as it is before, the arguments and the environment, for replaying.
+RECORDER = r"""
+longhaul() {
+    local call
+    call=$RECORDS/$(printf %03d "$(ls "$RECORDS" | wc -l)")
+    mkdir "$call"
+    cp -r . "$call/folder"
+    printf '%s\0' "$@" >"$call/arguments"
+    env -0 >"$call/environment"
+    "$program" "$@"
+}
+"""
+
+
+class Call:
+    """One call of the program, in a folder of its own each time."""
+
+    def __init__(self, program, library, record):
+        self.folder = record / "folder"
+        self.arguments = (record / "arguments").read_bytes().split(b"\0")[:-1]
+        lines = (record / "environment").read_bytes().split(b"\0")[:-1]
+        self.environment = dict(line.split(b"=", 1) for line in lines if not line.startswith(b"BASH_FUNC_"))
+        self.program, self.library = program, library
+
+    def run(self, fail="0"):
+        """Status, output, errors, files by name, and how many calls there were."""
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+            folder = pathlib.Path(name) / "folder"
+            calls = pathlib.Path(name) / "calls"
+            shutil.copytree(self.folder, folder)
+            done = subprocess.run(
+                [self.program, *self.arguments], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+                env={**self.environment, b"LD_PRELOAD": os.fsencode(self.library), b"LONGHAUL_FAIL": fail.encode(),
+                     b"LONGHAUL_CALLS": os.fsencode(calls)}, timeout=SECONDS, check=False)
+            files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+            count = int(calls.read_text() or 0) if calls.exists() else 0
+        return done.returncode, done.stdout, done.stderr, files, count
+
+
+def record_calls(program, library, command, functions, records):
+    records.mkdir()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            ["bash", "-c", RECORDER + functions + command], cwd=folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+            env={**os.environ, "RECORDS": str(records), "program": program, "LC_ALL": "C",
+                 "LONGHAUL_DATA_DIR": str(ROOT), "LONGHAUL_SOURCE_DIR": str(ROOT)})
+    return [Call(program, library, record) for record in sorted(records.iterdir())]
+
+
+def complaint(usual, before, got, steady):
+    """What is wrong with what the program did when a call failed; None: nothing."""
+    status, output, errors, files, _ = got
+    for name, content in files.items():
+        if name not in usual[3] and name not in before:
+            return f"leaves the file {name}"
+        if steady and content not in (usual[3].get(name), before.get(name)):
+            return f"leaves {name} incomplete"
+    if status == 4 and not output and errors.count(b"\n") == 1 and errors.startswith(b"longhaul: "):
+        return None
+    if status == usual[0] and errors == usual[2] and (output == usual[1] or not steady):
+        return None
+    return f"ends with status {status}, {len(output)} bytes of output and the message {errors.decode(errors='replace')!r}"
+
+
+def numbers(count, everything, chance):
+    if everything:
+        return range(1, count + 1)
+    powers = {1 << k for k in range(count.bit_length()) if 1 << k <= count}
+    return sorted(powers | {count} | {chance.randint(1, count) for _ in range(BETWEEN)})
+
+
+def check(call, everything, chance):
+    """How often the program was run, and what was wrong."""
+    usual = call.run()
+    before = {str(p.relative_to(call.folder)): p.read_bytes() for p in call.folder.rglob("*") if p.is_file()}
+    again = call.run()
+    steady = usual[:4] == again[:4]
+    wrong, runs, end = [], 0, time.monotonic() + SECONDS_OF_A_COMMAND
+    if usual[4] == 0:
+        return 0, [f"{call.arguments}: {usual[0]}: the library counts nothing"]
+    for n in numbers(usual[4], everything, chance):
+        for fail in (f"{n}", f"{n}+"):
+            if not everything and time.monotonic() > end:
+                return runs, wrong
+            runs += 1
+            try:
+                what = complaint(usual, before, call.run(fail), steady)
+            except subprocess.TimeoutExpired:
+                what = "does not end"
+            if what is not None:
+                wrong.append(f"{b' '.join(call.arguments).decode()}: LONGHAUL_FAIL={fail} {what}")
+    return runs, wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("library")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_intermixed_args()
+    program, library = os.path.realpath(options.program), os.path.realpath(options.library)
+    script = (ROOT / "tests/cli/transcript.sh").read_text()
+    functions = script[script.index("try() {"):script.index("export -f")].replace('"$program"', "longhaul")
+    commands = list(COMMANDS)
+    for name in TRANSCRIPTS:
+        lines = (ROOT / f"tests/cli/{name}.transcript").read_text().splitlines()
+        commands += [line[2:] for line in lines if line.startswith("$ ")]
+    chance = random.Random(1)
+    calls = runs = 0
+    failed = False
+    with tempfile.TemporaryDirectory() as records:
+        for i, command in enumerate(commands):
+            if options.words and not any(word in command for word in options.words):
+                continue
+            for call in record_calls(program, library, command, functions, pathlib.Path(records) / str(i)):
+                count, wrong = check(call, options.all, chance)
+                calls, runs = calls + 1, runs + count
+                for line in wrong:
+                    print(line, flush=True)
+                failed = failed or bool(wrong)
+    print(f"{calls} commands, run {runs} times with a call failing")
+    sys.exit(1 if failed or runs == 0 else 0)
+
+
+if __name__ == "__main__":
+    main()

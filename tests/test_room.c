@@ -1,0 +1,158 @@
+/*
+ * What limits the memory of the process: each limit alone, then the smallest of all, from files as
+ * Linux writes them and from setrlimit(2). And what a run needs of it.
+ */
+#include "base/error.h"
+#include "base/room.h"
+#include "plan/need.h"
+#include "run_tests.h"
+#include "sched/schedule.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define GIB (UINT64_C(1) << 30)
+
+static char *root;
+
+/* A file below the root, and the folders that it is in. */
+static void
+put(const char *path, const char *text)
+{
+    g_autofree char *whole = g_strconcat(root, path, NULL);
+    g_autofree char *folder = g_path_get_dirname(whole);
+
+    ck_assert_int_eq(g_mkdir_with_parents(folder, 0700), 0);
+    ck_assert(g_file_set_contents(whole, text, -1, NULL));
+}
+
+static void
+check_room(uint64_t bytes, const char *limit)
+{
+    const LhMemoryRoom room = lh_memory_room(root);
+
+    ck_assert_uint_eq(room.memory.bytes, bytes);
+    ck_assert_str_eq(room.memory.limit, limit);
+}
+
+static void
+remove_root(void)
+{
+    g_autofree char *command = g_strdup_printf("rm -r '%s'", root);
+
+    ck_assert(g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL));
+    g_clear_pointer(&root, g_free);
+}
+
+START_TEST(room_of_nothing_is_unlimited)
+{
+    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    check_room(UINT64_MAX, "nothing");
+    remove_root();
+}
+END_TEST
+
+START_TEST(room_reads_the_machine)
+{
+    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    put("/proc/meminfo", "MemTotal:       16 kB\nMemFree: 1 kB\nMemAvailable:    2097152 kB\n");
+    check_room(2 * GIB, "what this machine has free");
+    remove_root();
+}
+END_TEST
+
+/* The group itself has no limit, but the one above it has; its cached files are free. */
+START_TEST(room_reads_groups_of_version_2)
+{
+    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    put("/proc/self/cgroup", "0::/user/job\n");
+    put("/proc/meminfo", "MemAvailable: 8388608 kB\n");
+    put("/sys/fs/cgroup/user/job/memory.max", "max\n");
+    put("/sys/fs/cgroup/user/job/memory.current", "4096\n");
+    put("/sys/fs/cgroup/user/memory.max", "4294967296\n");
+    put("/sys/fs/cgroup/user/memory.current", "2147483648\n");
+    put("/sys/fs/cgroup/user/memory.stat", "anon 5\ninactive_file 1073741824\nactive_file 7\n");
+    check_room(3 * GIB, "the control group");
+    put("/sys/fs/cgroup/user/memory.current", "6442450944\n");
+    check_room(0, "the control group");
+    remove_root();
+}
+END_TEST
+
+START_TEST(room_reads_groups_of_version_1)
+{
+    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    put("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:devices,memory:/box\n0::/\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "9\n");
+    put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "2147483648\n");
+    put("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "1073741824\n");
+    check_room(GIB, "the control group");
+    remove_root();
+}
+END_TEST
+
+START_TEST(room_asks_for_ulimit)
+{
+    const struct rlimit most = { .rlim_cur = GIB, .rlim_max = RLIM_INFINITY };
+    LhMemoryRoom room;
+
+    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    put("/proc/self/statm", "65536 0 0 0 0 32768 0\n");
+    ck_assert_int_eq(setrlimit(RLIMIT_DATA, &most), 0);
+    room = lh_memory_room(root);
+    ck_assert_str_eq(room.address.limit, "ulimit -d");
+    ck_assert_uint_eq(room.address.bytes, GIB - UINT64_C(32768) * (uint64_t)sysconf(_SC_PAGESIZE));
+    remove_root();
+}
+END_TEST
+
+/* Ring on 4 ranks: what stands in the message is what the run has. */
+START_TEST(need_counts_a_run)
+{
+    const LhProgramParams params = {
+        .attention = { .batch = 2,
+                       .seq_length = 1024,
+                       .heads = 4,
+                       .groups = 2,
+                       .head_dim = 64,
+                       .dtype = LH_DTYPE_BF16 },
+        .ranks = 4,
+        .mask.causal = true,
+        .pass = LH_PASS_BOTH,
+    };
+    g_autoptr(LhProgram) program = lh_program_new(lh_schedule_find("ring", NULL), &params, NULL);
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    const LhRunNeed threads = lh_run_need(program, verdict, &lh_backend_cpu);
+    const LhRunNeed processes = lh_run_need(program, verdict, &lh_backend_mpi);
+    /* o, dq, dk, dv of 2 x 1024 tokens, 12 heads of 64 in bf16, and lse of 4 heads in fp32 */
+    const uint64_t outputs = 2048 * (12 * 64 * 2 + 4 * 4);
+
+    ck_assert_uint_eq(threads.ranks_bytes, verdict->peak_bytes[0] + verdict->peak_bytes[1] +
+                                               verdict->peak_bytes[2] + verdict->peak_bytes[3]);
+    ck_assert_uint_le(processes.ranks_bytes, threads.ranks_bytes / 2);
+    ck_assert_uint_ge(threads.results_bytes, outputs);
+    ck_assert_uint_le(threads.results_bytes, 4 * outputs);
+    ck_assert_uint_ge(threads.reference_bytes, UINT64_C(2048) * 8 * 64 * 8 * 4);
+    ck_assert_uint_eq(threads.stacks_bytes, 4 * processes.stacks_bytes);
+}
+END_TEST
+
+/* More than can be counted is more than there is. */
+START_TEST(need_refuses_what_cannot_fit)
+{
+    const LhRunNeed small = { .ranks_bytes = 1 },
+                    large = { .reference_bytes = UINT64_MAX - 5, .ranks_bytes = 100 };
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(lh_run_need_check(&small, &error));
+    ck_assert(!lh_run_need_check(&large, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
+    ck_assert_ptr_nonnull(strstr(error->message, "fp64 reference"));
+}
+END_TEST
+
+LH_TEST_MAIN("room", room_of_nothing_is_unlimited, room_reads_the_machine,
+             room_reads_groups_of_version_2, room_reads_groups_of_version_1, room_asks_for_ulimit,
+             need_counts_a_run, need_refuses_what_cannot_fit)
