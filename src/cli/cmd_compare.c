@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "plan/prove.h"
+#include "plan/work.h"
 #include "report/bars.h"
 #include "report/constants.h"
 #include "report/describe.h"
@@ -17,6 +17,7 @@ typedef struct {
     LhOutputOptions to;
     char *figure;
     bool provenance;
+    LhTime max_work_ps;
 } Options;
 
 static const LhField options[] = {
@@ -26,6 +27,7 @@ static const LhField options[] = {
         Options, figure,
         "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
     LH_OPTION_PROVENANCE(Options, provenance),
+    LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
 };
 
@@ -110,12 +112,16 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhComparison) comparison = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
     LhProgressLine progress;
+    double seconds;
     const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
 
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
-    lh_progress_start(&progress);
+    seconds = lh_work_compare(setup);
+    if (!lh_work_check(seconds, o->max_work_ps, error))
+        return LH_ERROR_NO;
+    lh_progress_start(&progress, seconds);
     comparison = lh_compare(setup, &hooks, error);
     lh_progress_end(&progress);
     if (comparison == NULL || (!for_machines && !check_failures(comparison, error)))

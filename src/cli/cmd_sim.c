@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
-#include "plan/prove.h"
+#include "plan/work.h"
 #include "report/constants.h"
 #include "report/describe.h"
 #include "report/describe_sim.h"
@@ -19,6 +19,7 @@ typedef struct {
     LhOutputOptions to;
     LhRunFileOptions files;
     bool provenance;
+    LhTime max_work_ps;
 } Options;
 
 static const LhField options[] = {
@@ -26,6 +27,7 @@ static const LhField options[] = {
     LH_OPTION_OUTPUT(Options, to),
     LH_OPTION_RUN_FILES(Options, files),
     LH_OPTION_PROVENANCE(Options, provenance),
+    LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
 };
 
@@ -119,7 +121,7 @@ last_rank(const LhSimResult *result, const LhFrame *frame)
 }
 
 static LhCompareRow *
-simulate(const LhSetup *setup, LhRunFiles *files)
+simulate(const LhSetup *setup, LhRunFiles *files, double seconds)
 {
     LhProgressLine progress;
     const LhHooks hooks = { .progress = lh_progress_draw,
@@ -128,7 +130,7 @@ simulate(const LhSetup *setup, LhRunFiles *files)
                             .timeline_data = files->timeline };
     LhCompareRow *row;
 
-    lh_progress_start(&progress);
+    lh_progress_start(&progress, seconds);
     row = setup->program != NULL
               ? lh_compare_run_program(setup, &hooks)
               : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
@@ -165,6 +167,19 @@ check_row(const LhCompareRow *row, GError **error)
     return false;
 }
 
+/* About how long the simulation takes; nothing if the schedule refuses the case. */
+static double
+seconds_of(const LhSetup *setup)
+{
+    g_autoptr(LhProgram) made =
+        setup->program != NULL
+            ? NULL
+            : lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, NULL);
+    const LhProgram *program = setup->program != NULL ? setup->program : made;
+
+    return program == NULL ? 0 : lh_work_simulate(program);
+}
+
 static int
 run(const LhCommandLine *line, GError **error)
 {
@@ -173,6 +188,7 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhCompareRow) row = NULL;
     g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
+    double seconds;
 
     if (line->scenario->schedule == NULL && line->scenario->schedule_file == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -184,7 +200,10 @@ run(const LhCommandLine *line, GError **error)
         !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), false, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
-    row = simulate(setup, &files);
+    seconds = seconds_of(setup);
+    if (!lh_work_check(seconds, o->max_work_ps, error))
+        return LH_ERROR_NO;
+    row = simulate(setup, &files, seconds);
     if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
         print_for_machines(line, setup, row, out);
     else if (row->result != NULL)

@@ -4,8 +4,9 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "cli/command.h"
-#include "plan/prove.h"
+#include "cli/progress.h"
 #include "plan/setting.h"
+#include "plan/work.h"
 #include "report/cells.h"
 
 #include <stddef.h>
@@ -16,6 +17,7 @@
 typedef struct {
     LhOutputOptions to;
     char *ranks;
+    LhTime max_work_ps;
 } Options;
 
 static const LhField options[] = {
@@ -28,6 +30,7 @@ static const LhField options[] = {
       .description =
           "Numbers of ranks, such as 1-16,24; default: the scenario's, or else " RANKS_DEFAULT
           "." },
+    LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
 };
 
@@ -346,13 +349,27 @@ is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *mo
            !lh_schedule_takes(schedule, lh_setup_is_linear(s, model));
 }
 
-static bool
-prove_all(const LhCommandLine *line, const LhProveParams *params, const GArray *ranks,
-          Report *report, GError **error)
+/* About how long all proofs take. */
+static double
+seconds_of(const LhCommandLine *line, const LhProveParams *params, const GArray *ranks,
+           const GPtrArray *schedules)
 {
-    g_autoptr(GPtrArray) schedules = lh_setup_schedules(line->scenario, error);
+    double seconds = 0;
 
-    for (guint i = 0; schedules != NULL && i < schedules->len; i++) {
+    for (guint i = 0; i < schedules->len; i++) {
+        const LhSchedule *schedule = g_ptr_array_index(schedules, i);
+
+        if (!is_other_kind(line->scenario, schedule, params->sources.model))
+            seconds += lh_prove_work(params, schedule, ranks);
+    }
+    return seconds;
+}
+
+static bool
+prove_each(const LhCommandLine *line, const LhProveParams *params, const GArray *ranks,
+           const GPtrArray *schedules, Report *report, GError **error)
+{
+    for (guint i = 0; i < schedules->len; i++) {
         const LhSchedule *schedule = g_ptr_array_index(schedules, i);
         LhProven *proven;
 
@@ -363,7 +380,30 @@ prove_all(const LhCommandLine *line, const LhProveParams *params, const GArray *
             return false;
         g_ptr_array_add(report->schedules, proven);
     }
-    return schedules != NULL;
+    return true;
+}
+
+static bool
+prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks, Report *report,
+          GError **error)
+{
+    const Options *o = line->options;
+    g_autoptr(GPtrArray) schedules = lh_setup_schedules(line->scenario, error);
+    LhProgressLine progress;
+    double seconds;
+    bool ok;
+
+    if (schedules == NULL)
+        return false;
+    seconds = seconds_of(line, params, ranks, schedules);
+    if (!lh_work_check(seconds, o->max_work_ps, error))
+        return false;
+    lh_progress_start(&progress, seconds);
+    params->progress = lh_progress_draw_proof;
+    params->progress_data = &progress;
+    ok = prove_each(line, params, ranks, schedules, report, error);
+    lh_progress_end(&progress);
+    return ok;
 }
 
 static bool

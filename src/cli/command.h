@@ -82,6 +82,16 @@ enum {
         .description = "Fast kernels (cpu, default), or slow ones that compute in fp64."           \
     }
 
+/* An LhTime; 0 if it is not given: see lh_work_check. */
+#define LH_OPTION_MAX_WORK(Options, member)                                                        \
+    {                                                                                              \
+        .name = "max-work", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                           \
+        .offset = offsetof(Options, member), .min = 1e-3, .max = LH_MAX_WORK_S,                    \
+        .description = "Refuse what takes longer than this on one core, as estimated before it "   \
+                       "begins; default 86400s."                                                   \
+    }
+#define LH_MAX_WORK_S 8e6
+
 /* Writes a command's result where the command line wants it. */
 bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **error);
 

@@ -4,42 +4,71 @@
 #include "cli/progress.h"
 
 #include "base/escape.h"
+#include "plan/work.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 #define PATIENCE_US 2000000
 #define INTERVAL_US 100000
+#define US_PER_S 1e6
 
 void
-lh_progress_start(LhProgressLine *line)
+lh_progress_start(LhProgressLine *line, double seconds)
 {
     *line = (LhProgressLine){
         .terminal = isatty(STDERR_FILENO) != 0,
         .started_us = g_get_monotonic_time(),
+        .estimate = lh_work_text(seconds),
     };
+    if (!line->terminal || seconds * US_PER_S < PATIENCE_US)
+        return;
+    fprintf(stderr, "\r\033[K%s in all", line->estimate);
+    line->shown = true;
+}
+
+/* Whether it is time to draw: after two seconds, ten times a second. */
+static bool
+is_due(LhProgressLine *line)
+{
+    const gint64 clock_us = g_get_monotonic_time();
+
+    if (!line->terminal || clock_us - line->started_us < PATIENCE_US ||
+        clock_us - line->drawn_us < INTERVAL_US)
+        return false;
+    line->drawn_us = clock_us;
+    line->shown = true;
+    return true;
 }
 
 bool
 lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
     LhProgressLine *line = data;
-    gint64 clock_us;
-    g_autofree char *count = NULL;
-    g_autofree char *simulated = NULL;
-    g_autofree char *name = NULL;
 
-    if (!line->terminal)
-        return true;
-    clock_us = g_get_monotonic_time();
-    if (clock_us - line->started_us < PATIENCE_US || clock_us - line->drawn_us < INTERVAL_US)
-        return true;
-    count = lh_format_count(events);
-    simulated = lh_format_time(now_ps);
-    name = lh_escaped_line(what);
-    fprintf(stderr, "\r\033[K%s: %s events, %s simulated", name, count, simulated);
-    line->drawn_us = clock_us;
-    line->shown = true;
+    if (is_due(line)) {
+        g_autofree char *count = lh_format_count(events);
+        g_autofree char *simulated = lh_format_time(now_ps);
+        g_autofree char *name = lh_escaped_line(what);
+
+        fprintf(stderr, "\r\033[K%s: %s events, %s simulated; %s in all", name, count, simulated,
+                line->estimate);
+    }
+    return true;
+}
+
+bool
+lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime now_ps)
+{
+    LhProgressLine *line = data;
+
+    (void)now_ps;
+    if (is_due(line)) {
+        g_autofree char *count = lh_format_count(programs);
+        g_autofree char *name = lh_escaped_line(what);
+
+        fprintf(stderr, "\r\033[K%s: %s programs; %s in all", name, count, line->estimate);
+    }
     return true;
 }
 
@@ -49,4 +78,5 @@ lh_progress_end(LhProgressLine *line)
     if (line->shown)
         fputs("\r\033[K", stderr);
     line->shown = false;
+    g_clear_pointer(&line->estimate, g_free);
 }

@@ -1,5 +1,6 @@
 /*
- * A line on standard error that shows the progress of a long run; on terminals only.
+ * A line on standard error that says how long a command takes, if it is more than two seconds, and
+ * how far it is; on terminals only.
  */
 #pragma once
 
@@ -9,10 +10,14 @@ typedef struct {
     bool terminal;
     bool shown;
     gint64 started_us, drawn_us; /* of the monotonic clock */
+    char *estimate;              /* owned: how long all of it takes, about */
 } LhProgressLine;
 
-void lh_progress_start(LhProgressLine *line);
+/* @seconds: what all of it takes, about; see plan/work.h. */
+void lh_progress_start(LhProgressLine *line, double seconds);
 /* An LhProgress; @data is the line. Draws after two seconds, ten times a second. */
 bool lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps);
-/* Wipes the line. */
+/* Likewise, of proofs: @programs of the schedule @what. */
+bool lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime now_ps);
+/* Wipes the line, and frees what it has. */
 void lh_progress_end(LhProgressLine *line);

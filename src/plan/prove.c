@@ -4,6 +4,7 @@
 #include "plan/prove.h"
 
 #include "base/error.h"
+#include "plan/work.h"
 #include "verify/verify.h"
 
 #include <string.h>
@@ -235,7 +236,8 @@ typedef struct {
     bool heads_free, mask_free; /* not told by the scenario */
     bool kind_free;             /* of attention; then both are proven, if the schedule has both */
     LhProgramParams base;
-    unsigned built; /* programs of this number of ranks */
+    unsigned built;  /* programs of this number of ranks */
+    double *seconds; /* NULL, or programs are not proven, but what that takes is added up here */
 } Prover;
 
 /* Whether the scenario leaves all of @names (NULL-terminated) open. */
@@ -291,6 +293,11 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
             continue;
         wanted.pass = pass;
         program = make_program(v, &wanted, &refusal);
+        if (program != NULL && v->seconds != NULL) {
+            *v->seconds += lh_work_prove(program);
+            v->built++;
+            continue;
+        }
         if (program != NULL) {
             Task *task = g_new0(Task, 1);
 
@@ -502,6 +509,8 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
     else
         prove_kind(v, "");
     verify_tasks(v->proven, v->tasks);
+    if (v->params->progress != NULL && v->seconds == NULL)
+        v->params->progress(v->params->progress_data, v->schedule->name, v->proven->programs, 0);
     outcome = v->built == 0                         ? v->proven->refused
               : v->proven->findings->len > findings ? v->proven->unproven
                                                     : v->proven->proven;
@@ -509,16 +518,19 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
     return true;
 }
 
-LhProven *
-lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
-         GError **error)
+/* Proves, or only counts if @seconds is not NULL. */
+static LhProven *
+prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks, double *seconds,
+      GError **error)
 {
     static const char *const kind[] = { "attention", "model", NULL };
     static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
     static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
     g_autoptr(LhProven) proven = proven_new(schedule->name);
     g_autoptr(GPtrArray) tasks = g_ptr_array_new_with_free_func(task_free);
-    Prover v = { .params = params, .schedule = schedule, .proven = proven, .tasks = tasks };
+    Prover v = {
+        .params = params, .schedule = schedule, .proven = proven, .tasks = tasks, .seconds = seconds
+    };
 
     v.kind_free = is_free(&v, kind);
     v.heads_free = is_free(&v, heads);
@@ -528,4 +540,20 @@ lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *
             return NULL;
     }
     return g_steal_pointer(&proven);
+}
+
+LhProven *
+lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
+         GError **error)
+{
+    return prove(params, schedule, ranks, NULL, error);
+}
+
+double
+lh_prove_work(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks)
+{
+    double seconds = 0;
+    g_autoptr(LhProven) counted = prove(params, schedule, ranks, &seconds, NULL);
+
+    return counted == NULL ? 0 : seconds;
 }

@@ -30,13 +30,19 @@ typedef struct {
 typedef struct {
     const LhScenario *scenario;
     LhSources sources;
-    unsigned passes; /* bit LhPass: asked for */
+    unsigned passes;     /* bit LhPass: asked for */
+    LhProgress progress; /* told of the programs proven so far, at time 0; may be NULL */
+    void *progress_data;
 } LhProveParams;
 
 /* Proves @schedule for the numbers of @ranks (uint64_t). NULL only for a scenario that contradicts
  * itself. Caller frees. */
 LhProven *lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
                    GError **error);
+
+/* About how many seconds that takes: what it would prove is made and counted. 0 for a scenario that
+ * contradicts itself. */
+double lh_prove_work(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks);
 
 /* Proves one program, called @name (borrowed). Caller frees. */
 LhProven *lh_prove_program(const char *name, const LhProgram *program);
