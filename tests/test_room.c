@@ -134,7 +134,7 @@ START_TEST(need_counts_a_run)
     ck_assert_uint_le(processes.ranks_bytes, threads.ranks_bytes / 2);
     ck_assert_uint_ge(threads.results_bytes, outputs);
     ck_assert_uint_le(threads.results_bytes, 4 * outputs);
-    ck_assert_uint_ge(threads.reference_bytes, UINT64_C(2048) * 8 * 64 * 8 * 4);
+    ck_assert_uint_ge(threads.reference_bytes, UINT64_C(2048) * 64 * 8 * (4 * 4 + 4 * 2));
     ck_assert_uint_eq(threads.stacks_bytes, 4 * processes.stacks_bytes);
 }
 END_TEST

@@ -120,8 +120,21 @@ last_rank(const LhSimResult *result, const LhFrame *frame)
     return last;
 }
 
+/* About how long the simulation takes; nothing if the schedule refuses the case. */
+static double
+seconds_of(const LhSetup *setup)
+{
+    g_autoptr(LhProgram) made =
+        setup->program != NULL
+            ? NULL
+            : lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, NULL);
+    const LhProgram *program = setup->program != NULL ? setup->program : made;
+
+    return program == NULL ? 0 : lh_work_simulate(program);
+}
+
 static LhCompareRow *
-simulate(const LhSetup *setup, LhRunFiles *files, double seconds)
+simulate(const LhSetup *setup, LhRunFiles *files)
 {
     LhProgressLine progress;
     const LhHooks hooks = { .progress = lh_progress_draw,
@@ -130,7 +143,7 @@ simulate(const LhSetup *setup, LhRunFiles *files, double seconds)
                             .timeline_data = files->timeline };
     LhCompareRow *row;
 
-    lh_progress_start(&progress, seconds);
+    lh_progress_start(&progress, seconds_of(setup));
     row = setup->program != NULL
               ? lh_compare_run_program(setup, &hooks)
               : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
@@ -167,19 +180,6 @@ check_row(const LhCompareRow *row, GError **error)
     return false;
 }
 
-/* About how long the simulation takes; nothing if the schedule refuses the case. */
-static double
-seconds_of(const LhSetup *setup)
-{
-    g_autoptr(LhProgram) made =
-        setup->program != NULL
-            ? NULL
-            : lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, NULL);
-    const LhProgram *program = setup->program != NULL ? setup->program : made;
-
-    return program == NULL ? 0 : lh_work_simulate(program);
-}
-
 static int
 run(const LhCommandLine *line, GError **error)
 {
@@ -188,7 +188,6 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhCompareRow) row = NULL;
     g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
-    double seconds;
 
     if (line->scenario->schedule == NULL && line->scenario->schedule_file == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -200,10 +199,9 @@ run(const LhCommandLine *line, GError **error)
         !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), false, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
-    seconds = seconds_of(setup);
-    if (!lh_work_check(seconds, o->max_work_ps, error))
+    if (!lh_work_check(seconds_of(setup), o->max_work_ps, error))
         return LH_ERROR_NO;
-    row = simulate(setup, &files, seconds);
+    row = simulate(setup, &files);
     if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
         print_for_machines(line, setup, row, out);
     else if (row->result != NULL)

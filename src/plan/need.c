@@ -6,9 +6,10 @@
 
 #include <sys/resource.h>
 
-/* q, k, v, do, o, dq, dk, dv, and the sizes of the last four: half have the shape of q, half of k.
- */
-#define REFERENCE_TENSORS_OF_EACH 6
+/* Of lh_reference_init: tensors of the shape of q and of k, numbers for each row of them. */
+#define REFERENCE_TENSORS_OF_EACH 4
+#define REFERENCE_NUMBERS 6
+#define REFERENCE_PAD 8                 /* at most, of a row */
 #define COPIES_OF_RESULTS 3             /* packed, gathered, unpacked */
 #define STACK_BYTES (UINT64_C(8) << 20) /* where ulimit -s does not say */
 
@@ -29,12 +30,11 @@ times(uint64_t a, uint64_t b)
 static uint64_t
 reference_bytes(const LhAttention *a)
 {
-    const uint64_t tokens = times(a->batch, a->seq_length);
-    const uint64_t heads = plus(a->heads, a->groups);
-    const uint64_t elements = times(times(tokens, heads), (uint64_t)a->head_dim);
+    const uint64_t rows = times(times(a->batch, a->seq_length), (uint64_t)a->heads + a->groups);
+    const uint64_t numbers =
+        plus(times(plus(a->head_dim, REFERENCE_PAD), REFERENCE_TENSORS_OF_EACH), REFERENCE_NUMBERS);
 
-    return times(plus(times(elements, REFERENCE_TENSORS_OF_EACH), times(tokens, a->heads)),
-                 sizeof(double));
+    return times(times(rows, numbers), sizeof(double));
 }
 
 static uint64_t

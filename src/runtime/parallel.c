@@ -29,8 +29,12 @@ lh_parallel(unsigned threads, uint32_t pieces,
     Work work = { .pieces = pieces, .run = run, .data = data };
     g_autoptr(GPtrArray) others = g_ptr_array_new();
 
-    for (unsigned i = 1; i < MIN(threads, pieces); i++)
-        g_ptr_array_add(others, g_thread_new("parallel", work_main, &work));
+    for (unsigned i = 1; i < MIN(threads, pieces); i++) {
+        GThread *thread = g_thread_try_new("parallel", work_main, &work, NULL);
+
+        if (thread != NULL) /* else fewer do the work */
+            g_ptr_array_add(others, thread);
+    }
     work_main(&work);
     for (guint i = 0; i < others->len; i++)
         g_thread_join(g_ptr_array_index(others, i));
