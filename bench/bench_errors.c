@@ -19,6 +19,7 @@
 
 #define DEADLINE_US 60000000
 #define ALARMS 1e-6 /* of right runs, at most */
+#define TAIL 0.02   /* the share of runs that ALARMS is extrapolated from */
 
 static gint runs_count = 200;
 static gint64 first_seed = 1;
@@ -247,19 +248,27 @@ quantile(const GArray *sorted, double share)
 }
 
 /*
- * What a share of ALARMS of all runs exceeds, if what lies above the 99 % quantile falls off as an
- * exponential does: with the mean excess of those samples. What is bounded falls off faster.
+ * What a share of ALARMS of all runs exceeds, by a generalised Pareto distribution of what lies
+ * above the 98 % quantile, fitted by mean and variance (Hosking and Wallis 1987). Its shape is at
+ * most 0, an exponential: errors of rounding are bounded.
  */
 static double
 tail(const GArray *sorted)
 {
-    const guint first = (guint)(0.99 * sorted->len);
+    const guint first = (guint)((1 - TAIL) * sorted->len);
     const double from = g_array_index(sorted, double, first);
-    double excess = 0;
+    const double count = sorted->len - first;
+    double mean = 0, variance = 0, ratio, shape, scale;
 
     for (guint i = first; i < sorted->len; i++)
-        excess += g_array_index(sorted, double, i) - from;
-    return from + excess / (sorted->len - first) * log(0.01 / ALARMS);
+        mean += (g_array_index(sorted, double, i) - from) / count;
+    for (guint i = first; i < sorted->len; i++)
+        variance += pow(g_array_index(sorted, double, i) - from - mean, 2) / count;
+    ratio = variance > 0 ? mean * mean / variance : 1;
+    shape = fmin((1 - ratio) / 2, 0);
+    scale = shape < 0 ? mean * (1 + ratio) / 2 : mean;
+    return from + (shape < 0 ? scale / shape * (pow(ALARMS / TAIL, -shape) - 1)
+                             : scale * log(TAIL / ALARMS));
 }
 
 static void
@@ -295,6 +304,13 @@ add_right(Right *right, const Case *c)
     g_array_append_val(right->row[kind], d.row);
 }
 
+/* No two schedules have the same cases. */
+static uint64_t
+seed_of(unsigned schedule, gint run)
+{
+    return ((uint64_t)(first_seed + run) << 8) + schedule;
+}
+
 static void
 measure_right(const LhSchedule *const *schedules)
 {
@@ -307,7 +323,7 @@ measure_right(const LhSchedule *const *schedules)
     }
     for (unsigned s = 0; schedules[s] != NULL; s++) {
         for (gint i = 0; i < runs_count; i++) {
-            Case c = { .schedule = schedules[s], .seed = (uint64_t)(first_seed + i) };
+            Case c = { .schedule = schedules[s], .seed = seed_of(s, i) };
 
             if (only != NULL && strcmp(only, schedules[s]->name) != 0)
                 continue;
@@ -360,7 +376,7 @@ measure_wrong(const LhSchedule *const *schedules)
 
         for (unsigned s = 0; schedules[s] != NULL; s++) {
             for (gint i = 0; i < runs_count; i++) {
-                Case c = { .schedule = schedules[s], .seed = (uint64_t)(first_seed + i) };
+                Case c = { .schedule = schedules[s], .seed = seed_of(s, i) };
 
                 if (only != NULL && strcmp(only, schedules[s]->name) != 0)
                     continue;
