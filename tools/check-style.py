@@ -24,6 +24,9 @@ CODE_RULES = [
      "not reproducible: use base/rng.h"),
     ("print", r"^src/(?!cli/).*\.[ch]$", r"\b(printf|puts|putchar|perror|g_print|g_printerr|exit)\s*\(",
      "only src/cli prints or exits: return a GError"),
+    ("files", r"^src/(?!base/).*\.c$",
+     r"\b(g_file_set_contents\w*|freopen|creat|mkstemp|(g_)?rename|popen|system|g_spawn_\w+|g_subprocess_\w+)\s*\(",
+     "files are written by base/output.h, and programs are run by base/child.h"),
     # An LhTime needs no suffix: its type is its unit.
     ("unit", r"^src/.*\.h$",
      r"\b(double|u?int\d+_t|gsize|size_t|int|unsigned)\s+\*?(?!\w*_" + UNIT + r"(_\w+)?\s*[;,)\[])"

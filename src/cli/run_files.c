@@ -3,6 +3,7 @@
  */
 #include "cli/run_files.h"
 
+#include "base/error.h"
 #include "base/output.h"
 
 bool
@@ -10,6 +11,12 @@ lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, uint32_t r
                   bool keep_all, GError **error)
 {
     *files = (LhRunFiles){ .options = options };
+    if (options->figure == NULL && (options->ranks_shown != NULL || options->time_window != NULL)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "%s is about a figure; give --figure FILE as well",
+                    options->ranks_shown != NULL ? "--ranks-shown" : "--time-window");
+        return false;
+    }
     if (!lh_frame_init(&files->frame, options->ranks_shown, options->time_window, ranks_count,
                        error))
         return false;

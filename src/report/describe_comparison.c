@@ -199,8 +199,8 @@ describe_lead(const LhComparison *c, GString *out)
                                lh_text_percent(lead, buffer), second->name);
 }
 
+/* Of the tiers that are the same in every cluster. */
 static const char *const tier_words[] = {
-    [LH_TIER_NVLINK] = "NVLink",
     [LH_TIER_PCIE] = "PCIe",
     [LH_TIER_NIC] = "the NICs",
     [LH_TIER_FABRIC] = "the fabric",
@@ -208,7 +208,7 @@ static const char *const tier_words[] = {
 
 /* "compute", "PCIe and the NICs together". */
 static void
-describe_resource(const LhWhatIf *what_if, GString *out)
+describe_resource(const LhSetup *setup, const LhWhatIf *what_if, GString *out)
 {
     const int count = __builtin_popcount(what_if->tiers & ~LH_WITH_LATENCY);
     const bool latency = (what_if->tiers & LH_WITH_LATENCY) != 0;
@@ -229,7 +229,9 @@ describe_resource(const LhWhatIf *what_if, GString *out)
                                said == 0                       ? ""
                                : said == count - 1 && !latency ? " and "
                                                                : ", ",
-                               tier_words[tier]);
+                               tier == LH_TIER_NVLINK
+                                   ? lh_topology_link_name(setup->topology, LH_TIER_NVLINK)
+                                   : tier_words[tier]);
         said++;
     }
     if (latency)
@@ -267,7 +269,7 @@ describe_what_if(const LhSetup *setup, const LhBound *bound, const LhWhatIf *wha
     g_autofree char *text = lh_format_time(saved);
     char share[LH_TEXT_SIZE];
 
-    describe_resource(what_if, out);
+    describe_resource(setup, what_if, out);
     g_string_append_printf(out, " (%s of its critical path): ",
                            lh_text_percent((double)what_if->path_ps / makespan_ps, share));
     describe_raise(setup, what_if, out);

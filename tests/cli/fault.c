@@ -37,6 +37,12 @@ fault(void)
     return text != NULL ? text : "";
 }
 
+static int
+number_after(const char *colon)
+{
+    return (int)strtol(colon + 1, NULL, 10);
+}
+
 /* Whether FAULT is @call; if so, errno is what it says. */
 static bool
 fails(const char *call)
@@ -45,7 +51,7 @@ fails(const char *call)
 
     if (strncmp(fault(), call, length) != 0 || fault()[length] != ':')
         return false;
-    errno = atoi(fault() + length + 1); /* nocheck:locale: no GLib here; our tests wrote it */
+    errno = number_after(fault() + length);
     return true;
 }
 
@@ -100,7 +106,7 @@ write(int fd, const void *bytes, size_t count)
     if (strncmp(fault(), "disk:", strlen("disk:")) == 0) {
         count = room(count);
         if (count == 0) {
-            errno = atoi(strrchr(fault(), ':') + 1); /* nocheck:locale: as above */
+            errno = number_after(strrchr(fault(), ':'));
             return -1;
         }
     }

@@ -304,6 +304,7 @@ await() {
 has_draft() { compgen -G '.longhaul-*' > /dev/null; }
 is_gone() { [ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status" 2> /dev/null; }
 
+{
 for signal in TERM HUP; do
     fresh
     env FAULT=stall LD_PRELOAD="$faults" "${sim[@]}" --timeline file > "$folder/out" 2> "$folder/err" &
@@ -325,6 +326,7 @@ for signal in TERM KILL; do
     wait $pid 2> /dev/null
     await is_gone "$(cat pid)"
 done
+} 2> /dev/null # where the shell says who was ended
 
 # --- names that would be more than names --------------------------------------------------------------
 
