@@ -23,6 +23,7 @@ gnuplot-nox          has gnuplot                   draws the figures
 "
 check="$quickstart
 check                library check                 unit tests
+libcjson-dev         library libcjson>=1.7.15      documents of the fuzzers
 libxml2-utils        has xmllint                   checks that figures are well-formed
 python3              has python3                   counts the results
 libopenmpi-dev       library ompi-c                longhaul run --backend mpi
@@ -36,7 +37,6 @@ libclang-rt-14-dev   sanitizers                    its sanitizers and fuzzer
 clang-format         has clang-format              layout
 clang-tidy           has clang-tidy                static analysis
 cppcheck             has cppcheck                  static analysis
-libcjson-dev         library libcjson>=1.7.15      changes documents in the fuzzers
 libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
 hyperfine            has hyperfine                 timing
 "
