@@ -278,7 +278,9 @@ START_TEST(model_rejects_broken_files)
           "\"num_layers\"? allowed: schema, name, description, source, num_layers, layers, "
           "hidden_size, num_attention_heads, num_query_groups, kv_channels, ffn_hidden_size, "
           "gated_mlp, num_experts, experts_per_token, vocab_size, tied_embeddings, "
-          "max_position_embeddings, sliding_window" },
+          "max_position_embeddings, sliding_window, biases, qkv_bias, qk_norm, norms_per_layer, "
+          "learned_positions, shared_experts, dense_layers, dense_ffn_hidden_size, "
+          "attention_parameters" },
         { "  \"hidden_size\": 512,\n", "",
           "dir/m.json:1:1: error: missing field \"hidden_size\" at the top level; it must be a "
           "count such as 4096, 512K or 1M" },
@@ -381,8 +383,89 @@ START_TEST(model_names_files_there_are)
 }
 END_TEST
 
+/* Counts as published with the weights (the sizes of their tensors), to the parameter. */
+START_TEST(model_counts_parameters)
+{
+    static const struct {
+        const char *name; /* a file of models/, or of tests/data/hf with a "+" before it */
+        uint64_t parameters;
+    } published[] = {
+        { "llama-7b", 6738415616 },       { "llama-13b", 13015864320 },
+        { "llama-33b", 32528943616 },     { "llama-65b", 65285660672 },
+        { "llama-2-70b", 68976648192 },   { "llama-3-8b", 8030261248 },
+        { "llama-3-70b", 70553706496 },   { "llama-3.1-405b", 405853388800 },
+        { "qwen3-8b", 8190735360 },       { "qwen3-32b", 32762123264 },
+        { "qwen3-235b", 235093634560 },   { "+gpt2", 124439808 },
+        { "+gpt-neox-20b", 20554567680 }, { "+llama-3-8b", 8030261248 },
+        { "+mistral-7b", 7241732096 },    { "+mixtral-8x7b", 46702792704 },
+        { "+qwen2-window", 494032768 },   { "+qwen3-32b", 32762123264 },
+        { "+qwen3-235b", 235093634560 },  { "+starcoder", 15517456384 },
+        { "+gemma-2-9b", 9241705984 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(published); i++) {
+        const char *name = published[i].name;
+        g_autofree char *path = name[0] == '+' ? hf_path(name + 1) : g_strdup(name);
+        g_autoptr(LhModel) model = lh_model_load(path, NULL);
+
+        ck_assert_ptr_nonnull(model);
+        ck_assert_msg(lh_model_parameters(model) == published[i].parameters,
+                      "%s has %" G_GUINT64_FORMAT " parameters; published: %" G_GUINT64_FORMAT,
+                      name, lh_model_parameters(model), published[i].parameters);
+    }
+}
+END_TEST
+
+/* A file of longhaul's own and the config.json that it was made from count alike. */
+START_TEST(model_counts_latent_attention_alike)
+{
+    g_autofree char *path = hf_path("deepseek-v3");
+    g_autoptr(LhModel) own = lh_model_load("deepseek-v3", NULL);
+    g_autoptr(LhModel) published = lh_model_load(path, NULL);
+
+    ck_assert_uint_eq(lh_model_parameters(own), lh_model_parameters(published));
+}
+END_TEST
+
+/* Of the others only a rounded size is published, which is in the name or here. */
+START_TEST(model_counts_about_as_many_parameters_as_its_name_says)
+{
+    static const struct {
+        const char *name;
+        double parameters, off;
+    } published[] = {
+        { "gpt3-125m", 125e6, 0.01 },
+        { "gpt3-350m", 350e6, 0.02 },
+        { "gpt3-760m", 760e6, 0.01 },
+        { "gpt3-1.3b", 1.3e9, 0.02 },
+        { "gpt3-2.7b", 2.7e9, 0.02 },
+        { "gpt3-6.7b", 6.7e9, 0.01 },
+        { "gpt3-13b", 13e9, 0.02 },
+        { "gpt3-175b", 175e9, 0.01 },
+        { "minimax-text-01", 456e9, 0.01 },
+        { "tnl-385m", 385e6, 0.15 },
+        { "tnl-1b", 1e9, 0.2 },
+        { "tnl-3b", 3e9, 0.2 },
+        { "tnl-7b", 7e9, 0.05 },
+        { "deepseek-v3", 671e9, 0.0001 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(published); i++) {
+        g_autoptr(LhModel) model = lh_model_load(published[i].name, NULL);
+        const double found = (double)lh_model_parameters(model);
+
+        ck_assert_msg(found > published[i].parameters * (1 - published[i].off) &&
+                          found < published[i].parameters * (1 + published[i].off),
+                      "%s has %g parameters; published: %g", published[i].name, found,
+                      published[i].parameters);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
              model_shapes_give_published_sizes, model_reads_hugging_face,
              model_own_and_hugging_face_agree, model_folds_layers, model_fills_in_defaults,
              model_rejects_broken_files, model_rejects_broken_hugging_face,
-             model_names_files_there_are)
+             model_names_files_there_are, model_counts_parameters,
+             model_counts_latent_attention_alike,
+             model_counts_about_as_many_parameters_as_its_name_says)

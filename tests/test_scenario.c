@@ -616,6 +616,30 @@ START_TEST(scenario_out_of_memory_is_a_state)
 }
 END_TEST
 
+/* Buffers of attention are not all that a model needs: 405 billion parameters are more than eight
+ * GPUs hold, and just less than sixteen do. */
+START_TEST(scenario_weights_count)
+{
+    static const struct {
+        const char *cluster;
+        LhRowState state;
+    } cases[] = { { "hgx-h100:1", LH_ROW_NO_MEMORY }, { "hgx-h100:2", LH_ROW_RAN } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"%s\", \"model\": "
+                            "\"llama-3.1-405b\", \"schedule\": [\"zigzag\"]}",
+                            cases[i].cluster);
+        g_autoptr(LhScenario) scenario = scenario_of(text);
+        g_autoptr(LhSetup) setup = setup_of(scenario);
+        g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
+
+        ck_assert_uint_eq(lh_setup_weight_bytes(setup), 2 * UINT64_C(405853388800));
+        ck_assert_int_eq(((LhCompareRow *)g_ptr_array_index(c->rows, 0))->state, cases[i].state);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_option_equals_field, scenario_options_are_the_fields,
              scenario_option_replaces_list_of_file, scenario_paths_are_relative_to_file,
@@ -628,4 +652,4 @@ LH_TEST_MAIN("scenario", scenario_files_run, scenario_schemas_are_the_tables,
              scenario_window_needs_a_causal_mask, scenario_model_gives_the_window,
              scenario_profile_overlays, scenario_reads_ranges, scenario_bad_option_changes_nothing,
              scenario_comparison_is_ranked, scenario_what_ifs_are_plausible,
-             scenario_out_of_memory_is_a_state)
+             scenario_out_of_memory_is_a_state, scenario_weights_count)

@@ -42,17 +42,15 @@ static void
 print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
     LhTotals totals;
-    g_autofree char *needs = NULL;
-    g_autofree char *has = lh_format_bytes(setup->device->memory_capacity);
+    g_autofree char *limit = NULL;
     g_autofree char *when = NULL;
 
     if (row->state != LH_ROW_NO_MEMORY)
         return;
     lh_totals(row->result, &totals);
-    needs = lh_format_bytes(totals.peak_bytes);
+    limit = lh_describe_memory_limit(setup, &totals);
     when = lh_format_time(row->result->ranks[totals.peak_rank].peak_at_ps);
-    g_string_append_printf(out, "\nIt does not fit in memory: rank %u needs %s of %s, at %s.\n",
-                           totals.peak_rank, needs, has, when);
+    g_string_append_printf(out, "\nIt does not fit in memory: %s, at %s.\n", limit, when);
 }
 
 static void

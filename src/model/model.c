@@ -29,6 +29,18 @@ static const char *const schemas[] = { "longhaul.model/1", NULL };
         .description = (text)                                                                      \
     }
 
+#define WEIGHTS_FLAG(key, text)                                                                    \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_BOOL, .offset = offsetof(LhModel, weights.key),             \
+        .description = (text)                                                                      \
+    }
+
+#define WEIGHTS_COUNT(key, low, high, text)                                                        \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_UNIT, .offset = offsetof(LhModel, weights.key),             \
+        .unit = LH_UNIT_COUNT, .min = (low), .max = (high), .description = (text)                  \
+    }
+
 const char *const lh_layer_kind_names[] = { "softmax", "linear", NULL };
 
 static void
@@ -108,6 +120,21 @@ const LhField lh_model_fields[] = {
     COUNT(sliding_window, 0, 1, LH_MODEL_POSITIONS_MAX,
           "Tokens that a query sees at most, itself counted, in layers of softmax attention; "
           "absent for no window."),
+    WEIGHTS_FLAG(biases, "Whether every matrix and norm of a layer has a bias; no if absent."),
+    WEIGHTS_FLAG(qkv_bias, "Whether the projections to q, k and v have a bias; no if absent."),
+    WEIGHTS_FLAG(qk_norm, "Whether heads of q and k are normalised, with weights; no if absent."),
+    WEIGHTS_COUNT(norms_per_layer, 1, LH_MODEL_HEADS_MAX, "Norms of a layer; 2 if absent."),
+    WEIGHTS_COUNT(learned_positions, 1, LH_MODEL_POSITIONS_MAX,
+                  "Positions that have a learned embedding; none if absent."),
+    WEIGHTS_COUNT(shared_experts, 1, LH_MODEL_HEADS_MAX,
+                  "Experts, of num_experts, that every token passes without a router."),
+    WEIGHTS_COUNT(dense_layers, 1, LH_MODEL_LAYERS_MAX,
+                  "Layers of a mixture of experts that have one MLP instead."),
+    WEIGHTS_COUNT(dense_ffn_hidden_size, 1, LH_MODEL_WIDTH_MAX,
+                  "Inner width of the MLP of dense_layers; ffn_hidden_size if absent."),
+    WEIGHTS_COUNT(attention_parameters, 1, LH_MODEL_POSITIONS_MAX,
+                  "Parameters of attention in one layer, where its matrices are not those of q, k, "
+                  "v and o (latent attention)."),
     { .name = NULL },
 };
 
@@ -126,6 +153,12 @@ lh_model_check(const LhJson *json, const LhModelKeys *keys, const LhModel *m, GE
                              "%" G_GUINT64_FORMAT,
                              keys->experts_per_token, m->experts_per_token, keys->experts,
                              m->num_experts);
+    if (m->weights.shared_experts > m->num_experts || m->weights.dense_layers > m->num_layers)
+        return lh_json_error(
+            json, keys->experts, error,
+            "%" G_GUINT64_FORMAT " shared of %" G_GUINT64_FORMAT " experts and %" G_GUINT64_FORMAT
+            " dense of %" G_GUINT64_FORMAT " layers: a part cannot be larger than the whole",
+            m->weights.shared_experts, m->num_experts, m->weights.dense_layers, m->num_layers);
     if (m->num_experts > 0 && m->experts_per_token == 0)
         return lh_json_error(json, keys->experts, error, "\"%s\" needs \"%s\" beside it",
                              keys->experts, keys->experts_per_token);

@@ -29,6 +29,9 @@ typedef enum {
     HF_QK_NOPE,
     HF_QK_ROPE,
     HF_V_DIM,
+    HF_Q_RANK,
+    HF_KV_RANK,
+    HF_DENSE_FIRST,
     HF_SIZES
 } HfSize;
 
@@ -89,6 +92,9 @@ static const LhField hf_fields[] = {
     SIZE("qk_nope_head_dim", HF_QK_NOPE, LH_MODEL_HEADS_MAX),
     SIZE("qk_rope_head_dim", HF_QK_ROPE, LH_MODEL_HEADS_MAX),
     SIZE("v_head_dim", HF_V_DIM, LH_MODEL_HEADS_MAX),
+    SIZE("q_lora_rank", HF_Q_RANK, LH_MODEL_WIDTH_MAX),
+    SIZE("kv_lora_rank", HF_KV_RANK, LH_MODEL_WIDTH_MAX),
+    SIZE("first_k_dense_replace", HF_DENSE_FIRST, LH_MODEL_LAYERS_MAX),
     OTHER("model_type", LH_FIELD_STRING, model_type),
     OTHER("tie_word_embeddings", LH_FIELD_BOOL, tied),
     OTHER("use_sliding_window", LH_FIELD_BOOL, use_sliding_window),
@@ -110,27 +116,61 @@ typedef struct {
     uint64_t window_first; /* the first layer with a window, where max_window_layers is absent */
     /* Every so many layers one sees the whole sequence, where the file does not say: 0: none. */
     uint64_t window_pattern;
+    bool learned_positions; /* as many as there are at most */
+    LhModelWeights weights;
 } HfFamily;
 
 static const HfFamily families[] = {
-    { .model_type = "gpt2", .tied_embeddings = true, .ffn_is_4_hidden = true },
-    { .model_type = "gpt_bigcode", .tied_embeddings = true, .ffn_is_4_hidden = true },
+    { .model_type = "gpt2",
+      .tied_embeddings = true,
+      .ffn_is_4_hidden = true,
+      .learned_positions = true,
+      .weights.biases = true },
+    { .model_type = "gpt_bigcode",
+      .tied_embeddings = true,
+      .ffn_is_4_hidden = true,
+      .learned_positions = true,
+      .weights.biases = true },
     { .model_type = "gptj", .ffn_is_4_hidden = true },
-    { .model_type = "gpt_neox" },
-    { .model_type = "opt", .tied_embeddings = true },
-    { .model_type = "phi" },
-    { .model_type = "starcoder2", .tied_embeddings = true },
+    { .model_type = "gpt_neox", .weights.biases = true },
+    { .model_type = "opt",
+      .tied_embeddings = true,
+      .learned_positions = true,
+      .weights.biases = true },
+    { .model_type = "phi", .weights.biases = true },
+    { .model_type = "starcoder2", .tied_embeddings = true, .weights.biases = true },
     { .model_type = "gemma", .gated_mlp = true, .tied_embeddings = true },
-    { .model_type = "gemma2", .gated_mlp = true, .tied_embeddings = true, .window_pattern = 2 },
+    { .model_type = "gemma2",
+      .gated_mlp = true,
+      .tied_embeddings = true,
+      .window_pattern = 2,
+      .weights.norms_per_layer = 4 },
     { .model_type = "gemma3_text",
       .gated_mlp = true,
       .tied_embeddings = true,
-      .window_pattern = 6 },
+      .window_pattern = 6,
+      .weights = { .norms_per_layer = 4, .qk_norm = true } },
     { .model_type = "cohere2", .gated_mlp = true, .tied_embeddings = true, .window_pattern = 4 },
-    { .model_type = "qwen2", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
-    { .model_type = "qwen2_moe", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
-    { .model_type = "qwen3", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
-    { .model_type = "qwen3_moe", .gated_mlp = true, .window_if_asked = true, .window_first = 28 },
+    { .model_type = "qwen2",
+      .gated_mlp = true,
+      .window_if_asked = true,
+      .window_first = 28,
+      .weights.qkv_bias = true },
+    { .model_type = "qwen2_moe",
+      .gated_mlp = true,
+      .window_if_asked = true,
+      .window_first = 28,
+      .weights.qkv_bias = true },
+    { .model_type = "qwen3",
+      .gated_mlp = true,
+      .window_if_asked = true,
+      .window_first = 28,
+      .weights.qk_norm = true },
+    { .model_type = "qwen3_moe",
+      .gated_mlp = true,
+      .window_if_asked = true,
+      .window_first = 28,
+      .weights.qk_norm = true },
     { .model_type = "transnormer",
       .gated_mlp = true,
       .linear_attention = true,
@@ -368,6 +408,38 @@ read_mlp(HfReader *r, const HfFamily *family, LhModel *model, GError **error)
     return model->ffn_hidden_size > 0 || require(r, HF_FFN, error);
 }
 
+/* Latent attention: q and k, v come from projections of low rank, each with a norm. */
+static uint64_t
+latent_parameters(const HfReader *r, const LhModel *model)
+{
+    const uint64_t *sizes = r->config.sizes;
+    const uint64_t hidden = model->hidden_size, heads = model->num_attention_heads;
+    const uint64_t qk = sizes[HF_QK_NOPE] + sizes[HF_QK_ROPE];
+    const uint64_t q =
+        sizes[HF_Q_RANK] > 0 ? sizes[HF_Q_RANK] * (hidden + 1 + heads * qk) : hidden * heads * qk;
+    const uint64_t kv = hidden * (sizes[HF_KV_RANK] + sizes[HF_QK_ROPE]) + sizes[HF_KV_RANK] +
+                        sizes[HF_KV_RANK] * heads * (sizes[HF_QK_NOPE] + sizes[HF_V_DIM]);
+
+    return q + kv + heads * sizes[HF_V_DIM] * hidden;
+}
+
+static void
+read_weights(const HfReader *r, const HfFamily *family, LhModel *model)
+{
+    const uint64_t *sizes = r->config.sizes;
+
+    model->weights = family->weights;
+    if (family->learned_positions)
+        model->weights.learned_positions = sizes[HF_POSITIONS];
+    if (sizes[HF_KV_RANK] > 0)
+        model->weights.attention_parameters = latent_parameters(r, model);
+    if (sizes[HF_EXPERTS] == 0)
+        return;
+    model->weights.shared_experts = sizes[HF_SHARED_EXPERTS];
+    model->weights.dense_layers = MIN(sizes[HF_DENSE_FIRST], model->num_layers);
+    model->weights.dense_ffn_hidden_size = sizes[HF_FFN];
+}
+
 /* "llama-3-8b" from "models/llama-3-8b/config.json"; "mine" from "mine.json". Caller frees. */
 static char *
 name_of_file(const char *file)
@@ -400,8 +472,10 @@ read_model(HfReader *r, const char *file, LhModel *model, GError **error)
     if (states(r, "use_sliding_window") ? config->use_sliding_window : !family->window_if_asked)
         model->sliding_window = config->sizes[HF_WINDOW];
     if (!read_heads(r, &keys, model, error) || !read_layers(r, family, model, error) ||
-        !read_mlp(r, family, model, error) || !require(r, HF_VOCAB, error) ||
-        !lh_model_check(r->json, &keys, model, error))
+        !read_mlp(r, family, model, error) || !require(r, HF_VOCAB, error))
+        return false;
+    read_weights(r, family, model);
+    if (!lh_model_check(r->json, &keys, model, error))
         return false;
     model->vocab_size = config->sizes[HF_VOCAB];
     model->max_position_embeddings = config->sizes[HF_POSITIONS];

@@ -51,6 +51,8 @@ static void
 play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
 {
     g_autoptr(GError) error = NULL;
+    const uint64_t has = setup->device->memory_capacity;
+    const uint64_t weights = lh_setup_weight_bytes_per_rank(setup);
     LhTotals totals;
 
     row->result = lh_setup_simulate(setup, row->program, NULL, NULL, hooks, &error);
@@ -61,7 +63,7 @@ play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
         return;
     }
     lh_totals(row->result, &totals);
-    if (setup->cost == LH_COST_DEVICE && totals.peak_bytes > setup->device->memory_capacity)
+    if (setup->cost == LH_COST_DEVICE && (weights > has || totals.peak_bytes > has - weights))
         row->state = LH_ROW_NO_MEMORY;
 }
 

@@ -7,9 +7,11 @@
 
 typedef enum {
     LH_ROW_RAN,
-    LH_ROW_NO_MEMORY, /* ran, but needs more memory than the device has */
-    LH_ROW_FAILED,    /* could not end: a failed link on a route */
-    LH_ROW_REFUSED,   /* the schedule cannot do this */
+    /* Ran, but its attention buffers and the least share of the model's weights are more than the
+     * device has. That a row is RAN does not say that a step fits: activations are left out. */
+    LH_ROW_NO_MEMORY,
+    LH_ROW_FAILED,  /* could not end: a failed link on a route */
+    LH_ROW_REFUSED, /* the schedule cannot do this */
 } LhRowState;
 
 typedef struct {
@@ -24,7 +26,7 @@ typedef struct {
 typedef struct {
     GPtrArray *rows; /* of LhCompareRow *: those that ran by time, then the others in the order of
                         the table */
-    guint fit_count; /* rows that ran and fit in memory; the first of them wins */
+    guint fit_count; /* rows in state RAN; the first of them wins */
     LhBound *bound;  /* what binds the winner; NULL without one or with free communication */
 } LhComparison;
 

@@ -577,6 +577,32 @@ lh_setup_free(LhSetup *setup)
     g_free(setup);
 }
 
+/* --- weights ------------------------------------------------------------------------------------
+ */
+
+uint64_t
+lh_setup_weight_bytes(const LhSetup *setup)
+{
+    const LhScenario *s = setup->scenario;
+    uint64_t bytes;
+
+    if (setup->model == NULL || s->num_attention_heads != 0 || s->num_query_groups != 0 ||
+        s->kv_channels != 0)
+        return 0;
+    return __builtin_mul_overflow(lh_model_parameters(setup->model),
+                                  lh_dtype_bytes(setup->params.attention.dtype), &bytes)
+               ? UINT64_MAX
+               : bytes;
+}
+
+uint64_t
+lh_setup_weight_bytes_per_rank(const LhSetup *setup)
+{
+    const uint64_t bytes = lh_setup_weight_bytes(setup), ranks = setup->network.ranks;
+
+    return bytes / ranks + (bytes % ranks != 0);
+}
+
 /* --- running ------------------------------------------------------------------------------------
  */
 

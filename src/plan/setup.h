@@ -80,6 +80,13 @@ bool lh_setup_takes_window(const LhScenario *scenario, const LhModel *model, con
  * 0 if none does. */
 bool lh_setup_ranks(const LhScenario *scenario, uint64_t *ranks, GError **error);
 
+/* Bytes of the model's weights in the element type of the run; 0: not known, for a program of its
+ * own or heads that are not the model's. UINT64_MAX: at least so many. */
+uint64_t lh_setup_weight_bytes(const LhSetup *setup);
+
+/* The least of them that one of the ranks holds, however they are cut. */
+uint64_t lh_setup_weight_bytes_per_rank(const LhSetup *setup);
+
 /* The model that the scenario names, or the default. Caller frees. */
 LhModel *lh_setup_load_model(const LhScenario *scenario, GError **error);
 

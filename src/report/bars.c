@@ -3,6 +3,7 @@
  */
 #include "report/bars.h"
 
+#include "report/describe.h"
 #include "report/describe_options.h"
 #include "report/figure.h"
 #include "report/parts.h"
@@ -126,16 +127,14 @@ static char *
 reason_of(const Bars *bars, const LhCompareRow *row)
 {
     LhTotals totals;
-    g_autofree char *needs = NULL;
-    g_autofree char *has = lh_format_bytes(bars->setup->device->memory_capacity);
+    g_autofree char *limit = NULL;
 
     if (row->state != LH_ROW_NO_MEMORY)
         return g_strdup_printf("%s: %s", row->state == LH_ROW_REFUSED ? "refused" : "failed",
                                row->reason);
     lh_totals(row->result, &totals);
-    needs = lh_format_bytes(totals.peak_bytes);
-    return g_strdup_printf("out of memory: rank %u needs %s, a GPU has %s", totals.peak_rank, needs,
-                           has);
+    limit = lh_describe_memory_limit(bars->setup, &totals);
+    return g_strdup_printf("out of memory: %s", limit);
 }
 
 static void

@@ -63,6 +63,39 @@ describe_layers(const LhSetup *setup, GString *out)
                                softmax - windowed, windowed, model->sliding_window);
 }
 
+char *
+lh_describe_memory_limit(const LhSetup *setup, const LhTotals *totals)
+{
+    const uint64_t share = lh_setup_weight_bytes_per_rank(setup);
+    g_autofree char *buffers = lh_format_bytes(totals->peak_bytes);
+    g_autofree char *weights = lh_format_bytes(share);
+    g_autofree char *has = lh_format_bytes(setup->device->memory_capacity);
+
+    return g_strdup_printf("rank %u needs %s of attention buffers%s%s%s, a GPU has %s",
+                           totals->peak_rank, buffers, share > 0 ? " and at least " : "",
+                           share > 0 ? weights : "", share > 0 ? " of weights" : "", has);
+}
+
+/* A model that the cluster cannot hold, however it is cut. */
+static void
+describe_weights(const LhSetup *setup, GString *out)
+{
+    const uint64_t bytes = lh_setup_weight_bytes(setup);
+    const double has = (double)setup->device->memory_capacity * setup->network.ranks;
+    g_autofree char *count = NULL;
+    g_autofree char *needs = lh_format_bytes(bytes);
+    g_autofree char *all = lh_format_bytes((uint64_t)has);
+
+    if ((double)bytes <= has)
+        return;
+    count = lh_format_count(lh_model_parameters(setup->model));
+    g_string_append_printf(out,
+                           "memory: the weights of %s alone, %s parameters or %s in %s, exceed the "
+                           "%s of these GPUs together: it cannot run here\n",
+                           setup->model->name, count, needs,
+                           lh_dtype_names[setup->params.attention.dtype], all);
+}
+
 static void
 describe_links(const LhTopology *t, GString *out)
 {
@@ -224,6 +257,8 @@ lh_describe_case(const LhSetup *setup, GString *out)
                                setup->cost == LH_COST_UNIT
                                    ? "every attention block takes 1 s"
                                    : "attention runs its exact flops at 1 PFLOP/s");
+    if (setup->cost == LH_COST_DEVICE)
+        describe_weights(setup, out);
     describe_conditions(setup, out);
     if (setup->program == NULL)
         describe_unread(setup, out);

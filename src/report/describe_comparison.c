@@ -5,6 +5,7 @@
 #include "report/describe_comparison.h"
 
 #include "report/cells.h"
+#include "report/describe.h"
 #include "report/describe_options.h"
 #include "report/parts.h"
 #include "report/text.h"
@@ -78,7 +79,7 @@ new_comparison_table(const Columns *columns)
     lh_table_column(table, "sent_bytes_max", "sent/GPU", columns->uneven ? "max MiB" : "MiB", true);
     if (columns->uneven)
         lh_table_column(table, "sent_bytes_mean", "sent/GPU", "mean MiB", true);
-    lh_table_column(table, "peak_bytes_max", "peak/GPU", "MiB", true);
+    lh_table_column(table, "peak_bytes_max", "attention", "buffers MiB", true);
     return table;
 }
 
@@ -118,14 +119,12 @@ static void
 note_row(LhTable *table, const LhSetup *setup, const LhCompareRow *row, const LhTotals *totals)
 {
     g_autofree char *chosen = lh_describe_options(&row->program->params, &setup->params);
-    g_autofree char *needs = lh_format_bytes(totals->peak_bytes);
-    g_autofree char *has = lh_format_bytes(setup->device->memory_capacity);
+    g_autofree char *limit = lh_describe_memory_limit(setup, totals);
     g_autofree char *note = NULL;
 
     if (row->state == LH_ROW_NO_MEMORY)
         note =
-            g_strdup_printf("out of memory: rank %u needs %s, a GPU has %s%s%s", totals->peak_rank,
-                            needs, has, chosen[0] != '\0' ? "; " : "", chosen);
+            g_strdup_printf("out of memory: %s%s%s", limit, chosen[0] != '\0' ? "; " : "", chosen);
     if (note != NULL || chosen[0] != '\0')
         lh_table_note(table, note != NULL ? note : chosen);
 }

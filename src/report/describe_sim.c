@@ -107,7 +107,7 @@ static const RankQuantity quantities[] = {
     { "finished at", "ms", PS_PER_MS, value_finish },
     { "attention work", "TFLOP", FLOP_PER_TFLOP, value_flops },
     { "sent", "MiB", BYTES_PER_MIB, value_sent },
-    { "peak memory", "MiB", BYTES_PER_MIB, value_peak },
+    { "attention buffers", "MiB", BYTES_PER_MIB, value_peak },
 };
 
 static void
@@ -210,7 +210,7 @@ lh_describe_memory(const LhSimResult *r)
 
     lh_totals(r, &totals);
     rank = &r->ranks[totals.peak_rank];
-    title = g_strdup_printf("memory of rank %u at its peak", totals.peak_rank);
+    title = g_strdup_printf("attention buffers of rank %u at their peak", totals.peak_rank);
     lh_table_column(table, "tensor", title, NULL, false);
     lh_table_column(table, "bytes", "MiB", NULL, true);
     for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {

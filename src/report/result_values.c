@@ -2,6 +2,7 @@
 #include "report/result_values.h"
 
 #include "plan/prove.h"
+#include "report/describe.h"
 
 /* --- the case -----------------------------------------------------------------------------------
  */
@@ -84,6 +85,10 @@ lh_case_values(const LhSetup *setup)
     lh_values_text(v, "link_fault", faults);
     lh_values_text(v, "profile", s->profile);
     lh_values_integer(v, "memory_capacity_bytes", setup->device->memory_capacity);
+    if (lh_setup_weight_bytes(setup) > 0)
+        lh_values_integer(v, "model_weight_bytes", lh_setup_weight_bytes(setup));
+    else
+        lh_values_none(v, "model_weight_bytes");
     return v;
 }
 
@@ -105,16 +110,13 @@ static char *
 reason_of(const LhSetup *setup, const LhCompareRow *row)
 {
     LhTotals totals;
-    g_autofree char *needs = NULL, *has = NULL;
 
     if (row->result == NULL)
         return g_strdup(row->reason);
     if (row->state != LH_ROW_NO_MEMORY)
         return lh_prove_is_unproven(row->program) ? g_strdup("the program is not proven") : NULL;
     lh_totals(row->result, &totals);
-    needs = lh_format_bytes(totals.peak_bytes);
-    has = lh_format_bytes(setup->device->memory_capacity);
-    return g_strdup_printf("rank %u needs %s; a GPU has %s", totals.peak_rank, needs, has);
+    return lh_describe_memory_limit(setup, &totals);
 }
 
 /* Keys of what is said of each part of the time and of each kind of link. */
