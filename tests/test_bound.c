@@ -6,6 +6,7 @@
 #include "data_files.h"
 #include "plan/compare.h"
 #include "run_tests.h"
+#include "sim/accuracy.h"
 #include "sim_world.h"
 
 /* --- paths --------------------------------------------------------------------------------------
@@ -351,5 +352,92 @@ START_TEST(path_leaves_the_run_alone)
 }
 END_TEST
 
+/* --- what is told apart -------------------------------------------------------------------------
+ */
+
+/* All links of a tier, or (LH_TIERS) kernels, @factor times as fast. */
+static void
+change_constant(LhSetup *setup, int constant, double factor)
+{
+    LhLinkClass *const classes[] = { &setup->topology->nvlink, &setup->topology->pcie,
+                                     &setup->topology->nic };
+
+    if (constant < (int)G_N_ELEMENTS(classes))
+        classes[constant]->bandwidth *= factor;
+    for (guint i = 0; constant == LH_TIERS && i < setup->device->kernels->len; i++)
+        g_array_index(setup->device->kernels, LhKernelRate, i).rate *= factor;
+    ck_assert(lh_network_init(&setup->network, setup->topology, setup->network.nodes,
+                              setup->network.ranks, NULL, NULL));
+}
+
+static const LhCompareRow *
+row_named(const LhComparison *c, const char *name)
+{
+    for (guint i = 0; i < c->rows->len; i++)
+        if (strcmp(((LhCompareRow *)g_ptr_array_index(c->rows, i))->name, name) == 0)
+            return g_ptr_array_index(c->rows, i);
+    ck_abort_msg("no row is called %s", name);
+}
+
+/* Whoever was told apart from the winner stays behind it with that constant off by its error. */
+static void
+check_order_stays(const LhComparison *before, const Case *c, const char *what)
+{
+    const LhCompareRow *first = g_ptr_array_index(before->rows, 0);
+    g_autoptr(LhComparison) after = lh_compare(c->setup, NULL, NULL);
+    const LhCompareRow *winner = row_named(after, first->name);
+
+    for (guint i = 1; i < before->fit_count; i++) {
+        const LhCompareRow *row = g_ptr_array_index(before->rows, i);
+        const LhCompareRow *moved = row_named(after, row->name);
+
+        ck_assert_double_ge(row->error, LH_MODEL_ERROR);
+        ck_assert_int_eq(row->tied, (double)row->result->makespan_ps <=
+                                        (double)first->result->makespan_ps * (1 + row->error));
+        ck_assert_msg(row->tied || moved->result->makespan_ps > winner->result->makespan_ps,
+                      "%s: %s was told apart from %s and overtakes it", what, row->name,
+                      first->name);
+    }
+}
+
+START_TEST(rankings_hold_within_the_error)
+{
+    const double off = lh_provenance_error(LH_PROVENANCE_FITTED);
+
+    for (uint32_t seed = 200; seed < 230; seed++) {
+        const int constants[] = { LH_TIER_NVLINK, LH_TIER_PCIE, LH_TIER_NIC, LH_TIERS };
+        const int constant = constants[seed % G_N_ELEMENTS(constants)];
+        g_autofree char *what = g_strdup_printf("random cluster %u, constant %d", seed, constant);
+        g_autoptr(LhComparison) before = NULL;
+        Case c;
+
+        case_init(&c, "dgx-a100-80g:2", "llama-3-8b", seed % 3 == 0 ? "8K" : "64K");
+        change_topology(&c, seed);
+        before = lh_compare(c.setup, NULL, NULL);
+        change_constant(c.setup, constant, 1 - off);
+        check_order_stays(before, &c, what);
+        change_constant(c.setup, constant, (1 + off) / (1 - off));
+        check_order_stays(before, &c, what);
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* Two that are 3.8 % apart are no ranking; half as fast is one. */
+START_TEST(close_times_are_not_told_apart)
+{
+    g_autoptr(LhComparison) comparison = NULL;
+    Case c;
+
+    case_init(&c, "hgx-h100:2", "llama-3-8b", "128K");
+    comparison = lh_compare(c.setup, NULL, NULL);
+    ck_assert_str_eq(((LhCompareRow *)g_ptr_array_index(comparison->rows, 0))->name, "te-a2a-p2p");
+    ck_assert(row_named(comparison, "usp")->tied);
+    ck_assert(!row_named(comparison, "ring")->tied);
+    case_clear(&c);
+}
+END_TEST
+
 LH_TEST_MAIN("bound", path_follows_what_is_waited_for, path_leaves_the_run_alone,
-             bound_is_what_saves_most, bound_is_what_saves_most_on_random_clusters)
+             bound_is_what_saves_most, bound_is_what_saves_most_on_random_clusters,
+             rankings_hold_within_the_error, close_times_are_not_told_apart)

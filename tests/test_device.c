@@ -3,6 +3,7 @@
  * fitted to, interpolation, broken files.
  */
 #include "data_files.h"
+#include "sim/accuracy.h"
 #include "sim/device.h"
 
 #include <math.h>
@@ -115,6 +116,35 @@ START_TEST(device_curves_meet_published_tables)
                           row->kernel, row->causal, row->head_dim, length, found,
                           row->published[k]);
         }
+    }
+}
+END_TEST
+
+/* Fitted curves of more than one point say how far they are from their tables at worst, and from
+ * where to where these go. */
+START_TEST(device_curves_state_their_points)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(published_rows); i++) {
+        const PublishedRow *row = &published_rows[i];
+        const bool both = strcmp(row->kernel, "both") == 0;
+        g_autoptr(LhDevice) device = lh_device_load(row->device, NULL);
+        double length = row->length_first;
+        LhKernelRate rate;
+
+        ck_assert(lh_device_rate(device, both ? "attention_bwd" : row->kernel, row->causal,
+                                 row->head_dim, &rate));
+        if (rate.provenance != LH_PROVENANCE_FITTED)
+            continue;
+        for (int k = 0; k < POINTS_MAX && row->published[k] > 0; k++, length *= 2) {
+            const double off =
+                fabs(tflops(device, row->kernel, row, length) / row->published[k] - 1);
+
+            ck_assert_double_ge(length, (double)rate.length_min);
+            ck_assert_double_le(length, (double)rate.length_max);
+            ck_assert_double_le(off, lh_fit_error(rate.provenance, &rate.residuals));
+        }
+        ck_assert_msg(row->published[1] <= 0 || rate.residuals.worst > 0, "%s %s has no residual",
+                      row->device, row->kernel);
     }
 }
 END_TEST
@@ -316,5 +346,6 @@ START_TEST(device_rejects_broken_files)
 END_TEST
 
 LH_TEST_MAIN("device", device_files_are_valid, device_schema_is_the_table,
-             device_curves_meet_published_tables, device_variants_scale, device_rate_interpolates,
-             device_without_curve_says_so, device_values_are_read, device_rejects_broken_files)
+             device_curves_meet_published_tables, device_curves_state_their_points,
+             device_variants_scale, device_rate_interpolates, device_without_curve_says_so,
+             device_values_are_read, device_rejects_broken_files)

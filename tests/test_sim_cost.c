@@ -65,6 +65,53 @@ cost_of(const LhDevice *device, LhKernelId kernel, uint64_t nk, LhProvenance *pr
     return cost_by(LH_COST_DEVICE, device, kernel, &args, provenance);
 }
 
+/* A curve of points from 1K to 4K, good to 2 %: within them nothing is said, beyond them how far.
+ * The error of all kernels is their mean by time; memory of a datasheet is good to 25 %. */
+START_TEST(sim_costs_say_how_far_to_trust_them)
+{
+    const LhKernelRate curve = { .kernel = (char *)"attention_fwd",
+                                 .mask = 0,
+                                 .head_dim = 128,
+                                 .rate = 200e12,
+                                 .half_length = 500,
+                                 .length_min = 1024,
+                                 .length_max = 4096,
+                                 .provenance = LH_PROVENANCE_FITTED,
+                                 .residuals.worst = 0.02 };
+    g_autoptr(GArray) curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    const LhDevice device = { .matrix_rate = 300e12,
+                              .memory_bandwidth = 2e12,
+                              .memory_efficiency = 0.5,
+                              .memory_provenance = LH_PROVENANCE_DATASHEET,
+                              .sm_count = 108,
+                              .tile_rows = 128,
+                              .kernels = curves };
+    const LhProgram program = { .params = attention(1, 16384, 32, 32, 128) };
+    const uint64_t lengths[] = { 1024, 4096, 512, 256, 8192 };
+    LhOp op = { .kind = LH_OP_COMPUTE };
+    double attention_s = 0, merge_s;
+    LhCost cost;
+
+    g_array_append_val(curves, curve);
+    lh_cost_init(&cost, LH_COST_DEVICE, &device);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        op.compute.kernel = LH_KERNEL_ID_attention_fwd;
+        op.compute.args = block(2048, lengths[i], 2048 * lengths[i], LH_MASK_FULL);
+        attention_s += (double)lh_cost_compute(&cost, &program, &op, NULL) * 1e-12;
+        ck_assert_double_eq(cost.beyond.shortest, i < 2 ? 0 : i == 2 ? 512 : 256);
+        ck_assert_double_eq(cost.beyond.longest, i < 4 ? 0 : 8192);
+    }
+    ck_assert_double_eq(cost.beyond.fitted_from, 1024);
+    ck_assert_double_eq(cost.beyond.fitted_to, 4096);
+    ck_assert_double_eq_tol(cost.uncertain_s, 0.02 * attention_s, 1e-6 * attention_s);
+    op.compute.kernel = LH_KERNEL_ID_merge;
+    merge_s = (double)lh_cost_compute(&cost, &program, &op, NULL) * 1e-12;
+    ck_assert_double_gt(merge_s, 0);
+    ck_assert_double_eq_tol(cost.uncertain_s, 0.02 * attention_s + 0.25 * merge_s,
+                            1e-6 * attention_s);
+}
+END_TEST
+
 /* 16384 causal tokens, 32 heads of 128: a curve and whole waves of 108 SMs, or the roofline; memory
  * traffic. */
 START_TEST(sim_kernel_times_are_the_formulas)
@@ -327,6 +374,7 @@ START_TEST(sim_compute_streams_fill_the_last_wave)
 END_TEST
 
 LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the_formulas,
-             sim_traffic_is_of_the_operands_type, sim_kernels_by_position_take_their_curve,
-             sim_products_go_by_tiles, sim_matrix_products_run_at_a_share_of_the_peak,
-             sim_other_cost_modes_count_attention, sim_compute_streams_fill_the_last_wave)
+             sim_costs_say_how_far_to_trust_them, sim_traffic_is_of_the_operands_type,
+             sim_kernels_by_position_take_their_curve, sim_products_go_by_tiles,
+             sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
+             sim_compute_streams_fill_the_last_wave)

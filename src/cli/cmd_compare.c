@@ -45,6 +45,21 @@ weakest(const LhComparison *comparison)
     return provenance;
 }
 
+/* How far curves were extrapolated in any of the rows. */
+static LhExtrapolation
+farthest(const LhComparison *c)
+{
+    LhExtrapolation beyond = { 0 };
+
+    for (guint i = 0; i < c->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+
+        if (row->result != NULL)
+            lh_extrapolation_join(&beyond, &row->result->beyond);
+    }
+    return beyond;
+}
+
 /* What the table says, in sentences. */
 static void
 print_words(const LhSetup *setup, const LhComparison *comparison, LhFormat format, GString *out)
@@ -52,8 +67,12 @@ print_words(const LhSetup *setup, const LhComparison *comparison, LhFormat forma
     const gsize from = out->len;
 
     lh_describe_winner(setup, comparison, out);
-    if (comparison->fit_count > 0)
+    if (comparison->fit_count > 0) {
+        const LhExtrapolation beyond = farthest(comparison);
+
         lh_describe_trust(setup, weakest(comparison), out);
+        lh_describe_extrapolation(&beyond, out);
+    }
     lh_table_words(format, out, from);
 }
 

@@ -76,6 +76,7 @@ print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GStr
     g_string_append_c(out, '\n');
     from = out->len;
     lh_describe_trust(setup, row->result->provenance, out);
+    lh_describe_extrapolation(&row->result->beyond, out);
     lh_table_words(format, out, from);
     if (o->provenance && setup->cost == LH_COST_DEVICE) {
         g_autoptr(LhTable) constants = lh_describe_constants(setup);

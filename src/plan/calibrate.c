@@ -88,6 +88,8 @@ fit_rate(const LhCalibrateParams *p, LhKernelId id, LhKernelRate *rate, GError *
                     kernel->name);
         return false;
     }
+    rate->length_min = lengths[0].length;
+    rate->length_max = lengths[count - 1].length;
     rate->residuals = residuals_of(&residuals);
     return true;
 }
@@ -346,6 +348,10 @@ write_rates(LhJsonWriter *w, const LhCalibration *c)
         lh_jsonw_uint(w, "head_dim", rate->head_dim);
         write_unit(w, "rate", lh_format_flops(rate->rate));
         lh_jsonw_double(w, "half_length", rate->half_length);
+        if (rate->length_min > 0)
+            lh_jsonw_uint(w, "length_min", rate->length_min);
+        if (rate->length_max > 0)
+            lh_jsonw_uint(w, "length_max", rate->length_max);
         lh_jsonw_string(w, "provenance", lh_provenance_names[rate->provenance]);
         lh_jsonw_string(w, "source", rate->source);
         write_residuals(w, &rate->residuals);

@@ -139,6 +139,7 @@ lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error)
 
         c->fit_count += row->state == LH_ROW_RAN;
     }
+    lh_compare_tell_apart(setup, c);
     if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE)
         c->bound =
             lh_bound_find(setup, ((LhCompareRow *)g_ptr_array_index(c->rows, 0))->program, hooks);

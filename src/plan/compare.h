@@ -21,6 +21,10 @@ typedef struct {
     const LhProgram *program; /* NULL if refused; borrowed, or that below */
     LhProgram *made;          /* owned: of a schedule; NULL: the program is the setup's */
     LhSimResult *result;      /* NULL if refused or failed */
+    /* Beside the winner: what their difference is good to, as a share of the winner's time, and
+     * whether it is no more than that. 0 and false for the winner, and with free communication. */
+    double error;
+    bool tied;
 } LhCompareRow;
 
 typedef struct {
@@ -43,6 +47,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCompareRow, lh_compare_row_free)
 LhComparison *lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error);
 void lh_comparison_free(LhComparison *comparison);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhComparison, lh_comparison_free)
+
+/* Sets `error` and `tied` of the rows that ran, which are in order of time. */
+void lh_compare_tell_apart(const LhSetup *setup, const LhComparison *comparison);
 
 /* Sums over the ranks of a result; exact. */
 typedef struct {

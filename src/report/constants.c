@@ -51,6 +51,30 @@ lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
 }
 
 static void
+append_beyond(GString *out, const char *word, double point, double used)
+{
+    g_autofree char *fitted = lh_format_count((uint64_t)point);
+    g_autofree char *length = lh_format_count((uint64_t)used);
+
+    g_string_append_printf(out, "%s %s tokens, to %s", word, fitted, length);
+}
+
+void
+lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out)
+{
+    if (beyond->shortest <= 0 && beyond->longest <= 0)
+        return;
+    g_string_append(out, "curves of attention are extrapolated ");
+    if (beyond->shortest > 0)
+        append_beyond(out, "below blocks of", beyond->fitted_from, beyond->shortest);
+    if (beyond->shortest > 0 && beyond->longest > 0)
+        g_string_append(out, ", and ");
+    if (beyond->longest > 0)
+        append_beyond(out, "above blocks of", beyond->fitted_to, beyond->longest);
+    g_string_append_c(out, '\n');
+}
+
+static void
 add_constant(LhTable *table, const char *name, const char *value, int provenance,
              const char *source)
 {

@@ -10,5 +10,8 @@
  */
 void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out);
 
+/* Appends one line if curves were used beyond the blocks that they were fitted to; else nothing. */
+void lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out);
+
 /* All of them, with their sources; caller frees. */
 LhTable *lh_describe_constants(const LhSetup *setup);

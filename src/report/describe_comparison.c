@@ -20,7 +20,7 @@ typedef struct {
     bool uneven;         /* some rank sends more than another */
 } Columns;
 
-static const LhCompareRow *
+static LhCompareRow *
 row_at(const LhComparison *c, guint index)
 {
     return g_ptr_array_index(c->rows, index);
@@ -173,29 +173,86 @@ lh_describe_comparison(const LhSetup *setup, const LhComparison *c)
 /* --- the winner ---------------------------------------------------------------------------------
  */
 
+#define NAMED_MAX 4
+#define EQUAL_LEAD 0.0005 /* printed as 0.0 % */
+
+/* How much longer the row takes than the winner. */
+static double
+lead_over(const LhComparison *c, const LhCompareRow *row)
+{
+    const LhTime best = row_at(c, 0)->result->makespan_ps;
+
+    return best == 0 ? 0 : (double)row->result->makespan_ps / (double)best - 1;
+}
+
+/* "usp, te-a2a and 3 more". */
+static void
+append_names(const GPtrArray *rows, GString *out)
+{
+    const guint named = rows->len <= NAMED_MAX ? rows->len : NAMED_MAX - 1;
+
+    for (guint i = 0; i < named; i++)
+        g_string_append_printf(out, "%s%s",
+                               i == 0               ? ""
+                               : i + 1 == rows->len ? " and "
+                                                    : ", ",
+                               ((const LhCompareRow *)g_ptr_array_index(rows, i))->name);
+    if (named < rows->len)
+        g_string_append_printf(out, " and %u more", rows->len - named);
+}
+
+/* The winner and @tied, which stand behind it within the error. */
+static void
+describe_tie(const LhComparison *c, GPtrArray *tied, GString *out)
+{
+    const LhCompareRow *last = g_ptr_array_index(tied, tied->len - 1);
+    const double lead = lead_over(c, last);
+    double error = 0;
+    char apart[LH_TEXT_SIZE], good[LH_TEXT_SIZE];
+
+    for (guint i = 0; i < tied->len; i++)
+        error = MAX(error, ((const LhCompareRow *)g_ptr_array_index(tied, i))->error);
+    g_ptr_array_insert(tied, 0, row_at(c, 0));
+    append_names(tied, out);
+    if (lead < EQUAL_LEAD)
+        g_string_append(out, " are equally fast.");
+    else
+        g_string_append_printf(out, " are not told apart: %s%s apart, constants good to %s.",
+                               tied->len > 2 ? "up to " : "", lh_text_percent(lead, apart),
+                               lh_text_percent(error, good));
+}
+
 static void
 describe_lead(const LhComparison *c, GString *out)
 {
-    const LhCompareRow *first = row_at(c, 0);
-    const LhCompareRow *second = c->fit_count > 1 ? row_at(c, 1) : NULL;
-    double lead;
+    g_autoptr(GPtrArray) tied = g_ptr_array_new();
+    const LhCompareRow *next = NULL;
     char buffer[LH_TEXT_SIZE];
 
-    if (second == NULL) {
+    if (c->fit_count == 1) {
         g_string_append_printf(out,
                                c->rows->len > 1 ? "%s is the only one that can run here."
                                                 : "%s was the only one asked for.",
-                               first->name);
+                               row_at(c, 0)->name);
         return;
     }
-    lead = first->result->makespan_ps == 0
-               ? 0
-               : (double)second->result->makespan_ps / (double)first->result->makespan_ps - 1;
-    if (lead < 0.0005)
-        g_string_append_printf(out, "%s and %s are equally fast.", first->name, second->name);
-    else
-        g_string_append_printf(out, "%s wins, %s ahead of %s.", first->name,
-                               lh_text_percent(lead, buffer), second->name);
+    for (guint i = 1; i < c->fit_count; i++) {
+        LhCompareRow *row = g_ptr_array_index(c->rows, i);
+
+        if (row->tied || lead_over(c, row) < EQUAL_LEAD)
+            g_ptr_array_add(tied, row);
+        else if (next == NULL)
+            next = row;
+    }
+    if (tied->len > 0) {
+        describe_tie(c, tied, out);
+        if (next != NULL)
+            g_string_append_printf(out, " %s is %s behind %s.", next->name,
+                                   lh_text_percent(lead_over(c, next), buffer), row_at(c, 0)->name);
+    } else {
+        g_string_append_printf(out, "%s wins, %s ahead of %s.", row_at(c, 0)->name,
+                               lh_text_percent(lead_over(c, next), buffer), next->name);
+    }
 }
 
 /* Of the tiers that are the same in every cluster. */
@@ -280,7 +337,7 @@ describe_what_if(const LhSetup *setup, const LhBound *bound, const LhWhatIf *wha
 }
 
 static void
-describe_bound(const LhSetup *setup, const LhBound *bound, GString *out)
+describe_bound(const LhSetup *setup, const LhBound *bound, const char *name, GString *out)
 {
     const LhWhatIf *first, *second;
 
@@ -288,7 +345,7 @@ describe_bound(const LhSetup *setup, const LhBound *bound, GString *out)
         return;
     first = &g_array_index(bound->what_ifs, LhWhatIf, 0);
     second = bound->what_ifs->len > 1 ? first + 1 : NULL;
-    g_string_append(out, " It is bound by ");
+    g_string_append_printf(out, " %s is bound by ", name);
     describe_what_if(setup, bound, first, out);
     if (second != NULL && lh_what_if_saved(bound, second) > 0) {
         g_string_append(out, lh_what_if_saved(bound, second) > lh_what_if_saved(bound, first)
@@ -299,6 +356,16 @@ describe_bound(const LhSetup *setup, const LhBound *bound, GString *out)
     g_string_append_c(out, '.');
 }
 
+/* Whether the sentence before speaks of the winner alone. */
+static bool
+is_alone(const LhComparison *c)
+{
+    for (guint i = 1; i < c->fit_count; i++)
+        if (row_at(c, i)->tied || lead_over(c, row_at(c, i)) < EQUAL_LEAD)
+            return false;
+    return true;
+}
+
 void
 lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
 {
@@ -307,6 +374,6 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
         return;
     }
     describe_lead(c, out);
-    describe_bound(setup, c->bound, out);
+    describe_bound(setup, c->bound, is_alone(c) ? "It" : row_at(c, 0)->name, out);
     g_string_append_c(out, '\n');
 }

@@ -298,6 +298,20 @@ write_what_ifs(LhJsonWriter *w, const LhBound *bound)
     lh_jsonw_array_end(w);
 }
 
+/* Schedules that are behind the winner by no more than their difference is good to. */
+static void
+write_tied(LhJsonWriter *w, const LhComparison *c)
+{
+    lh_jsonw_array_begin(w, "not_told_apart_from_winner");
+    for (guint i = 1; i < c->fit_count; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+
+        if (row->tied)
+            lh_jsonw_string(w, NULL, row->name);
+    }
+    lh_jsonw_array_end(w);
+}
+
 void
 lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp, GString *out)
 {
@@ -308,6 +322,7 @@ lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp
     write_case(w, setup);
     lh_jsonw_string(w, "winner", winner != NULL ? winner->name : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);
+    write_tied(w, c);
     write_path(w, c->bound);
     write_what_ifs(w, c->bound);
     write_constants(w, setup);

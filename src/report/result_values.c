@@ -191,6 +191,31 @@ add_link(LhValues *v, const LhSetup *setup, const LhSimResult *r)
 }
 
 static void
+add_tokens(LhValues *v, const char *key, double tokens)
+{
+    if (tokens > 0)
+        lh_values_real(v, key, tokens);
+    else
+        lh_values_none(v, key);
+}
+
+/* What the row's distance to the best, and its kernel times, are good to; and blocks beyond those
+ * that curves were fitted to. */
+static void
+add_trust(LhValues *v, const LhCompareRow *row, const LhSimResult *r)
+{
+    if (row->error > 0)
+        lh_values_real(v, "vs_best_good_to", row->error);
+    else
+        lh_values_none(v, "vs_best_good_to");
+    lh_values_real(v, "compute_good_to", r->compute_error);
+    add_tokens(v, "curves_fitted_from_tokens", r->beyond.fitted_from);
+    add_tokens(v, "curves_used_from_tokens", r->beyond.shortest);
+    add_tokens(v, "curves_fitted_to_tokens", r->beyond.fitted_to);
+    add_tokens(v, "curves_used_to_tokens", r->beyond.longest);
+}
+
+static void
 add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const LhSimResult *r,
             LhTime best_ps)
 {
@@ -202,6 +227,7 @@ add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const Lh
         lh_values_real(v, "vs_best", (double)r->makespan_ps / (double)best_ps);
     else
         lh_values_none(v, "vs_best");
+    add_trust(v, row, r);
     add_times(v, r, &totals);
     add_counts(v, row, r, &totals);
     add_link(v, setup, r);

@@ -9,6 +9,7 @@
 #include "sim/cost.h"
 
 #include "program/work.h"
+#include "sim/accuracy.h"
 #include "sim/product_cost.h"
 
 #include <math.h>
@@ -71,9 +72,32 @@ curves_of(LhCost *cost, uint32_t head_dim)
 }
 
 static void
-use(LhCost *cost, int provenance)
+use_fit(LhCost *cost, int provenance, const LhFitResiduals *residuals)
 {
     cost->provenance = MAX(cost->provenance, (LhProvenance)provenance);
+    cost->op_error = fmax(cost->op_error, lh_fit_error(provenance, residuals));
+}
+
+static void
+use(LhCost *cost, int provenance)
+{
+    use_fit(cost, provenance, &(const LhFitResiduals){ 0 });
+}
+
+/* Notes blocks of @keys that no point of the curve is as short or as long as. */
+static void
+note_extrapolation(LhCost *cost, const LhKernelRate *curve, double keys)
+{
+    LhExtrapolation here = { 0 };
+
+    if (keys >= (double)curve->length_min &&
+        (curve->length_max == 0 || keys <= (double)curve->length_max))
+        return;
+    if (keys < (double)curve->length_min)
+        here = (LhExtrapolation){ .shortest = keys, .fitted_from = (double)curve->length_min };
+    else
+        here = (LhExtrapolation){ .longest = keys, .fitted_to = (double)curve->length_max };
+    lh_extrapolation_join(&cost->beyond, &here);
 }
 
 /* Thread blocks come in waves of one per SM; the last wave costs as much as a full one. */
@@ -101,7 +125,7 @@ elementwise_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
 
     if (traffic == NULL)
         return memory_seconds(cost, bytes);
-    use(cost, traffic->provenance);
+    use_fit(cost, traffic->provenance, &traffic->residuals);
     return (double)bytes / traffic->bandwidth;
 }
 
@@ -134,7 +158,8 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
     double keys;
     const LhKernelRate *curve = &curves[is_triangle(args, &keys)];
 
-    use(cost, curve->provenance);
+    use_fit(cost, curve->provenance, &curve->residuals);
+    note_extrapolation(cost, curve, keys);
     *rounding = wave_rounding(cost->device, args);
     return (double)lh_kernels[op->compute.kernel]->flops(args) / curve->rate *
            (1 + curve->half_length / keys) * *rounding;
@@ -197,6 +222,19 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     return roofline_seconds(cost, op, bytes, rounding);
 }
 
+/* The same, and notes how far it can be trusted. */
+static double
+judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
+{
+    double seconds;
+
+    cost->op_error = 0;
+    seconds = device_seconds(cost, program, op, rounding);
+    cost->spent_s += seconds;
+    cost->uncertain_s += seconds * cost->op_error;
+    return seconds;
+}
+
 /* Whether a call is the one that computes a block's scores: attention itself, or, where they are
  * written out, their product. */
 static bool
@@ -215,7 +253,7 @@ lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *
     if (cost->mode == LH_COST_UNIT)
         seconds = is_block(kernel->effect) ? 1 : 0;
     else if (cost->mode == LH_COST_DEVICE)
-        seconds = device_seconds(cost, program, op, &rounding);
+        seconds = judged_seconds(cost, program, op, &rounding);
     else if (lh_kernel_counts_flops(kernel))
         seconds = (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE;
     if (occupancy != NULL)

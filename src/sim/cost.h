@@ -21,6 +21,9 @@ typedef struct {
     LhCostCurves curves[LH_COST_HEAD_DIMS];
     const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: by the device's memory */
     LhProvenance provenance;                          /* the weakest of what was asked for so far */
+    double op_error;             /* of the constants of the present op, the largest */
+    double spent_s, uncertain_s; /* of all ops so far: their time, and that times its error */
+    LhExtrapolation beyond;
 } LhCost;
 
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);

@@ -40,6 +40,12 @@ static const LhField residual_fields[] = {
     { .name = NULL },
 };
 
+#define LENGTH(key, text)                                                                          \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_COUNT,                                \
+        .offset = offsetof(LhKernelRate, key), .min = 1, .max = LENGTH_MAX, .description = (text)  \
+    }
+
 #define RESIDUALS(owner)                                                                           \
     {                                                                                              \
         .name = "residuals", .type = LH_FIELD_OBJECT, .offset = offsetof(owner, residuals),        \
@@ -81,6 +87,9 @@ static const LhField kernel_fields[] = {
       .min = 0,
       .max = LENGTH_MAX,
       .description = "s0, the length in tokens at which half of the rate is reached." },
+    LENGTH(length_min, "Shortest block, in tokens, that the curve was fitted to; beyond it the "
+                       "curve is extrapolated. Absent if not stated."),
+    LENGTH(length_max, "Longest block that the curve was fitted to, likewise."),
     { .name = "provenance",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhKernelRate, provenance),
@@ -431,6 +440,10 @@ interpolate(const LhKernelRate *below, const LhKernelRate *above, uint64_t head_
     rate.rate += share * (above->rate - below->rate);
     rate.half_length += share * (above->half_length - below->half_length);
     rate.provenance = MAX(below->provenance, above->provenance);
+    rate.length_min = MAX(below->length_min, above->length_min);
+    rate.length_max = MIN(below->length_max, above->length_max);
+    rate.residuals.worst = MAX(below->residuals.worst, above->residuals.worst);
+    rate.residuals.holdout = MAX(below->residuals.holdout, above->residuals.holdout);
     return rate;
 }
 
@@ -455,8 +468,10 @@ lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uint32_t
         *rate = *below;
     else
         *rate = interpolate(below, above, head_dim);
-    if (strcmp(name, kernel) != 0)
+    if (strcmp(name, kernel) != 0) {
         rate->provenance = MAX(rate->provenance, LH_PROVENANCE_FITTED);
+        rate->residuals = (LhFitResiduals){ 0 };
+    }
     if (rate->mask != mask || rate->head_dim != head_dim)
         rate->provenance = LH_PROVENANCE_ASSUMED;
     return true;

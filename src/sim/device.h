@@ -30,7 +30,10 @@ typedef struct {
     uint64_t head_dim;
     double rate;        /* R_inf, flop/s */
     double half_length; /* s0, tokens: the length at which half of R_inf is reached */
-    int provenance;     /* LhProvenance */
+    /* Tokens: the shortest and the longest block that the curve was fitted to; 0: not stated.
+     * Beyond them it is extrapolated. */
+    uint64_t length_min, length_max;
+    int provenance; /* LhProvenance */
     char *source;
     LhFitResiduals residuals;
 } LhKernelRate;

@@ -1,4 +1,5 @@
 /* Setting the engine up for a program, and what is said of a run. */
+#include "sim/accuracy.h"
 #include "sim/engine.h"
 
 #include <string.h>
@@ -184,6 +185,9 @@ lh_engine_summarise(LhEngine *e)
     result->events = e->events;
     result->ops = e->ops;
     result->provenance = e->cost.provenance;
+    result->compute_error =
+        e->cost.spent_s > 0 ? e->cost.uncertain_s / e->cost.spent_s : LH_MODEL_ERROR;
+    result->beyond = e->cost.beyond;
     for (uint32_t tier = 0; tier < LH_TIERS; tier++)
         if (!e->free_network && (e->tiers_used & 1u << tier))
             result->provenance =

@@ -19,6 +19,19 @@ lh_sim_result_free(LhSimResult *result)
     g_free(result);
 }
 
+void
+lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other)
+{
+    if (other->shortest > 0 && (all->shortest <= 0 || other->shortest < all->shortest)) {
+        all->shortest = other->shortest;
+        all->fitted_from = other->fitted_from;
+    }
+    if (other->longest > all->longest) {
+        all->longest = other->longest;
+        all->fitted_to = other->fitted_to;
+    }
+}
+
 double
 lh_sim_bubble_fraction(const LhSimResult *result)
 {

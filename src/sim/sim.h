@@ -73,6 +73,12 @@ typedef struct {
     LhTime peak_at_ps;
 } LhRankResult;
 
+/* Blocks beyond those that the curves of attention were fitted to, in tokens; 0: none. */
+typedef struct {
+    double shortest, fitted_from; /* the shortest, and where its curve's points begin */
+    double longest, fitted_to;    /* the longest, and where they end */
+} LhExtrapolation;
+
 typedef struct {
     LhTime makespan_ps;
     uint32_t ranks_count;
@@ -86,6 +92,8 @@ typedef struct {
                                     counted */
     GArray *path;                /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
     LhProvenance provenance;     /* the weakest of the constants that were used */
+    double compute_error;        /* what kernel times are good to, a mean by time: sim/accuracy.h */
+    LhExtrapolation beyond;
 } LhSimResult;
 
 /*
@@ -95,6 +103,9 @@ typedef struct {
 LhSimResult *lh_simulate(const LhSimParams *params, GError **error);
 void lh_sim_result_free(LhSimResult *result);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSimResult, lh_sim_result_free)
+
+/* Makes @all reach as far as @other, too. */
+void lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other);
 
 /* sum(makespan - busy) / (ranks x makespan); 0 for an empty run. */
 double lh_sim_bubble_fraction(const LhSimResult *result);

@@ -1,0 +1,17 @@
+/*
+ * How far off constants, and the model itself, may be: defined here and nowhere else. What the
+ * numbers rest on: docs/model.md, "How far apart is apart".
+ */
+#pragma once
+
+#include "sim/device.h"
+
+/* What predictions are off by even where every constant is known: of the ten times of
+ * docs/accuracy.md that nothing was fitted to, eight are within it. */
+#define LH_MODEL_ERROR 0.05
+
+/* A constant of @provenance (LhProvenance) is good to this share of itself, in (0, 1). */
+double lh_provenance_error(int provenance);
+
+/* The same of a fit: its worst residual, if it is known and @provenance is no guess. */
+double lh_fit_error(int provenance, const LhFitResiduals *residuals);
