@@ -330,6 +330,14 @@ START_TEST(device_rejects_broken_files)
         { "  \"tile_rows\": 128,\n", "",
           "dir/d.json:1:1: error: missing field \"tile_rows\" at the top level; it must be a "
           "non-negative integer" },
+        { "  \"tile_rows\": 128,\n",
+          "\"tile_rows\": 128, \"elementwise\": [\n"
+          "{\"kernel\": \"merge\", \"bandwidth\": \"1GB/s\", \"provenance\": \"assumed\", "
+          "\"source\": \"s\"},\n"
+          "{\"kernel\": \"merge\", \"bandwidth\": \"1GB/s\", \"provenance\": \"assumed\", "
+          "\"source\": \"s\"}],\n",
+          "dir/d.json:17:1: error: \"elementwise[1]\" is the second bandwidth for kernel merge; "
+          "the first is \"elementwise[0]\"" },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {

@@ -230,6 +230,44 @@ size_path(HfReader *r, HfSize size)
     return usual;
 }
 
+/* The size that @field alone gives. */
+static uint64_t
+stated_size(const HfReader *r, const LhField *field, size_t offset)
+{
+    const LhField fields[] = { *field, { .name = NULL } };
+    HfConfig config = { 0 };
+
+    if (r->prefix[0] == '\0')
+        lh_json_decode(r->json, fields, &config, true, NULL);
+    else
+        lh_json_decode_at(r->json, "text_config", fields, &config, true, NULL);
+    return *(const uint64_t *)(const void *)((const char *)&config + offset);
+}
+
+/* Several names for one size may stand in a file if they agree on it. */
+static bool
+check_names(HfReader *r, GError **error)
+{
+    for (const LhField *f = hf_fields; f->type == LH_FIELD_UINT; f++) {
+        const char *first =
+            size_path(r, (HfSize)((f->offset - offsetof(HfConfig, sizes)) / sizeof(uint64_t)));
+        const char *path = path_of(r, f->name);
+        const LhField *g = hf_fields;
+
+        if (strcmp(first, path) == 0 || !lh_json_has(r->json, path))
+            continue;
+        while (strcmp(first + strlen(r->prefix), g->name) != 0)
+            g++;
+        if (stated_size(r, f, f->offset) != stated_size(r, g, f->offset))
+            return lh_json_error(r->json, path, error,
+                                 "\"%s\" is %" G_GUINT64_FORMAT " and \"%s\" is %" G_GUINT64_FORMAT
+                                 "; both are names of one size, so leave one out",
+                                 path, stated_size(r, f, f->offset), first,
+                                 stated_size(r, g, f->offset));
+    }
+    return true;
+}
+
 static bool
 require(HfReader *r, HfSize size, GError **error)
 {
@@ -471,8 +509,9 @@ read_model(HfReader *r, const char *file, LhModel *model, GError **error)
 
     if (states(r, "use_sliding_window") ? config->use_sliding_window : !family->window_if_asked)
         model->sliding_window = config->sizes[HF_WINDOW];
-    if (!read_heads(r, &keys, model, error) || !read_layers(r, family, model, error) ||
-        !read_mlp(r, family, model, error) || !require(r, HF_VOCAB, error))
+    if (!check_names(r, error) || !read_heads(r, &keys, model, error) ||
+        !read_layers(r, family, model, error) || !read_mlp(r, family, model, error) ||
+        !require(r, HF_VOCAB, error))
         return false;
     read_weights(r, family, model);
     if (!lh_model_check(r->json, &keys, model, error))

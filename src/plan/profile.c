@@ -227,7 +227,7 @@ check_kernel(const LhProfile *p, const LhDevice *device, guint index, GError **e
     if (rate->rate > device->matrix_rate)
         return lh_json_error(p->json, rate_path, error, "\"rate\" is above the peak of the %s, %s",
                              device->name, peak);
-    return true;
+    return lh_device_check_curve(p->json, p->kernels, index, error);
 }
 
 static void
@@ -260,7 +260,7 @@ check_traffic(const LhProfile *p, guint index, GError **error)
     if (lh_kernel_find(name) == LH_KERNELS_COUNT)
         return lh_json_error(p->json, path, error,
                              "there is no kernel \"%s\"; see longhaul list kernels", name);
-    return true;
+    return lh_device_check_traffic(p->json, p->elementwise, index, error);
 }
 
 static void

@@ -302,6 +302,38 @@ fail_unknown_kernel(const LhJson *json, const char *path, const char *name, GErr
                          advice != NULL ? advice : "", listed);
 }
 
+bool
+lh_device_check_curve(const LhJson *json, const GArray *kernels, guint index, GError **error)
+{
+    const LhKernelRate *rate = &g_array_index(kernels, LhKernelRate, index);
+    g_autofree char *path = g_strdup_printf("kernels[%u]", index);
+
+    for (guint i = 0; i < index; i++) {
+        if (same_key(rate, &g_array_index(kernels, LhKernelRate, i)))
+            return lh_json_error(json, path, error,
+                                 "\"%s\" is the second curve for kernel %s, mask %s, head_dim "
+                                 "%" G_GUINT64_FORMAT "; the first is \"kernels[%u]\"",
+                                 path, rate->kernel, masks[rate->mask], rate->head_dim, i);
+    }
+    return true;
+}
+
+bool
+lh_device_check_traffic(const LhJson *json, const GArray *elementwise, guint index, GError **error)
+{
+    const char *kernel = g_array_index(elementwise, LhKernelTraffic, index).kernel;
+    g_autofree char *path = g_strdup_printf("elementwise[%u]", index);
+
+    for (guint i = 0; i < index; i++) {
+        if (strcmp(kernel, g_array_index(elementwise, LhKernelTraffic, i).kernel) == 0)
+            return lh_json_error(json, path, error,
+                                 "\"%s\" is the second bandwidth for kernel %s; the first is "
+                                 "\"elementwise[%u]\"",
+                                 path, kernel, i);
+    }
+    return true;
+}
+
 static bool
 check_kernel(const LhJson *json, const LhDevice *device, guint index, GError **error)
 {
@@ -320,14 +352,7 @@ check_kernel(const LhJson *json, const LhDevice *device, guint index, GError **e
                              "\"%s\" is %s, above the device's \"matrix_rate\" %s", rate_path,
                              found, peak);
     }
-    for (guint i = 0; i < index; i++) {
-        if (same_key(rate, rate_at(device, i)))
-            return lh_json_error(json, path, error,
-                                 "\"%s\" is the second curve for kernel %s, mask %s, head_dim "
-                                 "%" G_GUINT64_FORMAT "; the first is \"kernels[%u]\"",
-                                 path, rate->kernel, masks[rate->mask], rate->head_dim, i);
-    }
-    return true;
+    return lh_device_check_curve(json, device->kernels, index, error);
 }
 
 static bool
@@ -338,7 +363,7 @@ check_traffic(const LhJson *json, const LhDevice *device, guint index, GError **
 
     if (lh_kernel_find(name) == LH_KERNELS_COUNT)
         return fail_unknown_kernel(json, path, name, error);
-    return true;
+    return lh_device_check_traffic(json, device->elementwise, index, error);
 }
 
 static LhDevice *

@@ -77,6 +77,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
 
 extern const LhField lh_device_fields[];
 
+/* Refuse row @index of the lists "kernels" and "elementwise" of @json, a device or a profile, if an
+ * earlier row is about the same. */
+bool lh_device_check_curve(const LhJson *json, const GArray *kernels, guint index, GError **error);
+bool lh_device_check_traffic(const LhJson *json, const GArray *elementwise, guint index,
+                             GError **error);
+
 /*
  * The curve for @kernel, mask and head dimension: exact, else linear between the two neighbouring
  * head dimensions, else the nearest one. A kernel without curves of its own gets those of the first
