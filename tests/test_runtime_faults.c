@@ -136,11 +136,38 @@ START_TEST(runtime_stall_names_rank_op_peer_slot)
 }
 END_TEST
 
+/* A fault has its effect whatever stands beside it, and in any order. */
+START_TEST(runtime_faults_add_up)
+{
+    static const char *const faults[] = {
+        "drop-pair",       "drop-pair,delay:1",    "delay:1,drop-pair",
+        "delay:1,delay:2", "mask-shift,drop-pair", "drop-pair,mask-shift",
+    };
+    LhExecuted *executed[G_N_ELEMENTS(faults)] = { NULL };
+    Case c = case_named("ring", 3);
+
+    for (guint i = 0; i < G_N_ELEMENTS(faults); i++) {
+        c.inject = faults[i];
+        executed[i] = run_case(&c, NULL);
+        ck_assert_ptr_nonnull(executed[i]);
+        ck_assert_int_eq(executed[i]->errors.ok, i == 3);
+    }
+    ck_assert_str_eq(executed[1]->digest, executed[0]->digest);
+    ck_assert_str_eq(executed[2]->digest, executed[0]->digest);
+    ck_assert_str_eq(executed[4]->digest, executed[5]->digest);
+    ck_assert_str_ne(executed[4]->digest, executed[0]->digest);
+    for (guint i = 0; i < G_N_ELEMENTS(faults); i++)
+        lh_executed_free(executed[i]);
+}
+END_TEST
+
 START_TEST(runtime_injections_are_checked)
 {
     Case c = case_named("ring", 3);
-    static const char *const bad[] = { "drop",    "stall", "stall:3",
-                                       "stall:x", "delay", "mask-shift:1" };
+    static const char *const bad[] = {
+        "drop",         "stall",      "stall:3",         "stall:x",   "delay",
+        "mask-shift:1", "drop-pair,", "stall:1,stall:1", "delay:1,x",
+    };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
@@ -158,6 +185,7 @@ main(void)
     const TTest *const loops[] = { runtime_mutants_fail, runtime_delays_change_nothing };
     const TTest *const tests[] = {
         runtime_repeats_are_equal,
+        runtime_faults_add_up,
         runtime_stall_names_rank_op_peer_slot,
         runtime_injections_are_checked,
     };

@@ -15,7 +15,7 @@ typedef struct {
     uint64_t repeat;    /* runs; 0 means 1 */
     LhTime deadline_ps; /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
                            core of 1 GFLOP/s would need for everything */
-    const char *inject; /* NULL: nothing */
+    const char *inject; /* faults, as lh_injection_new reads them; NULL: none */
     LhTimelineSink timeline; /* of the last run; may be NULL */
     void *timeline_data;
 } LhExecuteParams;

@@ -95,7 +95,7 @@ suits(LhInjectKind kind, const LhOp *op)
 }
 
 typedef struct {
-    LhInjection *injection;
+    LhFault *fault;
     unsigned best;
     LhPhase phase;
     uint8_t *received; /* by slot: how often */
@@ -107,8 +107,8 @@ consider(Search *search, uint32_t rank, const LhOp *op, unsigned how_well)
     if (how_well == 0 || how_well < search->best)
         return;
     search->best = how_well;
-    search->injection->rank = rank;
-    search->injection->op = op->id;
+    search->fault->rank = rank;
+    search->fault->op = op->id;
 }
 
 /*
@@ -116,7 +116,7 @@ consider(Search *search, uint32_t rank, const LhOp *op, unsigned how_well)
  * attention have no result that could be wrong.
  */
 static void
-consider_receive(Search *search, const LhProgram *program, LhInjection target, uint16_t slot)
+consider_receive(Search *search, const LhProgram *program, LhFault target, uint16_t slot)
 {
     const LhTensorKind kind = program->slots[slot].kind;
     const unsigned how_well =
@@ -128,10 +128,10 @@ consider_receive(Search *search, const LhProgram *program, LhInjection target, u
     if (how_well < search->best)
         return;
     search->best = how_well;
-    search->injection->rank = target.rank;
-    search->injection->op = target.op;
-    search->injection->peer = target.peer;
-    search->injection->tag = target.tag;
+    search->fault->rank = target.rank;
+    search->fault->op = target.op;
+    search->fault->peer = target.peer;
+    search->fault->tag = target.tag;
 }
 
 static void
@@ -139,7 +139,7 @@ consider_messages(Search *search, const LhProgram *program, uint32_t rank, const
                   const LhPart *parts)
 {
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-        const LhInjection target = {
+        const LhFault target = {
             .rank = rank, .op = op->id, .peer = parts[i].peer, .tag = parts[i].tag
         };
 
@@ -156,7 +156,7 @@ consider_collective(Search *search, const LhProgram *program, uint32_t rank, con
     const LhGroup *group = &op->collective.group;
     const uint32_t position = lh_group_position(group, rank);
     const bool chain = op->collective.kind == LH_COLL_BROADCAST;
-    LhInjection target = { .rank = rank, .op = op->id };
+    LhFault target = { .rank = rank, .op = op->id };
 
     if (lh_group_size(group) == 1 || (chain && position == 0))
         return;
@@ -179,8 +179,8 @@ search_rank(Search *search, const LhProgram *program, uint32_t rank)
 
             if (op->phase != search->phase)
                 continue;
-            if (search->injection->kind != LH_INJECT_STALE_BUFFER)
-                consider(search, rank, op, suits(search->injection->kind, op));
+            if (search->fault->kind != LH_INJECT_STALE_BUFFER)
+                consider(search, rank, op, suits(search->fault->kind, op));
             else if (op->kind == LH_OP_EXCHANGE)
                 consider_messages(search, program, rank, op,
                                   &buffer.parts[op->exchange.parts_first]);
@@ -224,37 +224,48 @@ spreads_keys(const LhProgram *program)
 }
 
 static bool
-find_target(LhInjection *injection, const LhProgram *program, GError **error)
+find_target(LhFault *fault, const LhProgram *program, GError **error)
 {
-    const bool backward =
-        injection->kind == LH_INJECT_LOCAL_LSE || program->params.pass == LH_PASS_BWD;
+    const bool backward = fault->kind == LH_INJECT_LOCAL_LSE || program->params.pass == LH_PASS_BWD;
     g_autofree uint8_t *received = g_new0(uint8_t, program->slots_count);
-    Search search = { .injection = injection,
+    Search search = { .fault = fault,
                       .phase = backward ? LH_PHASE_BACKWARD : LH_PHASE_FORWARD,
                       .received = received };
 
     for (uint32_t rank = lh_program_ranks(program); rank-- > 0 && search.best == 0;)
         search_rank(&search, program, rank);
-    if (search.best > 0 && (injection->kind != LH_INJECT_LOCAL_LSE || spreads_keys(program)))
+    if (search.best > 0 && (fault->kind != LH_INJECT_LOCAL_LSE || spreads_keys(program)))
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "--inject %s: this program has no op that the fault applies to",
-                lh_inject_names[injection->kind]);
+                lh_inject_names[fault->kind]);
     return false;
 }
 
 /* ---- hooks ---- */
 
-/* A call on its way to the device. */
+/* A call on its way to the device, past the faults that have not had their turn. */
 typedef struct {
+    const LhInjection *injection;
+    uint32_t next; /* of its faults */
+    uint32_t rank;
     const LhOp *op;
     const LhPlaceOfWork *at;
     const LhCall *call;
 } Intercepted;
 
+static enum lh_status call_faults(Intercepted i);
+
 static enum lh_status
 pass_on(const Intercepted *i, const LhCall *call)
 {
+    if (i->next < i->injection->count)
+        return call_faults((Intercepted){ .injection = i->injection,
+                                          .next = i->next,
+                                          .rank = i->rank,
+                                          .op = i->op,
+                                          .at = i->at,
+                                          .call = call });
     return i->at->device->call(i->at->state, i->op->compute.kernel, call, i->at->stream);
 }
 
@@ -377,15 +388,15 @@ call_with_shifted_mask(const Intercepted *i)
     return pass_on(i, &mutant);
 }
 
+/* The call as the next fault makes it; the faults behind that one see what comes of it. */
 static enum lh_status
-call_mutant(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
+call_faults(Intercepted i)
 {
-    const LhInjection *injection = data;
-    const Intercepted i = { op, at, call };
+    const LhFault *fault = &i.injection->faults[i.next++];
 
-    if (rank != injection->rank || op->id != injection->op)
-        return pass_on(&i, call);
-    switch (injection->kind) {
+    if (i.rank != fault->rank || i.op->id != fault->op)
+        return pass_on(&i, i.call);
+    switch (fault->kind) {
     case LH_INJECT_DROP_PAIR:
         return LH_STATUS_OK;
     case LH_INJECT_DUPLICATE_PAIR:
@@ -397,8 +408,15 @@ call_mutant(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, 
     case LH_INJECT_WRONG_KV_HEAD:
         return call_with_wrong_head(&i);
     default:
-        return pass_on(&i, call);
+        return pass_on(&i, i.call);
     }
+}
+
+static enum lh_status
+call_mutant(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
+{
+    return call_faults(
+        (Intercepted){ .injection = data, .rank = rank, .op = op, .at = at, .call = call });
 }
 
 static bool
@@ -407,7 +425,22 @@ post_unless_stalled(void *data, uint32_t rank, const LhOp *op, const LhMessage *
     const LhInjection *injection = data;
 
     (void)op;
-    return !(message->send && rank == injection->rank);
+    for (uint32_t i = 0; i < injection->count; i++) {
+        const LhFault *fault = &injection->faults[i];
+
+        if (fault->kind == LH_INJECT_STALL && message->send && rank == fault->rank)
+            return false;
+    }
+    return true;
+}
+
+static bool
+is_stale(const LhFault *fault, uint32_t rank, const LhOp *op, const LhMessage *message)
+{
+    if (fault->kind != LH_INJECT_STALE_BUFFER || rank != fault->rank || op->id != fault->op ||
+        message->peer != fault->peer)
+        return false;
+    return op->kind != LH_OP_EXCHANGE || message->tag == fault->tag;
 }
 
 static bool
@@ -415,33 +448,37 @@ land_unless_stale(void *data, uint32_t rank, const LhOp *op, const LhMessage *me
 {
     const LhInjection *injection = data;
 
-    if (rank != injection->rank || op->id != injection->op || message->peer != injection->peer)
-        return true;
-    return op->kind == LH_OP_EXCHANGE && message->tag != injection->tag;
+    for (uint32_t i = 0; i < injection->count; i++) {
+        if (is_stale(&injection->faults[i], rank, op, message))
+            return false;
+    }
+    return true;
 }
 
 static void
 pause_by_seed(void *data, uint32_t rank, uint32_t op, uint32_t where)
 {
     const LhInjection *injection = data;
-    const uint64_t bits = lh_rng_bits(injection->seed, rank, 2 * (uint64_t)op + where);
 
-    /* Half of the ops start at once. */
-    if (bits % 2 == 0)
-        g_usleep((gulong)(bits / 2 % DELAY_US_MAX));
+    for (uint32_t i = 0; i < injection->count; i++) {
+        const LhFault *fault = &injection->faults[i];
+        const uint64_t bits = lh_rng_bits(fault->seed, rank, 2 * (uint64_t)op + where);
+
+        /* Half of the ops start at once. */
+        if (fault->kind == LH_INJECT_DELAY && bits % 2 == 0)
+            g_usleep((gulong)(bits / 2 % DELAY_US_MAX));
+    }
 }
 
+/* Sets the hooks that a fault of @kind needs. */
 static void
-set_hooks(LhInjection *injection)
+set_hooks(LhRunHooks *hooks, LhInjectKind kind)
 {
-    LhRunHooks *hooks = &injection->hooks;
-
-    hooks->data = injection;
-    if (injection->kind == LH_INJECT_STALL)
+    if (kind == LH_INJECT_STALL)
         hooks->post = post_unless_stalled;
-    else if (injection->kind == LH_INJECT_DELAY)
+    else if (kind == LH_INJECT_DELAY)
         hooks->pause = pause_by_seed;
-    else if (injection->kind == LH_INJECT_STALE_BUFFER)
+    else if (kind == LH_INJECT_STALE_BUFFER)
         hooks->land = land_unless_stale;
     else
         hooks->call = call_mutant;
@@ -461,7 +498,7 @@ read_number(const char *name, const char *digits, uint64_t max, uint64_t *number
 }
 
 static bool
-read_kind(LhInjection *injection, const char *text, const char **number, GError **error)
+read_kind(LhFault *fault, const char *text, const char **number, GError **error)
 {
     const char *colon = strchr(text, ':');
     g_autofree char *name = colon != NULL ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
@@ -471,7 +508,7 @@ read_kind(LhInjection *injection, const char *text, const char **number, GError 
     for (int i = 0; i < LH_INJECT_KINDS; i++) {
         if (strcmp(lh_inject_names[i], name) != 0)
             continue;
-        injection->kind = (LhInjectKind)i;
+        fault->kind = (LhInjectKind)i;
         if (i >= LH_INJECT_MUTANTS || colon == NULL)
             return true;
     }
@@ -482,25 +519,52 @@ read_kind(LhInjection *injection, const char *text, const char **number, GError 
     return false;
 }
 
-LhInjection *
-lh_injection_new(const LhProgram *program, const char *text, GError **error)
+static bool
+read_fault(LhFault *fault, const LhProgram *program, const char *text, GError **error)
 {
-    g_autofree LhInjection *injection = g_new0(LhInjection, 1);
     const char *digits;
     uint64_t number = 0;
 
-    if (!read_kind(injection, text, &digits, error))
-        return NULL;
-    if (injection->kind == LH_INJECT_STALL) {
-        if (!read_number("stall", digits, lh_program_ranks(program) - 1, &number, error))
-            return NULL;
-        injection->rank = (uint32_t)number;
-    } else if (injection->kind == LH_INJECT_DELAY) {
-        if (!read_number("delay", digits, UINT64_MAX, &injection->seed, error))
-            return NULL;
-    } else if (!find_target(injection, program, error)) {
-        return NULL;
+    if (!read_kind(fault, text, &digits, error))
+        return false;
+    if (fault->kind == LH_INJECT_DELAY)
+        return read_number("delay", digits, UINT64_MAX, &fault->seed, error);
+    if (fault->kind != LH_INJECT_STALL)
+        return find_target(fault, program, error);
+    if (!read_number("stall", digits, lh_program_ranks(program) - 1, &number, error))
+        return false;
+    fault->rank = (uint32_t)number;
+    return true;
+}
+
+static bool
+check_once(char *const *texts, uint32_t index, GError **error)
+{
+    for (uint32_t i = 0; i < index; i++) {
+        if (strcmp(texts[i], texts[index]) != 0)
+            continue;
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--inject: the fault %s is given twice",
+                    texts[i]);
+        return false;
     }
-    set_hooks(injection);
+    return true;
+}
+
+LhInjection *
+lh_injection_new(const LhProgram *program, const char *text, GError **error)
+{
+    g_auto(GStrv) texts = g_strsplit(text, ",", -1);
+    const uint32_t count = g_strv_length(texts);
+    g_autofree LhInjection *injection = g_malloc0(sizeof(LhInjection) + count * sizeof(LhFault));
+
+    injection->hooks.data = injection;
+    for (; injection->count < count; injection->count++) {
+        LhFault *fault = &injection->faults[injection->count];
+
+        if (!read_fault(fault, program, texts[injection->count], error) ||
+            !check_once(texts, injection->count, error))
+            return NULL;
+        set_hooks(&injection->hooks, fault->kind);
+    }
     return g_steal_pointer(&injection);
 }

@@ -28,12 +28,19 @@ typedef struct {
     uint32_t rank, op; /* what is hit */
     uint32_t peer, tag;
     uint64_t seed;
+} LhFault;
+
+/* Faults that are inserted together. */
+typedef struct {
     LhRunHooks hooks; /* for lh_execute; its data is the injection */
+    uint32_t count;
+    LhFault faults[];
 } LhInjection;
 
 /*
- * Reads @text and finds the op of @program that it hits: of the first pass that is run, the last
- * one of the last rank that has any. LH_ERROR_USAGE if @text is none of the names, LH_ERROR_NO if
- * the program has nothing of the kind. Caller frees with g_free.
+ * Reads @text, one fault or several with commas between them ("stale-buffer,delay:1"), and finds
+ * the op of @program that each one hits: of the first pass that is run, the last one of the last
+ * rank that has any. LH_ERROR_USAGE if a fault has none of the names or is given twice, LH_ERROR_NO
+ * if the program has nothing of the kind. Caller frees with g_free.
  */
 LhInjection *lh_injection_new(const LhProgram *program, const char *text, GError **error);
