@@ -481,9 +481,10 @@ START_TEST(json_words_errors_of_fields)
         { "{\"tokens\": 1.5}",
           "1:12: error: \"tokens\" must be a count such as 4096, 512K or 1M; found the number "
           "1.5" },
-        { "{\"tokens\": \"1k\"}",
-          "1:12: error: \"tokens\": \"1k\" is not a count such as 4096, 512K or 1M: its unit is "
-          "unknown; allowed: digits, then nothing, K, M or G (1024-based)" },
+        { "{\"tokens\": \"1T\"}",
+          "1:12: error: \"tokens\": \"1T\" is not a count such as 4096, 512K or 1M: its unit is "
+          "unknown; allowed: digits, then nothing, K, M or G (1024-based; k, m and g are the "
+          "same)" },
         { "{\"memory\": []}", "1:12: error: \"memory\" must be a size such as 64MiB, 80GB or 512K; "
                               "found an array" },
     };
@@ -791,7 +792,7 @@ START_TEST(json_writes_schemas)
                              "        \"string\",\n"
                              "        \"integer\"\n"
                              "      ],\n"
-                             "      \"pattern\": \"^[0-9]+( ?(K|M|G))?$\",\n"
+                             "      \"pattern\": \"^[0-9]+( ?(K|M|G|k|m|g))?$\",\n"
                              "      \"minimum\": 0\n"
                              "    }\n"
                              "  }\n"

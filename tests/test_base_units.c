@@ -38,6 +38,9 @@ START_TEST(units_parses_counts)
         { "007", 7 },
         { "18446744073709551615", UINT64_MAX },
         { "17179869183G", UINT64_C(17179869183) << 30 },
+        { "512k", 512 * 1024 },
+        { "1m", 1 << 20 },
+        { "2g", UINT64_C(2) << 30 },
     };
 
     check_uints(LH_UNIT_COUNT, cases, G_N_ELEMENTS(cases));
@@ -64,6 +67,8 @@ START_TEST(units_parses_bytes)
         { "1G", 1 << 30 },
         { "1T", UINT64_C(1) << 40 },
         { "0.5K", 512 },
+        { "128m", 134217728 },
+        { "1t", UINT64_C(1) << 40 },
         { "1.000000000000000000000000", 1 },
     };
 
@@ -153,8 +158,9 @@ START_TEST(units_rejects_what_it_does_not_know)
         { "K", LH_UNIT_COUNT, "does not start with a digit" },
         { "1.5K", LH_UNIT_COUNT, "decimal point" },
         { "1e3", LH_UNIT_COUNT, "unit is unknown" },
-        { "1k", LH_UNIT_COUNT, "unit is unknown" },
         { "1T", LH_UNIT_COUNT, "unit is unknown" },
+        { "1t", LH_UNIT_COUNT, "unit is unknown" },
+        { "1kb", LH_UNIT_COUNT, "unit is unknown" },
         { "1KK", LH_UNIT_COUNT, "unit is unknown" },
         { "65,536", LH_UNIT_COUNT, "unit is unknown" },
         { "1 ", LH_UNIT_COUNT, "unit is unknown" },

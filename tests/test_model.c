@@ -315,7 +315,8 @@ START_TEST(model_rejects_broken_files)
         { "\"2K\"", "\"2KB\"",
           "dir/m.json:8:22: error: \"ffn_hidden_size\": \"2KB\" is not a count such as 4096, 512K "
           "or "
-          "1M: its unit is unknown; allowed: digits, then nothing, K, M or G (1024-based)" },
+          "1M: its unit is unknown; allowed: digits, then nothing, K, M or G (1024-based; k, m and "
+          "g are the same)" },
         { "\"s\"", "\"\"",
           "dir/m.json:4:13: error: \"source\" has 0 characters; allowed: 1 to 1000" },
         { "\"m\"", "7", "dir/m.json:3:11: error: \"name\" must be a string; found the number 7" },
@@ -368,9 +369,31 @@ START_TEST(model_rejects_broken_hugging_face)
           "2" },
         { "1000}", "1000, \"num_local_experts\": 8}",
           "dir/m.json:6:43: error: \"num_local_experts\" needs \"num_experts_per_tok\" beside it" },
+        { "1000}", "1000, \"n_head\": 16}",
+          "dir/m.json:6:32: error: \"n_head\" is 16 and \"num_attention_heads\" is 8; both are "
+          "names of one size, so leave one out" },
+        { "1000}", "1000, \"n_layer\": null, \"decoder_layers\": 3}",
+          "dir/m.json:6:57: error: \"decoder_layers\" is 3 and \"num_hidden_layers\" is 2; both "
+          "are names of one size, so leave one out" },
     };
 
     check_broken(text, broken, G_N_ELEMENTS(broken));
+}
+END_TEST
+
+/* Two names of one size are no contradiction if both say the same. */
+START_TEST(model_takes_two_names_that_agree)
+{
+    static const char *const text =
+        "{\"text_config\": {\"hidden_size\": 512, \"n_embd\": 512, \"num_hidden_layers\": 2,"
+        " \"num_attention_heads\": 8, \"n_head\": 8, \"intermediate_size\": 1024,"
+        " \"vocab_size\": 1000}}";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhModel) model = lh_model_parse("m.json", text, strlen(text), &error);
+
+    ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(model->hidden_size, 512);
+    ck_assert_uint_eq(model->num_attention_heads, 8);
 }
 END_TEST
 
@@ -466,6 +489,6 @@ LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
              model_shapes_give_published_sizes, model_reads_hugging_face,
              model_own_and_hugging_face_agree, model_folds_layers, model_fills_in_defaults,
              model_rejects_broken_files, model_rejects_broken_hugging_face,
-             model_names_files_there_are, model_counts_parameters,
-             model_counts_latent_attention_alike,
+             model_takes_two_names_that_agree, model_names_files_there_are,
+             model_counts_parameters, model_counts_latent_attention_alike,
              model_counts_about_as_many_parameters_as_its_name_says)

@@ -103,8 +103,7 @@ START_TEST(scenario_option_equals_field)
     set(options, "--seed", "18446744073709551615");
     set(options, "--grid", "2x4");
     set(options, "--window-size", "4K");
-    set(options, "--hierarchical-context-parallel-sizes", "8,1");
-    set(options, "--hierarchical-context-parallel-sizes", "4,2"); /* the last one counts */
+    set(options, "--hierarchical-context-parallel-sizes", "4,2");
     set(options, "--recompute-granularity", "full");
     set(options, "--attention", "linear");
     set(options, "--pad-heads", NULL);
@@ -254,13 +253,14 @@ START_TEST(scenario_fills_parameters)
         { "recompute_granularity", 1, 0 }, /* selective */
     };
     g_autoptr(LhScenario) scenario = lh_scenario_new();
-    g_autoptr(LhSetup) setup = NULL;
-    const LhProgramParams *p;
+    g_autoptr(LhModel) model = lh_setup_load_model(scenario, NULL);
+    const LhSources sources = { .model = model, .gpus_per_node = 8 };
+    LhProgramParams params;
+    const LhProgramParams *p = &params;
 
     for (guint i = 0; i < G_N_ELEMENTS(settings); i++)
         set(scenario, settings[i][0], settings[i][1]);
-    setup = setup_of(scenario);
-    p = &setup->params;
+    ck_assert(lh_setup_params(scenario, &sources, 8, &params, NULL));
     for (guint i = 0; i < G_N_ELEMENTS(options); i++) {
         const LhOptionValue value = lh_option_get(p, option_named(options[i].name));
 

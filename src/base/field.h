@@ -31,6 +31,7 @@ typedef enum {
     LH_FIELD_REQUIRED = 1 << 0,
     LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it) */
     LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one */
+    LH_FIELD_SECONDS = 1 << 3, /* UNIT of TIME, on a command line: a number alone is seconds */
 } LhFieldFlags;
 
 /* An array of a file, most of which is its elements: the reader decodes them one after another with
@@ -58,6 +59,9 @@ struct _LhField {
     void (*element_init)(void *e); /* likewise: sets an element's defaults; NULL: all zero */
     const char *description;       /* one sentence, for the schema */
     const char *placeholder;       /* of its value in a command's help, "FILE"; NULL: by its type */
+    /* What a STRING or STRINGS names, for completion: "files", or as `longhaul list` calls it
+     * ("models", which files stand for, too). NULL: nothing. */
+    const char *names;
 };
 
 /* Whether @value is within the field's bounds, in the unit of these. */

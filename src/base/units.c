@@ -28,13 +28,15 @@ typedef struct {
 #define PETA UINT64_C(1000000000000000)
 
 static const Suffix count_suffixes[] = {
-    { "", 1, 1 }, { "K", KI, 1 }, { "M", MI, 1 }, { "G", GI, 1 }, { NULL, 0, 0 },
+    { "", 1, 1 },   { "K", KI, 1 }, { "M", MI, 1 }, { "G", GI, 1 },
+    { "k", KI, 1 }, { "m", MI, 1 }, { "g", GI, 1 }, { NULL, 0, 0 },
 };
 
 static const Suffix bytes_suffixes[] = {
     { "", 1, 1 },     { "B", 1, 1 },     { "KiB", KI, 1 },  { "MiB", MI, 1 },  { "GiB", GI, 1 },
     { "TiB", TI, 1 }, { "kB", KILO, 1 }, { "MB", MEGA, 1 }, { "GB", GIGA, 1 }, { "TB", TERA, 1 },
-    { "K", KI, 1 },   { "M", MI, 1 },    { "G", GI, 1 },    { "T", TI, 1 },    { NULL, 0, 0 },
+    { "K", KI, 1 },   { "M", MI, 1 },    { "G", GI, 1 },    { "T", TI, 1 },    { "k", KI, 1 },
+    { "m", MI, 1 },   { "g", GI, 1 },    { "t", TI, 1 },    { NULL, 0, 0 },
 };
 
 static const Suffix bandwidth_suffixes[] = {
@@ -64,10 +66,11 @@ typedef struct {
 
 static const UnitInfo unit_infos[] = {
     [LH_UNIT_COUNT] = { "a count such as 4096, 512K or 1M",
-                        "digits, then nothing, K, M or G (1024-based)", count_suffixes, true },
+                        "digits, then nothing, K, M or G (1024-based; k, m and g are the same)",
+                        count_suffixes, true },
     [LH_UNIT_BYTES] = { "a size such as 64MiB, 80GB or 512K",
                         "a number, then nothing, B, KiB, MiB, GiB, TiB, kB, MB, GB, TB, "
-                        "or K, M, G, T (1024-based)",
+                        "or K, M, G, T (1024-based; k, m, g and t are the same)",
                         bytes_suffixes, false },
     [LH_UNIT_BANDWIDTH] = { "a bandwidth such as 100Gbps, 300GB/s or 12.5GiB/s",
                             "a number, then bps, Kbps, Mbps, Gbps, Tbps (bits), B/s, kB/s, MB/s, "

@@ -30,8 +30,9 @@ lh_time_from_ps(double ps)
  * one space, then one of the suffixes below; no sign, no exponent, no thousands separator.
  */
 typedef enum {
-    LH_UNIT_COUNT,     /* tokens, ranks: "4096", "512K" (1024), "1M" -> uint64_t */
-    LH_UNIT_BYTES,     /* "67108864", "64MiB", "80GB", "128M" (bare K/M/G/T = 1024) -> uint64_t */
+    LH_UNIT_COUNT,     /* tokens, ranks: "4096", "512K" (1024), "1M", "1m" -> uint64_t */
+    LH_UNIT_BYTES,     /* "67108864", "64MiB", "80GB", "128M" (bare K/M/G/T and k/m/g/t = 1024) ->
+                          uint64_t */
     LH_UNIT_BANDWIDTH, /* "100Gbps" (bits), "300GB/s", "12.5GiB/s" -> double, bytes/s */
     LH_UNIT_TIME,      /* "2us", "1.5ms", "300ns", "1s", "250ps" -> LhTime, rounded to 1 ps */
     LH_UNIT_FLOPS,     /* "312TFLOP/s", "19.5TFLOPS" -> double, flop/s */

@@ -35,6 +35,7 @@ static const LhField options[] = {
       .offset = offsetof(Options, to.file),
       .flags = LH_COMMAND_OUTPUT,
       .placeholder = "FILE",
+      .names = "files",
       .description = "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables." },
     LH_OPTION_KERNELS(Options, kernels),
@@ -168,15 +169,15 @@ const LhCommand lh_command_calibrate = {
     .name = "calibrate",
     .arguments = "[OPTIONS] -o PROFILE",
     .summary = "Measure this machine and write a profile for sim, compare and validate.",
-    .details =
-        "Times the kernels at several block lengths, masks and head dimensions, then how\n"
-        "long the executor takes to issue an op and to synchronise, and messages between\n"
-        "threads. Fits the simulator's constants to these times, and prints how far the\n"
-        "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
-        "cores of this machine. docs/validate.md describes the method.\n\n"
-        "  longhaul calibrate -o here.json\n"
-        "  longhaul calibrate --quick --statistic best -o here.json\n"
-        "  longhaul sim --cluster this-machine --ranks 2 --schedule ring --profile here.json\n",
+    .details = "Times the kernels at several block lengths, masks and head dimensions, then how\n"
+               "long the executor takes to issue an op and to synchronise, and messages between\n"
+               "threads. Fits the simulator's constants to these times, and prints how far the\n"
+               "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
+               "cores of this machine. docs/validate.md describes the method.\n\n"
+               "  longhaul calibrate -o here.json\n"
+               "  longhaul calibrate --quick --statistic best -o here.json\n"
+               "  longhaul sim --cluster this-machine --ranks 2 --schedule ring \\\n"
+               "      --profile here.json\n",
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

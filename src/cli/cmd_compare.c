@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "plan/length.h"
 #include "plan/work.h"
 #include "report/bars.h"
 #include "report/constants.h"
@@ -122,6 +123,13 @@ check_failures(const LhComparison *comparison, GError **error)
     return false;
 }
 
+/* Machines read one result for each schedule in any case. */
+static bool
+is_for_people(LhFormat format)
+{
+    return format == LH_FORMAT_TABLE || format == LH_FORMAT_MD;
+}
+
 static int
 run(const LhCommandLine *line, GError **error)
 {
@@ -134,8 +142,11 @@ run(const LhCommandLine *line, GError **error)
     double seconds;
     const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
 
+    if (!lh_command_check_provenance(o->provenance, o->to.format, error))
+        return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
+    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
+        (is_for_people((LhFormat)o->to.format) && !lh_length_check(setup, error)))
         return LH_ERROR_INPUT;
     seconds = lh_work_compare(setup);
     if (!lh_work_check(seconds, o->max_work_ps, error))
@@ -157,17 +168,17 @@ const LhCommand lh_command_compare = {
     .name = "compare",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Compare schedules on a cluster, and say what limits the fastest one.",
-    .details =
-        "Simulates one attention module under each schedule, the fastest schedule first.\n"
-        "Compute, exposed communication by kind of link, imbalance (waiting for another\n"
-        "rank) and host are means over the ranks and add up to the time. Schedules that\n"
-        "cannot run stand at the end, with the reason. The fastest one is then simulated\n"
-        "again with the kernels, with latencies, and with each kind of link and each set of\n"
-        "them 10 % faster: it is bound by whichever of these saves most. Links of several\n"
-        "kinds are named together where raising one alone saves less than its part.\n\n"
-        "  longhaul compare dfa-2node\n"
-        "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
-        "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag --pass fwd\n",
+    .details = "Simulates one attention module under each schedule, the fastest schedule first.\n"
+               "Compute, exposed communication by kind of link, imbalance (waiting for another\n"
+               "rank) and host are means over the ranks and add up to the time. Schedules that\n"
+               "cannot run stand at the end, with the reason. The fastest one is then simulated\n"
+               "again with the kernels, with latencies, and with each kind of link and each set\n"
+               "of them 10 % faster: it is bound by whichever of these saves most. Links of\n"
+               "several kinds are named together where raising one alone saves less than its\n"
+               "part.\n\n"
+               "  longhaul compare dfa-2node\n"
+               "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
+               "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag\n",
     .scenario = true,
     .options = options,
     .options_size = sizeof(Options),

@@ -13,12 +13,22 @@
 #include <stddef.h>
 #include <string.h>
 
+/* The formats of tables, and behind them the names alone. */
+static const char *const formats[] = { "table", "json", "csv", "md", "names", NULL };
+
+#define FORMAT_NAMES (LH_FORMAT_MD + 1)
+
 typedef struct {
     LhOutputOptions to;
 } Options;
 
 static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
+    { .name = "format",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(Options, to.format),
+      .choices = formats,
+      .description =
+          "Format of the output; default table. names: the names alone, one on a line." },
     LH_OPTION_OUTPUT(Options, to),
     { .name = NULL },
 };
@@ -76,9 +86,9 @@ list_kernels(LhTable *table, GError **error)
     return true;
 }
 
-/* "--seq-length N". */
+/* "--seq-length N". @commands have the option; NULL: there is no such column. */
 static void
-add_option(LhTable *table, const LhField *field)
+add_option(LhTable *table, const char *commands, const LhField *field)
 {
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
@@ -87,6 +97,8 @@ add_option(LhTable *table, const LhField *field)
 
     lh_table_row(table);
     lh_table_cell(table, text, NULL);
+    if (commands != NULL)
+        lh_table_cell(table, commands, NULL);
     lh_table_cell(table, field->description, NULL);
 }
 
@@ -95,7 +107,7 @@ add_options(LhTable *table, bool of_schedules)
 {
     for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
         if (((field->flags & LH_SCENARIO_OF_SCHEDULES) != 0) == of_schedules)
-            add_option(table, field);
+            add_option(table, NULL, field);
     }
 }
 
@@ -112,6 +124,49 @@ list_schedule_options(LhTable *table, GError **error)
 {
     (void)error;
     add_options(table, true);
+    return true;
+}
+
+/* Whether @command has the very option @field of its own. */
+static bool
+has_own(const LhCommand *command, const LhField *field)
+{
+    g_autofree char *name = lh_setting_option(field);
+    g_autofree char *placeholder = lh_setting_placeholder(field);
+    const LhField *own = command->options == NULL ? NULL : lh_setting_find(command->options, name);
+    g_autofree char *its_own = own == NULL ? NULL : lh_setting_placeholder(own);
+
+    return own != NULL && strcmp(its_own, placeholder) == 0 &&
+           strcmp(own->description, field->description) == 0;
+}
+
+/* Adds an option of @first with all commands that have it, unless one before @first has it. */
+static void
+add_own_option(LhTable *table, guint first, const LhField *field)
+{
+    g_autoptr(GString) commands = g_string_new(NULL);
+
+    for (guint i = 0; i < first; i++) {
+        if (has_own(lh_commands[i], field))
+            return;
+    }
+    for (guint i = first; lh_commands[i] != NULL; i++) {
+        if (has_own(lh_commands[i], field))
+            g_string_append_printf(commands, "%s%s", commands->len > 0 ? ", " : "",
+                                   lh_commands[i]->name);
+    }
+    add_option(table, commands->str, field);
+}
+
+static bool
+list_command_options(LhTable *table, GError **error)
+{
+    (void)error;
+    for (guint i = 0; lh_commands[i] != NULL; i++) {
+        for (const LhField *field = lh_commands[i]->options; field != NULL && field->name != NULL;
+             field++)
+            add_own_option(table, i, field);
+    }
     return true;
 }
 
@@ -147,6 +202,8 @@ list_formats(LhTable *table, GError **error)
     add(table, "longhaul.validation/1",
         "written: predicted and measured times (validate --format json)");
     add(table, "longhaul.list/1", "written: such a list (list --format json)");
+    add(table, "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)");
+    add(table, "longhaul.help/1", "written: every option of every command (help --format json)");
     return true;
 }
 
@@ -210,6 +267,8 @@ list_scenarios(LhTable *table, GError **error)
     return true;
 }
 
+static bool list_kinds(LhTable *table, GError **error);
+
 static const struct {
     const char *kind;
     const char *line;
@@ -224,18 +283,30 @@ static const struct {
     { "scenarios", "cases that are ready to compare and simulate", list_scenarios, NULL },
     { "kernels", "functions that compute ops call", list_kernels, NULL },
     { "commands", "commands of longhaul", list_commands, NULL },
+    { "command-options", "options that commands have beside those of scenarios",
+      list_command_options, "commands" },
     { "options", "options of the command line, which are also the fields of a scenario",
       list_options, NULL },
     { "schedule-options", "further such options, each of which only some schedules read",
       list_schedule_options, NULL },
     { "formats", "formats of the files that longhaul reads and writes", list_formats, NULL },
+    { "kinds", "what can be listed", list_kinds, NULL },
 };
+
+static bool
+list_kinds(LhTable *table, GError **error)
+{
+    (void)error;
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        add(table, kinds[i].kind, kinds[i].line);
+    return true;
+}
 
 static void
 add_columns(const char *kind, LhTable *table)
 {
-    lh_table_column(table, "name", kind != NULL ? kind : "kind", NULL, false);
-    for (guint i = 0; kind != NULL && i < G_N_ELEMENTS(kinds); i++) {
+    lh_table_column(table, "name", kind, NULL, false);
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) == 0 && kinds[i].group != NULL)
             lh_table_column(table, kinds[i].group, kinds[i].group, NULL, false);
     }
@@ -250,14 +321,10 @@ fill(const char *kind, LhTable *table, GError **error)
     g_autofree char *all = NULL;
 
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (kind == NULL)
-            add(table, kinds[i].kind, kinds[i].line);
-        else if (strcmp(kinds[i].kind, kind) == 0)
+        if (strcmp(kinds[i].kind, kind) == 0)
             return kinds[i].list(table, error);
         names[i] = kinds[i].kind;
     }
-    if (kind == NULL)
-        return true;
     near = lh_nearest_word(kind, names);
     all = g_strjoinv(", ", (char **)names);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "list: \"%s\" is not allowed; allowed: %s%s%s%s",
@@ -281,7 +348,7 @@ static int
 run(const LhCommandLine *line, GError **error)
 {
     const Options *o = line->options;
-    const char *kind = line->arguments->len > 0 ? g_ptr_array_index(line->arguments, 0) : NULL;
+    const char *kind = line->arguments->len > 0 ? g_ptr_array_index(line->arguments, 0) : "kinds";
     g_autoptr(LhTable) table = lh_table_new();
     g_autoptr(GString) out = g_string_new(NULL);
 
@@ -290,6 +357,8 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_USAGE;
     if (o->to.format == LH_FORMAT_JSON)
         print_json(line, table, out);
+    else if (o->to.format == FORMAT_NAMES)
+        lh_table_names(table, out);
     else
         lh_table_print(table, (LhFormat)o->to.format, out);
     return lh_command_write(&o->to, out, error) ? 0 : LH_ERROR_RUNTIME;
@@ -306,5 +375,6 @@ const LhCommand lh_command_list = {
     .options = options,
     .options_size = sizeof(Options),
     .arguments_max = 1,
+    .names = "kinds",
     .run = run,
 };

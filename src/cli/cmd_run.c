@@ -21,7 +21,7 @@ typedef struct {
     int inputs; /* LhInputKind */
     uint64_t repeat;
     LhTime deadline_ps;
-    char *inject;
+    GPtrArray *inject; /* of char * */
     LhRunFileOptions files;
 } Options;
 
@@ -50,17 +50,19 @@ static const LhField options[] = {
     { .name = "deadline",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
+      .flags = LH_FIELD_SECONDS,
       .offset = offsetof(Options, deadline_ps),
       .min = 1e-3,
       .max = DEADLINE_S_MAX,
       .description =
           "Give up when no op and no message has completed for this long; default at least 60 s." },
     { .name = "inject",
-      .type = LH_FIELD_STRING,
+      .type = LH_FIELD_STRINGS,
       .offset = offsetof(Options, inject),
       .placeholder = "FAULT",
-      .description = "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
-                     "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED." },
+      .description =
+          "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
+          "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED; may be given several times." },
     LH_OPTION_RUN_FILES(Options, files),
     { .name = NULL },
 };
@@ -141,14 +143,16 @@ write_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *executed,
     return lh_run_files_write(files, &gantt, error);
 }
 
-static bool
-check(const LhCommandLine *line, GError **error)
+/* "drop-pair,delay:1", NULL if no fault was given. Caller frees. */
+static char *
+join_faults(const GPtrArray *faults)
 {
-    if (line->scenario->schedule != NULL || line->scenario->schedule_file != NULL)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "run: no schedule: give --schedule NAME; see longhaul list schedules");
-    return false;
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (guint i = 0; faults != NULL && i < faults->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "," : "",
+                               (const char *)g_ptr_array_index(faults, i));
+    return faults == NULL ? NULL : g_string_free(g_steal_pointer(&text), FALSE);
 }
 
 /*
@@ -177,15 +181,17 @@ run(const LhCommandLine *line, GError **error)
     g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(GError) failure = NULL;
+    g_autofree char *faults = join_faults(o->inject);
     LhExecuteParams params = {
         .backend = lh_backends[o->backend],
         .inputs = (LhInputKind)o->inputs,
         .repeat = o->repeat,
         .deadline_ps = o->deadline_ps,
-        .inject = o->inject,
+        .inject = faults,
     };
 
-    if (!check(line, error) ||
+    files.stamp = lh_command_stamp(line);
+    if (!lh_command_one_program(line, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
@@ -215,20 +221,21 @@ const LhCommand lh_command_run = {
     .name = "run",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Execute one schedule with real data, and check its results.",
-    .details =
-        "Executes the program that sim simulates, on this machine: each rank is a host\n"
-        "thread and a thread for each stream, with real kernels and real transfers. Then\n"
-        "checks every output of every rank against attention of the whole sequence in\n"
-        "fp64, and bytes sent, flops and peak memory against those of verify and sim.\n"
-        "Exit status 1 if an error is larger than its gate or a count differs; 4 if the\n"
-        "run got stuck, in which case it says what every rank waits for. The check costs\n"
-        "about as much as the run, and at most three times that; docs/runtime.md says what\n"
-        "it compares.\n\n"
-        "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 --num-attention-heads 4 \\\n"
-        "      --kv-channels 64\n"
-        "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
-        "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 --seq-length 256\n",
+    .details = "Executes the program that sim simulates, on this machine: each rank is a host\n"
+               "thread and a thread for each stream, with real kernels and real transfers. Then\n"
+               "checks every output of every rank against attention of the whole sequence in\n"
+               "fp64, and bytes sent, flops and peak memory against those of verify and sim.\n"
+               "Exit status 1 if an error is larger than its gate or a count differs; 4 if the\n"
+               "run got stuck, in which case it says what every rank waits for. The check costs\n"
+               "about as much as the run, and at most three times that; docs/runtime.md says what\n"
+               "it compares.\n\n"
+               "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 \\\n"
+               "      --num-attention-heads 4 --kv-channels 64\n"
+               "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
+               "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
+               "      --seq-length 256\n",
     .scenario = true,
+    .ignores = LH_SCENARIO_OF_SIMULATION,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

@@ -405,11 +405,8 @@ complete(const LhCommandLine *line, GError **error)
         if (schedule == NULL || !lh_scenario_set(s, field, schedule->name, error))
             return false;
     }
-    if (s->schedule == NULL && s->schedule_file == NULL) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "show: no schedule: name one; see longhaul list schedules");
+    if (!lh_command_one_program(line, error))
         return false;
-    }
     return sized || o->to.format > FORMAT_ABOUT || default_ranks(s, error);
 }
 
@@ -470,8 +467,10 @@ const LhCommand lh_command_show = {
                "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
                "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n",
     .scenario = true,
+    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CHANCE | LH_SCENARIO_OF_PROOF,
     .options = options,
     .options_size = sizeof(Options),
     .arguments_max = 1,
+    .names = "schedules",
     .run = run,
 };

@@ -188,11 +188,10 @@ run(const LhCommandLine *line, GError **error)
     g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
 
-    if (line->scenario->schedule == NULL && line->scenario->schedule_file == NULL) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "sim: no schedule: give --schedule NAME; see longhaul list schedules");
+    if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
+        !lh_command_one_program(line, error))
         return LH_ERROR_USAGE;
-    }
+    files.stamp = lh_command_stamp(line);
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL ||
         !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), false, error) ||
@@ -218,13 +217,12 @@ const LhCommand lh_command_sim = {
     .name = "sim",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Simulate one schedule in detail: its time, traffic, memory and timeline.",
-    .details =
-        "Simulates one attention module under one schedule: that of --schedule, or the\n"
-        "first one of the scenario. Exit status 1 if the schedule refuses the case, or\n"
-        "needs more memory than a GPU has.\n\n"
-        "  longhaul sim dfa-2node --schedule zigzag\n"
-        "  longhaul sim --ranks 8 --schedule ring --figure ring.svg --timeline ring.csv\n"
-        "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g --format json\n",
+    .details = "Simulates one attention module under the one schedule that --schedule or the\n"
+               "scenario names. Exit status 1 if the schedule refuses the case, or needs more\n"
+               "memory than a GPU has.\n\n"
+               "  longhaul sim dfa-2node --schedule zigzag\n"
+               "  longhaul sim --ranks 8 --schedule ring --figure ring.svg --timeline ring.csv\n"
+               "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g\n",
     .scenario = true,
     .options = options,
     .options_size = sizeof(Options),

@@ -51,6 +51,18 @@ static const LhField options[] = {
     { .name = NULL },
 };
 
+/* Refuses to compare what this machine does with what another one is predicted to do. */
+static bool
+check_machine(const LhSetup *setup, GError **error)
+{
+    if (strcmp(setup->topology->name, CLUSTER) == 0)
+        return true;
+    return lh_scenario_error(setup->scenario, "cluster", error,
+                             "%s is another machine than this one, which runs the schedules; "
+                             "allowed: " CLUSTER,
+                             setup->topology->name);
+}
+
 /* "10%" or "0.1" as a share. */
 static bool
 parse_tolerance(const char *text, double *tolerance, GError **error)
@@ -188,7 +200,8 @@ run(const LhCommandLine *line, GError **error)
         !lh_command_kernels(o->kernels, &lh_device_cpu, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
+    if (setup == NULL || !check_machine(setup, error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
     validations = lh_validate(setup, &params, error);
     if (validations == NULL)

@@ -5,6 +5,7 @@
 #include "base/escape.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "plan/check.h"
 #include "plan/setting.h"
 #include "plan/work.h"
 #include "report/cells.h"
@@ -349,33 +350,46 @@ is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *mo
            !lh_schedule_takes(schedule, lh_setup_is_linear(s, model));
 }
 
+/* The schedules to prove, which between them read every option. Caller unrefs. */
+static GPtrArray *
+choose_schedules(const LhScenario *s, const LhModel *model, GError **error)
+{
+    g_autoptr(GPtrArray) schedules = lh_setup_schedules(s, error);
+    bool linear = false;
+
+    for (guint i = 0; schedules != NULL && i < schedules->len;) {
+        const LhSchedule *schedule = g_ptr_array_index(schedules, i);
+
+        if (is_other_kind(s, schedule, model)) {
+            g_ptr_array_remove_index(schedules, i);
+            continue;
+        }
+        linear = linear || (s->attention != 0 && lh_schedule_takes(schedule, true));
+        i++;
+    }
+    if (schedules == NULL || !lh_check_read(s, schedules, linear, error))
+        return NULL;
+    return g_steal_pointer(&schedules);
+}
+
 /* About how long all proofs take. */
 static double
-seconds_of(const LhCommandLine *line, const LhProveParams *params, const GArray *ranks,
-           const GPtrArray *schedules)
+seconds_of(const LhProveParams *params, const GArray *ranks, const GPtrArray *schedules)
 {
     double seconds = 0;
 
-    for (guint i = 0; i < schedules->len; i++) {
-        const LhSchedule *schedule = g_ptr_array_index(schedules, i);
-
-        if (!is_other_kind(line->scenario, schedule, params->sources.model))
-            seconds += lh_prove_work(params, schedule, ranks);
-    }
+    for (guint i = 0; i < schedules->len; i++)
+        seconds += lh_prove_work(params, g_ptr_array_index(schedules, i), ranks);
     return seconds;
 }
 
 static bool
-prove_each(const LhCommandLine *line, const LhProveParams *params, const GArray *ranks,
-           const GPtrArray *schedules, Report *report, GError **error)
+prove_each(const LhProveParams *params, const GArray *ranks, const GPtrArray *schedules,
+           Report *report, GError **error)
 {
     for (guint i = 0; i < schedules->len; i++) {
-        const LhSchedule *schedule = g_ptr_array_index(schedules, i);
-        LhProven *proven;
+        LhProven *proven = lh_prove(params, g_ptr_array_index(schedules, i), ranks, error);
 
-        if (is_other_kind(line->scenario, schedule, params->sources.model))
-            continue;
-        proven = lh_prove(params, schedule, ranks, error);
         if (proven == NULL)
             return false;
         g_ptr_array_add(report->schedules, proven);
@@ -388,20 +402,20 @@ prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks,
           GError **error)
 {
     const Options *o = line->options;
-    g_autoptr(GPtrArray) schedules = lh_setup_schedules(line->scenario, error);
+    g_autoptr(GPtrArray) schedules = choose_schedules(line->scenario, params->sources.model, error);
     LhProgressLine progress;
     double seconds;
     bool ok;
 
     if (schedules == NULL)
         return false;
-    seconds = seconds_of(line, params, ranks, schedules);
+    seconds = seconds_of(params, ranks, schedules);
     if (!lh_work_check(seconds, o->max_work_ps, error))
         return false;
     lh_progress_start(&progress, seconds);
     params->progress = lh_progress_draw_proof;
     params->progress_data = &progress;
-    ok = prove_each(line, params, ranks, schedules, report, error);
+    ok = prove_each(params, ranks, schedules, report, error);
     lh_progress_end(&progress);
     return ok;
 }
@@ -497,6 +511,8 @@ const LhCommand lh_command_verify = {
                "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
                "  longhaul verify --schedule-file mine.schedule.json\n",
     .scenario = true,
+    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CHANCE | LH_SCENARIO_OF_PROOF |
+               LH_SCENARIO_OF_ONE_CASE,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

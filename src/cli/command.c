@@ -51,10 +51,45 @@ lh_command_write(const LhOutputOptions *to, const GString *text, GError **error)
     return lh_output_file(to->file, text->str, text->len, error);
 }
 
+bool
+lh_command_one_program(const LhCommandLine *line, GError **error)
+{
+    const LhCommand *command = line->command;
+    const LhScenario *s = line->scenario;
+    const guint schedules = s->schedule == NULL ? 0 : s->schedule->len;
+    g_autoptr(GString) names = g_string_new(s->schedule_file);
+
+    if (schedules + (s->schedule_file != NULL) == 1)
+        return true;
+    for (guint i = 0; i < schedules; i++)
+        g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
+                               (const char *)g_ptr_array_index(s->schedule, i));
+    if (names->len == 0)
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "%s: no schedule: give %s; see longhaul list schedules", command->name,
+                    command->arguments_max > 0 ? "its name" : "--schedule NAME");
+    else
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "%s takes one schedule or schedule file, and here are %u: %s; name one",
+                    command->name, schedules + (s->schedule_file != NULL), names->str);
+    return false;
+}
+
 LhStamp
 lh_command_stamp(const LhCommandLine *line)
 {
     return (LhStamp){ .argv = line->argv };
+}
+
+bool
+lh_command_check_provenance(bool provenance, int format, GError **error)
+{
+    if (!provenance || format != LH_FORMAT_CSV)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--provenance adds a table, and --format csv has one only; allowed with it: "
+                "table, md, and json, which always has the constants");
+    return false;
 }
 
 bool

@@ -10,26 +10,31 @@
 #include "report/table.h"
 #include "runtime/device.h"
 
+typedef struct _LhCommand LhCommand;
+
 /* What a command line said. */
 typedef struct {
+    const LhCommand *command;
     const char *const *argv; /* the whole of it, for the stamp */
     LhScenario *scenario;    /* file and options; NULL for commands that take none */
     GPtrArray *arguments;    /* of char *: what is left beside options */
     void *options;           /* the command's own, all zero where not given */
 } LhCommandLine;
 
-typedef struct {
+struct _LhCommand {
     const char *name;
     const char *arguments;  /* what may stand beside options, for help */
     const char *summary;    /* one line */
     const char *details;    /* printed after the options in help: what it does, examples */
     bool scenario;          /* takes the scenario's options; the first argument is a scenario */
+    unsigned ignores;       /* scenario's options with these flags are none of the command's */
     guint arguments_max;    /* arguments allowed, the scenario not counted */
+    const char *names;      /* what these name, as `longhaul list` calls it; NULL: nothing */
     const LhField *options; /* its own, of a struct of options_size; ended by a zero entry */
     size_t options_size;
     /* Returns the exit status; with @error set, the error's code is the status. */
     int (*run)(const LhCommandLine *line, GError **error);
-} LhCommand;
+};
 
 /* NULL-terminated, in the order of meson.build. */
 extern const LhCommand *const lh_commands[];
@@ -50,6 +55,9 @@ typedef struct {
 enum {
     LH_COMMAND_OUTPUT = 1 << 16,
     LH_COMMAND_FIGURE = 1 << 17, /* with a script beside it */
+    /* In the format of --format: if this was not given, an ending that names a format chooses it.
+     */
+    LH_COMMAND_FORMATTED = 1 << 18,
 };
 
 /* The rows of @member, an LhOutputOptions of @Options. */
@@ -61,14 +69,15 @@ enum {
 #define LH_OPTION_OUTPUT(Options, member)                                                          \
     {                                                                                              \
         .name = "output", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.file),       \
-        .flags = LH_COMMAND_OUTPUT,                                                                \
-        .description = "File to write the result to; default -, standard output.",                 \
-        .placeholder = "FILE"                                                                      \
+        .flags = LH_COMMAND_OUTPUT | LH_COMMAND_FORMATTED,                                         \
+        .description = "File to write the result to; default -, standard output. Its ending "      \
+                       "chooses the format, if --format does not.",                                \
+        .placeholder = "FILE", .names = "files"                                                    \
     }
 #define LH_OPTION_FIGURE(Options, member, text)                                                    \
     {                                                                                              \
         .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
-        .flags = LH_COMMAND_FIGURE, .description = (text), .placeholder = "FILE"                   \
+        .flags = LH_COMMAND_FIGURE, .description = (text), .placeholder = "FILE", .names = "files" \
     }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \
@@ -95,7 +104,13 @@ enum {
 /* Writes a command's result where the command line wants it. */
 bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **error);
 
+/* Refuses a line (LH_ERROR_USAGE) that does not name exactly one schedule or schedule file. */
+bool lh_command_one_program(const LhCommandLine *line, GError **error);
+
 LhStamp lh_command_stamp(const LhCommandLine *line);
+
+/* Refuses --provenance (LH_ERROR_USAGE) in a format that has no place for it. */
+bool lh_command_check_provenance(bool provenance, int format, GError **error);
 
 /* The index of the kernel set that --kernels names, 0 if it is NULL. LH_ERROR_USAGE if @device has
  * no such set. */

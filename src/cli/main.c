@@ -6,19 +6,23 @@
 #include "base/escape.h"
 #include "base/output.h"
 #include "cli/fatal.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/outputs.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* True for "path:line:column: error: ...", which needs no name of the program in front. */
-static bool
-is_located(const char *message)
+/* The end of the place in "path:line:column: error: ...", which needs no name of the program in
+ * front; NULL: there is no place. */
+static const char *
+find_place_end(const char *message)
 {
     const char *mark = strstr(message, ": error: ");
 
-    return mark != NULL && mark > message;
+    return mark != NULL && mark > message ? mark : NULL;
 }
 
 static int
@@ -26,8 +30,13 @@ report(GError *error)
 {
     const int status = error->domain == LH_ERROR ? error->code : LH_ERROR_RUNTIME;
     g_autofree char *message = lh_escaped_lines(error->message);
+    const LhColours colours = lh_colours(STDERR_FILENO);
+    const char *place = find_place_end(message);
+    const int place_length = place == NULL ? 0 : (int)(place - message);
 
-    fprintf(stderr, is_located(message) ? "%s\n" : "longhaul: error: %s\n", message);
+    fprintf(stderr, "%.*s: %serror:%s %s\n", place == NULL ? INT_MAX : place_length,
+            place == NULL ? "longhaul" : message, colours.error, colours.end,
+            place == NULL ? message : place + strlen(": error: "));
     g_error_free(error);
     return status;
 }
@@ -35,7 +44,7 @@ report(GError *error)
 static int
 print_help(const LhCommand *command, GError **error)
 {
-    g_autofree char *help = lh_options_help(command);
+    g_autofree char *help = lh_help_text(command, lh_colours(STDOUT_FILENO));
 
     return lh_output_stdout(help, strlen(help), error) ? 0 : LH_ERROR_RUNTIME;
 }
@@ -44,7 +53,7 @@ static int
 run_command(const LhCommand *command, const char *const *argv, char *const *arguments,
             GError **error)
 {
-    LhCommandLine line = { .argv = argv };
+    LhCommandLine line = { .command = command, .argv = argv };
     bool help = false;
     int status = 0;
 

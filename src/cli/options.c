@@ -10,38 +10,90 @@
 
 #include <string.h>
 
-#define HELP_WIDTH 28 /* of the column of options */
+#define SHOWN_MAX 60 /* characters of a value in a message */
 
 /* What GOption's callbacks work on. */
 typedef struct {
     const LhCommand *command;
     LhCommandLine *line;
+    GHashTable *given; /* option -> its value so far, of those that take one value */
     bool help;
 } Parser;
 
-/* Calls @call with every option of @command, its own first; @scenario says whether an option is one
- * of the scenario's. */
-static void
-each_option(const LhCommand *command, void (*call)(const LhField *field, bool scenario, void *data),
-            void *data)
+/* Whether @command takes the scenario's option @field. Its own option hides one of the same name
+ * (verify has its own --ranks). */
+static bool
+takes(const LhCommand *command, const LhField *field)
+{
+    g_autofree char *option = lh_setting_option(field);
+
+    return command->scenario && (field->flags & command->ignores) == 0 &&
+           (command->options == NULL || lh_setting_find(command->options, option) == NULL);
+}
+
+void
+lh_options_each(const LhCommand *command, LhOptionFunc call, void *data)
 {
     for (const LhField *field = command->options; field != NULL && field->name != NULL; field++)
         call(field, false, data);
-    for (const LhField *field = lh_scenario_options(); command->scenario && field->name != NULL;
-         field++) {
-        g_autofree char *option = lh_setting_option(field);
-
-        /* A command's own option hides the scenario's (verify has its own --ranks). */
-        if (command->options == NULL || lh_setting_find(command->options, option) == NULL)
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
+        if (takes(command, field))
             call(field, true, data);
     }
 }
 
-/* Whether it is the one option with a short form, -o. */
-static bool
-is_output(const LhField *field)
+bool
+lh_options_is_output(const LhField *field)
 {
     return strcmp(field->name, "output") == 0;
+}
+
+bool
+lh_options_is_list(const LhField *field)
+{
+    return field->type == LH_FIELD_STRINGS || field->type == LH_FIELD_ARRAY;
+}
+
+/* The option of @command that @option is ("--ranks"), or NULL. */
+static const LhField *
+find_option(const LhCommand *command, const char *option, bool *scenario)
+{
+    const LhField *field =
+        command->options == NULL ? NULL : lh_setting_find(command->options, option);
+
+    *scenario = field == NULL;
+    if (field == NULL)
+        field = lh_setting_find(lh_scenario_options(), option);
+    return field != NULL && (!*scenario || takes(command, field)) ? field : NULL;
+}
+
+/* @text as messages show it: printable, and not too long. Caller frees. */
+static char *
+shown(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    g_autofree char *start = g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), SHOWN_MAX));
+
+    return g_strescape(start, NULL);
+}
+
+/* Refuses a second value of an option that takes one: neither the first nor the last would be sure
+ * to be the one that was meant. */
+static bool
+take_once(Parser *parser, const char *option, const char *value, GError **error)
+{
+    const char *before = g_hash_table_lookup(parser->given, option);
+    g_autofree char *first = before == NULL ? NULL : shown(before);
+    g_autofree char *second = shown(value);
+
+    if (before == NULL) {
+        g_hash_table_insert(parser->given, g_strdup(option), g_strdup(value));
+        return true;
+    }
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "%s takes one value and has two, \"%s\" and \"%s\"; leave one out", option, first,
+                second);
+    return false;
 }
 
 static gboolean
@@ -50,17 +102,19 @@ on_option(const char *name, const char *value, gpointer data, GError **error)
     Parser *parser = data;
     const char *option = strcmp(name, "-o") == 0 ? "--output" : name;
     const LhField *field;
+    bool scenario;
 
     if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0) {
         parser->help = true;
         return TRUE;
     }
-    field =
-        parser->command->options == NULL ? NULL : lh_setting_find(parser->command->options, option);
-    if (field != NULL)
-        return lh_setting_parse(field, value, parser->line->options, error);
-    field = lh_setting_find(lh_scenario_options(), option);
+    field = find_option(parser->command, option, &scenario);
     g_assert(field != NULL);
+    if (!lh_setting_is_flag(field) && !lh_options_is_list(field) &&
+        !take_once(parser, option, value, error))
+        return false;
+    if (!scenario)
+        return lh_setting_parse(field, value, parser->line->options, error);
     return lh_scenario_set(parser->line->scenario, field, value, error);
 }
 
@@ -79,7 +133,7 @@ add_entry(const LhField *field, bool scenario, void *data)
     (void)scenario;
     g_ptr_array_add(e->names, option);
     entry.long_name = option + strlen("--");
-    entry.short_name = is_output(field) ? 'o' : 0;
+    entry.short_name = lh_options_is_output(field) ? 'o' : 0;
     /* FILENAME keeps GLib from recoding the value by the locale. */
     entry.flags = lh_setting_is_flag(field) ? G_OPTION_FLAG_NO_ARG : G_OPTION_FLAG_FILENAME;
     entry.arg_data = (gpointer)(guintptr)on_option;
@@ -93,6 +147,27 @@ add_name(const LhField *field, bool scenario, void *data)
     g_ptr_array_add(data, lh_setting_option(field));
 }
 
+/* Says which commands read an option of scenarios that this one does not; false if there is no such
+ * option. */
+static bool
+name_readers(const LhCommand *command, const char *option, GError **error)
+{
+    const LhField *field = lh_setting_find(lh_scenario_options(), option);
+    g_autoptr(GString) readers = g_string_new(NULL);
+
+    if (field == NULL || !command->scenario)
+        return false;
+    for (guint i = 0; lh_commands[i] != NULL; i++) {
+        if (takes(lh_commands[i], field))
+            g_string_append_printf(readers, "%s%s", readers->len > 0 ? ", " : "",
+                                   lh_commands[i]->name);
+    }
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "%s would have no effect on %s; these commands read it: %s", option, command->name,
+                readers->str);
+    return true;
+}
+
 /* Words GOption's errors as longhaul words its own. GOption's messages end with the option
  * concerned. */
 static void
@@ -102,7 +177,7 @@ reword(const LhCommand *command, const GError *cause, GError **error)
     const char *option = strrchr(cause->message, ' ') + 1;
     const char *near;
 
-    each_option(command, add_name, names);
+    lh_options_each(command, add_name, names);
     g_ptr_array_add(names, g_strdup("--help"));
     g_ptr_array_add(names, NULL);
     if (cause->code == G_OPTION_ERROR_BAD_VALUE) {
@@ -110,6 +185,8 @@ reword(const LhCommand *command, const GError *cause, GError **error)
                     option, command->name);
         return;
     }
+    if (name_readers(command, option, error))
+        return;
     near = lh_nearest_word(option, (const char *const *)names->pdata);
     if (near != NULL)
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s has no option %s; did you mean %s?",
@@ -135,7 +212,7 @@ split(Parser *parser, char ***words, GError **error)
     GOptionGroup *group = g_option_group_new("main", "", "", parser, NULL);
     g_autoptr(GError) cause = NULL;
 
-    each_option(parser->command, add_entry, &e);
+    lh_options_each(parser->command, add_entry, &e);
     g_array_append_val(entries, help);
     g_array_append_val(entries, end);
     g_option_group_add_entries(group, (const GOptionEntry *)(void *)entries->data);
@@ -194,14 +271,12 @@ check_flags(const LhCommand *command, char *const *words, GError **error)
         const char *equals = strchr(words[i], '=');
         g_autofree char *option =
             equals == NULL ? NULL : g_strndup(words[i], (gsize)(equals - words[i]));
-        const LhField *field = NULL;
+        const LhField *field;
+        bool scenario;
 
         if (option == NULL)
             continue;
-        if (command->options != NULL)
-            field = lh_setting_find(command->options, option);
-        if (field == NULL && command->scenario)
-            field = lh_setting_find(lh_scenario_options(), option);
+        field = find_option(command, option, &scenario);
         if (field != NULL && lh_setting_is_flag(field)) {
             g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s takes no value; found \"%s\"", option,
                         equals + 1);
@@ -225,6 +300,12 @@ load_scenario(const LhCommand *command, const char *word, GError **error)
     return lh_scenario_load(word, error);
 }
 
+static GHashTable *
+new_given(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+}
+
 /*
  * The scenario file is named among the options, which replace what it says. So a first pass looks
  * for it and for the arguments, and discards the options.
@@ -235,7 +316,8 @@ find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line,
     g_auto(GStrv) copy = g_strdupv((char **)words);
     LhCommandLine scratch = { .scenario = lh_scenario_new(),
                               .options = g_malloc0(command->options_size) };
-    Parser parser = { .command = command, .line = &scratch };
+    g_autoptr(GHashTable) given = new_given();
+    Parser parser = { .command = command, .line = &scratch, .given = given };
     const char *file = NULL;
     const bool ok = split(&parser, &copy, error) &&
                     (parser.help || take_arguments(command, copy, line, &file, error));
@@ -249,24 +331,57 @@ find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line,
     return line->scenario != NULL;
 }
 
+/* Lets the ending of the output choose the format: .json, .csv or .md, where there is such a
+ * format. Refuses an ending and a --format that contradict each other. */
+static bool
+choose_format(Parser *parser, GError **error)
+{
+    const LhField *fields = parser->command->options;
+    const LhField *format = fields == NULL ? NULL : lh_setting_find(fields, "--format");
+    const LhField *output = fields == NULL ? NULL : lh_setting_find(fields, "--output");
+    const char *file = g_hash_table_lookup(parser->given, "--output");
+    const char *given = g_hash_table_lookup(parser->given, "--format");
+    const char *ending = file == NULL ? NULL : strrchr(file, '.');
+
+    if (format == NULL || ending == NULL || (output->flags & LH_COMMAND_FORMATTED) == 0 ||
+        !g_strv_contains(format->choices, ending + 1))
+        return true;
+    if (given == NULL)
+        return lh_setting_parse(format, ending + 1, parser->line->options, error);
+    if (strcmp(given, ending + 1) == 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--format %s and the ending of --output contradict each other: a file that ends in "
+                "%s is read as %s",
+                given, ending, ending + 1);
+    return false;
+}
+
 bool
 lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine *line, bool *help,
                  GError **error)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_auto(GStrv) words = NULL;
-    Parser parser = { .command = command, .line = line };
+    g_autoptr(GHashTable) given = new_given();
+    Parser parser = { .command = command, .line = line, .given = given };
 
     g_strv_builder_add(builder, command->name); /* GOption skips the program's name */
     g_strv_builder_addv(builder, (const char **)(void *)arguments);
     words = g_strv_builder_end(builder);
     line->options = g_malloc0(command->options_size);
     line->arguments = g_ptr_array_new_with_free_func(g_free);
-    if (!check_flags(command, words, error) || !find_scenario(command, words, line, error) ||
-        !split(&parser, &words, error))
+    if (!check_flags(command, words, error) || !find_scenario(command, words, line, error))
+        return false;
+    /* A program in place of a scenario is the one file of its kind. */
+    if (line->scenario != NULL && line->scenario->json == NULL &&
+        line->scenario->schedule_file != NULL &&
+        !take_once(&parser, "--schedule-file", line->scenario->schedule_file, error))
+        return false;
+    if (!split(&parser, &words, error))
         return false;
     *help = parser.help;
-    return true;
+    return choose_format(&parser, error);
 }
 
 void
@@ -277,134 +392,4 @@ lh_options_clear(const LhCommand *command, LhCommandLine *line)
     if (command->options != NULL && line->options != NULL)
         lh_json_clear(command->options, line->options);
     g_free(line->options);
-}
-
-/* --- help ---------------------------------------------------------------------------------------
- */
-
-typedef struct {
-    GString *out;
-    const char *heading; /* the last one written */
-} HelpWriter;
-
-static void
-write_heading(HelpWriter *h, const LhField *field, bool scenario)
-{
-    const bool few = scenario && (field->flags & LH_SCENARIO_OF_SCHEDULES) != 0;
-    const char *heading =
-        few        ? "Options of some schedules, which the others ignore"
-        : scenario ? "What to work on (these options replace what the scenario file says)"
-                   : "Options";
-
-    if (heading != h->heading)
-        g_string_append_printf(h->out, "\n%s:\n", heading);
-    h->heading = heading;
-}
-
-static void
-write_option(const LhField *field, bool scenario, void *data)
-{
-    HelpWriter *h = data;
-    g_autofree char *option = lh_setting_option(field);
-    g_autofree char *placeholder = lh_setting_placeholder(field);
-    g_autofree char *left = g_strdup_printf("  %s%s%s%s", is_output(field) ? "-o, " : "", option,
-                                            lh_setting_is_flag(field) ? "" : " ",
-                                            lh_setting_is_flag(field) ? "" : placeholder);
-
-    write_heading(h, field, scenario);
-    if (strlen(left) > HELP_WIDTH)
-        g_string_append_printf(h->out, "%s\n%*s  %s\n", left, HELP_WIDTH, "", field->description);
-    else
-        g_string_append_printf(h->out, "%-*s  %s\n", HELP_WIDTH, left, field->description);
-}
-
-static void
-write_commands(GString *out)
-{
-    for (guint i = 0; lh_commands[i] != NULL; i++)
-        g_string_append_printf(out, "  %-12s%s\n", lh_commands[i]->name, lh_commands[i]->summary);
-}
-
-char *
-lh_options_help(const LhCommand *command)
-{
-    g_autoptr(GString) out = g_string_new(NULL);
-    HelpWriter writer = { .out = out };
-
-    if (command == NULL) {
-        g_string_append(out, "longhaul predicts how long-context training runs behave when the "
-                             "attention of one\nsequence is distributed over many GPUs.\n\n"
-                             "Usage: longhaul COMMAND [OPTIONS]\n\nCommands:\n");
-        write_commands(out);
-        g_string_append(out, "\nlonghaul help COMMAND explains a command and lists its options.\n\n"
-                             "Exit status:\n"
-                             "  0  success\n"
-                             "  1  the answer is no: refused, not proven, out of memory, wrong\n"
-                             "  2  the command line cannot be understood\n"
-                             "  3  a file or a value cannot be used\n"
-                             "  4  something failed while running\n");
-        return g_string_free(g_steal_pointer(&out), FALSE);
-    }
-    g_string_append_printf(out, "%s\n\nUsage: longhaul %s%s%s\n", command->summary, command->name,
-                           command->arguments[0] != '\0' ? " " : "", command->arguments);
-    each_option(command, write_option, &writer);
-    if (command->details != NULL)
-        g_string_append_printf(out, "\n%s", command->details);
-    return g_string_free(g_steal_pointer(&out), FALSE);
-}
-
-/* --- completion ---------------------------------------------------------------------------------
- */
-
-static void
-write_completion_option(const LhField *field, bool scenario, void *data)
-{
-    g_autofree char *option = lh_setting_option(field);
-
-    (void)scenario;
-    g_string_append_printf(data, " %s", option);
-}
-
-static void
-write_completion_choices(const LhField *field, bool scenario, void *data)
-{
-    g_autofree char *option = lh_setting_option(field);
-    g_autofree char *words = NULL;
-
-    (void)scenario;
-    if (field->type != LH_FIELD_CHOICE)
-        return;
-    words = g_strjoinv(" ", (char **)field->choices);
-    g_string_append_printf(data, "        %s) words='%s' ;;\n", option, words);
-}
-
-/* Writes the words that may follow in a line with @command: its options, or the values of the last
- * one. */
-static void
-write_completion_command(const LhCommand *command, GString *out)
-{
-    g_string_append_printf(out, "    %s)\n        words='", command->name);
-    each_option(command, write_completion_option, out);
-    g_string_append(out, "'\n        case $previous in\n");
-    each_option(command, write_completion_choices, out);
-    g_string_append(out, "        --schedule) words=$schedules ;;\n        esac ;;\n");
-}
-
-void
-lh_options_completion(GString *out)
-{
-    g_string_append(out, "# bash completion of longhaul; made by: longhaul help completion\n"
-                         "_longhaul()\n{\n    local words='' schedules='");
-    for (guint i = 0; lh_schedules[i] != NULL; i++)
-        g_string_append_printf(out, " %s", lh_schedules[i]->name);
-    g_string_append(out, "'\n    local previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-                         "    case ${COMP_WORDS[1]} in\n");
-    for (guint i = 0; lh_commands[i] != NULL; i++)
-        write_completion_command(lh_commands[i], out);
-    g_string_append(out, "    esac\n    [ \"$COMP_CWORD\" -eq 1 ] && words='");
-    for (guint i = 0; lh_commands[i] != NULL; i++)
-        g_string_append_printf(out, " %s", lh_commands[i]->name);
-    g_string_append(out,
-                    "'\n    COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
-                    "}\ncomplete -o default -F _longhaul longhaul\n");
 }

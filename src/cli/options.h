@@ -1,5 +1,6 @@
 /*
- * Command lines: GOption entries made from the tables of fields, parsing, and help.
+ * Command lines: GOption entries made from the tables of fields, and parsing. An option that takes
+ * one value is refused if it is given twice, and so is one that the command would not read.
  */
 #pragma once
 
@@ -14,8 +15,13 @@ bool lh_options_parse(const LhCommand *command, char *const *arguments, LhComman
                       bool *help, GError **error);
 void lh_options_clear(const LhCommand *command, LhCommandLine *line);
 
-/* The help of a command, or of longhaul itself (NULL); caller frees. */
-char *lh_options_help(const LhCommand *command);
+/* Calls @call with every option of @command, its own first; @scenario says whether an option is one
+ * of the scenario's. */
+typedef void (*LhOptionFunc)(const LhField *field, bool scenario, void *data);
+void lh_options_each(const LhCommand *command, LhOptionFunc call, void *data);
 
-/* Appends a completion script for bash. */
-void lh_options_completion(GString *out);
+/* Whether it is the one option with a short form, -o. */
+bool lh_options_is_output(const LhField *field);
+
+/* Whether it may be given several times, each time with one more value. */
+bool lh_options_is_list(const LhField *field);

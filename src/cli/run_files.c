@@ -4,19 +4,20 @@
 #include "cli/run_files.h"
 
 #include "base/error.h"
-#include "base/output.h"
 
 bool
 lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, uint32_t ranks_count,
                   bool keep_all, GError **error)
 {
-    *files = (LhRunFiles){ .options = options };
+    *files = (LhRunFiles){ .options = options, .stamp = files->stamp };
     if (options->figure == NULL && (options->ranks_shown != NULL || options->time_window != NULL)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "%s is about a figure; give --figure FILE as well",
                     options->ranks_shown != NULL ? "--ranks-shown" : "--time-window");
         return false;
     }
+    if (options->timeline != NULL && !lh_timeline_check_path(options->timeline, error))
+        return false;
     if (!lh_frame_init(&files->frame, options->ranks_shown, options->time_window, ranks_count,
                        error))
         return false;
@@ -48,14 +49,14 @@ lh_run_files_add_last(LhRunFiles *files, uint32_t last_rank)
 }
 
 static bool
-write_timeline(const LhRunFiles *files, const LhProgram *program, GError **error)
+write_timeline(const LhRunFiles *files, const LhGantt *gantt, GError **error)
 {
-    g_autoptr(GString) csv = g_string_new(NULL);
+    const LhTimelineOf of = { .setup = gantt->setup,
+                              .program = gantt->program,
+                              .stamp = &files->stamp };
 
-    if (files->options->timeline == NULL)
-        return true;
-    lh_timeline_csv(files->timeline, program, csv);
-    return lh_output_file(files->options->timeline, csv->str, csv->len, error);
+    return files->options->timeline == NULL ||
+           lh_timeline_write(files->timeline, &of, files->options->timeline, error);
 }
 
 bool
@@ -68,7 +69,7 @@ lh_run_files_write(LhRunFiles *files, LhGantt *gantt, GError **error)
     lh_timeline_sort(files->timeline);
     gantt->timeline = files->timeline;
     gantt->frame = &files->frame;
-    ok = write_timeline(files, gantt->program, error);
+    ok = write_timeline(files, gantt, error);
     if (files->options->figure == NULL)
         return ok;
     return lh_frame_fit(&files->frame, gantt->makespan_ps, ok ? error : NULL) &&

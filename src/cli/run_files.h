@@ -31,13 +31,14 @@ typedef struct {
                          "all." },                                                                 \
     {                                                                                              \
         .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.timeline), \
-        .flags = LH_COMMAND_OUTPUT, .placeholder = "FILE",                                         \
-        .description = "Also write this CSV file, with one row for each op."                       \
+        .flags = LH_COMMAND_OUTPUT, .placeholder = "FILE", .names = "files",                       \
+        .description = "Also write this .csv or .json file, with one row for each op."             \
     }
 
 /* The files of one run. */
 typedef struct {
     const LhRunFileOptions *options;
+    LhStamp stamp; /* set by the command */
     LhFrame frame;
     LhTimeline *timeline; /* where the run's ops are to go; NULL: no file is wanted */
 } LhRunFiles;

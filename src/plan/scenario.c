@@ -164,9 +164,15 @@ lh_scenario_set(LhScenario *scenario, const LhField *field, const char *text, GE
 }
 
 bool
+lh_scenario_has_option(const LhScenario *scenario, const char *name)
+{
+    return (scenario->option_bits & option_bit(find_field(name))) != 0;
+}
+
+bool
 lh_scenario_has(const LhScenario *scenario, const char *name)
 {
-    if ((scenario->option_bits & option_bit(find_field(name))) != 0)
+    if (lh_scenario_has_option(scenario, name))
         return true;
     return scenario->json != NULL && lh_json_has(scenario->json, name);
 }
@@ -194,7 +200,7 @@ lh_scenario_error(const LhScenario *scenario, const char *name, GError **error, 
     message = g_strdup_vprintf(format, args);
     va_end(args);
     option = lh_setting_option(field);
-    if ((scenario->option_bits & option_bit(field)) != 0 || scenario->json == NULL ||
+    if (lh_scenario_has_option(scenario, name) || scenario->json == NULL ||
         !lh_json_has(scenario->json, name)) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: %s", option, message);
         return false;

@@ -31,6 +31,7 @@ typedef struct {
     uint64_t ranks;
     char *model;
     uint64_t seq_length;
+    bool round_seq_length;
     uint64_t num_attention_heads;
     uint64_t num_query_groups;
     uint64_t kv_channels;
@@ -63,10 +64,13 @@ typedef struct {
 const LhField *lh_scenario_fields(void);
 const LhField *lh_scenario_options(void);
 
-/* Flags of these fields, beside those of base/field.h: a program from a file says it itself; only
- * some schedules read it. */
-#define LH_SCENARIO_OF_PROGRAM (1u << 16)
-#define LH_SCENARIO_OF_SCHEDULES (1u << 17)
+/* Flags of these fields, beside those of base/field.h. */
+#define LH_SCENARIO_OF_PROGRAM (1u << 16)    /* a program from a file says it itself */
+#define LH_SCENARIO_OF_SCHEDULES (1u << 17)  /* only some schedules read it */
+#define LH_SCENARIO_OF_SIMULATION (1u << 18) /* how long kernels and transfers take */
+#define LH_SCENARIO_OF_CHANCE (1u << 19)     /* random numbers, of the jitter or of inputs */
+#define LH_SCENARIO_OF_PROOF (1u << 20)      /* what is done with a program that is not proven */
+#define LH_SCENARIO_OF_ONE_CASE (1u << 21)   /* about one number of ranks, not many */
 
 /* An empty scenario: nothing given. Caller frees. */
 LhScenario *lh_scenario_new(void);
@@ -86,6 +90,9 @@ bool lh_scenario_set(LhScenario *scenario, const LhField *field, const char *tex
 
 /* True if the field was given, in the file or as an option. @name is the field's. */
 bool lh_scenario_has(const LhScenario *scenario, const char *name);
+
+/* True if the field was given as an option. @name is the field's. */
+bool lh_scenario_has_option(const LhScenario *scenario, const char *name);
 
 /* The name of a field that was given though a program of one's own says it itself; NULL: none was.
  */

@@ -77,6 +77,8 @@ lh_setting_placeholder(const LhField *field)
         return g_strdup("NAME");
     case LH_FIELD_DOUBLE:
         return g_strdup("X");
+    case LH_FIELD_UNIT:
+        return g_strdup(field->unit == LH_UNIT_TIME ? "TIME" : "N");
     default:
         return g_strdup("N");
     }
@@ -141,10 +143,15 @@ read_unit(const Reader *r, void *value)
         double rate;
         LhTime time_ps;
     } number;
+    const bool seconds = (r->field->flags & LH_FIELD_SECONDS) != 0;
+    const bool bare = seconds && r->text[strspn(r->text, "0123456789.")] == '\0';
+    g_autofree char *text = g_strconcat(r->text, bare ? "s" : "", NULL);
+    g_autofree char *expected =
+        g_strconcat(lh_unit_expected(r->field->unit), seconds ? ", or 60 for seconds" : "", NULL);
     double base;
 
-    if (!lh_unit_parse(r->text, r->field->unit, &number, NULL))
-        return fail_number(r, lh_unit_expected(r->field->unit));
+    if (!lh_unit_parse(text, r->field->unit, &number, NULL))
+        return fail_number(r, expected);
     switch (r->field->unit) {
     case LH_UNIT_COUNT:
     case LH_UNIT_BYTES:
@@ -158,7 +165,7 @@ read_unit(const Reader *r, void *value)
         break;
     }
     if (!lh_field_allows(r->field, base))
-        return fail_number(r, lh_unit_expected(r->field->unit));
+        return fail_number(r, expected);
     memcpy(value, &number, sizeof(uint64_t));
     return true;
 }

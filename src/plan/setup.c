@@ -5,6 +5,8 @@
 
 #include "base/data.h"
 #include "base/error.h"
+#include "plan/check.h"
+#include "plan/length.h"
 #include "plan/profile.h"
 
 #include <string.h>
@@ -387,31 +389,6 @@ size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64
     return true;
 }
 
-/* Slow ranks and links that are there. */
-static bool
-check_faults(const LhScenario *s, uint64_t nodes, uint64_t ranks, GError **error)
-{
-    for (guint i = 0; s->straggler != NULL && i < s->straggler->len; i++) {
-        const LhStraggler *straggler = &g_array_index(s->straggler, LhStraggler, i);
-
-        if (straggler->rank >= ranks)
-            return lh_scenario_error(s, "straggler", error,
-                                     "there is no rank %" G_GUINT64_FORMAT
-                                     "; ranks are 0 to %" G_GUINT64_FORMAT,
-                                     straggler->rank, ranks - 1);
-    }
-    for (guint i = 0; s->link_fault != NULL && i < s->link_fault->len; i++) {
-        const LhLinkFault *fault = &g_array_index(s->link_fault, LhLinkFault, i);
-
-        if (fault->node >= nodes)
-            return lh_scenario_error(s, "link_fault", error,
-                                     "there is no node %" G_GUINT64_FORMAT
-                                     "; nodes are 0 to %" G_GUINT64_FORMAT,
-                                     fault->node, nodes - 1);
-    }
-    return true;
-}
-
 static bool
 build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
 {
@@ -430,7 +407,7 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
                        error) ||
         !load_cluster(setup, name, error) || !overlay_profile(setup, error) ||
         !size_cluster(setup, nodes_given, &nodes, &ranks, error) ||
-        !check_faults(s, nodes, ranks, error))
+        !lh_check_faults(s, nodes, ranks, error))
         return false;
     *ranks_out = (uint32_t)ranks;
     return lh_network_init(&setup->network, setup->topology, (uint32_t)nodes, (uint32_t)ranks,
@@ -508,7 +485,8 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
     if (!lh_setup_params(s, &sources, ranks, &setup->params, error))
         return false;
     leave_out(setup);
-    return true;
+    return lh_check_read(s, setup->schedules, setup->params.attention.linear, error) &&
+           lh_length_round(setup, error);
 }
 
 /* What is not asked for, and `auto`, is rings where no group can be too large for them. Flows of a
@@ -544,7 +522,7 @@ fill(LhSetup *setup, GError **error)
         g_propagate_error(error, g_steal_pointer(&cause));
         return false;
     }
-    if (!build_cluster(setup, &ranks, error))
+    if (!lh_check_cost(s, error) || !build_cluster(setup, &ranks, error))
         return false;
     setup->collectives = choose_collectives(setup, ranks);
     return fill_program(setup, ranks, error);

@@ -36,8 +36,9 @@ typedef struct {
     /* Of const LhSchedule *: those named; else, without a program, all for this kind of attention.
      */
     GPtrArray *schedules;
-    guint left_out;    /* schedules for the other kind of attention, when none is named */
-    GPtrArray *inputs; /* of LhInput * */
+    uint64_t asked_length; /* of the sequence, before it was rounded; 0: it was not */
+    guint left_out;        /* schedules for the other kind of attention, when none is named */
+    GPtrArray *inputs;     /* of LhInput * */
 } LhSetup;
 
 /* Called now and then by long runs: false aborts. */

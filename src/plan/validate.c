@@ -324,7 +324,7 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
 
     if (setup->program != NULL && !add(rows, setup, NULL, setup->program, params, error))
         return NULL;
-    for (guint i = 0; setup->program == NULL && i < setup->schedules->len; i++) {
+    for (guint i = 0; i < setup->schedules->len; i++) {
         if (!add(rows, setup, g_ptr_array_index(setup->schedules, i), NULL, params, error))
             return NULL;
     }

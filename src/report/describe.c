@@ -14,6 +14,7 @@ describe_shape(const LhSetup *setup, GString *out)
     const LhAttention *a = &p->attention;
     static const char *const passes[] = { "forward", "backward", "forward + backward" };
     g_autofree char *tokens = lh_format_count(a->seq_length);
+    g_autofree char *asked = lh_format_count(setup->asked_length);
     g_autofree char *share = lh_format_count(a->seq_length / p->ranks);
     g_autofree char *mask = lh_describe_mask(&p->mask);
 
@@ -22,7 +23,10 @@ describe_shape(const LhSetup *setup, GString *out)
         g_string_append(out, " of ");
         lh_escape_line(out, setup->model->name);
     }
-    g_string_append_printf(out, ", %s: %s tokens, %s a rank", passes[p->pass - 1], tokens, share);
+    g_string_append_printf(out, ", %s: %s tokens", passes[p->pass - 1], tokens);
+    if (setup->asked_length != 0)
+        g_string_append_printf(out, " (rounded from %s)", asked);
+    g_string_append_printf(out, ", %s a rank", share);
     if (a->batch > 1)
         g_string_append_printf(out, ", %u sequences", a->batch);
     g_string_append_printf(out, "; %u heads of %u", a->heads, a->head_dim);
@@ -234,6 +238,34 @@ describe_unread(const LhSetup *setup, GString *out)
         g_string_append_printf(out, "without effect here: %s\n", unread->str);
 }
 
+/* Options that were given and that only some of the schedules read. */
+static void
+describe_partly_read(const LhSetup *setup, GString *out)
+{
+    const LhOption *const *options = lh_schedule_options();
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (; *options != NULL; options++) {
+        g_autofree char *option = g_strdelimit(g_strdup((*options)->name), "_", '-');
+        g_autoptr(GString) readers = g_string_new(NULL);
+        guint count = 0;
+
+        for (guint i = 0; i < setup->schedules->len; i++) {
+            const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
+
+            if (!lh_schedule_reads(schedule, *options))
+                continue;
+            g_string_append_printf(readers, "%s%s", count++ > 0 ? ", " : "", schedule->name);
+        }
+        if (lh_scenario_has(setup->scenario, (*options)->name) && count > 0 &&
+            count < setup->schedules->len)
+            g_string_append_printf(text, "%s--%s by %s", text->len > 0 ? "; " : "", option,
+                                   readers->str);
+    }
+    if (text->len > 0)
+        g_string_append_printf(out, "read only: %s\n", text->str);
+}
+
 void
 lh_describe_left_out(const LhSetup *setup, GString *out)
 {
@@ -260,7 +292,9 @@ lh_describe_case(const LhSetup *setup, GString *out)
     if (setup->cost == LH_COST_DEVICE)
         describe_weights(setup, out);
     describe_conditions(setup, out);
-    if (setup->program == NULL)
+    if (setup->program == NULL) {
         describe_unread(setup, out);
+        describe_partly_read(setup, out);
+    }
     lh_describe_left_out(setup, out);
 }

@@ -347,6 +347,13 @@ lh_table_words(LhFormat format, GString *out, gsize from)
 }
 
 void
+lh_table_names(const LhTable *table, GString *out)
+{
+    for (guint i = 0; i < table->rows->len; i++)
+        g_string_append_printf(out, "%s\n", exact_cell(g_ptr_array_index(table->rows, i), 0));
+}
+
+void
 lh_table_json(const LhTable *table, LhJsonWriter *w, const char *key)
 {
     lh_jsonw_array_begin(w, key);

@@ -50,5 +50,8 @@ void lh_table_print(const LhTable *table, LhFormat format, GString *out);
  * @format. */
 void lh_table_words(LhFormat format, GString *out, gsize from);
 
+/* Appends the first cell of each row, one on a line. */
+void lh_table_names(const LhTable *table, GString *out);
+
 /* Writes the table as an array of objects, all values strings; @key as for lh_jsonw_array_begin. */
 void lh_table_json(const LhTable *table, LhJsonWriter *w, const char *key);

@@ -3,7 +3,9 @@
  */
 #include "report/timeline.h"
 
+#include "base/error.h"
 #include "base/escape.h"
+#include "base/output.h"
 #include "report/text.h"
 
 #include <string.h>
@@ -82,6 +84,18 @@ stream_field(const LhTimelineRecord *r, const GPtrArray *names)
     return "host";
 }
 
+static const char *
+kernel_of(const LhTimelineRecord *r)
+{
+    return r->kind == LH_OP_COMPUTE ? lh_kernels[r->kernel]->name : "";
+}
+
+static const char *
+tier_of(const LhTimelineRecord *r)
+{
+    return r->tier < LH_TIERS ? lh_tier_names[r->tier] : "";
+}
+
 static void
 string_free(gpointer text)
 {
@@ -108,10 +122,69 @@ lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *o
         g_string_append_printf(
             out, "%u,%u,%s,%s,%s,%u,%s,%s,%s,%s,%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "\n",
             r->rank, r->op, lh_op_kind_names[r->kind], stream_field(r, names),
-            lh_phase_names[r->phase], r->step,
-            r->kind == LH_OP_COMPUTE ? lh_kernels[r->kernel]->name : "",
-            r->tier < LH_TIERS ? lh_tier_names[r->tier] : "", lh_wide_seconds(r->issued_ps, issued),
-            lh_wide_seconds(r->start_ps, start), lh_wide_seconds(r->end_ps, end), r->bytes,
-            r->flops);
+            lh_phase_names[r->phase], r->step, kernel_of(r), tier_of(r),
+            lh_wide_seconds(r->issued_ps, issued), lh_wide_seconds(r->start_ps, start),
+            lh_wide_seconds(r->end_ps, end), r->bytes, r->flops);
     }
+}
+
+static void
+write_op(LhJsonWriter *w, const LhTimelineRecord *r, const LhProgram *program)
+{
+    const bool streamed =
+        r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE || r->kind == LH_OP_COLLECTIVE;
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_uint(w, "rank", r->rank);
+    lh_jsonw_uint(w, "op", r->op);
+    lh_jsonw_string(w, "kind", lh_op_kind_names[r->kind]);
+    lh_jsonw_string(w, "stream", streamed ? program->streams[r->stream].name : "host");
+    lh_jsonw_string(w, "phase", lh_phase_names[r->phase]);
+    lh_jsonw_uint(w, "step", r->step);
+    lh_jsonw_string(w, "kernel", kernel_of(r));
+    lh_jsonw_string(w, "tier", tier_of(r));
+    lh_jsonw_seconds(w, "issued_s", r->issued_ps);
+    lh_jsonw_seconds(w, "start_s", r->start_ps);
+    lh_jsonw_seconds(w, "end_s", r->end_ps);
+    lh_jsonw_uint(w, "bytes", r->bytes);
+    lh_jsonw_uint(w, "flops", r->flops);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_json(const LhTimeline *timeline, const LhTimelineOf *of, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+
+    lh_stamp_json(w, "longhaul.timeline/1", of->stamp, of->setup);
+    lh_jsonw_string(w, "schedule", of->program->name);
+    lh_jsonw_array_begin(w, "ops");
+    for (guint i = 0; i < timeline->records->len; i++)
+        write_op(w, &g_array_index(timeline->records, LhTimelineRecord, i), of->program);
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}
+
+bool
+lh_timeline_check_path(const char *path, GError **error)
+{
+    if (g_str_has_suffix(path, ".csv") || g_str_has_suffix(path, ".json"))
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--timeline: \"%s\" is not allowed; allowed: a name that ends in .csv or .json",
+                path);
+    return false;
+}
+
+bool
+lh_timeline_write(const LhTimeline *timeline, const LhTimelineOf *of, const char *path,
+                  GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (g_str_has_suffix(path, ".json"))
+        write_json(timeline, of, text);
+    else
+        lh_timeline_csv(timeline, of->program, text);
+    return lh_output_file(path, text->str, text->len, error);
 }

@@ -1,9 +1,9 @@
 /*
- * The ops of a run as they were played: collected in memory, written as CSV.
+ * The ops of a run as they were played: collected in memory, written as CSV or JSON.
  */
 #pragma once
 
-#include "plan/setup.h"
+#include "report/result_json.h"
 
 typedef struct {
     GArray *records;   /* of LhTimelineRecord */
@@ -26,3 +26,18 @@ void lh_timeline_sort(LhTimeline *timeline);
 
 /* Appends one CSV row for each op, with a heading. */
 void lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *out);
+
+/* False (LH_ERROR_USAGE) if @path ends neither in .csv nor in .json. */
+bool lh_timeline_check_path(const char *path, GError **error);
+
+/* What a timeline is a timeline of. */
+typedef struct {
+    const LhSetup *setup;
+    const LhProgram *program;
+    const LhStamp *stamp;
+} LhTimelineOf;
+
+/* Writes the file @path, in the format that its ending says: CSV, or longhaul.timeline/1 with the
+ * same columns. */
+bool lh_timeline_write(const LhTimeline *timeline, const LhTimelineOf *of, const char *path,
+                       GError **error);

@@ -179,14 +179,29 @@ lh_closed_forms(const LhSchedule *schedule, const LhProgramParams *params)
     return is_single(schedule, params) ? &lh_single_closed : &schedule->closed;
 }
 
+/* @p is what lh_schedule_params gave. */
+static bool
+check(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
+{
+    return lh_program_check(schedule->placement, p, error) && check_kind(schedule, p, error) &&
+           check_options(p, error) && (schedule->check == NULL || schedule->check(p, error));
+}
+
+bool
+lh_schedule_check(const LhSchedule *schedule, const LhProgramParams *params, GError **error)
+{
+    const LhProgramParams p = lh_schedule_params(schedule, params);
+
+    return check(schedule, &p, error);
+}
+
 LhProgram *
 lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError **error)
 {
     const LhProgramParams p = lh_schedule_params(schedule, params);
     LhProgram *program;
 
-    if (!lh_program_check(schedule->placement, &p, error) || !check_kind(schedule, &p, error) ||
-        !check_options(&p, error) || (schedule->check != NULL && !schedule->check(&p, error)))
+    if (!check(schedule, &p, error))
         return NULL;
     if (is_single(schedule, &p))
         return lh_program_new_single(schedule->name, schedule->placement, &p);

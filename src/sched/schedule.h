@@ -86,6 +86,9 @@ LhProgramParams lh_schedule_params(const LhSchedule *schedule, const LhProgramPa
 /* The closed forms that @schedule has with @params. */
 const LhClosedForms *lh_closed_forms(const LhSchedule *schedule, const LhProgramParams *params);
 
+/* Whether @schedule has a program for @params; refusals are LH_ERROR_NO. */
+bool lh_schedule_check(const LhSchedule *schedule, const LhProgramParams *params, GError **error);
+
 /* Makes the program of @schedule for @params. Refusals are LH_ERROR_NO. Caller frees. */
 LhProgram *lh_program_new(const LhSchedule *schedule, const LhProgramParams *params,
                           GError **error);

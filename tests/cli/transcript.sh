@@ -36,7 +36,7 @@ topology() {
 }
 profile() {
     printf '%s' "$1" >p.json
-    "$program" sim --schedule ring --ranks 4 --profile p.json "${@:2}"
+    "$program" sim --schedule ring --profile p.json "${@:2}" $([ $# -gt 1 ] || echo --ranks 4)
 }
 model() {
     printf '%s' "$1" >m.json

@@ -1,0 +1,47 @@
+/*
+ * Help, man pages, the listing for programs, and the completion of shells: all made from the tables
+ * of commands and of their options, so that they cannot disagree with the command line.
+ */
+#pragma once
+
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+/* In what form the help of a command is written. */
+typedef enum {
+    LH_HELP_TEXT, /* for a terminal, at most 80 columns */
+    LH_HELP_MAN,  /* a page for man(1) */
+    LH_HELP_JSON, /* longhaul.help/1: every command with every option */
+    LH_HELP_FORMATS
+} LhHelpFormat;
+
+/* "text", "man", "json"; NULL-terminated. */
+extern const char *const lh_help_format_names[];
+
+/* The help of a command, or of longhaul itself (NULL). Caller frees. */
+char *lh_help_text(const LhCommand *command, LhColours colours);
+
+/* The man page of a command (longhaul-compare.1), or of longhaul itself (NULL). Caller frees. */
+char *lh_help_man(const LhCommand *command);
+
+/* Appends the listing of @command, or of all commands (NULL). */
+void lh_help_json(const LhCommand *command, const LhStamp *stamp, GString *out);
+
+/* "bash", "zsh", "fish"; NULL-terminated. */
+extern const char *const lh_shell_names[];
+
+/* Appends the completion script of the shell lh_shell_names[@shell]. */
+void lh_help_completion(int shell, GString *out);
+
+/* --- what help and man pages share --------------------------------------------------------------
+ */
+
+/* The exit statuses, in the order of their numbers from 0. */
+extern const char *const lh_exit_meanings[];
+#define LH_EXIT_STATUSES 5
+
+/* What longhaul is, in a sentence. */
+extern const char *const lh_help_purpose;
+
+/* The heading above an option of a command; the same pointer for options of one section. */
+const char *lh_help_heading(const LhField *field, bool scenario);
