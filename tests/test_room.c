@@ -3,6 +3,7 @@
  * Linux writes them and from setrlimit(2). And what a run needs of it.
  */
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/room.h"
 #include "plan/need.h"
 #include "run_tests.h"
@@ -108,6 +109,20 @@ START_TEST(room_asks_for_ulimit)
 }
 END_TEST
 
+/* Memory that is there, and more than any address space has. */
+START_TEST(memory_is_refused_in_words)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *some = lh_memory_try(0, "nothing", &error);
+
+    ck_assert_ptr_nonnull(some);
+    ck_assert_ptr_null(lh_memory_try(UINT64_C(1) << 62, "a table", &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert_str_eq(error->message, "out of memory: a table needs 4194304 TiB, which the system "
+                                     "does not give");
+}
+END_TEST
+
 /* Ring on 4 ranks: what stands in the message is what the run has. */
 START_TEST(need_counts_a_run)
 {
@@ -155,4 +170,4 @@ END_TEST
 
 LH_TEST_MAIN("room", room_of_nothing_is_unlimited, room_reads_the_machine,
              room_reads_groups_of_version_2, room_reads_groups_of_version_1, room_asks_for_ulimit,
-             need_counts_a_run, need_refuses_what_cannot_fit)
+             memory_is_refused_in_words, need_counts_a_run, need_refuses_what_cannot_fit)
