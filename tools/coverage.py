@@ -5,7 +5,7 @@
 
 A line counts as executed if it is in any of the objects that it is compiled into. One row for each file
 below ENOUGH, with the reason that tests/coverage.list gives, and the total. Exit status 1 if a file is
-below ENOUGH without a reason, or below what its reason allows, or if a row of the list is not needed.
+below ENOUGH without a reason, or below what its reason allows.
 """
 import collections
 import json
@@ -69,12 +69,11 @@ def main():
         share = 100.0 * sum(lines.values()) / len(lines)
         lowest, reason = reasons.pop(file, (ENOUGH, None))
         if share >= ENOUGH and reason is not None:
-            wrong.append(f"{file}: {share:.1f} % is enough; take it out of {LIST.name}")
+            print(f"{file:40} {share:5.1f} %  needs no row in {LIST.name} here")
         elif share < ENOUGH:
             print(f"{file:40} {share:5.1f} %  {reason or 'NO REASON'}")
             if share < lowest:
                 wrong.append(f"{file}: {share:.1f} % is less than {lowest:g} %")
-    wrong += [f"{file}: not in this build; take it out of {LIST.name}" for file in reasons]
     executed = sum(sum(lines.values()) for lines in total.values())
     count = sum(len(lines) for lines in total.values())
     print(f"coverage: {100.0 * executed / count:.1f} % of {count} lines in {len(total)} files of src/")
