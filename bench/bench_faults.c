@@ -29,7 +29,7 @@ struct _Fault {
     uint64_t seed;
     LhInjection *injection; /* of the executor's */
     LhRunHooks hooks;
-    gint hits; /* atomic */
+    bool done; /* of results */
 };
 
 /* ---- calls ---- */
@@ -42,7 +42,7 @@ pass_on(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 
 /* Each call with a scale of its own. */
 static enum lh_status
-call_scaled(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
+call_scaled(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
     const bool has_scale =
@@ -54,7 +54,6 @@ call_scaled(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *cal
 
     if (!has_scale || args.pairs == 0)
         return pass_on(op, at, call);
-    g_atomic_int_inc(&f->hits);
     args.scale = SCALE_ERROR * lh_attention_scale(args.scale, args.head_dim);
     changed.args = &args;
     return pass_on(op, at, &changed);
@@ -62,7 +61,7 @@ call_scaled(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *cal
 
 /* The source of a merge gets the statistics of the target: their maxima count as equal. */
 static enum lh_status
-call_unscaled(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
+call_unscaled(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
     const LhView *source = &call->operands[0];
@@ -83,7 +82,6 @@ call_unscaled(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *c
         for (uint64_t row = 0; row < call->args->nq; row++)
             for (uint32_t head = 0; head < call->args->heads; head++)
                 *lh_stat_at(&to, sequence, row, head) = *lh_stat_at(&from, sequence, row, head);
-    g_atomic_int_inc(&f->hits);
     return pass_on(op, at, &changed);
 }
 
@@ -106,7 +104,7 @@ round_rows(const LhRows *rows, uint32_t batch, uint64_t count, enum lh_storage s
 
 /* Sums that should be in fp32 are in the type of the activations, in fp16 where that is fp32. */
 static enum lh_status
-call_rounded(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
+call_rounded(const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
     const LhKernel *kernel = lh_kernels[op->compute.kernel];
     const LhKernelArgs *args = call->args;
@@ -123,7 +121,6 @@ call_rounded(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *ca
             (!keys && kind != LH_TENSOR_ACC && kind != LH_TENSOR_OUT && kind != LH_TENSOR_O &&
              kind != LH_TENSOR_DQ))
             continue;
-        g_atomic_int_inc(&f->hits);
         if (keys) {
             const LhRows k = lh_rows_k(call, i), v = lh_rows_v(call, i);
 
@@ -141,12 +138,12 @@ call_rounded(Fault *f, const LhOp *op, const LhPlaceOfWork *at, const LhCall *ca
 static enum lh_status
 call_wrongly(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
 {
-    Fault *f = data;
+    const Fault *f = data;
 
     (void)rank;
     if (f->kind == WRONG_SCALE)
-        return call_scaled(f, op, at, call);
-    return f->kind == NO_RESCALE ? call_unscaled(f, op, at, call) : call_rounded(f, op, at, call);
+        return call_scaled(op, at, call);
+    return f->kind == NO_RESCALE ? call_unscaled(op, at, call) : call_rounded(op, at, call);
 }
 
 /* ---- results ---- */
@@ -191,7 +188,7 @@ fault_in_result(Fault *f, const LhReference *r, const LhProgram *program, const 
     const uint32_t slots = program->slots_count;
     const uint32_t turn = (uint32_t)lh_rng_bits(f->seed, 1, 2) % slots;
 
-    for (uint32_t i = 0; f->kind >= WRONG_ROW && f->hits == 0 && i < slots; i++) {
+    for (uint32_t i = 0; f->kind >= WRONG_ROW && !f->done && i < slots; i++) {
         const uint16_t slot = (uint16_t)((i + turn) % slots);
         LhHeld held[2] = { 0 };
         Rows rows = { 0 };
@@ -213,7 +210,7 @@ fault_in_result(Fault *f, const LhReference *r, const LhProgram *program, const 
                        (unsigned char *)lh_run_output(result, program, rank, slot, 0) +
                            held[0].offset_bytes,
                        &rows);
-            f->hits++;
+            f->done = true;
         }
     }
 }
@@ -227,10 +224,8 @@ fault_new(unsigned kind, const LhProgram *program, uint64_t seed)
 
     f->kind = kind;
     f->seed = seed;
-    if (kind < LH_INJECT_MUTANTS) {
+    if (kind < LH_INJECT_MUTANTS)
         f->injection = lh_injection_new(program, lh_inject_names[kind], NULL);
-        f->hits = 1;
-    }
     if (kind < LH_INJECT_MUTANTS && f->injection == NULL) {
         fault_free(f);
         return NULL;
@@ -251,10 +246,4 @@ const LhRunHooks *
 fault_hooks(Fault *f)
 {
     return f->injection != NULL ? &f->injection->hooks : &f->hooks;
-}
-
-unsigned
-fault_hits(const Fault *f)
-{
-    return (unsigned)f->hits;
 }

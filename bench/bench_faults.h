@@ -22,6 +22,3 @@ const LhRunHooks *fault_hooks(Fault *fault);
 /* Changes a result, if it is a fault of results. */
 void fault_in_result(Fault *fault, const LhReference *reference, const LhProgram *program,
                      const LhRunResult *result);
-
-/* How often it has done something; 1 for a fault of the executor. */
-unsigned fault_hits(const Fault *fault);
