@@ -384,7 +384,7 @@ static void
 check_order_stays(const LhComparison *before, const Case *c, const char *what)
 {
     const LhCompareRow *first = g_ptr_array_index(before->rows, 0);
-    g_autoptr(LhComparison) after = lh_compare(c->setup, NULL, NULL);
+    g_autoptr(LhComparison) after = lh_compare(c->setup, NULL, NULL, NULL);
     const LhCompareRow *winner = row_named(after, first->name);
 
     for (guint i = 1; i < before->fit_count; i++) {
@@ -413,7 +413,7 @@ START_TEST(rankings_hold_within_the_error)
 
         case_init(&c, "dgx-a100-80g:2", "llama-3-8b", seed % 3 == 0 ? "8K" : "64K");
         change_topology(&c, seed);
-        before = lh_compare(c.setup, NULL, NULL);
+        before = lh_compare(c.setup, NULL, NULL, NULL);
         change_constant(c.setup, constant, 1 - off);
         check_order_stays(before, &c, what);
         change_constant(c.setup, constant, (1 + off) / (1 - off));
@@ -430,7 +430,7 @@ START_TEST(close_times_are_not_told_apart)
     Case c;
 
     case_init(&c, "hgx-h100:2", "llama-3-8b", "128K");
-    comparison = lh_compare(c.setup, NULL, NULL);
+    comparison = lh_compare(c.setup, NULL, NULL, NULL);
     ck_assert_str_eq(((LhCompareRow *)g_ptr_array_index(comparison->rows, 0))->name, "te-a2a-p2p");
     ck_assert(row_named(comparison, "usp")->tied);
     ck_assert(!row_named(comparison, "ring")->tied);

@@ -1,6 +1,6 @@
 /*
  * Errors of the whole tree. One domain: what a caller (in the end, the shell) needs to know is
- * which of four things went wrong, so the codes are the exit codes of `longhaul`. The message says
+ * which of these things went wrong, so the codes are the exit codes of `longhaul`. The message says
  * the rest: file, line, field, what was found, what is allowed.
  */
 #pragma once
@@ -11,10 +11,11 @@
 
 /* The value of each code is the exit status of a command that ends with it. */
 typedef enum {
-    LH_ERROR_NO = 1,      /* the answer is no: infeasible, not proven, out of tolerance */
-    LH_ERROR_USAGE = 2,   /* a command line that cannot be understood */
-    LH_ERROR_INPUT = 3,   /* a file or value that cannot be used */
-    LH_ERROR_RUNTIME = 4, /* something failed while running */
+    LH_ERROR_NO = 1,            /* the answer is no: infeasible, not proven, out of tolerance */
+    LH_ERROR_USAGE = 2,         /* a command line that cannot be understood */
+    LH_ERROR_INPUT = 3,         /* a file or value that cannot be used */
+    LH_ERROR_RUNTIME = 4,       /* something failed while running */
+    LH_ERROR_INTERRUPTED = 130, /* Ctrl-C ended it, as shells put it: 128 + SIGINT */
 } LhErrorCode;
 
 GQuark lh_error_quark(void);

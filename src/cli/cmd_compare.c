@@ -3,7 +3,7 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/progress.h"
+#include "cli/compare_live.h"
 #include "plan/length.h"
 #include "plan/work.h"
 #include "report/bars.h"
@@ -12,11 +12,16 @@
 #include "report/describe_comparison.h"
 #include "report/result_values.h"
 
+#include <math.h>
 #include <stddef.h>
+
+#define JOBS_MAX 1024
 
 typedef struct {
     LhOutputOptions to;
     char *figure;
+    char *within;
+    uint64_t jobs;
     bool provenance;
     LhTime max_work_ps;
 } Options;
@@ -27,6 +32,20 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(
         Options, figure,
         "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
+    { .name = "within",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, within),
+      .description =
+          "Leave out schedules that take more than so many times as long as the fastest, "
+          "such as 3x; they are not simulated to their end.",
+      .placeholder = "FACTOR" },
+    { .name = "jobs",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, jobs),
+      .min = 1,
+      .max = JOBS_MAX,
+      .description = "Schedules to simulate at once; default: one for each core that the process "
+                     "may use, if memory suffices. The result does not depend on it." },
     LH_OPTION_PROVENANCE(Options, provenance),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
@@ -130,6 +149,55 @@ is_for_people(LhFormat format)
     return format == LH_FORMAT_TABLE || format == LH_FORMAT_MD;
 }
 
+/* "3x" or "3": 0 where there is none. */
+static bool
+parse_within(const char *text, double *factor, GError **error)
+{
+    char *end;
+
+    *factor = 0;
+    if (text == NULL)
+        return true;
+    *factor = g_ascii_strtod(text, &end);
+    if (g_ascii_isdigit(text[0]) && *factor >= 1 && isfinite(*factor) &&
+        (g_str_equal(end, "") || g_str_equal(end, "x")))
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--within \"%s\" is not a factor; allowed: a number of at least 1, such as 3x",
+                text);
+    return false;
+}
+
+/* What the command line comes to: a factor, 0 if none, and how long all of it takes, about. */
+typedef struct {
+    double within, seconds;
+} Ask;
+
+static LhComparison *
+compare(const LhSetup *setup, const Options *o, const Ask *ask, GError **error)
+{
+    LhCompareLive live;
+    const LhHooks hooks = { .progress = lh_compare_live_progress, .progress_data = &live };
+    const LhCompareOptions how = { .jobs = (guint)o->jobs,
+                                   .within = ask->within,
+                                   .came = lh_compare_live_came,
+                                   .came_data = &live };
+    LhComparison *comparison;
+
+    lh_compare_live_start(&live, ask->seconds);
+    comparison = lh_compare(setup, &how, &hooks, error);
+    lh_compare_live_end(&live);
+    return comparison;
+}
+
+static int
+status_of(const LhComparison *comparison)
+{
+    if (comparison->interrupted)
+        return LH_ERROR_INTERRUPTED;
+    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+}
+
 static int
 run(const LhCommandLine *line, GError **error)
 {
@@ -138,11 +206,10 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhComparison) comparison = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    LhProgressLine progress;
-    double seconds;
-    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    double within, seconds;
 
-    if (!lh_command_check_provenance(o->provenance, o->to.format, error))
+    if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
+        !parse_within(o->within, &within, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
@@ -151,9 +218,7 @@ run(const LhCommandLine *line, GError **error)
     seconds = lh_work_compare(setup);
     if (!lh_work_check(seconds, o->max_work_ps, error))
         return LH_ERROR_NO;
-    lh_progress_start(&progress, seconds);
-    comparison = lh_compare(setup, &hooks, error);
-    lh_progress_end(&progress);
+    comparison = compare(setup, o, &(Ask){ within, seconds }, error);
     if (comparison == NULL || (!for_machines && !check_failures(comparison, error)))
         return LH_ERROR_RUNTIME;
     print(line, setup, comparison, out);
@@ -161,7 +226,7 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_RUNTIME;
     if (o->figure != NULL && !lh_bars_draw(setup, comparison, o->figure, error))
         return LH_ERROR_RUNTIME;
-    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+    return status_of(comparison);
 }
 
 const LhCommand lh_command_compare = {
@@ -176,8 +241,10 @@ const LhCommand lh_command_compare = {
                "of them 10 % faster: it is bound by whichever of these saves most. Links of\n"
                "several kinds are named together where raising one alone saves less than its\n"
                "part.\n\n"
+               "Ctrl-C ends the comparison with the schedules that are done (exit status 130).\n\n"
                "  longhaul compare dfa-2node\n"
                "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
+               "  longhaul compare --cluster hgx-h100:128 --seq-length 1M --within 3x\n"
                "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag\n",
     .scenario = true,
     .options = options,

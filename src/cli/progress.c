@@ -73,10 +73,16 @@ lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime n
 }
 
 void
-lh_progress_end(LhProgressLine *line)
+lh_progress_wipe(LhProgressLine *line)
 {
     if (line->shown)
         fputs("\r\033[K", stderr);
     line->shown = false;
+}
+
+void
+lh_progress_end(LhProgressLine *line)
+{
+    lh_progress_wipe(line);
     g_clear_pointer(&line->estimate, g_free);
 }

@@ -19,5 +19,7 @@ void lh_progress_start(LhProgressLine *line, double seconds);
 bool lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps);
 /* Likewise, of proofs: @programs of the schedule @what. */
 bool lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime now_ps);
+/* Wipes the line until it is drawn again. */
+void lh_progress_wipe(LhProgressLine *line);
 /* Wipes the line, and frees what it has. */
 void lh_progress_end(LhProgressLine *line);

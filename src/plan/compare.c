@@ -2,6 +2,10 @@
 #include "plan/compare.h"
 
 #include "base/error.h"
+#include "plan/compare_pool.h"
+
+const char *const lh_row_state_names[] = { "ok",          "out of memory", "left out",
+                                           "interrupted", "failed",        "refused" };
 
 void
 lh_totals(const LhSimResult *result, LhTotals *totals)
@@ -47,8 +51,8 @@ give_reason(LhCompareRow *row, LhRowState state, const GError *error)
     row->reason = g_strdup(error->message);
 }
 
-static void
-play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
+void
+lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
 {
     g_autoptr(GError) error = NULL;
     const uint64_t has = setup->device->memory_capacity;
@@ -67,8 +71,8 @@ play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
         row->state = LH_ROW_NO_MEMORY;
 }
 
-LhCompareRow *
-lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hooks)
+static LhCompareRow *
+row_of_schedule(const LhSetup *setup, const LhSchedule *schedule)
 {
     g_autoptr(GError) error = NULL;
     LhCompareRow *row = g_new0(LhCompareRow, 1);
@@ -76,22 +80,37 @@ lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *
     row->name = schedule->name;
     row->made = lh_program_new(schedule, &setup->params, &error);
     row->program = row->made;
-    if (row->program == NULL) {
+    if (row->program == NULL)
         give_reason(row, LH_ROW_REFUSED, error);
-        return row;
-    }
-    play(row, setup, hooks);
+    return row;
+}
+
+static LhCompareRow *
+row_of_program(const LhSetup *setup)
+{
+    LhCompareRow *row = g_new0(LhCompareRow, 1);
+
+    row->name = setup->program->name;
+    row->program = setup->program;
+    return row;
+}
+
+LhCompareRow *
+lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hooks)
+{
+    LhCompareRow *row = row_of_schedule(setup, schedule);
+
+    if (row->program != NULL)
+        lh_compare_play(row, setup, hooks);
     return row;
 }
 
 LhCompareRow *
 lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
 {
-    LhCompareRow *row = g_new0(LhCompareRow, 1);
+    LhCompareRow *row = row_of_program(setup);
 
-    row->name = setup->program->name;
-    row->program = setup->program;
-    play(row, setup, hooks);
+    lh_compare_play(row, setup, hooks);
     return row;
 }
 
@@ -118,21 +137,53 @@ by_time(gconstpointer a, gconstpointer b)
     return x->result->makespan_ps < y->result->makespan_ps ? -1 : 1;
 }
 
+typedef struct {
+    const LhHooks *hooks;
+    bool interrupted;
+} Watch;
+
+static bool
+watch_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    Watch *watch = data;
+
+    if (watch->hooks != NULL && watch->hooks->progress != NULL && !watch->interrupted)
+        watch->interrupted =
+            !watch->hooks->progress(watch->hooks->progress_data, what, events, now_ps);
+    return !watch->interrupted;
+}
+
+/* What was asked of some resources alone is no answer. */
+static void
+find_bound(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
+{
+    const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
+    Watch watch = { .hooks = hooks };
+    const LhHooks watched = { .progress = watch_progress, .progress_data = &watch };
+
+    if (watch_progress(&watch, winner->name, 0, 0))
+        c->bound = lh_bound_find(setup, winner->program, &watched);
+    c->interrupted = watch.interrupted;
+    if (c->interrupted)
+        g_clear_pointer(&c->bound, lh_bound_free);
+}
+
 LhComparison *
-lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error)
+lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks *hooks,
+           GError **error)
 {
     g_autoptr(LhComparison) c = g_new0(LhComparison, 1);
 
     c->rows = g_ptr_array_new_with_free_func(row_free);
     if (setup->program != NULL)
-        g_ptr_array_add(c->rows, lh_compare_run_program(setup, hooks));
+        g_ptr_array_add(c->rows, row_of_program(setup));
     for (guint i = 0; i < setup->schedules->len; i++)
-        g_ptr_array_add(c->rows,
-                        lh_compare_run(setup, g_ptr_array_index(setup->schedules, i), hooks));
+        g_ptr_array_add(c->rows, row_of_schedule(setup, g_ptr_array_index(setup->schedules, i)));
     if (c->rows->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no schedule to compare");
         return NULL;
     }
+    c->interrupted = !lh_compare_play_all(setup, c->rows, options, hooks);
     g_ptr_array_sort(c->rows, by_time); /* stable: GLib sorts by merging */
     for (guint i = 0; i < c->rows->len; i++) {
         const LhCompareRow *row = g_ptr_array_index(c->rows, i);
@@ -140,9 +191,8 @@ lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error)
         c->fit_count += row->state == LH_ROW_RAN;
     }
     lh_compare_tell_apart(setup, c);
-    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE)
-        c->bound =
-            lh_bound_find(setup, ((LhCompareRow *)g_ptr_array_index(c->rows, 0))->program, hooks);
+    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted)
+        find_bound(c, setup, hooks);
     return g_steal_pointer(&c);
 }
 

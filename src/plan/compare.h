@@ -10,28 +10,46 @@ typedef enum {
     /* Ran, but its attention buffers and the least share of the model's weights are more than the
      * device has. That a row is RAN does not say that a step fits: activations are left out. */
     LH_ROW_NO_MEMORY,
+    LH_ROW_LEFT_OUT, /* takes too long beside the fastest */
+    LH_ROW_INTERRUPTED,
     LH_ROW_FAILED,  /* could not end: a failed link on a route */
     LH_ROW_REFUSED, /* the schedule cannot do this */
 } LhRowState;
 
+/* "ok", "out of memory", "left out", ... */
+extern const char *const lh_row_state_names[];
+
 typedef struct {
     const char *name; /* borrowed */
     LhRowState state;
-    char *reason;             /* of FAILED and REFUSED */
+    char *reason;             /* of rows without result */
     const LhProgram *program; /* NULL if refused; borrowed, or that below */
     LhProgram *made;          /* owned: of a schedule; NULL: the program is the setup's */
-    LhSimResult *result;      /* NULL if refused or failed */
+    LhSimResult *result;      /* of those that ran, also with too little memory; else NULL */
+    LhTime ended_ps;          /* simulated time at which the run ended, failed or was abandoned */
     /* Beside the winner: what their difference is good to, as a share of the winner's time, and
      * whether it is no more than that. 0 and false for the winner, and with free communication. */
     double error;
     bool tied;
 } LhCompareRow;
 
+/* How to compare. */
 typedef struct {
-    GPtrArray *rows; /* of LhCompareRow *: those that ran by time, then the others in the order of
-                        the table */
-    guint fit_count; /* rows in state RAN; the first of them wins */
-    LhBound *bound;  /* what binds the winner; NULL without one or with free communication */
+    guint jobs;    /* simulations at once; 0: as the cores and the memory allow */
+    double within; /* leave out what takes more than so many times the shortest time, >= 1; 0: none
+                    */
+    /* Called for each row that has run, as they come, on any thread but one at a time; NULL: none.
+     */
+    void (*came)(void *data, const LhCompareRow *row);
+    void *came_data;
+} LhCompareOptions;
+
+typedef struct {
+    GPtrArray *rows;  /* of LhCompareRow *: those that ran by time, then the others in the order of
+                         the table */
+    guint fit_count;  /* rows in state RAN; the first of them wins */
+    LhBound *bound;   /* what binds the winner; NULL without one or with free communication */
+    bool interrupted; /* by the hook's progress: some rows, or the bound, are missing */
 } LhComparison;
 
 /* Plays one schedule. Never fails for what the schedule cannot do: that is a state of the row.
@@ -43,8 +61,13 @@ LhCompareRow *lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
 void lh_compare_row_free(LhCompareRow *row);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCompareRow, lh_compare_row_free)
 
-/* Plays every schedule of the setup. Caller frees. */
-LhComparison *lh_compare(const LhSetup *setup, const LhHooks *hooks, GError **error);
+/* Plays the row's program. */
+void lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks);
+
+/* Plays every schedule of the setup, several at once; the comparison is the same however many.
+ * @options may be NULL. Caller frees. */
+LhComparison *lh_compare(const LhSetup *setup, const LhCompareOptions *options,
+                         const LhHooks *hooks, GError **error);
 void lh_comparison_free(LhComparison *comparison);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhComparison, lh_comparison_free)
 

@@ -618,6 +618,8 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.timeline = hooks->timeline;
         params.timeline_data = hooks->timeline_data;
         params.path = hooks->path;
+        params.limit_ps = hooks->limit_ps;
+        params.ended_ps = hooks->ended_ps;
         params.progress = hooks->progress != NULL ? report_progress : NULL;
         params.progress_data = &progress;
     }

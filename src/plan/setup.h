@@ -50,6 +50,8 @@ typedef struct {
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
     bool path; /* find the critical path */
+    const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
+    LhTime *ended_ps;               /* likewise */
 } LhHooks;
 
 /* @scenario must outlive the setup. Caller frees. */

@@ -130,8 +130,7 @@ reason_of(const Bars *bars, const LhCompareRow *row)
     g_autofree char *limit = NULL;
 
     if (row->state != LH_ROW_NO_MEMORY)
-        return g_strdup_printf("%s: %s", row->state == LH_ROW_REFUSED ? "refused" : "failed",
-                               row->reason);
+        return g_strdup_printf("%s: %s", lh_row_state_names[row->state], row->reason);
     lh_totals(row->result, &totals);
     limit = lh_describe_memory_limit(bars->setup, &totals);
     return g_strdup_printf("out of memory: %s", limit);

@@ -140,8 +140,8 @@ add_comparison_row(LhTable *table, const LhSetup *setup, const LhComparison *c,
     lh_table_row(table);
     lh_table_cell(table, row->name, NULL);
     if (row->result == NULL) {
-        g_autofree char *note = g_strdup_printf(
-            "%s: %s", row->state == LH_ROW_REFUSED ? "refused" : "failed", row->reason);
+        g_autofree char *note =
+            g_strdup_printf("%s: %s", lh_row_state_names[row->state], row->reason);
 
         lh_table_cell(table, "-", "");
         lh_table_note(table, note);
@@ -222,6 +222,45 @@ describe_tie(const LhComparison *c, GPtrArray *tied, GString *out)
                                lh_text_percent(error, good));
 }
 
+static guint
+count_rows(const LhComparison *c, LhRowState state)
+{
+    guint count = 0;
+
+    for (guint i = 0; i < c->rows->len; i++)
+        count += row_at(c, i)->state == state;
+    return count;
+}
+
+/* Of a winner that nothing stands beside. */
+static const char *
+alone_words(const LhComparison *c)
+{
+    if (c->rows->len == 1)
+        return "was the only one asked for.";
+    if (count_rows(c, LH_ROW_INTERRUPTED) > 0)
+        return "is the only one that is done and can run here.";
+    if (count_rows(c, LH_ROW_LEFT_OUT) > 0)
+        return "wins; the others are left out or cannot run here.";
+    return "is the only one that can run here.";
+}
+
+static void
+describe_interruption(const LhComparison *c, GString *out)
+{
+    const guint missing = count_rows(c, LH_ROW_INTERRUPTED);
+    const guint all = c->rows->len - count_rows(c, LH_ROW_REFUSED);
+
+    if (missing > 0)
+        g_string_append_printf(out,
+                               "Interrupted: %u of %u schedules are done, and only these are "
+                               "compared.\n",
+                               all - missing, all);
+    else
+        g_string_append(out, "Interrupted: all schedules are done; what binds the fastest is not "
+                             "known.\n");
+}
+
 static void
 describe_lead(const LhComparison *c, GString *out)
 {
@@ -230,10 +269,7 @@ describe_lead(const LhComparison *c, GString *out)
     char buffer[LH_TEXT_SIZE];
 
     if (c->fit_count == 1) {
-        g_string_append_printf(out,
-                               c->rows->len > 1 ? "%s is the only one that can run here."
-                                                : "%s was the only one asked for.",
-                               row_at(c, 0)->name);
+        g_string_append_printf(out, "%s %s", row_at(c, 0)->name, alone_words(c));
         return;
     }
     for (guint i = 1; i < c->fit_count; i++) {
@@ -369,6 +405,10 @@ is_alone(const LhComparison *c)
 void
 lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
 {
+    if (c->interrupted)
+        describe_interruption(c, out);
+    if (c->fit_count == 0 && count_rows(c, LH_ROW_INTERRUPTED) > 0)
+        return;
     if (c->fit_count == 0) {
         g_string_append(out, "None of the schedules can run here.\n");
         return;

@@ -323,6 +323,7 @@ lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp
     lh_jsonw_string(w, "winner", winner != NULL ? winner->name : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);
     write_tied(w, c);
+    lh_jsonw_bool(w, "interrupted", c->interrupted);
     write_path(w, c->bound);
     write_what_ifs(w, c->bound);
     write_constants(w, setup);

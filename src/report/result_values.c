@@ -98,7 +98,8 @@ lh_case_values(const LhSetup *setup)
 static const char *
 state_name(const LhCompareRow *row)
 {
-    static const char *const names[] = { "ok", "out-of-memory", "failed", "refused" };
+    static const char *const names[] = { "ok",          "out-of-memory", "left-out",
+                                         "interrupted", "failed",        "refused" };
 
     if (row->state == LH_ROW_RAN && lh_prove_is_unproven(row->program))
         return "unproven";

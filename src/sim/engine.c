@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 
+#include <stdatomic.h>
+
 #define PROGRESS_EVENTS (1u << 16)
 #define REPORTED_RANKS 4
 
@@ -311,6 +313,15 @@ report_progress(LhEngine *e, uint64_t *reported)
         g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME, "interrupted");
 }
 
+/* A run that has nothing left to do but to see that is as long as it was. */
+static bool
+takes_too_long(const LhEngine *e, LhTime next)
+{
+    return e->params->limit_ps != NULL &&
+           next > atomic_load_explicit(e->params->limit_ps, memory_order_relaxed) &&
+           !all_finished(e);
+}
+
 static void
 run(LhEngine *e)
 {
@@ -324,6 +335,11 @@ run(LhEngine *e)
 
         if (next == LH_TIME_NEVER)
             break;
+        if (takes_too_long(e, next)) {
+            g_set_error(&e->error, LH_ERROR, LH_ERROR_NO, "the program takes longer than it may");
+            e->now = next;
+            break;
+        }
         if (next >= LH_TIME_LONGEST) {
             g_set_error(&e->error, LH_ERROR, LH_ERROR_NO,
                         "it takes more than 26 days, which is as far as simulated time goes");
@@ -351,6 +367,8 @@ lh_simulate(const LhSimParams *params, GError **error)
         result = lh_engine_summarise(&engine);
     else
         g_propagate_error(error, engine.error);
+    if (params->ended_ps != NULL)
+        *params->ended_ps = engine.now;
     lh_engine_clear(&engine);
     return result;
 }

@@ -45,6 +45,11 @@ typedef struct {
      */
     bool (*progress)(void *data, uint64_t events, LhTime now_ps);
     void *progress_data;
+    /* A run that takes longer is abandoned, with an error; other threads may lower it. NULL: none.
+     */
+    const _Atomic LhTime *limit_ps;
+    /* Set to the simulated time at which the run ended, failed or was abandoned; may be NULL. */
+    LhTime *ended_ps;
 } LhSimParams;
 
 /* Why a rank was not computing; see docs/model.md. The parts add up to the idle time exactly. */

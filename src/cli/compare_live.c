@@ -1,0 +1,79 @@
+/*
+ * Rows are shown from when the progress line is: a comparison that is over before has its table
+ * soon enough. They stand in the order in which they came, and are wiped before the table is
+ * printed.
+ */
+#include "cli/compare_live.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void
+interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+void
+lh_compare_live_start(LhCompareLive *live, double seconds)
+{
+    const struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction before;
+
+    *live = (LhCompareLive){ .rows = g_string_new(NULL) };
+    lh_progress_start(&live->line, seconds);
+    interrupted = 0;
+    live->listens = sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN;
+    if (live->listens)
+        sigaction(SIGINT, &action, NULL);
+}
+
+/* Above the progress line, once that is there. */
+static void
+show_rows(LhCompareLive *live)
+{
+    if (!live->line.shown || live->rows->len == 0)
+        return;
+    lh_progress_wipe(&live->line);
+    for (gsize i = 0; i < live->rows->len; i++)
+        live->shown += live->rows->str[i] == '\n';
+    fputs(live->rows->str, stderr);
+    g_string_truncate(live->rows, 0);
+}
+
+void
+lh_compare_live_came(void *data, const LhCompareRow *row)
+{
+    LhCompareLive *live = data;
+    g_autofree char *time = lh_format_time(row->result->makespan_ps);
+
+    if (!live->line.terminal)
+        return;
+    g_string_append_printf(live->rows, "%s: %s%s\n", row->name, time,
+                           row->state == LH_ROW_NO_MEMORY ? ", out of memory" : "");
+    show_rows(live);
+}
+
+bool
+lh_compare_live_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    LhCompareLive *live = data;
+
+    lh_progress_draw(&live->line, what, events, now_ps);
+    show_rows(live);
+    return !interrupted;
+}
+
+void
+lh_compare_live_end(LhCompareLive *live)
+{
+    if (live->listens)
+        signal(SIGINT, SIG_DFL);
+    lh_progress_end(&live->line);
+    if (live->shown > 0)
+        fprintf(stderr, "\033[%uA\033[J", live->shown);
+    g_string_free(live->rows, TRUE);
+}

@@ -1,0 +1,26 @@
+/*
+ * What a person sees of a comparison while it runs: on a terminal, the schedules that are done, as
+ * they come, above the progress of the others; and the way to end it, Ctrl-C.
+ */
+#pragma once
+
+#include "cli/progress.h"
+#include "plan/compare.h"
+
+typedef struct {
+    LhProgressLine line;
+    GString *rows; /* done, a line each; not shown yet, of those below */
+    guint shown;   /* lines on the terminal */
+    bool listens;  /* to Ctrl-C; not where that is ignored, as in a shell's background */
+} LhCompareLive;
+
+/* From now on Ctrl-C asks the comparison to stop; a second one ends the process. @seconds: as in
+ * lh_progress_start(). */
+void lh_compare_live_start(LhCompareLive *live, double seconds);
+
+/* For LhCompareOptions.came and LhHooks.progress; @data is the LhCompareLive. */
+void lh_compare_live_came(void *data, const LhCompareRow *row);
+bool lh_compare_live_progress(void *data, const char *what, uint64_t events, LhTime now_ps);
+
+/* Wipes what was shown, and gives Ctrl-C back. */
+void lh_compare_live_end(LhCompareLive *live);
