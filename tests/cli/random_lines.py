@@ -204,7 +204,7 @@ class Line:
                                "out.pdf", "out", "n" * 300 + ".svg", "a\nb.csv"])
         elif way == 3:
             name = "made/" + name
-            (self.folder / "made").mkdir()
+            (self.folder / "made").mkdir(exist_ok=True)
         self.outputs.append(name)
         return name
 
