@@ -15,6 +15,7 @@ that stands beside it in the list, or shows something that the verifier does not
 """
 import argparse
 import collections
+import functools
 import os
 import pathlib
 import queue
@@ -107,7 +108,9 @@ def apply(mutant, texts):
     return changed
 
 
+@functools.cache
 def read_source(path):
+    """As it is when the list is checked, whatever happens to the tree later."""
     return (ROOT / path).read_text()
 
 
