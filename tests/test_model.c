@@ -489,6 +489,6 @@ LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
              model_shapes_give_published_sizes, model_reads_hugging_face,
              model_own_and_hugging_face_agree, model_folds_layers, model_fills_in_defaults,
              model_rejects_broken_files, model_rejects_broken_hugging_face,
-             model_takes_two_names_that_agree, model_names_files_there_are,
-             model_counts_parameters, model_counts_latent_attention_alike,
+             model_takes_two_names_that_agree, model_names_files_there_are, model_counts_parameters,
+             model_counts_latent_attention_alike,
              model_counts_about_as_many_parameters_as_its_name_says)

@@ -283,13 +283,14 @@ by_key(gconstpointer a, gconstpointer b, gpointer text)
 static bool
 check_keys(Scanner *s, guint first)
 {
-    gsize *keys = &g_array_index(s->keys, gsize, first);
     const guint count = s->keys->len - first;
-    gsize second = G_MAXSIZE;
+    gsize *keys, second = G_MAXSIZE;
     g_autofree char *key = NULL, *escaped = NULL;
 
-    if (count > 1)
-        g_qsort_with_data(keys, (gint)count, sizeof(*keys), by_key, (gpointer)s->text);
+    if (count == 0)
+        return true;
+    keys = &g_array_index(s->keys, gsize, first);
+    g_qsort_with_data(keys, (gint)count, sizeof(*keys), by_key, (gpointer)s->text);
     for (guint i = 1; i < count; i++) {
         if (lh_json_compare(s->text, keys[i - 1], keys[i]) == 0)
             second = MIN(second, keys[i]);
