@@ -126,10 +126,25 @@ lh_json_sha256(const LhJson *json)
 
 /* --- walking --- */
 
+static bool
+is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Of a number, true, false or null. */
+static bool
+ends_word(char c)
+{
+    return c == ',' || c == ']' || c == '}' || c == '\0' || is_space(c);
+}
+
 static gsize
 skip_space(const char *text, gsize at)
 {
-    return at + strspn(text + at, " \t\r\n");
+    while (is_space(text[at]))
+        at++;
+    return at;
 }
 
 /* Behind the closing quote of the string at @at. */
@@ -173,7 +188,9 @@ lh_json_skip(const char *text, gsize value)
     case '[':
         return skip_container(text, value);
     default:
-        return value + strcspn(text + value, ",]} \t\r\n");
+        while (!ends_word(text[value]))
+            value++;
+        return value;
     }
 }
 
