@@ -115,7 +115,7 @@ find_outputs(const LhCommand *command, const LhCommandLine *line, GPtrArray *fil
             continue;
         if (!lh_figure_check_path(path, error))
             return false;
-        add(files, "--figure, whose script is", lh_figure_script_path(path));
+        add(files, "the figure's script", lh_figure_script_path(path));
     }
     return true;
 }
@@ -146,9 +146,7 @@ check_one(const File *file, const GPtrArray *inputs, const GPtrArray *outputs, g
         g_autofree char *what = g_strdup_printf("the file of %s", other->word);
 
         if (lh_output_same(file->path, other->path))
-            return refuse(file,
-                          g_str_has_prefix(other->word, "--figure,") ? "the figure's script" : what,
-                          error);
+            return refuse(file, g_str_has_prefix(other->word, "--") ? what : other->word, error);
     }
     return true;
 }

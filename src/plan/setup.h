@@ -49,7 +49,7 @@ typedef struct {
     void *progress_data;
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
-    bool path; /* find the critical path */
+    bool path;                      /* find the critical path */
     const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
     LhTime *ended_ps;               /* likewise */
 } LhHooks;

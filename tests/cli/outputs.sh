@@ -73,11 +73,11 @@ while read -r fault words; do
     for option in -o --timeline; do
         for before in new old; do
             fresh
-            [ $before = old ] && echo precious > file
-            expect 4 "cannot write file: $words" with_fault "$fault" "${sim[@]}" $option file
+            [ $before = old ] && echo precious > f.csv
+            expect 4 "cannot write f.csv: $words" with_fault "$fault" "${sim[@]}" $option f.csv
             if [ $before = old ]; then
-                holds file precious
-                left file
+                holds f.csv precious
+                left f.csv
             else
                 left
             fi
@@ -110,38 +110,38 @@ fi
 # Short and interrupted writes change nothing, nor does a mode that cannot be kept.
 for kind in new old hard-link; do
     fresh
-    expect 0 "" "${sim[@]}" --timeline expected
-    [ $kind != new ] && echo old > file
-    [ $kind = hard-link ] && ln file other
-    expect 0 "" with_fault short "${sim[@]}" --timeline file
-    cmp -s file expected || fail "short writes change the file ($kind)"
-    [ $kind != hard-link ] || cmp -s other expected || fail "a hard link is lost"
+    expect 0 "" "${sim[@]}" --timeline expected.csv
+    [ $kind != new ] && echo old > f.csv
+    [ $kind = hard-link ] && ln f.csv other
+    expect 0 "" with_fault short "${sim[@]}" --timeline f.csv
+    cmp -s f.csv expected.csv || fail "short writes change the file ($kind)"
+    [ $kind != hard-link ] || cmp -s other expected.csv || fail "a hard link is lost"
 done
 fresh
-echo old > file
-expect 0 "" with_fault fchmod:1 "${sim[@]}" -o file
-left file
+echo old > f.csv
+expect 0 "" with_fault fchmod:1 "${sim[@]}" -o f.csv
+left f.csv
 
 # A file with other links is overwritten, if there is room for all of it.
 fresh
-echo precious > file
-ln file other
-expect 4 "cannot write file: File too large" limited 0 "${sim[@]}" --timeline file
+echo precious > f.csv
+ln f.csv other
+expect 4 "cannot write f.csv: File too large" limited 0 "${sim[@]}" --timeline f.csv
 holds other precious
-left file other
+left f.csv other
 
 # --- what the system itself refuses ----------------------------------------------------------------
 
 fresh
-expect 4 "cannot write file: File too large" limited 1 "${sim[@]}" --timeline file
+expect 4 "cannot write f.csv: File too large" limited 1 "${sim[@]}" --timeline f.csv
 grep -q makespan "$folder/answer" || fail "the answer is not printed"
 left
 long=$(printf 'a%.0s' {1..300})
 expect 4 "$long: File name too long" "${sim[@]}" -o "$long"
 expect 4 "cannot write .: Is a directory" "${sim[@]}" -o .
 expect 4 "cannot write no/file: there is no folder no" "${sim[@]}" -o no/file
-touch file
-expect 4 "cannot write file/below: Not a directory" "${sim[@]}" -o file/below
+touch f.csv
+expect 4 "cannot write f.csv/below: Not a directory" "${sim[@]}" -o f.csv/below
 ln -s loop loop
 expect 4 "cannot write loop: Too many levels of symbolic links" "${sim[@]}" -o loop
 
@@ -154,19 +154,19 @@ fi
 if "${as_nobody[@]}" "$program" version > /dev/null 2>&1; then
     fresh
     chmod 555 .
-    expect 4 "cannot write file: Permission denied" "${as_nobody[@]}" "${sim[@]}" -o file
+    expect 4 "cannot write f.csv: Permission denied" "${as_nobody[@]}" "${sim[@]}" -o f.csv
     fresh
     chmod 777 .
-    echo precious > file
-    chmod 444 file
-    expect 4 "cannot write file: Permission denied" "${as_nobody[@]}" "${sim[@]}" -o file
-    holds file precious
+    echo precious > f.csv
+    chmod 444 f.csv
+    expect 4 "cannot write f.csv: Permission denied" "${as_nobody[@]}" "${sim[@]}" -o f.csv
+    holds f.csv precious
     # One may write to the file, but not to its folder.
-    chmod 666 file
+    chmod 666 f.csv
     chmod 555 .
-    expect 0 "" "${as_nobody[@]}" "${sim[@]}" -o file
-    grep -q makespan file || fail "a file in a folder that is read-only is not overwritten"
-    left file
+    expect 0 "" "${as_nobody[@]}" "${sim[@]}" -o f.csv
+    grep -q makespan f.csv || fail "a file in a folder that is read-only is not overwritten"
+    left f.csv
 fi
 
 # --- standard streams -----------------------------------------------------------------------------
@@ -182,12 +182,12 @@ for words in version help "help sim" list "list schedules" "show ring" "sim in.j
         bash -c 'exec >&-; exec "$@"' - "$program" $words
     left in.json
 done
-expect 0 "" bash -c 'exec <&- 2>&-; exec "$@"' - "$program" sim in.json -o file
-left file in.json
+expect 0 "" bash -c 'exec <&- 2>&-; exec "$@"' - "$program" sim in.json -o f.csv
+left f.csv in.json
 # No file may get the number of a closed stream.
 fresh
-expect 4 "cannot write standard output" bash -c 'exec >&-; exec "$@"' - "${sim[@]}" --timeline file
-grep -q makespan file 2> /dev/null && fail "the answer is in the timeline"
+expect 4 "cannot write standard output" bash -c 'exec >&-; exec "$@"' - "${sim[@]}" --timeline f.csv
+grep -q makespan f.csv 2> /dev/null && fail "the answer is in the timeline"
 
 # --- before the work ------------------------------------------------------------------------------
 
@@ -209,10 +209,10 @@ cat > in.json << 'END'
  "document_lengths": "lengths"}
 END
 echo "8K 8K" > lengths
-ln -s in.json link
-ln in.json hard
+ln -s in.json link.json
+ln in.json hard.json
 cp in.json copy
-for name in in.json ./in.json link hard; do
+for name in in.json ./in.json link.json hard.json; do
     for option in -o --timeline; do
         expect 2 "would overwrite the scenario" "$program" sim in.json $option $name
         cmp -s in.json copy || fail "an input is overwritten"
@@ -223,24 +223,24 @@ cp "$LONGHAUL_DATA_DIR/topologies/dgx-a100-80g.json" t.json
 expect 2 "would overwrite the cluster's file" "$program" compare --cluster ./t.json:1 -o t.json
 "$program" show ring --ranks 4 --format json -o p.json
 expect 2 "would overwrite the file of --schedule-file" "$program" verify --schedule-file p.json -o p.json
-expect 2 "--timeline ./new would overwrite the file of --output" "${sim[@]}" -o new --timeline ./new
-expect 2 "would overwrite the file of --figure" "${sim[@]}" --figure g.svg --timeline ./g.svg
-expect 2 "would overwrite the figure's script" "${sim[@]}" --figure g.svg --timeline g.gp
+expect 2 "--timeline ./n.csv would overwrite the file of --output" "${sim[@]}" -o n.csv --timeline ./n.csv
+expect 2 "script g.gp would overwrite the file of --output" "${sim[@]}" --figure g.svg -o g.gp
 cp p.json g.gp
-expect 2 "script is g.gp would overwrite the file of --schedule-file" "$program" sim \
+expect 2 "script g.gp would overwrite the file of --schedule-file" "$program" sim \
     --schedule-file g.gp --figure g.svg
-expect 2 "would overwrite what goes to standard output" bash -c 'exec > stdout; exec "$@"' - \
-    "${sim[@]}" --timeline stdout
-expect 0 "" "${sim[@]}" -o /dev/null --timeline /dev/null
+expect 2 "would overwrite what goes to standard output" bash -c 'exec > out.csv; exec "$@"' - \
+    "${sim[@]}" --timeline out.csv
+ln -s /dev/null null.csv
+expect 0 "" "${sim[@]}" -o /dev/null --timeline null.csv
 
 # --- links ------------------------------------------------------------------------------------------
 
 fresh
 mkdir victim
-for name in .g.svg.part .g.gp.part .file.part; do
+for name in .g.svg.part .g.gp.part .f.csv.part; do
     ln -s victim/stolen "$name"
 done
-expect 0 "" "${sim[@]}" -o file
+expect 0 "" "${sim[@]}" -o f.csv
 [ -e victim/stolen ] && fail "a link of a name that can be foreseen was followed"
 
 # --- gnuplot ----------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ is_gone() { [ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status" 2> /dev
 {
 for signal in TERM HUP; do
     fresh
-    env FAULT=stall LD_PRELOAD="$faults" "${sim[@]}" --timeline file > "$folder/out" 2> "$folder/err" &
+    env FAULT=stall LD_PRELOAD="$faults" "${sim[@]}" --timeline f.csv > "$folder/out" 2> "$folder/err" &
     pid=$!
     await has_draft
     kill -$signal $pid

@@ -262,8 +262,8 @@ all_to_all(LhEmitter *e, const LhHeads *heads, const Trip *trip)
                                                  group_of(&heads->cut, e->rank));
     lh_emit_after(e, marks[LH_MARK_COMPUTE]);
     for (uint32_t part = 0; part < heads->parts; part += members)
-        lh_emit_tensor(e, (LhRegion){ trip->from, part, members, trip->half },
-                       (LhRegion){ trip->to, part, members, trip->half });
+        lh_emit_tensor(e, (LhRegion){ trip->from, part, members, (uint8_t)trip->half },
+                       (LhRegion){ trip->to, part, members, (uint8_t)trip->half });
 }
 
 /* The parts that one member of the group has in a slot: by tokens its slices of the rank's segment,
