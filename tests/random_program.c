@@ -69,6 +69,7 @@ typedef struct {
 static uint32_t
 draw(Maker *m, uint32_t below)
 {
+    g_assert(below > 0);
     return (uint32_t)(lh_rng_bits(m->seed, m->drawn++, 0) % below);
 }
 

@@ -172,12 +172,12 @@ try_everything(const Case *c, const LhCompareRow *row, Savings *s)
     for (unsigned tier = 0; tier < LH_TIERS; tier++)
         if (row->result->link_bytes[tier] > 0)
             used |= (uint8_t)(1u << tier);
-    for (uint8_t set = 1; set < 1 << LH_TIERS; set++)
+    for (unsigned set = 1; set < 1U << LH_TIERS; set++)
         if ((set & ~used) == 0)
-            s->links_ps[set] = saved_by(c, row->program, makespan_ps, LH_STEP_LINKS, set);
-    for (uint8_t kind = 0; kind < LH_STEP_KINDS; kind++)
+            s->links_ps[set] = saved_by(c, row->program, makespan_ps, LH_STEP_LINKS, (uint8_t)set);
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++)
         if (kind != LH_STEP_LINKS)
-            s->other_ps[kind] = saved_by(c, row->program, makespan_ps, kind, 0);
+            s->other_ps[kind] = saved_by(c, row->program, makespan_ps, (uint8_t)kind, 0);
 }
 
 /* The most that sets save which make up @set one by one. */
@@ -199,9 +199,9 @@ saved_apart(const Savings *s, uint8_t set)
 static void
 check_links(const Savings *s, LhTime saved, const char *what)
 {
-    for (uint8_t set = 1; set < 1 << LH_TIERS; set++)
+    for (unsigned set = 1; set < 1U << LH_TIERS; set++)
         ck_assert_msg(s->links_ps[set] <= saved * 20 / 19 + US ||
-                          saved_apart(s, set) >= s->links_ps[set] / 20 * 19,
+                          saved_apart(s, (uint8_t)set) >= s->links_ps[set] / 20 * 19,
                       "%s: what is named saves %g ms, the tiers %x together %g ms", what,
                       (double)saved / (double)MS, set, (double)s->links_ps[set] / (double)MS);
 }
@@ -227,7 +227,7 @@ check_bound(const Case *c, const LhCompareRow *row, const char *what)
     ck_assert_msg(!messages || named->kind != LH_STEP_COMPUTE,
                   "%s: most of the path waits for messages, and compute is named", what);
     check_links(&s, saved, what);
-    for (uint8_t kind = 0; kind < LH_STEP_KINDS; kind++)
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++)
         ck_assert_msg(s.other_ps[kind] <= saved * 20 / 19 + US ||
                           (kind == LH_STEP_COMPUTE && messages),
                       "%s: what is named saves %g ms, %s %g ms", what, (double)saved / (double)MS,

@@ -79,20 +79,26 @@ copy_inputs(LhReference *to, const LhReference *from)
 }
 
 /* To 1e-12 of what a row is a sum of. */
+typedef struct {
+    const char *name;
+    const double *found, *want, *size2; /* of all rows; their squared sizes */
+    uint64_t rows;
+} Compared;
+
 static void
-check_rows(const char *name, int index, const double *found, const double *want,
-           const double *size2, uint64_t rows, uint32_t stride)
+check_rows(int index, const Compared *c, uint32_t stride)
 {
-    for (uint64_t row = 0; row < rows; row++) {
+    for (uint64_t row = 0; row < c->rows; row++) {
         double error2 = 0;
 
         for (uint32_t i = 0; i < stride; i++) {
-            const double error = found[row * stride + i] - want[row * stride + i];
+            const double error = c->found[row * stride + i] - c->want[row * stride + i];
 
             error2 += error * error;
         }
-        ck_assert_msg(error2 <= 1e-24 * size2[row] + 1e-200, "case %d, %s: row %d off by %g of %g",
-                      index, name, (int)row, sqrt(error2), sqrt(size2[row]));
+        ck_assert_msg(error2 <= 1e-24 * c->size2[row] + 1e-200,
+                      "case %d, %s: row %d off by %g of %g", index, c->name, (int)row, sqrt(error2),
+                      sqrt(c->size2[row]));
     }
 }
 
@@ -106,10 +112,10 @@ check_case(int index)
 
     copy_inputs(&plain, r);
     plain_reference_run(&plain);
-    check_rows("o", index, r->o, plain.o, r->o_size2, q, r->stride);
-    check_rows("dq", index, r->dq, plain.dq, r->dq_size2, q, r->stride);
-    check_rows("dk", index, r->dk, plain.dk, r->dk_size2, k, r->stride);
-    check_rows("dv", index, r->dv, plain.dv, r->dv_size2, k, r->stride);
+    check_rows(index, &(Compared){ "o", r->o, plain.o, r->o_size2, q }, r->stride);
+    check_rows(index, &(Compared){ "dq", r->dq, plain.dq, r->dq_size2, q }, r->stride);
+    check_rows(index, &(Compared){ "dk", r->dk, plain.dk, r->dk_size2, k }, r->stride);
+    check_rows(index, &(Compared){ "dv", r->dv, plain.dv, r->dv_size2, k }, r->stride);
     for (uint64_t row = 0; row < q && !r->attention.linear; row++)
         ck_assert_double_eq_tol(r->lse[row], plain.lse[row], 1e-12 * (1 + r->logit_size));
     lh_reference_clear(&plain);

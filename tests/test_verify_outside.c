@@ -70,9 +70,9 @@ collective_of(World w, uint32_t rank, LhCollectiveKind kind, unsigned number)
 static uint16_t
 slot_of(World w, const char *name)
 {
-    for (uint16_t i = 0; i < w.program->slots_count; i++) {
+    for (uint32_t i = 0; i < w.program->slots_count; i++) {
         if (strcmp(w.program->slots[i].name, name) == 0)
-            return i;
+            return (uint16_t)i;
     }
     ck_abort_msg("no slot %s", name);
 }

@@ -305,7 +305,7 @@ add_form(LhTable *table, const LhProgramParams *p, const char *name, RankForm fo
         sum += value;
     }
     low = lh_format_count(least);
-    mean = lh_format_count((sum + p->ranks / 2) / p->ranks);
+    mean = lh_format_count((sum + p->ranks / 2) / MAX(p->ranks, 1));
     high = lh_format_count(most);
     lh_table_row(table);
     lh_table_cell(table, name, NULL);

@@ -417,6 +417,8 @@ prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks,
     params->progress_data = &progress;
     ok = prove_each(params, ranks, schedules, report, error);
     lh_progress_end(&progress);
+    params->progress = NULL;
+    params->progress_data = NULL;
     return ok;
 }
 

@@ -59,7 +59,7 @@ attentions_of(const LhModel *m)
         period += run->count;
         sum = add(sum, times(run->count, attention_of(m, run)));
     }
-    return times(sum, m->num_layers / period);
+    return times(sum, m->num_layers / MAX(period, 1));
 }
 
 static uint64_t

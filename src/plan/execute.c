@@ -166,27 +166,34 @@ check(LhExecuted *executed, const LhNumerics *numerics, const LhOpenControl *con
     return true;
 }
 
+/* What is run, and what it is held against. */
+typedef struct {
+    const LhSetup *setup;
+    const LhExecuteParams *params;
+    const LhOpenControl *control;
+    const LhVerdict *verdict;
+} Job;
+
 static bool
-run_and_check(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params,
-              LhRunParams *run, const LhOpenControl *control, const LhVerdict *verdict,
-              GError **error)
+run_and_check(LhExecuted *executed, const Job *job, const LhRunParams *params, GError **error)
 {
     g_autoptr(LhNumerics) numerics = NULL;
     g_autoptr(LhSimResult) sim =
-        lh_setup_simulate(setup, executed->program, NULL, NULL, NULL, error);
+        lh_setup_simulate(job->setup, executed->program, NULL, NULL, NULL, error);
     Loader loader = { .program = executed->program };
+    LhRunParams run = *params;
 
     if (sim == NULL)
         return false;
-    numerics = lh_numerics_new_shared(executed->program, setup->scenario->seed, params->inputs,
-                                      control, error);
+    numerics = lh_numerics_new_shared(executed->program, job->setup->scenario->seed,
+                                      job->params->inputs, job->control, error);
     if (numerics == NULL)
         return false;
     loader.numerics = numerics;
-    run->load = load;
-    run->load_data = &loader;
-    return run_all(executed, run, params, error) &&
-           check(executed, numerics, control, verdict, sim, error);
+    run.load = load;
+    run.load_data = &loader;
+    return run_all(executed, &run, job->params, error) &&
+           check(executed, numerics, job->control, job->verdict, sim, error);
 }
 
 static bool
@@ -216,7 +223,7 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
                                         &control.place, error);
     if (control.state == NULL)
         return false;
-    ok = run_and_check(executed, setup, params, &run, &control, verdict, error);
+    ok = run_and_check(executed, &(Job){ setup, params, &control, verdict }, &run, error);
     control.table->close(control.state);
     return ok;
 }

@@ -10,7 +10,7 @@
 #include "report/text.h"
 
 #define WIDTH 1100
-#define MARGIN_LETTERS 18 /* for the names of schedules */
+#define MARGIN_LETTERS 18U /* for the names of schedules */
 #define HEIGHT_BASE 180
 #define HEIGHT_BAR 44
 #define BAR_HALF 0.34

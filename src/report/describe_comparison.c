@@ -285,7 +285,7 @@ describe_lead(const LhComparison *c, GString *out)
         if (next != NULL)
             g_string_append_printf(out, " %s is %s behind %s.", next->name,
                                    lh_text_percent(lead_over(c, next), buffer), row_at(c, 0)->name);
-    } else {
+    } else if (next != NULL) {
         g_string_append_printf(out, "%s wins, %s ahead of %s.", row_at(c, 0)->name,
                                lh_text_percent(lead_over(c, next), buffer), next->name);
     }

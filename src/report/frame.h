@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #define LH_FRAME_RANKS_DEFAULT 16
-#define LH_FRAME_RANKS_MAX 256
+#define LH_FRAME_RANKS_MAX 256U
 
 typedef struct {
     GArray *ranks; /* of uint32_t, ascending, each once; owned */

@@ -316,11 +316,11 @@ void
 lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    const LhCompareRow *winner = c->fit_count > 0 ? g_ptr_array_index(c->rows, 0) : NULL;
+    const LhCompareRow *first = g_ptr_array_index(c->rows, 0);
 
     lh_stamp_json(w, LH_RESULT_SCHEMA, stamp, setup);
     write_case(w, setup);
-    lh_jsonw_string(w, "winner", winner != NULL ? winner->name : NULL);
+    lh_jsonw_string(w, "winner", c->fit_count > 0 ? first->name : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);
     write_tied(w, c);
     lh_jsonw_bool(w, "interrupted", c->interrupted);

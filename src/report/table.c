@@ -218,7 +218,7 @@ print_text_row(const LhTable *table, const Row *row, const glong *widths, GStrin
 static void
 print_text(const LhTable *table, GString *out)
 {
-    g_autofree glong *widths = g_new(glong, table->columns->len);
+    g_autofree glong *widths = g_new0(glong, table->columns->len);
     bool units = false;
 
     for (guint i = 0; i < table->columns->len; i++) {

@@ -320,7 +320,7 @@ lh_numerics_compare_shared(const LhNumerics *n, const LhProgram *program, const 
 
     compare_place(n, program, result, &control->place, report, sums);
     if (sums->len == 0) { /* in no process anything that the reference knows */
-        judge(report, NULL);
+        report->ok = true;
         return true;
     }
     bytes = sums->len * (guint)sizeof(Sums);

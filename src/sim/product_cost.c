@@ -27,7 +27,9 @@ static const Tile tiles[] = {
 static double
 ceil_ratio(uint64_t a, uint64_t b)
 {
-    return (double)(a / b + (a % b != 0));
+    const uint64_t whole = a / b + (a % b != 0);
+
+    return (double)whole;
 }
 
 double

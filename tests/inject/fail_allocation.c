@@ -140,7 +140,7 @@ counted_main(int argc, char **argv, char **environment)
 int __libc_start_main(MainFunc program, int argc, char **argv, void (*init)(void),
                       void (*fini)(void), void (*ld_fini)(void), void *stack_end);
 
-int
+int /* NOLINTNEXTLINE(readability-function-size): the parameters are the C library's */
 __libc_start_main(MainFunc program, int argc, char **argv, void (*init)(void), void (*fini)(void),
                   void (*ld_fini)(void), void *stack_end)
 {
