@@ -139,6 +139,20 @@ lh_execution_open(LhExecution *x, GError **error)
 
 /* ---- after ---- */
 
+/* Ends the streams of a rank, and with them whatever the device still does: in a run that is given
+ * up nobody has waited for that. */
+static void
+end_streams(LhExecution *x, LhRunner *rank)
+{
+    for (uint32_t i = 0; i < x->program->streams_count; i++) {
+        LhRunStream *s = &rank->streams[i];
+
+        if (s->at.stream != NULL)
+            s->at.device->end_stream(s->at.state, s->at.stream);
+        s->at.stream = NULL;
+    }
+}
+
 static void
 close_stream(LhRunner *rank, LhRunStream *s)
 {
@@ -152,8 +166,6 @@ close_stream(LhRunner *rank, LhRunStream *s)
     }
     if (s->scratch != NULL)
         s->at.device->release(s->at.state, s->scratch);
-    if (s->at.stream != NULL)
-        s->at.device->end_stream(s->at.state, s->at.stream);
 }
 
 /* Gives back what the host still holds; the error is set if something wrote beyond it. */
@@ -211,6 +223,9 @@ lh_execution_close(LhExecution *x)
 {
     const LhBackend *backend = x->params->backend;
 
+    /* A rank may still read what another one holds: nothing is given back before all are still. */
+    for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
+        end_streams(x, &x->ranks[r]);
     for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
         close_rank(x, &x->ranks[r]);
     for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
