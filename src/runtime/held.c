@@ -54,18 +54,6 @@ lh_held(const LhReference *r, const LhSlot *slot, LhHeld held[2])
         held[0] = of_keys(r, slot, "dk", r->dk, 0);
         held[1] = of_keys(r, slot, "dv", r->dv, 1);
         return 2;
-    case LH_TENSOR_K:
-        held[0] = of_keys(r, slot, NULL, r->k, 0);
-        return 1;
-    case LH_TENSOR_V:
-        held[0] = of_keys(r, slot, NULL, r->v, 0);
-        return 1;
-    case LH_TENSOR_DK:
-        held[0] = of_keys(r, slot, "dk", r->dk, 0);
-        return 1;
-    case LH_TENSOR_DV:
-        held[0] = of_keys(r, slot, "dv", r->dv, 0);
-        return 1;
     default:
         return 0;
     }
