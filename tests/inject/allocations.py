@@ -54,12 +54,12 @@ longhaul() {
 class Call:
     """One call of the program, in a folder of its own each time."""
 
-    def __init__(self, program, library, record):
+    def __init__(self, program, preload, record):
         self.folder = record / "folder"
         self.arguments = (record / "arguments").read_bytes().split(b"\0")[:-1]
         lines = (record / "environment").read_bytes().split(b"\0")[:-1]
         self.environment = dict(line.split(b"=", 1) for line in lines if not line.startswith(b"BASH_FUNC_"))
-        self.program, self.library = program, library
+        self.program, self.preload = program, preload
 
     def run(self, fail="0"):
         """Status, output, errors, files by name, and how many calls there were."""
@@ -69,14 +69,14 @@ class Call:
             shutil.copytree(self.folder, folder)
             done = subprocess.run(
                 [self.program, *self.arguments], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
-                env={**self.environment, b"LD_PRELOAD": os.fsencode(self.library), b"LONGHAUL_FAIL": fail.encode(),
+                env={**self.environment, b"LD_PRELOAD": os.fsencode(self.preload), b"LONGHAUL_FAIL": fail.encode(),
                      b"LONGHAUL_CALLS": os.fsencode(calls)}, timeout=SECONDS, check=False)
             files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
             count = int(calls.read_text() or 0) if calls.exists() else 0
         return done.returncode, done.stdout, done.stderr, files, count
 
 
-def record_calls(program, library, command, functions, records):
+def record_calls(program, preload, command, functions, records):
     records.mkdir()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
@@ -84,7 +84,7 @@ def record_calls(program, library, command, functions, records):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
             env={**os.environ, "RECORDS": str(records), "program": program, "LC_ALL": "C",
                  "LONGHAUL_DATA_DIR": str(ROOT), "LONGHAUL_SOURCE_DIR": str(ROOT)})
-    return [Call(program, library, record) for record in sorted(records.iterdir())]
+    return [Call(program, preload, record) for record in sorted(records.iterdir())]
 
 
 def is_whole(output, usual, steady):
@@ -141,11 +141,11 @@ def check(call, everything, chance):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("library")
+    parser.add_argument("preload", metavar="LIBRARY")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("words", nargs="*")
     options = parser.parse_intermixed_args()
-    program, library = os.path.realpath(options.program), os.path.realpath(options.library)
+    program, preload = os.path.realpath(options.program), os.path.realpath(options.preload)
     script = (ROOT / "tests/cli/transcript.sh").read_text()
     functions = script[script.index("try() {"):script.index("export -f")].replace('"$program"', "longhaul")
     commands = list(COMMANDS)
@@ -159,7 +159,7 @@ def main():
         for i, command in enumerate(commands):
             if options.words and not any(word in command for word in options.words):
                 continue
-            for call in record_calls(program, library, command, functions, pathlib.Path(records) / str(i)):
+            for call in record_calls(program, preload, command, functions, pathlib.Path(records) / str(i)):
                 count, wrong = check(call, options.all, chance)
                 calls, runs = calls + 1, runs + count
                 for line in wrong:
