@@ -10,4 +10,5 @@ trap 'rm -rf "$folder"' EXIT
 "$program" compare dfa-2node --figure "$folder/compare.png" -o /dev/null
 "$program" sim dfa-2node --schedule dfa-balanced --figure "$folder/gantt.png" -o /dev/null
 "$program" sim dgx-a100-8 --schedule zigzag --figure "$folder/zigzag.png" -o /dev/null
+"$program" sim step-7b --memory-timeline "$folder/step_memory.png" -o /dev/null
 cp "$folder"/*.png "$images"

@@ -156,6 +156,33 @@ stat_at(const LhView *view, uint64_t per, uint64_t rows, uint64_t i)
            i % rows;
 }
 
+/* Tokens are numbers, a few of them beyond the vocabulary; sums of squares and of exponentials are
+ * positive. */
+static inline void
+fill_element(const Case *c, LhTensorKind kind, void *at, enum lh_storage storage)
+{
+    const bool positive = kind == LH_TENSOR_NUMBERS || kind == LH_TENSOR_MOMENTS;
+
+    if (kind == LH_TENSOR_TOKENS)
+        *(uint32_t *)at = (uint32_t)(uniform() * 1.1 * (double)c->args.rows.vocabulary);
+    else
+        lh_element_put(at, storage, 0, positive ? 0.5 + uniform() : normal());
+}
+
+/* Whether an operand says which experts rows go to: an expert and a weight, by turns. */
+static inline bool
+is_route(const LhOperand *o)
+{
+    return strcmp(o->name, "route") == 0;
+}
+
+static inline double
+random_expert(const LhKernel *kernel, const LhKernelArgs *a)
+{
+    return floor(uniform() *
+                 (kernel->args == LH_ARGS_EXPERTS ? a->experts.experts : a->product.experts));
+}
+
 static inline void
 fill_view(Run *r, unsigned operand)
 {
@@ -166,7 +193,10 @@ fill_view(Run *r, unsigned operand)
     const uint64_t rows = r->c->args.batch * r->c->args.nq * r->c->args.heads;
 
     for (uint64_t i = 0; i < count; i++)
-        lh_element_put(element_at(view, per, i), view->storage, 0, normal());
+        fill_element(r->c, kind, element_at(view, per, i), view->storage);
+    for (uint64_t i = 0; i < count && is_route(&r->kernel->operands[operand]); i += 2)
+        lh_element_put(element_at(view, per, i), view->storage, 0,
+                       random_expert(r->kernel, &r->c->args));
     /* m and l, or lse, of parts one after another: sums are positive, some rows have no key. */
     for (uint64_t part = 0; part < view->parts && stats > 0; part++) {
         for (uint64_t i = 0; i < rows / view->parts; i++) {
@@ -277,7 +307,7 @@ add_operand(Run *r, const LhOperand *o)
                        view->parts;
     r->bytes[i] = view->part_bytes * view->parts;
     view->data = guarded(r->bytes[i], &r->memory[i]);
-    if (o->access == LH_OPERAND_WRITE || (o->access == LH_OPERAND_UPDATE && c->args.first))
+    if (lh_operand_is_overwritten(r->kernel, &c->args, i))
         poison(view->data, r->bytes[i]);
     else
         fill_view(r, i);

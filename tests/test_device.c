@@ -338,6 +338,10 @@ START_TEST(device_rejects_broken_files)
           "\"source\": \"s\"}],\n",
           "dir/d.json:17:1: error: \"elementwise[1]\" is the second bandwidth for kernel merge; "
           "the first is \"elementwise[0]\"" },
+        { "  \"tile_rows\": 128,\n",
+          "\"tile_rows\": 128, \"memory_context\": { \"bytes\": \"1GiB\", \"source\": \"s\" },\n",
+          "dir/d.json:15:37: error: missing field \"provenance\" in \"memory_context\"; it must be "
+          "one of measured, fitted, datasheet, assumed" },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {
@@ -353,7 +357,39 @@ START_TEST(device_rejects_broken_files)
 }
 END_TEST
 
+/* What the device has, less what libraries hold, less the margin. */
+START_TEST(device_memory_is_not_all_usable)
+{
+    static const BrokenInput stated = {
+        "  \"tile_rows\": 128,\n",
+        "  \"tile_rows\": 128, \"memory_context\": { \"bytes\": "
+        "\"2GiB\", \"provenance\": \"measured\", \"source\": \"s\" },\n",
+        NULL
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhDevice) assumed = parse(device_text, &error);
+    g_autofree char *text = break_text(device_text, &stated);
+    g_autoptr(LhDevice) device = parse(text, &error);
+    const uint64_t capacity = UINT64_C(80) << 30;
+
+    ck_assert_msg(assumed != NULL && device != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(lh_device_context_bytes(assumed), (uint64_t)(1.35 * 1073741824.0));
+    ck_assert_uint_eq(lh_device_usable_bytes(assumed, 0),
+                      capacity - (uint64_t)(1.35 * 1073741824.0));
+    ck_assert_int_eq(device->memory_context.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_uint_eq(lh_device_context_bytes(device), UINT64_C(2) << 30);
+    ck_assert_uint_eq(lh_device_usable_bytes(device, 0), UINT64_C(78) << 30);
+    ck_assert_uint_eq(lh_device_usable_bytes(device, 0.25), UINT64_C(58) << 30);
+    ck_assert_uint_eq(lh_device_usable_bytes(device, 1), 0);
+    device->memory_context.bytes = 0;
+    ck_assert_uint_eq(lh_device_usable_bytes(device, 0), capacity);
+    device->memory_capacity = UINT64_C(1) << 30;
+    device->memory_context.bytes = capacity;
+    ck_assert_uint_eq(lh_device_usable_bytes(device, LH_MEMORY_MARGIN), 0);
+}
+END_TEST
+
 LH_TEST_MAIN("device", device_files_are_valid, device_schema_is_the_table,
              device_curves_meet_published_tables, device_curves_state_their_points,
              device_variants_scale, device_rate_interpolates, device_without_curve_says_so,
-             device_values_are_read, device_rejects_broken_files)
+             device_values_are_read, device_memory_is_not_all_usable, device_rejects_broken_files)

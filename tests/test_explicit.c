@@ -86,10 +86,17 @@ check_args(LhArgsKind kind, const LhKernelArgs *a, const LhKernelArgs *b)
     if (kind == LH_ARGS_ATTENTION)
         check_attention_args(a, b);
     else if (kind == LH_ARGS_PRODUCT)
-        ck_assert(a->product.m == b->product.m && a->product.n == b->product.n &&
-                  a->product.k == b->product.k);
-    else
-        ck_assert_uint_eq(a->elements.count, b->elements.count);
+        ck_assert_mem_eq(&a->product, &b->product, sizeof(a->product));
+    else if (kind == LH_ARGS_ELEMENTS)
+        ck_assert_mem_eq(&a->elements, &b->elements, sizeof(a->elements));
+    else if (kind == LH_ARGS_ROWS)
+        ck_assert_mem_eq(&a->rows, &b->rows, sizeof(a->rows));
+    else if (kind == LH_ARGS_HEADS)
+        ck_assert_mem_eq(&a->to_heads, &b->to_heads, sizeof(a->to_heads));
+    else if (kind == LH_ARGS_EXPERTS)
+        ck_assert_mem_eq(&a->experts, &b->experts, sizeof(a->experts));
+    else if (kind == LH_ARGS_OPTIMIZER)
+        ck_assert_mem_eq(&a->optimizer, &b->optimizer, sizeof(a->optimizer));
 }
 
 static void
@@ -596,6 +603,96 @@ START_TEST(explicit_expresses_training)
 }
 END_TEST
 
+/* A call of every kind of arguments outside attention. */
+static const char hand_layered[] =
+    "{\n"
+    "  \"schema\": \"longhaul.schedule/1\",\n"
+    "  \"params\": {\"ranks\": 1, \"batch\": 2, \"seq_length\": 4, \"heads\": 4, \"groups\": 2, "
+    "\"head_dim\": 4, \"dtype\": \"bf16\", \"causal\": true, \"pass\": \"fwd\"},\n"
+    "  \"placement\": \"contiguous\",\n"
+    "  \"slots\": [\n"
+    "    {\"name\": \"x\", \"kind\": \"hidden\", \"role\": \"input\", \"part_bytes\": 512, "
+    "\"element_bytes\": 2},\n"
+    "    {\"name\": \"o\", \"kind\": \"o\", \"role\": \"temp\", \"part_bytes\": 256, "
+    "\"element_bytes\": 2},\n"
+    "    {\"name\": \"q\", \"kind\": \"q\", \"role\": \"temp\", \"part_bytes\": 256, "
+    "\"element_bytes\": 2},\n"
+    "    {\"name\": \"kv\", \"kind\": \"kv\", \"role\": \"temp\", \"part_bytes\": 256, "
+    "\"element_bytes\": 2},\n"
+    "    {\"name\": \"w\", \"kind\": \"weight\", \"role\": \"state\", \"part_bytes\": 512, "
+    "\"element_bytes\": 2},\n"
+    "    {\"name\": \"g\", \"kind\": \"gradient\", \"role\": \"state\", \"part_bytes\": 1024, "
+    "\"element_bytes\": 4},\n"
+    "    {\"name\": \"route\", \"kind\": \"hidden\", \"role\": \"temp\", \"part_bytes\": 128, "
+    "\"element_bytes\": 4},\n"
+    "    {\"name\": \"t\", \"kind\": \"tokens\", \"role\": \"input\", \"part_bytes\": 32, "
+    "\"element_bytes\": 4},\n"
+    "    {\"name\": \"one\", \"kind\": \"numbers\", \"role\": \"state\", \"part_bytes\": 4, "
+    "\"element_bytes\": 4},\n"
+    "    {\"name\": \"v\", \"kind\": \"moments\", \"role\": \"state\", \"part_bytes\": 2048, "
+    "\"element_bytes\": 4},\n"
+    "    {\"name\": \"m\", \"kind\": \"master\", \"role\": \"state\", \"part_bytes\": 1024, "
+    "\"element_bytes\": 4}\n"
+    "  ],\n"
+    "  \"streams\": [{\"name\": \"main\", \"kind\": \"compute\"}],\n"
+    "  \"ranks\": [{\"ops\": [\n"
+    "    {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"dispatch\",\n"
+    "     \"regions\": [\"x\", \"route\", \"x\"], \"rows\": 8, \"width\": 16, \"experts\": 2, "
+    "\"choices\": 2},\n"
+    "    {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"expert_product_wgrad\",\n"
+    "     \"regions\": [\"x\", \"x\", \"g\", \"route\"], \"m\": 16, \"n\": 16, \"k\": 8, "
+    "\"experts\": 2, "
+    "\"first\": true},\n"
+    "    {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"out_product\",\n"
+    "     \"regions\": [\"o\", \"w\", \"x\"], \"m\": 8, \"n\": 32, \"k\": 16, \"batch\": 2, "
+    "\"members\": 1},\n"
+    "    {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"accumulate\",\n"
+    "     \"regions\": [\"g\", \"g\"], \"elements\": 256, \"traffic\": 12},\n"
+    "    {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"embed\",\n"
+    "     \"regions\": [\"t\", \"w\", \"x\"], \"rows\": 8, \"width\": 32, \"vocabulary\": 24, "
+    "\"first_row\": 16, \"count\": 8, \"tokens\": 64, \"epsilon\": 1e-05, \"adds\": true, "
+    "\"traffic\": 4},\n"
+    "    {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"rotary_q\",\n"
+    "     \"regions\": [\"x\", \"q\"], \"rows\": 4, \"batch\": 2, \"members\": 1, "
+    "\"heads\": 4, \"groups\": 2, \"head_dim\": 4, \"start\": 12, \"stride\": 3, \"base\": "
+    "10000, \"traffic\": 18},\n"
+    "    {\"op\": \"compute\", \"stream\": \"main\", \"kernel\": \"adam\",\n"
+    "     \"regions\": [\"g\", \"one\", \"one\", \"m\", \"v\", \"w\"], \"elements\": 256, "
+    "\"learning_rate\": 0.0003, \"beta1\": 0.9, \"beta2\": 0.95, \"epsilon\": 1e-08, "
+    "\"weight_decay\": 0.1, \"clip\": 1, \"traffic\": 28, \"first\": true}\n"
+    "  ]}]\n"
+    "}\n";
+
+START_TEST(explicit_expresses_the_layer)
+{
+    g_autoptr(LhProgram) program = parse_ok(hand_layered);
+    g_autofree char *first = to_json(program);
+    g_autoptr(LhProgram) again = parse_ok(first);
+    g_autofree char *second = to_json(again);
+    const Ops all = collect(program, 0);
+    const LhOp *ops = (const LhOp *)(void *)all.ops->data;
+
+    ck_assert_str_eq(first, second);
+    check_same_ops(program, again);
+    ck_assert_uint_eq(all.ops->len, 7);
+    ck_assert(ops[0].compute.args.experts.choices == 2 && ops[0].compute.args.experts.experts == 2);
+    ck_assert(ops[1].compute.args.product.experts == 2 && ops[1].compute.args.first);
+    ck_assert(ops[2].compute.args.product.layout.batch == 2 &&
+              ops[2].compute.args.product.layout.members == 1);
+    ck_assert_uint_eq(ops[3].compute.args.elements.traffic, 12);
+    ck_assert(ops[4].compute.args.rows.first == 16 && ops[4].compute.args.rows.count == 8 &&
+              ops[4].compute.args.rows.tokens == 64 && ops[4].compute.args.rows.adds &&
+              ops[4].compute.args.rows.epsilon == 1e-5);
+    ck_assert(
+        ops[5].compute.args.to_heads.start == 12 && ops[5].compute.args.to_heads.stride == 3 &&
+        ops[5].compute.args.to_heads.base == 10000 && ops[5].compute.args.to_heads.groups == 2);
+    ck_assert(ops[6].compute.args.optimizer.beta2 == 0.95 &&
+              ops[6].compute.args.optimizer.clip == 1 &&
+              ops[6].compute.args.optimizer.traffic == 28);
+    ops_free(&all);
+}
+END_TEST
+
 /* @program with one text replaced by another. */
 static char *
 replaced(const char *program, const char *from, const char *to)
@@ -730,6 +827,37 @@ START_TEST(explicit_words_errors_of_cuts)
 }
 END_TEST
 
+START_TEST(explicit_words_errors_of_the_layer)
+{
+    static const BrokenCase cases[] = {
+        { "expert_product_wgrad\",\n     \"regions\": [\"x\", \"x\", \"g\", \"route\"]",
+          "product_wgrad\", \"regions\": [\"x\", \"x\", \"g\"]",
+          "product_wgrad has one matrix; expert_product has several" },
+        { "\"experts\": 2", "\"experts\": 0", "out of range" },
+        { "\"experts\": 2, \"first\"", "\"rows\": 2, \"first\"",
+          "expert_product_wgrad takes no rows" },
+        { ", \"choices\": 2", "", "dispatch needs rows, width, experts and choices" },
+        { ", \"width\": 32", "", "embed needs rows and width" },
+        { "\"width\": 32", "\"width\": 2147483648, \"elements\": 1", "embed takes no elements" },
+        { "\"rows\": 8, \"width\": 32", "\"rows\": 2147483648, \"width\": 2147483648",
+          "a call may have 2^48 elements in an operand at most" },
+        { "\"rows\": 4, ", "", "rotary_q needs rows, batch, members, heads, groups and head_dim" },
+        { "\"groups\": 2, \"head_dim\": 4, \"start\"", "\"groups\": 0, \"head_dim\": 4, \"start\"",
+          "rotary_q needs rows, batch, members" },
+        { "\"heads\": 4, \"groups\": 2, \"head_dim\": 4, \"start\"",
+          "\"heads\": 4294967295, \"groups\": 4294967295, \"head_dim\": 4294967295, \"start\"",
+          "a call may have 2^48 elements in an operand at most" },
+        { "\"traffic\": 18", "\"traffic\": 18, \"nq\": 1", "no arguments of attention" },
+        { "\"traffic\": 28", "\"traffic\": 1025", "out of range" },
+        { "\"beta2\": 0.95", "\"beta2\": 1.5", "out of range" },
+        { "\"clip\": 1", "\"base\": 1", "adam takes no base" },
+        { ", \"elements\": 256, \"traffic\"", ", \"traffic\"", "accumulate needs elements" },
+    };
+
+    check_errors(hand_layered, cases, G_N_ELEMENTS(cases));
+}
+END_TEST
+
 START_TEST(explicit_words_errors_of_training)
 {
     static const BrokenCase cases[] = {
@@ -756,7 +884,7 @@ START_TEST(explicit_words_errors_of_training)
         { "\"m\": 4, \"n\": 16", "\"m\": 2147483648, \"n\": 2147483648",
           "a call may have 2^60 flops at most" },
         { ", \"elements\": 64", "", "residual needs elements" },
-        { "\"elements\": 64", "\"elements\": 64, \"m\": 1", "residual takes no m, n and k" },
+        { "\"elements\": 64", "\"elements\": 64, \"m\": 1", "residual takes no m" },
         { "\"stream\": \"net\", \"communicator\": 255,", "\"stream\": \"net\", \"elements\": 255,",
           "takes no arguments of a kernel" },
         { "[1, 2, 1, 0]", "[1, 2, 1]",
@@ -835,7 +963,8 @@ END_TEST
 
 LH_TEST_MAIN("explicit", explicit_round_trips, explicit_round_trips_masks,
              explicit_expresses_every_op, explicit_expresses_cuts_and_positions,
-             explicit_expresses_training, explicit_reads_older_options, explicit_words_its_errors,
-             explicit_words_errors_of_cuts, explicit_words_errors_of_training,
-             explicit_survives_changed_bytes, explicit_holds_a_program_to_its_word,
-             explicit_has_a_limit)
+             explicit_expresses_training, explicit_expresses_the_layer,
+             explicit_words_errors_of_the_layer, explicit_reads_older_options,
+             explicit_words_its_errors, explicit_words_errors_of_cuts,
+             explicit_words_errors_of_training, explicit_survives_changed_bytes,
+             explicit_holds_a_program_to_its_word, explicit_has_a_limit)

@@ -162,5 +162,75 @@ START_TEST(kernels_count_exactly)
 }
 END_TEST
 
+/* The layer outside attention: 6 rows of 4, 24 elements; bytes with activations of 2. */
+START_TEST(kernels_count_the_layer_exactly)
+{
+    const LhKernelArgs product = { .product = { 6, 5, 4 } };
+    const LhKernelArgs experts = { .product = { 6, 5, 4, .experts = 3 } };
+    const LhKernelArgs count = { .elements = { 24 } }, moved = { .elements = { 24, 7 } };
+    const LhKernelArgs rows = { .rows = { 6, 4, .vocabulary = 8, .count = 8, .tokens = 6 } };
+    const LhKernelArgs stated = { .rows = { 6, 4, .traffic = 10 } };
+    const LhKernelArgs padded = { .rows = { 6, 4, .vocabulary = 9, .tokens = 6 } };
+    const LhKernelArgs heads = { .to_heads = { 3, 0, 1, 1e4, { 2, 1 }, 4, 2, 8 } };
+    const LhKernelArgs shard = { .optimizer = { 24 } };
+    LhKernelArgs first = product, first_rows = rows, added, plain = heads, first_count = count;
+
+    first.first = first_rows.first = first_count.first = true;
+    added = first_rows;
+    added.rows.adds = true;
+    plain.to_heads.base = 0;
+    check("product", product, 240, 2 * (24 + 20 + 30));
+    check("expert_product_dgrad", experts, 240, 2 * (2 * 24 + 3 * 20 + 30) + 4 * 2 * 6);
+    check("product_dgrad", first, 240, 2 * (24 + 20 + 30));
+    check("out_product_dgrad", product, 240, 2 * (2 * 24 + 20 + 30));
+    check("product_wgrad", product, 240, 2 * (24 + 2 * 20 + 30));
+    check("product_wgrad", first, 240, 2 * (24 + 20 + 30));
+    check("out_product", product, 240, 2 * (24 + 20 + 30));
+    check("residual", count, 24, 2 * 72);
+    check("residual", moved, 24, 7 * 24);
+    check("add_hidden", count, 24, 2 * 72);
+    check("add_hidden", first_count, 0, 2 * 48);
+    check("accumulate", count, 24, 2 * 72);
+    check("cast_hidden", count, 0, 6 * 24);
+    check("embed", rows, 0, 4 * 6 + 2 * 48);
+    check("embed_bwd", rows, 24, 4 * 6 + 2 * 72);
+    check("embed_bwd", first_rows, 24, 4 * 6 + 2 * (72 + 32));
+    check("rms_norm", rows, 4 * 24 + 3 * 6, 2 * (24 + 4 + 24));
+    check("rms_norm", stated, 4 * 24 + 3 * 6, 10 * 24);
+    check("rms_norm_bwd", rows, 11 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 24 + 2 * 4));
+    check("rms_norm_bwd", first_rows, 11 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 24 + 4));
+    check("rms_norm_bwd", added, 12 * 24 + 4 * 6, 2 * (2 * 24 + 4 + 2 * 24 + 4));
+    check("layer_norm", rows, 7 * 24 + 4 * 6, 2 * (24 + 8 + 24));
+    check("layer_norm_bwd", first_rows, 17 * 24 + 6 * 6, 2 * (2 * 24 + 8 + 24 + 8));
+    /* 6 tokens of 4 heads of 8; 2 of k, which are turned, and 2 of v. silu and its gradient. */
+    check("rotary_q", heads, 3 * 6 * 32, 2 * 2 * 6 * 32);
+    check("rotary_q", plain, 0, 2 * 2 * 6 * 32);
+    check("rotary_kv", heads, 3 * 6 * 16, 2 * 2 * 6 * 32);
+    check("rotary_q_bwd", heads, 3 * 6 * 32, 2 * 2 * 6 * 32);
+    check("rotary_kv_bwd", plain, 0, 2 * 2 * 6 * 32);
+    check("silu_q", heads, (3 + 4) * 6 * 32, 2 * 2 * 6 * 32);
+    check("silu_kv", plain, 4 * 6 * 16, 2 * 2 * 6 * 32);
+    check("silu_q_bwd", plain, 8 * 6 * 32, 2 * 3 * 6 * 32);
+    check("silu_kv_bwd", heads, (3 + 8) * 6 * 16, 2 * 3 * 6 * 32);
+    check("from_heads", heads, 0, 2 * 2 * 6 * 32);
+    check("from_heads_bwd", heads, 0, 2 * 2 * 6 * 32);
+    check("glu", rows, 5 * 24, 2 * 72);
+    check("glu_bwd", rows, 11 * 24, 2 * 5 * 24);
+    check("glu_bwd", stated, 11 * 24, 10 * 24);
+    check("gelu", rows, 9 * 24, 2 * 48);
+    check("gelu_bwd", rows, 18 * 24, 2 * 72);
+    check("gate", rows, 4 * 24, 2 * 72);
+    check("gate_bwd", rows, 8 * 24, 2 * 5 * 24);
+    check("loss_stats", rows, 3 * 24, 2 * 24 + 4 * 6 + 12 * 6);
+    check("loss", rows, 4 * 24 + 12 * 6, 2 * 48 + 4 * 6 + 2 * 12 * 6 + 2 * 4);
+    check("loss", padded, 4 * 24 + 16 * 6, 2 * 48 + 4 * 6 + 3 * 12 * 6 + 2 * 4);
+    check("grad_norm", shard, 48, 2 * 24 + 2 * 4);
+    /* 2 + 8 + 16 + 2 bytes a parameter, the norm, and the clock. */
+    check("adam", shard, 17 * 24, 28 * 24 + 4 + 8);
+    check("adam_fp32", shard, 17 * 24, (2 + 16 + 8) * 24 + 4 + 8);
+}
+END_TEST
+
 LH_TEST_MAIN("kernels", kernels_are_found_by_name, kernels_name_their_operands,
-             kernels_know_their_element_types, kernels_count_exactly)
+             kernels_know_their_element_types, kernels_count_exactly,
+             kernels_count_the_layer_exactly)

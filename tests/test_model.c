@@ -255,6 +255,55 @@ START_TEST(model_fills_in_defaults)
 }
 END_TEST
 
+/* Rotary positions: as stated, as a family has them, or none. */
+START_TEST(model_knows_rotary_positions)
+{
+    static const struct {
+        const char *name;
+        bool published; /* the Hugging Face file, else ours */
+        double base;
+    } models[] = {
+        { "llama-3-8b", false, 500000 },
+        { "llama-3-8b", true, 500000 },
+        { "qwen3-32b", false, 1000000 },
+        { "qwen3-32b", true, 1000000 },
+        { "llama-7b", false, 10000 },
+        { "mistral-7b", true, 10000 },
+        { "deepseek-v3", false, 10000 },
+        { "deepseek-v3", true, 10000 },
+        { "gpt-neox-20b", true, 10000 },
+        { "gpt3-13b", false, 0 },
+        { "gpt2", true, 0 },
+        { "opt-350m", true, 0 },
+        { "tnl-1b", false, 0 },
+        { "transnormer-7b", true, 0 },
+        { "minimax-text-01", false, 1e7 },
+    };
+    static const BrokenInput negative = {
+        "1000\n",
+        "1000, \"rotary_base\": -1\n",
+        "dir/m.json:9:38: error: \"rotary_base\" is out of range: found the number -1; allowed: "
+        "0 to 1e+18",
+    };
+    static const BrokenInput stated = { "1000\n", "1000, \"rotary_base\": 0\n", NULL };
+    g_autofree char *none = break_text(own_text, &stated);
+    g_autofree char *bad = break_text(own_text, &negative);
+    g_autoptr(LhModel) without = parse(none, NULL);
+    g_autoptr(GError) error = NULL;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(models); i++) {
+        g_autofree char *path =
+            models[i].published ? hf_path(models[i].name) : g_strdup(models[i].name);
+        g_autoptr(LhModel) model = lh_model_load(path, NULL);
+
+        ck_assert_msg(model->rotary_base == models[i].base, "%s: %g", path, model->rotary_base);
+    }
+    ck_assert_double_eq(without->rotary_base, 0);
+    ck_assert_ptr_null(parse(bad, &error));
+    check_message(error, negative.message);
+}
+END_TEST
+
 static void
 check_broken(const char *text, const BrokenInput *broken, gsize count)
 {
@@ -278,7 +327,8 @@ START_TEST(model_rejects_broken_files)
           "\"num_layers\"? allowed: schema, name, description, source, num_layers, layers, "
           "hidden_size, num_attention_heads, num_query_groups, kv_channels, ffn_hidden_size, "
           "gated_mlp, num_experts, experts_per_token, vocab_size, tied_embeddings, "
-          "max_position_embeddings, sliding_window, biases, qkv_bias, qk_norm, norms_per_layer, "
+          "max_position_embeddings, sliding_window, rotary_base, biases, qkv_bias, qk_norm, "
+          "norms_per_layer, "
           "learned_positions, shared_experts, dense_layers, dense_ffn_hidden_size, "
           "attention_parameters" },
         { "  \"hidden_size\": 512,\n", "",
@@ -488,7 +538,8 @@ END_TEST
 LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
              model_shapes_give_published_sizes, model_reads_hugging_face,
              model_own_and_hugging_face_agree, model_folds_layers, model_fills_in_defaults,
-             model_rejects_broken_files, model_rejects_broken_hugging_face,
-             model_takes_two_names_that_agree, model_names_files_there_are, model_counts_parameters,
+             model_knows_rotary_positions, model_rejects_broken_files,
+             model_rejects_broken_hugging_face, model_takes_two_names_that_agree,
+             model_names_files_there_are, model_counts_parameters,
              model_counts_latent_attention_alike,
              model_counts_about_as_many_parameters_as_its_name_says)

@@ -108,6 +108,45 @@ START_TEST(output_keeps_mode_and_hard_links)
 END_TEST
 
 /* A name that can be foreseen could be a link to somewhere else. */
+/* Piece by piece, a file is what it was until the end, and that is what it stays if there is none.
+ */
+START_TEST(output_streams_appear_at_the_end)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    g_autofree char *other = g_build_filename(folder, "other", NULL);
+    g_autofree char *missing = g_build_filename(folder, "no", "out", NULL);
+    g_autoptr(GError) error = NULL;
+
+    for (int linked = 0; linked < 2; linked++) {
+        for (int ends = 0; ends < 2; ends++) {
+            LhOutputStream *stream;
+
+            write_text(path, "before, and longer");
+            if (linked && ends == 0)
+                ck_assert_int_eq(link(path, other), 0);
+            stream = lh_output_open(path, NULL);
+            ck_assert_ptr_nonnull(stream);
+            lh_output_write(stream, "one ", 4);
+            lh_output_write(stream, "two", 3);
+            check_text(path, "before, and longer");
+            if (ends)
+                ck_assert(lh_output_close(stream, NULL));
+            else
+                lh_output_discard(stream);
+            check_text(path, ends ? "one two" : "before, and longer");
+        }
+    }
+    check_text(other, "one two");
+    lh_output_discard(NULL);
+    ck_assert_ptr_null(lh_output_open(missing, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "there is no folder"));
+    g_unlink(other);
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
 START_TEST(output_drafts_have_new_names)
 {
     g_autofree char *folder = new_folder();
@@ -315,7 +354,7 @@ START_TEST(output_children_fail_with_reasons)
 END_TEST
 
 LH_TEST_MAIN("output", output_replaces_whole_files, output_follows_links_as_editors_do,
-             output_keeps_mode_and_hard_links, output_drafts_have_new_names,
-             output_writes_to_what_is_no_file, output_says_what_is_wrong,
-             output_knows_one_file_by_two_names, output_writers_do_not_mix,
-             output_children_are_read, output_children_fail_with_reasons)
+             output_keeps_mode_and_hard_links, output_streams_appear_at_the_end,
+             output_drafts_have_new_names, output_writes_to_what_is_no_file,
+             output_says_what_is_wrong, output_knows_one_file_by_two_names,
+             output_writers_do_not_mix, output_children_are_read, output_children_fail_with_reasons)

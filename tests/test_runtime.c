@@ -4,6 +4,7 @@
  */
 #include "running.h"
 #include "sched/common/grid.h"
+#include "share.h"
 
 static void
 check_errors(const Case *c, const LhExecuted *executed)
@@ -215,7 +216,7 @@ END_TEST
  * may be small beside what it is a sum of. */
 START_TEST(runtime_tiny_runs_are_right)
 {
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= test_share(SEEDS); seed++) {
         Case c = small_case(lh_schedules[_i], 2);
 
         c.wanted.attention.seq_length = 8;

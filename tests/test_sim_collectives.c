@@ -7,7 +7,7 @@
 #include "program/collective.h"
 #include "run_tests.h"
 #include "sim/network/nccl.h"
-#include "sim_world.h"
+#include "sim_single.h"
 
 #include <math.h>
 
@@ -21,43 +21,6 @@
 static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING,        LH_COLLECTIVES_TREE,
                                             LH_COLLECTIVES_PAIRWISE,    LH_COLLECTIVES_NCCL,
                                             LH_COLLECTIVES_CLOSED_FORM, LH_COLLECTIVES_FLUID };
-
-#define RANKS_MAX 80
-
-/* One collective over all ranks, which arrive together unless a time says otherwise. */
-typedef struct {
-    Line lines[2 * RANKS_MAX];
-    Script script;
-} Single;
-
-static void
-single_init(Single *s, LhCollectiveKind kind, LhGroup group, uint64_t bytes, uint32_t late,
-            LhTime late_ps)
-{
-    const uint64_t size = lh_group_size(&group);
-
-    *s = (Single){ .script.lines = s->lines };
-    for (uint32_t i = 0; i < size; i++) {
-        const uint32_t rank = (uint32_t)lh_group_member(&group, i);
-        const bool waits = late_ps > 0 && rank == late;
-
-        if (waits)
-            s->lines[s->script.count++] =
-                (Line){ .rank = rank, .kind = LH_OP_COMPUTE, .time_ps = late_ps };
-        s->lines[s->script.count++] = (Line){ .rank = rank,
-                                              .kind = LH_OP_COLLECTIVE,
-                                              .collective = kind,
-                                              .ranks = group,
-                                              .bytes = bytes,
-                                              .after = { waits ? 1 : 0 } };
-    }
-}
-
-static LhGroup
-first_ranks(uint32_t count)
-{
-    return (LhGroup){ 0, 1, count, 0, 1 };
-}
 
 /* Plays it on the bench platform with @ranks ranks, and a limit for pairs of GPUs (0: none). */
 static LhSimResult *

@@ -2,6 +2,7 @@
  * What kernels take on a device, against the formulas: curves and whole waves, rooflines, memory
  * traffic, and how kernels side by side share the SMs.
  */
+#include "program/work.h"
 #include "run_tests.h"
 #include "sim_schedules.h"
 
@@ -265,6 +266,53 @@ START_TEST(sim_products_go_by_tiles)
 }
 END_TEST
 
+/* Gradients are products of other shapes with as many flops; experts fill waves together; what is
+ * not a product goes by its memory traffic. */
+START_TEST(sim_layers_go_by_shape_and_traffic)
+{
+    g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
+    const LhKernelArgs args = { .product = { 4096, 1024, 8192 } };
+    const LhKernelArgs turned[] = { { .product = { 4096, 8192, 1024 } },
+                                    { .product = { 8192, 1024, 4096 } } };
+    const LhKernelArgs experts = { .product = { 8 * 512, 2048, 4096, .experts = 8 } };
+    const LhKernelArgs alone = { .product = { 512, 2048, 4096 } };
+    const LhKernelArgs norm = { .rows = { 4096, 8192, .traffic = 32 } };
+    LhProvenance p;
+
+    ck_assert_int_eq(cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product_dgrad, &args, &p),
+                     cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product, &turned[0], &p));
+    ck_assert_int_eq(cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product_wgrad, &args, &p),
+                     cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product, &turned[1], &p));
+    /* Eight experts of 4 x 16 tiles of 128 x 128 are 512, or five waves of 108. */
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_expert_product, &experts, &p),
+        5 * 2.0 * 128 * 128 * (4096 + 256) * 108 / (312e12 * 0.87 * 0.93) * 1e12, 2);
+    ck_assert_int_lt(cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_expert_product, &experts, &p),
+                     8 * cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_product, &alone, &p));
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_rms_norm, &norm, &p),
+        32.0 * 4096 * 8192 / (2039e9 * 0.78) * 1e12, 2);
+}
+END_TEST
+
+/* What counts as dense, and what as attention's. */
+START_TEST(sim_dense_flops_are_products)
+{
+    const LhKernelArgs args = { .product = { 6, 5, 4, .experts = 2 } };
+
+    for (int k = 0; k < LH_KERNELS_COUNT; k++) {
+        const LhOp op = { .kind = LH_OP_COMPUTE,
+                          .compute = { .kernel = (LhKernelId)k, .args = args } };
+        const bool is_product = lh_kernels[k]->args == LH_ARGS_PRODUCT;
+
+        ck_assert_uint_eq(lh_op_dense_flops(&op), is_product ? 2 * 6 * 5 * 4 : 0);
+        if (is_product)
+            ck_assert_uint_eq(lh_op_flops(&op), 0);
+    }
+    ck_assert_uint_eq(lh_op_dense_flops(&(const LhOp){ .kind = LH_OP_SYNC }), 0);
+}
+END_TEST
+
 /* Matrix products of linear attention: 30 % of the peak in whole waves, an assumption, whatever
  * attention's curves say; a curve of their own goes before. */
 START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
@@ -285,6 +333,11 @@ START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
     const double waves = 10 * 108 / 1024.0; /* 32 tiles of 128 rows of 32 heads */
     LhProvenance p;
 
+    ck_assert_double_eq_tol(
+        (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
+        flops / (0.2 * 312e12) * waves * 1e12, 2);
+    ck_assert_int_eq(p, LH_PROVENANCE_DATASHEET); /* the peak is */
+    device->linear_efficiency = 0;                /* not known */
     ck_assert_double_eq_tol(
         (double)cost_by(LH_COST_DEVICE, device, LH_KERNEL_ID_linear_intra, &args, &p),
         flops / (0.3 * 312e12) * waves * 1e12, 2);
@@ -376,5 +429,6 @@ END_TEST
 LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the_formulas,
              sim_costs_say_how_far_to_trust_them, sim_traffic_is_of_the_operands_type,
              sim_kernels_by_position_take_their_curve, sim_products_go_by_tiles,
+             sim_layers_go_by_shape_and_traffic, sim_dense_flops_are_products,
              sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
              sim_compute_streams_fill_the_last_wave)

@@ -756,6 +756,30 @@ START_TEST(topology_rejects_unknown_device)
 }
 END_TEST
 
+/* What collectives share at a node is crossed between nodes, by their hops alone. */
+START_TEST(collectives_share_a_link)
+{
+    g_autoptr(LhTopology) topology = lh_topology_load("lasp-dgx-training", NULL);
+    LhNetwork network;
+    LhRoute plain, hop;
+    g_autofree char *name = NULL;
+
+    ck_assert(lh_network_init(&network, topology, 2, 16, NULL, NULL));
+    lh_network_route(&network, 0, 15, &plain);
+    lh_network_collective_route(&network, 0, 15, &hop);
+    ck_assert_uint_eq(hop.links_count, plain.links_count + 2);
+    ck_assert(hop.latency_ps == plain.latency_ps);
+    ck_assert_double_eq(lh_network_route_bandwidth(&network, &plain), topology->nic.bandwidth);
+    ck_assert_double_eq(lh_network_route_bandwidth(&network, &hop), topology->collective_bandwidth);
+    name = lh_network_link_name(&network, hop.links[hop.links_count - 1]);
+    ck_assert_str_eq(name, "nic down, node 1, collectives");
+    lh_network_collective_route(&network, 8, 1, &plain);
+    ck_assert_uint_ne(plain.links[plain.links_count - 1], hop.links[hop.links_count - 1]);
+    lh_network_collective_route(&network, 1, 2, &hop);
+    ck_assert_uint_eq(hop.links_count, 2);
+}
+END_TEST
+
 LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_routes_over_nvswitch, topology_spans_decide_the_sms,
              topology_routes_over_pairs, topology_routes_without_scale_up, topology_routes_on_rails,
@@ -764,4 +788,5 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_limits_pairs_of_gpus, topology_limits_pairs_over_tcp, topology_link_names,
              topology_faults_slow_links, topology_rejects_impossible_networks,
              topology_rejects_broken_values, topology_rejects_broken_structure,
-             topology_rejects_broken_wholes, topology_rejects_unknown_device)
+             topology_rejects_broken_wholes, topology_rejects_unknown_device,
+             collectives_share_a_link)

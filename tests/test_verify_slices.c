@@ -529,9 +529,9 @@ START_TEST(tensors_that_differ)
     expect_copy(copy, LH_FINDING_MALFORMED, 1,
                 "rank 1, op 17 (all-to-all, stream comm) turns dkv into kv");
     copy = copy_of(&toy, 8, &causal);
-    op_of(&copy, 0, OP_SCATTER_HEADS)->collective.tensors_count = 7;
+    op_of(&copy, 0, OP_SCATTER_HEADS)->collective.tensors_count = LH_COLLECTIVE_TENSORS_MAX + 1;
     expect_copy(copy, LH_FINDING_MALFORMED, 0,
-                "rank 0, op 13 (all-to-all, stream comm) moves 7 tensors; 1 to 6 are possible");
+                "rank 0, op 13 (all-to-all, stream comm) moves 10 tensors; 1 to 9 are possible");
 }
 END_TEST
 

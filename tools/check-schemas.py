@@ -10,7 +10,8 @@ import sys
 
 import jsonschema
 
-KINDS = ("topologies", "devices", "models", "scenarios", "tests/data/broken")
+KINDS = ("topologies", "devices", "models", "frameworks", "scenarios", "scenarios/papers",
+         "tests/data/broken")
 
 
 def main():

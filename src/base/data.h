@@ -1,6 +1,6 @@
 /*
  * Finding the data files that come with longhaul. A kind is a folder: "topologies", "devices",
- * "models", "scenarios", "schemas"; a name is a file in it without ".json".
+ * "models", "frameworks", "scenarios", "schemas"; a name is a file in it without ".json".
  *
  * The folder that holds the kinds is the first of: $LONGHAUL_DATA_DIR; the source tree, for a
  * program that runs from its build tree; ../share/longhaul beside the program's folder; the install

@@ -51,7 +51,7 @@ fail_path(const char *path, int cause, GError **error)
 
 /* What a path names. */
 typedef struct {
-    char *path; /* with symbolic links followed; owned */
+    char *path; /* of regular files and new ones with symbolic links followed; owned */
     bool exists;
     struct stat info; /* if it exists */
 } Target;
@@ -97,14 +97,21 @@ follow(const char *path)
     return NULL;
 }
 
-/* False with errno. stat() comes first: it knows which links the system does not let us follow. */
+static bool
+is_special(const Target *target)
+{
+    return target->exists && !S_ISREG(target->info.st_mode);
+}
+
+/* False with errno. stat() comes first: it knows which links the system does not let us follow, and
+ * those that end nowhere by name, as /dev/stdout at a pipe does. */
 static bool
 target_find(Target *target, const char *path)
 {
     target->exists = stat(path, &target->info) == 0;
     if (!target->exists && (errno != ENOENT || *path == '\0'))
         return false;
-    target->path = follow(path);
+    target->path = is_special(target) ? g_strdup(path) : follow(path);
     return target->path != NULL;
 }
 
@@ -119,12 +126,6 @@ target_allows(const Target *target)
         return false;
     }
     return faccessat(AT_FDCWD, target->path, W_OK, AT_EACCESS) == 0;
-}
-
-static bool
-is_special(const Target *target)
-{
-    return target->exists && !S_ISREG(target->info.st_mode);
 }
 
 static bool
@@ -160,6 +161,15 @@ lh_output_same(const char *a, const char *b)
 }
 
 bool
+lh_output_is_stream(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 &&
+           (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+bool
 lh_output_is_stdout(const char *path)
 {
     struct stat a, b;
@@ -183,10 +193,21 @@ finish(int fd, bool ok)
     return ok && closed;
 }
 
-static bool
-write_special(const char *path, const char *text, gsize length)
+/* Standard output by another name need not be one that can be opened: a socket is none. */
+static int
+open_special(const Target *target)
 {
-    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat info;
+
+    if (fstat(STDOUT_FILENO, &info) == 0 && same_file(&info, &target->info))
+        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    return open(target->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+}
+
+static bool
+write_special(const Target *target, const char *text, gsize length)
+{
+    const int fd = open_special(target);
 
     return fd >= 0 && finish(fd, lh_write_all(fd, text, length));
 }
@@ -296,11 +317,131 @@ lh_output_file(const char *path, const char *text, gsize length, GError **error)
     bool ok = target_find(&target, path) && target_allows(&target);
 
     if (ok && is_special(&target))
-        ok = write_special(target.path, text, length);
+        ok = write_special(&target, text, length);
     else if (ok)
         ok = replace(&target, text, length) ||
              (may_overwrite(&target) && overwrite(target.path, text, length));
     return ok || fail_path(path, errno, error);
+}
+
+/* --- piece by piece -----------------------------------------------------------------------------
+ */
+
+struct _LhOutputStream {
+    char *path;
+    Target target;
+    LhDraft *draft; /* of what is replaced; else NULL */
+    int fd;         /* that is written to: the draft's, the special file's, or one aside */
+    bool aside;
+    int cause; /* errno of the first failure; 0: none */
+};
+
+/* A file without a name. -1 with errno. */
+static int
+open_aside(void)
+{
+    g_autofree char *path = NULL;
+    const int fd = g_file_open_tmp(NULL, &path, NULL);
+
+    if (fd < 0)
+        errno = EIO;
+    else
+        unlink(path);
+    return fd;
+}
+
+/* False with errno. */
+static bool
+open_stream(LhOutputStream *stream)
+{
+    if (!target_find(&stream->target, stream->path) || !target_allows(&stream->target))
+        return false;
+    if (is_special(&stream->target)) {
+        stream->fd = open(stream->target.path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        return stream->fd >= 0;
+    }
+    stream->draft = new_draft(&stream->target);
+    if (stream->draft != NULL) {
+        stream->fd = stream->draft->fd;
+        return true;
+    }
+    if (!may_overwrite(&stream->target))
+        return false;
+    stream->aside = true;
+    stream->fd = open_aside();
+    return stream->fd >= 0;
+}
+
+static void
+stream_free(LhOutputStream *stream)
+{
+    target_clear(&stream->target);
+    g_free(stream->path);
+    g_free(stream);
+}
+
+LhOutputStream *
+lh_output_open(const char *path, GError **error)
+{
+    LhOutputStream *stream = g_new0(LhOutputStream, 1);
+
+    stream->path = g_strdup(path);
+    if (open_stream(stream))
+        return stream;
+    fail_path(path, errno, error);
+    stream_free(stream);
+    return NULL;
+}
+
+void
+lh_output_write(LhOutputStream *stream, const char *text, gsize length)
+{
+    if (stream->cause == 0 && !lh_write_all(stream->fd, text, length))
+        stream->cause = errno;
+}
+
+/* Overwrites the file with what was written aside. False with errno. */
+static bool
+copy_aside(const LhOutputStream *stream)
+{
+    g_autoptr(GMappedFile) written = g_mapped_file_new_from_fd(stream->fd, FALSE, NULL);
+
+    if (written == NULL) {
+        errno = EIO;
+        return false;
+    }
+    return overwrite(stream->target.path, g_mapped_file_get_contents(written),
+                     g_mapped_file_get_length(written));
+}
+
+void
+lh_output_discard(LhOutputStream *stream)
+{
+    if (stream == NULL)
+        return;
+    if (stream->draft != NULL)
+        lh_draft_discard(stream->draft);
+    else
+        close(stream->fd);
+    stream_free(stream);
+}
+
+bool
+lh_output_close(LhOutputStream *stream, GError **error)
+{
+    bool ok = stream->cause == 0;
+
+    errno = stream->cause;
+    if (ok && stream->draft != NULL)
+        ok = lh_draft_rename(g_steal_pointer(&stream->draft), stream->target.path);
+    else if (stream->draft != NULL)
+        lh_draft_discard(g_steal_pointer(&stream->draft));
+    else
+        ok = finish(stream->fd, ok && (!stream->aside || copy_aside(stream)));
+    if (!ok)
+        fail_path(stream->path, errno, error);
+    stream_free(stream);
+    return ok;
 }
 
 bool

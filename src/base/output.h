@@ -7,7 +7,7 @@
  * is replaced, and a file that is replaced passes on its mode and its owner. Where replacing would
  * lose something (other hard links, the owner) or is not allowed (the folder is read-only, the file
  * is a mount point), the file is overwritten, after room for all of the text is reserved. What is
- * no regular file (a pipe, a terminal) is written to directly.
+ * no regular file (a pipe, a terminal, /dev/null) is written to directly.
  *
  * Errors are LH_ERROR_RUNTIME and name the path and the cause.
  */
@@ -33,10 +33,32 @@ bool lh_output_check(const char *path, GError **error);
 /* Whether two paths name one regular file, which need not exist yet. */
 bool lh_output_same(const char *a, const char *b);
 
+/* Whether @path is there and is a pipe, a terminal or another device to which bytes are sent: what
+ * is written replaces nothing. */
+bool lh_output_is_stream(const char *path);
+
 /* Whether standard output goes to the regular file @path. */
 bool lh_output_is_stdout(const char *path);
 
 bool lh_output_file(const char *path, const char *text, gsize length, GError **error);
+/*
+ * A file that is written piece by piece, of any length, and appears as if it had been written at
+ * once. A file that can only be overwritten (see above) is written elsewhere first.
+ */
+typedef struct _LhOutputStream LhOutputStream;
+
+LhOutputStream *lh_output_open(const char *path, GError **error);
+
+/* What fails is said at the end; until then, further pieces are dropped. */
+void lh_output_write(LhOutputStream *stream, const char *text, gsize length);
+
+/* Whether all of it was written. If not, the file is as it was before. Frees the stream. */
+bool lh_output_close(LhOutputStream *stream, GError **error);
+
+/* Leaves the file as it was before; NULL is allowed. Frees the stream. */
+void lh_output_discard(LhOutputStream *stream);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhOutputStream, lh_output_discard)
+
 bool lh_output_stdout(const char *text, gsize length, GError **error);
 
 /* Removes the files that are not complete yet: for those who end the process at once. It is safe in

@@ -3,8 +3,10 @@
  */
 #include "base/data.h"
 #include "base/error.h"
-#include "cli/command.h"
+#include "cli/options.h"
+#include "model/framework.h"
 #include "model/model.h"
+#include "plan/paper.h"
 #include "plan/scenario.h"
 #include "plan/setting.h"
 #include "sched/schedule.h"
@@ -94,12 +96,13 @@ add_option(LhTable *table, const char *commands, const LhField *field)
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *text =
         lh_setting_is_flag(field) ? g_strdup(option) : g_strconcat(option, " ", placeholder, NULL);
+    g_autofree char *description = lh_options_description(NULL, field);
 
     lh_table_row(table);
     lh_table_cell(table, text, NULL);
     if (commands != NULL)
         lh_table_cell(table, commands, NULL);
-    lh_table_cell(table, field->description, NULL);
+    lh_table_cell(table, description, NULL);
 }
 
 static void
@@ -192,17 +195,23 @@ list_formats(LhTable *table, GError **error)
     add(table, "lengths of documents",
         "read: numbers with spaces or line breaks between them; # begins a comment "
         "(--document-lengths)");
+    add(table, "longhaul.framework/1", "read: how a training system runs a step (frameworks/)");
+    add(table, "longhaul.paper/1", "read: what a published table means (scenarios/papers/)");
     add(table, "longhaul.profile/1",
         "read and written: measured constants (--profile; calibrate -o)");
     add(table, "longhaul.schedule/1",
         "read and written: an explicit program (--schedule-file; show --format json)");
-    add(table, "longhaul.result/2", "written: simulated times (compare and sim --format json)");
+    add(table, "longhaul.result/3", "written: simulated times (compare and sim --format json)");
     add(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
     add(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
     add(table, "longhaul.validation/1",
         "written: predicted and measured times (validate --format json)");
+    add(table, "longhaul.reproduction/1",
+        "written: predicted and published values (reproduce --format json)");
     add(table, "longhaul.list/1", "written: such a list (list --format json)");
     add(table, "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)");
+    add(table, "longhaul.memory-timeline/1",
+        "written: what ranks hold over time (--memory-timeline FILE.json)");
     add(table, "longhaul.help/1", "written: every option of every command (help --format json)");
     return true;
 }
@@ -218,6 +227,81 @@ list_models(LhTable *table, GError **error)
         if (model == NULL)
             return false;
         add(table, names[i], model->description);
+    }
+    return true;
+}
+
+static bool
+list_frameworks(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("frameworks");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhFramework) framework = lh_framework_load(names[i], error);
+
+        if (framework == NULL)
+            return false;
+        add(table, names[i], framework->description);
+    }
+    return true;
+}
+
+/* "lightseq fsdp.unit"; of no framework, the fields themselves. */
+static void
+add_facts(LhTable *table, const LhFramework *framework, bool fields)
+{
+    for (guint i = 0; i < framework->facts->len; i++) {
+        const LhFrameworkFact *fact = &g_array_index(framework->facts, LhFrameworkFact, i);
+
+        lh_table_row(table);
+        if (fields) {
+            lh_table_cell_printf(table, "%s.%s", fact->group, fact->name);
+            lh_table_cell(table, fact->text, NULL);
+            lh_table_cell(table, fact->description, NULL);
+            continue;
+        }
+        lh_table_cell_printf(table, "%s %s.%s", framework->name, fact->group, fact->name);
+        lh_table_cell_printf(table, "%s (%s)", fact->text, lh_origin_names[fact->origin]);
+        lh_table_cell(table, fact->source != NULL ? fact->source : "not stated", NULL);
+    }
+}
+
+static bool
+list_framework_fields(LhTable *table, GError **error)
+{
+    g_autoptr(LhFramework) none = lh_framework_new();
+
+    (void)error;
+    add_facts(table, none, true);
+    return true;
+}
+
+static bool
+list_framework_values(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("frameworks");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhFramework) framework = lh_framework_load(names[i], error);
+
+        if (framework == NULL)
+            return false;
+        add_facts(table, framework, false);
+    }
+    return true;
+}
+
+static bool
+list_tables(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_paper_list();
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhPaper) paper = lh_paper_load(names[i], error);
+
+        if (paper == NULL)
+            return false;
+        add(table, names[i], paper->description);
     }
     return true;
 }
@@ -278,9 +362,15 @@ static const struct {
     { "schedules", "ways to distribute the attention of one sequence over GPUs", list_schedules,
       "attention" },
     { "models", "shapes of transformers", list_models, NULL },
+    { "frameworks", "training systems: what they shard, overlap and fuse", list_frameworks, NULL },
+    { "framework-fields", "what can be said of a training system, with what holds if it is not",
+      list_framework_fields, "default" },
+    { "framework-values", "what is said of the training systems, with sources",
+      list_framework_values, "value" },
     { "topologies", "clusters", list_topologies, NULL },
     { "devices", "GPUs", list_devices, NULL },
     { "scenarios", "cases that are ready to compare and simulate", list_scenarios, NULL },
+    { "tables", "published measurements that can be reproduced", list_tables, NULL },
     { "kernels", "functions that compute ops call", list_kernels, NULL },
     { "commands", "commands of longhaul", list_commands, NULL },
     { "command-options", "options that commands have beside those of scenarios",

@@ -60,9 +60,8 @@ static const LhField options[] = {
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(Options, inject),
       .placeholder = "FAULT",
-      .description =
-          "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
-          "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED; may be given several times." },
+      .description = "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
+                     "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED." },
     LH_OPTION_RUN_FILES(Options, files),
     { .name = NULL },
 };
@@ -191,7 +190,7 @@ run(const LhCommandLine *line, GError **error)
     };
 
     files.stamp = lh_command_stamp(line);
-    if (!lh_command_one_program(line, error) ||
+    if (!lh_command_check_program(line, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
@@ -235,6 +234,7 @@ const LhCommand lh_command_run = {
                "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
                "      --seq-length 256\n",
     .scenario = true,
+    .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION,
     .options = options,
     .options_size = sizeof(Options),

@@ -6,6 +6,7 @@
 #include "plan/setting.h"
 #include "report/describe.h"
 #include "report/describe_options.h"
+#include "report/describe_step.h"
 #include "report/text.h"
 
 #include <stddef.h>
@@ -36,7 +37,7 @@ static const LhField options[] = {
       .description =
           "page (default): the schedule's description, and its closed forms for this case; about: "
           "the description alone; json: the program itself; table, csv, md: what each rank does at "
-          "each step." },
+          "each step, or of a training step all that rank 0 does." },
     LH_OPTION_OUTPUT(Options, to),
     { .name = NULL },
 };
@@ -197,6 +198,11 @@ print_matrix(const LhProgram *program, LhFormat format, GString *out, GError **e
 {
     g_autoptr(LhTable) table = NULL;
 
+    if (program->step != NULL) {
+        table = lh_step_ops_table(program, 0);
+        lh_table_print(table, format, out);
+        return true;
+    }
     if (lh_program_ranks(program) > MATRIX_RANKS_MAX) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
                     "show: a table of %u ranks is too wide; at most %u", lh_program_ranks(program),
@@ -356,7 +362,7 @@ static void
 print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
 {
     g_autoptr(GError) refusal = NULL;
-    g_autoptr(LhProgram) program = lh_program_new(schedule, &setup->params, &refusal);
+    g_autoptr(LhProgram) program = lh_setup_program(setup, schedule, &refusal);
     g_autofree char *chosen = NULL;
     gsize from;
 
@@ -373,7 +379,10 @@ print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
     if (chosen[0] != '\0')
         g_string_append_printf(out, "chosen: %s\n", chosen);
     g_string_append_c(out, '\n');
-    print_forms(program, out);
+    if (program->step != NULL)
+        lh_describe_step_forms(program, out);
+    else
+        print_forms(program, out);
 }
 
 /* --- the command --------------------------------------------------------------------------------
@@ -405,7 +414,7 @@ complete(const LhCommandLine *line, GError **error)
         if (schedule == NULL || !lh_scenario_set(s, field, schedule->name, error))
             return false;
     }
-    if (!lh_command_one_program(line, error))
+    if (!lh_command_check_program(line, error))
         return false;
     return sized || o->to.format > FORMAT_ABOUT || default_ranks(s, error);
 }
@@ -428,13 +437,19 @@ print_schedule(const LhSetup *setup, int format, GString *out, GError **error)
             print_page(setup, schedule, out);
             return true;
         }
-        program = made = lh_program_new(schedule, &setup->params, error);
+        program = made = lh_setup_program(setup, schedule, error);
         if (program == NULL) {
             g_prefix_error(error, "%s: ", schedule->name);
             return false;
         }
     }
     format = MAX(format, FORMAT_TABLE) - FORMAT_TABLE;
+    if (program->step != NULL && format == LH_FORMAT_JSON) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_NO,
+                            "show: a file of a program does not say what a training step is made "
+                            "of, so none is written; --format csv lists its ops");
+        return false;
+    }
     return format == LH_FORMAT_JSON ? lh_program_write(program, out, error)
                                     : print_matrix(program, (LhFormat)format, out, error);
 }
@@ -465,8 +480,10 @@ const LhCommand lh_command_show = {
                "  longhaul show zigzag\n"
                "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
                "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"
-               "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n",
+               "  longhaul show ring --ranks 4 --format json -o ring.schedule.json\n"
+               "  longhaul show zigzag --step --ranks 8 --tensor-model-parallel-size 2\n",
     .scenario = true,
+    .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CHANCE | LH_SCENARIO_OF_PROOF,
     .options = options,
     .options_size = sizeof(Options),

@@ -10,6 +10,9 @@
 #include "report/constants.h"
 #include "report/describe.h"
 #include "report/describe_sim.h"
+#include "report/figure.h"
+#include "report/memory_figure.h"
+#include "report/memory_timeline.h"
 #include "report/result_json.h"
 #include "report/result_values.h"
 
@@ -18,6 +21,7 @@
 typedef struct {
     LhOutputOptions to;
     LhRunFileOptions files;
+    char *memory_timeline; /* path; NULL: not wanted */
     bool provenance;
     LhTime max_work_ps;
 } Options;
@@ -26,6 +30,14 @@ static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
     LH_OPTION_RUN_FILES(Options, files),
+    { .name = "memory-timeline",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, memory_timeline),
+      .flags = LH_COMMAND_OUTPUT | LH_COMMAND_MAYBE_FIGURE,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "Also write what each rank holds over time, into this .csv or .json file, or "
+                     "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
     LH_OPTION_PROVENANCE(Options, provenance),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
@@ -42,15 +54,20 @@ static void
 print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
     LhTotals totals;
+    const LhRankResult *rank;
     g_autofree char *limit = NULL;
     g_autofree char *when = NULL;
 
     if (row->state != LH_ROW_NO_MEMORY)
         return;
     lh_totals(row->result, &totals);
-    limit = lh_describe_memory_limit(setup, &totals);
-    when = lh_format_time(row->result->ranks[totals.peak_rank].peak_at_ps);
-    g_string_append_printf(out, "\nIt does not fit in memory: %s, at %s.\n", limit, when);
+    rank = &row->result->ranks[totals.peak_rank];
+    limit = lh_describe_memory_limit(setup, row->result);
+    when = lh_format_time(rank->peak_at_ps);
+    if (rank->peak_by_category[LH_CATEGORY_ATTENTION] == rank->peak_bytes)
+        g_string_append_printf(out, "\nIt does not fit in memory: %s, at %s.\n", limit, when);
+    else
+        g_string_append_printf(out, "\nIt does not fit in memory: %s.\n", limit);
 }
 
 static void
@@ -61,6 +78,7 @@ print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GStr
     g_autoptr(LhTable) ranks = lh_describe_ranks(row);
     g_autoptr(LhTable) traffic = lh_describe_traffic(row);
     g_autoptr(LhTable) memory = lh_describe_memory(row->result);
+    g_autoptr(LhTable) categories = lh_describe_categories(row->result);
     g_autofree char *ops = lh_format_count(row->result->ops);
     g_autofree char *name = lh_escaped_line(row->name);
     gsize from = out->len;
@@ -68,9 +86,16 @@ print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GStr
     g_string_append_printf(out, "%s (%s ops): ", name, ops);
     lh_describe_case(setup, out);
     lh_table_words(format, out, from);
+    if (setup->step != NULL) {
+        g_autoptr(LhTable) step = lh_describe_step(&row->step);
+
+        print_section(step, format, out);
+    }
     print_section(parts, format, out);
     print_section(ranks, format, out);
     print_section(traffic, format, out);
+    if (categories != NULL)
+        print_section(categories, format, out);
     print_section(memory, format, out);
     print_memory_limit(setup, row, out);
     g_string_append_c(out, '\n');
@@ -126,20 +151,22 @@ seconds_of(const LhSetup *setup)
     g_autoptr(LhProgram) made =
         setup->program != NULL
             ? NULL
-            : lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, NULL);
+            : lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), NULL);
     const LhProgram *program = setup->program != NULL ? setup->program : made;
 
     return program == NULL ? 0 : lh_work_simulate(program);
 }
 
 static LhCompareRow *
-simulate(const LhSetup *setup, LhRunFiles *files)
+simulate(const LhSetup *setup, LhTimeline *timeline, LhMemorySink memory, void *memory_data)
 {
     LhProgressLine progress;
     const LhHooks hooks = { .progress = lh_progress_draw,
                             .progress_data = &progress,
-                            .timeline = files->timeline != NULL ? lh_timeline_collect : NULL,
-                            .timeline_data = files->timeline };
+                            .timeline = timeline != NULL ? lh_timeline_collect : NULL,
+                            .timeline_data = timeline,
+                            .memory = memory,
+                            .memory_data = memory_data };
     LhCompareRow *row;
 
     lh_progress_start(&progress, seconds_of(setup));
@@ -150,21 +177,106 @@ simulate(const LhSetup *setup, LhRunFiles *files)
     return row;
 }
 
-/* Writes what is wanted beside the answer. To see what the last rank did, the simulation, which is
- * the same every time, is played once more. */
-static bool
-write_files(LhRunFiles *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
+/* What is wanted beside the answer. */
+typedef struct {
+    LhRunFiles run;
+    LhMemoryTimeline *memory;   /* NULL: not wanted as CSV or JSON */
+    const char *memory_figure;  /* path; NULL: not wanted as a figure */
+    LhMemoryEnvelope *envelope; /* of the figure, once it is known of which rank */
+} Files;
+
+static void
+files_clear(Files *files)
 {
-    const uint32_t last = last_rank(row->result, &files->frame);
+    lh_run_files_clear(&files->run);
+    lh_memory_timeline_free(files->memory);
+    g_free(files->envelope);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Files, files_clear)
+
+static const char *
+name_of(const LhSetup *setup)
+{
+    const LhSchedule *schedule;
+
+    if (setup->program != NULL)
+        return setup->program->name;
+    schedule = g_ptr_array_index(setup->schedules, 0);
+    return schedule->name;
+}
+
+/* Before the run. */
+static bool
+files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError **error)
+{
+    const Options *o = line->options;
+    const LhMemoryTimelineOf of = { .setup = setup,
+                                    .schedule = name_of(setup),
+                                    .stamp = &files->run.stamp };
+
+    if (!lh_run_files_init(&files->run, &o->files, lh_params_ranks(&setup->params), false, error) ||
+        (o->memory_timeline != NULL && !lh_memory_timeline_check_path(o->memory_timeline, error)))
+        return false;
+    if (o->memory_timeline != NULL && lh_figure_has_path(o->memory_timeline)) {
+        files->memory_figure = o->memory_timeline;
+        return true;
+    }
+    if (o->memory_timeline != NULL)
+        files->memory = lh_memory_timeline_new(o->memory_timeline, &of, error);
+    return o->memory_timeline == NULL || files->memory != NULL;
+}
+
+/*
+ * To see what the last rank did, or what the rank with the highest peak held, the simulation, which
+ * is the same every time, is played once more: which ranks these are is known only now.
+ */
+static void
+play_again(Files *files, const LhSetup *setup, const LhCompareRow *row, uint32_t last)
+{
+    const bool kept = lh_run_files_add_last(&files->run, last);
+    LhTotals totals;
+
+    if (files->memory_figure != NULL) {
+        lh_totals(row->result, &totals);
+        files->envelope = lh_memory_envelope_new(totals.peak_rank, row->result->makespan_ps);
+    }
+    if (kept && files->envelope == NULL)
+        return;
+    lh_compare_row_free(simulate(setup, kept ? NULL : files->run.timeline,
+                                 files->envelope != NULL ? lh_memory_envelope_add : NULL,
+                                 files->envelope));
+}
+
+static bool
+write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
+{
+    const LhMemoryFigure figure = {
+        .setup = setup, .program = row->program, .result = row->result, .envelope = files->envelope
+    };
+
+    if (files->memory != NULL)
+        return lh_memory_timeline_finish(files->memory, error);
+    if (files->envelope == NULL)
+        return true;
+    lh_memory_envelope_finish(files->envelope);
+    return lh_memory_figure_draw(&figure, files->memory_figure, error);
+}
+
+/* If one file cannot be written, the others are still. */
+static bool
+write_files(Files *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
+{
+    const uint32_t last = last_rank(row->result, &files->run.frame);
     LhGantt gantt = { .setup = setup,
                       .program = row->program,
                       .makespan_ps = row->result->makespan_ps,
                       .last_rank = last,
                       .bubble = lh_sim_bubble_fraction(row->result) };
+    bool ok;
 
-    if (!lh_run_files_add_last(files, last))
-        lh_compare_row_free(simulate(setup, files));
-    return lh_run_files_write(files, &gantt, error);
+    play_again(files, setup, row, last);
+    ok = lh_run_files_write(&files->run, &gantt, error);
+    return write_memory(files, setup, row, ok ? error : NULL) && ok;
 }
 
 /* If the schedule refused the case, the answer is no, with its reason; without a result otherwise,
@@ -185,21 +297,21 @@ run(const LhCommandLine *line, GError **error)
     const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhCompareRow) row = NULL;
-    g_auto(LhRunFiles) files = { .options = NULL };
+    g_auto(Files) files = { .memory = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
 
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
-        !lh_command_one_program(line, error))
+        !lh_command_check_program(line, error))
         return LH_ERROR_USAGE;
-    files.stamp = lh_command_stamp(line);
+    files.run.stamp = lh_command_stamp(line);
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL ||
-        !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), false, error) ||
+    if (setup == NULL || !files_init(&files, line, setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
     if (!lh_work_check(seconds_of(setup), o->max_work_ps, error))
         return LH_ERROR_NO;
-    row = simulate(setup, &files);
+    row = simulate(setup, files.run.timeline, files.memory != NULL ? lh_memory_timeline_add : NULL,
+                   files.memory);
     if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
         print_for_machines(line, setup, row, out);
     else if (row->result != NULL)
@@ -224,6 +336,7 @@ const LhCommand lh_command_sim = {
                "  longhaul sim --ranks 8 --schedule ring --figure ring.svg --timeline ring.csv\n"
                "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g\n",
     .scenario = true,
+    .one_program = true,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

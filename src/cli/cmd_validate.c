@@ -63,6 +63,14 @@ check_machine(const LhSetup *setup, GError **error)
                              setup->topology->name);
 }
 
+static bool
+check_module(const LhSetup *setup, GError **error)
+{
+    return setup->step == NULL ||
+           lh_scenario_error(setup->scenario, "step", error,
+                             "validate compares attention modules, not training steps");
+}
+
 /* "10%" or "0.1" as a share. */
 static bool
 parse_tolerance(const char *text, double *tolerance, GError **error)
@@ -200,7 +208,7 @@ run(const LhCommandLine *line, GError **error)
         !lh_command_kernels(o->kernels, &lh_device_cpu, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !check_machine(setup, error) ||
+    if (setup == NULL || !check_machine(setup, error) || !check_module(setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
     validations = lh_validate(setup, &params, error);
@@ -228,6 +236,7 @@ const LhCommand lh_command_validate = {
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
                "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n",
     .scenario = true,
+    .ignores = LH_SCENARIO_OF_STEP,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

@@ -319,7 +319,7 @@ choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
         if (setup == NULL)
             return NULL;
         *gpus_per_node = (uint32_t)setup->topology->gpus_per_node;
-        ranks = lh_params_ranks(&setup->params);
+        ranks = setup->network.ranks;
     } else if (s->ranks != 0) {
         ranks = s->ranks;
     }
@@ -337,8 +337,9 @@ choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
 static unsigned
 choose_passes(const LhScenario *s)
 {
-    return s->pass >= 0 ? 1u << (s->pass + 1)
-                        : 1u << LH_PASS_FWD | 1u << LH_PASS_BWD | 1u << LH_PASS_BOTH;
+    return s->step        ? 1u << LH_PASS_BOTH
+           : s->pass >= 0 ? 1u << (s->pass + 1)
+                          : 1u << LH_PASS_FWD | 1u << LH_PASS_BWD | 1u << LH_PASS_BOTH;
 }
 
 /* Whether a schedule is left out: none was named, and it does not compute the kind of attention

@@ -52,7 +52,7 @@ lh_command_write(const LhOutputOptions *to, const GString *text, GError **error)
 }
 
 bool
-lh_command_one_program(const LhCommandLine *line, GError **error)
+lh_command_check_program(const LhCommandLine *line, GError **error)
 {
     const LhCommand *command = line->command;
     const LhScenario *s = line->scenario;

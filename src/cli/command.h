@@ -27,6 +27,7 @@ struct _LhCommand {
     const char *summary;    /* one line */
     const char *details;    /* printed after the options in help: what it does, examples */
     bool scenario;          /* takes the scenario's options; the first argument is a scenario */
+    bool one_program;       /* takes one schedule or schedule file */
     unsigned ignores;       /* scenario's options with these flags are none of the command's */
     guint arguments_max;    /* arguments allowed, the scenario not counted */
     const char *names;      /* what these name, as `longhaul list` calls it; NULL: nothing */
@@ -58,6 +59,7 @@ enum {
     /* In the format of --format: if this was not given, an ending that names a format chooses it.
      */
     LH_COMMAND_FORMATTED = 1 << 18,
+    LH_COMMAND_MAYBE_FIGURE = 1 << 19, /* an output with a script beside it, if it is a figure */
 };
 
 /* The rows of @member, an LhOutputOptions of @Options. */
@@ -104,8 +106,9 @@ enum {
 /* Writes a command's result where the command line wants it. */
 bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **error);
 
-/* Refuses a line (LH_ERROR_USAGE) that does not name exactly one schedule or schedule file. */
-bool lh_command_one_program(const LhCommandLine *line, GError **error);
+/* For commands of one program: refuses a line (LH_ERROR_USAGE) that, with its scenario, does not
+ * name exactly one schedule or schedule file. */
+bool lh_command_check_program(const LhCommandLine *line, GError **error);
 
 LhStamp lh_command_stamp(const LhCommandLine *line);
 

@@ -183,12 +183,13 @@ zsh_option(const LhField *field, bool scenario, void *data)
     const Writer *w = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
-    g_autofree char *description = escape(field->description, "[]\\:");
+    g_autofree char *text = lh_options_description(w->command, field);
+    g_autofree char *description = escape(text, "[]\\:");
     g_autofree char *value = escape(placeholder, "[]\\:");
     const bool flag = lh_setting_is_flag(field);
 
     (void)scenario;
-    g_string_append_printf(w->out, "        '%s", lh_options_is_list(field) ? "*" : "");
+    g_string_append_printf(w->out, "        '%s", lh_options_is_list(w->command, field) ? "*" : "");
     g_string_append_printf(w->out, "%s%s[%s]", option, flag ? "" : "=", description);
     if (!flag) {
         g_string_append_printf(w->out, ":%s:", value);
@@ -268,7 +269,8 @@ fish_option(const LhField *field, bool scenario, void *data)
     const Writer *w = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *choices = choices_of(field);
-    g_autofree char *description = escape(field->description, "\\");
+    g_autofree char *text = lh_options_description(w->command, field);
+    g_autofree char *description = escape(text, "\\");
 
     (void)scenario;
     g_string_append_printf(w->out, "complete -c longhaul -n '__longhaul_command %s' -l %s%s",

@@ -65,7 +65,8 @@ append_wrapped(GString *out, const char *text, gsize column, gsize indent)
 typedef struct {
     GString *out;
     LhColours colours;
-    const char *heading; /* the last one written */
+    const LhCommand *command; /* NULL: all */
+    const char *heading;      /* the last one written */
 } Writer;
 
 static void
@@ -82,6 +83,7 @@ write_option(const LhField *field, bool scenario, void *data)
     Writer *w = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
+    g_autofree char *description = lh_options_description(w->command, field);
     const bool flag = lh_setting_is_flag(field);
     const char *dash = lh_options_is_output(field) ? "-o, " : "";
     const gsize width =
@@ -94,7 +96,7 @@ write_option(const LhField *field, bool scenario, void *data)
         g_string_append_printf(w->out, "\n%*s", OPTION_WIDTH + 2, "");
     else
         g_string_append_printf(w->out, "%*s", (int)(OPTION_WIDTH + 2 - width), "");
-    append_wrapped(w->out, field->description, OPTION_WIDTH + 2, OPTION_WIDTH + 2);
+    append_wrapped(w->out, description, OPTION_WIDTH + 2, OPTION_WIDTH + 2);
 }
 
 static void
@@ -118,7 +120,7 @@ char *
 lh_help_text(const LhCommand *command, LhColours colours)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    Writer w = { .out = out, .colours = colours };
+    Writer w = { .out = out, .colours = colours, .command = command };
 
     if (command == NULL) {
         write_overview(&w);
@@ -151,14 +153,24 @@ type_name(const LhField *field)
     return field->unit == LH_UNIT_TIME ? "time" : "count";
 }
 
+typedef struct {
+    LhJsonWriter *w;
+    const LhCommand *command;
+} Lister;
+
 static void
 list_option(const LhField *field, bool scenario, void *data)
 {
-    LhJsonWriter *w = data;
+    const Lister *lister = data;
+    LhJsonWriter *w = lister->w;
+    const bool list = lh_options_is_list(lister->command, field);
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
-    g_autofree char *bounds =
-        field->type == LH_FIELD_STRING || lh_options_is_list(field) ? NULL : lh_field_bounds(field);
+    g_autofree char *description = lh_options_description(lister->command, field);
+    g_autofree char *bounds = field->type == LH_FIELD_STRING || field->type == LH_FIELD_STRINGS ||
+                                      field->type == LH_FIELD_ARRAY
+                                  ? NULL
+                                  : lh_field_bounds(field);
 
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "option", option);
@@ -166,7 +178,7 @@ list_option(const LhField *field, bool scenario, void *data)
         lh_jsonw_string(w, "short", "-o");
     lh_jsonw_string(w, "section", lh_help_heading(field, scenario));
     lh_jsonw_string(w, "type", type_name(field));
-    lh_jsonw_bool(w, "repeatable", lh_options_is_list(field));
+    lh_jsonw_bool(w, "repeatable", list);
     if (!lh_setting_is_flag(field))
         lh_jsonw_string(w, "placeholder", placeholder);
     if (bounds != NULL)
@@ -179,13 +191,15 @@ list_option(const LhField *field, bool scenario, void *data)
             lh_jsonw_string(w, NULL, *choice);
         lh_jsonw_array_end(w);
     }
-    lh_jsonw_string(w, "description", field->description);
+    lh_jsonw_string(w, "description", description);
     lh_jsonw_object_end(w);
 }
 
 static void
 list_command(LhJsonWriter *w, const LhCommand *command)
 {
+    Lister lister = { w, command };
+
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "name", command->name);
     lh_jsonw_string(w, "summary", command->summary);
@@ -194,7 +208,7 @@ list_command(LhJsonWriter *w, const LhCommand *command)
     if (command->names != NULL)
         lh_jsonw_string(w, "names", command->names);
     lh_jsonw_array_begin(w, "options");
-    lh_options_each(command, list_option, w);
+    lh_options_each(command, list_option, &lister);
     lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);
 }

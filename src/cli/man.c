@@ -73,6 +73,7 @@ append_filled(GString *out, const char *text)
 
 typedef struct {
     GString *out;
+    const LhCommand *command;
     const char *heading; /* the last one written */
 } Writer;
 
@@ -83,6 +84,7 @@ write_option(const LhField *field, bool scenario, void *data)
     const char *heading = lh_help_heading(field, scenario);
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
+    g_autofree char *description = lh_options_description(w->command, field);
 
     if (heading != w->heading)
         append_macro(w->out, scenario ? "SS" : "SH", scenario ? heading : "OPTIONS");
@@ -98,7 +100,7 @@ write_option(const LhField *field, bool scenario, void *data)
         g_string_append(w->out, "\\fR");
     }
     g_string_append_c(w->out, '\n');
-    append_filled(w->out, field->description);
+    append_filled(w->out, description);
 }
 
 /* An example is a line behind two spaces; these stand together, as they are. */
@@ -199,7 +201,7 @@ write_command(GString *out, const LhCommand *command)
 {
     g_autofree char *name = g_strdup_printf("longhaul-%s", command->name);
     g_autofree char *summary = g_strdup_printf("%s - %s", name, command->summary);
-    Writer w = { .out = out };
+    Writer w = { .out = out, .command = command };
 
     if (g_str_has_suffix(summary, "."))
         summary[strlen(summary) - 1] = '\0';

@@ -48,10 +48,49 @@ lh_options_is_output(const LhField *field)
     return strcmp(field->name, "output") == 0;
 }
 
-bool
-lh_options_is_list(const LhField *field)
+static bool
+adds_up(const LhField *field)
 {
     return field->type == LH_FIELD_STRINGS || field->type == LH_FIELD_ARRAY;
+}
+
+bool
+lh_options_is_list(const LhCommand *command, const LhField *field)
+{
+    return adds_up(field) && !(command->one_program && strcmp(field->name, "schedule") == 0);
+}
+
+/* The commands that take the scenario's option @field several times; "" if all do that take it, or
+ * none. */
+static void
+name_repeaters(const LhField *field, GString *names)
+{
+    bool all = true;
+
+    for (guint i = 0; lh_commands[i] != NULL; i++) {
+        if (!takes(lh_commands[i], field))
+            continue;
+        if (lh_options_is_list(lh_commands[i], field))
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", lh_commands[i]->name);
+        else
+            all = false;
+    }
+    if (all)
+        g_string_truncate(names, 0);
+}
+
+char *
+lh_options_description(const LhCommand *command, const LhField *field)
+{
+    const bool list = command != NULL ? lh_options_is_list(command, field) : adds_up(field);
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    if (!list)
+        return g_strdup(field->description);
+    if (command == NULL)
+        name_repeaters(field, names);
+    return g_strdup_printf("%s May be given several times%s%s.", field->description,
+                           names->len > 0 ? " to " : "", names->str);
 }
 
 /* The option of @command that @option is ("--ranks"), or NULL. */
@@ -110,8 +149,7 @@ on_option(const char *name, const char *value, gpointer data, GError **error)
     }
     field = find_option(parser->command, option, &scenario);
     g_assert(field != NULL);
-    if (!lh_setting_is_flag(field) && !lh_options_is_list(field) &&
-        !take_once(parser, option, value, error))
+    if (!lh_setting_is_flag(field) && !adds_up(field) && !take_once(parser, option, value, error))
         return false;
     if (!scenario)
         return lh_setting_parse(field, value, parser->line->options, error);

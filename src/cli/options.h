@@ -23,5 +23,9 @@ void lh_options_each(const LhCommand *command, LhOptionFunc call, void *data);
 /* Whether it is the one option with a short form, -o. */
 bool lh_options_is_output(const LhField *field);
 
-/* Whether it may be given several times, each time with one more value. */
-bool lh_options_is_list(const LhField *field);
+/* Whether @command takes it several times, each time with one more value. */
+bool lh_options_is_list(const LhCommand *command, const LhField *field);
+
+/* What it does, and whether it may be given several times: to @command or, if that is NULL, to
+ * which of those that take this option of scenarios. Caller frees. */
+char *lh_options_description(const LhCommand *command, const LhField *field);

@@ -111,11 +111,11 @@ find_outputs(const LhCommand *command, const LhCommandLine *line, GPtrArray *fil
         if (path == NULL || (strcmp(f->name, "output") == 0 && *printed))
             continue;
         add(files, option, g_strdup(path));
-        if ((f->flags & LH_COMMAND_FIGURE) == 0)
-            continue;
-        if (!lh_figure_check_path(path, error))
+        if ((f->flags & LH_COMMAND_FIGURE) != 0 && !lh_figure_check_path(path, error))
             return false;
-        add(files, "the figure's script", lh_figure_script_path(path));
+        if ((f->flags & (LH_COMMAND_FIGURE | LH_COMMAND_MAYBE_FIGURE)) != 0 &&
+            lh_figure_has_path(path))
+            add(files, "the figure's script", lh_figure_script_path(path));
     }
     return true;
 }

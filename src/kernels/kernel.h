@@ -31,11 +31,27 @@ typedef struct {
     int64_t part_step;
 } LhRowsPosition;
 
+/*
+ * How rows of activations outside attention go with tensors of attention. Outside, parts are
+ * segments x members, each [batch][rows]: a segment's rows are cut among `members` ranks in a row
+ * (tensor parallelism with sequence parallelism), and each part has one rank's. A tensor of
+ * attention has parts segments x slices, each [batch][rows x members][heads of the slice][d], with
+ * k before v.
+ */
+typedef struct {
+    uint32_t batch;   /* sequences */
+    uint32_t members; /* >= 1 */
+} LhHeadsLayout;
+
 /* Which arguments a kernel takes. */
 typedef enum {
     LH_ARGS_ATTENTION, /* attention, and what touches every element of its tensors once */
     LH_ARGS_PRODUCT,   /* a product of matrices */
-    LH_ARGS_ELEMENTS,  /* what touches every element of activations outside attention once */
+    LH_ARGS_ELEMENTS,  /* what touches every element of tensors outside attention once */
+    LH_ARGS_ROWS,      /* the same, by rows: norms, embeddings, the loss */
+    LH_ARGS_HEADS,     /* between rows outside attention and tensors by heads */
+    LH_ARGS_EXPERTS,   /* rows on their way to experts and back */
+    LH_ARGS_OPTIMIZER, /* what touches every parameter of a shard once */
     LH_ARGS_NONE,      /* what stands for work outside the attention module */
     LH_ARGS_KINDS
 } LhArgsKind;
@@ -57,20 +73,65 @@ typedef struct {
             const LhMaskRule *rule; /* borrowed from the program */
             double scale;           /* of the logits; 0 means 1/sqrt(d) */
             double decay;           /* linear attention: lambda of one token; 0 means none */
-            uint32_t states; /* of linear_prefix: how many it adds up, the first operand's parts */
-            uint8_t mask;    /* LhMaskKind */
-            int8_t shift;    /* of LH_MASK_CAUSAL: 0 or -1 */
-            bool reversed;   /* copy, cast, add_to_fp32: part i of the target goes with part i from
-                                the end of the source */
+            uint32_t states;  /* of linear_prefix: how many it adds up, the first operand's parts */
+            uint32_t traffic; /* of softmax on scores that are written out: bytes moved for each of
+                                 them; 0: every operand once */
+            uint8_t mask;     /* LhMaskKind */
+            int8_t shift;     /* of LH_MASK_CAUSAL: 0 or -1 */
+            bool reversed;    /* copy, cast, add_to_fp32: part i of the target goes with part i from
+                                 the end of the source */
         };
-        struct { /* m x k times k x n */
+        /*
+         * Forward m x k times k x n; its gradients have the same m, n, k. Of `experts`, each has
+         * those of the m rows that an operand says, and a matrix of its own; its time is that of
+         * equal shares. 0 and 1: one matrix. An operand
+         * that is a tensor of attention (o, do) has its parts by segments and slices of the heads;
+         * its rows are those of the other operand as said at LhHeadsLayout.
+         */
+        struct {
             uint64_t m, n, k;
+            uint32_t experts;
+            LhHeadsLayout layout;
         } product;
         struct {
             uint64_t count;
+            uint32_t traffic; /* bytes moved for each element; 0: every operand once */
         } elements;
+        /* `rows` rows of `width` elements, those of the forward call's output. */
+        struct {
+            uint64_t rows, width;
+            uint64_t vocabulary; /* of embeddings and the loss: rows of the table, of which ... */
+            uint64_t first;      /* ... the call has those from here on, `width` (loss) or ... */
+            uint64_t count;      /* ... `count` (embeddings) of them */
+            uint64_t tokens;     /* of the loss: those that it is the mean over, of all ranks */
+            double epsilon;      /* of norms */
+            uint32_t traffic;    /* as above */
+            bool adds;           /* gradients of norms: dx is added to; `first` is about dw alone */
+        } rows;
+        /* Rotary embedding, or with a base of 0 only the change of layout, of one segment. */
+        struct {
+            uint64_t rows;          /* of the segment, in one sequence */
+            uint64_t start, stride; /* the first one's position in the sequence, and from one to the
+                                       next */
+            double base;            /* theta; 0: no rotation */
+            LhHeadsLayout layout;
+            uint32_t heads, groups, head_dim;
+            uint32_t traffic; /* as above, for each element of the row */
+        } to_heads;
+        /* `rows` rows of `width` elements, each of which goes to `choices` of `experts`. */
+        struct {
+            uint64_t rows, width;
+            uint32_t experts, choices;
+        } experts;
+        struct {
+            uint64_t count;
+            double learning_rate, beta1, beta2, epsilon, weight_decay;
+            double clip;      /* the largest norm that gradients may have; 0: any */
+            uint32_t traffic; /* as above */
+        } optimizer;
     };
-    bool first; /* accumulators start here (and are overwritten) */
+    bool first; /* accumulators start here (and are overwritten); of the optimizer, its clock and
+                   moments */
 } LhKernelArgs;
 
 typedef enum {
@@ -124,6 +185,11 @@ typedef enum {
     LH_EFFECT_PROJECT_OUT, /* operands results.., hidden: all shares of what comes from complete
                               results, as far as the rank's heads go: a term of a sum over ranks */
     LH_EFFECT_OUTSIDE,     /* operand hidden: the rest of the layer reads it */
+    /*
+     * The layer outside attention, computed: what such a call means for a step is said by the
+     * step's own table. Here it reads and writes its operands, and no more is known.
+     */
+    LH_EFFECT_LAYER,
 } LhEffect;
 
 /* How a cost model times the kernel. */
@@ -150,6 +216,13 @@ typedef struct {
     LhElementRule element;
 } LhOperand;
 
+/* What a product of LH_ARGS_PRODUCT computes. */
+typedef enum {
+    LH_PRODUCT_Y,  /* m x n, by sums over k */
+    LH_PRODUCT_DX, /* m x k, over n */
+    LH_PRODUCT_DW, /* k x n, over m */
+} LhProductResult;
+
 typedef struct {
     const char *name;    /* "attention_fwd" */
     const char *summary; /* one line */
@@ -167,7 +240,8 @@ typedef struct {
      * from the attention's shape and the segments that the parts hold.
      */
     uint64_t (*operand_elements)(const LhKernelArgs *args, unsigned operand);
-    bool linear; /* of linear attention, and only for that */
+    LhProductResult product; /* of LH_ARGS_PRODUCT */
+    bool linear;             /* of linear attention, and only for that */
 } LhKernel;
 
 typedef enum {
@@ -192,4 +266,55 @@ lh_kernel_counts_flops(const LhKernel *kernel)
                              1u << LH_EFFECT_SCORES | 1u << LH_EFFECT_SCORES_APPLY;
 
     return kernel->linear || (counted >> kernel->effect & 1) != 0;
+}
+
+/* Matrices of a product: one, or one for each expert. */
+static inline uint64_t
+lh_product_matrices(const LhKernelArgs *a)
+{
+    return a->product.experts > 1 ? a->product.experts : 1;
+}
+
+/* So many results of rows x columns, each number of which is a sum of `depth`; of experts that
+ * cannot have equal shares, those of the largest. */
+typedef struct {
+    uint64_t matrices, rows, columns, depth;
+} LhProductShape;
+
+static inline LhProductShape
+lh_product_shape(const LhKernel *kernel, const LhKernelArgs *a)
+{
+    const uint64_t matrices = lh_product_matrices(a);
+    const uint64_t m = (a->product.m + matrices - 1) / matrices;
+
+    switch (kernel->product) {
+    case LH_PRODUCT_DX:
+        return (LhProductShape){ matrices, m, a->product.k, a->product.n };
+    case LH_PRODUCT_DW:
+        return (LhProductShape){ matrices, a->product.k, a->product.n, m };
+    case LH_PRODUCT_Y:
+    default:
+        return (LhProductShape){ matrices, m, a->product.n, a->product.k };
+    }
+}
+
+/* Whether a kernel's flops count as dense ones: products of activations with weights. */
+static inline bool
+lh_kernel_counts_dense_flops(const LhKernel *kernel)
+{
+    return kernel->cost == LH_COST_PRODUCT;
+}
+
+/*
+ * Whether a call overwrites its operand @operand without reading it. `first` is about sums, which
+ * the weights of a step of the optimizer are not, and dx of a norm only if nothing else is in it.
+ */
+static inline bool
+lh_operand_is_overwritten(const LhKernel *kernel, const LhKernelArgs *args, unsigned operand)
+{
+    const LhOperand *o = &kernel->operands[operand];
+    const bool by_rows = kernel->args == LH_ARGS_ROWS && o->kind == LH_TENSOR_HIDDEN;
+
+    return o->access == LH_OPERAND_WRITE ||
+           (o->access == LH_OPERAND_UPDATE && (by_rows ? !args->rows.adds : args->first));
 }

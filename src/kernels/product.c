@@ -1,7 +1,9 @@
 /*
- * y = x w: a product of matrices outside attention.
+ * Products of activations with weights, outside attention: y = x w, and the gradients of x and w.
+ * Those of attention's output have the tensor by heads in place of x. Those of experts have each a
+ * part of the rows, as `route` says (experts.c).
  */
-#include "kernels/kernel.h"
+#include "kernels/layer.h"
 
 static uint64_t
 flops(const LhKernelArgs *a)
@@ -9,38 +11,102 @@ flops(const LhKernelArgs *a)
     return 2 * a->product.m * a->product.n * a->product.k;
 }
 
+/* Elements of x, w and y, and of their gradients. */
 static uint64_t
-operand_elements(const LhKernelArgs *a, unsigned operand)
+x_elements(const LhKernelArgs *a)
 {
-    const uint64_t elements[] = { a->product.m * a->product.k, a->product.k * a->product.n,
-                                  a->product.m * a->product.n };
-
-    return elements[operand];
+    return a->product.m * a->product.k;
 }
 
 static uint64_t
-memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
+w_elements(const LhKernelArgs *a)
 {
-    uint64_t elements = 0;
-
-    for (unsigned i = 0; i < 3; i++)
-        elements += operand_elements(a, i);
-    return elements * element_bytes;
+    return lh_product_matrices(a) * a->product.k * a->product.n;
 }
 
-const LhKernel lh_kernel_product = {
-    .name = "product",
-    .summary = "y = x w, of matrices m x k and k x n",
-    .args = LH_ARGS_PRODUCT,
-    .effect = LH_EFFECT_DERIVE,
-    .cost = LH_COST_PRODUCT,
-    .operands = {
-        { "x", LH_OPERAND_READ, LH_TENSOR_HIDDEN, LH_ELEMENT_EITHER },
-        { "w", LH_OPERAND_READ, LH_TENSOR_WEIGHT, LH_ELEMENT_EITHER },
-        { "y", LH_OPERAND_WRITE, LH_TENSOR_HIDDEN, LH_ELEMENT_EITHER },
-        { .access = LH_OPERAND_END },
-    },
-    .flops = flops,
-    .memory_bytes = memory_bytes,
-    .operand_elements = operand_elements,
-};
+static uint64_t
+y_elements(const LhKernelArgs *a)
+{
+    return a->product.m * a->product.n;
+}
+
+/* What a router has said of each of the rows. */
+static uint64_t
+route_elements(const LhKernelArgs *a)
+{
+    return LH_ROUTE_NUMBERS * a->product.m;
+}
+
+static uint64_t
+forward_elements(const LhKernelArgs *a, unsigned operand)
+{
+    return (operand == 0   ? x_elements
+            : operand == 1 ? w_elements
+            : operand == 2 ? y_elements
+                           : route_elements)(a);
+}
+
+static uint64_t
+dgrad_elements(const LhKernelArgs *a, unsigned operand)
+{
+    return (operand == 0   ? y_elements
+            : operand == 1 ? w_elements
+            : operand == 2 ? x_elements
+                           : route_elements)(a);
+}
+
+static uint64_t
+wgrad_elements(const LhKernelArgs *a, unsigned operand)
+{
+    return (operand == 0   ? x_elements
+            : operand == 1 ? y_elements
+            : operand == 2 ? w_elements
+                           : route_elements)(a);
+}
+
+#define PRODUCT(word, what, which, result, elements, ...)                                          \
+    LH_LAYER_BYTES(word)                                                                           \
+    const LhKernel lh_kernel_##word = {                                                            \
+        .name = #word,                                                                             \
+        .summary = what,                                                                           \
+        .args = LH_ARGS_PRODUCT,                                                                   \
+        .effect = which,                                                                           \
+        .cost = LH_COST_PRODUCT,                                                                   \
+        .operands = { __VA_ARGS__, LH_OPERANDS_END },                                              \
+        .flops = flops,                                                                            \
+        .memory_bytes = word##_bytes,                                                              \
+        .operand_elements = elements,                                                              \
+        .product = result,                                                                         \
+    };
+#define BY_HEADS(name, access, kind)                                                               \
+    {                                                                                              \
+        name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_ACTIVATION                         \
+    }
+
+PRODUCT(product, "y = x w, of matrices m x k and k x n", LH_EFFECT_DERIVE, LH_PRODUCT_Y,
+        forward_elements, LH_HIDDEN("x", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
+        LH_HIDDEN("y", WRITE))
+PRODUCT(product_dgrad, "dx += dy w^T, the gradient of x in y = x w", LH_EFFECT_LAYER, LH_PRODUCT_DX,
+        dgrad_elements, LH_HIDDEN("dy", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
+        LH_HIDDEN("dx", UPDATE))
+PRODUCT(product_wgrad, "dw += x^T dy, the gradient of w in y = x w", LH_EFFECT_LAYER, LH_PRODUCT_DW,
+        wgrad_elements, LH_HIDDEN("x", READ), LH_HIDDEN("dy", READ),
+        LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
+PRODUCT(out_product, "y = o w, of attention's output by heads", LH_EFFECT_LAYER, LH_PRODUCT_Y,
+        forward_elements, BY_HEADS("o", READ, O), LH_OF_WEIGHTS("w", READ, WEIGHT),
+        LH_HIDDEN("y", WRITE))
+PRODUCT(out_product_dgrad, "do += dy w^T, the gradient of o in y = o w", LH_EFFECT_LAYER,
+        LH_PRODUCT_DX, dgrad_elements, LH_HIDDEN("dy", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
+        BY_HEADS("do", UPDATE, DO))
+PRODUCT(out_product_wgrad, "dw += o^T dy, the gradient of w in y = o w", LH_EFFECT_LAYER,
+        LH_PRODUCT_DW, wgrad_elements, BY_HEADS("o", READ, O), LH_HIDDEN("dy", READ),
+        LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
+PRODUCT(expert_product, "y = x w, with a matrix for the rows of each expert", LH_EFFECT_LAYER,
+        LH_PRODUCT_Y, forward_elements, LH_HIDDEN("x", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
+        LH_HIDDEN("y", WRITE), LH_ROUTE("route", READ))
+PRODUCT(expert_product_dgrad, "dx += dy w^T, the gradient of x in expert_product", LH_EFFECT_LAYER,
+        LH_PRODUCT_DX, dgrad_elements, LH_HIDDEN("dy", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
+        LH_HIDDEN("dx", UPDATE), LH_ROUTE("route", READ))
+PRODUCT(expert_product_wgrad, "dw += x^T dy, the gradient of w in expert_product", LH_EFFECT_LAYER,
+        LH_PRODUCT_DW, wgrad_elements, LH_HIDDEN("x", READ), LH_HIDDEN("dy", READ),
+        LH_OF_WEIGHTS("dw", UPDATE, GRADIENT), LH_ROUTE("route", READ))

@@ -1,20 +1,25 @@
 /*
- * z = x + y: the sum of two activations outside attention.
+ * Sums and copies outside attention, element by element.
  */
-#include "kernels/kernel.h"
-
-#define OPERANDS 3
+#include "kernels/layer.h"
 
 static uint64_t
-flops(const LhKernelArgs *a)
+one_each(const LhKernelArgs *a)
 {
     return a->elements.count;
 }
 
 static uint64_t
-memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
+one_unless_first(const LhKernelArgs *a)
 {
-    return OPERANDS * a->elements.count * element_bytes;
+    return a->first ? 0 : a->elements.count;
+}
+
+static uint64_t
+none(const LhKernelArgs *a)
+{
+    (void)a;
+    return 0;
 }
 
 static uint64_t
@@ -24,19 +29,26 @@ operand_elements(const LhKernelArgs *a, unsigned operand)
     return a->elements.count;
 }
 
-const LhKernel lh_kernel_residual = {
-    .name = "residual",
-    .summary = "z = x + y, element by element",
-    .args = LH_ARGS_ELEMENTS,
-    .effect = LH_EFFECT_DERIVE,
-    .cost = LH_COST_MEMORY,
-    .operands = {
-        { "x", LH_OPERAND_READ, LH_TENSOR_HIDDEN, LH_ELEMENT_EITHER },
-        { "y", LH_OPERAND_READ, LH_TENSOR_HIDDEN, LH_ELEMENT_EITHER },
-        { "z", LH_OPERAND_WRITE, LH_TENSOR_HIDDEN, LH_ELEMENT_EITHER },
-        { .access = LH_OPERAND_END },
-    },
-    .flops = flops,
-    .memory_bytes = memory_bytes,
-    .operand_elements = operand_elements,
-};
+#define ELEMENTS(word, what, which, counted, ...)                                                  \
+    LH_LAYER_BYTES(word)                                                                           \
+    const LhKernel lh_kernel_##word = {                                                            \
+        .name = #word,                                                                             \
+        .summary = what,                                                                           \
+        .args = LH_ARGS_ELEMENTS,                                                                  \
+        .effect = which,                                                                           \
+        .cost = LH_COST_MEMORY,                                                                    \
+        .operands = { __VA_ARGS__, LH_OPERANDS_END },                                              \
+        .flops = counted,                                                                          \
+        .memory_bytes = word##_bytes,                                                              \
+        .operand_elements = operand_elements,                                                      \
+    };
+
+ELEMENTS(residual, "z = x + y, element by element", LH_EFFECT_DERIVE, one_each,
+         LH_HIDDEN("x", READ), LH_HIDDEN("y", READ), LH_HIDDEN("z", WRITE))
+ELEMENTS(add_hidden, "y += x, of activations outside attention", LH_EFFECT_LAYER, one_unless_first,
+         LH_HIDDEN("x", READ), LH_HIDDEN("y", UPDATE))
+ELEMENTS(accumulate, "y += x, of gradients of weights", LH_EFFECT_LAYER, one_unless_first,
+         LH_OF_WEIGHTS("x", READ, GRADIENT), LH_OF_WEIGHTS("y", UPDATE, GRADIENT))
+ELEMENTS(cast_hidden, "converts activations outside attention between e bytes and fp32",
+         LH_EFFECT_LAYER, none, LH_HIDDEN("x", READ),
+         { "y", LH_OPERAND_WRITE, LH_TENSOR_HIDDEN, LH_ELEMENT_OTHER })

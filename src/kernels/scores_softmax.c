@@ -14,7 +14,9 @@ flops(const LhKernelArgs *a)
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
-    return lh_score_elements(a) * (LH_FP32_BYTES + element_bytes) + lh_rows(a) * LH_STAT_BYTES;
+    const uint64_t each = a->traffic > 0 ? a->traffic : LH_FP32_BYTES + element_bytes;
+
+    return lh_score_elements(a) * each + lh_rows(a) * LH_STAT_BYTES;
 }
 
 const LhKernel lh_kernel_scores_softmax = {

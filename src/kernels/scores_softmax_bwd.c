@@ -14,7 +14,7 @@ flops(const LhKernelArgs *a)
 static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
-    return 3 * lh_score_elements(a) * element_bytes;
+    return lh_score_elements(a) * (a->traffic > 0 ? a->traffic : 3 * element_bytes);
 }
 
 const LhKernel lh_kernel_scores_softmax_bwd = {

@@ -27,5 +27,10 @@ const char *const lh_tensor_names[] = {
     [LH_TENSOR_SCORES] = "scores",
     [LH_TENSOR_PROBS] = "probs",
     [LH_TENSOR_DSCORES] = "dscores",
+    [LH_TENSOR_TOKENS] = "tokens",
+    [LH_TENSOR_GRADIENT] = "gradient",
+    [LH_TENSOR_MASTER] = "master",
+    [LH_TENSOR_MOMENTS] = "moments",
+    [LH_TENSOR_NUMBERS] = "numbers",
     NULL,
 };

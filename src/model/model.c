@@ -120,6 +120,14 @@ const LhField lh_model_fields[] = {
     COUNT(sliding_window, 0, 1, LH_MODEL_POSITIONS_MAX,
           "Tokens that a query sees at most, itself counted, in layers of softmax attention; "
           "absent for no window."),
+    { .name = "rotary_base",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhModel, rotary_base),
+      .min = 0,
+      .max = LH_MODEL_ROTARY_BASE_MAX,
+      .description = "Base of the angles of rotary positions, in layers of softmax attention; 0: "
+                     "the model has none. If absent, 10000, and 0 with learned_positions or with "
+                     "linear attention in all layers." },
     WEIGHTS_FLAG(biases, "Whether every matrix and norm of a layer has a bias; no if absent."),
     WEIGHTS_FLAG(qkv_bias, "Whether the projections to q, k and v have a bias; no if absent."),
     WEIGHTS_FLAG(qk_norm, "Whether heads of q and k are normalised, with weights; no if absent."),
@@ -129,7 +137,7 @@ const LhField lh_model_fields[] = {
     WEIGHTS_COUNT(shared_experts, 1, LH_MODEL_HEADS_MAX,
                   "Experts, of num_experts, that every token passes without a router."),
     WEIGHTS_COUNT(dense_layers, 1, LH_MODEL_LAYERS_MAX,
-                  "Layers of a mixture of experts that have one MLP instead."),
+                  "Layers of a mixture of experts, the first ones, that have one MLP instead."),
     WEIGHTS_COUNT(dense_ffn_hidden_size, 1, LH_MODEL_WIDTH_MAX,
                   "Inner width of the MLP of dense_layers; ffn_hidden_size if absent."),
     WEIGHTS_COUNT(attention_parameters, 1, LH_MODEL_POSITIONS_MAX,
@@ -271,6 +279,14 @@ complete_layers(const LhJson *json, LhModel *m, GError **error)
                          period_of(m), m->num_layers);
 }
 
+void
+lh_model_default_rotary(LhModel *m)
+{
+    const bool other = m->weights.learned_positions > 0 || lh_model_count(m, LH_LAYER_SOFTMAX) == 0;
+
+    m->rotary_base = other ? 0 : LH_MODEL_ROTARY_BASE;
+}
+
 bool
 lh_model_default_kv_channels(const LhJson *json, const LhModelKeys *keys, LhModel *m,
                              GError **error)
@@ -302,6 +318,8 @@ read_own(const LhJson *json, LhModel *model, GError **error)
         return false;
     if (!complete_layers(json, model, error))
         return false;
+    if (!lh_json_has(json, "rotary_base"))
+        lh_model_default_rotary(model);
     if (model->num_query_groups == 0)
         model->num_query_groups = model->num_attention_heads;
     if (model->kv_channels == 0 && !lh_model_default_kv_channels(json, &keys, model, error))

@@ -19,7 +19,7 @@ typedef struct {
     bool whole;       /* they see the whole sequence, even if the model has a sliding window */
 } LhLayerRun;
 
-/* What the number of parameters depends on, and nothing else does. All zero: a model like Llama. */
+/* What the number of parameters depends on beside the shape. All zero: a model like Llama. */
 typedef struct {
     bool biases;                    /* every matrix and norm of a layer has one */
     bool qkv_bias;                  /* the projections to q, k and v have one */
@@ -27,7 +27,7 @@ typedef struct {
     uint64_t norms_per_layer;       /* 0: 2 */
     uint64_t learned_positions;     /* rows of an embedding of positions; 0: none */
     uint64_t shared_experts;        /* of num_experts: those that no router chooses */
-    uint64_t dense_layers;          /* of a mixture of experts: layers that have one MLP */
+    uint64_t dense_layers;          /* of a mixture of experts: the first layers, with one MLP */
     uint64_t dense_ffn_hidden_size; /* its width; 0: as an expert's */
     uint64_t attention_parameters;  /* of one layer of softmax attention; 0: by the shape */
 } LhModelWeights;
@@ -51,6 +51,7 @@ typedef struct {
     bool tied_embeddings;
     uint64_t max_position_embeddings; /* 0: not stated */
     uint64_t sliding_window;          /* of softmax layers that are not `whole`; 0: none */
+    double rotary_base; /* of the angles by which softmax layers turn q and k; 0: they do not */
     LhModelWeights weights;
     char *sha256; /* of the file */
     int schema;   /* version of longhaul.model, from 0 */
@@ -77,6 +78,9 @@ uint64_t lh_model_windowed(const LhModel *model);
 
 /* How many parameters the model has; UINT64_MAX: at least so many. */
 uint64_t lh_model_parameters(const LhModel *model);
+
+/* Those that a token meets: of the experts, its own. */
+uint64_t lh_model_active_parameters(const LhModel *model);
 
 /* The field table of longhaul.model/1, for its schema. */
 extern const LhField lh_model_fields[];

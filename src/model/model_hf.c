@@ -41,6 +41,7 @@ typedef struct {
     bool tied;
     bool use_sliding_window;
     bool multi_query;
+    double rotary_base;
     GPtrArray *layer_types;
     GArray *attn_type_list;
 } HfConfig;
@@ -55,6 +56,12 @@ typedef struct {
     {                                                                                              \
         .name = (key), .type = (kind), .offset = offsetof(HfConfig, member),                       \
         .flags = LH_FIELD_OR_NULL                                                                  \
+    }
+
+#define ROTARY_BASE(key)                                                                           \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(HfConfig, rotary_base),         \
+        .flags = LH_FIELD_OR_NULL, .min = 0, .max = LH_MODEL_ROTARY_BASE_MAX                       \
     }
 
 /* Of several names for one size, the first is the one that messages use. */
@@ -99,6 +106,8 @@ static const LhField hf_fields[] = {
     OTHER("tie_word_embeddings", LH_FIELD_BOOL, tied),
     OTHER("use_sliding_window", LH_FIELD_BOOL, use_sliding_window),
     OTHER("multi_query", LH_FIELD_BOOL, multi_query),
+    ROTARY_BASE("rope_theta"),
+    ROTARY_BASE("rotary_emb_base"),
     OTHER("layer_types", LH_FIELD_STRINGS, layer_types),
     OTHER("attn_type_list", LH_FIELD_UINTS, attn_type_list),
     { .name = NULL },
@@ -517,6 +526,9 @@ read_model(HfReader *r, const char *file, LhModel *model, GError **error)
     if (!lh_model_check(r->json, &keys, model, error))
         return false;
     model->vocab_size = config->sizes[HF_VOCAB];
+    lh_model_default_rotary(model);
+    if (config->rotary_base > 0 && !family->learned_positions)
+        model->rotary_base = config->rotary_base;
     model->max_position_embeddings = config->sizes[HF_POSITIONS];
     model->tied_embeddings =
         states(r, "tie_word_embeddings") ? config->tied : family->tied_embeddings;

@@ -71,22 +71,22 @@ mlp_of(const LhModel *m, uint64_t ffn)
     return m->weights.biases ? add(matrices, add(inner, m->hidden_size)) : matrices;
 }
 
-/* All MLPs of the model. */
+/* All MLPs of the model, with so many experts in each layer that has any. */
 static uint64_t
-mlps_of(const LhModel *m)
+mlps_of(const LhModel *m, uint64_t experts)
 {
     const LhModelWeights *w = &m->weights;
     const uint64_t dense = m->num_experts == 0 ? m->num_layers : w->dense_layers;
     const uint64_t dense_ffn =
         w->dense_ffn_hidden_size > 0 ? w->dense_ffn_hidden_size : m->ffn_hidden_size;
     const uint64_t router = times(m->hidden_size, m->num_experts - w->shared_experts);
-    const uint64_t mixture = add(times(m->num_experts, mlp_of(m, m->ffn_hidden_size)), router);
+    const uint64_t mixture = add(times(experts, mlp_of(m, m->ffn_hidden_size)), router);
 
     return add(times(dense, mlp_of(m, dense_ffn)), times(m->num_layers - dense, mixture));
 }
 
-uint64_t
-lh_model_parameters(const LhModel *m)
+static uint64_t
+parameters_of(const LhModel *m, uint64_t experts)
 {
     const LhModelWeights *w = &m->weights;
     const uint64_t norm = times(w->biases ? 2 : 1, m->hidden_size);
@@ -95,6 +95,18 @@ lh_model_parameters(const LhModel *m)
 
     sum = add(sum, times(w->learned_positions, m->hidden_size));
     sum = add(sum, attentions_of(m));
-    sum = add(sum, mlps_of(m));
+    sum = add(sum, mlps_of(m, experts));
     return add(sum, times(norm, add(times(norms, m->num_layers), 1)));
+}
+
+uint64_t
+lh_model_parameters(const LhModel *m)
+{
+    return parameters_of(m, m->num_experts);
+}
+
+uint64_t
+lh_model_active_parameters(const LhModel *m)
+{
+    return parameters_of(m, m->experts_per_token);
 }

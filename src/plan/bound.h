@@ -11,7 +11,7 @@
 
 /* The run again, with one resource LH_WHAT_IF_FACTOR times as fast. */
 typedef struct {
-    uint8_t kind; /* LhStepKind */
+    uint8_t kind; /* LhPathStepKind */
     uint8_t
         tiers; /* LINKS: links that are raised together, a bit for each LhTier, LH_WITH_LATENCY */
     LhTime path_ps; /* of the critical path: its steps that wait for nothing else */

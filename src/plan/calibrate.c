@@ -169,12 +169,13 @@ measure_traffic(const LhCalibrateParams *p, LhKernelId id, LhCalibration *c, GEr
     return true;
 }
 
-/* Softmax of rows that are written out is not: its traffic goes by two lengths. */
+/* Softmax of rows that are written out is not: its traffic goes by two lengths. Nor is what lies
+ * outside attention, which moves what a framework makes of it. */
 static bool
 is_elementwise(const LhKernel *kernel)
 {
     return kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_SOFTMAX &&
-           kernel->effect != LH_EFFECT_SOFTMAX_GRAD;
+           kernel->effect != LH_EFFECT_SOFTMAX_GRAD && kernel->effect != LH_EFFECT_LAYER;
 }
 
 static bool

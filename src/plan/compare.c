@@ -55,19 +55,21 @@ void
 lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
 {
     g_autoptr(GError) error = NULL;
-    const uint64_t has = setup->device->memory_capacity;
-    const uint64_t weights = lh_setup_weight_bytes_per_rank(setup);
-    LhTotals totals;
+    LhHooks wanted = hooks != NULL ? *hooks : (LhHooks){ 0 };
 
-    row->result = lh_setup_simulate(setup, row->program, NULL, NULL, hooks, &error);
+    g_autoptr(LhStepWatch) watch =
+        setup->step != NULL ? lh_step_watch_new(row->program, &wanted) : NULL;
+
+    row->result = lh_setup_simulate(setup, row->program, NULL, NULL, &wanted, &error);
     if (row->result == NULL) {
         give_reason(row,
                     g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_ROW_REFUSED : LH_ROW_FAILED,
                     error);
         return;
     }
-    lh_totals(row->result, &totals);
-    if (setup->cost == LH_COST_DEVICE && (weights > has || totals.peak_bytes > has - weights))
+    if (setup->step != NULL)
+        row->step = lh_step_answer_of(setup, row->program, row->result, watch);
+    if (row->result->out_of_memory != NULL)
         row->state = LH_ROW_NO_MEMORY;
 }
 
@@ -78,7 +80,7 @@ row_of_schedule(const LhSetup *setup, const LhSchedule *schedule)
     LhCompareRow *row = g_new0(LhCompareRow, 1);
 
     row->name = schedule->name;
-    row->made = lh_program_new(schedule, &setup->params, &error);
+    row->made = lh_setup_program(setup, schedule, &error);
     row->program = row->made;
     if (row->program == NULL)
         give_reason(row, LH_ROW_REFUSED, error);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/bound.h"
+#include "plan/step_plan.h"
 
 typedef enum {
     LH_ROW_RAN,
@@ -26,6 +27,7 @@ typedef struct {
     const LhProgram *program; /* NULL if refused; borrowed, or that below */
     LhProgram *made;          /* owned: of a schedule; NULL: the program is the setup's */
     LhSimResult *result;      /* of those that ran, also with too little memory; else NULL */
+    LhStepAnswer step;        /* of a training step that ran */
     LhTime ended_ps;          /* simulated time at which the run ended, failed or was abandoned */
     /* Beside the winner: what their difference is good to, as a share of the winner's time, and
      * whether it is no more than that. 0 and false for the winner, and with free communication. */

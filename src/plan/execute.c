@@ -1,5 +1,5 @@
 /* Executing a setup; see the header. */
-#include "plan/execute.h"
+#include "plan/execute_private.h"
 
 #include "base/error.h"
 #include "plan/need.h"
@@ -107,9 +107,8 @@ digest_of(const LhRunResult *run)
     return g_strdup(g_checksum_get_string(sum));
 }
 
-/* Keeps the run as the last one. */
-static void
-take_run(LhExecuted *executed, LhRunResult *run)
+void
+lh_executed_take(LhExecuted *executed, LhRunResult *run)
 {
     executed->whole = run->whole;
     lh_run_result_free(executed->run);
@@ -128,31 +127,39 @@ take_run(LhExecuted *executed, LhRunResult *run)
     }
 }
 
+LhRunResult *
+lh_execute_once(const LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params,
+                bool last, GError **error)
+{
+    LhRunResult *result;
+
+    run->timeline = last ? params->timeline : NULL;
+    run->timeline_data = params->timeline_data;
+    result = lh_execute(run, error);
+    if (result == NULL)
+        g_prefix_error(error, "%s: ", executed->program->name);
+    return result;
+}
+
 static bool
 run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, GError **error)
 {
     const uint64_t repeat = MAX(params->repeat, 1);
 
     for (uint64_t i = 0; i < repeat; i++) {
-        LhRunResult *result;
+        LhRunResult *result = lh_execute_once(executed, run, params, i + 1 == repeat, error);
 
-        run->timeline = i + 1 == repeat ? params->timeline : NULL;
-        run->timeline_data = params->timeline_data;
-        result = lh_execute(run, error);
-        if (result == NULL) {
-            g_prefix_error(error, "%s: ", executed->program->name);
+        if (result == NULL)
             return false;
-        }
-        take_run(executed, result);
+        lh_executed_take(executed, result);
     }
     return true;
 }
 
-/* Holds what was run against the reference, and in the first process the counts against those of
- * verifier and simulator. */
+/* Holds what was run against the reference. */
 static bool
 check(LhExecuted *executed, const LhNumerics *numerics, const LhOpenControl *control,
-      const LhVerdict *verdict, const LhSimResult *sim, GError **error)
+      GError **error)
 {
     const gint64 started_us = g_get_monotonic_time();
 
@@ -161,39 +168,38 @@ check(LhExecuted *executed, const LhNumerics *numerics, const LhOpenControl *con
         return false;
     executed->check_s =
         numerics->seconds + (double)(g_get_monotonic_time() - started_us) / US_PER_S;
-    if (executed->whole)
-        compare_counts(executed, verdict, sim);
     return true;
 }
 
-/* What is run, and what it is held against. */
-typedef struct {
-    const LhSetup *setup;
-    const LhExecuteParams *params;
-    const LhOpenControl *control;
-    const LhVerdict *verdict;
-} Job;
-
 static bool
-run_and_check(LhExecuted *executed, const Job *job, const LhRunParams *params, GError **error)
+run_module(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *params, GError **error)
 {
-    g_autoptr(LhNumerics) numerics = NULL;
-    g_autoptr(LhSimResult) sim =
-        lh_setup_simulate(job->setup, executed->program, NULL, NULL, NULL, error);
-    Loader loader = { .program = executed->program };
+    g_autoptr(LhNumerics) numerics = lh_numerics_new_shared(
+        executed->program, job->setup->scenario->seed, job->params->inputs, job->control, error);
+    Loader loader = { .program = executed->program, .numerics = numerics };
     LhRunParams run = *params;
 
-    if (sim == NULL)
-        return false;
-    numerics = lh_numerics_new_shared(executed->program, job->setup->scenario->seed,
-                                      job->params->inputs, job->control, error);
     if (numerics == NULL)
         return false;
-    loader.numerics = numerics;
     run.load = load;
     run.load_data = &loader;
     return run_all(executed, &run, job->params, error) &&
-           check(executed, numerics, job->control, job->verdict, sim, error);
+           check(executed, numerics, job->control, error);
+}
+
+static bool
+run_and_check(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *params,
+              const LhVerdict *verdict, GError **error)
+{
+    const bool is_step = lh_step_params(executed->program) != NULL;
+    g_autoptr(LhSimResult) sim =
+        lh_setup_simulate(job->setup, executed->program, NULL, NULL, NULL, error);
+
+    if (sim == NULL || !(is_step ? lh_execute_training : run_module)(executed, job, params, error))
+        return false;
+    if (executed->whole)
+        compare_counts(executed, verdict, sim);
+    return true;
 }
 
 static bool
@@ -223,7 +229,7 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
                                         &control.place, error);
     if (control.state == NULL)
         return false;
-    ok = run_and_check(executed, &(Job){ setup, params, &control, verdict }, &run, error);
+    ok = run_and_check(executed, &(LhExecuteJob){ setup, params, &control }, &run, verdict, error);
     control.table->close(control.state);
     return ok;
 }
@@ -248,7 +254,7 @@ lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **e
 
     if (setup->program != NULL)
         return lh_execute_program(setup, setup->program, params, error);
-    made = lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, error);
+    made = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
     if (made == NULL)
         return NULL;
     executed = lh_execute_program(setup, made, params, error);
@@ -265,6 +271,8 @@ lh_executed_free(LhExecuted *executed)
     lh_run_result_free(executed->run);
     lh_program_free(executed->made);
     g_free(executed->makespans_ps);
+    g_free(executed->losses);
+    g_free(executed->reference_losses);
     lh_error_report_clear(&executed->errors);
     g_free(executed->digest);
     g_free(executed);

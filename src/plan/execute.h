@@ -1,6 +1,7 @@
 /*
- * One schedule, executed: verified first, then run with real data on this machine, its results held
- * against the fp64 reference and its counts against verifier and simulator.
+ * One schedule or one training step, executed: verified first, then run with real data on this
+ * machine, its results held against the fp64 reference and its counts against verifier and
+ * simulator.
  */
 #pragma once
 
@@ -13,10 +14,12 @@ typedef struct {
     uint32_t kernel_set; /* of the backend's device */
     LhInputKind inputs;
     uint64_t repeat;    /* runs; 0 means 1 */
+    uint64_t steps;     /* of training, one after the other, in each of them; 0 means 1 */
+    bool new_tokens;    /* each of these has tokens of its own; else all have the same */
     LhTime deadline_ps; /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
                            core of 1 GFLOP/s would need for everything */
     const char *inject; /* faults, as lh_injection_new reads them; NULL: none */
-    LhTimelineSink timeline; /* of the last run; may be NULL */
+    LhTimelineSink timeline; /* of the last run, of its last step; may be NULL */
     void *timeline_data;
 } LhExecuteParams;
 
@@ -31,25 +34,29 @@ typedef struct {
     const LhProgram *program; /* borrowed, or that below */
     LhProgram *made;          /* owned: of the setup's schedule; else NULL */
     bool whole;               /* false in processes other than the first: nothing below is set */
-    LhRunResult *run;         /* of the last run */
-    LhErrorReport errors;
+    LhRunResult *run;         /* of the last run; of training, its last step */
+    LhErrorReport errors;     /* of training: of the first step (step_numerics.h), and the worst
+                                 loss of all */
+    double *losses, *reference_losses; /* [steps], owned: of training; the reference's in fp64 */
+    uint64_t steps;
     double check_s; /* what the reference took, and to compare the last run with it */
     LhCount bytes_sent, flops, peak_bytes;
     bool counts_ok;
     uint64_t repeats;
-    LhTime *makespans_ps; /* [repeats] */
+    LhTime *makespans_ps; /* [repeats]; of training, of the last step */
     bool same_bits;       /* every run had the outputs of the first, to the bit */
-    char *digest;         /* SHA-256 of the outputs of all ranks, in order */
+    char *digest;         /* SHA-256 of the outputs of all ranks, in order; of training, of what the
+                             last step leaves */
 } LhExecuted;
 
 /*
- * Runs the setup's program, which has passed lh_prove_setup, or its first schedule. LH_ERROR_NO for
- * a schedule that refuses or is not proven; LH_ERROR_RUNTIME for a run that broke. Results that are
- * wrong are no error. Caller frees.
+ * Runs the setup's program, which has passed lh_prove_setup, or that of its first schedule.
+ * LH_ERROR_NO for a schedule that refuses or is not proven; LH_ERROR_RUNTIME for a run that broke.
+ * Results that are wrong are no error. Caller frees.
  */
 LhExecuted *lh_execute_setup(const LhSetup *setup, const LhExecuteParams *params, GError **error);
 
-/* The same for @program (borrowed) on the setup's cluster. */
+/* The same for @program (borrowed), a module's or a step's, on the setup's cluster. */
 LhExecuted *lh_execute_program(const LhSetup *setup, const LhProgram *program,
                                const LhExecuteParams *params, GError **error);
 void lh_executed_free(LhExecuted *executed);

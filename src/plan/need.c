@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/room.h"
+#include "plan/step_numerics.h"
 
 #include <sys/resource.h>
 
@@ -45,7 +46,7 @@ output_bytes(const LhProgram *program)
     for (uint32_t i = 0; i < program->slots_count; i++) {
         const LhSlot *slot = &program->slots[i];
 
-        if (slot->role == LH_SLOT_OUTPUT)
+        if (lh_slot_is_result(slot))
             bytes = plus(bytes, times(slot->parts, slot->part_bytes));
     }
     return bytes;
@@ -75,7 +76,9 @@ lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend 
     return (LhRunNeed){
         .ranks_bytes = alone ? sum : largest,
         .results_bytes = times(times(output_bytes(program), verdict->ranks), COPIES_OF_RESULTS),
-        .reference_bytes = reference_bytes(&program->params.attention),
+        .reference_bytes = lh_step_params(program) != NULL
+                               ? lh_step_numerics_bytes(program)
+                               : reference_bytes(&program->params.attention),
         .stacks_bytes = times(times(ranks, program->streams_count + 1), stack_bytes()),
     };
 }

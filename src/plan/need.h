@@ -10,7 +10,7 @@ typedef struct {
     uint64_t ranks_bytes;     /* slots of this process's ranks at their peaks, or of one device that
                                  computes everything, whichever is more */
     uint64_t results_bytes;   /* outputs while they are collected */
-    uint64_t reference_bytes; /* attention in fp64 */
+    uint64_t reference_bytes; /* attention, or the whole step, in fp64 */
     uint64_t stacks_bytes;    /* of threads; address space, most of it never used */
 } LhRunNeed;
 

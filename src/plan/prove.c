@@ -278,6 +278,32 @@ make_program(const Prover *v, const LhProgramParams *wanted, GError **error)
     return program;
 }
 
+/* Puts @program (taken over) among those that are proven, or counts what that takes. */
+static void
+take(Prover *v, LhProgram *program, const char *what)
+{
+    v->built++;
+    if (v->seconds != NULL) {
+        *v->seconds += lh_work_prove(program);
+        lh_program_free(program);
+    } else {
+        Task *task = g_new0(Task, 1);
+
+        task->program = program;
+        task->what = g_strdup(what);
+        g_ptr_array_add(v->tasks, task);
+    }
+}
+
+static void
+refuse(const Prover *v, uint32_t ranks, const char *what, const GError *refusal)
+{
+    v->proven->refusals++;
+    if (v->proven->refusal == NULL)
+        v->proven->refusal = g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what,
+                                             refusal->message);
+}
+
 /* Proves the schedule with @p in every pass; @what says how it differs from what was told. */
 static void
 prove_case(Prover *v, const LhProgramParams *p, const char *what)
@@ -293,24 +319,10 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
             continue;
         wanted.pass = pass;
         program = make_program(v, &wanted, &refusal);
-        if (program != NULL && v->seconds != NULL) {
-            *v->seconds += lh_work_prove(program);
-            v->built++;
-            continue;
-        }
-        if (program != NULL) {
-            Task *task = g_new0(Task, 1);
-
-            task->program = g_steal_pointer(&program);
-            task->what = g_strdup(what);
-            g_ptr_array_add(v->tasks, task);
-            v->built++;
-            continue;
-        }
-        v->proven->refusals++;
-        if (v->proven->refusal == NULL)
-            v->proven->refusal = g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s",
-                                                 what, refusal->message);
+        if (program != NULL)
+            take(v, g_steal_pointer(&program), what);
+        else
+            refuse(v, ranks, what, refusal);
     }
 }
 
@@ -492,6 +504,34 @@ prove_kinds(Prover *v)
     }
 }
 
+/* A training step is proven as it is described. */
+static void
+prove_step(Prover *v, uint32_t ranks)
+{
+    const LhProveParams *params = v->params;
+    g_autoptr(GError) refusal = NULL;
+    LhProgram *program =
+        lh_setup_step_program(params->scenario, &params->sources, v->schedule, ranks, &refusal);
+
+    if (program == NULL) {
+        refuse(v, ranks, "", refusal);
+        return;
+    }
+    take(v, program, "");
+}
+
+static bool
+prove_modules(Prover *v, uint32_t ranks, GError **error)
+{
+    if (!lh_setup_params(v->params->scenario, &v->params->sources, ranks, &v->base, error))
+        return false;
+    if (v->kind_free)
+        prove_kinds(v);
+    else
+        prove_kind(v, "");
+    return true;
+}
+
 static bool
 prove_ranks(Prover *v, uint64_t ranks, GError **error)
 {
@@ -500,14 +540,11 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
 
     if (!has_groups(v, ranks))
         return true;
-    if (!lh_setup_params(v->params->scenario, &v->params->sources, (uint32_t)ranks, &v->base,
-                         error))
-        return false;
     v->built = 0;
-    if (v->kind_free)
-        prove_kinds(v);
-    else
-        prove_kind(v, "");
+    if (v->params->scenario->step)
+        prove_step(v, (uint32_t)ranks);
+    else if (!prove_modules(v, (uint32_t)ranks, error))
+        return false;
     verify_tasks(v->proven, v->tasks);
     if (v->params->progress != NULL && v->seconds == NULL)
         v->params->progress(v->params->progress_data, v->schedule->name, v->proven->programs, 0);

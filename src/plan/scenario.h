@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "plan/constant.h"
 #include "sched/schedule.h"
 #include "sim/sim.h"
 
@@ -47,12 +48,22 @@ typedef struct {
     int network;     /* LhNetworkModel */
     int collectives; /* LhCollectiveModel */
     uint64_t data_parallel_size;
+    bool step; /* a whole training step, not one attention module; it reads the next ones */
+    char *framework;
+    char *attention_kernel;           /* whose curves time all forward attention */
+    char *tensor_model_parallel_size; /* a number, or "all" */
+    uint64_t context_parallel_size;
+    uint64_t num_micro_batches;
+    int shard;      /* LhShard */
+    int checkpoint; /* LhCheckpoint */
+    int pad;        /* LhPad */
     double jitter;
     uint64_t seed;
     GArray *straggler;  /* of LhStraggler */
     GArray *link_fault; /* of LhLinkFault */
     char *profile;
     LhOptionInput options[LH_SCENARIO_OPTIONS_MAX]; /* as lh_schedule_options() has them */
+    LhConstants constants; /* to use in place of the data files'; no field of a file */
     /* Where it came from. */
     char *path;           /* of the file; NULL: options only */
     LhJson *json;         /* the file, for messages; NULL likewise */
@@ -71,6 +82,13 @@ const LhField *lh_scenario_options(void);
 #define LH_SCENARIO_OF_CHANCE (1u << 19)     /* random numbers, of the jitter or of inputs */
 #define LH_SCENARIO_OF_PROOF (1u << 20)      /* what is done with a program that is not proven */
 #define LH_SCENARIO_OF_ONE_CASE (1u << 21)   /* about one number of ranks, not many */
+#define LH_SCENARIO_OF_STEP (1u << 22)       /* about a whole training step */
+
+/* What is made wider where the tensor-parallel size does not divide the heads. */
+typedef enum {
+    LH_PAD_HEADS, /* the projections of attention */
+    LH_PAD_WIDTH, /* and the model, which is as wide as its heads */
+} LhPad;
 
 /* An empty scenario: nothing given. Caller frees. */
 LhScenario *lh_scenario_new(void);

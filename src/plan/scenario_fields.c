@@ -4,6 +4,7 @@
  */
 #include "plan/scenario.h"
 
+#include "model/framework.h"
 #include "sched/schedule.h"
 
 #include <stddef.h>
@@ -24,6 +25,7 @@
 #define FIELDS_MAX 64     /* bits of option_bits */
 
 static const char *const mask_names[] = { "causal", "full", NULL };
+static const char *const pad_names[] = { [LH_PAD_HEADS] = "heads", [LH_PAD_WIDTH] = "width", NULL };
 static const char *const attention_names[] = { "softmax", "linear", NULL };
 
 static const char *const schema_names[] = { "longhaul.scenario/1", NULL };
@@ -88,8 +90,7 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = -1,
       .names = "schedules",
-      .description =
-          "Schedule to use (see `longhaul list schedules`); may be given several times." },
+      .description = "Schedule to use (see `longhaul list schedules`)." },
     { .name = "schedule_file",
       .type = LH_FIELD_STRING,
       .offset = AT(schedule_file),
@@ -260,6 +261,81 @@ static const LhField own_fields[] = {
       .description = "How collectives run: in rings, all-reduce in trees, all-to-all in pairs, by "
                      "NCCL's time model, by closed forms, or in rings as fluids; auto (default): "
                      "in rings, as fluids those of more than 64 ranks." },
+    { .name = "step",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(step),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .description = "Take a whole training step: all layers forward and backward, the loss, the "
+                     "exchange of gradients and the optimizer; without it, one attention module." },
+    { .name = "framework",
+      .type = LH_FIELD_STRING,
+      .offset = AT(framework),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = -1,
+      .names = "frameworks",
+      .description = "Training system whose ways a step follows (see `longhaul list frameworks`); "
+                     "default pytorch-fsdp, with tensor parallelism megatron-lm." },
+    { .name = "attention_kernel",
+      .type = LH_FIELD_STRING,
+      .offset = AT(attention_kernel),
+      .flags = LH_SCENARIO_OF_SIMULATION,
+      .min = 1,
+      .max = 64,
+      .placeholder = "KERNEL",
+      .description = "Time all forward attention as this kernel of the device file, where several "
+                     "are in use (attention_fwd: one that merges into its result; attention_block: "
+                     "the library's)." },
+    { .name = "tensor_model_parallel_size",
+      .type = LH_FIELD_STRING,
+      .offset = AT(tensor_model_parallel_size),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = 16,
+      .placeholder = "N",
+      .description = "Tensor-parallel ranks of a step, with sequence parallelism: a number, or all "
+                     "for all ranks; default 1." },
+    { .name = "context_parallel_size",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(context_parallel_size),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = RANKS_MAX,
+      .description = "Ranks among which a step spreads one sequence; default: all that tensor and "
+                     "data parallelism leave." },
+    { .name = "num_micro_batches",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(num_micro_batches),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = 65535,
+      .description = "Micro-batches that a data-parallel rank works on in a step, one after the "
+                     "other; default 1." },
+    { .name = "shard",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(shard),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .choices = lh_shard_names,
+      .description = "What data- and context-parallel ranks share of a step's weights, gradients "
+                     "and optimizer; default: the framework's." },
+    { .name = "checkpoint",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(checkpoint),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .choices = lh_checkpoint_names,
+      .description = "Which activations of a step are recomputed in the backward pass: none; "
+                     "attention (selective); whole layers (layer); or all but attention (remat); "
+                     "default: the framework's." },
+    { .name = "pad",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(pad),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .choices = pad_names,
+      .description = "What becomes wider where the tensor-parallel size does not divide the heads: "
+                     "the projections of attention (heads), or the whole model (width); without "
+                     "it, such a size is refused." },
     { .name = "jitter",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(jitter),
@@ -279,8 +355,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_SIMULATION,
       .fields = straggler_fields,
       .element_size = sizeof(LhStraggler),
-      .description =
-          "Make the kernels of RANK take FACTOR times as long; may be given several times." },
+      .description = "Make the kernels of RANK take FACTOR times as long." },
     { .name = "link_fault",
       .type = LH_FIELD_ARRAY,
       .offset = AT(link_fault),

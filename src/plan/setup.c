@@ -8,6 +8,7 @@
 #include "plan/check.h"
 #include "plan/length.h"
 #include "plan/profile.h"
+#include "plan/setup_step.h"
 
 #include <string.h>
 
@@ -261,7 +262,9 @@ fill_options(const LhScenario *s, LhProgramParams *p, GError **error)
 static bool
 fill_groups(const LhScenario *s, uint32_t ranks, LhProgramParams *p, GError **error)
 {
-    const uint64_t groups = MAX(s->data_parallel_size, 1);
+    const uint64_t groups = s->step && s->context_parallel_size != 0
+                                ? ranks / s->context_parallel_size
+                                : MAX(s->data_parallel_size, 1);
     uint64_t below = groups, above = groups;
 
     p->data_parallel_size = (uint32_t)groups;
@@ -355,6 +358,32 @@ overlay_profile(LhSetup *setup, GError **error)
     return lh_profile_apply(profile, setup->device, setup->topology, error);
 }
 
+/* Leaves the device no other curves of forward attention than those of the kernel that is named. */
+static bool
+choose_attention(LhSetup *setup, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+    GArray *kernels = setup->device->kernels;
+    bool found = false;
+
+    if (s->attention_kernel == NULL)
+        return true;
+    for (guint i = 0; i < kernels->len; i++)
+        found |= strcmp(g_array_index(kernels, LhKernelRate, i).kernel, s->attention_kernel) == 0;
+    if (!found || lh_kernels[lh_kernel_find(s->attention_kernel)]->effect != LH_EFFECT_ATTEND)
+        return lh_scenario_error(s, "attention_kernel", error,
+                                 "the device %s has no curve of a kernel %s for forward attention",
+                                 setup->device->name, s->attention_kernel);
+    for (guint i = kernels->len; i-- > 0;) {
+        const char *name = g_array_index(kernels, LhKernelRate, i).kernel;
+
+        if (strcmp(name, s->attention_kernel) != 0 &&
+            lh_kernels[lh_kernel_find(name)]->effect == LH_EFFECT_ATTEND)
+            g_array_remove_index(kernels, i);
+    }
+    return true;
+}
+
 /* Ranks and nodes from what was given of them. */
 static bool
 size_cluster(const LhSetup *setup, uint64_t nodes_given, uint64_t *nodes, uint64_t *ranks,
@@ -405,7 +434,11 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
     }
     if (!split_cluster(s, s->cluster != NULL ? s->cluster : LH_DEFAULT_CLUSTER, &name, &nodes_given,
                        error) ||
-        !load_cluster(setup, name, error) || !overlay_profile(setup, error) ||
+        !load_cluster(setup, name, error))
+        return false;
+    lh_constants_apply(&s->constants, setup->device, setup->topology);
+    lh_slow_down(setup->topology, setup->device);
+    if (!overlay_profile(setup, error) || !choose_attention(setup, error) ||
         !size_cluster(setup, nodes_given, &nodes, &ranks, error) ||
         !lh_check_faults(s, nodes, ranks, error))
         return false;
@@ -464,12 +497,16 @@ static bool
 fill_program(LhSetup *setup, uint32_t ranks, GError **error)
 {
     const LhScenario *s = setup->scenario;
+    LhStepSizes sizes = { .tensor = 1 };
     LhSources sources;
 
     if (setup->program != NULL) {
         fill_explicit(setup);
         return true;
     }
+    if (!lh_setup_check_step_fields(s, error) ||
+        (s->step && !lh_setup_step_sizes(s, ranks, &sizes, error)))
+        return false;
     setup->model = lh_setup_load_model(s, error);
     if (setup->model == NULL)
         return false;
@@ -482,8 +519,14 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
         .documents = setup->documents,
         .gpus_per_node = (uint32_t)setup->topology->gpus_per_node,
     };
-    if (!lh_setup_params(s, &sources, ranks, &setup->params, error))
+    if (!lh_setup_params(s, &sources, s->step ? sizes.context * sizes.data : ranks, &setup->params,
+                         error) ||
+        (s->step && !lh_setup_fill_step(setup, &sizes, error)))
         return false;
+    if (setup->step != NULL)
+        add_input(setup, "frameworks",
+                  s->framework != NULL ? s->framework : setup->step->framework->name,
+                  setup->step->framework->sha256);
     leave_out(setup);
     return lh_check_read(s, setup->schedules, setup->params.attention.linear, error) &&
            lh_length_round(setup, error);
@@ -545,6 +588,7 @@ lh_setup_free(LhSetup *setup)
 {
     if (setup == NULL)
         return;
+    lh_setup_clear_step(setup);
     lh_model_free(setup->model);
     lh_documents_free(setup->documents);
     lh_topology_free(setup->topology);
@@ -581,6 +625,29 @@ lh_setup_weight_bytes_per_rank(const LhSetup *setup)
     return bytes / ranks + (bytes % ranks != 0);
 }
 
+static bool
+is_attention_alone(const LhProgram *program)
+{
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        if (program->slots[i].category != LH_CATEGORY_ATTENTION)
+            return false;
+    }
+    return true;
+}
+
+uint64_t
+lh_setup_memory_limit_bytes(const LhSetup *setup, const LhProgram *program)
+{
+    const uint64_t has = setup->device->memory_capacity;
+    const uint64_t weights = lh_setup_weight_bytes_per_rank(setup);
+
+    if (setup->cost != LH_COST_DEVICE)
+        return 0;
+    if (!is_attention_alone(program))
+        return MAX(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN), 1);
+    return weights < has ? has - weights : 1;
+}
+
 /* --- running ------------------------------------------------------------------------------------
  */
 
@@ -612,11 +679,14 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         .jitter = setup->scenario->jitter,
         .seed = setup->scenario->seed,
         .stragglers = setup->scenario->straggler,
+        .memory_limit_bytes = lh_setup_memory_limit_bytes(setup, program),
     };
 
     if (hooks != NULL) {
         params.timeline = hooks->timeline;
         params.timeline_data = hooks->timeline_data;
+        params.memory = hooks->memory;
+        params.memory_data = hooks->memory_data;
         params.path = hooks->path;
         params.limit_ps = hooks->limit_ps;
         params.ended_ps = hooks->ended_ps;

@@ -8,11 +8,19 @@
 #include "plan/documents.h"
 #include "plan/scenario.h"
 #include "program/explicit.h"
+#include "step/step.h"
 
 /* The cluster and the model of a scenario that names none. */
 #define LH_DEFAULT_CLUSTER "dgx-a100-80g"
 #define LH_DEFAULT_MODEL "llama-7b"
 #define LH_DEFAULT_TOKENS_PER_RANK 4096
+
+/* A training step made ready. */
+typedef struct {
+    LhFramework *framework; /* owned */
+    LhModel model; /* as it is run, perhaps padded; texts and layers are the setup's model's */
+    LhStepParams params; /* of its first schedule, or of none */
+} LhSetupStep;
 
 /* A file that the answer depends on. */
 typedef struct {
@@ -28,7 +36,8 @@ typedef struct {
     LhDevice *device;           /* likewise */
     bool cluster_defaulted;     /* no --cluster was given */
     LhNetwork network;
-    LhProgramParams params;
+    LhProgramParams params; /* of a step: of one of its layers' attention */
+    LhSetupStep *step;      /* NULL: one attention module */
     LhNetworkModel network_model;
     LhCollectiveModel collectives;
     LhCostMode cost;
@@ -49,6 +58,8 @@ typedef struct {
     void *progress_data;
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
+    LhMemorySink memory; /* may be NULL */
+    void *memory_data;
     bool path;                      /* find the critical path */
     const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
     LhTime *ended_ps;               /* likewise */
@@ -90,6 +101,13 @@ uint64_t lh_setup_weight_bytes(const LhSetup *setup);
 /* The least of them that one of the ranks holds, however they are cut. */
 uint64_t lh_setup_weight_bytes_per_rank(const LhSetup *setup);
 
+/*
+ * What a rank may hold. Of a program that accounts for everything: what is usable of a GPU's
+ * memory. Of attention alone, of which only what surely does not fit is refused: all of it but the
+ * share above. 1 if nothing is left; 0: no limit, where the device does not count.
+ */
+uint64_t lh_setup_memory_limit_bytes(const LhSetup *setup, const LhProgram *program);
+
 /* The model that the scenario names, or the default. Caller frees. */
 LhModel *lh_setup_load_model(const LhScenario *scenario, GError **error);
 
@@ -98,6 +116,19 @@ LhDocuments *lh_setup_load_documents(const LhScenario *scenario, GError **error)
 
 /* The schedules that the scenario names (borrowed), or all. Caller unrefs. */
 GPtrArray *lh_setup_schedules(const LhScenario *scenario, GError **error);
+
+/*
+ * The program of the setup with @schedule: one attention module, or a whole step with it. A step of
+ * a model that has layers of softmax and of linear attention takes the other kind's from the
+ * scenario. Refusals are LH_ERROR_NO. Caller frees.
+ */
+LhProgram *lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **error);
+
+/* The same of a scenario that describes a step, of which files are loaded already, for @ranks
+ * ranks.
+ */
+LhProgram *lh_setup_step_program(const LhScenario *scenario, const LhSources *from,
+                                 const LhSchedule *schedule, uint32_t ranks, GError **error);
 
 /* The explicit program of the scenario; NULL without error if it names none. Caller frees. */
 LhProgram *lh_setup_load_program(const LhScenario *scenario, GError **error);

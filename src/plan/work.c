@@ -77,7 +77,7 @@ lh_work_compare(const LhSetup *setup)
 
     for (guint i = 0; i < setup->schedules->len; i++) {
         g_autoptr(LhProgram) program =
-            lh_program_new(g_ptr_array_index(setup->schedules, i), &setup->params, NULL);
+            lh_setup_program(setup, g_ptr_array_index(setup->schedules, i), NULL);
 
         if (program == NULL)
             continue;

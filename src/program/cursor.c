@@ -17,6 +17,8 @@ lh_cursor_init(LhCursor *cursor, const LhProgram *program, uint32_t rank)
     };
     for (unsigned i = 0; i < LH_CURSOR_MARKS; i++)
         cursor->own.marks[i] = LH_OP_NONE;
+    for (unsigned i = 0; i < LH_STREAMS_MAX; i++)
+        cursor->embedded.last[i] = cursor->embedded.last_outside[i] = LH_OP_NONE;
 }
 
 void

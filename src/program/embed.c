@@ -13,12 +13,44 @@ lh_embed_begin(LhEmitter *e, const LhEmbedding *embedding, uint32_t rank, uint32
         .first_id = e->state->next_id,
         .entry = entry,
     };
+    for (unsigned i = 0; i < LH_STREAMS_MAX; i++)
+        e->embedded->last[i] = e->embedded->last_outside[i] = LH_OP_NONE;
 }
 
 uint32_t
 lh_embed_steps(const LhEmbedding *embedding, uint32_t rank)
 {
     return embedding->program->generator->steps(embedding->program, rank);
+}
+
+static bool
+is_outside(const LhEmbedding *embedding, const LhRegion *region)
+{
+    return embedding->program->slots[region->slot].role != LH_SLOT_TEMP;
+}
+
+/* Whether the op, not yet renamed, touches an input or an output. */
+static bool
+touches_outside(const LhEmbedding *embedding, const LhOp *op, const LhPart *parts)
+{
+    bool outside = false;
+
+    if (op->kind == LH_OP_COMPUTE) {
+        for (uint32_t i = 0; i < op->compute.regions_count; i++)
+            outside |= is_outside(embedding, &op->compute.regions[i]);
+    } else if (op->kind == LH_OP_EXCHANGE) {
+        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+            const LhPart *part = &parts[op->exchange.parts_first + i];
+
+            for (uint32_t k = 0; k < part->regions_count; k++)
+                outside |= is_outside(embedding, &part->regions[k]);
+        }
+    } else if (op->kind == LH_OP_COLLECTIVE) {
+        for (uint32_t i = 0; i < op->collective.tensors_count; i++)
+            outside |= is_outside(embedding, &op->collective.send[i]) ||
+                       is_outside(embedding, &op->collective.receive[i]);
+    }
+    return outside;
 }
 
 static void
@@ -76,9 +108,16 @@ rename_op(LhEmitter *e, const LhEmbedding *embedding, LhOp *op)
     for (uint32_t i = 0; i < op->after_count; i++)
         op->after[i] += s->first_id;
     enter(s, op);
+    if (lh_op_on_stream(op) && op->stream != 0) {
+        s->last[op->stream] = op->id;
+        if (touches_outside(embedding, op, e->buffer->parts))
+            s->last_outside[op->stream] = op->id;
+    }
     rename_regions(embedding, op, e->buffer->parts);
     op->stream = embedding->streams[op->stream];
     op->communicator = (uint8_t)(op->communicator + embedding->communicator);
+    if (e->phase == LH_PHASE_RECOMPUTE)
+        op->phase = LH_PHASE_RECOMPUTE;
     op->layer = e->layer;
     op->micro_batch = e->micro_batch;
     op->module = embedding->module;
@@ -105,4 +144,13 @@ lh_embed_step(LhEmitter *e, const LhEmbedding *embedding)
         rename_op(e, embedding, &e->buffer->ops[i]);
     lh_ops_map_ranks(e->buffer, first, first_part, embedding->map);
     e->state->next_id = s->first_id + s->state.next_id;
+}
+
+void
+lh_embed_after(LhEmitter *e, bool all)
+{
+    const uint32_t *last = all ? e->embedded->last : e->embedded->last_outside;
+
+    for (unsigned i = 1; i < LH_STREAMS_MAX; i++)
+        lh_emit_after(e, last[i]);
 }

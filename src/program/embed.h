@@ -29,3 +29,10 @@ uint32_t lh_embed_steps(const LhEmbedding *embedding, uint32_t rank);
 
 /* Emits its next step. No other ops may be emitted between its steps than its own. */
 void lh_embed_step(LhEmitter *e, const LhEmbedding *embedding);
+
+/*
+ * The last op emitted comes after what the embedded program has done on streams other than its
+ * first: all that touched its inputs and outputs, or (@all) everything. Exchanges that nobody needs
+ * may go on behind it unless @all.
+ */
+void lh_embed_after(LhEmitter *e, bool all);

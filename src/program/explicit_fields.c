@@ -13,6 +13,7 @@
 #define SLOT_BYTES_MAX 281474976710656.0 /* 2^48 */
 #define WIRE_BYTES_MAX 4398046511104.0   /* 2^42: a sum over all messages fits 64 bits */
 #define FACTOR_MAX 1e30
+#define TRAFFIC_MAX 1024      /* times the elements of a call, it fits 63 bits */
 #define HIDDEN_MAX 16777216.0 /* 2^24 */
 #define DOCUMENTS_MAX 1048576
 #define COUNTS_MAX 12582912 /* 2 x 6 tensors x 2^20 ranks */
@@ -34,7 +35,6 @@ init_op(void *element)
 {
     LhFormOp *op = element;
 
-    op->m = op->n = op->k = op->elements = LH_FORM_ABSENT;
     op->mask = LH_FORM_NO_CHOICE;
     op->shift = LH_FORM_NO_SHIFT;
     op->nq = op->nk = op->pairs = LH_FORM_ABSENT;
@@ -213,8 +213,48 @@ static const LhField op_fields[] = {
       .description = "Of a product of m x k with k x n." },
     { AT(LhFormOp, n, UINT), .min = 1, .max = ROWS_MAX, .description = "Likewise." },
     { AT(LhFormOp, k, UINT), .min = 1, .max = ROWS_MAX, .description = "Likewise." },
+    { AT(LhFormOp, experts, UINT), .min = 1, .max = U32_MAX,
+      .description = "Experts that rows choose among; matrices of their product, 1 if absent." },
+    { AT(LhFormOp, choices, UINT), .min = 1, .max = U32_MAX,
+      .description = "Of a kernel of experts: how many each row chooses." },
+    { AT(LhFormOp, members, UINT), .min = 1, .max = U32_MAX,
+      .description = "Ranks that share a segment's rows outside attention, where these go with a "
+                     "tensor by heads." },
     { AT(LhFormOp, elements, UINT), .min = 1, .max = SLOT_BYTES_MAX,
-      .description = "Of a kernel that touches every element once." },
+      .description = "Of a kernel that touches every element, or every parameter, once." },
+    { AT(LhFormOp, rows, UINT), .min = 1, .max = ROWS_MAX,
+      .description = "Of a kernel that works by rows outside attention; of a change to heads, of "
+                     "the segment in one sequence." },
+    { AT(LhFormOp, width, UINT), .min = 1, .max = ROWS_MAX,
+      .description = "Elements of a row of the forward call's output; of a loss, columns of the "
+                     "logits on this rank." },
+    { AT(LhFormOp, vocabulary, UINT), .min = 1, .max = ROWS_MAX,
+      .description = "Of embeddings and losses: tokens that there are." },
+    { AT(LhFormOp, first_row, UINT), .min = 0, .max = ROWS_MAX,
+      .description = "The first token of these that the rank has; 0 if absent." },
+    { AT(LhFormOp, count, UINT), .min = 1, .max = ROWS_MAX,
+      .description = "Of embeddings: how many of them the rank has." },
+    { AT(LhFormOp, tokens, UINT), .min = 1, .max = SLOT_BYTES_MAX,
+      .description = "Of a loss: tokens of all ranks, which it is the mean over." },
+    { AT(LhFormOp, epsilon, DOUBLE), .min = 0, .max = FACTOR_MAX,
+      .description = "Of norms, under the root, and of the optimizer; 0 if absent." },
+    { AT(LhFormOp, adds, BOOL),
+      .description = "Of gradients of norms: dx is added to, and first is about dw alone." },
+    { AT(LhFormOp, traffic, UINT), .min = 1, .max = TRAFFIC_MAX,
+      .description = "Bytes that are moved for each element of the output; every operand once if "
+                     "absent." },
+    { AT(LhFormOp, start, UINT), .min = 0, .max = ROWS_MAX,
+      .description = "Of a change to heads: where the first row stands in the sequence; 0 if "
+                     "absent." },
+    { AT(LhFormOp, base, DOUBLE), .min = 0, .max = FACTOR_MAX,
+      .description = "Theta of the rotary embedding; no rotation if absent." },
+    { AT(LhFormOp, learning_rate, DOUBLE), .min = 0, .max = FACTOR_MAX,
+      .description = "Of the optimizer; 0 if absent, like the next four." },
+    { AT(LhFormOp, beta1, DOUBLE), .min = 0, .max = 1, .description = "Of the first moments." },
+    { AT(LhFormOp, beta2, DOUBLE), .min = 0, .max = 1, .description = "Of the second moments." },
+    { AT(LhFormOp, weight_decay, DOUBLE), .min = 0, .max = FACTOR_MAX, .description = "Of AdamW." },
+    { AT(LhFormOp, clip, DOUBLE), .min = 0, .max = FACTOR_MAX,
+      .description = "The largest norm that gradients may have; any if absent." },
     { AT(LhFormOp, q_start, INT), .min = 0, .max = ROWS_MAX,
       .description = "Mask positions: row i of part p of the queries is token q_start + p "
                      "q_part_step + i stride." },
@@ -225,7 +265,7 @@ static const LhField op_fields[] = {
     { AT(LhFormOp, k_part_step, INT), .min = -ROWS_MAX, .max = ROWS_MAX,
       .description = "Likewise of the keys." },
     { AT(LhFormOp, stride, INT), .min = 0, .max = ROWS_MAX,
-      .description = "Of the rows of both; 1 if absent." },
+      .description = "Of the rows of both, or of a change to heads; 1 if absent." },
     { AT(LhFormOp, first, BOOL), .description = "Accumulators start here." },
     { AT(LhFormOp, reversed, BOOL),
       .description = "Part i of the target goes with part i from the end of the source." },

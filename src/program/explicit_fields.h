@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/jsonw.h"
 #include "program/explicit.h"
 
 /* Optional numbers and choices that were not given. */
@@ -61,7 +62,11 @@ typedef struct {
     int mask;
     int64_t shift;
     uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
-    uint64_t m, n, k, elements;
+    uint64_t m, n, k, elements; /* these and the next: 0 if absent */
+    uint64_t experts, choices, members, rows, width, vocabulary, first_row, count, tokens, start,
+        traffic;
+    double epsilon, base, learning_rate, beta1, beta2, weight_decay, clip;
+    bool adds;
     int64_t q_start, q_part_step, k_start, k_part_step, stride;
     bool first, reversed;
     uint64_t states;
@@ -107,3 +112,13 @@ typedef struct {
 
 /* Reads the ops of all ranks into the program's plan; false with the reader's error. */
 bool lh_form_read_ranks(LhFormReader *reader, const LhForm *form);
+
+/* Sets the error at a field of the op being read; false. */
+bool lh_form_fail(const LhFormReader *r, const char *field, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/* explicit_args.c: the arguments of a kernel. Whether an op has any; those of the kernel that a
+ * compute op has found already; and writing them. */
+bool lh_form_has_args(const LhFormOp *form);
+bool lh_form_read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op);
+void lh_form_write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op);

@@ -8,10 +8,7 @@
 #include "base/error.h"
 #include "program/text.h"
 
-#include <math.h>
 #include <string.h>
-
-#define CALL_MAX (UINT64_C(1) << 60) /* flops of a product: its traffic fits 64 bits */
 
 /* The messages and counts of the rank being read. */
 typedef struct {
@@ -19,9 +16,8 @@ typedef struct {
     GArray *counts; /* of uint32_t */
 } Rank;
 
-/* Sets the error at a field of the op being read. */
-static G_GNUC_PRINTF(3, 4) bool fail(const LhFormReader *r, const char *field, const char *format,
-                                     ...)
+bool
+lh_form_fail(const LhFormReader *r, const char *field, const char *format, ...)
 {
     g_autofree char *path = g_strdup_printf("ranks[%u].ops[%u].%s", r->rank, r->op, field);
     g_autofree char *text = NULL;
@@ -41,9 +37,9 @@ no_such(const LhFormReader *r, const char *field, const char *what, const char *
     g_autofree char *escaped = g_strescape(name, NULL);
 
     if (nearest != NULL)
-        return fail(r, field, "no %s is called \"%.60s\"; did you mean \"%s\"?", what, escaped,
-                    nearest);
-    return fail(r, field, "no %s is called \"%.60s\"", what, escaped);
+        return lh_form_fail(r, field, "no %s is called \"%.60s\"; did you mean \"%s\"?", what,
+                            escaped, nearest);
+    return lh_form_fail(r, field, "no %s is called \"%.60s\"", what, escaped);
 }
 
 static bool
@@ -126,18 +122,18 @@ read_region(const LhFormReader *r, const char *field, const char *written, LhReg
     slot = &r->program->slots[region->slot];
     last = slot->parts - 1;
     if (text[length] != '\0' && !read_range(text + length, &first, &last))
-        return fail(r, field, "a region is written slot, slot[part] or slot[first..last]");
+        return lh_form_fail(r, field, "a region is written slot, slot[part] or slot[first..last]");
     if (half == LH_HALVES)
-        return fail(r, field,
-                    "behind a slot and its parts there is :k, :v or nothing; found \"%.60s\"",
-                    strchr(written, ':'));
+        return lh_form_fail(
+            r, field, "behind a slot and its parts there is :k, :v or nothing; found \"%.60s\"",
+            strchr(written, ':'));
     if (half != LH_HALF_BOTH && !lh_slot_has_halves(slot))
-        return fail(r, field,
-                    "slot %s is of kind %s; only slots of kind kv and dkv have halves k and v",
-                    slot->name, lh_tensor_names[slot->kind]);
+        return lh_form_fail(
+            r, field, "slot %s is of kind %s; only slots of kind kv and dkv have halves k and v",
+            slot->name, lh_tensor_names[slot->kind]);
     region->half = (uint8_t)half;
     if (first > last || last >= slot->parts)
-        return fail(r, field, "slot %s has the parts 0 to %u", slot->name, slot->parts - 1);
+        return lh_form_fail(r, field, "slot %s has the parts 0 to %u", slot->name, slot->parts - 1);
     region->part = (uint32_t)first;
     region->count = (uint32_t)(last - first + 1);
     return true;
@@ -149,7 +145,7 @@ read_stream(const LhFormReader *r, const LhFormOp *form, LhOp *op)
     const char *names[LH_STREAMS_MAX + 1] = { NULL };
 
     if (form->stream == NULL)
-        return fail(r, "stream", "this op needs a stream");
+        return lh_form_fail(r, "stream", "this op needs a stream");
     for (uint32_t i = 0; i < r->program->streams_count; i++) {
         names[i] = r->program->streams[i].name;
         if (strcmp(names[i], form->stream) != 0)
@@ -167,115 +163,13 @@ read_after(const LhFormReader *r, const LhFormOp *form, LhOp *op)
         const uint64_t id = g_array_index(form->after, uint64_t, i);
 
         if (id >= op->id)
-            return fail(
+            return lh_form_fail(
                 r, "after",
                 "op %u can only come after earlier ops of its rank, which %" G_GUINT64_FORMAT
                 " is not",
                 op->id, id);
         op->after[op->after_count++] = (uint32_t)id;
     }
-    return true;
-}
-
-static uint64_t
-given(uint64_t value, uint64_t otherwise)
-{
-    return value == LH_FORM_ABSENT ? otherwise : value;
-}
-
-static int64_t
-given_position(int64_t value, int64_t otherwise)
-{
-    return value == LH_FORM_NO_POSITION ? otherwise : value;
-}
-
-static void
-fill_positions(const LhFormReader *r, const LhFormOp *form, LhKernelArgs *args)
-{
-    args->q_at.start = given_position(form->q_start, 0);
-    args->q_at.part_step = given_position(form->q_part_step, 0);
-    args->k_at.start = given_position(form->k_start, 0);
-    args->k_at.part_step = given_position(form->k_part_step, 0);
-    args->stride = (uint64_t)given_position(form->stride, 1);
-    args->rule = &r->program->params.mask;
-}
-
-static void
-fill_attention_args(const LhFormReader *r, const LhFormOp *form, LhKernelArgs *args)
-{
-    const LhProgram *program = r->program;
-    const LhAttention *a = &program->params.attention;
-
-    args->nq = given(form->nq, 0);
-    args->nk = given(form->nk, 0);
-    args->batch = (uint32_t)given(form->batch, a->batch);
-    args->heads = (uint32_t)given(form->heads, a->heads / program->head_slices);
-    args->groups = (uint32_t)given(form->groups, a->groups / program->kv_slices);
-    args->head_dim = (uint32_t)given(form->head_dim, a->head_dim);
-    args->mask = (uint8_t)(form->mask == LH_FORM_NO_CHOICE ? LH_MASK_EMPTY : form->mask);
-    args->shift = (int8_t)(form->shift == LH_FORM_NO_SHIFT ? 0 : form->shift);
-    args->reversed = form->reversed;
-    args->states = (uint32_t)form->states;
-    args->scale = isnan(form->scale) ? a->scale : form->scale;
-    args->decay = isnan(form->decay) ? 0 : form->decay;
-    args->pairs = given(form->pairs,
-                        lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
-    if (args->mask == LH_MASK_POSITIONS)
-        fill_positions(r, form, args);
-}
-
-static bool
-read_product_args(const LhFormReader *r, const LhFormOp *form, LhKernelArgs *args)
-{
-    uint64_t flops;
-
-    if (form->m == LH_FORM_ABSENT || form->n == LH_FORM_ABSENT || form->k == LH_FORM_ABSENT)
-        return fail(r, "m", "%s needs m, n and k", form->kernel);
-    if (__builtin_mul_overflow(form->m, 2 * form->n, &flops) ||
-        __builtin_mul_overflow(flops, form->k, &flops) || flops > CALL_MAX)
-        return fail(r, "m", "a call may have 2^60 flops at most");
-    args->product.m = form->m;
-    args->product.n = form->n;
-    args->product.k = form->k;
-    return true;
-}
-
-static bool
-has_positions(const LhFormOp *form)
-{
-    return form->q_start != LH_FORM_NO_POSITION || form->q_part_step != LH_FORM_NO_POSITION ||
-           form->k_start != LH_FORM_NO_POSITION || form->k_part_step != LH_FORM_NO_POSITION ||
-           form->stride != LH_FORM_NO_POSITION;
-}
-
-static bool
-check_positions(const LhFormReader *r, const LhFormOp *form)
-{
-    if (form->mask != LH_MASK_POSITIONS && has_positions(form))
-        return fail(r, "mask", "only the mask \"positions\" takes q_start, k_start and the like");
-    if (form->mask == LH_MASK_POSITIONS && form->pairs == LH_FORM_ABSENT)
-        return fail(r, "mask", "with the mask \"positions\" an op says its pairs");
-    return true;
-}
-
-/* The flops and bytes of one call, whatever the kernel, fit 63 bits: a state has d^2 elements. */
-static bool
-check_args(const LhFormReader *r, const LhKernelArgs *args)
-{
-    const uint64_t rows = MAX(args->nq, args->nk);
-    const uint64_t heads = MAX(args->heads, args->groups);
-    const uint64_t row = (uint64_t)args->head_dim + 8;
-    uint64_t width, flops, bytes, states, scores;
-
-    if (__builtin_mul_overflow(args->nq, args->nk, &scores) ||
-        __builtin_mul_overflow((uint64_t)args->batch * heads, row, &width) ||
-        __builtin_mul_overflow(width, 16, &flops) ||
-        __builtin_mul_overflow(flops, MAX(args->pairs, scores), &flops) ||
-        __builtin_mul_overflow(width, 64 * rows, &bytes) ||
-        __builtin_mul_overflow(width, 16 * row, &states) ||
-        __builtin_mul_overflow(states, rows + args->states + 1, &states) || flops > INT64_MAX ||
-        bytes > INT64_MAX || states > INT64_MAX)
-        return fail(r, "nq", "the flops or bytes of this call do not fit 63 bits");
     return true;
 }
 
@@ -300,73 +194,19 @@ fail_kernel(const LhFormReader *r, const char *name)
 }
 
 static bool
-has_attention_args(const LhFormOp *form)
-{
-    return form->mask != LH_FORM_NO_CHOICE || form->shift != LH_FORM_NO_SHIFT ||
-           form->nq != LH_FORM_ABSENT || form->nk != LH_FORM_ABSENT ||
-           form->pairs != LH_FORM_ABSENT || form->batch != LH_FORM_ABSENT ||
-           form->heads != LH_FORM_ABSENT || form->groups != LH_FORM_ABSENT ||
-           form->head_dim != LH_FORM_ABSENT || has_positions(form) || form->reversed ||
-           form->states != 0 || !isnan(form->scale) || !isnan(form->decay);
-}
-
-static bool
-has_product_args(const LhFormOp *form)
-{
-    return form->m != LH_FORM_ABSENT || form->n != LH_FORM_ABSENT || form->k != LH_FORM_ABSENT;
-}
-
-/* A kernel is given its own kind of arguments: others would be silently lost. */
-static bool
-check_kind_of_args(const LhFormReader *r, const LhFormOp *form, LhArgsKind kind)
-{
-    if (kind != LH_ARGS_ATTENTION && has_attention_args(form))
-        return fail(r, "kernel", "%s takes no arguments of attention, such as nq", form->kernel);
-    if (kind != LH_ARGS_PRODUCT && has_product_args(form))
-        return fail(r, "m", "%s takes no m, n and k", form->kernel);
-    if (kind != LH_ARGS_ELEMENTS && form->elements != LH_FORM_ABSENT)
-        return fail(r, "elements", "%s takes no elements", form->kernel);
-    return true;
-}
-
-static bool
-read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
-{
-    const LhArgsKind kind = lh_kernels[op->compute.kernel]->args;
-    LhKernelArgs *args = &op->compute.args;
-
-    args->first = form->first;
-    if (!check_kind_of_args(r, form, kind))
-        return false;
-    if (kind == LH_ARGS_PRODUCT)
-        return read_product_args(r, form, args);
-    if (kind == LH_ARGS_NONE)
-        return !form->first || fail(r, "first", "%s takes no first", form->kernel);
-    if (kind == LH_ARGS_ELEMENTS) {
-        args->elements.count = form->elements;
-        return form->elements != LH_FORM_ABSENT ||
-               fail(r, "elements", "%s needs elements", form->kernel);
-    }
-    if (!check_positions(r, form))
-        return false;
-    fill_attention_args(r, form, args);
-    return check_args(r, args);
-}
-
-static bool
 read_compute(const LhFormReader *r, const LhFormOp *form, LhOp *op)
 {
     uint32_t operands;
 
     if (form->kernel == NULL)
-        return fail(r, "kernel", "a compute op needs a kernel");
+        return lh_form_fail(r, "kernel", "a compute op needs a kernel");
     op->compute.kernel = lh_kernel_find(form->kernel);
     if (op->compute.kernel == LH_KERNELS_COUNT)
         return fail_kernel(r, form->kernel);
     operands = operands_count(lh_kernels[op->compute.kernel]);
     if (form->regions == NULL || form->regions->len != operands)
-        return fail(r, "regions", "%s takes %u operands; found %u", form->kernel, operands,
-                    form->regions == NULL ? 0 : form->regions->len);
+        return lh_form_fail(r, "regions", "%s takes %u operands; found %u", form->kernel, operands,
+                            form->regions == NULL ? 0 : form->regions->len);
     op->compute.regions_count = (uint8_t)operands;
     for (guint i = 0; i < operands; i++) {
         g_autofree char *field = g_strdup_printf("regions[%u]", i);
@@ -374,7 +214,7 @@ read_compute(const LhFormReader *r, const LhFormOp *form, LhOp *op)
         if (!read_region(r, field, g_ptr_array_index(form->regions, i), &op->compute.regions[i]))
             return false;
     }
-    return read_args(r, form, op);
+    return lh_form_read_args(r, form, op);
 }
 
 static bool
@@ -384,12 +224,13 @@ read_message(const LhFormReader *r, const LhFormMessage *form, guint index, LhPa
     g_autofree char *place = g_strdup_printf("messages[%u]", index);
 
     if ((form->to == LH_FORM_ABSENT) == (form->from == LH_FORM_ABSENT))
-        return fail(r, place, "a message has one of \"to\" and \"from\"");
+        return lh_form_fail(r, place, "a message has one of \"to\" and \"from\"");
     if (peer >= lh_program_ranks(r->program) || peer == r->rank)
-        return fail(r, place, "the peer must be another rank below %u; found %" G_GUINT64_FORMAT,
-                    lh_program_ranks(r->program), peer);
+        return lh_form_fail(r, place,
+                            "the peer must be another rank below %u; found %" G_GUINT64_FORMAT,
+                            lh_program_ranks(r->program), peer);
     if (form->regions->len < 1 || form->regions->len > LH_PART_REGIONS_MAX)
-        return fail(r, place, "a message has 1 to %d regions", LH_PART_REGIONS_MAX);
+        return lh_form_fail(r, place, "a message has 1 to %d regions", LH_PART_REGIONS_MAX);
     *part = (LhPart){
         .peer = (uint32_t)peer,
         .tag = (uint16_t)form->tag,
@@ -410,10 +251,10 @@ static bool
 read_exchange(LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
 {
     if (form->messages == NULL)
-        return fail(r, "messages", "an exchange needs messages");
+        return lh_form_fail(r, "messages", "an exchange needs messages");
     r->parts_total += form->messages->len;
     if (r->parts_total > LH_EXPLICIT_PARTS_MAX)
-        return fail(r, "messages", "more than %u messages in all", LH_EXPLICIT_PARTS_MAX);
+        return lh_form_fail(r, "messages", "more than %u messages in all", LH_EXPLICIT_PARTS_MAX);
     op->exchange.parts_first = rank->parts->len;
     op->exchange.parts_count = form->messages->len;
     for (guint i = 0; i < form->messages->len; i++) {
@@ -439,8 +280,8 @@ read_group(const LhFormReader *r, const LhFormGroup *form, LhGroup *group)
     };
 
     if (!lh_group_is_valid(&found, ranks))
-        return fail(r, "group", "the group has members that are not ranks below %u, or one twice",
-                    ranks);
+        return lh_form_fail(
+            r, "group", "the group has members that are not ranks below %u, or one twice", ranks);
     *group = found;
     return true;
 }
@@ -466,12 +307,13 @@ read_counts(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
     if (form->counts == NULL)
         return true;
     if (op->collective.kind != LH_COLL_ALL_TO_ALL)
-        return fail(r, "counts", "only an all-to-all has counts");
+        return lh_form_fail(r, "counts", "only an all-to-all has counts");
     if (form->counts->len != wanted)
-        return fail(r, "counts",
-                    "%" G_GUINT64_FORMAT " counts are needed, two for each member of the group and "
-                    "each tensor; found %u",
-                    wanted, form->counts->len);
+        return lh_form_fail(r, "counts",
+                            "%" G_GUINT64_FORMAT
+                            " counts are needed, two for each member of the group and "
+                            "each tensor; found %u",
+                            wanted, form->counts->len);
     op->collective.uneven = true;
     op->collective.counts_first = rank->counts->len;
     for (guint i = 0; i < form->counts->len; i++) {
@@ -479,7 +321,7 @@ read_counts(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
         const uint32_t parts = (uint32_t)count;
 
         if (count > UINT32_MAX)
-            return fail(r, "counts", "a count is larger than any slot has parts");
+            return lh_form_fail(r, "counts", "a count is larger than any slot has parts");
         g_array_append_val(rank->counts, parts);
     }
     return true;
@@ -489,16 +331,17 @@ static bool
 read_collective(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
 {
     if (form->collective == LH_FORM_NO_CHOICE)
-        return fail(r, "collective", "a collective op says which: all-gather, reduce-scatter, ...");
+        return lh_form_fail(r, "collective",
+                            "a collective op says which: all-gather, reduce-scatter, ...");
     if (form->group.base == LH_FORM_ABSENT)
-        return fail(r, "group", "a collective needs a group");
+        return lh_form_fail(r, "group", "a collective needs a group");
     if (form->send == NULL || form->receive == NULL)
-        return fail(r, "send", "a collective needs the regions send and receive");
+        return lh_form_fail(r, "send", "a collective needs the regions send and receive");
     if (form->send->len != form->receive->len)
-        return fail(r, "receive", "%u regions are sent, but %u received", form->send->len,
-                    form->receive->len);
+        return lh_form_fail(r, "receive", "%u regions are sent, but %u received", form->send->len,
+                            form->receive->len);
     if (form->wire_bytes == LH_FORM_ABSENT)
-        return fail(r, "wire_bytes", "a collective needs wire_bytes");
+        return lh_form_fail(r, "wire_bytes", "a collective needs wire_bytes");
     op->collective.kind = (LhCollectiveKind)form->collective;
     op->collective.reduction =
         form->reduction == LH_FORM_NO_CHOICE ? LH_REDUCE_SUM : (LhReduction)form->reduction;
@@ -508,13 +351,6 @@ read_collective(const LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *ran
            read_tensors(r, "send", form->send, op->collective.send) &&
            read_tensors(r, "receive", form->receive, op->collective.receive) &&
            read_counts(r, form, op, rank);
-}
-
-static bool
-has_args(const LhFormOp *form)
-{
-    return has_attention_args(form) || has_product_args(form) || form->elements != LH_FORM_ABSENT ||
-           form->first;
 }
 
 /* An op has no fields of another kind: they would be silently lost. */
@@ -531,7 +367,7 @@ check_fields(const LhFormReader *r, const LhFormOp *form)
         { "stream", form->stream != NULL, !host },
         { "kernel", form->kernel != NULL, form->op == LH_OP_COMPUTE },
         { "regions", form->regions != NULL, form->op == LH_OP_COMPUTE },
-        { "nq", has_args(form), form->op == LH_OP_COMPUTE },
+        { "nq", lh_form_has_args(form), form->op == LH_OP_COMPUTE },
         { "messages", form->messages != NULL, form->op == LH_OP_EXCHANGE },
         { "collective", form->collective != LH_FORM_NO_CHOICE, form->op == LH_OP_COLLECTIVE },
         { "reduction", form->reduction != LH_FORM_NO_CHOICE, form->op == LH_OP_COLLECTIVE },
@@ -548,10 +384,10 @@ check_fields(const LhFormReader *r, const LhFormOp *form)
         if (!rules[i].present || rules[i].allowed)
             continue;
         if (strcmp(rules[i].field, "nq") == 0)
-            return fail(r, "op", "an op \"%s\" takes no arguments of a kernel",
-                        lh_op_kind_names[form->op]);
-        return fail(r, rules[i].field, "an op \"%s\" takes no \"%s\"", lh_op_kind_names[form->op],
-                    rules[i].field);
+            return lh_form_fail(r, "op", "an op \"%s\" takes no arguments of a kernel",
+                                lh_op_kind_names[form->op]);
+        return lh_form_fail(r, rules[i].field, "an op \"%s\" takes no \"%s\"",
+                            lh_op_kind_names[form->op], rules[i].field);
     }
     return true;
 }
@@ -580,7 +416,7 @@ read_op(LhFormReader *r, const LhFormOp *form, LhOp *op, Rank *rank)
     case LH_OP_ALLOC:
     case LH_OP_FREE:
         if (form->slot == NULL)
-            return fail(r, "slot", "an op \"%s\" needs a slot", lh_op_kind_names[form->op]);
+            return lh_form_fail(r, "slot", "an op \"%s\" needs a slot", lh_op_kind_names[form->op]);
         return read_region(r, "slot", form->slot, &op->memory.region);
     case LH_OP_SYNC:
     case LH_OP_KINDS:
@@ -629,7 +465,7 @@ read_rank(LhFormReader *r, const LhFormRank *form, LhExplicitRank *out)
     r->ops_total += left.count;
     r->op = 0;
     if (r->ops_total > LH_EXPLICIT_OPS_MAX)
-        return fail(r, "op", "more than %u ops in all", LH_EXPLICIT_OPS_MAX);
+        return lh_form_fail(r, "op", "more than %u ops in all", LH_EXPLICIT_OPS_MAX);
     out->ops = g_new(LhOp, left.count);
     out->ops_count = left.count;
     if (!read_ops(r, &left, out->ops, &rank))

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/jsonw.h"
 #include "program/cursor.h"
+#include "program/explicit_fields.h"
 #include "program/text.h"
 
 static void
@@ -154,78 +155,6 @@ write_region(LhJsonWriter *w, const char *key, const LhProgram *program, const L
 }
 
 static void
-write_position(LhJsonWriter *w, const char *key, int64_t value, int64_t usual)
-{
-    if (value != usual)
-        lh_jsonw_int(w, key, value);
-}
-
-static void
-write_pairs(LhJsonWriter *w, const LhKernelArgs *args)
-{
-    if (args->mask != LH_MASK_POSITIONS) {
-        write_number_unless(
-            w, "pairs", args->pairs,
-            lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
-        return;
-    }
-    lh_jsonw_uint(w, "pairs", args->pairs);
-    lh_jsonw_int(w, "q_start", args->q_at.start);
-    write_position(w, "q_part_step", args->q_at.part_step, 0);
-    lh_jsonw_int(w, "k_start", args->k_at.start);
-    write_position(w, "k_part_step", args->k_at.part_step, 0);
-    write_position(w, "stride", (int64_t)args->stride, 1);
-}
-
-static void
-write_attention_args(LhJsonWriter *w, const LhProgram *program, const LhKernelArgs *args)
-{
-    const LhAttention *a = &program->params.attention;
-
-    if (args->mask != LH_MASK_EMPTY)
-        lh_jsonw_string(w, "mask", lh_mask_names[args->mask]);
-    if (args->shift != 0)
-        lh_jsonw_int(w, "shift", args->shift);
-    write_number_unless(w, "nq", args->nq, 0);
-    write_number_unless(w, "nk", args->nk, 0);
-    write_pairs(w, args);
-    write_number_unless(w, "batch", args->batch, a->batch);
-    write_number_unless(w, "heads", args->heads, a->heads / MAX(program->head_slices, 1));
-    write_number_unless(w, "groups", args->groups, a->groups / MAX(program->kv_slices, 1));
-    write_number_unless(w, "head_dim", args->head_dim, a->head_dim);
-    if (args->reversed)
-        lh_jsonw_bool(w, "reversed", true);
-    write_number_unless(w, "states", args->states, 0);
-    if (args->scale != a->scale)
-        lh_jsonw_double(w, "scale", args->scale);
-    if (args->decay != 0)
-        lh_jsonw_double(w, "decay", args->decay);
-}
-
-static void
-write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
-{
-    const LhKernelArgs *args = &op->compute.args;
-
-    switch (lh_kernels[op->compute.kernel]->args) {
-    case LH_ARGS_PRODUCT:
-        lh_jsonw_uint(w, "m", args->product.m);
-        lh_jsonw_uint(w, "n", args->product.n);
-        lh_jsonw_uint(w, "k", args->product.k);
-        break;
-    case LH_ARGS_ELEMENTS:
-        lh_jsonw_uint(w, "elements", args->elements.count);
-        break;
-    case LH_ARGS_NONE:
-        break;
-    default:
-        write_attention_args(w, program, args);
-    }
-    if (args->first)
-        lh_jsonw_bool(w, "first", true);
-}
-
-static void
 write_compute(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
 {
     lh_jsonw_string(w, "kernel", lh_kernels[op->compute.kernel]->name);
@@ -233,7 +162,7 @@ write_compute(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
     for (unsigned i = 0; i < op->compute.regions_count; i++)
         write_region(w, NULL, program, &op->compute.regions[i]);
     lh_jsonw_array_end(w);
-    write_args(w, program, op);
+    lh_form_write_args(w, program, op);
 }
 
 static void

@@ -11,7 +11,7 @@ lh_tensor_is_kv(LhTensorKind kind)
 uint32_t
 lh_program_slices(const LhProgram *program, LhTensorKind kind)
 {
-    if (kind == LH_TENSOR_HIDDEN || kind == LH_TENSOR_WEIGHT)
+    if (lh_tensor_is_outside(kind))
         return 1;
     return MAX(lh_tensor_is_kv(kind) ? program->kv_slices : program->head_slices, 1);
 }

@@ -16,20 +16,23 @@ lh_live_init(LhLive *live, const LhProgram *program)
 bool
 lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool alloc)
 {
-    const LhTensorKind kind = program->slots[region.slot].kind;
+    const LhSlot *slot = &program->slots[region.slot];
     const uint64_t bytes = lh_region_bytes(program, region);
 
     /* What was never there can only go in a program that is not proven. */
     if (!alloc) {
         live->bytes -= MIN(bytes, live->bytes);
-        live->by_tensor[kind] -= MIN(bytes, live->by_tensor[kind]);
+        live->by_tensor[slot->kind] -= MIN(bytes, live->by_tensor[slot->kind]);
+        live->by_category[slot->category] -= MIN(bytes, live->by_category[slot->category]);
         return false;
     }
     live->bytes += bytes;
-    live->by_tensor[kind] += bytes;
+    live->by_tensor[slot->kind] += bytes;
+    live->by_category[slot->category] += bytes;
     if (live->bytes <= live->peak_bytes)
         return false;
     live->peak_bytes = live->bytes;
     memcpy(live->peak_by_tensor, live->by_tensor, sizeof(live->by_tensor));
+    memcpy(live->peak_by_category, live->by_category, sizeof(live->by_category));
     return true;
 }

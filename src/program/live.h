@@ -8,10 +8,11 @@
 
 typedef struct {
     uint64_t bytes, peak_bytes;
-    uint64_t by_tensor[LH_TENSOR_KINDS], peak_by_tensor[LH_TENSOR_KINDS]; /* at the peak */
+    uint64_t by_tensor[LH_TENSOR_KINDS], by_category[LH_CATEGORIES];
+    uint64_t peak_by_tensor[LH_TENSOR_KINDS], peak_by_category[LH_CATEGORIES]; /* at the peak */
 } LhLive;
 
-/* What is there before the first op: inputs and outputs. */
+/* What is there before the first op: inputs, outputs and states. */
 void lh_live_init(LhLive *live, const LhProgram *program);
 
 /* A region comes (@alloc) or goes. True if there has never been as much. */

@@ -13,7 +13,7 @@
 
 #define LH_OP_AFTER_MAX 8
 #define LH_PART_REGIONS_MAX 4
-#define LH_COLLECTIVE_TENSORS_MAX 6
+#define LH_COLLECTIVE_TENSORS_MAX 9 /* the weights of a layer */
 #define LH_OP_NONE UINT32_MAX
 
 /*

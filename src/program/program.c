@@ -18,6 +18,20 @@ const char *const lh_role_names[] = {
     [LH_SLOT_TEMP] = "temp",
     [LH_SLOT_INPUT] = "input",
     [LH_SLOT_OUTPUT] = "output",
+    [LH_SLOT_STATE] = "state",
+    NULL,
+};
+
+const char *const lh_category_names[] = {
+    [LH_CATEGORY_ATTENTION] = "attention",
+    [LH_CATEGORY_WEIGHTS] = "weights",
+    [LH_CATEGORY_GRADIENTS] = "gradients",
+    [LH_CATEGORY_OPTIMIZER] = "optimizer",
+    [LH_CATEGORY_SAVED] = "saved",
+    [LH_CATEGORY_WORKING] = "working",
+    [LH_CATEGORY_COMMUNICATION] = "communication",
+    [LH_CATEGORY_LOGITS] = "logits",
+    [LH_CATEGORY_OTHER] = "other",
     NULL,
 };
 
@@ -110,6 +124,7 @@ lh_program_add_slot(LhProgram *program, LhSlotParams params)
         .dtype = params.dtype,
         .head_dim = params.head_dim != 0 ? params.head_dim : program->params.attention.head_dim,
         .by_heads = params.by_heads,
+        .category = params.category,
         .parts = params.parts,
         .first_cell = cells,
         .part_bytes = params.part_bytes,

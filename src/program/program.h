@@ -16,13 +16,30 @@
 #define LH_RANKS_MAX (UINT32_C(1) << 20) /* of all groups */
 #define LH_STREAMS_MAX 16
 #define LH_PROGRAM_OPTIONS_MAX 16
+#define LH_SLOT_NAME_BYTES 24 /* of a slot's name, with its end */
 
 typedef enum {
     LH_SLOT_TEMP,   /* its parts exist from an alloc op to a free op */
     LH_SLOT_INPUT,  /* there before the program, holding the rank's own segments; stays */
     LH_SLOT_OUTPUT, /* there before the program, empty; must hold the rank's complete result at its
                        end */
+    LH_SLOT_STATE,  /* there before the program and behind it, and changed by it: weights, states of
+                       the optimizer. Of a training step only */
 } LhSlotRole;
+
+/* What the memory of a slot is for, in reports. */
+typedef enum {
+    LH_CATEGORY_ATTENTION, /* buffers of an attention module; all of one alone */
+    LH_CATEGORY_WEIGHTS,
+    LH_CATEGORY_GRADIENTS, /* of weights */
+    LH_CATEGORY_OPTIMIZER,
+    LH_CATEGORY_SAVED,         /* activations that the backward pass needs */
+    LH_CATEGORY_WORKING,       /* other activations, and their gradients */
+    LH_CATEGORY_COMMUNICATION, /* gathered weights, gradients on their way */
+    LH_CATEGORY_LOGITS,
+    LH_CATEGORY_OTHER, /* what the framework and libraries hold for themselves */
+    LH_CATEGORIES
+} LhCategory;
 
 /*
  * A buffer of every rank. A slot has one or more parts of equal size; ops name ranges of parts. A
@@ -30,12 +47,13 @@ typedef enum {
  * slots says lh_program_holding().
  */
 typedef struct {
-    char name[16];
+    char name[LH_SLOT_NAME_BYTES];
     LhTensorKind kind;
     LhSlotRole role;
     LhDtype dtype;     /* of its principal tensor (acc: of o); statistics are always fp32 */
     uint32_t head_dim; /* of tensors by heads; the program's, of inputs and outputs */
     bool by_heads; /* an input or output that is saved between the passes by heads: saved_group */
+    LhCategory category;
     uint32_t parts;
     uint32_t first_cell; /* the rank's parts, of all slots, are numbered through: its first one */
     uint64_t part_bytes; /* in device memory */
@@ -53,6 +71,7 @@ typedef struct {
 
 /* Indexed by their enums, NULL-terminated. */
 extern const char *const lh_role_names[];
+extern const char *const lh_category_names[];
 extern const char *const lh_stream_kind_names[];
 
 typedef enum {
@@ -104,6 +123,7 @@ lh_pass_has(const LhProgramParams *p, LhPass pass)
 
 typedef struct _LhProgram LhProgram;
 typedef struct _LhEmitter LhEmitter;
+struct _LhStepPlan;
 
 /* Where ops come from. */
 typedef struct {
@@ -161,11 +181,34 @@ struct _LhProgram {
      * them so, in slots that say so. 0: none.
      */
     uint32_t saved_group;
+    /*
+     * Programs that are embedded in it, by the number that their ops have as `module`, from 1 on;
+     * entries may be NULL. What their ops mean is said by them: sizes and slices are those of the
+     * embedded program, not this one's. Borrowed from the plan.
+     */
+    const LhProgram *const *modules;
+    uint32_t modules_count;
+    /* What a training step is (step/graph.h); NULL: it is none. Borrowed from the plan. */
+    const struct _LhStepPlan *step;
     /* As texts of options, for the record: what it was made with. Owned; NULL: nothing to say. */
     char **record;
     void *plan; /* the generator's own, worked out once */
     GDestroyNotify plan_free;
 };
+
+/* Whether an op belongs to an embedded program. */
+static inline bool
+lh_program_embeds(const LhProgram *program, const LhOp *op)
+{
+    return op->module > 0 && op->module <= program->modules_count;
+}
+
+/* The program that says what an op means: sizes, slices, placement. Slots are @program's. */
+static inline const LhProgram *
+lh_program_of_op(const LhProgram *program, const LhOp *op)
+{
+    return lh_program_embeds(program, op) ? program->modules[op->module - 1] : program;
+}
 
 /* An empty program for @params, whose documents it copies. The caller declares the rest and frees.
  */
@@ -176,12 +219,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProgram, lh_program_free)
 
 /* Returns the slot's index. */
 typedef struct {
-    const char *name; /* at most 15 characters */
+    const char *name; /* shorter than LH_SLOT_NAME_BYTES */
     LhTensorKind kind;
     LhSlotRole role;
     LhDtype dtype;
     uint32_t head_dim; /* 0: the program's */
     bool by_heads;
+    LhCategory category;
     uint32_t parts;
     uint64_t part_bytes;
 } LhSlotParams;
@@ -208,6 +252,19 @@ LhGroup lh_program_group(const LhProgram *program, uint32_t rank);
 
 /* Parts of all slots of a rank. */
 uint32_t lh_program_cells(const LhProgram *program);
+
+/* Whether who runs a program fills the slot before it; and looks at it when it has ended. */
+static inline bool
+lh_slot_is_given(const LhSlot *slot)
+{
+    return slot->role == LH_SLOT_INPUT || slot->role == LH_SLOT_STATE;
+}
+
+static inline bool
+lh_slot_is_result(const LhSlot *slot)
+{
+    return slot->role == LH_SLOT_OUTPUT || slot->role == LH_SLOT_STATE;
+}
 
 static inline uint32_t
 lh_slot_element_bytes(const LhSlot *slot)

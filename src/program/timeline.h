@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/units.h"
-#include "program/op.h"
+#include "program/program.h"
 
 /* Of an op that crosses no network, or a network without tiers. */
 #define LH_TIMELINE_NO_TIER UINT8_MAX
@@ -28,3 +28,26 @@ typedef struct {
 
 /* Called when an op completes, in completion order. */
 typedef void (*LhTimelineSink)(void *data, const LhTimelineRecord *record);
+
+/* The op that takes or gives back memory, as reports name it. */
+typedef struct {
+    uint32_t op; /* its id; LH_OP_NONE: none, what is there before the first op */
+    uint16_t layer, micro_batch;
+    uint16_t phase;    /* LhPhase */
+    uint16_t category; /* LhCategory of its slot; LH_CATEGORIES: of many */
+} LhMemoryOp;
+
+/* What a rank holds after an alloc or a free. */
+typedef struct {
+    uint32_t rank;
+    LhTime time_ps; /* when the host gets there */
+    LhMemoryOp op;
+    uint64_t category_bytes; /* of op.category */
+    uint64_t bytes;          /* of all categories */
+} LhMemoryRecord;
+
+/*
+ * Called at every alloc and free, for each rank in the order of its host, so in order of time. What
+ * is there before the first op comes first: a record at time 0 for each category that has any.
+ */
+typedef void (*LhMemorySink)(void *data, const LhMemoryRecord *record);

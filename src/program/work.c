@@ -30,6 +30,17 @@ lh_op_flops(const LhOp *op)
 }
 
 uint64_t
+lh_op_dense_flops(const LhOp *op)
+{
+    const LhKernel *kernel;
+
+    if (op->kind != LH_OP_COMPUTE)
+        return 0;
+    kernel = lh_kernels[op->compute.kernel];
+    return lh_kernel_counts_dense_flops(kernel) ? kernel->flops(&op->compute.args) : 0;
+}
+
+uint64_t
 lh_part_wire_bytes(const LhProgram *program, const LhPart *part)
 {
     uint64_t bytes = 0;

@@ -19,6 +19,9 @@ uint64_t lh_tensor_wire_bytes(const LhProgram *program, const LhOp *op, uint32_t
 /* Of kernels of attention; 0 of all other ops. */
 uint64_t lh_op_flops(const LhOp *op);
 
+/* Of products of activations with weights; 0 of all other ops. */
+uint64_t lh_op_dense_flops(const LhOp *op);
+
 /*
  * What @rank sends over the network in @op, a collective by its bandwidth-optimal algorithm. @parts
  * and @counts are the lists that the op indexes.

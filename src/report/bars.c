@@ -126,13 +126,11 @@ append_part(GString *data, const Bars *bars, int position)
 static char *
 reason_of(const Bars *bars, const LhCompareRow *row)
 {
-    LhTotals totals;
     g_autofree char *limit = NULL;
 
     if (row->state != LH_ROW_NO_MEMORY)
         return g_strdup_printf("%s: %s", lh_row_state_names[row->state], row->reason);
-    lh_totals(row->result, &totals);
-    limit = lh_describe_memory_limit(bars->setup, &totals);
+    limit = lh_describe_memory_limit(bars->setup, row->result);
     return g_strdup_printf("out of memory: %s", limit);
 }
 

@@ -18,12 +18,18 @@ describe_shape(const LhSetup *setup, GString *out)
     g_autofree char *share = lh_format_count(a->seq_length / p->ranks);
     g_autofree char *mask = lh_describe_mask(&p->mask);
 
-    g_string_append_printf(out, "one%s attention module", a->linear ? " linear" : "");
+    if (setup->step != NULL)
+        g_string_append(out, "one training step");
+    else
+        g_string_append_printf(out, "one%s attention module", a->linear ? " linear" : "");
     if (setup->model != NULL) {
         g_string_append(out, " of ");
         lh_escape_line(out, setup->model->name);
     }
-    g_string_append_printf(out, ", %s: %s tokens", passes[p->pass - 1], tokens);
+    if (setup->step != NULL)
+        g_string_append_printf(out, ": %s tokens", tokens);
+    else
+        g_string_append_printf(out, ", %s: %s tokens", passes[p->pass - 1], tokens);
     if (setup->asked_length != 0)
         g_string_append_printf(out, " (rounded from %s)", asked);
     g_string_append_printf(out, ", %s a rank", share);
@@ -33,6 +39,21 @@ describe_shape(const LhSetup *setup, GString *out)
     if (a->groups != a->heads)
         g_string_append_printf(out, " in %u groups", a->groups);
     g_string_append_printf(out, ", %s, %s\n", lh_dtype_names[a->dtype], mask);
+}
+
+/* How a training step is cut and run. */
+static void
+describe_step(const LhSetup *setup, GString *out)
+{
+    const LhStepParams *p = &setup->step->params;
+
+    g_string_append_printf(out,
+                           "tensor parallel %u, context parallel %u, data parallel %u; %u "
+                           "micro-batch%s of %u sequence%s; %s, recomputed: %s; as %s does it\n",
+                           p->tensor_parallel, p->module.ranks, p->data_parallel, p->micro_batches,
+                           p->micro_batches == 1 ? "" : "es", p->module.attention.batch,
+                           p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard],
+                           lh_checkpoint_names[p->checkpoint], setup->step->framework->name);
 }
 
 /* Of a model whose layers differ: which of them this is. */
@@ -68,16 +89,87 @@ describe_layers(const LhSetup *setup, GString *out)
 }
 
 char *
-lh_describe_memory_limit(const LhSetup *setup, const LhTotals *totals)
+lh_describe_memory_limit(const LhSetup *setup, const LhSimResult *result)
 {
+    const LhOutOfMemory *oom = result->out_of_memory;
     const uint64_t share = lh_setup_weight_bytes_per_rank(setup);
-    g_autofree char *buffers = lh_format_bytes(totals->peak_bytes);
     g_autofree char *weights = lh_format_bytes(share);
     g_autofree char *has = lh_format_bytes(setup->device->memory_capacity);
+    g_autofree char *buffers = NULL;
+    LhTotals totals;
 
+    if (oom->by_category[LH_CATEGORY_ATTENTION] != oom->needed_bytes)
+        return lh_describe_out_of_memory(oom);
+    lh_totals(result, &totals);
+    buffers = lh_format_bytes(totals.peak_bytes);
     return g_strdup_printf("rank %u needs %s of attention buffers%s%s%s, a GPU has %s",
-                           totals->peak_rank, buffers, share > 0 ? " and at least " : "",
+                           totals.peak_rank, buffers, share > 0 ? " and at least " : "",
                            share > 0 ? weights : "", share > 0 ? " of weights" : "", has);
+}
+
+char *
+lh_describe_program(const LhSetup *setup, const LhProgram *program)
+{
+    const LhProgramParams *p = &program->params;
+    g_autofree char *tokens = lh_format_count(p->attention.seq_length);
+    g_autofree char *groups = lh_describe_groups(p);
+
+    return g_strdup_printf("%s%s%s, %s tokens on %s", program->name,
+                           setup->model == NULL  ? ""
+                           : setup->step != NULL ? " of "
+                                                 : ": attention of ",
+                           setup->model != NULL ? setup->model->name : "", tokens, groups);
+}
+
+char *
+lh_describe_memory_op(const LhMemoryOp *op)
+{
+    if (op->op == LH_OP_NONE)
+        return g_strdup("before the first op");
+    return g_strdup_printf("op %u (%s, layer %u, micro-batch %u)", op->op,
+                           lh_phase_names[op->phase], op->layer, op->micro_batch);
+}
+
+/* What needs most stands first. */
+static void
+append_categories(GString *out, const uint64_t by_category[LH_CATEGORIES])
+{
+    bool listed[LH_CATEGORIES] = { false };
+
+    for (int n = 0; n < LH_CATEGORIES; n++) {
+        int most = -1;
+        g_autofree char *bytes = NULL;
+
+        for (int c = 0; c < LH_CATEGORIES; c++) {
+            if (!listed[c] && by_category[c] > 0 &&
+                (most < 0 || by_category[c] > by_category[most]))
+                most = c;
+        }
+        if (most < 0)
+            return;
+        listed[most] = true;
+        bytes = lh_format_bytes(by_category[most]);
+        g_string_append_printf(out, "%s%s %s", n > 0 ? ", " : ": ", lh_category_names[most], bytes);
+    }
+}
+
+char *
+lh_describe_out_of_memory(const LhOutOfMemory *oom)
+{
+    GString *out = g_string_new(NULL);
+    g_autofree char *needed = lh_format_bytes(oom->needed_bytes);
+    g_autofree char *limit = lh_format_bytes(oom->limit_bytes);
+    g_autofree char *time = lh_format_time(oom->time_ps);
+    g_autofree char *op = lh_describe_memory_op(&oom->op);
+
+    g_string_append_printf(out, "rank %u needs %s of %s", oom->rank, needed, limit);
+    append_categories(out, oom->by_category);
+    g_string_append_printf(out, "; first at %s", time);
+    if (oom->op.op == LH_OP_NONE)
+        g_string_append_printf(out, ", %s", op);
+    else
+        g_string_append_printf(out, " for %s, at %s", lh_category_names[oom->op.category], op);
+    return g_string_free(out, FALSE);
 }
 
 /* A model that the cluster cannot hold, however it is cut. */
@@ -126,11 +218,22 @@ describe_links(const LhTopology *t, GString *out)
     }
 }
 
+/* "16 ranks", of a step all of them. */
+static char *
+describe_ranks(const LhSetup *setup)
+{
+    const LhProgramParams all = {
+        .ranks = setup->step != NULL ? (uint32_t)lh_step_ranks(&setup->step->params) : 0,
+    };
+
+    return lh_describe_groups(setup->step != NULL ? &all : &setup->params);
+}
+
 static void
 describe_cluster(const LhSetup *setup, GString *out)
 {
     const LhTopology *t = setup->topology;
-    g_autofree char *groups = lh_describe_groups(&setup->params);
+    g_autofree char *groups = describe_ranks(setup);
     g_autofree char *cluster = lh_escaped_line(t->name);
     g_autofree char *device = lh_escaped_line(setup->device->name);
 
@@ -281,7 +384,10 @@ lh_describe_case(const LhSetup *setup, GString *out)
     g_autofree char *groups = lh_describe_groups(&setup->params);
 
     describe_shape(setup, out);
-    describe_layers(setup, out);
+    if (setup->step != NULL)
+        describe_step(setup, out);
+    else
+        describe_layers(setup, out);
     if (setup->cost == LH_COST_DEVICE)
         describe_cluster(setup, out);
     else
@@ -289,7 +395,7 @@ lh_describe_case(const LhSetup *setup, GString *out)
                                setup->cost == LH_COST_UNIT
                                    ? "every attention block takes 1 s"
                                    : "attention runs its exact flops at 1 PFLOP/s");
-    if (setup->cost == LH_COST_DEVICE)
+    if (setup->cost == LH_COST_DEVICE && setup->step == NULL)
         describe_weights(setup, out);
     describe_conditions(setup, out);
     if (setup->program == NULL) {

@@ -8,9 +8,21 @@
 /* Lines that say what is simulated, on what, with which options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
 
-/* "rank 0 needs 385 GiB of attention buffers and at least 1.7 GiB of weights, a GPU has 80 GiB";
- * caller frees. */
-char *lh_describe_memory_limit(const LhSetup *setup, const LhTotals *totals);
+/* Why a result is out of memory: "rank 0 needs 385 GiB of attention buffers and at least 1.7 GiB of
+ * weights, a GPU has 80 GiB", or as below where there is more than attention; caller frees. */
+char *lh_describe_memory_limit(const LhSetup *setup, const LhSimResult *result);
+
+/* "ring: attention of llama-7b, 4,096 tokens on 8 ranks": the title of a figure; caller frees. */
+char *lh_describe_program(const LhSetup *setup, const LhProgram *program);
+
+/* "op 12 (backward, layer 3, micro-batch 0)", or "before the first op"; caller frees. */
+char *lh_describe_memory_op(const LhMemoryOp *op);
+
+/*
+ * "rank 0 needs 83.1 GiB of 78.7 GiB: saved 41 GiB, weights 12.6 GiB, ...; first at 1.2 s for
+ * gradients, at op 12 (backward, layer 31, micro-batch 0)"; caller frees.
+ */
+char *lh_describe_out_of_memory(const LhOutOfMemory *oom);
 
 /* One line on the schedules that are not of this kind of attention; nothing if there are none. */
 void lh_describe_left_out(const LhSetup *setup, GString *out);

@@ -18,6 +18,7 @@ typedef struct {
     LhTimeScale scale;
     bool part[LH_PARTS]; /* occurs in some row; busy always */
     bool uneven;         /* some rank sends more than another */
+    bool step;           /* training steps, not attention modules */
 } Columns;
 
 static LhCompareRow *
@@ -27,9 +28,9 @@ row_at(const LhComparison *c, guint index)
 }
 
 static Columns
-plan_columns(const LhComparison *c)
+plan_columns(const LhSetup *setup, const LhComparison *c)
 {
-    Columns columns = { .part[0] = true };
+    Columns columns = { .part[0] = true, .step = setup->step != NULL };
     LhTime longest = 0;
 
     columns.part[1 + LH_IDLE_IMBALANCE] = columns.part[1 + LH_IDLE_HOST] = true;
@@ -71,6 +72,10 @@ new_comparison_table(const Columns *columns)
     lh_table_column(table, "schedule", "schedule", NULL, false);
     lh_table_column(table, "makespan_s", "time", columns->scale.unit, true);
     lh_table_column(table, "vs_best", "vs best", NULL, true);
+    if (columns->step) {
+        lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
+        lh_table_column(table, "mfu", "MFU", "%", true);
+    }
     for (int part = 0; part < LH_PARTS; part++) {
         if (columns->part[part])
             add_part_column(table, part, columns->scale.unit);
@@ -79,7 +84,8 @@ new_comparison_table(const Columns *columns)
     lh_table_column(table, "sent_bytes_max", "sent/GPU", columns->uneven ? "max MiB" : "MiB", true);
     if (columns->uneven)
         lh_table_column(table, "sent_bytes_mean", "sent/GPU", "mean MiB", true);
-    lh_table_column(table, "peak_bytes_max", "attention", "buffers MiB", true);
+    lh_table_column(table, "peak_bytes_max", columns->step ? "memory" : "attention",
+                    columns->step ? "MiB" : "buffers MiB", true);
     return table;
 }
 
@@ -93,9 +99,10 @@ add_ratio_cell(LhTable *table, double value, int decimals, const char *suffix)
 }
 
 static void
-add_time_cells(LhTable *table, const Columns *columns, const LhSimResult *r, const LhTotals *totals,
-               double vs_best)
+add_time_cells(LhTable *table, const Columns *columns, const LhCompareRow *row,
+               const LhTotals *totals, double vs_best)
 {
+    const LhSimResult *r = row->result;
     LhWide parts[LH_PARTS];
     int64_t quanta[LH_PARTS];
     int64_t whole;
@@ -108,6 +115,10 @@ add_time_cells(LhTable *table, const Columns *columns, const LhSimResult *r, con
         add_ratio_cell(table, vs_best, 2, "x");
     else
         lh_table_cell(table, "-", "");
+    if (columns->step) {
+        add_ratio_cell(table, row->step.tokens_per_s, 0, "");
+        lh_cell_percent(table, row->step.mfu);
+    }
     for (int part = 0; part < LH_PARTS; part++) {
         if (columns->part[part])
             lh_table_cell(table, lh_text_scaled(columns->scale, quanta[part], text), NULL);
@@ -116,15 +127,17 @@ add_time_cells(LhTable *table, const Columns *columns, const LhSimResult *r, con
 
 /* What the schedule chose itself, and whether it fits. */
 static void
-note_row(LhTable *table, const LhSetup *setup, const LhCompareRow *row, const LhTotals *totals)
+note_row(LhTable *table, const LhSetup *setup, const LhCompareRow *row)
 {
     g_autofree char *chosen = lh_describe_options(&row->program->params, &setup->params);
-    g_autofree char *limit = lh_describe_memory_limit(setup, totals);
     g_autofree char *note = NULL;
 
-    if (row->state == LH_ROW_NO_MEMORY)
+    if (row->state == LH_ROW_NO_MEMORY) {
+        g_autofree char *limit = lh_describe_memory_limit(setup, row->result);
+
         note =
             g_strdup_printf("out of memory: %s%s%s", limit, chosen[0] != '\0' ? "; " : "", chosen);
+    }
     if (note != NULL || chosen[0] != '\0')
         lh_table_note(table, note != NULL ? note : chosen);
 }
@@ -149,20 +162,20 @@ add_comparison_row(LhTable *table, const LhSetup *setup, const LhComparison *c,
     }
     lh_totals(row->result, &totals);
     add_time_cells(
-        table, columns, row->result, &totals,
+        table, columns, row, &totals,
         row->state == LH_ROW_RAN && best > 0 ? (double)row->result->makespan_ps / (double)best : 0);
     lh_cell_percent(table, lh_sim_bubble_fraction(row->result));
     lh_cell_mib(table, totals.sent_bytes_max, 1);
     if (columns->uneven)
         lh_cell_mib(table, totals.sent_bytes, row->result->ranks_count);
     lh_cell_mib(table, totals.peak_bytes, 1);
-    note_row(table, setup, row, &totals);
+    note_row(table, setup, row);
 }
 
 LhTable *
 lh_describe_comparison(const LhSetup *setup, const LhComparison *c)
 {
-    const Columns columns = plan_columns(c);
+    const Columns columns = plan_columns(setup, c);
     LhTable *table = new_comparison_table(&columns);
 
     for (guint i = 0; i < c->rows->len; i++)

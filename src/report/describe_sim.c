@@ -136,6 +136,13 @@ add_quantity_row(LhTable *table, const RankQuantity *q, const LhSimResult *r)
     lh_table_cell_printf(table, "%u", where);
 }
 
+/* Whether anything but buffers of attention is held. */
+static bool
+has_categories(const LhRankResult *rank)
+{
+    return rank->peak_by_category[LH_CATEGORY_ATTENTION] != rank->peak_bytes;
+}
+
 LhTable *
 lh_describe_ranks(const LhCompareRow *row)
 {
@@ -147,8 +154,13 @@ lh_describe_ranks(const LhCompareRow *row)
     lh_table_column(table, "mean", "mean", NULL, true);
     lh_table_column(table, "max", "max", NULL, true);
     lh_table_column(table, "max_rank", "on rank", NULL, true);
-    for (guint i = 0; i < G_N_ELEMENTS(quantities); i++)
-        add_quantity_row(table, &quantities[i], row->result);
+    for (guint i = 0; i < G_N_ELEMENTS(quantities); i++) {
+        RankQuantity q = quantities[i];
+
+        if (q.value == value_peak && has_categories(&row->result->ranks[0]))
+            q.name = "memory";
+        add_quantity_row(table, &q, row->result);
+    }
     return table;
 }
 
@@ -210,7 +222,9 @@ lh_describe_memory(const LhSimResult *r)
 
     lh_totals(r, &totals);
     rank = &r->ranks[totals.peak_rank];
-    title = g_strdup_printf("attention buffers of rank %u at their peak", totals.peak_rank);
+    title = has_categories(rank)
+                ? g_strdup_printf("memory of rank %u at its peak", totals.peak_rank)
+                : g_strdup_printf("attention buffers of rank %u at their peak", totals.peak_rank);
     lh_table_column(table, "tensor", title, NULL, false);
     lh_table_column(table, "bytes", "MiB", NULL, true);
     for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
@@ -223,5 +237,74 @@ lh_describe_memory(const LhSimResult *r)
     lh_table_row(table);
     lh_table_cell(table, "in all", NULL);
     lh_cell_mib(table, rank->peak_bytes, 1);
+    return table;
+}
+
+static void
+add_step_row(LhTable *table, const char *what, const char *unit, const char *format, double value)
+{
+    char text[LH_TEXT_SIZE];
+
+    g_ascii_formatd(text, sizeof(text), format, value);
+    lh_table_row(table);
+    lh_table_cell(table, what, NULL);
+    lh_table_cell(table, unit, NULL);
+    lh_table_cell(table, text, NULL);
+}
+
+LhTable *
+lh_describe_step(const LhStepAnswer *step)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "quantity", "the training step", NULL, false);
+    lh_table_column(table, "unit", "", NULL, false);
+    lh_table_column(table, "value", "", NULL, true);
+    add_step_row(table, "time of an iteration", "s", "%.4g", step->iteration_s);
+    add_step_row(table, "throughput", "tokens/s", "%.0f", step->tokens_per_s);
+    add_step_row(table, "of a GPU", "tokens/s", "%.1f", step->tokens_per_s_per_gpu);
+    add_step_row(table, "MFU", "%", "%.1f", 100 * step->mfu);
+    add_step_row(table, "HFU", "%", "%.1f", 100 * step->hfu);
+    add_step_row(table, "exposed: tensor parallel", "ms", "%.1f",
+                 1e3 * step->exposed_s[LH_DIMENSION_TENSOR]);
+    add_step_row(table, "exposed: context parallel", "ms", "%.1f",
+                 1e3 * step->exposed_s[LH_DIMENSION_CONTEXT]);
+    add_step_row(table, "exposed: data parallel", "ms", "%.1f",
+                 1e3 * step->exposed_s[LH_DIMENSION_DATA]);
+    return table;
+}
+
+LhTable *
+lh_describe_categories(const LhSimResult *r)
+{
+    LhTotals totals;
+    const LhRankResult *rank;
+    LhTable *table;
+    g_autofree char *title = NULL;
+    int count = 0;
+
+    lh_totals(r, &totals);
+    rank = &r->ranks[totals.peak_rank];
+    for (int c = 0; c < LH_CATEGORIES; c++)
+        count += rank->peak_by_category[c] > 0;
+    if (count < 2)
+        return NULL;
+    table = lh_table_new();
+    title = g_strdup_printf("what rank %u holds at its peak", totals.peak_rank);
+    lh_table_column(table, "category", title, NULL, false);
+    lh_table_column(table, "bytes", "MiB", NULL, true);
+    lh_table_column(table, "fraction", "share", "%", true);
+    for (int c = 0; c < LH_CATEGORIES; c++) {
+        if (rank->peak_by_category[c] == 0)
+            continue;
+        lh_table_row(table);
+        lh_table_cell(table, lh_category_names[c], NULL);
+        lh_cell_mib(table, rank->peak_by_category[c], 1);
+        lh_cell_percent(table, (double)rank->peak_by_category[c] / (double)rank->peak_bytes);
+    }
+    lh_table_row(table);
+    lh_table_cell(table, "in all", NULL);
+    lh_cell_mib(table, rank->peak_bytes, 1);
+    lh_cell_percent(table, 1);
     return table;
 }

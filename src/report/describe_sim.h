@@ -9,4 +9,10 @@
 LhTable *lh_describe_parts(const LhSimResult *result);  /* where the time went */
 LhTable *lh_describe_ranks(const LhCompareRow *row);    /* smallest, mean and largest over ranks */
 LhTable *lh_describe_traffic(const LhCompareRow *row);  /* bytes by tier, beside the closed form */
-LhTable *lh_describe_memory(const LhSimResult *result); /* by category, at the peak */
+LhTable *lh_describe_memory(const LhSimResult *result); /* by tensor, at the peak */
+
+/* What a training step comes to. Caller frees. */
+LhTable *lh_describe_step(const LhStepAnswer *step);
+
+/* By category, at the peak; NULL if there is but one category. */
+LhTable *lh_describe_categories(const LhSimResult *result);

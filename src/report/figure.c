@@ -43,8 +43,9 @@ static const Kind kinds[] = {
     { ".pdf", "pdfcairo fontscale 1", 1, "%PDF-", "%%EOF", sizeof("%%EOF") - 1, true },
 };
 
+/* By its ending; NULL if that is none of a picture. */
 static const Kind *
-kind_of(const char *path)
+kind_of_name(const char *path)
 {
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (g_str_has_suffix(path, kinds[i].suffix))
@@ -53,25 +54,44 @@ kind_of(const char *path)
     return NULL;
 }
 
+static const Kind *
+kind_of(const char *path)
+{
+    const Kind *kind = kind_of_name(path);
+
+    return kind != NULL ? kind : &kinds[0];
+}
+
+bool
+lh_figure_has_path(const char *path)
+{
+    return kind_of_name(path) != NULL;
+}
+
 bool
 lh_figure_check_path(const char *path, GError **error)
 {
     g_autofree char *shown = NULL;
 
-    if (kind_of(path) != NULL)
+    if (kind_of_name(path) != NULL || lh_output_is_stream(path))
         return true;
     shown = lh_escaped_line(path);
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--figure: \"%s\" is not allowed; allowed: a name that ends in .svg, .png or .pdf",
-                shown);
+    g_set_error(
+        error, LH_ERROR, LH_ERROR_USAGE,
+        "--figure: \"%s\" is not allowed; allowed: a name that ends in .svg, .png or .pdf, a "
+        "pipe or a device",
+        shown);
     return false;
 }
 
 char *
 lh_figure_script_path(const char *path)
 {
-    const gsize suffix = strlen(kind_of(path)->suffix);
+    const Kind *kind = kind_of_name(path);
+    const gsize suffix = kind == NULL ? 0 : strlen(kind->suffix);
 
+    if (kind == NULL)
+        return NULL;
     return g_strdup_printf("%.*s.gp", (int)(strlen(path) - suffix), path);
 }
 
@@ -169,13 +189,14 @@ deadline_s(void)
 }
 
 static bool
-fail(const char *path, const char *script_path, const char *cause, GError **error)
+fail(const char *path, const char *cause, GError **error)
 {
+    g_autofree char *script_path = lh_figure_script_path(path);
     g_autofree char *figure = lh_escaped_line(path);
-    g_autofree char *script = lh_escaped_line(script_path);
+    g_autofree char *script = script_path == NULL ? NULL : lh_escaped_line(script_path);
 
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot draw %s: %s; its script is in %s",
-                figure, cause, script);
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot draw %s: %s%s%s", figure, cause,
+                script == NULL ? "" : "; its script is in ", script == NULL ? "" : script);
     return false;
 }
 
@@ -187,7 +208,6 @@ draw(const LhFigure *figure, const GString *script, GString *picture, GError **e
     const LhChild gnuplot = {
         .argv = argv, .input = script->str, .input_length = script->len, .deadline_s = deadline_s()
     };
-    g_autofree char *script_path = lh_figure_script_path(figure->path);
     g_autoptr(GError) cause = NULL;
 
     if (!lh_child_run(&gnuplot, picture, &cause)) {
@@ -197,11 +217,11 @@ draw(const LhFigure *figure, const GString *script, GString *picture, GError **e
                                                   : "",
                                               NULL);
 
-        return fail(figure->path, script_path, advice, error);
+        return fail(figure->path, advice, error);
     }
     if (is_whole(kind_of(figure->path), picture))
         return true;
-    return fail(figure->path, script_path, "what gnuplot printed is not a whole picture", error);
+    return fail(figure->path, "what gnuplot printed is not a whole picture", error);
 }
 
 bool
@@ -210,9 +230,10 @@ lh_figure_draw(const LhFigure *figure, GError **error)
     g_autofree char *script_path = lh_figure_script_path(figure->path);
     GString *script = make_script(figure, kind_of(figure->path));
     GString *picture = g_string_new(NULL);
-    const bool ok = lh_output_file(script_path, script->str, script->len, error) &&
-                    draw(figure, script, picture, error) &&
-                    lh_output_file(figure->path, picture->str, picture->len, error);
+    const bool ok =
+        (script_path == NULL || lh_output_file(script_path, script->str, script->len, error)) &&
+        draw(figure, script, picture, error) &&
+        lh_output_file(figure->path, picture->str, picture->len, error);
 
     g_string_free(script, TRUE);
     g_string_free(picture, TRUE);

@@ -1,6 +1,7 @@
 /*
  * Figures by gnuplot. For FILE.svg, FILE.png or FILE.pdf, the script FILE.gp is written beside it,
- * with the data in it, so that a figure can be changed and drawn again by hand.
+ * with the data in it, so that a figure can be changed and drawn again by hand. A pipe or a device
+ * of another name gets SVG, without a script.
  */
 #pragma once
 
@@ -9,16 +10,19 @@
 
 /* What a figure is made of. */
 typedef struct {
-    const char *path;       /* *.svg, *.png or *.pdf */
+    const char *path;       /* one that lh_figure_check_path() allows */
     unsigned width, height; /* points */
     const char *data;       /* the lines of the data block $data; numbers and comments only */
     const char *script;     /* gnuplot commands after the terminal is set */
 } LhFigure;
 
-/* False (LH_ERROR_USAGE) if @path ends in none of .svg, .png, .pdf. */
+/* Whether @path ends in one of .svg, .png, .pdf. */
+bool lh_figure_has_path(const char *path);
+
+/* False (LH_ERROR_USAGE) if @path ends in none of .svg, .png, .pdf and is no pipe or device. */
 bool lh_figure_check_path(const char *path, GError **error);
 
-/* The path of the script of figure @path. Caller frees. */
+/* The path of the script of figure @path; NULL: there is none. Caller frees. */
 char *lh_figure_script_path(const char *path);
 
 /*

@@ -6,7 +6,7 @@
  */
 #include "report/gantt.h"
 
-#include "report/describe_options.h"
+#include "report/describe.h"
 #include "report/figure.h"
 #include "report/text.h"
 
@@ -218,27 +218,21 @@ append_boxes(GString *data, const Chart *chart, int kind)
 static void
 append_title(GString *script, const LhGantt *gantt)
 {
-    const LhProgramParams *p = &gantt->program->params;
     const LhFrame *frame = gantt->frame;
     char bubble[LH_TEXT_SIZE];
-    g_autofree char *tokens = lh_format_count(p->attention.seq_length);
+    g_autofree char *line = lh_describe_program(gantt->setup, gantt->program);
     g_autofree char *makespan = lh_format_time(gantt->makespan_ps);
-    g_autofree char *groups = lh_describe_groups(p);
     g_autofree char *from = lh_format_time(frame->from_ps);
     g_autofree char *to = lh_format_time(frame->to_ps);
-    g_autoptr(GString) line = g_string_new(gantt->program->name);
     g_autoptr(GString) below = g_string_new(NULL);
 
-    if (gantt->setup->model != NULL)
-        g_string_append_printf(line, ": attention of %s", gantt->setup->model->name);
-    g_string_append_printf(line, ", %s tokens on %s", tokens, groups);
     lh_text_percent(gantt->bubble, bubble);
     g_string_append_printf(below, "%s, %s of it not computing", makespan, bubble);
     if (frame->from_ps > 0 || frame->to_ps < gantt->makespan_ps)
         g_string_append_printf(below, "; shown: %s to %s", from, to);
     if (frame->ranks->len < lh_program_ranks(gantt->program))
         g_string_append_printf(below, "; %u of the ranks", frame->ranks->len);
-    lh_figure_append_title(script, WIDTH, line->str, below->str);
+    lh_figure_append_title(script, WIDTH, line, below->str);
 }
 
 static void

@@ -1,5 +1,5 @@
 /*
- * longhaul.result/2: schemas/result.schema.json. Times are exact decimal seconds of integer
+ * longhaul.result/3: schemas/result.schema.json. Times are exact decimal seconds of integer
  * picoseconds; sums over ranks are exact too, means are left to the reader.
  */
 #include "report/result_json.h"
@@ -240,6 +240,68 @@ write_peak(LhJsonWriter *w, const LhSimResult *r)
     lh_jsonw_object_end(w);
 }
 
+void
+lh_memory_op_json(LhJsonWriter *w, const LhMemoryOp *op)
+{
+    if (op->op == LH_OP_NONE) {
+        lh_jsonw_string(w, "op", NULL);
+        lh_jsonw_string(w, "layer", NULL);
+        lh_jsonw_string(w, "micro_batch", NULL);
+        lh_jsonw_string(w, "phase", NULL);
+        return;
+    }
+    lh_jsonw_uint(w, "op", op->op);
+    lh_jsonw_uint(w, "layer", op->layer);
+    lh_jsonw_uint(w, "micro_batch", op->micro_batch);
+    lh_jsonw_string(w, "phase", lh_phase_names[op->phase]);
+}
+
+static void
+write_categories(LhJsonWriter *w, const uint64_t by_category[LH_CATEGORIES])
+{
+    lh_jsonw_object_begin(w, "by_category");
+    for (int c = 0; c < LH_CATEGORIES; c++) {
+        if (by_category[c] != 0)
+            lh_jsonw_uint(w, lh_category_names[c], by_category[c]);
+    }
+    lh_jsonw_object_end(w);
+}
+
+/* The moment of that peak. */
+static void
+write_moment(LhJsonWriter *w, const LhSimResult *r)
+{
+    LhTotals totals;
+    const LhRankResult *rank;
+
+    lh_totals(r, &totals);
+    rank = &r->ranks[totals.peak_rank];
+    lh_jsonw_object_begin(w, "peak");
+    lh_memory_op_json(w, &rank->peak_op);
+    write_categories(w, rank->peak_by_category);
+    lh_jsonw_object_end(w);
+}
+
+/* The first op that does not fit. */
+static void
+write_out_of_memory(LhJsonWriter *w, const LhOutOfMemory *oom)
+{
+    if (oom == NULL) {
+        lh_jsonw_string(w, "out_of_memory", NULL);
+        return;
+    }
+    lh_jsonw_object_begin(w, "out_of_memory");
+    lh_jsonw_uint(w, "rank", oom->rank);
+    lh_jsonw_seconds(w, "time_s", oom->time_ps);
+    lh_memory_op_json(w, &oom->op);
+    lh_jsonw_string(w, "category",
+                    oom->op.op != LH_OP_NONE ? lh_category_names[oom->op.category] : NULL);
+    lh_jsonw_uint(w, "needed_bytes", oom->needed_bytes);
+    lh_jsonw_uint(w, "limit_bytes", oom->limit_bytes);
+    write_categories(w, oom->by_category);
+    lh_jsonw_object_end(w);
+}
+
 static void
 write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
 {
@@ -250,9 +312,13 @@ write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row, LhTime
     if (row->result == NULL) {
         lh_jsonw_string(w, "per_rank", NULL);
         lh_jsonw_string(w, "peak_bytes_by_tensor", NULL);
+        lh_jsonw_string(w, "peak", NULL);
+        write_out_of_memory(w, NULL);
     } else {
         write_ranks(w, row);
         write_peak(w, row->result);
+        write_moment(w, row->result);
+        write_out_of_memory(w, row->result->out_of_memory);
     }
     lh_jsonw_object_end(w);
 }

@@ -1,5 +1,5 @@
 /*
- * Results for machines: longhaul.result/2.
+ * Results for machines: longhaul.result/3.
  */
 #pragma once
 
@@ -11,7 +11,7 @@ typedef struct {
     const char *const *argv; /* NULL-terminated; argv[0] is written as "longhaul" */
 } LhStamp;
 
-#define LH_RESULT_SCHEMA "longhaul.result/2"
+#define LH_RESULT_SCHEMA "longhaul.result/3"
 
 /* The document of a comparison, or of one run as a comparison of one schedule. */
 void lh_result_json(const LhSetup *setup, const LhComparison *comparison, const LhStamp *stamp,
@@ -20,3 +20,6 @@ void lh_result_json(const LhSetup *setup, const LhComparison *comparison, const 
 /* Opens the document's object and writes what every one has: schema, tool, argv, inputs, seed.
  * @setup may be NULL. */
 void lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup);
+
+/* The members op, layer, micro_batch and phase of the open object; null before the first op. */
+void lh_memory_op_json(LhJsonWriter *w, const LhMemoryOp *op);

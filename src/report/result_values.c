@@ -2,43 +2,11 @@
 #include "report/result_values.h"
 
 #include "plan/prove.h"
+#include "plan/setting.h"
 #include "report/describe.h"
 
 /* --- the case -----------------------------------------------------------------------------------
  */
-
-/* "3:2;5:1.5"; caller frees. */
-static char *
-straggler_text(const GArray *stragglers)
-{
-    GString *out = g_string_new(NULL);
-
-    for (guint i = 0; stragglers != NULL && i < stragglers->len; i++) {
-        const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
-        char factor[G_ASCII_DTOSTR_BUF_SIZE];
-
-        g_string_append_printf(out, "%s%" G_GUINT64_FORMAT ":%s", out->len > 0 ? ";" : "", s->rank,
-                               lh_double_to_text(s->slowdown, factor));
-    }
-    return g_string_free(out, FALSE);
-}
-
-/* "nic:1:0.5"; caller frees. */
-static char *
-fault_text(const GArray *faults)
-{
-    GString *out = g_string_new(NULL);
-
-    for (guint i = 0; faults != NULL && i < faults->len; i++) {
-        const LhLinkFault *f = &g_array_index(faults, LhLinkFault, i);
-        char factor[G_ASCII_DTOSTR_BUF_SIZE];
-
-        g_string_append_printf(out, "%s%s:%" G_GUINT64_FORMAT ":%s", out->len > 0 ? ";" : "",
-                               lh_tier_names[f->tier], f->node,
-                               lh_double_to_text(f->factor, factor));
-    }
-    return g_string_free(out, FALSE);
-}
 
 static void
 add_attention(LhValues *v, const LhProgramParams *p)
@@ -61,28 +29,56 @@ add_attention(LhValues *v, const LhProgramParams *p)
     lh_values_text(v, "pass", lh_pass_names[p->pass - 1]);
 }
 
+/* Of a training step, how it is cut and run; of a module nothing. */
+static void
+add_step_case(LhValues *v, const LhSetup *setup)
+{
+    const guint first = lh_values_count(v);
+    const LhStepParams none = { .tensor_parallel = 1 };
+    const LhStepParams *p = setup->step != NULL ? &setup->step->params : &none;
+
+    lh_values_text(v, "framework", setup->step != NULL ? setup->step->framework->name : NULL);
+    lh_values_integer(v, "tensor_model_parallel_size", p->tensor_parallel);
+    lh_values_integer(v, "context_parallel_size", p->module.ranks);
+    lh_values_integer(v, "num_micro_batches", p->micro_batches);
+    lh_values_text(v, "shard", lh_shard_names[p->shard]);
+    lh_values_text(v, "checkpoint", lh_checkpoint_names[p->checkpoint]);
+    if (setup->step == NULL)
+        lh_values_blank(v, first);
+}
+
+/* What @option of the scenario lists. */
+static void
+add_list(LhValues *v, const char *option, const LhScenario *s)
+{
+    const LhField *field = lh_setting_find(lh_scenario_options(), option);
+
+    lh_values_list(v, field, *(GArray *const *)(const void *)((const char *)s + field->offset));
+}
+
 LhValues *
 lh_case_values(const LhSetup *setup)
 {
     const LhScenario *s = setup->scenario;
     LhValues *v = lh_values_new();
-    g_autofree char *stragglers = straggler_text(s->straggler);
-    g_autofree char *faults = fault_text(s->link_fault);
 
     lh_values_text(v, "cluster", setup->topology->name);
     lh_values_integer(v, "nodes", setup->network.nodes);
     lh_values_text(v, "device", setup->device->name);
     lh_values_text(v, "model", setup->model != NULL ? setup->model->name : NULL);
-    lh_values_integer(v, "ranks", lh_params_ranks(&setup->params));
+    lh_values_integer(v, "ranks",
+                      setup->step != NULL ? lh_step_ranks(&setup->step->params)
+                                          : lh_params_ranks(&setup->params));
     lh_values_integer(v, "data_parallel_size", MAX(setup->params.data_parallel_size, 1));
     add_attention(v, &setup->params);
+    add_step_case(v, setup);
     lh_values_text(v, "cost", lh_cost_mode_names[setup->cost]);
     lh_values_text(v, "network", lh_network_model_names[setup->network_model]);
     lh_values_text(v, "collectives", lh_collective_model_names[setup->collectives]);
     lh_values_real(v, "jitter", s->jitter);
     lh_values_integer(v, "seed", s->seed);
-    lh_values_text(v, "straggler", stragglers);
-    lh_values_text(v, "link_fault", faults);
+    add_list(v, "--straggler", s);
+    add_list(v, "--link-fault", s);
     lh_values_text(v, "profile", s->profile);
     lh_values_integer(v, "memory_capacity_bytes", setup->device->memory_capacity);
     if (lh_setup_weight_bytes(setup) > 0)
@@ -110,14 +106,11 @@ state_name(const LhCompareRow *row)
 static char *
 reason_of(const LhSetup *setup, const LhCompareRow *row)
 {
-    LhTotals totals;
-
     if (row->result == NULL)
         return g_strdup(row->reason);
     if (row->state != LH_ROW_NO_MEMORY)
         return lh_prove_is_unproven(row->program) ? g_strdup("the program is not proven") : NULL;
-    lh_totals(row->result, &totals);
-    return lh_describe_memory_limit(setup, &totals);
+    return lh_describe_memory_limit(setup, row->result);
 }
 
 /* Keys of what is said of each part of the time and of each kind of link. */
@@ -216,6 +209,24 @@ add_trust(LhValues *v, const LhCompareRow *row, const LhSimResult *r)
     add_tokens(v, "curves_used_to_tokens", r->beyond.longest);
 }
 
+/* What a training step comes to; of a module nothing. */
+static void
+add_step(LhValues *v, const LhSetup *setup, const LhStepAnswer *step)
+{
+    const guint first = lh_values_count(v);
+
+    lh_values_real(v, "iteration_s", step->iteration_s);
+    lh_values_real(v, "tokens_per_s", step->tokens_per_s);
+    lh_values_real(v, "tokens_per_s_per_gpu", step->tokens_per_s_per_gpu);
+    lh_values_real(v, "mfu", step->mfu);
+    lh_values_real(v, "hfu", step->hfu);
+    lh_values_real(v, "exposed_tp_s", step->exposed_s[LH_DIMENSION_TENSOR]);
+    lh_values_real(v, "exposed_cp_s", step->exposed_s[LH_DIMENSION_CONTEXT]);
+    lh_values_real(v, "exposed_dp_s", step->exposed_s[LH_DIMENSION_DATA]);
+    if (setup->step == NULL)
+        lh_values_blank(v, first);
+}
+
 static void
 add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const LhSimResult *r,
             LhTime best_ps)
@@ -232,6 +243,7 @@ add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const Lh
     add_times(v, r, &totals);
     add_counts(v, row, r, &totals);
     add_link(v, setup, r);
+    add_step(v, setup, &row->step);
 }
 
 LhValues *

@@ -27,7 +27,7 @@ void lh_timeline_sort(LhTimeline *timeline);
 /* Appends one CSV row for each op, with a heading. */
 void lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *out);
 
-/* False (LH_ERROR_USAGE) if @path ends neither in .csv nor in .json. */
+/* False (LH_ERROR_USAGE) if @path ends neither in .csv nor in .json and is no pipe or device. */
 bool lh_timeline_check_path(const char *path, GError **error);
 
 /* What a timeline is a timeline of. */
@@ -37,7 +37,7 @@ typedef struct {
     const LhStamp *stamp;
 } LhTimelineOf;
 
-/* Writes the file @path, in the format that its ending says: CSV, or longhaul.timeline/1 with the
- * same columns. */
+/* Writes the file @path, in the format that its ending says: CSV (which is that of other endings,
+ * too), or longhaul.timeline/1 with the same columns. */
 bool lh_timeline_write(const LhTimeline *timeline, const LhTimelineOf *of, const char *path,
                        GError **error);

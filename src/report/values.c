@@ -10,6 +10,7 @@ typedef enum {
     VALUE_SECONDS,
     VALUE_REAL,
     VALUE_OPTIONS,
+    VALUE_LIST,
 } ValueKind;
 
 typedef struct {
@@ -20,6 +21,8 @@ typedef struct {
     double real;
     const LhProgramParams *params;
     LhProgramParams base; /* that the options are compared with */
+    const LhField *field; /* of LIST */
+    const GArray *list;
 } Value;
 
 struct _LhValues {
@@ -98,6 +101,12 @@ lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,
             .key = key, .kind = VALUE_OPTIONS, .params = p, .base = { .attention = *attention } });
 }
 
+void
+lh_values_list(LhValues *values, const LhField *field, const GArray *list)
+{
+    add(values, (Value){ .key = field->name, .kind = VALUE_LIST, .field = field, .list = list });
+}
+
 guint
 lh_values_count(const LhValues *values)
 {
@@ -121,6 +130,93 @@ value_at(const LhValues *values, guint index)
     return &g_array_index(values->list, Value, index);
 }
 
+/* ---- lists ---- */
+
+static const void *
+element_at(const Value *v, guint index)
+{
+    return v->list->data + (gsize)index * v->field->element_size;
+}
+
+static guint
+elements_count(const Value *v)
+{
+    return v->list == NULL ? 0 : v->list->len;
+}
+
+static void
+write_member(LhJsonWriter *w, const LhField *field, const void *element)
+{
+    const void *at = (const char *)element + field->offset;
+
+    switch (field->type) {
+    case LH_FIELD_UINT:
+        lh_jsonw_uint(w, field->name, *(const uint64_t *)at);
+        break;
+    case LH_FIELD_DOUBLE:
+        lh_jsonw_double(w, field->name, *(const double *)at);
+        break;
+    case LH_FIELD_CHOICE:
+        lh_jsonw_string(w, field->name, field->choices[*(const int *)at]);
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+static void
+write_list(LhJsonWriter *w, const Value *v)
+{
+    lh_jsonw_array_begin(w, v->key);
+    for (guint i = 0; i < elements_count(v); i++) {
+        lh_jsonw_object_begin(w, NULL);
+        for (const LhField *field = v->field->fields; field->name != NULL; field++)
+            write_member(w, field, element_at(v, i));
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+append_member(GString *out, const LhField *field, const void *element)
+{
+    const void *at = (const char *)element + field->offset;
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    switch (field->type) {
+    case LH_FIELD_UINT:
+        g_string_append_printf(out, "%" G_GUINT64_FORMAT, *(const uint64_t *)at);
+        break;
+    case LH_FIELD_DOUBLE:
+        g_string_append(out, lh_double_to_text(*(const double *)at, text));
+        break;
+    case LH_FIELD_CHOICE:
+        g_string_append(out, field->choices[*(const int *)at]);
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+/* As on a command line, joined by semicolons. Caller frees. */
+static char *
+list_text(const Value *v)
+{
+    GString *out = g_string_new(NULL);
+
+    for (guint i = 0; i < elements_count(v); i++)
+        for (const LhField *field = v->field->fields; field->name != NULL; field++) {
+            if (field > v->field->fields)
+                g_string_append_c(out, ':');
+            else if (i > 0)
+                g_string_append_c(out, ';');
+            append_member(out, field, element_at(v, i));
+        }
+    return g_string_free(out, FALSE);
+}
+
+/* ---- JSON and CSV ---- */
+
 static void
 write_value(LhJsonWriter *w, const Value *v)
 {
@@ -143,6 +239,9 @@ write_value(LhJsonWriter *w, const Value *v)
         lh_options_json(w, v->params, &v->base);
         lh_jsonw_object_end(w);
         break;
+    case VALUE_LIST:
+        write_list(w, v);
+        break;
     }
 }
 
@@ -164,7 +263,7 @@ static void
 add_cell(LhTable *table, const Value *v)
 {
     char text[LH_WIDE_TEXT_SIZE];
-    g_autofree char *options = NULL;
+    g_autofree char *made = NULL;
 
     switch (v->kind) {
     case VALUE_NONE:
@@ -181,8 +280,12 @@ add_cell(LhTable *table, const Value *v)
         lh_table_cell(table, lh_double_to_text(v->real, text), NULL);
         break;
     case VALUE_OPTIONS:
-        options = lh_describe_options(v->params, &v->base);
-        lh_table_cell(table, options, NULL);
+        made = lh_describe_options(v->params, &v->base);
+        lh_table_cell(table, made, NULL);
+        break;
+    case VALUE_LIST:
+        made = list_text(v);
+        lh_table_cell(table, made, NULL);
         break;
     }
 }

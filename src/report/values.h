@@ -26,6 +26,10 @@ void lh_values_none(LhValues *values, const char *key);
 guint lh_values_count(const LhValues *values);
 void lh_values_blank(LhValues *values, guint first);
 
+/* Adds the structs of @field, an array of numbers and choices, of which @list (NULL: none) has
+ * some: in CSV as text, "3:2;5:1.5"; in JSON as objects. Both are borrowed. */
+void lh_values_list(LhValues *values, const LhField *field, const GArray *list);
+
 /* Adds the options that @p has set, as one field: as text in CSV, as an object in JSON. @p is
  * borrowed. Heads that are not those of @attention count as options. */
 void lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,

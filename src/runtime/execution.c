@@ -29,7 +29,7 @@ load_part(LhRunner *rank, uint16_t slot, uint32_t part, LhBuffer *buffer, GError
            lh_device_finish(at->device, at->state, at->stream, NULL, NULL, error);
 }
 
-/* What is there before the program: input and output slots. */
+/* What is there before the program: slots of inputs and outputs, and those that stay. */
 static bool
 prepare_slot(LhRunner *rank, uint16_t index, GError **error)
 {
@@ -43,7 +43,7 @@ prepare_slot(LhRunner *rank, uint16_t index, GError **error)
         return false;
     for (uint32_t part = 0; part < slot->parts; part++)
         rank->cells[slot->first_cell + part] = (LhRunCell){ buffer, part };
-    for (uint32_t part = 0; slot->role == LH_SLOT_INPUT && part < slot->parts; part++) {
+    for (uint32_t part = 0; lh_slot_is_given(slot) && part < slot->parts; part++) {
         if (!load_part(rank, index, part, buffer, error))
             return false;
     }
@@ -103,6 +103,37 @@ check_backend(const LhBackend *backend, GError **error)
     return false;
 }
 
+#define RESULT_ALIGNMENT 8U /* of the first part of a slot; no element is larger */
+
+/* What a rank's results take that are in the first @slots slots. */
+static uint64_t
+output_bytes(const LhProgram *program, uint32_t slots)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < slots; i++) {
+        if (lh_slot_is_result(&program->slots[i]))
+            bytes += program->slots[i].parts * program->slots[i].part_bytes;
+        bytes = (bytes + RESULT_ALIGNMENT - 1) / RESULT_ALIGNMENT * RESULT_ALIGNMENT;
+    }
+    return bytes;
+}
+
+/* What a process collects is one array of GLib's, whose length has 32 bits. */
+static bool
+check_results(const LhExecution *x, GError **error)
+{
+    const uint64_t bytes = output_bytes(x->program, x->program->slots_count);
+
+    if (bytes <= G_MAXUINT32 / 2 / x->place.count)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "the results of %u ranks, %" G_GUINT64_FORMAT
+                " bytes each, are more than the 2 GiB that one process can collect",
+                x->place.count, bytes);
+    return false;
+}
+
 bool
 lh_execution_open(LhExecution *x, GError **error)
 {
@@ -114,7 +145,7 @@ lh_execution_open(LhExecution *x, GError **error)
     if (!check_backend(backend, error))
         return false;
     x->control = backend->control->open(ranks, x->params->deadline_us, &x->place, error);
-    if (x->control == NULL)
+    if (x->control == NULL || !check_results(x, error))
         return false;
     x->channels = lh_channels_new(x->program);
     if (lh_channels_count(x->channels) > LH_CHANNELS_MAX) {
@@ -242,18 +273,6 @@ lh_execution_close(LhExecution *x)
 
 /* ---- results ---- */
 
-static uint64_t
-output_bytes(const LhProgram *program)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < program->slots_count; i++) {
-        if (program->slots[i].role == LH_SLOT_OUTPUT)
-            bytes += program->slots[i].parts * program->slots[i].part_bytes;
-    }
-    return bytes;
-}
-
 /* A part of an output goes from the device to the end of @bytes. */
 static bool
 append_part(const LhRunner *rank, const LhRunCell *cell, GByteArray *bytes, GError **error)
@@ -271,13 +290,18 @@ append_part(const LhRunner *rank, const LhRunCell *cell, GByteArray *bytes, GErr
 static bool
 append_outputs(const LhExecution *x, const LhRunner *rank, GByteArray *bytes, GError **error)
 {
+    static const guint8 padding[RESULT_ALIGNMENT];
+    const guint first = bytes->len;
+
     for (uint32_t i = 0; i < x->program->slots_count; i++) {
         const LhSlot *slot = &x->program->slots[i];
 
-        for (uint32_t part = 0; slot->role == LH_SLOT_OUTPUT && part < slot->parts; part++) {
+        for (uint32_t part = 0; lh_slot_is_result(slot) && part < slot->parts; part++) {
             if (!append_part(rank, &rank->cells[slot->first_cell + part], bytes, error))
                 return false;
         }
+        g_byte_array_append(bytes, padding,
+                            first + (guint)output_bytes(x->program, i + 1) - bytes->len);
     }
     return true;
 }
@@ -310,7 +334,7 @@ result_new(const LhExecution *x)
     result->ranks_count = lh_program_ranks(x->program);
     result->ranks = g_new0(LhRunRank, result->ranks_count);
     result->outputs = g_new0(unsigned char *, result->ranks_count);
-    result->output_bytes = output_bytes(x->program);
+    result->output_bytes = output_bytes(x->program, x->program->slots_count);
     return result;
 }
 
@@ -386,11 +410,6 @@ const unsigned char *
 lh_run_output(const LhRunResult *result, const LhProgram *program, uint32_t rank, uint16_t slot,
               uint32_t part)
 {
-    uint64_t at = 0;
-
-    for (uint16_t i = 0; i < slot; i++) {
-        if (program->slots[i].role == LH_SLOT_OUTPUT)
-            at += program->slots[i].parts * program->slots[i].part_bytes;
-    }
-    return result->outputs[rank] + at + part * program->slots[slot].part_bytes;
+    return result->outputs[rank] + output_bytes(program, slot) +
+           part * program->slots[slot].part_bytes;
 }

@@ -31,7 +31,7 @@ typedef struct {
     int64_t deadline_us; /* the run is given up when nothing has completed for so long */
     bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
     const LhRunHooks *hooks;
-    /* Fills a part of an input slot: part_bytes at @data. */
+    /* Fills a part of an input slot, or of one that stays: part_bytes at @data, which are 0. */
     void (*load)(void *load_data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *data);
     void *load_data;
     LhTimelineSink timeline; /* NULL: none. Called by one thread at a time, of the first process */
@@ -53,8 +53,9 @@ typedef struct {
     bool whole; /* false in processes other than the first: they have their own ranks' alone */
     uint32_t ranks_count;
     LhRunRank *ranks;        /* owned */
-    unsigned char **outputs; /* [ranks], owned: the output slots in the order of declaration; NULL
-                                of ranks that this process does not have, unless it is the first */
+    unsigned char **outputs; /* [ranks], owned: the output slots, and those that stay, in the order
+                                of declaration; NULL of ranks that this process does not have,
+                                unless it is the first */
     uint64_t output_bytes;   /* of one rank */
     LhTime makespan_ps;
 } LhRunResult;
@@ -69,6 +70,6 @@ LhRunResult *lh_execute(const LhRunParams *params, GError **error);
 void lh_run_result_free(LhRunResult *result);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRunResult, lh_run_result_free)
 
-/* Part @part of output slot @slot of @rank; borrowed. */
+/* Part @part of @slot of @rank, an output slot or one that stays; borrowed. */
 const unsigned char *lh_run_output(const LhRunResult *result, const LhProgram *program,
                                    uint32_t rank, uint16_t slot, uint32_t part);

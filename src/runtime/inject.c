@@ -98,7 +98,8 @@ typedef struct {
     LhFault *fault;
     unsigned best;
     LhPhase phase;
-    uint8_t *received; /* by slot: how often */
+    uint16_t layer, micro_batch; /* of the op found */
+    uint8_t *received;           /* by slot: how often */
 } Search;
 
 static void
@@ -109,6 +110,8 @@ consider(Search *search, uint32_t rank, const LhOp *op, unsigned how_well)
     search->best = how_well;
     search->fault->rank = rank;
     search->fault->op = op->id;
+    search->layer = op->layer;
+    search->micro_batch = op->micro_batch;
 }
 
 /*
@@ -122,7 +125,7 @@ consider_receive(Search *search, const LhProgram *program, LhFault target, uint1
     const unsigned how_well =
         1U + (search->received[slot] > 0 ? 1 : 0) + (kind == LH_TENSOR_KV ? 1 : 0);
 
-    if (kind == LH_TENSOR_HIDDEN || kind == LH_TENSOR_WEIGHT)
+    if (lh_tensor_is_outside(kind))
         return;
     search->received[slot] = 1;
     if (how_well < search->best)
@@ -191,9 +194,10 @@ search_rank(Search *search, const LhProgram *program, uint32_t rank)
     lh_op_buffer_clear(&buffer);
 }
 
-/* Rows of queries, over heads, in all calls of attention's gradient on @rank. */
+/* Rows of queries, over heads, in all calls on @rank of attention's gradient, of the layer and
+ * micro-batch that were found. */
 static uint64_t
-gradient_rows(const LhProgram *program, uint32_t rank)
+gradient_rows(const Search *search, const LhProgram *program, uint32_t rank)
 {
     LhOpBuffer buffer = { 0 };
     LhCursor cursor;
@@ -202,8 +206,11 @@ gradient_rows(const LhProgram *program, uint32_t rank)
     lh_cursor_init(&cursor, program, rank);
     while (lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; i < buffer.ops_count; i++) {
-            if (suits(LH_INJECT_LOCAL_LSE, &buffer.ops[i]) > 0)
-                rows += buffer.ops[i].compute.args.nq * buffer.ops[i].compute.args.heads;
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->layer == search->layer && op->micro_batch == search->micro_batch &&
+                suits(LH_INJECT_LOCAL_LSE, op) > 0)
+                rows += op->compute.args.nq * op->compute.args.heads;
         }
     }
     lh_op_buffer_clear(&buffer);
@@ -213,13 +220,13 @@ gradient_rows(const LhProgram *program, uint32_t rank)
 /* Whether the keys of some query, of the first group, are spread over several calls. Otherwise the
  * lse of a call's own keys is the right one. */
 static bool
-spreads_keys(const LhProgram *program)
+spreads_keys(const Search *search, const LhProgram *program)
 {
     const LhAttention *a = &program->params.attention;
     uint64_t rows = 0;
 
     for (uint32_t rank = 0; rank < program->params.ranks; rank++)
-        rows += gradient_rows(program, rank);
+        rows += gradient_rows(search, program, rank);
     return rows > a->seq_length * a->heads;
 }
 
@@ -234,7 +241,7 @@ find_target(LhFault *fault, const LhProgram *program, GError **error)
 
     for (uint32_t rank = lh_program_ranks(program); rank-- > 0 && search.best == 0;)
         search_rank(&search, program, rank);
-    if (search.best > 0 && (fault->kind != LH_INJECT_LOCAL_LSE || spreads_keys(program)))
+    if (search.best > 0 && (fault->kind != LH_INJECT_LOCAL_LSE || spreads_keys(&search, program)))
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "--inject %s: this program has no op that the fault applies to",

@@ -242,8 +242,9 @@ sum(const Tensor *t, uint64_t bytes, unsigned char *into)
     return lh_run_finish(c->stream, c->item);
 }
 
-/* The rows of @parts parts of a slot of accumulators: a segment's, of a slice of the heads, each.
- */
+/* The rows of @parts parts of a slot of accumulators: a segment's, of a slice of the heads, each,
+ * as
+ * @program has them. */
 static LhKernelArgs
 merge_args(const LhProgram *program, const LhSlot *slot, uint64_t parts)
 {
@@ -265,8 +266,9 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
 {
     const Collective *c = t->c;
     const LhSlot *slot = &c->program->slots[t->from->region.slot];
+    const LhProgram *of = lh_program_of_op(c->program, c->call.op);
     const uint32_t parts = (uint32_t)(bytes / slot->part_bytes);
-    const LhKernelArgs one = merge_args(c->program, slot, 1);
+    const LhKernelArgs one = merge_args(of, slot, 1);
     const LhKernelId kernel =
         slot->kind == LH_TENSOR_OUT ? LH_KERNEL_ID_merge_lse : LH_KERNEL_ID_merge;
     const uint64_t elements = one.batch * one.nq * one.heads * one.head_dim;
@@ -277,7 +279,7 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
                    .part_bytes =
                        slot->part_bytes + elements * (sizeof(float) - lh_slot_element_bytes(slot)),
                    .storage = LH_STORAGE_FP32 };
-    LhKernelArgs args = merge_args(c->program, slot, parts);
+    LhKernelArgs args = merge_args(of, slot, parts);
 
     sum.data = temporary(t, parts * sum.part_bytes);
     if (sum.data == NULL)

@@ -6,6 +6,16 @@
  */
 #include "sched/common/pass.h"
 
+/*
+ * Bytes for each score that the published code moves between the products, a kernel for each line
+ * (Colossal-AI, colossalai/nn/layer/parallel_sequence, and FusedScaleMaskSoftmax, whose fused
+ * kernel takes rows of up to 2048 keys). Forward: a block into the tensor of all 4, division 4,
+ * cast to fp32 6, mask 9, softmax 8, cast back 6. Backward: the same, of the gradients; softmax
+ * reads twice.
+ */
+#define PUBLISHED_FORWARD 37
+#define PUBLISHED_BACKWARD 41
+
 enum {
     TAG_SCORES,  /* k */
     TAG_OUT,     /* v */
@@ -190,14 +200,15 @@ emit_apply(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, u
 }
 
 static void
-emit_softmax(LhEmitter *e, const Plan *plan, uint16_t lse)
+emit_softmax(LhEmitter *e, const Plan *plan, uint16_t lse, bool again)
 {
     const LhPlacement *placement = &e->program->placement;
     const LhPassRows q = { lh_placement_segment(placement, e->rank), 0, 1 };
     const LhPassRows k = { lh_placement_segment(placement, 0), (int64_t)plan->sizes.n,
                            plan->ranks };
-    const LhKernelArgs args = lh_pass_position_args(e->program, q, k);
+    LhKernelArgs args = lh_pass_position_args(e->program, q, k);
 
+    args.traffic = lh_pass_published(&e->program->params) && !again ? PUBLISHED_FORWARD : 0;
     lh_pass_compute(e, LH_KERNEL_ID_scores_softmax, &args);
     lh_emit_operand(e, plan->scores, 0, plan->ranks);
     lh_emit_operand(e, plan->probs, 0, plan->ranks);
@@ -246,7 +257,7 @@ ring_scores(LhEmitter *e, const Plan *plan, uint32_t t, bool again)
     ALLOC(e, plan->probs);
     if (again)
         ALLOC(e, plan->lse_again);
-    emit_softmax(e, plan, again ? plan->lse_again : plan->io.lse);
+    emit_softmax(e, plan, again ? plan->lse_again : plan->io.lse, again);
     FREE(e, plan->k[0], plan->k[1], plan->scores);
     if (again)
         FREE(e, plan->lse_again);
@@ -272,6 +283,7 @@ ring_out(LhEmitter *e, const Plan *plan, uint32_t t)
 static void
 ring_dscores(LhEmitter *e, const Plan *plan, uint32_t t)
 {
+    LhKernelArgs args = plan->rows;
     uint16_t v;
 
     if (t == 0) {
@@ -283,7 +295,8 @@ ring_dscores(LhEmitter *e, const Plan *plan, uint32_t t)
     emit_scores(e, plan, LH_KERNEL_ID_scores_dp, &(Slots){ plan->io.dout, v, plan->dscores }, t);
     if (t + 1 < plan->ranks)
         return;
-    lh_pass_compute(e, LH_KERNEL_ID_scores_softmax_bwd, &plan->rows);
+    args.traffic = lh_pass_published(&e->program->params) ? PUBLISHED_BACKWARD : 0;
+    lh_pass_compute(e, LH_KERNEL_ID_scores_softmax_bwd, &args);
     lh_emit_operand(e, plan->probs, 0, plan->ranks);
     lh_emit_operand(e, plan->dscores, 0, plan->ranks);
     lh_emit_operand(e, plan->dscores, 0, plan->ranks);

@@ -292,7 +292,7 @@ lh_causes_flow_starts(LhCauses *c, uint32_t flow, const LhRoute *route, uint32_t
 }
 
 static void
-pass(LhCauses *c, uint32_t flow, LhStepKind next, LhTime now)
+pass(LhCauses *c, uint32_t flow, LhPathStepKind next, LhTime now)
 {
     FlowCauses *f = &c->flows[flow];
 

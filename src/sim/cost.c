@@ -16,11 +16,8 @@
 #include <string.h>
 
 #define FLOPS_MODE_RATE 1e15
-/* Share of the peak that kernels of linear attention reach: no measurement is published; LASP's and
- * flash-linear-attention's throughput suggests a quarter to a third. */
-#define LINEAR_EFFICIENCY 0.3
-/* And that large products reach which write their scores out: batched ones of a short inner
- * dimension, d or n. */
+/* Share of the peak that large products reach which write their scores out: batched ones of a short
+ * inner dimension, d or n. */
 #define GEMM_EFFICIENCY 0.6
 /* Part of the rectangle's pairs from which on a block counts as full: half way between a triangle
  * and the rectangle. */
@@ -175,9 +172,11 @@ roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
     use(cost, LH_PROVENANCE_DATASHEET);
     if (kernel->cost != LH_COST_GEMM)
         return fmax(matrix_s, memory_s);
-    use(cost, LH_PROVENANCE_ASSUMED);
+    use(cost, kernel->linear && cost->device->linear_efficiency > 0
+                  ? cost->device->linear_provenance
+                  : LH_PROVENANCE_ASSUMED);
     matrix_s *= wave_rounding(cost->device, &op->compute.args) /
-                (kernel->linear ? LINEAR_EFFICIENCY : GEMM_EFFICIENCY);
+                (kernel->linear ? lh_device_linear_efficiency(cost->device) : GEMM_EFFICIENCY);
     if (matrix_s < memory_s)
         return memory_s;
     *rounding = wave_rounding(cost->device, &op->compute.args);
@@ -187,11 +186,11 @@ roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
 static double
 product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
 {
-    const LhKernelArgs *args = &op->compute.args;
+    const LhProductShape shape =
+        lh_product_shape(lh_kernels[op->compute.kernel], &op->compute.args);
     const double memory_s = memory_seconds(cost, bytes);
     double waves;
-    const double matrix_s =
-        lh_product_seconds(cost->device, args->product.m, args->product.n, args->product.k, &waves);
+    const double matrix_s = lh_product_seconds(cost->device, &shape, &waves);
 
     use(cost, cost->device->matrix_provenance);
     if (matrix_s < memory_s)

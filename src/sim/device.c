@@ -20,6 +20,9 @@
 #define RATE_MAX 1e18
 #define HOST_TIME_MAX_S 1.0
 #define RESIDUAL_MAX 1e6
+/* No measurement is published; LASP's and flash-linear-attention's throughput suggests a quarter to
+ * a third. */
+#define LINEAR_EFFICIENCY 0.3
 
 static const char *const schemas[] = { "longhaul.device/1", NULL };
 static const char *const masks[] = { "full", "causal", NULL };
@@ -138,6 +141,55 @@ static const LhField traffic_fields[] = {
     { .name = NULL },
 };
 
+static const LhField context_fields[] = {
+    { .name = "bytes",
+      .type = LH_FIELD_UNIT,
+      .offset = offsetof(LhMemoryContext, bytes),
+      .flags = LH_FIELD_REQUIRED,
+      .unit = LH_UNIT_BYTES,
+      .min = 0,
+      .max = 1e18,
+      .description = "What context and libraries hold." },
+    { .name = "provenance",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhMemoryContext, provenance),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_provenance_names,
+      .description = "How far the number can be trusted." },
+    { .name = "source",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhMemoryContext, source),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = TEXT_MAX,
+      .description = "Where the number comes from." },
+    { .name = NULL },
+};
+
+static const LhField linear_fields[] = {
+    { .name = "efficiency",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhDevice, linear_efficiency),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 0.01,
+      .max = 1,
+      .description = "Share of the peak that kernels of linear attention reach." },
+    { .name = "provenance",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhDevice, linear_provenance),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_provenance_names,
+      .description = "How far the number can be trusted." },
+    { .name = "source",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhDevice, linear_source),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = TEXT_MAX,
+      .description = "Where the number comes from." },
+    { .name = NULL },
+};
+
 const LhField lh_device_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
@@ -186,6 +238,12 @@ const LhField lh_device_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_provenance_names,
       .description = "How far rate times efficiency can be trusted." },
+    { .name = "linear_attention",
+      .type = LH_FIELD_OBJECT,
+      .offset = 0, /* decoded into LhDevice itself */
+      .fields = linear_fields,
+      .description = "What kernels of linear attention reach. Absent: 0.3 of the peak, which is "
+                     "assumed." },
     { .name = "memory_capacity",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, memory_capacity),
@@ -215,6 +273,12 @@ const LhField lh_device_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_provenance_names,
       .description = "How far bandwidth times efficiency can be trusted." },
+    { .name = "memory_context",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhDevice, memory_context),
+      .fields = context_fields,
+      .description = "Device memory that is not there for programs: what the driver's context and "
+                     "libraries such as NCCL hold. Absent: 1.35 GiB, which is assumed." },
     { .name = "sm_count",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhDevice, sm_count),
@@ -512,4 +576,28 @@ lh_device_traffic(const LhDevice *device, const char *kernel)
             return row;
     }
     return NULL;
+}
+
+double
+lh_device_linear_efficiency(const LhDevice *device)
+{
+    return device->linear_efficiency > 0 ? device->linear_efficiency : LINEAR_EFFICIENCY;
+}
+
+uint64_t
+lh_device_context_bytes(const LhDevice *device)
+{
+    return device->memory_context.source != NULL ? device->memory_context.bytes
+                                                 : LH_MEMORY_CONTEXT_BYTES;
+}
+
+uint64_t
+lh_device_usable_bytes(const LhDevice *device, double margin)
+{
+    const uint64_t capacity = device->memory_capacity;
+    const uint64_t margin_bytes = (uint64_t)(margin * (double)capacity);
+    const uint64_t context = lh_device_context_bytes(device);
+
+    g_assert(margin >= 0 && margin <= 1);
+    return capacity - MIN(capacity, context) - MIN(capacity - MIN(capacity, context), margin_bytes);
 }

@@ -47,6 +47,18 @@ typedef struct {
     LhFitResiduals residuals;
 } LhKernelTraffic;
 
+/* What is held beside the program's buffers: by the driver's context and by libraries. */
+typedef struct {
+    uint64_t bytes;
+    int provenance; /* LhProvenance */
+    char *source;   /* NULL: not stated, and LH_MEMORY_CONTEXT_BYTES assumed */
+} LhMemoryContext;
+
+#define LH_MEMORY_CONTEXT_BYTES UINT64_C(1449551462) /* 1.35 GiB */
+
+/* The share of the device's memory that the allocator's fragments are taken to need. */
+#define LH_MEMORY_MARGIN 0.02
+
 typedef struct {
     char *name;
     char *description;
@@ -54,10 +66,14 @@ typedef struct {
     double matrix_rate;       /* dense 16-bit tensor-core peak, flop/s */
     double matrix_efficiency; /* share of the peak that large matrix products reach, (0, 1] */
     int matrix_provenance;
+    double linear_efficiency; /* that kernels of linear attention reach; 0: not known */
+    int linear_provenance;
+    char *linear_source;
     uint64_t memory_capacity; /* bytes */
     double memory_bandwidth;  /* peak, bytes/s; nocheck:unit: named as in the file */
     double memory_efficiency; /* share of the peak that elementwise kernels reach, (0, 1] */
     int memory_provenance;
+    LhMemoryContext memory_context;
     uint64_t sm_count;
     uint64_t compute_capability; /* times 10: 80 is 8.0; 0: not an NVIDIA GPU, or not known */
     LhTime kernel_launch_ps;     /* host time to issue one op */
@@ -96,3 +112,13 @@ bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uin
 
 /* The row of @kernel in the table of elementwise kernels, or NULL. Borrowed. */
 const LhKernelTraffic *lh_device_traffic(const LhDevice *device, const char *kernel);
+
+/* Share of the peak that kernels of linear attention reach, stated or assumed. */
+double lh_device_linear_efficiency(const LhDevice *device);
+
+/* What context and libraries hold, stated or assumed. */
+uint64_t lh_device_context_bytes(const LhDevice *device);
+
+/* What is left of the device's memory for a program: without what context and libraries hold, and
+ * without the share @margin of its capacity, [0, 1]. 0 if nothing is left. */
+uint64_t lh_device_usable_bytes(const LhDevice *device, double margin);

@@ -5,6 +5,7 @@
  *
  *     engine.c    the loop; streams: what starts when, and what follows from an end
  *     host.c      issue: from cursors to ops in queues
+ *     memory.c    what ranks hold, over time
  *     causes.c    who caused what, for the critical path
  *     share.c     kernels that share the SMs of a device
  *     messages.c  messages and collectives, from posting to arrival
@@ -87,8 +88,9 @@ typedef struct {
     LhCursor *cursors; /* [ranks] */
     LhLive *live;      /* [ranks] */
     LhRankResult *results;
-    double *slowdown; /* per rank; NULL: none */
-    LhHeap heap;      /* item rank << streams_shift | stream, then flows */
+    LhOutOfMemory *out_of_memory; /* the first op so far that exceeds the limit; NULL: none */
+    double *slowdown;             /* per rank; NULL: none */
+    LhHeap heap;                  /* item rank << streams_shift | stream, then flows */
     LhMatcher matcher;
     LhMoving moving;
     LhCollectives *collectives;
@@ -168,6 +170,15 @@ lh_host_pull(LhEngine *e, LhSimRank *rank)
 
 /* A sync whose earlier ops are all complete lets the host go on; ops issued after it learn when. */
 bool lh_host_pass_sync(LhEngine *e, LhSimRank *rank);
+
+/* memory.c */
+
+/* What is there before the first op. */
+void lh_memory_begins(LhEngine *e);
+
+/* The host of @rank gets to @node, op @id, an alloc or a free, at @time_ps. */
+void lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode *node,
+                       LhTime time_ps);
 
 /* share.c */
 

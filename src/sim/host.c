@@ -21,11 +21,12 @@ malformed(LhEngine *e, const LhSimRank *rank, const LhOp *op, const char *what)
 static void
 issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
 {
-    const uint32_t r = rank->index;
-
-    if (lh_live_change(&e->live[r], e->program, op->memory.region, op->kind == LH_OP_ALLOC))
-        e->results[r].peak_at_ps = rank->gate == LH_NO_NODE ? MAX(rank->host_ps, e->now) : e->now;
     node->state = LH_NODE_DONE;
+    node->after_count = 0;
+    node->after_all = 0;
+    node->region = op->memory.region;
+    if (rank->gate == LH_NO_NODE)
+        lh_memory_changes(e, rank, op->id, node, MAX(rank->host_ps, e->now));
     lh_nodes_retire(&rank->nodes);
 }
 
@@ -47,6 +48,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
         node->work_ps *= e->slowdown[r];
     node->flops = lh_op_flops(op);
     e->results[r].flops += node->flops;
+    e->results[r].dense_flops += lh_op_dense_flops(op);
 }
 
 static void
@@ -209,6 +211,8 @@ lh_host_pass_sync(LhEngine *e, LhSimRank *rank)
             continue;
         node->gate = LH_NO_NODE;
         node->issued_ps += end;
+        if (node->kind == LH_OP_ALLOC || node->kind == LH_OP_FREE)
+            lh_memory_changes(e, rank, later, node, node->issued_ps);
     }
     if (rank->gate == id) {
         rank->gate = LH_NO_NODE;

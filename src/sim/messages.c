@@ -169,6 +169,15 @@ lh_exchange_start(LhEngine *e, LhSimRank *rank, uint32_t id)
 /* ---- collectives ---- */
 
 static void
+route_of_hop(const LhEngine *e, const LhCollective *c, uint32_t from, uint32_t to, LhRoute *route)
+{
+    if (c->kind == LH_COLL_ALL_TO_ALL)
+        lh_network_route(e->network, from, to, route);
+    else
+        lh_network_collective_route(e->network, from, to, route);
+}
+
+static void
 start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
 {
     const LhMember *from = &c->members[hop->from], *to = &c->members[hop->to];
@@ -176,7 +185,7 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
     LhRoute route;
     uint32_t flow;
 
-    lh_network_route(e->network, from->rank, to->rank, &route);
+    route_of_hop(e, c, from->rank, to->rank, &route);
     if (!check_route(e, from->rank, to->rank, &route))
         return;
     ends.tier = route.tier;
@@ -268,7 +277,7 @@ count_closed_form(LhEngine *e, LhSimRank *rank, LhNode *node, const LhCollective
 
         if (bytes == 0)
             continue;
-        lh_network_route(e->network, r, to, &route);
+        route_of_hop(e, c, r, to, &route);
         if (!check_route(e, r, to, &route))
             return;
         e->tiers_used |= 1u << route.tier;
@@ -290,8 +299,8 @@ record_meeting(LhEngine *e, const LhCollective *c, uint32_t op, LhTime end)
     empty.shard_bytes = 0;
     empty.pieces = NULL;
     for (uint32_t i = 0; i < c->size; i++) {
-        lh_network_route(e->network, (uint32_t)lh_group_member(group, i),
-                         (uint32_t)lh_group_member(group, (i + 1) % c->size), &route);
+        route_of_hop(e, c, (uint32_t)lh_group_member(group, i),
+                     (uint32_t)lh_group_member(group, (i + 1) % c->size), &route);
         if (lh_network_route_bandwidth(e->network, &route) < least) {
             least = lh_network_route_bandwidth(e->network, &route);
             narrowest = route;

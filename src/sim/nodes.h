@@ -30,7 +30,10 @@ typedef struct {
     uint8_t kernel;
     LhTime issued_ps; /* with a gate: relative to the end of that sync */
     double work_ps;   /* compute: what is left, in time alone on the device, as of updated_ps */
-    uint32_t after[LH_OP_AFTER_MAX];
+    union {
+        uint32_t after[LH_OP_AFTER_MAX];
+        LhRegion region; /* alloc, free: of what; nothing waits for these */
+    };
     uint32_t step;
     uint16_t layer, micro_batch;
     uint8_t phase, module;

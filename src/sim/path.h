@@ -16,8 +16,8 @@ typedef enum {
     LH_STEP_LINKS,   /* bytes on links */
     LH_STEP_LATENCY, /* of a message, after its last byte; of a collective's closed form */
     LH_STEP_HOST,    /* a host issues ops, or waits for its device */
-    LH_STEP_KINDS
-} LhStepKind;
+    LH_PATH_STEP_KINDS
+} LhPathStepKind;
 
 /* "compute", "links", "latency", "host"; NULL-terminated. */
 extern const char *const lh_step_kind_names[];
@@ -26,7 +26,7 @@ typedef struct {
     LhTime from_ps, to_ps;
     uint32_t rank, op; /* whose op; of a message the sender's */
     uint32_t peer;     /* of a message: the receiving rank; else the rank itself */
-    uint8_t kind;      /* LhStepKind */
+    uint8_t kind;      /* LhPathStepKind */
     /* LINKS: the links that hold the bytes back, a bit for each LhTier; if there are several, they
      * are in series and as fast as each other, so that only all of them together can be faster. */
     uint8_t tiers;

@@ -33,18 +33,20 @@ ceil_ratio(uint64_t a, uint64_t b)
 }
 
 double
-lh_product_seconds(const LhDevice *device, uint64_t m, uint64_t n, uint64_t k, double *rounding)
+lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double *rounding)
 {
     const double sms = (double)device->sm_count;
     const double rate = device->matrix_rate * device->matrix_efficiency;
     double best = INFINITY;
 
     *rounding = 1;
-    for (unsigned i = 0; i < G_N_ELEMENTS(tiles) && m > 0 && n > 0; i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(tiles) && shape->rows > 0 && shape->columns > 0; i++) {
         const Tile *t = &tiles[i];
-        const double count = ceil_ratio(m, t->rows) * ceil_ratio(n, t->columns);
+        const double count = (double)shape->matrices * ceil_ratio(shape->rows, t->rows) *
+                             ceil_ratio(shape->columns, t->columns);
         const double waves = ceil(count / sms);
-        const double flops = 2.0 * (double)t->rows * (double)t->columns * ((double)k + TILE_STEPS);
+        const double flops =
+            2.0 * (double)t->rows * (double)t->columns * ((double)shape->depth + TILE_STEPS);
         const double seconds = waves * flops * sms / (rate * t->share);
 
         if (seconds < best) {

@@ -3,11 +3,12 @@
  */
 #pragma once
 
+#include "kernels/kernel.h"
 #include "sim/device.h"
 
 /*
- * Seconds that the matrix units take for an m x k matrix times a k x n one, alone on the device and
- * without regard to memory. @rounding is set to whole waves over those needed, at least 1.
+ * Seconds that the matrix units take for the products of @shape in one call, alone on the device
+ * and without regard to memory. Tiles of all of them fill waves together. @rounding is set to whole
+ * waves over those needed, at least 1.
  */
-double lh_product_seconds(const LhDevice *device, uint64_t m, uint64_t n, uint64_t k,
-                          double *rounding);
+double lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double *rounding);

@@ -97,6 +97,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params)
     init_news(e);
     init_network(e);
     init_stragglers(e);
+    lh_memory_begins(e);
 }
 
 void
@@ -109,6 +110,7 @@ lh_engine_clear(LhEngine *e)
     g_free(e->cursors);
     g_free(e->live);
     g_free(e->results);
+    g_free(e->out_of_memory);
     g_free(e->slowdown);
     g_free(e->moving.ends);
     g_free(e->moving.hops);
@@ -132,7 +134,8 @@ summarise_links(const LhEngine *e, LhSimResult *result)
         const LhWide bytes = lh_flows_link_bytes(e->moving.flows, i);
         double used;
 
-        result->link_bytes[link.tier] += bytes;
+        if (i < e->network->collective_first) /* the NICs count these */
+            result->link_bytes[link.tier] += bytes;
         if (bytes == 0 || span_s <= 0)
             continue;
         used = (double)bytes / (link.bandwidth_bytes_per_s * span_s);
@@ -179,9 +182,12 @@ lh_engine_summarise(LhEngine *e)
         e->results[r].peak_bytes = e->live[r].peak_bytes;
         memcpy(e->results[r].peak_by_tensor, e->live[r].peak_by_tensor,
                sizeof(e->live[r].peak_by_tensor));
+        memcpy(e->results[r].peak_by_category, e->live[r].peak_by_category,
+               sizeof(e->live[r].peak_by_category));
     }
     result->ranks_count = e->ranks_count;
     result->ranks = g_steal_pointer(&e->results);
+    result->out_of_memory = g_steal_pointer(&e->out_of_memory);
     result->events = e->events;
     result->ops = e->ops;
     result->provenance = e->cost.provenance;

@@ -40,6 +40,11 @@ typedef struct {
     void *compute_time_data;
     LhTimelineSink timeline; /* NULL: none */
     void *timeline_data;
+    LhMemorySink memory; /* NULL: none */
+    void *memory_data;
+    /* What a rank may hold: the first op that needs more is part of the result, and the run goes
+     * on. 0: no limit. */
+    uint64_t memory_limit_bytes;
     bool path; /* find the critical path; without it, that costs nothing */
     /* Called now and then with events so far and simulated time; false aborts the run. NULL: none.
      */
@@ -72,11 +77,24 @@ typedef struct {
     LhTime comm_ps; /* some communication stream had an op running (waiting included) */
     uint64_t bytes_sent;
     uint64_t bytes_by_tier[LH_TIERS]; /* sent bytes by the highest tier of their route */
-    uint64_t flops;
+    uint64_t flops;                   /* of attention */
+    uint64_t dense_flops;             /* of products with weights */
     uint64_t peak_bytes;
     uint64_t peak_by_tensor[LH_TENSOR_KINDS]; /* at the moment of the peak */
+    uint64_t peak_by_category[LH_CATEGORIES]; /* likewise */
     LhTime peak_at_ps;
+    LhMemoryOp peak_op; /* whose alloc makes the peak */
 } LhRankResult;
+
+/* The first op whose memory is not there: of all ranks, that of the lowest time, then rank. */
+typedef struct {
+    uint32_t rank;
+    LhTime time_ps;
+    LhMemoryOp op;
+    uint64_t needed_bytes; /* with the op's own */
+    uint64_t limit_bytes;
+    uint64_t by_category[LH_CATEGORIES]; /* of needed_bytes */
+} LhOutOfMemory;
 
 /* Blocks beyond those that the curves of attention were fitted to, in tokens; 0: none. */
 typedef struct {
@@ -93,11 +111,12 @@ typedef struct {
     /* The busiest link: bytes carried over capacity x makespan. */
     uint32_t busiest_link; /* UINT32_MAX: none carried anything */
     double busiest_link_utilisation;
-    LhWide link_bytes[LH_TIERS]; /* bytes carried by the links of each tier, each link crossed
-                                    counted */
-    GArray *path;                /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
-    LhProvenance provenance;     /* the weakest of the constants that were used */
-    double compute_error;        /* what kernel times are good to, a mean by time: sim/accuracy.h */
+    LhWide link_bytes[LH_TIERS];  /* bytes carried by the links of each tier, each link crossed
+                                     counted */
+    LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or there was no limit */
+    GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
+    LhProvenance provenance;      /* the weakest of the constants that were used */
+    double compute_error; /* what kernel times are good to, a mean by time: sim/accuracy.h */
     LhExtrapolation beyond;
 } LhSimResult;
 

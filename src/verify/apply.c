@@ -66,16 +66,11 @@ add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *tar
 static uint64_t
 part_rows(const LhCover *cover, LhTensorKind kind)
 {
-    switch (kind) {
-    case LH_TENSOR_HIDDEN:
-    case LH_TENSOR_WEIGHT:
+    if (lh_tensor_is_outside(kind))
         return 0;
-    case LH_TENSOR_STATE:
-    case LH_TENSOR_DSTATE:
+    if (kind == LH_TENSOR_STATE || kind == LH_TENSOR_DSTATE)
         return cover->proof->program->params.attention.head_dim;
-    default:
-        return cover->rows;
-    }
+    return cover->rows;
 }
 
 /* Elementwise kernels say how many rows they work on: key rows of k, v and their gradients, else
@@ -292,6 +287,8 @@ apply_derive(LhCover *cover, uint32_t g)
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *target = &op->compute.regions[op->compute.regions_count - 1];
 
+    if (cover->computes_layer && lh_proof_kernel(op)->args != LH_ARGS_ATTENTION)
+        return lh_outside_compute(cover, g);
     if (!lh_cover_check_counts(cover, g))
         return false;
     for (uint32_t i = 0; i < target->count; i++) {
@@ -369,6 +366,7 @@ lh_cover_apply(LhCover *cover, uint32_t g)
         [LH_EFFECT_PROJECT_IN] = lh_outside_project_in,
         [LH_EFFECT_PROJECT_OUT] = lh_outside_project_out,
         [LH_EFFECT_OUTSIDE] = lh_outside_read,
+        [LH_EFFECT_LAYER] = lh_outside_compute,
     };
 
     if (!check_attention(cover, g) ||

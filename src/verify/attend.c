@@ -57,8 +57,8 @@ check_counts(const Attend *at)
     return true;
 }
 
-static bool
-rules_equal(const LhMaskRule *a, const LhMaskRule *b)
+bool
+lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b)
 {
     const uint32_t documents = MAX(a->documents_count, 1);
 
@@ -71,7 +71,8 @@ rules_equal(const LhMaskRule *a, const LhMaskRule *b)
 bool
 lh_cover_check_rule(LhCover *cover, uint32_t g, const LhRegion *region)
 {
-    if (rules_equal(cover->proof->ops[g].compute.args.rule, &cover->proof->program->params.mask))
+    if (lh_proof_rules_equal(cover->proof->ops[g].compute.args.rule,
+                             &cover->proof->program->params.mask))
         return true;
     COVERAGE(g, region->slot, "goes by another rule than the program's mask");
     return false;

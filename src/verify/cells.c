@@ -75,27 +75,6 @@ lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
     return lh_cover_normalise(block.kind, block.shift, cover->rows);
 }
 
-/* The last alloc of a part of a slot before @op, or LH_NONE. */
-static uint32_t
-last_alloc(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
-{
-    const size_t key = (size_t)cover->proof->op_rank[op] * cover->proof->cells_count +
-                       cover->slots[slot].first_cell + part;
-    uint32_t low = cover->alloc_first[key];
-    uint32_t high = cover->alloc_first[key + 1];
-    const uint32_t first = low;
-
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-
-        if (cover->allocs[middle] < op)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low == first ? LH_NONE : cover->allocs[low - 1];
-}
-
 /* Whether part @part of a slot holds nothing when @op begins. */
 static bool
 is_unwritten(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
@@ -105,7 +84,7 @@ is_unwritten(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
 
     if (cell->state == LH_CELL_UNDEFINED || cover->slots[slot].role != LH_SLOT_TEMP)
         return cell->state == LH_CELL_UNDEFINED;
-    alloc = last_alloc(cover, op, slot, part);
+    alloc = lh_proof_last_alloc(cover->proof, op, slot, part);
     return alloc != LH_NONE && cell->writer < alloc;
 }
 

@@ -39,14 +39,6 @@ use_of(const LhSlot *slot)
     return input ? IN : OUT;
 }
 
-/* Activations outside attention, and weights, go with any pass: no tensor of attention can be made
- * of them. */
-static bool
-is_outside(LhTensorKind kind)
-{
-    return kind == LH_TENSOR_HIDDEN || kind == LH_TENSOR_WEIGHT;
-}
-
 /* What forward leaves for backward, beside q, k and v. */
 static bool
 is_saved(const LhProgramParams *p, LhTensorKind kind)
@@ -138,8 +130,8 @@ lh_proof_check_contract(LhProof *proof)
         if (slot->role == LH_SLOT_TEMP)
             continue;
         counts[slot->kind][use_of(slot)]++;
-        attention += is_outside(slot->kind) ? 0 : 1;
-        outputs += slot->role == LH_SLOT_OUTPUT ? 1 : 0;
+        attention += lh_tensor_is_outside(slot->kind) ? 0 : 1;
+        outputs += slot->role == LH_SLOT_OUTPUT || slot->role == LH_SLOT_STATE ? 1 : 0;
     }
     if (outputs == 0)
         return CONTRACT("has no output: there is nothing that it could be proven to compute");
@@ -147,7 +139,7 @@ lh_proof_check_contract(LhProof *proof)
     if (attention == 0)
         return true;
     for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
-        for (int use = 0; !is_outside((LhTensorKind)kind) && use < USES; use++) {
+        for (int use = 0; !lh_tensor_is_outside((LhTensorKind)kind) && use < USES; use++) {
             if (!check_use(proof, counts, (LhTensorKind)kind, (Use)use))
                 return false;
         }

@@ -56,7 +56,7 @@ lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
     LhCell *cell = lh_cover_cell(cover, rank, slot, part);
 
     cell->rows.segment = LH_ROW_NONE;
-    if (kind != LH_TENSOR_WEIGHT)
+    if (!lh_tensor_is_of_model(kind))
         cell->rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
     cell->state = LH_CELL_DEFINED;
     cell->ended = true;
@@ -77,50 +77,12 @@ fill_inputs(LhCover *cover)
     for (uint32_t rank = 0; rank < proof->ranks; rank++) {
         for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
             for (uint32_t part = 0; part < cover->slots[slot].parts; part++) {
-                if (cover->slots[slot].role == LH_SLOT_INPUT &&
+                if ((cover->slots[slot].role == LH_SLOT_INPUT ||
+                     cover->slots[slot].role == LH_SLOT_STATE) &&
                     !lh_outside_gives(cover, &cover->slots[slot]))
                     lh_cover_fill_input(cover, rank, slot, part);
             }
         }
-    }
-}
-
-/* The cells that alloc @g is about: the first, among those of all ranks. */
-static size_t
-allocated_cell(const LhCover *cover, uint32_t g)
-{
-    const LhProof *proof = cover->proof;
-    const LhRegion *region = &proof->ops[g].memory.region;
-
-    return (size_t)proof->op_rank[g] * proof->cells_count + cover->slots[region->slot].first_cell +
-           region->part;
-}
-
-/* Lists the allocs of every cell, so that contents can be seen to have died in between. */
-static void
-list_allocs(LhCover *cover)
-{
-    const LhProof *proof = cover->proof;
-    const size_t keys = (size_t)proof->ranks * proof->cells_count;
-    uint32_t count = 0;
-
-    cover->alloc_first = g_new0(uint32_t, keys + 1);
-    for (uint32_t g = 0; g < proof->ops_count; g++) {
-        const LhOp *op = &proof->ops[g];
-
-        for (uint32_t i = 0; op->kind == LH_OP_ALLOC && i < op->memory.region.count; i++) {
-            cover->alloc_first[allocated_cell(cover, g) + i]++;
-            count++;
-        }
-    }
-    for (size_t i = 0; i < keys; i++)
-        cover->alloc_first[i + 1] += cover->alloc_first[i];
-    cover->allocs = g_new(uint32_t, MAX(count, 1));
-    for (uint32_t g = proof->ops_count; g > 0; g--) {
-        const LhOp *op = &proof->ops[g - 1];
-
-        for (uint32_t i = 0; op->kind == LH_OP_ALLOC && i < op->memory.region.count; i++)
-            cover->allocs[--cover->alloc_first[allocated_cell(cover, g - 1) + i]] = g - 1;
     }
 }
 
@@ -129,7 +91,7 @@ list_allocs(LhCover *cover)
 static bool
 are_apart(const LhProof *proof, LhTensorKind kind, uint32_t rank, uint32_t other)
 {
-    return kind != LH_TENSOR_WEIGHT &&
+    return !lh_tensor_is_of_model(kind) &&
            rank / proof->program->params.ranks != other / proof->program->params.ranks;
 }
 
@@ -243,7 +205,7 @@ check_reduction(const Movement *m)
     const bool attention = slot->kind == LH_TENSOR_ACC || slot->kind == LH_TENSOR_OUT;
 
     if ((lh_families[slot->kind] != LH_FAMILY_PLAIN || slot->kind == LH_TENSOR_HIDDEN ||
-         slot->kind == LH_TENSOR_WEIGHT) &&
+         lh_tensor_is_of_model(slot->kind)) &&
         attention == (cover->proof->ops[op].collective.reduction == LH_REDUCE_ATTENTION))
         return true;
     COVERAGE(op, send_region(m, 0)->slot, "cannot reduce slot %s (%s) in this way", slot->name,
@@ -510,7 +472,7 @@ lh_proof_check_coverage(LhProof *proof)
     keep_blocks(&cover);
     fill_complete_sets(&cover);
     fill_inputs(&cover);
-    list_allocs(&cover);
+    lh_proof_list_allocs(proof);
     execute(&cover);
     check_results(&cover);
     lh_outside_end(&cover);
@@ -522,6 +484,4 @@ lh_proof_check_coverage(LhProof *proof)
     g_free(cover.queries_of);
     g_free(cover.before);
     g_free(cover.started);
-    g_free(cover.alloc_first);
-    g_free(cover.allocs);
 }

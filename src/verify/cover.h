@@ -34,21 +34,20 @@ typedef struct {
     LhProof *proof;
     const LhSlot *slots;
     uint32_t segments;
-    uint32_t replicas;     /* slices of query heads that share one of key-value heads */
-    uint32_t words;        /* of a set of contributions */
-    LhSegment *segment;    /* [segments] */
-    uint64_t rows;         /* tokens of every segment */
-    LhBlock *blocks;       /* [segments * segments] by query, then key; NULL: too many to keep */
-    LhCell *cells;         /* [ranks * cells_count] */
-    uint64_t *sets;        /* [ranks * cells_count * words] */
-    uint64_t *keys_of;     /* [segments * words] what a query segment must meet */
-    uint64_t *all_of;      /* [segments * words] those of keys_of with which every pair exists */
-    uint64_t *queries_of;  /* [segments * words] what a key segment must */
-    uint64_t *before;      /* [segments * words] of keys_of, the segments before: a state's */
-    uint32_t *alloc_first; /* [ranks * cells_count + 1]: allocs of one cell, by op */
-    uint32_t *allocs;
-    uint8_t *started; /* [ops_count] */
-    bool projects;    /* the program says how activations outside attention go with it */
+    uint32_t replicas;    /* slices of query heads that share one of key-value heads */
+    uint32_t words;       /* of a set of contributions */
+    LhSegment *segment;   /* [segments] */
+    uint64_t rows;        /* tokens of every segment */
+    LhBlock *blocks;      /* [segments * segments] by query, then key; NULL: too many to keep */
+    LhCell *cells;        /* [ranks * cells_count] */
+    uint64_t *sets;       /* [ranks * cells_count * words] */
+    uint64_t *keys_of;    /* [segments * words] what a query segment must meet */
+    uint64_t *all_of;     /* [segments * words] those of keys_of with which every pair exists */
+    uint64_t *queries_of; /* [segments * words] what a key segment must */
+    uint64_t *before;     /* [segments * words] of keys_of, the segments before: a state's */
+    uint8_t *started;     /* [ops_count] */
+    bool projects;        /* the program says how activations outside attention go with it */
+    bool computes_layer;  /* it computes the layer outside attention itself */
     uint8_t *taken; /* [slots] if so: which given tensor, + 1, comes from an input slot; 0: none */
 } LhCover;
 
@@ -212,7 +211,8 @@ void lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t 
 /*
  * outside.c: activations outside attention, in a program that says how they go with it. Then its
  * given tensors come from projections only, every hidden output is a sum over all heads, and what
- * is received is used.
+ * is received is used. And calls that compute the layer itself (LH_EFFECT_LAYER): they read what
+ * has been written, and nothing is claimed of what they write; a program of attention has none.
  */
 void lh_outside_begin(LhCover *cover);
 bool lh_outside_gives(const LhCover *cover, const LhSlot *slot);
@@ -227,6 +227,7 @@ void lh_outside_check_output(LhCover *cover, uint32_t rank, uint32_t slot, const
 bool lh_outside_project_in(LhCover *cover, uint32_t g);
 bool lh_outside_project_out(LhCover *cover, uint32_t g);
 bool lh_outside_read(LhCover *cover, uint32_t g);
+bool lh_outside_compute(LhCover *cover, uint32_t g);
 
 /* apply.c: the effect of a compute op, whichever it is. */
 void lh_cover_apply(LhCover *cover, uint32_t g);

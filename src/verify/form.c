@@ -119,7 +119,7 @@ check_slot_size(LhProof *proof, const LhSlot *slot)
 {
     const uint64_t bytes = part_bytes(proof->program, slot);
 
-    if (bytes == 0 || slot->part_bytes == bytes)
+    if (proof->program->modules_count > 0 || bytes == 0 || slot->part_bytes == bytes)
         return true;
     return DECLARATION("has %" G_GUINT64_FORMAT " bytes in a part of slot %s; a segment of %s in "
                        "elements of %u bytes takes %" G_GUINT64_FORMAT,
@@ -134,7 +134,7 @@ is_scores(LhTensorKind kind)
 }
 
 /* A rank's inputs and outputs are all of its own, and no more; of what no size is known of, there
- * may be less. Weights belong to no segment, and scores are nobody's own. */
+ * may be less. What is the model's belongs to no segment, and scores are nobody's own. */
 static bool
 check_slot_parts(LhProof *proof, const LhSlot *slot)
 {
@@ -145,7 +145,7 @@ check_slot_parts(LhProof *proof, const LhSlot *slot)
     if (slot->role != LH_SLOT_TEMP && is_scores(slot->kind))
         return DECLARATION("has %s as its input or output slot %s", lh_tensor_names[slot->kind],
                            slot->name);
-    if (slot->role == LH_SLOT_TEMP || slot->kind == LH_TENSOR_WEIGHT || slot->parts == parts ||
+    if (slot->role == LH_SLOT_TEMP || lh_tensor_is_of_model(slot->kind) || slot->parts == parts ||
         (!sized && slot->parts < parts))
         return true;
     return DECLARATION(
@@ -184,12 +184,20 @@ check_slots(LhProof *proof)
         const LhSlot *slot = &program->slots[i];
         uint64_t size;
 
-        if ((uint32_t)slot->kind >= LH_TENSOR_KINDS || (uint32_t)slot->role > LH_SLOT_OUTPUT)
+        if ((uint32_t)slot->kind >= LH_TENSOR_KINDS || (uint32_t)slot->role > LH_SLOT_STATE)
             return DECLARATION("has a slot %s of unknown kind or role", slot->name);
+        if (slot->role == LH_SLOT_STATE && !lh_tensor_is_of_model(slot->kind))
+            return DECLARATION("has a slot %s of kind %s as its state; that is of weights, and of "
+                               "what goes with them",
+                               slot->name, lh_tensor_names[slot->kind]);
         if (slot->by_heads && program->saved_group == 0)
             return DECLARATION("has a slot %s by heads, but no group saves by heads", slot->name);
         if (slot->parts == 0 || slot->part_bytes == 0 || slot->head_dim == 0)
             return DECLARATION("has an empty slot %s", slot->name);
+        if (slot->part_bytes % lh_slot_element_bytes(slot) != 0)
+            return DECLARATION("has %" G_GUINT64_FORMAT
+                               " bytes in a part of slot %s, which are not whole elements of %u",
+                               slot->part_bytes, slot->name, lh_slot_element_bytes(slot));
         if (!check_slot_dtype(proof, slot))
             return false;
         if (slot->role != LH_SLOT_TEMP && slot->head_dim != program->params.attention.head_dim)
@@ -356,6 +364,18 @@ check_shape(LhProof *proof, uint32_t g, const LhOp *op)
     return true;
 }
 
+/* What is the model's may be cut into pieces, and is rounded up so that all ranks have as much: it
+ * may hold more than a call takes. */
+static bool
+holds_elements(const LhProof *proof, const LhRegion *region, uint64_t elements)
+{
+    const LhSlot *slot = &proof->program->slots[region->slot];
+    const uint64_t bytes = lh_region_bytes(proof->program, *region);
+
+    return lh_tensor_is_of_model(slot->kind) ? elements <= bytes / lh_slot_element_bytes(slot)
+                                             : bytes == elements * lh_slot_element_bytes(slot);
+}
+
 /* Where a kernel says how many elements it takes, its operands have as many. */
 static bool
 check_elements(LhProof *proof, uint32_t g)
@@ -368,7 +388,7 @@ check_elements(LhProof *proof, uint32_t g)
         const LhSlot *slot = &proof->program->slots[region->slot];
         const uint64_t elements = kernel->operand_elements(&op->compute.args, i);
 
-        if (lh_region_bytes(proof->program, *region) != elements * lh_slot_element_bytes(slot))
+        if (!holds_elements(proof, region, elements))
             return MALFORMED(g, region->slot,
                              "takes %" G_GUINT64_FORMAT " elements as its operand %s, but %u parts "
                              "of slot %s have %" G_GUINT64_FORMAT " bytes",
@@ -474,10 +494,11 @@ check_compute(LhProof *proof, uint32_t g)
     }
     if (!check_operands(proof, g, operands))
         return false;
-    if (kernel->args == LH_ARGS_NONE)
+    /* What an embedded program does is proven of it alone. */
+    if (kernel->args == LH_ARGS_NONE || lh_program_embeds(proof->program, op))
         return true;
     if (kernel->args != LH_ARGS_ATTENTION)
-        return check_elements(proof, g);
+        return check_elements(proof, g) && lh_proof_check_layer_args(proof, g);
     return check_mask(proof, g, &op->compute.args) && check_reversed(proof, g, op) &&
            check_shape(proof, g, op);
 }
@@ -583,6 +604,11 @@ check_collective_tensor(LhProof *proof, uint32_t g, uint32_t tensor)
     if (from->dtype != to->dtype)
         return MALFORMED(g, receive->slot, "turns slot %s (%s) into slot %s (%s)", from->name,
                          lh_dtype_names[from->dtype], to->name, lh_dtype_names[to->dtype]);
+    if (from->part_bytes != to->part_bytes)
+        return MALFORMED(g, receive->slot,
+                         "turns parts of %" G_GUINT64_FORMAT
+                         " bytes of slot %s into parts of %" G_GUINT64_FORMAT " of slot %s",
+                         from->part_bytes, from->name, to->part_bytes, to->name);
     return check_halves(proof, g, send, receive) &&
            check_slices_of_reduction(proof, g, send, call.members);
 }

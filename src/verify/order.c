@@ -5,6 +5,8 @@
  */
 #include "verify/proof.h"
 
+#include "step/step.h"
+
 #include <string.h>
 
 /* Raises the clock of an op to one after @earlier, an op of the same rank, is complete. */
@@ -181,10 +183,10 @@ add_rank_edges(const LhProof *proof, GArray *edges, uint32_t rank)
     }
 }
 
-/* Kahn's algorithm: fills proof->order and returns how many nodes it holds; @waits is left with
- * what each of the others still waits for. */
+/* Kahn's algorithm: fills @order and returns how many nodes it holds; @waits is left with what each
+ * of the others still waits for. */
 static uint32_t
-sort_nodes(LhProof *proof, const GArray *edges, uint32_t *waits)
+sort_nodes(const LhProof *proof, const GArray *edges, uint32_t *order, uint32_t *waits)
 {
     const Edge *edge = &g_array_index(edges, Edge, 0);
     g_autofree uint32_t *first = g_new0(uint32_t, (size_t)proof->nodes_count + 1);
@@ -203,14 +205,14 @@ sort_nodes(LhProof *proof, const GArray *edges, uint32_t *waits)
         next[--first[edge[i - 1].from]] = edge[i - 1].to;
     for (uint32_t n = 0; n < proof->nodes_count; n++) {
         if (waits[n] == 0)
-            proof->order[tail++] = n;
+            order[tail++] = n;
     }
     while (head < tail) {
-        const uint32_t n = proof->order[head++];
+        const uint32_t n = order[head++];
 
         for (uint32_t i = first[n]; i < first[n + 1]; i++) {
             if (--waits[next[i]] == 0)
-                proof->order[tail++] = next[i];
+                order[tail++] = next[i];
         }
     }
     return tail;
@@ -265,52 +267,152 @@ find_cycle(const LhProof *proof, const GArray *edges, const uint32_t *waits)
 
 #define CYCLE_SHOWN 8
 
-static void
-find_deadlock(LhProof *proof, const GArray *edges, const uint32_t *waits)
+/* "waits for rank 0, op 3 (...), which waits for ...": a cycle from its least op on, and that op.
+ */
+static char *
+cycle_text(const LhProof *proof, const GArray *cycle, uint32_t *least)
 {
-    g_autoptr(GArray) cycle = find_cycle(proof, edges, waits);
     g_autoptr(GString) text = g_string_new(NULL);
     const uint32_t count = cycle->len;
-    uint32_t least = 0, op, other;
 
     g_assert(count > 0);
+    *least = 0;
     for (uint32_t i = 1; i < count; i++) {
-        if (g_array_index(cycle, uint32_t, i) < g_array_index(cycle, uint32_t, least))
-            least = i;
+        if (g_array_index(cycle, uint32_t, i) < g_array_index(cycle, uint32_t, *least))
+            *least = i;
     }
     for (uint32_t i = 1; i <= count && i <= CYCLE_SHOWN; i++) {
         g_autofree char *name =
-            lh_proof_rank_op_text(proof, g_array_index(cycle, uint32_t, (least + i) % count));
+            lh_proof_rank_op_text(proof, g_array_index(cycle, uint32_t, (*least + i) % count));
 
         g_string_append_printf(text, "%s %s", i == 1 ? "waits for" : ", which waits for", name);
     }
     if (count > CYCLE_SHOWN)
         g_string_append_printf(text, ", and so on through %u more ops back to the first",
                                count - CYCLE_SHOWN);
-    op = g_array_index(cycle, uint32_t, least);
-    other = g_array_index(cycle, uint32_t, (least + 1) % count);
-    lh_proof_find(proof, LH_FINDING_DEADLOCK, (LhPlace){ proof->op_rank[op], op, -1, other },
-                  "%s: a cycle, so none ever ends", text->str);
+    return g_strdup(text->str);
 }
 
-void
-lh_proof_check_deadlock(LhProof *proof)
+static LhPlace
+place_in(const LhProof *proof, const GArray *cycle, uint32_t least)
 {
-    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(Edge));
-    g_autofree uint32_t *waits = NULL;
+    const uint32_t op = g_array_index(cycle, uint32_t, least);
 
+    return (LhPlace){ proof->op_rank[op], op, -1,
+                      g_array_index(cycle, uint32_t, (least + 1) % cycle->len) };
+}
+
+static void
+find_deadlock(LhProof *proof, const GArray *edges, const uint32_t *waits)
+{
+    g_autoptr(GArray) cycle = find_cycle(proof, edges, waits);
+    uint32_t least;
+    g_autofree char *text = cycle_text(proof, cycle, &least);
+
+    lh_proof_find(proof, LH_FINDING_DEADLOCK, place_in(proof, cycle, least),
+                  "%s: a cycle, so none ever ends", text);
+}
+
+/* The edges of all ranks. */
+static GArray *
+list_edges(const LhProof *proof)
+{
+    GArray *edges = g_array_new(FALSE, FALSE, sizeof(Edge));
     const bool windows = may_fill_window(proof);
 
-    proof->nodes_count = 2 * proof->ops_count + proof->meetings_count;
-    if (windows)
-        proof->nodes_count += proof->ops_count;
-    proof->order = g_new(uint32_t, MAX(proof->nodes_count, 1));
-    waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
     for (uint32_t rank = 0; rank < proof->ranks; rank++) {
         add_rank_edges(proof, edges, rank);
         if (windows)
             add_issue_edges(proof, edges, rank);
     }
-    if (sort_nodes(proof, edges, waits) < proof->nodes_count)
+    return edges;
+}
+
+void
+lh_proof_check_deadlock(LhProof *proof)
+{
+    g_autoptr(GArray) edges = list_edges(proof);
+    g_autofree uint32_t *waits = NULL;
+
+    proof->nodes_count = 2 * proof->ops_count + proof->meetings_count;
+    if (may_fill_window(proof))
+        proof->nodes_count += proof->ops_count;
+    proof->order = g_new(uint32_t, MAX(proof->nodes_count, 1));
+    waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
+    if (sort_nodes(proof, edges, proof->order, waits) < proof->nodes_count)
         find_deadlock(proof, edges, waits);
+}
+
+/*
+ * Launches of a step. The kernels of communicators of different dimensions may not run side by side
+ * on a device: one may hold what another one needs. So each op that communicates must be able to
+ * end before the rank's next one of another dimension starts. Within one dimension the program's
+ * own concurrency counts: attention's exchanges do run side by side.
+ */
+static void
+add_launch_edges(const LhProof *proof, GArray *edges, uint32_t rank)
+{
+    uint32_t next[LH_DIMENSIONS];
+
+    /* From behind: the next op of any other dimension than each. */
+    for (uint32_t d = 0; d < LH_DIMENSIONS; d++)
+        next[d] = LH_NONE;
+    for (uint32_t g = proof->rank_first[rank + 1]; g-- > proof->rank_first[rank];) {
+        const LhDimension d = lh_step_dimension(&proof->ops[g]);
+
+        if (d == LH_DIMENSIONS)
+            continue;
+        if (next[d] != LH_NONE)
+            add_edge(edges, done_of(g), start_of(next[d]));
+        for (uint32_t other = 0; other < LH_DIMENSIONS; other++) {
+            if (other != (uint32_t)d)
+                next[other] = g;
+        }
+    }
+}
+
+/* "tensor and data": the dimensions of a cycle's ops. Caller frees. */
+static char *
+dimensions_text(const LhProof *proof, const GArray *cycle)
+{
+    static const char *const names[LH_DIMENSIONS] = {
+        [LH_DIMENSION_TENSOR] = "tensor",
+        [LH_DIMENSION_CONTEXT] = "context",
+        [LH_DIMENSION_DATA] = "data",
+    };
+    g_autoptr(GString) text = g_string_new(NULL);
+    uint32_t seen = 0;
+
+    for (guint i = 0; i < cycle->len; i++) {
+        const LhDimension d = lh_step_dimension(&proof->ops[g_array_index(cycle, uint32_t, i)]);
+
+        if (d < LH_DIMENSIONS)
+            seen |= UINT32_C(1) << d;
+    }
+    for (uint32_t d = 0; d < LH_DIMENSIONS; d++) {
+        if ((seen >> d & 1) != 0)
+            g_string_append_printf(text, "%s%s", text->len > 0 ? " and " : "", names[d]);
+    }
+    return g_strdup(text->str);
+}
+
+void
+lh_proof_check_launches(LhProof *proof)
+{
+    g_autoptr(GArray) edges = list_edges(proof);
+    g_autofree uint32_t *waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
+    g_autofree uint32_t *order = g_new(uint32_t, MAX(proof->nodes_count, 1));
+
+    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+        add_launch_edges(proof, edges, rank);
+    if (sort_nodes(proof, edges, order, waits) < proof->nodes_count) {
+        g_autoptr(GArray) cycle = find_cycle(proof, edges, waits);
+        g_autofree char *names = dimensions_text(proof, cycle);
+        uint32_t least;
+        g_autofree char *text = cycle_text(proof, cycle, &least);
+
+        lh_proof_find(proof, LH_FINDING_DEADLOCK, place_in(proof, cycle, least),
+                      "%s: ends only if the device runs communication of %s parallelism at once",
+                      text, names);
+    }
 }

@@ -5,7 +5,8 @@
  * the heads, which are added up over ranks. Then nothing that the program is given is used before
  * it could be there, and nothing leaves before what it comes from is complete.
  *
- * Where a program does not say so, only the rows of these activations are followed.
+ * Where a program does not say so, only the rows of these activations are followed; and where it
+ * computes the layer itself, only whether they have been written.
  */
 #include "verify/cover.h"
 
@@ -26,12 +27,15 @@ lh_outside_begin(LhCover *cover)
 {
     const LhProof *proof = cover->proof;
 
-    for (uint32_t g = 0; g < proof->ops_count && !cover->projects; g++) {
+    for (uint32_t g = 0; g < proof->ops_count; g++) {
         const LhOp *op = &proof->ops[g];
+        LhEffect effect;
 
-        if (op->kind == LH_OP_COMPUTE)
-            cover->projects = lh_proof_kernel(op)->effect == LH_EFFECT_PROJECT_IN ||
-                              lh_proof_kernel(op)->effect == LH_EFFECT_PROJECT_OUT;
+        if (op->kind != LH_OP_COMPUTE)
+            continue;
+        effect = lh_proof_kernel(op)->effect;
+        cover->projects |= effect == LH_EFFECT_PROJECT_IN || effect == LH_EFFECT_PROJECT_OUT;
+        cover->computes_layer |= effect == LH_EFFECT_LAYER;
     }
     cover->taken = g_new0(uint8_t, MAX(proof->program->slots_count, 1));
 }
@@ -293,4 +297,40 @@ lh_outside_read(LhCover *cover, uint32_t g)
             return false;
     }
     return true;
+}
+
+/* Every part that a call reads has been written. */
+static bool
+read_operand(LhCover *cover, uint32_t g, const LhRegion *region)
+{
+    bool read = true;
+
+    for (uint32_t i = 0; i < region->count; i++)
+        read &= lh_cover_read(cover, g, region, i) != NULL;
+    return read;
+}
+
+bool
+lh_outside_compute(LhCover *cover, uint32_t g)
+{
+    const LhOp *op = &cover->proof->ops[g];
+    const LhKernel *kernel = lh_proof_kernel(op);
+    bool read = true;
+
+    if (cover->proof->verdict->attends || cover->projects) {
+        COVERAGE(
+            g, op->compute.regions[0].slot,
+            "computes the layer outside attention, which a program of attention alone has not");
+        return false;
+    }
+    for (uint32_t i = 0; i < op->compute.regions_count; i++)
+        read &= lh_proof_overwrites(op, i) || read_operand(cover, g, &op->compute.regions[i]);
+    for (uint32_t i = 0; read && i < op->compute.regions_count; i++) {
+        const LhRegion *region = &op->compute.regions[i];
+
+        for (uint32_t part = 0;
+             kernel->operands[i].access != LH_OPERAND_READ && part < region->count; part++)
+            lh_cover_write_none(cover, g, region, part, LH_ROW_NONE);
+    }
+    return read;
 }

@@ -56,6 +56,9 @@ typedef struct {
      * (odd) of op node / 2, then come the meetings. Further nodes are the order's own. */
     uint32_t *order;
     uint32_t nodes_count;
+
+    uint32_t *alloc_first; /* [ranks * cells_count + 1]: allocs of one cell, by op */
+    uint32_t *allocs;
 } LhProof;
 
 /* What a finding is about: @op and @other are global indices or LH_NONE, a negative @slot is none.
@@ -83,9 +86,7 @@ lh_proof_kernel(const LhOp *op)
 static inline bool
 lh_proof_overwrites(const LhOp *op, uint32_t i)
 {
-    const LhOperandAccess access = lh_proof_kernel(op)->operands[i].access;
-
-    return access == LH_OPERAND_WRITE || (access == LH_OPERAND_UPDATE && op->compute.args.first);
+    return lh_operand_is_overwritten(lh_proof_kernel(op), &op->compute.args, i);
 }
 
 /* Slices of query heads that share one slice of key-value heads. */
@@ -100,6 +101,9 @@ lh_proof_replicas(const LhProof *proof)
 bool lh_proof_check_declarations(LhProof *proof);
 void lh_proof_check_form(LhProof *proof);
 
+/* form_args.c: a call outside attention, whose operands exist, is cut as its kernel can take it. */
+bool lh_proof_check_layer_args(LhProof *proof, uint32_t g);
+
 /* contract.c: the inputs and outputs are those of the pass. Needs declarations. */
 bool lh_proof_check_contract(LhProof *proof);
 
@@ -113,10 +117,26 @@ void lh_proof_match(LhProof *proof);
 
 /* order.c: fills order, or finds a deadlock. */
 void lh_proof_check_deadlock(LhProof *proof);
+/* order.c: a step without a deadlock has none either if a device runs the communication of one
+ * dimension of parallelism at a time. */
+void lh_proof_check_launches(LhProof *proof);
 
 /* race.c, memory.c */
 void lh_proof_check_races(LhProof *proof);
 void lh_proof_check_memory(LhProof *proof);
+
+/* allocs.c: lists the allocs of every cell; the last one of a part of a slot before @op of its
+ * rank, or LH_NONE. */
+void lh_proof_list_allocs(LhProof *proof);
+uint32_t lh_proof_last_alloc(const LhProof *proof, uint32_t op, uint32_t slot, uint32_t part);
+
+/* attend.c: whether two rules allow the same pairs. */
+bool lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
+
+/* step.c: what a training step does with its weights and tokens; needs order. */
+void lh_proof_check_step(LhProof *proof);
+/* step_forms.c: bytes by dimension, flops and states of a step; needs unrolled ops. */
+void lh_proof_check_step_forms(LhProof *proof);
 
 /* cover.c: needs order. */
 void lh_proof_check_coverage(LhProof *proof);

@@ -230,7 +230,7 @@ list_unchecked(const LhProof *proof)
     GPtrArray *unchecked = proof->verdict->unchecked;
     uint64_t value = 0;
 
-    if (!proof->verdict->attends)
+    if (!proof->verdict->attends && proof->program->step == NULL)
         g_ptr_array_add(unchecked, (gpointer) "What the outputs hold: none is a tensor of "
                                               "attention.");
     for (int claim = 0; claim < LH_CLAIMS; claim++) {
@@ -255,13 +255,19 @@ run_stages(LhProof *proof)
     lh_proof_match(proof);
     if (*found == 0)
         lh_proof_check_deadlock(proof);
+    if (*found == 0 && proof->program->step != NULL)
+        lh_proof_check_launches(proof);
     lh_proof_check_races(proof);
     lh_proof_check_memory(proof);
     /* Under a race, or without its messages or buffers, contents are undefined. */
-    if (*found == 0)
+    if (*found == 0 && proof->program->step != NULL)
+        lh_proof_check_step(proof);
+    else if (*found == 0 && proof->program->modules_count == 0)
         lh_proof_check_coverage(proof);
     count_work(proof);
     check_claims(proof);
+    if (proof->program->step != NULL)
+        lh_proof_check_step_forms(proof);
     list_unchecked(proof);
 }
 
@@ -300,6 +306,8 @@ lh_verify(const LhProgram *program)
     g_free(proof.clocks);
     g_free(proof.position);
     g_free(proof.order);
+    g_free(proof.alloc_first);
+    g_free(proof.allocs);
     return verdict;
 }
 

@@ -70,7 +70,7 @@ with_fault() {
 
 enospc=28 efbig=27 eio=5 edquot=122
 while read -r fault words; do
-    for option in -o --timeline; do
+    for option in -o --timeline --memory-timeline; do
         for before in new old; do
             fresh
             [ $before = old ] && echo precious > f.csv
@@ -81,7 +81,7 @@ while read -r fault words; do
             else
                 left
             fi
-            [ $option = --timeline ] && case $fault in create*) ;; *) printed ;; esac
+            [ $option != -o ] && case $fault in create*) ;; *) printed ;; esac
         done
     done
 done << END
@@ -105,15 +105,46 @@ if command -v gnuplot > /dev/null; then
     printed
     holds g.svg precious
     left g.gp g.svg
+    fresh
+    echo precious > g.svg
+    expect 4 "cannot write g.svg: No space left on device" with_fault disk:3000:$enospc "${sim[@]}" \
+        --memory-timeline g.svg
+    printed
+    holds g.svg precious
+    left g.gp g.svg
 fi
+
+# Memory over time, drawn.
+if command -v gnuplot > /dev/null; then
+    for suffix in svg png pdf; do
+        fresh
+        expect 0 "" "${sim[@]}" --memory-timeline m.$suffix --figure g.$suffix
+        printed
+        left g.gp g.$suffix m.gp m.$suffix
+        grep -q "filledcurves .* title 'attention'" m.gp || fail "no area in the script"
+        mv m.$suffix first
+        expect 0 "" "${sim[@]}" --memory-timeline m.$suffix
+        [ $suffix = pdf ] || cmp -s m.$suffix first || fail "m.$suffix differs from itself"
+    done
+fi
+
+# A run that cannot end leaves no rows.
+fresh
+echo precious > f.csv
+expect 4 "" "$program" sim --ranks 16 --cluster dgx-a100-80g --schedule ring --link-fault nic:0:0 \
+    --memory-timeline f.csv
+holds f.csv precious
+left f.csv
 
 # Short and interrupted writes change nothing, nor does a mode that cannot be kept.
 for kind in new old hard-link; do
+    option=--timeline
+    [ $kind = hard-link ] && option=--memory-timeline
     fresh
-    expect 0 "" "${sim[@]}" --timeline expected.csv
+    expect 0 "" "${sim[@]}" $option expected.csv
     [ $kind != new ] && echo old > f.csv
     [ $kind = hard-link ] && ln f.csv other
-    expect 0 "" with_fault short "${sim[@]}" --timeline f.csv
+    expect 0 "" with_fault short "${sim[@]}" $option f.csv
     cmp -s f.csv expected.csv || fail "short writes change the file ($kind)"
     [ $kind != hard-link ] || cmp -s other expected.csv || fail "a hard link is lost"
 done
@@ -126,16 +157,20 @@ left f.csv
 fresh
 echo precious > f.csv
 ln f.csv other
-expect 4 "cannot write f.csv: File too large" limited 0 "${sim[@]}" --timeline f.csv
-holds other precious
-left f.csv other
+for option in --timeline --memory-timeline; do
+    expect 4 "cannot write f.csv: File too large" limited 0 "${sim[@]}" $option f.csv
+    holds other precious
+    left f.csv other
+done
 
 # --- what the system itself refuses ----------------------------------------------------------------
 
 fresh
-expect 4 "cannot write f.csv: File too large" limited 1 "${sim[@]}" --timeline f.csv
-grep -q makespan "$folder/answer" || fail "the answer is not printed"
-left
+for option in --timeline --memory-timeline; do
+    expect 4 "cannot write f.csv: File too large" limited 1 "${sim[@]}" $option f.csv
+    grep -q makespan "$folder/answer" || fail "the answer is not printed"
+    left
+done
 long=$(printf 'a%.0s' {1..300})
 expect 4 "$long: File name too long" "${sim[@]}" -o "$long"
 expect 4 "cannot write .: Is a directory" "${sim[@]}" -o .
@@ -195,6 +230,8 @@ grep -q makespan f.csv 2> /dev/null && fail "the answer is in the timeline"
 fresh
 expect 4 "cannot write no/file" "${sim[@]}" --profile missing.json -o no/file
 expect 4 "cannot write no/file.svg" "${sim[@]}" --profile missing.json --figure no/file.svg
+expect 2 '--memory-timeline: "g.jpg" is not allowed; allowed: a name that ends in .csv, .json, .svg' \
+    "${sim[@]}" --memory-timeline g.jpg
 expect 2 '--figure: "g.jpg" is not allowed; allowed: a name that ends in .svg, .png or .pdf' \
     "${sim[@]}" --figure g.jpg
 expect 4 "cannot write no/file" "$program" calibrate --quick -o no/file
@@ -225,13 +262,41 @@ expect 2 "would overwrite the cluster's file" "$program" compare --cluster ./t.j
 expect 2 "would overwrite the file of --schedule-file" "$program" verify --schedule-file p.json -o p.json
 expect 2 "--timeline ./n.csv would overwrite the file of --output" "${sim[@]}" -o n.csv --timeline ./n.csv
 expect 2 "script g.gp would overwrite the file of --output" "${sim[@]}" --figure g.svg -o g.gp
+expect 2 "script g.gp would overwrite the figure's script" "${sim[@]}" --figure g.svg \
+    --memory-timeline g.png
 cp p.json g.gp
 expect 2 "script g.gp would overwrite the file of --schedule-file" "$program" sim \
     --schedule-file g.gp --figure g.svg
 expect 2 "would overwrite what goes to standard output" bash -c 'exec > out.csv; exec "$@"' - \
     "${sim[@]}" --timeline out.csv
+
+# --- pipes and devices, whatever their names --------------------------------------------------------
+
+fresh
 ln -s /dev/null null.csv
 expect 0 "" "${sim[@]}" -o /dev/null --timeline null.csv
+expect 0 "" "${sim[@]}" -o /dev/null --timeline /dev/null
+rm null.csv
+if command -v gnuplot > /dev/null; then
+    expect 0 "" "${sim[@]}" -o /dev/null --figure /dev/null
+    "${sim[@]}" -o /dev/null --figure /dev/stdout | grep -q '<svg' || fail "no figure in a pipe"
+fi
+left
+for path in /dev/stdout /dev/fd/1 /proc/self/fd/1; do
+    "${sim[@]}" -o $path | grep -q makespan || fail "no answer in $path"
+    "${sim[@]}" -o answer --timeline $path | head -n 1 | grep -q '^rank,' || fail "no timeline in $path"
+    grep -q makespan answer || fail "no answer beside the timeline in $path"
+    rm answer
+done
+mkfifo pipe
+grep -q '^rank,' pipe &
+expect 0 "" "${sim[@]}" --timeline pipe
+wait $! || fail "no timeline in a named pipe"
+left pipe
+echo mine > t.txt
+expect 2 "allowed: a name that ends in .csv or .json, a pipe or a device" "${sim[@]}" --timeline t.txt
+expect 2 "allowed: a name that ends in .svg, .png or .pdf, a pipe or a device" "${sim[@]}" --figure t.txt
+holds t.txt mine
 
 # --- links ------------------------------------------------------------------------------------------
 

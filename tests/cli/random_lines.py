@@ -36,7 +36,7 @@ MEMORY_BYTES_MAX = 4 << 30  # of one process; not in builds with an address sani
 
 # How often a command is tried.
 WEIGHTS = {"compare": 20, "sim": 28, "verify": 8, "run": 10, "show": 14, "list": 8, "help": 5,
-           "version": 2, "validate": 3, "calibrate": 2}
+           "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4}
 
 # Values that mean something, small enough to be computed at once. Other options take what their type
 # says.
@@ -175,7 +175,8 @@ def make_file(rng, folder, kind, tables):
 
 KIND_OF = {"--schedule-file": "program", "--cluster": "topology", "--model": "model",
            "--document-lengths": "documents", "--profile": "profile"}
-OUTPUTS = {"--output": [".txt", ".json", ".csv"], "--figure": [".svg"], "--timeline": [".csv", ".json"]}
+OUTPUTS = {"--output": [".txt", ".json", ".csv"], "--figure": [".svg"], "--timeline": [".csv", ".json"],
+           "--memory-timeline": [".csv", ".json", ".svg"]}
 
 
 # --- command lines -------------------------------------------------------------------------------
@@ -268,6 +269,8 @@ class Line:
         if self.command == "help":
             return rng.choice([[], [rng.choice(names["commands"])], ["completion"],
                                ["completion", rng.choice(["bash", "zsh", "fish", "csh"])]])
+        if self.command == "reproduce":  # of all tables it takes half a minute
+            return [rng.choice(["ring_flash_attention", "ring_flash_attention_threads", "x"])]
         if self.tables.commands[self.command]["scenario"] and rng.random() < 0.25:
             if self.command in ("verify", "run", "validate") or rng.random() < 0.5:
                 return [make_file(rng, self.folder, rng.choice(["scenario", "program"]), self.tables)]

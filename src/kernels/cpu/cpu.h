@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/cpu/attention_run.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/linear_run.h"
 
 typedef struct {
@@ -19,6 +20,7 @@ typedef struct {
     void (*backward)(const LhBackward *b);
     void (*state_apply)(const LhStateApply *s);
     void (*state_sum)(const LhStateSum *s);
+    void (*gemm)(const LhGemm *g);
     /* Independent multiply-adds in registers, @rounds times; returns their flops. What the
      * processor can do at most. */
     uint64_t (*multiply_adds)(uint64_t rounds, float *result);

@@ -1,116 +1,174 @@
 /*
- * On a CPU; what it does says the row, kernels/product.c. The fast version takes a few rows of x at
- * a time, so that every row of w is converted and read once for all of them.
+ * On a CPU; what they do say the rows, kernels/product.c. All are one product of matrices, with
+ * other operands as its factors; experts are products one after the other, of as many rows as each
+ * has.
  */
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/experts.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/layer.h"
 
-#include <stdbool.h>
+#define ROUTE 3 /* the operand of experts' products that says whose rows are whose */
 
-#define ROWS 8U
+/* What an operand is: rows and columns, of all experts. Of attention's output, x is by heads. */
+typedef struct {
+    uint64_t rows, width;
+    bool is_x, is_w;
+} Shape;
 
-enum {
-    X,
-    W,
-    Y,
-    OPERANDS,
-};
-
-/* The @length elements of row @row of an operand that has @rows of them over all parts. */
-static void *
-row_at(const LhCall *call, unsigned operand, uint64_t rows, uint64_t length, uint64_t row)
+static void
+describe(const LhKernelArgs *a, LhProductResult result, Shape shapes[3])
 {
-    const LhView *view = &call->operands[operand];
-    const uint64_t part_rows = rows / view->parts;
+    const Shape x = { .rows = a->product.m, .width = a->product.k, .is_x = true };
+    const Shape w = { .rows = lh_product_matrices(a) * a->product.k,
+                      .width = a->product.n,
+                      .is_w = true };
+    const Shape y = { .rows = a->product.m, .width = a->product.n };
 
-    return view->data + row / part_rows * view->part_bytes +
-           row % part_rows * length * lh_storage_bytes(view->storage);
+    shapes[0] = result == LH_PRODUCT_DX ? y : x;
+    shapes[1] = result == LH_PRODUCT_DW ? y : w;
+    shapes[2] = result == LH_PRODUCT_Y ? y : result == LH_PRODUCT_DX ? x : w;
+}
+
+/* Segments that y has: what is by heads has as many. */
+static uint64_t
+segments_of(const LhCall *call, LhProductResult result)
+{
+    const unsigned y = result == LH_PRODUCT_Y ? 2 : result == LH_PRODUCT_DX ? 0 : 1;
+    const uint32_t parts = call->operands[y].parts;
+    const uint32_t members = call->args->product.layout.members;
+
+    return members > 0 && parts % members == 0 ? parts / members : 0;
 }
 
 static bool
-is_cut_by_rows(const LhCall *call)
+prepare(const LhCall *call, const LhKernel *kernel, LhMatrix operands[3], Shape shapes[3])
 {
-    const uint64_t rows[OPERANDS] = {
-        [X] = call->args->product.m, [W] = call->args->product.k, [Y] = call->args->product.m
-    };
+    const LhKernelArgs *a = call->args;
+    const uint64_t experts = lh_product_matrices(a);
+    const bool by_heads = lh_product_is_by_heads(kernel);
+    const LhByHeads heads = { a->product.layout, segments_of(call, kernel->product), 1, 0 };
 
-    for (unsigned i = 0; i < OPERANDS; i++) {
-        if (call->operands[i].parts == 0 || rows[i] % call->operands[i].parts != 0)
+    if (!lh_product_is_of_experts(kernel) && experts > 1)
+        return false;
+    describe(a, kernel->product, shapes);
+    for (unsigned i = 0; i < 3; i++) {
+        const Shape *s = &shapes[i];
+
+        if (!(by_heads && s->is_x
+                  ? lh_matrix_by_heads(&operands[i], call, i, &heads, s->rows, s->width)
+                  : lh_matrix_flat(&operands[i], call, i, s->rows, s->width)))
             return false;
     }
     return true;
 }
 
-static enum lh_status
-reference(const LhCall *call)
+/* The first row of each expert, and behind the last one their number. */
+static bool
+find_firsts(const LhCall *call, const LhKernel *kernel, uint64_t *firsts)
 {
-    const uint64_t m = call->args->product.m, n = call->args->product.n, k = call->args->product.k;
+    const uint64_t m = call->args->product.m, experts = lh_product_matrices(call->args);
+    LhMatrix route;
 
-    if (!is_cut_by_rows(call))
+    if (lh_product_is_of_experts(kernel))
+        return lh_route(&route, call, ROUTE, m) &&
+               lh_route_firsts(&route, m, (uint32_t)experts, firsts);
+    firsts[0] = 0;
+    firsts[1] = m;
+    return true;
+}
+
+/* Whole lines of scratch memory. */
+static uint64_t
+firsts_bytes(const LhKernelArgs *a)
+{
+    const uint64_t bytes = (lh_product_matrices(a) + 1) * sizeof(uint64_t);
+
+    return (bytes + LH_SCRATCH_ALIGN - 1) / LH_SCRATCH_ALIGN * LH_SCRATCH_ALIGN;
+}
+
+/* Puts the product at the rows of an expert, which lie from its entry of @firsts to the next one.
+ * Returns how many there are. */
+static uint64_t
+place_expert(LhGemm *g, const LhKernelArgs *a, LhProductResult result, const Shape shapes[3],
+             const uint64_t *firsts, uint64_t expert)
+{
+    const uint64_t w = expert * a->product.k, first = firsts[expert];
+    const uint64_t rows = firsts[expert + 1] - first;
+
+    g->a_row = shapes[0].is_w ? w : first;
+    g->b_row = shapes[1].is_w ? w : first;
+    g->c_row = shapes[2].is_w ? w : first;
+    *(result == LH_PRODUCT_DW ? &g->depth : &g->rows) = rows;
+    return rows;
+}
+
+static enum lh_status
+multiply(const LhCall *call, const LhKernel *kernel, void (*gemm)(const LhGemm *g))
+{
+    const LhProductShape shape = lh_product_shape(kernel, call->args);
+    LhMatrix operands[3];
+    Shape shapes[3];
+    LhGemm g = { .a = &operands[0],
+                 .b = &operands[1],
+                 .c = &operands[2],
+                 .rows = shape.rows,
+                 .columns = shape.columns,
+                 .depth = shape.depth,
+                 .a_transposed = kernel->product == LH_PRODUCT_DW,
+                 .b_transposed = kernel->product == LH_PRODUCT_DX,
+                 .add = kernel->product != LH_PRODUCT_Y && !call->args->first,
+                 .scratch = (unsigned char *)call->scratch + firsts_bytes(call->args) };
+    uint64_t *firsts = call->scratch;
+
+    if (!prepare(call, kernel, operands, shapes) || !find_firsts(call, kernel, firsts))
         return LH_STATUS_UNSUPPORTED;
-    for (uint64_t i = 0; i < m; i++) {
-        const void *x = row_at(call, X, m, k, i);
-        void *y = row_at(call, Y, m, n, i);
+    for (uint64_t e = 0; e < shape.matrices; e++) {
+        const uint64_t rows = place_expert(&g, call->args, kernel->product, shapes, firsts, e);
 
-        for (uint64_t j = 0; j < n; j++) {
-            double sum = 0;
-
-            for (uint64_t l = 0; l < k; l++)
-                sum += lh_element_get(x, call->operands[X].storage, l) *
-                       lh_element_get(row_at(call, W, k, n, l), call->operands[W].storage, j);
-            lh_element_put(y, call->operands[Y].storage, j, sum);
-        }
+        /* A sum of no rows is 0. */
+        (rows == 0 ? lh_gemm_reference : gemm)(&g);
     }
     return LH_STATUS_OK;
 }
 
 static uint64_t
-scratch_bytes(const LhKernelArgs *a)
+scratch_bytes(const LhKernelArgs *a, const LhKernel *kernel)
 {
-    return (ROWS * a->product.k + (ROWS + 1) * a->product.n) * sizeof(float);
+    LhKernelArgs alone = *a; /* one expert may have all rows */
+    LhProductShape shape;
+
+    alone.product.experts = 1;
+    shape = lh_product_shape(kernel, &alone);
+    return firsts_bytes(a) + lh_gemm_scratch_bytes(shape.rows, shape.columns, shape.depth);
 }
 
-/* Rows [first, first + count) of y. */
-static void
-multiply_rows(const LhCall *call, uint64_t first, uint64_t count)
-{
-    const uint64_t m = call->args->product.m, n = call->args->product.n, k = call->args->product.k;
-    float *x = call->scratch, *y = x + ROWS * k, *w = y + ROWS * n;
+#define PRODUCT(word)                                                                              \
+    extern const LhKernel lh_kernel_##word;                                                        \
+    static enum lh_status word##_reference(const LhCall *call)                                     \
+    {                                                                                              \
+        return multiply(call, &lh_kernel_##word, lh_gemm_reference);                               \
+    }                                                                                              \
+    static enum lh_status word##_fast(const LhCall *call)                                          \
+    {                                                                                              \
+        return multiply(call, &lh_kernel_##word, lh_cpu()->gemm);                                  \
+    }                                                                                              \
+    static uint64_t word##_scratch(const LhKernelArgs *a)                                          \
+    {                                                                                              \
+        return scratch_bytes(a, &lh_kernel_##word);                                                \
+    }                                                                                              \
+    const LhCpuKernel lh_cpu_kernel_##word = {                                                     \
+        .reference = word##_reference,                                                             \
+        .fast = word##_fast,                                                                       \
+        .scratch_bytes = word##_scratch,                                                           \
+    };
 
-    for (uint64_t i = 0; i < count; i++)
-        lh_cpu()->to_fp32(x + i * k, row_at(call, X, m, k, first + i), call->operands[X].storage,
-                          k);
-    for (uint64_t i = 0; i < count * n; i++)
-        y[i] = 0;
-    for (uint64_t l = 0; l < k; l++) {
-        lh_cpu()->to_fp32(w, row_at(call, W, k, n, l), call->operands[W].storage, n);
-        for (uint64_t i = 0; i < count; i++) {
-            const float factor = x[i * k + l];
-
-            for (uint64_t j = 0; j < n; j++)
-                y[i * n + j] += factor * w[j];
-        }
-    }
-    for (uint64_t i = 0; i < count; i++)
-        lh_cpu()->from_fp32(row_at(call, Y, m, n, first + i), call->operands[Y].storage, y + i * n,
-                            n);
-}
-
-static enum lh_status
-fast(const LhCall *call)
-{
-    const uint64_t m = call->args->product.m;
-
-    if (!is_cut_by_rows(call))
-        return LH_STATUS_UNSUPPORTED;
-    for (uint64_t first = 0; first < m; first += ROWS)
-        multiply_rows(call, first, m - first < ROWS ? m - first : ROWS);
-    return LH_STATUS_OK;
-}
-
-const LhCpuKernel lh_cpu_kernel_product = {
-    .reference = reference,
-    .fast = fast,
-    .scratch_bytes = scratch_bytes,
-};
+PRODUCT(product)
+PRODUCT(product_dgrad)
+PRODUCT(product_wgrad)
+PRODUCT(out_product)
+PRODUCT(out_product_dgrad)
+PRODUCT(out_product_wgrad)
+PRODUCT(expert_product)
+PRODUCT(expert_product_dgrad)
+PRODUCT(expert_product_wgrad)

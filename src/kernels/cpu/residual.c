@@ -1,59 +1,61 @@
-/* On a CPU; what it does says the row, kernels/residual.c. */
+/* On a CPU; what they do say the rows, kernels/residual.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 
-#include <stdbool.h>
-
-#define OPERANDS 3
 #define BLOCK 512U
 
-static bool
-is_cut_evenly(const LhCall *call)
-{
-    const uint32_t parts = call->operands[0].parts;
-
-    for (unsigned i = 1; i < OPERANDS; i++) {
-        if (call->operands[i].parts != parts)
-            return false;
-    }
-    return parts > 0 && call->args->elements.count % parts == 0;
-}
-
-/* Elements [first, first + count) of a part, by way of fp32. */
+/* Elements [first, first + count) of operands 0 to @last - 1 are added up into operand @last; with
+ * @again, to what that holds. By way of fp32. */
 static void
-add_block(const LhCall *call, uint32_t part, uint64_t first, uint64_t count)
+add_block(const LhMatrix *operands, unsigned last, bool again, uint64_t first, uint64_t count)
 {
     float sums[BLOCK], terms[BLOCK];
-    unsigned char *at[OPERANDS];
 
-    for (unsigned i = 0; i < OPERANDS; i++) {
-        const LhView *view = &call->operands[i];
-
-        at[i] = view->data + part * view->part_bytes + first * lh_storage_bytes(view->storage);
+    lh_matrix_load(&operands[0], 0, first, count, sums);
+    for (unsigned k = 1; k < last + (again ? 1 : 0); k++) {
+        lh_matrix_load(&operands[k], 0, first, count, terms);
+        for (uint64_t i = 0; i < count; i++)
+            sums[i] += terms[i];
     }
-    lh_cpu()->to_fp32(sums, at[0], call->operands[0].storage, count);
-    lh_cpu()->to_fp32(terms, at[1], call->operands[1].storage, count);
-    for (uint64_t i = 0; i < count; i++)
-        sums[i] += terms[i];
-    lh_cpu()->from_fp32(at[2], call->operands[2].storage, sums, count);
+    lh_matrix_store(&operands[last], 0, first, count, sums);
 }
 
 static enum lh_status
-run(const LhCall *call)
+add(const LhCall *call, unsigned last, bool again)
 {
-    uint64_t count;
+    const uint64_t count = call->args->elements.count;
+    LhMatrix operands[LH_KERNEL_OPERANDS_MAX];
 
-    if (!is_cut_evenly(call))
-        return LH_STATUS_UNSUPPORTED;
-    count = call->args->elements.count / call->operands[0].parts;
-    for (uint32_t part = 0; part < call->operands[0].parts; part++) {
-        for (uint64_t first = 0; first < count; first += BLOCK)
-            add_block(call, part, first, count - first < BLOCK ? count - first : BLOCK);
+    for (unsigned i = 0; i <= last; i++) {
+        if (!lh_matrix_flat(&operands[i], call, i, 1, count))
+            return LH_STATUS_UNSUPPORTED;
     }
+    for (uint64_t first = 0; first < count; first += BLOCK)
+        add_block(operands, last, again, first, count - first < BLOCK ? count - first : BLOCK);
     return LH_STATUS_OK;
 }
 
-const LhCpuKernel lh_cpu_kernel_residual = {
-    .reference = run,
-    .fast = run,
-};
+static enum lh_status
+two_into_third(const LhCall *call)
+{
+    return add(call, 2, false);
+}
+
+static enum lh_status
+one_into_second(const LhCall *call)
+{
+    return add(call, 1, !call->args->first);
+}
+
+static enum lh_status
+convert(const LhCall *call)
+{
+    return add(call, 1, false);
+}
+
+const LhCpuKernel lh_cpu_kernel_residual = { .reference = two_into_third, .fast = two_into_third };
+const LhCpuKernel lh_cpu_kernel_add_hidden = { .reference = one_into_second,
+                                               .fast = one_into_second };
+const LhCpuKernel lh_cpu_kernel_accumulate = { .reference = one_into_second,
+                                               .fast = one_into_second };
+const LhCpuKernel lh_cpu_kernel_cast_hidden = { .reference = convert, .fast = convert };

@@ -246,4 +246,5 @@ void LH_SIMD(forward)(const LhForward *f);
 void LH_SIMD(backward)(const LhBackward *w);
 void LH_SIMD(state_apply)(const LhStateApply *s);
 void LH_SIMD(state_sum)(const LhStateSum *s);
+void LH_SIMD(gemm)(const LhGemm *g);
 extern const LhCpuLevel LH_SIMD(cpu);

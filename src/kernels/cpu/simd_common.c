@@ -210,5 +210,6 @@ const LhCpuLevel LH_SIMD(cpu) = {
     .backward = LH_SIMD(backward),
     .state_apply = LH_SIMD(state_apply),
     .state_sum = LH_SIMD(state_sum),
+    .gemm = LH_SIMD(gemm),
     .multiply_adds = multiply_adds,
 };

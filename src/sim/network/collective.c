@@ -30,7 +30,8 @@ struct _LhCommunicator {
     uint32_t size;
     LhSpan span;
     uint32_t *turns;   /* by position: collectives issued so far */
-    Ways plain;        /* one ring in group order: all-to-all, broadcast */
+    Ways pairs;        /* one ring in group order: all-to-all */
+    Ways chain;        /* likewise: broadcast */
     Ways rails;        /* a ring for each NIC of a node: the others */
     LhNcclGroup *nccl; /* NULL: not asked for yet */
     LhCollective *open;
@@ -54,6 +55,7 @@ struct _LhCollectives {
     uint32_t tickets_count, tickets_capacity;
     uint32_t *free; /* tickets */
     uint32_t free_count;
+    LhRingDelays *delays;
 };
 
 /* NULL: closed form. */
@@ -129,7 +131,8 @@ communicator_free(gpointer data)
         collective_free(c);
     }
     lh_nccl_group_free(communicator->nccl);
-    ways_clear(&communicator->plain);
+    ways_clear(&communicator->pairs);
+    ways_clear(&communicator->chain);
     ways_clear(&communicator->rails);
     g_free(communicator->turns);
     g_free(communicator);
@@ -143,6 +146,7 @@ lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiv
     cs->network = network;
     cs->device = device;
     cs->model = model;
+    cs->delays = lh_ring_delays_new(network);
     cs->communicators =
         g_hash_table_new_full(communicator_hash, communicator_equal, communicator_free, NULL);
     return cs;
@@ -153,6 +157,7 @@ lh_collectives_free(LhCollectives *cs)
 {
     if (cs == NULL)
         return;
+    lh_ring_delays_free(cs->delays);
     g_hash_table_unref(cs->communicators);
     for (uint32_t i = 0; i < cs->tickets_count; i++)
         g_free(cs->tickets[i].pieces);
@@ -167,31 +172,13 @@ member(const LhCommunicator *c, uint32_t position)
     return (uint32_t)lh_group_member(&c->key.group, position);
 }
 
-/* How many hops there are from one member to the next, in all rings; the route of hop @i. */
-static uint64_t
-hops_count(const LhCommunicator *c, const Ways *ways)
-{
-    return c->size > 1 ? (uint64_t)c->size * ways->rings.count : 0;
-}
-
-static LhRoute
-hop_route(const LhNetwork *network, const LhCommunicator *c, const Ways *ways, uint64_t i)
-{
-    const uint32_t ring = (uint32_t)(i / c->size), position = (uint32_t)(i % c->size);
-    LhRoute route;
-
-    lh_network_route(network, member(c, position),
-                     member(c, lh_rings_next(&ways->rings, ring, position)), &route);
-    return route;
-}
-
 static LhNeighbours
 neighbours(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
 {
     LhNeighbours hops = { 0 };
 
-    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
-        const LhRoute route = hop_route(network, c, ways, i);
+    for (uint64_t i = 0; i < lh_ring_hops_count(&ways->rings); i++) {
+        const LhRoute route = lh_ring_hop_route(network, &c->key.group, &ways->rings, i);
 
         hops.tier = MAX(hops.tier, route.tier);
         hops.ctas = MAX(hops.ctas, route.ctas[c->span]);
@@ -199,88 +186,42 @@ neighbours(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
     return hops;
 }
 
+static Ways *
+place_of_ways(LhCommunicator *c, LhCollectiveKind kind)
+{
+    switch (kind) {
+    case LH_COLL_ALL_TO_ALL:
+        return &c->pairs;
+    case LH_COLL_BROADCAST:
+        return &c->chain;
+    default:
+        return &c->rails;
+    }
+}
+
 /* How the collectives of a kind go round. */
 static const Ways *
 ways_of(const LhNetwork *network, LhCommunicator *c, LhCollectiveKind kind)
 {
-    const bool plain = kind == LH_COLL_ALL_TO_ALL || kind == LH_COLL_BROADCAST;
-    Ways *ways = plain ? &c->plain : &c->rails;
+    Ways *ways = place_of_ways(c, kind);
 
     if (ways->made)
         return ways;
-    if (plain)
-        lh_rings_init_plain(&ways->rings, c->size);
-    else
+    if (ways == &c->rails)
         lh_rings_init(&ways->rings, network, &c->key.group);
+    else
+        lh_rings_init_plain(&ways->rings, c->size, ways == &c->pairs);
     ways->neighbours = neighbours(network, c, ways);
     ways->made = true;
     return ways;
-}
-
-/* Hops that cross each link, of all rings in one step. */
-static GHashTable *
-link_loads(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
-{
-    GHashTable *loads = g_hash_table_new(NULL, NULL);
-
-    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
-        const LhRoute route = hop_route(network, c, ways, i);
-
-        for (uint32_t k = 0; k < route.links_count; k++) {
-            const gpointer link = GUINT_TO_POINTER(route.links[k]);
-            const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
-
-            g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
-        }
-    }
-    return loads;
-}
-
-/* All hops of all rings. Latencies are those of tiers, all but the GPU's on the way to another
- * rail. */
-static LhRingHop *
-ring_hops(const LhNetwork *network, const LhCommunicator *c, const Ways *ways)
-{
-    g_autoptr(GHashTable) loads = link_loads(network, c, ways);
-    LhRingHop *hops = g_new0(LhRingHop, hops_count(c, ways));
-
-    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
-        const LhRoute route = hop_route(network, c, ways, i);
-        const uint32_t ring = (uint32_t)(i / c->size), position = (uint32_t)(i % c->size);
-        LhRingHop *hop =
-            &hops[(gsize)ring * c->size + lh_rings_place(&ways->rings, ring, position)];
-
-        if (route.flow_bandwidth_bytes_per_s > 0)
-            hop->s_per_byte = 1 / route.flow_bandwidth_bytes_per_s;
-        for (uint32_t k = 0; k < route.links_count; k++) {
-            const LhLink link = lh_network_link(network, route.links[k]);
-            const gpointer load = g_hash_table_lookup(loads, GUINT_TO_POINTER(route.links[k]));
-
-            hop->s_per_byte =
-                fmax(hop->s_per_byte, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
-        }
-        hop->alone_s_per_byte = 1 / lh_network_route_bandwidth(network, &route);
-        hop->latency_s = (double)route.latency_ps / (double)LH_PS_PER_S;
-        hop->tier = route.tier;
-    }
-    return hops;
 }
 
 static const LhRingHop *
 hops_of(const LhNetwork *network, const LhCommunicator *c, Ways *ways)
 {
     if (ways->hops == NULL)
-        ways->hops = ring_hops(network, c, ways);
+        ways->hops = lh_ring_hops_new(network, &c->key.group, &ways->rings);
     return ways->hops;
-}
-
-/* By how much the collective's flows arrive later than on their own. */
-static LhTime
-fluid_delay(const LhNetwork *network, LhCommunicator *communicator, const LhCollective *c)
-{
-    const LhRingHop *hops = hops_of(network, communicator, &communicator->rails);
-
-    return lh_time_from_ps(lh_fluid_delay_seconds(c, hops) * (double)LH_PS_PER_S);
 }
 
 /*
@@ -374,7 +315,7 @@ model_of(const LhCollectives *cs, const LhCollective *c)
 }
 
 static LhCollective *
-collective_of(const LhCollectives *cs, const Ticket *ticket)
+collective_of(LhCollectives *cs, const Ticket *ticket)
 {
     LhCommunicator *communicator = ticket->communicator;
     LhCollective *c = communicator->open;
@@ -389,13 +330,15 @@ collective_of(const LhCollectives *cs, const Ticket *ticket)
     c->kind = ticket->kind;
     c->turn = ticket->turn;
     c->size = communicator->size;
+    c->steps = lh_collective_steps(c->kind, c->size);
     c->shard_bytes = ticket->bytes;
     c->algorithm = algorithms[model_of(cs, c)][c->kind];
     ways = ways_of(cs->network, communicator, c->kind);
     c->rings = &ways->rings;
     c->neighbours = &ways->neighbours;
     if (c->algorithm == &lh_algorithm_fluid)
-        c->delay_ps = fluid_delay(cs->network, communicator, c);
+        c->delay_ps = lh_ring_delays_get(cs->delays, c,
+                                         hops_of(cs->network, communicator, &communicator->rails));
     c->members = g_new0(LhMember, c->size);
     if (ticket->pieces != NULL)
         c->pieces = g_new0(uint64_t *, c->size);
@@ -497,7 +440,7 @@ slowest_by_tier(const LhNetwork *network, const LhCommunicator *c, Ways *ways)
     const LhRingHop *hops = hops_of(network, c, ways);
     LhRingHop *slowest = g_new0(LhRingHop, LH_TIERS);
 
-    for (uint64_t i = 0; i < hops_count(c, ways); i++) {
+    for (uint64_t i = 0; i < lh_ring_hops_count(&ways->rings); i++) {
         LhRingHop *hop = &slowest[hops[i].tier];
 
         hop->latency_s = fmax(hop->latency_s, hops[i].latency_s);
@@ -511,8 +454,7 @@ static LhRingHop
 slowest_hop(const LhNetwork *network, const LhCollective *c, double bytes)
 {
     LhCommunicator *communicator = c->communicator;
-    Ways *ways =
-        c->rings == &communicator->plain.rings ? &communicator->plain : &communicator->rails;
+    Ways *ways = place_of_ways(communicator, c->kind);
     LhRingHop slowest = { 0 };
 
     if (ways->slowest == NULL)

@@ -61,6 +61,7 @@ struct _LhCollective {
     LhCollectiveKind kind;
     uint32_t turn; /* of those on this communicator */
     uint32_t size, joined;
+    uint32_t steps;                 /* pieces that a member of a ring passes on; not: broadcast */
     uint64_t shard_bytes;           /* of one rank */
     uint64_t **pieces;              /* of uneven all-to-alls: by member, bytes to each; else NULL */
     const LhAlgorithm *algorithm;   /* NULL: closed form */
@@ -133,15 +134,40 @@ uint64_t lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count);
 
 const LhGroup *lh_collective_group(const LhCollective *c);
 
-/* What a hop of a ring costs on a network that carries nothing else, by byte of what the ring
- * carries: beside the hops of all rings, and by itself. */
+/* What rings take, of pieces and with flows in their place. */
 typedef struct {
-    double latency_s, s_per_byte, alone_s_per_byte;
-    uint8_t tier;
-} LhRingHop;
+    double pieces_s, flows_s;
+} LhRingTimes;
 
-/* By how much rings of pieces take longer than flows in their place; @hops by ring and place. */
-double lh_fluid_delay_seconds(const LhCollective *c, const LhRingHop *hops);
+/* By formula: exact for one ring on a network that carries nothing else, at least this long for
+ * several. @hops by ring and place. */
+LhRingTimes lh_fluid_times(const LhCollective *c, const LhRingHop *hops);
+
+/* Rings, and what they carry. */
+typedef struct {
+    const LhNetwork *network;
+    const LhGroup *group;
+    const LhRings *rings;
+    uint64_t shard_bytes;
+} LhRound;
+
+/* Seconds until all members are through if they start at once and the network carries nothing else,
+ * by @algorithm, of @steps pieces in each ring. None of the links may have failed. */
+double lh_round_seconds(const LhRound *round, const LhAlgorithm *algorithm, uint32_t steps);
+
+/* The same of rings of pieces, of which about @hops_max hops are played, at least those of 32
+ * pieces: more pieces follow at the pace of these. */
+double lh_round_pieces_seconds(const LhRound *round, uint32_t steps, uint64_t hops_max);
+
+/* By how much rings of pieces take longer than flows in their place, as far as is known so far. */
+typedef struct _LhRingDelays LhRingDelays;
+
+LhRingDelays *lh_ring_delays_new(const LhNetwork *network);
+void lh_ring_delays_free(LhRingDelays *delays);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRingDelays, lh_ring_delays_free)
+
+/* @hops as above; they are borrowed for as long as @delays live. */
+LhTime lh_ring_delays_get(LhRingDelays *delays, const LhCollective *c, const LhRingHop *hops);
 
 /* Closed forms: from the last arrival until all members are through. */
 LhTime lh_collective_duration(LhCollectives *cs, const LhCollective *c);

@@ -13,21 +13,16 @@
  *
  *     p T + sum over a .. b of (t_j + l_j - T),    1 to p hops
  *
- * and the flows alone take max (p T_j + l_j). The difference delays the arrival of all flows.
+ * and the flows alone take max (p T_j + l_j). The difference delays the arrival of all flows. Where
+ * there are several rings, their pieces also wait for one another on the way, which no formula
+ * says: ring_delays.c plays them.
  *
- * Left out: members far behind the slowest hop, which are through earlier in a ring of pieces;
- * members that start sending before the last one is there; and pieces of several rings that wait
- * for one another on the way.
+ * Left out: members far behind the slowest hop, which are through earlier in a ring of pieces; and
+ * members that start sending before the last one is there.
  */
 #include "sim/network/collective.h"
 
 #include <math.h>
-
-static uint32_t
-pieces_count(const LhCollective *c)
-{
-    return lh_collective_steps(c->kind, c->size);
-}
 
 /* What the member sends to the one that follows in @ring, in all rings in which it follows. */
 static void
@@ -42,7 +37,7 @@ send_flow(LhCollective *c, uint32_t ring, uint32_t position)
         if (r < ring)
             return; /* sent with that one */
         hop.pieces++;
-        hop.bytes += pieces_count(c) * lh_piece_bytes(c->shard_bytes, r, c->rings->count);
+        hop.bytes += c->steps * lh_piece_bytes(c->shard_bytes, r, c->rings->count);
     }
     lh_collective_send_hop(c, hop);
 }
@@ -77,7 +72,7 @@ largest_sum(const double *hops, uint32_t size, uint32_t longest, double less)
 {
     const uint32_t count = size + longest;
     g_autofree double *sums = g_new(double, (gsize)count + 1);
-    g_autofree uint32_t *queue = g_new(uint32_t, (gsize)count + 1);
+    g_autofree uint32_t *queue = g_new0(uint32_t, (gsize)count + 1);
     uint32_t first = 0, end = 0;
     double largest = -INFINITY;
 
@@ -94,12 +89,11 @@ largest_sum(const double *hops, uint32_t size, uint32_t longest, double less)
     return largest;
 }
 
-double
-lh_fluid_delay_seconds(const LhCollective *c, const LhRingHop *hops)
+LhRingTimes
+lh_fluid_times(const LhCollective *c, const LhRingHop *hops)
 {
-    const uint32_t pieces = pieces_count(c);
     g_autofree double *times = g_new(double, c->size);
-    double ring_s = 0, flows_s = 0;
+    LhRingTimes t = { 0 };
 
     for (uint32_t ring = 0; ring < c->rings->count && c->size > 1; ring++) {
         const double bytes = (double)lh_piece_bytes(c->shard_bytes, ring, c->rings->count);
@@ -111,9 +105,10 @@ lh_fluid_delay_seconds(const LhCollective *c, const LhRingHop *hops)
 
             times[i] = bytes * hop->alone_s_per_byte + hop->latency_s;
             longest = fmax(longest, move_s);
-            flows_s = fmax(flows_s, pieces * move_s + hop->latency_s);
+            t.flows_s = fmax(t.flows_s, c->steps * move_s + hop->latency_s);
         }
-        ring_s = fmax(ring_s, pieces * longest + largest_sum(times, c->size, pieces, longest));
+        t.pieces_s =
+            fmax(t.pieces_s, c->steps * longest + largest_sum(times, c->size, c->steps, longest));
     }
-    return fmax(ring_s - flows_s, 0);
+    return t;
 }

@@ -26,7 +26,7 @@ pieces_count(const LhCollective *c)
 {
     if (c->kind == LH_COLL_BROADCAST)
         return lh_pipeline_pieces(c->shard_bytes);
-    return lh_collective_steps(c->kind, c->size);
+    return c->steps;
 }
 
 static bool

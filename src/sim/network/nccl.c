@@ -97,11 +97,13 @@ survey_hop(const LhNetwork *network, uint32_t from, uint32_t to, LhNcclGroup *g,
     }
 }
 
-/* Rings enter and leave a node by all of the NICs that its members are near to. */
+/* Rings enter and leave a node by all of the NICs that its members are near to, up to what
+ * collectives reach there. */
 static void
-set_bandwidths(LhNcclGroup *g, const Survey *survey)
+set_bandwidths(LhNcclGroup *g, const Survey *survey, double limit_gbps)
 {
-    const double inter = survey->inter * (double)survey->nics / (double)g->nodes;
+    const double nics = survey->inter * (double)survey->nics / (double)g->nodes;
+    const double inter = limit_gbps > 0 ? fmin(nics, limit_gbps) : nics;
 
     g->ring_gbps = g->nodes > 1 ? fmin(survey->intra, inter) : survey->intra;
     g->tree_gbps = g->nodes == 2 ? fmin(survey->intra, 2 * inter) : g->ring_gbps;
@@ -136,7 +138,7 @@ lh_nccl_group_new(const LhNetwork *network, const LhDevice *device, const LhGrou
         survey.nics += ranks[i] / network->gpus_per_nic != ranks[i - 1] / network->gpus_per_nic;
     }
     if (g->ranks > 1)
-        set_bandwidths(g, &survey);
+        set_bandwidths(g, &survey, network->topology->collective_bandwidth / GIGA);
     return g;
 }
 

@@ -3,8 +3,8 @@
  * Everything is arithmetic on rank numbers: rank r sits on GPU r of the cluster, its NIC is
  * r / gpus_per_nic of the cluster's NICs, its node r / gpus_per_node. Link ids, two per place (up
  * is even, down is odd): scale-up links of all GPUs, PCIe links of all GPUs, NICs, trunks of the
- * leaf switches. A leaf's uplinks are one trunk, as if traffic were spread over them evenly; a rail
- * switch and the spine are non-blocking.
+ * leaf switches, and for each node what all of its collectives share. A leaf's uplinks are one
+ * trunk, as if traffic were spread over them evenly; a rail switch and the spine are non-blocking.
  */
 #include "sim/network/network.h"
 #include "base/error.h"
@@ -75,18 +75,20 @@ static bool
 lay_out(LhNetwork *n, GError **error)
 {
     const LhTopology *t = n->topology;
-    uint64_t first[LH_TIERS + 1] = { 0 };
+    uint64_t first[LH_TIERS + 1] = { 0 }, links;
 
     for (unsigned tier = 0; tier < LH_TIERS; tier++)
         first[tier + 1] = first[tier] + 2 * places(t, n->nodes, (LhTier)tier);
-    if (first[LH_TIERS] > G_MAXINT32)
+    links = first[LH_TIERS] + (t->collective_bandwidth > 0 ? 2 * (uint64_t)n->nodes : 0);
+    if (links > G_MAXINT32)
         return fail(error,
                     "topology %s: %u nodes have %" G_GUINT64_FORMAT " links; allowed: up to %d",
-                    t->name, n->nodes, first[LH_TIERS], G_MAXINT32);
+                    t->name, n->nodes, links, G_MAXINT32);
     n->pcie_first = (uint32_t)first[LH_TIER_PCIE];
     n->nic_first = (uint32_t)first[LH_TIER_NIC];
     n->fabric_first = (uint32_t)first[LH_TIER_FABRIC];
-    n->links_count = (uint32_t)first[LH_TIERS];
+    n->collective_first = (uint32_t)first[LH_TIERS];
+    n->links_count = (uint32_t)links;
     return true;
 }
 
@@ -183,7 +185,7 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
     n.gpus_per_nic = n.nics_per_node == 0 ? n.gpus_per_node : n.gpus_per_node / n.nics_per_node;
     /* Without trunks one leaf holds everything. */
     n.nodes_per_leaf =
-        n.links_count > n.fabric_first ? (uint32_t)topology->nodes_per_leaf : UINT32_MAX;
+        n.collective_first > n.fabric_first ? (uint32_t)topology->nodes_per_leaf : UINT32_MAX;
     if (topology->pcie.bandwidth > 0)
         n.access_first = n.pcie_first;
     else
@@ -221,6 +223,21 @@ fault_factor(const GArray *faults, LhTier tier, uint32_t node)
     return factor;
 }
 
+static LhLink
+collective_link(const LhNetwork *n, uint32_t id)
+{
+    const uint32_t node = (id - n->collective_first) / 2;
+
+    return (LhLink){
+        .bandwidth_bytes_per_s =
+            n->topology->collective_bandwidth * fault_factor(n->faults, LH_TIER_NIC, node),
+        .tier = LH_TIER_NIC,
+        .node = node,
+        .index = n->nics_per_node,
+        .up = ((id - n->collective_first) & 1) == 0,
+    };
+}
+
 LhLink
 lh_network_link(const LhNetwork *network, uint32_t id)
 {
@@ -242,6 +259,8 @@ lh_network_link(const LhNetwork *network, uint32_t id)
     LhLink link;
 
     g_assert(id < network->links_count);
+    if (id >= network->collective_first)
+        return collective_link(network, id);
     while (id < tiers[tier].first)
         tier--;
     place = (id - tiers[tier].first) / 2;
@@ -264,6 +283,9 @@ lh_network_link_name(const LhNetwork *network, uint32_t id)
 
     if (link.tier == LH_TIER_FABRIC)
         return g_strdup_printf("%s %s, leaf %u", lh_tier_names[link.tier], direction, link.node);
+    if (id >= network->collective_first)
+        return g_strdup_printf("%s %s, node %u, collectives", lh_tier_names[link.tier], direction,
+                               link.node);
     return g_strdup_printf("%s %s, node %u, index %u", lh_tier_names[link.tier], direction,
                            link.node, link.index);
 }
@@ -354,6 +376,20 @@ lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *
         route_within_node(network, src, dst, route);
     else
         route_between_nodes(network, src, dst, src_node, dst_node, route);
+}
+
+void
+lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *route)
+{
+    const uint32_t src_node = src / network->gpus_per_node;
+    const uint32_t dst_node = dst / network->gpus_per_node;
+
+    lh_network_route(network, src, dst, route);
+    if (src_node == dst_node || network->topology->collective_bandwidth == 0)
+        return;
+    g_assert(route->links_count + 2 <= LH_ROUTE_MAX);
+    route->links[route->links_count++] = up(network->collective_first, src_node);
+    route->links[route->links_count++] = down(network->collective_first, dst_node);
 }
 
 double

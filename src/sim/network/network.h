@@ -74,7 +74,7 @@ typedef struct {
     const GArray *faults; /* of LhLinkFault; borrowed; may be NULL */
     /* Layout of link ids, filled by lh_network_init. */
     uint32_t links_count;
-    uint32_t pcie_first, nic_first, fabric_first;
+    uint32_t pcie_first, nic_first, fabric_first, collective_first;
     /* What lh_network_route needs, worked out once by lh_network_init. */
     uint32_t gpus_per_node, nics_per_node, gpus_per_nic, nodes_per_leaf;
     uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
@@ -86,8 +86,8 @@ typedef struct {
     double bandwidth_bytes_per_s; /* 0: failed */
     uint8_t tier;                 /* LhTier */
     uint32_t node;                /* or leaf */
-    uint32_t index;               /* GPU or NIC within the node */
-    bool up;                      /* towards the fabric */
+    uint32_t index; /* GPU or NIC within the node; behind the NICs: what all collectives share */
+    bool up;        /* towards the fabric */
 } LhLink;
 
 typedef struct {
@@ -115,6 +115,12 @@ LhLink lh_network_link(const LhNetwork *network, uint32_t id);
 
 /* The route from @src to @dst, src != dst, both < ranks. O(1). */
 void lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *route);
+
+/* The route of a hop of a ring, tree or chain of collectives: between nodes it also crosses what
+ * all of these share at a node (LhTopology.collective_bandwidth). All-to-all is messages between
+ * pairs and takes the other one. */
+void lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_t dst,
+                                 LhRoute *route);
 
 /* What a message reaches alone on @route: its narrowest link, or the limit of its pair. */
 double lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route);

@@ -28,9 +28,9 @@ lh_sorted_ranks(const LhGroup *group)
 }
 
 void
-lh_rings_init_plain(LhRings *rings, uint32_t size)
+lh_rings_init_plain(LhRings *rings, uint32_t size, bool pairs)
 {
-    *rings = (LhRings){ .count = 1, .size = size };
+    *rings = (LhRings){ .count = 1, .size = size, .pairs = pairs };
 }
 
 /* The first of a block of ranks that share a node or a NIC, @per of them at most. */

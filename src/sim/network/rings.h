@@ -10,6 +10,7 @@
 
 typedef struct {
     uint32_t count, size;
+    bool pairs;        /* hops stand for messages between any two: all-to-all */
     uint32_t *members; /* positions in the group in order of ranks; NULL: the same */
     uint32_t *places;  /* the inverse */
     /* With several rings: the node of a place; of each node the first place (and the end), and how
@@ -19,7 +20,7 @@ typedef struct {
 } LhRings;
 
 /* One ring in group order. */
-void lh_rings_init_plain(LhRings *rings, uint32_t size);
+void lh_rings_init_plain(LhRings *rings, uint32_t size, bool pairs);
 
 /*
  * In order of ranks, which is by node: as many rings as each of several nodes has NICs that its
@@ -35,6 +36,21 @@ uint32_t lh_rings_member(const LhRings *rings, uint32_t ring, uint32_t place);
 /* The next member of the ring, and the one before, by position. */
 uint32_t lh_rings_next(const LhRings *rings, uint32_t ring, uint32_t position);
 uint32_t lh_rings_previous(const LhRings *rings, uint32_t ring, uint32_t position);
+
+/* What a hop of a ring costs on a network that carries nothing else, by byte of what the ring
+ * carries: beside the hops of all rings, and by itself. */
+typedef struct {
+    double latency_s, s_per_byte, alone_s_per_byte;
+    uint8_t tier;
+} LhRingHop;
+
+/* How many hops there are from one member to the next, in all rings; the route of one of them. */
+uint64_t lh_ring_hops_count(const LhRings *rings);
+LhRoute lh_ring_hop_route(const LhNetwork *network, const LhGroup *group, const LhRings *rings,
+                          uint64_t hop);
+
+/* All hops of the rings of @group, by ring and place; caller frees. */
+LhRingHop *lh_ring_hops_new(const LhNetwork *network, const LhGroup *group, const LhRings *rings);
 
 /* The group's ranks in ascending order; caller frees. */
 uint32_t *lh_sorted_ranks(const LhGroup *group);

@@ -18,6 +18,7 @@
 #define BANDWIDTH_MAX 1e15
 #define LATENCY_MAX_S 1.0
 #define OVERSUBSCRIPTION_MAX 1000
+#define SLOWDOWN_MAX 10
 
 const char *const lh_tier_names[] = { "nvlink", "pcie", "nic", "fabric", NULL };
 
@@ -110,6 +111,32 @@ static const LhField nics_fields[] = {
     { .name = NULL },
 };
 
+static const LhField collective_fields[] = {
+    BANDWIDTH(
+        "bandwidth", collective_bandwidth, LH_FIELD_REQUIRED,
+        "What all-gathers, reduce-scatters, all-reduces and broadcasts of several nodes reach "
+        "together at one node, in each direction, whatever its NICs give."),
+    CHOICE("provenance", collective_provenance, LH_FIELD_REQUIRED, lh_provenance_names,
+           "How far the bandwidth can be trusted."),
+    TEXT("source", collective_source, LH_FIELD_REQUIRED, "Where the number comes from."),
+    { .name = NULL },
+};
+
+#define SLOWDOWN(key, member, text)                                                                \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(LhTopology, member),            \
+        .flags = LH_FIELD_REQUIRED, .min = 1, .max = SLOWDOWN_MAX, .description = (text)           \
+    }
+
+static const LhField slowdown_fields[] = {
+    SLOWDOWN("products", product_slowdown, "Times of matrix products are so many times as long."),
+    SLOWDOWN("attention", attention_slowdown, "Likewise those of attention that has a curve."),
+    CHOICE("provenance", slowdown_provenance, LH_FIELD_REQUIRED, lh_provenance_names,
+           "How far the factors can be trusted."),
+    TEXT("source", slowdown_source, LH_FIELD_REQUIRED, "Where the factors come from."),
+    { .name = NULL },
+};
+
 static const LhField node_fields[] = {
     COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX, "GPUs per node."),
     OBJECT("scale_up", LH_FIELD_REQUIRED, scale_up_fields, "Links between the GPUs of a node."),
@@ -117,6 +144,12 @@ static const LhField node_fields[] = {
         "pcie", 0, pcie_fields,
         "Links from each GPU to its host and NIC; if absent, the NIC hangs on the scale-up link."),
     OBJECT("nics", 0, nics_fields, "Links from a node to the fabric; absent for a single node."),
+    OBJECT(
+        "collectives", 0, collective_fields,
+        "A limit that collectives of several nodes have beside that of the NICs; none if absent."),
+    OBJECT("slowdown", 0, slowdown_fields,
+           "How much longer the kernels of the device's file take in long runs on this cluster; no "
+           "longer if absent."),
     { .name = NULL },
 };
 
@@ -223,6 +256,21 @@ check_flow_bandwidth(const LhJson *json, const LhLinkClass *nic, GError **error)
                          limit, whole);
 }
 
+/* A route has place for one such limit. */
+static bool
+check_collectives(const LhJson *json, const LhTopology *t, GError **error)
+{
+    if (t->collective_bandwidth == 0)
+        return true;
+    if (t->nics_per_node == 0)
+        return lh_json_error(json, "node.collectives", error,
+                             "\"node.collectives\" has no meaning without \"node.nics\"");
+    return t->nic.flow_bandwidth == 0 ||
+           lh_json_error(json, "node.collectives", error,
+                         "\"node.collectives\" and \"node.nics.flow_bandwidth\" cannot both be "
+                         "given");
+}
+
 /* "1, 2, 4, 8" for 8; caller frees. */
 static char *
 list_divisors(uint64_t number)
@@ -289,8 +337,8 @@ read_topology(const LhJson *json, GError **error)
 
     t->oversubscription = 1;
     if (!lh_json_decode(json, lh_topology_fields, t, false, error) || !check_node(json, t, error) ||
-        !check_nics(json, t, error) || !check_fabric(json, t, error) ||
-        !check_device(json, t, error))
+        !check_nics(json, t, error) || !check_collectives(json, t, error) ||
+        !check_fabric(json, t, error) || !check_device(json, t, error))
         return NULL;
     t->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&t);

@@ -62,6 +62,16 @@ typedef struct {
     uint64_t nodes_per_leaf;
     double oversubscription;  /* leaf downlink over uplink bandwidth; >= 1 */
     LhTime switch_latency_ps; /* per fabric switch crossed */
+    /* What rings of several nodes reach at one of them together, in each direction, bytes/s; 0:
+     * what its NICs give. */
+    double collective_bandwidth; /* nocheck:unit: named as in the file */
+    int collective_provenance;   /* LhProvenance */
+    char *collective_source;
+    /* How much longer kernels take there, in long runs, than the device's file says; 0: no longer.
+     */
+    double product_slowdown, attention_slowdown;
+    int slowdown_provenance; /* LhProvenance */
+    char *slowdown_source;
     char *sha256;
     int schema; /* version of longhaul.topology, from 0 */
 } LhTopology;

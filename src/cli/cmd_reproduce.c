@@ -1,0 +1,143 @@
+/*
+ * longhaul reproduce: predicts what others have measured, and says how far off it is.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "plan/reproduce.h"
+#include "report/reproduction.h"
+
+#include <stddef.h>
+
+#define JOBS_MAX 1024
+#define TABLES_MAX 1000
+
+typedef struct {
+    LhOutputOptions to;
+    char *rows;
+    bool fit;
+    uint64_t jobs;
+} Options;
+
+static const LhField options[] = {
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
+    { .name = "rows",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, rows),
+      .min = 1,
+      .max = -1,
+      .placeholder = "FOLDER",
+      .names = "files",
+      .description = "Take the rows from files TABLE.csv in this folder; without TABLE, of all "
+                     "tables that are in it." },
+    { .name = "fit",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, fit),
+      .description = "Fit the constants of the tables anew, to the rows that each table names for "
+                     "it, and use them." },
+    { .name = "jobs",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, jobs),
+      .min = 1,
+      .max = JOBS_MAX,
+      .description = "Cases to predict at once; default: one for each core that the process may "
+                     "use, if memory suffices. The result does not depend on it." },
+    { .name = NULL },
+};
+
+/* Words of a table, which come from files, as a paragraph of @format. */
+static void
+print_words(void (*describe)(const LhReproducedTable *, GString *), const LhReproducedTable *table,
+            LhFormat format, GString *out)
+{
+    const gsize before = out->len;
+
+    g_string_append_c(out, '\n');
+    describe(table, out);
+    if (out->len == before + 1)
+        g_string_truncate(out, before);
+    else
+        lh_table_words(format, out, before + 1);
+}
+
+/* The summary; behind it, the numbers of tables that were named. */
+static void
+print_text(const GPtrArray *tables, bool named, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) summary = lh_describe_reproduction(tables);
+
+    lh_table_print(summary, format, out);
+    for (guint i = 0; i < tables->len; i++) {
+        const LhReproducedTable *table = g_ptr_array_index(tables, i);
+        g_autoptr(LhTable) cases = NULL;
+
+        if (!named && table->constants == NULL)
+            continue;
+        print_words(lh_describe_reproduced, table, format, out);
+        if (!named)
+            continue;
+        if (table->all.left_out < table->all.cases) {
+            cases = lh_reproduced_cases(table);
+            g_string_append_c(out, '\n');
+            lh_table_print(cases, format, out);
+        }
+        print_words(lh_describe_left_out_cases, table, format, out);
+    }
+}
+
+static void
+print(const LhCommandLine *line, const GPtrArray *tables, GString *out)
+{
+    const Options *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+    const LhStamp stamp = lh_command_stamp(line);
+    g_autoptr(LhTable) all = NULL;
+
+    if (format == LH_FORMAT_JSON) {
+        lh_reproduction_json(tables, &stamp, out);
+        return;
+    }
+    if (format == LH_FORMAT_CSV) {
+        all = lh_reproduction_table(tables);
+        lh_table_print(all, format, out);
+        return;
+    }
+    print_text(tables, line->arguments->len > 0, format, out);
+}
+
+static int
+run(const LhCommandLine *line, GError **error)
+{
+    const Options *o = line->options;
+    const LhReproduceParams params = {
+        .names = line->arguments, .folder = o->rows, .fit = o->fit, .jobs = (guint)o->jobs
+    };
+    g_autoptr(GPtrArray) tables = lh_reproduce(&params, error);
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    if (tables == NULL)
+        return LH_ERROR_INPUT;
+    print(line, tables, out);
+    if (!lh_command_write(&o->to, out, error))
+        return LH_ERROR_RUNTIME;
+    return lh_reproduced_within(tables) ? 0 : LH_ERROR_NO;
+}
+
+const LhCommand lh_command_reproduce = {
+    .name = "reproduce",
+    .arguments = "[TABLE..] [OPTIONS]",
+    .summary = "Predict what others have measured, and say how far off the predictions are.",
+    .details = "Predicts the numbers of published tables (longhaul list tables), those of each\n"
+               "TABLE, or of all of them. Numbers that constants were fitted to are not judged.\n"
+               "A table is named as its file of rows without the ending; --rows takes tables of\n"
+               "the same columns from elsewhere. Exit status 1 if a table is further off than\n"
+               "its bounds allow, or says wrongly of a case that it fits in memory.\n\n"
+               "  longhaul reproduce\n"
+               "  longhaul reproduce ring_flash_attention\n"
+               "  longhaul reproduce lightseq_table1 --rows folder --format json\n",
+    .options = options,
+    .options_size = sizeof(Options),
+    .arguments_max = TABLES_MAX,
+    .names = "tables",
+    .run = run,
+};

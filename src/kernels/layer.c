@@ -1,0 +1,52 @@
+/* See the header. */
+#include "kernels/layer.h"
+
+#define FP32_BYTES 4U
+
+/* What the arguments say of each element of the output: bytes, and how many there are. */
+static uint64_t
+stated_bytes(const LhKernel *kernel, const LhKernelArgs *a)
+{
+    switch (kernel->args) {
+    case LH_ARGS_ELEMENTS:
+        return a->elements.traffic * a->elements.count;
+    case LH_ARGS_ROWS:
+        return a->rows.traffic * lh_rows_elements(a);
+    case LH_ARGS_HEADS:
+        return a->to_heads.traffic * kernel->operand_elements(a, LH_KERNEL_OPERANDS_MAX);
+    case LH_ARGS_OPTIMIZER:
+        return a->optimizer.traffic * a->optimizer.count;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t
+operand_bytes(const LhKernel *kernel, unsigned operand, uint32_t element_bytes)
+{
+    switch (kernel->operands[operand].element) {
+    case LH_ELEMENT_FP32:
+    case LH_ELEMENT_OTHER:
+        return FP32_BYTES;
+    default:
+        return element_bytes;
+    }
+}
+
+uint64_t
+lh_layer_bytes(const LhKernel *kernel, const LhKernelArgs *args, uint32_t element_bytes)
+{
+    const uint64_t stated = stated_bytes(kernel, args);
+    uint64_t bytes = 0;
+
+    if (stated > 0)
+        return stated;
+    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
+        const bool twice = kernel->operands[i].access == LH_OPERAND_UPDATE &&
+                           !lh_operand_is_overwritten(kernel, args, i);
+
+        bytes += kernel->operand_elements(args, i) * operand_bytes(kernel, i, element_bytes) *
+                 (twice ? 2 : 1);
+    }
+    return bytes;
+}

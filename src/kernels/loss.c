@@ -1,0 +1,77 @@
+/*
+ * Cross-entropy over a vocabulary that may be cut among ranks: each has `width` columns of the
+ * logits, from token `first` on. loss_stats leaves three numbers of every row; with those of all
+ * ranks, loss gives every one of them the gradient of its logits, and the loss itself.
+ * Targets beyond the vocabulary count nothing: such rows have no loss and no gradient.
+ */
+#include "kernels/layer.h"
+
+/* logits, tokens, numbers of this rank. */
+static uint64_t
+stats_elements(const LhKernelArgs *a, unsigned operand)
+{
+    return operand == 0   ? lh_rows_elements(a)
+           : operand == 1 ? a->rows.rows
+                          : LH_LOSS_STATS * a->rows.rows;
+}
+
+/* logits, tokens, numbers of all ranks, dlogits, value. */
+static uint64_t
+loss_elements(const LhKernelArgs *a, unsigned operand)
+{
+    switch (operand) {
+    case 1:
+        return a->rows.rows;
+    case 2:
+        return LH_LOSS_STATS * lh_loss_members(a) * a->rows.rows;
+    case 4:
+        return 1;
+    default:
+        return lh_rows_elements(a);
+    }
+}
+
+/* x - max, its exponential, the sum. */
+static uint64_t
+stats_flops(const LhKernelArgs *a)
+{
+    return 3 * lh_rows_elements(a);
+}
+
+/* x - max, its exponential, over the sum, over the tokens; and the numbers of a row put together.
+ */
+static uint64_t
+loss_flops(const LhKernelArgs *a)
+{
+    return 4 * lh_rows_elements(a) + (4 * lh_loss_members(a) + 4) * a->rows.rows;
+}
+
+LH_LAYER_BYTES(loss_stats)
+LH_LAYER_BYTES(loss)
+
+const LhKernel lh_kernel_loss_stats = {
+    .name = "loss_stats",
+    .summary = "maximum, sum of exponentials and target's logit of each row of logits",
+    .args = LH_ARGS_ROWS,
+    .effect = LH_EFFECT_LAYER,
+    .cost = LH_COST_MEMORY,
+    .operands = { LH_HIDDEN("logits", READ), LH_FP32("tokens", READ, TOKENS),
+                  LH_FP32("numbers", WRITE, NUMBERS), LH_OPERANDS_END },
+    .flops = stats_flops,
+    .memory_bytes = loss_stats_bytes,
+    .operand_elements = stats_elements,
+};
+
+const LhKernel lh_kernel_loss = {
+    .name = "loss",
+    .summary = "dlogits = (softmax - target) / tokens, and value += the rows' share of the loss",
+    .args = LH_ARGS_ROWS,
+    .effect = LH_EFFECT_LAYER,
+    .cost = LH_COST_MEMORY,
+    .operands = { LH_HIDDEN("logits", READ), LH_FP32("tokens", READ, TOKENS),
+                  LH_FP32("numbers", READ, NUMBERS), LH_HIDDEN("dlogits", WRITE),
+                  LH_FP32("value", UPDATE, NUMBERS), LH_OPERANDS_END },
+    .flops = loss_flops,
+    .memory_bytes = loss_bytes,
+    .operand_elements = loss_elements,
+};

@@ -1,0 +1,472 @@
+/*
+ * Frameworks: read from files. A file has each value as an object {value, provenance, source}, in
+ * groups; the struct that the rest of longhaul works with is flat. One table says both.
+ */
+#include "model/framework.h"
+
+#include "base/data.h"
+
+#define TEXT_MAX 1000
+#define PREFETCH_MAX 1024
+#define BYTES_PER_MAX 1000
+#define OVERHEAD_MAX_S 1000
+#define SIZE_MAX_BYTES 1e15
+
+static const char *const schemas[] = { "longhaul.framework/1", NULL };
+
+const char *const lh_origin_names[] = {
+    "measured", "code", "datasheet", "fitted", "assumed", NULL
+};
+const char *const lh_shard_names[] = { "ddp", "zero1", "zero2", "fsdp", NULL };
+const char *const lh_checkpoint_names[] = { "none", "selective", "layer", "remat", NULL };
+const char *const lh_fsdp_unit_names[] = { "layer", "model", NULL };
+const char *const lh_state_type_names[] = { "activation", "fp32", NULL };
+
+/* A value in a file. What of the union is in use is said by the row's type. */
+typedef struct {
+    union {
+        double real;
+        uint64_t count;
+        bool flag;
+        int choice;
+        char *text;
+    } value;
+    int origin; /* LhOrigin */
+    char *source;
+} Fact;
+
+/* One value: where it stands in a file, where in LhFramework, what it is if the file is silent. */
+typedef struct {
+    const char *group, *name;
+    LhFieldType type;
+    size_t offset;
+    double max;                 /* of numbers, from 0 */
+    const char *const *choices; /* LH_FIELD_CHOICE */
+    double preset;              /* flags: 0 or 1, choices: the index, strings: none */
+    LhUnit unit;
+    const char *description;
+} Row;
+
+#define ROW(in, key, member, kind, ...)                                                            \
+    {                                                                                              \
+        .group = (in), .name = (key), .type = (kind), .offset = offsetof(LhFramework, member),     \
+        __VA_ARGS__                                                                                \
+    }
+#define FLAG(in, key, member, usual, text)                                                         \
+    ROW(in, key, member, LH_FIELD_BOOL, .preset = (usual), .description = (text))
+#define REAL(in, key, member, most, usual, text)                                                   \
+    ROW(in, key, member, LH_FIELD_DOUBLE, .max = (most), .preset = (usual), .description = (text))
+#define CHOICE(in, key, member, names, usual, text)                                                \
+    ROW(in, key, member, LH_FIELD_CHOICE, .choices = (names), .preset = (usual),                   \
+        .description = (text))
+
+/* Values of one group stand together. */
+static const Row rows[] = {
+    CHOICE("fsdp", "unit", fsdp_unit, lh_fsdp_unit_names, LH_FSDP_LAYER,
+           "What FSDP (ZeRO-3) gathers and reduces at once: a layer, or the whole model."),
+    ROW("fsdp", "prefetch", fsdp_prefetch, LH_FIELD_UINT, .max = PREFETCH_MAX, .preset = 0,
+        .description = "Units gathered ahead of the one that computes; 0: gathers are exposed."),
+    FLAG("fsdp", "reshard_after_forward", fsdp_reshard, 1,
+         "Whether gathered weights are freed after forward and gathered again for backward."),
+    FLAG("fsdp", "halves", fsdp_halves, 0,
+         "Whether a layer's halves are called apart, so that a layer whose halves are recomputed "
+         "is gathered twice in each pass."),
+    CHOICE("fsdp", "gradient_reduce", fsdp_gradient_reduce, lh_state_type_names, LH_TYPE_ACTIVATION,
+           "The type in which FSDP's gradients travel."),
+    FLAG("fsdp", "reduce_every_micro_batch", fsdp_reduce_every_micro_batch, 1,
+         "Whether gradients are reduced behind every micro-batch, or behind the last one only."),
+    REAL("fsdp", "overhead_s", fsdp_overhead_s, OVERHEAD_MAX_S, 0,
+         "Seconds of a step that go to FSDP's own host code."),
+    FLAG("ddp", "overlap", ddp_overlap, 0,
+         "Whether gradients of replicated weights are reduced beside the backward pass."),
+    ROW("ddp", "bucket_bytes", ddp_bucket_bytes, LH_FIELD_UNIT, .max = SIZE_MAX_BYTES, .preset = 0,
+        .unit = LH_UNIT_BYTES,
+        .description = "Gradients that are reduced at once; 0: all of them."),
+    CHOICE("ddp", "gradient_reduce", ddp_gradient_reduce, lh_state_type_names, LH_TYPE_ACTIVATION,
+           "The type in which gradients of replicated weights travel."),
+    FLAG("ddp", "bucket_copies", ddp_bucket_copies, 0,
+         "Whether buckets are copies beside the gradients of replicated weights."),
+    FLAG("zero", "gather_overlap", zero_gather_overlap, 0,
+         "Whether ZeRO-1 and 2 gather weights beside the next forward pass."),
+    FLAG("states", "master", states_master, 1,
+         "Whether the optimizer keeps a copy of the weights in fp32."),
+    CHOICE("states", "moments", states_moments, lh_state_type_names, LH_TYPE_FP32,
+           "The type of each of Adam's two moments."),
+    CHOICE("states", "gradient", states_gradient, lh_state_type_names, LH_TYPE_ACTIVATION,
+           "The type in which gradients are kept."),
+    REAL("states", "step_bytes_per_parameter", states_step_bytes, BYTES_PER_MAX, 0,
+         "Bytes of a parameter that exist only while the optimizer runs."),
+    CHOICE("states", "checkpoint", states_checkpoint, lh_checkpoint_names, LH_CHECKPOINT_NONE,
+           "What is kept of a layer's forward pass, where a scenario says nothing."),
+    CHOICE("states", "shard", states_shard, lh_shard_names, LH_SHARD_DDP,
+           "What is cut among data-parallel ranks, where a scenario says nothing."),
+    REAL("kernels", "norm", kernels_norm, BYTES_PER_MAX, 4,
+         "Bytes that a norm moves forward for each element of the hidden state."),
+    REAL("kernels", "rotary", kernels_rotary, BYTES_PER_MAX, 4,
+         "Bytes that the rotary embedding moves forward for each element of q and k."),
+    REAL("kernels", "glu", kernels_glu, BYTES_PER_MAX, 6,
+         "Bytes that act(gate) x up moves forward for each element of the inner width."),
+    REAL("kernels", "activation", kernels_activation, BYTES_PER_MAX, 4,
+         "Bytes that an activation without gate moves forward for each element."),
+    REAL("kernels", "residual", kernels_residual, BYTES_PER_MAX, 6,
+         "Bytes that a residual sum moves forward for each element of the hidden state."),
+    REAL("kernels", "loss", kernels_loss, BYTES_PER_MAX, 30,
+         "Bytes that the loss moves for each logit, forward and backward."),
+    REAL("kernels", "optimizer", kernels_optimizer, BYTES_PER_MAX, 28,
+         "Bytes that the optimizer moves for each parameter that the rank updates."),
+    FLAG("kernels", "fused_qkv", kernels_fused_qkv, 1, "Whether q, k and v are one product."),
+    FLAG("kernels", "fused_gate", kernels_fused_gate, 1, "Whether gate and up are one product."),
+    REAL("logits", "activation_bytes", logits_activation_bytes, BYTES_PER_MAX, 2,
+         "Bytes of a logit as the head writes it."),
+    REAL("logits", "fp32_bytes", logits_fp32_bytes, BYTES_PER_MAX, 4, "Bytes of its copy in fp32."),
+    REAL("logits", "softmax_bytes", logits_softmax_bytes, BYTES_PER_MAX, 4,
+         "Bytes of what the loss keeps of it for backward."),
+    REAL("logits", "gradient_bytes", logits_gradient_bytes, BYTES_PER_MAX, 0,
+         "Bytes of its gradients that stand beside the others."),
+    FLAG("tp", "overlap_gather_with_dgrad", tp_overlap_gather, 0,
+         "Whether tensor parallelism gathers inputs for wgrad beside dgrad."),
+    FLAG("tp", "overlap_scatter_with_wgrad", tp_overlap_scatter, 0,
+         "Whether tensor parallelism scatters input gradients beside wgrad."),
+    ROW("host", "memory_other_bytes", memory_other_bytes, LH_FIELD_UNIT, .max = SIZE_MAX_BYTES,
+        .preset = 0, .unit = LH_UNIT_BYTES,
+        .description = "Bytes that the system holds on a GPU beside tensors."),
+    ROW("host", "attention_kernel", attention_kernel, LH_FIELD_STRING, .max = TEXT_MAX,
+        .description = "A file of measured constants (longhaul.profile/1) whose attention kernels "
+                       "the system runs; absent: the device's."),
+};
+
+#define ROWS G_N_ELEMENTS(rows)
+
+/* What a file is decoded into. */
+typedef struct {
+    int schema;
+    char *name, *description, *source;
+    Fact facts[ROWS];
+} File;
+
+/* --- the table of the file ---------------------------------------------------------------------
+ */
+
+static const LhField *
+make_fact_fields(const Row *row)
+{
+    const LhField fields[] = {
+        { .name = "value",
+          .type = row->type,
+          .offset = offsetof(Fact, value),
+          .flags = LH_FIELD_REQUIRED,
+          .unit = row->unit,
+          .min = row->type == LH_FIELD_STRING ? 1 : 0,
+          .max = row->max,
+          .choices = row->choices,
+          .description = "The value." },
+        { .name = "provenance",
+          .type = LH_FIELD_CHOICE,
+          .offset = offsetof(Fact, origin),
+          .flags = LH_FIELD_REQUIRED,
+          .choices = lh_origin_names,
+          .description = "How far it can be trusted." },
+        { .name = "source",
+          .type = LH_FIELD_STRING,
+          .offset = offsetof(Fact, source),
+          .flags = LH_FIELD_REQUIRED,
+          .min = 1,
+          .max = TEXT_MAX,
+          .description = "Where it comes from." },
+        { .name = NULL },
+    };
+
+    return g_memdup2(fields, sizeof(fields));
+}
+
+/* The fields of the group that begins at rows[@first]; @after is the row behind it. */
+static const LhField *
+make_group_fields(gsize first, gsize *after)
+{
+    g_autoptr(GArray) fields = g_array_new(TRUE, TRUE, sizeof(LhField));
+    gsize i = first;
+
+    for (; i < ROWS && g_str_equal(rows[i].group, rows[first].group); i++) {
+        const LhField field = {
+            .name = rows[i].name,
+            .type = LH_FIELD_OBJECT,
+            .offset = offsetof(File, facts) + i * sizeof(Fact),
+            .fields = make_fact_fields(&rows[i]),
+            .description = rows[i].description,
+        };
+
+        g_array_append_val(fields, field);
+    }
+    *after = i;
+    return (const LhField *)(void *)g_array_free(g_steal_pointer(&fields), FALSE);
+}
+
+static const LhField *
+make_fields(void)
+{
+    static const LhField own[] = {
+        { .name = "schema",
+          .type = LH_FIELD_CHOICE,
+          .offset = offsetof(File, schema),
+          .flags = LH_FIELD_REQUIRED,
+          .choices = schemas,
+          .description = "The format and its version." },
+        { .name = "name",
+          .type = LH_FIELD_STRING,
+          .offset = offsetof(File, name),
+          .flags = LH_FIELD_REQUIRED,
+          .min = 1,
+          .max = TEXT_MAX,
+          .description = "The framework's name, equal to the file's." },
+        { .name = "description",
+          .type = LH_FIELD_STRING,
+          .offset = offsetof(File, description),
+          .min = 1,
+          .max = TEXT_MAX,
+          .description = "What the framework is, in a sentence." },
+        { .name = "source",
+          .type = LH_FIELD_STRING,
+          .offset = offsetof(File, source),
+          .flags = LH_FIELD_REQUIRED,
+          .min = 1,
+          .max = TEXT_MAX,
+          .description = "The code and the version that the file stands for." },
+    };
+    static const char *const texts[][2] = {
+        { "fsdp", "Sharded weights." },   { "ddp", "Replicated weights." },
+        { "zero", "ZeRO-1 and ZeRO-2." }, { "states", "What is kept of a parameter." },
+        { "kernels", "Small kernels." },  { "logits", "What a logit takes." },
+        { "tp", "Tensor parallelism." },  { "host", "What is not on the list." },
+    };
+    g_autoptr(GArray) fields = g_array_new(TRUE, TRUE, sizeof(LhField));
+    gsize row = 0;
+
+    g_array_append_vals(fields, own, G_N_ELEMENTS(own));
+    for (gsize i = 0; row < ROWS; i++) {
+        const LhField field = {
+            .name = rows[row].group,
+            .type = LH_FIELD_OBJECT,
+            .fields = make_group_fields(row, &row),
+            .description = texts[i][1],
+        };
+
+        g_assert(g_str_equal(field.name, texts[i][0]));
+        g_array_append_val(fields, field);
+    }
+    return (const LhField *)(void *)g_array_free(g_steal_pointer(&fields), FALSE);
+}
+
+const LhField *
+lh_framework_fields(void)
+{
+    static const LhField *fields = NULL;
+
+    if (g_once_init_enter(&fields))
+        g_once_init_leave(&fields, make_fields());
+    return fields;
+}
+
+/* --- from the file to the struct ---------------------------------------------------------------
+ */
+
+static void
+preset(Fact *fact, const Row *row)
+{
+    fact->origin = LH_ORIGIN_ASSUMED;
+    switch (row->type) {
+    case LH_FIELD_BOOL:
+        fact->value.flag = row->preset != 0;
+        return;
+    case LH_FIELD_CHOICE:
+        fact->value.choice = (int)row->preset;
+        return;
+    case LH_FIELD_UINT:
+    case LH_FIELD_UNIT:
+        fact->value.count = (uint64_t)row->preset;
+        return;
+    case LH_FIELD_DOUBLE:
+        fact->value.real = row->preset;
+        return;
+    default:
+        return; /* no text */
+    }
+}
+
+/* Puts a fact into its place; its text becomes the framework's. */
+static void
+place(LhFramework *f, const Row *row, Fact *fact)
+{
+    void *at = (char *)f + row->offset;
+
+    switch (row->type) {
+    case LH_FIELD_BOOL:
+        *(bool *)at = fact->value.flag;
+        return;
+    case LH_FIELD_CHOICE:
+        *(int *)at = fact->value.choice;
+        return;
+    case LH_FIELD_UINT:
+    case LH_FIELD_UNIT:
+        *(uint64_t *)at = fact->value.count;
+        return;
+    case LH_FIELD_DOUBLE:
+        *(double *)at = fact->value.real;
+        return;
+    case LH_FIELD_STRING:
+        *(char **)at = g_steal_pointer(&fact->value.text);
+        return;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+/* Caller frees. */
+static char *
+text_of(const Row *row, const Fact *fact)
+{
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+
+    switch (row->type) {
+    case LH_FIELD_BOOL:
+        return g_strdup(fact->value.flag ? "yes" : "no");
+    case LH_FIELD_CHOICE:
+        return g_strdup(row->choices[fact->value.choice]);
+    case LH_FIELD_UINT:
+        return g_strdup_printf("%" G_GUINT64_FORMAT, fact->value.count);
+    case LH_FIELD_UNIT:
+        return lh_format_bytes(fact->value.count);
+    case LH_FIELD_DOUBLE:
+        return g_strdup(lh_double_to_text(fact->value.real, digits));
+    default:
+        return g_strdup(fact->value.text != NULL ? fact->value.text : "");
+    }
+}
+
+static void
+clear_fact(gpointer data)
+{
+    LhFrameworkFact *fact = data;
+
+    g_free(fact->text);
+    g_free(fact->source);
+}
+
+/* Takes over what @file owns. */
+static LhFramework *
+flatten(File *file)
+{
+    LhFramework *f = g_new0(LhFramework, 1);
+
+    f->schema = file->schema;
+    f->name = g_steal_pointer(&file->name);
+    f->description = g_steal_pointer(&file->description);
+    f->source = g_steal_pointer(&file->source);
+    f->facts = g_array_sized_new(FALSE, TRUE, sizeof(LhFrameworkFact), ROWS);
+    g_array_set_clear_func(f->facts, clear_fact);
+    for (gsize i = 0; i < ROWS; i++) {
+        Fact *fact = &file->facts[i];
+        const LhFrameworkFact known = {
+            .group = rows[i].group,
+            .name = rows[i].name,
+            .description = rows[i].description,
+            .text = text_of(&rows[i], fact),
+            .origin = (LhOrigin)fact->origin,
+            .source = g_steal_pointer(&fact->source),
+        };
+
+        g_array_append_val(f->facts, known);
+        place(f, &rows[i], fact);
+    }
+    return f;
+}
+
+static void
+preset_all(File *file)
+{
+    for (gsize i = 0; i < ROWS; i++)
+        preset(&file->facts[i], &rows[i]);
+}
+
+LhFramework *
+lh_framework_new(void)
+{
+    File file = { 0 };
+
+    preset_all(&file);
+    file.name = g_strdup("none");
+    file.source = g_strdup("no framework");
+    return flatten(&file);
+}
+
+static LhFramework *
+read_framework(const LhJson *json, GError **error)
+{
+    File file = { 0 };
+    LhFramework *framework;
+
+    preset_all(&file);
+    if (!lh_json_decode(json, lh_framework_fields(), &file, false, error))
+        return NULL;
+    framework = flatten(&file);
+    framework->sha256 = g_strdup(lh_json_sha256(json));
+    return framework;
+}
+
+LhFramework *
+lh_framework_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse(file, text, length, error);
+
+    return json == NULL ? NULL : read_framework(json, error);
+}
+
+LhFramework *
+lh_framework_load(const char *name, GError **error)
+{
+    g_autofree char *path = lh_data_find("frameworks", name, error);
+    g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load(path, error);
+
+    return json == NULL ? NULL : read_framework(json, error);
+}
+
+void
+lh_framework_free(LhFramework *framework)
+{
+    if (framework == NULL)
+        return;
+    g_free(framework->name);
+    g_free(framework->description);
+    g_free(framework->source);
+    g_free(framework->attention_kernel);
+    g_free(framework->sha256);
+    g_array_unref(framework->facts);
+    g_free(framework);
+}
+
+/* --- sums ---------------------------------------------------------------------------------------
+ */
+
+static double
+bytes_of(int type)
+{
+    return type == LH_TYPE_FP32 ? 4 : 2;
+}
+
+double
+lh_framework_optimizer_bytes(const LhFramework *f)
+{
+    return (f->states_master ? 4 : 0) + 2 * bytes_of(f->states_moments);
+}
+
+double
+lh_framework_gradient_bytes(const LhFramework *f)
+{
+    return bytes_of(f->states_gradient);
+}
+
+double
+lh_framework_logit_bytes(const LhFramework *f)
+{
+    return f->logits_activation_bytes + f->logits_fp32_bytes + f->logits_softmax_bytes +
+           f->logits_gradient_bytes;
+}

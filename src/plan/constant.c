@@ -1,0 +1,99 @@
+/*
+ * See the header. Efficiencies stay within (0, 1]: a fit that wants more has another reason.
+ */
+#include "plan/constant.h"
+
+#include <string.h>
+
+const char *const lh_constant_names[] = {
+    "attention_slowdown", "product_slowdown",
+    "linear_efficiency",  "matrix_efficiency",
+    "memory_efficiency",  "nvlink_bandwidth",
+    "nic_bandwidth",      "collective_bandwidth",
+    "fsdp_overhead_s",    NULL,
+};
+
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_constant_names) == LH_CONSTANTS + 1);
+
+LhConstant
+lh_constant_find(const char *name)
+{
+    int i = 0;
+
+    while (i < LH_CONSTANTS && strcmp(lh_constant_names[i], name) != 0)
+        i++;
+    return (LhConstant)i;
+}
+
+/* Curves are of attention alone. */
+void
+lh_slow_down(const LhTopology *topology, LhDevice *device)
+{
+    if (topology->product_slowdown > 0)
+        device->matrix_efficiency /= topology->product_slowdown;
+    if (topology->attention_slowdown > 0) {
+        for (guint i = 0; i < device->kernels->len; i++)
+            g_array_index(device->kernels, LhKernelRate, i).rate /= topology->attention_slowdown;
+    }
+}
+
+void
+lh_constants_apply(const LhConstants *c, LhDevice *device, LhTopology *topology)
+{
+    const double *value = c->value;
+
+    if (value[LH_CONSTANT_ATTENTION_SLOWDOWN] > 0)
+        topology->attention_slowdown = MAX(value[LH_CONSTANT_ATTENTION_SLOWDOWN], 1);
+    if (value[LH_CONSTANT_PRODUCT_SLOWDOWN] > 0)
+        topology->product_slowdown = MAX(value[LH_CONSTANT_PRODUCT_SLOWDOWN], 1);
+    if (value[LH_CONSTANT_LINEAR_EFFICIENCY] > 0)
+        device->linear_efficiency = MIN(value[LH_CONSTANT_LINEAR_EFFICIENCY], 1);
+    if (value[LH_CONSTANT_MATRIX_EFFICIENCY] > 0)
+        device->matrix_efficiency = MIN(value[LH_CONSTANT_MATRIX_EFFICIENCY], 1);
+    if (value[LH_CONSTANT_MEMORY_EFFICIENCY] > 0)
+        device->memory_efficiency = MIN(value[LH_CONSTANT_MEMORY_EFFICIENCY], 1);
+    if (value[LH_CONSTANT_NVLINK_BANDWIDTH] > 0)
+        topology->nvlink.bandwidth = value[LH_CONSTANT_NVLINK_BANDWIDTH];
+    if (value[LH_CONSTANT_NIC_BANDWIDTH] > 0)
+        topology->nic.bandwidth = value[LH_CONSTANT_NIC_BANDWIDTH];
+    if (value[LH_CONSTANT_COLLECTIVE_BANDWIDTH] > 0)
+        topology->collective_bandwidth = value[LH_CONSTANT_COLLECTIVE_BANDWIDTH];
+}
+
+void
+lh_constants_apply_framework(const LhConstants *c, LhFramework *framework)
+{
+    if (c->value[LH_CONSTANT_FSDP_OVERHEAD] > 0 && framework->fsdp_overhead_s > 0)
+        framework->fsdp_overhead_s = c->value[LH_CONSTANT_FSDP_OVERHEAD];
+}
+
+double
+lh_constant_value(LhConstant constant, const LhDevice *device, const LhTopology *topology,
+                  const LhFramework *framework)
+{
+    switch (constant) {
+    case LH_CONSTANT_ATTENTION_SLOWDOWN:
+        return MAX(topology->attention_slowdown, 1);
+    case LH_CONSTANT_PRODUCT_SLOWDOWN:
+        return MAX(topology->product_slowdown, 1);
+    case LH_CONSTANT_LINEAR_EFFICIENCY:
+        return lh_device_linear_efficiency(device);
+    case LH_CONSTANT_MATRIX_EFFICIENCY:
+        return device->matrix_efficiency;
+    case LH_CONSTANT_MEMORY_EFFICIENCY:
+        return device->memory_efficiency;
+    case LH_CONSTANT_NVLINK_BANDWIDTH:
+        return topology->nvlink.bandwidth;
+    case LH_CONSTANT_NIC_BANDWIDTH:
+        return topology->nic.bandwidth;
+    case LH_CONSTANT_COLLECTIVE_BANDWIDTH:
+        return topology->collective_bandwidth > 0
+                   ? topology->collective_bandwidth
+                   : topology->nic.bandwidth * (double)topology->nics_per_node;
+    case LH_CONSTANT_FSDP_OVERHEAD:
+        return framework != NULL ? framework->fsdp_overhead_s : 0;
+    case LH_CONSTANTS:
+        break;
+    }
+    g_assert_not_reached();
+}

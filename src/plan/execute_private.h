@@ -1,0 +1,24 @@
+/*
+ * What executing a module (execute.c) and training (execute_training.c) share.
+ */
+#pragma once
+
+#include "plan/execute.h"
+
+typedef struct {
+    const LhSetup *setup;
+    const LhExecuteParams *params;
+    const LhOpenControl *control;
+} LhExecuteJob;
+
+/* Runs the program once; @last: of all runs. NULL with @error. Caller frees. */
+LhRunResult *lh_execute_once(const LhExecuted *executed, LhRunParams *run,
+                             const LhExecuteParams *params, bool last, GError **error);
+
+/* Keeps @run, which it takes over, as the last one; its bits must be those of the first. */
+void lh_executed_take(LhExecuted *executed, LhRunResult *run);
+
+/* Runs steps of training and holds them against the reference: fills in all of @executed but the
+ * counts. */
+bool lh_execute_training(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *params,
+                         GError **error);

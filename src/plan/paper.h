@@ -1,0 +1,109 @@
+/*
+ * Published tables: which options the columns of a table of text mean, and which of its numbers
+ * longhaul can predict (longhaul.paper/1). Nothing here knows a row: any table with these columns
+ * can be judged.
+ *
+ * Texts of `set` are options, "seq_length=64K", "pad_heads"; the last one said of an option holds,
+ * and "dtype=" takes back what was said. In them '*' stands for what '*' matched in the cell, and
+ * {a*b/2} for that product of columns and numbers, which must be a whole number.
+ */
+#pragma once
+
+#include "base/csv.h"
+#include "base/json.h"
+#include "plan/scenario.h"
+
+#define LH_PAPER_CONSTANTS_MAX 3 /* fitted for one table */
+
+typedef enum {
+    /* Of a whole step. */
+    LH_METRIC_ITERATION,    /* seconds */
+    LH_METRIC_TOKENS_PER_S, /* of the whole job */
+    LH_METRIC_TOKENS_PER_S_PER_GPU,
+    LH_METRIC_MODEL_TFLOPS_PER_GPU, /* of the model, without recomputation */
+    LH_METRIC_PEAK_GIB,             /* of the GPU that needs most */
+    LH_METRIC_LONGEST_TOKENS,       /* the longest sequence that fits */
+    /* Of one module of attention. */
+    LH_METRIC_ATTENTION, /* seconds */
+    LH_METRIC_ITERATIONS_PER_S,
+    LH_METRIC_TFLOPS_PER_GPU, /* of the pairs that the mask allows: 4 d forward, 10 d backward */
+    LH_METRICS,
+} LhMetric;
+
+/* "iteration_s", ...; NULL-terminated. */
+extern const char *const lh_metric_names[];
+
+/* Whether it is of a whole step. */
+bool lh_metric_is_step(LhMetric metric);
+
+/* What a cell means that matches @value, in which one '*' matches any text. */
+typedef struct {
+    char *value;
+    GPtrArray *where; /* of char *, "column=value": what else must hold; NULL: nothing */
+    GPtrArray *set;   /* of char *; NULL: nothing */
+    char *skip;       /* why rows with this value are left out; NULL: they are not */
+} LhPaperValue;
+
+typedef struct {
+    char *column;
+    GArray *values; /* of LhPaperValue: the first one that matches holds */
+} LhPaperColumn;
+
+/* Relative: 0.02 is 2 %; 0: no bound. */
+typedef struct {
+    double mean, worst;
+} LhPaperTolerance;
+
+typedef struct {
+    char *column; /* of the published values */
+    char *cell; /* what a cell must look like; '*' is the number, other cells are none. NULL: "*" */
+    int metric; /* LhMetric */
+    double scale;         /* the metric's unit over the column's: 0.001 for milliseconds */
+    bool at_least;        /* published is a lower bound: more is no error */
+    GPtrArray *set;       /* of char *, beside those of the columns; NULL: nothing */
+    GPtrArray *against;   /* likewise: the metric is that of the row with these over that without: a
+                             speedup, for times. NULL: the metric itself */
+    uint64_t granularity; /* LH_METRIC_LONGEST_TOKENS: multiples of so many; 0: powers of two */
+    LhPaperTolerance tolerance;
+} LhPaperMetric;
+
+/* Rows that constants were fitted to: those for which every "column=value" holds. */
+typedef struct {
+    GPtrArray *where;   /* of char * */
+    GPtrArray *columns; /* of char *: published values of these; NULL: all */
+} LhPaperFitted;
+
+typedef struct {
+    int schema;
+    char *name; /* of the table, and of its files */
+    char *description;
+    char *source;
+    char *caveat;               /* what to know before judging; NULL: nothing */
+    GPtrArray *base;            /* of char *: options of all rows; NULL: none */
+    GArray *columns;            /* of LhPaperColumn; NULL: none */
+    GArray *metrics;            /* of LhPaperMetric */
+    GArray *fitted_on;          /* of LhPaperFitted; NULL: no constant was fitted */
+    GPtrArray *constants;       /* of char *: names of LhConstant that --fit fits; NULL: none */
+    LhPaperTolerance tolerance; /* over all metrics */
+    char *path;
+} LhPaper;
+
+extern const LhField lh_paper_fields[];
+
+/* The names of the tables that longhaul knows, sorted; caller frees with g_strfreev. */
+char **lh_paper_list(void);
+
+/* Reads @name, one of these, or a path. Caller frees. */
+LhPaper *lh_paper_load(const char *name, GError **error);
+LhPaper *lh_paper_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_paper_free(LhPaper *paper);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPaper, lh_paper_free)
+
+/* The table's rows: NAME.csv in @folder, or beside the paper's file if @folder is NULL. Sets @error
+ * too if a column that the paper names is not there. Caller frees. */
+LhCsv *lh_paper_rows(const LhPaper *paper, const char *folder, GError **error);
+char *lh_paper_rows_path(const LhPaper *paper, const char *folder);
+
+/* What @text is beside @pattern: NULL if it does not match, else what '*' stands for ("" without
+ * one). Caller frees. */
+char *lh_paper_match(const char *pattern, const char *text);

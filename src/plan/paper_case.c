@@ -1,0 +1,462 @@
+/*
+ * From rows to options. Every text of options is a template: what it is made of are the cells of
+ * one row, and nothing else.
+ */
+#include "plan/paper_case.h"
+
+#include "base/error.h"
+#include "plan/setting.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const lh_case_state_names[] = { "judged", "fitted", "left out", "not predicted", NULL };
+
+/* Whole numbers that a double has exactly. */
+#define WHOLE_MAX 9007199254740992.0
+#define OUT_OF_MEMORY "OOM"
+
+/* --- options ------------------------------------------------------------------------------------
+ */
+
+static LhPaperOptions *
+new_options(void)
+{
+    LhPaperOptions *options = g_new0(LhPaperOptions, 1);
+
+    options->names = g_ptr_array_new_with_free_func(g_free);
+    options->values = g_ptr_array_new_with_free_func(g_free);
+    return options;
+}
+
+void
+lh_paper_options_free(LhPaperOptions *options)
+{
+    if (options == NULL)
+        return;
+    g_ptr_array_unref(options->names);
+    g_ptr_array_unref(options->values);
+    g_free(options);
+}
+
+/* The index of @name, or the number of options. */
+static guint
+find(const LhPaperOptions *options, const char *name)
+{
+    guint i = 0;
+
+    while (i < options->names->len && strcmp(g_ptr_array_index(options->names, i), name) != 0)
+        i++;
+    return i;
+}
+
+const char *
+lh_paper_option(const LhPaperOptions *options, const char *name)
+{
+    const guint i = find(options, name);
+
+    return i < options->names->len ? g_ptr_array_index(options->values, i) : NULL;
+}
+
+void
+lh_paper_options_set(LhPaperOptions *options, const char *name, const char *value)
+{
+    const guint i = find(options, name);
+
+    if (i == options->names->len) {
+        g_ptr_array_add(options->names, g_strdup(name));
+        g_ptr_array_add(options->values, g_strdup(value));
+        return;
+    }
+    g_free(options->values->pdata[i]);
+    options->values->pdata[i] = g_strdup(value);
+}
+
+static void
+take_back(LhPaperOptions *options, const char *name)
+{
+    const guint i = find(options, name);
+
+    if (i == options->names->len)
+        return;
+    g_ptr_array_remove_index(options->names, i);
+    g_ptr_array_remove_index(options->values, i);
+}
+
+static LhPaperOptions *
+copy_options(const LhPaperOptions *options)
+{
+    LhPaperOptions *copy = new_options();
+
+    for (guint i = 0; i < options->names->len; i++)
+        lh_paper_options_set(copy, g_ptr_array_index(options->names, i),
+                             g_ptr_array_index(options->values, i));
+    return copy;
+}
+
+char *
+lh_paper_options_text(const LhPaperOptions *options)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < options->names->len; i++) {
+        const char *value = g_ptr_array_index(options->values, i);
+
+        g_string_append_printf(text, "%s%s%s%s", i > 0 ? ", " : "",
+                               (const char *)g_ptr_array_index(options->names, i),
+                               value != NULL ? "=" : "", value != NULL ? value : "");
+    }
+    return g_string_free(text, FALSE);
+}
+
+static const LhField *
+find_field(const char *name)
+{
+    const LhField *field = lh_scenario_options();
+
+    while (field->name != NULL && strcmp(field->name, name) != 0)
+        field++;
+    return field->name != NULL ? field : NULL;
+}
+
+LhScenario *
+lh_paper_options_scenario(const LhPaperOptions *options, GError **error)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+
+    for (guint i = 0; i < options->names->len; i++) {
+        const char *name = g_ptr_array_index(options->names, i);
+        const LhField *field = find_field(name);
+
+        if (field == NULL) {
+            g_set_error(error, LH_ERROR, LH_ERROR_NO, "scenarios cannot say \"%s\"", name);
+            return NULL;
+        }
+        if (!lh_scenario_set(scenario, field, g_ptr_array_index(options->values, i), error))
+            return NULL;
+    }
+    return g_steal_pointer(&scenario);
+}
+
+/* --- templates ----------------------------------------------------------------------------------
+ */
+
+/* What a template may name. */
+typedef struct {
+    const LhCsv *rows;
+    guint row;
+    const char *captured; /* what '*' stands for; NULL: nothing, '*' is itself */
+    GError **error;
+} Source;
+
+/* The number that @word is: a column's in this row, or itself. */
+static bool
+read_operand(const Source *s, const char *word, double *value)
+{
+    char *end;
+    int column;
+
+    *value = g_ascii_strtod(word, &end);
+    if (g_ascii_isdigit(*word) && *end == '\0')
+        return true;
+    column = lh_csv_column(s->rows, word, s->error);
+    return column >= 0 && lh_csv_number(s->rows, s->row, (guint)column, value, s->error);
+}
+
+/* Appends the whole number that @text is, "a*b/2". */
+static bool
+append_product(const Source *s, const char *text, GString *out)
+{
+    double result = 1;
+    char operator= '*';
+    const char *at = text;
+
+    for (;;) {
+        const gsize length = strcspn(at, "*/");
+        g_autofree char *word = g_strndup(at, length);
+        double operand;
+
+        if (!read_operand(s, word, &operand))
+            return false;
+        result = operator== '*' ? result * operand : result / operand;
+        if (at[length] == '\0')
+            break;
+        operator= at[length];
+        at += length + 1;
+    }
+    if (!(result >= 1 && result <= WHOLE_MAX) || result != floor(result))
+        return lh_csv_error(s->rows, s->row, s->error,
+                            "{%s} is %g; allowed: a whole number of at least 1", text, result);
+    g_string_append_printf(out, "%.0f", result);
+    return true;
+}
+
+/* @template with its places filled; NULL with the error. Caller frees. */
+static char *
+fill_in(const Source *s, const char *template)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    for (const char *at = template; *at != '\0'; at++) {
+        const char *close = *at == '{' ? strchr(at, '}') : NULL;
+
+        if (close != NULL) {
+            g_autofree char *inner = g_strndup(at + 1, (gsize)(close - at) - 1);
+
+            if (!append_product(s, inner, out))
+                return NULL;
+            at = close;
+        } else if (*at == '*' && s->captured != NULL) {
+            g_string_append(out, s->captured);
+        } else {
+            g_string_append_c(out, *at);
+        }
+    }
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
+/* Says what @set says. */
+static bool
+apply(const Source *s, const GPtrArray *set, LhPaperOptions *options)
+{
+    for (guint i = 0; set != NULL && i < set->len; i++) {
+        const char *text = g_ptr_array_index(set, i);
+        const char *equals = strchr(text, '=');
+        g_autofree char *name =
+            equals == NULL ? g_strdup(text) : g_strndup(text, (gsize)(equals - text));
+        g_autofree char *value = equals == NULL ? NULL : fill_in(s, equals + 1);
+
+        if (equals != NULL && value == NULL)
+            return false;
+        if (value != NULL && *value == '\0')
+            take_back(options, name);
+        else
+            lh_paper_options_set(options, name, value);
+    }
+    return true;
+}
+
+/* --- rows ---------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const LhPaper *paper;
+    const LhCsv *rows;
+    GPtrArray *cases;
+    GError **error;
+} Builder;
+
+/* The cell of a column that is there: lh_paper_rows() has looked. */
+static const char *
+cell_of(const Builder *b, guint row, const char *column)
+{
+    const int index = lh_csv_column(b->rows, column, NULL);
+
+    g_assert(index >= 0);
+    return lh_csv_cell(b->rows, row, (guint)index);
+}
+
+/* Whether every COLUMN=VALUE of @where, which may be NULL, holds; none of a column that is not
+ * there does. */
+static bool
+holds(const Builder *b, guint row, const GPtrArray *where)
+{
+    for (guint i = 0; where != NULL && i < where->len; i++) {
+        const char *text = g_ptr_array_index(where, i);
+        const char *equals = strchr(text, '=');
+        g_autofree char *column = g_strndup(text, (gsize)(equals - text));
+        const int index = lh_csv_column(b->rows, column, NULL);
+        g_autofree char *match =
+            index < 0 ? NULL : lh_paper_match(equals + 1, lh_csv_cell(b->rows, row, (guint)index));
+
+        if (match == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* The options of what all metrics of the row share. @reason is set if the row is left out. */
+static bool
+apply_columns(const Builder *b, guint row, LhPaperOptions *options, char **reason)
+{
+    const GArray *columns = b->paper->columns;
+
+    for (guint i = 0; columns != NULL && i < columns->len && *reason == NULL; i++) {
+        const LhPaperColumn *column = &g_array_index(columns, LhPaperColumn, i);
+        const char *cell = cell_of(b, row, column->column);
+        bool known = false;
+
+        for (guint j = 0; j < column->values->len && !known; j++) {
+            const LhPaperValue *value = &g_array_index(column->values, LhPaperValue, j);
+            g_autofree char *captured = lh_paper_match(value->value, cell);
+            const Source source = { b->rows, row, captured, b->error };
+
+            known = captured != NULL && holds(b, row, value->where);
+            if (known && value->skip != NULL)
+                *reason = g_strdup(value->skip);
+            else if (known && !apply(&source, value->set, options))
+                return false;
+        }
+        if (!known)
+            *reason = g_strdup_printf("it is not known what \"%s\" in column \"%s\" means", cell,
+                                      column->column);
+    }
+    return true;
+}
+
+static bool
+is_fitted(const Builder *b, guint row, const char *column)
+{
+    const GArray *fitted = b->paper->fitted_on;
+
+    for (guint i = 0; fitted != NULL && i < fitted->len; i++) {
+        const LhPaperFitted *f = &g_array_index(fitted, LhPaperFitted, i);
+
+        if (holds(b, row, f->where) &&
+            (f->columns == NULL ||
+             g_ptr_array_find_with_equal_func(f->columns, column, g_str_equal, NULL)))
+            return true;
+    }
+    return false;
+}
+
+/* The number of the metric's cell. @present: there is one, or it is out of memory. */
+static bool
+read_published(const Builder *b, guint row, const LhPaperMetric *metric, LhPaperCase *c,
+               bool *present)
+{
+    const char *cell = cell_of(b, row, metric->column);
+    g_autofree char *number = lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell);
+    char *end;
+
+    *present = number != NULL && *number != '\0';
+    c->published_fits = number != NULL && g_ascii_strcasecmp(number, OUT_OF_MEMORY) != 0;
+    if (!*present || !c->published_fits)
+        return true;
+    c->published = g_ascii_strtod(number, &end) * metric->scale;
+    if (*end == '\0' && isfinite(c->published) && c->published > 0 &&
+        strspn(number, "+.0123456789eE-") == strlen(number))
+        return true;
+    *present = false;
+    if (metric->cell != NULL)
+        return true;
+    return lh_csv_error(b->rows, row, b->error,
+                        "\"%s\" in column \"%s\" is no published value; allowed: a number above 0, "
+                        "%s, or nothing",
+                        number, metric->column, OUT_OF_MEMORY);
+}
+
+/* A row whose options are values that no option has is a broken row. */
+static bool
+check_scenario(const Builder *b, guint row, LhPaperCase *c, const LhPaperOptions *options)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(LhScenario) scenario = lh_paper_options_scenario(options, &cause);
+
+    if (scenario != NULL || c->state == LH_CASE_UNPREDICTED)
+        return true;
+    if (!g_error_matches(cause, LH_ERROR, LH_ERROR_NO))
+        return lh_csv_error(b->rows, row, b->error, "%s", cause->message);
+    c->state = LH_CASE_UNPREDICTED;
+    c->reason = g_strdup(cause->message);
+    return true;
+}
+
+static void
+case_free(gpointer data)
+{
+    LhPaperCase *c = data;
+
+    lh_paper_options_free(c->options);
+    lh_paper_options_free(c->against);
+    g_free(c->reason);
+    g_free(c);
+}
+
+/* What is known of a case before it is played: its options, and whether they can be said. */
+static bool
+complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
+{
+    const LhPaperMetric *metric = &g_array_index(b->paper->metrics, LhPaperMetric, c->metric);
+    const Source source = { b->rows, c->row, NULL, b->error };
+
+    c->options = copy_options(shared);
+    if (lh_metric_is_step((LhMetric)metric->metric))
+        lh_paper_options_set(c->options, "step", NULL);
+    if (!apply(&source, metric->set, c->options))
+        return false;
+    if (metric->against != NULL) {
+        c->against = copy_options(c->options);
+        if (!apply(&source, metric->against, c->against))
+            return false;
+    }
+    if (c->state == LH_CASE_LEFT_OUT)
+        return true;
+    return check_scenario(b, c->row, c, c->options) &&
+           (c->against == NULL || check_scenario(b, c->row, c, c->against));
+}
+
+/* What is known before the number is read. */
+static LhPaperCase *
+new_case(const Builder *b, guint row, guint index, const char *reason)
+{
+    const LhPaperMetric *metric = &g_array_index(b->paper->metrics, LhPaperMetric, index);
+    LhPaperCase *c = g_new0(LhPaperCase, 1);
+
+    c->row = row;
+    c->line = lh_csv_line(b->rows, row);
+    c->metric = index;
+    c->reason = g_strdup(reason);
+    c->state = reason != NULL                      ? LH_CASE_LEFT_OUT
+               : is_fitted(b, row, metric->column) ? LH_CASE_FITTED
+                                                   : LH_CASE_JUDGED;
+    return c;
+}
+
+/* Of a row that is left out nothing is read: what its numbers are is not known either. */
+static bool
+add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared, const char *reason)
+{
+    const LhPaperMetric *metric = &g_array_index(b->paper->metrics, LhPaperMetric, index);
+    LhPaperCase *c = new_case(b, row, index, reason);
+    const char *cell = cell_of(b, row, metric->column);
+    g_autofree char *number = lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell);
+    bool present = number != NULL && *number != '\0';
+
+    g_ptr_array_add(b->cases, c);
+    if (reason == NULL && !read_published(b, row, metric, c, &present))
+        return false;
+    if (present)
+        return complete(b, shared, c);
+    g_ptr_array_remove_index(b->cases, b->cases->len - 1);
+    return true;
+}
+
+static bool
+add_row(const Builder *b, guint row)
+{
+    const Source source = { b->rows, row, NULL, b->error };
+    g_autoptr(LhPaperOptions) shared = new_options();
+    g_autofree char *reason = NULL;
+
+    if (!apply(&source, b->paper->base, shared) || !apply_columns(b, row, shared, &reason))
+        return false;
+    for (guint i = 0; i < b->paper->metrics->len; i++) {
+        if (!add_case(b, row, i, shared, reason))
+            return false;
+    }
+    return true;
+}
+
+GPtrArray *
+lh_paper_cases(const LhPaper *paper, const LhCsv *rows, GError **error)
+{
+    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
+    const Builder b = { paper, rows, cases, error };
+
+    for (guint row = 0; row < lh_csv_rows(rows); row++) {
+        if (!add_row(&b, row))
+            return NULL;
+    }
+    return g_steal_pointer(&cases);
+}

@@ -1,0 +1,314 @@
+/*
+ * Works: what has to be played, once for all cases that ask for it. Threads take the next work that
+ * nobody has; cases read the answers when all are there.
+ */
+#include "plan/paper_run.h"
+
+#include "base/error.h"
+#include "plan/compare_pool.h"
+#include "plan/setup.h"
+#include "plan/step_plan.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define RANKS_OF_A_PAPER 1024 /* a number for how much memory a simulation takes */
+#define SHORTEST_TOKENS UINT64_C(1024)
+#define LONGEST_TOKENS (UINT64_C(1) << 40)
+
+typedef enum { WORK_STEP, WORK_MODULE, WORK_LONGEST } WorkKind;
+
+typedef struct {
+    WorkKind kind;
+    uint64_t granularity;
+    const LhPaperOptions *options; /* borrowed from the first case */
+    /* The answer. */
+    char *reason; /* why there is none */
+    bool fits;
+    double value[LH_METRICS];
+} Work;
+
+typedef struct {
+    GPtrArray *works; /* of Work * */
+    const LhConstants *constants;
+    atomic_uint taken;
+} Pool;
+
+/* --- one module ---------------------------------------------------------------------------------
+ */
+
+/* Floating-point operations of what the mask allows: 4 d a pair and head forward, 10 d backward. */
+static double
+model_flops(const LhProgramParams *p)
+{
+    const LhAttention *a = &p->attention;
+    const LhSegment all = { .start = 0, .stride = 1, .count = a->seq_length };
+    const double pairs = (double)lh_mask_keys_count(&p->mask, all, a->seq_length);
+    const double each =
+        4.0 * ((p->pass & LH_PASS_FWD) != 0) + 10.0 * ((p->pass & LH_PASS_BWD) != 0);
+
+    return each * pairs * a->batch * a->heads * a->head_dim * p->data_parallel_size;
+}
+
+static bool
+play_module(const LhScenario *scenario, Work *work, GError **error)
+{
+    g_autoptr(LhSetup) setup = lh_setup_new(scenario, error);
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSimResult) result = NULL;
+    double seconds;
+
+    if (setup == NULL)
+        return false;
+    if (setup->schedules->len != 1) {
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "%u schedules; one must be named",
+                    setup->schedules->len);
+        return false;
+    }
+    program = lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, error);
+    if (program == NULL)
+        return false;
+    result = lh_setup_simulate(setup, program, NULL, NULL, NULL, error);
+    if (result == NULL)
+        return false;
+    seconds = (double)result->makespan_ps / (double)LH_PS_PER_S;
+    work->fits = true; /* what surrounds the module is not known */
+    work->value[LH_METRIC_ATTENTION] = seconds;
+    work->value[LH_METRIC_ITERATIONS_PER_S] = 1 / seconds;
+    work->value[LH_METRIC_TFLOPS_PER_GPU] =
+        model_flops(&setup->params) / seconds / setup->network.ranks / 1e12;
+    return true;
+}
+
+/* --- a step -------------------------------------------------------------------------------------
+ */
+
+static bool
+play_step(const LhScenario *scenario, Work *work, GError **error)
+{
+    LhStepAnswer answer;
+
+    if (!lh_step_answer(scenario, &answer, error))
+        return false;
+    work->fits = answer.fits;
+    work->value[LH_METRIC_ITERATION] = answer.iteration_s;
+    work->value[LH_METRIC_TOKENS_PER_S] = answer.tokens_per_s;
+    work->value[LH_METRIC_TOKENS_PER_S_PER_GPU] = answer.tokens_per_s / answer.ranks;
+    work->value[LH_METRIC_MODEL_TFLOPS_PER_GPU] = answer.model_flops_per_s_per_gpu / 1e12;
+    work->value[LH_METRIC_PEAK_GIB] = (double)answer.peak_bytes / (double)(UINT64_C(1) << 30);
+    return true;
+}
+
+/* Whether a step of @tokens tokens fits. The scenario is made anew: others may have lengths in it.
+ */
+static bool
+length_fits(const Work *work, const LhConstants *constants, uint64_t tokens, bool *fits,
+            GError **error)
+{
+    g_autoptr(LhScenario) scenario = lh_paper_options_scenario(work->options, error);
+    LhStepAnswer answer;
+
+    if (scenario == NULL)
+        return false;
+    scenario->constants = *constants;
+    scenario->seq_length = tokens;
+    if (!lh_step_answer(scenario, &answer, error))
+        return false;
+    *fits = answer.fits;
+    return true;
+}
+
+/* The last power of two that fits; with a granularity, the last multiple of it: memory grows with
+ * the length. 0: not even the shortest. */
+static bool
+find_longest(Work *work, const LhConstants *constants, GError **error)
+{
+    const uint64_t unit = work->granularity != 0 ? work->granularity : SHORTEST_TOKENS;
+    uint64_t good = 0, bad = unit;
+    bool fits = true;
+
+    for (; bad < LONGEST_TOKENS; bad *= 2) {
+        if (!length_fits(work, constants, bad, &fits, error))
+            return false;
+        if (!fits)
+            break;
+        good = bad;
+    }
+    while (work->granularity != 0 && !fits && bad - good > unit) {
+        const uint64_t middle = good + (bad - good) / unit / 2 * unit;
+
+        if (!length_fits(work, constants, middle, &fits, error))
+            return false;
+        if (fits)
+            good = middle;
+        else
+            bad = middle;
+        fits = false;
+    }
+    work->fits = good > 0;
+    work->value[LH_METRIC_LONGEST_TOKENS] = (double)good;
+    return true;
+}
+
+/* --- all of them --------------------------------------------------------------------------------
+ */
+
+static void
+play(Work *work, const LhConstants *constants)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhScenario) scenario = lh_paper_options_scenario(work->options, &error);
+    bool ok = scenario != NULL;
+
+    if (ok) {
+        scenario->constants = *constants;
+        ok = work->kind == WORK_STEP     ? play_step(scenario, work, &error)
+             : work->kind == WORK_MODULE ? play_module(scenario, work, &error)
+                                         : find_longest(work, constants, &error);
+    }
+    if (!ok)
+        work->reason = g_strdup(error->message);
+}
+
+static gpointer
+play_works(gpointer data)
+{
+    Pool *pool = data;
+    guint next;
+
+    while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->works->len)
+        play(g_ptr_array_index(pool->works, next), pool->constants);
+    return NULL;
+}
+
+/* The caller's thread is one of them. */
+static void
+play_all(GPtrArray *works, const LhConstants *constants, guint jobs)
+{
+    const guint count = lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER);
+    g_autofree GThread **threads = g_new(GThread *, count);
+    Pool pool = { .works = works, .constants = constants };
+
+    for (guint i = 1; i < count; i++)
+        threads[i] = g_thread_new("reproduce", play_works, &pool);
+    play_works(&pool);
+    for (guint i = 1; i < count; i++)
+        g_thread_join(threads[i]);
+}
+
+/* --- from cases to works ------------------------------------------------------------------------
+ */
+
+static void
+work_free(gpointer data)
+{
+    Work *work = data;
+
+    g_free(work->reason);
+    g_free(work);
+}
+
+/* The works by kind and options; the table borrows them. */
+typedef struct {
+    GPtrArray *works;
+    GHashTable *known; /* char * -> Work * */
+} Works;
+
+static Work *
+work_of(Works *works, const LhPaperMetric *metric, const LhPaperOptions *options)
+{
+    const WorkKind kind = metric->metric == LH_METRIC_LONGEST_TOKENS    ? WORK_LONGEST
+                          : lh_metric_is_step((LhMetric)metric->metric) ? WORK_STEP
+                                                                        : WORK_MODULE;
+    g_autofree char *text = lh_paper_options_text(options);
+    g_autofree char *key =
+        g_strdup_printf("%d %" G_GUINT64_FORMAT " %s", kind, metric->granularity, text);
+    Work *work = g_hash_table_lookup(works->known, key);
+
+    if (work != NULL)
+        return work;
+    work = g_new0(Work, 1);
+    work->kind = kind;
+    work->granularity = metric->granularity;
+    work->options = options;
+    g_ptr_array_add(works->works, work);
+    g_hash_table_insert(works->known, g_steal_pointer(&key), work);
+    return work;
+}
+
+static bool
+is_asked(const LhPaperCase *c)
+{
+    return c->state == LH_CASE_JUDGED || c->state == LH_CASE_FITTED;
+}
+
+static const LhPaperMetric *
+metric_of(const LhPaper *paper, const LhPaperCase *c)
+{
+    return &g_array_index(paper->metrics, LhPaperMetric, c->metric);
+}
+
+static void
+compare(const LhPaperMetric *metric, LhPaperCase *c)
+{
+    c->error = 0;
+    if (!c->published_fits || !c->predicted_fits)
+        return;
+    c->error = c->predicted / c->published - 1;
+    if (metric->at_least)
+        c->error = MIN(c->error, 0);
+}
+
+static void
+leave(LhPaperCase *c, const char *reason)
+{
+    c->state = LH_CASE_UNPREDICTED;
+    c->reason = g_strdup(reason);
+}
+
+static void
+take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const Work *against)
+{
+    if (work->reason != NULL || (against != NULL && against->reason != NULL)) {
+        leave(c, work->reason != NULL ? work->reason : against->reason);
+        return;
+    }
+    if (work->kind == WORK_MODULE && !c->published_fits) {
+        leave(c, "whether a run fits in memory is not told by one module");
+        return;
+    }
+    c->predicted_fits = work->fits && (against == NULL || against->fits);
+    c->predicted = work->value[metric->metric];
+    if (against != NULL)
+        c->predicted = against->value[metric->metric] / c->predicted;
+    compare(metric, c);
+}
+
+void
+lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants, guint jobs)
+{
+    static const LhConstants of_files = { 0 };
+    Works works = { g_ptr_array_new_with_free_func(work_free),
+                    g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) };
+    g_autofree Work **own = g_new0(Work *, cases->len);
+    g_autofree Work **against = g_new0(Work *, cases->len);
+
+    for (guint i = 0; i < cases->len; i++) {
+        const LhPaperCase *c = g_ptr_array_index(cases, i);
+
+        if (!is_asked(c))
+            continue;
+        own[i] = work_of(&works, metric_of(paper, c), c->options);
+        if (c->against != NULL)
+            against[i] = work_of(&works, metric_of(paper, c), c->against);
+    }
+    play_all(works.works, constants != NULL ? constants : &of_files, jobs);
+    for (guint i = 0; i < cases->len; i++) {
+        LhPaperCase *c = g_ptr_array_index(cases, i);
+
+        if (own[i] != NULL)
+            take_answer(metric_of(paper, c), c, own[i], against[i]);
+    }
+    g_hash_table_unref(works.known);
+    g_ptr_array_unref(works.works);
+}

@@ -1,0 +1,16 @@
+/*
+ * Predicting the cases of published tables, several at once: what two cases have in common is
+ * played once, and no answer depends on the number of threads.
+ */
+#pragma once
+
+#include "plan/constant.h"
+#include "plan/paper_case.h"
+
+/*
+ * Fills in what is predicted of the @cases (of LhPaperCase *), those that are judged or fitted;
+ * refused ones become LH_CASE_UNPREDICTED with the reason. @constants may be NULL: the files'.
+ * @jobs: threads; 0: as the cores and the memory allow.
+ */
+void lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants,
+                  guint jobs);

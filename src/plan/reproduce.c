@@ -1,0 +1,310 @@
+/*
+ * See the header. Constants are fitted by coordinate descent on the squares of the logarithms of
+ * predicted over published: each constant in turn is made larger and smaller by a factor, which
+ * shrinks where neither is better.
+ */
+#include "plan/reproduce.h"
+
+#include "base/error.h"
+#include "plan/setup.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FIT_FIRST_STEP 0.2
+#define FIT_LAST_STEP 0.002
+#define FIT_ROUNDS_MAX 60
+#define FIT_FROM_NOTHING 0.1 /* where a constant is 0 in the files */
+
+/* --- summaries ----------------------------------------------------------------------------------
+ */
+
+static void
+count(LhPaperSummary *s, const LhPaperCase *c)
+{
+    s->cases++;
+    s->fitted += c->state == LH_CASE_FITTED;
+    s->left_out += c->state == LH_CASE_LEFT_OUT;
+    s->unpredicted += c->state == LH_CASE_UNPREDICTED;
+    if (c->state != LH_CASE_JUDGED)
+        return;
+    if (!c->published_fits || !c->predicted_fits) {
+        s->memory_judged++;
+        s->memory_right += c->published_fits == c->predicted_fits;
+        return;
+    }
+    s->judged++;
+    s->mean_abs_error += fabs(c->error);
+    s->worst_abs_error = MAX(s->worst_abs_error, fabs(c->error));
+    s->bias += c->error;
+}
+
+static void
+finish(LhPaperSummary *s, const LhPaperTolerance *tolerance)
+{
+    if (s->judged > 0) {
+        s->mean_abs_error /= s->judged;
+        s->bias /= s->judged;
+    }
+    if (tolerance->mean == 0 && tolerance->worst == 0)
+        return;
+    s->beyond = (tolerance->mean > 0 && s->mean_abs_error > tolerance->mean) ||
+                (tolerance->worst > 0 && s->worst_abs_error > tolerance->worst) ||
+                s->memory_right < s->memory_judged;
+}
+
+static void
+summarize(LhReproducedTable *table)
+{
+    const GArray *metrics = table->paper->metrics;
+
+    memset(&table->all, 0, sizeof(table->all));
+    g_array_set_size(table->metrics, 0);
+    g_array_set_size(table->metrics, metrics->len);
+    for (guint i = 0; i < table->cases->len; i++) {
+        const LhPaperCase *c = g_ptr_array_index(table->cases, i);
+
+        count(&table->all, c);
+        count(&g_array_index(table->metrics, LhPaperSummary, c->metric), c);
+    }
+    finish(&table->all, &table->paper->tolerance);
+    for (guint i = 0; i < metrics->len; i++) {
+        LhPaperSummary *summary = &g_array_index(table->metrics, LhPaperSummary, i);
+
+        finish(summary, &g_array_index(metrics, LhPaperMetric, i).tolerance);
+        table->all.beyond = table->all.beyond || summary->beyond;
+    }
+}
+
+/* --- fitting ------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const LhReproducedTable *table;
+    GPtrArray *cases; /* those to fit, borrowed */
+    guint jobs;
+} Fit;
+
+static double
+loss_of(const Fit *fit, const LhConstants *constants)
+{
+    double sum = 0;
+
+    lh_paper_run(fit->table->paper, fit->cases, constants, fit->jobs);
+    for (guint i = 0; i < fit->cases->len; i++) {
+        const LhPaperCase *c = g_ptr_array_index(fit->cases, i);
+        const bool both = c->published_fits && c->predicted_fits;
+
+        if (c->state == LH_CASE_FITTED && both && c->predicted > 0)
+            sum += pow(log(c->predicted / c->published), 2);
+    }
+    return sum;
+}
+
+/* Tries the constant times 1 + step and over it; true if one is better, which is then taken. */
+static bool
+improve(const Fit *fit, LhConstants *constants, LhConstant which, double step, double *loss)
+{
+    const double before = constants->value[which];
+    const double tries[] = { before * (1 + step), before / (1 + step) };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(tries); i++) {
+        double found;
+
+        constants->value[which] = tries[i];
+        found = loss_of(fit, constants);
+        if (found < *loss) {
+            *loss = found;
+            return true;
+        }
+    }
+    constants->value[which] = before;
+    return false;
+}
+
+static void
+descend(const Fit *fit, LhConstants *constants, const GArray *fitted)
+{
+    double loss = loss_of(fit, constants);
+    double step = FIT_FIRST_STEP;
+
+    for (guint round = 0; round < FIT_ROUNDS_MAX && step >= FIT_LAST_STEP; round++) {
+        bool better = false;
+
+        for (guint i = 0; i < fitted->len; i++)
+            better |= improve(fit, constants, g_array_index(fitted, LhFittedConstant, i).constant,
+                              step, &loss);
+        if (!better)
+            step /= 2;
+    }
+}
+
+/* The value that the files of a case have. */
+static bool
+read_value(const LhPaperCase *c, LhFittedConstant *constant, GError **error)
+{
+    const char *name = lh_paper_option(c->options, "framework");
+    g_autoptr(LhScenario) scenario = lh_paper_options_scenario(c->options, error);
+    g_autoptr(LhSetup) setup = scenario == NULL ? NULL : lh_setup_new(scenario, error);
+    g_autoptr(LhFramework) framework = NULL;
+
+    if (setup == NULL)
+        return false;
+    if (name != NULL) {
+        framework = lh_framework_load(name, error);
+        if (framework == NULL)
+            return false;
+    }
+    constant->value =
+        lh_constant_value(constant->constant, setup->device, setup->topology, framework);
+    return true;
+}
+
+/* The constants that the table names, as the files of the first fitted case have them whose files
+ * have them at all: those of a framework are not every framework's. */
+static bool
+read_constants(LhReproducedTable *table, const GPtrArray *cases, GError **error)
+{
+    const GPtrArray *names = table->paper->constants;
+
+    table->constants = g_array_new(FALSE, TRUE, sizeof(LhFittedConstant));
+    for (guint i = 0; i < names->len; i++) {
+        LhFittedConstant constant = { .constant = lh_constant_find(g_ptr_array_index(names, i)) };
+
+        for (guint k = 0; k < cases->len && constant.value == 0; k++) {
+            if (!read_value(g_ptr_array_index(cases, k), &constant, error))
+                return false;
+        }
+        g_array_append_val(table->constants, constant);
+    }
+    return true;
+}
+
+/* Fits what can be fitted; a table whose fitted cases cannot be predicted stays as it is. */
+static bool
+fit_table(LhReproducedTable *table, guint jobs, GError **error)
+{
+    g_autoptr(GPtrArray) cases = g_ptr_array_new();
+    const Fit fit = { table, cases, jobs };
+    LhConstants constants = { 0 };
+
+    for (guint i = 0; i < table->cases->len; i++) {
+        LhPaperCase *c = g_ptr_array_index(table->cases, i);
+
+        if (c->state == LH_CASE_FITTED)
+            g_ptr_array_add(cases, c);
+    }
+    if (cases->len == 0 || table->paper->constants == NULL)
+        return true;
+    if (!read_constants(table, cases, error))
+        return false;
+    for (guint i = 0; i < table->constants->len; i++) {
+        const LhFittedConstant *c = &g_array_index(table->constants, LhFittedConstant, i);
+
+        constants.value[c->constant] = c->value > 0 ? c->value : FIT_FROM_NOTHING;
+    }
+    descend(&fit, &constants, table->constants);
+    for (guint i = 0; i < table->constants->len; i++) {
+        LhFittedConstant *c = &g_array_index(table->constants, LhFittedConstant, i);
+
+        c->fitted = constants.value[c->constant];
+    }
+    lh_paper_run(table->paper, table->cases, &constants, jobs);
+    summarize(table);
+    return true;
+}
+
+/* --- tables -------------------------------------------------------------------------------------
+ */
+
+static void
+table_free(gpointer data)
+{
+    LhReproducedTable *table = data;
+
+    lh_paper_free(table->paper);
+    g_free(table->rows_path);
+    g_free(table->rows_sha256);
+    g_clear_pointer(&table->cases, g_ptr_array_unref);
+    g_clear_pointer(&table->metrics, g_array_unref);
+    g_clear_pointer(&table->constants, g_array_unref);
+    g_free(table);
+}
+
+/* Takes @paper over. */
+static bool
+add_table(GPtrArray *tables, LhPaper *paper, const LhReproduceParams *params, GError **error)
+{
+    LhReproducedTable *table = g_new0(LhReproducedTable, 1);
+    g_autoptr(LhCsv) rows = NULL;
+
+    g_ptr_array_add(tables, table);
+    table->paper = paper;
+    table->rows_path = lh_paper_rows_path(paper, params->folder);
+    table->metrics = g_array_new(FALSE, TRUE, sizeof(LhPaperSummary));
+    rows = lh_paper_rows(paper, params->folder, error);
+    if (rows == NULL)
+        return false;
+    table->rows = lh_csv_rows(rows);
+    table->rows_sha256 = g_strdup(lh_csv_sha256(rows));
+    table->cases = lh_paper_cases(paper, rows, error);
+    if (table->cases == NULL)
+        return false;
+    lh_paper_run(paper, table->cases, NULL, params->jobs);
+    summarize(table);
+    return !params->fit || fit_table(table, params->jobs, error);
+}
+
+/* Of tables that nobody named, those without rows in the folder are beside the question. */
+static bool
+add_all(GPtrArray *tables, const LhReproduceParams *params, GError **error)
+{
+    g_auto(GStrv) names = lh_paper_list();
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        LhPaper *paper = lh_paper_load(names[i], error);
+        g_autofree char *path = paper == NULL ? NULL : lh_paper_rows_path(paper, params->folder);
+
+        if (paper == NULL)
+            return false;
+        if (params->folder != NULL && !g_file_test(path, G_FILE_TEST_EXISTS)) {
+            lh_paper_free(paper);
+            continue;
+        }
+        if (!add_table(tables, paper, params, error))
+            return false;
+    }
+    if (tables->len > 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: no table that is known; see %s",
+                params->folder != NULL ? params->folder : "scenarios/papers",
+                "longhaul list tables");
+    return false;
+}
+
+GPtrArray *
+lh_reproduce(const LhReproduceParams *params, GError **error)
+{
+    g_autoptr(GPtrArray) tables = g_ptr_array_new_with_free_func(table_free);
+    const guint named = params->names == NULL ? 0 : params->names->len;
+
+    for (guint i = 0; i < named; i++) {
+        LhPaper *paper = lh_paper_load(g_ptr_array_index(params->names, i), error);
+
+        if (paper == NULL || !add_table(tables, paper, params, error))
+            return NULL;
+    }
+    if (named == 0 && !add_all(tables, params, error))
+        return NULL;
+    return g_steal_pointer(&tables);
+}
+
+bool
+lh_reproduced_within(const GPtrArray *tables)
+{
+    for (guint i = 0; i < tables->len; i++) {
+        if (((const LhReproducedTable *)g_ptr_array_index(tables, i))->all.beyond)
+            return false;
+    }
+    return true;
+}

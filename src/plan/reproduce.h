@@ -1,0 +1,49 @@
+/*
+ * Published tables beside predictions: every number of them, and how far off they are.
+ */
+#pragma once
+
+#include "plan/paper_run.h"
+
+/* Of the cases of one table, or of one of its metrics. Errors are relative, of those that are
+ * judged and on which both sides have a number. */
+typedef struct {
+    guint cases, judged, fitted, left_out, unpredicted;
+    double mean_abs_error, worst_abs_error;
+    double bias; /* mean of the errors */
+    /* Cases in which one side at least does not fit in memory, and how many sides agree. */
+    guint memory_judged, memory_right;
+    bool beyond; /* of the table's tolerance */
+} LhPaperSummary;
+
+/* A constant before and after --fit. */
+typedef struct {
+    LhConstant constant;
+    double value, fitted;
+} LhFittedConstant;
+
+typedef struct {
+    LhPaper *paper;
+    char *rows_path;
+    char *rows_sha256;
+    guint rows;       /* of the table */
+    GPtrArray *cases; /* of LhPaperCase * */
+    LhPaperSummary all;
+    GArray *metrics;   /* of LhPaperSummary, as the paper's metrics */
+    GArray *constants; /* of LhFittedConstant; NULL: not fitted */
+} LhReproducedTable;
+
+/* What to reproduce. */
+typedef struct {
+    const GPtrArray *names; /* of char *: tables; NULL or empty: all that there are rows of */
+    const char *folder;     /* with the rows; NULL: those that come with longhaul */
+    bool fit;               /* fit the constants of the tables anew */
+    guint jobs;             /* threads; 0: as the cores and the memory allow */
+} LhReproduceParams;
+
+/* LH_ERROR_INPUT for a broken table, LH_ERROR_USAGE for one that there is not. Caller unrefs,
+ * elements are LhReproducedTable *. */
+GPtrArray *lh_reproduce(const LhReproduceParams *params, GError **error);
+
+/* Whether no table is beyond its tolerance. */
+bool lh_reproduced_within(const GPtrArray *tables);

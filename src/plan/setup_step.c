@@ -1,0 +1,240 @@
+/* See the header. */
+#include "plan/setup_step.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define DEFAULT_FRAMEWORK "pytorch-fsdp"
+#define DEFAULT_TENSOR_FRAMEWORK "megatron-lm"
+#define CLIP 1.0           /* the norm that gradients are clipped to: what training scripts take */
+#define LEARNING_RATE 3e-4 /* no time depends on it */
+
+/* ---- sizes ---- */
+
+/* "all" or a number. */
+static bool
+tensor_size(const LhScenario *s, uint32_t ranks, uint32_t *size, GError **error)
+{
+    const char *text = s->tensor_model_parallel_size;
+    guint64 number;
+
+    *size = 1;
+    if (text == NULL)
+        return true;
+    *size = ranks;
+    if (strcmp(text, "all") == 0)
+        return true;
+    if (!g_ascii_string_to_unsigned(text, 10, 1, LH_RANKS_MAX, &number, NULL))
+        return lh_scenario_error(s, "tensor_model_parallel_size", error,
+                                 "found \"%.20s\"; allowed: all, or 1 to %u", text, LH_RANKS_MAX);
+    *size = (uint32_t)number;
+    return true;
+}
+
+bool
+lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GError **error)
+{
+    const uint64_t data = MAX(s->data_parallel_size, 1);
+    uint64_t context = s->context_parallel_size, others;
+
+    if (!tensor_size(s, ranks, &sizes->tensor, error))
+        return false;
+    others = (uint64_t)sizes->tensor * (context != 0 ? context : data);
+    if (ranks % others != 0)
+        return lh_scenario_error(s,
+                                 sizes->tensor > 1 ? "tensor_model_parallel_size"
+                                 : context != 0    ? "context_parallel_size"
+                                                   : "data_parallel_size",
+                                 error, "%u ranks cannot be cut into groups of %" PRIu64, ranks,
+                                 others);
+    if (context == 0)
+        context = ranks / others;
+    sizes->context = (uint32_t)context;
+    sizes->data = (uint32_t)(ranks / (sizes->tensor * context));
+    if (lh_scenario_has(s, "data_parallel_size") && sizes->data != data)
+        return lh_scenario_error(s, "data_parallel_size", error,
+                                 "tensor parallelism of %u, context parallelism of %" PRIu64
+                                 " and data parallelism of %" PRIu64 " are not the %u ranks",
+                                 sizes->tensor, context, data, ranks);
+    return true;
+}
+
+bool
+lh_setup_check_step_fields(const LhScenario *s, GError **error)
+{
+    const LhField *fields = lh_scenario_fields();
+
+    if (s->step && lh_scenario_has(s, "pass") && s->pass != LH_PASS_BOTH - 1)
+        return lh_scenario_error(s, "pass", error, "a training step has both passes");
+    if (s->step && lh_scenario_has(s, "attention"))
+        return lh_scenario_error(s, "attention", error,
+                                 "the layers of a training step have the model's attention");
+    for (; !s->step && fields->name != NULL; fields++) {
+        if ((fields->flags & LH_SCENARIO_OF_STEP) != 0 && strcmp(fields->name, "step") != 0 &&
+            lh_scenario_has(s, fields->name))
+            return lh_scenario_error(s, fields->name, error,
+                                     "it is about a whole training step: give --step, too");
+    }
+    return true;
+}
+
+/* ---- the model ---- */
+
+/* Heads that the tensor-parallel size divides; key-value heads go along where there are as many. */
+static bool
+pad_model(const LhScenario *s, uint32_t tensor, LhModel *m, GError **error)
+{
+    const uint64_t heads = (m->num_attention_heads + tensor - 1) / tensor * tensor;
+    const bool grouped = m->num_query_groups != m->num_attention_heads;
+
+    if (heads == m->num_attention_heads)
+        return true;
+    if (s->pad < 0)
+        return lh_scenario_error(s, "tensor_model_parallel_size", error,
+                                 "%" PRIu64 " heads cannot be shared among %u ranks; --pad heads "
+                                 "or --pad width makes them %" PRIu64,
+                                 m->num_attention_heads, tensor, heads);
+    if (grouped && heads % m->num_query_groups != 0)
+        return lh_scenario_error(s, "pad", error,
+                                 "%" PRIu64 " heads cannot be padded to %" PRIu64 " with %" PRIu64
+                                 " key-value heads",
+                                 m->num_attention_heads, heads, m->num_query_groups);
+    if (s->pad == LH_PAD_WIDTH)
+        m->hidden_size = m->hidden_size / m->num_attention_heads * heads;
+    m->num_attention_heads = heads;
+    if (!grouped)
+        m->num_query_groups = heads;
+    return true;
+}
+
+static void
+take_heads(const LhProgramParams *p, const LhScenario *s, LhModel *m)
+{
+    if (s->num_attention_heads != 0 || s->num_query_groups != 0 || s->kv_channels != 0) {
+        m->num_attention_heads = p->attention.heads;
+        m->num_query_groups = p->attention.groups;
+        m->kv_channels = p->attention.head_dim;
+    }
+}
+
+/* ---- schedules ---- */
+
+/* Any schedule will do for one rank. */
+static const LhSchedule *
+default_schedule(bool linear)
+{
+    return lh_schedule_find(linear ? "lasp2" : "ring", NULL);
+}
+
+/* The schedule of layers of @kind: @first, if it takes them, else the first that was named and
+ * does.
+ */
+static const LhSchedule *
+schedule_of(const LhSetup *setup, const LhSchedule *first, LhLayerKind kind)
+{
+    const bool linear = kind == LH_LAYER_LINEAR;
+    const GPtrArray *names = setup->scenario->schedule;
+
+    if (first != NULL && lh_schedule_takes(first, linear))
+        return first;
+    for (guint i = 0; names != NULL && i < names->len; i++) {
+        const LhSchedule *named = lh_schedule_find(g_ptr_array_index(names, i), NULL);
+
+        if (named != NULL && lh_schedule_takes(named, linear))
+            return named;
+    }
+    return setup->step->params.module.ranks == 1 ? default_schedule(linear) : NULL;
+}
+
+LhProgram *
+lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **error)
+{
+    LhStepParams p;
+
+    if (setup->step == NULL)
+        return lh_program_new(schedule, &setup->params, error);
+    p = setup->step->params;
+    p.model = &setup->step->model;
+    for (int kind = 0; kind < LH_LAYER_KINDS; kind++)
+        p.schedule[kind] = schedule_of(setup, schedule, (LhLayerKind)kind);
+    return lh_step_new(&p, error);
+}
+
+/* ---- all of it ---- */
+
+static LhFramework *
+load_framework(const LhSetup *setup, uint32_t tensor, GError **error)
+{
+    const char *name = setup->scenario->framework;
+
+    if (name == NULL)
+        name = tensor > 1 ? DEFAULT_TENSOR_FRAMEWORK : DEFAULT_FRAMEWORK;
+    return lh_framework_load(name, error);
+}
+
+bool
+lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+    LhSetupStep *step = setup->step = g_new0(LhSetupStep, 1);
+    LhStepParams *p = &step->params;
+
+    step->framework = load_framework(setup, sizes->tensor, error);
+    if (step->framework == NULL)
+        return false;
+    lh_constants_apply_framework(&s->constants, step->framework);
+    step->model = *setup->model;
+    take_heads(&setup->params, s, &step->model);
+    if (!pad_model(s, sizes->tensor, &step->model, error))
+        return false;
+    p->module = setup->params;
+    p->module.data_parallel_size = 0;
+    p->module.ranks = sizes->context;
+    if (p->module.mask.window != 0 &&
+        s->window_size == 0) { /* the model's, of its windowed layers */
+        p->window = p->module.mask.window;
+        p->module.mask.window = 0;
+    } else if (!lh_scenario_has(s, "window_size") && !lh_scenario_has(s, "mask") &&
+               setup->model->sliding_window > 0 &&
+               setup->model->sliding_window < p->module.attention.seq_length) {
+        p->window = setup->model->sliding_window;
+    }
+    p->tensor_parallel = sizes->tensor;
+    p->data_parallel = sizes->data;
+    p->micro_batches = (uint32_t)MAX(s->num_micro_batches, 1);
+    p->shard = s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard;
+    p->checkpoint = s->checkpoint < 0 ? (LhCheckpoint)step->framework->states_checkpoint
+                                      : (LhCheckpoint)s->checkpoint;
+    p->behaviour = lh_step_behaviour(step->framework, p->shard);
+    p->behaviour.clip = CLIP;
+    p->learning_rate = LEARNING_RATE;
+    return true;
+}
+
+void
+lh_setup_clear_step(LhSetup *setup)
+{
+    if (setup->step == NULL)
+        return;
+    lh_framework_free(setup->step->framework);
+    g_clear_pointer(&setup->step, g_free);
+}
+
+LhProgram *
+lh_setup_step_program(const LhScenario *scenario, const LhSources *from, const LhSchedule *schedule,
+                      uint32_t ranks, GError **error)
+{
+    LhModel model = *from->model;
+    LhSetup setup = { .scenario = scenario, .model = &model };
+    LhStepSizes sizes = { .tensor = 1, .context = 1, .data = 1 };
+    LhProgram *program = NULL;
+
+    if (lh_setup_step_sizes(scenario, ranks, &sizes, error) &&
+        lh_setup_params(scenario, from, sizes.context * sizes.data, &setup.params, error) &&
+        lh_setup_fill_step(&setup, &sizes, error))
+        program = lh_setup_program(&setup, schedule, error);
+    lh_setup_clear_step(&setup);
+    return program;
+}

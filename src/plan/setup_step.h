@@ -1,0 +1,23 @@
+/*
+ * The part of a setup that is about training steps.
+ */
+#pragma once
+
+#include "plan/setup.h"
+
+/* How many ranks each dimension of a step has. */
+typedef struct {
+    uint32_t tensor, context, data;
+} LhStepSizes;
+
+/* What the scenario says of them, for @ranks ranks in all: what is left open is filled up with
+ * context parallelism. */
+bool lh_setup_step_sizes(const LhScenario *scenario, uint32_t ranks, LhStepSizes *sizes,
+                         GError **error);
+
+/* Refuses fields of steps where there is none, and those that a step does not read. */
+bool lh_setup_check_step_fields(const LhScenario *scenario, GError **error);
+
+/* Fills setup->step, whose other parts are there. */
+bool lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error);
+void lh_setup_clear_step(LhSetup *setup);

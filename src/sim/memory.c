@@ -1,0 +1,90 @@
+/*
+ * What ranks hold over time. Memory is counted in the order of the host, as an allocator sees it,
+ * and changes when the host gets to the op: behind a sync, when the sync has ended.
+ */
+#include "sim/engine.h"
+
+#include <string.h>
+
+/* Of all ranks' first ops beyond the limit the earliest stays. Those of one rank come in order. */
+static void
+exceed(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
+{
+    LhOutOfMemory *first = e->out_of_memory;
+
+    if (first != NULL &&
+        (time_ps > first->time_ps || (time_ps == first->time_ps && r >= first->rank)))
+        return;
+    if (first == NULL)
+        first = e->out_of_memory = g_new(LhOutOfMemory, 1);
+    *first = (LhOutOfMemory){ .rank = r,
+                              .time_ps = time_ps,
+                              .op = op,
+                              .needed_bytes = e->live[r].bytes,
+                              .limit_bytes = e->params->memory_limit_bytes };
+    memcpy(first->by_category, e->live[r].by_category, sizeof(first->by_category));
+}
+
+/* Rank @r has never held as much. */
+static void
+peak(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
+{
+    const uint64_t limit_bytes = e->params->memory_limit_bytes;
+
+    e->results[r].peak_at_ps = time_ps;
+    e->results[r].peak_op = op;
+    if (limit_bytes > 0 && e->live[r].bytes > limit_bytes)
+        exceed(e, r, time_ps, op);
+}
+
+static void
+tell(const LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op, uint64_t bytes)
+{
+    const LhMemoryRecord record = { .rank = r,
+                                    .time_ps = time_ps,
+                                    .op = op,
+                                    .category_bytes = e->live[r].by_category[op.category],
+                                    .bytes = bytes };
+
+    e->params->memory(e->params->memory_data, &record);
+}
+
+/* One category after the other, so that the records add up from the first one on. */
+static void
+tell_beginning(const LhEngine *e, uint32_t r)
+{
+    uint64_t bytes = 0;
+
+    for (int c = 0; c < LH_CATEGORIES; c++) {
+        bytes += e->live[r].by_category[c];
+        if (e->live[r].by_category[c] > 0)
+            tell(e, r, 0, (LhMemoryOp){ .op = LH_OP_NONE, .category = (uint16_t)c }, bytes);
+    }
+}
+
+void
+lh_memory_begins(LhEngine *e)
+{
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        peak(e, r, 0, (LhMemoryOp){ .op = LH_OP_NONE, .category = LH_CATEGORIES });
+        if (e->params->memory != NULL)
+            tell_beginning(e, r);
+    }
+}
+
+void
+lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode *node,
+                  LhTime time_ps)
+{
+    const uint32_t r = rank->index;
+    const LhMemoryOp op = { .op = id,
+                            .layer = node->layer,
+                            .micro_batch = node->micro_batch,
+                            .phase = node->phase,
+                            .category = (uint16_t)e->program->slots[node->region.slot].category };
+
+    if (lh_live_change(&e->live[r], e->program, node->region, node->kind == LH_OP_ALLOC))
+        peak(e, r, time_ps, op);
+    if (e->params->memory != NULL)
+        tell(e, r, time_ps, op, e->live[r].bytes);
+}

@@ -1,0 +1,82 @@
+/*
+ * What the hops of a group's rings cost: latencies, and the time of a byte where hops share links.
+ */
+#include "sim/network/rings.h"
+
+#include <math.h>
+
+uint64_t
+lh_ring_hops_count(const LhRings *rings)
+{
+    return rings->size > 1 ? (uint64_t)rings->size * rings->count : 0;
+}
+
+LhRoute
+lh_ring_hop_route(const LhNetwork *network, const LhGroup *group, const LhRings *rings,
+                  uint64_t hop)
+{
+    const uint32_t ring = (uint32_t)(hop / rings->size), position = (uint32_t)(hop % rings->size);
+    const uint32_t from = (uint32_t)lh_group_member(group, position);
+    const uint32_t to = (uint32_t)lh_group_member(group, lh_rings_next(rings, ring, position));
+    LhRoute route;
+
+    if (rings->pairs)
+        lh_network_route(network, from, to, &route);
+    else
+        lh_network_collective_route(network, from, to, &route);
+    return route;
+}
+
+/* Hops that cross each link, of all rings in one step. */
+static GHashTable *
+link_loads(const LhNetwork *network, const LhGroup *group, const LhRings *rings)
+{
+    GHashTable *loads = g_hash_table_new(NULL, NULL);
+
+    for (uint64_t i = 0; i < lh_ring_hops_count(rings); i++) {
+        const LhRoute route = lh_ring_hop_route(network, group, rings, i);
+
+        for (uint32_t k = 0; k < route.links_count; k++) {
+            const gpointer link = GUINT_TO_POINTER(route.links[k]);
+            const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
+
+            g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
+        }
+    }
+    return loads;
+}
+
+/* Latencies are those of tiers, all but the GPU's on the way to another rail. */
+static LhRingHop
+hop_of(const LhNetwork *network, const LhRoute *route, GHashTable *loads)
+{
+    LhRingHop hop = { .latency_s = (double)route->latency_ps / (double)LH_PS_PER_S,
+                      .alone_s_per_byte = 1 / lh_network_route_bandwidth(network, route),
+                      .tier = route->tier };
+
+    if (route->flow_bandwidth_bytes_per_s > 0)
+        hop.s_per_byte = 1 / route->flow_bandwidth_bytes_per_s;
+    for (uint32_t k = 0; k < route->links_count; k++) {
+        const LhLink link = lh_network_link(network, route->links[k]);
+        const gpointer load = g_hash_table_lookup(loads, GUINT_TO_POINTER(route->links[k]));
+
+        hop.s_per_byte = fmax(hop.s_per_byte, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
+    }
+    return hop;
+}
+
+LhRingHop *
+lh_ring_hops_new(const LhNetwork *network, const LhGroup *group, const LhRings *rings)
+{
+    g_autoptr(GHashTable) loads = link_loads(network, group, rings);
+    LhRingHop *hops = g_new(LhRingHop, lh_ring_hops_count(rings));
+
+    for (uint64_t i = 0; i < lh_ring_hops_count(rings); i++) {
+        const LhRoute route = lh_ring_hop_route(network, group, rings, i);
+        const uint32_t ring = (uint32_t)(i / rings->size), position = (uint32_t)(i % rings->size);
+
+        hops[(gsize)ring * rings->size + lh_rings_place(rings, ring, position)] =
+            hop_of(network, &route, loads);
+    }
+    return hops;
+}

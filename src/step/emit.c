@@ -1,0 +1,351 @@
+/*
+ * The calls as ops of a rank. What differs between ranks is added here: members of groups, the
+ * rank's own piece of a tensor, token positions, columns of the vocabulary.
+ */
+#include "step/step_private.h"
+
+#include <string.h>
+
+/* Marks of the cursor. History: the last LH_STEP_HISTORY ops of each stream, the latest first. */
+enum {
+    MARK_HISTORY,
+    MARK_CHUNK = MARK_HISTORY + LH_STEP_STREAMS * LH_STEP_HISTORY,
+    MARK_MICRO_BATCH,
+    MARK_STEP, /* of the module that is being emitted */
+    MARKS
+};
+G_STATIC_ASSERT((int)MARKS <= LH_CURSOR_MARKS);
+
+#define COMMUNICATORS 32 /* of the step: the modules' own are below */
+
+/* Where a rank stands. */
+typedef struct {
+    uint32_t tensor, context, data; /* coordinates; `data` is context and data parallel together */
+} Place;
+
+static Place
+place_of(const LhStepPlan *plan, uint32_t rank)
+{
+    const uint32_t t = plan->params.tensor_parallel;
+
+    return (Place){ rank % t, rank / t % plan->params.module.ranks, rank / t };
+}
+
+static uint32_t
+module_steps(const LhStepPlan *plan, uint32_t kind, bool backward, uint32_t context)
+{
+    const LhStepModule *module = &plan->modules[kind];
+
+    if (module->forward == NULL)
+        return 0;
+    return backward ? module->backward_steps[context] : module->forward_steps[context];
+}
+
+static uint32_t
+list_steps(const LhStepPlan *plan, const LhStepList *list, uint32_t context)
+{
+    uint32_t steps = list->plain_chunks;
+
+    for (uint32_t kind = 0; kind < LH_STEP_KINDS; kind++) {
+        steps += list->modules[kind][0] * module_steps(plan, kind, false, context);
+        steps += list->modules[kind][1] * module_steps(plan, kind, true, context);
+    }
+    return steps;
+}
+
+static uint32_t
+steps(const LhProgram *program, uint32_t rank)
+{
+    const LhStepPlan *plan = program->plan;
+    const uint32_t context = place_of(plan, rank).context;
+    const uint32_t before = plan->params.micro_batches - 1;
+
+    return (before > 0 ? before * list_steps(plan, &plan->inner, context) : 0) +
+           list_steps(plan, &plan->last, context);
+}
+
+/* ---- one call ---- */
+
+static const LhStepTensor *
+tensor_of(const LhStepList *list, const LhStepUse *use)
+{
+    return &g_array_index(list->tensors, LhStepTensor, use->tensor);
+}
+
+static LhRegion
+region_of(const LhEmitter *e, const LhStepList *list, const LhStepUse *use)
+{
+    const LhStepPlan *plan = e->program->plan;
+    const LhStepTensor *tensor = tensor_of(list, use);
+    const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, tensor->class_index);
+    uint32_t part = tensor->instance * c->shape.parts + use->part;
+
+    if (use->own_piece)
+        part += place_of(plan, e->rank).data;
+    if (use->of_micro_batch)
+        part += e->micro_batch * use->count;
+    return (LhRegion){ .slot = c->slot, .part = part, .count = use->count };
+}
+
+static LhGroup
+group_of(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
+{
+    const uint32_t t = plan->params.tensor_parallel;
+    const uint32_t replicas = MAX(t / MAX((uint32_t)plan->model.num_query_groups, 1), 1);
+    LhGroup g = { .stride = 1, .outer_count = 1 };
+
+    switch (group) {
+    case LH_STEP_GROUP_TENSOR:
+        g.base = rank / t * t;
+        g.count = t;
+        break;
+    case LH_STEP_GROUP_REPLICAS:
+        g.base = rank / replicas * replicas;
+        g.count = replicas;
+        break;
+    case LH_STEP_GROUP_DATA:
+        g.base = rank % t;
+        g.stride = t;
+        g.count = plan->data_ranks;
+        break;
+    default:
+        g.count = t * plan->data_ranks;
+    }
+    return g;
+}
+
+/* Makes the last op wait as the call says. */
+static void
+wait(LhEmitter *e, const LhStepCall *call)
+{
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++) {
+        const uint32_t back = call->waits.back[s];
+
+        if (back > 0)
+            lh_emit_after(e, e->marks[MARK_HISTORY + s * LH_STEP_HISTORY + back - 1]);
+    }
+    if (call->after_module)
+        lh_embed_after(e, false);
+    if (call->after_all)
+        lh_embed_after(e, true);
+}
+
+static void
+remember(LhEmitter *e, const LhStepCall *call, uint32_t id)
+{
+    uint32_t *history = &e->marks[MARK_HISTORY + call->stream * LH_STEP_HISTORY];
+
+    for (uint32_t i = LH_STEP_HISTORY - 1; i > 0; i--)
+        history[i] = history[i - 1];
+    history[0] = id;
+}
+
+/* Of a kernel's arguments, what depends on the rank and on the micro-batch. */
+static LhKernelArgs
+own_args(const LhEmitter *e, const LhStepCall *call)
+{
+    const LhStepPlan *plan = e->program->plan;
+    const Place place = place_of(plan, e->rank);
+    LhKernelArgs args = g_array_index(plan->args, LhKernelArgs, call->args);
+
+    if (call->starts)
+        args.first = e->micro_batch == 0 || call->fresh;
+    if (lh_kernels[call->kernel]->args == LH_ARGS_ROWS) {
+        args.rows.first = place.tensor * lh_step_vocabulary(plan);
+    } else if (lh_kernels[call->kernel]->args == LH_ARGS_HEADS) {
+        const LhPlacement *placement = &plan->modules[plan->kinds[call->layer]].forward->placement;
+        const LhSegment segment = lh_placement_segment(
+            placement, lh_placement_segment_id(placement, place.context, call->segment));
+
+        args.to_heads.start = segment.start;
+        args.to_heads.stride = segment.stride;
+    }
+    return args;
+}
+
+/* Elements of the rank's piece of a weight of @elements, which may be cut among ranks. */
+static uint64_t
+own_elements(const LhStepPlan *plan, uint64_t elements, uint32_t data)
+{
+    const uint64_t pieces = lh_step_pieces(plan);
+    const uint64_t piece = (elements + pieces - 1) / pieces;
+    const uint64_t before = pieces == 1 ? 0 : MIN(data * piece, elements);
+
+    return MIN(piece, elements - before);
+}
+
+/* A call that the rank does not have counts as the one before it, so that those behind it find what
+ * they wait for. */
+static void
+remember_absent(LhEmitter *e, const LhStepCall *call)
+{
+    remember(e, call, e->marks[MARK_HISTORY + call->stream * LH_STEP_HISTORY]);
+}
+
+static void
+emit_compute(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
+{
+    const bool of_shard = lh_kernels[call->kernel]->args == LH_ARGS_OPTIMIZER;
+    LhKernelArgs args = own_args(e, call);
+    uint32_t id;
+
+    if (of_shard) {
+        args.optimizer.count = own_elements(e->program->plan, args.optimizer.count,
+                                            place_of(e->program->plan, e->rank).data);
+        if (args.optimizer.count == 0) {
+            remember_absent(e, call);
+            return;
+        }
+    }
+    id = lh_emit_compute(e, call->stream, call->kernel, &args);
+
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        const LhRegion region = region_of(e, list, &call->uses[i]);
+
+        lh_emit_operand(e, region.slot, region.part, region.count);
+    }
+    wait(e, call);
+    remember(e, call, id);
+}
+
+static void
+emit_collective(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
+{
+    const LhStepPlan *plan = e->program->plan;
+    uint32_t id;
+
+    e->communicator = (uint8_t)(COMMUNICATORS + call->stream * LH_STEP_GROUPS + call->group);
+    id = lh_emit_collective(e, call->stream, (LhCollectiveKind)call->collective,
+                            group_of(plan, (LhStepGroup)call->group, e->rank));
+    for (uint32_t i = 0; i < call->uses_count; i += 2)
+        lh_emit_tensor(e, region_of(e, list, &call->uses[i]),
+                       region_of(e, list, &call->uses[i + 1]));
+    e->communicator = 0;
+    wait(e, call);
+    remember(e, call, id);
+}
+
+static void
+emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
+{
+    e->phase = call->phase;
+    e->layer = call->layer;
+    switch (call->does) {
+    case LH_STEP_CALL_COMPUTE:
+        if (place_of(e->program->plan, e->rank).tensor % call->replicas == 0)
+            emit_compute(e, list, call);
+        else
+            remember_absent(e, call);
+        break;
+    case LH_STEP_CALL_COLLECTIVE:
+        emit_collective(e, list, call);
+        break;
+    case LH_STEP_CALL_SYNC:
+        lh_emit_sync(e);
+        break;
+    case LH_STEP_CALL_ALLOC:
+        lh_emit_alloc_region(e, region_of(e, list, &call->uses[0]));
+        break;
+    default:
+        lh_emit_free_region(e, region_of(e, list, &call->uses[0]));
+    }
+}
+
+/* ---- attention ---- */
+
+/* Emits the next step of a module; true if it was the last one. */
+static bool
+emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
+{
+    const LhStepPlan *plan = e->program->plan;
+    const LhStepModule *module = &plan->modules[call->kind];
+    const LhProgram *program = call->backward ? module->backward : module->forward;
+    const Place place = place_of(plan, e->rank);
+    const uint32_t t = plan->params.tensor_parallel;
+    /* A schedule declares some ten slots. */
+    /* cppcheck-suppress allocaCalled */
+    uint16_t *slots = g_newa(uint16_t, program->slots_count);
+    uint32_t *parts = g_newa0(uint32_t, program->slots_count);
+    LhEmbedding embedding = {
+        .program = program,
+        .slots = slots,
+        .parts = parts,
+        .map = { .base = place.tensor + t * (place.data - place.context), .stride = t },
+        .module = (uint8_t)(1 + 2 * call->kind + (call->backward ? 1 : 0)),
+    };
+
+    memcpy(slots, call->backward ? module->backward_slots : module->forward_slots,
+           program->slots_count * sizeof(*slots));
+    memcpy(embedding.streams, call->backward ? module->backward_streams : module->forward_streams,
+           sizeof(embedding.streams));
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        const LhStepUse use = { .tensor = call->uses[i].tensor };
+        const LhRegion region = region_of(e, list, &use);
+
+        slots[call->uses[i].part] = region.slot;
+        parts[call->uses[i].part] = region.part;
+    }
+    e->phase = call->phase;
+    e->layer = call->layer;
+    if (e->marks[MARK_STEP] == 0)
+        lh_embed_begin(e, &embedding, place.context,
+                       e->marks[MARK_HISTORY + LH_STEP_STREAM_COMPUTE * LH_STEP_HISTORY]);
+    lh_embed_step(e, &embedding);
+    return ++e->marks[MARK_STEP] == module_steps(plan, call->kind, call->backward, place.context);
+}
+
+/* ---- steps ---- */
+
+static const LhStepList *
+list_of(const LhStepPlan *plan, uint32_t micro_batch)
+{
+    return micro_batch + 1 < plan->params.micro_batches ? &plan->inner : &plan->last;
+}
+
+static void
+next_chunk(LhEmitter *e, const LhStepList *list)
+{
+    e->marks[MARK_STEP] = 0;
+    if (++e->marks[MARK_CHUNK] < list->chunks->len)
+        return;
+    e->marks[MARK_CHUNK] = 0;
+    e->marks[MARK_MICRO_BATCH]++;
+}
+
+static void
+emit(LhEmitter *e, uint32_t step)
+{
+    const LhStepPlan *plan = e->program->plan;
+    const LhStepList *list;
+    const LhStepChunk *chunk;
+    const LhStepCall *call;
+
+    if (step == 0)
+        e->marks[MARK_CHUNK] = e->marks[MARK_MICRO_BATCH] = e->marks[MARK_STEP] = 0;
+    list = list_of(plan, e->marks[MARK_MICRO_BATCH]);
+    chunk = &g_array_index(list->chunks, LhStepChunk, e->marks[MARK_CHUNK]);
+    call = &g_array_index(list->calls, LhStepCall, chunk->first);
+    e->micro_batch = (uint16_t)e->marks[MARK_MICRO_BATCH];
+    if (call->does == LH_STEP_CALL_MODULE) {
+        if (emit_module(e, list, call))
+            next_chunk(e, list);
+        return;
+    }
+    for (uint32_t i = 0; i < chunk->count; i++)
+        emit_call(e, list, call + i);
+    next_chunk(e, list);
+}
+
+const LhGenerator lh_step_generator = { .steps = steps, .emit = emit, .of_all_groups = true };
+
+LhDimension
+lh_step_dimension(const LhOp *op)
+{
+    if (op->kind != LH_OP_EXCHANGE && op->kind != LH_OP_COLLECTIVE)
+        return LH_DIMENSIONS;
+    if (op->module > 0)
+        return LH_DIMENSION_CONTEXT;
+    return op->stream == LH_STEP_STREAM_COMPUTE || op->stream == LH_STEP_STREAM_TENSOR
+               ? LH_DIMENSION_TENSOR
+               : LH_DIMENSION_DATA;
+}

@@ -1,0 +1,438 @@
+/*
+ * Closed forms of a step. In the letters of docs: rows of a micro-batch on a context-parallel rank,
+ * T tensor-parallel ranks, D data- and context-parallel ones, M micro-batches.
+ */
+#include "step/formulas.h"
+
+#include "step/step_private.h"
+
+#define NORM_BYTES 4U /* of the loss, and of the norm of gradients */
+
+static uint32_t
+tensor(const LhStepPlan *plan)
+{
+    return plan->params.tensor_parallel;
+}
+
+/* The weights of the model, one after the other. */
+typedef struct {
+    const LhStepPlan *plan;
+    uint32_t layer;
+    LhStepWeight weight;
+    bool begun;
+} Weights;
+
+static bool
+next_weight(Weights *w)
+{
+    do {
+        if (!w->begun) {
+            w->begun = true;
+        } else if (w->weight + 1 == LH_STEP_W_LAYER && w->layer + 1 < w->plan->layers) {
+            w->weight = (LhStepWeight)0;
+            w->layer++;
+        } else {
+            w->weight++;
+        }
+        if (w->weight == LH_STEP_WEIGHTS)
+            return false;
+        if (w->weight >= LH_STEP_W_LAYER)
+            w->layer = 0;
+    } while (lh_step_matrix(w->plan, w->weight, w->layer).rows == 0);
+    return true;
+}
+
+static bool
+is_norm(LhStepWeight weight)
+{
+    return weight == LH_STEP_W_NORM1 || weight == LH_STEP_W_NORM2 || weight == LH_STEP_W_NORM_F ||
+           weight == LH_STEP_W_O_NORM;
+}
+
+/* ---- parameters and tokens ---- */
+
+static uint64_t
+attention_matrices(const LhStepPlan *plan, uint32_t layer)
+{
+    const LhModel *m = &plan->model;
+    const bool linear = plan->kinds[layer] == LH_STEP_LINEAR;
+    const uint64_t q = m->num_attention_heads * m->kv_channels;
+    const uint64_t kv = (linear ? m->num_attention_heads : m->num_query_groups) * m->kv_channels;
+
+    return m->hidden_size * (2 * q + 2 * kv + (plan->gated[plan->kinds[layer]] ? q : 0));
+}
+
+/* Of one MLP, or expert, of this width. */
+static uint64_t
+mlp_matrices(const LhModel *m, uint64_t width)
+{
+    return m->hidden_size * width * (m->gated_mlp ? 3 : 2);
+}
+
+/* Of a layer with experts; @routed: of those that a router chooses, so many. */
+static uint64_t
+experts_matrices(const LhModel *m, uint64_t routed)
+{
+    const uint64_t shared = m->weights.shared_experts;
+
+    return m->hidden_size * (m->num_experts - shared) +
+           (routed + shared) * mlp_matrices(m, m->ffn_hidden_size);
+}
+
+static void
+count_mlp(const LhStepPlan *plan, uint32_t layer, LhStepParameters *p)
+{
+    const LhModel *m = &plan->model;
+    const uint64_t dense = m->num_experts > 0 && m->weights.dense_ffn_hidden_size > 0
+                               ? m->weights.dense_ffn_hidden_size
+                               : m->ffn_hidden_size;
+
+    if (m->num_experts == 0 || layer < m->weights.dense_layers) {
+        p->matrices += mlp_matrices(m, dense);
+        p->active += mlp_matrices(m, dense);
+        return;
+    }
+    p->matrices += experts_matrices(m, m->num_experts - m->weights.shared_experts);
+    p->active += experts_matrices(m, m->experts_per_token - m->weights.shared_experts);
+}
+
+LhStepParameters
+lh_step_parameters(const LhProgram *program)
+{
+    const LhStepPlan *plan = program->step;
+    const LhModel *m = &plan->model;
+    const uint64_t norm = m->hidden_size * (m->weights.biases ? 2 : 1);
+    LhStepParameters p = {
+        .matrices = m->vocab_size * m->hidden_size,
+        .active = m->vocab_size * m->hidden_size,
+        .norms = norm,
+        .embedding = m->tied_embeddings ? 0 : m->vocab_size * m->hidden_size,
+    };
+
+    for (uint32_t layer = 0; layer < plan->layers; layer++) {
+        p.matrices += attention_matrices(plan, layer);
+        p.active += attention_matrices(plan, layer);
+        count_mlp(plan, layer, &p);
+        p.norms += 2 * norm;
+        if (plan->gated[plan->kinds[layer]])
+            p.norms += m->num_attention_heads * m->kv_channels;
+    }
+    return p;
+}
+
+uint64_t
+lh_step_tokens(const LhStepParams *p)
+{
+    return p->module.attention.batch * p->module.attention.seq_length * p->data_parallel *
+           p->micro_batches;
+}
+
+/* ---- flops ---- */
+
+/* Whether attention's backward pass is given q and kv as rows have them, not saved by heads. */
+static bool
+takes_rows(const LhStepPlan *plan, uint32_t layer)
+{
+    const LhStepModule *module = &plan->modules[plan->kinds[layer]];
+
+    for (uint32_t i = 0; i < module->backward->slots_count; i++) {
+        if (module->backward_roles[i] == LH_STEP_Q || module->backward_roles[i] == LH_STEP_KV)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Whether the product with @weight is computed once more in the backward pass. `layer` keeps a
+ * layer's input only, `remat` also what attention has left: then q, k and v are made again only if
+ * attention's backward pass, or that of silu, reads them.
+ */
+static bool
+again(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
+{
+    switch (plan->params.checkpoint) {
+    case LH_CHECKPOINT_LAYER:
+        return weight < LH_STEP_W_LAYER;
+    case LH_CHECKPOINT_REMAT:
+        if (weight == LH_STEP_W_Q || weight == LH_STEP_W_KV)
+            return takes_rows(plan, layer) || plan->kinds[layer] == LH_STEP_LINEAR;
+        return weight < LH_STEP_W_LAYER;
+    default:
+        return false;
+    }
+}
+
+uint64_t
+lh_step_dense_flops(const LhProgram *program)
+{
+    const LhStepPlan *plan = program->step;
+    Weights w = { .plan = plan };
+    uint64_t products = 0; /* forward, and twice that backward */
+
+    while (next_weight(&w)) {
+        const LhStepMatrix matrix = lh_step_matrix(plan, w.weight, w.layer);
+        const LhKernelArgs product = lh_step_product(plan, &matrix);
+        const bool head = w.weight == LH_STEP_W_HEAD ||
+                          (w.weight == LH_STEP_W_EMBED && plan->model.tied_embeddings);
+
+        if (!is_norm(w.weight) && (w.weight < LH_STEP_W_LAYER || head))
+            products += product.product.m * product.product.n * product.product.k *
+                        (again(plan, w.weight, w.layer) ? 4 : 3);
+    }
+    return 2 * products * plan->params.micro_batches;
+}
+
+/* Whether attention's forward pass is computed once more. */
+static bool
+attention_again(const LhStepPlan *plan)
+{
+    return plan->params.checkpoint == LH_CHECKPOINT_SELECTIVE ||
+           plan->params.checkpoint == LH_CHECKPOINT_LAYER;
+}
+
+/* What attention's programs say of themselves, over all layers and micro-batches. */
+static bool
+attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t *sum)
+{
+    const uint32_t context = rank / tensor(plan) % plan->params.module.ranks;
+    const uint64_t passes = attention_again(plan) ? 2 : 1;
+
+    *sum = 0;
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        const LhStepModule *module = &plan->modules[kind];
+        uint64_t forward = 0, backward = 0;
+
+        if (module->forward == NULL)
+            continue;
+        if (!lh_program_claim(module->forward, claim, context, &forward) ||
+            !lh_program_claim(module->backward, claim, context, &backward))
+            return false;
+        *sum += plan->kind_layers[kind] * (passes * forward + backward);
+    }
+    *sum *= plan->params.micro_batches;
+    return true;
+}
+
+bool
+lh_step_attention_flops(const LhProgram *program, uint32_t rank, uint64_t *flops)
+{
+    return attention_claims(program->step, LH_CLAIM_FLOPS, rank, flops);
+}
+
+/* Pairs of a query and a key of one sequence that the mask allows. */
+static LhWide
+pairs_of(const LhStepPlan *plan, LhStepKind kind)
+{
+    const LhMaskRule *mask = &plan->modules[kind].forward->params.mask;
+    const LhWide n = plan->params.module.attention.seq_length;
+    const LhWide window = mask->window > 0 && (LhWide)mask->window < n ? (LhWide)mask->window : n;
+
+    return mask->causal ? n * window - window * (window - 1) / 2 : n * n;
+}
+
+/* Of one sequence and layer, forward: 4 d for each pair and head; of linear attention two products
+ * of a token with the d x d state of a head. */
+static LhWide
+attention_forward(const LhStepPlan *plan, LhStepKind kind)
+{
+    const LhWide heads = plan->model.num_attention_heads, d = plan->model.kv_channels;
+
+    if (kind == LH_STEP_LINEAR)
+        return 4 * heads * d * d * (LhWide)plan->params.module.attention.seq_length;
+    return 4 * heads * d * pairs_of(plan, kind);
+}
+
+LhStepFlops
+lh_step_flops(const LhProgram *program)
+{
+    const LhStepPlan *plan = program->step;
+    const LhStepParams *p = &plan->params;
+    const uint32_t ranks = (uint32_t)lh_step_ranks(p);
+    const LhWide sequences =
+        (LhWide)p->module.attention.batch * p->data_parallel * p->micro_batches;
+    LhStepFlops f = {
+        .model = 6 * (LhWide)lh_step_parameters(program).active * lh_step_tokens(p),
+        .dense = (LhWide)lh_step_dense_flops(program) * ranks,
+    };
+
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        if (plan->kind_layers[kind] > 0)
+            f.model +=
+                3 * sequences * plan->kind_layers[kind] * attention_forward(plan, (LhStepKind)kind);
+    }
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint64_t flops = 0;
+
+        lh_step_attention_flops(program, rank, &flops);
+        f.attention += flops;
+    }
+    return f;
+}
+
+/* ---- communication ---- */
+
+static uint64_t
+gradient_bytes(const LhStepPlan *plan)
+{
+    return lh_dtype_bytes(plan->params.module.attention.dtype == LH_DTYPE_FP32
+                              ? LH_DTYPE_FP32
+                              : plan->params.behaviour.gradient_dtype);
+}
+
+/* How often gradients are reduced. */
+static uint64_t
+reductions(const LhStepPlan *plan)
+{
+    const bool each = plan->params.shard >= LH_SHARD_ZERO2 && plan->params.behaviour.reduce_each;
+
+    return each ? plan->params.micro_batches : 1;
+}
+
+/* Of an all-reduce of @bytes over @members, which each take an even share. */
+static uint64_t
+all_reduced(uint64_t bytes, uint64_t members)
+{
+    return members > 1 ? 2 * (members - 1) * (bytes / members) : 0;
+}
+
+static uint64_t
+piece_elements(const LhStepPlan *plan, const Weights *w)
+{
+    return lh_step_piece_elements(plan, w->weight, w->layer);
+}
+
+/* Gradients of weights that several tensor-parallel ranks have. */
+static uint64_t
+replicas_sent(const LhStepPlan *plan)
+{
+    Weights w = { .plan = plan };
+    uint64_t bytes = 0;
+
+    while (next_weight(&w)) {
+        const uint32_t replicas = lh_step_matrix(plan, w.weight, w.layer).replicas;
+
+        bytes += all_reduced(lh_step_pieces(plan) * piece_elements(plan, &w) * gradient_bytes(plan),
+                             replicas);
+    }
+    return bytes * reductions(plan);
+}
+
+/* Inputs of products that are gathered for the gradients of their weights alone: the head's, N2 and
+ * N1, unless nothing else has asked for N1 in the backward pass. */
+static uint64_t
+gathered_again(const LhStepPlan *plan)
+{
+    uint64_t moves = 1;
+
+    for (uint32_t layer = 0; layer < plan->layers; layer++)
+        moves += plan->params.checkpoint != LH_CHECKPOINT_REMAT || again(plan, LH_STEP_W_Q, layer)
+                     ? 2
+                     : 1;
+    return moves;
+}
+
+/*
+ * Sequence parallelism gathers rows before a layer's products and scatters sums behind them: N1, A,
+ * N2 and M forward, dx twice and the gradients of N1 and N2 backward; around the layers the
+ * embedding, its gradient, the head's input and the gradient of that. Recomputation of a
+ * layer, with attention or without, moves all of the forward pass again; and gathered inputs may be
+ * gathered once more. Statistics of the loss are three numbers of a row.
+ */
+static uint64_t
+tensor_sent(const LhStepPlan *plan)
+{
+    const uint64_t t = tensor(plan);
+    const uint64_t share = plan->rows / t * plan->model.hidden_size *
+                           lh_dtype_bytes(plan->params.module.attention.dtype);
+    uint64_t moves = 8 * (uint64_t)plan->layers + 4;
+
+    if (t == 1)
+        return 0;
+    if (plan->params.checkpoint == LH_CHECKPOINT_LAYER ||
+        plan->params.checkpoint == LH_CHECKPOINT_REMAT)
+        moves += 4 * (uint64_t)plan->layers;
+    if (plan->params.behaviour.gather_again)
+        moves += gathered_again(plan);
+    return plan->params.micro_batches * (t - 1) * (moves * share + plan->rows * 3 * NORM_BYTES) +
+           replicas_sent(plan);
+}
+
+/* How often FSDP gathers a weight in a micro-batch. */
+static uint64_t
+gathers(const LhStepPlan *plan, const Weights *w)
+{
+    const LhStepBehaviour *b = &plan->params.behaviour;
+
+    if (b->unit_is_model)
+        return 1;
+    if (w->weight >= LH_STEP_W_LAYER) /* a tied head gathers the embedding's again */
+        return w->weight == LH_STEP_W_EMBED && plan->model.tied_embeddings ? 2 : 1;
+    return 1 + (b->halves ? 2U : 0U) + (b->reshard ? 1U : 0U);
+}
+
+/* Weights and gradients, the loss and the norm of gradients. */
+static uint64_t
+data_sent(const LhStepPlan *plan)
+{
+    const LhStepParams *p = &plan->params;
+    const uint64_t d = plan->data_ranks, ranks = lh_step_ranks(p);
+    const uint64_t weight = lh_dtype_bytes(p->module.attention.dtype);
+    const uint64_t number = ranks * NORM_BYTES;
+    Weights w = { .plan = plan };
+    uint64_t bytes = all_reduced(number, d);
+
+    if (p->behaviour.clip > 0)
+        bytes += all_reduced(number, p->shard == LH_SHARD_DDP ? tensor(plan) : ranks);
+    while (next_weight(&w)) {
+        const uint64_t piece = piece_elements(plan, &w);
+
+        if (p->shard == LH_SHARD_DDP)
+            bytes += all_reduced(piece * gradient_bytes(plan), d);
+        else
+            bytes += (d - 1) * piece * gradient_bytes(plan) * reductions(plan);
+        if (p->shard == LH_SHARD_FSDP)
+            bytes += (d - 1) * piece * weight * gathers(plan, &w) * p->micro_batches;
+        else if (p->shard != LH_SHARD_DDP)
+            bytes += (d - 1) * piece * weight;
+    }
+    return bytes;
+}
+
+bool
+lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t rank, uint64_t *bytes)
+{
+    const LhStepPlan *plan = program->step;
+
+    switch (dimension) {
+    case LH_DIMENSION_TENSOR:
+        *bytes = tensor_sent(plan);
+        return true;
+    case LH_DIMENSION_CONTEXT:
+        return attention_claims(plan, LH_CLAIM_BYTES_SENT, rank, bytes);
+    default:
+        *bytes = data_sent(plan);
+        return true;
+    }
+}
+
+/* ---- states ---- */
+
+LhStepStateBytes
+lh_step_state_bytes(const LhProgram *program)
+{
+    const LhStepPlan *plan = program->step;
+    const LhShard shard = plan->params.shard;
+    const bool fp32 = plan->params.module.attention.dtype == LH_DTYPE_FP32;
+    const uint64_t pieces = lh_step_pieces(plan);
+    Weights w = { .plan = plan };
+    uint64_t piece = 0;
+
+    while (next_weight(&w))
+        piece += piece_elements(plan, &w);
+    return (LhStepStateBytes){
+        .weights = piece * (shard == LH_SHARD_FSDP ? 1 : pieces) *
+                   lh_dtype_bytes(plan->params.module.attention.dtype),
+        .gradients = piece * (shard >= LH_SHARD_ZERO2 ? 1 : pieces) * gradient_bytes(plan),
+        .optimizer = piece * (fp32 ? 8 : 12),
+    };
+}

@@ -1,0 +1,222 @@
+/*
+ * The model as tables. A row says which kernel makes what of what; rows that a layer does not have
+ * are skipped by its features. Backward rows follow the order of the chain rule, the gradient of an
+ * input before that of the weight, as autograd and Megatron-LM have it.
+ */
+#include "step/step_private.h"
+
+#define K(id) .does = LH_STEP_KERNEL, .kernel = LH_KERNEL_ID_##id
+#define IN(role)                                                                                   \
+    {                                                                                              \
+        LH_STEP_IN, LH_STEP_##role                                                                 \
+    }
+#define OUT(role)                                                                                  \
+    {                                                                                              \
+        LH_STEP_OUT, LH_STEP_##role                                                                \
+    }
+#define OUT_NEXT(role)                                                                             \
+    {                                                                                              \
+        LH_STEP_OUT_NEXT, LH_STEP_##role                                                           \
+    }
+#define UPDATE(role)                                                                               \
+    {                                                                                              \
+        LH_STEP_UPDATE, LH_STEP_##role                                                             \
+    }
+#define WEIGHT(weight)                                                                             \
+    {                                                                                              \
+        LH_STEP_WEIGHT, LH_STEP_W_##weight                                                         \
+    }
+#define GRADIENT(weight)                                                                           \
+    {                                                                                              \
+        LH_STEP_GRADIENT, LH_STEP_W_##weight                                                       \
+    }
+#define OTHER(kind)                                                                                \
+    {                                                                                              \
+        LH_STEP_##kind, 0                                                                          \
+    }
+#define WHEN(feature) .when = LH_STEP_HAS_##feature
+#define WHEN_BOTH(one, other) .when = LH_STEP_HAS_##one | LH_STEP_HAS_##other
+#define MATRIX(weight) .matrix = LH_STEP_W_##weight
+#define OPERANDS(...) .operands = { __VA_ARGS__ }
+#define GATHER(from, to) .does = LH_STEP_GATHER, .operands = { IN(from), OUT(to) }
+#define SCATTER(from, to) .does = LH_STEP_SCATTER, .operands = { IN(from), OUT(to) }
+#define NEED(role) .does = LH_STEP_NEED, .operands = { IN(role) }
+#define END                                                                                        \
+    {                                                                                              \
+        .does = LH_STEP_END                                                                        \
+    }
+
+const LhStepNode lh_step_embed[] = {
+    { K(embed), MATRIX(EMBED), OPERANDS(OTHER(TOKENS), WEIGHT(EMBED), OUT(E_SUM)) },
+    { SCATTER(E_SUM, X) },
+    END,
+};
+
+const LhStepNode lh_step_forward[] = {
+    { K(rms_norm), WHEN(RMS), OPERANDS(IN(X), WEIGHT(NORM1), OUT(N1)) },
+    { K(layer_norm), WHEN(LAYER_NORM), OPERANDS(IN(X), WEIGHT(NORM1), OUT(N1)) },
+    { GATHER(N1, N1_FULL) },
+    { K(product), MATRIX(Q), OPERANDS(IN(N1_FULL), WEIGHT(Q), OUT(Q_ROWS)) },
+    { K(product), MATRIX(KV), OPERANDS(IN(N1_FULL), WEIGHT(KV), OUT(KV_ROWS)) },
+    { K(rotary_q), WHEN(ROTARY), OPERANDS(IN(Q_ROWS), OUT(Q)) },
+    { K(rotary_kv), WHEN(ROTARY), OPERANDS(IN(KV_ROWS), OUT(KV)) },
+    { K(silu_q), WHEN(SILU), OPERANDS(IN(Q_ROWS), OUT(Q)) },
+    { K(silu_kv), WHEN(SILU), OPERANDS(IN(KV_ROWS), OUT(KV)) },
+    { .does = LH_STEP_ATTENTION },
+    { K(out_product), WHEN(NO_GATE), MATRIX(OUT), OPERANDS(IN(O), WEIGHT(OUT), OUT(A_SUM)) },
+    { K(from_heads), WHEN(GATE), OPERANDS(IN(O), OUT(O_ROWS)) },
+    { K(rms_norm), WHEN(GATE), OPERANDS(IN(O_ROWS), WEIGHT(O_NORM), OUT(O_NORMED)) },
+    { K(product), WHEN(GATE), MATRIX(GATE), OPERANDS(IN(N1_FULL), WEIGHT(GATE), OUT(GATE)) },
+    { K(gate), WHEN(GATE), OPERANDS(IN(O_NORMED), IN(GATE), OUT(GATED)) },
+    { K(product), WHEN(GATE), MATRIX(OUT), OPERANDS(IN(GATED), WEIGHT(OUT), OUT(A_SUM)) },
+    { SCATTER(A_SUM, A) },
+    { K(residual), OPERANDS(IN(X), IN(A), OUT(X1)) },
+    { K(rms_norm), WHEN(RMS), OPERANDS(IN(X1), WEIGHT(NORM2), OUT(N2)) },
+    { K(layer_norm), WHEN(LAYER_NORM), OPERANDS(IN(X1), WEIGHT(NORM2), OUT(N2)) },
+    { GATHER(N2, N2_FULL) },
+    { K(product), WHEN(EXPERTS), MATRIX(ROUTER),
+      OPERANDS(IN(N2_FULL), WEIGHT(ROUTER), OUT(ROUTER)) },
+    { K(route), WHEN(EXPERTS), OPERANDS(IN(ROUTER), OUT(ROUTE)) },
+    { K(dispatch), WHEN(EXPERTS), OPERANDS(IN(N2_FULL), IN(ROUTE), OUT(EXPERT_N2)) },
+    { K(expert_product), WHEN(EXPERTS), MATRIX(EXPERT_UP),
+      OPERANDS(IN(EXPERT_N2), WEIGHT(EXPERT_UP), OUT(EXPERT_UP), IN(ROUTE)) },
+    { K(glu), WHEN_BOTH(EXPERTS, GLU), OPERANDS(IN(EXPERT_UP), OUT(EXPERT_P)) },
+    { K(gelu), WHEN_BOTH(EXPERTS, GELU), OPERANDS(IN(EXPERT_UP), OUT(EXPERT_P)) },
+    { K(expert_product), WHEN(EXPERTS), MATRIX(EXPERT_DOWN),
+      OPERANDS(IN(EXPERT_P), WEIGHT(EXPERT_DOWN), OUT(EXPERT_M), IN(ROUTE)) },
+    { K(combine), WHEN(NO_SHARED), OPERANDS(IN(EXPERT_M), IN(ROUTE), OUT(M_SUM)) },
+    { K(combine), WHEN(SHARED), OPERANDS(IN(EXPERT_M), IN(ROUTE), OUT(ROUTED)) },
+    { K(product), WHEN(MLP), MATRIX(UP), OPERANDS(IN(N2_FULL), WEIGHT(UP), OUT(UP)) },
+    { K(glu), WHEN_BOTH(MLP, GLU), OPERANDS(IN(UP), OUT(P)) },
+    { K(gelu), WHEN_BOTH(MLP, GELU), OPERANDS(IN(UP), OUT(P)) },
+    { K(product), WHEN(DENSE), MATRIX(DOWN), OPERANDS(IN(P), WEIGHT(DOWN), OUT(M_SUM)) },
+    { K(product), WHEN(SHARED), MATRIX(DOWN), OPERANDS(IN(P), WEIGHT(DOWN), OUT(SHARED)) },
+    { K(residual), WHEN(SHARED), OPERANDS(IN(ROUTED), IN(SHARED), OUT(M_SUM)) },
+    { SCATTER(M_SUM, M) },
+    { K(residual), OPERANDS(IN(X1), IN(M), OUT_NEXT(X)) },
+    END,
+};
+
+/* The head's matrix is held as the embedding's, a row for each token: so logits are a product with
+ * its transpose, as is the gradient of a product's input. */
+const LhStepNode lh_step_head[] = {
+    { K(rms_norm), WHEN(RMS), OPERANDS(IN(X), WEIGHT(NORM_F), OUT(XF)) },
+    { K(layer_norm), WHEN(LAYER_NORM), OPERANDS(IN(X), WEIGHT(NORM_F), OUT(XF)) },
+    { GATHER(XF, XF_FULL) },
+    { K(product_dgrad), MATRIX(HEAD), OPERANDS(IN(XF_FULL), WEIGHT(HEAD), UPDATE(LOGITS)) },
+    { K(cast_hidden), WHEN(FP32_LOGITS), OPERANDS(IN(LOGITS), OUT(LOGITS_FP32)) },
+    { K(loss_stats), WHEN(FP32_LOGITS),
+      OPERANDS(IN(LOGITS_FP32), OTHER(TARGETS), OUT(LOSS_STATS)) },
+    { K(loss_stats), WHEN(16BIT_LOGITS), OPERANDS(IN(LOGITS), OTHER(TARGETS), OUT(LOSS_STATS)) },
+    { .does = LH_STEP_STATS, .operands = { IN(LOSS_STATS), OUT(LOSS_STATS_ALL) } },
+    { K(loss), WHEN(FP32_LOGITS),
+      OPERANDS(IN(LOGITS_FP32), OTHER(TARGETS), IN(LOSS_STATS_ALL), OUT(DLOGITS_FP32),
+               OTHER(LOSS)) },
+    { K(cast_hidden), WHEN(FP32_LOGITS), OPERANDS(IN(DLOGITS_FP32), OUT(DLOGITS)) },
+    { K(loss), WHEN(16BIT_LOGITS),
+      OPERANDS(IN(LOGITS), OTHER(TARGETS), IN(LOSS_STATS_ALL), OUT(DLOGITS), OTHER(LOSS)) },
+    { NEED(XF_FULL) },
+    { K(product), MATRIX(HEAD), OPERANDS(IN(DLOGITS), WEIGHT(HEAD), OUT(DXF_SUM)) },
+    { SCATTER(DXF_SUM, DXF) },
+    { K(product_wgrad), MATRIX(HEAD), OPERANDS(IN(DLOGITS), IN(XF_FULL), GRADIENT(HEAD)) },
+    { K(rms_norm_bwd), WHEN(RMS),
+      OPERANDS(IN(X), WEIGHT(NORM_F), IN(DXF), UPDATE(DX), GRADIENT(NORM_F)) },
+    { K(layer_norm_bwd), WHEN(LAYER_NORM),
+      OPERANDS(IN(X), WEIGHT(NORM_F), IN(DXF), UPDATE(DX), GRADIENT(NORM_F)) },
+    END,
+};
+
+/* Of what lies behind attention. */
+const LhStepNode lh_step_post_bwd[] = {
+    { GATHER(DX, DX_FULL) },
+    { K(product_dgrad), WHEN(MLP), MATRIX(DOWN), OPERANDS(IN(DX_FULL), WEIGHT(DOWN), UPDATE(DP)) },
+    { K(product_wgrad), WHEN(MLP), MATRIX(DOWN), OPERANDS(IN(P), IN(DX_FULL), GRADIENT(DOWN)) },
+    { K(glu_bwd), WHEN_BOTH(MLP, GLU), OPERANDS(IN(UP), IN(DP), OUT(DUP)) },
+    { K(gelu_bwd), WHEN_BOTH(MLP, GELU), OPERANDS(IN(UP), IN(DP), OUT(DUP)) },
+    { K(combine_bwd), WHEN(EXPERTS),
+      OPERANDS(IN(EXPERT_M), IN(ROUTE), IN(DX_FULL), OUT(DEXPERT_M), OUT(DROUTE)) },
+    { K(expert_product_dgrad), WHEN(EXPERTS), MATRIX(EXPERT_DOWN),
+      OPERANDS(IN(DEXPERT_M), WEIGHT(EXPERT_DOWN), UPDATE(DEXPERT_P), IN(ROUTE)) },
+    { K(expert_product_wgrad), WHEN(EXPERTS), MATRIX(EXPERT_DOWN),
+      OPERANDS(IN(EXPERT_P), IN(DEXPERT_M), GRADIENT(EXPERT_DOWN), IN(ROUTE)) },
+    { K(glu_bwd), WHEN_BOTH(EXPERTS, GLU),
+      OPERANDS(IN(EXPERT_UP), IN(DEXPERT_P), OUT(DEXPERT_UP)) },
+    { K(gelu_bwd), WHEN_BOTH(EXPERTS, GELU),
+      OPERANDS(IN(EXPERT_UP), IN(DEXPERT_P), OUT(DEXPERT_UP)) },
+    { K(expert_product_dgrad), WHEN(EXPERTS), MATRIX(EXPERT_UP),
+      OPERANDS(IN(DEXPERT_UP), WEIGHT(EXPERT_UP), UPDATE(DEXPERT_N2), IN(ROUTE)) },
+    { K(expert_product_wgrad), WHEN(EXPERTS), MATRIX(EXPERT_UP),
+      OPERANDS(IN(EXPERT_N2), IN(DEXPERT_UP), GRADIENT(EXPERT_UP), IN(ROUTE)) },
+    { NEED(N2_FULL) },
+    { K(dispatch_bwd), WHEN(EXPERTS), OPERANDS(IN(DEXPERT_N2), IN(ROUTE), UPDATE(DN2_SUM)) },
+    { K(route_bwd), WHEN(EXPERTS), OPERANDS(IN(ROUTE), IN(DROUTE), OUT(DROUTER)) },
+    { K(product_dgrad), WHEN(EXPERTS), MATRIX(ROUTER),
+      OPERANDS(IN(DROUTER), WEIGHT(ROUTER), UPDATE(DN2_SUM)) },
+    { K(product_dgrad), WHEN(MLP), MATRIX(UP), OPERANDS(IN(DUP), WEIGHT(UP), UPDATE(DN2_SUM)) },
+    { SCATTER(DN2_SUM, DN2) },
+    { K(product_wgrad), WHEN(EXPERTS), MATRIX(ROUTER),
+      OPERANDS(IN(N2_FULL), IN(DROUTER), GRADIENT(ROUTER)) },
+    { K(product_wgrad), WHEN(MLP), MATRIX(UP), OPERANDS(IN(N2_FULL), IN(DUP), GRADIENT(UP)) },
+    { K(rms_norm_bwd), WHEN(RMS),
+      OPERANDS(IN(X1), WEIGHT(NORM2), IN(DN2), UPDATE(DX), GRADIENT(NORM2)) },
+    { K(layer_norm_bwd), WHEN(LAYER_NORM),
+      OPERANDS(IN(X1), WEIGHT(NORM2), IN(DN2), UPDATE(DX), GRADIENT(NORM2)) },
+    { GATHER(DX, DX_FULL) },
+    { K(out_product_dgrad), WHEN(NO_GATE), MATRIX(OUT),
+      OPERANDS(IN(DX_FULL), WEIGHT(OUT), UPDATE(DO)) },
+    { K(out_product_wgrad), WHEN(NO_GATE), MATRIX(OUT),
+      OPERANDS(IN(O), IN(DX_FULL), GRADIENT(OUT)) },
+    { K(product_dgrad), WHEN(GATE), MATRIX(OUT),
+      OPERANDS(IN(DX_FULL), WEIGHT(OUT), UPDATE(DGATED)) },
+    { K(product_wgrad), WHEN(GATE), MATRIX(OUT), OPERANDS(IN(GATED), IN(DX_FULL), GRADIENT(OUT)) },
+    { K(gate_bwd), WHEN(GATE),
+      OPERANDS(IN(O_NORMED), IN(GATE), IN(DGATED), OUT(DO_NORMED), OUT(DGATE)) },
+    { K(rms_norm_bwd), WHEN(GATE),
+      OPERANDS(IN(O_ROWS), WEIGHT(O_NORM), IN(DO_NORMED), UPDATE(DO_ROWS), GRADIENT(O_NORM)) },
+    { K(from_heads_bwd), WHEN(GATE), OPERANDS(IN(DO_ROWS), OUT(DO)) },
+    END,
+};
+
+/* Of what lies before attention. */
+const LhStepNode lh_step_pre_bwd[] = {
+    { K(rotary_q_bwd), WHEN(ROTARY), OPERANDS(IN(DQ), OUT(DQ_ROWS)) },
+    { K(rotary_kv_bwd), WHEN(ROTARY), OPERANDS(IN(DKV), OUT(DKV_ROWS)) },
+    { K(silu_q_bwd), WHEN(SILU), OPERANDS(IN(Q_ROWS), IN(DQ), OUT(DQ_ROWS)) },
+    { K(silu_kv_bwd), WHEN(SILU), OPERANDS(IN(KV_ROWS), IN(DKV), OUT(DKV_ROWS)) },
+    { NEED(N1_FULL) },
+    { K(product_dgrad), MATRIX(Q), OPERANDS(IN(DQ_ROWS), WEIGHT(Q), UPDATE(DN1_SUM)) },
+    { K(product_dgrad), MATRIX(KV), OPERANDS(IN(DKV_ROWS), WEIGHT(KV), UPDATE(DN1_SUM)) },
+    { K(product_dgrad), WHEN(GATE), MATRIX(GATE),
+      OPERANDS(IN(DGATE), WEIGHT(GATE), UPDATE(DN1_SUM)) },
+    { SCATTER(DN1_SUM, DN1) },
+    { K(product_wgrad), MATRIX(Q), OPERANDS(IN(N1_FULL), IN(DQ_ROWS), GRADIENT(Q)) },
+    { K(product_wgrad), MATRIX(KV), OPERANDS(IN(N1_FULL), IN(DKV_ROWS), GRADIENT(KV)) },
+    { K(product_wgrad), WHEN(GATE), MATRIX(GATE),
+      OPERANDS(IN(N1_FULL), IN(DGATE), GRADIENT(GATE)) },
+    { K(rms_norm_bwd), WHEN(RMS),
+      OPERANDS(IN(X), WEIGHT(NORM1), IN(DN1), UPDATE(DX), GRADIENT(NORM1)) },
+    { K(layer_norm_bwd), WHEN(LAYER_NORM),
+      OPERANDS(IN(X), WEIGHT(NORM1), IN(DN1), UPDATE(DX), GRADIENT(NORM1)) },
+    END,
+};
+
+const LhStepNode lh_step_embed_bwd[] = {
+    { GATHER(DX, DX_FULL) },
+    { K(embed_bwd), MATRIX(EMBED), OPERANDS(OTHER(TOKENS), IN(DX_FULL), GRADIENT(EMBED)) },
+    END,
+};
+
+#define BIT(role) (UINT64_C(1) << LH_STEP_##role)
+
+/* What attention writes for others than itself. */
+#define WRITTEN_BY_ATTENTION                                                                       \
+    (BIT(O) | BIT(LSE) | BIT(STATE) | BIT(Q_HEADS) | BIT(KV_HEADS) | BIT(O_HEADS) | BIT(LSE_HEADS))
+
+G_STATIC_ASSERT(LH_STEP_DX < LH_STEP_KEPT_BITS); /* and so all that the forward pass makes */
+
+const uint64_t lh_step_kept[LH_CHECKPOINTS] = {
+    [LH_CHECKPOINT_NONE] = UINT64_MAX,
+    [LH_CHECKPOINT_SELECTIVE] = ~(WRITTEN_BY_ATTENTION),
+    [LH_CHECKPOINT_LAYER] = BIT(X),
+    [LH_CHECKPOINT_REMAT] = BIT(X) | WRITTEN_BY_ATTENTION,
+};

@@ -1,0 +1,422 @@
+/*
+ * When tensors come and go. A tensor is there from the first call that touches it to the last one;
+ * tensors of one shape that are never there at the same time share their place in a slot. Gathers
+ * of weights are moved ahead first, so that what is fetched early is counted from then on.
+ */
+#include "step/step_private.h"
+
+/* ---- gathers ahead of time ---- */
+
+/* The calls of the gather with this number, from @from on. */
+static void
+append_gather(GArray *to, const GArray *from, uint32_t number)
+{
+    for (guint i = 0; i < from->len; i++) {
+        const LhStepCall *call = &g_array_index(from, LhStepCall, i);
+
+        if (call->gather == number)
+            g_array_append_vals(to, call, 1);
+    }
+}
+
+/* Gather i is issued where gather i - prefetch was needed; the first ones at the start. */
+static void
+prefetch(const LhStepPlan *plan, LhStepList *list)
+{
+    const uint32_t ahead = plan->params.behaviour.prefetch;
+    GArray *calls = list->calls;
+    GArray *moved;
+    uint32_t issued = 0, seen = 0, gathers = 0;
+
+    for (guint i = 0; i < calls->len; i++)
+        gathers = MAX(gathers, g_array_index(calls, LhStepCall, i).gather);
+    if (ahead == 0 || gathers == 0)
+        return;
+    moved = g_array_new(FALSE, FALSE, sizeof(LhStepCall));
+    for (guint i = 0; i < calls->len; i++) {
+        const LhStepCall *call = &g_array_index(calls, LhStepCall, i);
+
+        if (call->gather == 0) {
+            g_array_append_vals(moved, call, 1);
+            continue;
+        }
+        if (call->gather == seen)
+            continue;
+        seen = call->gather;
+        while (issued < MIN(seen + ahead, gathers))
+            append_gather(moved, calls, ++issued);
+    }
+    g_array_unref(calls);
+    list->calls = moved;
+}
+
+/* ---- lives ---- */
+
+static LhStepTensor *
+tensor_at(const LhStepList *list, uint32_t index)
+{
+    return &g_array_index(list->tensors, LhStepTensor, index);
+}
+
+/* The last use of what the gather whose calls begin at @first has gathered. */
+static uint32_t
+last_of_gather(const LhStepList *list, uint32_t first)
+{
+    const uint32_t number = g_array_index(list->calls, LhStepCall, first).gather;
+    uint32_t last = 0;
+
+    for (guint i = first; i < list->calls->len; i++) {
+        const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+        for (uint32_t k = 1; call->gather == number && k < call->uses_count; k += 2)
+            last = MAX(last, tensor_at(list, call->uses[k].tensor)->last);
+    }
+    return last;
+}
+
+/* When the gradients of one flat parameter are put together: until then its weights are there, too.
+ */
+static uint32_t
+flat_gradient_made(const LhStepList *list)
+{
+    for (guint i = 0; i < list->tensors->len; i++) {
+        if (tensor_at(list, i)->family == LH_STEP_OF_FLAT_GRADIENT)
+            return tensor_at(list, i)->first;
+    }
+    return 0;
+}
+
+/* Weights that were gathered together go together. */
+static void
+end_together(LhStepList *list)
+{
+    const uint32_t flat = flat_gradient_made(list);
+    uint32_t number = 0, last = 0;
+
+    for (guint i = 0; i < list->calls->len; i++) {
+        const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+        if (call->gather != 0 && call->gather != number) {
+            number = call->gather;
+            last = MAX(last_of_gather(list, i), flat);
+        }
+        for (uint32_t k = 1; call->gather != 0 && k < call->uses_count; k += 2)
+            tensor_at(list, call->uses[k].tensor)->last = last;
+    }
+}
+
+static uint32_t
+first_of_role(const LhStepList *list, LhStepRole role)
+{
+    for (guint i = 0; i < list->tensors->len; i++) {
+        const LhStepTensor *tensor = tensor_at(list, i);
+
+        if (tensor->family == LH_STEP_OF_ROLE && tensor->what == role)
+            return tensor->first;
+    }
+    return 0;
+}
+
+/* Who called the model holds its logits until the loss is computed, whatever that works on; some
+ * losses hold both until their gradient is cast. */
+static void
+hold_logits(const LhStepPlan *plan, LhStepList *list)
+{
+    const bool stay = plan->params.behaviour.logits_stay;
+    const uint32_t until = first_of_role(list, stay ? LH_STEP_DLOGITS : LH_STEP_DLOGITS_FP32);
+
+    for (guint i = 0; i < list->tensors->len; i++) {
+        LhStepTensor *tensor = tensor_at(list, i);
+
+        if (tensor->family == LH_STEP_OF_ROLE &&
+            (tensor->what == LH_STEP_LOGITS || (stay && tensor->what == LH_STEP_LOGITS_FP32)))
+            tensor->last = MAX(tensor->last, until);
+    }
+}
+
+static void
+find_lives(const LhStepPlan *plan, LhStepList *list)
+{
+    for (guint i = 0; i < list->tensors->len; i++) {
+        const uint8_t family = tensor_at(list, i)->family;
+
+        if (family != LH_STEP_OF_STEP_COPY && family != LH_STEP_OF_FLAT_GRADIENT)
+            tensor_at(list, i)->first = LH_STEP_NONE;
+    }
+    for (guint i = 0; i < list->calls->len; i++) {
+        const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+        for (uint32_t k = 0; k < call->uses_count; k++) {
+            LhStepTensor *tensor = tensor_at(list, call->uses[k].tensor);
+
+            if (tensor->first == LH_STEP_NONE)
+                tensor->first = i;
+            tensor->last = i;
+        }
+    }
+    end_together(list);
+    hold_logits(plan, list);
+    for (guint i = 0; i < list->tensors->len; i++) {
+        LhStepTensor *tensor = tensor_at(list, i);
+
+        if (tensor->family == LH_STEP_OF_ROLE)
+            tensor->kept =
+                g_array_index(list->calls, LhStepCall, tensor->first).phase == LH_PHASE_FORWARD &&
+                g_array_index(list->calls, LhStepCall, tensor->last).phase != LH_PHASE_FORWARD;
+    }
+}
+
+/* ---- places ---- */
+
+/* What a tensor's shape, or whether a layer has it, depends on. */
+typedef enum { ON_NOTHING, ON_ATTENTION, ON_MLP, ON_EXPERTS } Depends;
+
+static Depends
+role_depends(LhStepRole role)
+{
+    switch (role) {
+    case LH_STEP_KV_ROWS:
+    case LH_STEP_DKV_ROWS:
+        return ON_ATTENTION;
+    case LH_STEP_UP:
+    case LH_STEP_P:
+    case LH_STEP_DUP:
+    case LH_STEP_DP:
+        return ON_MLP;
+    default:
+        return lh_step_rows(role).of_attention ? ON_ATTENTION : ON_NOTHING;
+    }
+}
+
+static Depends
+weight_depends(LhStepWeight weight)
+{
+    switch (weight) {
+    case LH_STEP_W_KV:
+    case LH_STEP_W_GATE:
+    case LH_STEP_W_O_NORM:
+        return ON_ATTENTION;
+    case LH_STEP_W_UP:
+    case LH_STEP_W_DOWN:
+        return ON_MLP;
+    case LH_STEP_W_ROUTER:
+    case LH_STEP_W_EXPERT_UP:
+    case LH_STEP_W_EXPERT_DOWN:
+        return ON_EXPERTS;
+    default:
+        return ON_NOTHING;
+    }
+}
+
+LhStepVariant
+lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint32_t layer)
+{
+    static const char *const of_kind[LH_STEP_KINDS] = { "", "_win", "_lin" };
+    const uint32_t at = MIN(layer, plan->layers - 1);
+    const bool dense = lh_step_is_dense(plan, at);
+    const uint32_t before = dense ? at : at - plan->dense_layers;
+
+    switch (family == LH_STEP_OF_ROLE ? role_depends((LhStepRole)what)
+                                      : weight_depends((LhStepWeight)what)) {
+    case ON_ATTENTION:
+        return (LhStepVariant){ plan->kinds[at], plan->ordinals[at], of_kind[plan->kinds[at]] };
+    case ON_MLP:
+        return (LhStepVariant){ dense ? 0 : 1, before, dense ? "" : "_shared" };
+    case ON_EXPERTS:
+        return (LhStepVariant){ dense ? 0 : 1, before, "" };
+    default:
+        return (LhStepVariant){ 0, layer, "" };
+    }
+}
+
+static bool
+is_class(const LhStepClass *c, const LhStepTensor *tensor, uint8_t variant)
+{
+    return c->family == tensor->family && c->what == tensor->what && c->variant == variant &&
+           c->kept == tensor->kept && c->stays == tensor->stays;
+}
+
+static uint32_t
+class_of(LhStepPlan *plan, const LhStepTensor *tensor)
+{
+    const LhStepVariant variant =
+        lh_step_variant(plan, (LhStepFamily)tensor->family, tensor->what, tensor->layer);
+    LhStepClass new_class = {
+        .family = tensor->family,
+        .what = tensor->what,
+        .variant = variant.number,
+        .name = variant.name,
+        .kept = tensor->kept,
+        .stays = tensor->stays,
+    };
+
+    for (guint i = 0; i < plan->classes->len; i++) {
+        if (is_class(&g_array_index(plan->classes, LhStepClass, i), tensor, variant.number))
+            return i;
+    }
+    new_class.shape = lh_step_tensor_shape(plan, tensor);
+    if (tensor->kept && new_class.shape.category != LH_CATEGORY_LOGITS)
+        new_class.shape.category = LH_CATEGORY_SAVED;
+    g_array_append_val(plan->classes, new_class);
+    return plan->classes->len - 1;
+}
+
+/* The place of a tensor that stays: its layer's, among those that have one. */
+static uint32_t
+own_place(const LhStepPlan *plan, const LhStepTensor *tensor)
+{
+    if (tensor->family >= LH_STEP_OF_TOKENS && tensor->family != LH_STEP_OF_CLOCK)
+        return 0;
+    if (tensor->what >= LH_STEP_W_LAYER)
+        return 0;
+    return lh_step_variant(plan, (LhStepFamily)tensor->family, tensor->what, tensor->layer).ordinal;
+}
+
+/* When each place of a class is free again. */
+typedef struct {
+    GArray **free_after; /* [classes] of uint32_t: the last call of who has it */
+} Places;
+
+static uint32_t
+take_place(Places *places, const LhStepTensor *tensor)
+{
+    GArray *used = places->free_after[tensor->class_index];
+
+    for (guint i = 0; i < used->len; i++) {
+        if (g_array_index(used, uint32_t, i) < tensor->first) {
+            g_array_index(used, uint32_t, i) = tensor->last;
+            return i;
+        }
+    }
+    g_array_append_val(used, tensor->last);
+    return used->len - 1;
+}
+
+/* For each call, the tensors that come before it and go behind it, as lists. */
+typedef struct {
+    uint32_t *first, *next_first; /* [calls], [tensors]; LH_STEP_NONE ends a list */
+    uint32_t *last, *next_last;
+} Moments;
+
+static uint32_t *
+empty_lists(guint count)
+{
+    uint32_t *lists = g_new(uint32_t, MAX(count, 1));
+
+    for (guint i = 0; i < count; i++)
+        lists[i] = LH_STEP_NONE;
+    return lists;
+}
+
+static Moments
+find_moments(const LhStepList *list)
+{
+    Moments m = {
+        .first = empty_lists(list->calls->len),
+        .next_first = empty_lists(list->tensors->len),
+        .last = empty_lists(list->calls->len),
+        .next_last = empty_lists(list->tensors->len),
+    };
+
+    for (guint i = list->tensors->len; i-- > 0;) {
+        const LhStepTensor *tensor = tensor_at(list, i);
+
+        if (tensor->stays)
+            continue;
+        m.next_first[i] = m.first[tensor->first];
+        m.first[tensor->first] = i;
+        m.next_last[i] = m.last[tensor->last];
+        m.last[tensor->last] = i;
+    }
+    return m;
+}
+
+static void
+clear_moments(Moments *m)
+{
+    g_free(m->first);
+    g_free(m->next_first);
+    g_free(m->last);
+    g_free(m->next_last);
+}
+
+static void
+give_places(LhStepPlan *plan, LhStepList *list, const Moments *m)
+{
+    Places places;
+
+    for (guint i = 0; i < list->tensors->len; i++) {
+        LhStepTensor *tensor = tensor_at(list, i);
+
+        tensor->class_index = class_of(plan, tensor);
+        if (tensor->stays)
+            tensor->instance = own_place(plan, tensor);
+    }
+    places.free_after = g_new(GArray *, plan->classes->len);
+    for (guint i = 0; i < plan->classes->len; i++)
+        places.free_after[i] = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (guint i = 0; i < list->calls->len; i++) {
+        for (uint32_t k = m->first[i]; k != LH_STEP_NONE; k = m->next_first[k])
+            tensor_at(list, k)->instance = take_place(&places, tensor_at(list, k));
+    }
+    for (guint i = 0; i < list->tensors->len; i++) {
+        const LhStepTensor *tensor = tensor_at(list, i);
+        LhStepClass *c = &g_array_index(plan->classes, LhStepClass, tensor->class_index);
+
+        c->instances = MAX(c->instances, tensor->instance + 1);
+    }
+    for (guint i = 0; i < plan->classes->len; i++)
+        g_array_unref(places.free_after[i]);
+    g_free(places.free_after);
+}
+
+/* ---- calls ---- */
+
+static void
+append_memory_call(const LhStepPlan *plan, GArray *calls, const LhStepList *list, uint32_t tensor,
+                   const LhStepCall *beside, bool alloc)
+{
+    const LhStepTensor *t = tensor_at(list, tensor);
+    const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, t->class_index);
+    const LhStepCall call = {
+        .does = alloc ? LH_STEP_CALL_ALLOC : LH_STEP_CALL_FREE,
+        .phase = beside->phase,
+        .layer = beside->layer,
+        .replicas = 1,
+        .uses_count = 1,
+        .uses = { { .tensor = tensor, .count = c->shape.parts } },
+    };
+
+    g_array_append_val(calls, call);
+}
+
+static void
+add_memory_calls(const LhStepPlan *plan, LhStepList *list, const Moments *m)
+{
+    GArray *calls = g_array_new(FALSE, FALSE, sizeof(LhStepCall));
+
+    for (guint i = 0; i < list->calls->len; i++) {
+        const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+        for (uint32_t k = m->first[i]; k != LH_STEP_NONE; k = m->next_first[k])
+            append_memory_call(plan, calls, list, k, call, true);
+        g_array_append_vals(calls, call, 1);
+        for (uint32_t k = m->last[i]; k != LH_STEP_NONE; k = m->next_last[k])
+            append_memory_call(plan, calls, list, k, call, false);
+    }
+    g_array_unref(list->calls);
+    list->calls = calls;
+}
+
+void
+lh_step_place(LhStepPlan *plan, LhStepList *list)
+{
+    Moments moments;
+
+    prefetch(plan, list);
+    find_lives(plan, list);
+    moments = find_moments(list);
+    give_places(plan, list, &moments);
+    add_memory_calls(plan, list, &moments);
+    clear_moments(&moments);
+}

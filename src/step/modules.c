@@ -1,0 +1,253 @@
+/*
+ * Attention within a step: for each kind of layer a forward-only and a backward-only program of its
+ * schedule, which are embedded as they are. What they are given and give back are roles of the
+ * step; what they use in between are slots of their own, shared by all layers.
+ */
+#include "step/step_private.h"
+
+#include <string.h>
+
+LhStepRole
+lh_step_slot_role(const LhSlot *slot)
+{
+    if (slot->role == LH_SLOT_TEMP)
+        return LH_STEP_ROLES;
+    switch (slot->kind) {
+    case LH_TENSOR_Q:
+        return slot->by_heads ? LH_STEP_Q_HEADS : LH_STEP_Q;
+    case LH_TENSOR_KV:
+        return slot->by_heads ? LH_STEP_KV_HEADS : LH_STEP_KV;
+    case LH_TENSOR_O:
+        return slot->by_heads ? LH_STEP_O_HEADS : LH_STEP_O;
+    case LH_TENSOR_LSE:
+        return slot->by_heads ? LH_STEP_LSE_HEADS : LH_STEP_LSE;
+    case LH_TENSOR_STATE:
+        return LH_STEP_STATE;
+    case LH_TENSOR_DO:
+        return LH_STEP_DO;
+    case LH_TENSOR_DQ:
+        return LH_STEP_DQ;
+    case LH_TENSOR_DKV:
+        return LH_STEP_DKV;
+    default:
+        return LH_STEP_ROLES;
+    }
+}
+
+static uint8_t *
+roles_of(const LhProgram *program)
+{
+    uint8_t *roles = g_new(uint8_t, program->slots_count);
+
+    for (uint32_t i = 0; i < program->slots_count; i++)
+        roles[i] = (uint8_t)lh_step_slot_role(&program->slots[i]);
+    return roles;
+}
+
+static uint32_t *
+steps_of(const LhProgram *program)
+{
+    const uint32_t ranks = lh_program_ranks(program);
+    uint32_t *steps = g_new(uint32_t, ranks);
+
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        steps[rank] = program->generator->steps(program, rank);
+    return steps;
+}
+
+/* One pass of attention in a layer of @kind, on a tensor-parallel rank's heads. */
+static LhProgramParams
+params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass)
+{
+    const LhModel *m = &plan->model;
+    const uint32_t t = plan->params.tensor_parallel;
+    LhProgramParams p = plan->params.module;
+
+    p.pass = pass;
+    p.keep_saved = pass == LH_PASS_FWD;
+    p.data_parallel_size = 0;
+    p.attention.linear = kind == LH_STEP_LINEAR;
+    p.attention.heads = (uint32_t)m->num_attention_heads / t;
+    p.attention.groups =
+        kind == LH_STEP_LINEAR ? p.attention.heads : MAX((uint32_t)m->num_query_groups / t, 1);
+    p.attention.head_dim = (uint32_t)m->kv_channels;
+    p.attention.hidden_size = (uint32_t)m->hidden_size;
+    if (kind != LH_STEP_LINEAR)
+        p.attention.decay = 0;
+    if (kind == LH_STEP_WINDOWED)
+        p.mask.window = plan->params.window;
+    return p;
+}
+
+static LhProgram *
+make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
+{
+    const LhLayerKind attention = kind == LH_STEP_LINEAR ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX;
+    const LhSchedule *schedule = plan->params.schedule[attention];
+    const LhProgramParams params = params_of(plan, kind, pass);
+    LhProgram *program;
+
+    if (schedule == NULL) {
+        lh_program_refuse(error,
+                          "the model has layers of %s attention, and no schedule is named "
+                          "that computes it",
+                          lh_layer_kind_names[attention]);
+        return NULL;
+    }
+    program = lh_program_new(schedule, &params, error);
+    if (program == NULL)
+        return NULL;
+    if (program->placement.kind == LH_PLACE_HEADS) {
+        lh_program_refuse(error, "it is tensor parallelism, which a step has beside its schedule: "
+                                 "use --tensor-model-parallel-size with another schedule");
+        g_clear_pointer(&program, lh_program_free);
+    } else if (program->params.attention.heads != params.attention.heads) {
+        lh_program_refuse(error,
+                          "it would pad %u heads to %u; in a step the model's heads are "
+                          "padded instead",
+                          params.attention.heads, program->params.attention.heads);
+        g_clear_pointer(&program, lh_program_free);
+    }
+    return program;
+}
+
+static bool
+make_module(LhStepPlan *plan, LhStepKind kind, GError **error)
+{
+    LhStepModule *module = &plan->modules[kind];
+
+    module->forward = make_pass(plan, kind, LH_PASS_FWD, error);
+    if (module->forward == NULL)
+        return false;
+    module->backward = make_pass(plan, kind, LH_PASS_BWD, error);
+    if (module->backward == NULL)
+        return false;
+    plan->programs[2 * kind] = module->forward;
+    plan->programs[2 * kind + 1] = module->backward;
+    module->forward_roles = roles_of(module->forward);
+    module->backward_roles = roles_of(module->backward);
+    module->forward_steps = steps_of(module->forward);
+    module->backward_steps = steps_of(module->backward);
+    module->forward_slots = g_new0(uint16_t, module->forward->slots_count);
+    module->backward_slots = g_new0(uint16_t, module->backward->slots_count);
+    return true;
+}
+
+/* All kinds hold a rank's tokens in the same way: rows go from layer to layer. */
+static bool
+check_placements(const LhStepPlan *plan, GError **error)
+{
+    const LhPlacement *first = NULL;
+
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        const LhProgram *program = plan->modules[kind].forward;
+
+        if (program == NULL)
+            continue;
+        if (first == NULL)
+            first = &program->placement;
+        if (plan->params.module.ranks > 1 &&
+            (first->kind != program->placement.kind || first->split != program->placement.split))
+            return lh_program_refuse(error,
+                                     "the schedules of softmax and of linear attention place "
+                                     "tokens differently (%s, %s)",
+                                     lh_placement_names[first->kind],
+                                     lh_placement_names[program->placement.kind]);
+    }
+    return true;
+}
+
+bool
+lh_step_make_modules(LhStepPlan *plan, GError **error)
+{
+    bool present[LH_STEP_KINDS] = { false };
+
+    for (uint32_t i = 0; i < plan->layers; i++)
+        present[plan->kinds[i]] = true;
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        if (present[kind] && !make_module(plan, (LhStepKind)kind, error))
+            return false;
+    }
+    return check_placements(plan, error);
+}
+
+void
+lh_step_clear_modules(LhStepPlan *plan)
+{
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        LhStepModule *module = &plan->modules[kind];
+
+        lh_program_free(module->forward);
+        lh_program_free(module->backward);
+        g_free(module->forward_roles);
+        g_free(module->backward_roles);
+        g_free(module->forward_steps);
+        g_free(module->backward_steps);
+        g_free(module->forward_slots);
+        g_free(module->backward_slots);
+    }
+}
+
+/* Slots of the module's own, called after the pass and, where there are several, the kind. */
+static void
+declare_slots(LhProgram *program, const LhProgram *module, const uint8_t *roles, uint16_t *slots,
+              const char *prefix)
+{
+    for (uint32_t i = 0; i < module->slots_count; i++) {
+        const LhSlot *slot = &module->slots[i];
+        g_autofree char *name = g_strdup_printf("%s.%s", prefix, slot->name);
+
+        if (roles[i] != LH_STEP_ROLES)
+            continue;
+        slots[i] = lh_program_add_slot(program, (LhSlotParams){
+                                                    .name = name,
+                                                    .kind = slot->kind,
+                                                    .role = LH_SLOT_TEMP,
+                                                    .dtype = slot->dtype,
+                                                    .head_dim = slot->head_dim,
+                                                    .category = LH_CATEGORY_ATTENTION,
+                                                    .parts = slot->parts,
+                                                    .part_bytes = slot->part_bytes,
+                                                });
+    }
+}
+
+/* Streams go by their names: the first is the step's own, "comm" is that of all modules. */
+static void
+declare_streams(LhProgram *program, const LhProgram *module, uint8_t *streams)
+{
+    for (uint32_t i = 0; i < module->streams_count; i++) {
+        const LhStream *stream = &module->streams[i];
+        uint32_t found = 0;
+
+        while (found < program->streams_count &&
+               strcmp(program->streams[found].name, stream->name) != 0)
+            found++;
+        streams[i] = (uint8_t)(found < program->streams_count
+                                   ? found
+                                   : lh_program_add_stream(program, stream->name, stream->kind));
+    }
+}
+
+void
+lh_step_declare_modules(LhStepPlan *plan, LhProgram *program)
+{
+    static const char *const prefixes[LH_STEP_KINDS][2] = {
+        [LH_STEP_SOFTMAX] = { "fwd", "bwd" },
+        [LH_STEP_WINDOWED] = { "fwd_win", "bwd_win" },
+        [LH_STEP_LINEAR] = { "fwd_lin", "bwd_lin" },
+    };
+
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        LhStepModule *module = &plan->modules[kind];
+
+        if (module->forward == NULL)
+            continue;
+        declare_slots(program, module->forward, module->forward_roles, module->forward_slots,
+                      prefixes[kind][0]);
+        declare_slots(program, module->backward, module->backward_roles, module->backward_slots,
+                      prefixes[kind][1]);
+        declare_streams(program, module->forward, module->forward_streams);
+        declare_streams(program, module->backward, module->backward_streams);
+    }
+}

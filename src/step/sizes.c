@@ -1,0 +1,529 @@
+/*
+ * Rows, widths and bytes of what the tables name.
+ */
+#include "step/step_private.h"
+
+#include "kernels/layer.h"
+
+/* What a row of a role consists of. */
+typedef enum {
+    WIDTH_ATTENTION, /* as its programs declare it */
+    WIDTH_HIDDEN,
+    WIDTH_HEADS, /* query heads of the rank */
+    WIDTH_KV,    /* k and v */
+    WIDTH_UP,    /* of the MLP's first matrix */
+    WIDTH_FFN,
+    WIDTH_EXPERT_UP, /* likewise, of an expert */
+    WIDTH_EXPERT_FFN,
+    WIDTH_EXPERTS, /* a number for each expert */
+    WIDTH_ROUTE,   /* what is said of a choice */
+    WIDTH_CHOICE,  /* a number for it */
+    WIDTH_VOCABULARY,
+    WIDTH_STATS,
+} Width;
+
+typedef struct {
+    uint8_t width; /* Width */
+    bool full;     /* rows of the tensor-parallel group; else the rank's own */
+    bool fp32;
+    bool gathered;    /* as many as there are tensor-parallel ranks */
+    bool chosen;      /* rows for each choice of a row of the tensor-parallel group */
+    bool term;        /* of a sum over tensor-parallel ranks, though nothing scatters it as it is */
+    LhStepRole alone; /* what stands for it without tensor parallelism */
+} Role;
+
+#define ROLE(role, ...) [LH_STEP_##role] = { .alone = LH_STEP_##role, __VA_ARGS__ }
+#define SUM(role, own) [LH_STEP_##role] = { WIDTH_HIDDEN, true, .alone = LH_STEP_##own }
+
+static const Role roles[LH_STEP_ROLES] = {
+    ROLE(X, .width = WIDTH_HIDDEN),
+    ROLE(N1, .width = WIDTH_HIDDEN),
+    SUM(N1_FULL, N1),
+    ROLE(Q_ROWS, .width = WIDTH_HEADS, .full = true),
+    ROLE(KV_ROWS, .width = WIDTH_KV, .full = true),
+    ROLE(Q, .width = WIDTH_ATTENTION),
+    ROLE(KV, .width = WIDTH_ATTENTION),
+    ROLE(O, .width = WIDTH_ATTENTION),
+    ROLE(LSE, .width = WIDTH_ATTENTION),
+    ROLE(STATE, .width = WIDTH_ATTENTION),
+    ROLE(Q_HEADS, .width = WIDTH_ATTENTION),
+    ROLE(KV_HEADS, .width = WIDTH_ATTENTION),
+    ROLE(O_HEADS, .width = WIDTH_ATTENTION),
+    ROLE(LSE_HEADS, .width = WIDTH_ATTENTION),
+    ROLE(O_ROWS, .width = WIDTH_HEADS, .full = true),
+    ROLE(O_NORMED, .width = WIDTH_HEADS, .full = true),
+    ROLE(GATE, .width = WIDTH_HEADS, .full = true),
+    ROLE(GATED, .width = WIDTH_HEADS, .full = true),
+    SUM(A_SUM, A),
+    ROLE(A, .width = WIDTH_HIDDEN),
+    ROLE(X1, .width = WIDTH_HIDDEN),
+    ROLE(N2, .width = WIDTH_HIDDEN),
+    SUM(N2_FULL, N2),
+    ROLE(UP, .width = WIDTH_UP, .full = true),
+    ROLE(P, .width = WIDTH_FFN, .full = true),
+    ROLE(ROUTER, .width = WIDTH_EXPERTS, .full = true),
+    ROLE(ROUTE, .width = WIDTH_ROUTE, .chosen = true, .fp32 = true),
+    ROLE(EXPERT_N2, .width = WIDTH_HIDDEN, .chosen = true),
+    ROLE(EXPERT_UP, .width = WIDTH_EXPERT_UP, .chosen = true),
+    ROLE(EXPERT_P, .width = WIDTH_EXPERT_FFN, .chosen = true),
+    ROLE(EXPERT_M, .width = WIDTH_HIDDEN, .chosen = true, .term = true),
+    ROLE(ROUTED, .width = WIDTH_HIDDEN, .full = true, .term = true),
+    ROLE(SHARED, .width = WIDTH_HIDDEN, .full = true, .term = true),
+    SUM(M_SUM, M),
+    ROLE(M, .width = WIDTH_HIDDEN),
+    SUM(E_SUM, X),
+    ROLE(XF, .width = WIDTH_HIDDEN),
+    SUM(XF_FULL, XF),
+    ROLE(LOGITS, .width = WIDTH_VOCABULARY, .full = true),
+    ROLE(LOGITS_FP32, .width = WIDTH_VOCABULARY, .full = true, .fp32 = true),
+    ROLE(LOSS_STATS, .width = WIDTH_STATS, .full = true, .fp32 = true),
+    [LH_STEP_LOSS_STATS_ALL] = { WIDTH_STATS, true, .fp32 = true, .gathered = true,
+                                 .alone = LH_STEP_LOSS_STATS },
+    ROLE(DLOGITS_FP32, .width = WIDTH_VOCABULARY, .full = true, .fp32 = true),
+    ROLE(DLOGITS, .width = WIDTH_VOCABULARY, .full = true),
+    SUM(DXF_SUM, DXF),
+    ROLE(DXF, .width = WIDTH_HIDDEN),
+    ROLE(DX, .width = WIDTH_HIDDEN),
+    SUM(DX_FULL, DX),
+    ROLE(DP, .width = WIDTH_FFN, .full = true),
+    ROLE(DUP, .width = WIDTH_UP, .full = true),
+    ROLE(DEXPERT_M, .width = WIDTH_HIDDEN, .chosen = true),
+    ROLE(DROUTE, .width = WIDTH_CHOICE, .chosen = true, .fp32 = true, .term = true),
+    ROLE(DEXPERT_P, .width = WIDTH_EXPERT_FFN, .chosen = true),
+    ROLE(DEXPERT_UP, .width = WIDTH_EXPERT_UP, .chosen = true),
+    ROLE(DEXPERT_N2, .width = WIDTH_HIDDEN, .chosen = true, .term = true),
+    ROLE(DROUTER, .width = WIDTH_EXPERTS, .full = true, .term = true),
+    SUM(DN2_SUM, DN2),
+    ROLE(DN2, .width = WIDTH_HIDDEN),
+    ROLE(DGATED, .width = WIDTH_HEADS, .full = true),
+    ROLE(DGATE, .width = WIDTH_HEADS, .full = true),
+    ROLE(DO_NORMED, .width = WIDTH_HEADS, .full = true),
+    ROLE(DO_ROWS, .width = WIDTH_HEADS, .full = true),
+    ROLE(DO, .width = WIDTH_ATTENTION),
+    ROLE(DQ, .width = WIDTH_ATTENTION),
+    ROLE(DKV, .width = WIDTH_ATTENTION),
+    ROLE(DQ_ROWS, .width = WIDTH_HEADS, .full = true),
+    ROLE(DKV_ROWS, .width = WIDTH_KV, .full = true),
+    SUM(DN1_SUM, DN1),
+    ROLE(DN1, .width = WIDTH_HIDDEN),
+};
+
+LhStepRole
+lh_step_role(const LhStepPlan *plan, LhStepRole role)
+{
+    return plan->params.tensor_parallel > 1 ? role : roles[role].alone;
+}
+
+/* Every tensor-parallel rank has all of what the router says. */
+static bool
+is_of_all_experts(const Role *r)
+{
+    return r->width == WIDTH_EXPERTS || r->width == WIDTH_ROUTE || r->width == WIDTH_CHOICE;
+}
+
+LhStepRows
+lh_step_rows(LhStepRole role)
+{
+    const Role *r = &roles[role];
+
+    return (LhStepRows){
+        .alone = r->alone,
+        .of_attention = r->width == WIDTH_ATTENTION,
+        .full = r->width == WIDTH_STATS ? r->gathered : r->full,
+        .sliced = r->term || (r->width != WIDTH_HIDDEN && !is_of_all_experts(r)),
+        .undivided = r->width == WIDTH_STATS || r->chosen,
+    };
+}
+
+/* The key-value heads that a tensor-parallel rank works on: its share, or one that others have,
+ * too. Linear attention has one for each query head. */
+static uint64_t
+kv_heads(const LhStepPlan *plan, LhStepKind kind)
+{
+    const LhModel *m = &plan->model;
+    const uint64_t heads = kind == LH_STEP_LINEAR ? m->num_attention_heads : m->num_query_groups;
+
+    return MAX(heads / plan->params.tensor_parallel, 1);
+}
+
+uint64_t
+lh_step_vocabulary(const LhStepPlan *plan)
+{
+    const uint64_t t = MAX(plan->params.tensor_parallel, 1);
+
+    return (plan->model.vocab_size + t - 1) / t;
+}
+
+uint32_t
+lh_step_experts(const LhStepPlan *plan)
+{
+    return (uint32_t)(plan->model.num_experts - plan->model.weights.shared_experts);
+}
+
+uint32_t
+lh_step_choices(const LhStepPlan *plan)
+{
+    return (uint32_t)(plan->model.experts_per_token - plan->model.weights.shared_experts);
+}
+
+bool
+lh_step_is_dense(const LhStepPlan *plan, uint32_t layer)
+{
+    return MIN(layer, plan->layers - 1) < plan->dense_layers;
+}
+
+/* Of the MLP that all rows of a layer pass: of a dense layer, or of all shared experts together. */
+static uint64_t
+mlp_width(const LhStepPlan *plan, uint32_t layer)
+{
+    const LhModel *m = &plan->model;
+
+    if (!lh_step_is_dense(plan, layer))
+        return m->weights.shared_experts * m->ffn_hidden_size;
+    return m->num_experts > 0 && m->weights.dense_ffn_hidden_size > 0
+               ? m->weights.dense_ffn_hidden_size
+               : m->ffn_hidden_size;
+}
+
+static uint64_t
+width_of(const LhStepPlan *plan, Width width, uint32_t layer)
+{
+    const LhModel *m = &plan->model;
+    const uint64_t t = plan->params.tensor_parallel, gates = m->gated_mlp ? 2 : 1;
+
+    switch (width) {
+    case WIDTH_HIDDEN:
+        return m->hidden_size;
+    case WIDTH_HEADS:
+        return m->num_attention_heads / t * m->kv_channels;
+    case WIDTH_KV:
+        return 2 * kv_heads(plan, lh_step_layer_kind(plan, layer)) * m->kv_channels;
+    case WIDTH_UP:
+        return mlp_width(plan, layer) / t * gates;
+    case WIDTH_FFN:
+        return mlp_width(plan, layer) / t;
+    case WIDTH_EXPERT_UP:
+        return m->ffn_hidden_size / t * gates;
+    case WIDTH_EXPERT_FFN:
+        return m->ffn_hidden_size / t;
+    case WIDTH_EXPERTS:
+        return lh_step_experts(plan);
+    case WIDTH_ROUTE:
+        return LH_ROUTE_NUMBERS;
+    case WIDTH_CHOICE:
+        return 1;
+    case WIDTH_VOCABULARY:
+        return lh_step_vocabulary(plan);
+    case WIDTH_STATS:
+        return 3;
+    case WIDTH_ATTENTION:
+    default:
+        return 0;
+    }
+}
+
+/* The slot of attention's programs that @role is, as a shape. */
+static bool
+shape_in(const LhProgram *program, const uint8_t *slot_roles, LhStepRole role, LhStepShape *shape)
+{
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot *slot = &program->slots[i];
+
+        if (slot_roles[i] != role)
+            continue;
+        *shape = (LhStepShape){
+            .kind = slot->kind,
+            .dtype = slot->dtype,
+            .category = LH_CATEGORY_WORKING,
+            .head_dim = slot->head_dim,
+            .parts = slot->parts,
+            .part_bytes = slot->part_bytes,
+        };
+        return true;
+    }
+    return false;
+}
+
+static LhStepShape
+attention_shape(const LhStepPlan *plan, LhStepRole role, LhStepKind kind)
+{
+    const LhStepModule *module = &plan->modules[kind];
+    LhStepShape shape = { 0 };
+
+    if (!shape_in(module->forward, module->forward_roles, role, &shape) &&
+        !shape_in(module->backward, module->backward_roles, role, &shape))
+        g_assert_not_reached();
+    return shape;
+}
+
+static bool
+is_logits(LhStepRole role)
+{
+    return role >= LH_STEP_LOGITS && role <= LH_STEP_DLOGITS;
+}
+
+LhStepShape
+lh_step_role_shape(const LhStepPlan *plan, LhStepRole role, uint32_t layer)
+{
+    const Role *r = &roles[role];
+    const uint32_t t = plan->params.tensor_parallel;
+    const LhDtype dtype = r->fp32 ? LH_DTYPE_FP32 : plan->params.module.attention.dtype;
+    LhStepShape shape = {
+        .kind = r->width == WIDTH_STATS ? LH_TENSOR_NUMBERS : LH_TENSOR_HIDDEN,
+        .dtype = dtype,
+        .category = is_logits(role) ? LH_CATEGORY_LOGITS : LH_CATEGORY_WORKING,
+        .parts = plan->segments * (r->full ? t : 1),
+        .rows = r->full ? plan->rows : plan->rows / t,
+        .width = width_of(plan, r->width, layer),
+    };
+
+    if (r->width == WIDTH_ATTENTION)
+        return attention_shape(plan, role, lh_step_layer_kind(plan, layer));
+    if (r->width == WIDTH_STATS)
+        shape.parts = r->gathered ? t : 1;
+    if (r->chosen) {
+        shape.parts = 1;
+        shape.rows = plan->rows * lh_step_choices(plan);
+    }
+    shape.part_bytes =
+        shape.rows * (r->gathered ? t : 1) / shape.parts * shape.width * lh_dtype_bytes(dtype);
+    return shape;
+}
+
+LhStepWeight
+lh_step_held_weight(const LhStepPlan *plan, LhStepWeight weight)
+{
+    return weight == LH_STEP_W_HEAD && plan->model.tied_embeddings ? LH_STEP_W_EMBED : weight;
+}
+
+static bool
+has_weight(const LhStepPlan *plan, LhStepWeight weight, uint32_t features)
+{
+    switch (weight) {
+    case LH_STEP_W_GATE:
+    case LH_STEP_W_O_NORM:
+        return (features & LH_STEP_HAS_GATE) != 0;
+    case LH_STEP_W_UP:
+    case LH_STEP_W_DOWN:
+        return (features & LH_STEP_HAS_MLP) != 0;
+    case LH_STEP_W_ROUTER:
+    case LH_STEP_W_EXPERT_UP:
+    case LH_STEP_W_EXPERT_DOWN:
+        return (features & LH_STEP_HAS_EXPERTS) != 0;
+    case LH_STEP_W_HEAD:
+        return !plan->model.tied_embeddings;
+    default:
+        return true;
+    }
+}
+
+LhStepMatrix
+lh_step_matrix(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
+{
+    const LhModel *m = &plan->model;
+    const LhStepKind kind = lh_step_layer_kind(plan, layer);
+    const uint32_t t = plan->params.tensor_parallel, experts = lh_step_experts(plan);
+    const uint32_t features = lh_step_features(plan, layer);
+    const uint64_t h = m->hidden_size, heads = width_of(plan, WIDTH_HEADS, layer);
+    const uint64_t norm = h * ((features & LH_STEP_HAS_LAYER_NORM) != 0 ? 2 : 1);
+    const uint32_t kv_ranks =
+        kind == LH_STEP_LINEAR || m->num_query_groups >= t ? 1 : t / (uint32_t)m->num_query_groups;
+
+    if (!has_weight(plan, weight, features))
+        return (LhStepMatrix){ 0 };
+    switch (weight) {
+    case LH_STEP_W_NORM1:
+    case LH_STEP_W_NORM2:
+    case LH_STEP_W_NORM_F:
+        return (LhStepMatrix){ 1, norm, t, 0 };
+    case LH_STEP_W_Q:
+        return (LhStepMatrix){ h, heads, 1, 0 };
+    case LH_STEP_W_KV:
+        return (LhStepMatrix){ h, width_of(plan, WIDTH_KV, layer), kv_ranks, 0 };
+    case LH_STEP_W_GATE:
+        return (LhStepMatrix){ h, heads, 1, 0 };
+    case LH_STEP_W_O_NORM:
+        return (LhStepMatrix){ 1, heads, 1, 0 };
+    case LH_STEP_W_OUT:
+        return (LhStepMatrix){ heads, h, 1, 0 };
+    case LH_STEP_W_UP:
+        return (LhStepMatrix){ h, width_of(plan, WIDTH_UP, layer), 1, 0 };
+    case LH_STEP_W_DOWN:
+        return (LhStepMatrix){ width_of(plan, WIDTH_FFN, layer), h, 1, 0 };
+    case LH_STEP_W_ROUTER:
+        return (LhStepMatrix){ h, experts, t, 0 };
+    case LH_STEP_W_EXPERT_UP:
+        return (LhStepMatrix){ experts * h, width_of(plan, WIDTH_EXPERT_UP, layer), 1, experts };
+    case LH_STEP_W_EXPERT_DOWN:
+        return (LhStepMatrix){ experts * width_of(plan, WIDTH_EXPERT_FFN, layer), h, 1, experts };
+    case LH_STEP_W_EMBED:
+    case LH_STEP_W_HEAD:
+    default:
+        return (LhStepMatrix){ lh_step_vocabulary(plan), h, 1, 0 };
+    }
+}
+
+/* The product's rows and sums are of one expert, its m of all. */
+LhKernelArgs
+lh_step_product(const LhStepPlan *plan, const LhStepMatrix *matrix)
+{
+    LhKernelArgs args = { 0 };
+
+    args.product.m = plan->rows * (matrix->experts > 0 ? lh_step_choices(plan) : 1);
+    args.product.n = matrix->columns;
+    args.product.k = matrix->rows / MAX(matrix->experts, 1);
+    args.product.experts = matrix->experts;
+    args.product.layout = (LhHeadsLayout){ .batch = plan->params.module.attention.batch,
+                                           .members = plan->params.tensor_parallel };
+    return args;
+}
+
+static uint32_t
+mlp_features(const LhStepPlan *plan, uint32_t layer)
+{
+    if (lh_step_is_dense(plan, layer))
+        return LH_STEP_HAS_MLP | LH_STEP_HAS_DENSE;
+    if (plan->model.weights.shared_experts > 0)
+        return LH_STEP_HAS_MLP | LH_STEP_HAS_EXPERTS | LH_STEP_HAS_SHARED;
+    return LH_STEP_HAS_EXPERTS | LH_STEP_HAS_NO_SHARED;
+}
+
+uint32_t
+lh_step_features(const LhStepPlan *plan, uint32_t layer)
+{
+    const LhModel *m = &plan->model;
+    const LhStepKind kind = lh_step_layer_kind(plan, layer);
+    const bool fp32_logits =
+        plan->params.behaviour.logits_fp32 && plan->params.module.attention.dtype != LH_DTYPE_FP32;
+    uint32_t features = mlp_features(plan, layer);
+
+    features |= m->gated_mlp ? LH_STEP_HAS_GLU : LH_STEP_HAS_GELU;
+    features |= m->weights.biases ? LH_STEP_HAS_LAYER_NORM : LH_STEP_HAS_RMS;
+    features |= kind == LH_STEP_LINEAR ? LH_STEP_HAS_SILU : LH_STEP_HAS_ROTARY;
+    features |= plan->gated[kind] ? LH_STEP_HAS_GATE : LH_STEP_HAS_NO_GATE;
+    features |= fp32_logits ? LH_STEP_HAS_FP32_LOGITS : LH_STEP_HAS_16BIT_LOGITS;
+    return features;
+}
+
+uint32_t
+lh_step_pieces(const LhStepPlan *plan)
+{
+    return plan->params.shard == LH_SHARD_DDP ? 1 : plan->data_ranks;
+}
+
+/* All-reduces share their elements evenly: over the tensor-parallel ranks that have the same
+ * weight, and over data-parallel ones where everyone has all of it. */
+uint64_t
+lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
+{
+    const LhStepMatrix matrix = lh_step_matrix(plan, weight, layer);
+    const uint64_t pieces = lh_step_pieces(plan);
+    const uint64_t even = MAX(matrix.replicas, 1) * (pieces == 1 ? plan->data_ranks : 1);
+    const uint64_t piece = (matrix.rows * matrix.columns + pieces - 1) / pieces;
+
+    return (piece + even - 1) / even * even;
+}
+
+/* ---- tensors of the model and of the rank ---- */
+
+/* Parameters of a rank's shard. */
+static uint64_t
+parameters_of_shard(const LhStepPlan *plan)
+{
+    uint64_t sum = 0;
+
+    for (unsigned w = LH_STEP_W_LAYER; w < LH_STEP_WEIGHTS; w++)
+        sum += lh_step_piece_elements(plan, (LhStepWeight)w, 0);
+    for (uint32_t layer = 0; layer < plan->layers; layer++) {
+        for (unsigned w = 0; w < LH_STEP_W_LAYER; w++)
+            sum += lh_step_piece_elements(plan, (LhStepWeight)w, layer);
+    }
+    return sum;
+}
+
+/* @elements in each of @parts parts. */
+static LhStepShape
+shape_of(LhTensorKind kind, LhDtype dtype, LhCategory category, uint32_t parts, uint64_t elements)
+{
+    return (LhStepShape){
+        .kind = kind,
+        .dtype = dtype,
+        .category = category,
+        .parts = parts,
+        .part_bytes = elements * lh_dtype_bytes(dtype),
+    };
+}
+
+static LhDtype
+gradient_dtype(const LhStepPlan *plan)
+{
+    return plan->params.module.attention.dtype == LH_DTYPE_FP32
+               ? LH_DTYPE_FP32
+               : plan->params.behaviour.gradient_dtype;
+}
+
+static LhStepShape
+shape_of_rank(const LhStepPlan *plan, LhStepFamily family)
+{
+    const uint32_t parts = plan->segments * plan->params.tensor_parallel;
+
+    switch (family) {
+    case LH_STEP_OF_TOKENS:
+    case LH_STEP_OF_TARGETS:
+        return shape_of(LH_TENSOR_TOKENS, LH_DTYPE_FP32, LH_CATEGORY_OTHER,
+                        parts * plan->params.micro_batches, plan->rows / parts);
+    case LH_STEP_OF_STEP_COPY:
+        return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1,
+                        parameters_of_shard(plan) * plan->params.behaviour.step_bytes / 4);
+    case LH_STEP_OF_GRADIENT_COPY:
+        return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_BF16, LH_CATEGORY_GRADIENTS, 1,
+                        parameters_of_shard(plan) * plan->params.behaviour.copy_bytes / 2);
+    case LH_STEP_OF_FLAT_GRADIENT:
+        return shape_of(LH_TENSOR_GRADIENT, gradient_dtype(plan), LH_CATEGORY_COMMUNICATION, 1,
+                        parameters_of_shard(plan) * lh_step_pieces(plan));
+    case LH_STEP_OF_OTHER:
+        return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
+                        plan->params.behaviour.other_bytes / 4);
+    case LH_STEP_OF_LOSS: /* one number, and room to share its sum evenly */
+    case LH_STEP_OF_NORM:
+        return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
+                        lh_step_ranks(&plan->params));
+    default:
+        return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1, 1);
+    }
+}
+
+LhStepShape
+lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
+{
+    const LhDtype activation = plan->params.module.attention.dtype;
+    const LhDtype gradient =
+        activation == LH_DTYPE_FP32 ? LH_DTYPE_FP32 : plan->params.behaviour.gradient_dtype;
+    uint64_t elements;
+
+    if (tensor->family == LH_STEP_OF_ROLE)
+        return lh_step_role_shape(plan, (LhStepRole)tensor->what, tensor->layer);
+    if (tensor->family >= LH_STEP_OF_STEP_COPY)
+        return shape_of_rank(plan, (LhStepFamily)tensor->family);
+    elements = lh_step_piece_elements(plan, (LhStepWeight)tensor->what, tensor->layer);
+    switch (tensor->family) {
+    case LH_STEP_OF_WEIGHT:
+        return shape_of(LH_TENSOR_WEIGHT, activation,
+                        tensor->stays ? LH_CATEGORY_WEIGHTS : LH_CATEGORY_COMMUNICATION,
+                        lh_step_pieces(plan), elements);
+    case LH_STEP_OF_WEIGHT_SHARD:
+        return shape_of(LH_TENSOR_WEIGHT, activation, LH_CATEGORY_WEIGHTS, 1, elements);
+    case LH_STEP_OF_GRADIENT:
+        return shape_of(LH_TENSOR_GRADIENT, gradient, LH_CATEGORY_GRADIENTS, lh_step_pieces(plan),
+                        elements);
+    case LH_STEP_OF_GRADIENT_SUM:
+        return shape_of(LH_TENSOR_GRADIENT, gradient, LH_CATEGORY_COMMUNICATION, 1, elements);
+    case LH_STEP_OF_MASTER:
+        return shape_of(LH_TENSOR_MASTER, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1, elements);
+    case LH_STEP_OF_MOMENTS:
+        return shape_of(LH_TENSOR_MOMENTS, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1, 2 * elements);
+    case LH_STEP_OF_GRADIENT_SHARD:
+    default:
+        return shape_of(LH_TENSOR_GRADIENT, gradient, LH_CATEGORY_GRADIENTS, 1, elements);
+    }
+}

@@ -1,0 +1,389 @@
+/*
+ * Making the program of a step: what is refused, and the plan.
+ */
+#include "step/formulas.h"
+#include "step/step_private.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define RANKS_MAX LH_RANKS_MAX
+
+/* ---- frameworks ---- */
+
+static uint32_t
+type_bytes(int type)
+{
+    return type == LH_TYPE_FP32 ? 4 : 2;
+}
+
+/* Buckets, and what the optimizer reads, where they are not the gradients themselves. */
+static uint32_t
+copy_bytes(const LhFramework *f, bool copied)
+{
+    return (f->ddp_bucket_copies ? type_bytes(f->ddp_gradient_reduce) : 0) +
+           (copied ? type_bytes(f->states_gradient) : 0);
+}
+
+LhStepBehaviour
+lh_step_behaviour(const LhFramework *f, LhShard shard)
+{
+    const int gradient = shard == LH_SHARD_FSDP  ? f->fsdp_gradient_reduce
+                         : shard == LH_SHARD_DDP ? f->ddp_gradient_reduce
+                                                 : f->states_gradient;
+    /* What the optimizer reads is a copy of what was reduced. */
+    const bool copied = shard == LH_SHARD_DDP && gradient != f->states_gradient;
+
+    return (LhStepBehaviour){
+        .unit_is_model = shard == LH_SHARD_FSDP && f->fsdp_unit == LH_FSDP_MODEL,
+        .halves = f->fsdp_halves,
+        .reshard = f->fsdp_reshard,
+        .prefetch = (uint32_t)f->fsdp_prefetch,
+        .overlap_reduce = shard == LH_SHARD_FSDP || f->ddp_overlap,
+        .reduce_each = f->fsdp_reduce_every_micro_batch,
+        .gradients_stay = shard < LH_SHARD_ZERO2 && !copied,
+        .copy_bytes = shard == LH_SHARD_DDP ? copy_bytes(f, copied) : 0,
+        .overlap_tensor = f->tp_overlap_gather || f->tp_overlap_scatter,
+        .gather_again = f->tp_overlap_gather,
+        .master = f->states_master,
+        .gradient_dtype = gradient == LH_TYPE_FP32 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+        .logits_fp32 = f->logits_fp32_bytes > 0,
+        .logits_stay = f->logits_gradient_bytes > 0,
+        .step_bytes = (uint32_t)f->states_step_bytes,
+        .other_bytes = f->memory_other_bytes,
+        .norm_traffic = (uint32_t)f->kernels_norm,
+        .rotary_traffic = (uint32_t)f->kernels_rotary,
+        .glu_traffic = (uint32_t)f->kernels_glu,
+        .activation_traffic = (uint32_t)f->kernels_activation,
+        .residual_traffic = (uint32_t)f->kernels_residual,
+        .loss_traffic = (uint32_t)f->kernels_loss,
+        .optimizer_traffic = (uint32_t)f->kernels_optimizer,
+    };
+}
+
+/* ---- what is refused ---- */
+
+static bool
+divides(uint64_t size, uint64_t parts, const char *what, const char *of, GError **error)
+{
+    if (size % parts == 0)
+        return true;
+    return lh_program_refuse(error,
+                             "%s, %" PRIu64 ", must be a multiple of %s, %" PRIu64 "; the "
+                             "nearest are %" PRIu64 " and %" PRIu64,
+                             what, size, of, parts, size / parts * parts,
+                             (size / parts + 1) * parts);
+}
+
+static bool
+check_tensor_parallel(const LhStepParams *p, GError **error)
+{
+    const LhModel *m = p->model;
+    const char *of = "the tensor-parallel size";
+    const uint64_t t = p->tensor_parallel, groups = MAX(m->num_query_groups, 1);
+    const uint64_t tokens = (m->vocab_size + t - 1) / t; /* of the vocabulary on a rank */
+
+    const uint64_t dense =
+        m->num_experts > 0 && m->weights.dense_layers > 0 ? m->weights.dense_ffn_hidden_size : 0;
+
+    if (!divides(m->num_attention_heads, t, "the number of heads", of, error) ||
+        !divides(m->ffn_hidden_size, t,
+                 m->num_experts > 0 ? "the width of an expert" : "the width of the MLP", of,
+                 error) ||
+        !divides(dense, t, "the width of the dense layers' MLP", of, error))
+        return false;
+    if (m->vocab_size <= (t - 1) * tokens)
+        return lh_program_refuse(error,
+                                 "a vocabulary of %" PRIu64 " tokens, %" PRIu64
+                                 " on each of %" PRIu64
+                                 " tensor-parallel ranks, leaves the last one without any",
+                                 m->vocab_size, tokens, t);
+    if (groups % t == 0 || t % groups == 0)
+        return true;
+    return lh_program_refuse(error,
+                             "%" PRIu64
+                             " key-value heads can neither be shared among nor copied to "
+                             "%" PRIu64 " tensor-parallel ranks: one number must divide the other",
+                             groups, t);
+}
+
+static bool
+check_model(const LhStepParams *p, GError **error)
+{
+    const LhModel *m = p->model;
+
+    if (m->weights.attention_parameters > 0)
+        return lh_program_refuse(error,
+                                 "%s has latent attention, whose projections steps do not have yet",
+                                 m->name != NULL ? m->name : "the model");
+    if (m->num_experts > 0 && m->experts_per_token <= m->weights.shared_experts)
+        return lh_program_refuse(error,
+                                 "of %" PRIu64 " experts that a token passes %" PRIu64
+                                 " are shared, which leaves none for a router to choose",
+                                 m->experts_per_token, m->weights.shared_experts);
+    if (m->num_layers > UINT16_MAX)
+        return lh_program_refuse(error, "a step has at most %u layers", UINT16_MAX);
+    return true;
+}
+
+bool
+lh_step_check(const LhStepParams *p, GError **error)
+{
+    if (p->tensor_parallel == 0 || p->data_parallel == 0 || p->micro_batches == 0 ||
+        p->module.ranks == 0)
+        return lh_program_refuse(error, "a step needs at least one rank and one micro-batch");
+    if (lh_step_ranks(p) > RANKS_MAX)
+        return lh_program_refuse(error, "a step has at most %u ranks", RANKS_MAX);
+    if (p->micro_batches > UINT16_MAX)
+        return lh_program_refuse(error, "a step has at most %u micro-batches", UINT16_MAX);
+    if (p->module.mask.documents_count > 0)
+        return lh_program_refuse(error, "steps have no packed documents yet");
+    return check_model(p, error) && check_tensor_parallel(p, error);
+}
+
+/* ---- the plan ---- */
+
+static void
+free_list(LhStepList *list)
+{
+    g_clear_pointer(&list->calls, g_array_unref);
+    g_clear_pointer(&list->tensors, g_array_unref);
+    g_clear_pointer(&list->chunks, g_array_unref);
+}
+
+static void
+free_plan(void *data)
+{
+    LhStepPlan *plan = data;
+
+    lh_step_clear_modules(plan);
+    free_list(&plan->inner);
+    free_list(&plan->last);
+    g_clear_pointer(&plan->args, g_array_unref);
+    g_clear_pointer(&plan->classes, g_array_unref);
+    g_free(plan->kinds);
+    g_free(plan->ordinals);
+    g_free(plan);
+}
+
+/* What the builder needs of the model; its texts stay with their owner. */
+static LhModel
+copy_model(const LhModel *model)
+{
+    LhModel copy = *model;
+
+    copy.name = copy.description = copy.source = copy.sha256 = NULL;
+    copy.layers = NULL;
+    return copy;
+}
+
+static LhStepKind
+kind_of(const LhStepParams *p, const LhLayerRun *run)
+{
+    if (run->kind == LH_LAYER_LINEAR)
+        return LH_STEP_LINEAR;
+    return p->window > 0 && !run->whole ? LH_STEP_WINDOWED : LH_STEP_SOFTMAX;
+}
+
+static void
+set_layers(LhStepPlan *plan, const LhStepParams *p)
+{
+    plan->layers = (uint32_t)p->model->num_layers;
+    plan->dense_layers =
+        p->model->num_experts > 0 ? (uint32_t)p->model->weights.dense_layers : plan->layers;
+    plan->kinds = g_new0(uint8_t, plan->layers);
+    plan->ordinals = g_new0(uint32_t, plan->layers);
+    for (uint32_t i = 0; i < plan->layers; i++) {
+        const LhLayerRun *run = lh_model_layer(p->model, i);
+
+        plan->kinds[i] = (uint8_t)kind_of(p, run);
+        plan->gated[plan->kinds[i]] |= run->output_gate;
+        plan->ordinals[i] = plan->kind_layers[plan->kinds[i]]++;
+    }
+}
+
+static LhStepPlan *
+new_plan(const LhStepParams *p)
+{
+    LhStepPlan *plan = g_new0(LhStepPlan, 1);
+
+    plan->params = *p;
+    plan->model = copy_model(p->model);
+    plan->params.model = &plan->model;
+    plan->data_ranks = p->module.ranks * p->data_parallel;
+    if (plan->data_ranks == 1)
+        plan->params.shard = LH_SHARD_DDP;
+    plan->args = g_array_new(FALSE, FALSE, sizeof(LhKernelArgs));
+    plan->classes = g_array_new(FALSE, FALSE, sizeof(LhStepClass));
+    set_layers(plan, p);
+    return plan;
+}
+
+/* The rows of a context-parallel rank, and how they are cut among tensor-parallel ranks. */
+static bool
+set_rows(LhStepPlan *plan, GError **error)
+{
+    const LhAttention *a = &plan->params.module.attention;
+    const LhPlacement *placement = &plan->modules[plan->kinds[0]].forward->placement;
+    const uint64_t tokens = a->seq_length / plan->params.module.ranks;
+
+    plan->segments = lh_placement_parts(placement);
+    plan->rows = a->batch * tokens;
+    return divides(tokens, (uint64_t)plan->segments * plan->params.tensor_parallel,
+                   "the number of tokens of a context-parallel rank",
+                   "its segments times the tensor-parallel size", error);
+}
+
+/* ---- slots ---- */
+
+static const char *const family_names[LH_STEP_FAMILIES] = {
+    [LH_STEP_OF_WEIGHT] = "w",
+    [LH_STEP_OF_WEIGHT_SHARD] = "ws",
+    [LH_STEP_OF_GRADIENT] = "g",
+    [LH_STEP_OF_GRADIENT_SUM] = "gr",
+    [LH_STEP_OF_GRADIENT_SHARD] = "gs",
+    [LH_STEP_OF_MASTER] = "master",
+    [LH_STEP_OF_MOMENTS] = "moments",
+    [LH_STEP_OF_CLOCK] = "clock",
+    [LH_STEP_OF_STEP_COPY] = "step_copy",
+    [LH_STEP_OF_FLAT_GRADIENT] = "flat_gradient",
+    [LH_STEP_OF_GRADIENT_COPY] = "gradient_copy",
+    [LH_STEP_OF_TOKENS] = "tokens",
+    [LH_STEP_OF_TARGETS] = "targets",
+    [LH_STEP_OF_LOSS] = "loss",
+    [LH_STEP_OF_NORM] = "grad_norm",
+    [LH_STEP_OF_OTHER] = "other",
+};
+
+/* "saved.x", "w.norm1", "w.kv_lin": the family, what it is of, and of which layers where they
+ * differ. */
+static char *
+slot_name(const LhStepClass *c)
+{
+    if (c->family == LH_STEP_OF_ROLE)
+        return g_strconcat(c->kept ? "saved." : "", lh_step_role_name((LhStepRole)c->what), c->name,
+                           NULL);
+    if (c->family >= LH_STEP_OF_STEP_COPY && c->family != LH_STEP_OF_CLOCK)
+        return g_strdup(family_names[c->family]);
+    return g_strconcat(family_names[c->family], ".", lh_step_weight_name((LhStepWeight)c->what),
+                       c->name, NULL);
+}
+
+static void
+declare(LhStepPlan *plan, LhProgram *program)
+{
+    lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(program, "tensor", LH_STREAM_COMM);
+    lh_program_add_stream(program, "gather", LH_STREAM_COMM);
+    lh_program_add_stream(program, "scatter", LH_STREAM_COMM);
+    for (guint i = 0; i < plan->classes->len; i++) {
+        LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
+        g_autofree char *name = slot_name(c);
+
+        c->slot = lh_program_add_slot(program, (LhSlotParams){
+                                                   .name = name,
+                                                   .kind = c->shape.kind,
+                                                   .role = c->stays ? LH_SLOT_STATE : LH_SLOT_TEMP,
+                                                   .dtype = c->shape.dtype,
+                                                   .head_dim = c->shape.head_dim,
+                                                   .category = c->shape.category,
+                                                   .parts = c->shape.parts * c->instances,
+                                                   .part_bytes = c->shape.part_bytes,
+                                               });
+    }
+    lh_step_declare_modules(plan, program);
+    program->modules = plan->programs;
+    program->modules_count = G_N_ELEMENTS(plan->programs);
+}
+
+/* The whole program's parameters: all ranks, and the tokens of all of them. */
+static LhProgramParams
+program_params(const LhStepPlan *plan)
+{
+    LhProgramParams p = plan->params.module;
+
+    p.ranks = (uint32_t)lh_step_ranks(&plan->params);
+    p.attention.seq_length *= plan->params.data_parallel;
+    p.attention.heads = (uint32_t)plan->model.num_attention_heads;
+    p.attention.groups = (uint32_t)plan->model.num_query_groups;
+    p.attention.head_dim = (uint32_t)plan->model.kv_channels;
+    p.attention.hidden_size = (uint32_t)plan->model.hidden_size;
+    p.pass = LH_PASS_BOTH;
+    p.data_parallel_size = 0;
+    p.options_count = 0;
+    return p;
+}
+
+/* What is held for the whole step and no op touches. */
+static void
+add_held(LhStepPlan *plan, LhStepFamily family)
+{
+    const LhStepTensor held = { .family = (uint8_t)family, .stays = true };
+    LhStepClass c = { .family = (uint8_t)family, .stays = true, .instances = 1 };
+
+    c.shape = lh_step_tensor_shape(plan, &held);
+    if (c.shape.part_bytes > 0)
+        g_array_append_val(plan->classes, c);
+}
+
+/* States bytes and flops, unless the schedule of attention states none. */
+static void
+state_claims(LhProgram *program)
+{
+    const uint32_t ranks = lh_program_ranks(program);
+    g_autofree uint64_t *bytes = g_new0(uint64_t, ranks), *flops = g_new0(uint64_t, ranks);
+    bool sends = true, computes = true;
+
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        for (unsigned dimension = 0; dimension < LH_DIMENSIONS; dimension++) {
+            uint64_t sent = 0;
+
+            sends &= lh_step_bytes_sent(program, (LhDimension)dimension, rank, &sent);
+            bytes[rank] += sent;
+        }
+        computes &= lh_step_attention_flops(program, rank, &flops[rank]);
+    }
+    if (sends)
+        program->claimed[LH_CLAIM_BYTES_SENT] = g_steal_pointer(&bytes);
+    if (computes)
+        program->claimed[LH_CLAIM_FLOPS] = g_steal_pointer(&flops);
+}
+
+LhProgram *
+lh_step_new(const LhStepParams *params, GError **error)
+{
+    LhProgramParams whole;
+    LhStepPlan *plan;
+    LhProgram *program;
+
+    if (!lh_step_check(params, error))
+        return NULL;
+    plan = new_plan(params);
+    if (!lh_step_make_modules(plan, error) || !set_rows(plan, error)) {
+        free_plan(plan);
+        return NULL;
+    }
+    if (plan->params.micro_batches > 1) {
+        lh_step_record(plan, &plan->inner, false);
+        lh_step_place(plan, &plan->inner);
+    }
+    lh_step_record(plan, &plan->last, true);
+    lh_step_place(plan, &plan->last);
+    add_held(plan, LH_STEP_OF_GRADIENT_COPY);
+    add_held(plan, LH_STEP_OF_OTHER);
+    lh_step_order(plan);
+    whole = program_params(plan);
+    program = lh_program_create("step", &lh_step_generator, &whole, LH_PLACE_CONTIGUOUS);
+    program->plan = plan;
+    program->step = plan;
+    program->plan_free = free_plan;
+    declare(plan, program);
+    state_claims(program);
+    return program;
+}
+
+const LhStepParams *
+lh_step_params(const LhProgram *program)
+{
+    return program->step != NULL ? &program->step->params : NULL;
+}

@@ -1,0 +1,101 @@
+/*
+ * Training steps: programs that hold everything a step does, from the tokens to the optimizer, with
+ * the schedules of attention embedded as they are. A step is an LhProgram like any other.
+ *
+ *     graph.c     a layer as a table: which kernel makes what of what, forward and backward
+ *     facts.c     what can be asked about a step without its program (graph.h)
+ *     sizes.c     rows, widths and bytes of everything that the table names
+ *     modules.c   the attention of a layer as embedded programs, forward and backward
+ *     record.c    one micro-batch, written down call by call; what recomputation does follows from
+ *                 what is kept
+ *     shard.c     weights and gradients: who holds, gathers, reduces and updates them
+ *     lives.c     when each tensor comes and goes, and which slot it lies in
+ *     waits.c     what calls on different streams must wait for
+ *     emit.c      the calls as ops of a rank
+ *     formulas.c  parameters, flops and bytes, computed from the model alone
+ *
+ * Ranks are numbered tensor parallel first, then context parallel, then data parallel: rank = t +
+ * tensor_parallel (c + context_parallel d).
+ */
+#pragma once
+
+#include "model/framework.h"
+#include "model/model.h"
+#include "sched/schedule.h"
+
+/* How a framework does what the model leaves open. Traffic is in bytes moved for each element of
+ * the forward pass's result; its gradient moves twice as much. 0: every operand once. */
+typedef struct {
+    bool unit_is_model;  /* FSDP gathers the whole model at once, not layer by layer */
+    bool halves;         /* FSDP: what is before and behind attention is called apart */
+    bool reshard;        /* FSDP: gathered weights go after the forward pass of their unit */
+    uint32_t prefetch;   /* FSDP: units that are gathered ahead of the one that works */
+    bool overlap_reduce; /* gradients are reduced while the backward pass goes on */
+    bool reduce_each;    /* in every micro-batch; else in the last one (FSDP, ZeRO-2) */
+    bool gradients_stay; /* buffers of gradients are there for the whole step */
+    bool overlap_tensor; /* tensor parallel: gradients of inputs travel while those of weights are
+                            computed */
+    bool gather_again;   /* tensor parallel: gathered inputs of products are not kept for the
+                            gradients of their weights */
+    bool master;         /* the optimizer has fp32 weights of its own beside 16-bit ones */
+    uint32_t copy_bytes; /* DDP: of copies of each gradient that are there for the whole step */
+    LhDtype gradient_dtype; /* in which gradients are kept and reduced */
+    bool logits_fp32;       /* the loss works on a copy of the logits in fp32 */
+    bool logits_stay;       /* ... and both are there until their gradient is cast to 16 bits */
+    uint32_t step_bytes;    /* of each parameter of a shard, for the time of the optimizer's step */
+    uint64_t other_bytes;   /* held beside all this, on every rank */
+    uint32_t norm_traffic, rotary_traffic, glu_traffic, activation_traffic, residual_traffic;
+    uint32_t loss_traffic;      /* for each logit */
+    uint32_t optimizer_traffic; /* for each parameter */
+    double clip;                /* the largest norm of the gradients; 0: any */
+} LhStepBehaviour;
+
+/* Everything that decides the program of a step. */
+typedef struct {
+    const LhModel *model; /* borrowed for the call; heads and widths as they are run, padded */
+    const LhSchedule *schedule[LH_LAYER_KINDS]; /* of softmax and linear attention; NULL where the
+                                                   model has no such layer */
+    /*
+     * Attention of one micro-batch over one context-parallel group: `ranks` is the context-parallel
+     * size, heads and groups are the model's (all of them), the batch is the micro-batch's, the
+     * mask that of layers that see the whole sequence. Options are the schedules'.
+     */
+    LhProgramParams module;
+    uint64_t window;          /* of layers with a sliding window; 0: none has one */
+    uint32_t tensor_parallel; /* with sequence parallelism */
+    uint32_t data_parallel;
+    uint32_t micro_batches; /* of a data-parallel rank, one after the other */
+    LhShard shard;
+    LhCheckpoint checkpoint;
+    LhStepBehaviour behaviour;
+    double learning_rate;
+} LhStepParams;
+
+/* All ranks. */
+static inline uint64_t
+lh_step_ranks(const LhStepParams *p)
+{
+    return (uint64_t)p->tensor_parallel * p->module.ranks * p->data_parallel;
+}
+
+/* How @framework does it, with weights cut as @shard says. */
+LhStepBehaviour lh_step_behaviour(const LhFramework *framework, LhShard shard);
+
+/* Whether there is such a step; refusals are LH_ERROR_NO. */
+bool lh_step_check(const LhStepParams *params, GError **error);
+
+/* Makes its program. Refusals are LH_ERROR_NO. Caller frees. */
+LhProgram *lh_step_new(const LhStepParams *params, GError **error);
+
+/* What a program of a step was made with, or NULL for any other program. Its model is a copy of
+ * what the builder needs of it: strings are NULL. */
+const LhStepParams *lh_step_params(const LhProgram *program);
+
+/* The dimension of parallelism that an op of a step communicates for. */
+typedef enum {
+    LH_DIMENSION_TENSOR,
+    LH_DIMENSION_CONTEXT, /* attention */
+    LH_DIMENSION_DATA,    /* weights and gradients, over data- and context-parallel ranks */
+    LH_DIMENSIONS         /* none: it computes */
+} LhDimension;
+LhDimension lh_step_dimension(const LhOp *op);

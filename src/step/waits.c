@@ -1,0 +1,243 @@
+/*
+ * What a call must wait for. Calls on one stream are in order; between streams, a call waits for
+ * the last ones that wrote what it touches, or read what it writes, unless it comes after them
+ * anyway. A cursor remembers the last few ops of each stream: what lies further back is waited for
+ * by waiting for a later one.
+ */
+#include "step/step_private.h"
+
+#define CHUNK_CALLS 48
+
+/* How many calls of each stream are complete. */
+typedef struct {
+    uint32_t calls[LH_STEP_STREAMS];
+} Clock;
+
+/* Who touched a part last; numbers of calls on their streams, from 1. */
+typedef struct {
+    uint8_t writer_stream;
+    uint32_t writer; /* 0: nobody */
+    uint32_t readers[LH_STEP_STREAMS];
+} Part;
+
+typedef struct {
+    const LhStepPlan *plan;
+    Part *parts;
+    uint32_t *first_part;            /* [classes] */
+    uint32_t count[LH_STEP_STREAMS]; /* calls so far */
+    Clock now[LH_STEP_STREAMS];      /* what the next call of a stream comes after */
+    GArray *clocks[LH_STEP_STREAMS]; /* of Clock: of each call of a stream, itself included */
+} Tracker;
+
+static void
+require(uint32_t needed[LH_STEP_STREAMS], const LhStepCall *call, uint32_t stream, uint32_t number)
+{
+    if (stream != call->stream)
+        needed[stream] = MAX(needed[stream], number);
+}
+
+/* Calls @visit for every part of a use. */
+static Part *
+first_of(const Tracker *t, const LhStepList *list, const LhStepUse *use, uint32_t *count)
+{
+    const LhStepTensor *tensor = &g_array_index(list->tensors, LhStepTensor, use->tensor);
+    const LhStepClass *c = &g_array_index(t->plan->classes, LhStepClass, tensor->class_index);
+    const bool somewhere = use->own_piece || use->of_micro_batch; /* any of its parts */
+
+    *count = somewhere ? c->shape.parts : use->count;
+    return &t->parts[t->first_part[tensor->class_index] + tensor->instance * c->shape.parts +
+                     (somewhere ? 0 : use->part)];
+}
+
+static LhStepUse
+parts_of_call(const LhStepCall *call, uint32_t i)
+{
+    LhStepUse use = call->uses[i];
+
+    if (call->does == LH_STEP_CALL_MODULE) /* `part` is the module's slot */
+        use.part = 0;
+    return use;
+}
+
+static void
+find_needed(const Tracker *t, const LhStepList *list, const LhStepCall *call,
+            uint32_t needed[LH_STEP_STREAMS])
+{
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        const LhStepUse use = parts_of_call(call, i);
+        uint32_t count;
+        const Part *parts = first_of(t, list, &use, &count);
+
+        for (uint32_t k = 0; k < count; k++) {
+            require(needed, call, parts[k].writer_stream, parts[k].writer);
+            for (uint32_t s = 0; s < LH_STEP_STREAMS && use.writes; s++)
+                require(needed, call, s, parts[k].readers[s]);
+        }
+    }
+}
+
+static void
+join(Clock *clock, const Clock *other)
+{
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++)
+        clock->calls[s] = MAX(clock->calls[s], other->calls[s]);
+}
+
+/* Some ranks do not have the call: nobody can rely on what it waits for. */
+static bool
+may_be_absent(const LhStepCall *call)
+{
+    return call->does == LH_STEP_CALL_COMPUTE &&
+           (call->replicas > 1 || lh_kernels[call->kernel]->args == LH_ARGS_OPTIMIZER);
+}
+
+static void
+set_waits(Tracker *t, LhStepCall *call, const uint32_t needed[LH_STEP_STREAMS])
+{
+    Clock alone = t->now[call->stream];
+    Clock *now = may_be_absent(call) ? &alone : &t->now[call->stream];
+
+    call->waits = (LhStepWaits){ 0 };
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++) {
+        uint32_t back;
+
+        if (needed[s] <= now->calls[s])
+            continue;
+        g_assert(call->does != LH_STEP_CALL_MODULE);
+        back = MIN(t->count[s] - needed[s] + 1, LH_STEP_HISTORY);
+        call->waits.back[s] = (uint8_t)back;
+        join(now, &g_array_index(t->clocks[s], Clock, t->count[s] - back));
+    }
+}
+
+static void
+note_uses(const Tracker *t, const LhStepList *list, const LhStepCall *call)
+{
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        const LhStepUse use = parts_of_call(call, i);
+        uint32_t count;
+        Part *parts = first_of(t, list, &use, &count);
+
+        for (uint32_t k = 0; k < count; k++) {
+            if (use.writes && !use.own_piece)
+                parts[k] =
+                    (Part){ .writer_stream = call->stream, .writer = t->count[call->stream] };
+            else if (use.writes)
+                parts[k].writer_stream = call->stream, parts[k].writer = t->count[call->stream];
+            else
+                parts[k].readers[call->stream] = t->count[call->stream];
+        }
+    }
+}
+
+static void
+order_call(Tracker *t, const LhStepList *list, LhStepCall *call)
+{
+    const bool counts = call->does == LH_STEP_CALL_COMPUTE || call->does == LH_STEP_CALL_COLLECTIVE;
+    uint32_t needed[LH_STEP_STREAMS] = { 0 };
+
+    if (call->does == LH_STEP_CALL_SYNC) {
+        for (uint32_t s = 0; s < LH_STEP_STREAMS; s++) {
+            for (uint32_t k = 0; k < LH_STEP_STREAMS; k++)
+                t->now[s].calls[k] = t->count[k];
+        }
+        return;
+    }
+    if (!counts && call->does != LH_STEP_CALL_MODULE)
+        return;
+    find_needed(t, list, call, needed);
+    set_waits(t, call, needed);
+    if (counts) {
+        t->count[call->stream]++;
+        t->now[call->stream].calls[call->stream] = t->count[call->stream];
+        g_array_append_val(t->clocks[call->stream], t->now[call->stream]);
+    }
+    note_uses(t, list, call);
+}
+
+/* The calls around a module: the one before comes after all that an earlier one has left running,
+ * the one behind after all that this one does to tensors of the step. */
+static void
+mark_modules(LhStepList *list)
+{
+    LhStepCall *before = NULL;
+    bool behind = false;
+
+    for (guint i = 0; i < list->calls->len; i++) {
+        LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+        if (call->does == LH_STEP_CALL_MODULE && before != NULL) { /* behind a norm, at least */
+            before->after_all = true;
+            behind = true;
+        } else if (call->does == LH_STEP_CALL_COMPUTE) {
+            call->after_module = behind;
+            behind = false;
+            before = call;
+        }
+    }
+}
+
+static void
+cut_into_chunks(LhStepList *list)
+{
+    LhStepChunk chunk = { 0 };
+
+    list->chunks = g_array_new(FALSE, FALSE, sizeof(LhStepChunk));
+    for (guint i = 0; i < list->calls->len; i++) {
+        const bool module = g_array_index(list->calls, LhStepCall, i).does == LH_STEP_CALL_MODULE;
+
+        if ((module || chunk.count == CHUNK_CALLS) && chunk.count > 0) {
+            g_array_append_val(list->chunks, chunk);
+            list->plain_chunks++;
+            chunk = (LhStepChunk){ .first = i };
+        }
+        chunk.count++;
+        if (module) {
+            g_array_append_val(list->chunks, chunk);
+            chunk = (LhStepChunk){ .first = i + 1 };
+        }
+    }
+    if (chunk.count > 0) {
+        g_array_append_val(list->chunks, chunk);
+        list->plain_chunks++;
+    }
+}
+
+static void
+order_list(Tracker *t, LhStepList *list)
+{
+    for (guint i = 0; i < list->calls->len; i++)
+        order_call(t, list, &g_array_index(list->calls, LhStepCall, i));
+}
+
+void
+lh_step_order(LhStepPlan *plan)
+{
+    Tracker t = { .plan = plan, .first_part = g_new(uint32_t, plan->classes->len) };
+    uint32_t parts = 0;
+
+    for (guint i = 0; i < plan->classes->len; i++) {
+        const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
+
+        t.first_part[i] = parts;
+        parts += c->instances * c->shape.parts;
+    }
+    t.parts = g_new0(Part, parts);
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++)
+        t.clocks[s] = g_array_new(FALSE, FALSE, sizeof(Clock));
+    /* What a micro-batch waits for at its start is what the one before has left: so the second time
+     * counts. The first micro-batch has no such calls to wait for. */
+    for (uint32_t i = 0; i < 2 && plan->params.micro_batches > 1; i++)
+        order_list(&t, &plan->inner);
+    order_list(&t, &plan->last);
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++)
+        g_array_unref(t.clocks[s]);
+    g_free(t.parts);
+    g_free(t.first_part);
+    if (plan->params.micro_batches > 1) {
+        mark_modules(&plan->inner);
+        cut_into_chunks(&plan->inner);
+    }
+    mark_modules(&plan->last);
+    cut_into_chunks(&plan->last);
+}

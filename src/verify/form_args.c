@@ -1,0 +1,202 @@
+/*
+ * Form of calls outside attention beyond the sizes of their operands: how they are cut. Whatever
+ * passes here, every machine's kernel can find its rows.
+ */
+#include "verify/proof.h"
+
+#include "kernels/layer.h"
+
+#define MALFORMED(op, slot, ...)                                                                   \
+    (lh_proof_find(proof, LH_FINDING_MALFORMED,                                                    \
+                   (LhPlace){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),               \
+     false)
+
+/* A part of every operand holds whole elements. */
+static bool
+check_whole_elements(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        const LhRegion *region = &op->compute.regions[i];
+        const LhSlot *slot = &proof->program->slots[region->slot];
+
+        if (slot->part_bytes % lh_slot_element_bytes(slot) != 0)
+            return MALFORMED(g, region->slot,
+                             "takes slot %s, whose parts of %" G_GUINT64_FORMAT
+                             " bytes hold no whole number of elements",
+                             slot->name, slot->part_bytes);
+    }
+    return true;
+}
+
+/* Parts of a tensor by heads: as many slices of each segment, of whole heads. */
+static bool
+check_slices(LhProof *proof, uint32_t g, const LhRegion *region, uint64_t segments, uint64_t width)
+{
+    const LhSlot *slot = &proof->program->slots[region->slot];
+    const uint64_t slices = region->count / segments;
+
+    if (region->count % segments == 0 && width % slices == 0 &&
+        width / slices % slot->head_dim == 0)
+        return true;
+    return MALFORMED(g, region->slot,
+                     "takes %u parts of slot %s, which %" G_GUINT64_FORMAT
+                     " segments of heads with %" G_GUINT64_FORMAT " elements cannot be cut into",
+                     region->count, slot->name, segments, width);
+}
+
+/* No row chooses an expert twice. */
+static bool
+check_experts(LhProof *proof, uint32_t g)
+{
+    const LhKernelArgs *a = &proof->ops[g].compute.args;
+
+    return (a->experts.rows > 0 && a->experts.choices > 0 &&
+            a->experts.choices <= a->experts.experts) ||
+           MALFORMED(g, -1, "has %u choices for each of %" G_GUINT64_FORMAT " rows; experts: %u",
+                     a->experts.choices, a->experts.rows, a->experts.experts);
+}
+
+static bool
+check_layout(LhProof *proof, uint32_t g, const LhHeadsLayout *layout, uint64_t rows)
+{
+    if (layout->batch > 0 && layout->members > 0 &&
+        rows % ((uint64_t)layout->batch * layout->members) == 0)
+        return true;
+    return MALFORMED(
+        g, -1, "has %" G_GUINT64_FORMAT " rows, which %u sequences of %u members cannot share",
+        rows, layout->batch, layout->members);
+}
+
+static bool
+check_product(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernel *kernel = lh_proof_kernel(op);
+    const LhKernelArgs *a = &op->compute.args;
+    const LhHeadsLayout *layout = &a->product.layout;
+    const LhProductResult result = kernel->product;
+    const LhRegion *x = &op->compute.regions[result == LH_PRODUCT_DX ? 2 : 0];
+    const LhRegion *y = &op->compute.regions[result == LH_PRODUCT_DX   ? 0
+                                             : result == LH_PRODUCT_DW ? 1
+                                                                       : 2];
+
+    if (!lh_product_is_of_experts(kernel) && a->product.experts > 1)
+        return MALFORMED(g, -1, "has %u experts, but no operand that says whose the rows are",
+                         a->product.experts);
+    if (!lh_product_is_by_heads(kernel))
+        return true;
+    if (!check_layout(proof, g, layout, a->product.m))
+        return false;
+    if (y->count % layout->members != 0 || a->product.m % ((uint64_t)layout->batch * y->count) != 0)
+        return MALFORMED(g, y->slot, "takes %u parts of slot %s for %u members", y->count,
+                         proof->program->slots[y->slot].name, layout->members);
+    return check_slices(proof, g, x, y->count / layout->members, a->product.k);
+}
+
+static bool
+check_rows(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernelArgs *a = &op->compute.args;
+    bool counts = false, has_tokens = false;
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        counts |= lh_proof_kernel(op)->operands[i].kind == LH_TENSOR_NUMBERS;
+        has_tokens |= lh_proof_kernel(op)->operands[i].kind == LH_TENSOR_TOKENS;
+    }
+    if (a->rows.rows == 0 || a->rows.width == 0)
+        return MALFORMED(g, -1, "is called for no rows, or for rows of nothing");
+    if (!has_tokens)
+        return true;
+    /* The last rank's rows or columns may go beyond the end: none of them is a token. */
+    if (a->rows.first >= a->rows.vocabulary)
+        return MALFORMED(g, -1,
+                         "is called for tokens from %" G_GUINT64_FORMAT
+                         " on that the vocabulary of %" G_GUINT64_FORMAT " does not have",
+                         a->rows.first, a->rows.vocabulary);
+    if (counts && (a->rows.tokens == 0 || a->rows.first % a->rows.width != 0))
+        return MALFORMED(g, -1,
+                         "is a loss over %" G_GUINT64_FORMAT " tokens and %" G_GUINT64_FORMAT
+                         " columns from %" G_GUINT64_FORMAT " on",
+                         a->rows.tokens, a->rows.width, a->rows.first);
+    return true;
+}
+
+/* One segment: its rows outside have a part of each member. */
+static bool
+check_to_heads(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernelArgs *a = &op->compute.args;
+    const uint64_t d = a->to_heads.head_dim;
+
+    if (d == 0 || a->to_heads.heads == 0 || a->to_heads.groups == 0 || a->to_heads.rows == 0 ||
+        (d % 2 != 0 && a->to_heads.base != 0))
+        return MALFORMED(g, -1, "is called for heads of %" G_GUINT64_FORMAT " elements%s", d,
+                         a->to_heads.base != 0 ? ", which cannot be rotated" : "");
+    if (!check_layout(proof, g, &a->to_heads.layout, a->to_heads.rows * a->to_heads.layout.batch))
+        return false;
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        const LhRegion *region = &op->compute.regions[i];
+        const LhSlot *slot = &proof->program->slots[region->slot];
+
+        if (slot->kind == LH_TENSOR_HIDDEN && region->count != a->to_heads.layout.members)
+            return MALFORMED(g, region->slot, "takes %u parts of slot %s for %u members",
+                             region->count, slot->name, a->to_heads.layout.members);
+        if (slot->kind != LH_TENSOR_HIDDEN && slot->head_dim != d)
+            return MALFORMED(g, region->slot,
+                             "is called for head dimension %" G_GUINT64_FORMAT
+                             ", but slot %s has %u",
+                             d, slot->name, slot->head_dim);
+        if (slot->kind != LH_TENSOR_HIDDEN &&
+            !check_slices(proof, g, region, 1,
+                          (lh_slot_has_halves(slot) ? a->to_heads.groups : a->to_heads.heads) * d))
+            return false;
+    }
+    return true;
+}
+
+/* Each part of the moments has the first of its parameters, then the second of these. */
+static bool
+check_moments(LhProof *proof, uint32_t g)
+{
+    const LhOp *op = &proof->ops[g];
+    const uint64_t count = op->compute.args.optimizer.count;
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        const LhRegion *region = &op->compute.regions[i];
+
+        if (lh_proof_kernel(op)->operands[i].kind == LH_TENSOR_MOMENTS &&
+            count % region->count != 0)
+            return MALFORMED(g, region->slot,
+                             "takes %u parts of slot %s, which the moments of %" G_GUINT64_FORMAT
+                             " parameters cannot be cut into",
+                             region->count, proof->program->slots[region->slot].name, count);
+    }
+    return true;
+}
+
+bool
+lh_proof_check_layer_args(LhProof *proof, uint32_t g)
+{
+    const LhKernel *kernel = lh_proof_kernel(&proof->ops[g]);
+
+    if (!check_whole_elements(proof, g))
+        return false;
+    switch (kernel->args) {
+    case LH_ARGS_PRODUCT:
+        return check_product(proof, g);
+    case LH_ARGS_ROWS:
+        return check_rows(proof, g);
+    case LH_ARGS_HEADS:
+        return check_to_heads(proof, g);
+    case LH_ARGS_EXPERTS:
+        return check_experts(proof, g);
+    case LH_ARGS_OPTIMIZER:
+        return check_moments(proof, g);
+    default:
+        return true;
+    }
+}

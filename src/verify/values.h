@@ -1,0 +1,200 @@
+/*
+ * What the files of the proof of a training step share: symbolic values of all cells. A cell is one
+ * part of one slot on one rank. What a value may be is said by the model, its sizes and the table
+ * of a layer (step/graph.h) alone; how the builder came to its calls plays no part.
+ */
+#pragma once
+
+#include "step/graph.h"
+#include "verify/proof.h"
+
+/* ---- step_sets.c: sets of terms ---- */
+
+/* Sets are kept once each: equal sets have equal numbers. 0 is the empty one. */
+typedef struct {
+    GPtrArray *sets; /* of Set */
+    GHashTable *numbers;
+} LhSets;
+
+void lh_sets_init(LhSets *sets);
+void lh_sets_clear(LhSets *sets);
+/* The set {0, ..., @count - 1}; or of @term alone. */
+uint32_t lh_sets_all(LhSets *sets, uint32_t count);
+uint32_t lh_sets_one(LhSets *sets, uint32_t term);
+/* Both together; LH_NONE if they share a term. */
+uint32_t lh_sets_unite(LhSets *sets, uint32_t a, uint32_t b);
+/* How many terms a set has; the first of 0, 1, 2, ... that it lacks. */
+uint32_t lh_sets_size(const LhSets *sets, uint32_t set);
+uint32_t lh_sets_lacks(const LhSets *sets, uint32_t set);
+
+/* ---- step_values.c: values ---- */
+
+typedef enum {
+    LH_VALUE_NOTHING, /* nothing has been written */
+    LH_VALUE_SUSPECT, /* the result of an op with a finding: says nothing more */
+    LH_VALUE_OWN,     /* what attention leaves in buffers of its own, or has not finished */
+    LH_VALUE_ROLE,    /* an activation, or the gradient of one */
+    LH_VALUE_WEIGHT,
+    LH_VALUE_GRADIENT,
+    LH_VALUE_MASTER,
+    LH_VALUE_MOMENTS,
+    LH_VALUE_CLOCK,
+    LH_VALUE_TOKENS,
+    LH_VALUE_TARGETS,
+    LH_VALUE_LOSS,
+    LH_VALUE_NORM,
+} LhValueKind;
+
+/*
+ * Two values are of one thing if all fields but the set are equal. Of a role the set has the terms
+ * of a sum that is not complete yet; a complete one has 0. Of gradients, the loss and their norm it
+ * always has all terms.
+ */
+typedef struct {
+    uint8_t kind;         /* LhValueKind */
+    uint8_t what;         /* LhStepRole, as without tensor parallelism; LhStepWeight */
+    uint16_t of;          /* weights and states: 0 before the optimizer, 1 behind it; of tensors of
+                             attention: into how many slices they are cut */
+    uint16_t layer;       /* of LH_STEP_DX: how many sublayers it still has to pass */
+    uint16_t micro_batch; /* of activations */
+    uint32_t replica;     /* which data-parallel rank's batch; of activations */
+    uint32_t segment;     /* of the sequence; of activations */
+    uint32_t piece; /* rows of which tensor-parallel member; slice of the heads; of weights and
+                       their states: piece */
+    uint32_t slice; /* columns of which tensor-parallel rank; LH_NONE: all of them */
+    uint32_t set;
+} LhValue;
+
+typedef struct {
+    LhValue value;
+    uint32_t writer;      /* global op, or LH_NONE: there from the start */
+    uint16_t open;        /* instances of attention that have touched it and will again ... */
+    uint16_t open_writes; /* ... and that will write it again */
+} LhValueCell;
+
+/* A weight of the model, in numbers. */
+typedef struct {
+    uint64_t elements; /* on a tensor-parallel rank; 0: the layer has none */
+    uint64_t piece;    /* elements of a piece: the last ones may have fewer */
+    uint32_t replicas; /* tensor-parallel ranks in a row that have the same */
+    uint32_t held;     /* pieces that hold anything */
+    uint32_t terms;    /* of its gradient */
+    uint32_t first;    /* its first term in the norm of all gradients */
+} LhWeightFacts;
+
+struct _LhInstance;
+struct _LhModuleRank;
+
+typedef struct {
+    LhProof *proof;
+    const LhStepPlan *plan;
+    const LhStepParams *params;
+    const LhPlacement *placement; /* of a context-parallel group */
+    uint32_t tensor, context, data, micro_batches, layers, segments, pieces;
+    uint32_t data_ranks; /* context x data parallel */
+    LhSets sets;
+    LhValueCell *cells;     /* [ranks * cells_count] */
+    LhWeightFacts *weights; /* [layers * LH_STEP_W_LAYER + others] */
+    uint32_t weights_count;
+    uint32_t norm_terms;
+    uint64_t *made; /* [ranks * micro_batches * (layers + 1) * segments]: bits of forward rows */
+    double epsilon; /* of norms: one for all; 0: none seen yet */
+    const LhKernelArgs *adam; /* of the first call of the optimizer; NULL: none seen yet */
+    /* step_modules.c */
+    struct _LhModuleRank *parts_of; /* [modules * context] */
+    GPtrArray *instances;           /* of struct _LhInstance */
+    uint32_t *op_instance;          /* [ops_count] LH_NONE: the op is the step's own */
+} LhValues;
+
+/* Where a rank stands. */
+typedef struct {
+    uint32_t tensor, context, data;
+    uint32_t shard; /* context and data parallel together: which piece of weights is its own */
+} LhValuePlace;
+
+static inline LhValuePlace
+lh_values_place(const LhValues *v, uint32_t rank)
+{
+    return (LhValuePlace){ rank % v->tensor, rank / v->tensor % v->context,
+                           rank / v->tensor / v->context, rank / v->tensor };
+}
+
+static inline LhValueCell *
+lh_values_cell(const LhValues *v, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    return &v->cells[(size_t)rank * v->proof->cells_count +
+                     v->proof->program->slots[slot].first_cell + part];
+}
+
+#define FIND_VALUE_OF(values, op, slot, ...)                                                       \
+    lh_proof_find((values)->proof, LH_FINDING_COVERAGE,                                            \
+                  (LhPlace){ (values)->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },         \
+                  __VA_ARGS__)
+#define FIND_VALUE(op, slot, ...) FIND_VALUE_OF(v, op, slot, __VA_ARGS__)
+
+/* Fills in facts and the values that are there before the step. */
+void lh_values_begin(LhValues *v);
+/* What must be there behind it. */
+void lh_values_check_end(LhValues *v);
+
+bool lh_values_equal(const LhValue *a, const LhValue *b); /* but for the set */
+/* "q_rows of layer 1, micro-batch 0, ..."; caller frees. */
+char *lh_proof_value_text(const LhValues *v, const LhValue *value);
+
+/* What the step's own op @op finds in a part, and puts there. Findings about attention that is
+ * still at work there. */
+LhValue lh_values_take(LhValues *v, uint32_t op, uint32_t slot, uint32_t part);
+void lh_values_put(LhValues *v, uint32_t op, uint32_t slot, uint32_t part, LhValue value);
+/* What is there for @op, of the step or of attention. */
+LhValue lh_values_at(const LhValues *v, uint32_t op, uint32_t slot, uint32_t part);
+
+uint32_t lh_values_weight_number(const LhValues *v, LhStepWeight weight, uint32_t layer);
+const LhWeightFacts *lh_values_weight_facts(const LhValues *v, LhStepWeight weight, uint32_t layer);
+/* Elements of piece @piece. */
+uint64_t lh_values_piece_size(const LhWeightFacts *facts, uint32_t piece);
+
+/* A weight, or what belongs to one, on @rank. */
+LhValue lh_values_of_weight(const LhValues *v, LhValueKind kind, LhStepWeight weight,
+                            uint32_t layer, uint32_t rank, uint32_t piece);
+
+/* Part @part of @role on @rank, whole; @layer as LhValue.layer has it. And how many parts. */
+LhValue lh_values_of_role(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch,
+                          uint32_t rank, uint32_t part);
+uint32_t lh_values_role_parts(const LhValues *v, LhStepRole role, uint32_t layer);
+/* The same of tokens and targets. */
+LhValue lh_values_of_tokens(const LhValues *v, LhValueKind kind, uint32_t micro_batch,
+                            uint32_t rank, uint32_t part);
+/* Part @part of slot @slot of attention's program @program on @rank, as @role. */
+LhValue lh_values_of_attention(const LhValues *v, const LhProgram *program, uint32_t slot,
+                               uint32_t rank, uint32_t part);
+
+/* ---- step_rows.c: the table ---- */
+
+/* Rows of the table that the layers of the model have, and that add to the gradient of @weight. */
+uint32_t lh_values_gradient_rows(const LhValues *v, LhStepWeight weight, uint32_t layer);
+/* Terms that a role of @layer, as without tensor parallelism, is the sum of; 1: it is no sum. */
+uint32_t lh_values_role_terms(const LhValues *v, LhStepRole alone, uint32_t layer);
+/* The effect of a compute op that the table has. */
+void lh_values_apply_row(LhValues *v, uint32_t op);
+/* All that a compute op writes is not what it should be. */
+void lh_values_write_suspect(LhValues *v, uint32_t op);
+/* Notes that a forward row, or (@row LH_NONE) attention, runs for @segment; false: it has before.
+ */
+bool lh_values_note_forward(LhValues *v, uint32_t op, uint32_t row, uint32_t segment);
+
+/* ---- step_optimizer.c: what the table does not have ---- */
+
+bool lh_values_is_optimizer(const LhOp *op);
+void lh_values_apply_optimizer(LhValues *v, uint32_t op);
+
+/* ---- step_moves.c: collectives ---- */
+
+void lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting);
+
+/* ---- step_modules.c: attention ---- */
+
+/* Proves the embedded programs alone, and that each instance is one of them. False: findings. */
+bool lh_values_check_modules(LhValues *v);
+/* What an op of an instance does to cells, once it is done. */
+void lh_values_apply_module(LhValues *v, uint32_t op);
+void lh_values_clear_modules(LhValues *v);

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Gives every option of every command twice: repeats.py PROGRAM.
+
+What help says of it must be so: either it may be given several times, or the line is refused because
+it was.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from random_lines import ROOT, SENSIBLE
+
+# Of options that random lines make in other ways.
+VALUES = {"--schedule": ["ring", "zigzag"], "--dtype": ["bf16"], "--cluster": ["dgx-a100-80g"],
+          "--max-work": ["1s"], "--model": ["llama-7b"]}
+REFUSED = ("takes one", "contradict each other")
+SEVERAL = "May be given several times"
+
+
+def values_of(option):
+    known = VALUES.get(option["option"], SENSIBLE.get(option["option"], option.get("choices")))
+    known = known or ["1"]
+    return known[0], known[-1]
+
+
+def faults_of(program, command, option, environment):
+    words = [word for value in values_of(option) for word in (option["option"], value)]
+    # Programs are counted after all options are read; the others end with one that does not exist.
+    words += ["--ranks", "2"] if option["option"] == "--schedule" else ["--nothing"]
+    done = subprocess.run([program, command["name"], *words], env=environment, check=False,
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    refused = any(text in done.stderr for text in REFUSED)
+    if refused == option["repeatable"]:
+        yield f"repeatable: {option['repeatable']}, but: {done.stderr.strip()}"
+    if (SEVERAL in option["description"]) != option["repeatable"]:
+        yield f"repeatable: {option['repeatable']}, but: {option['description']}"
+
+
+def main():
+    program = os.path.realpath(sys.argv[1])
+    environment = dict(os.environ, LC_ALL="C", LONGHAUL_DATA_DIR=str(ROOT))
+    listing = json.loads(subprocess.run([program, "help", "--format", "json"], check=True, text=True,
+                                        capture_output=True, env=environment).stdout)
+    count = bad = 0
+    for command in listing["commands"]:
+        for option in command["options"]:
+            if option["type"] == "flag":
+                continue
+            count += 1
+            for fault in faults_of(program, command, option, environment):
+                print(f"{command['name']} {option['option']}: {fault}")
+                bad += 1
+    print(f"{count} options, {bad} that help is wrong about")
+    return bad > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

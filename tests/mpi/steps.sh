@@ -1,0 +1,57 @@
+#!/bin/bash
+# Training steps with one rank a process against threads: the same weights, to the bit, and counts.
+#
+#     steps.sh PROGRAM
+#
+# Exit status 77 where MPI is absent, in the build or on the machine.
+set -u
+program=$(realpath "$1")
+tests=$(dirname "$(realpath "$0")")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 99
+# shellcheck source=tests/mpi/setup.sh
+. "$tests/setup.sh"
+need_mpi "$program"
+failed=0
+compared=0
+
+cat >tiny.json <<END
+{
+  "schema": "longhaul.model/1",
+  "name": "tiny",
+  "source": "made up",
+  "num_layers": 2,
+  "hidden_size": 64,
+  "num_attention_heads": 8,
+  "num_query_groups": 4,
+  "kv_channels": 8,
+  "ffn_hidden_size": 192,
+  "gated_mlp": true,
+  "vocab_size": 61
+}
+END
+
+# compare RANKS OPTIONS...: threads and processes agree.
+compare() {
+    local ranks=$1 key
+    shift
+    set -- --step --model tiny.json --ranks "$ranks" --seq-length 64 --format json "$@"
+    "$program" run "$@" >threads.json 2>err || { failed=1; echo "FAILED: threads, $*: $(cat err)"; }
+    timeout 300 mpirun -n "$ranks" "$program" run --backend mpi "$@" >mpi.json 2>err ||
+        { failed=1; echo "FAILED: mpi, $*: $(cat err)"; }
+    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"rel_l2"' '"ok": true'; do
+        if ! grep -q "$key" mpi.json || [ "$(grep "$key" threads.json)" != "$(grep "$key" mpi.json)" ]; then
+            failed=1
+            echo "FAILED: $key: $*"
+        fi
+    done
+    compared=$((compared + 1))
+}
+
+compare 4 --schedule zigzag --tensor-model-parallel-size 2 --shard fsdp --checkpoint remat --dtype fp32
+over shared
+compare 4 --schedule ulysses --data-parallel-size 2 --shard zero2 --checkpoint layer --num-micro-batches 2
+compare 8 --schedule ring --tensor-model-parallel-size 2 --data-parallel-size 2 --shard zero1
+[ $compared -eq 3 ] || { failed=1; echo "FAILED: only $compared steps were compared"; }
+exit $failed

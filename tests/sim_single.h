@@ -1,0 +1,46 @@
+/*
+ * Programs of one collective, and who comes late for it.
+ */
+#pragma once
+
+#include "sim_world.h"
+
+#define MEMBERS_MAX 640
+
+/* One collective over the members of a group, which arrive together unless a time says otherwise.
+ */
+typedef struct {
+    Line lines[MEMBERS_MAX + 1];
+    Script script;
+} Single;
+
+/* Rank @late is there after @late_ps, if that is not 0. */
+static inline void
+single_init(Single *s, LhCollectiveKind kind, LhGroup group, uint64_t bytes, uint32_t late,
+            LhTime late_ps)
+{
+    const uint64_t size = lh_group_size(&group);
+
+    ck_assert_uint_le(size, MEMBERS_MAX);
+    s->script = (Script){ .lines = s->lines };
+    for (uint32_t i = 0; i < size; i++) {
+        const uint32_t rank = (uint32_t)lh_group_member(&group, i);
+        const bool waits = late_ps > 0 && rank == late;
+
+        if (waits)
+            s->lines[s->script.count++] =
+                (Line){ .rank = rank, .kind = LH_OP_COMPUTE, .time_ps = late_ps };
+        s->lines[s->script.count++] = (Line){ .rank = rank,
+                                              .kind = LH_OP_COLLECTIVE,
+                                              .collective = kind,
+                                              .ranks = group,
+                                              .bytes = bytes,
+                                              .after = { waits ? 1 : 0 } };
+    }
+}
+
+static inline LhGroup
+first_ranks(uint32_t count)
+{
+    return (LhGroup){ 0, 1, count, 0, 1 };
+}

@@ -1,0 +1,102 @@
+/*
+ * Tiny models and steps for tests.
+ */
+#pragma once
+
+#include "step/step.h"
+
+/* What a test varies. All zero but `schedule`: one rank, two layers, nothing sharded or recomputed.
+ */
+typedef struct {
+    const char *schedule; /* of its attention */
+    uint32_t tensor, context, data;
+    uint32_t layers, micro_batches, batch;
+    LhShard shard;
+    LhCheckpoint checkpoint;
+    LhDtype dtype;
+    uint32_t groups; /* key-value heads; 0: as many as heads */
+    bool linear, gelu, layer_norm, tied, gate;
+    /* Experts that a router chooses among, 0: none; how many of them for each token, 0: 2; beside
+     * them shared ones; and layers before them that have an MLP. */
+    uint32_t experts, choices, shared, dense;
+    uint32_t window;     /* of every second layer; 0: none */
+    uint64_t vocabulary; /* 0: 64 */
+    uint64_t tokens;     /* of a sequence on a context-parallel rank; 0: 16 */
+    LhStepBehaviour behaviour;
+} TinyStep;
+
+/* The model of @tiny. Caller frees. */
+static inline LhModel *
+tiny_model(const TinyStep *tiny)
+{
+    const uint32_t heads = tiny->context > 4 || tiny->tensor > 4 ? 16 : 8;
+    LhModel *model = g_new0(LhModel, 1);
+    LhLayerRun run = {
+        .kind = tiny->linear ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX,
+        .count = 1,
+        .output_gate = tiny->gate,
+        .whole = tiny->window > 0,
+    };
+
+    model->name = g_strdup("tiny");
+    model->num_layers = tiny->layers != 0 ? tiny->layers : 2;
+    model->layers = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
+    g_array_append_val(model->layers, run);
+    if (tiny->window > 0) {
+        run.whole = false;
+        g_array_append_val(model->layers, run);
+    }
+    model->hidden_size = 8 * heads;
+    model->num_attention_heads = heads;
+    model->num_query_groups = tiny->groups != 0 ? tiny->groups : heads;
+    model->kv_channels = 8;
+    model->ffn_hidden_size = 3 * model->hidden_size;
+    model->gated_mlp = !tiny->gelu;
+    if (tiny->experts > 0) {
+        model->ffn_hidden_size = model->hidden_size;
+        model->num_experts = tiny->experts + tiny->shared;
+        model->experts_per_token = (tiny->choices != 0 ? tiny->choices : 2) + tiny->shared;
+        model->weights.shared_experts = tiny->shared;
+        model->weights.dense_layers = tiny->dense;
+        model->weights.dense_ffn_hidden_size = 2 * model->hidden_size;
+    }
+    model->weights.biases = tiny->layer_norm;
+    model->vocab_size = tiny->vocabulary != 0 ? tiny->vocabulary : 64;
+    model->tied_embeddings = tiny->tied;
+    model->sliding_window = tiny->window;
+    model->rotary_base = 10000;
+    return model;
+}
+
+/* The program of @tiny; NULL with @error if it is refused. Caller frees. */
+static inline LhProgram *
+tiny_step(const TinyStep *tiny, GError **error)
+{
+    g_autoptr(LhModel) model = tiny_model(tiny);
+    const LhSchedule *schedule = lh_schedule_find(tiny->schedule, NULL);
+    const uint32_t context = MAX(tiny->context, 1);
+    LhStepParams p = {
+        .model = model,
+        .schedule = { schedule, schedule },
+        .module = {
+            .attention = {
+                .batch = MAX(tiny->batch, 1),
+                .seq_length = (tiny->tokens != 0 ? tiny->tokens : 16) * context,
+                .dtype = tiny->dtype,
+                .decay = tiny->linear ? 0.9 : 0,
+            },
+            .ranks = context,
+            .mask.causal = true,
+        },
+        .window = tiny->window,
+        .tensor_parallel = MAX(tiny->tensor, 1),
+        .data_parallel = MAX(tiny->data, 1),
+        .micro_batches = MAX(tiny->micro_batches, 1),
+        .shard = tiny->shard,
+        .checkpoint = tiny->checkpoint,
+        .behaviour = tiny->behaviour,
+        .learning_rate = 1e-2,
+    };
+
+    return lh_step_new(&p, error);
+}

@@ -1,0 +1,471 @@
+/*
+ * Published tables: their descriptions, what rows mean, what is predicted of them, and what is said
+ * of broken ones.
+ */
+#include "data_files.h"
+#include "plan/reproduce.h"
+
+#include <stdio.h>
+
+/* Options that steps need and that scenarios do not have as long as there are no steps. */
+static const char *const awaited[] = { "step",
+                                       "framework",
+                                       "shard",
+                                       "checkpoint",
+                                       "pad",
+                                       "tensor_model_parallel_size",
+                                       "pipeline_model_parallel_size",
+                                       "context_parallel_size",
+                                       "num_micro_batches",
+                                       NULL };
+
+static bool
+is_option(const char *name)
+{
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
+        if (strcmp(field->name, name) == 0)
+            return true;
+    }
+    return g_strv_contains(awaited, name);
+}
+
+/* Shipped descriptions can be read, fit their rows, and name options that there are. */
+START_TEST(papers_fit_their_rows)
+{
+    g_auto(GStrv) names = lh_paper_list();
+
+    ck_assert_uint_ge(g_strv_length(names), 18);
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhPaper) paper = lh_paper_load(*name, &error);
+        g_autoptr(LhCsv) rows = paper == NULL ? NULL : lh_paper_rows(paper, NULL, &error);
+        g_autoptr(GPtrArray) cases = rows == NULL ? NULL : lh_paper_cases(paper, rows, &error);
+
+        ck_assert_msg(cases != NULL, "%s", error != NULL ? error->message : *name);
+        ck_assert_str_eq(paper->name, *name);
+        ck_assert_uint_gt(cases->len, 0);
+        for (guint i = 0; i < cases->len; i++) {
+            const LhPaperCase *c = g_ptr_array_index(cases, i);
+
+            for (guint j = 0; j < c->options->names->len; j++)
+                ck_assert_msg(is_option(g_ptr_array_index(c->options->names, j)), "%s: %s", *name,
+                              (const char *)g_ptr_array_index(c->options->names, j));
+            ck_assert((c->reason != NULL) ==
+                      (c->state == LH_CASE_LEFT_OUT || c->state == LH_CASE_UNPREDICTED));
+        }
+    }
+}
+END_TEST
+
+START_TEST(paper_schema_is_the_table)
+{
+    check_schema("paper", "longhaul.paper/1", "What a published table means", lh_paper_fields);
+}
+END_TEST
+
+/* --- rows ---------------------------------------------------------------------------------------
+ */
+
+static const char paper_text[] =
+    "{\n"
+    "  \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "
+    "\"s\",\n"
+    "  \"base\": [\"cluster=dgx-a100-80g:1\", \"dtype=fp16\", \"mask=causal\"],\n"
+    "  \"columns\": [\n"
+    "    { \"column\": \"gpus\", \"values\": [ { \"value\": \"*\", \"set\": [\"ranks=*\", "
+    "\"seq_length={gpus*per_gpu*2/2}\"] } ] },\n"
+    "    { \"column\": \"how\", \"values\": [\n"
+    "      { \"value\": \"no-*\", \"skip\": \"it is not known\" },\n"
+    "      { \"value\": \"x\", \"where\": [\"gpus=2\"], \"set\": [\"schedule=zigzag\", \"dtype=\"] "
+    "},\n"
+    "      { \"value\": \"x\", \"set\": [\"schedule=ring\"] },\n"
+    "      { \"value\": \"pre-*-post\", \"set\": [\"schedule=*\"] } ] }\n"
+    "  ],\n"
+    "  \"metrics\": [ { \"column\": \"ms\", \"metric\": \"attention_s\", \"scale\": 0.001 },\n"
+    "    { \"column\": \"claim\", \"cell\": \"at least *x\", \"metric\": \"attention_s\",\n"
+    "      \"at_least\": true, \"against\": [\"schedule=ring\"] } ],\n"
+    "  \"fitted_on\": [ { \"where\": [\"how=x\", \"gpus=4\"], \"columns\": [\"ms\"] } ],\n"
+    "  \"tolerance\": { \"mean\": 0.5 }\n"
+    "}\n";
+
+static LhPaper *
+parse_paper(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    LhPaper *paper = lh_paper_parse("dir/p.json", text, strlen(text), &error);
+
+    ck_assert_msg(paper != NULL, "%s", error != NULL ? error->message : "no message");
+    return paper;
+}
+
+static LhCsv *
+parse_rows(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    LhCsv *rows = lh_csv_parse("dir/t.csv", text, strlen(text), &error);
+
+    ck_assert_msg(rows != NULL, "%s", error != NULL ? error->message : "no message");
+    return rows;
+}
+
+static GPtrArray *
+cases_of(const LhPaper *paper, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhCsv) rows = parse_rows(text);
+    GPtrArray *cases = lh_paper_cases(paper, rows, &error);
+
+    ck_assert_msg(cases != NULL, "%s", error != NULL ? error->message : "no message");
+    return cases;
+}
+
+static void
+check_case(const GPtrArray *cases, guint index, LhCaseState state, const char *options,
+           const char *reason)
+{
+    const LhPaperCase *c = g_ptr_array_index(cases, index);
+    g_autofree char *found = lh_paper_options_text(c->options);
+
+    ck_assert_int_eq(c->state, state);
+    if (options != NULL)
+        ck_assert_str_eq(found, options);
+    ck_assert_msg(g_strcmp0(c->reason, reason) == 0, "%s", c->reason);
+}
+
+START_TEST(paper_rows_become_options)
+{
+    g_autoptr(LhPaper) paper = parse_paper(paper_text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "gpus,per_gpu,how,ms,claim\n"
+                                                 "2,1024,x,1.5,\n"
+                                                 "4,1024,x,2,at least 1.25x\n"
+                                                 "8,2048,pre-striped-post,OOM,more\n"
+                                                 "8,2048,no-one,a lot,at least ?x\n"
+                                                 "8,2048,other,4,\n"
+                                                 "8,2048,x,,\n");
+    const LhPaperCase *c;
+
+    ck_assert_uint_eq(cases->len, 7);
+    check_case(cases, 0, LH_CASE_JUDGED,
+               "cluster=dgx-a100-80g:1, mask=causal, ranks=2, seq_length=2048, schedule=zigzag",
+               NULL);
+    check_case(cases, 1, LH_CASE_FITTED,
+               "cluster=dgx-a100-80g:1, dtype=fp16, mask=causal, ranks=4, seq_length=4096, "
+               "schedule=ring",
+               NULL);
+    check_case(cases, 2, LH_CASE_JUDGED, NULL, NULL); /* the claim of the same row */
+    check_case(cases, 3, LH_CASE_JUDGED,
+               "cluster=dgx-a100-80g:1, dtype=fp16, mask=causal, ranks=8, seq_length=16384, "
+               "schedule=striped",
+               NULL);
+    check_case(cases, 4, LH_CASE_LEFT_OUT, NULL, "it is not known");
+    check_case(cases, 5, LH_CASE_LEFT_OUT, NULL, "it is not known");
+    check_case(cases, 6, LH_CASE_LEFT_OUT, NULL,
+               "it is not known what \"other\" in column \"how\" means");
+    c = g_ptr_array_index(cases, 0);
+    ck_assert_double_eq(c->published, 1.5e-3);
+    ck_assert(c->published_fits && c->line == 2 && c->against == NULL);
+    c = g_ptr_array_index(cases, 2);
+    ck_assert_double_eq(c->published, 1.25);
+    ck_assert_str_eq(lh_paper_option(c->against, "schedule"), "ring");
+    c = g_ptr_array_index(cases, 3);
+    ck_assert(!c->published_fits);
+}
+END_TEST
+
+START_TEST(paper_patterns_match)
+{
+    static const struct {
+        const char *pattern, *text, *found;
+    } known[] = {
+        { "*", "", "" },        { "*", "abc", "abc" },    { "abc", "abc", "" },
+        { "abc", "abd", NULL }, { "a*", "abc", "bc" },    { "a*c", "abc", "b" },
+        { "a*c", "ac", "" },    { "ab*bc", "abc", NULL }, { "*c", "abc", "ab" },
+        { "*x", "abc", NULL },  { "", "", "" },           { "", "a", NULL },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_autofree char *found = lh_paper_match(known[i].pattern, known[i].text);
+
+        ck_assert_msg(g_strcmp0(found, known[i].found) == 0, "\"%s\" on \"%s\": %s",
+                      known[i].pattern, known[i].text, found);
+    }
+}
+END_TEST
+
+/* What is broken is named with file and line, in rows as in descriptions. */
+START_TEST(paper_rows_that_are_broken_are_named)
+{
+    static const struct {
+        const char *row, *message;
+    } broken[] = {
+        { "2,1024,x,1.5x,", "\"1.5x\" in column \"ms\" is no published value; allowed: a number "
+                            "above 0, OOM, or nothing" },
+        { "2,1024,x,-1,", "\"-1\" in column \"ms\" is no published value; allowed: a number above "
+                          "0, OOM, or nothing" },
+        { "2,1024,x,nan,", "\"nan\" in column \"ms\" is no published value; allowed: a number "
+                           "above 0, OOM, or nothing" },
+        { "2,many,x,1,", "\"many\" in column \"per_gpu\" is not a number" },
+        { "2,0.25,x,1,", "{gpus*per_gpu*2/2} is 0.5; allowed: a whole number of at least 1" },
+        { "2,-1,x,1,", "{gpus*per_gpu*2/2} is -2; allowed: a whole number of at least 1" },
+        { "1e9,1,x,1,", "--ranks: \"1e9\" is not allowed; allowed: a count such as 4096" },
+        { "2,1e30,x,1,", "{gpus*per_gpu*2/2} is 2e+30; allowed: a whole number of at least 1" },
+    };
+    g_autoptr(LhPaper) paper = parse_paper(paper_text);
+
+    for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {
+        g_autofree char *text =
+            g_strconcat("# r\ngpus,per_gpu,how,ms,claim\n", broken[i].row, "\n", NULL);
+        g_autofree char *start = g_strconcat("dir/t.csv:3: error: ", broken[i].message, NULL);
+        g_autoptr(LhCsv) rows = parse_rows(text);
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_msg(lh_paper_cases(paper, rows, &error) == NULL, "case %zu", i);
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
+        ck_assert_msg(g_str_has_prefix(error->message, start), "%s", error->message);
+    }
+}
+END_TEST
+
+START_TEST(paper_rejects_broken_files)
+{
+    static const BrokenInput broken[] = {
+        { "\"value\": \"no-*\"", "\"value\": \"*no-*\"",
+          "dir/p.json:7:18: error: \"columns[1].values[0].value\" has more than one *; allowed: "
+          "one" },
+        { "\"skip\": \"it is not known\"", "\"skip\": \"it is not known\", \"set\": [\"ranks=1\"]",
+          "dir/p.json:7:7: error: \"columns[1].values[0]\" is left out (\"skip\") and has options "
+          "(\"set\")" },
+        { "\"ranks=*\"", "\"=*\"",
+          "dir/p.json:5:61: error: \"columns[0].values[0].set[0]\" names no option; allowed: "
+          "OPTION, OPTION=VALUE, OPTION=" },
+        { "\"where\": [\"gpus=2\"]", "\"where\": [\"gpus\"]",
+          "dir/p.json:8:33: error: \"columns[1].values[1].where[0]\" must be COLUMN=VALUE" },
+        { "\"where\": [\"how=x\"", "\"where\": [\"=x\"",
+          "dir/p.json:15:30: error: \"fitted_on[0].where[0]\" must be COLUMN=VALUE" },
+        { "\"at least *x\"", "\"at least x\"",
+          "dir/p.json:13:34: error: \"metrics[1].cell\" has no *, which stands for the number" },
+        { "\"scale\": 0.001", "\"granularity\": 4096",
+          "dir/p.json:12:16: error: \"metrics[0]\": \"granularity\" is about longest_tokens "
+          "alone" },
+        { "\"metric\": \"attention_s\"", "\"metric\": \"attention\"",
+          "dir/p.json:12:44: error: \"metrics[0].metric\" must be one of iteration_s, "
+          "tokens_per_s, tokens_per_s_per_gpu, model_tflops_per_gpu, peak_gib, longest_tokens, "
+          "attention_s, iterations_per_s, tflops_per_gpu (did you mean \"attention_s\"?); found "
+          "the string \"attention\"" },
+        { "\"tolerance\"", "\"constants\": [\"speed\"], \"tolerance\"",
+          "dir/p.json:16:17: error: \"constants[0]\" must be one of attention_slowdown, "
+          "product_slowdown, linear_efficiency, matrix_efficiency, memory_efficiency, "
+          "nvlink_bandwidth, nic_bandwidth, collective_bandwidth, fsdp_overhead_s" },
+        { "\"scale\": 0.001", "\"scale\": 0",
+          "dir/p.json:12:68: error: \"metrics[0].scale\" is out of range: found the number 0; "
+          "allowed: 1e-12 to 1000000000000" },
+        { "\"base\"", "\"bases\"",
+          "dir/p.json:3:3: error: unknown field \"bases\" at the top level; did you mean \"base\"? "
+          "allowed: schema, name, description, source, caveat, base, columns, metrics, fitted_on, "
+          "constants, tolerance" },
+        { "\"mean\": 0.5", "\"mean\": 2",
+          "dir/p.json:16:26: error: \"tolerance.mean\" is out of range: found the number 2; "
+          "allowed: 0 to 1" },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *bad = break_text(paper_text, &broken[i]);
+
+        ck_assert_msg(lh_paper_parse("dir/p.json", bad, strlen(bad), &error) == NULL, "case %zu",
+                      i);
+        check_message(error, broken[i].message);
+    }
+}
+END_TEST
+
+/* --- predictions --------------------------------------------------------------------------------
+ */
+
+/* A module's time is that of a simulation of it; its rate is flops of the mask over time. */
+START_TEST(modules_are_predicted)
+{
+    static const char text[] =
+        "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "
+        "\"s\", \"base\": [\"cluster=hgx-h100:1\", \"ranks=4\", \"seq_length=16384\", "
+        "\"num_attention_heads=8\", \"kv_channels=64\", \"mask=full\", \"micro_batch_size=2\"],\n"
+        "\"columns\": [ { \"column\": \"s\", \"values\": [ { \"value\": \"*\", \"set\": "
+        "[\"schedule=*\"] } ] } ],\n"
+        "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" }, { \"column\": \"b\", "
+        "\"metric\": \"iterations_per_s\" }, { \"column\": \"c\", \"metric\": \"tflops_per_gpu\" "
+        "}, { \"column\": \"c\", \"metric\": \"tflops_per_gpu\", \"set\": [\"pass=fwd\"] }, { "
+        "\"column\": \"b\", \"metric\": \"attention_s\", \"against\": [\"schedule=ulysses\"] }, { "
+        "\"column\": \"d\", \"metric\": \"attention_s\" } ] }";
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases =
+        cases_of(paper, "s,a,b,c,d\nzigzag,1,1,1,OOM\nlasp,1,,,\nulysses,1,,,\n");
+    double value[8];
+
+    ck_assert_uint_eq(cases->len, 8);
+    lh_paper_run(paper, cases, NULL, 0);
+    for (guint i = 0; i < 8; i++) {
+        const LhPaperCase *c = g_ptr_array_index(cases, i);
+
+        value[i] = c->predicted;
+        ck_assert_int_eq(c->state, i == 5 || i == 6 ? LH_CASE_UNPREDICTED : LH_CASE_JUDGED);
+        if (c->state == LH_CASE_JUDGED)
+            ck_assert_double_eq(c->error, c->predicted - 1);
+    }
+    ck_assert_double_eq(value[1], 1 / value[0]);
+    ck_assert_double_eq_tol(value[2], 14.0 * 16384 * 16384 * 2 * 8 * 64 / value[0] / 4 / 1e12,
+                            1e-9 * value[2]);
+    ck_assert_double_gt(value[3], value[2] / 3);
+    ck_assert_double_lt(value[3], value[2] * 3);
+    ck_assert_double_eq(value[4], value[7] / value[0]);
+    check_case(cases, 5, LH_CASE_UNPREDICTED, NULL,
+               "whether a run fits in memory is not told by one module");
+}
+END_TEST
+
+/* Slower kernels make the module slower, a faster network faster; the files' own value changes
+ * nothing. */
+START_TEST(constants_are_laid_over_files)
+{
+    static const char text[] =
+        "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "
+        "\"s\", \"base\": [\"cluster=dfa-2node:2\", \"seq_length=64K\", \"schedule=zigzag\"],\n"
+        "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" } ] }";
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "a\n1\n");
+    const LhPaperCase *c = g_ptr_array_index(cases, 0);
+    double plain;
+
+    lh_paper_run(paper, cases, NULL, 1);
+    plain = c->predicted;
+    for (int i = 0; i < LH_CONSTANTS; i++) {
+        static const double same[LH_CONSTANTS] = {
+            [LH_CONSTANT_ATTENTION_SLOWDOWN] = 1.034, [LH_CONSTANT_PRODUCT_SLOWDOWN] = 1.029,
+            [LH_CONSTANT_MATRIX_EFFICIENCY] = 0.87,   [LH_CONSTANT_NVLINK_BANDWIDTH] = 240e9,
+            [LH_CONSTANT_NIC_BANDWIDTH] = 12e9,       [LH_CONSTANT_FSDP_OVERHEAD] = 1
+        };
+        LhConstants constants = { 0 };
+
+        if (same[i] == 0)
+            continue;
+        constants.value[i] = same[i];
+        lh_paper_run(paper, cases, &constants, 1);
+        ck_assert_msg(c->predicted == plain || i == LH_CONSTANT_MATRIX_EFFICIENCY, "%s",
+                      lh_constant_names[i]);
+        if (i != LH_CONSTANT_ATTENTION_SLOWDOWN && i != LH_CONSTANT_NIC_BANDWIDTH)
+            continue;
+        constants.value[i] = same[i] * 1.5;
+        lh_paper_run(paper, cases, &constants, 1);
+        ck_assert_msg(i == LH_CONSTANT_NIC_BANDWIDTH ? c->predicted < plain : c->predicted > plain,
+                      "%s", lh_constant_names[i]);
+    }
+}
+END_TEST
+
+/* --- summaries ----------------------------------------------------------------------------------
+ */
+
+/* Writes a table and its description into a new folder; caller frees its path. */
+static char *
+write_table(const char *paper, const char *rows)
+{
+    g_autoptr(GError) error = NULL;
+    char *folder = g_dir_make_tmp("longhaul-paper-XXXXXX", &error);
+    g_autofree char *json = g_build_filename(folder, "t.json", NULL);
+    g_autofree char *csv = g_build_filename(folder, "t.csv", NULL);
+
+    ck_assert_ptr_nonnull(folder);
+    ck_assert(g_file_set_contents(json, paper, -1, NULL));
+    ck_assert(g_file_set_contents(csv, rows, -1, NULL));
+    return folder;
+}
+
+static void
+remove_table(const char *folder)
+{
+    g_autofree char *json = g_build_filename(folder, "t.json", NULL);
+    g_autofree char *csv = g_build_filename(folder, "t.csv", NULL);
+
+    ck_assert_int_eq(remove(json) + remove(csv) + remove(folder), 0);
+}
+
+static GPtrArray *
+reproduce(const char *folder, bool fit)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const LhReproduceParams params = { .names = names, .fit = fit };
+    GPtrArray *tables;
+
+    g_ptr_array_add(names, g_build_filename(folder, "t.json", NULL));
+    tables = lh_reproduce(&params, &error);
+    ck_assert_msg(tables != NULL, "%s", error != NULL ? error->message : "no message");
+    return tables;
+}
+
+#define FITTED_PAPER                                                                               \
+    "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
+    "\"s\", \"base\": [\"cluster=dfa-2node:2\", \"schedule=ring\", \"ranks=1\"],\n"                \
+    "\"columns\": [ { \"column\": \"n\", \"values\": [ { \"value\": \"*\", \"set\": "              \
+    "[\"seq_length=*\"] } ] } ],\n"                                                                \
+    "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" } ],\n"                       \
+    "\"fitted_on\": [ { \"where\": [\"n=16K\"] } ], \"constants\": [\"attention_slowdown\"],\n"    \
+    "\"tolerance\": { \"mean\": 0.1, \"worst\": 0.2 } }"
+
+/* Errors of 10 %, -30 % and one that is fitted: mean 20, worst 30, bias -10, beyond the bounds. */
+START_TEST(summaries_are_right)
+{
+    g_autofree char *folder = write_table(FITTED_PAPER, "n,a\n8K,1\n32K,1\n16K,1\n");
+    g_autoptr(GPtrArray) first = reproduce(folder, false);
+    const LhReproducedTable *table = g_ptr_array_index(first, 0);
+    const double at[] = { ((const LhPaperCase *)table->cases->pdata[0])->predicted,
+                          ((const LhPaperCase *)table->cases->pdata[1])->predicted };
+    g_autofree char *rows =
+        g_strdup_printf("n,a\n8K,%.17g\n32K,%.17g\n16K,1\n", at[0] / 1.1, at[1] / 0.7);
+    g_autofree char *second_folder = write_table(FITTED_PAPER, rows);
+    g_autoptr(GPtrArray) second = reproduce(second_folder, false);
+
+    table = g_ptr_array_index(second, 0);
+    ck_assert_uint_eq(table->rows, 3);
+    ck_assert_uint_eq(table->all.cases, 3);
+    ck_assert_uint_eq(table->all.judged, 2);
+    ck_assert_uint_eq(table->all.fitted, 1);
+    ck_assert_double_eq_tol(table->all.mean_abs_error, 0.2, 1e-9);
+    ck_assert_double_eq_tol(table->all.worst_abs_error, 0.3, 1e-9);
+    ck_assert_double_eq_tol(table->all.bias, -0.1, 1e-9);
+    ck_assert(table->all.beyond);
+    ck_assert(!lh_reproduced_within(second));
+    remove_table(folder);
+    remove_table(second_folder);
+}
+END_TEST
+
+/* Times of kernels that are 1.25 times as slow are found again. */
+START_TEST(constants_are_fitted)
+{
+    g_autofree char *folder = write_table(FITTED_PAPER, "n,a\n16K,1\n64K,1\n");
+    g_autoptr(GPtrArray) first = reproduce(folder, false);
+    const LhReproducedTable *table = g_ptr_array_index(first, 0);
+    const LhPaperCase *cases[] = { g_ptr_array_index(table->cases, 0),
+                                   g_ptr_array_index(table->cases, 1) };
+    g_autofree char *rows = g_strdup_printf("n,a\n16K,%.17g\n64K,%.17g\n",
+                                            cases[0]->predicted * 1.25, cases[1]->predicted * 1.25);
+    g_autofree char *second_folder = write_table(FITTED_PAPER, rows);
+    g_autoptr(GPtrArray) second = reproduce(second_folder, true);
+    const LhFittedConstant *constant;
+
+    table = g_ptr_array_index(second, 0);
+    ck_assert_uint_eq(table->constants->len, 1);
+    constant = &g_array_index(table->constants, LhFittedConstant, 0);
+    ck_assert_int_eq(constant->constant, LH_CONSTANT_ATTENTION_SLOWDOWN);
+    ck_assert_double_eq(constant->value, 1.034);
+    ck_assert_double_eq_tol(constant->fitted, 1.034 * 1.25, 0.005);
+    ck_assert_double_lt(table->all.worst_abs_error, 0.005);
+    remove_table(folder);
+    remove_table(second_folder);
+}
+END_TEST
+
+LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_rows_become_options,
+             paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
+             modules_are_predicted, constants_are_laid_over_files, summaries_are_right,
+             constants_are_fitted)

@@ -1,0 +1,376 @@
+/*
+ * Hand checks of a step: figures that anybody can work out on paper, against programs, closed forms
+ * and the simulator.
+ */
+#include "program/live.h"
+#include "program/work.h"
+#include "run_tests.h"
+#include "sim/cost.h"
+#include "sim_world.h"
+#include "step/formulas.h"
+#include "steps.h"
+
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+/* ---- models ---- */
+
+static LhProgram *
+step_of(const LhModel *model, const LhStepParams *like)
+{
+    const bool linear = lh_model_count(model, LH_LAYER_LINEAR) > 0;
+    LhStepParams p = *like;
+    g_autoptr(GError) error = NULL;
+    LhProgram *program;
+
+    p.model = model;
+    p.schedule[LH_LAYER_SOFTMAX] = lh_schedule_find("zigzag", NULL);
+    p.schedule[LH_LAYER_LINEAR] = lh_schedule_find("lasp", NULL);
+    p.module.attention.batch = 1;
+    p.module.attention.dtype = LH_DTYPE_BF16;
+    p.module.attention.decay = linear ? 0.99 : 0;
+    p.module.mask.causal = true;
+    program = lh_step_new(&p, &error);
+    ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
+    return program;
+}
+
+static LhModel *
+load(const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    LhModel *model = lh_model_load(name, &error);
+
+    ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : "");
+    return model;
+}
+
+/* What a rank's ops compute. */
+static void
+count_flops(const LhProgram *program, uint32_t rank, LhWide *dense, LhWide *attention)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            *dense += lh_op_dense_flops(&buffer.ops[i]);
+            *attention += lh_op_flops(&buffer.ops[i]);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+}
+
+#define NEAR(a, b, share)                                                                          \
+    ck_assert_msg((double)(a) <= (double)(b) * (1 + (share)) &&                                    \
+                      (double)(a) >= (double)(b) * (1 - (share)),                                  \
+                  "%g is not within %g of %g", (double)(a), (double)(share), (double)(b))
+
+/* A model whose program is made, on so many tensor- and context-parallel ranks. */
+static void
+check_flops(const char *name, uint32_t tensor, uint32_t context)
+{
+    g_autoptr(LhModel) model = load(name);
+    const LhStepParams like = { .module = { .attention.seq_length = 8192, .ranks = context },
+                                .tensor_parallel = tensor,
+                                .data_parallel = 1,
+                                .micro_batches = 2 };
+    g_autoptr(LhProgram) program = step_of(model, &like);
+    const uint64_t tokens = lh_step_tokens(lh_step_params(program));
+    const LhWide parameters = (LhWide)lh_model_active_parameters(model) -
+                              (LhWide)(model->vocab_size * model->hidden_size);
+    const LhStepFlops flops = lh_step_flops(program);
+    LhWide dense = 0, attention = 0;
+
+    for (uint32_t rank = 0; rank < tensor * context; rank++)
+        count_flops(program, rank, &dense, &attention);
+    ck_assert_uint_eq(tokens, 2 * 8192);
+    ck_assert(dense == flops.dense && attention == flops.attention);
+    NEAR(dense, 6 * parameters * tokens, 0.01);
+    if (lh_model_count(model, LH_LAYER_LINEAR) > 0) /* two products of d x d for a token and head */
+        NEAR(flops.model,
+             6 * parameters * tokens +
+                 (LhWide)12 * model->num_layers * model->hidden_size * model->kv_channels * tokens,
+             0.01);
+    else /* two products of d for a causal pair and head: half of all pairs */
+        NEAR(flops.model,
+             6 * parameters * tokens + (LhWide)12 * model->num_layers * model->num_attention_heads *
+                                           model->kv_channels * 4096 * tokens,
+             0.01);
+}
+
+START_TEST(flops_are_six_times_parameters_and_attention)
+{
+    check_flops("llama-7b", 1, 2);
+    check_flops("llama-7b", 4, 2);
+    check_flops("llama-3-8b", 2, 4);
+    check_flops("tnl-1b", 1, 4);
+    check_flops("tnl-1b", 2, 2);
+}
+END_TEST
+
+/* Tensor-parallel ranks compute the router each for themselves, for all rows: 3 products. */
+static void
+check_experts(const char *name, uint32_t tensor, uint32_t context, uint64_t parameters,
+              uint64_t active)
+{
+    g_autoptr(LhModel) model = load(name);
+    const LhStepParams like = { .module = { .attention.seq_length = 8192, .ranks = context },
+                                .tensor_parallel = tensor,
+                                .data_parallel = 1,
+                                .micro_batches = 1 };
+    g_autoptr(LhProgram) program = step_of(model, &like);
+    const LhStepParameters p = lh_step_parameters(program);
+    const uint64_t tokens = lh_step_tokens(lh_step_params(program));
+    const uint64_t mixtures = model->num_layers - model->weights.dense_layers;
+    const uint64_t routers =
+        mixtures * model->hidden_size * (model->num_experts - model->weights.shared_experts);
+    LhWide dense = 0, attention = 0;
+
+    for (uint32_t rank = 0; rank < tensor * context; rank++)
+        count_flops(program, rank, &dense, &attention);
+    ck_assert_uint_eq(p.matrices + p.norms + p.embedding, parameters);
+    ck_assert_uint_eq(p.active + p.norms + p.embedding, active);
+    ck_assert(dense == 6 * (LhWide)tokens * (p.active + (tensor - 1) * routers));
+}
+
+/* What is published of Mixtral 8x7B: 46.7 and 12.9 milliards of parameters. Of the model with dense
+ * layers, by hand: the embedding and the head 2 x 1000 x 64; attention 4 x 64^2, two norms of 64 in
+ * each of 5 layers, and one behind them; 2 MLPs of 3 x 64 x 96; 3 routers of 64 x 6 and 6 (2)
+ * routed experts and 2 shared ones of 3 x 64 x 32. */
+START_TEST(experts_count_as_parameters_and_flops)
+{
+    static const char text[] =
+        "{ \"schema\": \"longhaul.model/1\", \"name\": \"few\", \"source\": \"none\", "
+        "\"num_layers\": 5, \"hidden_size\": 64, \"num_attention_heads\": 4, "
+        "\"ffn_hidden_size\": 32, \"gated_mlp\": true, \"num_experts\": 8, "
+        "\"experts_per_token\": 4, \"shared_experts\": 2, \"dense_layers\": 2, "
+        "\"dense_ffn_hidden_size\": 96, \"vocab_size\": 1000 }";
+    const uint64_t others = 2 * 1000 * 64 + 5 * (4 * 64 * 64 + 2 * 64) + 64 + 2 * 3 * 64 * 96;
+    const uint64_t expert = 3 * 64 * 32;
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "longhaul-few-XXXXXX", NULL);
+    const int file = g_mkstemp(path);
+
+    check_flops("mixtral-8x7b", 1, 2);
+    check_experts("mixtral-8x7b", 1, 4, UINT64_C(46702792704), UINT64_C(12879925248));
+    check_experts("mixtral-8x7b", 4, 2, UINT64_C(46702792704), UINT64_C(12879925248));
+    ck_assert_int_ge(file, 0);
+    close(file);
+    ck_assert(g_file_set_contents(path, text, -1, NULL));
+    check_experts(path, 2, 2, others + 3 * (64 * 6 + 8 * expert),
+                  others + 3 * (64 * 6 + 4 * expert));
+    g_unlink(path);
+}
+END_TEST
+
+/* Bytes of a parameter that @program holds all the time, by category. */
+static void
+check_states(const char *name, LhShard shard, uint32_t ranks, double weights, double gradients,
+             double optimizer)
+{
+    g_autoptr(LhModel) model = load(name);
+    const LhStepParams like = {
+        .module = { .attention.seq_length = 1024 * ranks, .ranks = ranks },
+        .tensor_parallel = 1,
+        .data_parallel = 1,
+        .micro_batches = 2,
+        .shard = shard,
+        .behaviour = { .gradients_stay = true,
+                       .reduce_each = true,
+                       .reshard = true,
+                       .gradient_dtype = LH_DTYPE_BF16 },
+    };
+    g_autoptr(LhProgram) program = step_of(model, &like);
+    const double parameters = (double)lh_model_parameters(model);
+    const LhStepStateBytes bytes = lh_step_state_bytes(program);
+    LhLive live;
+
+    lh_live_init(&live, program);
+    NEAR(bytes.weights, weights * parameters, 1e-3);
+    NEAR(bytes.gradients, gradients * parameters, 1e-3);
+    NEAR(bytes.optimizer, optimizer * parameters, 1e-3);
+    ck_assert_uint_eq(live.by_category[LH_CATEGORY_WEIGHTS], bytes.weights);
+    ck_assert_uint_eq(live.by_category[LH_CATEGORY_GRADIENTS], bytes.gradients);
+    /* Moments, fp32 weights, and a clock for each weight. */
+    NEAR(live.by_category[LH_CATEGORY_OPTIMIZER], bytes.optimizer, 1e-6);
+}
+
+/* ZeRO's table: 16, 4 + 12/D, 2 + 14/D, 16/D bytes of a parameter. */
+START_TEST(states_are_those_of_zero)
+{
+    for (uint32_t d = 2; d <= 8; d *= 2) {
+        check_states("llama-7b", LH_SHARD_DDP, d, 2, 2, 12);
+        check_states("llama-7b", LH_SHARD_ZERO1, d, 2, 2, 12.0 / d);
+        check_states("llama-7b", LH_SHARD_ZERO2, d, 2, 2.0 / d, 12.0 / d);
+        check_states("llama-7b", LH_SHARD_FSDP, d, 2.0 / d, 2.0 / d, 12.0 / d);
+    }
+    check_states("llama-7b", LH_SHARD_DDP, 1, 2, 2, 12);
+    check_states("mixtral-8x7b", LH_SHARD_ZERO1, 4, 2, 2, 12.0 / 4);
+    check_states("mixtral-8x7b", LH_SHARD_FSDP, 8, 2.0 / 8, 2.0 / 8, 12.0 / 8);
+}
+END_TEST
+
+/* ---- time ---- */
+
+static void
+step_world(World *w, const TinyStep *tiny)
+{
+    g_autoptr(GError) error = NULL;
+    LhProgram *program = tiny_step(tiny, &error);
+
+    ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
+    world_init(w, "dfa-2node", program);
+    w->device.kernel_launch_ps = 0;
+    w->device.stream_sync_ps = 0;
+}
+
+static LhTime
+makespan(World *w)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhSimResult) result = world_try(w, &error);
+
+    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
+    return result->makespan_ps;
+}
+
+static LhTime
+sum_of_kernels(const World *w)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    LhTime sum = 0;
+    LhCost cost;
+
+    lh_cost_init(&cost, LH_COST_DEVICE, &w->device);
+    lh_cursor_init(&cursor, w->program, 0);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            double occupancy;
+
+            if (buffer.ops[i].kind == LH_OP_COMPUTE)
+                sum += lh_cost_compute(&cost, w->program, &buffer.ops[i], &occupancy);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    return sum;
+}
+
+START_TEST(one_rank_takes_the_sum_of_its_kernels)
+{
+    for (unsigned checkpoint = 0; checkpoint < LH_CHECKPOINTS; checkpoint++) {
+        World w;
+
+        step_world(&w, &(TinyStep){ .schedule = "ring",
+                                    .checkpoint = (LhCheckpoint)checkpoint,
+                                    .micro_batches = 3,
+                                    .behaviour.clip = 1 });
+        const LhTime sum = sum_of_kernels(&w);
+
+        ck_assert_int_gt(sum, 0);
+        ck_assert_int_eq(makespan(&w), sum);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+static LhTime
+time_of_layers(uint32_t layers, uint32_t tensor, uint32_t context)
+{
+    World w;
+
+    step_world(&w, &(TinyStep){ .schedule = "zigzag",
+                                .layers = layers,
+                                .tensor = tensor,
+                                .context = context,
+                                .checkpoint = LH_CHECKPOINT_LAYER });
+    const LhTime time = makespan(&w);
+
+    world_clear(&w);
+    return time;
+}
+
+START_TEST(twice_the_layers_take_twice_the_time)
+{
+    const LhTime two = time_of_layers(2, 1, 1), four = time_of_layers(4, 1, 1);
+
+    ck_assert_int_eq(time_of_layers(8, 1, 1) - four, 2 * (four - two));
+    const LhTime more = time_of_layers(4, 2, 4), most = time_of_layers(8, 2, 4);
+
+    NEAR(time_of_layers(16, 2, 4) - most, 2 * (most - more), 0.01);
+}
+END_TEST
+
+/* Attention of the first layer, forward: from the start of its first op to the end of its last. */
+typedef struct {
+    LhCost cost;
+    const LhProgram *program;
+    LhTime first, last;
+} Attention;
+
+static LhTime
+attention_alone(void *data, uint32_t rank, const LhOp *op)
+{
+    Attention *a = data;
+    double occupancy;
+
+    (void)rank;
+    return op->module > 0 ? lh_cost_compute(&a->cost, a->program, op, &occupancy) : 0;
+}
+
+static void
+note_attention(void *data, const LhTimelineRecord *record)
+{
+    Attention *a = data;
+
+    if (record->module != 1 || record->layer != 0)
+        return;
+    a->first = MIN(a->first, record->start_ps);
+    a->last = MAX(a->last, record->end_ps);
+}
+
+/* Everything else is free: then attention in a step takes as long as by itself. */
+static void
+check_attention(const char *schedule)
+{
+    World w;
+
+    step_world(&w, &(TinyStep){ .schedule = schedule, .context = 4, .tokens = 4096 });
+    Attention attention = { .program = w.program, .first = INT64_MAX };
+    World alone;
+    LhProgram *module;
+    LhTime took;
+
+    lh_cost_init(&attention.cost, LH_COST_DEVICE, &w.device);
+    w.params.compute_time = attention_alone;
+    w.params.compute_time_data = &attention;
+    w.params.timeline = note_attention;
+    w.params.timeline_data = &attention;
+    makespan(&w);
+    took = attention.last - attention.first;
+    module = lh_program_new(lh_schedule_find(schedule, NULL), &w.program->modules[0]->params, NULL);
+    ck_assert_ptr_nonnull(module);
+    world_init(&alone, "dfa-2node", module);
+    alone.device.kernel_launch_ps = 0;
+    alone.device.stream_sync_ps = 0;
+
+    ck_assert_int_gt(took, 0);
+    ck_assert_int_eq(makespan(&alone), took);
+    world_clear(&alone);
+    world_clear(&w);
+}
+
+START_TEST(attention_takes_what_it_takes_alone)
+{
+    check_attention("ring");
+    check_attention("zigzag");
+    check_attention("ulysses");
+    check_attention("dfa-balanced");
+}
+END_TEST
+
+LH_TEST_MAIN("step_formulas", flops_are_six_times_parameters_and_attention,
+             experts_count_as_parameters_and_flops, states_are_those_of_zero,
+             one_rank_takes_the_sum_of_its_kernels, twice_the_layers_take_twice_the_time,
+             attention_takes_what_it_takes_alone)

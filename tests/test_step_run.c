@@ -1,0 +1,651 @@
+/*
+ * Training steps, executed: loss, gradients and updated weights of every policy, sharding, schedule
+ * and kind of model against one rank in fp64; runs that are wrong on purpose are beyond the gates;
+ * and a tiny model learns, on one rank as on eight.
+ */
+#include "base/rng.h"
+#include "plan/execute.h"
+#include "plan/step_numerics.h"
+#include "run_tests.h"
+#include "share.h"
+#include "steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEED 7
+#define DEADLINE_US 20000000
+
+/* ---- runs ---- */
+
+static char *
+text_of(const TinyStep *t)
+{
+    return g_strdup_printf(
+        "%s tp %u cp %u dp %u layers %u m %u batch %u %s %s %s%s%s%s%s%s, groups %u, window %u, "
+        "vocabulary %u, %u of %u experts, %u shared, %u dense",
+        t->schedule, t->tensor, t->context, t->data, t->layers, t->micro_batches, t->batch,
+        lh_dtype_names[t->dtype], lh_shard_names[t->shard], lh_checkpoint_names[t->checkpoint],
+        t->linear ? " linear" : "", t->gelu ? " gelu" : "", t->layer_norm ? " layer norm" : "",
+        t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
+        (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense);
+}
+
+static LhProgram *
+program_of(const TinyStep *tiny)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = text_of(tiny);
+    LhProgram *program = tiny_step(tiny, &error);
+
+    ck_assert_msg(program != NULL, "%s: %s", text, error != NULL ? error->message : "");
+    return program;
+}
+
+/* One run of @program. Caller frees. */
+static LhRunResult *
+run(const LhProgram *program, LhStepLoad *load, const LhRunHooks *hooks)
+{
+    g_autoptr(GError) error = NULL;
+    const LhRunParams params = {
+        .program = program,
+        .backend = &lh_backend_cpu,
+        .deadline_us = DEADLINE_US,
+        .hooks = hooks,
+        .load = lh_step_load,
+        .load_data = load,
+    };
+    LhRunResult *result = lh_execute(&params, &error);
+
+    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
+    return result;
+}
+
+/* The first step of @tiny, run with @hooks and compared. */
+static void
+compare(const TinyStep *tiny, const LhRunHooks *hooks, LhErrorReport *report)
+{
+    g_autoptr(LhProgram) program = program_of(tiny);
+    g_autoptr(LhStepNumerics) numerics = lh_step_numerics_new(program, SEED, false);
+    LhStepLoad load = { .numerics = numerics };
+    g_autoptr(LhRunResult) result = run(program, &load, hooks);
+
+    lh_step_numerics_advance(numerics, 1);
+    lh_step_numerics_compare(numerics, result, report);
+}
+
+static void
+check(const TinyStep *tiny)
+{
+    g_auto(LhErrorReport) report = { 0 };
+    g_autofree char *text = text_of(tiny);
+
+    compare(tiny, NULL, &report);
+    for (uint32_t i = 0; i < report.rows_count; i++) {
+        const LhErrorRow *row = &report.rows[i];
+
+        ck_assert_msg(row->ok, "%s: %s: error %g, in units %g on the mean and %g at worst", text,
+                      row->name, row->rel_l2, row->mean, row->row);
+    }
+    ck_assert(report.ok && report.rows_count >= 20);
+}
+
+/* All of what frameworks do, by the bits of a number. */
+static LhStepBehaviour
+behaviour_of(unsigned bits)
+{
+    return (LhStepBehaviour){
+        .overlap_reduce = bits & 1,
+        .overlap_tensor = bits & 2,
+        .reshard = bits & 4,
+        .prefetch = bits >> 3 & 1,
+        .reduce_each = bits & 16,
+        .halves = bits & 32,
+        .gradients_stay = bits & 64,
+        .logits_fp32 = bits & 128,
+        .gradient_dtype = bits & 256 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+        .unit_is_model = bits & 512,
+        .clip = bits & 1024 ? 0.5 : 0,
+    };
+}
+#define BEHAVIOURS 2048U
+
+/* ---- right ---- */
+
+/* Every policy and sharding at 1, 2, 4 and 8 ranks. */
+START_TEST(policies_and_shardings)
+{
+    static const uint32_t sizes[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 2 },
+                                         { 2, 2, 1 }, { 2, 1, 2 }, { 1, 2, 2 }, { 2, 2, 2 },
+                                         { 4, 1, 2 }, { 1, 4, 2 } };
+    const uint32_t *size = sizes[_i];
+    unsigned number = 0;
+
+    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(sizes));
+    for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
+        for (unsigned checkpoint = 0; checkpoint < LH_CHECKPOINTS; checkpoint++) {
+            for (unsigned fp32 = 0; fp32 < 2; fp32++) {
+                if (test_takes(number + (unsigned)_i))
+                    check(&(TinyStep){
+                        .schedule = "zigzag",
+                        .tensor = size[0],
+                        .context = size[1],
+                        .data = size[2],
+                        .micro_batches = (number + checkpoint) % 2 == 0 ? 1 : 3,
+                        .shard = (LhShard)shard,
+                        .checkpoint = (LhCheckpoint)checkpoint,
+                        .dtype = fp32 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+                        .behaviour = behaviour_of((unsigned)_i * 173 + number * 37),
+                    });
+                number++;
+            }
+        }
+    }
+}
+END_TEST
+#define SIZES 10
+
+/* What frameworks do differently changes no result; by a random choice of their ways. */
+START_TEST(behaviours)
+{
+    for (unsigned i = 0; i < test_share(48); i++) {
+        const uint64_t x = lh_rng_bits(SEED, 1, i);
+
+        check(&(TinyStep){
+            .schedule = "zigzag",
+            .tensor = 1 + (x & 1),
+            .context = 1 + (x >> 1 & 1),
+            .data = 1 + (uint32_t)(x >> 2 & 3) % 3,
+            .layers = 2 + (x >> 4 & 1),
+            .micro_batches = 1 + (uint32_t)(x >> 5 & 3) % 3,
+            .shard = (LhShard)(x >> 8 & 3),
+            .checkpoint = (LhCheckpoint)(x >> 10 & 3),
+            .dtype = x >> 12 & 1 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+            .tied = x >> 13 & 1,
+            .groups = x >> 14 & 1 ? 2 : 0,
+            .behaviour = behaviour_of((unsigned)(x >> 16) % BEHAVIOURS),
+        });
+    }
+}
+END_TEST
+
+/* Attention by every schedule that a step can have. */
+START_TEST(schedules)
+{
+    const LhSchedule *schedule = lh_schedules[_i];
+    TinyStep tiny = { .schedule = schedule->name, .context = 4, .tensor = 2 };
+
+    if (schedule->placement == LH_PLACE_HEADS)
+        return;
+    tiny.linear = !lh_schedule_takes(schedule, false);
+    for (unsigned checkpoint = 0; checkpoint < LH_CHECKPOINTS; checkpoint++) {
+        tiny.checkpoint = (LhCheckpoint)checkpoint;
+        tiny.gate = tiny.linear && checkpoint % 2 == 0;
+        tiny.dtype = checkpoint / 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+        if (test_takes(checkpoint + (unsigned)_i))
+            check(&tiny);
+    }
+}
+END_TEST
+
+/* Models that differ, on one rank and cut in every way. */
+START_TEST(models)
+{
+    static const TinyStep different[] = {
+        { .schedule = "zigzag", .tied = true },
+        { .schedule = "zigzag", .groups = 2 },
+        { .schedule = "ring", .groups = 1 },
+        { .schedule = "ring", .window = 5, .layers = 4 },
+        { .schedule = "zigzag", .vocabulary = 61 },
+        { .schedule = "zigzag", .vocabulary = 61, .tied = true, .groups = 1 },
+        { .schedule = "dfa-balanced", .gelu = true, .layer_norm = true },
+        { .schedule = "ulysses", .batch = 2, .tokens = 24 },
+        { .schedule = "striped", .batch = 3, .layers = 3 },
+        { .schedule = "lasp2", .linear = true, .gate = true },
+        { .schedule = "lasp", .linear = true, .groups = 2 },
+    };
+    static const uint32_t sizes[][3] = {
+        { 1, 1, 1 }, { 4, 2, 1 }, { 2, 2, 2 }, { 4, 1, 2 }, { 1, 2, 3 }
+    };
+    TinyStep tiny = different[_i];
+
+    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(different));
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        tiny.tensor = sizes[i][0];
+        tiny.context = sizes[i][1];
+        tiny.data = sizes[i][2];
+        for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
+            tiny.shard = (LhShard)shard;
+            tiny.checkpoint = (LhCheckpoint)((i + shard) % LH_CHECKPOINTS);
+            tiny.micro_batches = 1 + i % 2;
+            tiny.behaviour = behaviour_of((unsigned)_i * 97 + i * 31 + shard * 1181);
+            tiny.dtype = (i + shard) % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+            if (test_takes(4 * i + shard))
+                check(&tiny);
+        }
+    }
+}
+END_TEST
+#define MODELS 11
+
+/*
+ * Mixtures of experts, on 1, 2, 4 and 8 ranks. The run routes in its own precision and the
+ * reference in fp64; the initial weights keep all logits that decide apart (step_numerics.c), so
+ * that both choose the same experts, in bf16 too.
+ */
+START_TEST(experts)
+{
+    static const TinyStep different[] = {
+        { .schedule = "zigzag", .experts = 4 },
+        { .schedule = "zigzag", .experts = 8, .choices = 3, .shared = 1, .dense = 1, .layers = 3 },
+        { .schedule = "ring", .experts = 3, .choices = 1, .shared = 2, .groups = 2 },
+        { .schedule = "zigzag", .experts = 5, .gelu = true, .layer_norm = true, .batch = 2 },
+        { .schedule = "lasp", .linear = true, .gate = true, .experts = 6, .dense = 1 },
+        { .schedule = "zigzag", .experts = 4, .window = 5, .layers = 4, .dense = 3, .shared = 1 },
+        { .schedule = "zigzag", .experts = 7, .choices = 7, .vocabulary = 61 },
+    };
+    static const uint32_t sizes[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 2 },
+                                         { 2, 2, 1 }, { 4, 1, 1 }, { 2, 2, 2 }, { 4, 1, 2 } };
+    TinyStep tiny = different[_i];
+
+    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(different));
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        tiny.tensor = sizes[i][0];
+        tiny.context = sizes[i][1];
+        tiny.data = sizes[i][2];
+        for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
+            tiny.shard = (LhShard)shard;
+            tiny.checkpoint = (LhCheckpoint)((i + shard) % LH_CHECKPOINTS);
+            tiny.micro_batches = 1 + i % 2;
+            tiny.behaviour = behaviour_of((unsigned)_i * 89 + i * 43 + shard * 1013);
+            tiny.dtype = (i + shard) % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+            check(&tiny);
+        }
+    }
+}
+END_TEST
+#define MIXTURES 7
+
+/* Ranks that would have no token of the vocabulary. */
+START_TEST(small_vocabularies_are_refused)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(
+        tiny_step(&(TinyStep){ .schedule = "zigzag", .tensor = 4, .vocabulary = 5 }, &error));
+    ck_assert_str_eq(error->message, "a vocabulary of 5 tokens, 2 on each of 4 tensor-parallel "
+                                     "ranks, leaves the last one without any");
+    check(&(TinyStep){ .schedule = "zigzag", .tensor = 4, .vocabulary = 7 });
+}
+END_TEST
+
+/* ---- wrong ---- */
+
+/* A fault, on one rank. */
+typedef struct {
+    const char *name;
+    TinyStep tiny;
+    /* What is hit: a kernel, or a kind of collective on tensors of this kind; of one layer, in one
+     * micro-batch. */
+    LhKernelId kernel;
+    int collective; /* LhCollectiveKind; -1: a kernel */
+    LhTensorKind tensor;
+    uint16_t layer, micro_batch;
+    enum { DROP, TWICE, AFRESH, NEXT_PIECE, WRONG_PLACE } what;
+} Fault;
+
+typedef struct {
+    const Fault *fault;
+    const LhProgram *program;
+    gint hits; /* atomic */
+} Injected;
+
+#define FAULTY_RANK 1
+
+static bool
+is_hit(const Injected *in, uint32_t rank, const LhOp *op)
+{
+    const Fault *f = in->fault;
+
+    return rank == FAULTY_RANK && op->module == 0 && op->layer == f->layer &&
+           op->micro_batch == f->micro_batch;
+}
+
+static enum lh_status
+call_wrong(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
+{
+    Injected *in = data;
+    const LhKernelId kernel = op->compute.kernel;
+    LhKernelArgs args = *call->args;
+    LhCall wrong = *call;
+
+    wrong.args = &args;
+    if (in->fault->collective >= 0 || kernel != in->fault->kernel || !is_hit(in, rank, op))
+        return at->device->call(at->state, kernel, call, at->stream);
+    g_atomic_int_inc(&in->hits);
+    if (in->fault->what == DROP)
+        return LH_STATUS_OK;
+    if (in->fault->what == NEXT_PIECE) /* of the gradient, which is cut into two */
+        wrong.operands[0].data -= wrong.operands[0].part_bytes;
+    if (in->fault->what == WRONG_PLACE)
+        args.to_heads.start++;
+    if (in->fault->what == AFRESH)
+        args.first = true;
+    if (in->fault->what == TWICE) {
+        const enum lh_status status = at->device->call(at->state, kernel, call, at->stream);
+
+        if (status != LH_STATUS_OK)
+            return status;
+        args.first = false;
+    }
+    return at->device->call(at->state, kernel, &wrong, at->stream);
+}
+
+/* Zeros in place of what others send. */
+static bool
+land_nothing(void *data, uint32_t rank, const LhOp *op, const LhMessage *message)
+{
+    Injected *in = data;
+    const Fault *f = in->fault;
+
+    if (f->collective < 0 || op->kind != LH_OP_COLLECTIVE ||
+        (int)op->collective.kind != f->collective || !is_hit(in, rank, op) ||
+        in->program->slots[message->slot].kind != f->tensor)
+        return true;
+    g_atomic_int_inc(&in->hits);
+    for (uint32_t i = 0; i < message->pieces_count; i++)
+        memset(message->pieces[i].data, 0, message->pieces[i].bytes);
+    return false;
+}
+
+#define KERNEL(id) .kernel = LH_KERNEL_ID_##id, .collective = -1
+#define COLLECTIVE(which, of) .collective = LH_COLL_##which, .tensor = LH_TENSOR_##of
+#define SIZED(t, c, d, s) .schedule = "zigzag", .tensor = t, .context = c, .data = d, .shard = s
+
+static const Fault faults[] = {
+    { "a product's gradient counted twice",
+      { SIZED(1, 2, 1, LH_SHARD_DDP) },
+      KERNEL(product_wgrad),
+      .layer = 1,
+      .what = TWICE },
+    { "a product's gradient counted twice",
+      { SIZED(2, 2, 2, LH_SHARD_FSDP), .micro_batches = 3 },
+      KERNEL(product_wgrad),
+      .layer = 1,
+      .micro_batch = 1,
+      .what = TWICE },
+    { "gradients of two micro-batches forgotten",
+      { SIZED(1, 1, 2, LH_SHARD_ZERO1), .micro_batches = 3 },
+      KERNEL(product_wgrad),
+      .layer = 0,
+      .micro_batch = 2,
+      .what = AFRESH },
+    { "the gradient of a norm left out",
+      { SIZED(2, 1, 1, LH_SHARD_DDP) },
+      KERNEL(rms_norm_bwd),
+      .layer = 1,
+      .what = DROP },
+    { "positions off by one",
+      { SIZED(1, 2, 1, LH_SHARD_DDP) },
+      KERNEL(rotary_q),
+      .layer = 0,
+      .what = WRONG_PLACE },
+    { "keys rotated wrongly on the way back",
+      { SIZED(1, 2, 1, LH_SHARD_DDP) },
+      KERNEL(rotary_kv_bwd),
+      .layer = 1,
+      .what = WRONG_PLACE },
+    { "another rank's piece of a gradient",
+      { SIZED(1, 1, 2, LH_SHARD_ZERO1) },
+      KERNEL(adam_fp32),
+      .layer = 1,
+      .what = NEXT_PIECE },
+    { "no step of the optimizer for a layer",
+      { SIZED(1, 2, 2, LH_SHARD_FSDP) },
+      KERNEL(adam_fp32),
+      .layer = 1,
+      .what = DROP },
+    { "a dropped residual",
+      { SIZED(2, 1, 1, LH_SHARD_DDP) },
+      KERNEL(residual),
+      .layer = 1,
+      .what = DROP },
+    { "an expert's gradient counted twice",
+      { SIZED(2, 2, 1, LH_SHARD_DDP), .experts = 4 },
+      KERNEL(expert_product_wgrad),
+      .layer = 1,
+      .what = TWICE },
+    { "copies of rows not added up",
+      { SIZED(1, 2, 1, LH_SHARD_DDP), .experts = 4 },
+      KERNEL(dispatch_bwd),
+      .layer = 1,
+      .what = DROP },
+    { "no gradient of the router's logits",
+      { SIZED(2, 1, 1, LH_SHARD_DDP), .experts = 4 },
+      KERNEL(route_bwd),
+      .layer = 0,
+      .what = DROP },
+    { "no sum of the router's gradient",
+      { SIZED(2, 1, 1, LH_SHARD_DDP), .experts = 4 },
+      COLLECTIVE(ALL_REDUCE, GRADIENT),
+      .layer = 1 },
+    { "no all-reduce of gradients",
+      { SIZED(1, 2, 1, LH_SHARD_DDP) },
+      COLLECTIVE(ALL_REDUCE, GRADIENT),
+      .layer = 1 },
+    { "no reduction to pieces",
+      { SIZED(1, 2, 2, LH_SHARD_ZERO2) },
+      COLLECTIVE(REDUCE_SCATTER, GRADIENT),
+      .layer = 1 },
+    { "no reduction to shards",
+      { SIZED(2, 1, 2, LH_SHARD_FSDP) },
+      COLLECTIVE(REDUCE_SCATTER, GRADIENT),
+      .layer = 0 },
+    { "no sum of what tensor-parallel ranks share",
+      { SIZED(2, 1, 1, LH_SHARD_DDP) },
+      COLLECTIVE(ALL_REDUCE, GRADIENT),
+      .layer = 0 },
+    { "no sum of copied key-value heads",
+      { SIZED(4, 1, 1, LH_SHARD_DDP), .groups = 2 },
+      COLLECTIVE(ALL_REDUCE, GRADIENT),
+      .layer = 1 },
+    { "weights not gathered",
+      { SIZED(1, 2, 2, LH_SHARD_FSDP) },
+      COLLECTIVE(ALL_GATHER, WEIGHT),
+      .layer = 1 },
+    { "updated weights not gathered",
+      { SIZED(1, 1, 2, LH_SHARD_ZERO1) },
+      COLLECTIVE(ALL_GATHER, WEIGHT),
+      .layer = 1 },
+    { "rows not gathered",
+      { SIZED(2, 1, 1, LH_SHARD_DDP) },
+      COLLECTIVE(ALL_GATHER, HIDDEN),
+      .layer = 1 },
+    { "sums of rows not scattered",
+      { SIZED(2, 2, 1, LH_SHARD_DDP) },
+      COLLECTIVE(REDUCE_SCATTER, HIDDEN),
+      .layer = 1 },
+};
+
+/* A fault is beyond the gates in fp32, and in bf16 where it has the same ops. */
+static void
+check_fault(const Fault *fault, LhDtype dtype)
+{
+    g_auto(LhErrorReport) report = { 0 };
+    Fault here = *fault;
+    Injected in = { .fault = &here };
+    const LhRunHooks hooks = { .data = &in, .call = call_wrong, .land = land_nothing };
+    g_autoptr(LhProgram) program = NULL;
+
+    here.tiny.dtype = dtype;
+    if (here.collective < 0 && here.kernel == LH_KERNEL_ID_adam_fp32 && dtype != LH_DTYPE_FP32)
+        here.kernel = LH_KERNEL_ID_adam;
+    program = program_of(&here.tiny);
+    in.program = program;
+    compare(&here.tiny, &hooks, &report);
+    ck_assert_msg(in.hits > 0, "%s: hits nothing", fault->name);
+    ck_assert_msg(!report.ok, "%s, %s: within the gates", fault->name, lh_dtype_names[dtype]);
+}
+
+START_TEST(faults_are_beyond_the_gates)
+{
+    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(faults));
+    check_fault(&faults[_i], LH_DTYPE_FP32);
+    check_fault(&faults[_i], LH_DTYPE_BF16);
+}
+END_TEST
+#define FAULTS 22
+G_STATIC_ASSERT(G_N_ELEMENTS(faults) == FAULTS);
+
+/* ---- training ---- */
+
+#define STEPS 30
+
+/* Trains on the cluster of the default scenario. Caller frees. */
+static LhExecuted *
+train(const LhProgram *program, const LhExecuteParams *params)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(GError) error = NULL;
+    LhExecuteParams all = *params;
+    LhExecuted *executed;
+
+    scenario->ranks = lh_program_ranks(program);
+    scenario->seed = SEED;
+    setup = lh_setup_new(scenario, &error);
+    ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
+    all.backend = &lh_backend_cpu;
+    executed = lh_execute_program(setup, program, &all, &error);
+    ck_assert_msg(executed != NULL, "%s", error != NULL ? error->message : "");
+    return executed;
+}
+
+/* The same model and tokens on one rank and on eight: their losses, from first to last, are within
+ * this share of the first one, of each other and of fp64; and they fall by this factor. */
+#define CURVE_BOUND 1e-6
+#define CURVE_FALLS 100.0
+
+START_TEST(one_rank_and_eight_learn_the_same)
+{
+    const TinyStep tiny[] = {
+        { .schedule = "zigzag", .batch = 2, .tokens = 32, .dtype = LH_DTYPE_FP32 },
+        { SIZED(2, 2, 2, LH_SHARD_FSDP), .dtype = LH_DTYPE_FP32, .checkpoint = LH_CHECKPOINT_REMAT,
+          .behaviour = { .reshard = true, .prefetch = 1, .overlap_reduce = true } },
+    };
+    g_autoptr(LhProgram) one = program_of(&tiny[0]), eight = program_of(&tiny[1]);
+    const LhExecuteParams params = { .steps = STEPS };
+    g_autoptr(LhExecuted) a = train(one, &params), b = train(eight, &params);
+
+    ck_assert(lh_executed_ok(a) && lh_executed_ok(b));
+    ck_assert(a->steps == STEPS && b->steps == STEPS && b->run->ranks_count == 8);
+    for (unsigned i = 0; i < STEPS; i++) {
+        ck_assert_msg(fabs(a->losses[i] - b->losses[i]) <= CURVE_BOUND * a->losses[0],
+                      "step %u: %.9g on one rank, %.9g on eight", i, a->losses[i], b->losses[i]);
+        ck_assert(fabs(a->losses[i] - a->reference_losses[i]) <= CURVE_BOUND * a->losses[0]);
+        ck_assert(i == 0 || a->losses[i] < a->losses[i - 1]);
+    }
+    ck_assert_msg(b->losses[STEPS - 1] * CURVE_FALLS < b->losses[0], "from %g to %g", b->losses[0],
+                  b->losses[STEPS - 1]);
+}
+END_TEST
+
+/* Steps with tokens of their own each: states go from step to step with every sharding. */
+START_TEST(states_are_carried_on)
+{
+    for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
+        const TinyStep tiny = { SIZED(2, 1, 2, (LhShard)shard), .micro_batches = 2,
+                                .dtype = shard % 2 == 0 ? LH_DTYPE_BF16 : LH_DTYPE_FP32,
+                                .behaviour = behaviour_of(1024 + 13 * shard) };
+        g_autoptr(LhProgram) program = program_of(&tiny);
+        g_autoptr(LhExecuted) executed =
+            train(program, &(LhExecuteParams){ .steps = 4, .new_tokens = true, .repeat = 2 });
+
+        ck_assert_msg(lh_executed_ok(executed), "%s", lh_shard_names[shard]);
+        ck_assert(executed->same_bits && executed->repeats == 2);
+        /* Not the same tokens again. */
+        ck_assert(executed->losses[3] > executed->losses[0] / 2);
+    }
+}
+END_TEST
+
+/* Verifier, simulator and executor count the same in a step. */
+START_TEST(counts_agree)
+{
+    static const TinyStep tiny[] = {
+        { SIZED(1, 1, 1, LH_SHARD_DDP) },
+        { SIZED(2, 2, 2, LH_SHARD_FSDP), .micro_batches = 2, .checkpoint = LH_CHECKPOINT_LAYER },
+        { SIZED(4, 1, 2, LH_SHARD_ZERO2), .groups = 2, .checkpoint = LH_CHECKPOINT_REMAT },
+        { SIZED(2, 3, 1, LH_SHARD_ZERO1), .tokens = 24, .checkpoint = LH_CHECKPOINT_SELECTIVE },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(tiny); i++) {
+        g_autoptr(LhProgram) program = program_of(&tiny[i]);
+        g_autoptr(LhExecuted) executed = train(program, &(LhExecuteParams){ .repeat = 1 });
+
+        ck_assert(executed->bytes_sent.equal && executed->flops.equal &&
+                  executed->peak_bytes.equal && lh_executed_ok(executed));
+    }
+}
+END_TEST
+
+/* ---- timing ---- */
+
+static void
+pause_randomly(void *data, uint32_t rank, uint32_t op, uint32_t where)
+{
+    const uint64_t x = lh_rng_bits(GPOINTER_TO_UINT(data), rank, 2 * (uint64_t)op + where);
+
+    if (x % 8 == 0)
+        g_usleep(x >> 8 & 0xff);
+}
+
+/* No bit depends on timing. */
+START_TEST(delays_change_nothing)
+{
+    const TinyStep tiny = { SIZED(2, 2, 2, LH_SHARD_FSDP), .micro_batches = 2,
+                            .checkpoint = LH_CHECKPOINT_LAYER,
+                            .behaviour = behaviour_of(1 + 2 + 4 + 8 + 16 + 1024) };
+    g_autoptr(LhProgram) program = program_of(&tiny);
+    g_autoptr(LhStepNumerics) numerics = lh_step_numerics_new(program, SEED, false);
+    LhStepLoad load = { .numerics = numerics };
+    g_autoptr(LhRunResult) plain = run(program, &load, NULL);
+
+    for (unsigned seed = 1; seed <= 4; seed++) {
+        const LhRunHooks hooks = { .data = GUINT_TO_POINTER(seed), .pause = pause_randomly };
+        g_autoptr(LhRunResult) late = run(program, &load, &hooks);
+
+        for (uint32_t rank = 0; rank < plain->ranks_count; rank++)
+            ck_assert_mem_eq(plain->outputs[rank], late->outputs[rank], plain->output_bytes);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("step_run");
+    TCase *cases = tcase_create("step_run");
+    SRunner *runner = srunner_create(suite);
+    int count = 0, failed;
+
+    while (lh_schedules[count] != NULL)
+        count++;
+    tcase_add_loop_test(cases, policies_and_shardings, 0, SIZES);
+    tcase_add_loop_test(cases, models, 0, MODELS);
+    tcase_add_loop_test(cases, experts, 0, MIXTURES);
+    tcase_add_loop_test(cases, schedules, 0, count);
+    tcase_add_loop_test(cases, faults_are_beyond_the_gates, 0, FAULTS);
+    tcase_add_test(cases, behaviours);
+    tcase_add_test(cases, small_vocabularies_are_refused);
+    tcase_add_test(cases, one_rank_and_eight_learn_the_same);
+    tcase_add_test(cases, states_are_carried_on);
+    tcase_add_test(cases, counts_agree);
+    tcase_add_test(cases, delays_change_nothing);
+    suite_add_tcase(suite, cases);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,357 @@
+/*
+ * Training steps are proven: for every parallel size, policy, shard and schedule, and for every
+ * kind of layer. Combinations are taken in turn, the same ones in every run; LONGHAUL_TEST_ALL
+ * takes all.
+ */
+#include "base/error.h"
+#include "run_tests.h"
+#include "share.h"
+#include "steps.h"
+#include "verify/verify.h"
+
+static bool
+take_all(void)
+{
+    return g_getenv("LONGHAUL_TEST_ALL") != NULL;
+}
+
+static char *
+tiny_text(const TinyStep *t)
+{
+    return g_strdup_printf("%s tp %u cp %u dp %u layers %u m %u batch %u groups %u shard %d "
+                           "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
+                           "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
+                           "again %d copies %u logits stay %d, "
+                           "%u of %u experts, %u shared, %u dense",
+                           t->schedule, t->tensor, t->context, t->data, t->layers, t->micro_batches,
+                           t->batch, t->groups, (int)t->shard, (int)t->checkpoint,
+                           (unsigned)t->vocabulary, t->behaviour.unit_is_model, t->behaviour.halves,
+                           t->behaviour.reshard, t->behaviour.prefetch, t->behaviour.overlap_reduce,
+                           t->behaviour.reduce_each, t->behaviour.gradients_stay,
+                           t->behaviour.overlap_tensor, t->behaviour.clip, t->behaviour.step_bytes,
+                           t->behaviour.logits_fp32, t->behaviour.gather_again,
+                           t->behaviour.copy_bytes, t->behaviour.logits_stay, t->choices,
+                           t->experts, t->shared, t->dense);
+}
+
+/* Proves @tiny; false if it is refused. */
+static bool
+prove(const TinyStep *tiny)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhProgram) program = tiny_step(tiny, &error);
+    g_autoptr(LhVerdict) verdict = NULL;
+    g_autofree char *text = tiny_text(tiny);
+
+    if (program == NULL) {
+        ck_assert_int_eq(error->code, LH_ERROR_NO);
+        return false;
+    }
+    verdict = lh_verify(program);
+    ck_assert_msg(verdict->findings_total == 0, "%s: %u findings; %s", text,
+                  (unsigned)verdict->findings_total,
+                  g_array_index(verdict->findings, LhFinding, 0).message);
+    return true;
+}
+
+/* Bits of @number decide how the framework does it. */
+static LhStepBehaviour
+behaviour_of(uint32_t number)
+{
+    return (LhStepBehaviour){
+        .overlap_tensor = (number & 1) != 0,
+        .overlap_reduce = (number & 2) != 0,
+        .reshard = (number & 4) != 0,
+        .prefetch = number >> 3 & 1,
+        .clip = (number & 16) != 0 ? 1 : 0,
+        .reduce_each = (number & 32) != 0,
+        .gradients_stay = (number & 64) != 0,
+        .logits_fp32 = (number & 128) != 0,
+        .halves = (number & 256) != 0,
+        .unit_is_model = (number & 512) != 0,
+        .step_bytes = (number & 1024) != 0 ? 4 : 0,
+        .gather_again = (number & 4096) != 0,
+        .copy_bytes = (number & 8192) != 0 ? 6 : 0,
+        .logits_stay = (number & 16384) != 0,
+        .gradient_dtype = (number & 2048) != 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+    };
+}
+
+/* A number that depends on another one in no simple way. */
+static uint32_t
+scramble(uint32_t number)
+{
+    uint64_t x = (number + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15);
+
+    x ^= x >> 29;
+    return (uint32_t)(x * UINT64_C(0xbf58476d1ce4e5b9) >> 33);
+}
+
+/* Policy, shard, micro-batches and layers. */
+static void
+set_variant(TinyStep *tiny, uint32_t variant)
+{
+    static const uint32_t micro_batches[] = { 1, 2, 4 };
+
+    tiny->shard = (LhShard)(variant % LH_SHARDS);
+    tiny->checkpoint = (LhCheckpoint)(variant / LH_SHARDS % LH_CHECKPOINTS);
+    tiny->micro_batches = micro_batches[variant / (LH_SHARDS * LH_CHECKPOINTS) % 3];
+    tiny->layers = 2 + variant / (LH_SHARDS * LH_CHECKPOINTS * 3) % 2;
+}
+
+#define VARIANTS (LH_SHARDS * LH_CHECKPOINTS * 3 * 2)
+
+/* All variants of @tiny, or some: those that follow from @number, the first of their numbers.
+ * Returns the next one. */
+static uint32_t
+prove_variants(TinyStep *tiny, uint32_t number)
+{
+    const uint32_t variants = take_all() ? VARIANTS : 6;
+
+    for (uint32_t i = 0; i < variants; i++, number++) {
+        tiny->behaviour = behaviour_of(scramble(number));
+        set_variant(tiny, take_all() ? i : scramble(number) / 64 % VARIANTS);
+        if (test_takes(number))
+            ck_assert(prove(tiny));
+    }
+    return number;
+}
+
+/* Every product of sizes up to 16, each of a size up to 16. */
+START_TEST(sizes_are_proven)
+{
+    uint32_t number = 0;
+
+    for (uint32_t t = 1; t <= 16; t *= 2) {
+        for (uint32_t c = 1; t * c <= 16; c++) {
+            for (uint32_t d = 1; t * c * d <= 16; d++) {
+                TinyStep tiny = {
+                    .schedule = "zigzag", .tensor = t, .context = c, .data = d, .tokens = 32
+                };
+
+                number = prove_variants(&tiny, number);
+            }
+        }
+    }
+}
+END_TEST
+
+/* Every policy with every shard, number of micro-batches and layers. */
+START_TEST(variants_are_proven)
+{
+    for (uint32_t i = 0; i < VARIANTS; i++) {
+        TinyStep tiny = { .schedule = "zigzag", .tensor = 2, .context = 2, .data = 2 };
+
+        tiny.behaviour = behaviour_of(scramble(i));
+        set_variant(&tiny, i);
+        ck_assert(!test_takes(i) || prove(&tiny));
+    }
+}
+END_TEST
+
+/* Every behaviour of a framework that changes what a step does, alone and among others. */
+START_TEST(behaviours_are_proven)
+{
+    for (uint32_t bits = 0; bits < 4096; bits += take_all() ? 1 : 37) {
+        for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
+            TinyStep tiny = { .schedule = "ring",
+                              .tensor = 1 + bits % 2,
+                              .context = 2,
+                              .data = 1 + bits / 2 % 2,
+                              .micro_batches = 2,
+                              .shard = (LhShard)shard,
+                              .checkpoint = (LhCheckpoint)(bits % LH_CHECKPOINTS) };
+
+            tiny.behaviour = behaviour_of(bits);
+            ck_assert(!test_takes(bits + (unsigned)shard) || prove(&tiny));
+        }
+    }
+}
+END_TEST
+
+/* All schedules but the one that is tensor parallelism itself, which a step has beside them. */
+START_TEST(schedules_are_proven)
+{
+    uint32_t proven = 0;
+
+    for (uint32_t s = 0; lh_schedules[s] != NULL; s++) {
+        bool any = false;
+
+        for (uint32_t i = 0; i < 8; i++) {
+            TinyStep tiny = {
+                .schedule = lh_schedules[s]->name,
+                .linear = strncmp(lh_schedules[s]->name, "lasp", 4) == 0 ||
+                          strcmp(lh_schedules[s]->name, "zeco") == 0,
+                .tensor = 1 + i % 2,
+                .context = i < 4   ? 4
+                           : i < 6 ? 2
+                                   : 9,
+                .data = i == 3 ? 2 : 1,
+                .layers = 2,
+                .tokens = 32,
+                .groups = i == 1 || i == 5 ? 2 : 0,
+            };
+
+            tiny.behaviour = behaviour_of(scramble(i));
+            set_variant(&tiny, scramble(8 * s + i));
+            any |= prove(&tiny);
+        }
+        ck_assert_msg(any || strcmp(lh_schedules[s]->name, "megatron-tp-sp") == 0, "%s",
+                      lh_schedules[s]->name);
+        proven += any;
+    }
+    ck_assert_uint_eq(proven, 21);
+}
+END_TEST
+
+/* Kinds of layers and of models; every number of tensor-parallel ranks with every number of
+ * key-value heads. */
+START_TEST(models_are_proven)
+{
+    uint32_t number = 0;
+
+    for (uint32_t bits = 0; bits < 512; bits += take_all() ? 1 : 7) {
+        TinyStep tiny = {
+            .schedule = (bits & 1) != 0 ? "lasp" : "zigzag",
+            .linear = (bits & 1) != 0,
+            .gate = (bits & 2) != 0,
+            .tied = (bits & 4) != 0,
+            .gelu = (bits & 8) != 0,
+            .layer_norm = (bits & 16) != 0,
+            .batch = (bits & 32) != 0 ? 2 : 1,
+            .window = (bits & 1) == 0 && (bits & 64) != 0 ? 12 : 0,
+            .vocabulary = (bits & 128) != 0 ? 61 : 64,
+            .dtype = (bits & 256) != 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+            .tensor = 1 + bits / 2 % 4 * (bits / 2 % 4 == 2 ? 0 : 1),
+            .context = 1 + bits % 3,
+            .data = 1 + bits / 3 % 3,
+            .tokens = 48,
+        };
+
+        if (tiny.tensor == 3)
+            tiny.tensor = 4;
+        tiny.behaviour = behaviour_of(scramble(bits));
+        set_variant(&tiny, scramble(bits + 512));
+        if (test_takes(number++))
+            ck_assert(prove(&tiny));
+    }
+}
+END_TEST
+
+START_TEST(shared_heads_are_proven)
+{
+    for (uint32_t t = 1; t <= 8; t *= 2) {
+        for (uint32_t groups = 1; groups <= 8; groups *= 2) {
+            for (uint32_t i = 0; i < 4; i++) {
+                TinyStep tiny = { .schedule = i % 2 == 0 ? "ulysses" : "zigzag",
+                                  .tensor = t,
+                                  .context = 2,
+                                  .data = 1 + i / 2,
+                                  .groups = groups,
+                                  .tokens = 32 };
+
+                tiny.behaviour = behaviour_of(scramble(i + 4 * groups));
+                set_variant(&tiny, scramble(t + 16 * groups + i));
+                prove(&tiny);
+            }
+        }
+    }
+}
+END_TEST
+
+/* A model whose first layers are linear, and one with a window in every second layer. */
+START_TEST(patterns_are_proven)
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        TinyStep tiny = { .schedule = "zigzag",
+                          .tensor = 1 + i % 2,
+                          .context = 2,
+                          .data = 1 + i / 2 % 2,
+                          .window = 12,
+                          .groups = 4,
+                          .tied = i % 3 == 0 };
+
+        tiny.behaviour = behaviour_of(scramble(i));
+        set_variant(&tiny, scramble(i + 100));
+        tiny.layers = 4;
+        ck_assert(prove(&tiny));
+    }
+}
+END_TEST
+
+/* Mixtures of experts: with shared experts, behind dense layers, with numbers of rows that do not
+ * divide among experts; with every policy and shard. */
+START_TEST(experts_are_proven)
+{
+    static const uint32_t sizes[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 2 },
+                                         { 2, 2, 1 }, { 4, 1, 2 }, { 2, 2, 2 } };
+
+    for (uint32_t i = 0; i < VARIANTS; i++) {
+        const uint32_t *size = sizes[i % G_N_ELEMENTS(sizes)];
+        TinyStep tiny = {
+            .schedule = i % 5 == 0 ? "lasp" : "zigzag",
+            .linear = i % 5 == 0,
+            .gate = i % 10 == 0,
+            .gelu = i % 4 == 1,
+            .layer_norm = i % 4 == 1,
+            .tensor = size[0],
+            .context = size[1],
+            .data = size[2],
+            .experts = 3 + i % 4,
+            .choices = 1 + i % 3,
+            .shared = i / 2 % 3,
+            .dense = i / 3 % 3,
+            .tied = i % 7 == 0,
+            .groups = i % 9 == 0 && i % 5 != 0 ? 2 : 0,
+            .window = i % 5 == 1 ? 12 : 0,
+        };
+
+        tiny.behaviour = behaviour_of(scramble(i + 7));
+        set_variant(&tiny, i);
+        if (tiny.window > 0)
+            tiny.layers = 4;
+        ck_assert(prove(&tiny));
+    }
+}
+END_TEST
+
+static void
+check_refusal(const TinyStep *tiny, const LhModelWeights *weights, const char *message)
+{
+    g_autoptr(LhModel) model = tiny_model(tiny);
+    g_autoptr(GError) error = NULL;
+    LhStepParams p = {
+        .model = model,
+        .module = { .ranks = 1 },
+        .tensor_parallel = MAX(tiny->tensor, 1),
+        .data_parallel = 1,
+        .micro_batches = 1,
+    };
+
+    if (weights != NULL)
+        model->weights = *weights;
+    ck_assert(!lh_step_check(&p, &error));
+    ck_assert_str_eq(error->message, message);
+}
+
+/* Layers that steps cannot have, and experts that cannot be cut. */
+START_TEST(models_are_refused)
+{
+    const LhModelWeights latent = { .attention_parameters = 1000 };
+    const LhModelWeights all_shared = { .shared_experts = 2 };
+    const LhModelWeights narrow = { .dense_layers = 1, .dense_ffn_hidden_size = 66 };
+
+    check_refusal(&(TinyStep){ 0 }, &latent,
+                  "tiny has latent attention, whose projections steps do not have yet");
+    check_refusal(&(TinyStep){ .experts = 4 }, &all_shared,
+                  "of 2 experts that a token passes 2 are shared, which leaves none for a router "
+                  "to choose");
+    check_refusal(&(TinyStep){ .experts = 4, .tensor = 4 }, &narrow,
+                  "the width of the dense layers' MLP, 66, must be a multiple of the "
+                  "tensor-parallel size, 4; the nearest are 64 and 68");
+}
+END_TEST
+
+LH_TEST_MAIN("verify_step", sizes_are_proven, variants_are_proven, behaviours_are_proven,
+             schedules_are_proven, models_are_proven, shared_heads_are_proven, patterns_are_proven,
+             experts_are_proven, models_are_refused)

@@ -1,0 +1,945 @@
+/*
+ * No damage to a proven step goes unseen: calls are dropped, doubled and exchanged, on one rank or
+ * on all that meet; operands are put into other layers, micro-batches, pieces and buffers; groups,
+ * flags, arguments, labels and waits are changed. What the verifier lets pass must be harmless: a
+ * plain interpreter (tags.h) must find the same numbers in all weights and states, and of waits a
+ * quadratic judge of races decides. One change in many is made, the same ones in every run;
+ * LONGHAUL_TEST_ALL makes all.
+ */
+#include "race_judge.h"
+#include "run_tests.h"
+#include "share.h"
+#include "steps.h"
+#include "tags.h"
+#include "verify/verify.h"
+#include "verifying.h"
+
+typedef enum {
+    MUST_BE_FOUND,
+    JUDGED_BY_TAGS,
+    JUDGED_BY_RACES,
+} Judge;
+
+/* A change of op @id of @rank; @variant chooses among several. False: there is no such change. */
+typedef struct {
+    const char *name;
+    bool (*apply)(Recording *r, uint32_t rank, uint32_t id, uint32_t variant);
+    uint32_t variants;
+    Judge judge;
+} Damage;
+
+/* ---- changes of a rank's ops ---- */
+
+/* Ids from @from on move by @by. */
+static void
+renumber(Recording *r, uint32_t rank, uint32_t from, int by)
+{
+    for (uint32_t i = 0; i < recording_count(r, rank); i++) {
+        LhOp *op = recording_op(r, rank, i);
+
+        op->id = i;
+        for (uint32_t k = 0; k < op->after_count; k++)
+            op->after[k] = op->after[k] >= from ? (uint32_t)((int)op->after[k] + by) : op->after[k];
+    }
+}
+
+/* Whoever waited for the op waits for what it waited for no longer. */
+static void
+drop_op(Recording *r, uint32_t rank, uint32_t id)
+{
+    for (uint32_t i = id + 1; i < recording_count(r, rank); i++) {
+        LhOp *op = recording_op(r, rank, i);
+        uint8_t kept = 0;
+
+        for (uint32_t k = 0; k < op->after_count; k++) {
+            if (op->after[k] != id)
+                op->after[kept++] = op->after[k];
+        }
+        op->after_count = kept;
+    }
+    g_array_remove_index(r->ops[rank], id);
+    renumber(r, rank, id + 1, -1);
+}
+
+static void
+double_op(Recording *r, uint32_t rank, uint32_t id)
+{
+    const LhOp copy = *recording_op(r, rank, id);
+
+    renumber(r, rank, id + 1, 1);
+    g_array_insert_val(r->ops[rank], id + 1, copy);
+    renumber(r, rank, UINT32_MAX, 0);
+}
+
+static bool
+is_own(const LhOp *op, LhOpKind kind)
+{
+    return op->module == 0 && op->kind == kind;
+}
+
+static bool
+drop_call(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    (void)variant;
+    if (!is_own(recording_op(r, rank, id), LH_OP_COMPUTE))
+        return false;
+    drop_op(r, rank, id);
+    return true;
+}
+
+static bool
+double_call(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    (void)variant;
+    if (!is_own(recording_op(r, rank, id), LH_OP_COMPUTE))
+        return false;
+    double_op(r, rank, id);
+    return true;
+}
+
+/* Two calls in a row change places, with their waits. */
+static bool
+exchange_calls(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *a = recording_op(r, rank, id), *b;
+    LhOp first;
+
+    (void)variant;
+    if (id + 1 >= recording_count(r, rank) || !is_own(a, LH_OP_COMPUTE))
+        return false;
+    b = recording_op(r, rank, id + 1);
+    if (!is_own(b, LH_OP_COMPUTE))
+        return false;
+    for (uint32_t k = 0; k < b->after_count; k++) {
+        if (b->after[k] == id)
+            return false;
+    }
+    first = *a;
+    *a = *b;
+    *b = first;
+    a->id = id;
+    b->id = id + 1;
+    return true;
+}
+
+static bool
+drop_wait(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+
+    if (op->module != 0 || variant >= op->after_count)
+        return false;
+    op->after[variant] = op->after[--op->after_count];
+    return true;
+}
+
+/* ---- regions ---- */
+
+static bool
+fits(const Recording *r, const LhRegion *region)
+{
+    return (uint64_t)region->part + region->count <= r->program.slots[region->slot].parts;
+}
+
+/* As many parts further on, or back: another layer, micro-batch, piece or member. */
+static bool
+move_region(const Recording *r, LhRegion *region, uint32_t by)
+{
+    LhRegion moved = *region;
+
+    moved.part += by * region->count;
+    if (!fits(r, &moved)) {
+        if (region->part < by * region->count)
+            return false;
+        moved.part = region->part - by * region->count;
+    }
+    *region = moved;
+    return true;
+}
+
+/* The @which-th other slot that could stand there. */
+static bool
+replace_slot(const Recording *r, LhRegion *region, uint32_t which)
+{
+    const LhSlot *slots = r->program.slots, *slot = &slots[region->slot];
+    LhRegion other = *region;
+
+    for (uint32_t i = 0; i < r->program.slots_count; i++) {
+        other.slot = (uint16_t)i;
+        if (i == region->slot || slots[i].kind != slot->kind || slots[i].dtype != slot->dtype ||
+            slots[i].part_bytes != slot->part_bytes || !fits(r, &other) || which-- > 0)
+            continue;
+        *region = other;
+        return true;
+    }
+    return false;
+}
+
+#define MOVES 3
+#define SLOTS 4
+
+/* Variants: operands x (moves and slots). */
+static bool
+change_operand(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+    const uint32_t operand = variant / (MOVES + SLOTS), how = variant % (MOVES + SLOTS);
+    LhRegion *region = &op->compute.regions[operand];
+
+    if (!is_own(op, LH_OP_COMPUTE) || operand >= op->compute.regions_count)
+        return false;
+    return how < MOVES ? move_region(r, region, how + 1) : replace_slot(r, region, how - MOVES);
+}
+
+/* ---- collectives: all members do the same ---- */
+
+/* The ids of all members' ops; caller frees. */
+static uint32_t *
+members_of(const Recording *r, uint32_t rank, uint32_t id)
+{
+    const LhGroup *group = &recording_op(r, rank, id)->collective.group;
+    uint32_t *ids = g_new0(uint32_t, lh_group_size(group));
+
+    for (uint32_t i = 0; i < lh_group_size(group); i++)
+        ids[i] = recording_meets(r, rank, id, (uint32_t)lh_group_member(group, i));
+    return ids;
+}
+
+typedef bool (*ChangeOp)(Recording *r, uint32_t rank, uint32_t id, uint32_t variant);
+
+static bool
+change_members(Recording *r, uint32_t rank, uint32_t id, uint32_t variant, ChangeOp change)
+{
+    const LhGroup group = recording_op(r, rank, id)->collective.group;
+    g_autofree uint32_t *ids = NULL;
+    bool changed = true;
+
+    if (!is_own(recording_op(r, rank, id), LH_OP_COLLECTIVE) || lh_group_member(&group, 0) != rank)
+        return false;
+    ids = members_of(r, rank, id);
+    for (uint32_t i = 0; i < lh_group_size(&group); i++)
+        changed &= change(r, (uint32_t)lh_group_member(&group, i), ids[i], variant);
+    return changed;
+}
+
+static bool
+drop_this(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    (void)variant;
+    drop_op(r, rank, id);
+    return true;
+}
+
+static bool
+drop_collective(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    return change_members(r, rank, id, variant, drop_this);
+}
+
+static bool
+double_this(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    (void)variant;
+    double_op(r, rank, id);
+    return true;
+}
+
+static bool
+double_collective(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    return change_members(r, rank, id, variant, double_this);
+}
+
+/* Variants: tensors x both regions x (moves and slots). */
+static bool
+change_tensor_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+    const uint32_t how = variant % (MOVES + SLOTS), which = variant / (MOVES + SLOTS);
+    LhRegion *region = which % 2 == 0 ? &op->collective.send[which / 2 % LH_COLLECTIVE_TENSORS_MAX]
+                                      : &op->collective.receive[which / 2];
+    const bool changed =
+        which / 2 < op->collective.tensors_count &&
+        (how < MOVES ? move_region(r, region, how + 1) : replace_slot(r, region, how - MOVES));
+
+    if (changed)
+        recording_rewire(r, op);
+    return changed;
+}
+
+static bool
+change_tensor(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    return change_members(r, rank, id, variant, change_tensor_of);
+}
+
+static bool
+drop_tensor_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+    const uint32_t last = op->collective.tensors_count - 1u;
+
+    if (last == 0 || variant > last)
+        return false;
+    op->collective.send[variant] = op->collective.send[last];
+    op->collective.receive[variant] = op->collective.receive[last];
+    op->collective.tensors_count--;
+    recording_rewire(r, op);
+    return true;
+}
+
+static bool
+drop_tensor(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    return change_members(r, rank, id, variant, drop_tensor_of);
+}
+
+static bool
+swap_tensors_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+    LhRegion *a = &op->collective.receive[variant], *b = &op->collective.receive[variant + 1];
+    const LhRegion first = *a;
+
+    if (variant + 1 >= op->collective.tensors_count || a->count != b->count)
+        return false;
+    *a = *b;
+    *b = first;
+    return r->program.slots[a->slot].part_bytes == r->program.slots[b->slot].part_bytes;
+}
+
+static bool
+swap_tensors(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    return change_members(r, rank, id, variant, swap_tensors_of);
+}
+
+static bool
+change_reduction_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+
+    (void)variant;
+    op->collective.reduction = LH_REDUCE_ATTENTION;
+    return lh_collective_reduces(op->collective.kind);
+}
+
+static bool
+change_reduction(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    return change_members(r, rank, id, variant, change_reduction_of);
+}
+
+/* What was added up is copied from the first member. */
+static bool
+copy_sum_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+
+    (void)variant;
+    if (op->collective.kind != LH_COLL_ALL_REDUCE)
+        return false;
+    op->collective.kind = LH_COLL_BROADCAST;
+    recording_rewire(r, op);
+    return true;
+}
+
+static bool
+copy_sum(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    return change_members(r, rank, id, variant, copy_sum_of);
+}
+
+/* Which of the rank's own collectives an op is, and the op that is that of another rank. */
+static uint32_t
+own_collective(const Recording *r, uint32_t rank, uint32_t turn)
+{
+    for (uint32_t id = 0; id < recording_count(r, rank); id++) {
+        if (is_own(recording_op(r, rank, id), LH_OP_COLLECTIVE) && turn-- == 0)
+            return id;
+    }
+    return LH_OP_NONE;
+}
+
+static uint32_t
+turn_of(const Recording *r, uint32_t rank, uint32_t id)
+{
+    uint32_t turn = 0;
+
+    for (uint32_t i = 0; i < id; i++)
+        turn += is_own(recording_op(r, rank, i), LH_OP_COLLECTIVE);
+    return turn;
+}
+
+/* All ranks meet others: columns of the grid of ranks instead of rows. */
+static bool
+change_groups(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const uint32_t ranks = lh_program_ranks(&r->program);
+    const LhOp *op = recording_op(r, rank, id);
+    const LhGroup group = op->collective.group;
+    uint32_t turn;
+
+    (void)variant;
+    if (rank != 0 || !is_own(op, LH_OP_COLLECTIVE) || group.count * group.count != ranks ||
+        group.outer_count != 1)
+        return false;
+    turn = turn_of(r, rank, id);
+    for (uint32_t i = 0; i < ranks; i++) {
+        LhGroup *g = &recording_op(r, i, own_collective(r, i, turn))->collective.group;
+
+        g->stride = group.stride == 1 ? group.count : 1;
+        g->base = group.stride == 1 ? i % group.count : i / group.count * group.count;
+    }
+    return true;
+}
+
+/* ---- flags, arguments, labels ---- */
+
+static bool
+turn_first(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+    bool updates = false;
+
+    (void)variant;
+    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++)
+        updates |= lh_kernels[op->compute.kernel]->operands[i].access == LH_OPERAND_UPDATE;
+    if (op->module != 0 || !updates)
+        return false;
+    op->compute.args.first = !op->compute.args.first;
+    return true;
+}
+
+static bool
+turn_adds(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+
+    (void)variant;
+    if (!is_own(op, LH_OP_COMPUTE) || (op->compute.kernel != LH_KERNEL_ID_rms_norm_bwd &&
+                                       op->compute.kernel != LH_KERNEL_ID_layer_norm_bwd))
+        return false;
+    op->compute.args.rows.adds = !op->compute.args.rows.adds;
+    return true;
+}
+
+static bool
+change_optimizer(LhKernelArgs *a, uint32_t variant)
+{
+    switch (variant) {
+    case 0:
+        a->optimizer.count--;
+        return true;
+    case 1:
+        a->optimizer.learning_rate *= 2;
+        return true;
+    case 2:
+        a->optimizer.beta1 /= 2;
+        return true;
+    case 3:
+        a->optimizer.clip += 1;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+change_rows(LhKernelArgs *a, LhKernelId kernel, uint32_t variant)
+{
+    const bool norm = kernel == LH_KERNEL_ID_rms_norm || kernel == LH_KERNEL_ID_layer_norm ||
+                      kernel == LH_KERNEL_ID_rms_norm_bwd;
+    const bool loss = kernel == LH_KERNEL_ID_loss;
+
+    if (norm && variant == 0)
+        a->rows.epsilon *= 2;
+    else if (loss && variant == 1)
+        a->rows.tokens *= 2;
+    else if ((loss || kernel == LH_KERNEL_ID_embed) && variant == 2 && a->rows.first > 0)
+        a->rows.first = 0;
+    else
+        return false;
+    return true;
+}
+
+static bool
+change_argument(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+    LhKernelArgs *a = &op->compute.args;
+
+    if (!is_own(op, LH_OP_COMPUTE))
+        return false;
+    switch (lh_kernels[op->compute.kernel]->args) {
+    case LH_ARGS_OPTIMIZER:
+        return op->compute.kernel != LH_KERNEL_ID_grad_norm && change_optimizer(a, variant);
+    case LH_ARGS_ROWS:
+        return change_rows(a, op->compute.kernel, variant);
+    case LH_ARGS_HEADS:
+        if (variant == 0)
+            a->to_heads.start++;
+        else if (variant == 1)
+            a->to_heads.stride++;
+        else if (variant == 2)
+            a->to_heads.base += 1;
+        return variant < 3;
+    case LH_ARGS_PRODUCT:
+        if (variant == 0)
+            a->product.m /= 2;
+        else if (variant == 1)
+            a->product.k--;
+        else if (variant == 2 && a->product.experts > 1)
+            a->product.experts--;
+        else
+            return false;
+        return true;
+    case LH_ARGS_EXPERTS:
+        if (variant == 0)
+            a->experts.choices++;
+        else if (variant == 1)
+            a->experts.experts--;
+        else if (variant == 2)
+            a->experts.rows /= 2;
+        return variant < 3;
+    default:
+        return false;
+    }
+}
+
+static bool
+change_label(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+
+    if (op->kind != LH_OP_COMPUTE)
+        return false;
+    /* The optimizer runs once: it belongs to no micro-batch. */
+    if (variant == 0)
+        op->layer = (uint16_t)(op->layer == 0 ? 1 : op->layer - 1);
+    else if (variant == 1 && op->phase != LH_PHASE_OPTIMIZER &&
+             op->compute.kernel != LH_KERNEL_ID_accumulate)
+        op->micro_batch = (uint16_t)(op->micro_batch == 0 ? 1 : op->micro_batch - 1);
+    else if (variant == 2)
+        op->phase = (uint8_t)((op->phase + 1) % LH_PHASES);
+    else
+        return false;
+    return true;
+}
+
+/* ---- attention ---- */
+
+/* One op of attention is another one. */
+static bool
+change_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+
+    if (op->module == 0)
+        return false;
+    if (variant == 0) {
+        drop_op(r, rank, id);
+        return true;
+    }
+    if (variant == 1 && op->kind == LH_OP_COMPUTE && op->compute.args.pairs > 0) {
+        op->compute.args.decay += 1;
+        return true;
+    }
+    if (variant == 2 && op->kind == LH_OP_COMPUTE)
+        return replace_slot(r, &op->compute.regions[0], 0);
+    if (variant == 3 && op->kind == LH_OP_COMPUTE)
+        return move_region(r, &op->compute.regions[0], 1);
+    if (variant == 4 && op->module % 2 == 1) {
+        op->module += 2;
+        return true;
+    }
+    return false;
+}
+
+/* What attention waits for before it begins may be implied; its own waits are its program's. */
+static bool
+drop_wait_of_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    LhOp *op = recording_op(r, rank, id);
+
+    if (op->module == 0 || variant >= op->after_count)
+        return false;
+    op->after[variant] = op->after[--op->after_count];
+    return true;
+}
+
+static void
+move_if(const Recording *r, LhRegion *region, uint16_t slot, uint32_t by)
+{
+    if (region->slot == slot)
+        region->part = (region->part + by) % r->program.slots[slot].parts;
+}
+
+/* A call of attention takes, or leaves, another layer's tensors. */
+static bool
+move_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const LhOp *begin = recording_op(r, rank, id);
+    const LhProgram *program;
+    LhRegion *first;
+
+    if (begin->module == 0 || begin->kind != LH_OP_COMPUTE ||
+        variant >= begin->compute.regions_count)
+        return false;
+    program = r->program.modules[begin->module - 1];
+    first = &recording_op(r, rank, id)->compute.regions[variant];
+    const uint16_t slot = first->slot;
+    const uint32_t parts = program->slots[0].parts;
+
+    if (r->program.slots[slot].category == LH_CATEGORY_ATTENTION ||
+        r->program.slots[slot].parts <= parts || r->program.slots[slot].parts % parts != 0)
+        return false;
+    while (id > 0 && recording_op(r, rank, id - 1)->module == begin->module)
+        id--;
+    for (; id < recording_count(r, rank) && recording_op(r, rank, id)->module == begin->module;
+         id++) {
+        LhOp *op = recording_op(r, rank, id);
+
+        for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++)
+            move_if(r, &op->compute.regions[i], slot, parts);
+        for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
+            LhPart *part = recording_part(r, rank, op, i);
+
+            for (uint32_t k = 0; k < part->regions_count; k++)
+                move_if(r, &part->regions[k], slot, parts);
+        }
+    }
+    return true;
+}
+
+/* No rank runs attention of this layer and micro-batch; variant 1: or only the second time. */
+static bool
+skip_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const LhOp begin = *recording_op(r, rank, id);
+
+    if (rank != 0 || begin.module == 0 || (id > 0 && recording_op(r, rank, id - 1)->module != 0) ||
+        (begin.phase == LH_PHASE_RECOMPUTE) != (variant == 1))
+        return false;
+    for (uint32_t i = 0; i < lh_program_ranks(&r->program); i++) {
+        for (uint32_t k = recording_count(r, i); k-- > 0;) {
+            const LhOp *op = recording_op(r, i, k);
+
+            if (op->module == begin.module && op->layer == begin.layer &&
+                op->micro_batch == begin.micro_batch && op->phase == begin.phase)
+                drop_op(r, i, k);
+        }
+    }
+    return true;
+}
+
+/* No rank computes anything of this layer again. */
+static bool
+skip_recompute(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const LhOp begin = *recording_op(r, rank, id);
+
+    (void)variant;
+    if (rank != 0 || begin.phase != LH_PHASE_RECOMPUTE || id == 0 ||
+        recording_op(r, rank, id - 1)->phase == LH_PHASE_RECOMPUTE)
+        return false;
+    for (uint32_t i = 0; i < lh_program_ranks(&r->program); i++) {
+        for (uint32_t k = recording_count(r, i); k-- > 0;) {
+            const LhOp *op = recording_op(r, i, k);
+
+            if (op->phase == LH_PHASE_RECOMPUTE && op->layer == begin.layer &&
+                op->micro_batch == begin.micro_batch && lh_op_on_stream(op))
+                drop_op(r, i, k);
+        }
+    }
+    return true;
+}
+
+/* Takes op @id, which waits for nothing from op @to on, before that one. */
+static bool
+move_before(Recording *r, uint32_t rank, uint32_t id, uint32_t to)
+{
+    LhOp op = *recording_op(r, rank, id);
+
+    for (uint32_t k = 0; k < op.after_count; k++) {
+        if (op.after[k] >= to)
+            return false;
+    }
+    for (uint32_t i = to; i < recording_count(r, rank); i++) {
+        LhOp *other = recording_op(r, rank, i);
+
+        for (uint32_t k = 0; k < other->after_count; k++) {
+            if (other->after[k] == id)
+                other->after[k] = to;
+            else if (other->after[k] >= to && other->after[k] < id)
+                other->after[k]++;
+        }
+    }
+    g_array_remove_index(r->ops[rank], id);
+    g_array_insert_val(r->ops[rank], to, op);
+    renumber(r, rank, UINT32_MAX, 0);
+    return true;
+}
+
+static const Damage damages[] = {
+    { "dropped the call", drop_call, 1, JUDGED_BY_TAGS },
+    { "doubled the call", double_call, 1, JUDGED_BY_TAGS },
+    { "exchanged the call with the next", exchange_calls, 1, JUDGED_BY_TAGS },
+    { "dropped a wait", drop_wait, 4, JUDGED_BY_RACES },
+    { "changed an operand", change_operand, 8 * (MOVES + SLOTS), JUDGED_BY_TAGS },
+    { "dropped the collective", drop_collective, 1, JUDGED_BY_TAGS },
+    { "doubled the collective", double_collective, 1, JUDGED_BY_TAGS },
+    { "changed a tensor of the collective", change_tensor, 4 * (MOVES + SLOTS), JUDGED_BY_TAGS },
+    { "dropped a tensor of the collective", drop_tensor, 4, JUDGED_BY_TAGS },
+    { "swapped two tensors of the collective", swap_tensors, 3, JUDGED_BY_TAGS },
+    { "changed the reduction", change_reduction, 1, MUST_BE_FOUND },
+    { "copied instead of adding up", copy_sum, 1, JUDGED_BY_TAGS },
+    { "changed all groups", change_groups, 1, JUDGED_BY_TAGS },
+    { "turned `first` round", turn_first, 1, JUDGED_BY_TAGS },
+    { "turned `adds` round", turn_adds, 1, JUDGED_BY_TAGS },
+    { "changed an argument", change_argument, 4, MUST_BE_FOUND },
+    { "changed a label", change_label, 3, MUST_BE_FOUND },
+    { "changed attention", change_attention, 5, MUST_BE_FOUND },
+    { "dropped a wait of attention", drop_wait_of_attention, 4, JUDGED_BY_TAGS },
+    { "moved what attention uses", move_attention, 6, JUDGED_BY_TAGS },
+    { "skipped attention", skip_attention, 2, JUDGED_BY_TAGS },
+    { "skipped the recomputation", skip_recompute, 1, JUDGED_BY_TAGS },
+};
+
+/* ---- trials ---- */
+
+typedef struct {
+    const char *name;
+    const LhProgram *program;
+    Tags *whole; /* what the step leaves, undamaged */
+    Recording *recording;
+    uint32_t made, found, harmless;
+} Trial;
+
+static bool
+is_harmless(const Trial *t, const Recording *r)
+{
+    Tags *tags = tags_run(r);
+    const bool equal = tags_equal(tags, t->whole);
+
+    tags_free(tags);
+    return equal;
+}
+
+static void
+try_damage(Trial *t, const Damage *damage, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    Recording *r = recording_new(t->program);
+    const LhOp op = *recording_op(r, rank, id);
+    g_autoptr(LhVerdict) verdict = NULL;
+    bool found, allowed;
+
+    if (!damage->apply(r, rank, id, variant)) {
+        recording_free(r);
+        return;
+    }
+    verdict = lh_verify(&r->program);
+    found = verdict->findings_total > 0;
+    allowed = found || damage->judge != MUST_BE_FOUND;
+    if (damage->judge == JUDGED_BY_RACES)
+        allowed = found == judge_finds_race(r, rank);
+    else if (!found && allowed)
+        allowed = is_harmless(t, r);
+    ck_assert_msg(allowed, "%s: rank %u op %u (%s, layer %u, micro-batch %u): %s, variant %u: %s",
+                  t->name, rank, id,
+                  op.kind == LH_OP_COMPUTE ? lh_kernels[op.compute.kernel]->name
+                                           : lh_op_kind_names[op.kind],
+                  op.layer, op.micro_batch, damage->name, variant, first_message(verdict));
+    if (!found && g_getenv("LONGHAUL_TEST_HARMLESS") != NULL)
+        g_printerr("%s: rank %u op %u (%s): %s, variant %u is harmless\n", t->name, rank, id,
+                   op.kind == LH_OP_COMPUTE ? lh_kernels[op.compute.kernel]->name
+                                            : lh_op_kind_names[op.kind],
+                   damage->name, variant);
+    t->made++;
+    t->found += found;
+    t->harmless += !found;
+    recording_free(r);
+}
+
+/* How many changes are offered for each that is made, so that each kind has about as many. */
+static uint32_t
+one_in(const Damage *damage, uint32_t ops)
+{
+    const uint32_t offers = ops * damage->variants;
+
+    if (g_getenv("LONGHAUL_TEST_ALL") != NULL)
+        return 1;
+    return (uint32_t)(MAX(offers / 400, 1) * test_every()) | 1;
+}
+
+/* Damages all ops in one way, or some of them: others for each way. */
+static void
+damage_ops(Trial *t, unsigned way, uint32_t every)
+{
+    uint32_t offered = way;
+
+    for (uint32_t rank = 0; rank < lh_program_ranks(t->program); rank++) {
+        for (uint32_t id = 0; id < recording_count(t->recording, rank); id++) {
+            for (uint32_t variant = 0; variant < damages[way].variants; variant++) {
+                if (offered++ % every == 0)
+                    try_damage(t, &damages[way], rank, id, variant);
+            }
+        }
+    }
+}
+
+/* A program keeps being the same: only what may be harmless is counted. */
+static Trial
+damage_step(const char *name, const TinyStep *tiny)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhProgram) program = tiny_step(tiny, &error);
+    Trial t = { .name = name, .program = program };
+    uint32_t ops = 0;
+
+    ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
+    t.recording = recording_new(program);
+    t.whole = tags_run(t.recording);
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
+        ops += recording_count(t.recording, rank);
+    for (unsigned i = 0; i < G_N_ELEMENTS(damages); i++)
+        damage_ops(&t, i, one_in(&damages[i], ops));
+    tags_free(t.whole);
+    recording_free(t.recording);
+    return t;
+}
+
+static void
+check_step(const char *name, const TinyStep *tiny)
+{
+    const Trial t = damage_step(name, tiny);
+
+    if (g_getenv("LONGHAUL_TEST_HARMLESS") != NULL)
+        g_printerr("%s: %u made, %u found, %u harmless\n", name, t.made, t.found, t.harmless);
+    ck_assert_uint_ge(t.made, 200 / test_every());
+    ck_assert_uint_le(t.harmless, t.made / 5);
+}
+
+START_TEST(damage_to_fsdp_is_found)
+{
+    check_step("fsdp", &(TinyStep){ .schedule = "zigzag",
+                                    .tensor = 2,
+                                    .context = 2,
+                                    .micro_batches = 2,
+                                    .shard = LH_SHARD_FSDP,
+                                    .checkpoint = LH_CHECKPOINT_LAYER,
+                                    .behaviour = { .reshard = true,
+                                                   .prefetch = 1,
+                                                   .overlap_tensor = true,
+                                                   .overlap_reduce = true,
+                                                   .reduce_each = true,
+                                                   .clip = 1 } });
+}
+END_TEST
+
+START_TEST(damage_to_ddp_is_found)
+{
+    check_step("ddp", &(TinyStep){ .schedule = "ulysses",
+                                   .tensor = 4,
+                                   .data = 2,
+                                   .groups = 2,
+                                   .micro_batches = 2,
+                                   .tied = true,
+                                   .gelu = true,
+                                   .layer_norm = true,
+                                   .vocabulary = 61,
+                                   .checkpoint = LH_CHECKPOINT_REMAT,
+                                   .behaviour = { .clip = 1, .overlap_reduce = true } });
+}
+END_TEST
+
+START_TEST(damage_to_zero1_is_found)
+{
+    check_step("zero1", &(TinyStep){ .schedule = "ring",
+                                     .context = 2,
+                                     .data = 2,
+                                     .batch = 2,
+                                     .window = 12,
+                                     .shard = LH_SHARD_ZERO1,
+                                     .behaviour = { .logits_fp32 = true, .clip = 1 } });
+}
+END_TEST
+
+START_TEST(damage_to_linear_layers_is_found)
+{
+    check_step("linear", &(TinyStep){ .schedule = "lasp",
+                                      .linear = true,
+                                      .gate = true,
+                                      .tensor = 2,
+                                      .context = 2,
+                                      .micro_batches = 2,
+                                      .shard = LH_SHARD_ZERO2,
+                                      .checkpoint = LH_CHECKPOINT_SELECTIVE,
+                                      .behaviour = { .reduce_each = true } });
+}
+END_TEST
+
+START_TEST(damage_to_experts_is_found)
+{
+    check_step("experts", &(TinyStep){ .schedule = "zigzag",
+                                       .tensor = 2,
+                                       .data = 2,
+                                       .layers = 3,
+                                       .experts = 4,
+                                       .shared = 1,
+                                       .dense = 1,
+                                       .checkpoint = LH_CHECKPOINT_REMAT,
+                                       .behaviour = { .clip = 1 } });
+}
+END_TEST
+
+START_TEST(damage_to_one_rank_is_found)
+{
+    check_step("one rank",
+               &(TinyStep){ .schedule = "ring", .micro_batches = 2, .dtype = LH_DTYPE_FP32 });
+}
+END_TEST
+
+#define LATER 6 /* collectives behind one that are taken before it */
+
+/* A rank that launches two collectives of different dimensions in another order than the others:
+ * it ends, since they are on different streams, but only if both run at once. */
+START_TEST(launches_in_another_order_are_found)
+{
+    const TinyStep tiny = { .schedule = "zigzag",
+                            .tensor = 2,
+                            .data = 2,
+                            .shard = LH_SHARD_FSDP,
+                            .behaviour = { .overlap_tensor = true,
+                                           .overlap_reduce = true,
+                                           .reshard = true,
+                                           .prefetch = 1 } };
+    g_autoptr(LhProgram) program = tiny_step(&tiny, NULL);
+    uint32_t found = 0;
+
+    Recording *whole = recording_new(program);
+    const uint32_t turns = turn_of(whole, 0, recording_count(whole, 0));
+
+    recording_free(whole);
+    for (uint32_t i = 0; i < turns * LATER; i++) {
+        Recording *r = recording_new(program);
+        const uint32_t a = own_collective(r, 0, i / LATER);
+        const uint32_t b = own_collective(r, 0, i / LATER + 1 + i % LATER);
+        g_autoptr(LhVerdict) verdict = NULL;
+
+        if (b != LH_OP_NONE && move_before(r, 0, b, a)) {
+            verdict = lh_verify(&r->program);
+            if (strstr(first_message(verdict), "at once") != NULL) {
+                ck_assert_ptr_nonnull(strstr(first_message(verdict), "tensor and data"));
+                found++;
+            }
+        }
+        recording_free(r);
+    }
+    ck_assert_uint_gt(found, 0);
+}
+END_TEST
+
+LH_TEST_MAIN("verify_step_damage", launches_in_another_order_are_found, damage_to_fsdp_is_found,
+             damage_to_ddp_is_found, damage_to_zero1_is_found, damage_to_linear_layers_is_found,
+             damage_to_experts_is_found, damage_to_one_rank_is_found)
