@@ -4,6 +4,7 @@
  */
 #include "data_files.h"
 #include "plan/reproduce.h"
+#include "plan/setup.h"
 
 #include <stdio.h>
 
@@ -282,6 +283,15 @@ END_TEST
 /* --- predictions --------------------------------------------------------------------------------
  */
 
+static void
+run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_msg(lh_paper_run(paper, cases, constants, 0, &error), "%s",
+                  error != NULL ? error->message : "no message");
+}
+
 /* A module's time is that of a simulation of it; its rate is flops of the mask over time. */
 START_TEST(modules_are_predicted)
 {
@@ -302,7 +312,7 @@ START_TEST(modules_are_predicted)
     double value[8];
 
     ck_assert_uint_eq(cases->len, 8);
-    lh_paper_run(paper, cases, NULL, 0);
+    run(paper, cases, NULL);
     for (guint i = 0; i < 8; i++) {
         const LhPaperCase *c = g_ptr_array_index(cases, i);
 
@@ -322,41 +332,102 @@ START_TEST(modules_are_predicted)
 }
 END_TEST
 
-/* Slower kernels make the module slower, a faster network faster; the files' own value changes
- * nothing. */
+/* The constants that the files of a case have change nothing; others change it in their direction.
+ * A module and a step of linear attention have something of each of them. */
 START_TEST(constants_are_laid_over_files)
+{
+    static const struct {
+        const char *base, *metric;
+        double faster[LH_CONSTANTS]; /* what the constant is multiplied by; 0: it plays no part */
+    } of[] = {
+        { "\"cluster=dfa-2node:2\", \"seq_length=64K\", \"schedule=zigzag\"",
+          "attention_s",
+          { [LH_CONSTANT_ATTENTION_SLOWDOWN] = 0.98, [LH_CONSTANT_NIC_BANDWIDTH] = 1.5 } },
+        { "\"cluster=lasp-dgx-training:2\", \"model=tnl-1b-pile\", \"framework=fairscale\", "
+          "\"schedule=lasp\", \"seq_length=64K\", \"shard=fsdp\"",
+          "iteration_s",
+          { [LH_CONSTANT_PRODUCT_SLOWDOWN] = 1 / 1.2,
+            [LH_CONSTANT_LINEAR_EFFICIENCY] = 1.2,
+            [LH_CONSTANT_MATRIX_EFFICIENCY] = 1.1,
+            [LH_CONSTANT_MEMORY_EFFICIENCY] = 1.1,
+            [LH_CONSTANT_NVLINK_BANDWIDTH] = 1.5,
+            [LH_CONSTANT_NIC_BANDWIDTH] = 1.5,
+            [LH_CONSTANT_COLLECTIVE_BANDWIDTH] = 1.5,
+            [LH_CONSTANT_FSDP_OVERHEAD] = 0.5 } },
+    };
+
+    for (gsize k = 0; k < G_N_ELEMENTS(of); k++) {
+        g_autofree char *text = g_strdup_printf(
+            "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", "
+            "\"source\": \"s\", \"base\": [%s],\n\"metrics\": [ { \"column\": \"a\", "
+            "\"metric\": \"%s\" } ] }",
+            of[k].base, of[k].metric);
+        g_autoptr(LhPaper) paper = parse_paper(text);
+        g_autoptr(GPtrArray) cases = cases_of(paper, "a\n1\n");
+        const LhPaperCase *c = g_ptr_array_index(cases, 0);
+        g_autoptr(LhScenario) scenario = lh_paper_options_scenario(c->options, NULL);
+        g_autoptr(LhSetup) setup = lh_setup_new(scenario, NULL);
+        g_autoptr(LhFramework) framework = lh_framework_load("fairscale", NULL);
+        double plain;
+
+        ck_assert_ptr_nonnull(setup);
+        run(paper, cases, NULL);
+        plain = c->predicted;
+        ck_assert_double_gt(plain, 0);
+        for (int i = 0; i < LH_CONSTANTS; i++) {
+            const double of_files =
+                lh_constant_value((LhConstant)i, setup->device, setup->topology, framework);
+            const double by = of[k].faster[i];
+            LhConstants constants = { 0 };
+
+            constants.value[i] = of_files;
+            run(paper, cases, &constants);
+            ck_assert_msg(c->predicted == plain, "%s: %.17g is not %.17g", lh_constant_names[i],
+                          c->predicted, plain);
+            constants.value[i] = of_files * (by > 0 ? 1 / by : 1);
+            run(paper, cases, &constants);
+            ck_assert_msg(by == 0 || c->predicted > plain, "%s", lh_constant_names[i]);
+        }
+    }
+}
+END_TEST
+
+/* The longest sequence fits, and the next of that granularity, or the double, does not. */
+START_TEST(longest_sequences_are_found)
 {
     static const char text[] =
         "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "
-        "\"s\", \"base\": [\"cluster=dfa-2node:2\", \"seq_length=64K\", \"schedule=zigzag\"],\n"
-        "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" } ] }";
+        "\"s\", \"base\": [\"cluster=hgx-h100:1\", \"ranks=2\", \"model=tnl-1b-pile\", "
+        "\"schedule=lasp\", \"shard=fsdp\"],\n"
+        "\"columns\": [ { \"column\": \"n\", \"values\": [ { \"value\": \"*\", \"set\": "
+        "[\"seq_length=*\"] } ] } ],\n"
+        "\"metrics\": [ { \"column\": \"a\", \"metric\": \"longest_tokens\" }, { \"column\": "
+        "\"b\", "
+        "\"metric\": \"longest_tokens\", \"granularity\": 4096 }, { \"column\": \"c\", "
+        "\"metric\": \"peak_gib\" } ] }";
     g_autoptr(LhPaper) paper = parse_paper(text);
-    g_autoptr(GPtrArray) cases = cases_of(paper, "a\n1\n");
-    const LhPaperCase *c = g_ptr_array_index(cases, 0);
-    double plain;
+    g_autoptr(GPtrArray) cases = cases_of(paper, "n,a,b,c\n4K,1,1,1\n");
+    const LhPaperCase *power = g_ptr_array_index(cases, 0);
+    const LhPaperCase *fine = g_ptr_array_index(cases, 1);
+    double found[2];
 
-    lh_paper_run(paper, cases, NULL, 1);
-    plain = c->predicted;
-    for (int i = 0; i < LH_CONSTANTS; i++) {
-        static const double same[LH_CONSTANTS] = {
-            [LH_CONSTANT_ATTENTION_SLOWDOWN] = 1.034, [LH_CONSTANT_PRODUCT_SLOWDOWN] = 1.029,
-            [LH_CONSTANT_MATRIX_EFFICIENCY] = 0.87,   [LH_CONSTANT_NVLINK_BANDWIDTH] = 240e9,
-            [LH_CONSTANT_NIC_BANDWIDTH] = 12e9,       [LH_CONSTANT_FSDP_OVERHEAD] = 1
-        };
-        LhConstants constants = { 0 };
+    run(paper, cases, NULL);
+    found[0] = power->predicted;
+    found[1] = fine->predicted;
+    ck_assert_double_ge(found[0], 4096);
+    ck_assert_double_ge(found[1], found[0]);
+    ck_assert_double_lt(found[1], 2 * found[0]);
+    for (int i = 0; i < 4; i++) {
+        const double n = i == 0   ? found[0]
+                         : i == 1 ? 2 * found[0]
+                         : i == 2 ? found[1]
+                                  : found[1] + 4096;
+        g_autofree char *rows = g_strdup_printf("n,a,b,c\n%.0f,,,1\n", n);
+        g_autoptr(GPtrArray) one = cases_of(paper, rows);
+        const LhPaperCase *c = g_ptr_array_index(one, 0);
 
-        if (same[i] == 0)
-            continue;
-        constants.value[i] = same[i];
-        lh_paper_run(paper, cases, &constants, 1);
-        ck_assert_msg(c->predicted == plain || i == LH_CONSTANT_MATRIX_EFFICIENCY, "%s",
-                      lh_constant_names[i]);
-        if (i != LH_CONSTANT_ATTENTION_SLOWDOWN && i != LH_CONSTANT_NIC_BANDWIDTH)
-            continue;
-        constants.value[i] = same[i] * 1.5;
-        lh_paper_run(paper, cases, &constants, 1);
-        ck_assert_msg(i == LH_CONSTANT_NIC_BANDWIDTH ? c->predicted < plain : c->predicted > plain,
-                      "%s", lh_constant_names[i]);
+        run(paper, one, NULL);
+        ck_assert_msg(c->predicted_fits == (i % 2 == 0), "%.0f tokens", n);
     }
 }
 END_TEST
@@ -467,5 +538,5 @@ END_TEST
 
 LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_rows_become_options,
              paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
-             modules_are_predicted, constants_are_laid_over_files, summaries_are_right,
-             constants_are_fitted)
+             modules_are_predicted, constants_are_laid_over_files, longest_sequences_are_found,
+             summaries_are_right, constants_are_fitted)

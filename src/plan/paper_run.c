@@ -23,7 +23,7 @@ typedef struct {
     uint64_t granularity;
     const LhPaperOptions *options; /* borrowed from the first case */
     /* The answer. */
-    char *reason; /* why there is none */
+    GError *error; /* why there is none */
     bool fits;
     double value[LH_METRICS];
 } Work;
@@ -156,18 +156,17 @@ find_longest(Work *work, const LhConstants *constants, GError **error)
 static void
 play(Work *work, const LhConstants *constants)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(LhScenario) scenario = lh_paper_options_scenario(work->options, &error);
-    bool ok = scenario != NULL;
+    g_autoptr(LhScenario) scenario = lh_paper_options_scenario(work->options, &work->error);
 
-    if (ok) {
-        scenario->constants = *constants;
-        ok = work->kind == WORK_STEP     ? play_step(scenario, work, &error)
-             : work->kind == WORK_MODULE ? play_module(scenario, work, &error)
-                                         : find_longest(work, constants, &error);
-    }
-    if (!ok)
-        work->reason = g_strdup(error->message);
+    if (scenario == NULL)
+        return;
+    scenario->constants = *constants;
+    if (work->kind == WORK_STEP)
+        play_step(scenario, work, &work->error);
+    else if (work->kind == WORK_MODULE)
+        play_module(scenario, work, &work->error);
+    else
+        find_longest(work, constants, &work->error);
 }
 
 static gpointer
@@ -204,7 +203,7 @@ work_free(gpointer data)
 {
     Work *work = data;
 
-    g_free(work->reason);
+    g_clear_error(&work->error);
     g_free(work);
 }
 
@@ -269,8 +268,10 @@ leave(LhPaperCase *c, const char *reason)
 static void
 take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const Work *against)
 {
-    if (work->reason != NULL || (against != NULL && against->reason != NULL)) {
-        leave(c, work->reason != NULL ? work->reason : against->reason);
+    const GError *error = work->error == NULL && against != NULL ? against->error : work->error;
+
+    if (error != NULL) {
+        leave(c, error->message);
         return;
     }
     if (work->kind == WORK_MODULE && !c->published_fits) {
@@ -284,14 +285,33 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
     compare(metric, c);
 }
 
-void
-lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants, guint jobs)
+/* What the table refuses is an answer; what fails here, memory that is not there above all, is
+ * none.
+ */
+static bool
+all_answered(const GPtrArray *works, GError **error)
+{
+    for (guint i = 0; i < works->len; i++) {
+        const Work *work = g_ptr_array_index(works, i);
+
+        if (work->error != NULL && g_error_matches(work->error, LH_ERROR, LH_ERROR_RUNTIME)) {
+            g_propagate_error(error, g_error_copy(work->error));
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants, guint jobs,
+             GError **error)
 {
     static const LhConstants of_files = { 0 };
     Works works = { g_ptr_array_new_with_free_func(work_free),
                     g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) };
     g_autofree Work **own = g_new0(Work *, cases->len);
     g_autofree Work **against = g_new0(Work *, cases->len);
+    bool ok;
 
     for (guint i = 0; i < cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(cases, i);
@@ -303,7 +323,8 @@ lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *co
             against[i] = work_of(&works, metric_of(paper, c), c->against);
     }
     play_all(works.works, constants != NULL ? constants : &of_files, jobs);
-    for (guint i = 0; i < cases->len; i++) {
+    ok = all_answered(works.works, error);
+    for (guint i = 0; ok && i < cases->len; i++) {
         LhPaperCase *c = g_ptr_array_index(cases, i);
 
         if (own[i] != NULL)
@@ -311,4 +332,5 @@ lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *co
     }
     g_hash_table_unref(works.known);
     g_ptr_array_unref(works.works);
+    return ok;
 }

@@ -10,7 +10,8 @@
 /*
  * Fills in what is predicted of the @cases (of LhPaperCase *), those that are judged or fitted;
  * refused ones become LH_CASE_UNPREDICTED with the reason. @constants may be NULL: the files'.
- * @jobs: threads; 0: as the cores and the memory allow.
+ * @jobs: threads; 0: as the cores and the memory allow. LH_ERROR_RUNTIME if one could not be
+ * played here, for want of memory; the @cases are then as they were.
  */
-void lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants,
-                  guint jobs);
+bool lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants,
+                  guint jobs, GError **error);

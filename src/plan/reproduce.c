@@ -83,14 +83,17 @@ typedef struct {
     const LhReproducedTable *table;
     GPtrArray *cases; /* those to fit, borrowed */
     guint jobs;
+    GError *error; /* the first; all losses from then on are infinite */
 } Fit;
 
 static double
-loss_of(const Fit *fit, const LhConstants *constants)
+loss_of(Fit *fit, const LhConstants *constants)
 {
     double sum = 0;
 
-    lh_paper_run(fit->table->paper, fit->cases, constants, fit->jobs);
+    if (fit->error != NULL ||
+        !lh_paper_run(fit->table->paper, fit->cases, constants, fit->jobs, &fit->error))
+        return INFINITY;
     for (guint i = 0; i < fit->cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(fit->cases, i);
         const bool both = c->published_fits && c->predicted_fits;
@@ -103,7 +106,7 @@ loss_of(const Fit *fit, const LhConstants *constants)
 
 /* Tries the constant times 1 + step and over it; true if one is better, which is then taken. */
 static bool
-improve(const Fit *fit, LhConstants *constants, LhConstant which, double step, double *loss)
+improve(Fit *fit, LhConstants *constants, LhConstant which, double step, double *loss)
 {
     const double before = constants->value[which];
     const double tries[] = { before * (1 + step), before / (1 + step) };
@@ -123,7 +126,7 @@ improve(const Fit *fit, LhConstants *constants, LhConstant which, double step, d
 }
 
 static void
-descend(const Fit *fit, LhConstants *constants, const GArray *fitted)
+descend(Fit *fit, LhConstants *constants, const GArray *fitted)
 {
     double loss = loss_of(fit, constants);
     double step = FIT_FIRST_STEP;
@@ -185,7 +188,7 @@ static bool
 fit_table(LhReproducedTable *table, guint jobs, GError **error)
 {
     g_autoptr(GPtrArray) cases = g_ptr_array_new();
-    const Fit fit = { table, cases, jobs };
+    Fit fit = { .table = table, .cases = cases, .jobs = jobs };
     LhConstants constants = { 0 };
 
     for (guint i = 0; i < table->cases->len; i++) {
@@ -204,12 +207,17 @@ fit_table(LhReproducedTable *table, guint jobs, GError **error)
         constants.value[c->constant] = c->value > 0 ? c->value : FIT_FROM_NOTHING;
     }
     descend(&fit, &constants, table->constants);
+    if (fit.error != NULL) {
+        g_propagate_error(error, fit.error);
+        return false;
+    }
     for (guint i = 0; i < table->constants->len; i++) {
         LhFittedConstant *c = &g_array_index(table->constants, LhFittedConstant, i);
 
         c->fitted = constants.value[c->constant];
     }
-    lh_paper_run(table->paper, table->cases, &constants, jobs);
+    if (!lh_paper_run(table->paper, table->cases, &constants, jobs, error))
+        return false;
     summarize(table);
     return true;
 }
@@ -250,7 +258,8 @@ add_table(GPtrArray *tables, LhPaper *paper, const LhReproduceParams *params, GE
     table->cases = lh_paper_cases(paper, rows, error);
     if (table->cases == NULL)
         return false;
-    lh_paper_run(paper, table->cases, NULL, params->jobs);
+    if (!lh_paper_run(paper, table->cases, NULL, params->jobs, error))
+        return false;
     summarize(table);
     return !params->fit || fit_table(table, params->jobs, error);
 }
