@@ -8,17 +8,8 @@
 
 #include <stdio.h>
 
-/* Options that steps need and that scenarios do not have as long as there are no steps. */
-static const char *const awaited[] = { "step",
-                                       "framework",
-                                       "shard",
-                                       "checkpoint",
-                                       "pad",
-                                       "tensor_model_parallel_size",
-                                       "pipeline_model_parallel_size",
-                                       "context_parallel_size",
-                                       "num_micro_batches",
-                                       NULL };
+/* What tables of pipelines wait for. */
+static const char *const awaited[] = { "pipeline_model_parallel_size", NULL };
 
 static bool
 is_option(const char *name)
