@@ -14,6 +14,7 @@ typedef struct {
     LhShard shard;
     LhCheckpoint checkpoint;
     LhDtype dtype;
+    uint32_t heads;  /* 0: 8, or 16 on many ranks */
     uint32_t groups; /* key-value heads; 0: as many as heads */
     bool linear, gelu, layer_norm, tied, gate;
     /* Experts that a router chooses among, 0: none; how many of them for each token, 0: 2; beside
@@ -29,7 +30,8 @@ typedef struct {
 static inline LhModel *
 tiny_model(const TinyStep *tiny)
 {
-    const uint32_t heads = tiny->context > 4 || tiny->tensor > 4 ? 16 : 8;
+    const uint32_t usual = tiny->context > 4 || tiny->tensor > 4 ? 16 : 8;
+    const uint32_t heads = tiny->heads != 0 ? tiny->heads : usual;
     LhModel *model = g_new0(LhModel, 1);
     LhLayerRun run = {
         .kind = tiny->linear ? LH_LAYER_LINEAR : LH_LAYER_SOFTMAX,
