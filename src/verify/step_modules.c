@@ -4,7 +4,7 @@
  * and micro-batch have on every rank of its group; and to be left alone by everything else. Then
  * what it leaves is what the proof of the program says.
  */
-#include "verify/values.h"
+#include "verify/step_instance.h"
 
 #include "program/cursor.h"
 
@@ -12,34 +12,10 @@
 
 #define ATTENTION_ROW 62 /* its bit among those of forward rows */
 
-/* An embedded program, unrolled for one rank of it. */
-typedef struct _LhModuleRank {
-    const LhProgram *program; /* NULL: not unrolled yet */
-    GArray *ops, *parts, *counts;
-    uint16_t *touches, *writes; /* [its cells] by how many ops */
-} ModuleRank;
-
-/* One call of attention on one rank. */
-typedef struct _LhInstance {
-    const ModuleRank *of;
-    uint32_t rank, module; /* index of the program, from 0 */
-    uint32_t first;        /* global op */
-    uint32_t number;       /* among the rank's instances */
-    uint16_t layer, micro_batch;
-    bool again; /* computed once more in the backward pass */
-    /* What the first op that names them says: the slots that stand for its own, or LH_NONE, and
-     * the first of their parts; streams likewise. */
-    uint32_t *slots, *parts;
-    uint32_t streams[LH_STREAMS_MAX];
-    uint8_t communicator;
-    bool has_communicator;
-    uint16_t *touched, *written; /* [its cells] by how many ops so far */
-} Instance;
-
 static void
 free_instance(gpointer data)
 {
-    Instance *instance = data;
+    LhInstance *instance = data;
 
     g_free(instance->slots);
     g_free(instance->parts);
@@ -99,7 +75,7 @@ list_touches(const LhOp *op, const GArray *parts, GArray *touches)
 /* ---- programs ---- */
 
 static void
-append_step(ModuleRank *m, const LhOpBuffer *buffer)
+append_step(LhModuleRank *m, const LhOpBuffer *buffer)
 {
     for (uint32_t i = 0; i < buffer->ops_count; i++) {
         LhOp op = buffer->ops[i];
@@ -117,7 +93,7 @@ append_step(ModuleRank *m, const LhOpBuffer *buffer)
 }
 
 static void
-count_touches(ModuleRank *m)
+count_touches(LhModuleRank *m)
 {
     const uint32_t cells = lh_program_cells(m->program);
     g_autoptr(GArray) touches = g_array_new(FALSE, FALSE, sizeof(Touch));
@@ -139,11 +115,11 @@ count_touches(ModuleRank *m)
 }
 
 /* The program of @module, which exists, for the place of @rank in its group. */
-static const ModuleRank *
+static const LhModuleRank *
 module_rank(LhValues *v, uint32_t module, uint32_t rank)
 {
     const uint32_t context = lh_values_place(v, rank).context;
-    ModuleRank *m = &v->parts_of[module * v->context + context];
+    LhModuleRank *m = &v->parts_of[module * v->context + context];
     LhOpBuffer buffer = { 0 };
     LhCursor cursor;
 
@@ -249,269 +225,13 @@ check_programs(LhValues *v)
     return right;
 }
 
-/* ---- renaming ---- */
-
-/* An op of the step and the op of the program that it should be. */
-typedef struct {
-    LhValues *v;
-    Instance *instance;
-    const LhOp *own, *op;
-    uint32_t g;
-} Pair;
-
-static bool
-slots_agree(const LhSlot *a, const LhSlot *b)
-{
-    return a->kind == b->kind && a->dtype == b->dtype && a->head_dim == b->head_dim &&
-           a->part_bytes == b->part_bytes && (a->role != LH_SLOT_TEMP || b->role == LH_SLOT_TEMP);
-}
-
-static bool
-region_agrees(const Pair *p, const LhRegion *own, const LhRegion *region)
-{
-    Instance *instance = p->instance;
-    const LhSlot *slot = &instance->of->program->slots[own->slot];
-    const LhSlot *around = &p->v->proof->program->slots[region->slot];
-
-    if (instance->slots[own->slot] == LH_NONE) {
-        if (!slots_agree(slot, around) || region->part < own->part ||
-            region->part - own->part + slot->parts > around->parts)
-            return false;
-        instance->slots[own->slot] = region->slot;
-        instance->parts[own->slot] = region->part - own->part;
-    }
-    return region->slot == instance->slots[own->slot] &&
-           region->part == own->part + instance->parts[own->slot] && region->count == own->count &&
-           region->half == own->half;
-}
-
-static bool
-positions_equal(const LhRowsPosition *a, const LhRowsPosition *b)
-{
-    return a->start == b->start && a->part_step == b->part_step;
-}
-
-static bool
-numbers_equal(double a, double b)
-{
-    return a <= b && a >= b;
-}
-
-static bool
-attention_args_equal(const LhKernelArgs *a, const LhKernelArgs *b)
-{
-    if (a->pairs != b->pairs || a->nq != b->nq || a->nk != b->nk || a->batch != b->batch ||
-        a->heads != b->heads || a->groups != b->groups || a->head_dim != b->head_dim)
-        return false;
-    if (a->mask != b->mask || a->shift != b->shift || a->reversed != b->reversed ||
-        a->states != b->states || a->traffic != b->traffic || a->stride != b->stride ||
-        a->first != b->first)
-        return false;
-    if ((a->rule == NULL) != (b->rule == NULL) ||
-        (a->rule != NULL && !lh_proof_rules_equal(a->rule, b->rule)))
-        return false;
-    return positions_equal(&a->q_at, &b->q_at) && positions_equal(&a->k_at, &b->k_at) &&
-           numbers_equal(a->scale, b->scale) && numbers_equal(a->decay, b->decay);
-}
-
-/* Attention has calls of its own, and copies; no others. */
-static bool
-args_equal(const LhKernel *kernel, const LhKernelArgs *a, const LhKernelArgs *b)
-{
-    switch (kernel->args) {
-    case LH_ARGS_ATTENTION:
-        return attention_args_equal(a, b);
-    case LH_ARGS_NONE:
-        return a->first == b->first;
-    default:
-        return false;
-    }
-}
-
-static bool
-compute_agrees(const Pair *p)
-{
-    const LhOp *own = p->own, *op = p->op;
-    bool agrees = own->compute.kernel == op->compute.kernel &&
-                  own->compute.regions_count == op->compute.regions_count &&
-                  args_equal(lh_proof_kernel(own), &own->compute.args, &op->compute.args);
-
-    for (uint32_t i = 0; agrees && i < own->compute.regions_count; i++)
-        agrees = region_agrees(p, &own->compute.regions[i], &op->compute.regions[i]);
-    return agrees;
-}
-
-/* Where rank 0 of the embedded program stands, and how far apart its ranks are. */
-static LhRankMap
-map_of(const LhValues *v, uint32_t rank)
-{
-    const LhValuePlace place = lh_values_place(v, rank);
-
-    return (LhRankMap){ place.tensor + v->tensor * v->context * place.data, v->tensor };
-}
-
-static bool
-exchange_agrees(const Pair *p)
-{
-    const LhProof *proof = p->v->proof;
-    const LhRankMap map = map_of(p->v, p->instance->rank);
-
-    if (p->own->exchange.parts_count != p->op->exchange.parts_count)
-        return false;
-    for (uint32_t i = 0; i < p->own->exchange.parts_count; i++) {
-        const LhPart *a =
-            &g_array_index(p->instance->of->parts, LhPart, p->own->exchange.parts_first + i);
-        const LhPart *b = &proof->parts[p->op->exchange.parts_first + i];
-
-        if (lh_rank_map(map, a->peer) != b->peer || a->tag != b->tag || a->send != b->send ||
-            a->regions_count != b->regions_count || a->wire_bytes != b->wire_bytes)
-            return false;
-        for (uint32_t k = 0; k < a->regions_count; k++) {
-            if (!region_agrees(p, &a->regions[k], &b->regions[k]))
-                return false;
-        }
-    }
-    return true;
-}
-
-static bool
-counts_agree(const Pair *p)
-{
-    const uint64_t count =
-        2 * lh_group_size(&p->own->collective.group) * p->own->collective.tensors_count;
-
-    for (uint64_t i = 0; p->own->collective.uneven && i < count; i++) {
-        if (g_array_index(p->instance->of->counts, uint32_t, p->own->collective.counts_first + i) !=
-            p->v->proof->counts[p->op->collective.counts_first + i])
-            return false;
-    }
-    return true;
-}
-
-static bool
-collective_agrees(const Pair *p)
-{
-    const LhOp *own = p->own, *op = p->op;
-    const LhCommunicatorKey a = { 0, lh_group_canonical(lh_group_map(
-                                         map_of(p->v, p->instance->rank), own->collective.group)) };
-    const LhCommunicatorKey b = { 0, lh_group_canonical(op->collective.group) };
-
-    if (own->collective.kind != op->collective.kind ||
-        own->collective.reduction != op->collective.reduction ||
-        own->collective.tensors_count != op->collective.tensors_count ||
-        own->collective.uneven != op->collective.uneven ||
-        own->collective.wire_bytes != op->collective.wire_bytes ||
-        lh_communicator_compare(&a, &b) != 0 || !counts_agree(p))
-        return false;
-    for (uint32_t i = 0; i < own->collective.tensors_count; i++) {
-        if (!region_agrees(p, &own->collective.send[i], &op->collective.send[i]) ||
-            !region_agrees(p, &own->collective.receive[i], &op->collective.receive[i]))
-            return false;
-    }
-    return true;
-}
-
-/* Streams of the program are streams of the step, each another one. */
-static bool
-stream_agrees(const Pair *p)
-{
-    uint32_t *streams = p->instance->streams;
-
-    if (!lh_op_on_stream(p->own))
-        return true;
-    if (streams[p->own->stream] == LH_NONE) {
-        for (uint32_t i = 0; i < LH_STREAMS_MAX; i++) {
-            if (streams[i] == p->op->stream)
-                return false;
-        }
-        streams[p->own->stream] = p->op->stream;
-    }
-    return streams[p->own->stream] == p->op->stream;
-}
-
-static bool
-communicator_agrees(const Pair *p)
-{
-    Instance *instance = p->instance;
-
-    if (p->own->kind != LH_OP_EXCHANGE && p->own->kind != LH_OP_COLLECTIVE)
-        return true;
-    if (!instance->has_communicator) {
-        instance->communicator = (uint8_t)(p->op->communicator - p->own->communicator);
-        instance->has_communicator = true;
-    }
-    return (uint8_t)(p->own->communicator + instance->communicator) == p->op->communicator;
-}
-
-/* It waits for all that its own program waits for, and perhaps for more. */
-static bool
-waits_agree(const Pair *p)
-{
-    const uint32_t first = p->instance->first - p->v->proof->rank_first[p->instance->rank];
-
-    for (uint32_t i = 0; i < p->own->after_count; i++) {
-        uint32_t k = 0;
-
-        while (k < p->op->after_count && p->op->after[k] != first + p->own->after[i])
-            k++;
-        if (k == p->op->after_count)
-            return false;
-    }
-    return true;
-}
-
-static bool
-labels_agree(const Pair *p)
-{
-    const Instance *instance = p->instance;
-    const LhOp *op = p->op;
-
-    return op->kind == p->own->kind && op->step == p->own->step &&
-           op->module == instance->module + 1 && op->layer == instance->layer &&
-           op->micro_batch == instance->micro_batch &&
-           op->phase == (instance->again ? LH_PHASE_RECOMPUTE : p->own->phase);
-}
-
-static bool
-body_agrees(const Pair *p)
-{
-    switch (p->own->kind) {
-    case LH_OP_COMPUTE:
-        return compute_agrees(p);
-    case LH_OP_EXCHANGE:
-        return exchange_agrees(p);
-    case LH_OP_COLLECTIVE:
-        return collective_agrees(p);
-    case LH_OP_ALLOC:
-    case LH_OP_FREE:
-        return region_agrees(p, &p->own->memory.region, &p->op->memory.region);
-    default:
-        return true;
-    }
-}
-
-/* What differs between an op and that of the program; NULL: nothing. */
-static const char *
-difference(const Pair *p)
-{
-    if (!labels_agree(p))
-        return "kind, labels or phase";
-    if (!stream_agrees(p))
-        return "its stream";
-    if (!communicator_agrees(p))
-        return "its communicator";
-    if (!waits_agree(p))
-        return "what it waits for";
-    return body_agrees(p) ? NULL : "what it does";
-}
-
 /* ---- instances ---- */
 
 #define FIND_AT(g, ...) (FIND_VALUE(g, -1, __VA_ARGS__), false)
 
 /* No two slots of the program are in one place. */
 static bool
-check_apart(LhValues *v, const Instance *instance)
+check_apart(LhValues *v, const LhInstance *instance)
 {
     const LhProgram *program = instance->of->program;
 
@@ -531,12 +251,12 @@ check_apart(LhValues *v, const Instance *instance)
     return true;
 }
 
-static Instance *
+static LhInstance *
 new_instance(LhValues *v, uint32_t g, uint32_t number)
 {
     const LhOp *op = &v->proof->ops[g];
     const uint32_t rank = v->proof->op_rank[g];
-    Instance *instance = g_new0(Instance, 1);
+    LhInstance *instance = g_new0(LhInstance, 1);
     uint32_t slots, cells;
 
     instance->rank = rank;
@@ -582,7 +302,7 @@ static bool
 check_instance(LhValues *v, uint32_t g, uint32_t number)
 {
     const LhProof *proof = v->proof;
-    Instance *instance;
+    LhInstance *instance;
 
     if (!check_begin(v, g))
         return false;
@@ -590,14 +310,13 @@ check_instance(LhValues *v, uint32_t g, uint32_t number)
     if (instance->of->ops->len == 0)
         return FIND_AT(g, "begins attention that has no op on this rank");
     for (guint i = 0; i < instance->of->ops->len; i++) {
-        const Pair pair = { v, instance, &g_array_index(instance->of->ops, LhOp, i),
-                            &proof->ops[g + i], g + i };
         const char *differs;
 
         if (g + i >= proof->rank_first[instance->rank + 1])
             return FIND_AT(g, "begins attention that ends after %u of its %u ops", i,
                            instance->of->ops->len);
-        differs = difference(&pair);
+        differs = lh_instance_difference(v, instance, &g_array_index(instance->of->ops, LhOp, i),
+                                         &proof->ops[g + i], g + i);
         if (differs != NULL)
             return FIND_AT(g + i,
                            "is not op %u of %s, which computes attention of layer %u here: %s "
@@ -623,14 +342,14 @@ find_instances(LhValues *v)
             }
             if (!check_instance(v, g, number++))
                 return false;
-            g += ((const Instance *)g_ptr_array_index(v->instances, v->instances->len - 1))
+            g += ((const LhInstance *)g_ptr_array_index(v->instances, v->instances->len - 1))
                      ->of->ops->len;
         }
     }
     return true;
 }
 
-static const Instance *
+static const LhInstance *
 instance_of(const LhValues *v, uint32_t g)
 {
     return v->op_instance[g] == LH_NONE ? NULL : g_ptr_array_index(v->instances, v->op_instance[g]);
@@ -640,7 +359,7 @@ instance_of(const LhValues *v, uint32_t g)
 static bool
 are_together(const LhValues *v, uint32_t g, uint32_t h)
 {
-    const Instance *a = instance_of(v, g), *b = instance_of(v, h);
+    const LhInstance *a = instance_of(v, g), *b = instance_of(v, h);
 
     if (a == NULL || b == NULL)
         return a == b;
@@ -682,11 +401,11 @@ check_groups(LhValues *v)
     g_autofree uint32_t *first = g_new0(uint32_t, proof->ranks + 1);
 
     for (guint i = 0; i < v->instances->len; i++)
-        first[((const Instance *)g_ptr_array_index(v->instances, i))->rank + 1]++;
+        first[((const LhInstance *)g_ptr_array_index(v->instances, i))->rank + 1]++;
     for (uint32_t rank = 0; rank < proof->ranks; rank++)
         first[rank + 1] += first[rank];
     for (uint32_t rank = 0; rank < proof->ranks; rank++) {
-        const uint32_t head = map_of(v, rank).base;
+        const uint32_t head = lh_instance_map(v, rank).base;
         const uint32_t count = first[rank + 1] - first[rank];
 
         if (count != first[head + 1] - first[head])
@@ -694,8 +413,8 @@ check_groups(LhValues *v)
                                "the same group",
                                count, rank, first[head + 1] - first[head], head);
         for (uint32_t i = 0; i < count; i++) {
-            const Instance *a = g_ptr_array_index(v->instances, first[rank] + i);
-            const Instance *b = g_ptr_array_index(v->instances, first[head] + i);
+            const LhInstance *a = g_ptr_array_index(v->instances, first[rank] + i);
+            const LhInstance *b = g_ptr_array_index(v->instances, first[head] + i);
 
             if (!are_together(v, a->first, b->first))
                 return FIND_AT(a->first, "begins other attention than rank %u of its group", head);
@@ -709,7 +428,7 @@ lh_values_check_modules(LhValues *v)
 {
     const uint32_t ops = v->proof->ops_count;
 
-    v->parts_of = g_new0(ModuleRank, (size_t)2 * LH_STEP_KINDS * v->context);
+    v->parts_of = g_new0(LhModuleRank, (size_t)2 * LH_STEP_KINDS * v->context);
     v->instances = g_ptr_array_new_with_free_func(free_instance);
     v->op_instance = g_new(uint32_t, MAX(ops, 1));
     for (uint32_t g = 0; g < ops; g++)
@@ -721,7 +440,7 @@ void
 lh_values_clear_modules(LhValues *v)
 {
     for (uint32_t i = 0; i < 2 * LH_STEP_KINDS * v->context; i++) {
-        ModuleRank *m = &v->parts_of[i];
+        LhModuleRank *m = &v->parts_of[i];
 
         g_clear_pointer(&m->ops, g_array_unref);
         g_clear_pointer(&m->parts, g_array_unref);
@@ -739,7 +458,7 @@ lh_values_clear_modules(LhValues *v)
 /* One part that an op of attention touches. */
 typedef struct {
     LhValues *v;
-    Instance *instance;
+    LhInstance *instance;
     uint32_t g;
     const LhSlot *slot;   /* of the program */
     uint32_t index, part; /* likewise */
@@ -842,8 +561,8 @@ touch_part(const Place *p, const Touch *touch)
 void
 lh_values_apply_module(LhValues *v, uint32_t op)
 {
-    Instance *instance = g_ptr_array_index(v->instances, v->op_instance[op]);
-    const ModuleRank *of = instance->of;
+    LhInstance *instance = g_ptr_array_index(v->instances, v->op_instance[op]);
+    const LhModuleRank *of = instance->of;
     g_autoptr(GArray) touches = g_array_new(FALSE, FALSE, sizeof(Touch));
 
     list_touches(&g_array_index(of->ops, LhOp, op - instance->first), of->parts, touches);

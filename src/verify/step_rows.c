@@ -3,183 +3,7 @@
  * of it, with exactly the values that the row names, of the layer and micro-batch that the call
  * says it belongs to. Then it leaves the row's results.
  */
-#include "verify/values.h"
-
-typedef enum {
-    TABLE_EMBED,
-    TABLE_FORWARD,
-    TABLE_HEAD,
-    TABLE_POST_BWD,
-    TABLE_PRE_BWD,
-    TABLE_EMBED_BWD,
-    TABLES
-} Table;
-
-static const LhStepNode *const tables[TABLES] = {
-    [TABLE_EMBED] = lh_step_embed,     [TABLE_FORWARD] = lh_step_forward,
-    [TABLE_HEAD] = lh_step_head,       [TABLE_POST_BWD] = lh_step_post_bwd,
-    [TABLE_PRE_BWD] = lh_step_pre_bwd, [TABLE_EMBED_BWD] = lh_step_embed_bwd,
-};
-
-#define EMBED_ROW 63 /* its bit among those of forward rows */
-
-/* A row, for one layer and micro-batch; calls between rows and heads are of one segment. */
-typedef struct {
-    Table table;
-    uint32_t index;
-    const LhStepNode *node;
-    uint32_t rank, layer, micro_batch, segment;
-} Row;
-
-/* ---- the table ---- */
-
-static bool
-has_layer(const LhValues *v, Table table, uint32_t layer)
-{
-    if (table == TABLE_EMBED || table == TABLE_EMBED_BWD)
-        return layer == 0;
-    return table == TABLE_HEAD ? layer == v->layers : layer < v->layers;
-}
-
-/* Whether layers like @layer have the row, and it calls a kernel. */
-static bool
-has_row(const LhValues *v, const LhStepNode *node, uint32_t layer)
-{
-    const uint32_t features = lh_step_features(v->plan, layer);
-
-    return node->does == LH_STEP_KERNEL && (node->when & features) == node->when;
-}
-
-/* The operand of a row that is @kind of @what, which roles stand for without tensor parallelism. */
-static bool
-names(const LhStepNode *node, LhStepOperandKind kind, LhStepRole what)
-{
-    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
-        const LhStepOperand *o = &node->operands[i];
-
-        if (o->kind == kind && lh_step_rows((LhStepRole)o->what).alone == what)
-            return true;
-    }
-    return false;
-}
-
-static bool
-adds_to(const LhValues *v, const LhStepNode *node, LhStepWeight weight)
-{
-    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
-        const LhStepOperand *o = &node->operands[i];
-
-        if (o->kind == LH_STEP_GRADIENT &&
-            lh_step_held_weight(v->plan, (LhStepWeight)o->what) == weight)
-            return true;
-    }
-    return false;
-}
-
-/* Rows before @end (NULL: all) that add to the gradient of a weight. */
-static uint32_t
-gradient_rows_before(const LhValues *v, LhStepWeight weight, uint32_t layer, const LhStepNode *end)
-{
-    uint32_t count = 0;
-
-    for (unsigned table = 0; table < TABLES; table++) {
-        for (const LhStepNode *node = tables[table]; node->does != LH_STEP_END; node++) {
-            if (end != NULL && node == end)
-                return count;
-            count += has_row(v, node, layer) && adds_to(v, node, weight);
-        }
-    }
-    return count;
-}
-
-uint32_t
-lh_values_gradient_rows(const LhValues *v, LhStepWeight weight, uint32_t layer)
-{
-    return gradient_rows_before(v, weight, layer, NULL);
-}
-
-/* Whether a role is a term of a sum over tensor-parallel ranks. */
-static bool
-is_sum(LhStepRole role)
-{
-    for (unsigned table = 0; table < TABLES; table++) {
-        for (const LhStepNode *node = tables[table]; node->does != LH_STEP_END; node++) {
-            if (node->does == LH_STEP_SCATTER && node->operands[0].what == role)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Rows before @end that make a term of a role of @layer. */
-static uint32_t
-makers_before(const LhValues *v, LhStepRole alone, uint32_t layer, const LhStepNode *end)
-{
-    uint32_t count = 0;
-
-    for (unsigned table = 0; table < TABLES; table++) {
-        if (!has_layer(v, (Table)table, layer))
-            continue;
-        for (const LhStepNode *node = tables[table]; node->does != LH_STEP_END; node++) {
-            if (end != NULL && node == end)
-                return count;
-            count += has_row(v, node, layer) &&
-                     (names(node, LH_STEP_OUT, alone) || names(node, LH_STEP_UPDATE, alone));
-        }
-    }
-    return count;
-}
-
-/* Whether a row makes a term of a sum over tensor-parallel ranks. */
-static bool
-makes_term(const LhStepNode *node, LhStepRole alone)
-{
-    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
-        const LhStepOperand *o = &node->operands[i];
-
-        if ((o->kind == LH_STEP_OUT || o->kind == LH_STEP_UPDATE) &&
-            lh_step_rows((LhStepRole)o->what).alone == alone && is_sum((LhStepRole)o->what))
-            return true;
-    }
-    return false;
-}
-
-uint32_t
-lh_values_role_terms(const LhValues *v, LhStepRole alone, uint32_t layer)
-{
-    uint32_t makers = 0;
-    bool sum = false;
-
-    for (unsigned table = 0; table < TABLES; table++) {
-        if (alone == LH_STEP_DX || !has_layer(v, (Table)table, layer))
-            continue;
-        for (const LhStepNode *node = tables[table]; node->does != LH_STEP_END; node++) {
-            if (!has_row(v, node, layer) ||
-                (!names(node, LH_STEP_OUT, alone) && !names(node, LH_STEP_UPDATE, alone)))
-                continue;
-            makers++;
-            sum |= makes_term(node, alone);
-        }
-    }
-    return MAX(makers, 1) * (sum ? v->tensor : 1);
-}
-
-/* How many sublayers the gradient of the residual stream has to pass still when a row begins. */
-static uint32_t
-sublayers_ahead(const LhValues *v, const Row *row)
-{
-    static const LhStepRole dx = LH_STEP_DX;
-    uint32_t ahead = row->table == TABLE_HEAD       ? 2 * v->layers + 1
-                     : row->table == TABLE_POST_BWD ? 2 * (row->layer + 1)
-                     : row->table == TABLE_PRE_BWD  ? 2 * row->layer + 1
-                                                    : 0;
-
-    for (const LhStepNode *node = tables[row->table]; node != row->node; node++) {
-        if (has_row(v, node, row->layer) && names(node, LH_STEP_UPDATE, dx))
-            ahead--;
-    }
-    return ahead;
-}
+#include "verify/step_table.h"
 
 /* ---- values that a row names ---- */
 
@@ -196,13 +20,13 @@ held(const LhValues *v, const LhStepOperand *o)
 }
 
 static uint32_t
-layer_of_weight(const Row *row, LhStepWeight weight)
+layer_of_weight(const LhTableRow *row, LhStepWeight weight)
 {
     return weight < LH_STEP_W_LAYER ? row->layer : 0;
 }
 
 static uint32_t
-parts_wanted(const LhValues *v, const Row *row, const LhStepOperand *o)
+parts_wanted(const LhValues *v, const LhTableRow *row, const LhStepOperand *o)
 {
     switch (o->kind) {
     case LH_STEP_WEIGHT:
@@ -221,7 +45,7 @@ parts_wanted(const LhValues *v, const Row *row, const LhStepOperand *o)
 
 /* Part @part of an operand, as the row begins (@after: as it ends). */
 static LhValue
-wanted(const LhValues *v, const Row *row, const LhStepOperand *o, uint32_t part, bool after)
+wanted(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t part, bool after)
 {
     const LhStepRole role = (LhStepRole)o->what;
     uint32_t layer = row->layer + (o->kind == LH_STEP_OUT_NEXT ? 1 : 0);
@@ -241,7 +65,7 @@ wanted(const LhValues *v, const Row *row, const LhStepOperand *o, uint32_t part,
         return (LhValue){ .kind = LH_VALUE_LOSS };
     default:
         if (lh_step_rows(role).alone == LH_STEP_DX)
-            layer = sublayers_ahead(v, row) - (o->kind == LH_STEP_UPDATE && after ? 1 : 0);
+            layer = lh_table_sublayers_ahead(v, row) - (o->kind == LH_STEP_UPDATE && after ? 1 : 0);
         if (is_of_heads(row->node))
             part += row->segment * parts_wanted(v, row, o);
         return lh_values_of_role(v, role, layer, row->micro_batch, row->rank, part);
@@ -278,13 +102,13 @@ reads(const LhOp *op, const LhStepOperand *o, uint32_t i)
 
 /* What the gradient of the residual stream held must stay in it, but for the first of all. */
 static bool
-must_add(const Row *row, const LhStepOperand *o)
+must_add(const LhTableRow *row, const LhStepOperand *o)
 {
-    return o->kind == LH_STEP_UPDATE && o->what == LH_STEP_DX && row->table != TABLE_HEAD;
+    return o->kind == LH_STEP_UPDATE && o->what == LH_STEP_DX && row->table != LH_TABLE_HEAD;
 }
 
 static bool
-match_operand(LhValues *v, uint32_t g, const Row *row, uint32_t i, Difference *d)
+match_operand(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i, Difference *d)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhStepOperand *o = &row->node->operands[i];
@@ -309,7 +133,7 @@ match_operand(LhValues *v, uint32_t g, const Row *row, uint32_t i, Difference *d
 }
 
 static bool
-match_row(LhValues *v, uint32_t g, const Row *row, Difference *d)
+match_row(LhValues *v, uint32_t g, const LhTableRow *row, Difference *d)
 {
     const LhStepOperand *operands = row->node->operands;
     bool equal = true;
@@ -330,7 +154,7 @@ match_row(LhValues *v, uint32_t g, const Row *row, Difference *d)
 }
 
 static void
-find_no_row(LhValues *v, uint32_t g, const Row *row, const Difference *d)
+find_no_row(LhValues *v, uint32_t g, const LhTableRow *row, const Difference *d)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -362,7 +186,7 @@ find_no_row(LhValues *v, uint32_t g, const Row *row, const Difference *d)
 
 /* Tries @row for every segment that it could be of; true: it is, with @row's segment set. */
 static bool
-match_segments(LhValues *v, uint32_t g, Row *row, Difference *best, Row *closest)
+match_segments(LhValues *v, uint32_t g, LhTableRow *row, Difference *best, LhTableRow *closest)
 {
     const uint32_t segments = is_of_heads(row->node) ? v->segments : 1;
 
@@ -381,24 +205,24 @@ match_segments(LhValues *v, uint32_t g, Row *row, Difference *best, Row *closest
 
 /* The row that the call is; false, with a finding or because of an earlier one, if it is none. */
 static bool
-find_row(LhValues *v, uint32_t g, Row *row)
+find_row(LhValues *v, uint32_t g, LhTableRow *row)
 {
     const LhOp *op = &v->proof->ops[g];
     Difference best = { 0 };
-    Row closest = { 0 };
+    LhTableRow closest = { 0 };
 
-    for (unsigned table = 0; table < TABLES; table++) {
-        if (!has_layer(v, (Table)table, op->layer))
+    for (unsigned table = 0; table < LH_TABLES; table++) {
+        if (!lh_table_has_layer(v, (LhTable)table, op->layer))
             continue;
-        for (const LhStepNode *node = tables[table]; node->does != LH_STEP_END; node++) {
-            *row = (Row){ (Table)table,
-                          (uint32_t)(node - tables[table]),
-                          node,
-                          v->proof->op_rank[g],
-                          op->layer,
-                          op->micro_batch,
-                          0 };
-            if (has_row(v, node, op->layer) && node->kernel == op->compute.kernel &&
+        for (const LhStepNode *node = lh_step_tables[table]; node->does != LH_STEP_END; node++) {
+            *row = (LhTableRow){ (LhTable)table,
+                                 (uint32_t)(node - lh_step_tables[table]),
+                                 node,
+                                 v->proof->op_rank[g],
+                                 op->layer,
+                                 op->micro_batch,
+                                 0 };
+            if (lh_table_has_row(v, node, op->layer) && node->kernel == op->compute.kernel &&
                 match_segments(v, g, row, &best, &closest))
                 return true;
         }
@@ -429,7 +253,7 @@ check_arguments(LhValues *v, uint32_t g, const Argument *arguments, uint32_t cou
 }
 
 static bool
-check_product(LhValues *v, uint32_t g, const Row *row)
+check_product(LhValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const LhStepMatrix matrix = lh_step_matrix(
@@ -463,7 +287,7 @@ check_experts(LhValues *v, uint32_t g)
 
 /* The base is a number of the model's, copied or 0. */
 static bool
-check_heads(LhValues *v, uint32_t g, const Row *row)
+check_heads(LhValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const bool linear = lh_step_layer_kind(v->plan, row->layer) == LH_STEP_LINEAR;
@@ -500,12 +324,12 @@ check_epsilon(LhValues *v, uint32_t g)
 }
 
 static bool
-check_rows(LhValues *v, uint32_t g, const Row *row)
+check_rows(LhValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const LhAttention *attention = &v->params->module.attention;
     const uint64_t columns = lh_step_vocabulary(v->plan);
-    const bool embeds = row->table == TABLE_EMBED || row->table == TABLE_EMBED_BWD;
+    const bool embeds = row->table == LH_TABLE_EMBED || row->table == LH_TABLE_EMBED_BWD;
     const bool looks_up = row->node->operands[0].kind == LH_STEP_TOKENS ||
                           row->node->operands[1].kind == LH_STEP_TARGETS;
     const Argument arguments[] = {
@@ -527,7 +351,7 @@ check_rows(LhValues *v, uint32_t g, const Row *row)
 }
 
 static bool
-check_args(LhValues *v, uint32_t g, const Row *row)
+check_args(LhValues *v, uint32_t g, const LhTableRow *row)
 {
     switch (lh_kernels[row->node->kernel]->args) {
     case LH_ARGS_PRODUCT:
@@ -561,9 +385,9 @@ lh_values_note_forward(LhValues *v, uint32_t op, uint32_t row, uint32_t segment)
 }
 
 static bool
-is_behind_loss(const Row *row)
+is_behind_loss(const LhTableRow *row)
 {
-    for (const LhStepNode *node = tables[row->table]; node != row->node; node++) {
+    for (const LhStepNode *node = lh_step_tables[row->table]; node != row->node; node++) {
         if (node->does == LH_STEP_KERNEL && node->kernel == LH_KERNEL_ID_loss)
             return true;
     }
@@ -571,17 +395,17 @@ is_behind_loss(const Row *row)
 }
 
 static bool
-check_phase(LhValues *v, uint32_t g, const Row *row)
+check_phase(LhValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhOp *op = &v->proof->ops[g];
     LhPhase phase = LH_PHASE_BACKWARD;
 
-    if (row->table == TABLE_EMBED || row->table == TABLE_FORWARD)
-        phase = lh_values_note_forward(v, g, row->table == TABLE_EMBED ? EMBED_ROW : row->index,
-                                       row->segment)
+    if (row->table == LH_TABLE_EMBED || row->table == LH_TABLE_FORWARD)
+        phase = lh_values_note_forward(
+                    v, g, row->table == LH_TABLE_EMBED ? LH_EMBED_ROW : row->index, row->segment)
                     ? LH_PHASE_FORWARD
                     : LH_PHASE_RECOMPUTE;
-    else if (row->table == TABLE_HEAD && !is_behind_loss(row))
+    else if (row->table == LH_TABLE_HEAD && !is_behind_loss(row))
         phase = LH_PHASE_FORWARD;
     if (op->phase == phase)
         return true;
@@ -594,7 +418,7 @@ check_phase(LhValues *v, uint32_t g, const Row *row)
 
 /* The term that a row adds to a sum, and how many terms that sum has. */
 static uint32_t
-term_of(const LhValues *v, const Row *row, const LhStepOperand *o, uint32_t *terms)
+term_of(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t *terms)
 {
     const LhValuePlace place = lh_values_place(v, row->rank);
     const uint32_t batch =
@@ -609,7 +433,7 @@ term_of(const LhValues *v, const Row *row, const LhStepOperand *o, uint32_t *ter
         const LhStepWeight weight = held(v, o);
         const LhWeightFacts *facts =
             lh_values_weight_facts(v, weight, layer_of_weight(row, weight));
-        const uint32_t use = gradient_rows_before(v, weight, row->layer, row->node);
+        const uint32_t use = lh_table_gradient_rows_before(v, weight, row->layer, row->node);
 
         *terms = facts->terms;
         return (use * v->data_ranks * v->micro_batches + batch) * facts->replicas +
@@ -620,9 +444,10 @@ term_of(const LhValues *v, const Row *row, const LhStepOperand *o, uint32_t *ter
         return 0;
     }
     *terms = lh_values_role_terms(v, rows.alone, row->layer);
-    if (is_sum((LhStepRole)o->what))
-        return makers_before(v, rows.alone, row->layer, row->node) * v->tensor + place.tensor;
-    return makers_before(v, rows.alone, row->layer, row->node);
+    if (lh_table_is_sum((LhStepRole)o->what))
+        return lh_table_makers_before(v, rows.alone, row->layer, row->node) * v->tensor +
+               place.tensor;
+    return lh_table_makers_before(v, rows.alone, row->layer, row->node);
 }
 
 /* Whether a value keeps its set when that is complete. */
@@ -634,7 +459,8 @@ keeps_set(const LhValue *value)
 
 /* Adds the row's term to what is there; false, with a finding, if it is in it already. */
 static bool
-add_term(LhValues *v, uint32_t g, const Row *row, uint32_t i, const LhValue *before, LhValue *value)
+add_term(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i, const LhValue *before,
+         LhValue *value)
 {
     const LhStepOperand *o = &row->node->operands[i];
     const LhRegion *region = &v->proof->ops[g].compute.regions[i];
@@ -657,7 +483,7 @@ add_term(LhValues *v, uint32_t g, const Row *row, uint32_t i, const LhValue *bef
 }
 
 static void
-write_operand(LhValues *v, uint32_t g, const Row *row, uint32_t i)
+write_operand(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhStepOperand *o = &row->node->operands[i];
@@ -692,7 +518,7 @@ lh_values_write_suspect(LhValues *v, uint32_t g)
 void
 lh_values_apply_row(LhValues *v, uint32_t op)
 {
-    Row row;
+    LhTableRow row;
 
     if (v->proof->ops[op].micro_batch >= v->micro_batches) {
         FIND_VALUE(op, -1, "belongs to micro-batch %u; there are %u", v->proof->ops[op].micro_batch,
