@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "plan/reproduce.h"
+#include "report/accuracy_figure.h"
 #include "report/reproduction.h"
 
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 typedef struct {
     LhOutputOptions to;
-    char *rows;
+    char *rows, *figure;
     bool fit;
     uint64_t jobs;
 } Options;
@@ -42,6 +43,9 @@ static const LhField options[] = {
       .max = JOBS_MAX,
       .description = "Cases to predict at once; default: one for each core that the process may "
                      "use, if memory suffices. The result does not depend on it." },
+    LH_OPTION_FIGURE(Options, figure,
+                     "Also draw the published numbers that are judged beside the predictions, to "
+                     "this .svg, .png or .pdf file."),
     { .name = NULL },
 };
 
@@ -119,6 +123,8 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_INPUT;
     print(line, tables, out);
     if (!lh_command_write(&o->to, out, error))
+        return LH_ERROR_RUNTIME;
+    if (o->figure != NULL && !lh_accuracy_figure_draw(tables, o->figure, error))
         return LH_ERROR_RUNTIME;
     return lh_reproduced_within(tables) ? 0 : LH_ERROR_NO;
 }
