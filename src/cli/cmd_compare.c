@@ -90,6 +90,7 @@ print_words(const LhSetup *setup, const LhComparison *comparison, LhFormat forma
     if (comparison->fit_count > 0) {
         const LhExtrapolation beyond = farthest(comparison);
 
+        lh_describe_interval(setup, g_ptr_array_index(comparison->rows, 0), out);
         lh_describe_trust(setup, weakest(comparison), out);
         lh_describe_extrapolation(&beyond, out);
     }

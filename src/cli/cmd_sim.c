@@ -100,6 +100,7 @@ print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GStr
     print_memory_limit(setup, row, out);
     g_string_append_c(out, '\n');
     from = out->len;
+    lh_describe_interval(setup, row, out);
     lh_describe_trust(setup, row->result->provenance, out);
     lh_describe_extrapolation(&row->result->beyond, out);
     lh_table_words(format, out, from);

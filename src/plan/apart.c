@@ -3,9 +3,13 @@
  * a time by e times the share of it that the constant makes, and two times by as much if it makes
  * the same share of both: only the difference of shares counts.
  */
+#include "plan/apart.h"
+
 #include "plan/compare.h"
 #include "sim/accuracy.h"
 #include "sim/network/nccl.h"
+
+#include <math.h>
 
 /* What the time of a run goes to: kernels (its own or those of a rank that it waits for), tiers of
  * links, hosts. */
@@ -33,6 +37,17 @@ weigh_errors(const LhSetup *setup, const LhSimResult *r, double parts[PARTS])
                       r->compute_error;
     parts[LH_TIERS + 1] =
         (double)totals.idle_ps[LH_IDLE_HOST] / whole * lh_provenance_error(LH_PROVENANCE_ASSUMED);
+}
+
+double
+lh_time_error(const LhSetup *setup, const LhSimResult *r)
+{
+    double parts[PARTS], squares = LH_MODEL_ERROR * LH_MODEL_ERROR;
+
+    weigh_errors(setup, r, parts);
+    for (int part = 0; part < PARTS; part++)
+        squares += parts[part] * parts[part];
+    return sqrt(squares);
 }
 
 static double

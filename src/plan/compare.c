@@ -1,6 +1,8 @@
 /* Running schedules side by side, and what binds the winner. */
 #include "plan/compare.h"
 
+#include "plan/apart.h"
+
 #include "base/error.h"
 #include "plan/compare_pool.h"
 
@@ -67,6 +69,8 @@ lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
                     error);
         return;
     }
+    if (setup->cost == LH_COST_DEVICE)
+        row->time_error = lh_time_error(setup, row->result);
     if (setup->step != NULL)
         row->step = lh_step_answer_of(setup, row->program, row->result, watch);
     if (row->result->out_of_memory != NULL)

@@ -51,7 +51,9 @@ typedef struct {
     bool published_fits;     /* false: "OOM" */
     double predicted;        /* likewise */
     bool predicted_fits;
-    double error; /* predicted / published - 1; 0 where one of both does not fit in memory */
+    double error;     /* predicted / published - 1; 0 where one of both does not fit in memory */
+    double error_bar; /* e: four published numbers in five should be between predicted / (1 + e) and
+                         predicted * (1 + e) */
 } LhPaperCase;
 
 /* All of a table, row by row; cells without a number are no cases. Fails, with file and line, if a

@@ -5,10 +5,12 @@
 #include "plan/paper_run.h"
 
 #include "base/error.h"
+#include "plan/apart.h"
 #include "plan/compare_pool.h"
 #include "plan/setup.h"
 #include "plan/step_plan.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -26,6 +28,7 @@ typedef struct {
     GError *error; /* why there is none */
     bool fits;
     double value[LH_METRICS];
+    double time_error; /* of those that are times or follow from them: apart.h */
 } Work;
 
 typedef struct {
@@ -73,6 +76,7 @@ play_module(const LhScenario *scenario, Work *work, GError **error)
         return false;
     seconds = (double)result->makespan_ps / (double)LH_PS_PER_S;
     work->fits = true; /* what surrounds the module is not known */
+    work->time_error = lh_time_error(setup, result);
     work->value[LH_METRIC_ATTENTION] = seconds;
     work->value[LH_METRIC_ITERATIONS_PER_S] = 1 / seconds;
     work->value[LH_METRIC_TFLOPS_PER_GPU] =
@@ -91,6 +95,7 @@ play_step(const LhScenario *scenario, Work *work, GError **error)
     if (!lh_step_answer(scenario, &answer, error))
         return false;
     work->fits = answer.fits;
+    work->time_error = answer.time_error;
     work->value[LH_METRIC_ITERATION] = answer.iteration_s;
     work->value[LH_METRIC_TOKENS_PER_S] = answer.tokens_per_s;
     work->value[LH_METRIC_TOKENS_PER_S_PER_GPU] = answer.tokens_per_s / answer.ranks;
@@ -258,6 +263,15 @@ compare(const LhPaperMetric *metric, LhPaperCase *c)
         c->error = MIN(c->error, 0);
 }
 
+static double
+error_bar(const LhPaperMetric *metric, const Work *work)
+{
+    const bool of_memory =
+        metric->metric == LH_METRIC_PEAK_GIB || metric->metric == LH_METRIC_LONGEST_TOKENS;
+
+    return of_memory ? LH_MEMORY_ERROR : work->time_error;
+}
+
 static void
 leave(LhPaperCase *c, const char *reason)
 {
@@ -280,8 +294,11 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
     }
     c->predicted_fits = work->fits && (against == NULL || against->fits);
     c->predicted = work->value[metric->metric];
-    if (against != NULL)
+    c->error_bar = error_bar(metric, work);
+    if (against != NULL) {
         c->predicted = against->value[metric->metric] / c->predicted;
+        c->error_bar = hypot(c->error_bar, error_bar(metric, against));
+    }
     compare(metric, c);
 }
 

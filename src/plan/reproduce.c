@@ -19,6 +19,14 @@
 /* --- summaries ----------------------------------------------------------------------------------
  */
 
+static bool
+is_within_bar(const LhPaperCase *c)
+{
+    const double off = 1 + c->error;
+
+    return off <= 1 + c->error_bar && off * (1 + c->error_bar) >= 1;
+}
+
 static void
 count(LhPaperSummary *s, const LhPaperCase *c)
 {
@@ -37,6 +45,7 @@ count(LhPaperSummary *s, const LhPaperCase *c)
     s->mean_abs_error += fabs(c->error);
     s->worst_abs_error = MAX(s->worst_abs_error, fabs(c->error));
     s->bias += c->error;
+    s->within_bars += is_within_bar(c);
 }
 
 static void

@@ -10,7 +10,8 @@
 typedef struct {
     guint cases, judged, fitted, left_out, unpredicted;
     double mean_abs_error, worst_abs_error;
-    double bias; /* mean of the errors */
+    double bias;       /* mean of the errors */
+    guint within_bars; /* of the judged: so many are within the prediction's error bar */
     /* Cases in which one side at least does not fit in memory, and how many sides agree. */
     guint memory_judged, memory_right;
     bool beyond; /* of the table's tolerance */

@@ -4,6 +4,7 @@
 #include "plan/step_plan.h"
 
 #include "base/error.h"
+#include "plan/apart.h"
 
 /* ---- flops of the mathematics ---- */
 
@@ -86,6 +87,7 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
     answer.hfu = executed / answer.iteration_s / ranks / setup->device->matrix_rate;
     if (watch != NULL)
         lh_step_watch_exposed(watch, answer.exposed_s);
+    answer.time_error = lh_time_error(setup, result);
     answer.fits = answer.peak_bytes <= lh_setup_memory_limit_bytes(setup, program);
     return answer;
 }

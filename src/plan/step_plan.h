@@ -8,6 +8,7 @@
 typedef struct {
     uint32_t ranks;      /* GPUs of the job */
     double iteration_s;  /* of one optimizer step */
+    double time_error;   /* of that time: apart.h */
     double tokens_per_s; /* of the whole job */
     double tokens_per_s_per_gpu;
     double mfu;                       /* model flops over the peak of all GPUs */

@@ -5,6 +5,8 @@
 
 #include "base/escape.h"
 
+#define LONGEST_PS 9e18 /* of those that LhTime has */
+
 static int
 weakest_kernel(const LhDevice *device)
 {
@@ -48,6 +50,21 @@ lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
         "worst; see --provenance\n",
         device, lh_provenance_names[weakest_kernel(setup->device)], cluster,
         lh_provenance_names[weakest_link(setup->topology)], lh_provenance_names[weakest]);
+}
+
+void
+lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString *out)
+{
+    const double time_ps = setup->step != NULL ? row->step.iteration_s * (double)LH_PS_PER_S
+                                               : (double)row->result->makespan_ps;
+    g_autofree char *low = NULL, *high = NULL;
+
+    if (row->time_error <= 0)
+        return;
+    low = lh_format_time((LhTime)(time_ps / (1 + row->time_error)));
+    high = lh_format_time((LhTime)MIN(time_ps * (1 + row->time_error), LONGEST_PS));
+    g_string_append_printf(out, "error bar: %s takes %s to %s in four measurements of five\n",
+                           row->name, low, high);
 }
 
 static void

@@ -3,12 +3,16 @@
  */
 #pragma once
 
-#include "plan/setup.h"
+#include "plan/compare.h"
 #include "report/table.h"
 
 /* Appends one line: the weakest provenance of the cluster's constants, and of those that were used.
  */
 void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out);
+
+/* Appends one line: between which times @row's should be, four times in five; of a cost model
+ * nothing. */
+void lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString *out);
 
 /* Appends one line if curves were used beyond the blocks that they were fitted to; else nothing. */
 void lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out);

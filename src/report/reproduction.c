@@ -81,6 +81,10 @@ add_summary(LhTable *t, const char *name, const LhPaperSummary *s,
     lh_table_cell(t, any ? percent(s->mean_abs_error, buffer) : "", NULL);
     lh_table_cell(t, any ? percent(s->worst_abs_error, buffer) : "", NULL);
     lh_table_cell(t, any ? signed_percent(s->bias, buffer) : "", NULL);
+    if (any)
+        lh_table_cell_printf(t, "%u %%", 100 * s->within_bars / s->judged);
+    else
+        lh_table_cell(t, "", NULL);
     if (s->memory_judged > 0)
         lh_table_cell_printf(t, "%u of %u", s->memory_right, s->memory_judged);
     else
@@ -118,6 +122,7 @@ lh_describe_reproduction(const GPtrArray *tables)
     lh_table_column(t, "mean_abs_error", "mean", "off", true);
     lh_table_column(t, "worst_abs_error", "worst", "off", true);
     lh_table_column(t, "bias", "bias", NULL, true);
+    lh_table_column(t, "within_bars", "within", "error bars", true);
     lh_table_column(t, "memory", "fits or not", "right", true);
     lh_table_column(t, "left_out", "left", "out", true);
     lh_table_column(t, "not_predicted", "not", "predicted", true);
@@ -310,6 +315,7 @@ add_case(LhTable *t, const LhReproducedTable *table, const LhPaperCase *c)
     add_exact(t, published, c->published);
     add_exact(t, predicted, c->predicted);
     add_exact(t, published && predicted, c->error);
+    add_exact(t, predicted, c->error_bar);
     lh_table_cell(t, c->state == LH_CASE_LEFT_OUT ? "" : c->published_fits ? "yes" : "no", NULL);
     lh_table_cell(t, !is_predicted(c) ? "" : c->predicted_fits ? "yes" : "no", NULL);
     lh_table_cell(t, options, NULL);
@@ -323,10 +329,13 @@ lh_reproduction_table(const GPtrArray *tables)
         const char *key;
         bool number;
     } columns[] = {
-        { "table", false },          { "line", true },     { "column", false },
-        { "metric", false },         { "state", false },   { "published", true },
-        { "predicted", true },       { "error", true },    { "published_fits", false },
-        { "predicted_fits", false }, { "options", false }, { "reason", false },
+        { "table", false },          { "line", true },
+        { "column", false },         { "metric", false },
+        { "state", false },          { "published", true },
+        { "predicted", true },       { "error", true },
+        { "error_bar", true },       { "published_fits", false },
+        { "predicted_fits", false }, { "options", false },
+        { "reason", false },
     };
     LhTable *t = lh_table_new();
 
@@ -374,6 +383,7 @@ write_summary(LhJsonWriter *w, const LhPaperSummary *s, const LhPaperTolerance *
     write_real(w, "mean_abs_error", s->judged > 0, s->mean_abs_error);
     write_real(w, "worst_abs_error", s->judged > 0, s->worst_abs_error);
     write_real(w, "bias", s->judged > 0, s->bias);
+    lh_jsonw_uint(w, "within_error_bars", s->within_bars);
     lh_jsonw_uint(w, "memory_judged", s->memory_judged);
     lh_jsonw_uint(w, "memory_right", s->memory_right);
     write_tolerance(w, tolerance);
@@ -411,6 +421,7 @@ write_case(LhJsonWriter *w, const LhReproducedTable *table, const LhPaperCase *c
     write_real(w, "published", published && c->published_fits, c->published);
     write_real(w, "predicted", predicted && c->predicted_fits, c->predicted);
     write_real(w, "error", predicted && c->published_fits && c->predicted_fits, c->error);
+    write_real(w, "error_bar", predicted && c->predicted_fits, c->error_bar);
     if (published)
         lh_jsonw_bool(w, "published_fits", c->published_fits);
     else

@@ -193,6 +193,22 @@ add_tokens(LhValues *v, const char *key, double tokens)
         lh_values_none(v, key);
 }
 
+/* The error bar of the time: of a step's, or of the module's. */
+static void
+add_interval(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const LhSimResult *r)
+{
+    const double time =
+        setup->step != NULL ? row->step.iteration_s : (double)r->makespan_ps / (double)LH_PS_PER_S;
+
+    if (row->time_error > 0) {
+        lh_values_real(v, "time_low_s", time / (1 + row->time_error));
+        lh_values_real(v, "time_high_s", time * (1 + row->time_error));
+        return;
+    }
+    lh_values_none(v, "time_low_s");
+    lh_values_none(v, "time_high_s");
+}
+
 /* What the row's distance to the best, and its kernel times, are good to; and blocks beyond those
  * that curves were fitted to. */
 static void
@@ -239,6 +255,7 @@ add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const Lh
         lh_values_real(v, "vs_best", (double)r->makespan_ps / (double)best_ps);
     else
         lh_values_none(v, "vs_best");
+    add_interval(v, setup, row, r);
     add_trust(v, row, r);
     add_times(v, r, &totals);
     add_counts(v, row, r, &totals);

@@ -1,0 +1,18 @@
+/*
+ * How far off a predicted time may be: the error bar of a prediction.
+ */
+#pragma once
+
+#include "plan/setup.h"
+
+/* What peaks of memory are off by where frameworks are known: of the peaks of docs/accuracy.md that
+ * nothing was fitted to, four in five are within it. */
+#define LH_MEMORY_ERROR 0.05
+
+/*
+ * The error e of the time of run @r, such that four measured times in five are between time / (1 +
+ * e) and time * (1 + e): what the constants of kernels, links and hosts are good to, each weighed
+ * by its share of the run, and the error of the model itself, added as squares. Their provenance,
+ * or the residuals of their fits, say what they are good to: sim/accuracy.h.
+ */
+double lh_time_error(const LhSetup *setup, const LhSimResult *r);
