@@ -382,6 +382,32 @@ row_named(const LhComparison *c, const char *name)
     ck_abort_msg("no row is called %s", name);
 }
 
+static double
+over(const LhCompareRow *row, const LhCompareRow *before)
+{
+    return (double)row->result->makespan_ps / (double)before->result->makespan_ps;
+}
+
+#define SHOWN 1.3 /* what was hidden by something else, and shows when its constant is worse */
+
+/* With one constant off by its error, every time stays near its error bar. */
+static void
+check_bars(const LhComparison *before, const Case *c, const char *what)
+{
+    g_autoptr(LhComparison) after = lh_compare(c->setup, NULL, NULL, NULL);
+
+    for (guint i = 0; i < before->fit_count; i++) {
+        const LhCompareRow *row = g_ptr_array_index(before->rows, i);
+        const double moved = over(row_named(after, row->name), row);
+
+        ck_assert_double_ge(row->time_error, LH_MODEL_ERROR);
+        ck_assert_msg(moved <= 1 + SHOWN * row->time_error &&
+                          moved * (1 + SHOWN * row->time_error) >= 1,
+                      "%s: %s takes %g of its time, its error is %g", what, row->name, moved,
+                      row->time_error);
+    }
+}
+
 /* Whoever was told apart from the winner stays behind it with that constant off by its error. */
 static void
 check_order_stays(const LhComparison *before, const Case *c, const char *what)
@@ -419,8 +445,10 @@ START_TEST(rankings_hold_within_the_error)
         before = lh_compare(c.setup, NULL, NULL, NULL);
         change_constant(c.setup, constant, 1 - off);
         check_order_stays(before, &c, what);
+        check_bars(before, &c, what);
         change_constant(c.setup, constant, (1 + off) / (1 - off));
         check_order_stays(before, &c, what);
+        check_bars(before, &c, what);
         case_clear(&c);
     }
 }
