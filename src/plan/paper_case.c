@@ -120,8 +120,8 @@ find_field(const char *name)
     return field->name != NULL ? field : NULL;
 }
 
-/* The value of an option for a scenario: a file of document lengths that is no path is one that comes
- * with the table. Caller frees. */
+/* The value of an option for a scenario: a file of document lengths that is no path is one that
+ * comes with the table. Caller frees. */
 static char *
 value_of(const char *name, const char *value)
 {

@@ -13,6 +13,9 @@ typedef struct {
     double bias; /* mean of the errors */
     /* Cases in which one side at least does not fit in memory, and how many sides agree. */
     guint memory_judged, memory_right;
+    /* Of pairs that answer one question in two ways: all, and those that are predicted in the
+     * published order (plan/paper_pairs.h). */
+    guint pairs, pairs_in_order;
     bool beyond; /* of the table's tolerance */
 } LhPaperSummary;
 
