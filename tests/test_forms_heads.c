@@ -523,8 +523,38 @@ START_TEST(megatron_wants_heads_that_divide)
     /* X is that of 33 heads, the work that of 48. */
     ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 0), 2 * 15 * Q(33));
     ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 0), 4 * 3 * 16 * 64 * 65 / 2);
-    p = make_params(4, 8, 2, LH_PASS_FWD);
-    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 2");
+    p = make_params(6, 12, 4, LH_PASS_FWD);
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 4, 12");
+    p = make_params(8, 12, 2, LH_PASS_FWD);
+    check_refused("megatron-tp-sp", &p, "nearest legal numbers of ranks: 6, 12");
+}
+END_TEST
+
+/*
+ * With fewer key-value heads than ranks each rank has a copy of one: it does and holds what it
+ * would with a key-value head for each rank. Padding rounds the query heads of a group up to its
+ * ranks.
+ */
+START_TEST(megatron_replicates_key_value_heads)
+{
+    for (uint32_t pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
+        const LhProgramParams whole = make_params(4, 8, 4, (LhPass)pass);
+        LhProgramParams p = make_params(4, 8, 2, (LhPass)pass), padded;
+
+        for (unsigned i = 0; i < 2; i++, p.attention.groups = 1) {
+            ck_assert_uint_eq(bytes_of("megatron-tp-sp", &p, 2),
+                              bytes_of("megatron-tp-sp", &whole, 2));
+            ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 2),
+                              flops_of("megatron-tp-sp", &whole, 2));
+            ck_assert_uint_eq(peak_of("megatron-tp-sp", &p, 2),
+                              peak_of("megatron-tp-sp", &whole, 2));
+        }
+        p = make_params(8, 12, 2, (LhPass)pass);
+        set_option(&p, "pad_heads", true);
+        padded = make_params(8, 16, 8, (LhPass)pass);
+        ck_assert_uint_eq(flops_of("megatron-tp-sp", &p, 0),
+                          flops_of("megatron-tp-sp", &padded, 0));
+    }
 }
 END_TEST
 
@@ -534,6 +564,8 @@ START_TEST(megatron_is_proven)
         const uint32_t ranks = proof_ranks[i];
 
         prove_all("megatron-tp-sp", 2 * ranks, ranks, ranks, 5);
+        if (ranks % 4 == 0)
+            prove_all("megatron-tp-sp", ranks, ranks / 4, ranks, ranks <= 16 ? 5 : 1);
         for (uint32_t how = RECOMPUTE_NONE; how <= RECOMPUTE_FULL; how++) {
             LhProgramParams p = make_params(ranks, ranks, ranks, LH_PASS_BOTH);
             g_autoptr(LhVerdict) verdict = NULL;
@@ -552,6 +584,8 @@ START_TEST(megatron_computes_attention)
         LhProgramParams p = make_params(run_ranks[i], run_ranks[i], run_ranks[i], LH_PASS_BOTH);
 
         run_all("megatron-tp-sp", 2 * run_ranks[i], run_ranks[i], run_ranks[i], 5);
+        if (run_ranks[i] % 4 == 0)
+            run_all("megatron-tp-sp", 2 * run_ranks[i], run_ranks[i] / 4, run_ranks[i], 5);
         set_option(&p, "recompute_granularity", RECOMPUTE_FULL);
         check_run("megatron-tp-sp", &p);
     }
@@ -668,6 +702,7 @@ LH_TEST_MAIN("forms_heads", slices_are_dealt_out, saved_tensors_lie_in_the_order
              ulysses_pads_heads, ulysses_holds_what_it_saves, ulysses_is_proven,
              ulysses_computes_attention, te_a2a_sends_a_share_of_everything,
              te_a2a_needs_its_reversed_copies, te_a2a_is_proven, te_a2a_computes_attention,
-             megatron_gathers_and_scatters, megatron_wants_heads_that_divide, megatron_is_proven,
-             megatron_computes_attention, usp_sends_less_than_a_ring,
-             te_a2a_p2p_returns_gradients_with_keys, grids_are_proven, grids_compute_attention)
+             megatron_gathers_and_scatters, megatron_wants_heads_that_divide,
+             megatron_replicates_key_value_heads, megatron_is_proven, megatron_computes_attention,
+             usp_sends_less_than_a_ring, te_a2a_p2p_returns_gradients_with_keys, grids_are_proven,
+             grids_compute_attention)

@@ -501,6 +501,53 @@ START_TEST(summaries_are_right)
 }
 END_TEST
 
+#define PAIRS_PAPER                                                                                \
+    "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
+    "\"s\", \"base\": [\"cluster=dgx-a100-80g:1\"],\n"                                             \
+    "\"columns\": [ { \"column\": \"n\", \"values\": [ { \"value\": \"*\", \"set\": "              \
+    "[\"seq_length=*\"] } ] }, { \"column\": \"s\", \"values\": [ { \"value\": \"*\", \"set\": "   \
+    "[\"schedule=*\"] } ] } ],\n"                                                                  \
+    "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" }, { \"column\": \"b\", "     \
+    "\"metric\": \"attention_s\" } ] }"
+
+/*
+ * Of one length a zigzag ring is faster than a plain one. Pairs are of one length and one column,
+ * and more than 2 % apart; the same schedule twice is none.
+ */
+START_TEST(pairs_are_of_one_question)
+{
+    static const struct {
+        const char *rows;
+        guint pairs, in_order;
+    } known[] = {
+        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,1,\n", 1, 1 },
+        { "n,s,a,b\n32K,ring,1,\n32K,zigzag,2,\n", 1, 0 },
+        { "n,s,a,b\n32K,ring,1.019,\n32K,zigzag,1,\n", 0, 0 },
+        { "n,s,a,b\n32K,ring,1.03,\n32K,zigzag,1,\n", 1, 1 },
+        { "n,s,a,b\n32K,ring,2,\n64K,zigzag,1,\n", 0, 0 },
+        { "n,s,a,b\n32K,ring,2,\n32K,ring,1,\n", 0, 0 },
+        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,,1\n", 0, 0 },
+        { "n,s,a,b\n32K,ring,2,2\n32K,zigzag,1,3\n", 2, 1 },
+        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,1,\n32K,ring,3,\n64K,ring,9,\n64K,zigzag,8,\n", 3, 3 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_autofree char *folder = write_table(PAIRS_PAPER, known[i].rows);
+        g_autoptr(GPtrArray) tables = reproduce(folder, false);
+        const LhReproducedTable *table = g_ptr_array_index(tables, 0);
+        const LhPaperSummary *a = &g_array_index(table->metrics, LhPaperSummary, 0),
+                             *b = &g_array_index(table->metrics, LhPaperSummary, 1);
+
+        ck_assert_msg(table->all.pairs == known[i].pairs &&
+                          table->all.pairs_in_order == known[i].in_order,
+                      "case %zu: %u of %u", i, table->all.pairs_in_order, table->all.pairs);
+        ck_assert_uint_eq(a->pairs + b->pairs, known[i].pairs);
+        ck_assert_uint_eq(a->pairs_in_order + b->pairs_in_order, known[i].in_order);
+        remove_table(folder);
+    }
+}
+END_TEST
+
 /* Times of kernels that are 1.25 times as slow are found again. */
 START_TEST(constants_are_fitted)
 {
@@ -530,4 +577,4 @@ END_TEST
 LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_rows_become_options,
              paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
              modules_are_predicted, constants_are_laid_over_files, longest_sequences_are_found,
-             summaries_are_right, constants_are_fitted)
+             summaries_are_right, pairs_are_of_one_question, constants_are_fitted)

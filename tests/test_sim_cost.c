@@ -426,9 +426,150 @@ START_TEST(sim_compute_streams_fill_the_last_wave)
 }
 END_TEST
 
+/* ---- around calls of attention ---- */
+
+static LhFramework *
+framework(const char *groups)
+{
+    g_autofree char *text = g_strdup_printf("{\"schema\": \"longhaul.framework/1\", \"name\": "
+                                            "\"f\", \"source\": \"s\", %s}",
+                                            groups);
+    g_autoptr(GError) error = NULL;
+    LhFramework *f = lh_framework_parse("f.json", text, strlen(text), &error);
+
+    ck_assert_msg(f != NULL, "%s", error != NULL ? error->message : "no message");
+    return f;
+}
+
+#define FACT(name, value)                                                                          \
+    "\"" name "\": {\"value\": " value ", \"provenance\": \"assumed\", \"source\": \"t\"}"
+
+/* What the framework adds to an op, in bytes, on a device that moves a byte a picosecond. */
+static LhTime
+added(const LhFramework *f, const LhProgram *program, LhCost *cost, const LhOp *op)
+{
+    LhTime with, without;
+
+    cost->framework = NULL;
+    without = lh_cost_compute(cost, program, op, NULL);
+    cost->framework = f;
+    with = lh_cost_compute(cost, program, op, NULL);
+    return with - without;
+}
+
+/* 2048 queries of 32 heads, 4096 keys of 32: q, k, v and o of a forward call, q, o, do, k, v and
+ * dq, dk, dv of a backward one. */
+START_TEST(sim_calls_are_surrounded_by_copies)
+{
+    g_autoptr(GArray) no_curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    const LhDevice device = { .kernels = no_curves,
+                              .matrix_rate = 1e12,
+                              .memory_bandwidth = 1e12,
+                              .memory_efficiency = 1,
+                              .sm_count = 1,
+                              .tile_rows = 128 };
+    const LhProgram program = { .params = attention(1, 16384, 32, 32, 128) };
+    const LhTime q = 2048 * 32 * 128 * 2, kv = 2 * (LhTime)4096 * 32 * 128 * 2;
+    g_autoptr(LhFramework) gather = framework(
+        "\"attention_call\": {" FACT("gather", "true") ", " FACT("index_slowdown", "3") "}");
+    g_autoptr(LhFramework) pad =
+        framework("\"attention_call\": {" FACT("pad", "true") ", " FACT("index_slowdown", "3") "}");
+    g_autoptr(LhFramework) host = framework("\"attention_call\": {" FACT("host_s", "0.001") "}");
+    LhOp op = { .kind = LH_OP_COMPUTE,
+                .compute = { .kernel = LH_KERNEL_ID_attention_fwd,
+                             .args = block(2048, 4096, 2048 * 4096, LH_MASK_FULL) } };
+    LhCost cost;
+
+    lh_cost_init(&cost, LH_COST_DEVICE, &device);
+    ck_assert_int_eq(added(gather, &program, &cost, &op), 3 * 2 * (q + kv));
+    ck_assert_int_eq(added(pad, &program, &cost, &op), q + 3 * 2 * q);
+    ck_assert_int_eq(added(host, &program, &cost, &op), 0);
+    ck_assert_int_eq(lh_call_host_ps(host, &op), LH_PS_PER_S / 1000);
+    ck_assert_int_eq(lh_call_host_ps(gather, &op), 0);
+    ck_assert_int_eq(lh_call_host_ps(NULL, &op), 0);
+    op.compute.kernel = LH_KERNEL_ID_attention_bwd_o;
+    ck_assert_int_eq(added(gather, &program, &cost, &op), 3 * 2 * (3 * q + kv));
+    ck_assert_int_eq(added(pad, &program, &cost, &op), (q + kv) + 3 * 2 * (q + kv));
+    op.compute.kernel = LH_KERNEL_ID_add_to_fp32;
+    ck_assert_int_eq(added(gather, &program, &cost, &op), 0);
+    ck_assert_int_eq(lh_call_host_ps(host, &op), 0);
+    op.compute.kernel = LH_KERNEL_ID_attention_fwd;
+    lh_cost_init(&cost, LH_COST_FLOPS, &device);
+    ck_assert_int_eq(added(gather, &program, &cost, &op), 0);
+}
+END_TEST
+
+/* A merge is one of a slice if the sum has more parts, or behind a block that leaves out the first
+ * query; the first one only writes. */
+START_TEST(sim_merges_of_slices_copy)
+{
+    g_autoptr(GArray) no_curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    const LhDevice device = { .kernels = no_curves,
+                              .matrix_rate = 1e12,
+                              .memory_bandwidth = 1e12,
+                              .memory_efficiency = 1,
+                              .sm_count = 1,
+                              .tile_rows = 128 };
+    LhSlot slots[] = { { .dtype = LH_DTYPE_BF16, .parts = 2 },
+                       { .dtype = LH_DTYPE_FP32, .parts = 2 } };
+    const LhProgram program = { .params = attention(1, 16384, 32, 32, 128),
+                                .slots = slots,
+                                .slots_count = 2 };
+    g_autoptr(LhFramework) f = framework("\"kernels\": {" FACT("merge_slice", "8") "}");
+    const LhOp whole = { .kind = LH_OP_COMPUTE,
+                         .compute = { .kernel = LH_KERNEL_ID_merge_lse,
+                                      .args = block(1024, 0, 0, LH_MASK_EMPTY),
+                                      .regions_count = 2,
+                                      .regions = { { .slot = 0, .count = 2 },
+                                                   { .slot = 1, .count = 2 } } } };
+    const LhTime slice = 8 * 1024 * 32 * 128;
+    LhOp op = whole,
+         attend = { .kind = LH_OP_COMPUTE,
+                    .compute = { .kernel = LH_KERNEL_ID_attention_block,
+                                 .args = block(1024, 1024, 1024 * 1023 / 2, LH_MASK_CAUSAL) } };
+    LhCost cost;
+
+    lh_cost_init(&cost, LH_COST_DEVICE, &device);
+    ck_assert_int_eq(added(f, &program, &cost, &op), 0);
+    op.compute.regions[1].count = 1;
+    ck_assert_int_eq(added(f, &program, &cost, &op), slice);
+    op.compute.args.first = true;
+    ck_assert_int_eq(added(f, &program, &cost, &op), 0);
+    ck_assert_int_eq(added(f, &program, &cost, &attend), 0);
+    ck_assert_int_eq(added(f, &program, &cost, &whole), 0);
+    attend.compute.args.shift = -1;
+    ck_assert_int_eq(added(f, &program, &cost, &attend), 0);
+    ck_assert_int_eq(added(f, &program, &cost, &whole), slice);
+    op = whole;
+    op.compute.kernel = LH_KERNEL_ID_merge;
+    ck_assert_int_eq(added(f, &program, &cost, &op), 0);
+}
+END_TEST
+
+/* A host that is slower than the kernels is what a ring waits for. */
+START_TEST(sim_hosts_hold_up_calls)
+{
+    const LhProgramParams params = attention(4, 4096, 4, 4, 128);
+    g_autoptr(LhFramework) f = framework("\"attention_call\": {" FACT("host_s", "0.01") "}");
+    g_autoptr(LhSimResult) result = NULL, slow = NULL;
+    World w;
+
+    world_init(&w, "dgx-a100-80g", schedule("ring", &params));
+    result = world_run(&w);
+    w.params.framework = f;
+    slow = world_run(&w);
+    ck_assert_int_lt(result->makespan_ps, LH_PS_PER_S / 100);
+    /* Forward 4 calls, backward 4; rank 3 has all of them. */
+    ck_assert_int_ge(slow->makespan_ps, 8 * LH_PS_PER_S / 100);
+    ck_assert_int_lt(slow->makespan_ps, 8 * LH_PS_PER_S / 100 + result->makespan_ps);
+    world_clear(&w);
+}
+END_TEST
+
 LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the_formulas,
              sim_costs_say_how_far_to_trust_them, sim_traffic_is_of_the_operands_type,
              sim_kernels_by_position_take_their_curve, sim_products_go_by_tiles,
              sim_layers_go_by_shape_and_traffic, sim_dense_flops_are_products,
              sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
-             sim_compute_streams_fill_the_last_wave)
+             sim_compute_streams_fill_the_last_wave, sim_calls_are_surrounded_by_copies,
+             sim_merges_of_slices_copy, sim_hosts_hold_up_calls)

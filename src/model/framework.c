@@ -10,6 +10,8 @@
 #define PREFETCH_MAX 1024
 #define BYTES_PER_MAX 1000
 #define OVERHEAD_MAX_S 1000
+#define SLOWDOWN_MAX 100
+#define CALL_MAX_S 1
 #define SIZE_MAX_BYTES 1e15
 
 static const char *const schemas[] = { "longhaul.framework/1", NULL };
@@ -40,7 +42,7 @@ typedef struct {
     const char *group, *name;
     LhFieldType type;
     size_t offset;
-    double max;                 /* of numbers, from 0 */
+    double min, max;            /* of numbers */
     const char *const *choices; /* LH_FIELD_CHOICE */
     double preset;              /* flags: 0 or 1, choices: the index, strings: none */
     LhUnit unit;
@@ -114,8 +116,20 @@ static const Row rows[] = {
          "Bytes that the loss moves for each logit, forward and backward."),
     REAL("kernels", "optimizer", kernels_optimizer, BYTES_PER_MAX, 28,
          "Bytes that the optimizer moves for each parameter that the rank updates."),
+    REAL("kernels", "merge_slice", kernels_merge_slice, BYTES_PER_MAX, 0,
+         "Bytes that cutting the queries of a block out of a sum and putting them back moves for "
+         "each element of the block's output, where the sum has more queries than the block."),
     FLAG("kernels", "fused_qkv", kernels_fused_qkv, 1, "Whether q, k and v are one product."),
     FLAG("kernels", "fused_gate", kernels_fused_gate, 1, "Whether gate and up are one product."),
+    FLAG("attention_call", "gather", call_gather, 0,
+         "Whether what a call of the attention kernel reads is first gathered by index."),
+    FLAG("attention_call", "pad", call_pad, 0,
+         "Whether what a call of the attention kernel writes is scattered by index into zeros."),
+    ROW("attention_call", "index_slowdown", call_slowdown, LH_FIELD_DOUBLE, .min = 1,
+        .max = SLOWDOWN_MAX, .preset = 1,
+        .description = "How many times as long a copy by index takes as one of elements in order."),
+    REAL("attention_call", "host_s", call_host_s, CALL_MAX_S, 0,
+         "Seconds that the host spends on a call of the attention kernel beside launching it."),
     REAL("logits", "activation_bytes", logits_activation_bytes, BYTES_PER_MAX, 2,
          "Bytes of a logit as the head writes it."),
     REAL("logits", "fp32_bytes", logits_fp32_bytes, BYTES_PER_MAX, 4, "Bytes of its copy in fp32."),
@@ -156,7 +170,7 @@ make_fact_fields(const Row *row)
           .offset = offsetof(Fact, value),
           .flags = LH_FIELD_REQUIRED,
           .unit = row->unit,
-          .min = row->type == LH_FIELD_STRING ? 1 : 0,
+          .min = row->type == LH_FIELD_STRING ? 1 : row->min,
           .max = row->max,
           .choices = row->choices,
           .description = "The value." },
@@ -233,10 +247,15 @@ make_fields(void)
           .description = "The code and the version that the file stands for." },
     };
     static const char *const texts[][2] = {
-        { "fsdp", "Sharded weights." },   { "ddp", "Replicated weights." },
-        { "zero", "ZeRO-1 and ZeRO-2." }, { "states", "What is kept of a parameter." },
-        { "kernels", "Small kernels." },  { "logits", "What a logit takes." },
-        { "tp", "Tensor parallelism." },  { "host", "What is not on the list." },
+        { "fsdp", "Sharded weights." },
+        { "ddp", "Replicated weights." },
+        { "zero", "ZeRO-1 and ZeRO-2." },
+        { "states", "What is kept of a parameter." },
+        { "kernels", "Small kernels." },
+        { "attention_call", "What is done around attention." },
+        { "logits", "What a logit takes." },
+        { "tp", "Tensor parallelism." },
+        { "host", "What is not on the list." },
     };
     g_autoptr(GArray) fields = g_array_new(TRUE, TRUE, sizeof(LhField));
     gsize row = 0;

@@ -95,15 +95,22 @@ typedef struct {
     int states_shard;         /* LhShard: likewise */
     /* Bytes that small kernels read and write for each element of 16 bits, forward; backward twice
      * that. Loss and optimizer: both passes, all of the step. */
-    double kernels_norm;       /* of the hidden state */
-    double kernels_rotary;     /* of q and k */
-    double kernels_glu;        /* of the inner width: act(gate) x up */
-    double kernels_activation; /* of the inner width, where the MLP is not gated */
-    double kernels_residual;   /* of the hidden state: x + y */
-    double kernels_loss;       /* of a logit */
-    double kernels_optimizer;  /* of a parameter that the rank updates */
-    bool kernels_fused_qkv;    /* q, k and v are one product */
-    bool kernels_fused_gate;   /* gate and up are one product */
+    double kernels_norm;        /* of the hidden state */
+    double kernels_rotary;      /* of q and k */
+    double kernels_glu;         /* of the inner width: act(gate) x up */
+    double kernels_activation;  /* of the inner width, where the MLP is not gated */
+    double kernels_residual;    /* of the hidden state: x + y */
+    double kernels_loss;        /* of a logit */
+    double kernels_optimizer;   /* of a parameter that the rank updates */
+    double kernels_merge_slice; /* of a block's output that is added to a part of a sum */
+    bool kernels_fused_qkv;     /* q, k and v are one product */
+    bool kernels_fused_gate;    /* gate and up are one product */
+    /* What is done around every call of softmax attention's kernel, where the program has nothing
+     * of it (sim/call_cost.h). */
+    bool call_gather;     /* what the kernel reads is gathered by index first */
+    bool call_pad;        /* what it writes is scattered by index into zeros */
+    double call_slowdown; /* a copy by index takes so many times as long as one in order; >= 1 */
+    double call_host_s;   /* seconds of the host, beside that of a launch */
     /* Bytes that a logit takes while the loss is computed: the sum is what a rank holds of them. */
     double logits_activation_bytes; /* as the head writes them */
     double logits_fp32_bytes;       /* cast for the loss */

@@ -5,7 +5,8 @@
  *
  * Texts of `set` are options, "seq_length=64K", "pad_heads"; the last one said of an option holds,
  * and "dtype=" takes back what was said. In them '*' stands for what '*' matched in the cell, and
- * {a*b/2} for that product of columns and numbers, which must be a whole number.
+ * {a*b/2} for that product of columns and numbers, which must be a whole number. A file of document
+ * lengths without '/' in its name is one of scenarios/papers.
  */
 #pragma once
 

@@ -4,6 +4,7 @@
  */
 #include "plan/paper_case.h"
 
+#include "base/data.h"
 #include "base/error.h"
 #include "plan/setting.h"
 
@@ -119,6 +120,19 @@ find_field(const char *name)
     return field->name != NULL ? field : NULL;
 }
 
+/* The value of an option for a scenario: a file of document lengths that is no path is one that
+ * comes with the table. Caller frees. */
+static char *
+value_of(const char *name, const char *value)
+{
+    g_autofree char *root = NULL;
+
+    if (value == NULL || strcmp(name, "document_lengths") != 0 || strchr(value, '/') != NULL)
+        return g_strdup(value);
+    root = lh_data_dir();
+    return g_build_filename(root, "scenarios", "papers", value, NULL);
+}
+
 LhScenario *
 lh_paper_options_scenario(const LhPaperOptions *options, GError **error)
 {
@@ -127,12 +141,13 @@ lh_paper_options_scenario(const LhPaperOptions *options, GError **error)
     for (guint i = 0; i < options->names->len; i++) {
         const char *name = g_ptr_array_index(options->names, i);
         const LhField *field = find_field(name);
+        g_autofree char *value = value_of(name, g_ptr_array_index(options->values, i));
 
         if (field == NULL) {
             g_set_error(error, LH_ERROR, LH_ERROR_NO, "scenarios cannot say \"%s\"", name);
             return NULL;
         }
-        if (!lh_scenario_set(scenario, field, g_ptr_array_index(options->values, i), error))
+        if (!lh_scenario_set(scenario, field, value, error))
             return NULL;
     }
     return g_steal_pointer(&scenario);

@@ -6,6 +6,7 @@
 #include "plan/reproduce.h"
 
 #include "base/error.h"
+#include "plan/paper_pairs.h"
 #include "plan/setup.h"
 
 #include <math.h>
@@ -76,10 +77,13 @@ summarize(LhReproducedTable *table)
         count(&table->all, c);
         count(&g_array_index(table->metrics, LhPaperSummary, c->metric), c);
     }
+    lh_paper_pairs(table->paper, table->cases, -1, &table->all.pairs, &table->all.pairs_in_order);
     finish(&table->all, &table->paper->tolerance);
     for (guint i = 0; i < metrics->len; i++) {
         LhPaperSummary *summary = &g_array_index(table->metrics, LhPaperSummary, i);
 
+        lh_paper_pairs(table->paper, table->cases, (int)i, &summary->pairs,
+                       &summary->pairs_in_order);
         finish(summary, &g_array_index(metrics, LhPaperMetric, i).tolerance);
         table->all.beyond = table->all.beyond || summary->beyond;
     }

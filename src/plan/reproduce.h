@@ -14,6 +14,9 @@ typedef struct {
     guint within_bars; /* of the judged: so many are within the prediction's error bar */
     /* Cases in which one side at least does not fit in memory, and how many sides agree. */
     guint memory_judged, memory_right;
+    /* Of pairs that answer one question in two ways: all, and those that are predicted in the
+     * published order (plan/paper_pairs.h). */
+    guint pairs, pairs_in_order;
     bool beyond; /* of the table's tolerance */
 } LhPaperSummary;
 

@@ -270,12 +270,13 @@ static const LhField own_fields[] = {
     { .name = "framework",
       .type = LH_FIELD_STRING,
       .offset = AT(framework),
-      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
       .max = -1,
       .names = "frameworks",
       .description = "Training system whose ways a step follows (see `longhaul list frameworks`); "
-                     "default pytorch-fsdp, with tensor parallelism megatron-lm." },
+                     "default pytorch-fsdp, with tensor parallelism megatron-lm. Of a module of "
+                     "attention: what is done around its kernels; default: nothing." },
     { .name = "attention_kernel",
       .type = LH_FIELD_STRING,
       .offset = AT(attention_kernel),

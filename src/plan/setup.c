@@ -493,6 +493,20 @@ leave_out(LhSetup *setup)
     }
 }
 
+/* That of a module, which has one only if it was named. */
+static bool
+load_framework(LhSetup *setup, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+
+    if (s->framework == NULL)
+        return true;
+    if (!check_name(s, "framework", "frameworks", s->framework, error))
+        return false;
+    setup->framework = lh_framework_load(s->framework, error);
+    return setup->framework != NULL;
+}
+
 static bool
 fill_program(LhSetup *setup, uint32_t ranks, GError **error)
 {
@@ -523,10 +537,11 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
                          error) ||
         (s->step && !lh_setup_fill_step(setup, &sizes, error)))
         return false;
-    if (setup->step != NULL)
-        add_input(setup, "frameworks",
-                  s->framework != NULL ? s->framework : setup->step->framework->name,
-                  setup->step->framework->sha256);
+    if (setup->step == NULL && !load_framework(setup, error))
+        return false;
+    if (setup->framework != NULL)
+        add_input(setup, "frameworks", s->framework != NULL ? s->framework : setup->framework->name,
+                  setup->framework->sha256);
     leave_out(setup);
     return lh_check_read(s, setup->schedules, setup->params.attention.linear, error) &&
            lh_length_round(setup, error);
@@ -589,6 +604,7 @@ lh_setup_free(LhSetup *setup)
     if (setup == NULL)
         return;
     lh_setup_clear_step(setup);
+    lh_framework_free(setup->framework);
     lh_model_free(setup->model);
     lh_documents_free(setup->documents);
     lh_topology_free(setup->topology);
@@ -676,6 +692,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         .network_model = setup->network_model,
         .collectives = setup->collectives,
         .cost = setup->cost,
+        .framework = setup->framework,
         .jitter = setup->scenario->jitter,
         .seed = setup->scenario->seed,
         .stragglers = setup->scenario->straggler,

@@ -17,7 +17,7 @@
 
 /* A training step made ready. */
 typedef struct {
-    LhFramework *framework; /* owned */
+    LhFramework *framework; /* borrowed: the setup's */
     LhModel model; /* as it is run, perhaps padded; texts and layers are the setup's model's */
     LhStepParams params; /* of its first schedule, or of none */
 } LhSetupStep;
@@ -38,6 +38,7 @@ typedef struct {
     LhNetwork network;
     LhProgramParams params; /* of a step: of one of its layers' attention */
     LhSetupStep *step;      /* NULL: one attention module */
+    LhFramework *framework; /* of a step, or one that was named; NULL: none */
     LhNetworkModel network_model;
     LhCollectiveModel collectives;
     LhCostMode cost;

@@ -181,7 +181,7 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     LhSetupStep *step = setup->step = g_new0(LhSetupStep, 1);
     LhStepParams *p = &step->params;
 
-    step->framework = load_framework(setup, sizes->tensor, error);
+    setup->framework = step->framework = load_framework(setup, sizes->tensor, error);
     if (step->framework == NULL)
         return false;
     lh_constants_apply_framework(&s->constants, step->framework);
@@ -216,9 +216,8 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
 void
 lh_setup_clear_step(LhSetup *setup)
 {
-    if (setup->step == NULL)
-        return;
-    lh_framework_free(setup->step->framework);
+    if (setup->step != NULL)
+        g_clear_pointer(&setup->framework, lh_framework_free);
     g_clear_pointer(&setup->step, g_free);
 }
 

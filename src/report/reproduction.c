@@ -67,6 +67,15 @@ add_count(LhTable *t, guint count)
 }
 
 static void
+add_share(LhTable *t, guint count, guint of)
+{
+    if (of > 0)
+        lh_table_cell_printf(t, "%u of %u", count, of);
+    else
+        lh_table_cell(t, "", NULL);
+}
+
+static void
 add_summary(LhTable *t, const char *name, const LhPaperSummary *s,
             const LhPaperTolerance *tolerance)
 {
@@ -81,14 +90,9 @@ add_summary(LhTable *t, const char *name, const LhPaperSummary *s,
     lh_table_cell(t, any ? percent(s->mean_abs_error, buffer) : "", NULL);
     lh_table_cell(t, any ? percent(s->worst_abs_error, buffer) : "", NULL);
     lh_table_cell(t, any ? signed_percent(s->bias, buffer) : "", NULL);
-    if (any)
-        lh_table_cell_printf(t, "%u %%", 100 * s->within_bars / s->judged);
-    else
-        lh_table_cell(t, "", NULL);
-    if (s->memory_judged > 0)
-        lh_table_cell_printf(t, "%u of %u", s->memory_right, s->memory_judged);
-    else
-        lh_table_cell(t, "", NULL);
+    add_share(t, s->within_bars, s->judged);
+    add_share(t, s->pairs_in_order, s->pairs);
+    add_share(t, s->memory_right, s->memory_judged);
     add_count(t, s->left_out);
     add_count(t, s->unpredicted);
     if (tolerance->mean == 0 && tolerance->worst == 0)
@@ -123,6 +127,7 @@ lh_describe_reproduction(const GPtrArray *tables)
     lh_table_column(t, "worst_abs_error", "worst", "off", true);
     lh_table_column(t, "bias", "bias", NULL, true);
     lh_table_column(t, "within_bars", "within", "error bars", true);
+    lh_table_column(t, "pairs", "pairs", "in order", true);
     lh_table_column(t, "memory", "fits or not", "right", true);
     lh_table_column(t, "left_out", "left", "out", true);
     lh_table_column(t, "not_predicted", "not", "predicted", true);
@@ -384,6 +389,8 @@ write_summary(LhJsonWriter *w, const LhPaperSummary *s, const LhPaperTolerance *
     write_real(w, "worst_abs_error", s->judged > 0, s->worst_abs_error);
     write_real(w, "bias", s->judged > 0, s->bias);
     lh_jsonw_uint(w, "within_error_bars", s->within_bars);
+    lh_jsonw_uint(w, "pairs", s->pairs);
+    lh_jsonw_uint(w, "pairs_in_order", s->pairs_in_order);
     lh_jsonw_uint(w, "memory_judged", s->memory_judged);
     lh_jsonw_uint(w, "memory_right", s->memory_right);
     write_tolerance(w, tolerance);

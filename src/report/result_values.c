@@ -37,7 +37,7 @@ add_step_case(LhValues *v, const LhSetup *setup)
     const LhStepParams none = { .tensor_parallel = 1 };
     const LhStepParams *p = setup->step != NULL ? &setup->step->params : &none;
 
-    lh_values_text(v, "framework", setup->step != NULL ? setup->step->framework->name : NULL);
+    lh_values_text(v, "framework", setup->framework != NULL ? setup->framework->name : NULL);
     lh_values_integer(v, "tensor_model_parallel_size", p->tensor_parallel);
     lh_values_integer(v, "context_parallel_size", p->module.ranks);
     lh_values_integer(v, "num_micro_batches", p->micro_batches);

@@ -75,22 +75,42 @@ enum {
 };
 
 static void
-adapt(LhProgramParams *p)
+pad(LhProgramParams *p)
 {
     LhAttention *a = &p->attention;
     const uint32_t heads = a->heads;
 
     if (!lh_heads_padded(p))
         return;
-    lh_heads_pad(a, p->ranks, false);
+    lh_heads_pad(a, p->ranks, true);
     if (lh_option_first(p, &pad_width) != 0 && heads > 0)
         a->hidden_size = (uint32_t)MIN((uint64_t)a->hidden_size * a->heads / heads, UINT32_MAX);
+}
+
+/* Whether there are more ranks than key-value heads, and as many ranks can have a copy of each. */
+static bool
+replicates(const LhAttention *a, uint32_t ranks)
+{
+    return a->groups > 0 && a->groups < ranks && ranks % a->groups == 0 && a->heads % ranks == 0;
+}
+
+/*
+ * A copy of a key-value head is a group of its own, with the query heads of its rank: attention is
+ * that of as many groups as ranks. What the copies' gradients add up to is not this module's: the
+ * projections of all copies have one matrix, so that the reduce-scatter of dx is their sum.
+ */
+static void
+adapt(LhProgramParams *p)
+{
+    pad(p);
+    if (replicates(&p->attention, p->ranks))
+        p->attention.groups = p->ranks;
 }
 
 static bool
 legal(const LhAttention *a, uint32_t ranks)
 {
-    return a->groups % ranks == 0;
+    return a->groups % ranks == 0 || replicates(a, ranks);
 }
 
 static bool
@@ -426,8 +446,11 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
         "             sends 2 (P-1) X more\n"
         "linear       as ulysses. Recomputed attention writes an o that the backward pass\n"
         "             does not read, as checkpointing does\n"
-        "restrictions h and g divisible by P (--pad-heads makes them so; X remains the\n"
-        "             same unless --pad-width is given, too)\n",
+        "restrictions h divisible by P, and g by P or P by g (--pad-heads makes them so; X\n"
+        "             remains the same unless --pad-width is given, too)\n"
+        "replication  With P > g, P/g ranks have a copy of each key-value head, with h/P\n"
+        "             query heads each. Their projections have one matrix, so that the\n"
+        "             reduce-scatter of dx adds up what comes from all copies\n",
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_pad_heads, &pad_width,
                           &recompute_granularity),
     .placement = LH_PLACE_HEADS,

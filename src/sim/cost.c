@@ -221,6 +221,19 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     return roofline_seconds(cost, op, bytes, rounding);
 }
 
+/* What the training system does around the call, at the device's memory bandwidth. */
+static double
+around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
+{
+    const double bytes = lh_call_bytes(cost->framework, program, op, &cost->calls);
+
+    if (bytes == 0)
+        return 0;
+    use(cost, LH_PROVENANCE_FITTED);
+    use(cost, cost->device->memory_provenance);
+    return bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
+}
+
 /* The same, and notes how far it can be trusted. */
 static double
 judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
@@ -228,7 +241,7 @@ judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     double seconds;
 
     cost->op_error = 0;
-    seconds = device_seconds(cost, program, op, rounding);
+    seconds = device_seconds(cost, program, op, rounding) + around_seconds(cost, program, op);
     cost->spent_s += seconds;
     cost->uncertain_s += seconds * cost->op_error;
     return seconds;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "sim/call_cost.h"
 #include "sim/sim.h"
 
 /* The device's curve for each kernel and mask (0 full, 1 causal) at one head dimension; rate 0:
@@ -24,6 +25,8 @@ typedef struct {
     double op_error;             /* of the constants of the present op, the largest */
     double spent_s, uncertain_s; /* of all ops so far: their time, and that times its error */
     LhExtrapolation beyond;
+    const LhFramework *framework; /* what is done around calls of attention; NULL: nothing */
+    LhCallHistory calls;
 } LhCost;
 
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);

@@ -171,7 +171,9 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
     }
     if (!is_outside(op))
         /* Beyond the end of time the run is refused, as soon as it gets there. */
-        rank->host_ps = MIN(rank->host_ps + e->launch_ps, 2 * LH_TIME_LONGEST);
+        rank->host_ps = MIN(rank->host_ps + e->launch_ps +
+                                (e->free_network ? 0 : lh_call_host_ps(e->cost.framework, op)),
+                            2 * LH_TIME_LONGEST);
     enqueue(rank, node, op->id);
 }
 

@@ -93,6 +93,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params)
     e->launch_ps = e->free_network ? 0 : params->device->kernel_launch_ps;
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
     lh_cost_init(&e->cost, params->cost, params->device);
+    e->cost.framework = params->framework;
     init_ranks(e);
     init_news(e);
     init_network(e);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "model/framework.h"
 #include "program/program.h"
 #include "program/timeline.h"
 #include "sim/network/network.h"
@@ -31,6 +32,9 @@ typedef struct {
     LhNetworkModel network_model;
     LhCollectiveModel collectives;
     LhCostMode cost;
+    /* The training system, for what it does around calls of attention (sim/call_cost.h); borrowed.
+     * NULL: nothing. */
+    const LhFramework *framework;
     double jitter; /* compute times vary by a factor 1 +- jitter, by (seed, rank, op); [0, 1) */
     uint64_t seed;
     const GArray *stragglers; /* of LhStraggler; may be NULL */
