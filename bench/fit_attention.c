@@ -1,11 +1,13 @@
 /*
  * Fits the row of a device file for one library's attention kernel to measured times:
  *
- *   fit_attention TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] COLUMN=VALUE...
+ *   fit_attention TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] [--tile ROWSxKEYS]
+ *                 [--packed] COLUMN=VALUE...
  *
  * takes the rows of a table with columns batch, seq, q_heads, kv_heads, head_dim and time_ms for
  * which every COLUMN=VALUE holds, forward and causal, and prints the row. Tile, prologue, order and
- * packing are searched among those that libraries have; rates and the serving system's terms are
+ * packing are searched among those that libraries have, but a tile and packing that were read in a
+ * library's source are given; rates and the serving system's terms are
  * the non-negative weights with the least relative errors, their absolute values by reweighting.
  * The search sees every other row and is judged by the rest; then the constants alone are fitted
  * to all rows. Nothing is random.
@@ -180,6 +182,12 @@ fit(const Part *p, const LhAttentionRow *tiles)
     return best;
 }
 
+/* What was read in the library's source; 0: it is searched. */
+typedef struct {
+    uint64_t rows, columns;
+    bool packed;
+} Options;
+
 /* --- search -------------------------------------------------------------------------------------
  */
 
@@ -195,7 +203,7 @@ load_all(const GArray *measured, const LhAttentionRow *row, uint64_t sms)
 }
 
 static LhAttentionRow
-search(const GArray *measured, const LhAttentionRow *from, uint64_t sms)
+search(const GArray *measured, const LhAttentionRow *from, const Options *given, uint64_t sms)
 {
     static const uint64_t tiles[][2] = { { 128, 64 }, { 128, 128 }, { 192, 128 }, { 256, 128 } };
     LhAttentionRow best = *from;
@@ -211,6 +219,10 @@ search(const GArray *measured, const LhAttentionRow *from, uint64_t sms)
         row.tiling.prologue = i / 4 % 3;
         row.tiling.rows = tiles[i / 12][0];
         row.tiling.columns = tiles[i / 12][1];
+        if ((given->packed && !row.tiling.pack_groups) ||
+            (given->rows > 0 && (row.tiling.rows != given->rows ||
+                                 row.tiling.columns != given->columns)))
+            continue;
         loads = load_all(measured, &row, sms);
         fitted = fit(&(Part){ measured, loads, 0, 2 }, &row);
         fprintf(stderr, "%3d x %3d, prologue %g, %s%s: %.2f %% / %.1f %%\n", (int)row.tiling.rows,
@@ -322,6 +334,7 @@ run(int argc, char **argv, GError **error)
     g_autoptr(GArray) measured = NULL;
     g_autofree LhAttentionLoad *loads = NULL;
     double holdout_mean, holdout;
+    Options given = { 0 };
     Fitted all;
     int at = 4;
 
@@ -335,12 +348,23 @@ run(int argc, char **argv, GError **error)
         row.serving.l2_bytes = (uint64_t)strtoull(argv[at + 1], NULL, 10);
         at += 2;
     }
+    if (at + 1 < argc && strcmp(argv[at], "--tile") == 0) {
+        char *end;
+
+        given.rows = (uint64_t)strtoull(argv[at + 1], &end, 10);
+        given.columns = *end == 'x' ? (uint64_t)strtoull(end + 1, NULL, 10) : 0;
+        at += 2;
+    }
+    if (at < argc && strcmp(argv[at], "--packed") == 0) {
+        given.packed = true;
+        at++;
+    }
     measured = read_rows(csv, argc - at, argv + at, error);
     if (measured == NULL)
         return false;
     g_assert(measured->len > TERMS);
     row.head_dim = g_array_index(measured, Measured, 0).args.head_dim;
-    row = search(measured, &row, device->sm_count);
+    row = search(measured, &row, &given, device->sm_count);
     loads = load_all(measured, &row, device->sm_count);
     judge(&(Part){ measured, loads, 1, 2 }, &row, &holdout_mean, &holdout);
     all = fit(&(Part){ measured, loads, 0, 1 }, &row);
@@ -357,7 +381,8 @@ main(int argc, char **argv)
 
     if (argc < 4) {
         fprintf(stderr,
-                "usage: %s TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] COLUMN=VALUE...\n",
+                "usage: %s TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] "
+                "[--tile ROWSxKEYS] [--packed] COLUMN=VALUE...\n",
                 argv[0]);
         return 2;
     }

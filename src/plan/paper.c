@@ -146,6 +146,12 @@ const LhField lh_paper_fields[] = {
     TEXT(LhPaper, description, LH_FIELD_REQUIRED, "What was measured, in a sentence."),
     TEXT(LhPaper, source, LH_FIELD_REQUIRED, "Where it was published."),
     TEXT(LhPaper, caveat, 0, "What to know before judging."),
+    { .name = "serving",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhPaper, serving),
+      .description = "Whether rows time one attention kernel at a time, in a serving system: they "
+                     "are then judged at the rate of a cool device and with what such a system "
+                     "needs beside the kernel, where the device's row states it." },
     TEXTS(LhPaper, base, 0, 0, ENTRIES_MAX, "Options of all rows."),
     LIST(LhPaper, columns, 0, LhPaperColumn, column_fields, NULL, "What the columns mean."),
     LIST(LhPaper, metrics, LH_FIELD_REQUIRED, LhPaperMetric, metric_fields, init_metric,

@@ -79,6 +79,7 @@ typedef struct {
     char *description;
     char *source;
     char *caveat;               /* what to know before judging; NULL: nothing */
+    bool serving;               /* rows time one kernel at a time, in a serving system */
     GPtrArray *base;            /* of char *: options of all rows; NULL: none */
     GArray *columns;            /* of LhPaperColumn; NULL: none */
     GArray *metrics;            /* of LhPaperMetric */

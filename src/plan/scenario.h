@@ -63,6 +63,7 @@ typedef struct {
     GArray *link_fault; /* of LhLinkFault */
     char *profile;
     LhOptionInput options[LH_SCENARIO_OPTIONS_MAX]; /* as lh_schedule_options() has them */
+    bool serving; /* kernels are timed one at a time in a serving system; no field of a file */
     LhConstants constants; /* to use in place of the data files'; no field of a file */
     /* Where it came from. */
     char *path;           /* of the file; NULL: options only */

@@ -109,13 +109,12 @@ lh_attention_load(const LhAttentionRow *row, uint64_t sms, const LhKernelArgs *a
 double
 lh_attention_tiles_seconds(const LhAttentionRow *row, double flops, bool cool)
 {
-    const double sustained = row->sustained_rate > 0 ? row->sustained_rate : row->rate;
     const double first = flops / row->rate;
-    const double more = flops / sustained - first;
+    const double more = flops / row->sustained_rate - first;
     const double knee = (double)row->knee_ps / (double)LH_PS_PER_S;
     const double half = (first + more - knee) / 2;
 
-    return cool ? half + sqrt(half * half + first * knee) : flops / sustained;
+    return cool ? half + sqrt(half * half + first * knee) : flops / row->sustained_rate;
 }
 
 static double

@@ -80,13 +80,15 @@ typedef struct {
     int order;        /* LhTileOrder: tiling.order */
     LhTiling tiling;
     double rate;           /* R0, flop/s, of all SMs while cool */
-    double sustained_rate; /* Rs, likewise, in the long run; 0: R0 */
+    double sustained_rate; /* Rs, likewise, in the long run */
     LhTime knee_ps;        /* half of the way between them */
     LhServing serving;
     LhAttentionResiduals residuals;
     int provenance; /* LhProvenance */
     char *source;
 } LhAttentionRow;
+
+#define LH_ATTENTION_KNEE_PS (4 * LH_PS_PER_S / 1000)
 
 /* What is held beside the program's buffers: by the driver's context and by libraries. */
 typedef struct {
@@ -123,6 +125,7 @@ typedef struct {
     GArray *kernels;             /* of LhKernelRate */
     GArray *elementwise;         /* of LhKernelTraffic; NULL: none */
     GArray *attention;           /* of LhAttentionRow; NULL: none */
+    char *attention_kernel;      /* the library of these that is used; NULL: see lh_cost_init() */
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;
@@ -154,6 +157,9 @@ bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uin
 
 /* The row of @kernel in the table of elementwise kernels, or NULL. Borrowed. */
 const LhKernelTraffic *lh_device_traffic(const LhDevice *device, const char *kernel);
+
+/* Has attention take the rows of @library, which it has some of; NULL: of none before curves. */
+void lh_device_use_library(LhDevice *device, const char *library);
 
 /* Share of the peak that kernels of linear attention reach, stated or assumed. */
 double lh_device_linear_efficiency(const LhDevice *device);
