@@ -2,15 +2,14 @@
  * Fits the row of a device file for one library's attention kernel to measured times:
  *
  *   fit_attention TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] [--tile ROWSxKEYS]
- *                 [--packed] COLUMN=VALUE...
+ *                 [--packed] [--judge COLUMN=VALUE]... COLUMN=VALUE...
  *
  * takes the rows of a table with columns batch, seq, q_heads, kv_heads, head_dim and time_ms for
  * which every COLUMN=VALUE holds, forward and causal, and prints the row. Tile, prologue, order and
  * packing are searched among those that libraries have, but a tile and packing that were read in a
  * library's source are given; rates and the serving system's terms are
  * the non-negative weights with the least relative errors, their absolute values by reweighting.
- * The search sees every other row and is judged by the rest; then the constants alone are fitted
- * to all rows. Nothing is random.
+ * Rows for which a --judge holds are not fitted to: they judge. Nothing is random.
  */
 #include "base/csv.h"
 #include "sim/attention_cost.h"
@@ -31,6 +30,7 @@ typedef enum { LAUNCH, COOL, HOT, APPEND, QUERIES, ELEMENTS, PARTIALS, SPILLED }
 typedef struct {
     LhKernelArgs args;
     double seconds;
+    bool judges;
 } Measured;
 
 typedef struct {
@@ -95,12 +95,20 @@ fill_terms(const LhAttentionLoad *load, double tiles_s, double x[TERMS])
     x[SPILLED] = load->spilled_bytes;
 }
 
-/* Rows @first, @first + @step, ... of the measured ones. */
+/* The measured rows that judge, or those that do not. */
 typedef struct {
     const GArray *measured;
     const LhAttentionLoad *loads;
-    guint first, step;
+    bool judges;
 } Part;
+
+static const Measured *
+row_of(const Part *p, guint i)
+{
+    const Measured *m = &g_array_index(p->measured, Measured, i);
+
+    return m->judges == p->judges ? m : NULL;
+}
 
 static double
 error_of(const Part *p, const LhAttentionRow *row, guint i)
@@ -110,19 +118,21 @@ error_of(const Part *p, const LhAttentionRow *row, guint i)
            1;
 }
 
-static void
+static guint
 judge(const Part *p, const LhAttentionRow *row, double *mean, double *worst)
 {
     guint rows = 0;
 
     *mean = *worst = 0;
-    for (guint i = p->first; i < p->measured->len; i += p->step, rows++) {
-        const double error = fabs(error_of(p, row, i));
+    for (guint i = 0; i < p->measured->len; i++) {
+        const double error = row_of(p, i) != NULL ? fabs(error_of(p, row, i)) : 0;
 
+        rows += row_of(p, i) != NULL;
         *mean += error;
         *worst = fmax(*worst, error);
     }
     *mean /= MAX(rows, 1);
+    return rows;
 }
 
 /* One round: weights from the errors of @row, whose terms are scaled to about 1. */
@@ -132,7 +142,7 @@ reweigh(const Part *p, const LhAttentionRow *row, bool first, double w[TERMS])
     double normal[TERMS][TERMS] = { 0 }, right[TERMS] = { 0 }, scale[TERMS] = { 0 };
 
     for (int pass = 0; pass < 2; pass++) {
-        for (guint i = p->first; i < p->measured->len; i += p->step) {
+        for (guint i = 0; i < p->measured->len; i++) {
             const double y = g_array_index(p->measured, Measured, i).seconds;
             const double tiles =
                 first ? y : lh_attention_tiles_seconds(row, p->loads[i].flops, true);
@@ -140,6 +150,8 @@ reweigh(const Part *p, const LhAttentionRow *row, bool first, double w[TERMS])
                 first ? 1 : 1 / fmax(fabs(error_of(p, row, i)), ERROR_FLOOR);
             double x[TERMS];
 
+            if (row_of(p, i) == NULL)
+                continue;
             fill_terms(&p->loads[i], tiles, x);
             for (int a = 0; a < TERMS; a++) {
                 if (pass == 0) {
@@ -224,7 +236,7 @@ search(const GArray *measured, const LhAttentionRow *from, const Options *given,
                                  row.tiling.columns != given->columns)))
             continue;
         loads = load_all(measured, &row, sms);
-        fitted = fit(&(Part){ measured, loads, 0, 2 }, &row);
+        fitted = fit(&(Part){ measured, loads, false }, &row);
         fprintf(stderr, "%3d x %3d, prologue %g, %s%s: %.2f %% / %.1f %%\n", (int)row.tiling.rows,
                 (int)row.tiling.columns, row.tiling.prologue,
                 row.tiling.order == LH_TILES_LINEAR ? "linear" : "longest first",
@@ -265,7 +277,7 @@ number(const LhCsv *csv, guint row, const char *name, GError **error)
 }
 
 static GArray *
-read_rows(const LhCsv *csv, int argc, char **argv, GError **error)
+read_rows(const LhCsv *csv, int argc, char **argv, const GPtrArray *judges, GError **error)
 {
     g_autoptr(GArray) measured = g_array_new(FALSE, TRUE, sizeof(Measured));
 
@@ -281,6 +293,8 @@ read_rows(const LhCsv *csv, int argc, char **argv, GError **error)
         m.args.head_dim = (uint32_t)number(csv, i, "head_dim", error);
         m.args.pairs = lh_causal_pairs(m.args.nq, m.args.nk, 0);
         m.seconds = number(csv, i, "time_ms", error) / 1000;
+        for (guint k = 0; k < judges->len; k++)
+            m.judges |= holds(csv, i, 1, (char **)&judges->pdata[k], error);
         g_array_append_val(measured, m);
     }
     return *error == NULL ? g_steal_pointer(&measured) : NULL;
@@ -334,8 +348,10 @@ run(int argc, char **argv, GError **error)
     g_autoptr(GArray) measured = NULL;
     g_autofree LhAttentionLoad *loads = NULL;
     double holdout_mean, holdout;
+    g_autoptr(GPtrArray) judges = g_ptr_array_new();
     Options given = { 0 };
-    Fitted all;
+    Fitted all = { 0 };
+    guint rows;
     int at = 4;
 
     if (device == NULL)
@@ -359,17 +375,18 @@ run(int argc, char **argv, GError **error)
         given.packed = true;
         at++;
     }
-    measured = read_rows(csv, argc - at, argv + at, error);
+    for (; at + 1 < argc && strcmp(argv[at], "--judge") == 0; at += 2)
+        g_ptr_array_add(judges, argv[at + 1]);
+    measured = read_rows(csv, argc - at, argv + at, judges, error);
     if (measured == NULL)
         return false;
     g_assert(measured->len > TERMS);
     row.head_dim = g_array_index(measured, Measured, 0).args.head_dim;
     row = search(measured, &row, &given, device->sm_count);
     loads = load_all(measured, &row, device->sm_count);
-    judge(&(Part){ measured, loads, 1, 2 }, &row, &holdout_mean, &holdout);
-    all = fit(&(Part){ measured, loads, 0, 1 }, &row);
-    row = weighted(&row, all.weight);
-    print_row(argv[3], &row, &all, measured->len, holdout_mean, holdout);
+    rows = judge(&(Part){ measured, loads, false }, &row, &all.mean, &all.worst);
+    judge(&(Part){ measured, loads, true }, &row, &holdout_mean, &holdout);
+    print_row(argv[3], &row, &all, rows, holdout_mean, holdout);
     printf("      \"provenance\": \"fitted\"\n    }\n");
     return true;
 }
@@ -382,7 +399,7 @@ main(int argc, char **argv)
     if (argc < 4) {
         fprintf(stderr,
                 "usage: %s TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] "
-                "[--tile ROWSxKEYS] [--packed] COLUMN=VALUE...\n",
+                "[--tile ROWSxKEYS] [--packed] [--judge COLUMN=VALUE]... COLUMN=VALUE...\n",
                 argv[0]);
         return 2;
     }

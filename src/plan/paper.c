@@ -158,6 +158,13 @@ const LhField lh_paper_fields[] = {
          "The columns that are predicted."),
     LIST(LhPaper, fitted_on, 0, LhPaperFitted, fitted_fields, NULL,
          "Rows that constants were fitted to, which are not judged."),
+    TEXTS(LhPaper, groups, 0, 1, ENTRIES_MAX,
+          "Columns: rows that have the same cells in them are summed up together, too."),
+    { .name = "group_tolerance",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhPaper, group_tolerance),
+      .fields = tolerance_fields,
+      .description = "How far judged values of each such group may be off." },
     TEXTS(LhPaper, constants, 0, 1, LH_PAPER_CONSTANTS_MAX,
           "Constants that are fitted to these rows."),
     { .name = "tolerance",
@@ -273,6 +280,9 @@ check_constants(const LhJson *json, const GPtrArray *names, GError **error)
 static bool
 check(const LhJson *json, const LhPaper *paper, GError **error)
 {
+    if (lh_json_has(json, "group_tolerance") && paper->groups == NULL)
+        return lh_json_error(json, "group_tolerance", error,
+                             "\"group_tolerance\" bounds \"groups\", of which there are none");
     if (!check_options(json, "base", paper->base, error) ||
         !check_constants(json, paper->constants, error))
         return false;
@@ -364,6 +374,10 @@ lh_paper_rows(const LhPaper *paper, const char *folder, GError **error)
     }
     for (guint i = 0; i < paper->metrics->len; i++) {
         if (lh_csv_column(rows, g_array_index(paper->metrics, LhPaperMetric, i).column, error) < 0)
+            return NULL;
+    }
+    for (guint i = 0; paper->groups != NULL && i < paper->groups->len; i++) {
+        if (lh_csv_column(rows, g_ptr_array_index(paper->groups, i), error) < 0)
             return NULL;
     }
     return g_steal_pointer(&rows);

@@ -84,6 +84,8 @@ typedef struct {
     GArray *columns;            /* of LhPaperColumn; NULL: none */
     GArray *metrics;            /* of LhPaperMetric */
     GArray *fitted_on;          /* of LhPaperFitted; NULL: no constant was fitted */
+    GPtrArray *groups; /* of char *: columns whose cells group the rows in summaries; NULL: none */
+    LhPaperTolerance group_tolerance; /* of each group */
     GPtrArray *constants;       /* of char *: names of LhConstant that --fit fits; NULL: none */
     LhPaperTolerance tolerance; /* over all metrics */
     char *path;
