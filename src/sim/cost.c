@@ -33,6 +33,7 @@ find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t
            (kernel->cost == LH_COST_ATTENTION || strcmp(rate->kernel, kernel->name) == 0);
 }
 
+#define CURVE_COLUMNS 64 /* a block of kernels that are known by curves */
 #define LOADS_MAX 65536 /* shapes that are kept */
 
 void
@@ -175,8 +176,9 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
 
 /* All that a load depends on, in words without gaps. */
 typedef struct {
-    guintptr row, rule;
-    uint64_t nq, nk, stride, heads, groups, batch, parts, mask;
+    uint64_t rows, columns, how, prologue; /* of the tiling; the prologue in billionths */
+    guintptr rule;
+    uint64_t nq, nk, stride, heads, groups, batch, head_dim, parts, mask, l2;
     int64_t q_start, q_step, k_start, k_step;
 } Shape;
 
@@ -201,7 +203,14 @@ shape_equal(gconstpointer a, gconstpointer b)
 static Shape
 shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, uint32_t k_parts)
 {
-    Shape s = { .row = (guintptr)row,
+    const LhTiling *t = &row->tiling;
+    Shape s = { .rows = t->rows,
+                .columns = t->columns,
+                .how = t->of_keys * 1u + t->pack_groups * 2u + (uint64_t)t->order * 4u +
+                       row->serving.split_keys * 8u + (uint64_t)row->direction * 16u,
+                .prologue = (uint64_t)llround(t->prologue * 1e9),
+                .head_dim = args->head_dim,
+                .l2 = row->serving.l2_bytes,
                 .nq = args->nq,
                 .nk = args->nk,
                 .heads = args->heads,
@@ -284,6 +293,46 @@ tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *r
     return lh_attention_seconds(row, load, cost->serving);
 }
 
+/*
+ * What a curve of R(s) is in tiles: s0 tokens are its tiles' prologue. Of a triangle s0 is that of a
+ * rate over the pairs up to the diagonal; half a tile of what it has to explain are the pairs
+ * beyond it in the diagonal's blocks, which are counted as they are.
+ */
+static LhAttentionRow
+row_of_curve(const LhDevice *device, const LhKernelRate *curve, bool bwd, bool triangle)
+{
+    const uint64_t columns = MIN(device->tile_rows, CURVE_COLUMNS);
+    const double tokens = triangle
+                              ? fmax(curve->half_length - (double)device->tile_rows, 0) / 2
+                              : curve->half_length;
+
+    return (LhAttentionRow){ .direction = bwd ? LH_ATTENTION_BWD : LH_ATTENTION_FWD,
+                             .tiling = { .rows = device->tile_rows,
+                                         .columns = columns,
+                                         .of_keys = bwd,
+                                         .order = (LhTileOrder)device->tile_order,
+                                         .prologue = tokens / (double)columns },
+                             .rate = curve->rate,
+                             .sustained_rate = curve->rate };
+}
+
+static double
+curve_tiles_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double *rounding)
+{
+    const bool bwd = lh_kernels[op->compute.kernel]->effect == LH_EFFECT_ATTEND_GRAD;
+    double keys;
+    const bool triangle = is_triangle(&op->compute.args, &keys);
+    const LhKernelRate *curve = &curves[triangle];
+    const LhAttentionRow row = row_of_curve(cost->device, curve, bwd, triangle);
+    const LhAttentionLoad *load = load_of(cost, &row, op);
+
+    use_fit(cost, curve->provenance, &curve->residuals);
+    note_extrapolation(cost, curve, keys);
+    if (load->busy > 0)
+        *rounding = 1 / load->busy;
+    return lh_attention_tiles_seconds(&row, load->flops, false);
+}
+
 static double
 roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
 {
@@ -321,6 +370,14 @@ product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
     return matrix_s;
 }
 
+/* A device with tiles of one row has none: a CPU. */
+static bool
+is_tiled(const LhDevice *device, const LhKernel *kernel)
+{
+    return device->tile_rows > 1 && kernel->cost == LH_COST_ATTENTION &&
+           (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
+}
+
 /* @rounding is set where it is in the result. */
 static double
 device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
@@ -343,6 +400,8 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
         row = find_row(cost, op, curves);
     if (row != NULL)
         return tiles_seconds(cost, row, op, rounding);
+    if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0 && is_tiled(cost->device, kernel))
+        return curve_tiles_seconds(cost, curves, op, rounding);
     if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0)
         return curve_seconds(cost, curves, op, rounding);
     return roofline_seconds(cost, op, bytes, rounding);

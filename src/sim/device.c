@@ -317,6 +317,12 @@ const LhField lh_device_fields[] = {
       .min = 1,
       .max = LENGTH_MAX,
       .description = "Query rows of one thread block of the attention kernels." },
+    { .name = "tile_order",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhDevice, tile_order),
+      .choices = lh_tile_orders,
+      .description = "In which order they take them, each by the SM that is free first; default "
+                     "linear." },
     { .name = "kernels",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhDevice, kernels),

@@ -122,6 +122,7 @@ typedef struct {
     LhTime kernel_launch_ps;     /* host time to issue one op */
     LhTime stream_sync_ps;       /* host time for a device synchronisation */
     uint64_t tile_rows;          /* query rows of one thread block of the attention kernels */
+    int tile_order;              /* LhTileOrder, of these */
     GArray *kernels;             /* of LhKernelRate */
     GArray *elementwise;         /* of LhKernelTraffic; NULL: none */
     GArray *attention;           /* of LhAttentionRow; NULL: none */

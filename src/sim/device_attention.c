@@ -17,7 +17,6 @@
 
 static const char *const directions[] = { "fwd", "bwd", NULL };
 static const char *const sides[] = { "queries", "keys", NULL };
-static const char *const orders[] = { "longest_first", "linear", NULL };
 static const char *const masks[] = { "full", "causal", NULL };
 
 #define BANDWIDTH(key, text)                                                                       \
@@ -117,7 +116,7 @@ const LhField lh_attention_fields[] = {
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhAttentionRow, tiling.pack_groups),
       .description = "Whether the query heads of a key-value head share tiles of queries." },
-    CHOICE("order", order, orders, "In which order tiles are taken, each by the SM free first."),
+    CHOICE("order", order, lh_tile_orders, "In which order tiles are taken, each by the SM free first."),
     { .name = "prologue",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhAttentionRow, tiling.prologue),

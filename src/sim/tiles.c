@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+const char *const lh_tile_orders[] = { "linear", "longest_first", NULL };
+
 /* Beyond every sequence. */
 #define POSITION_END (UINT64_C(1) << 62)
 

@@ -10,9 +10,12 @@
 #include <glib.h>
 
 typedef enum {
-    LH_TILES_LONGEST_FIRST,
     LH_TILES_LINEAR, /* head after head, each head's in the order of its rows */
+    LH_TILES_LONGEST_FIRST,
 } LhTileOrder;
+
+/* "linear", "longest_first"; NULL-terminated. */
+extern const char *const lh_tile_orders[];
 
 /* How a kernel cuts its work. */
 typedef struct {
