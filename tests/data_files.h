@@ -88,6 +88,12 @@ write_field(LhJsonWriter *w, const LhJson *original, const char *path, const LhF
         write_fields(w, original, path, field->fields, value);
         lh_jsonw_object_end(w);
         return;
+    case LH_FIELD_STRINGS:
+        lh_jsonw_array_begin(w, field->name);
+        for (guint i = 0; i < (*(GPtrArray *const *)value)->len; i++)
+            lh_jsonw_string(w, NULL, g_ptr_array_index(*(GPtrArray *const *)value, i));
+        lh_jsonw_array_end(w);
+        return;
     case LH_FIELD_ARRAY:
         write_elements(w, original, path, field, *(GArray *const *)value);
         return;

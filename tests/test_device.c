@@ -29,7 +29,7 @@ END_TEST
 
 START_TEST(device_schema_is_the_table)
 {
-    check_schema("device", "longhaul.device/1", "A GPU", lh_device_fields);
+    check_schema("device", "longhaul.device/2", "A GPU", lh_device_fields);
 }
 END_TEST
 

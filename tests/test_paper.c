@@ -253,8 +253,8 @@ START_TEST(paper_rejects_broken_files)
           "allowed: 1e-12 to 1000000000000" },
         { "\"base\"", "\"bases\"",
           "dir/p.json:3:3: error: unknown field \"bases\" at the top level; did you mean \"base\"? "
-          "allowed: schema, name, description, source, caveat, base, columns, metrics, fitted_on, "
-          "constants, tolerance" },
+          "allowed: schema, name, description, source, caveat, serving, base, columns, metrics, "
+          "fitted_on, groups, group_tolerance, constants, tolerance" },
         { "\"mean\": 0.5", "\"mean\": 2",
           "dir/p.json:16:26: error: \"tolerance.mean\" is out of range: found the number 2; "
           "allowed: 0 to 1" },

@@ -94,9 +94,15 @@ play_with_faster_compute(const LhSetup *setup, const LhProgram *program, const L
     g_autoptr(GArray) elementwise = raise_rows(device.elementwise, sizeof(LhKernelTraffic),
                                                offsetof(LhKernelTraffic, bandwidth));
 
+    g_autoptr(GArray) attention =
+        raise_rows(device.attention, sizeof(LhAttentionRow), offsetof(LhAttentionRow, rate));
+
+    for (guint i = 0; attention != NULL && i < attention->len; i++)
+        g_array_index(attention, LhAttentionRow, i).sustained_rate *= LH_WHAT_IF_FACTOR;
     device.matrix_rate *= LH_WHAT_IF_FACTOR;
     device.memory_bandwidth *= LH_WHAT_IF_FACTOR;
     device.kernels = kernels;
+    device.attention = attention;
     device.elementwise = elementwise;
     return makespan_of(setup, program, NULL, &device, hooks);
 }

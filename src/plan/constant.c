@@ -25,7 +25,7 @@ lh_constant_find(const char *name)
     return (LhConstant)i;
 }
 
-/* Curves are of attention alone. */
+/* Curves and rows by tiles are of attention alone. */
 void
 lh_slow_down(const LhTopology *topology, LhDevice *device)
 {
@@ -34,6 +34,12 @@ lh_slow_down(const LhTopology *topology, LhDevice *device)
     if (topology->attention_slowdown > 0) {
         for (guint i = 0; i < device->kernels->len; i++)
             g_array_index(device->kernels, LhKernelRate, i).rate /= topology->attention_slowdown;
+        for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
+            LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, i);
+
+            row->rate /= topology->attention_slowdown;
+            row->sustained_rate /= topology->attention_slowdown;
+        }
     }
 }
 

@@ -146,12 +146,25 @@ const LhField lh_paper_fields[] = {
     TEXT(LhPaper, description, LH_FIELD_REQUIRED, "What was measured, in a sentence."),
     TEXT(LhPaper, source, LH_FIELD_REQUIRED, "Where it was published."),
     TEXT(LhPaper, caveat, 0, "What to know before judging."),
+    { .name = "serving",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhPaper, serving),
+      .description = "Whether rows time one attention kernel at a time, in a serving system: they "
+                     "are then judged at the rate of a cool device and with what such a system "
+                     "needs beside the kernel, where the device's row states it." },
     TEXTS(LhPaper, base, 0, 0, ENTRIES_MAX, "Options of all rows."),
     LIST(LhPaper, columns, 0, LhPaperColumn, column_fields, NULL, "What the columns mean."),
     LIST(LhPaper, metrics, LH_FIELD_REQUIRED, LhPaperMetric, metric_fields, init_metric,
          "The columns that are predicted."),
     LIST(LhPaper, fitted_on, 0, LhPaperFitted, fitted_fields, NULL,
          "Rows that constants were fitted to, which are not judged."),
+    TEXTS(LhPaper, groups, 0, 1, ENTRIES_MAX,
+          "Columns: rows that have the same cells in them are summed up together, too."),
+    { .name = "group_tolerance",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhPaper, group_tolerance),
+      .fields = tolerance_fields,
+      .description = "How far judged values of each such group may be off." },
     TEXTS(LhPaper, constants, 0, 1, LH_PAPER_CONSTANTS_MAX,
           "Constants that are fitted to these rows."),
     { .name = "tolerance",
@@ -267,6 +280,9 @@ check_constants(const LhJson *json, const GPtrArray *names, GError **error)
 static bool
 check(const LhJson *json, const LhPaper *paper, GError **error)
 {
+    if (lh_json_has(json, "group_tolerance") && paper->groups == NULL)
+        return lh_json_error(json, "group_tolerance", error,
+                             "\"group_tolerance\" bounds \"groups\", of which there are none");
     if (!check_options(json, "base", paper->base, error) ||
         !check_constants(json, paper->constants, error))
         return false;
@@ -358,6 +374,10 @@ lh_paper_rows(const LhPaper *paper, const char *folder, GError **error)
     }
     for (guint i = 0; i < paper->metrics->len; i++) {
         if (lh_csv_column(rows, g_array_index(paper->metrics, LhPaperMetric, i).column, error) < 0)
+            return NULL;
+    }
+    for (guint i = 0; paper->groups != NULL && i < paper->groups->len; i++) {
+        if (lh_csv_column(rows, g_ptr_array_index(paper->groups, i), error) < 0)
             return NULL;
     }
     return g_steal_pointer(&rows);

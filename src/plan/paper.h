@@ -80,10 +80,13 @@ typedef struct {
     char *description;
     char *source;
     char *caveat;               /* what to know before judging; NULL: nothing */
+    bool serving;               /* rows time one kernel at a time, in a serving system */
     GPtrArray *base;            /* of char *: options of all rows; NULL: none */
     GArray *columns;            /* of LhPaperColumn; NULL: none */
     GArray *metrics;            /* of LhPaperMetric */
     GArray *fitted_on;          /* of LhPaperFitted; NULL: no constant was fitted */
+    GPtrArray *groups; /* of char *: columns whose cells group the rows in summaries; NULL: none */
+    LhPaperTolerance group_tolerance; /* of each group */
     GPtrArray *constants;       /* of char *: names of LhConstant that --fit fits; NULL: none */
     LhPaperTolerance tolerance; /* over all metrics */
     char *path;

@@ -385,6 +385,7 @@ case_free(gpointer data)
     lh_paper_options_free(c->options);
     lh_paper_options_free(c->against);
     g_free(c->reason);
+    g_free(c->group);
     g_free(c);
 }
 
@@ -411,6 +412,21 @@ complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
            (c->against == NULL || check_scenario(b, c->row, c, c->against));
 }
 
+static char *
+group_of(const Builder *b, guint row)
+{
+    const GPtrArray *columns = b->paper->groups;
+    GString *group;
+
+    if (columns == NULL)
+        return NULL;
+    group = g_string_new(NULL);
+    for (guint i = 0; i < columns->len; i++)
+        g_string_append_printf(group, "%s%s", i > 0 ? ", " : "",
+                               cell_of(b, row, g_ptr_array_index(columns, i)));
+    return g_string_free(group, FALSE);
+}
+
 /* What is known before the number is read. */
 static LhPaperCase *
 new_case(const Builder *b, guint row, guint index, const char *reason)
@@ -422,6 +438,7 @@ new_case(const Builder *b, guint row, guint index, const char *reason)
     c->line = lh_csv_line(b->rows, row);
     c->metric = index;
     c->reason = g_strdup(reason);
+    c->group = group_of(b, row);
     c->state = reason != NULL                      ? LH_CASE_LEFT_OUT
                : is_fitted(b, row, metric->column) ? LH_CASE_FITTED
                                                    : LH_CASE_JUDGED;

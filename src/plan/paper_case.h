@@ -44,6 +44,7 @@ typedef struct {
     guint row, line; /* of the table; of its file */
     guint metric;    /* index in the paper's */
     LhCaseState state;
+    char *group;  /* the cells of the paper's groups, "a, b"; NULL: it has none */
     char *reason; /* of those that are left out or not predicted */
     LhPaperOptions *options;
     LhPaperOptions *against; /* NULL: the metric has no second case */

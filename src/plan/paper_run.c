@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     GPtrArray *works; /* of Work * */
     const LhConstants *constants;
+    bool serving;
     atomic_uint taken;
 } Pool;
 
@@ -159,13 +160,15 @@ find_longest(Work *work, const LhConstants *constants, GError **error)
  */
 
 static void
-play(Work *work, const LhConstants *constants)
+play(Work *work, const Pool *pool)
 {
+    const LhConstants *constants = pool->constants;
     g_autoptr(LhScenario) scenario = lh_paper_options_scenario(work->options, &work->error);
 
     if (scenario == NULL)
         return;
     scenario->constants = *constants;
+    scenario->serving = pool->serving;
     if (work->kind == WORK_STEP)
         play_step(scenario, work, &work->error);
     else if (work->kind == WORK_MODULE)
@@ -181,17 +184,17 @@ play_works(gpointer data)
     guint next;
 
     while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->works->len)
-        play(g_ptr_array_index(pool->works, next), pool->constants);
+        play(g_ptr_array_index(pool->works, next), pool);
     return NULL;
 }
 
 /* The caller's thread is one of them. */
 static void
-play_all(GPtrArray *works, const LhConstants *constants, guint jobs)
+play_all(GPtrArray *works, const LhConstants *constants, bool serving, guint jobs)
 {
     const guint count = lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER);
     g_autofree GThread **threads = g_new(GThread *, count);
-    Pool pool = { .works = works, .constants = constants };
+    Pool pool = { .works = works, .constants = constants, .serving = serving };
 
     for (guint i = 1; i < count; i++)
         threads[i] = g_thread_new("reproduce", play_works, &pool);
@@ -339,7 +342,7 @@ lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *co
         if (c->against != NULL)
             against[i] = work_of(&works, metric_of(paper, c), c->against);
     }
-    play_all(works.works, constants != NULL ? constants : &of_files, jobs);
+    play_all(works.works, constants != NULL ? constants : &of_files, paper->serving, jobs);
     ok = all_answered(works.works, error);
     for (guint i = 0; ok && i < cases->len; i++) {
         LhPaperCase *c = g_ptr_array_index(cases, i);

@@ -335,6 +335,8 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
         !put_link(p, "pcie", &p->pcie, &topology->pcie, topology, error) ||
         !put_link(p, "nic", &p->nic, &topology->nic, topology, error))
         return false;
+    if (kernels_count > 0)
+        lh_device_use_library(device, NULL); /* what was measured comes first */
     for (guint i = 0; i < kernels_count; i++)
         put_kernel(device, &g_array_index(p->kernels, LhKernelRate, i));
     for (guint i = 0; i < elementwise_count; i++)

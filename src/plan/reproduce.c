@@ -63,6 +63,33 @@ finish(LhPaperSummary *s, const LhPaperTolerance *tolerance)
                 s->memory_right < s->memory_judged;
 }
 
+/* The summary of the case's group, which is begun if it is the first one. */
+static LhPaperSummary *
+summary_of_group(LhReproducedTable *table, const LhPaperCase *c)
+{
+    const LhPaperGroup group = { .name = c->group };
+
+    for (guint i = table->groups->len; i-- > 0;) {
+        LhPaperGroup *known = &g_array_index(table->groups, LhPaperGroup, i);
+
+        if (strcmp(known->name, c->group) == 0)
+            return &known->summary;
+    }
+    g_array_append_val(table->groups, group);
+    return &g_array_index(table->groups, LhPaperGroup, table->groups->len - 1).summary;
+}
+
+static void
+finish_groups(LhReproducedTable *table)
+{
+    for (guint i = 0; i < table->groups->len; i++) {
+        LhPaperSummary *summary = &g_array_index(table->groups, LhPaperGroup, i).summary;
+
+        finish(summary, &table->paper->group_tolerance);
+        table->all.beyond = table->all.beyond || summary->beyond;
+    }
+}
+
 static void
 summarize(LhReproducedTable *table)
 {
@@ -71,11 +98,14 @@ summarize(LhReproducedTable *table)
     memset(&table->all, 0, sizeof(table->all));
     g_array_set_size(table->metrics, 0);
     g_array_set_size(table->metrics, metrics->len);
+    g_array_set_size(table->groups, 0);
     for (guint i = 0; i < table->cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(table->cases, i);
 
         count(&table->all, c);
         count(&g_array_index(table->metrics, LhPaperSummary, c->metric), c);
+        if (c->group != NULL)
+            count(summary_of_group(table, c), c);
     }
     lh_paper_pairs(table->paper, table->cases, -1, &table->all.pairs, &table->all.pairs_in_order);
     finish(&table->all, &table->paper->tolerance);
@@ -87,6 +117,7 @@ summarize(LhReproducedTable *table)
         finish(summary, &g_array_index(metrics, LhPaperMetric, i).tolerance);
         table->all.beyond = table->all.beyond || summary->beyond;
     }
+    finish_groups(table);
 }
 
 /* --- fitting ------------------------------------------------------------------------------------
@@ -248,6 +279,7 @@ table_free(gpointer data)
     g_free(table->rows_sha256);
     g_clear_pointer(&table->cases, g_ptr_array_unref);
     g_clear_pointer(&table->metrics, g_array_unref);
+    g_clear_pointer(&table->groups, g_array_unref);
     g_clear_pointer(&table->constants, g_array_unref);
     g_free(table);
 }
@@ -263,6 +295,7 @@ add_table(GPtrArray *tables, LhPaper *paper, const LhReproduceParams *params, GE
     table->paper = paper;
     table->rows_path = lh_paper_rows_path(paper, params->folder);
     table->metrics = g_array_new(FALSE, TRUE, sizeof(LhPaperSummary));
+    table->groups = g_array_new(FALSE, TRUE, sizeof(LhPaperGroup));
     rows = lh_paper_rows(paper, params->folder, error);
     if (rows == NULL)
         return false;

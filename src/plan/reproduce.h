@@ -20,6 +20,12 @@ typedef struct {
     bool beyond; /* of the table's tolerance */
 } LhPaperSummary;
 
+/* Cases whose rows have the same cells in the columns that the paper groups by. */
+typedef struct {
+    const char *name; /* "H100, fa3"; of the first case */
+    LhPaperSummary summary;
+} LhPaperGroup;
+
 /* A constant before and after --fit. */
 typedef struct {
     LhConstant constant;
@@ -34,6 +40,7 @@ typedef struct {
     GPtrArray *cases; /* of LhPaperCase * */
     LhPaperSummary all;
     GArray *metrics;   /* of LhPaperSummary, as the paper's metrics */
+    GArray *groups;    /* of LhPaperGroup, in the order of the rows; empty: the paper has none */
     GArray *constants; /* of LhFittedConstant; NULL: not fitted */
 } LhReproducedTable;
 

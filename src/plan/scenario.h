@@ -50,7 +50,7 @@ typedef struct {
     uint64_t data_parallel_size;
     bool step; /* a whole training step, not one attention module; it reads the next ones */
     char *framework;
-    char *attention_kernel;           /* whose curves time all forward attention */
+    char *attention_kernel;           /* library, or kernel whose curves time all forward attention */
     char *tensor_model_parallel_size; /* a number, or "all" */
     uint64_t context_parallel_size;
     uint64_t num_micro_batches;
@@ -63,6 +63,7 @@ typedef struct {
     GArray *link_fault; /* of LhLinkFault */
     char *profile;
     LhOptionInput options[LH_SCENARIO_OPTIONS_MAX]; /* as lh_schedule_options() has them */
+    bool serving; /* kernels are timed one at a time in a serving system; no field of a file */
     LhConstants constants; /* to use in place of the data files'; no field of a file */
     /* Where it came from. */
     char *path;           /* of the file; NULL: options only */

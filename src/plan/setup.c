@@ -9,6 +9,7 @@
 #include "plan/length.h"
 #include "plan/profile.h"
 #include "plan/setup_step.h"
+#include "sim/attention_cost.h"
 
 #include <string.h>
 
@@ -358,7 +359,8 @@ overlay_profile(LhSetup *setup, GError **error)
     return lh_profile_apply(profile, setup->device, setup->topology, error);
 }
 
-/* Leaves the device no other curves of forward attention than those of the kernel that is named. */
+/* Has the device use the library that is named, or leaves it no other curves of forward attention
+ * than those of the kernel that is. */
 static bool
 choose_attention(LhSetup *setup, GError **error)
 {
@@ -368,12 +370,18 @@ choose_attention(LhSetup *setup, GError **error)
 
     if (s->attention_kernel == NULL)
         return true;
+    if (lh_attention_has(setup->device, s->attention_kernel)) {
+        lh_device_use_library(setup->device, s->attention_kernel);
+        return true;
+    }
     for (guint i = 0; i < kernels->len; i++)
         found |= strcmp(g_array_index(kernels, LhKernelRate, i).kernel, s->attention_kernel) == 0;
     if (!found || lh_kernels[lh_kernel_find(s->attention_kernel)]->effect != LH_EFFECT_ATTEND)
         return lh_scenario_error(s, "attention_kernel", error,
-                                 "the device %s has no curve of a kernel %s for forward attention",
+                                 "the device %s has no library %s, and no curve of a kernel of "
+                                 "this name for forward attention",
                                  setup->device->name, s->attention_kernel);
+    lh_device_use_library(setup->device, NULL);
     for (guint i = kernels->len; i-- > 0;) {
         const char *name = g_array_index(kernels, LhKernelRate, i).kernel;
 
@@ -693,6 +701,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         .collectives = setup->collectives,
         .cost = setup->cost,
         .framework = setup->framework,
+        .serving = setup->scenario->serving,
         .jitter = setup->scenario->jitter,
         .seed = setup->scenario->seed,
         .stragglers = setup->scenario->straggler,

@@ -14,6 +14,8 @@ weakest_kernel(const LhDevice *device)
 
     for (guint i = 0; i < device->kernels->len; i++)
         weakest = MAX(weakest, g_array_index(device->kernels, LhKernelRate, i).provenance);
+    for (guint i = 0; device->attention != NULL && i < device->attention->len; i++)
+        weakest = MAX(weakest, g_array_index(device->attention, LhAttentionRow, i).provenance);
     return weakest;
 }
 
@@ -137,6 +139,35 @@ add_kernel_constants(LhTable *table, const LhDevice *d)
     }
 }
 
+char *
+lh_attention_row_name(const LhAttentionRow *row)
+{
+    GString *name = g_string_new(row->library);
+
+    g_string_append(name, row->direction == LH_ATTENTION_BWD ? " bwd" : " fwd");
+    for (guint i = 0; i < row->masks->len; i++)
+        g_string_append_printf(name, " %s", (const char *)g_ptr_array_index(row->masks, i));
+    g_string_append_printf(name, " d%" G_GUINT64_FORMAT, row->head_dim);
+    return g_string_free(name, FALSE);
+}
+
+static void
+add_attention_constants(LhTable *table, const LhDevice *d)
+{
+    for (guint i = 0; d->attention != NULL && i < d->attention->len; i++) {
+        const LhAttentionRow *row = &g_array_index(d->attention, LhAttentionRow, i);
+        g_autofree char *name = lh_attention_row_name(row);
+        g_autofree char *rate = lh_format_flops(row->sustained_rate);
+        g_autofree char *cool = lh_format_flops(row->rate);
+        g_autofree char *value = g_strdup_printf(
+            "%s (cool %s) in tiles of %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT " + %g, %s",
+            rate, cool, row->tiling.rows, row->tiling.columns, row->tiling.prologue,
+            row->tiling.order == LH_TILES_LINEAR ? "linear" : "longest first");
+
+        add_constant(table, name, value, row->provenance, row->source);
+    }
+}
+
 LhTable *
 lh_describe_constants(const LhSetup *setup)
 {
@@ -153,6 +184,7 @@ lh_describe_constants(const LhSetup *setup)
     lh_table_column(table, "provenance", "provenance", NULL, false);
     lh_table_column(table, "source", "source", NULL, false);
     add_kernel_constants(table, d);
+    add_attention_constants(table, d);
     add_constant(table, "memory", memory, d->memory_provenance, d->source);
     add_constant(table, "host", host, LH_PROVENANCE_ASSUMED, d->source);
     add_link_constant(table, "nvlink", &setup->topology->nvlink);

@@ -17,5 +17,8 @@ void lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString
 /* Appends one line if curves were used beyond the blocks that they were fitted to; else nothing. */
 void lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out);
 
+/* "fa3 fwd causal d128"; caller frees. */
+char *lh_attention_row_name(const LhAttentionRow *row);
+
 /* All of them, with their sources; caller frees. */
 LhTable *lh_describe_constants(const LhSetup *setup);

@@ -144,6 +144,12 @@ lh_describe_reproduction(const GPtrArray *tables)
             add_summary(t, name, &g_array_index(table->metrics, LhPaperSummary, j),
                         &metric->tolerance);
         }
+        for (guint j = 0; j < table->groups->len; j++) {
+            const LhPaperGroup *group = &g_array_index(table->groups, LhPaperGroup, j);
+            g_autofree char *name = g_strconcat("- ", group->name, NULL);
+
+            add_summary(t, name, &group->summary, &table->paper->group_tolerance);
+        }
     }
     return t;
 }
@@ -463,6 +469,21 @@ write_metrics(LhJsonWriter *w, const LhReproducedTable *table)
 }
 
 static void
+write_groups(LhJsonWriter *w, const LhReproducedTable *table)
+{
+    lh_jsonw_array_begin(w, "groups");
+    for (guint i = 0; i < table->groups->len; i++) {
+        const LhPaperGroup *group = &g_array_index(table->groups, LhPaperGroup, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "group", group->name);
+        write_summary(w, &group->summary, &table->paper->group_tolerance);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
 write_constants(LhJsonWriter *w, const LhReproducedTable *table)
 {
     lh_jsonw_array_begin(w, "constants");
@@ -492,6 +513,7 @@ write_table(LhJsonWriter *w, const LhReproducedTable *table)
     lh_jsonw_uint(w, "rows", table->rows);
     write_summary(w, &table->all, &paper->tolerance);
     write_metrics(w, table);
+    write_groups(w, table);
     write_constants(w, table);
     lh_jsonw_array_begin(w, "cases");
     for (guint i = 0; i < table->cases->len; i++)

@@ -2,6 +2,7 @@
  * longhaul.result/3: schemas/result.schema.json. Times are exact decimal seconds of integer
  * picoseconds; sums over ranks are exact too, means are left to the reader.
  */
+#include "report/constants.h"
 #include "report/result_json.h"
 
 #include "config.h"
@@ -110,6 +111,12 @@ write_all_constants(LhJsonWriter *w, const LhSetup *setup)
                             rate->mask != 0 ? "causal" : "full", rate->head_dim);
 
         write_constant(w, name, rate->provenance, rate->source);
+    }
+    for (guint i = 0; d->attention != NULL && i < d->attention->len; i++) {
+        const LhAttentionRow *row = &g_array_index(d->attention, LhAttentionRow, i);
+        g_autofree char *name = lh_attention_row_name(row);
+
+        write_constant(w, name, row->provenance, row->source);
     }
     write_link_constant(w, "nvlink", &setup->topology->nvlink);
     write_link_constant(w, "pcie", &setup->topology->pcie);

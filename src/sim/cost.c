@@ -33,6 +33,9 @@ find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t
            (kernel->cost == LH_COST_ATTENTION || strcmp(rate->kernel, kernel->name) == 0);
 }
 
+#define CURVE_COLUMNS 64 /* a block of kernels that are known by curves */
+#define LOADS_MAX 65536 /* shapes that are kept */
+
 void
 lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device)
 {
@@ -41,6 +44,12 @@ lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device)
         return;
     for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++)
         cost->traffic[k] = lh_device_traffic(device, lh_kernels[k]->name);
+}
+
+void
+lh_cost_clear(LhCost *cost)
+{
+    g_clear_pointer(&cost->loads, g_hash_table_unref);
 }
 
 static void
@@ -162,6 +171,168 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
            (1 + curve->half_length / keys) * *rounding;
 }
 
+/* --- kernels by their tiles ---------------------------------------------------------------------
+ */
+
+/* All that a load depends on, in words without gaps. */
+typedef struct {
+    uint64_t rows, columns, how, prologue; /* of the tiling; the prologue in billionths */
+    guintptr rule;
+    uint64_t nq, nk, stride, heads, groups, batch, head_dim, parts, mask, l2;
+    int64_t q_start, q_step, k_start, k_step;
+} Shape;
+
+static guint
+shape_hash(gconstpointer shape)
+{
+    const uint64_t *words = shape;
+    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a, by words */
+
+    for (gsize i = 0; i < sizeof(Shape) / sizeof(*words); i++)
+        hash = (hash ^ words[i]) * UINT64_C(1099511628211);
+    return (guint)(hash ^ hash >> 32);
+}
+
+static gboolean
+shape_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(Shape)) == 0;
+}
+
+/* Without documents only distances of positions matter. */
+static Shape
+shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, uint32_t k_parts)
+{
+    const LhTiling *t = &row->tiling;
+    Shape s = { .rows = t->rows,
+                .columns = t->columns,
+                .how = t->of_keys * 1u + t->pack_groups * 2u + (uint64_t)t->order * 4u +
+                       row->serving.split_keys * 8u + (uint64_t)row->direction * 16u,
+                .prologue = (uint64_t)llround(t->prologue * 1e9),
+                .head_dim = args->head_dim,
+                .l2 = row->serving.l2_bytes,
+                .nq = args->nq,
+                .nk = args->nk,
+                .heads = args->heads,
+                .groups = args->groups,
+                .batch = args->batch,
+                .mask = args->mask * UINT64_C(4) + (uint64_t)(args->shift + 2) };
+
+    if (args->mask != LH_MASK_POSITIONS)
+        return s;
+    s.rule = (guintptr)args->rule;
+    s.stride = args->stride;
+    s.parts = (uint64_t)q_parts << 32 | k_parts;
+    s.q_start = args->q_at.start - (args->rule->documents_count <= 1 ? args->k_at.start : 0);
+    s.k_start = args->rule->documents_count <= 1 ? 0 : args->k_at.start;
+    s.q_step = args->q_at.part_step;
+    s.k_step = args->k_at.part_step;
+    return s;
+}
+
+static const LhAttentionLoad *
+load_of(LhCost *cost, const LhAttentionRow *row, const LhOp *op)
+{
+    const LhOperand *operands = lh_kernels[op->compute.kernel]->operands;
+    uint32_t q_parts = 1, k_parts = 1;
+    LhAttentionLoad *load;
+    Shape shape;
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        if (operands[i].kind == LH_TENSOR_Q)
+            q_parts = (uint32_t)op->compute.regions[i].count;
+        else if (operands[i].kind == LH_TENSOR_KV)
+            k_parts = (uint32_t)op->compute.regions[i].count;
+    }
+    shape = shape_of(row, &op->compute.args, q_parts, k_parts);
+    if (cost->loads == NULL)
+        cost->loads = g_hash_table_new_full(shape_hash, shape_equal, g_free, g_free);
+    load = g_hash_table_lookup(cost->loads, &shape);
+    if (load != NULL)
+        return load;
+    if (g_hash_table_size(cost->loads) >= LOADS_MAX)
+        g_hash_table_remove_all(cost->loads);
+    load = g_new(LhAttentionLoad, 1);
+    *load = lh_attention_load(row, cost->device->sm_count, &op->compute.args, q_parts, k_parts,
+                              cost->serving);
+    g_hash_table_insert(cost->loads, g_memdup2(&shape, sizeof(shape)), load);
+    return load;
+}
+
+static const LhAttentionRow *
+find_row(const LhCost *cost, const LhOp *op, const LhKernelRate curves[2])
+{
+    const LhDevice *device = cost->device;
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
+    const LhKernelArgs *args = &op->compute.args;
+    const bool bwd = kernel->effect == LH_EFFECT_ATTEND_GRAD;
+    const LhAttentionRow *row = NULL;
+    double keys;
+    bool triangle;
+
+    if (device->attention == NULL || (!bwd && kernel->effect != LH_EFFECT_ATTEND))
+        return NULL;
+    triangle = is_triangle(args, &keys);
+    if (device->attention_kernel != NULL)
+        row = lh_attention_find(device, device->attention_kernel, bwd, args->head_dim, triangle);
+    if (row == NULL && (curves[0].rate <= 0 || curves[triangle].head_dim != args->head_dim))
+        row = lh_attention_find(device, NULL, bwd, args->head_dim, triangle);
+    return row;
+}
+
+static double
+tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *rounding)
+{
+    const LhAttentionLoad *load = load_of(cost, row, op);
+
+    use_fit(cost, row->provenance,
+            &(const LhFitResiduals){ .worst = row->residuals.mean,
+                                     .holdout = row->residuals.holdout_mean });
+    if (load->busy > 0)
+        *rounding = 1 / load->busy;
+    return lh_attention_seconds(row, load, cost->serving);
+}
+
+/*
+ * What a curve of R(s) is in tiles: s0 tokens are its tiles' prologue. Of a triangle s0 is that of a
+ * rate over the pairs up to the diagonal; half a tile of what it has to explain are the pairs
+ * beyond it in the diagonal's blocks, which are counted as they are.
+ */
+static LhAttentionRow
+row_of_curve(const LhDevice *device, const LhKernelRate *curve, bool bwd, bool triangle)
+{
+    const uint64_t columns = MIN(device->tile_rows, CURVE_COLUMNS);
+    const double tokens = triangle
+                              ? fmax(curve->half_length - (double)device->tile_rows, 0) / 2
+                              : curve->half_length;
+
+    return (LhAttentionRow){ .direction = bwd ? LH_ATTENTION_BWD : LH_ATTENTION_FWD,
+                             .tiling = { .rows = device->tile_rows,
+                                         .columns = columns,
+                                         .of_keys = bwd,
+                                         .order = (LhTileOrder)device->tile_order,
+                                         .prologue = tokens / (double)columns },
+                             .rate = curve->rate,
+                             .sustained_rate = curve->rate };
+}
+
+static double
+curve_tiles_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double *rounding)
+{
+    const bool bwd = lh_kernels[op->compute.kernel]->effect == LH_EFFECT_ATTEND_GRAD;
+    double keys;
+    const bool triangle = is_triangle(&op->compute.args, &keys);
+    const LhKernelRate *curve = &curves[triangle];
+    const LhAttentionRow row = row_of_curve(cost->device, curve, bwd, triangle);
+    const LhAttentionLoad *load = load_of(cost, &row, op);
+
+    use_fit(cost, curve->provenance, &curve->residuals);
+    note_extrapolation(cost, curve, keys);
+    if (load->busy > 0)
+        *rounding = 1 / load->busy;
+    return lh_attention_tiles_seconds(&row, load->flops, false);
+}
+
 static double
 roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
 {
@@ -199,6 +370,14 @@ product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
     return matrix_s;
 }
 
+/* A device with tiles of one row has none: a CPU. */
+static bool
+is_tiled(const LhDevice *device, const LhKernel *kernel)
+{
+    return device->tile_rows > 1 && kernel->cost == LH_COST_ATTENTION &&
+           (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
+}
+
 /* @rounding is set where it is in the result. */
 static double
 device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
@@ -207,6 +386,7 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     const LhKernelArgs *args = &op->compute.args;
     const uint64_t bytes =
         kernel->memory_bytes(args, lh_dtype_bytes(lh_op_activation(program, op)));
+    const LhAttentionRow *row = NULL;
     const LhKernelRate *curves;
 
     if (kernel->cost == LH_COST_OUTSIDE)
@@ -216,6 +396,12 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
     if (kernel->cost == LH_COST_PRODUCT)
         return product_seconds(cost, op, bytes, rounding);
     curves = curves_of(cost, args->head_dim)->rate[op->compute.kernel];
+    if (kernel->cost == LH_COST_ATTENTION && args->nq > 0 && args->nk > 0)
+        row = find_row(cost, op, curves);
+    if (row != NULL)
+        return tiles_seconds(cost, row, op, rounding);
+    if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0 && is_tiled(cost->device, kernel))
+        return curve_tiles_seconds(cost, curves, op, rounding);
     if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0)
         return curve_seconds(cost, curves, op, rounding);
     return roofline_seconds(cost, op, bytes, rounding);

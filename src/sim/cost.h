@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sim/call_cost.h"
+#include "sim/attention_cost.h"
 #include "sim/sim.h"
 
 /* The device's curve for each kernel and mask (0 full, 1 causal) at one head dimension; rate 0:
@@ -19,6 +20,8 @@ typedef struct {
 typedef struct {
     LhCostMode mode;
     const LhDevice *device;
+    bool serving;      /* kernels are those of serving systems, one at a time */
+    GHashTable *loads; /* of attention kernels by their shapes; NULL: none yet; owned */
     LhCostCurves curves[LH_COST_HEAD_DIMS];
     const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: by the device's memory */
     LhProvenance provenance;                          /* the weakest of what was asked for so far */
@@ -29,7 +32,13 @@ typedef struct {
     LhCallHistory calls;
 } LhCost;
 
+/*
+ * Attention takes the rows of the device's attention_kernel where there are any, for the pass, the
+ * head dimension and the mask; else curves of this very head dimension; else the first row for
+ * these; else the nearest curves. @device is borrowed.
+ */
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);
+void lh_cost_clear(LhCost *cost);
 
 /*
  * Picoseconds of compute op @op of @program alone on its device, without jitter or stragglers.

@@ -7,6 +7,8 @@
 
 #include "base/data.h"
 #include "base/error.h"
+#include "sim/attention_cost.h"
+#include "sim/device_attention.h"
 
 #include <string.h>
 
@@ -24,7 +26,7 @@
  * a third. */
 #define LINEAR_EFFICIENCY 0.3
 
-static const char *const schemas[] = { "longhaul.device/1", NULL };
+static const char *const schemas[] = { "longhaul.device/1", "longhaul.device/2", NULL };
 static const char *const masks[] = { "full", "causal", NULL };
 
 const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "assumed", NULL };
@@ -315,6 +317,12 @@ const LhField lh_device_fields[] = {
       .min = 1,
       .max = LENGTH_MAX,
       .description = "Query rows of one thread block of the attention kernels." },
+    { .name = "tile_order",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhDevice, tile_order),
+      .choices = lh_tile_orders,
+      .description = "In which order they take them, each by the SM that is free first; default "
+                     "linear." },
     { .name = "kernels",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhDevice, kernels),
@@ -333,6 +341,23 @@ const LhField lh_device_fields[] = {
       .fields = traffic_fields,
       .element_size = sizeof(LhKernelTraffic),
       .description = "Elementwise kernels known one by one; others are timed by the memory." },
+    { .name = "attention",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhDevice, attention),
+      .min = 0,
+      .max = KERNELS_MAX,
+      .fields = lh_attention_fields,
+      .element_size = sizeof(LhAttentionRow),
+      .element_init = lh_attention_init,
+      .description = "Attention kernels of libraries by their tiles (longhaul.device/2)." },
+    { .name = "attention_kernel",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhDevice, attention_kernel),
+      .min = 1,
+      .max = TEXT_MAX,
+      .description = "The library of \"attention\" that attention takes where it has a row. "
+                     "Absent: the curves of \"kernels\", and rows for head dimensions that these "
+                     "do not have." },
     { .name = NULL },
 };
 
@@ -430,6 +455,26 @@ check_traffic(const LhJson *json, const LhDevice *device, guint index, GError **
     return lh_device_check_traffic(json, device->elementwise, index, error);
 }
 
+static bool
+check_attention(const LhJson *json, LhDevice *device, GError **error)
+{
+    const char *library = device->attention_kernel;
+
+    if ((device->attention != NULL || library != NULL) && device->schema == 0)
+        return lh_json_error(json, "schema", error,
+                             "\"schema\" is %s, which has no \"%s\"; allowed: %s", schemas[0],
+                             device->attention != NULL ? "attention" : "attention_kernel",
+                             schemas[1]);
+    for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
+        if (!lh_attention_check(json, device, i, error))
+            return false;
+    }
+    if (library != NULL && !lh_attention_has(device, library))
+        return lh_json_error(json, "attention_kernel", error,
+                             "there is no library \"%.60s\" in \"attention\"", library);
+    return true;
+}
+
 static LhDevice *
 read_device(const LhJson *json, GError **error)
 {
@@ -445,6 +490,8 @@ read_device(const LhJson *json, GError **error)
         if (!check_traffic(json, device, i, error))
             return NULL;
     }
+    if (!check_attention(json, device, error))
+        return NULL;
     device->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&device);
 }
@@ -576,6 +623,15 @@ lh_device_traffic(const LhDevice *device, const char *kernel)
             return row;
     }
     return NULL;
+}
+
+void
+lh_device_use_library(LhDevice *device, const char *library)
+{
+    char *name = g_strdup(library);
+
+    g_free(device->attention_kernel);
+    device->attention_kernel = name;
 }
 
 double

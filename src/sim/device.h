@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "kernels/kernel.h"
+#include "sim/tiles.h"
 
 typedef enum {
     LH_PROVENANCE_MEASURED,
@@ -47,6 +48,48 @@ typedef struct {
     LhFitResiduals residuals;
 } LhKernelTraffic;
 
+typedef enum { LH_ATTENTION_FWD, LH_ATTENTION_BWD } LhAttentionDirection;
+
+/* What a serving system needs beside the tiles, for judging measurements of it; 0: nothing. */
+typedef struct {
+    LhTime launch_ps;        /* of all its kernels */
+    double append;           /* bytes/s; nocheck:unit: of keys and values into the cache */
+    double queries;          /* bytes/s; nocheck:unit: of queries, and as much output */
+    LhTime append_token_ps;  /* of the append, for a token of LH_APPEND_ELEMENTS elements */
+    bool split_keys;         /* among SMs, by FlashAttention-3's rule */
+    double partials;         /* bytes/s; nocheck:unit: of outputs of split keys */
+    uint64_t l2_bytes;       /* the device's L2; 0: does not matter */
+    double beyond_l2;        /* bytes/s; nocheck:unit: of what half of it cannot hold */
+} LhServing;
+
+/* Measurements beside predictions: relative errors. */
+typedef struct {
+    uint64_t rows;       /* that constants were fitted to */
+    double mean, worst;  /* of these */
+    double holdout_mean; /* of the half of them that a fit to the other half did not see */
+    double holdout;      /* the worst of these */
+} LhAttentionResiduals;
+
+/* The attention kernel of a library: library x direction x head dimension x masks. */
+typedef struct {
+    char *library; /* "fa3" */
+    int direction; /* LhAttentionDirection */
+    uint64_t head_dim;
+    GPtrArray *masks; /* of char *: "full", "causal" */
+    int tile_of;      /* 0 queries, 1 keys: tiling.of_keys */
+    int order;        /* LhTileOrder: tiling.order */
+    LhTiling tiling;
+    double rate;           /* R0, flop/s, of all SMs while cool */
+    double sustained_rate; /* Rs, likewise, in the long run */
+    LhTime knee_ps;        /* half of the way between them */
+    LhServing serving;
+    LhAttentionResiduals residuals;
+    int provenance; /* LhProvenance */
+    char *source;
+} LhAttentionRow;
+
+#define LH_ATTENTION_KNEE_PS (4 * LH_PS_PER_S / 1000)
+
 /* What is held beside the program's buffers: by the driver's context and by libraries. */
 typedef struct {
     uint64_t bytes;
@@ -79,8 +122,11 @@ typedef struct {
     LhTime kernel_launch_ps;     /* host time to issue one op */
     LhTime stream_sync_ps;       /* host time for a device synchronisation */
     uint64_t tile_rows;          /* query rows of one thread block of the attention kernels */
+    int tile_order;              /* LhTileOrder, of these */
     GArray *kernels;             /* of LhKernelRate */
     GArray *elementwise;         /* of LhKernelTraffic; NULL: none */
+    GArray *attention;           /* of LhAttentionRow; NULL: none */
+    char *attention_kernel;      /* the library of these that is used; NULL: see lh_cost_init() */
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;
@@ -112,6 +158,9 @@ bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uin
 
 /* The row of @kernel in the table of elementwise kernels, or NULL. Borrowed. */
 const LhKernelTraffic *lh_device_traffic(const LhDevice *device, const char *kernel);
+
+/* Has attention take the rows of @library, which it has some of; NULL: of none before curves. */
+void lh_device_use_library(LhDevice *device, const char *library);
 
 /* Share of the peak that kernels of linear attention reach, stated or assumed. */
 double lh_device_linear_efficiency(const LhDevice *device);

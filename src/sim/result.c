@@ -94,6 +94,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params)
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
     lh_cost_init(&e->cost, params->cost, params->device);
     e->cost.framework = params->framework;
+    e->cost.serving = params->serving;
     init_ranks(e);
     init_news(e);
     init_network(e);
@@ -121,6 +122,7 @@ lh_engine_clear(LhEngine *e)
     lh_flows_free(e->moving.flows);
     lh_collectives_free(e->collectives);
     lh_heap_clear(&e->heap);
+    lh_cost_clear(&e->cost);
     lh_op_buffer_clear(&e->buffer);
 }
 

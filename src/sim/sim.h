@@ -35,6 +35,8 @@ typedef struct {
     /* The training system, for what it does around calls of attention (sim/call_cost.h); borrowed.
      * NULL: nothing. */
     const LhFramework *framework;
+    bool serving;  /* attention kernels are those of serving systems, one at a time: for judging
+                      measurements of such (sim/attention_cost.h) */
     double jitter; /* compute times vary by a factor 1 +- jitter, by (seed, rank, op); [0, 1) */
     uint64_t seed;
     const GArray *stragglers; /* of LhStraggler; may be NULL */

@@ -1,0 +1,410 @@
+/*
+ * Fits the row of a device file for one library's attention kernel to measured times:
+ *
+ *   fit_attention TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] [--tile ROWSxKEYS]
+ *                 [--packed] [--judge COLUMN=VALUE]... COLUMN=VALUE...
+ *
+ * takes the rows of a table with columns batch, seq, q_heads, kv_heads, head_dim and time_ms for
+ * which every COLUMN=VALUE holds, forward and causal, and prints the row. Tile, prologue, order and
+ * packing are searched among those that libraries have, but a tile and packing that were read in a
+ * library's source are given; rates and the serving system's terms are
+ * the non-negative weights with the least relative errors, their absolute values by reweighting.
+ * Rows for which a --judge holds are not fitted to: they judge. Nothing is random.
+ */
+#include "base/csv.h"
+#include "sim/attention_cost.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TERMS 8
+#define KNEE_PS (4 * LH_PS_PER_S / 1000)
+#define REWEIGHTINGS 20
+#define SWEEPS 4000
+#define ERROR_FLOOR 0.004 /* below it all errors weigh alike */
+
+typedef enum { LAUNCH, COOL, HOT, APPEND, QUERIES, ELEMENTS, PARTIALS, SPILLED } Term;
+
+typedef struct {
+    LhKernelArgs args;
+    double seconds;
+    bool judges;
+} Measured;
+
+typedef struct {
+    double weight[TERMS];
+    double mean, worst;
+} Fitted;
+
+/* --- non-negative least squares -----------------------------------------------------------------
+ */
+
+/* Minimises |x w - y|^2 over w >= 0 by coordinate descent on the normal equations. */
+static void
+solve(double normal[TERMS][TERMS], const double right[TERMS], double w[TERMS])
+{
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        double moved = 0;
+
+        for (int i = 0; i < TERMS; i++) {
+            double sum = right[i];
+            double before = w[i];
+
+            if (normal[i][i] <= 0)
+                continue;
+            for (int k = 0; k < TERMS; k++)
+                sum -= k == i ? 0 : normal[i][k] * w[k];
+            w[i] = fmax(sum / normal[i][i], 0);
+            moved = fmax(moved, fabs(w[i] - before) * sqrt(normal[i][i]));
+        }
+        if (moved < 1e-9)
+            break;
+    }
+}
+
+static LhAttentionRow
+weighted(const LhAttentionRow *row, const double w[TERMS])
+{
+    LhAttentionRow r = *row;
+
+    r.rate = w[COOL] > 0 ? 1 / w[COOL] : 1e18;
+    r.sustained_rate = 1 / fmax(w[COOL] + w[HOT], 1e-18);
+    r.serving.launch_ps = (LhTime)llround(w[LAUNCH] * 1e12);
+    r.serving.append = w[APPEND] > 0 ? 1 / w[APPEND] : 0;
+    r.serving.queries = w[QUERIES] > 0 ? 1 / w[QUERIES] : 0;
+    r.serving.append_token_ps = (LhTime)llround(w[ELEMENTS] * LH_APPEND_ELEMENTS * 1e12);
+    r.serving.partials = w[PARTIALS] > 0 ? 1 / w[PARTIALS] : 0;
+    r.serving.beyond_l2 = w[SPILLED] > 0 ? 1 / w[SPILLED] : 0;
+    return r;
+}
+
+static void
+fill_terms(const LhAttentionLoad *load, double tiles_s, double x[TERMS])
+{
+    const double knee = (double)KNEE_PS / (double)LH_PS_PER_S;
+
+    x[LAUNCH] = 1;
+    x[COOL] = load->flops;
+    x[HOT] = load->flops * tiles_s / (tiles_s + knee);
+    x[APPEND] = load->append_bytes;
+    x[QUERIES] = load->query_bytes;
+    x[ELEMENTS] = load->append_elements;
+    x[PARTIALS] = load->partial_bytes;
+    x[SPILLED] = load->spilled_bytes;
+}
+
+/* The measured rows that judge, or those that do not. */
+typedef struct {
+    const GArray *measured;
+    const LhAttentionLoad *loads;
+    bool judges;
+} Part;
+
+static const Measured *
+row_of(const Part *p, guint i)
+{
+    const Measured *m = &g_array_index(p->measured, Measured, i);
+
+    return m->judges == p->judges ? m : NULL;
+}
+
+static double
+error_of(const Part *p, const LhAttentionRow *row, guint i)
+{
+    return lh_attention_seconds(row, &p->loads[i], true) /
+               g_array_index(p->measured, Measured, i).seconds -
+           1;
+}
+
+static guint
+judge(const Part *p, const LhAttentionRow *row, double *mean, double *worst)
+{
+    guint rows = 0;
+
+    *mean = *worst = 0;
+    for (guint i = 0; i < p->measured->len; i++) {
+        const double error = row_of(p, i) != NULL ? fabs(error_of(p, row, i)) : 0;
+
+        rows += row_of(p, i) != NULL;
+        *mean += error;
+        *worst = fmax(*worst, error);
+    }
+    *mean /= MAX(rows, 1);
+    return rows;
+}
+
+/* One round: weights from the errors of @row, whose terms are scaled to about 1. */
+static void
+reweigh(const Part *p, const LhAttentionRow *row, bool first, double w[TERMS])
+{
+    double normal[TERMS][TERMS] = { 0 }, right[TERMS] = { 0 }, scale[TERMS] = { 0 };
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (guint i = 0; i < p->measured->len; i++) {
+            const double y = g_array_index(p->measured, Measured, i).seconds;
+            const double tiles =
+                first ? y : lh_attention_tiles_seconds(row, p->loads[i].flops, true);
+            const double weight =
+                first ? 1 : 1 / fmax(fabs(error_of(p, row, i)), ERROR_FLOOR);
+            double x[TERMS];
+
+            if (row_of(p, i) == NULL)
+                continue;
+            fill_terms(&p->loads[i], tiles, x);
+            for (int a = 0; a < TERMS; a++) {
+                if (pass == 0) {
+                    scale[a] = fmax(scale[a], x[a] / y);
+                    continue;
+                }
+                right[a] += scale[a] > 0 ? weight * x[a] / y / scale[a] : 0;
+                for (int b = 0; b < TERMS; b++)
+                    normal[a][b] += scale[a] > 0 && scale[b] > 0
+                                        ? weight * x[a] / y / scale[a] * x[b] / y / scale[b]
+                                        : 0;
+            }
+        }
+    }
+    for (int a = 0; a < TERMS; a++)
+        w[a] *= scale[a];
+    solve(normal, right, w);
+    for (int a = 0; a < TERMS; a++)
+        w[a] = scale[a] > 0 ? w[a] / scale[a] : 0;
+}
+
+static Fitted
+fit(const Part *p, const LhAttentionRow *tiles)
+{
+    Fitted best = { .mean = INFINITY };
+    LhAttentionRow row = *tiles;
+    double w[TERMS] = { 0 };
+
+    for (int i = 0; i < REWEIGHTINGS; i++) {
+        double mean, worst;
+
+        reweigh(p, &row, i == 0, w);
+        row = weighted(tiles, w);
+        judge(p, &row, &mean, &worst);
+        if (mean < best.mean) {
+            best = (Fitted){ .mean = mean, .worst = worst };
+            memcpy(best.weight, w, sizeof(w));
+        }
+    }
+    return best;
+}
+
+/* What was read in the library's source; 0: it is searched. */
+typedef struct {
+    uint64_t rows, columns;
+    bool packed;
+} Options;
+
+/* --- search -------------------------------------------------------------------------------------
+ */
+
+static LhAttentionLoad *
+load_all(const GArray *measured, const LhAttentionRow *row, uint64_t sms)
+{
+    LhAttentionLoad *loads = g_new(LhAttentionLoad, measured->len);
+
+    for (guint i = 0; i < measured->len; i++)
+        loads[i] = lh_attention_load(row, sms, &g_array_index(measured, Measured, i).args, 1, 1,
+                                     true);
+    return loads;
+}
+
+static LhAttentionRow
+search(const GArray *measured, const LhAttentionRow *from, const Options *given, uint64_t sms)
+{
+    static const uint64_t tiles[][2] = { { 128, 64 }, { 128, 128 }, { 192, 128 }, { 256, 128 } };
+    LhAttentionRow best = *from;
+    double best_mean = INFINITY;
+
+    for (unsigned i = 0; i < 2 * 2 * 3 * G_N_ELEMENTS(tiles); i++) {
+        LhAttentionRow row = *from;
+        g_autofree LhAttentionLoad *loads = NULL;
+        Fitted fitted;
+
+        row.tiling.order = i & 1 ? LH_TILES_LINEAR : LH_TILES_LONGEST_FIRST;
+        row.tiling.pack_groups = (i & 2) != 0;
+        row.tiling.prologue = i / 4 % 3;
+        row.tiling.rows = tiles[i / 12][0];
+        row.tiling.columns = tiles[i / 12][1];
+        if ((given->packed && !row.tiling.pack_groups) ||
+            (given->rows > 0 && (row.tiling.rows != given->rows ||
+                                 row.tiling.columns != given->columns)))
+            continue;
+        loads = load_all(measured, &row, sms);
+        fitted = fit(&(Part){ measured, loads, false }, &row);
+        fprintf(stderr, "%3d x %3d, prologue %g, %s%s: %.2f %% / %.1f %%\n", (int)row.tiling.rows,
+                (int)row.tiling.columns, row.tiling.prologue,
+                row.tiling.order == LH_TILES_LINEAR ? "linear" : "longest first",
+                row.tiling.pack_groups ? ", packed" : "", 100 * fitted.mean, 100 * fitted.worst);
+        if (fitted.mean < best_mean) {
+            best_mean = fitted.mean;
+            best = weighted(&row, fitted.weight);
+        }
+    }
+    return best;
+}
+
+/* --- input and output ---------------------------------------------------------------------------
+ */
+
+static bool
+holds(const LhCsv *csv, guint row, int argc, char **argv, GError **error)
+{
+    for (int i = 0; i < argc; i++) {
+        g_auto(GStrv) parts = g_strsplit(argv[i], "=", 2);
+        const int column = lh_csv_column(csv, parts[0], error);
+
+        if (column < 0 || strcmp(lh_csv_cell(csv, row, (guint)column), parts[1]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static double
+number(const LhCsv *csv, guint row, const char *name, GError **error)
+{
+    const int column = *error == NULL ? lh_csv_column(csv, name, error) : -1;
+    double value = 0;
+
+    if (column >= 0)
+        lh_csv_number(csv, row, (guint)column, &value, error);
+    return value;
+}
+
+static GArray *
+read_rows(const LhCsv *csv, int argc, char **argv, const GPtrArray *judges, GError **error)
+{
+    g_autoptr(GArray) measured = g_array_new(FALSE, TRUE, sizeof(Measured));
+
+    for (guint i = 0; i < lh_csv_rows(csv) && *error == NULL; i++) {
+        Measured m = { .args = { .mask = LH_MASK_CAUSAL } };
+
+        if (!holds(csv, i, argc, argv, error))
+            continue;
+        m.args.batch = (uint32_t)number(csv, i, "batch", error);
+        m.args.nq = m.args.nk = (uint64_t)number(csv, i, "seq", error);
+        m.args.heads = (uint32_t)number(csv, i, "q_heads", error);
+        m.args.groups = (uint32_t)number(csv, i, "kv_heads", error);
+        m.args.head_dim = (uint32_t)number(csv, i, "head_dim", error);
+        m.args.pairs = lh_causal_pairs(m.args.nq, m.args.nk, 0);
+        m.seconds = number(csv, i, "time_ms", error) / 1000;
+        for (guint k = 0; k < judges->len; k++)
+            m.judges |= holds(csv, i, 1, (char **)&judges->pdata[k], error);
+        g_array_append_val(measured, m);
+    }
+    return *error == NULL ? g_steal_pointer(&measured) : NULL;
+}
+
+static void
+print_bandwidth(const char *name, double bytes_per_s)
+{
+    if (bytes_per_s > 0 && bytes_per_s < 1e17)
+        printf(", \"%s\": \"%.0fGB/s\"", name, bytes_per_s / 1e9);
+}
+
+static void
+print_row(const char *library, const LhAttentionRow *r, const Fitted *all, guint rows,
+          double holdout_mean, double holdout)
+{
+    const LhServing *s = &r->serving;
+
+    printf("    {\n      \"library\": \"%s\",\n      \"direction\": \"fwd\",\n", library);
+    printf("      \"head_dim\": %d,\n      \"masks\": [\"full\", \"causal\"],\n", (int)r->head_dim);
+    printf("      \"tile_rows\": %d,\n      \"tile_keys\": %d,\n      \"tile_of\": \"queries\",\n",
+           (int)r->tiling.rows, (int)r->tiling.columns);
+    printf("      \"pack_groups\": %s,\n      \"order\": \"%s\",\n      \"prologue\": %g,\n",
+           r->tiling.pack_groups ? "true" : "false",
+           r->tiling.order == LH_TILES_LINEAR ? "linear" : "longest_first", r->tiling.prologue);
+    printf("      \"rate\": \"%.1fTFLOP/s\",\n      \"sustained_rate\": \"%.1fTFLOP/s\",\n",
+           r->rate / 1e12, r->sustained_rate / 1e12);
+    printf("      \"knee\": \"4ms\",\n      \"serving\": { \"launch\": \"%.1fus\"",
+           (double)s->launch_ps / 1e6);
+    print_bandwidth("append", s->append);
+    print_bandwidth("queries", s->queries);
+    if (s->append_token_ps > 0)
+        printf(", \"append_token\": \"%dps\"", (int)s->append_token_ps);
+    if (s->split_keys)
+        printf(", \"split_keys\": true");
+    print_bandwidth("partials", s->partials);
+    if (s->l2_bytes > 0 && s->beyond_l2 > 0)
+        printf(", \"l2\": \"%dMiB\"", (int)(s->l2_bytes >> 20));
+    print_bandwidth("beyond_l2", s->beyond_l2);
+    printf(" },\n      \"residuals\": { \"rows\": %u, \"mean\": %.3f, \"worst\": %.2f, "
+           "\"holdout_mean\": %.3f, \"holdout\": %.2f },\n",
+           rows, all->mean, all->worst, holdout_mean, holdout);
+}
+
+static bool
+run(int argc, char **argv, GError **error)
+{
+    LhAttentionRow row = { .knee_ps = KNEE_PS };
+    g_autoptr(LhCsv) csv = lh_csv_load(argv[1], error);
+    g_autoptr(LhDevice) device = csv == NULL ? NULL : lh_device_load(argv[2], error);
+    g_autoptr(GArray) measured = NULL;
+    g_autofree LhAttentionLoad *loads = NULL;
+    double holdout_mean, holdout;
+    g_autoptr(GPtrArray) judges = g_ptr_array_new();
+    Options given = { 0 };
+    Fitted all = { 0 };
+    guint rows;
+    int at = 4;
+
+    if (device == NULL)
+        return false;
+    if (at < argc && strcmp(argv[at], "--split-keys") == 0) {
+        row.serving.split_keys = true;
+        at++;
+    }
+    if (at + 1 < argc && strcmp(argv[at], "--l2") == 0) {
+        row.serving.l2_bytes = (uint64_t)strtoull(argv[at + 1], NULL, 10);
+        at += 2;
+    }
+    if (at + 1 < argc && strcmp(argv[at], "--tile") == 0) {
+        char *end;
+
+        given.rows = (uint64_t)strtoull(argv[at + 1], &end, 10);
+        given.columns = *end == 'x' ? (uint64_t)strtoull(end + 1, NULL, 10) : 0;
+        at += 2;
+    }
+    if (at < argc && strcmp(argv[at], "--packed") == 0) {
+        given.packed = true;
+        at++;
+    }
+    for (; at + 1 < argc && strcmp(argv[at], "--judge") == 0; at += 2)
+        g_ptr_array_add(judges, argv[at + 1]);
+    measured = read_rows(csv, argc - at, argv + at, judges, error);
+    if (measured == NULL)
+        return false;
+    g_assert(measured->len > TERMS);
+    row.head_dim = g_array_index(measured, Measured, 0).args.head_dim;
+    row = search(measured, &row, &given, device->sm_count);
+    loads = load_all(measured, &row, device->sm_count);
+    rows = judge(&(Part){ measured, loads, false }, &row, &all.mean, &all.worst);
+    judge(&(Part){ measured, loads, true }, &row, &holdout_mean, &holdout);
+    print_row(argv[3], &row, &all, rows, holdout_mean, holdout);
+    printf("      \"provenance\": \"fitted\"\n    }\n");
+    return true;
+}
+
+int
+main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (argc < 4) {
+        fprintf(stderr,
+                "usage: %s TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] "
+                "[--tile ROWSxKEYS] [--packed] [--judge COLUMN=VALUE]... COLUMN=VALUE...\n",
+                argv[0]);
+        return 2;
+    }
+    if (run(argc, argv, &error))
+        return 0;
+    fprintf(stderr, "%s\n", error->message);
+    return 1;
+}

@@ -1,0 +1,259 @@
+/* See the header. */
+#include "sim/device_attention.h"
+
+#include <string.h>
+
+#define TEXT_MAX 1000
+#define NAME_MAX_LENGTH 64
+#define HEAD_DIM_MAX 65536
+#define TILE_MAX 65536
+#define PROLOGUE_MAX 1000
+#define RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
+#define RATE_MAX 1e18
+#define TIME_MAX_S 1.0
+#define BYTES_MAX 1e15
+#define ROWS_MAX 1e9
+#define RESIDUAL_MAX 1e6
+
+static const char *const directions[] = { "fwd", "bwd", NULL };
+static const char *const sides[] = { "queries", "keys", NULL };
+static const char *const masks[] = { "full", "causal", NULL };
+
+#define BANDWIDTH(key, text)                                                                       \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_BANDWIDTH,                            \
+        .offset = offsetof(LhServing, key), .min = RATE_MIN, .max = RATE_MAX,                      \
+        .description = (text)                                                                      \
+    }
+#define TIME(key, member, text)                                                                    \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                                 \
+        .offset = offsetof(LhServing, member), .min = 0, .max = TIME_MAX_S, .description = (text)  \
+    }
+
+static const LhField serving_fields[] = {
+    TIME(launch, launch_ps, "To launch all kernels of a call."),
+    BANDWIDTH(append, "Of keys and values into the cache; absent: takes no time."),
+    BANDWIDTH(queries, "Of queries and as much output, counted once; absent: takes no time."),
+    TIME(append_token, append_token_ps,
+         "Of the append, for a token whose keys have 512 elements or more; less for fewer."),
+    { .name = "split_keys",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhServing, split_keys),
+      .description = "Whether few tiles are split by their keys among the SMs, as "
+                     "FlashAttention-3 does." },
+    BANDWIDTH(partials, "Of the outputs of split keys; absent: takes no time."),
+    { .name = "l2",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_BYTES,
+      .offset = offsetof(LhServing, l2_bytes),
+      .min = 1,
+      .max = BYTES_MAX,
+      .description = "The device's L2 cache, where what half of it cannot hold takes time." },
+    BANDWIDTH(beyond_l2, "Of what half of the L2 cannot hold."),
+    { .name = NULL },
+};
+
+#define RESIDUAL(key, text)                                                                        \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhAttentionResiduals, key),      \
+        .min = 0, .max = RESIDUAL_MAX, .description = (text)                                       \
+    }
+
+static const LhField residual_fields[] = {
+    { .name = "rows",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhAttentionResiduals, rows),
+      .min = 1,
+      .max = ROWS_MAX,
+      .description = "Measurements that the constants were fitted to." },
+    RESIDUAL(mean, "Mean error of these, relative."),
+    RESIDUAL(worst, "The worst of them."),
+    RESIDUAL(holdout_mean, "Mean error of the half of them that a fit to the other did not see."),
+    RESIDUAL(holdout, "The worst of that half."),
+    { .name = NULL },
+};
+
+#define CHOICE(key, member, names, text)                                                           \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_CHOICE, .offset = offsetof(LhAttentionRow, member),          \
+        .flags = LH_FIELD_REQUIRED, .choices = (names), .description = (text)                      \
+    }
+#define COUNT(key, member, high, text)                                                             \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_UINT, .offset = offsetof(LhAttentionRow, member),            \
+        .flags = LH_FIELD_REQUIRED, .min = 1, .max = (high), .description = (text)                 \
+    }
+#define RATE(key, needed, text)                                                                    \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_FLOPS,                                \
+        .offset = offsetof(LhAttentionRow, key), .flags = (needed), .min = RATE_MIN,               \
+        .max = RATE_MAX, .description = (text)                                                     \
+    }
+
+const LhField lh_attention_fields[] = {
+    { .name = "library",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhAttentionRow, library),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = NAME_MAX_LENGTH,
+      .description = "Whose kernel it is, such as fa3." },
+    CHOICE("direction", direction, directions, "Forward or backward pass."),
+    COUNT("head_dim", head_dim, HEAD_DIM_MAX, "Head dimension, and no other."),
+    { .name = "masks",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(LhAttentionRow, masks),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = G_N_ELEMENTS(masks) - 1,
+      .description = "Which blocks the row holds for: full, causal." },
+    COUNT("tile_rows", tiling.rows, TILE_MAX, "Rows of one thread block."),
+    COUNT("tile_keys", tiling.columns, TILE_MAX,
+          "Rows of the other side that it takes at once: a block, of queries in tiles of keys."),
+    CHOICE("tile_of", tile_of, sides, "Whose rows a thread block has."),
+    { .name = "pack_groups",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhAttentionRow, tiling.pack_groups),
+      .description = "Whether the query heads of a key-value head share tiles of queries." },
+    CHOICE("order", order, lh_tile_orders, "In which order tiles are taken, each by the SM free first."),
+    { .name = "prologue",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhAttentionRow, tiling.prologue),
+      .min = 0,
+      .max = PROLOGUE_MAX,
+      .description = "What a tile costs beside its blocks, in blocks." },
+    RATE(rate, LH_FIELD_REQUIRED, "Of all SMs, busy, of a device that is cool."),
+    RATE(sustained_rate, 0, "The same in the long run, which simulations use; default the rate."),
+    { .name = "knee",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .offset = offsetof(LhAttentionRow, knee_ps),
+      .min = 0,
+      .max = TIME_MAX_S,
+      .description = "How long a kernel is that is half way between the two; default 4ms." },
+    { .name = "serving",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhAttentionRow, serving),
+      .fields = serving_fields,
+      .description = "What a serving system needs beside the tiles: for judging measurements of "
+                     "it, in no simulation." },
+    { .name = "residuals",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhAttentionRow, residuals),
+      .fields = residual_fields,
+      .description = "How far the fit is from what it was made of." },
+    { .name = "provenance",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhAttentionRow, provenance),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_provenance_names,
+      .description = "How far the row can be trusted." },
+    { .name = "source",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(LhAttentionRow, source),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = TEXT_MAX,
+      .description = "Where the row comes from." },
+    { .name = NULL },
+};
+
+void
+lh_attention_init(void *row)
+{
+    ((LhAttentionRow *)row)->knee_ps = LH_ATTENTION_KNEE_PS;
+}
+
+/* The masks of a row as bits; 0 with @error if one of them is none. */
+static unsigned
+mask_bits(const LhJson *json, const LhAttentionRow *row, const char *path, GError **error)
+{
+    unsigned bits = 0;
+
+    for (guint i = 0; i < row->masks->len; i++) {
+        const char *name = g_ptr_array_index(row->masks, i);
+        const unsigned bit = strcmp(name, masks[0]) == 0 ? 1 : strcmp(name, masks[1]) == 0 ? 2 : 0;
+
+        if (bit == 0 || (bits & bit) != 0) {
+            g_autofree char *at = g_strdup_printf("%s.masks[%u]", path, i);
+
+            lh_json_error(json, at, error, "\"%s\" is \"%.60s\"; allowed: full, causal, each once",
+                          at, name);
+            return 0;
+        }
+        bits |= bit;
+    }
+    return bits;
+}
+
+/* Whether both are about one kernel; @bits are the masks of @a. */
+static bool
+overlap(const LhAttentionRow *a, unsigned bits, const LhAttentionRow *b)
+{
+    if (strcmp(a->library, b->library) != 0 || a->direction != b->direction ||
+        a->head_dim != b->head_dim)
+        return false;
+    for (guint i = 0; i < b->masks->len; i++) {
+        const char *name = g_ptr_array_index(b->masks, i);
+
+        if ((bits & (strcmp(name, masks[0]) == 0 ? 1u : 2u)) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *row,
+            const char *path, GError **error)
+{
+    if (row->rate > device->matrix_rate) {
+        g_autofree char *at = g_strconcat(path, ".rate", NULL);
+        g_autofree char *found = lh_format_flops(row->rate);
+        g_autofree char *peak = lh_format_flops(device->matrix_rate);
+
+        return lh_json_error(json, at, error, "\"%s\" is %s, above the device's \"matrix_rate\" %s",
+                             at, found, peak);
+    }
+    if (row->sustained_rate > row->rate) {
+        g_autofree char *at = g_strconcat(path, ".sustained_rate", NULL);
+
+        return lh_json_error(json, at, error, "\"%s\" is above the row's \"rate\"", at);
+    }
+    if ((row->serving.l2_bytes > 0) != (row->serving.beyond_l2 > 0)) {
+        g_autofree char *at = g_strconcat(path, ".serving", NULL);
+
+        return lh_json_error(json, at, error,
+                             "\"%s\" has one of \"l2\" and \"beyond_l2\"; allowed: both or none",
+                             at);
+    }
+    return true;
+}
+
+bool
+lh_attention_check(const LhJson *json, LhDevice *device, guint index, GError **error)
+{
+    LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, index);
+    g_autofree char *path = g_strdup_printf("attention[%u]", index);
+    const unsigned bits = mask_bits(json, row, path, error);
+
+    if (bits == 0 || !check_rates(json, device, row, path, error))
+        return false;
+    if (row->sustained_rate <= 0)
+        row->sustained_rate = row->rate;
+    row->tiling.of_keys = row->tile_of == 1;
+    row->tiling.order = (LhTileOrder)row->order;
+    if (row->tiling.of_keys && row->tiling.pack_groups)
+        return lh_json_error(json, path, error,
+                             "\"%s\" packs groups into tiles of keys; allowed: tiles of queries",
+                             path);
+    for (guint i = 0; i < index; i++) {
+        if (overlap(row, bits, &g_array_index(device->attention, LhAttentionRow, i)))
+            return lh_json_error(json, path, error,
+                                 "\"%s\" is the second row for library %s, direction %s, head_dim "
+                                 "%" G_GUINT64_FORMAT " and one of its masks; the first is "
+                                 "\"attention[%u]\"",
+                                 path, row->library, directions[row->direction], row->head_dim, i);
+    }
+    return true;
+}

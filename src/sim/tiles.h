@@ -1,0 +1,67 @@
+/*
+ * The time of an attention kernel as a schedule: each thread block computes one tile of rows
+ * against the blocks of the other side that any of its pairs lies in, and takes the SM that is free
+ * first. Times are in blocks. Formulas: docs/model.md, "Tiles on SMs".
+ */
+#pragma once
+
+#include "kernels/kernel.h"
+
+#include <glib.h>
+
+typedef enum {
+    LH_TILES_LINEAR, /* head after head, each head's in the order of its rows */
+    LH_TILES_LONGEST_FIRST,
+} LhTileOrder;
+
+/* "linear", "longest_first"; NULL-terminated. */
+extern const char *const lh_tile_orders[];
+
+/* How a kernel cuts its work. */
+typedef struct {
+    uint64_t rows;    /* of a tile */
+    uint64_t columns; /* of a block */
+    bool of_keys;     /* tiles are of keys and blocks of queries, as in backward passes */
+    bool pack_groups; /* the query heads of a key-value head share tiles, row by row */
+    LhTileOrder order;
+    double prologue; /* what a tile costs beside its blocks, in blocks */
+} LhTiling;
+
+/* Tiles next to one another that have as many blocks. */
+typedef struct {
+    uint64_t blocks; /* > 0 */
+    uint64_t tiles;  /* > 0 */
+} LhTileRun;
+
+/*
+ * The tiles of one head (packed: of one key-value head) of one sequence, in the order of their
+ * rows; elements are LhTileRun. Those without a pair are left out. Rows stand in @q_parts and
+ * @k_parts equal parts laid end to end, which matters only under LH_MASK_POSITIONS; there, keys
+ * between those that a tile's rows see count as seen. O(tiles), with positions times parts and
+ * log(documents). Caller unrefs.
+ */
+GArray *lh_tiles_runs(const LhTiling *tiling, const LhKernelArgs *args, uint32_t q_parts,
+                      uint32_t k_parts);
+
+/* How many such heads there are, over all sequences. */
+uint64_t lh_tiles_copies(const LhTiling *tiling, const LhKernelArgs *args);
+
+/* Every tile in @parts (>= 1) that share its blocks equally. Caller unrefs. */
+GArray *lh_tiles_split(const GArray *runs, uint64_t parts);
+
+typedef struct {
+    double makespan; /* blocks until the last SM is done; 0: no tiles */
+    double work;     /* of all tiles */
+} LhTileTimes;
+
+/*
+ * The schedule of @copies times @runs on @sms SMs (>= 1). Exact below LH_TILES_EXACT tiles an SM;
+ * from there on, longest first is taken to end half of the shortest tile behind the mean, and of
+ * linear order only the heads with the last LH_TILES_TAIL tiles an SM are scheduled, those before
+ * at their mean.
+ */
+LhTileTimes lh_tiles_makespan(const LhTiling *tiling, const GArray *runs, uint64_t copies,
+                              uint64_t sms);
+
+#define LH_TILES_EXACT 24
+#define LH_TILES_TAIL 12
