@@ -33,7 +33,7 @@ play_limited(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel 
     script_init(&w, &s->script, ranks);
     w.params.collectives = model;
     w.params.network_model = network;
-    w.topology.nic.flow_bandwidth = flow_bandwidth;
+    w.topology.nic.pair_p2p = w.topology.nic.pair_collective = flow_bandwidth;
     result = world_run(&w);
     world_clear(&w);
     return result;
@@ -792,13 +792,13 @@ START_TEST(nccl_times_are_its_formulas)
           256 * MIB,
           { LH_NCCL_RING, LH_NCCL_SIMPLE },
           106.4 + 268435456 / (192e3 * 16 / 15) },
-        /* Two nodes: trees beat the NICs. 8.4 + 2 (7 x 4 + 14); 0.92 x 240 / 2 */
+        /* Two nodes: trees do not beat the NICs. (8.4 + 28 x 6 + 2 x 14) x 1.4; 192 x 16/30 */
         { "dgx-a100-80g",
           16,
           LH_COLL_ALL_REDUCE,
           1024 * MIB,
-          { LH_NCCL_TREE, LH_NCCL_SIMPLE },
-          92.4 + 1073741824 / 110.4e3 },
+          { LH_NCCL_RING, LH_NCCL_SIMPLE },
+          204.4 * 1.4 + 1073741824 / (192e3 * 16 / 30) },
         /* Four nodes: (8.4 + 56 x 6 + 6 x 14) x 1.4; 192 x 32/62 */
         { "dgx-a100-80g",
           32,
@@ -862,10 +862,16 @@ END_TEST
 /* Rings leave a node of 4 x A100 PCIe by one NIC, and by one pair of GPUs. */
 START_TEST(nccl_knows_the_limit_of_a_pair)
 {
+    const LhGroup ranks = first_ranks(8);
     World w;
     LhNcclGroup *group = nccl_group(&w, "azure-nc96-a100", 8);
 
-    ck_assert_double_eq_tol(group->ring_gbps, 3.5, 1e-9);
+    ck_assert_double_eq_tol(group->bus_gbps, 5, 1e-9);
+    lh_nccl_group_free(group);
+    w.topology.nic.pair_collective = 3.5e9;
+    ck_assert(lh_network_init(&w.network, &w.topology, 2, 8, NULL, NULL));
+    group = lh_nccl_group_new(&w.network, &w.device, &ranks);
+    ck_assert_double_eq_tol(group->bus_gbps, 3.5, 1e-9);
     lh_nccl_group_free(group);
     world_clear(&w);
 }

@@ -85,24 +85,42 @@ add_constant(LhTable *table, const char *name, const char *value, int provenance
     lh_table_cell(table, source != NULL ? source : "", NULL);
 }
 
+void
+lh_describe_pair_limits(const LhLinkClass *link, const char *before, const char *after,
+                        GString *out)
+{
+    g_autofree char *p2p = lh_format_bandwidth(link->pair_p2p);
+    g_autofree char *collective = lh_format_bandwidth(link->pair_collective);
+
+    if (link->pair_p2p == 0 && link->pair_collective == 0)
+        return;
+    g_string_append(out, before);
+    if (link->pair_p2p == link->pair_collective)
+        g_string_append(out, p2p);
+    else if (link->pair_collective == 0)
+        g_string_append_printf(out, "%s in messages", p2p);
+    else if (link->pair_p2p == 0)
+        g_string_append_printf(out, "%s in collectives", collective);
+    else
+        g_string_append_printf(out, "%s in messages, %s in collectives,", p2p, collective);
+    g_string_append(out, after);
+}
+
 static void
 add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
 {
     g_autofree char *rate = NULL;
-    g_autofree char *limit = NULL;
     g_autofree char *latency = NULL;
-    g_autofree char *value = NULL;
+    g_autoptr(GString) value = NULL;
 
     if (link->bandwidth == 0)
         return;
     rate = lh_format_bandwidth(link->bandwidth);
-    limit = lh_format_bandwidth(link->flow_bandwidth);
     latency = lh_format_time(link->latency_ps);
-    value = g_strdup_printf("%s%s%s%s, %s, %" G_GUINT64_FORMAT " SMs", rate,
-                            link->flow_bandwidth > 0 ? " (GPU to GPU " : "",
-                            link->flow_bandwidth > 0 ? limit : "",
-                            link->flow_bandwidth > 0 ? ")" : "", latency, link->ctas);
-    add_constant(table, name, value, link->provenance, link->source);
+    value = g_string_new(rate);
+    lh_describe_pair_limits(link, " (GPU to GPU ", ")", value);
+    g_string_append_printf(value, ", %s, %" G_GUINT64_FORMAT " SMs", latency, link->ctas);
+    add_constant(table, name, value->str, link->provenance, link->source);
 }
 
 static void

@@ -13,5 +13,10 @@ void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
 /* Appends one line if curves were used beyond the blocks that they were fitted to; else nothing. */
 void lh_describe_extrapolation(const LhExtrapolation *beyond, GString *out);
 
+/* Appends the limits that pairs of GPUs have on links of this class, between @before and @after;
+ * nothing without any. */
+void lh_describe_pair_limits(const LhLinkClass *link, const char *before, const char *after,
+                             GString *out);
+
 /* All of them, with their sources; caller frees. */
 LhTable *lh_describe_constants(const LhSetup *setup);
