@@ -897,6 +897,41 @@ START_TEST(nccl_decides_in_runs)
 }
 END_TEST
 
+/* Where a node's times were measured, `auto` takes them, and rings elsewhere. */
+START_TEST(measured_times_decide_in_runs)
+{
+    static const struct {
+        LhCollectiveKind kind;
+        double us; /* 4 ranks of 1 MiB on hgx-h100 */
+    } cases[] = { { LH_COLL_ALL_GATHER, 36.86 },
+                  { LH_COLL_REDUCE_SCATTER, 32.94 },
+                  { LH_COLL_ALL_REDUCE, 41.81 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhSimResult) result = NULL, forced = NULL;
+        Single one;
+        World w;
+
+        single_init(&one, cases[i].kind, first_ranks(4), MIB, 1, 50 * US);
+        script_init(&w, &one.script, 4);
+        w.topology = *w.loaded_topology;
+        ck_assert_ptr_null(w.topology.collective_times);
+        lh_topology_free(w.loaded_topology);
+        w.loaded_topology = lh_topology_load("hgx-h100", NULL);
+        w.topology = *w.loaded_topology;
+        w.params.collectives = LH_COLLECTIVES_AUTO;
+        result = world_run(&w);
+        ck_assert_int_eq(result->makespan_ps, 50 * US + (LhTime)(cases[i].us * 1e6 + 0.5));
+        w.params.collectives = LH_COLLECTIVES_RING;
+        forced = world_run(&w);
+        ck_assert_int_ne(forced->makespan_ps, result->makespan_ps);
+        for (uint32_t r = 0; r < 4; r++)
+            ck_assert_uint_eq(result->ranks[r].bytes_sent, forced->ranks[r].bytes_sent);
+        world_clear(&w);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_know_the_double_tree, collectives_keep_slow_links_busy,
              collectives_keep_to_the_limit_of_a_pair, rings_use_all_nics, rings_carry_every_byte,
@@ -910,4 +945,5 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
              collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
              collectives_are_deterministic, nccl_times_are_its_formulas,
-             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs)
+             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs,
+             measured_times_decide_in_runs)

@@ -618,6 +618,70 @@ check_broken(const BrokenInput *broken, gsize count)
     }
 }
 
+/* A row of times with @bytes and @us, beside the scale-up link. */
+#define TIMES(ranks, bytes, us)                                                                    \
+    "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-gather\", \"ranks\": " ranks               \
+    ", \"bytes\": [" bytes "], \"us\": [" us                                                       \
+    "], \"provenance\": \"measured\", \"source\": \"s\"}]"
+#define LL_LINE "{\"base\": \"1us\", \"hop\": \"1us\"}"
+#define LINES(op, low, high)                                                                       \
+    "{\"op\": \"" op "\", \"ll\": " LL_LINE ", \"ll128\": " LL_LINE ", \"simple\": " LL_LINE       \
+    ", \"ll_bytes\": " low ", \"ll128_bytes\": " high                                              \
+    ", \"provenance\": \"fitted\", \"source\": \"s\"}"
+
+START_TEST(topology_rejects_broken_collectives)
+{
+    static const BrokenInput broken[] = {
+        { "\"gpus\": 8", TIMES("16", "1, 2", "3, 4"),
+          "dir/t.json:7:67: error: \"node.collective_times[0].ranks\" is 16; allowed: 2 to 8, the "
+          "GPUs of a node" },
+        { "\"gpus\": 8", TIMES("1", "1, 2", "3, 4"),
+          "dir/t.json:7:67: error: \"node.collective_times[0].ranks\" is out of range: found the "
+          "number 1; allowed: 2 to 4096" },
+        { "\"gpus\": 8", TIMES("8", "1", "3"),
+          "dir/t.json:7:79: error: \"node.collective_times[0].bytes\" has 1 elements; allowed: 2 "
+          "to 256" },
+        { "\"gpus\": 8", TIMES("8", "1, 2, 3", "3, 4"),
+          "dir/t.json:7:37: error: \"node.collective_times[0]\" has 3 sizes (\"bytes\") and 2 "
+          "times "
+          "(\"us\"); allowed: as many" },
+        { "\"gpus\": 8", TIMES("8", "1, 4, 4", "3, 4, 5"),
+          "dir/t.json:7:86: error: \"node.collective_times[0].bytes[2]\" is 4; allowed: 5 to "
+          "1000000000000000, since sizes rise" },
+        { "\"gpus\": 8", TIMES("8", "0, 4", "3, 4"),
+          "dir/t.json:7:80: error: \"node.collective_times[0].bytes[0]\" is 0; allowed: 1 to "
+          "1000000000000000, since sizes rise" },
+        { "\"gpus\": 8", TIMES("8", "1, 4, 8", "3, 0, 5"),
+          "dir/t.json:7:100: error: \"node.collective_times[0].us[1]\" is 0; allowed: more than 0, "
+          "up to 1e+09 microseconds" },
+        { "\"gpus\": 8", TIMES("8", "1, 4, 8", "3, 5, 5"),
+          "dir/t.json:7:37: error: \"node.collective_times[0]\": the time of the last size, 5 us, "
+          "is "
+          "not above 5 us, that of the one before: larger ones could not be told" },
+        { "\"gpus\": 8", TIMES("8", "1, 2", "3, \"4us\""),
+          "dir/t.json:7:97: error: \"node.collective_times[0].us[1]\" must be a number; found the "
+          "string \"4us\"" },
+        { "\"gpus\": 8",
+          "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-reduce\", \"ranks\": 2, \"bytes\": "
+          "[1, "
+          "2], \"us\": [1, 2], \"provenance\": \"measured\", \"source\": \"s\"},\n{\"op\": "
+          "\"all-reduce\", \"ranks\": 2, \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": "
+          "\"measured\", \"source\": \"s\"}]",
+          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
+          "twice" },
+        { "\"gpus\": 8", "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "2", "1") "]",
+          "dir/t.json:7:37: error: \"node.collective_lines[0]\": \"ll_bytes\", 2, is above "
+          "\"ll128_bytes\", 1" },
+        { "\"gpus\": 8",
+          "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "1",
+                                                       "1") ",\n" LINES("all-gather", "1", "1") "]",
+          "dir/t.json:8:1: error: \"node.collective_lines[1]\": all-gather is there twice" },
+    };
+
+    check_broken(broken, G_N_ELEMENTS(broken));
+}
+END_TEST
+
 START_TEST(topology_rejects_broken_values)
 {
     static const BrokenInput broken[] = {
@@ -814,5 +878,6 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_limits_pairs_of_gpus, topology_limits_hops_of_collectives_apart,
              topology_limits_pairs_over_tcp, topology_link_names, topology_faults_slow_links,
              topology_rejects_impossible_networks, topology_rejects_broken_values,
-             topology_rejects_broken_structure, topology_rejects_broken_wholes,
-             topology_rejects_unknown_device, collectives_share_a_link)
+             topology_rejects_broken_collectives, topology_rejects_broken_structure,
+             topology_rejects_broken_wholes, topology_rejects_unknown_device,
+             collectives_share_a_link)

@@ -3,6 +3,8 @@
  */
 #include "report/constants.h"
 
+#include "sim/network/collective_table.h"
+
 #include "base/escape.h"
 
 static int
@@ -102,7 +104,7 @@ lh_describe_pair_limits(const LhLinkClass *link, const char *before, const char 
     else if (link->pair_p2p == 0)
         g_string_append_printf(out, "%s in collectives", collective);
     else
-        g_string_append_printf(out, "%s in messages, %s in collectives,", p2p, collective);
+        g_string_append_printf(out, "%s in messages and %s in collectives", p2p, collective);
     g_string_append(out, after);
 }
 
@@ -138,6 +140,31 @@ add_kernel_constants(LhTable *table, const LhDevice *d)
     }
 }
 
+/* "all-gather 2, 4, 8, reduce-scatter 2, 4, 8": operations in the order of the file, by numbers of
+ * GPUs. */
+static void
+add_collective_times(LhTable *table, const GArray *times)
+{
+    g_autoptr(GString) value = g_string_new(NULL);
+    int op = -1, weakest = 0;
+
+    if (times == NULL)
+        return;
+    for (guint i = 0; i < times->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(times, LhCollectiveTimes, i);
+
+        g_string_append(value, i > 0 ? ", " : "");
+        if (row->op != op)
+            g_string_append_printf(value, "%s ", lh_collective_names[row->op]);
+        g_string_append_printf(value, "%" G_GUINT64_FORMAT, row->ranks);
+        op = row->op;
+        weakest = MAX(weakest, row->provenance);
+    }
+    g_string_append(value, " GPUs");
+    add_constant(table, "collectives", value->str, weakest,
+                 g_array_index(times, LhCollectiveTimes, 0).source);
+}
+
 LhTable *
 lh_describe_constants(const LhSetup *setup)
 {
@@ -159,5 +186,6 @@ lh_describe_constants(const LhSetup *setup)
     add_link_constant(table, "nvlink", &setup->topology->nvlink);
     add_link_constant(table, "pcie", &setup->topology->pcie);
     add_link_constant(table, "nic", &setup->topology->nic);
+    add_collective_times(table, setup->topology->collective_times);
     return table;
 }

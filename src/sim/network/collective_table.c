@@ -309,6 +309,23 @@ lh_collective_times_seconds(const GArray *times, LhCollectiveKind kind, uint64_t
     return true;
 }
 
+bool
+lh_collective_times_leave_out(GArray *times, LhCollectiveKind kind, uint64_t ranks, uint64_t bytes)
+{
+    const LhCollectiveTimes *row, *same;
+
+    if (!find_rows(times, kind, ranks, &row, &same) || row != same || row->bytes->len <= SIZES_MIN)
+        return false;
+    for (guint i = 0; i < row->bytes->len; i++) {
+        if (bytes_at(row, i) != bytes)
+            continue;
+        g_array_remove_index(row->bytes, i);
+        g_array_remove_index(row->us, i);
+        return true;
+    }
+    return false;
+}
+
 /* ---- lines ---- */
 
 static double

@@ -60,6 +60,12 @@ double lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double
 bool lh_collective_times_seconds(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
                                  double bytes, double *seconds, int *provenance);
 
-/* Likewise by formula, for any number of ranks from two on; false if the kind has none. */
+/* Takes the time at @bytes of @kind on @ranks GPUs out of its row, to see what the others say of
+ * this size; false if there is none, or only two sizes are there. */
+bool lh_collective_times_leave_out(GArray *times, LhCollectiveKind kind, uint64_t ranks,
+                                   uint64_t bytes);
+
+/* As lh_collective_times_seconds(), by formula, for any number of ranks from two on; false if the
+ * kind has none. */
 bool lh_collective_lines_seconds(const GArray *lines, LhCollectiveKind kind, uint64_t ranks,
                                  double bytes, double *seconds, int *provenance);
