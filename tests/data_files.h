@@ -61,6 +61,19 @@ write_elements(LhJsonWriter *w, const LhJson *original, const char *path, const 
 }
 
 static inline void
+write_numbers(LhJsonWriter *w, const LhField *field, const GArray *numbers)
+{
+    lh_jsonw_array_begin(w, field->name);
+    for (guint i = 0; i < numbers->len; i++) {
+        if (field->type == LH_FIELD_UINTS)
+            lh_jsonw_uint(w, NULL, g_array_index(numbers, uint64_t, i));
+        else
+            lh_jsonw_double(w, NULL, g_array_index(numbers, double, i));
+    }
+    lh_jsonw_array_end(w);
+}
+
+static inline void
 write_field(LhJsonWriter *w, const LhJson *original, const char *path, const LhField *field,
             const void *value)
 {
@@ -96,6 +109,10 @@ write_field(LhJsonWriter *w, const LhJson *original, const char *path, const LhF
         return;
     case LH_FIELD_ARRAY:
         write_elements(w, original, path, field, *(GArray *const *)value);
+        return;
+    case LH_FIELD_UINTS:
+    case LH_FIELD_DOUBLES:
+        write_numbers(w, field, *(GArray *const *)value);
         return;
     default:
         ck_abort_msg("%s: a field type that no data file uses", path);

@@ -601,7 +601,7 @@ limited_topology(uint64_t gpus)
     return (LhTopology){ .name = (char *)"test",
                          .gpus_per_node = gpus,
                          .nics_per_node = 1,
-                         .nic = { .bandwidth = FASTEST, .flow_bandwidth = 0.7 * FASTEST } };
+                         .nic = { .bandwidth = FASTEST, .pair_p2p = 0.7 * FASTEST } };
 }
 
 static void

@@ -11,9 +11,14 @@
 /* What tables of pipelines wait for. */
 static const char *const awaited[] = { "pipeline_model_parallel_size", NULL };
 
+/* Of one collective. */
+static const char *const collective_options[] = { "collective", "bytes", NULL };
+
 static bool
 is_option(const char *name)
 {
+    if (g_strv_contains(collective_options, name))
+        return true;
     for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
         if (strcmp(field->name, name) == 0)
             return true;
@@ -242,7 +247,8 @@ START_TEST(paper_rejects_broken_files)
         { "\"metric\": \"attention_s\"", "\"metric\": \"attention\"",
           "dir/p.json:12:44: error: \"metrics[0].metric\" must be one of iteration_s, "
           "tokens_per_s, tokens_per_s_per_gpu, model_tflops_per_gpu, peak_gib, longest_tokens, "
-          "attention_s, iterations_per_s, tflops_per_gpu (did you mean \"attention_s\"?); found "
+          "attention_s, iterations_per_s, tflops_per_gpu, collective_us, collective_left_out_us "
+          "(did you mean \"attention_s\"?); found "
           "the string \"attention\"" },
         { "\"tolerance\"", "\"constants\": [\"speed\"], \"tolerance\"",
           "dir/p.json:16:17: error: \"constants[0]\" must be one of attention_slowdown, "
@@ -282,6 +288,96 @@ run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *constants)
     ck_assert_msg(lh_paper_run(paper, cases, constants, 0, &error), "%s",
                   error != NULL ? error->message : "no message");
 }
+
+static const char collective_text[] =
+    "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "
+    "\"s\",\n"
+    "\"columns\": [ { \"column\": \"on\", \"values\": [ { \"value\": \"*\", \"set\": "
+    "[\"cluster=*\"] } ] }, { \"column\": \"op\", \"values\": [ { \"value\": \"*\", \"set\": "
+    "[\"collective=*\"] } ] }, { \"column\": \"n\", \"values\": [ { \"value\": \"\" }, { "
+    "\"value\": "
+    "\"*\", \"set\": [\"ranks=*\"] } ] }, { \"column\": \"b\", \"values\": [ { \"value\": \"*\", "
+    "\"set\": [\"bytes=*\"] } ] } ],\n"
+    "\"metrics\": [ { \"name\": \"long\", \"where\": [\"b>=65536\", \"op!=all-to-*\"], \"column\": "
+    "\"us\", \"metric\": \"collective_us\" }, { \"where\": [\"b<=65535\"], \"column\": \"us\", "
+    "\"metric\": \"collective_us\" }, { \"where\": [\"b>=65536\"], \"column\": \"us\", \"metric\": "
+    "\"collective_left_out_us\" } ],\n"
+    "\"fitted_on\": [ { \"where\": [\"b=65536\"], \"metrics\": [\"collective_us\"] } ] }";
+
+static void
+check_predicted(const GPtrArray *cases, guint index, guint metric, LhCaseState state, double us)
+{
+    const LhPaperCase *c = g_ptr_array_index(cases, index);
+
+    ck_assert_uint_eq(c->metric, metric);
+    ck_assert_msg(c->state == state, "case %u: %s", index, c->reason);
+    ck_assert_double_eq_tol(c->predicted, us, 1e-9 * us);
+}
+
+/* Knots, lines between them, a size left out, and what nothing says; metrics have rows of theirs.
+ */
+START_TEST(collectives_are_predicted)
+{
+    g_autoptr(LhPaper) paper = parse_paper(collective_text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "on,op,n,b,us\n"
+                                                 "hgx-h100,all-gather,8,65536,13\n"
+                                                 "hgx-h100:2,all-gather,8,163840,13\n"
+                                                 "hgx-h100:1,all-to-all,8,1024,13\n"
+                                                 "dfa-2node,all-to-all,16,1024,13\n"
+                                                 "hgx-h100,all-gather,3,1024,OOM\n"
+                                                 "single-gpu,all-gather,2,1024,1\n");
+
+    ck_assert_uint_eq(cases->len, 8);
+    run(paper, cases, NULL);
+    check_predicted(cases, 0, 0, LH_CASE_FITTED, 13.14);
+    check_predicted(cases, 1, 2, LH_CASE_JUDGED, 11.19 + (13.55 - 11.19) * 49152 / 245760);
+    check_predicted(cases, 2, 0, LH_CASE_JUDGED, (13.14 + 13.55) / 2);
+    check_case(cases, 3, LH_CASE_UNPREDICTED, NULL,
+               "hgx-h100 has no time of this size that could be left out");
+    ck_assert_int_eq(((const LhPaperCase *)g_ptr_array_index(cases, 4))->state, LH_CASE_JUDGED);
+    check_case(cases, 5, LH_CASE_UNPREDICTED, NULL,
+               "dfa-2node has neither times nor lines for all-to-all on 16 ranks");
+    check_case(cases, 6, LH_CASE_UNPREDICTED, NULL,
+               "whether a run fits in memory is not told by one collective");
+    ck_assert_int_eq(((const LhPaperCase *)g_ptr_array_index(cases, 7))->state,
+                     LH_CASE_UNPREDICTED);
+}
+END_TEST
+
+START_TEST(collectives_that_are_broken_are_named)
+{
+    static const struct {
+        const char *row, *message;
+    } broken[] = {
+        { "hgx-h100,gather,8,1,1", "\"collective\" is \"gather\"; allowed: all-gather, "
+                                   "reduce-scatter, all-reduce, all-to-all, broadcast" },
+        { "hgx-h100,all-gather,1,1,1", "\"ranks\" is \"1\"; allowed: 2 to 2147483647" },
+        { "hgx-h100,all-gather,8,0,1", "\"bytes\" is \"0\"; allowed: 1 to 1125899906842624" },
+        { "hgx-h100,all-gather,8,1.5,1", "\"bytes\" is \"1.5\"; allowed: 1 to 1125899906842624" },
+        { "hgx-h100,all-gather,,4,1", "a collective needs the option \"ranks\"" },
+    };
+    g_autofree char *more = NULL;
+    g_auto(GStrv) parts = g_strsplit(collective_text, "bytes=*", 2);
+
+    more = g_strjoinv("bytes=*\", \"pass=fwd", parts);
+    for (gsize i = 0; i <= G_N_ELEMENTS(broken); i++) {
+        const bool last = i == G_N_ELEMENTS(broken);
+        g_autoptr(LhPaper) paper = parse_paper(last ? more : collective_text);
+        g_autofree char *text = g_strconcat(
+            "on,op,n,b,us\n", last ? "hgx-h100,all-gather,8,4,1" : broken[i].row, "\n", NULL);
+        g_autofree char *start = g_strconcat("dir/t.csv:2: error: ",
+                                             last ? "a collective has no option \"pass\"; allowed: "
+                                                    "cluster, ranks, collective, bytes"
+                                                  : broken[i].message,
+                                             NULL);
+        g_autoptr(LhCsv) rows = parse_rows(text);
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_msg(lh_paper_cases(paper, rows, &error) == NULL, "case %zu", i);
+        ck_assert_msg(g_str_has_prefix(error->message, start), "%s", error->message);
+    }
+}
+END_TEST
 
 /* A module's time is that of a simulation of it; its rate is flops of the mask over time. */
 START_TEST(modules_are_predicted)
@@ -576,5 +672,7 @@ END_TEST
 
 LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_rows_become_options,
              paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
-             modules_are_predicted, constants_are_laid_over_files, longest_sequences_are_found,
-             summaries_are_right, pairs_are_of_one_question, constants_are_fitted)
+             modules_are_predicted, collectives_are_predicted,
+             collectives_that_are_broken_are_named, constants_are_laid_over_files,
+             longest_sequences_are_found, summaries_are_right, pairs_are_of_one_question,
+             constants_are_fitted)

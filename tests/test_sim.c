@@ -458,8 +458,10 @@ makespan_with(const Cluster *cluster, const char *name, LhNetworkModel model, ui
         if (change == i + 4 || change == CHANGES)
             link_class(&w, i)->latency_ps /= 2;
     }
-    if (change >= 7)
-        w.topology.nic.flow_bandwidth *= 2;
+    if (change >= 7) {
+        w.topology.nic.pair_p2p *= 2;
+        w.topology.nic.pair_collective *= 2;
+    }
     w.params.network_model = model;
     result = world_run(&w);
     world_clear(&w);

@@ -33,7 +33,7 @@ play_limited(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel 
     script_init(&w, &s->script, ranks);
     w.params.collectives = model;
     w.params.network_model = network;
-    w.topology.nic.flow_bandwidth = flow_bandwidth;
+    w.topology.nic.pair_p2p = w.topology.nic.pair_collective = flow_bandwidth;
     result = world_run(&w);
     world_clear(&w);
     return result;
@@ -792,13 +792,13 @@ START_TEST(nccl_times_are_its_formulas)
           256 * MIB,
           { LH_NCCL_RING, LH_NCCL_SIMPLE },
           106.4 + 268435456 / (192e3 * 16 / 15) },
-        /* Two nodes: trees beat the NICs. 8.4 + 2 (7 x 4 + 14); 0.92 x 240 / 2 */
+        /* Two nodes: trees do not beat the NICs. (8.4 + 28 x 6 + 2 x 14) x 1.4; 192 x 16/30 */
         { "dgx-a100-80g",
           16,
           LH_COLL_ALL_REDUCE,
           1024 * MIB,
-          { LH_NCCL_TREE, LH_NCCL_SIMPLE },
-          92.4 + 1073741824 / 110.4e3 },
+          { LH_NCCL_RING, LH_NCCL_SIMPLE },
+          204.4 * 1.4 + 1073741824 / (192e3 * 16 / 30) },
         /* Four nodes: (8.4 + 56 x 6 + 6 x 14) x 1.4; 192 x 32/62 */
         { "dgx-a100-80g",
           32,
@@ -862,10 +862,16 @@ END_TEST
 /* Rings leave a node of 4 x A100 PCIe by one NIC, and by one pair of GPUs. */
 START_TEST(nccl_knows_the_limit_of_a_pair)
 {
+    const LhGroup ranks = first_ranks(8);
     World w;
     LhNcclGroup *group = nccl_group(&w, "azure-nc96-a100", 8);
 
-    ck_assert_double_eq_tol(group->ring_gbps, 3.5, 1e-9);
+    ck_assert_double_eq_tol(group->bus_gbps, 5, 1e-9);
+    lh_nccl_group_free(group);
+    w.topology.nic.pair_collective = 3.5e9;
+    ck_assert(lh_network_init(&w.network, &w.topology, 2, 8, NULL, NULL));
+    group = lh_nccl_group_new(&w.network, &w.device, &ranks);
+    ck_assert_double_eq_tol(group->bus_gbps, 3.5, 1e-9);
     lh_nccl_group_free(group);
     world_clear(&w);
 }
@@ -891,6 +897,41 @@ START_TEST(nccl_decides_in_runs)
 }
 END_TEST
 
+/* Where a node's times were measured, `auto` takes them, and rings elsewhere. */
+START_TEST(measured_times_decide_in_runs)
+{
+    static const struct {
+        LhCollectiveKind kind;
+        double us; /* 4 ranks of 1 MiB on hgx-h100 */
+    } cases[] = { { LH_COLL_ALL_GATHER, 36.86 },
+                  { LH_COLL_REDUCE_SCATTER, 32.94 },
+                  { LH_COLL_ALL_REDUCE, 41.81 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhSimResult) result = NULL, forced = NULL;
+        Single one;
+        World w;
+
+        single_init(&one, cases[i].kind, first_ranks(4), MIB, 1, 50 * US);
+        script_init(&w, &one.script, 4);
+        w.topology = *w.loaded_topology;
+        ck_assert_ptr_null(w.topology.collective_times);
+        lh_topology_free(w.loaded_topology);
+        w.loaded_topology = lh_topology_load("hgx-h100", NULL);
+        w.topology = *w.loaded_topology;
+        w.params.collectives = LH_COLLECTIVES_AUTO;
+        result = world_run(&w);
+        ck_assert_int_eq(result->makespan_ps, 50 * US + (LhTime)(cases[i].us * 1e6 + 0.5));
+        w.params.collectives = LH_COLLECTIVES_RING;
+        forced = world_run(&w);
+        ck_assert_int_ne(forced->makespan_ps, result->makespan_ps);
+        for (uint32_t r = 0; r < 4; r++)
+            ck_assert_uint_eq(result->ranks[r].bytes_sent, forced->ranks[r].bytes_sent);
+        world_clear(&w);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_know_the_double_tree, collectives_keep_slow_links_busy,
              collectives_keep_to_the_limit_of_a_pair, rings_use_all_nics, rings_carry_every_byte,
@@ -904,4 +945,5 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
              collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
              collectives_are_deterministic, nccl_times_are_its_formulas,
-             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs)
+             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs,
+             measured_times_decide_in_runs)

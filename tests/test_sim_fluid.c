@@ -75,7 +75,8 @@ static void
 scale(LhLinkClass *link, double bandwidth, double latency)
 {
     link->bandwidth *= bandwidth;
-    link->flow_bandwidth *= bandwidth;
+    link->pair_p2p *= bandwidth;
+    link->pair_collective *= bandwidth;
     link->latency_ps = (LhTime)((double)link->latency_ps * latency);
 }
 

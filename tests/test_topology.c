@@ -393,7 +393,7 @@ START_TEST(topology_limits_pairs_of_gpus)
         LhNetwork network;
         LhRoute route;
 
-        topology->nic.flow_bandwidth = cases[i].limit;
+        topology->nic.pair_p2p = cases[i].limit;
         ck_assert(lh_network_init(&network, topology, 4, 8, NULL, NULL));
         lh_network_route(&network, 2, 7, &route);
         ck_assert_double_eq(route.flow_bandwidth_bytes_per_s, cases[i].expected);
@@ -410,6 +410,30 @@ START_TEST(topology_limits_pairs_of_gpus)
 }
 END_TEST
 
+/* Messages and hops of collectives have limits of their own. */
+START_TEST(topology_limits_hops_of_collectives_apart)
+{
+    g_autoptr(LhTopology) topology = parse(TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE), NULL);
+    LhNetwork network;
+    LhRoute message, hop;
+
+    topology->nic.pair_p2p = 2e9;
+    topology->nic.pair_collective = 3e9;
+    ck_assert(lh_network_init(&network, topology, 4, 8, NULL, NULL));
+    lh_network_route(&network, 2, 7, &message);
+    lh_network_collective_route(&network, 2, 7, &hop);
+    ck_assert_double_eq(lh_network_route_bandwidth(&network, &message), 2e9);
+    ck_assert_double_eq(lh_network_route_bandwidth(&network, &hop), 3e9);
+    ck_assert(!message.of_collective && hop.of_collective);
+    lh_network_collective_route(&network, 2, 3, &hop);
+    ck_assert_double_eq(hop.flow_bandwidth_bytes_per_s, 0);
+    topology->nic.pair_collective = 0;
+    ck_assert(lh_network_init(&network, topology, 4, 8, NULL, NULL));
+    lh_network_collective_route(&network, 2, 0, &hop);
+    ck_assert_double_eq(hop.flow_bandwidth_bytes_per_s, 0);
+}
+END_TEST
+
 /* Sockets have one; InfiniBand and RoCE do not. */
 START_TEST(topology_limits_pairs_over_tcp)
 {
@@ -418,8 +442,10 @@ START_TEST(topology_limits_pairs_over_tcp)
     for (char **name = names; *name != NULL; name++) {
         g_autoptr(LhTopology) topology = lh_topology_load(*name, NULL);
 
-        ck_assert_double_eq(topology->nic.flow_bandwidth,
-                            g_str_has_prefix(*name, "azure-nc") ? 3.5e9 : 0);
+        ck_assert_double_eq(topology->nic.pair_p2p,
+                            g_str_has_prefix(*name, "azure-nc") ? 1.6e9 : 0);
+        ck_assert_double_eq(topology->nic.pair_collective,
+                            g_str_has_prefix(*name, "azure-nc") ? topology->nic.bandwidth : 0);
     }
 }
 END_TEST
@@ -592,6 +618,70 @@ check_broken(const BrokenInput *broken, gsize count)
     }
 }
 
+/* A row of times with @bytes and @us, beside the scale-up link. */
+#define TIMES(ranks, bytes, us)                                                                    \
+    "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-gather\", \"ranks\": " ranks               \
+    ", \"bytes\": [" bytes "], \"us\": [" us                                                       \
+    "], \"provenance\": \"measured\", \"source\": \"s\"}]"
+#define LL_LINE "{\"base\": \"1us\", \"hop\": \"1us\"}"
+#define LINES(op, low, high)                                                                       \
+    "{\"op\": \"" op "\", \"ll\": " LL_LINE ", \"ll128\": " LL_LINE ", \"simple\": " LL_LINE       \
+    ", \"ll_bytes\": " low ", \"ll128_bytes\": " high                                              \
+    ", \"provenance\": \"fitted\", \"source\": \"s\"}"
+
+START_TEST(topology_rejects_broken_collectives)
+{
+    static const BrokenInput broken[] = {
+        { "\"gpus\": 8", TIMES("16", "1, 2", "3, 4"),
+          "dir/t.json:7:67: error: \"node.collective_times[0].ranks\" is 16; allowed: 2 to 8, the "
+          "GPUs of a node" },
+        { "\"gpus\": 8", TIMES("1", "1, 2", "3, 4"),
+          "dir/t.json:7:67: error: \"node.collective_times[0].ranks\" is out of range: found the "
+          "number 1; allowed: 2 to 4096" },
+        { "\"gpus\": 8", TIMES("8", "1", "3"),
+          "dir/t.json:7:79: error: \"node.collective_times[0].bytes\" has 1 elements; allowed: 2 "
+          "to 256" },
+        { "\"gpus\": 8", TIMES("8", "1, 2, 3", "3, 4"),
+          "dir/t.json:7:37: error: \"node.collective_times[0]\" has 3 sizes (\"bytes\") and 2 "
+          "times "
+          "(\"us\"); allowed: as many" },
+        { "\"gpus\": 8", TIMES("8", "1, 4, 4", "3, 4, 5"),
+          "dir/t.json:7:86: error: \"node.collective_times[0].bytes[2]\" is 4; allowed: 5 to "
+          "1000000000000000, since sizes rise" },
+        { "\"gpus\": 8", TIMES("8", "0, 4", "3, 4"),
+          "dir/t.json:7:80: error: \"node.collective_times[0].bytes[0]\" is 0; allowed: 1 to "
+          "1000000000000000, since sizes rise" },
+        { "\"gpus\": 8", TIMES("8", "1, 4, 8", "3, 0, 5"),
+          "dir/t.json:7:100: error: \"node.collective_times[0].us[1]\" is 0; allowed: more than 0, "
+          "up to 1e+09 microseconds" },
+        { "\"gpus\": 8", TIMES("8", "1, 4, 8", "3, 5, 5"),
+          "dir/t.json:7:37: error: \"node.collective_times[0]\": the time of the last size, 5 us, "
+          "is "
+          "not above 5 us, that of the one before: larger ones could not be told" },
+        { "\"gpus\": 8", TIMES("8", "1, 2", "3, \"4us\""),
+          "dir/t.json:7:97: error: \"node.collective_times[0].us[1]\" must be a number; found the "
+          "string \"4us\"" },
+        { "\"gpus\": 8",
+          "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-reduce\", \"ranks\": 2, \"bytes\": "
+          "[1, "
+          "2], \"us\": [1, 2], \"provenance\": \"measured\", \"source\": \"s\"},\n{\"op\": "
+          "\"all-reduce\", \"ranks\": 2, \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": "
+          "\"measured\", \"source\": \"s\"}]",
+          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
+          "twice" },
+        { "\"gpus\": 8", "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "2", "1") "]",
+          "dir/t.json:7:37: error: \"node.collective_lines[0]\": \"ll_bytes\", 2, is above "
+          "\"ll128_bytes\", 1" },
+        { "\"gpus\": 8",
+          "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "1",
+                                                       "1") ",\n" LINES("all-gather", "1", "1") "]",
+          "dir/t.json:8:1: error: \"node.collective_lines[1]\": all-gather is there twice" },
+    };
+
+    check_broken(broken, G_N_ELEMENTS(broken));
+}
+END_TEST
+
 START_TEST(topology_rejects_broken_values)
 {
     static const BrokenInput broken[] = {
@@ -638,14 +728,14 @@ START_TEST(topology_rejects_broken_values)
         { "\"24GB/s\"", "\"24GB\"",
           "dir/t.json:18:20: error: \"node.nics.bandwidth\": \"24GB\" is not a bandwidth such as "
           "100Gbps, 300GB/s or 12.5GiB/s: its unit is unknown; " BANDWIDTH_ALLOWED },
-        { "\"24GB/s\"", "\"24GB/s\", \"flow_bandwidth\": \"25GB/s\"",
-          "dir/t.json:18:48: error: \"node.nics.flow_bandwidth\" is 25 GB/s, more than a NIC; "
+        { "\"24GB/s\"", "\"24GB/s\", \"pair_p2p\": \"25GB/s\"",
+          "dir/t.json:18:42: error: \"node.nics.pair_p2p\" is 25 GB/s, more than a NIC; "
           "allowed: up to 24 GB/s, or none" },
-        { "\"24GB/s\"", "\"24GB/s\", \"flow_bandwidth\": \"0GB/s\"",
-          "dir/t.json:18:48: error: \"node.nics.flow_bandwidth\" is out of range: found the string "
+        { "\"24GB/s\"", "\"24GB/s\", \"pair_p2p\": \"0GB/s\"",
+          "dir/t.json:18:42: error: \"node.nics.pair_p2p\" is out of range: found the string "
           "\"0GB/s\"; allowed: 1 B/s to 1000 TB/s" },
-        { "\"240GB/s\"", "\"240GB/s\", \"flow_bandwidth\": \"25GB/s\"",
-          "dir/t.json:10:31: error: unknown field \"flow_bandwidth\" in \"node.scale_up\"; "
+        { "\"240GB/s\"", "\"240GB/s\", \"pair_p2p\": \"25GB/s\"",
+          "dir/t.json:10:31: error: unknown field \"pair_p2p\" in \"node.scale_up\"; "
           "allowed: kind, bandwidth, latency, ctas, provenance, source" },
         { "\"ideal\"", "\"torus\"",
           "dir/t.json:26:13: error: \"fabric.kind\" must be one of ideal, rail, fat-tree; found "
@@ -785,8 +875,9 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_routes_over_pairs, topology_routes_without_scale_up, topology_routes_on_rails,
              topology_routes_over_fat_tree, topology_bench_platform,
              topology_latencies_are_those_measured, topology_every_route_is_sound,
-             topology_limits_pairs_of_gpus, topology_limits_pairs_over_tcp, topology_link_names,
-             topology_faults_slow_links, topology_rejects_impossible_networks,
-             topology_rejects_broken_values, topology_rejects_broken_structure,
+             topology_limits_pairs_of_gpus, topology_limits_hops_of_collectives_apart,
+             topology_limits_pairs_over_tcp, topology_link_names, topology_faults_slow_links,
+             topology_rejects_impossible_networks, topology_rejects_broken_values,
+             topology_rejects_broken_collectives, topology_rejects_broken_structure,
              topology_rejects_broken_wholes, topology_rejects_unknown_device,
              collectives_share_a_link)

@@ -23,6 +23,7 @@ typedef enum {
     LH_FIELD_OBJECT, /* the nested struct itself, decoded by `fields` */
     LH_FIELD_ARRAY,  /* GArray * of `element_size` structs decoded by `fields`; owned */
     LH_FIELD_UINTS,  /* GArray * of uint64_t; owned */
+    LH_FIELD_DOUBLES, /* GArray * of double; owned */
     LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
     LH_FIELD_LATER,   /* LhFieldLater: an array like ARRAY that is decoded one element at a time */
 } LhFieldType;

@@ -387,6 +387,19 @@ decode_uints(Decoder *d, gsize item, const LhField *field, void *value)
 }
 
 static bool
+decode_doubles(Decoder *d, gsize item, const LhField *field, void *value)
+{
+    const LhField element = { .name = field->name, .type = LH_FIELD_DOUBLE };
+    GArray *numbers;
+
+    if (!check_array(d, item, field))
+        return false;
+    numbers = g_array_new(FALSE, TRUE, sizeof(double));
+    *(GArray **)value = numbers;
+    return decode_elements(d, item, &element, decode_double, numbers);
+}
+
+static bool
 decode_strings(Decoder *d, gsize item, const LhField *field, void *value)
 {
     const char *text = d->json->text;
@@ -435,7 +448,8 @@ static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_BOOL] = decode_bool,       [LH_FIELD_UNIT] = decode_unit,
     [LH_FIELD_CHOICE] = decode_choice,   [LH_FIELD_OBJECT] = decode_nested,
     [LH_FIELD_ARRAY] = decode_array,     [LH_FIELD_UINTS] = decode_uints,
-    [LH_FIELD_STRINGS] = decode_strings, [LH_FIELD_LATER] = decode_later,
+    [LH_FIELD_DOUBLES] = decode_doubles, [LH_FIELD_STRINGS] = decode_strings,
+    [LH_FIELD_LATER] = decode_later,
 };
 
 static const LhField *
@@ -630,6 +644,7 @@ lh_json_clear(const LhField *fields, void *out)
             g_clear_pointer((GPtrArray **)value, g_ptr_array_unref);
             break;
         case LH_FIELD_UINTS:
+        case LH_FIELD_DOUBLES:
             clear_array(NULL, value);
             break;
         case LH_FIELD_ARRAY:

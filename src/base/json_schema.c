@@ -83,6 +83,8 @@ write_array(LhJsonWriter *w, const LhField *field)
     if (field->type == LH_FIELD_UINTS) {
         lh_jsonw_string(w, "type", "integer");
         lh_jsonw_uint(w, "minimum", 0);
+    } else if (field->type == LH_FIELD_DOUBLES) {
+        lh_jsonw_string(w, "type", "number");
     } else if (field->type == LH_FIELD_STRINGS) {
         lh_jsonw_string(w, "type", "string");
     } else {
@@ -123,6 +125,7 @@ write_field(LhJsonWriter *w, const LhField *field)
         break;
     case LH_FIELD_ARRAY:
     case LH_FIELD_UINTS:
+    case LH_FIELD_DOUBLES:
     case LH_FIELD_STRINGS:
     case LH_FIELD_LATER:
         write_array(w, field);

@@ -16,7 +16,8 @@ static void
 scale_class(LhLinkClass *link)
 {
     link->bandwidth *= LH_WHAT_IF_FACTOR;
-    link->flow_bandwidth *= LH_WHAT_IF_FACTOR;
+    link->pair_p2p *= LH_WHAT_IF_FACTOR;
+    link->pair_collective *= LH_WHAT_IF_FACTOR;
 }
 
 /* A trunk's rate is stated as a share of that of its NICs: it stays as it is when those change. */

@@ -18,8 +18,9 @@
 static const char *const schemas[] = { "longhaul.paper/1", NULL };
 
 const char *const lh_metric_names[] = {
-    "iteration_s",    "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "peak_gib",
-    "longest_tokens", "attention_s",  "iterations_per_s",     "tflops_per_gpu",       NULL
+    "iteration_s",    "tokens_per_s",   "tokens_per_s_per_gpu",  "model_tflops_per_gpu",
+    "peak_gib",       "longest_tokens", "attention_s",           "iterations_per_s",
+    "tflops_per_gpu", "collective_us",   "collective_left_out_us", NULL
 };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_metric_names) == LH_METRICS + 1);
@@ -28,6 +29,12 @@ bool
 lh_metric_is_step(LhMetric metric)
 {
     return metric < LH_METRIC_ATTENTION;
+}
+
+bool
+lh_metric_is_collective(LhMetric metric)
+{
+    return metric == LH_METRIC_COLLECTIVE || metric == LH_METRIC_COLLECTIVE_LEFT_OUT;
 }
 
 #define TEXT(owner, key, needed, text)                                                             \
@@ -88,6 +95,11 @@ init_metric(void *metric)
 }
 
 static const LhField metric_fields[] = {
+    TEXT(LhPaperMetric, name, 0, "What summaries call it; default: the column's name."),
+    TEXTS(LhPaperMetric, where, 0, 1, ENTRIES_MAX,
+          "Which rows have it: each \"COLUMN=VALUE\", \"COLUMN!=VALUE\", "
+          "\"COLUMN>=NUMBER\" or \"COLUMN<=NUMBER\"; "
+          "default: all."),
     TEXT(LhPaperMetric, column, LH_FIELD_REQUIRED, "The column of the published values."),
     TEXT(LhPaperMetric, cell, 0,
          "What a cell of it must look like; * is the number. Other cells are left out."),
@@ -131,6 +143,7 @@ static const LhField fitted_fields[] = {
           "Each \"COLUMN=VALUE\", with a * that matches any text."),
     TEXTS(LhPaperFitted, columns, 0, 1, ENTRIES_MAX,
           "Columns of published values that constants were fitted to; default: all."),
+    TEXTS(LhPaperFitted, metrics, 0, 1, ENTRIES_MAX, "Metrics likewise; default: all."),
     { .name = NULL },
 };
 
@@ -216,8 +229,18 @@ check_where(const LhJson *json, const char *path, const GPtrArray *where, GError
 
         if (equals == NULL || equals == text)
             return lh_json_error(json, at, error, "\"%s\" must be COLUMN=VALUE", at);
-        if (!check_pattern(json, at, equals + 1, error))
+        if (equals[-1] == '>' || equals[-1] == '<') {
+            char *end;
+
+            g_ascii_strtod(equals + 1, &end);
+            if (equals == text + 1 || end == equals + 1 || *end != '\0')
+                return lh_json_error(json, at, error, "\"%s\" must be COLUMN%.2sNUMBER", at,
+                                     equals - 1);
+        } else if (equals == text + 1 && equals[-1] == '!') {
+            return lh_json_error(json, at, error, "\"%s\" must be COLUMN!=VALUE", at);
+        } else if (!check_pattern(json, at, equals + 1, error)) {
             return false;
+        }
     }
     return true;
 }
@@ -250,6 +273,7 @@ check_metric(const LhJson *json, const LhPaperMetric *metric, guint index, GErro
     g_autofree char *cell = g_strconcat(at, ".cell", NULL);
     g_autofree char *set = g_strconcat(at, ".set", NULL);
     g_autofree char *against = g_strconcat(at, ".against", NULL);
+    g_autofree char *where = g_strconcat(at, ".where", NULL);
 
     if (metric->cell != NULL && strchr(metric->cell, '*') == NULL)
         return lh_json_error(json, cell, error, "\"%s\" has no *, which stands for the number",
@@ -258,6 +282,7 @@ check_metric(const LhJson *json, const LhPaperMetric *metric, guint index, GErro
         return lh_json_error(json, at, error, "\"%s\": \"granularity\" is about %s alone", at,
                              lh_metric_names[LH_METRIC_LONGEST_TOKENS]);
     return (metric->cell == NULL || check_pattern(json, cell, metric->cell, error)) &&
+           check_where(json, where, metric->where, error) &&
            check_options(json, set, metric->set, error) &&
            check_options(json, against, metric->against, error);
 }
@@ -278,6 +303,23 @@ check_constants(const LhJson *json, const GPtrArray *names, GError **error)
 }
 
 static bool
+check_fitted(const LhJson *json, const LhPaperFitted *fitted, guint index, GError **error)
+{
+    g_autofree char *where = g_strdup_printf("fitted_on[%u].where", index);
+
+    for (guint i = 0; fitted->metrics != NULL && i < fitted->metrics->len; i++) {
+        g_autofree char *at = g_strdup_printf("fitted_on[%u].metrics[%u]", index, i);
+        g_autofree char *all = NULL;
+
+        if (g_strv_contains(lh_metric_names, g_ptr_array_index(fitted->metrics, i)))
+            continue;
+        all = g_strjoinv(", ", (char **)lh_metric_names);
+        return lh_json_error(json, at, error, "\"%s\" must be one of %s", at, all);
+    }
+    return check_where(json, where, fitted->where, error);
+}
+
+static bool
 check(const LhJson *json, const LhPaper *paper, GError **error)
 {
     if (lh_json_has(json, "group_tolerance") && paper->groups == NULL)
@@ -295,10 +337,7 @@ check(const LhJson *json, const LhPaper *paper, GError **error)
             return false;
     }
     for (guint i = 0; paper->fitted_on != NULL && i < paper->fitted_on->len; i++) {
-        g_autofree char *where = g_strdup_printf("fitted_on[%u].where", i);
-
-        if (!check_where(json, where, g_array_index(paper->fitted_on, LhPaperFitted, i).where,
-                         error))
+        if (!check_fitted(json, &g_array_index(paper->fitted_on, LhPaperFitted, i), i, error))
             return false;
     }
     return true;

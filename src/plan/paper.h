@@ -28,6 +28,9 @@ typedef enum {
     LH_METRIC_ATTENTION, /* seconds */
     LH_METRIC_ITERATIONS_PER_S,
     LH_METRIC_TFLOPS_PER_GPU, /* of the pairs that the mask allows: 4 d forward, 10 d backward */
+    /* Of one collective alone, as NCCL runs it: options cluster, ranks, collective, bytes. */
+    LH_METRIC_COLLECTIVE,          /* microseconds */
+    LH_METRIC_COLLECTIVE_LEFT_OUT, /* likewise, as if this size had not been measured */
     LH_METRICS,
 } LhMetric;
 
@@ -37,10 +40,15 @@ extern const char *const lh_metric_names[];
 /* Whether it is of a whole step. */
 bool lh_metric_is_step(LhMetric metric);
 
+/* Whether it is of one collective. */
+bool lh_metric_is_collective(LhMetric metric);
+
 /* What a cell means that matches @value, in which one '*' matches any text. */
 typedef struct {
     char *value;
-    GPtrArray *where; /* of char *, "column=value": what else must hold; NULL: nothing */
+    GPtrArray *where; /* of char *, "column=value": what else must hold; NULL: nothing. Likewise
+                         "column!=value", "column>=number" and "column<=number" here and wherever
+                         there is a where */
     GPtrArray *set;   /* of char *; NULL: nothing */
     char *skip;       /* why rows with this value are left out; NULL: they are not */
 } LhPaperValue;
@@ -56,7 +64,9 @@ typedef struct {
 } LhPaperTolerance;
 
 typedef struct {
-    char *column; /* of the published values */
+    char *name;       /* in summaries; NULL: the column's */
+    GPtrArray *where; /* of char *: rows that have this metric; NULL: all */
+    char *column;     /* of the published values */
     char *cell; /* what a cell must look like; '*' is the number, other cells are none. NULL: "*" */
     int metric; /* LhMetric */
     double scale;         /* the metric's unit over the column's: 0.001 for milliseconds */
@@ -72,6 +82,7 @@ typedef struct {
 typedef struct {
     GPtrArray *where;   /* of char * */
     GPtrArray *columns; /* of char *: published values of these; NULL: all */
+    GPtrArray *metrics; /* of char *: names of LhMetric; NULL: all */
 } LhPaperFitted;
 
 typedef struct {

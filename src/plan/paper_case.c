@@ -6,6 +6,7 @@
 
 #include "base/data.h"
 #include "base/error.h"
+#include "plan/paper_collective.h"
 #include "plan/setting.h"
 
 #include <math.h>
@@ -271,20 +272,42 @@ cell_of(const Builder *b, guint row, const char *column)
     return lh_csv_cell(b->rows, row, (guint)index);
 }
 
-/* Whether every COLUMN=VALUE of @where, which may be NULL, holds; none of a column that is not
- * there does. */
+/* Whether @cell is a number that is at least, or at most, @bound. */
+static bool
+is_within(const char *cell, char which, const char *bound)
+{
+    const double limit = g_ascii_strtod(bound, NULL);
+    char *end;
+    const double value = g_ascii_strtod(cell, &end);
+
+    return end != cell && *end == '\0' && (which == '>' ? value >= limit : value <= limit);
+}
+
+/* Whether one condition holds, "COLUMN=VALUE", "COLUMN!=VALUE" or "COLUMN>=NUMBER"; none of a
+ * column that is not there does. */
+static bool
+one_holds(const Builder *b, guint row, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    const bool bound = equals[-1] == '>' || equals[-1] == '<', not_equal = equals[-1] == '!';
+    g_autofree char *column = g_strndup(text, (gsize)(equals - text) - (bound || not_equal));
+    const int index = lh_csv_column(b->rows, column, NULL);
+    const char *cell = index < 0 ? NULL : lh_csv_cell(b->rows, row, (guint)index);
+    g_autofree char *match = cell == NULL || bound ? NULL : lh_paper_match(equals + 1, cell);
+
+    if (cell == NULL)
+        return false;
+    if (!bound)
+        return (match != NULL) != not_equal;
+    return is_within(cell, equals[-1], equals + 1);
+}
+
+/* Whether all conditions of @where, which may be NULL, hold. */
 static bool
 holds(const Builder *b, guint row, const GPtrArray *where)
 {
     for (guint i = 0; where != NULL && i < where->len; i++) {
-        const char *text = g_ptr_array_index(where, i);
-        const char *equals = strchr(text, '=');
-        g_autofree char *column = g_strndup(text, (gsize)(equals - text));
-        const int index = lh_csv_column(b->rows, column, NULL);
-        g_autofree char *match =
-            index < 0 ? NULL : lh_paper_match(equals + 1, lh_csv_cell(b->rows, row, (guint)index));
-
-        if (match == NULL)
+        if (!one_holds(b, row, g_ptr_array_index(where, i)))
             return false;
     }
     return true;
@@ -319,17 +342,23 @@ apply_columns(const Builder *b, guint row, LhPaperOptions *options, char **reaso
     return true;
 }
 
+/* Whether @list, which may be NULL (everything), has @text. */
 static bool
-is_fitted(const Builder *b, guint row, const char *column)
+lists(GPtrArray *list, const char *text)
+{
+    return list == NULL || g_ptr_array_find_with_equal_func(list, text, g_str_equal, NULL);
+}
+
+static bool
+is_fitted(const Builder *b, guint row, const LhPaperMetric *metric)
 {
     const GArray *fitted = b->paper->fitted_on;
 
     for (guint i = 0; fitted != NULL && i < fitted->len; i++) {
         const LhPaperFitted *f = &g_array_index(fitted, LhPaperFitted, i);
 
-        if (holds(b, row, f->where) &&
-            (f->columns == NULL ||
-             g_ptr_array_find_with_equal_func(f->columns, column, g_str_equal, NULL)))
+        if (holds(b, row, f->where) && lists(f->columns, metric->column) &&
+            lists(f->metrics, lh_metric_names[metric->metric]))
             return true;
     }
     return false;
@@ -377,6 +406,17 @@ check_scenario(const Builder *b, guint row, LhPaperCase *c, const LhPaperOptions
     return true;
 }
 
+/* Likewise of one collective. */
+static bool
+check_collective(const Builder *b, guint row, const LhPaperCase *c)
+{
+    g_autoptr(GError) cause = NULL;
+    LhPaperCollective collective;
+
+    return lh_paper_collective_read(c->options, &collective, &cause) ||
+           lh_csv_error(b->rows, row, b->error, "%s", cause->message);
+}
+
 static void
 case_free(gpointer data)
 {
@@ -408,6 +448,8 @@ complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
     }
     if (c->state == LH_CASE_LEFT_OUT)
         return true;
+    if (lh_metric_is_collective((LhMetric)metric->metric))
+        return check_collective(b, c->row, c);
     return check_scenario(b, c->row, c, c->options) &&
            (c->against == NULL || check_scenario(b, c->row, c, c->against));
 }
@@ -439,9 +481,9 @@ new_case(const Builder *b, guint row, guint index, const char *reason)
     c->metric = index;
     c->reason = g_strdup(reason);
     c->group = group_of(b, row);
-    c->state = reason != NULL                      ? LH_CASE_LEFT_OUT
-               : is_fitted(b, row, metric->column) ? LH_CASE_FITTED
-                                                   : LH_CASE_JUDGED;
+    c->state = reason != NULL              ? LH_CASE_LEFT_OUT
+               : is_fitted(b, row, metric) ? LH_CASE_FITTED
+                                           : LH_CASE_JUDGED;
     return c;
 }
 
@@ -450,11 +492,13 @@ static bool
 add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared, const char *reason)
 {
     const LhPaperMetric *metric = &g_array_index(b->paper->metrics, LhPaperMetric, index);
-    LhPaperCase *c = new_case(b, row, index, reason);
+    LhPaperCase *c = holds(b, row, metric->where) ? new_case(b, row, index, reason) : NULL;
     const char *cell = cell_of(b, row, metric->column);
     g_autofree char *number = lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell);
     bool present = number != NULL && *number != '\0';
 
+    if (c == NULL)
+        return true;
     g_ptr_array_add(b->cases, c);
     if (reason == NULL && !read_published(b, row, metric, c, &present))
         return false;

@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "plan/apart.h"
 #include "plan/compare_pool.h"
+#include "plan/paper_collective.h"
 #include "plan/setup.h"
 #include "plan/step_plan.h"
+#include "sim/accuracy.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -18,7 +20,13 @@
 #define SHORTEST_TOKENS UINT64_C(1024)
 #define LONGEST_TOKENS (UINT64_C(1) << 40)
 
-typedef enum { WORK_STEP, WORK_MODULE, WORK_LONGEST } WorkKind;
+typedef enum {
+    WORK_STEP,
+    WORK_MODULE,
+    WORK_LONGEST,
+    WORK_COLLECTIVE,
+    WORK_LEFT_OUT, /* a collective whose size was not measured */
+} WorkKind;
 
 typedef struct {
     WorkKind kind;
@@ -159,12 +167,33 @@ find_longest(Work *work, const LhConstants *constants, GError **error)
 /* --- all of them --------------------------------------------------------------------------------
  */
 
+static bool
+time_collective(Work *work, GError **error)
+{
+    LhPaperCollective collective;
+    double seconds;
+
+    if (!lh_paper_collective_read(work->options, &collective, error) ||
+        !lh_paper_collective_seconds(&collective, work->kind == WORK_LEFT_OUT, &seconds, error))
+        return false;
+    work->fits = true;
+    work->time_error = lh_provenance_error(
+        work->kind == WORK_LEFT_OUT ? LH_PROVENANCE_FITTED : LH_PROVENANCE_MEASURED);
+    work->value[LH_METRIC_COLLECTIVE] = 1e6 * seconds;
+    work->value[LH_METRIC_COLLECTIVE_LEFT_OUT] = 1e6 * seconds;
+    return true;
+}
+
 static void
 play(Work *work, const Pool *pool)
 {
     const LhConstants *constants = pool->constants;
-    g_autoptr(LhScenario) scenario = lh_paper_options_scenario(work->options, &work->error);
+    const bool collective = work->kind == WORK_COLLECTIVE || work->kind == WORK_LEFT_OUT;
+    g_autoptr(LhScenario) scenario =
+        collective ? NULL : lh_paper_options_scenario(work->options, &work->error);
 
+    if (collective)
+        time_collective(work, &work->error);
     if (scenario == NULL)
         return;
     scenario->constants = *constants;
@@ -221,12 +250,22 @@ typedef struct {
     GHashTable *known; /* char * -> Work * */
 } Works;
 
+static WorkKind
+kind_of(LhMetric metric)
+{
+    if (metric == LH_METRIC_COLLECTIVE)
+        return WORK_COLLECTIVE;
+    if (metric == LH_METRIC_COLLECTIVE_LEFT_OUT)
+        return WORK_LEFT_OUT;
+    if (metric == LH_METRIC_LONGEST_TOKENS)
+        return WORK_LONGEST;
+    return lh_metric_is_step(metric) ? WORK_STEP : WORK_MODULE;
+}
+
 static Work *
 work_of(Works *works, const LhPaperMetric *metric, const LhPaperOptions *options)
 {
-    const WorkKind kind = metric->metric == LH_METRIC_LONGEST_TOKENS    ? WORK_LONGEST
-                          : lh_metric_is_step((LhMetric)metric->metric) ? WORK_STEP
-                                                                        : WORK_MODULE;
+    const WorkKind kind = kind_of((LhMetric)metric->metric);
     g_autofree char *text = lh_paper_options_text(options);
     g_autofree char *key =
         g_strdup_printf("%d %" G_GUINT64_FORMAT " %s", kind, metric->granularity, text);
@@ -291,8 +330,10 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
         leave(c, error->message);
         return;
     }
-    if (work->kind == WORK_MODULE && !c->published_fits) {
-        leave(c, "whether a run fits in memory is not told by one module");
+    if (work->kind != WORK_STEP && work->kind != WORK_LONGEST && !c->published_fits) {
+        leave(c, work->kind == WORK_MODULE
+                     ? "whether a run fits in memory is not told by one module"
+                     : "whether a run fits in memory is not told by one collective");
         return;
     }
     c->predicted_fits = work->fits && (against == NULL || against->fits);

@@ -555,8 +555,9 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
            lh_length_round(setup, error);
 }
 
-/* What is not asked for, and `auto`, is rings where no group can be too large for them. Flows of a
- * whole collective have no place where links serve one message after another. */
+/* What is not asked for, and `auto`, is rings where no group can be too large for them and nothing
+ * was measured. Flows of a whole collective, and times of one, have no place where links serve one
+ * message after another. */
 static LhCollectiveModel
 choose_collectives(const LhSetup *setup, uint32_t ranks)
 {
@@ -564,7 +565,8 @@ choose_collectives(const LhSetup *setup, uint32_t ranks)
 
     if (asked >= 0 && asked != LH_COLLECTIVES_AUTO)
         return (LhCollectiveModel)asked;
-    return setup->network_model == LH_NETWORK_FAIR && ranks > LH_RING_MEMBERS_MAX
+    return setup->network_model == LH_NETWORK_FAIR &&
+                   (ranks > LH_RING_MEMBERS_MAX || setup->topology->collective_times != NULL)
                ? LH_COLLECTIVES_AUTO
                : LH_COLLECTIVES_RING;
 }

@@ -3,6 +3,8 @@
  */
 #include "report/constants.h"
 
+#include "sim/network/collective_table.h"
+
 #include "base/escape.h"
 
 #define LONGEST_PS 9e18 /* of those that LhTime has */
@@ -104,24 +106,42 @@ add_constant(LhTable *table, const char *name, const char *value, int provenance
     lh_table_cell(table, source != NULL ? source : "", NULL);
 }
 
+void
+lh_describe_pair_limits(const LhLinkClass *link, const char *before, const char *after,
+                        GString *out)
+{
+    g_autofree char *p2p = lh_format_bandwidth(link->pair_p2p);
+    g_autofree char *collective = lh_format_bandwidth(link->pair_collective);
+
+    if (link->pair_p2p == 0 && link->pair_collective == 0)
+        return;
+    g_string_append(out, before);
+    if (link->pair_p2p == link->pair_collective)
+        g_string_append(out, p2p);
+    else if (link->pair_collective == 0)
+        g_string_append_printf(out, "%s in messages", p2p);
+    else if (link->pair_p2p == 0)
+        g_string_append_printf(out, "%s in collectives", collective);
+    else
+        g_string_append_printf(out, "%s in messages and %s in collectives", p2p, collective);
+    g_string_append(out, after);
+}
+
 static void
 add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
 {
     g_autofree char *rate = NULL;
-    g_autofree char *limit = NULL;
     g_autofree char *latency = NULL;
-    g_autofree char *value = NULL;
+    g_autoptr(GString) value = NULL;
 
     if (link->bandwidth == 0)
         return;
     rate = lh_format_bandwidth(link->bandwidth);
-    limit = lh_format_bandwidth(link->flow_bandwidth);
     latency = lh_format_time(link->latency_ps);
-    value = g_strdup_printf("%s%s%s%s, %s, %" G_GUINT64_FORMAT " SMs", rate,
-                            link->flow_bandwidth > 0 ? " (GPU to GPU " : "",
-                            link->flow_bandwidth > 0 ? limit : "",
-                            link->flow_bandwidth > 0 ? ")" : "", latency, link->ctas);
-    add_constant(table, name, value, link->provenance, link->source);
+    value = g_string_new(rate);
+    lh_describe_pair_limits(link, " (GPU to GPU ", ")", value);
+    g_string_append_printf(value, ", %s, %" G_GUINT64_FORMAT " SMs", latency, link->ctas);
+    add_constant(table, name, value->str, link->provenance, link->source);
 }
 
 static void
@@ -168,6 +188,31 @@ add_attention_constants(LhTable *table, const LhDevice *d)
     }
 }
 
+/* "all-gather 2, 4, 8, reduce-scatter 2, 4, 8": operations in the order of the file, by numbers of
+ * GPUs. */
+static void
+add_collective_times(LhTable *table, const GArray *times)
+{
+    g_autoptr(GString) value = g_string_new(NULL);
+    int op = -1, weakest = 0;
+
+    if (times == NULL)
+        return;
+    for (guint i = 0; i < times->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(times, LhCollectiveTimes, i);
+
+        g_string_append(value, i > 0 ? ", " : "");
+        if (row->op != op)
+            g_string_append_printf(value, "%s ", lh_collective_names[row->op]);
+        g_string_append_printf(value, "%" G_GUINT64_FORMAT, row->ranks);
+        op = row->op;
+        weakest = MAX(weakest, row->provenance);
+    }
+    g_string_append(value, " GPUs");
+    add_constant(table, "collectives", value->str, weakest,
+                 g_array_index(times, LhCollectiveTimes, 0).source);
+}
+
 LhTable *
 lh_describe_constants(const LhSetup *setup)
 {
@@ -190,5 +235,6 @@ lh_describe_constants(const LhSetup *setup)
     add_link_constant(table, "nvlink", &setup->topology->nvlink);
     add_link_constant(table, "pcie", &setup->topology->pcie);
     add_link_constant(table, "nic", &setup->topology->nic);
+    add_collective_times(table, setup->topology->collective_times);
     return table;
 }

@@ -4,6 +4,7 @@
 #include "report/describe.h"
 
 #include "base/escape.h"
+#include "report/constants.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
@@ -211,11 +212,7 @@ describe_links(const LhTopology *t, GString *out)
         g_string_append_printf(out, "; %" G_GUINT64_FORMAT " x %s to the network", t->nics_per_node,
                                rate);
     }
-    if (t->nic.flow_bandwidth > 0) {
-        g_autofree char *rate = lh_format_bandwidth(t->nic.flow_bandwidth);
-
-        g_string_append_printf(out, ", %s from GPU to GPU", rate);
-    }
+    lh_describe_pair_limits(&t->nic, ", ", " from GPU to GPU", out);
 }
 
 /* "16 ranks", of a step all of them. */
@@ -262,12 +259,18 @@ add_options(const LhSetup *setup, GPtrArray *words)
         g_ptr_array_add(words, g_steal_pointer(&options));
 }
 
+/* NULL: nothing to say. Where times were measured, these are the default, as rings are elsewhere.
+ */
 static char *
-collectives_words(LhCollectiveModel model)
+collectives_words(const LhSetup *setup)
 {
-    if (model == LH_COLLECTIVES_AUTO)
-        return g_strdup_printf("collectives of more than %d ranks fluid", LH_RING_MEMBERS_MAX);
-    return g_strdup_printf("collectives %s", lh_collective_model_names[model]);
+    if (setup->collectives == LH_COLLECTIVES_RING && setup->topology->collective_times == NULL)
+        return NULL;
+    if (setup->collectives != LH_COLLECTIVES_AUTO)
+        return g_strdup_printf("collectives %s", lh_collective_model_names[setup->collectives]);
+    return setup->network.ranks <= LH_RING_MEMBERS_MAX
+               ? NULL
+               : g_strdup_printf("collectives of more than %d ranks fluid", LH_RING_MEMBERS_MAX);
 }
 
 static void
@@ -276,14 +279,15 @@ describe_conditions(const LhSetup *setup, GString *out)
     const LhScenario *s = setup->scenario;
     g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *joined = NULL;
+    g_autofree char *collectives = collectives_words(setup);
     char buffer[LH_TEXT_SIZE];
 
     add_options(setup, words);
     if (setup->cost == LH_COST_DEVICE && setup->network_model != LH_NETWORK_FAIR)
         g_ptr_array_add(words, g_strdup_printf("network model %s",
                                                lh_network_model_names[setup->network_model]));
-    if (setup->cost == LH_COST_DEVICE && setup->collectives != LH_COLLECTIVES_RING)
-        g_ptr_array_add(words, collectives_words(setup->collectives));
+    if (setup->cost == LH_COST_DEVICE && collectives != NULL)
+        g_ptr_array_add(words, g_steal_pointer(&collectives));
     if (s->jitter > 0)
         g_ptr_array_add(words, g_strdup_printf("jitter %s, seed %" G_GUINT64_FORMAT,
                                                lh_text_percent(s->jitter, buffer), s->seed));

@@ -361,7 +361,8 @@ describe_raise(const LhSetup *setup, const LhWhatIf *what_if, GString *out)
         g_string_append(out, " on all of them");
     if ((what_if->tiers & LH_WITH_LATENCY) != 0)
         g_string_append(out, " and latencies 1.1 times shorter");
-    if ((what_if->tiers & 1u << LH_TIER_NIC) != 0 && setup->topology->nic.flow_bandwidth > 0)
+    if ((what_if->tiers & 1u << LH_TIER_NIC) != 0 &&
+        (setup->topology->nic.pair_p2p > 0 || setup->topology->nic.pair_collective > 0))
         g_string_append(out, ", also from GPU to GPU,");
 }
 

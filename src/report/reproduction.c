@@ -139,7 +139,8 @@ lh_describe_reproduction(const GPtrArray *tables)
         add_summary(t, table->paper->name, &table->all, &bounds);
         for (guint j = 0; table->metrics->len > 1 && j < table->metrics->len; j++) {
             const LhPaperMetric *metric = metric_at(table, j);
-            g_autofree char *name = g_strconcat("- ", metric->column, NULL);
+            g_autofree char *name =
+                g_strconcat("- ", metric->name != NULL ? metric->name : metric->column, NULL);
 
             add_summary(t, name, &g_array_index(table->metrics, LhPaperSummary, j),
                         &metric->tolerance);

@@ -295,6 +295,7 @@ record_meeting(LhEngine *e, const LhCollective *c, uint32_t op, LhTime end)
     LhCollective empty = *c;
     LhRoute narrowest = { 0 }, route;
     double least = INFINITY;
+    int provenance;
 
     empty.shard_bytes = 0;
     empty.pieces = NULL;
@@ -307,18 +308,20 @@ record_meeting(LhEngine *e, const LhCollective *c, uint32_t op, LhTime end)
         }
     }
     lh_causes_meet(e->causes, &narrowest, op, e->now,
-                   lh_collective_duration(e->collectives, &empty), end);
+                   lh_collective_duration(e->collectives, &empty, &provenance), end);
 }
 
 /* Closed form: @late was the last to arrive and decides when all are through. */
 static void
 finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
 {
-    const LhTime end = e->now + (e->free_network ? 0 : lh_collective_duration(e->collectives, c));
+    int provenance;
+    const LhTime takes_ps = lh_collective_duration(e->collectives, c, &provenance);
+    const LhTime end = e->now + (e->free_network ? 0 : takes_ps);
     const uint8_t tier = c->neighbours->tier;
 
-    if (!e->free_network && e->params->collectives == LH_COLLECTIVES_NCCL)
-        e->cost.provenance = MAX(e->cost.provenance, lh_nccl_provenance(e->params->device));
+    if (!e->free_network)
+        e->cost.provenance = MAX(e->cost.provenance, (LhProvenance)provenance);
     if (e->causes != NULL && end > e->now)
         record_meeting(e, c, c->members[0].op, end);
     for (uint32_t i = 0; i < c->size; i++) {

@@ -29,11 +29,11 @@ struct _LhCommunicator {
     LhCommunicatorKey key;
     uint32_t size;
     LhSpan span;
-    uint32_t *turns;   /* by position: collectives issued so far */
-    Ways pairs;        /* one ring in group order: all-to-all */
-    Ways chain;        /* likewise: broadcast */
-    Ways rails;        /* a ring for each NIC of a node: the others */
-    LhNcclGroup *nccl; /* NULL: not asked for yet */
+    uint32_t *turns;  /* by position: collectives issued so far */
+    Ways pairs;       /* one ring in group order: all-to-all */
+    Ways chain;       /* likewise: broadcast */
+    Ways rails;       /* a ring for each NIC of a node: the others */
+    LhNative *native; /* likewise NULL */
     LhCollective *open;
 };
 
@@ -75,7 +75,7 @@ static const LhAlgorithm *const algorithms[][LH_COLL_KINDS] = {
                                   [LH_COLL_ALL_REDUCE] = &lh_algorithm_ring,
                                   [LH_COLL_ALL_TO_ALL] = &lh_algorithm_pairwise,
                                   [LH_COLL_BROADCAST] = &lh_algorithm_chain },
-    [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot },
+    [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot }, /* if not known */
     [LH_COLLECTIVES_CLOSED_FORM] = { NULL },
     [LH_COLLECTIVES_FLUID] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_fluid,
                                [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_fluid,
@@ -130,7 +130,7 @@ communicator_free(gpointer data)
         communicator->open = c->next;
         collective_free(c);
     }
-    lh_nccl_group_free(communicator->nccl);
+    lh_native_free(communicator->native);
     ways_clear(&communicator->pairs);
     ways_clear(&communicator->chain);
     ways_clear(&communicator->rails);
@@ -305,13 +305,33 @@ lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank,
     return ticket;
 }
 
+static LhNative *
+native_of(const LhCollectives *cs, LhCommunicator *c)
+{
+    if (c->native == NULL)
+        c->native = lh_native_new(cs->network, cs->device, &c->key.group);
+    return c->native;
+}
+
 /* What `auto` stands for. */
 static LhCollectiveModel
 model_of(const LhCollectives *cs, const LhCollective *c)
 {
     if (cs->model != LH_COLLECTIVES_AUTO)
         return cs->model;
+    if (c->size > 1 && lh_native_is_measured(native_of(cs, c->communicator), c->kind))
+        return LH_COLLECTIVES_NCCL;
     return c->size > LH_RING_MEMBERS_MAX ? LH_COLLECTIVES_FLUID : LH_COLLECTIVES_RING;
+}
+
+/* NULL: closed form. */
+static const LhAlgorithm *
+algorithm_of(const LhCollectives *cs, const LhCollective *c)
+{
+    if (c->model == LH_COLLECTIVES_NCCL && c->size > 1 &&
+        lh_native_is_known(native_of(cs, c->communicator), c->kind))
+        return NULL;
+    return algorithms[c->model][c->kind];
 }
 
 static LhCollective *
@@ -332,7 +352,8 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
     c->size = communicator->size;
     c->steps = lh_collective_steps(c->kind, c->size);
     c->shard_bytes = ticket->bytes;
-    c->algorithm = algorithms[model_of(cs, c)][c->kind];
+    c->model = model_of(cs, c);
+    c->algorithm = algorithm_of(cs, c);
     ways = ways_of(cs->network, communicator, c->kind);
     c->rings = &ways->rings;
     c->neighbours = &ways->neighbours;
@@ -468,6 +489,25 @@ slowest_hop(const LhNetwork *network, const LhCollective *c, double bytes)
     return slowest;
 }
 
+/* What a rank would send, its own part included, in an all-to-all of equal pieces that keeps it as
+ * busy as the busiest one is here: it sends and receives at once. */
+static double
+busiest_bytes(const LhCollective *c)
+{
+    uint64_t busiest = 0;
+
+    for (uint32_t a = 0; a < c->size; a++) {
+        uint64_t sent = 0, received = 0;
+
+        for (uint32_t b = 0; b < c->size; b++) {
+            sent += a == b ? 0 : lh_collective_piece(c, a, b);
+            received += a == b ? 0 : lh_collective_piece(c, b, a);
+        }
+        busiest = MAX(busiest, MAX(sent, received));
+    }
+    return (double)busiest * c->size / (c->size - 1);
+}
+
 /* The largest piece of an all-to-all. */
 static double
 largest_piece(const LhCollective *c)
@@ -501,20 +541,18 @@ closed_form_seconds(const LhNetwork *network, const LhCollective *c)
 }
 
 LhTime
-lh_collective_duration(LhCollectives *cs, const LhCollective *c)
+lh_collective_duration(const LhCollectives *cs, const LhCollective *c, int *provenance)
 {
-    LhCommunicator *communicator = c->communicator;
     double seconds;
 
+    *provenance = LH_PROVENANCE_MEASURED; /* there is no constant beside those of links */
     if (c->size == 1)
         return 0;
-    if (cs->model == LH_COLLECTIVES_NCCL) {
-        if (communicator->nccl == NULL)
-            communicator->nccl =
-                lh_nccl_group_new(cs->network, cs->device, &communicator->key.group);
-        seconds = lh_nccl_seconds(communicator->nccl, c->kind, c->shard_bytes, NULL);
-    } else {
+    if (c->model == LH_COLLECTIVES_NCCL)
+        seconds = lh_native_seconds(native_of(cs, c->communicator), c->kind,
+                                    c->pieces != NULL ? busiest_bytes(c) : (double)c->shard_bytes,
+                                    provenance);
+    else
         seconds = closed_form_seconds(cs->network, c);
-    }
     return lh_time_from_ps(seconds * (double)LH_PS_PER_S);
 }

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "program/program.h"
-#include "sim/network/nccl.h"
+#include "sim/network/native.h"
 #include "sim/network/rings.h"
 
 typedef struct _LhCollective LhCollective;
@@ -64,6 +64,7 @@ struct _LhCollective {
     uint32_t steps;                 /* pieces that a member of a ring passes on; not: broadcast */
     uint64_t shard_bytes;           /* of one rank */
     uint64_t **pieces;              /* of uneven all-to-alls: by member, bytes to each; else NULL */
+    LhCollectiveModel model;        /* its own: not auto */
     const LhAlgorithm *algorithm;   /* NULL: closed form */
     const LhRings *rings;           /* all-to-all, broadcast: one in group order */
     const LhNeighbours *neighbours; /* of these rings */
@@ -169,5 +170,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRingDelays, lh_ring_delays_free)
 /* @hops as above; they are borrowed for as long as @delays live. */
 LhTime lh_ring_delays_get(LhRingDelays *delays, const LhCollective *c, const LhRingHop *hops);
 
-/* Closed forms: from the last arrival until all members are through. */
-LhTime lh_collective_duration(LhCollectives *cs, const LhCollective *c);
+/* Closed forms: from the last arrival until all members are through. @provenance: of what the time
+ * is made of, beside the links. */
+LhTime lh_collective_duration(const LhCollectives *cs, const LhCollective *c, int *provenance);

@@ -76,13 +76,21 @@ lh_flows_free(LhFlows *f)
     g_free(f);
 }
 
+/* A pair's messages and its hops of collectives have a connection each, and so a limit each. There
+ * are fewer ranks than links, and of these at most G_MAXINT32. */
+static uint32_t
+pair_destination(const LhRoute *route)
+{
+    return 2 * route->destination + route->of_collective;
+}
+
 static bool
 is_of_pair(const LhFlows *f, uint32_t id, const LhRoute *route)
 {
     const LhFlowLink *link = &f->links[id];
 
     return id >= f->pairs_first && link->pair.source == route->source &&
-           link->pair.destination == route->destination;
+           link->pair.destination == pair_destination(route);
 }
 
 /*
@@ -106,7 +114,7 @@ pair_link(LhFlows *f, const LhRoute *route)
     id = f->pairs_free.count > 0 ? f->pairs_free.items[--f->pairs_free.count] : add_link(f);
     f->links[id].capacity = route->flow_bandwidth_bytes_per_s;
     f->links[id].pair.source = route->source;
-    f->links[id].pair.destination = route->destination;
+    f->links[id].pair.destination = pair_destination(route);
     return id;
 }
 

@@ -43,7 +43,7 @@ typedef struct {
         uint64_t bytes; /* carried so far, modulo 2^64 */
         struct {
             uint32_t source, destination;
-        } pair; /* of a pair's link */
+        } pair; /* of a pair's link: the destination twice, and one more for collectives' */
     };
     uint32_t *entries; /* in_place until there are more than LH_ENTRIES_INLINE */
     uint32_t entries_count, entries_capacity;

@@ -16,7 +16,7 @@ typedef struct {
     uint64_t channels;
     uint64_t compute_capability; /* 80: 8.0; 0: not known */
     bool nvlink;                 /* ranks of a node meet over NVLink, else over PCIe */
-    double ring_gbps, tree_gbps; /* GB/s of all channels: nocheck:unit: NCCL's unit */
+    double bus_gbps;             /* GB/s of all channels: nocheck:unit: NCCL's unit */
 } LhNcclGroup;
 
 typedef struct {

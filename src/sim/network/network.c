@@ -190,8 +190,11 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
         n.access_first = n.pcie_first;
     else
         n.access_first = topology->scale_up != LH_SCALE_UP_NONE ? 0 : UINT32_MAX;
-    if (topology->nic.flow_bandwidth < topology->nic.bandwidth) /* else the NIC is the limit */
-        n.flow_bandwidth_bytes_per_s = topology->nic.flow_bandwidth;
+    /* Else the NIC is the limit. */
+    if (topology->nic.pair_p2p < topology->nic.bandwidth)
+        n.pair_p2p_bytes_per_s = topology->nic.pair_p2p;
+    if (topology->nic.pair_collective < topology->nic.bandwidth)
+        n.pair_collective_bytes_per_s = topology->nic.pair_collective;
     set_classes(&n);
     *network = n;
     return true;
@@ -359,7 +362,7 @@ route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src
     if (n->access_first != UINT32_MAX)
         route->links[count++] = down(n->access_first, dst);
     route->links_count = count;
-    route->flow_bandwidth_bytes_per_s = n->flow_bandwidth_bytes_per_s;
+    route->flow_bandwidth_bytes_per_s = n->pair_p2p_bytes_per_s;
     set_class(route, &n->classes[kind]);
 }
 
@@ -372,6 +375,7 @@ lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *
     g_assert(src != dst && src < network->ranks && dst < network->ranks);
     route->source = src;
     route->destination = dst;
+    route->of_collective = false;
     if (src_node == dst_node)
         route_within_node(network, src, dst, route);
     else
@@ -385,7 +389,11 @@ lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_t dst
     const uint32_t dst_node = dst / network->gpus_per_node;
 
     lh_network_route(network, src, dst, route);
-    if (src_node == dst_node || network->topology->collective_bandwidth == 0)
+    route->of_collective = true;
+    if (src_node == dst_node)
+        return;
+    route->flow_bandwidth_bytes_per_s = network->pair_collective_bytes_per_s;
+    if (network->topology->collective_bandwidth == 0)
         return;
     g_assert(route->links_count + 2 <= LH_ROUTE_MAX);
     route->links[route->links_count++] = up(network->collective_first, src_node);

@@ -78,7 +78,9 @@ typedef struct {
     /* What lh_network_route needs, worked out once by lh_network_init. */
     uint32_t gpus_per_node, nics_per_node, gpus_per_nic, nodes_per_leaf;
     uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
-    double flow_bandwidth_bytes_per_s; /* of a pair of GPUs in two nodes; 0: no limit */
+    /* Of a pair of GPUs in two nodes: for its messages, for its hops of collectives; 0: no limit.
+     */
+    double pair_p2p_bytes_per_s, pair_collective_bytes_per_s;
     LhRouteClass classes[LH_ROUTE_CLASSES];
 } LhNetwork;
 
@@ -96,10 +98,11 @@ typedef struct {
     LhTime latency_ps;       /* of the whole route */
     uint8_t tier;            /* highest tier crossed */
     uint16_t ctas[LH_SPANS]; /* SMs occupied at each end */
-    /* What all messages from source to destination reach together; 0: what the links give. A route
-     * with such a limit has fewer than LH_ROUTE_MAX links. */
+    /* What all messages from source to destination, or all hops of collectives, reach together; 0:
+     * what the links give. A route with such a limit has fewer than LH_ROUTE_MAX links. */
     double flow_bandwidth_bytes_per_s;
     uint32_t source, destination;
+    bool of_collective; /* a hop of a ring, tree or chain */
 } LhRoute;
 
 /* False (LH_ERROR_INPUT) if the ranks do not fit on the nodes or the topology cannot have so many.
@@ -116,9 +119,10 @@ LhLink lh_network_link(const LhNetwork *network, uint32_t id);
 /* The route from @src to @dst, src != dst, both < ranks. O(1). */
 void lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *route);
 
-/* The route of a hop of a ring, tree or chain of collectives: between nodes it also crosses what
- * all of these share at a node (LhTopology.collective_bandwidth). All-to-all is messages between
- * pairs and takes the other one. */
+/* The route of a hop of a ring, tree or chain of collectives: between nodes it has the limit that
+ * pairs have for those, and also crosses what all of these share at a node
+ * (LhTopology.collective_bandwidth). All-to-all is messages between pairs and takes the other one.
+ */
 void lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_t dst,
                                  LhRoute *route);
 

@@ -7,6 +7,7 @@
 
 #include "base/data.h"
 #include "base/error.h"
+#include "sim/network/collective_table.h"
 
 #include <string.h>
 
@@ -19,6 +20,7 @@
 #define LATENCY_MAX_S 1.0
 #define OVERSUBSCRIPTION_MAX 1000
 #define SLOWDOWN_MAX 10
+#define ROWS_MAX 1000
 
 const char *const lh_tier_names[] = { "nvlink", "pcie", "nic", "fabric", NULL };
 
@@ -41,6 +43,12 @@ static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
     {                                                                                              \
         .name = (key), .type = LH_FIELD_OBJECT, .offset = 0, .flags = (needed), .fields = (table), \
         .description = (text)                                                                      \
+    }
+
+#define ROWS(key, member, element, table, text)                                                    \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_ARRAY, .offset = offsetof(LhTopology, member), .min = 1,   \
+        .max = ROWS_MAX, .fields = (table), .element_size = sizeof(element), .description = (text) \
     }
 
 #define TEXT(key, member, needed, text)                                                            \
@@ -105,9 +113,11 @@ static const LhField nics_fields[] = {
     COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX,
           "NICs per node; divides \"gpus\". GPU i uses NIC i * count / gpus."),
     LINK_FIELDS(nic, LH_FIELD_REQUIRED),
-    BANDWIDTH("flow_bandwidth", nic.flow_bandwidth, 0,
-              "What all messages from one GPU to another reach together in each direction, at most "
-              "\"bandwidth\"; no such limit if absent."),
+    BANDWIDTH("pair_p2p", nic.pair_p2p, 0,
+              "What all sends and all-to-alls from one GPU to another reach together in each "
+              "direction, at most \"bandwidth\"; no such limit if absent."),
+    BANDWIDTH("pair_collective", nic.pair_collective, 0,
+              "Likewise all hops of rings, trees and chains of collectives."),
     { .name = NULL },
 };
 
@@ -147,6 +157,12 @@ static const LhField node_fields[] = {
     OBJECT(
         "collectives", 0, collective_fields,
         "A limit that collectives of several nodes have beside that of the NICs; none if absent."),
+    ROWS(
+        "collective_times", collective_times, LhCollectiveTimes, lh_collective_times_fields,
+        "Measured times of collectives among GPUs of a node, straight lines in bytes between them; "
+        "by default collectives take these times where there are any."),
+    ROWS("collective_lines", collective_lines, LhCollectiveLines, lh_collective_lines_fields,
+         "Formulas for collectives in a node that were not measured, by which NCCL's model goes."),
     OBJECT("slowdown", 0, slowdown_fields,
            "How much longer the kernels of the device's file take in long runs on this cluster; no "
            "longer if absent."),
@@ -244,16 +260,17 @@ check_node(const LhJson *json, const LhTopology *t, GError **error)
 }
 
 static bool
-check_flow_bandwidth(const LhJson *json, const LhLinkClass *nic, GError **error)
+check_pair(const LhJson *json, const LhLinkClass *nic, const char *name, double limit,
+           GError **error)
 {
-    g_autofree char *limit = lh_format_bandwidth(nic->flow_bandwidth);
+    g_autofree char *path = g_strconcat("node.nics.", name, NULL);
+    g_autofree char *found = lh_format_bandwidth(limit);
     g_autofree char *whole = lh_format_bandwidth(nic->bandwidth);
 
-    return nic->flow_bandwidth <= nic->bandwidth ||
-           lh_json_error(json, "node.nics.flow_bandwidth", error,
-                         "\"node.nics.flow_bandwidth\" is %s, more than a NIC; allowed: up to %s, "
-                         "or none",
-                         limit, whole);
+    return limit <= nic->bandwidth ||
+           lh_json_error(json, path, error,
+                         "\"%s\" is %s, more than a NIC; allowed: up to %s, or none", path, found,
+                         whole);
 }
 
 /* A route has place for one such limit. */
@@ -265,9 +282,9 @@ check_collectives(const LhJson *json, const LhTopology *t, GError **error)
     if (t->nics_per_node == 0)
         return lh_json_error(json, "node.collectives", error,
                              "\"node.collectives\" has no meaning without \"node.nics\"");
-    return t->nic.flow_bandwidth == 0 ||
+    return t->nic.pair_collective == 0 ||
            lh_json_error(json, "node.collectives", error,
-                         "\"node.collectives\" and \"node.nics.flow_bandwidth\" cannot both be "
+                         "\"node.collectives\" and \"node.nics.pair_collective\" cannot both be "
                          "given");
 }
 
@@ -297,7 +314,8 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
             "without \"node.nics\" there can be only one node; give \"max_nodes\": "
             "1, or the NICs");
     if (t->gpus_per_node % t->nics_per_node == 0)
-        return check_flow_bandwidth(json, &t->nic, error);
+        return check_pair(json, &t->nic, "pair_p2p", t->nic.pair_p2p, error) &&
+               check_pair(json, &t->nic, "pair_collective", t->nic.pair_collective, error);
     divisors = list_divisors(t->gpus_per_node);
     return lh_json_error(json, "node.nics.count", error,
                          "\"node.nics.count\" is %" G_GUINT64_FORMAT
@@ -338,10 +356,24 @@ read_topology(const LhJson *json, GError **error)
     t->oversubscription = 1;
     if (!lh_json_decode(json, lh_topology_fields, t, false, error) || !check_node(json, t, error) ||
         !check_nics(json, t, error) || !check_collectives(json, t, error) ||
-        !check_fabric(json, t, error) || !check_device(json, t, error))
+        !check_fabric(json, t, error) || !check_device(json, t, error) ||
+        !lh_collective_times_check(json, "node.collective_times", t->collective_times,
+                                   t->gpus_per_node, error) ||
+        !lh_collective_lines_check(json, "node.collective_lines", t->collective_lines, error))
         return NULL;
+    lh_topology_take_links(t);
     t->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&t);
+}
+
+void
+lh_topology_take_links(LhTopology *topology)
+{
+    const LhLinkClass *const links[] = { &topology->nvlink, &topology->pcie };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
+        topology->collective_links[i] =
+            (LhCollectiveLinks){ links[i]->bandwidth, links[i]->latency_ps };
 }
 
 LhTopology *

@@ -23,9 +23,11 @@ extern const char *const lh_tier_names[];
 typedef struct {
     /* Bytes/s that a transfer reaches (not the wire's). */
     double bandwidth; /* nocheck:unit: named as in the file */
-    /* NICs: the most that all messages from one GPU to another reach together; 0: no limit. */
-    double flow_bandwidth; /* nocheck:unit: named as in the file */
-    LhTime latency_ps;     /* of the whole hop, counted once per route */
+    /* NICs: the most that all sends of a program from one GPU to another reach together, and that
+     * all hops of its rings, trees and chains do; 0: no limit. */
+    double pair_p2p;        /* nocheck:unit: named as in the file */
+    double pair_collective; /* nocheck:unit: named as in the file */
+    LhTime latency_ps;      /* of the whole hop, counted once per route */
     uint64_t ctas;  /* SMs that a running send/receive kernel occupies on this class of link */
     int provenance; /* LhProvenance */
     char *source;
@@ -45,6 +47,12 @@ typedef enum {
                         that rail (PXN) */
     LH_FABRIC_FAT_TREE, /* leaf switches of nodes_per_leaf nodes under a spine, oversubscribed */
 } LhFabric;
+
+/* Links of a node with which its collectives were timed. */
+typedef struct {
+    double bandwidth; /* nocheck:unit: of LhLinkClass; 0: there are none */
+    LhTime latency_ps;
+} LhCollectiveLinks;
 
 typedef struct {
     char *name;
@@ -67,6 +75,9 @@ typedef struct {
     double collective_bandwidth; /* nocheck:unit: named as in the file */
     int collective_provenance;   /* LhProvenance */
     char *collective_source;
+    GArray *collective_times; /* of LhCollectiveTimes; NULL: nothing was measured in a node */
+    GArray *collective_lines; /* of LhCollectiveLines; NULL: no formulas */
+    LhCollectiveLinks collective_links[2]; /* NVLink's, PCIe's */
     /* How much longer kernels take there, in long runs, than the device's file says; 0: no longer.
      */
     double product_slowdown, attention_slowdown;
@@ -81,6 +92,10 @@ LhTopology *lh_topology_load(const char *name, GError **error);
 LhTopology *lh_topology_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_topology_free(LhTopology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
+
+/* The times of collectives are those with the links that the topology has now: after a change of
+ * them, times change along. */
+void lh_topology_take_links(LhTopology *topology);
 
 /* What the links of @tier are called: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
  * LH_SCALE_UP_MEMORY. */

@@ -1,0 +1,135 @@
+/*
+ * See the header. A collective that starts on all ranks at once and alone takes in a run what the
+ * closed form says; so none is played.
+ */
+#include "plan/paper_collective.h"
+
+#include "base/error.h"
+#include "sim/network/collective_table.h"
+#include "sim/network/native.h"
+
+#include <string.h>
+
+static bool fail(GError **error, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static bool
+fail(GError **error, int code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (error != NULL)
+        *error = g_error_new_valist(LH_ERROR, code, format, args);
+    va_end(args);
+    return false;
+}
+
+static const char *const option_names[] = { "cluster", "ranks", "collective", "bytes", NULL };
+
+static bool
+read_count(const LhPaperOptions *options, const char *name, uint64_t least, uint64_t most,
+           uint64_t *value, GError **error)
+{
+    const char *text = lh_paper_option(options, name);
+
+    return g_ascii_string_to_unsigned(text, 10, least, most, value, NULL) ||
+           fail(error, LH_ERROR_USAGE,
+                "\"%s\" is \"%s\"; allowed: %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, name,
+                text, least, most);
+}
+
+static bool
+read_kind(const LhPaperOptions *options, LhCollectiveKind *kind, GError **error)
+{
+    const char *text = lh_paper_option(options, "collective");
+    g_autofree char *all = g_strjoinv(", ", (char **)lh_collective_names);
+
+    for (int i = 0; i < LH_COLL_KINDS; i++) {
+        if (strcmp(lh_collective_names[i], text) != 0)
+            continue;
+        *kind = (LhCollectiveKind)i;
+        return true;
+    }
+    return fail(error, LH_ERROR_USAGE, "\"collective\" is \"%s\"; allowed: %s", text, all);
+}
+
+bool
+lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *collective,
+                         GError **error)
+{
+    for (guint i = 0; i < options->names->len; i++) {
+        const char *name = g_ptr_array_index(options->names, i);
+
+        if (!g_strv_contains(option_names, name))
+            return fail(error, LH_ERROR_USAGE,
+                        "a collective has no option \"%s\"; allowed: cluster, ranks, collective, "
+                        "bytes",
+                        name);
+    }
+    for (const char *const *name = option_names; *name != NULL; name++) {
+        if (lh_paper_option(options, *name) == NULL)
+            return fail(error, LH_ERROR_USAGE, "a collective needs the option \"%s\"", *name);
+    }
+    collective->cluster = lh_paper_option(options, "cluster");
+    return read_count(options, "ranks", 2, G_MAXINT32, &collective->ranks, error) &&
+           read_count(options, "bytes", 1, UINT64_C(1) << 50, &collective->bytes, error) &&
+           read_kind(options, &collective->kind, error);
+}
+
+/* "NAME" or "NAME:NODES"; nodes are as many as the ranks need if they are not said. */
+static LhTopology *
+load(const LhPaperCollective *c, uint64_t *nodes, GError **error)
+{
+    const char *colon = strrchr(c->cluster, ':');
+    g_autofree char *name =
+        colon == NULL ? g_strdup(c->cluster) : g_strndup(c->cluster, (gsize)(colon - c->cluster));
+    LhTopology *topology;
+
+    if (colon != NULL && !g_ascii_string_to_unsigned(colon + 1, 10, 1, G_MAXINT32, nodes, NULL)) {
+        fail(error, LH_ERROR_USAGE, "\"cluster\" is \"%s\"; allowed: NAME or NAME:NODES",
+             c->cluster);
+        return NULL;
+    }
+    topology = lh_topology_load(name, error);
+    if (topology != NULL && colon == NULL)
+        *nodes = (c->ranks + topology->gpus_per_node - 1) / topology->gpus_per_node;
+    return topology;
+}
+
+static bool
+native_seconds(const LhPaperCollective *c, const LhNetwork *network, const LhDevice *device,
+               double *seconds, GError **error)
+{
+    const LhGroup group = { .stride = 1, .count = (uint32_t)c->ranks, .outer_count = 1 };
+    const double ranks = lh_collective_printed_bytes(c->kind, c->ranks, 1);
+    LhNative *native = lh_native_new(network, device, &group);
+    const bool known = lh_native_is_known(native, c->kind);
+    int provenance;
+
+    if (known)
+        *seconds = lh_native_seconds(native, c->kind, (double)c->bytes / ranks, &provenance);
+    lh_native_free(native);
+    return known || fail(error, LH_ERROR_NO,
+                         "%s has neither times nor lines for %s on %" G_GUINT64_FORMAT " ranks",
+                         network->topology->name, lh_collective_names[c->kind], c->ranks);
+}
+
+bool
+lh_paper_collective_seconds(const LhPaperCollective *c, bool left_out, double *seconds,
+                            GError **error)
+{
+    uint64_t nodes = 1;
+    g_autoptr(LhTopology) topology = load(c, &nodes, error);
+    g_autoptr(LhDevice) device =
+        topology == NULL ? NULL : lh_device_load(topology->device_name, error);
+    LhNetwork network;
+
+    if (device == NULL ||
+        !lh_network_init(&network, topology, (uint32_t)nodes, (uint32_t)c->ranks, NULL, error))
+        return false;
+    if (left_out &&
+        !lh_collective_times_leave_out(topology->collective_times, c->kind, c->ranks, c->bytes))
+        return fail(error, LH_ERROR_NO, "%s has no time of this size that could be left out",
+                    topology->name);
+    return native_seconds(c, &network, device, seconds, error);
+}

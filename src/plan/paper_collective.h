@@ -1,0 +1,25 @@
+/*
+ * One collective of a published table: what it takes alone, as NCCL runs it.
+ */
+#pragma once
+
+#include "plan/paper_case.h"
+#include "program/op.h"
+
+/* Borrows the options that it was read from. */
+typedef struct {
+    const char *cluster; /* a name of topologies/, or a path; "NAME:NODES" has so many nodes */
+    uint64_t ranks;      /* the first ones of the cluster; at least 2 */
+    uint64_t bytes;      /* as nccl-tests prints them */
+    LhCollectiveKind kind;
+} LhPaperCollective;
+
+/* From options "cluster", "ranks", "collective" and "bytes", all of them and no other; false with
+ * LH_ERROR_USAGE if one is missing or none. */
+bool lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *collective,
+                              GError **error);
+
+/* Seconds; with @left_out as if the topology's file had no time of this size. LH_ERROR_NO if
+ * nothing says how long it takes, or there is no such time to leave out. */
+bool lh_paper_collective_seconds(const LhPaperCollective *collective, bool left_out,
+                                 double *seconds, GError **error);

@@ -1,0 +1,29 @@
+/*
+ * What a collective takes that NCCL runs as it likes: in one node as measured or by the lines of
+ * the topology's file, else by NCCL's own model. Closed forms: they know nothing of other traffic.
+ */
+#pragma once
+
+#include "sim/network/nccl.h"
+
+/* One communicator's; borrows what it was made of. */
+typedef struct _LhNative LhNative;
+
+LhNative *lh_native_new(const LhNetwork *network, const LhDevice *device, const LhGroup *group);
+void lh_native_free(LhNative *native);
+
+/* Whether the topology has measured times for @kind on the ranks of the group, which are in one
+ * node. */
+bool lh_native_is_measured(const LhNative *native, LhCollectiveKind kind);
+
+/* Whether there is a time at all: of all-to-alls there may be none. */
+bool lh_native_is_known(const LhNative *native, LhCollectiveKind kind);
+
+/*
+ * Seconds of @shard_bytes per rank; of an all-to-all, what a rank sends, its own part included. The
+ * kind must be known. Where the links of the node are faster or slower than those that were
+ * measured (a fault, a question of what if), so is what bytes add; and likewise latencies.
+ * @provenance: of the times, lines or constants.
+ */
+double lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes,
+                         int *provenance);

@@ -1,0 +1,331 @@
+/*
+ * What collectives of a node take as measured, and by lines: on rows of these tests' own making,
+ * and on those of the shipped topologies.
+ */
+#include "data_files.h"
+#include "sim/network/collective_table.h"
+#include "sim/network/native.h"
+
+#include <math.h>
+
+#define NEAR 1e-12
+#define US (LH_PS_PER_S / 1000000)
+
+static void
+add_row(GArray *times, LhCollectiveKind op, uint64_t ranks, LhProvenance provenance,
+        const uint64_t *bytes, const double *us, guint count)
+{
+    LhCollectiveTimes row = { .op = (int)op, .ranks = ranks, .provenance = (int)provenance };
+
+    row.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    row.us = g_array_new(FALSE, FALSE, sizeof(double));
+    g_array_append_vals(row.bytes, bytes, count);
+    g_array_append_vals(row.us, us, count);
+    g_array_append_val(times, row);
+}
+
+static void
+free_rows(GArray *times)
+{
+    for (guint i = 0; i < times->len; i++) {
+        g_array_unref(g_array_index(times, LhCollectiveTimes, i).bytes);
+        g_array_unref(g_array_index(times, LhCollectiveTimes, i).us);
+    }
+    g_array_unref(times);
+}
+
+static double
+us_of(const GArray *times, LhCollectiveKind kind, uint64_t ranks, double bytes)
+{
+    double seconds = -1;
+    int provenance = -1;
+
+    ck_assert(lh_collective_times_seconds(times, kind, ranks, bytes, &seconds, &provenance));
+    return 1e6 * seconds;
+}
+
+static GArray *
+own_rows(void)
+{
+    static const uint64_t bytes[] = { 1000, 2000, 10000 };
+    static const double two[] = { 5, 4, 20 }, eight[] = { 10, 12, 44 };
+    GArray *times = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
+
+    add_row(times, LH_COLL_ALL_GATHER, 8, LH_PROVENANCE_ASSUMED, bytes, eight, 3);
+    add_row(times, LH_COLL_ALL_GATHER, 2, LH_PROVENANCE_MEASURED, bytes, two, 3);
+    add_row(times, LH_COLL_ALL_REDUCE, 2, LH_PROVENANCE_MEASURED, bytes, two, 3);
+    add_row(times, LH_COLL_ALL_REDUCE, 4, LH_PROVENANCE_MEASURED, bytes, eight, 3);
+    return times;
+}
+
+START_TEST(times_are_straight_lines_in_bytes)
+{
+    GArray *times = own_rows();
+    static const struct {
+        double bytes, us;
+    } expected[] = {
+        { 0, 5 },     { 999, 5 },    { 1000, 5 },   { 1500, 4.5 }, { 2000, 4 },
+        { 6000, 12 }, { 10000, 20 }, { 12000, 24 }, { 1e6, 2000 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(expected); i++)
+        ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 2, expected[i].bytes),
+                                expected[i].us, NEAR * expected[i].us);
+    free_rows(times);
+}
+END_TEST
+
+/* Between numbers of ranks: a line in them, at equal bytes of a rank. */
+START_TEST(times_lie_between_numbers_of_ranks)
+{
+    GArray *times = own_rows();
+    double seconds = -1;
+    int provenance = -1;
+
+    /* 5 ranks of 400 bytes: 800 of 2 (5 us) and 3200 of 8 (12 + 32 x 0.15 us), half and half. */
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 5, 2000), 0.5 * 5 + 0.5 * 16.8, 1e-9);
+    /* A vector that all have is the same on any number of ranks. */
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_REDUCE, 3, 2000), 0.5 * 4 + 0.5 * 12, 1e-9);
+    ck_assert(lh_collective_times_seconds(times, LH_COLL_ALL_GATHER, 5, 1, &seconds, &provenance));
+    ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED);
+    ck_assert(lh_collective_times_seconds(times, LH_COLL_ALL_GATHER, 2, 1, &seconds, &provenance));
+    ck_assert_int_eq(provenance, LH_PROVENANCE_MEASURED);
+    seconds = -1;
+    ck_assert(!lh_collective_times_seconds(times, LH_COLL_ALL_GATHER, 9, 1, &seconds, &provenance));
+    ck_assert(!lh_collective_times_seconds(times, LH_COLL_ALL_TO_ALL, 2, 1, &seconds, &provenance));
+    ck_assert(!lh_collective_times_seconds(NULL, LH_COLL_ALL_GATHER, 2, 1, &seconds, &provenance));
+    ck_assert_double_eq(seconds, -1);
+    free_rows(times);
+}
+END_TEST
+
+START_TEST(sizes_can_be_left_out)
+{
+    GArray *times = own_rows();
+
+    ck_assert(!lh_collective_times_leave_out(times, LH_COLL_ALL_GATHER, 2, 1500));
+    ck_assert(!lh_collective_times_leave_out(times, LH_COLL_ALL_GATHER, 5, 2000));
+    ck_assert(lh_collective_times_leave_out(times, LH_COLL_ALL_GATHER, 2, 2000));
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 2, 2000), 5 + 15.0 / 9, 1e-9);
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_REDUCE, 2, 2000), 4, 1e-9);
+    ck_assert(!lh_collective_times_leave_out(times, LH_COLL_ALL_GATHER, 2, 1000)); /* two left */
+    ck_assert(!lh_collective_times_leave_out(NULL, LH_COLL_ALL_GATHER, 2, 1000));
+    free_rows(times);
+}
+END_TEST
+
+/* a + b h + w / B + m / C, by hand. */
+START_TEST(lines_are_their_formula)
+{
+    const LhCollectiveLine ll = { .base_ps = 10 * US, .hop_ps = US };
+    const LhCollectiveLine ll128 = { .base_ps = 10 * US, .bandwidth = 1e9 };
+    const LhCollectiveLine simple = {
+        .base_ps = 20 * US, .hop_ps = 3 * US, .bandwidth = 1e9, .copy = 2e9
+    };
+    static const struct {
+        LhCollectiveKind kind;
+        uint64_t ranks;
+        double bytes, us;
+    } expected[] = {
+        { LH_COLL_ALL_GATHER, 4, 400, 10 + 3 },          /* w = 300: LL */
+        { LH_COLL_ALL_GATHER, 4, 4000, 10 + 3 },         /* w = 3000: LL128 */
+        { LH_COLL_ALL_GATHER, 4, 8000, 20 + 9 + 6 + 1 }, /* w = 6000, m = 2000 */
+        { LH_COLL_ALL_REDUCE, 4, 4000, 20 + 18 + 6 + 1 },
+        { LH_COLL_ALL_REDUCE, 2, 300, 10 + 2 },
+        { LH_COLL_ALL_TO_ALL, 8, 8000, 20 + 9 + 7 + 0.5 },
+        { LH_COLL_BROADCAST, 2, 8000, 20 + 3 + 8 + 4 },
+    };
+    g_autoptr(GArray) lines = g_array_new(FALSE, FALSE, sizeof(LhCollectiveLines));
+    double seconds = -1;
+    int provenance = -1;
+
+    for (int op = 0; op < LH_COLL_KINDS; op++) {
+        const LhCollectiveLines row = { .op = op,
+                                        .ll = ll,
+                                        .ll128 = ll128,
+                                        .simple = simple,
+                                        .ll_bytes = 500,
+                                        .ll128_bytes = 5000,
+                                        .provenance = LH_PROVENANCE_FITTED };
+
+        if (op != LH_COLL_REDUCE_SCATTER)
+            g_array_append_val(lines, row);
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
+        ck_assert(lh_collective_lines_seconds(lines, expected[i].kind, expected[i].ranks,
+                                              expected[i].bytes, &seconds, &provenance));
+        ck_assert_double_eq_tol(1e6 * seconds, expected[i].us, 1e-9 * expected[i].us);
+        ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
+    }
+    ck_assert(
+        !lh_collective_lines_seconds(lines, LH_COLL_REDUCE_SCATTER, 2, 1, &seconds, &provenance));
+    ck_assert(!lh_collective_lines_seconds(lines, LH_COLL_ALL_GATHER, 1, 1, &seconds, &provenance));
+}
+END_TEST
+
+/* Of every shipped row: exact at its sizes, nowhere broken, and rising beyond them. */
+START_TEST(shipped_times_are_exact_continuous_and_go_on)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+    guint rows = 0;
+
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(LhTopology) t = lh_topology_load(*name, NULL);
+
+        for (guint i = 0; t->collective_times != NULL && i < t->collective_times->len;
+             i++, rows++) {
+            const LhCollectiveTimes *row =
+                &g_array_index(t->collective_times, LhCollectiveTimes, i);
+            const LhCollectiveKind kind = (LhCollectiveKind)row->op;
+            const guint last = row->bytes->len - 1;
+
+            for (guint k = 0; k <= last; k++) {
+                const double bytes = (double)g_array_index(row->bytes, uint64_t, k);
+                const double us = g_array_index(row->us, double, k);
+
+                ck_assert_double_eq_tol(us_of(t->collective_times, kind, row->ranks, bytes), us,
+                                        1e-9 * us);
+                ck_assert_double_eq_tol(
+                    us_of(t->collective_times, kind, row->ranks, bytes * (1 - 1e-9)), us,
+                    1e-6 * us);
+                ck_assert_double_eq_tol(
+                    us_of(t->collective_times, kind, row->ranks, bytes * (1 + 1e-9)), us,
+                    1e-6 * us);
+            }
+            ck_assert_double_gt(us_of(t->collective_times, kind, row->ranks,
+                                      10 * (double)g_array_index(row->bytes, uint64_t, last)),
+                                5 * g_array_index(row->us, double, last));
+        }
+    }
+    ck_assert_uint_gt(rows, 90);
+}
+END_TEST
+
+/* Fitted by the least squares of tools/collectives.py: near the knots that they stand in for. */
+START_TEST(shipped_lines_are_near_times)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(LhTopology) t = lh_topology_load(*name, NULL);
+        double sum = 0;
+        guint count = 0;
+
+        if (t->collective_lines == NULL || t->collective_times == NULL)
+            continue;
+        for (guint i = 0; i < t->collective_times->len; i++) {
+            const LhCollectiveTimes *row =
+                &g_array_index(t->collective_times, LhCollectiveTimes, i);
+
+            for (guint k = 0; k < row->bytes->len; k++, count++) {
+                double seconds;
+                int provenance;
+
+                ck_assert(lh_collective_lines_seconds(
+                    t->collective_lines, (LhCollectiveKind)row->op, row->ranks,
+                    (double)g_array_index(row->bytes, uint64_t, k), &seconds, &provenance));
+                sum += fabs(1e6 * seconds / g_array_index(row->us, double, k) - 1);
+            }
+        }
+        ck_assert_msg(sum / count < 0.1, "%s: %.3f", *name, sum / count);
+    }
+}
+END_TEST
+
+/* ---- on a network ---- */
+
+static double
+native_us(const LhTopology *t, LhGroup group, LhCollectiveKind kind, double shard,
+          const GArray *faults)
+{
+    g_autoptr(LhDevice) device = lh_device_load(t->device_name, NULL);
+    const uint32_t nodes = 2;
+    LhNetwork network;
+    LhNative *native;
+    int provenance;
+    double us;
+
+    ck_assert(
+        lh_network_init(&network, t, nodes, nodes * (uint32_t)t->gpus_per_node, faults, NULL));
+    native = lh_native_new(&network, device, &group);
+    ck_assert(lh_native_is_known(native, kind));
+    us = 1e6 * lh_native_seconds(native, kind, shard, &provenance);
+    lh_native_free(native);
+    return us;
+}
+
+/* Faster links make what bytes add shorter, and shorter latencies what is there without bytes. */
+START_TEST(native_times_follow_the_links)
+{
+    const LhGroup eight = { .base = 8, .stride = 1, .count = 8, .outer_count = 1 };
+    const double shard = 8388608;
+    g_autoptr(LhTopology) t = lh_topology_load("hgx-h100", NULL);
+    g_autoptr(GArray) faults = g_array_new(FALSE, TRUE, sizeof(LhLinkFault));
+    const LhLinkFault slow = { LH_TIER_NVLINK, 1, 0.5 };
+    const double empty = native_us(t, eight, LH_COLL_ALL_GATHER, 0, NULL);
+    const double whole = native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL);
+
+    ck_assert_double_eq_tol(empty, 10.4, 1e-9);
+    ck_assert_double_eq_tol(whole, 209.25, 1e-9);
+    g_array_append_val(faults, slow);
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, faults),
+                            empty + 2 * (whole - empty), 1e-6);
+    t->nvlink.bandwidth *= 2;
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL),
+                            empty + (whole - empty) / 2, 1e-6);
+    t->nvlink.latency_ps /= 2;
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, 0, NULL), empty / 2, 1e-6);
+    lh_topology_take_links(t); /* the same machine, better measured */
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL), whole, 1e-6);
+}
+END_TEST
+
+/* Times, then lines, then NCCL's own model, and none of the first two between nodes. */
+START_TEST(native_times_come_in_order)
+{
+    const LhGroup four = { .stride = 1, .count = 4, .outer_count = 1 };
+    const LhGroup sixteen = { .stride = 1, .count = 16, .outer_count = 1 };
+    const LhGroup both = { .stride = 4, .count = 4, .outer_count = 1 };
+    g_autoptr(LhTopology) h800 = lh_topology_load("hgx-h800", NULL);
+    g_autoptr(LhTopology) rack = lh_topology_load("nvl72", NULL);
+    g_autoptr(LhTopology) bare = lh_topology_load("dfa-2node", NULL);
+    g_autoptr(LhTopology) h100 = lh_topology_load("hgx-h100", NULL);
+    g_autoptr(LhDevice) device = lh_device_load("h100-sxm", NULL);
+    double seconds;
+    int provenance;
+    LhNetwork network;
+    LhNative *native;
+    LhNcclGroup *nccl;
+
+    ck_assert(lh_collective_lines_seconds(h800->collective_lines, LH_COLL_ALL_GATHER, 4, 4e6,
+                                          &seconds, &provenance));
+    ck_assert_double_eq_tol(native_us(h800, four, LH_COLL_ALL_GATHER, 1e6, NULL), 1e6 * seconds,
+                            1e-6);
+    ck_assert(lh_collective_lines_seconds(rack->collective_lines, LH_COLL_ALL_TO_ALL, 16, 1e6,
+                                          &seconds, &provenance));
+    ck_assert_double_eq_tol(native_us(rack, sixteen, LH_COLL_ALL_TO_ALL, 1e6, NULL), 1e6 * seconds,
+                            1e-6);
+    ck_assert(lh_network_init(&network, h100, 2, 16, NULL, NULL));
+    native = lh_native_new(&network, device, &both);
+    ck_assert(!lh_native_is_measured(native, LH_COLL_ALL_GATHER));
+    ck_assert(!lh_native_is_known(native, LH_COLL_ALL_TO_ALL));
+    nccl = lh_nccl_group_new(&network, device, &both);
+    ck_assert_double_eq_tol(lh_native_seconds(native, LH_COLL_ALL_GATHER, 1048576, &provenance),
+                            lh_nccl_seconds(nccl, LH_COLL_ALL_GATHER, 1048576, NULL), 1e-12);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
+    lh_native_seconds(native, LH_COLL_ALL_REDUCE, 1048576, &provenance);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED); /* trees over two nodes */
+    lh_nccl_group_free(nccl);
+    lh_native_free(native);
+    ck_assert(lh_network_init(&network, bare, 1, 4, NULL, NULL));
+    native = lh_native_new(&network, device, &four);
+    ck_assert(!lh_native_is_measured(native, LH_COLL_ALL_GATHER));
+    ck_assert(!lh_native_is_known(native, LH_COLL_ALL_TO_ALL));
+    lh_native_free(native);
+}
+END_TEST
+
+LH_TEST_MAIN("collective_table", times_are_straight_lines_in_bytes,
+             times_lie_between_numbers_of_ranks, sizes_can_be_left_out, lines_are_their_formula,
+             shipped_times_are_exact_continuous_and_go_on, shipped_lines_are_near_times,
+             native_times_follow_the_links, native_times_come_in_order)

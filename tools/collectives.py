@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Makes the measured collectives of a topology file from a table of nccl-tests.
+
+    tools/collectives.py TABLE.csv                                      lists what the table has
+    tools/collectives.py TABLE.csv --gpu NAME                           prints rows of JSON
+    tools/collectives.py TABLE.csv --gpu NAME --topology FILE [--check] puts them into the file
+    tools/collectives.py TABLE.csv --errors                             a size left out, by GPU
+
+The table has the columns gpu, op, num_gpus, size_bytes_nccl_tests, time_us and nccl_version. A row's
+time at a size is the median over the rows of the table, whatever their version. With --lines also
+the three lines (LL, LL128, Simple) of each operation are fitted, for numbers of GPUs without rows.
+The result depends on the table alone. With --check nothing is written: status 1 if the file is not
+what the table makes.
+"""
+
+import argparse
+import collections
+import csv
+import json
+import math
+import pathlib
+import re
+import statistics
+import sys
+
+OPERATIONS = {"all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
+              "all_reduce": "all-reduce", "alltoall": "all-to-all"}
+LL_BYTES = 64 << 10  # a rank sends: NCCL's changes of protocol, about
+LL128_BYTES = {"all-reduce": 8 << 20}
+LL128_BYTES_ELSE = 4 << 20
+RATE_MAX = 1e5  # GB/s: what is faster takes no time
+LEFT_OUT_FROM = 256 << 10  # errors are those of sizes from here on
+
+
+def read(path):
+    """{gpu: {(operation, ranks): {bytes: [us]}}}, and the versions likewise."""
+    times = collections.defaultdict(lambda: collections.defaultdict(lambda: collections.defaultdict(list)))
+    versions = collections.defaultdict(lambda: collections.defaultdict(set))
+    with open(path, encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            key = OPERATIONS[row["op"]], int(row["num_gpus"])
+            times[row["gpu"]][key][int(row["size_bytes_nccl_tests"])].append(float(row["time_us"]))
+            versions[row["gpu"]][key].add(row["nccl_version"])
+    return times, versions
+
+
+def version_key(version):
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+def knots(samples):
+    """Sizes and medians, rounded as the tables print them; a last size that is no slower than the
+    one before it says nothing of larger ones and is left out."""
+    points = [(size, round(statistics.median(us), 3)) for size, us in sorted(samples.items())]
+    while len(points) > 2 and points[-1][1] <= points[-2][1]:
+        points.pop()
+    return points
+
+
+def interpolate(points, size):
+    if size <= points[0][0]:
+        return points[0][1]
+    right = next((i for i in range(1, len(points)) if size <= points[i][0]), len(points) - 1)
+    (low, a), (high, b) = points[right - 1], points[right]
+    return a + (b - a) * (size - low) / (high - low)
+
+
+# ---- three lines ---------------------------------------------------------------------------------
+
+
+def parts_of(operation, ranks, size):
+    """What base, hop, bandwidth and copy are multiplied by: 1, hops, bytes sent, bytes to one."""
+    rounds = 2 if operation == "all-reduce" else 1
+    hops = math.log2(ranks) if operation == "all-to-all" else rounds * (ranks - 1)
+    sent = rounds * size * (ranks - 1) / ranks
+    return 1.0, hops, sent, sent / (ranks - 1)
+
+
+def fit(rows):
+    """Non-negative least squares of relative errors, by coordinate descent: rows of (parts, us)."""
+    scales = [max(parts[i] for parts, _ in rows) for i in range(4)]
+    a = [[parts[i] / scales[i] / us for i in range(4)] for parts, us in rows]
+    x = [0.0] * 4
+    residual = [1.0] * len(rows)
+    for _ in range(20000):
+        for i in range(4):
+            norm = sum(line[i] ** 2 for line in a)
+            step = sum(line[i] * r for line, r in zip(a, residual)) / norm
+            new = max(0.0, x[i] + step)
+            residual = [r - line[i] * (new - x[i]) for line, r in zip(a, residual)]
+            x[i] = new
+    return [value / scale for value, scale in zip(x, scales)]
+
+
+def line_of(coefficients):
+    base, hop, byte, copy = coefficients
+    line = {"base": f"{base:.2f}us", "hop": f"{hop:.2f}us"}
+    for name, us in (("bandwidth", byte), ("copy", copy)):
+        if us > 1e-3 / RATE_MAX:
+            line[name] = f"{1e-3 / us:.0f}GB/s"
+    return line
+
+
+def three_lines(operation, table, source):
+    limits = LL_BYTES, LL128_BYTES.get(operation, LL128_BYTES_ELSE), math.inf
+    row = {"op": operation}
+    low = -1
+    for name, high in zip(("ll", "ll128", "simple"), limits):
+        rows = []
+        for (op, ranks), samples in sorted(table.items()):
+            for size, us in knots(samples):
+                parts = parts_of(op, ranks, size)
+                if op == operation and low < parts[2] <= high:
+                    rows.append((parts, us))
+        if not rows:
+            return None
+        row[name] = line_of(fit(rows))
+        low = high
+    row.update(ll_bytes=limits[0], ll128_bytes=limits[1], provenance="fitted", source=source)
+    return row
+
+
+# ---- output --------------------------------------------------------------------------------------
+
+
+def rows_of(table, versions, source):
+    rows = []
+    for (operation, ranks), samples in sorted(table.items(), key=lambda item: (
+            list(OPERATIONS.values()).index(item[0][0]), item[0][1])):
+        points = knots(samples)
+        rows.append({"op": operation, "ranks": ranks,
+                     "nccl": ", ".join(sorted(versions[operation, ranks], key=version_key)),
+                     "bytes": [size for size, _ in points], "us": [us for _, us in points],
+                     "provenance": "measured", "source": source})
+    return rows
+
+
+def lines_of(table, source):
+    rows = (three_lines(operation, table, source) for operation in OPERATIONS.values())
+    return [row for row in rows if row is not None]
+
+
+def text_of(document):
+    """JSON as the topology files have it: arrays of numbers, and rows of lines, on one line."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda m: "[" + re.sub(r"\s+", " ", m[1]) + "]", text)
+    return re.sub(r"\{\s+(\"base\"[^{}]+?)\s+\}", lambda m: "{" + re.sub(r"\s+", " ", m[1]) + "}",
+                  text) + "\n"
+
+
+def with_rows(document, times, lines):
+    node = {}
+    for key, value in document["node"].items():
+        if key not in ("collective_times", "collective_lines"):
+            node[key] = value
+    node["collective_times"] = times
+    if lines:
+        node["collective_lines"] = lines
+    return {key: node if key == "node" else value for key, value in document.items()}
+
+
+def print_errors(times):
+    """Of every size but the first and the last, with the line between its neighbours instead."""
+    everything = collections.defaultdict(list)
+    for gpu in sorted(times):
+        errors = collections.defaultdict(list)
+        for (operation, _), samples in times[gpu].items():
+            points = knots(samples)
+            for i in range(1, len(points) - 1):
+                if points[i][0] < LEFT_OUT_FROM:
+                    continue
+                others = points[:i] + points[i + 1:]
+                error = abs(interpolate(others, points[i][0]) / points[i][1] - 1)
+                errors[operation].append(error)
+                everything[operation].append(error)
+        print(f"{gpu}: " + ", ".join(f"{name} {100 * statistics.mean(values):.1f} %"
+                                     for name, values in sorted(errors.items())))
+    print("all: " + ", ".join(f"{name} {100 * statistics.mean(values):.1f} %"
+                              for name, values in sorted(everything.items())))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("table")
+    parser.add_argument("--gpu", help="a name of the column gpu")
+    parser.add_argument("--source", default="", help="where the table comes from")
+    parser.add_argument("--topology", type=pathlib.Path, help="put the rows into this file")
+    parser.add_argument("--lines", action="store_true", help="fit the three lines, too")
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if it would")
+    parser.add_argument("--errors", action="store_true", help="print errors of sizes left out")
+    options = parser.parse_args()
+    times, versions = read(options.table)
+    if options.errors:
+        print_errors(times)
+        return 0
+    if options.gpu is None:
+        print("\n".join(sorted(times)))
+        return 0
+    if options.gpu not in times:
+        parser.error(f"no GPU \"{options.gpu}\" in {options.table}; there are: {', '.join(sorted(times))}")
+    rows = rows_of(times[options.gpu], versions[options.gpu], options.source or options.table)
+    lines = lines_of(times[options.gpu], options.source or options.table) if options.lines else []
+    if options.topology is None:
+        print(text_of({"collective_times": rows, **({"collective_lines": lines} if lines else {})}), end="")
+        return 0
+    before = options.topology.read_text(encoding="utf-8")
+    after = text_of(with_rows(json.loads(before), rows, lines))
+    if options.check:
+        return int(before != after)
+    options.topology.write_text(after, encoding="utf-8")
+    return 0
+
+
+sys.exit(main())
