@@ -17,11 +17,18 @@
 
 static const char *const schemas[] = { "longhaul.paper/1", NULL };
 
-const char *const lh_metric_names[] = {
-    "iteration_s",    "tokens_per_s",   "tokens_per_s_per_gpu",  "model_tflops_per_gpu",
-    "peak_gib",       "longest_tokens", "attention_s",           "iterations_per_s",
-    "tflops_per_gpu", "collective_us",   "collective_left_out_us", NULL
-};
+const char *const lh_metric_names[] = { "iteration_s",
+                                        "tokens_per_s",
+                                        "tokens_per_s_per_gpu",
+                                        "model_tflops_per_gpu",
+                                        "peak_gib",
+                                        "longest_tokens",
+                                        "attention_s",
+                                        "iterations_per_s",
+                                        "tflops_per_gpu",
+                                        "collective_us",
+                                        "collective_left_out_us",
+                                        NULL };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_metric_names) == LH_METRICS + 1);
 

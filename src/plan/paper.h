@@ -90,12 +90,12 @@ typedef struct {
     char *name; /* of the table, and of its files */
     char *description;
     char *source;
-    char *caveat;               /* what to know before judging; NULL: nothing */
-    bool serving;               /* rows time one kernel at a time, in a serving system */
-    GPtrArray *base;            /* of char *: options of all rows; NULL: none */
-    GArray *columns;            /* of LhPaperColumn; NULL: none */
-    GArray *metrics;            /* of LhPaperMetric */
-    GArray *fitted_on;          /* of LhPaperFitted; NULL: no constant was fitted */
+    char *caveat;      /* what to know before judging; NULL: nothing */
+    bool serving;      /* rows time one kernel at a time, in a serving system */
+    GPtrArray *base;   /* of char *: options of all rows; NULL: none */
+    GArray *columns;   /* of LhPaperColumn; NULL: none */
+    GArray *metrics;   /* of LhPaperMetric */
+    GArray *fitted_on; /* of LhPaperFitted; NULL: no constant was fitted */
     GPtrArray *groups; /* of char *: columns whose cells group the rows in summaries; NULL: none */
     LhPaperTolerance group_tolerance; /* of each group */
     GPtrArray *constants;       /* of char *: names of LhConstant that --fit fits; NULL: none */

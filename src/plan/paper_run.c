@@ -177,8 +177,7 @@ time_collective(Work *work, GError **error)
         !lh_paper_collective_seconds(&collective, work->kind == WORK_LEFT_OUT, &seconds, error))
         return false;
     work->fits = true;
-    work->time_error = lh_provenance_error(
-        work->kind == WORK_LEFT_OUT ? LH_PROVENANCE_FITTED : LH_PROVENANCE_MEASURED);
+    work->time_error = LH_COLLECTIVE_ERROR;
     work->value[LH_METRIC_COLLECTIVE] = 1e6 * seconds;
     work->value[LH_METRIC_COLLECTIVE_LEFT_OUT] = 1e6 * seconds;
     return true;

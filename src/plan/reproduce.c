@@ -354,6 +354,25 @@ lh_reproduce(const LhReproduceParams *params, GError **error)
     return g_steal_pointer(&tables);
 }
 
+void
+lh_reproduced_bars(const GPtrArray *tables, guint *within, guint *judged)
+{
+    *within = *judged = 0;
+    for (guint i = 0; i < tables->len; i++) {
+        const LhReproducedTable *table = g_ptr_array_index(tables, i);
+
+        *within += table->all.within_bars;
+        *judged += table->all.judged;
+    }
+}
+
+bool
+lh_reproduced_bars_hold(guint within, guint judged)
+{
+    return 10 * (uint64_t)within >= 7 * (uint64_t)judged &&
+           10 * (uint64_t)within <= 9 * (uint64_t)judged;
+}
+
 bool
 lh_reproduced_within(const GPtrArray *tables)
 {

@@ -56,5 +56,12 @@ typedef struct {
  * elements are LhReproducedTable *. */
 GPtrArray *lh_reproduce(const LhReproduceParams *params, GError **error);
 
+/* The judged numbers of all @tables, and how many are within the error bars of their predictions.
+ */
+void lh_reproduced_bars(const GPtrArray *tables, guint *within, guint *judged);
+
+/* Whether 70 to 90 per cent of so many are, as is right for error bars of 80. */
+bool lh_reproduced_bars_hold(guint within, guint judged);
+
 /* Whether no table is beyond its tolerance. */
 bool lh_reproduced_within(const GPtrArray *tables);

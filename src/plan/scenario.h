@@ -50,7 +50,7 @@ typedef struct {
     uint64_t data_parallel_size;
     bool step; /* a whole training step, not one attention module; it reads the next ones */
     char *framework;
-    char *attention_kernel;           /* library, or kernel whose curves time all forward attention */
+    char *attention_kernel; /* library, or kernel whose curves time all forward attention */
     char *tensor_model_parallel_size; /* a number, or "all" */
     uint64_t context_parallel_size;
     uint64_t num_micro_batches;
