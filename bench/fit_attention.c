@@ -146,8 +146,7 @@ reweigh(const Part *p, const LhAttentionRow *row, bool first, double w[TERMS])
             const double y = g_array_index(p->measured, Measured, i).seconds;
             const double tiles =
                 first ? y : lh_attention_tiles_seconds(row, p->loads[i].flops, true);
-            const double weight =
-                first ? 1 : 1 / fmax(fabs(error_of(p, row, i)), ERROR_FLOOR);
+            const double weight = first ? 1 : 1 / fmax(fabs(error_of(p, row, i)), ERROR_FLOOR);
             double x[TERMS];
 
             if (row_of(p, i) == NULL)
@@ -209,8 +208,8 @@ load_all(const GArray *measured, const LhAttentionRow *row, uint64_t sms)
     LhAttentionLoad *loads = g_new(LhAttentionLoad, measured->len);
 
     for (guint i = 0; i < measured->len; i++)
-        loads[i] = lh_attention_load(row, sms, &g_array_index(measured, Measured, i).args, 1, 1,
-                                     true);
+        loads[i] =
+            lh_attention_load(row, sms, &g_array_index(measured, Measured, i).args, 1, 1, true);
     return loads;
 }
 
@@ -232,8 +231,8 @@ search(const GArray *measured, const LhAttentionRow *from, const Options *given,
         row.tiling.rows = tiles[i / 12][0];
         row.tiling.columns = tiles[i / 12][1];
         if ((given->packed && !row.tiling.pack_groups) ||
-            (given->rows > 0 && (row.tiling.rows != given->rows ||
-                                 row.tiling.columns != given->columns)))
+            (given->rows > 0 &&
+             (row.tiling.rows != given->rows || row.tiling.columns != given->columns)))
             continue;
         loads = load_all(measured, &row, sms);
         fitted = fit(&(Part){ measured, loads, false }, &row);
