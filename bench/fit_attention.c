@@ -135,42 +135,62 @@ judge(const Part *p, const LhAttentionRow *row, double *mean, double *worst)
     return rows;
 }
 
-/* One round: weights from the errors of @row, whose terms are scaled to about 1. */
+/* The normal equations; terms are scaled to at most 1. */
+typedef struct {
+    double normal[TERMS][TERMS], right[TERMS], scale[TERMS];
+} Equations;
+
+/* Adds a row of weight @weight, whose terms are @x and which took @seconds. */
+static void
+add_equation(Equations *e, const double x[TERMS], double seconds, double weight)
+{
+    double scaled[TERMS];
+
+    for (int a = 0; a < TERMS; a++)
+        scaled[a] = e->scale[a] > 0 ? x[a] / seconds / e->scale[a] : 0;
+    for (int a = 0; a < TERMS; a++) {
+        e->right[a] += weight * scaled[a];
+        for (int b = 0; b < TERMS; b++)
+            e->normal[a][b] += weight * scaled[a] * scaled[b];
+    }
+}
+
+/* The terms of row @i: how hot the device gets follows from @row, or, @first, from the time. */
+static void
+terms_of(const Part *p, const LhAttentionRow *row, guint i, bool first, double x[TERMS])
+{
+    const double seconds = g_array_index(p->measured, Measured, i).seconds;
+
+    fill_terms(&p->loads[i],
+               first ? seconds : lh_attention_tiles_seconds(row, p->loads[i].flops, true), x);
+}
+
+/* One round: weights from the errors of @row. */
 static void
 reweigh(const Part *p, const LhAttentionRow *row, bool first, double w[TERMS])
 {
-    double normal[TERMS][TERMS] = { 0 }, right[TERMS] = { 0 }, scale[TERMS] = { 0 };
+    Equations e = { 0 };
+    double x[TERMS];
 
-    for (int pass = 0; pass < 2; pass++) {
-        for (guint i = 0; i < p->measured->len; i++) {
-            const double y = g_array_index(p->measured, Measured, i).seconds;
-            const double tiles =
-                first ? y : lh_attention_tiles_seconds(row, p->loads[i].flops, true);
-            const double weight =
-                first ? 1 : 1 / fmax(fabs(error_of(p, row, i)), ERROR_FLOOR);
-            double x[TERMS];
-
-            if (row_of(p, i) == NULL)
-                continue;
-            fill_terms(&p->loads[i], tiles, x);
-            for (int a = 0; a < TERMS; a++) {
-                if (pass == 0) {
-                    scale[a] = fmax(scale[a], x[a] / y);
-                    continue;
-                }
-                right[a] += scale[a] > 0 ? weight * x[a] / y / scale[a] : 0;
-                for (int b = 0; b < TERMS; b++)
-                    normal[a][b] += scale[a] > 0 && scale[b] > 0
-                                        ? weight * x[a] / y / scale[a] * x[b] / y / scale[b]
-                                        : 0;
-            }
-        }
+    for (guint i = 0; i < p->measured->len; i++) {
+        if (row_of(p, i) == NULL)
+            continue;
+        terms_of(p, row, i, first, x);
+        for (int a = 0; a < TERMS; a++)
+            e.scale[a] = fmax(e.scale[a], x[a] / row_of(p, i)->seconds);
+    }
+    for (guint i = 0; i < p->measured->len; i++) {
+        if (row_of(p, i) == NULL)
+            continue;
+        terms_of(p, row, i, first, x);
+        add_equation(&e, x, row_of(p, i)->seconds,
+                     first ? 1 : 1 / fmax(fabs(error_of(p, row, i)), ERROR_FLOOR));
     }
     for (int a = 0; a < TERMS; a++)
-        w[a] *= scale[a];
-    solve(normal, right, w);
+        w[a] *= e.scale[a];
+    solve(e.normal, e.right, w);
     for (int a = 0; a < TERMS; a++)
-        w[a] = scale[a] > 0 ? w[a] / scale[a] : 0;
+        w[a] = e.scale[a] > 0 ? w[a] / e.scale[a] : 0;
 }
 
 static Fitted
@@ -209,8 +229,8 @@ load_all(const GArray *measured, const LhAttentionRow *row, uint64_t sms)
     LhAttentionLoad *loads = g_new(LhAttentionLoad, measured->len);
 
     for (guint i = 0; i < measured->len; i++)
-        loads[i] = lh_attention_load(row, sms, &g_array_index(measured, Measured, i).args, 1, 1,
-                                     true);
+        loads[i] =
+            lh_attention_load(row, sms, &g_array_index(measured, Measured, i).args, 1, 1, true);
     return loads;
 }
 
@@ -232,8 +252,8 @@ search(const GArray *measured, const LhAttentionRow *from, const Options *given,
         row.tiling.rows = tiles[i / 12][0];
         row.tiling.columns = tiles[i / 12][1];
         if ((given->packed && !row.tiling.pack_groups) ||
-            (given->rows > 0 && (row.tiling.rows != given->rows ||
-                                 row.tiling.columns != given->columns)))
+            (given->rows > 0 &&
+             (row.tiling.rows != given->rows || row.tiling.columns != given->columns)))
             continue;
         loads = load_all(measured, &row, sms);
         fitted = fit(&(Part){ measured, loads, false }, &row);

@@ -39,5 +39,6 @@ kernel_time(const World *w, uint32_t rank, uint32_t *launches)
                 sum += lh_cost_compute(&cost, w->program, &buffer.ops[i], NULL);
         }
     lh_op_buffer_clear(&buffer);
+    lh_cost_clear(&cost);
     return sum;
 }

@@ -389,7 +389,103 @@ START_TEST(device_memory_is_not_all_usable)
 }
 END_TEST
 
-LH_TEST_MAIN("device", device_files_are_valid, device_schema_is_the_table,
-             device_curves_meet_published_tables, device_curves_state_their_points,
-             device_variants_scale, device_rate_interpolates, device_without_curve_says_so,
-             device_values_are_read, device_memory_is_not_all_usable, device_rejects_broken_files)
+/* --- rows by tiles ------------------------------------------------------------------------------
+ */
+
+static const char *const rows_text =
+    "{\n"
+    "  \"schema\": \"longhaul.device/2\", \"name\": \"d\", \"source\": \"s\",\n"
+    "  \"matrix_rate\": \"300TFLOP/s\", \"matrix_efficiency\": 0.8,\n"
+    "  \"matrix_provenance\": \"assumed\", \"memory_capacity\": \"80GiB\",\n"
+    "  \"memory_bandwidth\": \"2TB/s\", \"memory_efficiency\": 0.75,\n"
+    "  \"memory_provenance\": \"datasheet\", \"sm_count\": 108, \"kernel_launch\": \"3us\",\n"
+    "  \"stream_sync\": \"8us\", \"tile_rows\": 128, \"kernels\": [],\n"
+    "  \"attention_kernel\": \"lib\",\n"
+    "  \"attention\": [\n"
+    "    {\"library\": \"lib\", \"direction\": \"fwd\", \"head_dim\": 128,\n"
+    "     \"masks\": [\"full\", \"causal\"], \"tile_rows\": 128, \"tile_keys\": 64,\n"
+    "     \"tile_of\": \"queries\", \"pack_groups\": true, \"order\": \"longest_first\",\n"
+    "     \"prologue\": 1.5, \"rate\": \"200TFLOP/s\", \"sustained_rate\": \"150TFLOP/s\",\n"
+    "     \"serving\": {\"launch\": \"8us\", \"l2\": \"50MiB\", \"beyond_l2\": \"1TB/s\"},\n"
+    "     \"provenance\": \"fitted\", \"source\": \"s\"},\n"
+    "    {\"library\": \"lib\", \"direction\": \"bwd\", \"head_dim\": 128,\n"
+    "     \"masks\": [\"causal\"], \"tile_rows\": 64, \"tile_keys\": 128,\n"
+    "     \"tile_of\": \"keys\", \"order\": \"linear\", \"rate\": \"100TFLOP/s\",\n"
+    "     \"provenance\": \"measured\", \"source\": \"s\"}\n"
+    "  ]\n"
+    "}\n";
+
+START_TEST(device_rows_are_read)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhDevice) device = parse(rows_text, &error);
+    const LhAttentionRow *row;
+
+    ck_assert_msg(device != NULL, "%s", error != NULL ? error->message : "no message");
+    ck_assert_str_eq(device->attention_kernel, "lib");
+    ck_assert_uint_eq(device->attention->len, 2);
+    row = &g_array_index(device->attention, LhAttentionRow, 0);
+    ck_assert(row->tiling.pack_groups && !row->tiling.of_keys);
+    ck_assert_int_eq(row->tiling.order, LH_TILES_LONGEST_FIRST);
+    ck_assert_uint_eq(row->tiling.rows, 128);
+    ck_assert_uint_eq(row->tiling.columns, 64);
+    ck_assert_double_eq(row->tiling.prologue, 1.5);
+    ck_assert_double_eq(row->sustained_rate, 150e12);
+    ck_assert_int_eq(row->knee_ps, LH_ATTENTION_KNEE_PS);
+    ck_assert_uint_eq(row->serving.l2_bytes, 50u << 20);
+    row = &g_array_index(device->attention, LhAttentionRow, 1);
+    ck_assert(row->tiling.of_keys);
+    ck_assert_int_eq(row->tiling.order, LH_TILES_LINEAR);
+    ck_assert_double_eq(row->sustained_rate, 100e12); /* as the rate, where nothing is said */
+}
+END_TEST
+
+START_TEST(device_rejects_broken_rows)
+{
+    static const BrokenInput broken[] = {
+        { "longhaul.device/2", "longhaul.device/1",
+          "dir/d.json:2:13: error: \"schema\" is longhaul.device/1, which has no \"attention\"; "
+          "allowed: longhaul.device/2" },
+        { "\"attention_kernel\": \"lib\"", "\"attention_kernel\": \"lob\"",
+          "dir/d.json:8:23: error: there is no library \"lob\" in \"attention\"" },
+        { "[\"full\", \"causal\"]", "[\"full\", \"full\"]",
+          "dir/d.json:11:24: error: \"attention[0].masks[1]\" is \"full\"; allowed: full, causal, "
+          "each once" },
+        { "[\"full\", \"causal\"]", "[\"window\"]",
+          "dir/d.json:11:16: error: \"attention[0].masks[0]\" is \"window\"; allowed: full, "
+          "causal, each once" },
+        { "\"200TFLOP/s\"", "\"400TFLOP/s\"",
+          "dir/d.json:13:31: error: \"attention[0].rate\" is 400 TFLOP/s, above the device's "
+          "\"matrix_rate\" 300 TFLOP/s" },
+        { "\"150TFLOP/s\"", "\"250TFLOP/s\"",
+          "dir/d.json:13:63: error: \"attention[0].sustained_rate\" is above the row's \"rate\"" },
+        { ", \"beyond_l2\": \"1TB/s\"", "",
+          "dir/d.json:14:17: error: \"attention[0].serving\" has one of \"l2\" and "
+          "\"beyond_l2\"; allowed: both or none" },
+        { "\"tile_of\": \"queries\"", "\"tile_of\": \"keys\"",
+          "dir/d.json:10:5: error: \"attention[0]\" packs groups into tiles of keys; allowed: "
+          "tiles of queries" },
+        { "\"bwd\"", "\"fwd\"",
+          "dir/d.json:16:5: error: \"attention[1]\" is the second row for library lib, direction "
+          "fwd, head_dim 128 and one of its masks; the first is \"attention[0]\"" },
+        { "\"prologue\": 1.5", "\"prologue\": -1",
+          "dir/d.json:13:18: error: \"attention[0].prologue\" is out of range: found the number "
+          "-1; allowed: 0 to 1000" },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = break_text(rows_text, &broken[i]);
+        g_autoptr(LhDevice) device = parse(text, &error);
+
+        ck_assert_ptr_null(device);
+        check_message(error, broken[i].message);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("device", device_rows_are_read, device_rejects_broken_rows, device_files_are_valid,
+             device_schema_is_the_table, device_curves_meet_published_tables,
+             device_curves_state_their_points, device_variants_scale, device_rate_interpolates,
+             device_without_curve_says_so, device_values_are_read, device_memory_is_not_all_usable,
+             device_rejects_broken_files)

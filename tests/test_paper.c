@@ -644,6 +644,41 @@ START_TEST(pairs_are_of_one_question)
 }
 END_TEST
 
+#define GROUPED_PAPER                                                                              \
+    "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
+    "\"s\", \"base\": [\"cluster=dfa-2node:2\", \"schedule=ring\", \"ranks=1\", "                  \
+    "\"seq_length=8K\"],\n"                                                                        \
+    "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" } ],\n"                       \
+    "\"groups\": [\"g\", \"h\"], \"group_tolerance\": { \"mean\": 0.2 } }"
+
+/* One group is right, the other twice too fast: beyond its bound, and so is the table. */
+START_TEST(groups_are_summed_up)
+{
+    g_autofree char *folder = write_table(GROUPED_PAPER, "g,h,a\nx,1,1\n");
+    g_autoptr(GPtrArray) first = reproduce(folder, false);
+    const LhReproducedTable *table = g_ptr_array_index(first, 0);
+    const double predicted = ((const LhPaperCase *)table->cases->pdata[0])->predicted;
+    g_autofree char *rows = g_strdup_printf("g,h,a\nx,1,%.17g\ny,1,%.17g\nx,1,%.17g\ny,1,%.17g\n",
+                                            predicted, 2 * predicted, predicted, 2 * predicted);
+    g_autofree char *second_folder = write_table(GROUPED_PAPER, rows);
+    g_autoptr(GPtrArray) second = reproduce(second_folder, false);
+    const LhPaperGroup *groups;
+
+    table = g_ptr_array_index(second, 0);
+    ck_assert_uint_eq(table->groups->len, 2);
+    groups = (const LhPaperGroup *)(const void *)table->groups->data;
+    ck_assert_str_eq(groups[0].name, "x, 1");
+    ck_assert_str_eq(groups[1].name, "y, 1");
+    ck_assert_uint_eq(groups[0].summary.judged, 2);
+    ck_assert_double_eq_tol(groups[0].summary.mean_abs_error, 0, 1e-9);
+    ck_assert_double_eq_tol(groups[1].summary.mean_abs_error, 0.5, 1e-9);
+    ck_assert(!groups[0].summary.beyond && groups[1].summary.beyond);
+    ck_assert(table->all.beyond);
+    remove_table(folder);
+    remove_table(second_folder);
+}
+END_TEST
+
 /* Times of kernels that are 1.25 times as slow are found again. */
 START_TEST(constants_are_fitted)
 {
@@ -674,5 +709,5 @@ LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_ro
              paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
              modules_are_predicted, collectives_are_predicted,
              collectives_that_are_broken_are_named, constants_are_laid_over_files,
-             longest_sequences_are_found, summaries_are_right, pairs_are_of_one_question,
-             constants_are_fitted)
+             longest_sequences_are_found, summaries_are_right, groups_are_summed_up,
+             pairs_are_of_one_question, constants_are_fitted)

@@ -254,6 +254,7 @@ sum_of_kernels(const World *w)
         }
     }
     lh_op_buffer_clear(&buffer);
+    lh_cost_clear(&cost);
     return sum;
 }
 
@@ -357,6 +358,7 @@ check_attention(const char *schedule)
 
     ck_assert_int_gt(took, 0);
     ck_assert_int_eq(makespan(&alone), took);
+    lh_cost_clear(&attention.cost);
     world_clear(&alone);
     world_clear(&w);
 }

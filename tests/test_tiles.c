@@ -166,8 +166,8 @@ START_TEST(tiles_of_one_row_are_the_pairs)
                 pairs += sees(&c, i, j);
         }
         for (guint i = 0; i < runs->len; i++)
-            blocks += g_array_index(runs, LhTileRun, i).blocks *
-                      g_array_index(runs, LhTileRun, i).tiles;
+            blocks +=
+                g_array_index(runs, LhTileRun, i).blocks * g_array_index(runs, LhTileRun, i).tiles;
         ck_assert_msg(blocks == pairs, "seed %d: %d blocks, %d pairs", (int)seed, (int)blocks,
                       (int)pairs);
     }
@@ -193,7 +193,8 @@ START_TEST(tiles_of_a_triangle)
         whole += g_array_index(runs, LhTileRun, i).blocks;
     for (guint i = 0; i < split->len; i++) {
         ck_assert_uint_le(g_array_index(split, LhTileRun, i).blocks, 11);
-        parts += g_array_index(split, LhTileRun, i).blocks * g_array_index(split, LhTileRun, i).tiles;
+        parts +=
+            g_array_index(split, LhTileRun, i).blocks * g_array_index(split, LhTileRun, i).tiles;
     }
     ck_assert_uint_eq(parts, whole);
 }
@@ -277,14 +278,14 @@ START_TEST(tiles_schedules_are_exact)
 
         for (guint i = 0; i < tiles->len; i++)
             work += g_array_index(tiles, double, i);
-        ck_assert_double_eq_tol(times.work, work, 1e-6);
+        ck_assert_double_eq_tol(times.work_blocks, work, 1e-6);
         if (tiles->len < LH_TILES_EXACT * sms) {
-            ck_assert_double_eq_tol(times.makespan, plain, 1e-6);
+            ck_assert_double_eq_tol(times.makespan_blocks, plain, 1e-6);
             exact++;
         } else {
-            ck_assert_double_eq_tol(times.makespan, plain, 0.06 * plain);
+            ck_assert_double_eq_tol(times.makespan_blocks, plain, 0.06 * plain);
         }
-        ck_assert_double_ge(times.makespan * (double)sms, work * (1 - 1e-12));
+        ck_assert_double_ge(times.makespan_blocks * (double)sms, work * (1 - 1e-12));
     }
     ck_assert_uint_gt(exact, 200);
 }
@@ -322,7 +323,7 @@ START_TEST(tiles_longest_first_is_near_the_best)
         g_autoptr(GArray) tiles = expand(&t, runs, 1);
         double free_at[3] = { 0 };
         const double best = best_makespan(tiles, 0, free_at, sms);
-        const double found = lh_tiles_makespan(&t, runs, 1, sms).makespan;
+        const double found = lh_tiles_makespan(&t, runs, 1, sms).makespan_blocks;
 
         ck_assert_double_ge(found, best - 1e-9);
         ck_assert_double_le(found, best * (4.0 / 3 - 1.0 / (3 * (double)sms)) + 1e-9);
@@ -351,8 +352,8 @@ START_TEST(tiles_times_grow_with_tokens_and_shrink_with_sms)
             args.mask = LH_MASK_CAUSAL;
             runs = lh_tiles_runs(&tilings[k], &args, 1, 1);
             copies = lh_tiles_copies(&tilings[k], &args);
-            few = lh_tiles_makespan(&tilings[k], runs, copies, 108).makespan;
-            many = lh_tiles_makespan(&tilings[k], runs, copies, 132).makespan;
+            few = lh_tiles_makespan(&tilings[k], runs, copies, 108).makespan_blocks;
+            many = lh_tiles_makespan(&tilings[k], runs, copies, 132).makespan_blocks;
             ck_assert_msg(few > 0.99 * last, "%d tokens", (int)n);
             ck_assert_double_le(many, few * 1.001);
             last = few;
@@ -368,7 +369,7 @@ START_TEST(tiles_of_nothing_take_no_time)
     g_autoptr(GArray) runs = lh_tiles_runs(&t, &args, 1, 1);
 
     ck_assert_uint_eq(runs->len, 0); /* LH_MASK_EMPTY */
-    ck_assert_double_eq(lh_tiles_makespan(&t, runs, 1, 108).makespan, 0);
+    ck_assert_double_eq(lh_tiles_makespan(&t, runs, 1, 108).makespan_blocks, 0);
 }
 END_TEST
 
@@ -495,8 +496,7 @@ START_TEST(rows_of_serving_systems_have_terms)
     row.serving.l2_bytes = 1 << 20;
     row.serving.beyond_l2 = 1e12;
     load = lh_attention_load(&row, 132, &args, 1, 1, true);
-    ck_assert_double_eq(load.spilled_bytes,
-                        load.append_bytes + 2 * load.query_bytes - (1 << 19));
+    ck_assert_double_eq(load.spilled_bytes, load.append_bytes + 2 * load.query_bytes - (1 << 19));
     load = lh_attention_load(&row, 132, &args, 1, 1, false);
     ck_assert_double_eq(load.append_bytes + load.query_bytes + load.spilled_bytes, 0);
 }
@@ -515,8 +515,7 @@ START_TEST(rows_cool_and_sustained)
 END_TEST
 
 LH_TEST_MAIN("tiles", tiles_blocks_are_those_with_pairs, tiles_of_one_row_are_the_pairs,
-             tiles_of_a_triangle, tiles_schedules_are_exact,
-             tiles_longest_first_is_near_the_best,
+             tiles_of_a_triangle, tiles_schedules_are_exact, tiles_longest_first_is_near_the_best,
              tiles_times_grow_with_tokens_and_shrink_with_sms, tiles_of_nothing_take_no_time,
              rows_give_the_rate_of_busy_sms, rows_leave_the_rest_to_curves,
              rows_of_serving_systems_have_terms, rows_cool_and_sustained)

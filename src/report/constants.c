@@ -180,8 +180,8 @@ add_attention_constants(LhTable *table, const LhDevice *d)
         g_autofree char *rate = lh_format_flops(row->sustained_rate);
         g_autofree char *cool = lh_format_flops(row->rate);
         g_autofree char *value = g_strdup_printf(
-            "%s (cool %s) in tiles of %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT " + %g, %s",
-            rate, cool, row->tiling.rows, row->tiling.columns, row->tiling.prologue,
+            "%s (cool %s) in tiles of %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT " + %g, %s", rate,
+            cool, row->tiling.rows, row->tiling.columns, row->tiling.prologue,
             row->tiling.order == LH_TILES_LINEAR ? "linear" : "longest first");
 
         add_constant(table, name, value, row->provenance, row->source);

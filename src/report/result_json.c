@@ -2,8 +2,8 @@
  * longhaul.result/3: schemas/result.schema.json. Times are exact decimal seconds of integer
  * picoseconds; sums over ranks are exact too, means are left to the reader.
  */
-#include "report/constants.h"
 #include "report/result_json.h"
+#include "report/constants.h"
 
 #include "config.h"
 #include "report/result_values.h"

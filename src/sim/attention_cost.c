@@ -11,8 +11,8 @@
 
 #define ELEMENT_BYTES 2 /* rates are of 16-bit kernels */
 /* Of FlashAttention-3's rule for split keys (hopper/heuristics.h). */
-#define SPLIT_BUSY 0.8       /* share of the SMs with a tile from which on nothing is split */
-#define SPLIT_BLOCKS 4       /* so few blocks are not split either */
+#define SPLIT_BUSY 0.8        /* share of the SMs with a tile from which on nothing is split */
+#define SPLIT_BLOCKS 4        /* so few blocks are not split either */
 #define SPLIT_EFFICIENCY 0.85 /* of the best one's, that suffices */
 
 static uint64_t
@@ -64,9 +64,8 @@ add_serving(const LhAttentionRow *row, const LhKernelArgs *args, uint64_t parts,
     if (parts > 1)
         load->partial_bytes = (double)parts * load->query_bytes;
     if (row->serving.l2_bytes > 0)
-        load->spilled_bytes = fmax(load->append_bytes + 2 * load->query_bytes -
-                                       (double)row->serving.l2_bytes / 2,
-                                   0);
+        load->spilled_bytes =
+            fmax(load->append_bytes + 2 * load->query_bytes - (double)row->serving.l2_bytes / 2, 0);
 }
 
 /* 4 d flops for each pair of a block forward, 10 backward. */
@@ -97,9 +96,9 @@ lh_attention_load(const LhAttentionRow *row, uint64_t sms, const LhKernelArgs *a
         runs = split;
     }
     times = lh_tiles_makespan(&row->tiling, runs, copies, sms);
-    load.flops = times.makespan * block_flops(row, args) * (double)sms;
-    if (times.makespan > 0)
-        load.busy = fmin(times.work / (times.makespan * (double)sms), 1);
+    load.flops = times.makespan_blocks * block_flops(row, args) * (double)sms;
+    if (times.makespan_blocks > 0)
+        load.busy = fmin(times.work_blocks / (times.makespan_blocks * (double)sms), 1);
     if (serving)
         add_serving(row, args, parts, &load);
     return load;
@@ -132,8 +131,8 @@ lh_attention_seconds(const LhAttentionRow *row, const LhAttentionLoad *load, boo
     if (!serving)
         return lh_attention_tiles_seconds(row, load->flops, false);
     return (double)s->launch_ps / (double)LH_PS_PER_S +
-           lh_attention_tiles_seconds(row, load->flops, true) +
-           at(load->append_bytes, s->append) + at(load->query_bytes, s->queries) +
+           lh_attention_tiles_seconds(row, load->flops, true) + at(load->append_bytes, s->append) +
+           at(load->query_bytes, s->queries) +
            load->append_elements * token_s / LH_APPEND_ELEMENTS +
            at(load->partial_bytes, s->partials) + at(load->spilled_bytes, s->beyond_l2);
 }

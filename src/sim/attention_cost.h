@@ -23,9 +23,8 @@ typedef struct {
 
 /* Of a call with @args, whose rows stand in @q_parts and @k_parts parts, on @sms SMs; @serving: as
  * serving systems call it. */
-LhAttentionLoad lh_attention_load(const LhAttentionRow *row, uint64_t sms,
-                                  const LhKernelArgs *args, uint32_t q_parts, uint32_t k_parts,
-                                  bool serving);
+LhAttentionLoad lh_attention_load(const LhAttentionRow *row, uint64_t sms, const LhKernelArgs *args,
+                                  uint32_t q_parts, uint32_t k_parts, bool serving);
 
 /* Seconds of the tiles: at the sustained rate, or @cool, of a device that comes to it cool. */
 double lh_attention_tiles_seconds(const LhAttentionRow *row, double flops, bool cool);

@@ -34,7 +34,7 @@ find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t
 }
 
 #define CURVE_COLUMNS 64 /* a block of kernels that are known by curves */
-#define LOADS_MAX 65536 /* shapes that are kept */
+#define LOADS_MAX 65536  /* shapes that are kept */
 
 void
 lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device)
@@ -294,17 +294,16 @@ tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *r
 }
 
 /*
- * What a curve of R(s) is in tiles: s0 tokens are its tiles' prologue. Of a triangle s0 is that of a
- * rate over the pairs up to the diagonal; half a tile of what it has to explain are the pairs
+ * What a curve of R(s) is in tiles: s0 tokens are its tiles' prologue. Of a triangle s0 is that of
+ * a rate over the pairs up to the diagonal; half a tile of what it has to explain are the pairs
  * beyond it in the diagonal's blocks, which are counted as they are.
  */
 static LhAttentionRow
 row_of_curve(const LhDevice *device, const LhKernelRate *curve, bool bwd, bool triangle)
 {
     const uint64_t columns = MIN(device->tile_rows, CURVE_COLUMNS);
-    const double tokens = triangle
-                              ? fmax(curve->half_length - (double)device->tile_rows, 0) / 2
-                              : curve->half_length;
+    const double tokens =
+        triangle ? fmax(curve->half_length - (double)device->tile_rows, 0) / 2 : curve->half_length;
 
     return (LhAttentionRow){ .direction = bwd ? LH_ATTENTION_BWD : LH_ATTENTION_FWD,
                              .tiling = { .rows = device->tile_rows,

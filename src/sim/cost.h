@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "sim/call_cost.h"
 #include "sim/attention_cost.h"
+#include "sim/call_cost.h"
 #include "sim/sim.h"
 
 /* The device's curve for each kernel and mask (0 full, 1 causal) at one head dimension; rate 0:

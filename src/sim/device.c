@@ -7,7 +7,6 @@
 
 #include "base/data.h"
 #include "base/error.h"
-#include "sim/attention_cost.h"
 #include "sim/device_attention.h"
 
 #include <string.h>
@@ -455,26 +454,6 @@ check_traffic(const LhJson *json, const LhDevice *device, guint index, GError **
     return lh_device_check_traffic(json, device->elementwise, index, error);
 }
 
-static bool
-check_attention(const LhJson *json, LhDevice *device, GError **error)
-{
-    const char *library = device->attention_kernel;
-
-    if ((device->attention != NULL || library != NULL) && device->schema == 0)
-        return lh_json_error(json, "schema", error,
-                             "\"schema\" is %s, which has no \"%s\"; allowed: %s", schemas[0],
-                             device->attention != NULL ? "attention" : "attention_kernel",
-                             schemas[1]);
-    for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
-        if (!lh_attention_check(json, device, i, error))
-            return false;
-    }
-    if (library != NULL && !lh_attention_has(device, library))
-        return lh_json_error(json, "attention_kernel", error,
-                             "there is no library \"%.60s\" in \"attention\"", library);
-    return true;
-}
-
 static LhDevice *
 read_device(const LhJson *json, GError **error)
 {
@@ -490,7 +469,7 @@ read_device(const LhJson *json, GError **error)
         if (!check_traffic(json, device, i, error))
             return NULL;
     }
-    if (!check_attention(json, device, error))
+    if (!lh_attention_check(json, device, error))
         return NULL;
     device->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&device);
@@ -623,15 +602,6 @@ lh_device_traffic(const LhDevice *device, const char *kernel)
             return row;
     }
     return NULL;
-}
-
-void
-lh_device_use_library(LhDevice *device, const char *library)
-{
-    char *name = g_strdup(library);
-
-    g_free(device->attention_kernel);
-    device->attention_kernel = name;
 }
 
 double

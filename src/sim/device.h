@@ -52,14 +52,14 @@ typedef enum { LH_ATTENTION_FWD, LH_ATTENTION_BWD } LhAttentionDirection;
 
 /* What a serving system needs beside the tiles, for judging measurements of it; 0: nothing. */
 typedef struct {
-    LhTime launch_ps;        /* of all its kernels */
-    double append;           /* bytes/s; nocheck:unit: of keys and values into the cache */
-    double queries;          /* bytes/s; nocheck:unit: of queries, and as much output */
-    LhTime append_token_ps;  /* of the append, for a token of LH_APPEND_ELEMENTS elements */
-    bool split_keys;         /* among SMs, by FlashAttention-3's rule */
-    double partials;         /* bytes/s; nocheck:unit: of outputs of split keys */
-    uint64_t l2_bytes;       /* the device's L2; 0: does not matter */
-    double beyond_l2;        /* bytes/s; nocheck:unit: of what half of it cannot hold */
+    LhTime launch_ps;       /* of all its kernels */
+    double append;          /* bytes/s; nocheck:unit: of keys and values into the cache */
+    double queries;         /* bytes/s; nocheck:unit: of queries, and as much output */
+    LhTime append_token_ps; /* of the append, for a token of LH_APPEND_ELEMENTS elements */
+    bool split_keys;        /* among SMs, by FlashAttention-3's rule */
+    double partials;        /* bytes/s; nocheck:unit: of outputs of split keys */
+    uint64_t l2_bytes;      /* the device's L2; 0: does not matter */
+    double beyond_l2;       /* bytes/s; nocheck:unit: of what half of it cannot hold */
 } LhServing;
 
 /* Measurements beside predictions: relative errors. */

@@ -1,6 +1,8 @@
 /* See the header. */
 #include "sim/device_attention.h"
 
+#include "sim/attention_cost.h"
+
 #include <string.h>
 
 #define TEXT_MAX 1000
@@ -116,7 +118,8 @@ const LhField lh_attention_fields[] = {
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhAttentionRow, tiling.pack_groups),
       .description = "Whether the query heads of a key-value head share tiles of queries." },
-    CHOICE("order", order, lh_tile_orders, "In which order tiles are taken, each by the SM free first."),
+    CHOICE("order", order, lh_tile_orders,
+           "In which order tiles are taken, each by the SM free first."),
     { .name = "prologue",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhAttentionRow, tiling.prologue),
@@ -204,8 +207,8 @@ overlap(const LhAttentionRow *a, unsigned bits, const LhAttentionRow *b)
 }
 
 static bool
-check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *row,
-            const char *path, GError **error)
+check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *row, const char *path,
+            GError **error)
 {
     if (row->rate > device->matrix_rate) {
         g_autofree char *at = g_strconcat(path, ".rate", NULL);
@@ -230,8 +233,8 @@ check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *ro
     return true;
 }
 
-bool
-lh_attention_check(const LhJson *json, LhDevice *device, guint index, GError **error)
+static bool
+check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
 {
     LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, index);
     g_autofree char *path = g_strdup_printf("attention[%u]", index);
@@ -256,4 +259,33 @@ lh_attention_check(const LhJson *json, LhDevice *device, guint index, GError **e
                                  path, row->library, directions[row->direction], row->head_dim, i);
     }
     return true;
+}
+
+bool
+lh_attention_check(const LhJson *json, LhDevice *device, GError **error)
+{
+    const char *library = device->attention_kernel;
+
+    if ((device->attention != NULL || library != NULL) && device->schema == 0)
+        return lh_json_error(
+            json, "schema", error, "\"schema\" is %s, which has no \"%s\"; allowed: %s",
+            "longhaul.device/1", device->attention != NULL ? "attention" : "attention_kernel",
+            "longhaul.device/2");
+    for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
+        if (!check_row(json, device, i, error))
+            return false;
+    }
+    if (library != NULL && !lh_attention_has(device, library))
+        return lh_json_error(json, "attention_kernel", error,
+                             "there is no library \"%.60s\" in \"attention\"", library);
+    return true;
+}
+
+void
+lh_device_use_library(LhDevice *device, const char *library)
+{
+    char *name = g_strdup(library);
+
+    g_free(device->attention_kernel);
+    device->attention_kernel = name;
 }

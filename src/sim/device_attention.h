@@ -11,6 +11,6 @@ extern const LhField lh_attention_fields[];
 /* Sets what a row starts from. */
 void lh_attention_init(void *row);
 
-/* Refuses row @index of a decoded device if its values do not go together, or an earlier row is
- * about the same; completes it otherwise. */
-bool lh_attention_check(const LhJson *json, LhDevice *device, guint index, GError **error);
+/* Refuses a decoded device whose rows do not go together with its version, with its other values or
+ * with each other; completes the rows otherwise. */
+bool lh_attention_check(const LhJson *json, LhDevice *device, GError **error);

@@ -26,11 +26,11 @@ typedef struct {
 typedef struct {
     const LhTiling *tiling;
     const LhKernelArgs *args;
-    Rows tile, other;   /* the sides of tiles and of blocks */
-    GArray *touched;    /* of LhInterval: columns, of the present tile */
-    uint64_t packed;    /* rows of the tile's side that are one token: query heads, or 1 */
-    uint64_t rows;      /* tokens of that side */
-    uint64_t columns;   /* of the other */
+    Rows tile, other; /* the sides of tiles and of blocks */
+    GArray *touched;  /* of LhInterval: columns, of the present tile */
+    uint64_t packed;  /* rows of the tile's side that are one token: query heads, or 1 */
+    uint64_t rows;    /* tokens of that side */
+    uint64_t columns; /* of the other */
 } Geometry;
 
 static uint64_t
@@ -196,8 +196,7 @@ packed_heads(const LhTiling *tiling, const LhKernelArgs *args)
 static void
 append(GArray *runs, uint64_t blocks, uint64_t tiles)
 {
-    LhTileRun *last =
-        runs->len > 0 ? &g_array_index(runs, LhTileRun, runs->len - 1) : NULL;
+    LhTileRun *last = runs->len > 0 ? &g_array_index(runs, LhTileRun, runs->len - 1) : NULL;
     const LhTileRun run = { blocks, tiles };
 
     if (blocks == 0 || tiles == 0)
@@ -349,19 +348,19 @@ lh_tiles_makespan(const LhTiling *tiling, const GArray *runs, uint64_t copies, u
     }
     if (tiles == 0 || copies == 0)
         return times;
-    times.work = head * (double)copies;
-    mean = times.work / (double)sms;
+    times.work_blocks = head * (double)copies;
+    mean = times.work_blocks / (double)sms;
     if (tiling->order == LH_TILES_LINEAR) {
         const uint64_t tail = tiles * copies < LH_TILES_EXACT * sms
                                   ? copies
                                   : MIN(ceil_quotient(LH_TILES_TAIL * sms, tiles), copies);
 
-        times.makespan =
+        times.makespan_blocks =
             head * (double)(copies - tail) / (double)sms + linear(tiling, runs, tail, sms);
     } else if (tiles * copies < LH_TILES_EXACT * sms) {
-        times.makespan = longest_first(tiling, runs, copies, sms);
+        times.makespan_blocks = longest_first(tiling, runs, copies, sms);
     } else {
-        times.makespan = mean + ((double)shortest + tiling->prologue) / 2;
+        times.makespan_blocks = mean + ((double)shortest + tiling->prologue) / 2;
     }
     return times;
 }

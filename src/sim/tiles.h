@@ -50,8 +50,8 @@ uint64_t lh_tiles_copies(const LhTiling *tiling, const LhKernelArgs *args);
 GArray *lh_tiles_split(const GArray *runs, uint64_t parts);
 
 typedef struct {
-    double makespan; /* blocks until the last SM is done; 0: no tiles */
-    double work;     /* of all tiles */
+    double makespan_blocks; /* until the last SM is done; 0: no tiles */
+    double work_blocks;     /* of all tiles */
 } LhTileTimes;
 
 /*
