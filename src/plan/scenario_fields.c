@@ -259,7 +259,8 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_SIMULATION,
       .choices = lh_collective_model_names,
       .description = "How collectives run: in rings, all-reduce in trees, all-to-all in pairs, by "
-                     "NCCL's time model, by closed forms, or in rings as fluids; auto (default): "
+                     "NCCL's measured times and time model, by closed forms, or in rings as "
+                     "fluids; auto (default): in measured times where the cluster has them, else "
                      "in rings, as fluids those of more than 64 ranks." },
     { .name = "step",
       .type = LH_FIELD_BOOL,
