@@ -236,9 +236,9 @@ START_TEST(report_names_the_limit_of_a_pair)
     ck_assert_ptr_nonnull(strstr(out->str, "; 1 x 5 GB/s to the network, 1.6 GB/s in messages and "
                                            "5 GB/s in collectives from GPU to GPU)"));
     lh_table_print(table, LH_FORMAT_MD, constants);
-    ck_assert_ptr_nonnull(
-        strstr(constants->str, "| nic | 5 GB/s (GPU to GPU 1.6 GB/s in messages and 5 GB/s in "
-                               "collectives), 40 us, 2 SMs | assumed |"));
+    ck_assert_ptr_nonnull(strstr(constants->str,
+                                 "| nic | 5 GB/s (GPU to GPU 1.6 GB/s in messages and 5 GB/s in "
+                                 "collectives), 40 us, 2 SMs | assumed |"));
     lh_table_free(table);
     run_clear(&run);
 }

@@ -35,8 +35,8 @@ static const Panel panels[] = {
     { "rate (iterations/s)", BIT(LH_METRIC_ITERATIONS_PER_S), false },
     { "memory of a GPU (GiB)", BIT(LH_METRIC_PEAK_GIB), false },
     { "longest sequence (tokens)", BIT(LH_METRIC_LONGEST_TOKENS), false },
-    { "time of a collective (us)",
-      BIT(LH_METRIC_COLLECTIVE) | BIT(LH_METRIC_COLLECTIVE_LEFT_OUT), false },
+    { "time of a collective (us)", BIT(LH_METRIC_COLLECTIVE) | BIT(LH_METRIC_COLLECTIVE_LEFT_OUT),
+      false },
     { "ratio of two", BIT(LH_METRICS) - 1, true },
 };
 

@@ -16,7 +16,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 export program
-export LONGHAUL_DATA_DIR=${LONGHAUL_DATA_DIR:-$(realpath "$(dirname "$0")/../..")}
+export LONGHAUL_SOURCE_DIR=${LONGHAUL_SOURCE_DIR:-$(realpath "$(dirname "$0")/../..")}
+export LONGHAUL_DATA_DIR=${LONGHAUL_DATA_DIR:-$LONGHAUL_SOURCE_DIR}
 export LC_ALL=C
 unset SOURCE_DATE_EPOCH
 cd "$folder" || exit 99
