@@ -400,7 +400,7 @@ describe_bound(const LhSetup *setup, const LhBound *bound, const char *name, GSt
     if (second != NULL && lh_what_if_saved(bound, second) > 0) {
         g_string_append(out, lh_what_if_saved(bound, second) > lh_what_if_saved(bound, first)
                                  ? ". Another chain of ops takes about as long, and is bound by "
-                                 : ". Next comes ");
+                                 : ". Then ");
         describe_what_if(setup, bound, second, out);
     }
     g_string_append_c(out, '.');
