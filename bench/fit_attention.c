@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define TERMS 8
-#define KNEE_PS (4 * LH_PS_PER_S / 1000)
 #define REWEIGHTINGS 20
 #define SWEEPS 4000
 #define ERROR_FLOOR 0.004 /* below it all errors weigh alike */
@@ -80,10 +79,16 @@ weighted(const LhAttentionRow *row, const double w[TERMS])
     return r;
 }
 
+static double
+seconds_of(LhTime time_ps)
+{
+    return (double)time_ps / (double)LH_PS_PER_S;
+}
+
 static void
 fill_terms(const LhAttentionLoad *load, double tiles_s, double x[TERMS])
 {
-    const double knee = (double)KNEE_PS / (double)LH_PS_PER_S;
+    const double knee = seconds_of(LH_ATTENTION_KNEE_PS);
 
     x[LAUNCH] = 1;
     x[COOL] = load->flops;
@@ -362,7 +367,7 @@ print_row(const char *library, const LhAttentionRow *r, const Fitted *all, guint
 static bool
 run(int argc, char **argv, GError **error)
 {
-    LhAttentionRow row = { .knee_ps = KNEE_PS };
+    LhAttentionRow row = { .knee_ps = LH_ATTENTION_KNEE_PS };
     g_autoptr(LhCsv) csv = lh_csv_load(argv[1], error);
     g_autoptr(LhDevice) device = csv == NULL ? NULL : lh_device_load(argv[2], error);
     g_autoptr(GArray) measured = NULL;

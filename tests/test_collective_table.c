@@ -9,18 +9,19 @@
 #include <math.h>
 
 #define NEAR 1e-12
+#define KNOTS 3 /* of each row */
 #define US (LH_PS_PER_S / 1000000)
 
 static void
 add_row(GArray *times, LhCollectiveKind op, uint64_t ranks, LhProvenance provenance,
-        const uint64_t *bytes, const double *us, guint count)
+        const uint64_t bytes[KNOTS], const double us[KNOTS])
 {
     LhCollectiveTimes row = { .op = (int)op, .ranks = ranks, .provenance = (int)provenance };
 
     row.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     row.us = g_array_new(FALSE, FALSE, sizeof(double));
-    g_array_append_vals(row.bytes, bytes, count);
-    g_array_append_vals(row.us, us, count);
+    g_array_append_vals(row.bytes, bytes, KNOTS);
+    g_array_append_vals(row.us, us, KNOTS);
     g_array_append_val(times, row);
 }
 
@@ -51,10 +52,10 @@ own_rows(void)
     static const double two[] = { 5, 4, 20 }, eight[] = { 10, 12, 44 };
     GArray *times = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
 
-    add_row(times, LH_COLL_ALL_GATHER, 8, LH_PROVENANCE_ASSUMED, bytes, eight, 3);
-    add_row(times, LH_COLL_ALL_GATHER, 2, LH_PROVENANCE_MEASURED, bytes, two, 3);
-    add_row(times, LH_COLL_ALL_REDUCE, 2, LH_PROVENANCE_MEASURED, bytes, two, 3);
-    add_row(times, LH_COLL_ALL_REDUCE, 4, LH_PROVENANCE_MEASURED, bytes, eight, 3);
+    add_row(times, LH_COLL_ALL_GATHER, 8, LH_PROVENANCE_ASSUMED, bytes, eight);
+    add_row(times, LH_COLL_ALL_GATHER, 2, LH_PROVENANCE_MEASURED, bytes, two);
+    add_row(times, LH_COLL_ALL_REDUCE, 2, LH_PROVENANCE_MEASURED, bytes, two);
+    add_row(times, LH_COLL_ALL_REDUCE, 4, LH_PROVENANCE_MEASURED, bytes, eight);
     return times;
 }
 

@@ -108,7 +108,7 @@ const LhField lh_attention_fields[] = {
       .offset = offsetof(LhAttentionRow, masks),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = G_N_ELEMENTS(masks) - 1,
+      .max = (int)G_N_ELEMENTS(masks) - 1,
       .description = "Which blocks the row holds for: full, causal." },
     COUNT("tile_rows", tiling.rows, TILE_MAX, "Rows of one thread block."),
     COUNT("tile_keys", tiling.columns, TILE_MAX,

@@ -159,7 +159,7 @@ blocks_by_position(Geometry *g, uint64_t first, uint64_t end)
 static uint64_t
 blocks_of_triangle(const Geometry *g, uint64_t first, uint64_t end)
 {
-    const int64_t shift = g->args->shift;
+    const int64_t shift = (int)g->args->shift;
 
     if (g->tiling->of_keys) {
         const uint64_t from = (uint64_t)MAX((int64_t)first - shift, 0);
