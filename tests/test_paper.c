@@ -5,6 +5,7 @@
 #include "data_files.h"
 #include "plan/reproduce.h"
 #include "plan/setup.h"
+#include "report/reproduction.h"
 
 #include <stdio.h>
 
@@ -581,6 +582,7 @@ START_TEST(summaries_are_right)
         g_strdup_printf("n,a\n8K,%.17g\n32K,%.17g\n16K,1\n", at[0] / 1.1, at[1] / 0.7);
     g_autofree char *second_folder = write_table(FITTED_PAPER, rows);
     g_autoptr(GPtrArray) second = reproduce(second_folder, false);
+    g_autoptr(GString) bars = g_string_new(NULL);
 
     table = g_ptr_array_index(second, 0);
     ck_assert_uint_eq(table->rows, 3);
@@ -592,6 +594,12 @@ START_TEST(summaries_are_right)
     ck_assert_double_eq_tol(table->all.bias, -0.1, 1e-9);
     ck_assert(table->all.beyond);
     ck_assert(!lh_reproduced_within(second));
+    ck_assert_uint_eq(table->all.within_bars, 1);
+    lh_describe_error_bars(second, bars);
+    ck_assert_str_eq(bars->str, "1 of 2 judged numbers are within the error bars of their "
+                                "predictions (50 %; right are 70 to 90 %).\n");
+    ck_assert(!lh_reproduced_bars_hold(1, 2) && lh_reproduced_bars_hold(7, 10));
+    ck_assert(lh_reproduced_bars_hold(9, 10) && !lh_reproduced_bars_hold(91, 100));
     remove_table(folder);
     remove_table(second_folder);
 }

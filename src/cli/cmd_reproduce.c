@@ -73,21 +73,6 @@ is_of_all(const LhCommandLine *line)
     return line->arguments->len == 0 && o->rows == NULL;
 }
 
-/* How many numbers of all tables are within their error bars. */
-static void
-print_bars(const GPtrArray *tables, LhFormat format, GString *out)
-{
-    const gsize from = out->len + 1;
-    guint within, judged;
-
-    lh_reproduced_bars(tables, &within, &judged);
-    g_string_append_printf(out,
-                           "\n%u of %u judged numbers are within the error bars of their "
-                           "predictions (%u %%; right are 70 to 90 %%).\n",
-                           within, judged, judged > 0 ? 100 * within / judged : 0);
-    lh_table_words(format, out, from);
-}
-
 /* The summary; behind it, the numbers of tables that were named. */
 static void
 print_text(const GPtrArray *tables, bool named, bool all, LhFormat format, GString *out)
@@ -95,8 +80,13 @@ print_text(const GPtrArray *tables, bool named, bool all, LhFormat format, GStri
     g_autoptr(LhTable) summary = lh_describe_reproduction(tables);
 
     lh_table_print(summary, format, out);
-    if (all)
-        print_bars(tables, format, out);
+    if (all) {
+        const gsize from = out->len + 1;
+
+        g_string_append_c(out, '\n');
+        lh_describe_error_bars(tables, out);
+        lh_table_words(format, out, from);
+    }
     for (guint i = 0; i < tables->len; i++) {
         const LhReproducedTable *table = g_ptr_array_index(tables, i);
         g_autoptr(LhTable) cases = NULL;

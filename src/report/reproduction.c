@@ -155,6 +155,18 @@ lh_describe_reproduction(const GPtrArray *tables)
     return t;
 }
 
+void
+lh_describe_error_bars(const GPtrArray *tables, GString *out)
+{
+    guint within, judged;
+
+    lh_reproduced_bars(tables, &within, &judged);
+    g_string_append_printf(out,
+                           "%u of %u judged numbers are within the error bars of their predictions "
+                           "(%u %%; right are 70 to 90 %%).\n",
+                           within, judged, judged > 0 ? 100 * within / judged : 0);
+}
+
 /* --- one table ----------------------------------------------------------------------------------
  */
 

@@ -10,6 +10,9 @@
 /* One line for each table, and for each of its metrics if there are several. Caller frees. */
 LhTable *lh_describe_reproduction(const GPtrArray *tables);
 
+/* How many judged numbers of all tables are within the error bars of their predictions. */
+void lh_describe_error_bars(const GPtrArray *tables, GString *out);
+
 /* The sentences before the numbers of one table: what it is, its caveat, its constants. */
 void lh_describe_reproduced(const LhReproducedTable *table, GString *out);
 
