@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/text_reader.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,31 +26,6 @@ struct _LhCsv {
     GArray *lines;      /* of guint: where each row begins */
 };
 
-typedef struct {
-    const char *file;
-    const char *at, *end;
-    const char *line_start;
-    guint line; /* from 1 */
-    GError **error;
-} Reader;
-
-/* At @place, which is in the line that @r is in. */
-static G_GNUC_PRINTF(3, 4) bool fail(const Reader *r, const char *place, const char *format, ...)
-{
-    g_autofree char *message = NULL;
-    guint column = 1;
-    va_list args;
-
-    for (const char *at = r->line_start; at < place; at++)
-        column += ((unsigned char)*at & 0xc0) != 0x80; /* characters, as editors count */
-    va_start(args, format);
-    message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error(r->error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", r->file, r->line, column,
-                message);
-    return false;
-}
-
 /* @text in one line, not too long; caller frees. */
 static char *
 shown(const char *text)
@@ -60,7 +36,7 @@ shown(const char *text)
 }
 
 static void
-next_line(Reader *r)
+next_line(LhTextReader *r)
 {
     r->line++;
     r->line_start = r->at;
@@ -68,14 +44,14 @@ next_line(Reader *r)
 
 /* Whether a line ends here: at LF, at CR LF, or at the end of the text. */
 static bool
-at_line_end(const Reader *r)
+at_line_end(const LhTextReader *r)
 {
     return r->at == r->end || *r->at == '\n' ||
            (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n');
 }
 
 static void
-skip_line_end(Reader *r)
+skip_line_end(LhTextReader *r)
 {
     if (r->at == r->end)
         return;
@@ -85,7 +61,7 @@ skip_line_end(Reader *r)
 
 /* Moves to the next line that has cells; false if there is none. */
 static bool
-find_row(Reader *r)
+find_row(LhTextReader *r)
 {
     while (r->at < r->end) {
         if (*r->at != '#' && !at_line_end(r))
@@ -99,9 +75,9 @@ find_row(Reader *r)
 
 /* The cell that begins behind a quote, up to the closing one. */
 static bool
-read_quoted(Reader *r, GString *cell)
+read_quoted(LhTextReader *r, GString *cell)
 {
-    const Reader opened = *r; /* for the message: the quote may be lines above */
+    const LhTextReader opened = *r; /* for the message: the quote may be lines above */
 
     for (r->at++; r->at < r->end; r->at++) {
         if (*r->at == '"' && (r->at + 1 == r->end || r->at[1] != '"'))
@@ -115,22 +91,24 @@ read_quoted(Reader *r, GString *cell)
         }
     }
     if (r->at == r->end)
-        return fail(&opened, opened.at, "the quote that begins here has no end");
+        return lh_text_fail(&opened, opened.at, "the quote that begins here has no end");
     r->at++;
     if (at_line_end(r) || *r->at == ',')
         return true;
-    return fail(r, r->at, "text behind a closing quote; allowed: a comma or the end of the line");
+    return lh_text_fail(r, r->at,
+                        "text behind a closing quote; allowed: a comma or the end of the line");
 }
 
 static bool
-read_plain(Reader *r, GString *cell)
+read_plain(LhTextReader *r, GString *cell)
 {
     for (; !at_line_end(r) && *r->at != ','; r->at++) {
         if (*r->at == '"')
-            return fail(r, r->at,
-                        "a quote inside a cell; put the whole cell in quotes and double this one");
+            return lh_text_fail(
+                r, r->at,
+                "a quote inside a cell; put the whole cell in quotes and double this one");
         if (*r->at == '\r')
-            return fail(r, r->at, "a carriage return that ends no line");
+            return lh_text_fail(r, r->at, "a carriage return that ends no line");
         g_string_append_c(cell, *r->at);
     }
     return true;
@@ -138,13 +116,13 @@ read_plain(Reader *r, GString *cell)
 
 /* Appends the cells of one row. */
 static bool
-read_row(Reader *r, GPtrArray *cells)
+read_row(LhTextReader *r, GPtrArray *cells)
 {
     for (;;) {
         g_autoptr(GString) cell = g_string_new(NULL);
 
         if (cells->len == COLUMNS_MAX)
-            return fail(r, r->at, "more than %d cells in a row", COLUMNS_MAX);
+            return lh_text_fail(r, r->at, "more than %d cells in a row", COLUMNS_MAX);
         if (!(r->at < r->end && *r->at == '"' ? read_quoted(r, cell) : read_plain(r, cell)))
             return false;
         g_ptr_array_add(cells, g_string_free(g_steal_pointer(&cell), FALSE));
@@ -157,7 +135,7 @@ read_row(Reader *r, GPtrArray *cells)
 }
 
 static bool
-check_columns(const Reader *r, guint line, const GPtrArray *columns)
+check_columns(const LhTextReader *r, guint line, const GPtrArray *columns)
 {
     for (guint i = 0; i < columns->len; i++) {
         const char *name = g_ptr_array_index(columns, i);
@@ -182,7 +160,7 @@ check_columns(const Reader *r, guint line, const GPtrArray *columns)
 }
 
 static bool
-read_header(Reader *r, LhCsv *csv)
+read_header(LhTextReader *r, LhCsv *csv)
 {
     guint line;
 
@@ -196,14 +174,14 @@ read_header(Reader *r, LhCsv *csv)
 }
 
 static bool
-read_rows(Reader *r, LhCsv *csv)
+read_rows(LhTextReader *r, LhCsv *csv)
 {
     while (find_row(r)) {
         g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
         const guint line = r->line;
 
         if (csv->rows->len == ROWS_MAX)
-            return fail(r, r->at, "more than %u rows", ROWS_MAX);
+            return lh_text_fail(r, r->at, "more than %u rows", ROWS_MAX);
         if (!read_row(r, cells))
             return false;
         if (cells->len != csv->columns->len) {
@@ -220,7 +198,7 @@ read_rows(Reader *r, LhCsv *csv)
 
 /* The text has no NUL and is UTF-8. */
 static bool
-check_text(Reader *r)
+check_text(LhTextReader *r)
 {
     const char *bad;
 
@@ -232,7 +210,7 @@ check_text(Reader *r)
             r->line_start = at + 1;
         }
     }
-    return fail(r, bad, *bad == '\0' ? "a NUL byte" : "not UTF-8");
+    return lh_text_fail(r, bad, *bad == '\0' ? "a NUL byte" : "not UTF-8");
 }
 
 static void
@@ -246,7 +224,7 @@ lh_csv_parse(const char *file, const char *text, gsize length, GError **error)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* some programs put it before UTF-8 */
     const gsize skip = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
-    Reader r = { file, text + skip, text + length, text + skip, 1, error };
+    LhTextReader r = { file, text + skip, text + length, text + skip, 1, error };
     g_autoptr(LhCsv) csv = g_new0(LhCsv, 1);
 
     csv->file = g_strdup(file);

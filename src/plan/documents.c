@@ -4,6 +4,7 @@
 #include "plan/documents.h"
 
 #include "base/error.h"
+#include "base/text_reader.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -14,34 +15,9 @@
 #define TOKENS_MAX (UINT64_C(1) << 40)
 #define SHOWN_MAX 40 /* bytes of a word that a message quotes */
 
-typedef struct {
-    const char *file;
-    const char *at, *end;
-    const char *line_start;
-    guint line; /* from 1 */
-    GError **error;
-} Reader;
-
-/* At @place, which is in the line being read. */
-static G_GNUC_PRINTF(3, 4) bool fail(const Reader *r, const char *place, const char *format, ...)
-{
-    g_autofree char *message = NULL;
-    guint column = 1;
-    va_list args;
-
-    for (const char *at = r->line_start; at < place; at++)
-        column += ((unsigned char)*at & 0xc0) != 0x80; /* characters, as editors count */
-    va_start(args, format);
-    message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error(r->error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", r->file, r->line, column,
-                message);
-    return false;
-}
-
 /* Moves to the next word; false at the end. */
 static bool
-skip_space(Reader *r)
+skip_space(LhTextReader *r)
 {
     bool comment = false;
 
@@ -60,7 +36,7 @@ skip_space(Reader *r)
 }
 
 static bool
-read_length(Reader *r, uint64_t *length)
+read_length(LhTextReader *r, uint64_t *length)
 {
     const char *start = r->at;
     g_autofree char *word = NULL;
@@ -74,12 +50,12 @@ read_length(Reader *r, uint64_t *length)
         return true;
     word[MIN(strlen(word), SHOWN_MAX)] = '\0';
     valid = g_utf8_make_valid(word, -1);
-    return fail(r, start, "\"%s\" is not the length of a document; allowed: %s, at least 1", valid,
-                lh_unit_expected(LH_UNIT_COUNT));
+    return lh_text_fail(r, start, "\"%s\" is not the length of a document; allowed: %s, at least 1",
+                        valid, lh_unit_expected(LH_UNIT_COUNT));
 }
 
 static bool
-read_all(Reader *r, GArray *ends)
+read_all(LhTextReader *r, GArray *ends)
 {
     uint64_t tokens = 0;
 
@@ -90,21 +66,21 @@ read_all(Reader *r, GArray *ends)
         if (!read_length(r, &length))
             return false;
         if (length > TOKENS_MAX - tokens)
-            return fail(r, start, "the documents have more than %" G_GUINT64_FORMAT " tokens",
-                        TOKENS_MAX);
+            return lh_text_fail(
+                r, start, "the documents have more than %" G_GUINT64_FORMAT " tokens", TOKENS_MAX);
         if (ends->len == LH_DOCUMENTS_MAX)
-            return fail(r, start, "there are more than %u documents", LH_DOCUMENTS_MAX);
+            return lh_text_fail(r, start, "there are more than %u documents", LH_DOCUMENTS_MAX);
         tokens += length;
         g_array_append_val(ends, tokens);
     }
-    return ends->len > 0 || fail(r, r->line_start, "there is no document in this file");
+    return ends->len > 0 || lh_text_fail(r, r->line_start, "there is no document in this file");
 }
 
 LhDocuments *
 lh_documents_parse(const char *file, const char *text, gsize length, GError **error)
 {
     g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    Reader reader = { file, text, text + length, text, 1, error };
+    LhTextReader reader = { file, text, text + length, text, 1, error };
     LhDocuments *documents;
 
     if (!read_all(&reader, ends))
