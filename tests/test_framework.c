@@ -87,7 +87,7 @@ static const char framework_text[] =
     "\"d\" } },\n"
     "  \"kernels\": { \"norm\": { \"value\": 36, \"provenance\": \"measured\", \"source\": \"e\" } "
     "},\n"
-    "  \"host\": { \"attention_kernel\": { \"value\": \"triton.json\", \"provenance\": \"code\", "
+    "  \"host\": { \"attention_kernel\": { \"value\": \"triton\", \"provenance\": \"code\", "
     "\"source\": \"g\" } }\n"
     "}\n";
 
@@ -125,13 +125,13 @@ START_TEST(framework_values_are_read)
     ck_assert(f->fsdp_halves);
     ck_assert_uint_eq(f->ddp_bucket_bytes, UINT64_C(25) << 20);
     ck_assert_double_eq(f->kernels_norm, 36);
-    ck_assert_str_eq(f->attention_kernel, "triton.json");
+    ck_assert_str_eq(f->attention_kernel, "triton");
     check_fact(f, "fsdp", "unit", "model", LH_ORIGIN_CODE, "a");
     check_fact(f, "fsdp", "prefetch", "2", LH_ORIGIN_FITTED, "b");
     check_fact(f, "fsdp", "halves", "yes", LH_ORIGIN_CODE, "c");
     check_fact(f, "ddp", "bucket_bytes", "25 MiB", LH_ORIGIN_CODE, "d");
     check_fact(f, "kernels", "norm", "36", LH_ORIGIN_MEASURED, "e");
-    check_fact(f, "host", "attention_kernel", "triton.json", LH_ORIGIN_CODE, "g");
+    check_fact(f, "host", "attention_kernel", "triton", LH_ORIGIN_CODE, "g");
     check_fact(f, "fsdp", "reshard_after_forward", "yes", LH_ORIGIN_ASSUMED, NULL);
 }
 END_TEST
@@ -234,7 +234,7 @@ START_TEST(framework_rejects_broken_files)
         { "36", "1e9",
           "dir/f.json:11:35: error: \"kernels.norm.value\" is out of range: found the number 1e9; "
           "allowed: 0 to 1000" },
-        { "\"triton.json\"", "\"\"",
+        { "\"triton\"", "\"\"",
           "dir/f.json:12:44: error: \"host.attention_kernel.value\" has 0 characters; allowed: 1 "
           "to 1000" },
         { "\"kernels\": {", "\"kernels\": 4, \"k\": {",

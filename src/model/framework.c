@@ -145,8 +145,8 @@ static const Row rows[] = {
         .preset = 0, .unit = LH_UNIT_BYTES,
         .description = "Bytes that the system holds on a GPU beside tensors."),
     ROW("host", "attention_kernel", attention_kernel, LH_FIELD_STRING, .max = TEXT_MAX,
-        .description = "A file of measured constants (longhaul.profile/1) whose attention kernels "
-                       "the system runs; absent: the device's."),
+        .description = "The library whose attention kernels the system runs, on devices that have "
+                       "it (docs/devices.md); absent: the device's own."),
 };
 
 #define ROWS G_N_ELEMENTS(rows)

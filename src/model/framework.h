@@ -121,8 +121,8 @@ typedef struct {
     bool tp_overlap_scatter; /* the scatter of dx runs beside wgrad */
     /* The host. */
     uint64_t memory_other_bytes; /* what the system holds beside tensors: buffers, workspaces */
-    char *attention_kernel; /* a profile of measured constants (--profile) whose attention kernels
-                               the system runs; NULL: the device's */
+    char *attention_kernel; /* the library whose attention kernels the system runs, on devices that
+                               have it; NULL: the device's own */
 
     GArray *facts; /* of LhFrameworkFact: all values above, in order */
     char *sha256;

@@ -515,6 +515,17 @@ load_framework(LhSetup *setup, GError **error)
     return setup->framework != NULL;
 }
 
+/* The scenario's word is the last. */
+static void
+use_framework_kernels(LhSetup *setup)
+{
+    const char *library = setup->framework != NULL ? setup->framework->attention_kernel : NULL;
+
+    if (library != NULL && setup->scenario->attention_kernel == NULL &&
+        lh_attention_has(setup->device, library))
+        lh_device_use_library(setup->device, library);
+}
+
 static bool
 fill_program(LhSetup *setup, uint32_t ranks, GError **error)
 {
@@ -547,6 +558,7 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
         return false;
     if (setup->step == NULL && !load_framework(setup, error))
         return false;
+    use_framework_kernels(setup);
     if (setup->framework != NULL)
         add_input(setup, "frameworks", s->framework != NULL ? s->framework : setup->framework->name,
                   setup->framework->sha256);
