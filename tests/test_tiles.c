@@ -453,7 +453,7 @@ START_TEST(rows_leave_the_rest_to_curves)
     ck_assert(!lh_attention_has(h100, "fa4"));
     ck_assert_ptr_null(lh_attention_find(h100, "fa3", true, 128, true));
     ck_assert_ptr_null(lh_attention_find(h100, "fa3", false, 96, true));
-    g_clear_pointer(&plain->attention, g_array_unref);
+    lh_device_use_library(plain, NULL);
     other = seconds(plain, false, &at128, LH_KERNEL_ID_attention_fwd, NULL);
     ck_assert_double_eq(seconds(h100, false, &at128, LH_KERNEL_ID_attention_fwd, NULL), other);
     lh_device_use_library(h100, "fa3");
