@@ -100,17 +100,31 @@ lh_option_value(const LhOption *option, const LhProgramParams *p, uint32_t i, Lh
     return i == 0;
 }
 
+/* Keeps the largest divisor up to @wanted and the smallest from there to @end. */
+static void
+take_divisor(uint32_t divisor, uint32_t wanted, uint32_t end, uint32_t *below, uint32_t *above)
+{
+    if (divisor <= wanted)
+        *below = MAX(*below, divisor);
+    if (divisor >= wanted && divisor <= end)
+        *above = MIN(*above, divisor);
+}
+
+/* Divisors come in pairs, of which one is at most the root: numbers from files may be large. */
 void
 lh_divisors_near(uint32_t number, uint32_t wanted, uint32_t most, uint32_t *below, uint32_t *above)
 {
-    const uint32_t end = MIN(number, most);
+    const uint32_t end = MIN(number, most), near = MIN(wanted, end);
 
-    *below = *above = MIN(wanted, end);
-    while (number % *below != 0)
-        (*below)--;
-    while (*above < end && number % *above != 0)
-        (*above)++;
-    if (number % *above != 0)
+    *below = 1;
+    *above = UINT32_MAX;
+    for (uint32_t small = 1; small <= number / small; small++) {
+        if (number % small != 0)
+            continue;
+        take_divisor(small, near, end, below, above);
+        take_divisor(number / small, near, end, below, above);
+    }
+    if (*above > end)
         *above = *below;
 }
 

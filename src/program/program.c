@@ -221,19 +221,16 @@ lh_program_refuse(GError **error, const char *format, ...)
 static bool
 check_groups(const LhAttention *a, GError **error)
 {
-    uint32_t below = a->groups, above = a->groups;
+    uint32_t below, above;
 
     if (a->heads % a->groups == 0)
         return true;
-    while (below > 1 && a->heads % below != 0)
-        below--;
-    while (above < a->heads && (a->heads % above != 0))
-        above++;
+    lh_divisors_near(a->heads, a->groups, a->heads, &below, &above);
     return lh_program_refuse(error,
                              "%" PRIu32 " heads are not divisible by %" PRIu32
                              " query groups; nearest legal numbers of groups: %" PRIu32
                              ", %" PRIu32,
-                             a->heads, a->groups, below, MIN(above, a->heads));
+                             a->heads, a->groups, below, above);
 }
 
 static bool
