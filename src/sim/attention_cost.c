@@ -168,7 +168,9 @@ bool
 lh_attention_has(const LhDevice *device, const char *library)
 {
     for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
-        if (strcmp(g_array_index(device->attention, LhAttentionRow, i).library, library) == 0)
+        const LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, i);
+
+        if (strcmp(row->library, library) == 0)
             return true;
     }
     return false;

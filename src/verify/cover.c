@@ -5,6 +5,8 @@
  */
 #include "verify/cover.h"
 
+#include "verify/movement.h"
+
 #include <string.h>
 
 /* Attention asks for the same blocks again and again; 24 bytes each. */
@@ -148,50 +150,24 @@ start_exchange(LhCover *cover, uint32_t g)
     }
 }
 
-/* One tensor of a meeting. */
+/* With what it is to be done to. */
 typedef struct {
     LhCover *cover;
-    const LhMeeting *meeting;
-    uint32_t tensor;
+    LhMovement of;
 } Movement;
-
-static uint32_t
-member(const Movement *m, uint32_t position)
-{
-    return m->cover->proof->meeting_ops[m->meeting->first + position];
-}
-
-static const LhRegion *
-send_region(const Movement *m, uint32_t position)
-{
-    return &m->cover->proof->ops[member(m, position)].collective.send[m->tensor];
-}
-
-static const LhRegion *
-receive_region(const Movement *m, uint32_t position)
-{
-    return &m->cover->proof->ops[member(m, position)].collective.receive[m->tensor];
-}
-
-static LhCollectiveCall
-call_of(const Movement *m, uint32_t position)
-{
-    const LhProof *proof = m->cover->proof;
-    const uint32_t g = member(m, position);
-
-    return lh_collective_call(&proof->ops[g], proof->counts, proof->op_rank[g]);
-}
 
 static const LhCell *
 read_sent(const Movement *m, uint32_t position, uint32_t i)
 {
-    return lh_cover_read(m->cover, member(m, position), send_region(m, position), i);
+    return lh_cover_read(m->cover, lh_movement_op(&m->of, position),
+                         lh_movement_send(&m->of, position), i);
 }
 
 static void
 put_received(const Movement *m, uint32_t position, uint32_t i, const LhCell *from)
 {
-    lh_cover_put(m->cover, member(m, position), receive_region(m, position), i, from);
+    lh_cover_put(m->cover, lh_movement_op(&m->of, position), lh_movement_receive(&m->of, position),
+                 i, from);
 }
 
 /* Sums of attention are merged, and those of gradients added; of other activations nothing is known
@@ -200,16 +176,16 @@ static bool
 check_reduction(const Movement *m)
 {
     LhCover *cover = m->cover;
-    const uint32_t op = member(m, 0);
-    const LhSlot *slot = &cover->slots[send_region(m, 0)->slot];
+    const uint32_t op = lh_movement_op(&m->of, 0);
+    const LhSlot *slot = &cover->slots[lh_movement_send(&m->of, 0)->slot];
     const bool attention = slot->kind == LH_TENSOR_ACC || slot->kind == LH_TENSOR_OUT;
 
     if ((lh_families[slot->kind] != LH_FAMILY_PLAIN || slot->kind == LH_TENSOR_HIDDEN ||
          lh_tensor_is_of_model(slot->kind)) &&
         attention == (cover->proof->ops[op].collective.reduction == LH_REDUCE_ATTENTION))
         return true;
-    COVERAGE(op, send_region(m, 0)->slot, "cannot reduce slot %s (%s) in this way", slot->name,
-             lh_tensor_names[slot->kind]);
+    COVERAGE(op, lh_movement_send(&m->of, 0)->slot, "cannot reduce slot %s (%s) in this way",
+             slot->name, lh_tensor_names[slot->kind]);
     return false;
 }
 
@@ -218,22 +194,23 @@ static bool
 add_sent(const Movement *m, uint32_t position, LhCell *sum, const LhCell *from)
 {
     LhCover *cover = m->cover;
-    const LhRegion *region = send_region(m, position);
+    const LhRegion *region = lh_movement_send(&m->of, position);
 
     if (sum->rows.segment == LH_ROW_ANY)
         sum->rows = from->rows;
     if (position == 0)
         sum->ended = from->ended;
     if (cover->slots[region->slot].kind == LH_TENSOR_HIDDEN)
-        return lh_outside_add(cover, member(m, position), region, position == 0, sum, from);
+        return lh_outside_add(cover, lh_movement_op(&m->of, position), region, position == 0, sum,
+                              from);
     if (from->ended != sum->ended ||
         (from->rows.segment != LH_ROW_ANY && !lh_rows_equal(from->rows, sum->rows))) {
-        COVERAGE(member(m, position), region->slot,
+        COVERAGE(lh_movement_op(&m->of, position), region->slot,
                  "adds to a sum what does not belong in it (slot %s)",
                  cover->slots[region->slot].name);
         return false;
     }
-    return lh_cover_merge(cover, member(m, position), region, sum, from);
+    return lh_cover_merge(cover, lh_movement_op(&m->of, position), region, sum, from);
 }
 
 /* What lands in part @i of member @to's receive region is the sum of what all members send there,
@@ -248,9 +225,10 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
         return NULL;
     *sum = (LhCell){ .rows.segment = LH_ROW_ANY, .state = LH_CELL_DEFINED };
     memset(lh_cover_set(cover, sum), 0, cover->words * 8);
-    for (uint32_t j = 0; j < m->meeting->count; j++) {
-        const LhCollectiveCall sender = call_of(m, j);
-        const LhCell *from = read_sent(m, j, lh_collective_sends(&sender, m->tensor, to).first + i);
+    for (uint32_t j = 0; j < m->of.meeting->count; j++) {
+        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
+        const LhCell *from =
+            read_sent(m, j, lh_collective_sends(&sender, m->of.tensor, to).first + i);
 
         if (from == NULL || !add_sent(m, j, sum, from))
             return NULL;
@@ -261,12 +239,12 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
 static void
 receive_copies(const Movement *m, uint32_t to)
 {
-    const LhCollectiveCall receiver = call_of(m, to);
+    const LhCollectiveCall receiver = lh_movement_call(&m->of, to);
 
-    for (uint32_t j = 0; j < m->meeting->count; j++) {
-        const LhCollectiveCall sender = call_of(m, j);
-        const LhShare sent = lh_collective_sends(&sender, m->tensor, to);
-        const LhShare received = lh_collective_receives(&receiver, m->tensor, j);
+    for (uint32_t j = 0; j < m->of.meeting->count; j++) {
+        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
+        const LhShare sent = lh_collective_sends(&sender, m->of.tensor, to);
+        const LhShare received = lh_collective_receives(&receiver, m->of.tensor, j);
 
         for (uint32_t i = 0; i < sent.count; i++)
             put_received(m, to, received.first + i, read_sent(m, j, sent.first + i));
@@ -277,12 +255,12 @@ receive_copies(const Movement *m, uint32_t to)
 static void
 receive_sums(const Movement *m)
 {
-    const bool same = call_of(m, 0).op->collective.kind == LH_COLL_ALL_REDUCE;
+    const bool same = lh_movement_call(&m->of, 0).op->collective.kind == LH_COLL_ALL_REDUCE;
 
-    for (uint32_t i = 0; i < receive_region(m, 0)->count; i++) {
+    for (uint32_t i = 0; i < lh_movement_receive(&m->of, 0)->count; i++) {
         const LhCell *sum = same ? reduce(m, 0, i) : NULL;
 
-        for (uint32_t to = 0; to < m->meeting->count; to++)
+        for (uint32_t to = 0; to < m->of.meeting->count; to++)
             put_received(m, to, i, same ? sum : reduce(m, to, i));
     }
 }
@@ -290,11 +268,11 @@ receive_sums(const Movement *m)
 static void
 hold_tensor(const Movement *m)
 {
-    if (lh_collective_reduces(call_of(m, 0).op->collective.kind)) {
+    if (lh_collective_reduces(lh_movement_call(&m->of, 0).op->collective.kind)) {
         receive_sums(m);
         return;
     }
-    for (uint32_t to = 0; to < m->meeting->count; to++)
+    for (uint32_t to = 0; to < m->of.meeting->count; to++)
         receive_copies(m, to);
 }
 
@@ -305,20 +283,21 @@ check_batch(const Movement *m)
 {
     LhCover *cover = m->cover;
     const LhProof *proof = cover->proof;
-    const LhTensorKind kind = cover->slots[receive_region(m, 0)->slot].kind;
-    const uint32_t rank = proof->op_rank[member(m, 0)];
+    const LhTensorKind kind = cover->slots[lh_movement_receive(&m->of, 0)->slot].kind;
+    const uint32_t rank = proof->op_rank[lh_movement_op(&m->of, 0)];
     uint32_t other = 0;
 
-    while (other < m->meeting->count &&
-           !are_apart(proof, kind, rank, proof->op_rank[member(m, other)]))
+    while (other < m->of.meeting->count &&
+           !are_apart(proof, kind, rank, proof->op_rank[lh_movement_op(&m->of, other)]))
         other++;
-    if (other == m->meeting->count)
+    if (other == m->of.meeting->count)
         return true;
-    COVERAGE(member(m, 0), receive_region(m, 0)->slot,
-             "meets rank %u, whose group has another batch", proof->op_rank[member(m, other)]);
-    for (uint32_t i = 0; i < m->meeting->count; i++) {
-        for (uint32_t k = 0; k < receive_region(m, i)->count; k++)
-            lh_cover_put(cover, member(m, i), receive_region(m, i), k, NULL);
+    COVERAGE(lh_movement_op(&m->of, 0), lh_movement_receive(&m->of, 0)->slot,
+             "meets rank %u, whose group has another batch",
+             proof->op_rank[lh_movement_op(&m->of, other)]);
+    for (uint32_t i = 0; i < m->of.meeting->count; i++) {
+        for (uint32_t k = 0; k < lh_movement_receive(&m->of, i)->count; k++)
+            lh_cover_put(cover, lh_movement_op(&m->of, i), lh_movement_receive(&m->of, i), k, NULL);
     }
     return false;
 }
@@ -330,7 +309,7 @@ hold_meeting(LhCover *cover, const LhMeeting *meeting)
     const LhOp *first = &cover->proof->ops[cover->proof->meeting_ops[meeting->first]];
 
     for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
-        const Movement movement = { cover, meeting, i };
+        const Movement movement = { cover, { cover->proof, meeting, i } };
 
         if (check_batch(&movement))
             hold_tensor(&movement);

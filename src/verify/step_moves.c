@@ -2,62 +2,35 @@
  * Collectives of a step: they copy values, or add up sums whose terms are disjoint. Whether the
  * right ranks meet shows in what their results are used for.
  */
+#include "verify/movement.h"
 #include "verify/values.h"
 
-/* One tensor of a meeting. */
+/* With what it is to be done to. */
 typedef struct {
     LhValues *v;
-    const LhMeeting *meeting;
-    uint32_t tensor;
+    LhMovement of;
 } Movement;
-
-static uint32_t
-member(const Movement *m, uint32_t position)
-{
-    return m->v->proof->meeting_ops[m->meeting->first + position];
-}
-
-static const LhRegion *
-send_region(const Movement *m, uint32_t position)
-{
-    return &m->v->proof->ops[member(m, position)].collective.send[m->tensor];
-}
-
-static const LhRegion *
-receive_region(const Movement *m, uint32_t position)
-{
-    return &m->v->proof->ops[member(m, position)].collective.receive[m->tensor];
-}
-
-static LhCollectiveCall
-call_of(const Movement *m, uint32_t position)
-{
-    const LhProof *proof = m->v->proof;
-    const uint32_t g = member(m, position);
-
-    return lh_collective_call(&proof->ops[g], proof->counts, proof->op_rank[g]);
-}
 
 /* Half of a part is none of the values that a step has. */
 static LhValue
 take_sent(const Movement *m, uint32_t position, uint32_t i)
 {
-    const LhRegion *region = send_region(m, position);
+    const LhRegion *region = lh_movement_send(&m->of, position);
 
     if (region->half != LH_HALF_BOTH) {
-        FIND_VALUE_OF(m->v, member(m, position), region->slot,
+        FIND_VALUE_OF(m->v, lh_movement_op(&m->of, position), region->slot,
                       "moves half of a tensor outside attention");
         return (LhValue){ .kind = LH_VALUE_SUSPECT };
     }
-    return lh_values_take(m->v, member(m, position), region->slot, region->part + i);
+    return lh_values_take(m->v, lh_movement_op(&m->of, position), region->slot, region->part + i);
 }
 
 static void
 put_received(const Movement *m, uint32_t position, uint32_t i, LhValue value)
 {
-    const LhRegion *region = receive_region(m, position);
+    const LhRegion *region = lh_movement_receive(&m->of, position);
 
-    lh_values_put(m->v, member(m, position), region->slot, region->part + i, value);
+    lh_values_put(m->v, lh_movement_op(&m->of, position), region->slot, region->part + i, value);
 }
 
 static bool
@@ -72,8 +45,8 @@ static bool
 add_sent(const Movement *m, uint32_t position, const LhValue *from, LhValue *sum)
 {
     LhValues *v = m->v;
-    const uint32_t g = member(m, position);
-    const LhSlot *slot = &v->proof->program->slots[send_region(m, position)->slot];
+    const uint32_t g = lh_movement_op(&m->of, position);
+    const LhSlot *slot = &v->proof->program->slots[lh_movement_send(&m->of, position)->slot];
     const bool equal = is_sum(from) && (position == 0 || lh_values_equal(from, sum));
     const uint32_t set =
         equal && position > 0 ? lh_sets_unite(&v->sets, sum->set, from->set) : from->set;
@@ -84,8 +57,9 @@ add_sent(const Movement *m, uint32_t position, const LhValue *from, LhValue *sum
         g_autofree char *text = lh_proof_value_text(v, from);
         g_autofree char *other = position > 0 ? lh_proof_value_text(v, sum) : g_strdup("a sum");
 
-        FIND_VALUE(g, send_region(m, position)->slot, "adds %s (slot %s) to %s%s", text, slot->name,
-                   other, equal ? ", which has some of its terms" : ", where it does not belong");
+        FIND_VALUE(g, lh_movement_send(&m->of, position)->slot, "adds %s (slot %s) to %s%s", text,
+                   slot->name, other,
+                   equal ? ", which has some of its terms" : ", where it does not belong");
         return false;
     }
     *sum = *from;
@@ -101,9 +75,10 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
     const LhValue suspect = { .kind = LH_VALUE_SUSPECT };
     LhValue sum = suspect;
 
-    for (uint32_t j = 0; j < m->meeting->count; j++) {
-        const LhCollectiveCall sender = call_of(m, j);
-        const LhValue from = take_sent(m, j, lh_collective_sends(&sender, m->tensor, to).first + i);
+    for (uint32_t j = 0; j < m->of.meeting->count; j++) {
+        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
+        const LhValue from =
+            take_sent(m, j, lh_collective_sends(&sender, m->of.tensor, to).first + i);
 
         if (!add_sent(m, j, &from, &sum))
             return suspect;
@@ -117,12 +92,12 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
 static void
 receive_copies(const Movement *m, uint32_t to)
 {
-    const LhCollectiveCall receiver = call_of(m, to);
+    const LhCollectiveCall receiver = lh_movement_call(&m->of, to);
 
-    for (uint32_t j = 0; j < m->meeting->count; j++) {
-        const LhCollectiveCall sender = call_of(m, j);
-        const LhShare sent = lh_collective_sends(&sender, m->tensor, to);
-        const LhShare received = lh_collective_receives(&receiver, m->tensor, j);
+    for (uint32_t j = 0; j < m->of.meeting->count; j++) {
+        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
+        const LhShare sent = lh_collective_sends(&sender, m->of.tensor, to);
+        const LhShare received = lh_collective_receives(&receiver, m->of.tensor, j);
 
         for (uint32_t i = 0; i < sent.count; i++)
             put_received(m, to, received.first + i, take_sent(m, j, sent.first + i));
@@ -133,12 +108,12 @@ receive_copies(const Movement *m, uint32_t to)
 static void
 receive_sums(const Movement *m)
 {
-    const bool same = call_of(m, 0).op->collective.kind == LH_COLL_ALL_REDUCE;
+    const bool same = lh_movement_call(&m->of, 0).op->collective.kind == LH_COLL_ALL_REDUCE;
 
-    for (uint32_t i = 0; i < receive_region(m, 0)->count; i++) {
+    for (uint32_t i = 0; i < lh_movement_receive(&m->of, 0)->count; i++) {
         const LhValue sum = same ? reduce(m, 0, i) : (LhValue){ 0 };
 
-        for (uint32_t to = 0; to < m->meeting->count; to++)
+        for (uint32_t to = 0; to < m->of.meeting->count; to++)
             put_received(m, to, i, same ? sum : reduce(m, to, i));
     }
 }
@@ -152,7 +127,7 @@ lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting)
     if (v->op_instance[g] != LH_NONE)
         return; /* attention's own */
     for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
-        const Movement m = { v, meeting, i };
+        const Movement m = { v, { v->proof, meeting, i } };
 
         if (lh_collective_reduces(first->collective.kind)) {
             if (first->collective.reduction != LH_REDUCE_SUM)
