@@ -30,6 +30,8 @@ prove(const LhSchedule *schedule, const LhProgramParams *params, Proven *proven)
                      params->mask.causal ? ", causal" : "",
                      lh_pass_overlaps(params) ? ", overlap" : "", program->params.attention.heads,
                      program->params.attention.groups, first_message(verdict));
+    ck_assert_msg(verdict->one_queue, "%s, %u ranks, pass %d: %s", schedule->name, params->ranks,
+                  (int)params->pass, verdict->queue_cycle);
     ck_assert_uint_eq(verdict->ranks, lh_params_ranks(params));
     ck_assert_uint_gt(verdict->ops, 0);
     proven->all++;

@@ -51,6 +51,7 @@ prove(const TinyStep *tiny)
     ck_assert_msg(verdict->findings_total == 0, "%s: %u findings; %s", text,
                   (unsigned)verdict->findings_total,
                   g_array_index(verdict->findings, LhFinding, 0).message);
+    ck_assert_msg(verdict->one_queue, "%s: %s", text, verdict->queue_cycle);
     return true;
 }
 

@@ -72,6 +72,15 @@ verdict_of(const LhProven *proven)
     return proven->proven->len > 0 ? "proven" : "refused";
 }
 
+/* Whether all programs end in one queue for each rank. */
+static const char *
+queue_of(const LhProven *proven)
+{
+    if (proven->programs == 0)
+        return "-";
+    return proven->queued == proven->programs ? "yes" : "no";
+}
+
 /* "1.23 T": three digits are enough for a total. */
 static void
 add_magnitude(LhTable *table, LhWide count)
@@ -100,6 +109,7 @@ add_row(LhTable *table, const LhProven *p)
     lh_table_cell(table, verdict_of(p), NULL);
     lh_table_cell(table, p->unproven->len > 0 ? unproven : proven, NULL);
     lh_table_cell(table, refused[0] != '\0' ? refused : "-", refused);
+    lh_table_cell(table, queue_of(p), NULL);
     lh_cell_count(table, p->programs);
     lh_cell_count(table, p->ops);
     lh_cell_count(table, p->messages);
@@ -116,11 +126,17 @@ make_table(const Report *report)
         const char *key, *title;
         bool number;
     } columns[] = {
-        { "schedule", "schedule", false }, { "verdict", "verdict", false },
-        { "ranks", "for ranks", false },   { "refused", "refused", false },
-        { "programs", "programs", true },  { "ops", "ops", true },
-        { "messages", "messages", true },  { "orders", "orders", true },
-        { "pairs", "pairs", true },        { "bytes", "bytes sent", true },
+        { "schedule", "schedule", false },
+        { "verdict", "verdict", false },
+        { "ranks", "for ranks", false },
+        { "refused", "refused", false },
+        { "one_queue", "one queue", false },
+        { "programs", "programs", true },
+        { "ops", "ops", true },
+        { "messages", "messages", true },
+        { "orders", "orders", true },
+        { "pairs", "pairs", true },
+        { "bytes", "bytes sent", true },
         { "flops", "flops", true },
     };
     LhTable *table = lh_table_new();
@@ -166,6 +182,28 @@ print_refusals(const Report *report, GString *out)
                                " programs, first with %s\n",
                                any ? "" : "\n", proven->name, proven->refusals,
                                proven->refusals + proven->programs, proven->refusal);
+        any = true;
+    }
+}
+
+/* Prints why a schedule does not end in one queue for each rank. */
+static void
+print_queues(const Report *report, GString *out)
+{
+    bool any = false;
+
+    for (guint i = 0; i < report->schedules->len; i++) {
+        const LhProven *proven = g_ptr_array_index(report->schedules, i);
+        g_autofree char *name = lh_escaped_line(proven->name);
+
+        if (proven->not_queued == NULL)
+            continue;
+        g_string_append_printf(out,
+                               "%s%s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                               " programs need streams that run at the same time, first with %s: "
+                               "a cycle, if all streams of a rank are one queue\n",
+                               any ? "" : "\n", name, proven->programs - proven->queued,
+                               proven->programs, proven->not_queued);
         any = true;
     }
 }
@@ -282,6 +320,7 @@ print(const LhCommandLine *line, const Report *report, GString *out)
     if (o->to.format == LH_FORMAT_CSV)
         return;
     print_refusals(report, out);
+    print_queues(report, out);
     for (guint i = 0; i < report->schedules->len; i++)
         print_findings(g_ptr_array_index(report->schedules, i), out);
     for (guint i = 0; i < report->schedules->len; i++)
@@ -502,7 +541,9 @@ const LhCommand lh_command_verify = {
                "alone: every send has its receive; no timing leads to a deadlock; no two\n"
                "accesses race; each rank ends with exactly the (query, key) pairs of the mask;\n"
                "all memory is freed; and bytes, flops and peak memory equal the closed forms of\n"
-               "the schedule. The columns count what was checked, over all numbers of ranks.\n"
+               "the schedule. Column \"one queue\" says whether it also ends on a device that\n"
+               "runs all streams of a rank in one queue, in program order; over NCCL only such\n"
+               "programs are run. The others count what was checked, over all numbers of ranks.\n"
                "Exit status 1 if anything is not proven.\n\n"
                "What scenario and options leave open is varied: there are as many heads as the\n"
                "schedule needs, softmax and linear attention if it computes both, and one at a\n"

@@ -55,6 +55,7 @@ lh_proven_free(LhProven *proven)
     g_array_unref(proven->refused);
     g_array_unref(proven->findings);
     g_ptr_array_unref(proven->unchecked);
+    g_free(proven->not_queued);
     g_free(proven->refusal);
     g_free(proven);
 }
@@ -68,6 +69,10 @@ add_verdict(LhProven *proven, const LhProgram *program, const LhVerdict *verdict
     proven->ops += verdict->ops;
     proven->messages += verdict->messages;
     proven->orders += verdict->orders_checked;
+    proven->queued += verdict->one_queue;
+    if (proven->not_queued == NULL && verdict->queue_cycle != NULL)
+        proven->not_queued = g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what,
+                                             verdict->queue_cycle);
     proven->pairs += verdict->pairs_checked;
     for (uint32_t rank = 0; rank < verdict->ranks && verdict->bytes_sent != NULL; rank++)
         proven->bytes += verdict->bytes_sent[rank];

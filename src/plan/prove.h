@@ -21,6 +21,8 @@ typedef struct {
     uint64_t programs;    /* proven or not */
     uint64_t refusals;    /* programs refused */
     char *refusal;        /* the first, and its reason; NULL: none */
+    uint64_t queued;      /* programs that end in one queue a rank (LhVerdict.one_queue) */
+    char *not_queued;     /* why the first of the others does not; NULL: all do */
     GArray *findings;     /* of LhProofFinding */
     GPtrArray *unchecked; /* LhVerdict's, each once */
     uint64_t ops, messages, orders; /* that were checked, as were ... */

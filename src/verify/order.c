@@ -1,7 +1,9 @@
 /*
  * The verifier's happens-before. Within a rank: vector clocks over its streams, from stream order,
  * `after` and sync. Across ranks: the graph of starts and ends of all ops, whose being acyclic is
- * the absence of deadlock under every timing, and whose topological order later stages follow.
+ * the absence of deadlock under every timing, and whose topological order later stages follow. The
+ * same graph with all streams of a rank in one queue says whether the program needs a device to run
+ * its streams at the same time.
  */
 #include "verify/proof.h"
 
@@ -149,12 +151,12 @@ may_fill_window(const LhProof *proof)
 /*
  * The edges of one rank. Since streams are in order, a sync needs to wait only for the last op of
  * each stream and for the sync before it, and only the first op of a stream after a sync needs to
- * wait for it.
+ * wait for it. @one_queue: all streams of the rank are one.
  */
 static void
-add_rank_edges(const LhProof *proof, GArray *edges, uint32_t rank)
+add_rank_edges(const LhProof *proof, GArray *edges, uint32_t rank, bool one_queue)
 {
-    const uint32_t streams = proof->program->streams_count;
+    const uint32_t streams = one_queue ? 1 : proof->program->streams_count;
     uint32_t last[LH_STREAMS_MAX];
     uint32_t sync = LH_NONE;
 
@@ -167,9 +169,11 @@ add_rank_edges(const LhProof *proof, GArray *edges, uint32_t rank)
         for (uint32_t i = 0; i < op->after_count; i++)
             add_edge(edges, done_of(proof->rank_first[rank] + op->after[i]), start_of(g));
         if (lh_op_on_stream(op)) {
-            if (last[op->stream] != LH_NONE && (sync == LH_NONE || last[op->stream] > sync))
-                before = last[op->stream];
-            last[op->stream] = g;
+            const uint32_t s = one_queue ? 0 : op->stream;
+
+            if (last[s] != LH_NONE && (sync == LH_NONE || last[s] > sync))
+                before = last[s];
+            last[s] = g;
             add_partners(proof, edges, g);
         } else if (op->kind == LH_OP_SYNC) {
             for (uint32_t s = 0; s < streams; s++) {
@@ -315,29 +319,56 @@ find_deadlock(LhProof *proof, const GArray *edges, const uint32_t *waits)
 
 /* The edges of all ranks. */
 static GArray *
-list_edges(const LhProof *proof)
+list_edges(const LhProof *proof, bool one_queue)
 {
     GArray *edges = g_array_new(FALSE, FALSE, sizeof(Edge));
     const bool windows = may_fill_window(proof);
 
     for (uint32_t rank = 0; rank < proof->ranks; rank++) {
-        add_rank_edges(proof, edges, rank);
+        add_rank_edges(proof, edges, rank, one_queue);
         if (windows)
             add_issue_edges(proof, edges, rank);
     }
     return edges;
 }
 
+/*
+ * Sorts the program with all streams of each rank in one queue. What then ends also ends with its
+ * streams side by side, whose order is a part of that of the queue.
+ */
+static bool
+order_one_queue(LhProof *proof)
+{
+    g_autoptr(GArray) edges = list_edges(proof, true);
+    g_autofree uint32_t *waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
+    g_autoptr(GArray) cycle = NULL;
+    g_autofree char *first = NULL;
+    g_autofree char *text = NULL;
+    uint32_t least;
+
+    if (sort_nodes(proof, edges, proof->order, waits) == proof->nodes_count)
+        return true;
+    cycle = find_cycle(proof, edges, waits);
+    text = cycle_text(proof, cycle, &least);
+    first = lh_proof_rank_op_text(proof, g_array_index(cycle, uint32_t, least));
+    proof->verdict->queue_cycle = g_strconcat(first, " ", text, NULL);
+    return false;
+}
+
 void
 lh_proof_check_deadlock(LhProof *proof)
 {
-    g_autoptr(GArray) edges = list_edges(proof);
+    g_autoptr(GArray) edges = NULL;
     g_autofree uint32_t *waits = NULL;
 
     proof->nodes_count = 2 * proof->ops_count + proof->meetings_count;
     if (may_fill_window(proof))
         proof->nodes_count += proof->ops_count;
     proof->order = g_new(uint32_t, MAX(proof->nodes_count, 1));
+    proof->verdict->one_queue = order_one_queue(proof);
+    if (proof->verdict->one_queue)
+        return;
+    edges = list_edges(proof, false);
     waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
     if (sort_nodes(proof, edges, proof->order, waits) < proof->nodes_count)
         find_deadlock(proof, edges, waits);
@@ -347,7 +378,8 @@ lh_proof_check_deadlock(LhProof *proof)
  * Launches of a step. The kernels of communicators of different dimensions may not run side by side
  * on a device: one may hold what another one needs. So each op that communicates must be able to
  * end before the rank's next one of another dimension starts. Within one dimension the program's
- * own concurrency counts: attention's exchanges do run side by side.
+ * own concurrency counts: attention's exchanges do run side by side. A program that ends in one
+ * queue has one op at a time anyway.
  */
 static void
 add_launch_edges(const LhProof *proof, GArray *edges, uint32_t rank)
@@ -399,10 +431,15 @@ dimensions_text(const LhProof *proof, const GArray *cycle)
 void
 lh_proof_check_launches(LhProof *proof)
 {
-    g_autoptr(GArray) edges = list_edges(proof);
-    g_autofree uint32_t *waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
-    g_autofree uint32_t *order = g_new(uint32_t, MAX(proof->nodes_count, 1));
+    g_autoptr(GArray) edges = NULL;
+    g_autofree uint32_t *waits = NULL;
+    g_autofree uint32_t *order = NULL;
 
+    if (proof->verdict->one_queue)
+        return;
+    edges = list_edges(proof, false);
+    waits = g_new0(uint32_t, MAX(proof->nodes_count, 1));
+    order = g_new(uint32_t, MAX(proof->nodes_count, 1));
     for (uint32_t rank = 0; rank < proof->ranks; rank++)
         add_launch_edges(proof, edges, rank);
     if (sort_nodes(proof, edges, order, waits) < proof->nodes_count) {

@@ -115,7 +115,7 @@ bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
 /* match.c: messages and collectives. */
 void lh_proof_match(LhProof *proof);
 
-/* order.c: fills order, or finds a deadlock. */
+/* order.c: fills order, or finds a deadlock; and the verdict on one queue for each rank. */
 void lh_proof_check_deadlock(LhProof *proof);
 /* order.c: a step without a deadlock has none either if a device runs the communication of one
  * dimension of parallelism at a time. */

@@ -318,6 +318,7 @@ lh_verdict_free(LhVerdict *verdict)
         return;
     g_array_unref(verdict->findings);
     g_ptr_array_unref(verdict->unchecked);
+    g_free(verdict->queue_cycle);
     g_free(verdict->bytes_sent);
     g_free(verdict->flops);
     g_free(verdict->peak_bytes);

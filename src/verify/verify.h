@@ -31,6 +31,11 @@ typedef struct {
     GArray *findings; /* of LhFinding; empty: proven. At most 64 are kept */
     uint64_t findings_total;
     GPtrArray *unchecked; /* of const char *, sentences: what a proof of this program leaves open */
+    /* It also ends if every rank has all its streams in one queue, in program order: it does not
+     * need a device that runs streams at the same time. */
+    bool one_queue;
+    char
+        *queue_cycle; /* owned: why it would not end so; NULL: it would, or it has not come to it */
     uint64_t ops, messages, orders_checked;
     LhWide pairs_checked; /* over all ranks */
     bool attends; /* it is given or gives tensors of attention: what its outputs hold is proven */

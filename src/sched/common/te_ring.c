@@ -146,34 +146,62 @@ typedef struct {
     unsigned count;
 } Hop;
 
+/* What the messages of a hop come after: both after the calls on the compute streams, each after
+ * the other one of the hop before. */
+typedef struct {
+    uint32_t queued, other, sent, received;
+} Before;
+
+static void
+post_send(LhEmitter *e, const Hop *hop, const Before *before)
+{
+    e->marks[LH_TE_MARK_SEND] = lh_emit_exchange(e, LH_PASS_STREAM_COMM);
+    lh_emit_after(e, before->queued);
+    lh_emit_after(e, before->other);
+    lh_emit_after(e, before->received);
+    message(e, true, hop->to, hop->send, hop->count);
+}
+
+static void
+post_receive(LhEmitter *e, const LhTeRing *te, const Hop *hop, const Before *before)
+{
+    e->marks[LH_TE_MARK_RECEIVE] = lh_emit_exchange(e, te->receive);
+    lh_emit_after(e, before->queued);
+    lh_emit_after(e, before->other);
+    lh_emit_after(e, before->sent);
+    message(e, false, hop->from, hop->receive, hop->count);
+}
+
 /*
  * Posts both messages of a hop from a compute stream that has waited for those before. They are
  * independent of each other; between two ranks, which have one communicator for both directions,
- * they are one group. Without overlap they wait for the other compute stream, too.
+ * they are one group. Else every other rank of the ring posts its receive first, so that a device
+ * that runs one thing after the other can run them. Without overlap they wait for the other compute
+ * stream, too.
  */
 static void
 post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
 {
     uint32_t *marks = e->marks;
-    const uint32_t queued = marks[second ? LH_TE_MARK_SECOND : LH_MARK_COMPUTE];
-    const uint32_t other =
-        te->ring.overlap ? LH_OP_NONE : marks[second ? LH_MARK_COMPUTE : LH_TE_MARK_SECOND];
-    const uint32_t sent = marks[LH_TE_MARK_SEND], received = marks[LH_TE_MARK_RECEIVE];
+    const Before before = {
+        .queued = marks[second ? LH_TE_MARK_SECOND : LH_MARK_COMPUTE],
+        .other =
+            te->ring.overlap ? LH_OP_NONE : marks[second ? LH_MARK_COMPUTE : LH_TE_MARK_SECOND],
+        .sent = marks[LH_TE_MARK_SEND],
+        .received = marks[LH_TE_MARK_RECEIVE],
+    };
 
-    marks[LH_TE_MARK_SEND] = lh_emit_exchange(e, LH_PASS_STREAM_COMM);
-    lh_emit_after(e, queued);
-    lh_emit_after(e, other);
-    lh_emit_after(e, received);
-    message(e, true, hop->to, hop->send, hop->count);
     if (te->ring.ranks == 2) {
+        post_send(e, hop, &before);
+        message(e, false, hop->from, hop->receive, hop->count);
         marks[LH_TE_MARK_RECEIVE] = marks[LH_TE_MARK_SEND];
+    } else if (lh_ring_position(&te->ring, e->rank) % 2 == 0) {
+        post_send(e, hop, &before);
+        post_receive(e, te, hop, &before);
     } else {
-        marks[LH_TE_MARK_RECEIVE] = lh_emit_exchange(e, te->receive);
-        lh_emit_after(e, queued);
-        lh_emit_after(e, other);
-        lh_emit_after(e, sent);
+        post_receive(e, te, hop, &before);
+        post_send(e, hop, &before);
     }
-    message(e, false, hop->from, hop->receive, hop->count);
 }
 
 /* The k, v of step @i of the forward pass. */
