@@ -78,3 +78,4 @@ typedef struct {
 } LhLinks;
 
 extern const LhLinks lh_links_copies;
+extern const LhLinks lh_links_nccl;
