@@ -34,15 +34,21 @@ static bool
 prepare_slot(LhRunner *rank, uint16_t index, GError **error)
 {
     const LhSlot *slot = &rank->execution->program->slots[index];
+    const bool packed = rank->execution->params->backend->packed;
     LhBuffer *buffer;
 
     if (slot->role == LH_SLOT_TEMP)
         return true;
-    buffer = lh_buffer_new(&rank->at, slot->parts, slot->part_bytes, error);
+    buffer = lh_buffer_new(
+        &rank->at,
+        &(LhBufferParams){ .parts = slot->parts, .part_bytes = slot->part_bytes, .packed = packed },
+        error);
     if (buffer == NULL)
         return false;
     for (uint32_t part = 0; part < slot->parts; part++)
         rank->cells[slot->first_cell + part] = (LhRunCell){ buffer, part };
+    if (!lh_buffer_finish(buffer, &rank->at, error))
+        return false;
     for (uint32_t part = 0; lh_slot_is_given(slot) && part < slot->parts; part++) {
         if (!load_part(rank, index, part, buffer, error))
             return false;
@@ -54,8 +60,10 @@ static bool
 open_rank(LhRunner *rank, GError **error)
 {
     LhExecution *x = rank->execution;
+    const LhLinks *links = x->params->backend->links;
     const LhDeviceParams params = {
         .rank = rank->index,
+        .ordinal = links == NULL || links->needs_both ? 0 : rank->index - x->place.first,
         .kernel_set = x->params->kernel_set,
         .pin = x->params->pin,
     };
@@ -94,7 +102,8 @@ init_rank(LhExecution *x, uint32_t r)
 static bool
 check_backend(const LhBackend *backend, GError **error)
 {
-    if (!backend->transport->host_memory || backend->device->host_memory)
+    if (backend->transport == NULL || !backend->transport->host_memory ||
+        backend->device->host_memory)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "the transport %s needs memory that the host can access, and the device %s has "
@@ -134,6 +143,19 @@ check_results(const LhExecution *x, GError **error)
     return false;
 }
 
+/* Threads have a transport; who submits opens the links itself. */
+static bool
+open_transport(LhExecution *x, GError **error)
+{
+    const LhBackend *backend = x->params->backend;
+
+    if (backend->transport == NULL)
+        return true;
+    x->transport = backend->transport->open(lh_program_ranks(x->program),
+                                            lh_channels_count(x->channels), backend->device, error);
+    return x->transport != NULL;
+}
+
 bool
 lh_execution_open(LhExecution *x, GError **error)
 {
@@ -154,9 +176,7 @@ lh_execution_open(LhExecution *x, GError **error)
                     lh_channels_count(x->channels), LH_CHANNELS_MAX);
         return false;
     }
-    x->transport =
-        backend->transport->open(ranks, lh_channels_count(x->channels), backend->device, error);
-    if (x->transport == NULL)
+    if (!open_transport(x, error))
         return false;
     x->ranks = g_new0(LhRunner, x->place.count);
     for (uint32_t r = 0; r < x->place.count; r++)
@@ -185,16 +205,21 @@ end_streams(LhExecution *x, LhRunner *rank)
 }
 
 static void
-close_stream(LhRunner *rank, LhRunStream *s)
+free_items(LhRunner *rank, LhItem *item)
 {
-    LhItem *item = s->first;
-
     while (item != NULL) {
         LhItem *next = item->next;
 
         lh_item_free(rank, &rank->at, item);
         item = next;
     }
+}
+
+static void
+close_stream(LhRunner *rank, LhRunStream *s)
+{
+    free_items(rank, s->flying);
+    free_items(rank, s->first);
     if (s->scratch != NULL)
         s->at.device->release(s->at.state, s->scratch);
 }

@@ -62,7 +62,7 @@ typedef struct {
      * that has been done and what is enqueued behind it there comes after it: at once, or when
      * another rank posts the other end. Messages and pieces are borrowed until then.
      */
-    bool (*exchange)(void *joined, const LhOp *op, LhMessage *messages, uint32_t count,
+    bool (*exchange)(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
                      GError **error);
     /* Enqueues a collective whole; sets @taken to false if it has to be made of messages. NULL: all
      * have. */

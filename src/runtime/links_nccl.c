@@ -521,10 +521,10 @@ is_staged(const LhOp *op, const LhMessage *m)
 /* Makes room for the staged messages of a group. What the last group had there is done with when
  * the stream comes to this one. */
 static bool
-make_room(Joined *j, const LhOp *op, const LhMessage *messages, uint32_t count, GError **error)
+make_room(Joined *j, const LhOp *op, LhMessage *const *messages, uint32_t count, GError **error)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const LhMessage *m = &messages[i];
+        const LhMessage *m = messages[i];
         uint64_t bytes = 0;
         Staging *s;
 
@@ -533,8 +533,8 @@ make_room(Joined *j, const LhOp *op, const LhMessage *messages, uint32_t count, 
         s = staging_of(j, m->stream);
         s->used = 0;
         for (uint32_t k = 0; k < count; k++) {
-            if (is_staged(op, &messages[k]) && messages[k].stream == m->stream)
-                bytes += (messages[k].bytes + BYTE_STRIDE - 1) / BYTE_STRIDE * BYTE_STRIDE;
+            if (is_staged(op, messages[k]) && messages[k]->stream == m->stream)
+                bytes += (messages[k]->bytes + BYTE_STRIDE - 1) / BYTE_STRIDE * BYTE_STRIDE;
         }
         if (bytes <= s->bytes)
             continue;
@@ -614,13 +614,13 @@ post_message(const Joined *j, const LhOp *op, const LhMessage *m, unsigned char 
 
 /* Waits for the communicators of a group, which are not ready before their kernels are enqueued. */
 static bool
-settle_group(const Joined *j, const LhOp *op, const LhMessage *messages, uint32_t count,
+settle_group(const Joined *j, const LhOp *op, LhMessage *const *messages, uint32_t count,
              GError **error)
 {
     uint32_t last = UINT32_MAX;
 
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t lane = lane_of(j, op, &messages[i]);
+        const uint32_t lane = lane_of(j, op, messages[i]);
 
         if (lane != last && !settle(j, j->comms[lane], "a group of messages", error))
             return false;
@@ -630,36 +630,37 @@ settle_group(const Joined *j, const LhOp *op, const LhMessage *messages, uint32_
 }
 
 static bool
-post_group(Joined *j, const LhOp *op, const LhMessage *messages, uint32_t count,
+post_group(Joined *j, const LhOp *op, LhMessage *const *messages, uint32_t count,
            unsigned char **staged, GError **error)
 {
     const LhNccl *nccl = j->links->nccl;
     ncclResult_t result, end;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_staged(op, &messages[i]))
+        if (!is_staged(op, messages[i]))
             continue;
-        staged[i] = take_room(j, &messages[i]);
-        if (messages[i].send && !copy_pieces(j, &messages[i], staged[i], error))
+        staged[i] = take_room(j, messages[i]);
+        if (messages[i]->send && !copy_pieces(j, messages[i], staged[i], error))
             return false;
     }
     result = nccl->GroupStart();
     for (uint32_t i = 0; result == ncclSuccess && i < count; i++)
-        result = post_message(j, op, &messages[i], staged[i]);
+        result = post_message(j, op, messages[i], staged[i]);
     end = nccl->GroupEnd();
     if (!done(j, result, "a group of messages", error) ||
         !done(j, end, "a group of messages", error) || !settle_group(j, op, messages, count, error))
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (staged[i] != NULL && !messages[i].send &&
-            !copy_pieces(j, &messages[i], staged[i], error))
+        if (staged[i] != NULL && !messages[i]->send &&
+            !copy_pieces(j, messages[i], staged[i], error))
             return false;
     }
     return true;
 }
 
 static bool
-nccl_exchange(void *joined, const LhOp *op, LhMessage *messages, uint32_t count, GError **error)
+nccl_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
+              GError **error)
 {
     Joined *j = joined;
     g_autofree unsigned char **staged = g_new0(unsigned char *, MAX(count, 1));
@@ -668,7 +669,7 @@ nccl_exchange(void *joined, const LhOp *op, LhMessage *messages, uint32_t count,
         !post_group(j, op, messages, count, staged, error))
         return false;
     for (uint32_t i = 0; i < count; i++)
-        messages[i].complete(&messages[i], NULL);
+        messages[i]->complete(messages[i], NULL);
     return true;
 }
 
