@@ -747,6 +747,10 @@ add(Call call)
     return depth > 0 ? ncclSuccess : end_group();
 }
 
+/* nccl.h declares these two without their parameters. */
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
+
 ncclResult_t
 ncclGroupStart(void)
 {
