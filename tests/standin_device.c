@@ -350,7 +350,7 @@ time_between(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *
 
     (void)device;
     (void)error;
-    *ps = (LhTime)((b->time_s - a->time_s) * PS_PER_S + 0.5);
+    *ps = (LhTime)((b->latest->time_s - a->latest->time_s) * PS_PER_S + 0.5);
     return true;
 }
 

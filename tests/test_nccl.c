@@ -17,12 +17,6 @@ static const LhBackend backend = {
     .device = &standin_cpu_device,
 };
 
-void standin_kernels_start(void);
-void
-standin_kernels_start(void)
-{
-}
-
 /* Communicators that nobody has given back. */
 static unsigned
 end_of_nccl(void)

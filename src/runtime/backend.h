@@ -21,7 +21,8 @@ typedef struct {
 
 extern const LhBackend lh_backend_cpu;
 extern const LhBackend lh_backend_mpi;
+extern const LhBackend lh_backend_cuda;
 
-/* NULL-terminated; the default first. The names are in the same order: "cpu", "mpi". */
+/* NULL-terminated; the default first. The names are in the same order: "cpu", "mpi", "cuda". */
 extern const LhBackend *const lh_backends[];
 extern const char *const lh_backend_names[];

@@ -29,10 +29,11 @@ typedef struct {
 } LhDeviceSum;
 
 typedef struct {
-    uint32_t rank;       /* whose device it is: ranks may share one, and each opens it */
-    uint32_t ordinal;    /* which of those of this machine, where it has several */
-    uint32_t kernel_set; /* index into kernel_sets */
-    bool pin;            /* keep compute where it is, where the system allows it */
+    uint32_t rank;         /* whose device it is: ranks may share one, and each opens it */
+    uint32_t ordinal;      /* which of those of this machine, where it has several */
+    uint32_t kernel_set;   /* index into kernel_sets */
+    uint64_t memory_bytes; /* so much of its memory is used at a time; 0: unknown */
+    bool pin;              /* keep compute where it is, where the system allows it */
 } LhDeviceParams;
 
 typedef struct {
@@ -40,6 +41,8 @@ typedef struct {
     const char *const
         *kernel_sets; /* implementations of the kernels; NULL-terminated, default first */
     bool host_memory; /* its memory is the host's: anyone may read and write it */
+    /* Whether this machine has one; NULL: every machine has. */
+    bool (*probe)(GError **error);
     LhDeviceState *(*open)(const LhDeviceParams *params, GError **error);
     void (*close)(LhDeviceState *device); /* when no stream has anything left to do */
 
@@ -102,3 +105,4 @@ bool lh_device_finish(const LhRunDevice *device, LhDeviceState *state, LhDeviceS
                       bool (*stopping)(void *data), void *data, GError **error);
 
 extern const LhRunDevice lh_device_cpu;
+extern const LhRunDevice lh_device_cuda;

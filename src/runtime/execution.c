@@ -56,6 +56,28 @@ prepare_slot(LhRunner *rank, uint16_t index, GError **error)
     return true;
 }
 
+/* What a rank's slots take at most at a time. */
+static uint64_t
+peak_bytes(const LhProgram *program, uint32_t rank)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    LhLive live;
+
+    lh_live_init(&live, program);
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    return live.peak_bytes;
+}
+
 static bool
 open_rank(LhRunner *rank, GError **error)
 {
@@ -65,6 +87,7 @@ open_rank(LhRunner *rank, GError **error)
         .rank = rank->index,
         .ordinal = links == NULL || links->needs_both ? 0 : rank->index - x->place.first,
         .kernel_set = x->params->kernel_set,
+        .memory_bytes = links == NULL ? 0 : peak_bytes(x->program, rank->index),
         .pin = x->params->pin,
     };
 

@@ -11,67 +11,79 @@
 /* A record of an event, or a wait for one. */
 typedef struct {
     StandinOp op;
-    StandinEvent *event;
-    uint64_t generation;
+    StandinMoment *moment; /* held */
 } EventOp;
 
 static StandinEvent *events;
 
+static void
+give_up(StandinMoment *m)
+{
+    if (m != NULL && --m->holders == 0)
+        g_free(m);
+}
+
 static bool
 run_record(StandinOp *op)
 {
-    const EventOp *e = (EventOp *)op;
+    StandinMoment *m = ((EventOp *)op)->moment;
 
-    if (e->generation > e->event->passed) {
-        e->event->passed = e->generation;
-        e->event->time_s = op->begin_s;
-        e->event->clock = op->clock;
-        e->event->clock.at[op->stream->slot] = op->index;
-    }
+    m->passed = true;
+    m->time_s = op->begin_s;
+    m->clock = op->clock;
+    m->clock.at[op->stream->slot] = op->index;
     return true;
 }
 
 static bool
 wait_is_over(StandinOp *op)
 {
-    const EventOp *e = (EventOp *)op;
-
-    return e->event->passed >= e->generation;
+    return ((EventOp *)op)->moment->passed;
 }
 
 static bool
 run_wait(StandinOp *op)
 {
-    const EventOp *e = (EventOp *)op;
+    const StandinMoment *m = ((EventOp *)op)->moment;
 
-    standin_join(&op->clock, &e->event->clock);
-    op->end_s = MAX(op->end_s, e->event->time_s);
+    standin_join(&op->clock, &m->clock);
+    op->end_s = MAX(op->end_s, m->time_s);
     return true;
 }
 
 static void
 describe_wait(const StandinOp *op, GString *text)
 {
-    const EventOp *e = (const EventOp *)op;
-
-    g_string_append_printf(text, ", recorded on stream %u", e->event->stream->slot);
+    g_string_append_printf(text, ", recorded on stream %u",
+                           ((const EventOp *)op)->moment->stream->slot);
 }
 
-static const StandinKind kind_record = { .name = "event record", .run = run_record };
+static void
+clear(StandinOp *op)
+{
+    give_up(((EventOp *)op)->moment);
+}
+
+static const StandinKind kind_record = {
+    .name = "event record",
+    .run = run_record,
+    .clear = clear,
+};
 static const StandinKind kind_wait = {
     .name = "event wait",
     .ready = wait_is_over,
     .run = run_wait,
     .describe = describe_wait,
+    .clear = clear,
 };
 
 static cudaError_t
-enqueue(const StandinKind *kind, StandinStream *stream, StandinEvent *event)
+enqueue(const StandinKind *kind, StandinStream *stream, StandinMoment *moment)
 {
     EventOp *e = standin_op_new(kind, stream, sizeof(EventOp), g_strdup(kind->name));
 
-    e->event = event;
-    e->generation = event->recorded;
+    e->moment = moment;
+    moment->holders++;
     return standin_enqueue(&e->op);
 }
 
@@ -90,7 +102,7 @@ cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
     events = e;
     standin_unlock();
     *event = e;
-    return cudaSuccess;
+    return standin_result(cudaSuccess);
 }
 
 /* "If the event has been recorded but has not yet been completed ... the resources are released
@@ -103,7 +115,7 @@ cudaEventDestroy(cudaEvent_t event)
         standin_finding("an event is destroyed twice");
     event->alive = false;
     standin_unlock();
-    return cudaSuccess;
+    return standin_result(cudaSuccess);
 }
 
 cudaError_t
@@ -118,27 +130,38 @@ cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     if (stream != NULL && event->device != stream->device)
         standin_finding("an event of device %d is recorded on a stream of device %d", event->device,
                         stream->device);
-    event->recorded++;
-    event->stream = stream;
-    status = enqueue(&kind_record, stream, event);
+    give_up(event->latest);
+    event->latest = g_new0(StandinMoment, 1);
+    event->latest->holders = 1;
+    event->latest->stream = stream;
+    status = enqueue(&kind_record, stream, event->latest);
     standin_unlock();
-    return status;
+    return standin_result(status);
 }
 
 cudaError_t
 cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-    cudaError_t status = standin_sticky;
+    cudaError_t status = cudaSuccess;
 
     (void)flags;
     standin_lock();
-    if (!event->alive || event->recorded == 0)
+    if (!event->alive || event->latest == NULL)
         standin_finding("stream %u waits for an event that was %s: CUDA would not wait",
                         stream->slot, event->alive ? "never recorded" : "destroyed");
     else
-        status = enqueue(&kind_wait, stream, event);
+        status = enqueue(&kind_wait, stream, event->latest);
     standin_unlock();
-    return status;
+    return standin_result(status);
+}
+
+/* An event that was never recorded counts as complete (cudaEventQuery). */
+static bool
+has_passed(void *data)
+{
+    const StandinEvent *e = data;
+
+    return e->latest == NULL || e->latest->passed;
 }
 
 /* What is asked is known from then on, when the answer is yes. */
@@ -150,35 +173,25 @@ cudaEventQuery(cudaEvent_t event)
     standin_lock();
     if (standin_random() % ASKING_WORKS_IN == 0)
         standin_work();
-    if (event->passed == event->recorded) {
-        standin_host_knows(&event->clock);
-        status = standin_sticky;
+    if (has_passed(event)) {
+        if (event->latest != NULL)
+            standin_host_knows(&event->latest->clock);
+        status = cudaSuccess;
     } else if (standin_sticky != cudaSuccess) {
         status = standin_sticky;
     }
     standin_unlock();
-    return status;
-}
-
-static bool
-has_passed(void *data)
-{
-    const StandinEvent *e = data;
-
-    return e->passed == e->recorded;
+    return standin_result(status);
 }
 
 cudaError_t
 cudaEventSynchronize(cudaEvent_t event)
 {
-    cudaError_t status;
-
     standin_lock();
-    if (standin_host_waits(has_passed, event, "an event"))
-        standin_host_knows(&event->clock);
-    status = standin_sticky;
+    if (standin_host_waits(has_passed, event, "an event") && event->latest != NULL)
+        standin_host_knows(&event->latest->clock);
     standin_unlock();
-    return status;
+    return standin_result(cudaSuccess);
 }
 
 /* "If either event was created with the cudaEventDisableTiming flag, then this function will return
@@ -186,17 +199,17 @@ cudaEventSynchronize(cudaEvent_t event)
 cudaError_t
 cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-    cudaError_t status = standin_sticky;
+    cudaError_t status = cudaSuccess;
 
     standin_lock();
-    if (!start->timed || !end->timed || start->recorded == 0 || end->recorded == 0)
+    if (!start->timed || !end->timed || start->latest == NULL || end->latest == NULL)
         status = cudaErrorInvalidResourceHandle;
     else if (!has_passed(start) || !has_passed(end))
         status = cudaErrorNotReady;
     else
-        *ms = (float)(MS_PER_S * (end->time_s - start->time_s));
+        *ms = (float)(MS_PER_S * (end->latest->time_s - start->latest->time_s));
     standin_unlock();
-    return status;
+    return standin_result(status);
 }
 
 /* ---- a run ---- */
@@ -208,6 +221,7 @@ standin_events_start(void)
         StandinEvent *e = events;
 
         events = e->next;
+        give_up(e->latest);
         g_free(e);
     }
 }

@@ -12,6 +12,7 @@
  */
 #include "standin_private.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static uint64_t random_state, asked, era;
 static uint32_t slots;
 static GString *findings, *stuck;
+static StandinClock all_hosts; /* what any thread knows */
 
 /* What this thread knows to be done, in the run of number @host_era. */
 static __thread StandinClock host_clock;
@@ -112,6 +114,24 @@ void
 standin_host_knows(const StandinClock *clock)
 {
     standin_join(clock_of_host(), clock);
+    standin_join(&all_hosts, clock);
+}
+
+/* A thread that has ended has told the one that waited for it. Threads end together here, so what
+ * any of them knew stands for what this one did. */
+int
+pthread_join(pthread_t thread, void **result)
+{
+    static int (*join_thread)(pthread_t, void **);
+    void *function = dlsym(RTLD_NEXT, "pthread_join");
+    int status;
+
+    memcpy(&join_thread, &function, sizeof(function));
+    status = join_thread(thread, result);
+    standin_lock();
+    standin_join(clock_of_host(), &all_hosts);
+    standin_unlock();
+    return status;
 }
 
 const StandinClock *
@@ -299,6 +319,7 @@ standin_start(const StandinOptions *options)
 {
     standin_lock();
     era++;
+    memset(&all_hosts, 0, sizeof(all_hosts));
     standin_options = *options;
     random_state = (options->seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
     standin_sticky = cudaSuccess;

@@ -71,12 +71,18 @@ struct CUstream_st {
     double time_s;
 };
 
+/* A record of an event. Who waits, waits for the one that was the latest when he began to. */
+typedef struct {
+    uint32_t holders;
+    StandinStream *stream;
+    bool passed;
+    StandinClock clock; /* from here on of what has passed */
+    double time_s;
+} StandinMoment;
+
 struct CUevent_st {
     StandinEvent *next;
-    StandinStream *stream; /* where it was recorded last */
-    uint64_t recorded, passed;
-    StandinClock clock;
-    double time_s;
+    StandinMoment *latest; /* NULL: never recorded */
     int device;
     bool timed, alive;
 };
@@ -93,6 +99,9 @@ extern __thread int standin_device;
 
 /* Another thread may be able to go on. */
 void standin_moved(void);
+
+/* What a call returns, given what became of it; remembered as the thread's last error. */
+cudaError_t standin_result(cudaError_t code);
 
 /* The first error of a kernel stays, as in CUDA, and everything after it fails. */
 extern cudaError_t standin_sticky;
