@@ -1,14 +1,17 @@
 /*
- * Programs over NCCL, without GPUs: the backend's own code on a stand-in for NCCL and one for CUDA's
- * streams, with the kernels of the processor. What the stand-ins find is a failure, and so is any
- * bit that differs from a run on the processor.
+ * Programs over NCCL, without GPUs: the backend's own code on a stand-in for NCCL and one for
+ * CUDA's streams, with the kernels of the processor. What the stand-ins find is a failure, and so
+ * is any bit that differs from a run on the processor.
  */
 #include "running.h"
+#include "runtime/nccl_api.h"
 #include "standin/standin.h"
 #include "standin_device.h"
 
 #include <dlfcn.h>
 #include <string.h>
+
+#define SLACK_S 6 /* behind the deadline, on a machine with other load */
 
 static const LhBackend backend = {
     .name = "nccl",
@@ -30,7 +33,7 @@ end_of_nccl(void)
     function = dlsym(library, "standin_nccl_end");
     memcpy(&end, &function, sizeof(function));
     dlclose(library);
-    return end();
+    return function == NULL ? 0 : end();
 }
 
 static LhExecuted *
@@ -98,10 +101,604 @@ START_TEST(schedules_give_the_bits_of_the_processor)
 }
 END_TEST
 
+/* ---- failures ---- */
+
+typedef struct {
+    const char *schedule, *inject, *standin; /* STANDIN_NCCL */
+    uint32_t ranks;
+    double deadline_s;
+} Trouble;
+
+/* Runs what must fail; in time, and with nothing left running. */
+static GError *
+expect_failure(const Trouble *t, const LhBackend *on)
+{
+    const Case c = small_case(lh_schedule_find(t->schedule, NULL), t->ranks);
+    const StandinOptions options = { .seed = 5, .devices = t->ranks, .eager = 30 };
+    const LhExecuteParams params = { .backend = on,
+                                     .inject = t->inject,
+                                     .deadline_ps = (LhTime)(t->deadline_s * LH_PS_PER_S) };
+    g_autoptr(LhProgram) program = program_of(&c);
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhExecuted) executed = NULL;
+    const gint64 began_us = g_get_monotonic_time();
+    GError *error = NULL;
+
+    if (t->standin != NULL)
+        g_setenv("STANDIN_NCCL", t->standin, TRUE);
+    scenario->ranks = t->ranks;
+    setup = lh_setup_new(scenario, &error);
+    standin_start(&options);
+    executed = lh_execute_program(setup, program, &params, &error);
+    ck_assert_ptr_null(executed);
+    ck_assert_msg(
+        g_get_monotonic_time() - began_us < (gint64)((t->deadline_s + SLACK_S) * G_USEC_PER_SEC),
+        "it took %.1f s: %s", (double)(g_get_monotonic_time() - began_us) / 1e6, error->message);
+    ck_assert_uint_eq(end_of_nccl(), 0);
+    standin_end();
+    g_unsetenv("STANDIN_NCCL");
+    return error;
+}
+
+static void
+expect_words(const Trouble *t, const char *const *words)
+{
+    g_autoptr(GError) error = expect_failure(t, &backend);
+
+    ck_assert_msg(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME), "%s", error->message);
+    for (; *words != NULL; words++)
+        ck_assert_msg(strstr(error->message, *words) != NULL, "no \"%s\" in: %s", *words,
+                      error->message);
+    ck_assert_msg(standin_findings()[0] == '\0', "%s", standin_findings());
+}
+
+START_TEST(rank_that_sends_nothing)
+{
+    expect_words(&(Trouble){ "ring", "stall:2", NULL, 4, 1 },
+                 (const char *const[]){ "no op and no message has completed for 1 s", "rank 3, op ",
+                                        "receives from rank 2, slot ", NULL });
+}
+END_TEST
+
+START_TEST(asynchronous_error)
+{
+    expect_words(&(Trouble){ "zigzag", NULL, "error=1:6", 3, 20 },
+                 (const char *const[]){ "rank 1: NCCL: ", "communicator 0 of ranks 0, 1, 2",
+                                        "remote process exited", NULL });
+}
+END_TEST
+
+START_TEST(rank_that_never_connects)
+{
+    expect_words(&(Trouble){ "ring", NULL, "silent=1", 3, 1 },
+                 (const char *const[]){ "in the connections of communicator 0 "
+                                        "of ranks 0, 1, 2",
+                                        NULL });
+}
+END_TEST
+
+START_TEST(rank_that_never_joins)
+{
+    expect_words(&(Trouble){ "ulysses", NULL, "hang=2", 3, 1 },
+                 (const char *const[]){ "in the communicator of all ranks", NULL });
+}
+END_TEST
+
+/* A device may be a rank's alone. */
+static LhDeviceState *
+open_first(const LhDeviceParams *params, GError **error)
+{
+    LhDeviceParams first = *params;
+
+    first.ordinal = 0;
+    return standin_cpu_device.open(&first, error);
+}
+
+START_TEST(device_of_two_ranks)
+{
+    LhRunDevice device = standin_cpu_device;
+    LhBackend shared = backend;
+    g_autoptr(GError) error = NULL;
+
+    device.open = open_first;
+    shared.device = &device;
+    error = expect_failure(&(Trouble){ "ring", NULL, NULL, 2, 5 }, &shared);
+    ck_assert_ptr_nonnull(strstr(error->message, "Duplicate GPU detected"));
+}
+END_TEST
+
+static void
+expect_no_library(const char *file, const char *words)
+{
+    const Trouble t = { "ring", NULL, NULL, 2, 5 };
+    g_autofree char *right = g_strdup(g_getenv("LONGHAUL_NCCL"));
+    g_autoptr(GError) error = NULL;
+
+    g_setenv("LONGHAUL_NCCL", file, TRUE);
+    error = expect_failure(&t, &backend);
+    ck_assert_int_eq(error->code, LH_ERROR_RUNTIME);
+    ck_assert_msg(strstr(error->message, words) != NULL, "%s", error->message);
+    g_setenv("LONGHAUL_NCCL", right, TRUE);
+}
+
+START_TEST(library_that_is_not_there)
+{
+    expect_no_library("/nowhere/libnccl.so.2", "NCCL: cannot load /nowhere/libnccl.so.2 (");
+}
+END_TEST
+
+START_TEST(library_that_is_another)
+{
+    expect_no_library("libm.so.6", "NCCL: libm.so.6 has no function ncclGetVersion");
+}
+END_TEST
+
+/* ---- mutants: the calls of NCCL that the backend makes are changed on their way ---- */
+
+/* A send or receive, held back until its group ends. */
+typedef struct {
+    bool send;
+    void *memory;
+    size_t bytes;
+    int peer;
+    ncclComm_t comm;
+    cudaStream_t stream;
+} Call;
+
+typedef struct {
+    uint32_t number;  /* of groups that this thread has ended since it joined, from 0 */
+    bool joining;     /* a group of bytes, before the run */
+    GArray *calls;    /* of Call */
+    GArray *previous; /* of the group before, if it was held back */
+} Group;
+
+typedef struct {
+    const char *name, *schedule;
+    uint32_t ranks;
+    /* Changes a group of rank 1; NULL: another function is changed. */
+    void (*change)(Group *group);
+    void (*replace)(LhNccl *nccl);
+    bool everywhere;   /* groups of all ranks */
+    const char *found; /* what says so, in part: an error or a finding; "" the numbers */
+} Mutant;
+
+static LhNccl right;
+static const Mutant *mutant;
+static __thread Group group;
+static __thread bool is_rank_1;
+
+#define CHANGED_GROUP 2 /* of those of the run */
+
+static ncclResult_t
+hold_send(const void *memory, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+          cudaStream_t stream)
+{
+    const Call call = { true, (void *)memory, count, peer, comm, stream };
+
+    ck_assert_int_eq(type, ncclUint8);
+    g_array_append_val(group.calls, call);
+    return ncclSuccess;
+}
+
+static ncclResult_t
+hold_receive(void *memory, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+             cudaStream_t stream)
+{
+    const Call call = { false, memory, count, peer, comm, stream };
+
+    ck_assert_int_eq(type, ncclUint8);
+    g_array_append_val(group.calls, call);
+    return ncclSuccess;
+}
+
+static ncclResult_t
+hold_start(void)
+{
+    if (group.calls == NULL) {
+        group.calls = g_array_new(FALSE, FALSE, sizeof(Call));
+        group.previous = g_array_new(FALSE, FALSE, sizeof(Call));
+    }
+    g_array_set_size(group.calls, 0);
+    return ncclSuccess;
+}
+
+static ncclResult_t
+make_calls(const GArray *calls)
+{
+    ncclResult_t result = right.GroupStart(), end;
+
+    for (guint i = 0; i < calls->len && result == ncclSuccess; i++) {
+        const Call *c = &g_array_index(calls, Call, i);
+
+        result = c->send ? right.Send(c->memory, c->bytes, ncclUint8, c->peer, c->comm, c->stream)
+                         : right.Recv(c->memory, c->bytes, ncclUint8, c->peer, c->comm, c->stream);
+    }
+    end = right.GroupEnd();
+    return result != ncclSuccess ? result : end;
+}
+
+static ncclResult_t
+hold_end(void)
+{
+    ncclResult_t result;
+
+    group.joining = group.calls->len > 0 && g_array_index(group.calls, Call, 0).bytes == 1;
+    if ((is_rank_1 || mutant->everywhere) && mutant->change != NULL)
+        mutant->change(&group);
+    result = make_calls(group.calls);
+    if (!group.joining)
+        group.number++;
+    return result;
+}
+
+static ncclResult_t
+note_rank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+{
+    is_rank_1 = rank == 1;
+    group.number = 0;
+    return right.CommInitRankConfig(comm, ranks, id, rank, config);
+}
+
+static bool
+is_changed(const Group *g)
+{
+    return !g->joining && g->number == CHANGED_GROUP && g->calls->len > 0;
+}
+
+static Call *
+first_call(const Group *g, bool send)
+{
+    for (guint i = 0; i < g->calls->len; i++) {
+        Call *c = &g_array_index(g->calls, Call, i);
+
+        if (c->send == send)
+            return c;
+    }
+    return NULL;
+}
+
+/* Two messages to one rank, of one size. */
+static void
+swap_messages(Group *g)
+{
+    Call *a = first_call(g, true);
+    void *memory;
+
+    for (guint i = 0; is_changed(g) && i < g->calls->len; i++) {
+        Call *b = &g_array_index(g->calls, Call, i);
+
+        if (b == a || !b->send || b->peer != a->peer || b->bytes != a->bytes)
+            continue;
+        memory = a->memory;
+        a->memory = b->memory;
+        b->memory = memory;
+        return;
+    }
+}
+
+static void
+drop_send(Group *g)
+{
+    const Call *c = first_call(g, true);
+
+    if (is_changed(g) && c != NULL)
+        g_array_remove_index(g->calls, (guint)(c - &g_array_index(g->calls, Call, 0)));
+}
+
+static void
+drop_receive(Group *g)
+{
+    const Call *c = first_call(g, false);
+
+    if (is_changed(g) && c != NULL)
+        g_array_remove_index(g->calls, (guint)(c - &g_array_index(g->calls, Call, 0)));
+}
+
+static void
+send_twice(Group *g)
+{
+    if (is_changed(g)) {
+        const Call c = *first_call(g, true);
+
+        g_array_append_val(g->calls, c);
+    }
+}
+
+static void
+send_half(Group *g)
+{
+    if (is_changed(g))
+        first_call(g, true)->bytes /= 2;
+}
+
+static void
+receive_half(Group *g)
+{
+    if (is_changed(g))
+        first_call(g, false)->bytes /= 2;
+}
+
+static void
+other_place(Group *g)
+{
+    if (is_changed(g))
+        first_call(g, true)->memory = first_call(g, false)->memory;
+}
+
+static void
+other_peer(Group *g)
+{
+    if (is_changed(g))
+        first_call(g, true)->peer = first_call(g, false)->peer;
+}
+
+static void
+peer_of_nobody(Group *g)
+{
+    if (is_changed(g))
+        first_call(g, true)->peer = 99;
+}
+
+static void
+sends_for_receives(Group *g)
+{
+    for (guint i = 0; is_changed(g) && i < g->calls->len; i++)
+        g_array_index(g->calls, Call, i).send ^= true;
+}
+
+/* The host's stream, which the first group was on. */
+static void
+other_stream(Group *g)
+{
+    static __thread cudaStream_t host;
+
+    if (g->joining)
+        host = g_array_index(g->calls, Call, 0).stream;
+    for (guint i = 0; is_changed(g) && i < g->calls->len; i++)
+        g_array_index(g->calls, Call, i).stream = host;
+}
+
+/* One of those that were connected first and last. */
+static void
+other_communicator(Group *g)
+{
+    static __thread ncclComm_t first, last;
+    const ncclComm_t own = g_array_index(g->calls, Call, 0).comm;
+
+    if (g->joining) {
+        first = first == NULL ? own : first;
+        last = own;
+    }
+    for (guint i = 0; is_changed(g) && i < g->calls->len; i++)
+        g_array_index(g->calls, Call, i).comm = own == first ? last : first;
+}
+
+/* This group after the next one. */
+static void
+later(Group *g)
+{
+    if (is_changed(g)) {
+        g_array_append_vals(g->previous, g->calls->data, g->calls->len);
+        g_array_set_size(g->calls, 0);
+        return;
+    }
+    if (g->previous->len > 0 && !g->joining && g->calls->len > 0) {
+        make_calls(g->calls);
+        g_array_set_size(g->calls, 0);
+        g_array_append_vals(g->calls, g->previous->data, g->previous->len);
+        g_array_set_size(g->previous, 0);
+    }
+}
+
+/* Every call alone. */
+static void
+no_group(Group *g)
+{
+    GArray *one = g_array_new(FALSE, FALSE, sizeof(Call));
+
+    for (guint i = 0; is_changed(g) && i < g->calls->len; i++) {
+        g_array_set_size(one, 0);
+        g_array_append_vals(one, &g_array_index(g->calls, Call, i), 1);
+        make_calls(one);
+    }
+    if (is_changed(g))
+        g_array_set_size(g->calls, 0);
+    g_array_unref(one);
+}
+
+static void
+no_connections(Group *g)
+{
+    if (g->joining)
+        g_array_set_size(g->calls, 0);
+}
+
+static ncclResult_t
+other_color(ncclComm_t comm, int color, int key, ncclComm_t *child, ncclConfig_t *config)
+{
+    return right.CommSplit(comm, is_rank_1 ? color + 7 : color, key, child, config);
+}
+
+static ncclResult_t
+other_key(ncclComm_t comm, int color, int key, ncclComm_t *child, ncclConfig_t *config)
+{
+    return right.CommSplit(comm, color, -key, child, config);
+}
+
+static ncclResult_t
+other_id(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+{
+    if (rank == 1)
+        right.GetUniqueId(&id);
+    return right.CommInitRankConfig(comm, ranks, id, rank, config);
+}
+
+static ncclResult_t
+blocking_config(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+{
+    config->blocking = 1;
+    return right.CommInitRankConfig(comm, ranks, id, rank, config);
+}
+
+static ncclResult_t
+always_ready(ncclComm_t comm, ncclResult_t *state)
+{
+    (void)comm;
+    *state = ncclSuccess;
+    return ncclSuccess;
+}
+
+static ncclResult_t
+no_meeting(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+           ncclComm_t comm, cudaStream_t stream)
+{
+    return is_rank_1 ? ncclSuccess : right.AllReduce(from, to, count, type, op, comm, stream);
+}
+
+static ncclResult_t
+larger_meeting(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+               ncclComm_t comm, cudaStream_t stream)
+{
+    return right.AllReduce(from, to, is_rank_1 ? 2 * count : count, type, op, comm, stream);
+}
+
+static ncclResult_t
+no_finalize(ncclComm_t comm)
+{
+    (void)comm;
+    return ncclSuccess;
+}
+
+#define REPLACE(function, member)                                                                  \
+    static void replace_##function(LhNccl *nccl)                                                   \
+    {                                                                                              \
+        nccl->member = function;                                                                   \
+    }
+REPLACE(other_color, CommSplit)
+REPLACE(other_key, CommSplit)
+REPLACE(other_id, CommInitRankConfig)
+REPLACE(blocking_config, CommInitRankConfig)
+REPLACE(always_ready, CommGetAsyncError)
+REPLACE(no_meeting, AllReduce)
+REPLACE(larger_meeting, AllReduce)
+REPLACE(no_finalize, CommFinalize)
+
+static const Mutant mutants[] = {
+    { "two messages of a group swapped", "zigzag", 4, swap_messages, .found = "NUMBERS" },
+    { "a message not sent", "ring", 3, drop_send, .found = "receives from rank 1" },
+    { "a message not received", "ring", 3, drop_receive, .found = "which receives" },
+    { "a message sent twice", "ring", 3, send_twice, .found = "which receives" },
+    { "half of a message sent", "zigzag", 4, send_half, .found = "which receives 4096" },
+    { "half of a message received", "zigzag", 4, receive_half, .found = "which receives 2048" },
+    { "sent from where it receives", "zigzag", 4, other_place, .found = "NUMBERS" },
+    { "sent to another rank", "zigzag", 4, other_peer, .found = "in a group of messages" },
+    { "sent to nobody", "zigzag", 4, peer_of_nobody, .found = "invalid peer" },
+    { "sends and receives exchanged", "striped", 3, sends_for_receives,
+      .found = "in a group of messages" },
+    { "on another stream", "zigzag", 4, other_stream, .found = "RACE: " },
+    { "on another communicator", "tokenring", 4, other_communicator, .found = "" },
+    { "two groups in another order", "zigzag", 4, later, .found = "" },
+    { "messages without a group", "ring", 3, no_group, .everywhere = true,
+      .found = "no op and no message has completed" },
+    { "connections left out", "ring", 3, no_connections, .everywhere = true,
+      .found = "only when it needs it" },
+    { "another colour of a split", "tokenring", 4, .replace = replace_other_color,
+      .found = "invalid peer" },
+    { "another order of a split", "ring", 4, .replace = replace_other_key,
+      .found = "in the connections of" },
+    { "another unique id", "ring", 3, .replace = replace_other_id,
+      .found = "in the communicator of all ranks" },
+    { "communicators that block", "ring", 3, .replace = replace_blocking_config,
+      .found = "whose calls block" },
+    { "never waiting for NCCL", "ring", 3, .replace = replace_always_ready, .found = "not ready" },
+    { "a rank that does not meet the others", "ring", 3, .replace = replace_no_meeting,
+      .found = "in the meeting of all ranks" },
+    { "another size of a collective", "ring", 3, .replace = replace_larger_meeting,
+      .found = "rank 1 all-reduce of 2" },
+    { "communicators not finalized", "ring", 3, .replace = replace_no_finalize,
+      .found = "not finalized" },
+};
+
+static void
+mutate(const Mutant *m)
+{
+    LhNccl *nccl = (LhNccl *)lh_nccl_load(NULL); /* it is not const where it is kept */
+
+    ck_assert_ptr_nonnull(nccl);
+    right = *nccl;
+    mutant = m;
+    nccl->Send = hold_send;
+    nccl->Recv = hold_receive;
+    nccl->GroupStart = hold_start;
+    nccl->GroupEnd = hold_end;
+    nccl->CommInitRankConfig = note_rank;
+    if (m->replace != NULL)
+        m->replace(nccl);
+}
+
+/* What a run of the mutant says: an error, findings, or that numbers differ; "" if nothing. */
+static char *
+run_mutant(const Mutant *m, const char *digest, LhProgram *program)
+{
+    const StandinOptions options = { .seed = 9, .devices = m->ranks };
+    const LhExecuteParams params = { .backend = &backend, .deadline_ps = LH_PS_PER_S };
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhExecuted) executed = NULL;
+    g_autoptr(GError) error = NULL;
+    GString *said = g_string_new(NULL);
+
+    scenario->ranks = m->ranks;
+    setup = lh_setup_new(scenario, &error);
+    standin_start(&options);
+    executed = lh_execute_program(setup, program, &params, &error);
+    if (error != NULL)
+        g_string_append_printf(said, "ERROR: %s\n", error->message);
+    else if (strcmp(executed->digest, digest) != 0 || !executed->errors.ok)
+        g_string_append_printf(said, "NUMBERS\n");
+    end_of_nccl();
+    standin_end();
+    g_string_append(said, standin_findings());
+    return g_string_free(said, FALSE);
+}
+
+START_TEST(mutants_are_found)
+{
+    const Mutant *m = &mutants[_i];
+    const Case c = small_case(lh_schedule_find(m->schedule, NULL), m->ranks);
+    g_autoptr(LhProgram) program = program_of(&c);
+    g_autoptr(LhExecuted) here = run_on(&lh_backend_cpu, program, NULL);
+    g_autofree char *said = NULL;
+
+    mutate(m);
+    said = run_mutant(m, here->digest, program);
+    ck_assert_msg(strstr(said, m->found) != NULL && said[0] != '\0', "%s: %s", m->name, said);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const loops[] = { schedules_give_the_bits_of_the_processor };
+    const TTest *const tests[] = { rank_that_sends_nothing,  asynchronous_error,
+                                   rank_that_never_connects, rank_that_never_joins,
+                                   device_of_two_ranks,      library_that_is_not_there,
+                                   library_that_is_another };
+    Suite *suite = suite_create("nccl");
+    TCase *cases = tcase_create("nccl");
+    SRunner *runner = srunner_create(suite);
+    int schedules = 0, failed;
 
-    return run_suite("nccl", loops, G_N_ELEMENTS(loops), NULL, 0);
+    while (lh_schedules[schedules] != NULL)
+        schedules++;
+
+        tcase_add_loop_test(cases, schedules_give_the_bits_of_the_processor, 0, schedules);
+    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
+        tcase_add_test(cases, tests[i]);
+    tcase_add_loop_test(cases, mutants_are_found, 0, G_N_ELEMENTS(mutants));
+    suite_add_tcase(suite, cases);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -32,8 +32,9 @@ static const LhField options[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
       .choices = lh_backend_names,
-      .description = "Ranks as threads of this process (cpu, default), or one in each process of "
-                     "mpirun (mpi)." },
+      .description = "Ranks as threads of this process (cpu, default), one in each process of "
+                     "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
+                     "machine, or one in each process of mpirun." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,

@@ -31,6 +31,22 @@ check_proof(const LhExecuted *executed, const LhSetup *setup, const LhVerdict *v
     return false;
 }
 
+/* Whether the backend can run it without streams that run at the same time. */
+static bool
+check_queues(const LhExecuted *executed, const LhVerdict *verdict, const LhBackend *backend,
+             GError **error)
+{
+    if (backend->links == NULL || !backend->links->one_queue || verdict->one_queue)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "%s is not proven to end over %s, where streams may have to wait for each other: "
+                "%s%s",
+                executed->program->name, backend->name,
+                verdict->queue_cycle != NULL ? "with all streams of a rank in one queue, " : "",
+                verdict->queue_cycle != NULL ? verdict->queue_cycle : "see longhaul verify");
+    return false;
+}
+
 static bool
 check_memory(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend,
              GError **error)
@@ -219,6 +235,7 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     if (params->backend->device->probe != NULL && !params->backend->device->probe(error))
         return false;
     if (!check_proof(executed, setup, verdict, error) ||
+        !check_queues(executed, verdict, params->backend, error) ||
         !check_memory(executed->program, verdict, params->backend, error))
         return false;
     if (params->inject != NULL) {

@@ -65,7 +65,7 @@ stack_bytes(void)
 LhRunNeed
 lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend)
 {
-    const bool alone = backend->control == &lh_control_single;
+    const bool alone = lh_control_resolve(backend->control) == &lh_control_single;
     const uint32_t ranks = alone ? verdict->ranks : 1;
     uint64_t sum = 0, largest = 0;
 

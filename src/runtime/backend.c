@@ -23,8 +23,17 @@ const LhBackend lh_backend_cuda = {
     .device = &lh_device_cuda,
 };
 
-const LhBackend *const lh_backends[] = { &lh_backend_cpu, &lh_backend_mpi, &lh_backend_cuda, NULL };
+/* A GPU for each rank. */
+const LhBackend lh_backend_nccl = {
+    .name = "nccl",
+    .control = &lh_control_auto,
+    .links = &lh_links_nccl,
+    .device = &lh_device_cuda,
+};
 
-const char *const lh_backend_names[] = { "cpu", "mpi", "cuda", NULL };
+const LhBackend *const lh_backends[] = { &lh_backend_cpu, &lh_backend_mpi, &lh_backend_cuda,
+                                         &lh_backend_nccl, NULL };
+
+const char *const lh_backend_names[] = { "cpu", "mpi", "cuda", "nccl", NULL };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_backends) == G_N_ELEMENTS(lh_backend_names));

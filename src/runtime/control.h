@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define LH_LOCAL_MAX 4096 /* processes of a machine */
+
 /* Which of the ranks are this process's: [first, first + count). */
 typedef struct {
     uint32_t first, count;
@@ -41,3 +43,11 @@ typedef struct {
 
 extern const LhControl lh_control_single;
 extern const LhControl lh_control_mpi;
+/* One of the others, as the environment says how the processes were started. */
+extern const LhControl lh_control_auto;
+
+/* The one that @control stands for. */
+const LhControl *lh_control_resolve(const LhControl *control);
+
+/* The place of this process among those of its machine; 0 if nothing says so. */
+uint32_t lh_control_local(void);

@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     uint32_t rank;         /* whose device it is: ranks may share one, and each opens it */
     uint32_t ordinal;      /* which of those of this machine, where it has several */
+    bool alone;            /* the only rank of its process, which may see its own device alone */
     uint32_t kernel_set;   /* index into kernel_sets */
     uint64_t memory_bytes; /* so much of its memory is used at a time; 0: unknown */
     bool pin;              /* keep compute where it is, where the system allows it */

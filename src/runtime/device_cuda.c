@@ -141,14 +141,14 @@ cuda_open(const LhDeviceParams *params, GError **error)
 
     if (!check_driver(error) || !check(cudaGetDeviceCount(&count), "devices", error))
         return NULL;
-    if (params->ordinal >= (uint32_t)count) {
+    if (params->ordinal >= (uint32_t)count && !(params->alone && count == 1)) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                     "CUDA: rank %u needs GPU %u of this machine, which has %d", params->rank,
                     params->ordinal, count);
         return NULL;
     }
     device = g_new0(LhDeviceState, 1);
-    device->ordinal = (int)params->ordinal;
+    device->ordinal = params->ordinal < (uint32_t)count ? (int)params->ordinal : 0;
     device->piece_bytes =
         MAX(params->memory_bytes + params->memory_bytes / SPARE_PARTS, PIECE_BYTES_MIN);
     device->arena = lh_arena_new();

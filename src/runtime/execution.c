@@ -78,6 +78,15 @@ peak_bytes(const LhProgram *program, uint32_t rank)
     return live.peak_bytes;
 }
 
+/* Which GPU of this machine is the rank's, where each has one. */
+static uint32_t
+ordinal_of(const LhRunner *rank)
+{
+    const LhControlPlace *place = &rank->execution->place;
+
+    return place->count == 1 ? lh_control_local() : rank->index - place->first;
+}
+
 static bool
 open_rank(LhRunner *rank, GError **error)
 {
@@ -85,7 +94,8 @@ open_rank(LhRunner *rank, GError **error)
     const LhLinks *links = x->params->backend->links;
     const LhDeviceParams params = {
         .rank = rank->index,
-        .ordinal = links == NULL || links->needs_both ? 0 : rank->index - x->place.first,
+        .ordinal = links == NULL || links->needs_both ? 0 : ordinal_of(rank),
+        .alone = x->place.count == 1,
         .kernel_set = x->params->kernel_set,
         .memory_bytes = links == NULL ? 0 : peak_bytes(x->program, rank->index),
         .pin = x->params->pin,

@@ -15,8 +15,10 @@ typedef struct {
     const LhProgram *program;
     const LhChannels *channels; /* on each, messages meet as transport.h says */
     const LhRunDevice *device;
-    const LhOpenControl *control; /* tells processes of each other, and which ranks are here */
-    int64_t deadline_us;          /* nothing waits for longer */
+    const LhOpenControl *control;  /* tells processes of each other, and which ranks are here */
+    int64_t deadline_us;           /* nothing waits for longer ... */
+    bool (*stopping)(void *owner); /* ... nor when the run is being stopped */
+    void *owner;
 } LhLinksParams;
 
 /* A rank that takes part. Its device is open, and so are its streams. */
@@ -49,6 +51,9 @@ typedef struct {
      * device of its own, and enqueues its ends in the order of its program, whoever else is there.
      */
     bool needs_both;
+    /* Whether streams may have to wait for each other, so that a program must end in one queue for
+     * each rank. */
+    bool one_queue;
     /* Called once in a process, before the threads of its ranks. NULL with @error. */
     void *(*open)(const LhLinksParams *params, GError **error);
     /*

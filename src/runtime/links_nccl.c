@@ -17,6 +17,7 @@
 #define US_PER_S 1e6
 #define ERROR_BYTES 400
 #define NAMED_MAX 8
+#define DRAIN_US 1000000
 #define BYTE_STRIDE 16 /* between the bytes that a connection is tried with */
 
 /* What processes tell each other before the first of them waits for NCCL. */
@@ -40,8 +41,7 @@ typedef struct {
     LhLanes *lanes;
     ncclUniqueId id;
     uint32_t ranks;
-    atomic_int *stages;  /* [place.count] of Stage */
-    atomic_bool stopped; /* a rank of this process has given up */
+    atomic_int *stages; /* [place.count] of Stage */
 } Links;
 
 /* Device memory of a stream, in which messages lie end to end that have several pieces. */
@@ -134,8 +134,8 @@ wait_goes_on(const Wait *w, GError **error)
     const int64_t waited_us = g_get_monotonic_time() - w->since_us;
     g_autoptr(GString) text = NULL;
 
-    if (atomic_load(&w->j->links->stopped)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u: %s: another rank has given up",
+    if (w->j->links->params->stopping(w->j->links->params->owner)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u: %s: the run is being stopped",
                     w->j->rank.rank, w->what);
         return false;
     }
@@ -196,6 +196,16 @@ finish_stream(const Joined *j, const char *what, GError **error)
     if (mark != NULL)
         device->unmark(j->rank.device, mark);
     return passed == 1;
+}
+
+/* Memory that the host's stream used; if something failed, it may still do. */
+static void
+give_back(const Joined *j, unsigned char *memory, bool finished)
+{
+    if (memory != NULL && finished)
+        j->links->params->device->release(j->rank.device, memory);
+    else if (memory != NULL)
+        g_ptr_array_add(j->outgrown, memory);
 }
 
 /* ---- the process ---- */
@@ -400,8 +410,7 @@ connect_lane(Joined *j, uint32_t index, GError **error)
         ok = done(j, result, what, error) && done(j, end, what, error) &&
              settle(j, j->comms[index], what, error) && finish_stream(j, what, error);
     }
-    if (ok)
-        device->release(j->rank.device, memory);
+    give_back(j, memory, ok);
     return ok;
 }
 
@@ -420,8 +429,7 @@ meet(Joined *j, GError **error)
                          what, error) &&
                     settle(j, j->world, what, error) && finish_stream(j, what, error);
 
-    if (ok)
-        device->release(j->rank.device, memory);
+    give_back(j, memory, ok);
     return ok;
 }
 
@@ -457,7 +465,6 @@ nccl_abort(void *joined)
     if (j->aborted)
         return;
     j->aborted = true;
-    atomic_store(&j->links->stopped, true);
     for (uint32_t i = 0; i < lh_lanes_count(j->links->lanes); i++) {
         if (j->comms[i] != NULL)
             nccl->CommAbort(j->comms[i]);
@@ -466,9 +473,34 @@ nccl_abort(void *joined)
         nccl->CommAbort(j->world);
 }
 
+/* When NCCL has been aborted, what is behind it on the host's stream ends soon. */
+static void
+drain(const Joined *j)
+{
+    const LhRunDevice *device = j->links->params->device;
+    const int64_t end_us = g_get_monotonic_time() + DRAIN_US;
+    const LhDeviceMark mark = device->mark(j->rank.device, j->rank.host, NULL);
+
+    while (mark != NULL && device->passed(j->rank.device, mark, NULL) == 0 &&
+           g_get_monotonic_time() < end_us)
+        g_usleep(LOOK_US);
+    if (mark != NULL)
+        device->unmark(j->rank.device, mark);
+}
+
 static void
 joined_free(Joined *j)
 {
+    const LhRunDevice *device = j->links->params->device;
+
+    if (j->aborted)
+        drain(j);
+    for (guint i = 0; i < j->outgrown->len; i++)
+        device->release(j->rank.device, g_ptr_array_index(j->outgrown, i));
+    for (guint i = 0; i < j->staging->len; i++) {
+        if (g_array_index(j->staging, Staging, i).memory != NULL)
+            device->release(j->rank.device, g_array_index(j->staging, Staging, i).memory);
+    }
     g_array_unref(j->staging);
     g_ptr_array_unref(j->outgrown);
     g_free(j->comms);
@@ -725,25 +757,19 @@ static void
 nccl_leave(void *joined)
 {
     Joined *j = joined;
-    const LhRunDevice *device = j->links->params->device;
 
     set_stage(j, AT_END);
     if (!j->aborted)
         leave_comms(j);
     if (j->world != NULL)
         nccl_abort(j);
-    for (guint i = 0; i < j->outgrown->len; i++)
-        device->release(j->rank.device, g_ptr_array_index(j->outgrown, i));
-    for (guint i = 0; i < j->staging->len; i++) {
-        if (g_array_index(j->staging, Staging, i).memory != NULL)
-            device->release(j->rank.device, g_array_index(j->staging, Staging, i).memory);
-    }
     joined_free(j);
 }
 
 const LhLinks lh_links_nccl = {
     .name = "nccl",
     .needs_both = false,
+    .one_queue = true,
     .open = nccl_open,
     .join = nccl_join,
     .exchange = nccl_exchange,

@@ -601,6 +601,12 @@ by_end(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
+static bool
+is_stopping(void *owner)
+{
+    return lh_execution_stopping(owner);
+}
+
 void
 lh_execution_submit(LhExecution *x)
 {
@@ -610,7 +616,9 @@ lh_execution_submit(LhExecution *x)
                                    .channels = x->channels,
                                    .device = x->params->backend->device,
                                    .control = &control,
-                                   .deadline_us = x->params->deadline_us };
+                                   .deadline_us = x->params->deadline_us,
+                                   .stopping = is_stopping,
+                                   .owner = x };
     Submission all = { .x = x,
                        .drivers_count = links->needs_both ? 1 : x->place.count,
                        .seen = g_string_new(NULL) };

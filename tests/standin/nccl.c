@@ -124,7 +124,8 @@ typedef enum {
 } State;
 
 struct ncclComm {
-    ncclComm_t next; /* of all */
+    ncclComm_t next;   /* of all */
+    ncclComm_t parent; /* that it was split off; NULL: none */
     char name[NAME_BYTES];
     Shared *shared;
     int ranks, rank, world_rank, device;
@@ -553,6 +554,7 @@ split(ncclComm_t comm)
     name = g_strdup_printf("%s-%u-%d", comm->name, number, comm->color);
     standin_device = comm->device;
     *comm->child = comm_new(name, ranks, rank, comm->world_rank);
+    (*comm->child)->parent = comm;
     standin_device = device;
     return true;
 }
@@ -711,6 +713,9 @@ launch(ncclComm_t comm)
     }
     if (connected && connect_pending(comm))
         return ncclSuccess;
+    /* Legal, but hosts wait for each other in the midst of a run. */
+    if (comm->parent != NULL && comm->parent->collectives > 0)
+        standin_finding("rank %d makes a connection only when it needs it", comm->rank);
     comm->state = CONNECTING;
     return ncclInProgress;
 }
