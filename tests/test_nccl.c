@@ -692,7 +692,7 @@ main(void)
     while (lh_schedules[schedules] != NULL)
         schedules++;
 
-        tcase_add_loop_test(cases, schedules_give_the_bits_of_the_processor, 0, schedules);
+    tcase_add_loop_test(cases, schedules_give_the_bits_of_the_processor, 0, schedules);
     for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
         tcase_add_test(cases, tests[i]);
     tcase_add_loop_test(cases, mutants_are_found, 0, G_N_ELEMENTS(mutants));

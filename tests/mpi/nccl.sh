@@ -1,0 +1,89 @@
+#!/bin/bash
+# longhaul run --backend nccl with one rank a process, on the stand-ins: the bits of threads on the
+# processor; and whatever goes wrong with a rank ends all of them in time, with a status and words.
+#
+#     nccl.sh PROGRAM STANDIN
+#
+# PROGRAM is longhaul on the stand-in for CUDA, STANDIN the library in the place of NCCL. Exit status
+# 77 where MPI is absent, in the build or on the machine.
+set -u
+program=$(realpath "$1")
+LONGHAUL_NCCL=$(realpath "$2")
+export LONGHAUL_NCCL
+tests=$(dirname "$(realpath "$0")")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 99
+# shellcheck source=tests/mpi/setup.sh
+. "$tests/setup.sh"
+need_mpi "$program"
+failed=0
+shape='--num-attention-heads 4 --kv-channels 32'
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# compare SCHEDULE RANKS
+compare() {
+    # shellcheck disable=SC2086
+    set -- "$2" --schedule "$1" --ranks "$2" $shape --seq-length $((16 * $2)) --format json
+    "$program" run "${@:2}" >threads.json 2>threads.err || fail "threads: $* $(cat threads.err)"
+    timeout 120 mpirun -n "$1" "$program" run --backend nccl "${@:2}" >nccl.json 2>nccl.err ||
+        fail "nccl: $* $(cat nccl.err)"
+    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"tensor"' '"within"'; do
+        [ "$(grep "$key" threads.json)" = "$(grep "$key" nccl.json)" ] || fail "$key: $*"
+    done
+    grep -q outputs_sha256 nccl.json || fail "no result: $*"
+}
+
+export STANDIN_SEED=3 STANDIN_EAGER=30
+for schedule in zigzag te-p2p usp attention2d-no; do
+    compare $schedule 4
+done
+compare tokenring 3
+
+# expect NAME STATUS PATTERN COMMAND...: a job that fails; no process of it and no file is left.
+expect() {
+    local name=$1 expected=$2 pattern=$3 status started=$SECONDS
+    shift 3
+    timeout 60 mpirun "$@" >/dev/null 2>err
+    status=$?
+    if [ "$expected" = any ]; then
+        [ $status -ne 0 ] && [ $status -ne 124 ] || fail "$name: status $status"
+    else
+        [ $status -eq "$expected" ] || fail "$name: status $status, not $expected: $(cat err)"
+    fi
+    grep -q -e "$pattern" err || fail "$name: $(cat err)"
+    [ $((SECONDS - started)) -lt 40 ] || fail "$name: ended after $((SECONDS - started)) s"
+    for _ in 1 2 3 4 5; do
+        pgrep -x "$(basename "$program" | cut -c1-15)" >/dev/null || break
+        sleep 1
+    done
+    ! pgrep -x "$(basename "$program" | cut -c1-15)" >/dev/null || fail "$name: a process is left"
+}
+
+run="$program run --backend nccl --schedule ring --ranks 3 --deadline 2s $shape --seq-length 48"
+# shellcheck disable=SC2086
+{
+    expect 'a rank that sends nothing' 4 'rank 2, op .* receives from rank 1, slot' \
+        -n 3 $run --inject stall:1
+    STANDIN_NCCL=error=1:6 expect 'an asynchronous error' 4 \
+        'rank 1: NCCL: .*: remote process exited' -n 3 $run
+    STANDIN_NCCL=silent=1 expect 'a rank that never connects' 4 \
+        'in the connections of communicator 0 of ranks 0, 1, 2' -n 3 $run
+    STANDIN_NCCL=hang=2 expect 'a rank that never joins' 4 'in the communicator of all ranks' \
+        -n 3 $run
+    STANDIN_NCCL=exit=1:6 expect 'a process that is gone' any '' -n 3 $run
+    expect 'a rank without NCCL' 4 'rank 1: NCCL: cannot load /nowhere (' \
+        -n 1 $run : -n 1 env LONGHAUL_NCCL=/nowhere $run : -n 1 $run
+    expect 'a rank with another program' 4 'rank 2 has another program than rank 0' \
+        -n 2 $run : -n 1 $run --no-overlap
+}
+# The stand-in's files go when all ranks have joined, which some here never did.
+for file in /dev/shm/longhaul-nccl-*; do
+    process=${file#/dev/shm/longhaul-nccl-}
+    kill -0 "${process%%-*}" 2>/dev/null || rm -f "$file"
+done
+exit $failed

@@ -1,0 +1,56 @@
+/*
+ * The whole program on the stand-ins: STANDIN_SEED, STANDIN_QUEUES and STANDIN_EAGER say how they
+ * behave. What they find is printed at the end, and makes the exit status 9.
+ */
+#include "standin/standin.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define FOUND_STATUS 9
+#define DEVICES 16
+
+static uint32_t
+number_of(const char *variable)
+{
+    const char *text = g_getenv(variable);
+
+    return text == NULL ? 0 : (uint32_t)strtoul(text, NULL, 10);
+}
+
+/* Some time, so that rates are numbers. */
+static double
+kernel_seconds(const char *name, const uint32_t grid[3])
+{
+    (void)name;
+    (void)grid;
+    return 1e-6;
+}
+
+static void
+end(void)
+{
+    standin_end();
+    if (standin_findings()[0] == '\0')
+        return;
+    fprintf(stderr, "FOUND: %s", standin_findings());
+    fflush(NULL);
+    _exit(FOUND_STATUS);
+}
+
+__attribute__((constructor)) static void
+begin(void)
+{
+    const StandinOptions options = { .seed = number_of("STANDIN_SEED"),
+                                     .devices = DEVICES,
+                                     .queues = number_of("STANDIN_QUEUES"),
+                                     .eager = number_of("STANDIN_EAGER") };
+
+    const StandinTimes times = { kernel_seconds, 1e-6, 1e11 };
+
+    standin_start(&options);
+    standin_times(&times);
+    atexit(end);
+}
