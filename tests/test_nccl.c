@@ -3,12 +3,18 @@
  * CUDA's streams, with the kernels of the processor. What the stand-ins find is a failure, and so
  * is any bit that differs from a run on the processor.
  */
+#include "recording.h"
 #include "running.h"
+#include "runtime/lanes.h"
 #include "runtime/nccl_api.h"
+#include "sim/device.h"
+#include "sim/network/topology.h"
+#include "sim/sim.h"
 #include "standin/standin.h"
 #include "standin_device.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <string.h>
 
 #define SLACK_S 6 /* behind the deadline, on a machine with other load */
@@ -98,6 +104,131 @@ START_TEST(schedules_give_the_bits_of_the_processor)
         run++;
     }
     ck_assert_uint_gt(run, 0);
+}
+END_TEST
+
+/* ---- times ---- */
+
+/* As sim --cost unit: a block of attention takes a second. */
+static LhTime
+unit_time(void *data, uint32_t rank, const LhOp *op)
+{
+    const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
+
+    (void)data;
+    (void)rank;
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ? LH_PS_PER_S : 0;
+}
+
+static double
+unit_seconds(const char *name, const uint32_t grid[3])
+{
+    (void)grid;
+    for (int i = 0; i < LH_KERNELS_COUNT; i++) {
+        const LhOp op = { .compute.kernel = (LhKernelId)i };
+
+        if (strcmp(lh_kernels[i]->name, name) == 0)
+            return (double)unit_time(NULL, 0, &op) / LH_PS_PER_S;
+    }
+    return 0;
+}
+
+static void
+load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *bytes)
+{
+    (void)data;
+    (void)rank;
+    (void)slot;
+    (void)part;
+    (void)bytes;
+}
+
+static LhTime
+run_time(const LhProgram *program, const StandinTimes *times)
+{
+    const StandinOptions options = { .seed = 3, .devices = lh_program_ranks(program), .eager = 20 };
+    const LhRunParams params = { .program = program,
+                                 .backend = &backend,
+                                 .deadline_us = 20 * G_USEC_PER_SEC,
+                                 .load = load_zeros };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhRunResult) result = NULL;
+
+    standin_start(&options);
+    standin_times(times);
+    result = lh_execute(&params, &error);
+    end_of_nccl();
+    standin_end();
+    ck_assert_msg(result != NULL, "%s: %s", program->name, error != NULL ? error->message : "");
+    ck_assert_str_eq(standin_findings(), "");
+    return result->makespan_ps;
+}
+
+/* Messages take as long as over links of that latency and bandwidth. */
+static LhTime
+sim_time(const LhProgram *program, const StandinTimes *times)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhTopology) topology = lh_topology_load("hgx-h100", &error);
+    g_autoptr(LhDevice) device = lh_device_load(topology->device_name, &error);
+    g_autoptr(LhSimResult) result = NULL;
+    LhSimParams params = { .program = program,
+                           .device = device,
+                           .network_model = LH_NETWORK_ALPHA_BETA,
+                           .compute_time = unit_time };
+    LhNetwork network;
+
+    topology->nvlink.bandwidth = times->message_bytes_per_s;
+    topology->nvlink.latency_ps = (LhTime)(times->message_s * LH_PS_PER_S);
+    topology->nvlink.ctas = 0;
+    device->kernel_launch_ps = 0;
+    device->stream_sync_ps = 0;
+    ck_assert(lh_network_init(&network, topology, 1, lh_program_ranks(program), NULL, &error));
+    params.network = &network;
+    result = lh_simulate(&params, &error);
+    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
+    return result->makespan_ps;
+}
+
+/* Collectives go straight to their destinations here, and in rings there; and there the kernels of
+ * two streams share the device. */
+static bool
+takes_other_time(const LhProgram *program)
+{
+    g_autoptr(LhLanes) lanes = lh_lanes_new(program, NULL);
+    uint32_t compute = 0;
+    bool any = false;
+
+    for (uint32_t i = 0; i < program->streams_count; i++)
+        compute += program->streams[i].kind == LH_STREAM_COMPUTE;
+
+    for (uint32_t i = 0; i < lh_lanes_count(lanes); i++)
+        any = any || lh_lanes_at(lanes, i)->collectives;
+    return any || compute > 1;
+}
+
+START_TEST(times_are_those_of_the_simulator)
+{
+    static const uint32_t ranks[] = { 2, 3, 4, 5, 8 };
+    static const double bandwidths[] = { 2048, 65536 };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ranks) * G_N_ELEMENTS(bandwidths); i++) {
+        Case c = small_case(lh_schedules[_i], ranks[i / 2]);
+        const StandinTimes times = { unit_seconds, 0.25, bandwidths[i % 2] };
+        g_autoptr(LhProgram) program = NULL;
+        LhTime ran, simulated;
+
+        set_option(&c.wanted, "no_overlap", i / 2 % 2 != 0);
+        program = program_of(&c);
+        if (program == NULL || takes_other_time(program))
+            continue;
+        ran = run_time(program, &times);
+        simulated = sim_time(program, &times);
+        ck_assert_msg(fabs((double)ran / (double)simulated - 1) < 1e-5,
+                      "%s, P %u, %g bytes/s: %g s, simulated %g s", program->name, ranks[i / 2],
+                      bandwidths[i % 2], (double)ran / LH_PS_PER_S,
+                      (double)simulated / LH_PS_PER_S);
+    }
 }
 END_TEST
 
@@ -221,6 +352,38 @@ expect_no_library(const char *file, const char *words)
     ck_assert_msg(strstr(error->message, words) != NULL, "%s", error->message);
     g_setenv("LONGHAUL_NCCL", right, TRUE);
 }
+
+/* A ring whose ranks all send first. */
+START_TEST(program_that_needs_streams_at_once)
+{
+    Case c = small_case(lh_schedule_find("te-p2p", NULL), 3);
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(GError) error = NULL;
+    Recording *r;
+    LhOp *ops, first;
+
+    c.wanted.pass = LH_PASS_FWD;
+    program = program_of(&c);
+    r = recording_new(program);
+    ops = recording_op(r, 1, 0);
+    first = ops[4];
+    ops[4] = ops[5];
+    ops[5] = first;
+    ops[4].id = 4;
+    ops[5].id = 5;
+    for (uint32_t i = 6; i < recording_count(r, 1); i++) {
+        for (uint32_t k = 0; k < ops[i].after_count; k++) {
+            if (ops[i].after[k] == 4 || ops[i].after[k] == 5)
+                ops[i].after[k] = 9 - ops[i].after[k];
+        }
+    }
+    ck_assert_ptr_null(run_on(&backend, &r->program, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
+    ck_assert_msg(strstr(error->message, "is not proven to end over nccl") != NULL, "%s",
+                  error->message);
+    recording_free(r);
+}
+END_TEST
 
 START_TEST(library_that_is_not_there)
 {
@@ -683,7 +846,7 @@ main(void)
     const TTest *const tests[] = { rank_that_sends_nothing,  asynchronous_error,
                                    rank_that_never_connects, rank_that_never_joins,
                                    device_of_two_ranks,      library_that_is_not_there,
-                                   library_that_is_another };
+                                   library_that_is_another,  program_that_needs_streams_at_once };
     Suite *suite = suite_create("nccl");
     TCase *cases = tcase_create("nccl");
     SRunner *runner = srunner_create(suite);
@@ -693,6 +856,7 @@ main(void)
         schedules++;
 
     tcase_add_loop_test(cases, schedules_give_the_bits_of_the_processor, 0, schedules);
+    tcase_add_loop_test(cases, times_are_those_of_the_simulator, 0, schedules);
     for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
         tcase_add_test(cases, tests[i]);
     tcase_add_loop_test(cases, mutants_are_found, 0, G_N_ELEMENTS(mutants));

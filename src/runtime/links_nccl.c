@@ -414,7 +414,23 @@ connect_lane(Joined *j, uint32_t index, GError **error)
     return ok;
 }
 
-/* Nobody goes on before everybody is there. */
+/* What streams are asked for from now on comes after what the host's has been asked for. */
+static bool
+hold_streams(const Joined *j, GError **error)
+{
+    const LhRunDevice *device = j->links->params->device;
+    const LhDeviceMark mark = device->mark(j->rank.device, j->rank.host, error);
+    bool ok = mark != NULL;
+
+    for (uint32_t i = 0; ok && i < j->links->params->program->streams_count; i++)
+        ok = device->wait(j->rank.device, j->rank.streams[i], mark, error);
+    if (mark != NULL)
+        device->unmark(j->rank.device, mark);
+    return ok;
+}
+
+/* Nobody goes on before everybody is there, neither hosts nor devices, whose clocks so begin as
+ * close together as one message takes. */
 static bool
 meet(Joined *j, GError **error)
 {
@@ -427,7 +443,8 @@ meet(Joined *j, GError **error)
                          j->links->nccl->AllReduce(memory, memory, 1, ncclFloat32, ncclSum,
                                                    j->world, j->rank.host),
                          what, error) &&
-                    settle(j, j->world, what, error) && finish_stream(j, what, error);
+                    settle(j, j->world, what, error) && hold_streams(j, error) &&
+                    finish_stream(j, what, error);
 
     give_back(j, memory, ok);
     return ok;

@@ -46,7 +46,7 @@
 typedef struct {
     atomic_uint posted, taken; /* how many */
     ncclDataType_t type;
-    uint64_t bytes;
+    uint64_t bytes, group_bytes; /* of all that the sender's group has for this receiver */
     double begin_s, end_s;
     pid_t process;
     StandinOp *op; /* of @process */
@@ -259,6 +259,19 @@ group_is_ready(StandinOp *op)
     return false;
 }
 
+/* Messages of a group to one rank share the way. */
+static uint64_t
+bytes_to(const GroupOp *g, int peer)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < g->count; i++) {
+        if (g->calls[i].kind == SEND && g->calls[i].peer == peer)
+            bytes += bytes_of(&g->calls[i]);
+    }
+    return bytes;
+}
+
 static void
 send_on(GroupOp *g, Call *c)
 {
@@ -270,6 +283,7 @@ send_on(GroupOp *g, Call *c)
         return;
     }
     m->bytes = bytes_of(c);
+    m->group_bytes = bytes_to(g, c->peer);
     m->type = c->type;
     m->begin_s = g->op.begin_s;
     m->process = getpid();
@@ -308,7 +322,7 @@ receive_on(GroupOp *g, Call *c)
     meet(g, m->op, m->process);
     if (standin_touch(&g->op, g->turn, c->to, bytes, true))
         memcpy(c->to, m->data, bytes);
-    m->end_s = MAX(m->begin_s, g->op.begin_s) + standin_message_s(m->bytes);
+    m->end_s = MAX(m->begin_s, g->op.begin_s) + standin_message_s(m->group_bytes);
     g->op.end_s = MAX(g->op.end_s, m->end_s);
     c->done = true;
     atomic_store(&m->taken, c->number + 1);
