@@ -64,6 +64,8 @@ static uint32_t modules_count;
 static Function functions[FUNCTIONS_MAX];
 static uint32_t functions_count;
 
+static ptx_counts kernel_counts; /* since the start */
+
 /* A launch between <<< >>> and the stub. */
 static __thread struct {
     dim3 grid, block;
@@ -160,8 +162,15 @@ __cudaRegisterFunction(void **module, const char *stub, char *function, const ch
 void
 standin_kernels_start(void)
 {
+    kernel_counts = (ptx_counts){ 0 };
     for (uint32_t i = 0; i < functions_count; i++)
         functions[i].shared_bytes_max = SHARED_BYTES;
+}
+
+const ptx_counts *
+standin_kernel_counts(void)
+{
+    return &kernel_counts;
 }
 
 static Function *
@@ -206,7 +215,8 @@ run_kernel(StandinOp *op)
     k->launch.seed = standin_random();
     standin_counted.kernels++;
     op->end_s = op->begin_s + k->seconds;
-    if (standin_sticky != cudaSuccess || ptx_run(k->kernel, &k->launch, &memory, NULL, error))
+    if (standin_sticky != cudaSuccess ||
+        ptx_run(k->kernel, &k->launch, &memory, &kernel_counts, error))
         return true;
     standin_finding("%s failed: %s", op->label, error);
     standin_sticky = cudaErrorIllegalAddress;
