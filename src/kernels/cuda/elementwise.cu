@@ -76,15 +76,17 @@ struct Sum {
 
 struct SumOfTwo {
     static constexpr int READS = 2, WRITES = 1;
+    float factor;
 
     __device__
-    SumOfTwo(const LhCudaElements &)
+    SumOfTwo(const LhCudaElements &e)
+        : factor(e.value)
     {
     }
     __device__ void
     apply(const float (&x)[READS], float (&y)[WRITES]) const
     {
-        y[0] = x[0] + x[1];
+        y[0] = factor * x[0] + x[1];
     }
 };
 
@@ -302,7 +304,7 @@ __launch_bounds__(THREADS) terms(const __grid_constant__ LhCudaTerms t)
         get_some(t.terms[i] + offset, t.storage, count, whole, x);
 #pragma unroll
         for (int k = 0; k < GROUP; k++)
-            sum[k] += x[k];
+            sum[k] = t.factor * sum[k] + x[k];
     }
     put_some(t.sum + offset, t.storage, count, whole, sum);
 }

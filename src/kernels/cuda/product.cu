@@ -70,20 +70,25 @@ fetch(const Factor &f, uint32_t step, float (&x)[GROUP])
                 static_cast<int>(min(columns - column, static_cast<uint32_t>(GROUP))), x);
 }
 
+// Exponents are whole numbers until they are multiplied, so that long distances lose nothing.
 __device__ inline void
 weigh(const LhCudaWeights &weights, const Factor &f, uint32_t step, float (&x)[GROUP])
 {
     if (weights.of == LH_CUDA_WEIGH_NOTHING)
         return;
     const bool of_steps = weights.of == LH_CUDA_WEIGH_STEPS;
+    const bool of_rows = of_steps == f.rows_are_steps; // of the factor's rows, not its columns
     const Share at = share_of(f.rows_are_steps);
-    const float row = static_cast<float>(at.row + (of_steps ? step : f.lane));
-    const float column = static_cast<float>(at.column + (of_steps ? step : f.lane));
+    const uint32_t first = (of_rows ? at.row : at.column) + (of_steps ? step : f.lane);
 
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
-        x[i] *=
-            exp2f(weights.from + weights.by * (of_steps == f.rows_are_steps ? row : column + i));
+    for (int i = 0; i < GROUP; i++) {
+        const int32_t index = static_cast<int32_t>(first) + (of_rows ? 0 : i);
+
+        x[i] *= exp2f(weights.by *
+                      static_cast<float>(weights.falls ? weights.from - index
+                                                       : weights.from + index));
+    }
 }
 
 __device__ inline void
@@ -146,13 +151,16 @@ store(const LhCudaProduct &p, const Work &w, uint32_t row, uint32_t column,
     const uint32_t place = first_row_of(p.c, w) + row;
     const int64_t offset = row_offset(c, place);
 
+    const Interval seen = p.pairs.masked ? seen_by(p.pairs, row) : Interval{ 0, 0 };
+
     c.data += offset_of(p.c, w);
 #pragma unroll
     for (uint32_t j = 0; j < COLUMNS; j++) {
         if (column + j >= w.columns)
             continue;
         unsigned char *at = element_at(c, offset, place, column + j);
-        const float x = p.pairs.masked ? weigh_pair(p.pairs, row, column + j, sums[j]) : sums[j];
+        const float x =
+            p.pairs.masked ? weigh_pair(p.pairs, seen, row, column + j, sums[j]) : sums[j];
 
         put(at, c.storage, p.keep != 0.F ? x + p.keep * get(at, c.storage) : x);
     }

@@ -2,6 +2,7 @@
 // factors lie.
 #pragma once
 
+#include "kernels/cuda/mask.cuh"
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/product.h"
 
@@ -108,7 +109,7 @@ offset_of(const LhCudaFactor &f, const Work &w)
 __device__ inline uint32_t
 first_row_of(const LhCudaFactor &f, const Work &w)
 {
-    return f.by_items ? w.first_item : w.tile * f.tile_rows;
+    return f.first + (f.by_items ? w.first_item : w.tile * f.tile_rows);
 }
 
 // Steps of depth of all terms and repeats, so many at a time.
@@ -154,16 +155,24 @@ go_on(const LhCudaProduct &p, const Work &w, Steps &s)
     skip_empty(p, w, s);
 }
 
+// The keys that a row of pairs sees.
+__device__ inline Interval
+seen_by(const LhCudaPairs &pairs, uint32_t row)
+{
+    return keys_of(pairs.mask, place_of(pairs.mask.q, pairs.row + row));
+}
+
 // What the mask and the decay leave of a pair.
 __device__ inline float
-weigh_pair(const LhCudaPairs &pairs, uint32_t row, uint32_t column, float x)
+weigh_pair(const LhCudaPairs &pairs, const Interval &seen, uint32_t row, uint32_t column, float x)
 {
+    const int32_t place = place_of(pairs.mask.k, pairs.column + column);
     const int32_t distance =
         static_cast<int32_t>(pairs.row + row) - static_cast<int32_t>(pairs.column + column);
 
-    if (distance + pairs.shift < 0)
+    if (place < seen.first || place > seen.last)
         return 0.F;
-    return pairs.decay == 0.F ? x : x * exp2f(pairs.decay * distance);
+    return pairs.decay == 0.F ? x : x * exp2f(pairs.decay * static_cast<float>(distance));
 }
 
 } // namespace lh

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "kernels/cuda/mask.h"
 #include "kernels/cuda/operands.h"
 #include "kernels/status.h"
 
@@ -16,11 +17,12 @@ typedef struct {
     LhCudaMatrix matrix;
     uint64_t of_sequence, of_head, of_tile, of_repeat; /* bytes from one to the next */
     uint32_t share;     /* heads of the product, of which so many have one of the operand's */
+    uint32_t first; /* row of all tiles */
     uint32_t tile_rows; /* rows from one tile to the next ... */
     bool by_items;      /* ... or as many as tiles have items */
 } LhCudaFactor;
 
-/* What rows or steps of a are multiplied by: 2^(from + by i). */
+/* What rows or steps of a are multiplied by: 2^(by (from + i)), or with `falls`, (from - i). */
 enum {
     LH_CUDA_WEIGH_NOTHING,
     LH_CUDA_WEIGH_ROWS,
@@ -29,7 +31,9 @@ enum {
 
 typedef struct {
     uint32_t of;
-    float from, by;
+    bool falls;
+    int32_t from;
+    float by;
 } LhCudaWeights;
 
 /* A size, or with @tiled the items of a tile. */
@@ -51,8 +55,8 @@ typedef struct {
 /* Of products that are pairs of queries and keys: what the mask hides is 0, and what it does not is
  * multiplied by 2^(decay (i - j)). Row 0 and column 0 of a product are row and column of these. */
 typedef struct {
+    LhCudaMask mask;
     bool masked;
-    int32_t shift; /* query i sees keys up to i + shift */
     uint32_t row, column;
     float decay;
 } LhCudaPairs;
