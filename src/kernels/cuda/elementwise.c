@@ -16,7 +16,9 @@ static enum lh_status
 add_lines(const LhCudaLine *source, const LhCudaLine *target, uint64_t count, bool add,
           void *stream)
 {
-    LhCudaElements e = { .lines = { *source, *target, *target }, .count = 1, .width = count, .value = 1 };
+    LhCudaElements e = {
+        .lines = { *source, *target, *target }, .count = 1, .width = count, .value = 1
+    };
 
     e.function = add ? LH_CUDA_SUM_OF_TWO : LH_CUDA_SUM;
     return lh_cuda_elements(&e, stream);
@@ -126,7 +128,9 @@ enum lh_status
 lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uint64_t elements,
             enum lh_storage storage, void *stream)
 {
-    LhCudaTerms t = { .sum = sum, .elements = elements, .count = count, .storage = storage, .factor = 1 };
+    LhCudaTerms t = {
+        .sum = sum, .elements = elements, .count = count, .storage = storage, .factor = 1
+    };
 
     if (count == 0 || count > LH_CUDA_TERMS || storage == LH_STORAGE_FP64)
         return LH_STATUS_UNSUPPORTED;

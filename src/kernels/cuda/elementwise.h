@@ -7,9 +7,9 @@
 #include "kernels/status.h"
 
 enum {
-    LH_CUDA_SUM, /* of one line: a copy */
+    LH_CUDA_SUM,        /* of one line: a copy */
     LH_CUDA_SUM_OF_TWO, /* the first times `value`, and the second */
-    LH_CUDA_FILL, /* with `value` */
+    LH_CUDA_FILL,       /* with `value` */
     LH_CUDA_GLU,
     LH_CUDA_GLU_BWD,
     LH_CUDA_GELU,

@@ -85,9 +85,8 @@ weigh(const LhCudaWeights &weights, const Factor &f, uint32_t step, float (&x)[G
     for (int i = 0; i < GROUP; i++) {
         const int32_t index = static_cast<int32_t>(first) + (of_rows ? 0 : i);
 
-        x[i] *= exp2f(weights.by *
-                      static_cast<float>(weights.falls ? weights.from - index
-                                                       : weights.from + index));
+        x[i] *= exp2f(weights.by * static_cast<float>(weights.falls ? weights.from - index
+                                                                    : weights.from + index));
     }
 }
 

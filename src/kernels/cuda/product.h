@@ -17,7 +17,7 @@ typedef struct {
     LhCudaMatrix matrix;
     uint64_t of_sequence, of_head, of_tile, of_repeat; /* bytes from one to the next */
     uint32_t share;     /* heads of the product, of which so many have one of the operand's */
-    uint32_t first; /* row of all tiles */
+    uint32_t first;     /* row of all tiles */
     uint32_t tile_rows; /* rows from one tile to the next ... */
     bool by_items;      /* ... or as many as tiles have items */
 } LhCudaFactor;

@@ -1,5 +1,5 @@
-/* Scores that are written out, on a GPU: calls as the launchers take them. What they do say the rows,
- * kernels/scores*.c. */
+/* Scores that are written out, on a GPU: calls as the launchers take them. What they do say the
+ * rows, kernels/scores*.c. */
 #include "kernels/cpu/scores_run.h"
 
 #include "kernels/cuda/host_product.h"
@@ -26,9 +26,9 @@ find_scores(LhCudaMatrix *to, const LhScores *s, uint64_t rows, uint32_t heads)
     to->rest = (int64_t)(heads == 1 ? s->rows.heads * head : head);
     to->width = (uint64_t)s->parts * s->rows.dim;
     to->column = lh_cuda_digit(s->rows.dim, s->rows.part_bytes);
-    to->grouped &= (uint64_t)to->rest % 16 == 0 && head % 16 == 0 &&
-                   (s->parts == 1 || (s->rows.dim % LH_CUDA_GROUP == 0 &&
-                                      s->rows.part_bytes % 16 == 0));
+    to->grouped &=
+        (uint64_t)to->rest % 16 == 0 && head % 16 == 0 &&
+        (s->parts == 1 || (s->rows.dim % LH_CUDA_GROUP == 0 && s->rows.part_bytes % 16 == 0));
     return true;
 }
 

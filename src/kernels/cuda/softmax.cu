@@ -1,5 +1,5 @@
-// Softmax of rows of scores: a block has a row, and goes through it for the maximum, for the sum and
-// for the result. A row that is read again comes from the cache.
+// Softmax of rows of scores: a block has a row, and goes through it for the maximum, for the sum
+// and for the result. A row that is read again comes from the cache.
 #include "kernels/cuda/mask.cuh"
 #include "kernels/cuda/matrix.cuh"
 #include "kernels/cuda/softmax.h"
@@ -28,8 +28,8 @@ get_logits(const LhCudaSoftmax &s, const Interval &seen, uint32_t column, float 
     for (int i = 0; i < GROUP; i++) {
         const int32_t place = i < count ? place_of(s.mask.k, column + i) : NOWHERE;
 
-        x[i] = i < count && place >= seen.first && place <= seen.last ? x[i] * s.scale
-                                                                      : -CUDART_INF_F;
+        x[i] =
+            i < count && place >= seen.first && place <= seen.last ? x[i] * s.scale : -CUDART_INF_F;
     }
 }
 

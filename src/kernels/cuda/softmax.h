@@ -22,7 +22,8 @@ extern "C" {
 #endif
 
 enum lh_status lh_cuda_softmax(const LhCudaSoftmax *s, void *stream);
-/* dscores = scale probs (scores - the sum of probs scores), where scores are the gradient of probs. */
+/* dscores = scale probs (scores - the sum of probs scores), where scores are the gradient of probs.
+ */
 enum lh_status lh_cuda_softmax_bwd(const LhCudaSoftmax *s, void *stream);
 
 #ifdef __cplusplus
