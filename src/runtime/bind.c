@@ -27,10 +27,14 @@ refuse_cell(const LhRunner *rank, const LhOp *op, const LhRegion *region, uint32
 /* ---- alloc and free ---- */
 
 bool
-lh_runner_alloc(LhRunner *rank, const LhOp *op)
+lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later)
 {
     const LhRegion *region = &op->memory.region;
     const LhProgram *program = rank->execution->program;
+    const LhBackend *backend = rank->execution->params->backend;
+    const LhBufferParams params = { .parts = region->count,
+                                    .part_bytes = program->slots[region->slot].part_bytes,
+                                    .packed = backend->packed };
     LhRunCell *cells = cells_of(rank, region);
     GError *error = NULL;
     LhBuffer *buffer;
@@ -39,14 +43,23 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op)
         if (cells[i].buffer != NULL)
             return refuse_cell(rank, op, region, i, "is allocated already");
     }
-    buffer =
-        lh_buffer_new(&rank->at, region->count, program->slots[region->slot].part_bytes, &error);
+    buffer = lh_buffer_new(&rank->at, &params, &error);
+    if (buffer == NULL && later != NULL) {
+        *later = true;
+        g_clear_error(&error);
+        return true;
+    }
     if (buffer == NULL) {
         lh_execution_fail(rank->execution, error);
         return false;
     }
     for (uint32_t i = 0; i < region->count; i++)
         cells[i] = (LhRunCell){ buffer, i };
+    /* Threads of streams do not look whether it is filled. */
+    if (backend->links == NULL && !lh_buffer_finish(buffer, &rank->at, &error)) {
+        lh_execution_fail(rank->execution, error);
+        return false;
+    }
     lh_live_change(&rank->live, program, *region, true);
     return true;
 }
@@ -177,6 +190,14 @@ lh_item_memory(LhItem *item, uint64_t bytes)
     return memory;
 }
 
+void
+lh_item_keep(LhItem *item, unsigned char *memory)
+{
+    if (item->temporary == NULL)
+        item->temporary = g_ptr_array_new();
+    g_ptr_array_add(item->temporary, memory);
+}
+
 unsigned char *
 lh_item_temporary(LhRunStream *s, LhItem *item, uint64_t bytes)
 {
@@ -187,9 +208,7 @@ lh_item_temporary(LhRunStream *s, LhItem *item, uint64_t bytes)
         lh_execution_fail(s->rank->execution, error);
         return NULL;
     }
-    if (item->temporary == NULL)
-        item->temporary = g_ptr_array_new();
-    g_ptr_array_add(item->temporary, memory);
+    lh_item_keep(item, memory);
     return memory;
 }
 
@@ -205,6 +224,10 @@ lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item)
     g_clear_pointer(&item->buffers, g_ptr_array_unref);
     g_clear_pointer(&item->temporary, g_ptr_array_unref);
     g_clear_pointer(&item->memory, g_ptr_array_unref);
+    if (item->start != NULL)
+        at->device->unmark(at->state, item->start);
+    if (item->end != NULL)
+        at->device->unmark(at->state, item->end);
     g_free(item->bound);
     g_free(item->messages);
     g_free(item->parts);
