@@ -64,6 +64,8 @@ static uint32_t modules_count;
 static Function functions[FUNCTIONS_MAX];
 static uint32_t functions_count;
 
+static ptx_counts kernel_counts; /* since the start */
+
 /* A launch between <<< >>> and the stub. */
 static __thread struct {
     dim3 grid, block;
@@ -160,8 +162,15 @@ __cudaRegisterFunction(void **module, const char *stub, char *function, const ch
 void
 standin_kernels_start(void)
 {
+    kernel_counts = (ptx_counts){ 0 };
     for (uint32_t i = 0; i < functions_count; i++)
         functions[i].shared_bytes_max = SHARED_BYTES;
+}
+
+const ptx_counts *
+standin_kernel_counts(void)
+{
+    return &kernel_counts;
 }
 
 static Function *
@@ -183,6 +192,7 @@ typedef struct {
     unsigned char *params; /* owned */
     void **args;           /* owned; into params */
     uint32_t turn;
+    double seconds;
 } KernelOp;
 
 static bool
@@ -204,8 +214,9 @@ run_kernel(StandinOp *op)
     k->launch.args = k->args;
     k->launch.seed = standin_random();
     standin_counted.kernels++;
-    op->end_s = op->begin_s + standin_kernel_s(op->label, k->launch.grid);
-    if (standin_sticky != cudaSuccess || ptx_run(k->kernel, &k->launch, &memory, NULL, error))
+    op->end_s = op->begin_s + k->seconds;
+    if (standin_sticky != cudaSuccess ||
+        ptx_run(k->kernel, &k->launch, &memory, &kernel_counts, error))
         return true;
     standin_finding("%s failed: %s", op->label, error);
     standin_sticky = cudaErrorIllegalAddress;
@@ -275,6 +286,7 @@ launch(const Function *f, dim3 grid, dim3 block, void **args, size_t shared_byte
     k->launch = (ptx_launch){ .grid = { grid.x, grid.y, grid.z },
                               .block = { block.x, block.y, block.z },
                               .shared_bytes = (uint32_t)shared_bytes };
+    k->seconds = standin_kernel_s(k->op.label, k->launch.grid);
     copy_args(k, args);
     return standin_enqueue(&k->op);
 }

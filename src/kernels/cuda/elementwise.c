@@ -16,7 +16,9 @@ static enum lh_status
 add_lines(const LhCudaLine *source, const LhCudaLine *target, uint64_t count, bool add,
           void *stream)
 {
-    LhCudaElements e = { .lines = { *source, *target, *target }, .count = 1, .width = count };
+    LhCudaElements e = {
+        .lines = { *source, *target, *target }, .count = 1, .width = count, .value = 1
+    };
 
     e.function = add ? LH_CUDA_SUM_OF_TWO : LH_CUDA_SUM;
     return lh_cuda_elements(&e, stream);
@@ -126,7 +128,9 @@ enum lh_status
 lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uint64_t elements,
             enum lh_storage storage, void *stream)
 {
-    LhCudaTerms t = { .sum = sum, .elements = elements, .count = count, .storage = storage };
+    LhCudaTerms t = {
+        .sum = sum, .elements = elements, .count = count, .storage = storage, .factor = 1
+    };
 
     if (count == 0 || count > LH_CUDA_TERMS || storage == LH_STORAGE_FP64)
         return LH_STATUS_UNSUPPORTED;
@@ -162,7 +166,8 @@ add_elements(const LhCall *call, unsigned reads, void *stream)
     const unsigned target = call->operands[2].data != NULL ? 2 : 1;
     LhCudaElements e = { .count = 1,
                          .width = count,
-                         .function = reads == 2 ? LH_CUDA_SUM_OF_TWO : LH_CUDA_SUM };
+                         .function = reads == 2 ? LH_CUDA_SUM_OF_TWO : LH_CUDA_SUM,
+                         .value = 1 };
 
     for (unsigned i = 0; i <= reads; i++) {
         if (!find_line(&e.lines[i], call, i < reads ? i : target, 1, count, 1, 0))

@@ -1,55 +1,13 @@
 // Functions of elements. A thread has a group of elements of a line, in all operands; bound by
 // memory, which each operand goes through once.
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/values.cuh"
+#include "kernels/cuda/lines.cuh"
 
 namespace
 {
 using namespace lh;
 
 constexpr int THREADS = 256;
-
-// ---- where elements lie ----
-
-__device__ inline unsigned char *
-element_at(const LhCudaLine &l, uint64_t index)
-{
-    uint64_t part = 0;
-
-    if (index >= l.cut)
-        part = index <= UINT32_MAX ? static_cast<uint32_t>(index) / static_cast<uint32_t>(l.cut)
-                                   : index / l.cut;
-    index -= part * l.cut;
-    if (l.reversed)
-        part = l.parts - 1 - part;
-    return l.data + part * l.part_bytes + index * size_of(l.storage);
-}
-
-// Groups of a line that may cross the end of a part go element by element.
-__device__ inline void
-load(const LhCudaLine &l, uint64_t index, int count, float (&x)[GROUP])
-{
-    if (l.grouped) {
-        get_some(element_at(l, index), l.storage, count, count >= GROUP, x);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < GROUP; i++)
-        x[i] = i < count ? get(element_at(l, index + i), l.storage) : 0.F;
-}
-
-__device__ inline void
-store(const LhCudaLine &l, uint64_t index, int count, const float (&x)[GROUP])
-{
-    if (l.grouped) {
-        put_some(element_at(l, index), l.storage, count, count >= GROUP, x);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < GROUP; i++)
-        if (i < count)
-            put(element_at(l, index + i), l.storage, x[i]);
-}
 
 // ---- functions ----
 
@@ -76,15 +34,17 @@ struct Sum {
 
 struct SumOfTwo {
     static constexpr int READS = 2, WRITES = 1;
+    float factor;
 
     __device__
-    SumOfTwo(const LhCudaElements &)
+    SumOfTwo(const LhCudaElements &e)
+        : factor(e.value)
     {
     }
     __device__ void
     apply(const float (&x)[READS], float (&y)[WRITES]) const
     {
-        y[0] = x[0] + x[1];
+        y[0] = factor * x[0] + x[1];
     }
 };
 
@@ -302,7 +262,7 @@ __launch_bounds__(THREADS) terms(const __grid_constant__ LhCudaTerms t)
         get_some(t.terms[i] + offset, t.storage, count, whole, x);
 #pragma unroll
         for (int k = 0; k < GROUP; k++)
-            sum[k] += x[k];
+            sum[k] = t.factor * sum[k] + x[k];
     }
     put_some(t.sum + offset, t.storage, count, whole, sum);
 }

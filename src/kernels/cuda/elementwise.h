@@ -7,9 +7,9 @@
 #include "kernels/status.h"
 
 enum {
-    LH_CUDA_SUM, /* of one line: a copy */
-    LH_CUDA_SUM_OF_TWO,
-    LH_CUDA_FILL,
+    LH_CUDA_SUM,        /* of one line: a copy */
+    LH_CUDA_SUM_OF_TWO, /* the first times `value`, and the second */
+    LH_CUDA_FILL,       /* with `value` */
     LH_CUDA_GLU,
     LH_CUDA_GLU_BWD,
     LH_CUDA_GELU,
@@ -35,11 +35,11 @@ typedef struct {
     LhCudaLine lines[LH_CUDA_LINES]; /* those that are read, then those that are written */
     uint64_t count, width;           /* lines of so many elements */
     uint32_t function;
-    float value; /* of LH_CUDA_FILL */
+    float value;
     LhCudaAdam adam;
 } LhCudaElements;
 
-/* More terms of a sum than this are refused. */
+/* sum = ((t0 factor + t1) factor + t2) ...; more terms than this are refused. */
 #define LH_CUDA_TERMS 400
 
 typedef struct {
@@ -47,6 +47,7 @@ typedef struct {
     unsigned char *sum;
     uint64_t elements;
     uint32_t count, storage;
+    float factor;
     bool grouped;
 } LhCudaTerms;
 

@@ -130,39 +130,47 @@ put_some(unsigned char *at, uint32_t storage, int count, bool whole, const float
 }
 
 // Sums and maxima over a block, the same in all of its threads; always in the same order.
-template <int THREADS, class Combine>
+enum Fold { SUM, MAXIMUM };
+
 __device__ inline float
-over_block(float x, float nothing, Combine combine)
+fold(Fold how, float a, float b)
+{
+    return how == SUM ? a + b : fmaxf(a, b);
+}
+
+template <unsigned THREADS, Fold HOW>
+__device__ inline float
+over_block(float x)
 {
     __shared__ float of_warps[THREADS / WARP];
     const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
 #pragma unroll
     for (unsigned step = WARP / 2; step > 0; step /= 2)
-        x = combine(x, __shfl_xor_sync(ALL_LANES, x, step));
+        x = fold(HOW, x, __shfl_xor_sync(ALL_LANES, x, step));
     __syncthreads(); // of_warps may still be read by an earlier call
     if (lane == 0)
         of_warps[warp] = x;
     __syncthreads();
-    x = nothing;
+    x = of_warps[0];
 #pragma unroll
-    for (unsigned i = 0; i < THREADS / WARP; i++)
-        x = combine(x, of_warps[i]);
+    for (unsigned i = 1; i < THREADS / WARP; i++)
+        x = fold(HOW, x, of_warps[i]);
     return x;
 }
 
-template <int THREADS>
+template <unsigned THREADS>
 __device__ inline float
 block_sum(float x)
 {
-    return over_block<THREADS>(x, 0.F, [](float a, float b) { return a + b; });
+    return over_block<THREADS, SUM>(x);
 }
 
-template <int THREADS>
+template <unsigned THREADS>
 __device__ inline float
 block_max(float x)
 {
-    return over_block<THREADS>(x, -CUDART_INF_F, [](float a, float b) { return fmaxf(a, b); });
+    return over_block<THREADS, MAXIMUM>(x);
 }
 
 } // namespace lh
