@@ -22,6 +22,8 @@ typedef struct {
 extern const LhBackend lh_backend_cpu;
 extern const LhBackend lh_backend_mpi;
 extern const LhBackend lh_backend_cuda;
+extern const LhBackend lh_backend_nccl;
+extern const LhBackend lh_backend_nccl;
 
 /* NULL-terminated; the default first. The names are in the same order: "cpu", "mpi", "cuda". */
 extern const LhBackend *const lh_backends[];
