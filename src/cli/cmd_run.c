@@ -233,7 +233,8 @@ const LhCommand lh_command_run = {
                "      --num-attention-heads 4 --kv-channels 64\n"
                "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
                "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
-               "      --seq-length 256\n",
+               "      --seq-length 256\n"
+               "  longhaul run --backend cuda --schedule ring --ranks 4 --seq-length 4096\n",
     .scenario = true,
     .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION,
