@@ -67,18 +67,62 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later)
 /* Gives up @holds holds. If a canary was overwritten, the error names the op that gave up the last
  * one. */
 static bool
+fail_whole(const LhRunner *rank, const LhOp *op)
+{
+    return lh_execution_fail_op(rank, op, LH_ERROR_RUNTIME,
+                                "something wrote beyond the end of a slot that this op used last");
+}
+
+/* Where a thread submits, it looks at the canaries later. */
+static bool
+release_later(LhRunner *rank, const LhOp *op, LhBuffer *buffer, gint holds)
+{
+    GError *error = NULL;
+    LhEnding ending = { .op = *op };
+
+    if (!lh_buffer_give_up(buffer, holds, &rank->at, &ending.end, &error)) {
+        lh_execution_fail(rank->execution, error);
+        return false;
+    }
+    if (ending.end != NULL)
+        g_queue_push_tail(&rank->endings, g_memdup2(&ending, sizeof(ending)));
+    return true;
+}
+
+bool
+lh_runner_look_at_ending(LhRunner *rank)
+{
+    LhEnding *ending = g_queue_peek_head(&rank->endings);
+    GError *error = NULL;
+    bool whole = true;
+    int passed;
+
+    if (ending == NULL)
+        return false;
+    passed = lh_buffer_end_look(ending->end, &rank->at, &whole, &error);
+    if (passed == 0)
+        return false;
+    if (passed < 0)
+        lh_execution_fail(rank->execution, error);
+    else if (!whole)
+        fail_whole(rank, &ending->op);
+    g_free(g_queue_pop_head(&rank->endings));
+    return true;
+}
+
+static bool
 release(LhRunner *rank, const LhPlaceOfWork *at, const LhOp *op, LhBuffer *buffer, gint holds)
 {
     GError *error = NULL;
     bool whole = true;
 
+    if (rank->execution->params->backend->links != NULL)
+        return release_later(rank, op, buffer, holds);
     if (!lh_buffer_release(buffer, holds, at, &whole, &error)) {
         lh_execution_fail(rank->execution, error);
         return false;
     }
-    return whole || lh_execution_fail_op(rank, op, LH_ERROR_RUNTIME,
-                                         "something wrote beyond the end of a slot that this op "
-                                         "used last");
+    return whole || fail_whole(rank, op);
 }
 
 bool

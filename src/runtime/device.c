@@ -1,7 +1,8 @@
 /* See the header. */
 #include "runtime/device.h"
 
-#define LOOK_US 20 /* between two looks at a mark */
+#define LOOKS_MAX 500 /* at a mark, without rest */
+#define LOOK_US 20    /* between two looks after that */
 
 bool
 lh_device_pass(const LhRunDevice *device, LhDeviceState *state, LhDeviceMark mark,
@@ -9,8 +10,9 @@ lh_device_pass(const LhRunDevice *device, LhDeviceState *state, LhDeviceMark mar
 {
     int passed = device->passed(state, mark, error);
 
-    while (passed == 0 && (stopping == NULL || !stopping(data))) {
-        g_usleep(LOOK_US);
+    for (unsigned looks = 0; passed == 0 && (stopping == NULL || !stopping(data)); looks++) {
+        if (looks > LOOKS_MAX)
+            g_usleep(LOOK_US);
         passed = device->passed(state, mark, error);
     }
     return passed == 1;

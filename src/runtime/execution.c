@@ -279,6 +279,12 @@ close_rank(LhExecution *x, LhRunner *rank)
 {
     for (uint32_t s = 0; s < x->program->streams_count; s++)
         close_stream(rank, &rank->streams[s]);
+    while (!g_queue_is_empty(&rank->endings)) {
+        LhEnding *ending = g_queue_pop_head(&rank->endings);
+
+        lh_buffer_end_free(ending->end, &rank->at);
+        g_free(ending);
+    }
     if (rank->cells != NULL)
         release_cells(x, rank);
     if (rank->at.stream != NULL)

@@ -77,6 +77,12 @@ typedef struct {
     uint32_t part;    /* of the buffer */
 } LhRunCell;
 
+/* A buffer that nobody holds any more, and the op that gave it up last. */
+typedef struct {
+    LhOp op;
+    LhBufferEnd *end; /* owned */
+} LhEnding;
+
 /* A rank. */
 struct _LhRunner {
     LhExecution *execution;
@@ -93,6 +99,7 @@ struct _LhRunner {
     GThread *host;
     LhRunCell *cells; /* the host's */
     LhLive live;
+    GQueue endings; /* of LhEnding *, owned, oldest first; where a thread submits */
     LhRunStream streams[LH_STREAMS_MAX];
     LhRunRank counted;
 };
@@ -154,6 +161,8 @@ bool lh_item_bind(LhRunner *rank, LhItem *item);
  * NULL: the run fails. */
 bool lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later);
 bool lh_runner_free(LhRunner *rank, const LhOp *op);
+/* Takes care of the oldest buffer that has been given up; false: there is nothing to do. */
+bool lh_runner_look_at_ending(LhRunner *rank);
 /* Host memory that lives as long as the item; device memory likewise, NULL if the run has failed.
  * Never freed by the caller. */
 void *lh_item_memory(LhItem *item, uint64_t bytes);

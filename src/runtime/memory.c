@@ -5,6 +5,7 @@
 #define PACKED_ALIGNMENT 16 /* kernels move so many bytes at once */
 #define CANARY 0xC5
 #define POISON 0xFF
+#define CANARY_BYTES_MAX (ALIGNMENT + LH_CANARY_BYTES)
 
 static uint64_t
 bytes_of(const LhBuffer *b)
@@ -98,43 +99,102 @@ canary(const LhBuffer *b, int64_t part, uint64_t *bytes)
     return part < 0 ? b->memory : lh_buffer_part(b, (uint32_t)part) + b->part_bytes;
 }
 
-/* Sets @whole to false if a canary is not what it was filled with. */
 static bool
-check_canaries(const LhBuffer *b, const LhPlaceOfWork *at, bool *whole, GError **error)
+store_canaries(const LhBufferEnd *e, const LhPlaceOfWork *at, GError **error)
 {
-    const uint64_t most = ALIGNMENT + LH_CANARY_BYTES;
-    g_autofree unsigned char *found = g_malloc((b->parts + 1) * most);
+    const LhBuffer *b = e->buffer;
 
-    for (int64_t part = -1; part < b->parts; part++) {
+    for (int64_t part = -1; b->canary_bytes > 0 && part < b->parts; part++) {
         uint64_t bytes;
         const unsigned char *from = canary(b, part, &bytes);
 
-        if (!at->device->store(at->state, found + (part + 1) * (int64_t)most, from, bytes,
+        if (!at->device->store(at->state, e->found + (part + 1) * CANARY_BYTES_MAX, from, bytes,
                                at->stream, error))
             return false;
     }
-    if (!lh_device_finish(at->device, at->state, at->stream, NULL, NULL, error))
-        return false;
-    for (int64_t part = -1; part < b->parts; part++) {
+    return true;
+}
+
+static bool
+is_whole(const LhBufferEnd *e)
+{
+    const LhBuffer *b = e->buffer;
+
+    for (int64_t part = -1; b->canary_bytes > 0 && part < b->parts; part++) {
+        const unsigned char *found = e->found + (part + 1) * CANARY_BYTES_MAX;
         uint64_t bytes;
 
         canary(b, part, &bytes);
-        for (uint64_t i = 0; i < bytes; i++)
-            *whole = *whole && found[(uint64_t)(part + 1) * most + i] == CANARY;
+        for (uint64_t i = 0; i < bytes; i++) {
+            if (found[i] != CANARY)
+                return false;
+        }
     }
     return true;
+}
+
+/* The device may still be writing what it found. */
+void
+lh_buffer_end_free(LhBufferEnd *e, const LhPlaceOfWork *at)
+{
+    if (e->mark != NULL)
+        lh_device_pass(at->device, at->state, e->mark, NULL, NULL, NULL);
+    clear_ready(e->buffer, at);
+    at->device->release(at->state, e->buffer->memory);
+    if (e->mark != NULL)
+        at->device->unmark(at->state, e->mark);
+    g_free(e->found);
+    g_free(e->buffer);
+    g_free(e);
+}
+
+bool
+lh_buffer_give_up(LhBuffer *b, gint holds, const LhPlaceOfWork *at, LhBufferEnd **end,
+                  GError **error)
+{
+    LhBufferEnd *e;
+
+    *end = NULL;
+    if (b == NULL || g_atomic_int_add(&b->holds, -holds) != holds)
+        return true;
+    e = g_new0(LhBufferEnd, 1);
+    e->buffer = b;
+    e->found = g_malloc0((b->parts + 1) * (gsize)CANARY_BYTES_MAX);
+    if (store_canaries(e, at, error)) {
+        e->mark = at->device->mark(at->state, at->stream, error);
+        if (e->mark != NULL) {
+            *end = e;
+            return true;
+        }
+    }
+    lh_buffer_end_free(e, at);
+    return false;
+}
+
+int
+lh_buffer_end_look(LhBufferEnd *e, const LhPlaceOfWork *at, bool *whole, GError **error)
+{
+    const int passed = at->device->passed(at->state, e->mark, error);
+
+    if (passed == 1)
+        *whole = is_whole(e);
+    if (passed != 0)
+        lh_buffer_end_free(e, at);
+    return passed;
 }
 
 bool
 lh_buffer_release(LhBuffer *b, gint holds, const LhPlaceOfWork *at, bool *whole, GError **error)
 {
+    LhBufferEnd *end;
     bool ok;
 
-    if (b == NULL || g_atomic_int_add(&b->holds, -holds) != holds)
+    if (!lh_buffer_give_up(b, holds, at, &end, error))
+        return false;
+    if (end == NULL)
         return true;
-    ok = lh_buffer_finish(b, at, error) &&
-         (b->canary_bytes == 0 || check_canaries(b, at, whole, error));
-    at->device->release(at->state, b->memory);
-    g_free(b);
+    ok = lh_device_pass(at->device, at->state, end->mark, NULL, NULL, error);
+    *whole = *whole && (!ok || is_whole(end));
+    lh_buffer_end_free(end, at);
     return ok;
 }

@@ -37,8 +37,24 @@ bool lh_buffer_finish(LhBuffer *buffer, const LhPlaceOfWork *at, GError **error)
 /* Has what is asked of the stream from now on come after that. */
 bool lh_buffer_wait(LhBuffer *buffer, const LhPlaceOfWork *at, GError **error);
 
-/* Gives up @holds holds. The last one frees, and sets @whole to false if a canary was overwritten.
- * False with @error if the device failed. NULL is allowed. */
+/* A buffer that nobody holds any more, until the device has said what is in its canaries. */
+typedef struct {
+    LhBuffer *buffer;
+    unsigned char *found; /* canaries, when the mark has passed */
+    LhDeviceMark mark;
+} LhBufferEnd;
+
+/* Gives up @holds holds. Of the last one, @end is what is left to do; else NULL. */
+bool lh_buffer_give_up(LhBuffer *buffer, gint holds, const LhPlaceOfWork *at, LhBufferEnd **end,
+                       GError **error);
+/* 1: the memory is free again, and @whole says whether the canaries were; 0: not yet; -1: the
+ * device failed. @end is gone unless 0 is returned. */
+int lh_buffer_end_look(LhBufferEnd *end, const LhPlaceOfWork *at, bool *whole, GError **error);
+/* Without a look, as soon as the device is done. */
+void lh_buffer_end_free(LhBufferEnd *end, const LhPlaceOfWork *at);
+
+/* All at once, and waits for it: gives up @holds holds. The last one frees, and sets @whole to
+ * false if a canary was overwritten. False with @error if the device failed. NULL is allowed. */
 bool lh_buffer_release(LhBuffer *buffer, gint holds, const LhPlaceOfWork *at, bool *whole,
                        GError **error);
 

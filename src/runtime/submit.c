@@ -88,12 +88,23 @@ issue(Driver *d, Rank *rank, const LhOp *op)
     return true;
 }
 
+/* Whether memory may be given back that is not free now. */
+static bool
+may_be_freed(const Driver *d)
+{
+    bool ends = false;
+
+    for (uint32_t i = 0; i < d->count; i++)
+        ends = ends || !g_queue_is_empty(&d->ranks[i].runner->endings);
+    return ends || d->flying > 0;
+}
+
 /* What the host does itself; @later: there is no memory yet. */
 static bool
 do_host_op(Driver *d, Rank *rank, const LhOp *op, bool *later)
 {
     if (op->kind == LH_OP_ALLOC)
-        return lh_runner_alloc(rank->runner, op, d->flying > 0 ? later : NULL);
+        return lh_runner_alloc(rank->runner, op, may_be_freed(d) ? later : NULL);
     return op->kind != LH_OP_FREE || lh_runner_free(rank->runner, op);
 }
 
@@ -415,6 +426,8 @@ rank_step(Driver *d, Rank *rank)
         while (!lh_execution_stopping(x) && finish_one(d, rank, &rank->runner->streams[i]))
             moved = true;
     }
+    while (!lh_execution_stopping(x) && lh_runner_look_at_ending(rank->runner))
+        moved = true;
     return moved;
 }
 
@@ -422,9 +435,10 @@ static bool
 is_over(const Driver *d)
 {
     for (uint32_t i = 0; i < d->count; i++) {
-        const LhRunner *runner = d->ranks[i].runner;
+        LhRunner *runner = d->ranks[i].runner;
 
-        if (!runner->ended || runner->first_open < runner->issued)
+        if (!runner->ended || runner->first_open < runner->issued ||
+            !g_queue_is_empty(&runner->endings))
             return false;
     }
     return true;

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include "ptx.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,7 +22,7 @@ typedef struct {
 
 /* What the virtual clock counts. Hosts are infinitely fast. */
 typedef struct {
-    /* Seconds that a kernel takes; NULL: nothing takes time. */
+    /* Seconds that a kernel takes; NULL: no time. */
     double (*kernel)(const char *name, const uint32_t grid[3]);
     /* A message, or a copy within devices: latency, and bytes per second, 0 for no time. */
     double message_s, message_bytes_per_s;
@@ -38,6 +36,8 @@ typedef struct {
 /* Forgets everything and begins again. */
 void standin_start(const StandinOptions *options);
 void standin_times(const StandinTimes *times);
+/* What this thread's next launch takes, whatever StandinTimes says of it. */
+void standin_next_launch(double seconds);
 
 /* Does what is left to do; what was not given back is a finding. */
 void standin_end(void);
@@ -46,9 +46,6 @@ void standin_end(void);
  * the next start. */
 const char *standin_findings(void);
 StandinCounts standin_counts(void);
-
-/* What all kernels together did that were run since the start. */
-const ptx_counts *standin_kernel_counts(void);
 
 /* What every stream waits for if nothing can ever move again; NULL: nothing waits. Borrowed. */
 const char *standin_stuck(void);

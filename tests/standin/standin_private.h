@@ -161,9 +161,9 @@ uint32_t standin_turn(const StandinOp *op);
 
 /* ---- clock.c ---- */
 
+/* Of a launch that this thread makes now. */
 double standin_kernel_s(const char *name, const uint32_t grid[3]);
 double standin_message_s(uint64_t bytes);
-bool standin_clock_runs(void);
 
 /* ---- kernels.c ---- */
 
