@@ -177,7 +177,7 @@ limit(const Run *r, unsigned operand)
         [LH_STORAGE_FP32] = 1e-5, [LH_STORAGE_BF16] = 4e-3, [LH_STORAGE_FP16] = 1e-3
     };
 
-    if (r->c->storage != LH_STORAGE_FP32 && has_pairs(r->c->kernel) &&
+    if (r->c->storage != LH_STORAGE_FP32 && g_str_has_prefix(r->c->kernel, "attention") &&
         !is_stat(r->kernel->operands[operand].kind))
         return limit_of_products(r, storage);
     /* Twice what the processor's fast versions have: exponentials are less exact here. */
@@ -429,6 +429,177 @@ START_TEST(cuda_kernels_run_on_odd_operands)
 }
 END_TEST
 
+/* ---- products, orders, rows ---- */
+
+/* Whole groups of elements, as tensor cores take them, in parts of tiles; of heads and of experts.
+ */
+static const Case groups[] = {
+    { .kernel = "product", .args.product = { 64, 64, 64 }, .q_parts = 1 },
+    { .kernel = "product", .args.product = { 150, 72, 104 }, .q_parts = 1 },
+    { .kernel = "product", .args.product = { 260, 136, 40 }, .q_parts = 2 },
+    { .kernel = "product_dgrad", .args.product = { 150, 72, 104 }, .q_parts = 1 },
+    { .kernel = "product_wgrad", .args.product = { 150, 72, 104 }, .q_parts = 2 },
+    { .kernel = "product_wgrad",
+      .args = { .product = { 130, 200, 136 }, .first = true },
+      .q_parts = 1 },
+    { .kernel = "out_product", .args.product = { 48, 24, 64, 1, { 2, 2 } }, .q_parts = 4 },
+    { .kernel = "out_product_dgrad", .args.product = { 48, 24, 64, 1, { 2, 4 } }, .q_parts = 4 },
+    { .kernel = "out_product_wgrad", .args.product = { 48, 24, 64, 1, { 2, 2 } }, .q_parts = 2 },
+    { .kernel = "expert_product", .args.product = { 300, 72, 40, .experts = 5 }, .q_parts = 1 },
+    { .kernel = "expert_product_dgrad",
+      .args.product = { 300, 72, 40, .experts = 5 },
+      .q_parts = 1 },
+    { .kernel = "expert_product_wgrad",
+      .args.product = { 300, 72, 40, .experts = 5 },
+      .q_parts = 1 },
+    { .kernel = "rotary_kv",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 32 },
+      .q_parts = 2,
+      .k_parts = 4 },
+    { .kernel = "silu_kv_bwd",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 16 },
+      .q_parts = 2,
+      .k_parts = 4 },
+};
+
+START_TEST(cuda_kernels_multiply_whole_groups)
+{
+    device_start(11);
+    for (unsigned i = 0; i < G_N_ELEMENTS(groups); i++) {
+        Case c = groups[i];
+
+        c.storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP16;
+        check_case(&c);
+        c.storage = i % 2 == 0 ? LH_STORAGE_FP16 : LH_STORAGE_BF16;
+        c.narrow = true;
+        check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
+/* More numbers than a chunk of an order, and more values than a digit. */
+START_TEST(cuda_kernels_order_many_rows)
+{
+    static const Case many[] = {
+        { .kernel = "dispatch", .args.experts = { 300, 16, 300, 2 }, .q_parts = 2 },
+        { .kernel = "combine_bwd", .args.experts = { 150, 24, 3, 2 }, .q_parts = 1 },
+        { .kernel = "embed_bwd", .args.rows = { 900, 24, 700, 0, 700 }, .q_parts = 2 },
+        { .kernel = "embed_bwd",
+          .args = { .rows = { 600, 8, 7, 2, 4 }, .first = true },
+          .q_parts = 1 },
+        { .kernel = "rms_norm_bwd", .args.rows = { 300, 40, .epsilon = 1e-5 }, .q_parts = 1 },
+        { .kernel = "layer_norm_bwd", .args.rows = { 270, 9, .epsilon = 1e-5 }, .q_parts = 3 },
+        { .kernel = "loss", .args.rows = { 300, 20, 38, 20, .tokens = 900 }, .q_parts = 1 },
+        { .kernel = "grad_norm", .args.optimizer = { 70001 }, .q_parts = 1 },
+    };
+
+    device_start(12);
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        Case c = many[i];
+
+        c.storage = LH_STORAGE_FP32;
+        check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
+/* Angles are exact at positions where fp32 counts by 64. */
+START_TEST(cuda_kernels_turn_at_far_positions)
+{
+    const Case c = { .kernel = "rotary_q",
+                     .args.to_heads = { 4, 1000000007, 1, 10000, { 1, 1 }, 2, 2, 16 },
+                     .storage = LH_STORAGE_FP32,
+                     .q_parts = 1 };
+
+    device_start(13);
+    check_case(&c);
+    device_end();
+}
+END_TEST
+
+/* What multiplies pairs without tiles, and what hides scores. */
+START_TEST(cuda_kernels_see_pairs_by_position)
+{
+    const char *const names[] = { "linear_intra", "linear_intra_bwd", "scores_softmax" };
+    unsigned turn = 0;
+
+    device_start(14);
+    for (unsigned l = 0; l < G_N_ELEMENTS(layouts); l++) {
+        for (unsigned r = 0; r < G_N_ELEMENTS(rules); r++) {
+            for (unsigned k = 0; k < G_N_ELEMENTS(names); k++, turn++) {
+                Case c = positions_case(names[k], &layouts[l], &rules[r]);
+
+                c.storage = (enum lh_storage)(turn % 3);
+                c.narrow = turn % 2 != 0;
+                c.args.first = turn % 4 < 2;
+                if (test_takes(turn))
+                    check_case(&c);
+            }
+        }
+    }
+    device_end();
+}
+END_TEST
+
+/* ---- sums of several tensors ---- */
+
+#define TERMS 5U
+
+/* In the order given, in fp32, rounded once: the same bits as on a processor. */
+static void
+check_sum(enum lh_storage storage, uint64_t elements, uint64_t odd)
+{
+    const uint64_t bytes = elements * lh_storage_bytes(storage);
+    unsigned char *terms[TERMS], *on_device[TERMS], *sum;
+    Remote remote[TERMS], result;
+
+    for (unsigned i = 0; i < TERMS; i++) {
+        terms[i] = g_malloc(bytes);
+        for (uint64_t k = 0; k < elements; k++)
+            lh_element_put(terms[i], storage, k, normal() * exp(4 * normal()));
+        on_device[i] = remote_new(&remote[i], terms[i], bytes, odd);
+    }
+    sum = remote_new(&result, terms[0], bytes, odd);
+    ck_assert_int_eq(lh_cuda_sum(on_device, TERMS, sum, elements, storage, stream), LH_STATUS_OK);
+    remote_fetch(&result);
+    for (unsigned i = 0; i < TERMS; i++)
+        remote_fetch(&remote[i]);
+    device_finish("lh_cuda_sum");
+    sum = g_malloc(bytes);
+    remote_end(&result, sum);
+    for (uint64_t k = 0; k < elements; k++) {
+        float want = (float)lh_element_get(terms[0], storage, k);
+
+        for (unsigned i = 1; i < TERMS; i++)
+            want += (float)lh_element_get(terms[i], storage, k);
+        lh_element_put(terms[0], storage, k, (double)want);
+        ck_assert_double_eq(lh_element_get(sum, storage, k), lh_element_get(terms[0], storage, k));
+    }
+    for (unsigned i = 0; i < TERMS; i++) {
+        remote_end(&remote[i], NULL);
+        g_free(terms[i]);
+    }
+    g_free(sum);
+}
+
+START_TEST(cuda_kernels_sum_in_order)
+{
+    const uint64_t counts[] = { 1, 8, 1000, 2053 };
+
+    device_start(15);
+    for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
+        for (unsigned storage = LH_STORAGE_FP32; storage < LH_STORAGE_FP64; storage++) {
+            check_sum((enum lh_storage)storage, counts[i], 0);
+            check_sum((enum lh_storage)storage, counts[i],
+                      lh_storage_bytes((enum lh_storage)storage));
+        }
+    }
+    device_end();
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 static void
@@ -525,6 +696,28 @@ START_TEST(cuda_kernels_meet_no_bank_twice)
     }
 }
 END_TEST
+/* The same of products, whichever of the factors is transposed. */
+START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
+{
+    static const char *const names[] = { "product", "product_dgrad", "product_wgrad" };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(names); i++) {
+        const Case c = { .kernel = names[i / 2],
+                         .args.product = { 128, 128, 128 },
+                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .narrow = true,
+                         .q_parts = 1 };
+        const ptx_counts *counts;
+
+        device_start(i);
+        check_case(&c);
+        counts = standin_kernel_counts();
+        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
+        ck_assert_uint_eq(counts->mma, i % 2 == 0 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
+        device_end();
+    }
+}
+END_TEST
 #endif
 
 int
@@ -540,9 +733,15 @@ main(void)
         cuda_kernels_run_under_masks_by_position,
         cuda_kernels_see_many_documents,
         cuda_kernels_run_on_odd_operands,
+        cuda_kernels_multiply_whole_groups,
+        cuda_kernels_order_many_rows,
+        cuda_kernels_turn_at_far_positions,
+        cuda_kernels_see_pairs_by_position,
+        cuda_kernels_sum_in_order,
         cuda_kernels_refuse_what_they_cannot,
 #ifdef STANDIN
         cuda_kernels_meet_no_bank_twice,
+        cuda_kernels_meet_no_bank_twice_in_products,
 #endif
     };
 
