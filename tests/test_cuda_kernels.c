@@ -12,10 +12,9 @@
 #include "share.h"
 
 #include <cuda_runtime_api.h>
-#include <stdio.h>
 #ifdef STANDIN
-#include "ptx.h"
 #include "standin.h"
+#include "standin_kernels.h"
 #endif
 
 #define EXIT_SKIPPED 77
@@ -72,7 +71,8 @@ device_finish(const char *kernel)
 /* Device memory with guards, and the same contents as @bytes at @data; starts @odd bytes behind
  * where it is aligned to LH_SCRATCH_ALIGN. */
 typedef struct {
-    unsigned char *memory, *copy; /* on the device, and on the host; with guards */
+    unsigned char *memory;          /* on the device, with guards */
+    unsigned char *sent, *received; /* on the host: two, as copies may be done later */
     uint64_t bytes;
     uint64_t odd;
 } Remote;
@@ -83,12 +83,13 @@ remote_new(Remote *m, const void *data, uint64_t bytes, uint64_t odd)
     void *memory;
 
     *m = (Remote){ .bytes = bytes, .odd = odd };
-    m->copy = g_malloc(bytes + odd + 2 * GUARD_BYTES);
-    memset(m->copy, GUARD, bytes + odd + 2 * GUARD_BYTES);
-    memcpy(m->copy + GUARD_BYTES + odd, data, bytes);
+    m->sent = g_malloc(bytes + odd + 2 * GUARD_BYTES);
+    m->received = g_malloc(bytes + odd + 2 * GUARD_BYTES);
+    memset(m->sent, GUARD, bytes + odd + 2 * GUARD_BYTES);
+    memcpy(m->sent + GUARD_BYTES + odd, data, bytes);
     check_cuda(cudaMalloc(&memory, bytes + odd + 2 * GUARD_BYTES));
     m->memory = memory;
-    check_cuda(cudaMemcpyAsync(memory, m->copy, bytes + odd + 2 * GUARD_BYTES,
+    check_cuda(cudaMemcpyAsync(memory, m->sent, bytes + odd + 2 * GUARD_BYTES,
                                cudaMemcpyHostToDevice, stream));
     return m->memory + GUARD_BYTES + odd;
 }
@@ -96,7 +97,7 @@ remote_new(Remote *m, const void *data, uint64_t bytes, uint64_t odd)
 static void
 remote_fetch(Remote *m)
 {
-    check_cuda(cudaMemcpyAsync(m->copy, m->memory, m->bytes + m->odd + 2 * GUARD_BYTES,
+    check_cuda(cudaMemcpyAsync(m->received, m->memory, m->bytes + m->odd + 2 * GUARD_BYTES,
                                cudaMemcpyDeviceToHost, stream));
 }
 
@@ -105,13 +106,23 @@ static void
 remote_end(Remote *m, void *data)
 {
     for (uint64_t i = 0; i < GUARD_BYTES + m->odd; i++)
-        ck_assert_uint_eq(m->copy[i], GUARD);
+        ck_assert_uint_eq(m->received[i], GUARD);
     for (uint64_t i = 0; i < GUARD_BYTES; i++)
-        ck_assert_uint_eq(m->copy[GUARD_BYTES + m->odd + m->bytes + i], GUARD);
+        ck_assert_uint_eq(m->received[GUARD_BYTES + m->odd + m->bytes + i], GUARD);
     if (data != NULL)
-        memcpy(data, m->copy + GUARD_BYTES + m->odd, m->bytes);
+        memcpy(data, m->received + GUARD_BYTES + m->odd, m->bytes);
     check_cuda(cudaFree(m->memory));
-    g_free(m->copy);
+    g_free(m->sent);
+    g_free(m->received);
+}
+
+/* Statistics stand behind elements, and are fp32. */
+static uint64_t
+odd_bytes(const Run *r, unsigned operand)
+{
+    return stats_of(r->kernel->operands[operand].kind) > 0
+               ? sizeof(float)
+               : lh_storage_bytes(r->call.operands[operand].storage);
 }
 
 /* Runs a call on the device; its operands come back to where they were. */
@@ -127,9 +138,8 @@ run_on_device(Run *r, bool odd)
     enum lh_status status;
 
     for (unsigned i = 0; i < r->count; i++)
-        call.operands[i].data =
-            remote_new(&operands[i], r->call.operands[i].data, r->bytes[i],
-                       odd ? lh_storage_bytes(call.operands[i].storage) : 0);
+        call.operands[i].data = remote_new(&operands[i], r->call.operands[i].data, r->bytes[i],
+                                           odd ? odd_bytes(r, i) : 0);
     poison(poisoned, scratch_bytes);
     call.scratch = remote_new(&scratch, poisoned, scratch_bytes, 0);
     status = kernel->run(&call, stream);
@@ -145,12 +155,14 @@ run_on_device(Run *r, bool odd)
 
 /* ---- against the reference ---- */
 
-/* What tensor cores make of 16-bit elements: weights are rounded to them before the products. */
+/* What tensor cores make of 16-bit elements: weights are rounded to them before the products. With
+ * a few columns these roundings are not averaged out. */
 static double
 limit_of_products(const Run *r, enum lh_storage storage)
 {
     const bool gradients = r->kernel->effect == LH_EFFECT_ATTEND_GRAD;
-    const double of_inputs = gradients ? 5e-3 : 3e-3, of_output = 4e-3;
+    const double few = r->c->args.head_dim < 8 ? 2 : 1;
+    const double of_inputs = few * (gradients ? 5e-3 : 3e-3), of_output = few * 4e-3;
 
     if (r->c->storage == LH_STORAGE_FP16)
         return (storage == LH_STORAGE_FP32 ? of_inputs : fmax(of_inputs, of_output)) / 8;
@@ -161,15 +173,15 @@ static double
 limit(const Run *r, unsigned operand)
 {
     const enum lh_storage storage = r->call.operands[operand].storage;
-    const double by_storage[] = { [LH_STORAGE_FP32] = 1e-5,
-                                  [LH_STORAGE_BF16] = 4e-3,
-                                  [LH_STORAGE_FP16] = 1e-3 };
+    const double by_storage[] = {
+        [LH_STORAGE_FP32] = 1e-5, [LH_STORAGE_BF16] = 4e-3, [LH_STORAGE_FP16] = 1e-3
+    };
 
-    if (r->c->storage != LH_STORAGE_FP32 && has_pairs(r->c->kernel) &&
+    if (r->c->storage != LH_STORAGE_FP32 && g_str_has_prefix(r->c->kernel, "attention") &&
         !is_stat(r->kernel->operands[operand].kind))
         return limit_of_products(r, storage);
-    return by_storage[storage] *
-           (r->c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 3 : 1);
+    /* Twice what the processor's fast versions have: exponentials are less exact here. */
+    return by_storage[storage] * (r->c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 6 : 1);
 }
 
 static bool operands_are_odd;
@@ -208,6 +220,19 @@ check_shape(const Case *shape, const char *name)
     each_case(shape, name, check_case);
 }
 
+/* Over the stand-in, each kernel runs each shape with one of the three types. */
+static bool
+is_run(unsigned shape, unsigned kernel, enum lh_storage storage)
+{
+#ifdef STANDIN
+    if ((shape + kernel + (unsigned)storage) % 3 != 0)
+        return false;
+#else
+    (void)storage;
+#endif
+    return test_takes(shape + kernel);
+}
+
 static void
 check_kernels(enum lh_storage storage)
 {
@@ -218,7 +243,7 @@ check_kernels(enum lh_storage storage)
 
             c.storage = storage;
             if (lh_cuda_kernels[k] != NULL && lh_kernels[k]->args == LH_ARGS_ATTENTION &&
-                test_takes(s + k))
+                is_run(s, k, storage))
                 check_shape(&c, lh_kernels[k]->name);
         }
     }
@@ -404,6 +429,177 @@ START_TEST(cuda_kernels_run_on_odd_operands)
 }
 END_TEST
 
+/* ---- products, orders, rows ---- */
+
+/* Whole groups of elements, as tensor cores take them, in parts of tiles; of heads and of experts.
+ */
+static const Case groups[] = {
+    { .kernel = "product", .args.product = { 64, 64, 64 }, .q_parts = 1 },
+    { .kernel = "product", .args.product = { 150, 72, 104 }, .q_parts = 1 },
+    { .kernel = "product", .args.product = { 260, 136, 40 }, .q_parts = 2 },
+    { .kernel = "product_dgrad", .args.product = { 150, 72, 104 }, .q_parts = 1 },
+    { .kernel = "product_wgrad", .args.product = { 150, 72, 104 }, .q_parts = 2 },
+    { .kernel = "product_wgrad",
+      .args = { .product = { 130, 200, 136 }, .first = true },
+      .q_parts = 1 },
+    { .kernel = "out_product", .args.product = { 48, 24, 64, 1, { 2, 2 } }, .q_parts = 4 },
+    { .kernel = "out_product_dgrad", .args.product = { 48, 24, 64, 1, { 2, 4 } }, .q_parts = 4 },
+    { .kernel = "out_product_wgrad", .args.product = { 48, 24, 64, 1, { 2, 2 } }, .q_parts = 2 },
+    { .kernel = "expert_product", .args.product = { 300, 72, 40, .experts = 5 }, .q_parts = 1 },
+    { .kernel = "expert_product_dgrad",
+      .args.product = { 300, 72, 40, .experts = 5 },
+      .q_parts = 1 },
+    { .kernel = "expert_product_wgrad",
+      .args.product = { 300, 72, 40, .experts = 5 },
+      .q_parts = 1 },
+    { .kernel = "rotary_kv",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 32 },
+      .q_parts = 2,
+      .k_parts = 4 },
+    { .kernel = "silu_kv_bwd",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 16 },
+      .q_parts = 2,
+      .k_parts = 4 },
+};
+
+START_TEST(cuda_kernels_multiply_whole_groups)
+{
+    device_start(11);
+    for (unsigned i = 0; i < G_N_ELEMENTS(groups); i++) {
+        Case c = groups[i];
+
+        c.storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP16;
+        check_case(&c);
+        c.storage = i % 2 == 0 ? LH_STORAGE_FP16 : LH_STORAGE_BF16;
+        c.narrow = true;
+        check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
+/* More numbers than a chunk of an order, and more values than a digit. */
+START_TEST(cuda_kernels_order_many_rows)
+{
+    static const Case many[] = {
+        { .kernel = "dispatch", .args.experts = { 300, 16, 300, 2 }, .q_parts = 2 },
+        { .kernel = "combine_bwd", .args.experts = { 150, 24, 3, 2 }, .q_parts = 1 },
+        { .kernel = "embed_bwd", .args.rows = { 900, 24, 700, 0, 700 }, .q_parts = 2 },
+        { .kernel = "embed_bwd",
+          .args = { .rows = { 600, 8, 7, 2, 4 }, .first = true },
+          .q_parts = 1 },
+        { .kernel = "rms_norm_bwd", .args.rows = { 300, 40, .epsilon = 1e-5 }, .q_parts = 1 },
+        { .kernel = "layer_norm_bwd", .args.rows = { 270, 9, .epsilon = 1e-5 }, .q_parts = 3 },
+        { .kernel = "loss", .args.rows = { 300, 20, 38, 20, .tokens = 900 }, .q_parts = 1 },
+        { .kernel = "grad_norm", .args.optimizer = { 70001 }, .q_parts = 1 },
+    };
+
+    device_start(12);
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        Case c = many[i];
+
+        c.storage = LH_STORAGE_FP32;
+        check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
+/* Angles are exact at positions where fp32 counts by 64. */
+START_TEST(cuda_kernels_turn_at_far_positions)
+{
+    const Case c = { .kernel = "rotary_q",
+                     .args.to_heads = { 4, 1000000007, 1, 10000, { 1, 1 }, 2, 2, 16 },
+                     .storage = LH_STORAGE_FP32,
+                     .q_parts = 1 };
+
+    device_start(13);
+    check_case(&c);
+    device_end();
+}
+END_TEST
+
+/* What multiplies pairs without tiles, and what hides scores. */
+START_TEST(cuda_kernels_see_pairs_by_position)
+{
+    const char *const names[] = { "linear_intra", "linear_intra_bwd", "scores_softmax" };
+    unsigned turn = 0;
+
+    device_start(14);
+    for (unsigned l = 0; l < G_N_ELEMENTS(layouts); l++) {
+        for (unsigned r = 0; r < G_N_ELEMENTS(rules); r++) {
+            for (unsigned k = 0; k < G_N_ELEMENTS(names); k++, turn++) {
+                Case c = positions_case(names[k], &layouts[l], &rules[r]);
+
+                c.storage = (enum lh_storage)(turn % 3);
+                c.narrow = turn % 2 != 0;
+                c.args.first = turn % 4 < 2;
+                if (test_takes(turn))
+                    check_case(&c);
+            }
+        }
+    }
+    device_end();
+}
+END_TEST
+
+/* ---- sums of several tensors ---- */
+
+#define TERMS 5U
+
+/* In the order given, in fp32, rounded once: the same bits as on a processor. */
+static void
+check_sum(enum lh_storage storage, uint64_t elements, uint64_t odd)
+{
+    const uint64_t bytes = elements * lh_storage_bytes(storage);
+    unsigned char *terms[TERMS], *on_device[TERMS], *sum;
+    Remote remote[TERMS], result;
+
+    for (unsigned i = 0; i < TERMS; i++) {
+        terms[i] = g_malloc(bytes);
+        for (uint64_t k = 0; k < elements; k++)
+            lh_element_put(terms[i], storage, k, normal() * exp(4 * normal()));
+        on_device[i] = remote_new(&remote[i], terms[i], bytes, odd);
+    }
+    sum = remote_new(&result, terms[0], bytes, odd);
+    ck_assert_int_eq(lh_cuda_sum(on_device, TERMS, sum, elements, storage, stream), LH_STATUS_OK);
+    remote_fetch(&result);
+    for (unsigned i = 0; i < TERMS; i++)
+        remote_fetch(&remote[i]);
+    device_finish("lh_cuda_sum");
+    sum = g_malloc(bytes);
+    remote_end(&result, sum);
+    for (uint64_t k = 0; k < elements; k++) {
+        float want = (float)lh_element_get(terms[0], storage, k);
+
+        for (unsigned i = 1; i < TERMS; i++)
+            want += (float)lh_element_get(terms[i], storage, k);
+        lh_element_put(terms[0], storage, k, (double)want);
+        ck_assert_double_eq(lh_element_get(sum, storage, k), lh_element_get(terms[0], storage, k));
+    }
+    for (unsigned i = 0; i < TERMS; i++) {
+        remote_end(&remote[i], NULL);
+        g_free(terms[i]);
+    }
+    g_free(sum);
+}
+
+START_TEST(cuda_kernels_sum_in_order)
+{
+    const uint64_t counts[] = { 1, 8, 1000, 2053 };
+
+    device_start(15);
+    for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
+        for (unsigned storage = LH_STORAGE_FP32; storage < LH_STORAGE_FP64; storage++) {
+            check_sum((enum lh_storage)storage, counts[i], 0);
+            check_sum((enum lh_storage)storage, counts[i],
+                      lh_storage_bytes((enum lh_storage)storage));
+        }
+    }
+    device_end();
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 static void
@@ -453,18 +649,23 @@ typedef struct {
     const char *kernel;
     uint32_t dim;
     enum lh_storage storage;
-    double instructions; /* of a warp, for each mma, at most */
+    double instructions; /* of a warp, for each mma, within 2 %; 0: there is no mma */
 } Cost;
 
 /* Shared memory without a bank conflict, and results and inputs in whole sectors. */
 START_TEST(cuda_kernels_meet_no_bank_twice)
 {
     static const Cost costs[] = {
-        { "attention_fwd", 64, LH_STORAGE_BF16, 9 },  { "attention_fwd", 96, LH_STORAGE_BF16, 9 },
-        { "attention_fwd", 128, LH_STORAGE_BF16, 9 }, { "attention_fwd", 256, LH_STORAGE_BF16, 9 },
-        { "attention_bwd", 64, LH_STORAGE_BF16, 9 },  { "attention_bwd", 96, LH_STORAGE_BF16, 9 },
-        { "attention_bwd", 128, LH_STORAGE_BF16, 9 }, { "attention_bwd", 256, LH_STORAGE_BF16, 9 },
-        { "attention_fwd", 64, LH_STORAGE_FP32, 0 },  { "attention_bwd", 64, LH_STORAGE_FP32, 0 },
+        { "attention_fwd", 64, LH_STORAGE_BF16, 13.25 },
+        { "attention_fwd", 96, LH_STORAGE_BF16, 11.64 },
+        { "attention_fwd", 128, LH_STORAGE_BF16, 12.28 },
+        { "attention_fwd", 256, LH_STORAGE_BF16, 14.24 },
+        { "attention_bwd", 64, LH_STORAGE_BF16, 10.99 },
+        { "attention_bwd", 96, LH_STORAGE_BF16, 10.55 },
+        { "attention_bwd", 128, LH_STORAGE_BF16, 10.29 },
+        { "attention_bwd", 256, LH_STORAGE_BF16, 9.76 },
+        { "attention_fwd", 64, LH_STORAGE_FP32, 0 },
+        { "attention_bwd", 64, LH_STORAGE_FP32, 0 },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
@@ -484,18 +685,35 @@ START_TEST(cuda_kernels_meet_no_bank_twice)
         device_start(i);
         check_case(&c);
         counts = standin_kernel_counts();
-        printf("%s d %u storage %d: %.2f instructions for an mma, %.3f waves, %.3f sectors\n",
-               c.kernel, costs[i].dim, (int)c.storage,
-               (double)counts->instructions / (double)counts->mma,
-               (double)counts->shared_waves / (double)counts->shared_waves_least,
-               (double)counts->global_sectors / (double)counts->global_sectors_least);
         ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
         ck_assert_uint_le(counts->global_sectors * 100, counts->global_sectors_least * 105);
         if (costs[i].instructions > 0)
-            ck_assert_double_le((double)counts->instructions,
-                                costs[i].instructions * (double)counts->mma);
+            ck_assert_double_eq_tol((double)counts->instructions / (double)counts->mma,
+                                    costs[i].instructions, 0.02 * costs[i].instructions);
         else
             ck_assert_uint_eq(counts->mma, 0);
+        device_end();
+    }
+}
+END_TEST
+/* The same of products, whichever of the factors is transposed. */
+START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
+{
+    static const char *const names[] = { "product", "product_dgrad", "product_wgrad" };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(names); i++) {
+        const Case c = { .kernel = names[i / 2],
+                         .args.product = { 128, 128, 128 },
+                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .narrow = true,
+                         .q_parts = 1 };
+        const ptx_counts *counts;
+
+        device_start(i);
+        check_case(&c);
+        counts = standin_kernel_counts();
+        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
+        ck_assert_uint_eq(counts->mma, i % 2 == 0 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
         device_end();
     }
 }
@@ -515,9 +733,15 @@ main(void)
         cuda_kernels_run_under_masks_by_position,
         cuda_kernels_see_many_documents,
         cuda_kernels_run_on_odd_operands,
+        cuda_kernels_multiply_whole_groups,
+        cuda_kernels_order_many_rows,
+        cuda_kernels_turn_at_far_positions,
+        cuda_kernels_see_pairs_by_position,
+        cuda_kernels_sum_in_order,
         cuda_kernels_refuse_what_they_cannot,
 #ifdef STANDIN
         cuda_kernels_meet_no_bank_twice,
+        cuda_kernels_meet_no_bank_twice_in_products,
 #endif
     };
 

@@ -22,6 +22,7 @@ import run
 
 run.SECONDS = 1200  # of a build on a busy machine, too
 
+BASE = "src/runtime/"
 TARGETS = ["tests/test_submit", "tests/test_toy_device"]
 # What a finding's text begins with, and whose it is. The first line that says something counts.
 FINDERS = [
@@ -83,7 +84,7 @@ def judge(tree):
 
 
 def examine(mutant, tree):
-    changed = run.apply(mutant, run.read_source)
+    changed = run.apply(mutant, run.read_source, BASE)
     for path, text in changed.items():
         (tree / path).write_text(text)
     good, output = run.command(["ninja", "-C", "build"] + TARGETS, tree)
@@ -98,10 +99,9 @@ def main():
     parser.add_argument("words", nargs="*", help="only mutants with one of these words")
     parser.add_argument("--list", action="store_true", help="check the list and build nothing")
     options = parser.parse_args()
-    run.FOLDER = "src/runtime/"
     mutants = run.parse((run.HERE / "engine.list").read_text())
     for mutant in mutants:
-        run.apply(mutant, run.read_source)
+        run.apply(mutant, run.read_source, BASE)
         if not mutant.kind or not mutant.hunks:
             mutant.error("needs a class and a change")
     mutants = [m for m in mutants

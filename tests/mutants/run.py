@@ -27,7 +27,6 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FOLDER = "src/sched/"
 RANKS = "2-6,8,9"
 EVEN_RANKS = "2,4,6,8"  # for public code that is wrong for an odd number of ranks
 SECONDS = 120  # a command that takes longer has hung, which is a finding
@@ -86,11 +85,11 @@ def parse(text):
     return mutants
 
 
-def apply(mutant, texts):
-    """Returns the changed texts of the files, by name."""
+def apply(mutant, texts, base="src/sched/"):
+    """Returns the changed texts of the files, which are below `base`, by name."""
     changed = {}
     for hunk in mutant.hunks:
-        path = FOLDER + hunk.file
+        path = base + hunk.file
         text = changed.get(path) or texts(path)
         old, new = "\n".join(hunk.old), "\n".join(hunk.new)
         count = text.count(old)

@@ -9,7 +9,7 @@
  * blocks of more than 1024 threads or 64 in z, grids of more than 65535 blocks in y or z, more
  * dynamic shared memory than the function was allowed by cudaFuncSetAttribute (48 KiB without).
  */
-#include "ptx.h"
+#include "standin_kernels.h"
 #include "standin_private.h"
 
 #include <string.h>

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include "ptx.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,9 +46,6 @@ void standin_end(void);
  * the next start. */
 const char *standin_findings(void);
 StandinCounts standin_counts(void);
-
-/* What all kernels together did that were run since the start. */
-const ptx_counts *standin_kernel_counts(void);
 
 /* What every stream waits for if nothing can ever move again; NULL: nothing waits. Borrowed. */
 const char *standin_stuck(void);

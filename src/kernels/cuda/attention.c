@@ -23,6 +23,14 @@ aligned(const LhView *view, LhRows rows, uint64_t bytes)
            (view->parts == 1 || view->part_bytes % bytes == 0);
 }
 
+/* Statistics behind elements of 16 bits may stand where no fp32 number can be read. */
+static bool
+can_hold_stat(const LhView *view, LhCudaRows stat)
+{
+    return (uintptr_t)stat.data % sizeof(float) == 0 &&
+           (view->parts == 1 || view->part_bytes % sizeof(float) == 0);
+}
+
 static bool
 is_narrow(enum lh_storage storage)
 {
@@ -123,7 +131,7 @@ attention_fwd(const LhCall *call, void *stream)
                         .load = !call->args->first };
 
     if (!prepare(call, 1 << 0 | 1 << 1, 1 << 1, 3, &f.a) ||
-        !result(call, &f.a, 2, lh_rows_q(call, 2), &f.o))
+        !result(call, &f.a, 2, lh_rows_q(call, 2), &f.o) || !can_hold_stat(&call->operands[2], f.m))
         return LH_STATUS_UNSUPPORTED;
     return run_forward(call, &f, stream);
 }
@@ -134,7 +142,8 @@ attention_block(const LhCall *call, void *stream)
     LhCudaForward f = { .lse = lh_cuda_rows(lh_rows_acc_stat(call, 2, 0)), .normalise = true };
 
     if (!prepare(call, 1 << 0 | 1 << 1, 1 << 1, 3, &f.a) ||
-        !result(call, &f.a, 2, lh_rows_q(call, 2), &f.o))
+        !result(call, &f.a, 2, lh_rows_q(call, 2), &f.o) ||
+        !can_hold_stat(&call->operands[2], f.lse))
         return LH_STATUS_UNSUPPORTED;
     return run_forward(call, &f, stream);
 }

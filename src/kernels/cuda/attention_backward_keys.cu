@@ -184,12 +184,12 @@ __launch_bounds__(THREADS) attention_backward_keys(const __grid_constant__ LhCud
     const float keep = w.load ? 1 : 0, scale = a.scale;
 
     __syncthreads();
-    put_result<COLUMNS, 1>(result, warp_row, dk);
+    put_result<COLUMNS, 1>(tiles, warp_row, dk);
     __syncthreads();
     store_tile<T, COLUMNS, KEYS>(result, w.dk, a, b, group, j0, a.nk, column,
                                  [keep, scale](uint32_t) { return make_float2(keep, scale); });
     __syncthreads();
-    put_result<COLUMNS, 1>(result, warp_row, dv);
+    put_result<COLUMNS, 1>(tiles, warp_row, dv);
     __syncthreads();
     store_tile<T, COLUMNS, KEYS>(result, w.dv, a, b, group, j0, a.nk, column,
                                  [keep](uint32_t) { return make_float2(keep, 1); });

@@ -157,7 +157,7 @@ __launch_bounds__(THREADS) attention_backward_queries(const __grid_constant__ Lh
     const float keep = w.load ? 1 : 0, scale = a.scale;
 
     __syncthreads();
-    put_result<D, M>(result, warp_row, dq);
+    put_result<D, M>(tiles, warp_row, dq);
     __syncthreads();
     store_tile<T, D, At::ROWS>(result, w.dq, a, b, head, q0, a.nq, 0,
                                [keep, scale](uint32_t) { return make_float2(keep, scale); });

@@ -182,7 +182,7 @@ __launch_bounds__(THREADS) attention_forward(const __grid_constant__ LhCudaForwa
     float2 *const rows = (float2 *)(memory + At::SIGHTS);
 
     __syncthreads();
-    put_result<D, M>(result, warp_row, o);
+    put_result<D, M>(tiles, warp_row, o);
 #pragma unroll
     for (int m = 0; m < M; m++) {
 #pragma unroll

@@ -60,11 +60,14 @@ load_floats(float *tile, const LhCudaAttention &a, const LhCudaRows &t, uint32_t
     }
 }
 
-/* s += x y^T of this thread's rows of x and columns, which are rows of y. */
+/* s = x y^T of this thread's rows of x and columns, which are rows of y. Every fourth column is
+ * summed up on its own, so that errors do not add up along the whole row. */
 template <int D>
 __device__ inline void
 multiply_floats(float (&s)[4][2], const float *x, const float *y, Place at)
 {
+    float4 sums[4][2] = {};
+
 #pragma unroll 2
     for (uint32_t chunk = 0; chunk < D / 4; chunk++) {
         float4 b[2];
@@ -74,16 +77,22 @@ multiply_floats(float (&s)[4][2], const float *x, const float *y, Place at)
             b[j] = *(const float4 *)(y + floats_at<D>(at.column + 16 * j, chunk));
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++) {
-            const float4 p = *(const float4 *)(x + floats_at<D>(at.row + i, chunk));
+            const float4 a = *(const float4 *)(x + floats_at<D>(at.row + i, chunk));
 
 #pragma unroll
             for (uint32_t j = 0; j < 2; j++) {
-                s[i][j] = fmaf(p.x, b[j].x, s[i][j]);
-                s[i][j] = fmaf(p.y, b[j].y, s[i][j]);
-                s[i][j] = fmaf(p.z, b[j].z, s[i][j]);
-                s[i][j] = fmaf(p.w, b[j].w, s[i][j]);
+                sums[i][j].x = fmaf(a.x, b[j].x, sums[i][j].x);
+                sums[i][j].y = fmaf(a.y, b[j].y, sums[i][j].y);
+                sums[i][j].z = fmaf(a.z, b[j].z, sums[i][j].z);
+                sums[i][j].w = fmaf(a.w, b[j].w, sums[i][j].w);
             }
         }
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) {
+#pragma unroll
+        for (uint32_t j = 0; j < 2; j++)
+            s[i][j] = (sums[i][j].x + sums[i][j].y) + (sums[i][j].z + sums[i][j].w);
     }
 }
 
@@ -219,7 +228,7 @@ __launch_bounds__(THREADS) attention_forward_fp32(const __grid_constant__ LhCuda
         top[i] = -CUDART_INF_F;
     load_floats<D>(q, a, f.q, b, head, q0, a.nq);
     for (keys.seek(a.mask.k, sight, 0); keys.more(); keys.seek(a.mask.k, sight, keys.tile + 1)) {
-        float s[4][2] = {};
+        float s[4][2];
 
         __syncthreads(); /* nobody needs the tile before */
         load_floats<D>(k, a, f.k, b, group, keys.tile * TILE_ROWS, a.nk);
@@ -256,6 +265,7 @@ __launch_bounds__(THREADS) attention_forward_fp32(const __grid_constant__ LhCuda
         __syncwarp();
         add_weighted<D>(o, p, v, at);
     }
+    copies_commit();
     copies_wait<0>();
 #pragma unroll
     for (uint32_t i = 0; i < 4; i++) {
@@ -302,7 +312,7 @@ __launch_bounds__(THREADS) attention_backward_keys_fp32(const __grid_constant__ 
         for (queries.seek(a.mask.q, sight, 0); queries.more();
              queries.seek(a.mask.q, sight, queries.tile + 1)) {
             const uint32_t first = queries.tile * TILE_ROWS;
-            float s[4][2] = {}, dp[4][2] = {};
+            float s[4][2], dp[4][2];
 
             __syncthreads(); /* nobody needs the tiles before */
             load_floats<D>(q, a, w.q, b, head, first, a.nq);
@@ -337,6 +347,7 @@ __launch_bounds__(THREADS) attention_backward_keys_fp32(const __grid_constant__ 
             add_weighted<D>(dk, ds, q, at);
         }
     }
+    copies_commit();
     copies_wait<0>();
 #pragma unroll
     for (uint32_t i = 0; i < 4; i++) {
@@ -376,7 +387,7 @@ __launch_bounds__(THREADS) attention_backward_queries_fp32(const __grid_constant
     load_floats<D>(q, a, w.q, b, head, q0, a.nq);
     load_floats<D>(dout, a, w.dout, b, head, q0, a.nq);
     for (keys.seek(a.mask.k, sight, 0); keys.more(); keys.seek(a.mask.k, sight, keys.tile + 1)) {
-        float s[4][2] = {}, dp[4][2] = {};
+        float s[4][2], dp[4][2];
 
         __syncthreads(); /* nobody needs the tiles before */
         load_floats<D>(k, a, w.k, b, group, keys.tile * TILE_ROWS, a.nk);
@@ -404,6 +415,7 @@ __launch_bounds__(THREADS) attention_backward_queries_fp32(const __grid_constant
         __syncwarp();
         add_weighted<D>(dq, ds, k, at);
     }
+    copies_commit();
     copies_wait<0>();
 #pragma unroll
     for (uint32_t i = 0; i < 4; i++) {

@@ -51,6 +51,30 @@ line_of_parts(const LhView *view, uint64_t skipped, uint64_t count, enum lh_stor
     return line;
 }
 
+#define UNALIGNED UINT64_MAX
+
+/* Where the @count elements of a part end. */
+static const unsigned char *
+end_of(const LhView *view, uint64_t count)
+{
+    return view->data + count * lh_storage_bytes(view->storage);
+}
+
+/* Statistics behind the elements of a part, which source and target of a copy both have. */
+static uint64_t
+stats_to_copy(const LhCall *call, uint64_t count)
+{
+    const LhView *source = &call->operands[0], *target = &call->operands[1];
+    const uint64_t bytes = lh_stats_bytes(call, 0);
+
+    if (bytes == 0 || bytes != lh_stats_bytes(call, 1))
+        return 0;
+    return lh_cuda_reads_fp32(source, end_of(source, count)) &&
+                   lh_cuda_reads_fp32(target, end_of(target, count))
+               ? bytes / LH_STAT_BYTES
+               : UNALIGNED;
+}
+
 /* As lh_elements_add() of a CPU. */
 static enum lh_status
 add_parts(const LhCall *call, bool add, void *stream)
@@ -62,15 +86,16 @@ add_parts(const LhCall *call, bool add, void *stream)
     uint64_t stats;
     enum lh_status status;
 
-    if (parts == 0 || parts != target->parts || rows % parts != 0)
+    if (parts == 0 || parts != target->parts || rows % parts != 0 || !lh_cuda_knows(call, 2))
+        return LH_STATUS_UNSUPPORTED;
+    stats = add ? 0 : stats_to_copy(call, count);
+    if (stats == UNALIGNED)
         return LH_STATUS_UNSUPPORTED;
     from = line_of_parts(source, 0, count, source->storage);
     to = line_of_parts(target, 0, count, target->storage);
     from.reversed = call->args->reversed;
     status = add_lines(&from, &to, parts * count, add, stream);
-    stats = lh_stats_bytes(call, 0) / LH_STAT_BYTES;
-    if (status != LH_STATUS_OK || add || stats == 0 ||
-        lh_stats_bytes(call, 0) != lh_stats_bytes(call, 1))
+    if (status != LH_STATUS_OK || stats == 0)
         return status;
     from = line_of_parts(source, count * lh_storage_bytes(source->storage), stats, LH_STORAGE_FP32);
     to = line_of_parts(target, count * lh_storage_bytes(target->storage), stats, LH_STORAGE_FP32);
@@ -100,11 +125,13 @@ zero(const LhCall *call, void *stream)
     LhCudaLine elements, first, second;
     enum lh_status status;
 
-    if (parts == 0 || (call->args->nq + call->args->nk) % parts != 0)
+    if (parts == 0 || (call->args->nq + call->args->nk) % parts != 0 || !lh_cuda_knows(call, 1))
         return LH_STATUS_UNSUPPORTED;
     count = lh_elements(call->args) / parts;
     rows = lh_rows(call->args) / parts;
     stats = lh_stats_bytes(call, 0) / LH_STAT_BYTES;
+    if (stats > 0 && !lh_cuda_reads_fp32(target, end_of(target, count)))
+        return LH_STATUS_UNSUPPORTED;
     elements = line_of_parts(target, 0, count, target->storage);
     status = fill_line(&elements, parts * count, 0, stream);
     if (status != LH_STATUS_OK || stats == 0)

@@ -14,7 +14,7 @@ constexpr int THREADS = 256;
 __device__ inline float
 sigmoid(float x)
 {
-    return 1.F / (1.F + expf(-x));
+    return __fdividef(1.F, 1.F + expf(-x));
 }
 
 // Each has so many lines that it reads and writes, and apply() of one element.

@@ -4,13 +4,20 @@
 #define MOST (UINT64_C(1) << 31)
 
 bool
-lh_cuda_knows(const LhCall *call, const LhKernel *kernel)
+lh_cuda_knows(const LhCall *call, unsigned count)
 {
-    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
+    for (unsigned i = 0; i < count; i++) {
         if (call->operands[i].storage == LH_STORAGE_FP64)
             return false;
     }
     return true;
+}
+
+bool
+lh_cuda_reads_fp32(const LhView *view, const unsigned char *first)
+{
+    return (uintptr_t)first % sizeof(float) == 0 &&
+           (view->parts == 1 || view->part_bytes % sizeof(float) == 0);
 }
 
 static bool

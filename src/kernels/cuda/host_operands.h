@@ -7,8 +7,11 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/cuda/operands.h"
 
-/* Whether device code knows the element type of every operand of a call of @kernel. */
-bool lh_cuda_knows(const LhCall *call, const LhKernel *kernel);
+/* Whether device code knows the element type of operands [0, count). */
+bool lh_cuda_knows(const LhCall *call, unsigned count);
+
+/* Whether fp32 numbers that begin there in every part of @view are aligned. */
+bool lh_cuda_reads_fp32(const LhView *view, const unsigned char *first);
 
 LhCudaTensor lh_cuda_tensor(LhRows rows);
 

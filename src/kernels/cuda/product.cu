@@ -219,6 +219,17 @@ __launch_bounds__(THREADS) product(const __grid_constant__ LhCudaProduct p)
             store(p, w, row, w.column + column_at(across), sums[i]);
     }
 }
+
+bool
+suits_tensor_cores(const LhCudaProduct &p)
+{
+    const LhCudaTerm &t = p.terms[0];
+    const LhCudaMatrix &a = t.a.matrix, &b = t.b.matrix;
+
+    return p.terms_count == 1 && !p.pairs.masked && t.weights.of == LH_CUDA_WEIGH_NOTHING &&
+           a.storage == b.storage && a.storage != LH_STORAGE_FP32 && a.grouped && b.grouped &&
+           !(t.a_transposed && t.b_transposed);
+}
 } // namespace
 
 enum lh_status
@@ -228,6 +239,8 @@ lh_cuda_multiply(const LhCudaProduct *p, void *stream)
     const uint64_t blocks = static_cast<uint64_t>(row_blocks_of(*p, SIDE)) *
                             blocks_of(p->columns, *p, SIDE) * p->sequences * p->heads * tiles;
 
+    if (suits_tensor_cores(*p))
+        return lh_cuda_multiply_mma(p, stream);
     if (blocks > INT32_MAX)
         return LH_STATUS_UNSUPPORTED;
     if (blocks > 0)

@@ -48,6 +48,21 @@ copies_wait(void)
     asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
 }
 
+/* Two numbers, or four words, to shared memory, in one access. */
+__device__ inline void
+store_pair(uint32_t to, float x, float y)
+{
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+
+__device__ inline void
+store_words(uint32_t to, uint4 x)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "r"(x.x), "r"(x.y),
+                 "r"(x.z), "r"(x.w)
+                 : "memory");
+}
+
 /* Four 8 x 8 matrices, the rows of each at the addresses of 8 lanes. */
 __device__ inline void
 load_matrices(uint32_t (&r)[4], uint32_t row)

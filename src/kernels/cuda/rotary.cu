@@ -24,7 +24,7 @@ position_of(const LhCudaTurn &t, uint32_t row)
 __device__ inline float
 sigmoid(float x)
 {
-    return 1.F / (1.F + expf(-x));
+    return __fdividef(1.F, 1.F + expf(-x));
 }
 
 __device__ inline void

@@ -24,11 +24,22 @@ is_known(const LhCudaTensor *t)
     return t->data == NULL || t->storage != LH_STORAGE_FP64;
 }
 
+/* Behind an odd number of 16-bit elements statistics are not. */
+static bool
+is_aligned(const LhCudaTensor *stat)
+{
+    return (uintptr_t)stat->data % sizeof(float) == 0 && stat->part_bytes % sizeof(float) == 0;
+}
+
 static enum lh_status
 combine(LhCudaCombination *c, void *stream)
 {
     if (!is_known(&c->source) || !is_known(&c->target))
         return LH_STATUS_UNSUPPORTED;
+    for (unsigned i = 0; i < 2; i++) {
+        if (!is_aligned(&c->source_stat[i]) || !is_aligned(&c->target_stat[i]))
+            return LH_STATUS_UNSUPPORTED;
+    }
     if (c->share == 0)
         c->share = 1;
     c->lanes = c->target.data == NULL ? 1 : lanes_for(c->target.dim);

@@ -125,10 +125,7 @@ load_tile(uint32_t tile, const LhCudaAttention &a, const LhCudaRows &t, uint32_t
         const unsigned short *from = (const unsigned short *)walk.at(t, sequence, head, 2 * a.dim);
         const uint4 x = gather(from + 8 * chunk, first + row < rows ? min(elements, 8U) : 0);
 
-        asm volatile(
-            "st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(tile + chunk_at<D>(row, chunk)),
-            "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
-            : "memory");
+        store_words(tile + chunk_at<D>(row, chunk), x);
         if (first + row + AT_A_TIME < rows)
             walk.step(t, AT_A_TIME);
     }
@@ -235,7 +232,7 @@ multiply_weights(float (&o)[M][C / 8][4], const float (&p)[M][N / 8][4], uint32_
 /* Puts M times 16 rows that a warp's products left, from row @row on, into a tile of fp32. */
 template <int C, int M>
 __device__ inline void
-put_result(float *tile, uint32_t row, const float (&o)[M][C / 8][4])
+put_result(uint32_t tile, uint32_t row, const float (&o)[M][C / 8][4])
 {
     const uint32_t lane = threadIdx.x % WARP;
 
@@ -245,9 +242,9 @@ put_result(float *tile, uint32_t row, const float (&o)[M][C / 8][4])
         for (int h = 0; h < 2; h++) {
 #pragma unroll
             for (int n = 0; n < C / 8; n++)
-                *(float2 *)(tile +
-                            float_at<C>(row + 16 * m + 8 * h + lane / 4, 8 * n + lane % 4 * 2)) =
-                    make_float2(o[m][n][2 * h], o[m][n][2 * h + 1]);
+                store_pair(
+                    tile + 4 * float_at<C>(row + 16 * m + 8 * h + lane / 4, 8 * n + lane % 4 * 2),
+                    o[m][n][2 * h], o[m][n][2 * h + 1]);
         }
     }
 }
