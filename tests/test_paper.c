@@ -13,7 +13,7 @@
 static const char *const awaited[] = { "pipeline_model_parallel_size", NULL };
 
 /* Of one collective. */
-static const char *const collective_options[] = { "collective", "bytes", NULL };
+static const char *const collective_options[] = { "collective", "bytes", "nccl", NULL };
 
 static bool
 is_option(const char *name)
@@ -328,10 +328,14 @@ START_TEST(collectives_are_predicted)
                                                  "hgx-h100,all-gather,3,1024,OOM\n"
                                                  "single-gpu,all-gather,2,1024,1\n");
 
+    /* Of 64 KiB, from 16 and 256 KiB, and from those and 1 MiB. */
+    const double straight = 11.19 + (13.55 - 11.19) * 49152 / 245760;
+    const double after = 13.55 - (17.08 - 13.55) * 196608 / 786432;
+
     ck_assert_uint_eq(cases->len, 8);
     run(paper, cases, NULL);
     check_predicted(cases, 0, 0, LH_CASE_FITTED, 13.14);
-    check_predicted(cases, 1, 2, LH_CASE_JUDGED, 11.19 + (13.55 - 11.19) * 49152 / 245760);
+    check_predicted(cases, 1, 2, LH_CASE_JUDGED, straight + (after - straight) * 2 / 3);
     check_predicted(cases, 2, 0, LH_CASE_JUDGED, (13.14 + 13.55) / 2);
     check_case(cases, 3, LH_CASE_UNPREDICTED, NULL,
                "hgx-h100 has no time of this size that could be left out");
@@ -368,7 +372,7 @@ START_TEST(collectives_that_are_broken_are_named)
             "on,op,n,b,us\n", last ? "hgx-h100,all-gather,8,4,1" : broken[i].row, "\n", NULL);
         g_autofree char *start = g_strconcat("dir/t.csv:2: error: ",
                                              last ? "a collective has no option \"pass\"; allowed: "
-                                                    "cluster, ranks, collective, bytes"
+                                                    "cluster, ranks, collective, bytes, nccl"
                                                   : broken[i].message,
                                              NULL);
         g_autoptr(LhCsv) rows = parse_rows(text);
@@ -377,6 +381,33 @@ START_TEST(collectives_that_are_broken_are_named)
         ck_assert_msg(lh_paper_cases(paper, rows, &error) == NULL, "case %zu", i);
         ck_assert_msg(g_str_has_prefix(error->message, start), "%s", error->message);
     }
+}
+END_TEST
+
+/* Of a version of NCCL that the cluster has times of, and else of those that hold by default. */
+START_TEST(collectives_have_versions)
+{
+    g_auto(GStrv) parts = g_strsplit(collective_text, "[\"bytes=*\"] } ] }", 2);
+    g_autofree char *text =
+        g_strjoinv("[\"bytes=*\"] } ] }, { \"column\": \"nccl\", \"values\": [ { "
+                   "\"value\": \"*\", \"set\": [\"nccl=*\"] } ] }",
+                   parts);
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "on,op,n,b,us,nccl\n"
+                                                 "hgx-h100,all-gather,8,16384,13,2.23\n"
+                                                 "hgx-h100,all-gather,8,16384,13,2.29.2\n"
+                                                 "hgx-h100,all-gather,8,16384,13,2.30\n"
+                                                 "hgx-h100,all-reduce,8,16384,13,2.23\n"
+                                                 "hgx-h100,all-gather,8,65536,13,2.23\n"
+                                                 "dfa-2node,all-gather,8,16384,13,2.23\n");
+
+    run(paper, cases, NULL);
+    check_predicted(cases, 0, 1, LH_CASE_JUDGED, 13.67);
+    check_predicted(cases, 1, 1, LH_CASE_JUDGED, 11.19);
+    check_predicted(cases, 2, 1, LH_CASE_JUDGED, 11.19);
+    check_predicted(cases, 3, 1, LH_CASE_JUDGED, 16.69); /* of 2.27.3: 2.23 has no such row */
+    check_predicted(cases, 4, 0, LH_CASE_FITTED, 16.73);
+    ck_assert_int_eq(((const LhPaperCase *)g_ptr_array_index(cases, 6))->state, LH_CASE_JUDGED);
 }
 END_TEST
 
@@ -715,7 +746,7 @@ END_TEST
 
 LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_rows_become_options,
              paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
-             modules_are_predicted, collectives_are_predicted,
+             modules_are_predicted, collectives_are_predicted, collectives_have_versions,
              collectives_that_are_broken_are_named, constants_are_laid_over_files,
              longest_sequences_are_found, summaries_are_right, groups_are_summed_up,
              pairs_are_of_one_question, constants_are_fitted)

@@ -623,6 +623,11 @@ check_broken(const BrokenInput *broken, gsize count)
     "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-gather\", \"ranks\": " ranks               \
     ", \"bytes\": [" bytes "], \"us\": [" us                                                       \
     "], \"provenance\": \"measured\", \"source\": \"s\"}]"
+#define TWICE(nccl, other)                                                                         \
+    "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-reduce\", \"ranks\": 2, \"nccl\": \"" nccl \
+    "\", \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": \"measured\", \"source\": \"s\"},\n"   \
+    "{\"op\": \"all-reduce\", \"ranks\": 2, \"nccl\": \"" other                                    \
+    "\", \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": \"measured\", \"source\": \"s\"}]"
 #define LL_LINE "{\"base\": \"1us\", \"hop\": \"1us\"}"
 #define LINES(op, low, high)                                                                       \
     "{\"op\": \"" op "\", \"ll\": " LL_LINE ", \"ll128\": " LL_LINE ", \"simple\": " LL_LINE       \
@@ -668,7 +673,10 @@ START_TEST(topology_rejects_broken_collectives)
           "\"all-reduce\", \"ranks\": 2, \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": "
           "\"measured\", \"source\": \"s\"}]",
           "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
-          "twice" },
+          "twice, without different versions in \"nccl\"" },
+        { "\"gpus\": 8", TWICE("2.27.3, 2.29.2", "2.23, 2.27.3"),
+          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
+          "twice, without different versions in \"nccl\"" },
         { "\"gpus\": 8", "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "2", "1") "]",
           "dir/t.json:7:37: error: \"node.collective_lines[0]\": \"ll_bytes\", 2, is above "
           "\"ll128_bytes\", 1" },

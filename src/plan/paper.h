@@ -28,7 +28,7 @@ typedef enum {
     LH_METRIC_ATTENTION, /* seconds */
     LH_METRIC_ITERATIONS_PER_S,
     LH_METRIC_TFLOPS_PER_GPU, /* of the pairs that the mask allows: 4 d forward, 10 d backward */
-    /* Of one collective alone, as NCCL runs it: options cluster, ranks, collective, bytes. */
+    /* Of one collective alone, as NCCL runs it: options cluster, ranks, collective, bytes, nccl. */
     LH_METRIC_COLLECTIVE,          /* microseconds */
     LH_METRIC_COLLECTIVE_LEFT_OUT, /* likewise, as if this size had not been measured */
     LH_METRICS,
