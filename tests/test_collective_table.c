@@ -389,7 +389,7 @@ START_TEST(native_times_come_in_order)
     nccl = lh_nccl_group_new(&network, device, &both);
     ck_assert_double_eq_tol(lh_native_seconds(native, LH_COLL_ALL_GATHER, 1048576, &provenance),
                             lh_nccl_seconds(nccl, LH_COLL_ALL_GATHER, 1048576, NULL), 1e-12);
-    ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_DATASHEET);
     lh_native_seconds(native, LH_COLL_ALL_REDUCE, 1048576, &provenance);
     ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED); /* trees over two nodes */
     lh_nccl_group_free(nccl);

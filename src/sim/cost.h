@@ -29,6 +29,7 @@ typedef struct {
     double spent_s, uncertain_s; /* of all ops so far: their time, and that times its error */
     LhExtrapolation beyond;
     const LhFramework *framework; /* what is done around calls of attention; NULL: nothing */
+    LhCallTrust trust;            /* of that */
     LhCallHistory calls;
 } LhCost;
 

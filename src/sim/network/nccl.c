@@ -119,7 +119,7 @@ set_bandwidths(LhNcclGroup *g, const Survey *survey, double limit_gbps)
 LhProvenance
 lh_nccl_provenance(const LhDevice *device)
 {
-    return device->compute_capability > 0 ? LH_PROVENANCE_FITTED : LH_PROVENANCE_ASSUMED;
+    return device->compute_capability > 0 ? LH_PROVENANCE_DATASHEET : LH_PROVENANCE_ASSUMED;
 }
 
 LhNcclGroup *
