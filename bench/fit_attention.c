@@ -440,7 +440,8 @@ main(int argc, char **argv)
     if (argc < 4) {
         fprintf(stderr,
                 "usage: %s TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] "
-                "[--tile ROWSxKEYS] [--packed] [--resident N] [--judge COLUMN=VALUE]... COLUMN=VALUE...\n",
+                "[--tile ROWSxKEYS] [--packed] [--resident N] [--judge COLUMN=VALUE]... "
+                "COLUMN=VALUE...\n",
                 argv[0]);
         return 2;
     }

@@ -404,8 +404,8 @@ START_TEST(tiles_that_share_an_sm_by_hand)
         uint64_t tiles, sms;
         double blocks;
     } cases[] = {
-        { 1, 1, 12.5 }, { 2, 1, 20 }, { 3, 1, 32.5 }, { 2, 2, 12.5 }, { 3, 2, 20 },
-        { 6, 2, 32.5 }, /* the last two on an SM each */
+        { 1, 1, 12.5 }, { 2, 1, 20 }, { 3, 1, 32.5 },
+        { 2, 2, 12.5 }, { 3, 2, 20 }, { 6, 2, 32.5 }, /* the last two on an SM each */
         { 8, 2, 40 },
     };
     const LhTiling t = { .resident = 2, .alone = 0.8 };
