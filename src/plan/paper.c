@@ -92,6 +92,7 @@ static const LhField column_fields[] = {
 static const LhField tolerance_fields[] = {
     TOLERANCE(mean, "Bound of the mean of the errors without their signs; 0.02 is 2 %."),
     TOLERANCE(worst, "Bound of each of them."),
+    TOLERANCE(pairs, "Least share of the pairs that are in order."),
     { .name = NULL },
 };
 

@@ -61,6 +61,7 @@ typedef struct {
 /* Relative: 0.02 is 2 %; 0: no bound. */
 typedef struct {
     double mean, worst;
+    double pairs; /* least share of the pairs in order */
 } LhPaperTolerance;
 
 typedef struct {

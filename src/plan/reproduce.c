@@ -56,10 +56,11 @@ finish(LhPaperSummary *s, const LhPaperTolerance *tolerance)
         s->mean_abs_error /= s->judged;
         s->bias /= s->judged;
     }
-    if (tolerance->mean == 0 && tolerance->worst == 0)
+    if (tolerance->mean == 0 && tolerance->worst == 0 && tolerance->pairs == 0)
         return;
     s->beyond = (tolerance->mean > 0 && s->mean_abs_error > tolerance->mean) ||
                 (tolerance->worst > 0 && s->worst_abs_error > tolerance->worst) ||
+                s->pairs_in_order < tolerance->pairs * s->pairs ||
                 s->memory_right < s->memory_judged;
 }
 

@@ -176,7 +176,7 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
 
 /* All that a load depends on, in words without gaps. */
 typedef struct {
-    uint64_t rows, columns, how, prologue; /* of the tiling; the prologue in billionths */
+    uint64_t rows, columns, how, prologue, alone; /* of the tiling; the last two in billionths */
     guintptr rule;
     uint64_t nq, nk, stride, heads, groups, batch, head_dim, parts, mask, l2;
     int64_t q_start, q_step, k_start, k_step;
@@ -207,8 +207,10 @@ shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, 
     Shape s = { .rows = t->rows,
                 .columns = t->columns,
                 .how = t->of_keys * 1u + t->pack_groups * 2u + (uint64_t)t->order * 4u +
-                       row->serving.split_keys * 8u + (uint64_t)row->direction * 16u,
+                       row->serving.split_keys * 8u + (uint64_t)row->direction * 16u +
+                       t->resident * 32u,
                 .prologue = (uint64_t)llround(t->prologue * 1e9),
+                .alone = (uint64_t)llround(t->alone * 1e9),
                 .head_dim = args->head_dim,
                 .l2 = row->serving.l2_bytes,
                 .nq = args->nq,

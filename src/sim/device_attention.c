@@ -10,6 +10,7 @@
 #define HEAD_DIM_MAX 65536
 #define TILE_MAX 65536
 #define PROLOGUE_MAX 1000
+#define ALONE_MIN 0.01
 #define RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
 #define RATE_MAX 1e18
 #define TIME_MAX_S 1.0
@@ -120,6 +121,18 @@ const LhField lh_attention_fields[] = {
       .description = "Whether the query heads of a key-value head share tiles of queries." },
     CHOICE("order", order, lh_tile_orders,
            "In which order tiles are taken, each by the SM free first."),
+    { .name = "resident",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhAttentionRow, tiling.resident),
+      .min = 1,
+      .max = LH_TILES_RESIDENT,
+      .description = "Thread blocks that an SM holds at once, in linear order; default 1." },
+    { .name = "alone",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhAttentionRow, tiling.alone),
+      .min = ALONE_MIN,
+      .max = 1,
+      .description = "Share of the SM's rate that one of them alone has; default 1." },
     { .name = "prologue",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhAttentionRow, tiling.prologue),
@@ -166,6 +179,8 @@ void
 lh_attention_init(void *row)
 {
     ((LhAttentionRow *)row)->knee_ps = LH_ATTENTION_KNEE_PS;
+    ((LhAttentionRow *)row)->tiling.resident = 1;
+    ((LhAttentionRow *)row)->tiling.alone = 1;
 }
 
 /* The masks of a row as bits; 0 with @error if one of them is none. */
@@ -249,6 +264,11 @@ check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
     if (row->tiling.of_keys && row->tiling.pack_groups)
         return lh_json_error(json, path, error,
                              "\"%s\" packs groups into tiles of keys; allowed: tiles of queries",
+                             path);
+    if (row->tiling.resident > 1 && row->tiling.order != LH_TILES_LINEAR)
+        return lh_json_error(json, path, error,
+                             "\"%s\" has tiles that share an SM in an order that is not known; "
+                             "allowed: linear",
                              path);
     for (guint i = 0; i < index; i++) {
         if (overlap(row, bits, &g_array_index(device->attention, LhAttentionRow, i)))
