@@ -6,9 +6,9 @@
  *
  * Bandwidths of links are the network's; channels are derived from them. The hosts are not known
  * and are taken to be AMD's, as in DGX A100. NCCL lets trees over two nodes have twice the rate of
- * the NICs, which none of its measurements shows: here they have what the NICs give together (an
- * assumption). Left out: NVLS, CollNet and PAT, and that NCCL uses fewer channels for short
- * messages.
+ * the NICs, which published runs show for vectors of a gigabyte and not below: here they have what
+ * the NICs give together (an assumption). Left out: NVLS, CollNet and PAT, and that NCCL uses fewer
+ * channels for short messages.
  */
 #include "sim/network/nccl.h"
 
