@@ -196,6 +196,7 @@ lh_engine_summarise(LhEngine *e)
     result->provenance = e->cost.provenance;
     result->compute_error =
         e->cost.spent_s > 0 ? e->cost.uncertain_s / e->cost.spent_s : LH_MODEL_ERROR;
+    result->compute_judged = e->cost.spent_s > 0 ? e->cost.judged_s / e->cost.spent_s : 0;
     result->beyond = e->cost.beyond;
     for (uint32_t tier = 0; tier < LH_TIERS; tier++)
         if (!e->free_network && (e->tiers_used & 1u << tier))
