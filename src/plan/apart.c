@@ -35,8 +35,8 @@ weigh_errors(const LhSetup *setup, const LhSimResult *r, double parts[PARTS])
     }
     parts[LH_TIERS] = ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) / whole *
                       r->compute_error;
-    parts[LH_TIERS + 1] =
-        (double)totals.idle_ps[LH_IDLE_HOST] / whole * lh_provenance_error(LH_PROVENANCE_ASSUMED);
+    parts[LH_TIERS + 1] = (double)totals.idle_ps[LH_IDLE_HOST] / whole *
+                          lh_provenance_error(setup->device->host_provenance);
 }
 
 /* The model's own error: what the residuals of whole kernels say of a run holds it. */

@@ -419,7 +419,8 @@ around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
 
     if (bytes == 0)
         return 0;
-    use(cost, LH_PROVENANCE_FITTED);
+    use(cost, (int)(op->compute.kernel == LH_KERNEL_ID_merge_lse ? cost->trust.slices
+                                                                 : cost->trust.copies));
     use(cost, cost->device->memory_provenance);
     return bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
 }

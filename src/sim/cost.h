@@ -31,6 +31,7 @@ typedef struct {
     double judged_s;             /* time of those whose error is of such measurements */
     LhExtrapolation beyond;
     const LhFramework *framework; /* what is done around calls of attention; NULL: nothing */
+    LhCallTrust trust;            /* of that */
     LhCallHistory calls;
 } LhCost;
 

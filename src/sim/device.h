@@ -127,6 +127,7 @@ typedef struct {
     LhMemoryContext memory_context;
     uint64_t sm_count;
     uint64_t compute_capability; /* times 10: 80 is 8.0; 0: not an NVIDIA GPU, or not known */
+    int host_provenance;         /* LhProvenance: of the next two */
     LhTime kernel_launch_ps;     /* host time to issue one op */
     LhTime stream_sync_ps;       /* host time for a device synchronisation */
     uint64_t tile_rows;          /* query rows of one thread block of the attention kernels */
