@@ -22,6 +22,9 @@
 #define TERMS 8
 #define REWEIGHTINGS 20
 #define SWEEPS 4000
+#define QUANTILE 0.8
+#define QUANTILE_ROWS 12 /* fewer say nothing of four in five */
+#define QUANTILE_FIRST_S 64e-6
 #define ALONE_STEPS 11 /* from 1 down to a half */
 #define ALONE_STEP 0.05
 #define ERROR_FLOOR 0.004 /* below it all errors weigh alike */
@@ -334,6 +337,62 @@ read_rows(const LhCsv *csv, int argc, char **argv, const GPtrArray *judges, GErr
     return *error == NULL ? g_steal_pointer(&measured) : NULL;
 }
 
+static int
+rising(gconstpointer a, gconstpointer b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What four in five of the rows within the limits are within, either way; 0: too few of them. */
+static double
+quantile(const Part *p, const LhAttentionRow *row, double from_s, double until_s)
+{
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    double place, low, high;
+
+    for (guint i = 0; i < p->measured->len; i++) {
+        const double seconds = lh_attention_seconds(row, &p->loads[i], true);
+        double error;
+
+        if (row_of(p, i) == NULL || seconds < from_s || seconds >= until_s)
+            continue;
+        error = fabs(log(seconds / row_of(p, i)->seconds));
+        g_array_append_val(errors, error);
+    }
+    if (errors->len < QUANTILE_ROWS)
+        return 0;
+    g_array_sort(errors, rising);
+    place = QUANTILE * (errors->len - 1);
+    low = g_array_index(errors, double, (guint)place);
+    high = g_array_index(errors, double, MIN((guint)place + 1, errors->len - 1));
+    return exp(low + (high - low) * (place - floor(place))) - 1;
+}
+
+/* Calls a factor of four long; those of which there are too few go with longer ones, or, if there
+ * are none, with shorter ones. */
+static void
+print_quantiles(const Part *p, const LhAttentionRow *row)
+{
+    double from_s = 0, until_s = QUANTILE_FIRST_S;
+
+    printf(", \"quantiles\": [");
+    for (; quantile(p, row, from_s, INFINITY) > 0; until_s *= 4) {
+        const bool last = quantile(p, row, until_s, INFINITY) <= 0;
+        const double error = quantile(p, row, from_s, last ? INFINITY : until_s);
+
+        if (error <= 0)
+            continue;
+        if (last)
+            printf("{ \"error\": %.3f }", error);
+        else
+            printf("{ \"until\": \"%.0fus\", \"error\": %.3f }, ", until_s * 1e6, error);
+        from_s = last ? INFINITY : until_s;
+    }
+    printf("] },\n");
+}
+
 static void
 print_bandwidth(const char *name, double bytes_per_s)
 {
@@ -372,7 +431,7 @@ print_row(const char *library, const LhAttentionRow *r, const Fitted *all, guint
         printf(", \"l2\": \"%dMiB\"", (int)(s->l2_bytes >> 20));
     print_bandwidth("beyond_l2", s->beyond_l2);
     printf(" },\n      \"residuals\": { \"rows\": %u, \"mean\": %.3f, \"worst\": %.2f, "
-           "\"holdout_mean\": %.3f, \"holdout\": %.2f },\n",
+           "\"holdout_mean\": %.3f, \"holdout\": %.2f",
            rows, all->mean, all->worst, holdout_mean, holdout);
 }
 
@@ -428,6 +487,7 @@ run(int argc, char **argv, GError **error)
     rows = judge(&(Part){ measured, loads, false }, &row, &all.mean, &all.worst);
     judge(&(Part){ measured, loads, true }, &row, &holdout_mean, &holdout);
     print_row(argv[3], &row, &all, rows, holdout_mean, holdout);
+    print_quantiles(&(Part){ measured, loads, false }, &row);
     printf("      \"provenance\": \"fitted\"\n    }\n");
     return true;
 }

@@ -644,9 +644,28 @@ START_TEST(rows_cool_and_sustained)
 }
 END_TEST
 
+/* By the length that is predicted; longer than all: the last. */
+START_TEST(rows_quantiles_are_of_calls_as_long)
+{
+    const LhAttentionQuantile known[] = { { 64000000, 0.1 }, { 256000000, 0.05 }, { 0, 0.02 } };
+    g_autoptr(GArray) quantiles = g_array_new(FALSE, FALSE, sizeof(known[0]));
+    const LhAttentionRow none = { .rate = 1e12 };
+    LhAttentionRow row = { .rate = 1e12, .residuals.quantiles = quantiles };
+
+    g_array_append_vals(quantiles, known, G_N_ELEMENTS(known));
+    ck_assert_double_eq(lh_attention_quantile(&none, 1e-3), 0);
+    ck_assert_double_eq(lh_attention_quantile(&row, 1e-6), 0.1);
+    ck_assert_double_eq(lh_attention_quantile(&row, 64.1e-6), 0.05);
+    ck_assert_double_eq(lh_attention_quantile(&row, 255e-6), 0.05);
+    ck_assert_double_eq(lh_attention_quantile(&row, 257e-6), 0.02);
+    ck_assert_double_eq(lh_attention_quantile(&row, 10), 0.02);
+}
+END_TEST
+
 LH_TEST_MAIN("tiles", tiles_blocks_are_those_with_pairs, tiles_of_one_row_are_the_pairs,
              tiles_of_a_triangle, tiles_schedules_are_exact, tiles_that_share_an_sm_share_its_rate,
              tiles_that_share_an_sm_by_hand, tiles_longest_first_is_near_the_best,
              tiles_times_grow_with_tokens_and_shrink_with_sms, tiles_of_nothing_take_no_time,
              rows_give_the_rate_of_busy_sms, rows_leave_the_rest_to_curves,
-             rows_of_serving_systems_have_terms, rows_cool_and_sustained)
+             rows_of_serving_systems_have_terms, rows_cool_and_sustained,
+             rows_quantiles_are_of_calls_as_long)

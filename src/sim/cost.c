@@ -286,13 +286,16 @@ static double
 tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *rounding)
 {
     const LhAttentionLoad *load = load_of(cost, row, op);
+    const double seconds = lh_attention_seconds(row, load, cost->serving);
+    const double quantile = lh_attention_quantile(row, seconds);
 
     use_fit(cost, row->provenance,
-            &(const LhFitResiduals){ .worst = row->residuals.mean,
-                                     .holdout = row->residuals.holdout_mean });
+            &(const LhFitResiduals){ .worst = quantile > 0 ? quantile : row->residuals.mean,
+                                     .holdout = quantile > 0 ? 0 : row->residuals.holdout_mean });
+    cost->op_judged = quantile > 0 && cost->serving; /* other boards and programs differ more */
     if (load->busy > 0)
         *rounding = 1 / load->busy;
-    return lh_attention_seconds(row, load, cost->serving);
+    return seconds;
 }
 
 /*
@@ -426,13 +429,18 @@ around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
 static double
 judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
 {
-    double seconds;
+    double seconds, around;
 
     cost->op_error = 0;
-    seconds = device_seconds(cost, program, op, rounding) + around_seconds(cost, program, op);
-    cost->spent_s += seconds;
+    cost->op_judged = false;
+    seconds = device_seconds(cost, program, op, rounding);
     cost->uncertain_s += seconds * cost->op_error;
-    return seconds;
+    cost->judged_s += cost->op_judged ? seconds : 0;
+    cost->op_error = 0;
+    around = around_seconds(cost, program, op);
+    cost->uncertain_s += around * cost->op_error;
+    cost->spent_s += seconds + around;
+    return seconds + around;
 }
 
 /* Whether a call is the one that computes a block's scores: attention itself, or, where they are

@@ -17,6 +17,8 @@
 #define BYTES_MAX 1e15
 #define ROWS_MAX 1e9
 #define RESIDUAL_MAX 1e6
+#define QUANTILES_MAX 32
+#define QUANTILE_MAX_S 1000.0
 
 static const char *const directions[] = { "fwd", "bwd", NULL };
 static const char *const sides[] = { "queries", "keys", NULL };
@@ -63,6 +65,24 @@ static const LhField serving_fields[] = {
         .min = 0, .max = RESIDUAL_MAX, .description = (text)                                       \
     }
 
+static const LhField quantile_fields[] = {
+    { .name = "until",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .offset = offsetof(LhAttentionQuantile, until_ps),
+      .min = 0,
+      .max = QUANTILE_MAX_S,
+      .description = "Of calls that are predicted to be shorter; the last entry has none." },
+    { .name = "error",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhAttentionQuantile, error),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 0,
+      .max = RESIDUAL_MAX,
+      .description = "Four in five are within it." },
+    { .name = NULL },
+};
+
 static const LhField residual_fields[] = {
     { .name = "rows",
       .type = LH_FIELD_UINT,
@@ -74,6 +94,14 @@ static const LhField residual_fields[] = {
     RESIDUAL(worst, "The worst of them."),
     RESIDUAL(holdout_mean, "Mean error of the half of them that a fit to the other did not see."),
     RESIDUAL(holdout, "The worst of that half."),
+    { .name = "quantiles",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhAttentionResiduals, quantiles),
+      .min = 1,
+      .max = QUANTILES_MAX,
+      .fields = quantile_fields,
+      .element_size = sizeof(LhAttentionQuantile),
+      .description = "How far off calls of about one length are, the shortest first." },
     { .name = NULL },
 };
 
@@ -248,6 +276,29 @@ check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *ro
     return true;
 }
 
+/* Each longer than the one before, the last for all that are longer still. */
+static bool
+check_quantiles(const LhJson *json, const LhAttentionRow *row, const char *path, GError **error)
+{
+    const GArray *quantiles = row->residuals.quantiles;
+    LhTime before_ps = 0;
+
+    for (guint i = 0; quantiles != NULL && i < quantiles->len; i++) {
+        const LhAttentionQuantile *q = &g_array_index(quantiles, LhAttentionQuantile, i);
+
+        if (i + 1 < quantiles->len ? q->until_ps <= before_ps : q->until_ps != 0) {
+            g_autofree char *at = g_strdup_printf("%s.residuals.quantiles[%u]", path, i);
+
+            return lh_json_error(json, at, error,
+                                 "\"%s\" is out of order; allowed: each \"until\" above the one "
+                                 "before, none in the last entry",
+                                 at);
+        }
+        before_ps = q->until_ps;
+    }
+    return true;
+}
+
 static bool
 check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
 {
@@ -255,7 +306,8 @@ check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
     g_autofree char *path = g_strdup_printf("attention[%u]", index);
     const unsigned bits = mask_bits(json, row, path, error);
 
-    if (bits == 0 || !check_rates(json, device, row, path, error))
+    if (bits == 0 || !check_rates(json, device, row, path, error) ||
+        !check_quantiles(json, row, path, error))
         return false;
     if (row->sustained_rate <= 0)
         row->sustained_rate = row->rate;

@@ -215,6 +215,7 @@ lh_engine_summarise(LhEngine *e)
     result->provenance = e->cost.provenance;
     result->compute_error =
         e->cost.spent_s > 0 ? e->cost.uncertain_s / e->cost.spent_s : LH_MODEL_ERROR;
+    result->compute_judged = e->cost.spent_s > 0 ? e->cost.judged_s / e->cost.spent_s : 0;
     result->beyond = e->cost.beyond;
     result->provenance = MAX(result->provenance, outside_provenance(e));
     if (e->causes != NULL)

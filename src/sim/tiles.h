@@ -60,10 +60,10 @@ typedef struct {
 
 /*
  * The schedule of @copies times @runs on @sms SMs (>= 1). Thread blocks that share an SM share its
- * rate, of which fewer than it could hold have less: between `alone` and all of it. Exact below LH_TILES_EXACT tiles an SM;
- * from there on, longest first is taken to end half of the shortest tile behind the mean, and of
- * linear order only the heads with the last LH_TILES_TAIL tiles an SM are scheduled, those before
- * at their mean.
+ * rate, of which fewer than it could hold have less: between `alone` and all of it. Exact below
+ * LH_TILES_EXACT tiles an SM; from there on, longest first is taken to end half of the shortest
+ * tile behind the mean, and of linear order only the heads with the last LH_TILES_TAIL tiles an SM
+ * are scheduled, those before at their mean.
  */
 LhTileTimes lh_tiles_makespan(const LhTiling *tiling, const GArray *runs, uint64_t copies,
                               uint64_t sms);
