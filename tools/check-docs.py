@@ -8,6 +8,7 @@ stand there, and of these the columns that say how far off they are. --update wr
 in docs/schedules.md; --update appends a section for one that has none.
 """
 
+import concurrent.futures
 import difflib
 import functools
 import os
@@ -71,8 +72,12 @@ def main():
     program = sys.argv[1] if len(sys.argv) > 1 else sys.exit(__doc__)
     update = "--update" in sys.argv[2:]
     stale = 0
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        text = path.read_text()
+    texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+    # Side by side first; then each is at hand.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        every = {match["arguments"] for text in texts.values() for match in BLOCK.finditer(text)}
+        list(pool.map(functools.partial(output_of, program), sorted(every)))
+    for path, text in texts.items():
         wanted = with_all_schedules(program, text) if path.name == "schedules.md" else text
         wanted = updated(program, wanted)
         if wanted == text:
