@@ -75,7 +75,7 @@ def main():
     texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
     # Side by side first; then each is at hand.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        every = {match["arguments"] for text in texts.values() for match in BLOCK.finditer(text)}
+        every = {match["arguments"].removesuffix(TABLES) for text in texts.values() for match in BLOCK.finditer(text)}
         list(pool.map(functools.partial(output_of, program), sorted(every)))
     for path, text in texts.items():
         wanted = with_all_schedules(program, text) if path.name == "schedules.md" else text
