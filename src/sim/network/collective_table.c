@@ -22,8 +22,8 @@
 #define BANDWIDTH_MAX 1e15
 #define LATENCY_MAX_S 1.0
 #define BYTES_MAX 1e15
-#define BEND                                                                                       \
-    (2.0 / 3) /* of the way from the line that joins two sizes to where those beside meet */
+/* Of the way from the line that joins two sizes to where those beside meet. */
+#define BEND (2.0 / 3)
 
 #define OP(owner)                                                                                  \
     {                                                                                              \
