@@ -4,13 +4,16 @@
  * test_kernels_answers.c and test_kernels_linear.c hold them against what can be known without the
  * references.
  */
-#include "kernel_runs.h"
+#include "kernel_compare.h"
+#include "kernel_shapes.h"
 #include "run_tests.h"
 #include "share.h"
 
 static double
-tolerance(const Case *c, enum lh_storage storage)
+tolerance(const Run *r, unsigned operand)
 {
+    const Case *c = r->c;
+    const enum lh_storage storage = r->call.operands[operand].storage;
     const double by_storage[] = { [LH_STORAGE_FP32] = 1e-5,
                                   [LH_STORAGE_BF16] = 4e-3,
                                   [LH_STORAGE_FP16] = 1e-3,
@@ -18,120 +21,6 @@ tolerance(const Case *c, enum lh_storage storage)
 
     /* Logits of 80 and more have an absolute error of their own last place. */
     return by_storage[storage] * (c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 3 : 1);
-}
-
-static char *
-shape_text(const Run *r)
-{
-    const LhKernelArgs *a = &r->c->args;
-
-    if (r->kernel->args == LH_ARGS_PRODUCT)
-        return g_strdup_printf("m %lu n %lu k %lu", (gulong)a->product.m, (gulong)a->product.n,
-                               (gulong)a->product.k);
-    if (r->kernel->args == LH_ARGS_ELEMENTS)
-        return g_strdup_printf("%lu elements", (gulong)a->elements.count);
-    if (r->kernel->args == LH_ARGS_ROWS)
-        return g_strdup_printf("%lu rows of %lu, first %d", (gulong)a->rows.rows,
-                               (gulong)a->rows.width, a->first);
-    if (r->kernel->args != LH_ARGS_ATTENTION)
-        return g_strdup_printf("kind %d", (int)r->kernel->args);
-    return g_strdup_printf("nq %lu nk %lu B %u h %u g %u d %u mask %d shift %d first %d decay %g "
-                           "q at %ld + %ld k at %ld + %ld stride %lu",
-                           (gulong)a->nq, (gulong)a->nk, a->batch, a->heads, a->groups, a->head_dim,
-                           a->mask, a->shift, a->first, a->decay, (glong)a->q_at.start,
-                           (glong)a->q_at.part_step, (glong)a->k_at.start, (glong)a->k_at.part_step,
-                           (gulong)a->stride);
-}
-
-static void
-describe(const Run *r, const char *level, unsigned operand, double error)
-{
-    g_autofree char *shape = shape_text(r);
-
-    ck_abort_msg("%s %s operand %s: error %g; %s storage %d narrow %d parts %u %u variant %d",
-                 level, r->c->kernel, r->kernel->operands[operand].name, error, shape,
-                 (int)r->c->storage, r->c->narrow, r->c->q_parts, r->c->k_parts,
-                 (int)r->c->variant);
-}
-
-/* How many elements are judged together, at the least. */
-static uint64_t
-row_width(const Run *r, unsigned operand)
-{
-    const LhTensorKind kind = r->kernel->operands[operand].kind;
-
-    if (r->kernel->args == LH_ARGS_PRODUCT)
-        return lh_product_shape(r->kernel, &r->c->args).columns;
-    if (r->kernel->args != LH_ARGS_ATTENTION || is_stat(kind))
-        return 1;
-    return is_scores(kind) ? r->c->args.nk / r->call.operands[operand].parts : r->c->args.head_dim;
-}
-
-/* rel-L2 of the elements, and every row on its own, so that one wrong row cannot hide. */
-static void
-compare_elements(const Run *got, const Run *want, const char *level, unsigned operand)
-{
-    const LhView *a = &got->call.operands[operand], *b = &want->call.operands[operand];
-    const uint64_t count = elements_of(got->c, operand), per = count / a->parts;
-    const uint64_t width = row_width(got, operand);
-    const double limit = tolerance(got->c, a->storage);
-    /* Gradients vanish where one key takes all and where all keys are equal: they are differences
-     * of numbers around 1. */
-    const double least = got->c->variant >= ONE_KEY_60 || got->c->one_key ? (double)width : 0;
-    double error = 0, norm = 0, worst = 0;
-
-    for (uint64_t row = 0; row < count; row += width) {
-        double row_error = 0, row_norm = least;
-
-        for (uint64_t i = row; i < row + width; i++) {
-            const double x = lh_element_get(element_at(a, per, i), a->storage, 0);
-            const double y = lh_element_get(element_at(b, per, i), b->storage, 0);
-
-            if (x == y)
-                row_norm += isfinite(y) ? y * y : 0;
-            else
-                row_error += (x - y) * (x - y), row_norm += y * y;
-        }
-        error += row_error;
-        norm += row_norm;
-        worst = fmax(worst, isnan(row_error) ? INFINITY : row_error / (row_norm + 1e-3));
-    }
-    if (!(sqrt(error) <= limit * sqrt(norm)))
-        describe(got, level, operand, sqrt(error / norm));
-    if (!(sqrt(worst) <= 30 * limit))
-        describe(got, level, operand, sqrt(worst));
-}
-
-static void
-compare_stats(const Run *got, const Run *want, const char *level, unsigned operand)
-{
-    const LhView *a = &got->call.operands[operand], *b = &want->call.operands[operand];
-    const LhTensorKind kind = got->kernel->operands[operand].kind;
-    const uint64_t per = elements_of(got->c, operand) / a->parts;
-    const uint64_t stats =
-        stats_of(kind) * got->c->args.batch * got->c->args.nq * got->c->args.heads;
-
-    for (uint64_t i = 0; i < stats; i++) {
-        const double x = (double)*stat_at(a, per, stats / a->parts, i);
-        const double y = (double)*stat_at(b, per, stats / b->parts, i);
-
-        if (x != y && !(fabs(x - y) <= 1e-5 * (1 + fabs(y))))
-            describe(got, level, operand, fabs(x - y));
-    }
-}
-
-static void
-compare(const Run *got, const Run *want, const char *level)
-{
-    for (unsigned i = 0; i < got->count; i++) {
-        if (got->kernel->operands[i].access == LH_OPERAND_READ) {
-            if (memcmp(got->call.operands[i].data, want->call.operands[i].data, got->bytes[i]) != 0)
-                describe(got, level, i, -1);
-            continue;
-        }
-        compare_elements(got, want, level, i);
-        compare_stats(got, want, level, i);
-    }
 }
 
 /* Reference and all levels, each of them twice with equal bits. */
@@ -150,7 +39,7 @@ check_case(const Case *c)
         run_copy(&again, &input);
         run_kernel(got.id, FAST, &got.call);
         run_kernel(again.id, FAST, &again.call);
-        compare(&got, &want, (*level)->name);
+        compare(&got, &want, (*level)->name, tolerance);
         for (unsigned i = 0; i < got.count; i++)
             ck_assert_mem_eq(got.call.operands[i].data, again.call.operands[i].data, got.bytes[i]);
         run_clear(&got);
@@ -161,253 +50,11 @@ check_case(const Case *c)
     run_clear(&input);
 }
 
-static bool
-is_linear(const char *name)
-{
-    return g_str_has_prefix(name, "linear_");
-}
-
-static bool
-has_pairs(const char *name)
-{
-    return g_str_has_prefix(name, "attention") || g_str_has_prefix(name, "linear_intra") ||
-           g_str_has_prefix(name, "scores");
-}
-
-/* A shape made fit for a kernel: elementwise ones work on queries or on keys. */
 static void
 check_shape(const Case *shape, const char *name)
 {
-    const LhOperand *operands = lh_kernels[lh_kernel_find(name)]->operands;
-    Case c = *shape;
-
-    c.kernel = name;
-    c.args.states = 1;
-    if (is_linear(name) && c.args.mask == LH_MASK_CAUSAL)
-        c.args.decay = 0.97;
-    for (unsigned first = 0; first < 2; first++) {
-        c.args.first = first != 0;
-        if (has_pairs(name) || g_str_has_prefix(name, "linear")) {
-            check_case(&c);
-            continue;
-        }
-        c.args.nk = is_keys(&c, operands[0].kind) ? shape->args.nk : 0;
-        check_case(&c);
-        if (operands[0].kind != LH_TENSOR_ANY)
-            continue;
-        c.args.nk = shape->args.nk;
-        c.args.nq = 0;
-        check_case(&c);
-        c.args.nq = shape->args.nq;
-    }
+    each_case(shape, name, check_case);
 }
-
-static const Case shapes[] = {
-    { .args = { .nq = 64,
-                .nk = 64,
-                .batch = 1,
-                .heads = 1,
-                .groups = 1,
-                .head_dim = 64,
-                .mask = LH_MASK_CAUSAL },
-      .q_parts = 1,
-      .k_parts = 1 },
-    { .args = { .nq = 100,
-                .nk = 100,
-                .batch = 2,
-                .heads = 4,
-                .groups = 1,
-                .head_dim = 80,
-                .mask = LH_MASK_CAUSAL,
-                .shift = -1 },
-      .q_parts = 2,
-      .k_parts = 2,
-      .narrow = true },
-    { .args = { .nq = 66,
-                .nk = 132,
-                .batch = 1,
-                .heads = 4,
-                .groups = 2,
-                .head_dim = 96,
-                .mask = LH_MASK_FULL,
-                .scale = 0.2 },
-      .q_parts = 1,
-      .k_parts = 2 },
-    { .args = { .nq = 130,
-                .nk = 5,
-                .batch = 1,
-                .heads = 2,
-                .groups = 2,
-                .head_dim = 128,
-                .mask = LH_MASK_CAUSAL },
-      .q_parts = 2,
-      .k_parts = 1,
-      .narrow = true },
-    { .args = { .nq = 3,
-                .nk = 150,
-                .batch = 2,
-                .heads = 8,
-                .groups = 1,
-                .head_dim = 5,
-                .mask = LH_MASK_FULL },
-      .q_parts = 1,
-      .k_parts = 1 },
-    { .args = { .nq = 70,
-                .nk = 140,
-                .batch = 1,
-                .heads = 2,
-                .groups = 1,
-                .head_dim = 33,
-                .mask = LH_MASK_CAUSAL },
-      .q_parts = 1,
-      .k_parts = 1 },
-    /* Several tiles of linear attention, which parts cut across. */
-    { .args = { .nq = 270,
-                .nk = 270,
-                .batch = 1,
-                .heads = 2,
-                .groups = 1,
-                .head_dim = 9,
-                .mask = LH_MASK_CAUSAL },
-      .q_parts = 2,
-      .k_parts = 3,
-      .narrow = true },
-    { .args = { .nq = 256,
-                .nk = 256,
-                .batch = 1,
-                .heads = 1,
-                .groups = 1,
-                .head_dim = 17,
-                .mask = LH_MASK_CAUSAL },
-      .q_parts = 1,
-      .k_parts = 1 },
-    { .args = { .nq = 2,
-                .nk = 2,
-                .batch = 1,
-                .heads = 1,
-                .groups = 1,
-                .head_dim = 1,
-                .mask = LH_MASK_EMPTY },
-      .q_parts = 1,
-      .k_parts = 1 },
-};
-
-/* Sizes around the rows that are taken at a time, and around blocks of elements. */
-static const Case others[] = {
-    { .kernel = "product", .args.product = { 1, 1, 1 }, .q_parts = 1 },
-    { .kernel = "product", .args.product = { 8, 16, 32 }, .q_parts = 1 },
-    { .kernel = "product", .args.product = { 37, 19, 53 }, .q_parts = 1 },
-    { .kernel = "product", .args.product = { 24, 40, 36 }, .q_parts = 2 },
-    { .kernel = "product", .args.product = { 9, 65, 3 }, .q_parts = 3 },
-    /* Several blocks each way; parts that cut rows. */
-    { .kernel = "product", .args.product = { 300, 530, 270 }, .q_parts = 1 },
-    { .kernel = "product", .args.product = { 36, 17, 33 }, .q_parts = 3 },
-    { .kernel = "product_dgrad", .args.product = { 37, 19, 53 }, .q_parts = 1 },
-    { .kernel = "product_dgrad", .args.product = { 40, 520, 300 }, .q_parts = 4 },
-    { .kernel = "product_dgrad",
-      .args = { .product = { 40, 520, 300 }, .first = true },
-      .q_parts = 4 },
-    { .kernel = "out_product_dgrad",
-      .args = { .product = { 48, 19, 40, 1, { 1, 1 } }, .first = true },
-      .q_parts = 1 },
-    { .kernel = "product_dgrad", .args.product = { 36, 17, 33 }, .q_parts = 1 },
-    { .kernel = "product_wgrad", .args.product = { 37, 19, 53 }, .q_parts = 1 },
-    { .kernel = "product_wgrad", .args.product = { 600, 64, 50 }, .q_parts = 2 },
-    { .kernel = "product_wgrad",
-      .args = { .product = { 36, 17, 33 }, .first = true },
-      .q_parts = 1 },
-    { .kernel = "out_product", .args.product = { 48, 19, 40, 1, { 2, 2 } }, .q_parts = 4 },
-    { .kernel = "out_product_dgrad", .args.product = { 48, 19, 40, 1, { 2, 4 } }, .q_parts = 4 },
-    { .kernel = "out_product_wgrad", .args.product = { 48, 20, 40, 1, { 3, 1 } }, .q_parts = 2 },
-    { .kernel = "out_product_wgrad",
-      .args = { .product = { 48, 19, 40, 1, { 1, 1 } }, .first = true },
-      .q_parts = 1 },
-    /* More experts than some have rows for; more rows than a block. */
-    { .kernel = "expert_product", .args.product = { 36, 17, 33, .experts = 4 }, .q_parts = 3 },
-    { .kernel = "expert_product", .args.product = { 700, 40, 24, .experts = 2 }, .q_parts = 1 },
-    { .kernel = "expert_product_dgrad",
-      .args = { .product = { 20, 17, 33, .experts = 16 }, .first = true },
-      .q_parts = 1 },
-    { .kernel = "expert_product_dgrad",
-      .args.product = { 600, 40, 24, .experts = 3 },
-      .q_parts = 2 },
-    { .kernel = "expert_product_wgrad",
-      .args = { .product = { 20, 17, 33, .experts = 16 }, .first = true },
-      .q_parts = 1 },
-    { .kernel = "expert_product_wgrad",
-      .args.product = { 600, 40, 24, .experts = 3 },
-      .q_parts = 2 },
-    { .kernel = "route", .args.experts = { 30, 8, 7, 3 }, .q_parts = 3 },
-    { .kernel = "route_bwd", .args.experts = { 30, 8, 7, 3 }, .q_parts = 3 },
-    { .kernel = "dispatch", .args.experts = { 30, 700, 7, 2 }, .q_parts = 2 },
-    { .kernel = "dispatch_bwd", .args.experts = { 30, 700, 7, 2 }, .q_parts = 3 },
-    { .kernel = "dispatch_bwd",
-      .args = { .experts = { 30, 6, 7, 2 }, .first = true },
-      .q_parts = 1 },
-    { .kernel = "combine", .args.experts = { 30, 700, 7, 2 }, .q_parts = 2 },
-    { .kernel = "combine_bwd", .args.experts = { 30, 700, 7, 2 }, .q_parts = 2 },
-    { .kernel = "add_hidden", .args.elements = { 1026 }, .q_parts = 2 },
-    { .kernel = "add_hidden", .args = { .elements = { 700 }, .first = true }, .q_parts = 1 },
-    { .kernel = "accumulate", .args.elements = { 1500 }, .q_parts = 3 },
-    { .kernel = "cast_hidden", .args.elements = { 1030 }, .q_parts = 2 },
-    { .kernel = "embed", .args.rows = { 30, 600, 50, 10, 30 }, .q_parts = 3 },
-    { .kernel = "embed_bwd", .args.rows = { 40, 24, 12, 2, 8 }, .q_parts = 2 },
-    { .kernel = "embed_bwd",
-      .args = { .rows = { 40, 600, 12, 0, 12 }, .first = true },
-      .q_parts = 1 },
-    { .kernel = "rms_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
-    { .kernel = "rms_norm_bwd", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
-    { .kernel = "rms_norm_bwd",
-      .args = { .rows = { 4, 700, .epsilon = 1e-5, .adds = true }, .first = true },
-      .q_parts = 1 },
-    { .kernel = "layer_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
-    { .kernel = "layer_norm_bwd", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
-    { .kernel = "rotary_q",
-      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 6 },
-      .q_parts = 2 },
-    { .kernel = "rotary_kv",
-      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 6 },
-      .q_parts = 2,
-      .k_parts = 4 },
-    { .kernel = "rotary_q_bwd", .args.to_heads = { 12, 0, 1, 0, { 1, 4 }, 8, 2, 5 }, .q_parts = 4 },
-    { .kernel = "rotary_kv_bwd",
-      .args.to_heads = { 12, 0, 1, 0, { 1, 4 }, 8, 2, 5 },
-      .q_parts = 4,
-      .k_parts = 1 },
-    { .kernel = "silu_q", .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 6 }, .q_parts = 2 },
-    { .kernel = "silu_kv",
-      .args.to_heads = { 12, 0, 1, 0, { 1, 4 }, 8, 2, 5 },
-      .q_parts = 4,
-      .k_parts = 2 },
-    { .kernel = "silu_q_bwd",
-      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 6 },
-      .q_parts = 2 },
-    { .kernel = "silu_kv_bwd",
-      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 6 },
-      .q_parts = 2,
-      .k_parts = 4 },
-    { .kernel = "from_heads", .args.to_heads = { 12, 0, 1, 0, { 2, 2 }, 8, 4, 6 }, .q_parts = 2 },
-    { .kernel = "from_heads_bwd",
-      .args.to_heads = { 12, 0, 1, 0, { 1, 4 }, 8, 2, 5 },
-      .q_parts = 4 },
-    { .kernel = "glu", .args.rows = { 6, 300 }, .q_parts = 3 },
-    { .kernel = "glu_bwd", .args.rows = { 6, 300 }, .q_parts = 2 },
-    { .kernel = "gelu", .args.rows = { 6, 300 }, .q_parts = 3 },
-    { .kernel = "gelu_bwd", .args.rows = { 6, 300 }, .q_parts = 2 },
-    { .kernel = "gate", .args.rows = { 6, 300 }, .q_parts = 3 },
-    { .kernel = "gate_bwd", .args.rows = { 6, 300 }, .q_parts = 2 },
-    { .kernel = "loss_stats", .args.rows = { 6, 600, 1200, 600, .tokens = 24 }, .q_parts = 2 },
-    { .kernel = "loss", .args.rows = { 6, 600, 1200, 600, .tokens = 24 }, .q_parts = 1 },
-    { .kernel = "grad_norm", .args.optimizer = { 1300 }, .q_parts = 1 },
-    { .kernel = "adam", .args.optimizer = { 1300, 1e-3, 0.9, 0.95, 1e-8, 0.1, 1 }, .q_parts = 1 },
-    { .kernel = "adam_fp32",
-      .args.optimizer = { 1300, 1e-3, 0.9, 0.95, 1e-8, 0.1, 1 },
-      .q_parts = 1 },
-    { .kernel = "residual", .args.elements = { 1 }, .q_parts = 1 },
-    { .kernel = "residual", .args.elements = { 512 }, .q_parts = 1 },
-    { .kernel = "residual", .args.elements = { 1026 }, .q_parts = 2 },
-    { .kernel = "residual", .args.elements = { 1500 }, .q_parts = 3 },
-};
 
 /* 16-bit types differ from fp32 in loads and stores alone: each kernel has a third of the shapes.
  */
@@ -485,58 +132,6 @@ START_TEST(kernels_run_on_extreme_inputs)
 END_TEST
 
 /* ---- masks by position ---- */
-
-/* Where the rows of a call stand, in parts of so many rows. */
-typedef struct {
-    LhRowsPosition q_at, k_at;
-    uint64_t stride;
-    uint32_t q_parts, k_parts;
-    uint64_t q_rows, k_rows;
-} Layout;
-
-/* No part is a whole number of tiles: tiles cross the borders of parts. */
-static const Layout layouts[] = {
-    { { 100, 0 }, { 30, 0 }, 1, 1, 1, 130, 170 },     /* two overlapping chunks */
-    { { 70, 0 }, { 70, 0 }, 1, 1, 1, 70, 70 },        /* a chunk on itself */
-    { { 2, 0 }, { 3, 0 }, 4, 1, 1, 90, 75 },          /* striped */
-    { { 30, 150 }, { 60, 90 }, 1, 2, 2, 30, 30 },     /* zigzag: ranks 1 and 2 of 4 */
-    { { 180, -150 }, { 0, 210 }, 1, 2, 2, 30, 30 },   /* the later half-chunk first */
-    { { 1, 4 }, { 0, 1 }, 8, 2, 3, 35, 40 },          /* rows and columns of a grid of 8 ranks */
-    { { 320, -160 }, { 400, -100 }, 1, 3, 5, 45, 33 } /* gathered in reverse */
-};
-
-static const uint64_t document_ends[] = { 1, 40, 103, 104, 260, 600 };
-
-static const LhMaskRule rules[] = {
-    { .causal = true },
-    { .causal = false },
-    { .causal = true, .window = 1 },
-    { .causal = true, .window = 37 },
-    { .causal = true, .window = 1000 },
-    { .causal = true, .document_ends = document_ends, .documents_count = 6 },
-    { .causal = false, .document_ends = document_ends, .documents_count = 6 },
-    { .causal = true, .window = 20, .document_ends = document_ends, .documents_count = 6 },
-};
-
-static Case
-positions_case(const char *kernel, const Layout *l, const LhMaskRule *rule)
-{
-    return (Case){ .kernel = kernel,
-                   .args = { .nq = l->q_parts * l->q_rows,
-                             .nk = l->k_parts * l->k_rows,
-                             .batch = 1,
-                             .heads = 2,
-                             .groups = 1,
-                             .head_dim = 20,
-                             .mask = LH_MASK_POSITIONS,
-                             .q_at = l->q_at,
-                             .k_at = l->k_at,
-                             .stride = l->stride,
-                             .rule = rule,
-                             .first = true },
-                   .q_parts = l->q_parts,
-                   .k_parts = l->k_parts };
-}
 
 START_TEST(kernels_run_under_masks_by_position)
 {

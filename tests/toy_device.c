@@ -17,6 +17,7 @@
 #define RANGE_BYTES (UINT64_C(64) << 30)
 #define PAGE_BYTES UINT64_C(4096)
 #define DELAY_US_MAX 50 /* before a command, now and then */
+#define PS_PER_US 1000000
 
 static pthread_once_t mapped = PTHREAD_ONCE_INIT;
 static unsigned char *handles, *bytes_of_handles;
@@ -114,12 +115,24 @@ typedef enum {
     COMMAND_FILL,
     COMMAND_CALL,
     COMMAND_SUM,
+    COMMAND_WAIT,
     COMMAND_END,
 } CommandKind;
+
+/* How far a stream is; whoever waits for it may outlive it. */
+typedef struct {
+    gint holders;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t done; /* commands */
+    bool failed;
+    GArray *times_us; /* of gint64, when each was done */
+} Progress;
 
 /* All addresses are real ones. */
 typedef struct {
     CommandKind kind;
+    Progress *other; /* it waits for @bytes commands of this one; held */
     void *to;
     const void *from;
     int byte;
@@ -141,15 +154,64 @@ typedef struct {
     GAsyncQueue *queue;
     uint64_t seed;
     uint64_t asked; /* commands, by those who use the stream */
-    pthread_mutex_t lock;
-    uint64_t done;
-    bool failed;
+    Progress *progress;
 } Stream;
 
 typedef struct {
-    Stream *stream;
-    uint64_t after; /* so many commands */
+    Progress *progress; /* held */
+    uint64_t after;     /* so many commands */
 } Mark;
+
+static Progress *
+hold(Progress *p)
+{
+    g_atomic_int_inc(&p->holders);
+    return p;
+}
+
+static Progress *
+progress_new(void)
+{
+    Progress *p = g_new0(Progress, 1);
+
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    p->times_us = g_array_new(FALSE, FALSE, sizeof(gint64));
+    return hold(p);
+}
+
+static void
+give_up(Progress *p)
+{
+    if (p == NULL || !g_atomic_int_dec_and_test(&p->holders))
+        return;
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->changed);
+    g_array_unref(p->times_us);
+    g_free(p);
+}
+
+static void
+advance(Progress *p, bool failed)
+{
+    const gint64 now_us = g_get_monotonic_time();
+
+    pthread_mutex_lock(&p->lock);
+    g_array_append_val(p->times_us, now_us);
+    p->done++;
+    p->failed = failed;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void
+wait_for(Progress *p, uint64_t count)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->done < count)
+        pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
 
 static void
 add_up(const LhDeviceSum *s)
@@ -178,6 +240,9 @@ carry_out(const Command *c)
     case COMMAND_SUM:
         add_up(&c->sum);
         return true;
+    case COMMAND_WAIT:
+        wait_for(c->other, c->bytes);
+        return true;
     default:
         return lh_cpu_kernels[c->kernel]->fast(&c->call) == LH_STATUS_OK;
     }
@@ -197,14 +262,12 @@ work(gpointer data)
         if (bits % 4 == 0)
             g_usleep((gulong)(bits / 4 % DELAY_US_MAX));
         failed = failed || (!end && !carry_out(c));
+        give_up(c->other);
         g_free(c->terms);
         g_free(c);
         if (end)
             return NULL;
-        pthread_mutex_lock(&s->lock);
-        s->done = n + 1;
-        s->failed = failed;
-        pthread_mutex_unlock(&s->lock);
+        advance(s->progress, failed);
     }
 }
 
@@ -224,7 +287,7 @@ toy_stream(LhDeviceState *device, bool compute, GError **error)
     (void)error;
     s->queue = g_async_queue_new();
     s->seed = device->params.rank * UINT64_C(100) + (uint64_t)g_atomic_int_add(&device->streams, 1);
-    pthread_mutex_init(&s->lock, NULL);
+    s->progress = progress_new();
     s->thread = g_thread_new("toy", work, s);
     return s;
 }
@@ -238,20 +301,32 @@ toy_end_stream(LhDeviceState *device, LhDeviceStream stream)
     ask(s, &(Command){ .kind = COMMAND_END });
     g_thread_join(s->thread);
     g_async_queue_unref(s->queue);
-    pthread_mutex_destroy(&s->lock);
+    give_up(s->progress);
     g_free(s);
 }
 
 static LhDeviceMark
 toy_mark(LhDeviceState *device, LhDeviceStream stream, GError **error)
 {
+    const Stream *s = stream;
     Mark *mark = g_new(Mark, 1);
 
     (void)device;
     (void)error;
-    mark->stream = stream;
-    mark->after = mark->stream->asked;
+    mark->progress = hold(s->progress);
+    mark->after = s->asked;
     return mark;
+}
+
+static bool
+toy_wait(LhDeviceState *device, LhDeviceStream stream, LhDeviceMark mark, GError **error)
+{
+    const Mark *m = mark;
+
+    (void)device;
+    (void)error;
+    ask(stream, &(Command){ COMMAND_WAIT, .other = hold(m->progress), .bytes = m->after });
+    return true;
 }
 
 static int
@@ -261,20 +336,43 @@ toy_passed(LhDeviceState *device, LhDeviceMark mark, GError **error)
     bool failed, passed;
 
     (void)device;
-    pthread_mutex_lock(&m->stream->lock);
-    failed = m->stream->failed;
-    passed = m->stream->done >= m->after;
-    pthread_mutex_unlock(&m->stream->lock);
+    pthread_mutex_lock(&m->progress->lock);
+    failed = m->progress->failed;
+    passed = m->progress->done >= m->after;
+    pthread_mutex_unlock(&m->progress->lock);
     if (!failed)
         return passed ? 1 : 0;
     g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, "the toy device failed");
     return -1;
 }
 
+/* When the mark was passed; before any command: at the beginning of time. */
+static gint64
+time_us(const Mark *m)
+{
+    gint64 us = 0;
+
+    pthread_mutex_lock(&m->progress->lock);
+    if (m->after > 0)
+        us = g_array_index(m->progress->times_us, gint64, m->after - 1);
+    pthread_mutex_unlock(&m->progress->lock);
+    return us;
+}
+
+static bool
+toy_time(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps, GError **error)
+{
+    (void)device;
+    (void)error;
+    *ps = (time_us(to) - time_us(from)) * PS_PER_US;
+    return true;
+}
+
 static void
 toy_unmark(LhDeviceState *device, LhDeviceMark mark)
 {
     (void)device;
+    give_up(((Mark *)mark)->progress);
     g_free(mark);
 }
 
@@ -400,8 +498,17 @@ const LhRunDevice toy_device = {
     .scratch_bytes = toy_scratch_bytes,
     .sum = toy_sum,
     .mark = toy_mark,
+    .wait = toy_wait,
     .passed = toy_passed,
+    .time = toy_time,
     .unmark = toy_unmark,
+};
+
+const LhBackend toy_submitting_backend = {
+    .name = "toy",
+    .control = &lh_control_single,
+    .links = &lh_links_copies,
+    .device = &toy_device,
 };
 
 const LhBackend toy_backend = {

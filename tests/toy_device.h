@@ -11,6 +11,8 @@ extern const LhRunDevice toy_device;
 
 /* All ranks in this process, on toy devices. */
 extern const LhBackend toy_backend;
+/* The same, but a thread submits the ops. */
+extern const LhBackend toy_submitting_backend;
 
 /* From now on the command with this number, over all streams, fails when its time comes; 0: none.
  */

@@ -32,8 +32,8 @@ static const LhField options[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
       .choices = lh_backend_names,
-      .description = "Ranks as threads of this process (cpu, default), or one in each process of "
-                     "mpirun (mpi)." },
+      .description = "Ranks as threads of this process (cpu, default), one in each process of "
+                     "mpirun (mpi), or all of them on one NVIDIA GPU (cuda)." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
@@ -232,7 +232,8 @@ const LhCommand lh_command_run = {
                "      --num-attention-heads 4 --kv-channels 64\n"
                "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
                "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
-               "      --seq-length 256\n",
+               "      --seq-length 256\n"
+               "  longhaul run --backend cuda --schedule ring --ranks 4 --seq-length 4096\n",
     .scenario = true,
     .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION,

@@ -216,6 +216,8 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
+    if (params->backend->device->probe != NULL && !params->backend->device->probe(error))
+        return false;
     if (!check_proof(executed, setup, verdict, error) ||
         !check_memory(executed->program, verdict, params->backend, error))
         return false;

@@ -15,8 +15,16 @@ const LhBackend lh_backend_mpi = {
     .device = &lh_device_cpu,
 };
 
-const LhBackend *const lh_backends[] = { &lh_backend_cpu, &lh_backend_mpi, NULL };
+/* All ranks on one GPU. */
+const LhBackend lh_backend_cuda = {
+    .name = "cuda",
+    .control = &lh_control_single,
+    .links = &lh_links_copies,
+    .device = &lh_device_cuda,
+};
 
-const char *const lh_backend_names[] = { "cpu", "mpi", NULL };
+const LhBackend *const lh_backends[] = { &lh_backend_cpu, &lh_backend_mpi, &lh_backend_cuda, NULL };
+
+const char *const lh_backend_names[] = { "cpu", "mpi", "cuda", NULL };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_backends) == G_N_ELEMENTS(lh_backend_names));

@@ -6,18 +6,23 @@
 
 #include "runtime/control.h"
 #include "runtime/device.h"
+#include "runtime/links.h"
 #include "runtime/transport.h"
 
 typedef struct {
     const char *name;
     const LhControl *control;
-    const LhTransport *transport;
+    const LhTransport *transport; /* with it threads run the ops (executor.c) ... */
+    const LhLinks *links; /* ... and with these, in its place, they submit them (submit.c) */
     const LhRunDevice *device;
+    bool packed; /* the parts of a slot lie end to end where they can, with no canaries around them
+                  */
 } LhBackend;
 
 extern const LhBackend lh_backend_cpu;
 extern const LhBackend lh_backend_mpi;
+extern const LhBackend lh_backend_cuda;
 
-/* NULL-terminated; the default first. The names are in the same order: "cpu", "mpi". */
+/* NULL-terminated; the default first. The names are in the same order: "cpu", "mpi", "cuda". */
 extern const LhBackend *const lh_backends[];
 extern const char *const lh_backend_names[];

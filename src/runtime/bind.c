@@ -27,10 +27,14 @@ refuse_cell(const LhRunner *rank, const LhOp *op, const LhRegion *region, uint32
 /* ---- alloc and free ---- */
 
 bool
-lh_runner_alloc(LhRunner *rank, const LhOp *op)
+lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later)
 {
     const LhRegion *region = &op->memory.region;
     const LhProgram *program = rank->execution->program;
+    const LhBackend *backend = rank->execution->params->backend;
+    const LhBufferParams params = { .parts = region->count,
+                                    .part_bytes = program->slots[region->slot].part_bytes,
+                                    .packed = backend->packed };
     LhRunCell *cells = cells_of(rank, region);
     GError *error = NULL;
     LhBuffer *buffer;
@@ -39,14 +43,23 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op)
         if (cells[i].buffer != NULL)
             return refuse_cell(rank, op, region, i, "is allocated already");
     }
-    buffer =
-        lh_buffer_new(&rank->at, region->count, program->slots[region->slot].part_bytes, &error);
+    buffer = lh_buffer_new(&rank->at, &params, &error);
+    if (buffer == NULL && later != NULL) {
+        *later = true;
+        g_clear_error(&error);
+        return true;
+    }
     if (buffer == NULL) {
         lh_execution_fail(rank->execution, error);
         return false;
     }
     for (uint32_t i = 0; i < region->count; i++)
         cells[i] = (LhRunCell){ buffer, i };
+    /* Threads of streams do not look whether it is filled. */
+    if (backend->links == NULL && !lh_buffer_finish(buffer, &rank->at, &error)) {
+        lh_execution_fail(rank->execution, error);
+        return false;
+    }
     lh_live_change(&rank->live, program, *region, true);
     return true;
 }
@@ -54,18 +67,62 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op)
 /* Gives up @holds holds. If a canary was overwritten, the error names the op that gave up the last
  * one. */
 static bool
+fail_whole(const LhRunner *rank, const LhOp *op)
+{
+    return lh_execution_fail_op(rank, op, LH_ERROR_RUNTIME,
+                                "something wrote beyond the end of a slot that this op used last");
+}
+
+/* Where a thread submits, it looks at the canaries later. */
+static bool
+release_later(LhRunner *rank, const LhOp *op, LhBuffer *buffer, gint holds)
+{
+    GError *error = NULL;
+    LhEnding ending = { .op = *op };
+
+    if (!lh_buffer_give_up(buffer, holds, &rank->at, &ending.end, &error)) {
+        lh_execution_fail(rank->execution, error);
+        return false;
+    }
+    if (ending.end != NULL)
+        g_queue_push_tail(&rank->endings, g_memdup2(&ending, sizeof(ending)));
+    return true;
+}
+
+bool
+lh_runner_look_at_ending(LhRunner *rank)
+{
+    LhEnding *ending = g_queue_peek_head(&rank->endings);
+    GError *error = NULL;
+    bool whole = true;
+    int passed;
+
+    if (ending == NULL)
+        return false;
+    passed = lh_buffer_end_look(ending->end, &rank->at, &whole, &error);
+    if (passed == 0)
+        return false;
+    if (passed < 0)
+        lh_execution_fail(rank->execution, error);
+    else if (!whole)
+        fail_whole(rank, &ending->op);
+    g_free(g_queue_pop_head(&rank->endings));
+    return true;
+}
+
+static bool
 release(LhRunner *rank, const LhPlaceOfWork *at, const LhOp *op, LhBuffer *buffer, gint holds)
 {
     GError *error = NULL;
     bool whole = true;
 
+    if (rank->execution->params->backend->links != NULL)
+        return release_later(rank, op, buffer, holds);
     if (!lh_buffer_release(buffer, holds, at, &whole, &error)) {
         lh_execution_fail(rank->execution, error);
         return false;
     }
-    return whole || lh_execution_fail_op(rank, op, LH_ERROR_RUNTIME,
-                                         "something wrote beyond the end of a slot that this op "
-                                         "used last");
+    return whole || fail_whole(rank, op);
 }
 
 bool
@@ -177,6 +234,14 @@ lh_item_memory(LhItem *item, uint64_t bytes)
     return memory;
 }
 
+void
+lh_item_keep(LhItem *item, unsigned char *memory)
+{
+    if (item->temporary == NULL)
+        item->temporary = g_ptr_array_new();
+    g_ptr_array_add(item->temporary, memory);
+}
+
 unsigned char *
 lh_item_temporary(LhRunStream *s, LhItem *item, uint64_t bytes)
 {
@@ -187,9 +252,7 @@ lh_item_temporary(LhRunStream *s, LhItem *item, uint64_t bytes)
         lh_execution_fail(s->rank->execution, error);
         return NULL;
     }
-    if (item->temporary == NULL)
-        item->temporary = g_ptr_array_new();
-    g_ptr_array_add(item->temporary, memory);
+    lh_item_keep(item, memory);
     return memory;
 }
 
@@ -205,6 +268,10 @@ lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item)
     g_clear_pointer(&item->buffers, g_ptr_array_unref);
     g_clear_pointer(&item->temporary, g_ptr_array_unref);
     g_clear_pointer(&item->memory, g_ptr_array_unref);
+    if (item->start != NULL)
+        at->device->unmark(at->state, item->start);
+    if (item->end != NULL)
+        at->device->unmark(at->state, item->end);
     g_free(item->bound);
     g_free(item->messages);
     g_free(item->parts);

@@ -29,9 +29,11 @@ typedef struct {
 } LhDeviceSum;
 
 typedef struct {
-    uint32_t rank;       /* whose device it is: ranks may share one, and each opens it */
-    uint32_t kernel_set; /* index into kernel_sets */
-    bool pin;            /* keep compute where it is, where the system allows it */
+    uint32_t rank;         /* whose device it is: ranks may share one, and each opens it */
+    uint32_t ordinal;      /* which of those of this machine, where it has several */
+    uint32_t kernel_set;   /* index into kernel_sets */
+    uint64_t memory_bytes; /* so much of its memory is used at a time; 0: unknown */
+    bool pin;              /* keep compute where it is, where the system allows it */
 } LhDeviceParams;
 
 typedef struct {
@@ -39,6 +41,8 @@ typedef struct {
     const char *const
         *kernel_sets; /* implementations of the kernels; NULL-terminated, default first */
     bool host_memory; /* its memory is the host's: anyone may read and write it */
+    /* Whether this machine has one; NULL: every machine has. */
+    bool (*probe)(GError **error);
     LhDeviceState *(*open)(const LhDeviceParams *params, GError **error);
     void (*close)(LhDeviceState *device); /* when no stream has anything left to do */
 
@@ -70,8 +74,14 @@ typedef struct {
     enum lh_status (*sum)(LhDeviceState *device, const LhDeviceSum *sum, LhDeviceStream stream);
 
     LhDeviceMark (*mark)(LhDeviceState *device, LhDeviceStream stream, GError **error);
+    /* What is asked of @stream from now on comes after @mark, which may be another rank's; it may
+     * be given back at once. */
+    bool (*wait)(LhDeviceState *device, LhDeviceStream stream, LhDeviceMark mark, GError **error);
     int (*passed)(LhDeviceState *device, LhDeviceMark mark,
                   GError **error); /* 1; 0; -1: it failed */
+    /* From one mark to another; both have passed, on devices of the same ordinal. */
+    bool (*time)(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps,
+                 GError **error);
     void (*unmark)(LhDeviceState *device, LhDeviceMark mark);
 } LhRunDevice;
 
@@ -83,10 +93,16 @@ typedef struct {
 } LhPlaceOfWork;
 
 /*
- * Waits until a stream has done what it was asked for. False if the device failed (with @error) or,
- * without one, if @stopping(@data) says that the run is being stopped; @stopping may be NULL.
+ * Waits until a stream has passed a mark, which is not given back. False if the device failed (with
+ * @error) or, without one, if @stopping(@data) says that the run is being stopped; @stopping may be
+ * NULL.
  */
+bool lh_device_pass(const LhRunDevice *device, LhDeviceState *state, LhDeviceMark mark,
+                    bool (*stopping)(void *data), void *data, GError **error);
+
+/* The same with everything that the stream was asked for. */
 bool lh_device_finish(const LhRunDevice *device, LhDeviceState *state, LhDeviceStream stream,
                       bool (*stopping)(void *data), void *data, GError **error);
 
 extern const LhRunDevice lh_device_cpu;
+extern const LhRunDevice lh_device_cuda;

@@ -12,6 +12,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define PS_PER_NS 1000
 
 typedef enum {
     KERNELS_FAST,
@@ -156,12 +159,27 @@ cpu_sum(LhDeviceState *device, const LhDeviceSum *s, LhDeviceStream stream)
     return LH_STATUS_OK;
 }
 
+/* A point in time. */
 static LhDeviceMark
 cpu_mark(LhDeviceState *device, LhDeviceStream stream, GError **error)
 {
+    struct timespec *mark = g_new(struct timespec, 1);
+
+    (void)device;
     (void)stream;
     (void)error;
-    return device;
+    clock_gettime(CLOCK_MONOTONIC, mark);
+    return mark;
+}
+
+static bool
+cpu_wait(LhDeviceState *device, LhDeviceStream stream, LhDeviceMark mark, GError **error)
+{
+    (void)device;
+    (void)stream;
+    (void)mark;
+    (void)error;
+    return true;
 }
 
 static int
@@ -173,11 +191,22 @@ cpu_passed(LhDeviceState *device, LhDeviceMark mark, GError **error)
     return 1;
 }
 
+static bool
+cpu_time(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps, GError **error)
+{
+    const struct timespec *a = from, *b = to;
+
+    (void)device;
+    (void)error;
+    *ps = (b->tv_sec - a->tv_sec) * LH_PS_PER_S + (b->tv_nsec - a->tv_nsec) * PS_PER_NS;
+    return true;
+}
+
 static void
 cpu_unmark(LhDeviceState *device, LhDeviceMark mark)
 {
     (void)device;
-    (void)mark;
+    g_free(mark);
 }
 
 const LhRunDevice lh_device_cpu = {
@@ -198,6 +227,8 @@ const LhRunDevice lh_device_cpu = {
     .scratch_bytes = cpu_scratch_bytes,
     .sum = cpu_sum,
     .mark = cpu_mark,
+    .wait = cpu_wait,
     .passed = cpu_passed,
+    .time = cpu_time,
     .unmark = cpu_unmark,
 };

@@ -34,15 +34,21 @@ static bool
 prepare_slot(LhRunner *rank, uint16_t index, GError **error)
 {
     const LhSlot *slot = &rank->execution->program->slots[index];
+    const bool packed = rank->execution->params->backend->packed;
     LhBuffer *buffer;
 
     if (slot->role == LH_SLOT_TEMP)
         return true;
-    buffer = lh_buffer_new(&rank->at, slot->parts, slot->part_bytes, error);
+    buffer = lh_buffer_new(
+        &rank->at,
+        &(LhBufferParams){ .parts = slot->parts, .part_bytes = slot->part_bytes, .packed = packed },
+        error);
     if (buffer == NULL)
         return false;
     for (uint32_t part = 0; part < slot->parts; part++)
         rank->cells[slot->first_cell + part] = (LhRunCell){ buffer, part };
+    if (!lh_buffer_finish(buffer, &rank->at, error))
+        return false;
     for (uint32_t part = 0; lh_slot_is_given(slot) && part < slot->parts; part++) {
         if (!load_part(rank, index, part, buffer, error))
             return false;
@@ -50,13 +56,38 @@ prepare_slot(LhRunner *rank, uint16_t index, GError **error)
     return true;
 }
 
+/* What a rank's slots take at most at a time. */
+static uint64_t
+peak_bytes(const LhProgram *program, uint32_t rank)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    LhLive live;
+
+    lh_live_init(&live, program);
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    return live.peak_bytes;
+}
+
 static bool
 open_rank(LhRunner *rank, GError **error)
 {
     LhExecution *x = rank->execution;
+    const LhLinks *links = x->params->backend->links;
     const LhDeviceParams params = {
         .rank = rank->index,
+        .ordinal = links == NULL || links->needs_both ? 0 : rank->index - x->place.first,
         .kernel_set = x->params->kernel_set,
+        .memory_bytes = links == NULL ? 0 : peak_bytes(x->program, rank->index),
         .pin = x->params->pin,
     };
 
@@ -94,7 +125,8 @@ init_rank(LhExecution *x, uint32_t r)
 static bool
 check_backend(const LhBackend *backend, GError **error)
 {
-    if (!backend->transport->host_memory || backend->device->host_memory)
+    if (backend->transport == NULL || !backend->transport->host_memory ||
+        backend->device->host_memory)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_NO,
                 "the transport %s needs memory that the host can access, and the device %s has "
@@ -134,6 +166,19 @@ check_results(const LhExecution *x, GError **error)
     return false;
 }
 
+/* Threads have a transport; who submits opens the links itself. */
+static bool
+open_transport(LhExecution *x, GError **error)
+{
+    const LhBackend *backend = x->params->backend;
+
+    if (backend->transport == NULL)
+        return true;
+    x->transport = backend->transport->open(lh_program_ranks(x->program),
+                                            lh_channels_count(x->channels), backend->device, error);
+    return x->transport != NULL;
+}
+
 bool
 lh_execution_open(LhExecution *x, GError **error)
 {
@@ -154,9 +199,7 @@ lh_execution_open(LhExecution *x, GError **error)
                     lh_channels_count(x->channels), LH_CHANNELS_MAX);
         return false;
     }
-    x->transport =
-        backend->transport->open(ranks, lh_channels_count(x->channels), backend->device, error);
-    if (x->transport == NULL)
+    if (!open_transport(x, error))
         return false;
     x->ranks = g_new0(LhRunner, x->place.count);
     for (uint32_t r = 0; r < x->place.count; r++)
@@ -185,16 +228,21 @@ end_streams(LhExecution *x, LhRunner *rank)
 }
 
 static void
-close_stream(LhRunner *rank, LhRunStream *s)
+free_items(LhRunner *rank, LhItem *item)
 {
-    LhItem *item = s->first;
-
     while (item != NULL) {
         LhItem *next = item->next;
 
         lh_item_free(rank, &rank->at, item);
         item = next;
     }
+}
+
+static void
+close_stream(LhRunner *rank, LhRunStream *s)
+{
+    free_items(rank, s->flying);
+    free_items(rank, s->first);
     if (s->scratch != NULL)
         s->at.device->release(s->at.state, s->scratch);
 }
@@ -231,6 +279,12 @@ close_rank(LhExecution *x, LhRunner *rank)
 {
     for (uint32_t s = 0; s < x->program->streams_count; s++)
         close_stream(rank, &rank->streams[s]);
+    while (!g_queue_is_empty(&rank->endings)) {
+        LhEnding *ending = g_queue_pop_head(&rank->endings);
+
+        lh_buffer_end_free(ending->end, &rank->at);
+        g_free(ending);
+    }
     if (rank->cells != NULL)
         release_cells(x, rank);
     if (rank->at.stream != NULL)

@@ -4,6 +4,7 @@
  *     executor.c        threads: hosts, streams, and the one that watches over them
  *     execution.c       what a run has before its threads and after them: memory, results
  *     bind.c            from the regions of an op to the memory that they have now
+ *     submit.c          the other engine: a thread submits what ranks do
  *     run_op.c          what an op does; run_collective.c for collectives
  *     stuck.c           what a rank says when nothing moves
  *
@@ -33,6 +34,9 @@ typedef struct {
     uint64_t stride_bytes; /* from part to part; 0: they come from several allocs */
 } LhBound;
 
+/* A collective under way. */
+typedef struct _LhCollectiveRun LhCollectiveRun;
+
 /* An op from its issue to its completion. */
 typedef struct _LhItem LhItem;
 struct _LhItem {
@@ -48,8 +52,11 @@ struct _LhItem {
     uint32_t pending;     /* of them */
     GPtrArray *memory;    /* host memory that must outlive the messages; NULL: none */
     GPtrArray *temporary; /* device memory, likewise */
-    LhTime issued_ps, start_ps;
+    LhTime issued_ps, start_ps, end_ps;
     uint64_t bytes, flops;
+    unsigned round;          /* of a collective: how far it is */
+    LhCollectiveRun *run;    /* likewise; among @memory */
+    LhDeviceMark start, end; /* where threads submit; owned; NULL: not submitted */
 };
 
 typedef struct {
@@ -57,9 +64,10 @@ typedef struct {
     uint32_t index;
     GThread *thread;
     LhPlaceOfWork at;
-    LhItem *first, *last;   /* the first one runs, or waits for what it comes after */
-    bool running;           /* the first one */
-    unsigned char *scratch; /* device memory, for kernels */
+    LhItem *first, *last;         /* the first one runs, or waits for what it comes after */
+    bool running;                 /* the first one */
+    LhItem *flying, *flying_last; /* where threads submit: submitted, oldest first */
+    unsigned char *scratch;       /* device memory, for kernels */
     uint64_t scratch_bytes;
 } LhRunStream;
 
@@ -68,6 +76,12 @@ typedef struct {
     LhBuffer *buffer; /* NULL: not allocated */
     uint32_t part;    /* of the buffer */
 } LhRunCell;
+
+/* A buffer that nobody holds any more, and the op that gave it up last. */
+typedef struct {
+    LhOp op;
+    LhBufferEnd *end; /* owned */
+} LhEnding;
 
 /* A rank. */
 struct _LhRunner {
@@ -85,6 +99,7 @@ struct _LhRunner {
     GThread *host;
     LhRunCell *cells; /* the host's */
     LhLive live;
+    GQueue endings; /* of LhEnding *, owned, oldest first; where a thread submits */
     LhRunStream streams[LH_STREAMS_MAX];
     LhRunRank counted;
 };
@@ -105,14 +120,29 @@ struct _LhExecution {
 
 /* ---- executor.c ---- */
 
-/* Since the start of the run. */
+/* The run starts now. */
+void lh_execution_begin(LhExecution *x);
+/* Since then. */
 LhTime lh_execution_now(const LhExecution *x);
 bool lh_execution_stopping(LhExecution *x);
 /* Takes @error (the first one stays) and stops all threads. */
 void lh_execution_fail(LhExecution *x, GError *error);
+/* Adds the op's record, from item->start_ps to item->end_ps, and counts what it did. */
+void lh_execution_record(LhRunner *rank, const LhItem *item);
 /* With a message about an op of a rank. Returns false. */
 bool lh_execution_fail_op(const LhRunner *rank, const LhOp *op, int code, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
+
+/* Op @id is there from now on; it was done at @end_ps. */
+void lh_runner_issued(LhRunner *rank, uint32_t id);
+void lh_runner_done(LhRunner *rank, uint32_t id, LhTime end_ps);
+/* An item for the op; NULL: the run has failed. */
+LhItem *lh_item_new(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer);
+
+/* ---- submit.c ---- */
+
+/* Runs the program by submitting it, over the backend's links. */
+void lh_execution_submit(LhExecution *x);
 
 /* ---- execution.c ---- */
 
@@ -127,32 +157,48 @@ void lh_execution_close(LhExecution *x);
 /* Binds the op to the memory that its slots have now; false, and the run has failed, if it cannot.
  */
 bool lh_item_bind(LhRunner *rank, LhItem *item);
-/* Allocates or frees a region. */
-bool lh_runner_alloc(LhRunner *rank, const LhOp *op);
+/* Allocates or frees a region. If there is no memory, @later is set, so that it may be tried again;
+ * NULL: the run fails. */
+bool lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later);
 bool lh_runner_free(LhRunner *rank, const LhOp *op);
+/* Takes care of the oldest buffer that has been given up; false: there is nothing to do. */
+bool lh_runner_look_at_ending(LhRunner *rank);
 /* Host memory that lives as long as the item; device memory likewise, NULL if the run has failed.
  * Never freed by the caller. */
 void *lh_item_memory(LhItem *item, uint64_t bytes);
 unsigned char *lh_item_temporary(LhRunStream *stream, LhItem *item, uint64_t bytes);
+/* The device memory @memory goes with the item. */
+void lh_item_keep(LhItem *item, unsigned char *memory);
 /* Gives everything back that the item holds. */
 void lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item);
 
 /* ---- run_op.c, run_collective.c ---- */
 
-/* Each runs the first op of @stream to its end; false: the run is being stopped. */
-bool lh_run_compute(LhRunStream *stream, LhItem *item);
-bool lh_run_exchange(LhRunStream *stream, LhItem *item);
-bool lh_run_collective(LhRunStream *stream, LhItem *item);
+/*
+ * An op is done in rounds: the device is asked for something, then messages travel, then it is
+ * asked for what is left. A compute op has one round and no messages, an exchange one round with
+ * nothing else, a collective one or two. Each function only enqueues; false: the run has failed.
+ */
+bool lh_run_begin_round(LhRunStream *stream, LhItem *item); /* makes item->messages */
+bool lh_run_end_round(LhRunStream *stream, LhItem *item);   /* they have arrived */
+bool lh_run_has_round(const LhItem *item);
 
-/* Posts @count messages (taken over) and waits for all of them. False: the run is being stopped. */
-bool lh_run_messages(LhRunStream *stream, LhItem *item, LhMessage *messages, uint32_t count);
+/* How a message is posted: what is behind it is made ready; @post is set to false if a hook does
+ * not let it be posted. */
+bool lh_run_ready_message(LhRunStream *stream, LhItem *item, LhMessage *message, bool *post);
 
-/* Calls a kernel and waits for its end; false: the run has failed. */
-bool lh_run_kernel(LhRunStream *stream, const LhItem *item, LhKernelId kernel, LhCall *call);
-/* Waits until the stream has done everything. */
-bool lh_run_finish(LhRunStream *stream, const LhItem *item);
+/* Asks for a kernel. */
+bool lh_run_kernel(LhRunStream *stream, LhItem *item, LhKernelId kernel, LhCall *call);
+
+/* Those of collectives. */
+bool lh_collective_begin_round(LhRunStream *stream, LhItem *item);
+bool lh_collective_end_round(LhRunStream *stream, LhItem *item);
+bool lh_collective_has_round(const LhItem *item);
+/* The whole of one, as links take it; lives as long as the item. */
+const LhLinksCollective *lh_collective_whole(LhRunStream *stream, LhItem *item);
 
 /* ---- stuck.c ---- */
 
-/* What every blocked rank of this process waits for. Caller frees. */
-char *lh_execution_describe_blocked(LhExecution *x);
+/* What the blocked ones wait for of @count ranks of this process from its rank @first on. Caller
+ * frees. */
+char *lh_execution_describe_blocked(LhExecution *x, uint32_t first, uint32_t count);

@@ -1,5 +1,5 @@
 /*
- * Threads of a run: hosts, streams, and the one that watches over them. What an op does is in
+ * The engine of threads: hosts, streams, and the one that watches over them. What an op does is in
  * run_op.c and run_collective.c. Times are those of this machine with its other load.
  */
 #include "runtime/execution.h"
@@ -24,6 +24,12 @@ now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+void
+lh_execution_begin(LhExecution *x)
+{
+    x->epoch_ns = now_ns();
 }
 
 LhTime
@@ -78,25 +84,25 @@ pause_at(const LhRunner *rank, uint32_t op, uint32_t where)
         hooks->pause(hooks->data, rank->index, op, where);
 }
 
-/* The caller has the rank's lock. */
-static void
-mark_done(LhRunner *rank, uint32_t id)
+void
+lh_runner_done(LhRunner *rank, uint32_t id, LhTime end_ps)
 {
+    pthread_mutex_lock(&rank->lock);
     rank->done[id] = 1;
     while (rank->first_open < rank->issued && rank->done[rank->first_open])
         rank->first_open++;
     rank->counted.ops++;
-    rank->counted.finish_ps = lh_execution_now(rank->execution);
+    rank->counted.finish_ps = MAX(rank->counted.finish_ps, end_ps);
     g_atomic_int_inc(&rank->execution->moved);
     pthread_cond_broadcast(&rank->changed);
+    pthread_mutex_unlock(&rank->lock);
 }
 
-static void
-record(LhRunner *rank, const LhItem *item)
+void
+lh_execution_record(LhRunner *rank, const LhItem *item)
 {
     const LhOp *op = &item->op;
     LhExecution *x = rank->execution;
-    const LhTime now = lh_execution_now(x);
     LhTimelineRecord r = { .rank = rank->index,
                            .op = op->id,
                            .kind = op->kind,
@@ -110,10 +116,16 @@ record(LhRunner *rank, const LhItem *item)
                            .kernel = op->kind == LH_OP_COMPUTE ? op->compute.kernel : 0,
                            .issued_ps = item->issued_ps,
                            .start_ps = item->start_ps,
-                           .end_ps = now,
+                           .end_ps = item->end_ps,
                            .bytes = item->bytes,
                            .flops = item->flops };
 
+    pthread_mutex_lock(&rank->lock);
+    rank->counted.bytes_sent += item->bytes;
+    rank->counted.flops += item->flops;
+    if (op->kind == LH_OP_COMPUTE)
+        rank->counted.busy_ps += item->end_ps - item->start_ps;
+    pthread_mutex_unlock(&rank->lock);
     if (x->params->timeline == NULL)
         return;
     pthread_mutex_lock(&x->lock);
@@ -162,23 +174,18 @@ finish_item(LhRunStream *s, LhItem *item)
     LhRunner *rank = s->rank;
     const LhOp op = item->op;
 
-    record(rank, item);
+    item->end_ps = lh_execution_now(rank->execution);
+    lh_execution_record(rank, item);
     pthread_mutex_lock(&rank->lock);
     s->first = item->next;
     if (s->first == NULL)
         s->last = NULL;
     s->running = false;
-    rank->counted.bytes_sent += item->bytes;
-    rank->counted.flops += item->flops;
-    if (op.kind == LH_OP_COMPUTE)
-        rank->counted.busy_ps += lh_execution_now(rank->execution) - item->start_ps;
     pthread_mutex_unlock(&rank->lock);
     /* The op gives its memory back before it counts as complete, so that a finding names this op.
      */
     lh_item_free(rank, &s->at, item);
-    pthread_mutex_lock(&rank->lock);
-    mark_done(rank, op.id);
-    pthread_mutex_unlock(&rank->lock);
+    lh_runner_done(rank, op.id, lh_execution_now(rank->execution));
 }
 
 /* Streams of the device belong to the threads that use them. */
@@ -199,16 +206,61 @@ open_stream(LhRunStream *s)
 }
 
 static bool
+is_stopping(void *execution)
+{
+    return lh_execution_stopping(execution);
+}
+
+/* Waits until the stream has done what it was asked for. */
+static bool
+finish_stream(LhRunStream *s)
+{
+    LhExecution *x = s->rank->execution;
+    GError *error = NULL;
+
+    if (lh_device_finish(s->at.device, s->at.state, s->at.stream, is_stopping, x, &error))
+        return true;
+    if (error != NULL)
+        lh_execution_fail(x, error);
+    return false;
+}
+
+/* Posts the item's messages and waits for them. False: the run is being stopped. */
+static bool
+run_messages(LhRunStream *s, LhItem *item)
+{
+    LhRunner *rank = s->rank;
+    LhExecution *x = rank->execution;
+    bool ok = true;
+
+    for (uint32_t i = 0; ok && i < item->messages_count; i++) {
+        bool post = false;
+
+        ok = lh_run_ready_message(s, item, &item->messages[i], &post);
+        if (ok && post)
+            x->params->backend->transport->post(x->transport, &item->messages[i]);
+    }
+    pthread_mutex_lock(&rank->lock);
+    while (item->pending > 0 && !lh_execution_stopping(x))
+        pthread_cond_wait(&rank->changed, &rank->lock);
+    ok = ok && item->pending == 0;
+    pthread_mutex_unlock(&rank->lock);
+    return ok && !lh_execution_stopping(x);
+}
+
+/* Runs the op to its end; false: the run is being stopped. */
+static bool
 run_item(LhRunStream *s, LhItem *item)
 {
-    switch (item->op.kind) {
-    case LH_OP_COMPUTE:
-        return lh_run_compute(s, item);
-    case LH_OP_EXCHANGE:
-        return lh_run_exchange(s, item);
-    default:
-        return lh_run_collective(s, item);
+    const bool computes = item->op.kind != LH_OP_EXCHANGE;  /* the device has something to do */
+    const bool reduces = item->op.kind == LH_OP_COLLECTIVE; /* also behind the messages */
+
+    while (lh_run_has_round(item)) {
+        if (!lh_run_begin_round(s, item) || (computes && !finish_stream(s)) ||
+            !run_messages(s, item) || !lh_run_end_round(s, item) || (reduces && !finish_stream(s)))
+            return false;
     }
+    return true;
 }
 
 static void *
@@ -247,19 +299,28 @@ copy_lists(LhItem *item, const LhOpBuffer *buffer)
     }
 }
 
-static bool
-issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
+LhItem *
+lh_item_new(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
 {
     LhItem *item = g_new0(LhItem, 1);
-    LhRunStream *s = &rank->streams[op->stream];
 
     item->op = *op;
     item->issued_ps = lh_execution_now(rank->execution);
     copy_lists(item, buffer);
-    if (!lh_item_bind(rank, item)) {
-        lh_item_free(rank, &rank->at, item);
+    if (lh_item_bind(rank, item))
+        return item;
+    lh_item_free(rank, &rank->at, item);
+    return NULL;
+}
+
+static bool
+issue_stream_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
+{
+    LhItem *item = lh_item_new(rank, op, buffer);
+    LhRunStream *s = &rank->streams[op->stream];
+
+    if (item == NULL)
         return false;
-    }
     pthread_mutex_lock(&rank->lock);
     if (s->last != NULL)
         s->last->next = item;
@@ -287,8 +348,8 @@ wait_for_device(LhRunner *rank, uint32_t id, uint32_t ahead)
     return !lh_execution_stopping(x);
 }
 
-static void
-register_op(LhRunner *rank, uint32_t id)
+void
+lh_runner_issued(LhRunner *rank, uint32_t id)
 {
     pthread_mutex_lock(&rank->lock);
     if (id >= rank->done_capacity) {
@@ -310,14 +371,14 @@ issue(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
     pause_at(rank, op->id, 0);
     if (!wait_for_device(rank, op->id, op->kind == LH_OP_SYNC ? 0 : LH_HOST_WINDOW))
         return false;
-    register_op(rank, op->id);
+    lh_runner_issued(rank, op->id);
     switch (op->kind) {
     case LH_OP_COMPUTE:
     case LH_OP_EXCHANGE:
     case LH_OP_COLLECTIVE:
         return issue_stream_op(rank, op, buffer);
     case LH_OP_ALLOC:
-        ok = lh_runner_alloc(rank, op);
+        ok = lh_runner_alloc(rank, op, NULL);
         break;
     case LH_OP_FREE:
         ok = lh_runner_free(rank, op);
@@ -326,9 +387,7 @@ issue(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
         ok = true;
         break;
     }
-    pthread_mutex_lock(&rank->lock);
-    mark_done(rank, op->id);
-    pthread_mutex_unlock(&rank->lock);
+    lh_runner_done(rank, op->id, lh_execution_now(rank->execution));
     return ok;
 }
 
@@ -383,7 +442,7 @@ start(LhExecution *x)
 
     (void)lh_cores_count(); /* asked for before a thread is kept on fewer */
     x->alive = (gint)(x->place.count * (streams + 1));
-    x->epoch_ns = now_ns();
+    lh_execution_begin(x);
     for (uint32_t r = 0; r < x->place.count; r++) {
         LhRunner *rank = &x->ranks[r];
 
@@ -396,7 +455,7 @@ start(LhExecution *x)
 static void
 give_up(LhExecution *x, double seconds)
 {
-    g_autofree char *blocked = lh_execution_describe_blocked(x);
+    g_autofree char *blocked = lh_execution_describe_blocked(x, 0, x->place.count);
 
     lh_execution_fail(
         x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
@@ -443,6 +502,14 @@ join(LhExecution *x)
     }
 }
 
+static void
+run_threads(LhExecution *x)
+{
+    start(x);
+    watch(x);
+    join(x);
+}
+
 LhRunResult *
 lh_execute(const LhRunParams *params, GError **error)
 {
@@ -450,9 +517,10 @@ lh_execute(const LhRunParams *params, GError **error)
     g_autoptr(LhRunResult) result = NULL;
 
     if (lh_execution_open(&x, &x.error)) {
-        start(&x);
-        watch(&x);
-        join(&x);
+        if (params->backend->links != NULL)
+            lh_execution_submit(&x);
+        else
+            run_threads(&x);
         if (x.error == NULL)
             result = lh_execution_collect(&x, &x.error);
     }

@@ -1,24 +1,16 @@
 /*
- * Collectives made of messages, the same over every transport: everything goes straight to its
- * destination, so that a rank sends as many bytes as by the bandwidth-optimal algorithms, and
- * reductions are done by the receiver in the order of the group, so that bits do not depend on
- * timing. A region counts as its parts laid end to end. Tensors of one collective travel together.
+ * Collectives made of messages, the same over every transport and all links: everything goes
+ * straight to its destination, so that a rank sends as many bytes as by the bandwidth-optimal
+ * algorithms, and reductions are done by the receiver in the order of the group, so that bits do
+ * not depend on timing. A region counts as its parts laid end to end. Tensors of one collective
+ * travel together.
  */
 #include "runtime/execution.h"
 
 #include "base/error.h"
 #include "program/holding.h"
 
-/* A collective under way. */
-typedef struct {
-    LhRunStream *stream;
-    LhItem *item;
-    const LhProgram *program;
-    LhCollectiveCall call;
-    uint32_t channel;
-    LhMessage *messages; /* of the round that is being posted */
-    uint32_t count;
-} Collective;
+typedef LhCollectiveRun Collective;
 
 /* One of its tensors. */
 typedef struct {
@@ -28,12 +20,22 @@ typedef struct {
     unsigned char **blocks; /* of reductions: every member's slice, this rank's own too */
 } Tensor;
 
+struct _LhCollectiveRun {
+    LhRunStream *stream;
+    LhItem *item; /* it makes the messages of */
+    const LhProgram *program;
+    LhCollectiveCall call;
+    uint32_t channel;
+    Tensor tensors[LH_COLLECTIVE_TENSORS_MAX];
+};
+
 /*
- * A kind of collective consists of rounds of messages. Every tensor posts its messages of a round;
- * when all of them have arrived, every tensor finishes the round. False: the run has failed.
+ * A kind of collective consists of rounds of messages. Every tensor makes its messages of a round;
+ * when all of them have arrived, every tensor finishes the round. False: the run has failed. What
+ * is asked of the device in between is done in the order of the stream.
  */
 typedef struct {
-    bool (*post)(Tensor *);
+    bool (*make)(Tensor *);
     bool (*finish)(Tensor *); /* NULL: nothing is left to do */
 } Round;
 
@@ -134,7 +136,7 @@ own_copy(const Tensor *t, Range range)
             return NULL;
         to += pieces[i].bytes;
     }
-    return memory != NULL && lh_run_finish(t->c->stream, t->c->item) ? memory : NULL;
+    return memory;
 }
 
 /* Puts memory into a range of the receive region. */
@@ -149,7 +151,7 @@ keep(const Tensor *t, Range range, const unsigned char *memory)
             return false;
         memory += pieces[i].bytes;
     }
-    return lh_run_finish(t->c->stream, t->c->item);
+    return true;
 }
 
 /* ---- messages ---- */
@@ -158,7 +160,7 @@ static LhMessage *
 add_message(const Tensor *t, bool send, uint32_t member)
 {
     Collective *c = t->c;
-    LhMessage *m = &c->messages[c->count++];
+    LhMessage *m = &c->item->messages[c->item->messages_count++];
 
     m->send = send;
     m->peer = (uint32_t)lh_group_member(&c->call.op->collective.group, member);
@@ -200,7 +202,7 @@ move_memory(const Tensor *t, bool send, uint32_t member, unsigned char *memory, 
 
 /* The send region may be a part of the receive region, so what is sent is copied first. */
 static bool
-post_copies(Tensor *t)
+make_copies(Tensor *t)
 {
     const Collective *c = t->c;
     const uint32_t self = c->call.position;
@@ -239,7 +241,7 @@ sum(const Tensor *t, uint64_t bytes, unsigned char *into)
 
     if (at->device->sum(at->state, &add, at->stream) != LH_STATUS_OK)
         return fail(c, LH_ERROR_NO, "the device cannot add up tensors of this type");
-    return lh_run_finish(c->stream, c->item);
+    return true;
 }
 
 /* The rows of @parts parts of a slot of accumulators: a segment's, of a slice of the heads, each,
@@ -303,7 +305,7 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
 
 /* Receives every member's slice for this rank. */
 static bool
-post_slices(Tensor *t)
+make_slices(Tensor *t)
 {
     const Collective *c = t->c;
     const uint32_t self = c->call.position;
@@ -340,7 +342,7 @@ reduce_slices(Tensor *t)
 
 /* All-reduce: slices are reduced where they belong, then gathered. */
 static bool
-post_reduced(Tensor *t)
+make_reduced(Tensor *t)
 {
     const Collective *c = t->c;
 
@@ -356,7 +358,7 @@ post_reduced(Tensor *t)
 /* ---- broadcast: a chain in the order of the group ---- */
 
 static bool
-post_from_before(Tensor *t)
+make_from_before(Tensor *t)
 {
     const Range all = { 0, bytes_of(t->to) };
     unsigned char *own;
@@ -370,7 +372,7 @@ post_from_before(Tensor *t)
 }
 
 static bool
-post_to_next(Tensor *t)
+make_to_next(Tensor *t)
 {
     if (t->c->call.position + 1 < t->c->call.members)
         move_range(t, true, t->c->call.position + 1, t->to, (Range){ 0, bytes_of(t->to) });
@@ -378,55 +380,101 @@ post_to_next(Tensor *t)
 }
 
 static const Round kinds[LH_COLL_KINDS][ROUNDS_MAX] = {
-    [LH_COLL_ALL_GATHER] = { { post_copies, NULL } },
-    [LH_COLL_REDUCE_SCATTER] = { { post_slices, reduce_slices } },
-    [LH_COLL_ALL_REDUCE] = { { post_slices, reduce_slices }, { post_reduced, NULL } },
-    [LH_COLL_ALL_TO_ALL] = { { post_copies, NULL } },
-    [LH_COLL_BROADCAST] = { { post_from_before, NULL }, { post_to_next, NULL } },
+    [LH_COLL_ALL_GATHER] = { { make_copies, NULL } },
+    [LH_COLL_REDUCE_SCATTER] = { { make_slices, reduce_slices } },
+    [LH_COLL_ALL_REDUCE] = { { make_slices, reduce_slices }, { make_reduced, NULL } },
+    [LH_COLL_ALL_TO_ALL] = { { make_copies, NULL } },
+    [LH_COLL_BROADCAST] = { { make_from_before, NULL }, { make_to_next, NULL } },
 };
 
-static bool
-run_round(Collective *c, const Round *round, Tensor *tensors, uint32_t count)
-{
-    bool ok = true;
+/* ---- the whole ---- */
 
-    c->messages = g_new0(LhMessage, 2 * (gsize)c->call.members * count);
-    c->count = 0;
-    for (uint32_t i = 0; ok && i < count; i++)
-        ok = round->post(&tensors[i]);
-    if (!ok) {
-        g_free(c->messages);
-        return false;
-    }
-    if (!lh_run_messages(c->stream, c->item, c->messages, c->count))
-        return false;
-    for (uint32_t i = 0; ok && i < count && round->finish != NULL; i++)
-        ok = round->finish(&tensors[i]);
-    return ok;
+static const Round *
+round_of(const LhItem *item)
+{
+    return &kinds[item->op.collective.kind][item->round];
 }
 
-bool
-lh_run_collective(LhRunStream *s, LhItem *item)
+static void
+start(LhRunStream *s, LhItem *item)
 {
     const LhOp *op = &item->op;
-    const uint32_t count = op->collective.tensors_count;
-    Tensor tensors[LH_COLLECTIVE_TENSORS_MAX];
-    Collective c = {
+    LhCollectiveRun *c = lh_item_memory(item, sizeof(*c));
+
+    *c = (LhCollectiveRun){
         .stream = s,
         .item = item,
         .program = s->rank->execution->program,
         .call = lh_collective_call(op, item->counts, s->rank->index),
         .channel = lh_channel_of(s->rank->execution->channels, op),
     };
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++)
+        c->tensors[i] = (Tensor){ .c = c,
+                                  .index = i,
+                                  .from = &item->bound[2 * (size_t)i],
+                                  .to = &item->bound[2 * (size_t)i + 1] };
+    item->run = c;
+}
 
-    for (uint32_t i = 0; i < count; i++)
-        tensors[i] = (Tensor){ .c = &c,
-                               .index = i,
-                               .from = &item->bound[2 * (size_t)i],
-                               .to = &item->bound[2 * (size_t)i + 1] };
-    for (unsigned r = 0; r < ROUNDS_MAX && kinds[op->collective.kind][r].post != NULL; r++) {
-        if (!run_round(&c, &kinds[op->collective.kind][r], tensors, count))
-            return false;
+bool
+lh_collective_begin_round(LhRunStream *s, LhItem *item)
+{
+    const uint32_t count = item->op.collective.tensors_count;
+    bool ok = true;
+
+    if (item->run == NULL)
+        start(s, item);
+    item->messages = g_new0(LhMessage, 2 * (gsize)item->run->call.members * count);
+    for (uint32_t i = 0; ok && i < count; i++)
+        ok = round_of(item)->make(&item->run->tensors[i]);
+    return ok;
+}
+
+bool
+lh_collective_end_round(LhRunStream *s, LhItem *item)
+{
+    const Round *round = round_of(item);
+    bool ok = true;
+
+    (void)s;
+    for (uint32_t i = 0; ok && i < item->op.collective.tensors_count && round->finish != NULL; i++)
+        ok = round->finish(&item->run->tensors[i]);
+    return ok;
+}
+
+bool
+lh_collective_has_round(const LhItem *item)
+{
+    return item->round < ROUNDS_MAX && round_of(item)->make != NULL;
+}
+
+static uint32_t
+cut_whole(const Tensor *t, const LhBound *bound, const LhPiece **pieces)
+{
+    LhPiece *all = room_for_pieces(t, bound);
+
+    *pieces = all;
+    return cut(bound, (Range){ 0, bytes_of(bound) }, all);
+}
+
+const LhLinksCollective *
+lh_collective_whole(LhRunStream *s, LhItem *item)
+{
+    const uint32_t count = item->op.collective.tensors_count;
+    LhLinksCollective *whole = lh_item_memory(item, sizeof(*whole));
+    LhLinksTensor *tensors = lh_item_memory(item, count * sizeof(*tensors));
+
+    if (item->run == NULL)
+        start(s, item);
+    for (uint32_t i = 0; i < count; i++) {
+        const Tensor *t = &item->run->tensors[i];
+        const LhSlot *slot = &item->run->program->slots[t->from->region.slot];
+
+        tensors[i].send_count = cut_whole(t, t->from, &tensors[i].send);
+        tensors[i].receive_count = cut_whole(t, t->to, &tensors[i].receive);
+        tensors[i].storage = lh_dtype_storage(slot->dtype);
     }
-    return true;
+    *whole =
+        (LhLinksCollective){ .call = item->run->call, .tensors = tensors, .stream = s->at.stream };
+    return whole;
 }

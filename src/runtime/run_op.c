@@ -1,5 +1,5 @@
 /*
- * What an op does: calls a kernel, or posts messages and waits for them.
+ * What an op asks of its device and its peers: a kernel, or messages.
  */
 #include "runtime/execution.h"
 
@@ -29,29 +29,17 @@ is_stopping(void *stream)
     return lh_execution_stopping(((LhRunStream *)stream)->rank->execution);
 }
 
-bool
-lh_run_finish(LhRunStream *s, const LhItem *item)
-{
-    GError *error = NULL;
-
-    (void)item;
-    if (lh_device_finish(s->at.device, s->at.state, s->at.stream, is_stopping, s, &error))
-        return true;
-    if (error != NULL)
-        lh_execution_fail(s->rank->execution, error);
-    return false;
-}
-
-/* Makes the stream's scratch memory large enough; it stays as large as was ever needed. */
+/* Makes the stream's scratch memory large enough; it stays as large as was ever needed. What it was
+ * before goes with the op, when the stream is done with it. */
 static bool
-reserve_scratch(LhRunStream *s, uint64_t bytes)
+reserve_scratch(LhRunStream *s, LhItem *item, uint64_t bytes)
 {
     GError *error = NULL;
 
     if (bytes <= s->scratch_bytes)
         return true;
     if (s->scratch != NULL)
-        s->at.device->release(s->at.state, s->scratch);
+        lh_item_keep(item, s->scratch);
     s->scratch_bytes = bytes;
     s->scratch = s->at.device->alloc(s->at.state, bytes, &error);
     if (s->scratch != NULL)
@@ -62,7 +50,7 @@ reserve_scratch(LhRunStream *s, uint64_t bytes)
 }
 
 bool
-lh_run_kernel(LhRunStream *s, const LhItem *item, LhKernelId kernel, LhCall *call)
+lh_run_kernel(LhRunStream *s, LhItem *item, LhKernelId kernel, LhCall *call)
 {
     const LhRunHooks *hooks = s->rank->execution->params->hooks;
     const LhRunDevice *device = s->at.device;
@@ -70,18 +58,16 @@ lh_run_kernel(LhRunStream *s, const LhItem *item, LhKernelId kernel, LhCall *cal
     const bool is_op = item->op.kind == LH_OP_COMPUTE && hooks != NULL && hooks->call != NULL;
     enum lh_status status;
 
-    if (!reserve_scratch(s, scratch_bytes))
+    if (!reserve_scratch(s, item, scratch_bytes))
         return false;
     call->scratch = scratch_bytes > 0 ? s->scratch : NULL;
     status = is_op ? hooks->call(hooks->data, s->rank->index, &item->op, &s->at, call)
                    : device->call(s->at.state, kernel, call, s->at.stream);
-    if (status != LH_STATUS_OK)
-        return fail_kernel(s, item, status);
-    return lh_run_finish(s, item);
+    return status == LH_STATUS_OK || fail_kernel(s, item, status);
 }
 
-bool
-lh_run_compute(LhRunStream *s, LhItem *item)
+static bool
+ask_for_kernel(LhRunStream *s, LhItem *item)
 {
     const LhProgram *program = s->rank->execution->program;
     LhCall call = { .args = &item->op.compute.args };
@@ -143,12 +129,10 @@ discard(LhRunStream *s, LhItem *item, LhMessage *m)
     return true;
 }
 
-/* Posts a message, unless a hook prevents that. */
-static bool
-post(LhRunStream *s, LhItem *item, LhMessage *m)
+bool
+lh_run_ready_message(LhRunStream *s, LhItem *item, LhMessage *m, bool *post)
 {
-    LhExecution *x = s->rank->execution;
-    const LhRunHooks *hooks = x->params->hooks;
+    const LhRunHooks *hooks = s->rank->execution->params->hooks;
 
     m->rank = s->rank->index;
     m->device = s->at.state;
@@ -159,32 +143,8 @@ post(LhRunStream *s, LhItem *item, LhMessage *m)
     if (hooks != NULL && hooks->land != NULL && !m->send &&
         !hooks->land(hooks->data, m->rank, &item->op, m) && !discard(s, item, m))
         return false;
-    if (hooks == NULL || hooks->post == NULL || hooks->post(hooks->data, m->rank, &item->op, m))
-        x->params->backend->transport->post(x->transport, m);
+    *post = hooks == NULL || hooks->post == NULL || hooks->post(hooks->data, m->rank, &item->op, m);
     return true;
-}
-
-bool
-lh_run_messages(LhRunStream *s, LhItem *item, LhMessage *messages, uint32_t count)
-{
-    LhRunner *rank = s->rank;
-    LhExecution *x = rank->execution;
-    bool ok = true;
-
-    pthread_mutex_lock(&rank->lock);
-    g_free(item->messages);
-    item->messages = messages;
-    item->messages_count = count;
-    item->pending = count;
-    pthread_mutex_unlock(&rank->lock);
-    for (uint32_t i = 0; ok && i < count; i++)
-        ok = post(s, item, &messages[i]);
-    pthread_mutex_lock(&rank->lock);
-    while (item->pending > 0 && !lh_execution_stopping(x))
-        pthread_cond_wait(&rank->changed, &rank->lock);
-    ok = ok && item->pending == 0;
-    pthread_mutex_unlock(&rank->lock);
-    return ok && !lh_execution_stopping(x);
 }
 
 /* The pieces of a message's regions, one for each part of a slot. @bound moves on. */
@@ -210,19 +170,51 @@ fill_message(const LhRunStream *s, LhItem *item, const LhPart *part, const LhBou
     m->slot = part->regions[0].slot;
 }
 
-bool
-lh_run_exchange(LhRunStream *s, LhItem *item)
+static void
+make_messages(const LhRunStream *s, LhItem *item)
 {
-    const uint32_t count = item->op.exchange.parts_count;
-    LhMessage *messages = g_new0(LhMessage, count);
     const LhBound *bound = item->bound;
 
-    for (uint32_t i = 0; i < count; i++) {
-        const LhPart *part = &item->parts[i];
-        LhMessage *m = &messages[i];
-
-        fill_message(s, item, part, bound, m);
-        bound += part->regions_count;
+    item->messages_count = item->op.exchange.parts_count;
+    item->messages = g_new0(LhMessage, item->messages_count);
+    for (uint32_t i = 0; i < item->messages_count; i++) {
+        fill_message(s, item, &item->parts[i], bound, &item->messages[i]);
+        bound += item->parts[i].regions_count;
     }
-    return lh_run_messages(s, item, messages, count);
+}
+
+/* ---- rounds ---- */
+
+bool
+lh_run_begin_round(LhRunStream *s, LhItem *item)
+{
+    bool ok = true;
+
+    g_clear_pointer(&item->messages, g_free);
+    item->messages_count = 0;
+    if (item->op.kind == LH_OP_COMPUTE)
+        ok = ask_for_kernel(s, item);
+    else if (item->op.kind == LH_OP_EXCHANGE)
+        make_messages(s, item);
+    else
+        ok = lh_collective_begin_round(s, item);
+    pthread_mutex_lock(&s->rank->lock);
+    item->pending = ok ? item->messages_count : 0;
+    pthread_mutex_unlock(&s->rank->lock);
+    return ok;
+}
+
+bool
+lh_run_end_round(LhRunStream *s, LhItem *item)
+{
+    const bool ok = item->op.kind != LH_OP_COLLECTIVE || lh_collective_end_round(s, item);
+
+    item->round++;
+    return ok;
+}
+
+bool
+lh_run_has_round(const LhItem *item)
+{
+    return item->op.kind == LH_OP_COLLECTIVE ? lh_collective_has_round(item) : item->round == 0;
 }

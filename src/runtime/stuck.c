@@ -5,15 +5,17 @@
 
 #define BLOCKED_LINES_MAX 64
 
+/* Names the messages of @item, those alone that are not done unless @all. */
 static void
-describe_messages(const LhExecution *x, const LhRunner *rank, const LhItem *item, GString *out)
+describe_messages(const LhExecution *x, const LhRunner *rank, const LhItem *item, bool all,
+                  GString *out)
 {
     g_autofree char *text = lh_op_text(x->program, &item->op);
 
     for (uint32_t i = 0; i < item->messages_count; i++) {
         const LhMessage *m = &item->messages[i];
 
-        if (m->done)
+        if (m->done && !all)
             continue;
         g_string_append_printf(
             out, "\n  rank %u, %s: %s rank %u, slot %s (tag %u, %" G_GUINT64_FORMAT " bytes)",
@@ -22,30 +24,59 @@ describe_messages(const LhExecution *x, const LhRunner *rank, const LhItem *item
     }
 }
 
+/* Names the first op that @item comes after and that is not done; false: there is none. */
+static bool
+describe_after(const LhExecution *x, const LhRunner *rank, const LhItem *item, GString *out)
+{
+    g_autofree char *text = lh_op_text(x->program, &item->op);
+
+    for (unsigned i = 0; i < item->op.after_count; i++) {
+        if (rank->done[item->op.after[i]])
+            continue;
+        g_string_append_printf(out, "\n  rank %u, %s: waits for op %u, which it comes after",
+                               rank->index, text, item->op.after[i]);
+        return true;
+    }
+    return false;
+}
+
+static void
+describe_running(const LhExecution *x, const LhRunner *rank, const LhItem *item, GString *out)
+{
+    g_autofree char *text = lh_op_text(x->program, &item->op);
+
+    g_string_append_printf(out, "\n  rank %u, %s: is running", rank->index, text);
+}
+
+/* An op that was submitted. Its messages are one thing to the device: which of them is missing
+ * cannot be told. */
+static void
+describe_submitted(const LhExecution *x, const LhRunner *rank, const LhRunStream *s, GString *out)
+{
+    const LhItem *item = s->flying;
+
+    if (s->at.device->passed(s->at.state, item->start, NULL) == 0 &&
+        describe_after(x, rank, item, out))
+        return;
+    if (item->messages_count > 0)
+        describe_messages(x, rank, item, true, out);
+    else
+        describe_running(x, rank, item, out);
+}
+
 static void
 describe_stream(const LhExecution *x, const LhRunner *rank, const LhRunStream *s, GString *out)
 {
     const LhItem *item = s->first;
-    g_autofree char *text = NULL;
 
-    if (item == NULL)
-        return;
-    if (s->running && item->pending > 0) {
-        describe_messages(x, rank, item, out);
-        return;
-    }
-    text = lh_op_text(x->program, &item->op);
-    if (s->running) {
-        g_string_append_printf(out, "\n  rank %u, %s: is running", rank->index, text);
-        return;
-    }
-    for (unsigned i = 0; i < item->op.after_count; i++) {
-        if (!rank->done[item->op.after[i]]) {
-            g_string_append_printf(out, "\n  rank %u, %s: waits for op %u, which it comes after",
-                                   rank->index, text, item->op.after[i]);
-            return;
-        }
-    }
+    if (s->flying != NULL)
+        describe_submitted(x, rank, s, out);
+    else if (item != NULL && s->running && item->pending > 0)
+        describe_messages(x, rank, item, false, out);
+    else if (item != NULL && s->running)
+        describe_running(x, rank, item, out);
+    else if (item != NULL)
+        describe_after(x, rank, item, out);
 }
 
 static bool
@@ -54,19 +85,19 @@ is_blocked(const LhExecution *x, const LhRunner *rank)
     if (!rank->ended)
         return true;
     for (uint32_t s = 0; s < x->program->streams_count; s++) {
-        if (rank->streams[s].first != NULL)
+        if (rank->streams[s].first != NULL || rank->streams[s].flying != NULL)
             return true;
     }
     return false;
 }
 
 char *
-lh_execution_describe_blocked(LhExecution *x)
+lh_execution_describe_blocked(LhExecution *x, uint32_t first, uint32_t count)
 {
     GString *out = g_string_new(NULL);
     uint32_t described = 0, left_out = 0;
 
-    for (uint32_t r = 0; r < x->place.count; r++) {
+    for (uint32_t r = first; r < first + count; r++) {
         LhRunner *rank = &x->ranks[r];
 
         pthread_mutex_lock(&rank->lock);

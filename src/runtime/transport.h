@@ -43,6 +43,44 @@ struct _LhMessage {
     LhMessage *next; /* the transport's, until complete() */
 };
 
+/* A piece of the sender's that goes to one place of the receiver's. */
+typedef struct {
+    unsigned char *to;
+    const unsigned char *from;
+    uint64_t bytes;
+} LhPieceCopy;
+
+/* Where a walk over both ends is: pieces, and bytes of them that have been passed. */
+typedef struct {
+    uint32_t from_piece, to_piece;
+    uint64_t from_bytes, to_bytes;
+} LhPieceWalk;
+
+/* The next copy of a message, whose ends may be cut into pieces differently; false: the end. A walk
+ * begins with zeros. */
+static inline bool
+lh_piece_walk(LhPieceWalk *w, const LhMessage *from, const LhMessage *to, LhPieceCopy *copy)
+{
+    const LhPiece *a = &from->pieces[w->from_piece], *b = &to->pieces[w->to_piece];
+
+    if (w->from_piece == from->pieces_count || w->to_piece == to->pieces_count)
+        return false;
+    *copy = (LhPieceCopy){ .to = b->data + w->to_bytes,
+                           .from = a->data + w->from_bytes,
+                           .bytes = MIN(a->bytes - w->from_bytes, b->bytes - w->to_bytes) };
+    w->from_bytes += copy->bytes;
+    w->to_bytes += copy->bytes;
+    if (w->from_bytes == a->bytes) {
+        w->from_bytes = 0;
+        w->from_piece++;
+    }
+    if (w->to_bytes == b->bytes) {
+        w->to_bytes = 0;
+        w->to_piece++;
+    }
+    return true;
+}
+
 typedef struct {
     const char *name;
     bool host_memory; /* it needs memory that the host can read and write */

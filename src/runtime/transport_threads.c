@@ -82,29 +82,16 @@ meet(Bucket *b, LhMessage *m)
     return NULL;
 }
 
-/* Copies a message on the receiver's stream. The two ends may be cut into pieces differently. */
+/* Copies a message on the receiver's stream. */
 static bool
 copy(const LhRunDevice *device, const LhMessage *from, const LhMessage *to, GError **error)
 {
-    uint32_t i = 0, k = 0;
-    uint64_t at = 0, into = 0;
+    LhPieceWalk walk = { 0 };
+    LhPieceCopy copy;
 
-    while (i < from->pieces_count && k < to->pieces_count) {
-        const uint64_t bytes = MIN(from->pieces[i].bytes - at, to->pieces[k].bytes - into);
-
-        if (!device->copy(to->device, to->pieces[k].data + into, from->pieces[i].data + at, bytes,
-                          to->stream, error))
+    while (lh_piece_walk(&walk, from, to, &copy)) {
+        if (!device->copy(to->device, copy.to, copy.from, copy.bytes, to->stream, error))
             return false;
-        at += bytes;
-        into += bytes;
-        if (at == from->pieces[i].bytes) {
-            at = 0;
-            i++;
-        }
-        if (into == to->pieces[k].bytes) {
-            into = 0;
-            k++;
-        }
     }
     return lh_device_finish(device, to->device, to->stream, to->stopping, to->owner, error);
 }

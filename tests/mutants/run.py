@@ -85,11 +85,11 @@ def parse(text):
     return mutants
 
 
-def apply(mutant, texts):
-    """Returns the changed texts of the files, by name."""
+def apply(mutant, texts, base="src/sched/"):
+    """Returns the changed texts of the files, which are below `base`, by name."""
     changed = {}
     for hunk in mutant.hunks:
-        path = "src/sched/" + hunk.file
+        path = base + hunk.file
         text = changed.get(path) or texts(path)
         old, new = "\n".join(hunk.old), "\n".join(hunk.new)
         count = text.count(old)

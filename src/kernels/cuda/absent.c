@@ -1,0 +1,27 @@
+/*
+ * What stands for the GPU's kernels where there was no nvcc: none of them.
+ */
+#include "kernels/cuda/kernels.h"
+
+#include <stddef.h>
+
+const LhCudaKernel *const lh_cuda_kernels[LH_KERNELS_COUNT] = { NULL };
+
+enum lh_status
+lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uint64_t elements,
+            enum lh_storage storage, void *stream)
+{
+    (void)terms;
+    (void)count;
+    (void)sum;
+    (void)elements;
+    (void)storage;
+    (void)stream;
+    return LH_STATUS_UNSUPPORTED;
+}
+
+bool
+lh_cuda_present(void)
+{
+    return false;
+}

@@ -1,0 +1,28 @@
+/*
+ * States of the tiles of linear attention, one behind the other: what each tile adds becomes what
+ * lies before it (or behind it).
+ */
+#pragma once
+
+#include "kernels/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    float *states; /* [stacks][tiles][elements] */
+    uint64_t stacks, elements;
+    uint32_t tiles;
+    float factor; /* from one tile to the next */
+    bool backward;
+} LhCudaScan;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum lh_status lh_cuda_scan(const LhCudaScan *s, void *stream);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,22 @@
+/*
+ * A call's scratch memory, given out piece by piece; without memory it is only counted.
+ */
+#pragma once
+
+#include "kernels/call.h"
+
+#include <stddef.h>
+
+typedef struct {
+    unsigned char *base;
+    uint64_t used;
+} LhCudaScratch;
+
+static inline void *
+lh_cuda_take(LhCudaScratch *s, uint64_t bytes)
+{
+    void *taken = s->base == NULL ? NULL : s->base + s->used;
+
+    s->used += (bytes + LH_SCRATCH_ALIGN - 1) / LH_SCRATCH_ALIGN * LH_SCRATCH_ALIGN;
+    return taken;
+}

@@ -1,0 +1,80 @@
+/*
+ * Links: how ranks meet on their devices, for the engine that submits (submit.c). Like a device, a
+ * link enqueues and returns: what it is asked for happens on streams, in their order. With the
+ * threads of the other engine a transport (transport.h) does this on the host.
+ */
+#pragma once
+
+#include "program/collective.h"
+#include "runtime/channels.h"
+#include "runtime/control.h"
+#include "runtime/transport.h"
+
+/* What a run says to its links; borrowed until they are closed. */
+typedef struct {
+    const LhProgram *program;
+    const LhChannels *channels; /* on each, messages meet as transport.h says */
+    const LhRunDevice *device;
+    const LhOpenControl *control; /* tells processes of each other, and which ranks are here */
+    int64_t deadline_us;          /* nothing waits for longer */
+} LhLinksParams;
+
+/* A rank that takes part. Its device is open, and so are its streams. */
+typedef struct {
+    uint32_t rank;
+    LhDeviceState *device;
+    LhDeviceStream host;           /* the host's own, of copies to and fro */
+    const LhDeviceStream *streams; /* [program->streams_count] */
+} LhLinksRank;
+
+/* A tensor of a collective: where the parts of its two regions lie, in order. */
+typedef struct {
+    const LhPiece *send, *receive;
+    uint32_t send_count, receive_count;
+    enum lh_storage storage;
+} LhLinksTensor;
+
+/* A collective of one rank, whole. */
+typedef struct {
+    LhCollectiveCall call;
+    const LhLinksTensor *tensors; /* [call.op->collective.tensors_count] */
+    LhDeviceStream stream;
+} LhLinksCollective;
+
+typedef struct {
+    const char *name;
+    /*
+     * Whether a message needs both its ends at hand to be enqueued. Then all ranks are of this
+     * process, share its first device, and one thread drives them; else a rank has a thread and a
+     * device of its own, and enqueues its ends in the order of its program, whoever else is there.
+     */
+    bool needs_both;
+    /* Called once in a process, before the threads of its ranks. NULL with @error. */
+    void *(*open)(const LhLinksParams *params, GError **error);
+    /*
+     * A rank joins, on the thread that drives it; returns when it can exchange messages with all
+     * that its program names. May wait for the other ranks. NULL with @error.
+     */
+    void *(*join)(void *links, const LhLinksRank *rank, GError **error);
+    /*
+     * Posts the messages of an exchange, or of a round of a collective, as one group. A message is
+     * enqueued on its stream (LhMessage's) behind all that is there; its complete() is called when
+     * that has been done and what is enqueued behind it there comes after it: at once, or when
+     * another rank posts the other end. Messages and pieces are borrowed until then.
+     */
+    bool (*exchange)(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
+                     GError **error);
+    /* Enqueues a collective whole; sets @taken to false if it has to be made of messages. NULL: all
+     * have. */
+    bool (*collective)(void *joined, const LhLinksCollective *collective, bool *taken,
+                       GError **error);
+    /* Whether something has failed that no call has told of. Never waits. NULL: nothing can. */
+    bool (*failed)(void *joined, GError **error);
+    /* Ends whatever the rank still waits for; nothing else is asked for but leave(). NULL: nothing
+     * needs it. */
+    void (*abort)(void *joined);
+    void (*leave)(void *joined);
+    void (*close)(void *links); /* when all ranks have left */
+} LhLinks;
+
+extern const LhLinks lh_links_copies;

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""
+Which mistakes in the submitting engine are found, and by what.
+
+As run.py, with the mutants of engine.list, which change src/runtime: each is given to
+tests/test_submit, with the processor's kernels on the stand-in's streams, and if that finds nothing
+to tests/test_toy_device. Needs nvcc's headers, and compiles no kernels.
+
+    tests/mutants/engine.py             all mutants
+    tests/mutants/engine.py wait        those whose id or class contains one of the words
+    tests/mutants/engine.py --list      check the list against the sources, build nothing
+"""
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import run
+
+run.SECONDS = 1200  # of a build on a busy machine, too
+
+BASE = "src/runtime/"
+TARGETS = ["tests/test_submit", "tests/test_toy_device"]
+# What a finding's text begins with, and whose it is. The first line that says something counts.
+FINDERS = [
+    ("RACE", "race"),
+    ("a copy is between", "stand-in"),
+    ("an event", "stand-in"),
+    ("events are not", "leak"),
+    ("not freed", "leak"),
+    ("not destroyed", "leak"),
+    ("freed", "stand-in"),
+    ("nobody's", "stand-in"),
+    ("default stream", "stand-in"),
+    ("waits for an event", "stand-in"),
+    ("has completed for", "deadline"),
+    ("does not end", "deadline"),
+    ("imeout", "deadline"),
+    ("simulated", "time"),
+    ("wrong results", "gates or counts"),
+    ("other bits", "bits"),
+    ("beyond the end", "canary"),
+    ("signal", "crash"),
+    ("CUDA:", "error of CUDA"),
+]
+
+
+def prepare(tree):
+    """Copies the tracked files and configures a build."""
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=run.ROOT, check=True, text=True,
+                           stdout=subprocess.PIPE).stdout.split("\0")
+    for name in filter(None, files):
+        if (run.ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_bytes((run.ROOT / name).read_bytes())
+            (tree / name).chmod((run.ROOT / name).stat().st_mode)
+    for args in (["meson", "setup", "build", "--buildtype=release", "-Dsimgrid=disabled",
+                  "-Dmpi=disabled", "-Dtests=enabled", "-Dcuda=enabled", "-Dc_args=-DFEW_RUNS"],
+                 ["ninja", "-C", "build"] + TARGETS):
+        good, output = run.command(args, tree)
+        if not good:
+            run.stop(output)
+
+
+def finder_of(output):
+    for line in output.splitlines():
+        for text, finder in FINDERS:
+            if text in line:
+                return finder, re.sub(r"^.*?:\d+:\w:", "", line.strip())
+    return "test", run.first_line(output)
+
+
+def judge(tree):
+    """Returns who finds the mutant in the tree, and what he says; None: nobody."""
+    for target in TARGETS:
+        good, output = run.command(["build/" + target], tree)
+        if not good:
+            finder, line = finder_of(output)
+            return (finder if target == TARGETS[0] else "toy device: " + finder), line
+    return None
+
+
+def examine(mutant, tree):
+    changed = run.apply(mutant, run.read_source, BASE)
+    for path, text in changed.items():
+        (tree / path).write_text(text)
+    good, output = run.command(["ninja", "-C", "build"] + TARGETS, tree)
+    found = judge(tree) if good else ("DOES NOT COMPILE", run.first_line(output))
+    for path in changed:
+        (tree / path).write_text(run.read_source(path))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("words", nargs="*", help="only mutants with one of these words")
+    parser.add_argument("--list", action="store_true", help="check the list and build nothing")
+    options = parser.parse_args()
+    mutants = run.parse((run.HERE / "engine.list").read_text())
+    for mutant in mutants:
+        run.apply(mutant, run.read_source, BASE)
+        if not mutant.kind or not mutant.hunks:
+            mutant.error("needs a class and a change")
+    mutants = [m for m in mutants
+               if not options.words or any(w in f"{m.name} {m.kind}" for w in options.words)]
+    print(f"{len(mutants)} mutants", flush=True)
+    if options.list:
+        return 0
+    table, unexplained = collections.Counter(), 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        tree = pathlib.Path(folder)
+        prepare(tree)
+        for mutant in mutants:
+            found = examine(mutant, tree)
+            finder, line = found or ("survived", mutant.harmless or mutant.survives or "?")
+            table[finder] += 1
+            unexplained += finder == "DOES NOT COMPILE" or (
+                found is None and not mutant.harmless and not mutant.survives)
+            print(f"{mutant.name:34} {finder:16} {line}", flush=True)
+    for finder, count in table.most_common():
+        print(f"{count:4} {finder}")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

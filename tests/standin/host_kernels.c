@@ -1,0 +1,188 @@
+/*
+ * The processor's kernels in place of the GPU's, as work of streams: what they read and write is
+ * held against all others, and results must have the bits that threads compute. So the engine is
+ * tested with every schedule, also those with kernels that would take long to interpret.
+ */
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cuda/kernels.h"
+#include "standin_private.h"
+
+#include <string.h>
+
+typedef struct {
+    StandinOp op;
+    LhKernelId kernel;
+    LhKernelArgs args;
+    LhCall call;
+    double seconds;
+} CallOp;
+
+typedef struct {
+    StandinOp op;
+    unsigned char **terms; /* [count], owned */
+    uint32_t count;
+    unsigned char *sum;
+    uint64_t elements;
+    enum lh_storage storage;
+} SumOp;
+
+/* As launchers end: with the last error of the thread, whichever call it comes from. */
+static enum lh_status
+launched(void)
+{
+    return cudaGetLastError() == cudaSuccess ? LH_STATUS_OK : LH_STATUS_DEVICE;
+}
+
+/* False: the memory of an operand is not there. */
+static bool
+touch_operand(CallOp *c, uint32_t turn, unsigned i)
+{
+    const LhView *v = &c->call.operands[i];
+    const LhKernel *row = lh_kernels[c->kernel];
+    const uint64_t bytes = v->held_bytes != 0 ? v->held_bytes : v->part_bytes;
+    const bool reads = !lh_operand_is_overwritten(row, &c->args, i);
+    const bool writes = row->operands[i].access != LH_OPERAND_READ;
+    bool ok = true;
+
+    for (uint32_t part = 0; ok && part < v->parts; part++) {
+        const unsigned char *at = v->data + part * v->part_bytes;
+
+        ok = (!reads || standin_touch(&c->op, turn, at, bytes, false)) &&
+             (!writes || standin_touch(&c->op, turn, at, bytes, true));
+    }
+    return ok;
+}
+
+static bool
+run_call(StandinOp *op)
+{
+    CallOp *c = (CallOp *)op;
+    const uint32_t turn = standin_turn(op);
+    const uint64_t scratch_bytes = lh_cpu_scratch_bytes(c->kernel, &c->args);
+    bool ok = scratch_bytes == 0 || standin_touch(op, turn, c->call.scratch, scratch_bytes, true);
+
+    for (unsigned i = 0; ok && i < LH_KERNEL_OPERANDS_MAX && c->call.operands[i].data != NULL; i++)
+        ok = touch_operand(c, turn, i);
+    standin_counted.kernels++;
+    op->end_s = op->begin_s + c->seconds;
+    if (ok && lh_cpu_kernels[c->kernel]->fast(&c->call) == LH_STATUS_OK)
+        return true;
+    standin_finding("%s failed", op->label);
+    standin_sticky = cudaErrorIllegalAddress;
+    return true;
+}
+
+static const StandinKind kind_call = { .name = "kernel", .run = run_call };
+
+static enum lh_status
+enqueue_call(LhKernelId kernel, const LhCall *call, void *stream)
+{
+    static const uint32_t grid[3] = { 1, 1, 1 };
+    cudaError_t code;
+    CallOp *c;
+
+    if (lh_cpu_kernels[kernel]->fast == NULL)
+        return LH_STATUS_UNSUPPORTED;
+    standin_lock();
+    c = standin_op_new(&kind_call, stream, sizeof(*c), g_strdup(lh_kernels[kernel]->name));
+    c->kernel = kernel;
+    c->args = *call->args;
+    c->call = *call;
+    c->call.args = &c->args;
+    c->seconds = standin_kernel_s(lh_kernels[kernel]->name, grid);
+    code = standin_enqueue(&c->op);
+    standin_unlock();
+    (void)standin_result(code);
+    return launched();
+}
+
+/* ---- the table ---- */
+
+#define LH_KERNEL(id)                                                                              \
+    static enum lh_status run_##id(const LhCall *call, void *stream)                               \
+    {                                                                                              \
+        return enqueue_call(LH_KERNEL_ID_##id, call, stream);                                      \
+    }                                                                                              \
+    static uint64_t scratch_bytes_##id(const LhKernelArgs *args)                                   \
+    {                                                                                              \
+        return lh_cpu_scratch_bytes(LH_KERNEL_ID_##id, args);                                      \
+    }                                                                                              \
+    static const LhCudaKernel kernel_##id = { run_##id, scratch_bytes_##id };
+#include "kernels.def"
+#undef LH_KERNEL
+
+const LhCudaKernel *const lh_cuda_kernels[LH_KERNELS_COUNT] = {
+#define LH_KERNEL(id) [LH_KERNEL_ID_##id] = &kernel_##id,
+#include "kernels.def"
+#undef LH_KERNEL
+};
+
+bool
+lh_cuda_present(void)
+{
+    return true;
+}
+
+/* ---- sums ---- */
+
+static void
+add_up(const SumOp *s)
+{
+    for (uint64_t i = 0; i < s->elements; i++) {
+        float total = (float)lh_element_get(s->terms[0], s->storage, i);
+
+        for (uint32_t k = 1; k < s->count; k++)
+            total += (float)lh_element_get(s->terms[k], s->storage, i);
+        lh_element_put(s->sum, s->storage, i, (double)total);
+    }
+}
+
+static bool
+run_sum(StandinOp *op)
+{
+    SumOp *s = (SumOp *)op;
+    const uint64_t bytes = s->elements * lh_storage_bytes(s->storage);
+    const uint32_t turn = standin_turn(op);
+    bool ok = true;
+
+    for (uint32_t k = 0; ok && k < s->count; k++)
+        ok = standin_touch(op, turn, s->terms[k], bytes, false);
+    if (ok && standin_touch(op, turn, s->sum, bytes, true))
+        add_up(s);
+    return true;
+}
+
+static void
+clear_sum(StandinOp *op)
+{
+    g_free(((SumOp *)op)->terms);
+}
+
+static const StandinKind kind_sum = { .name = "sum", .run = run_sum, .clear = clear_sum };
+
+enum lh_status
+lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uint64_t elements,
+            enum lh_storage storage, void *stream)
+{
+    cudaError_t code;
+    SumOp *s;
+
+    standin_lock();
+    s = standin_op_new(&kind_sum, stream, sizeof(*s), g_strdup("sum"));
+    s->terms = g_memdup2(terms, count * sizeof(*terms));
+    s->count = count;
+    s->sum = sum;
+    s->elements = elements;
+    s->storage = storage;
+    code = standin_enqueue(&s->op);
+    standin_unlock();
+    (void)standin_result(code);
+    return launched();
+}
+
+/* Nothing is remembered. */
+void
+standin_kernels_start(void)
+{
+}

@@ -1,0 +1,366 @@
+/*
+ * Streams, ops, hosts that wait. An op is done when a host must wait for something, now and then
+ * when it asks, or at once, as the seed has it; which of the streams goes on is drawn, too.
+ *
+ * What is stood in for (CUDA C++ Programming Guide, 13.0; "the guide" below):
+ * - "A stream is a sequence of commands that execute in order. Different streams, on the other
+ *   hand, may execute their commands out of order with respect to one another or concurrently;
+ *   this behavior is not guaranteed and should therefore not be relied upon for correctness"
+ *   (Asynchronous Concurrent Execution, Streams): any order that FIFOs and events allow.
+ * - Streams may share a hardware queue (CUDA_DEVICE_MAX_CONNECTIONS): then what was asked for
+ *   earlier in it is done before, whatever stream it is on.
+ */
+#include "standin_private.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#define STILL_S 2 /* that a host waits while no thread does anything */
+#define FINDINGS_BYTES_MAX 20000
+#define PERCENT 100
+
+StandinOptions standin_options;
+StandinCounts standin_counted;
+StandinStream *standin_streams;
+cudaError_t standin_sticky;
+__thread int standin_device;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+static uint64_t random_state, asked, era;
+static uint32_t slots;
+static GString *findings, *stuck;
+
+/* What this thread knows to be done, in the run of number @host_era. */
+static __thread StandinClock host_clock;
+static __thread uint64_t host_era;
+
+void
+standin_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void
+standin_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void
+standin_moved(void)
+{
+    pthread_cond_broadcast(&moved);
+}
+
+/* xorshift64 */
+uint64_t
+standin_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+void
+standin_finding(const char *format, ...)
+{
+    g_autofree char *line = NULL;
+    va_list args;
+
+    va_start(args, format);
+    line = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (findings->len > FINDINGS_BYTES_MAX || strstr(findings->str, line) != NULL)
+        return;
+    g_string_append_printf(findings, "%s\n", line);
+}
+
+/* ---- clocks ---- */
+
+void
+standin_join(StandinClock *to, const StandinClock *from)
+{
+    for (uint32_t i = 0; i < slots; i++)
+        to->at[i] = MAX(to->at[i], from->at[i]);
+}
+
+void
+standin_join_start(StandinOp *op, const StandinOp *other)
+{
+    uint32_t *before = &op->clock.at[other->stream->slot];
+
+    standin_join(&op->clock, &other->clock);
+    if (other->stream != op->stream)
+        *before = MAX(*before, other->index - 1);
+}
+
+static StandinClock *
+clock_of_host(void)
+{
+    if (host_era != era) {
+        memset(&host_clock, 0, sizeof(host_clock));
+        host_era = era;
+    }
+    return &host_clock;
+}
+
+void
+standin_host_knows(const StandinClock *clock)
+{
+    standin_join(clock_of_host(), clock);
+}
+
+const StandinClock *
+standin_host_clock(void)
+{
+    return clock_of_host();
+}
+
+/* ---- ops ---- */
+
+void *
+standin_op_new(const StandinKind *kind, StandinStream *stream, size_t bytes, char *label)
+{
+    StandinOp *op = g_malloc0(bytes);
+
+    op->kind = kind;
+    op->stream = stream;
+    op->label = label;
+    return op;
+}
+
+static void
+op_free(StandinOp *op)
+{
+    if (op->kind->clear != NULL)
+        op->kind->clear(op);
+    g_free(op->label);
+    g_free(op);
+}
+
+cudaError_t
+standin_enqueue(StandinOp *op)
+{
+    StandinStream *s = op->stream;
+
+    if (s == NULL || !s->alive) {
+        standin_finding("%s on the default stream, or on one that is gone", op->label);
+        op_free(op);
+        return cudaErrorInvalidResourceHandle;
+    }
+    op->index = ++s->issued;
+    op->order = ++asked;
+    op->clock = *clock_of_host();
+    op->clock.at[s->slot] = op->index - 1;
+    if (s->last != NULL)
+        s->last->next = op;
+    else
+        s->first = op;
+    s->last = op;
+    if (standin_random() % PERCENT < standin_options.eager)
+        standin_work();
+    standin_moved();
+    return standin_sticky;
+}
+
+static void
+finish(StandinOp *op)
+{
+    StandinStream *s = op->stream;
+
+    s->first = op->next;
+    if (s->first == NULL)
+        s->last = NULL;
+    s->done = op->clock;
+    s->done.at[s->slot] = op->index;
+    s->time_s = MAX(s->time_s, op->end_s);
+    op_free(op);
+    standin_moved();
+}
+
+/* Whether something that was asked for before is still in the hardware queue of the op. */
+static bool
+is_behind_others(const StandinOp *op)
+{
+    const uint32_t queues = standin_options.queues;
+
+    for (const StandinStream *s = standin_streams; queues > 0 && s != NULL; s = s->next) {
+        if (s != op->stream && s->device == op->stream->device && s->first != NULL &&
+            s->slot % queues == op->stream->slot % queues && s->first->order < op->order)
+            return true;
+    }
+    return false;
+}
+
+/* Starts the op if it may start; true: it has. */
+static bool
+start(StandinOp *op)
+{
+    if (op->started)
+        return true;
+    if (is_behind_others(op) || (op->kind->start != NULL && !op->kind->start(op)))
+        return false;
+    op->started = true;
+    op->begin_s = MAX(op->begin_s, op->stream->time_s);
+    op->end_s = op->begin_s;
+    standin_join(&op->clock, &op->stream->done);
+    return true;
+}
+
+bool
+standin_work(void)
+{
+    StandinOp *ready[STANDIN_STREAMS_MAX];
+    bool started = false;
+    uint32_t count = 0;
+    StandinOp *op;
+
+    for (StandinStream *s = standin_streams; s != NULL; s = s->next) {
+        const bool before = s->first != NULL && s->first->started;
+
+        if (s->first == NULL || !start(s->first))
+            continue;
+        started = started || !before;
+        if (s->first->kind->ready == NULL || s->first->kind->ready(s->first))
+            ready[count++] = s->first;
+    }
+    if (count == 0)
+        return started;
+    op = ready[standin_random() % count];
+    if (op->kind->run(op))
+        finish(op);
+    return true;
+}
+
+bool
+standin_host_waits(bool (*until)(void *data), void *data, const char *what)
+{
+    struct timespec give_up;
+
+    standin_counted.host_waits++;
+    while (!until(data)) {
+        if (standin_work())
+            continue;
+        clock_gettime(CLOCK_REALTIME, &give_up);
+        give_up.tv_sec += STILL_S;
+        if (pthread_cond_timedwait(&moved, &lock, &give_up) != 0) {
+            standin_finding("a host waits for ever for %s", what);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- streams ---- */
+
+StandinStream *
+standin_stream_new(unsigned flags, int priority)
+{
+    StandinStream *s = g_new0(StandinStream, 1);
+
+    if ((flags & cudaStreamNonBlocking) == 0)
+        standin_finding("a stream that waits for the default stream");
+    g_assert(slots < STANDIN_STREAMS_MAX);
+    s->device = standin_device;
+    s->slot = slots++;
+    s->priority = priority;
+    s->alive = true;
+    s->next = standin_streams;
+    standin_streams = s;
+    return s;
+}
+
+static void
+free_streams(void)
+{
+    while (standin_streams != NULL) {
+        StandinStream *s = standin_streams;
+
+        while (s->first != NULL) {
+            StandinOp *op = s->first;
+
+            s->first = op->next;
+            op_free(op);
+        }
+        standin_streams = s->next;
+        g_free(s);
+    }
+    slots = 0;
+}
+
+/* ---- a run ---- */
+
+void
+standin_start(const StandinOptions *options)
+{
+    standin_lock();
+    era++;
+    standin_options = *options;
+    random_state = (options->seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    standin_sticky = cudaSuccess;
+    memset(&standin_counted, 0, sizeof(standin_counted));
+    if (findings == NULL) {
+        findings = g_string_new(NULL);
+        stuck = g_string_new(NULL);
+    }
+    g_string_truncate(findings, 0);
+    asked = 0;
+    free_streams();
+    standin_events_start();
+    standin_races_start();
+    standin_kernels_start();
+    standin_unlock();
+}
+
+void
+standin_end(void)
+{
+    standin_lock();
+    while (standin_work())
+        continue;
+    for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
+        if (s->first != NULL)
+            standin_finding("stream %u still has %s", s->slot, s->first->label);
+        if (s->alive)
+            standin_finding("stream %u is not destroyed", s->slot);
+    }
+    standin_events_end();
+    standin_races_end();
+    standin_unlock();
+}
+
+const char *
+standin_findings(void)
+{
+    return findings->str;
+}
+
+StandinCounts
+standin_counts(void)
+{
+    return standin_counted;
+}
+
+const char *
+standin_stuck(void)
+{
+    standin_lock();
+    while (standin_work())
+        continue;
+    g_string_truncate(stuck, 0);
+    for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
+        if (s->first == NULL)
+            continue;
+        g_string_append_printf(stuck, "device %d, stream %u: %s%s", s->device, s->slot,
+                               s->first->label, s->first->started ? "" : " (has not started)");
+        if (s->first->kind->describe != NULL)
+            s->first->kind->describe(s->first, stuck);
+        g_string_append_c(stuck, '\n');
+    }
+    standin_unlock();
+    return stuck->len > 0 ? stuck->str : NULL;
+}

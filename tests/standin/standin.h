@@ -1,0 +1,51 @@
+/*
+ * A stand-in for the CUDA runtime, for tests without a GPU: linked in its place. Work is put off
+ * and then done in an order drawn from a seed; kernels are run from the PTX in the program's own
+ * objects. What a GPU would let pass is a finding: accesses that nothing orders, memory that was
+ * given back, events that were never recorded, leaks. It proves no times and knows no hardware;
+ * docs/runtime.md says what else it cannot show.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t seed;
+    uint32_t devices;
+    uint32_t queues; /* hardware queues of a device, which its streams share; 0: one for each */
+    uint32_t eager;  /* percent: how often something is done as soon as it is asked for */
+    uint64_t memory_bytes; /* of each device; 0: no limit */
+    int driver; /* newest version of CUDA that it knows, 1000 major + 10 minor; 0: the runtime's
+                   own; -1: there is no driver */
+} StandinOptions;
+
+/* What the virtual clock counts. Hosts are infinitely fast. */
+typedef struct {
+    /* Seconds that a kernel takes; NULL: no time. */
+    double (*kernel)(const char *name, const uint32_t grid[3]);
+    /* A message, or a copy within devices: latency, and bytes per second, 0 for no time. */
+    double message_s, message_bytes_per_s;
+} StandinTimes;
+
+typedef struct {
+    uint64_t kernels, copies, fills, messages, accesses; /* checked: 4 bytes each */
+    uint64_t host_waits;
+} StandinCounts;
+
+/* Forgets everything and begins again. */
+void standin_start(const StandinOptions *options);
+void standin_times(const StandinTimes *times);
+/* What this thread's next launch takes, whatever StandinTimes says of it. */
+void standin_next_launch(double seconds);
+
+/* Does what is left to do; what was not given back is a finding. */
+void standin_end(void);
+
+/* One a line, "" if there are none; each kind of finding counts once a pair of ops. Borrowed until
+ * the next start. */
+const char *standin_findings(void);
+StandinCounts standin_counts(void);
+
+/* What every stream waits for if nothing can ever move again; NULL: nothing waits. Borrowed. */
+const char *standin_stuck(void);

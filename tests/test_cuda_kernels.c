@@ -1,0 +1,759 @@
+/*
+ * The GPU's kernels: every row of lh_cuda_kernels against the processor's reference in fp64, on the
+ * shapes of the processor's own test and on those that matter to tiles. Built twice: over the
+ * stand-in, which runs the PTX in the objects and counts what it does (STANDIN), and over CUDA, for
+ * machines with a GPU; without one that program exits with 77.
+ */
+#include "kernel_compare.h"
+#include "kernel_shapes.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/mask.h"
+#include "run_tests.h"
+#include "share.h"
+
+#include <cuda_runtime_api.h>
+#ifdef STANDIN
+#include "standin.h"
+#include "standin_kernels.h"
+#endif
+
+#define EXIT_SKIPPED 77
+
+static const char *const attend[] = { "attention", "attention_fwd", "attention_block",
+                                      "attention_bwd", "attention_bwd_o" };
+
+/* ---- the device ---- */
+
+static cudaStream_t stream;
+
+static void
+check_cuda(cudaError_t code)
+{
+    ck_assert_msg(code == cudaSuccess, "CUDA: %s", cudaGetErrorString(code));
+}
+
+static void
+device_start(uint64_t seed)
+{
+#ifdef STANDIN
+    const StandinOptions options = { .seed = seed, .devices = 1 };
+
+    standin_start(&options);
+#else
+    (void)seed;
+#endif
+    check_cuda(cudaSetDevice(0));
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+}
+
+static void
+device_end(void)
+{
+    check_cuda(cudaStreamDestroy(stream));
+#ifdef STANDIN
+    standin_end();
+    ck_assert_str_eq(standin_findings(), "");
+#endif
+}
+
+static void
+device_finish(const char *kernel)
+{
+    const cudaError_t code = cudaStreamSynchronize(stream);
+
+#ifdef STANDIN
+    ck_assert_msg(code == cudaSuccess, "%s: %s", kernel, standin_findings());
+#else
+    ck_assert_msg(code == cudaSuccess, "%s: %s", kernel, cudaGetErrorString(code));
+#endif
+}
+
+/* Device memory with guards, and the same contents as @bytes at @data; starts @odd bytes behind
+ * where it is aligned to LH_SCRATCH_ALIGN. */
+typedef struct {
+    unsigned char *memory;          /* on the device, with guards */
+    unsigned char *sent, *received; /* on the host: two, as copies may be done later */
+    uint64_t bytes;
+    uint64_t odd;
+} Remote;
+
+static unsigned char *
+remote_new(Remote *m, const void *data, uint64_t bytes, uint64_t odd)
+{
+    void *memory;
+
+    *m = (Remote){ .bytes = bytes, .odd = odd };
+    m->sent = g_malloc(bytes + odd + 2 * GUARD_BYTES);
+    m->received = g_malloc(bytes + odd + 2 * GUARD_BYTES);
+    memset(m->sent, GUARD, bytes + odd + 2 * GUARD_BYTES);
+    memcpy(m->sent + GUARD_BYTES + odd, data, bytes);
+    check_cuda(cudaMalloc(&memory, bytes + odd + 2 * GUARD_BYTES));
+    m->memory = memory;
+    check_cuda(cudaMemcpyAsync(memory, m->sent, bytes + odd + 2 * GUARD_BYTES,
+                               cudaMemcpyHostToDevice, stream));
+    return m->memory + GUARD_BYTES + odd;
+}
+
+static void
+remote_fetch(Remote *m)
+{
+    check_cuda(cudaMemcpyAsync(m->received, m->memory, m->bytes + m->odd + 2 * GUARD_BYTES,
+                               cudaMemcpyDeviceToHost, stream));
+}
+
+/* After device_finish(). */
+static void
+remote_end(Remote *m, void *data)
+{
+    for (uint64_t i = 0; i < GUARD_BYTES + m->odd; i++)
+        ck_assert_uint_eq(m->received[i], GUARD);
+    for (uint64_t i = 0; i < GUARD_BYTES; i++)
+        ck_assert_uint_eq(m->received[GUARD_BYTES + m->odd + m->bytes + i], GUARD);
+    if (data != NULL)
+        memcpy(data, m->received + GUARD_BYTES + m->odd, m->bytes);
+    check_cuda(cudaFree(m->memory));
+    g_free(m->sent);
+    g_free(m->received);
+}
+
+/* Statistics stand behind elements, and are fp32. */
+static uint64_t
+odd_bytes(const Run *r, unsigned operand)
+{
+    return stats_of(r->kernel->operands[operand].kind) > 0
+               ? sizeof(float)
+               : lh_storage_bytes(r->call.operands[operand].storage);
+}
+
+/* Runs a call on the device; its operands come back to where they were. */
+static enum lh_status
+run_on_device(Run *r, bool odd)
+{
+    const LhCudaKernel *kernel = lh_cuda_kernels[r->id];
+    const uint64_t scratch_bytes =
+        kernel->scratch_bytes == NULL ? 0 : kernel->scratch_bytes(r->call.args);
+    g_autofree unsigned char *poisoned = g_malloc(scratch_bytes + 1);
+    Remote operands[LH_KERNEL_OPERANDS_MAX], scratch;
+    LhCall call = r->call;
+    enum lh_status status;
+
+    for (unsigned i = 0; i < r->count; i++)
+        call.operands[i].data = remote_new(&operands[i], r->call.operands[i].data, r->bytes[i],
+                                           odd ? odd_bytes(r, i) : 0);
+    poison(poisoned, scratch_bytes);
+    call.scratch = remote_new(&scratch, poisoned, scratch_bytes, 0);
+    status = kernel->run(&call, stream);
+    for (unsigned i = 0; i < r->count; i++)
+        remote_fetch(&operands[i]);
+    remote_fetch(&scratch);
+    device_finish(r->c->kernel);
+    for (unsigned i = 0; i < r->count; i++)
+        remote_end(&operands[i], r->call.operands[i].data);
+    remote_end(&scratch, NULL);
+    return status;
+}
+
+/* ---- against the reference ---- */
+
+/* What tensor cores make of 16-bit elements: weights are rounded to them before the products. With
+ * a few columns these roundings are not averaged out. */
+static double
+limit_of_products(const Run *r, enum lh_storage storage)
+{
+    const bool gradients = r->kernel->effect == LH_EFFECT_ATTEND_GRAD;
+    const double few = r->c->args.head_dim < 8 ? 2 : 1;
+    const double of_inputs = few * (gradients ? 5e-3 : 3e-3), of_output = few * 4e-3;
+
+    if (r->c->storage == LH_STORAGE_FP16)
+        return (storage == LH_STORAGE_FP32 ? of_inputs : fmax(of_inputs, of_output)) / 8;
+    return storage == LH_STORAGE_FP32 ? of_inputs : fmax(of_inputs, of_output);
+}
+
+static double
+limit(const Run *r, unsigned operand)
+{
+    const enum lh_storage storage = r->call.operands[operand].storage;
+    const double by_storage[] = {
+        [LH_STORAGE_FP32] = 1e-5, [LH_STORAGE_BF16] = 4e-3, [LH_STORAGE_FP16] = 1e-3
+    };
+
+    if (r->c->storage != LH_STORAGE_FP32 && g_str_has_prefix(r->c->kernel, "attention") &&
+        !is_stat(r->kernel->operands[operand].kind))
+        return limit_of_products(r, storage);
+    /* Twice what the processor's fast versions have: exponentials are less exact here. */
+    return by_storage[storage] * (r->c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 6 : 1);
+}
+
+static bool operands_are_odd;
+
+static void
+check_case(const Case *c)
+{
+    Run input, want, got;
+
+    run_init(&input, c);
+    run_copy(&want, &input);
+    run_kernel(want.id, REFERENCE, &want.call);
+    run_copy(&got, &input);
+    ck_assert_int_eq(run_on_device(&got, operands_are_odd), LH_STATUS_OK);
+    compare(&got, &want, "gpu", limit);
+#ifndef STANDIN
+    /* The stand-in draws what the hardware leaves open; a GPU does the same every time. */
+    {
+        Run again;
+
+        run_copy(&again, &input);
+        ck_assert_int_eq(run_on_device(&again, operands_are_odd), LH_STATUS_OK);
+        for (unsigned i = 0; i < got.count; i++)
+            ck_assert_mem_eq(got.call.operands[i].data, again.call.operands[i].data, got.bytes[i]);
+        run_clear(&again);
+    }
+#endif
+    run_clear(&got);
+    run_clear(&want);
+    run_clear(&input);
+}
+
+static void
+check_shape(const Case *shape, const char *name)
+{
+    each_case(shape, name, check_case);
+}
+
+/* Over the stand-in, each kernel runs each shape with one of the three types. */
+static bool
+is_run(unsigned shape, unsigned kernel, enum lh_storage storage)
+{
+#ifdef STANDIN
+    if ((shape + kernel + (unsigned)storage) % 3 != 0)
+        return false;
+#else
+    (void)storage;
+#endif
+    return test_takes(shape + kernel);
+}
+
+static void
+check_kernels(enum lh_storage storage)
+{
+    device_start(storage);
+    for (unsigned s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
+            Case c = shapes[s];
+
+            c.storage = storage;
+            if (lh_cuda_kernels[k] != NULL && lh_kernels[k]->args == LH_ARGS_ATTENTION &&
+                is_run(s, k, storage))
+                check_shape(&c, lh_kernels[k]->name);
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
+        Case c = others[i];
+
+        if (lh_cuda_kernels[lh_kernel_find(c.kernel)] == NULL || !test_takes(i))
+            continue;
+        c.storage = storage;
+        check_case(&c);
+        c.narrow = true;
+        check_case(&c);
+    }
+    device_end();
+}
+
+START_TEST(cuda_kernels_run_fp32)
+{
+    check_kernels(LH_STORAGE_FP32);
+}
+END_TEST
+
+START_TEST(cuda_kernels_run_bf16)
+{
+    check_kernels(LH_STORAGE_BF16);
+}
+END_TEST
+
+START_TEST(cuda_kernels_run_fp16)
+{
+    check_kernels(LH_STORAGE_FP16);
+}
+END_TEST
+
+START_TEST(cuda_kernels_run_on_extreme_inputs)
+{
+    unsigned turn = 0;
+
+    device_start(4);
+    for (unsigned variant = LOGITS_4; variant < VARIANTS; variant++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(attend); k++, turn++) {
+            Case c = shapes[0];
+
+            c.variant = (enum variant)variant;
+            c.args.nq = c.args.nk = 90;
+            c.args.mask = k % 2 == 0 ? LH_MASK_CAUSAL : LH_MASK_FULL;
+            c.storage = (enum lh_storage)(turn % 3);
+            if (test_takes(turn))
+                check_shape(&c, attend[k]);
+        }
+    }
+    device_end();
+}
+END_TEST
+
+/* ---- attention: tiles, masks, what is not aligned ---- */
+
+/* Whole tiles of 64 and 128 columns, parts of them, and a row of one element. */
+START_TEST(cuda_kernels_attend_with_any_dimension)
+{
+    const uint32_t dims[] = { 1, 8, 18, 32, 64, 72, 88, 96, 104, 128, 200, 256 };
+
+    device_start(5);
+    for (unsigned i = 0; i < G_N_ELEMENTS(dims); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(attend); k++) {
+            Case c = { .kernel = attend[k],
+                       .args = { .nq = 40 + 5 * i,
+                                 .nk = 70,
+                                 .batch = 1,
+                                 .heads = 2,
+                                 .groups = 1,
+                                 .head_dim = dims[i],
+                                 .mask = LH_MASK_CAUSAL,
+                                 .first = i % 2 == 0 },
+                       .storage = (enum lh_storage)((i + k) % 3),
+                       .narrow = k % 2 == 0,
+                       .q_parts = 1,
+                       .k_parts = 2 };
+
+            if (test_takes(i + k))
+                check_case(&c);
+        }
+    }
+    device_end();
+}
+END_TEST
+
+/* Several tiles of queries and keys, the last ones cut, all of them seen, or to the diagonal. */
+START_TEST(cuda_kernels_attend_over_many_tiles)
+{
+    const struct {
+        uint32_t nq, nk, heads, groups, dim;
+    } sizes[] = { { 260, 200, 2, 1, 64 }, { 130, 330, 1, 1, 96 }, { 150, 140, 3, 3, 128 } };
+
+    device_start(6);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(attend); k++) {
+            Case c = { .kernel = attend[k],
+                       .args = { .nq = sizes[i].nq,
+                                 .nk = sizes[i].nk,
+                                 .batch = 1,
+                                 .heads = sizes[i].heads,
+                                 .groups = sizes[i].groups,
+                                 .head_dim = sizes[i].dim,
+                                 .mask = (i + k) % 2 == 0 ? LH_MASK_FULL : LH_MASK_CAUSAL,
+                                 .first = k % 2 == 0 },
+                       .storage = k % 3 == 0 ? LH_STORAGE_FP16 : LH_STORAGE_BF16,
+                       .q_parts = 1,
+                       .k_parts = 1 };
+
+            if (test_takes(i + k))
+                check_case(&c);
+        }
+    }
+    device_end();
+}
+END_TEST
+
+START_TEST(cuda_kernels_run_under_masks_by_position)
+{
+    unsigned turn = 0;
+
+    device_start(7);
+    for (unsigned l = 0; l < G_N_ELEMENTS(layouts); l++) {
+        for (unsigned r = 0; r < G_N_ELEMENTS(rules); r++) {
+            for (unsigned k = 0; k < G_N_ELEMENTS(attend); k++, turn++) {
+                Case c = positions_case(attend[k], &layouts[l], &rules[r]);
+
+                c.storage = (enum lh_storage)(turn % 3);
+                c.narrow = turn % 2 != 0;
+                c.one_key = rules[r].window == 1;
+                if (test_takes(turn))
+                    check_case(&c);
+            }
+        }
+    }
+    device_end();
+}
+END_TEST
+
+/* More documents than the arguments of a launch hold. */
+START_TEST(cuda_kernels_see_many_documents)
+{
+    const uint32_t count = 2 * LH_CUDA_NUMBERS + 3;
+    g_autofree uint64_t *ends = g_new(uint64_t, count);
+    const LhMaskRule rule = { .causal = true, .document_ends = ends, .documents_count = count };
+    const Layout layout = { { 2 * LH_CUDA_NUMBERS - 40, LH_CUDA_NUMBERS },
+                            { LH_CUDA_NUMBERS - 50, 2 * LH_CUDA_NUMBERS },
+                            3,
+                            2,
+                            2,
+                            35,
+                            70 };
+
+    for (uint32_t i = 0; i < count; i++)
+        ends[i] = i / 2 * 5 + i % 2 + 1;
+    device_start(8);
+    for (unsigned k = 0; k < G_N_ELEMENTS(attend); k++) {
+        Case c = positions_case(attend[k], &layout, &rule);
+
+        c.storage = LH_STORAGE_BF16;
+        c.one_key = true;
+        check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
+/* Operands are aligned to their elements and no more. */
+START_TEST(cuda_kernels_run_on_odd_operands)
+{
+    device_start(9);
+    operands_are_odd = true;
+    for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
+        Case c = shapes[1];
+
+        c.storage = k % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32;
+        if (lh_cuda_kernels[k] != NULL && lh_kernels[k]->args == LH_ARGS_ATTENTION)
+            check_shape(&c, lh_kernels[k]->name);
+    }
+    operands_are_odd = false;
+    device_end();
+}
+END_TEST
+
+/* ---- products, orders, rows ---- */
+
+/* Whole groups of elements, as tensor cores take them, in parts of tiles; of heads and of experts.
+ */
+static const Case groups[] = {
+    { .kernel = "product", .args.product = { 64, 64, 64 }, .q_parts = 1 },
+    { .kernel = "product", .args.product = { 150, 72, 104 }, .q_parts = 1 },
+    { .kernel = "product", .args.product = { 260, 136, 40 }, .q_parts = 2 },
+    { .kernel = "product_dgrad", .args.product = { 150, 72, 104 }, .q_parts = 1 },
+    { .kernel = "product_wgrad", .args.product = { 150, 72, 104 }, .q_parts = 2 },
+    { .kernel = "product_wgrad",
+      .args = { .product = { 130, 200, 136 }, .first = true },
+      .q_parts = 1 },
+    { .kernel = "out_product", .args.product = { 48, 24, 64, 1, { 2, 2 } }, .q_parts = 4 },
+    { .kernel = "out_product_dgrad", .args.product = { 48, 24, 64, 1, { 2, 4 } }, .q_parts = 4 },
+    { .kernel = "out_product_wgrad", .args.product = { 48, 24, 64, 1, { 2, 2 } }, .q_parts = 2 },
+    { .kernel = "expert_product", .args.product = { 300, 72, 40, .experts = 5 }, .q_parts = 1 },
+    { .kernel = "expert_product_dgrad",
+      .args.product = { 300, 72, 40, .experts = 5 },
+      .q_parts = 1 },
+    { .kernel = "expert_product_wgrad",
+      .args.product = { 300, 72, 40, .experts = 5 },
+      .q_parts = 1 },
+    { .kernel = "rotary_kv",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 32 },
+      .q_parts = 2,
+      .k_parts = 4 },
+    { .kernel = "silu_kv_bwd",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 16 },
+      .q_parts = 2,
+      .k_parts = 4 },
+};
+
+START_TEST(cuda_kernels_multiply_whole_groups)
+{
+    device_start(11);
+    for (unsigned i = 0; i < G_N_ELEMENTS(groups); i++) {
+        Case c = groups[i];
+
+        c.storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP16;
+        check_case(&c);
+        c.storage = i % 2 == 0 ? LH_STORAGE_FP16 : LH_STORAGE_BF16;
+        c.narrow = true;
+        check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
+/* More numbers than a chunk of an order, and more values than a digit. */
+START_TEST(cuda_kernels_order_many_rows)
+{
+    static const Case many[] = {
+        { .kernel = "dispatch", .args.experts = { 300, 16, 300, 2 }, .q_parts = 2 },
+        { .kernel = "combine_bwd", .args.experts = { 150, 24, 3, 2 }, .q_parts = 1 },
+        { .kernel = "embed_bwd", .args.rows = { 900, 24, 700, 0, 700 }, .q_parts = 2 },
+        { .kernel = "embed_bwd",
+          .args = { .rows = { 600, 8, 7, 2, 4 }, .first = true },
+          .q_parts = 1 },
+        { .kernel = "rms_norm_bwd", .args.rows = { 300, 40, .epsilon = 1e-5 }, .q_parts = 1 },
+        { .kernel = "layer_norm_bwd", .args.rows = { 270, 9, .epsilon = 1e-5 }, .q_parts = 3 },
+        { .kernel = "loss", .args.rows = { 300, 20, 38, 20, .tokens = 900 }, .q_parts = 1 },
+        { .kernel = "grad_norm", .args.optimizer = { 70001 }, .q_parts = 1 },
+    };
+
+    device_start(12);
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        Case c = many[i];
+
+        c.storage = LH_STORAGE_FP32;
+        check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
+/* Angles are exact at positions where fp32 counts by 64. */
+START_TEST(cuda_kernels_turn_at_far_positions)
+{
+    const Case c = { .kernel = "rotary_q",
+                     .args.to_heads = { 4, 1000000007, 1, 10000, { 1, 1 }, 2, 2, 16 },
+                     .storage = LH_STORAGE_FP32,
+                     .q_parts = 1 };
+
+    device_start(13);
+    check_case(&c);
+    device_end();
+}
+END_TEST
+
+/* What multiplies pairs without tiles, and what hides scores. */
+START_TEST(cuda_kernels_see_pairs_by_position)
+{
+    const char *const names[] = { "linear_intra", "linear_intra_bwd", "scores_softmax" };
+    unsigned turn = 0;
+
+    device_start(14);
+    for (unsigned l = 0; l < G_N_ELEMENTS(layouts); l++) {
+        for (unsigned r = 0; r < G_N_ELEMENTS(rules); r++) {
+            for (unsigned k = 0; k < G_N_ELEMENTS(names); k++, turn++) {
+                Case c = positions_case(names[k], &layouts[l], &rules[r]);
+
+                c.storage = (enum lh_storage)(turn % 3);
+                c.narrow = turn % 2 != 0;
+                c.args.first = turn % 4 < 2;
+                if (test_takes(turn))
+                    check_case(&c);
+            }
+        }
+    }
+    device_end();
+}
+END_TEST
+
+/* ---- sums of several tensors ---- */
+
+#define TERMS 5U
+
+/* In the order given, in fp32, rounded once: the same bits as on a processor. */
+static void
+check_sum(enum lh_storage storage, uint64_t elements, uint64_t odd)
+{
+    const uint64_t bytes = elements * lh_storage_bytes(storage);
+    unsigned char *terms[TERMS], *on_device[TERMS], *sum;
+    Remote remote[TERMS], result;
+
+    for (unsigned i = 0; i < TERMS; i++) {
+        terms[i] = g_malloc(bytes);
+        for (uint64_t k = 0; k < elements; k++)
+            lh_element_put(terms[i], storage, k, normal() * exp(4 * normal()));
+        on_device[i] = remote_new(&remote[i], terms[i], bytes, odd);
+    }
+    sum = remote_new(&result, terms[0], bytes, odd);
+    ck_assert_int_eq(lh_cuda_sum(on_device, TERMS, sum, elements, storage, stream), LH_STATUS_OK);
+    remote_fetch(&result);
+    for (unsigned i = 0; i < TERMS; i++)
+        remote_fetch(&remote[i]);
+    device_finish("lh_cuda_sum");
+    sum = g_malloc(bytes);
+    remote_end(&result, sum);
+    for (uint64_t k = 0; k < elements; k++) {
+        float want = (float)lh_element_get(terms[0], storage, k);
+
+        for (unsigned i = 1; i < TERMS; i++)
+            want += (float)lh_element_get(terms[i], storage, k);
+        lh_element_put(terms[0], storage, k, (double)want);
+        ck_assert_double_eq(lh_element_get(sum, storage, k), lh_element_get(terms[0], storage, k));
+    }
+    for (unsigned i = 0; i < TERMS; i++) {
+        remote_end(&remote[i], NULL);
+        g_free(terms[i]);
+    }
+    g_free(sum);
+}
+
+START_TEST(cuda_kernels_sum_in_order)
+{
+    const uint64_t counts[] = { 1, 8, 1000, 2053 };
+
+    device_start(15);
+    for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
+        for (unsigned storage = LH_STORAGE_FP32; storage < LH_STORAGE_FP64; storage++) {
+            check_sum((enum lh_storage)storage, counts[i], 0);
+            check_sum((enum lh_storage)storage, counts[i],
+                      lh_storage_bytes((enum lh_storage)storage));
+        }
+    }
+    device_end();
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static void
+check_refused(const Case *c)
+{
+    Run r;
+
+    run_init(&r, c);
+    r.call.args = &c->args;
+    ck_assert_int_eq(run_on_device(&r, false), LH_STATUS_UNSUPPORTED);
+    run_clear(&r);
+}
+
+START_TEST(cuda_kernels_refuse_what_they_cannot)
+{
+    const Case fit = { .kernel = "attention_fwd",
+                       .args = plain_args,
+                       .storage = LH_STORAGE_BF16,
+                       .q_parts = 1,
+                       .k_parts = 1 };
+    Case c = fit;
+
+    device_start(10);
+    check_case(&c);
+    c.args.head_dim = 264;
+    check_refused(&c);
+    c = fit;
+    c.args.scale = -0.5;
+    check_refused(&c);
+    c = fit;
+    c.storage = LH_STORAGE_FP64;
+    check_refused(&c);
+    c = fit;
+    c.args.nq = 1;
+    c.args.nk = 1;
+    c.args.head_dim = 1;
+    c.args.heads = c.args.groups = 65536;
+    check_refused(&c);
+    device_end();
+}
+END_TEST
+
+/* ---- what it costs ---- */
+
+#ifdef STANDIN
+typedef struct {
+    const char *kernel;
+    uint32_t dim;
+    enum lh_storage storage;
+    double instructions; /* of a warp, for each mma, within 2 %; 0: there is no mma */
+} Cost;
+
+/* Shared memory without a bank conflict, and results and inputs in whole sectors. */
+START_TEST(cuda_kernels_meet_no_bank_twice)
+{
+    static const Cost costs[] = {
+        { "attention_fwd", 64, LH_STORAGE_BF16, 13.25 },
+        { "attention_fwd", 96, LH_STORAGE_BF16, 11.64 },
+        { "attention_fwd", 128, LH_STORAGE_BF16, 12.28 },
+        { "attention_fwd", 256, LH_STORAGE_BF16, 14.24 },
+        { "attention_bwd", 64, LH_STORAGE_BF16, 10.99 },
+        { "attention_bwd", 96, LH_STORAGE_BF16, 10.55 },
+        { "attention_bwd", 128, LH_STORAGE_BF16, 10.29 },
+        { "attention_bwd", 256, LH_STORAGE_BF16, 9.76 },
+        { "attention_fwd", 64, LH_STORAGE_FP32, 0 },
+        { "attention_bwd", 64, LH_STORAGE_FP32, 0 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
+        const Case c = { .kernel = costs[i].kernel,
+                         .args = { .nq = 256,
+                                   .nk = 256,
+                                   .batch = 1,
+                                   .heads = 1,
+                                   .groups = 1,
+                                   .head_dim = costs[i].dim,
+                                   .mask = LH_MASK_FULL },
+                         .storage = costs[i].storage,
+                         .q_parts = 1,
+                         .k_parts = 1 };
+        const ptx_counts *counts;
+
+        device_start(i);
+        check_case(&c);
+        counts = standin_kernel_counts();
+        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
+        ck_assert_uint_le(counts->global_sectors * 100, counts->global_sectors_least * 105);
+        if (costs[i].instructions > 0)
+            ck_assert_double_eq_tol((double)counts->instructions / (double)counts->mma,
+                                    costs[i].instructions, 0.02 * costs[i].instructions);
+        else
+            ck_assert_uint_eq(counts->mma, 0);
+        device_end();
+    }
+}
+END_TEST
+/* The same of products, whichever of the factors is transposed. */
+START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
+{
+    static const char *const names[] = { "product", "product_dgrad", "product_wgrad" };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(names); i++) {
+        const Case c = { .kernel = names[i / 2],
+                         .args.product = { 128, 128, 128 },
+                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .narrow = true,
+                         .q_parts = 1 };
+        const ptx_counts *counts;
+
+        device_start(i);
+        check_case(&c);
+        counts = standin_kernel_counts();
+        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
+        ck_assert_uint_eq(counts->mma, i % 2 == 0 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
+        device_end();
+    }
+}
+END_TEST
+#endif
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        cuda_kernels_run_fp32,
+        cuda_kernels_run_bf16,
+        cuda_kernels_run_fp16,
+        cuda_kernels_run_on_extreme_inputs,
+        cuda_kernels_attend_with_any_dimension,
+        cuda_kernels_attend_over_many_tiles,
+        cuda_kernels_run_under_masks_by_position,
+        cuda_kernels_see_many_documents,
+        cuda_kernels_run_on_odd_operands,
+        cuda_kernels_multiply_whole_groups,
+        cuda_kernels_order_many_rows,
+        cuda_kernels_turn_at_far_positions,
+        cuda_kernels_see_pairs_by_position,
+        cuda_kernels_sum_in_order,
+        cuda_kernels_refuse_what_they_cannot,
+#ifdef STANDIN
+        cuda_kernels_meet_no_bank_twice,
+        cuda_kernels_meet_no_bank_twice_in_products,
+#endif
+    };
+
+    if (!lh_cuda_present())
+        return EXIT_SKIPPED;
+#ifndef STANDIN
+    /* A child of a process that has opened the device cannot use it. */
+    int devices = 0;
+
+    g_setenv("CK_FORK", "no", TRUE);
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+        return EXIT_SKIPPED;
+#endif
+    return lh_run_tests("cuda_kernels", tests, G_N_ELEMENTS(tests));
+}

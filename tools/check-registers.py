@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Holds what ptxas made of the GPU's kernels against the table: check-registers.py [--update] BUILD.
+
+src/kernels/cuda/registers.tsv says how many registers every kernel has on every architecture that it
+names. A change is to be looked at, since a kernel with more registers may run slower than one with
+fewer, and one that does not get as many as it needs spills them to memory: no kernel may. --update
+writes the table anew. Another version of nvcc than the table's is only looked at for spills; exits
+with 77 where BUILD has no kernels.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+TABLE = pathlib.Path(__file__).resolve().parent.parent / "src/kernels/cuda/registers.tsv"
+KERNEL = re.compile(r"Compiling entry function '(\w+)' for 'sm_(\w+)'")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (\d+) registers")
+UNNAMED = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]{8}")
+
+
+def arguments_of(text):
+    """Of a template, as they are mangled: types by name and integers."""
+    words = []
+    while text and text[0] != "E":
+        number = re.match(r"L[a-z](\d+)E", text)
+        name = re.match(r"(\d+)", text)
+        if number:
+            words.append(number.group(1))
+            text = text[number.end():]
+        elif name:
+            end = name.end() + int(name.group(1))
+            words.append(text[name.end():end])
+            text = text[end:]
+        else:
+            words.append({"f": "float", "d": "double", "j": "unsigned", "i": "int"}.get(text[0], text[0]))
+            text = text[1:]
+    return words
+
+
+def name_of(mangled):
+    """A kernel's name and template arguments, without what differs from folder to folder."""
+    match = re.search(r"(\d+)(\D\w*)", UNNAMED.sub("@", mangled).split("@")[-1])
+    if not match:
+        return mangled
+    length = int(match.group(1))
+    name, rest = match.group(2)[:length], match.group(2)[length:]
+    return f"{name}<{', '.join(arguments_of(rest[1:]))}>" if rest.startswith("I") else name
+
+
+def read_logs(build):
+    """Registers by kernel and architecture, and what is wrong."""
+    found, wrong, kernel = {}, [], None
+    for path in sorted((build / "src/kernels/cuda").glob("*.ptxas")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            started, spills, used = (p.search(line) for p in (KERNEL, SPILLS, REGISTERS))
+            if started:
+                kernel = (name_of(started.group(1)), int(re.sub(r"\D", "", started.group(2))))
+            elif spills and kernel and any(map(int, spills.groups())):
+                wrong.append(f"{kernel[0]} on sm_{kernel[1]}: {line.strip()}")
+            elif used and kernel:
+                found[kernel] = int(used.group(1))
+    return found, wrong
+
+
+def read_table():
+    """The version of nvcc, and registers by kernel and architecture."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    heads, *rows = rows
+    return heads[0], {(row[0], int(arch)): int(cell)
+                      for row in rows for arch, cell in zip(heads[1:], row[1:])}
+
+
+def write_table(version, found):
+    archs = sorted({arch for _, arch in found})
+    with open(TABLE, "w", encoding="utf-8") as file:
+        file.write("# Registers of a thread of each kernel, by architecture; tools/check-registers.py\n")
+        file.write("\t".join([version, *map(str, archs)]) + "\n")
+        for name in sorted({name for name, _ in found}):
+            file.write("\t".join([name, *(str(found[name, arch]) for arch in archs)]) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--update", action="store_true", help="write the table anew")
+    parser.add_argument("build", type=pathlib.Path, help="a build folder that is up to date")
+    args = parser.parse_args()
+    found, wrong = read_logs(args.build)
+    if not found:
+        print("check-registers: no kernels were compiled for a GPU")
+        return 77
+    said = (args.build / "src/kernels/cuda/nvcc.version").read_text(encoding="utf-8")
+    version = re.search(r"V[\d.]+", said).group()
+    if args.update:
+        write_table(version, found)
+        return 0
+    table_version, table = read_table()
+    archs = {arch for _, arch in found} & {arch for _, arch in table}
+    for name, arch in sorted(set(found) | set(table)):
+        if arch not in archs or version != table_version:
+            continue
+        is_now, was = (rows.get((name, arch), "none") for rows in (found, table))
+        if is_now != was:
+            wrong.append(f"{name} on sm_{arch}: {is_now} registers, {was} in {TABLE.name}")
+    for line in wrong:
+        print(f"check-registers: {line}")
+    return 1 if wrong else 0
+
+
+sys.exit(main())
