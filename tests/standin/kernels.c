@@ -25,6 +25,7 @@
 #define FAT_MAGIC 0xBA55ED50U
 #define FAT_KIND_PTX 1
 #define LABEL_CHARS 60
+#define SLOT_SHIFT 32
 
 /* What a fat binary begins with, and each of its entries. */
 typedef struct {
@@ -212,7 +213,6 @@ run_kernel(StandinOp *op)
 
     k->turn = standin_turn(op);
     k->launch.args = k->args;
-    k->launch.seed = standin_random();
     standin_counted.kernels++;
     op->end_s = op->begin_s + k->seconds;
     if (standin_sticky != cudaSuccess ||
@@ -279,13 +279,17 @@ launch(const Function *f, dim3 grid, dim3 block, void **args, size_t shared_byte
     }
     if (!is_allowed(f, grid, block, shared_bytes))
         return cudaErrorInvalidConfiguration;
-    if (stream != NULL && stream->device != standin_device)
+    if (stream == NULL || stream->device != standin_device) {
+        standin_finding("a kernel is launched on the default stream, or on another device's");
         return cudaErrorInvalidResourceHandle;
+    }
     k = standin_op_new(&kind_kernel, stream, sizeof(*k), g_strndup(f->name, LABEL_CHARS));
     k->kernel = f->kernel;
     k->launch = (ptx_launch){ .grid = { grid.x, grid.y, grid.z },
                               .block = { block.x, block.y, block.z },
                               .shared_bytes = (uint32_t)shared_bytes };
+    /* The same in every order, so that runs have the same bits. */
+    k->launch.seed = (uint64_t)stream->slot << SLOT_SHIFT | stream->kernels++;
     k->seconds = standin_kernel_s(k->op.label, k->launch.grid);
     copy_args(k, args);
     return standin_enqueue(&k->op);

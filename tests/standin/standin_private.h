@@ -67,6 +67,7 @@ struct CUstream_st {
     int priority;
     StandinOp *first, *last;
     uint32_t issued;
+    uint32_t kernels;  /* of them */
     StandinClock done; /* its last op that is done, and what came before that */
     double time_s;
 };
