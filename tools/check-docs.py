@@ -7,7 +7,9 @@ command itself. --update writes it. Every schedule has a block <!-- longhaul sho
 in docs/schedules.md; --update appends a section for one that has none.
 """
 
+import concurrent.futures
 import difflib
+import functools
 import os
 import pathlib
 import re
@@ -19,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^<!-- longhaul (?P<arguments>[^\n]*) -->\n(?P<text>.*?)^<!-- end -->$", re.M | re.S)
 
 
+@functools.cache
 def output_of(program, arguments):
     environment = dict(os.environ, LONGHAUL_DATA_DIR=str(ROOT), LC_ALL="C")
     return subprocess.run([program, *shlex.split(arguments)], check=True, capture_output=True,
@@ -54,8 +57,12 @@ def main():
     program = sys.argv[1] if len(sys.argv) > 1 else sys.exit(__doc__)
     update = "--update" in sys.argv[2:]
     stale = 0
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        text = path.read_text()
+    texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+    # Side by side first; then each is at hand.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        every = {match["arguments"] for text in texts.values() for match in BLOCK.finditer(text)}
+        list(pool.map(functools.partial(output_of, program), sorted(every)))
+    for path, text in texts.items():
         wanted = with_all_schedules(program, text) if path.name == "schedules.md" else text
         wanted = updated(program, wanted)
         if wanted == text:
