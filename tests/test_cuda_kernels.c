@@ -543,6 +543,69 @@ START_TEST(cuda_kernels_see_pairs_by_position)
 }
 END_TEST
 
+/* Puts statistics behind the elements of all parts, so many of each row. */
+static void
+add_stats(Run *r, unsigned stats)
+{
+    const LhKernelArgs *a = &r->c->args;
+
+    for (unsigned i = 0; i < r->count; i++) {
+        LhView *view = &r->call.operands[i];
+        const uint64_t old = view->part_bytes;
+        const uint64_t numbers = stats * a->batch * a->nq * a->heads / view->parts;
+        unsigned char *memory;
+        unsigned char *data = guarded((old + numbers * sizeof(float)) * view->parts, &memory);
+
+        view->part_bytes = old + numbers * sizeof(float);
+        for (uint32_t part = 0; part < view->parts; part++) {
+            unsigned char *to = data + part * view->part_bytes;
+
+            memcpy(to, view->data + part * old, old);
+            for (uint64_t k = 0; k < numbers; k++)
+                lh_element_put(to + old, LH_STORAGE_FP32, k, normal());
+        }
+        g_aligned_free(r->memory[i]);
+        r->memory[i] = memory;
+        r->bytes[i] = view->part_bytes * view->parts;
+        view->data = data;
+    }
+}
+
+/* Accumulators are copied and emptied with their statistics, to the bit. */
+START_TEST(cuda_kernels_move_statistics)
+{
+    const char *const names[] = { "copy", "zero" };
+
+    device_start(16);
+    for (unsigned i = 0; i < 16; i++) {
+        const Case c = { .kernel = names[i % 2],
+                         .args = { .nq = 6,
+                                   .batch = 2,
+                                   .heads = 3,
+                                   .groups = 1,
+                                   .head_dim = 10,
+                                   .reversed = i / 2 % 2 == 0 },
+                         .storage = i / 4 % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .narrow = true,
+                         .q_parts = 3 };
+        Run input, want, got;
+
+        run_init(&input, &c);
+        add_stats(&input, 1 + i / 8);
+        run_copy(&want, &input);
+        run_copy(&got, &input);
+        run_kernel(want.id, REFERENCE, &want.call);
+        ck_assert_int_eq(run_on_device(&got, false), LH_STATUS_OK);
+        for (unsigned k = 0; k < got.count; k++)
+            ck_assert_mem_eq(got.call.operands[k].data, want.call.operands[k].data, got.bytes[k]);
+        run_clear(&got);
+        run_clear(&want);
+        run_clear(&input);
+    }
+    device_end();
+}
+END_TEST
+
 /* ---- sums of several tensors ---- */
 
 #define TERMS 5U
@@ -737,6 +800,7 @@ main(void)
         cuda_kernels_order_many_rows,
         cuda_kernels_turn_at_far_positions,
         cuda_kernels_see_pairs_by_position,
+        cuda_kernels_move_statistics,
         cuda_kernels_sum_in_order,
         cuda_kernels_refuse_what_they_cannot,
 #ifdef STANDIN

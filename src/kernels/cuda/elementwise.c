@@ -171,19 +171,33 @@ lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uin
 
 /* ---- outside attention ---- */
 
-/* Operand @operand has so many rows of @width, of which lines are the part at @half of @halves. */
+/* An operand has so many rows of `halves` times `width`. */
+typedef struct {
+    unsigned operand, halves;
+    uint64_t rows, width;
+} Shape;
+
+/* Lines are half @half of its rows. */
 static bool
-find_line(LhCudaLine *line, const LhCall *call, unsigned operand, uint64_t rows, uint64_t width,
-          unsigned halves, unsigned half)
+find_line(LhCudaLine *line, const LhCall *call, const Shape *s, unsigned half)
 {
     LhMatrix m;
 
-    if (call->operands[operand].storage == LH_STORAGE_FP64 ||
-        !lh_matrix_flat(&m, call, operand, rows, halves * width))
+    if (call->operands[s->operand].storage == LH_STORAGE_FP64 ||
+        !lh_matrix_flat(&m, call, s->operand, s->rows, s->halves * s->width))
         return false;
-    m.width *= rows;
-    *line = lh_cuda_line(&m, rows > 1 ? halves * width : 0, half * width);
+    m.width *= s->rows;
+    *line = lh_cuda_line(&m, s->rows > 1 ? s->halves * s->width : 0, half * s->width);
     return true;
+}
+
+/* All elements of an operand are one line. */
+static bool
+find_elements(LhCudaLine *line, const LhCall *call, unsigned operand, uint64_t count)
+{
+    const Shape shape = { .operand = operand, .halves = 1, .rows = 1, .width = count };
+
+    return find_line(line, call, &shape, 0);
 }
 
 static enum lh_status
@@ -197,7 +211,7 @@ add_elements(const LhCall *call, unsigned reads, void *stream)
                          .value = 1 };
 
     for (unsigned i = 0; i <= reads; i++) {
-        if (!find_line(&e.lines[i], call, i < reads ? i : target, 1, count, 1, 0))
+        if (!find_elements(&e.lines[i], call, i < reads ? i : target, count))
             return LH_STATUS_UNSUPPORTED;
     }
     return lh_cuda_elements(&e, stream);
@@ -241,8 +255,10 @@ activate(const LhCall *call, const Activation *f, void *stream)
     unsigned lines = 0;
 
     for (unsigned i = 0; i < f->operands; i++) {
-        for (unsigned half = 0; half < (f->halves[i] ? 2U : 1U); half++) {
-            if (!find_line(&e.lines[lines++], call, i, rows, width, f->halves[i] ? 2 : 1, half))
+        const Shape shape = { i, f->halves[i] ? 2 : 1, rows, width };
+
+        for (unsigned half = 0; half < shape.halves; half++) {
+            if (!find_line(&e.lines[lines++], call, &shape, half))
                 return LH_STATUS_UNSUPPORTED;
         }
     }
@@ -316,11 +332,11 @@ step(const LhCall *call, unsigned master, unsigned moments, unsigned rounded, vo
     LhCudaLine *const read = e.lines, *const written = e.lines + 4;
     enum lh_status status;
 
-    if (!find_line(&read[0], call, GRADIENT, 1, count, 1, 0) ||
+    if (!find_elements(&read[0], call, GRADIENT, count) ||
         !find_moments(&written[0], call, moments, 0) ||
         !find_moments(&written[1], call, moments, 1) ||
-        !find_line(&written[2], call, master, 1, count, 1, 0) ||
-        !find_line(&written[3], call, rounded, 1, count, 1, 0) ||
+        !find_elements(&written[2], call, master, count) ||
+        !find_elements(&written[3], call, rounded, count) ||
         call->operands[NORM].storage != LH_STORAGE_FP32 ||
         call->operands[CLOCK].storage != LH_STORAGE_FP32)
         return LH_STATUS_UNSUPPORTED;

@@ -153,9 +153,11 @@ prepare(const LhCall *call, unsigned rows, unsigned sorted, LhCudaWay *w, void *
         !find_matrix(&w->sorted, call, sorted, choices_of(a), a->experts.width))
         return LH_STATUS_UNSUPPORTED;
     status = lh_cuda_find_route(call, 1, &params, &scratch, &r, stream);
+    if (status != LH_STATUS_OK)
+        return status;
     w->route = r.route;
     w->places = r.places;
-    return status;
+    return LH_STATUS_OK;
 }
 
 static enum lh_status

@@ -86,22 +86,28 @@ apply(const LhCall *call, const Apply *s, void *stream)
 }
 
 /* state = decay^rows state + the sum of weight x^T y. */
+typedef struct {
+    LhRows x, y;
+    uint64_t rows;
+    unsigned state;
+    LhCudaWeights weights;
+} Sum;
+
 static enum lh_status
-sum_up(const LhCall *call, LhRows x, LhRows y, uint64_t rows, LhCudaWeights weights, unsigned state,
-       void *stream)
+sum_up(const LhCall *call, const Sum *s, void *stream)
 {
     const LhKernelArgs *a = call->args;
     LhCudaProduct p = lh_cuda_product(a->batch, a->heads, a->head_dim, a->head_dim);
 
-    if (rows >= ROWS_MOST || call->operands[state].parts != 1 ||
-        !lh_cuda_factor_of_rows(&p.terms[0].a, &x, a->heads) ||
-        !lh_cuda_factor_of_rows(&p.terms[0].b, &y, a->heads))
+    if (s->rows >= ROWS_MOST || call->operands[s->state].parts != 1 ||
+        !lh_cuda_factor_of_rows(&p.terms[0].a, &s->x, a->heads) ||
+        !lh_cuda_factor_of_rows(&p.terms[0].b, &s->y, a->heads))
         return LH_STATUS_UNSUPPORTED;
     p.terms[0].a_transposed = true;
-    p.terms[0].depth.size = (uint32_t)rows;
-    p.terms[0].weights = weights;
-    p.c = of_state(call, state, a->heads);
-    p.keep = a->first ? 0 : (float)lh_decay_power(a, rows);
+    p.terms[0].depth.size = (uint32_t)s->rows;
+    p.terms[0].weights = s->weights;
+    p.c = of_state(call, s->state, a->heads);
+    p.keep = a->first ? 0 : (float)lh_decay_power(a, s->rows);
     return lh_cuda_multiply(&p, stream);
 }
 
@@ -134,22 +140,26 @@ static enum lh_status
 linear_state(const LhCall *call, void *stream)
 {
     const LhKernelArgs *a = call->args;
+    const Sum s = { .x = lh_rows_k(call, 0),
+                    .y = lh_rows_v(call, 0),
+                    .rows = a->nk,
+                    .state = 1,
+                    .weights = of_keys(a, LH_CUDA_WEIGH_STEPS, a->nk) };
 
-    if (!lh_parts_divide(call, 1, 1 << 0))
-        return LH_STATUS_UNSUPPORTED;
-    return sum_up(call, lh_rows_k(call, 0), lh_rows_v(call, 0), a->nk,
-                  of_keys(a, LH_CUDA_WEIGH_STEPS, a->nk), 1, stream);
+    return lh_parts_divide(call, 1, 1 << 0) ? sum_up(call, &s, stream) : LH_STATUS_UNSUPPORTED;
 }
 
 static enum lh_status
 linear_dstate(const LhCall *call, void *stream)
 {
     const LhKernelArgs *a = call->args;
+    const Sum s = { .x = lh_rows_q(call, 0),
+                    .y = lh_rows_q(call, 1),
+                    .rows = a->nq,
+                    .state = 2,
+                    .weights = of_queries(a, LH_CUDA_WEIGH_STEPS) };
 
-    if (!lh_parts_divide(call, 2, 0))
-        return LH_STATUS_UNSUPPORTED;
-    return sum_up(call, lh_rows_q(call, 0), lh_rows_q(call, 1), a->nq,
-                  of_queries(a, LH_CUDA_WEIGH_STEPS), 2, stream);
+    return lh_parts_divide(call, 2, 0) ? sum_up(call, &s, stream) : LH_STATUS_UNSUPPORTED;
 }
 
 static enum lh_status
@@ -477,42 +487,49 @@ multiply_block(const Intra *w, const Block *b, const LhRows *x, const LhRows *y,
 }
 
 /* sum (+)= a block's pairs times what stands by its keys; or, by keys, by its queries. */
+typedef struct {
+    unsigned char *pairs;
+    const LhRows *over, *sum;
+    bool by_keys;
+} BlockSum;
+
 static enum lh_status
-sum_block(const Intra *w, const Block *b, unsigned char *pairs, const LhRows *over,
-          const LhRows *sum, bool by_keys)
+sum_block(const Intra *w, const Block *b, const BlockSum *s)
 {
-    const LhCudaStack stack = { .data = pairs,
+    const uint32_t heads = s->sum->heads;
+    const LhCudaStack stack = { .data = s->pairs,
                                 .rows = (uint32_t)b->queries,
                                 .columns = (uint32_t)b->keys,
                                 .tiles = 1,
                                 .heads = w->a->heads };
     LhCudaProduct p =
-        lh_cuda_product(w->a->batch, sum->heads, by_keys ? b->keys : b->queries, w->a->head_dim);
+        lh_cuda_product(w->a->batch, heads, s->by_keys ? b->keys : b->queries, w->a->head_dim);
 
-    p.terms[0].a = lh_cuda_factor_of_stack(&stack, sum->heads);
-    p.terms[0].a_transposed = by_keys;
-    p.terms[0].repeats = w->a->heads / sum->heads;
-    p.terms[0].depth.size = (uint32_t)(by_keys ? b->queries : b->keys);
+    p.terms[0].a = lh_cuda_factor_of_stack(&stack, heads);
+    p.terms[0].a_transposed = s->by_keys;
+    p.terms[0].repeats = w->a->heads / heads;
+    p.terms[0].depth.size = (uint32_t)(s->by_keys ? b->queries : b->keys);
     /* What no pair reaches may hold anything. */
     p.terms_count = w->mask.empty ? 0 : 1;
     p.keep = w->a->first ? 0 : 1;
-    if (!lh_cuda_factor_of_rows(&p.terms[0].b, over, sum->heads) ||
-        !lh_cuda_factor_of_rows(&p.c, sum, sum->heads))
+    if (!lh_cuda_factor_of_rows(&p.terms[0].b, s->over, heads) ||
+        !lh_cuda_factor_of_rows(&p.c, s->sum, heads))
         return LH_STATUS_UNSUPPORTED;
-    p.terms[0].b.first = (uint32_t)(by_keys ? b->q : b->k);
-    p.c.first = (uint32_t)(by_keys ? b->k : b->q);
+    p.terms[0].b.first = (uint32_t)(s->by_keys ? b->q : b->k);
+    p.c.first = (uint32_t)(s->by_keys ? b->k : b->q);
     return lh_cuda_multiply(&p, w->stream);
 }
 
 static enum lh_status
 forward_pairs(const Intra *w)
 {
+    const BlockSum o = { w->pairs, &w->v, &w->o, false };
     Block b = { .keys = w->a->nk };
 
     for (; b.q < w->a->nq; b.q += b.queries) {
         b.queries = block_of(w->a->nq, b.q);
         TRY(multiply_block(w, &b, &w->q, &w->k, w->pairs));
-        TRY(sum_block(w, &b, w->pairs, &w->v, &w->o, false));
+        TRY(sum_block(w, &b, &o));
     }
     return LH_STATUS_OK;
 }
@@ -520,19 +537,22 @@ forward_pairs(const Intra *w)
 static enum lh_status
 backward_pairs(const Intra *w)
 {
+    const BlockSum dq = { w->gradients, &w->k, &w->dq, false };
+    const BlockSum dk = { w->gradients, &w->q, &w->dk, true };
+    const BlockSum dv = { w->pairs, &w->dout, &w->dv, true };
     Block of_queries = { .keys = w->a->nk }, of_keys = { .queries = w->a->nq };
 
     for (Block *b = &of_queries; b->q < w->a->nq; b->q += b->queries) {
         b->queries = block_of(w->a->nq, b->q);
         TRY(multiply_block(w, b, &w->dout, &w->v, w->gradients));
-        TRY(sum_block(w, b, w->gradients, &w->k, &w->dq, false));
+        TRY(sum_block(w, b, &dq));
     }
     for (Block *b = &of_keys; b->k < w->a->nk; b->k += b->keys) {
         b->keys = block_of(w->a->nk, b->k);
         TRY(multiply_block(w, b, &w->dout, &w->v, w->gradients));
-        TRY(sum_block(w, b, w->gradients, &w->q, &w->dk, true));
+        TRY(sum_block(w, b, &dk));
         TRY(multiply_block(w, b, &w->q, &w->k, w->pairs));
-        TRY(sum_block(w, b, w->pairs, &w->dout, &w->dv, true));
+        TRY(sum_block(w, b, &dv));
     }
     return LH_STATUS_OK;
 }
