@@ -2,7 +2,7 @@
  * Fits the row of a device file for one library's attention kernel to measured times:
  *
  *   fit_attention TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] [--tile ROWSxKEYS]
- *                 [--packed] [--judge COLUMN=VALUE]... COLUMN=VALUE...
+ *                 [--packed] [--resident N] [--judge COLUMN=VALUE]... COLUMN=VALUE...
  *
  * takes the rows of a table with columns batch, seq, q_heads, kv_heads, head_dim and time_ms for
  * which every COLUMN=VALUE holds, forward and causal, and prints the row. Tile, prologue, order and
@@ -22,6 +22,11 @@
 #define TERMS 8
 #define REWEIGHTINGS 20
 #define SWEEPS 4000
+#define QUANTILE 0.8
+#define QUANTILE_ROWS 12 /* fewer say nothing of four in five */
+#define QUANTILE_FIRST_S 64e-6
+#define ALONE_STEPS 11 /* from 1 down to a half */
+#define ALONE_STEP 0.05
 #define ERROR_FLOOR 0.004 /* below it all errors weigh alike */
 
 typedef enum { LAUNCH, COOL, HOT, APPEND, QUERIES, ELEMENTS, PARTIALS, SPILLED } Term;
@@ -223,6 +228,7 @@ fit(const Part *p, const LhAttentionRow *tiles)
 typedef struct {
     uint64_t rows, columns;
     bool packed;
+    uint64_t resident; /* thread blocks on an SM; how fast one alone is is searched */
 } Options;
 
 /* --- search -------------------------------------------------------------------------------------
@@ -246,26 +252,32 @@ search(const GArray *measured, const LhAttentionRow *from, const Options *given,
     LhAttentionRow best = *from;
     double best_mean = INFINITY;
 
-    for (unsigned i = 0; i < 2 * 2 * 3 * G_N_ELEMENTS(tiles); i++) {
+    for (unsigned i = 0; i < 2 * 2 * 3 * G_N_ELEMENTS(tiles) * ALONE_STEPS; i++) {
+        const unsigned kind = i / ALONE_STEPS, step = i % ALONE_STEPS;
         LhAttentionRow row = *from;
         g_autofree LhAttentionLoad *loads = NULL;
         Fitted fitted;
 
-        row.tiling.order = i & 1 ? LH_TILES_LINEAR : LH_TILES_LONGEST_FIRST;
-        row.tiling.pack_groups = (i & 2) != 0;
-        row.tiling.prologue = i / 4 % 3;
-        row.tiling.rows = tiles[i / 12][0];
-        row.tiling.columns = tiles[i / 12][1];
+        row.tiling.order = kind & 1 ? LH_TILES_LINEAR : LH_TILES_LONGEST_FIRST;
+        row.tiling.pack_groups = (kind & 2) != 0;
+        row.tiling.prologue = kind / 4 % 3;
+        row.tiling.rows = tiles[kind / 12][0];
+        row.tiling.columns = tiles[kind / 12][1];
+        row.tiling.resident = MAX(given->resident, 1);
+        row.tiling.alone = 1 - ALONE_STEP * step;
+        if (given->resident > 1 ? row.tiling.order != LH_TILES_LINEAR : step > 0)
+            continue;
         if ((given->packed && !row.tiling.pack_groups) ||
             (given->rows > 0 &&
              (row.tiling.rows != given->rows || row.tiling.columns != given->columns)))
             continue;
         loads = load_all(measured, &row, sms);
         fitted = fit(&(Part){ measured, loads, false }, &row);
-        fprintf(stderr, "%3d x %3d, prologue %g, %s%s: %.2f %% / %.1f %%\n", (int)row.tiling.rows,
-                (int)row.tiling.columns, row.tiling.prologue,
+        fprintf(stderr, "%3d x %3d, prologue %g, %s%s, alone %g: %.2f %% / %.1f %%\n",
+                (int)row.tiling.rows, (int)row.tiling.columns, row.tiling.prologue,
                 row.tiling.order == LH_TILES_LINEAR ? "linear" : "longest first",
-                row.tiling.pack_groups ? ", packed" : "", 100 * fitted.mean, 100 * fitted.worst);
+                row.tiling.pack_groups ? ", packed" : "", row.tiling.alone, 100 * fitted.mean,
+                100 * fitted.worst);
         if (fitted.mean < best_mean) {
             best_mean = fitted.mean;
             best = weighted(&row, fitted.weight);
@@ -325,6 +337,62 @@ read_rows(const LhCsv *csv, int argc, char **argv, const GPtrArray *judges, GErr
     return *error == NULL ? g_steal_pointer(&measured) : NULL;
 }
 
+static int
+rising(gconstpointer a, gconstpointer b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What four in five of the rows within the limits are within, either way; 0: too few of them. */
+static double
+quantile(const Part *p, const LhAttentionRow *row, double from_s, double until_s)
+{
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    double place, low, high;
+
+    for (guint i = 0; i < p->measured->len; i++) {
+        const double seconds = lh_attention_seconds(row, &p->loads[i], true);
+        double error;
+
+        if (row_of(p, i) == NULL || seconds < from_s || seconds >= until_s)
+            continue;
+        error = fabs(log(seconds / row_of(p, i)->seconds));
+        g_array_append_val(errors, error);
+    }
+    if (errors->len < QUANTILE_ROWS)
+        return 0;
+    g_array_sort(errors, rising);
+    place = QUANTILE * (errors->len - 1);
+    low = g_array_index(errors, double, (guint)place);
+    high = g_array_index(errors, double, MIN((guint)place + 1, errors->len - 1));
+    return exp(low + (high - low) * (place - floor(place))) - 1;
+}
+
+/* Calls a factor of four long; those of which there are too few go with longer ones, or, if there
+ * are none, with shorter ones. */
+static void
+print_quantiles(const Part *p, const LhAttentionRow *row)
+{
+    double from_s = 0, until_s = QUANTILE_FIRST_S;
+
+    printf(", \"quantiles\": [");
+    for (; quantile(p, row, from_s, INFINITY) > 0; until_s *= 4) {
+        const bool last = quantile(p, row, until_s, INFINITY) <= 0;
+        const double error = quantile(p, row, from_s, last ? INFINITY : until_s);
+
+        if (error <= 0)
+            continue;
+        if (last)
+            printf("{ \"error\": %.3f }", error);
+        else
+            printf("{ \"until\": \"%.0fus\", \"error\": %.3f }, ", until_s * 1e6, error);
+        from_s = last ? INFINITY : until_s;
+    }
+    printf("] },\n");
+}
+
 static void
 print_bandwidth(const char *name, double bytes_per_s)
 {
@@ -345,6 +413,9 @@ print_row(const char *library, const LhAttentionRow *r, const Fitted *all, guint
     printf("      \"pack_groups\": %s,\n      \"order\": \"%s\",\n      \"prologue\": %g,\n",
            r->tiling.pack_groups ? "true" : "false",
            r->tiling.order == LH_TILES_LINEAR ? "linear" : "longest_first", r->tiling.prologue);
+    if (r->tiling.resident > 1)
+        printf("      \"resident\": %d,\n      \"alone\": %g,\n", (int)r->tiling.resident,
+               r->tiling.alone);
     printf("      \"rate\": \"%.1fTFLOP/s\",\n      \"sustained_rate\": \"%.1fTFLOP/s\",\n",
            r->rate / 1e12, r->sustained_rate / 1e12);
     printf("      \"knee\": \"4ms\",\n      \"serving\": { \"launch\": \"%.1fus\"",
@@ -360,7 +431,7 @@ print_row(const char *library, const LhAttentionRow *r, const Fitted *all, guint
         printf(", \"l2\": \"%dMiB\"", (int)(s->l2_bytes >> 20));
     print_bandwidth("beyond_l2", s->beyond_l2);
     printf(" },\n      \"residuals\": { \"rows\": %u, \"mean\": %.3f, \"worst\": %.2f, "
-           "\"holdout_mean\": %.3f, \"holdout\": %.2f },\n",
+           "\"holdout_mean\": %.3f, \"holdout\": %.2f",
            rows, all->mean, all->worst, holdout_mean, holdout);
 }
 
@@ -400,6 +471,10 @@ run(int argc, char **argv, GError **error)
         given.packed = true;
         at++;
     }
+    if (at + 1 < argc && strcmp(argv[at], "--resident") == 0) {
+        given.resident = (uint64_t)strtoull(argv[at + 1], NULL, 10);
+        at += 2;
+    }
     for (; at + 1 < argc && strcmp(argv[at], "--judge") == 0; at += 2)
         g_ptr_array_add(judges, argv[at + 1]);
     measured = read_rows(csv, argc - at, argv + at, judges, error);
@@ -412,6 +487,7 @@ run(int argc, char **argv, GError **error)
     rows = judge(&(Part){ measured, loads, false }, &row, &all.mean, &all.worst);
     judge(&(Part){ measured, loads, true }, &row, &holdout_mean, &holdout);
     print_row(argv[3], &row, &all, rows, holdout_mean, holdout);
+    print_quantiles(&(Part){ measured, loads, false }, &row);
     printf("      \"provenance\": \"fitted\"\n    }\n");
     return true;
 }
@@ -424,7 +500,8 @@ main(int argc, char **argv)
     if (argc < 4) {
         fprintf(stderr,
                 "usage: %s TABLE.csv DEVICE LIBRARY [--split-keys] [--l2 BYTES] "
-                "[--tile ROWSxKEYS] [--packed] [--judge COLUMN=VALUE]... COLUMN=VALUE...\n",
+                "[--tile ROWSxKEYS] [--packed] [--resident N] [--judge COLUMN=VALUE]... "
+                "COLUMN=VALUE...\n",
                 argv[0]);
         return 2;
     }

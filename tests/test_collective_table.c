@@ -12,17 +12,25 @@
 #define KNOTS 3 /* of each row */
 #define US (LH_PS_PER_S / 1000000)
 
+static LhCollectiveTimes *
+add_sizes(GArray *times, LhCollectiveKind op, uint64_t ranks, guint count, const uint64_t *bytes,
+          const double *us)
+{
+    LhCollectiveTimes row = { .op = (int)op, .ranks = ranks, .provenance = LH_PROVENANCE_MEASURED };
+
+    row.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    row.us = g_array_new(FALSE, FALSE, sizeof(double));
+    g_array_append_vals(row.bytes, bytes, count);
+    g_array_append_vals(row.us, us, count);
+    g_array_append_val(times, row);
+    return &g_array_index(times, LhCollectiveTimes, times->len - 1);
+}
+
 static void
 add_row(GArray *times, LhCollectiveKind op, uint64_t ranks, LhProvenance provenance,
         const uint64_t bytes[KNOTS], const double us[KNOTS])
 {
-    LhCollectiveTimes row = { .op = (int)op, .ranks = ranks, .provenance = (int)provenance };
-
-    row.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    row.us = g_array_new(FALSE, FALSE, sizeof(double));
-    g_array_append_vals(row.bytes, bytes, KNOTS);
-    g_array_append_vals(row.us, us, KNOTS);
-    g_array_append_val(times, row);
+    add_sizes(times, op, ranks, KNOTS, bytes, us)->provenance = (int)provenance;
 }
 
 static void
@@ -59,7 +67,7 @@ own_rows(void)
     return times;
 }
 
-START_TEST(times_are_straight_lines_in_bytes)
+START_TEST(times_are_lines_in_bytes)
 {
     GArray *times = own_rows();
     static const struct {
@@ -72,6 +80,71 @@ START_TEST(times_are_straight_lines_in_bytes)
     for (gsize i = 0; i < G_N_ELEMENTS(expected); i++)
         ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 2, expected[i].bytes),
                                 expected[i].us, NEAR * expected[i].us);
+    free_rows(times);
+}
+END_TEST
+
+/* Between two sizes in the midst: 2/3 of the way from the line between them to where those beside
+ * meet, if both lie on one side of it. */
+START_TEST(times_bend_where_their_lines_do)
+{
+    static const uint64_t bytes[] = { 10, 20, 40, 80 };
+    static const struct {
+        double us[4], at, straight, meet;
+    } expected[] = {
+        { { 10, 20, 34, 42 }, 30, 27, 30 },   /* 30 = 20 + 10, 32 = 34 - 2 */
+        { { 10, 20, 34, 42 }, 35, 30.5, 33 }, /* 35, and 33 = 34 - 1 */
+        { { 10, 20, 60, 160 }, 30, 40, 35 },  /* below: 30, 35 = 60 - 25 */
+        { { 10, 20, 24, 64 }, 30, 22, 22 },   /* 30 = 20 + 10, but 14 = 24 - 10 */
+        { { 10, 20, 40, 80 }, 30, 30, 30 },   /* one line */
+        { { 10, 20, 21, 21.5 }, 25, 20.25, 20.8125 },
+        { { 10, 20, 40, 50 }, 39, 39, 39 }, /* that before is the line between */
+        { { 10, 30, 34, 36 }, 40, 34, 34 },
+        { { 10, 20, 34, 42 }, 15, 15, 15 },
+        { { 10, 20, 34, 42 }, 60, 38, 38 },
+        { { 10, 14, 40, 41 }, 21, 15.3, 15.3 },
+        { { 20, 10, 11, 20 }, 30, 10.5, 10 }, /* -0 and 8.75: no less than the least beside */
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
+        GArray *times = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
+        const double us = expected[i].straight + (expected[i].meet - expected[i].straight) * 2 / 3;
+
+        add_sizes(times, LH_COLL_ALL_GATHER, 2, 4, bytes, expected[i].us);
+        ck_assert_msg(fabs(us_of(times, LH_COLL_ALL_GATHER, 2, expected[i].at) - us) < 1e-9,
+                      "case %zu: %g, not %g", i,
+                      us_of(times, LH_COLL_ALL_GATHER, 2, expected[i].at), us);
+        free_rows(times);
+    }
+}
+END_TEST
+
+/* Of two versions the first row holds, until another version is chosen. */
+START_TEST(versions_are_chosen)
+{
+    static const uint64_t bytes[] = { 1000, 2000 };
+    static const double us[] = { 1, 2 }, other_us[] = { 3, 4 };
+    GArray *times = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
+
+    for (int i = 0; i < 2; i++) {
+        add_sizes(times, LH_COLL_ALL_GATHER, 2, 2, bytes, i == 0 ? us : other_us)->nccl =
+            (char *)(i == 0 ? "2.27.3, 2.29.2" : "2.23");
+        add_sizes(times, LH_COLL_ALL_GATHER, 4, 2, bytes, i == 0 ? us : other_us)->nccl =
+            (char *)(i == 0 ? "2.27.3, 2.29.2" : "2.23, 2.24");
+    }
+    add_sizes(times, LH_COLL_ALL_REDUCE, 2, 2, bytes, us);
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 2, 1000), 1, NEAR);
+    ck_assert(!lh_collective_times_choose(times, "2.2"));
+    ck_assert(!lh_collective_times_choose(NULL, "2.23"));
+    ck_assert(lh_collective_times_choose(times, "2.24"));
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 2, 1000), 1, NEAR);
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 4, 1000), 3, NEAR);
+    ck_assert(lh_collective_times_choose(times, "2.23"));
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 2, 1000), 3, NEAR);
+    ck_assert(lh_collective_times_choose(times, "2.29.2"));
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 2, 1000), 1, NEAR);
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_GATHER, 4, 1000), 1, NEAR);
+    ck_assert_double_eq_tol(us_of(times, LH_COLL_ALL_REDUCE, 2, 1000), 1, NEAR);
     free_rows(times);
 }
 END_TEST
@@ -175,10 +248,13 @@ START_TEST(shipped_times_are_exact_continuous_and_go_on)
 
         for (guint i = 0; t->collective_times != NULL && i < t->collective_times->len;
              i++, rows++) {
-            const LhCollectiveTimes *row =
-                &g_array_index(t->collective_times, LhCollectiveTimes, i);
+            const LhCollectiveTimes copy = g_array_index(t->collective_times, LhCollectiveTimes, i);
+            const LhCollectiveTimes *row = &copy;
             const LhCollectiveKind kind = (LhCollectiveKind)row->op;
             const guint last = row->bytes->len - 1;
+            g_auto(GStrv) versions = g_strsplit(row->nccl, ", ", -1);
+
+            ck_assert(lh_collective_times_choose(t->collective_times, versions[0]));
 
             for (guint k = 0; k <= last; k++) {
                 const double bytes = (double)g_array_index(row->bytes, uint64_t, k);
@@ -198,7 +274,7 @@ START_TEST(shipped_times_are_exact_continuous_and_go_on)
                                 5 * g_array_index(row->us, double, last));
         }
     }
-    ck_assert_uint_gt(rows, 90);
+    ck_assert_uint_gt(rows, 120);
 }
 END_TEST
 
@@ -313,7 +389,7 @@ START_TEST(native_times_come_in_order)
     nccl = lh_nccl_group_new(&network, device, &both);
     ck_assert_double_eq_tol(lh_native_seconds(native, LH_COLL_ALL_GATHER, 1048576, &provenance),
                             lh_nccl_seconds(nccl, LH_COLL_ALL_GATHER, 1048576, NULL), 1e-12);
-    ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
+    ck_assert_int_eq(provenance, LH_PROVENANCE_DATASHEET);
     lh_native_seconds(native, LH_COLL_ALL_REDUCE, 1048576, &provenance);
     ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED); /* trees over two nodes */
     lh_nccl_group_free(nccl);
@@ -326,7 +402,8 @@ START_TEST(native_times_come_in_order)
 }
 END_TEST
 
-LH_TEST_MAIN("collective_table", times_are_straight_lines_in_bytes,
-             times_lie_between_numbers_of_ranks, sizes_can_be_left_out, lines_are_their_formula,
-             shipped_times_are_exact_continuous_and_go_on, shipped_lines_are_near_times,
-             native_times_follow_the_links, native_times_come_in_order)
+LH_TEST_MAIN("collective_table", times_are_lines_in_bytes, times_bend_where_their_lines_do,
+             versions_are_chosen, times_lie_between_numbers_of_ranks, sizes_can_be_left_out,
+             lines_are_their_formula, shipped_times_are_exact_continuous_and_go_on,
+             shipped_lines_are_near_times, native_times_follow_the_links,
+             native_times_come_in_order)

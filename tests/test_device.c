@@ -471,6 +471,21 @@ START_TEST(device_rejects_broken_rows)
         { "\"prologue\": 1.5", "\"prologue\": -1",
           "dir/d.json:13:18: error: \"attention[0].prologue\" is out of range: found the number "
           "-1; allowed: 0 to 1000" },
+        { "\"prologue\": 1.5",
+          "\"residuals\": { \"quantiles\": [ { \"until\": \"9us\", \"error\": 0.1 }, { \"error\": "
+          "0.1 }, "
+          "{ \"error\": 0.1 } ] }",
+          "dir/d.json:13:70: error: \"attention[0].residuals.quantiles[1]\" is out of order; "
+          "allowed: "
+          "each \"until\" above the one before, none in the last entry" },
+        { "\"prologue\": 1.5",
+          "\"residuals\": { \"quantiles\": [ { \"until\": \"9us\", \"error\": 0.1 } ] }",
+          "dir/d.json:13:36: error: \"attention[0].residuals.quantiles[0]\" is out of order; "
+          "allowed: "
+          "each \"until\" above the one before, none in the last entry" },
+        { "\"prologue\": 1.5", "\"prologue\": 1.5, \"resident\": 2",
+          "dir/d.json:10:5: error: \"attention[0]\" has tiles that share an SM in an order that is "
+          "not known; allowed: linear" },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {

@@ -13,7 +13,7 @@
 static const char *const awaited[] = { "pipeline_model_parallel_size", NULL };
 
 /* Of one collective. */
-static const char *const collective_options[] = { "collective", "bytes", NULL };
+static const char *const collective_options[] = { "collective", "bytes", "nccl", NULL };
 
 static bool
 is_option(const char *name)
@@ -25,6 +25,16 @@ is_option(const char *name)
             return true;
     }
     return g_strv_contains(awaited, name);
+}
+
+/* Whether somebody notices if predictions of this metric get worse. */
+static bool
+is_bounded(const LhPaper *paper, guint metric)
+{
+    const LhPaperTolerance *own = &g_array_index(paper->metrics, LhPaperMetric, metric).tolerance;
+
+    return own->mean > 0 || own->worst > 0 || paper->tolerance.mean > 0 ||
+           paper->tolerance.worst > 0 || paper->group_tolerance.mean > 0;
 }
 
 /* Shipped descriptions can be read, fit their rows, and name options that there are. */
@@ -48,6 +58,8 @@ START_TEST(papers_fit_their_rows)
             for (guint j = 0; j < c->options->names->len; j++)
                 ck_assert_msg(is_option(g_ptr_array_index(c->options->names, j)), "%s: %s", *name,
                               (const char *)g_ptr_array_index(c->options->names, j));
+            ck_assert_msg(c->state != LH_CASE_JUDGED || is_bounded(paper, c->metric),
+                          "%s has no bounds (\"tolerance\")", *name);
             ck_assert((c->reason != NULL) ==
                       (c->state == LH_CASE_LEFT_OUT || c->state == LH_CASE_UNPREDICTED));
         }
@@ -328,10 +340,14 @@ START_TEST(collectives_are_predicted)
                                                  "hgx-h100,all-gather,3,1024,OOM\n"
                                                  "single-gpu,all-gather,2,1024,1\n");
 
+    /* Of 64 KiB, from 16 and 256 KiB, and from those and 1 MiB. */
+    const double straight = 11.19 + (13.55 - 11.19) * 49152 / 245760;
+    const double after = 13.55 - (17.08 - 13.55) * 196608 / 786432;
+
     ck_assert_uint_eq(cases->len, 8);
     run(paper, cases, NULL);
     check_predicted(cases, 0, 0, LH_CASE_FITTED, 13.14);
-    check_predicted(cases, 1, 2, LH_CASE_JUDGED, 11.19 + (13.55 - 11.19) * 49152 / 245760);
+    check_predicted(cases, 1, 2, LH_CASE_JUDGED, straight + (after - straight) * 2 / 3);
     check_predicted(cases, 2, 0, LH_CASE_JUDGED, (13.14 + 13.55) / 2);
     check_case(cases, 3, LH_CASE_UNPREDICTED, NULL,
                "hgx-h100 has no time of this size that could be left out");
@@ -368,7 +384,7 @@ START_TEST(collectives_that_are_broken_are_named)
             "on,op,n,b,us\n", last ? "hgx-h100,all-gather,8,4,1" : broken[i].row, "\n", NULL);
         g_autofree char *start = g_strconcat("dir/t.csv:2: error: ",
                                              last ? "a collective has no option \"pass\"; allowed: "
-                                                    "cluster, ranks, collective, bytes"
+                                                    "cluster, ranks, collective, bytes, nccl"
                                                   : broken[i].message,
                                              NULL);
         g_autoptr(LhCsv) rows = parse_rows(text);
@@ -377,6 +393,33 @@ START_TEST(collectives_that_are_broken_are_named)
         ck_assert_msg(lh_paper_cases(paper, rows, &error) == NULL, "case %zu", i);
         ck_assert_msg(g_str_has_prefix(error->message, start), "%s", error->message);
     }
+}
+END_TEST
+
+/* Of a version of NCCL that the cluster has times of, and else of those that hold by default. */
+START_TEST(collectives_have_versions)
+{
+    g_auto(GStrv) parts = g_strsplit(collective_text, "[\"bytes=*\"] } ] }", 2);
+    g_autofree char *text =
+        g_strjoinv("[\"bytes=*\"] } ] }, { \"column\": \"nccl\", \"values\": [ { "
+                   "\"value\": \"*\", \"set\": [\"nccl=*\"] } ] }",
+                   parts);
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "on,op,n,b,us,nccl\n"
+                                                 "hgx-h100,all-gather,8,16384,13,2.23\n"
+                                                 "hgx-h100,all-gather,8,16384,13,2.29.2\n"
+                                                 "hgx-h100,all-gather,8,16384,13,2.30\n"
+                                                 "hgx-h100,all-reduce,8,16384,13,2.23\n"
+                                                 "hgx-h100,all-gather,8,65536,13,2.23\n"
+                                                 "dfa-2node,all-gather,8,16384,13,2.23\n");
+
+    run(paper, cases, NULL);
+    check_predicted(cases, 0, 1, LH_CASE_JUDGED, 13.67);
+    check_predicted(cases, 1, 1, LH_CASE_JUDGED, 11.19);
+    check_predicted(cases, 2, 1, LH_CASE_JUDGED, 11.19);
+    check_predicted(cases, 3, 1, LH_CASE_JUDGED, 16.69); /* of 2.27.3: 2.23 has no such row */
+    check_predicted(cases, 4, 0, LH_CASE_FITTED, 16.73);
+    ck_assert_int_eq(((const LhPaperCase *)g_ptr_array_index(cases, 6))->state, LH_CASE_JUDGED);
 }
 END_TEST
 
@@ -561,6 +604,146 @@ reproduce(const char *folder, bool fit)
     return tables;
 }
 
+/* --- rows of one's own, in tables that longhaul knows -------------------------------------------
+ */
+
+/* Of one table: its columns, and rows whose last cell is the published value. */
+typedef struct {
+    const char *name, *header;
+    const char *rows[2];
+    const char *after; /* cells behind the published one */
+    guint pairs;
+} OwnRows;
+
+static const OwnRows own_rows[] = {
+    /* Modules, of which two are a pair. */
+    { .name = "usp_attention",
+      .header = "gpu,gpus,pass,batch,seq_total,q_heads,kv_heads,head_dim,dtype,mask,ulysses_degree,"
+                "ring_degree,ring_type,qkv,published_it_per_s",
+      .rows = { "a100-sxm-80g nvlink,8,fwd,1,24576,16,16,128,bf16,causal,8,1,basic,x,",
+                "a100-sxm-80g nvlink,8,fwd,1,24576,16,16,128,bf16,causal,1,8,zigzag,x," },
+      .after = "",
+      .pairs = 1 },
+    /* Steps. */
+    { .name = "lightseq_table3_checkpointing",
+      .header = "cluster,gpus,model,seq_per_gpu,hf_checkpointing_s,remat_aware_s",
+      .rows = { "1x8,8,llama-7b,5120,,", "1x8,8,llama-7b,6144,," },
+      .after = "" },
+    /* Kernels. */
+    { .name = "attention_kernels",
+      .header = "gpu,framework,kernel,batch,seq,q_heads,kv_heads,head_dim,dtype,time_ms,tflops",
+      .rows = { "NVIDIA H100 80GB HBM3,sglang,fa3,3,5000,24,8,128,bf16,",
+                "NVIDIA H100 80GB HBM3,sglang,fa3,3,7000,24,8,128,bf16," },
+      .after = ",1" },
+    /* Collectives, of sizes between those that were measured. */
+    { .name = "nccl_tests",
+      .header = "gpu,op,num_gpus,nccl_version,size_bytes_nccl_tests,time_us,algbw_gb_s",
+      .rows = { "NVIDIA B200,all_gather,8,2.27.5,2097152,",
+                "NVIDIA B200,alltoall,4,2.27.3,8388608," },
+      .after = ",1" },
+};
+
+/* Reproduces the table with these published values of its two rows, from its file or the folder. */
+static GPtrArray *
+reproduce_own(const OwnRows *own, double first, double second, bool by_folder)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_autofree char *folder = g_dir_make_tmp("longhaul-rows-XXXXXX", NULL);
+    g_autofree char *file = g_strconcat(own->name, ".csv", NULL);
+    g_autofree char *path = g_build_filename(folder, by_folder ? file : "own.csv", NULL);
+    g_autofree char *text = g_strdup_printf("%s\n%s%.17g%s\n%s%.17g%s\n", own->header, own->rows[0],
+                                            first, own->after, own->rows[1], second, own->after);
+    const LhReproduceParams params = { .names = by_folder ? NULL : names,
+                                       .folder = by_folder ? folder : path };
+    GPtrArray *tables;
+
+    g_ptr_array_add(names, (char *)own->name);
+    ck_assert(g_file_set_contents(path, text, -1, NULL));
+    tables = lh_reproduce(&params, &error);
+    ck_assert_msg(tables != NULL, "%s", error != NULL ? error->message : "no message");
+    ck_assert_uint_eq(tables->len, 1);
+    ck_assert_int_eq(remove(path) + remove(folder), 0);
+    return tables;
+}
+
+/* The predictions of both rows, in the unit of their column. */
+static void
+predictions(const GPtrArray *tables, double predicted[2])
+{
+    const LhReproducedTable *table = g_ptr_array_index(tables, 0);
+
+    predicted[0] = predicted[1] = 0;
+    for (guint i = 0; i < table->cases->len; i++) {
+        const LhPaperCase *c = g_ptr_array_index(table->cases, i);
+
+        if (c->state == LH_CASE_JUDGED)
+            predicted[c->line - 2] =
+                c->predicted / g_array_index(table->paper->metrics, LhPaperMetric, c->metric).scale;
+    }
+}
+
+/* Of every kind of table: what is published is found, and how far off the predictions are follows.
+ */
+START_TEST(rows_of_ones_own_are_judged)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(own_rows); i++) {
+        const OwnRows *own = &own_rows[i];
+        g_autoptr(GPtrArray) guess = reproduce_own(own, 1, 1, true);
+        g_autoptr(GPtrArray) tables = NULL, swapped = NULL;
+        const LhPaperSummary *all;
+        double predicted[2];
+
+        predictions(guess, predicted);
+        ck_assert_msg(predicted[0] > 0 && predicted[1] > 0 && predicted[0] != predicted[1],
+                      "%s: %g, %g", own->name, predicted[0], predicted[1]);
+        tables = reproduce_own(own, predicted[0] * 1.25, predicted[1] * 2, false);
+        all = &((const LhReproducedTable *)g_ptr_array_index(tables, 0))->all;
+        ck_assert_msg(all->judged == 2, "%s: %u", own->name, all->judged);
+        ck_assert_double_eq_tol(all->mean_abs_error, (0.2 + 0.5) / 2, 1e-9);
+        ck_assert_double_eq_tol(all->worst_abs_error, 0.5, 1e-9);
+        ck_assert_double_eq_tol(all->bias, -(0.2 + 0.5) / 2, 1e-9);
+        swapped = reproduce_own(own, predicted[1], predicted[0], true);
+        all = &((const LhReproducedTable *)g_ptr_array_index(swapped, 0))->all;
+        ck_assert_uint_eq(all->pairs, own->pairs);
+        ck_assert_uint_eq(all->pairs_in_order, 0);
+    }
+}
+END_TEST
+
+/* A broken row of every kind of table is named by file, line and column. */
+START_TEST(broken_rows_of_ones_own_are_named)
+{
+    static const char *const columns[] = { "published_it_per_s", "remat_aware_s", "time_ms",
+                                           "time_us" };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(own_rows); i++) {
+        const OwnRows *own = &own_rows[i];
+        g_autoptr(GError) error = NULL, missing = NULL;
+        g_autoptr(GPtrArray) names = g_ptr_array_new();
+        g_autofree char *folder = g_dir_make_tmp("longhaul-rows-XXXXXX", NULL);
+        g_autofree char *path = g_build_filename(folder, "own.csv", NULL);
+        g_autofree char *text = g_strdup_printf("%s\n%s1%s\n%sfast%s\n", own->header, own->rows[0],
+                                                own->after, own->rows[1], own->after);
+        g_autofree char *message = g_strdup_printf(
+            "%s:3: error: \"fast\" in column \"%s\" is no published value; allowed: a number above "
+            "0, OOM, or nothing",
+            path, columns[i]);
+        g_autofree char *absent = g_strdup_printf("%s: error: no column \"", path);
+        const LhReproduceParams params = { .names = names, .folder = path };
+
+        g_ptr_array_add(names, (char *)own->name);
+        ck_assert(g_file_set_contents(path, text, -1, NULL));
+        ck_assert_ptr_null(lh_reproduce(&params, &error));
+        ck_assert_str_eq(error->message, message);
+        ck_assert(g_file_set_contents(path, "gpu\nx\n", -1, NULL));
+        ck_assert_ptr_null(lh_reproduce(&params, &missing));
+        ck_assert_msg(g_str_has_prefix(missing->message, absent), "%s", missing->message);
+        ck_assert_int_eq(remove(path) + remove(folder), 0);
+    }
+}
+END_TEST
+
 #define FITTED_PAPER                                                                               \
     "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
     "\"s\", \"base\": [\"cluster=dfa-2node:2\", \"schedule=ring\", \"ranks=1\"],\n"                \
@@ -611,8 +794,8 @@ END_TEST
     "\"columns\": [ { \"column\": \"n\", \"values\": [ { \"value\": \"*\", \"set\": "              \
     "[\"seq_length=*\"] } ] }, { \"column\": \"s\", \"values\": [ { \"value\": \"*\", \"set\": "   \
     "[\"schedule=*\"] } ] } ],\n"                                                                  \
-    "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" }, { \"column\": \"b\", "     \
-    "\"metric\": \"attention_s\" } ] }"
+    "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\", \"tolerance\": "             \
+    "{ \"pairs\": 0.6 } }, { \"column\": \"b\", \"metric\": \"attention_s\" } ] }"
 
 /*
  * Of one length a zigzag ring is faster than a plain one. Pairs are of one length and one column,
@@ -623,16 +806,18 @@ START_TEST(pairs_are_of_one_question)
     static const struct {
         const char *rows;
         guint pairs, in_order;
+        bool beyond; /* less than 0.6 of those of a */
     } known[] = {
-        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,1,\n", 1, 1 },
-        { "n,s,a,b\n32K,ring,1,\n32K,zigzag,2,\n", 1, 0 },
-        { "n,s,a,b\n32K,ring,1.019,\n32K,zigzag,1,\n", 0, 0 },
-        { "n,s,a,b\n32K,ring,1.03,\n32K,zigzag,1,\n", 1, 1 },
-        { "n,s,a,b\n32K,ring,2,\n64K,zigzag,1,\n", 0, 0 },
-        { "n,s,a,b\n32K,ring,2,\n32K,ring,1,\n", 0, 0 },
-        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,,1\n", 0, 0 },
-        { "n,s,a,b\n32K,ring,2,2\n32K,zigzag,1,3\n", 2, 1 },
-        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,1,\n32K,ring,3,\n64K,ring,9,\n64K,zigzag,8,\n", 3, 3 },
+        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,1,\n", 1, 1, false },
+        { "n,s,a,b\n32K,ring,1,\n32K,zigzag,2,\n", 1, 0, true },
+        { "n,s,a,b\n32K,ring,1.019,\n32K,zigzag,1,\n", 0, 0, false },
+        { "n,s,a,b\n32K,ring,1.03,\n32K,zigzag,1,\n", 1, 1, false },
+        { "n,s,a,b\n32K,ring,2,\n64K,zigzag,1,\n", 0, 0, false },
+        { "n,s,a,b\n32K,ring,2,\n32K,ring,1,\n", 0, 0, false },
+        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,,1\n", 0, 0, false },
+        { "n,s,a,b\n32K,ring,2,2\n32K,zigzag,1,3\n", 2, 1, false },
+        { "n,s,a,b\n32K,ring,2,\n32K,zigzag,1,\n32K,ring,3,\n64K,ring,9,\n64K,zigzag,8,\n", 3, 3,
+          false },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(known); i++) {
@@ -647,6 +832,8 @@ START_TEST(pairs_are_of_one_question)
                       "case %zu: %u of %u", i, table->all.pairs_in_order, table->all.pairs);
         ck_assert_uint_eq(a->pairs + b->pairs, known[i].pairs);
         ck_assert_uint_eq(a->pairs_in_order + b->pairs_in_order, known[i].in_order);
+        ck_assert(a->beyond == known[i].beyond && !b->beyond);
+        ck_assert(table->all.beyond == known[i].beyond);
         remove_table(folder);
     }
 }
@@ -715,7 +902,8 @@ END_TEST
 
 LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_rows_become_options,
              paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
-             modules_are_predicted, collectives_are_predicted,
+             modules_are_predicted, collectives_are_predicted, collectives_have_versions,
+             rows_of_ones_own_are_judged, broken_rows_of_ones_own_are_named,
              collectives_that_are_broken_are_named, constants_are_laid_over_files,
              longest_sequences_are_found, summaries_are_right, groups_are_summed_up,
              pairs_are_of_one_question, constants_are_fitted)

@@ -509,6 +509,87 @@ START_TEST(sim_calls_are_surrounded_by_copies)
 }
 END_TEST
 
+#define SAYS(name, value, provenance)                                                              \
+    "\"" name "\": {\"value\": " value ", \"provenance\": \"" provenance "\", \"source\": \"t\"}"
+
+/* What a file's code says is exact; of the rest the weakest that is used counts. */
+START_TEST(sim_calls_are_trusted_as_their_file)
+{
+    static const struct {
+        const char *text;
+        LhCallTrust trust;
+    } cases[] = {
+        { "\"attention_call\": {" SAYS("gather", "true", "code") ", " SAYS(
+              "index_slowdown", "3", "fitted") ", " SAYS("host_s", "1", "measured") "}",
+          { LH_PROVENANCE_FITTED, LH_PROVENANCE_ASSUMED, LH_PROVENANCE_MEASURED } },
+        { "\"attention_call\": {" SAYS("gather", "true", "code") ", " SAYS(
+              "pad", "true", "datasheet") ", " SAYS("index_slowdown", "3", "fitted") "}",
+          { LH_PROVENANCE_DATASHEET, LH_PROVENANCE_ASSUMED, LH_PROVENANCE_ASSUMED } },
+        { "\"attention_call\": {" SAYS("gather", "false", "assumed") ", " SAYS(
+              "host_s", "1", "fitted") "}, \"kernels\": {" SAYS("merge_slice", "8", "code") "}",
+          { LH_PROVENANCE_MEASURED, LH_PROVENANCE_MEASURED, LH_PROVENANCE_FITTED } },
+        { "\"attention_call\": {" SAYS("pad", "true", "code") "}",
+          { LH_PROVENANCE_ASSUMED, LH_PROVENANCE_ASSUMED, LH_PROVENANCE_ASSUMED } },
+    };
+    const LhCallTrust nothing = lh_call_trust(NULL);
+
+    ck_assert_int_eq(nothing.copies | nothing.slices | nothing.host, LH_PROVENANCE_MEASURED);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhFramework) f = framework(cases[i].text);
+        const LhCallTrust trust = lh_call_trust(f);
+
+        ck_assert_msg(trust.copies == cases[i].trust.copies, "copies of case %zu", i);
+        ck_assert_msg(trust.slices == cases[i].trust.slices, "slices of case %zu", i);
+        ck_assert_msg(trust.host == cases[i].trust.host, "host of case %zu", i);
+    }
+}
+END_TEST
+
+/* The weakest of a run is that of its kernels, what is around them, links, and hosts. */
+START_TEST(sim_runs_are_trusted_as_the_weakest_part)
+{
+    g_autoptr(LhFramework) host =
+        framework("\"attention_call\": {" SAYS("host_s", "0.001", "assumed") "}");
+    g_autoptr(LhFramework) copies = framework("\"attention_call\": {" SAYS(
+        "gather", "true", "code") ", " SAYS("index_slowdown", "3", "datasheet") "}");
+    static const struct {
+        int link, latency, ctas, host, framework; /* 1: host's, 2: copies */
+        LhTime launch_ps;
+        LhProvenance weakest;
+    } cases[] = {
+        { .weakest = LH_PROVENANCE_FITTED }, /* the curves' */
+        { .latency = LH_PROVENANCE_ASSUMED, .weakest = LH_PROVENANCE_ASSUMED },
+        { .ctas = LH_PROVENANCE_DATASHEET, .weakest = LH_PROVENANCE_DATASHEET },
+        { .link = LH_PROVENANCE_DATASHEET, .weakest = LH_PROVENANCE_DATASHEET },
+        { .host = LH_PROVENANCE_ASSUMED, .weakest = LH_PROVENANCE_FITTED },
+        { .host = LH_PROVENANCE_DATASHEET, .launch_ps = 1, .weakest = LH_PROVENANCE_DATASHEET },
+        { .framework = 1, .weakest = LH_PROVENANCE_ASSUMED },
+        { .framework = 2, .weakest = LH_PROVENANCE_DATASHEET },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const LhProgramParams params = attention(4, 4096, 4, 4, 128);
+        g_autoptr(LhSimResult) result = NULL;
+        World w;
+
+        world_init(&w, "dgx-a100-80g", schedule("ring", &params));
+        w.device.memory_provenance = LH_PROVENANCE_MEASURED;
+        w.device.kernel_launch_ps = cases[i].launch_ps;
+        w.device.host_provenance = cases[i].host;
+        w.topology.nvlink.provenance = cases[i].link;
+        w.topology.nvlink.latency_provenance = cases[i].latency;
+        w.topology.nvlink.ctas_provenance = cases[i].ctas;
+        w.params.framework = cases[i].framework == 1   ? host
+                             : cases[i].framework == 2 ? copies
+                                                       : NULL;
+        result = world_run(&w);
+        ck_assert_msg(result->provenance == cases[i].weakest, "case %zu: %s", i,
+                      lh_provenance_names[result->provenance]);
+        world_clear(&w);
+    }
+}
+END_TEST
+
 /* A merge is one of a slice if the sum has more parts, or behind a block that leaves out the first
  * query; the first one only writes. */
 START_TEST(sim_merges_of_slices_copy)
@@ -582,4 +663,5 @@ LH_TEST_MAIN("sim_cost", sim_one_rank_costs_one_device, sim_kernel_times_are_the
              sim_layers_go_by_shape_and_traffic, sim_dense_flops_are_products,
              sim_matrix_products_run_at_a_share_of_the_peak, sim_other_cost_modes_count_attention,
              sim_compute_streams_fill_the_last_wave, sim_calls_are_surrounded_by_copies,
-             sim_merges_of_slices_copy, sim_hosts_hold_up_calls)
+             sim_merges_of_slices_copy, sim_calls_are_trusted_as_their_file,
+             sim_runs_are_trusted_as_the_weakest_part, sim_hosts_hold_up_calls)

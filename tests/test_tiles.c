@@ -291,6 +291,136 @@ START_TEST(tiles_schedules_are_exact)
 }
 END_TEST
 
+/* One SM of several thread blocks, told without a heap. */
+typedef struct {
+    double at, left[LH_TILES_RESIDENT];
+    uint64_t count;
+} PlainSm;
+
+static double
+plain_rate(const LhTiling *t, uint64_t count)
+{
+    const double filled = (double)(count - 1) / (double)(t->resident - 1);
+
+    return t->alone + (1 - t->alone) * filled;
+}
+
+static double
+plain_end(const LhTiling *t, const PlainSm *sm, double *least)
+{
+    *least = INFINITY;
+    for (uint64_t i = 0; i < sm->count; i++)
+        *least = fmin(*least, sm->left[i]);
+    return sm->at + *least / (plain_rate(t, sm->count) / (double)sm->count);
+}
+
+static void
+plain_advance(const LhTiling *t, PlainSm *sm)
+{
+    double least;
+    uint64_t kept = 0;
+
+    sm->at = plain_end(t, sm, &least);
+    for (uint64_t i = 0; i < sm->count; i++) {
+        if (sm->left[i] > least)
+            sm->left[kept++] = sm->left[i] - least;
+    }
+    sm->count = kept;
+}
+
+/* When @sm has room, and how many thread blocks it has then. */
+static double
+plain_room(const LhTiling *t, const PlainSm *sm, uint64_t *staying)
+{
+    double least, end;
+
+    *staying = sm->count;
+    if (sm->count < t->resident)
+        return sm->at;
+    end = plain_end(t, sm, &least);
+    *staying = 0;
+    for (uint64_t i = 0; i < sm->count; i++)
+        *staying += sm->left[i] > least;
+    return end;
+}
+
+static double
+plain_shared_makespan(const LhTiling *t, const GArray *tiles, uint64_t sms)
+{
+    g_autofree PlainSm *sm = g_new0(PlainSm, sms);
+    double end = 0;
+
+    for (guint i = 0; i < tiles->len; i++) {
+        uint64_t best = 0, best_staying, staying;
+        double best_room = plain_room(t, &sm[0], &best_staying);
+
+        for (uint64_t s = 1; s < sms; s++) {
+            const double room = plain_room(t, &sm[s], &staying);
+
+            if (room < best_room || (room <= best_room && staying < best_staying)) {
+                best = s;
+                best_room = room;
+                best_staying = staying;
+            }
+        }
+        if (sm[best].count == t->resident)
+            plain_advance(t, &sm[best]);
+        sm[best].left[sm[best].count++] = g_array_index(tiles, double, i);
+    }
+    for (uint64_t s = 0; s < sms; s++) {
+        while (sm[s].count > 0)
+            plain_advance(t, &sm[s]);
+        end = fmax(end, sm[s].at);
+    }
+    return end;
+}
+
+START_TEST(tiles_that_share_an_sm_share_its_rate)
+{
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        const double alone[] = { 0.5, 0.7, 1 };
+        const LhTiling t = { .resident = 2 + seed % 3,
+                             .alone = alone[seed % 3],
+                             .prologue = (double)(seed % 2) };
+        const uint64_t sms = draw(seed, 31, 1, 12), copies = draw(seed, 32, 1, 8);
+        g_autoptr(GArray) runs = draw_runs(seed, 12, 3);
+        g_autoptr(GArray) tiles = expand(&t, runs, copies);
+        const LhTileTimes times = lh_tiles_makespan(&t, runs, copies, sms);
+
+        if (tiles->len >= LH_TILES_EXACT * sms)
+            continue;
+        ck_assert_double_eq_tol(times.makespan_blocks, plain_shared_makespan(&t, tiles, sms), 1e-6);
+        ck_assert_double_ge(times.makespan_blocks * (double)sms, times.work_blocks * (1 - 1e-12));
+        if (sms == 1 && t.alone >= 1)
+            ck_assert_double_eq_tol(times.makespan_blocks, times.work_blocks, 1e-6);
+    }
+}
+END_TEST
+
+/* By hand: tiles of 10 blocks, two on an SM, of which one alone has 0.8 of the rate. */
+START_TEST(tiles_that_share_an_sm_by_hand)
+{
+    static const struct {
+        uint64_t tiles, sms;
+        double blocks;
+    } cases[] = {
+        { 1, 1, 12.5 }, { 2, 1, 20 }, { 3, 1, 32.5 },
+        { 2, 2, 12.5 }, { 3, 2, 20 }, { 6, 2, 32.5 }, /* the last two on an SM each */
+        { 8, 2, 40 },
+    };
+    const LhTiling t = { .resident = 2, .alone = 0.8 };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const LhTileRun run = { 10, cases[i].tiles };
+        g_autoptr(GArray) runs = g_array_new(FALSE, FALSE, sizeof(run));
+
+        g_array_append_val(runs, run);
+        ck_assert_double_eq_tol(lh_tiles_makespan(&t, runs, 1, cases[i].sms).makespan_blocks,
+                                cases[i].blocks, 1e-9);
+    }
+}
+END_TEST
+
 /* The best assignment of tiles from @i on, by trying all. */
 static double
 best_makespan(const GArray *tiles, guint i, double *free_at, uint64_t sms)
@@ -514,8 +644,28 @@ START_TEST(rows_cool_and_sustained)
 }
 END_TEST
 
+/* By the length that is predicted; longer than all: the last. */
+START_TEST(rows_quantiles_are_of_calls_as_long)
+{
+    const LhAttentionQuantile known[] = { { 64000000, 0.1 }, { 256000000, 0.05 }, { 0, 0.02 } };
+    g_autoptr(GArray) quantiles = g_array_new(FALSE, FALSE, sizeof(known[0]));
+    const LhAttentionRow none = { .rate = 1e12 };
+    LhAttentionRow row = { .rate = 1e12, .residuals.quantiles = quantiles };
+
+    g_array_append_vals(quantiles, known, G_N_ELEMENTS(known));
+    ck_assert_double_eq(lh_attention_quantile(&none, 1e-3), 0);
+    ck_assert_double_eq(lh_attention_quantile(&row, 1e-6), 0.1);
+    ck_assert_double_eq(lh_attention_quantile(&row, 64.1e-6), 0.05);
+    ck_assert_double_eq(lh_attention_quantile(&row, 255e-6), 0.05);
+    ck_assert_double_eq(lh_attention_quantile(&row, 257e-6), 0.02);
+    ck_assert_double_eq(lh_attention_quantile(&row, 10), 0.02);
+}
+END_TEST
+
 LH_TEST_MAIN("tiles", tiles_blocks_are_those_with_pairs, tiles_of_one_row_are_the_pairs,
-             tiles_of_a_triangle, tiles_schedules_are_exact, tiles_longest_first_is_near_the_best,
+             tiles_of_a_triangle, tiles_schedules_are_exact, tiles_that_share_an_sm_share_its_rate,
+             tiles_that_share_an_sm_by_hand, tiles_longest_first_is_near_the_best,
              tiles_times_grow_with_tokens_and_shrink_with_sms, tiles_of_nothing_take_no_time,
              rows_give_the_rate_of_busy_sms, rows_leave_the_rest_to_curves,
-             rows_of_serving_systems_have_terms, rows_cool_and_sustained)
+             rows_of_serving_systems_have_terms, rows_cool_and_sustained,
+             rows_quantiles_are_of_calls_as_long)

@@ -450,6 +450,47 @@ START_TEST(topology_limits_pairs_over_tcp)
 }
 END_TEST
 
+/* What a source says of a number, its label says, too. */
+START_TEST(topology_labels_are_true)
+{
+    static const char *const latencies[] = { "latency assumed", "latency as ",
+                                             "latency and channels", ": as of ", NULL };
+    g_auto(GStrv) names = lh_data_list("topologies");
+    guint from_source = 0, assumed = 0;
+
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(LhTopology) t = lh_topology_load(*name, NULL);
+        const LhLinkClass *const links[] = { &t->nvlink, &t->pcie, &t->nic };
+
+        for (gsize i = 0; i < G_N_ELEMENTS(links); i++) {
+            const LhLinkClass *link = links[i];
+
+            if (link->bandwidth == 0)
+                continue;
+            /* NCCL's constants are its makers' word: no fit of ours, and no measurement. */
+            if (strstr(link->source, "src/graph/topo.h") != NULL) {
+                from_source++;
+                ck_assert_msg(link->provenance >= LH_PROVENANCE_DATASHEET, "%s: %s", *name,
+                              link->source);
+            }
+            for (const char *const *word = latencies; *word != NULL; word++) {
+                if (strstr(link->source, *word) == NULL)
+                    continue;
+                assumed++;
+                ck_assert_msg(link->latency_provenance == LH_PROVENANCE_ASSUMED, "%s: %s", *name,
+                              link->source);
+            }
+            if (strstr(link->source, "per peer assumed") != NULL ||
+                strstr(link->source, "channels as") != NULL)
+                ck_assert_msg(link->ctas_provenance == LH_PROVENANCE_ASSUMED, "%s: %s", *name,
+                              link->source);
+        }
+    }
+    ck_assert_uint_gt(from_source, 30);
+    ck_assert_uint_gt(assumed, 15);
+}
+END_TEST
+
 START_TEST(topology_link_names)
 {
     g_autoptr(LhTopology) topology = parse(TOPOLOGY("2", NVSWITCH PCIE NICS("1"), TREE), NULL);
@@ -618,11 +659,46 @@ check_broken(const BrokenInput *broken, gsize count)
     }
 }
 
+/* Latency and SMs have the provenance of the rates, unless they have one of their own. */
+START_TEST(topology_links_have_three_provenances)
+{
+    static const BrokenInput same = { "\"provenance\": \"fitted\"", "\"provenance\": \"fitted\"",
+                                      NULL };
+    static const BrokenInput own = {
+        "\"provenance\": \"fitted\"",
+        "\"provenance\": \"measured\", \"latency_provenance\": \"datasheet\"", NULL
+    };
+    g_autofree char *same_text = break_text(topology_text, &same);
+    g_autofree char *own_text = break_text(topology_text, &own);
+    g_autoptr(LhTopology) a = parse(same_text, NULL), b = parse(own_text, NULL);
+    LhLinkClass link = { .provenance = LH_PROVENANCE_MEASURED,
+                         .latency_provenance = LH_PROVENANCE_ASSUMED,
+                         .ctas_provenance = LH_PROVENANCE_DATASHEET };
+
+    ck_assert_int_eq(a->nvlink.latency_provenance, LH_PROVENANCE_FITTED);
+    ck_assert_int_eq(a->nvlink.ctas_provenance, LH_PROVENANCE_FITTED);
+    ck_assert_int_eq(b->nvlink.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(b->nvlink.latency_provenance, LH_PROVENANCE_DATASHEET);
+    ck_assert_int_eq(b->nvlink.ctas_provenance, LH_PROVENANCE_MEASURED);
+    /* What takes no time is not used. */
+    ck_assert_int_eq(lh_link_provenance(&link), LH_PROVENANCE_MEASURED);
+    link.ctas = 1;
+    ck_assert_int_eq(lh_link_provenance(&link), LH_PROVENANCE_DATASHEET);
+    link.latency_ps = 1;
+    ck_assert_int_eq(lh_link_provenance(&link), LH_PROVENANCE_ASSUMED);
+}
+END_TEST
+
 /* A row of times with @bytes and @us, beside the scale-up link. */
 #define TIMES(ranks, bytes, us)                                                                    \
     "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-gather\", \"ranks\": " ranks               \
     ", \"bytes\": [" bytes "], \"us\": [" us                                                       \
     "], \"provenance\": \"measured\", \"source\": \"s\"}]"
+#define TWICE(nccl, other)                                                                         \
+    "\"gpus\": 8, \"collective_times\": [{\"op\": \"all-reduce\", \"ranks\": 2, \"nccl\": \"" nccl \
+    "\", \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": \"measured\", \"source\": \"s\"},\n"   \
+    "{\"op\": \"all-reduce\", \"ranks\": 2, \"nccl\": \"" other                                    \
+    "\", \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": \"measured\", \"source\": \"s\"}]"
 #define LL_LINE "{\"base\": \"1us\", \"hop\": \"1us\"}"
 #define LINES(op, low, high)                                                                       \
     "{\"op\": \"" op "\", \"ll\": " LL_LINE ", \"ll128\": " LL_LINE ", \"simple\": " LL_LINE       \
@@ -668,7 +744,10 @@ START_TEST(topology_rejects_broken_collectives)
           "\"all-reduce\", \"ranks\": 2, \"bytes\": [1, 2], \"us\": [1, 2], \"provenance\": "
           "\"measured\", \"source\": \"s\"}]",
           "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
-          "twice" },
+          "twice, without different versions in \"nccl\"" },
+        { "\"gpus\": 8", TWICE("2.27.3, 2.29.2", "2.23, 2.27.3"),
+          "dir/t.json:8:1: error: \"node.collective_times[1]\": all-reduce on 2 GPUs is there "
+          "twice, without different versions in \"nccl\"" },
         { "\"gpus\": 8", "\"gpus\": 8, \"collective_lines\": [" LINES("all-gather", "2", "1") "]",
           "dir/t.json:7:37: error: \"node.collective_lines[0]\": \"ll_bytes\", 2, is above "
           "\"ll128_bytes\", 1" },
@@ -736,7 +815,8 @@ START_TEST(topology_rejects_broken_values)
           "\"0GB/s\"; allowed: 1 B/s to 1000 TB/s" },
         { "\"240GB/s\"", "\"240GB/s\", \"pair_p2p\": \"25GB/s\"",
           "dir/t.json:10:31: error: unknown field \"pair_p2p\" in \"node.scale_up\"; "
-          "allowed: kind, bandwidth, latency, ctas, provenance, source" },
+          "allowed: kind, bandwidth, latency, ctas, provenance, "
+          "latency_provenance, ctas_provenance, source" },
         { "\"ideal\"", "\"torus\"",
           "dir/t.json:26:13: error: \"fabric.kind\" must be one of ideal, rail, fat-tree; found "
           "the "
@@ -755,7 +835,8 @@ START_TEST(topology_rejects_broken_structure)
     static const BrokenInput broken[] = {
         { "\"bandwidth\"", "\"bandwith\"",
           "dir/t.json:10:7: error: unknown field \"bandwith\" in \"node.scale_up\"; did you mean "
-          "\"bandwidth\"? allowed: kind, bandwidth, latency, ctas, provenance, source" },
+          "\"bandwidth\"? allowed: kind, bandwidth, latency, ctas, provenance, "
+          "latency_provenance, ctas_provenance, source" },
         { "      \"ctas\": 32,\n", "",
           "dir/t.json:8:17: error: missing field \"ctas\" in \"node.scale_up\": kind \"nvswitch\" "
           "needs it" },
@@ -876,7 +957,8 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_routes_over_fat_tree, topology_bench_platform,
              topology_latencies_are_those_measured, topology_every_route_is_sound,
              topology_limits_pairs_of_gpus, topology_limits_hops_of_collectives_apart,
-             topology_limits_pairs_over_tcp, topology_link_names, topology_faults_slow_links,
+             topology_limits_pairs_over_tcp, topology_labels_are_true,
+             topology_links_have_three_provenances, topology_link_names, topology_faults_slow_links,
              topology_rejects_impossible_networks, topology_rejects_broken_values,
              topology_rejects_broken_collectives, topology_rejects_broken_structure,
              topology_rejects_broken_wholes, topology_rejects_unknown_device,

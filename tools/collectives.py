@@ -7,10 +7,12 @@
     tools/collectives.py TABLE.csv --errors                             a size left out, by GPU
 
 The table has the columns gpu, op, num_gpus, size_bytes_nccl_tests, time_us and nccl_version. A row's
-time at a size is the median over the rows of the table, whatever their version. With --lines also
-the three lines (LL, LL128, Simple) of each operation are fitted, for numbers of GPUs without rows.
-The result depends on the table alone. With --check nothing is written: status 1 if the file is not
-what the table makes.
+time at a size is the median over the rows of one GPU (--gpu may be given again) and of versions of
+NCCL that agree: each is within 5 % of all others in the mean of every operation from 256 KiB on.
+The newest version's rows come first and hold where no version is asked for. With --lines also
+the three lines (LL, LL128, Simple) of each operation are fitted, for numbers of GPUs without rows,
+to all versions of the first GPU. The result depends on the table alone. With --check nothing is
+written: status 1 if the file is not what the table makes.
 """
 
 import argparse
@@ -29,23 +31,58 @@ LL_BYTES = 64 << 10  # a rank sends: NCCL's changes of protocol, about
 LL128_BYTES = {"all-reduce": 8 << 20}
 LL128_BYTES_ELSE = 4 << 20
 RATE_MAX = 1e5  # GB/s: what is faster takes no time
-LEFT_OUT_FROM = 256 << 10  # errors are those of sizes from here on
+LEFT_OUT_FROM = 256 << 10  # errors, and what versions differ by, are of sizes from here on
+AGREE = 0.05
+BEND = 2 / 3  # of the way from the line between two knots to where those beside meet
 
 
 def read(path):
-    """{gpu: {(operation, ranks): {bytes: [us]}}}, and the versions likewise."""
-    times = collections.defaultdict(lambda: collections.defaultdict(lambda: collections.defaultdict(list)))
-    versions = collections.defaultdict(lambda: collections.defaultdict(set))
+    """{gpu: {version: {(operation, ranks): {bytes: [us]}}}}."""
+    times = collections.defaultdict(lambda: collections.defaultdict(
+        lambda: collections.defaultdict(lambda: collections.defaultdict(list))))
     with open(path, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             key = OPERATIONS[row["op"]], int(row["num_gpus"])
-            times[row["gpu"]][key][int(row["size_bytes_nccl_tests"])].append(float(row["time_us"]))
-            versions[row["gpu"]][key].add(row["nccl_version"])
-    return times, versions
+            sizes = times[row["gpu"]][row["nccl_version"]][key]
+            sizes[int(row["size_bytes_nccl_tests"])].append(float(row["time_us"]))
+    return times
+
+
+def pooled(by_version, versions):
+    table = collections.defaultdict(lambda: collections.defaultdict(list))
+    for version in versions:
+        for key, samples in by_version[version].items():
+            for size, us in samples.items():
+                table[key][size] += us
+    return table
 
 
 def version_key(version):
     return [int(part) for part in re.findall(r"\d+", version)]
+
+
+def agree(one, other):
+    """Whether tables of two versions tell the same."""
+    differences = collections.defaultdict(list)
+    for key in one.keys() & other.keys():
+        for size in one[key].keys() & other[key].keys():
+            if size >= LEFT_OUT_FROM:
+                ratio = statistics.median(one[key][size]) / statistics.median(other[key][size])
+                differences[key[0]].append(abs(math.log(ratio)))
+    return all(statistics.mean(values) <= AGREE for values in differences.values())
+
+
+def groups_of(by_version):
+    """Versions that agree, the newest first."""
+    groups = []
+    for version in sorted(by_version, key=version_key, reverse=True):
+        for group in groups:
+            if all(agree(by_version[version], by_version[other]) for other in group):
+                group.append(version)
+                break
+        else:
+            groups.append([version])
+    return groups
 
 
 def knots(samples):
@@ -57,12 +94,30 @@ def knots(samples):
     return points
 
 
+def line(points, start, size):
+    (low, a), (high, b) = points[start:start + 2]
+    return a + (b - a) * (size - low) / (high - low)
+
+
 def interpolate(points, size):
+    """As src/sim/network/collective_table.c does."""
     if size <= points[0][0]:
         return points[0][1]
-    right = next((i for i in range(1, len(points)) if size <= points[i][0]), len(points) - 1)
-    (low, a), (high, b) = points[right - 1], points[right]
-    return a + (b - a) * (size - low) / (high - low)
+    if size >= points[-1][0]:
+        return line(points, len(points) - 2, size)
+    start = next(i for i in range(len(points) - 1) if size <= points[i + 1][0])
+    straight = line(points, start, size)
+    if start == 0 or start + 2 >= len(points):
+        return straight
+    before, after = line(points, start - 1, size), line(points, start + 1, size)
+    if min(before, after) > straight:
+        meet = min(before, after)
+    elif max(before, after) < straight:
+        meet = max(before, after)
+    else:
+        return straight
+    low, high = sorted((points[start][1], points[start + 1][1]))
+    return straight + BEND * (min(max(meet, low), high) - straight)
 
 
 # ---- three lines ---------------------------------------------------------------------------------
@@ -123,15 +178,17 @@ def three_lines(operation, table, source):
 # ---- output --------------------------------------------------------------------------------------
 
 
-def rows_of(table, versions, source):
+def rows_of(by_version, source):
     rows = []
-    for (operation, ranks), samples in sorted(table.items(), key=lambda item: (
-            list(OPERATIONS.values()).index(item[0][0]), item[0][1])):
-        points = knots(samples)
-        rows.append({"op": operation, "ranks": ranks,
-                     "nccl": ", ".join(sorted(versions[operation, ranks], key=version_key)),
-                     "bytes": [size for size, _ in points], "us": [us for _, us in points],
-                     "provenance": "measured", "source": source})
+    for group in groups_of(by_version):
+        for (operation, ranks), samples in sorted(pooled(by_version, group).items(), key=lambda item: (
+                list(OPERATIONS.values()).index(item[0][0]), item[0][1])):
+            points = knots(samples)
+            versions = [v for v in group if (operation, ranks) in by_version[v]]
+            rows.append({"op": operation, "ranks": ranks,
+                         "nccl": ", ".join(sorted(versions, key=version_key)),
+                         "bytes": [size for size, _ in points], "us": [us for _, us in points],
+                         "provenance": "measured", "source": source})
     return rows
 
 
@@ -160,46 +217,54 @@ def with_rows(document, times, lines):
 
 
 def print_errors(times):
-    """Of every size but the first and the last, with the line between its neighbours instead."""
+    """Of every size but the first and the last, told by the others."""
     everything = collections.defaultdict(list)
     for gpu in sorted(times):
         errors = collections.defaultdict(list)
-        for (operation, _), samples in times[gpu].items():
-            points = knots(samples)
-            for i in range(1, len(points) - 1):
-                if points[i][0] < LEFT_OUT_FROM:
-                    continue
-                others = points[:i] + points[i + 1:]
-                error = abs(interpolate(others, points[i][0]) / points[i][1] - 1)
-                errors[operation].append(error)
-                everything[operation].append(error)
+        for group in groups_of(times[gpu]):
+            for (operation, _), samples in pooled(times[gpu], group).items():
+                points = knots(samples)
+                for i in range(1, len(points) - 1):
+                    if points[i][0] < LEFT_OUT_FROM:
+                        continue
+                    others = points[:i] + points[i + 1:]
+                    error = abs(interpolate(others, points[i][0]) / points[i][1] - 1)
+                    errors[operation].append(error)
+                    everything[operation].append(error)
         print(f"{gpu}: " + ", ".join(f"{name} {100 * statistics.mean(values):.1f} %"
                                      for name, values in sorted(errors.items())))
     print("all: " + ", ".join(f"{name} {100 * statistics.mean(values):.1f} %"
                               for name, values in sorted(everything.items())))
 
 
+def source_of(options, gpu):
+    return (options.source or options.table).replace("{gpu}", gpu.removeprefix("NVIDIA "))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("table")
-    parser.add_argument("--gpu", help="a name of the column gpu")
-    parser.add_argument("--source", default="", help="where the table comes from")
+    parser.add_argument("--gpu", action="append", help="a name of the column gpu; may be given again")
+    parser.add_argument("--source", default="", help="where the table comes from; {gpu}: its name")
     parser.add_argument("--topology", type=pathlib.Path, help="put the rows into this file")
     parser.add_argument("--lines", action="store_true", help="fit the three lines, too")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if it would")
     parser.add_argument("--errors", action="store_true", help="print errors of sizes left out")
     options = parser.parse_args()
-    times, versions = read(options.table)
+    times = read(options.table)
     if options.errors:
         print_errors(times)
         return 0
     if options.gpu is None:
         print("\n".join(sorted(times)))
         return 0
-    if options.gpu not in times:
-        parser.error(f"no GPU \"{options.gpu}\" in {options.table}; there are: {', '.join(sorted(times))}")
-    rows = rows_of(times[options.gpu], versions[options.gpu], options.source or options.table)
-    lines = lines_of(times[options.gpu], options.source or options.table) if options.lines else []
+    rows = []
+    for gpu in options.gpu:
+        if gpu not in times:
+            parser.error(f"no GPU \"{gpu}\" in {options.table}; there are: {', '.join(sorted(times))}")
+        rows += rows_of(times[gpu], source_of(options, gpu))
+    first = times[options.gpu[0]]
+    lines = lines_of(pooled(first, first), source_of(options, options.gpu[0])) if options.lines else []
     if options.topology is None:
         print(text_of({"collective_times": rows, **({"collective_lines": lines} if lines else {})}), end="")
         return 0

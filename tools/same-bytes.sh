@@ -50,19 +50,34 @@ record() {
     fi
 }
 
-compared=0
-for command in "${commands[@]}"; do
-    record "$first" "${settings[0]}" "$command" "$out/wanted"
+# Compares all that the programs print for command number $1 of the list.
+compare() {
+    local command=${commands[$1]} mine=$out/$1 program setting
+    record "$first" "${settings[0]}" "$command" "$mine.wanted"
     for program in "$first" "$second"; do
         for setting in "${settings[@]}"; do
-            record "$program" "$setting" "$command" "$out/found"
-            if ! cmp -s "$out/wanted" "$out/found"; then
+            record "$program" "$setting" "$command" "$mine.found"
+            if ! cmp -s "$mine.wanted" "$mine.found"; then
                 echo "$program under $setting differs: longhaul $command" >&2
-                diff "$out/wanted" "$out/found" | head -20 >&2 || true
-                exit 1
+                diff "$mine.wanted" "$mine.found" | head -20 >&2 || true
+                return 1
             fi
-            compared=$((compared + 1))
         done
     done
+}
+
+# As many commands at a time as there are processors.
+running=0
+for i in "${!commands[@]}"; do
+    if [ "$running" -eq "$(nproc)" ]; then
+        wait -n
+        running=$((running - 1))
+    fi
+    compare "$i" &
+    running=$((running + 1))
 done
-echo "$compared outputs of ${#commands[@]} commands are equal, byte for byte"
+while [ "$running" -gt 0 ]; do
+    wait -n
+    running=$((running - 1))
+done
+echo "$((${#commands[@]} * 2 * ${#settings[@]})) outputs of ${#commands[@]} commands are equal, byte for byte"

@@ -27,10 +27,10 @@ static const LhField options[] = {
       .offset = offsetof(Options, rows),
       .min = 1,
       .max = -1,
-      .placeholder = "FOLDER",
+      .placeholder = "PLACE",
       .names = "files",
-      .description = "Take the rows from files TABLE.csv in this folder; without TABLE, of all "
-                     "tables that are in it." },
+      .description = "Take the rows from files TABLE.csv in this folder, or from this file; "
+                     "without TABLE, of all tables whose files are there." },
     { .name = "fit",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, fit),

@@ -35,14 +35,26 @@ weigh_errors(const LhSetup *setup, const LhSimResult *r, double parts[PARTS])
     }
     parts[LH_TIERS] = ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) / whole *
                       r->compute_error;
-    parts[LH_TIERS + 1] =
-        (double)totals.idle_ps[LH_IDLE_HOST] / whole * lh_provenance_error(LH_PROVENANCE_ASSUMED);
+    parts[LH_TIERS + 1] = (double)totals.idle_ps[LH_IDLE_HOST] / whole *
+                          lh_provenance_error(setup->device->host_provenance);
+}
+
+/* The model's own error: what the residuals of whole kernels say of a run holds it. */
+static double
+model_error(const LhSimResult *r)
+{
+    const double whole = MAX((double)r->makespan_ps * r->ranks_count, 1);
+    LhTotals totals;
+
+    lh_totals(r, &totals);
+    return LH_MODEL_ERROR * (1 - (double)totals.busy_ps / whole * r->compute_judged);
 }
 
 double
 lh_time_error(const LhSetup *setup, const LhSimResult *r)
 {
-    double parts[PARTS], squares = LH_MODEL_ERROR * LH_MODEL_ERROR;
+    const double model = model_error(r);
+    double parts[PARTS], squares = model * model;
 
     weigh_errors(setup, r, parts);
     for (int part = 0; part < PARTS; part++)

@@ -25,18 +25,31 @@ lh_constant_find(const char *name)
     return (LhConstant)i;
 }
 
+static void
+weaken(int *provenance, int by)
+{
+    *provenance = MAX(*provenance, by);
+}
+
 /* Curves and rows by tiles are of attention alone. */
 void
 lh_slow_down(const LhTopology *topology, LhDevice *device)
 {
-    if (topology->product_slowdown > 0)
+    if (topology->product_slowdown > 0) {
+        weaken(&device->matrix_provenance, topology->slowdown_provenance);
         device->matrix_efficiency /= topology->product_slowdown;
+    }
     if (topology->attention_slowdown > 0) {
-        for (guint i = 0; i < device->kernels->len; i++)
-            g_array_index(device->kernels, LhKernelRate, i).rate /= topology->attention_slowdown;
+        for (guint i = 0; i < device->kernels->len; i++) {
+            LhKernelRate *curve = &g_array_index(device->kernels, LhKernelRate, i);
+
+            weaken(&curve->provenance, topology->slowdown_provenance);
+            curve->rate /= topology->attention_slowdown;
+        }
         for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
             LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, i);
 
+            weaken(&row->provenance, topology->slowdown_provenance);
             row->rate /= topology->attention_slowdown;
             row->sustained_rate /= topology->attention_slowdown;
         }

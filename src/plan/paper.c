@@ -92,6 +92,7 @@ static const LhField column_fields[] = {
 static const LhField tolerance_fields[] = {
     TOLERANCE(mean, "Bound of the mean of the errors without their signs; 0.02 is 2 %."),
     TOLERANCE(worst, "Bound of each of them."),
+    TOLERANCE(pairs, "Least share of the pairs that are in order."),
     { .name = NULL },
 };
 
@@ -403,6 +404,8 @@ lh_paper_rows_path(const LhPaper *paper, const char *folder)
     g_autofree char *own = g_path_get_dirname(paper->path);
     g_autofree char *file = g_strconcat(paper->name, ".csv", NULL);
 
+    if (folder != NULL && g_file_test(folder, G_FILE_TEST_IS_REGULAR))
+        return g_strdup(folder);
     return g_build_filename(folder != NULL ? folder : own, file, NULL);
 }
 

@@ -28,7 +28,7 @@ typedef enum {
     LH_METRIC_ATTENTION, /* seconds */
     LH_METRIC_ITERATIONS_PER_S,
     LH_METRIC_TFLOPS_PER_GPU, /* of the pairs that the mask allows: 4 d forward, 10 d backward */
-    /* Of one collective alone, as NCCL runs it: options cluster, ranks, collective, bytes. */
+    /* Of one collective alone, as NCCL runs it: options cluster, ranks, collective, bytes, nccl. */
     LH_METRIC_COLLECTIVE,          /* microseconds */
     LH_METRIC_COLLECTIVE_LEFT_OUT, /* likewise, as if this size had not been measured */
     LH_METRICS,
@@ -61,6 +61,7 @@ typedef struct {
 /* Relative: 0.02 is 2 %; 0: no bound. */
 typedef struct {
     double mean, worst;
+    double pairs; /* least share of the pairs in order */
 } LhPaperTolerance;
 
 typedef struct {
@@ -114,8 +115,9 @@ LhPaper *lh_paper_parse(const char *file, const char *text, gsize length, GError
 void lh_paper_free(LhPaper *paper);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPaper, lh_paper_free)
 
-/* The table's rows: NAME.csv in @folder, or beside the paper's file if @folder is NULL. Sets @error
- * too if a column that the paper names is not there. Caller frees. */
+/* The table's rows: NAME.csv in @folder, or @folder itself if that is a file, or NAME.csv beside
+ * the paper's file if @folder is NULL. Sets @error too if a column that the paper names is not
+ * there. Caller frees. */
 LhCsv *lh_paper_rows(const LhPaper *paper, const char *folder, GError **error);
 char *lh_paper_rows_path(const LhPaper *paper, const char *folder);
 

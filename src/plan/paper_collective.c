@@ -25,6 +25,7 @@ fail(GError **error, int code, const char *format, ...)
 }
 
 static const char *const option_names[] = { "cluster", "ranks", "collective", "bytes", NULL };
+static const char *const nccl_option = "nccl"; /* which may be absent */
 
 static bool
 read_count(const LhPaperOptions *options, const char *name, uint64_t least, uint64_t most,
@@ -60,10 +61,10 @@ lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *colle
     for (guint i = 0; i < options->names->len; i++) {
         const char *name = g_ptr_array_index(options->names, i);
 
-        if (!g_strv_contains(option_names, name))
+        if (!g_strv_contains(option_names, name) && strcmp(name, nccl_option) != 0)
             return fail(error, LH_ERROR_USAGE,
                         "a collective has no option \"%s\"; allowed: cluster, ranks, collective, "
-                        "bytes",
+                        "bytes, nccl",
                         name);
     }
     for (const char *const *name = option_names; *name != NULL; name++) {
@@ -71,6 +72,7 @@ lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *colle
             return fail(error, LH_ERROR_USAGE, "a collective needs the option \"%s\"", *name);
     }
     collective->cluster = lh_paper_option(options, "cluster");
+    collective->nccl = lh_paper_option(options, nccl_option);
     return read_count(options, "ranks", 2, G_MAXINT32, &collective->ranks, error) &&
            read_count(options, "bytes", 1, UINT64_C(1) << 50, &collective->bytes, error) &&
            read_kind(options, &collective->kind, error);
@@ -127,6 +129,8 @@ lh_paper_collective_seconds(const LhPaperCollective *c, bool left_out, double *s
     if (device == NULL ||
         !lh_network_init(&network, topology, (uint32_t)nodes, (uint32_t)c->ranks, NULL, error))
         return false;
+    if (c->nccl != NULL)
+        lh_collective_times_choose(topology->collective_times, c->nccl);
     if (left_out &&
         !lh_collective_times_leave_out(topology->collective_times, c->kind, c->ranks, c->bytes))
         return fail(error, LH_ERROR_NO, "%s has no time of this size that could be left out",

@@ -12,10 +12,11 @@ typedef struct {
     uint64_t ranks;      /* the first ones of the cluster; at least 2 */
     uint64_t bytes;      /* as nccl-tests prints them */
     LhCollectiveKind kind;
+    const char *nccl; /* a version, whose times hold where the cluster has them; may be NULL */
 } LhPaperCollective;
 
-/* From options "cluster", "ranks", "collective" and "bytes", all of them and no other; false with
- * LH_ERROR_USAGE if one is missing or none. */
+/* From options "cluster", "ranks", "collective" and "bytes", all of them, and "nccl", no other;
+ * false with LH_ERROR_USAGE if one is missing or none. */
 bool lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *collective,
                               GError **error);
 

@@ -297,6 +297,7 @@ put_link(const LhProfile *p, const char *name, const LhLinkClass *measured, LhLi
     g_free(link->source);
     *link = *measured;
     link->source = g_strdup(measured->source);
+    link->latency_provenance = link->ctas_provenance = link->provenance;
     return true;
 }
 
@@ -313,6 +314,8 @@ put_constants(const LhProfile *p, LhDevice *device)
         device->kernel_launch_ps = p->kernel_launch_ps;
     if (lh_json_has(p->json, "stream_sync"))
         device->stream_sync_ps = p->stream_sync_ps;
+    if (lh_json_has(p->json, "kernel_launch") && lh_json_has(p->json, "stream_sync"))
+        device->host_provenance = LH_PROVENANCE_MEASURED;
     if (p->tile_rows > 0)
         device->tile_rows = p->tile_rows;
 }

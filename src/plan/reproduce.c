@@ -56,10 +56,11 @@ finish(LhPaperSummary *s, const LhPaperTolerance *tolerance)
         s->mean_abs_error /= s->judged;
         s->bias /= s->judged;
     }
-    if (tolerance->mean == 0 && tolerance->worst == 0)
+    if (tolerance->mean == 0 && tolerance->worst == 0 && tolerance->pairs == 0)
         return;
     s->beyond = (tolerance->mean > 0 && s->mean_abs_error > tolerance->mean) ||
                 (tolerance->worst > 0 && s->worst_abs_error > tolerance->worst) ||
+                s->pairs_in_order < tolerance->pairs * s->pairs ||
                 s->memory_right < s->memory_judged;
 }
 
@@ -310,6 +311,17 @@ add_table(GPtrArray *tables, LhPaper *paper, const LhReproduceParams *params, GE
     return !params->fit || fit_table(table, params->jobs, error);
 }
 
+/* Whether rows of the table are at @place: in this folder, or this file, by its name. */
+static bool
+has_rows(const LhPaper *paper, const char *place)
+{
+    g_autofree char *path = lh_paper_rows_path(paper, place);
+    g_autofree char *file = g_path_get_basename(path);
+    g_autofree char *wanted = g_strconcat(paper->name, ".csv", NULL);
+
+    return strcmp(file, wanted) == 0 && g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
 /* Of tables that nobody named, those without rows in the folder are beside the question. */
 static bool
 add_all(GPtrArray *tables, const LhReproduceParams *params, GError **error)
@@ -318,11 +330,10 @@ add_all(GPtrArray *tables, const LhReproduceParams *params, GError **error)
 
     for (guint i = 0; names[i] != NULL; i++) {
         LhPaper *paper = lh_paper_load(names[i], error);
-        g_autofree char *path = paper == NULL ? NULL : lh_paper_rows_path(paper, params->folder);
 
         if (paper == NULL)
             return false;
-        if (params->folder != NULL && !g_file_test(path, G_FILE_TEST_EXISTS)) {
+        if (params->folder != NULL && !has_rows(paper, params->folder)) {
             lh_paper_free(paper);
             continue;
         }

@@ -47,7 +47,7 @@ typedef struct {
 /* What to reproduce. */
 typedef struct {
     const GPtrArray *names; /* of char *: tables; NULL or empty: all that there are rows of */
-    const char *folder;     /* with the rows; NULL: those that come with longhaul */
+    const char *folder;     /* with the rows, or their file; NULL: those that come with longhaul */
     bool fit;               /* fit the constants of the tables anew */
     guint jobs;             /* threads; 0: as the cores and the memory allow */
 } LhReproduceParams;

@@ -27,11 +27,11 @@ weakest_link(const LhTopology *t)
     int weakest = LH_PROVENANCE_MEASURED;
 
     if (t->nvlink.bandwidth > 0)
-        weakest = MAX(weakest, t->nvlink.provenance);
+        weakest = MAX(weakest, lh_link_provenance(&t->nvlink));
     if (t->pcie.bandwidth > 0)
-        weakest = MAX(weakest, t->pcie.provenance);
+        weakest = MAX(weakest, lh_link_provenance(&t->pcie));
     if (t->nic.bandwidth > 0)
-        weakest = MAX(weakest, t->nic.provenance);
+        weakest = MAX(weakest, lh_link_provenance(&t->nic));
     return weakest;
 }
 
@@ -130,18 +130,21 @@ lh_describe_pair_limits(const LhLinkClass *link, const char *before, const char 
 static void
 add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
 {
-    g_autofree char *rate = NULL;
-    g_autofree char *latency = NULL;
+    g_autofree char *rate = NULL, *latency = NULL, *ctas = NULL;
+    g_autofree char *latency_name = g_strconcat(name, " latency", NULL);
+    g_autofree char *ctas_name = g_strconcat(name, " SMs", NULL);
     g_autoptr(GString) value = NULL;
 
     if (link->bandwidth == 0)
         return;
     rate = lh_format_bandwidth(link->bandwidth);
     latency = lh_format_time(link->latency_ps);
+    ctas = g_strdup_printf("%" G_GUINT64_FORMAT, link->ctas);
     value = g_string_new(rate);
     lh_describe_pair_limits(link, " (GPU to GPU ", ")", value);
-    g_string_append_printf(value, ", %s, %" G_GUINT64_FORMAT " SMs", latency, link->ctas);
     add_constant(table, name, value->str, link->provenance, link->source);
+    add_constant(table, latency_name, latency, link->latency_provenance, link->source);
+    add_constant(table, ctas_name, ctas, link->ctas_provenance, link->source);
 }
 
 static void
@@ -231,7 +234,7 @@ lh_describe_constants(const LhSetup *setup)
     add_kernel_constants(table, d);
     add_attention_constants(table, d);
     add_constant(table, "memory", memory, d->memory_provenance, d->source);
-    add_constant(table, "host", host, LH_PROVENANCE_ASSUMED, d->source);
+    add_constant(table, "host", host, d->host_provenance, d->source);
     add_link_constant(table, "nvlink", &setup->topology->nvlink);
     add_link_constant(table, "pcie", &setup->topology->pcie);
     add_link_constant(table, "nic", &setup->topology->nic);

@@ -95,7 +95,7 @@ add_summary(LhTable *t, const char *name, const LhPaperSummary *s,
     add_share(t, s->memory_right, s->memory_judged);
     add_count(t, s->left_out);
     add_count(t, s->unpredicted);
-    if (tolerance->mean == 0 && tolerance->worst == 0)
+    if (tolerance->mean == 0 && tolerance->worst == 0 && tolerance->pairs == 0)
         lh_table_cell(t, "", NULL);
     else
         lh_table_cell(t, s->judged + s->memory_judged == 0 ? "" : s->beyond ? "no" : "yes", NULL);
@@ -110,6 +110,7 @@ bounds_of(const LhReproducedTable *table)
     for (guint i = 0; i < table->metrics->len; i++) {
         bounds.mean = MAX(bounds.mean, metric_at(table, i)->tolerance.mean);
         bounds.worst = MAX(bounds.worst, metric_at(table, i)->tolerance.worst);
+        bounds.pairs = MAX(bounds.pairs, metric_at(table, i)->tolerance.pairs);
     }
     return bounds;
 }
@@ -394,6 +395,7 @@ write_tolerance(LhJsonWriter *w, const LhPaperTolerance *tolerance)
 {
     write_real(w, "tolerance_mean", tolerance->mean > 0, tolerance->mean);
     write_real(w, "tolerance_worst", tolerance->worst > 0, tolerance->worst);
+    write_real(w, "tolerance_pairs", tolerance->pairs > 0, tolerance->pairs);
 }
 
 static void

@@ -94,8 +94,14 @@ write_constant(LhJsonWriter *w, const char *name, int provenance, const char *so
 static void
 write_link_constant(LhJsonWriter *w, const char *name, const LhLinkClass *link)
 {
-    if (link->bandwidth > 0)
-        write_constant(w, name, link->provenance, link->source);
+    g_autofree char *latency = g_strconcat(name, " latency", NULL);
+    g_autofree char *ctas = g_strconcat(name, " SMs", NULL);
+
+    if (link->bandwidth == 0)
+        return;
+    write_constant(w, name, link->provenance, link->source);
+    write_constant(w, latency, link->latency_provenance, link->source);
+    write_constant(w, ctas, link->ctas_provenance, link->source);
 }
 
 static void
@@ -104,6 +110,7 @@ write_all_constants(LhJsonWriter *w, const LhSetup *setup)
     const LhDevice *d = setup->device;
 
     write_constant(w, "memory bandwidth", d->memory_provenance, d->source);
+    write_constant(w, "host", d->host_provenance, d->source);
     for (guint i = 0; i < d->kernels->len; i++) {
         const LhKernelRate *rate = &g_array_index(d->kernels, LhKernelRate, i);
         g_autofree char *name =

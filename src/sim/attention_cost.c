@@ -137,6 +137,20 @@ lh_attention_seconds(const LhAttentionRow *row, const LhAttentionLoad *load, boo
            at(load->partial_bytes, s->partials) + at(load->spilled_bytes, s->beyond_l2);
 }
 
+double
+lh_attention_quantile(const LhAttentionRow *row, double seconds)
+{
+    const GArray *quantiles = row->residuals.quantiles;
+
+    for (guint i = 0; quantiles != NULL && i < quantiles->len; i++) {
+        const LhAttentionQuantile *q = &g_array_index(quantiles, LhAttentionQuantile, i);
+
+        if (q->until_ps == 0 || seconds * (double)LH_PS_PER_S < (double)q->until_ps)
+            return q->error;
+    }
+    return 0;
+}
+
 static bool
 has_mask(const LhAttentionRow *row, bool causal)
 {

@@ -33,6 +33,9 @@ double lh_attention_tiles_seconds(const LhAttentionRow *row, double flops, bool 
  * the kernel. */
 double lh_attention_seconds(const LhAttentionRow *row, const LhAttentionLoad *load, bool serving);
 
+/* What a call that takes @seconds is good to by the row's quantiles; 0: it has none. */
+double lh_attention_quantile(const LhAttentionRow *row, double seconds);
+
 /*
  * The row of @library (NULL: the first that there is) for @bwd passes and @head_dim under a mask;
  * NULL if there is none. Borrowed.

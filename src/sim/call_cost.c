@@ -8,6 +8,8 @@
 #include "kernels/sizes.h"
 #include "program/work.h"
 
+#include <string.h>
+
 /* Tensors with the queries' elements and with the keys', that a pass of attention reads and writes:
  * q and k, v to o; q, o, do and k, v to dq and dk, dv. */
 typedef struct {
@@ -74,4 +76,38 @@ LhTime
 lh_call_host_ps(const LhFramework *f, const LhOp *op)
 {
     return f != NULL && is_call(op) ? lh_time_from_ps(f->call_host_s * (double)LH_PS_PER_S) : 0;
+}
+
+static LhProvenance
+provenance_of(const LhFramework *f, const char *group, const char *name)
+{
+    static const LhProvenance provenances[] = {
+        [LH_ORIGIN_MEASURED] = LH_PROVENANCE_MEASURED,   [LH_ORIGIN_CODE] = LH_PROVENANCE_MEASURED,
+        [LH_ORIGIN_DATASHEET] = LH_PROVENANCE_DATASHEET, [LH_ORIGIN_FITTED] = LH_PROVENANCE_FITTED,
+        [LH_ORIGIN_ASSUMED] = LH_PROVENANCE_ASSUMED,
+    };
+    guint i = 0;
+
+    while (strcmp(g_array_index(f->facts, LhFrameworkFact, i).group, group) != 0 ||
+           strcmp(g_array_index(f->facts, LhFrameworkFact, i).name, name) != 0)
+        i++;
+    return provenances[g_array_index(f->facts, LhFrameworkFact, i).origin];
+}
+
+LhCallTrust
+lh_call_trust(const LhFramework *f)
+{
+    LhCallTrust trust = { 0 };
+
+    if (f == NULL)
+        return trust;
+    if (f->call_gather || f->call_pad)
+        trust.copies = provenance_of(f, "attention_call", "index_slowdown");
+    if (f->call_gather)
+        trust.copies = MAX(trust.copies, provenance_of(f, "attention_call", "gather"));
+    if (f->call_pad)
+        trust.copies = MAX(trust.copies, provenance_of(f, "attention_call", "pad"));
+    trust.slices = provenance_of(f, "kernels", "merge_slice");
+    trust.host = provenance_of(f, "attention_call", "host_s");
+    return trust;
 }

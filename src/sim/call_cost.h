@@ -8,6 +8,7 @@
 
 #include "model/framework.h"
 #include "program/program.h"
+#include "sim/device.h"
 
 /* What is known of calls that came before. A zeroed one knows nothing. */
 typedef struct {
@@ -25,3 +26,13 @@ double lh_call_bytes(const LhFramework *framework, const LhProgram *program, con
 /* Time that the host spends on @op beside launching it; 0 for other ops than calls of softmax
  * attention. */
 LhTime lh_call_host_ps(const LhFramework *framework, const LhOp *op);
+
+/* How far what the framework's file says of these can be trusted. What its code says is exact. */
+typedef struct {
+    LhProvenance copies; /* around a call */
+    LhProvenance slices; /* around a merge */
+    LhProvenance host;
+} LhCallTrust;
+
+/* Of NULL: measured, since nothing is used. */
+LhCallTrust lh_call_trust(const LhFramework *framework);

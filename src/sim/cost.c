@@ -176,7 +176,7 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
 
 /* All that a load depends on, in words without gaps. */
 typedef struct {
-    uint64_t rows, columns, how, prologue; /* of the tiling; the prologue in billionths */
+    uint64_t rows, columns, how, prologue, alone; /* of the tiling; the last two in billionths */
     guintptr rule;
     uint64_t nq, nk, stride, heads, groups, batch, head_dim, parts, mask, l2;
     int64_t q_start, q_step, k_start, k_step;
@@ -207,8 +207,10 @@ shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, 
     Shape s = { .rows = t->rows,
                 .columns = t->columns,
                 .how = t->of_keys * 1u + t->pack_groups * 2u + (uint64_t)t->order * 4u +
-                       row->serving.split_keys * 8u + (uint64_t)row->direction * 16u,
+                       row->serving.split_keys * 8u + (uint64_t)row->direction * 16u +
+                       t->resident * 32u,
                 .prologue = (uint64_t)llround(t->prologue * 1e9),
+                .alone = (uint64_t)llround(t->alone * 1e9),
                 .head_dim = args->head_dim,
                 .l2 = row->serving.l2_bytes,
                 .nq = args->nq,
@@ -284,13 +286,16 @@ static double
 tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *rounding)
 {
     const LhAttentionLoad *load = load_of(cost, row, op);
+    const double seconds = lh_attention_seconds(row, load, cost->serving);
+    const double quantile = lh_attention_quantile(row, seconds);
 
     use_fit(cost, row->provenance,
-            &(const LhFitResiduals){ .worst = row->residuals.mean,
-                                     .holdout = row->residuals.holdout_mean });
+            &(const LhFitResiduals){ .worst = quantile > 0 ? quantile : row->residuals.mean,
+                                     .holdout = quantile > 0 ? 0 : row->residuals.holdout_mean });
+    cost->op_judged = quantile > 0 && cost->serving; /* other boards and programs differ more */
     if (load->busy > 0)
         *rounding = 1 / load->busy;
-    return lh_attention_seconds(row, load, cost->serving);
+    return seconds;
 }
 
 /*
@@ -414,7 +419,8 @@ around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
 
     if (bytes == 0)
         return 0;
-    use(cost, LH_PROVENANCE_FITTED);
+    use(cost, (int)(op->compute.kernel == LH_KERNEL_ID_merge_lse ? cost->trust.slices
+                                                                 : cost->trust.copies));
     use(cost, cost->device->memory_provenance);
     return bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
 }
@@ -423,13 +429,18 @@ around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
 static double
 judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
 {
-    double seconds;
+    double seconds, around;
 
     cost->op_error = 0;
-    seconds = device_seconds(cost, program, op, rounding) + around_seconds(cost, program, op);
-    cost->spent_s += seconds;
+    cost->op_judged = false;
+    seconds = device_seconds(cost, program, op, rounding);
     cost->uncertain_s += seconds * cost->op_error;
-    return seconds;
+    cost->judged_s += cost->op_judged ? seconds : 0;
+    cost->op_error = 0;
+    around = around_seconds(cost, program, op);
+    cost->uncertain_s += around * cost->op_error;
+    cost->spent_s += seconds + around;
+    return seconds + around;
 }
 
 /* Whether a call is the one that computes a block's scores: attention itself, or, where they are

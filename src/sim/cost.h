@@ -25,10 +25,13 @@ typedef struct {
     LhCostCurves curves[LH_COST_HEAD_DIMS];
     const LhKernelTraffic *traffic[LH_KERNELS_COUNT]; /* NULL: by the device's memory */
     LhProvenance provenance;                          /* the weakest of what was asked for so far */
-    double op_error;             /* of the constants of the present op, the largest */
+    double op_error; /* of the constants of the present op, the largest */
+    bool op_judged;  /* it is of measurements of such calls: the model's error is in it */
     double spent_s, uncertain_s; /* of all ops so far: their time, and that times its error */
+    double judged_s;             /* time of those whose error is of such measurements */
     LhExtrapolation beyond;
     const LhFramework *framework; /* what is done around calls of attention; NULL: nothing */
+    LhCallTrust trust;            /* of that */
     LhCallHistory calls;
 } LhCost;
 

@@ -293,6 +293,11 @@ const LhField lh_device_fields[] = {
       .min = 0,
       .max = COMPUTE_CAPABILITY_MAX,
       .description = "Of an NVIDIA GPU, times 10: 80 is 8.0. NCCL's model asks for it." },
+    { .name = "host_provenance",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhDevice, host_provenance),
+      .choices = lh_provenance_names,
+      .description = "How far the times of hosts can be trusted; assumed if absent." },
     { .name = "kernel_launch",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, kernel_launch_ps),
@@ -459,6 +464,7 @@ read_device(const LhJson *json, GError **error)
 {
     g_autoptr(LhDevice) device = g_new0(LhDevice, 1);
 
+    device->host_provenance = LH_PROVENANCE_ASSUMED;
     if (!lh_json_decode(json, lh_device_fields, device, false, error))
         return NULL;
     for (guint i = 0; i < device->kernels->len; i++) {

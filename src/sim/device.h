@@ -62,12 +62,20 @@ typedef struct {
     double beyond_l2;       /* bytes/s; nocheck:unit: of what half of it cannot hold */
 } LhServing;
 
+/* How far off calls of about one length are: four in five of those that were fitted to are within
+ * the share `error` of their predictions, either way. */
+typedef struct {
+    LhTime until_ps; /* of shorter calls; 0: of all others */
+    double error;
+} LhAttentionQuantile;
+
 /* Measurements beside predictions: relative errors. */
 typedef struct {
     uint64_t rows;       /* that constants were fitted to */
     double mean, worst;  /* of these */
     double holdout_mean; /* of the half of them that a fit to the other half did not see */
     double holdout;      /* the worst of these */
+    GArray *quantiles;   /* of LhAttentionQuantile, the shortest first; NULL: not known */
 } LhAttentionResiduals;
 
 /* The attention kernel of a library: library x direction x head dimension x masks. */
@@ -119,6 +127,7 @@ typedef struct {
     LhMemoryContext memory_context;
     uint64_t sm_count;
     uint64_t compute_capability; /* times 10: 80 is 8.0; 0: not an NVIDIA GPU, or not known */
+    int host_provenance;         /* LhProvenance: of the next two */
     LhTime kernel_launch_ps;     /* host time to issue one op */
     LhTime stream_sync_ps;       /* host time for a device synchronisation */
     uint64_t tile_rows;          /* query rows of one thread block of the attention kernels */

@@ -10,12 +10,15 @@
 #define HEAD_DIM_MAX 65536
 #define TILE_MAX 65536
 #define PROLOGUE_MAX 1000
+#define ALONE_MIN 0.01
 #define RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
 #define RATE_MAX 1e18
 #define TIME_MAX_S 1.0
 #define BYTES_MAX 1e15
 #define ROWS_MAX 1e9
 #define RESIDUAL_MAX 1e6
+#define QUANTILES_MAX 32
+#define QUANTILE_MAX_S 1000.0
 
 static const char *const directions[] = { "fwd", "bwd", NULL };
 static const char *const sides[] = { "queries", "keys", NULL };
@@ -62,6 +65,24 @@ static const LhField serving_fields[] = {
         .min = 0, .max = RESIDUAL_MAX, .description = (text)                                       \
     }
 
+static const LhField quantile_fields[] = {
+    { .name = "until",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .offset = offsetof(LhAttentionQuantile, until_ps),
+      .min = 0,
+      .max = QUANTILE_MAX_S,
+      .description = "Of calls that are predicted to be shorter; the last entry has none." },
+    { .name = "error",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhAttentionQuantile, error),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 0,
+      .max = RESIDUAL_MAX,
+      .description = "Four in five are within it." },
+    { .name = NULL },
+};
+
 static const LhField residual_fields[] = {
     { .name = "rows",
       .type = LH_FIELD_UINT,
@@ -73,6 +94,14 @@ static const LhField residual_fields[] = {
     RESIDUAL(worst, "The worst of them."),
     RESIDUAL(holdout_mean, "Mean error of the half of them that a fit to the other did not see."),
     RESIDUAL(holdout, "The worst of that half."),
+    { .name = "quantiles",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhAttentionResiduals, quantiles),
+      .min = 1,
+      .max = QUANTILES_MAX,
+      .fields = quantile_fields,
+      .element_size = sizeof(LhAttentionQuantile),
+      .description = "How far off calls of about one length are, the shortest first." },
     { .name = NULL },
 };
 
@@ -120,6 +149,18 @@ const LhField lh_attention_fields[] = {
       .description = "Whether the query heads of a key-value head share tiles of queries." },
     CHOICE("order", order, lh_tile_orders,
            "In which order tiles are taken, each by the SM free first."),
+    { .name = "resident",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhAttentionRow, tiling.resident),
+      .min = 1,
+      .max = LH_TILES_RESIDENT,
+      .description = "Thread blocks that an SM holds at once, in linear order; default 1." },
+    { .name = "alone",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhAttentionRow, tiling.alone),
+      .min = ALONE_MIN,
+      .max = 1,
+      .description = "Share of the SM's rate that one of them alone has; default 1." },
     { .name = "prologue",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhAttentionRow, tiling.prologue),
@@ -166,6 +207,8 @@ void
 lh_attention_init(void *row)
 {
     ((LhAttentionRow *)row)->knee_ps = LH_ATTENTION_KNEE_PS;
+    ((LhAttentionRow *)row)->tiling.resident = 1;
+    ((LhAttentionRow *)row)->tiling.alone = 1;
 }
 
 /* The masks of a row as bits; 0 with @error if one of them is none. */
@@ -233,6 +276,29 @@ check_rates(const LhJson *json, const LhDevice *device, const LhAttentionRow *ro
     return true;
 }
 
+/* Each longer than the one before, the last for all that are longer still. */
+static bool
+check_quantiles(const LhJson *json, const LhAttentionRow *row, const char *path, GError **error)
+{
+    const GArray *quantiles = row->residuals.quantiles;
+    LhTime before_ps = 0;
+
+    for (guint i = 0; quantiles != NULL && i < quantiles->len; i++) {
+        const LhAttentionQuantile *q = &g_array_index(quantiles, LhAttentionQuantile, i);
+
+        if (i + 1 < quantiles->len ? q->until_ps <= before_ps : q->until_ps != 0) {
+            g_autofree char *at = g_strdup_printf("%s.residuals.quantiles[%u]", path, i);
+
+            return lh_json_error(json, at, error,
+                                 "\"%s\" is out of order; allowed: each \"until\" above the one "
+                                 "before, none in the last entry",
+                                 at);
+        }
+        before_ps = q->until_ps;
+    }
+    return true;
+}
+
 static bool
 check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
 {
@@ -240,7 +306,8 @@ check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
     g_autofree char *path = g_strdup_printf("attention[%u]", index);
     const unsigned bits = mask_bits(json, row, path, error);
 
-    if (bits == 0 || !check_rates(json, device, row, path, error))
+    if (bits == 0 || !check_rates(json, device, row, path, error) ||
+        !check_quantiles(json, row, path, error))
         return false;
     if (row->sustained_rate <= 0)
         row->sustained_rate = row->rate;
@@ -249,6 +316,11 @@ check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
     if (row->tiling.of_keys && row->tiling.pack_groups)
         return lh_json_error(json, path, error,
                              "\"%s\" packs groups into tiles of keys; allowed: tiles of queries",
+                             path);
+    if (row->tiling.resident > 1 && row->tiling.order != LH_TILES_LINEAR)
+        return lh_json_error(json, path, error,
+                             "\"%s\" has tiles that share an SM in an order that is not known; "
+                             "allowed: linear",
                              path);
     for (guint i = 0; i < index; i++) {
         if (overlap(row, bits, &g_array_index(device->attention, LhAttentionRow, i)))

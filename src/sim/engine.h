@@ -83,6 +83,7 @@ typedef struct {
     bool contention;   /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
     LhTime now, launch_ps, sync_ps;
+    int host_provenance; /* LhProvenance: the weakest of what hosts have taken time for */
     LhSimRank *ranks;
     LhQueue *queues;   /* [ranks << streams_shift] */
     LhCursor *cursors; /* [ranks] */

@@ -147,6 +147,19 @@ is_outside(const LhOp *op)
 }
 
 static void
+take_host_time(LhEngine *e, LhSimRank *rank, const LhOp *op)
+{
+    const LhTime call_ps = e->free_network ? 0 : lh_call_host_ps(e->cost.framework, op);
+
+    if (e->launch_ps > 0)
+        e->host_provenance = MAX(e->host_provenance, e->params->device->host_provenance);
+    if (call_ps > 0)
+        e->host_provenance = MAX(e->host_provenance, (int)e->cost.trust.host);
+    /* Beyond the end of time the run is refused, as soon as it gets there. */
+    rank->host_ps = MIN(rank->host_ps + e->launch_ps + call_ps, 2 * LH_TIME_LONGEST);
+}
+
+static void
 issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
 {
     LhNode *node = add_node(e, rank, op);
@@ -170,10 +183,7 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
         issue_collective(e, rank, node, op);
     }
     if (!is_outside(op))
-        /* Beyond the end of time the run is refused, as soon as it gets there. */
-        rank->host_ps = MIN(rank->host_ps + e->launch_ps +
-                                (e->free_network ? 0 : lh_call_host_ps(e->cost.framework, op)),
-                            2 * LH_TIME_LONGEST);
+        take_host_time(e, rank, op);
     enqueue(rank, node, op->id);
 }
 
@@ -203,6 +213,8 @@ lh_host_pass_sync(LhEngine *e, LhSimRank *rank)
     if (sync == NULL || sync->kind != LH_OP_SYNC || sync->gate != LH_NO_NODE)
         return false;
     end = MAX(e->now, sync->issued_ps) + e->sync_ps;
+    if (e->sync_ps > 0)
+        e->host_provenance = MAX(e->host_provenance, e->params->device->host_provenance);
     if (e->causes != NULL)
         lh_causes_sync_ends(e->causes, rank->index, id, sync, e->now, end);
     sync->state = LH_NODE_DONE;

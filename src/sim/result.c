@@ -94,6 +94,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params)
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
     lh_cost_init(&e->cost, params->cost, params->device);
     e->cost.framework = params->framework;
+    e->cost.trust = lh_call_trust(params->framework);
     e->cost.serving = params->serving;
     init_ranks(e);
     init_news(e);
@@ -155,7 +156,25 @@ link_provenance(const LhTopology *topology, uint32_t tier)
     const LhLinkClass *const classes[LH_TIERS] = { &topology->nvlink, &topology->pcie,
                                                    &topology->nic, &topology->nic };
 
-    return (LhProvenance)classes[tier]->provenance;
+    return (LhProvenance)lh_link_provenance(classes[tier]);
+}
+
+/* Of what is not a kernel: links, hosts, what is known of this cluster alone. */
+static LhProvenance
+outside_provenance(const LhEngine *e)
+{
+    const LhTopology *t = e->network->topology;
+    const bool between = e->tiers_used & (1u << LH_TIER_NIC | 1u << LH_TIER_FABRIC);
+    int weakest = LH_PROVENANCE_MEASURED;
+
+    if (e->free_network)
+        return LH_PROVENANCE_MEASURED;
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
+        if (e->tiers_used & 1u << tier)
+            weakest = MAX(weakest, (int)link_provenance(t, tier));
+    if (between && t->collective_bandwidth > 0)
+        weakest = MAX(weakest, t->collective_provenance);
+    return (LhProvenance)MAX(weakest, e->host_provenance);
 }
 
 /* Everyone is accounted for until the last rank is done. */
@@ -196,11 +215,9 @@ lh_engine_summarise(LhEngine *e)
     result->provenance = e->cost.provenance;
     result->compute_error =
         e->cost.spent_s > 0 ? e->cost.uncertain_s / e->cost.spent_s : LH_MODEL_ERROR;
+    result->compute_judged = e->cost.spent_s > 0 ? e->cost.judged_s / e->cost.spent_s : 0;
     result->beyond = e->cost.beyond;
-    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
-        if (!e->free_network && (e->tiers_used & 1u << tier))
-            result->provenance =
-                MAX(result->provenance, link_provenance(e->network->topology, tier));
+    result->provenance = MAX(result->provenance, outside_provenance(e));
     if (e->causes != NULL)
         result->path = lh_causes_path(e->causes);
     summarise_links(e, result);

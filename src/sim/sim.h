@@ -122,7 +122,8 @@ typedef struct {
     LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or there was no limit */
     GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
     LhProvenance provenance;      /* the weakest of the constants that were used */
-    double compute_error; /* what kernel times are good to, a mean by time: sim/accuracy.h */
+    double compute_error;  /* what kernel times are good to, a mean by time: sim/accuracy.h */
+    double compute_judged; /* share of their time for which that holds the model's error, too */
     LhExtrapolation beyond;
 } LhSimResult;
 

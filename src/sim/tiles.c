@@ -1,8 +1,8 @@
 /*
  * Tiles and their schedule. Which keys a row sees is an interval of token positions whose ends
  * never go back from row to row (model/mask.h), so what a tile touches follows from its first and
- * its last row in each part; no pair is looked at. What is left out: two thread blocks on one SM,
- * and clusters of SMs that share a tile.
+ * its last row in each part; no pair is looked at. What is left out: clusters of SMs that share a
+ * tile.
  */
 #include "sim/tiles.h"
 
@@ -301,6 +301,150 @@ take_runs(Machine *m, const GArray *runs, double prologue, uint64_t copies)
     }
 }
 
+/* An SM whose thread blocks share its rate. */
+typedef struct {
+    double next;                    /* when it has room: now, or when a thread block is done */
+    double at;                      /* when `left` was counted */
+    double left[LH_TILES_RESIDENT]; /* of each, in blocks */
+    uint64_t count;
+    uint64_t staying; /* of these, at `next` */
+    uint64_t index;
+} Shared;
+
+typedef struct {
+    Shared *sms; /* a heap, the first to have room first; of these, the one with most of it; of
+                    these, in turn */
+    uint64_t count;
+    uint64_t resident;
+    double alone;
+    double end;
+} SharedMachine;
+
+/* What each of @count thread blocks of one SM gets of its rate. */
+static double
+share_of(const SharedMachine *m, uint64_t count)
+{
+    const double more = (double)(count - 1) / (double)(m->resident - 1);
+
+    return (m->alone + (1 - m->alone) * more) / (double)count;
+}
+
+static double
+least(const Shared *sm)
+{
+    double least = sm->left[0];
+
+    for (uint64_t i = 1; i < sm->count; i++)
+        least = fmin(least, sm->left[i]);
+    return least;
+}
+
+/* Goes on until a thread block of @sm is done; those that are done with it are, too. */
+static void
+finish_some(SharedMachine *m, Shared *sm)
+{
+    const double done = least(sm);
+    uint64_t kept = 0;
+
+    sm->at += done / share_of(m, sm->count);
+    m->end = fmax(m->end, sm->at);
+    for (uint64_t i = 0; i < sm->count; i++) {
+        if (sm->left[i] > done)
+            sm->left[kept++] = sm->left[i] - done;
+    }
+    sm->count = kept;
+    sm->staying = kept;
+    sm->next = sm->at;
+}
+
+/* Sets when the SM has room, and how much. */
+static void
+foresee(const SharedMachine *m, Shared *sm)
+{
+    const double done = least(sm);
+
+    sm->staying = sm->count;
+    sm->next = sm->at;
+    if (sm->count < m->resident)
+        return;
+    sm->next += done / share_of(m, sm->count);
+    for (uint64_t i = 0; i < sm->count; i++)
+        sm->staying -= sm->left[i] <= done;
+}
+
+static bool
+comes_before(const Shared *a, const Shared *b)
+{
+    if (a->next < b->next || a->next > b->next)
+        return a->next < b->next;
+    return a->staying != b->staying ? a->staying < b->staying : a->index < b->index;
+}
+
+static void
+sink(SharedMachine *m)
+{
+    const Shared sm = m->sms[0];
+    uint64_t at = 0;
+
+    for (;;) {
+        uint64_t child = 2 * at + 1;
+
+        if (child + 1 < m->count && comes_before(&m->sms[child + 1], &m->sms[child]))
+            child++;
+        if (child >= m->count || !comes_before(&m->sms[child], &sm))
+            break;
+        m->sms[at] = m->sms[child];
+        at = child;
+    }
+    m->sms[at] = sm;
+}
+
+static void
+take_shared(SharedMachine *m, double tile)
+{
+    Shared *first = &m->sms[0];
+
+    while (first->count == m->resident) {
+        finish_some(m, first);
+        sink(m);
+    }
+    first->left[first->count++] = tile;
+    foresee(m, first);
+    sink(m);
+}
+
+/* No tile is left: all end. */
+static double
+end_shared(SharedMachine *m)
+{
+    for (uint64_t i = 0; i < m->count; i++) {
+        while (m->sms[i].count > 0)
+            finish_some(m, &m->sms[i]);
+    }
+    return m->end;
+}
+
+static double
+linear_shared(const LhTiling *tiling, const GArray *runs, uint64_t copies, uint64_t sms)
+{
+    g_autofree Shared *shared = g_new0(Shared, sms);
+    SharedMachine m = {
+        .sms = shared, .count = sms, .resident = tiling->resident, .alone = tiling->alone
+    };
+
+    for (uint64_t i = 0; i < sms; i++)
+        shared[i].index = i;
+    for (uint64_t i = 0; i < copies; i++) {
+        for (guint k = 0; k < runs->len; k++) {
+            const LhTileRun *run = &g_array_index(runs, LhTileRun, k);
+
+            for (uint64_t t = 0; t < run->tiles; t++)
+                take_shared(&m, (double)run->blocks + tiling->prologue);
+        }
+    }
+    return end_shared(&m);
+}
+
 static int
 longer_first(gconstpointer a, gconstpointer b)
 {
@@ -327,6 +471,8 @@ linear(const LhTiling *tiling, const GArray *runs, uint64_t copies, uint64_t sms
     g_autofree double *free_at = g_new0(double, sms);
     Machine m = { free_at, sms, 0 };
 
+    if (tiling->resident > 1)
+        return linear_shared(tiling, runs, copies, sms);
     for (uint64_t i = 0; i < copies; i++)
         take_runs(&m, runs, tiling->prologue, 1);
     return m.end;

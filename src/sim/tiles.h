@@ -24,8 +24,12 @@ typedef struct {
     bool of_keys;     /* tiles are of keys and blocks of queries, as in backward passes */
     bool pack_groups; /* the query heads of a key-value head share tiles, row by row */
     LhTileOrder order;
-    double prologue; /* what a tile costs beside its blocks, in blocks */
+    double prologue;   /* what a tile costs beside its blocks, in blocks */
+    uint64_t resident; /* thread blocks that share an SM, at most LH_TILES_RESIDENT; 0: 1 */
+    double alone;      /* share of the SM's rate that one of them alone has, (0, 1] */
 } LhTiling;
+
+#define LH_TILES_RESIDENT 8
 
 /* Tiles next to one another that have as many blocks. */
 typedef struct {
@@ -55,10 +59,11 @@ typedef struct {
 } LhTileTimes;
 
 /*
- * The schedule of @copies times @runs on @sms SMs (>= 1). Exact below LH_TILES_EXACT tiles an SM;
- * from there on, longest first is taken to end half of the shortest tile behind the mean, and of
- * linear order only the heads with the last LH_TILES_TAIL tiles an SM are scheduled, those before
- * at their mean.
+ * The schedule of @copies times @runs on @sms SMs (>= 1). Thread blocks that share an SM share its
+ * rate, of which fewer than it could hold have less: between `alone` and all of it. Exact below
+ * LH_TILES_EXACT tiles an SM; from there on, longest first is taken to end half of the shortest
+ * tile behind the mean, and of linear order only the heads with the last LH_TILES_TAIL tiles an SM
+ * are scheduled, those before at their mean.
  */
 LhTileTimes lh_tiles_makespan(const LhTiling *tiling, const GArray *runs, uint64_t copies,
                               uint64_t sms);

@@ -297,6 +297,10 @@ class Line:
                                        "--seq", "--Ranks=2", b"--\xff", "-oo"])])
         rng.shuffle(groups)
         words = [word for group in groups for word in group]
+        # An option whose value was forgotten takes the next word.
+        writing = {word for option in options if option["option"] in OUTPUTS
+                   for word in (option["option"], option.get("short"))}
+        self.outputs += [os.fsdecode(value) for word, value in zip(words, words[1:]) if word in writing]
         if self.bad and rng.random() < 0.02:
             return words
         return [self.command, *words]

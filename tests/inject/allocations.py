@@ -14,6 +14,7 @@ WORDs choose the commands that contain one. LIBRARY is fail_allocation.c. The pr
 and leave no file but those that it leaves otherwise, each whole or as it was.
 """
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import random
@@ -152,15 +153,21 @@ def main():
     for name in TRANSCRIPTS:
         lines = (ROOT / f"tests/cli/{name}.transcript").read_text().splitlines()
         commands += [line[2:] for line in lines if line.startswith("$ ")]
-    chance = random.Random(1)
     calls = runs = 0
     failed = False
-    with tempfile.TemporaryDirectory() as records:
-        for i, command in enumerate(commands):
-            if options.words and not any(word in command for word in options.words):
-                continue
-            for call in record_calls(program, preload, command, functions, pathlib.Path(records) / str(i)):
-                count, wrong = check(call, options.all, chance)
+    with tempfile.TemporaryDirectory() as records, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def check_command(i):
+            if options.words and not any(word in commands[i] for word in options.words):
+                return []
+            chance = random.Random(i)
+            records_of_it = pathlib.Path(records) / str(i)
+            return [check(call, options.all, chance)
+                    for call in record_calls(program, preload, commands[i], functions, records_of_it)]
+
+        for results in pool.map(check_command, range(len(commands))):
+            for count, wrong in results:
                 calls, runs = calls + 1, runs + count
                 for line in wrong:
                     print(line, flush=True)

@@ -1,8 +1,10 @@
 /*
- * See the header. Between two sizes the time is a straight line in bytes, as Hockney has it
- * (Parallel Computing 20, 1994): a piece is one protocol's latency and rate, or the mixture where
- * NCCL changes over. Between two numbers of ranks it is a straight line in the ranks, at equal
- * bytes of a rank. Left out: other traffic on the links of the node.
+ * See the header. A protocol's time is a straight line in bytes, as Hockney has it (Parallel
+ * Computing 20, 1994): its latency and its rate. Between two sizes NCCL has one protocol, and the
+ * time lies on the line that joins them, or changes from one to another, and then those of the
+ * pieces beside meet in between. Which it is cannot be told, and so the time is between the two.
+ * Between two numbers of ranks it is a straight line in the ranks, at equal bytes of a rank. Left
+ * out: other traffic on the links of the node.
  */
 #include "sim/network/collective_table.h"
 
@@ -20,6 +22,8 @@
 #define BANDWIDTH_MAX 1e15
 #define LATENCY_MAX_S 1.0
 #define BYTES_MAX 1e15
+/* Of the way from the line that joins two sizes to where those beside meet. */
+#define BEND (2.0 / 3)
 
 #define OP(owner)                                                                                  \
     {                                                                                              \
@@ -54,7 +58,7 @@ const LhField lh_collective_times_fields[] = {
       .offset = offsetof(LhCollectiveTimes, nccl),
       .min = 1,
       .max = TEXT_MAX,
-      .description = "The versions of NCCL that were measured." },
+      .description = "The versions of NCCL that were measured, newest last, \", \" between them." },
     { .name = "bytes",
       .type = LH_FIELD_UINTS,
       .offset = offsetof(LhCollectiveTimes, bytes),
@@ -170,6 +174,29 @@ check_sizes(const LhJson *json, const char *at, const LhCollectiveTimes *row, GE
 }
 
 static bool
+has_version(const LhCollectiveTimes *row, const char *version)
+{
+    g_auto(GStrv) versions = row->nccl == NULL ? NULL : g_strsplit(row->nccl, ", ", -1);
+
+    return versions != NULL && g_strv_contains((const char *const *)versions, version);
+}
+
+/* Whether both rows tell the same: of one operation, and not of different versions. */
+static bool
+is_same(const LhCollectiveTimes *a, const LhCollectiveTimes *b)
+{
+    g_auto(GStrv) versions = a->nccl == NULL ? NULL : g_strsplit(a->nccl, ", ", -1);
+
+    if (a->op != b->op || a->ranks != b->ranks)
+        return false;
+    for (char **version = versions; version != NULL && *version != NULL; version++) {
+        if (has_version(b, *version))
+            return true;
+    }
+    return a->nccl == NULL || b->nccl == NULL;
+}
+
+static bool
 check_row(const LhJson *json, const char *at, const GArray *times, guint index, uint64_t gpus,
           GError **error)
 {
@@ -189,10 +216,11 @@ check_row(const LhJson *json, const char *at, const GArray *times, guint index, 
                              "many",
                              at, row->bytes->len, row->us->len);
     for (guint i = 0; i < index; i++) {
-        if (row_at(times, i)->op == row->op && row_at(times, i)->ranks == row->ranks)
+        if (is_same(row_at(times, i), row))
             return lh_json_error(json, at, error,
-                                 "\"%s\": %s on %" G_GUINT64_FORMAT " GPUs is there twice", at,
-                                 lh_collective_names[row->op], row->ranks);
+                                 "\"%s\": %s on %" G_GUINT64_FORMAT
+                                 " GPUs is there twice, without different versions in \"nccl\"",
+                                 at, lh_collective_names[row->op], row->ranks);
     }
     return check_sizes(json, at, row, error);
 }
@@ -246,20 +274,51 @@ lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double shard_
     return is_per_rank(kind) ? shard_bytes : shard_bytes * (double)ranks;
 }
 
+/* The line through the times of the sizes @from and @from + 1. */
+static double
+line_us(const LhCollectiveTimes *row, guint from, double bytes)
+{
+    const double low = (double)bytes_at(row, from), high = (double)bytes_at(row, from + 1);
+    const double share = (bytes - low) / (high - low);
+
+    return (1 - share) * us_at(row, from) + share * us_at(row, from + 1);
+}
+
+/* Between the sizes @from and @from + 1 of the row. */
+static double
+bent_us(const LhCollectiveTimes *row, guint from, double bytes)
+{
+    const double low = fmin(us_at(row, from), us_at(row, from + 1));
+    const double high = fmax(us_at(row, from), us_at(row, from + 1));
+    const double straight = line_us(row, from, bytes);
+    double before, after, meet;
+
+    if (from == 0 || from + 2 >= row->bytes->len)
+        return straight;
+    before = line_us(row, from - 1, bytes);
+    after = line_us(row, from + 1, bytes);
+    if (before > straight && after > straight)
+        meet = fmin(before, after);
+    else if (before < straight && after < straight)
+        meet = fmax(before, after);
+    else
+        return straight;
+    return straight + BEND * (CLAMP(meet, low, high) - straight);
+}
+
 static double
 seconds_of_row(const LhCollectiveTimes *row, double bytes)
 {
-    guint right = 1;
-    double from, to, share;
+    const guint last = row->bytes->len - 1;
+    guint from = 0;
 
     if (bytes <= (double)bytes_at(row, 0))
         return us_at(row, 0) / US_PER_S;
-    while (right < row->bytes->len - 1 && bytes > (double)bytes_at(row, right))
-        right++;
-    from = (double)bytes_at(row, right - 1);
-    to = (double)bytes_at(row, right);
-    share = (bytes - from) / (to - from);
-    return ((1 - share) * us_at(row, right - 1) + share * us_at(row, right)) / US_PER_S;
+    if (bytes >= (double)bytes_at(row, last))
+        return line_us(row, last - 1, bytes) / US_PER_S;
+    while (bytes > (double)bytes_at(row, from + 1))
+        from++;
+    return bent_us(row, from, bytes) / US_PER_S;
 }
 
 /* The size of equal bytes of a rank on @to GPUs in place of @from. A vector that is reduced
@@ -272,7 +331,8 @@ same_of_a_rank(LhCollectiveKind kind, double bytes, uint64_t from, uint64_t to)
     return bytes * (double)to / (double)from;
 }
 
-/* The rows of the two numbers of ranks next to @ranks, which may be one. */
+/* The rows of the two numbers of ranks next to @ranks, which may be one; of several versions the
+ * first. */
 static bool
 find_rows(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
           const LhCollectiveTimes **fewer, const LhCollectiveTimes **more)
@@ -289,6 +349,31 @@ find_rows(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
             *more = row;
     }
     return *fewer != NULL && *more != NULL;
+}
+
+bool
+lh_collective_times_choose(GArray *times, const char *version)
+{
+    bool found = false;
+
+    for (guint i = 0; times != NULL && i < times->len; i++) {
+        LhCollectiveTimes *row = &g_array_index(times, LhCollectiveTimes, i);
+
+        if (!has_version(row, version))
+            continue;
+        found = true;
+        for (guint j = 0; j < i; j++) {
+            LhCollectiveTimes *other = &g_array_index(times, LhCollectiveTimes, j);
+            const LhCollectiveTimes moved = *other;
+
+            if (other->op != row->op || other->ranks != row->ranks)
+                continue;
+            *other = *row;
+            *row = moved;
+            break;
+        }
+    }
+    return found;
 }
 
 bool

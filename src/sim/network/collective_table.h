@@ -1,6 +1,6 @@
 /*
- * What collectives of one node take, as measured: times at a few sizes, with straight lines in
- * bytes between them, and formulas for numbers of ranks that nobody measured. Sizes are those that
+ * What collectives of one node take, as measured: times at a few sizes, with lines in bytes
+ * between them, and formulas for numbers of ranks that nobody measured. Sizes are those that
  * nccl-tests prints: of the whole vector for all-gather, reduce-scatter and all-reduce, and what
  * one rank sends in all, its own part included, for all-to-all and broadcast.
  */
@@ -11,11 +11,12 @@
 
 #define LH_COLLECTIVE_PROTOCOLS 3
 
-/* Times of one operation on so many GPUs of a node, as a topology file states them. */
+/* Times of one operation on so many GPUs of a node, as a topology file states them. Of rows of one
+ * operation and number for different versions of NCCL the first holds. */
 typedef struct {
     int op; /* LhCollectiveKind */
     uint64_t ranks;
-    char *nccl;     /* its versions; may be NULL */
+    char *nccl;     /* its versions, ", " between them; may be NULL */
     GArray *bytes;  /* of uint64_t, rising */
     GArray *us;     /* of double: microseconds, likewise as many */
     int provenance; /* LhProvenance */
@@ -51,11 +52,15 @@ bool lh_collective_lines_check(const LhJson *json, const char *path, const GArra
 /* The size of a collective as nccl-tests would print it, of @shard_bytes per rank. */
 double lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double shard_bytes);
 
+/* From now on rows of this version of NCCL hold, where there are any; false if there are none. */
+bool lh_collective_times_choose(GArray *times, const char *version);
+
 /*
  * Seconds of @kind with @bytes, printed, on @ranks GPUs; false, and nothing set, if the rows (NULL:
  * none) do not reach so far: a number of ranks that no row has must lie between two that rows have.
- * Below the first size its time holds, beyond the last one the last piece goes on. @provenance is
- * the weakest of the rows that are used.
+ * Below the first size its time holds, beyond the last one the last piece goes on; in between times
+ * rise and fall as those of the sizes next to them do. @provenance is the weakest of the rows that
+ * are used.
  */
 bool lh_collective_times_seconds(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
                                  double bytes, double *seconds, int *provenance);

@@ -6,12 +6,13 @@
  *
  * Bandwidths of links are the network's; channels are derived from them. The hosts are not known
  * and are taken to be AMD's, as in DGX A100. NCCL lets trees over two nodes have twice the rate of
- * the NICs, which none of its measurements shows: here they have what the NICs give together (an
- * assumption). Left out: NVLS, CollNet and PAT, and that NCCL uses fewer channels for short
- * messages.
+ * the NICs, which published runs show for vectors of a gigabyte and not below: here they have what
+ * the NICs give together (an assumption). Left out: NVLS, CollNet and PAT, and that NCCL uses fewer
+ * channels for short messages.
  */
 #include "sim/network/nccl.h"
 
+#include "sim/network/collective_table.h"
 #include "sim/network/rings.h"
 
 #include <math.h>
@@ -116,10 +117,28 @@ set_bandwidths(LhNcclGroup *g, const Survey *survey, double limit_gbps)
     g->channels = CLAMP(g->channels, CHANNELS_PER_NIC, CHANNELS_MAX);
 }
 
+/* What rings reach over the links of a node where that was measured, at those that the network has
+ * now: those of all-gathers, since NVLS has no part in them. */
+static double
+measured_gbps(const LhTopology *topology, double intra)
+{
+    const double filed = topology->collective_links[0].bandwidth / GIGA;
+
+    for (guint i = 0; topology->collective_lines != NULL && i < topology->collective_lines->len;
+         i++) {
+        const LhCollectiveLines *row =
+            &g_array_index(topology->collective_lines, LhCollectiveLines, i);
+
+        if (row->op == LH_COLL_ALL_GATHER && row->simple.bandwidth > 0 && filed > 0)
+            return fmin(intra, row->simple.bandwidth / GIGA * intra / filed);
+    }
+    return intra;
+}
+
 LhProvenance
 lh_nccl_provenance(const LhDevice *device)
 {
-    return device->compute_capability > 0 ? LH_PROVENANCE_FITTED : LH_PROVENANCE_ASSUMED;
+    return device->compute_capability > 0 ? LH_PROVENANCE_DATASHEET : LH_PROVENANCE_ASSUMED;
 }
 
 LhNcclGroup *
@@ -138,6 +157,8 @@ lh_nccl_group_new(const LhNetwork *network, const LhDevice *device, const LhGrou
         g->nodes += ranks[i] / network->gpus_per_node != ranks[i - 1] / network->gpus_per_node;
         survey.nics += ranks[i] / network->gpus_per_nic != ranks[i - 1] / network->gpus_per_nic;
     }
+    if (g->nodes > 1 && g->nvlink && g->ranks > g->nodes)
+        survey.intra = measured_gbps(network->topology, survey.intra);
     if (g->ranks > 1)
         set_bandwidths(g, &survey, network->topology->collective_bandwidth / GIGA);
     return g;

@@ -92,7 +92,11 @@ static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
         COUNT("ctas", member.ctas, needed, 0, CTAS_MAX,                                            \
               "SMs that a running send or receive kernel occupies at each end."),                  \
         CHOICE("provenance", member.provenance, needed, lh_provenance_names,                       \
-               "How far bandwidth and latency can be trusted."),                                   \
+               "How far the bandwidth can be trusted, and what has no provenance of its own."),    \
+        CHOICE("latency_provenance", member.latency_provenance, 0, lh_provenance_names,            \
+               "How far the latency can be trusted."),                                             \
+        CHOICE("ctas_provenance", member.ctas_provenance, 0, lh_provenance_names,                  \
+               "How far the number of SMs can be trusted."),                                       \
         TEXT("source", member.source, needed, "Where the numbers come from.")
 
 static const LhField scale_up_fields[] = {
@@ -238,13 +242,16 @@ check_node(const LhJson *json, const LhTopology *t, GError **error)
 {
     static const char *const link_fields[] = { "bandwidth",  "latency", "ctas",
                                                "provenance", "source",  NULL };
+    static const char *const link_options[] = { "latency_provenance", "ctas_provenance", NULL };
     const char *kind = scale_up_kinds[t->scale_up];
     const bool joined = t->scale_up == LH_SCALE_UP_SWITCH || t->scale_up == LH_SCALE_UP_MEMORY ||
                         t->gpus_per_node == 1 ||
                         (t->scale_up == LH_SCALE_UP_PAIRS && t->gpus_per_node == 2);
 
     if (!check_fields_of_kind(json, "node.scale_up", link_fields, kind,
-                              t->scale_up != LH_SCALE_UP_NONE, error))
+                              t->scale_up != LH_SCALE_UP_NONE, error) ||
+        (t->scale_up == LH_SCALE_UP_NONE &&
+         !check_fields_of_kind(json, "node.scale_up", link_options, kind, false, error)))
         return false;
     if (t->scale_up == LH_SCALE_UP_PAIRS && t->gpus_per_node % 2 != 0)
         return lh_json_error(json, "node.gpus", error,
@@ -348,12 +355,37 @@ check_fabric(const LhJson *json, const LhTopology *t, GError **error)
     return true;
 }
 
+/* What has no provenance of its own has that of the rates. */
+static void
+fill_provenances(LhLinkClass *link)
+{
+    if (link->latency_provenance < 0)
+        link->latency_provenance = link->provenance;
+    if (link->ctas_provenance < 0)
+        link->ctas_provenance = link->provenance;
+}
+
+int
+lh_link_provenance(const LhLinkClass *link)
+{
+    int weakest = link->provenance;
+
+    if (link->latency_ps > 0)
+        weakest = MAX(weakest, link->latency_provenance);
+    if (link->ctas > 0)
+        weakest = MAX(weakest, link->ctas_provenance);
+    return weakest;
+}
+
 static LhTopology *
 read_topology(const LhJson *json, GError **error)
 {
     g_autoptr(LhTopology) t = g_new0(LhTopology, 1);
+    LhLinkClass *const links[] = { &t->nvlink, &t->pcie, &t->nic };
 
     t->oversubscription = 1;
+    for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
+        links[i]->latency_provenance = links[i]->ctas_provenance = -1;
     if (!lh_json_decode(json, lh_topology_fields, t, false, error) || !check_node(json, t, error) ||
         !check_nics(json, t, error) || !check_collectives(json, t, error) ||
         !check_fabric(json, t, error) || !check_device(json, t, error) ||
@@ -361,6 +393,8 @@ read_topology(const LhJson *json, GError **error)
                                    t->gpus_per_node, error) ||
         !lh_collective_lines_check(json, "node.collective_lines", t->collective_lines, error))
         return NULL;
+    for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
+        fill_provenances(links[i]);
     lh_topology_take_links(t);
     t->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&t);

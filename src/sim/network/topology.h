@@ -29,7 +29,8 @@ typedef struct {
     double pair_collective; /* nocheck:unit: named as in the file */
     LhTime latency_ps;      /* of the whole hop, counted once per route */
     uint64_t ctas;  /* SMs that a running send/receive kernel occupies on this class of link */
-    int provenance; /* LhProvenance */
+    int provenance; /* LhProvenance: of the rates */
+    int latency_provenance, ctas_provenance; /* likewise of the other two */
     char *source;
 } LhLinkClass;
 
@@ -96,6 +97,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
 /* The times of collectives are those with the links that the topology has now: after a change of
  * them, times change along. */
 void lh_topology_take_links(LhTopology *topology);
+
+/* The weakest of what a transfer over such a link takes its time from. */
+int lh_link_provenance(const LhLinkClass *link);
 
 /* What the links of @tier are called: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
  * LH_SCALE_UP_MEMORY. */
