@@ -11,42 +11,20 @@ with 77 where BUILD has no kernels.
 import argparse
 import pathlib
 import re
+import subprocess
 import sys
 
 TABLE = pathlib.Path(__file__).resolve().parent.parent / "src/kernels/cuda/registers.tsv"
 KERNEL = re.compile(r"Compiling entry function '(\w+)' for 'sm_(\w+)'")
-SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
-UNNAMED = re.compile(r"_GLOBAL__N__\w+?_cu_[0-9a-f]{8}")
-
-
-def arguments_of(text):
-    """Of a template, as they are mangled: types by name and integers."""
-    words = []
-    while text and text[0] != "E":
-        number = re.match(r"L[a-z](\d+)E", text)
-        name = re.match(r"(\d+)", text)
-        if number:
-            words.append(number.group(1))
-            text = text[number.end():]
-        elif name:
-            end = name.end() + int(name.group(1))
-            words.append(text[name.end():end])
-            text = text[end:]
-        else:
-            words.append({"f": "float", "d": "double", "j": "unsigned", "i": "int"}.get(text[0], text[0]))
-            text = text[1:]
-    return words
 
 
 def name_of(mangled):
-    """A kernel's name and template arguments, without what differs from folder to folder."""
-    match = re.search(r"(\d+)(\D\w*)", UNNAMED.sub("@", mangled).split("@")[-1])
-    if not match:
-        return mangled
-    length = int(match.group(1))
-    name, rest = match.group(2)[:length], match.group(2)[length:]
-    return f"{name}<{', '.join(arguments_of(rest[1:]))}>" if rest.startswith("I") else name
+    """A kernel's name and template arguments, without the namespaces of files."""
+    done = subprocess.run(["c++filt", mangled], check=True, capture_output=True, text=True)
+    name = re.sub(r"\(anonymous namespace\)::", "", done.stdout.strip())
+    return re.sub(r"^void |\([^()]*\)$", "", name)
 
 
 def read_logs(build):

@@ -206,7 +206,7 @@ template <int D> struct Memory {
 
 template <int D>
 __global__ void
-__launch_bounds__(THREADS) attention_forward_fp32(const __grid_constant__ LhCudaForward f)
+__launch_bounds__(THREADS, 1) attention_forward_fp32(const __grid_constant__ LhCudaForward f)
 {
     extern __shared__ __align__(128) float floats[];
     float *const q = floats, *const k = q + Memory<D>::TILE, *const v = k + Memory<D>::TILE;
@@ -290,7 +290,7 @@ gradient(float w, float dp, float delta)
 
 template <int D>
 __global__ void
-__launch_bounds__(THREADS) attention_backward_keys_fp32(const __grid_constant__ LhCudaBackward w)
+__launch_bounds__(THREADS, 1) attention_backward_keys_fp32(const __grid_constant__ LhCudaBackward w)
 {
     extern __shared__ __align__(128) float floats[];
     float *const k = floats, *const v = k + Memory<D>::TILE, *const q = v + Memory<D>::TILE;
@@ -363,7 +363,8 @@ __launch_bounds__(THREADS) attention_backward_keys_fp32(const __grid_constant__ 
 
 template <int D>
 __global__ void
-__launch_bounds__(THREADS) attention_backward_queries_fp32(const __grid_constant__ LhCudaBackward w)
+__launch_bounds__(THREADS, 1)
+    attention_backward_queries_fp32(const __grid_constant__ LhCudaBackward w)
 {
     extern __shared__ __align__(128) float floats[];
     float *const q = floats, *const dout = q + Memory<D>::TILE, *const k = dout + Memory<D>::TILE;
