@@ -1,0 +1,280 @@
+/*
+ * Who touched which bytes of shared memory, and what a barrier orders.
+ *
+ * Time is a stamp that rises when a barrier orders something. Every granule (the least access of
+ * the kernel, 1, 2 or 4 bytes) keeps its last write and, for each warp, its last reads. An access
+ * is ordered after another if all threads have met at a barrier since, or the two warps have, or
+ * the two lanes of a warp have (bar.warp.sync, or a barrier). Two accesses, one of them a write,
+ * that are not ordered are a race, though it never shows while lanes run in step. Atomic and
+ * other strong accesses do not race with each other. Reads of a warp by lanes that met only in
+ * part are kept together, with the latest stamp.
+ */
+#include "ptx_private.h"
+
+#include <string.h>
+
+bool
+ptx_in_shared(const ptx_block *block, uint64_t at, uint32_t bytes)
+{
+    return at <= block->shared_bytes && bytes <= block->shared_bytes - at;
+}
+
+static bool
+lanes_ordered(const ptx_warp *warp, uint32_t lane, uint32_t other, uint32_t stamp)
+{
+    return lane == other || stamp <= warp->lanes_seen || stamp <= warp->lane_seen[lane][other];
+}
+
+/* Whether what @thread did at @stamp is ordered before what the lane does now. */
+static bool
+ordered(const ptx_warp *warp, uint32_t lane, uint32_t thread, uint32_t stamp)
+{
+    if (stamp <= warp->block->seen)
+        return true;
+    if (thread / PTX_LANES != warp->index)
+        return stamp <= warp->warp_seen[thread / PTX_LANES];
+    return lanes_ordered(warp, lane, thread % PTX_LANES, stamp);
+}
+
+static void
+race(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t at, uint32_t other,
+     const char *what)
+{
+    ptx_stop(warp, in, "race in shared memory at %u: lane %u %s warp %u lane %u", at, lane, what,
+             other / PTX_LANES, other % PTX_LANES);
+}
+
+/* The slow half of a check: the last write is of this phase, or a copy is on its way. */
+static bool
+check_written(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule,
+              bool write)
+{
+    const ptx_written *written = &warp->block->written[granule];
+    const uint32_t at = granule << warp->block->kernel->granule_shift;
+
+    if (written->flying != 0) {
+        ptx_stop(warp, in, "touches shared memory at %u, where a cp.async is on its way", at);
+        return false;
+    }
+    if (ordered(warp, lane, written->thread, written->stamp) || (written->strong && in->strong))
+        return true;
+    race(warp, in, lane, at, written->thread,
+         write ? "writes what was written by" : "reads what was written by");
+    return false;
+}
+
+static bool
+check_reads(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule)
+{
+    const ptx_block *block = warp->block;
+    const ptx_read *reads = block->reads + (size_t)granule * block->warps_count;
+    const uint32_t at = granule << block->kernel->granule_shift;
+
+    for (uint32_t other = 0; other < block->warps_count; other++) {
+        const ptx_read *read = &reads[other];
+
+        if (read->stamp <= block->seen || (read->strong && in->strong))
+            continue;
+        if (other != warp->index && read->stamp > warp->warp_seen[other]) {
+            race(warp, in, lane, at, other * PTX_LANES + ptx_first_lane(read->lanes),
+                 "overwrites what was read by");
+            return false;
+        }
+        if (other != warp->index || read->stamp <= warp->lanes_seen)
+            continue;
+        PTX_EACH_LANE(reader, read->lanes)
+        {
+            if (!lanes_ordered(warp, lane, reader, read->stamp)) {
+                race(warp, in, lane, at, other * PTX_LANES + reader, "overwrites what was read by");
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void
+note_read(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule)
+{
+    ptx_block *block = warp->block;
+    ptx_read *read = block->reads + (size_t)granule * block->warps_count + warp->index;
+    const bool fresh = read->stamp > block->seen && read->stamp > warp->lanes_seen;
+
+    read->lanes = fresh ? read->lanes | 1u << lane : 1u << lane;
+    read->strong = in->strong && (!fresh || read->strong);
+    read->stamp = block->now;
+}
+
+bool
+ptx_shared_touch(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at,
+                 uint32_t bytes, bool write)
+{
+    ptx_block *block = warp->block;
+    const uint32_t shift = block->kernel->granule_shift;
+    uint32_t first, last;
+
+    if (!ptx_in_shared(block, at, bytes)) {
+        ptx_stop(warp, in, "lane %u touches %u bytes at %llu beyond shared memory of %u", lane,
+                 bytes, (unsigned long long)at, block->shared_bytes);
+        return false;
+    }
+    first = (uint32_t)at >> shift;
+    last = ((uint32_t)at + bytes - 1) >> shift;
+    for (uint32_t granule = first; granule <= last; granule++) {
+        ptx_written *written = &block->written[granule];
+
+        if ((written->stamp > block->seen || written->flying != 0) &&
+            !check_written(warp, in, lane, granule, write))
+            return false;
+        if (!write) {
+            note_read(warp, in, lane, granule);
+            continue;
+        }
+        if (!check_reads(warp, in, lane, granule))
+            return false;
+        *written = (ptx_written){ .stamp = block->now,
+                                  .thread = (uint16_t)(warp->index * PTX_LANES + lane),
+                                  .strong = in->strong };
+    }
+    return true;
+}
+
+void
+ptx_shared_fly(ptx_warp *warp, uint32_t at, uint32_t bytes, bool flying)
+{
+    const uint32_t shift = warp->block->kernel->granule_shift;
+
+    for (uint32_t granule = at >> shift; granule <= (at + bytes - 1) >> shift; granule++)
+        warp->block->written[granule].flying = flying;
+}
+
+/* ---- what barriers order ---- */
+
+void
+ptx_sync_lanes(ptx_warp *warp, uint32_t mask)
+{
+    const uint32_t now = warp->block->now++;
+    uint32_t seen[PTX_LANES] = { 0 };
+
+    if (mask == warp->there) {
+        warp->lanes_seen = now;
+        return;
+    }
+    PTX_EACH_LANE(lane, mask)
+    {
+        for (uint32_t other = 0; other < PTX_LANES; other++)
+            if (warp->lane_seen[lane][other] > seen[other])
+                seen[other] = warp->lane_seen[lane][other];
+    }
+    PTX_EACH_LANE(lane, mask)
+    {
+        seen[lane] = now;
+    }
+    PTX_EACH_LANE(lane, mask)
+    {
+        memcpy(warp->lane_seen[lane], seen, sizeof(seen));
+    }
+}
+
+/* All that happened so far is ordered before all that is to come. */
+void
+ptx_sync_block(ptx_block *block)
+{
+    block->seen = block->now++;
+}
+
+void
+ptx_sync_arrive(ptx_warp *warp, ptx_barrier *barrier)
+{
+    for (uint32_t i = 0; i < warp->block->warps_count; i++)
+        if (warp->warp_seen[i] > barrier->seen[i])
+            barrier->seen[i] = warp->warp_seen[i];
+    barrier->seen[warp->index] = warp->block->now++;
+}
+
+void
+ptx_sync_leave(ptx_warp *warp, const ptx_barrier *barrier, uint32_t mask)
+{
+    for (uint32_t i = 0; i < warp->block->warps_count; i++)
+        if (barrier->seen[i] > warp->warp_seen[i])
+            warp->warp_seen[i] = barrier->seen[i];
+    ptx_sync_lanes(warp, mask == warp->live ? warp->there : mask);
+}
+
+/* ---- counting ---- */
+
+/* Waves of lanes that take 128 bytes together: the most different words of one bank. */
+static uint32_t
+waves_of(const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
+{
+    uint32_t words[32][33], count[32] = { 0 }, most = 0;
+
+    PTX_EACH_LANE(lane, mask)
+    {
+        for (uint32_t offset = 0; offset < bytes; offset += 4) {
+            const uint32_t word = (at[lane] + offset) / 4, bank = word % 32;
+            uint32_t i = 0;
+
+            while (i < count[bank] && words[bank][i] != word)
+                i++;
+            if (i < count[bank])
+                continue;
+            words[bank][count[bank]++] = word;
+            if (count[bank] > most)
+                most = count[bank];
+        }
+    }
+    return most;
+}
+
+void
+ptx_count_shared(ptx_warp *warp, const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
+{
+    ptx_counts *counts = warp->block->counts;
+    const uint32_t lanes = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
+    const uint32_t part = lanes == 32 ? PTX_ALL_LANES : (1u << lanes) - 1;
+
+    counts->shared_requests++;
+    for (uint32_t first = 0; first < PTX_LANES; first += lanes) {
+        const uint32_t taking = mask & part << first;
+
+        if (taking == 0)
+            continue;
+        counts->shared_waves += waves_of(at, taking, bytes);
+        counts->shared_waves_least++;
+    }
+}
+
+void
+ptx_count_global(ptx_warp *warp, const uint64_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
+{
+    ptx_counts *counts = warp->block->counts;
+    uint64_t sorted[PTX_LANES], next_sector = 0, next_byte = 0, sectors = 0, distinct = 0;
+    uint32_t count = 0;
+
+    PTX_EACH_LANE(lane, mask)
+    {
+        uint32_t i = count++;
+
+        for (; i > 0 && sorted[i - 1] > at[lane]; i--)
+            sorted[i] = sorted[i - 1];
+        sorted[i] = at[lane];
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t end = sorted[i] + bytes;
+        const uint64_t sector = sorted[i] / 32, last = (end - 1) / 32;
+        const uint64_t from = sector > next_sector ? sector : next_sector;
+
+        if (last + 1 > from) {
+            sectors += last + 1 - from;
+            next_sector = last + 1;
+        }
+        if (end > next_byte) {
+            distinct += end - (sorted[i] > next_byte ? sorted[i] : next_byte);
+            next_byte = end;
+        }
+    }
+    counts->global_requests++;
+    counts->global_sectors += sectors;
+    counts->global_sectors_least += (distinct + 31) / 32;
+}
