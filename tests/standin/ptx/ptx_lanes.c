@@ -1192,9 +1192,9 @@ GROSS(rsqrt_approx_f64, 1.0 / sqrt(x))
     FUNCTION(name##_f16)                                                                           \
     HALF_BODY(u16, 1, false, expression)                                                           \
     FUNCTION(name##_bf16)                                                                          \
-    HALF_BODY(u16, 1, true, expression) FUNCTION(name##_f16x2)                                     \
-        HALF_BODY(u32, 2, false, expression) FUNCTION(name##_bf16x2)                               \
-            HALF_BODY(u32, 2, true, expression)
+    HALF_BODY(u16, 1, true, expression)                                                            \
+    FUNCTION(name##_f16x2) HALF_BODY(u32, 2, false, expression) FUNCTION(name##_bf16x2)            \
+        HALF_BODY(u32, 2, true, expression)
 
 static inline f64
 half_operand(const ptx_instruction *in, u16 x, bool bf16)

@@ -546,7 +546,7 @@ ptx_copy_async(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
             return;
         if (!ptx_shared_touch(warp, in, lane, to[lane], in->bytes, true))
             return;
-        ptx_shared_fly(warp, copy.to, copy.bytes, true);
+        ptx_shared_fly(warp, copy.to, copy.bytes);
         copy_new(warp, &copy);
         offsets[lane] = copy.to;
     }
@@ -570,7 +570,7 @@ land(ptx_warp *warp, const ptx_instruction *in, const ptx_copy *copy)
 {
     unsigned char *to = warp->block->shared + copy->to;
 
-    ptx_shared_fly(warp, copy->to, copy->bytes, false);
+    ptx_shared_land(warp, copy->to, copy->bytes);
     if (!ptx_shared_touch(warp, in, copy->lane, copy->to, copy->bytes, true))
         return false;
     memcpy(to, copy->from, copy->valid);
@@ -622,7 +622,15 @@ matrix_rows(ptx_warp *warp, const ptx_instruction *in, bool write, uint32_t rows
         at[lane] = ptx_address(warp, in->a, in->address, in->immediate, lane);
         rows[lane] = (uint32_t)at[lane];
     }
-    return aligned(warp, in, at, mask, 16) && touch_shared(warp, in, at, mask, 16, write);
+    if (!aligned(warp, in, at, mask, 16))
+        return false;
+    PTX_EACH_LANE(lane, mask)
+    {
+        if (!ptx_shared_touch_row(warp, in, lane, at[lane], write))
+            return false;
+    }
+    ptx_count_shared(warp, rows, mask, 16);
+    return true;
 }
 
 /* Row and column of a lane's element: two neighbours of a row, or of a column if transposed. */

@@ -33,12 +33,15 @@ typedef struct {
     float c[ROWS][COLUMNS];
 } Tile;
 
-static inline float
-half_at(uint32_t packed, uint32_t half, uint8_t element)
+/* The lower (half 0) or upper halves of a register. */
+static inline void
+halves_of(const uint32_t *packed, uint32_t half, uint8_t element, float values[PTX_LANES])
 {
-    const uint16_t bits = (uint16_t)(packed >> 16 * half);
+    for (uint32_t lane = 0; lane < PTX_LANES; lane++) {
+        const uint16_t bits = (uint16_t)(packed[lane] >> 16 * half);
 
-    return element == BF16 ? ptx_from_bf16(bits) : ptx_from_f16(bits);
+        values[lane] = element == BF16 ? ptx_from_bf16(bits) : ptx_from_f16(bits);
+    }
 }
 
 /* The hardware reads 19 bits of a tf32; the rest is not looked at. */
@@ -53,29 +56,28 @@ tf32_of(uint32_t bits)
 static void
 take_a_halves(Tile *tile, const uint32_t *const *a, uint32_t depth, uint8_t element)
 {
-    const uint32_t elements = depth / 2;
+    for (uint32_t i = 0; i < depth / 2; i++) {
+        const uint32_t row = i % 4 < 2 ? 0 : 8, column = (i & 1) + (i < 4 ? 0 : 8);
+        float values[PTX_LANES];
 
-    for (uint32_t lane = 0; lane < PTX_LANES; lane++)
-        for (uint32_t i = 0; i < elements; i++) {
-            const uint32_t row = lane / 4 + (i % 4 < 2 ? 0 : 8);
-            const uint32_t column = lane % 4 * 2 + (i & 1) + (i < 4 ? 0 : 8);
-
-            tile->a[row][column] = half_at(a[i / 2][lane], i & 1, element);
-        }
+        halves_of(a[i / 2], i & 1, element, values);
+        for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+            tile->a[row + lane / 4][column + lane % 4 * 2] = values[lane];
+    }
 }
 
 /* b_i: row 2 threadID + (i & 1), + 8 from i = 2 on; column groupID. */
 static void
 take_b_halves(Tile *tile, const uint32_t *const *b, uint32_t depth, uint8_t element)
 {
-    const uint32_t elements = depth / 4;
+    for (uint32_t i = 0; i < depth / 4; i++) {
+        const uint32_t row = (i & 1) + (i < 2 ? 0 : 8);
+        float values[PTX_LANES];
 
-    for (uint32_t lane = 0; lane < PTX_LANES; lane++)
-        for (uint32_t i = 0; i < elements; i++) {
-            const uint32_t row = lane % 4 * 2 + (i & 1) + (i < 2 ? 0 : 8);
-
-            tile->b[row][lane / 4] = half_at(b[i / 2][lane], i & 1, element);
-        }
+        halves_of(b[i / 2], i & 1, element, values);
+        for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+            tile->b[row + lane % 4 * 2][lane / 4] = values[lane];
+    }
 }
 
 /* tf32: a_i: row groupID for even i, else groupID + 8; column threadID, + 4 from i = 2 on.
@@ -92,62 +94,75 @@ take_tf32(Tile *tile, const uint32_t *const *a, const uint32_t *const *b, uint32
 }
 
 /* c_i: row groupID, + 8 from i = 2 on; column 2 threadID + (i & 1). */
-static inline float *
-sum_at(Tile *tile, uint32_t lane, uint32_t i)
+static void
+take_sums(Tile *tile, uint32_t i, const float values[PTX_LANES])
 {
-    return &tile->c[lane / 4 + (i < 2 ? 0 : 8)][lane % 4 * 2 + (i & 1)];
+    for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+        tile->c[lane / 4 + (i < 2 ? 0 : 8)][lane % 4 * 2 + (i & 1)] = values[lane];
+}
+
+static void
+give_sums(const Tile *tile, uint32_t i, float values[PTX_LANES])
+{
+    for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+        values[lane] = tile->c[lane / 4 + (i < 2 ? 0 : 8)][lane % 4 * 2 + (i & 1)];
 }
 
 /* One product after the other, each sum rounded to nearest. */
 static void
 sum_in_order(Tile *tile, const uint32_t *order, uint32_t depth, bool c_last)
 {
-    for (uint32_t row = 0; row < ROWS; row++) {
-        float sums[COLUMNS];
+    float sums[ROWS][COLUMNS] = { 0 };
 
-        for (uint32_t column = 0; column < COLUMNS; column++)
-            sums[column] = c_last ? 0.0f : tile->c[row][column];
-        for (uint32_t i = 0; i < depth; i++) {
-            const float x = tile->a[row][order[i]];
+    if (!c_last)
+        memcpy(sums, tile->c, sizeof(sums));
+    for (uint32_t i = 0; i < depth; i++) {
+        float y[COLUMNS];
 
+        memcpy(y, tile->b[order[i]], sizeof(y));
+        for (uint32_t row = 0; row < ROWS; row++)
             for (uint32_t column = 0; column < COLUMNS; column++)
-                sums[column] += x * tile->b[order[i]][column];
-        }
-        for (uint32_t column = 0; column < COLUMNS; column++)
-            tile->c[row][column] = c_last ? tile->c[row][column] + sums[column] : sums[column];
+                sums[row][column] += tile->a[row][order[i]] * y[column];
     }
+    for (uint32_t row = 0; row < ROWS; row++)
+        for (uint32_t column = 0; column < COLUMNS; column++)
+            tile->c[row][column] =
+                c_last ? tile->c[row][column] + sums[row][column] : sums[row][column];
 }
 
+/* Toward zero by one if rounding went away from it. */
 static inline float
 cut(double x)
 {
     const float nearest = (float)x;
-    const uint32_t bits = ptx_bits_of(nearest);
+    const bool away = fabs((double)nearest) > fabs(x) && fabsf(nearest) < INFINITY;
 
-    /* Toward zero by one if rounding went away from it. */
-    return fabs((double)nearest) > fabs(x) && fabsf(nearest) < INFINITY ? ptx_float_of(bits - 1)
-                                                                        : nearest;
+    return ptx_float_of(ptx_bits_of(nearest) - away);
 }
 
-/* @block products and the sum so far are added exactly, then cut off. */
+/* @block products and the sum so far are added exactly, or nearly, then cut off. */
 static void
 sum_in_blocks(Tile *tile, const uint32_t *order, uint32_t depth, uint32_t block)
 {
-    for (uint32_t row = 0; row < ROWS; row++)
-        for (uint32_t first = 0; first < depth; first += block) {
-            double sums[COLUMNS];
+    for (uint32_t first = 0; first < depth; first += block) {
+        double sums[ROWS][COLUMNS];
+
+        for (uint32_t row = 0; row < ROWS; row++)
+            for (uint32_t column = 0; column < COLUMNS; column++)
+                sums[row][column] = (double)tile->c[row][column];
+        for (uint32_t i = first; i < first + block; i++) {
+            double y[COLUMNS];
 
             for (uint32_t column = 0; column < COLUMNS; column++)
-                sums[column] = (double)tile->c[row][column];
-            for (uint32_t i = first; i < first + block; i++) {
-                const double x = (double)tile->a[row][order[i]];
-
+                y[column] = (double)tile->b[order[i]][column];
+            for (uint32_t row = 0; row < ROWS; row++)
                 for (uint32_t column = 0; column < COLUMNS; column++)
-                    sums[column] += x * (double)tile->b[order[i]][column];
-            }
-            for (uint32_t column = 0; column < COLUMNS; column++)
-                tile->c[row][column] = cut(sums[column]);
+                    sums[row][column] += (double)tile->a[row][order[i]] * y[column];
         }
+        for (uint32_t row = 0; row < ROWS; row++)
+            for (uint32_t column = 0; column < COLUMNS; column++)
+                tile->c[row][column] = cut(sums[row][column]);
+    }
 }
 
 static void
@@ -160,10 +175,10 @@ multiply(Tile *tile, uint32_t depth, uint64_t *random)
 
     for (uint32_t i = 0; i < depth; i++)
         order[i] = (turn + i * step) % depth;
-    if ((drawn & 1) != 0)
-        sum_in_order(tile, order, depth, (drawn & 2) != 0);
+    if ((drawn & 3) != 0)
+        sum_in_order(tile, order, depth, (drawn & 4) != 0);
     else
-        sum_in_blocks(tile, order, depth, (drawn & 2) != 0 && depth > 4 ? depth / 2 : depth);
+        sum_in_blocks(tile, order, depth, (drawn & 4) != 0 && depth > 4 ? depth / 2 : depth);
 }
 
 static inline float
@@ -182,7 +197,8 @@ PTX_MMA(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
                    of_b = of_a / 2;
     const uint32_t *list = warp->block->kernel->operands + in->immediate;
     const uint32_t *registers[14];
-    Tile tile = { 0 };
+    float values[PTX_LANES];
+    Tile tile;
 
     (void)mask; /* the run loop has seen that all lanes are here */
     warp->block->counts->mma++;
@@ -194,22 +210,27 @@ PTX_MMA(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
         take_a_halves(&tile, registers + sums, depth, element);
         take_b_halves(&tile, registers + sums + of_a, depth, element);
     }
-    for (uint32_t lane = 0; lane < PTX_LANES; lane++)
-        for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t *const *c = registers + sums + of_a + of_b;
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t *const *c = registers + sums + of_a + of_b;
 
-            *sum_at(&tile, lane, i) =
-                half_sums ? half_at(c[i / 2][lane], i & 1, F16) : ptx_float_of(c[i][lane]);
-        }
+        if (half_sums)
+            halves_of(c[i / 2], i & 1, F16, values);
+        else
+            memcpy(values, c[i], sizeof(values));
+        take_sums(&tile, i, values);
+    }
     multiply(&tile, depth, &warp->block->random);
-    for (uint32_t lane = 0; lane < PTX_LANES; lane++)
-        for (uint32_t i = 0; i < sums; i++) {
-            uint32_t *d = ptx_at(warp, list[i]);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t *d = ptx_at(warp, list[half_sums ? i / 2 : i]);
 
-            if (half_sums)
-                d[lane] = (uint32_t)ptx_to_f16(*sum_at(&tile, lane, 2 * i)) |
-                          (uint32_t)ptx_to_f16(*sum_at(&tile, lane, 2 * i + 1)) << 16;
+        give_sums(&tile, i, values);
+        for (uint32_t lane = 0; lane < PTX_LANES; lane++) {
+            const uint32_t half = half_sums ? ptx_to_f16(values[lane]) : 0;
+
+            if (!half_sums)
+                d[lane] = ptx_bits_of(canonical(values[lane]));
             else
-                d[lane] = ptx_bits_of(canonical(*sum_at(&tile, lane, i)));
+                d[lane] = (i & 1) == 0 ? half : d[lane] | half << 16;
         }
+    }
 }

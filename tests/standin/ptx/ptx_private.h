@@ -259,15 +259,16 @@ struct ptx_warp {
 
 /* The last write to a granule of shared memory. */
 typedef struct {
-    uint32_t stamp;
+    uint32_t stamp; /* PTX_FLYING: a copy is on its way to it */
     uint16_t thread;
-    uint8_t strong, flying;
+    bool strong;
 } ptx_written;
 
-/* The last reads of a granule by a warp. */
+#define PTX_FLYING UINT32_MAX
+
+/* The last reads of a granule by a warp; twice the stamp, + 1 if all of them were strong. */
 typedef struct {
     uint32_t stamp, lanes;
-    bool strong;
 } ptx_read;
 
 typedef struct {
@@ -288,8 +289,9 @@ struct ptx_block {
     unsigned char *params;
     unsigned char *shared;
     uint32_t shared_bytes;
-    ptx_written *written;
-    ptx_read *reads;
+    ptx_written *written; /* [granule] */
+    ptx_read *reads;      /* [warp][granule] */
+    uint32_t granules;
     uint32_t now;  /* stamp of what happens */
     uint32_t seen; /* all that happened up to here is ordered before what is to come */
     uint32_t index[3];
@@ -368,8 +370,12 @@ bool ptx_copies_landed(const ptx_warp *warp, uint32_t mask);
 /* ptx_shared.c: who touched which byte of shared memory. */
 bool ptx_shared_touch(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at,
                       uint32_t bytes, bool write);
-/* Marks what a copy is on its way to, or has reached. */
-void ptx_shared_fly(ptx_warp *warp, uint32_t at, uint32_t bytes, bool flying);
+/* A copy is on its way there; it has come. */
+void ptx_shared_fly(ptx_warp *warp, uint32_t at, uint32_t bytes);
+void ptx_shared_land(ptx_warp *warp, uint32_t at, uint32_t bytes);
+/* A row of a matrix is for all lanes. */
+bool ptx_shared_touch_row(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at,
+                          bool write);
 void ptx_sync_lanes(ptx_warp *warp, uint32_t mask);
 void ptx_sync_block(ptx_block *block);
 /* A warp comes to a barrier; a warp goes on behind it. */

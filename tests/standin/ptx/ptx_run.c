@@ -741,7 +741,6 @@ ptx_run(const ptx_kernel *kernel, const ptx_launch *launch, const ptx_memory *me
                         .random = mixed(launch->seed),
                         .now = 1 };
     g_autofree uint64_t *order = NULL;
-    uint32_t granules;
 
     error[0] = 0;
     if (!launch_fits(kernel, launch, error))
@@ -752,9 +751,9 @@ ptx_run(const ptx_kernel *kernel, const ptx_launch *launch, const ptx_memory *me
     block.instructions_left =
         launch->instructions_max != 0 ? launch->instructions_max : INSTRUCTIONS_MAX_DEFAULT;
     block.shared = aligned_new(block.shared_bytes);
-    granules = (block.shared_bytes >> kernel->granule_shift) + 1;
-    block.written = g_new0(ptx_written, granules);
-    block.reads = g_new0(ptx_read, (size_t)granules * block.warps_count);
+    block.granules = (block.shared_bytes >> kernel->granule_shift) + 1;
+    block.written = g_new0(ptx_written, block.granules);
+    block.reads = g_new0(ptx_read, (size_t)block.granules * block.warps_count);
     block.params = g_malloc0(kernel->params_bytes + 16);
     for (uint32_t i = 0; i < kernel->params_count; i++)
         memcpy(block.params + kernel->params[i].offset, launch->args[i], kernel->params[i].bytes);

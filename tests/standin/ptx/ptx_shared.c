@@ -52,7 +52,7 @@ check_written(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t
     const ptx_written *written = &warp->block->written[granule];
     const uint32_t at = granule << warp->block->kernel->granule_shift;
 
-    if (written->flying != 0) {
+    if (written->stamp == PTX_FLYING) {
         ptx_stop(warp, in, "touches shared memory at %u, where a cp.async is on its way", at);
         return false;
     }
@@ -64,45 +64,78 @@ check_written(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t
 }
 
 static bool
-check_reads(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule)
+check_reads_of(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule,
+               uint32_t other, const ptx_read *read)
 {
-    const ptx_block *block = warp->block;
-    const ptx_read *reads = block->reads + (size_t)granule * block->warps_count;
-    const uint32_t at = granule << block->kernel->granule_shift;
+    const uint32_t at = granule << warp->block->kernel->granule_shift, stamp = read->stamp >> 1;
 
-    for (uint32_t other = 0; other < block->warps_count; other++) {
-        const ptx_read *read = &reads[other];
-
-        if (read->stamp <= block->seen || (read->strong && in->strong))
-            continue;
-        if (other != warp->index && read->stamp > warp->warp_seen[other]) {
-            race(warp, in, lane, at, other * PTX_LANES + ptx_first_lane(read->lanes),
-                 "overwrites what was read by");
+    if (((read->stamp & 1) != 0 && in->strong) ||
+        (other != warp->index ? stamp <= warp->warp_seen[other] : stamp <= warp->lanes_seen))
+        return true;
+    PTX_EACH_LANE(reader, read->lanes)
+    {
+        if (other != warp->index || !lanes_ordered(warp, lane, reader, stamp)) {
+            race(warp, in, lane, at, other * PTX_LANES + reader, "overwrites what was read by");
             return false;
-        }
-        if (other != warp->index || read->stamp <= warp->lanes_seen)
-            continue;
-        PTX_EACH_LANE(reader, read->lanes)
-        {
-            if (!lanes_ordered(warp, lane, reader, read->stamp)) {
-                race(warp, in, lane, at, other * PTX_LANES + reader, "overwrites what was read by");
-                return false;
-            }
         }
     }
     return true;
 }
 
-static void
-note_read(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule)
+static bool
+check_reads(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t granule)
 {
-    ptx_block *block = warp->block;
-    ptx_read *read = block->reads + (size_t)granule * block->warps_count + warp->index;
-    const bool fresh = read->stamp > block->seen && read->stamp > warp->lanes_seen;
+    const ptx_block *block = warp->block;
+
+    for (uint32_t other = 0; other < block->warps_count; other++) {
+        const ptx_read *read = &block->reads[(size_t)other * block->granules + granule];
+
+        if (read->stamp >> 1 > block->seen && !check_reads_of(warp, in, lane, granule, other, read))
+            return false;
+    }
+    return true;
+}
+
+static inline void
+note_read(const ptx_warp *warp, const ptx_instruction *in, uint32_t lane, ptx_read *read)
+{
+    const ptx_block *block = warp->block;
+    const uint32_t stamp = read->stamp >> 1;
+    const bool fresh = stamp > block->seen && stamp > warp->lanes_seen;
+    const uint32_t strong = in->strong && (!fresh || (read->stamp & 1) != 0);
 
     read->lanes = fresh ? read->lanes | 1u << lane : 1u << lane;
-    read->strong = in->strong && (!fresh || read->strong);
-    read->stamp = block->now;
+    read->stamp = block->now << 1 | strong;
+}
+
+static bool
+beyond(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at, uint32_t bytes)
+{
+    if (ptx_in_shared(warp->block, at, bytes))
+        return false;
+    ptx_stop(warp, in, "lane %u touches %u bytes at %llu beyond shared memory of %u", lane, bytes,
+             (unsigned long long)at, warp->block->shared_bytes);
+    return true;
+}
+
+static bool
+write_granules(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint32_t first,
+               uint32_t last)
+{
+    ptx_block *block = warp->block;
+
+    for (uint32_t granule = first; granule <= last; granule++) {
+        if (block->written[granule].stamp > block->seen &&
+            !check_written(warp, in, lane, granule, true))
+            return false;
+        if (!check_reads(warp, in, lane, granule))
+            return false;
+        block->written[granule] =
+            (ptx_written){ .stamp = block->now,
+                           .thread = (uint16_t)(warp->index * PTX_LANES + lane),
+                           .strong = in->strong };
+    }
+    return true;
 }
 
 bool
@@ -110,42 +143,67 @@ ptx_shared_touch(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint6
                  uint32_t bytes, bool write)
 {
     ptx_block *block = warp->block;
+    ptx_read *reads = block->reads + (size_t)warp->index * block->granules;
     const uint32_t shift = block->kernel->granule_shift;
     uint32_t first, last;
 
-    if (!ptx_in_shared(block, at, bytes)) {
-        ptx_stop(warp, in, "lane %u touches %u bytes at %llu beyond shared memory of %u", lane,
-                 bytes, (unsigned long long)at, block->shared_bytes);
+    if (beyond(warp, in, lane, at, bytes))
         return false;
-    }
     first = (uint32_t)at >> shift;
     last = ((uint32_t)at + bytes - 1) >> shift;
+    if (write)
+        return write_granules(warp, in, lane, first, last);
     for (uint32_t granule = first; granule <= last; granule++) {
-        ptx_written *written = &block->written[granule];
+        if (block->written[granule].stamp > block->seen &&
+            !check_written(warp, in, lane, granule, false))
+            return false;
+        note_read(warp, in, lane, &reads[granule]);
+    }
+    return true;
+}
 
-        if ((written->stamp > block->seen || written->flying != 0) &&
-            !check_written(warp, in, lane, granule, write))
-            return false;
-        if (!write) {
-            note_read(warp, in, lane, granule);
-            continue;
-        }
-        if (!check_reads(warp, in, lane, granule))
-            return false;
-        *written = (ptx_written){ .stamp = block->now,
-                                  .thread = (uint16_t)(warp->index * PTX_LANES + lane),
-                                  .strong = in->strong };
+/* What is read goes to other lanes than the one whose address it is: each must be ordered. */
+bool
+ptx_shared_touch_row(ptx_warp *warp, const ptx_instruction *in, uint32_t lane, uint64_t at,
+                     bool write)
+{
+    ptx_block *block = warp->block;
+    ptx_read *reads = block->reads + (size_t)warp->index * block->granules;
+    const uint32_t shift = block->kernel->granule_shift;
+    const ptx_read all = { block->now << 1, PTX_ALL_LANES };
+    uint32_t first;
+
+    if (beyond(warp, in, lane, at, 16))
+        return false;
+    first = (uint32_t)at >> shift;
+    if (write)
+        return write_granules(warp, in, lane, first, first + (16u >> shift) - 1);
+    for (uint32_t granule = first; granule < first + (16u >> shift); granule++) {
+        for (uint32_t other = 0; other < PTX_LANES && block->written[granule].stamp > block->seen;
+             other++)
+            if (!check_written(warp, in, other, granule, false))
+                return false;
+        reads[granule] = all;
     }
     return true;
 }
 
 void
-ptx_shared_fly(ptx_warp *warp, uint32_t at, uint32_t bytes, bool flying)
+ptx_shared_fly(ptx_warp *warp, uint32_t at, uint32_t bytes)
 {
     const uint32_t shift = warp->block->kernel->granule_shift;
 
     for (uint32_t granule = at >> shift; granule <= (at + bytes - 1) >> shift; granule++)
-        warp->block->written[granule].flying = flying;
+        warp->block->written[granule].stamp = PTX_FLYING;
+}
+
+void
+ptx_shared_land(ptx_warp *warp, uint32_t at, uint32_t bytes)
+{
+    const uint32_t shift = warp->block->kernel->granule_shift;
+
+    for (uint32_t granule = at >> shift; granule <= (at + bytes - 1) >> shift; granule++)
+        warp->block->written[granule].stamp = 0;
 }
 
 /* ---- what barriers order ---- */
@@ -203,28 +261,44 @@ ptx_sync_leave(ptx_warp *warp, const ptx_barrier *barrier, uint32_t mask)
 
 /* ---- counting ---- */
 
-/* Waves of lanes that take 128 bytes together: the most different words of one bank. */
+/* Waves of lanes that take 128 bytes together: the most different places of one bank, a bank being
+ * as wide as the access. */
 static uint32_t
 waves_of(const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
 {
-    uint32_t words[32][33], count[32] = { 0 }, most = 0;
+    uint32_t places[32][32], count[32] = { 0 }, most = 0;
 
     PTX_EACH_LANE(lane, mask)
     {
-        for (uint32_t offset = 0; offset < bytes; offset += 4) {
-            const uint32_t word = (at[lane] + offset) / 4, bank = word % 32;
-            uint32_t i = 0;
+        const uint32_t place = at[lane] / bytes, bank = place % (128 / bytes);
+        uint32_t i = 0;
 
-            while (i < count[bank] && words[bank][i] != word)
-                i++;
-            if (i < count[bank])
-                continue;
-            words[bank][count[bank]++] = word;
-            if (count[bank] > most)
-                most = count[bank];
-        }
+        while (i < count[bank] && places[bank][i] != place)
+            i++;
+        if (i < count[bank])
+            continue;
+        places[bank][count[bank]++] = place;
+        if (count[bank] > most)
+            most = count[bank];
     }
     return most;
+}
+
+/* Whether no two lanes take different places of a bank, in most requests. */
+static bool
+one_wave(const uint32_t at[PTX_LANES], uint32_t mask, uint32_t bytes)
+{
+    uint32_t taken = 0;
+
+    PTX_EACH_LANE(lane, mask)
+    {
+        const uint32_t bank = 1u << at[lane] / bytes % (128 / bytes);
+
+        if ((taken & bank) != 0)
+            return false;
+        taken |= bank;
+    }
+    return true;
 }
 
 void
@@ -233,6 +307,7 @@ ptx_count_shared(ptx_warp *warp, const uint32_t at[PTX_LANES], uint32_t mask, ui
     ptx_counts *counts = warp->block->counts;
     const uint32_t lanes = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
     const uint32_t part = lanes == 32 ? PTX_ALL_LANES : (1u << lanes) - 1;
+    const uint32_t wide = bytes < 4 ? 4 : bytes > 16 ? 16 : bytes;
 
     counts->shared_requests++;
     for (uint32_t first = 0; first < PTX_LANES; first += lanes) {
@@ -240,7 +315,7 @@ ptx_count_shared(ptx_warp *warp, const uint32_t at[PTX_LANES], uint32_t mask, ui
 
         if (taking == 0)
             continue;
-        counts->shared_waves += waves_of(at, taking, bytes);
+        counts->shared_waves += one_wave(at, taking, wide) ? 1 : waves_of(at, taking, wide);
         counts->shared_waves_least++;
     }
 }
