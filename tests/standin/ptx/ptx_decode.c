@@ -340,6 +340,15 @@ take_one(Statement *s, const char *const *texts)
     return -1;
 }
 
+static void
+modifiers_end(Statement *s)
+{
+    if (s->words_taken < s->words_count)
+        ptx_fail(s->parser, "\"%.*s\" with a modifier that is not known here: \"%.*s\"",
+                 (int)s->opcode.length, s->opcode.at, (int)MIN(s->words[s->words_taken].length, 60),
+                 s->words[s->words_taken].at);
+}
+
 static enum ptx_type
 take_type_word(Statement *s)
 {
@@ -349,19 +358,11 @@ take_type_word(Statement *s)
         type = ptx_type_of(s->words[s->words_taken]);
     if (type != PTX_NO_TYPE)
         s->words_taken++;
+    else if (s->words_taken < s->words_count)
+        modifiers_end(s);
     else
-        ptx_fail(s->parser, "\"%.*s\" has no type that is known here", (int)s->opcode.length,
-                 s->opcode.at);
+        ptx_fail(s->parser, "\"%.*s\" has no type", (int)s->opcode.length, s->opcode.at);
     return type;
-}
-
-static void
-modifiers_end(Statement *s)
-{
-    if (s->words_taken < s->words_count)
-        ptx_fail(s->parser, "\"%.*s\" with a modifier that is not known here: \"%.*s\"",
-                 (int)s->opcode.length, s->opcode.at, (int)MIN(s->words[s->words_taken].length, 60),
-                 s->words[s->words_taken].at);
 }
 
 static const ptx_operand *

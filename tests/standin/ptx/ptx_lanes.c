@@ -169,6 +169,17 @@ DEFINE(s32, u32)
 DEFINE(s64, u64)
 #undef DEFINE
 
+/* Pairs of 16 bits. */
+#define EACH_HALF(T, op) ((u32)(u16)op((T)x, (T)y) | (u32)(u16)op((T)(x >> 16), (T)(y >> 16)) << 16)
+#define LESS(x, y) ((x) < (y) ? (x) : (y))
+#define MORE(x, y) ((x) > (y) ? (x) : (y))
+#define PLUS(x, y) ((x) + (y))
+BINARY(min_u16x2, u32, u32, u32, EACH_HALF(u16, LESS))
+BINARY(min_s16x2, u32, u32, u32, EACH_HALF(s16, LESS))
+BINARY(max_u16x2, u32, u32, u32, EACH_HALF(u16, MORE))
+BINARY(max_s16x2, u32, u32, u32, EACH_HALF(s16, MORE))
+BINARY(add_u16x2, u32, u32, u32, EACH_HALF(u16, PLUS))
+
 BINARY(mul_hi_u16, u16, u16, u16, (u32)x *(u32)y >> 16)
 BINARY(mul_hi_s16, s16, s16, s16, ((s32)x * (s32)y) >> 16)
 BINARY(mul_hi_u32, u32, u32, u32, (u64)x *(u64)y >> 32)
@@ -706,6 +717,65 @@ DEFINE(f16, false)
 DEFINE(bf16, true)
 #undef DEFINE
 
+/* 1.0 of the result's type, or all ones. */
+static inline u32
+yes_of_half(uint8_t type)
+{
+    switch (type) {
+    case PTX_F16:
+    case PTX_F16X2:
+        return 0x3c00;
+    case PTX_BF16:
+    case PTX_BF16X2:
+        return 0x3f80;
+    default:
+        return 0xffff;
+    }
+}
+
+static inline void
+set_halves(ptx_warp *warp, const ptx_instruction *in, uint32_t mask, bool bf16, u32 halves)
+{
+    const u32 yes = yes_of_half(in->type);
+
+    for (u32 half = 0; half < halves; half++) {
+        f32 x[PTX_LANES], y[PTX_LANES];
+        u32 bits;
+
+        ALL_LANES
+        {
+            x[i] = half_of(AT(u16, in->a)[i * halves + half], bf16);
+            y[i] = half_of(AT(u16, in->b)[i * halves + half], bf16);
+        }
+        bits = compare_f32_plain(in, x, y);
+        /* The sources of later halves are not those that are written here. */
+        PTX_EACH_LANE(lane, mask)
+        {
+            AT(u16, in->d)[lane * halves + half] = (u16)(bits >> lane & 1 ? yes : 0);
+        }
+    }
+}
+
+FUNCTION(set_f16)
+{
+    set_halves(warp, in, mask, false, 1);
+}
+
+FUNCTION(set_bf16)
+{
+    set_halves(warp, in, mask, true, 1);
+}
+
+FUNCTION(set_f16x2)
+{
+    set_halves(warp, in, mask, false, 2);
+}
+
+FUNCTION(set_bf16x2)
+{
+    set_halves(warp, in, mask, true, 2);
+}
+
 /* ---- floating point of 32 bits ---- */
 
 static inline f32
@@ -1193,8 +1263,8 @@ GROSS(rsqrt_approx_f64, 1.0 / sqrt(x))
     HALF_BODY(u16, 1, false, expression)                                                           \
     FUNCTION(name##_bf16)                                                                          \
     HALF_BODY(u16, 1, true, expression)                                                            \
-    FUNCTION(name##_f16x2) HALF_BODY(u32, 2, false, expression) FUNCTION(name##_bf16x2)            \
-        HALF_BODY(u32, 2, true, expression)
+    FUNCTION(name##_f16x2)                                                                         \
+    HALF_BODY(u32, 2, false, expression) FUNCTION(name##_bf16x2) HALF_BODY(u32, 2, true, expression)
 
 static inline f64
 half_operand(const ptx_instruction *in, u16 x, bool bf16)
@@ -1616,6 +1686,7 @@ FUNCTION(isspacep)
 #define ORDERS "eq|ne|lt|le|gt|ge|lo|ls|hi|hs ?and|or|xor "
 #define SIGNED_ORDERS "eq|ne|lt|le|gt|ge ?and|or|xor "
 #define FLOAT_ORDERS "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan ?and|or|xor "
+#define FLOAT_SETS "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan "
 #define SETPS(orders, type, fn, width)                                                             \
     {                                                                                              \
         "setp", orders type, "P=" width width "?c", setp_##fn                                      \
@@ -1682,6 +1753,11 @@ const ptx_form PTX_FORMS[] = {
     EACH("rem", "", rem),
     EACH("min", "", min),
     EACH("max", "", max),
+    { "min", "u16x2", "w=ww", min_u16x2 },
+    { "min", "s16x2", "w=ww", min_s16x2 },
+    { "max", "u16x2", "w=ww", max_u16x2 },
+    { "max", "s16x2", "w=ww", max_s16x2 },
+    { "add", "u16x2|s16x2", "w=ww", add_u16x2 },
     { "abs", "s16", "h=h", abs_s16 },
     { "abs", "s32", "w=w", abs_s32 },
     { "abs", "s64", "d=d", abs_s64 },
@@ -1793,6 +1869,11 @@ const ptx_form PTX_FORMS[] = {
     SETPS(FLOAT_ORDERS, "bf16x2", bf16x2, "w"),
     SETS(FLOAT_ORDERS, "f32", f32, "w"),
     SETS(FLOAT_ORDERS, "f64", f64, "d"),
+
+    { "set", FLOAT_SETS "f16|u16|s16 f16", "h=hh", set_f16 },
+    { "set", FLOAT_SETS "bf16|u16|s16 bf16", "h=hh", set_bf16 },
+    { "set", FLOAT_SETS "f16x2|u32|s32 f16x2", "w=ww", set_f16x2 },
+    { "set", FLOAT_SETS "bf16x2|u32|s32 bf16x2", "w=ww", set_bf16x2 },
 
     { "add", ROUND "?ftz ?sat f32", "w=ww", add_f32 },
     { "sub", ROUND "?ftz ?sat f32", "w=ww", sub_f32 },

@@ -87,16 +87,16 @@ aligned(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES],
 
 /* Two lanes that write different values to one place: which one stays is left to chance. */
 static bool
-one_writer(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES], uint32_t mask,
-           uint32_t bytes, unsigned char values[PTX_LANES][32])
+one_writer(ptx_warp *warp, const ptx_instruction *in, unsigned char *const places[PTX_LANES],
+           uint32_t mask, uint32_t bytes, unsigned char values[PTX_LANES][32])
 {
-    uint64_t before = 0;
+    uintptr_t before = 0;
     bool rising = true;
 
     PTX_EACH_LANE(lane, mask)
     {
-        rising = rising && (before == 0 || at[lane] >= before);
-        before = at[lane] + bytes;
+        rising = rising && (uintptr_t)places[lane] >= before;
+        before = (uintptr_t)places[lane] + bytes;
     }
     if (rising)
         return true;
@@ -104,9 +104,9 @@ one_writer(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANE
     {
         PTX_EACH_LANE(other, mask & ((1u << lane) - 1))
         {
-            if (at[other] == at[lane] && memcmp(values[other], values[lane], bytes) != 0) {
-                ptx_stop(warp, in, "lanes %u and %u write different values to 0x%llx", other, lane,
-                         (unsigned long long)at[lane]);
+            if (places[other] == places[lane] && memcmp(values[other], values[lane], bytes) != 0) {
+                ptx_stop(warp, in, "lanes %u and %u write different values to one address", other,
+                         lane);
                 return false;
             }
         }
@@ -133,7 +133,7 @@ static bool
 touch_shared(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES], uint32_t mask,
              uint32_t bytes, bool write)
 {
-    uint32_t offsets[PTX_LANES];
+    uint32_t offsets[PTX_LANES] = { 0 };
 
     PTX_EACH_LANE(lane, mask)
     {
@@ -148,14 +148,16 @@ touch_shared(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LA
 /* Memory that is a thread's own, or the parameters: only its end must be kept. */
 static bool
 within(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES], uint32_t mask,
-       uint32_t bytes, uint32_t end)
+       uint32_t bytes, bool local)
 {
+    const ptx_kernel *kernel = warp->block->kernel;
+    const uint32_t end = local ? kernel->local_bytes : kernel->params_bytes;
+
     PTX_EACH_LANE(lane, mask)
     {
         if (at[lane] > end || bytes > end - at[lane]) {
             ptx_stop(warp, in, "lane %u: %u bytes at %llu are beyond %u bytes of %s", lane, bytes,
-                     (unsigned long long)at[lane], end,
-                     end == warp->block->kernel->params_bytes ? "parameters" : "local memory");
+                     (unsigned long long)at[lane], end, local ? "local memory" : "parameters");
             return false;
         }
     }
@@ -186,11 +188,11 @@ reach(ptx_warp *warp, const ptx_instruction *in, enum ptx_space space, uint64_t 
             return false;
         break;
     case PTX_LOCAL:
-        if (!within(warp, in, at, mask, bytes, block->kernel->local_bytes))
+        if (!within(warp, in, at, mask, bytes, true))
             return false;
         break;
     case PTX_PARAM:
-        if (!within(warp, in, at, mask, bytes, block->kernel->params_bytes))
+        if (!within(warp, in, at, mask, bytes, false))
             return false;
         if (write) {
             ptx_stop(warp, in, "writes parameters");
@@ -334,7 +336,7 @@ ptx_store(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     }
     if (!reach_all(warp, in, mask, true, at, places))
         return;
-    if (in->space != PTX_LOCAL && !one_writer(warp, in, at, mask, bytes, values))
+    if (!one_writer(warp, in, places, mask, bytes, values))
         return;
     PTX_EACH_LANE(lane, mask)
     {

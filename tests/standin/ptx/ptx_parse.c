@@ -105,6 +105,8 @@ ptx_next(ptx_parser *parser)
     while (parser->at < parser->end) {
         const size_t left = (size_t)(parser->end - parser->at);
 
+        if (*start == '.' && *parser->at == '.' && parser->at > start)
+            break; /* .reg.b32 is two words; ld.global is one */
         if (is_word(*parser->at))
             parser->at++;
         else if (left >= 2 && parser->at[0] == ':' && parser->at[1] == ':')
@@ -1000,6 +1002,15 @@ find_callee(ptx_parser *parser, ptx_word name)
     return NULL;
 }
 
+static bool
+find_declared(ptx_parser *parser, ptx_word name)
+{
+    for (guint i = 0; i < parser->callees->len; i++)
+        if (same_word(g_array_index(parser->callees, ptx_callee, i).name, name))
+            return true;
+    return false;
+}
+
 /* Reads the body of @callee here; "ret" in it goes to its end. */
 static void
 read_callee(ptx_parser *parser, ptx_callee *callee, const Names *results, const Names *params)
@@ -1059,6 +1070,12 @@ ptx_inline_call(ptx_parser *parser, uint32_t guard, bool negated)
         return;
     }
     callee = find_callee(parser, name);
+    if (callee == NULL && find_declared(parser, name)) { /* of CUDA's library: printf, assert */
+        ptx_instruction_new(parser, guard, negated)->run = ptx_no_body;
+        g_array_index(parser->code, ptx_instruction, parser->code->len - 1).step = PTX_STEP_MEMORY;
+        ptx_expect_sign(parser, ';');
+        return;
+    }
     if (callee == NULL || callee->is_open || parser->depth > DEPTH_MAX - 2) {
         ptx_fail(parser, "\"%.*s\" %s", (int)MIN(name.length, 60), name.at,
                  callee == NULL ? "has no body here" : "calls itself, or too deep");

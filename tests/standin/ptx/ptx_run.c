@@ -49,6 +49,12 @@ ptx_trap(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     ptx_stop(warp, in, "trap, by the lanes 0x%08x", mask);
 }
 
+void
+ptx_no_body(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
+{
+    ptx_stop(warp, in, "calls a function that has no body, by the lanes 0x%08x", mask);
+}
+
 /* Time passes by instructions, so that who waits for it comes to an end. */
 void
 ptx_clock(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
