@@ -435,7 +435,7 @@ REF(mul_hi_s32, (S32(a) * S32(b)) >> 32)
 REF(mul_wide_s32, S32(a) * S32(b))
 REF(mul_wide_s16, S16(a) * S16(b))
 REF(mad, a *b + c)
-REF(mad_wide_s32, S32(a) * S32(b) + S64(c))
+REF(mad_wide_s32, (uint64_t)(S32(a) * S32(b)) + c)
 REF(mad_hi_u32, (a * b >> 32) + c)
 
 /* The upper half of a product of 64 bits, by its four parts. */

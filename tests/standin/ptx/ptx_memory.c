@@ -576,7 +576,8 @@ land(ptx_warp *warp, const ptx_instruction *in, const ptx_copy *copy)
     ptx_shared_land(warp, copy->to, copy->bytes);
     if (!ptx_shared_touch(warp, in, copy->lane, copy->to, copy->bytes, true))
         return false;
-    memcpy(to, copy->from, copy->valid);
+    if (copy->valid > 0)
+        memcpy(to, copy->from, copy->valid);
     memset(to + copy->valid, 0, copy->bytes - copy->valid);
     return true;
 }
