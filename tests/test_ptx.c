@@ -435,7 +435,7 @@ REF(mul_hi_s32, (S32(a) * S32(b)) >> 32)
 REF(mul_wide_s32, S32(a) * S32(b))
 REF(mul_wide_s16, S16(a) * S16(b))
 REF(mad, a *b + c)
-REF(mad_wide_s32, S32(a) * S32(b) + S64(c))
+REF(mad_wide_s32, (uint64_t)(S32(a) * S32(b)) + c)
 REF(mad_hi_u32, (a * b >> 32) + c)
 
 /* The upper half of a product of 64 bits, by its four parts. */
@@ -968,6 +968,55 @@ START_TEST(comparisons_as_c)
 }
 END_TEST
 
+/* ---- carries ---- */
+
+/* a + b, a - b, a * b of 128 bits in halves of 64 and of 32 bits, and what a subtraction leaves. */
+START_TEST(carries_as_c)
+{
+    const char *text = KERNEL(
+        "mul.wide.u32 %d3, %w0, 64;\nadd.s64 %d4, %d0, %d3;\nadd.s64 %d5, %d1, %d3;\n"
+        "ld.global.v2.u64 {%d6, %d7}, [%d4];\nld.global.v2.u64 {%d8, %d9}, [%d4+16];\n"
+        "add.cc.u64 %d10, %d6, %d8;\naddc.u64 %d11, %d7, %d9;\n"
+        "st.global.v2.u64 [%d5], {%d10, %d11};\n"
+        "sub.cc.u64 %d10, %d6, %d8;\nsubc.cc.u64 %d11, %d7, %d9;\naddc.u64 %d12, 0, 0;\n"
+        "st.global.v2.u64 [%d5+16], {%d10, %d11};\nst.global.u64 [%d5+32], %d12;\n"
+        "mov.b64 {%w1, %w2}, %d6;\nmov.b64 {%w3, %w4}, %d8;\n"
+        "mul.lo.u32 %w5, %w1, %w3;\nmul.hi.u32 %w6, %w1, %w3;\n"
+        "mad.lo.cc.u32 %w6, %w1, %w4, %w6;\nmadc.hi.u32 %w7, %w1, %w4, 0;\n"
+        "mad.lo.cc.u32 %w6, %w2, %w3, %w6;\nmadc.hi.cc.u32 %w7, %w2, %w3, %w7;\n"
+        "addc.u32 %w8, 0, 0;\nmad.lo.cc.u32 %w7, %w2, %w4, %w7;\n"
+        "madc.hi.u32 %w8, %w2, %w4, %w8;\nst.global.v4.u32 [%d5+48], {%w5, %w6, %w7, %w8};\n");
+    Rng rng = rng_new(31);
+
+    for (uint32_t round = 0; round < 20; round++) {
+        Memory *memory = memory_new(&rng);
+
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            uint64_t x[4], got[8], sum, less;
+
+            for (uint32_t i = 0; i < 4; i++)
+                x[i] = operand(&rng, BITS, 'd');
+            memcpy(memory->in + 64 * lane, x, sizeof(x));
+            if (lane < LANES - 1)
+                continue;
+            run_well(text, memory, LANES, NULL);
+            for (uint32_t k = 0; k < LANES; k++) {
+                memcpy(x, memory->in + 64 * k, sizeof(x));
+                memcpy(got, memory->out + 64 * k, sizeof(got));
+                sum = x[0] + x[2];
+                less = x[0] - x[2];
+                ck_assert(got[0] == sum && got[1] == x[1] + x[3] + (sum < x[0]));
+                ck_assert(got[2] == less && got[3] == x[1] - x[3] - (x[0] < x[2]));
+                /* 1 if the whole did not borrow */
+                ck_assert(got[4] == (x[1] > x[3] || (x[1] == x[3] && x[0] >= x[2])));
+                ck_assert(got[6] == x[0] * x[2] && got[7] == high_of(x[0], x[2]));
+            }
+        }
+        free(memory);
+    }
+}
+END_TEST
+
 /* ---- approximations: within their bounds, not exact, and drawn by the seed ---- */
 
 typedef struct {
@@ -1083,6 +1132,22 @@ in_word(const Memory *memory, uint32_t i)
     memcpy(&x, memory->in + 4 * i, 4);
     return x;
 }
+
+static uint32_t
+due_power(const Memory *memory, uint32_t i)
+{
+    (void)memory;
+    return (uint32_t)of_float(ldexpf(1.0f, (int)i - 16));
+}
+
+/* CUDA's own functions of doubles count on whole powers of two. */
+START_TEST(powers_of_two_are_exact)
+{
+    check_words(KERNEL(OWN "add.s32 %w1, %w0, -16;\ncvt.rn.f32.s32 %w2, %w1;\n"
+                           "ex2.approx.ftz.f32 %w3, %w2;\n" STORE("%w3")),
+                LANES, due_power);
+}
+END_TEST
 
 static uint32_t
 due_packed(const Memory *memory, uint32_t i)
@@ -1957,9 +2022,9 @@ START_TEST(says_what_a_kernel_needs)
 }
 END_TEST
 
-LH_TEST_MAIN("ptx", integers_as_c, floats_as_c, conversions_as_c, comparisons_as_c,
-             approximations_within_bounds, moves_calls_and_variables, lanes_apart_and_together,
-             barriers_order_shared_memory, races_are_found, ends_of_memory_are_found,
-             copies_land_late, ldmatrix_by_the_manual, mma_against_fp64, atomics_add_up,
-             waves_and_sectors_by_hand, what_is_unknown_is_refused, broken_texts_do_no_harm,
-             says_what_a_kernel_needs)
+LH_TEST_MAIN("ptx", integers_as_c, floats_as_c, conversions_as_c, comparisons_as_c, carries_as_c,
+             approximations_within_bounds, powers_of_two_are_exact, moves_calls_and_variables,
+             lanes_apart_and_together, barriers_order_shared_memory, races_are_found,
+             ends_of_memory_are_found, copies_land_late, ldmatrix_by_the_manual, mma_against_fp64,
+             atomics_add_up, waves_and_sectors_by_hand, what_is_unknown_is_refused,
+             broken_texts_do_no_harm, says_what_a_kernel_needs)

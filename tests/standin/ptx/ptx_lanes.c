@@ -388,7 +388,11 @@ TERNARY(dp4a_us, u32, u32, u32, u32, dot4(x, y, z, false, true))
 TERNARY(dp4a_su, u32, u32, u32, u32, dot4(x, y, z, true, false))
 TERNARY(dp4a_ss, u32, u32, u32, u32, dot4(x, y, z, true, true))
 
-/* ---- carries: one bit a lane, at in->f ---- */
+/* ---- carries: one bit a lane, at in->f ----
+ *
+ * Subtraction adds the complement and leaves that sum's carry, 1 if nothing was borrowed. The
+ * manual speaks of a borrow, which is the same for who only subtracts; CUDA's own division of 128
+ * bits adds with what a subtraction left, and is right only so. */
 
 static inline void
 keep_bits(ptx_warp *warp, uint32_t offset, uint32_t bits, uint32_t mask)
@@ -411,6 +415,8 @@ keep_bits(ptx_warp *warp, uint32_t offset, uint32_t bits, uint32_t mask)
             const u128 x = a[i], y = b[i], carry = carries >> i & 1;                               \
             const u128 sum = wide_expression;                                                      \
                                                                                                    \
+            (void)carry;                                                                           \
+                                                                                                   \
             r[i] = (T)sum;                                                                         \
             next |= (u32)(sum >> 8 * sizeof(T) & 1) << i;                                          \
         }                                                                                          \
@@ -422,9 +428,9 @@ keep_bits(ptx_warp *warp, uint32_t offset, uint32_t bits, uint32_t mask)
     CARRY(add_cc_##T, T, x + y + carry, false, true)                                               \
     CARRY(addc_##T, T, x + y + carry, true, false)                                                 \
     CARRY(addc_cc_##T, T, x + y + carry, true, true)                                               \
-    CARRY(sub_cc_##T, T, x - y - carry, false, true)                                               \
-    CARRY(subc_##T, T, x - y - carry, true, false)                                                 \
-    CARRY(subc_cc_##T, T, x - y - carry, true, true)
+    CARRY(sub_cc_##T, T, x + (T) ~(T)y + 1, false, true)                                           \
+    CARRY(subc_##T, T, x + (T) ~(T)y + carry, true, false)                                         \
+    CARRY(subc_cc_##T, T, x + (T) ~(T)y + carry, true, true)
 DEFINE(u32)
 DEFINE(u64)
 #undef DEFINE
@@ -1047,15 +1053,16 @@ power_of_two(f64 x)
     return ptx_double_of(ptx_bits_of_double(sum) + exponent);
 }
 
+/* Exact for whole numbers: the manual does not say so, but CUDA's tanh and erf need it. */
 static inline f32
 exp2_approx(f32 x, f64 noise)
 {
     const f64 inside = x > 130.0f ? 130.0 : x < -160.0f ? -160.0 : (f64)x;
-    const f32 y = off_by_ulps(power_of_two(inside), noise, 2.0);
+    const f64 exact = power_of_two(inside);
 
     if (x != x)
         return ptx_float_of(PTX_NAN_F32);
-    return x == 0.0f ? 1.0f : y;
+    return inside == nearbyint(inside) ? (f32)exact : off_by_ulps(exact, noise, 2.0);
 }
 
 static inline f32
@@ -1227,7 +1234,23 @@ flush_double(f64 x)
         keep_f64(warp, in->d, r, mask);                                                            \
     }
 GROSS(rcp_approx_f64, 1.0 / x)
-GROSS(rsqrt_approx_f64, 1.0 / sqrt(x))
+GROSS(rsqrt_approx_ftz_f64, 1.0 / sqrt(x))
+
+/* Without ftz it is emulated, to about the last bit. */
+FUNCTION(rsqrt_approx_f64)
+{
+    const f64 *a = AT(f64, in->a);
+    f64 noise[PTX_LANES], r[PTX_LANES];
+
+    draw(warp, noise);
+    ALL_LANES
+    {
+        const f64 y = 1.0 / sqrt(a[i]);
+
+        r[i] = canonical_double(fabs(y) < (f64)INFINITY ? y + y * noise[i] * 0x1p-53 : y);
+    }
+    keep_f64(warp, in->d, r, mask);
+}
 
 /* ---- floating point of 16 bits, one or two in a register ---- */
 
@@ -1924,7 +1947,8 @@ const ptx_form PTX_FORMS[] = {
     { "max", "f64", "d=dd", max_f64 },
     { "copysign", "f64", "d=dd", copysign_f64 },
     { "rcp", "approx ftz f64", "d=d", rcp_approx_f64 },
-    { "rsqrt", "approx ?ftz f64", "d=d", rsqrt_approx_f64 },
+    { "rsqrt", "approx ftz f64", "d=d", rsqrt_approx_ftz_f64 },
+    { "rsqrt", "approx f64", "d=d", rsqrt_approx_f64 },
 
     HALVES("add", "?rn ?ftz ?sat ", add, "h=hh", "w=ww"),
     HALVES("sub", "?rn ?ftz ?sat ", sub, "h=hh", "w=ww"),

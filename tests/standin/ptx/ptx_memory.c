@@ -170,8 +170,9 @@ within(ptx_warp *warp, const ptx_instruction *in, const uint64_t at[PTX_LANES], 
  */
 static bool
 reach(ptx_warp *warp, const ptx_instruction *in, enum ptx_space space, uint64_t at[PTX_LANES],
-      uint32_t mask, bool write, unsigned char *places[PTX_LANES])
+      uint32_t mask, unsigned char *places[PTX_LANES])
 {
+    const bool write = in->run != ptx_load;
     const ptx_block *block = warp->block;
     const uint32_t bytes = (uint32_t)in->bytes * in->vector;
 
@@ -228,8 +229,8 @@ reach(ptx_warp *warp, const ptx_instruction *in, enum ptx_space space, uint64_t 
 
 /* As reach(), where lanes may be in different spaces. */
 static bool
-reach_all(ptx_warp *warp, const ptx_instruction *in, uint32_t mask, bool write,
-          uint64_t at[PTX_LANES], unsigned char *places[PTX_LANES])
+reach_all(ptx_warp *warp, const ptx_instruction *in, uint32_t mask, uint64_t at[PTX_LANES],
+          unsigned char *places[PTX_LANES])
 {
     uint32_t left = mask;
 
@@ -238,7 +239,7 @@ reach_all(ptx_warp *warp, const ptx_instruction *in, uint32_t mask, bool write,
         at[lane] = ptx_address(warp, in->a, in->address, in->immediate, lane);
     }
     if (in->space != PTX_GENERIC)
-        return reach(warp, in, (enum ptx_space)in->space, at, mask, write, places);
+        return reach(warp, in, (enum ptx_space)in->space, at, mask, places);
     while (left != 0) {
         const enum ptx_space space = space_of_generic(at[ptx_first_lane(left)]);
         uint32_t same = 0;
@@ -252,7 +253,7 @@ reach_all(ptx_warp *warp, const ptx_instruction *in, uint32_t mask, bool write,
             {
                 at[lane] &= (UINT64_C(1) << PTX_WINDOW_SHIFT) - 1;
             }
-        if (!reach(warp, in, space, at, same, write, places))
+        if (!reach(warp, in, space, at, same, places))
             return false;
         left &= ~same;
     }
@@ -311,7 +312,7 @@ ptx_load(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     unsigned char *places[PTX_LANES];
     uint64_t at[PTX_LANES];
 
-    if (!reach_all(warp, in, mask, false, at, places))
+    if (!reach_all(warp, in, mask, at, places))
         return;
     for (uint32_t i = 0; i < in->vector; i++)
         if (list[i] != PTX_NONE)
@@ -334,7 +335,7 @@ ptx_store(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
             memcpy(values[lane] + i * in->bytes, from + (size_t)lane * in->width, in->bytes);
         }
     }
-    if (!reach_all(warp, in, mask, true, at, places))
+    if (!reach_all(warp, in, mask, at, places))
         return;
     if (!one_writer(warp, in, places, mask, bytes, values))
         return;
@@ -465,7 +466,7 @@ ptx_atomic(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     uint64_t at[PTX_LANES];
     uint32_t order[PTX_LANES] = { 0 }, count;
 
-    if (!reach_all(warp, in, mask, true, at, places))
+    if (!reach_all(warp, in, mask, at, places))
         return;
     count = drawn_order(warp, mask, order);
     for (uint32_t i = 0; i < count; i++) {
@@ -575,7 +576,8 @@ land(ptx_warp *warp, const ptx_instruction *in, const ptx_copy *copy)
     ptx_shared_land(warp, copy->to, copy->bytes);
     if (!ptx_shared_touch(warp, in, copy->lane, copy->to, copy->bytes, true))
         return false;
-    memcpy(to, copy->from, copy->valid);
+    if (copy->valid > 0)
+        memcpy(to, copy->from, copy->valid);
     memset(to + copy->valid, 0, copy->bytes - copy->valid);
     return true;
 }
