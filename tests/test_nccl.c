@@ -77,7 +77,8 @@ check_run(const char *name, LhProgram *program, const char *digest, const Way *w
     const StandinOptions options = { .seed = way->seed,
                                      .devices = lh_program_ranks(program),
                                      .queues = way->queues,
-                                     .eager = way->eager };
+                                     .eager = way->eager,
+                                     .alike = true };
     g_autoptr(GError) error = NULL;
     g_autoptr(LhExecuted) executed = NULL;
 
@@ -96,7 +97,7 @@ check_run(const char *name, LhProgram *program, const char *digest, const Way *w
 static char *
 digest_of(LhProgram *program)
 {
-    const StandinOptions options = { .seed = 8, .devices = 1 };
+    const StandinOptions options = { .seed = 8, .devices = 1, .alike = true };
 #ifdef INTERPRETED
     const LhBackend *other = &lh_backend_cuda;
 #else

@@ -16,6 +16,9 @@ typedef struct {
     uint32_t queues; /* hardware queues of a device, which its streams share; 0: one for each */
     uint32_t eager;  /* percent: how often something is done as soon as it is asked for */
     uint64_t memory_bytes; /* of each device; 0: no limit */
+    /* What the manual leaves open within a kernel falls out alike in all launches, so that runs on
+     * other streams have the same bits; else launches differ. */
+    bool alike;
     int driver; /* newest version of CUDA that it knows, 1000 major + 10 minor; 0: the runtime's
                    own; -1: there is no driver */
 } StandinOptions;

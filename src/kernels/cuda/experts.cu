@@ -174,7 +174,7 @@ __launch_bounds__(THREADS) dispatch(const __grid_constant__ LhCudaWay w)
 }
 
 __global__ void
-__launch_bounds__(THREADS) collect(const __grid_constant__ LhCudaWay w)
+__launch_bounds__(THREADS, 1) collect(const __grid_constant__ LhCudaWay w)
 {
     const uint32_t row = blockIdx.x;
 
