@@ -30,7 +30,7 @@ fi
 
 if [ ! -f "$build/build.ninja" ]; then
     CC=clang meson setup "$build" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dtests=disabled -Dsimgrid=disabled > /dev/null
+        -Dtests=disabled -Dcuda=disabled -Dsimgrid=disabled > /dev/null
 fi
 targets=()
 for reader in $readers; do

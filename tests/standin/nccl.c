@@ -889,8 +889,7 @@ ncclGetErrorString(ncclResult_t result)
         "internal error",
         "invalid argument",
         "invalid usage",
-        "remote process exited or there was a network "
-        "error",
+        "the other process has ended, or the network failed",
         "NCCL operation in progress",
     };
 
