@@ -7,8 +7,9 @@
 #include "kernels/cuda/operands.h"
 #include "kernels/status.h"
 
-#define LH_CUDA_FREQUENCIES 256U /* heads have at most twice as many elements, if they are turned  \
-                                  */
+#define LH_CUDA_FREQUENCIES                                                                        \
+    256U /* heads have at most twice as many elements, if they are turned                          \
+          */
 
 typedef struct {
     LhCudaMatrix from, to, forward; /* forward: rows of the forward pass, of silu's gradient */
