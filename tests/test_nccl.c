@@ -742,14 +742,14 @@ always_ready(ncclComm_t comm, ncclResult_t *state)
     return ncclSuccess;
 }
 
-static ncclResult_t
+static ncclResult_t /* NOLINTNEXTLINE(readability-function-size): NCCL's own */
 no_meeting(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
            ncclComm_t comm, cudaStream_t stream)
 {
     return is_rank_1 ? ncclSuccess : right.AllReduce(from, to, count, type, op, comm, stream);
 }
 
-static ncclResult_t
+static ncclResult_t /* NOLINTNEXTLINE(readability-function-size): NCCL's own */
 larger_meeting(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                ncclComm_t comm, cudaStream_t stream)
 {

@@ -387,7 +387,7 @@ choose_attention(LhSetup *setup, GError **error)
 
         if (strcmp(name, s->attention_kernel) != 0 &&
             lh_kernels[lh_kernel_find(name)]->effect == LH_EFFECT_ATTEND)
-            g_array_remove_index(kernels, i);
+            lh_device_drop_curve(setup->device, i);
     }
     return true;
 }

@@ -194,8 +194,6 @@ bool lh_run_kernel(LhRunStream *stream, LhItem *item, LhKernelId kernel, LhCall 
 bool lh_collective_begin_round(LhRunStream *stream, LhItem *item);
 bool lh_collective_end_round(LhRunStream *stream, LhItem *item);
 bool lh_collective_has_round(const LhItem *item);
-/* The whole of one, as links take it; lives as long as the item. */
-const LhLinksCollective *lh_collective_whole(LhRunStream *stream, LhItem *item);
 
 /* ---- stuck.c ---- */
 

@@ -29,20 +29,6 @@ typedef struct {
     const LhDeviceStream *streams; /* [program->streams_count] */
 } LhLinksRank;
 
-/* A tensor of a collective: where the parts of its two regions lie, in order. */
-typedef struct {
-    const LhPiece *send, *receive;
-    uint32_t send_count, receive_count;
-    enum lh_storage storage;
-} LhLinksTensor;
-
-/* A collective of one rank, whole. */
-typedef struct {
-    LhCollectiveCall call;
-    const LhLinksTensor *tensors; /* [call.op->collective.tensors_count] */
-    LhDeviceStream stream;
-} LhLinksCollective;
-
 typedef struct {
     const char *name;
     /*
@@ -69,10 +55,6 @@ typedef struct {
      */
     bool (*exchange)(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
                      GError **error);
-    /* Enqueues a collective whole; sets @taken to false if it has to be made of messages. NULL: all
-     * have. */
-    bool (*collective)(void *joined, const LhLinksCollective *collective, bool *taken,
-                       GError **error);
     /* Whether something has failed that no call has told of. Never waits. NULL: nothing can. */
     bool (*failed)(void *joined, GError **error);
     /* Ends whatever the rank still waits for; nothing else is asked for but leave(). NULL: nothing

@@ -661,6 +661,24 @@ post_message(const Joined *j, const LhOp *op, const LhMessage *m, unsigned char 
     return result;
 }
 
+/* "communicator 1 of ranks 0, 4", and others of the group; caller frees. */
+static char *
+group_text(const Joined *j, const LhOp *op, LhMessage *const *messages, uint32_t count)
+{
+    GString *text = g_string_new(NULL);
+    uint32_t last = UINT32_MAX;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t lane = lane_of(j, op, messages[i]);
+        g_autofree char *name = lane_text(lh_lanes_at(j->links->lanes, lane));
+
+        if (lane != last)
+            g_string_append_printf(text, "%s%s", last == UINT32_MAX ? "" : ", ", name);
+        last = lane;
+    }
+    return g_string_free(text, FALSE);
+}
+
 /* Waits for the communicators of a group, which are not ready before their kernels are enqueued. */
 static bool
 settle_group(const Joined *j, const LhOp *op, LhMessage *const *messages, uint32_t count,
@@ -697,8 +715,13 @@ post_group(Joined *j, const LhOp *op, LhMessage *const *messages, uint32_t count
         result = post_message(j, op, messages[i], staged[i]);
     end = nccl->GroupEnd();
     if (!done(j, result, "a group of messages", error) ||
-        !done(j, end, "a group of messages", error) || !settle_group(j, op, messages, count, error))
+        !done(j, end, "a group of messages", error) ||
+        !settle_group(j, op, messages, count, error)) {
+        g_autofree char *group = group_text(j, op, messages, count);
+
+        g_prefix_error(error, "%s: ", group);
         return false;
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (staged[i] != NULL && !messages[i]->send &&
             !copy_pieces(j, messages[i], staged[i], error))

@@ -447,34 +447,3 @@ lh_collective_has_round(const LhItem *item)
 {
     return item->round < ROUNDS_MAX && round_of(item)->make != NULL;
 }
-
-static uint32_t
-cut_whole(const Tensor *t, const LhBound *bound, const LhPiece **pieces)
-{
-    LhPiece *all = room_for_pieces(t, bound);
-
-    *pieces = all;
-    return cut(bound, (Range){ 0, bytes_of(bound) }, all);
-}
-
-const LhLinksCollective *
-lh_collective_whole(LhRunStream *s, LhItem *item)
-{
-    const uint32_t count = item->op.collective.tensors_count;
-    LhLinksCollective *whole = lh_item_memory(item, sizeof(*whole));
-    LhLinksTensor *tensors = lh_item_memory(item, count * sizeof(*tensors));
-
-    if (item->run == NULL)
-        start(s, item);
-    for (uint32_t i = 0; i < count; i++) {
-        const Tensor *t = &item->run->tensors[i];
-        const LhSlot *slot = &item->run->program->slots[t->from->region.slot];
-
-        tensors[i].send_count = cut_whole(t, t->from, &tensors[i].send);
-        tensors[i].receive_count = cut_whole(t, t->to, &tensors[i].receive);
-        tensors[i].storage = lh_dtype_storage(slot->dtype);
-    }
-    *whole =
-        (LhLinksCollective){ .call = item->run->call, .tensors = tensors, .stream = s->at.stream };
-    return whole;
-}

@@ -212,28 +212,9 @@ begin_round(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
     return lh_run_begin_round(s, item) && post_messages(d, rank, s, item);
 }
 
-/* Gives a collective to the links, if they take it whole. */
-static bool
-offer_collective(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item, bool *taken)
-{
-    const LhLinks *links = d->all->x->params->backend->links;
-    const LhGroup *group = &item->op.collective.group;
-    GError *error = NULL;
-
-    *taken = false;
-    if (item->op.kind != LH_OP_COLLECTIVE || links->collective == NULL)
-        return true;
-    if (!links->collective(rank->joined, lh_collective_whole(s, item), taken, &error))
-        return fail(d, error);
-    if (*taken)
-        item->bytes = lh_collective_bytes_sent(item->op.collective.kind, group, rank->runner->index,
-                                               item->op.collective.wire_bytes);
-    return true;
-}
-
 /* The first op of a stream begins. */
 static bool
-begin(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item, bool *taken)
+begin(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
 {
     const LhPlaceOfWork *at = &s->at;
     GError *error = NULL;
@@ -245,7 +226,7 @@ begin(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item, bool *taken)
     if (item->start == NULL)
         return fail(d, error);
     s->running = true;
-    return offer_collective(d, rank, s, item, taken) && (*taken || begin_round(d, rank, s, item));
+    return begin_round(d, rank, s, item);
 }
 
 /* All of the op is enqueued. */
@@ -277,13 +258,12 @@ static bool
 stream_step(Driver *d, const Rank *rank, LhRunStream *s)
 {
     LhItem *item = s->first;
-    bool taken = false;
 
     if (item == NULL || (item->start == NULL ? !may_be_submitted(rank, item) : item->pending > 0))
         return false;
-    if (item->start == NULL && !begin(d, rank, s, item, &taken))
+    if (item->start == NULL && !begin(d, rank, s, item))
         return true;
-    while (!taken && item->pending == 0) {
+    while (item->pending == 0) {
         if (!lh_run_end_round(s, item))
             return true;
         if (!lh_run_has_round(item))
@@ -291,7 +271,7 @@ stream_step(Driver *d, const Rank *rank, LhRunStream *s)
         if (!begin_round(d, rank, s, item))
             return true;
     }
-    if (taken || item->pending == 0)
+    if (item->pending == 0)
         end(d, s, item);
     return true;
 }

@@ -499,6 +499,13 @@ lh_device_load(const char *name, GError **error)
 }
 
 void
+lh_device_drop_curve(LhDevice *device, guint curve)
+{
+    lh_json_clear(kernel_fields, &g_array_index(device->kernels, LhKernelRate, curve));
+    g_array_remove_index(device->kernels, curve);
+}
+
+void
 lh_device_free(LhDevice *device)
 {
     if (device == NULL)

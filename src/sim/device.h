@@ -144,6 +144,8 @@ typedef struct {
 LhDevice *lh_device_load(const char *name, GError **error);
 LhDevice *lh_device_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_device_free(LhDevice *device);
+/* Takes entry @curve out of the device's kernels. */
+void lh_device_drop_curve(LhDevice *device, guint curve);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
 
 extern const LhField lh_device_fields[];

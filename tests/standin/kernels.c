@@ -137,7 +137,7 @@ __cudaUnregisterFatBinary(void **module)
     m->module = NULL;
 }
 
-void
+void /* NOLINTNEXTLINE(readability-function-size): CUDA's own */
 __cudaRegisterFunction(void **module, const char *stub, char *function, const char *name,
                        int threads, uint3 *thread, uint3 *block, dim3 *block_size, dim3 *grid_size,
                        int *warp)

@@ -831,7 +831,7 @@ ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncc
             .comm = comm, .stream = stream, .from = from, .to = to, .count = count, .type = type });
 }
 
-ncclResult_t
+ncclResult_t /* NOLINTNEXTLINE(readability-function-size): NCCL's own */
 ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
               ncclComm_t comm, cudaStream_t stream)
 {
@@ -844,7 +844,7 @@ ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncc
                                               .reduction = (int)op });
 }
 
-ncclResult_t
+ncclResult_t /* NOLINTNEXTLINE(readability-function-size): NCCL's own */
 ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
                   ncclComm_t comm, cudaStream_t stream)
 {
@@ -857,7 +857,7 @@ ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
                                                   .reduction = (int)op });
 }
 
-ncclResult_t
+ncclResult_t /* NOLINTNEXTLINE(readability-function-size): NCCL's own */
 ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
               ncclComm_t comm, cudaStream_t stream)
 {
@@ -889,7 +889,7 @@ ncclGetErrorString(ncclResult_t result)
         "internal error",
         "invalid argument",
         "invalid usage",
-        "the other process has ended, or the network failed",
+        "remote process exited or there was a network error",
         "NCCL operation in progress",
     };
 

@@ -1257,7 +1257,8 @@ FUNCTION(rsqrt_approx_f64)
 /* The result is rounded once from a double that is exact, or odd where bits were lost. */
 #define HALF_BODY(R, halves, is_bf16, expression)                                                  \
     {                                                                                              \
-        const R *a = AT(R, in->a), *b = AT(R, in->b), *c = AT(R, in->c);                           \
+        const R *a = AT(R, in->a), *b = in->b == PTX_NONE ? a : AT(R, in->b);                      \
+        const R *c = in->c == PTX_NONE ? a : AT(R, in->c);                                         \
         R r[PTX_LANES];                                                                            \
                                                                                                    \
         ALL_LANES                                                                                  \

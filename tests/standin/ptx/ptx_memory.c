@@ -672,7 +672,7 @@ void
 ptx_store_matrix(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
     const uint32_t *list = warp->block->kernel->operands + in->d;
-    uint32_t rows[PTX_LANES];
+    uint32_t rows[PTX_LANES] = { 0 };
 
     (void)mask;
     if (!matrix_rows(warp, in, true, rows))
@@ -683,7 +683,7 @@ ptx_store_matrix(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 
             for (uint32_t i = 0; i < 2; i++) {
                 const uint16_t half = (uint16_t)(value >> 16 * i);
-                uint32_t column;
+                uint32_t column = 0;
                 const uint32_t row = element_at(in, lane, i, &column);
 
                 memcpy(warp->block->shared + rows[8 * matrix + row] + 2 * column, &half, 2);

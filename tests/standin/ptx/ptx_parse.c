@@ -164,6 +164,23 @@ expect_word(ptx_parser *parser)
     return word;
 }
 
+/* Floats: 0f3F800000 and 0d3FF0000000000000, which are bits, or 1.5. */
+static bool
+float_of(const char *text, size_t length, ptx_operand *operand)
+{
+    char *end;
+
+    operand->kind = PTX_OPERAND_FLOAT;
+    if (strchr(text, '.') == NULL) {
+        operand->width = text[1] == 'f' || text[1] == 'F' ? 4 : 8;
+        operand->value = g_ascii_strtoull(text + 2, &end, 16);
+        return *end == 0 && isxdigit((unsigned char)text[2]) && length == 2u + 2 * operand->width;
+    }
+    operand->width = 8;
+    operand->value = ptx_bits_of_double(g_ascii_strtod(text, &end));
+    return *end == 0;
+}
+
 /* Numbers as PTX writes them: 12, 0x1f, 017, 0b101, 12U, 0f3F800000, 0d3FF0000000000000, 1.5. */
 bool
 ptx_number_of(ptx_word word, ptx_operand *operand)
@@ -177,19 +194,9 @@ ptx_number_of(ptx_word word, ptx_operand *operand)
     memcpy(text, word.at, word.length);
     text[word.length] = 0;
     *operand = (ptx_operand){ .kind = PTX_OPERAND_NUMBER, .offset = PTX_NONE };
-    if (text[0] == '0' && strchr("fFdD", text[1]) != NULL && text[1] != 0) {
-        operand->kind = PTX_OPERAND_FLOAT;
-        operand->width = tolower((unsigned char)text[1]) == 'f' ? 4 : 8;
-        operand->value = g_ascii_strtoull(text + 2, &end, 16);
-        return *end == 0 && isxdigit((unsigned char)text[2]) &&
-               word.length == 2u + 2 * operand->width;
-    }
-    if (strchr(text, '.') != NULL) {
-        operand->kind = PTX_OPERAND_FLOAT;
-        operand->width = 8;
-        operand->value = ptx_bits_of_double(g_ascii_strtod(text, &end));
-        return *end == 0;
-    }
+    if (strchr(text, '.') != NULL ||
+        (text[0] == '0' && text[1] != 0 && strchr("fFdD", text[1]) != NULL))
+        return float_of(text, word.length, operand);
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         base = 16;
         digits = text + 2;

@@ -711,7 +711,7 @@ block_free(ptx_block *block)
 static uint64_t *
 drawn_blocks(ptx_block *block, uint64_t count)
 {
-    uint64_t *order = g_new(uint64_t, count);
+    uint64_t *order = g_new0(uint64_t, count);
 
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t k = ptx_random(&block->random) % (i + 1);
