@@ -315,6 +315,8 @@ def snapshot(folder):
 
 def is_whole(name, data):
     """Why a file that was written is not whole, or None."""
+    if name.endswith(".pdf"):
+        return None if data.startswith(b"%PDF") and data.rstrip().endswith(b"%%EOF") else "is no whole PDF"
     try:
         text = data.decode()
     except UnicodeDecodeError:
