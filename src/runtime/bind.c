@@ -253,6 +253,7 @@ lh_item_temporary(LhRunStream *s, LhItem *item, uint64_t bytes)
         return NULL;
     }
     lh_item_keep(item, memory);
+    /* cppcheck-suppress returnDanglingLifetime ; the device's, not of the error */
     return memory;
 }
 

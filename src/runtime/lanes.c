@@ -187,8 +187,11 @@ digest_collective(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
     digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
     digest_regions(sum, op->collective.send, tensors);
     digest_regions(sum, op->collective.receive, tensors);
-    for (uint64_t i = 0; i < counts; i++)
-        digest_numbers(sum, &(uint64_t){ buffer->counts[op->collective.counts_first + i] }, 1);
+    for (uint64_t i = 0; i < counts; i++) {
+        const uint64_t count = buffer->counts[op->collective.counts_first + i];
+
+        digest_numbers(sum, &count, 1);
+    }
 }
 
 static void
