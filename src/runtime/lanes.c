@@ -151,6 +151,12 @@ digest_numbers(GChecksum *sum, const uint64_t *numbers, size_t count)
 }
 
 static void
+digest_number(GChecksum *sum, uint64_t number)
+{
+    digest_numbers(sum, &number, 1);
+}
+
+static void
 digest_regions(GChecksum *sum, const LhRegion *regions, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -187,11 +193,8 @@ digest_collective(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
     digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
     digest_regions(sum, op->collective.send, tensors);
     digest_regions(sum, op->collective.receive, tensors);
-    for (uint64_t i = 0; i < counts; i++) {
-        const uint64_t count = buffer->counts[op->collective.counts_first + i];
-
-        digest_numbers(sum, &count, 1);
-    }
+    for (uint64_t i = 0; i < counts; i++)
+        digest_number(sum, buffer->counts[op->collective.counts_first + i]);
 }
 
 static void
@@ -201,9 +204,9 @@ digest_op(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
 
     digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
     for (uint32_t i = 0; i < op->after_count; i++)
-        digest_numbers(sum, &(uint64_t){ op->after[i] }, 1);
+        digest_number(sum, op->after[i]);
     if (op->kind == LH_OP_COMPUTE) {
-        digest_numbers(sum, &(uint64_t){ op->compute.kernel }, 1);
+        digest_number(sum, op->compute.kernel);
         digest_regions(sum, op->compute.regions, op->compute.regions_count);
     } else if (op->kind == LH_OP_EXCHANGE) {
         digest_exchange(sum, op, buffer);
