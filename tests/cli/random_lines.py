@@ -86,7 +86,7 @@ FORBIDDEN = re.compile(r"\(null\)|: Success$|Unknown error|error: *$|CRITICAL|WA
                        r"|LeakSanitizer|runtime error:|assertion|Assertion|core dumped", re.M)
 MESSAGE = re.compile(r"\berror: \S")
 SAYS_NO = re.compile(r"NOT |,NO\b|WRONG|None of|refused|does not fit|out of memory|not proven|FAILED"
-                     r"|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state", re.I)
+                     r"|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
 
 
 class Tables:
@@ -315,8 +315,8 @@ def snapshot(folder):
 
 def is_whole(name, data):
     """Why a file that was written is not whole, or None."""
-    if name.endswith(".pdf"):
-        return None if data.startswith(b"%PDF") and data.rstrip().endswith(b"%%EOF") else "is no whole PDF"
+    if data.startswith(b"%PDF"):
+        return None if data.rstrip().endswith(b"%%EOF") else "is no whole PDF"
     try:
         text = data.decode()
     except UnicodeDecodeError:
