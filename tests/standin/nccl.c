@@ -302,7 +302,7 @@ send_on(GroupOp *g, Call *c)
 static void
 meet(GroupOp *g, StandinOp *other, pid_t process)
 {
-    if (process != getpid() || other == &g->op)
+    if (process != getpid() || other == &g->op || other == NULL)
         return;
     standin_join_start(&g->op, other);
     standin_join_start(other, &g->op);
@@ -437,6 +437,20 @@ go_on(GroupOp *g, Call *c)
         c->done = true;
 }
 
+/* An op that is aborted leaves what it has posted to those who may still take it, but is gone. */
+static void
+withdraw(const GroupOp *g)
+{
+    for (uint32_t i = 0; i < g->count; i++) {
+        const Call *c = &g->calls[i];
+        StandinOp **op =
+            c->kind == COLLECTIVE ? &c->comm->shared->shares[c->comm->rank].op : &mail_of(c)->op;
+
+        if (c->kind != RECEIVE && c->posted && *op == &g->op)
+            *op = NULL;
+    }
+}
+
 static bool
 run_group(StandinOp *op)
 {
@@ -452,6 +466,8 @@ run_group(StandinOp *op)
     }
     if (!all && g->comm->state != ABORTED)
         return false;
+    if (!all)
+        withdraw(g);
     g->comm->finished++;
     return true;
 }
