@@ -44,6 +44,7 @@ typedef float LhVector __attribute__((vector_size(4 * LH_VL)));
 typedef float LhVectorAligned __attribute__((vector_size(4 * LH_VL), may_alias));
 typedef float LhVectorAny __attribute__((vector_size(4 * LH_VL), may_alias, aligned(4)));
 typedef int32_t LhLanes __attribute__((vector_size(4 * LH_VL)));
+typedef uint32_t LhBits __attribute__((vector_size(4 * LH_VL)));
 typedef int32_t LhLanesAny __attribute__((vector_size(4 * LH_VL), may_alias, aligned(4)));
 
 LH_INLINE LhVector
@@ -109,7 +110,7 @@ lh_exp(LhVector x)
     p = p * r + 1.6666665459e-1F;
     p = p * r + 5.0000001201e-1F;
     p = p * (r * r) + r + 1.0F;
-    p = (LhVector)((LhLanes)p + ((LhLanes)shifted << 23));
+    p = (LhVector)((LhBits)p + ((LhBits)shifted << 23));
     return (LhVector)((LhLanes)p & ~(x < -87.3F));
 }
 
