@@ -256,7 +256,7 @@ static const LhField own_fields[] = {
     { .name = "collectives",
       .type = LH_FIELD_CHOICE,
       .offset = AT(collectives),
-      .flags = LH_SCENARIO_OF_SIMULATION,
+      .flags = LH_SCENARIO_OF_COLLECTIVES,
       .choices = lh_collective_model_names,
       .description = "How collectives run: in rings, all-reduce in trees, all-to-all in pairs, by "
                      "NCCL's measured times and time model, by closed forms, or in rings as "

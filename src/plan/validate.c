@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/rows.h"
+#include "plan/execute.h"
 #include "runtime/fit.h"
 #include "verify/verify.h"
 
@@ -119,10 +120,12 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
 }
 
 static bool
-execute(Joined *j, const LhProgram *program, const LhValidateParams *params, GError **error)
+execute(Joined *j, const LhProgram *program, LhCollectiveWay collectives,
+        const LhValidateParams *params, GError **error)
 {
     LhRunParams run = { .program = program,
                         .backend = &lh_backend_cpu,
+                        .collectives = collectives,
                         .kernel_set = params->kernel_set,
                         .deadline_us = DEADLINE_US,
                         .pin = true,
@@ -262,16 +265,19 @@ validate(LhValidation *v, const LhSetup *setup, const LhProgram *program,
         .repeat = MAX(params->repeat, 1),
     };
     const LhHooks hooks = { .timeline = collect, .timeline_data = j.predicted };
+    LhCollectiveWay collectives;
 
     if (verdict->findings->len > 0) {
         v->refused = g_strdup("not proven, so not run; see longhaul verify");
         return true;
     }
+    if (!lh_execute_way(setup, &collectives, error))
+        return false;
     sim = lh_setup_simulate(setup, program, NULL, NULL, &hooks, error);
     if (sim == NULL)
         return false;
     g_array_sort(j.predicted, by_rank_and_op);
-    if (!execute(&j, program, params, error))
+    if (!execute(&j, program, collectives, params, error))
         return false;
     compare(v, &j, sim, params->statistic);
     return true;
