@@ -20,7 +20,8 @@
 static void
 collect(void *data, const LhTimelineRecord *record)
 {
-    if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE)
+    if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE ||
+        record->kind == LH_OP_COLLECTIVE)
         g_array_append_vals(data, record, 1);
 }
 
@@ -179,22 +180,29 @@ by_time(gconstpointer a, gconstpointer b)
     return x->measured_s < y->measured_s ? 1 : x->measured_s > y->measured_s ? -1 : 0;
 }
 
+/* Bins of all kernels, and behind them of what is not computed. */
+enum {
+    EXCHANGES = LH_KERNELS_COUNT,
+    COLLECTIVES,
+    BINS,
+};
+
 static void
-take_bins(LhValidation *v, Bin *bins, size_t exchanges)
+take_bins(LhValidation *v, Bin *bins)
 {
     double compute_s = 0;
 
-    for (size_t i = 0; i < exchanges; i++)
+    for (size_t i = 0; i < LH_KERNELS_COUNT; i++)
         compute_s += bins[i].row.measured_s;
-    for (size_t i = 0; i <= exchanges; i++) {
+    for (size_t i = 0; i < BINS; i++) {
         Bin *bin = &bins[i];
 
-        if (i == exchanges)
+        if (i == EXCHANGES)
             g_array_sort(v->kernels, by_time);
         if (bin->errors == NULL)
             continue;
         bin->row.error_median = lh_median((double *)(void *)bin->errors->data, bin->errors->len);
-        bin->row.share = i == exchanges ? 0 : bin->row.measured_s / compute_s;
+        bin->row.share = i >= EXCHANGES ? 0 : bin->row.measured_s / compute_s;
         g_array_append_val(v->kernels, bin->row);
         g_array_unref(bin->errors);
     }
@@ -203,7 +211,7 @@ take_bins(LhValidation *v, Bin *bins, size_t exchanges)
 static void
 compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
 {
-    Bin bins[LH_KERNELS_COUNT + 1] = { 0 };
+    Bin bins[BINS] = { 0 };
     g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(double));
 
     for (guint i = 0; i < j->predicted->len; i++) {
@@ -213,14 +221,17 @@ compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
         const double predicted_s = seconds(p->end_ps - p->start_ps);
         const double off = fabs(predicted_s / measured_s - 1);
 
-        if (p->kind == LH_OP_EXCHANGE) {
-            add_to_bin(&bins[LH_KERNELS_COUNT], "exchange", measured_s, predicted_s);
+        if (p->kind != LH_OP_COMPUTE) {
+            const bool exchange = p->kind == LH_OP_EXCHANGE;
+
+            add_to_bin(&bins[exchange ? EXCHANGES : COLLECTIVES],
+                       exchange ? "exchange" : "collective", measured_s, predicted_s);
             continue;
         }
         add_to_bin(&bins[p->kernel], lh_kernels[p->kernel]->name, measured_s, predicted_s);
         g_array_append_val(all, off);
     }
-    take_bins(v, bins, LH_KERNELS_COUNT);
+    take_bins(v, bins);
     if (all->len > 0)
         v->op_error = lh_median((double *)(void *)all->data, all->len);
 }
