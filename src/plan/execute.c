@@ -2,6 +2,7 @@
 #include "plan/execute_private.h"
 
 #include "base/error.h"
+#include "plan/agree.h"
 #include "plan/need.h"
 
 #include <string.h>
@@ -219,6 +220,12 @@ run_and_check(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *
 }
 
 static bool
+has_device(const LhRunDevice *device, GError **error)
+{
+    return device->probe == NULL || device->probe(error);
+}
+
+static bool
 execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params, GError **error)
 {
     g_autoptr(LhVerdict) verdict = lh_verify(executed->program);
@@ -232,8 +239,6 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
-    if (params->backend->device->probe != NULL && !params->backend->device->probe(error))
-        return false;
     if (!check_proof(executed, setup, verdict, error) ||
         !check_queues(executed, verdict, params->backend, error) ||
         !check_memory(executed->program, verdict, params->backend, error))
@@ -248,7 +253,10 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
                                         &control.place, error);
     if (control.state == NULL)
         return false;
-    ok = run_and_check(executed, &(LhExecuteJob){ setup, params, &control }, &run, verdict, error);
+    /* A process without a device is there to say so to the others. */
+    ok = has_device(params->backend->device, error) &&
+         lh_execute_agree(executed->program, setup, params, &control, error) &&
+         run_and_check(executed, &(LhExecuteJob){ setup, params, &control }, &run, verdict, error);
     control.table->close(control.state);
     return ok;
 }

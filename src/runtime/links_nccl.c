@@ -22,7 +22,6 @@
 
 /* What processes tell each other before the first of them waits for NCCL. */
 typedef struct {
-    char digest[72];         /* of the program */
     int32_t version;         /* of NCCL */
     ncclUniqueId id;         /* the first process's */
     char error[ERROR_BYTES]; /* why there is nothing to be waited for; "": there is */
@@ -223,11 +222,6 @@ compare_cards(const Links *links, const GByteArray *all, const Card *own, GError
 
         if (card->error[0] != '\0')
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u: %s", i * ranks, card->error);
-        else if (strcmp(card->digest, own->digest) != 0)
-            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "rank %u has another program than rank %u: start all processes with the "
-                        "same options, files and version",
-                        i * ranks, links->params->control->place.first);
         else if (card->version != own->version)
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "rank %u has NCCL %s, and rank %u has NCCL %s", i * ranks, theirs,
@@ -250,7 +244,6 @@ fill_card(Links *links, Card *card, GError **error)
     if (links->lanes == NULL)
         return;
     card->version = links->nccl->version;
-    g_strlcpy(card->digest, lh_lanes_digest(links->lanes), sizeof(card->digest));
     /* Without it kernels of two communicators might be launched in different orders on two ranks.
      */
     if (lh_lanes_count(links->lanes) > 1)

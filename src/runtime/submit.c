@@ -472,11 +472,29 @@ tell_end(Driver *d)
     pthread_mutex_unlock(&all->lock);
 }
 
+/* Whether the run is being stopped; another process may have failed, too. A process whose control
+ * plane tells of others has one driver, which is the thread that opened it. */
+static bool
+is_stopping(void *owner)
+{
+    LhExecution *x = owner;
+    const LhControl *control = x->params->backend->control;
+    GError *error = NULL;
+
+    if (!lh_execution_stopping(x) && x->place.count == 1 && control->failed != NULL &&
+        control->failed(x->control, &error))
+        lh_execution_fail(x, error);
+    return lh_execution_stopping(x);
+}
+
 static void
 look_at_links(Driver *d)
 {
     const LhLinks *links = d->all->x->params->backend->links;
     GError *error = NULL;
+
+    if (is_stopping(d->all->x))
+        return;
 
     for (uint32_t i = 0; i < d->count; i++) {
         if (links->failed != NULL && links->failed(d->ranks[i].joined, &error))
@@ -593,12 +611,6 @@ by_end(const void *a, const void *b)
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
     return x->op < y->op ? -1 : x->op > y->op;
-}
-
-static bool
-is_stopping(void *owner)
-{
-    return lh_execution_stopping(owner);
 }
 
 void

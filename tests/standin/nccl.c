@@ -437,7 +437,8 @@ go_on(GroupOp *g, Call *c)
         c->done = true;
 }
 
-/* An op that is aborted leaves what it has posted to those who may still take it, but is gone. */
+/* An op that ends leaves what it has posted to those who may still take it, if it is aborted, but it
+ * is gone. */
 static void
 withdraw(const GroupOp *g)
 {
@@ -466,8 +467,7 @@ run_group(StandinOp *op)
     }
     if (!all && g->comm->state != ABORTED)
         return false;
-    if (!all)
-        withdraw(g);
+    withdraw(g);
     g->comm->finished++;
     return true;
 }
