@@ -265,7 +265,9 @@ run_ranks(int (*work)(uint32_t rank, void *control), int *status)
 
             set_torchrun(text, "4", port);
             control = lh_control_torchrun.open(RANKS, DEADLINE_US, &place, NULL);
-            if (control == NULL || place.first != rank || place.count != 1)
+            /* All are there before one of them does anything else. */
+            if (control == NULL || place.first != rank || place.count != 1 ||
+                !lh_control_torchrun.barrier(control, NULL))
                 _exit(1);
             exit(work(rank, control));
         }
