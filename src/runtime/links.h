@@ -40,6 +40,9 @@ typedef struct {
     /* Whether streams may have to wait for each other, so that a program must end in one queue for
      * each rank. */
     bool one_queue;
+    /* Which library they are, for people: its version and file; NULL with @error if it cannot be
+     * used. Caller frees. NULL: it needs none. */
+    char *(*library)(GError **error);
     /* Called once in a process, before the threads of its ranks. NULL with @error. */
     void *(*open)(const LhLinksParams *params, GError **error);
     /*

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/lanes.h"
+#include "runtime/library.h"
 #include "runtime/nccl_api.h"
 
 #include <stdatomic.h>
@@ -208,6 +209,23 @@ give_back(const Joined *j, unsigned char *memory, bool finished)
 }
 
 /* ---- the process ---- */
+
+/* "2.28.9, /usr/lib/libnccl.so.2". */
+static char *
+nccl_library(GError **error)
+{
+    const LhNccl *nccl = lh_nccl_load(error);
+    g_autofree char *version = NULL;
+    g_autofree char *path = NULL;
+    void *function;
+
+    if (nccl == NULL)
+        return NULL;
+    memcpy(&function, &nccl->GetVersion, sizeof(function));
+    version = lh_nccl_version_text(nccl->version);
+    path = lh_library_path(function);
+    return g_strdup_printf("%s, %s", version, path);
+}
 
 static bool
 compare_cards(const Links *links, const GByteArray *all, const Card *own, GError **error)
@@ -803,6 +821,7 @@ const LhLinks lh_links_nccl = {
     .name = "nccl",
     .needs_both = false,
     .one_queue = true,
+    .library = nccl_library,
     .open = nccl_open,
     .join = nccl_join,
     .exchange = nccl_exchange,
