@@ -73,14 +73,15 @@ refuses_torchrun(const char *name, const char *value, const char *words)
 
 START_TEST(torchrun_may_be_wrong)
 {
-    refuses_torchrun("RANK", NULL, "is not set");
+    refuses_torchrun("RANK", NULL, "is not set; allowed: a number");
     refuses_torchrun("RANK", "8", "from 0 to 7");
-    refuses_torchrun("RANK", "-1", "no such number");
+    refuses_torchrun("RANK", "-1", "allowed: a number");
     refuses_torchrun("WORLD_SIZE", "0", "from 1 to");
-    refuses_torchrun("WORLD_SIZE", "99999999999", "no such number");
+    refuses_torchrun("WORLD_SIZE", "99999999999", "allowed: a number");
     refuses_torchrun("MASTER_PORT", "65535", "from 1 to 65534");
-    refuses_torchrun("MASTER_ADDR", NULL, "not set");
-    refuses_torchrun("MASTER_ADDR", "", "empty");
+    refuses_torchrun("MASTER_ADDR", NULL, "is not set");
+    refuses_torchrun("MASTER_ADDR", "", "is \"\"");
+    refuses_torchrun("MASTER_ADDR", "a b", "is \"a b\"");
 }
 END_TEST
 

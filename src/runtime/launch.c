@@ -15,31 +15,42 @@
 
 /* ---- variables ---- */
 
+/* What the variable says, or that it is not set, and what is allowed. */
+static void
+refuse(const char *name, const char *allowed, GError **error)
+{
+    const char *text = g_getenv(name);
+
+    if (text == NULL)
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "%s: this variable of the environment is not set; allowed: %s", name, allowed);
+    else
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "%s: the variable of the environment is \"%s\"; allowed: %s", name, text,
+                    allowed);
+}
+
 /* A number in [@min, @max]. */
 static bool
 read_number(const char *name, uint64_t min, uint64_t max, uint64_t *value, GError **error)
 {
     const char *text = g_getenv(name);
+    g_autofree char *allowed = NULL;
 
     if (text != NULL && g_ascii_string_to_unsigned(text, 10, min, max, value, NULL))
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "%s: the variable of the environment %s; a number from %" G_GUINT64_FORMAT
-                " to %" G_GUINT64_FORMAT " is needed",
-                name, text == NULL ? "is not set" : "is no such number", min, max);
+    allowed =
+        g_strdup_printf("a number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, min, max);
+    refuse(name, allowed, error);
     return false;
 }
 
-static const char *
-read_text(const char *name, GError **error)
+/* A name or an address. */
+static bool
+is_host(const char *text)
 {
-    const char *text = g_getenv(name);
-
-    if (text != NULL && text[0] != '\0')
-        return text;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s: the variable of the environment is %s", name,
-                text == NULL ? "not set" : "empty");
-    return NULL;
+    return text != NULL && text[0] != '\0' && text[0] != '-' &&
+           strspn(text, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-._:") == strlen(text);
 }
 
 /* The rank in @rank_name, and how many there are in @size_name. */
@@ -84,17 +95,18 @@ lh_launch_torchrun(LhLaunch *launch, GError **error)
 {
     static const char *const known[] = { "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
                                          "MASTER_ADDR", "MASTER_PORT", NULL };
+    const char *host = g_getenv("MASTER_ADDR");
     LhLaunch found = { 0 };
-    const char *host;
     uint64_t port;
 
     /* torchrun itself listens at MASTER_PORT. */
     if (!read_place(&found, "RANK", "WORLD_SIZE", error) ||
         !read_number("MASTER_PORT", 1, PORT_MAX - 1, &port, error))
         return false;
-    host = read_text("MASTER_ADDR", error);
-    if (host == NULL)
+    if (!is_host(host)) {
+        refuse("MASTER_ADDR", "the name or the address of a computer", error);
         return false;
+    }
     found.host = g_strdup(host);
     found.port = (uint16_t)(port + 1);
     make_token(&found, known);
@@ -119,13 +131,6 @@ first_item(const char *list)
         i++;
     }
     return i;
-}
-
-static bool
-is_host(const char *text)
-{
-    return text[0] != '\0' && text[0] != '-' &&
-           strspn(text, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-._:") == strlen(text);
 }
 
 char *
@@ -159,22 +164,17 @@ lh_launch_slurm(LhLaunch *launch, GError **error)
 {
     static const char *const known[] = { "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST",
                                          NULL };
+    const char *list = g_getenv("SLURM_STEP_NODELIST");
     LhLaunch found = { 0 };
     uint64_t job, step;
-    const char *list;
 
     if (!read_place(&found, "SLURM_PROCID", "SLURM_NTASKS", error) ||
         !read_number("SLURM_JOB_ID", 0, JOB_MAX, &job, error) ||
         !read_number("SLURM_STEP_ID", 0, JOB_MAX, &step, error))
         return false;
-    list = read_text("SLURM_STEP_NODELIST", error);
-    if (list == NULL)
-        return false;
-    found.host = lh_launch_first_host(list);
+    found.host = list == NULL ? NULL : lh_launch_first_host(list);
     if (found.host == NULL) {
-        g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE,
-                            "SLURM_STEP_NODELIST: the variable of the environment is no list of "
-                            "hosts, such as node[01-04]");
+        refuse("SLURM_STEP_NODELIST", "a list of computers, such as node[01-04]", error);
         return false;
     }
     found.port = (uint16_t)(SLURM_PORT_FIRST + (job * SLURM_STEPS + step) % SLURM_PORTS);

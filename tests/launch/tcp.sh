@@ -125,7 +125,7 @@ trouble 'another size' 4 'started as one of 2 processes, and this job has 4' '0 
 extra[2]=RANK=1
 trouble 'a rank that is there twice' 4 'does not let it in: rank 1 is already there' '0 1 2 3'
 extra[1]=RANK=x
-trouble 'a rank that is none' 2 'RANK: the variable of the environment is no such number' '1'
+trouble 'a rank that is none' 2 'RANK: the variable of the environment is "x"; allowed: a number from 0 to 3' '1'
 options[3]='--seed 5'
 trouble 'another seed' 4 'rank 3 has another seed \("5"\) than rank 0 \("0"\)' '0 1 2 3'
 options[2]='--no-overlap'

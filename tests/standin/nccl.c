@@ -437,8 +437,8 @@ go_on(GroupOp *g, Call *c)
         c->done = true;
 }
 
-/* An op that ends leaves what it has posted to those who may still take it, if it is aborted, but it
- * is gone. */
+/* An op that ends is gone; if it was aborted, those who may still take what it has posted take that
+ * alone. */
 static void
 withdraw(const GroupOp *g)
 {
