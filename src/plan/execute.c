@@ -219,6 +219,32 @@ run_and_check(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *
     return true;
 }
 
+bool
+lh_execute_way(const LhSetup *setup, LhCollectiveWay *way, GError **error)
+{
+    const int asked = setup->scenario->collectives;
+
+    switch (asked) {
+    case -1:
+    case LH_COLLECTIVES_AUTO:
+    case LH_COLLECTIVES_DIRECT:
+        *way = LH_WAY_DIRECT;
+        return true;
+    case LH_COLLECTIVES_RING:
+        *way = LH_WAY_RING;
+        return true;
+    case LH_COLLECTIVES_PAIRWISE:
+        *way = LH_WAY_PAIRWISE;
+        return true;
+    default:
+        return lh_scenario_error(
+            setup->scenario, "collectives", error,
+            "\"%s\" is a model of times alone; collectives are executed \"direct\", in "
+            "a \"ring\" or \"pairwise\"",
+            lh_collective_model_names[asked]);
+    }
+}
+
 static bool
 has_device(const LhRunDevice *device, GError **error)
 {
@@ -239,6 +265,8 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
+    if (!lh_execute_way(setup, &run.collectives, error))
+        return false;
     if (!check_proof(executed, setup, verdict, error) ||
         !check_queues(executed, verdict, params->backend, error) ||
         !check_memory(executed->program, verdict, params->backend, error))
