@@ -249,6 +249,24 @@ free_port(void)
     return g_strdup_printf("%d", ntohs(at.sin_port) - 1);
 }
 
+/* What a process does that is a rank. */
+static int
+be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *control))
+{
+    char text[16];
+    LhControlPlace place;
+    void *control;
+
+    g_snprintf(text, sizeof(text), "%u", rank);
+    set_torchrun(text, "4", port);
+    control = lh_control_torchrun.open(RANKS, DEADLINE_US, &place, NULL);
+    /* All are there before one of them does anything else. */
+    if (control == NULL || place.first != rank || place.count != 1 ||
+        !lh_control_torchrun.barrier(control, NULL))
+        return 1;
+    return work(rank, control);
+}
+
 /* Forks a process for each rank, which does @work; the exit status of each in @status. */
 static void
 run_ranks(int (*work)(uint32_t rank, void *control), int *status)
@@ -259,19 +277,8 @@ run_ranks(int (*work)(uint32_t rank, void *control), int *status)
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         pids[rank] = fork();
         ck_assert_int_ge(pids[rank], 0);
-        if (pids[rank] == 0) {
-            g_autofree char *text = g_strdup_printf("%u", rank);
-            LhControlPlace place;
-            void *control;
-
-            set_torchrun(text, "4", port);
-            control = lh_control_torchrun.open(RANKS, DEADLINE_US, &place, NULL);
-            /* All are there before one of them does anything else. */
-            if (control == NULL || place.first != rank || place.count != 1 ||
-                !lh_control_torchrun.barrier(control, NULL))
-                _exit(1);
-            exit(work(rank, control));
-        }
+        if (pids[rank] == 0)
+            exit(be_rank(rank, port, work));
     }
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         ck_assert_int_eq(waitpid(pids[rank], &status[rank], 0), pids[rank]);
@@ -287,7 +294,8 @@ words_of(uint32_t rank)
     GByteArray *words = g_byte_array_new();
 
     g_byte_array_set_size(words, bytes);
-    memset(words->data, 'a' + (int)rank, bytes);
+    if (bytes > 0)
+        memset(words->data, 'a' + (int)rank, bytes);
     return words;
 }
 
@@ -299,7 +307,8 @@ is_all(const GByteArray *all)
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         g_autoptr(GByteArray) words = words_of(rank);
 
-        if (all->len - at < words->len || memcmp(all->data + at, words->data, words->len) != 0)
+        if (all->len - at < words->len ||
+            (words->len > 0 && memcmp(all->data + at, words->data, words->len) != 0))
             return false;
         at += words->len;
     }

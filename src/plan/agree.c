@@ -22,6 +22,17 @@ add_number(GString *card, const char *name, uint64_t value)
     g_string_append_printf(card, "%s %" G_GUINT64_FORMAT "\n", name, value);
 }
 
+/* What the scenario says, with the default said. */
+static const char *
+collectives_of(const LhSetup *setup)
+{
+    const int asked = setup->scenario->collectives;
+
+    return lh_collective_model_names[asked < 0 || asked == LH_COLLECTIVES_AUTO
+                                         ? LH_COLLECTIVES_DIRECT
+                                         : asked];
+}
+
 static char *
 make_card(const LhProgram *program, const LhSetup *setup, const LhExecuteParams *params)
 {
@@ -31,6 +42,7 @@ make_card(const LhProgram *program, const LhSetup *setup, const LhExecuteParams 
     add_line(card, "version", LH_VERSION);
     add_line(card, "backend", params->backend->name);
     add_line(card, "kernels", params->backend->device->kernel_sets[params->kernel_set]);
+    add_line(card, "collectives", collectives_of(setup));
     add_line(card, "inputs", lh_input_names[params->inputs]);
     add_number(card, "seed", setup->scenario->seed);
     add_number(card, "repeat", MAX(params->repeat, 1));

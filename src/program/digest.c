@@ -2,8 +2,7 @@
 #include "program/digest.h"
 
 #include "program/cursor.h"
-
-#include <string.h>
+#include "program/explicit_fields.h"
 
 static void
 digest_numbers(GChecksum *sum, const uint64_t *numbers, size_t count)
@@ -58,16 +57,32 @@ digest_collective(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
         digest_number(sum, buffer->counts[op->collective.counts_first + i]);
 }
 
+/* As in files. */
 static void
-digest_op(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
+digest_args(GChecksum *sum, const LhProgram *program, const LhOp *op)
 {
-    const uint64_t numbers[] = { op->id, op->kind, op->stream, op->communicator, op->after_count };
+    g_autoptr(GString) text = g_string_new(NULL);
+    LhJsonWriter *w = lh_jsonw_new(text, true);
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_form_write_args(w, lh_program_of_op(program, op), op);
+    lh_jsonw_object_end(w);
+    lh_jsonw_free(w);
+    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len);
+}
+
+static void
+digest_op(GChecksum *sum, const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer)
+{
+    const uint64_t numbers[] = { op->id,           op->kind,        op->stream,
+                                 op->communicator, op->after_count, op->module };
 
     digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
     for (uint32_t i = 0; i < op->after_count; i++)
         digest_number(sum, op->after[i]);
     if (op->kind == LH_OP_COMPUTE) {
         digest_number(sum, op->compute.kernel);
+        digest_args(sum, program, op);
         digest_regions(sum, op->compute.regions, op->compute.regions_count);
     } else if (op->kind == LH_OP_EXCHANGE) {
         digest_exchange(sum, op, buffer);
@@ -94,8 +109,9 @@ digest_slots(GChecksum *sum, const LhProgram *program)
 }
 
 static void
-digest_attention(GChecksum *sum, const LhProgramParams *p)
+digest_case(GChecksum *sum, const LhProgram *program)
 {
+    const LhProgramParams *p = &program->params;
     const LhAttention *a = &p->attention;
     const uint64_t numbers[] = { a->batch,
                                  a->seq_length,
@@ -108,7 +124,11 @@ digest_attention(GChecksum *sum, const LhProgramParams *p)
                                  p->mask.causal,
                                  p->mask.window,
                                  p->mask.documents_count,
-                                 p->pass };
+                                 p->pass,
+                                 MAX(p->data_parallel_size, 1),
+                                 program->placement.kind,
+                                 MAX(program->head_slices, 1),
+                                 MAX(program->kv_slices, 1) };
     const double reals[] = { a->decay, a->scale };
 
     digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
@@ -125,7 +145,7 @@ digest_rank(GChecksum *sum, const LhProgram *program, uint32_t rank)
     lh_cursor_init(&cursor, program, rank);
     while (lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; i < buffer.ops_count; i++)
-            digest_op(sum, &buffer.ops[i], &buffer);
+            digest_op(sum, program, &buffer.ops[i], &buffer);
     }
     lh_op_buffer_clear(&buffer);
 }
@@ -135,7 +155,11 @@ lh_program_digest(const LhProgram *program)
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
 
-    digest_attention(sum, &program->params);
+    digest_case(sum, program);
+    for (uint32_t i = 0; i < program->modules_count; i++) {
+        if (program->modules[i] != NULL)
+            digest_case(sum, program->modules[i]);
+    }
     digest_slots(sum, program);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
         digest_rank(sum, program, rank);

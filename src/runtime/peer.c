@@ -42,6 +42,8 @@ lh_peer_send(LhPeer *peer, LhControlFrameKind kind, GBytes *content)
     const gsize bytes = content == NULL ? 0 : g_bytes_get_size(content);
 
     g_assert(bytes <= UINT32_MAX);
+    if (peer->socket < 0)
+        return;
     g_queue_push_tail(&peer->sending, lh_control_frame_header(kind, (uint32_t)bytes));
     if (bytes > 0)
         g_queue_push_tail(&peer->sending, g_bytes_ref(content));

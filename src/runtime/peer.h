@@ -21,7 +21,7 @@ void lh_peer_open(LhPeer *peer, int socket);
 /* Closes the socket; what has not been sent is lost. */
 void lh_peer_close(LhPeer *peer);
 
-/* Appends a frame to what is to be sent. */
+/* Appends a frame to what is to be sent; nothing if the connection is closed. */
 void lh_peer_send(LhPeer *peer, LhControlFrameKind kind, GBytes *content);
 /* Whether everything has been sent. */
 bool lh_peer_is_idle(const LhPeer *peer);
