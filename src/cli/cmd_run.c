@@ -35,7 +35,13 @@ static const LhField options[] = {
       .description = "Ranks as threads of this process (cpu, default), one in each process of "
                      "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
                      "machine, or one in each process of mpirun." },
-    LH_OPTION_KERNELS(Options, kernels),
+    { .name = "kernels",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, kernels),
+      .placeholder = "cpu|reference|builtin|cudnn",
+      .description = "On processors fast kernels (cpu, default), or slow ones that compute in fp64 "
+                     "(reference); on GPUs longhaul's own (builtin, default), or attention by "
+                     "cuDNN (cudnn)." },
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, inputs),

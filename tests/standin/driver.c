@@ -1,23 +1,19 @@
 /*
  * A stand-in for NVIDIA's driver, libcuda.so.1, under which cuDNN finishes its plans on a machine
- * without a GPU. For a device that is only described, cuDNN makes the machine code of a plan itself
- * and then asks the driver to load it and to find its kernels; that much is here. There is no
- * device, and nothing runs: every other function that cuDNN looks up is refused, and its name kept.
+ * without a GPU: for a device that is only described it makes the machine code of a plan itself,
+ * but no engine of it can do so without a driver to load. This one has no device. Everything else
+ * that cuDNN and the compilers that it brings look up is refused, and its name kept.
  *
  * CUDA's header is left out, as functions that are refused have no arguments here.
  */
 #include "driver.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Values of CUresult. */
 #define SUCCESS 0
 #define NO_DEVICE 100
-#define INVALID_IMAGE 200
 #define NOT_SUPPORTED 801
 
-/* What cuDNN 9.19 looks up and does not need for this. */
+/* What cuDNN 9.19 and NVRTC 13 look up and do not need for this. */
 #define REFUSED(F)                                                                                 \
     F(cuCtxGetCurrent)                                                                             \
     F(cuCtxGetDevice)                                                                              \
@@ -33,13 +29,15 @@
     F(cuFuncGetAttribute)                                                                          \
     F(cuFuncSetAttribute)                                                                          \
     F(cuGetErrorName)                                                                              \
-    F(cuGetExportTable)                                                                            \
     F(cuKernelGetAttribute)                                                                        \
     F(cuKernelSetAttribute)                                                                        \
     F(cuLaunchCooperativeKernel)                                                                   \
     F(cuLaunchKernel)                                                                              \
     F(cuLaunchKernelEx)                                                                            \
+    F(cuLibraryGetKernel)                                                                          \
+    F(cuLibraryLoadData)                                                                           \
     F(cuLibraryLoadFromFile)                                                                       \
+    F(cuLibraryUnload)                                                                             \
     F(cuLinkAddData)                                                                               \
     F(cuLinkAddData_v2)                                                                            \
     F(cuLinkAddFile_v2)                                                                            \
@@ -60,25 +58,19 @@
     F(cuStreamSynchronize)                                                                         \
     F(cuTensorMapEncodeTiled)
 
-static StandinDriverLog log_now;
+static const char *refused = "";
 
-/* Handles are never looked into. */
-static char a_library, a_kernel;
-
-void standin_driver_take(StandinDriverLog *log);
-
-void
-standin_driver_take(StandinDriverLog *log)
+const char *
+standin_driver_refused(void)
 {
-    *log = log_now;
-    log_now = (StandinDriverLog){ 0 };
+    return refused;
 }
 
 #define REFUSE(name)                                                                               \
     int name(void);                                                                                \
     int name(void)                                                                                 \
     {                                                                                              \
-        snprintf(log_now.refused, sizeof(log_now.refused), "%s", #name);                           \
+        refused = #name;                                                                           \
         return NOT_SUPPORTED;                                                                      \
     }
 REFUSED(REFUSE)
@@ -87,9 +79,7 @@ REFUSED(REFUSE)
 int cuInit(unsigned flags);
 int cuDeviceGetCount(int *count);
 int cuGetErrorString(int error, const char **text);
-int cuLibraryLoadData(void **library, const void *code, ...);
-int cuLibraryGetKernel(void **kernel, void *library, const char *name);
-int cuLibraryUnload(void *library);
+int cuGetExportTable(const void **table, const void *id);
 
 int
 cuInit(unsigned flags)
@@ -114,30 +104,11 @@ cuGetErrorString(int error, const char **text)
     return SUCCESS;
 }
 
-/* Options of the linker and of the library are not looked at. */
+/* Tables that no header has: NVRTC asks for one, and goes on without it. */
 int
-cuLibraryLoadData(void **library, const void *code, ...)
+cuGetExportTable(const void **table, const void *id)
 {
-    if (memcmp(code, "\177ELF", 4) != 0)
-        return INVALID_IMAGE;
-    log_now.images++;
-    *library = &a_library;
-    return SUCCESS;
-}
-
-int
-cuLibraryGetKernel(void **kernel, void *library, const char *name)
-{
-    (void)library;
-    log_now.kernels++;
-    snprintf(log_now.kernel, sizeof(log_now.kernel), "%s", name);
-    *kernel = &a_kernel;
-    return SUCCESS;
-}
-
-int
-cuLibraryUnload(void *library)
-{
-    (void)library;
-    return SUCCESS;
+    (void)table;
+    (void)id;
+    return NOT_SUPPORTED;
 }

@@ -3,15 +3,5 @@
  */
 #pragma once
 
-#include <stdint.h>
-
-/* What was loaded since the last time that this was asked. */
-typedef struct {
-    uint32_t images; /* of machine code, each an ELF file */
-    uint32_t kernels;
-    char kernel[300];  /* the name of the last one */
-    char refused[100]; /* the function that was called last of those that are refused; "": none */
-} StandinDriverLog;
-
-typedef void (*StandinDriverTake)(StandinDriverLog *log);
-#define STANDIN_DRIVER_TAKE "standin_driver_take"
+/* The function that was called last of those that are refused; "": none. Static. */
+const char *standin_driver_refused(void);
