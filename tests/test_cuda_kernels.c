@@ -127,9 +127,8 @@ odd_bytes(const Run *r, unsigned operand)
 
 /* Runs a call on the device; its operands come back to where they were. */
 static enum lh_status
-run_on_device(Run *r, bool odd)
+run_with(const LhCudaKernel *kernel, Run *r, bool odd)
 {
-    const LhCudaKernel *kernel = lh_cuda_kernels[r->id];
     const uint64_t scratch_bytes =
         kernel->scratch_bytes == NULL ? 0 : kernel->scratch_bytes(r->call.args);
     g_autofree unsigned char *poisoned = g_malloc(scratch_bytes + 1);
@@ -151,6 +150,12 @@ run_on_device(Run *r, bool odd)
         remote_end(&operands[i], r->call.operands[i].data);
     remote_end(&scratch, NULL);
     return status;
+}
+
+static enum lh_status
+run_on_device(Run *r, bool odd)
+{
+    return run_with(lh_cuda_kernels[r->id], r, odd);
 }
 
 /* ---- against the reference ---- */
@@ -783,6 +788,41 @@ START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
 END_TEST
 #endif
 
+/* A normalised block is an accumulator whose l is 1. */
+START_TEST(cuda_kernels_merge_blocks)
+{
+    const LhCudaKernel of_blocks = { .run = lh_cuda_merge_block };
+
+    device_start(10);
+    for (unsigned i = 0; i < 6; i++) {
+        const Case c = { .kernel = "merge",
+                         .args = { .nq = 22,
+                                   .batch = 2,
+                                   .heads = 3,
+                                   .groups = 1,
+                                   .head_dim = 24,
+                                   .first = i % 2 == 0 },
+                         .storage = (enum lh_storage)(i % 3),
+                         .narrow = i < 3,
+                         .q_parts = 2 };
+        Run want, got;
+        LhRows l;
+
+        run_init(&want, &c);
+        l = lh_rows_acc_stat(&want.call, 0, 1);
+        for (uint64_t row = 0; row < 2 * c.args.nq * c.args.heads; row++)
+            *lh_stat_at(&l, row / 3 / c.args.nq, row / 3 % c.args.nq, (uint32_t)(row % 3)) = 1;
+        run_copy(&got, &want);
+        run_kernel(want.id, REFERENCE, &want.call);
+        ck_assert_int_eq(run_with(&of_blocks, &got, false), LH_STATUS_OK);
+        compare(&got, &want, "gpu", limit);
+        run_clear(&got);
+        run_clear(&want);
+    }
+    device_end();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -801,6 +841,7 @@ main(void)
         cuda_kernels_turn_at_far_positions,
         cuda_kernels_see_pairs_by_position,
         cuda_kernels_move_statistics,
+        cuda_kernels_merge_blocks,
         cuda_kernels_sum_in_order,
         cuda_kernels_refuse_what_they_cannot,
 #ifdef STANDIN

@@ -458,10 +458,10 @@ toy_call(LhDeviceState *device, LhKernelId kernel, const LhCall *call, LhDeviceS
 }
 
 static uint64_t
-toy_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhKernelArgs *args)
+toy_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhCall *call)
 {
     (void)device;
-    return lh_cpu_scratch_bytes(kernel, args);
+    return lh_cpu_scratch_bytes(kernel, call->args);
 }
 
 static enum lh_status

@@ -43,7 +43,13 @@ static const LhField options[] = {
       .description = "How the processes of --backend nccl find each other: one process with all "
                      "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
                      "step of Slurm says; default auto, the one whose environment is there." },
-    LH_OPTION_KERNELS(Options, kernels),
+    { .name = "kernels",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, kernels),
+      .placeholder = "cpu|reference|builtin|cudnn",
+      .description = "On processors fast kernels (cpu, default), or slow ones that compute in fp64 "
+                     "(reference); on GPUs longhaul's own (builtin, default), or attention by "
+                     "cuDNN (cudnn)." },
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, inputs),

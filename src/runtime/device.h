@@ -74,8 +74,11 @@ typedef struct {
      */
     enum lh_status (*call)(LhDeviceState *device, LhKernelId kernel, const LhCall *call,
                            LhDeviceStream stream);
-    uint64_t (*scratch_bytes)(const LhDeviceState *device, LhKernelId kernel,
-                              const LhKernelArgs *args);
+    /* Of a call with its operands; its own scratch memory is not looked at. */
+    uint64_t (*scratch_bytes)(const LhDeviceState *device, LhKernelId kernel, const LhCall *call);
+    /* What is known of why the last call was not OK, or NULL; caller frees. NULL: never anything.
+     */
+    char *(*why)(LhDeviceState *device);
     enum lh_status (*sum)(LhDeviceState *device, const LhDeviceSum *sum, LhDeviceStream stream);
 
     LhDeviceMark (*mark)(LhDeviceState *device, LhDeviceStream stream, GError **error);

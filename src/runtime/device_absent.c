@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-static const char *const kernel_sets[] = { "cuda", NULL };
+static const char *const kernel_sets[] = { "builtin", "cudnn", NULL };
 
 static bool
 refuse(GError **error)

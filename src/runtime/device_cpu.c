@@ -138,10 +138,10 @@ cpu_call(LhDeviceState *device, LhKernelId kernel, const LhCall *call, LhDeviceS
 }
 
 static uint64_t
-cpu_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhKernelArgs *args)
+cpu_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhCall *call)
 {
     (void)device;
-    return lh_cpu_scratch_bytes(kernel, args);
+    return lh_cpu_scratch_bytes(kernel, call->args);
 }
 
 static enum lh_status

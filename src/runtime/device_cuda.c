@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "kernels/cuda/kernels.h"
 #include "runtime/arena.h"
+#include "runtime/cudnn_attention.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -18,8 +19,15 @@
 #define VERSION_MAJOR 1000 /* CUDA's version numbers are 1000 major + 10 minor */
 #define VERSION_MINOR 10
 
+/* Indices into kernel_sets. */
+enum {
+    KERNELS_BUILTIN,
+    KERNELS_CUDNN,
+};
+
 struct _LhDeviceState {
     int ordinal;
+    LhCudnnDevice *cudnn; /* NULL: all kernels are longhaul's own */
     uint64_t piece_bytes; /* of the next piece */
     pthread_mutex_t lock; /* of what follows */
     LhArena *arena;
@@ -160,6 +168,7 @@ static void
 cuda_close(LhDeviceState *device)
 {
     (void)use(device, NULL);
+    lh_cudnn_close(device->cudnn);
     for (guint i = 0; i < device->pieces->len; i++)
         (void)cudaFree(g_ptr_array_index(device->pieces, i));
     g_ptr_array_unref(device->pieces);
@@ -167,6 +176,16 @@ cuda_close(LhDeviceState *device)
     lh_arena_free(device->arena);
     pthread_mutex_destroy(&device->lock);
     g_free(device);
+}
+
+/* What else the kernels come from. */
+static bool
+open_kernels(LhDeviceState *device, uint32_t kernel_set, GError **error)
+{
+    if (kernel_set != KERNELS_CUDNN)
+        return true;
+    device->cudnn = lh_cudnn_open(device->ordinal, error);
+    return device->cudnn != NULL;
 }
 
 static LhDeviceState *
@@ -191,7 +210,7 @@ cuda_open(const LhDeviceParams *params, GError **error)
     device->pieces = g_ptr_array_new();
     device->events = g_ptr_array_new();
     pthread_mutex_init(&device->lock, NULL);
-    if (use(device, error))
+    if (use(device, error) && open_kernels(device, params->kernel_set, error))
         return device;
     cuda_close(device);
     return NULL;
@@ -296,6 +315,12 @@ cuda_fill(LhDeviceState *device, unsigned char *to, int byte, uint64_t bytes, Lh
 
 /* ---- kernels ---- */
 
+static bool
+is_cudnns(const LhDeviceState *device, LhKernelId kernel, const LhCall *call)
+{
+    return device->cudnn != NULL && lh_cudnn_computes(kernel, call->args);
+}
+
 static enum lh_status
 cuda_call(LhDeviceState *device, LhKernelId kernel, const LhCall *call, LhDeviceStream stream)
 {
@@ -303,16 +328,26 @@ cuda_call(LhDeviceState *device, LhKernelId kernel, const LhCall *call, LhDevice
 
     if (k == NULL)
         return LH_STATUS_UNSUPPORTED;
-    return use(device, NULL) ? k->run(call, stream) : LH_STATUS_DEVICE;
+    if (!use(device, NULL))
+        return LH_STATUS_DEVICE;
+    return is_cudnns(device, kernel, call) ? lh_cudnn_call(device->cudnn, kernel, call, stream)
+                                           : k->run(call, stream);
 }
 
 static uint64_t
-cuda_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhKernelArgs *args)
+cuda_scratch_bytes(const LhDeviceState *device, LhKernelId kernel, const LhCall *call)
 {
     const LhCudaKernel *k = lh_cuda_kernels[kernel];
 
-    (void)device;
-    return k == NULL || k->scratch_bytes == NULL ? 0 : k->scratch_bytes(args);
+    if (is_cudnns(device, kernel, call))
+        return use(device, NULL) ? lh_cudnn_scratch_bytes(device->cudnn, kernel, call) : 0;
+    return k == NULL || k->scratch_bytes == NULL ? 0 : k->scratch_bytes(call->args);
+}
+
+static char *
+cuda_why(LhDeviceState *device)
+{
+    return device->cudnn != NULL ? lh_cudnn_why(device->cudnn) : NULL;
 }
 
 static enum lh_status
@@ -391,7 +426,9 @@ cuda_time(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps,
     return true;
 }
 
-static const char *const kernel_sets[] = { "cuda", NULL };
+static const char *const kernel_sets[] = {
+    [KERNELS_BUILTIN] = "builtin", [KERNELS_CUDNN] = "cudnn", NULL
+};
 
 const LhRunDevice lh_device_cuda = {
     .name = "cuda",
@@ -410,6 +447,7 @@ const LhRunDevice lh_device_cuda = {
     .fill = cuda_fill,
     .call = cuda_call,
     .scratch_bytes = cuda_scratch_bytes,
+    .why = cuda_why,
     .sum = cuda_sum,
     .mark = cuda_mark,
     .wait = cuda_wait,

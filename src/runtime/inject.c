@@ -306,24 +306,24 @@ call_with_local_lse(const Intercepted *i)
     const uint64_t rows = a->batch * a->nq / q->parts * a->heads;
     const uint64_t o_bytes = rows * a->head_dim * lh_storage_bytes(q->storage);
     const uint64_t part_bytes = o_bytes + rows * sizeof(float);
-    const uint64_t scratch_bytes =
-        i->at->device->scratch_bytes(i->at->state, LH_KERNEL_ID_attention_block, a);
-    unsigned char *memory =
-        mutant_memory(i, q->parts * part_bytes + scratch_bytes + LH_SCRATCH_ALIGN);
     const uint64_t scratch_at =
         (q->parts * part_bytes + LH_SCRATCH_ALIGN - 1) / LH_SCRATCH_ALIGN * LH_SCRATCH_ALIGN;
-    LhCall forward = { .args = a };
+    LhCall forward = {
+        .args = a,
+        .operands = { *q,
+                      call->operands[operand_of(kernel, LH_TENSOR_KV)],
+                      { .parts = q->parts, .part_bytes = part_bytes, .storage = q->storage } }
+    };
+    const uint64_t scratch_bytes =
+        i->at->device->scratch_bytes(i->at->state, LH_KERNEL_ID_attention_block, &forward);
+    unsigned char *memory = mutant_memory(i, scratch_at + scratch_bytes);
     LhCall mutant = *call;
     enum lh_status status;
 
     if (memory == NULL)
         return LH_STATUS_DEVICE;
     forward.scratch = memory + scratch_at;
-    forward.operands[0] = *q;
-    forward.operands[1] = call->operands[operand_of(kernel, LH_TENSOR_KV)];
-    forward.operands[2] = (LhView){
-        .data = memory, .parts = q->parts, .part_bytes = part_bytes, .storage = q->storage
-    };
+    forward.operands[2].data = memory;
     mutant.operands[operand_of(kernel, LH_TENSOR_LSE)] = (LhView){ .data = memory + o_bytes,
                                                                    .parts = q->parts,
                                                                    .part_bytes = part_bytes,

@@ -142,7 +142,7 @@ caller_main(void *data)
 
     for (unsigned i = 0; operands[i].access != LH_OPERAND_END; i++)
         call.operands[i] = make_operand(lh_kernels[c->kernel], c->args, i, c->dtype);
-    call.scratch = cpu->alloc(device, cpu->scratch_bytes(device, c->kernel, c->args), NULL);
+    call.scratch = cpu->alloc(device, cpu->scratch_bytes(device, c->kernel, &call), NULL);
     time_calls(c, device, stream, &call);
     cpu->release(device, call.scratch);
     for (unsigned i = 0; operands[i].access != LH_OPERAND_END; i++)

@@ -17,10 +17,12 @@ fail_kernel(const LhRunStream *s, const LhItem *item, enum lh_status status)
 #undef LH_STATUS_MESSAGE
     };
     const LhRunParams *params = s->rank->execution->params;
+    g_autofree char *why = s->at.device->why != NULL ? s->at.device->why(s->at.state) : NULL;
 
     return lh_execution_fail_op(
         s->rank, &item->op, status == LH_STATUS_UNSUPPORTED ? LH_ERROR_NO : LH_ERROR_RUNTIME,
-        "kernels \"%s\": %s", s->at.device->kernel_sets[params->kernel_set], messages[status]);
+        "kernels \"%s\": %s%s%s", s->at.device->kernel_sets[params->kernel_set], messages[status],
+        why != NULL ? ": " : "", why != NULL ? why : "");
 }
 
 static bool
@@ -54,7 +56,7 @@ lh_run_kernel(LhRunStream *s, LhItem *item, LhKernelId kernel, LhCall *call)
 {
     const LhRunHooks *hooks = s->rank->execution->params->hooks;
     const LhRunDevice *device = s->at.device;
-    const uint64_t scratch_bytes = device->scratch_bytes(s->at.state, kernel, call->args);
+    const uint64_t scratch_bytes = device->scratch_bytes(s->at.state, kernel, call);
     const bool is_op = item->op.kind == LH_OP_COMPUTE && hooks != NULL && hooks->call != NULL;
     enum lh_status status;
 

@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """
-Which mistakes in the submitting engine are found, and by what.
+Which mistakes in src/runtime are found, and by what: in the submitting engine, and in what asks
+cuDNN for attention.
 
-As run.py, with the mutants of engine.list, which change src/runtime: each is given to
-tests/test_submit, with the processor's kernels on the stand-in's streams, and if that finds nothing
-to tests/test_toy_device. Needs nvcc's headers, and compiles no kernels.
+As run.py. The mutants of engine.list are given to tests/test_submit, with the processor's kernels on
+the stand-in's streams, and if that finds nothing to tests/test_toy_device; those of cudnn.list to
+tests/test_cudnn and to tests/test_cudnn_runs, with the stand-in for cuDNN. Needs the headers of nvcc
+and of cuDNN, and compiles no kernels.
 
-    tests/mutants/engine.py             all mutants
-    tests/mutants/engine.py wait        those whose id or class contains one of the words
-    tests/mutants/engine.py --list      check the list against the sources, build nothing
+    tests/mutants/engine.py                  all mutants
+    tests/mutants/engine.py wait             those whose id or class contains one of the words
+    tests/mutants/engine.py --of cudnn.list  those of one list
+    tests/mutants/engine.py --list           check the lists against the sources, build nothing
 """
 import argparse
 import collections
+import os
 import pathlib
 import re
 import subprocess
@@ -23,7 +27,12 @@ import run
 run.SECONDS = 1200  # of a build on a busy machine, too
 
 BASE = "src/runtime/"
-TARGETS = ["tests/test_submit", "tests/test_toy_device"]
+# Of each list, the tests that its mutants are given to, and what else these need.
+TARGETS = {
+    "engine.list": ["tests/test_submit", "tests/test_toy_device"],
+    "cudnn.list": ["tests/test_cudnn", "tests/test_cudnn_runs"],
+}
+NEEDED = ["tests/standin-cudnn.so"]
 # What a finding's text begins with, and whose it is. The first line that says something counts.
 FINDERS = [
     ("RACE", "race"),
@@ -41,6 +50,10 @@ FINDERS = [
     ("imeout", "deadline"),
     ("simulated", "time"),
     ("wrong results", "gates or counts"),
+    (": error ", "numbers"),
+    ("the kernel has no implementation", "stand-in of cuDNN"),
+    ("cuDNN: ", "stand-in of cuDNN"),
+    ("host[", "guard"),
     ("other bits", "bits"),
     ("beyond the end", "canary"),
     ("signal", "crash"),
@@ -48,8 +61,9 @@ FINDERS = [
 ]
 
 
-def prepare(tree):
+def prepare(tree, targets):
     """Copies the tracked files and configures a build."""
+    os.environ["LONGHAUL_CUDNN"] = str(tree / "build" / NEEDED[0])
     files = subprocess.run(["git", "ls-files", "-z"], cwd=run.ROOT, check=True, text=True,
                            stdout=subprocess.PIPE).stdout.split("\0")
     for name in filter(None, files):
@@ -59,7 +73,7 @@ def prepare(tree):
             (tree / name).chmod((run.ROOT / name).stat().st_mode)
     for args in (["meson", "setup", "build", "--buildtype=release", "-Dsimgrid=disabled",
                   "-Dmpi=disabled", "-Dtests=enabled", "-Dcuda=enabled", "-Dc_args=-DFEW_RUNS"],
-                 ["ninja", "-C", "build"] + TARGETS):
+                 ["ninja", "-C", "build"] + NEEDED + targets):
         good, output = run.command(args, tree)
         if not good:
             run.stop(output)
@@ -73,22 +87,22 @@ def finder_of(output):
     return "test", run.first_line(output)
 
 
-def judge(tree):
+def judge(tree, targets):
     """Returns who finds the mutant in the tree, and what he says; None: nobody."""
-    for target in TARGETS:
+    for target in targets:
         good, output = run.command(["build/" + target], tree)
         if not good:
             finder, line = finder_of(output)
-            return (finder if target == TARGETS[0] else "toy device: " + finder), line
+            return (finder if target == targets[0] else f"{target[11:]}: {finder}"), line
     return None
 
 
-def examine(mutant, tree):
+def examine(mutant, tree, targets):
     changed = run.apply(mutant, run.read_source, BASE)
     for path, text in changed.items():
         (tree / path).write_text(text)
-    good, output = run.command(["ninja", "-C", "build"] + TARGETS, tree)
-    found = judge(tree) if good else ("DOES NOT COMPILE", run.first_line(output))
+    good, output = run.command(["ninja", "-C", "build"] + targets, tree)
+    found = judge(tree, targets) if good else ("DOES NOT COMPILE", run.first_line(output))
     for path in changed:
         (tree / path).write_text(run.read_source(path))
     return found
@@ -97,14 +111,16 @@ def examine(mutant, tree):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutants with one of these words")
-    parser.add_argument("--list", action="store_true", help="check the list and build nothing")
+    parser.add_argument("--of", choices=TARGETS, help="only mutants of this list")
+    parser.add_argument("--list", action="store_true", help="check the lists and build nothing")
     options = parser.parse_args()
-    mutants = run.parse((run.HERE / "engine.list").read_text())
-    for mutant in mutants:
+    mutants = [(name, mutant) for name in ([options.of] if options.of else TARGETS)
+               for mutant in run.parse((run.HERE / name).read_text())]
+    for _, mutant in mutants:
         run.apply(mutant, run.read_source, BASE)
         if not mutant.kind or not mutant.hunks:
             mutant.error("needs a class and a change")
-    mutants = [m for m in mutants
+    mutants = [(name, m) for name, m in mutants
                if not options.words or any(w in f"{m.name} {m.kind}" for w in options.words)]
     print(f"{len(mutants)} mutants", flush=True)
     if options.list:
@@ -112,9 +128,9 @@ def main():
     table, unexplained = collections.Counter(), 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = pathlib.Path(folder)
-        prepare(tree)
-        for mutant in mutants:
-            found = examine(mutant, tree)
+        prepare(tree, sum((TARGETS[name] for name in sorted({name for name, _ in mutants})), []))
+        for name, mutant in mutants:
+            found = examine(mutant, tree, TARGETS[name])
             finder, line = found or ("survived", mutant.harmless or mutant.survives or "?")
             table[finder] += 1
             unexplained += finder == "DOES NOT COMPILE" or (

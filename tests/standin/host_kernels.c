@@ -76,16 +76,14 @@ run_call(StandinOp *op)
 static const StandinKind kind_call = { .name = "kernel", .run = run_call };
 
 static enum lh_status
-enqueue_call(LhKernelId kernel, const LhCall *call, void *stream)
+enqueue(const StandinKind *kind, LhKernelId kernel, const LhCall *call, void *stream)
 {
     static const uint32_t grid[3] = { 1, 1, 1 };
     cudaError_t code;
     CallOp *c;
 
-    if (lh_cpu_kernels[kernel]->fast == NULL)
-        return LH_STATUS_UNSUPPORTED;
     standin_lock();
-    c = standin_op_new(&kind_call, stream, sizeof(*c), g_strdup(lh_kernels[kernel]->name));
+    c = standin_op_new(kind, stream, sizeof(*c), g_strdup(lh_kernels[kernel]->name));
     c->kernel = kernel;
     c->args = *call->args;
     c->call = *call;
@@ -95,6 +93,14 @@ enqueue_call(LhKernelId kernel, const LhCall *call, void *stream)
     standin_unlock();
     (void)standin_result(code);
     return launched();
+}
+
+static enum lh_status
+enqueue_call(LhKernelId kernel, const LhCall *call, void *stream)
+{
+    if (lh_cpu_kernels[kernel]->fast == NULL)
+        return LH_STATUS_UNSUPPORTED;
+    return enqueue(&kind_call, kernel, call, stream);
 }
 
 /* ---- the table ---- */
@@ -122,6 +128,51 @@ bool
 lh_cuda_present(void)
 {
     return true;
+}
+
+/* ---- blocks into accumulators ---- */
+
+/* A block with m = lse and l = 1 is an accumulator, which the processor's kernel merges. Operands
+ * block, acc; the block has one part. */
+static enum lh_status
+merge_as_accumulator(const LhCall *call)
+{
+    const LhKernelArgs *a = call->args;
+    const uint64_t stats = a->batch * a->nq * a->heads;
+    const uint64_t bytes = call->operands[0].held_bytes;
+    g_autofree unsigned char *source = g_malloc(bytes + stats * sizeof(float));
+    LhCall merge = *call;
+
+    memcpy(source, call->operands[0].data, bytes);
+    for (uint64_t i = 0; i < stats; i++) {
+        const float one = 1;
+
+        memcpy(source + bytes + i * sizeof(float), &one, sizeof(one));
+    }
+    merge.operands[0].data = source;
+    merge.operands[0].held_bytes = merge.operands[0].part_bytes = bytes + stats * sizeof(float);
+    return lh_cpu_kernels[LH_KERNEL_ID_merge]->fast(&merge);
+}
+
+static bool
+run_merge_block(StandinOp *op)
+{
+    CallOp *c = (CallOp *)op;
+    const uint32_t turn = standin_turn(op);
+
+    standin_counted.kernels++;
+    if (!touch_operand(c, turn, 0) || !touch_operand(c, turn, 1) ||
+        merge_as_accumulator(&c->call) != LH_STATUS_OK)
+        standin_finding("%s failed", op->label);
+    return true;
+}
+
+static const StandinKind kind_merge_block = { .name = "kernel", .run = run_merge_block };
+
+enum lh_status
+lh_cuda_merge_block(const LhCall *call, void *stream)
+{
+    return enqueue(&kind_merge_block, LH_KERNEL_ID_merge, call, stream);
 }
 
 /* ---- sums ---- */

@@ -20,6 +20,14 @@ lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uin
     return LH_STATUS_UNSUPPORTED;
 }
 
+enum lh_status
+lh_cuda_merge_block(const LhCall *call, void *stream)
+{
+    (void)call;
+    (void)stream;
+    return LH_STATUS_UNSUPPORTED;
+}
+
 bool
 lh_cuda_present(void)
 {

@@ -89,6 +89,20 @@ merge(const LhCall *call, void *stream)
     return combine(&c, stream);
 }
 
+enum lh_status
+lh_cuda_merge_block(const LhCall *call, void *stream)
+{
+    LhCudaCombination c;
+
+    if (!lh_parts_divide(call, 2, 0))
+        return LH_STATUS_UNSUPPORTED;
+    c = of_queries(call, 1, LH_CUDA_MERGE);
+    c.source_stat[0] = acc_stat(call, 0, 0);
+    for (unsigned i = 0; i < 2; i++)
+        c.target_stat[i] = acc_stat(call, 1, i);
+    return combine(&c, stream);
+}
+
 static enum lh_status
 merge_lse(const LhCall *call, void *stream)
 {

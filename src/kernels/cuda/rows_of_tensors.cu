@@ -34,7 +34,8 @@ merge(const LhCudaCombination &c, const Place &p)
     if (f.target != 0.F)
         f.stats[1] += f.target * stat_at(c.target_stat[1], p);
     if (f.source != 0.F)
-        f.stats[1] += f.source * stat_at(c.source_stat[1], p);
+        f.stats[1] +=
+            f.source * (c.source_stat[1].data == nullptr ? 1.F : stat_at(c.source_stat[1], p));
     return f;
 }
 

@@ -10,7 +10,7 @@
 /* What the factors come from. */
 enum {
     LH_CUDA_COPY_ROWS,
-    LH_CUDA_MERGE,     /* m and l of both */
+    LH_CUDA_MERGE,     /* m and l of both; a source without l has 1, and its lse for m */
     LH_CUDA_MERGE_LSE, /* lse of both */
     LH_CUDA_MERGE_STAT,
     LH_CUDA_WEIGH,     /* lse of the source, and a final one */

@@ -1,0 +1,52 @@
+/*
+ * cuDNN, loaded when it is needed, so that one program starts where there is none and says so. Its
+ * functions have the types of cudnn_graph.h, and are called as cudnn->BackendFinalize(...).
+ */
+#pragma once
+
+#include <cudnn_graph.h>
+#include <glib.h>
+#include <stdbool.h>
+
+/* The file that is loaded, in the place of libcudnn.so.9, where this variable of the environment is
+ * set. */
+#define LH_CUDNN_VARIABLE "LONGHAUL_CUDNN"
+
+/*
+ * Older libraries need a padding mask where keys are no multiple of 128, and before 9.6 sums of dq
+ * that are zeroed by the caller: so NVIDIA's cudnn-frontend treats them
+ * (node/scaled_dot_product_flash_attention.h).
+ */
+#define LH_CUDNN_MAJOR_LEAST 9
+#define LH_CUDNN_MINOR_LEAST 16
+
+#define LH_CUDNN_FUNCTIONS(F)                                                                      \
+    F(GetVersion)                                                                                  \
+    F(GetErrorString)                                                                              \
+    F(GetLastErrorString)                                                                          \
+    F(Create)                                                                                      \
+    F(Destroy)                                                                                     \
+    F(SetStream)                                                                                   \
+    F(BackendCreateDescriptor)                                                                     \
+    F(BackendDestroyDescriptor)                                                                    \
+    F(BackendSetAttribute)                                                                         \
+    F(BackendGetAttribute)                                                                         \
+    F(BackendFinalize)                                                                             \
+    F(BackendExecute)
+
+typedef struct {
+#define LH_CUDNN_MEMBER(name) __typeof__(&cudnn##name) name;
+    LH_CUDNN_FUNCTIONS(LH_CUDNN_MEMBER)
+#undef LH_CUDNN_MEMBER
+    char *file;     /* what was loaded */
+    size_t version; /* as cudnnGetVersion() gives it: 91900 is 9.19.0 */
+} LhCudnn;
+
+/*
+ * Loads the library, once in a process; LH_ERROR_RUNTIME with its name if it is not there, lacks a
+ * function, or is of another version than this program can use. May be called from any thread.
+ */
+const LhCudnn *lh_cudnn_load(GError **error);
+
+/* Whether @status is success; else @error says what was being done, and what cuDNN says of it. */
+bool lh_cudnn_check(const LhCudnn *cudnn, cudnnStatus_t status, const char *what, GError **error);
