@@ -33,6 +33,13 @@ check_cuda(cudaError_t code)
 }
 
 static void
+stream_start(void)
+{
+    check_cuda(cudaSetDevice(0));
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+}
+
+static void
 device_start(uint64_t seed)
 {
 #ifdef STANDIN
@@ -42,8 +49,7 @@ device_start(uint64_t seed)
 #else
     (void)seed;
 #endif
-    check_cuda(cudaSetDevice(0));
-    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    stream_start();
 }
 
 static void
@@ -721,6 +727,72 @@ START_TEST(cuda_kernels_refuse_what_they_cannot)
 }
 END_TEST
 
+#ifdef STANDIN
+static void
+check_shared_memory(const char *kernel, uint32_t dim, enum lh_storage storage, bool fits)
+{
+    const Case c = { .kernel = kernel,
+                     .args = { .nq = 20,
+                               .nk = 20,
+                               .batch = 1,
+                               .heads = 1,
+                               .groups = 1,
+                               .head_dim = dim,
+                               .mask = LH_MASK_FULL,
+                               .first = true },
+                     .storage = storage,
+                     .q_parts = 1,
+                     .k_parts = 1 };
+    Run input, got;
+
+    if (fits) {
+        check_case(&c);
+        return;
+    }
+    run_init(&input, &c);
+    run_copy(&got, &input);
+    ck_assert_int_eq(run_on_device(&got, false), LH_STATUS_UNSUPPORTED);
+    ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
+    for (unsigned i = 0; i < got.count; i++)
+        ck_assert_mem_eq(got.call.operands[i].data, input.call.operands[i].data, got.bytes[i]);
+    run_clear(&got);
+    run_clear(&input);
+}
+
+/* GPUs differ in the shared memory of a block. What needs more is refused, leaves no error behind
+ * and writes nothing, also where only one of two kernels does. */
+START_TEST(cuda_kernels_refuse_too_little_shared_memory)
+{
+    static const struct {
+        uint32_t shared_bytes; /* of sm_86 and sm_120; enough for dq but not for dk; of sm_80 */
+        uint32_t dim;
+        enum lh_storage storage;
+        bool forward, backward;
+    } gpus[] = {
+        { 99 << 10, 128, LH_STORAGE_BF16, true, true },
+        { 99 << 10, 256, LH_STORAGE_BF16, true, false },
+        { 99 << 10, 128, LH_STORAGE_FP32, true, true },
+        { 99 << 10, 256, LH_STORAGE_FP32, false, false },
+        { 132000, 256, LH_STORAGE_FP16, true, false },
+        { 163 << 10, 256, LH_STORAGE_FP16, true, true },
+        { 163 << 10, 256, LH_STORAGE_FP32, true, true },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(gpus); i++) {
+        const StandinOptions options = { .devices = 1, .shared_bytes = gpus[i].shared_bytes };
+
+        standin_start(&options);
+        stream_start();
+        for (unsigned k = 0; k < G_N_ELEMENTS(attend); k++)
+            check_shared_memory(attend[k], gpus[i].dim, gpus[i].storage,
+                                g_str_has_prefix(attend[k], "attention_bwd") ? gpus[i].backward
+                                                                             : gpus[i].forward);
+        device_end();
+    }
+}
+END_TEST
+#endif
+
 /* ---- what it costs ---- */
 
 #ifdef STANDIN
@@ -824,6 +896,7 @@ main(void)
         cuda_kernels_sum_in_order,
         cuda_kernels_refuse_what_they_cannot,
 #ifdef STANDIN
+        cuda_kernels_refuse_too_little_shared_memory,
         cuda_kernels_meet_no_bank_twice,
         cuda_kernels_meet_no_bank_twice_in_products,
 #endif
