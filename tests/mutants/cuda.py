@@ -68,8 +68,9 @@ def finding(tree, **variables):
     env = {"CK_DEFAULT_TIMEOUT": str(SECONDS), **os.environ, **variables,
            "LONGHAUL_SOURCE_DIR": str(tree), "LONGHAUL_DATA_DIR": str(tree),
            "CK_TAP_LOG_FILE_NAME": "-", "CK_VERBOSITY": "silent"}
+    # Check passes a signal on to its whole group.
     with subprocess.Popen(["build/" + TEST], cwd=tree, env=env, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as process:
+                          stderr=subprocess.STDOUT, start_new_session=True) as process:
         for line in process.stdout:
             failed = FAILED.match(line)
             if failed:
