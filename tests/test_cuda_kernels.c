@@ -565,6 +565,30 @@ START_TEST(cuda_kernels_see_pairs_by_position)
 }
 END_TEST
 
+/* States of blocks, from either side, in whole groups of elements and not. */
+START_TEST(cuda_kernels_add_up_states)
+{
+    const uint32_t dims[] = { 16, 5 };
+
+    device_start(17);
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(dims); i++) {
+        Case c = { .kernel = "linear_prefix",
+                   .args = { .nq = i % 2 == 0 ? 6 : 0,
+                             .nk = i % 2 == 0 ? 0 : 6,
+                             .batch = 2,
+                             .heads = 3,
+                             .groups = 1,
+                             .head_dim = dims[i / 2],
+                             .decay = 0.9 },
+                   .storage = LH_STORAGE_BF16 };
+
+        for (c.args.states = 1; c.args.states <= 8; c.args.states++)
+            check_case(&c);
+    }
+    device_end();
+}
+END_TEST
+
 /* Puts statistics behind the elements of all parts, so many of each row. */
 static void
 add_stats(Run *r, unsigned stats)
@@ -892,6 +916,7 @@ main(void)
         cuda_kernels_order_many_rows,
         cuda_kernels_turn_at_far_positions,
         cuda_kernels_see_pairs_by_position,
+        cuda_kernels_add_up_states,
         cuda_kernels_move_statistics,
         cuda_kernels_sum_in_order,
         cuda_kernels_refuse_what_they_cannot,

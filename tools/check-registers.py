@@ -34,7 +34,7 @@ def read_logs(build):
         for line in path.read_text(encoding="utf-8").splitlines():
             started, spills, used = (p.search(line) for p in (KERNEL, SPILLS, REGISTERS))
             if started:
-                kernel = (name_of(started.group(1)), int(re.sub(r"\D", "", started.group(2))))
+                kernel = (name_of(started.group(1)), started.group(2))
             elif spills and kernel and any(map(int, spills.groups())):
                 wrong.append(f"{kernel[0]} on sm_{kernel[1]}: {line.strip()}")
             elif used and kernel:
@@ -47,15 +47,20 @@ def read_table():
     lines = TABLE.read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
     heads, *rows = rows
-    return heads[0], {(row[0], int(arch)): int(cell)
+    return heads[0], {(row[0], arch): int(cell)
                       for row in rows for arch, cell in zip(heads[1:], row[1:])}
 
 
+def arch_order(arch):
+    """90a behind 90."""
+    return int(re.sub(r"\D", "", arch)), arch
+
+
 def write_table(version, found):
-    archs = sorted({arch for _, arch in found})
+    archs = sorted({arch for _, arch in found}, key=arch_order)
     with open(TABLE, "w", encoding="utf-8") as file:
         file.write("# Registers of a thread of each kernel, by architecture; tools/check-registers.py\n")
-        file.write("\t".join([version, *map(str, archs)]) + "\n")
+        file.write("\t".join([version, *archs]) + "\n")
         for name in sorted({name for name, _ in found}):
             file.write("\t".join([name, *(str(found[name, arch]) for arch in archs)]) + "\n")
 
