@@ -873,15 +873,25 @@ START_TEST(cuda_kernels_meet_no_bank_twice)
     }
 }
 END_TEST
-/* The same of products, whichever of the factors is transposed. */
+
+/* The same of products, whichever of the factors is transposed; rows of fewer than 32 bytes a step
+ * are not whole sectors, how many there are is counted. */
 START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
 {
-    static const char *const names[] = { "product", "product_dgrad", "product_wgrad" };
+    static const struct {
+        const char *kernel;
+        enum lh_storage storage;
+        double sectors; /* for each of the fewest, within 2 % */
+    } costs[] = {
+        { "product", LH_STORAGE_BF16, 1.25 },       { "product", LH_STORAGE_FP32, 2.40 },
+        { "product_dgrad", LH_STORAGE_BF16, 1.80 }, { "product_dgrad", LH_STORAGE_FP32, 2.67 },
+        { "product_wgrad", LH_STORAGE_BF16, 1.80 }, { "product_wgrad", LH_STORAGE_FP32, 2.67 },
+    };
 
-    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(names); i++) {
-        const Case c = { .kernel = names[i / 2],
+    for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
+        const Case c = { .kernel = costs[i].kernel,
                          .args.product = { 128, 128, 128 },
-                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .storage = costs[i].storage,
                          .narrow = true,
                          .q_parts = 1 };
         const ptx_counts *counts;
@@ -892,7 +902,78 @@ START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
         check_case(&c);
         counts = standin_kernel_counts();
         ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
-        ck_assert_uint_eq(counts->mma, i % 2 == 0 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
+        ck_assert_double_eq_tol((double)counts->global_sectors /
+                                    (double)counts->global_sectors_least,
+                                costs[i].sectors, 0.02 * costs[i].sectors);
+        ck_assert_uint_eq(counts->mma,
+                          c.storage == LH_STORAGE_BF16 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
+        device_end();
+    }
+}
+END_TEST
+
+/* What moves rows. */
+static const LhKernelArgs of_queries = {
+    .nq = 64, .batch = 1, .heads = 4, .groups = 4, .head_dim = 64
+};
+static const LhKernelArgs of_keys = {
+    .nk = 64, .batch = 1, .heads = 4, .groups = 4, .head_dim = 64
+};
+
+/* Kernels that do little but move: their 16-bit elements lie in whole sectors. A thread takes 8
+ * elements at a time: of fp32 in two requests, each of which has half of every sector. */
+START_TEST(cuda_kernels_touch_whole_sectors)
+{
+    const struct {
+        const char *kernel;
+        LhKernelArgs args;
+        bool wide; /* some operands are always fp32 */
+    } cases[] = {
+        { "add", of_queries, false },
+        { "cast", of_queries, true },
+        { "copy", of_keys, false },
+        { "zero", of_queries, false },
+        { "merge", of_queries, false },
+        { "normalise", of_queries, false },
+        { "weigh_out", of_queries, true },
+        { "delta", of_queries, false },
+        { "take_k", of_keys, false },
+        { "join_dkv", of_keys, false },
+        { "expand_kv", of_keys, false },
+        { "residual", { .elements = { 4096 } }, false },
+        { "accumulate", { .elements = { 4096 } }, false },
+        { "glu", { .rows = { 8, 512 } }, false },
+        { "glu_bwd", { .rows = { 8, 512 } }, false },
+        { "adam", { .optimizer = { 4096, 1e-3, 0.9, 0.95, 1e-8, 0.1, 1 } }, true },
+        { "grad_norm", { .optimizer = { 8192 } }, false },
+        { "rms_norm", { .rows = { 16, 1024, .epsilon = 1e-5 } }, false },
+        { "loss_stats", { .rows = { 16, 1024, 1024, 0, .tokens = 16 } }, false },
+        { "embed", { .rows = { 32, 512, 64, 0, 64 } }, false },
+        { "dispatch", { .experts = { 32, 512, 4, 2 } }, false },
+        { "combine", { .experts = { 32, 512, 4, 2 } }, false },
+        { "rotary_q", { .to_heads = { 16, 0, 1, 10000, { 1, 1 }, 8, 4, 64 } }, false },
+        { "from_heads", { .to_heads = { 16, 0, 1, 10000, { 1, 1 }, 8, 4, 64 } }, false },
+    };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
+        const Case c = { .kernel = cases[i / 2].kernel,
+                         .args = cases[i / 2].args,
+                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .narrow = true,
+                         .q_parts = 1,
+                         .k_parts = 1 };
+        const unsigned percent = cases[i / 2].wide || i % 2 != 0 ? 205 : 105;
+        const ptx_counts *counts;
+
+        if (!is_asked_for(c.kernel))
+            continue;
+        device_start(i);
+        check_case(&c);
+        counts = standin_kernel_counts();
+        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
+        ck_assert_msg(counts->global_sectors * 100 <= counts->global_sectors_least * percent,
+                      "%s, storage %d: %u sectors, least %u", c.kernel, (int)c.storage,
+                      (unsigned)counts->global_sectors, (unsigned)counts->global_sectors_least);
         device_end();
     }
 }
@@ -924,6 +1005,7 @@ main(void)
         cuda_kernels_refuse_too_little_shared_memory,
         cuda_kernels_meet_no_bank_twice,
         cuda_kernels_meet_no_bank_twice_in_products,
+        cuda_kernels_touch_whole_sectors,
 #endif
     };
 
