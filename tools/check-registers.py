@@ -4,7 +4,8 @@
 src/kernels/cuda/registers.tsv says how many registers every kernel has on every architecture that it
 names. A change is to be looked at, since a kernel with more registers may run slower than one with
 fewer, and one that does not get as many as it needs spills them to memory: no kernel may. --update
-writes the table anew. Another version of nvcc than the table's is only looked at for spills; exits
+writes the table anew, from a build with -Dgpu_archs=80,90,90a,100. Architectures that BUILD lacks are
+named and passed over; another version of nvcc than the table's is only looked at for spills. Exits
 with 77 where BUILD has no kernels.
 """
 
@@ -81,6 +82,8 @@ def main():
         return 0
     table_version, table = read_table()
     archs = {arch for _, arch in found} & {arch for _, arch in table}
+    for arch in sorted({arch for _, arch in table} - archs, key=arch_order):
+        print(f"check-registers: BUILD has nothing for sm_{arch}")
     for name, arch in sorted(set(found) | set(table)):
         if arch not in archs or version != table_version:
             continue

@@ -11,20 +11,13 @@ using namespace lh;
 /* How many times 16 rows a warp has, and keys of a tile. */
 template <int D> struct Shape;
 
-template <> struct Shape<64> {
-    static constexpr int M = 2, KEYS = 32;
+template <> struct Shape<64> : TileShape<2, 32> {
 };
-
-template <> struct Shape<96> {
-    static constexpr int M = 2, KEYS = 32;
+template <> struct Shape<96> : TileShape<2, 32> {
 };
-
-template <> struct Shape<128> {
-    static constexpr int M = 1, KEYS = 64;
+template <> struct Shape<128> : TileShape<1, 64> {
 };
-
-template <> struct Shape<256> {
-    static constexpr int M = 1, KEYS = 32;
+template <> struct Shape<256> : TileShape<1, 32> {
 };
 
 template <int D> struct Layout {

@@ -17,20 +17,13 @@ using namespace lh;
 /* How many times 16 rows a warp has, and keys of a tile: what fits the registers. */
 template <int D> struct Shape;
 
-template <> struct Shape<64> {
-    static constexpr int M = 2, KEYS = 64;
+template <> struct Shape<64> : TileShape<2, 64> {
 };
-
-template <> struct Shape<96> {
-    static constexpr int M = 2, KEYS = 64;
+template <> struct Shape<96> : TileShape<2, 64> {
 };
-
-template <> struct Shape<128> {
-    static constexpr int M = 2, KEYS = 32;
+template <> struct Shape<128> : TileShape<2, 32> {
 };
-
-template <> struct Shape<256> {
-    static constexpr int M = 1, KEYS = 32;
+template <> struct Shape<256> : TileShape<1, 32> {
 };
 
 /* The block's shared memory. The result takes the place of the tiles. */

@@ -22,6 +22,11 @@ namespace lh
 constexpr int WARPS = 4, THREADS = 32 * WARPS;
 constexpr float LOG2E = 1.4426950408889634F, LN2 = 0.6931471805599453F;
 
+/* How many times 16 rows a warp has, and keys of a tile: what fits the registers. */
+template <int TIMES, int COUNT> struct TileShape {
+    static constexpr int M = TIMES, KEYS = COUNT;
+};
+
 /* Where chunk @chunk of row @row of a tile is, in bytes. */
 template <int D>
 __device__ inline uint32_t
