@@ -186,6 +186,7 @@ limit(const Run *r, unsigned operand)
     if (r->c->storage != LH_STORAGE_FP32 && g_str_has_prefix(r->c->kernel, "attention") &&
         !is_stat(r->kernel->operands[operand].kind))
         return limit_of_products(r, storage);
+    g_assert(storage < G_N_ELEMENTS(by_storage));
     /* Twice what the processor's fast versions have: exponentials are less exact here. */
     return by_storage[storage] * (r->c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 6 : 1);
 }
@@ -482,6 +483,11 @@ static const Case groups[] = {
       .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 16 },
       .q_parts = 2,
       .k_parts = 4 },
+    /* Rows are whole groups, but heads or their halves are not. */
+    { .kernel = "rotary_q",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 24 },
+      .q_parts = 2 },
+    { .kernel = "silu_q_bwd", .args.to_heads = { 12, 0, 1, 0, { 1, 4 }, 8, 2, 12 }, .q_parts = 4 },
 };
 
 START_TEST(cuda_kernels_multiply_whole_groups)

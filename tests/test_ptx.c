@@ -113,19 +113,23 @@ module_of(const char *text)
     return module;
 }
 
-/* Runs k(in, out) of @text, in so many blocks. */
+typedef struct {
+    uint32_t blocks, threads;
+    uint64_t seed;
+} Launch;
+
+/* Runs k(in, out) of @text. */
 static bool
-run_blocks(const char *text, Memory *memory, uint32_t blocks, uint32_t threads, uint64_t seed,
-           ptx_counts *counts, char error[256])
+run_launch(const char *text, Memory *memory, const Launch *l, ptx_counts *counts, char error[256])
 {
     ptx_module *module = module_of(text);
     void *in = memory->in, *out = memory->out, *args[] = { &in, &out };
     const ptx_memory access = { memory, touch };
-    const ptx_launch launch = { .grid = { blocks, 1, 1 },
-                                .block = { threads, 1, 1 },
+    const ptx_launch launch = { .grid = { l->blocks, 1, 1 },
+                                .block = { l->threads, 1, 1 },
                                 .shared_bytes = 4096,
                                 .args = args,
-                                .seed = seed,
+                                .seed = l->seed,
                                 .instructions_max = 1000000 };
     const bool good = ptx_run(ptx_find(module, "k"), &launch, &access, counts, error);
 
@@ -133,11 +137,12 @@ run_blocks(const char *text, Memory *memory, uint32_t blocks, uint32_t threads, 
     return good;
 }
 
+/* In one block. */
 static bool
 run_text(const char *text, Memory *memory, uint32_t threads, uint64_t seed, ptx_counts *counts,
          char error[256])
 {
-    return run_blocks(text, memory, 1, threads, seed, counts, error);
+    return run_launch(text, memory, &(Launch){ 1, threads, seed }, counts, error);
 }
 
 static void
@@ -1459,7 +1464,9 @@ START_TEST(blocks_share_no_shared_memory)
     char error[256];
 
     for (uint64_t seed = 1; seed <= 8; seed++) {
-        ck_assert_msg(run_blocks(text, memory, blocks, threads, seed, NULL, error), "%s", error);
+        const Launch launch = { blocks, threads, seed };
+
+        ck_assert_msg(run_launch(text, memory, &launch, NULL, error), "%s", error);
         for (uint32_t i = 0; i < blocks * threads; i++) {
             uint32_t got[2];
 
@@ -1854,9 +1861,10 @@ place_in(const Strides *s, uint32_t lane, uint32_t element)
 /* Whole numbers, of which products and sums are exact in any order, in every element of a factor.
  */
 static void
-put_fragment(const Product *product, const Strides *s, uint32_t word, uint32_t registers, Rng *rng,
-             Memory *memory, int32_t *matrix)
+put_fragment(const Product *product, const Strides *s, uint32_t word, Rng *rng, Memory *memory,
+             int32_t *matrix)
 {
+    const uint32_t registers = word == 0 ? product->a : product->b;
     const uint32_t elements = product->type == 't' ? registers : 2 * registers;
 
     for (uint32_t lane = 0; lane < LANES; lane++)
@@ -1877,8 +1885,8 @@ START_TEST(mma_fragments_as_cutlass_has_them)
         Rng rng = rng_new(k);
         Memory *memory = memory_new(&rng);
 
-        put_fragment(product, &cutlass[k].a, 0, product->a, &rng, memory, a);
-        put_fragment(product, &cutlass[k].b, 4, product->b, &rng, memory, b);
+        put_fragment(product, &cutlass[k].a, 0, &rng, memory, a);
+        put_fragment(product, &cutlass[k].b, 4, &rng, memory, b);
         for (uint32_t lane = 0; lane < LANES; lane++)
             for (uint32_t i = 0; i < 4; i++) {
                 const float x = (float)(rng_next(&rng) % 1000);
