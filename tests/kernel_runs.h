@@ -101,6 +101,13 @@ is_state(const Case *c, LhTensorKind kind)
            (kind == LH_TENSOR_ANY && g_str_has_prefix(c->kernel, "linear_"));
 }
 
+/* How many states an operand holds, a part each: several where they are added up. */
+static inline uint32_t
+states_of(const Case *c, unsigned operand)
+{
+    return operand == 0 && strcmp(c->kernel, "linear_prefix") == 0 ? c->args.states : 1;
+}
+
 /* Statistics beside o: (m, l), or lse where it is normalised. */
 static inline unsigned
 stats_of(LhTensorKind kind)
@@ -119,7 +126,7 @@ elements_of(const Case *c, unsigned operand)
     if (kernel->operand_elements != NULL)
         return kernel->operand_elements(a, operand);
     if (is_state(c, kind))
-        return (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim;
+        return (uint64_t)states_of(c, operand) * a->batch * a->heads * a->head_dim * a->head_dim;
     if (is_stat(kind))
         return a->batch * a->nq * a->heads;
     if (is_scores(kind))
@@ -299,7 +306,7 @@ add_operand(Run *r, const LhOperand *o)
     const uint64_t rows = c->args.batch * c->args.nq * c->args.heads;
 
     view->storage = storage_of(c, i, o->element);
-    view->parts = is_state(c, o->kind)                        ? 1
+    view->parts = is_state(c, o->kind)                        ? states_of(c, i)
                   : is_keys(c, o->kind) || is_scores(o->kind) ? c->k_parts
                                                               : c->q_parts;
     view->part_bytes = (elements_of(c, i) * lh_storage_bytes(view->storage) +

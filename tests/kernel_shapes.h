@@ -251,6 +251,9 @@ static const Case others[] = {
     { .kernel = "residual", .args.elements = { 512 }, .q_parts = 1 },
     { .kernel = "residual", .args.elements = { 1026 }, .q_parts = 2 },
     { .kernel = "residual", .args.elements = { 1500 }, .q_parts = 3 },
+    /* Tables that are padded beyond the vocabulary, and tokens there. */
+    { .kernel = "embed", .args.rows = { 60, 24, 40, 8, 40 }, .q_parts = 3 },
+    { .kernel = "embed_bwd", .args.rows = { 60, 24, 40, 8, 40 }, .q_parts = 2 },
 };
 
 /* ---- masks by position ---- */

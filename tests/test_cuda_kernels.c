@@ -33,6 +33,13 @@ check_cuda(cudaError_t code)
 }
 
 static void
+stream_start(void)
+{
+    check_cuda(cudaSetDevice(0));
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+}
+
+static void
 device_start(uint64_t seed)
 {
 #ifdef STANDIN
@@ -42,8 +49,7 @@ device_start(uint64_t seed)
 #else
     (void)seed;
 #endif
-    check_cuda(cudaSetDevice(0));
-    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    stream_start();
 }
 
 static void
@@ -185,17 +191,34 @@ limit(const Run *r, unsigned operand)
     if (r->c->storage != LH_STORAGE_FP32 && g_str_has_prefix(r->c->kernel, "attention") &&
         !is_stat(r->kernel->operands[operand].kind))
         return limit_of_products(r, storage);
+    g_assert(storage < G_N_ELEMENTS(by_storage));
     /* Twice what the processor's fast versions have: exponentials are less exact here. */
     return by_storage[storage] * (r->c->variant == LOGITS_20 && storage == LH_STORAGE_FP32 ? 6 : 1);
 }
 
 static bool operands_are_odd;
 
+/* LONGHAUL_TEST_KERNELS has words, of which one must begin a kernel's name; without it all run. */
+static bool
+is_asked_for(const char *kernel)
+{
+    const char *const asked = g_getenv("LONGHAUL_TEST_KERNELS");
+    g_auto(GStrv) words = g_strsplit(asked != NULL ? asked : "", " ", -1);
+
+    for (char **word = words; *word != NULL; word++) {
+        if (g_str_has_prefix(kernel, *word))
+            return true;
+    }
+    return asked == NULL;
+}
+
 static void
 check_case(const Case *c)
 {
     Run input, want, got;
 
+    if (!is_asked_for(c->kernel))
+        return;
     run_init(&input, c);
     run_copy(&want, &input);
     run_kernel(want.id, REFERENCE, &want.call);
@@ -465,6 +488,11 @@ static const Case groups[] = {
       .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 16 },
       .q_parts = 2,
       .k_parts = 4 },
+    /* Rows are whole groups, but heads or their halves are not. */
+    { .kernel = "rotary_q",
+      .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 24 },
+      .q_parts = 2 },
+    { .kernel = "silu_q_bwd", .args.to_heads = { 12, 0, 1, 0, { 1, 4 }, 8, 2, 12 }, .q_parts = 4 },
 };
 
 START_TEST(cuda_kernels_multiply_whole_groups)
@@ -543,6 +571,30 @@ START_TEST(cuda_kernels_see_pairs_by_position)
                     check_case(&c);
             }
         }
+    }
+    device_end();
+}
+END_TEST
+
+/* States of blocks, from either side, in whole groups of elements and not. */
+START_TEST(cuda_kernels_add_up_states)
+{
+    const uint32_t dims[] = { 16, 5 };
+
+    device_start(17);
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(dims); i++) {
+        Case c = { .kernel = "linear_prefix",
+                   .args = { .nq = i % 2 == 0 ? 6 : 0,
+                             .nk = i % 2 == 0 ? 0 : 6,
+                             .batch = 2,
+                             .heads = 3,
+                             .groups = 1,
+                             .head_dim = dims[i / 2],
+                             .decay = 0.9 },
+                   .storage = LH_STORAGE_BF16 };
+
+        for (c.args.states = 1; c.args.states <= 8; c.args.states++)
+            check_case(&c);
     }
     device_end();
 }
@@ -710,6 +762,72 @@ START_TEST(cuda_kernels_refuse_what_they_cannot)
 }
 END_TEST
 
+#ifdef STANDIN
+static void
+check_shared_memory(const char *kernel, uint32_t dim, enum lh_storage storage, bool fits)
+{
+    const Case c = { .kernel = kernel,
+                     .args = { .nq = 20,
+                               .nk = 20,
+                               .batch = 1,
+                               .heads = 1,
+                               .groups = 1,
+                               .head_dim = dim,
+                               .mask = LH_MASK_FULL,
+                               .first = true },
+                     .storage = storage,
+                     .q_parts = 1,
+                     .k_parts = 1 };
+    Run input, got;
+
+    if (fits) {
+        check_case(&c);
+        return;
+    }
+    run_init(&input, &c);
+    run_copy(&got, &input);
+    ck_assert_int_eq(run_on_device(&got, false), LH_STATUS_UNSUPPORTED);
+    ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
+    for (unsigned i = 0; i < got.count; i++)
+        ck_assert_mem_eq(got.call.operands[i].data, input.call.operands[i].data, got.bytes[i]);
+    run_clear(&got);
+    run_clear(&input);
+}
+
+/* GPUs differ in the shared memory of a block. What needs more is refused, leaves no error behind
+ * and writes nothing, also where only one of two kernels does. */
+START_TEST(cuda_kernels_refuse_too_little_shared_memory)
+{
+    static const struct {
+        uint32_t shared_bytes; /* of sm_86 and sm_120; enough for dq but not for dk; of sm_80 */
+        uint32_t dim;
+        enum lh_storage storage;
+        bool forward, backward;
+    } gpus[] = {
+        { 99 << 10, 128, LH_STORAGE_BF16, true, true },
+        { 99 << 10, 256, LH_STORAGE_BF16, true, false },
+        { 99 << 10, 128, LH_STORAGE_FP32, true, true },
+        { 99 << 10, 256, LH_STORAGE_FP32, false, false },
+        { 132000, 256, LH_STORAGE_FP16, true, false },
+        { 163 << 10, 256, LH_STORAGE_FP16, true, true },
+        { 163 << 10, 256, LH_STORAGE_FP32, true, true },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(gpus); i++) {
+        const StandinOptions options = { .devices = 1, .shared_bytes = gpus[i].shared_bytes };
+
+        standin_start(&options);
+        stream_start();
+        for (unsigned k = 0; k < G_N_ELEMENTS(attend); k++)
+            check_shared_memory(attend[k], gpus[i].dim, gpus[i].storage,
+                                g_str_has_prefix(attend[k], "attention_bwd") ? gpus[i].backward
+                                                                             : gpus[i].forward);
+        device_end();
+    }
+}
+END_TEST
+#endif
+
 /* ---- what it costs ---- */
 
 #ifdef STANDIN
@@ -750,6 +868,8 @@ START_TEST(cuda_kernels_meet_no_bank_twice)
                          .k_parts = 1 };
         const ptx_counts *counts;
 
+        if (!is_asked_for(c.kernel))
+            continue;
         device_start(i);
         check_case(&c);
         counts = standin_kernel_counts();
@@ -764,24 +884,107 @@ START_TEST(cuda_kernels_meet_no_bank_twice)
     }
 }
 END_TEST
-/* The same of products, whichever of the factors is transposed. */
+
+/* The same of products, whichever of the factors is transposed; rows of fewer than 32 bytes a step
+ * are not whole sectors, how many there are is counted. */
 START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
 {
-    static const char *const names[] = { "product", "product_dgrad", "product_wgrad" };
+    static const struct {
+        const char *kernel;
+        enum lh_storage storage;
+        double sectors; /* for each of the fewest, within 2 % */
+    } costs[] = {
+        { "product", LH_STORAGE_BF16, 1.25 },       { "product", LH_STORAGE_FP32, 2.40 },
+        { "product_dgrad", LH_STORAGE_BF16, 1.80 }, { "product_dgrad", LH_STORAGE_FP32, 2.67 },
+        { "product_wgrad", LH_STORAGE_BF16, 1.80 }, { "product_wgrad", LH_STORAGE_FP32, 2.67 },
+    };
 
-    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(names); i++) {
-        const Case c = { .kernel = names[i / 2],
+    for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
+        const Case c = { .kernel = costs[i].kernel,
                          .args.product = { 128, 128, 128 },
-                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .storage = costs[i].storage,
                          .narrow = true,
                          .q_parts = 1 };
         const ptx_counts *counts;
 
+        if (!is_asked_for(c.kernel))
+            continue;
         device_start(i);
         check_case(&c);
         counts = standin_kernel_counts();
         ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
-        ck_assert_uint_eq(counts->mma, i % 2 == 0 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
+        ck_assert_double_eq_tol((double)counts->global_sectors /
+                                    (double)counts->global_sectors_least,
+                                costs[i].sectors, 0.02 * costs[i].sectors);
+        ck_assert_uint_eq(counts->mma,
+                          c.storage == LH_STORAGE_BF16 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
+        device_end();
+    }
+}
+END_TEST
+
+/* What moves rows. */
+static const LhKernelArgs of_queries = {
+    .nq = 64, .batch = 1, .heads = 4, .groups = 4, .head_dim = 64
+};
+static const LhKernelArgs of_keys = {
+    .nk = 64, .batch = 1, .heads = 4, .groups = 4, .head_dim = 64
+};
+
+/* Kernels that do little but move: their 16-bit elements lie in whole sectors. A thread takes 8
+ * elements at a time: of fp32 in two requests, each of which has half of every sector. */
+START_TEST(cuda_kernels_touch_whole_sectors)
+{
+    const struct {
+        const char *kernel;
+        LhKernelArgs args;
+        bool wide; /* some operands are always fp32 */
+    } cases[] = {
+        { "add", of_queries, false },
+        { "cast", of_queries, true },
+        { "copy", of_keys, false },
+        { "zero", of_queries, false },
+        { "merge", of_queries, false },
+        { "normalise", of_queries, false },
+        { "weigh_out", of_queries, true },
+        { "delta", of_queries, false },
+        { "take_k", of_keys, false },
+        { "join_dkv", of_keys, false },
+        { "expand_kv", of_keys, false },
+        { "residual", { .elements = { 4096 } }, false },
+        { "accumulate", { .elements = { 4096 } }, false },
+        { "glu", { .rows = { 8, 512 } }, false },
+        { "glu_bwd", { .rows = { 8, 512 } }, false },
+        { "adam", { .optimizer = { 4096, 1e-3, 0.9, 0.95, 1e-8, 0.1, 1 } }, true },
+        { "grad_norm", { .optimizer = { 8192 } }, false },
+        { "rms_norm", { .rows = { 16, 1024, .epsilon = 1e-5 } }, false },
+        { "loss_stats", { .rows = { 16, 1024, 1024, 0, .tokens = 16 } }, false },
+        { "embed", { .rows = { 32, 512, 64, 0, 64 } }, false },
+        { "dispatch", { .experts = { 32, 512, 4, 2 } }, false },
+        { "combine", { .experts = { 32, 512, 4, 2 } }, false },
+        { "rotary_q", { .to_heads = { 16, 0, 1, 10000, { 1, 1 }, 8, 4, 64 } }, false },
+        { "from_heads", { .to_heads = { 16, 0, 1, 10000, { 1, 1 }, 8, 4, 64 } }, false },
+    };
+
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
+        const Case c = { .kernel = cases[i / 2].kernel,
+                         .args = cases[i / 2].args,
+                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
+                         .narrow = true,
+                         .q_parts = 1,
+                         .k_parts = 1 };
+        const unsigned percent = cases[i / 2].wide || i % 2 != 0 ? 205 : 105;
+        const ptx_counts *counts;
+
+        if (!is_asked_for(c.kernel))
+            continue;
+        device_start(i);
+        check_case(&c);
+        counts = standin_kernel_counts();
+        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
+        ck_assert_msg(counts->global_sectors * 100 <= counts->global_sectors_least * percent,
+                      "%s, storage %d: %u sectors, least %u", c.kernel, (int)c.storage,
+                      (unsigned)counts->global_sectors, (unsigned)counts->global_sectors_least);
         device_end();
     }
 }
@@ -840,13 +1043,16 @@ main(void)
         cuda_kernels_order_many_rows,
         cuda_kernels_turn_at_far_positions,
         cuda_kernels_see_pairs_by_position,
+        cuda_kernels_add_up_states,
         cuda_kernels_move_statistics,
         cuda_kernels_merge_blocks,
         cuda_kernels_sum_in_order,
         cuda_kernels_refuse_what_they_cannot,
 #ifdef STANDIN
+        cuda_kernels_refuse_too_little_shared_memory,
         cuda_kernels_meet_no_bank_twice,
         cuda_kernels_meet_no_bank_twice_in_products,
+        cuda_kernels_touch_whole_sectors,
 #endif
     };
 

@@ -113,24 +113,36 @@ module_of(const char *text)
     return module;
 }
 
-/* Runs k(in, out) of @text; what was wrong, or "". */
+typedef struct {
+    uint32_t blocks, threads;
+    uint64_t seed;
+} Launch;
+
+/* Runs k(in, out) of @text. */
 static bool
-run_text(const char *text, Memory *memory, uint32_t threads, uint64_t seed, ptx_counts *counts,
-         char error[256])
+run_launch(const char *text, Memory *memory, const Launch *l, ptx_counts *counts, char error[256])
 {
     ptx_module *module = module_of(text);
     void *in = memory->in, *out = memory->out, *args[] = { &in, &out };
     const ptx_memory access = { memory, touch };
-    const ptx_launch launch = { .grid = { 1, 1, 1 },
-                                .block = { threads, 1, 1 },
+    const ptx_launch launch = { .grid = { l->blocks, 1, 1 },
+                                .block = { l->threads, 1, 1 },
                                 .shared_bytes = 4096,
                                 .args = args,
-                                .seed = seed,
+                                .seed = l->seed,
                                 .instructions_max = 1000000 };
     const bool good = ptx_run(ptx_find(module, "k"), &launch, &access, counts, error);
 
     ptx_module_free(module);
     return good;
+}
+
+/* In one block. */
+static bool
+run_text(const char *text, Memory *memory, uint32_t threads, uint64_t seed, ptx_counts *counts,
+         char error[256])
+{
+    return run_launch(text, memory, &(Launch){ 1, threads, seed }, counts, error);
 }
 
 static void
@@ -1375,6 +1387,14 @@ due_reduced(const Memory *memory, uint32_t i)
     return 22 + 1000;
 }
 
+static uint32_t
+due_nothing(const Memory *memory, uint32_t i)
+{
+    (void)memory;
+    (void)i;
+    return 0;
+}
+
 START_TEST(barriers_order_shared_memory)
 {
     check_words(KERNEL(OWN SHARED OTHER "st.shared.u32 [%w42], %w0;\nbar.sync 0;\n"
@@ -1395,6 +1415,13 @@ START_TEST(barriers_order_shared_memory)
                            "selp.u32 %w3, 1000, 0, %p3;\nadd.u32 %w2, %w2, %w3;\n"
                            "@!%p5 add.u32 %w2, %w2, 7;\nadd.u32 %w2, %w2, 1;\n" STORE("%w2")),
                 64, due_reduced);
+    /* All but one is not all, in its own warp and in the other; none is not one. */
+    check_words(KERNEL(OWN "setp.ne.u32 %p2, %w0, 40;\nbar.red.and.pred %p3, 0, %p2;\n"
+                           "setp.gt.u32 %p4, %w0, 63;\nbar.red.or.pred %p5, 0, %p4;\n"
+                           "bar.red.popc.u32 %w4, 0, %p4;\n"
+                           "selp.u32 %w2, 1, 0, %p3;\nselp.u32 %w3, 2, 0, %p5;\n"
+                           "or.b32 %w2, %w2, %w3;\nadd.u32 %w2, %w2, %w4;\n" STORE("%w2")),
+                64, due_nothing);
     run_well_always(KERNEL(SHARED NEXT "st.shared.u32 [%w42], %w0;\nbar.warp.sync -1;\n"
                                        "ld.shared.u32 %w1, [%w44];\n"),
                     128);
@@ -1417,6 +1444,38 @@ START_TEST(barriers_order_shared_memory)
     run_badly(KERNEL("mov.u32 %w1, 16;\nbar.sync %w1;\n"), 32, "barrier 16");
     run_badly(KERNEL("bar.sync 1, 40;\n"), 64, "barrier 1 of 40");
     run_badly(KERNEL("bar.sync 0, 96;\n"), 64, "barrier 0 of 96");
+}
+END_TEST
+
+/* Shared memory is a block's own: what one block did orders nothing in the next, is no race with it
+ * and leaves nothing behind. Every other block writes the words of other warps. */
+START_TEST(blocks_share_no_shared_memory)
+{
+    const uint32_t blocks = 6, threads = 64;
+    const char *text =
+        KERNEL(SHARED "mov.u32 %w1, %ctaid.x;\nand.b32 %w2, %w1, 1;\nshl.b32 %w2, %w2, 7;\n"
+                      "xor.b32 %w3, %w41, %w2;\nadd.u32 %w3, %w40, %w3;\n"
+                      "ld.shared.u32 %w4, [%w3];\nst.shared.u32 [%w3], %w0;\nbar.sync 0;\n"
+                      "ld.shared.u32 %w5, [%w42];\nxor.b32 %w5, %w5, %w0;\n"
+                      "mad.lo.u32 %w6, %w1, 64, %w0;\nmul.wide.u32 %d3, %w6, 8;\n"
+                      "add.s64 %d5, %d1, %d3;\nst.global.v2.u32 [%d5], {%w4, %w5};\n");
+    Rng rng = rng_new(6);
+    Memory *memory = memory_new(&rng);
+    char error[256];
+
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        const Launch launch = { blocks, threads, seed };
+
+        ck_assert_msg(run_launch(text, memory, &launch, NULL, error), "%s", error);
+        for (uint32_t i = 0; i < blocks * threads; i++) {
+            uint32_t got[2];
+
+            memcpy(got, memory->out + 8 * i, 8);
+            ck_assert_uint_eq(got[0], UINT32_MAX);
+            ck_assert_uint_eq(got[1], i / threads % 2 == 0 ? 0 : 32);
+        }
+    }
+    free(memory);
 }
 END_TEST
 
@@ -1766,6 +1825,93 @@ START_TEST(mma_against_fp64)
 }
 END_TEST
 
+/*
+ * Where the elements of a fragment are, as CUTLASS publishes it for the same instructions
+ * (include/cute/atom/mma_traits_sm80.hpp): strides in a matrix that is stored by columns, of the
+ * lane's lowest two bits, of its others, and of each bit of the element's number within the lane.
+ * b is transposed there. It is a second source beside the manual, from which place_of_a() and its
+ * like are written.
+ */
+typedef struct {
+    uint32_t lane, group, bits[3];
+} Strides;
+
+static const struct {
+    Strides a, b;
+} cutlass[] = {
+    { { 32, 1, { 16, 8, 128 } }, { 16, 1, { 8, 64 } } }, /* of 16 bits, depth 16 */
+    { { 32, 1, { 16, 8 } }, { 16, 1, { 8 } } },
+    { { 32, 1, { 16, 8, 128 } }, { 16, 1, { 8, 64 } } },
+    { { 32, 1, { 16, 8 } }, { 16, 1, { 8 } } },
+    { { 16, 1, { 8, 64 } }, { 8, 1, { 32 } } }, /* tf32 */
+    { { 16, 1, { 8 } }, { 8, 1, { 0 } } },
+};
+static const Strides cutlass_sums = { 32, 1, { 16, 8 } };
+
+static uint32_t
+place_in(const Strides *s, uint32_t lane, uint32_t element)
+{
+    uint32_t place = lane % 4 * s->lane + lane / 4 * s->group;
+
+    for (uint32_t bit = 0; bit < 3; bit++)
+        place += (element >> bit & 1) * s->bits[bit];
+    return place;
+}
+
+/* Whole numbers, of which products and sums are exact in any order, in every element of a factor.
+ */
+static void
+put_fragment(const Product *product, const Strides *s, uint32_t word, Rng *rng, Memory *memory,
+             int32_t *matrix)
+{
+    const uint32_t registers = word == 0 ? product->a : product->b;
+    const uint32_t elements = product->type == 't' ? registers : 2 * registers;
+
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        for (uint32_t i = 0; i < elements; i++) {
+            const int32_t x = (int32_t)(rng_next(rng) % 17) - 8;
+
+            matrix[place_in(s, lane, i)] = x;
+            (void)put_element(memory, product, lane, word, product->type == 't' ? 2 * i : i, x);
+        }
+}
+
+START_TEST(mma_fragments_as_cutlass_has_them)
+{
+    for (size_t k = 0; k < G_N_ELEMENTS(products); k++) {
+        const Product *product = &products[k];
+        g_autofree char *text = product_text(product);
+        int32_t a[16 * 16], b[16 * 8], c[16 * 8];
+        Rng rng = rng_new(k);
+        Memory *memory = memory_new(&rng);
+
+        put_fragment(product, &cutlass[k].a, 0, &rng, memory, a);
+        put_fragment(product, &cutlass[k].b, 4, &rng, memory, b);
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            for (uint32_t i = 0; i < 4; i++) {
+                const float x = (float)(rng_next(&rng) % 1000);
+
+                c[place_in(&cutlass_sums, lane, i)] = (int32_t)x;
+                memcpy(memory->in + 64 * lane + 32 + 4 * i, &x, 4);
+            }
+        run_well(text, memory, LANES, NULL);
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            for (uint32_t i = 0; i < 4; i++) {
+                const uint32_t place = place_in(&cutlass_sums, lane, i);
+                int32_t due = c[place];
+                float got;
+
+                for (uint32_t n = 0; n < product->depth; n++)
+                    due += a[place % 16 + 16 * n] * b[place / 16 + 8 * n];
+                memcpy(&got, memory->out + 64 * lane + 4 * i, 4);
+                ck_assert_msg(got == (float)due, "%s lane %u element %u: %g, due %d",
+                              product->words, lane, i, (double)got, due);
+            }
+        free(memory);
+    }
+}
+END_TEST
+
 /* ---- atomics ---- */
 
 START_TEST(atomics_add_up)
@@ -2045,7 +2191,8 @@ END_TEST
 
 LH_TEST_MAIN("ptx", integers_as_c, floats_as_c, conversions_as_c, comparisons_as_c, carries_as_c,
              approximations_within_bounds, powers_of_two_are_exact, moves_calls_and_variables,
-             lanes_apart_and_together, barriers_order_shared_memory, races_are_found,
-             ends_of_memory_are_found, copies_land_late, ldmatrix_by_the_manual, mma_against_fp64,
-             atomics_add_up, waves_and_sectors_by_hand, what_is_unknown_is_refused,
-             broken_texts_do_no_harm, says_what_a_kernel_needs)
+             lanes_apart_and_together, barriers_order_shared_memory, blocks_share_no_shared_memory,
+             races_are_found, ends_of_memory_are_found, copies_land_late, ldmatrix_by_the_manual,
+             mma_against_fp64, mma_fragments_as_cutlass_has_them, atomics_add_up,
+             waves_and_sectors_by_hand, what_is_unknown_is_refused, broken_texts_do_no_harm,
+             says_what_a_kernel_needs)

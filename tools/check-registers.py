@@ -4,7 +4,8 @@
 src/kernels/cuda/registers.tsv says how many registers every kernel has on every architecture that it
 names. A change is to be looked at, since a kernel with more registers may run slower than one with
 fewer, and one that does not get as many as it needs spills them to memory: no kernel may. --update
-writes the table anew. Another version of nvcc than the table's is only looked at for spills; exits
+writes the table anew, from a build with -Dgpu_archs=80,90,90a,100. Architectures that BUILD lacks are
+named and passed over; another version of nvcc than the table's is only looked at for spills. Exits
 with 77 where BUILD has no kernels.
 """
 
@@ -34,7 +35,7 @@ def read_logs(build):
         for line in path.read_text(encoding="utf-8").splitlines():
             started, spills, used = (p.search(line) for p in (KERNEL, SPILLS, REGISTERS))
             if started:
-                kernel = (name_of(started.group(1)), int(re.sub(r"\D", "", started.group(2))))
+                kernel = (name_of(started.group(1)), started.group(2))
             elif spills and kernel and any(map(int, spills.groups())):
                 wrong.append(f"{kernel[0]} on sm_{kernel[1]}: {line.strip()}")
             elif used and kernel:
@@ -47,15 +48,20 @@ def read_table():
     lines = TABLE.read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")]
     heads, *rows = rows
-    return heads[0], {(row[0], int(arch)): int(cell)
+    return heads[0], {(row[0], arch): int(cell)
                       for row in rows for arch, cell in zip(heads[1:], row[1:])}
 
 
+def arch_order(arch):
+    """90a behind 90."""
+    return int(re.sub(r"\D", "", arch)), arch
+
+
 def write_table(version, found):
-    archs = sorted({arch for _, arch in found})
+    archs = sorted({arch for _, arch in found}, key=arch_order)
     with open(TABLE, "w", encoding="utf-8") as file:
         file.write("# Registers of a thread of each kernel, by architecture; tools/check-registers.py\n")
-        file.write("\t".join([version, *map(str, archs)]) + "\n")
+        file.write("\t".join([version, *archs]) + "\n")
         for name in sorted({name for name, _ in found}):
             file.write("\t".join([name, *(str(found[name, arch]) for arch in archs)]) + "\n")
 
@@ -76,6 +82,8 @@ def main():
         return 0
     table_version, table = read_table()
     archs = {arch for _, arch in found} & {arch for _, arch in table}
+    for arch in sorted({arch for _, arch in table} - archs, key=arch_order):
+        print(f"check-registers: BUILD has nothing for sm_{arch}")
     for name, arch in sorted(set(found) | set(table)):
         if arch not in archs or version != table_version:
             continue

@@ -3,15 +3,17 @@
 Which mutants of the GPU's kernels are found, and by which test.
 
 A mutant is one change of src/kernels/cuda, in cuda-*.list beside this file; the head of mutants.list
-says how these are written ("schedules" are not needed). Each is applied to a copy of the tree, which
-is built for no machine code, only PTX, and given to tests/test_cuda_kernels, first with one case in
-some, then with all.
+says how these are written ("schedules" are not needed; "kernels" are the first words of the names of
+those that a list's changes are about). Each is applied to a copy of the tree, which is built for no
+machine code, only PTX, and given to tests/test_cuda_kernels: first with one case in some of these
+kernels, then with all of their cases, then with everything.
 
     tests/mutants/cuda.py                    all mutants
-    tests/mutants/cuda.py keys- mask         those whose id, class or file contains one of the words
+    tests/mutants/cuda.py keys- mask         those whose family, id, class or file has one of the words
     tests/mutants/cuda.py --list             check the lists against the sources, build nothing
 """
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -25,19 +27,58 @@ import run
 HERE, ROOT = run.HERE, run.ROOT
 BASE = "src/kernels/cuda/"
 TEST = "tests/test_cuda_kernels"
-SECONDS = 1800
-SHARES = ["5", "1"]
+# One case in so many is taken first; a test of them that takes so long has hung.
+SHARE, SHARE_SECONDS = "5", "120"
+SECONDS = 1800  # of a build, and of a test of all cases
+FAILED = re.compile(r"not ok \d+ - \S+?:\w+:(\w+): (.*)")
+# What a finding says, and whose it is. The first that fits counts.
+FINDERS = [
+    ("race in shared memory", "race"),
+    ("write different values", "race"),
+    ("cp.async", "race"),
+    ("RACE", "race"),
+    ("beyond", "bounds"),
+    ("which it must not", "bounds"),
+    ("is no multiple of", "alignment"),
+    ("touches", "bounds"),
+    ("m->received", "guards"),
+    (": error ", "numbers"),
+    ("lh_element_get", "bits"),
+    ("got.call", "bits"),
+    ("shared_waves", "bank conflicts"),
+    ("global_sectors", "sectors"),
+    ("sectors, least", "sectors"),
+    ("counts->instructions", "instructions"),
+    ("counts->mma", "instructions"),
+    ("LH_STATUS", "status"),
+    ("run_on_device", "status"),
+    ("failed:", "stand-in"),
+    ("timeout expired", "does not end"),
+    ("signal", "crash"),
+]
 
 
-def command(args, tree, **variables):
-    env = dict(os.environ, LONGHAUL_SOURCE_DIR=str(tree), LONGHAUL_DATA_DIR=str(tree),
-               CK_DEFAULT_TIMEOUT=str(SECONDS), **variables)
-    try:
-        done = subprocess.run(args, cwd=tree, env=env, timeout=SECONDS, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    except subprocess.TimeoutExpired:
-        return False, "does not end"
+def build(tree, *args):
+    """Whether it succeeds, and what it says."""
+    done = subprocess.run(args, cwd=tree, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
     return done.returncode == 0, done.stdout
+
+
+def finding(tree, **variables):
+    """Runs the test until one of its cases fails: that case's name and reason, None if all pass."""
+    env = {"CK_DEFAULT_TIMEOUT": str(SECONDS), **os.environ, **variables,
+           "LONGHAUL_SOURCE_DIR": str(tree), "LONGHAUL_DATA_DIR": str(tree),
+           "CK_TAP_LOG_FILE_NAME": "-", "CK_VERBOSITY": "silent"}
+    # Check passes a signal on to its whole group.
+    with subprocess.Popen(["build/" + TEST], cwd=tree, env=env, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, start_new_session=True) as process:
+        for line in process.stdout:
+            failed = FAILED.match(line)
+            if failed:
+                process.terminate()
+                return failed.group(1).removeprefix("cuda_kernels_"), failed.group(2)
+    return None if process.returncode == 0 else ("the program", f"exits with {process.returncode}")
 
 
 def prepare(tree):
@@ -50,44 +91,62 @@ def prepare(tree):
     for args in (["meson", "setup", "build", "--buildtype=release", "-Dgpu_archs=", "-Dcuda=enabled",
                   "-Dsimgrid=disabled", "-Dmpi=disabled", "-Dtests=enabled"],
                  ["ninja", "-C", "build", TEST]):
-        good, output = command(args, tree)
+        good, output = build(tree, *args)
         if not good:
             sys.exit(output)
-    good, output = command(["build/" + TEST], tree, LONGHAUL_TEST_SHARE=SHARES[0])
-    if not good:
-        sys.exit("the test fails as it is:\n" + output)
+    found = finding(tree, LONGHAUL_TEST_SHARE=SHARE)
+    if found:
+        sys.exit(f"the test fails as it is: {found}")
 
 
-def findings(output):
-    """The tests that failed, and the first one's reason."""
-    lines = re.findall(r"^\S+?:\d+:[FE]:\w+:(\w+):\d+: (.*)", output, flags=re.M)
-    return [(name.removeprefix("cuda_kernels_"), reason) for name, reason in lines]
+def finder_of(reason):
+    return next((finder for text, finder in FINDERS if text in reason), "test")
 
 
 def examine(mutant, tree):
+    """Who finds the mutant, by which test, and what that says."""
     changed = run.apply(mutant, run.read_source, BASE)
     for path, text in changed.items():
         (tree / path).write_text(text)
-    good, output = command(["ninja", "-C", "build", TEST], tree)
-    found = None
-    if not good:
+    good, output = build(tree, "ninja", "-C", "build", TEST)
+    if good:
+        mine = {"LONGHAUL_TEST_KERNELS": mutant.kernels}
+        found = (finding(tree, **mine, LONGHAUL_TEST_SHARE=SHARE, CK_DEFAULT_TIMEOUT=SHARE_SECONDS)
+                 or finding(tree, **mine) or finding(tree))
+        found = found and (finder_of(found[1]), *found)
+    else:
         sys.stderr.write(f"{mutant.name} does not compile:\n{output}")
-    for share in SHARES if good else []:
-        good, output = command(["build/" + TEST], tree, LONGHAUL_TEST_SHARE=share)
-        found = findings(output) or ([] if good else [("the program", run.first_line(output))])
-        if found:
-            break
+        found = "DOES NOT COMPILE", "", ""
     for path in changed:
         (tree / path).write_text(run.read_source(path))
     return found
 
 
 def line_of(mutant, found):
-    if found is None:
-        return f"{mutant.name:30} DOES NOT COMPILE"
-    if not found:
-        return f"{mutant.name:30} SURVIVED  {mutant.harmless or mutant.survives or '?'}"
-    return f"{mutant.name:30} {', '.join(name for name, _ in found)}: {found[0][1][:160]}"
+    finder, test, reason = found or ("SURVIVED", "", mutant.harmless or mutant.survives or "?")
+    return f"{mutant.name:34} {finder:16} {test}: {reason[:200]}"
+
+
+def print_totals(mutants, results):
+    """By the family's list and who found it first."""
+    table = collections.defaultdict(collections.Counter)
+    for mutant in mutants:
+        finder = results[mutant.name][0] if results[mutant.name] else "survived"
+        table[mutant.family][finder] += 1
+        table["all"][finder] += 1
+    finders = [finder for finder, _ in table["all"].most_common()]
+    print("\n" + f"{'family':16}" + "".join(f"{finder:>16}" for finder in finders))
+    for family in sorted(set(table) - {"all"}) + ["all"]:
+        print(f"{family:16}" + "".join(f"{table[family][finder]:16}" for finder in finders))
+
+
+def read_lists():
+    mutants = []
+    for path in sorted(HERE.glob("cuda-*.list")):
+        for mutant in run.parse(path.read_text()):
+            mutant.family = path.stem.removeprefix("cuda-")
+            mutants.append(mutant)
+    return mutants
 
 
 def main():
@@ -95,25 +154,27 @@ def main():
     parser.add_argument("words", nargs="*", help="only mutants with one of these words")
     parser.add_argument("--list", action="store_true", help="check the lists and build nothing")
     options = parser.parse_args()
-    mutants = [m for path in sorted(HERE.glob("cuda-*.list")) for m in run.parse(path.read_text())]
+    mutants = read_lists()
     for mutant in mutants:
         run.apply(mutant, run.read_source, BASE)
-        if [m.name for m in mutants].count(mutant.name) > 1 or not mutant.kind or not mutant.hunks:
-            mutant.error("needs an id of its own, a class and a change")
+        if [m.name for m in mutants].count(mutant.name) > 1 or not (
+                mutant.kind and mutant.hunks and mutant.kernels):
+            mutant.error("needs an id of its own, a class, kernels and a change")
     mutants = [m for m in mutants if not options.words or any(
-        w in f"{m.name} {m.kind} {m.hunks[0].file}" for w in options.words)]
+        w in f"{m.family} {m.name} {m.kind} {m.hunks[0].file}" for w in options.words)]
     print(f"{len(mutants)} mutants", flush=True)
     if options.list:
         return 0
-    unexplained = 0
+    results, unexplained = {}, 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = pathlib.Path(folder)
         prepare(tree)
         for mutant in mutants:
-            found = examine(mutant, tree)
-            unexplained += found is None or (not found and not mutant.harmless
-                                             and not mutant.survives)
+            found = results[mutant.name] = examine(mutant, tree)
+            unexplained += (found or [""])[0] == "DOES NOT COMPILE" or (
+                found is None and not mutant.harmless and not mutant.survives)
             print(line_of(mutant, found), flush=True)
+    print_totals(mutants, results)
     return 1 if unexplained else 0
 
 

@@ -43,7 +43,7 @@ Hunk = collections.namedtuple("Hunk", "file index old new")
 class Mutant:
     def __init__(self, name, kind):
         self.name, self.kind = name, kind
-        self.schedules, self.harmless, self.survives = [], "", ""
+        self.schedules, self.kernels, self.harmless, self.survives = [], "", "", ""
         self.hunks = []
 
     def error(self, text):
@@ -53,7 +53,7 @@ class Mutant:
 def parse(text):
     """Returns the mutants of the list; the format is described at its head."""
     mutants, mutant, hunk = [], None, None
-    file, index = "", None
+    file, kernels, index = "", "", None
     for line in text.splitlines():
         mark, rest = line[:2].rstrip(), line[2:]
         if not line or line.startswith("#"):
@@ -61,6 +61,7 @@ def parse(text):
         elif line.startswith("["):
             name, _, kind = line[1:].partition("] ")
             mutant, hunk, index = Mutant(name, kind), None, None
+            mutant.kernels = kernels
             mutants.append(mutant)
         elif mark == "-":
             if hunk is None or hunk.new:
@@ -76,6 +77,8 @@ def parse(text):
             key, _, value = line.partition(": ")
             if key == "file":
                 hunk, file = None, value
+            elif key == "kernels":
+                kernels = value
             elif key == "schedules":
                 mutant.schedules = value.split()
             elif key in ("harmless", "survives"):

@@ -347,6 +347,23 @@ __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *
     return cudaSuccess;
 }
 
+static int
+shared_bytes_max(void)
+{
+    return standin_options.shared_bytes == 0 ? SHARED_BYTES_MAX : (int)standin_options.shared_bytes;
+}
+
+cudaError_t
+cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin)
+        return standin_result(cudaErrorInvalidValue);
+    if (device < 0 || device >= (int)standin_options.devices)
+        return standin_result(cudaErrorInvalidDevice);
+    *value = shared_bytes_max();
+    return standin_result(cudaSuccess);
+}
+
 cudaError_t
 cudaFuncSetAttribute(const void *stub, enum cudaFuncAttribute attribute, int value)
 {
@@ -355,7 +372,7 @@ cudaFuncSetAttribute(const void *stub, enum cudaFuncAttribute attribute, int val
     if (f == NULL)
         return standin_result(cudaErrorInvalidDeviceFunction);
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        value > SHARED_BYTES_MAX)
+        value > shared_bytes_max())
         return standin_result(cudaErrorInvalidValue);
     f->shared_bytes_max = value;
     return standin_result(cudaSuccess);

@@ -16,6 +16,7 @@ typedef struct {
     uint32_t queues; /* hardware queues of a device, which its streams share; 0: one for each */
     uint32_t eager;  /* percent: how often something is done as soon as it is asked for */
     uint64_t memory_bytes; /* of each device; 0: no limit */
+    uint32_t shared_bytes; /* that a block may have, at most; 0: the 227 KiB of sm_90 and sm_100 */
     /* What the manual leaves open within a kernel falls out alike in all launches, so that runs on
      * other streams have the same bits; else launches differ. */
     bool alike;

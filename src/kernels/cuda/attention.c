@@ -97,6 +97,12 @@ mask_of(const LhCall *call, unsigned q, unsigned kv, void *stream, LhCudaAttenti
 /* ---- forward ---- */
 
 static enum lh_status
+launch_forward(const LhCudaForward *f, void *stream)
+{
+    return is_narrow(f->a.storage) ? lh_cuda_forward(f, stream) : lh_cuda_forward_fp32(f, stream);
+}
+
+static enum lh_status
 run_forward(const LhCall *call, LhCudaForward *f, void *stream)
 {
     enum lh_status status;
@@ -107,9 +113,7 @@ run_forward(const LhCall *call, LhCudaForward *f, void *stream)
     f->k = lh_cuda_rows(lh_rows_k(call, 1));
     f->v = lh_cuda_rows(lh_rows_v(call, 1));
     status = mask_of(call, 0, 1, stream, &f->a);
-    if (status != LH_STATUS_OK)
-        return status;
-    return is_narrow(f->a.storage) ? lh_cuda_forward(f, stream) : lh_cuda_forward_fp32(f, stream);
+    return status == LH_STATUS_OK ? launch_forward(f, stream) : status;
 }
 
 static enum lh_status
@@ -150,13 +154,38 @@ attention_block(const LhCall *call, void *stream)
 
 /* ---- backward ---- */
 
+static enum lh_status
+launch_backward(const LhCudaBackward *w, void *stream)
+{
+    const bool narrow = is_narrow(w->a.storage);
+    enum lh_status status = LH_STATUS_OK;
+
+    if (w->a.nq > 0)
+        status =
+            narrow ? lh_cuda_backward_queries(w, stream) : lh_cuda_backward_queries_fp32(w, stream);
+    if (status == LH_STATUS_OK && w->a.nk > 0)
+        status = narrow ? lh_cuda_backward_keys(w, stream) : lh_cuda_backward_keys_fp32(w, stream);
+    return status;
+}
+
+/* A GPU that can run one of the two kernels but not the other runs neither. */
+static enum lh_status
+ask_for_backward(LhCudaBackward *w, void *stream)
+{
+    enum lh_status status;
+
+    w->a.asks = true;
+    status = launch_backward(w, stream);
+    w->a.asks = false;
+    return status;
+}
+
 /* Operands q, do, .., lse, kv, dq, dkv; delta is the caller's, to be computed first if there is
  * @delta. */
 static enum lh_status
 run_backward(const LhCall *call, LhCudaBackward *w, const LhCudaDelta *delta, void *stream)
 {
-    const bool narrow = is_narrow(w->a.storage);
-    enum lh_status status = LH_STATUS_OK;
+    enum lh_status status;
 
     w->q = lh_cuda_rows(lh_rows_q(call, 0));
     w->dout = lh_cuda_rows(lh_rows_q(call, 1));
@@ -170,16 +199,12 @@ run_backward(const LhCall *call, LhCudaBackward *w, const LhCudaDelta *delta, vo
         return LH_STATUS_UNSUPPORTED;
     if (w->a.heads == 0 || w->a.batch == 0)
         return LH_STATUS_OK;
-    if (delta != NULL)
+    status = ask_for_backward(w, stream);
+    if (status == LH_STATUS_OK && delta != NULL)
         status = lh_cuda_delta(delta, stream);
     if (status == LH_STATUS_OK)
         status = mask_of(call, 0, 4, stream, &w->a);
-    if (status == LH_STATUS_OK && w->a.nq > 0)
-        status =
-            narrow ? lh_cuda_backward_queries(w, stream) : lh_cuda_backward_queries_fp32(w, stream);
-    if (status == LH_STATUS_OK && w->a.nk > 0)
-        status = narrow ? lh_cuda_backward_keys(w, stream) : lh_cuda_backward_keys_fp32(w, stream);
-    return status;
+    return status == LH_STATUS_OK ? launch_backward(w, stream) : status;
 }
 
 static enum lh_status

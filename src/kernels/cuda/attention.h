@@ -24,6 +24,7 @@ typedef struct {
     float scale; /* > 0 */
     enum lh_storage storage;
     bool chunks; /* of all that is read by 16 bytes at a time, as above */
+    bool asks;   /* launches nothing: only whether the GPU's blocks have the shared memory for it */
 } LhCudaAttention;
 
 /* o of a block, and with it m and l or lse: overwritten, or `load`: the block comes to what o, m
@@ -52,7 +53,7 @@ typedef struct {
     enum lh_storage storage; /* of do and o */
 } LhCudaDelta;
 
-/* Of 16 bits, and of fp32. */
+/* Of 16 bits, and of fp32. LH_STATUS_UNSUPPORTED: blocks have too little shared memory. */
 enum lh_status lh_cuda_forward(const LhCudaForward *f, void *stream);
 enum lh_status lh_cuda_backward_keys(const LhCudaBackward *w, void *stream);
 enum lh_status lh_cuda_backward_queries(const LhCudaBackward *w, void *stream);

@@ -94,29 +94,6 @@ weigh(float (&s)[1][N / 8][4], float (&dp)[1][N / 8][4], const float *lse, const
     }
 }
 
-/* Weights, and ds, of queries that do not see a key become 0. */
-template <int N>
-__device__ inline void
-hide(float (&s)[1][N / 8][4], float (&ds)[1][N / 8][4], const RowSight *sights,
-     const int32_t *places)
-{
-    const uint32_t lane = threadIdx.x % WARP;
-
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const RowSight sight = sights[8 * h + lane / 4];
-
-#pragma unroll
-        for (int n = 0; n < N / 8; n++) {
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                if (!sight.sees(places[8 * n + lane % 4 * 2 + e]))
-                    s[0][n][2 * h + e] = ds[0][n][2 * h + e] = 0;
-            }
-        }
-    }
-}
-
 template <typename T, int D>
 __global__ void
 __launch_bounds__(THREADS) attention_backward_keys(const __grid_constant__ LhCudaBackward w)
@@ -172,8 +149,8 @@ __launch_bounds__(THREADS) attention_backward_keys(const __grid_constant__ LhCud
             weigh<ROWS>(s, ds, (const float *)(memory + At::LSE) + turn * ROWS,
                         (const float *)(memory + At::DELTA) + turn * ROWS, a.scale * LOG2E);
             if (!step.queries.seen_by(own))
-                hide<ROWS>(s, ds, sights + warp_row,
-                           (const int32_t *)(memory + At::PLACES) + turn * ROWS);
+                hide<1, ROWS>(sights + warp_row,
+                              (const int32_t *)(memory + At::PLACES) + turn * ROWS, 0, s, ds);
             multiply_weights<T, D, COLUMNS, 1, ROWS>(dv, s, dout, column);
             multiply_weights<T, D, COLUMNS, 1, ROWS>(dk, ds, q, column);
         }
@@ -195,37 +172,22 @@ __launch_bounds__(THREADS) attention_backward_keys(const __grid_constant__ LhCud
                                  [keep](uint32_t) { return make_float2(keep, 1); });
 }
 
-template <typename T, int D>
-enum lh_status
-launch(const LhCudaBackward *w, void *stream)
-{
-    typedef Layout<D> At;
-    const dim3 grid((w->a.nk + KEYS - 1) / KEYS, w->a.groups, w->a.batch * (D / At::COLUMNS));
-
-    if (cudaFuncSetAttribute(attention_backward_keys<T, D>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, At::BYTES) != cudaSuccess)
-        return LH_STATUS_DEVICE;
-    attention_backward_keys<T, D><<<grid, THREADS, At::BYTES, (cudaStream_t)stream>>>(*w);
-    return launched();
-}
-
 template <typename T>
 enum lh_status
-launch(const LhCudaBackward *w, void *stream)
+launch_keys(const LhCudaBackward *w, void *stream)
 {
-    if (w->a.dim <= 64)
-        return launch<T, 64>(w, stream);
-    if (w->a.dim <= 96)
-        return launch<T, 96>(w, stream);
-    if (w->a.dim <= 128)
-        return launch<T, 128>(w, stream);
-    return w->a.dim <= 256 ? launch<T, 256>(w, stream) : LH_STATUS_UNSUPPORTED;
+    return with_columns<64, 96, 128, 256>(w->a.dim, [=](auto columns) {
+        constexpr int D = decltype(columns)::value, SLICES = D / Layout<D>::COLUMNS;
+        const dim3 grid((w->a.nk + KEYS - 1) / KEYS, w->a.groups, w->a.batch * SLICES);
+
+        return launch(attention_backward_keys<T, D>, grid, Layout<D>::BYTES, w, stream);
+    });
 }
 } // namespace
 
 enum lh_status
 lh_cuda_backward_keys(const LhCudaBackward *w, void *stream)
 {
-    return w->a.storage == LH_STORAGE_BF16 ? launch<__nv_bfloat16>(w, stream)
-                                           : launch<__half>(w, stream);
+    return w->a.storage == LH_STORAGE_BF16 ? launch_keys<__nv_bfloat16>(w, stream)
+                                           : launch_keys<__half>(w, stream);
 }

@@ -11,20 +11,13 @@ using namespace lh;
 /* How many times 16 rows a warp has, and keys of a tile. */
 template <int D> struct Shape;
 
-template <> struct Shape<64> {
-    static constexpr int M = 2, KEYS = 32;
+template <> struct Shape<64> : TileShape<2, 32> {
 };
-
-template <> struct Shape<96> {
-    static constexpr int M = 2, KEYS = 32;
+template <> struct Shape<96> : TileShape<2, 32> {
 };
-
-template <> struct Shape<128> {
-    static constexpr int M = 1, KEYS = 64;
+template <> struct Shape<128> : TileShape<1, 64> {
 };
-
-template <> struct Shape<256> {
-    static constexpr int M = 1, KEYS = 32;
+template <> struct Shape<256> : TileShape<1, 32> {
 };
 
 template <int D> struct Layout {
@@ -56,30 +49,6 @@ weigh(float (&s)[M][KEYS / 8][4], const float (&dp)[M][KEYS / 8][4], const Stati
             for (int i = 0; i < 4; i++)
                 s[m][n][i] = exp2_fast(fmaf(s[m][n][i], scale, -x.lse[m][i / 2])) *
                              (dp[m][n][i] - x.delta[m][i / 2]);
-        }
-    }
-}
-
-template <int M, int KEYS>
-__device__ inline void
-hide(float (&ds)[M][KEYS / 8][4], const RowSight *sights, const int32_t *places)
-{
-    const uint32_t lane = threadIdx.x % WARP;
-
-#pragma unroll
-    for (int m = 0; m < M; m++) {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const RowSight sight = sights[16 * m + 8 * h + lane / 4];
-
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++) {
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    if (!sight.sees(places[8 * n + lane % 4 * 2 + e]))
-                        ds[m][n][2 * h + e] = 0;
-                }
-            }
         }
     }
 }
@@ -147,7 +116,7 @@ __launch_bounds__(THREADS) attention_backward_queries(const __grid_constant__ Lh
                                          tiles + At::V + turn * At::TILE);
             weigh<M, KEYS>(s, dp, statistics, a.scale * LOG2E);
             if (!keys.seen_by(own))
-                hide<M, KEYS>(s, sights + warp_row, places + turn * KEYS);
+                hide<M, KEYS>(sights + warp_row, places + turn * KEYS, 0, s);
             multiply_weights<T, D, D, M, KEYS>(dq, s, k, 0);
         }
         keys = next;
@@ -163,37 +132,22 @@ __launch_bounds__(THREADS) attention_backward_queries(const __grid_constant__ Lh
                                [keep, scale](uint32_t) { return make_float2(keep, scale); });
 }
 
-template <typename T, int D>
-enum lh_status
-launch(const LhCudaBackward *w, void *stream)
-{
-    typedef Layout<D> At;
-    const dim3 grid((w->a.nq + At::ROWS - 1) / At::ROWS, w->a.heads, w->a.batch);
-
-    if (cudaFuncSetAttribute(attention_backward_queries<T, D>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, At::BYTES) != cudaSuccess)
-        return LH_STATUS_DEVICE;
-    attention_backward_queries<T, D><<<grid, THREADS, At::BYTES, (cudaStream_t)stream>>>(*w);
-    return launched();
-}
-
 template <typename T>
 enum lh_status
-launch(const LhCudaBackward *w, void *stream)
+launch_queries(const LhCudaBackward *w, void *stream)
 {
-    if (w->a.dim <= 64)
-        return launch<T, 64>(w, stream);
-    if (w->a.dim <= 96)
-        return launch<T, 96>(w, stream);
-    if (w->a.dim <= 128)
-        return launch<T, 128>(w, stream);
-    return w->a.dim <= 256 ? launch<T, 256>(w, stream) : LH_STATUS_UNSUPPORTED;
+    return with_columns<64, 96, 128, 256>(w->a.dim, [=](auto columns) {
+        constexpr int D = decltype(columns)::value;
+        const dim3 grid((w->a.nq + Layout<D>::ROWS - 1) / Layout<D>::ROWS, w->a.heads, w->a.batch);
+
+        return launch(attention_backward_queries<T, D>, grid, Layout<D>::BYTES, w, stream);
+    });
 }
 } // namespace
 
 enum lh_status
 lh_cuda_backward_queries(const LhCudaBackward *w, void *stream)
 {
-    return w->a.storage == LH_STORAGE_BF16 ? launch<__nv_bfloat16>(w, stream)
-                                           : launch<__half>(w, stream);
+    return w->a.storage == LH_STORAGE_BF16 ? launch_queries<__nv_bfloat16>(w, stream)
+                                           : launch_queries<__half>(w, stream);
 }

@@ -17,20 +17,13 @@ using namespace lh;
 /* How many times 16 rows a warp has, and keys of a tile: what fits the registers. */
 template <int D> struct Shape;
 
-template <> struct Shape<64> {
-    static constexpr int M = 2, KEYS = 64;
+template <> struct Shape<64> : TileShape<2, 64> {
 };
-
-template <> struct Shape<96> {
-    static constexpr int M = 2, KEYS = 64;
+template <> struct Shape<96> : TileShape<2, 64> {
 };
-
-template <> struct Shape<128> {
-    static constexpr int M = 2, KEYS = 32;
+template <> struct Shape<128> : TileShape<2, 32> {
 };
-
-template <> struct Shape<256> {
-    static constexpr int M = 1, KEYS = 32;
+template <> struct Shape<256> : TileShape<1, 32> {
 };
 
 /* The block's shared memory. The result takes the place of the tiles. */
@@ -84,31 +77,6 @@ soften(Softmax<M> &x, float (&s)[M][KEYS / 8][4], float (&o)[M][D / 8][4], float
             for (int n = 0; n < D / 8; n++) {
                 o[m][n][2 * h] *= factor;
                 o[m][n][2 * h + 1] *= factor;
-            }
-        }
-    }
-}
-
-/* Scores of keys that a row does not see become -inf. */
-template <int M, int KEYS>
-__device__ inline void
-hide(float (&s)[M][KEYS / 8][4], const RowSight *sights, const int32_t *places)
-{
-    const uint32_t lane = threadIdx.x % WARP;
-
-#pragma unroll
-    for (int m = 0; m < M; m++) {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const RowSight sight = sights[16 * m + 8 * h + lane / 4];
-
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++) {
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    if (!sight.sees(places[8 * n + lane % 4 * 2 + e]))
-                        s[m][n][2 * h + e] = -CUDART_INF_F;
-                }
             }
         }
     }
@@ -171,7 +139,7 @@ __launch_bounds__(THREADS) attention_forward(const __grid_constant__ LhCudaForwa
 
             multiply_rows<T, D, M, KEYS>(s, tiles, warp_row, tiles + At::K + turn * At::TILE);
             if (!keys.seen_by(own))
-                hide<M, KEYS>(s, sights + warp_row, places + turn * KEYS);
+                hide<M, KEYS>(sights + warp_row, places + turn * KEYS, -CUDART_INF_F, s);
             soften<D, M, KEYS>(softmax, s, o, scale);
             multiply_weights<T, D, D, M, KEYS>(o, s, tiles + At::V + turn * At::TILE, 0);
         }
@@ -204,37 +172,22 @@ __launch_bounds__(THREADS) attention_forward(const __grid_constant__ LhCudaForwa
                                [rows](uint32_t row) { return rows[row]; });
 }
 
-template <typename T, int D>
-enum lh_status
-launch(const LhCudaForward *f, void *stream)
-{
-    typedef Layout<D> At;
-    const dim3 grid((f->a.nq + At::ROWS - 1) / At::ROWS, f->a.heads, f->a.batch);
-
-    if (cudaFuncSetAttribute(attention_forward<T, D>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             At::BYTES) != cudaSuccess)
-        return LH_STATUS_DEVICE;
-    attention_forward<T, D><<<grid, THREADS, At::BYTES, (cudaStream_t)stream>>>(*f);
-    return launched();
-}
-
 template <typename T>
 enum lh_status
-launch(const LhCudaForward *f, void *stream)
+launch_forward(const LhCudaForward *f, void *stream)
 {
-    if (f->a.dim <= 64)
-        return launch<T, 64>(f, stream);
-    if (f->a.dim <= 96)
-        return launch<T, 96>(f, stream);
-    if (f->a.dim <= 128)
-        return launch<T, 128>(f, stream);
-    return f->a.dim <= 256 ? launch<T, 256>(f, stream) : LH_STATUS_UNSUPPORTED;
+    return with_columns<64, 96, 128, 256>(f->a.dim, [=](auto columns) {
+        constexpr int D = decltype(columns)::value;
+        const dim3 grid((f->a.nq + Layout<D>::ROWS - 1) / Layout<D>::ROWS, f->a.heads, f->a.batch);
+
+        return launch(attention_forward<T, D>, grid, Layout<D>::BYTES, f, stream);
+    });
 }
 } // namespace
 
 enum lh_status
 lh_cuda_forward(const LhCudaForward *f, void *stream)
 {
-    return f->a.storage == LH_STORAGE_BF16 ? launch<__nv_bfloat16>(f, stream)
-                                           : launch<__half>(f, stream);
+    return f->a.storage == LH_STORAGE_BF16 ? launch_forward<__nv_bfloat16>(f, stream)
+                                           : launch_forward<__half>(f, stream);
 }

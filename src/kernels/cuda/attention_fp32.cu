@@ -436,64 +436,43 @@ shared_bytes(unsigned tiles, unsigned weights)
     return 4 * (tiles * Memory<D>::TILE + weights * Memory<D>::WEIGHT);
 }
 
-template <typename Args>
-enum lh_status
-launch(void (*kernel)(Args), unsigned rows, unsigned heads, unsigned bytes, const Args *args,
-       void *stream)
+/* Blocks for tiles of @rows rows of every head. */
+dim3
+grid_of(const LhCudaAttention &a, uint32_t rows, uint32_t heads)
 {
-    const dim3 grid((rows + TILE_ROWS - 1) / TILE_ROWS, heads, args->a.batch);
-
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) !=
-        cudaSuccess)
-        return LH_STATUS_DEVICE;
-    kernel<<<grid, THREADS, bytes, (cudaStream_t)stream>>>(*args);
-    return launched();
-}
-
-template <int D>
-enum lh_status
-forward(const LhCudaForward *f, void *stream)
-{
-    return launch(attention_forward_fp32<D>, f->a.nq, f->a.heads, shared_bytes<D>(3, 1), f, stream);
-}
-
-template <int D>
-enum lh_status
-backward_keys(const LhCudaBackward *w, void *stream)
-{
-    return launch(attention_backward_keys_fp32<D>, w->a.nk, w->a.groups, shared_bytes<D>(4, 2), w,
-                  stream);
-}
-
-template <int D>
-enum lh_status
-backward_queries(const LhCudaBackward *w, void *stream)
-{
-    return launch(attention_backward_queries_fp32<D>, w->a.nq, w->a.heads, shared_bytes<D>(4, 1), w,
-                  stream);
+    return dim3((rows + TILE_ROWS - 1) / TILE_ROWS, heads, a.batch);
 }
 } // namespace
 
 enum lh_status
 lh_cuda_forward_fp32(const LhCudaForward *f, void *stream)
 {
-    return f->a.dim <= 64    ? forward<64>(f, stream)
-           : f->a.dim <= 128 ? forward<128>(f, stream)
-                             : forward<256>(f, stream);
+    return with_columns<64, 128, 256>(f->a.dim, [=](auto columns) {
+        constexpr int D = decltype(columns)::value;
+
+        return launch(attention_forward_fp32<D>, grid_of(f->a, f->a.nq, f->a.heads),
+                      shared_bytes<D>(3, 1), f, stream);
+    });
 }
 
 enum lh_status
 lh_cuda_backward_keys_fp32(const LhCudaBackward *w, void *stream)
 {
-    return w->a.dim <= 64    ? backward_keys<64>(w, stream)
-           : w->a.dim <= 128 ? backward_keys<128>(w, stream)
-                             : backward_keys<256>(w, stream);
+    return with_columns<64, 128, 256>(w->a.dim, [=](auto columns) {
+        constexpr int D = decltype(columns)::value;
+
+        return launch(attention_backward_keys_fp32<D>, grid_of(w->a, w->a.nk, w->a.groups),
+                      shared_bytes<D>(4, 2), w, stream);
+    });
 }
 
 enum lh_status
 lh_cuda_backward_queries_fp32(const LhCudaBackward *w, void *stream)
 {
-    return w->a.dim <= 64    ? backward_queries<64>(w, stream)
-           : w->a.dim <= 128 ? backward_queries<128>(w, stream)
-                             : backward_queries<256>(w, stream);
+    return with_columns<64, 128, 256>(w->a.dim, [=](auto columns) {
+        constexpr int D = decltype(columns)::value;
+
+        return launch(attention_backward_queries_fp32<D>, grid_of(w->a, w->a.nq, w->a.heads),
+                      shared_bytes<D>(4, 1), w, stream);
+    });
 }

@@ -14,12 +14,18 @@
 #include "kernels/cuda/ptx.cuh"
 
 #include <math_constants.h>
+#include <type_traits>
 
 namespace lh
 {
 
 constexpr int WARPS = 4, THREADS = 32 * WARPS;
 constexpr float LOG2E = 1.4426950408889634F, LN2 = 0.6931471805599453F;
+
+/* How many times 16 rows a warp has, and keys of a tile: what fits the registers. */
+template <int TIMES, int COUNT> struct TileShape {
+    static constexpr int M = TIMES, KEYS = COUNT;
+};
 
 /* Where chunk @chunk of row @row of a tile is, in bytes. */
 template <int D>
@@ -432,5 +438,74 @@ template <int N> struct TileWalk {
         }
     }
 };
+
+/* Scores of M times 16 rows and N of the other side, and what goes with them, become @by where a
+ * row does not see a place. */
+template <int M, int N, typename... Scores>
+__device__ inline void
+hide(const RowSight *sights, const int32_t *places, float by, Scores &...scores)
+{
+    const uint32_t lane = threadIdx.x % WARP;
+
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const RowSight sight = sights[16 * m + 8 * h + lane / 4];
+
+#pragma unroll
+            for (int n = 0; n < N / 8; n++) {
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    if (!sight.sees(places[8 * n + lane % 4 * 2 + e]))
+                        ((scores[m][n][2 * h + e] = by), ...);
+                }
+            }
+        }
+    }
+}
+
+/* ---- launches ---- */
+
+/* Calls @call with the first of these numbers of columns, in ascending order, that is enough for
+ * heads of @dim elements, as a type's value. */
+template <int D, int... MORE, typename Call>
+enum lh_status
+with_columns(uint32_t dim, Call call)
+{
+    if constexpr (sizeof...(MORE) > 0) {
+        if (dim > D)
+            return with_columns<MORE...>(dim, call);
+    }
+    return dim <= D ? call(std::integral_constant<int, D>()) : LH_STATUS_UNSUPPORTED;
+}
+
+/* Whether this thread's GPU gives a block so many bytes of shared memory. */
+inline enum lh_status
+has_shared(uint32_t bytes)
+{
+    int device, most;
+
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+            cudaSuccess)
+        return launched();
+    return bytes <= (uint32_t)most ? LH_STATUS_OK : LH_STATUS_UNSUPPORTED;
+}
+
+/* @args says whether the kernel is launched, or only asked about. */
+template <typename Args>
+enum lh_status
+launch(void (*kernel)(Args), dim3 grid, uint32_t shared_bytes, const Args *args, void *stream)
+{
+    const enum lh_status status = has_shared(shared_bytes);
+
+    if (status != LH_STATUS_OK || args->a.asks)
+        return status;
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)shared_bytes) == cudaSuccess)
+        kernel<<<grid, THREADS, shared_bytes, (cudaStream_t)stream>>>(*args);
+    return launched();
+}
 
 } // namespace lh
