@@ -214,26 +214,67 @@ lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint3
     static const char *const of_kind[LH_STEP_KINDS] = { "", "_win", "_lin" };
     const uint32_t at = MIN(layer, plan->layers - 1);
     const bool dense = lh_step_is_dense(plan, at);
-    const uint32_t before = dense ? at : at - plan->dense_layers;
 
     switch (family == LH_STEP_OF_ROLE ? role_depends((LhStepRole)what)
                                       : weight_depends((LhStepWeight)what)) {
     case ON_ATTENTION:
-        return (LhStepVariant){ plan->kinds[at], plan->ordinals[at], of_kind[plan->kinds[at]] };
+        return (LhStepVariant){ plan->kinds[at], of_kind[plan->kinds[at]] };
     case ON_MLP:
-        return (LhStepVariant){ dense ? 0 : 1, before, dense ? "" : "_shared" };
+        return (LhStepVariant){ dense ? 0 : 1, dense ? "" : "_shared" };
     case ON_EXPERTS:
-        return (LhStepVariant){ dense ? 0 : 1, before, "" };
+        return (LhStepVariant){ dense ? 0 : 1, "" };
     default:
-        return (LhStepVariant){ 0, layer, "" };
+        return (LhStepVariant){ 0, "" };
     }
 }
 
-static bool
-is_class(const LhStepClass *c, const LhStepTensor *tensor, uint8_t variant)
+/* Layers of a stage before @end that have the tensor in this variant. */
+static uint32_t
+count_before(const LhStepPlan *plan, const LhStepTensor *tensor, uint32_t stage, uint32_t end)
 {
-    return c->family == tensor->family && c->what == tensor->what && c->variant == variant &&
-           c->kept == tensor->kept && c->stays == tensor->stays;
+    const LhStepFamily family = (LhStepFamily)tensor->family;
+    const uint8_t number = lh_step_variant(plan, family, tensor->what, tensor->layer).number;
+    uint32_t count = 0;
+
+    for (uint32_t layer = 0; layer < end; layer++)
+        count += lh_step_stage_of(plan, layer) == stage &&
+                 lh_step_variant(plan, family, tensor->what, layer).number == number;
+    return count;
+}
+
+static bool
+is_of_layer(const LhStepTensor *tensor)
+{
+    const bool of_weight =
+        tensor->family < LH_STEP_OF_STEP_COPY || tensor->family == LH_STEP_OF_CLOCK;
+
+    return of_weight && tensor->what < LH_STEP_W_LAYER;
+}
+
+/* Whether all stages have as many of a tensor that stays, or is made for all of a stage's weights;
+ * of those that come and go places are used as needed. */
+static bool
+is_everywhere(const LhStepPlan *plan, const LhStepTensor *tensor)
+{
+    const uint32_t stages = lh_step_stages(&plan->params);
+
+    if (tensor->family == LH_STEP_OF_STEP_COPY || tensor->family == LH_STEP_OF_FLAT_GRADIENT)
+        return stages == 1;
+    if (stages == 1 || !tensor->stays || tensor->family == LH_STEP_OF_NORM)
+        return true;
+    for (uint32_t stage = 1; is_of_layer(tensor) && stage < stages; stage++) {
+        if (count_before(plan, tensor, stage, plan->layers) !=
+            count_before(plan, tensor, 0, plan->layers))
+            return false;
+    }
+    return is_of_layer(tensor);
+}
+
+static bool
+is_class(const LhStepClass *c, const LhStepClass *other)
+{
+    return c->family == other->family && c->what == other->what && c->variant == other->variant &&
+           c->kept == other->kept && c->stays == other->stays && c->stage == other->stage;
 }
 
 static uint32_t
@@ -248,10 +289,11 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
         .name = variant.name,
         .kept = tensor->kept,
         .stays = tensor->stays,
+        .stage = is_everywhere(plan, tensor) ? LH_STEP_NONE : tensor->stage,
     };
 
     for (guint i = 0; i < plan->classes->len; i++) {
-        if (is_class(&g_array_index(plan->classes, LhStepClass, i), tensor, variant.number))
+        if (is_class(&g_array_index(plan->classes, LhStepClass, i), &new_class))
             return i;
     }
     new_class.shape = lh_step_tensor_shape(plan, tensor);
@@ -261,15 +303,11 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
     return plan->classes->len - 1;
 }
 
-/* The place of a tensor that stays: its layer's, among those that have one. */
+/* The place of a tensor that stays: its layer's, among those of the stage that have one. */
 static uint32_t
 own_place(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
-    if (tensor->family >= LH_STEP_OF_TOKENS && tensor->family != LH_STEP_OF_CLOCK)
-        return 0;
-    if (tensor->what >= LH_STEP_W_LAYER)
-        return 0;
-    return lh_step_variant(plan, (LhStepFamily)tensor->family, tensor->what, tensor->layer).ordinal;
+    return is_of_layer(tensor) ? count_before(plan, tensor, tensor->stage, tensor->layer) : 0;
 }
 
 /* When each place of a class is free again. */
@@ -382,6 +420,7 @@ append_memory_call(const LhStepPlan *plan, GArray *calls, const LhStepList *list
         .does = alloc ? LH_STEP_CALL_ALLOC : LH_STEP_CALL_FREE,
         .phase = beside->phase,
         .layer = beside->layer,
+        .micro_batch = beside->micro_batch,
         .replicas = 1,
         .uses_count = 1,
         .uses = { { .tensor = tensor, .count = c->shape.parts } },
@@ -408,15 +447,26 @@ add_memory_calls(const LhStepPlan *plan, LhStepList *list, const Moments *m)
     list->calls = calls;
 }
 
-void
-lh_step_place(LhStepPlan *plan, LhStepList *list)
+static void
+place(LhStepPlan *plan, LhStepList *list)
 {
     Moments moments;
 
+    if (list->calls == NULL)
+        return;
     prefetch(plan, list);
     find_lives(plan, list);
     moments = find_moments(list);
     give_places(plan, list, &moments);
     add_memory_calls(plan, list, &moments);
     clear_moments(&moments);
+}
+
+void
+lh_step_place(LhStepPlan *plan)
+{
+    for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
+        place(plan, &plan->stages[stage].inner);
+        place(plan, &plan->stages[stage].last);
+    }
 }

@@ -243,6 +243,9 @@ check_region(LhProof *proof, uint32_t g, const LhRegion *region)
         return MALFORMED(g, -1, "names slot %u, but there are %u", region->slot,
                          program->slots_count);
     slot = &program->slots[region->slot];
+    if (!lh_slot_is_on(slot, proof->op_rank[g]))
+        return MALFORMED(g, region->slot, "names slot %s, which this rank does not have",
+                         slot->name);
     if (region->count == 0 || region->part >= slot->parts ||
         region->count > slot->parts - region->part)
         return MALFORMED(g, region->slot, "names %u parts of slot %s from %u on, which has %u",
