@@ -317,7 +317,10 @@ gradient_bytes(const LhStepPlan *plan)
 static uint64_t
 reductions(const LhStepPlan *plan)
 {
-    const bool each = plan->params.shard >= LH_SHARD_ZERO2 && plan->params.behaviour.reduce_each;
+    const LhStepBehaviour *b = &plan->params.behaviour;
+    /* Chunks of a model that is one unit end a micro-batch at different times. */
+    const bool apart = b->unit_is_model && lh_step_chunks(&plan->params) > 1;
+    const bool each = plan->params.shard >= LH_SHARD_ZERO2 && b->reduce_each && !apart;
 
     return each ? plan->params.micro_batches : 1;
 }

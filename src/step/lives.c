@@ -105,10 +105,11 @@ end_together(LhStepList *list)
     }
 }
 
+/* The first call with the next tensor of a role behind tensor @from: of the same micro-batch. */
 static uint32_t
-first_of_role(const LhStepList *list, LhStepRole role)
+next_of_role(const LhStepList *list, guint from, LhStepRole role)
 {
-    for (guint i = 0; i < list->tensors->len; i++) {
+    for (guint i = from; i < list->tensors->len; i++) {
         const LhStepTensor *tensor = tensor_at(list, i);
 
         if (tensor->family == LH_STEP_OF_ROLE && tensor->what == role)
@@ -123,14 +124,13 @@ static void
 hold_logits(const LhStepPlan *plan, LhStepList *list)
 {
     const bool stay = plan->params.behaviour.logits_stay;
-    const uint32_t until = first_of_role(list, stay ? LH_STEP_DLOGITS : LH_STEP_DLOGITS_FP32);
-
     for (guint i = 0; i < list->tensors->len; i++) {
         LhStepTensor *tensor = tensor_at(list, i);
 
         if (tensor->family == LH_STEP_OF_ROLE &&
             (tensor->what == LH_STEP_LOGITS || (stay && tensor->what == LH_STEP_LOGITS_FP32)))
-            tensor->last = MAX(tensor->last, until);
+            tensor->last = MAX(
+                tensor->last, next_of_role(list, i, stay ? LH_STEP_DLOGITS : LH_STEP_DLOGITS_FP32));
     }
 }
 

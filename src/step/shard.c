@@ -145,8 +145,12 @@ is_sharded(const LhStepPlan *plan)
 bool
 lh_step_reduces_each(const LhStepPlan *plan)
 {
+    const LhStepBehaviour *b = &plan->params.behaviour;
+    /* Chunks are at different micro-batches: the whole model is never at the end of one. */
+    const bool never = b->unit_is_model && lh_step_chunks(&plan->params) > 1;
+
     return plan->params.shard >= LH_SHARD_ZERO2 &&
-           (plan->params.behaviour.reduce_each || plan->params.micro_batches == 1);
+           ((b->reduce_each && !never) || plan->params.micro_batches == 1);
 }
 
 /* What a reduction gives is added to what earlier ones gave. */

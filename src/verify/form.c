@@ -31,7 +31,9 @@ check_placement(LhProof *proof)
         return DECLARATION(
             "has a placement of other ranks or another length than its parameters say");
     segments = lh_placement_segments(placement);
-    if (segments == 0 || placement->seq_length == 0 || placement->seq_length % segments != 0)
+    /* How ranks of a step hold tokens is said by the programs that it embeds. */
+    if (segments == 0 || placement->seq_length == 0 ||
+        (program->step == NULL && placement->seq_length % segments != 0))
         return DECLARATION("cannot cut %" G_GUINT64_FORMAT " tokens into %" G_GUINT64_FORMAT
                            " equal segments",
                            placement->seq_length, segments);
