@@ -134,6 +134,19 @@ hold_logits(const LhStepPlan *plan, LhStepList *list)
     }
 }
 
+/* Made in the forward pass, and used in another. Exchanges are of no pass: rows come in one for the
+ * forward pass, and what they take to the next stage is not kept. */
+static bool
+is_kept(const LhStepList *list, const LhStepTensor *tensor)
+{
+    const LhStepCall *first = &g_array_index(list->calls, LhStepCall, tensor->first);
+    const LhStepCall *last = &g_array_index(list->calls, LhStepCall, tensor->last);
+    const bool forward = first->does == LH_STEP_CALL_EXCHANGE ? tensor->what == LH_STEP_X
+                                                              : first->phase == LH_PHASE_FORWARD;
+
+    return forward && last->does != LH_STEP_CALL_EXCHANGE && last->phase != LH_PHASE_FORWARD;
+}
+
 static void
 find_lives(const LhStepPlan *plan, LhStepList *list)
 {
@@ -160,9 +173,7 @@ find_lives(const LhStepPlan *plan, LhStepList *list)
         LhStepTensor *tensor = tensor_at(list, i);
 
         if (tensor->family == LH_STEP_OF_ROLE)
-            tensor->kept =
-                g_array_index(list->calls, LhStepCall, tensor->first).phase == LH_PHASE_FORWARD &&
-                g_array_index(list->calls, LhStepCall, tensor->last).phase != LH_PHASE_FORWARD;
+            tensor->kept = is_kept(list, tensor);
     }
 }
 

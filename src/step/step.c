@@ -137,16 +137,19 @@ check_pipeline(const LhStepParams *p, GError **error)
     if (chunks > 1 && p->pipeline_order != LH_PIPELINE_1F1B)
         return lh_program_refuse(error, "several chunks of layers on a pipeline stage need the "
                                         "order 1f1b");
-    if (chunks > 1 && p->micro_batches % stages != 0)
-        return divides(p->micro_batches, stages, "the number of micro-batches",
-                       "the pipeline stages, where each has several chunks of layers,", error);
-    return p->model->num_layers < parts
-               ? lh_program_refuse(
-                     error, "%" PRIu64 " layers cannot be shared among %" PRIu64 " pipeline stages",
-                     p->model->num_layers, parts)
-               : divides(p->model->num_layers, parts, "the number of layers",
-                         chunks > 1 ? "the chunks of all pipeline stages" : "the pipeline stages",
-                         error);
+    if (p->model->num_layers < parts)
+        return lh_program_refuse(error, "%" PRIu64 " layers cannot be shared among %" PRIu64 "%s",
+                                 p->model->num_layers, parts,
+                                 chunks > 1 ? " chunks of pipeline stages" : " pipeline stages");
+    if (chunks > 1 &&
+        !divides(p->micro_batches, stages,
+                 "with several chunks of layers on a stage, the number of micro-batches",
+                 "the number of pipeline stages", error))
+        return false;
+    return divides(p->model->num_layers, parts, "the number of layers",
+                   chunks > 1 ? "the number of chunks of all pipeline stages"
+                              : "the number of pipeline stages",
+                   error);
 }
 
 bool
