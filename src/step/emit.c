@@ -200,7 +200,7 @@ emit_compute(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     id = lh_emit_compute(e, call->stream, call->kernel, &args);
 
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhRegion region = region_of(e, list, &call->uses[i]);
+        const LhRegion region = region_of(e, list, &lh_step_uses(list, call)[i]);
 
         lh_emit_operand(e, region.slot, region.part, region.count);
     }
@@ -218,8 +218,8 @@ emit_collective(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     id = lh_emit_collective(e, call->stream, (LhCollectiveKind)call->collective,
                             group_of(plan, (LhStepGroup)call->group, e->rank));
     for (uint32_t i = 0; i < call->uses_count; i += 2)
-        lh_emit_tensor(e, region_of(e, list, &call->uses[i]),
-                       region_of(e, list, &call->uses[i + 1]));
+        lh_emit_tensor(e, region_of(e, list, &lh_step_uses(list, call)[i]),
+                       region_of(e, list, &lh_step_uses(list, call)[i + 1]));
     e->communicator = 0;
     wait(e, call);
     remember(e, call, id);
@@ -237,7 +237,7 @@ emit_exchange(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     e->communicator = (uint8_t)(COMMUNICATORS + call->stream * LH_STEP_GROUPS);
     id = lh_emit_exchange(e, call->stream);
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse *use = &call->uses[i];
+        const LhStepUse *use = &lh_step_uses(list, call)[i];
         const LhRegion region = region_of(e, list, use);
         /* Rows go to the stage behind, gradients to the one before. */
         const uint32_t by = use->reads == use->gradient ? stages - 1 : 1;
@@ -275,10 +275,10 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
         lh_emit_sync(e);
         break;
     case LH_STEP_CALL_ALLOC:
-        lh_emit_alloc_region(e, region_of(e, list, &call->uses[0]));
+        lh_emit_alloc_region(e, region_of(e, list, lh_step_uses(list, call)));
         break;
     default:
-        lh_emit_free_region(e, region_of(e, list, &call->uses[0]));
+        lh_emit_free_region(e, region_of(e, list, lh_step_uses(list, call)));
     }
 }
 
@@ -310,11 +310,11 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     memcpy(embedding.streams, call->backward ? module->backward_streams : module->forward_streams,
            sizeof(embedding.streams));
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse use = { .tensor = call->uses[i].tensor };
+        const LhStepUse use = { .tensor = lh_step_uses(list, call)[i].tensor };
         const LhRegion region = region_of(e, list, &use);
 
-        slots[call->uses[i].part] = region.slot;
-        parts[call->uses[i].part] = region.part;
+        slots[lh_step_uses(list, call)[i].part] = region.slot;
+        parts[lh_step_uses(list, call)[i].part] = region.part;
     }
     e->phase = call->phase;
     e->layer = call->layer;

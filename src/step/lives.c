@@ -69,7 +69,7 @@ last_of_gather(const LhStepList *list, uint32_t first)
         const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
 
         for (uint32_t k = 1; call->gather == number && k < call->uses_count; k += 2)
-            last = MAX(last, tensor_at(list, call->uses[k].tensor)->last);
+            last = MAX(last, tensor_at(list, lh_step_uses(list, call)[k].tensor)->last);
     }
     return last;
 }
@@ -101,7 +101,7 @@ end_together(LhStepList *list)
             last = MAX(last_of_gather(list, i), flat);
         }
         for (uint32_t k = 1; call->gather != 0 && k < call->uses_count; k += 2)
-            tensor_at(list, call->uses[k].tensor)->last = last;
+            tensor_at(list, lh_step_uses(list, call)[k].tensor)->last = last;
     }
 }
 
@@ -160,7 +160,7 @@ find_lives(const LhStepPlan *plan, LhStepList *list)
         const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
 
         for (uint32_t k = 0; k < call->uses_count; k++) {
-            LhStepTensor *tensor = tensor_at(list, call->uses[k].tensor);
+            LhStepTensor *tensor = tensor_at(list, lh_step_uses(list, call)[k].tensor);
 
             if (tensor->first == LH_STEP_NONE)
                 tensor->first = i;
@@ -434,9 +434,11 @@ append_memory_call(const LhStepPlan *plan, GArray *calls, const LhStepList *list
         .micro_batch = beside->micro_batch,
         .replicas = 1,
         .uses_count = 1,
-        .uses = { { .tensor = tensor, .count = c->shape.parts } },
+        .uses = list->uses->len,
     };
+    const LhStepUse use = { .tensor = tensor, .count = c->shape.parts };
 
+    g_array_append_val(list->uses, use);
     g_array_append_val(calls, call);
 }
 

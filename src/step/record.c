@@ -43,10 +43,15 @@ lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args)
 }
 
 void
-lh_step_add_use(LhStepCall *call, LhStepUse use)
+lh_step_add_use(LhStepRecorder *r, LhStepCall *call, LhStepUse use)
 {
-    g_assert(call->uses_count < LH_STEP_USES_MAX);
-    call->uses[call->uses_count++] = use;
+    GArray *uses = r->list->uses;
+
+    if (call->uses_count == 0)
+        call->uses = uses->len;
+    g_assert(call->uses_count < LH_STEP_USES_MAX && call->uses + call->uses_count == uses->len);
+    g_array_append_val(uses, use);
+    call->uses_count++;
 }
 
 /* ---- roles ---- */
@@ -193,8 +198,8 @@ run_tensor_collective(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         send.reads = true;
         receive.tensor = target;
         receive.writes = true;
-        lh_step_add_use(call, send);
-        lh_step_add_use(call, receive);
+        lh_step_add_use(r, call, send);
+        lh_step_add_use(r, call, receive);
     }
 }
 
@@ -222,7 +227,7 @@ run_attention(LhStepRecorder *r, uint32_t layer, bool backward)
 
         if (role == LH_STEP_ROLES)
             continue;
-        lh_step_add_use(call,
+        lh_step_add_use(r, call,
                         (LhStepUse){
                             .tensor = reads ? *place_of(r, role, layer) : new_role(r, role, layer),
                             .part = i,
@@ -472,7 +477,7 @@ run_kernel(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         call->segment = (uint8_t)c;
         lh_step_set_args(r, call, &args);
         for (unsigned i = 0; i < bound.count; i++)
-            lh_step_add_use(call, calls > 1 ? of_segment(r, bound.uses[i], c) : bound.uses[i]);
+            lh_step_add_use(r, call, calls > 1 ? of_segment(r, bound.uses[i], c) : bound.uses[i]);
     }
 }
 
@@ -638,6 +643,7 @@ static void
 begin(LhStepRecorder *r)
 {
     r->list->calls = g_array_new(FALSE, FALSE, sizeof(LhStepCall));
+    r->list->uses = g_array_new(FALSE, FALSE, sizeof(LhStepUse));
     r->list->tensors = g_array_new(FALSE, FALSE, sizeof(LhStepTensor));
     lh_step_begin_weights(r);
 }
@@ -735,7 +741,7 @@ add_message(Stage *s, const LhStepMessage *message, guint call)
     use.reads = message->send;
     use.writes = !message->send;
     use.gradient = message->backward;
-    lh_step_add_use(&g_array_index(r->list->calls, LhStepCall, call), use);
+    lh_step_add_use(r, &g_array_index(r->list->calls, LhStepCall, call), use);
     if (message->send)
         *place_of(r, role, layer) = LH_STEP_NONE;
 }

@@ -30,7 +30,8 @@ LhStepCall *lh_step_add_call(LhStepRecorder *r, LhStepCallKind does, LhStepStrea
 /* Keeps @args and gives @call them. */
 void lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args);
 
-void lh_step_add_use(LhStepCall *call, LhStepUse use);
+/* Adds to the uses of @call, the last one that has been given any. */
+void lh_step_add_use(LhStepRecorder *r, LhStepCall *call, LhStepUse use);
 
 /* ---- shard.c ---- */
 

@@ -192,8 +192,8 @@ add_collective(LhStepRecorder *r, const Collective *c, const LhStepUse *send,
         call->gather = c->gather;
         call->open = true;
     }
-    lh_step_add_use(call, *send);
-    lh_step_add_use(call, *receive);
+    lh_step_add_use(r, call, *send);
+    lh_step_add_use(r, call, *receive);
 }
 
 static void
@@ -332,10 +332,11 @@ accumulate(LhStepRecorder *r, const GArray *weights)
         call->kernel = LH_KERNEL_ID_accumulate;
         call->starts = true;
         lh_step_set_args(r, call, &args);
-        lh_step_add_use(call, (LhStepUse){ .tensor = *place_of(r, LH_STEP_OF_GRADIENT_SUM, w),
-                                           .count = 1,
-                                           .reads = true });
-        lh_step_add_use(call,
+        lh_step_add_use(r, call,
+                        (LhStepUse){ .tensor = *place_of(r, LH_STEP_OF_GRADIENT_SUM, w),
+                                     .count = 1,
+                                     .reads = true });
+        lh_step_add_use(r, call,
                         (LhStepUse){ .tensor = tensor_of(r, LH_STEP_OF_GRADIENT_SHARD, w, true),
                                      .count = 1,
                                      .reads = true,
@@ -462,8 +463,8 @@ add_norm(LhStepRecorder *r, Weight w, bool first)
     call->kernel = LH_KERNEL_ID_grad_norm;
     call->replicas = matrix.replicas;
     lh_step_set_args(r, call, &args);
-    lh_step_add_use(call, final_gradient(r, w));
-    lh_step_add_use(call,
+    lh_step_add_use(r, call, final_gradient(r, w));
+    lh_step_add_use(r, call,
                     (LhStepUse){ .tensor = norm, .count = 1, .reads = !first, .writes = true });
 }
 
@@ -476,8 +477,8 @@ add_all_reduce(LhStepRecorder *r, LhStepStream stream, LhStepGroup group, LhStep
     use.reads = use.writes = true;
     call->collective = LH_COLL_ALL_REDUCE;
     call->group = (uint8_t)group;
-    lh_step_add_use(call, use);
-    lh_step_add_use(call, use);
+    lh_step_add_use(r, call, use);
+    lh_step_add_use(r, call, use);
 }
 
 /* One number, added up over a group. */
@@ -572,13 +573,13 @@ add_adam(LhStepRecorder *r, Weight w)
     call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
     call->kernel = fp32 ? LH_KERNEL_ID_adam_fp32 : LH_KERNEL_ID_adam;
     lh_step_set_args(r, call, &args);
-    lh_step_add_use(call, gradient);
-    lh_step_add_use(call, norm);
-    lh_step_add_use(call, clock);
+    lh_step_add_use(r, call, gradient);
+    lh_step_add_use(r, call, norm);
+    lh_step_add_use(r, call, clock);
     if (!fp32)
-        lh_step_add_use(call, master);
-    lh_step_add_use(call, moments);
-    lh_step_add_use(call, weight);
+        lh_step_add_use(r, call, master);
+    lh_step_add_use(r, call, moments);
+    lh_step_add_use(r, call, weight);
 }
 
 /* Each rank has updated its piece of the weights: all get all of them. */

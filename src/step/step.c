@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define RANKS_MAX LH_RANKS_MAX
+#define PIPELINE_WORK_MAX (UINT32_C(1) << 17) /* of which each takes some 20 KiB */
 
 /* ---- frameworks ---- */
 
@@ -137,6 +138,11 @@ check_pipeline(const LhStepParams *p, GError **error)
     if (chunks > 1 && p->pipeline_order != LH_PIPELINE_1F1B)
         return lh_program_refuse(error, "several chunks of layers on a pipeline stage need the "
                                         "order 1f1b");
+    if (stages > 1 && p->model->num_layers * p->micro_batches > PIPELINE_WORK_MAX)
+        return lh_program_refuse(error,
+                                 "a pipeline has at most %u micro-batches times layers; here are "
+                                 "%u times %" PRIu64,
+                                 PIPELINE_WORK_MAX, p->micro_batches, p->model->num_layers);
     if (p->model->num_layers < parts)
         return lh_program_refuse(error, "%" PRIu64 " layers cannot be shared among %" PRIu64 "%s",
                                  p->model->num_layers, parts,
@@ -173,6 +179,7 @@ static void
 free_list(LhStepList *list)
 {
     g_clear_pointer(&list->calls, g_array_unref);
+    g_clear_pointer(&list->uses, g_array_unref);
     g_clear_pointer(&list->tensors, g_array_unref);
     g_clear_pointer(&list->chunks, g_array_unref);
 }

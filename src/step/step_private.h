@@ -170,12 +170,12 @@ typedef struct {
     uint8_t group;   /* LhStepGroup */
     uint8_t collective; /* LhCollectiveKind */
     uint8_t communicator;
-    uint8_t uses_count;
+    uint8_t uses_count; /* operands; send and receive, by turns */
+    uint32_t uses;      /* the first of them, in the list's */
     uint16_t layer;
     uint16_t micro_batch; /* counted from that of the list */
     uint32_t args;        /* in LhStepPlan.args */
     LhKernelId kernel;
-    LhStepUse uses[LH_STEP_USES_MAX]; /* operands; send and receive, by turns */
     LhStepWaits waits;
     bool after_module; /* comes after all that the last module does to inputs and outputs ... */
     bool after_all;    /* ... or to anything */
@@ -188,11 +188,19 @@ typedef struct {
 
 typedef struct {
     GArray *calls;   /* of LhStepCall */
+    GArray *uses;    /* of LhStepUse, of all calls */
     GArray *tensors; /* of LhStepTensor; each list has its own, but those that stay are first */
     GArray *chunks;  /* of LhStepChunk */
     uint32_t plain_chunks;
     uint32_t modules[LH_STEP_KINDS][2]; /* how many, forward and backward */
 } LhStepList;
+
+/* The uses of a call of @list; valid until others are added. */
+static inline LhStepUse *
+lh_step_uses(const LhStepList *list, const LhStepCall *call)
+{
+    return &g_array_index(list->uses, LhStepUse, call->uses);
+}
 
 /* What a stage does: without a pipeline, `inner` for each micro-batch but the last one, and `last`
  * with the optimizer; in a pipeline `last` is all of it. */

@@ -50,9 +50,9 @@ first_of(const Tracker *t, const LhStepList *list, const LhStepUse *use, uint32_
 }
 
 static LhStepUse
-parts_of_call(const LhStepCall *call, uint32_t i)
+parts_of_call(const LhStepList *list, const LhStepCall *call, uint32_t i)
 {
-    LhStepUse use = call->uses[i];
+    LhStepUse use = lh_step_uses(list, call)[i];
 
     if (call->does == LH_STEP_CALL_MODULE) /* `part` is the module's slot */
         use.part = 0;
@@ -64,7 +64,7 @@ find_needed(const Tracker *t, const LhStepList *list, const LhStepCall *call,
             uint32_t needed[LH_STEP_STREAMS])
 {
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse use = parts_of_call(call, i);
+        const LhStepUse use = parts_of_call(list, call, i);
         uint32_t count;
         const Part *parts = first_of(t, list, &use, &count);
 
@@ -114,7 +114,7 @@ static void
 note_uses(const Tracker *t, const LhStepList *list, const LhStepCall *call)
 {
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse use = parts_of_call(call, i);
+        const LhStepUse use = parts_of_call(list, call, i);
         uint32_t count;
         Part *parts = first_of(t, list, &use, &count);
 
