@@ -218,6 +218,32 @@ run_and_check(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *
     return true;
 }
 
+bool
+lh_execute_way(const LhSetup *setup, LhCollectiveWay *way, GError **error)
+{
+    const int asked = setup->scenario->collectives;
+
+    switch (asked) {
+    case -1:
+    case LH_COLLECTIVES_AUTO:
+    case LH_COLLECTIVES_DIRECT:
+        *way = LH_WAY_DIRECT;
+        return true;
+    case LH_COLLECTIVES_RING:
+        *way = LH_WAY_RING;
+        return true;
+    case LH_COLLECTIVES_PAIRWISE:
+        *way = LH_WAY_PAIRWISE;
+        return true;
+    default:
+        return lh_scenario_error(
+            setup->scenario, "collectives", error,
+            "\"%s\" is a model of times alone; collectives are executed \"direct\", in "
+            "a \"ring\" or \"pairwise\"",
+            lh_collective_model_names[asked]);
+    }
+}
+
 static bool
 execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params, GError **error)
 {
@@ -232,6 +258,8 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
+    if (!lh_execute_way(setup, &run.collectives, error))
+        return false;
     if (params->backend->device->probe != NULL && !params->backend->device->probe(error))
         return false;
     if (!check_proof(executed, setup, verdict, error) ||

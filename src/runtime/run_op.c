@@ -205,9 +205,9 @@ lh_run_begin_round(LhRunStream *s, LhItem *item)
 }
 
 bool
-lh_run_end_round(LhRunStream *s, LhItem *item)
+lh_run_end_round(LhItem *item)
 {
-    const bool ok = item->op.kind != LH_OP_COLLECTIVE || lh_collective_end_round(s, item);
+    const bool ok = item->op.kind != LH_OP_COLLECTIVE || lh_collective_end_round(item);
 
     item->round++;
     return ok;

@@ -264,7 +264,7 @@ stream_step(Driver *d, const Rank *rank, LhRunStream *s)
     if (item->start == NULL && !begin(d, rank, s, item))
         return true;
     while (item->pending == 0) {
-        if (!lh_run_end_round(s, item))
+        if (!lh_run_end_round(item))
             return true;
         if (!lh_run_has_round(item))
             break;

@@ -238,8 +238,6 @@ run_copy(StandinOp *op)
     const bool writes = standin_is_device_memory(m->to);
 
     standin_counted.copies++;
-    if (reads && writes)
-        op->end_s = op->begin_s + standin_message_s(m->bytes);
     if ((!reads || standin_touch(op, turn, m->from, m->bytes, false)) &&
         (!writes || standin_touch(op, turn, m->to, m->bytes, true)))
         memmove(m->to, m->from, m->bytes);
