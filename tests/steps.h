@@ -10,6 +10,8 @@
 typedef struct {
     const char *schedule; /* of its attention */
     uint32_t tensor, context, data;
+    uint32_t stages, chunks; /* of a pipeline; 0: one */
+    LhPipelineOrder order;
     uint32_t layers, micro_batches, batch;
     LhShard shard;
     LhCheckpoint checkpoint;
@@ -93,6 +95,9 @@ tiny_step(const TinyStep *tiny, GError **error)
         .window = tiny->window,
         .tensor_parallel = MAX(tiny->tensor, 1),
         .data_parallel = MAX(tiny->data, 1),
+        .pipeline_parallel = tiny->stages,
+        .chunks = tiny->chunks,
+        .pipeline_order = tiny->order,
         .micro_batches = MAX(tiny->micro_batches, 1),
         .shard = tiny->shard,
         .checkpoint = tiny->checkpoint,

@@ -183,10 +183,10 @@ check_states(const char *name, LhShard shard, uint32_t ranks, double weights, do
     };
     g_autoptr(LhProgram) program = step_of(model, &like);
     const double parameters = (double)lh_model_parameters(model);
-    const LhStepStateBytes bytes = lh_step_state_bytes(program);
+    const LhStepStateBytes bytes = lh_step_state_bytes(program, 0);
     LhLive live;
 
-    lh_live_init(&live, program);
+    lh_live_init(&live, program, 0);
     NEAR(bytes.weights, weights * parameters, 1e-3);
     NEAR(bytes.gradients, gradients * parameters, 1e-3);
     NEAR(bytes.optimizer, optimizer * parameters, 1e-3);

@@ -22,14 +22,16 @@
 static char *
 text_of(const TinyStep *t)
 {
-    return g_strdup_printf(
-        "%s tp %u cp %u dp %u layers %u m %u batch %u %s %s %s%s%s%s%s%s, groups %u, window %u, "
-        "vocabulary %u, %u of %u experts, %u shared, %u dense",
-        t->schedule, t->tensor, t->context, t->data, t->layers, t->micro_batches, t->batch,
-        lh_dtype_names[t->dtype], lh_shard_names[t->shard], lh_checkpoint_names[t->checkpoint],
-        t->linear ? " linear" : "", t->gelu ? " gelu" : "", t->layer_norm ? " layer norm" : "",
-        t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
-        (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense);
+    return g_strdup_printf("%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u "
+                           "%s %s %s%s%s%s%s%s, groups %u, window %u, "
+                           "vocabulary %u, %u of %u experts, %u shared, %u dense",
+                           t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
+                           t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
+                           lh_dtype_names[t->dtype], lh_shard_names[t->shard],
+                           lh_checkpoint_names[t->checkpoint], t->linear ? " linear" : "",
+                           t->gelu ? " gelu" : "", t->layer_norm ? " layer norm" : "",
+                           t->tied ? " tied" : "", t->gate ? " gate" : "", t->groups, t->window,
+                           (unsigned)t->vocabulary, t->choices, t->experts, t->shared, t->dense);
 }
 
 static LhProgram *
@@ -266,6 +268,43 @@ START_TEST(experts)
 }
 END_TEST
 #define MIXTURES 7
+
+/* Layers on several stages: every order, sharding and policy; models whose stages differ. */
+START_TEST(pipelines)
+{
+    static const TinyStep different[] = {
+        { .schedule = "zigzag", .stages = 2, .layers = 4 },
+        { .schedule = "zigzag", .stages = 2, .tensor = 2, .data = 2, .layers = 4, .tied = true },
+        { .schedule = "ring", .stages = 4, .context = 2, .layers = 8, .tied = true },
+        { .schedule = "zigzag", .stages = 2, .chunks = 2, .data = 2, .layers = 8 },
+        { .schedule = "ring", .stages = 2, .chunks = 3, .tensor = 2, .layers = 6, .tied = true },
+        { .schedule = "zigzag", .stages = 4, .data = 2, .layers = 4, .order = LH_PIPELINE_GPIPE },
+        { .schedule = "zigzag", .stages = 2, .data = 2, .layers = 4, .window = 5, .groups = 2 },
+        { .schedule = "zigzag", .stages = 2, .layers = 4, .experts = 4, .dense = 1, .shared = 1 },
+        { .schedule = "lasp",
+          .stages = 2,
+          .context = 2,
+          .layers = 4,
+          .linear = true,
+          .gate = true },
+    };
+    TinyStep tiny = different[_i];
+
+    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(different));
+    for (unsigned i = 0; i < LH_SHARDS * 2; i++) {
+        const uint32_t stages = tiny.chunks > 1 ? tiny.stages : 1;
+
+        tiny.shard = (LhShard)(i % LH_SHARDS);
+        tiny.checkpoint = (LhCheckpoint)((i + (unsigned)_i) % LH_CHECKPOINTS);
+        tiny.micro_batches = stages * (1 + i % 3);
+        tiny.behaviour = behaviour_of((unsigned)_i * 131 + i * 59);
+        tiny.dtype = i < LH_SHARDS ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+        if (test_takes(i + (unsigned)_i))
+            check(&tiny);
+    }
+}
+END_TEST
+#define PIPELINES 9
 
 /* Ranks that would have no token of the vocabulary. */
 START_TEST(small_vocabularies_are_refused)
@@ -626,7 +665,7 @@ int
 main(void)
 {
     Suite *suite = suite_create("step_run");
-    TCase *cases = tcase_create("step_run");
+    TCase *cases = tcase_create("step_run"), *of_pipelines = tcase_create("pipelines");
     SRunner *runner = srunner_create(suite);
     int count = 0, failed;
 
@@ -644,6 +683,8 @@ main(void)
     tcase_add_test(cases, counts_agree);
     tcase_add_test(cases, delays_change_nothing);
     suite_add_tcase(suite, cases);
+    tcase_add_loop_test(of_pipelines, pipelines, 0, PIPELINES);
+    suite_add_tcase(suite, of_pipelines);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

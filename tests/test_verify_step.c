@@ -18,20 +18,20 @@ take_all(void)
 static char *
 tiny_text(const TinyStep *t)
 {
-    return g_strdup_printf("%s tp %u cp %u dp %u layers %u m %u batch %u groups %u shard %d "
-                           "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
-                           "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
-                           "again %d copies %u logits stay %d, "
-                           "%u of %u experts, %u shared, %u dense",
-                           t->schedule, t->tensor, t->context, t->data, t->layers, t->micro_batches,
-                           t->batch, t->groups, (int)t->shard, (int)t->checkpoint,
-                           (unsigned)t->vocabulary, t->behaviour.unit_is_model, t->behaviour.halves,
-                           t->behaviour.reshard, t->behaviour.prefetch, t->behaviour.overlap_reduce,
-                           t->behaviour.reduce_each, t->behaviour.gradients_stay,
-                           t->behaviour.overlap_tensor, t->behaviour.clip, t->behaviour.step_bytes,
-                           t->behaviour.logits_fp32, t->behaviour.gather_again,
-                           t->behaviour.copy_bytes, t->behaviour.logits_stay, t->choices,
-                           t->experts, t->shared, t->dense);
+    return g_strdup_printf(
+        "%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u groups %u shard %d "
+        "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
+        "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
+        "again %d copies %u logits stay %d, "
+        "%u of %u experts, %u shared, %u dense",
+        t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
+        t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch, t->groups,
+        (int)t->shard, (int)t->checkpoint, (unsigned)t->vocabulary, t->behaviour.unit_is_model,
+        t->behaviour.halves, t->behaviour.reshard, t->behaviour.prefetch,
+        t->behaviour.overlap_reduce, t->behaviour.reduce_each, t->behaviour.gradients_stay,
+        t->behaviour.overlap_tensor, t->behaviour.clip, t->behaviour.step_bytes,
+        t->behaviour.logits_fp32, t->behaviour.gather_again, t->behaviour.copy_bytes,
+        t->behaviour.logits_stay, t->choices, t->experts, t->shared, t->dense);
 }
 
 /* Proves @tiny; false if it is refused. */
@@ -135,6 +135,50 @@ START_TEST(sizes_are_proven)
                                   .tokens = 2 * t * ((15 + t) / t) };
 
                 number = prove_variants(&tiny, number);
+            }
+        }
+    }
+}
+END_TEST
+
+/* The order of a pipeline, for so many micro-batches and layers of each chunk. */
+static void
+set_pipeline(TinyStep *tiny, uint32_t stages, uint32_t number)
+{
+    tiny->stages = stages;
+    tiny->order = number % 4 == 3 ? LH_PIPELINE_GPIPE : LH_PIPELINE_1F1B;
+    tiny->chunks = number % 4 == 2 && tiny->micro_batches % stages == 0 ? 2 : 1;
+    tiny->layers *= stages * tiny->chunks;
+}
+
+/* Every product of sizes with pipeline stages up to 16; two and three layers a chunk. */
+START_TEST(pipelines_are_proven)
+{
+    uint32_t number = 0;
+
+    for (uint32_t p = 2; p <= 16; p++) {
+        for (uint32_t t = 1; p * t <= 16; t++) {
+            for (uint32_t c = 1; p * t * c <= 16; c++) {
+                for (uint32_t d = 1; p * t * c * d <= 16; d++) {
+                    const uint32_t variants = take_all() ? VARIANTS : 2;
+
+                    for (uint32_t i = 0; i < variants; i++, number++) {
+                        TinyStep tiny = { .schedule = "zigzag",
+                                          .tensor = t,
+                                          .context = c,
+                                          .data = d,
+                                          .heads = t * ((7 + t) / t),
+                                          .vocabulary = 8 * t,
+                                          .tied = scramble(number) % 3 == 0,
+                                          .tokens = 2 * t * ((15 + t) / t) };
+
+                        tiny.behaviour = behaviour_of(scramble(number));
+                        set_variant(&tiny, take_all() ? i : scramble(number) / 64 % VARIANTS);
+                        set_pipeline(&tiny, p, number);
+                        if (test_takes(number))
+                            ck_assert(prove(&tiny));
+                    }
+                }
             }
         }
     }
@@ -357,6 +401,6 @@ START_TEST(models_are_refused)
 }
 END_TEST
 
-LH_TEST_MAIN("verify_step", sizes_are_proven, variants_are_proven, behaviours_are_proven,
-             schedules_are_proven, models_are_proven, shared_heads_are_proven, patterns_are_proven,
-             experts_are_proven, models_are_refused)
+LH_TEST_MAIN("verify_step", sizes_are_proven, pipelines_are_proven, variants_are_proven,
+             behaviours_are_proven, schedules_are_proven, models_are_proven,
+             shared_heads_are_proven, patterns_are_proven, experts_are_proven, models_are_refused)

@@ -394,6 +394,147 @@ change_groups(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return true;
 }
 
+/* ---- messages between stages ---- */
+
+#define MESSAGES 3 /* of an exchange, at most */
+
+/* A message of a rank's own exchanges. */
+typedef struct {
+    uint32_t rank, id, i;
+} Message;
+
+static LhPart *
+message_part(const Recording *r, const Message *m)
+{
+    return recording_part(r, m->rank, recording_op(r, m->rank, m->id), m->i);
+}
+
+/* Whether there is such a message; @variant's digits are how it is changed and which it is. */
+static bool
+is_message(const Recording *r, uint32_t rank, uint32_t id, uint32_t i)
+{
+    const LhOp *op = recording_op(r, rank, id);
+
+    return is_own(op, LH_OP_EXCHANGE) && i < op->exchange.parts_count;
+}
+
+/* The @turn-th message that @rank sends to @peer, or receives; false: there are not so many. */
+static bool
+find_message(const Recording *r, uint32_t rank, uint32_t peer, bool send, uint32_t turn, Message *m)
+{
+    for (uint32_t id = 0; id < recording_count(r, rank); id++) {
+        for (uint32_t i = 0; is_message(r, rank, id, i); i++) {
+            *m = (Message){ rank, id, i };
+            if (message_part(r, m)->peer == peer && message_part(r, m)->send == send && turn-- == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* How many of its like are before a message. */
+static uint32_t
+turn_of_message(const Recording *r, const Message *m)
+{
+    const LhPart *part = message_part(r, m);
+    uint32_t turn = 0;
+    Message other;
+
+    while (find_message(r, m->rank, part->peer, part->send, turn, &other) &&
+           (other.id != m->id || other.i != m->i))
+        turn++;
+    return turn;
+}
+
+static void
+remove_message(Recording *r, const Message *m)
+{
+    LhOp *op = recording_op(r, m->rank, m->id);
+
+    for (uint32_t i = m->i; i + 1 < op->exchange.parts_count; i++)
+        *recording_part(r, m->rank, op, i) = *recording_part(r, m->rank, op, i + 1);
+    if (--op->exchange.parts_count == 0)
+        drop_op(r, m->rank, m->id);
+}
+
+static bool
+drop_end(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    if (!is_message(r, rank, id, variant))
+        return false;
+    remove_message(r, &(Message){ rank, id, variant });
+    return true;
+}
+
+/* Nobody sends it, and nobody waits for it. */
+static bool
+drop_message(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const Message m = { rank, id, variant };
+    const LhPart *part;
+    Message other;
+
+    if (!is_message(r, rank, id, variant))
+        return false;
+    part = message_part(r, &m);
+    ck_assert(find_message(r, part->peer, rank, !part->send, turn_of_message(r, &m), &other));
+    remove_message(r, &m);
+    remove_message(r, &other);
+    return true;
+}
+
+/* Variants: messages x (moves and slots). */
+static bool
+change_message(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const uint32_t how = variant % (MOVES + SLOTS);
+    const Message m = { rank, id, variant / (MOVES + SLOTS) };
+    LhRegion *region;
+
+    if (!is_message(r, rank, id, m.i))
+        return false;
+    region = message_part(r, &m)->regions;
+    return how < MOVES ? move_region(r, region, how + 1) : replace_slot(r, region, how - MOVES);
+}
+
+/* What belongs to one micro-batch goes in the message of the next one. */
+static bool
+swap_messages(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const Message m = { rank, id, variant };
+    LhPart *part, *next;
+    LhRegion first;
+    Message other;
+
+    if (!is_message(r, rank, id, variant))
+        return false;
+    part = message_part(r, &m);
+    first = part->regions[0];
+    if (!find_message(r, rank, part->peer, part->send, turn_of_message(r, &m) + 1, &other))
+        return false;
+    next = message_part(r, &other);
+    if (next->regions[0].slot == first.slot && next->regions[0].part == first.part)
+        return false;
+    part->regions[0] = next->regions[0];
+    next->regions[0] = first;
+    return true;
+}
+
+/* The message goes to another stage, or is expected of another one. */
+static bool
+change_peer(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const LhStepParams *p = lh_step_params(&r->program);
+    const uint32_t ranks = lh_program_ranks(&r->program);
+    LhPart *part;
+
+    if (!is_message(r, rank, id, variant))
+        return false;
+    part = message_part(r, &(Message){ rank, id, variant });
+    part->peer = (part->peer + (uint32_t)lh_step_stage_ranks(p)) % ranks;
+    return part->peer != rank;
+}
+
 /* ---- flags, arguments, labels ---- */
 
 static bool
@@ -695,6 +836,11 @@ static const Damage damages[] = {
     { "changed the reduction", change_reduction, 1, MUST_BE_FOUND },
     { "copied instead of adding up", copy_sum, 1, JUDGED_BY_TAGS },
     { "changed all groups", change_groups, 1, JUDGED_BY_TAGS },
+    { "dropped one end of a message", drop_end, MESSAGES, MUST_BE_FOUND },
+    { "dropped a message", drop_message, MESSAGES, JUDGED_BY_TAGS },
+    { "changed what a message moves", change_message, MESSAGES *(MOVES + SLOTS), JUDGED_BY_TAGS },
+    { "swapped two messages", swap_messages, MESSAGES, JUDGED_BY_TAGS },
+    { "sent to another stage", change_peer, MESSAGES, MUST_BE_FOUND },
     { "turned `first` round", turn_first, 1, JUDGED_BY_TAGS },
     { "turned `adds` round", turn_adds, 1, JUDGED_BY_TAGS },
     { "changed an argument", change_argument, 4, MUST_BE_FOUND },
@@ -893,6 +1039,27 @@ START_TEST(damage_to_experts_is_found)
 }
 END_TEST
 
+START_TEST(damage_to_pipelines_is_found)
+{
+    check_step("pipeline", &(TinyStep){ .schedule = "ring",
+                                        .stages = 3,
+                                        .data = 2,
+                                        .layers = 3,
+                                        .micro_batches = 4,
+                                        .tied = true,
+                                        .shard = LH_SHARD_ZERO1,
+                                        .behaviour = { .clip = 1 } });
+    check_step("interleaved", &(TinyStep){ .schedule = "zigzag",
+                                           .stages = 2,
+                                           .chunks = 2,
+                                           .tensor = 2,
+                                           .layers = 4,
+                                           .micro_batches = 2,
+                                           .checkpoint = LH_CHECKPOINT_LAYER,
+                                           .behaviour = { .clip = 1, .overlap_reduce = true } });
+}
+END_TEST
+
 START_TEST(damage_to_one_rank_is_found)
 {
     check_step("one rank",
@@ -942,4 +1109,4 @@ END_TEST
 
 LH_TEST_MAIN("verify_step_damage", launches_in_another_order_are_found, damage_to_fsdp_is_found,
              damage_to_ddp_is_found, damage_to_zero1_is_found, damage_to_linear_layers_is_found,
-             damage_to_experts_is_found, damage_to_one_rank_is_found)
+             damage_to_experts_is_found, damage_to_pipelines_is_found, damage_to_one_rank_is_found)

@@ -138,6 +138,9 @@ static const LhField metric_fields[] = {
       .max = TOKENS_MAX,
       .description = "Of the longest sequence: the tokens of which lengths are multiples; if "
                      "absent, lengths are powers of two." },
+    TEXT(LhPaperMetric, gpu, 0,
+         "Of memory: the GPU that it is of, a number from 1 on such as \"{8*node+worker-8}\" of "
+         "columns; default: the one that needs most."),
     { .name = "tolerance",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhPaperMetric, tolerance),
@@ -289,6 +292,9 @@ check_metric(const LhJson *json, const LhPaperMetric *metric, guint index, GErro
     if (metric->granularity != 0 && metric->metric != LH_METRIC_LONGEST_TOKENS)
         return lh_json_error(json, at, error, "\"%s\": \"granularity\" is about %s alone", at,
                              lh_metric_names[LH_METRIC_LONGEST_TOKENS]);
+    if (metric->gpu != NULL && metric->metric != LH_METRIC_PEAK_GIB)
+        return lh_json_error(json, at, error, "\"%s\": \"gpu\" is about %s alone", at,
+                             lh_metric_names[LH_METRIC_PEAK_GIB]);
     return (metric->cell == NULL || check_pattern(json, cell, metric->cell, error)) &&
            check_where(json, where, metric->where, error) &&
            check_options(json, set, metric->set, error) &&

@@ -5,8 +5,8 @@
  *
  * Texts of `set` are options, "seq_length=64K", "pad_heads"; the last one said of an option holds,
  * and "dtype=" takes back what was said. In them '*' stands for what '*' matched in the cell, and
- * {a*b/2} for that product of columns and numbers, which must be a whole number. A file of document
- * lengths without '/' in its name is one of scenarios/papers.
+ * {a*b/2+c} for that sum of products of columns and numbers, which must be a whole number. A file
+ * of document lengths without '/' in its name is one of scenarios/papers.
  */
 #pragma once
 
@@ -76,6 +76,8 @@ typedef struct {
     GPtrArray *against;   /* likewise: the metric is that of the row with these over that without: a
                              speedup, for times. NULL: the metric itself */
     uint64_t granularity; /* LH_METRIC_LONGEST_TOKENS: multiples of so many; 0: powers of two */
+    char *gpu; /* LH_METRIC_PEAK_GIB: of this one, counted from 1, as in `set`; NULL: of the one
+                  that needs most */
     LhPaperTolerance tolerance;
 } LhPaperMetric;
 

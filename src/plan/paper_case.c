@@ -179,27 +179,41 @@ read_operand(const Source *s, const char *word, double *value)
     return column >= 0 && lh_csv_number(s->rows, s->row, (guint)column, value, s->error);
 }
 
-/* Appends the whole number that @text is, "a*b/2". */
-static bool
-append_product(const Source *s, const char *text, GString *out)
+/* Adds the product at @at, "a*b/2", to @sum, or takes it off if @sign says so; returns its end. */
+static const char *
+add_product(const Source *s, const char *at, char sign, double *sum)
 {
     double result = 1;
     char operator= '*';
-    const char *at = text;
 
     for (;;) {
-        const gsize length = strcspn(at, "*/");
+        const gsize length = strcspn(at, "*/+-");
         g_autofree char *word = g_strndup(at, length);
         double operand;
 
         if (!read_operand(s, word, &operand))
-            return false;
+            return NULL;
         result = operator== '*' ? result * operand : result / operand;
-        if (at[length] == '\0')
+        at += length;
+        if (*at != '*' && *at != '/')
             break;
-        operator= at[length];
-        at += length + 1;
+        operator= * at++;
     }
+    *sum += sign == '-' ? -result : result;
+    return at;
+}
+
+/* Appends the whole number that @text is, "a*b/2+c". */
+static bool
+append_sum(const Source *s, const char *text, GString *out)
+{
+    double result = 0;
+    const char *at = add_product(s, text, '+', &result);
+
+    while (at != NULL && *at != '\0')
+        at = add_product(s, at + 1, *at, &result);
+    if (at == NULL)
+        return false;
     if (!(result >= 1 && result <= WHOLE_MAX) || result != floor(result))
         return lh_csv_error(s->rows, s->row, s->error,
                             "{%s} is %g; allowed: a whole number of at least 1", text, result);
@@ -219,7 +233,7 @@ fill_in(const Source *s, const char *template)
         if (close != NULL) {
             g_autofree char *inner = g_strndup(at + 1, (gsize)(close - at) - 1);
 
-            if (!append_product(s, inner, out))
+            if (!append_sum(s, inner, out))
                 return NULL;
             at = close;
         } else if (*at == '*' && s->captured != NULL) {
@@ -429,6 +443,22 @@ case_free(gpointer data)
     g_free(c);
 }
 
+/* The GPU that a case is of. */
+static bool
+read_gpu(const Source *s, const char *template, LhPaperCase *c)
+{
+    g_autofree char *text = fill_in(s, template);
+    guint64 gpu;
+
+    if (text == NULL)
+        return false;
+    if (!g_ascii_string_to_unsigned(text, 10, 1, LH_RANKS_MAX, &gpu, NULL))
+        return lh_csv_error(s->rows, s->row, s->error, "\"%.40s\" is no GPU; allowed: 1 to %u",
+                            text, LH_RANKS_MAX);
+    c->gpu = (uint32_t)gpu;
+    return true;
+}
+
 /* What is known of a case before it is played: its options, and whether they can be said. */
 static bool
 complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
@@ -439,7 +469,8 @@ complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
     c->options = copy_options(shared);
     if (lh_metric_is_step((LhMetric)metric->metric))
         lh_paper_options_set(c->options, "step", NULL);
-    if (!apply(&source, metric->set, c->options))
+    if (!apply(&source, metric->set, c->options) ||
+        (metric->gpu != NULL && !read_gpu(&source, metric->gpu, c)))
         return false;
     if (metric->against != NULL) {
         c->against = copy_options(c->options);

@@ -48,6 +48,7 @@ typedef struct {
     char *reason; /* of those that are left out or not predicted */
     LhPaperOptions *options;
     LhPaperOptions *against; /* NULL: the metric has no second case */
+    uint32_t gpu;            /* whose memory it is, from 1; 0: of the one that needs most */
     double published;        /* in the metric's unit; not set if it is out of memory */
     bool published_fits;     /* false: "OOM" */
     double predicted;        /* likewise */

@@ -36,7 +36,8 @@ typedef struct {
     GError *error; /* why there is none */
     bool fits;
     double value[LH_METRICS];
-    double time_error; /* of those that are times or follow from them: apart.h */
+    GArray *peak_bytes; /* of uint64_t: of each rank of a step; NULL: of anything else */
+    double time_error;  /* of those that are times or follow from them: apart.h */
 } Work;
 
 typedef struct {
@@ -96,12 +97,19 @@ play_module(const LhScenario *scenario, Work *work, GError **error)
 /* --- a step -------------------------------------------------------------------------------------
  */
 
+static double
+gib(uint64_t bytes)
+{
+    return (double)bytes / (double)(UINT64_C(1) << 30);
+}
+
 static bool
 play_step(const LhScenario *scenario, Work *work, GError **error)
 {
     LhStepAnswer answer;
 
-    if (!lh_step_answer(scenario, &answer, error))
+    work->peak_bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    if (!lh_step_answer_of_ranks(scenario, &answer, work->peak_bytes, error))
         return false;
     work->fits = answer.fits;
     work->time_error = answer.time_error;
@@ -109,7 +117,7 @@ play_step(const LhScenario *scenario, Work *work, GError **error)
     work->value[LH_METRIC_TOKENS_PER_S] = answer.tokens_per_s;
     work->value[LH_METRIC_TOKENS_PER_S_PER_GPU] = answer.tokens_per_s / answer.ranks;
     work->value[LH_METRIC_MODEL_TFLOPS_PER_GPU] = answer.model_flops_per_s_per_gpu / 1e12;
-    work->value[LH_METRIC_PEAK_GIB] = (double)answer.peak_bytes / (double)(UINT64_C(1) << 30);
+    work->value[LH_METRIC_PEAK_GIB] = gib(answer.peak_bytes);
     return true;
 }
 
@@ -240,6 +248,7 @@ work_free(gpointer data)
     Work *work = data;
 
     g_clear_error(&work->error);
+    g_clear_pointer(&work->peak_bytes, g_array_unref);
     g_free(work);
 }
 
@@ -336,7 +345,12 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
         return;
     }
     c->predicted_fits = work->fits && (against == NULL || against->fits);
-    c->predicted = work->value[metric->metric];
+    if (c->gpu > 0 && (work->peak_bytes == NULL || c->gpu > work->peak_bytes->len)) {
+        leave(c, "the step has no such GPU");
+        return;
+    }
+    c->predicted = c->gpu > 0 ? gib(g_array_index(work->peak_bytes, uint64_t, c->gpu - 1))
+                              : work->value[metric->metric];
     c->error_bar = error_bar(metric, work);
     if (against != NULL) {
         c->predicted = against->value[metric->metric] / c->predicted;

@@ -16,7 +16,7 @@ preset(LhScenario *s)
 
     s->dtype = s->mask = s->pass = s->cost = s->network = -1;
     s->attention = s->collectives = -1;
-    s->shard = s->checkpoint = s->pad = -1;
+    s->shard = s->checkpoint = s->pad = s->pipeline_schedule = -1;
     for (unsigned i = 0; options[i] != NULL; i++) {
         if (options[i]->type == LH_OPTION_CHOICE)
             s->options[i].choice = -1;

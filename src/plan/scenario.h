@@ -53,6 +53,9 @@ typedef struct {
     char *attention_kernel; /* library, or kernel whose curves time all forward attention */
     char *tensor_model_parallel_size; /* a number, or "all" */
     uint64_t context_parallel_size;
+    uint64_t pipeline_model_parallel_size;
+    uint64_t num_layers_per_virtual_pipeline_stage;
+    int pipeline_schedule; /* LhPipelineOrder */
     uint64_t num_micro_batches;
     int shard;      /* LhShard */
     int checkpoint; /* LhCheckpoint */

@@ -5,7 +5,7 @@
 #include "plan/scenario.h"
 
 #include "model/framework.h"
-#include "sched/schedule.h"
+#include "step/step.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -308,6 +308,30 @@ static const LhField own_fields[] = {
       .max = RANKS_MAX,
       .description = "Ranks among which a step spreads one sequence; default: all that tensor and "
                      "data parallelism leave." },
+    { .name = "pipeline_model_parallel_size",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(pipeline_model_parallel_size),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = RANKS_MAX,
+      .description = "Stages of a pipeline, which share a step's layers; default 1: no pipeline." },
+    { .name = "num_layers_per_virtual_pipeline_stage",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = AT(num_layers_per_virtual_pipeline_stage),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .min = 1,
+      .max = 65535,
+      .description = "Layers of each of several chunks that a pipeline stage has, which take turns "
+                     "(interleaved 1F1B); default: all of a stage's layers are one chunk." },
+    { .name = "pipeline_schedule",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(pipeline_schedule),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .choices = lh_pipeline_order_names,
+      .description = "Order in which pipeline stages work on micro-batches: one forward, one "
+                     "backward (1f1b, default); or all forward, then all backward (gpipe)." },
     { .name = "num_micro_batches",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,

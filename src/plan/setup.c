@@ -530,7 +530,7 @@ static bool
 fill_program(LhSetup *setup, uint32_t ranks, GError **error)
 {
     const LhScenario *s = setup->scenario;
-    LhStepSizes sizes = { .tensor = 1 };
+    LhStepSizes sizes = { .tensor = 1, .pipeline = 1 };
     LhSources sources;
 
     if (setup->program != NULL) {

@@ -37,8 +37,15 @@ bool
 lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GError **error)
 {
     const uint64_t data = MAX(s->data_parallel_size, 1);
+    const uint64_t pipeline = MAX(s->pipeline_model_parallel_size, 1);
     uint64_t context = s->context_parallel_size, others;
 
+    if (ranks % pipeline != 0)
+        return lh_scenario_error(s, "pipeline_model_parallel_size", error,
+                                 "%u ranks cannot be cut into %" PRIu64 " pipeline stages", ranks,
+                                 pipeline);
+    sizes->pipeline = (uint32_t)pipeline;
+    ranks /= sizes->pipeline;
     if (!tensor_size(s, ranks, &sizes->tensor, error))
         return false;
     others = (uint64_t)sizes->tensor * (context != 0 ? context : data);
@@ -47,8 +54,8 @@ lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GEr
                                  sizes->tensor > 1 ? "tensor_model_parallel_size"
                                  : context != 0    ? "context_parallel_size"
                                                    : "data_parallel_size",
-                                 error, "%u ranks cannot be cut into groups of %" PRIu64, ranks,
-                                 others);
+                                 error, "%u ranks%s cannot be cut into groups of %" PRIu64, ranks,
+                                 pipeline > 1 ? " of a pipeline stage" : "", others);
     if (context == 0)
         context = ranks / others;
     sizes->context = (uint32_t)context;
@@ -56,8 +63,36 @@ lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GEr
     if (lh_scenario_has(s, "data_parallel_size") && sizes->data != data)
         return lh_scenario_error(s, "data_parallel_size", error,
                                  "tensor parallelism of %u, context parallelism of %" PRIu64
-                                 " and data parallelism of %" PRIu64 " are not the %u ranks",
-                                 sizes->tensor, context, data, ranks);
+                                 " and data parallelism of %" PRIu64 " are not the %u ranks%s",
+                                 sizes->tensor, context, data, ranks,
+                                 pipeline > 1 ? " of a pipeline stage" : "");
+    return true;
+}
+
+/* Chunks of layers that a pipeline stage has: as many as it takes for these layers in each. */
+static bool
+set_pipeline(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GError **error)
+{
+    const uint64_t layers = p->model->num_layers;
+    const uint64_t of_chunk = s->num_layers_per_virtual_pipeline_stage;
+    const uint64_t of_stage = layers / sizes->pipeline;
+
+    p->pipeline_parallel = sizes->pipeline;
+    p->pipeline_order = (LhPipelineOrder)MAX(s->pipeline_schedule, 0);
+    p->chunks = 1;
+    if (sizes->pipeline == 1 && (of_chunk != 0 || lh_scenario_has(s, "pipeline_schedule")))
+        return lh_scenario_error(
+            s, of_chunk != 0 ? "num_layers_per_virtual_pipeline_stage" : "pipeline_schedule", error,
+            "there is no pipeline: give "
+            "--pipeline-model-parallel-size, too");
+    if (of_chunk == 0)
+        return true;
+    if (layers % sizes->pipeline != 0 || of_stage % of_chunk != 0)
+        return lh_scenario_error(s, "num_layers_per_virtual_pipeline_stage", error,
+                                 "%" PRIu64 " layers on %u pipeline stages cannot be cut into "
+                                 "chunks of %" PRIu64,
+                                 layers, sizes->pipeline, of_chunk);
+    p->chunks = (uint32_t)(of_stage / of_chunk);
     return true;
 }
 
@@ -203,6 +238,9 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     }
     p->tensor_parallel = sizes->tensor;
     p->data_parallel = sizes->data;
+    p->model = &step->model;
+    if (!set_pipeline(s, sizes, p, error))
+        return false;
     p->micro_batches = (uint32_t)MAX(s->num_micro_batches, 1);
     p->shard = s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard;
     p->checkpoint = s->checkpoint < 0 ? (LhCheckpoint)step->framework->states_checkpoint
@@ -227,7 +265,7 @@ lh_setup_step_program(const LhScenario *scenario, const LhSources *from, const L
 {
     LhModel model = *from->model;
     LhSetup setup = { .scenario = scenario, .model = &model };
-    LhStepSizes sizes = { .tensor = 1, .context = 1, .data = 1 };
+    LhStepSizes sizes = { .tensor = 1, .context = 1, .data = 1, .pipeline = 1 };
     LhProgram *program = NULL;
 
     if (lh_setup_step_sizes(scenario, ranks, &sizes, error) &&

@@ -7,7 +7,7 @@
 
 /* How many ranks each dimension of a step has. */
 typedef struct {
-    uint32_t tensor, context, data;
+    uint32_t tensor, context, data, pipeline;
 } LhStepSizes;
 
 /* What the scenario says of them, for @ranks ranks in all: what is left open is filled up with

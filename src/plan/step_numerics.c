@@ -340,12 +340,14 @@ lh_step_load(void *load_data, uint32_t rank, uint16_t slot, uint32_t part, unsig
 double
 lh_step_loss(const LhProgram *program, const LhRunResult *result)
 {
+    const uint32_t rank = result->ranks_count - 1; /* of the stage that has the loss */
+
     for (uint32_t slot = 0; slot < program->slots_count; slot++) {
         LhStepContents c;
 
-        if (lh_step_contents(program, 0, (uint16_t)slot, 0, &c) &&
+        if (lh_step_contents(program, rank, (uint16_t)slot, 0, &c) &&
             c.state.family == LH_STEP_OF_LOSS)
-            return lh_element_get(lh_run_output(result, program, 0, (uint16_t)slot, 0),
+            return lh_element_get(lh_run_output(result, program, rank, (uint16_t)slot, 0),
                                   LH_STORAGE_FP32, 0);
     }
     return NAN;

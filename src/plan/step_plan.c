@@ -95,6 +95,15 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
 bool
 lh_step_answer(const LhScenario *scenario, LhStepAnswer *answer, GError **error)
 {
+    g_autoptr(GArray) peak_bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+
+    return lh_step_answer_of_ranks(scenario, answer, peak_bytes, error);
+}
+
+bool
+lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, GArray *peak_bytes,
+                        GError **error)
+{
     g_autoptr(LhSetup) setup = lh_setup_new(scenario, error);
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhSimResult) result = NULL;
@@ -108,5 +117,7 @@ lh_step_answer(const LhScenario *scenario, LhStepAnswer *answer, GError **error)
     if (result == NULL)
         return false;
     *answer = lh_step_answer_of(setup, program, result, NULL);
+    for (uint32_t r = 0; r < result->ranks_count; r++)
+        g_array_append_val(peak_bytes, result->ranks[r].peak_bytes);
     return true;
 }

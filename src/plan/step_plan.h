@@ -28,6 +28,10 @@ typedef struct {
  */
 bool lh_step_answer(const LhScenario *scenario, LhStepAnswer *answer, GError **error);
 
+/* Likewise; @peak_bytes (of uint64_t) gets what each rank needs at its peak. */
+bool lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, GArray *peak_bytes,
+                             GError **error);
+
 /* The same, of the setup's program and what simulating it gave, perhaps watched (@watch may be
  * NULL). */
 LhStepAnswer lh_step_answer_of(const LhSetup *setup, const LhProgram *program,

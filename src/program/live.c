@@ -4,11 +4,13 @@
 #include <string.h>
 
 void
-lh_live_init(LhLive *live, const LhProgram *program)
+lh_live_init(LhLive *live, const LhProgram *program, uint32_t rank)
 {
     *live = (LhLive){ 0 };
     for (uint32_t i = 0; i < program->slots_count; i++) {
-        if (program->slots[i].role != LH_SLOT_TEMP)
+        const LhSlot *slot = &program->slots[i];
+
+        if (slot->role != LH_SLOT_TEMP && lh_slot_is_on(slot, rank))
             lh_live_change(live, program, lh_region_whole(program, (uint16_t)i), true);
     }
 }

@@ -12,8 +12,8 @@ typedef struct {
     uint64_t peak_by_tensor[LH_TENSOR_KINDS], peak_by_category[LH_CATEGORIES]; /* at the peak */
 } LhLive;
 
-/* What is there before the first op: inputs, outputs and states. */
-void lh_live_init(LhLive *live, const LhProgram *program);
+/* What is there on @rank before the first op: inputs, outputs and states. */
+void lh_live_init(LhLive *live, const LhProgram *program, uint32_t rank);
 
 /* A region comes (@alloc) or goes. True if there has never been as much. */
 bool lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool alloc);

@@ -128,6 +128,8 @@ lh_program_add_slot(LhProgram *program, LhSlotParams params)
         .parts = params.parts,
         .first_cell = cells,
         .part_bytes = params.part_bytes,
+        .first_rank = params.first_rank,
+        .ranks_count = params.ranks_count,
     };
     g_strlcpy(slot->name, params.name, sizeof(slot->name));
     return (uint16_t)program->slots_count++;

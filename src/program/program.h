@@ -16,7 +16,7 @@
 #define LH_RANKS_MAX (UINT32_C(1) << 20) /* of all groups */
 #define LH_STREAMS_MAX 16
 #define LH_PROGRAM_OPTIONS_MAX 16
-#define LH_SLOT_NAME_BYTES 24 /* of a slot's name, with its end */
+#define LH_SLOT_NAME_BYTES 32 /* of a slot's name, with its end */
 
 typedef enum {
     LH_SLOT_TEMP,   /* its parts exist from an alloc op to a free op */
@@ -57,6 +57,9 @@ typedef struct {
     uint32_t parts;
     uint32_t first_cell; /* the rank's parts, of all slots, are numbered through: its first one */
     uint64_t part_bytes; /* in device memory */
+    /* Of the ranks from this one on, so many have it: of pipeline stages each its own weights; 0:
+     * all ranks. */
+    uint32_t first_rank, ranks_count;
 } LhSlot;
 
 typedef enum {
@@ -228,6 +231,7 @@ typedef struct {
     LhCategory category;
     uint32_t parts;
     uint64_t part_bytes;
+    uint32_t first_rank, ranks_count; /* as LhSlot has them */
 } LhSlotParams;
 uint16_t lh_program_add_slot(LhProgram *program, LhSlotParams slot);
 
@@ -252,6 +256,14 @@ LhGroup lh_program_group(const LhProgram *program, uint32_t rank);
 
 /* Parts of all slots of a rank. */
 uint32_t lh_program_cells(const LhProgram *program);
+
+/* Whether a rank has the slot. */
+static inline bool
+lh_slot_is_on(const LhSlot *slot, uint32_t rank)
+{
+    return slot->ranks_count == 0 ||
+           (rank >= slot->first_rank && rank - slot->first_rank < slot->ranks_count);
+}
 
 /* Whether who runs a program fills the slot before it; and looks at it when it has ended. */
 static inline bool

@@ -48,10 +48,18 @@ describe_step(const LhSetup *setup, GString *out)
 {
     const LhStepParams *p = &setup->step->params;
 
+    g_string_append_printf(out, "tensor parallel %u, context parallel %u, data parallel %u",
+                           p->tensor_parallel, p->module.ranks, p->data_parallel);
+    if (lh_step_stages(p) > 1)
+        g_string_append_printf(out, ", pipeline parallel %u (%s", lh_step_stages(p),
+                               lh_pipeline_order_names[p->pipeline_order]);
+    if (lh_step_chunks(p) > 1)
+        g_string_append_printf(out, ", interleaved: %u chunks of layers a stage",
+                               lh_step_chunks(p));
     g_string_append_printf(out,
-                           "tensor parallel %u, context parallel %u, data parallel %u; %u "
-                           "micro-batch%s of %u sequence%s; %s, recomputed: %s; as %s does it\n",
-                           p->tensor_parallel, p->module.ranks, p->data_parallel, p->micro_batches,
+                           "%s; %u micro-batch%s of %u sequence%s; %s, recomputed: %s; as %s does "
+                           "it\n",
+                           lh_step_stages(p) > 1 ? ")" : "", p->micro_batches,
                            p->micro_batches == 1 ? "" : "es", p->module.attention.batch,
                            p->module.attention.batch == 1 ? "" : "s", lh_shard_names[p->shard],
                            lh_checkpoint_names[p->checkpoint], setup->step->framework->name);

@@ -271,6 +271,9 @@ lh_describe_step(const LhStepAnswer *step)
                  1e3 * step->exposed_s[LH_DIMENSION_CONTEXT]);
     add_step_row(table, "exposed: data parallel", "ms", "%.1f",
                  1e3 * step->exposed_s[LH_DIMENSION_DATA]);
+    if (step->exposed_s[LH_DIMENSION_PIPELINE] > 0)
+        add_step_row(table, "exposed: pipeline parallel", "ms", "%.1f",
+                     1e3 * step->exposed_s[LH_DIMENSION_PIPELINE]);
     return table;
 }
 

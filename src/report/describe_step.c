@@ -59,34 +59,37 @@ sent_data(const LhProgram *program, uint32_t rank, uint64_t *value)
 }
 
 static bool
+sent_pipeline(const LhProgram *program, uint32_t rank, uint64_t *value)
+{
+    return lh_step_stages(lh_step_params(program)) > 1 &&
+           lh_step_bytes_sent(program, LH_DIMENSION_PIPELINE, rank, value);
+}
+
+static bool
 products(const LhProgram *program, uint32_t rank, uint64_t *value)
 {
-    (void)rank;
-    *value = lh_step_dense_flops(program);
+    *value = lh_step_dense_flops(program, rank);
     return true;
 }
 
 static bool
 weights(const LhProgram *program, uint32_t rank, uint64_t *value)
 {
-    (void)rank;
-    *value = lh_step_state_bytes(program).weights;
+    *value = lh_step_state_bytes(program, rank).weights;
     return true;
 }
 
 static bool
 gradients(const LhProgram *program, uint32_t rank, uint64_t *value)
 {
-    (void)rank;
-    *value = lh_step_state_bytes(program).gradients;
+    *value = lh_step_state_bytes(program, rank).gradients;
     return true;
 }
 
 static bool
 optimizer(const LhProgram *program, uint32_t rank, uint64_t *value)
 {
-    (void)rank;
-    *value = lh_step_state_bytes(program).optimizer;
+    *value = lh_step_state_bytes(program, rank).optimizer;
     return true;
 }
 
@@ -97,6 +100,7 @@ static const struct {
     { "bytes sent, tensor parallel", sent_tensor },
     { "bytes sent, context parallel", sent_context },
     { "bytes sent, data parallel", sent_data },
+    { "bytes sent, pipeline parallel", sent_pipeline },
     { "flops of products", products },
     { "flops of attention", lh_step_attention_flops },
     { "weights, bytes", weights },

@@ -40,6 +40,9 @@ add_step_case(LhValues *v, const LhSetup *setup)
     lh_values_text(v, "framework", setup->framework != NULL ? setup->framework->name : NULL);
     lh_values_integer(v, "tensor_model_parallel_size", p->tensor_parallel);
     lh_values_integer(v, "context_parallel_size", p->module.ranks);
+    lh_values_integer(v, "pipeline_model_parallel_size", lh_step_stages(p));
+    lh_values_integer(v, "virtual_pipeline_model_parallel_size", lh_step_chunks(p));
+    lh_values_text(v, "pipeline_schedule", lh_pipeline_order_names[p->pipeline_order]);
     lh_values_integer(v, "num_micro_batches", p->micro_batches);
     lh_values_text(v, "shard", lh_shard_names[p->shard]);
     lh_values_text(v, "checkpoint", lh_checkpoint_names[p->checkpoint]);
@@ -239,6 +242,7 @@ add_step(LhValues *v, const LhSetup *setup, const LhStepAnswer *step)
     lh_values_real(v, "exposed_tp_s", step->exposed_s[LH_DIMENSION_TENSOR]);
     lh_values_real(v, "exposed_cp_s", step->exposed_s[LH_DIMENSION_CONTEXT]);
     lh_values_real(v, "exposed_dp_s", step->exposed_s[LH_DIMENSION_DATA]);
+    lh_values_real(v, "exposed_pp_s", step->exposed_s[LH_DIMENSION_PIPELINE]);
     if (setup->step == NULL)
         lh_values_blank(v, first);
 }

@@ -37,7 +37,7 @@ prepare_slot(LhRunner *rank, uint16_t index, GError **error)
     const bool packed = rank->execution->params->backend->packed;
     LhBuffer *buffer;
 
-    if (slot->role == LH_SLOT_TEMP)
+    if (slot->role == LH_SLOT_TEMP || !lh_slot_is_on(slot, rank->index))
         return true;
     buffer = lh_buffer_new(
         &rank->at,
@@ -64,7 +64,7 @@ peak_bytes(const LhProgram *program, uint32_t rank)
     LhCursor cursor;
     LhLive live;
 
-    lh_live_init(&live, program);
+    lh_live_init(&live, program, rank);
     lh_cursor_init(&cursor, program, rank);
     while (lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; i < buffer.ops_count; i++) {
@@ -102,7 +102,7 @@ open_rank(LhRunner *rank, GError **error)
     };
 
     rank->cells = g_new0(LhRunCell, MAX(lh_program_cells(x->program), 1));
-    lh_live_init(&rank->live, x->program);
+    lh_live_init(&rank->live, x->program, rank->index);
     rank->at.device = x->params->backend->device;
     rank->at.state = rank->at.device->open(&params, error);
     if (rank->at.state == NULL)
@@ -147,7 +147,8 @@ check_backend(const LhBackend *backend, GError **error)
 
 #define RESULT_ALIGNMENT 8U /* of the first part of a slot; no element is larger */
 
-/* What a rank's results take that are in the first @slots slots. */
+/* What a rank's results take that are in the first @slots slots; those that it does not have, too,
+ * so that all ranks' results are alike. */
 static uint64_t
 output_bytes(const LhProgram *program, uint32_t slots)
 {
@@ -354,18 +355,20 @@ append_part(const LhRunner *rank, const LhRunCell *cell, GByteArray *bytes, GErr
 static bool
 append_outputs(const LhExecution *x, const LhRunner *rank, GByteArray *bytes, GError **error)
 {
-    static const guint8 padding[RESULT_ALIGNMENT];
     const guint first = bytes->len;
 
     for (uint32_t i = 0; i < x->program->slots_count; i++) {
         const LhSlot *slot = &x->program->slots[i];
+        const bool has = lh_slot_is_result(slot) && lh_slot_is_on(slot, rank->index);
+        guint before;
 
-        for (uint32_t part = 0; lh_slot_is_result(slot) && part < slot->parts; part++) {
+        for (uint32_t part = 0; has && part < slot->parts; part++) {
             if (!append_part(rank, &rank->cells[slot->first_cell + part], bytes, error))
                 return false;
         }
-        g_byte_array_append(bytes, padding,
-                            first + (guint)output_bytes(x->program, i + 1) - bytes->len);
+        before = bytes->len;
+        g_byte_array_set_size(bytes, first + (guint)output_bytes(x->program, i + 1));
+        memset(bytes->data + before, 0, bytes->len - before);
     }
     return true;
 }

@@ -24,7 +24,7 @@ init_ranks(LhEngine *e)
         rank->index = r;
         rank->queues = &e->queues[r << e->streams_shift];
         lh_cursor_init(&e->cursors[r], e->program, r);
-        lh_live_init(&e->live[r], e->program);
+        lh_live_init(&e->live[r], e->program, r);
         rank->gate = LH_NO_NODE;
         rank->speed = 1;
         rank->account.why = LH_IDLE_IMBALANCE;

@@ -3,19 +3,6 @@
 
 #include "step/step_private.h"
 
-/* The rank's place in its tensor-parallel group; which context- and data-parallel rank that is. */
-static uint32_t
-tensor_of(const LhStepPlan *plan, uint32_t rank)
-{
-    return rank % plan->params.tensor_parallel;
-}
-
-static uint32_t
-data_of(const LhStepPlan *plan, uint32_t rank)
-{
-    return rank / plan->params.tensor_parallel;
-}
-
 /* ---- the whole model ---- */
 
 static uint64_t
@@ -72,14 +59,15 @@ set_weight(const LhStepPlan *plan, uint32_t rank, LhStepContents *c)
 {
     const bool whole =
         c->state.family == LH_STEP_OF_WEIGHT || c->state.family == LH_STEP_OF_GRADIENT;
+    const LhStepPlace place = lh_step_place_of(plan, rank);
     const uint64_t pieces = lh_step_pieces(plan);
-    const uint64_t number = whole ? c->state.part : pieces > 1 ? data_of(plan, rank) : 0;
+    const uint64_t number = whole ? c->state.part : pieces > 1 ? place.data : 0;
     uint64_t elements, piece;
 
     c->matrix = lh_step_matrix(plan, c->state.weight, c->state.layer);
     elements = c->matrix.rows * c->matrix.columns;
     piece = (elements + pieces - 1) / pieces;
-    c->slice = tensor_of(plan, rank) / MAX(c->matrix.replicas, 1);
+    c->slice = place.tensor / MAX(c->matrix.replicas, 1);
     c->halves = halves_of(plan, c->state.weight);
     c->whole = lh_step_whole(plan, c->state.weight, c->state.layer);
     c->first = MIN(number * piece, elements);
@@ -91,11 +79,11 @@ static void
 set_tokens(const LhStepPlan *plan, uint32_t rank, LhStepContents *c)
 {
     const LhPlacement *placement = &plan->modules[plan->kinds[0]].forward->placement;
-    const uint32_t t = plan->params.tensor_parallel, ranks = plan->params.module.ranks;
-    const uint32_t context = data_of(plan, rank) % ranks, data = data_of(plan, rank) / ranks;
+    const LhStepPlace place = lh_step_place_of(plan, rank);
+    const uint32_t t = plan->params.tensor_parallel, data = place.data / plan->params.module.ranks;
     const uint32_t parts = plan->segments * t;
     LhSegment segment = lh_placement_segment(
-        placement, lh_placement_segment_id(placement, context, c->state.part % parts / t));
+        placement, lh_placement_segment_id(placement, place.context, c->state.part % parts / t));
 
     segment.count /= t;
     segment.start += c->state.part % t * segment.count * segment.stride;
@@ -112,7 +100,7 @@ lh_step_contents(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_
     const LhStepPlan *plan = program->plan;
 
     *c = (LhStepContents){ .count = 1 };
-    if (lh_step_params(program) == NULL || !lh_step_state_at(plan, slot, part, &c->state))
+    if (lh_step_params(program) == NULL || !lh_step_state_at(plan, rank, slot, part, &c->state))
         return false;
     if (c->state.family == LH_STEP_OF_TOKENS || c->state.family == LH_STEP_OF_TARGETS)
         set_tokens(plan, rank, c);

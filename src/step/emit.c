@@ -18,19 +18,6 @@ G_STATIC_ASSERT((int)MARKS <= LH_CURSOR_MARKS);
 
 #define COMMUNICATORS 32 /* of the step: the modules' own are below */
 
-/* Where a rank stands. */
-typedef struct {
-    uint32_t tensor, context, data; /* coordinates; `data` is context and data parallel together */
-} Place;
-
-static Place
-place_of(const LhStepPlan *plan, uint32_t rank)
-{
-    const uint32_t t = plan->params.tensor_parallel;
-
-    return (Place){ rank % t, rank / t % plan->params.module.ranks, rank / t };
-}
-
 static uint32_t
 module_steps(const LhStepPlan *plan, uint32_t kind, bool backward, uint32_t context)
 {
@@ -57,11 +44,12 @@ static uint32_t
 steps(const LhProgram *program, uint32_t rank)
 {
     const LhStepPlan *plan = program->plan;
-    const uint32_t context = place_of(plan, rank).context;
-    const uint32_t before = plan->params.micro_batches - 1;
+    const LhStepPlace place = lh_step_place_of(plan, rank);
+    const LhStepStage *stage = &plan->stages[place.stage];
+    const uint32_t before = stage->inner.calls != NULL ? plan->params.micro_batches - 1 : 0;
 
-    return (before > 0 ? before * list_steps(plan, &plan->inner, context) : 0) +
-           list_steps(plan, &plan->last, context);
+    return (before > 0 ? before * list_steps(plan, &stage->inner, place.context) : 0) +
+           list_steps(plan, &stage->last, place.context);
 }
 
 /* ---- one call ---- */
@@ -81,7 +69,7 @@ region_of(const LhEmitter *e, const LhStepList *list, const LhStepUse *use)
     uint32_t part = tensor->instance * c->shape.parts + use->part;
 
     if (use->own_piece)
-        part += place_of(plan, e->rank).data;
+        part += lh_step_place_of(plan, e->rank).data;
     if (use->of_micro_batch)
         part += e->micro_batch * use->count;
     return (LhRegion){ .slot = c->slot, .part = part, .count = use->count };
@@ -90,7 +78,8 @@ region_of(const LhEmitter *e, const LhStepList *list, const LhStepUse *use)
 static LhGroup
 group_of(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
 {
-    const uint32_t t = plan->params.tensor_parallel;
+    const uint32_t t = plan->params.tensor_parallel, of_stage = t * plan->data_ranks;
+    const uint32_t stages = lh_step_stages(&plan->params);
     const uint32_t replicas = MAX(t / MAX((uint32_t)plan->model.num_query_groups, 1), 1);
     LhGroup g = { .stride = 1, .outer_count = 1 };
 
@@ -104,12 +93,23 @@ group_of(const LhStepPlan *plan, LhStepGroup group, uint32_t rank)
         g.count = replicas;
         break;
     case LH_STEP_GROUP_DATA:
-        g.base = rank % t;
+        g.base = rank / of_stage * of_stage + rank % t;
         g.stride = t;
         g.count = plan->data_ranks;
         break;
+    case LH_STEP_GROUP_MODEL:
+        g.base = rank % of_stage / t * t;
+        g.count = t;
+        g.outer_stride = of_stage;
+        g.outer_count = stages;
+        break;
+    case LH_STEP_GROUP_ENDS:
+        g.base = rank % of_stage;
+        g.stride = (stages - 1) * of_stage;
+        g.count = 2;
+        break;
     default:
-        g.count = t * plan->data_ranks;
+        g.count = of_stage * stages;
     }
     return g;
 }
@@ -145,7 +145,7 @@ static LhKernelArgs
 own_args(const LhEmitter *e, const LhStepCall *call)
 {
     const LhStepPlan *plan = e->program->plan;
-    const Place place = place_of(plan, e->rank);
+    const LhStepPlace place = lh_step_place_of(plan, e->rank);
     LhKernelArgs args = g_array_index(plan->args, LhKernelArgs, call->args);
 
     if (call->starts)
@@ -191,7 +191,7 @@ emit_compute(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 
     if (of_shard) {
         args.optimizer.count = own_elements(e->program->plan, args.optimizer.count,
-                                            place_of(e->program->plan, e->rank).data);
+                                            lh_step_place_of(e->program->plan, e->rank).data);
         if (args.optimizer.count == 0) {
             remember_absent(e, call);
             return;
@@ -200,7 +200,7 @@ emit_compute(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     id = lh_emit_compute(e, call->stream, call->kernel, &args);
 
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhRegion region = region_of(e, list, &call->uses[i]);
+        const LhRegion region = region_of(e, list, &lh_step_uses(list, call)[i]);
 
         lh_emit_operand(e, region.slot, region.part, region.count);
     }
@@ -218,8 +218,35 @@ emit_collective(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     id = lh_emit_collective(e, call->stream, (LhCollectiveKind)call->collective,
                             group_of(plan, (LhStepGroup)call->group, e->rank));
     for (uint32_t i = 0; i < call->uses_count; i += 2)
-        lh_emit_tensor(e, region_of(e, list, &call->uses[i]),
-                       region_of(e, list, &call->uses[i + 1]));
+        lh_emit_tensor(e, region_of(e, list, &lh_step_uses(list, call)[i]),
+                       region_of(e, list, &lh_step_uses(list, call)[i + 1]));
+    e->communicator = 0;
+    wait(e, call);
+    remember(e, call, id);
+}
+
+static void
+emit_exchange(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
+{
+    const LhStepPlan *plan = e->program->plan;
+    const uint32_t of_stage = (uint32_t)lh_step_stage_ranks(&plan->params);
+    const uint32_t stages = lh_step_stages(&plan->params);
+    const LhStepPlace place = lh_step_place_of(plan, e->rank);
+    uint32_t id;
+
+    e->communicator = (uint8_t)(COMMUNICATORS + call->stream * LH_STEP_GROUPS);
+    id = lh_emit_exchange(e, call->stream);
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        const LhStepUse *use = &lh_step_uses(list, call)[i];
+        const LhRegion region = region_of(e, list, use);
+        /* Rows go to the stage behind, gradients to the one before. */
+        const uint32_t by = use->reads == use->gradient ? stages - 1 : 1;
+        const uint32_t peer = e->rank % of_stage + (place.stage + by) % stages * of_stage;
+
+        lh_emit_part(e, use->reads, peer, use->gradient ? 1 : 0,
+                     lh_region_bytes(e->program, region));
+        lh_emit_part_region(e, region);
+    }
     e->communicator = 0;
     wait(e, call);
     remember(e, call, id);
@@ -230,9 +257,10 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 {
     e->phase = call->phase;
     e->layer = call->layer;
+    e->micro_batch = (uint16_t)(e->marks[MARK_MICRO_BATCH] + call->micro_batch);
     switch (call->does) {
     case LH_STEP_CALL_COMPUTE:
-        if (place_of(e->program->plan, e->rank).tensor % call->replicas == 0)
+        if (lh_step_place_of(e->program->plan, e->rank).tensor % call->replicas == 0)
             emit_compute(e, list, call);
         else
             remember_absent(e, call);
@@ -240,14 +268,17 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     case LH_STEP_CALL_COLLECTIVE:
         emit_collective(e, list, call);
         break;
+    case LH_STEP_CALL_EXCHANGE:
+        emit_exchange(e, list, call);
+        break;
     case LH_STEP_CALL_SYNC:
         lh_emit_sync(e);
         break;
     case LH_STEP_CALL_ALLOC:
-        lh_emit_alloc_region(e, region_of(e, list, &call->uses[0]));
+        lh_emit_alloc_region(e, region_of(e, list, lh_step_uses(list, call)));
         break;
     default:
-        lh_emit_free_region(e, region_of(e, list, &call->uses[0]));
+        lh_emit_free_region(e, region_of(e, list, lh_step_uses(list, call)));
     }
 }
 
@@ -260,7 +291,7 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     const LhStepPlan *plan = e->program->plan;
     const LhStepModule *module = &plan->modules[call->kind];
     const LhProgram *program = call->backward ? module->backward : module->forward;
-    const Place place = place_of(plan, e->rank);
+    const LhStepPlace place = lh_step_place_of(plan, e->rank);
     const uint32_t t = plan->params.tensor_parallel;
     /* A schedule declares some ten slots. */
     /* cppcheck-suppress allocaCalled */
@@ -270,7 +301,7 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
         .program = program,
         .slots = slots,
         .parts = parts,
-        .map = { .base = place.tensor + t * (place.data - place.context), .stride = t },
+        .map = { .base = e->rank - t * place.context, .stride = t },
         .module = (uint8_t)(1 + 2 * call->kind + (call->backward ? 1 : 0)),
     };
 
@@ -279,14 +310,15 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     memcpy(embedding.streams, call->backward ? module->backward_streams : module->forward_streams,
            sizeof(embedding.streams));
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse use = { .tensor = call->uses[i].tensor };
+        const LhStepUse use = { .tensor = lh_step_uses(list, call)[i].tensor };
         const LhRegion region = region_of(e, list, &use);
 
-        slots[call->uses[i].part] = region.slot;
-        parts[call->uses[i].part] = region.part;
+        slots[lh_step_uses(list, call)[i].part] = region.slot;
+        parts[lh_step_uses(list, call)[i].part] = region.part;
     }
     e->phase = call->phase;
     e->layer = call->layer;
+    e->micro_batch = (uint16_t)(e->marks[MARK_MICRO_BATCH] + call->micro_batch);
     if (e->marks[MARK_STEP] == 0)
         lh_embed_begin(e, &embedding, place.context,
                        e->marks[MARK_HISTORY + LH_STEP_STREAM_COMPUTE * LH_STEP_HISTORY]);
@@ -297,9 +329,13 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 /* ---- steps ---- */
 
 static const LhStepList *
-list_of(const LhStepPlan *plan, uint32_t micro_batch)
+list_of(const LhStepPlan *plan, uint32_t rank, uint32_t micro_batch)
 {
-    return micro_batch + 1 < plan->params.micro_batches ? &plan->inner : &plan->last;
+    const LhStepStage *stage = &plan->stages[lh_step_place_of(plan, rank).stage];
+
+    return stage->inner.calls != NULL && micro_batch + 1 < plan->params.micro_batches
+               ? &stage->inner
+               : &stage->last;
 }
 
 static void
@@ -322,10 +358,9 @@ emit(LhEmitter *e, uint32_t step)
 
     if (step == 0)
         e->marks[MARK_CHUNK] = e->marks[MARK_MICRO_BATCH] = e->marks[MARK_STEP] = 0;
-    list = list_of(plan, e->marks[MARK_MICRO_BATCH]);
+    list = list_of(plan, e->rank, e->marks[MARK_MICRO_BATCH]);
     chunk = &g_array_index(list->chunks, LhStepChunk, e->marks[MARK_CHUNK]);
     call = &g_array_index(list->calls, LhStepCall, chunk->first);
-    e->micro_batch = (uint16_t)e->marks[MARK_MICRO_BATCH];
     if (call->does == LH_STEP_CALL_MODULE) {
         if (emit_module(e, list, call))
             next_chunk(e, list);
@@ -345,6 +380,8 @@ lh_step_dimension(const LhOp *op)
         return LH_DIMENSIONS;
     if (op->module > 0)
         return LH_DIMENSION_CONTEXT;
+    if (op->stream == LH_STEP_STREAM_PIPELINE)
+        return LH_DIMENSION_PIPELINE;
     return op->stream == LH_STEP_STREAM_COMPUTE || op->stream == LH_STEP_STREAM_TENSOR
                ? LH_DIMENSION_TENSOR
                : LH_DIMENSION_DATA;

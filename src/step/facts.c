@@ -58,6 +58,49 @@ lh_step_layer_kind(const LhStepPlan *plan, uint32_t layer)
     return (LhStepKind)plan->kinds[MIN(layer, plan->layers - 1)];
 }
 
+LhStepPlace
+lh_step_place_of(const LhStepPlan *plan, uint32_t rank)
+{
+    const uint32_t t = plan->params.tensor_parallel;
+
+    return (LhStepPlace){ .tensor = rank % t,
+                          .context = rank / t % plan->params.module.ranks,
+                          .stage = rank / t / plan->data_ranks,
+                          .data = rank / t % plan->data_ranks };
+}
+
+uint32_t
+lh_step_chunk_layers(const LhStepPlan *plan)
+{
+    return plan->layers / (lh_step_stages(&plan->params) * lh_step_chunks(&plan->params));
+}
+
+uint32_t
+lh_step_stage_of(const LhStepPlan *plan, uint32_t layer)
+{
+    return MIN(layer, plan->layers - 1) / lh_step_chunk_layers(plan) %
+           lh_step_stages(&plan->params);
+}
+
+bool
+lh_step_is_shared(const LhStepPlan *plan, LhStepWeight weight)
+{
+    return weight == LH_STEP_W_EMBED && plan->model.tied_embeddings &&
+           lh_step_stages(&plan->params) > 1;
+}
+
+bool
+lh_step_stage_has(const LhStepPlan *plan, uint32_t stage, LhStepWeight weight, uint32_t layer)
+{
+    const bool last = stage + 1 == lh_step_stages(&plan->params);
+
+    if (weight < LH_STEP_W_LAYER)
+        return lh_step_stage_of(plan, layer) == stage;
+    if (weight == LH_STEP_W_EMBED)
+        return stage == 0 || (last && plan->model.tied_embeddings);
+    return last;
+}
+
 uint32_t
 lh_step_segments(const LhStepPlan *plan)
 {
@@ -70,36 +113,40 @@ lh_step_rank_rows(const LhStepPlan *plan)
     return plan->rows;
 }
 
-/* The layer whose tensor has place @instance of @c. */
+/* The layer of @stage whose tensor has place @instance of @c. */
 static uint32_t
-layer_at(const LhStepPlan *plan, const LhStepClass *c, uint32_t instance)
+layer_at(const LhStepPlan *plan, const LhStepClass *c, uint32_t stage, uint32_t instance)
 {
+    uint32_t before = 0;
+
     if (c->what >= LH_STEP_W_LAYER)
         return 0;
-    for (uint32_t layer = instance; layer < plan->layers; layer++) {
-        const LhStepVariant variant =
-            lh_step_variant(plan, (LhStepFamily)c->family, c->what, layer);
-
-        if (variant.number == c->variant && variant.ordinal == instance)
+    for (uint32_t layer = 0; layer < plan->layers; layer++) {
+        if (lh_step_stage_of(plan, layer) == stage &&
+            lh_step_variant(plan, (LhStepFamily)c->family, c->what, layer).number == c->variant &&
+            before++ == instance)
             return layer;
     }
     g_assert_not_reached();
 }
 
 bool
-lh_step_state_at(const LhStepPlan *plan, uint32_t slot, uint32_t part, LhStepState *state)
+lh_step_state_at(const LhStepPlan *plan, uint32_t rank, uint32_t slot, uint32_t part,
+                 LhStepState *state)
 {
+    const uint32_t stage = lh_step_place_of(plan, rank).stage;
+
     for (guint i = 0; i < plan->classes->len; i++) {
         const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
         const bool of_weight = (c->family > LH_STEP_OF_ROLE && c->family < LH_STEP_OF_STEP_COPY) ||
                                c->family == LH_STEP_OF_CLOCK;
 
-        if (c->slot != slot || !c->stays)
+        if (c->slot != slot || !c->stays || (c->stage != LH_STEP_NONE && c->stage != stage))
             continue;
         *state = (LhStepState){
             .family = (LhStepFamily)c->family,
             .weight = of_weight ? (LhStepWeight)c->what : LH_STEP_WEIGHTS,
-            .layer = of_weight ? layer_at(plan, c, part / c->shape.parts) : 0,
+            .layer = of_weight ? layer_at(plan, c, stage, part / c->shape.parts) : 0,
             .part = part % c->shape.parts,
         };
         return true;

@@ -1,6 +1,7 @@
 /*
  * Closed forms of a step. In the letters of docs: rows of a micro-batch on a context-parallel rank,
- * T tensor-parallel ranks, D data- and context-parallel ones, M micro-batches.
+ * T tensor-parallel ranks, D data- and context-parallel ones, M micro-batches; of a pipeline, what
+ * is said is said of one stage.
  */
 #include "step/formulas.h"
 
@@ -14,9 +15,29 @@ tensor(const LhStepPlan *plan)
     return plan->params.tensor_parallel;
 }
 
-/* The weights of the model, one after the other. */
+static uint32_t
+stage_of(const LhStepPlan *plan, uint32_t rank)
+{
+    return lh_step_place_of(plan, rank).stage;
+}
+
+static bool
+is_last(const LhStepPlan *plan, uint32_t stage)
+{
+    return stage + 1 == lh_step_stages(&plan->params);
+}
+
+/* Layers of a stage. */
+static uint64_t
+layers_of(const LhStepPlan *plan)
+{
+    return plan->layers / lh_step_stages(&plan->params);
+}
+
+/* The weights of a stage, one after the other. */
 typedef struct {
     const LhStepPlan *plan;
+    uint32_t stage;
     uint32_t layer;
     LhStepWeight weight;
     bool begun;
@@ -38,7 +59,8 @@ next_weight(Weights *w)
             return false;
         if (w->weight >= LH_STEP_W_LAYER)
             w->layer = 0;
-    } while (lh_step_matrix(w->plan, w->weight, w->layer).rows == 0);
+    } while (lh_step_matrix(w->plan, w->weight, w->layer).rows == 0 ||
+             !lh_step_stage_has(w->plan, w->stage, w->weight, w->layer));
     return true;
 }
 
@@ -163,17 +185,18 @@ again(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 }
 
 uint64_t
-lh_step_dense_flops(const LhProgram *program)
+lh_step_dense_flops(const LhProgram *program, uint32_t rank)
 {
     const LhStepPlan *plan = program->step;
-    Weights w = { .plan = plan };
+    Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
     uint64_t products = 0; /* forward, and twice that backward */
 
     while (next_weight(&w)) {
         const LhStepMatrix matrix = lh_step_matrix(plan, w.weight, w.layer);
         const LhKernelArgs product = lh_step_product(plan, &matrix);
-        const bool head = w.weight == LH_STEP_W_HEAD ||
-                          (w.weight == LH_STEP_W_EMBED && plan->model.tied_embeddings);
+        const bool head =
+            w.weight == LH_STEP_W_HEAD ||
+            (w.weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && is_last(plan, w.stage));
 
         if (!is_norm(w.weight) && (w.weight < LH_STEP_W_LAYER || head))
             products += product.product.m * product.product.n * product.product.k *
@@ -190,11 +213,22 @@ attention_again(const LhStepPlan *plan)
            plan->params.checkpoint == LH_CHECKPOINT_LAYER;
 }
 
+/* Layers of a kind on a stage. */
+static uint64_t
+layers_of_kind(const LhStepPlan *plan, uint32_t stage, unsigned kind)
+{
+    uint64_t count = 0;
+
+    for (uint32_t layer = 0; layer < plan->layers; layer++)
+        count += plan->kinds[layer] == kind && lh_step_stage_of(plan, layer) == stage;
+    return count;
+}
+
 /* What attention's programs say of themselves, over all layers and micro-batches. */
 static bool
 attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t *sum)
 {
-    const uint32_t context = rank / tensor(plan) % plan->params.module.ranks;
+    const LhStepPlace place = lh_step_place_of(plan, rank);
     const uint64_t passes = attention_again(plan) ? 2 : 1;
 
     *sum = 0;
@@ -204,10 +238,10 @@ attention_claims(const LhStepPlan *plan, LhClaim claim, uint32_t rank, uint64_t 
 
         if (module->forward == NULL)
             continue;
-        if (!lh_program_claim(module->forward, claim, context, &forward) ||
-            !lh_program_claim(module->backward, claim, context, &backward))
+        if (!lh_program_claim(module->forward, claim, place.context, &forward) ||
+            !lh_program_claim(module->backward, claim, place.context, &backward))
             return false;
-        *sum += plan->kind_layers[kind] * (passes * forward + backward);
+        *sum += layers_of_kind(plan, place.stage, kind) * (passes * forward + backward);
     }
     *sum *= plan->params.micro_batches;
     return true;
@@ -252,7 +286,6 @@ lh_step_flops(const LhProgram *program)
         (LhWide)p->module.attention.batch * p->data_parallel * p->micro_batches;
     LhStepFlops f = {
         .model = 6 * (LhWide)lh_step_parameters(program).active * lh_step_tokens(p),
-        .dense = (LhWide)lh_step_dense_flops(program) * ranks,
     };
 
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
@@ -265,6 +298,7 @@ lh_step_flops(const LhProgram *program)
 
         lh_step_attention_flops(program, rank, &flops);
         f.attention += flops;
+        f.dense += lh_step_dense_flops(program, rank);
     }
     return f;
 }
@@ -283,7 +317,10 @@ gradient_bytes(const LhStepPlan *plan)
 static uint64_t
 reductions(const LhStepPlan *plan)
 {
-    const bool each = plan->params.shard >= LH_SHARD_ZERO2 && plan->params.behaviour.reduce_each;
+    const LhStepBehaviour *b = &plan->params.behaviour;
+    /* Chunks of a model that is one unit end a micro-batch at different times. */
+    const bool apart = b->unit_is_model && lh_step_chunks(&plan->params) > 1;
+    const bool each = plan->params.shard >= LH_SHARD_ZERO2 && b->reduce_each && !apart;
 
     return each ? plan->params.micro_batches : 1;
 }
@@ -303,9 +340,9 @@ piece_elements(const LhStepPlan *plan, const Weights *w)
 
 /* Gradients of weights that several tensor-parallel ranks have. */
 static uint64_t
-replicas_sent(const LhStepPlan *plan)
+replicas_sent(const LhStepPlan *plan, uint32_t stage)
 {
-    Weights w = { .plan = plan };
+    Weights w = { .plan = plan, .stage = stage };
     uint64_t bytes = 0;
 
     while (next_weight(&w)) {
@@ -317,17 +354,28 @@ replicas_sent(const LhStepPlan *plan)
     return bytes * reductions(plan);
 }
 
+/* A rank's rows of the residual stream, or of their gradient. */
+static uint64_t
+rows_bytes(const LhStepPlan *plan)
+{
+    return plan->rows / tensor(plan) * plan->model.hidden_size *
+           lh_dtype_bytes(plan->params.module.attention.dtype);
+}
+
 /* Inputs of products that are gathered for the gradients of their weights alone: the head's, N2 and
  * N1, unless nothing else has asked for N1 in the backward pass. */
 static uint64_t
-gathered_again(const LhStepPlan *plan)
+gathered_again(const LhStepPlan *plan, uint32_t stage)
 {
-    uint64_t moves = 1;
+    uint64_t moves = is_last(plan, stage) ? 1 : 0;
 
-    for (uint32_t layer = 0; layer < plan->layers; layer++)
+    for (uint32_t layer = 0; layer < plan->layers; layer++) {
+        if (lh_step_stage_of(plan, layer) != stage)
+            continue;
         moves += plan->params.checkpoint != LH_CHECKPOINT_REMAT || again(plan, LH_STEP_W_Q, layer)
                      ? 2
                      : 1;
+    }
     return moves;
 }
 
@@ -339,50 +387,64 @@ gathered_again(const LhStepPlan *plan)
  * gathered once more. Statistics of the loss are three numbers of a row.
  */
 static uint64_t
-tensor_sent(const LhStepPlan *plan)
+tensor_sent(const LhStepPlan *plan, uint32_t stage)
 {
     const uint64_t t = tensor(plan);
-    const uint64_t share = plan->rows / t * plan->model.hidden_size *
-                           lh_dtype_bytes(plan->params.module.attention.dtype);
-    uint64_t moves = 8 * (uint64_t)plan->layers + 4;
+    const uint64_t stats = is_last(plan, stage) ? plan->rows * 3 * NORM_BYTES : 0;
+    uint64_t moves = 8 * layers_of(plan) + (stage == 0 ? 2 : 0) + (is_last(plan, stage) ? 2 : 0);
 
     if (t == 1)
         return 0;
     if (plan->params.checkpoint == LH_CHECKPOINT_LAYER ||
         plan->params.checkpoint == LH_CHECKPOINT_REMAT)
-        moves += 4 * (uint64_t)plan->layers;
+        moves += 4 * layers_of(plan);
     if (plan->params.behaviour.gather_again)
-        moves += gathered_again(plan);
-    return plan->params.micro_batches * (t - 1) * (moves * share + plan->rows * 3 * NORM_BYTES) +
-           replicas_sent(plan);
+        moves += gathered_again(plan, stage);
+    return plan->params.micro_batches * (t - 1) * (moves * rows_bytes(plan) + stats) +
+           replicas_sent(plan, stage);
 }
 
-/* How often FSDP gathers a weight in a micro-batch. */
+/* How often FSDP gathers a weight. In a pipeline, who does not cut weights anew behind the forward
+ * pass keeps them from the first micro-batch to the last. */
 static uint64_t
 gathers(const LhStepPlan *plan, const Weights *w)
 {
     const LhStepBehaviour *b = &plan->params.behaviour;
+    const uint64_t m = plan->params.micro_batches, halves = b->halves ? 2 : 0;
+    const bool pipeline = lh_step_stages(&plan->params) > 1;
 
     if (b->unit_is_model)
-        return 1;
+        return pipeline ? 1 : m;
     if (w->weight >= LH_STEP_W_LAYER) /* a tied head gathers the embedding's again */
-        return w->weight == LH_STEP_W_EMBED && plan->model.tied_embeddings ? 2 : 1;
-    return 1 + (b->halves ? 2U : 0U) + (b->reshard ? 1U : 0U);
+        return w->weight == LH_STEP_W_EMBED && plan->model.tied_embeddings && !pipeline ? 2 * m : m;
+    if (pipeline && !b->reshard)
+        return 1 + halves * m;
+    return m * (1 + halves + (b->reshard ? 1 : 0));
+}
+
+/* The norm of all gradients, over everyone who has a part of them that others do not have. */
+static uint64_t
+norm_sent(const LhStepPlan *plan)
+{
+    const LhStepParams *p = &plan->params;
+    const uint64_t ranks = lh_step_ranks(p), stages = lh_step_stages(p);
+
+    return all_reduced(ranks * NORM_BYTES,
+                       p->shard == LH_SHARD_DDP ? tensor(plan) * stages : ranks);
 }
 
 /* Weights and gradients, the loss and the norm of gradients. */
 static uint64_t
-data_sent(const LhStepPlan *plan)
+data_sent(const LhStepPlan *plan, uint32_t stage)
 {
     const LhStepParams *p = &plan->params;
-    const uint64_t d = plan->data_ranks, ranks = lh_step_ranks(p);
+    const uint64_t d = plan->data_ranks;
     const uint64_t weight = lh_dtype_bytes(p->module.attention.dtype);
-    const uint64_t number = ranks * NORM_BYTES;
-    Weights w = { .plan = plan };
-    uint64_t bytes = all_reduced(number, d);
+    Weights w = { .plan = plan, .stage = stage };
+    uint64_t bytes = is_last(plan, stage) ? all_reduced(lh_step_ranks(p) * NORM_BYTES, d) : 0;
 
     if (p->behaviour.clip > 0)
-        bytes += all_reduced(number, p->shard == LH_SHARD_DDP ? tensor(plan) : ranks);
+        bytes += norm_sent(plan);
     while (next_weight(&w)) {
         const uint64_t piece = piece_elements(plan, &w);
 
@@ -391,10 +453,30 @@ data_sent(const LhStepPlan *plan)
         else
             bytes += (d - 1) * piece * gradient_bytes(plan) * reductions(plan);
         if (p->shard == LH_SHARD_FSDP)
-            bytes += (d - 1) * piece * weight * gathers(plan, &w) * p->micro_batches;
+            bytes += (d - 1) * piece * weight * gathers(plan, &w);
         else if (p->shard != LH_SHARD_DDP)
             bytes += (d - 1) * piece * weight;
     }
+    return bytes;
+}
+
+/*
+ * Between stages go the rows behind every chunk but the last of all, and the gradients of those
+ * before every chunk but the first; and, where the head is the embedding, the gradients of both.
+ */
+static uint64_t
+pipeline_sent(const LhStepPlan *plan, uint32_t stage)
+{
+    const LhStepParams *p = &plan->params;
+    const uint64_t chunks = lh_step_chunks(p);
+    const bool ends = stage == 0 || is_last(plan, stage);
+    uint64_t bytes = p->micro_batches * rows_bytes(plan) * (2 * chunks - (ends ? 1 : 0));
+
+    if (lh_step_stages(p) == 1)
+        return 0;
+    if (ends && lh_step_is_shared(plan, LH_STEP_W_EMBED))
+        bytes +=
+            all_reduced(lh_step_piece_elements(plan, LH_STEP_W_EMBED, 0) * gradient_bytes(plan), 2);
     return bytes;
 }
 
@@ -405,12 +487,15 @@ lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t ran
 
     switch (dimension) {
     case LH_DIMENSION_TENSOR:
-        *bytes = tensor_sent(plan);
+        *bytes = tensor_sent(plan, stage_of(plan, rank));
         return true;
     case LH_DIMENSION_CONTEXT:
         return attention_claims(plan, LH_CLAIM_BYTES_SENT, rank, bytes);
+    case LH_DIMENSION_PIPELINE:
+        *bytes = pipeline_sent(plan, stage_of(plan, rank));
+        return true;
     default:
-        *bytes = data_sent(plan);
+        *bytes = data_sent(plan, stage_of(plan, rank));
         return true;
     }
 }
@@ -418,13 +503,13 @@ lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_t ran
 /* ---- states ---- */
 
 LhStepStateBytes
-lh_step_state_bytes(const LhProgram *program)
+lh_step_state_bytes(const LhProgram *program, uint32_t rank)
 {
     const LhStepPlan *plan = program->step;
     const LhShard shard = plan->params.shard;
     const bool fp32 = plan->params.module.attention.dtype == LH_DTYPE_FP32;
     const uint64_t pieces = lh_step_pieces(plan);
-    Weights w = { .plan = plan };
+    Weights w = { .plan = plan, .stage = stage_of(plan, rank) };
     uint64_t piece = 0;
 
     while (next_weight(&w))
@@ -435,4 +520,12 @@ lh_step_state_bytes(const LhProgram *program)
         .gradients = piece * (shard >= LH_SHARD_ZERO2 ? 1 : pieces) * gradient_bytes(plan),
         .optimizer = piece * (fp32 ? 8 : 12),
     };
+}
+
+/* ---- pipelines ---- */
+
+uint32_t
+lh_step_in_flight(const LhStepParams *params, uint32_t stage)
+{
+    return MIN(lh_step_warmup(params, stage) + 1, params->micro_batches * lh_step_chunks(params));
 }

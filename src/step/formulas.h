@@ -38,7 +38,7 @@ typedef struct {
 LhStepFlops lh_step_flops(const LhProgram *program);
 
 /* Those of one rank: products with weights; attention (false: its schedule states none). */
-uint64_t lh_step_dense_flops(const LhProgram *program);
+uint64_t lh_step_dense_flops(const LhProgram *program, uint32_t rank);
 bool lh_step_attention_flops(const LhProgram *program, uint32_t rank, uint64_t *flops);
 
 /* Bytes that @rank sends for @dimension; false: the schedule of attention states none. */
@@ -53,4 +53,11 @@ bool lh_step_bytes_sent(const LhProgram *program, LhDimension dimension, uint32_
 typedef struct {
     uint64_t weights, gradients, optimizer;
 } LhStepStateBytes;
-LhStepStateBytes lh_step_state_bytes(const LhProgram *program);
+LhStepStateBytes lh_step_state_bytes(const LhProgram *program, uint32_t rank);
+
+/*
+ * Micro-batches whose activations a stage of a pipeline holds at most; of a stage with several
+ * chunks, those of all chunks together. Those of 1F1B are PipeDream-Flush's p - s of p stages
+ * (arXiv 2104.04473, section 2.2), of its interleaved order Megatron-LM's warm-up and one more.
+ */
+uint32_t lh_step_in_flight(const LhStepParams *params, uint32_t stage);

@@ -69,7 +69,7 @@ last_of_gather(const LhStepList *list, uint32_t first)
         const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
 
         for (uint32_t k = 1; call->gather == number && k < call->uses_count; k += 2)
-            last = MAX(last, tensor_at(list, call->uses[k].tensor)->last);
+            last = MAX(last, tensor_at(list, lh_step_uses(list, call)[k].tensor)->last);
     }
     return last;
 }
@@ -101,14 +101,15 @@ end_together(LhStepList *list)
             last = MAX(last_of_gather(list, i), flat);
         }
         for (uint32_t k = 1; call->gather != 0 && k < call->uses_count; k += 2)
-            tensor_at(list, call->uses[k].tensor)->last = last;
+            tensor_at(list, lh_step_uses(list, call)[k].tensor)->last = last;
     }
 }
 
+/* The first call with the next tensor of a role behind tensor @from: of the same micro-batch. */
 static uint32_t
-first_of_role(const LhStepList *list, LhStepRole role)
+next_of_role(const LhStepList *list, guint from, LhStepRole role)
 {
-    for (guint i = 0; i < list->tensors->len; i++) {
+    for (guint i = from; i < list->tensors->len; i++) {
         const LhStepTensor *tensor = tensor_at(list, i);
 
         if (tensor->family == LH_STEP_OF_ROLE && tensor->what == role)
@@ -123,15 +124,27 @@ static void
 hold_logits(const LhStepPlan *plan, LhStepList *list)
 {
     const bool stay = plan->params.behaviour.logits_stay;
-    const uint32_t until = first_of_role(list, stay ? LH_STEP_DLOGITS : LH_STEP_DLOGITS_FP32);
-
     for (guint i = 0; i < list->tensors->len; i++) {
         LhStepTensor *tensor = tensor_at(list, i);
 
         if (tensor->family == LH_STEP_OF_ROLE &&
             (tensor->what == LH_STEP_LOGITS || (stay && tensor->what == LH_STEP_LOGITS_FP32)))
-            tensor->last = MAX(tensor->last, until);
+            tensor->last = MAX(
+                tensor->last, next_of_role(list, i, stay ? LH_STEP_DLOGITS : LH_STEP_DLOGITS_FP32));
     }
+}
+
+/* Made in the forward pass, and used in another. Exchanges are of no pass: rows come in one for the
+ * forward pass, and what they take to the next stage is not kept. */
+static bool
+is_kept(const LhStepList *list, const LhStepTensor *tensor)
+{
+    const LhStepCall *first = &g_array_index(list->calls, LhStepCall, tensor->first);
+    const LhStepCall *last = &g_array_index(list->calls, LhStepCall, tensor->last);
+    const bool forward = first->does == LH_STEP_CALL_EXCHANGE ? tensor->what == LH_STEP_X
+                                                              : first->phase == LH_PHASE_FORWARD;
+
+    return forward && last->does != LH_STEP_CALL_EXCHANGE && last->phase != LH_PHASE_FORWARD;
 }
 
 static void
@@ -147,7 +160,7 @@ find_lives(const LhStepPlan *plan, LhStepList *list)
         const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
 
         for (uint32_t k = 0; k < call->uses_count; k++) {
-            LhStepTensor *tensor = tensor_at(list, call->uses[k].tensor);
+            LhStepTensor *tensor = tensor_at(list, lh_step_uses(list, call)[k].tensor);
 
             if (tensor->first == LH_STEP_NONE)
                 tensor->first = i;
@@ -160,9 +173,7 @@ find_lives(const LhStepPlan *plan, LhStepList *list)
         LhStepTensor *tensor = tensor_at(list, i);
 
         if (tensor->family == LH_STEP_OF_ROLE)
-            tensor->kept =
-                g_array_index(list->calls, LhStepCall, tensor->first).phase == LH_PHASE_FORWARD &&
-                g_array_index(list->calls, LhStepCall, tensor->last).phase != LH_PHASE_FORWARD;
+            tensor->kept = is_kept(list, tensor);
     }
 }
 
@@ -214,26 +225,67 @@ lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what, uint3
     static const char *const of_kind[LH_STEP_KINDS] = { "", "_win", "_lin" };
     const uint32_t at = MIN(layer, plan->layers - 1);
     const bool dense = lh_step_is_dense(plan, at);
-    const uint32_t before = dense ? at : at - plan->dense_layers;
 
     switch (family == LH_STEP_OF_ROLE ? role_depends((LhStepRole)what)
                                       : weight_depends((LhStepWeight)what)) {
     case ON_ATTENTION:
-        return (LhStepVariant){ plan->kinds[at], plan->ordinals[at], of_kind[plan->kinds[at]] };
+        return (LhStepVariant){ plan->kinds[at], of_kind[plan->kinds[at]] };
     case ON_MLP:
-        return (LhStepVariant){ dense ? 0 : 1, before, dense ? "" : "_shared" };
+        return (LhStepVariant){ dense ? 0 : 1, dense ? "" : "_shared" };
     case ON_EXPERTS:
-        return (LhStepVariant){ dense ? 0 : 1, before, "" };
+        return (LhStepVariant){ dense ? 0 : 1, "" };
     default:
-        return (LhStepVariant){ 0, layer, "" };
+        return (LhStepVariant){ 0, "" };
     }
 }
 
-static bool
-is_class(const LhStepClass *c, const LhStepTensor *tensor, uint8_t variant)
+/* Layers of a stage before @end that have the tensor in this variant. */
+static uint32_t
+count_before(const LhStepPlan *plan, const LhStepTensor *tensor, uint32_t stage, uint32_t end)
 {
-    return c->family == tensor->family && c->what == tensor->what && c->variant == variant &&
-           c->kept == tensor->kept && c->stays == tensor->stays;
+    const LhStepFamily family = (LhStepFamily)tensor->family;
+    const uint8_t number = lh_step_variant(plan, family, tensor->what, tensor->layer).number;
+    uint32_t count = 0;
+
+    for (uint32_t layer = 0; layer < end; layer++)
+        count += lh_step_stage_of(plan, layer) == stage &&
+                 lh_step_variant(plan, family, tensor->what, layer).number == number;
+    return count;
+}
+
+static bool
+is_of_layer(const LhStepTensor *tensor)
+{
+    const bool of_weight =
+        tensor->family < LH_STEP_OF_STEP_COPY || tensor->family == LH_STEP_OF_CLOCK;
+
+    return of_weight && tensor->what < LH_STEP_W_LAYER;
+}
+
+/* Whether all stages have as many of a tensor that stays, or is made for all of a stage's weights;
+ * of those that come and go places are used as needed. */
+static bool
+is_everywhere(const LhStepPlan *plan, const LhStepTensor *tensor)
+{
+    const uint32_t stages = lh_step_stages(&plan->params);
+
+    if (tensor->family == LH_STEP_OF_STEP_COPY || tensor->family == LH_STEP_OF_FLAT_GRADIENT)
+        return stages == 1;
+    if (stages == 1 || !tensor->stays || tensor->family == LH_STEP_OF_NORM)
+        return true;
+    for (uint32_t stage = 1; is_of_layer(tensor) && stage < stages; stage++) {
+        if (count_before(plan, tensor, stage, plan->layers) !=
+            count_before(plan, tensor, 0, plan->layers))
+            return false;
+    }
+    return is_of_layer(tensor);
+}
+
+static bool
+is_class(const LhStepClass *c, const LhStepClass *other)
+{
+    return c->family == other->family && c->what == other->what && c->variant == other->variant &&
+           c->kept == other->kept && c->stays == other->stays && c->stage == other->stage;
 }
 
 static uint32_t
@@ -248,10 +300,11 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
         .name = variant.name,
         .kept = tensor->kept,
         .stays = tensor->stays,
+        .stage = is_everywhere(plan, tensor) ? LH_STEP_NONE : tensor->stage,
     };
 
     for (guint i = 0; i < plan->classes->len; i++) {
-        if (is_class(&g_array_index(plan->classes, LhStepClass, i), tensor, variant.number))
+        if (is_class(&g_array_index(plan->classes, LhStepClass, i), &new_class))
             return i;
     }
     new_class.shape = lh_step_tensor_shape(plan, tensor);
@@ -261,15 +314,11 @@ class_of(LhStepPlan *plan, const LhStepTensor *tensor)
     return plan->classes->len - 1;
 }
 
-/* The place of a tensor that stays: its layer's, among those that have one. */
+/* The place of a tensor that stays: its layer's, among those of the stage that have one. */
 static uint32_t
 own_place(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
-    if (tensor->family >= LH_STEP_OF_TOKENS && tensor->family != LH_STEP_OF_CLOCK)
-        return 0;
-    if (tensor->what >= LH_STEP_W_LAYER)
-        return 0;
-    return lh_step_variant(plan, (LhStepFamily)tensor->family, tensor->what, tensor->layer).ordinal;
+    return is_of_layer(tensor) ? count_before(plan, tensor, tensor->stage, tensor->layer) : 0;
 }
 
 /* When each place of a class is free again. */
@@ -382,11 +431,14 @@ append_memory_call(const LhStepPlan *plan, GArray *calls, const LhStepList *list
         .does = alloc ? LH_STEP_CALL_ALLOC : LH_STEP_CALL_FREE,
         .phase = beside->phase,
         .layer = beside->layer,
+        .micro_batch = beside->micro_batch,
         .replicas = 1,
         .uses_count = 1,
-        .uses = { { .tensor = tensor, .count = c->shape.parts } },
+        .uses = list->uses->len,
     };
+    const LhStepUse use = { .tensor = tensor, .count = c->shape.parts };
 
+    g_array_append_val(list->uses, use);
     g_array_append_val(calls, call);
 }
 
@@ -408,15 +460,26 @@ add_memory_calls(const LhStepPlan *plan, LhStepList *list, const Moments *m)
     list->calls = calls;
 }
 
-void
-lh_step_place(LhStepPlan *plan, LhStepList *list)
+static void
+place(LhStepPlan *plan, LhStepList *list)
 {
     Moments moments;
 
+    if (list->calls == NULL)
+        return;
     prefetch(plan, list);
     find_lives(plan, list);
     moments = find_moments(list);
     give_places(plan, list, &moments);
     add_memory_calls(plan, list, &moments);
     clear_moments(&moments);
+}
+
+void
+lh_step_place(LhStepPlan *plan)
+{
+    for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
+        place(plan, &plan->stages[stage].inner);
+        place(plan, &plan->stages[stage].last);
+    }
 }

@@ -1,7 +1,8 @@
 /*
- * One micro-batch, written down call by call. A row of the tables is written down when its turn
- * comes; what it reads is made first if it is not there, by the row that makes it, and so on back
- * to what was kept. Nothing else is known here of recomputation.
+ * One micro-batch, written down call by call; or, in a pipeline, all that a stage does. A row of
+ * the tables is written down when its turn comes; what it reads is made first if it is not there,
+ * by the row that makes it, and so on back to what was kept. Nothing else is known here of
+ * recomputation.
  */
 #include "step/record.h"
 
@@ -10,6 +11,7 @@
 uint32_t
 lh_step_add_tensor(LhStepRecorder *r, LhStepTensor tensor)
 {
+    tensor.stage = (uint16_t)r->stage;
     g_array_append_val(r->list->tensors, tensor);
     return r->list->tensors->len - 1;
 }
@@ -27,6 +29,7 @@ lh_step_add_call(LhStepRecorder *r, LhStepCallKind does, LhStepStream stream, ui
         .stream = (uint8_t)stream,
         .phase = r->phase,
         .layer = (uint16_t)layer,
+        .micro_batch = r->micro_batch,
         .replicas = 1,
     };
     return call;
@@ -40,10 +43,15 @@ lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args)
 }
 
 void
-lh_step_add_use(LhStepCall *call, LhStepUse use)
+lh_step_add_use(LhStepRecorder *r, LhStepCall *call, LhStepUse use)
 {
-    g_assert(call->uses_count < LH_STEP_USES_MAX);
-    call->uses[call->uses_count++] = use;
+    GArray *uses = r->list->uses;
+
+    if (call->uses_count == 0)
+        call->uses = uses->len;
+    g_assert(call->uses_count < LH_STEP_USES_MAX && call->uses + call->uses_count == uses->len);
+    g_array_append_val(uses, use);
+    call->uses_count++;
 }
 
 /* ---- roles ---- */
@@ -190,8 +198,8 @@ run_tensor_collective(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         send.reads = true;
         receive.tensor = target;
         receive.writes = true;
-        lh_step_add_use(call, send);
-        lh_step_add_use(call, receive);
+        lh_step_add_use(r, call, send);
+        lh_step_add_use(r, call, receive);
     }
 }
 
@@ -219,7 +227,7 @@ run_attention(LhStepRecorder *r, uint32_t layer, bool backward)
 
         if (role == LH_STEP_ROLES)
             continue;
-        lh_step_add_use(call,
+        lh_step_add_use(r, call,
                         (LhStepUse){
                             .tensor = reads ? *place_of(r, role, layer) : new_role(r, role, layer),
                             .part = i,
@@ -469,7 +477,7 @@ run_kernel(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         call->segment = (uint8_t)c;
         lh_step_set_args(r, call, &args);
         for (unsigned i = 0; i < bound.count; i++)
-            lh_step_add_use(call, calls > 1 ? of_segment(r, bound.uses[i], c) : bound.uses[i]);
+            lh_step_add_use(r, call, calls > 1 ? of_segment(r, bound.uses[i], c) : bound.uses[i]);
     }
 }
 
@@ -509,9 +517,11 @@ run_table(LhStepRecorder *r, const LhStepNode *table, uint32_t layer)
 static void
 drop(LhStepRecorder *r, uint32_t layer, uint64_t stays)
 {
+    const bool begins = layer < r->plan->layers && layer % lh_step_chunk_layers(r->plan) == 0;
+
     for (uint32_t role = 0; role < LH_STEP_ROLES; role++) {
         const bool first =
-            role == LH_STEP_X && layer == 0; /* nothing makes it again but the tokens */
+            role == LH_STEP_X && begins; /* nothing makes it again but the tokens, or a message */
         const bool kept = role < LH_STEP_KEPT_BITS && (stays >> role & 1) != 0;
 
         if (!kept && !first)
@@ -537,13 +547,16 @@ kept(const LhStepPlan *plan)
            ~(plan->params.behaviour.gather_again ? gathered : 0);
 }
 
+/* Layers [first, end), behind the embedding if they begin with the first one of all. */
 static void
-forward(LhStepRecorder *r)
+forward(LhStepRecorder *r, uint32_t first, uint32_t end)
 {
     r->phase = LH_PHASE_FORWARD;
-    run_table(r, lh_step_embed, 0);
-    lh_step_drop_weights(r, LH_STEP_W_EMBED, 0);
-    for (uint32_t layer = 0; layer < r->plan->layers; layer++) {
+    if (first == 0) {
+        run_table(r, lh_step_embed, 0);
+        lh_step_drop_weights(r, LH_STEP_W_EMBED, 0);
+    }
+    for (uint32_t layer = first; layer < end; layer++) {
         for (const LhStepNode *node = lh_step_forward; node->does != LH_STEP_END; node++) {
             run(r, node, layer);
             if (node->does == LH_STEP_ATTENTION)
@@ -577,21 +590,34 @@ head(LhStepRecorder *r)
 {
     const uint32_t behind = r->plan->layers;
 
+    r->phase = LH_PHASE_FORWARD;
     for (const LhStepNode *node = lh_step_head; node->does != LH_STEP_END; node++) {
         run(r, node, behind);
         if (node->kernel == LH_KERNEL_ID_loss && node->does == LH_STEP_KERNEL)
             r->phase = LH_PHASE_BACKWARD;
     }
     lh_step_drop_weights(r, LH_STEP_W_HEAD, 0);
+    lh_step_drop_weights(r, LH_STEP_W_NORM_F, 0);
     lh_step_reduce_gradients(r, LH_STEP_W_NORM_F, 0);
+    if (lh_step_is_shared(r->plan, LH_STEP_W_EMBED))
+        lh_step_reduce_gradients(r, LH_STEP_W_EMBED, 0);
     drop(r, behind, 0);
 }
 
+/* Whether gathered weights go behind a layer's backward pass. Who does not cut them anew behind the
+ * forward pass keeps them, in a pipeline, from the first micro-batch to the last one. */
+static bool
+drops_behind(const LhStepRecorder *r)
+{
+    return r->last || r->plan->params.behaviour.reshard;
+}
+
+/* Layers [first, end), from behind. */
 static void
-backward(LhStepRecorder *r)
+backward(LhStepRecorder *r, uint32_t first, uint32_t end)
 {
     r->phase = LH_PHASE_BACKWARD;
-    for (uint32_t layer = r->plan->layers; layer-- > 0;) {
+    for (uint32_t layer = end; layer-- > first;) {
         /* Who recomputes a layer calls it again as a whole, its last product and all. */
         if (r->plan->params.checkpoint >= LH_CHECKPOINT_LAYER)
             need(r, LH_STEP_M, layer);
@@ -600,33 +626,162 @@ backward(LhStepRecorder *r)
         around_attention(r, layer);
         run_attention(r, layer, true);
         run_table(r, lh_step_pre_bwd, layer);
-        lh_step_drop_weights(r, LH_STEP_W_Q, layer);
+        if (drops_behind(r))
+            lh_step_drop_weights(r, LH_STEP_W_Q, layer);
         lh_step_reduce_gradients(r, LH_STEP_W_Q, layer);
         drop(r, layer, layer == 0 ? UINT64_C(1) << LH_STEP_DX : 0);
     }
-    run_table(r, lh_step_embed_bwd, 0);
-    lh_step_reduce_gradients(r, LH_STEP_W_EMBED, 0);
-    lh_step_reduce_waiting(r);
+    if (first == 0) {
+        run_table(r, lh_step_embed_bwd, 0);
+        lh_step_reduce_gradients(r, LH_STEP_W_EMBED, 0);
+    }
+}
+
+/* ---- lists ---- */
+
+static void
+begin(LhStepRecorder *r)
+{
+    r->list->calls = g_array_new(FALSE, FALSE, sizeof(LhStepCall));
+    r->list->uses = g_array_new(FALSE, FALSE, sizeof(LhStepUse));
+    r->list->tensors = g_array_new(FALSE, FALSE, sizeof(LhStepTensor));
+    lh_step_begin_weights(r);
+}
+
+/* A micro-batch of which nothing has been made yet. Caller frees. */
+static uint32_t (*new_roles(const LhStepPlan *plan))[LH_STEP_ROLES]
+{
+    uint32_t(*roles)[LH_STEP_ROLES] = g_malloc((plan->layers + 1) * sizeof(*roles));
+
+    for (uint32_t layer = 0; layer <= plan->layers; layer++) {
+        for (uint32_t role = 0; role < LH_STEP_ROLES; role++)
+            roles[layer][role] = LH_STEP_NONE;
+    }
+    return roles;
 }
 
 void
 lh_step_record(LhStepPlan *plan, LhStepList *list, bool last)
 {
-    LhStepRecorder r = { .plan = plan, .list = list, .last = last };
+    LhStepRecorder r = { .plan = plan, .list = list, .last = last, .roles = new_roles(plan) };
 
-    list->calls = g_array_new(FALSE, FALSE, sizeof(LhStepCall));
-    list->tensors = g_array_new(FALSE, FALSE, sizeof(LhStepTensor));
-    r.roles = g_malloc((plan->layers + 1) * sizeof(*r.roles));
-    for (uint32_t layer = 0; layer <= plan->layers; layer++) {
-        for (uint32_t role = 0; role < LH_STEP_ROLES; role++)
-            r.roles[layer][role] = LH_STEP_NONE;
-    }
-    lh_step_begin_weights(&r);
-    forward(&r);
+    begin(&r);
+    forward(&r, 0, plan->layers);
     head(&r);
-    backward(&r);
+    backward(&r, 0, plan->layers);
+    lh_step_reduce_waiting(&r);
     if (last)
         lh_step_record_optimizer(&r);
     lh_step_end_weights(&r);
     g_free(r.roles);
+}
+
+/* ---- pipelines ---- */
+
+/* What a stage does in its turns; each micro-batch has roles of its own. */
+typedef struct {
+    LhStepRecorder r;
+    uint32_t (**roles)[LH_STEP_ROLES]; /* [micro-batches] */
+} Stage;
+
+static void
+enter_micro_batch(Stage *s, uint16_t micro_batch)
+{
+    if (s->roles[micro_batch] == NULL)
+        s->roles[micro_batch] = new_roles(s->r.plan);
+    s->r.roles = s->roles[micro_batch];
+    s->r.micro_batch = micro_batch;
+    s->r.last = micro_batch + 1u == s->r.plan->params.micro_batches;
+}
+
+static uint32_t
+first_layer(const Stage *s, uint32_t chunk)
+{
+    const LhStepPlan *plan = s->r.plan;
+
+    return (chunk * lh_step_stages(&plan->params) + s->r.stage) * lh_step_chunk_layers(plan);
+}
+
+/* The loss is computed when its gradient is needed: a stage holds the logits of one micro-batch. */
+static void
+work(Stage *s, const LhStepTurn *turn)
+{
+    LhStepRecorder *r = &s->r;
+    const uint32_t first = first_layer(s, turn->chunk);
+    const uint32_t end = first + lh_step_chunk_layers(r->plan);
+
+    enter_micro_batch(s, turn->micro_batch);
+    if (!turn->backward) {
+        forward(r, first, end);
+        return;
+    }
+    if (end == r->plan->layers)
+        head(r);
+    backward(r, first, end);
+    if (turn->chunk == 0)
+        lh_step_reduce_model(r);
+    if (lh_step_reduces_each(r->plan))
+        lh_step_reduce_waiting(r);
+}
+
+/* Rows behind a chunk, or before it; and the gradient of these. */
+static void
+add_message(Stage *s, const LhStepMessage *message, guint call)
+{
+    LhStepRecorder *r = &s->r;
+    const uint32_t first = first_layer(s, message->chunk);
+    const uint32_t behind = first + lh_step_chunk_layers(r->plan);
+    const LhStepRole role = message->backward ? LH_STEP_DX : LH_STEP_X;
+    const uint32_t layer = message->send == message->backward ? first : behind;
+    LhStepUse use;
+
+    enter_micro_batch(s, message->micro_batch);
+    use =
+        whole(r, role, layer, message->send ? *place_of(r, role, layer) : new_role(r, role, layer));
+    use.reads = message->send;
+    use.writes = !message->send;
+    use.gradient = message->backward;
+    lh_step_add_use(r, &g_array_index(r->list->calls, LhStepCall, call), use);
+    if (message->send)
+        *place_of(r, role, layer) = LH_STEP_NONE;
+}
+
+/* The call goes by the name of its first message. */
+static void
+exchange(Stage *s, const LhStepTurn *turn)
+{
+    LhStepRecorder *r = &s->r;
+    const LhStepMessage *first = &turn->messages[0];
+
+    enter_micro_batch(s, first->micro_batch);
+    r->phase = first->backward ? LH_PHASE_BACKWARD : LH_PHASE_FORWARD;
+    lh_step_add_call(r, LH_STEP_CALL_EXCHANGE, LH_STEP_STREAM_PIPELINE,
+                     first_layer(s, first->chunk));
+    for (uint32_t i = 0; i < turn->messages_count; i++)
+        add_message(s, &turn->messages[i], r->list->calls->len - 1);
+}
+
+void
+lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns)
+{
+    const uint32_t micro_batches = plan->params.micro_batches;
+    Stage s = { .r = { .plan = plan, .list = &plan->stages[stage].last, .stage = stage } };
+
+    s.roles = g_malloc0(micro_batches * sizeof(*s.roles));
+    begin(&s.r);
+    for (guint i = 0; i < turns->len; i++) {
+        const LhStepTurn *turn = &g_array_index(turns, LhStepTurn, i);
+
+        if (turn->messages_count > 0)
+            exchange(&s, turn);
+        else
+            work(&s, turn);
+    }
+    enter_micro_batch(&s, (uint16_t)(micro_batches - 1));
+    lh_step_reduce_waiting(&s.r);
+    lh_step_record_optimizer(&s.r);
+    lh_step_end_weights(&s.r);
+    for (uint32_t i = 0; i < micro_batches; i++)
+        g_free(s.roles[i]);
+    g_free(s.roles);
 }

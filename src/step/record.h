@@ -1,5 +1,5 @@
 /*
- * What record.c and shard.c share while they write down a micro-batch.
+ * What record.c and shard.c share while they write down a micro-batch, or all of a stage.
  */
 #pragma once
 
@@ -8,10 +8,12 @@
 typedef struct {
     LhStepPlan *plan;
     LhStepList *list;
-    bool last; /* the micro-batch behind which the optimizer comes */
+    uint32_t stage;
+    uint16_t micro_batch; /* in a pipeline; else each of those that have the list */
+    bool last;            /* the micro-batch behind which the optimizer comes */
     uint8_t phase;
-    uint32_t (
-        *roles)[LH_STEP_ROLES]; /* [layers + 1] the tensor that a role is now, or LH_STEP_NONE */
+    uint32_t (*roles)[LH_STEP_ROLES]; /* of the micro-batch: [layers + 1] the tensor that a role is
+                                         now, or LH_STEP_NONE */
     /* [families x places] likewise, of what is a weight's; see place_of() in shard.c. */
     uint32_t *of_weights;
     GArray *waiting;  /* of uint32_t: units whose gradients are reduced behind the backward pass */
@@ -28,7 +30,8 @@ LhStepCall *lh_step_add_call(LhStepRecorder *r, LhStepCallKind does, LhStepStrea
 /* Keeps @args and gives @call them. */
 void lh_step_set_args(LhStepRecorder *r, LhStepCall *call, const LhKernelArgs *args);
 
-void lh_step_add_use(LhStepCall *call, LhStepUse use);
+/* Adds to the uses of @call, the last one that has been given any. */
+void lh_step_add_use(LhStepRecorder *r, LhStepCall *call, LhStepUse use);
 
 /* ---- shard.c ---- */
 
@@ -49,6 +52,12 @@ uint32_t lh_step_staying(LhStepRecorder *r, LhStepFamily family);
 /* The weights of a unit are not needed any more for now; their gradients are complete. */
 void lh_step_drop_weights(LhStepRecorder *r, LhStepWeight any, uint32_t layer);
 void lh_step_reduce_gradients(LhStepRecorder *r, LhStepWeight any, uint32_t layer);
+
+/* Likewise of the whole model, where that is one unit. */
+void lh_step_reduce_model(LhStepRecorder *r);
+
+/* Gradients are reduced in every micro-batch, and go then. */
+bool lh_step_reduces_each(const LhStepPlan *plan);
 
 /* Reductions that have waited for the end of the backward pass. */
 void lh_step_reduce_waiting(LhStepRecorder *r);

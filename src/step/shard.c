@@ -77,10 +77,17 @@ unit_number(const LhStepPlan *plan, Weight w)
     return plan->layers + (w.weight == LH_STEP_W_EMBED ? 0 : 1);
 }
 
-/* The weights of a unit, each once. Caller unrefs. */
-static GArray *
-weights_of(const LhStepPlan *plan, uint32_t number)
+static bool
+is_here(const LhStepRecorder *r, Weight w)
 {
+    return exists(r->plan, w) && lh_step_stage_has(r->plan, r->stage, w.weight, w.layer);
+}
+
+/* The weights of a unit that the stage has, each once. Caller unrefs. */
+static GArray *
+weights_of(const LhStepRecorder *r, uint32_t number)
+{
+    const LhStepPlan *plan = r->plan;
     const Unit unit = unit_of(plan, number);
     GArray *weights = g_array_new(FALSE, FALSE, sizeof(Weight));
 
@@ -88,12 +95,12 @@ weights_of(const LhStepPlan *plan, uint32_t number)
         for (unsigned weight = 0; weight < LH_STEP_W_LAYER; weight++) {
             const Weight w = { (LhStepWeight)weight, layer };
 
-            if (exists(plan, w))
+            if (is_here(r, w))
                 g_array_append_val(weights, w);
         }
     }
     for (uint32_t i = 0; i < unit.globals_count; i++) {
-        if (exists(plan, unit.globals[i]))
+        if (is_here(r, unit.globals[i]))
             g_array_append_val(weights, unit.globals[i]);
     }
     return weights;
@@ -135,25 +142,28 @@ is_sharded(const LhStepPlan *plan)
     return plan->params.shard == LH_SHARD_FSDP;
 }
 
-/* Gradients are reduced in every micro-batch, and go then. */
-static bool
-reduces_each(const LhStepPlan *plan)
+bool
+lh_step_reduces_each(const LhStepPlan *plan)
 {
+    const LhStepBehaviour *b = &plan->params.behaviour;
+    /* Chunks are at different micro-batches: the whole model is never at the end of one. */
+    const bool never = b->unit_is_model && lh_step_chunks(&plan->params) > 1;
+
     return plan->params.shard >= LH_SHARD_ZERO2 &&
-           (plan->params.behaviour.reduce_each || plan->params.micro_batches == 1);
+           ((b->reduce_each && !never) || plan->params.micro_batches == 1);
 }
 
 /* What a reduction gives is added to what earlier ones gave. */
 static bool
 accumulates(const LhStepPlan *plan)
 {
-    return reduces_each(plan) && plan->params.micro_batches > 1;
+    return lh_step_reduces_each(plan) && plan->params.micro_batches > 1;
 }
 
 static bool
 gradients_stay(const LhStepPlan *plan)
 {
-    return !reduces_each(plan) &&
+    return !lh_step_reduces_each(plan) &&
            (plan->params.behaviour.gradients_stay || plan->params.micro_batches > 1);
 }
 
@@ -182,8 +192,8 @@ add_collective(LhStepRecorder *r, const Collective *c, const LhStepUse *send,
         call->gather = c->gather;
         call->open = true;
     }
-    lh_step_add_use(call, *send);
-    lh_step_add_use(call, *receive);
+    lh_step_add_use(r, call, *send);
+    lh_step_add_use(r, call, *receive);
 }
 
 static void
@@ -196,7 +206,7 @@ close_collective(LhStepRecorder *r)
 static void
 gather(LhStepRecorder *r, uint32_t unit)
 {
-    g_autoptr(GArray) weights = weights_of(r->plan, unit);
+    g_autoptr(GArray) weights = weights_of(r, unit);
     const uint32_t pieces = lh_step_pieces(r->plan);
     const Collective c = { LH_STEP_STREAM_GATHER, unit_of(r->plan, unit).first, LH_COLL_ALL_GATHER,
                            LH_STEP_GROUP_DATA, ++r->gathers };
@@ -231,7 +241,7 @@ void
 lh_step_drop_weights(LhStepRecorder *r, LhStepWeight any, uint32_t layer)
 {
     const uint32_t unit = unit_number(r->plan, held(r->plan, any, layer));
-    g_autoptr(GArray) weights = weights_of(r->plan, unit);
+    g_autoptr(GArray) weights = weights_of(r, unit);
 
     if (!is_sharded(r->plan) || r->plan->params.behaviour.unit_is_model)
         return;
@@ -322,10 +332,11 @@ accumulate(LhStepRecorder *r, const GArray *weights)
         call->kernel = LH_KERNEL_ID_accumulate;
         call->starts = true;
         lh_step_set_args(r, call, &args);
-        lh_step_add_use(call, (LhStepUse){ .tensor = *place_of(r, LH_STEP_OF_GRADIENT_SUM, w),
-                                           .count = 1,
-                                           .reads = true });
-        lh_step_add_use(call,
+        lh_step_add_use(r, call,
+                        (LhStepUse){ .tensor = *place_of(r, LH_STEP_OF_GRADIENT_SUM, w),
+                                     .count = 1,
+                                     .reads = true });
+        lh_step_add_use(r, call,
                         (LhStepUse){ .tensor = tensor_of(r, LH_STEP_OF_GRADIENT_SHARD, w, true),
                                      .count = 1,
                                      .reads = true,
@@ -337,7 +348,7 @@ accumulate(LhStepRecorder *r, const GArray *weights)
 static void
 reduce(LhStepRecorder *r, uint32_t unit)
 {
-    g_autoptr(GArray) weights = weights_of(r->plan, unit);
+    g_autoptr(GArray) weights = weights_of(r, unit);
     const uint32_t layer = unit_of(r->plan, unit).first;
     uint32_t flat = LH_STEP_NONE; /* autograd puts the views of one flat parameter together */
 
@@ -353,7 +364,7 @@ reduce(LhStepRecorder *r, uint32_t unit)
         g_array_index(r->list->tensors, LhStepTensor, flat).last = r->list->calls->len - 1;
     if (r->plan->data_ranks > 1 && accumulates(r->plan))
         accumulate(r, weights);
-    for (guint i = 0; i < weights->len && reduces_each(r->plan); i++)
+    for (guint i = 0; i < weights->len && lh_step_reduces_each(r->plan); i++)
         *place_of(r, LH_STEP_OF_GRADIENT, g_array_index(weights, Weight, i)) = LH_STEP_NONE;
 }
 
@@ -363,11 +374,25 @@ lh_step_reduce_gradients(LhStepRecorder *r, LhStepWeight any, uint32_t layer)
     const LhStepPlan *plan = r->plan;
     const uint32_t unit = unit_number(plan, held(plan, any, layer));
 
-    if (!r->last && !reduces_each(plan))
+    if (!r->last && !lh_step_reduces_each(plan))
         return;
-    if (plan->params.behaviour.unit_is_model && any != LH_STEP_W_EMBED)
+    if (plan->params.behaviour.unit_is_model &&
+        (any != LH_STEP_W_EMBED || lh_step_stages(&plan->params) > 1))
         return;
     if (plan->params.behaviour.overlap_reduce)
+        reduce(r, unit);
+    else
+        g_array_append_val(r->waiting, unit);
+}
+
+void
+lh_step_reduce_model(LhStepRecorder *r)
+{
+    const uint32_t unit = 0;
+
+    if (!r->plan->params.behaviour.unit_is_model || (!r->last && !lh_step_reduces_each(r->plan)))
+        return;
+    if (r->plan->params.behaviour.overlap_reduce)
         reduce(r, unit);
     else
         g_array_append_val(r->waiting, unit);
@@ -438,47 +463,77 @@ add_norm(LhStepRecorder *r, Weight w, bool first)
     call->kernel = LH_KERNEL_ID_grad_norm;
     call->replicas = matrix.replicas;
     lh_step_set_args(r, call, &args);
-    lh_step_add_use(call, final_gradient(r, w));
-    lh_step_add_use(call,
+    lh_step_add_use(r, call, final_gradient(r, w));
+    lh_step_add_use(r, call,
                     (LhStepUse){ .tensor = norm, .count = 1, .reads = !first, .writes = true });
+}
+
+/* Sums over a group of ranks, in place. */
+static void
+add_all_reduce(LhStepRecorder *r, LhStepStream stream, LhStepGroup group, LhStepUse use)
+{
+    LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COLLECTIVE, stream, 0);
+
+    use.reads = use.writes = true;
+    call->collective = LH_COLL_ALL_REDUCE;
+    call->group = (uint8_t)group;
+    lh_step_add_use(r, call, use);
+    lh_step_add_use(r, call, use);
 }
 
 /* One number, added up over a group. */
 static void
 add_up(LhStepRecorder *r, LhStepFamily family, LhStepGroup group)
 {
-    const LhStepUse use = {
-        .tensor = lh_step_staying(r, family), .count = 1, .reads = true, .writes = true
-    };
-    LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COLLECTIVE, LH_STEP_STREAM_SCATTER, 0);
-
-    call->collective = LH_COLL_ALL_REDUCE;
-    call->group = (uint8_t)group;
-    lh_step_add_use(call, use);
-    lh_step_add_use(call, use);
+    add_all_reduce(r, LH_STEP_STREAM_SCATTER, group,
+                   (LhStepUse){ .tensor = lh_step_staying(r, family), .count = 1 });
 }
 
-/* The squares of all gradients; of those that several ranks have, by the first of them. The first
- * call is of a weight that every rank has a part of. */
+/* The first stage has the gradient of the embedding, the last one that of the head: where these are
+ * one matrix, of the same elements. */
+static void
+add_up_shared(LhStepRecorder *r)
+{
+    const Weight embed = { LH_STEP_W_EMBED, 0 };
+
+    if (lh_step_is_shared(r->plan, LH_STEP_W_EMBED) && is_here(r, embed))
+        add_all_reduce(r, LH_STEP_STREAM_PIPELINE, LH_STEP_GROUP_ENDS, final_gradient(r, embed));
+}
+
+/* The weight whose squares come first: every rank of the stage has a part of it. */
+static Weight
+first_of_norm(const LhStepRecorder *r)
+{
+    if (r->stage == 0)
+        return (Weight){ LH_STEP_W_EMBED, 0 };
+    return (Weight){ LH_STEP_W_Q, r->stage * lh_step_chunk_layers(r->plan) };
+}
+
+/* The squares of all gradients; of those that several ranks have, by the first of them. */
 static void
 clip(LhStepRecorder *r)
 {
     const LhStepPlan *plan = r->plan;
     const bool sharded = plan->params.shard != LH_SHARD_DDP;
+    const Weight first = first_of_norm(r);
 
-    add_norm(r, (Weight){ LH_STEP_W_EMBED, 0 }, true);
+    add_norm(r, first, true);
     for (uint32_t unit = 0; unit < units(plan); unit++) {
-        g_autoptr(GArray) weights = weights_of(plan, unit);
+        g_autoptr(GArray) weights = weights_of(r, unit);
 
         for (guint i = 0; i < weights->len; i++) {
             const Weight w = g_array_index(weights, Weight, i);
 
-            if (w.weight != LH_STEP_W_EMBED)
+            if (w.weight != LH_STEP_W_EMBED && (w.weight != first.weight || w.layer != first.layer))
                 add_norm(r, w, false);
         }
     }
-    if (sharded || plan->params.tensor_parallel > 1)
-        add_up(r, LH_STEP_OF_NORM, sharded ? LH_STEP_GROUP_ALL : LH_STEP_GROUP_TENSOR);
+    if (sharded)
+        add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_ALL);
+    else if (lh_step_stages(&plan->params) > 1)
+        add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_MODEL);
+    else if (plan->params.tensor_parallel > 1)
+        add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_TENSOR);
     lh_step_add_call(r, LH_STEP_CALL_SYNC, LH_STEP_STREAM_COMPUTE, 0);
 }
 
@@ -518,20 +573,20 @@ add_adam(LhStepRecorder *r, Weight w)
     call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
     call->kernel = fp32 ? LH_KERNEL_ID_adam_fp32 : LH_KERNEL_ID_adam;
     lh_step_set_args(r, call, &args);
-    lh_step_add_use(call, gradient);
-    lh_step_add_use(call, norm);
-    lh_step_add_use(call, clock);
+    lh_step_add_use(r, call, gradient);
+    lh_step_add_use(r, call, norm);
+    lh_step_add_use(r, call, clock);
     if (!fp32)
-        lh_step_add_use(call, master);
-    lh_step_add_use(call, moments);
-    lh_step_add_use(call, weight);
+        lh_step_add_use(r, call, master);
+    lh_step_add_use(r, call, moments);
+    lh_step_add_use(r, call, weight);
 }
 
 /* Each rank has updated its piece of the weights: all get all of them. */
 static void
 gather_updated(LhStepRecorder *r, uint32_t unit)
 {
-    g_autoptr(GArray) weights = weights_of(r->plan, unit);
+    g_autoptr(GArray) weights = weights_of(r, unit);
     const Collective c = { LH_STEP_STREAM_GATHER, unit_of(r->plan, unit).first, LH_COLL_ALL_GATHER,
                            LH_STEP_GROUP_DATA, 0 };
 
@@ -556,8 +611,9 @@ lh_step_record_optimizer(LhStepRecorder *r)
     uint32_t copy = LH_STEP_NONE;
 
     r->phase = LH_PHASE_OPTIMIZER;
-    if (plan->data_ranks > 1)
+    if (plan->data_ranks > 1 && r->stage + 1 == lh_step_stages(&plan->params))
         add_up(r, LH_STEP_OF_LOSS, LH_STEP_GROUP_DATA);
+    add_up_shared(r);
     if (plan->params.behaviour.clip > 0)
         clip(r);
     if (plan->params.behaviour.step_bytes > 0) {
@@ -565,7 +621,7 @@ lh_step_record_optimizer(LhStepRecorder *r)
             r, (LhStepTensor){ .family = LH_STEP_OF_STEP_COPY, .first = r->list->calls->len });
     }
     for (uint32_t unit = 0; unit < units(plan); unit++) {
-        g_autoptr(GArray) weights = weights_of(plan, unit);
+        g_autoptr(GArray) weights = weights_of(r, unit);
 
         for (guint i = 0; i < weights->len; i++)
             add_adam(r, g_array_index(weights, Weight, i));

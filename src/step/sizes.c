@@ -412,13 +412,14 @@ lh_step_pieces(const LhStepPlan *plan)
 }
 
 /* All-reduces share their elements evenly: over the tensor-parallel ranks that have the same
- * weight, and over data-parallel ones where everyone has all of it. */
+ * weight, over data-parallel ones where everyone has all of it, and over two stages. */
 uint64_t
 lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 {
     const LhStepMatrix matrix = lh_step_matrix(plan, weight, layer);
     const uint64_t pieces = lh_step_pieces(plan);
-    const uint64_t even = MAX(matrix.replicas, 1) * (pieces == 1 ? plan->data_ranks : 1);
+    const uint64_t even = (uint64_t)MAX(matrix.replicas, 1) * (pieces == 1 ? plan->data_ranks : 1) *
+                          (lh_step_is_shared(plan, weight) ? 2 : 1);
     const uint64_t piece = (matrix.rows * matrix.columns + pieces - 1) / pieces;
 
     return (piece + even - 1) / even * even;
@@ -426,16 +427,18 @@ lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t lay
 
 /* ---- tensors of the model and of the rank ---- */
 
-/* Parameters of a rank's shard. */
+/* Parameters of the shard of a rank of this stage. */
 static uint64_t
-parameters_of_shard(const LhStepPlan *plan)
+parameters_of_shard(const LhStepPlan *plan, uint32_t stage)
 {
     uint64_t sum = 0;
 
-    for (unsigned w = LH_STEP_W_LAYER; w < LH_STEP_WEIGHTS; w++)
-        sum += lh_step_piece_elements(plan, (LhStepWeight)w, 0);
+    for (unsigned w = LH_STEP_W_LAYER; w < LH_STEP_WEIGHTS; w++) {
+        if (lh_step_stage_has(plan, stage, (LhStepWeight)w, 0))
+            sum += lh_step_piece_elements(plan, (LhStepWeight)w, 0);
+    }
     for (uint32_t layer = 0; layer < plan->layers; layer++) {
-        for (unsigned w = 0; w < LH_STEP_W_LAYER; w++)
+        for (unsigned w = 0; w < LH_STEP_W_LAYER && lh_step_stage_of(plan, layer) == stage; w++)
             sum += lh_step_piece_elements(plan, (LhStepWeight)w, layer);
     }
     return sum;
@@ -463,7 +466,7 @@ gradient_dtype(const LhStepPlan *plan)
 }
 
 static LhStepShape
-shape_of_rank(const LhStepPlan *plan, LhStepFamily family)
+shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
 {
     const uint32_t parts = plan->segments * plan->params.tensor_parallel;
 
@@ -474,13 +477,13 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family)
                         parts * plan->params.micro_batches, plan->rows / parts);
     case LH_STEP_OF_STEP_COPY:
         return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1,
-                        parameters_of_shard(plan) * plan->params.behaviour.step_bytes / 4);
+                        parameters_of_shard(plan, stage) * plan->params.behaviour.step_bytes / 4);
     case LH_STEP_OF_GRADIENT_COPY:
         return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_BF16, LH_CATEGORY_GRADIENTS, 1,
-                        parameters_of_shard(plan) * plan->params.behaviour.copy_bytes / 2);
+                        parameters_of_shard(plan, stage) * plan->params.behaviour.copy_bytes / 2);
     case LH_STEP_OF_FLAT_GRADIENT:
         return shape_of(LH_TENSOR_GRADIENT, gradient_dtype(plan), LH_CATEGORY_COMMUNICATION, 1,
-                        parameters_of_shard(plan) * lh_step_pieces(plan));
+                        parameters_of_shard(plan, stage) * lh_step_pieces(plan));
     case LH_STEP_OF_OTHER:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
                         plan->params.behaviour.other_bytes / 4);
@@ -504,7 +507,7 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     if (tensor->family == LH_STEP_OF_ROLE)
         return lh_step_role_shape(plan, (LhStepRole)tensor->what, tensor->layer);
     if (tensor->family >= LH_STEP_OF_STEP_COPY)
-        return shape_of_rank(plan, (LhStepFamily)tensor->family);
+        return shape_of_rank(plan, (LhStepFamily)tensor->family, tensor->stage);
     elements = lh_step_piece_elements(plan, (LhStepWeight)tensor->what, tensor->layer);
     switch (tensor->family) {
     case LH_STEP_OF_WEIGHT:

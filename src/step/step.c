@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define RANKS_MAX LH_RANKS_MAX
+#define PIPELINE_WORK_MAX (UINT32_C(1) << 17) /* of which each takes some 20 KiB */
 
 /* ---- frameworks ---- */
 
@@ -126,6 +127,37 @@ check_model(const LhStepParams *p, GError **error)
     return true;
 }
 
+static bool
+check_pipeline(const LhStepParams *p, GError **error)
+{
+    const uint32_t stages = lh_step_stages(p), chunks = lh_step_chunks(p);
+    const uint64_t parts = (uint64_t)stages * chunks;
+
+    if (stages == 1 && chunks > 1)
+        return lh_program_refuse(error, "several chunks of layers need several pipeline stages");
+    if (chunks > 1 && p->pipeline_order != LH_PIPELINE_1F1B)
+        return lh_program_refuse(error, "several chunks of layers on a pipeline stage need the "
+                                        "order 1f1b");
+    if (stages > 1 && p->model->num_layers * p->micro_batches > PIPELINE_WORK_MAX)
+        return lh_program_refuse(error,
+                                 "a pipeline has at most %u micro-batches times layers; here are "
+                                 "%u times %" PRIu64,
+                                 PIPELINE_WORK_MAX, p->micro_batches, p->model->num_layers);
+    if (p->model->num_layers < parts)
+        return lh_program_refuse(error, "%" PRIu64 " layers cannot be shared among %" PRIu64 "%s",
+                                 p->model->num_layers, parts,
+                                 chunks > 1 ? " chunks of pipeline stages" : " pipeline stages");
+    if (chunks > 1 &&
+        !divides(p->micro_batches, stages,
+                 "with several chunks of layers on a stage, the number of micro-batches",
+                 "the number of pipeline stages", error))
+        return false;
+    return divides(p->model->num_layers, parts, "the number of layers",
+                   chunks > 1 ? "the number of chunks of all pipeline stages"
+                              : "the number of pipeline stages",
+                   error);
+}
+
 bool
 lh_step_check(const LhStepParams *p, GError **error)
 {
@@ -138,7 +170,7 @@ lh_step_check(const LhStepParams *p, GError **error)
         return lh_program_refuse(error, "a step has at most %u micro-batches", UINT16_MAX);
     if (p->module.mask.documents_count > 0)
         return lh_program_refuse(error, "steps have no packed documents yet");
-    return check_model(p, error) && check_tensor_parallel(p, error);
+    return check_model(p, error) && check_tensor_parallel(p, error) && check_pipeline(p, error);
 }
 
 /* ---- the plan ---- */
@@ -147,6 +179,7 @@ static void
 free_list(LhStepList *list)
 {
     g_clear_pointer(&list->calls, g_array_unref);
+    g_clear_pointer(&list->uses, g_array_unref);
     g_clear_pointer(&list->tensors, g_array_unref);
     g_clear_pointer(&list->chunks, g_array_unref);
 }
@@ -157,12 +190,14 @@ free_plan(void *data)
     LhStepPlan *plan = data;
 
     lh_step_clear_modules(plan);
-    free_list(&plan->inner);
-    free_list(&plan->last);
+    for (uint32_t i = 0; plan->stages != NULL && i < lh_step_stages(&plan->params); i++) {
+        free_list(&plan->stages[i].inner);
+        free_list(&plan->stages[i].last);
+    }
+    g_free(plan->stages);
     g_clear_pointer(&plan->args, g_array_unref);
     g_clear_pointer(&plan->classes, g_array_unref);
     g_free(plan->kinds);
-    g_free(plan->ordinals);
     g_free(plan);
 }
 
@@ -192,13 +227,12 @@ set_layers(LhStepPlan *plan, const LhStepParams *p)
     plan->dense_layers =
         p->model->num_experts > 0 ? (uint32_t)p->model->weights.dense_layers : plan->layers;
     plan->kinds = g_new0(uint8_t, plan->layers);
-    plan->ordinals = g_new0(uint32_t, plan->layers);
     for (uint32_t i = 0; i < plan->layers; i++) {
         const LhLayerRun *run = lh_model_layer(p->model, i);
 
         plan->kinds[i] = (uint8_t)kind_of(p, run);
         plan->gated[plan->kinds[i]] |= run->output_gate;
-        plan->ordinals[i] = plan->kind_layers[plan->kinds[i]]++;
+        plan->kind_layers[plan->kinds[i]]++;
     }
 }
 
@@ -215,6 +249,7 @@ new_plan(const LhStepParams *p)
         plan->params.shard = LH_SHARD_DDP;
     plan->args = g_array_new(FALSE, FALSE, sizeof(LhKernelArgs));
     plan->classes = g_array_new(FALSE, FALSE, sizeof(LhStepClass));
+    plan->stages = g_new0(LhStepStage, lh_step_stages(p));
     set_layers(plan, p);
     return plan;
 }
@@ -255,18 +290,24 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_OTHER] = "other",
 };
 
-/* "saved.x", "w.norm1", "w.kv_lin": the family, what it is of, and of which layers where they
- * differ. */
+/* "saved.x", "w.norm1", "w.kv_lin", "w.head@3": the family, what it is of, of which layers where
+ * they differ, and of which stage if it is one's alone. */
 static char *
 slot_name(const LhStepClass *c)
 {
+    GString *name = g_string_new(NULL);
+
     if (c->family == LH_STEP_OF_ROLE)
-        return g_strconcat(c->kept ? "saved." : "", lh_step_role_name((LhStepRole)c->what), c->name,
-                           NULL);
-    if (c->family >= LH_STEP_OF_STEP_COPY && c->family != LH_STEP_OF_CLOCK)
-        return g_strdup(family_names[c->family]);
-    return g_strconcat(family_names[c->family], ".", lh_step_weight_name((LhStepWeight)c->what),
-                       c->name, NULL);
+        g_string_printf(name, "%s%s%s", c->kept ? "saved." : "",
+                        lh_step_role_name((LhStepRole)c->what), c->name);
+    else if (c->family >= LH_STEP_OF_STEP_COPY && c->family != LH_STEP_OF_CLOCK)
+        g_string_assign(name, family_names[c->family]);
+    else
+        g_string_printf(name, "%s.%s%s", family_names[c->family],
+                        lh_step_weight_name((LhStepWeight)c->what), c->name);
+    if (c->stage != LH_STEP_NONE)
+        g_string_append_printf(name, "@%u", c->stage);
+    return g_string_free(name, FALSE);
 }
 
 static void
@@ -276,8 +317,12 @@ declare(LhStepPlan *plan, LhProgram *program)
     lh_program_add_stream(program, "tensor", LH_STREAM_COMM);
     lh_program_add_stream(program, "gather", LH_STREAM_COMM);
     lh_program_add_stream(program, "scatter", LH_STREAM_COMM);
+    if (lh_step_stages(&plan->params) > 1)
+        lh_program_add_stream(program, "pipe", LH_STREAM_COMM);
     for (guint i = 0; i < plan->classes->len; i++) {
+        const uint32_t ranks = (uint32_t)lh_step_stage_ranks(&plan->params);
         LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
+        const bool alone = c->stage != LH_STEP_NONE;
         g_autofree char *name = slot_name(c);
 
         c->slot = lh_program_add_slot(program, (LhSlotParams){
@@ -289,6 +334,8 @@ declare(LhStepPlan *plan, LhProgram *program)
                                                    .category = c->shape.category,
                                                    .parts = c->shape.parts * c->instances,
                                                    .part_bytes = c->shape.part_bytes,
+                                                   .first_rank = alone ? c->stage * ranks : 0,
+                                                   .ranks_count = alone ? ranks : 0,
                                                });
     }
     lh_step_declare_modules(plan, program);
@@ -314,16 +361,45 @@ program_params(const LhStepPlan *plan)
     return p;
 }
 
-/* What is held for the whole step and no op touches. */
+/* What is held for the whole step and no op touches; of a stage alone, or of all. */
 static void
-add_held(LhStepPlan *plan, LhStepFamily family)
+add_held(LhStepPlan *plan, LhStepFamily family, uint32_t stage)
 {
-    const LhStepTensor held = { .family = (uint8_t)family, .stays = true };
-    LhStepClass c = { .family = (uint8_t)family, .stays = true, .instances = 1 };
+    const LhStepTensor held = { .family = (uint8_t)family,
+                                .stays = true,
+                                .stage = (uint16_t)(stage == LH_STEP_NONE ? 0 : stage) };
+    LhStepClass c = { .family = (uint8_t)family, .stays = true, .stage = stage, .instances = 1 };
 
     c.shape = lh_step_tensor_shape(plan, &held);
     if (c.shape.part_bytes > 0)
         g_array_append_val(plan->classes, c);
+}
+
+/* Copies of gradients are as many as a stage has gradients. */
+static void
+add_all_held(LhStepPlan *plan)
+{
+    const uint32_t stages = lh_step_stages(&plan->params);
+
+    for (uint32_t stage = 0; stage < stages; stage++)
+        add_held(plan, LH_STEP_OF_GRADIENT_COPY, stages == 1 ? LH_STEP_NONE : stage);
+    add_held(plan, LH_STEP_OF_OTHER, LH_STEP_NONE);
+}
+
+static void
+record(LhStepPlan *plan)
+{
+    g_autoptr(GPtrArray) turns = NULL;
+
+    if (lh_step_stages(&plan->params) == 1) {
+        if (plan->params.micro_batches > 1)
+            lh_step_record(plan, &plan->stages->inner, false);
+        lh_step_record(plan, &plan->stages->last, true);
+        return;
+    }
+    turns = lh_step_turns(&plan->params);
+    for (uint32_t stage = 0; stage < turns->len; stage++)
+        lh_step_record_turns(plan, stage, g_ptr_array_index(turns, stage));
 }
 
 /* States bytes and flops, unless the schedule of attention states none. */
@@ -363,14 +439,9 @@ lh_step_new(const LhStepParams *params, GError **error)
         free_plan(plan);
         return NULL;
     }
-    if (plan->params.micro_batches > 1) {
-        lh_step_record(plan, &plan->inner, false);
-        lh_step_place(plan, &plan->inner);
-    }
-    lh_step_record(plan, &plan->last, true);
-    lh_step_place(plan, &plan->last);
-    add_held(plan, LH_STEP_OF_GRADIENT_COPY);
-    add_held(plan, LH_STEP_OF_OTHER);
+    record(plan);
+    lh_step_place(plan);
+    add_all_held(plan);
     lh_step_order(plan);
     whole = program_params(plan);
     program = lh_program_create("step", &lh_step_generator, &whole, LH_PLACE_CONTIGUOUS);

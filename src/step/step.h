@@ -6,6 +6,7 @@
  *     facts.c     what can be asked about a step without its program (graph.h)
  *     sizes.c     rows, widths and bytes of everything that the table names
  *     modules.c   the attention of a layer as embedded programs, forward and backward
+ *     pipeline.c  which stage works on what, and when stages exchange rows and gradients
  *     record.c    one micro-batch, written down call by call; what recomputation does follows from
  *                 what is kept
  *     shard.c     weights and gradients: who holds, gathers, reduces and updates them
@@ -14,8 +15,8 @@
  *     emit.c      the calls as ops of a rank
  *     formulas.c  parameters, flops and bytes, computed from the model alone
  *
- * Ranks are numbered tensor parallel first, then context parallel, then data parallel: rank = t +
- * tensor_parallel (c + context_parallel d).
+ * Ranks are numbered tensor parallel first, then context parallel, data parallel and pipeline
+ * stages: rank = t + tensor_parallel (c + context_parallel (d + data_parallel s)).
  */
 #pragma once
 
@@ -50,6 +51,16 @@ typedef struct {
     double clip;                /* the largest norm of the gradients; 0: any */
 } LhStepBehaviour;
 
+/* In which order the stages of a pipeline work on micro-batches. */
+typedef enum {
+    LH_PIPELINE_1F1B,  /* one forward, one backward; interleaved where a stage has several chunks */
+    LH_PIPELINE_GPIPE, /* all forward, then all backward */
+    LH_PIPELINE_ORDERS
+} LhPipelineOrder;
+
+/* Indexed by LhPipelineOrder, NULL-terminated: "1f1b", "gpipe". */
+extern const char *const lh_pipeline_order_names[];
+
 /* Everything that decides the program of a step. */
 typedef struct {
     const LhModel *model; /* borrowed for the call; heads and widths as they are run, padded */
@@ -64,6 +75,12 @@ typedef struct {
     uint64_t window;          /* of layers with a sliding window; 0: none has one */
     uint32_t tensor_parallel; /* with sequence parallelism */
     uint32_t data_parallel;
+    uint32_t
+        pipeline_parallel; /* stages, each of which has its share of the layers; 0 and 1: one */
+    /* Chunks of layers that a stage has: chunk c of stage s is the (c x stages + s)-th of all; 0
+     * and 1: one. */
+    uint32_t chunks;
+    LhPipelineOrder pipeline_order;
     uint32_t micro_batches; /* of a data-parallel rank, one after the other */
     LhShard shard;
     LhCheckpoint checkpoint;
@@ -71,11 +88,29 @@ typedef struct {
     double learning_rate;
 } LhStepParams;
 
-/* All ranks. */
+static inline uint32_t
+lh_step_stages(const LhStepParams *p)
+{
+    return MAX(p->pipeline_parallel, 1);
+}
+
+static inline uint32_t
+lh_step_chunks(const LhStepParams *p)
+{
+    return MAX(p->chunks, 1);
+}
+
+/* The ranks of one stage, which follow one another; all ranks. */
+static inline uint64_t
+lh_step_stage_ranks(const LhStepParams *p)
+{
+    return (uint64_t)p->tensor_parallel * p->module.ranks * p->data_parallel;
+}
+
 static inline uint64_t
 lh_step_ranks(const LhStepParams *p)
 {
-    return (uint64_t)p->tensor_parallel * p->module.ranks * p->data_parallel;
+    return lh_step_stage_ranks(p) * lh_step_stages(p);
 }
 
 /* How @framework does it, with weights cut as @shard says. */
@@ -94,8 +129,9 @@ const LhStepParams *lh_step_params(const LhProgram *program);
 /* The dimension of parallelism that an op of a step communicates for. */
 typedef enum {
     LH_DIMENSION_TENSOR,
-    LH_DIMENSION_CONTEXT, /* attention */
-    LH_DIMENSION_DATA,    /* weights and gradients, over data- and context-parallel ranks */
-    LH_DIMENSIONS         /* none: it computes */
+    LH_DIMENSION_CONTEXT,  /* attention */
+    LH_DIMENSION_DATA,     /* weights and gradients, over data- and context-parallel ranks */
+    LH_DIMENSION_PIPELINE, /* rows and their gradients, between stages; those of a shared matrix */
+    LH_DIMENSIONS          /* none: it computes */
 } LhDimension;
 LhDimension lh_step_dimension(const LhOp *op);

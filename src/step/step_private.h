@@ -15,6 +15,45 @@
 #define LH_STEP_KEPT_BITS 64
 extern const uint64_t lh_step_kept[LH_CHECKPOINTS];
 
+/* ---- pipeline.c ---- */
+
+/* What a stage sends or receives: the rows behind one of its chunks, or before it; or, backward,
+ * their gradient. */
+typedef struct {
+    bool send, backward;
+    uint16_t chunk, micro_batch;
+} LhStepMessage;
+
+#define LH_STEP_MESSAGES_MAX 4
+
+/* What a stage does next: it exchanges messages, or works on a micro-batch with one of its chunks.
+ */
+typedef struct {
+    uint8_t messages_count;                       /* 0: it works */
+    LhStepMessage messages[LH_STEP_MESSAGES_MAX]; /* in the same order at both ends */
+    bool backward;
+    uint16_t chunk, micro_batch;
+} LhStepTurn;
+
+/* Work that a stage does forward before it goes backward for the first time, one more apart. */
+uint32_t lh_step_warmup(const LhStepParams *params, uint32_t stage);
+
+/* The turns of every stage, as GArray * of LhStepTurn. Caller unrefs. */
+GPtrArray *lh_step_turns(const LhStepParams *params);
+
+/* ---- where things are ---- */
+
+/* Where a rank stands. */
+typedef struct {
+    uint32_t tensor, context, stage;
+    uint32_t data; /* context and data parallel together: which piece of weights is its own */
+} LhStepPlace;
+
+LhStepPlace lh_step_place_of(const LhStepPlan *plan, uint32_t rank);
+
+/* Layers of a chunk. */
+uint32_t lh_step_chunk_layers(const LhStepPlan *plan);
+
 /* ---- sizes ---- */
 
 typedef struct {
@@ -51,7 +90,7 @@ typedef struct {
     bool stays;     /* there for the whole step; at its own place */
     bool placed;    /* its instance is its layer's place, not any that is free */
     bool kept;      /* made in the forward pass, used in the backward pass */
-    uint16_t layer;
+    uint16_t layer, stage;
     uint32_t first, last; /* calls that touch it */
     uint32_t class_index; /* of LhStepClass */
     uint32_t instance;
@@ -63,6 +102,7 @@ typedef struct {
     uint8_t variant; /* LhStepVariant */
     const char *name;
     bool kept, stays;
+    uint32_t stage; /* of a pipeline, whose alone they are; LH_STEP_NONE: all stages' */
     LhStepShape shape;
     uint32_t instances;
     uint16_t slot;
@@ -71,6 +111,7 @@ typedef struct {
 typedef enum {
     LH_STEP_CALL_COMPUTE,
     LH_STEP_CALL_COLLECTIVE,
+    LH_STEP_CALL_EXCHANGE, /* with other stages */
     LH_STEP_CALL_MODULE,
     LH_STEP_CALL_SYNC,
     LH_STEP_CALL_ALLOC,
@@ -81,6 +122,8 @@ typedef enum {
     LH_STEP_GROUP_TENSOR,   /* tensor parallel */
     LH_STEP_GROUP_DATA,     /* data and context parallel */
     LH_STEP_GROUP_REPLICAS, /* tensor-parallel ranks that have the same key-value heads */
+    LH_STEP_GROUP_MODEL,    /* tensor-parallel ranks of all stages: they have one of everything */
+    LH_STEP_GROUP_ENDS,     /* the first and the last stage */
     LH_STEP_GROUP_ALL,
     LH_STEP_GROUPS
 } LhStepGroup;
@@ -90,7 +133,8 @@ typedef enum {
     LH_STEP_STREAM_TENSOR,
     LH_STEP_STREAM_GATHER,
     LH_STEP_STREAM_SCATTER,
-    LH_STEP_STREAMS, /* the module's own come behind */
+    LH_STEP_STREAM_PIPELINE, /* of a pipeline only */
+    LH_STEP_STREAMS,         /* the module's own come behind */
 } LhStepStream;
 
 /* Parts [part, part + count) of a tensor. */
@@ -100,6 +144,7 @@ typedef struct {
     bool reads, writes;
     bool own_piece;      /* of all ranks' pieces, the rank's: `part` is moved by its place */
     bool of_micro_batch; /* `part` is moved by count x the micro-batch's number */
+    bool gradient;       /* of exchanges: it is one, and goes to the stage before */
 } LhStepUse;
 
 #define LH_STEP_USES_MAX (2 * LH_COLLECTIVE_TENSORS_MAX)
@@ -125,11 +170,12 @@ typedef struct {
     uint8_t group;   /* LhStepGroup */
     uint8_t collective; /* LhCollectiveKind */
     uint8_t communicator;
-    uint8_t uses_count;
+    uint8_t uses_count; /* operands; send and receive, by turns */
+    uint32_t uses;      /* the first of them, in the list's */
     uint16_t layer;
-    uint32_t args; /* in LhStepPlan.args */
+    uint16_t micro_batch; /* counted from that of the list */
+    uint32_t args;        /* in LhStepPlan.args */
     LhKernelId kernel;
-    LhStepUse uses[LH_STEP_USES_MAX]; /* operands; send and receive, by turns */
     LhStepWaits waits;
     bool after_module; /* comes after all that the last module does to inputs and outputs ... */
     bool after_all;    /* ... or to anything */
@@ -142,18 +188,31 @@ typedef struct {
 
 typedef struct {
     GArray *calls;   /* of LhStepCall */
+    GArray *uses;    /* of LhStepUse, of all calls */
     GArray *tensors; /* of LhStepTensor; each list has its own, but those that stay are first */
     GArray *chunks;  /* of LhStepChunk */
     uint32_t plain_chunks;
     uint32_t modules[LH_STEP_KINDS][2]; /* how many, forward and backward */
 } LhStepList;
 
+/* The uses of a call of @list; valid until others are added. */
+static inline LhStepUse *
+lh_step_uses(const LhStepList *list, const LhStepCall *call)
+{
+    return &g_array_index(list->uses, LhStepUse, call->uses);
+}
+
+/* What a stage does: without a pipeline, `inner` for each micro-batch but the last one, and `last`
+ * with the optimizer; in a pipeline `last` is all of it. */
+typedef struct {
+    LhStepList inner, last;
+} LhStepStage;
+
 struct _LhStepPlan {
     LhStepParams params; /* model points to the copy below */
     LhModel model;
     uint32_t layers;
     uint8_t *kinds;        /* [layers] LhStepKind */
-    uint32_t *ordinals;    /* [layers] how many of the same kind are before it */
     uint32_t dense_layers; /* the first ones; the others have experts */
     uint32_t kind_layers[LH_STEP_KINDS];
     bool gated[LH_STEP_KINDS]; /* their attention has an output gate */
@@ -164,8 +223,7 @@ struct _LhStepPlan {
     uint32_t data_ranks;                          /* D: context x data parallel */
     GArray *args;                                 /* of LhKernelArgs */
     GArray *classes;                              /* of LhStepClass */
-    /* Micro-batches but the last one, and the last one with the optimizer. */
-    LhStepList inner, last;
+    LhStepStage *stages;                          /* [lh_step_stages()] */
 };
 
 /* modules.c */
@@ -174,8 +232,9 @@ void lh_step_clear_modules(LhStepPlan *plan);
 /* Declares the module's own slots and streams in @program. */
 void lh_step_declare_modules(LhStepPlan *plan, LhProgram *program);
 
-/* record.c */
+/* record.c: a micro-batch, @last with the optimizer; or all that a stage does in its turns. */
 void lh_step_record(LhStepPlan *plan, LhStepList *list, bool last);
+void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns);
 
 /* sizes.c: of a tensor of any family */
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);
@@ -184,14 +243,13 @@ uint64_t lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uin
 /* lives.c: layers may have a tensor in different shapes, or not all have it. */
 typedef struct {
     uint8_t number;   /* equal of layers that have it in the same shape */
-    uint32_t ordinal; /* how many of these are before the layer */
     const char *name; /* "_lin"; "" of the usual one */
 } LhStepVariant;
 LhStepVariant lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what,
                               uint32_t layer);
 
-/* lives.c: adds allocs and frees, and gives every tensor its place. */
-void lh_step_place(LhStepPlan *plan, LhStepList *list);
+/* lives.c: adds allocs and frees to all lists, and gives every tensor its place. */
+void lh_step_place(LhStepPlan *plan);
 
 /* waits.c: needs placed lists. */
 void lh_step_order(LhStepPlan *plan);

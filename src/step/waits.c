@@ -50,9 +50,9 @@ first_of(const Tracker *t, const LhStepList *list, const LhStepUse *use, uint32_
 }
 
 static LhStepUse
-parts_of_call(const LhStepCall *call, uint32_t i)
+parts_of_call(const LhStepList *list, const LhStepCall *call, uint32_t i)
 {
-    LhStepUse use = call->uses[i];
+    LhStepUse use = lh_step_uses(list, call)[i];
 
     if (call->does == LH_STEP_CALL_MODULE) /* `part` is the module's slot */
         use.part = 0;
@@ -64,7 +64,7 @@ find_needed(const Tracker *t, const LhStepList *list, const LhStepCall *call,
             uint32_t needed[LH_STEP_STREAMS])
 {
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse use = parts_of_call(call, i);
+        const LhStepUse use = parts_of_call(list, call, i);
         uint32_t count;
         const Part *parts = first_of(t, list, &use, &count);
 
@@ -114,7 +114,7 @@ static void
 note_uses(const Tracker *t, const LhStepList *list, const LhStepCall *call)
 {
     for (uint32_t i = 0; i < call->uses_count; i++) {
-        const LhStepUse use = parts_of_call(call, i);
+        const LhStepUse use = parts_of_call(list, call, i);
         uint32_t count;
         Part *parts = first_of(t, list, &use, &count);
 
@@ -133,7 +133,9 @@ note_uses(const Tracker *t, const LhStepList *list, const LhStepCall *call)
 static void
 order_call(Tracker *t, const LhStepList *list, LhStepCall *call)
 {
-    const bool counts = call->does == LH_STEP_CALL_COMPUTE || call->does == LH_STEP_CALL_COLLECTIVE;
+    const bool counts = call->does == LH_STEP_CALL_COMPUTE ||
+                        call->does == LH_STEP_CALL_COLLECTIVE ||
+                        call->does == LH_STEP_CALL_EXCHANGE;
     uint32_t needed[LH_STEP_STREAMS] = { 0 };
 
     if (call->does == LH_STEP_CALL_SYNC) {
@@ -210,34 +212,43 @@ order_list(Tracker *t, LhStepList *list)
         order_call(t, list, &g_array_index(list->calls, LhStepCall, i));
 }
 
+/* What a micro-batch waits for at its start is what the one before has left: so the second time
+ * counts. The first micro-batch has no such calls to wait for. */
+static void
+order_stage(Tracker *t, LhStepStage *stage)
+{
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++)
+        t->clocks[s] = g_array_new(FALSE, FALSE, sizeof(Clock));
+    for (uint32_t i = 0; i < 2 && stage->inner.calls != NULL; i++)
+        order_list(t, &stage->inner);
+    order_list(t, &stage->last);
+    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++)
+        g_array_unref(t->clocks[s]);
+    if (stage->inner.calls != NULL) {
+        mark_modules(&stage->inner);
+        cut_into_chunks(&stage->inner);
+    }
+    mark_modules(&stage->last);
+    cut_into_chunks(&stage->last);
+}
+
 void
 lh_step_order(LhStepPlan *plan)
 {
-    Tracker t = { .plan = plan, .first_part = g_new(uint32_t, plan->classes->len) };
+    g_autofree uint32_t *first_part = g_new(uint32_t, plan->classes->len);
     uint32_t parts = 0;
 
     for (guint i = 0; i < plan->classes->len; i++) {
         const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
 
-        t.first_part[i] = parts;
+        first_part[i] = parts;
         parts += c->instances * c->shape.parts;
     }
-    t.parts = g_new0(Part, parts);
-    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++)
-        t.clocks[s] = g_array_new(FALSE, FALSE, sizeof(Clock));
-    /* What a micro-batch waits for at its start is what the one before has left: so the second time
-     * counts. The first micro-batch has no such calls to wait for. */
-    for (uint32_t i = 0; i < 2 && plan->params.micro_batches > 1; i++)
-        order_list(&t, &plan->inner);
-    order_list(&t, &plan->last);
-    for (uint32_t s = 0; s < LH_STEP_STREAMS; s++)
-        g_array_unref(t.clocks[s]);
-    g_free(t.parts);
-    g_free(t.first_part);
-    if (plan->params.micro_batches > 1) {
-        mark_modules(&plan->inner);
-        cut_into_chunks(&plan->inner);
+    for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
+        Tracker t = { .plan = plan, .first_part = first_part };
+
+        t.parts = g_new0(Part, parts);
+        order_stage(&t, &plan->stages[stage]);
+        g_free(t.parts);
     }
-    mark_modules(&plan->last);
-    cut_into_chunks(&plan->last);
 }

@@ -31,7 +31,9 @@ check_placement(LhProof *proof)
         return DECLARATION(
             "has a placement of other ranks or another length than its parameters say");
     segments = lh_placement_segments(placement);
-    if (segments == 0 || placement->seq_length == 0 || placement->seq_length % segments != 0)
+    /* How ranks of a step hold tokens is said by the programs that it embeds. */
+    if (segments == 0 || placement->seq_length == 0 ||
+        (program->step == NULL && placement->seq_length % segments != 0))
         return DECLARATION("cannot cut %" G_GUINT64_FORMAT " tokens into %" G_GUINT64_FORMAT
                            " equal segments",
                            placement->seq_length, segments);
@@ -243,6 +245,9 @@ check_region(LhProof *proof, uint32_t g, const LhRegion *region)
         return MALFORMED(g, -1, "names slot %u, but there are %u", region->slot,
                          program->slots_count);
     slot = &program->slots[region->slot];
+    if (!lh_slot_is_on(slot, proof->op_rank[g]))
+        return MALFORMED(g, region->slot, "names slot %s, which this rank does not have",
+                         slot->name);
     if (region->count == 0 || region->part >= slot->parts ||
         region->count > slot->parts - region->part)
         return MALFORMED(g, region->slot, "names %u parts of slot %s from %u on, which has %u",

@@ -176,9 +176,11 @@ check_rank(MemoryCheck *check, uint32_t rank)
 
         for (uint32_t part = 0; part < s->parts; part++)
             check->cells[s->first_cell + part] =
-                (CellLife){ .live = s->role != LH_SLOT_TEMP, .alloc = LH_NONE, .free = LH_NONE };
+                (CellLife){ .live = s->role != LH_SLOT_TEMP && lh_slot_is_on(s, rank),
+                            .alloc = LH_NONE,
+                            .free = LH_NONE };
     }
-    lh_live_init(&check->live, program);
+    lh_live_init(&check->live, program, rank);
     for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
         if (proof->ops[g].kind == LH_OP_ALLOC)
             alloc_region(check, g);

@@ -411,6 +411,7 @@ dimensions_text(const LhProof *proof, const GArray *cycle)
         [LH_DIMENSION_TENSOR] = "tensor",
         [LH_DIMENSION_CONTEXT] = "context",
         [LH_DIMENSION_DATA] = "data",
+        [LH_DIMENSION_PIPELINE] = "pipeline",
     };
     g_autoptr(GString) text = g_string_new(NULL);
     uint32_t seen = 0;

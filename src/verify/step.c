@@ -17,6 +17,8 @@ apply(LhValues *v, uint32_t g)
         lh_values_apply_optimizer(v, g);
     else if (op->kind == LH_OP_COMPUTE)
         lh_values_apply_row(v, g);
+    else if (op->kind == LH_OP_EXCHANGE)
+        lh_values_receive(v, g);
 }
 
 static void
@@ -33,6 +35,8 @@ execute(LhValues *v)
             lh_values_hold_meeting(v, &proof->meetings[node - 2 * proof->ops_count]);
         else if (node % 2 == 1)
             apply(v, node / 2);
+        else if (proof->ops[node / 2].kind == LH_OP_EXCHANGE && v->op_instance[node / 2] == LH_NONE)
+            lh_values_send(v, node / 2);
     }
 }
 
@@ -48,6 +52,7 @@ values_of(LhProof *proof)
         .tensor = params->tensor_parallel,
         .context = params->module.ranks,
         .data = params->data_parallel,
+        .stages = lh_step_stages(params),
         .micro_batches = params->micro_batches,
         .layers = lh_step_layers(program->step),
         .segments = lh_step_segments(program->step),
@@ -78,6 +83,7 @@ lh_proof_check_step(LhProof *proof)
         lh_values_check_end(&v);
     }
     lh_values_clear_modules(&v);
+    lh_values_clear_messages(&v);
     lh_sets_clear(&v.sets);
     g_free(v.cells);
     g_free(v.weights);

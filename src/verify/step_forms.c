@@ -18,6 +18,7 @@ check_bytes(LhProof *proof, uint32_t rank, const uint64_t sent[LH_DIMENSIONS])
         [LH_DIMENSION_TENSOR] = "tensor",
         [LH_DIMENSION_CONTEXT] = "context",
         [LH_DIMENSION_DATA] = "data",
+        [LH_DIMENSION_PIPELINE] = "pipeline",
     };
 
     for (unsigned i = 0; i < LH_DIMENSIONS; i++) {
@@ -34,7 +35,7 @@ check_bytes(LhProof *proof, uint32_t rank, const uint64_t sent[LH_DIMENSIONS])
 static void
 check_rank(LhProof *proof, uint32_t rank)
 {
-    const uint64_t want = lh_step_dense_flops(proof->program);
+    const uint64_t want = lh_step_dense_flops(proof->program, rank);
     uint64_t sent[LH_DIMENSIONS + 1] = { 0 }, flops = 0;
 
     for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
@@ -54,9 +55,9 @@ check_rank(LhProof *proof, uint32_t rank)
 
 /* Slots of states that hold a family's tensors. */
 static void
-check_states(LhProof *proof)
+check_states(LhProof *proof, uint32_t rank)
 {
-    const LhStepStateBytes want = lh_step_state_bytes(proof->program);
+    const LhStepStateBytes want = lh_step_state_bytes(proof->program, rank);
     uint64_t weights = 0, optimizer = 0;
 
     for (uint32_t i = 0; i < proof->program->slots_count; i++) {
@@ -64,7 +65,8 @@ check_states(LhProof *proof)
         const uint64_t bytes = slot->parts * slot->part_bytes;
         LhStepState state;
 
-        if (slot->role != LH_SLOT_STATE || !lh_step_state_at(proof->program->step, i, 0, &state))
+        if (slot->role != LH_SLOT_STATE || !lh_slot_is_on(slot, rank) ||
+            !lh_step_state_at(proof->program->step, rank, i, 0, &state))
             continue;
         if (state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD)
             weights += bytes;
@@ -72,17 +74,74 @@ check_states(LhProof *proof)
             optimizer += bytes;
     }
     if (weights != want.weights || optimizer != want.optimizer)
-        FIND_FORM(LH_NONE,
+        FIND_FORM(rank,
                   "holds %" G_GUINT64_FORMAT " bytes of weights and %" G_GUINT64_FORMAT
                   " of the optimizer, but the closed forms say %" G_GUINT64_FORMAT
                   " and %" G_GUINT64_FORMAT,
                   weights, optimizer, want.weights, want.optimizer);
 }
 
+/* ---- micro-batches in flight ---- */
+
+/* The chunks of a rank's layers, for each micro-batch: how many calls of the backward pass each has
+ * left, and whether its forward pass has begun. */
+typedef struct {
+    uint32_t left;
+    bool begun;
+} Flight;
+
+static Flight *
+flight_of(const LhProof *proof, GArray *flights, const LhOp *op)
+{
+    const LhStepParams *p = lh_step_params(proof->program);
+    const uint32_t layers = lh_step_layers(proof->program->step);
+    const uint32_t chunks = lh_step_chunks(p);
+
+    if (op->kind != LH_OP_COMPUTE || op->layer >= layers || op->micro_batch >= p->micro_batches)
+        return NULL;
+    return &g_array_index(flights, Flight, op->micro_batch * chunks + op->layer * chunks / layers);
+}
+
+/* As many micro-batches as the order of the pipeline says have begun, and not ended, at a time. */
+static void
+check_in_flight(LhProof *proof, uint32_t rank)
+{
+    const LhStepParams *p = lh_step_params(proof->program);
+    const uint32_t want = lh_step_in_flight(p, rank / (uint32_t)lh_step_stage_ranks(p));
+    g_autoptr(GArray) flights = g_array_new(FALSE, TRUE, sizeof(Flight));
+    uint32_t now = 0, most = 0;
+
+    g_array_set_size(flights, p->micro_batches * lh_step_chunks(p));
+    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+        Flight *flight = flight_of(proof, flights, &proof->ops[g]);
+
+        if (flight != NULL && proof->ops[g].phase == LH_PHASE_BACKWARD)
+            flight->left++;
+    }
+    for (uint32_t g = proof->rank_first[rank]; g < proof->rank_first[rank + 1]; g++) {
+        Flight *flight = flight_of(proof, flights, &proof->ops[g]);
+
+        if (flight == NULL)
+            continue;
+        if (!flight->begun && proof->ops[g].phase == LH_PHASE_FORWARD)
+            now++, flight->begun = true;
+        most = MAX(most, now);
+        if (proof->ops[g].phase == LH_PHASE_BACKWARD && --flight->left == 0 && flight->begun)
+            now--;
+    }
+    if (most != want)
+        FIND_FORM(rank,
+                  "has up to %u micro-batches between their forward and backward pass, but the "
+                  "closed form says %u",
+                  most, want);
+}
+
 void
 lh_proof_check_step_forms(LhProof *proof)
 {
-    for (uint32_t rank = 0; rank < proof->ranks; rank++)
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
         check_rank(proof, rank);
-    check_states(proof);
+        check_states(proof, rank);
+        check_in_flight(proof, rank);
+    }
 }

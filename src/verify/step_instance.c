@@ -96,9 +96,7 @@ compute_agrees(const Pair *p)
 LhRankMap
 lh_instance_map(const LhValues *v, uint32_t rank)
 {
-    const LhValuePlace place = lh_values_place(v, rank);
-
-    return (LhRankMap){ place.tensor + v->tensor * v->context * place.data, v->tensor };
+    return (LhRankMap){ rank - v->tensor * lh_values_place(v, rank).context, v->tensor };
 }
 
 static bool

@@ -375,8 +375,6 @@ check_messages(LhValues *v)
     for (uint32_t i = 0; i < proof->parts_count; i++) {
         const uint32_t g = proof->part_op[i], h = proof->part_op[proof->part_match[i]];
 
-        if (v->op_instance[g] == LH_NONE)
-            return FIND_AT(g, "exchanges messages outside attention, which a step has not");
         if (!are_together(v, g, h))
             return FIND_AT(g, "meets a message of another call of attention");
     }

@@ -1,6 +1,6 @@
 /*
- * Collectives of a step: they copy values, or add up sums whose terms are disjoint. Whether the
- * right ranks meet shows in what their results are used for.
+ * Collectives of a step: they copy values, or add up sums whose terms are disjoint. Messages
+ * between stages copy. Whether the right ranks meet shows in what their results are used for.
  */
 #include "verify/movement.h"
 #include "verify/values.h"
@@ -138,4 +138,76 @@ lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting)
         for (uint32_t to = 0; to < meeting->count; to++)
             receive_copies(&m, to);
     }
+}
+
+/* ---- messages ---- */
+
+/* What is there is sent as it is when the exchange starts: who changes it before it has gone races,
+ * which is found elsewhere. */
+static void
+send_part(LhValues *v, uint32_t g, uint32_t i)
+{
+    const LhPart *part = &v->proof->parts[i];
+
+    v->sent_first[i] = v->sent->len;
+    for (uint32_t k = 0; k < part->regions_count; k++) {
+        const LhRegion *region = &part->regions[k];
+
+        if (region->half != LH_HALF_BOTH)
+            FIND_VALUE(g, region->slot, "moves half of a tensor outside attention");
+        for (uint32_t c = 0; c < region->count; c++) {
+            const LhValue value = region->half != LH_HALF_BOTH
+                                      ? (LhValue){ .kind = LH_VALUE_SUSPECT }
+                                      : lh_values_take(v, g, region->slot, region->part + c);
+
+            g_array_append_val(v->sent, value);
+        }
+    }
+}
+
+void
+lh_values_send(LhValues *v, uint32_t g)
+{
+    const LhOp *op = &v->proof->ops[g];
+
+    if (v->sent == NULL) {
+        v->sent = g_array_new(FALSE, FALSE, sizeof(LhValue));
+        v->sent_first = g_new0(uint32_t, v->proof->parts_count);
+    }
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        if (v->proof->parts[op->exchange.parts_first + i].send)
+            send_part(v, g, op->exchange.parts_first + i);
+    }
+}
+
+/* Both ends of a message name as many parts of a slot. */
+static void
+receive_part(LhValues *v, uint32_t g, uint32_t i)
+{
+    const LhPart *part = &v->proof->parts[i];
+    uint32_t next = v->sent_first[v->proof->part_match[i]];
+
+    for (uint32_t k = 0; k < part->regions_count; k++) {
+        for (uint32_t c = 0; c < part->regions[k].count; c++)
+            lh_values_put(v, g, part->regions[k].slot, part->regions[k].part + c,
+                          g_array_index(v->sent, LhValue, next++));
+    }
+}
+
+void
+lh_values_receive(LhValues *v, uint32_t g)
+{
+    const LhOp *op = &v->proof->ops[g];
+
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        if (!v->proof->parts[op->exchange.parts_first + i].send)
+            receive_part(v, g, op->exchange.parts_first + i);
+    }
+}
+
+void
+lh_values_clear_messages(LhValues *v)
+{
+    g_clear_pointer(&v->sent, g_array_unref);
+    g_free(v->sent_first);
 }

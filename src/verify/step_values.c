@@ -358,11 +358,11 @@ fill_slot(LhValues *v, uint32_t slot)
     const LhSlot *s = &v->proof->program->slots[slot];
     LhStepState state;
 
-    for (uint32_t part = 0; part < s->parts; part++) {
-        if (!lh_step_state_at(v->plan, slot, part, &state))
-            return;
-        for (uint32_t rank = 0; rank < v->proof->ranks; rank++)
-            lh_values_cell(v, rank, slot, part)->value = state_value(v, &state, rank);
+    for (uint32_t rank = 0; rank < v->proof->ranks; rank++) {
+        for (uint32_t part = 0; part < s->parts; part++) {
+            if (lh_slot_is_on(s, rank) && lh_step_state_at(v->plan, rank, slot, part, &state))
+                lh_values_cell(v, rank, slot, part)->value = state_value(v, &state, rank);
+        }
     }
 }
 
@@ -424,40 +424,58 @@ check_state(LhValues *v, uint32_t rank, uint32_t slot, uint32_t part, const LhSt
     AT_END(rank, slot, "ends with %s in slot %s, where %s must be", found, name, wanted);
 }
 
-/* Weights that the rank's slots hold from start to end. */
+/* Pieces of weights that a rank of this stage holds from start to end. */
 static uint64_t
-weights_wanted(const LhValues *v)
+weights_wanted(const LhValues *v, uint32_t stage)
 {
     uint64_t count = 0;
 
     for (uint32_t i = 0; i < v->weights_count; i++) {
-        if (v->weights[i].elements > 0)
+        const bool of_layer = i < v->layers * LH_STEP_W_LAYER;
+        const LhStepWeight weight =
+            (LhStepWeight)(of_layer ? i % LH_STEP_W_LAYER
+                                    : LH_STEP_W_LAYER + i - v->layers * LH_STEP_W_LAYER);
+
+        if (v->weights[i].elements > 0 &&
+            lh_step_stage_has(v->plan, stage, weight, i / LH_STEP_W_LAYER))
             count += v->params->shard == LH_SHARD_FSDP ? 1 : v->pieces;
     }
     return count;
 }
 
-void
-lh_values_check_end(LhValues *v)
+/* Checks what a rank has in a slot of states; returns how many pieces of weights these are. */
+static uint64_t
+check_slot(LhValues *v, uint32_t rank, uint32_t slot)
 {
-    const LhProgram *program = v->proof->program;
+    const LhSlot *s = &v->proof->program->slots[slot];
     uint64_t weights = 0;
     LhStepState state;
 
-    for (uint32_t slot = 0; slot < program->slots_count; slot++) {
-        for (uint32_t part = 0; part < program->slots[slot].parts; part++) {
-            if (program->slots[slot].role != LH_SLOT_STATE ||
-                !lh_step_state_at(v->plan, slot, part, &state))
-                break;
-            if (state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD)
-                weights++;
-            for (uint32_t rank = 0; rank < v->proof->ranks; rank++)
-                check_state(v, rank, slot, part, &state);
-        }
+    if (s->role != LH_SLOT_STATE || !lh_slot_is_on(s, rank))
+        return 0;
+    for (uint32_t part = 0; part < s->parts; part++) {
+        if (!lh_step_state_at(v->plan, rank, slot, part, &state))
+            break;
+        weights +=
+            state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD ? 1 : 0;
+        check_state(v, rank, slot, part, &state);
     }
-    if (weights != weights_wanted(v))
-        AT_END(LH_NONE, -1,
-               "holds %" G_GUINT64_FORMAT
-               " pieces of weights, but the model has %" G_GUINT64_FORMAT,
-               weights, weights_wanted(v));
+    return weights;
+}
+
+void
+lh_values_check_end(LhValues *v)
+{
+    for (uint32_t rank = 0; rank < v->proof->ranks; rank++) {
+        const uint64_t wanted = weights_wanted(v, lh_values_place(v, rank).stage);
+        uint64_t weights = 0;
+
+        for (uint32_t slot = 0; slot < v->proof->program->slots_count; slot++)
+            weights += check_slot(v, rank, slot);
+        if (weights != wanted)
+            AT_END(rank, -1,
+                   "holds %" G_GUINT64_FORMAT
+                   " pieces of weights, but its share of the model has %" G_GUINT64_FORMAT,
+                   weights, wanted);
+    }
 }

@@ -90,7 +90,7 @@ typedef struct {
     const LhStepPlan *plan;
     const LhStepParams *params;
     const LhPlacement *placement; /* of a context-parallel group */
-    uint32_t tensor, context, data, micro_batches, layers, segments, pieces;
+    uint32_t tensor, context, data, stages, micro_batches, layers, segments, pieces;
     uint32_t data_ranks; /* context x data parallel */
     LhSets sets;
     LhValueCell *cells;     /* [ranks * cells_count] */
@@ -104,19 +104,27 @@ typedef struct {
     struct _LhModuleRank *parts_of; /* [modules * context] */
     GPtrArray *instances;           /* of struct _LhInstance */
     uint32_t *op_instance;          /* [ops_count] LH_NONE: the op is the step's own */
+    /* step_moves.c: what messages of the step have on their way. */
+    GArray *sent;         /* of LhValue */
+    uint32_t *sent_first; /* [parts_count] of a message that is sent */
 } LhValues;
 
 /* Where a rank stands. */
 typedef struct {
-    uint32_t tensor, context, data;
+    uint32_t tensor, context, data, stage;
     uint32_t shard; /* context and data parallel together: which piece of weights is its own */
 } LhValuePlace;
 
 static inline LhValuePlace
 lh_values_place(const LhValues *v, uint32_t rank)
 {
-    return (LhValuePlace){ rank % v->tensor, rank / v->tensor % v->context,
-                           rank / v->tensor / v->context, rank / v->tensor };
+    const uint32_t shard = rank / v->tensor % v->data_ranks;
+
+    return (LhValuePlace){ .tensor = rank % v->tensor,
+                           .context = shard % v->context,
+                           .data = shard / v->context,
+                           .stage = rank / v->tensor / v->data_ranks,
+                           .shard = shard };
 }
 
 static inline LhValueCell *
@@ -187,9 +195,13 @@ bool lh_values_note_forward(LhValues *v, uint32_t op, uint32_t row, uint32_t seg
 bool lh_values_is_optimizer(const LhOp *op);
 void lh_values_apply_optimizer(LhValues *v, uint32_t op);
 
-/* ---- step_moves.c: collectives ---- */
+/* ---- step_moves.c: collectives, and messages between stages ---- */
 
 void lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting);
+/* What an exchange of the step does when it starts, and when it is done. */
+void lh_values_send(LhValues *v, uint32_t op);
+void lh_values_receive(LhValues *v, uint32_t op);
+void lh_values_clear_messages(LhValues *v);
 
 /* ---- step_modules.c: attention ---- */
 

@@ -1,0 +1,246 @@
+/*
+ * Which stage of a pipeline works on what, and when stages exchange rows and gradients. Orders are
+ * those of GPipe (arXiv 1811.06965: all forward, then all backward), of PipeDream-Flush (1F1B) and
+ * of Megatron-LM's interleaved 1F1B (arXiv 2104.04473). Who meets whom follows from playing them
+ * once with work of equal length: a message is exchanged behind the tick in which it is made, or
+ * in which its receiver does what comes before its use, if that is later. Both ends put it behind
+ * the same tick, so exchanges end even if nothing else goes on beside them; and a stage receives
+ * no earlier than it has to, as Megatron-LM does without overlap.
+ */
+#include "step/step_private.h"
+
+const char *const lh_pipeline_order_names[] = {
+    [LH_PIPELINE_1F1B] = "1f1b",
+    [LH_PIPELINE_GPIPE] = "gpipe",
+    [LH_PIPELINE_ORDERS] = NULL,
+};
+
+/* What a stage works on, in which tick. */
+typedef struct {
+    bool backward;
+    uint32_t chunk, micro_batch;
+    uint32_t tick;
+} Work;
+
+/* A message at one of its ends: behind which tick; of all that belong there, which. */
+typedef struct {
+    uint32_t round, number;
+    LhStepMessage message;
+} End;
+
+typedef struct {
+    uint32_t stages, chunks, micro_batches;
+    GArray **work;   /* [stages] of Work */
+    GArray **ends;   /* [stages] of End */
+    uint32_t *ticks; /* [2][stages x chunks][micro-batches] when it is worked on */
+} Pipeline;
+
+/* ---- orders ---- */
+
+uint32_t
+lh_step_warmup(const LhStepParams *params, uint32_t stage)
+{
+    const uint32_t behind = lh_step_stages(params) - stage - 1;
+    const uint32_t chunks = lh_step_chunks(params), all = params->micro_batches * chunks;
+
+    if (params->pipeline_order == LH_PIPELINE_GPIPE)
+        return all;
+    return MIN(chunks > 1 ? 2 * behind + (chunks - 1) * lh_step_stages(params) : behind, all);
+}
+
+/* The @number-th forward or backward work of a stage: chunks take turns every `stages`
+ * micro-batches, backward the last one first. */
+static Work
+work_at(const Pipeline *p, bool backward, uint32_t number)
+{
+    const uint32_t stages = p->chunks > 1 ? p->stages : 1;
+    const uint32_t round = number / (stages * p->chunks), within = number % (stages * p->chunks);
+    const uint32_t chunk = within / stages;
+
+    return (Work){ .backward = backward,
+                   .chunk = backward ? p->chunks - 1 - chunk : chunk,
+                   .micro_batch = round * stages + within % stages };
+}
+
+static void
+list_work(const Pipeline *p, uint32_t stage, uint32_t warmup)
+{
+    const uint32_t all = p->micro_batches * p->chunks;
+    GArray *work = p->work[stage];
+    uint32_t forward = 0, backward = 0;
+
+    while (backward < all) {
+        const bool next_backward = forward == all || forward > warmup + backward;
+        const Work next = work_at(p, next_backward, next_backward ? backward++ : forward++);
+
+        g_array_append_val(work, next);
+    }
+}
+
+/* ---- ticks ---- */
+
+static uint32_t *
+tick_of(const Pipeline *p, bool backward, uint32_t at, uint32_t micro_batch)
+{
+    return &p->ticks[((backward ? p->stages * p->chunks : 0) + at) * p->micro_batches +
+                     micro_batch];
+}
+
+/* Where a chunk of a stage comes among all chunks. */
+static uint32_t
+place_of(const Pipeline *p, uint32_t stage, uint32_t chunk)
+{
+    return chunk * p->stages + stage;
+}
+
+static bool
+is_ready(const Pipeline *p, uint32_t stage, const Work *work, uint32_t now)
+{
+    const uint32_t at = place_of(p, stage, work->chunk);
+
+    if (work->backward)
+        return at + 1 == p->stages * p->chunks ||
+               *tick_of(p, true, at + 1, work->micro_batch) < now;
+    return at == 0 || *tick_of(p, false, at - 1, work->micro_batch) < now;
+}
+
+/* Plays all stages until nothing is left to do. */
+static void
+find_ticks(const Pipeline *p)
+{
+    g_autofree uint32_t *next = g_new0(uint32_t, p->stages);
+    uint32_t left = 2 * p->stages * p->chunks * p->micro_batches;
+
+    for (uint32_t i = 0; i < left; i++)
+        p->ticks[i] = LH_STEP_NONE;
+    for (uint32_t now = 0; left > 0; now++) {
+        const uint32_t before = left;
+
+        for (uint32_t stage = 0; stage < p->stages; stage++) {
+            Work *work = &g_array_index(p->work[stage], Work, next[stage]);
+
+            if (next[stage] == p->work[stage]->len || !is_ready(p, stage, work, now))
+                continue;
+            work->tick = now;
+            *tick_of(p, work->backward, place_of(p, stage, work->chunk), work->micro_batch) = now;
+            next[stage]++;
+            left--;
+        }
+        g_assert(left < before);
+    }
+}
+
+/* ---- messages ---- */
+
+static void
+add_end(const Pipeline *p, uint32_t stage, const End *end)
+{
+    g_array_append_val(p->ends[stage], *end);
+}
+
+/* What work @i of a stage needs of another one. */
+static void
+add_message(const Pipeline *p, uint32_t stage, guint i)
+{
+    const Work *work = &g_array_index(p->work[stage], Work, i);
+    const uint32_t at = place_of(p, stage, work->chunk), last = p->stages * p->chunks - 1;
+    const uint32_t from = work->backward ? at + 1 : at - 1;
+    End end = { .message = { .backward = work->backward,
+                             .micro_batch = (uint16_t)work->micro_batch } };
+
+    if (work->backward ? at == last : at == 0)
+        return;
+    end.number = (uint32_t)(tick_of(p, work->backward, from, work->micro_batch) - p->ticks);
+    end.round = p->ticks[end.number];
+    if (i > 0)
+        end.round = MAX(end.round, g_array_index(p->work[stage], Work, i - 1).tick);
+    end.message.chunk = (uint16_t)work->chunk;
+    add_end(p, stage, &end);
+    end.message.send = true;
+    end.message.chunk = (uint16_t)(from / p->stages);
+    add_end(p, from % p->stages, &end);
+}
+
+static gint
+compare_ends(gconstpointer a, gconstpointer b)
+{
+    const End *x = a, *y = b;
+
+    if (x->round != y->round)
+        return x->round < y->round ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* ---- turns ---- */
+
+/* Appends exchanges up to tick @until, from end @from on; returns the end that comes next. */
+static guint
+append_exchanges(const GArray *ends, guint from, uint32_t until, GArray *turns)
+{
+    while (from < ends->len && g_array_index(ends, End, from).round < until) {
+        const uint32_t round = g_array_index(ends, End, from).round;
+        LhStepTurn turn = { 0 };
+
+        for (; from < ends->len && g_array_index(ends, End, from).round == round; from++) {
+            g_assert(turn.messages_count < LH_STEP_MESSAGES_MAX);
+            turn.messages[turn.messages_count++] = g_array_index(ends, End, from).message;
+        }
+        g_array_append_val(turns, turn);
+    }
+    return from;
+}
+
+static GArray *
+turns_of(const Pipeline *p, uint32_t stage)
+{
+    GArray *turns = g_array_new(FALSE, FALSE, sizeof(LhStepTurn));
+    guint next = 0;
+
+    g_array_sort(p->ends[stage], compare_ends);
+    for (guint i = 0; i < p->work[stage]->len; i++) {
+        const Work *work = &g_array_index(p->work[stage], Work, i);
+        const LhStepTurn turn = { .backward = work->backward,
+                                  .chunk = (uint16_t)work->chunk,
+                                  .micro_batch = (uint16_t)work->micro_batch };
+
+        next = append_exchanges(p->ends[stage], next, work->tick, turns);
+        g_array_append_val(turns, turn);
+    }
+    append_exchanges(p->ends[stage], next, UINT32_MAX, turns);
+    return turns;
+}
+
+GPtrArray *
+lh_step_turns(const LhStepParams *params)
+{
+    Pipeline p = {
+        .stages = lh_step_stages(params),
+        .chunks = lh_step_chunks(params),
+        .micro_batches = params->micro_batches,
+    };
+    GPtrArray *turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+
+    p.ticks = g_new(uint32_t, (size_t)2 * p.stages * p.chunks * p.micro_batches);
+    p.work = g_new(GArray *, p.stages);
+    p.ends = g_new(GArray *, p.stages);
+    for (uint32_t stage = 0; stage < p.stages; stage++) {
+        p.work[stage] = g_array_new(FALSE, FALSE, sizeof(Work));
+        p.ends[stage] = g_array_new(FALSE, FALSE, sizeof(End));
+        list_work(&p, stage, lh_step_warmup(params, stage));
+    }
+    find_ticks(&p);
+    for (uint32_t stage = 0; stage < p.stages; stage++) {
+        for (guint i = 0; i < p.work[stage]->len; i++)
+            add_message(&p, stage, i);
+    }
+    for (uint32_t stage = 0; stage < p.stages; stage++)
+        g_ptr_array_add(turns, turns_of(&p, stage));
+    for (uint32_t stage = 0; stage < p.stages; stage++) {
+        g_array_unref(p.work[stage]);
+        g_array_unref(p.ends[stage]);
+    }
+    g_free(p.ticks);
+    g_free(p.work);
+    g_free(p.ends);
+    return turns;
+}

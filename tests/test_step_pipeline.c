@@ -1,0 +1,210 @@
+/*
+ * Pipelines in time and memory: stages that take equally long idle as the papers say; a stage holds
+ * the micro-batches that its order lets be in flight, and no other stage's weights; what cannot be
+ * cut is refused.
+ */
+#include "plan/setup.h"
+#include "program/cursor.h"
+#include "program/live.h"
+#include "run_tests.h"
+#include "step/formulas.h"
+#include "steps.h"
+
+#include <string.h>
+
+/* ---- time ---- */
+
+/* A scenario with free communication, where a block of attention takes a second and nothing else
+ * takes any time. */
+static double
+bubble_of(uint32_t stages, uint32_t chunks, const char *order, uint32_t micro_batches)
+{
+    g_autofree char *json = g_strdup_printf(
+        "{ \"schema\": \"longhaul.scenario/1\", \"step\": true, \"cost\": \"unit\", \"ranks\": %u, "
+        "\"cluster\": \"dgx-a100-80g\", \"model\": \"gpt3-125m\", \"schedule\": [\"ring\"], "
+        "\"seq_length\": 1024, \"context_parallel_size\": 1, "
+        "\"pipeline_model_parallel_size\": %u, \"num_layers_per_virtual_pipeline_stage\": %u, "
+        "\"pipeline_schedule\": \"%s\", \"num_micro_batches\": %u }",
+        stages, stages, 12 / stages / chunks, order, micro_batches);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhScenario) scenario = lh_scenario_parse("test", json, strlen(json), &error);
+    g_autoptr(LhSetup) setup = scenario == NULL ? NULL : lh_setup_new(scenario, &error);
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSimResult) result = NULL;
+    double busy = 0;
+
+    ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
+    program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), &error);
+    ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
+    result = lh_setup_simulate(setup, program, NULL, NULL, NULL, &error);
+    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
+    for (uint32_t r = 0; r < result->ranks_count; r++)
+        busy += (double)result->ranks[r].busy_ps;
+    return 1 - busy / (double)result->makespan_ps / result->ranks_count;
+}
+
+/* (p - 1) / (m + p - 1) of p equal stages and m micro-batches (arXiv 1811.06965, 2104.04473); of
+ * stages with v chunks each piece of work is a v-th as long. */
+START_TEST(equal_stages_idle_as_they_must)
+{
+    for (uint32_t stages = 2; stages <= 4; stages++) {
+        for (uint32_t m = 1; m <= 9; m++) {
+            const double want = (double)(stages - 1) / (m + stages - 1);
+
+            ck_assert_double_eq_tol(bubble_of(stages, 1, "1f1b", m), want, 1e-12);
+            ck_assert_double_eq_tol(bubble_of(stages, 1, "gpipe", m), want, 1e-12);
+        }
+        for (uint32_t m = stages; m <= 3 * stages; m += stages) {
+            for (uint32_t chunks = 2; chunks <= 12 / stages; chunks++) {
+                if (12 / stages % chunks == 0)
+                    ck_assert_double_eq_tol(bubble_of(stages, chunks, "1f1b", m),
+                                            (double)(stages - 1) / (chunks * m + stages - 1),
+                                            1e-12);
+            }
+        }
+    }
+}
+END_TEST
+
+/* ---- memory ---- */
+
+/* What @rank holds at most of a category. */
+static uint64_t
+most_of(const LhProgram *program, uint32_t rank, LhCategory category)
+{
+    LhOpBuffer buffer = { 0 };
+    uint64_t most = 0;
+    LhCursor cursor;
+    LhLive live;
+
+    lh_live_init(&live, program, rank);
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
+            most = MAX(most, live.by_category[category]);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    return most;
+}
+
+/* Inputs of layers are all that a pipeline with recomputation keeps of a micro-batch; the last
+ * stage keeps the head's, too. A stage may hold the input of what it does next, which has come
+ * already. */
+START_TEST(stages_hold_what_is_in_flight)
+{
+    static const LhPipelineOrder orders[] = { LH_PIPELINE_1F1B, LH_PIPELINE_GPIPE };
+
+    for (uint32_t i = 0; i < 24; i++) {
+        const uint32_t stages = 2 + i % 3, chunks = i % 4 == 3 ? 2 : 1;
+        const TinyStep tiny = { .schedule = "ring",
+                                .stages = stages,
+                                .chunks = chunks,
+                                .order = chunks > 1 ? LH_PIPELINE_1F1B : orders[i % 2],
+                                .layers = 2 * stages * chunks,
+                                .micro_batches = chunks > 1 ? 2 * stages : 1 + i / 3,
+                                .checkpoint = LH_CHECKPOINT_LAYER };
+        g_autoptr(LhProgram) program = tiny_step(&tiny, NULL);
+        const LhStepParams *p = lh_step_params(program);
+        const uint64_t rows = 16 * 64 * 2; /* tokens x width x bytes */
+
+        for (uint32_t stage = 0; stage < stages; stage++) {
+            const uint64_t inputs = most_of(program, stage, LH_CATEGORY_SAVED) / rows;
+            const uint64_t want = 2 * lh_step_in_flight(p, stage); /* layers of a chunk */
+
+            ck_assert_uint_ge(inputs, want);
+            ck_assert_uint_le(inputs,
+                              want + 1 + (stage + 1 == stages ? lh_step_in_flight(p, stage) : 0));
+        }
+    }
+}
+END_TEST
+
+START_TEST(stages_in_flight_are_as_published)
+{
+    const LhStepParams plain = { .pipeline_parallel = 4, .micro_batches = 8 };
+    const LhStepParams few = { .pipeline_parallel = 4, .micro_batches = 2 };
+    const LhStepParams gpipe = { .pipeline_parallel = 4,
+                                 .micro_batches = 8,
+                                 .pipeline_order = LH_PIPELINE_GPIPE };
+    const LhStepParams chunks = { .pipeline_parallel = 4, .micro_batches = 8, .chunks = 2 };
+
+    for (uint32_t stage = 0; stage < 4; stage++) {
+        ck_assert_uint_eq(lh_step_in_flight(&plain, stage), 4 - stage);
+        ck_assert_uint_eq(lh_step_in_flight(&few, stage), MIN(2, 4 - stage));
+        ck_assert_uint_eq(lh_step_in_flight(&gpipe, stage), 8);
+        ck_assert_uint_eq(lh_step_in_flight(&chunks, stage), 2 * (3 - stage) + 4 + 1);
+    }
+}
+END_TEST
+
+/* The first stage has the embedding, the last one the head; all together have every parameter once,
+ * or the embedding twice where the head is the same matrix. */
+START_TEST(stages_share_the_weights)
+{
+    for (uint32_t tied = 0; tied < 2; tied++) {
+        const TinyStep tiny = {
+            .schedule = "ring", .stages = 4, .layers = 8, .micro_batches = 2, .tied = tied == 1
+        };
+        g_autoptr(LhProgram) program = tiny_step(&tiny, NULL);
+        const LhStepParameters all = lh_step_parameters(program);
+        const uint64_t embedding = 64 * 64; /* vocabulary x width */
+        uint64_t bytes[4], sum = 0;
+
+        for (uint32_t stage = 0; stage < 4; stage++) {
+            bytes[stage] = most_of(program, stage, LH_CATEGORY_WEIGHTS);
+            ck_assert_uint_eq(bytes[stage], lh_step_state_bytes(program, stage).weights);
+            sum += bytes[stage];
+        }
+        ck_assert_uint_eq(bytes[0], bytes[1] + 2 * embedding);
+        ck_assert_uint_eq(bytes[1], bytes[2]);
+        ck_assert_uint_eq(bytes[3], bytes[2] + 2 * (embedding + 64)); /* and the norm before it */
+        ck_assert_uint_eq(sum,
+                          2 * (all.matrices + all.norms + (tied == 1 ? embedding : all.embedding)));
+    }
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+static void
+check_refusal(const TinyStep *tiny, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_ptr_null(tiny_step(tiny, &error));
+    ck_assert_str_eq(error->message, message);
+}
+
+START_TEST(what_cannot_be_cut_is_refused)
+{
+    check_refusal(
+        &(TinyStep){ .schedule = "ring", .stages = 3, .layers = 4 },
+        "the number of layers, 4, must be a multiple of the number of pipeline stages, 3; "
+        "the nearest are 3 and 6");
+    check_refusal(&(TinyStep){ .schedule = "ring", .stages = 4, .layers = 2 },
+                  "2 layers cannot be shared among 4 pipeline stages");
+    check_refusal(&(TinyStep){ .schedule = "ring", .chunks = 2, .layers = 4 },
+                  "several chunks of layers need several pipeline stages");
+    check_refusal(&(TinyStep){ .schedule = "ring",
+                               .stages = 2,
+                               .chunks = 2,
+                               .layers = 4,
+                               .micro_batches = 2,
+                               .order = LH_PIPELINE_GPIPE },
+                  "several chunks of layers on a pipeline stage need the order 1f1b");
+    check_refusal(
+        &(TinyStep){
+            .schedule = "ring", .stages = 2, .chunks = 2, .layers = 4, .micro_batches = 3 },
+        "with several chunks of layers on a stage, the number of micro-batches, 3, must "
+        "be a multiple of the number of pipeline stages, 2; the nearest are 2 and 4");
+}
+END_TEST
+
+LH_TEST_MAIN("step_pipeline", equal_stages_idle_as_they_must, stages_hold_what_is_in_flight,
+             stages_in_flight_are_as_published, stages_share_the_weights,
+             what_cannot_be_cut_is_refused)
