@@ -203,11 +203,11 @@ add_points(LhPlanSpace *space, uint32_t index)
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
 {
-    g_autoptr(LhScenario) plain = NULL;
-
     space->scenario = lh_scenario_copy(scenario);
     space->scenario->step = true;
     lh_scenario_replace(space->scenario, "step", NULL);
+    if (space->scenario->framework == NULL)
+        lh_scenario_replace(space->scenario, "framework", LH_PLAN_FRAMEWORK);
     if (cluster != NULL)
         lh_scenario_replace(space->scenario, "cluster", cluster);
     space->setup = lh_setup_new(space->scenario, error);
@@ -259,24 +259,30 @@ lh_plan_space_free(LhPlanSpace *space)
 
 /* ---- one point ---- */
 
+void
+lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSetup *setup)
+{
+    const LhPlanPoint *point = lh_plan_point(space, index);
+
+    c->setup = *setup;
+    c->step = *setup->step;
+    c->setup.step = &c->step;
+    c->schedule = point->schedule;
+    lh_setup_step_policy(&c->step, (LhShard)point->shard, (LhCheckpoint)point->checkpoint);
+    if (c->step.params.module.ranks > 1)
+        arrange(space->scenario, point->schedule, point->variant, &c->step.params.module);
+}
+
 bool
 lh_plan_case_init(LhPlanCase *c, const LhPlanSpace *space, guint index, GError **error)
 {
-    const LhPlanPoint *point = lh_plan_point(space, index);
-    const LhPlanShape *shape = lh_plan_shape(space, point);
-    LhStepParams *p = &c->step.params;
+    const LhPlanShape *shape = lh_plan_shape(space, lh_plan_point(space, index));
 
     if (shape->setup == NULL) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_NO, shape->refusal);
         return false;
     }
-    c->setup = *shape->setup;
-    c->step = *shape->setup->step;
-    c->setup.step = &c->step;
-    c->schedule = point->schedule;
-    lh_setup_step_policy(&c->step, (LhShard)point->shard, (LhCheckpoint)point->checkpoint);
-    if (shape->sizes.context > 1)
-        arrange(space->scenario, point->schedule, point->variant, &p->module);
+    lh_plan_case_of(c, space, index, shape->setup);
     return true;
 }
 

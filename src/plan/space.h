@@ -8,6 +8,10 @@
 
 #include "plan/setup_step.h"
 
+/* How things are done that the scenario says nothing of: as the one framework does them that has
+ * all of these kinds of parallelism. */
+#define LH_PLAN_FRAMEWORK "megatron-lm"
+
 /* One way to cut the GPUs and the batch. */
 typedef struct {
     LhStepSizes sizes;
@@ -68,6 +72,10 @@ typedef struct {
 
 /* False, with the reason, if the point's shape is refused. */
 bool lh_plan_case_init(LhPlanCase *c, const LhPlanSpace *space, guint index, GError **error);
+
+/* The same with another setup of its shape, which only differs in the length of the sequence; it
+ * must outlive the case. */
+void lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSetup *setup);
 
 /* Its program; refusals are LH_ERROR_NO. Caller frees. */
 LhProgram *lh_plan_case_program(const LhPlanCase *c, GError **error);
