@@ -88,8 +88,7 @@ take(LhJournal *journal, const char *first, GPtrArray *lines, GError **error)
                     journal->path);
         return false;
     }
-    if (ftruncate(journal->fd, (off_t)kept) != 0 ||
-        lseek(journal->fd, (off_t)kept, SEEK_SET) < 0)
+    if (ftruncate(journal->fd, (off_t)kept) != 0 || lseek(journal->fd, (off_t)kept, SEEK_SET) < 0)
         return fail(journal->path, "be cut to its complete lines", errno, error);
     if (lines->len == 0)
         lh_journal_append(journal, first);

@@ -152,8 +152,8 @@ read_weights(const Options *o, LhPlanPrice *prices, LhPlanWeights *weights, GErr
     *weights = (LhPlanWeights){ .prices = prices };
     return (o->days_for == NULL ||
             read_number("days-for", o->days_for, TOKENS_MAX, &weights->tokens, error)) &&
-           read_prices("cost-per-gpu-hour", o->costs, clusters,
-                       offsetof(LhPlanPrice, per_gpu_hour), prices, error) &&
+           read_prices("cost-per-gpu-hour", o->costs, clusters, offsetof(LhPlanPrice, per_gpu_hour),
+                       prices, error) &&
            read_prices("watts", o->watts, clusters, offsetof(LhPlanPrice, watts), prices, error);
 }
 

@@ -29,10 +29,10 @@ lh_error_parts(const LhSetup *setup, const LhSimResult *r)
         parts.part[tier] =
             (double)totals.idle_ps[LH_IDLE_COMM + tier] / whole * lh_provenance_error(provenance);
     }
-    parts.part[LH_TIERS] = ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) / whole *
-                      r->compute_error;
+    parts.part[LH_TIERS] = ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) /
+                           whole * r->compute_error;
     parts.part[LH_TIERS + 1] = (double)totals.idle_ps[LH_IDLE_HOST] / whole *
-                          lh_provenance_error(setup->device->host_provenance);
+                               lh_provenance_error(setup->device->host_provenance);
     return parts;
 }
 

@@ -246,10 +246,9 @@ try_point(const Question *q, const End *end, LhPlanLongest *longest)
     if (!fits_with(q, end->point, fits + 1, &estimate))
         return;
     fits++;
-    *longest = (LhPlanLongest){ .tokens = fits * q->unit,
-                                .unit = q->unit,
-                                .point = end->point,
-                                .fits = estimate };
+    *longest = (LhPlanLongest){
+        .tokens = fits * q->unit, .unit = q->unit, .point = end->point, .fits = estimate
+    };
     while (fails - fits > 1) {
         const uint64_t middle = fits + (fails - fits) / 2;
 

@@ -20,8 +20,8 @@ typedef struct {
  * points are tried in the order of that. LH_ERROR_NO if none fits, or memory has no limit. False
  * without error if @go_on (NULL: always) said so.
  */
-bool lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *data),
-                     void *data, LhPlanLongest *longest, GError **error);
+bool lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *data), void *data,
+                     LhPlanLongest *longest, GError **error);
 
 /* A point that fits, G_MAXUINT if there is none. It is one of those that need little, not the one
  * that needs least. */

@@ -9,9 +9,9 @@
 #include "program/live.h"
 
 typedef struct {
-    LhTime time_ps;      /* of a step: no simulation is faster */
-    uint64_t peak_bytes; /* of the rank that needs most */
-    uint64_t limit_bytes; /* what a rank may hold; 0: no limit */
+    LhTime time_ps;                      /* of a step: no simulation is faster */
+    uint64_t peak_bytes;                 /* of the rank that needs most */
+    uint64_t limit_bytes;                /* what a rank may hold; 0: no limit */
     uint64_t by_category[LH_CATEGORIES]; /* of peak_bytes; of the close answer only */
 } LhPlanEstimate;
 

@@ -51,7 +51,7 @@ lh_plan_way(const LhPlanSearch *search, guint index)
 
     if (!lh_plan_case_init(&c, space, index, NULL))
         g_assert_not_reached(); /* it ran */
-    model = *c.setup.model; /* as published */
+    model = *c.setup.model;     /* as published */
     unpadded = c.step.params;
     unpadded.model = &model;
     way.tokens_per_s = (double)lh_step_tokens(&c.step.params) / seconds;
@@ -75,8 +75,8 @@ add_ways(LhPlanCluster *cluster, guint top)
         if (!device) {
             way->time_error = 0;
         } else if (i > 0) {
-            way->error = lh_error_between(&search->outcomes[first].parts,
-                                          &search->outcomes[point].parts);
+            way->error =
+                lh_error_between(&search->outcomes[first].parts, &search->outcomes[point].parts);
             way->tied = (double)search->outcomes[point].time_ps <=
                         (double)search->outcomes[first].time_ps * (1 + way->error);
         }
@@ -101,16 +101,20 @@ family_free(gpointer data)
     g_free(family);
 }
 
-/* The sentence with '#' for each number; caller frees. */
+/* The sentence with '#' for each number, and for each list of them; caller frees. */
 static char *
 without_numbers(const char *reason)
 {
     GString *text = g_string_new(NULL);
 
     for (const char *at = reason; *at != '\0'; at++) {
-        if (!g_ascii_isdigit(*at))
+        if (!g_ascii_isdigit(*at)) {
             g_string_append_c(text, *at);
-        else if (text->len == 0 || text->str[text->len - 1] != '#')
+            continue;
+        }
+        if (g_str_has_suffix(text->str, "#, "))
+            g_string_truncate(text, text->len - strlen(", "));
+        if (!g_str_has_suffix(text->str, "#"))
             g_string_append_c(text, '#');
     }
     return g_string_free(text, FALSE);
@@ -171,12 +175,18 @@ scenario_of(const Plan *plan)
     return plan->longest != NULL ? plan->longest : plan->query->scenario;
 }
 
+/* To set spaces up. */
+static guint
+threads_of(const LhPlanQuery *query)
+{
+    return query->jobs > 0 ? query->jobs : g_get_num_processors();
+}
+
 static LhPlanSpace *
 new_space(const Plan *plan, const char *cluster, GError **error)
 {
-    const guint threads = plan->query->jobs > 0 ? plan->query->jobs : g_get_num_processors();
-
-    return lh_plan_space_new(scenario_of(plan), cluster, plan->query->sequences, threads, error);
+    return lh_plan_space_new(scenario_of(plan), cluster, plan->query->sequences,
+                             threads_of(plan->query), error);
 }
 
 /* The number of GPUs that comes after @gpus: 1, 2, 4, ... of a node, then whole nodes. */
@@ -198,7 +208,8 @@ smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
         return NULL;
     most = (topology->max_nodes > 0 ? MIN(topology->max_nodes, NODES_MAX) : NODES_MAX) *
            topology->gpus_per_node;
-    for (uint32_t gpus = 1; gpus <= most; gpus = next_size(gpus, (uint32_t)topology->gpus_per_node)) {
+    for (uint32_t gpus = 1; gpus <= most;
+         gpus = next_size(gpus, (uint32_t)topology->gpus_per_node)) {
         const uint64_t nodes = (gpus + topology->gpus_per_node - 1) / topology->gpus_per_node;
         g_autofree char *cluster = g_strdup_printf("%s:%" PRIu64, name, nodes);
         g_autofree char *ranks = g_strdup_printf("%u", gpus);
@@ -207,7 +218,7 @@ smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
 
         lh_scenario_replace(scenario, "ranks", ranks);
         space = lh_plan_space_new(scenario, cluster, plan->query->sequences,
-                                  g_get_num_processors(), &cause);
+                                  threads_of(plan->query), &cause);
         if (space == NULL && cause->code != LH_ERROR_NO && gpus > 1) {
             g_propagate_error(error, g_steal_pointer(&cause));
             return NULL;
@@ -217,9 +228,9 @@ smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
             return g_steal_pointer(&space);
         ++*tried;
     }
-    g_set_error(error, LH_ERROR, LH_ERROR_NO, "on no number of GPUs of %s up to %" PRIu64
-                " does the step fit in memory",
-                name, most);
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "on no number of GPUs of %s up to %" PRIu64 " does the step fit in memory", name,
+                most);
     return NULL;
 }
 
@@ -279,10 +290,9 @@ find_longest(Plan *plan, GError **error)
     tokens = g_strdup_printf("%" PRIu64, longest->tokens);
     plan->longest = lh_scenario_copy(plan->query->scenario);
     lh_scenario_replace(plan->longest, "seq_length", tokens);
-    space = new_space(plan, plan->query->clusters != NULL
-                                ? g_ptr_array_index(plan->query->clusters, 0)
-                                : NULL,
-                      error);
+    space = new_space(
+        plan, plan->query->clusters != NULL ? g_ptr_array_index(plan->query->clusters, 0) : NULL,
+        error);
     if (space == NULL)
         return false;
     lh_plan_space_free(cluster->space);

@@ -28,21 +28,37 @@ typedef struct {
 #define AT(member) offsetof(Line, member)
 
 static const LhField line_fields[] = {
-    { .name = "cluster", .type = LH_FIELD_STRING, .offset = AT(cluster),
+    { .name = "cluster",
+      .type = LH_FIELD_STRING,
+      .offset = AT(cluster),
       .flags = LH_FIELD_REQUIRED },
-    { .name = "point", .type = LH_FIELD_UINT, .offset = AT(point), .flags = LH_FIELD_REQUIRED,
+    { .name = "point",
+      .type = LH_FIELD_UINT,
+      .offset = AT(point),
+      .flags = LH_FIELD_REQUIRED,
       .max = G_MAXUINT32 },
     { .name = "way", .type = LH_FIELD_STRING, .offset = AT(way), .flags = LH_FIELD_REQUIRED },
-    { .name = "state", .type = LH_FIELD_CHOICE, .offset = AT(state), .flags = LH_FIELD_REQUIRED,
+    { .name = "state",
+      .type = LH_FIELD_CHOICE,
+      .offset = AT(state),
+      .flags = LH_FIELD_REQUIRED,
       .choices = lh_point_state_names },
     { .name = "close", .type = LH_FIELD_BOOL, .offset = AT(close), .flags = LH_FIELD_REQUIRED },
-    { .name = "time_ps", .type = LH_FIELD_UINT, .offset = AT(time_ps), .flags = LH_FIELD_REQUIRED,
+    { .name = "time_ps",
+      .type = LH_FIELD_UINT,
+      .offset = AT(time_ps),
+      .flags = LH_FIELD_REQUIRED,
       .max = (double)LH_TIME_LONGEST },
-    { .name = "peak_bytes", .type = LH_FIELD_UINT, .offset = AT(peak_bytes),
+    { .name = "peak_bytes",
+      .type = LH_FIELD_UINT,
+      .offset = AT(peak_bytes),
       .flags = LH_FIELD_REQUIRED },
     { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = AT(time_error) },
-    { .name = "error_parts", .type = LH_FIELD_DOUBLES, .offset = AT(error_parts),
-      .min = LH_ERROR_PARTS, .max = LH_ERROR_PARTS },
+    { .name = "error_parts",
+      .type = LH_FIELD_DOUBLES,
+      .offset = AT(error_parts),
+      .min = LH_ERROR_PARTS,
+      .max = LH_ERROR_PARTS },
     { .name = "reason", .type = LH_FIELD_STRING, .offset = AT(reason) },
     { .name = NULL },
 };
@@ -99,9 +115,8 @@ take_line(LhPlanPoints *points, const Line *line)
                                 .reason = g_strdup(line->reason) };
     for (guint i = 0; line->error_parts != NULL && i < LH_ERROR_PARTS; i++)
         outcome->parts.part[i] = g_array_index(line->error_parts, double, i);
-    g_hash_table_replace(points->known,
-                         key_of(line->cluster, (guint)line->point, is_simulation(outcome)),
-                         outcome);
+    g_hash_table_replace(
+        points->known, key_of(line->cluster, (guint)line->point, is_simulation(outcome)), outcome);
 }
 
 static bool
@@ -229,8 +244,7 @@ lh_plan_points_memory(LhPlanPoints *points)
 bool
 lh_plan_points_close(LhPlanPoints *points, GError **error)
 {
-    const bool ok =
-        points == NULL || lh_journal_close(g_steal_pointer(&points->journal), error);
+    const bool ok = points == NULL || lh_journal_close(g_steal_pointer(&points->journal), error);
 
     lh_plan_points_free(points);
     return ok;

@@ -191,8 +191,7 @@ is_beaten(const LhPlanSearch *search, guint index)
         if (o->time_ps > outcome->time_ps)
             break;
         if (other != index && o->peak_bytes <= outcome->peak_bytes &&
-            (o->peak_bytes < outcome->peak_bytes || o->time_ps < outcome->time_ps ||
-             other < index))
+            (o->peak_bytes < outcome->peak_bytes || o->time_ps < outcome->time_ps || other < index))
             return true;
     }
     return false;
@@ -307,8 +306,7 @@ set_cut(Pool *pool)
     pool->progress.best = g_array_index(ran, guint, 0);
     pool->progress.best_ps = search->outcomes[pool->progress.best].time_ps;
     if (ran->len >= pool->options->top)
-        pool->cut_ps =
-            search->outcomes[g_array_index(ran, guint, pool->options->top - 1)].time_ps;
+        pool->cut_ps = search->outcomes[g_array_index(ran, guint, pool->options->top - 1)].time_ps;
 }
 
 /* Whether the turn came to anything before the search was interrupted. */

@@ -145,8 +145,7 @@ arrange(const LhScenario *s, const LhSchedule *schedule, uint32_t variant, LhPro
 
     for (uint32_t i = 0; schedule->options != NULL && schedule->options[i] != NULL; i++) {
         const LhOption *option = schedule->options[i];
-        const uint32_t values =
-            is_searched(s, schedule, option) ? count_values(option, &plain) : 0;
+        const uint32_t values = is_searched(s, schedule, option) ? count_values(option, &plain) : 0;
         LhOptionValue value;
 
         if (values == 0)
@@ -183,8 +182,7 @@ add_points(LhPlanSpace *space, uint32_t index)
     const guint schedules = shape->sizes.context == 1 ? 1 : setup->schedules->len;
 
     for (guint i = 0; i < schedules; i++) {
-        LhPlanPoint point = { .shape = index,
-                              .schedule = g_ptr_array_index(setup->schedules, i) };
+        LhPlanPoint point = { .shape = index, .schedule = g_ptr_array_index(setup->schedules, i) };
         uint32_t variants = 1;
 
         if (shape->setup != NULL && shape->sizes.context > 1) {
@@ -214,8 +212,8 @@ take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluste
     if (space->setup == NULL)
         return false;
     space->gpus = space->setup->network.ranks;
-    space->cluster = g_strdup_printf("%s:%u", space->setup->topology->name,
-                                     space->setup->network.nodes);
+    space->cluster =
+        g_strdup_printf("%s:%u", space->setup->topology->name, space->setup->network.nodes);
     return true;
 }
 

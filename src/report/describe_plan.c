@@ -450,8 +450,8 @@ print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhForma
 }
 
 void
-lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer,
-                 const LhPlanWeights *weights, LhFormat format, GString *out)
+lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                 LhFormat format, GString *out)
 {
     const gsize from = out->len;
 

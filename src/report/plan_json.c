@@ -104,8 +104,8 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
     write_counts(w, cluster);
     lh_jsonw_array_begin(w, "best");
     for (guint i = 0; i < cluster->ways->len; i++)
-        write_way(w, lh_plan_way_values(answer, weights, index,
-                                        g_ptr_array_index(cluster->ways, i), i + 1));
+        write_way(w, lh_plan_way_values(answer, weights, index, g_ptr_array_index(cluster->ways, i),
+                                        i + 1));
     lh_jsonw_array_end(w);
     lh_jsonw_array_begin(w, "front");
     for (guint i = 0; query->front && i < front->len; i++) {

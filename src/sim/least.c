@@ -49,9 +49,9 @@ typedef struct {
     LhLeast *least;
     uint32_t rank;
     bool communication;
-    GArray *ends; /* of LhTime, by op */
+    GArray *ends;                                  /* of LhTime, by op */
     LhTime host_ps, launch_ps, sync_ps, latest_ps; /* of all streams */
-    LhTime stream_ps[LH_STREAMS_MAX]; /* when the last op of each ends */
+    LhTime stream_ps[LH_STREAMS_MAX];              /* when the last op of each ends */
     LhLeastTimes times;
 } Walk;
 
@@ -60,10 +60,9 @@ static LhTime
 compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
 {
     const LhSimParams *p = walk->least->params;
-    const LhTime time_ps =
-        p->compute_time != NULL
-            ? p->compute_time(p->compute_time_data, walk->rank, op)
-            : lh_cost_compute(&walk->least->cost, p->program, op, occupancy);
+    const LhTime time_ps = p->compute_time != NULL
+                               ? p->compute_time(p->compute_time_data, walk->rank, op)
+                               : lh_cost_compute(&walk->least->cost, p->program, op, occupancy);
 
     return p->jitter > 0 ? (LhTime)((double)time_ps * (1 - p->jitter)) : time_ps;
 }

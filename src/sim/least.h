@@ -12,11 +12,7 @@ typedef struct _LhLeast LhLeast;
 
 /* Sums by compute stream, and of two more: the host, and all kernels together, each as if it left
  * the SMs that it does not fill to others. */
-enum {
-    LH_LEAST_HOST = LH_STREAMS_MAX,
-    LH_LEAST_SMS,
-    LH_LEAST_SUMS
-};
+enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
 
 typedef struct {
     LhTime path_ps; /* the rank is not through before: its longest chain of ops */

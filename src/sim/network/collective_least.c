@@ -12,10 +12,10 @@
 
 struct _LhLinkLoads {
     const LhNetwork *network;
-    bool shared;      /* links are, by the messages of an op */
-    double *seconds;  /* by link: what the messages so far take of it */
-    GArray *touched;  /* of uint32_t: links with any */
-    double slowest_s; /* of the messages, alone */
+    bool shared;       /* links are, by the messages of an op */
+    double *seconds;   /* by link: what the messages so far take of it */
+    GArray *touched;   /* of uint32_t: links with any */
+    double slowest_s;  /* of the messages, alone */
     LhTime latency_ps; /* the least of a route so far */
     uint64_t messages;
 };
@@ -54,8 +54,7 @@ add(LhLinkLoads *loads, const LhRoute *route, double bytes, uint32_t messages)
     if (alone > 0)
         loads->slowest_s = fmax(loads->slowest_s, bytes / alone);
     for (uint32_t i = 0; loads->shared && i < route->links_count; i++) {
-        const double rate =
-            lh_network_link(loads->network, route->links[i]).bandwidth_bytes_per_s;
+        const double rate = lh_network_link(loads->network, route->links[i]).bandwidth_bytes_per_s;
 
         if (loads->seconds[route->links[i]] <= 0)
             g_array_append_val(loads->touched, route->links[i]);
@@ -76,9 +75,9 @@ take(LhLinkLoads *loads)
         longest_s = fmax(longest_s, *seconds);
         *seconds = 0;
     }
-    time_ps = loads->messages == 0 ? 0
-                                   : lh_time_from_ps(longest_s * (double)LH_PS_PER_S) +
-                                         loads->latency_ps - lost_ps;
+    time_ps = loads->messages == 0
+                  ? 0
+                  : lh_time_from_ps(longest_s * (double)LH_PS_PER_S) + loads->latency_ps - lost_ps;
     g_array_set_size(loads->touched, 0);
     loads->slowest_s = 0;
     loads->latency_ps = LH_TIME_NEVER;
