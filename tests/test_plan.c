@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/journal.h"
 #include "base/rng.h"
-#include "plan/parallel.h"
 #include "plan/plan.h"
 #include "plan/points.h"
 #include "plan/step_plan.h"
+#include "plan/threads.h"
 #include "run_tests.h"
 #include "share.h"
 
@@ -336,7 +336,7 @@ check_brute(const char *members, uint64_t sequences, guint at_least)
     Brute brute = { c.space, truths };
 
     ck_assert_uint_ge(c.space->points->len, at_least);
-    lh_parallel_each("brute", THREADS, c.space->points->len, simulate_one, &brute);
+    lh_on_threads_each("brute", THREADS, c.space->points->len, simulate_one, &brute);
     check_search(&brute, 1, false);
     check_search(&brute, 5, false);
     check_search(&brute, 1, true);

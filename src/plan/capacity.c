@@ -2,7 +2,7 @@
 #include "plan/capacity.h"
 
 #include "base/error.h"
-#include "plan/parallel.h"
+#include "plan/threads.h"
 
 #include <inttypes.h>
 
@@ -111,7 +111,7 @@ lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
         LhPlanEstimate estimates[FITTING_AT_ONCE];
         Batch batch = { space, order + from, estimates };
 
-        lh_parallel_each("fit", threads, count, estimate_one, &batch);
+        lh_on_threads_each("fit", threads, count, estimate_one, &batch);
         for (guint i = 0; i < count; i++) {
             LhPlanEstimate exact;
             LhPlanCase c;
@@ -297,8 +297,8 @@ lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *dat
                     lh_cost_mode_names[space->setup->cost]);
         return false;
     }
-    lh_parallel_each("longest", threads, space->shapes->len, make_short_setups, &q);
-    lh_parallel_each("longest", threads, space->points->len, find_end, &q);
+    lh_on_threads_each("longest", threads, space->shapes->len, make_short_setups, &q);
+    lh_on_threads_each("longest", threads, space->points->len, find_end, &q);
     for (guint i = 0; i < 2 * space->shapes->len; i++)
         lh_setup_free(setups[i]);
     try_all(&q, longest);

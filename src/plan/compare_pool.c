@@ -4,7 +4,7 @@
  */
 #include "plan/compare_pool.h"
 
-#include "plan/parallel.h"
+#include "plan/threads.h"
 #include "plan/work.h"
 
 #include <math.h>
@@ -188,8 +188,8 @@ lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareOption
                   .best_ps = LH_TIME_NEVER };
 
     pthread_mutex_init(&pool.lock, NULL);
-    lh_parallel("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks), work,
-                &pool);
+    lh_on_threads("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks), work,
+                  &pool);
     pthread_mutex_destroy(&pool.lock);
     leave_out_slow(&pool);
     return !pool.interrupted;

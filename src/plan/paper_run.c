@@ -8,9 +8,9 @@
 #include "plan/apart.h"
 #include "plan/compare_pool.h"
 #include "plan/paper_collective.h"
-#include "plan/parallel.h"
 #include "plan/setup.h"
 #include "plan/step_plan.h"
+#include "plan/threads.h"
 #include "sim/accuracy.h"
 
 #include <math.h>
@@ -221,8 +221,8 @@ play_all(GPtrArray *works, const LhConstants *constants, bool serving, guint job
 {
     Pool pool = { .works = works, .constants = constants, .serving = serving };
 
-    lh_parallel("reproduce", lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER), play_works,
-                &pool);
+    lh_on_threads("reproduce", lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER), play_works,
+                  &pool);
 }
 
 /* --- from cases to works ------------------------------------------------------------------------

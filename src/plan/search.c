@@ -7,8 +7,8 @@
 #include "plan/search.h"
 
 #include "plan/compare_pool.h"
-#include "plan/parallel.h"
 #include "plan/step_plan.h"
+#include "plan/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -325,7 +325,7 @@ play_round(Pool *pool, const GArray *round)
     pool->found = found;
     for (guint i = 0; i < round->len; i++)
         found[i] = *outcome_of(pool, pool->round[i]);
-    lh_parallel_each("plan", pool->threads, round->len, take_turn, pool);
+    lh_on_threads_each("plan", pool->threads, round->len, take_turn, pool);
     for (guint i = 0; i < round->len; i++) {
         if (is_done(outcome_of(pool, pool->round[i]), &found[i]))
             take_in(pool, pool->round[i], &found[i]);
@@ -437,7 +437,7 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     search->ran = g_array_new(FALSE, FALSE, sizeof(guint));
     search->misses = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&pool.lock, NULL);
-    lh_parallel_each("plan", pool.threads, space->points->len, estimate_point, &pool);
+    lh_on_threads_each("plan", pool.threads, space->points->len, estimate_point, &pool);
     while (!pool.interrupted && next_round(&pool))
         ;
     pthread_mutex_destroy(&pool.lock);

@@ -5,7 +5,7 @@
 #include "plan/space.h"
 
 #include "base/error.h"
-#include "plan/parallel.h"
+#include "plan/threads.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -236,7 +236,7 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
                     space->gpus, sequences);
         return NULL;
     }
-    lh_parallel_each("set up", threads, space->shapes->len, set_up_shape, space);
+    lh_on_threads_each("set up", threads, space->shapes->len, set_up_shape, space);
     for (uint32_t i = 0; i < space->shapes->len; i++)
         add_points(space, i);
     return g_steal_pointer(&space);

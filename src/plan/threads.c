@@ -1,5 +1,5 @@
 /* See the header. */
-#include "plan/parallel.h"
+#include "plan/threads.h"
 
 #include <stdatomic.h>
 
@@ -18,7 +18,7 @@ run(gpointer data)
 }
 
 void
-lh_parallel(const char *name, guint threads, void (*work)(void *data), void *data)
+lh_on_threads(const char *name, guint threads, void (*work)(void *data), void *data)
 {
     g_autofree GThread **others = g_new(GThread *, threads);
     Task task = { work, data };
@@ -48,10 +48,10 @@ take_numbers(void *data)
 }
 
 void
-lh_parallel_each(const char *name, guint threads, guint count,
-                 void (*each)(void *data, guint index), void *data)
+lh_on_threads_each(const char *name, guint threads, guint count,
+                   void (*each)(void *data, guint index), void *data)
 {
     Numbers numbers = { .each = each, .data = data, .count = count };
 
-    lh_parallel(name, MAX(MIN(threads, count), 1), take_numbers, &numbers);
+    lh_on_threads(name, MAX(MIN(threads, count), 1), take_numbers, &numbers);
 }
