@@ -477,7 +477,7 @@ any_fits(const char *members, uint64_t tokens)
         fits = estimate.peak_bytes <= estimate.limit_bytes;
     }
     ck_assert(fits == (lh_plan_find_fitting(c.space, THREADS) != G_MAXUINT));
-    if (lh_plan_is_hopeless(c.space))
+    if (lh_plan_is_hopeless(c.space->setup, c.space->gpus))
         ck_assert(!fits);
     case_clear(&c);
     return fits;

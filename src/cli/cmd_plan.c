@@ -278,12 +278,14 @@ const LhCommand lh_command_plan = {
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Find the fastest way to train a model on a cluster, or the cluster to buy.",
     .details =
-        "Goes through every way to cut the GPUs into tensor-, context- and data-parallel ranks,\n"
-        "every schedule of attention with each way to arrange its ranks, what is recomputed, what\n"
-        "is sharded and the micro-batch size, and finds the fastest ones that fit in memory. What\n"
-        "is given as an option or in the scenario is not searched. Ways that take longer at least\n"
-        "than the ones found take in fact are not simulated, so the answer is that of simulating\n"
-        "all of them. Exit status 1 if nothing fits.\n\n"
+        "Goes through every way to cut the GPUs into tensor-, context- and data-parallel\n"
+        "ranks, every schedule of attention with each way to arrange its ranks, what is\n"
+        "recomputed, what is sharded and the micro-batch size, and finds the fastest ones\n"
+        "that fit in memory. What is given as an option or in the scenario is as given;\n"
+        "the rest of these is searched, whatever its default is elsewhere. Ways that take\n"
+        "longer at least than those found take in fact are not simulated, so the answer\n"
+        "is that of simulating all of them. Steps are made as megatron-lm makes them, if\n"
+        "no --framework is given. Exit status 1 if nothing fits.\n\n"
         "Ctrl-C ends the plan with what is found (exit status 130).\n\n"
         "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
         "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"

@@ -14,25 +14,24 @@
 /* ---- something that fits ---- */
 
 static uint64_t
-limit_of(const LhPlanSpace *space)
+limit_of(const LhSetup *setup)
 {
-    return space->setup->cost == LH_COST_DEVICE
-               ? MAX(lh_device_usable_bytes(space->setup->device, LH_MEMORY_MARGIN), 1)
+    return setup->cost == LH_COST_DEVICE
+               ? MAX(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN), 1)
                : 0;
 }
 
 bool
-lh_plan_is_hopeless(const LhPlanSpace *space)
+lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
 {
-    const LhSetup *setup = space->setup;
     const LhModel *model = setup->model;
     const double element = (double)lh_dtype_bytes(setup->params.attention.dtype);
     const double states = (double)lh_model_parameters(model) * (element + MOMENTS_BYTES);
     const double saved = (double)setup->params.attention.seq_length * (double)model->hidden_size *
                          (double)model->num_layers * element;
-    const uint64_t limit_bytes = limit_of(space);
+    const uint64_t limit_bytes = limit_of(setup);
 
-    return limit_bytes > 0 && (states + saved) / space->gpus > (double)limit_bytes;
+    return limit_bytes > 0 && (states + saved) / gpus > (double)limit_bytes;
 }
 
 /* Whether a program needs no more than there is; @estimate is exact. */
@@ -290,7 +289,7 @@ lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *dat
                    .ends = ends,
                    .short_setups = setups };
 
-    if (limit_of(space) == 0) {
+    if (limit_of(space->setup) == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "the longest sequence is a matter of a device's memory, which --cost %s does "
                     "not count",

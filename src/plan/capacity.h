@@ -27,6 +27,6 @@ bool lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void
  * that needs least. */
 guint lh_plan_find_fitting(const LhPlanSpace *space, guint threads);
 
-/* Whether the states of the model and what every policy keeps of each layer, cut among all GPUs,
- * are already more than fits. */
-bool lh_plan_is_hopeless(const LhPlanSpace *space);
+/* Whether the states of the setup's model and what every policy keeps of each layer, cut among
+ * @gpus GPUs, are already more than fits. */
+bool lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus);

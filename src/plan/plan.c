@@ -196,41 +196,69 @@ next_size(uint32_t gpus, uint32_t node)
     return gpus < node ? MIN(2 * gpus, node) : gpus + node;
 }
 
+/* The scenario on @gpus GPUs of the topology. */
+static void
+resize(LhScenario *scenario, const LhTopology *topology, const char *name, uint32_t gpus)
+{
+    const uint64_t nodes = (gpus + topology->gpus_per_node - 1) / topology->gpus_per_node;
+    g_autofree char *cluster = g_strdup_printf("%s:%" PRIu64, name, nodes);
+    g_autofree char *ranks = g_strdup_printf("%u", gpus);
+
+    lh_scenario_replace(scenario, "cluster", cluster);
+    lh_scenario_replace(scenario, "ranks", ranks);
+}
+
+/* The space of so many GPUs, if something fits on them; NULL without error if nothing does. */
+static LhPlanSpace *
+fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(LhSetup) setup = lh_setup_new(scenario, &cause);
+    g_autoptr(LhPlanSpace) space = NULL;
+
+    if (setup != NULL && lh_plan_is_hopeless(setup, gpus))
+        return NULL;
+    if (setup != NULL)
+        space = lh_plan_space_new(scenario, NULL, plan->query->sequences, threads_of(plan->query),
+                                  &cause);
+    if (space != NULL &&
+        lh_plan_find_fitting(space, lh_plan_threads(plan->query->jobs, space)) != G_MAXUINT)
+        return g_steal_pointer(&space);
+    /* Sizes that were given may not suit every number of GPUs. */
+    if (cause != NULL && cause->code != LH_ERROR_NO && gpus == 1)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    return NULL;
+}
+
 /* The space of the fewest GPUs of @name that something fits on. */
 static LhPlanSpace *
 smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_copy(scenario_of(plan));
     g_autoptr(LhTopology) topology = lh_topology_load(name, error);
+    g_autoptr(GError) cause = NULL;
+    uint32_t node;
     uint64_t most;
 
     if (topology == NULL)
         return NULL;
-    most = (topology->max_nodes > 0 ? MIN(topology->max_nodes, NODES_MAX) : NODES_MAX) *
-           topology->gpus_per_node;
-    for (uint32_t gpus = 1; gpus <= most;
-         gpus = next_size(gpus, (uint32_t)topology->gpus_per_node)) {
-        const uint64_t nodes = (gpus + topology->gpus_per_node - 1) / topology->gpus_per_node;
-        g_autofree char *cluster = g_strdup_printf("%s:%" PRIu64, name, nodes);
-        g_autofree char *ranks = g_strdup_printf("%u", gpus);
-        g_autoptr(LhPlanSpace) space = NULL;
-        g_autoptr(GError) cause = NULL;
+    node = (uint32_t)topology->gpus_per_node;
+    most = (topology->max_nodes > 0 ? MIN(topology->max_nodes, NODES_MAX) : NODES_MAX) * node;
+    for (uint32_t gpus = 1; gpus <= most && cause == NULL; gpus = next_size(gpus, node)) {
+        LhPlanSpace *space;
 
-        lh_scenario_replace(scenario, "ranks", ranks);
-        space = lh_plan_space_new(scenario, cluster, plan->query->sequences,
-                                  threads_of(plan->query), &cause);
-        if (space == NULL && cause->code != LH_ERROR_NO && gpus > 1) {
-            g_propagate_error(error, g_steal_pointer(&cause));
-            return NULL;
-        }
-        if (space != NULL && !lh_plan_is_hopeless(space) &&
-            lh_plan_find_fitting(space, lh_plan_threads(plan->query->jobs, space)) != G_MAXUINT)
-            return g_steal_pointer(&space);
+        resize(scenario, topology, name, gpus);
+        space = fitting_space(plan, scenario, gpus, &cause);
+        if (space != NULL)
+            return space;
         ++*tried;
     }
-    g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "on no number of GPUs of %s up to %" PRIu64 " does the step fit in memory", name,
-                most);
+    if (cause != NULL)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    else
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "the step fits in memory on no number of GPUs of %s up to %" PRIu64, name,
+                    most);
     return NULL;
 }
 

@@ -24,10 +24,12 @@ lh_describe_way(const LhPlanSpace *space, guint point)
     const LhPlanPoint *p = lh_plan_point(space, point);
     const LhPlanShape *shape = lh_plan_shape(space, p);
     g_autofree char *schedule = lh_plan_point_schedule(space, point);
+    const bool spread = shape->sizes.context > 1;
 
-    return g_strdup_printf("tp %u, cp %u, dp %u, %s, %s, %s", shape->sizes.tensor,
-                           shape->sizes.context, shape->sizes.data, schedule,
-                           lh_checkpoint_names[p->checkpoint], lh_shard_names[p->shard]);
+    return g_strdup_printf("tp %u, cp %u, dp %u%s%s, %s, recomputed: %s", shape->sizes.tensor,
+                           shape->sizes.context, shape->sizes.data, spread ? ", " : "",
+                           spread ? schedule : "", lh_shard_names[p->shard],
+                           lh_checkpoint_names[p->checkpoint]);
 }
 
 /* ---- the question ---- */
@@ -206,7 +208,7 @@ print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWe
 
         add_way(table, columns, cluster->space, way, best->iteration_s, &bill);
     }
-    g_string_append(out, "\nfaster ways need more memory, and those that need less are slower:\n");
+    g_string_append(out, "\nno other way is as fast with as little memory as each of these:\n");
     lh_table_print(table, format, out);
 }
 

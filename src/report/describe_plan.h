@@ -8,5 +8,5 @@
 void lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer,
                       const LhPlanWeights *weights, LhFormat format, GString *out);
 
-/* "tp 2, cp 8, dp 1, usp ..., remat, fsdp": a way in few words; caller frees. */
+/* "tp 2, cp 8, dp 1, usp ..., fsdp, recomputed: remat": a way in few words; caller frees. */
 char *lh_describe_way(const LhPlanSpace *space, guint point);
