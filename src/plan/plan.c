@@ -242,6 +242,7 @@ smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
 
     if (topology == NULL)
         return NULL;
+    lh_scenario_replace(scenario, "step", NULL);
     node = (uint32_t)topology->gpus_per_node;
     most = (topology->max_nodes > 0 ? MIN(topology->max_nodes, NODES_MAX) : NODES_MAX) * node;
     for (uint32_t gpus = 1; gpus <= most && cause == NULL; gpus = next_size(gpus, node)) {
