@@ -277,21 +277,20 @@ const LhCommand lh_command_plan = {
     .name = "plan",
     .arguments = "[SCENARIO] [OPTIONS]",
     .summary = "Find the fastest way to train a model on a cluster, or the cluster to buy.",
-    .details =
-        "Goes through every way to cut the GPUs into tensor-, context- and data-parallel\n"
-        "ranks, every schedule of attention with each way to arrange its ranks, what is\n"
-        "recomputed, what is sharded and the micro-batch size, and finds the fastest ones\n"
-        "that fit in memory. What is given as an option or in the scenario is as given;\n"
-        "the rest of these is searched, whatever its default is elsewhere. Ways that take\n"
-        "longer at least than those found take in fact are not simulated, so the answer\n"
-        "is that of simulating all of them. Steps are made as megatron-lm makes them, if\n"
-        "no --framework is given. Exit status 1 if nothing fits.\n\n"
-        "Ctrl-C ends the plan with what is found (exit status 130).\n\n"
-        "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
-        "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"
-        "  longhaul plan --model llama-3-8b --cluster hgx-h100 --seq-length 1M --min-gpus\n"
-        "  longhaul plan --model llama-3-8b --seq-length 128K --cluster hgx-h100:2 \\\n"
-        "      --cluster hgx-b200:1 --cost-per-gpu-hour 2.5 --cost-per-gpu-hour 5\n",
+    .details = "Goes through every way to cut the GPUs into tensor-, context- and data-parallel\n"
+               "ranks, every schedule of attention with each way to arrange its ranks, what is\n"
+               "recomputed, what is sharded and the micro-batch size, and finds the fastest ones\n"
+               "that fit in memory. What is given as an option or in the scenario is as given;\n"
+               "the rest of these is searched, whatever its default is elsewhere. Ways that take\n"
+               "longer at least than those found take in fact are not simulated, so the answer\n"
+               "is that of simulating all of them. Steps are made as megatron-lm makes them, if\n"
+               "no --framework is given. Exit status 1 if nothing fits.\n\n"
+               "Ctrl-C ends the plan with what is found (exit status 130).\n\n"
+               "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
+               "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"
+               "  longhaul plan --model llama-3-8b --cluster hgx-h100 --seq-length 1M --min-gpus\n"
+               "  longhaul plan --model llama-3-8b --seq-length 128K --cluster hgx-h100:2 \\\n"
+               "      --cluster hgx-b200:1 --cost-per-gpu-hour 2.5 --cost-per-gpu-hour 5\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
     .options = options,

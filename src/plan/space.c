@@ -233,8 +233,7 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
                     "no way to cut %u GPU%s and %" PRIu64
                     " sequence%s has the parallel sizes and micro-batches that were given",
-                    space->gpus, space->gpus == 1 ? "" : "s", sequences,
-                    sequences == 1 ? "" : "s");
+                    space->gpus, space->gpus == 1 ? "" : "s", sequences, sequences == 1 ? "" : "s");
         return NULL;
     }
     lh_on_threads_each("set up", threads, space->shapes->len, set_up_shape, space);
