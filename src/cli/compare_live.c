@@ -5,30 +5,16 @@
  */
 #include "cli/compare_live.h"
 
-#include <signal.h>
+#include "cli/interrupt.h"
+
 #include <stdio.h>
-
-static volatile sig_atomic_t interrupted;
-
-static void
-interrupt(int signal)
-{
-    (void)signal;
-    interrupted = 1;
-}
 
 void
 lh_compare_live_start(LhCompareLive *live, double seconds)
 {
-    const struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
-    struct sigaction before;
-
     *live = (LhCompareLive){ .rows = g_string_new(NULL) };
     lh_progress_start(&live->line, seconds);
-    interrupted = 0;
-    live->listens = sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN;
-    if (live->listens)
-        sigaction(SIGINT, &action, NULL);
+    live->listens = lh_interrupt_listen();
 }
 
 /* Above the progress line, once that is there. */
@@ -64,14 +50,13 @@ lh_compare_live_progress(void *data, const char *what, uint64_t events, LhTime n
 
     lh_progress_draw(&live->line, what, events, now_ps);
     show_rows(live);
-    return !interrupted;
+    return !lh_interrupted();
 }
 
 void
 lh_compare_live_end(LhCompareLive *live)
 {
-    if (live->listens)
-        signal(SIGINT, SIG_DFL);
+    lh_interrupt_end(live->listens);
     lh_progress_end(&live->line);
     if (live->shown > 0)
         fprintf(stderr, "\033[%uA\033[J", live->shown);

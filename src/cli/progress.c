@@ -28,8 +28,8 @@ lh_progress_start(LhProgressLine *line, double seconds)
 }
 
 /* Whether it is time to draw: after two seconds, ten times a second. */
-static bool
-is_due(LhProgressLine *line)
+bool
+lh_progress_is_due(LhProgressLine *line)
 {
     const gint64 clock_us = g_get_monotonic_time();
 
@@ -46,7 +46,7 @@ lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
     LhProgressLine *line = data;
 
-    if (is_due(line)) {
+    if (lh_progress_is_due(line)) {
         g_autofree char *count = lh_format_count(events);
         g_autofree char *simulated = lh_format_time(now_ps);
         g_autofree char *name = lh_escaped_line(what);
@@ -63,13 +63,20 @@ lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime n
     LhProgressLine *line = data;
 
     (void)now_ps;
-    if (is_due(line)) {
+    if (lh_progress_is_due(line)) {
         g_autofree char *count = lh_format_count(programs);
         g_autofree char *name = lh_escaped_line(what);
 
         fprintf(stderr, "\r\033[K%s: %s programs; %s in all", name, count, line->estimate);
     }
     return true;
+}
+
+void
+lh_progress_draw_text(LhProgressLine *line, const char *text)
+{
+    (void)line;
+    fprintf(stderr, "\r\033[K%s", text);
 }
 
 void

@@ -19,6 +19,9 @@ void lh_progress_start(LhProgressLine *line, double seconds);
 bool lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps);
 /* Likewise, of proofs: @programs of the schedule @what. */
 bool lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime now_ps);
+/* Whether it is time to draw, and then: a line of one's own, without its end. */
+bool lh_progress_is_due(LhProgressLine *line);
+void lh_progress_draw_text(LhProgressLine *line, const char *text);
 /* Wipes the line until it is drawn again. */
 void lh_progress_wipe(LhProgressLine *line);
 /* Wipes the line, and frees what it has. */

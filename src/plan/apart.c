@@ -11,17 +11,13 @@
 
 #include <math.h>
 
-/* What the time of a run goes to: kernels (its own or those of a rank that it waits for), tiers of
- * links, hosts. */
-#define PARTS (LH_TIERS + 2)
-
-/* For each part its share of the run, times what its constants are good to. */
-static void
-weigh_errors(const LhSetup *setup, const LhSimResult *r, double parts[PARTS])
+LhErrorParts
+lh_error_parts(const LhSetup *setup, const LhSimResult *r)
 {
     const LhTopology *t = setup->topology;
     const LhLinkClass *const classes[LH_TIERS] = { &t->nvlink, &t->pcie, &t->nic, &t->nic };
     const double whole = MAX((double)r->makespan_ps * r->ranks_count, 1);
+    LhErrorParts parts;
     LhTotals totals;
 
     lh_totals(r, &totals);
@@ -30,13 +26,14 @@ weigh_errors(const LhSetup *setup, const LhSimResult *r, double parts[PARTS])
 
         if (setup->collectives == LH_COLLECTIVES_NCCL)
             provenance = MAX(provenance, (int)lh_nccl_provenance(setup->device));
-        parts[tier] =
+        parts.part[tier] =
             (double)totals.idle_ps[LH_IDLE_COMM + tier] / whole * lh_provenance_error(provenance);
     }
-    parts[LH_TIERS] = ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) / whole *
-                      r->compute_error;
-    parts[LH_TIERS + 1] = (double)totals.idle_ps[LH_IDLE_HOST] / whole *
-                          lh_provenance_error(setup->device->host_provenance);
+    parts.part[LH_TIERS] = ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) /
+                           whole * r->compute_error;
+    parts.part[LH_TIERS + 1] = (double)totals.idle_ps[LH_IDLE_HOST] / whole *
+                               lh_provenance_error(setup->device->host_provenance);
+    return parts;
 }
 
 /* The model's own error: what the residuals of whole kernels say of a run holds it. */
@@ -54,23 +51,21 @@ double
 lh_time_error(const LhSetup *setup, const LhSimResult *r)
 {
     const double model = model_error(r);
-    double parts[PARTS], squares = model * model;
+    const LhErrorParts parts = lh_error_parts(setup, r);
+    double squares = model * model;
 
-    weigh_errors(setup, r, parts);
-    for (int part = 0; part < PARTS; part++)
-        squares += parts[part] * parts[part];
+    for (int part = 0; part < LH_ERROR_PARTS; part++)
+        squares += parts.part[part] * parts.part[part];
     return sqrt(squares);
 }
 
-static double
-error_between(const LhSetup *setup, const LhSimResult *a, const LhSimResult *b)
+double
+lh_error_between(const LhErrorParts *a, const LhErrorParts *b)
 {
-    double of_a[PARTS], of_b[PARTS], sum = 0;
+    double sum = 0;
 
-    weigh_errors(setup, a, of_a);
-    weigh_errors(setup, b, of_b);
-    for (int part = 0; part < PARTS; part++)
-        sum += ABS(of_a[part] - of_b[part]);
+    for (int part = 0; part < LH_ERROR_PARTS; part++)
+        sum += ABS(a->part[part] - b->part[part]);
     return MAX(sum, LH_MODEL_ERROR);
 }
 
@@ -78,11 +73,16 @@ void
 lh_compare_tell_apart(const LhSetup *setup, const LhComparison *c)
 {
     const LhCompareRow *first = c->fit_count > 0 ? g_ptr_array_index(c->rows, 0) : NULL;
+    LhErrorParts of_first, of_row;
 
-    for (guint i = 1; i < c->fit_count && setup->cost == LH_COST_DEVICE; i++) {
+    if (c->fit_count < 2 || setup->cost != LH_COST_DEVICE)
+        return;
+    of_first = lh_error_parts(setup, first->result);
+    for (guint i = 1; i < c->fit_count; i++) {
         LhCompareRow *row = g_ptr_array_index(c->rows, i);
 
-        row->error = error_between(setup, first->result, row->result);
+        of_row = lh_error_parts(setup, row->result);
+        row->error = lh_error_between(&of_first, &of_row);
         row->tied = (double)row->result->makespan_ps <=
                     (double)first->result->makespan_ps * (1 + row->error);
     }

@@ -9,6 +9,19 @@
  * nothing was fitted to, four in five are within it. */
 #define LH_MEMORY_ERROR 0.05
 
+/* What the time of a run goes to: links by tier, kernels (its own or those of a rank that it waits
+ * for), hosts. Of each its share of the run times what its constants are good to. */
+#define LH_ERROR_PARTS (LH_TIERS + 2)
+
+typedef struct {
+    double part[LH_ERROR_PARTS];
+} LhErrorParts;
+
+LhErrorParts lh_error_parts(const LhSetup *setup, const LhSimResult *r);
+
+/* What the difference of two times is good to, as a share of either. */
+double lh_error_between(const LhErrorParts *a, const LhErrorParts *b);
+
 /*
  * The error e of the time of run @r, such that four measured times in five are between time / (1 +
  * e) and time * (1 + e): what the constants of kernels, links and hosts are good to, each weighed

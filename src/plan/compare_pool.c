@@ -4,6 +4,7 @@
  */
 #include "plan/compare_pool.h"
 
+#include "plan/threads.h"
 #include "plan/work.h"
 
 #include <math.h>
@@ -99,28 +100,14 @@ play(Pool *pool, LhCompareRow *row)
         finish(pool, row);
 }
 
-static gpointer
-work(gpointer data)
+static void
+work(void *data)
 {
     Pool *pool = data;
     guint next;
 
     while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->rows->len)
         play(pool, g_ptr_array_index(pool->rows, pool->order[next]));
-    return NULL;
-}
-
-/* The caller's thread is one of them. */
-static void
-run_threads(Pool *pool, guint count)
-{
-    g_autofree GThread **threads = g_new(GThread *, count);
-
-    for (guint i = 1; i < count; i++)
-        threads[i] = g_thread_new("compare", work, pool);
-    work(pool);
-    for (guint i = 1; i < count; i++)
-        g_thread_join(threads[i]);
 }
 
 /* Whatever ended this late, by a failure too, would have been ended by a thread that was later. */
@@ -201,7 +188,8 @@ lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareOption
                   .best_ps = LH_TIME_NEVER };
 
     pthread_mutex_init(&pool.lock, NULL);
-    run_threads(&pool, lh_compare_threads(o->jobs, rows->len, setup->network.ranks));
+    lh_on_threads("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks), work,
+                  &pool);
     pthread_mutex_destroy(&pool.lock);
     leave_out_slow(&pool);
     return !pool.interrupted;

@@ -10,6 +10,7 @@
 #include "plan/paper_collective.h"
 #include "plan/setup.h"
 #include "plan/step_plan.h"
+#include "plan/threads.h"
 #include "sim/accuracy.h"
 
 #include <math.h>
@@ -213,30 +214,23 @@ play(Work *work, const Pool *pool)
         find_longest(work, constants, &work->error);
 }
 
-static gpointer
-play_works(gpointer data)
+static void
+play_works(void *data)
 {
     Pool *pool = data;
     guint next;
 
     while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->works->len)
         play(g_ptr_array_index(pool->works, next), pool);
-    return NULL;
 }
 
-/* The caller's thread is one of them. */
 static void
 play_all(GPtrArray *works, const LhConstants *constants, bool serving, guint jobs)
 {
-    const guint count = lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER);
-    g_autofree GThread **threads = g_new(GThread *, count);
     Pool pool = { .works = works, .constants = constants, .serving = serving };
 
-    for (guint i = 1; i < count; i++)
-        threads[i] = g_thread_new("reproduce", play_works, &pool);
-    play_works(&pool);
-    for (guint i = 1; i < count; i++)
-        g_thread_join(threads[i]);
+    lh_on_threads("reproduce", lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER), play_works,
+                  &pool);
 }
 
 /* --- from cases to works ------------------------------------------------------------------------

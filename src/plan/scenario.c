@@ -208,3 +208,55 @@ lh_scenario_error(const LhScenario *scenario, const char *name, GError **error, 
     }
     return lh_json_error(scenario->json, name, error, "\"%s\": %s", name, message);
 }
+
+/* ---- copies ---- */
+
+LhScenario *
+lh_scenario_copy(const LhScenario *scenario)
+{
+    LhScenario *copy = lh_scenario_new();
+
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
+        g_autoptr(GPtrArray) texts = NULL;
+
+        if (!lh_scenario_has(scenario, field->name))
+            continue;
+        texts = lh_setting_texts(field, scenario);
+        for (guint i = 0; i < texts->len; i++) {
+            const bool taken = lh_scenario_set(copy, field, g_ptr_array_index(texts, i), NULL);
+
+            g_assert(taken);
+        }
+    }
+    copy->serving = scenario->serving;
+    copy->constants = scenario->constants;
+    return copy;
+}
+
+void
+lh_scenario_lines(const LhScenario *scenario, GString *out)
+{
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
+        g_autoptr(GPtrArray) texts = NULL;
+
+        if (!lh_scenario_has(scenario, field->name))
+            continue;
+        texts = lh_setting_texts(field, scenario);
+        for (guint i = 0; i < texts->len; i++) {
+            const char *text = g_ptr_array_index(texts, i);
+
+            g_string_append_printf(out, "%s=%s\n", field->name, text != NULL ? text : "");
+        }
+    }
+}
+
+void
+lh_scenario_replace(LhScenario *scenario, const char *name, const char *value)
+{
+    const LhField *field = find_field(name);
+    bool taken;
+
+    lh_setting_reset(field, scenario);
+    taken = lh_scenario_set(scenario, field, value, NULL);
+    g_assert(taken);
+}

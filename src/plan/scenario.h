@@ -111,6 +111,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhScenario, lh_scenario_free)
 /* Sets an option; the first use of a list option replaces the file's list. */
 bool lh_scenario_set(LhScenario *scenario, const LhField *field, const char *text, GError **error);
 
+/* The same scenario with all that was given as options: files are not named in messages any more.
+ * Caller frees. */
+LhScenario *lh_scenario_copy(const LhScenario *scenario);
+
+/* Appends "name=value" lines of all that was given: equal scenarios have equal lines. */
+void lh_scenario_lines(const LhScenario *scenario, GString *out);
+
+/* Makes @scenario have @value of @field, whatever was given of it; a value that the field takes.
+ * @field is its name. */
+void lh_scenario_replace(LhScenario *scenario, const char *field, const char *value);
+
 /* True if the field was given, in the file or as an option. @name is the field's. */
 bool lh_scenario_has(const LhScenario *scenario, const char *name);
 

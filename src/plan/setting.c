@@ -307,6 +307,100 @@ lh_setting_parse(const LhField *field, const char *text, void *out, GError **err
     return read_field(&reader, (char *)out + field->offset);
 }
 
+/* ---- back to text ---- */
+
+static char *
+unit_text(const LhField *field, const void *value)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
+
+    switch (field->unit) {
+    case LH_UNIT_COUNT:
+    case LH_UNIT_BYTES:
+        return g_strdup_printf("%" G_GUINT64_FORMAT, *(const uint64_t *)value);
+    case LH_UNIT_TIME:
+        return g_strdup_printf("%" G_GINT64_FORMAT "ps", *(const LhTime *)value);
+    case LH_UNIT_BANDWIDTH:
+        return g_strconcat(lh_double_to_text(*(const double *)value, exact), "B/s", NULL);
+    case LH_UNIT_FLOPS:
+        return g_strconcat(lh_double_to_text(*(const double *)value, exact), "FLOP/s", NULL);
+    }
+    g_assert_not_reached();
+}
+
+static char *
+value_text(const LhField *field, const void *value)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
+
+    switch (field->type) {
+    case LH_FIELD_BOOL:
+        return NULL;
+    case LH_FIELD_UINT:
+        return g_strdup_printf("%" G_GUINT64_FORMAT, *(const uint64_t *)value);
+    case LH_FIELD_DOUBLE:
+        return g_strdup(lh_double_to_text(*(const double *)value, exact));
+    case LH_FIELD_UNIT:
+        return unit_text(field, value);
+    case LH_FIELD_CHOICE:
+        return g_strdup(field->choices[*(const int *)value]);
+    case LH_FIELD_STRING:
+        return g_strdup(*(char *const *)value);
+    default:
+        g_assert_not_reached();
+    }
+}
+
+static char *
+uints_text(const GArray *numbers)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (guint i = 0; i < numbers->len; i++)
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, i > 0 ? "," : "",
+                               g_array_index(numbers, uint64_t, i));
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* "RANK:FACTOR". */
+static char *
+struct_text(const LhField *fields, const char *element)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (const LhField *field = fields; field->name != NULL; field++) {
+        g_autofree char *value = value_text(field, element + field->offset);
+
+        g_string_append_printf(text, "%s%s", text->len > 0 ? ":" : "", value);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+GPtrArray *
+lh_setting_texts(const LhField *field, const void *in)
+{
+    const void *value = (const char *)in + field->offset;
+    GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);
+
+    if (field->type == LH_FIELD_STRINGS) {
+        const GPtrArray *list = *(GPtrArray *const *)value;
+
+        for (guint i = 0; i < list->len; i++)
+            g_ptr_array_add(texts, g_strdup(g_ptr_array_index(list, i)));
+    } else if (field->type == LH_FIELD_ARRAY) {
+        const GArray *list = *(GArray *const *)value;
+
+        for (guint i = 0; i < list->len; i++)
+            g_ptr_array_add(
+                texts, struct_text(field->fields, list->data + (gsize)i * field->element_size));
+    } else if (field->type == LH_FIELD_UINTS) {
+        g_ptr_array_add(texts, uints_text(*(GArray *const *)value));
+    } else {
+        g_ptr_array_add(texts, value_text(field, value));
+    }
+    return texts;
+}
+
 void
 lh_setting_reset(const LhField *field, void *out)
 {

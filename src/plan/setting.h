@@ -30,6 +30,12 @@ char *lh_setting_placeholder(const LhField *field);
  */
 bool lh_setting_parse(const LhField *field, const char *text, void *out, GError **error);
 
+/*
+ * The texts that lh_setting_parse() reads the field's value in @in from, one for each time that the
+ * option is given; for a flag, one that is NULL. Of types that are options. Caller unrefs.
+ */
+GPtrArray *lh_setting_texts(const LhField *field, const void *in);
+
 /* Empties a list field; nothing for other types. */
 void lh_setting_reset(const LhField *field, void *out);
 

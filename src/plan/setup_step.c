@@ -209,6 +209,17 @@ load_framework(const LhSetup *setup, uint32_t tensor, GError **error)
     return lh_framework_load(name, error);
 }
 
+void
+lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint)
+{
+    LhStepParams *p = &step->params;
+
+    p->shard = shard;
+    p->checkpoint = checkpoint;
+    p->behaviour = lh_step_behaviour(step->framework, shard);
+    p->behaviour.clip = CLIP;
+}
+
 bool
 lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
 {
@@ -242,11 +253,10 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     if (!set_pipeline(s, sizes, p, error))
         return false;
     p->micro_batches = (uint32_t)MAX(s->num_micro_batches, 1);
-    p->shard = s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard;
-    p->checkpoint = s->checkpoint < 0 ? (LhCheckpoint)step->framework->states_checkpoint
-                                      : (LhCheckpoint)s->checkpoint;
-    p->behaviour = lh_step_behaviour(step->framework, p->shard);
-    p->behaviour.clip = CLIP;
+    lh_setup_step_policy(step,
+                         s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard,
+                         s->checkpoint < 0 ? (LhCheckpoint)step->framework->states_checkpoint
+                                           : (LhCheckpoint)s->checkpoint);
     p->learning_rate = LEARNING_RATE;
     return true;
 }

@@ -21,3 +21,6 @@ bool lh_setup_check_step_fields(const LhScenario *scenario, GError **error);
 /* Fills setup->step, whose other parts are there. */
 bool lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error);
 void lh_setup_clear_step(LhSetup *setup);
+
+/* Makes it a step of this shard and checkpoint, as its framework does them. */
+void lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint);

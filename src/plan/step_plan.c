@@ -51,11 +51,14 @@ lh_step_model_flops(const LhStepParams *p, const LhModel *model)
 
 /* ---- the answer ---- */
 
-/* What no op of the program takes. */
-static double
-overhead_s(const LhSetupStep *step)
+LhTime
+lh_step_overhead_ps(const LhSetup *setup)
 {
-    return step->params.shard == LH_SHARD_FSDP ? step->framework->fsdp_overhead_s : 0;
+    const LhSetupStep *step = setup->step;
+
+    return step->params.shard == LH_SHARD_FSDP
+               ? lh_time_from_ps(step->framework->fsdp_overhead_s * (double)LH_PS_PER_S)
+               : 0;
 }
 
 LhStepAnswer
@@ -74,7 +77,7 @@ lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimRes
 
     unpadded.model = &model;
     answer.iteration_s =
-        (double)result->makespan_ps / (double)LH_PS_PER_S + overhead_s(setup->step);
+        (double)(result->makespan_ps + lh_step_overhead_ps(setup)) / (double)LH_PS_PER_S;
     answer.tokens_per_s = tokens / answer.iteration_s;
     answer.model_flops_per_s_per_gpu =
         lh_step_model_flops(&unpadded, &model) / answer.iteration_s / ranks;

@@ -37,6 +37,9 @@ bool lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, G
 LhStepAnswer lh_step_answer_of(const LhSetup *setup, const LhProgram *program,
                                const LhSimResult *result, const LhStepWatch *watch);
 
+/* What a step of the setup takes beside what its program does. */
+LhTime lh_step_overhead_ps(const LhSetup *setup);
+
 /*
  * Flops of a step by the mathematics, over all ranks: 6 for each token and parameter that a product
  * multiplies (all but the input embedding's), and three times attention's forward pass. Nothing of

@@ -1,6 +1,8 @@
 /* See the header. */
 #include "program/live.h"
 
+#include "program/cursor.h"
+
 #include <string.h>
 
 void
@@ -37,4 +39,23 @@ lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool all
     memcpy(live->peak_by_tensor, live->by_tensor, sizeof(live->by_tensor));
     memcpy(live->peak_by_category, live->by_category, sizeof(live->by_category));
     return true;
+}
+
+void
+lh_live_walk(LhLive *live, const LhProgram *program, uint32_t rank)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+
+    lh_live_init(live, program);
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+                lh_live_change(live, program, op->memory.region, op->kind == LH_OP_ALLOC);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
 }

@@ -17,3 +17,7 @@ void lh_live_init(LhLive *live, const LhProgram *program, uint32_t rank);
 
 /* A region comes (@alloc) or goes. True if there has never been as much. */
 bool lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool alloc);
+
+/* What @rank holds in the course of the whole program, by a walk over its allocs and frees alone.
+ */
+void lh_live_walk(LhLive *live, const LhProgram *program, uint32_t rank);

@@ -386,8 +386,8 @@ describe_what_if(const LhSetup *setup, const LhBound *bound, const LhWhatIf *wha
                                lh_text_percent((double)saved / makespan_ps, share));
 }
 
-static void
-describe_bound(const LhSetup *setup, const LhBound *bound, const char *name, GString *out)
+void
+lh_describe_bound(const LhSetup *setup, const LhBound *bound, const char *name, GString *out)
 {
     const LhWhatIf *first, *second;
 
@@ -428,6 +428,6 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
         return;
     }
     describe_lead(c, out);
-    describe_bound(setup, c->bound, is_alone(c) ? "It" : row_at(c, 0)->name, out);
+    lh_describe_bound(setup, c->bound, is_alone(c) ? "It" : row_at(c, 0)->name, out);
     g_string_append_c(out, '\n');
 }

@@ -11,3 +11,7 @@ LhTable *lh_describe_comparison(const LhSetup *setup, const LhComparison *compar
 
 /* Appends a sentence or two: which schedule is the fastest, by how much, and what limits it. */
 void lh_describe_winner(const LhSetup *setup, const LhComparison *comparison, GString *out);
+
+/* Appends " @name is bound by the NICs (63 % of its critical path): 10 % more bandwidth would save
+ * ...": one sentence or two, nothing if @bound is NULL. */
+void lh_describe_bound(const LhSetup *setup, const LhBound *bound, const char *name, GString *out);

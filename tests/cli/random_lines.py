@@ -36,7 +36,7 @@ MEMORY_BYTES_MAX = 4 << 30  # of one process; not in builds with an address sani
 
 # How often a command is tried.
 WEIGHTS = {"compare": 20, "sim": 28, "verify": 8, "run": 10, "show": 14, "list": 8, "help": 5,
-           "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4}
+           "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4, "plan": 6}
 
 # Values that mean something, small enough to be computed at once. Other options take what their type
 # says.
@@ -69,10 +69,19 @@ SENSIBLE = {
     "--threads": ["1", "2"],
     "--kernels": ["cpu", "reference"],
     "--seed": ["0", "1", "18446744073709551615"],
+    "--tensor-model-parallel-size": ["1", "2", "all"],
+    "--global-batch-size": ["1", "2", "3"],
+    "--top": ["1", "3"],
+    "--days-for": ["1e12", "1000"],
+    "--cost-per-gpu-hour": ["2", "0.5"],
+    "--watts": ["700"],
 }
 SENSIBLE_OF = {("verify", "--ranks"): ["1-3", "2", "4", "1,2,5"],
                ("run", "--ranks"): ["1", "2", "3", "4"],
                ("run", "--seq-length"): ["32", "48", "96"],
+               ("plan", "--ranks"): ["1", "2", "3"],
+               ("plan", "--model"): ["gpt3-125m", "tnl-385m"],
+               ("plan", "--schedule"): ["ring", "usp", "te-p2p", "lasp2"],
                ("validate", "--ranks"): ["1", "2"],
                ("validate", "--seq-length"): ["32", "64"]}
 
@@ -86,7 +95,7 @@ FORBIDDEN = re.compile(r"\(null\)|: Success$|Unknown error|error: *$|CRITICAL|WA
                        r"|LeakSanitizer|runtime error:|assertion|Assertion|core dumped", re.M)
 MESSAGE = re.compile(r"\berror: \S")
 SAYS_NO = re.compile(r"NOT |,NO\b|WRONG|None of|refused|does not fit|out of memory|not proven|FAILED"
-                     r"|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
+                     r"|\"best_cluster\": null|^cluster,gpus,.*\n\Z|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
 
 
 class Tables:
@@ -175,7 +184,7 @@ def make_file(rng, folder, kind, tables):
 
 KIND_OF = {"--schedule-file": "program", "--cluster": "topology", "--model": "model",
            "--document-lengths": "documents", "--profile": "profile"}
-OUTPUTS = {"--output": [".txt", ".json", ".csv"], "--figure": [".svg"], "--timeline": [".csv", ".json"],
+OUTPUTS = {"--output": [".txt", ".json", ".csv"], "--points": [".jsonl"], "--figure": [".svg"], "--timeline": [".csv", ".json"],
            "--memory-timeline": [".csv", ".json", ".svg"]}
 
 
@@ -224,7 +233,7 @@ class Line:
             return make_file(rng, self.folder, KIND_OF[name], self.tables)
         if "choices" in option:
             return rng.choice(option["choices"])
-        if option.get("names") == "schedules":
+        if option.get("names") == "schedules" and self.command != "plan":
             return rng.choice(self.tables.names["schedules"])
         known = SENSIBLE_OF.get((self.command, name), SENSIBLE.get(name))
         return rng.choice(known if known else ["1", "2", "x"])
@@ -252,6 +261,7 @@ class Line:
                           "--kv-channels", "--deadline"],
                   "validate": ["--profile", "--schedule", "--ranks", "--seq-length", "--repeat",
                                "--num-attention-heads", "--kv-channels"],
+                  "plan": ["--model", "--ranks", "--schedule", "--seq-length", "--checkpoint"],
                   "show": ["--schedule", "--ranks"]}.get(self.command, [])
         return [options[name] for name in wanted if name in options]
 
@@ -325,7 +335,8 @@ def is_whole(name, data):
         return "does not end with a line"
     if text.startswith("{"):
         try:
-            json.loads(text)
+            for document in text.splitlines() if name.endswith(".jsonl") else [text]:
+                json.loads(document)
         except ValueError as error:
             return f"is no JSON: {error}"
     elif name.endswith(".csv"):

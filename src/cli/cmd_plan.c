@@ -1,0 +1,299 @@
+/*
+ * longhaul plan: the fastest way to train a model on a cluster, and which cluster to buy.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/plan_live.h"
+#include "plan/setting.h"
+#include "report/describe_plan.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define JOBS_MAX 1024
+#define TOP_MAX 1000
+#define TOP_DEFAULT 5
+#define BATCH_MAX 1048576
+#define TOKENS_MAX 1e18
+#define PRICE_MAX 1e9
+
+typedef struct {
+    LhOutputOptions to;
+    char *points;
+    GPtrArray *clusters; /* of char * */
+    uint64_t global_batch_size;
+    bool max_seq_length, min_gpus, pareto;
+    uint64_t top, jobs;
+    char *days_for;
+    GPtrArray *costs, *watts; /* of char *: numbers */
+} Options;
+
+static const LhField options[] = {
+    LH_OPTION_FORMAT(Options, to),
+    LH_OPTION_OUTPUT(Options, to),
+    { .name = "points",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, points),
+      .flags = LH_COMMAND_OUTPUT,
+      .description = "File that remembers what was found, one JSON line for each estimate and each "
+                     "simulation; the same plan goes on from it, wherever it was killed.",
+      .placeholder = "FILE",
+      .names = "files" },
+    { .name = "cluster",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(Options, clusters),
+      .min = 1,
+      .max = -1,
+      .placeholder = "NAME[:NODES]",
+      .names = "topologies",
+      .description = "Topology and number of nodes (see `longhaul list topologies`); several are "
+                     "planned for one by one and compared." },
+    { .name = "global-batch-size",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = offsetof(Options, global_batch_size),
+      .min = 1,
+      .max = BATCH_MAX,
+      .description = "Sequences of a step, over all data-parallel ranks and micro-batches; default "
+                     "1." },
+    { .name = "max-seq-length",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, max_seq_length),
+      .description = "Find the longest sequence that fits in memory, and the fastest way to train "
+                     "with it." },
+    { .name = "min-gpus",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, min_gpus),
+      .description = "Find the smallest number of GPUs that a step fits on, and the fastest way to "
+                     "train on them: 1, 2, 4 and so on within a node, then whole nodes." },
+    { .name = "pareto",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, pareto),
+      .description = "Also find every way that no other one beats in both time and memory." },
+    { .name = "top",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, top),
+      .min = 1,
+      .max = TOP_MAX,
+      .description = "How many of the fastest ways to find; default 5." },
+    { .name = "jobs",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, jobs),
+      .min = 1,
+      .max = JOBS_MAX,
+      .description = "Simulations at once; default: one for each core that the process may use, if "
+                     "memory suffices. The result does not depend on it." },
+    { .name = "days-for",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, days_for),
+      .placeholder = "TOKENS",
+      .description = "Also say how long so many tokens take, such as 1.4e12." },
+    { .name = "cost-per-gpu-hour",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(Options, costs),
+      .placeholder = "X",
+      .description = "Price of a GPU for an hour: also say what a billion tokens cost. Once for "
+                     "all clusters, or once for each, in their order." },
+    { .name = "watts",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(Options, watts),
+      .placeholder = "X",
+      .description = "Power of a GPU with its share of the rest: also say what energy a billion "
+                     "tokens take. Once for all clusters, or once for each, in their order." },
+    { .name = NULL },
+};
+
+/* ---- what is weighed ---- */
+
+/* A number of at most @most from the text of an option. */
+static bool
+read_number(const char *option, const char *text, double most, double *number, GError **error)
+{
+    const LhField field = { .name = option, .type = LH_FIELD_DOUBLE, .min = 0, .max = most };
+
+    return lh_setting_parse(&field, text, number, error);
+}
+
+/* Prices of @clusters clusters at @offset of each, from one text or as many as there are. */
+static bool
+read_prices(const char *option, const GPtrArray *texts, guint clusters, size_t offset,
+            LhPlanPrice *prices, GError **error)
+{
+    if (texts == NULL)
+        return true;
+    if (texts->len != 1 && texts->len != clusters) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--%s is given %u times, and there are %u clusters; allowed: once for all, or "
+                    "once for each",
+                    option, texts->len, clusters);
+        return false;
+    }
+    for (guint i = 0; i < clusters; i++) {
+        double *price = (double *)(void *)((char *)&prices[i] + offset);
+
+        if (!read_number(option, g_ptr_array_index(texts, texts->len == 1 ? 0 : i), PRICE_MAX,
+                         price, error))
+            return false;
+    }
+    return true;
+}
+
+static guint
+count_clusters(const Options *o)
+{
+    return o->clusters != NULL ? o->clusters->len : 1;
+}
+
+static bool
+read_weights(const Options *o, LhPlanPrice *prices, LhPlanWeights *weights, GError **error)
+{
+    const guint clusters = count_clusters(o);
+
+    *weights = (LhPlanWeights){ .prices = prices };
+    return (o->days_for == NULL ||
+            read_number("days-for", o->days_for, TOKENS_MAX, &weights->tokens, error)) &&
+           read_prices("cost-per-gpu-hour", o->costs, clusters, offsetof(LhPlanPrice, per_gpu_hour),
+                       prices, error) &&
+           read_prices("watts", o->watts, clusters, offsetof(LhPlanPrice, watts), prices, error);
+}
+
+/* ---- what is asked ---- */
+
+static bool
+usage(GError **error, const char *text)
+{
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE, text);
+    return false;
+}
+
+static bool
+check_question(const LhCommandLine *line, GError **error)
+{
+    const Options *o = line->options;
+    const LhScenario *s = line->scenario;
+
+    if (s->schedule_file != NULL)
+        return usage(error, "plan looks for a schedule, and --schedule-file is one already; leave "
+                            "it out, or see longhaul sim");
+    if (o->max_seq_length && (o->min_gpus || count_clusters(o) > 1))
+        return usage(error, "--max-seq-length is about one cluster of one size; leave out "
+                            "--min-gpus, and all clusters but one");
+    if (o->max_seq_length && s->seq_length != 0)
+        return usage(error, "--max-seq-length finds the length; leave out --seq-length");
+    if (!o->max_seq_length && s->seq_length == 0)
+        return usage(error, "how long is a sequence? Give --seq-length, or --max-seq-length to "
+                            "find the longest that fits");
+    if (o->min_gpus && s->ranks != 0)
+        return usage(error, "--min-gpus finds the number of GPUs; leave out --ranks");
+    return true;
+}
+
+/* --min-gpus finds the number of nodes, too. */
+static bool
+check_clusters(const Options *o, GError **error)
+{
+    for (guint i = 0; o->min_gpus && o->clusters != NULL && i < o->clusters->len; i++) {
+        const char *colon = strrchr(g_ptr_array_index(o->clusters, i), ':');
+
+        if (colon != NULL && strchr(colon, '/') == NULL)
+            return usage(error, "--min-gpus finds the number of nodes; give --cluster a name "
+                                "without it");
+    }
+    return !o->min_gpus || o->clusters != NULL ||
+           usage(error, "--min-gpus needs --cluster NAME: of which GPUs is the smallest number "
+                        "looked for?");
+}
+
+static LhPlanAnswer *
+plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
+{
+    const Options *o = line->options;
+    LhPlanLive live;
+    LhPlanAnswer *answer;
+
+    *query = (LhPlanQuery){ .scenario = line->scenario,
+                            .clusters = o->clusters,
+                            .sequences = MAX(o->global_batch_size, 1),
+                            .longest = o->max_seq_length,
+                            .smallest = o->min_gpus,
+                            .top = o->top > 0 ? (guint)o->top : TOP_DEFAULT,
+                            .front = o->pareto,
+                            .jobs = (guint)o->jobs,
+                            .points_file = o->points,
+                            .progress = lh_plan_live_progress,
+                            .progress_data = &live };
+    lh_plan_live_start(&live);
+    answer = lh_plan(query, error);
+    lh_plan_live_end(&live);
+    return answer;
+}
+
+/* ---- the answer ---- */
+
+static void
+print(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+      const LhPlanWeights *weights, GString *out)
+{
+    const Options *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+    const LhStamp stamp = lh_command_stamp(line);
+
+    if (format == LH_FORMAT_JSON) {
+        lh_plan_json(query, answer, weights, &stamp, out);
+    } else if (format == LH_FORMAT_CSV) {
+        g_autoptr(LhTable) table = lh_plan_table(answer, weights);
+
+        lh_table_print(table, format, out);
+    } else {
+        lh_describe_plan(query, answer, weights, format, out);
+    }
+}
+
+static int
+run(const LhCommandLine *line, GError **error)
+{
+    const Options *o = line->options;
+    g_autofree LhPlanPrice *prices = g_new0(LhPlanPrice, count_clusters(o));
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autoptr(LhPlanAnswer) answer = NULL;
+    LhPlanWeights weights;
+    LhPlanQuery query;
+
+    if (!check_question(line, error) || !check_clusters(o, error) ||
+        !read_weights(o, prices, &weights, error))
+        return LH_ERROR_USAGE;
+    answer = plan(line, &query, error);
+    if (answer == NULL)
+        return LH_ERROR_INPUT;
+    print(line, &query, answer, &weights, out);
+    if (!lh_command_write(&o->to, out, error))
+        return LH_ERROR_RUNTIME;
+    if (answer->interrupted)
+        return LH_ERROR_INTERRUPTED;
+    return answer->best != G_MAXUINT ? 0 : LH_ERROR_NO;
+}
+
+const LhCommand lh_command_plan = {
+    .name = "plan",
+    .arguments = "[SCENARIO] [OPTIONS]",
+    .summary = "Find the fastest way to train a model on a cluster, or the cluster to buy.",
+    .details = "Goes through every way to cut the GPUs into tensor-, context- and data-parallel\n"
+               "ranks, every schedule of attention with each way to arrange its ranks, what is\n"
+               "recomputed, what is sharded and the micro-batch size, and finds the fastest ones\n"
+               "that fit in memory. What is given as an option or in the scenario is as given;\n"
+               "the rest of these is searched, whatever its default is elsewhere. Ways that take\n"
+               "longer at least than those found take in fact are not simulated, so the answer\n"
+               "is that of simulating all of them. Steps are made as megatron-lm makes them, if\n"
+               "no --framework is given. Exit status 1 if nothing fits.\n\n"
+               "Ctrl-C ends the plan with what is found (exit status 130).\n\n"
+               "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
+               "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"
+               "  longhaul plan --model llama-3-8b --cluster hgx-h100 --seq-length 1M --min-gpus\n"
+               "  longhaul plan --model llama-3-8b --seq-length 128K --cluster hgx-h100:2 \\\n"
+               "      --cluster hgx-b200:1 --cost-per-gpu-hour 2.5 --cost-per-gpu-hour 5\n",
+    .scenario = true,
+    .ignores = LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
+    .options = options,
+    .options_size = sizeof(Options),
+    .run = run,
+};

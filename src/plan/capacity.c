@@ -1,0 +1,311 @@
+/* See the header. */
+#include "plan/capacity.h"
+
+#include "base/error.h"
+#include "plan/threads.h"
+
+#include <inttypes.h>
+
+#define UNIT_MIN 1024
+#define SHORT_UNITS 16     /* of the first of two lengths; the other is twice that */
+#define MOMENTS_BYTES 8    /* of a parameter: two of Adam's, in fp32 */
+#define FITTING_AT_ONCE 64 /* points that are estimated together */
+
+/* ---- something that fits ---- */
+
+static uint64_t
+limit_of(const LhSetup *setup)
+{
+    return setup->cost == LH_COST_DEVICE
+               ? MAX(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN), 1)
+               : 0;
+}
+
+bool
+lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
+{
+    const LhModel *model = setup->model;
+    const double element = (double)lh_dtype_bytes(setup->params.attention.dtype);
+    const double states = (double)lh_model_parameters(model) * (element + MOMENTS_BYTES);
+    const double saved = (double)setup->params.attention.seq_length * (double)model->hidden_size *
+                         (double)model->num_layers * element;
+    const uint64_t limit_bytes = limit_of(setup);
+
+    return limit_bytes > 0 && (states + saved) / gpus > (double)limit_bytes;
+}
+
+/* Whether a program needs no more than there is; @estimate is exact. */
+static bool
+fits_exactly(const LhPlanCase *c, LhPlanEstimate *estimate)
+{
+    g_autoptr(LhProgram) program = lh_plan_case_program(c, NULL);
+
+    *estimate = (LhPlanEstimate){ 0 };
+    if (program == NULL)
+        return false;
+    lh_plan_estimate_memory(c, program, estimate);
+    return estimate->limit_bytes == 0 || estimate->peak_bytes <= estimate->limit_bytes;
+}
+
+typedef struct {
+    const LhPlanSpace *space;
+    const guint *points;
+    LhPlanEstimate *estimates; /* by place; a peak of 0: refused */
+} Batch;
+
+static void
+estimate_one(void *data, guint place)
+{
+    const Batch *batch = data;
+    LhPlanCase c;
+
+    batch->estimates[place] = (LhPlanEstimate){ 0 };
+    if (lh_plan_case_init(&c, batch->space, batch->points[place], NULL))
+        lh_plan_estimate_quick(&c, &batch->estimates[place], NULL);
+}
+
+static bool
+may_fit(const LhPlanEstimate *estimate)
+{
+    return estimate->peak_bytes > 0 &&
+           (estimate->limit_bytes == 0 || estimate->peak_bytes <= estimate->limit_bytes);
+}
+
+/* Those that recompute and share most come first. */
+static int
+by_thrift(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const LhPlanSpace *space = data;
+    const guint x = *(const guint *)a, y = *(const guint *)b;
+    const LhPlanPoint *p = lh_plan_point(space, x), *q = lh_plan_point(space, y);
+    const bool layer_p = p->checkpoint == LH_CHECKPOINT_LAYER;
+    const bool layer_q = q->checkpoint == LH_CHECKPOINT_LAYER;
+
+    if (layer_p != layer_q)
+        return layer_p ? -1 : 1;
+    if (p->shard != q->shard)
+        return p->shard > q->shard ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* All points, in that order; caller frees. */
+static guint *
+thrifty_order(const LhPlanSpace *space)
+{
+    guint *order = g_new(guint, space->points->len);
+
+    for (guint i = 0; i < space->points->len; i++)
+        order[i] = i;
+    g_qsort_with_data(order, (int)space->points->len, sizeof(*order), by_thrift, (gpointer)space);
+    return order;
+}
+
+guint
+lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
+{
+    g_autofree guint *order = thrifty_order(space);
+
+    for (guint from = 0; from < space->points->len; from += FITTING_AT_ONCE) {
+        const guint count = MIN(space->points->len - from, FITTING_AT_ONCE);
+        LhPlanEstimate estimates[FITTING_AT_ONCE];
+        Batch batch = { space, order + from, estimates };
+
+        lh_on_threads_each("fit", threads, count, estimate_one, &batch);
+        for (guint i = 0; i < count; i++) {
+            LhPlanEstimate exact;
+            LhPlanCase c;
+
+            if (may_fit(&estimates[i]) && lh_plan_case_init(&c, space, order[from + i], NULL) &&
+                fits_exactly(&c, &exact))
+                return order[from + i];
+        }
+    }
+    return G_MAXUINT;
+}
+
+/* ---- the longest sequence ---- */
+
+/* What is known of a point's end. */
+typedef struct {
+    uint64_t units_max; /* it fits with no more than so many; 0: it is refused, or fits with none */
+    guint point;
+} End;
+
+typedef struct {
+    const LhPlanSpace *space;
+    uint64_t unit;
+    bool (*go_on)(void *data);
+    void *data;
+    End *ends;
+    LhSetup **short_setups; /* by shape, two: of the lengths of SHORT_UNITS and twice that; NULL
+                               where the shape is refused */
+} Question;
+
+static bool
+goes_on(const Question *q)
+{
+    return q->go_on == NULL || q->go_on(q->data);
+}
+
+/* A setup of a shape with a sequence of another length; NULL if it is refused. Caller frees. */
+static LhSetup *
+setup_at(const Question *q, const LhPlanShape *shape, uint64_t units)
+{
+    g_autofree char *text = g_strdup_printf("%" PRIu64, units * q->unit);
+    g_autoptr(LhScenario) scenario = lh_scenario_copy(shape->scenario);
+    LhSetup *setup;
+
+    lh_scenario_replace(scenario, "seq_length", text);
+    setup = lh_setup_new(scenario, NULL);
+    if (setup != NULL)
+        setup->scenario = shape->scenario; /* differs in the length alone, and stays */
+    return setup;
+}
+
+static void
+make_short_setups(void *data, guint index)
+{
+    const Question *q = data;
+    const LhPlanShape *shape = g_ptr_array_index(q->space->shapes, index);
+
+    for (guint i = 0; i < 2; i++)
+        q->short_setups[2 * index + i] = setup_at(q, shape, (uint64_t)SHORT_UNITS * (i + 1));
+}
+
+/* With the first or the second of the short lengths. */
+static uint64_t
+quick_peak(const Question *q, guint point, guint which, uint64_t *limit_bytes)
+{
+    const LhSetup *setup = q->short_setups[2 * lh_plan_point(q->space, point)->shape + which];
+    LhPlanEstimate estimate = { 0 };
+    LhPlanCase c;
+
+    if (setup != NULL) {
+        lh_plan_case_of(&c, q->space, point, setup);
+        lh_plan_estimate_quick(&c, &estimate, NULL);
+    }
+    *limit_bytes = estimate.limit_bytes;
+    return estimate.peak_bytes;
+}
+
+/* A straight line through two lengths stays below the peaks of all that are longer. */
+static void
+find_end(void *data, guint point)
+{
+    const Question *q = data;
+    End *end = &q->ends[point];
+    uint64_t limit_bytes, low, high;
+
+    *end = (End){ .point = point };
+    if (!goes_on(q))
+        return;
+    low = quick_peak(q, point, 0, &limit_bytes);
+    high = quick_peak(q, point, 1, &limit_bytes);
+    if (low == 0 || high <= low)
+        return;
+    if (low > limit_bytes)
+        end->units_max = SHORT_UNITS;
+    else
+        end->units_max =
+            SHORT_UNITS +
+            (uint64_t)((double)(limit_bytes - low) * SHORT_UNITS / (double)(high - low)) + 1;
+}
+
+static int
+by_end(gconstpointer a, gconstpointer b)
+{
+    const End *x = a, *y = b;
+
+    if (x->units_max != y->units_max)
+        return x->units_max > y->units_max ? -1 : 1;
+    return x->point < y->point ? -1 : x->point > y->point;
+}
+
+static bool
+fits_with(const Question *q, guint point, uint64_t units, LhPlanEstimate *estimate)
+{
+    g_autoptr(LhSetup) setup =
+        setup_at(q, lh_plan_shape(q->space, lh_plan_point(q->space, point)), units);
+    LhPlanCase c;
+
+    *estimate = (LhPlanEstimate){ 0 };
+    if (setup == NULL)
+        return false;
+    lh_plan_case_of(&c, q->space, point, setup);
+    return fits_exactly(&c, estimate);
+}
+
+/* Where the point ends, if that is beyond what @longest has. */
+static void
+try_point(const Question *q, const End *end, LhPlanLongest *longest)
+{
+    uint64_t fits = longest->tokens / q->unit, fails = end->units_max + 1;
+    LhPlanEstimate estimate, beyond;
+
+    if (!fits_with(q, end->point, fits + 1, &estimate))
+        return;
+    fits++;
+    *longest = (LhPlanLongest){
+        .tokens = fits * q->unit, .unit = q->unit, .point = end->point, .fits = estimate
+    };
+    while (fails - fits > 1) {
+        const uint64_t middle = fits + (fails - fits) / 2;
+
+        if (fits_with(q, end->point, middle, &estimate)) {
+            fits = middle;
+            longest->tokens = fits * q->unit;
+            longest->fits = estimate;
+        } else {
+            fails = middle;
+        }
+    }
+    fits_with(q, end->point, fails, &beyond);
+    longest->beyond = beyond;
+}
+
+static void
+try_all(const Question *q, LhPlanLongest *longest)
+{
+    const guint points = q->space->points->len;
+
+    qsort(q->ends, points, sizeof(*q->ends), by_end);
+    *longest = (LhPlanLongest){ .unit = q->unit };
+    for (guint i = 0; i < points && q->ends[i].units_max * q->unit > longest->tokens && goes_on(q);
+         i++)
+        try_point(q, &q->ends[i], longest);
+}
+
+bool
+lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *data), void *data,
+                LhPlanLongest *longest, GError **error)
+{
+    const uint64_t cut = UINT64_C(2) * space->gpus; /* segments of every rank */
+    g_autofree End *ends = g_new0(End, space->points->len);
+    g_autofree LhSetup **setups = g_new0(LhSetup *, 2 * space->shapes->len);
+    Question q = { .space = space,
+                   .unit = (UNIT_MIN + cut - 1) / cut * cut,
+                   .go_on = go_on,
+                   .data = data,
+                   .ends = ends,
+                   .short_setups = setups };
+
+    if (limit_of(space->setup) == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "the longest sequence is a matter of a device's memory, which --cost %s does "
+                    "not count",
+                    lh_cost_mode_names[space->setup->cost]);
+        return false;
+    }
+    lh_on_threads_each("longest", threads, space->shapes->len, make_short_setups, &q);
+    lh_on_threads_each("longest", threads, space->points->len, find_end, &q);
+    for (guint i = 0; i < 2 * space->shapes->len; i++)
+        lh_setup_free(setups[i]);
+    try_all(&q, longest);
+    if (!goes_on(&q))
+        return false;
+    if (longest->tokens == 0)
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "on %s, not even a sequence of %" PRIu64 " tokens fits in memory",
+                    space->cluster, q.unit);
+    return longest->tokens > 0;
+}

@@ -1,0 +1,35 @@
+/*
+ * What a point of a space takes at least, and needs at least: never more than what a simulation
+ * finds. There is a quick answer, from programs of a few layers, and a close one, from the program
+ * itself, whose memory is exact.
+ */
+#pragma once
+
+#include "plan/space.h"
+#include "program/live.h"
+
+typedef struct {
+    LhTime time_ps;                      /* of a step: no simulation is faster */
+    uint64_t peak_bytes;                 /* of the rank that needs most */
+    uint64_t limit_bytes;                /* what a rank may hold; 0: no limit */
+    uint64_t by_category[LH_CATEGORIES]; /* of peak_bytes; of the close answer only */
+} LhPlanEstimate;
+
+/*
+ * The quick one. The sums of a rank's kernels and launches, and its peak of memory, are those of
+ * programs of a few layers, continued in a straight line: sums grow by the same for each further
+ * layer, and a peak, the highest of many moments each of which grows by the same, by no less than
+ * at first. Models whose layers differ are taken as they are. False, LH_ERROR_NO, for a point that
+ * is refused.
+ */
+bool lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error);
+
+/* The close one, of the case's @program: the longest chain of ops of a few ranks, or sums as above
+ * where these are more; what every rank holds, exactly. A step that takes at least @enough_ps, or
+ * does not fit, is not looked at further: false if its memory is not known therefore. */
+bool lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps,
+                            LhPlanEstimate *estimate);
+
+/* Of the close one memory alone. */
+void lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program,
+                             LhPlanEstimate *estimate);

@@ -1,0 +1,459 @@
+/*
+ * Every point has its quick estimate first. Then, in rounds: the points whose bounds are the lowest
+ * have their close estimates made, which may send them back in the order or find that they do not
+ * fit; if all of them have these, they are simulated. Outcomes are taken in when a round is over,
+ * in the order of the round.
+ */
+#include "plan/search.h"
+
+#include "plan/compare_pool.h"
+#include "plan/step_plan.h"
+#include "plan/threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define MISSES 3
+
+const char *const lh_point_state_names[] = { "open",    "simulated", "cut", "unfit",
+                                             "refused", "failed",    NULL };
+
+/* What the threads of a search share. */
+typedef struct {
+    LhPlanSearch *search;
+    const LhPlanSearchOptions *options;
+    guint threads;
+    _Atomic LhTime cut_ps; /* what is not faster than this is not wanted */
+    const guint *round;    /* points */
+    LhPlanOutcome *found;  /* by place in the round */
+    pthread_mutex_t lock;  /* for what follows */
+    LhPlanProgress progress;
+    atomic_bool interrupted;
+} Pool;
+
+static LhPlanOutcome *
+outcome_of(const Pool *pool, guint index)
+{
+    return &pool->search->outcomes[index];
+}
+
+/* Tells how far it is; false ends the search. */
+static bool
+report(Pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (pool->options->progress != NULL && !pool->interrupted)
+        pool->interrupted = !pool->options->progress(pool->options->progress_data, &pool->progress);
+    pthread_mutex_unlock(&pool->lock);
+    return !pool->interrupted;
+}
+
+/* ---- quick estimates ---- */
+
+static bool
+exceeds(uint64_t peak_bytes, uint64_t limit_bytes)
+{
+    return limit_bytes > 0 && peak_bytes > limit_bytes;
+}
+
+static void
+estimate_point(void *data, guint index)
+{
+    Pool *pool = data;
+    LhPlanOutcome *outcome = outcome_of(pool, index);
+    g_autoptr(GError) error = NULL;
+    LhPlanEstimate estimate = { 0 };
+    LhPlanCase c;
+
+    if (!report(pool))
+        return;
+    if (!lh_plan_case_init(&c, pool->search->space, index, &error) ||
+        !lh_plan_estimate_quick(&c, &estimate, &error)) {
+        outcome->state = LH_POINT_REFUSED;
+        outcome->reason = g_strdup(error->message);
+    } else {
+        outcome->time_ps = estimate.time_ps;
+        outcome->peak_bytes = estimate.peak_bytes;
+        if (exceeds(estimate.peak_bytes, estimate.limit_bytes))
+            outcome->state = LH_POINT_UNFIT;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->progress.estimated++;
+    pool->progress.counts[outcome->state]++;
+    if (estimate.limit_bytes > 0) /* the same for all */
+        pool->search->limit_bytes = estimate.limit_bytes;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- one turn of a round ---- */
+
+static void
+estimate_closely(const Pool *pool, const LhPlanCase *c, const LhProgram *program,
+                 LhPlanOutcome *outcome)
+{
+    LhPlanEstimate estimate;
+
+    outcome->close = lh_plan_estimate_close(c, program, pool->cut_ps, &estimate);
+    outcome->time_ps = MAX(outcome->time_ps, estimate.time_ps);
+    if (!outcome->close) {
+        outcome->state = LH_POINT_CUT;
+        return;
+    }
+    outcome->peak_bytes = estimate.peak_bytes;
+    if (exceeds(estimate.peak_bytes, estimate.limit_bytes))
+        outcome->state = LH_POINT_UNFIT;
+}
+
+static bool
+go_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    (void)what;
+    (void)events;
+    (void)now_ps;
+    return report(data);
+}
+
+static void
+simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhPlanOutcome *outcome)
+{
+    const LhTime overhead_ps = lh_step_overhead_ps(&c->setup), cut_ps = pool->cut_ps;
+    const _Atomic LhTime limit_ps = cut_ps == LH_TIME_NEVER ? cut_ps : cut_ps - overhead_ps;
+    LhTime ended_ps = 0;
+    const LhHooks hooks = {
+        .progress = go_on, .progress_data = pool, .limit_ps = &limit_ps, .ended_ps = &ended_ps
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhSimResult) result =
+        lh_setup_simulate(&c->setup, program, NULL, NULL, &hooks, &error);
+
+    if (result != NULL) {
+        outcome->state = LH_POINT_RAN;
+        outcome->time_ps = result->makespan_ps + overhead_ps;
+        outcome->time_error = lh_time_error(&c->setup, result);
+        outcome->parts = lh_error_parts(&c->setup, result);
+    } else if (ended_ps >= limit_ps) {
+        outcome->state = LH_POINT_CUT;
+        outcome->time_ps = cut_ps;
+    } else if (!pool->interrupted) {
+        outcome->state = LH_POINT_FAILED;
+        outcome->reason = g_strdup(error->message);
+    }
+}
+
+static void
+take_turn(void *data, guint place)
+{
+    Pool *pool = data;
+    const LhPlanSearch *search = pool->search;
+    const LhPlanMemory *memory = pool->options->memory;
+    const guint index = pool->round[place];
+    LhPlanOutcome *outcome = &pool->found[place];
+    g_autoptr(LhProgram) program = NULL;
+    LhPlanCase c;
+
+    if (memory != NULL && memory->recall(memory->data, search->space, index, outcome))
+        return;
+    if (!report(pool) || !lh_plan_case_init(&c, search->space, index, NULL))
+        return;
+    program = lh_plan_case_program(&c, NULL);
+    g_assert(program != NULL); /* its quick estimate had one */
+    if (!outcome->close)
+        estimate_closely(pool, &c, program, outcome);
+    else
+        simulate(pool, &c, program, outcome);
+}
+
+/* ---- rounds ---- */
+
+static int
+by_bound(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const LhPlanOutcome *outcomes = data;
+    const guint x = *(const guint *)a, y = *(const guint *)b;
+
+    if (outcomes[x].time_ps != outcomes[y].time_ps)
+        return outcomes[x].time_ps < outcomes[y].time_ps ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* Whether another point that ran is as good, and better in time or memory, whatever @index takes
+ * beyond what it takes at least. */
+static bool
+is_beaten(const LhPlanSearch *search, guint index)
+{
+    const LhPlanOutcome *outcome = &search->outcomes[index];
+
+    for (guint i = 0; i < search->ran->len; i++) {
+        const guint other = g_array_index(search->ran, guint, i);
+        const LhPlanOutcome *o = &search->outcomes[other];
+
+        if (o->time_ps > outcome->time_ps)
+            break;
+        if (other != index && o->peak_bytes <= outcome->peak_bytes &&
+            (o->peak_bytes < outcome->peak_bytes || o->time_ps < outcome->time_ps || other < index))
+            return true;
+    }
+    return false;
+}
+
+bool
+lh_plan_on_front(const LhPlanSearch *search, guint index)
+{
+    return !is_beaten(search, index);
+}
+
+static bool
+is_wanted(const Pool *pool, guint index)
+{
+    const LhPlanOutcome *outcome = outcome_of(pool, index);
+
+    return outcome->time_ps < pool->cut_ps ||
+           (pool->options->front && !is_beaten(pool->search, index));
+}
+
+/* The open points that are wanted, by their bounds. */
+static GArray *
+find_wanted(const Pool *pool)
+{
+    GArray *wanted = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    for (guint i = 0; i < pool->search->space->points->len; i++) {
+        if (outcome_of(pool, i)->state == LH_POINT_OPEN && is_wanted(pool, i))
+            g_array_append_val(wanted, i);
+    }
+    g_array_sort_with_data(wanted, by_bound, pool->search->outcomes);
+    return wanted;
+}
+
+/* Leaves the first @most points of @wanted that have their close estimates, or that do not. */
+static void
+keep(const Pool *pool, GArray *wanted, bool close, guint most)
+{
+    guint kept = 0;
+
+    for (guint i = 0; i < wanted->len && kept < most; i++) {
+        const guint index = g_array_index(wanted, guint, i);
+
+        if (outcome_of(pool, index)->close == close)
+            g_array_index(wanted, guint, kept++) = index;
+    }
+    g_array_set_size(wanted, kept);
+}
+
+/*
+ * Leaves in @wanted the points of the next round: the first ones, if all of them have their close
+ * estimates; else the first that do not. Until there are as many as are wanted, those that do are
+ * simulated at once: what they take makes estimates shorter.
+ */
+static void
+choose_round(const Pool *pool, GArray *wanted)
+{
+    const guint top = pool->options->top, ran = pool->search->ran->len;
+    guint first = 0, close = 0;
+
+    for (guint i = 0; i < wanted->len; i++) {
+        const bool is_close = outcome_of(pool, g_array_index(wanted, guint, i))->close;
+
+        first += is_close && first == i;
+        close += is_close;
+    }
+    if (ran < top && close > 0)
+        keep(pool, wanted, true, MIN(top - ran, LH_PLAN_ROUND));
+    else if (first >= MIN(wanted->len, LH_PLAN_ROUND))
+        keep(pool, wanted, true, LH_PLAN_ROUND);
+    else
+        keep(pool, wanted, false, LH_PLAN_ROUND);
+}
+
+/* Behind those that are as fast. */
+static void
+add_ran(LhPlanSearch *search, guint index)
+{
+    guint at = 0;
+
+    while (at < search->ran->len &&
+           by_bound(&g_array_index(search->ran, guint, at), &index, search->outcomes) < 0)
+        at++;
+    g_array_insert_val(search->ran, at, index);
+}
+
+static void
+take_in(Pool *pool, guint index, const LhPlanOutcome *found)
+{
+    LhPlanSearch *search = pool->search;
+    const LhPlanMemory *memory = pool->options->memory;
+    LhPlanOutcome *outcome = outcome_of(pool, index);
+
+    pool->progress.counts[outcome->state]--;
+    pool->progress.counts[found->state]++;
+    *outcome = *found;
+    if (memory != NULL)
+        memory->remember(memory->data, search->space, index, outcome);
+    if (outcome->state == LH_POINT_RAN)
+        add_ran(search, index);
+}
+
+/* The time of the last of those that are wanted. */
+static void
+set_cut(Pool *pool)
+{
+    const LhPlanSearch *search = pool->search;
+    const GArray *ran = search->ran;
+
+    if (ran->len == 0)
+        return;
+    pool->progress.best = g_array_index(ran, guint, 0);
+    pool->progress.best_ps = search->outcomes[pool->progress.best].time_ps;
+    if (ran->len >= pool->options->top)
+        pool->cut_ps = search->outcomes[g_array_index(ran, guint, pool->options->top - 1)].time_ps;
+}
+
+/* Whether the turn came to anything before the search was interrupted. */
+static bool
+is_done(const LhPlanOutcome *before, const LhPlanOutcome *found)
+{
+    return found->state != before->state || found->close != before->close;
+}
+
+static void
+play_round(Pool *pool, const GArray *round)
+{
+    g_autofree LhPlanOutcome *found = g_new(LhPlanOutcome, round->len);
+
+    pool->round = (const guint *)(void *)round->data;
+    pool->found = found;
+    for (guint i = 0; i < round->len; i++)
+        found[i] = *outcome_of(pool, pool->round[i]);
+    lh_on_threads_each("plan", pool->threads, round->len, take_turn, pool);
+    for (guint i = 0; i < round->len; i++) {
+        if (is_done(outcome_of(pool, pool->round[i]), &found[i]))
+            take_in(pool, pool->round[i], &found[i]);
+        else
+            break; /* interrupted */
+    }
+    set_cut(pool);
+}
+
+/* False if there is none left. */
+static bool
+next_round(Pool *pool)
+{
+    g_autoptr(GArray) round = find_wanted(pool);
+    const LhTime cut_ps = pool->cut_ps;
+
+    if (round->len == 0)
+        return false;
+    choose_round(pool, round);
+    if (pool->options->front) /* what is slower may need less */
+        pool->cut_ps = LH_TIME_NEVER;
+    play_round(pool, round);
+    if (pool->options->front && pool->cut_ps == LH_TIME_NEVER)
+        pool->cut_ps = cut_ps;
+    return true;
+}
+
+/* ---- what did not fit ---- */
+
+static int
+by_peak(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const LhPlanOutcome *outcomes = data;
+    const guint x = *(const guint *)a, y = *(const guint *)b;
+
+    if (outcomes[x].peak_bytes != outcomes[y].peak_bytes)
+        return outcomes[x].peak_bytes < outcomes[y].peak_bytes ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static void
+measure_miss(const LhPlanSearch *search, guint index)
+{
+    LhPlanOutcome *outcome = &search->outcomes[index];
+    g_autoptr(LhProgram) program = NULL;
+    LhPlanEstimate estimate = { 0 };
+    LhPlanCase c;
+
+    if (outcome->close || !lh_plan_case_init(&c, search->space, index, NULL))
+        return;
+    program = lh_plan_case_program(&c, NULL);
+    lh_plan_estimate_memory(&c, program, &estimate);
+    outcome->peak_bytes = estimate.peak_bytes;
+    outcome->close = true;
+}
+
+/* Those that need least, by their quick estimates; of these the exact peaks. */
+static void
+find_misses(LhPlanSearch *search)
+{
+    for (guint i = 0; i < search->space->points->len; i++) {
+        if (search->outcomes[i].state == LH_POINT_UNFIT)
+            g_array_append_val(search->misses, i);
+    }
+    g_array_sort_with_data(search->misses, by_peak, search->outcomes);
+    g_array_set_size(search->misses, MIN(search->misses->len, MISSES));
+    for (guint i = 0; i < search->misses->len; i++)
+        measure_miss(search, g_array_index(search->misses, guint, i));
+    g_array_sort_with_data(search->misses, by_peak, search->outcomes);
+}
+
+/* ---- all of it ---- */
+
+static void
+sum_up(Pool *pool)
+{
+    LhPlanSearch *search = pool->search;
+
+    search->interrupted = pool->interrupted;
+    for (guint i = 0; i < search->space->points->len; i++) {
+        LhPlanOutcome *outcome = &search->outcomes[i];
+
+        if (outcome->state == LH_POINT_OPEN && !search->interrupted)
+            outcome->state = LH_POINT_CUT;
+        search->counts[outcome->state]++;
+    }
+    if (!search->interrupted)
+        find_misses(search);
+}
+
+guint
+lh_plan_threads(guint jobs, const LhPlanSpace *space)
+{
+    return lh_compare_threads(jobs, MAX(space->points->len, 1), space->gpus);
+}
+
+LhPlanSearch *
+lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
+{
+    LhPlanSearch *search = g_new0(LhPlanSearch, 1);
+    Pool pool = { .search = search,
+                  .options = options,
+                  .threads = lh_plan_threads(options->jobs, space),
+                  .cut_ps = LH_TIME_NEVER,
+                  .progress = { .space = space, .best = G_MAXUINT } };
+
+    search->space = space;
+    search->outcomes = g_new0(LhPlanOutcome, space->points->len);
+    search->ran = g_array_new(FALSE, FALSE, sizeof(guint));
+    search->misses = g_array_new(FALSE, FALSE, sizeof(guint));
+    pthread_mutex_init(&pool.lock, NULL);
+    lh_on_threads_each("plan", pool.threads, space->points->len, estimate_point, &pool);
+    while (!pool.interrupted && next_round(&pool))
+        ;
+    pthread_mutex_destroy(&pool.lock);
+    sum_up(&pool);
+    return search;
+}
+
+void
+lh_plan_search_free(LhPlanSearch *search)
+{
+    if (search == NULL)
+        return;
+    for (guint i = 0; i < search->space->points->len; i++)
+        g_free(search->outcomes[i].reason);
+    g_free(search->outcomes);
+    g_array_unref(search->ran);
+    g_array_unref(search->misses);
+    g_free(search);
+}

@@ -1,0 +1,329 @@
+/*
+ * Points are written down as a few numbers: a space may have a hundred thousand. What a number
+ * stands for is worked out again where a point becomes a program.
+ */
+#include "plan/space.h"
+
+#include "base/error.h"
+#include "plan/threads.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- shapes ---- */
+
+static void
+shape_free(gpointer data)
+{
+    LhPlanShape *shape = data;
+
+    lh_setup_free(shape->setup);
+    lh_scenario_free(shape->scenario);
+    g_free(shape->refusal);
+    g_free(shape);
+}
+
+static void
+replace_count(LhScenario *s, const char *field, uint64_t count)
+{
+    g_autofree char *text = g_strdup_printf("%" PRIu64, count);
+
+    lh_scenario_replace(s, field, text);
+}
+
+/* What was given of a size; 0: nothing. "all" of the tensor-parallel ones is that. */
+static uint64_t
+given_tensor(const LhPlanSpace *space)
+{
+    const char *text = space->scenario->tensor_model_parallel_size;
+
+    if (text == NULL)
+        return 0;
+    return strcmp(text, "all") == 0 ? space->gpus : g_ascii_strtoull(text, NULL, 10);
+}
+
+static bool
+allows(uint64_t given, uint64_t size)
+{
+    return given == 0 || given == size;
+}
+
+static void
+add_shape(LhPlanSpace *space, LhStepSizes sizes, uint32_t micro_batch_size)
+{
+    const uint64_t batch = space->sequences / sizes.data;
+    LhPlanShape *shape = g_new0(LhPlanShape, 1);
+
+    *shape = (LhPlanShape){ .sizes = sizes,
+                            .micro_batch_size = micro_batch_size,
+                            .micro_batches = (uint32_t)(batch / micro_batch_size),
+                            .scenario = lh_scenario_copy(space->scenario) };
+    replace_count(shape->scenario, "tensor_model_parallel_size", sizes.tensor);
+    replace_count(shape->scenario, "context_parallel_size", sizes.context);
+    replace_count(shape->scenario, "data_parallel_size", sizes.data);
+    replace_count(shape->scenario, "micro_batch_size", micro_batch_size);
+    replace_count(shape->scenario, "num_micro_batches", shape->micro_batches);
+    g_ptr_array_add(space->shapes, shape);
+}
+
+/* Every way to cut what a data-parallel rank has of the batch into micro-batches. */
+static void
+add_micro_batches(LhPlanSpace *space, LhStepSizes sizes)
+{
+    const LhScenario *s = space->scenario;
+    const uint64_t batch = space->sequences / sizes.data;
+
+    for (uint64_t size = 1; size <= MIN(batch, UINT32_MAX); size++) {
+        if (batch % size == 0 && batch / size <= UINT16_MAX && allows(s->micro_batch_size, size) &&
+            allows(s->num_micro_batches, batch / size))
+            add_shape(space, sizes, (uint32_t)size);
+    }
+}
+
+static void
+add_shapes(LhPlanSpace *space)
+{
+    const LhScenario *s = space->scenario;
+    const uint64_t tensor = given_tensor(space);
+    const uint32_t node = (uint32_t)space->setup->topology->gpus_per_node;
+
+    for (uint32_t t = 1; t <= space->gpus; t++) {
+        if (space->gpus % t != 0 || !allows(tensor, t) || (tensor == 0 && t > node))
+            continue;
+        for (uint32_t c = 1; c <= space->gpus / t; c++) {
+            const LhStepSizes sizes = { .tensor = t, .context = c, .data = space->gpus / t / c };
+
+            if (space->gpus / t % c == 0 && space->sequences % sizes.data == 0 &&
+                allows(s->context_parallel_size, c) && allows(s->data_parallel_size, sizes.data))
+                add_micro_batches(space, sizes);
+        }
+    }
+}
+
+static void
+set_up_shape(void *data, guint index)
+{
+    const LhPlanSpace *space = data;
+    LhPlanShape *shape = g_ptr_array_index(space->shapes, index);
+    g_autoptr(GError) error = NULL;
+
+    shape->setup = lh_setup_new(shape->scenario, &error);
+    if (shape->setup == NULL)
+        shape->refusal = g_strdup(error->message);
+}
+
+/* ---- points ---- */
+
+/* Options that say how a schedule arranges its ranks are searched; flags and choices say what is
+ * computed, or whose code it is, and stay as they are. */
+static bool
+is_searched(const LhScenario *s, const LhSchedule *schedule, const LhOption *option)
+{
+    return option != schedule->not_varied && option->type != LH_OPTION_FLAG &&
+           option->type != LH_OPTION_CHOICE && !option->linear_only &&
+           !lh_scenario_has(s, option->name);
+}
+
+static uint32_t
+count_values(const LhOption *option, const LhProgramParams *p)
+{
+    LhOptionValue value;
+    uint32_t count = 0;
+
+    while (lh_option_value(option, p, count, &value))
+        count++;
+    return count;
+}
+
+/* The number @variant is written with one digit for each option that is searched. Sets their values
+ * in @p and returns how many variants there are. */
+static uint32_t
+arrange(const LhScenario *s, const LhSchedule *schedule, uint32_t variant, LhProgramParams *p)
+{
+    const LhProgramParams plain = *p;
+    uint32_t variants = 1;
+
+    for (uint32_t i = 0; schedule->options != NULL && schedule->options[i] != NULL; i++) {
+        const LhOption *option = schedule->options[i];
+        const uint32_t values = is_searched(s, schedule, option) ? count_values(option, &plain) : 0;
+        LhOptionValue value;
+
+        if (values == 0)
+            continue;
+        if (lh_option_value(option, &plain, variant / variants % values, &value))
+            lh_option_set(p, option, value);
+        variants *= values;
+    }
+    return variants;
+}
+
+static void
+add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
+{
+    const LhScenario *s = space->scenario;
+
+    for (int checkpoint = 0; lh_checkpoint_names[checkpoint] != NULL; checkpoint++) {
+        for (int shard = 0; lh_shard_names[shard] != NULL; shard++) {
+            point.checkpoint = (uint8_t)checkpoint;
+            point.shard = (uint8_t)shard;
+            if ((s->checkpoint < 0 || s->checkpoint == checkpoint) &&
+                (s->shard >= 0 ? s->shard == shard : sharded || shard == LH_SHARD_DDP))
+                g_array_append_val(space->points, point);
+        }
+    }
+}
+
+/* Without context parallelism nothing is spread, and any schedule stands for all. */
+static void
+add_points(LhPlanSpace *space, uint32_t index)
+{
+    const LhPlanShape *shape = g_ptr_array_index(space->shapes, index);
+    const LhSetup *setup = shape->setup != NULL ? shape->setup : space->setup;
+    const guint schedules = shape->sizes.context == 1 ? 1 : setup->schedules->len;
+
+    for (guint i = 0; i < schedules; i++) {
+        LhPlanPoint point = { .shape = index, .schedule = g_ptr_array_index(setup->schedules, i) };
+        uint32_t variants = 1;
+
+        if (shape->setup != NULL && shape->sizes.context > 1) {
+            LhProgramParams p = shape->setup->step->params.module;
+
+            variants = arrange(space->scenario, point.schedule, 0, &p);
+        }
+        for (point.variant = 0; point.variant < variants; point.variant++)
+            add_policies(space, point, shape->sizes.context * shape->sizes.data > 1);
+    }
+}
+
+/* ---- the space ---- */
+
+/* The scenario on @cluster, and a setup of it that is as little parallel as it may be. */
+static bool
+take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
+{
+    space->scenario = lh_scenario_copy(scenario);
+    space->scenario->step = true;
+    lh_scenario_replace(space->scenario, "step", NULL);
+    if (space->scenario->framework == NULL)
+        lh_scenario_replace(space->scenario, "framework", LH_PLAN_FRAMEWORK);
+    if (cluster != NULL)
+        lh_scenario_replace(space->scenario, "cluster", cluster);
+    space->setup = lh_setup_new(space->scenario, error);
+    if (space->setup == NULL)
+        return false;
+    space->gpus = space->setup->network.ranks;
+    space->cluster =
+        g_strdup_printf("%s:%u", space->setup->topology->name, space->setup->network.nodes);
+    return true;
+}
+
+LhPlanSpace *
+lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequences,
+                  guint threads, GError **error)
+{
+    g_autoptr(LhPlanSpace) space = g_new0(LhPlanSpace, 1);
+
+    space->shapes = g_ptr_array_new_with_free_func(shape_free);
+    space->points = g_array_new(FALSE, FALSE, sizeof(LhPlanPoint));
+    space->sequences = sequences;
+    if (!take_scenario(space, scenario, cluster, error))
+        return NULL;
+    add_shapes(space);
+    if (space->shapes->len == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "no way to cut %u GPU%s and %" PRIu64
+                    " sequence%s has the parallel sizes and micro-batches that were given",
+                    space->gpus, space->gpus == 1 ? "" : "s", sequences, sequences == 1 ? "" : "s");
+        return NULL;
+    }
+    lh_on_threads_each("set up", threads, space->shapes->len, set_up_shape, space);
+    for (uint32_t i = 0; i < space->shapes->len; i++)
+        add_points(space, i);
+    return g_steal_pointer(&space);
+}
+
+void
+lh_plan_space_free(LhPlanSpace *space)
+{
+    if (space == NULL)
+        return;
+    g_clear_pointer(&space->points, g_array_unref);
+    g_clear_pointer(&space->shapes, g_ptr_array_unref);
+    lh_setup_free(space->setup);
+    lh_scenario_free(space->scenario);
+    g_free(space->cluster);
+    g_free(space);
+}
+
+/* ---- one point ---- */
+
+void
+lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSetup *setup)
+{
+    const LhPlanPoint *point = lh_plan_point(space, index);
+
+    c->setup = *setup;
+    c->step = *setup->step;
+    c->setup.step = &c->step;
+    c->schedule = point->schedule;
+    lh_setup_step_policy(&c->step, (LhShard)point->shard, (LhCheckpoint)point->checkpoint);
+    if (c->step.params.module.ranks > 1)
+        arrange(space->scenario, point->schedule, point->variant, &c->step.params.module);
+}
+
+bool
+lh_plan_case_init(LhPlanCase *c, const LhPlanSpace *space, guint index, GError **error)
+{
+    const LhPlanShape *shape = lh_plan_shape(space, lh_plan_point(space, index));
+
+    if (shape->setup == NULL) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_NO, shape->refusal);
+        return false;
+    }
+    lh_plan_case_of(c, space, index, shape->setup);
+    return true;
+}
+
+LhProgram *
+lh_plan_case_program(const LhPlanCase *c, GError **error)
+{
+    return lh_setup_program(&c->setup, c->schedule, error);
+}
+
+char *
+lh_plan_point_schedule(const LhPlanSpace *space, guint index)
+{
+    const LhPlanPoint *point = lh_plan_point(space, index);
+    const LhPlanShape *shape = lh_plan_shape(space, point);
+    g_autoptr(GString) text = g_string_new(point->schedule->name);
+    LhPlanCase c;
+
+    if (shape->sizes.context == 1)
+        return g_strdup("none");
+    if (!lh_plan_case_init(&c, space, index, NULL))
+        return g_string_free(g_steal_pointer(&text), FALSE);
+    for (uint32_t i = 0; point->schedule->options != NULL && point->schedule->options[i] != NULL;
+         i++) {
+        const LhOption *option = point->schedule->options[i];
+        g_autofree char *said = NULL;
+
+        if (!lh_option_is_set(&c.step.params.module, option))
+            continue;
+        said = lh_option_text(option, lh_option_get(&c.step.params.module, option));
+        g_string_append_printf(text, ", %s", said);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+char *
+lh_plan_point_text(const LhPlanSpace *space, guint index)
+{
+    const LhPlanPoint *point = lh_plan_point(space, index);
+    const LhPlanShape *shape = lh_plan_shape(space, point);
+    g_autofree char *schedule = lh_plan_point_schedule(space, index);
+
+    return g_strdup_printf("tp %u, cp %u, dp %u, micro-batches %u x %u, %s, %s, %s",
+                           shape->sizes.tensor, shape->sizes.context, shape->sizes.data,
+                           shape->micro_batches, shape->micro_batch_size, schedule,
+                           lh_checkpoint_names[point->checkpoint], lh_shard_names[point->shard]);
+}

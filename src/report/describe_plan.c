@@ -1,0 +1,469 @@
+/* See the header. */
+#include "report/describe_plan.h"
+
+#include "base/escape.h"
+#include "report/cells.h"
+#include "report/describe_comparison.h"
+#include "report/text.h"
+
+#include <math.h>
+
+#define GIB ((double)(UINT64_C(1) << 30))
+#define FAMILIES_SHOWN 8
+#define MONEY_DECIMALS 2
+
+static const LhPlanCluster *
+cluster_at(const LhPlanAnswer *answer, guint index)
+{
+    return g_ptr_array_index(answer->clusters, index);
+}
+
+char *
+lh_describe_way(const LhPlanSpace *space, guint point)
+{
+    const LhPlanPoint *p = lh_plan_point(space, point);
+    const LhPlanShape *shape = lh_plan_shape(space, p);
+    g_autofree char *schedule = lh_plan_point_schedule(space, point);
+    const bool spread = shape->sizes.context > 1;
+
+    return g_strdup_printf("tp %u, cp %u, dp %u%s%s, %s, recomputed: %s", shape->sizes.tensor,
+                           shape->sizes.context, shape->sizes.data, spread ? ", " : "",
+                           spread ? schedule : "", lh_shard_names[p->shard],
+                           lh_checkpoint_names[p->checkpoint]);
+}
+
+/* ---- the question ---- */
+
+static void
+describe_question(const LhPlanQuery *query, const LhPlanSpace *space, GString *out)
+{
+    const LhSetup *setup = space->setup;
+    const LhAttention *a = &setup->params.attention;
+    g_autofree char *tokens = lh_format_count(a->seq_length);
+    g_autofree char *sequences = lh_format_count(query->sequences);
+
+    g_string_append(out, "one training step of ");
+    lh_escape_line(out, setup->model->name);
+    g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; as %s does it\n", sequences,
+                           query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
+                           setup->framework->name);
+}
+
+static void
+describe_cluster(const LhPlanSpace *space, GString *out)
+{
+    const LhSetup *setup = space->setup;
+
+    g_string_append_printf(out, "%s: %u x %s, of which a step may use %.4g GiB each\n",
+                           space->cluster, space->gpus, setup->device->name,
+                           (double)lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN) / GIB);
+}
+
+static void
+describe_counts(const LhPlanSearch *search, GString *out)
+{
+    static const struct {
+        LhPointState state;
+        const char *words;
+    } said[] = {
+        { LH_POINT_RAN, "simulated" },
+        { LH_POINT_CUT, "cut, since they take longer at least" },
+        { LH_POINT_UNFIT, "more than memory holds" },
+        { LH_POINT_REFUSED, "refused" },
+        { LH_POINT_FAILED, "failed" },
+        { LH_POINT_OPEN, "not looked at" },
+    };
+    g_autofree char *points = lh_format_count(search->space->points->len);
+    const char *separator = ": ";
+
+    g_string_append_printf(out, "%s ways to train", points);
+    for (guint i = 0; i < G_N_ELEMENTS(said); i++) {
+        g_autofree char *count = lh_format_count(search->counts[said[i].state]);
+
+        if (search->counts[said[i].state] == 0)
+            continue;
+        g_string_append_printf(out, "%s%s %s", separator, count, said[i].words);
+        separator = ", ";
+    }
+    g_string_append_c(out, '\n');
+}
+
+/* ---- tables of ways ---- */
+
+/* Which columns there are beside the usual ones. */
+typedef struct {
+    bool batches, days, cost, power;
+} Columns;
+
+static Columns
+columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, guint cluster)
+{
+    return (Columns){ .batches = query->sequences > 1,
+                      .days = weights->tokens > 0,
+                      .cost = weights->prices[cluster].per_gpu_hour > 0,
+                      .power = weights->prices[cluster].watts > 0 };
+}
+
+static LhTable *
+new_table(Columns columns)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "time", "time", "s", true);
+    lh_table_column(table, "vs_best", "vs best", NULL, true);
+    lh_table_column(table, "tp", "tp", NULL, true);
+    lh_table_column(table, "cp", "cp", NULL, true);
+    lh_table_column(table, "dp", "dp", NULL, true);
+    if (columns.batches)
+        lh_table_column(table, "micro_batches", "micro-batches", "number x size", true);
+    lh_table_column(table, "attention", "attention", NULL, false);
+    lh_table_column(table, "recomputed", "recomputed", NULL, false);
+    lh_table_column(table, "shard", "shard", NULL, false);
+    lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
+    lh_table_column(table, "mfu", "MFU", "%", true);
+    lh_table_column(table, "peak", "memory", "GiB", true);
+    lh_table_column(table, "margin", "left", "GiB", true);
+    if (columns.days)
+        lh_table_column(table, "days", "days", NULL, true);
+    if (columns.cost)
+        lh_table_column(table, "cost", "cost of", "1e9 tokens", true);
+    if (columns.power)
+        lh_table_column(table, "kwh", "kWh of", "1e9 tokens", true);
+    return table;
+}
+
+static void
+add_bill(LhTable *table, Columns columns, const LhPlanBill *bill)
+{
+    if (columns.days)
+        lh_table_cell_printf(table, "%.4g", bill->days);
+    if (columns.cost)
+        lh_table_cell_printf(table, "%.*f", MONEY_DECIMALS, bill->cost_per_billion_tokens);
+    if (columns.power)
+        lh_table_cell_printf(table, "%.4g", bill->kwh_per_billion_tokens);
+}
+
+static void
+add_way(LhTable *table, Columns columns, const LhPlanSpace *space, const LhPlanWay *way,
+        double best_s, const LhPlanBill *bill)
+{
+    const LhPlanPoint *p = lh_plan_point(space, way->point);
+    const LhPlanShape *shape = lh_plan_shape(space, p);
+    g_autofree char *schedule = lh_plan_point_schedule(space, way->point);
+
+    lh_table_row(table);
+    lh_table_cell_printf(table, "%.4g", way->iteration_s);
+    lh_table_cell_printf(table, "%.2fx", way->iteration_s / best_s);
+    lh_table_cell_printf(table, "%u", shape->sizes.tensor);
+    lh_table_cell_printf(table, "%u", shape->sizes.context);
+    lh_table_cell_printf(table, "%u", shape->sizes.data);
+    if (columns.batches)
+        lh_table_cell_printf(table, "%u x %u", shape->micro_batches, shape->micro_batch_size);
+    lh_table_cell(table, schedule, NULL);
+    lh_table_cell(table, lh_checkpoint_names[p->checkpoint], NULL);
+    lh_table_cell(table, lh_shard_names[p->shard], NULL);
+    lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
+    lh_cell_percent(table, way->mfu);
+    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / GIB);
+    if (way->limit_bytes > 0)
+        lh_table_cell_printf(table, "%.1f",
+                             ((double)way->limit_bytes - (double)way->peak_bytes) / GIB);
+    else
+        lh_table_cell(table, "-", "");
+    add_bill(table, columns, bill);
+}
+
+static void
+print_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+           guint index, LhFormat format, GString *out)
+{
+    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    const Columns columns = columns_of(weights, query, index);
+    g_autoptr(LhTable) table = new_table(columns);
+
+    for (guint i = 0; i < cluster->ways->len; i++) {
+        const LhPlanWay *way = g_ptr_array_index(cluster->ways, i);
+        const LhPlanBill bill = lh_plan_bill(weights, answer, index, way);
+
+        add_way(table, columns, cluster->space, way, best->iteration_s, &bill);
+    }
+    lh_table_print(table, format, out);
+}
+
+/* Points that no other one beats in both time and memory. */
+static void
+print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+            guint index, LhFormat format, GString *out)
+{
+    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    const Columns columns = columns_of(weights, query, index);
+    g_autoptr(GArray) front = lh_plan_front(cluster);
+    g_autoptr(LhTable) table = new_table(columns);
+
+    for (guint i = 0; i < front->len; i++) {
+        const LhPlanWay *way = &g_array_index(front, LhPlanWay, i);
+        const LhPlanBill bill = lh_plan_bill(weights, answer, index, way);
+
+        add_way(table, columns, cluster->space, way, best->iteration_s, &bill);
+    }
+    g_string_append(out, "\nno other way is as fast with as little memory as each of these:\n");
+    lh_table_print(table, format, out);
+}
+
+/* ---- what is to say of them ---- */
+
+static void
+describe_ties(const LhPlanCluster *cluster, GString *out)
+{
+    guint tied = 0;
+    double error = 0;
+    char text[LH_TEXT_SIZE];
+
+    for (guint i = 1; i < cluster->ways->len; i++) {
+        const LhPlanWay *way = g_ptr_array_index(cluster->ways, i);
+
+        tied += way->tied;
+        error = way->tied ? fmax(error, way->error) : error;
+    }
+    if (tied > 0)
+        g_string_append_printf(out,
+                               "Of the ways shown, %u %s not told apart from it: constants are "
+                               "good to %s. ",
+                               tied, tied == 1 ? "is" : "are", lh_text_percent(error, text));
+}
+
+static void
+describe_best(const LhPlanCluster *cluster, GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    g_autofree char *way = lh_describe_way(cluster->space, best->point);
+    LhPlanCase c;
+
+    g_string_append_printf(out, "The fastest is %s: %.4g s a step", way, best->iteration_s);
+    if (best->time_error > 0)
+        g_string_append_printf(out, ", %.4g s to %.4g s in four measurements of five",
+                               best->iteration_s / (1 + best->time_error),
+                               best->iteration_s * (1 + best->time_error));
+    g_string_append(out, ". ");
+    describe_ties(cluster, out);
+    if (lh_plan_case_init(&c, cluster->space, best->point, NULL)) {
+        const gsize from = out->len;
+
+        lh_describe_bound(&c.setup, cluster->bound, "It", out);
+        if (out->len > from)
+            g_string_erase(out, (gssize)from, 1); /* its leading space */
+    }
+    while (out->len > 0 && out->str[out->len - 1] == ' ')
+        g_string_truncate(out, out->len - 1);
+    g_string_append_c(out, '\n');
+}
+
+static void
+describe_refusals(const LhPlanSearch *search, GString *out)
+{
+    g_autoptr(GPtrArray) families = lh_plan_refusals(search);
+
+    for (guint i = 0; i < MIN(families->len, FAMILIES_SHOWN); i++) {
+        const LhPlanFamily *family = g_ptr_array_index(families, i);
+        g_autofree char *count = lh_format_count(family->points);
+
+        g_string_append_printf(out, "refused, %s%s: ", count, family->points > 1 ? " such as" : "");
+        lh_escape_line(out, family->reason);
+        g_string_append_c(out, '\n');
+    }
+    if (families->len > FAMILIES_SHOWN)
+        g_string_append_printf(out, "refused for %u more reasons; see --format json\n",
+                               families->len - FAMILIES_SHOWN);
+}
+
+static void
+describe_misses(const LhPlanSearch *search, GString *out)
+{
+    for (guint i = 0; i < search->misses->len; i++) {
+        const guint point = g_array_index(search->misses, guint, i);
+        g_autofree char *way = lh_describe_way(search->space, point);
+
+        g_string_append_printf(out, "%s%s needs %.4g GiB\n",
+                               i == 0 ? "too large by least: " : "                    ", way,
+                               (double)search->outcomes[point].peak_bytes / GIB);
+    }
+}
+
+static void
+describe_longest(const LhPlanSpace *space, const LhPlanLongest *longest, GString *out)
+{
+    g_autofree char *tokens = lh_format_count(longest->tokens);
+    g_autofree char *unit = lh_format_count(longest->unit);
+    g_autofree char *way = lh_describe_way(space, longest->point);
+    int most = 0;
+
+    for (int c = 1; c < LH_CATEGORIES; c++) {
+        if (longest->fits.by_category[c] > longest->fits.by_category[most])
+            most = c;
+    }
+    g_string_append_printf(out,
+                           "The longest sequence that fits has %s tokens, with %s. It is bound by "
+                           "memory: %.4g GiB of %.4g GiB, %.4g GiB of it %s; %s tokens more need "
+                           "%.4g GiB.\n",
+                           tokens, way, (double)longest->fits.peak_bytes / GIB,
+                           (double)longest->fits.limit_bytes / GIB,
+                           (double)longest->fits.by_category[most] / GIB, lh_category_names[most],
+                           unit, (double)longest->beyond.peak_bytes / GIB);
+}
+
+static void
+describe_training(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint index,
+                  GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster_at(answer, index));
+    const LhPlanBill bill = lh_plan_bill(weights, answer, index, best);
+    g_autofree char *tokens = lh_format_count((LhWide)weights->tokens);
+
+    if (weights->tokens <= 0)
+        return;
+    g_string_append_printf(out, "%s tokens take %.4g days, %.4g GPU hours", tokens, bill.days,
+                           bill.gpu_hours);
+    if (bill.cost > 0)
+        g_string_append_printf(out, ", and cost %.*f", MONEY_DECIMALS, bill.cost);
+    g_string_append(out, ".\n");
+}
+
+/* ---- one cluster ---- */
+
+static void
+print_words(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+            guint index, GString *out)
+{
+    const LhPlanCluster *cluster = cluster_at(answer, index);
+
+    if (cluster->sizes_tried > 0)
+        g_string_append_printf(out,
+                               "It is the smallest that the step fits on: %u smaller numbers of "
+                               "GPUs do not hold it.\n",
+                               cluster->sizes_tried);
+    if (cluster->ways->len > 0) {
+        describe_best(cluster, out);
+        describe_training(answer, weights, index, out);
+    } else if (!answer->interrupted) {
+        g_string_append(out, "None of them can run here.\n");
+    }
+    if (query->longest)
+        describe_longest(cluster->space, &answer->longest, out);
+    describe_misses(cluster->search, out);
+    describe_refusals(cluster->search, out);
+}
+
+static void
+print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+              guint index, LhFormat format, GString *out)
+{
+    const LhPlanCluster *cluster = cluster_at(answer, index);
+    gsize from = out->len;
+
+    g_string_append_c(out, '\n');
+    describe_cluster(cluster->space, out);
+    if (cluster->search == NULL) {
+        lh_table_words(format, out, from);
+        return;
+    }
+    describe_counts(cluster->search, out);
+    lh_table_words(format, out, from);
+    if (cluster->ways->len > 0) {
+        g_string_append_c(out, '\n');
+        print_ways(query, answer, weights, index, format, out);
+        if (query->front)
+            print_front(query, answer, weights, index, format, out);
+        g_string_append_c(out, '\n');
+    }
+    from = out->len;
+    print_words(query, answer, weights, index, out);
+    lh_table_words(format, out, from);
+}
+
+/* ---- clusters beside each other ---- */
+
+static void
+add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                guint index, double best_per_s)
+{
+    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanWay *way = lh_plan_best_way(cluster);
+    LhPlanBill bill;
+
+    lh_table_row(table);
+    lh_table_cell(table, cluster->space->cluster, NULL);
+    lh_table_cell_printf(table, "%u", cluster->space->gpus);
+    if (way == NULL) {
+        lh_table_cell(table, "-", "");
+        lh_table_note(table, "nothing fits or runs");
+        return;
+    }
+    bill = lh_plan_bill(weights, answer, index, way);
+    lh_table_cell_printf(table, "%.4g", way->iteration_s);
+    lh_table_cell_printf(table, "%.2fx", best_per_s / way->tokens_per_s);
+    lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
+    lh_table_cell_printf(table, "%.1f", way->tokens_per_s / cluster->space->gpus);
+    lh_cell_percent(table, way->mfu);
+    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / GIB);
+    if (weights->tokens > 0)
+        lh_table_cell_printf(table, "%.4g", bill.days);
+    if (weights->prices[0].per_gpu_hour > 0)
+        lh_table_cell_printf(table, "%.*f", MONEY_DECIMALS, bill.cost_per_billion_tokens);
+    if (weights->prices[0].watts > 0)
+        lh_table_cell_printf(table, "%.4g", bill.kwh_per_billion_tokens);
+}
+
+static LhTable *
+new_clusters_table(const LhPlanWeights *weights)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "cluster", "cluster", NULL, false);
+    lh_table_column(table, "gpus", "GPUs", NULL, true);
+    lh_table_column(table, "time", "time", "s", true);
+    lh_table_column(table, "vs_best", "vs best", NULL, true);
+    lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
+    lh_table_column(table, "tokens_per_s_per_gpu", "tokens/s", "a GPU", true);
+    lh_table_column(table, "mfu", "MFU", "%", true);
+    lh_table_column(table, "peak", "memory", "GiB", true);
+    if (weights->tokens > 0)
+        lh_table_column(table, "days", "days", NULL, true);
+    if (weights->prices[0].per_gpu_hour > 0)
+        lh_table_column(table, "cost", "cost of", "1e9 tokens", true);
+    if (weights->prices[0].watts > 0)
+        lh_table_column(table, "kwh", "kWh of", "1e9 tokens", true);
+    return table;
+}
+
+static void
+print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
+               GString *out)
+{
+    g_autoptr(LhTable) table = new_clusters_table(weights);
+    const LhPlanWay *best =
+        answer->best != G_MAXUINT ? lh_plan_best_way(cluster_at(answer, answer->best)) : NULL;
+
+    for (guint i = 0; i < answer->clusters->len; i++)
+        add_cluster_row(table, answer, weights, i, best != NULL ? best->tokens_per_s : 0);
+    g_string_append(out, "\nthe fastest way on each cluster:\n");
+    lh_table_print(table, format, out);
+}
+
+void
+lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                 LhFormat format, GString *out)
+{
+    const gsize from = out->len;
+
+    describe_question(query, cluster_at(answer, 0)->space, out);
+    lh_table_words(format, out, from);
+    for (guint i = 0; i < answer->clusters->len; i++)
+        print_cluster(query, answer, weights, i, format, out);
+    if (answer->clusters->len > 1)
+        print_clusters(answer, weights, format, out);
+    if (answer->interrupted)
+        g_string_append(out, "\nInterrupted: this is what was found until then, and a way that was "
+                             "not looked at may be faster.\n");
+}

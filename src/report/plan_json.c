@@ -1,0 +1,178 @@
+/* longhaul.plan/1: schemas/plan.schema.json. */
+#include "report/plan_values.h"
+
+#define SCHEMA "longhaul.plan/1"
+
+static void
+write_way(LhJsonWriter *w, LhValues *values)
+{
+    lh_jsonw_object_begin(w, NULL);
+    lh_values_json(values, w);
+    lh_jsonw_object_end(w);
+    lh_values_free(values);
+}
+
+static void
+write_counts(LhJsonWriter *w, const LhPlanCluster *cluster)
+{
+    lh_jsonw_object_begin(w, "points");
+    for (int state = 0; state < LH_POINT_STATES; state++)
+        lh_jsonw_uint(w, lh_point_state_names[state],
+                      cluster->search != NULL ? cluster->search->counts[state] : 0);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_refusals(LhJsonWriter *w, const LhPlanCluster *cluster)
+{
+    g_autoptr(GPtrArray) families =
+        cluster->search != NULL ? lh_plan_refusals(cluster->search) : NULL;
+
+    lh_jsonw_array_begin(w, "refused");
+    for (guint i = 0; families != NULL && i < families->len; i++) {
+        const LhPlanFamily *family = g_ptr_array_index(families, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_uint(w, "points", family->points);
+        lh_jsonw_string(w, "reason", family->reason);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_misses(LhJsonWriter *w, const LhPlanCluster *cluster)
+{
+    const LhPlanSearch *search = cluster->search;
+
+    lh_jsonw_array_begin(w, "nearest_misses");
+    for (guint i = 0; search != NULL && i < search->misses->len; i++) {
+        const guint point = g_array_index(search->misses, guint, i);
+        g_autofree char *way = lh_plan_point_text(search->space, point);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "way", way);
+        lh_jsonw_uint(w, "peak_bytes", search->outcomes[point].peak_bytes);
+        lh_jsonw_uint(w, "usable_bytes", search->limit_bytes);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+/* What binds the fastest way first. */
+static void
+write_bound(LhJsonWriter *w, const LhBound *bound)
+{
+    lh_jsonw_array_begin(w, "best_with_10_percent_more");
+    for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
+        const LhWhatIf *what_if = &g_array_index(bound->what_ifs, LhWhatIf, i);
+        const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
+        g_autofree char *name = lh_resource_name(what_if->kind, what_if->tiers);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "of", name);
+        lh_jsonw_double(w, "critical_path_fraction", (double)what_if->path_ps / makespan_ps);
+        lh_jsonw_double(w, "saved_fraction",
+                        (double)(bound->makespan_ps - what_if->makespan_ps) / makespan_ps);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+/* A way is also among the wanted ones if it is as fast as they are. */
+static guint
+place_of(const LhPlanCluster *cluster, guint point)
+{
+    for (guint i = 0; i < cluster->ways->len; i++) {
+        if (((const LhPlanWay *)g_ptr_array_index(cluster->ways, i))->point == point)
+            return i + 1;
+    }
+    return 0;
+}
+
+static void
+write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *answer,
+              const LhPlanWeights *weights, guint index)
+{
+    const LhPlanCluster *cluster = g_ptr_array_index(answer->clusters, index);
+    g_autoptr(GArray) front = lh_plan_front(cluster);
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "cluster", cluster->space->cluster);
+    lh_jsonw_string(w, "device", cluster->space->setup->device->name);
+    lh_jsonw_uint(w, "gpus", cluster->space->gpus);
+    write_counts(w, cluster);
+    lh_jsonw_array_begin(w, "best");
+    for (guint i = 0; i < cluster->ways->len; i++)
+        write_way(w, lh_plan_way_values(answer, weights, index, g_ptr_array_index(cluster->ways, i),
+                                        i + 1));
+    lh_jsonw_array_end(w);
+    lh_jsonw_array_begin(w, "front");
+    for (guint i = 0; query->front && i < front->len; i++) {
+        const LhPlanWay *way = &g_array_index(front, LhPlanWay, i);
+
+        write_way(w,
+                  lh_plan_way_values(answer, weights, index, way, place_of(cluster, way->point)));
+    }
+    lh_jsonw_array_end(w);
+    write_bound(w, cluster->bound);
+    write_refusals(w, cluster);
+    write_misses(w, cluster);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_categories(LhJsonWriter *w, const LhPlanEstimate *estimate)
+{
+    lh_jsonw_object_begin(w, "peak_by_category");
+    for (int c = 0; c < LH_CATEGORIES; c++) {
+        if (estimate->by_category[c] > 0)
+            lh_jsonw_uint(w, lh_category_names[c], estimate->by_category[c]);
+    }
+    lh_jsonw_object_end(w);
+}
+
+/* The longest sequence, and what one of a unit more needs. */
+static void
+write_longest(LhJsonWriter *w, const LhPlanLongest *longest)
+{
+    if (longest->tokens == 0) {
+        lh_jsonw_string(w, "longest", NULL);
+        return;
+    }
+    lh_jsonw_object_begin(w, "longest");
+    lh_jsonw_uint(w, "seq_length", longest->tokens);
+    lh_jsonw_uint(w, "unit", longest->unit);
+    lh_jsonw_uint(w, "peak_bytes", longest->fits.peak_bytes);
+    lh_jsonw_uint(w, "usable_bytes", longest->fits.limit_bytes);
+    lh_jsonw_uint(w, "peak_bytes_of_unit_more", longest->beyond.peak_bytes);
+    write_categories(w, &longest->fits);
+    lh_jsonw_object_end(w);
+}
+
+void
+lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+             const LhStamp *stamp, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    const LhPlanCluster *first = g_ptr_array_index(answer->clusters, 0);
+    const LhPlanCluster *best =
+        answer->best != G_MAXUINT ? g_ptr_array_index(answer->clusters, answer->best) : NULL;
+    const LhAttention *a = &first->space->setup->params.attention;
+
+    lh_stamp_json(w, SCHEMA, stamp, first->space->setup);
+    lh_jsonw_string(w, "query_sha256", answer->query_sha256);
+    lh_jsonw_string(w, "model", first->space->setup->model->name);
+    lh_jsonw_string(w, "framework", first->space->setup->framework->name);
+    lh_jsonw_uint(w, "seq_length", a->seq_length);
+    lh_jsonw_uint(w, "global_batch_size", query->sequences);
+    lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
+    lh_jsonw_bool(w, "interrupted", answer->interrupted);
+    lh_jsonw_string(w, "best_cluster", best != NULL ? best->space->cluster : NULL);
+    write_longest(w, &answer->longest);
+    lh_jsonw_array_begin(w, "clusters");
+    for (guint i = 0; i < answer->clusters->len; i++)
+        write_cluster(w, query, answer, weights, i);
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}

@@ -1,0 +1,31 @@
+/*
+ * What a rank takes at least: its program alone, as though every other rank were always ready, no
+ * link carried anything else and no kernel shared the device. No simulation of the program ends
+ * sooner, whatever the other ranks do, and this costs one walk over the ops of one rank. What is
+ * left out of the bound: waiting for others, links that others use, SMs that communication holds.
+ */
+#pragma once
+
+#include "sim/sim.h"
+
+typedef struct _LhLeast LhLeast;
+
+/* Sums by compute stream, and of two more: the host, and all kernels together, each as if it left
+ * the SMs that it does not fill to others. */
+enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
+
+typedef struct {
+    LhTime path_ps; /* the rank is not through before: its longest chain of ops */
+    /* What each takes for its ops, one after another, and of this what micro-batch 0 takes: sums
+     * that grow by the same for each layer that is like the one before. */
+    LhTime sums_ps[LH_LEAST_SUMS], first_ps[LH_LEAST_SUMS];
+} LhLeastTimes;
+
+/* @params as lh_simulate() takes them, and borrowed; sinks and limits are not looked at. Caller
+ * frees. */
+LhLeast *lh_least_new(const LhSimParams *params);
+void lh_least_free(LhLeast *least);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLeast, lh_least_free)
+
+/* The times of @rank. Without @communication, messages and collectives take none. */
+LhLeastTimes lh_least_of(LhLeast *least, uint32_t rank, bool communication);

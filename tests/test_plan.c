@@ -1,0 +1,744 @@
+/*
+ * Plans: what points take at least against what simulations find, searches against simulating every
+ * point, what fits against trying every length, files of points, and scenarios as text.
+ *
+ * LONGHAUL_TEST_ALL makes all of the points; without it there is a share of them.
+ */
+#include "base/error.h"
+#include "base/journal.h"
+#include "base/rng.h"
+#include "plan/plan.h"
+#include "plan/points.h"
+#include "plan/step_plan.h"
+#include "plan/threads.h"
+#include "run_tests.h"
+#include "share.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#define THREADS 2
+
+static bool
+take_all(void)
+{
+    return g_getenv("LONGHAUL_TEST_ALL") != NULL;
+}
+
+/* ---- spaces ---- */
+
+/* A space and what it borrows. */
+typedef struct {
+    LhScenario *scenario;
+    LhPlanSpace *space;
+} Case;
+
+/* Members of a scenario, after the first. */
+static bool
+case_try(Case *c, const char *members, uint64_t sequences, GError **error)
+{
+    g_autofree char *text = g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", %s}", members);
+
+    *c = (Case){ .scenario = lh_scenario_parse("s.json", text, strlen(text), error) };
+    if (c->scenario == NULL)
+        return false;
+    c->space = lh_plan_space_new(c->scenario, NULL, sequences, THREADS, error);
+    return c->space != NULL;
+}
+
+static Case
+case_of(const char *members, uint64_t sequences)
+{
+    g_autoptr(GError) error = NULL;
+    Case c;
+
+    if (!case_try(&c, members, sequences, &error))
+        ck_abort_msg("%s: %s", members, error->message);
+    return c;
+}
+
+static void
+case_clear(Case *c)
+{
+    lh_plan_space_free(c->space);
+    lh_scenario_free(c->scenario);
+}
+
+/* What simulating a point finds. */
+typedef struct {
+    LhTime time_ps; /* 0: it is refused, or failed */
+    uint64_t peak_bytes;
+    bool fits;
+} Truth;
+
+static Truth
+simulate(const LhPlanSpace *space, guint point)
+{
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSimResult) result = NULL;
+    Truth truth = { 0 };
+    LhPlanCase c;
+
+    if (!lh_plan_case_init(&c, space, point, NULL))
+        return truth;
+    program = lh_plan_case_program(&c, NULL);
+    if (program == NULL)
+        return truth;
+    result = lh_setup_simulate(&c.setup, program, NULL, NULL, NULL, NULL);
+    if (result == NULL)
+        return truth;
+    for (uint32_t r = 0; r < result->ranks_count; r++)
+        truth.peak_bytes = MAX(truth.peak_bytes, result->ranks[r].peak_bytes);
+    truth.time_ps = result->makespan_ps + lh_step_overhead_ps(&c.setup);
+    truth.fits = result->out_of_memory == NULL;
+    return truth;
+}
+
+/* ---- estimates ---- */
+
+/* Looks at a point; false if it is refused. */
+static bool
+check_estimates(const LhPlanSpace *space, guint point)
+{
+    const Truth truth = simulate(space, point);
+    g_autofree char *text = lh_plan_point_text(space, point);
+    g_autoptr(LhProgram) program = NULL;
+    LhPlanEstimate quick, close;
+    LhPlanCase c;
+    bool whole;
+
+    if (!lh_plan_case_init(&c, space, point, NULL) || !lh_plan_estimate_quick(&c, &quick, NULL)) {
+        ck_assert_msg(truth.time_ps == 0, "%s: refused, but it runs", text);
+        return false;
+    }
+    program = lh_plan_case_program(&c, NULL);
+    whole = lh_plan_estimate_close(&c, program, LH_TIME_NEVER, &close);
+    ck_assert_msg(whole && truth.time_ps > 0, "%s: not refused, but it does not run", text);
+    ck_assert_msg(quick.time_ps <= truth.time_ps && close.time_ps <= truth.time_ps,
+                  "%s: estimates %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT
+                  " ps, simulated %" G_GINT64_FORMAT,
+                  text, quick.time_ps, close.time_ps, truth.time_ps);
+    ck_assert_msg(quick.peak_bytes <= truth.peak_bytes && close.peak_bytes == truth.peak_bytes,
+                  "%s: peaks %" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT
+                  ", simulated %" G_GUINT64_FORMAT,
+                  text, quick.peak_bytes, close.peak_bytes, truth.peak_bytes);
+    ck_assert(truth.fits == (close.limit_bytes == 0 || close.peak_bytes <= close.limit_bytes));
+    return true;
+}
+
+static const char *
+pick(const char *const *words, uint64_t seed, uint32_t what)
+{
+    return words[lh_rng_bits(seed, what, 0) % g_strv_length((char **)words)];
+}
+
+/* A question at random; some have no answer. */
+static char *
+random_members(uint64_t seed)
+{
+    static const char *const models[] = { "gpt3-125m",
+                                          "llama-3.1-405b-4l",
+                                          "llama-3-70b-12l",
+                                          "tnl-385m",
+                                          "llama-3-8b",
+                                          "mixtral-8x7b",
+                                          "deepseek-v3",
+                                          "minimax-text-01",
+                                          "qwen3-8b",
+                                          "llama-33h",
+                                          NULL };
+    static const char *const clusters[] = { "dfa-2node:2",     "hgx-h100:1", "dgx-a100-80g:2",
+                                            "hgx-b200:1",      "nvl72:1",    "pcie-l40s:1",
+                                            "fat-tree-a100:2", NULL };
+    static const char *const ranks[] = { "2", "4", "6", "8", "12", "16", NULL };
+    static const char *const lengths[] = { "4K", "8K", "16K", "48K", "96K", NULL };
+    static const char *const networks[] = { "fair", "fair", "alpha-beta", "fifo", NULL };
+    static const char *const collectives[] = { "auto", "ring",        "tree",  "pairwise",
+                                               "nccl", "closed-form", "fluid", NULL };
+    static const char *const frameworks[] = {
+        "pytorch-fsdp", "megatron-lm", "deepspeed", "fairscale", "torchtitan", "lightseq", NULL
+    };
+    static const char *const jitters[] = { "0", "0", "0.1", NULL };
+    const char *network = pick(networks, seed, 5);
+    const bool fair = strcmp(network, "fair") == 0;
+
+    return g_strdup_printf(
+        "\"model\": \"%s\", \"cluster\": \"%s\", \"ranks\": %s, \"seq_length\": \"%s\", "
+        "\"network\": \"%s\", \"collectives\": \"%s\", \"framework\": \"%s\", \"jitter\": %s, "
+        "\"pad\": \"heads\"",
+        pick(models, seed, 1), pick(clusters, seed, 2), pick(ranks, seed, 3),
+        pick(lengths, seed, 4), network, fair ? pick(collectives, seed, 6) : "ring",
+        pick(frameworks, seed, 7), pick(jitters, seed, 8));
+}
+
+/* Points of one question, spread over its shapes. Returns how many were looked at. */
+static guint
+check_question(uint64_t seed, guint points)
+{
+    g_autofree char *members = random_members(seed);
+    guint looked = 0;
+    Case c;
+
+    if (case_try(&c, members, UINT64_C(1) << (lh_rng_bits(seed, 9, 0) % 3), NULL)) {
+        for (guint i = 0; i < 4 * points && looked < points; i++)
+            looked +=
+                check_estimates(c.space, (guint)(lh_rng_bits(seed, 10, i) % c.space->points->len));
+    }
+    case_clear(&c);
+    return looked;
+}
+
+START_TEST(estimates_never_exceed_simulations)
+{
+    const guint wanted = take_all() ? 2000 : (guint)test_share(120), of_each = 10;
+    guint looked = 0;
+
+    for (uint64_t seed = 1; looked < wanted; seed++) {
+        looked += check_question(seed, of_each);
+        ck_assert_uint_lt(seed, wanted); /* most questions have points */
+    }
+}
+END_TEST
+
+/* Sums of two layers more are those of two more: what the quick estimate continues is a line, and
+ * its estimate of kernels that nothing delays is exact. */
+START_TEST(estimates_of_one_rank_are_exact)
+{
+    Case c = case_of("\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"ranks\": 1, "
+                     "\"seq_length\": \"8K\", \"checkpoint\": \"layer\"",
+                     2);
+
+    for (guint i = 0; i < c.space->points->len; i++) {
+        const Truth truth = simulate(c.space, i);
+        LhPlanEstimate quick;
+        LhPlanCase of;
+
+        ck_assert(lh_plan_case_init(&of, c.space, i, NULL));
+        ck_assert(lh_plan_estimate_quick(&of, &quick, NULL));
+        ck_assert_double_ge((double)quick.time_ps, 0.99 * (double)truth.time_ps);
+        ck_assert_uint_eq(quick.peak_bytes, truth.peak_bytes);
+    }
+    case_clear(&c);
+}
+END_TEST
+
+/* ---- searches ---- */
+
+typedef struct {
+    const LhPlanSpace *space;
+    Truth *truths;
+} Brute;
+
+static void
+simulate_one(void *data, guint point)
+{
+    const Brute *brute = data;
+
+    brute->truths[point] = simulate(brute->space, point);
+}
+
+static int
+by_time(gconstpointer a, gconstpointer b)
+{
+    const Truth *x = a, *y = b;
+
+    if (x->time_ps != y->time_ps)
+        return x->time_ps < y->time_ps ? -1 : 1;
+    return x->peak_bytes < y->peak_bytes ? -1 : x->peak_bytes > y->peak_bytes;
+}
+
+/* Those that fit, by time; caller unrefs. */
+static GArray *
+fitting(const Brute *brute)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(Truth));
+
+    for (guint i = 0; i < brute->space->points->len; i++) {
+        if (brute->truths[i].time_ps > 0 && brute->truths[i].fits)
+            g_array_append_val(found, brute->truths[i]);
+    }
+    g_array_sort(found, by_time);
+    return found;
+}
+
+/* Every search finds the same states of the points that are not a matter of how far it went. */
+static void
+check_states(const LhPlanSearch *search, const Brute *brute)
+{
+    for (guint i = 0; i < brute->space->points->len; i++) {
+        const LhPlanOutcome *o = &search->outcomes[i];
+        const Truth *truth = &brute->truths[i];
+
+        ck_assert_int_ne(o->state, LH_POINT_OPEN);
+        ck_assert_int_eq(o->state == LH_POINT_REFUSED, truth->time_ps == 0);
+        if (o->state == LH_POINT_UNFIT)
+            ck_assert(!truth->fits);
+        if (o->state == LH_POINT_RAN) {
+            ck_assert(truth->fits);
+            ck_assert_int_eq(o->time_ps, truth->time_ps);
+            ck_assert_uint_eq(o->peak_bytes, truth->peak_bytes);
+        } else if (truth->time_ps > 0) {
+            ck_assert_int_le(o->time_ps, truth->time_ps);
+        }
+    }
+}
+
+/* The front, from the definition: less memory than all that are faster. */
+static void
+check_front(const LhPlanSearch *search, const GArray *truths)
+{
+    uint64_t least = UINT64_MAX;
+    guint at = 0;
+
+    for (guint i = 0; i < search->ran->len; i++) {
+        const guint point = g_array_index(search->ran, guint, i);
+        const LhPlanOutcome *o = &search->outcomes[point];
+
+        if (!lh_plan_on_front(search, point))
+            continue;
+        while (at < truths->len && g_array_index(truths, Truth, at).peak_bytes >= least)
+            at++;
+        ck_assert_uint_lt(at, truths->len);
+        ck_assert_int_eq(o->time_ps, g_array_index(truths, Truth, at).time_ps);
+        ck_assert_uint_eq(o->peak_bytes, g_array_index(truths, Truth, at).peak_bytes);
+        least = o->peak_bytes;
+    }
+    while (at < truths->len && g_array_index(truths, Truth, at).peak_bytes >= least)
+        at++;
+    ck_assert_uint_eq(at, truths->len); /* none is missing */
+}
+
+static void
+check_search(const Brute *brute, guint top, bool front)
+{
+    const LhPlanSearchOptions options = { .top = top, .front = front, .jobs = THREADS };
+    g_autoptr(LhPlanSearch) search = lh_plan_search(brute->space, &options);
+    g_autoptr(GArray) truths = fitting(brute);
+
+    check_states(search, brute);
+    ck_assert_uint_ge(search->ran->len, MIN(top, truths->len));
+    for (guint i = 0; i < MIN(top, truths->len); i++) {
+        const guint point = g_array_index(search->ran, guint, i);
+
+        ck_assert_int_eq(search->outcomes[point].time_ps, g_array_index(truths, Truth, i).time_ps);
+    }
+    if (front)
+        check_front(search, truths);
+    else if (truths->len > 100) /* else it would be no search */
+        ck_assert_uint_lt(search->counts[LH_POINT_RAN], truths->len / 2);
+}
+
+static void
+check_brute(const char *members, uint64_t sequences, guint at_least)
+{
+    Case c = case_of(members, sequences);
+    g_autofree Truth *truths = g_new0(Truth, c.space->points->len);
+    Brute brute = { c.space, truths };
+
+    ck_assert_uint_ge(c.space->points->len, at_least);
+    lh_on_threads_each("brute", THREADS, c.space->points->len, simulate_one, &brute);
+    check_search(&brute, 1, false);
+    check_search(&brute, 5, false);
+    check_search(&brute, 1, true);
+    case_clear(&c);
+}
+
+#define LARGE 2000 /* points of a space, where all are taken */
+
+START_TEST(searches_find_what_simulating_all_finds)
+{
+    static const struct {
+        const char *all, *few; /* members of the scenario */
+        uint64_t sequences;
+    } questions[] = {
+        { "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"dfa-2node:2\", "
+          "\"seq_length\": \"32K\"",
+          "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "
+          "\"seq_length\": \"32K\"",
+          1 },
+        { "\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"seq_length\": \"8K\"",
+          "\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"ranks\": 4, "
+          "\"seq_length\": \"8K\", \"checkpoint\": \"selective\"",
+          4 },
+        { "\"model\": \"llama-3-70b-12l\", \"cluster\": \"pcie-l40s:1\", "
+          "\"seq_length\": \"64K\"",
+          "\"model\": \"llama-3-70b-12l\", \"cluster\": \"pcie-l40s:1\", "
+          "\"seq_length\": \"64K\", \"context_parallel_size\": 4",
+          2 },
+    };
+
+    if (take_all())
+        check_brute(questions[_i].all, questions[_i].sequences, _i == 2 ? 1000 : LARGE);
+    else
+        check_brute(questions[_i].few, questions[_i].sequences, 100);
+}
+END_TEST
+
+#define SMALL                                                                                      \
+    "\"model\": \"gpt3-125m\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "                       \
+    "\"seq_length\": \"32K\", \"tensor_model_parallel_size\": \"1\""
+
+typedef struct {
+    GString *text;
+} Notes;
+
+static bool
+recall_nothing(void *data, const LhPlanSpace *space, guint index, LhPlanOutcome *outcome)
+{
+    (void)data;
+    (void)space;
+    (void)index;
+    (void)outcome;
+    return false;
+}
+
+static void
+note(void *data, const LhPlanSpace *space, guint index, const LhPlanOutcome *o)
+{
+    Notes *notes = data;
+
+    (void)space;
+    g_string_append_printf(notes->text, "%u %d %" G_GINT64_FORMAT " %" G_GUINT64_FORMAT "\n", index,
+                           o->state, o->time_ps, o->peak_bytes);
+}
+
+static char *
+notes_of(const LhPlanSpace *space, guint jobs)
+{
+    Notes notes = { g_string_new(NULL) };
+    const LhPlanMemory memory = { recall_nothing, note, &notes };
+    const LhPlanSearchOptions options = { .top = 3, .jobs = jobs, .memory = &memory };
+    g_autoptr(LhPlanSearch) search = lh_plan_search(space, &options);
+
+    for (guint i = 0; i < search->ran->len; i++)
+        g_string_append_printf(notes.text, "%u,", g_array_index(search->ran, guint, i));
+    return g_string_free(notes.text, FALSE);
+}
+
+START_TEST(searches_do_not_depend_on_threads)
+{
+    Case c = case_of(SMALL, 1);
+    g_autofree char *one = notes_of(c.space, 1), *two = notes_of(c.space, 2),
+                    *five = notes_of(c.space, 5);
+
+    ck_assert_uint_gt(strlen(one), 100);
+    ck_assert_str_eq(one, two);
+    ck_assert_str_eq(one, five);
+    case_clear(&c);
+}
+END_TEST
+
+/* Ends the search when so many points were simulated. */
+static bool
+end_early(void *data, const LhPlanProgress *progress)
+{
+    const guint *most = data;
+
+    return progress->counts[LH_POINT_RAN] < *most;
+}
+
+START_TEST(searches_end_when_they_are_told_to)
+{
+    Case c = case_of(SMALL, 1);
+    guint most = 3;
+    const LhPlanSearchOptions options = {
+        .top = 3, .jobs = THREADS, .progress = end_early, .progress_data = &most
+    };
+    g_autoptr(LhPlanSearch) search = lh_plan_search(c.space, &options);
+
+    ck_assert(search->interrupted);
+    ck_assert_uint_ge(search->counts[LH_POINT_RAN], 3);
+    ck_assert_uint_gt(search->counts[LH_POINT_OPEN], 0);
+    case_clear(&c);
+}
+END_TEST
+
+/* ---- what fits ---- */
+
+static bool
+any_fits(const char *members, uint64_t tokens)
+{
+    g_autofree char *with =
+        g_strdup_printf("%s, \"seq_length\": %" G_GUINT64_FORMAT, members, tokens);
+    Case c = case_of(with, 1);
+    bool fits = false;
+
+    for (guint i = 0; i < c.space->points->len && !fits; i++) {
+        g_autoptr(LhProgram) program = NULL;
+        LhPlanEstimate estimate = { 0 };
+        LhPlanCase of;
+
+        if (!lh_plan_case_init(&of, c.space, i, NULL))
+            continue;
+        program = lh_plan_case_program(&of, NULL);
+        if (program == NULL)
+            continue;
+        lh_plan_estimate_memory(&of, program, &estimate);
+        fits = estimate.peak_bytes <= estimate.limit_bytes;
+    }
+    ck_assert(fits == (lh_plan_find_fitting(c.space, THREADS) != G_MAXUINT));
+    if (lh_plan_is_hopeless(c.space->setup, c.space->gpus))
+        ck_assert(!fits);
+    case_clear(&c);
+    return fits;
+}
+
+START_TEST(longest_sequence_fits_and_no_longer_one_does)
+{
+    static const char *const questions[] = {
+        "\"model\": \"gpt3-1.3b\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4",
+        "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"hgx-h100:1\", \"checkpoint\": \"none\"",
+        "\"model\": \"tnl-385m\", \"cluster\": \"pcie-l40s:1\", \"ranks\": 2",
+    };
+    g_autofree char *any = g_strdup_printf("%s, \"seq_length\": \"64K\"", questions[_i]);
+    g_autoptr(GError) error = NULL;
+    LhPlanLongest longest;
+    Case c = case_of(any, 1);
+
+    ck_assert(lh_plan_longest(c.space, THREADS, NULL, NULL, &longest, &error));
+    ck_assert_uint_gt(longest.tokens, 0);
+    ck_assert_uint_le(longest.fits.peak_bytes, longest.fits.limit_bytes);
+    ck_assert_uint_gt(longest.beyond.peak_bytes, longest.fits.limit_bytes);
+    ck_assert(any_fits(questions[_i], longest.tokens));
+    ck_assert(!any_fits(questions[_i], longest.tokens + longest.unit));
+    ck_assert(!any_fits(questions[_i], 2 * longest.tokens));
+    case_clear(&c);
+}
+END_TEST
+
+START_TEST(smallest_cluster_is_the_smallest)
+{
+    g_autoptr(GPtrArray) clusters = g_ptr_array_new();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhPlanAnswer) answer = NULL;
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    LhPlanQuery query = {
+        .scenario = scenario, .clusters = clusters, .sequences = 1, .smallest = true, .top = 1
+    };
+    const LhPlanCluster *cluster;
+
+    g_ptr_array_add(clusters, (gpointer) "dfa-2node");
+    lh_scenario_replace(scenario, "model", "gpt3-13b");
+    lh_scenario_replace(scenario, "seq_length", "32768");
+    lh_scenario_replace(scenario, "checkpoint", "layer");
+    answer = lh_plan(&query, &error);
+    ck_assert_msg(answer != NULL, "%s", error != NULL ? error->message : "");
+    cluster = g_ptr_array_index(answer->clusters, 0);
+    ck_assert_uint_eq(cluster->space->gpus, UINT32_C(1) << cluster->sizes_tried);
+    ck_assert_uint_gt(cluster->sizes_tried, 0);
+    for (guint i = 0; i <= cluster->sizes_tried; i++) {
+        g_autofree char *members =
+            g_strdup_printf("\"model\": \"gpt3-13b\", \"cluster\": \"dfa-2node:1\", \"ranks\": %u, "
+                            "\"checkpoint\": \"layer\"",
+                            1u << i);
+
+        ck_assert(any_fits(members, 32768) == (i == cluster->sizes_tried));
+    }
+}
+END_TEST
+
+/* ---- files of points ---- */
+
+static char *
+new_file(void)
+{
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "longhaul-plan-XXXXXX", NULL);
+    const int fd = g_mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    g_close(fd, NULL);
+    return g_steal_pointer(&path);
+}
+
+static void
+put(const char *path, const char *text, gsize length)
+{
+    ck_assert(g_file_set_contents(path, text, (gssize)length, NULL));
+}
+
+/* What the file of a plan is, and how many points it had to simulate: its journal goes on. */
+static char *
+run_with_file(const char *path, gsize *length)
+{
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhPlanAnswer) answer = NULL;
+    LhPlanQuery query = {
+        .scenario = scenario, .sequences = 1, .top = 3, .jobs = THREADS, .points_file = path
+    };
+    char *text = NULL;
+
+    lh_scenario_replace(scenario, "model", "gpt3-125m");
+    lh_scenario_replace(scenario, "cluster", "dfa-2node:1");
+    lh_scenario_replace(scenario, "ranks", "4");
+    lh_scenario_replace(scenario, "seq_length", "32K");
+    lh_scenario_replace(scenario, "tensor_model_parallel_size", "1");
+    lh_scenario_replace(scenario, "shard", "fsdp");
+    answer = lh_plan(&query, &error);
+    ck_assert_msg(answer != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(answer->best, 0);
+    ck_assert(g_file_get_contents(path, &text, length, NULL));
+    return text;
+}
+
+START_TEST(points_go_on_from_any_byte)
+{
+    g_autofree char *path = new_file();
+    g_autofree char *whole = NULL;
+    gsize length, again;
+
+    whole = run_with_file(path, &length);
+    ck_assert_uint_gt(length, 1000);
+    for (guint i = 0; i < (take_all() ? 40 : 8); i++) {
+        g_autofree char *text = NULL;
+
+        put(path, whole, lh_rng_bits(7, i, 0) % length);
+        text = run_with_file(path, &again);
+        ck_assert_uint_eq(again, length);
+        ck_assert_mem_eq(text, whole, length);
+    }
+    g_unlink(path);
+}
+END_TEST
+
+START_TEST(points_of_another_question_are_refused)
+{
+    static const char *const texts[] = {
+        "hello\n",
+        "{\"schema\": \"longhaul.points/1\"}\n",
+        "x",
+    };
+    g_autofree char *path = new_file();
+
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *after = NULL;
+
+        put(path, texts[i], strlen(texts[i]));
+        ck_assert_ptr_null(lh_plan_points_open(path, "0123", &error));
+        ck_assert_int_eq(error->code, LH_ERROR_INPUT);
+        ck_assert(g_file_get_contents(path, &after, NULL, NULL));
+        ck_assert_str_eq(after, texts[i]);
+    }
+    g_unlink(path);
+}
+END_TEST
+
+START_TEST(lines_that_no_plan_writes_are_refused)
+{
+    static const char *const lines[] = {
+        "{}",
+        "[1]",
+        "{\"cluster\": \"a\", \"point\": 0, \"way\": \"\", \"state\": \"open\", \"close\": false, "
+        "\"time_ps\": 1, \"peak_bytes\": 1}",
+        "{\"cluster\": \"a\", \"point\": 0, \"way\": \"\", \"state\": \"refused\", \"close\": "
+        "true, \"time_ps\": 1, \"peak_bytes\": 1}",
+        "{\"cluster\": \"a\", \"point\": 0, \"way\": \"\", \"state\": \"simulated\", \"close\": "
+        "true, \"time_ps\": 1, \"peak_bytes\": 1}",
+        "{\"cluster\": \"a\", \"point\": 0, \"way\": \"\", \"state\": \"cut\", \"close\": true, "
+        "\"time_ps\": -1, \"peak_bytes\": 1}",
+    };
+    g_autofree char *path = new_file();
+
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhPlanPoints) points = lh_plan_points_open(path, "0123", &error);
+        g_autofree char *begun = NULL, *text = NULL;
+
+        ck_assert_ptr_nonnull(points);
+        ck_assert(lh_plan_points_close(g_steal_pointer(&points), &error));
+        ck_assert(g_file_get_contents(path, &begun, NULL, NULL));
+        text = g_strconcat(begun, lines[i], "\n", NULL);
+        put(path, text, strlen(text));
+        ck_assert_ptr_null(lh_plan_points_open(path, "0123", &error));
+        ck_assert_int_eq(error->code, LH_ERROR_INPUT);
+        ck_assert_ptr_nonnull(strstr(error->message, "line 2"));
+        put(path, "", 0);
+    }
+    g_unlink(path);
+}
+END_TEST
+
+START_TEST(journals_have_one_writer)
+{
+    g_autofree char *path = new_file();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) lines = NULL, none = NULL;
+    g_autoptr(LhJournal) first = lh_journal_open(path, "first", &lines, &error);
+    g_autoptr(LhJournal) second = lh_journal_open(path, "first", &none, &error);
+
+    ck_assert_ptr_nonnull(first);
+    ck_assert_uint_eq(lines->len, 0);
+    ck_assert_ptr_null(second);
+    ck_assert_int_eq(error->code, LH_ERROR_RUNTIME);
+    lh_journal_append(first, "a");
+    lh_journal_append(first, "b");
+    ck_assert(lh_journal_close(g_steal_pointer(&first), NULL));
+    g_clear_pointer(&lines, g_ptr_array_unref);
+    first = lh_journal_open(path, "first", &lines, NULL);
+    ck_assert_uint_eq(lines->len, 2);
+    ck_assert_str_eq(g_ptr_array_index(lines, 1), "b");
+    g_unlink(path);
+}
+END_TEST
+
+/* ---- scenarios as text ---- */
+
+START_TEST(copies_of_scenarios_are_the_same)
+{
+    static const char text[] =
+        "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"hgx-h100:2\", \"ranks\": 12,"
+        " \"schedule\": [\"usp\", \"ring\"], \"seq_length\": \"1M\", \"jitter\": 0.125,"
+        " \"straggler\": [{\"rank\": 3, \"factor\": 1.5}, {\"rank\": 4, \"factor\": 2}],"
+        " \"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0.5}],"
+        " \"hierarchical_context_parallel_sizes\": [4, 3], \"no_overlap\": true, \"step\": true,"
+        " \"shard\": \"zero1\", \"grid\": \"3x4\", \"seed\": 18446744073709551615}";
+    g_autoptr(LhScenario) s = lh_scenario_parse("s.json", text, strlen(text), NULL);
+    g_autoptr(LhScenario) copy = NULL;
+    g_autoptr(GString) lines = g_string_new(NULL), again = g_string_new(NULL);
+
+    ck_assert_ptr_nonnull(s);
+    copy = lh_scenario_copy(s);
+    lh_scenario_lines(s, lines);
+    lh_scenario_lines(copy, again);
+    ck_assert_str_eq(lines->str, again->str);
+    ck_assert_ptr_nonnull(strstr(lines->str, "straggler=4:2\n"));
+    ck_assert_ptr_nonnull(strstr(lines->str, "hierarchical_context_parallel_sizes=4,3\n"));
+    ck_assert_ptr_nonnull(strstr(lines->str, "schedule=ring\n"));
+    ck_assert_ptr_nonnull(strstr(lines->str, "seq_length=1048576\n"));
+    ck_assert_ptr_nonnull(strstr(lines->str, "seed=18446744073709551615\n"));
+    ck_assert_ptr_null(strstr(lines->str, "checkpoint"));
+    lh_scenario_replace(copy, "seq_length", "2048");
+    ck_assert_uint_eq(copy->seq_length, 2048);
+    ck_assert_uint_eq(s->seq_length, 1048576);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("plan");
+    TCase *plan = tcase_create("plan");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(plan, 3600);
+    tcase_add_test(plan, estimates_never_exceed_simulations);
+    tcase_add_test(plan, estimates_of_one_rank_are_exact);
+    tcase_add_loop_test(plan, searches_find_what_simulating_all_finds, 0, 3);
+    tcase_add_test(plan, searches_do_not_depend_on_threads);
+    tcase_add_test(plan, searches_end_when_they_are_told_to);
+    tcase_add_loop_test(plan, longest_sequence_fits_and_no_longer_one_does, 0, 3);
+    tcase_add_test(plan, smallest_cluster_is_the_smallest);
+    tcase_add_test(plan, points_go_on_from_any_byte);
+    tcase_add_test(plan, points_of_another_question_are_refused);
+    tcase_add_test(plan, lines_that_no_plan_writes_are_refused);
+    tcase_add_test(plan, journals_have_one_writer);
+    tcase_add_test(plan, copies_of_scenarios_are_the_same);
+    suite_add_tcase(suite, plan);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
