@@ -47,7 +47,7 @@ lh_live_walk(LhLive *live, const LhProgram *program, uint32_t rank)
     LhOpBuffer buffer = { 0 };
     LhCursor cursor;
 
-    lh_live_init(live, program);
+    lh_live_init(live, program, rank);
     lh_cursor_init(&cursor, program, rank);
     while (lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; i < buffer.ops_count; i++) {
