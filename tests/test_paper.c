@@ -257,6 +257,8 @@ START_TEST(paper_rejects_broken_files)
         { "\"scale\": 0.001", "\"granularity\": 4096",
           "dir/p.json:12:16: error: \"metrics[0]\": \"granularity\" is about longest_tokens "
           "alone" },
+        { "\"scale\": 0.001", "\"gpu\": \"1\"",
+          "dir/p.json:12:16: error: \"metrics[0]\": \"gpu\" is about peak_gib alone" },
         { "\"metric\": \"attention_s\"", "\"metric\": \"attention\"",
           "dir/p.json:12:44: error: \"metrics[0].metric\" must be one of iteration_s, "
           "tokens_per_s, tokens_per_s_per_gpu, model_tflops_per_gpu, peak_gib, longest_tokens, "
@@ -560,6 +562,35 @@ START_TEST(longest_sequences_are_found)
         run(paper, one, NULL);
         ck_assert_msg(c->predicted_fits == (i % 2 == 0), "%.0f tokens", n);
     }
+}
+END_TEST
+
+/* Of a pipeline's stages each has its own peak; the whole step's is the largest. */
+START_TEST(memory_is_of_one_gpu_or_of_the_fullest)
+{
+    static const char text[] =
+        "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", "
+        "\"source\": \"s\", \"base\": [\"cluster=dgx-a100-80g:1\", \"ranks=4\", "
+        "\"model=gpt3-125m\", \"schedule=ring\", \"seq_length=1K\", "
+        "\"context_parallel_size=1\", \"data_parallel_size=2\", "
+        "\"pipeline_model_parallel_size=2\", \"num_micro_batches=2\"], \"metrics\": [ "
+        "{ \"column\": \"one\", \"metric\": \"peak_gib\", \"gpu\": \"{2*stage+place-2}\" }, "
+        "{ \"column\": \"all\", \"metric\": \"peak_gib\" } ] }";
+    static const char rows[] = "stage,place,one,all\n1,1,1,1\n1,2,1,\n2,1,1,\n2,2,1,\n2,3,1,\n";
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, rows);
+    const LhPaperCase *c[6];
+
+    ck_assert_uint_eq(cases->len, 6);
+    run(paper, cases, NULL);
+    for (guint i = 0; i < 6; i++)
+        c[i] = g_ptr_array_index(cases, i);
+    ck_assert_double_eq(c[0]->predicted, c[2]->predicted); /* of one stage */
+    ck_assert_double_eq(c[3]->predicted, c[4]->predicted);
+    ck_assert_double_ne(c[0]->predicted, c[3]->predicted);
+    ck_assert_double_eq(c[1]->predicted, fmax(c[0]->predicted, c[3]->predicted));
+    ck_assert_int_eq(c[5]->state, LH_CASE_UNPREDICTED);
+    ck_assert_str_eq(c[5]->reason, "the step has no such GPU");
 }
 END_TEST
 
@@ -900,8 +931,9 @@ START_TEST(constants_are_fitted)
 }
 END_TEST
 
-LH_TEST_MAIN("paper", papers_fit_their_rows, paper_schema_is_the_table, paper_rows_become_options,
-             paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
+LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
+             paper_schema_is_the_table, paper_rows_become_options, paper_patterns_match,
+             paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
              modules_are_predicted, collectives_are_predicted, collectives_have_versions,
              rows_of_ones_own_are_judged, broken_rows_of_ones_own_are_named,
              collectives_that_are_broken_are_named, constants_are_laid_over_files,

@@ -527,5 +527,12 @@ lh_step_state_bytes(const LhProgram *program, uint32_t rank)
 uint32_t
 lh_step_in_flight(const LhStepParams *params, uint32_t stage)
 {
-    return MIN(lh_step_warmup(params, stage) + 1, params->micro_batches * lh_step_chunks(params));
+    const uint32_t stages = lh_step_stages(params), chunks = lh_step_chunks(params);
+    const uint32_t m = params->micro_batches;
+
+    if (params->pipeline_order == LH_PIPELINE_GPIPE)
+        return m;
+    if (chunks == 1)
+        return MIN(m, stages - stage);
+    return MIN(m * chunks, 2 * (stages - stage - 1) + (chunks - 1) * stages + 1);
 }

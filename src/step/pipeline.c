@@ -173,19 +173,29 @@ compare_ends(gconstpointer a, gconstpointer b)
 
 /* ---- turns ---- */
 
+/* The exchange of all ends of one tick, from end @from on. */
+static LhStepTurn
+exchange_at(const GArray *ends, guint from)
+{
+    const uint32_t round = g_array_index(ends, End, from).round;
+    LhStepTurn turn = { 0 };
+
+    for (; from < ends->len && g_array_index(ends, End, from).round == round; from++) {
+        g_assert(turn.messages_count < LH_STEP_MESSAGES_MAX);
+        turn.messages[turn.messages_count++] = g_array_index(ends, End, from).message;
+    }
+    return turn;
+}
+
 /* Appends exchanges up to tick @until, from end @from on; returns the end that comes next. */
 static guint
 append_exchanges(const GArray *ends, guint from, uint32_t until, GArray *turns)
 {
     while (from < ends->len && g_array_index(ends, End, from).round < until) {
-        const uint32_t round = g_array_index(ends, End, from).round;
-        LhStepTurn turn = { 0 };
+        const LhStepTurn turn = exchange_at(ends, from);
 
-        for (; from < ends->len && g_array_index(ends, End, from).round == round; from++) {
-            g_assert(turn.messages_count < LH_STEP_MESSAGES_MAX);
-            turn.messages[turn.messages_count++] = g_array_index(ends, End, from).message;
-        }
         g_array_append_val(turns, turn);
+        from += turn.messages_count;
     }
     return from;
 }
