@@ -220,9 +220,10 @@ run_and_check(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *
 }
 
 bool
-lh_execute_way(const LhSetup *setup, LhCollectiveWay *way, GError **error)
+lh_execute_way(const LhSetup *setup, const LhBackend *backend, LhCollectiveWay *way, GError **error)
 {
     const int asked = setup->scenario->collectives;
+    const bool has_native = backend->links != NULL && backend->links->collectives != NULL;
 
     switch (asked) {
     case -1:
@@ -236,12 +237,18 @@ lh_execute_way(const LhSetup *setup, LhCollectiveWay *way, GError **error)
     case LH_COLLECTIVES_PAIRWISE:
         *way = LH_WAY_PAIRWISE;
         return true;
+    case LH_COLLECTIVES_NCCL:
+        *way = LH_WAY_NATIVE;
+        return has_native ||
+               lh_scenario_error(setup->scenario, "collectives", error,
+                                 "only backend \"nccl\" has collectives of NCCL's own; "
+                                 "here they are \"direct\", \"ring\" or \"pairwise\"");
     default:
-        return lh_scenario_error(
-            setup->scenario, "collectives", error,
-            "\"%s\" is a model of times alone; collectives are executed \"direct\", in "
-            "a \"ring\" or \"pairwise\"",
-            lh_collective_model_names[asked]);
+        return lh_scenario_error(setup->scenario, "collectives", error,
+                                 "\"%s\" is a model of times alone; collectives are executed "
+                                 "\"direct\", in a \"ring\" or \"pairwise\"%s",
+                                 lh_collective_model_names[asked],
+                                 has_native ? ", or by \"nccl\"" : "");
     }
 }
 
@@ -265,7 +272,7 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
-    if (!lh_execute_way(setup, &run.collectives, error))
+    if (!lh_execute_way(setup, params->backend, &run.collectives, error))
         return false;
     if (!check_proof(executed, setup, verdict, error) ||
         !check_queues(executed, verdict, params->backend, error) ||

@@ -262,7 +262,7 @@ static const LhField own_fields[] = {
                      "straight to their destinations, by NCCL's measured times and time model, by "
                      "closed forms, or in rings as fluids; auto (default): in measured times where "
                      "the cluster has them, else in rings, as fluids those of more than 64 ranks. "
-                     "Executed are ring, pairwise, and direct (default)." },
+                     "Executed are ring, pairwise, direct (default), and nccl by NCCL itself." },
     { .name = "step",
       .type = LH_FIELD_BOOL,
       .offset = AT(step),

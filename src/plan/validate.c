@@ -282,7 +282,7 @@ validate(LhValidation *v, const LhSetup *setup, const LhProgram *program,
         v->refused = g_strdup("not proven, so not run; see longhaul verify");
         return true;
     }
-    if (!lh_execute_way(setup, &collectives, error))
+    if (!lh_execute_way(setup, &lh_backend_cpu, &collectives, error))
         return false;
     sim = lh_setup_simulate(setup, program, NULL, NULL, &hooks, error);
     if (sim == NULL)

@@ -19,6 +19,7 @@
 #include "program/live.h"
 #include "runtime/channels.h"
 #include "runtime/executor.h"
+#include "runtime/links.h"
 #include "runtime/memory.h"
 
 #include <pthread.h>
@@ -50,6 +51,8 @@ struct _LhItem {
     LhMessage *messages; /* under way, owned */
     uint32_t messages_count;
     uint32_t pending;     /* of them */
+    LhNativeCall *native; /* collectives that the links' library is asked for, owned */
+    uint32_t native_count;
     GPtrArray *memory;    /* host memory that must outlive the messages; NULL: none */
     GPtrArray *temporary; /* device memory, likewise */
     LhTime issued_ps, start_ps, end_ps;

@@ -29,6 +29,7 @@ typedef enum {
     LH_WAY_DIRECT, /* straight to every destination; broadcasts in a chain */
     LH_WAY_RING, /* gathers and reductions in a ring, in the order of the group; the rest direct */
     LH_WAY_PAIRWISE, /* all-to-alls step by step, with a partner each; the rest as in a ring */
+    LH_WAY_NATIVE,   /* by the library of the links; all-to-alls and merges of attention direct */
 } LhCollectiveWay;
 
 typedef struct {

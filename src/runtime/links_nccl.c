@@ -397,9 +397,22 @@ send_bytes(const Joined *j, const LhLane *lane, ncclComm_t comm, unsigned char *
     return result;
 }
 
+/* Has all ranks of a communicator add up a number, which is at @memory. */
+static bool
+add_number(const Joined *j, ncclComm_t comm, unsigned char *memory, const char *what,
+           GError **error)
+{
+    return done(j,
+                j->links->nccl->AllReduce(memory, memory, 1, ncclFloat32, ncclSum, comm,
+                                          j->rank.host),
+                what, error) &&
+           settle(j, comm, what, error);
+}
+
 /*
  * The first message between two ranks makes a connection, for which the host has to wait for the
- * other one's. So every pair of a lane exchanges a byte now.
+ * other one's, and so does the first collective. So every pair of a lane exchanges a byte now, and
+ * all of its ranks add up a number.
  */
 static bool
 connect_lane(Joined *j, uint32_t index, GError **error)
@@ -419,7 +432,10 @@ connect_lane(Joined *j, uint32_t index, GError **error)
             result = send_bytes(j, lane, j->comms[index], memory);
         end = j->links->nccl->GroupEnd();
         ok = done(j, result, what, error) && done(j, end, what, error) &&
-             settle(j, j->comms[index], what, error) && finish_stream(j, what, error);
+             settle(j, j->comms[index], what, error) &&
+             (!j->links->params->native || !lane->collectives ||
+              add_number(j, j->comms[index], memory, what, error)) &&
+             finish_stream(j, what, error);
     }
     give_back(j, memory, ok);
     return ok;
@@ -450,11 +466,7 @@ meet(Joined *j, GError **error)
     unsigned char *memory = device->alloc(j->rank.device, sizeof(float), error);
     const bool ok = memory != NULL &&
                     device->fill(j->rank.device, memory, 0, sizeof(float), j->rank.host, error) &&
-                    done(j,
-                         j->links->nccl->AllReduce(memory, memory, 1, ncclFloat32, ncclSum,
-                                                   j->world, j->rank.host),
-                         what, error) &&
-                    settle(j, j->world, what, error) && hold_streams(j, error) &&
+                    add_number(j, j->world, memory, what, error) && hold_streams(j, error) &&
                     finish_stream(j, what, error);
 
     give_back(j, memory, ok);
@@ -756,6 +768,68 @@ nccl_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t
     return true;
 }
 
+/* ---- collectives of its own ---- */
+
+static ncclDataType_t
+type_of(enum lh_storage storage)
+{
+    switch (storage) {
+    case LH_STORAGE_BF16:
+        return ncclBfloat16;
+    case LH_STORAGE_FP16:
+        return ncclFloat16;
+    default:
+        return ncclFloat32;
+    }
+}
+
+static ncclResult_t
+call_collective(const Joined *j, const LhNativeCall *call, ncclComm_t comm)
+{
+    const LhNccl *nccl = j->links->nccl;
+    const ncclDataType_t type = type_of(call->storage);
+    const uint64_t element = lh_storage_bytes(call->storage);
+
+    switch (call->kind) {
+    case LH_COLL_ALL_GATHER:
+        return nccl->AllGather(call->from, call->to, call->from_bytes, ncclUint8, comm,
+                               call->stream);
+    case LH_COLL_REDUCE_SCATTER:
+        return nccl->ReduceScatter(call->from, call->to, call->to_bytes / element, type, ncclSum,
+                                   comm, call->stream);
+    case LH_COLL_ALL_REDUCE:
+        return nccl->AllReduce(call->from, call->to, call->to_bytes / element, type, ncclSum, comm,
+                               call->stream);
+    default:
+        return nccl->Broadcast(call->from, call->to, call->to_bytes, ncclUint8, 0, comm,
+                               call->stream);
+    }
+}
+
+static bool
+nccl_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+                 GError **error)
+{
+    const Joined *j = joined;
+    const LhNccl *nccl = j->links->nccl;
+    const uint32_t lane = lh_lane_of_collective(j->links->lanes, op);
+    const char *what = lh_collective_names[op->collective.kind];
+    ncclResult_t result = nccl->GroupStart(), end;
+
+    for (uint32_t i = 0; result == ncclSuccess && i < count; i++)
+        result = call_collective(j, &calls[i], j->comms[lane]);
+    end = nccl->GroupEnd();
+    if (done(j, result, what, error) && done(j, end, what, error) &&
+        settle(j, j->comms[lane], what, error))
+        return true;
+    {
+        g_autofree char *name = lane_text(lh_lanes_at(j->links->lanes, lane));
+
+        g_prefix_error(error, "%s: ", name);
+    }
+    return false;
+}
+
 /* ---- the end ---- */
 
 static bool
@@ -825,6 +899,7 @@ const LhLinks lh_links_nccl = {
     .open = nccl_open,
     .join = nccl_join,
     .exchange = nccl_exchange,
+    .collectives = nccl_collectives,
     .failed = nccl_failed,
     .abort = nccl_abort,
     .leave = nccl_leave,

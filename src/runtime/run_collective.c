@@ -21,7 +21,7 @@ typedef struct {
     unsigned char *own;     /* of all-to-alls: a copy of what is sent */
     unsigned char **blocks; /* of reductions: what is added up, in order ... */
     uint32_t blocks_count;
-    unsigned char *sum; /* ... into this, in a ring */
+    unsigned char *sum; /* ... into this, in a ring; or what the links' library makes of it */
 } Tensor;
 
 struct _LhCollectiveRun {
@@ -541,7 +541,46 @@ make_to_next(Tensor *t)
     return true;
 }
 
-/* Broadcasts are the same by all. */
+/* ---- the library's own ---- */
+
+static bool
+call_library(Tensor *t)
+{
+    const Collective *c = t->c;
+    const LhOp *op = c->call.op;
+    const LhSlot *slot = &c->program->slots[t->from->region.slot];
+    LhNativeCall *call = &c->item->native[c->item->native_count++];
+
+    t->own = own_copy(t, (Range){ 0, bytes_of(t->from) });
+    t->sum = temporary(t, bytes_of(t->to));
+    if (t->own == NULL || t->sum == NULL)
+        return false;
+    *call = (LhNativeCall){ .kind = op->collective.kind,
+                            .storage = lh_dtype_storage(slot->dtype),
+                            .from = t->own,
+                            .to = t->sum,
+                            .from_bytes = bytes_of(t->from),
+                            .to_bytes = bytes_of(t->to),
+                            .stream = c->stream->at.stream };
+    return true;
+}
+
+/* Its bytes are counted by formula: only the library knows what it sends. */
+static bool
+keep_result(Tensor *t)
+{
+    const Collective *c = t->c;
+    const LhOp *op = c->call.op;
+    const uint64_t whole = bytes_of(t->from);
+    const bool is_cut = lh_collective_reduces(op->collective.kind);
+
+    c->item->bytes +=
+        lh_collective_bytes_sent(op->collective.kind, &op->collective.group, c->stream->rank->index,
+                                 is_cut ? whole / c->call.members : whole);
+    return keep(t, (Range){ 0, bytes_of(t->to) }, t->sum);
+}
+
+/* Broadcasts by messages are the same by all. */
 static const Phase phases[][LH_COLL_KINDS][PHASES_MAX] = {
     [LH_WAY_DIRECT] = {
         [LH_COLL_ALL_GATHER] = { { make_copies } },
@@ -566,18 +605,33 @@ static const Phase phases[][LH_COLL_KINDS][PHASES_MAX] = {
         [LH_COLL_ALL_TO_ALL] = { { make_pair, NULL, one_for_each_other } },
         [LH_COLL_BROADCAST] = { { make_from_before }, { make_to_next } },
     },
+    [LH_WAY_NATIVE] = {
+        [LH_COLL_ALL_GATHER] = { { call_library, keep_result } },
+        [LH_COLL_REDUCE_SCATTER] = { { call_library, keep_result } },
+        [LH_COLL_ALL_REDUCE] = { { call_library, keep_result } },
+        [LH_COLL_ALL_TO_ALL] = { { make_copies } },
+        [LH_COLL_BROADCAST] = { { call_library, keep_result } },
+    },
 };
 
 /* ---- the whole ---- */
 
-/* A group of one has nobody to send to. */
+/* A group of one has nobody to send to, and no library merges attention. */
+static LhCollectiveWay
+way_of(const Collective *c)
+{
+    const LhOp *op = c->call.op;
+    const LhCollectiveWay way = c->stream->rank->execution->params->collectives;
+    const bool merges =
+        lh_collective_reduces(op->collective.kind) && op->collective.reduction != LH_REDUCE_SUM;
+
+    return c->call.members == 1 || (merges && way == LH_WAY_NATIVE) ? LH_WAY_DIRECT : way;
+}
+
 static const Phase *
 phase_of(const Collective *c)
 {
-    const LhCollectiveWay way =
-        c->call.members == 1 ? LH_WAY_DIRECT : c->stream->rank->execution->params->collectives;
-
-    return &phases[way][c->call.op->collective.kind][c->phase];
+    return &phases[way_of(c)][c->call.op->collective.kind][c->phase];
 }
 
 static void
@@ -610,6 +664,7 @@ lh_collective_begin_round(LhRunStream *s, LhItem *item)
     if (item->run == NULL)
         start(s, item);
     item->messages = g_new0(LhMessage, 2 * (gsize)item->run->call.members * count);
+    item->native = g_new0(LhNativeCall, count);
     for (uint32_t i = 0; ok && i < count; i++)
         ok = phase_of(item->run)->make(&item->run->tensors[i]);
     return ok;

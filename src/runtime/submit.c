@@ -206,10 +206,23 @@ post_messages(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
            fail(d, error);
 }
 
+/* Asks the links' library for its own collectives. */
+static bool
+post_collectives(Driver *d, const Rank *rank, const LhItem *item)
+{
+    const LhLinks *links = d->all->x->params->backend->links;
+    GError *error = NULL;
+
+    return item->native_count == 0 ||
+           links->collectives(rank->joined, &item->op, item->native, item->native_count, &error) ||
+           fail(d, error);
+}
+
 static bool
 begin_round(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
 {
-    return lh_run_begin_round(s, item) && post_messages(d, rank, s, item);
+    return lh_run_begin_round(s, item) && post_messages(d, rank, s, item) &&
+           post_collectives(d, rank, item);
 }
 
 /* The first op of a stream begins. */
@@ -622,6 +635,7 @@ lh_execution_submit(LhExecution *x)
                                    .channels = x->channels,
                                    .device = x->params->backend->device,
                                    .control = &control,
+                                   .native = x->params->collectives == LH_WAY_NATIVE,
                                    .deadline_us = x->params->deadline_us,
                                    .stopping = is_stopping,
                                    .owner = x };
