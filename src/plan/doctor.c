@@ -36,7 +36,7 @@ add(LhDoctor *d, const char *part, LhHealth health, char *found, const char *adv
 static void
 add_or_fail(LhDoctor *d, const char *part, char *found, GError *error)
 {
-    if (found != NULL)
+    if (error == NULL)
         add(d, part, LH_HEALTH_WORKS, found, "");
     else
         add(d, part, LH_HEALTH_ABSENT, NULL, error->message);
@@ -271,29 +271,30 @@ look_at_bootstrap(LhDoctor *d)
     char *text = describe_launch(control, &error);
 
     add(d, "bootstrap", text != NULL ? LH_HEALTH_WORKS : LH_HEALTH_FAILS,
-        text != NULL ? text : g_strdup(control->name), text != NULL ? "" : error->message);
+        text != NULL ? text : g_strdup(control->name), error == NULL ? "" : error->message);
 }
 
 /* ---- backends ---- */
+
+/* Whether a library is here that is needed; @library says which; NULL: none is. */
+static bool
+has_library(char *(*library)(GError **error), GError **error)
+{
+    g_autofree char *found = library == NULL ? NULL : library(error);
+
+    return library == NULL || found != NULL;
+}
 
 /* Whether all that a backend needs is here. */
 static bool
 check_backend(const LhBackend *backend, GError **error)
 {
-    char *(*const libraries[])(GError **) = {
-        backend->transport == NULL ? NULL : backend->transport->library,
-        backend->links == NULL ? NULL : backend->links->library,
-    };
     g_autofree char *launch = NULL;
 
-    if (backend->device->probe != NULL && !backend->device->probe(error))
+    if ((backend->device->probe != NULL && !backend->device->probe(error)) ||
+        (backend->transport != NULL && !has_library(backend->transport->library, error)) ||
+        (backend->links != NULL && !has_library(backend->links->library, error)))
         return false;
-    for (guint i = 0; i < G_N_ELEMENTS(libraries); i++) {
-        g_autofree char *found = libraries[i] == NULL ? NULL : libraries[i](error);
-
-        if (libraries[i] != NULL && found == NULL)
-            return false;
-    }
     launch = describe_launch(lh_control_resolve(backend->control), error);
     return launch != NULL;
 }

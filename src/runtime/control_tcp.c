@@ -670,6 +670,7 @@ make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
 {
     GError *failure = NULL;
     LhLaunch launch;
+    bool ok;
 
     if (!read(&launch, error))
         return false;
@@ -683,11 +684,12 @@ make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
     world = world_new(&launch);
     world->deadline_us = deadline_us;
     atexit(leave);
-    if (meet(world, &failure))
-        return true;
-    note_failure(world, launch.rank, failure->message);
-    g_propagate_error(error, failure);
-    return false;
+    ok = meet(world, &failure);
+    if (failure != NULL) {
+        note_failure(world, launch.rank, failure->message);
+        g_propagate_error(error, failure);
+    }
+    return ok;
 }
 
 static void *
