@@ -875,7 +875,7 @@ add_tensor(GArray *tensors, const Descriptor *d, const Descriptor *pack)
         (t.data == NULL ||
          (uintptr_t)t.data % (uintptr_t)int64_of(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT) != 0))
         return false;
-    if (is_number(d)) {
+    if (is_number(d) && !is_virtual(d)) {
         t.values = g_new(double, 1);
         t.values[0] = load(t.data, t.type);
     }
