@@ -1,31 +1,52 @@
 /*
- * cuDNN as a provider of a GPU's kernels, over the stand-ins: cuDNN's interprets the graphs that it
- * is given, so that their numbers show what they mean. Calls of attention against the processor's
- * reference in fp64, and what is refused. test_cudnn_runs.c runs schedules.
+ * cuDNN as a provider of a GPU's kernels: calls of attention against the processor's reference in
+ * fp64, and what is refused. Built twice: over the stand-ins, of which cuDNN's interprets the
+ * graphs that it is given, so that their numbers show what they mean (STANDIN); and over CUDA and
+ * cuDNN, for machines with a GPU; without one, or without cuDNN, that program exits with 77.
+ * test_cudnn_runs.c runs schedules.
  */
 #include "kernel_compare.h"
 #include "runtime/cudnn_attention.h"
 #include "runtime/device.h"
+#ifdef STANDIN
 #include "standin.h"
+#endif
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define CUDNN 1 /* of the device's kernel sets */
+#define EXIT_SKIPPED 77
 
 /* ---- the device ---- */
 
 static LhDeviceState *device;
 static LhDeviceStream stream;
 
+/* What the stand-in has found. */
+static const char *
+findings(void)
+{
+#ifdef STANDIN
+    return standin_findings();
+#else
+    return "";
+#endif
+}
+
 static void
 device_start(uint64_t seed)
 {
-    const StandinOptions options = { .seed = seed, .devices = 1, .eager = 20 };
     const LhDeviceParams params = { .kernel_set = CUDNN };
     g_autoptr(GError) error = NULL;
+#ifdef STANDIN
+    const StandinOptions options = { .seed = seed, .devices = 1, .eager = 20 };
 
-    ck_assert_str_eq(lh_device_cuda.kernel_sets[CUDNN], "cudnn");
     standin_start(&options);
+#else
+    (void)seed;
+#endif
+    ck_assert_str_eq(lh_device_cuda.kernel_sets[CUDNN], "cudnn");
     device = lh_device_cuda.open(&params, &error);
     ck_assert_msg(device != NULL, "%s", error != NULL ? error->message : "");
     stream = lh_device_cuda.stream(device, true, NULL);
@@ -36,8 +57,10 @@ device_end(void)
 {
     lh_device_cuda.end_stream(device, stream);
     lh_device_cuda.close(device);
+#ifdef STANDIN
     standin_end();
-    ck_assert_str_eq(standin_findings(), "");
+#endif
+    ck_assert_str_eq(findings(), "");
 }
 
 /* Device memory with guards, and what it is loaded from and stored to. */
@@ -65,7 +88,7 @@ finish(void)
     g_autoptr(GError) error = NULL;
     const bool done = lh_device_finish(&lh_device_cuda, device, stream, NULL, NULL, &error);
 
-    ck_assert_msg(done, "%s: %s", error != NULL ? error->message : "", standin_findings());
+    ck_assert_msg(done, "%s: %s", error != NULL ? error->message : "", findings());
 }
 
 /* After finish(). */
@@ -204,6 +227,7 @@ static const struct {
     { 3, 24, 18, 6, 3, 8, LH_MASK_CAUSAL, -1, 2, 3, 0.2 },
     { 1, 1, 1, 1, 1, 64, LH_MASK_CAUSAL, 0, 1, 1, 0 },
     { 1, 1, 9, 1, 1, 8, LH_MASK_CAUSAL, -1, 1, 1, 0 }, /* nothing is seen */
+    { 1, 3, 2, 2, 1, 8, LH_MASK_CAUSAL, 0, 1, 1, 0 },
     { 1, 5, 7, 2, 1, 256, LH_MASK_FULL, 0, 1, 1, 0 },
     { 1, 4, 4, 2, 1, 8, LH_MASK_EMPTY, 0, 1, 1, 0 },
 };
@@ -296,6 +320,30 @@ START_TEST(cudnn_attends_on_extreme_inputs)
 }
 END_TEST
 
+/* Blocks of as many rows, of which those of the second call's sequences stand one row apart. */
+START_TEST(cudnn_keeps_plans_apart)
+{
+    Case c = { .kernel = "attention_block",
+               .args = { .batch = 2,
+                         .nq = 10,
+                         .nk = 8,
+                         .heads = 2,
+                         .groups = 1,
+                         .head_dim = 8,
+                         .mask = LH_MASK_CAUSAL },
+               .storage = LH_STORAGE_BF16,
+               .q_parts = 1,
+               .k_parts = 1 };
+
+    device_start(5);
+    check_case(&c, 0);
+    c.args.nq = 11;
+    c.args.shift = -1;
+    check_case(&c, 0);
+    device_end();
+}
+END_TEST
+
 /* Operands that are aligned to fp32 numbers alone go by scratch memory. */
 START_TEST(cudnn_attends_on_odd_operands)
 {
@@ -382,6 +430,25 @@ START_TEST(what_cudnn_does_not_compute_is_refused)
 }
 END_TEST
 
+#ifndef STANDIN
+/* A child of a process that has opened the device cannot use it. */
+static bool
+has_gpu(void)
+{
+    const LhDeviceParams params = { .kernel_set = CUDNN };
+    g_autoptr(GError) error = NULL;
+    LhDeviceState *opened = lh_device_cuda.open(&params, &error);
+
+    if (opened == NULL) {
+        fprintf(stderr, "skipped: %s\n", error->message);
+        return false;
+    }
+    lh_device_cuda.close(opened);
+    g_setenv("CK_FORK", "no", TRUE);
+    return true;
+}
+#endif
+
 int
 main(void)
 {
@@ -390,9 +457,17 @@ main(void)
     SRunner *runner = srunner_create(suite);
     int failed;
 
+#ifndef STANDIN
+    if (!has_gpu()) {
+        suite_add_tcase(suite, cases);
+        srunner_free(runner);
+        return EXIT_SKIPPED;
+    }
+#endif
     tcase_add_loop_test(cases, cudnn_attends, 0, G_N_ELEMENTS(sizes));
     tcase_add_loop_test(cases, cudnn_attends_by_position, 0, G_N_ELEMENTS(positions));
     tcase_add_loop_test(cases, cudnn_attends_on_extreme_inputs, NORMAL, VARIANTS);
+    tcase_add_test(cases, cudnn_keeps_plans_apart);
     tcase_add_test(cases, cudnn_attends_on_odd_operands);
     tcase_add_test(cases, what_cudnn_does_not_compute_is_refused);
     suite_add_tcase(suite, cases);

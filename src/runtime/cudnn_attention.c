@@ -16,6 +16,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 #define DIM_STEP 8U
 #define DIM_MAX 256U
@@ -489,18 +490,21 @@ reserve_workspace(Job *j, bool backward)
     j->workspace = take(j, bytes);
 }
 
+/* @tensors: those of the call; the numbers are added to them. */
 static void
-run_block(Job *j, const Block *b, bool backward, void *memory[LH_CUDNN_TENSORS])
+run_block(Job *j, const Block *b, bool backward, void *const tensors[LH_CUDNN_TENSORS])
 {
     const LhCudnnPlan *plan = plan_for(j, b, backward);
     float scale = (float)lh_attention_scale(j->args->scale, j->args->head_dim);
     float one = 1, minus_inf = -INFINITY;
     int32_t shift = b->shift;
+    void *memory[LH_CUDNN_TENSORS];
     GError *error = NULL;
     bool done;
 
     if (j->counts || plan == NULL)
         return;
+    memcpy(memory, tensors, sizeof(memory));
     memory[LH_CUDNN_SCALE] = &scale;
     memory[LH_CUDNN_ONE] = backward ? &one : NULL;
     memory[LH_CUDNN_MINUS_INF] = b->mask == LH_CUDNN_FULL ? NULL : &minus_inf;
@@ -546,7 +550,7 @@ attend(Job *j, uint32_t run, const LhRows *q, const LhRows *o, const LhRows *lse
         leave_empty(j, o, lse);
     for (guint i = 0; i < j->blocks->len; i++) {
         const Block *b = &g_array_index(j->blocks, Block, i);
-        void *memory[LH_CUDNN_TENSORS] = {
+        void *const tensors[LH_CUDNN_TENSORS] = {
             [LH_CUDNN_Q] = row_at(q, b->first),
             [LH_CUDNN_K] = k.data,
             [LH_CUDNN_V] = v.data,
@@ -554,7 +558,7 @@ attend(Job *j, uint32_t run, const LhRows *q, const LhRows *o, const LhRows *lse
             [LH_CUDNN_LSE] = row_at(lse, b->first),
         };
 
-        run_block(j, b, false, memory);
+        run_block(j, b, false, tensors);
     }
     j->scratch.used = used;
 }
@@ -681,7 +685,7 @@ prepare_backward(Job *j)
 static void
 run_backward(Job *j, const Backward *w, const Block *b)
 {
-    void *memory[LH_CUDNN_TENSORS] = {
+    void *const tensors[LH_CUDNN_TENSORS] = {
         [LH_CUDNN_Q] = row_at(&w->q, b->first),
         [LH_CUDNN_K] = w->k.data,
         [LH_CUDNN_V] = w->v.data,
@@ -695,7 +699,7 @@ run_backward(Job *j, const Backward *w, const Block *b)
         [LH_CUDNN_DQ_SUM] = w->dq_sum,
     };
 
-    run_block(j, b, true, memory);
+    run_block(j, b, true, tensors);
 }
 
 /* dk and dv of keys that a block does not see. */

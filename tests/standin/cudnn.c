@@ -641,6 +641,10 @@ move(Execution *e, Tensor *t, bool write)
     const uint32_t bytes = bytes_of(t->type);
     int64_t at[DIMS] = { 0 };
 
+    if (t->data == NULL) {
+        e->failed = true;
+        return;
+    }
     do {
         const int64_t place = place_of(t, at);
         unsigned char *data = t->data + place * bytes;
@@ -875,7 +879,7 @@ add_tensor(GArray *tensors, const Descriptor *d, const Descriptor *pack)
         (t.data == NULL ||
          (uintptr_t)t.data % (uintptr_t)int64_of(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT) != 0))
         return false;
-    if (is_number(d)) {
+    if (is_number(d) && t.data != NULL) {
         t.values = g_new(double, 1);
         t.values[0] = load(t.data, t.type);
     }

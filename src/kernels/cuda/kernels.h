@@ -29,8 +29,8 @@ enum lh_status lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned
 
 /*
  * Merges a normalised block (o, lse), as attention_block writes it, into an accumulator (o, m, l),
- * or begins that one with it (args->first): operands block, acc. So kernels of others, which know no
- * accumulators, add to one.
+ * or begins that one with it (args->first): operands block, acc. So the kernels of others, which
+ * know no accumulators, add to one.
  */
 enum lh_status lh_cuda_merge_block(const LhCall *call, void *stream);
 
