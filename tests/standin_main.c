@@ -1,6 +1,7 @@
 /*
  * The whole program on the stand-ins: STANDIN_SEED, STANDIN_QUEUES and STANDIN_EAGER say how they
- * behave. What they find is printed at the end, and makes the exit status 9.
+ * behave; STANDIN_DEVICES (default 16), STANDIN_MEMORY (bytes of each) and STANDIN_DRIVER what
+ * there is. What they find is printed at the end, and makes the exit status 9.
  */
 #include "standin/standin.h"
 
@@ -13,11 +14,11 @@
 #define DEVICES 16
 
 static uint32_t
-number_of(const char *variable)
+number_of(const char *variable, int usual)
 {
     const char *text = g_getenv(variable);
 
-    return text == NULL ? 0 : (uint32_t)strtoul(text, NULL, 10);
+    return (uint32_t)(text == NULL ? usual : strtol(text, NULL, 10));
 }
 
 /* Some time, so that rates are numbers. */
@@ -43,10 +44,12 @@ end(void)
 __attribute__((constructor)) static void
 begin(void)
 {
-    const StandinOptions options = { .seed = number_of("STANDIN_SEED"),
-                                     .devices = DEVICES,
-                                     .queues = number_of("STANDIN_QUEUES"),
-                                     .eager = number_of("STANDIN_EAGER") };
+    const StandinOptions options = { .seed = number_of("STANDIN_SEED", 0),
+                                     .devices = number_of("STANDIN_DEVICES", DEVICES),
+                                     .queues = number_of("STANDIN_QUEUES", 0),
+                                     .eager = number_of("STANDIN_EAGER", 0),
+                                     .memory_bytes = number_of("STANDIN_MEMORY", 0),
+                                     .driver = (int)number_of("STANDIN_DRIVER", 0) };
 
     const StandinTimes times = { kernel_seconds, 1e-6, 1e11 };
 

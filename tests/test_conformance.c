@@ -32,7 +32,8 @@ setup_of(const LhProgram *program, LhScenario *scenario)
     return setup;
 }
 
-/* With either set of kernels, with pauses before every op, on a device that does things late. */
+/* With either set of kernels, with pauses before every op, on a device that does things late; with
+ * other collectives each. */
 static const LhExecuteParams ways[] = {
     { .backend = &lh_backend_cpu },
     { .backend = &lh_backend_cpu, .kernel_set = 1, .inject = "delay:1" },
@@ -40,6 +41,9 @@ static const LhExecuteParams ways[] = {
 };
 
 #define WAYS G_N_ELEMENTS(ways)
+
+static const LhCollectiveModel collectives[WAYS] = { LH_COLLECTIVES_DIRECT, LH_COLLECTIVES_RING,
+                                                     LH_COLLECTIVES_PAIRWISE };
 
 /* A proven program runs and means the same to all, in the first @count ways. */
 static void
@@ -50,7 +54,10 @@ check_agreement(const LhProgram *program, const char *what, unsigned count)
 
     for (unsigned i = 0; i < count; i++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(LhExecuted) executed = lh_execute_program(setup, program, &ways[i], &error);
+        g_autoptr(LhExecuted) executed = NULL;
+
+        scenario->collectives = collectives[i];
+        executed = lh_execute_program(setup, program, &ways[i], &error);
 
         ck_assert_msg(executed != NULL, "%s: %s", what, error != NULL ? error->message : "");
         ck_assert_msg(

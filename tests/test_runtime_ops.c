@@ -94,6 +94,7 @@ typedef struct {
     LhProgram *program;
     ToyEmit emit;
     uint32_t ops; /* for emit */
+    LhCollectiveWay collectives;
 } Toy;
 
 static uint32_t
@@ -154,6 +155,7 @@ toy_run(Toy *toy, double deadline_s, const LhRunHooks *hooks, GError **error)
 {
     const LhRunParams params = { .program = toy->program,
                                  .backend = &lh_backend_cpu,
+                                 .collectives = toy->collectives,
                                  .kernel_set = REFERENCE,
                                  .deadline_us = (int64_t)(deadline_s * 1e6),
                                  .hooks = hooks,
@@ -284,24 +286,78 @@ static const struct {
     { emit_pairs, 1, 2, want_pairs, { 24, 24, 24, 24 } },
 };
 
-START_TEST(runtime_collectives)
+/* Of rank 0 alone, whose messages one thread posts. */
+static bool
+note_message_across(void *data, uint32_t rank, const LhOp *op, const LhMessage *message)
+{
+    bool *across = data;
+
+    (void)op;
+    if (rank == 0 && message->send && message->peer == 2)
+        *across = true;
+    return true;
+}
+
+static void
+check_collective(unsigned index, LhCollectiveWay way)
 {
     Toy toy;
     g_autoptr(LhRunResult) result = NULL;
 
-    toy_init(&toy, TOY_RANKS, collectives[_i].parts_in, collectives[_i].parts_out,
-             collectives[_i].emit);
+    toy_init(&toy, TOY_RANKS, collectives[index].parts_in, collectives[index].parts_out,
+             collectives[index].emit);
+    toy.collectives = way;
     result = toy_run(&toy, 10, NULL, NULL);
     ck_assert_ptr_nonnull(result);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
-        ck_assert_uint_eq(result->ranks[rank].bytes_sent, collectives[_i].bytes[rank]);
-        for (uint32_t part = 0; part < collectives[_i].parts_out; part++) {
+        ck_assert_uint_eq(result->ranks[rank].bytes_sent, collectives[index].bytes[rank]);
+        for (uint32_t part = 0; part < collectives[index].parts_out; part++) {
             for (uint32_t i = 0; i < 6; i++)
                 ck_assert_float_eq(toy_value(result, &toy, rank, part, i),
-                                   collectives[_i].want(rank, part, i));
+                                   collectives[index].want(rank, part, i));
         }
     }
     lh_program_free(toy.program);
+}
+
+START_TEST(runtime_collectives)
+{
+    for (int way = LH_WAY_DIRECT; way <= LH_WAY_PAIRWISE; way++)
+        check_collective((unsigned)_i, (LhCollectiveWay)way);
+}
+END_TEST
+
+/* Rank 0 sends to rank 2 only where everything goes straight there, or where it exchanges with all;
+ * every rank sends so many messages. */
+START_TEST(runtime_collectives_go_their_ways)
+{
+    static const struct {
+        ToyEmit emit;
+        uint32_t parts_in, parts_out;
+        uint64_t messages[LH_WAY_PAIRWISE + 1];
+        bool across[LH_WAY_PAIRWISE + 1];
+    } wanted[] = {
+        { emit_all_gather, 1, 4, { 3, 3, 3 }, { true, false, false } },
+        { emit_reduce_scatter, 4, 1, { 3, 3, 3 }, { true, false, false } },
+        { emit_all_reduce, 4, 4, { 6, 6, 6 }, { true, false, false } },
+        { emit_all_to_all, 4, 4, { 3, 3, 3 }, { true, true, true } },
+    };
+
+    for (int way = LH_WAY_DIRECT; way <= LH_WAY_PAIRWISE; way++) {
+        bool across = false;
+        const LhRunHooks hooks = { .data = &across, .post = note_message_across };
+        g_autoptr(LhRunResult) result = NULL;
+        Toy toy;
+
+        toy_init(&toy, TOY_RANKS, wanted[_i].parts_in, wanted[_i].parts_out, wanted[_i].emit);
+        toy.collectives = (LhCollectiveWay)way;
+        result = toy_run(&toy, 10, &hooks, NULL);
+        ck_assert_ptr_nonnull(result);
+        ck_assert_int_eq(across, wanted[_i].across[way]);
+        for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
+            ck_assert_uint_eq(result->ranks[rank].messages, wanted[_i].messages[way]);
+        lh_program_free(toy.program);
+    }
 }
 END_TEST
 
@@ -835,6 +891,7 @@ main(void)
     for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
         tcase_add_test(cases, tests[i]);
     tcase_add_loop_test(cases, runtime_collectives, 0, G_N_ELEMENTS(collectives));
+    tcase_add_loop_test(cases, runtime_collectives_go_their_ways, 0, 4);
     suite_add_tcase(suite, cases);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -18,9 +18,10 @@
 #define PIECES 6
 #define NS INT64_C(1000)
 
-static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING,        LH_COLLECTIVES_TREE,
-                                            LH_COLLECTIVES_PAIRWISE,    LH_COLLECTIVES_NCCL,
-                                            LH_COLLECTIVES_CLOSED_FORM, LH_COLLECTIVES_FLUID };
+static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING,     LH_COLLECTIVES_TREE,
+                                            LH_COLLECTIVES_PAIRWISE, LH_COLLECTIVES_DIRECT,
+                                            LH_COLLECTIVES_NCCL,     LH_COLLECTIVES_CLOSED_FORM,
+                                            LH_COLLECTIVES_FLUID };
 
 /* Plays it on the bench platform with @ranks ranks, and a limit for pairs of GPUs (0: none). */
 static LhSimResult *
@@ -47,6 +48,25 @@ play(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network)
 
 /* ---- an idle, symmetric network ---- */
 
+/* One message to each of the others, all at once, in nanoseconds. */
+static LhTime
+at_once_ns(LhTime n, LhTime message_ns, LhNetworkModel network)
+{
+    return HOP / NS + (network == LH_NETWORK_FAIR ? n - 1 : 1) * message_ns;
+}
+
+/* Likewise, of everything that goes straight to its destination. */
+static LhTime
+direct_ns(LhCollectiveKind kind, LhTime n, LhNetworkModel network)
+{
+    if (kind == LH_COLL_BROADCAST)
+        return (n - 1) * (HOP / NS + MOVE_NS);
+    if (network == LH_NETWORK_FIFO)
+        return -1;
+    return (kind == LH_COLL_ALL_REDUCE ? 2 : 1) *
+           at_once_ns(n, kind == LH_COLL_ALL_TO_ALL ? MOVE_NS / n : MOVE_NS, network);
+}
+
 /* Every model's time for one kind and n ranks of one node, in nanoseconds; -1: not known exactly.
  */
 static LhTime
@@ -56,6 +76,8 @@ expected_ns(LhCollectiveModel model, LhCollectiveKind kind, LhTime n, LhNetworkM
 
     if (n == 1)
         return 0;
+    if (model == LH_COLLECTIVES_DIRECT)
+        return direct_ns(kind, n, network);
     switch (kind) {
     case LH_COLL_ALL_REDUCE:
         return model == LH_COLLECTIVES_TREE ? -1 : 2 * (n - 1) * (hop + MOVE_NS);
@@ -64,7 +86,7 @@ expected_ns(LhCollectiveModel model, LhCollectiveKind kind, LhTime n, LhNetworkM
             return (n - 1) * (hop + MOVE_NS / n);
         if (network == LH_NETWORK_FIFO)
             return -1;
-        return hop + (network == LH_NETWORK_FAIR ? n - 1 : 1) * (MOVE_NS / n);
+        return at_once_ns(n, MOVE_NS / n, network);
     case LH_COLL_BROADCAST:
         return (n - 1) * hop + (n - 2 + PIECES) * (MOVE_NS / PIECES);
     default:
@@ -503,9 +525,14 @@ START_TEST(collectives_count_by_the_hops_they_take)
 
         single_init(&s, LH_COLL_ALL_GATHER, first_ranks(16), 160000, 0, 0);
         gather = play(&s, 16, models[m], LH_NETWORK_FAIR);
-        check_tiers(gather, 3, 15 * 160000, 0);
-        check_tiers(gather, 7, 0, 15 * 160000);
-        ck_assert(gather->link_bytes[LH_TIER_NIC] == 2 * 2 * 15 * 160000);
+        if (models[m] == LH_COLLECTIVES_DIRECT) {
+            check_tiers(gather, 3, 7 * 160000, 8 * 160000);
+            ck_assert(gather->link_bytes[LH_TIER_NIC] == 2 * 16 * 8 * 160000);
+        } else {
+            check_tiers(gather, 3, 15 * 160000, 0);
+            check_tiers(gather, 7, 0, 15 * 160000);
+            ck_assert(gather->link_bytes[LH_TIER_NIC] == 2 * 2 * 15 * 160000);
+        }
         single_init(&s, LH_COLL_ALL_TO_ALL, first_ranks(16), 160000, 0, 0);
         all_to_all = play(&s, 16, models[m], LH_NETWORK_FAIR);
         for (uint32_t r = 0; r < 16; r++)
@@ -575,6 +602,21 @@ START_TEST(collectives_send_to_64_at_once)
             ck_assert_uint_eq(result->ranks[r].bytes_sent, (n - 1) * UINT64_C(3000));
         world_clear(&w);
     }
+}
+END_TEST
+
+/* Straight to the destination: rank 2 comes when the others have their slices of each other. The
+ * sums are there when its own two have arrived, and then each goes to the other two. */
+START_TEST(direct_all_reduce_gathers_what_is_complete)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    Single s;
+
+    single_init(&s, LH_COLL_ALL_REDUCE, first_ranks(3), SHARD, 2, 50 * US);
+    result = play(&s, 3, LH_COLLECTIVES_DIRECT, LH_NETWORK_FAIR);
+    ck_assert_int_eq(result->makespan_ps, 50 * US + 2 * (HOP + 2 * MOVE_NS * NS));
+    for (uint32_t r = 0; r < 3; r++)
+        ck_assert_uint_eq(result->ranks[r].bytes_sent, 4 * SHARD);
 }
 END_TEST
 
@@ -941,9 +983,9 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_share_links_with_messages, collectives_match_in_program_order,
              collectives_hold_sms, collectives_count_by_the_hops_they_take,
              collectives_follow_groups_with_outer_strides, collectives_differ_in_all_to_all,
-             collectives_send_to_64_at_once, collectives_fail_with_their_links,
-             collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
-             collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
-             collectives_are_deterministic, nccl_times_are_its_formulas,
-             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs,
-             measured_times_decide_in_runs)
+             direct_all_reduce_gathers_what_is_complete, collectives_send_to_64_at_once,
+             collectives_fail_with_their_links, collectives_name_the_ranks_of_a_failed_link,
+             collectives_need_groups_of_ranks, collectives_refuse_another_in_their_place,
+             collectives_of_many_ranks_are_played, collectives_are_deterministic,
+             nccl_times_are_its_formulas, nccl_is_near_what_was_measured,
+             nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs, measured_times_decide_in_runs)

@@ -209,6 +209,7 @@ list_formats(LhTable *table, GError **error)
     add(table, "longhaul.reproduction/1",
         "written: predicted and published values (reproduce --format json)");
     add(table, "longhaul.list/1", "written: such a list (list --format json)");
+    add(table, "longhaul.doctor/1", "written: what is here to run on (doctor --format json)");
     add(table, "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)");
     add(table, "longhaul.memory-timeline/1",
         "written: what ranks hold over time (--memory-timeline FILE.json)");

@@ -16,7 +16,8 @@
 
 typedef struct {
     LhOutputOptions to;
-    int backend; /* index of lh_backends */
+    int backend;   /* index of lh_backends */
+    int bootstrap; /* of lh_controls */
     char *kernels;
     int inputs; /* LhInputKind */
     uint64_t repeat;
@@ -34,7 +35,14 @@ static const LhField options[] = {
       .choices = lh_backend_names,
       .description = "Ranks as threads of this process (cpu, default), one in each process of "
                      "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
-                     "machine, or one in each process of mpirun." },
+                     "machine, or one in each process." },
+    { .name = "bootstrap",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(Options, bootstrap),
+      .choices = lh_control_names,
+      .description = "How the processes of --backend nccl find each other: one process with all "
+                     "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
+                     "step of Slurm says; default auto, the one whose environment is there." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
@@ -157,19 +165,25 @@ join_faults(const GPtrArray *faults)
 
 /*
  * If one of several processes fails, it prints its error at once and ends the others, after they
- * had time to print theirs. So no process is left behind.
+ * had time to print theirs. So no process is left behind. Returns the exit status; a process that
+ * is alone leaves it to its caller to print @failure.
  */
-static void
-end_others(const LhControl *control, const GError *error)
+static int
+fail(const LhControl *control, GError *failure, GError **error)
 {
+    const int status = failure->code;
     g_autofree char *message = NULL;
 
-    if (control->abandon == NULL)
-        return;
-    message = lh_escaped_lines(error->message);
+    if (control->abandon == NULL) {
+        g_propagate_error(error, failure);
+        return status;
+    }
+    message = lh_escaped_lines(failure->message);
     fprintf(stderr, "longhaul: error: %s\n", message);
     fflush(stderr);
-    control->abandon(error->code);
+    control->abandon(status, failure->message);
+    g_error_free(failure);
+    return status;
 }
 
 static int
@@ -180,10 +194,11 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhExecuted) executed = NULL;
     g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
-    g_autoptr(GError) failure = NULL;
+    GError *failure = NULL;
     g_autofree char *faults = join_faults(o->inject);
+    LhBackend backend;
     LhExecuteParams params = {
-        .backend = lh_backends[o->backend],
+        .backend = &backend,
         .inputs = (LhInputKind)o->inputs,
         .repeat = o->repeat,
         .deadline_ps = o->deadline_ps,
@@ -192,6 +207,7 @@ run(const LhCommandLine *line, GError **error)
 
     files.stamp = lh_command_stamp(line);
     if (!lh_command_check_program(line, error) ||
+        !lh_backend_choose(lh_backends[o->backend], lh_controls[o->bootstrap], &backend, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
@@ -204,11 +220,8 @@ run(const LhCommandLine *line, GError **error)
         params.timeline_data = files.timeline;
     }
     executed = lh_execute_setup(setup, &params, &failure);
-    if (executed == NULL) {
-        end_others(params.backend->control, failure);
-        g_propagate_error(error, g_steal_pointer(&failure));
-        return LH_ERROR_RUNTIME;
-    }
+    if (executed == NULL)
+        return fail(params.backend->control, failure, error);
     if (!executed->whole)
         return 0;
     print(line, setup, executed, &params, out);

@@ -484,7 +484,8 @@ const LhCommand lh_command_show = {
                "  longhaul show zigzag --step --ranks 8 --tensor-model-parallel-size 2\n",
     .scenario = true,
     .one_program = true,
-    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CHANCE | LH_SCENARIO_OF_PROOF,
+    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
+               LH_SCENARIO_OF_PROOF,
     .options = options,
     .options_size = sizeof(Options),
     .arguments_max = 1,

@@ -116,6 +116,9 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
         s->cluster = g_strdup(CLUSTER);
     if (s->ranks == 0 && s->schedule_file == NULL)
         s->ranks = RANKS_DEFAULT;
+    /* What is predicted is what is run. */
+    if (s->collectives < 0 || s->collectives == LH_COLLECTIVES_AUTO)
+        s->collectives = LH_COLLECTIVES_DIRECT;
     return true;
 }
 

@@ -555,8 +555,8 @@ const LhCommand lh_command_verify = {
                "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
                "  longhaul verify --schedule-file mine.schedule.json\n",
     .scenario = true,
-    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CHANCE | LH_SCENARIO_OF_PROOF |
-               LH_SCENARIO_OF_ONE_CASE,
+    .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
+               LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

@@ -2,6 +2,7 @@
 #include "plan/execute_private.h"
 
 #include "base/error.h"
+#include "plan/agree.h"
 #include "plan/need.h"
 
 #include <string.h>
@@ -218,6 +219,45 @@ run_and_check(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *
     return true;
 }
 
+bool
+lh_execute_way(const LhSetup *setup, const LhBackend *backend, LhCollectiveWay *way, GError **error)
+{
+    const int asked = setup->scenario->collectives;
+    const bool has_native = backend->links != NULL && backend->links->collectives != NULL;
+
+    switch (asked) {
+    case -1:
+    case LH_COLLECTIVES_AUTO:
+    case LH_COLLECTIVES_DIRECT:
+        *way = LH_WAY_DIRECT;
+        return true;
+    case LH_COLLECTIVES_RING:
+        *way = LH_WAY_RING;
+        return true;
+    case LH_COLLECTIVES_PAIRWISE:
+        *way = LH_WAY_PAIRWISE;
+        return true;
+    case LH_COLLECTIVES_NCCL:
+        *way = LH_WAY_NATIVE;
+        return has_native ||
+               lh_scenario_error(setup->scenario, "collectives", error,
+                                 "only backend \"nccl\" has collectives of NCCL's own; "
+                                 "here they are \"direct\", \"ring\" or \"pairwise\"");
+    default:
+        return lh_scenario_error(setup->scenario, "collectives", error,
+                                 "\"%s\" is a model of times alone; collectives are executed "
+                                 "\"direct\", in a \"ring\" or \"pairwise\"%s",
+                                 lh_collective_model_names[asked],
+                                 has_native ? ", or by \"nccl\"" : "");
+    }
+}
+
+static bool
+has_device(const LhRunDevice *device, GError **error)
+{
+    return device->probe == NULL || device->probe(error);
+}
+
 static bool
 execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params, GError **error)
 {
@@ -232,7 +272,7 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     };
     bool ok;
 
-    if (params->backend->device->probe != NULL && !params->backend->device->probe(error))
+    if (!lh_execute_way(setup, params->backend, &run.collectives, error))
         return false;
     if (!check_proof(executed, setup, verdict, error) ||
         !check_queues(executed, verdict, params->backend, error) ||
@@ -248,7 +288,10 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
                                         &control.place, error);
     if (control.state == NULL)
         return false;
-    ok = run_and_check(executed, &(LhExecuteJob){ setup, params, &control }, &run, verdict, error);
+    /* A process without a device is there to say so to the others. */
+    ok = has_device(params->backend->device, error) &&
+         lh_execute_agree(executed->program, setup, params, &control, error) &&
+         run_and_check(executed, &(LhExecuteJob){ setup, params, &control }, &run, verdict, error);
     control.table->close(control.state);
     return ok;
 }

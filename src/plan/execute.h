@@ -62,5 +62,10 @@ LhExecuted *lh_execute_program(const LhSetup *setup, const LhProgram *program,
 void lh_executed_free(LhExecuted *executed);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhExecuted, lh_executed_free)
 
+/* How a backend makes the collectives of a setup, directly by default; LH_ERROR_USAGE or
+ * LH_ERROR_INPUT if it cannot make them as the scenario says. */
+bool lh_execute_way(const LhSetup *setup, const LhBackend *backend, LhCollectiveWay *way,
+                    GError **error);
+
 /* Within the gates, counts equal, bits equal. */
 bool lh_executed_ok(const LhExecuted *executed);

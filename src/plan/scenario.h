@@ -77,13 +77,14 @@ const LhField *lh_scenario_fields(void);
 const LhField *lh_scenario_options(void);
 
 /* Flags of these fields, beside those of base/field.h. */
-#define LH_SCENARIO_OF_PROGRAM (1u << 16)    /* a program from a file says it itself */
-#define LH_SCENARIO_OF_SCHEDULES (1u << 17)  /* only some schedules read it */
-#define LH_SCENARIO_OF_SIMULATION (1u << 18) /* how long kernels and transfers take */
-#define LH_SCENARIO_OF_CHANCE (1u << 19)     /* random numbers, of the jitter or of inputs */
-#define LH_SCENARIO_OF_PROOF (1u << 20)      /* what is done with a program that is not proven */
-#define LH_SCENARIO_OF_ONE_CASE (1u << 21)   /* about one number of ranks, not many */
-#define LH_SCENARIO_OF_STEP (1u << 22)       /* about a whole training step */
+#define LH_SCENARIO_OF_PROGRAM (1u << 16)     /* a program from a file says it itself */
+#define LH_SCENARIO_OF_SCHEDULES (1u << 17)   /* only some schedules read it */
+#define LH_SCENARIO_OF_SIMULATION (1u << 18)  /* how long kernels and transfers take */
+#define LH_SCENARIO_OF_CHANCE (1u << 19)      /* random numbers, of the jitter or of inputs */
+#define LH_SCENARIO_OF_PROOF (1u << 20)       /* what is done with a program that is not proven */
+#define LH_SCENARIO_OF_ONE_CASE (1u << 21)    /* about one number of ranks, not many */
+#define LH_SCENARIO_OF_STEP (1u << 22)        /* about a whole training step */
+#define LH_SCENARIO_OF_COLLECTIVES (1u << 23) /* how they are made of messages */
 
 /* What is made wider where the tensor-parallel size does not divide the heads. */
 typedef enum {

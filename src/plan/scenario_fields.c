@@ -256,12 +256,13 @@ static const LhField own_fields[] = {
     { .name = "collectives",
       .type = LH_FIELD_CHOICE,
       .offset = AT(collectives),
-      .flags = LH_SCENARIO_OF_SIMULATION,
+      .flags = LH_SCENARIO_OF_COLLECTIVES,
       .choices = lh_collective_model_names,
-      .description = "How collectives run: in rings, all-reduce in trees, all-to-all in pairs, by "
-                     "NCCL's measured times and time model, by closed forms, or in rings as "
-                     "fluids; auto (default): in measured times where the cluster has them, else "
-                     "in rings, as fluids those of more than 64 ranks." },
+      .description = "How collectives run: in rings, all-reduce in trees, all-to-all in pairs, all "
+                     "straight to their destinations, by NCCL's measured times and time model, by "
+                     "closed forms, or in rings as fluids; auto (default): in measured times where "
+                     "the cluster has them, else in rings, as fluids those of more than 64 ranks. "
+                     "Executed are ring, pairwise, direct (default), and nccl by NCCL itself." },
     { .name = "step",
       .type = LH_FIELD_BOOL,
       .offset = AT(step),

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/rows.h"
+#include "plan/execute.h"
 #include "runtime/fit.h"
 #include "verify/verify.h"
 
@@ -19,7 +20,8 @@
 static void
 collect(void *data, const LhTimelineRecord *record)
 {
-    if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE)
+    if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE ||
+        record->kind == LH_OP_COLLECTIVE)
         g_array_append_vals(data, record, 1);
 }
 
@@ -119,10 +121,12 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
 }
 
 static bool
-execute(Joined *j, const LhProgram *program, const LhValidateParams *params, GError **error)
+execute(Joined *j, const LhProgram *program, LhCollectiveWay collectives,
+        const LhValidateParams *params, GError **error)
 {
     LhRunParams run = { .program = program,
                         .backend = &lh_backend_cpu,
+                        .collectives = collectives,
                         .kernel_set = params->kernel_set,
                         .deadline_us = DEADLINE_US,
                         .pin = true,
@@ -176,22 +180,29 @@ by_time(gconstpointer a, gconstpointer b)
     return x->measured_s < y->measured_s ? 1 : x->measured_s > y->measured_s ? -1 : 0;
 }
 
+/* Bins of all kernels, and behind them of what is not computed. */
+enum {
+    EXCHANGES = LH_KERNELS_COUNT,
+    COLLECTIVES,
+    BINS,
+};
+
 static void
-take_bins(LhValidation *v, Bin *bins, size_t exchanges)
+take_bins(LhValidation *v, Bin *bins)
 {
     double compute_s = 0;
 
-    for (size_t i = 0; i < exchanges; i++)
+    for (size_t i = 0; i < LH_KERNELS_COUNT; i++)
         compute_s += bins[i].row.measured_s;
-    for (size_t i = 0; i <= exchanges; i++) {
+    for (size_t i = 0; i < BINS; i++) {
         Bin *bin = &bins[i];
 
-        if (i == exchanges)
+        if (i == EXCHANGES)
             g_array_sort(v->kernels, by_time);
         if (bin->errors == NULL)
             continue;
         bin->row.error_median = lh_median((double *)(void *)bin->errors->data, bin->errors->len);
-        bin->row.share = i == exchanges ? 0 : bin->row.measured_s / compute_s;
+        bin->row.share = i >= EXCHANGES ? 0 : bin->row.measured_s / compute_s;
         g_array_append_val(v->kernels, bin->row);
         g_array_unref(bin->errors);
     }
@@ -200,7 +211,7 @@ take_bins(LhValidation *v, Bin *bins, size_t exchanges)
 static void
 compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
 {
-    Bin bins[LH_KERNELS_COUNT + 1] = { 0 };
+    Bin bins[BINS] = { 0 };
     g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(double));
 
     for (guint i = 0; i < j->predicted->len; i++) {
@@ -210,14 +221,17 @@ compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
         const double predicted_s = seconds(p->end_ps - p->start_ps);
         const double off = fabs(predicted_s / measured_s - 1);
 
-        if (p->kind == LH_OP_EXCHANGE) {
-            add_to_bin(&bins[LH_KERNELS_COUNT], "exchange", measured_s, predicted_s);
+        if (p->kind != LH_OP_COMPUTE) {
+            const bool exchange = p->kind == LH_OP_EXCHANGE;
+
+            add_to_bin(&bins[exchange ? EXCHANGES : COLLECTIVES],
+                       exchange ? "exchange" : "collective", measured_s, predicted_s);
             continue;
         }
         add_to_bin(&bins[p->kernel], lh_kernels[p->kernel]->name, measured_s, predicted_s);
         g_array_append_val(all, off);
     }
-    take_bins(v, bins, LH_KERNELS_COUNT);
+    take_bins(v, bins);
     if (all->len > 0)
         v->op_error = lh_median((double *)(void *)all->data, all->len);
 }
@@ -262,16 +276,19 @@ validate(LhValidation *v, const LhSetup *setup, const LhProgram *program,
         .repeat = MAX(params->repeat, 1),
     };
     const LhHooks hooks = { .timeline = collect, .timeline_data = j.predicted };
+    LhCollectiveWay collectives;
 
     if (verdict->findings->len > 0) {
         v->refused = g_strdup("not proven, so not run; see longhaul verify");
         return true;
     }
+    if (!lh_execute_way(setup, &lh_backend_cpu, &collectives, error))
+        return false;
     sim = lh_setup_simulate(setup, program, NULL, NULL, &hooks, error);
     if (sim == NULL)
         return false;
     g_array_sort(j.predicted, by_rank_and_op);
-    if (!execute(&j, program, params, error))
+    if (!execute(&j, program, collectives, params, error))
         return false;
     compare(v, &j, sim, params->statistic);
     return true;

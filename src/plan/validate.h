@@ -13,12 +13,12 @@ typedef struct {
     uint64_t repeat; /* runs after one that does not count; at least 1 */
 } LhValidateParams;
 
-/* The ops of one kernel, or all exchanges of a program. */
+/* The ops of one kernel, or all exchanges, or all collectives, of a program. */
 typedef struct {
-    const char *kernel; /* borrowed; "exchange" */
+    const char *kernel; /* borrowed; "exchange", "collective" */
     uint64_t ops;
     double measured_s, predicted_s; /* sums over the ops */
-    double share;                   /* of the measured time of all compute ops; 0 for exchanges */
+    double share;                   /* of the measured time of all compute ops; 0 for these two */
     double error_median;            /* of predicted / measured - 1 over ops */
     double error_worst;             /* the one furthest from 0 */
 } LhKernelErrors;
@@ -31,7 +31,7 @@ typedef struct {
     /* Of that run, until the rank that ends last has an op: threads start, memory is allocated. */
     double start_s;
     double op_error; /* median of |predicted / measured - 1| over all compute ops */
-    GArray *kernels; /* of LhKernelErrors, the most time first; exchanges last */
+    GArray *kernels; /* of LhKernelErrors, the most time first; exchanges and collectives last */
 } LhValidation;
 
 /* A kernel with less of the compute time than this is shown, but not judged. */

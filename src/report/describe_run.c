@@ -140,18 +140,21 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
     g_autofree char *options = lh_escaped_line(record);
     g_autofree char *name = lh_escaped_line(executed->program->name);
     g_autofree char *groups = lh_describe_groups(p);
+    const LhControl *control = lh_control_resolve(params->backend->control);
+    const bool alone = control == &lh_control_single;
 
     g_string_append_printf(
         out,
-        "%s on %s, executed (backend %s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
+        "%s on %s, executed (backend %s%s%s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
         "%s%s)\n%" G_GUINT64_FORMAT
         " tokens, batch %u, %u heads, %u groups, d %u, %s, %s%s, %s%s%s\n",
-        name, groups, params->backend->name,
-        params->backend->device->kernel_sets[params->kernel_set], lh_input_names[params->inputs],
-        setup->scenario->seed, params->inject != NULL ? ", injected " : "",
-        params->inject != NULL ? params->inject : "", a->seq_length, a->batch, a->heads, a->groups,
-        a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "", mask,
-        lh_pass_names[p->pass - 1], options[0] != '\0' ? "; " : "", options);
+        name, groups, params->backend->name, alone ? "" : ", bootstrap ",
+        alone ? "" : control->name, params->backend->device->kernel_sets[params->kernel_set],
+        lh_input_names[params->inputs], setup->scenario->seed,
+        params->inject != NULL ? ", injected " : "", params->inject != NULL ? params->inject : "",
+        a->seq_length, a->batch, a->heads, a->groups, a->head_dim, lh_dtype_names[a->dtype],
+        a->linear ? "linear, " : "", mask, lh_pass_names[p->pass - 1],
+        options[0] != '\0' ? "; " : "", options);
     describe_time(executed, out);
     describe_check(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);
@@ -239,6 +242,7 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_string(w, "schedule", executed->program->name);
     lh_jsonw_string(w, "backend", params->backend->name);
+    lh_jsonw_string(w, "bootstrap", lh_control_resolve(params->backend->control)->name);
     lh_jsonw_string(w, "kernels", params->backend->device->kernel_sets[params->kernel_set]);
     lh_jsonw_string(w, "input_kind", lh_input_names[params->inputs]);
     lh_jsonw_string(w, "injected", params->inject);

@@ -1,6 +1,8 @@
 /* The table of backends. */
 #include "runtime/backend.h"
 
+#include "base/error.h"
+
 const LhBackend lh_backend_cpu = {
     .name = "cpu",
     .control = &lh_control_single,
@@ -37,3 +39,18 @@ const LhBackend *const lh_backends[] = { &lh_backend_cpu, &lh_backend_mpi, &lh_b
 const char *const lh_backend_names[] = { "cpu", "mpi", "cuda", "nccl", NULL };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_backends) == G_N_ELEMENTS(lh_backend_names));
+
+bool
+lh_backend_choose(const LhBackend *of, const LhControl *control, LhBackend *chosen, GError **error)
+{
+    const LhControl *own = lh_control_resolve(of->control);
+
+    *chosen = *of;
+    chosen->control = control == &lh_control_auto ? own : control;
+    if (of->control == &lh_control_auto || chosen->control == own)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--bootstrap: the processes of backend %s start by \"%s\" alone, not by \"%s\"",
+                of->name, own->name, control->name);
+    return false;
+}

@@ -23,8 +23,12 @@ extern const LhBackend lh_backend_cpu;
 extern const LhBackend lh_backend_mpi;
 extern const LhBackend lh_backend_cuda;
 extern const LhBackend lh_backend_nccl;
-extern const LhBackend lh_backend_nccl;
 
 /* NULL-terminated; the default first. The names are in the same order: "cpu", "mpi", "cuda". */
 extern const LhBackend *const lh_backends[];
 extern const char *const lh_backend_names[];
+
+/* @of with the control plane @control in @chosen; lh_control_auto: the one that @of has, as the
+ * environment says. False with @error (LH_ERROR_USAGE) if they do not go together. */
+bool lh_backend_choose(const LhBackend *of, const LhControl *control, LhBackend *chosen,
+                       GError **error);

@@ -275,6 +275,7 @@ lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item)
         at->device->unmark(at->state, item->end);
     g_free(item->bound);
     g_free(item->messages);
+    g_free(item->native);
     g_free(item->parts);
     g_free(item->counts);
     g_free(item);

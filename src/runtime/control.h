@@ -28,10 +28,14 @@ typedef struct {
     bool (*gather)(void *control, const GByteArray *bytes, GByteArray *all, GError **error);
     /* The same, to @all of every process. */
     bool (*share)(void *control, const GByteArray *bytes, GByteArray *all, GError **error);
+    /* Whether another process has failed, or is gone, that no call has told of. Never waits. NULL:
+     * whoever started the processes sees to that. */
+    bool (*failed)(void *control, GError **error);
     void (*close)(void *control);
-    /* Ends all processes with exit status @status after the others had time to say what they see.
-     * May be called after close(); NULL: there are no other processes. */
-    void (*abandon)(int status);
+    /* Ends all processes with exit status @status, for @reason, after the others had time to say
+     * what they see; or tells them to end. May be called after close(); NULL: there are no other
+     * processes. */
+    void (*abandon)(int status, const char *reason);
 } LhControl;
 
 /* One that has been opened. */
@@ -43,8 +47,16 @@ typedef struct {
 
 extern const LhControl lh_control_single;
 extern const LhControl lh_control_mpi;
+/* Over TCP, as torchrun or Slurm have started the processes (launch.h). */
+extern const LhControl lh_control_torchrun;
+extern const LhControl lh_control_slurm;
 /* One of the others, as the environment says how the processes were started. */
 extern const LhControl lh_control_auto;
+
+/* NULL-terminated: lh_control_auto, which is the default, first. The names are in the same order.
+ */
+extern const LhControl *const lh_controls[];
+extern const char *const lh_control_names[];
 
 /* The one that @control stands for. */
 const LhControl *lh_control_resolve(const LhControl *control);

@@ -4,17 +4,37 @@
  */
 #include "runtime/control.h"
 
+#include <string.h>
+
+const LhControl *const lh_controls[] = { &lh_control_auto,     &lh_control_single, &lh_control_mpi,
+                                         &lh_control_torchrun, &lh_control_slurm,  NULL };
+
+const char *const lh_control_names[] = { "auto", "single", "mpi", "torchrun", "slurm", NULL };
+
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_controls) == G_N_ELEMENTS(lh_control_names));
+
 typedef struct {
-    const char *variable; /* set by who starts processes */
+    const char *variable; /* set by who starts processes ... */
+    const char *count; /* ... and of how many; of one that is alone nothing is said. NULL: always */
     const LhControl *control;
 } Sign;
 
-/* The first one that is there decides. */
+/* The first one that is there decides. MPI comes first: srun starts its processes, too. */
 static const Sign signs[] = {
-    { "OMPI_COMM_WORLD_SIZE", &lh_control_mpi },
-    { "PMIX_RANK", &lh_control_mpi },
-    { "PMI_RANK", &lh_control_mpi },
+    { "OMPI_COMM_WORLD_SIZE", NULL, &lh_control_mpi },
+    { "PMIX_RANK", NULL, &lh_control_mpi },
+    { "PMI_RANK", NULL, &lh_control_mpi },
+    { "MASTER_ADDR", "WORLD_SIZE", &lh_control_torchrun },
+    { "SLURM_STEP_NODELIST", "SLURM_NTASKS", &lh_control_slurm },
 };
+
+static bool
+is_there(const Sign *sign)
+{
+    const char *count = sign->count == NULL ? "" : g_getenv(sign->count);
+
+    return g_getenv(sign->variable) != NULL && count != NULL && strcmp(count, "1") != 0;
+}
 
 const LhControl *
 lh_control_resolve(const LhControl *control)
@@ -22,7 +42,7 @@ lh_control_resolve(const LhControl *control)
     if (control != &lh_control_auto)
         return control;
     for (size_t i = 0; i < G_N_ELEMENTS(signs); i++) {
-        if (g_getenv(signs[i].variable) != NULL)
+        if (is_there(&signs[i]))
             return signs[i].control;
     }
     return &lh_control_single;
@@ -80,11 +100,17 @@ auto_close(void *control)
     chosen()->close(control);
 }
 
+static bool
+auto_failed(void *control, GError **error)
+{
+    return chosen()->failed != NULL && chosen()->failed(control, error);
+}
+
 static void
-auto_abandon(int status)
+auto_abandon(int status, const char *reason)
 {
     if (chosen()->abandon != NULL)
-        chosen()->abandon(status);
+        chosen()->abandon(status, reason);
 }
 
 const LhControl lh_control_auto = {
@@ -93,6 +119,7 @@ const LhControl lh_control_auto = {
     .barrier = auto_barrier,
     .gather = auto_gather,
     .share = auto_share,
+    .failed = auto_failed,
     .close = auto_close,
     .abandon = auto_abandon,
 };

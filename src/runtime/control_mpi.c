@@ -269,10 +269,11 @@ mpi_close(void *control)
 }
 
 static void
-mpi_abandon(int status)
+mpi_abandon(int status, const char *reason)
 {
     int initialized = 0, rank = 0;
 
+    (void)reason; /* whoever fails has printed it */
     MPI_Initialized(&initialized);
     if (!initialized)
         return;

@@ -44,6 +44,10 @@ typedef struct {
     bool host_memory; /* its memory is the host's: anyone may read and write it */
     /* Whether this machine has one; NULL: every machine has. */
     bool (*probe)(GError **error);
+    /* Says of this machine, for people, what drives such devices (@driver; caller frees), and a
+     * line for each of them (@devices, of char *). False with @error, and what was found until
+     * then, if none can be used. NULL: there is nothing to say. */
+    bool (*survey)(char **driver, GPtrArray *devices, GError **error);
     LhDeviceState *(*open)(const LhDeviceParams *params, GError **error);
     void (*close)(LhDeviceState *device); /* when no stream has anything left to do */
 

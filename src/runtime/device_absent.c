@@ -14,6 +14,14 @@ refuse(GError **error)
     return false;
 }
 
+static bool
+refuse_survey(char **driver, GPtrArray *devices, GError **error)
+{
+    (void)driver;
+    (void)devices;
+    return refuse(error);
+}
+
 static LhDeviceState *
 open_device(const LhDeviceParams *params, GError **error)
 {
@@ -26,5 +34,6 @@ const LhRunDevice lh_device_cuda = {
     .name = "cuda",
     .kernel_sets = kernel_sets,
     .probe = refuse,
+    .survey = refuse_survey,
     .open = open_device,
 };

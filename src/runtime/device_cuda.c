@@ -82,14 +82,15 @@ check_driver(GError **error)
         return false;
     if (driver == 0) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                            "CUDA: there is no driver for NVIDIA GPUs here (libcuda.so.1)");
+                            "CUDA: there is no driver for NVIDIA GPUs here (libcuda.so.1): install "
+                            "NVIDIA's driver on a machine that has one");
         return false;
     }
     if (driver / VERSION_MAJOR >= runtime / VERSION_MAJOR)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                 "CUDA: the driver is too old: it knows CUDA %d.%d, and longhaul was built with "
-                "%d.%d",
+                "%d.%d: install a newer driver, or build longhaul with an older CUDA Toolkit",
                 driver / VERSION_MAJOR, driver % VERSION_MAJOR / VERSION_MINOR,
                 runtime / VERSION_MAJOR, runtime % VERSION_MAJOR / VERSION_MINOR);
     return false;
@@ -101,6 +102,41 @@ cuda_probe(GError **error)
     int count = 0;
 
     return check_driver(error) && check(cudaGetDeviceCount(&count), "devices", error);
+}
+
+/* "GPU 0: NVIDIA H100 80GB HBM3, 79.1 GiB, compute capability 9.0". */
+static bool
+survey_device(int ordinal, GPtrArray *devices, GError **error)
+{
+    struct cudaDeviceProp is;
+    g_autofree char *bytes = NULL;
+
+    if (!check(cudaGetDeviceProperties(&is, ordinal), "properties of a device", error))
+        return false;
+    bytes = lh_format_bytes(is.totalGlobalMem);
+    g_ptr_array_add(devices, g_strdup_printf("GPU %d: %s, %s, compute capability %d.%d", ordinal,
+                                             is.name, bytes, is.major, is.minor));
+    return true;
+}
+
+static bool
+cuda_survey(char **driver, GPtrArray *devices, GError **error)
+{
+    int version = 0, runtime = 0, count = 0;
+
+    if (!check_driver(error) || !check(cudaDriverGetVersion(&version), "driver", error) ||
+        !check(cudaRuntimeGetVersion(&runtime), "runtime", error))
+        return false;
+    *driver = g_strdup_printf("CUDA %d.%d; longhaul was built with %d.%d", version / VERSION_MAJOR,
+                              version % VERSION_MAJOR / VERSION_MINOR, runtime / VERSION_MAJOR,
+                              runtime % VERSION_MAJOR / VERSION_MINOR);
+    if (!check(cudaGetDeviceCount(&count), "devices", error))
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (!survey_device(i, devices, error))
+            return false;
+    }
+    return true;
 }
 
 /* The thread's calls are about this device from now on. */
@@ -361,6 +397,7 @@ const LhRunDevice lh_device_cuda = {
     .name = "cuda",
     .kernel_sets = kernel_sets,
     .probe = cuda_probe,
+    .survey = cuda_survey,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,

@@ -399,6 +399,7 @@ result_new(const LhExecution *x)
     result->ranks = g_new0(LhRunRank, result->ranks_count);
     result->outputs = g_new0(unsigned char *, result->ranks_count);
     result->output_bytes = output_bytes(x->program, x->program->slots_count);
+    result->collectives = x->params->collectives;
     return result;
 }
 

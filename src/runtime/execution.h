@@ -19,6 +19,7 @@
 #include "program/live.h"
 #include "runtime/channels.h"
 #include "runtime/executor.h"
+#include "runtime/links.h"
 #include "runtime/memory.h"
 
 #include <pthread.h>
@@ -50,12 +51,14 @@ struct _LhItem {
     LhMessage *messages; /* under way, owned */
     uint32_t messages_count;
     uint32_t pending;     /* of them */
+    LhNativeCall *native; /* collectives that the links' library is asked for, owned */
+    uint32_t native_count;
     GPtrArray *memory;    /* host memory that must outlive the messages; NULL: none */
     GPtrArray *temporary; /* device memory, likewise */
     LhTime issued_ps, start_ps, end_ps;
     uint64_t bytes, flops;
-    unsigned round;          /* of a collective: how far it is */
-    LhCollectiveRun *run;    /* likewise; among @memory */
+    unsigned round;          /* those that are through */
+    LhCollectiveRun *run;    /* of a collective: how far it is; among @memory */
     LhDeviceMark start, end; /* where threads submit; owned; NULL: not submitted */
 };
 
@@ -180,7 +183,7 @@ void lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item);
  * nothing else, a collective one or two. Each function only enqueues; false: the run has failed.
  */
 bool lh_run_begin_round(LhRunStream *stream, LhItem *item); /* makes item->messages */
-bool lh_run_end_round(LhRunStream *stream, LhItem *item);   /* they have arrived */
+bool lh_run_end_round(LhItem *item);                        /* they have arrived */
 bool lh_run_has_round(const LhItem *item);
 
 /* How a message is posted: what is behind it is made ready; @post is set to false if a hook does
@@ -192,7 +195,7 @@ bool lh_run_kernel(LhRunStream *stream, LhItem *item, LhKernelId kernel, LhCall 
 
 /* Those of collectives. */
 bool lh_collective_begin_round(LhRunStream *stream, LhItem *item);
-bool lh_collective_end_round(LhRunStream *stream, LhItem *item);
+bool lh_collective_end_round(LhItem *item);
 bool lh_collective_has_round(const LhItem *item);
 
 /* ---- stuck.c ---- */

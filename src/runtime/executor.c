@@ -257,7 +257,7 @@ run_item(LhRunStream *s, LhItem *item)
 
     while (lh_run_has_round(item)) {
         if (!lh_run_begin_round(s, item) || (computes && !finish_stream(s)) ||
-            !run_messages(s, item) || !lh_run_end_round(s, item) || (reduces && !finish_stream(s)))
+            !run_messages(s, item) || !lh_run_end_round(item) || (reduces && !finish_stream(s)))
             return false;
     }
     return true;

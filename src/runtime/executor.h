@@ -24,9 +24,18 @@ typedef struct {
     void (*pause)(void *data, uint32_t rank, uint32_t op, uint32_t where);
 } LhRunHooks;
 
+/* How collectives are made of messages; run_collective.c has them. */
+typedef enum {
+    LH_WAY_DIRECT, /* straight to every destination; broadcasts in a chain */
+    LH_WAY_RING, /* gathers and reductions in a ring, in the order of the group; the rest direct */
+    LH_WAY_PAIRWISE, /* all-to-alls step by step, with a partner each; the rest as in a ring */
+    LH_WAY_NATIVE,   /* by the library of the links; all-to-alls and merges of attention direct */
+} LhCollectiveWay;
+
 typedef struct {
     const LhProgram *program; /* borrowed; one that lh_verify has proven */
     const LhBackend *backend;
+    LhCollectiveWay collectives;
     uint32_t kernel_set; /* of the backend's device */
     int64_t deadline_us; /* the run is given up when nothing has completed for so long */
     bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
@@ -58,6 +67,7 @@ typedef struct {
                                 unless it is the first */
     uint64_t output_bytes;   /* of one rank */
     LhTime makespan_ps;
+    LhCollectiveWay collectives; /* as they were made */
 } LhRunResult;
 
 /*

@@ -2,6 +2,7 @@
 #include "runtime/gates.h"
 
 #include "kernels/cpu/rows.h"
+#include "program/collective.h"
 #include "program/cursor.h"
 #include "runtime/held.h"
 
@@ -28,25 +29,57 @@ result_of(LhTensorKind kind)
     }
 }
 
-/* Adds what one op rounds in place: sums that it reads, adds to and stores in 16 bits again. */
+/* What a program rounds in place, and how often. */
+typedef struct {
+    const LhProgram *program;
+    LhCollectiveWay collectives;
+    uint32_t *by_cell;
+} Roundings;
+
 static void
-count_op(const LhProgram *program, const LhOp *op, uint32_t *by_cell)
+add_roundings(const Roundings *r, const LhRegion *region, uint32_t count)
 {
-    const LhKernel *kernel;
+    const LhSlot *slot = &r->program->slots[region->slot];
 
-    if (op->kind != LH_OP_COMPUTE)
+    if (slot->dtype == LH_DTYPE_FP32)
         return;
-    kernel = lh_kernels[op->compute.kernel];
-    for (unsigned i = 0; i < op->compute.regions_count; i++) {
-        const LhRegion *region = &op->compute.regions[i];
-        const LhSlot *slot = &program->slots[region->slot];
+    for (uint32_t part = 0; part < region->count; part++)
+        r->by_cell[slot->first_cell + region->part + part] += count;
+}
 
-        if (kernel->operands[i].access != LH_OPERAND_UPDATE || op->compute.args.first ||
-            slot->dtype == LH_DTYPE_FP32)
-            continue;
-        for (uint32_t part = 0; part < region->count; part++)
-            by_cell[slot->first_cell + region->part + part]++;
+/* Sums that a kernel reads, adds to and stores again. */
+static void
+count_kernel(const Roundings *r, const LhOp *op)
+{
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
+
+    for (unsigned i = 0; i < op->compute.regions_count && !op->compute.args.first; i++) {
+        if (kernel->operands[i].access == LH_OPERAND_UPDATE)
+            add_roundings(r, &op->compute.regions[i], 1);
     }
+}
+
+/* Sums on their way through a ring: every member but the first and the last one passes on what it
+ * has rounded. */
+static void
+count_collective(const Roundings *r, const LhOp *op)
+{
+    const uint64_t members = lh_group_size(&op->collective.group);
+
+    if (r->collectives == LH_WAY_DIRECT || members <= 2 ||
+        !lh_collective_reduces(op->collective.kind))
+        return;
+    for (unsigned i = 0; i < op->collective.tensors_count; i++)
+        add_roundings(r, &op->collective.receive[i], (uint32_t)members - 2);
+}
+
+static void
+count_op(const Roundings *r, const LhOp *op)
+{
+    if (op->kind == LH_OP_COMPUTE)
+        count_kernel(r, op);
+    else if (op->kind == LH_OP_COLLECTIVE)
+        count_collective(r, op);
 }
 
 /* Scores that are written out in 16 bits are partial results of what they are weights of. */
@@ -92,10 +125,11 @@ count_rank(const LhProgram *program, const uint32_t *by_cell, uint32_t *most)
  * many others as ranks add to it.
  */
 static void
-count_roundings(const LhProgram *program, uint32_t *rounded)
+count_roundings(const LhProgram *program, LhCollectiveWay collectives, uint32_t *rounded)
 {
     const uint32_t cells = lh_program_cells(program);
     g_autofree uint32_t *by_cell = g_new(uint32_t, MAX(cells, 1));
+    const Roundings roundings = { program, collectives, by_cell };
     LhOpBuffer buffer = { 0 };
 
     memset(rounded, 0, LH_TENSOR_KINDS * sizeof(*rounded));
@@ -106,7 +140,7 @@ count_roundings(const LhProgram *program, uint32_t *rounded)
         lh_cursor_init(&cursor, program, rank);
         while (lh_cursor_step(&cursor, &buffer))
             for (uint32_t i = 0; i < buffer.ops_count; i++)
-                count_op(program, &buffer.ops[i], by_cell);
+                count_op(&roundings, &buffer.ops[i]);
         count_rank(program, by_cell, rounded);
     }
     for (unsigned kind = 0; kind < LH_TENSOR_KINDS; kind++)
@@ -262,7 +296,7 @@ compare_place(const LhNumerics *n, const LhProgram *program, const LhRunResult *
 {
     uint32_t rounded[LH_TENSOR_KINDS];
 
-    count_roundings(program, rounded);
+    count_roundings(program, result->collectives, rounded);
     for (uint32_t slot = 0; slot < program->slots_count; slot++) {
         const LhSlot *s = &program->slots[slot];
         LhHeld held[2] = { 0 };

@@ -28,7 +28,6 @@ struct _LhLanes {
     uint32_t rounds;
     uint16_t root[STREAMS];
     bool several[STREAMS];      /* by root: more than one stream */
-    GChecksum *sum;             /* of all ops */
     GHashTable *of_messages;    /* Key *, owned -> lane + 1 */
     GHashTable *of_collectives; /* LhCommunicatorKey *, owned -> lane + 1 */
 };
@@ -142,95 +141,6 @@ add_collective(Walk *w, const LhOp *op)
                         GUINT_TO_POINTER(w->lanes->lanes->len));
 }
 
-/* ---- the digest: field by field, as structs have gaps ---- */
-
-static void
-digest_numbers(GChecksum *sum, const uint64_t *numbers, size_t count)
-{
-    g_checksum_update(sum, (const guchar *)numbers, (gssize)(count * sizeof(*numbers)));
-}
-
-static void
-digest_number(GChecksum *sum, uint64_t number)
-{
-    digest_numbers(sum, &number, 1);
-}
-
-static void
-digest_regions(GChecksum *sum, const LhRegion *regions, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const uint64_t numbers[] = { regions[i].slot, regions[i].part, regions[i].count,
-                                     regions[i].half };
-
-        digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
-    }
-}
-
-static void
-digest_exchange(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
-{
-    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-        const LhPart *part = &buffer->parts[op->exchange.parts_first + i];
-        const uint64_t numbers[] = { part->peer, part->tag, part->send, part->wire_bytes };
-
-        digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
-        digest_regions(sum, part->regions, part->regions_count);
-    }
-}
-
-static void
-digest_collective(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
-{
-    const LhGroup group = lh_group_canonical(op->collective.group);
-    const uint32_t tensors = op->collective.tensors_count;
-    const uint64_t numbers[] = { op->collective.kind, op->collective.reduction,
-                                 group.base,          group.stride,
-                                 group.count,         group.outer_stride,
-                                 group.outer_count,   op->collective.uneven };
-    const uint64_t counts = op->collective.uneven ? 2 * lh_group_size(&group) * tensors : 0;
-
-    digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
-    digest_regions(sum, op->collective.send, tensors);
-    digest_regions(sum, op->collective.receive, tensors);
-    for (uint64_t i = 0; i < counts; i++)
-        digest_number(sum, buffer->counts[op->collective.counts_first + i]);
-}
-
-static void
-digest_op(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
-{
-    const uint64_t numbers[] = { op->id, op->kind, op->stream, op->communicator, op->after_count };
-
-    digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
-    for (uint32_t i = 0; i < op->after_count; i++)
-        digest_number(sum, op->after[i]);
-    if (op->kind == LH_OP_COMPUTE) {
-        digest_number(sum, op->compute.kernel);
-        digest_regions(sum, op->compute.regions, op->compute.regions_count);
-    } else if (op->kind == LH_OP_EXCHANGE) {
-        digest_exchange(sum, op, buffer);
-    } else if (op->kind == LH_OP_COLLECTIVE) {
-        digest_collective(sum, op, buffer);
-    } else if (op->kind != LH_OP_SYNC) {
-        digest_regions(sum, &op->memory.region, 1);
-    }
-}
-
-/* What ops name by number. */
-static void
-digest_slots(GChecksum *sum, const LhProgram *program)
-{
-    for (uint32_t i = 0; i < program->slots_count; i++) {
-        const LhSlot *slot = &program->slots[i];
-        const uint64_t numbers[] = { slot->kind, slot->role, slot->dtype, slot->parts,
-                                     slot->part_bytes };
-
-        g_checksum_update(sum, (const guchar *)slot->name, -1);
-        digest_numbers(sum, numbers, G_N_ELEMENTS(numbers));
-    }
-}
-
 static bool
 walk_program(Walk *w, const LhProgram *program, GError **error)
 {
@@ -245,7 +155,6 @@ walk_program(Walk *w, const LhProgram *program, GError **error)
             for (uint32_t i = 0; ok && i < buffer.ops_count; i++) {
                 const LhOp *op = &buffer.ops[i];
 
-                digest_op(w->lanes->sum, op, &buffer);
                 if (op->kind == LH_OP_EXCHANGE)
                     ok = add_exchange(w, rank, op, buffer.parts, error);
                 else if (op->kind == LH_OP_COLLECTIVE)
@@ -505,8 +414,6 @@ lh_lanes_new(const LhProgram *program, GError **error)
         .lanes = lanes, .ranks = lh_program_ranks(program), .sends = sends, .receives = receives
     };
     lanes->lanes = g_array_new(FALSE, FALSE, sizeof(LhLane));
-    lanes->sum = g_checksum_new(G_CHECKSUM_SHA256);
-    digest_slots(lanes->sum, program);
     lanes->of_messages = g_hash_table_new_full(hash_key, equal_keys, g_free, NULL);
     lanes->of_collectives =
         g_hash_table_new_full(hash_communicator, equal_communicators, g_free, NULL);
@@ -535,7 +442,6 @@ lh_lanes_free(LhLanes *lanes)
         g_free(g_array_index(lanes->lanes, LhLane, i).pairs);
     }
     g_array_unref(lanes->lanes);
-    g_checksum_free(lanes->sum);
     g_hash_table_unref(lanes->of_messages);
     g_hash_table_unref(lanes->of_collectives);
     g_free(lanes);
@@ -557,12 +463,6 @@ uint32_t
 lh_lanes_rounds(const LhLanes *lanes)
 {
     return lanes->rounds;
-}
-
-const char *
-lh_lanes_digest(const LhLanes *lanes)
-{
-    return g_checksum_get_string(lanes->sum);
 }
 
 uint32_t

@@ -43,9 +43,6 @@ uint32_t lh_lanes_count(const LhLanes *lanes);
 const LhLane *lh_lanes_at(const LhLanes *lanes, uint32_t lane);
 uint32_t lh_lanes_rounds(const LhLanes *lanes);
 
-/* SHA-256 of all ops of all ranks: processes whose digests differ run different programs. */
-const char *lh_lanes_digest(const LhLanes *lanes);
-
 /* The lane of a message between @rank and @peer that is a part of exchange @op. */
 uint32_t lh_lane_of_message(const LhLanes *lanes, const LhOp *op, uint32_t rank, uint32_t peer);
 

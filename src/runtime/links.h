@@ -16,10 +16,22 @@ typedef struct {
     const LhChannels *channels; /* on each, messages meet as transport.h says */
     const LhRunDevice *device;
     const LhOpenControl *control;  /* tells processes of each other, and which ranks are here */
+    bool native;                   /* collectives are those of the library */
     int64_t deadline_us;           /* nothing waits for longer ... */
     bool (*stopping)(void *owner); /* ... nor when the run is being stopped */
     void *owner;
 } LhLinksParams;
+
+/* What a rank gives to a collective of the library's own, of one tensor. Device memory; @from and
+ * @to do not overlap. */
+typedef struct {
+    LhCollectiveKind kind;   /* not all-to-all */
+    enum lh_storage storage; /* of what is added up */
+    const unsigned char *from;
+    unsigned char *to;
+    uint64_t from_bytes, to_bytes;
+    LhDeviceStream stream;
+} LhNativeCall;
 
 /* A rank that takes part. Its device is open, and so are its streams. */
 typedef struct {
@@ -40,6 +52,9 @@ typedef struct {
     /* Whether streams may have to wait for each other, so that a program must end in one queue for
      * each rank. */
     bool one_queue;
+    /* Which library they are, for people: its version and file; NULL with @error if it cannot be
+     * used. Caller frees. NULL: it needs none. */
+    char *(*library)(GError **error);
     /* Called once in a process, before the threads of its ranks. NULL with @error. */
     void *(*open)(const LhLinksParams *params, GError **error);
     /*
@@ -55,6 +70,13 @@ typedef struct {
      */
     bool (*exchange)(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
                      GError **error);
+    /*
+     * Enqueues the collective @op by the library's own, of all tensors as one group, on their
+     * stream behind all that is there, and returns: what is enqueued behind it comes after it.
+     * NULL: there are none.
+     */
+    bool (*collectives)(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+                        GError **error);
     /* Whether something has failed that no call has told of. Never waits. NULL: nothing can. */
     bool (*failed)(void *joined, GError **error);
     /* Ends whatever the rank still waits for; nothing else is asked for but leave(). NULL: nothing

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/lanes.h"
+#include "runtime/library.h"
 #include "runtime/nccl_api.h"
 
 #include <stdatomic.h>
@@ -22,7 +23,6 @@
 
 /* What processes tell each other before the first of them waits for NCCL. */
 typedef struct {
-    char digest[72];         /* of the program */
     int32_t version;         /* of NCCL */
     ncclUniqueId id;         /* the first process's */
     char error[ERROR_BYTES]; /* why there is nothing to be waited for; "": there is */
@@ -210,6 +210,23 @@ give_back(const Joined *j, unsigned char *memory, bool finished)
 
 /* ---- the process ---- */
 
+/* "2.28.9, /usr/lib/libnccl.so.2". */
+static char *
+nccl_library(GError **error)
+{
+    const LhNccl *nccl = lh_nccl_load(error);
+    g_autofree char *version = NULL;
+    g_autofree char *path = NULL;
+    void *function;
+
+    if (nccl == NULL)
+        return NULL;
+    memcpy(&function, &nccl->GetVersion, sizeof(function));
+    version = lh_nccl_version_text(nccl->version);
+    path = lh_library_path(function);
+    return g_strdup_printf("%s, %s", version, path);
+}
+
 static bool
 compare_cards(const Links *links, const GByteArray *all, const Card *own, GError **error)
 {
@@ -223,11 +240,6 @@ compare_cards(const Links *links, const GByteArray *all, const Card *own, GError
 
         if (card->error[0] != '\0')
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u: %s", i * ranks, card->error);
-        else if (strcmp(card->digest, own->digest) != 0)
-            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "rank %u has another program than rank %u: start all processes with the "
-                        "same options, files and version",
-                        i * ranks, links->params->control->place.first);
         else if (card->version != own->version)
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "rank %u has NCCL %s, and rank %u has NCCL %s", i * ranks, theirs,
@@ -250,7 +262,6 @@ fill_card(Links *links, Card *card, GError **error)
     if (links->lanes == NULL)
         return;
     card->version = links->nccl->version;
-    g_strlcpy(card->digest, lh_lanes_digest(links->lanes), sizeof(card->digest));
     /* Without it kernels of two communicators might be launched in different orders on two ranks.
      */
     if (lh_lanes_count(links->lanes) > 1)
@@ -386,9 +397,22 @@ send_bytes(const Joined *j, const LhLane *lane, ncclComm_t comm, unsigned char *
     return result;
 }
 
+/* Has all ranks of a communicator add up a number, which is at @memory. */
+static bool
+add_number(const Joined *j, ncclComm_t comm, unsigned char *memory, const char *what,
+           GError **error)
+{
+    return done(j,
+                j->links->nccl->AllReduce(memory, memory, 1, ncclFloat32, ncclSum, comm,
+                                          j->rank.host),
+                what, error) &&
+           settle(j, comm, what, error);
+}
+
 /*
  * The first message between two ranks makes a connection, for which the host has to wait for the
- * other one's. So every pair of a lane exchanges a byte now.
+ * other one's, and so does the first collective. So every pair of a lane exchanges a byte now, and
+ * all of its ranks add up a number.
  */
 static bool
 connect_lane(Joined *j, uint32_t index, GError **error)
@@ -408,7 +432,10 @@ connect_lane(Joined *j, uint32_t index, GError **error)
             result = send_bytes(j, lane, j->comms[index], memory);
         end = j->links->nccl->GroupEnd();
         ok = done(j, result, what, error) && done(j, end, what, error) &&
-             settle(j, j->comms[index], what, error) && finish_stream(j, what, error);
+             settle(j, j->comms[index], what, error) &&
+             (!j->links->params->native || !lane->collectives ||
+              add_number(j, j->comms[index], memory, what, error)) &&
+             finish_stream(j, what, error);
     }
     give_back(j, memory, ok);
     return ok;
@@ -439,11 +466,7 @@ meet(Joined *j, GError **error)
     unsigned char *memory = device->alloc(j->rank.device, sizeof(float), error);
     const bool ok = memory != NULL &&
                     device->fill(j->rank.device, memory, 0, sizeof(float), j->rank.host, error) &&
-                    done(j,
-                         j->links->nccl->AllReduce(memory, memory, 1, ncclFloat32, ncclSum,
-                                                   j->world, j->rank.host),
-                         what, error) &&
-                    settle(j, j->world, what, error) && hold_streams(j, error) &&
+                    add_number(j, j->world, memory, what, error) && hold_streams(j, error) &&
                     finish_stream(j, what, error);
 
     give_back(j, memory, ok);
@@ -745,6 +768,68 @@ nccl_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t
     return true;
 }
 
+/* ---- collectives of its own ---- */
+
+static ncclDataType_t
+type_of(enum lh_storage storage)
+{
+    switch (storage) {
+    case LH_STORAGE_BF16:
+        return ncclBfloat16;
+    case LH_STORAGE_FP16:
+        return ncclFloat16;
+    default:
+        return ncclFloat32;
+    }
+}
+
+static ncclResult_t
+call_collective(const Joined *j, const LhNativeCall *call, ncclComm_t comm)
+{
+    const LhNccl *nccl = j->links->nccl;
+    const ncclDataType_t type = type_of(call->storage);
+    const uint64_t element = lh_storage_bytes(call->storage);
+
+    switch (call->kind) {
+    case LH_COLL_ALL_GATHER:
+        return nccl->AllGather(call->from, call->to, call->from_bytes, ncclUint8, comm,
+                               call->stream);
+    case LH_COLL_REDUCE_SCATTER:
+        return nccl->ReduceScatter(call->from, call->to, call->to_bytes / element, type, ncclSum,
+                                   comm, call->stream);
+    case LH_COLL_ALL_REDUCE:
+        return nccl->AllReduce(call->from, call->to, call->to_bytes / element, type, ncclSum, comm,
+                               call->stream);
+    default:
+        return nccl->Broadcast(call->from, call->to, call->to_bytes, ncclUint8, 0, comm,
+                               call->stream);
+    }
+}
+
+static bool
+nccl_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+                 GError **error)
+{
+    const Joined *j = joined;
+    const LhNccl *nccl = j->links->nccl;
+    const uint32_t lane = lh_lane_of_collective(j->links->lanes, op);
+    const char *what = lh_collective_names[op->collective.kind];
+    ncclResult_t result = nccl->GroupStart(), end;
+
+    for (uint32_t i = 0; result == ncclSuccess && i < count; i++)
+        result = call_collective(j, &calls[i], j->comms[lane]);
+    end = nccl->GroupEnd();
+    if (done(j, result, what, error) && done(j, end, what, error) &&
+        settle(j, j->comms[lane], what, error))
+        return true;
+    {
+        g_autofree char *name = lane_text(lh_lanes_at(j->links->lanes, lane));
+
+        g_prefix_error(error, "%s: ", name);
+    }
+    return false;
+}
+
 /* ---- the end ---- */
 
 static bool
@@ -810,9 +895,11 @@ const LhLinks lh_links_nccl = {
     .name = "nccl",
     .needs_both = false,
     .one_queue = true,
+    .library = nccl_library,
     .open = nccl_open,
     .join = nccl_join,
     .exchange = nccl_exchange,
+    .collectives = nccl_collectives,
     .failed = nccl_failed,
     .abort = nccl_abort,
     .leave = nccl_leave,

@@ -12,6 +12,13 @@ refuse(GError **error)
     return false;
 }
 
+static char *
+find_library(GError **error)
+{
+    refuse(error);
+    return NULL;
+}
+
 static void *
 open_control(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
 {
@@ -34,4 +41,6 @@ open_transport(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GEr
 
 const LhControl lh_control_mpi = { .name = "mpi", .open = open_control };
 
-const LhTransport lh_transport_mpi = { .name = "mpi", .open = open_transport };
+const LhTransport lh_transport_mpi = { .name = "mpi",
+                                       .library = find_library,
+                                       .open = open_transport };

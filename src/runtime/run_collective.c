@@ -1,9 +1,10 @@
 /*
- * Collectives made of messages, the same over every transport and all links: everything goes
- * straight to its destination, so that a rank sends as many bytes as by the bandwidth-optimal
- * algorithms, and reductions are done by the receiver in the order of the group, so that bits do
- * not depend on timing. A region counts as its parts laid end to end. Tensors of one collective
- * travel together.
+ * Collectives made of messages, the same over every transport and all links, as the simulator's
+ * algorithms of the same names have them (sim/network/collective_*.c). A rank sends as many bytes
+ * by each of them, and bits do not depend on timing: sent straight to where they belong, terms are
+ * added up by the receiver in the order of the group; in a ring each member adds its own to what
+ * has come so far, rounded to the type of the tensor. A region counts as its parts laid end to end.
+ * Tensors of one collective travel together.
  */
 #include "runtime/execution.h"
 
@@ -17,7 +18,10 @@ typedef struct {
     Collective *c;
     uint32_t index;
     const LhBound *from, *to;
-    unsigned char **blocks; /* of reductions: every member's slice, this rank's own too */
+    unsigned char *own;     /* of all-to-alls: a copy of what is sent */
+    unsigned char **blocks; /* of reductions: what is added up, in order ... */
+    uint32_t blocks_count;
+    unsigned char *sum; /* ... into this, in a ring; or what the links' library makes of it */
 } Tensor;
 
 struct _LhCollectiveRun {
@@ -26,20 +30,23 @@ struct _LhCollectiveRun {
     const LhProgram *program;
     LhCollectiveCall call;
     uint32_t channel;
+    uint32_t phase, step; /* the round's: which of its phases it belongs to, and the how-manieth */
     Tensor tensors[LH_COLLECTIVE_TENSORS_MAX];
 };
 
 /*
- * A kind of collective consists of rounds of messages. Every tensor makes its messages of a round;
- * when all of them have arrived, every tensor finishes the round. False: the run has failed. What
- * is asked of the device in between is done in the order of the stream.
+ * A kind of collective consists of phases, and a phase of one round of messages or several. Every
+ * tensor makes its messages of a round; when all of them have arrived, every tensor finishes the
+ * round. False: the run has failed. What is asked of the device in between is done in the order of
+ * the stream.
  */
 typedef struct {
     bool (*make)(Tensor *);
-    bool (*finish)(Tensor *); /* NULL: nothing is left to do */
-} Round;
+    bool (*finish)(Tensor *);               /* NULL: nothing is left to do */
+    uint32_t (*rounds)(const Collective *); /* NULL: one */
+} Phase;
 
-#define ROUNDS_MAX 2
+#define PHASES_MAX 2
 
 /* Bytes [from, from + count) of a region. */
 typedef struct {
@@ -122,21 +129,28 @@ room_for_pieces(const Tensor *t, const LhBound *bound)
     return lh_item_memory(t->c->item, MAX(bound->region.count, 1) * sizeof(LhPiece));
 }
 
+/* Copies a range of the send region. */
+static bool
+take(const Tensor *t, Range range, unsigned char *memory)
+{
+    LhPiece *pieces = room_for_pieces(t, t->from);
+    const uint32_t count = cut(t->from, range, pieces);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!copy(t, memory, pieces[i].data, pieces[i].bytes))
+            return false;
+        memory += pieces[i].bytes;
+    }
+    return true;
+}
+
 /* A copy of a range of the send region, which the receive region may overlap; NULL: failed. */
 static unsigned char *
 own_copy(const Tensor *t, Range range)
 {
-    LhPiece *pieces = room_for_pieces(t, t->from);
-    const uint32_t count = cut(t->from, range, pieces);
     unsigned char *memory = temporary(t, range.count);
-    unsigned char *to = memory;
 
-    for (uint32_t i = 0; i < count && to != NULL; i++) {
-        if (!copy(t, to, pieces[i].data, pieces[i].bytes))
-            return NULL;
-        to += pieces[i].bytes;
-    }
-    return memory;
+    return memory != NULL && take(t, range, memory) ? memory : NULL;
 }
 
 /* Puts memory into a range of the receive region. */
@@ -198,30 +212,126 @@ move_memory(const Tensor *t, bool send, uint32_t member, unsigned char *memory, 
     m->bytes = bytes;
 }
 
+/* ---- rings and pairs ---- */
+
+static uint32_t
+one_for_each_other(const Collective *c)
+{
+    return c->call.members - 1;
+}
+
+/* The member @distance behind this one, in the order of the group; less than all members. */
+static uint32_t
+further(const Collective *c, uint32_t distance)
+{
+    return (c->call.position + distance) % c->call.members;
+}
+
+static uint32_t
+before(const Collective *c, uint32_t distance)
+{
+    return further(c, c->call.members - distance);
+}
+
+/* Whom this member exchanges with in a step of an all-to-all, from 1 on: its partner if there is
+ * one for each, else one further and one back by as many. */
+static uint32_t
+sends_to(const Collective *c, uint32_t step)
+{
+    const bool paired = (c->call.members & (c->call.members - 1)) == 0;
+
+    return paired ? c->call.position ^ step : further(c, step);
+}
+
+static uint32_t
+receives_from(const Collective *c, uint32_t step)
+{
+    const bool paired = (c->call.members & (c->call.members - 1)) == 0;
+
+    return paired ? c->call.position ^ step : before(c, step);
+}
+
 /* ---- copying kinds: all-gather, all-to-all ---- */
 
 /* The send region may be a part of the receive region, so what is sent is copied first. */
 static bool
+copy_own(Tensor *t)
+{
+    const LhCollectiveCall *call = &t->c->call;
+    const LhShare own = lh_collective_sends(call, t->index, call->position);
+    const LhShare place = lh_collective_receives(call, t->index, call->position);
+
+    t->own = own_copy(t, (Range){ 0, bytes_of(t->from) });
+    return t->own != NULL && keep(t, range_of(t->to, place), t->own + range_of(t->from, own).from);
+}
+
+static void
+send_to(const Tensor *t, uint32_t member)
+{
+    const Range sent = range_of(t->from, lh_collective_sends(&t->c->call, t->index, member));
+
+    move_memory(t, true, member, t->own + sent.from, sent.count);
+}
+
+static void
+receive_from(const Tensor *t, uint32_t member)
+{
+    move_range(t, false, member, t->to,
+               range_of(t->to, lh_collective_receives(&t->c->call, t->index, member)));
+}
+
+static bool
 make_copies(Tensor *t)
 {
     const Collective *c = t->c;
-    const uint32_t self = c->call.position;
-    unsigned char *own = own_copy(t, (Range){ 0, bytes_of(t->from) });
 
-    if (own == NULL ||
-        !keep(t, range_of(t->to, lh_collective_receives(&c->call, t->index, self)),
-              own + range_of(t->from, lh_collective_sends(&c->call, t->index, self)).from))
+    if (!copy_own(t))
         return false;
     for (uint32_t k = 0; k < c->call.members; k++) {
-        const Range sent = range_of(t->from, lh_collective_sends(&c->call, t->index, k));
-
-        if (k == self)
+        if (k == c->call.position)
             continue;
-        move_memory(t, true, k, own + sent.from, sent.count);
-        move_range(t, false, k, t->to,
-                   range_of(t->to, lh_collective_receives(&c->call, t->index, k)));
+        send_to(t, k);
+        receive_from(t, k);
     }
     return true;
+}
+
+static bool
+make_pair(Tensor *t)
+{
+    const Collective *c = t->c;
+
+    if (c->step == 0 && !copy_own(t))
+        return false;
+    send_to(t, sends_to(c, c->step + 1));
+    receive_from(t, receives_from(c, c->step + 1));
+    return true;
+}
+
+/* What lands of member @member, of an all-gather or of the second half of an all-reduce. */
+static Range
+block_of(const Tensor *t, uint32_t member)
+{
+    if (t->c->call.op->collective.kind == LH_COLL_ALL_REDUCE)
+        return slice_of(t, t->to, member);
+    return range_of(t->to, lh_collective_receives(&t->c->call, t->index, member));
+}
+
+/* Passes on the block that has come last, this rank's own at first. */
+static bool
+pass_block(Tensor *t)
+{
+    const Collective *c = t->c;
+
+    move_range(t, true, further(c, 1), t->to, block_of(t, before(c, c->step)));
+    move_range(t, false, before(c, 1), t->to, block_of(t, before(c, c->step + 1)));
+    return true;
+}
+
+static bool
+gather_in_ring(Tensor *t)
+{
+    return (t->c->step > 0 || copy_own(t)) && pass_block(t);
 }
 
 /* ---- reductions ---- */
@@ -234,7 +344,7 @@ sum(const Tensor *t, uint64_t bytes, unsigned char *into)
     const LhPlaceOfWork *at = &c->stream->at;
     const LhSlot *slot = &c->program->slots[t->from->region.slot];
     const LhDeviceSum add = { .terms = t->blocks,
-                              .count = c->call.members,
+                              .count = t->blocks_count,
                               .sum = into,
                               .elements = bytes / lh_slot_element_bytes(slot),
                               .storage = lh_dtype_storage(slot->dtype) };
@@ -286,8 +396,8 @@ merge(const Tensor *t, uint64_t bytes, unsigned char *into)
     sum.data = temporary(t, parts * sum.part_bytes);
     if (sum.data == NULL)
         return false;
-    for (uint32_t k = 0; k <= c->call.members; k++) {
-        const bool rounds = k == c->call.members;
+    for (uint32_t k = 0; k <= t->blocks_count; k++) {
+        const bool rounds = k == t->blocks_count;
         LhCall call = { .args = &args };
 
         args.first = k == 0 || rounds;
@@ -311,6 +421,7 @@ make_slices(Tensor *t)
     const uint32_t self = c->call.position;
     const Range own = slice_of(t, t->from, self);
 
+    t->blocks_count = c->call.members;
     t->blocks = lh_item_memory(c->item, c->call.members * sizeof(*t->blocks));
     for (uint32_t k = 0; k < c->call.members; k++) {
         t->blocks[k] = k == self ? own_copy(t, own) : temporary(t, own.count);
@@ -324,20 +435,71 @@ make_slices(Tensor *t)
     return true;
 }
 
-/* Reduces the slices into the receive region: all of it, or this rank's slice. */
+static bool
+reduce(const Tensor *t, uint64_t bytes, unsigned char *into)
+{
+    return (t->c->call.op->collective.reduction == LH_REDUCE_SUM ? sum : merge)(t, bytes, into);
+}
+
+/* Puts this rank's reduced slice into the receive region: all of it, or its slice. */
+static bool
+keep_slice(const Tensor *t, const unsigned char *reduced)
+{
+    const bool scatter = t->c->call.op->collective.kind == LH_COLL_REDUCE_SCATTER;
+    const Range own = slice_of(t, t->from, t->c->call.position);
+
+    return keep(t, scatter ? (Range){ 0, own.count } : own, reduced);
+}
+
 static bool
 reduce_slices(Tensor *t)
 {
-    const Collective *c = t->c;
-    const bool scatter = c->call.op->collective.kind == LH_COLL_REDUCE_SCATTER;
-    const Range own = slice_of(t, t->from, c->call.position);
+    const Range own = slice_of(t, t->from, t->c->call.position);
     unsigned char *result = temporary(t, own.count);
 
-    if (result == NULL)
+    return result != NULL && reduce(t, own.count, result) && keep_slice(t, result);
+}
+
+/* The first block is what comes, the second this rank's own; their sum is sent on. */
+static bool
+room_for_sums(Tensor *t)
+{
+    const uint64_t bytes = slice_of(t, t->from, t->c->call.position).count;
+
+    t->blocks_count = 2;
+    t->blocks = lh_item_memory(t->c->item, t->blocks_count * sizeof(*t->blocks));
+    t->blocks[0] = temporary(t, bytes);
+    t->blocks[1] = temporary(t, bytes);
+    t->sum = temporary(t, bytes);
+    return t->blocks[0] != NULL && t->blocks[1] != NULL && t->sum != NULL;
+}
+
+/* A slice goes round from the member behind its own one, which so adds the last term. */
+static bool
+make_sum(Tensor *t)
+{
+    const Collective *c = t->c;
+    const Range sent = slice_of(t, t->from, before(c, c->step + 1));
+
+    if (c->step == 0 && !room_for_sums(t))
         return false;
-    if (!(c->call.op->collective.reduction == LH_REDUCE_SUM ? sum : merge)(t, own.count, result))
-        return false;
-    return keep(t, scatter ? (Range){ 0, own.count } : own, result);
+    if (c->step == 0)
+        move_range(t, true, further(c, 1), t->from, sent);
+    else
+        move_memory(t, true, further(c, 1), t->sum, sent.count);
+    move_memory(t, false, before(c, 1), t->blocks[0], sent.count);
+    return true;
+}
+
+static bool
+add_to_sum(Tensor *t)
+{
+    const Collective *c = t->c;
+    const uint32_t distance = (c->step + 2) % c->call.members;
+    const Range own = slice_of(t, t->from, before(c, distance));
+
+    return take(t, own, t->blocks[1]) && reduce(t, own.count, t->sum) &&
+           (distance > 0 || keep_slice(t, t->sum));
 }
 
 /* All-reduce: slices are reduced where they belong, then gathered. */
@@ -349,8 +511,8 @@ make_reduced(Tensor *t)
     for (uint32_t k = 0; k < c->call.members; k++) {
         if (k == c->call.position)
             continue;
-        move_range(t, true, k, t->to, slice_of(t, t->to, c->call.position));
-        move_range(t, false, k, t->to, slice_of(t, t->to, k));
+        move_range(t, true, k, t->to, block_of(t, c->call.position));
+        move_range(t, false, k, t->to, block_of(t, k));
     }
     return true;
 }
@@ -379,20 +541,97 @@ make_to_next(Tensor *t)
     return true;
 }
 
-static const Round kinds[LH_COLL_KINDS][ROUNDS_MAX] = {
-    [LH_COLL_ALL_GATHER] = { { make_copies, NULL } },
-    [LH_COLL_REDUCE_SCATTER] = { { make_slices, reduce_slices } },
-    [LH_COLL_ALL_REDUCE] = { { make_slices, reduce_slices }, { make_reduced, NULL } },
-    [LH_COLL_ALL_TO_ALL] = { { make_copies, NULL } },
-    [LH_COLL_BROADCAST] = { { make_from_before, NULL }, { make_to_next, NULL } },
+/* ---- the library's own ---- */
+
+static bool
+call_library(Tensor *t)
+{
+    const Collective *c = t->c;
+    const LhOp *op = c->call.op;
+    const LhSlot *slot = &c->program->slots[t->from->region.slot];
+    LhNativeCall *call = &c->item->native[c->item->native_count++];
+
+    t->own = own_copy(t, (Range){ 0, bytes_of(t->from) });
+    t->sum = temporary(t, bytes_of(t->to));
+    if (t->own == NULL || t->sum == NULL)
+        return false;
+    *call = (LhNativeCall){ .kind = op->collective.kind,
+                            .storage = lh_dtype_storage(slot->dtype),
+                            .from = t->own,
+                            .to = t->sum,
+                            .from_bytes = bytes_of(t->from),
+                            .to_bytes = bytes_of(t->to),
+                            .stream = c->stream->at.stream };
+    return true;
+}
+
+/* Its bytes are counted by formula: only the library knows what it sends. */
+static bool
+keep_result(Tensor *t)
+{
+    const Collective *c = t->c;
+    const LhOp *op = c->call.op;
+    const uint64_t whole = bytes_of(t->from);
+    const bool is_cut = lh_collective_reduces(op->collective.kind);
+
+    c->item->bytes +=
+        lh_collective_bytes_sent(op->collective.kind, &op->collective.group, c->stream->rank->index,
+                                 is_cut ? whole / c->call.members : whole);
+    return keep(t, (Range){ 0, bytes_of(t->to) }, t->sum);
+}
+
+/* Broadcasts by messages are the same by all. */
+static const Phase phases[][LH_COLL_KINDS][PHASES_MAX] = {
+    [LH_WAY_DIRECT] = {
+        [LH_COLL_ALL_GATHER] = { { make_copies } },
+        [LH_COLL_REDUCE_SCATTER] = { { make_slices, reduce_slices } },
+        [LH_COLL_ALL_REDUCE] = { { make_slices, reduce_slices }, { make_reduced } },
+        [LH_COLL_ALL_TO_ALL] = { { make_copies } },
+        [LH_COLL_BROADCAST] = { { make_from_before }, { make_to_next } },
+    },
+    [LH_WAY_RING] = {
+        [LH_COLL_ALL_GATHER] = { { gather_in_ring, NULL, one_for_each_other } },
+        [LH_COLL_REDUCE_SCATTER] = { { make_sum, add_to_sum, one_for_each_other } },
+        [LH_COLL_ALL_REDUCE] = { { make_sum, add_to_sum, one_for_each_other },
+                                 { pass_block, NULL, one_for_each_other } },
+        [LH_COLL_ALL_TO_ALL] = { { make_copies } },
+        [LH_COLL_BROADCAST] = { { make_from_before }, { make_to_next } },
+    },
+    [LH_WAY_PAIRWISE] = {
+        [LH_COLL_ALL_GATHER] = { { gather_in_ring, NULL, one_for_each_other } },
+        [LH_COLL_REDUCE_SCATTER] = { { make_sum, add_to_sum, one_for_each_other } },
+        [LH_COLL_ALL_REDUCE] = { { make_sum, add_to_sum, one_for_each_other },
+                                 { pass_block, NULL, one_for_each_other } },
+        [LH_COLL_ALL_TO_ALL] = { { make_pair, NULL, one_for_each_other } },
+        [LH_COLL_BROADCAST] = { { make_from_before }, { make_to_next } },
+    },
+    [LH_WAY_NATIVE] = {
+        [LH_COLL_ALL_GATHER] = { { call_library, keep_result } },
+        [LH_COLL_REDUCE_SCATTER] = { { call_library, keep_result } },
+        [LH_COLL_ALL_REDUCE] = { { call_library, keep_result } },
+        [LH_COLL_ALL_TO_ALL] = { { make_copies } },
+        [LH_COLL_BROADCAST] = { { call_library, keep_result } },
+    },
 };
 
 /* ---- the whole ---- */
 
-static const Round *
-round_of(const LhItem *item)
+/* A group of one has nobody to send to, and no library merges attention. */
+static LhCollectiveWay
+way_of(const Collective *c)
 {
-    return &kinds[item->op.collective.kind][item->round];
+    const LhOp *op = c->call.op;
+    const LhCollectiveWay way = c->stream->rank->execution->params->collectives;
+    const bool merges =
+        lh_collective_reduces(op->collective.kind) && op->collective.reduction != LH_REDUCE_SUM;
+
+    return c->call.members == 1 || (merges && way == LH_WAY_NATIVE) ? LH_WAY_DIRECT : way;
+}
+
+static const Phase *
+phase_of(const Collective *c)
+{
+    return &phases[way_of(c)][c->call.op->collective.kind][c->phase];
 }
 
 static void
@@ -425,25 +664,31 @@ lh_collective_begin_round(LhRunStream *s, LhItem *item)
     if (item->run == NULL)
         start(s, item);
     item->messages = g_new0(LhMessage, 2 * (gsize)item->run->call.members * count);
+    item->native = g_new0(LhNativeCall, count);
     for (uint32_t i = 0; ok && i < count; i++)
-        ok = round_of(item)->make(&item->run->tensors[i]);
+        ok = phase_of(item->run)->make(&item->run->tensors[i]);
     return ok;
 }
 
 bool
-lh_collective_end_round(LhRunStream *s, LhItem *item)
+lh_collective_end_round(LhItem *item)
 {
-    const Round *round = round_of(item);
+    Collective *c = item->run;
+    const Phase *phase = phase_of(c);
     bool ok = true;
 
-    (void)s;
-    for (uint32_t i = 0; ok && i < item->op.collective.tensors_count && round->finish != NULL; i++)
-        ok = round->finish(&item->run->tensors[i]);
+    for (uint32_t i = 0; ok && i < item->op.collective.tensors_count && phase->finish != NULL; i++)
+        ok = phase->finish(&c->tensors[i]);
+    if (++c->step == (phase->rounds == NULL ? 1 : phase->rounds(c))) {
+        c->phase++;
+        c->step = 0;
+    }
     return ok;
 }
 
 bool
 lh_collective_has_round(const LhItem *item)
 {
-    return item->round < ROUNDS_MAX && round_of(item)->make != NULL;
+    return item->run == NULL ||
+           (item->run->phase < PHASES_MAX && phase_of(item->run)->make != NULL);
 }

@@ -191,7 +191,8 @@ lh_run_begin_round(LhRunStream *s, LhItem *item)
     bool ok = true;
 
     g_clear_pointer(&item->messages, g_free);
-    item->messages_count = 0;
+    g_clear_pointer(&item->native, g_free);
+    item->messages_count = item->native_count = 0;
     if (item->op.kind == LH_OP_COMPUTE)
         ok = ask_for_kernel(s, item);
     else if (item->op.kind == LH_OP_EXCHANGE)
@@ -205,9 +206,9 @@ lh_run_begin_round(LhRunStream *s, LhItem *item)
 }
 
 bool
-lh_run_end_round(LhRunStream *s, LhItem *item)
+lh_run_end_round(LhItem *item)
 {
-    const bool ok = item->op.kind != LH_OP_COLLECTIVE || lh_collective_end_round(s, item);
+    const bool ok = item->op.kind != LH_OP_COLLECTIVE || lh_collective_end_round(item);
 
     item->round++;
     return ok;

@@ -206,10 +206,23 @@ post_messages(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
            fail(d, error);
 }
 
+/* Asks the links' library for its own collectives. */
+static bool
+post_collectives(Driver *d, const Rank *rank, const LhItem *item)
+{
+    const LhLinks *links = d->all->x->params->backend->links;
+    GError *error = NULL;
+
+    return item->native_count == 0 ||
+           links->collectives(rank->joined, &item->op, item->native, item->native_count, &error) ||
+           fail(d, error);
+}
+
 static bool
 begin_round(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
 {
-    return lh_run_begin_round(s, item) && post_messages(d, rank, s, item);
+    return lh_run_begin_round(s, item) && post_messages(d, rank, s, item) &&
+           post_collectives(d, rank, item);
 }
 
 /* The first op of a stream begins. */
@@ -264,7 +277,7 @@ stream_step(Driver *d, const Rank *rank, LhRunStream *s)
     if (item->start == NULL && !begin(d, rank, s, item))
         return true;
     while (item->pending == 0) {
-        if (!lh_run_end_round(s, item))
+        if (!lh_run_end_round(item))
             return true;
         if (!lh_run_has_round(item))
             break;
@@ -472,11 +485,29 @@ tell_end(Driver *d)
     pthread_mutex_unlock(&all->lock);
 }
 
+/* Whether the run is being stopped; another process may have failed, too. A process whose control
+ * plane tells of others has one driver, which is the thread that opened it. */
+static bool
+is_stopping(void *owner)
+{
+    LhExecution *x = owner;
+    const LhControl *control = x->params->backend->control;
+    GError *error = NULL;
+
+    if (!lh_execution_stopping(x) && x->place.count == 1 && control->failed != NULL &&
+        control->failed(x->control, &error))
+        lh_execution_fail(x, error);
+    return lh_execution_stopping(x);
+}
+
 static void
 look_at_links(Driver *d)
 {
     const LhLinks *links = d->all->x->params->backend->links;
     GError *error = NULL;
+
+    if (is_stopping(d->all->x))
+        return;
 
     for (uint32_t i = 0; i < d->count; i++) {
         if (links->failed != NULL && links->failed(d->ranks[i].joined, &error))
@@ -595,12 +626,6 @@ by_end(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-static bool
-is_stopping(void *owner)
-{
-    return lh_execution_stopping(owner);
-}
-
 void
 lh_execution_submit(LhExecution *x)
 {
@@ -610,6 +635,7 @@ lh_execution_submit(LhExecution *x)
                                    .channels = x->channels,
                                    .device = x->params->backend->device,
                                    .control = &control,
+                                   .native = x->params->collectives == LH_WAY_NATIVE,
                                    .deadline_us = x->params->deadline_us,
                                    .stopping = is_stopping,
                                    .owner = x };

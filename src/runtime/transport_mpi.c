@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <string.h>
 
 #define BLOCK_BYTES_MAX (INT32_C(1) << 30) /* counts of MPI are int */
 #define IDLE_US_MAX 100                    /* between two looks */
@@ -229,9 +230,23 @@ mpi_close(void *state)
     g_free(m);
 }
 
+/* The first of the lines in which it says what it is; MPI need not have been started. */
+static char *
+mpi_library(GError **error)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+
+    if (!lh_mpi_ok(MPI_Get_library_version(text, &length), "does not say its version", error))
+        return NULL;
+    text[strcspn(text, ",\n")] = '\0';
+    return g_strdup(text);
+}
+
 const LhTransport lh_transport_mpi = {
     .name = "mpi",
     .host_memory = true,
+    .library = mpi_library,
     .open = mpi_open,
     .post = mpi_post,
     .poll = mpi_poll,

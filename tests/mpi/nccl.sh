@@ -78,6 +78,17 @@ run="$program run --backend nccl --schedule ring --ranks 3 --deadline 2s $shape 
     STANDIN_NCCL=exit=1:6 expect 'a process that is gone' any '' -n 3 $run
     expect 'a rank without NCCL' 4 'rank 1: NCCL: cannot load /nowhere (' \
         -n 1 $run : -n 1 env LONGHAUL_NCCL=/nowhere $run : -n 1 $run
+    expect 'a rank without a device' 4 'no GPU is visible' \
+        -n 1 $run : -n 1 env STANDIN_DEVICES=0 $run : -n 1 $run
+    expect 'a rank without a device of its own' 4 'rank 2 needs GPU 2 of this machine, which has 2' \
+        -n 2 $run : -n 1 env STANDIN_DEVICES=2 $run
+    expect 'a rank without a driver' 4 'there is no driver for NVIDIA GPUs here' \
+        -n 2 $run : -n 1 env STANDIN_DRIVER=-1 $run
+    expect 'a rank with an old driver' 4 'the driver is too old: it knows CUDA 11.8' \
+        -n 2 $run : -n 1 env STANDIN_DRIVER=11080 $run
+    expect 'a rank without memory' 4 "the GPU's memory is full" \
+        -n 1 $run : -n 1 env STANDIN_MEMORY=1000000 $run : -n 1 $run
+    expect 'a rank with another seed' 4 'rank 1 has another seed' -n 1 $run : -n 1 $run --seed 1 : -n 1 $run
     expect 'a rank with another program' 4 'rank 2 has another program than rank 0' \
         -n 2 $run : -n 1 $run --no-overlap
 }

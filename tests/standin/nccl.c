@@ -237,7 +237,7 @@ can_go_on(const Call *c)
             return atomic_load(&own->read) == c->number * ranks;
         if (!c->read)
             return all_posted(c);
-        return atomic_load(&own->read) == (c->number + 1) * ranks;
+        return atomic_load(&own->read) >= (c->number + 1) * ranks;
     }
     m = mail_of(c);
     if (c->kind == RECEIVE)
@@ -368,27 +368,54 @@ compare_shares(const Call *c, int member)
                         s->count, (int)s->type, s->root, s->reduction);
 }
 
-/* Adds up in an order that depends on the rank, as NCCL promises none. */
+__extension__ typedef _Float16 Half;
+
+static float
+element(const void *data, ncclDataType_t type, uint64_t index)
+{
+    const uint32_t top = type == ncclBfloat16 ? (uint32_t)((const uint16_t *)data)[index] << 16 : 0;
+    float value;
+
+    if (type == ncclFloat32)
+        return ((const float *)data)[index];
+    if (type == ncclFloat16)
+        return (float)((const Half *)data)[index];
+    memcpy(&value, &top, sizeof(value));
+    return value;
+}
+
+/* Rounds to nearest, ties to even; sums of tests are finite. */
+static void
+put_element(void *data, ncclDataType_t type, uint64_t index, float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    if (type == ncclFloat32)
+        ((float *)data)[index] = value;
+    else if (type == ncclFloat16)
+        ((Half *)data)[index] = (Half)value;
+    else
+        ((uint16_t *)data)[index] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Adds up in an order that depends on the rank, as NCCL promises none, and rounds every sum. */
 static void
 sum_shares(const Call *c, uint64_t first)
 {
-    float *to = c->to;
-
-    if (c->type != ncclFloat32 || c->reduction != ncclSum) {
+    if ((c->type != ncclFloat32 && c->type != ncclBfloat16 && c->type != ncclFloat16) ||
+        c->reduction != ncclSum) {
         standin_finding("a reduction that the stand-in does not know");
         return;
     }
     for (uint64_t k = 0; k < c->count; k++) {
-        float sum = 0;
-
+        put_element(c->to, c->type, k, 0);
         for (int i = 0; i < c->comm->ranks; i++) {
             const Share *s = &c->comm->shared->shares[(c->comm->rank + i) % c->comm->ranks];
-            float term;
 
-            memcpy(&term, s->data + (first + k) * sizeof(term), sizeof(term));
-            sum += term;
+            put_element(c->to, c->type, k,
+                        element(c->to, c->type, k) + element(s->data, c->type, first + k));
         }
-        to[k] = sum;
     }
 }
 
@@ -437,7 +464,8 @@ go_on(GroupOp *g, Call *c)
         c->done = true;
 }
 
-/* An op that is aborted leaves what it has posted to those who may still take it, but is gone. */
+/* An op that ends is gone; if it was aborted, those who may still take what it has posted take that
+ * alone. */
 static void
 withdraw(const GroupOp *g)
 {
@@ -466,8 +494,7 @@ run_group(StandinOp *op)
     }
     if (!all && g->comm->state != ABORTED)
         return false;
-    if (!all)
-        withdraw(g);
+    withdraw(g);
     g->comm->finished++;
     return true;
 }

@@ -23,11 +23,11 @@ typedef struct {
                    own; -1: there is no driver */
 } StandinOptions;
 
-/* What the virtual clock counts. Hosts are infinitely fast. */
+/* What the virtual clock counts. Hosts are infinitely fast, and so are copies within a device. */
 typedef struct {
     /* Seconds that a kernel takes; NULL: no time. */
     double (*kernel)(const char *name, const uint32_t grid[3]);
-    /* A message, or a copy within devices: latency, and bytes per second, 0 for no time. */
+    /* A message of NCCL: latency, and bytes per second, 0 for no time. */
     double message_s, message_bytes_per_s;
 } StandinTimes;
 

@@ -75,6 +75,11 @@ static const LhAlgorithm *const algorithms[][LH_COLL_KINDS] = {
                                   [LH_COLL_ALL_REDUCE] = &lh_algorithm_ring,
                                   [LH_COLL_ALL_TO_ALL] = &lh_algorithm_pairwise,
                                   [LH_COLL_BROADCAST] = &lh_algorithm_chain },
+    [LH_COLLECTIVES_DIRECT] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_one_shot,
+                                [LH_COLL_REDUCE_SCATTER] = &lh_algorithm_one_shot,
+                                [LH_COLL_ALL_REDUCE] = &lh_algorithm_one_shot,
+                                [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot,
+                                [LH_COLL_BROADCAST] = &lh_algorithm_chain },
     [LH_COLLECTIVES_NCCL] = { [LH_COLL_ALL_TO_ALL] = &lh_algorithm_one_shot }, /* if not known */
     [LH_COLLECTIVES_CLOSED_FORM] = { NULL },
     [LH_COLLECTIVES_FLUID] = { [LH_COLL_ALL_GATHER] = &lh_algorithm_fluid,

@@ -42,7 +42,7 @@ extern const LhAlgorithm lh_algorithm_ring;     /* all-gather, reduce-scatter, a
 extern const LhAlgorithm lh_algorithm_fluid;    /* likewise */
 extern const LhAlgorithm lh_algorithm_chain;    /* broadcast */
 extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
-extern const LhAlgorithm lh_algorithm_one_shot; /* all-to-all */
+extern const LhAlgorithm lh_algorithm_one_shot; /* all but broadcast */
 extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
 
 typedef struct {
@@ -113,6 +113,16 @@ static inline uint64_t
 lh_collective_piece(const LhCollective *c, uint32_t from, uint32_t to)
 {
     return c->pieces != NULL ? c->pieces[from][to] : c->shard_bytes / c->size;
+}
+
+/* For algorithms: the member @distance, less than the size, behind @position in the group's order.
+ */
+static inline uint32_t
+lh_collective_further(const LhCollective *c, uint32_t position, uint32_t distance)
+{
+    const uint32_t sum = position + distance;
+
+    return sum < c->size ? sum : sum - c->size;
 }
 
 /* For algorithms: both have started the op. */

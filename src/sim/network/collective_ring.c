@@ -7,7 +7,7 @@
  * Ring: piece 0 is the ring's part of the member's own shard, piece k what it received as piece
  * k - 1. All-gather and reduce-scatter take n - 1 pieces each, all-reduce is one after the other.
  * Chain, in group order: the root sends all pieces, the others pass on what they receive; the last
- * keeps it.
+ * keeps it. By `direct` it is one piece.
  */
 #include "sim/network/collective.h"
 
@@ -24,9 +24,9 @@ member_of(const LhCollective *c, uint32_t ring, uint32_t position)
 static uint32_t
 pieces_count(const LhCollective *c)
 {
-    if (c->kind == LH_COLL_BROADCAST)
-        return lh_pipeline_pieces(c->shard_bytes);
-    return c->steps;
+    if (c->kind != LH_COLL_BROADCAST)
+        return c->steps;
+    return c->model == LH_COLLECTIVES_DIRECT ? 1 : lh_pipeline_pieces(c->shard_bytes);
 }
 
 static bool

@@ -125,8 +125,9 @@ check_faults(const LhNetwork *n, GError **error)
 
 const char *const lh_network_model_names[] = { "fair", "alpha-beta", "fifo", NULL };
 
-const char *const lh_collective_model_names[] = { "ring",        "tree",  "pairwise", "nccl",
-                                                  "closed-form", "fluid", "auto",     NULL };
+const char *const lh_collective_model_names[] = { "ring",   "tree", "pairwise",
+                                                  "direct", "nccl", "closed-form",
+                                                  "fluid",  "auto", NULL };
 
 /*
  * A communicator that spans nodes gives every peer, also those in the same node, the channel count

@@ -20,6 +20,7 @@ typedef enum {
     LH_COLLECTIVES_RING,        /* rings and chains of messages; all-to-all in one shot */
     LH_COLLECTIVES_TREE,        /* all-reduce by a double binary tree, the rest likewise */
     LH_COLLECTIVES_PAIRWISE,    /* all-to-all by exchanges step by step, the rest likewise */
+    LH_COLLECTIVES_DIRECT,      /* straight to every destination; broadcasts in a chain, whole */
     LH_COLLECTIVES_NCCL,        /* NCCL's own model of time; all-to-all in one shot */
     LH_COLLECTIVES_CLOSED_FORM, /* the formulas of rings on an idle network */
     LH_COLLECTIVES_FLUID,       /* rings as flows that share links; the rest as in RING */
@@ -29,8 +30,8 @@ typedef enum {
 /* Rings of more members are fluids by default: they take O(n^2) messages otherwise. */
 #define LH_RING_MEMBERS_MAX 64
 
-/* "fair", "alpha-beta", "fifo"; "ring", "tree", "pairwise", "nccl", "closed-form", "fluid",
- * "auto"; each NULL-terminated. */
+/* "fair", "alpha-beta", "fifo"; "ring", "tree", "pairwise", "direct", "nccl", "closed-form",
+ * "fluid", "auto"; each NULL-terminated. */
 extern const char *const lh_network_model_names[];
 extern const char *const lh_collective_model_names[];
 

@@ -1,0 +1,83 @@
+/*
+ * What another process sends: frames in pieces of any size, and their contents; and the lists of
+ * hosts in Slurm's environment. Nothing is taken that was not sent, and nothing that was is lost.
+ */
+#include "fuzz.h"
+#include "runtime/frames.h"
+
+#include <string.h>
+
+#define LIMIT 1024
+
+static void
+check_content(GBytes *content)
+{
+    LhHello hello;
+    uint32_t rank = 0;
+    g_autofree char *text = lh_failure_unpack(content, &rank);
+
+    if (lh_hello_unpack(content, &hello)) {
+        g_autoptr(GBytes) again = lh_hello_pack(&hello);
+
+        g_assert(g_bytes_equal(again, content));
+    }
+    if (text != NULL) {
+        g_autoptr(GBytes) again = lh_failure_pack(rank, text);
+
+        g_assert(g_utf8_validate(text, -1, NULL));
+        g_assert(g_bytes_get_size(again) <= sizeof(rank) + LH_FRAME_TEXT_BYTES);
+    }
+}
+
+/* Takes what there is; false: it was refused. */
+static bool
+take_all(GByteArray *received, GByteArray *taken)
+{
+    g_autoptr(GError) error = NULL;
+    LhControlFrame frame;
+    int result;
+
+    while ((result = lh_control_frame_take(received, LIMIT, &frame, &error)) > 0) {
+        const gsize bytes = g_bytes_get_size(frame.content);
+        g_autoptr(GBytes) header = lh_control_frame_header(frame.kind, (uint32_t)bytes);
+
+        g_assert(bytes <= LIMIT);
+        g_byte_array_append(taken, g_bytes_get_data(header, NULL), LH_FRAME_HEADER_BYTES);
+        g_byte_array_append(taken, g_bytes_get_data(frame.content, NULL), (guint)bytes);
+        check_content(frame.content);
+        lh_control_frame_clear(&frame);
+    }
+    fuzz_check(result == 0, error, NULL);
+    return result == 0;
+}
+
+static void
+check_hosts(const uint8_t *data, size_t size)
+{
+    g_autofree char *list = g_strndup((const char *)data, size);
+    g_autofree char *host = lh_launch_first_host(list);
+
+    g_assert(host == NULL || (host[0] != '\0' && strpbrk(host, "[],") == NULL));
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GByteArray) received = g_byte_array_new();
+    g_autoptr(GByteArray) taken = g_byte_array_new();
+    size_t at = 0;
+    bool ok = true;
+
+    check_hosts(data, size);
+    /* The pieces that it comes in depend on the bytes, too. */
+    while (ok && at < size) {
+        const size_t piece = MIN((size_t)1 + data[at] % 7, size - at);
+
+        g_byte_array_append(received, data + at, (guint)piece);
+        at += piece;
+        ok = take_all(received, taken);
+    }
+    g_assert(taken->len + received->len == at);
+    g_assert(memcmp(taken->data != NULL ? taken->data : data, data, taken->len) == 0);
+    return 0;
+}

@@ -1,0 +1,347 @@
+/* See the header. */
+#include "plan/doctor.h"
+
+#include "base/escape.h"
+#include "base/room.h"
+#include "base/units.h"
+#include "kernels/cpu/cpu.h"
+#include "runtime/launch.h"
+#include "runtime/library.h"
+#include "runtime/pin.h"
+
+#include <string.h>
+
+#define CUDNN_FILE "libcudnn.so.9"
+#define CUDNN_VARIABLE "LONGHAUL_CUDNN"
+#define MBIT_PER_GBIT 1000.0
+
+const char *const lh_health_names[] = { "works", "absent", "fails", NULL };
+
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_health_names) == LH_HEALTHS + 1);
+
+/* Takes over the strings; what files and libraries say is shown on one line. */
+static void
+add(LhDoctor *d, const char *part, LhHealth health, char *found, const char *advice)
+{
+    const LhDoctorRow row = { .part = part,
+                              .health = health,
+                              .found = lh_escaped_line(found != NULL ? found : ""),
+                              .advice = lh_escaped_line(advice) };
+
+    g_free(found);
+    g_array_append_val(d->rows, row);
+}
+
+/* A row of what is there, or of the error that says why it is not; takes over both. */
+static void
+add_or_fail(LhDoctor *d, const char *part, char *found, GError *error)
+{
+    if (found != NULL)
+        add(d, part, LH_HEALTH_WORKS, found, "");
+    else
+        add(d, part, LH_HEALTH_ABSENT, NULL, error->message);
+    g_clear_error(&error);
+}
+
+/* ---- files of the system ---- */
+
+/* The first line of @root@path without the spaces around it; NULL if it cannot be read. Caller
+ * frees. */
+static char *
+read_line(const char *root, const char *path)
+{
+    g_autofree char *whole = g_strconcat(root, path, NULL);
+    char *text = NULL;
+
+    if (!g_file_get_contents(whole, &text, NULL, NULL))
+        return NULL;
+    text[strcspn(text, "\n")] = '\0';
+    return g_strstrip(text);
+}
+
+static int
+compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names in a folder, sorted; caller frees. */
+static GPtrArray *
+list_folder(const char *root, const char *path)
+{
+    g_autofree char *whole = g_strconcat(root, path, NULL);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GDir *folder = g_dir_open(whole, 0, NULL);
+    const char *name;
+
+    while (folder != NULL && (name = g_dir_read_name(folder)) != NULL)
+        g_ptr_array_add(names, g_strdup(name));
+    if (folder != NULL)
+        g_dir_close(folder);
+    g_ptr_array_sort(names, compare_names);
+    return names;
+}
+
+/* ---- the machine ---- */
+
+static void
+look_at_processor(LhDoctor *d, const char *root)
+{
+    const uint32_t cores = lh_cores_count();
+    const LhMemoryRoom room = lh_memory_room(root);
+    g_autofree char *bytes = lh_format_bytes(room.memory.bytes);
+    g_autofree char *clock =
+        read_line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    const bool fast = clock == NULL || strcmp(clock, "tsc") == 0 ||
+                      strcmp(clock, "arch_sys_counter") == 0 || strcmp(clock, "kvm-clock") == 0;
+
+    add(d, "cores", LH_HEALTH_WORKS, g_strdup_printf("%u, kernels for %s", cores, lh_cpu()->name),
+        cores == 1 ? "threads of ranks take turns, so that times say little" : "");
+    add(d, "memory", LH_HEALTH_WORKS,
+        room.memory.bytes == UINT64_MAX
+            ? g_strdup("no limit is known")
+            : g_strdup_printf("%s can be used (limit: %s)", bytes, room.memory.limit),
+        "");
+    add(d, "clock", LH_HEALTH_WORKS, g_strdup(clock != NULL ? clock : "unknown"),
+        fast ? "" : "asking this clock takes about a microsecond, which short ops will show");
+}
+
+static void
+look_at_interface(LhDoctor *d, const char *root, const char *name)
+{
+    g_autofree char *state_path = g_strdup_printf("/sys/class/net/%s/operstate", name);
+    g_autofree char *speed_path = g_strdup_printf("/sys/class/net/%s/speed", name);
+    g_autofree char *state = read_line(root, state_path);
+    g_autofree char *speed = read_line(root, speed_path);
+    const bool down = state != NULL && strcmp(state, "down") == 0;
+    g_autofree char *rate = NULL;
+    guint64 mbit;
+
+    if (speed != NULL && g_ascii_string_to_unsigned(speed, 10, 1, G_MAXINT32, &mbit, NULL))
+        rate = g_strdup_printf("%g Gb/s", (double)mbit / MBIT_PER_GBIT);
+    add(d, "network", down ? LH_HEALTH_ABSENT : LH_HEALTH_WORKS,
+        g_strdup_printf("%s, %s, %s", name, rate != NULL ? rate : "rate unknown",
+                        state != NULL ? state : "state unknown"),
+        down ? "it is down: nothing travels over it before ip link set ... up" : "");
+}
+
+/* "mlx5_0 port 1, 400 Gb/sec (4X NDR), 4: ACTIVE". */
+static void
+look_at_port(LhDoctor *d, const char *root, const char *adapter, const char *port)
+{
+    g_autofree char *folder = g_strdup_printf("/sys/class/infiniband/%s/ports/%s", adapter, port);
+    g_autofree char *rate_path = g_strconcat(folder, "/rate", NULL);
+    g_autofree char *state_path = g_strconcat(folder, "/state", NULL);
+    g_autofree char *rate = read_line(root, rate_path);
+    g_autofree char *state = read_line(root, state_path);
+    const bool active = state != NULL && strstr(state, "ACTIVE") != NULL;
+
+    add(d, "infiniband", active ? LH_HEALTH_WORKS : LH_HEALTH_ABSENT,
+        g_strdup_printf("%s port %s, %s, %s", adapter, port, rate != NULL ? rate : "rate unknown",
+                        state != NULL ? state : "state unknown"),
+        active ? "" : "it is not active: nothing travels over it; ibstat may say why");
+}
+
+static void
+look_at_networks(LhDoctor *d, const char *root)
+{
+    g_autoptr(GPtrArray) names = list_folder(root, "/sys/class/net");
+    g_autoptr(GPtrArray) adapters = list_folder(root, "/sys/class/infiniband");
+    const guint before = d->rows->len;
+
+    for (guint i = 0; i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+
+        if (strcmp(name, "lo") != 0 && strcmp(name, "bonding_masters") != 0)
+            look_at_interface(d, root, name);
+    }
+    if (d->rows->len == before)
+        add(d, "network", LH_HEALTH_ABSENT, NULL,
+            "this machine has no interface but loopback: ranks can be of this machine only");
+    for (guint i = 0; i < adapters->len; i++) {
+        const char *adapter = g_ptr_array_index(adapters, i);
+        g_autofree char *folder = g_strdup_printf("/sys/class/infiniband/%s/ports", adapter);
+        g_autoptr(GPtrArray) ports = list_folder(root, folder);
+
+        for (guint k = 0; k < ports->len; k++)
+            look_at_port(d, root, adapter, g_ptr_array_index(ports, k));
+    }
+}
+
+/* ---- libraries ---- */
+
+static void
+look_at_devices(LhDoctor *d)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    char *driver = NULL;
+    const bool ok = lh_device_cuda.survey(&driver, lines, &error);
+
+    if (driver != NULL)
+        add(d, "driver", LH_HEALTH_WORKS, driver, "");
+    for (guint i = 0; i < lines->len; i++)
+        add(d, "device", LH_HEALTH_WORKS, g_strdup(g_ptr_array_index(lines, i)), "");
+    if (!ok)
+        add(d, driver != NULL ? "device" : "driver", LH_HEALTH_ABSENT, NULL, error->message);
+}
+
+/* "9.19.0, /usr/lib/libcudnn.so.9". */
+static char *
+find_cudnn(GError **error)
+{
+    const char *chosen = g_getenv(CUDNN_VARIABLE);
+    const char *file = chosen != NULL && chosen[0] != '\0' ? chosen : CUDNN_FILE;
+    size_t (*version)(void);
+    void *function = lh_library_find(file, "cudnnGetVersion", error);
+    g_autofree char *path = NULL;
+    size_t code;
+
+    if (function == NULL) {
+        g_prefix_error(error, "cuDNN: ");
+        return NULL;
+    }
+    memcpy(&version, &function, sizeof(function));
+    code = version();
+    path = lh_library_path(function);
+    /* Since version 9: 10000 major + 100 minor + patch. */
+    return g_strdup_printf("%zu.%zu.%zu, %s", code / 10000, code / 100 % 100, code % 100, path);
+}
+
+static void
+look_at_libraries(LhDoctor *d)
+{
+    GError *error = NULL;
+    char *found = lh_links_nccl.library(&error);
+
+    add_or_fail(d, "nccl", found, error);
+    error = NULL;
+    found = find_cudnn(&error);
+    add_or_fail(d, "cudnn", found, error);
+    error = NULL;
+    found = lh_transport_mpi.library(&error);
+    add_or_fail(d, "mpi", found, error);
+}
+
+static void
+look_at_programs(LhDoctor *d)
+{
+    static const struct {
+        const char *name, *advice;
+    } programs[] = {
+        { "gnuplot", "figures are written as scripts, and drawn where gnuplot is installed" },
+        { "mpirun", "processes of MPI cannot be started here by mpirun; srun may do it" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(programs); i++) {
+        char *path = g_find_program_in_path(programs[i].name);
+
+        add(d, programs[i].name, path != NULL ? LH_HEALTH_WORKS : LH_HEALTH_ABSENT, path,
+            path != NULL ? "" : programs[i].advice);
+    }
+}
+
+/* ---- who started it ---- */
+
+/* "torchrun: rank 3 of 8, rank 0 at node1, port 29501"; NULL with @error if the environment is not
+ * whole. Caller frees. */
+static char *
+describe_launch(const LhControl *control, GError **error)
+{
+    LhLaunch launch;
+    char *text;
+
+    if (control == &lh_control_single)
+        return g_strdup("single: one process has all ranks");
+    if (control == &lh_control_mpi)
+        return g_strdup("mpi: a launcher of MPI has started this process");
+    if (!(control == &lh_control_slurm ? lh_launch_slurm : lh_launch_torchrun)(&launch, error))
+        return NULL;
+    text = g_strdup_printf("%s: rank %u of %u, rank 0 at %s, port %u", control->name, launch.rank,
+                           launch.size, launch.host, launch.port);
+    lh_launch_clear(&launch);
+    return text;
+}
+
+static void
+look_at_bootstrap(LhDoctor *d)
+{
+    const LhControl *control = lh_control_resolve(&lh_control_auto);
+    g_autoptr(GError) error = NULL;
+    char *text = describe_launch(control, &error);
+
+    add(d, "bootstrap", text != NULL ? LH_HEALTH_WORKS : LH_HEALTH_FAILS,
+        text != NULL ? text : g_strdup(control->name), text != NULL ? "" : error->message);
+}
+
+/* ---- backends ---- */
+
+/* Whether all that a backend needs is here. */
+static bool
+check_backend(const LhBackend *backend, GError **error)
+{
+    char *(*const libraries[])(GError **) = {
+        backend->transport == NULL ? NULL : backend->transport->library,
+        backend->links == NULL ? NULL : backend->links->library,
+    };
+    g_autofree char *launch = NULL;
+
+    if (backend->device->probe != NULL && !backend->device->probe(error))
+        return false;
+    for (guint i = 0; i < G_N_ELEMENTS(libraries); i++) {
+        g_autofree char *found = libraries[i] == NULL ? NULL : libraries[i](error);
+
+        if (libraries[i] != NULL && found == NULL)
+            return false;
+    }
+    launch = describe_launch(lh_control_resolve(backend->control), error);
+    return launch != NULL;
+}
+
+static void
+look_at_backends(LhDoctor *d)
+{
+    for (guint i = 0; lh_backends[i] != NULL; i++) {
+        g_autoptr(GError) error = NULL;
+        LhDoctorBackend row = { .backend = lh_backends[i] };
+
+        row.works = check_backend(row.backend, &error);
+        row.why = lh_escaped_line(error != NULL ? error->message : "");
+        g_array_append_val(d->backends, row);
+    }
+}
+
+/* ---- the interface ---- */
+
+LhDoctor *
+lh_doctor_new(const char *root)
+{
+    LhDoctor *d = g_new0(LhDoctor, 1);
+
+    d->rows = g_array_new(FALSE, FALSE, sizeof(LhDoctorRow));
+    d->backends = g_array_new(FALSE, FALSE, sizeof(LhDoctorBackend));
+    look_at_processor(d, root);
+    look_at_networks(d, root);
+    look_at_devices(d);
+    look_at_libraries(d);
+    look_at_programs(d);
+    look_at_bootstrap(d);
+    look_at_backends(d);
+    return d;
+}
+
+void
+lh_doctor_free(LhDoctor *doctor)
+{
+    if (doctor == NULL)
+        return;
+    for (guint i = 0; i < doctor->rows->len; i++) {
+        g_free(g_array_index(doctor->rows, LhDoctorRow, i).found);
+        g_free(g_array_index(doctor->rows, LhDoctorRow, i).advice);
+    }
+    for (guint i = 0; i < doctor->backends->len; i++)
+        g_free(g_array_index(doctor->backends, LhDoctorBackend, i).why);
+    g_array_unref(doctor->rows);
+    g_array_unref(doctor->backends);
+    g_free(doctor);
+}

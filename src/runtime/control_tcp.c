@@ -1,0 +1,843 @@
+/*
+ * One rank a process, started by torchrun or Slurm: a star of TCP connections. The first process
+ * listens where the environment says (launch.h), and all others connect to it. What processes tell
+ * each other goes to the first one and comes back from it, in frames (frames.h), so that it knows
+ * which of them is missing. The star is made once in a process, and ends with it.
+ *
+ * A connection that is closed before its process has said that it ends is a process that is gone.
+ * Whoever fails tells the first process, which tells all.
+ */
+#include "runtime/control.h"
+#include "runtime/peer.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LOOK_MS 20
+#define RETRY_US 50000
+#define US_PER_S 1e6
+#define STEP_US_MAX 1000000 /* more than that, and this process itself was stopped */
+#define PATIENCE_US 2000000 /* that others have for what the first process says at the deadline */
+#define GRACE_US 1000000
+#define FAREWELL_US 1000000
+#define STRANGERS_MAX 64 /* that have connected and not said who they are */
+#define STRANGER_US 5000000
+#define NAMED_RANKS_MAX 8
+#define DATA_BYTES_MAX (UINT32_MAX / 2)
+
+/* A connection of which nobody knows yet whose it is. */
+typedef struct {
+    LhPeer peer;
+    int64_t since_us;
+    bool refused; /* it is told so, and closed */
+} Stranger;
+
+/* Another process. In the first one there is one for each rank; in others, the first one alone. */
+typedef struct {
+    LhPeer peer;
+    uint32_t rank;
+    GQueue received; /* of GBytes: data */
+    bool ended;
+} Member;
+
+typedef struct {
+    LhLaunch launch;
+    int64_t deadline_us;
+    int listener; /* -1: none */
+    Member *members;
+    uint32_t members_count;
+    GArray *strangers; /* of Stranger */
+    char *refusal;     /* why the last stranger was refused; NULL: none was */
+    char *failure;     /* why a rank has failed; NULL: none has */
+    uint32_t failed_rank;
+    bool told; /* of the end, or of a failure */
+} World;
+
+/* The star of this process; NULL: it has not been made. */
+static World *world;
+
+/* ---- members ---- */
+
+/* The first failure is the one that counts. */
+static void
+note_failure(World *w, uint32_t rank, const char *why)
+{
+    if (w->failure != NULL)
+        return;
+    w->failed_rank = rank;
+    w->failure = g_strdup(why);
+}
+
+/* Returns false, with what has failed. */
+static bool
+report_failure(const World *w, GError **error)
+{
+    g_autofree char *rank = g_strdup_printf("rank %u", w->failed_rank);
+    const bool named = strstr(w->failure, rank) != NULL; /* most texts name their rank */
+
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "the run has been ended: %s%s%s",
+                named ? "" : rank, named ? "" : ": ", w->failure);
+    return false;
+}
+
+/* A frame of a member that has been let in. */
+static void
+take_frame(World *w, Member *m, const LhControlFrame *frame)
+{
+    g_autofree char *failure = NULL;
+    uint32_t rank = m->rank;
+
+    if (frame->kind == LH_FRAME_DATA) {
+        g_queue_push_tail(&m->received, g_bytes_ref(frame->content));
+        return;
+    }
+    if (frame->kind == LH_FRAME_END) {
+        m->ended = true;
+        return;
+    }
+    if (frame->kind == LH_FRAME_FAILURE)
+        failure = lh_failure_unpack(frame->content, &rank);
+    /* Only the first process speaks of the failures of others. */
+    if (failure == NULL || w->launch.rank == 0 || rank >= w->launch.size)
+        rank = m->rank;
+    note_failure(w, rank, failure != NULL ? failure : "what it sends is not expected here");
+}
+
+static void
+look_at_member(World *w, Member *m)
+{
+    g_autoptr(GError) error = NULL;
+    LhControlFrame frame;
+    int taken;
+
+    if (m->peer.socket < 0)
+        return;
+    lh_peer_move(&m->peer);
+    while ((taken = lh_control_frame_take(m->peer.received, DATA_BYTES_MAX, &frame, &error)) > 0) {
+        take_frame(w, m, &frame);
+        lh_control_frame_clear(&frame);
+    }
+    if (taken < 0)
+        note_failure(w, m->rank, error->message);
+    else if (m->peer.gone && !m->ended)
+        note_failure(w, m->rank, "its process is gone, or cannot be reached any more");
+    if (taken < 0 || m->peer.gone)
+        lh_peer_close(&m->peer);
+}
+
+/* ---- strangers, in the first process ---- */
+
+static void
+refuse(World *w, Stranger *s, const char *why)
+{
+    g_autoptr(GBytes) text = g_bytes_new(why, strlen(why));
+
+    g_free(w->refusal);
+    w->refusal = g_strdup(why);
+    lh_peer_send(&s->peer, LH_FRAME_REFUSAL, text);
+    lh_peer_move(&s->peer);
+    s->refused = true;
+}
+
+/* Whether bytes are the same, in a time that does not say which differ. */
+static bool
+same_token(const unsigned char *a, const unsigned char *b)
+{
+    unsigned char differ = 0;
+
+    for (unsigned i = 0; i < LH_TOKEN_BYTES; i++)
+        differ |= a[i] ^ b[i];
+    return differ == 0;
+}
+
+static void
+let_in(World *w, Stranger *s, const LhControlFrame *frame)
+{
+    g_autofree char *why = NULL;
+    LhHello hello;
+    Member *m;
+
+    if (frame->kind != LH_FRAME_HELLO || !lh_hello_unpack(frame->content, &hello)) {
+        refuse(w, s, "it does not say who it is");
+        return;
+    }
+    if (hello.size != w->launch.size)
+        why = g_strdup_printf("it was started as one of %u processes, and this job has %u",
+                              hello.size, w->launch.size);
+    else if (!same_token(hello.token, w->launch.token))
+        why = g_strdup("it belongs to another job: its token differs");
+    else if (hello.rank == 0 || hello.rank >= hello.size)
+        why = g_strdup_printf("it says that it is rank %u", hello.rank);
+    else if (w->members[hello.rank - 1].peer.socket >= 0)
+        why = g_strdup_printf("rank %u is already there", hello.rank);
+    if (why != NULL) {
+        refuse(w, s, why);
+        return;
+    }
+    m = &w->members[hello.rank - 1];
+    m->peer = s->peer;
+    s->peer = (LhPeer){ .socket = -1 };
+    lh_peer_send(&m->peer, LH_FRAME_WELCOME, NULL);
+    look_at_member(w, m);
+}
+
+/* False: the stranger is one no longer. */
+static bool
+look_at_stranger(World *w, Stranger *s)
+{
+    g_autoptr(GError) error = NULL;
+    LhControlFrame frame;
+    int taken;
+
+    if (g_get_monotonic_time() - s->since_us > STRANGER_US)
+        return false;
+    lh_peer_move(&s->peer);
+    if (s->refused)
+        return !lh_peer_is_idle(&s->peer) && !s->peer.gone;
+    taken = lh_control_frame_take(s->peer.received, LH_HELLO_BYTES, &frame, &error);
+    if (taken > 0) {
+        let_in(w, s, &frame);
+        lh_control_frame_clear(&frame);
+    } else if (taken < 0) {
+        refuse(w, s, error->message);
+    }
+    return s->peer.socket >= 0 && !s->peer.gone;
+}
+
+static void
+accept_strangers(World *w)
+{
+    int socket;
+
+    while (w->listener >= 0 && w->strangers->len < STRANGERS_MAX &&
+           (socket = accept(w->listener, NULL, NULL)) >= 0) {
+        Stranger s = { .since_us = g_get_monotonic_time() };
+
+        lh_peer_open(&s.peer, socket);
+        g_array_append_val(w->strangers, s);
+    }
+    for (guint i = 0; i < w->strangers->len;) {
+        Stranger *s = &g_array_index(w->strangers, Stranger, i);
+
+        if (look_at_stranger(w, s)) {
+            i++;
+            continue;
+        }
+        lh_peer_close(&s->peer);
+        g_array_remove_index(w->strangers, i);
+    }
+}
+
+/* ---- waiting ---- */
+
+static void
+add_socket(GArray *polled, int socket, short events)
+{
+    const struct pollfd one = { .fd = socket, .events = events };
+
+    if (socket >= 0)
+        g_array_append_val(polled, one);
+}
+
+/* Moves what there is to be moved; waits for @timeout_ms at most if there is nothing. */
+static void
+move(World *w, int timeout_ms)
+{
+    g_autoptr(GArray) polled = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
+
+    if (w->strangers->len < STRANGERS_MAX)
+        add_socket(polled, w->listener, POLLIN);
+    for (guint i = 0; i < w->strangers->len; i++) {
+        const LhPeer *peer = &g_array_index(w->strangers, Stranger, i).peer;
+
+        add_socket(polled, peer->socket, lh_peer_events(peer));
+    }
+    for (uint32_t i = 0; i < w->members_count; i++)
+        add_socket(polled, w->members[i].peer.socket, lh_peer_events(&w->members[i].peer));
+    (void)poll((struct pollfd *)(void *)polled->data, polled->len, timeout_ms);
+    accept_strangers(w);
+    for (uint32_t i = 0; i < w->members_count; i++)
+        look_at_member(w, &w->members[i]);
+}
+
+/* What is waited for of a member. */
+typedef bool (*ReadyFunc)(const Member *m);
+
+static bool
+is_connected(const Member *m)
+{
+    return m->peer.socket >= 0;
+}
+
+static bool
+has_data(const Member *m)
+{
+    return !g_queue_is_empty((GQueue *)&m->received);
+}
+
+static bool
+has_taken(const Member *m)
+{
+    return m->peer.socket < 0 || lh_peer_is_idle(&m->peer);
+}
+
+/* The first rank that has ended and so will never be ready; UINT32_MAX: none. */
+static uint32_t
+ended_rank(const World *w, ReadyFunc is_ready)
+{
+    for (uint32_t i = 0; i < w->members_count; i++) {
+        if (w->members[i].ended && !is_ready(&w->members[i]))
+            return w->members[i].rank;
+    }
+    return UINT32_MAX;
+}
+
+/* Names the ranks that are not ready. Returns false. */
+static bool
+give_up(const World *w, ReadyFunc is_ready, const char *phase, int64_t waited_us, GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    uint32_t missing = 0;
+
+    for (uint32_t i = 0; i < w->members_count; i++) {
+        if (!is_ready(&w->members[i]) && missing++ < NAMED_RANKS_MAX)
+            g_string_append_printf(names, "%s%u", names->len > 0 ? ", " : "", w->members[i].rank);
+    }
+    if (missing > NAMED_RANKS_MAX)
+        g_string_append_printf(names, " and %u more", missing - NAMED_RANKS_MAX);
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "rank %u has waited for %.3g s in %s for rank%s %s%s%s", w->launch.rank,
+                (double)waited_us / US_PER_S, phase, missing == 1 ? "" : "s", names->str,
+                w->refusal != NULL ? "; a connection was refused: " : "",
+                w->refusal != NULL ? w->refusal : "");
+    return false;
+}
+
+static bool
+all_ready(const World *w, ReadyFunc is_ready)
+{
+    for (uint32_t i = 0; i < w->members_count; i++) {
+        if (!is_ready(&w->members[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Waits until all members are ready. @phase is what for: "the barrier". */
+static bool
+wait_for(World *w, ReadyFunc is_ready, const char *phase, GError **error)
+{
+    const int64_t limit_us = w->deadline_us + (w->launch.rank == 0 ? 0 : PATIENCE_US);
+    int64_t waited_us = 0, last_us = g_get_monotonic_time();
+
+    for (;;) {
+        uint32_t ended;
+        int64_t now_us;
+
+        move(w, all_ready(w, is_ready) ? 0 : LOOK_MS);
+        if (all_ready(w, is_ready))
+            return true;
+        ended = ended_rank(w, is_ready);
+        if (ended != UINT32_MAX)
+            note_failure(w, ended, "it has ended");
+        if (w->failure != NULL)
+            return report_failure(w, error);
+        now_us = g_get_monotonic_time();
+        waited_us += MIN(now_us - last_us, STEP_US_MAX);
+        last_us = now_us;
+        if (waited_us > limit_us)
+            return give_up(w, is_ready, phase, waited_us, error);
+    }
+}
+
+/* ---- meeting ---- */
+
+/* Whether only this computer can be meant: then nobody else should be able to connect. */
+static bool
+is_local(const char *host)
+{
+    return strcmp(host, "localhost") == 0 || g_str_has_prefix(host, "127.") ||
+           strcmp(host, "::1") == 0;
+}
+
+/* The addresses of the first process; to listen, those of this computer. The caller frees. */
+static struct addrinfo *
+find_addresses(const LhLaunch *launch, bool listen, GError **error)
+{
+    const struct addrinfo hints = { .ai_family = AF_UNSPEC,
+                                    .ai_socktype = SOCK_STREAM,
+                                    .ai_flags = AI_NUMERICSERV | (listen ? AI_PASSIVE : 0) };
+    const char *host = listen && !is_local(launch->host) ? NULL : launch->host;
+    g_autofree char *port = g_strdup_printf("%u", launch->port);
+    struct addrinfo *found = NULL;
+    const int code = getaddrinfo(host, port, &hints, &found);
+
+    if (code == 0)
+        return found;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "rank %u: the first process is at %s, which is no computer that is known here: %s",
+                launch->rank, launch->host, gai_strerror(code));
+    return NULL;
+}
+
+/* Listens at one of this computer's addresses; -1, with errno. */
+static int
+listen_at(const struct addrinfo *at)
+{
+    const int on = 1, off = 0;
+    const int listener = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int cause;
+
+    if (listener < 0)
+        return -1;
+    (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (at->ai_family == AF_INET6)
+        (void)setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (bind(listener, at->ai_addr, at->ai_addrlen) == 0 && listen(listener, SOMAXCONN) == 0)
+        return listener;
+    cause = errno;
+    close(listener);
+    errno = cause;
+    return -1;
+}
+
+/* IPv6 first, which IPv4 comes through to. */
+static bool
+start_listening(World *w, GError **error)
+{
+    struct addrinfo *found = find_addresses(&w->launch, true, error);
+    int cause = 0;
+
+    if (found == NULL)
+        return false;
+    for (int pass = 0; pass < 2; pass++) {
+        for (const struct addrinfo *at = found; at != NULL && w->listener < 0; at = at->ai_next) {
+            if ((at->ai_family == AF_INET6) != (pass == 0))
+                continue;
+            w->listener = listen_at(at);
+            cause = w->listener < 0 ? errno : 0;
+        }
+    }
+    freeaddrinfo(found);
+    if (w->listener >= 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank 0 cannot listen at port %u: %s",
+                w->launch.port, g_strerror(cause));
+    return false;
+}
+
+/* Whether a socket that is being connected is so; tries for a moment. */
+static bool
+is_through(int socket)
+{
+    struct pollfd one = { .fd = socket, .events = POLLOUT };
+    socklen_t length = sizeof(int);
+    int cause = ETIMEDOUT;
+
+    if (poll(&one, 1, (int)(STEP_US_MAX / 1000)) <= 0)
+        errno = ETIMEDOUT;
+    else if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &cause, &length) == 0 && cause == 0)
+        return true;
+    else
+        errno = cause;
+    return false;
+}
+
+/* -1, with errno, if nobody listens yet. */
+static int
+connect_to(const struct addrinfo *found)
+{
+    int cause = ECONNREFUSED;
+
+    for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
+        const int one = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+        if (one < 0)
+            continue;
+        if (connect(one, at->ai_addr, at->ai_addrlen) == 0 ||
+            (errno == EINPROGRESS && is_through(one)))
+            return one;
+        cause = errno;
+        close(one);
+    }
+    errno = cause;
+    return -1;
+}
+
+/* Connects to the first process, which may not be there yet. */
+static bool
+reach_first(World *w, GError **error)
+{
+    const int64_t end_us = g_get_monotonic_time() + w->deadline_us + PATIENCE_US;
+    struct addrinfo *found = find_addresses(&w->launch, false, error);
+    int socket = -1, cause = 0;
+
+    if (found == NULL)
+        return false;
+    for (;;) {
+        socket = connect_to(found);
+        cause = errno;
+        if (socket >= 0 || g_get_monotonic_time() > end_us)
+            break;
+        g_usleep(RETRY_US);
+    }
+    freeaddrinfo(found);
+    if (socket >= 0) {
+        lh_peer_open(&w->members[0].peer, socket);
+        return true;
+    }
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "rank %u has waited for %.3g s in the start for rank 0, which does not listen at "
+                "%s, port %u: %s",
+                w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / US_PER_S, w->launch.host,
+                w->launch.port, g_strerror(cause));
+    return false;
+}
+
+/* What the first process answers: 1 if this one is let in, 0 if there is nothing yet. */
+static int
+take_answer(World *w, GError **error)
+{
+    g_autoptr(GError) broken = NULL;
+    LhPeer *peer = &w->members[0].peer;
+    g_autofree char *why = NULL;
+    LhControlFrame frame;
+    int taken = lh_control_frame_take(peer->received, LH_FRAME_TEXT_BYTES, &frame, &broken);
+
+    if (taken == 0 && !peer->gone)
+        return 0;
+    if (taken > 0) {
+        gsize bytes;
+        const char *text = g_bytes_get_data(frame.content, &bytes);
+
+        if (frame.kind == LH_FRAME_REFUSAL)
+            why = g_utf8_make_valid(text, (gssize)bytes);
+        taken = frame.kind == LH_FRAME_WELCOME ? 1 : -1;
+        lh_control_frame_clear(&frame);
+    }
+    if (taken > 0)
+        return 1;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "rank %u: what listens at %s, port %u, does not let it in: %s", w->launch.rank,
+                w->launch.host, w->launch.port,
+                why != NULL      ? why
+                : broken != NULL ? broken->message
+                                 : "it has closed the connection");
+    return -1;
+}
+
+static bool
+ask_first(World *w, GError **error)
+{
+    LhHello hello = { .rank = w->launch.rank, .size = w->launch.size };
+    const int64_t began_us = g_get_monotonic_time();
+    LhPeer *peer = &w->members[0].peer;
+    g_autoptr(GBytes) content = NULL;
+    int answer;
+
+    memcpy(hello.token, w->launch.token, sizeof(hello.token));
+    content = lh_hello_pack(&hello);
+    lh_peer_send(peer, LH_FRAME_HELLO, content);
+    while (lh_peer_move(peer), (answer = take_answer(w, error)) == 0) {
+        struct pollfd one = { .fd = peer->socket, .events = lh_peer_events(peer) };
+
+        if (g_get_monotonic_time() - began_us > w->deadline_us + PATIENCE_US) {
+            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                        "rank %u has waited for %.3g s in the start for rank 0, which does not "
+                        "answer at %s, port %u",
+                        w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / US_PER_S,
+                        w->launch.host, w->launch.port);
+            return false;
+        }
+        (void)poll(&one, 1, LOOK_MS);
+    }
+    return answer > 0;
+}
+
+/* ---- the end ---- */
+
+/* Sends a last frame to all, and waits a moment for it to leave. */
+static void
+tell_all(World *w, LhControlFrameKind kind, GBytes *content)
+{
+    const int64_t end_us = g_get_monotonic_time() + FAREWELL_US;
+
+    if (w->told)
+        return;
+    w->told = true;
+    for (uint32_t i = 0; i < w->members_count; i++) {
+        if (w->members[i].peer.socket >= 0)
+            lh_peer_send(&w->members[i].peer, kind, content);
+    }
+    while (!all_ready(w, has_taken) && g_get_monotonic_time() < end_us)
+        move(w, LOOK_MS);
+}
+
+static void
+world_free(World *w)
+{
+    for (uint32_t i = 0; i < w->members_count; i++) {
+        lh_peer_close(&w->members[i].peer);
+        g_queue_clear_full(&w->members[i].received, (GDestroyNotify)g_bytes_unref);
+    }
+    for (guint i = 0; i < w->strangers->len; i++)
+        lh_peer_close(&g_array_index(w->strangers, Stranger, i).peer);
+    if (w->listener >= 0)
+        close(w->listener);
+    g_array_unref(w->strangers);
+    g_free(w->members);
+    g_free(w->refusal);
+    g_free(w->failure);
+    lh_launch_clear(&w->launch);
+    g_free(w);
+}
+
+/* At the end of the process: those that still need it would be told of a failure. */
+static void
+leave(void)
+{
+    if (world == NULL)
+        return;
+    tell_all(world, LH_FRAME_END, NULL);
+    world_free(world);
+    world = NULL;
+}
+
+static void
+tcp_abandon(int status, const char *reason)
+{
+    g_autoptr(GBytes) content = NULL;
+
+    (void)status; /* that of the others is theirs */
+    if (world == NULL)
+        return;
+    /* What a process has been told it passes on at once; before it tells of its own failure, others
+     * have time to see the same, and to say what they see. */
+    if (world->failure == NULL)
+        g_usleep(GRACE_US);
+    note_failure(world, world->launch.rank, reason);
+    content = lh_failure_pack(world->failed_rank, world->failure);
+    tell_all(world, LH_FRAME_FAILURE, content);
+}
+
+/* ---- the interface ---- */
+
+static World *
+world_new(const LhLaunch *launch)
+{
+    World *w = g_new0(World, 1);
+
+    w->launch = *launch;
+    w->listener = -1;
+    w->members_count = launch->rank == 0 ? launch->size - 1 : 1;
+    w->members = g_new0(Member, MAX(w->members_count, 1));
+    w->strangers = g_array_new(FALSE, FALSE, sizeof(Stranger));
+    for (uint32_t i = 0; i < w->members_count; i++) {
+        w->members[i].peer.socket = -1;
+        w->members[i].rank = launch->rank == 0 ? i + 1 : 0;
+        g_queue_init(&w->members[i].received);
+    }
+    return w;
+}
+
+/* The first process listens no longer than until all are there. */
+static bool
+meet(World *w, GError **error)
+{
+    bool ok;
+
+    if (w->launch.rank != 0)
+        return reach_first(w, error) && ask_first(w, error);
+    if (w->launch.size == 1)
+        return true;
+    ok = start_listening(w, error) && wait_for(w, is_connected, "the start", error);
+    if (w->listener >= 0)
+        close(w->listener);
+    w->listener = -1;
+    return ok;
+}
+
+typedef bool (*LaunchFunc)(LhLaunch *launch, GError **error);
+
+static bool
+make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
+{
+    GError *failure = NULL;
+    LhLaunch launch;
+
+    if (!read(&launch, error))
+        return false;
+    if (launch.size != ranks) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "there are %u processes for %u ranks; start as many as there are ranks",
+                    launch.size, ranks);
+        lh_launch_clear(&launch);
+        return false;
+    }
+    world = world_new(&launch);
+    world->deadline_us = deadline_us;
+    atexit(leave);
+    if (meet(world, &failure))
+        return true;
+    note_failure(world, launch.rank, failure->message);
+    g_propagate_error(error, failure);
+    return false;
+}
+
+static void *
+open_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, LhControlPlace *place,
+           GError **error)
+{
+    if (world == NULL && !make_world(read, ranks, deadline_us, error))
+        return NULL;
+    if (world->failure != NULL) {
+        report_failure(world, error);
+        return NULL;
+    }
+    if (world->launch.size != ranks) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there are %u processes for %u ranks",
+                    world->launch.size, ranks);
+        return NULL;
+    }
+    world->deadline_us = deadline_us;
+    *place = (LhControlPlace){ .first = world->launch.rank, .count = 1 };
+    return world;
+}
+
+static void *
+torchrun_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
+{
+    return open_world(lh_launch_torchrun, ranks, deadline_us, place, error);
+}
+
+static void *
+slurm_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
+{
+    return open_world(lh_launch_slurm, ranks, deadline_us, place, error);
+}
+
+/* Sends @bytes to all members, and waits until they have left. */
+static bool
+send_all(World *w, const GByteArray *bytes, const char *phase, GError **error)
+{
+    g_autoptr(GBytes) content = NULL;
+
+    if (bytes->len > DATA_BYTES_MAX) {
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                    "rank %u has %u bytes to tell in %s; at most %u are possible", w->launch.rank,
+                    bytes->len, phase, DATA_BYTES_MAX);
+        return false;
+    }
+    content = g_bytes_new(bytes->data, bytes->len);
+    for (uint32_t i = 0; i < w->members_count; i++)
+        lh_peer_send(&w->members[i].peer, LH_FRAME_DATA, content);
+    return wait_for(w, has_taken, phase, error);
+}
+
+/* Appends what all members have sent, in the order of ranks. */
+static bool
+receive_all(World *w, GByteArray *all, const char *phase, GError **error)
+{
+    if (!wait_for(w, has_data, phase, error))
+        return false;
+    for (uint32_t i = 0; i < w->members_count; i++) {
+        g_autoptr(GBytes) content = g_queue_pop_head(&w->members[i].received);
+        gsize bytes;
+        const guint8 *data = g_bytes_get_data(content, &bytes);
+
+        if (bytes > DATA_BYTES_MAX - MIN(all->len, DATA_BYTES_MAX)) {
+            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                        "what all ranks tell in %s does not fit one process", phase);
+            return false;
+        }
+        g_byte_array_append(all, data, (guint)bytes);
+    }
+    return true;
+}
+
+/* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
+static bool
+collect(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
+{
+    if (w->launch.rank != 0)
+        return send_all(w, bytes, phase, error);
+    g_byte_array_append(all, bytes->data, bytes->len);
+    return receive_all(w, all, phase, error);
+}
+
+/* What the first process has in @all to everyone's. */
+static bool
+spread(World *w, GByteArray *all, const char *phase, GError **error)
+{
+    return w->launch.rank == 0 ? send_all(w, all, phase, error) : receive_all(w, all, phase, error);
+}
+
+static bool
+share_in(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
+{
+    return collect(w, bytes, all, phase, error) && spread(w, all, phase, error);
+}
+
+static bool
+tcp_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+{
+    return share_in(control, bytes, all, "the exchange of what the check needs", error);
+}
+
+static bool
+tcp_barrier(void *control, GError **error)
+{
+    g_autoptr(GByteArray) nothing = g_byte_array_new();
+
+    return share_in(control, nothing, nothing, "the barrier", error);
+}
+
+static bool
+tcp_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+{
+    return collect(control, bytes, all, "the gathering of the results", error);
+}
+
+static bool
+tcp_failed(void *control, GError **error)
+{
+    World *w = control;
+
+    move(w, 0);
+    return w->failure != NULL && !report_failure(w, error);
+}
+
+/* The star stays for those that are opened later. */
+static void
+tcp_close(void *control)
+{
+    (void)control;
+}
+
+const LhControl lh_control_torchrun = {
+    .name = "torchrun",
+    .open = torchrun_open,
+    .barrier = tcp_barrier,
+    .gather = tcp_gather,
+    .share = tcp_share,
+    .failed = tcp_failed,
+    .close = tcp_close,
+    .abandon = tcp_abandon,
+};
+
+const LhControl lh_control_slurm = {
+    .name = "slurm",
+    .open = slurm_open,
+    .barrier = tcp_barrier,
+    .gather = tcp_gather,
+    .share = tcp_share,
+    .failed = tcp_failed,
+    .close = tcp_close,
+    .abandon = tcp_abandon,
+};

@@ -1,0 +1,118 @@
+/* See the header. */
+#include "runtime/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define READ_BYTES (64U << 10)
+#define READS_MAX 64
+
+void
+lh_peer_open(LhPeer *peer, int socket)
+{
+    const int on = 1;
+
+    *peer = (LhPeer){ .socket = socket, .received = g_byte_array_new() };
+    g_queue_init(&peer->sending);
+    (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+    (void)fcntl(socket, F_SETFD, FD_CLOEXEC);
+    /* Frames are small and waited for; and a computer that is gone is noticed some time. */
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+void
+lh_peer_close(LhPeer *peer)
+{
+    if (peer->socket < 0)
+        return;
+    close(peer->socket);
+    peer->socket = -1;
+    g_byte_array_unref(peer->received);
+    g_queue_clear_full(&peer->sending, (GDestroyNotify)g_bytes_unref);
+}
+
+void
+lh_peer_send(LhPeer *peer, LhControlFrameKind kind, GBytes *content)
+{
+    const gsize bytes = content == NULL ? 0 : g_bytes_get_size(content);
+
+    g_assert(bytes <= UINT32_MAX);
+    if (peer->socket < 0)
+        return;
+    g_queue_push_tail(&peer->sending, lh_control_frame_header(kind, (uint32_t)bytes));
+    if (bytes > 0)
+        g_queue_push_tail(&peer->sending, g_bytes_ref(content));
+}
+
+bool
+lh_peer_is_idle(const LhPeer *peer)
+{
+    return g_queue_is_empty((GQueue *)&peer->sending);
+}
+
+short
+lh_peer_events(const LhPeer *peer)
+{
+    return (short)(POLLIN | (lh_peer_is_idle(peer) ? 0 : POLLOUT));
+}
+
+/* Whether a call that failed may be made again. */
+static bool
+is_transient(int cause)
+{
+    return cause == EAGAIN || cause == EWOULDBLOCK || cause == EINTR;
+}
+
+static void
+send_on(LhPeer *peer)
+{
+    while (!peer->gone && !lh_peer_is_idle(peer)) {
+        GBytes *first = g_queue_peek_head(&peer->sending);
+        gsize bytes;
+        const char *data = g_bytes_get_data(first, &bytes);
+        const ssize_t sent =
+            send(peer->socket, data + peer->sent, bytes - peer->sent, MSG_NOSIGNAL);
+
+        if (sent < 0) {
+            peer->gone = !is_transient(errno);
+            return;
+        }
+        peer->sent += (gsize)sent;
+        if (peer->sent < bytes)
+            continue;
+        peer->sent = 0;
+        g_bytes_unref(g_queue_pop_head(&peer->sending));
+    }
+}
+
+static void
+receive_on(LhPeer *peer)
+{
+    for (uint32_t i = 0; i < READS_MAX; i++) {
+        const guint before = peer->received->len;
+        ssize_t count;
+
+        g_byte_array_set_size(peer->received, before + READ_BYTES);
+        count = recv(peer->socket, peer->received->data + before, READ_BYTES, 0);
+        g_byte_array_set_size(peer->received, before + (guint)MAX(count, 0));
+        if (count <= 0) {
+            peer->gone = peer->gone || count == 0 || !is_transient(errno);
+            return;
+        }
+    }
+}
+
+void
+lh_peer_move(LhPeer *peer)
+{
+    if (peer->socket < 0)
+        return;
+    /* What was sent before the end of a connection is there to be read, also if sending fails. */
+    send_on(peer);
+    receive_on(peer);
+}

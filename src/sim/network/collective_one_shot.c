@@ -1,0 +1,105 @@
+/*
+ * Everything goes straight to its destination, all at once, as in NCCL's grouped ncclSend and
+ * ncclRecv and as `longhaul run` makes collectives of messages: to the member one further, two
+ * further and so on, at most 64 of a member under way, since NCCL has 64 channels and a peer takes
+ * at least one (NVIDIA/nccl src/include/device.h, MAXCHANNELS). A send whose peer is not there yet
+ * holds its place.
+ *
+ * All-to-all sends each member its piece, which may be empty, all-gather the whole shard,
+ * reduce-scatter the slice that the member adds up. All-reduce is a reduce-scatter and an
+ * all-gather: a member begins the second when it has sent and received all of the first. Left out:
+ * what NCCL gives each peer of channels, and its splitting of messages.
+ */
+#include "sim/network/collective.h"
+
+#define UNDER_WAY_MAX 64
+
+typedef struct {
+    uint32_t round;  /* 1, of all-reduce also 2; 0: not there */
+    uint32_t posted; /* sends of this round, to the members 1 .. posted further */
+    uint32_t left, arrived;
+} Member;
+
+static uint32_t
+rounds(const LhCollective *c)
+{
+    return c->kind == LH_COLL_ALL_REDUCE ? 2 : 1;
+}
+
+static uint32_t
+ends(const LhCollective *c, uint32_t position)
+{
+    (void)position;
+    return 2 * rounds(c) * (c->size - 1);
+}
+
+static void
+send(LhCollective *c, uint32_t from, uint32_t to)
+{
+    lh_collective_send(c, from, to, 0,
+                       c->kind == LH_COLL_ALL_TO_ALL ? lh_collective_piece(c, from, to)
+                                                     : c->shard_bytes);
+}
+
+static void
+post(LhCollective *c, uint32_t position)
+{
+    Member *members = c->state, *m = &members[position];
+
+    while (m->posted < c->size - 1 && m->posted - m->left < UNDER_WAY_MAX) {
+        const uint32_t to = lh_collective_further(c, position, ++m->posted);
+
+        if (members[to].round >= m->round)
+            send(c, position, to);
+    }
+}
+
+/* Its own sends, and those of others that waited for it. */
+static void
+begin_round(LhCollective *c, uint32_t position, uint32_t round)
+{
+    Member *members = c->state;
+
+    members[position] = (Member){ .round = round };
+    for (uint32_t distance = 1; distance < c->size; distance++) {
+        const uint32_t from = lh_collective_further(c, position, c->size - distance);
+
+        if (members[from].round == round && distance <= members[from].posted)
+            send(c, from, position);
+    }
+    post(c, position);
+}
+
+static void
+joined(LhCollective *c, uint32_t position)
+{
+    begin_round(c, position, 1);
+}
+
+static void
+go_on(LhCollective *c, uint32_t position)
+{
+    const Member *m = (Member *)c->state + position;
+
+    if (m->round < rounds(c) && m->left == c->size - 1 && m->arrived == c->size - 1)
+        begin_round(c, position, m->round + 1);
+}
+
+static void
+left(LhCollective *c, const LhHop *hop)
+{
+    ((Member *)c->state)[hop->from].left++;
+    post(c, hop->from);
+    go_on(c, hop->from);
+}
+
+static void
+arrived(LhCollective *c, const LhHop *hop)
+{
+    ((Member *)c->state)[hop->to].arrived++;
+    go_on(c, hop->to);
+}
+
+const LhAlgorithm lh_algorithm_one_shot = {
+    .member_size = sizeof(Member), .ends = ends, .joined = joined, .left = left, .arrived = arrived
+};

@@ -1,0 +1,220 @@
+#!/bin/bash
+# longhaul run --backend nccl in processes that nobody but this script has started, with the
+# environment of torchrun and of Slurm, on the stand-ins: the bits of threads on the processor; and
+# whatever goes wrong with a rank ends all of them in time, with a status and words, and none is left.
+#
+#     tcp.sh PROGRAM STANDIN
+#
+# PROGRAM is longhaul on the stand-in for CUDA, STANDIN the library in the place of NCCL.
+set -u
+program=$(realpath "$1")
+LONGHAUL_NCCL=$(realpath "$2")
+export LONGHAUL_NCCL STANDIN_SEED=3 STANDIN_EAGER=30
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 99
+failed=0
+shape='--ranks 4 --num-attention-heads 4 --kv-channels 32 --seq-length 64'
+port=$((20000 + $$ % 10000))
+limit_s=40 # with a deadline of 3 s, on a machine that has other things to do
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# What is particular to a rank: variables, options beside the others, another shape.
+declare -A extra options shapes
+jobs_count=0
+pids=() status=()
+
+# start RANK ARGUMENTS...: in the background.
+start() {
+    local rank=$1 port_of_job
+    shift
+    port_of_job=$((port + 2 * jobs_count))
+    # shellcheck disable=SC2086
+    env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port_of_job \
+        ${extra[$rank]:-} timeout -k 5 120 "$program" run --backend nccl ${shapes[$rank]:-$shape} "$@" ${options[$rank]:-} \
+        >"$rank.out" 2>"$rank.err" &
+    pids[rank]=$!
+}
+# launch RANKS ARGUMENTS...: ranks is a list such as "0 1 2 3".
+launch() {
+    local rank ranks=$1
+    shift
+    jobs_count=$((jobs_count + 1))
+    pids=() status=()
+    rm -f ./*.out ./*.err
+    for rank in $ranks; do start "$rank" "$@"; done
+}
+
+# Waits for all that were started, and forgets what was particular to this job.
+finish() {
+    local rank
+    for rank in "${!pids[@]}"; do
+        wait "${pids[$rank]}"
+        status[rank]=$?
+    done
+    extra=() options=() shapes=()
+}
+
+# expect NAME STATUS PATTERN [RANK]: every rank ended with the status, and RANK (any) with these words,
+# if there are any.
+expect() {
+    local name=$1 rank
+    for rank in "${!status[@]}"; do
+        [ "${status[$rank]}" -eq "$2" ] ||
+            fail "$name: rank $rank: status ${status[$rank]}, not $2: $(cat "$rank.err")"
+    done
+    # shellcheck disable=SC2086
+    [ -z "$3" ] || grep -Eq -e "$3" ./${4:-*}.err || fail "$name: nobody says '$3': $(cat ./*.err)"
+    [ $((SECONDS - started)) -le $limit_s ] || fail "$name: took $((SECONDS - started)) s"
+}
+
+# trouble NAME STATUS PATTERN RANKS ARGUMENTS...: a job that must fail.
+trouble() {
+    local name=$1 expected=$2 pattern=$3 ranks=$4
+    shift 4
+    started=$SECONDS
+    launch "$ranks" --schedule ring --deadline 3s "$@"
+    finish
+    expect "$name" "$expected" "$pattern"
+}
+
+# ---- what must work ----
+
+for schedule in zigzag te-p2p attention2d-no; do
+    # shellcheck disable=SC2086
+    "$program" run --schedule $schedule $shape --format json >threads.json 2>threads.err ||
+        fail "threads: $schedule $(cat threads.err)"
+    mv threads.json threads
+    started=$SECONDS
+    launch '0 1 2 3' --schedule $schedule --format json
+    finish
+    expect "$schedule" 0 ''
+    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"tensor"' '"within"'; do
+        [ "$(grep "$key" threads)" = "$(grep "$key" 0.out)" ] || fail "$key: $schedule"
+    done
+    grep -q '"bootstrap": "torchrun"' 0.out || fail "$schedule: $(head -30 0.out)"
+    cat 1.out 2.out 3.out | grep -q . && fail "$schedule: other ranks print, too"
+done
+
+# Slurm's environment, and the first of its hosts.
+started=$SECONDS
+for rank in 0 1 2 3; do
+    # shellcheck disable=SC2086
+    SLURM_PROCID=$rank SLURM_LOCALID=$rank SLURM_NTASKS=4 SLURM_JOB_ID=$$ SLURM_STEP_ID=1 \
+        SLURM_STEP_NODELIST='localhost,node[01-03]' timeout -k 5 120 "$program" run --backend nccl \
+        $shape --schedule zigzag --format json >$rank.out 2>$rank.err &
+    pids[rank]=$!
+done
+finish
+expect slurm 0 ''
+grep -q '"bootstrap": "slurm"' 0.out || fail "slurm: $(head -30 0.out)"
+
+# ---- who does not come, or should not ----
+
+trouble 'a rank that never comes' 4 'rank 0 has waited for .* in the start for rank 3$' '0 1 2'
+trouble 'a first rank that never comes' 4 'for rank 0, which does not listen at 127.0.0.1' '1 2 3'
+extra[2]=TORCHELASTIC_RUN_ID=other
+trouble 'another token' 4 'rank 2: .* does not let it in: it belongs to another job' '0 1 2 3'
+extra[2]='RANK=1 WORLD_SIZE=2' shapes[2]=${shape/--ranks 4/--ranks 2}
+trouble 'another size' 4 'started as one of 2 processes, and this job has 4' '0 1 2 3'
+extra[2]=RANK=1
+trouble 'a rank that is there twice' 4 'does not let it in: rank 1 is already there' '0 1 2 3'
+extra[1]=RANK=x
+trouble 'a rank that is none' 2 'RANK: the variable of the environment is "x"; allowed: a number from 0 to 3' '1'
+options[3]='--seed 5'
+trouble 'another seed' 4 'rank 3 has another seed \("5"\) than rank 0 \("0"\)' '0 1 2 3'
+options[2]='--no-overlap'
+trouble 'another program' 4 'rank 2 has another program than rank 0' '0 1 2 3'
+
+# Strangers: one says nothing, one sends noise, one sends half of a frame, one announces 4 GiB.
+started=$SECONDS
+launch '0 1 2' --schedule ring --deadline 20s
+first=$((port + 2 * jobs_count + 1))
+for _ in $(seq 100); do
+    (exec 3<>/dev/tcp/127.0.0.1/$first) 2>/dev/null && break
+    sleep 0.1
+done
+exec 3<>/dev/tcp/127.0.0.1/$first 4<>/dev/tcp/127.0.0.1/$first 5<>/dev/tcp/127.0.0.1/$first \
+    6<>/dev/tcp/127.0.0.1/$first
+head -c 100000 /dev/urandom >&4 2>/dev/null
+printf 'lhF1\0\0' >&5
+printf 'lhF1\0\0\0\0\377\377\377\377' >&6
+sleep 0.5
+start 3 --schedule ring --deadline 20s
+finish
+exec 3>&- 4>&- 5>&- 6>&-
+expect strangers 0 ''
+
+# ---- who goes ----
+
+# All wait for NCCL until the deadline: long enough to kill or to stop one of them there.
+for how in KILL STOP; do
+    started=$SECONDS
+    STANDIN_NCCL=hang=2 launch '0 1 2 3' --schedule ring --deadline 8s
+    sleep 2
+    victim=$(pgrep -P "${pids[2]}" | head -1)
+    kill -$how "${victim:-0}" 2>/dev/null || fail "$how: rank 2 is not there"
+    for rank in 0 1 3; do
+        wait "${pids[$rank]}"
+        status[rank]=$?
+    done
+    kill -CONT "${victim:-0}" 2>/dev/null
+    { wait "${pids[2]}"; } 2>/dev/null # without the words of the shell on one that is killed
+    status[2]=$?
+    if [ $how = KILL ]; then unset 'status[2]'; fi
+    if [ $how = KILL ]; then
+        expect 'a rank that is killed' 4 'the run has been ended: rank 2: its process is gone' 0
+        [ $((SECONDS - started)) -lt 8 ] || fail "a rank that is killed is noticed after the deadline only"
+    else
+        expect 'a rank that is stopped' 4 'rank [013] has waited for .* in the communicator of all'
+    fi
+done
+
+# ---- what goes wrong while it runs ----
+
+trouble 'a rank that sends nothing' 4 'rank 2, op .* receives from rank 1, slot' '0 1 2 3' --inject stall:1
+export STANDIN_NCCL
+STANDIN_NCCL=error=1:6
+trouble 'an asynchronous error' 4 'rank 1: NCCL: .*: remote process exited' '0 1 2 3'
+STANDIN_NCCL=silent=1
+trouble 'a rank that never connects' 4 'in the connections of communicator 0 of ranks' '0 1 2 3'
+STANDIN_NCCL=hang=2
+trouble 'a rank that never joins' 4 'in the communicator of all ranks' '0 1 2 3'
+STANDIN_NCCL=exit=1:6
+started=$SECONDS
+launch '0 1 2 3' --schedule ring --deadline 20s
+finish
+[ "${status[1]}" -eq 9 ] || fail "a process that is gone: status ${status[1]}"
+unset 'status[1]' STANDIN_NCCL
+expect 'a process that is gone' 4 'the run has been ended: rank 1: its process is gone' 3
+[ $((SECONDS - started)) -lt 15 ] || fail "a process that is gone is noticed after its deadline only"
+
+# ---- what a rank lacks: all ranks hear of it ----
+
+extra[1]=LONGHAUL_NCCL=/nowhere
+trouble 'no NCCL' 4 'rank 1: NCCL: cannot load /nowhere \(' '0 1 2 3'
+extra[2]=STANDIN_DEVICES=0
+trouble 'no device' 4 'ended: rank 2: .*no GPU is visible' '0 1 2 3'
+extra[2]=STANDIN_DRIVER=-1
+trouble 'no driver' 4 'ended: rank 2: .*there is no driver for NVIDIA GPUs here' '0 1 2 3'
+extra[2]=STANDIN_DRIVER=11080
+trouble 'an old driver' 4 'ended: rank 2: .*the driver is too old: it knows CUDA 11.8' '0 1 2 3'
+extra[2]=STANDIN_MEMORY=1000000
+trouble 'no memory' 4 "ended: rank 2: .*the GPU's memory is full" '0 1 2 3'
+extra[2]=STANDIN_DEVICES=2
+trouble 'too few devices' 4 'ended: .*rank 2 needs GPU 2 of this machine, which has 2' '0 1 2 3'
+
+if pgrep -f "^$program run --backend nccl" >/dev/null; then
+    fail "processes are left: $(pgrep -af "^$program run --backend nccl")"
+fi
+# The stand-in's files go when all ranks have joined, which some here never did.
+for file in /dev/shm/longhaul-nccl-*; do
+    process=${file#/dev/shm/longhaul-nccl-}
+    kill -0 "${process%%-*}" 2>/dev/null || rm -f "$file"
+done
+exit $failed

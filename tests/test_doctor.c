@@ -1,0 +1,130 @@
+/*
+ * What is found on machines that are made up: files as Linux has them below /sys.
+ */
+#include "plan/doctor.h"
+#include "run_tests.h"
+
+#include <string.h>
+
+static char *root;
+
+static void
+put(const char *path, const char *text)
+{
+    g_autofree char *whole = g_strconcat(root, path, NULL);
+    g_autofree char *folder = g_path_get_dirname(whole);
+
+    ck_assert_int_eq(g_mkdir_with_parents(folder, 0700), 0);
+    ck_assert(g_file_set_contents(whole, text, -1, NULL));
+}
+
+static void
+begin(void)
+{
+    root = g_dir_make_tmp("longhaul-doctor-XXXXXX", NULL);
+}
+
+static void
+end(void)
+{
+    g_autofree char *command = g_strdup_printf("rm -r '%s'", root);
+
+    ck_assert(g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL));
+    g_clear_pointer(&root, g_free);
+}
+
+/* The @index-th row of @part, from 0; NULL: there are not so many. */
+static const LhDoctorRow *
+find(const LhDoctor *doctor, const char *part, guint index)
+{
+    for (guint i = 0; i < doctor->rows->len; i++) {
+        const LhDoctorRow *row = &g_array_index(doctor->rows, LhDoctorRow, i);
+
+        if (strcmp(row->part, part) == 0 && index-- == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void
+check_row(const LhDoctorRow *row, LhHealth health, const char *found, const char *advice)
+{
+    ck_assert_ptr_nonnull(row);
+    ck_assert_int_eq(row->health, health);
+    ck_assert_str_eq(row->found, found);
+    if (advice[0] == '\0')
+        ck_assert_str_eq(row->advice, "");
+    else
+        ck_assert_msg(strstr(row->advice, advice) != NULL, "%s", row->advice);
+}
+
+START_TEST(empty_machine_is_described)
+{
+    g_autoptr(LhDoctor) doctor = NULL;
+
+    begin();
+    doctor = lh_doctor_new(root);
+    check_row(find(doctor, "network", 0), LH_HEALTH_ABSENT, "", "no interface but loopback");
+    ck_assert_ptr_null(find(doctor, "infiniband", 0));
+    check_row(find(doctor, "clock", 0), LH_HEALTH_WORKS, "unknown", "");
+    check_row(find(doctor, "memory", 0), LH_HEALTH_WORKS, "no limit is known", "");
+    end();
+}
+END_TEST
+
+START_TEST(networks_are_listed)
+{
+    g_autoptr(LhDoctor) doctor = NULL;
+
+    begin();
+    put("/sys/class/net/lo/operstate", "unknown\n");
+    put("/sys/class/net/eth1/operstate", "down\n");
+    put("/sys/class/net/eth1/speed", "-1\n");
+    put("/sys/class/net/eth0/operstate", "up\n");
+    put("/sys/class/net/eth0/speed", "25000\n");
+    put("/sys/class/net/hostile\x1b[31m/operstate", "u\x1b[31mp\nsecond line\n");
+    put("/sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+    put("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+    put("/sys/class/infiniband/mlx5_0/ports/2/state", "1: DOWN\n");
+    put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+    doctor = lh_doctor_new(root);
+    check_row(find(doctor, "network", 0), LH_HEALTH_WORKS, "eth0, 25 Gb/s, up", "");
+    check_row(find(doctor, "network", 1), LH_HEALTH_ABSENT, "eth1, rate unknown, down",
+              "it is down");
+    check_row(find(doctor, "network", 2), LH_HEALTH_WORKS,
+              "hostile\\x1b[31m, rate unknown, u\\x1b[31mp", "");
+    ck_assert_ptr_null(find(doctor, "network", 3));
+    check_row(find(doctor, "infiniband", 0), LH_HEALTH_WORKS,
+              "mlx5_0 port 1, 400 Gb/sec (4X NDR), 4: ACTIVE", "");
+    check_row(find(doctor, "infiniband", 1), LH_HEALTH_ABSENT,
+              "mlx5_0 port 2, rate unknown, 1: DOWN", "not active");
+    check_row(find(doctor, "clock", 0), LH_HEALTH_WORKS, "hpet", "microsecond");
+    end();
+}
+END_TEST
+
+START_TEST(launchers_are_named)
+{
+    g_autoptr(LhDoctor) alone = NULL, started = NULL, broken = NULL;
+
+    begin();
+    alone = lh_doctor_new(root);
+    check_row(find(alone, "bootstrap", 0), LH_HEALTH_WORKS, "single: one process has all ranks",
+              "");
+    g_setenv("RANK", "1", TRUE);
+    g_setenv("WORLD_SIZE", "2", TRUE);
+    g_setenv("MASTER_ADDR", "node1", TRUE);
+    g_setenv("MASTER_PORT", "29500", TRUE);
+    started = lh_doctor_new(root);
+    check_row(find(started, "bootstrap", 0), LH_HEALTH_WORKS,
+              "torchrun: rank 1 of 2, rank 0 at node1, port 29501", "");
+    g_setenv("RANK", "2", TRUE);
+    broken = lh_doctor_new(root);
+    check_row(find(broken, "bootstrap", 0), LH_HEALTH_FAILS, "torchrun", "RANK: ");
+    /* One process with all ranks needs nobody. */
+    ck_assert(g_array_index(broken->backends, LhDoctorBackend, 0).works);
+    end();
+}
+END_TEST
+
+LH_TEST_MAIN("doctor", empty_machine_is_described, networks_are_listed, launchers_are_named)

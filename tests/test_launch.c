@@ -1,0 +1,450 @@
+/*
+ * Processes that torchrun or Slurm have started: what their environment says, frames that are right
+ * and hostile, and a star of processes that are forked here.
+ */
+#include "base/error.h"
+#include "run_tests.h"
+#include "runtime/control.h"
+#include "runtime/frames.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- the environment ---- */
+
+static void
+set(const char *name, const char *value)
+{
+    if (value == NULL)
+        g_unsetenv(name);
+    else
+        g_setenv(name, value, TRUE);
+}
+
+static void
+set_torchrun(const char *rank, const char *size, const char *port)
+{
+    set("RANK", rank);
+    set("WORLD_SIZE", size);
+    set("MASTER_ADDR", "127.0.0.1");
+    set("MASTER_PORT", port);
+}
+
+START_TEST(torchrun_says_where)
+{
+    LhLaunch launch, other;
+
+    set_torchrun("3", "8", "29500");
+    ck_assert(lh_launch_torchrun(&launch, NULL));
+    ck_assert_uint_eq(launch.rank, 3);
+    ck_assert_uint_eq(launch.size, 8);
+    ck_assert_uint_eq(launch.port, 29501);
+    ck_assert_str_eq(launch.host, "127.0.0.1");
+    /* All ranks of a job have one token, and no other job has it. */
+    set("RANK", "4");
+    ck_assert(lh_launch_torchrun(&other, NULL));
+    ck_assert_mem_eq(launch.token, other.token, LH_TOKEN_BYTES);
+    lh_launch_clear(&other);
+    set("TORCHELASTIC_RUN_ID", "job-7");
+    ck_assert(lh_launch_torchrun(&other, NULL));
+    ck_assert_mem_ne(launch.token, other.token, LH_TOKEN_BYTES);
+    lh_launch_clear(&other);
+    lh_launch_clear(&launch);
+}
+END_TEST
+
+static void
+refuses_torchrun(const char *name, const char *value, const char *words)
+{
+    g_autoptr(GError) error = NULL;
+    LhLaunch launch;
+
+    set_torchrun("3", "8", "29500");
+    set(name, value);
+    ck_assert(!lh_launch_torchrun(&launch, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
+    ck_assert_msg(g_str_has_prefix(error->message, name) && strstr(error->message, words) != NULL,
+                  "%s", error->message);
+}
+
+START_TEST(torchrun_may_be_wrong)
+{
+    refuses_torchrun("RANK", NULL, "is not set; allowed: a number");
+    refuses_torchrun("RANK", "8", "from 0 to 7");
+    refuses_torchrun("RANK", "-1", "allowed: a number");
+    refuses_torchrun("WORLD_SIZE", "0", "from 1 to");
+    refuses_torchrun("WORLD_SIZE", "99999999999", "allowed: a number");
+    refuses_torchrun("MASTER_PORT", "65535", "from 1 to 65534");
+    refuses_torchrun("MASTER_ADDR", NULL, "is not set");
+    refuses_torchrun("MASTER_ADDR", "", "is \"\"");
+    refuses_torchrun("MASTER_ADDR", "a b", "is \"a b\"");
+}
+END_TEST
+
+START_TEST(slurm_says_where)
+{
+    LhLaunch launch, step;
+
+    set("SLURM_PROCID", "1");
+    set("SLURM_NTASKS", "4");
+    set("SLURM_JOB_ID", "4000000000");
+    set("SLURM_STEP_ID", "2");
+    set("SLURM_STEP_NODELIST", "gpu[007-010,12],login");
+    ck_assert(lh_launch_slurm(&launch, NULL));
+    ck_assert_str_eq(launch.host, "gpu007");
+    ck_assert_uint_eq(launch.rank, 1);
+    ck_assert_uint_eq(launch.size, 4);
+    ck_assert_uint_ge(launch.port, 15000);
+    ck_assert_uint_lt(launch.port, 30000);
+    /* Steps of a job that run at a time do not meet. */
+    set("SLURM_STEP_ID", "3");
+    ck_assert(lh_launch_slurm(&step, NULL));
+    ck_assert_uint_ne(launch.port, step.port);
+    ck_assert_mem_ne(launch.token, step.token, LH_TOKEN_BYTES);
+    lh_launch_clear(&launch);
+    lh_launch_clear(&step);
+    set("SLURM_STEP_NODELIST", "gpu[");
+    ck_assert(!lh_launch_slurm(&launch, NULL));
+}
+END_TEST
+
+START_TEST(first_hosts_are_expanded)
+{
+    static const char *const lists[][2] = {
+        { "a", "a" },
+        { "a,b", "a" },
+        { "a[1-3]", "a1" },
+        { "a[01,03]", "a01" },
+        { "a[7]-ib", "a7-ib" },
+        { "r[1-2]n[05-06],x", "r1n05" },
+        { "10.0.0.1", "10.0.0.1" },
+        { "", NULL },
+        { ",a", NULL },
+        { "a[", NULL },
+        { "a[]", NULL },
+        { "a[x]", NULL },
+        { "a[1", NULL },
+        { "a[1;2]", NULL },
+        { "a b", NULL },
+        { "-a", NULL },
+        { "a]", NULL },
+        { "\x1b[31m", NULL },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        g_autofree char *host = lh_launch_first_host(lists[i][0]);
+
+        ck_assert_msg(g_strcmp0(host, lists[i][1]) == 0, "\"%s\": \"%s\"", lists[i][0], host);
+    }
+}
+END_TEST
+
+/* ---- which control plane ---- */
+
+START_TEST(environment_chooses)
+{
+    ck_assert_ptr_eq(lh_control_resolve(&lh_control_auto), &lh_control_single);
+    set("SLURM_STEP_NODELIST", "a");
+    set("SLURM_NTASKS", "1");
+    ck_assert_ptr_eq(lh_control_resolve(&lh_control_auto), &lh_control_single);
+    set("SLURM_NTASKS", "2");
+    ck_assert_ptr_eq(lh_control_resolve(&lh_control_auto), &lh_control_slurm);
+    set_torchrun("0", "2", "1");
+    ck_assert_ptr_eq(lh_control_resolve(&lh_control_auto), &lh_control_torchrun);
+    set("PMIX_RANK", "0");
+    ck_assert_ptr_eq(lh_control_resolve(&lh_control_auto), &lh_control_mpi);
+    ck_assert_ptr_eq(lh_control_resolve(&lh_control_slurm), &lh_control_slurm);
+}
+END_TEST
+
+/* ---- frames ---- */
+
+static void
+append(GByteArray *to, GBytes *bytes)
+{
+    g_byte_array_append(to, g_bytes_get_data(bytes, NULL), (guint)g_bytes_get_size(bytes));
+    g_bytes_unref(bytes);
+}
+
+START_TEST(frames_come_in_pieces)
+{
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    g_autoptr(GByteArray) received = g_byte_array_new();
+    LhControlFrame frame;
+    uint32_t rank;
+    guint taken = 0;
+
+    append(all, lh_control_frame_header(LH_FRAME_WELCOME, 0));
+    append(all, lh_control_frame_header(LH_FRAME_FAILURE, 4 + 5));
+    append(all, lh_failure_pack(6, "words"));
+    for (guint i = 0; i < all->len; i++) {
+        g_byte_array_append(received, all->data + i, 1);
+        if (lh_control_frame_take(received, 100, &frame, NULL) == 0)
+            continue;
+        ck_assert_int_eq(frame.kind, taken == 0 ? LH_FRAME_WELCOME : LH_FRAME_FAILURE);
+        if (taken++ == 1) {
+            g_autofree char *text = lh_failure_unpack(frame.content, &rank);
+
+            ck_assert_str_eq(text, "words");
+            ck_assert_uint_eq(rank, 6);
+        }
+        lh_control_frame_clear(&frame);
+    }
+    ck_assert_uint_eq(taken, 2);
+    ck_assert_uint_eq(received->len, 0);
+}
+END_TEST
+
+static void
+refuses_frame(const char *bytes, guint count, const char *words)
+{
+    g_autoptr(GByteArray) received = g_byte_array_new();
+    g_autoptr(GError) error = NULL;
+    LhControlFrame frame;
+
+    g_byte_array_append(received, (const guint8 *)bytes, count);
+    ck_assert_int_eq(lh_control_frame_take(received, 100, &frame, &error), -1);
+    ck_assert_msg(strstr(error->message, words) != NULL, "%s", error->message);
+}
+
+START_TEST(hostile_frames_are_refused)
+{
+    g_autoptr(GBytes) nothing = g_bytes_new(NULL, 0);
+    LhHello hello;
+    uint32_t rank;
+
+    refuses_frame("GET / HTTP/1.1", 14, "not what longhaul sends");
+    refuses_frame("x", 1, "not what longhaul sends");
+    refuses_frame("lhF1\x06", 5, "not what longhaul sends");
+    refuses_frame("lhF1\x01\x00\x01\x00", 8, "not what longhaul sends");
+    refuses_frame("lhF1\x01\x00\x00\x00\x65\x00\x00\x00", 12, "it announces 101 bytes");
+    refuses_frame("lhF1\x01\x00\x00\x00\xff\xff\xff\xff", 12, "it announces 4294967295 bytes");
+    ck_assert(!lh_hello_unpack(nothing, &hello));
+    ck_assert_ptr_null(lh_failure_unpack(nothing, &rank));
+}
+END_TEST
+
+/* ---- a star of processes ---- */
+
+#define RANKS 4
+#define DEADLINE_US (3 * G_USEC_PER_SEC)
+#define WELL 0
+#define GONE 7
+
+/* A port that nobody listens at, with the next one, probably. */
+static char *
+free_port(void)
+{
+    const int one = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t length = sizeof(at);
+
+    ck_assert_int_eq(bind(one, (struct sockaddr *)&at, length), 0);
+    ck_assert_int_eq(getsockname(one, (struct sockaddr *)&at, &length), 0);
+    close(one);
+    return g_strdup_printf("%d", ntohs(at.sin_port) - 1);
+}
+
+/* What a process does that is a rank. */
+static int
+be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *control))
+{
+    char text[16];
+    LhControlPlace place;
+    void *control;
+
+    g_snprintf(text, sizeof(text), "%u", rank);
+    set_torchrun(text, "4", port);
+    control = lh_control_torchrun.open(RANKS, DEADLINE_US, &place, NULL);
+    /* All are there before one of them does anything else. */
+    if (control == NULL || place.first != rank || place.count != 1 ||
+        !lh_control_torchrun.barrier(control, NULL))
+        return 1;
+    return work(rank, control);
+}
+
+/* Forks a process for each rank, which does @work; the exit status of each in @status. */
+static void
+run_ranks(int (*work)(uint32_t rank, void *control), int *status)
+{
+    g_autofree char *port = free_port();
+    pid_t pids[RANKS];
+
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        pids[rank] = fork();
+        ck_assert_int_ge(pids[rank], 0);
+        if (pids[rank] == 0)
+            exit(be_rank(rank, port, work));
+    }
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ck_assert_int_eq(waitpid(pids[rank], &status[rank], 0), pids[rank]);
+        status[rank] = WIFEXITED(status[rank]) ? WEXITSTATUS(status[rank]) : -1;
+    }
+}
+
+/* What a rank tells: as many bytes as a socket does not take at once, but of rank 2 none. */
+static GByteArray *
+words_of(uint32_t rank)
+{
+    const guint bytes = rank == 2 ? 0 : (rank + 1) * 1000003;
+    GByteArray *words = g_byte_array_new();
+
+    g_byte_array_set_size(words, bytes);
+    if (bytes > 0)
+        memset(words->data, 'a' + (int)rank, bytes);
+    return words;
+}
+
+static bool
+is_all(const GByteArray *all)
+{
+    guint at = 0;
+
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        g_autoptr(GByteArray) words = words_of(rank);
+
+        if (all->len - at < words->len ||
+            (words->len > 0 && memcmp(all->data + at, words->data, words->len) != 0))
+            return false;
+        at += words->len;
+    }
+    return at == all->len;
+}
+
+static int
+tell_each_other(uint32_t rank, void *control)
+{
+    g_autoptr(GByteArray) mine = words_of(rank);
+    g_autoptr(GByteArray) shared = g_byte_array_new();
+    g_autoptr(GByteArray) gathered = g_byte_array_new();
+    LhControlPlace place;
+    bool ok = true;
+
+    for (int i = 0; ok && i < 3; i++) {
+        g_byte_array_set_size(shared, 0);
+        g_byte_array_set_size(gathered, 0);
+        /* It may be opened again, for the same processes. */
+        control = lh_control_torchrun.open(RANKS, DEADLINE_US, &place, NULL);
+        ok = control != NULL && lh_control_torchrun.barrier(control, NULL) &&
+             lh_control_torchrun.share(control, mine, shared, NULL) && is_all(shared) &&
+             !lh_control_torchrun.failed(control, NULL) &&
+             lh_control_torchrun.gather(control, mine, gathered, NULL) &&
+             (rank == 0 ? is_all(gathered) : gathered->len == 0);
+        lh_control_torchrun.close(control);
+    }
+    return ok && lh_control_torchrun.open(RANKS + 1, DEADLINE_US, &place, NULL) == NULL ? WELL : 2;
+}
+
+START_TEST(ranks_tell_each_other)
+{
+    int status[RANKS];
+
+    run_ranks(tell_each_other, status);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        ck_assert_int_eq(status[rank], WELL);
+}
+END_TEST
+
+/* Whether the error that waiting ends with has @words, in time. */
+static int
+waits_in_vain(void *control, const char *words)
+{
+    const gint64 began_us = g_get_monotonic_time();
+    g_autoptr(GError) error = NULL;
+    const bool ok = lh_control_torchrun.barrier(control, &error);
+    const gint64 took_us = g_get_monotonic_time() - began_us;
+
+    if (ok || strstr(error->message, words) == NULL || took_us > 2 * DEADLINE_US) {
+        fprintf(stderr, "not \"%s\": %s\n", words, error != NULL ? error->message : "no error");
+        return 1;
+    }
+    lh_control_torchrun.abandon(error->code, error->message);
+    return WELL;
+}
+
+static int
+one_goes(uint32_t rank, void *control)
+{
+    if (rank == 2)
+        _exit(GONE);
+    return waits_in_vain(control, "rank 2: its process is gone");
+}
+
+static int
+one_ends(uint32_t rank, void *control)
+{
+    return rank == 2 ? GONE : waits_in_vain(control, "rank 2: it has ended");
+}
+
+static int
+one_fails(uint32_t rank, void *control)
+{
+    if (rank != 2)
+        return waits_in_vain(control, "rank 2 has no disk");
+    lh_control_torchrun.abandon(LH_ERROR_RUNTIME, "rank 2 has no disk");
+    return GONE;
+}
+
+static int
+one_sleeps(uint32_t rank, void *control)
+{
+    if (rank != 2)
+        return waits_in_vain(control, "rank 0 has waited for 3");
+    g_usleep(2 * DEADLINE_US);
+    return GONE;
+}
+
+static int
+first_goes(uint32_t rank, void *control)
+{
+    if (rank == 0)
+        _exit(GONE);
+    return waits_in_vain(control, "rank 0: its process is gone") == WELL && rank == 2 ? GONE : WELL;
+}
+
+static const struct {
+    int (*work)(uint32_t rank, void *control);
+    int first; /* status of rank 0 */
+} troubles[] = { { one_goes, WELL },
+                 { one_ends, WELL },
+                 { one_fails, WELL },
+                 { one_sleeps, WELL },
+                 { first_goes, GONE } };
+
+START_TEST(ranks_that_fail_are_named)
+{
+    int status[RANKS];
+
+    run_ranks(troubles[_i].work, status);
+    ck_assert_int_eq(status[0], troubles[_i].first);
+    ck_assert_int_eq(status[1], WELL);
+    ck_assert_int_eq(status[2], GONE);
+    ck_assert_int_eq(status[3], WELL);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = { torchrun_says_where,        torchrun_may_be_wrong,
+                                   slurm_says_where,           first_hosts_are_expanded,
+                                   environment_chooses,        frames_come_in_pieces,
+                                   hostile_frames_are_refused, ranks_tell_each_other };
+    Suite *suite = suite_create("launch");
+    TCase *cases = tcase_create("launch");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
+        tcase_add_test(cases, tests[i]);
+    tcase_add_loop_test(cases, ranks_that_fail_are_named, 0, G_N_ELEMENTS(troubles));
+    suite_add_tcase(suite, cases);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,50 @@
+#!/bin/bash
+# tools/gpu-suite.sh where something stands for a GPU: it fills its tables, in a copy of the page, and
+# says what is wrong. Without a GPU it ends with status 77 and changes nothing.
+#
+#     gpu_suite.sh PROGRAM STANDIN BUILD
+set -u
+program=$(realpath "$1")
+LONGHAUL_NCCL=$(realpath "$2")
+build=$(realpath "$3")
+export LONGHAUL_NCCL STANDIN_EAGER=50 STANDIN_DEVICES=2
+suite=$LONGHAUL_SOURCE_DIR/tools/gpu-suite.sh
+page=$LONGHAUL_SOURCE_DIR/docs/gpu-validation.md
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 99
+failed=0
+
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# suite STATUS ARGUMENTS...: on a copy of the page.
+suite() {
+    local expected=$1 status
+    shift
+    cp "$page" page.md
+    "$suite" --small --program "$program" --document page.md "$@" >out 2>err
+    status=$?
+    [ $status -eq "$expected" ] || fail "$*: status $status, not $expected: $(cat err)"
+}
+
+STANDIN_DEVICES=0 suite 77 "$build"
+cmp -s page.md "$page" || fail 'without a device the page changes'
+suite 2 "$build" everything
+suite 2 /nowhere
+cmp -s page.md "$page" || fail 'a wrong call changes the page'
+
+suite 0 "$build" machine failures speed
+grep -q '^| device | GPU 1: stand-in' page.md || fail "no device: $(cat page.md)"
+grep -q '^| more ranks than GPUs | 4 | rank 2 needs GPU 2' page.md || fail "no failure: $(cat page.md)"
+[ "$(grep -c '^| [0-9]* | [0-9.]* | .* | ok |$' page.md)" -eq 2 ] || fail "no rates: $(cat page.md)"
+[ "$(grep -c '<!-- gpu-suite' page.md)" -eq "$(grep -c '<!-- gpu-suite' "$page")" ] || fail 'tables are gone'
+[ "$(grep -vc '^|' page.md)" -eq "$(grep -vc '^|' "$page")" ] || fail 'there is more than tables'
+
+# What is wrong shows in the status and in the page.
+LONGHAUL_NCCL=/nowhere suite 1 "$build" nccl
+grep -q 'ring | 2 |  |  |  | \*\*status 4\*\*: longhaul: error: ring: NCCL: cannot load' page.md || fail "not wrong: $(cat page.md)"
+grep -q 'gpu-suite: nccl: ring on 2 ranks: status 4' err || fail "not said: $(cat err)"
+exit $failed

@@ -1,0 +1,294 @@
+#!/bin/bash
+# Runs longhaul on the GPUs of this machine, and writes what it found into the tables of
+# docs/gpu-validation.md.
+#
+#     tools/gpu-suite.sh [--program FILE] [--document FILE] [--small] BUILD [PIECE...]
+#
+# BUILD is a build folder with CUDA. The pieces, all of them by default, in an order that finds what is
+# cheap to mend first:
+#
+#     machine     what longhaul doctor says
+#     kernels     every kernel against its reference (test_gpu_kernels)
+#     sanitizer   a run under the tools of compute-sanitizer, where it is installed
+#     copies      every schedule, forward and backward, with all ranks on one GPU
+#     nccl        the same with a GPU for each rank
+#     failures    what must end with a name
+#     speed       attention on one GPU, beside PyTorch's where it is installed
+#
+# --small takes few tokens: for tests of this script, where something stands for a GPU.
+#
+# A piece takes less than ten minutes, or is ended and said to be unfinished. Exit status 0 if all is as
+# it should be, 1 if not, 2 for a wrong call, 77 without a device (then nothing is written).
+set -u
+
+usage() {
+    sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+all='machine kernels sanitizer copies nccl failures speed'
+source=$(dirname "$(dirname "$(realpath "$0")")")
+document=$source/docs/gpu-validation.md program=
+tokens=256 lengths='1024 2048 4096 8192'
+while [ $# -gt 0 ]; do
+    case $1 in
+    --program) program=$(realpath "${2:?}") && shift 2 ;;
+    --document) document=$(realpath "${2:?}") && shift 2 ;;
+    --small) tokens=16 lengths='64 128' && shift ;;
+    -*) usage ;;
+    *) break ;;
+    esac
+done
+if [ $# -eq 0 ] || [ ! -d "$1" ]; then usage; fi
+build=$(realpath "$1")
+shift
+pieces=${*:-$all}
+program=${program:-$build/longhaul}
+export LC_ALL=C LONGHAUL_DATA_DIR=$source
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+limit_s=570 # of a piece
+wrong=0
+
+"$program" doctor --backend cuda --format json >"$folder/doctor.json" || {
+    echo "gpu-suite: no GPU can be used here: nothing was run" >&2
+    "$program" doctor --backend cuda >&2
+    exit 77
+}
+gpus=$(grep -c '"part": "device"' "$folder/doctor.json")
+
+# ---- rows of tables ----
+
+# row CELL...: a row of the table of this piece.
+row() {
+    local cell
+    for cell in "$@"; do printf '| %s ' "$(printf '%s' "$cell" | tr '|\n' '/ ')"; done
+    printf '|\n'
+}
+
+# table HEADING...: its head.
+table() {
+    row "$@"
+    printf '|---%.0s' "$@"
+    printf '|\n'
+}
+
+# What is left of this piece's time.
+left_s() {
+    local left=$((limit_s - (SECONDS - piece_began)))
+    echo $((left > 1 ? left : 1))
+}
+
+# not_well TEXT: something is not as it should be.
+not_well() {
+    echo "gpu-suite: $piece: $*" >&2
+    wrong=1
+}
+
+# timed COMMAND...: its output in out, its status in status, its seconds in took.
+timed() {
+    local began
+    began=$(date +%s%N)
+    timeout -k 10 "$(left_s)" "$@" >"$folder/out" 2>"$folder/err"
+    status=$?
+    took=$((($(date +%s%N) - began) / 1000000))
+    took=$((took / 1000)).$(printf %03d $((took % 1000)))
+}
+
+# ---- pieces: each prints its table ----
+
+piece_machine() {
+    "$program" doctor --format csv >"$folder/parts.csv"
+    table part found
+    row longhaul "$("$program" version)"
+    row commit "$(git -C "$source" describe --always --dirty 2>/dev/null || echo unknown)"
+    python3 - "$folder/parts.csv" <<'END'
+import csv, sys
+for line in csv.DictReader(open(sys.argv[1])):
+    if line["part"] in ("driver", "device", "nccl", "cudnn", "mpi", "cores"):
+        print("| {} | {} |".format(line["part"], line["found"] or "none"))
+END
+}
+
+piece_kernels() {
+    table check result seconds
+    timed env CK_FORK=no CK_DEFAULT_TIMEOUT=600 "$build/tests/test_gpu_kernels"
+    case $status in
+    0) row test_gpu_kernels "$(tail -n 1 "$folder/out")" "$took" ;;
+    77) row test_gpu_kernels '**it finds no device**' "$took" && not_well 'test_gpu_kernels finds no device' ;;
+    124) row test_gpu_kernels "unfinished after $limit_s s" "$took" && not_well 'test_gpu_kernels: unfinished' ;;
+    *) row test_gpu_kernels "**$(tail -n 1 "$folder/out")**" "$took" && not_well 'test_gpu_kernels' ;;
+    esac
+}
+
+piece_sanitizer() {
+    local tool
+    table tool errors seconds
+    for tool in memcheck racecheck initcheck synccheck; do
+        if ! command -v compute-sanitizer >/dev/null; then
+            row $tool 'not run: compute-sanitizer is not installed' ''
+            continue
+        fi
+        timed compute-sanitizer --tool $tool --error-exitcode 99 "$program" run --backend cuda \
+            --schedule zigzag --ranks 2 --seq-length 256 --num-attention-heads 2 --kv-channels 64
+        row $tool "$(grep -o 'ERROR SUMMARY: [0-9]* error' "$folder/out" | grep -o '[0-9]*' || echo unknown)" "$took"
+        [ $status -eq 0 ] || not_well "$tool: status $status"
+    done
+}
+
+# What a run printed as JSON, as cells: worst mean, worst row, counts, what it is.
+run_cells() {
+    python3 - "$folder/out" <<'END'
+import json, sys
+run = json.load(open(sys.argv[1]))
+mean = max((e["mean"] for e in run["errors"] if e["mean"] is not None), default=float("nan"))
+worst = max((e["row"] for e in run["errors"] if e["row"] is not None), default=float("nan"))
+counts = all(run[k]["equal"] for k in ("bytes_sent", "flops", "peak_bytes"))
+print("{:.3f}|{:.3f}|{}|{}".format(mean, worst, "equal" if counts else "**differ**",
+                                   "ok" if run["ok"] else "**WRONG**"))
+END
+}
+
+# schedules BACKEND RANKS: every schedule, both passes.
+schedules() {
+    local schedule cells
+    table schedule ranks 'worst mean, units' 'worst row, units' counts result seconds
+    for schedule in $("$program" list schedules --format names); do
+        timed "$program" run --backend "$1" --schedule "$schedule" --ranks "$2" --num-attention-heads 8 \
+            --kv-channels 64 --seq-length $((tokens * $2)) --deadline 60s --format json
+        if [ $status -le 1 ] && cells=$(run_cells 2>/dev/null); then
+            IFS='|' read -r mean worst counts result <<<"$cells"
+            row "$schedule" "$2" "$mean" "$worst" "$counts" "$result" "$took"
+            [ $status -eq 0 ] || not_well "$schedule on $2 ranks: WRONG"
+        elif [ $status -eq 1 ]; then
+            row "$schedule" "$2" '' '' '' "refused: $(sed 's/^longhaul: error: //' "$folder/err" | head -c 120)" "$took"
+        elif [ $status -eq 124 ]; then
+            row "$schedule" "$2" '' '' '' unfinished "$took"
+            not_well "$schedule on $2 ranks: no time was left"
+        else
+            row "$schedule" "$2" '' '' '' "**status $status**: $(head -c 200 "$folder/err")" "$took"
+            not_well "$schedule on $2 ranks: status $status"
+        fi
+    done
+}
+
+piece_copies() { schedules cuda 4; }
+
+piece_nccl() {
+    if [ "$gpus" -lt 2 ]; then
+        table schedule result
+        row all 'not run: this machine has one GPU'
+        return
+    fi
+    schedules nccl "$((gpus < 8 ? gpus : 8))"
+}
+
+# must_fail NAME STATUS PATTERN COMMAND...
+must_fail() {
+    local name=$1 expected=$2 pattern=$3 found
+    shift 3
+    timed "$@"
+    found=$(grep -Eo -m 1 -e "$pattern" "$folder/err")
+    if [ $status -eq "$expected" ] && [ -n "$found" ]; then
+        row "$name" "$status" "$found" "$took"
+    else
+        row "$name" "**$status**" "**$(head -c 200 "$folder/err")**" "$took"
+        not_well "$name: status $status, not $expected, or other words"
+    fi
+}
+
+piece_failures() {
+    local run="$program run --schedule ring --num-attention-heads 2 --kv-channels 64 --deadline 5s"
+    table failure status 'what it says' seconds
+    # shellcheck disable=SC2086
+    {
+        must_fail 'a rank that sends nothing, copies' 4 'no op and no message has completed for 5 s' \
+            $run --backend cuda --ranks 3 --seq-length 192 --inject stall:1
+        must_fail 'a GPU that is hidden' 4 'no GPU is visible' \
+            env CUDA_VISIBLE_DEVICES= STANDIN_DEVICES=0 $run --backend cuda --ranks 2 --seq-length 128
+        [ "$gpus" -lt 2 ] && return
+        must_fail 'a rank that sends nothing, NCCL' 4 'no op and no message has completed for 5 s|has waited for 5' \
+            $run --backend nccl --ranks 2 --seq-length 128 --inject stall:1
+        must_fail 'more ranks than GPUs' 4 'rank [0-9]+ needs GPU [0-9]+ of this machine, which has [0-9]+' \
+            $run --backend nccl --ranks $((gpus + 1)) --seq-length $((64 * (gpus + 1)))
+        must_fail 'no NCCL' 4 'NCCL: cannot load /nowhere' \
+            env LONGHAUL_NCCL=/nowhere $run --backend nccl --ranks 2 --seq-length 128
+    }
+}
+
+# Milliseconds of PyTorch's attention, forward and backward, for n tokens; nothing without it.
+pytorch_ms() {
+    timeout -k 10 "$(left_s)" python3 - "$1" 2>/dev/null <<'END'
+import statistics, sys
+import torch
+n = int(sys.argv[1])
+q, k, v = (torch.randn(1, 8, n, 128, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
+do = torch.randn_like(q)
+times = []
+for i in range(13):
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).backward(do)
+    end.record()
+    end.synchronize()
+    times.append(begin.elapsed_time(end))
+print("{:.3f}".format(statistics.median(times[3:])))
+END
+}
+
+piece_speed() {
+    local n rate torch
+    table tokens 'longhaul, TFLOP/s' "PyTorch's attention, TFLOP/s" result
+    for n in $lengths; do
+        timed "$program" run --backend cuda --schedule ring --ranks 1 --num-attention-heads 8 --kv-channels 128 \
+            --seq-length $n --repeat 10 --format json
+        if [ $status -gt 1 ]; then
+            row $n '' '' "**status $status**: $(head -c 200 "$folder/err")"
+            not_well "$n tokens: status $status"
+            continue
+        fi
+        torch=$(pytorch_ms $n)
+        rate=$(python3 - "$folder/out" "${torch:-0}" <<'END'
+import json, statistics, sys
+run = json.load(open(sys.argv[1]))
+flops, torch_ms = run["flops"]["executed"], float(sys.argv[2])
+print("{:.2f}|{}|{}".format(flops / statistics.median(run["makespans_s"]) / 1e12,
+                            "{:.2f}".format(flops / torch_ms / 1e9) if torch_ms > 0 else "not installed",
+                            "ok" if run["ok"] else "**WRONG**"))
+END
+        )
+        IFS='|' read -r ours theirs result <<<"$rate"
+        row $n "$ours" "$theirs" "$result"
+        [ $status -eq 0 ] || not_well "$n tokens: WRONG"
+    done
+}
+
+# ---- all of it ----
+
+for piece in $pieces; do
+    case " $all " in *" $piece "*) ;; *) usage ;; esac
+done
+for piece in $pieces; do
+    piece_began=$SECONDS
+    echo "gpu-suite: $piece" >&2
+    "piece_$piece" >"$folder/$piece.md"
+    echo "gpu-suite: $piece took $((SECONDS - piece_began)) s" >&2
+done
+
+# Each table stands between <!-- gpu-suite PIECE --> and <!-- end -->.
+python3 - "$document" "$folder" $pieces <<'END' || wrong=1
+import pathlib, re, sys
+document, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+text = document.read_text(encoding="utf-8")
+for piece in sys.argv[3:]:
+    table = (folder / (piece + ".md")).read_text(encoding="utf-8", errors="replace")
+    mark = "<!-- gpu-suite {} -->".format(piece)
+    text, count = re.subn(re.escape(mark) + r"\n.*?<!-- end -->",
+                          lambda _: "{}\n\n{}\n<!-- end -->".format(mark, table), text, flags=re.S)
+    if count != 1:
+        sys.exit("{}: there is no table {}".format(document, mark))
+new = document.with_name(document.name + ".new")
+new.write_text(text, encoding="utf-8")
+new.replace(document)
+END
+exit $wrong
