@@ -5,14 +5,11 @@
 #include "base/room.h"
 #include "base/units.h"
 #include "kernels/cpu/cpu.h"
+#include "runtime/cudnn_attention.h"
 #include "runtime/launch.h"
-#include "runtime/library.h"
 #include "runtime/pin.h"
 
-#include <string.h>
 
-#define CUDNN_FILE "libcudnn.so.9"
-#define CUDNN_VARIABLE "LONGHAUL_CUDNN"
 #define MBIT_PER_GBIT 1000.0
 
 const char *const lh_health_names[] = { "works", "absent", "fails", NULL };
@@ -186,28 +183,6 @@ look_at_devices(LhDoctor *d)
         add(d, driver != NULL ? "device" : "driver", LH_HEALTH_ABSENT, NULL, error->message);
 }
 
-/* "9.19.0, /usr/lib/libcudnn.so.9". */
-static char *
-find_cudnn(GError **error)
-{
-    const char *chosen = g_getenv(CUDNN_VARIABLE);
-    const char *file = chosen != NULL && chosen[0] != '\0' ? chosen : CUDNN_FILE;
-    size_t (*version)(void);
-    void *function = lh_library_find(file, "cudnnGetVersion", error);
-    g_autofree char *path = NULL;
-    size_t code;
-
-    if (function == NULL) {
-        g_prefix_error(error, "cuDNN: ");
-        return NULL;
-    }
-    memcpy(&version, &function, sizeof(function));
-    code = version();
-    path = lh_library_path(function);
-    /* Since version 9: 10000 major + 100 minor + patch. */
-    return g_strdup_printf("%zu.%zu.%zu, %s", code / 10000, code / 100 % 100, code % 100, path);
-}
-
 static void
 look_at_libraries(LhDoctor *d)
 {
@@ -216,7 +191,7 @@ look_at_libraries(LhDoctor *d)
 
     add_or_fail(d, "nccl", found, error);
     error = NULL;
-    found = find_cudnn(&error);
+    found = lh_cudnn_library(&error);
     add_or_fail(d, "cudnn", found, error);
     error = NULL;
     found = lh_transport_mpi.library(&error);

@@ -3,12 +3,25 @@
 
 #include "base/error.h"
 
+static void
+set_absent(GError **error)
+{
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
+                        "cuDNN: this longhaul was built without it (cudnn_graph.h was not found)");
+}
+
+char *
+lh_cudnn_library(GError **error)
+{
+    set_absent(error);
+    return NULL;
+}
+
 LhCudnnDevice *
 lh_cudnn_open(int ordinal, GError **error)
 {
     (void)ordinal;
-    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "cuDNN: this longhaul was built without it (cudnn_graph.h was not found)");
+    set_absent(error);
     return NULL;
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/cuda/scratch.h"
 #include "model/attention.h"
 #include "runtime/cudnn_plan.h"
+#include "runtime/library.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -35,6 +36,21 @@ struct LhCudnnDevice {
 
 static GPtrArray *devices; /* of those that are open, by nobody owned */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+
+char *
+lh_cudnn_library(GError **error)
+{
+    const LhCudnn *cudnn = lh_cudnn_load(error);
+    g_autofree char *path = NULL;
+    void *function;
+
+    if (cudnn == NULL)
+        return NULL;
+    memcpy(&function, &cudnn->GetVersion, sizeof(function));
+    path = lh_library_path(function);
+    return g_strdup_printf("%zu.%zu.%zu, %s", cudnn->version / 10000, cudnn->version / 100 % 100,
+                           cudnn->version % 100, path);
+}
 
 /* ---- devices ---- */
 

@@ -10,6 +10,10 @@
 #include <glib.h>
 #include <stdbool.h>
 
+/* The library and its version, for people: "9.19.0, /usr/lib/libcudnn.so.9"; NULL with @error if it
+ * cannot be used. Caller frees. */
+char *lh_cudnn_library(GError **error);
+
 /* A GPU of this process with cuDNN's handle and plans; ranks that share the GPU share it. */
 typedef struct LhCudnnDevice LhCudnnDevice;
 

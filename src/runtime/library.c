@@ -1,22 +1,7 @@
 /* See the header. */
 #include "runtime/library.h"
 
-#include "base/error.h"
-
 #include <dlfcn.h>
-
-void *
-lh_library_find(const char *file, const char *name, GError **error)
-{
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    void *function = library == NULL ? NULL : dlsym(library, name);
-
-    if (library == NULL)
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot load %s (%s)", file, dlerror());
-    else if (function == NULL)
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s has no function %s", file, name);
-    return function;
-}
 
 char *
 lh_library_path(const void *function)

@@ -34,17 +34,6 @@ lh_nccl_version_text(int version)
     return g_strdup_printf("%d.%d.%d", v.major, v.minor, v.patch);
 }
 
-/* A function of @library; NULL if it lacks it. */
-static void *
-find(void *library, const char *name, const char **missing)
-{
-    void *function = dlsym(library, name);
-
-    if (function == NULL && missing != NULL && *missing == NULL)
-        *missing = name;
-    return function;
-}
-
 static bool
 find_functions(void *library, LhNccl *nccl, GError **error)
 {
@@ -53,15 +42,12 @@ find_functions(void *library, LhNccl *nccl, GError **error)
 
     /* POSIX promises that an object pointer of dlsym() holds a function's. */
 #define FIND(name)                                                                                 \
-    function = find(library, "nccl" #name, &missing);                                              \
-    memcpy(&nccl->name, &function, sizeof(function));
-#define FIND_OPTIONAL(name)                                                                        \
-    function = find(library, "nccl" #name, NULL);                                                  \
-    memcpy(&nccl->name, &function, sizeof(function));
+    function = dlsym(library, "nccl" #name);                                                       \
+    memcpy(&nccl->name, &function, sizeof(function));                                              \
+    if (function == NULL && missing == NULL)                                                       \
+        missing = "nccl" #name;
     LH_NCCL_FUNCTIONS(FIND)
-    LH_NCCL_OPTIONAL_FUNCTIONS(FIND_OPTIONAL)
 #undef FIND
-#undef FIND_OPTIONAL
     if (missing == NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,

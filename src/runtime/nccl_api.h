@@ -36,13 +36,9 @@
     F(ReduceScatter)                                                                               \
     F(Broadcast)
 
-/* Those that a library may lack. */
-#define LH_NCCL_OPTIONAL_FUNCTIONS(F) F(AlltoAll)
-
 typedef struct {
 #define LH_NCCL_MEMBER(name) __typeof__(&nccl##name) name;
     LH_NCCL_FUNCTIONS(LH_NCCL_MEMBER)
-    LH_NCCL_OPTIONAL_FUNCTIONS(LH_NCCL_MEMBER) /* NULL: it has none */
 #undef LH_NCCL_MEMBER
     char *file;  /* what was loaded */
     int version; /* as ncclGetVersion() gives it: 22809 is 2.28.9 */
