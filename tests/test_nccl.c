@@ -11,6 +11,7 @@
 #include "sim/network/topology.h"
 #include "sim/sim.h"
 #include "standin.h"
+#include "virtual_time.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -225,35 +226,6 @@ END_TEST
 
 /* ---- times ---- */
 
-/* As sim --cost unit: a block of attention takes a second. */
-static LhTime
-unit_time(void *data, uint32_t rank, const LhOp *op)
-{
-    const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
-
-    (void)data;
-    (void)rank;
-    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ? LH_PS_PER_S : 0;
-}
-
-static enum lh_status
-call_with_time(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
-               const LhCall *call)
-{
-    standin_next_launch((double)unit_time(data, rank, op) / LH_PS_PER_S);
-    return at->device->call(at->state, op->compute.kernel, call, at->stream);
-}
-
-static void
-load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *bytes)
-{
-    (void)data;
-    (void)rank;
-    (void)slot;
-    (void)part;
-    (void)bytes;
-}
-
 static LhTime
 run_time(const LhProgram *program, const StandinTimes *times)
 {
@@ -306,16 +278,6 @@ sim_time(const LhProgram *program, const StandinTimes *times)
 
 /* Kernels of two streams share the device in the simulator; to the clock they are free to run at
  * once. */
-static bool
-shares_the_device(const LhProgram *program)
-{
-    uint32_t compute = 0;
-
-    for (uint32_t i = 0; i < program->streams_count; i++)
-        compute += program->streams[i].kind == LH_STREAM_COMPUTE;
-    return compute > 1;
-}
-
 START_TEST(times_are_those_of_the_simulator)
 {
     static const uint32_t ranks[] = { 2, 3, 4, 5, 8 };
@@ -329,7 +291,7 @@ START_TEST(times_are_those_of_the_simulator)
 
         set_option(&c.wanted, "no_overlap", i / 2 % 2 != 0);
         program = program_of(&c);
-        if (program == NULL || shares_the_device(program))
+        if (program == NULL || compute_streams(program) > 1)
             continue;
         ran = run_time(program, &times);
         simulated = sim_time(program, &times);

@@ -8,6 +8,7 @@
 #include "runtime/executor.h"
 #include "sim/sim.h"
 #include "standin.h"
+#include "virtual_time.h"
 
 #ifdef INTERPRETED
 #define HEAD_DIM 64
@@ -122,39 +123,6 @@ END_TEST
 
 /* ---- time ---- */
 
-/* As sim --cost unit. */
-static LhTime
-unit_time(void *data, uint32_t rank, const LhOp *op)
-{
-    const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
-
-    (void)data;
-    (void)rank;
-    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
-                   effect == LH_EFFECT_SCORES
-               ? LH_PS_PER_S
-               : 0;
-}
-
-/* A kernel of several launches takes its time in the first one. */
-static enum lh_status
-call_with_time(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
-               const LhCall *call)
-{
-    standin_next_launch((double)unit_time(data, rank, op) / LH_PS_PER_S);
-    return at->device->call(at->state, op->compute.kernel, call, at->stream);
-}
-
-static void
-load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *bytes)
-{
-    (void)data;
-    (void)rank;
-    (void)slot;
-    (void)part;
-    (void)bytes;
-}
-
 /* The makespan, and the time of all kernels in @busy_ps. */
 static LhTime
 run_time(const LhProgram *program, LhTime *busy_ps)
@@ -201,16 +169,6 @@ sim_time(const LhProgram *program, LhTime *busy_ps)
     for (uint32_t r = 0; r < result->ranks_count; r++)
         *busy_ps += result->ranks[r].busy_ps;
     return result->makespan_ps;
-}
-
-static uint32_t
-compute_streams(const LhProgram *program)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < program->streams_count; i++)
-        count += program->streams[i].kind == LH_STREAM_COMPUTE;
-    return count;
 }
 
 /* Kernels of two streams share a device in the simulator; to the stand-in's clock they are free to

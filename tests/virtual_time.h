@@ -1,0 +1,51 @@
+/*
+ * Runs in virtual time over the stand-in: blocks of attention take a second, as by `sim --cost
+ * unit`.
+ */
+#pragma once
+
+#include "runtime/executor.h"
+#include "standin.h"
+
+/* As sim --cost unit. */
+static inline LhTime
+unit_time(void *data, uint32_t rank, const LhOp *op)
+{
+    const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
+
+    (void)data;
+    (void)rank;
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+                   effect == LH_EFFECT_SCORES
+               ? LH_PS_PER_S
+               : 0;
+}
+
+/* A kernel of several launches takes its time in the first one. */
+static inline enum lh_status
+call_with_time(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
+               const LhCall *call)
+{
+    standin_next_launch((double)unit_time(data, rank, op) / LH_PS_PER_S);
+    return at->device->call(at->state, op->compute.kernel, call, at->stream);
+}
+
+static inline void
+load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *bytes)
+{
+    (void)data;
+    (void)rank;
+    (void)slot;
+    (void)part;
+    (void)bytes;
+}
+
+static inline uint32_t
+compute_streams(const LhProgram *program)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < program->streams_count; i++)
+        count += program->streams[i].kind == LH_STREAM_COMPUTE;
+    return count;
+}
