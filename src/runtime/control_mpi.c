@@ -239,7 +239,7 @@ mpi_share(void *control, const GByteArray *bytes, GByteArray *all, GError **erro
 {
     Control *c = control;
 
-    c->phase = "the exchange of what the check needs";
+    c->phase = "the exchange of what processes tell each other";
     return collect(c, bytes, all, error) && spread(c, all, error);
 }
 

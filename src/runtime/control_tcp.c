@@ -789,7 +789,7 @@ share_in(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, 
 static bool
 tcp_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
 {
-    return share_in(control, bytes, all, "the exchange of what the check needs", error);
+    return share_in(control, bytes, all, "the exchange of what processes tell each other", error);
 }
 
 static bool
