@@ -56,7 +56,7 @@ check_agreement(const LhProgram *program, const char *what, unsigned count)
         g_autoptr(GError) error = NULL;
         g_autoptr(LhExecuted) executed = NULL;
 
-        scenario->collectives = collectives[i];
+        scenario->collectives = (int)collectives[i];
         executed = lh_execute_program(setup, program, &ways[i], &error);
 
         ck_assert_msg(executed != NULL, "%s: %s", what, error != NULL ? error->message : "");

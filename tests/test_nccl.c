@@ -53,7 +53,7 @@ run_with(const LhBackend *on, LhCollectiveModel collectives, LhProgram *program,
     g_autoptr(LhSetup) setup = NULL;
 
     scenario->ranks = lh_program_ranks(program);
-    scenario->collectives = collectives;
+    scenario->collectives = (int)collectives;
     setup = lh_setup_new(scenario, error);
     return setup == NULL ? NULL : lh_execute_program(setup, program, &params, error);
 }
