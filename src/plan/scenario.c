@@ -211,22 +211,26 @@ lh_scenario_error(const LhScenario *scenario, const char *name, GError **error, 
 
 /* ---- copies ---- */
 
+/* Every value that @field has. What was taken once is taken again. */
+static void
+copy_field(LhScenario *copy, const LhField *field, const LhScenario *scenario)
+{
+    g_autoptr(GPtrArray) texts = lh_setting_texts(field, scenario);
+    bool taken = true;
+
+    for (guint i = 0; taken && i < texts->len; i++)
+        taken = lh_scenario_set(copy, field, g_ptr_array_index(texts, i), NULL);
+    g_assert(taken);
+}
+
 LhScenario *
 lh_scenario_copy(const LhScenario *scenario)
 {
     LhScenario *copy = lh_scenario_new();
 
     for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
-        g_autoptr(GPtrArray) texts = NULL;
-
-        if (!lh_scenario_has(scenario, field->name))
-            continue;
-        texts = lh_setting_texts(field, scenario);
-        for (guint i = 0; i < texts->len; i++) {
-            const bool taken = lh_scenario_set(copy, field, g_ptr_array_index(texts, i), NULL);
-
-            g_assert(taken);
-        }
+        if (lh_scenario_has(scenario, field->name))
+            copy_field(copy, field, scenario);
     }
     copy->serving = scenario->serving;
     copy->constants = scenario->constants;

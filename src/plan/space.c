@@ -201,10 +201,12 @@ add_points(LhPlanSpace *space, uint32_t index)
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
 {
-    if (scenario->pipeline_model_parallel_size > 1)
-        return lh_scenario_error(scenario, "pipeline_model_parallel_size", error,
-                                 "plans do not look at pipelines; leave it out, or ask `longhaul "
-                                 "compare --step` about one");
+    if (scenario->pipeline_model_parallel_size > 1) {
+        lh_scenario_error(scenario, "pipeline_model_parallel_size", error,
+                          "plans do not look at pipelines; leave it out, or ask `longhaul "
+                          "compare --step` about one");
+        return false;
+    }
     space->scenario = lh_scenario_copy(scenario);
     space->scenario->step = true;
     lh_scenario_replace(space->scenario, "step", NULL);
