@@ -21,16 +21,12 @@ typedef struct {
 } Member;
 
 static uint32_t
-rounds(const LhCollective *c)
-{
-    return c->kind == LH_COLL_ALL_REDUCE ? 2 : 1;
-}
-
-static uint32_t
 ends(const LhCollective *c, uint32_t position)
 {
+    const uint32_t rounds = c->kind == LH_COLL_ALL_REDUCE ? 2 : 1;
+
     (void)position;
-    return 2 * rounds(c) * (c->size - 1);
+    return 2 * rounds * (c->size - 1);
 }
 
 static void
@@ -81,8 +77,9 @@ go_on(LhCollective *c, uint32_t position)
 {
     const Member *m = (Member *)c->state + position;
 
-    if (m->round < rounds(c) && m->left == c->size - 1 && m->arrived == c->size - 1)
-        begin_round(c, position, m->round + 1);
+    if (c->kind == LH_COLL_ALL_REDUCE && m->round == 1 && m->left == c->size - 1 &&
+        m->arrived == c->size - 1)
+        begin_round(c, position, 2);
 }
 
 static void
