@@ -22,6 +22,7 @@
  * its N-th group), "silent=R" (it never connects to anybody), "exit=R:N" (its process is gone),
  * "hang=R" (it never joins).
  */
+#include "ptx_float.h"
 #include "standin_private.h"
 
 #include <fcntl.h>
@@ -368,35 +369,25 @@ compare_shares(const Call *c, int member)
                         s->count, (int)s->type, s->root, s->reduction);
 }
 
-__extension__ typedef _Float16 Half;
-
 static float
 element(const void *data, ncclDataType_t type, uint64_t index)
 {
-    const uint32_t top = type == ncclBfloat16 ? (uint32_t)((const uint16_t *)data)[index] << 16 : 0;
-    float value;
+    const uint16_t half = type == ncclFloat32 ? 0 : ((const uint16_t *)data)[index];
 
     if (type == ncclFloat32)
         return ((const float *)data)[index];
-    if (type == ncclFloat16)
-        return (float)((const Half *)data)[index];
-    memcpy(&value, &top, sizeof(value));
-    return value;
+    return type == ncclFloat16 ? ptx_from_f16(half) : ptx_from_bf16(half);
 }
 
-/* Rounds to nearest, ties to even; sums of tests are finite. */
 static void
 put_element(void *data, ncclDataType_t type, uint64_t index, float value)
 {
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
     if (type == ncclFloat32)
         ((float *)data)[index] = value;
     else if (type == ncclFloat16)
-        ((Half *)data)[index] = (Half)value;
+        ((uint16_t *)data)[index] = ptx_to_f16(value);
     else
-        ((uint16_t *)data)[index] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        ((uint16_t *)data)[index] = ptx_to_bf16(value);
 }
 
 /* Adds up in an order that depends on the rank, as NCCL promises none, and rounds every sum. */
