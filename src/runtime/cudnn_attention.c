@@ -183,7 +183,8 @@ fail(Job *j, enum lh_status status, GError *error)
     j->status = status;
 }
 
-G_GNUC_PRINTF(2, 3)
+static void refuse(Job *j, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
 static void
 refuse(Job *j, const char *format, ...)
 {

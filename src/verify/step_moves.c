@@ -156,10 +156,10 @@ send_part(LhValues *v, uint32_t g, uint32_t i)
         if (region->half != LH_HALF_BOTH)
             FIND_VALUE(g, region->slot, "moves half of a tensor outside attention");
         for (uint32_t c = 0; c < region->count; c++) {
-            const LhValue value = region->half != LH_HALF_BOTH
-                                      ? (LhValue){ .kind = LH_VALUE_SUSPECT }
-                                      : lh_values_take(v, g, region->slot, region->part + c);
+            LhValue value = { .kind = LH_VALUE_SUSPECT };
 
+            if (region->half == LH_HALF_BOTH)
+                value = lh_values_take(v, g, region->slot, region->part + c);
             g_array_append_val(v->sent, value);
         }
     }
