@@ -665,6 +665,28 @@ START_TEST(lines_that_no_plan_writes_are_refused)
 }
 END_TEST
 
+START_TEST(journals_need_a_regular_file)
+{
+    static const struct {
+        const char *path, *said;
+        LhErrorCode code;
+    } wrong[] = {
+        { "/no/such/folder/points.jsonl", "cannot be opened: No such file or directory",
+          LH_ERROR_RUNTIME },
+        { "/dev/null", "allowed is a regular file", LH_ERROR_INPUT },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(GPtrArray) lines = NULL;
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_ptr_null(lh_journal_open(wrong[i].path, "first", &lines, &error));
+        ck_assert(g_error_matches(error, LH_ERROR, (int)wrong[i].code));
+        ck_assert_msg(strstr(error->message, wrong[i].said) != NULL, "%s", error->message);
+    }
+}
+END_TEST
+
 START_TEST(journals_have_one_writer)
 {
     g_autofree char *path = new_file();
@@ -739,6 +761,7 @@ main(void)
     tcase_add_test(plan, points_go_on_from_any_byte);
     tcase_add_test(plan, points_of_another_question_are_refused);
     tcase_add_test(plan, lines_that_no_plan_writes_are_refused);
+    tcase_add_test(plan, journals_need_a_regular_file);
     tcase_add_test(plan, journals_have_one_writer);
     tcase_add_test(plan, copies_of_scenarios_are_the_same);
     suite_add_tcase(suite, plan);
