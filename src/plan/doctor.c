@@ -9,7 +9,6 @@
 #include "runtime/launch.h"
 #include "runtime/pin.h"
 
-
 #define MBIT_PER_GBIT 1000.0
 
 const char *const lh_health_names[] = { "works", "absent", "fails", NULL };
