@@ -186,14 +186,14 @@ static void
 look_at_libraries(LhDoctor *d)
 {
     GError *error = NULL;
-    char *found = lh_links_nccl.library(&error);
+    char *found = lh_links_nccl.describe(&error);
 
     add_or_fail(d, "nccl", found, error);
     error = NULL;
     found = lh_cudnn_library(&error);
     add_or_fail(d, "cudnn", found, error);
     error = NULL;
-    found = lh_transport_mpi.library(&error);
+    found = lh_transport_mpi.describe(&error);
     add_or_fail(d, "mpi", found, error);
 }
 
@@ -266,8 +266,8 @@ check_backend(const LhBackend *backend, GError **error)
     g_autofree char *launch = NULL;
 
     if ((backend->device->probe != NULL && !backend->device->probe(error)) ||
-        (backend->transport != NULL && !has_library(backend->transport->library, error)) ||
-        (backend->links != NULL && !has_library(backend->links->library, error)))
+        (backend->transport != NULL && !has_library(backend->transport->describe, error)) ||
+        (backend->links != NULL && !has_library(backend->links->describe, error)))
         return false;
     launch = describe_launch(lh_control_resolve(backend->control), error);
     return launch != NULL;

@@ -54,7 +54,7 @@ typedef struct {
     bool one_queue;
     /* Which library they are, for people: its version and file; NULL with @error if it cannot be
      * used. Caller frees. NULL: it needs none. */
-    char *(*library)(GError **error);
+    char *(*describe)(GError **error);
     /* Called once in a process, before the threads of its ranks. NULL with @error. */
     void *(*open)(const LhLinksParams *params, GError **error);
     /*

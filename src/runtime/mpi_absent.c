@@ -42,5 +42,5 @@ open_transport(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GEr
 const LhControl lh_control_mpi = { .name = "mpi", .open = open_control };
 
 const LhTransport lh_transport_mpi = { .name = "mpi",
-                                       .library = find_library,
+                                       .describe = find_library,
                                        .open = open_transport };

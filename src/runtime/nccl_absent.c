@@ -21,6 +21,6 @@ absent_open(const LhLinksParams *params, GError **error)
 
 const LhLinks lh_links_nccl = {
     .name = "nccl",
-    .library = absent_library,
+    .describe = absent_library,
     .open = absent_open,
 };

@@ -86,7 +86,7 @@ typedef struct {
     bool host_memory; /* it needs memory that the host can read and write */
     /* Which library carries them, for people; NULL with @error if it is not there. Caller frees.
      * NULL: it needs none. */
-    char *(*library)(GError **error);
+    char *(*describe)(GError **error);
     /* For @ranks ranks on devices of kind @device (borrowed), @channels of them in use. NULL with
      * @error (LH_ERROR_RUNTIME) if that is impossible. */
     void *(*open)(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error);

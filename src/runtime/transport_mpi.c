@@ -246,7 +246,7 @@ mpi_library(GError **error)
 const LhTransport lh_transport_mpi = {
     .name = "mpi",
     .host_memory = true,
-    .library = mpi_library,
+    .describe = mpi_library,
     .open = mpi_open,
     .post = mpi_post,
     .poll = mpi_poll,
