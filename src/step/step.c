@@ -132,6 +132,7 @@ check_pipeline(const LhStepParams *p, GError **error)
 {
     const uint32_t stages = lh_step_stages(p), chunks = lh_step_chunks(p);
     const uint64_t parts = (uint64_t)stages * chunks;
+    uint32_t more;
 
     if (stages == 1 && chunks > 1)
         return lh_program_refuse(error, "several chunks of layers need several pipeline stages");
@@ -143,6 +144,9 @@ check_pipeline(const LhStepParams *p, GError **error)
                                  "a pipeline has at most %u micro-batches times layers; here are "
                                  "%u times %" PRIu64,
                                  PIPELINE_WORK_MAX, p->micro_batches, p->model->num_layers);
+    if (stages == 1 && (p->embedding_counts || p->loss_counts))
+        return lh_program_refuse(error, "the embedding and the loss count as layers where these "
+                                        "are shared among several pipeline stages");
     if (p->model->num_layers < parts)
         return lh_program_refuse(error, "%" PRIu64 " layers cannot be shared among %" PRIu64 "%s",
                                  p->model->num_layers, parts,
@@ -152,7 +156,12 @@ check_pipeline(const LhStepParams *p, GError **error)
                  "with several chunks of layers on a stage, the number of micro-batches",
                  "the number of pipeline stages", error))
         return false;
-    return divides(p->model->num_layers, parts, "the number of layers",
+    more = (p->embedding_counts ? 1u : 0) + (p->loss_counts ? 1u : 0);
+    return divides(p->model->num_layers + more, parts,
+                   more == 0   ? "the number of layers"
+                   : more == 2 ? "the number of layers, with the embedding and the loss"
+                   : p->loss_counts ? "the number of layers, with the loss"
+                                    : "the number of layers, with the embedding",
                    chunks > 1 ? "the number of chunks of all pipeline stages"
                               : "the number of pipeline stages",
                    error);
