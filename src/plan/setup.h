@@ -59,6 +59,7 @@ typedef struct {
     void *progress_data;
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
+    uint32_t timeline_stride; /* as LhSimParams has it */
     LhMemorySink memory; /* may be NULL */
     void *memory_data;
     bool path;                      /* find the critical path */

@@ -93,7 +93,7 @@ communication_ps(const Walk *walk, const LhOp *op)
     if (!walk->communication || least->free_network)
         return 0;
     if (least->collectives == NULL) {
-        least->collectives = lh_collectives_new(p->network, p->device, p->collectives);
+        least->collectives = lh_collectives_new(p->network, p->device, p->collectives, NULL);
         least->loads = lh_link_loads_new(p->network, p->network_model);
     }
     if (op->kind == LH_OP_EXCHANGE)

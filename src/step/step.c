@@ -434,6 +434,42 @@ state_claims(LhProgram *program)
         program->claimed[LH_CLAIM_FLOPS] = g_steal_pointer(&flops);
 }
 
+/* Whether pieces of weights are of equal size, so that every rank's optimizer has as much to do. */
+static bool
+has_equal_pieces(const LhStepPlan *plan)
+{
+    const uint64_t pieces = lh_step_pieces(plan);
+
+    for (guint i = 0; i < lh_step_stages(&plan->params); i++) {
+        const LhStepList *list = &plan->stages[i].last;
+
+        for (guint k = 0; k < list->calls->len; k++) {
+            const LhStepCall *call = &g_array_index(list->calls, LhStepCall, k);
+
+            if (call->does == LH_STEP_CALL_COMPUTE &&
+                lh_kernels[call->kernel]->args == LH_ARGS_OPTIMIZER &&
+                g_array_index(plan->args, LhKernelArgs, call->args).optimizer.count % pieces != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Tensor-parallel ranks do the same unless some of them share key-value heads; the first one also
+ * adds up the squares of what all of them have. Data-parallel ranks do. */
+static LhSymmetry
+symmetry_of(const LhStepPlan *plan)
+{
+    const LhStepParams *p = &plan->params;
+    const bool shared = p->tensor_parallel > MAX(plan->model.num_query_groups, 1);
+
+    return (LhSymmetry){
+        .row = shared ? 1 : p->tensor_parallel,
+        .shift = p->tensor_parallel * p->module.ranks,
+        .shifts = has_equal_pieces(plan) ? p->data_parallel : 1,
+    };
+}
+
 LhProgram *
 lh_step_new(const LhStepParams *params, GError **error)
 {
@@ -457,6 +493,7 @@ lh_step_new(const LhStepParams *params, GError **error)
     program->plan = plan;
     program->step = plan;
     program->plan_free = free_plan;
+    program->symmetry = symmetry_of(plan);
     declare(plan, program);
     state_claims(program);
     return program;
