@@ -12,7 +12,8 @@ has_rows(const LhNetwork *n, uint32_t row)
 
     if (n->gpus_per_node % row != 0 || !alike)
         return false;
-    return n->nodes == 1 || (n->gpus_per_nic == 1 && t->collective_bandwidth <= 0);
+    return n->nodes == 1 || (n->gpus_per_nic == 1 && t->collective_bandwidth <= 0 &&
+                             n->nodes_per_leaf == UINT32_MAX);
 }
 
 /* Whole nodes may be swapped where leaves are whole, too. */
