@@ -48,13 +48,12 @@ check_rank(const char *text, uint32_t rank, const LhRankResult *a, const LhRankR
 {
     LhTime idle_ps[2] = { 0 };
 
-    ck_assert_msg(a->finish_ps == b->finish_ps && a->busy_ps == b->busy_ps &&
-                      a->comm_ps == b->comm_ps,
-                  "%s: rank %u ends at %" G_GINT64_FORMAT " ps, computes for %" G_GINT64_FORMAT
-                  ", communicates for %" G_GINT64_FORMAT "; folded %" G_GINT64_FORMAT
-                  ", %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT,
-                  text, rank, b->finish_ps, b->busy_ps, b->comm_ps, a->finish_ps, a->busy_ps,
-                  a->comm_ps);
+    ck_assert_msg(
+        a->finish_ps == b->finish_ps && a->busy_ps == b->busy_ps && a->comm_ps == b->comm_ps,
+        "%s: rank %u ends at %" G_GINT64_FORMAT " ps, computes for %" G_GINT64_FORMAT
+        ", communicates for %" G_GINT64_FORMAT "; folded %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
+        ", %" G_GINT64_FORMAT,
+        text, rank, b->finish_ps, b->busy_ps, b->comm_ps, a->finish_ps, a->busy_ps, a->comm_ps);
     /* Of several that arrive in one instant, the wait for them is put down to what either did. */
     for (int i = 0; i < LH_IDLE_PARTS; i++) {
         idle_ps[0] += a->idle_ps[i];
@@ -74,8 +73,8 @@ static void
 check_same(const char *text, const LhSimResult *folded, const LhSimResult *whole)
 {
     ck_assert_msg(folded->makespan_ps == whole->makespan_ps,
-                  "%s: %" G_GINT64_FORMAT " ps, folded %" G_GINT64_FORMAT, text,
-                  whole->makespan_ps, folded->makespan_ps);
+                  "%s: %" G_GINT64_FORMAT " ps, folded %" G_GINT64_FORMAT, text, whole->makespan_ps,
+                  folded->makespan_ps);
     for (uint32_t r = 0; r < whole->ranks_count; r++)
         check_rank(text, r, &folded->ranks[r], &whole->ranks[r]);
     ck_assert_msg(folded->ops == whole->ops && folded->events == whole->events,
@@ -144,16 +143,17 @@ static char *
 random_members(uint64_t seed)
 {
     static const char *const models[] = { "gpt3-125m", "llama-3.1-405b-4l", "gpt3-1.3b", NULL };
-    static const char *const clusters[] = { "hgx-h100", "dgx-a100-80g", "hgx-b200",
-                                            "dfa-2node", "fat-tree-a100", "nvl72", NULL };
+    static const char *const clusters[] = { "hgx-h100",  "dgx-a100-80g",  "hgx-b200",
+                                            "dfa-2node", "fat-tree-a100", "nvl72",
+                                            NULL };
     static const char *const networks[] = { "fair", "fair", "fair", "alpha-beta", "fifo", NULL };
-    static const char *const collectives[] = { "auto",        "fluid", "fluid", "closed-form",
-                                               "closed-form", "ring",  "nccl",  "tree",
-                                               NULL };
+    static const char *const collectives[] = { "auto",        "fluid",       "fluid",
+                                               "closed-form", "closed-form", "ring",
+                                               "nccl",        "tree",        NULL };
     static const char *const shards[] = { "ddp", "zero1", "zero2", "fsdp", NULL };
     static const char *const checkpoints[] = { "none", "selective", "layer", "remat", NULL };
-    static const char *const schedules[] = { "ring", "zigzag", "te-allgather", "te-a2a",
-                                             "dfa-balanced", NULL };
+    static const char *const schedules[] = { "ring",   "zigzag",       "te-allgather",
+                                             "te-a2a", "dfa-balanced", NULL };
     static const char *const frameworks[] = { "pytorch-fsdp", "megatron-lm", "deepspeed", NULL };
     static const uint32_t tensor[] = { 1, 2, 4, 4, 8, 8 }, context[] = { 1, 2, 4 };
     static const uint32_t data[] = { 1, 2, 4, 6 }, stages[] = { 1, 1, 2, 4 };

@@ -47,8 +47,8 @@ group_rank(const LhStepParams *p, uint32_t index, uint32_t count)
 typedef struct {
     LhTime sums_ps[LH_LEAST_SUMS];
     uint64_t peak_bytes;
-    LhLeastTimes few;                    /* of the few micro-batches alone */
-    uint64_t states_bytes, saved_bytes;  /* there before the first op; the most that is saved */
+    LhLeastTimes few;                   /* of the few micro-batches alone */
+    uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
 } Sums;
 
 /* Of the last rank of the group, which sees most keys where work is not balanced; micro-batches
@@ -156,8 +156,7 @@ stage_time(const LhStepParams *p, const OfLayer *of, uint32_t stage)
     LhTime time_ps = work * of->times_ps[0], longest_ps = 0;
 
     for (uint32_t before = 0; before < stage; before++) {
-        const LhTime layers =
-            lh_step_chunk_begins(p, before + 1) - lh_step_chunk_begins(p, before);
+        const LhTime layers = lh_step_chunk_begins(p, before + 1) - lh_step_chunk_begins(p, before);
 
         time_ps += layers * of->forward_ps + (layers - 1) * of->backward_ps;
     }
@@ -225,8 +224,8 @@ estimate_pipeline(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error)
         }
     } else {
         for (int s = 0; s < LH_LEAST_SUMS; s++)
-            estimate->time_ps = MAX(estimate->time_ps,
-                                    (LhTime)p.micro_batches * sums.few.first_ps[s] / stages);
+            estimate->time_ps =
+                MAX(estimate->time_ps, (LhTime)p.micro_batches * sums.few.first_ps[s] / stages);
         estimate->peak_bytes = sums.states_bytes / stages;
     }
     estimate->time_ps += lh_step_overhead_ps(&c->setup);

@@ -60,7 +60,7 @@ typedef struct {
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
     uint32_t timeline_stride; /* as LhSimParams has it */
-    LhMemorySink memory; /* may be NULL */
+    LhMemorySink memory;      /* may be NULL */
     void *memory_data;
     bool path;                      /* find the critical path */
     const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */

@@ -66,8 +66,9 @@ places(uint64_t layers, bool embedding, bool loss)
 static bool
 choose_ends(const LhScenario *s, uint64_t layers, uint32_t stages, bool *embedding, bool *loss)
 {
-    static const bool choices[][2] = { { false, false }, { true, true }, { false, true },
-                                       { true, false } };
+    static const bool choices[][2] = {
+        { false, false }, { true, true }, { false, true }, { true, false }
+    };
 
     *embedding = s->account_for_embedding_in_pipeline_split;
     *loss = s->account_for_loss_in_pipeline_split;
@@ -285,9 +286,9 @@ add_points(LhPlanSpace *space, uint32_t index)
     const guint schedules = shape->sizes.context == 1 ? 1 : setup->schedules->len;
 
     for (guint i = 0; i < schedules; i++) {
-        LhPlanPoint point = {
-            .shape = index, .schedule = g_ptr_array_index(setup->schedules, i), .chunks = 1
-        };
+        LhPlanPoint point = { .shape = index,
+                              .schedule = g_ptr_array_index(setup->schedules, i),
+                              .chunks = 1 };
         const bool sharded = shape->sizes.context * shape->sizes.data > 1;
         uint32_t variants = 1;
 

@@ -29,9 +29,8 @@ lh_describe_way(const LhPlanSpace *space, guint point)
 
     return g_strdup_printf("tp %u, cp %u, dp %u%s%s%s%s, %s, recomputed: %s", shape->sizes.tensor,
                            shape->sizes.context, shape->sizes.data, staged ? ", pp " : "",
-                           staged ? pipeline : "", spread ? ", " : "",
-                           spread ? schedule : "", lh_shard_names[p->shard],
-                           lh_checkpoint_names[p->checkpoint]);
+                           staged ? pipeline : "", spread ? ", " : "", spread ? schedule : "",
+                           lh_shard_names[p->shard], lh_checkpoint_names[p->checkpoint]);
 }
 
 /* ---- the question ---- */

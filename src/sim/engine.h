@@ -66,7 +66,7 @@ typedef struct {
     LhFlows *flows;
     LhEnds *ends;
     LhMovingHop *hops;
-    uint32_t count; /* of both arrays */
+    uint32_t count;        /* of both arrays */
     uint32_t under_way[2]; /* messages; those of collectives all of whose hops are simulated */
 } LhMoving;
 
@@ -106,7 +106,7 @@ typedef struct {
     LhLive *live;      /* [ranks] */
     LhRankResult *results;
     LhApart apart[LH_APARTS];
-    uint64_t *whole_bytes; /* [links] of `apart` that the network counts, too */
+    uint64_t *whole_bytes;        /* [links] of `apart` that the network counts, too */
     LhOutOfMemory *out_of_memory; /* the first op so far that exceeds the limit; NULL: none */
     double *slowdown;             /* per rank; NULL: none */
     LhHeap heap;                  /* item rank << streams_shift | stream, then flows */

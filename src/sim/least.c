@@ -61,9 +61,9 @@ typedef struct {
     GHashTable *channels; /* of Channel, between these; NULL: there are none */
     LhCursor cursor;
     LhOpBuffer buffer;
-    uint32_t at;      /* op of the buffer that comes next */
-    bool posted;      /* it is an exchange whose start is known */
-    LhTime posted_ps; /* which is this */
+    uint32_t at;              /* op of the buffer that comes next */
+    bool posted;              /* it is an exchange whose start is known */
+    LhTime posted_ps;         /* which is this */
     guint numbers[PARTS_MAX]; /* of its messages in their channels */
     bool ended;
     GArray *ends;                                  /* of LhTime, by op */

@@ -152,7 +152,9 @@ deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
 static void
 start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_t late)
 {
-    LhEnds ends = { { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0, false, false };
+    LhEnds ends = {
+        { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0, false, false
+    };
     LhRoute route;
 
     lh_network_route(e->network, sender->rank, receiver->rank, &route);

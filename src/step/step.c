@@ -158,8 +158,8 @@ check_pipeline(const LhStepParams *p, GError **error)
         return false;
     more = (p->embedding_counts ? 1u : 0) + (p->loss_counts ? 1u : 0);
     return divides(p->model->num_layers + more, parts,
-                   more == 0   ? "the number of layers"
-                   : more == 2 ? "the number of layers, with the embedding and the loss"
+                   more == 0        ? "the number of layers"
+                   : more == 2      ? "the number of layers, with the embedding and the loss"
                    : p->loss_counts ? "the number of layers, with the loss"
                                     : "the number of layers, with the embedding",
                    chunks > 1 ? "the number of chunks of all pipeline stages"

@@ -103,8 +103,8 @@ lh_step_chunks(const LhStepParams *p)
     return MAX(p->chunks, 1);
 }
 
-/* The @place-th chunk of all has layers from this one up to that of the next place; there are stages
- * x chunks places, and behind them comes the number of layers. */
+/* The @place-th chunk of all has layers from this one up to that of the next place; there are
+ * stages x chunks places, and behind them comes the number of layers. */
 uint32_t lh_step_chunk_begins(const LhStepParams *params, uint32_t place);
 
 /* Layers of a stage. */

@@ -53,13 +53,14 @@ typedef struct {
 
 /* Members of a communicator that others stand for, by position. */
 typedef struct {
-    uint32_t *stands;        /* who is simulated for a member */
-    uint32_t *first, *likes; /* whom a member stands for: of the likes, up to the next one's first */
-    uint32_t *shifted;       /* the next one of those that are a shift apart, in turn ... */
-    uint32_t shifts;         /* ... and how many these are */
-    bool rows;               /* there are likes within rows */
-    bool alien;              /* who stands for one of them is no member */
-    bool rails_same; /* what a member does in the rings, its likes do to the likes of the other */
+    uint32_t *stands; /* who is simulated for a member */
+    uint32_t *first,
+        *likes;        /* whom a member stands for: of the likes, up to the next one's first */
+    uint32_t *shifted; /* the next one of those that are a shift apart, in turn ... */
+    uint32_t shifts;   /* ... and how many these are */
+    bool rows;         /* there are likes within rows */
+    bool alien;        /* who stands for one of them is no member */
+    bool rails_same;   /* what a member does in the rings, its likes do to the likes of the other */
 } LhLikes;
 
 /* The hops from one member of a communicator to the next, all of them, in all rings. */
