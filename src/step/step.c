@@ -411,22 +411,31 @@ record(LhStepPlan *plan)
         lh_step_record_turns(plan, stage, g_ptr_array_index(turns, stage));
 }
 
-/* States bytes and flops, unless the schedule of attention states none. */
+/* States bytes and flops, unless the schedule of attention states none: they are the same for all
+ * ranks of a stage that have the same part of the sequence. */
 static void
 state_claims(LhProgram *program)
 {
+    const LhStepPlan *plan = program->step;
     const uint32_t ranks = lh_program_ranks(program);
     g_autofree uint64_t *bytes = g_new0(uint64_t, ranks), *flops = g_new0(uint64_t, ranks);
     bool sends = true, computes = true;
 
     for (uint32_t rank = 0; rank < ranks; rank++) {
-        for (unsigned dimension = 0; dimension < LH_DIMENSIONS; dimension++) {
+        const LhStepPlace place = lh_step_place_of(plan, rank);
+        const uint32_t first = place.stage * (uint32_t)lh_step_stage_ranks(&plan->params) +
+                               place.context * plan->params.tensor_parallel;
+
+        bytes[rank] = bytes[first];
+        flops[rank] = flops[first];
+        for (unsigned dimension = 0; rank == first && dimension < LH_DIMENSIONS; dimension++) {
             uint64_t sent = 0;
 
             sends &= lh_step_bytes_sent(program, (LhDimension)dimension, rank, &sent);
             bytes[rank] += sent;
         }
-        computes &= lh_step_attention_flops(program, rank, &flops[rank]);
+        if (rank == first)
+            computes &= lh_step_attention_flops(program, rank, &flops[rank]);
     }
     if (sends)
         program->claimed[LH_CLAIM_BYTES_SENT] = g_steal_pointer(&bytes);

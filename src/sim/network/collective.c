@@ -234,7 +234,7 @@ find_likes(const LhFold *fold, const LhCommunicator *c, LhLikes *likes)
     bool any = false;
 
     likes->stands = g_new(uint32_t, c->size);
-    likes->shifted = g_new(uint32_t, c->size);
+    likes->shifted = g_new0(uint32_t, c->size);
     likes->shifts = fold->of.shifts / fold->kept;
     for (uint32_t i = 0; i < c->size; i++) {
         const uint32_t rank = member(c, i), stands = lh_fold_rank(fold, rank);
