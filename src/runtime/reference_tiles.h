@@ -8,7 +8,8 @@
 #include "runtime/reference.h"
 
 #define LH_REFERENCE_TILE 64
-#define LH_REFERENCE_PAD 8 /* rows of tensors are a multiple of it */
+#define LH_REFERENCE_PAD 8    /* rows of tensors are a multiple of it */
+#define LH_REFERENCE_PANEL 16 /* columns of the products that are worked on at once */
 
 /* What all tiles have in common. */
 typedef struct {
@@ -40,5 +41,7 @@ typedef struct {
 static inline uint64_t
 lh_reference_scratch(const LhReference *r)
 {
-    return LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 5 * (uint64_t)r->stride);
+    const uint64_t stride = r->stride, tile = LH_REFERENCE_TILE;
+
+    return tile * (2 * tile + 5 * stride) + LH_REFERENCE_PANEL * (stride > tile ? stride : tile);
 }
