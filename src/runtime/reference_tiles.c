@@ -184,19 +184,25 @@ product(const Product *p, size_t a_row, size_t a_depth)
         column_of_blocks(p, column, a_row, a_depth, 1);
 }
 
+static size_t
+columns_of(const LhReferenceTask *t)
+{
+    return (t->count + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
+}
+
 /* scores[row][lane] = rows of a tensor times those in @lanes, [stride][TILE]. */
 static void
-scores(double *c, const double *rows, size_t count, const double *lanes, size_t columns,
-       size_t stride, double *panel)
+scores(const LhReferenceTask *t, double *c, const double *rows, size_t count, const double *lanes)
 {
+    const size_t stride = t->in->r->stride;
     const Product p = { .c = c,
                         .a = rows,
                         .b = lanes,
-                        .panel = panel,
+                        .panel = t->scratch,
                         .c_stride = TILE,
                         .b_stride = TILE,
                         .rows = count,
-                        .columns = columns,
+                        .columns = columns_of(t),
                         .depth = stride };
 
     product(&p, stride, 1);
@@ -204,16 +210,17 @@ scores(double *c, const double *rows, size_t count, const double *lanes, size_t 
 
 /* sum[lane][..] += weights[row][lane] times the rows of a tensor. */
 static void
-weigh(double *sum, const double *weights, size_t lanes, const double *rows, size_t count,
-      size_t stride, double *panel)
+weigh(const LhReferenceTask *t, double *sum, const double *weights, const double *rows,
+      size_t count)
 {
+    const size_t stride = t->in->r->stride;
     const Product p = { .c = sum,
                         .a = weights,
                         .b = rows,
-                        .panel = panel,
+                        .panel = t->scratch,
                         .c_stride = stride,
                         .b_stride = stride,
-                        .rows = lanes,
+                        .rows = columns_of(t),
                         .columns = stride,
                         .depth = count,
                         .add = true };
@@ -242,12 +249,6 @@ norm2(const double *row, size_t stride)
     return sum;
 }
 
-static size_t
-columns_of(const LhReferenceTask *t)
-{
-    return (t->count + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
-}
-
 /* ---- a tile of queries ---- */
 
 /* Of each query, relative to its largest logit so far. */
@@ -265,7 +266,6 @@ typedef struct {
     double *q_lanes, *dout_lanes;
     double *p, *x;       /* [key][query]: p, and p dp */
     double *o, *xk, *pk; /* sums by query */
-    double *panel;       /* of a product */
     Lanes lanes;
 } Queries;
 
@@ -370,9 +370,9 @@ take_keys(Queries *w, uint64_t first, uint64_t count)
     const double *k = w->k + first * w->stride, *v = w->v + first * w->stride;
     const bool forward = w->task->in->forward; /* then p dp stays 0 */
 
-    scores(w->p, k, count, w->q_lanes, w->columns, w->stride, w->panel);
+    scores(w->task, w->p, k, count, w->q_lanes);
     if (!forward)
-        scores(w->x, v, count, w->dout_lanes, w->columns, w->stride, w->panel);
+        scores(w->task, w->x, v, count, w->dout_lanes);
     if (w->task->in->decay != NULL) {
         decay_keys(w, first, count);
     } else {
@@ -381,11 +381,11 @@ take_keys(Queries *w, uint64_t first, uint64_t count)
             soften(w, i, first, count);
         rescale(w);
         if (!forward)
-            weigh(w->pk, w->p, w->columns, k, count, w->stride, w->panel);
+            weigh(w->task, w->pk, w->p, k, count);
     }
-    weigh(w->o, w->p, w->columns, v, count, w->stride, w->panel);
+    weigh(w->task, w->o, w->p, v, count);
     if (!forward)
-        weigh(w->xk, w->x, w->columns, k, count, w->stride, w->panel);
+        weigh(w->task, w->xk, w->x, k, count);
 }
 
 /* Of one query: from sums to results. */
@@ -446,14 +446,13 @@ queries(const LhReferenceTask *t)
     w.dout2 = in->dout2 + q_first;
     w.k2 = in->k2 + k_first;
     w.v2 = in->v2 + k_first;
-    w.p = t->scratch;
+    w.p = t->scratch + lh_reference_panel(r);
     w.x = w.p + (size_t)TILE * TILE;
     w.q_lanes = w.x + (size_t)TILE * TILE;
     w.dout_lanes = w.q_lanes + rows;
     w.o = w.dout_lanes + rows;
     w.xk = w.o + rows;
     w.pk = w.xk + rows;
-    w.panel = w.pk + rows;
     memset(w.x, 0, (size_t)TILE * TILE * sizeof(double));
     memset(w.o, 0, 3 * rows * sizeof(double));
     for (size_t i = 0; i < TILE; i++)
@@ -475,7 +474,6 @@ typedef struct {
     double *k_lanes, *v_lanes;
     double *p, *ds;  /* [query][key] */
     double *dk, *dv; /* sums by key */
-    double *panel;   /* of a product */
     const double *k2, *v2;
     double dk2[TILE], dv2[TILE], delta2[TILE];
 } Keys;
@@ -554,8 +552,8 @@ take_queries(Keys *w, uint32_t head, uint64_t first, uint64_t count)
     const uint64_t row = lh_reference_row(r, w->task->sequence, head, r->attention.heads, first);
     const double *q = r->q + row * w->stride, *dout = r->dout + row * w->stride;
 
-    scores(w->p, q, count, w->k_lanes, w->columns, w->stride, w->panel);
-    scores(w->ds, dout, count, w->v_lanes, w->columns, w->stride, w->panel);
+    scores(w->task, w->p, q, count, w->k_lanes);
+    scores(w->task, w->ds, dout, count, w->v_lanes);
     for (uint64_t i = 0; i < count; i++) {
         if (in->decay != NULL) {
             decay_query(w, i, row + i, first + i);
@@ -565,8 +563,8 @@ take_queries(Keys *w, uint32_t head, uint64_t first, uint64_t count)
         hide_lanes(w, i, first + i);
         measure(w, i, row + i);
     }
-    weigh(w->dv, w->p, w->columns, dout, count, w->stride, w->panel);
-    weigh(w->dk, w->ds, w->columns, q, count, w->stride, w->panel);
+    weigh(w->task, w->dv, w->p, dout, count);
+    weigh(w->task, w->dk, w->ds, q, count);
 }
 
 /* Queries of which some may see some of the tile's keys. */
@@ -609,13 +607,12 @@ keys(const LhReferenceTask *t)
 
     w.k2 = in->k2 + k_first;
     w.v2 = in->v2 + k_first;
-    w.p = t->scratch;
+    w.p = t->scratch + lh_reference_panel(r);
     w.ds = w.p + (size_t)TILE * TILE;
     w.k_lanes = w.ds + (size_t)TILE * TILE;
     w.v_lanes = w.k_lanes + rows;
     w.dk = w.v_lanes + rows;
     w.dv = w.dk + rows;
-    w.panel = w.dv + rows;
     memset(w.dk, 0, 2 * rows * sizeof(double));
     gather(t, r->k + k_first * stride, in->decay != NULL ? 1 : in->scale, w.k_lanes);
     gather(t, r->v + k_first * stride, 1, w.v_lanes);

@@ -38,10 +38,17 @@ typedef struct {
     void (*keys)(const LhReferenceTask *task);
 } LhReferenceLevel;
 
+/* Of a task's scratch, what products begin with: columns of one of their factors. */
+static inline uint64_t
+lh_reference_panel(const LhReference *r)
+{
+    return (uint64_t)LH_REFERENCE_PANEL *
+           (r->stride > LH_REFERENCE_TILE ? r->stride : LH_REFERENCE_TILE);
+}
+
 static inline uint64_t
 lh_reference_scratch(const LhReference *r)
 {
-    const uint64_t stride = r->stride, tile = LH_REFERENCE_TILE;
-
-    return tile * (2 * tile + 5 * stride) + LH_REFERENCE_PANEL * (stride > tile ? stride : tile);
+    return lh_reference_panel(r) +
+           LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 5 * (uint64_t)r->stride);
 }
