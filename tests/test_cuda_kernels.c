@@ -441,17 +441,19 @@ START_TEST(cuda_kernels_see_many_documents)
 }
 END_TEST
 
-/* Operands are aligned to their elements and no more. */
+/* Operands are aligned to their elements and no more: also those whose rows would be aligned. */
 START_TEST(cuda_kernels_run_on_odd_operands)
 {
     device_start(9);
     operands_are_odd = true;
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
-        Case c = shapes[1];
+        for (unsigned s = 0; s < 2; s++) {
+            Case c = shapes[s];
 
-        c.storage = k % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32;
-        if (lh_cuda_kernels[k] != NULL && lh_kernels[k]->args == LH_ARGS_ATTENTION)
-            check_shape(&c, lh_kernels[k]->name);
+            c.storage = (k + s) % 2 == 0 ? LH_STORAGE_FP32 : LH_STORAGE_BF16;
+            if (lh_cuda_kernels[k] != NULL && lh_kernels[k]->args == LH_ARGS_ATTENTION)
+                check_shape(&c, lh_kernels[k]->name);
+        }
     }
     operands_are_odd = false;
     device_end();
