@@ -316,7 +316,7 @@ __launch_bounds__(THREADS) sum_losses(const __grid_constant__ LhCudaLoss l)
 
 template <int N>
 __global__ void
-__launch_bounds__(THREADS) sum_squares(const __grid_constant__ LhCudaGradNorm g)
+__launch_bounds__(THREADS, 1) sum_squares(const __grid_constant__ LhCudaGradNorm g)
 {
     const uint64_t step = static_cast<uint64_t>(gridDim.x) * STEP<N>;
     float sum = 0.F, x[N];

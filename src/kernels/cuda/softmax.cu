@@ -30,7 +30,7 @@ get_logits(const LhCudaSoftmax &s, const Interval &seen, uint32_t column, float 
 
 template <int N>
 __global__ void
-__launch_bounds__(THREADS) softmax(const __grid_constant__ LhCudaSoftmax s)
+__launch_bounds__(THREADS, 1) softmax(const __grid_constant__ LhCudaSoftmax s)
 {
     const Place row = place_of(static_cast<uint64_t>(blockIdx.x), s.queries, s.heads);
     const Interval seen = keys_of(s.mask, place_of(s.mask.q, static_cast<uint32_t>(row.row)));
