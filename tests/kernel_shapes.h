@@ -205,6 +205,8 @@ static const Case others[] = {
       .args = { .rows = { 4, 700, .epsilon = 1e-5, .adds = true }, .first = true },
       .q_parts = 1 },
     { .kernel = "layer_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
+    /* Weights and bias lie in an aligned row, but the bias is not aligned in it. */
+    { .kernel = "layer_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 1 },
     { .kernel = "layer_norm_bwd", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
     { .kernel = "rotary_q",
       .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 6 },
