@@ -205,6 +205,8 @@ static const Case others[] = {
       .args = { .rows = { 4, 700, .epsilon = 1e-5, .adds = true }, .first = true },
       .q_parts = 1 },
     { .kernel = "layer_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
+    /* Weights and bias lie in an aligned row, but the bias is not aligned in it. */
+    { .kernel = "layer_norm", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 1 },
     { .kernel = "layer_norm_bwd", .args.rows = { 6, 34, .epsilon = 1e-5 }, .q_parts = 2 },
     { .kernel = "rotary_q",
       .args.to_heads = { 12, 100, 3, 10000, { 2, 2 }, 8, 4, 6 },
@@ -268,13 +270,14 @@ typedef struct {
 
 /* No part is a whole number of tiles: tiles cross the borders of parts. */
 static const Layout layouts[] = {
-    { { 100, 0 }, { 30, 0 }, 1, 1, 1, 130, 170 },     /* two overlapping chunks */
-    { { 70, 0 }, { 70, 0 }, 1, 1, 1, 70, 70 },        /* a chunk on itself */
-    { { 2, 0 }, { 3, 0 }, 4, 1, 1, 90, 75 },          /* striped */
-    { { 30, 150 }, { 60, 90 }, 1, 2, 2, 30, 30 },     /* zigzag: ranks 1 and 2 of 4 */
-    { { 180, -150 }, { 0, 210 }, 1, 2, 2, 30, 30 },   /* the later half-chunk first */
-    { { 1, 4 }, { 0, 1 }, 8, 2, 3, 35, 40 },          /* rows and columns of a grid of 8 ranks */
-    { { 320, -160 }, { 400, -100 }, 1, 3, 5, 45, 33 } /* gathered in reverse */
+    { { 100, 0 }, { 30, 0 }, 1, 1, 1, 130, 170 },      /* two overlapping chunks */
+    { { 70, 0 }, { 70, 0 }, 1, 1, 1, 70, 70 },         /* a chunk on itself */
+    { { 2, 0 }, { 3, 0 }, 4, 1, 1, 90, 75 },           /* striped */
+    { { 30, 150 }, { 60, 90 }, 1, 2, 2, 30, 30 },      /* zigzag: ranks 1 and 2 of 4 */
+    { { 180, -150 }, { 0, 210 }, 1, 2, 2, 30, 30 },    /* the later half-chunk first */
+    { { 1, 4 }, { 0, 1 }, 8, 2, 3, 35, 40 },           /* rows and columns of a grid of 8 ranks */
+    { { 320, -160 }, { 400, -100 }, 1, 3, 5, 45, 33 }, /* gathered in reverse */
+    { { 0, 1 }, { 1, 4 }, 64, 36, 12, 1, 9 },          /* tiles of several parts that interleave */
 };
 
 static const uint64_t document_ends[] = { 1, 40, 103, 104, 260, 600 };

@@ -8,6 +8,7 @@
 #include "kernel_shapes.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/mask.h"
+#include "kernels/layer.h"
 #include "run_tests.h"
 #include "share.h"
 
@@ -440,17 +441,19 @@ START_TEST(cuda_kernels_see_many_documents)
 }
 END_TEST
 
-/* Operands are aligned to their elements and no more. */
+/* Operands are aligned to their elements and no more: also those whose rows would be aligned. */
 START_TEST(cuda_kernels_run_on_odd_operands)
 {
     device_start(9);
     operands_are_odd = true;
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
-        Case c = shapes[1];
+        for (unsigned s = 0; s < 2; s++) {
+            Case c = shapes[s];
 
-        c.storage = k % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32;
-        if (lh_cuda_kernels[k] != NULL && lh_kernels[k]->args == LH_ARGS_ATTENTION)
-            check_shape(&c, lh_kernels[k]->name);
+            c.storage = (k + s) % 2 == 0 ? LH_STORAGE_FP32 : LH_STORAGE_BF16;
+            if (lh_cuda_kernels[k] != NULL && lh_kernels[k]->args == LH_ARGS_ATTENTION)
+                check_shape(&c, lh_kernels[k]->name);
+        }
     }
     operands_are_odd = false;
     device_end();
@@ -885,107 +888,105 @@ START_TEST(cuda_kernels_meet_no_bank_twice)
 }
 END_TEST
 
-/* The same of products, whichever of the factors is transposed; rows of fewer than 32 bytes a step
- * are not whole sectors, how many there are is counted. */
-START_TEST(cuda_kernels_meet_no_bank_twice_in_products)
+/* Tensor cores take products of 16 bits, whichever of the factors is transposed. */
+START_TEST(cuda_kernels_multiply_by_tensor_cores)
 {
-    static const struct {
-        const char *kernel;
-        enum lh_storage storage;
-        double sectors; /* for each of the fewest, within 2 % */
-    } costs[] = {
-        { "product", LH_STORAGE_BF16, 1.25 },       { "product", LH_STORAGE_FP32, 2.40 },
-        { "product_dgrad", LH_STORAGE_BF16, 1.80 }, { "product_dgrad", LH_STORAGE_FP32, 2.67 },
-        { "product_wgrad", LH_STORAGE_BF16, 1.80 }, { "product_wgrad", LH_STORAGE_FP32, 2.67 },
-    };
+    static const char *const kernels[] = { "product", "product_dgrad", "product_wgrad" };
 
-    for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
-        const Case c = { .kernel = costs[i].kernel,
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(kernels); i++) {
+        const Case c = { .kernel = kernels[i / 2],
                          .args.product = { 128, 128, 128 },
-                         .storage = costs[i].storage,
+                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
                          .narrow = true,
                          .q_parts = 1 };
-        const ptx_counts *counts;
 
         if (!is_asked_for(c.kernel))
             continue;
         device_start(i);
         check_case(&c);
-        counts = standin_kernel_counts();
-        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
-        ck_assert_double_eq_tol((double)counts->global_sectors /
-                                    (double)counts->global_sectors_least,
-                                costs[i].sectors, 0.02 * costs[i].sectors);
-        ck_assert_uint_eq(counts->mma,
+        ck_assert_uint_eq(standin_kernel_counts()->mma,
                           c.storage == LH_STORAGE_BF16 ? 128 / 16 * 128 / 8 * 128 / 16 : 0);
         device_end();
     }
 }
 END_TEST
 
-/* What moves rows. */
-static const LhKernelArgs of_queries = {
-    .nq = 64, .batch = 1, .heads = 4, .groups = 4, .head_dim = 64
-};
-static const LhKernelArgs of_keys = {
-    .nk = 64, .batch = 1, .heads = 4, .groups = 4, .head_dim = 64
-};
+/* Sizes of a kernel's call, of which rows are whole sectors and several blocks have work. A block
+ * of attention has one head: of several, statistics would take sectors that others share. */
+static LhKernelArgs
+whole_sizes(const LhKernel *kernel)
+{
+    const uint32_t heads = g_str_has_prefix(kernel->name, "attention") ? 1 : 4;
 
-/* Kernels that do little but move: their 16-bit elements lie in whole sectors. A thread takes 8
- * elements at a time: of fp32 in two requests, each of which has half of every sector. */
+    switch (kernel->args) {
+    case LH_ARGS_PRODUCT:
+        return (LhKernelArgs){
+            .product = { 192, 128, 160, lh_product_is_of_experts(kernel) ? 3 : 1, { 1, 1 } }
+        };
+    case LH_ARGS_ELEMENTS:
+        return (LhKernelArgs){ .elements = { 4096 } };
+    case LH_ARGS_ROWS:
+        return (LhKernelArgs){ .rows = { 24, 512, 512, 0, 512, .tokens = 24, .epsilon = 1e-5,
+                                         .adds = true } };
+    case LH_ARGS_HEADS:
+        return (LhKernelArgs){ .to_heads = { 16, 0, 1, 10000, { 1, 1 }, 8, 4, 64 } };
+    case LH_ARGS_EXPERTS:
+        return (LhKernelArgs){ .experts = { 64, 512, 8, 2 } };
+    case LH_ARGS_OPTIMIZER:
+        return (LhKernelArgs){ .optimizer = { 4096, 1e-3, 0.9, 0.95, 1e-8, 0.1, 1 } };
+    default:
+        return (LhKernelArgs){ .nq = 256,
+                               .nk = 256,
+                               .batch = 1,
+                               .heads = heads,
+                               .groups = heads,
+                               .head_dim = 64,
+                               .mask = LH_MASK_CAUSAL,
+                               .decay = is_linear(kernel->name) ? 0.97 : 0,
+                               .states = 3 };
+    }
+}
+
+/* Rows of queries or of keys, where a kernel has only one of them. */
+static void
+check_sectors(const Case *shape)
+{
+    const LhKernel *kernel = lh_kernels[lh_kernel_find(shape->kernel)];
+    Case c = *shape;
+    const ptx_counts *counts;
+
+    if (kernel->args == LH_ARGS_ATTENTION && !has_pairs(c.kernel) && !is_linear(c.kernel) &&
+        !is_keys(&c, kernel->operands[0].kind))
+        c.args.nk = 0;
+    device_start(c.storage);
+    check_case(&c);
+    counts = standin_kernel_counts();
+    ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
+    ck_assert_msg(counts->global_sectors * 100 <= counts->global_sectors_least * 105,
+                  "%s, storage %d, narrow %d: %u sectors, least %u", c.kernel, (int)c.storage,
+                  c.narrow, (unsigned)counts->global_sectors,
+                  (unsigned)counts->global_sectors_least);
+    device_end();
+}
+
+/* Every kernel: results are added to, so that they are read, too. */
 START_TEST(cuda_kernels_touch_whole_sectors)
 {
-    const struct {
-        const char *kernel;
-        LhKernelArgs args;
-        bool wide; /* some operands are always fp32 */
-    } cases[] = {
-        { "add", of_queries, false },
-        { "cast", of_queries, true },
-        { "copy", of_keys, false },
-        { "zero", of_queries, false },
-        { "merge", of_queries, false },
-        { "normalise", of_queries, false },
-        { "weigh_out", of_queries, true },
-        { "delta", of_queries, false },
-        { "take_k", of_keys, false },
-        { "join_dkv", of_keys, false },
-        { "expand_kv", of_keys, false },
-        { "residual", { .elements = { 4096 } }, false },
-        { "accumulate", { .elements = { 4096 } }, false },
-        { "glu", { .rows = { 8, 512 } }, false },
-        { "glu_bwd", { .rows = { 8, 512 } }, false },
-        { "adam", { .optimizer = { 4096, 1e-3, 0.9, 0.95, 1e-8, 0.1, 1 } }, true },
-        { "grad_norm", { .optimizer = { 8192 } }, false },
-        { "rms_norm", { .rows = { 16, 1024, .epsilon = 1e-5 } }, false },
-        { "loss_stats", { .rows = { 16, 1024, 1024, 0, .tokens = 16 } }, false },
-        { "embed", { .rows = { 32, 512, 64, 0, 64 } }, false },
-        { "dispatch", { .experts = { 32, 512, 4, 2 } }, false },
-        { "combine", { .experts = { 32, 512, 4, 2 } }, false },
-        { "rotary_q", { .to_heads = { 16, 0, 1, 10000, { 1, 1 }, 8, 4, 64 } }, false },
-        { "from_heads", { .to_heads = { 16, 0, 1, 10000, { 1, 1 }, 8, 4, 64 } }, false },
-    };
+    for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
+        Case c = { .kernel = lh_kernels[k]->name,
+                   .args = whole_sizes(lh_kernels[k]),
+                   .storage = LH_STORAGE_FP32,
+                   .q_parts = 1,
+                   .k_parts = 1 };
 
-    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
-        const Case c = { .kernel = cases[i / 2].kernel,
-                         .args = cases[i / 2].args,
-                         .storage = i % 2 == 0 ? LH_STORAGE_BF16 : LH_STORAGE_FP32,
-                         .narrow = true,
-                         .q_parts = 1,
-                         .k_parts = 1 };
-        const unsigned percent = cases[i / 2].wide || i % 2 != 0 ? 205 : 105;
-        const ptx_counts *counts;
-
-        if (!is_asked_for(c.kernel))
+        if (lh_cuda_kernels[k] == NULL || lh_kernels[k]->args == LH_ARGS_NONE ||
+            !is_asked_for(c.kernel))
             continue;
-        device_start(i);
-        check_case(&c);
-        counts = standin_kernel_counts();
-        ck_assert_uint_eq(counts->shared_waves, counts->shared_waves_least);
-        ck_assert_msg(counts->global_sectors * 100 <= counts->global_sectors_least * percent,
-                      "%s, storage %d: %u sectors, least %u", c.kernel, (int)c.storage,
-                      (unsigned)counts->global_sectors, (unsigned)counts->global_sectors_least);
-        device_end();
+        check_sectors(&c);
+        c.storage = LH_STORAGE_BF16;
+        check_sectors(&c);
+        c.narrow = true;
+        check_sectors(&c);
     }
 }
 END_TEST
@@ -1051,7 +1052,7 @@ main(void)
 #ifdef STANDIN
         cuda_kernels_refuse_too_little_shared_memory,
         cuda_kernels_meet_no_bank_twice,
-        cuda_kernels_meet_no_bank_twice_in_products,
+        cuda_kernels_multiply_by_tensor_cores,
         cuda_kernels_touch_whole_sectors,
 #endif
     };

@@ -296,6 +296,7 @@ __launch_bounds__(THREADS, 1) attention_backward_keys_fp32(const __grid_constant
     float *const k = floats, *const v = k + Memory<D>::TILE, *const q = v + Memory<D>::TILE;
     float *const dout = q + Memory<D>::TILE, *const p = dout + Memory<D>::TILE;
     float *const ds = p + Memory<D>::WEIGHT;
+    float *const lse = ds + Memory<D>::WEIGHT, *const delta = lse + TILE_ROWS;
     const LhCudaAttention &a = w.a;
     const Place at = own_place();
     const uint32_t group = blockIdx.y, b = blockIdx.z, share = a.heads / a.groups;
@@ -317,6 +318,12 @@ __launch_bounds__(THREADS, 1) attention_backward_keys_fp32(const __grid_constant
             __syncthreads(); /* nobody needs the tiles before */
             load_floats<D>(q, a, w.q, b, head, first, a.nq);
             load_floats<D>(dout, a, w.dout, b, head, first, a.nq);
+            if (threadIdx.x < TILE_ROWS) {
+                const uint32_t row = min(first + threadIdx.x, a.nq - 1);
+
+                copy4(shared_address(lse + threadIdx.x), stat_at(w.lse, b, row, head), true);
+                copy4(shared_address(delta + threadIdx.x), stat_at(w.delta, b, row, head), true);
+            }
             copies_commit();
             copies_wait<0>();
             __syncthreads();
@@ -328,16 +335,14 @@ __launch_bounds__(THREADS, 1) attention_backward_keys_fp32(const __grid_constant
 
 #pragma unroll
             for (uint32_t j = 0; j < 2; j++) {
-                const uint32_t row = min(first + at.column + 16 * j, a.nq - 1);
-                const float lse = *stat_at(w.lse, b, row, head);
-                const float delta = *stat_at(w.delta, b, row, head);
+                const uint32_t column = at.column + 16 * j;
 
 #pragma unroll
                 for (uint32_t i = 0; i < 4; i++) {
                     const bool there = (seen >> (2 * i + j) & 1) != 0;
 
-                    s[i][j] = there ? expf(fmaf(s[i][j], a.scale, -lse)) : 0;
-                    dp[i][j] = there ? gradient(s[i][j], dp[i][j], delta) : 0;
+                    s[i][j] = there ? expf(fmaf(s[i][j], a.scale, -lse[column])) : 0;
+                    dp[i][j] = there ? gradient(s[i][j], dp[i][j], delta[column]) : 0;
                 }
             }
             put_weights(p, s, at);
@@ -428,12 +433,12 @@ __launch_bounds__(THREADS, 1)
     }
 }
 
-/* Tiles of 32 x D floats, and of 32 x 32 weights. */
+/* Tiles of 32 x D floats, of 32 x 32 weights, and statistics of 32 rows. */
 template <int D>
 constexpr unsigned
-shared_bytes(unsigned tiles, unsigned weights)
+shared_bytes(unsigned tiles, unsigned weights, unsigned stats)
 {
-    return 4 * (tiles * Memory<D>::TILE + weights * Memory<D>::WEIGHT);
+    return 4 * (tiles * Memory<D>::TILE + weights * Memory<D>::WEIGHT + stats * TILE_ROWS);
 }
 
 /* Blocks for tiles of @rows rows of every head. */
@@ -451,7 +456,7 @@ lh_cuda_forward_fp32(const LhCudaForward *f, void *stream)
         constexpr int D = decltype(columns)::value;
 
         return launch(attention_forward_fp32<D>, grid_of(f->a, f->a.nq, f->a.heads),
-                      shared_bytes<D>(3, 1), f, stream);
+                      shared_bytes<D>(3, 1, 0), f, stream);
     });
 }
 
@@ -462,7 +467,7 @@ lh_cuda_backward_keys_fp32(const LhCudaBackward *w, void *stream)
         constexpr int D = decltype(columns)::value;
 
         return launch(attention_backward_keys_fp32<D>, grid_of(w->a, w->a.nk, w->a.groups),
-                      shared_bytes<D>(4, 2), w, stream);
+                      shared_bytes<D>(4, 2, 2), w, stream);
     });
 }
 
@@ -473,6 +478,6 @@ lh_cuda_backward_queries_fp32(const LhCudaBackward *w, void *stream)
         constexpr int D = decltype(columns)::value;
 
         return launch(attention_backward_queries_fp32<D>, grid_of(w->a, w->a.nq, w->a.heads),
-                      shared_bytes<D>(4, 1), w, stream);
+                      shared_bytes<D>(4, 1, 0), w, stream);
     });
 }

@@ -204,20 +204,20 @@ struct Adam {
 // ---- kernels ----
 
 // Operands without data are not there: what is read of them is 0.
-template <class Function>
+template <class Function, int N>
 __global__ void
 __launch_bounds__(THREADS) elements(const __grid_constant__ LhCudaElements e)
 {
     constexpr int READS = Function::READS, WRITES = Function::WRITES;
-    const uint64_t groups = (e.width + GROUP - 1) / GROUP;
+    const uint64_t groups = (e.width + N - 1) / N;
     const uint64_t index = static_cast<uint64_t>(blockIdx.x) * THREADS + threadIdx.x;
     const uint64_t line = groups == 0 || index < groups ? 0 : index / groups;
-    const uint64_t column = (index - line * groups) * GROUP;
-    float x[READS > 0 ? READS : 1][GROUP] = {}, y[WRITES][GROUP];
+    const uint64_t column = (index - line * groups) * N;
+    float x[READS > 0 ? READS : 1][N] = {}, y[WRITES][N];
 
     if (line >= e.count || column >= e.width)
         return;
-    const int count = static_cast<int>(min(e.width - column, static_cast<uint64_t>(GROUP)));
+    const int count = count_at<N>(column, e.width);
     const Function function(e);
 
 #pragma unroll
@@ -225,7 +225,7 @@ __launch_bounds__(THREADS) elements(const __grid_constant__ LhCudaElements e)
         if (e.lines[i].data != nullptr)
             load(e.lines[i], line * e.lines[i].pitch + e.lines[i].offset + column, count, x[i]);
 #pragma unroll
-    for (int k = 0; k < GROUP; k++) {
+    for (int k = 0; k < N; k++) {
         float one[READS > 0 ? READS : 1], result[WRITES];
 
 #pragma unroll
@@ -245,23 +245,24 @@ __launch_bounds__(THREADS) elements(const __grid_constant__ LhCudaElements e)
     }
 }
 
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) terms(const __grid_constant__ LhCudaTerms t)
 {
-    const uint64_t at = (static_cast<uint64_t>(blockIdx.x) * THREADS + threadIdx.x) * GROUP;
+    const uint64_t at = (static_cast<uint64_t>(blockIdx.x) * THREADS + threadIdx.x) * N;
     const uint64_t offset = at * size_of(t.storage);
-    float sum[GROUP], x[GROUP];
+    float sum[N], x[N];
 
     if (at >= t.elements)
         return;
-    const int count = static_cast<int>(min(t.elements - at, static_cast<uint64_t>(GROUP)));
-    const bool whole = t.grouped && count == GROUP;
+    const int count = count_at<N>(at, t.elements);
+    const bool whole = t.grouped && count == N;
 
     get_some(t.terms[0] + offset, t.storage, count, whole, sum);
     for (uint32_t i = 1; i < t.count; i++) {
         get_some(t.terms[i] + offset, t.storage, count, whole, x);
 #pragma unroll
-        for (int k = 0; k < GROUP; k++)
+        for (int k = 0; k < N; k++)
             sum[k] = t.factor * sum[k] + x[k];
     }
     put_some(t.sum + offset, t.storage, count, whole, sum);
@@ -283,17 +284,30 @@ blocks_for(uint64_t threads, uint32_t *blocks)
     return count <= INT32_MAX;
 }
 
+template <class Function, int N>
+enum lh_status
+launch_groups(const LhCudaElements &e, cudaStream_t stream)
+{
+    uint32_t blocks;
+
+    if (!blocks_for(e.count * ((e.width + N - 1) / N), &blocks))
+        return LH_STATUS_UNSUPPORTED;
+    if (blocks > 0)
+        elements<Function, N><<<blocks, THREADS, 0, stream>>>(e);
+    return launched();
+}
+
 template <class Function>
 enum lh_status
 launch(const LhCudaElements &e, cudaStream_t stream)
 {
-    uint32_t blocks;
+    bool any_fp32 = false;
 
-    if (!blocks_for(e.count * ((e.width + GROUP - 1) / GROUP), &blocks))
-        return LH_STATUS_UNSUPPORTED;
-    if (blocks > 0)
-        elements<Function><<<blocks, THREADS, 0, stream>>>(e);
-    return launched();
+    for (int i = 0; i < Function::READS + Function::WRITES; i++)
+        any_fp32 |= e.lines[i].data != nullptr && is_fp32(e.lines[i].storage);
+    return with_group(any_fp32, [&](auto group) {
+        return launch_groups<Function, decltype(group)::value>(e, stream);
+    });
 }
 } // namespace
 
@@ -322,7 +336,7 @@ lh_cuda_elements(const LhCudaElements *e, void *stream)
     case LH_CUDA_GATE_BWD:
         return launch<GateBackward>(*e, s);
     case LH_CUDA_ADAM:
-        return launch<Adam>(*e, s);
+        return launch_groups<Adam, FP32_GROUP>(*e, s); // moments are fp32
     default:
         return LH_STATUS_UNSUPPORTED;
     }
@@ -331,13 +345,16 @@ lh_cuda_elements(const LhCudaElements *e, void *stream)
 extern "C" enum lh_status
 lh_cuda_terms(const LhCudaTerms *t, void *stream)
 {
-    uint32_t blocks;
+    return with_group(is_fp32(t->storage), [=](auto group) {
+        constexpr int N = decltype(group)::value;
+        uint32_t blocks;
 
-    if (!blocks_for((t->elements + GROUP - 1) / GROUP, &blocks))
-        return LH_STATUS_UNSUPPORTED;
-    if (blocks > 0)
-        terms<<<blocks, THREADS, 0, static_cast<cudaStream_t>(stream)>>>(*t);
-    return launched();
+        if (!blocks_for((t->elements + N - 1) / N, &blocks))
+            return LH_STATUS_UNSUPPORTED;
+        if (blocks > 0)
+            terms<N><<<blocks, THREADS, 0, static_cast<cudaStream_t>(stream)>>>(*t);
+        return launched();
+    });
 }
 
 extern "C" enum lh_status

@@ -29,12 +29,6 @@ token_of(const LhCudaMatrix &m, uint32_t row)
     return *reinterpret_cast<const uint32_t *>(element_at(m, row_offset(m, row), row, 0));
 }
 
-__device__ inline int
-group_at(uint32_t column, uint32_t width)
-{
-    return static_cast<int>(min(width - column, static_cast<uint32_t>(GROUP)));
-}
-
 // The first place of an order whose key is not less.
 __device__ inline uint32_t
 find_first(const LhCudaOrder &o, uint32_t key)
@@ -160,27 +154,29 @@ __launch_bounds__(THREADS) choose_bwd(const __grid_constant__ LhCudaChoice c)
 
 // ---- rows to experts and back ----
 
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) dispatch(const __grid_constant__ LhCudaWay w)
 {
     const uint32_t choice = blockIdx.x, place = w.places[choice];
 
-    for (uint32_t column = threadIdx.x * GROUP; column < w.width; column += THREADS * GROUP) {
-        float x[GROUP];
+    for (uint32_t column = threadIdx.x * N; column < w.width; column += THREADS * N) {
+        float x[N];
 
-        get_columns(w.rows, choice / w.choices, column, group_at(column, w.width), x);
-        put_columns(w.sorted, place, column, group_at(column, w.width), x);
+        get_columns(w.rows, choice / w.choices, column, count_at<N>(column, w.width), x);
+        put_columns(w.sorted, place, column, count_at<N>(column, w.width), x);
     }
 }
 
+template <int N>
 __global__ void
 __launch_bounds__(THREADS, 1) collect(const __grid_constant__ LhCudaWay w)
 {
     const uint32_t row = blockIdx.x;
 
-    for (uint32_t column = threadIdx.x * GROUP; column < w.width; column += THREADS * GROUP) {
-        const int count = group_at(column, w.width);
-        float sum[GROUP] = {}, x[GROUP];
+    for (uint32_t column = threadIdx.x * N; column < w.width; column += THREADS * N) {
+        const int count = count_at<N>(column, w.width);
+        float sum[N] = {}, x[N];
 
         if (w.adds)
             get_columns(w.rows, row, column, count, sum);
@@ -189,7 +185,7 @@ __launch_bounds__(THREADS, 1) collect(const __grid_constant__ LhCudaWay w)
 
             get_columns(w.sorted, w.places[i], column, count, x);
 #pragma unroll
-            for (int k = 0; k < GROUP; k++)
+            for (int k = 0; k < N; k++)
                 sum[k] = fmaf(factor, x[k], sum[k]);
         }
         put_columns(w.rows, row, column, count, sum);
@@ -197,6 +193,7 @@ __launch_bounds__(THREADS, 1) collect(const __grid_constant__ LhCudaWay w)
 }
 
 // The gradient of a copy is its weight times the row's; that of its weight is their product's sum.
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) collect_bwd(const __grid_constant__ LhCudaWay w)
 {
@@ -204,14 +201,14 @@ __launch_bounds__(THREADS) collect_bwd(const __grid_constant__ LhCudaWay w)
     const float weight = number_of(w.route, choice, WEIGHT);
     float sum = 0.F;
 
-    for (uint32_t column = threadIdx.x * GROUP; column < w.width; column += THREADS * GROUP) {
-        const int count = group_at(column, w.width);
-        float x[GROUP], dy[GROUP];
+    for (uint32_t column = threadIdx.x * N; column < w.width; column += THREADS * N) {
+        const int count = count_at<N>(column, w.width);
+        float x[N], dy[N];
 
         get_columns(w.rows, choice / w.choices, column, count, dy);
         get_columns(w.sorted, place, column, count, x);
 #pragma unroll
-        for (int k = 0; k < GROUP; k++) {
+        for (int k = 0; k < N; k++) {
             sum = fmaf(x[k], dy[k], sum);
             x[k] = weight * dy[k];
         }
@@ -235,17 +232,18 @@ index_of(const LhCudaEmbedding &e, uint32_t row)
                : e.count;
 }
 
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) embed(const __grid_constant__ LhCudaEmbedding e)
 {
     const uint32_t index = index_of(e, blockIdx.x);
 
-    for (uint32_t column = threadIdx.x * GROUP; column < e.width; column += THREADS * GROUP) {
-        float x[GROUP] = {};
+    for (uint32_t column = threadIdx.x * N; column < e.width; column += THREADS * N) {
+        float x[N] = {};
 
         if (index < e.count)
-            get_columns(e.table, index, column, group_at(column, e.width), x);
-        put_columns(e.rows, blockIdx.x, column, group_at(column, e.width), x);
+            get_columns(e.table, index, column, count_at<N>(column, e.width), x);
+        put_columns(e.rows, blockIdx.x, column, count_at<N>(column, e.width), x);
     }
 }
 
@@ -259,6 +257,7 @@ __launch_bounds__(THREADS) read_tokens(const __grid_constant__ LhCudaEmbedding e
 }
 
 // A block has a row of the table, and adds up the rows of its token in their order.
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) embed_bwd(const __grid_constant__ LhCudaEmbedding e)
 {
@@ -267,16 +266,16 @@ __launch_bounds__(THREADS) embed_bwd(const __grid_constant__ LhCudaEmbedding e)
 
     if (!e.starts && (first == e.order.count || e.keys[e.order.order[first]] != index))
         return;
-    for (uint32_t column = threadIdx.x * GROUP; column < e.width; column += THREADS * GROUP) {
-        const int count = group_at(column, e.width);
-        float sum[GROUP] = {}, x[GROUP];
+    for (uint32_t column = threadIdx.x * N; column < e.width; column += THREADS * N) {
+        const int count = count_at<N>(column, e.width);
+        float sum[N] = {}, x[N];
 
         if (!e.starts)
             get_columns(e.table, index, column, count, sum);
         for (uint32_t i = first; i < e.order.count && e.keys[e.order.order[i]] == index; i++) {
             get_columns(e.rows, e.order.order[i], column, count, x);
 #pragma unroll
-            for (int k = 0; k < GROUP; k++)
+            for (int k = 0; k < N; k++)
                 sum[k] += x[k];
         }
         put_columns(e.table, index, column, count, sum);
@@ -301,6 +300,18 @@ blocks_for(uint64_t threads)
     return static_cast<uint32_t>((threads + THREADS - 1) / THREADS);
 }
 
+bool
+any_fp32(const LhCudaWay &w)
+{
+    return is_fp32(w.rows.storage) || is_fp32(w.sorted.storage);
+}
+
+bool
+any_fp32(const LhCudaEmbedding &e)
+{
+    return is_fp32(e.table.storage) || is_fp32(e.rows.storage);
+}
+
 constexpr uint32_t ROWS_OF_WARPS = THREADS / WARP;
 } // namespace
 
@@ -318,19 +329,25 @@ lh_cuda_route(const LhCudaRoute *r, void *stream)
 enum lh_status
 lh_cuda_dispatch(const LhCudaWay *w, void *stream)
 {
-    return launch(dispatch, w->count * w->choices, *w, stream);
+    return with_group(any_fp32(*w), [=](auto group) {
+        return launch(dispatch<decltype(group)::value>, w->count * w->choices, *w, stream);
+    });
 }
 
 enum lh_status
 lh_cuda_collect(const LhCudaWay *w, void *stream)
 {
-    return launch(collect, w->count, *w, stream);
+    return with_group(any_fp32(*w), [=](auto group) {
+        return launch(collect<decltype(group)::value>, w->count, *w, stream);
+    });
 }
 
 enum lh_status
 lh_cuda_collect_bwd(const LhCudaWay *w, void *stream)
 {
-    return launch(collect_bwd, w->count * w->choices, *w, stream);
+    return with_group(any_fp32(*w) || is_fp32(w->result.storage), [=](auto group) {
+        return launch(collect_bwd<decltype(group)::value>, w->count * w->choices, *w, stream);
+    });
 }
 
 enum lh_status
@@ -348,7 +365,9 @@ lh_cuda_choose_bwd(const LhCudaChoice *c, void *stream)
 enum lh_status
 lh_cuda_embed(const LhCudaEmbedding *e, void *stream)
 {
-    return launch(embed, e->rows_count, *e, stream);
+    return with_group(any_fp32(*e), [=](auto group) {
+        return launch(embed<decltype(group)::value>, e->rows_count, *e, stream);
+    });
 }
 
 enum lh_status
@@ -358,5 +377,9 @@ lh_cuda_embed_bwd(const LhCudaEmbedding *e, void *stream)
 
     if (status == LH_STATUS_OK)
         status = lh_cuda_order(&e->order, stream);
-    return status != LH_STATUS_OK ? status : launch(embed_bwd, e->count, *e, stream);
+    if (status != LH_STATUS_OK)
+        return status;
+    return with_group(any_fp32(*e), [=](auto group) {
+        return launch(embed_bwd<decltype(group)::value>, e->count, *e, stream);
+    });
 }

@@ -28,18 +28,18 @@ log2_decay(const LhKernelArgs *a)
     return a->decay <= 0 || a->decay >= 1 ? 0 : (float)log2(a->decay);
 }
 
-/* decay^(i + 1) of query i: of a product's rows, or of its steps. */
+/* decay^(i + 1) of query i. */
 static LhCudaWeights
-of_queries(const LhKernelArgs *a, uint32_t of)
+of_queries(const LhKernelArgs *a)
 {
-    return (LhCudaWeights){ .of = of, .from = 1, .by = log2_decay(a) };
+    return (LhCudaWeights){ .from = 1, .by = log2_decay(a) };
 }
 
 /* decay^(n - 1 - i) of key i. */
 static LhCudaWeights
-of_keys(const LhKernelArgs *a, uint32_t of, uint64_t n)
+of_keys(const LhKernelArgs *a, uint64_t n)
 {
-    return (LhCudaWeights){ .of = of, .falls = true, .from = (int32_t)n - 1, .by = log2_decay(a) };
+    return (LhCudaWeights){ .falls = true, .from = (int32_t)n - 1, .by = log2_decay(a) };
 }
 
 static LhCudaFactor
@@ -80,6 +80,7 @@ apply(const LhCall *call, const Apply *s, void *stream)
     p.terms[0].b_transposed = s->transposed;
     p.terms[0].depth.size = a->head_dim;
     p.terms[0].repeats = a->heads / s->out.heads;
+    p.terms[0].weighed = true;
     p.terms[0].weights = s->weights;
     p.keep = a->first ? 0 : 1;
     return lh_cuda_multiply(&p, stream);
@@ -105,6 +106,7 @@ sum_up(const LhCall *call, const Sum *s, void *stream)
         return LH_STATUS_UNSUPPORTED;
     p.terms[0].a_transposed = true;
     p.terms[0].depth.size = (uint32_t)s->rows;
+    p.terms[0].weighed = true;
     p.terms[0].weights = s->weights;
     p.c = of_state(call, s->state, a->heads);
     p.keep = a->first ? 0 : (float)lh_decay_power(a, s->rows);
@@ -118,7 +120,7 @@ inter(const LhCall *call, bool transposed, void *stream)
                       .out = lh_rows_q(call, 2),
                       .rows = call->args->nq,
                       .state = 1,
-                      .weights = of_queries(call->args, LH_CUDA_WEIGH_ROWS),
+                      .weights = of_queries(call->args),
                       .transposed = transposed };
 
     return lh_parts_divide(call, 3, 0) ? apply(call, &s, stream) : LH_STATUS_UNSUPPORTED;
@@ -144,7 +146,7 @@ linear_state(const LhCall *call, void *stream)
                     .y = lh_rows_v(call, 0),
                     .rows = a->nk,
                     .state = 1,
-                    .weights = of_keys(a, LH_CUDA_WEIGH_STEPS, a->nk) };
+                    .weights = of_keys(a, a->nk) };
 
     return lh_parts_divide(call, 1, 1 << 0) ? sum_up(call, &s, stream) : LH_STATUS_UNSUPPORTED;
 }
@@ -157,7 +159,7 @@ linear_dstate(const LhCall *call, void *stream)
                     .y = lh_rows_q(call, 1),
                     .rows = a->nq,
                     .state = 2,
-                    .weights = of_queries(a, LH_CUDA_WEIGH_STEPS) };
+                    .weights = of_queries(a) };
 
     return lh_parts_divide(call, 2, 0) ? sum_up(call, &s, stream) : LH_STATUS_UNSUPPORTED;
 }
@@ -167,7 +169,7 @@ linear_state_bwd(const LhCall *call, void *stream)
 {
     const LhKernelArgs *a = call->args;
     const unsigned keys = 1 << 0 | 1 << 1 | 1 << 2;
-    Apply s = { .rows = a->nk, .state = 1, .weights = of_keys(a, LH_CUDA_WEIGH_ROWS, a->nk) };
+    Apply s = { .rows = a->nk, .state = 1, .weights = of_keys(a, a->nk) };
     enum lh_status status;
 
     if (!lh_parts_divide(call, 3, keys))
@@ -353,8 +355,8 @@ find_states(const Intra *w, const LhRows *x, const LhRows *y, bool backward)
         return LH_STATUS_OK;
     p.terms[0].a_transposed = true;
     p.terms[0].depth.tiled = true;
-    p.terms[0].weights = backward ? of_queries(a, LH_CUDA_WEIGH_STEPS)
-                                  : of_keys(a, LH_CUDA_WEIGH_STEPS, LH_LINEAR_TILE);
+    p.terms[0].weighed = true;
+    p.terms[0].weights = backward ? of_queries(a) : of_keys(a, LH_LINEAR_TILE);
     p.c = of_tiles(w, to, true, a->heads);
     if (!of_tokens(&p.terms[0].a, x, a->heads) || !of_tokens(&p.terms[0].b, y, a->heads))
         return LH_STATUS_UNSUPPORTED;
@@ -387,6 +389,7 @@ sum_tiles(const Intra *w, const TileSum *s)
     p.terms[1].b = of_tiles(w, s->states, true, heads);
     p.terms[1].b_transposed = s->transposed;
     p.terms[1].depth.size = w->a->head_dim;
+    p.terms[1].weighed = true;
     p.terms[1].weights = s->weights;
     p.terms[0].repeats = p.terms[1].repeats = w->a->heads / heads;
     p.keep = w->a->first ? 0 : 1;
@@ -411,7 +414,7 @@ forward_tiles(const Intra *w)
                         .over = &w->v,
                         .rows = &w->q,
                         .sum = &w->o,
-                        .weights = of_queries(w->a, LH_CUDA_WEIGH_ROWS) };
+                        .weights = of_queries(w->a) };
 
     TRY(multiply_tokens(w, &w->q, &w->k, w->pairs));
     TRY(find_states(w, &w->k, &w->v, false));
@@ -421,13 +424,13 @@ forward_tiles(const Intra *w)
 static enum lh_status
 backward_tiles(const Intra *w)
 {
-    const LhCudaWeights of_rows = of_keys(w->a, LH_CUDA_WEIGH_ROWS, LH_LINEAR_TILE);
+    const LhCudaWeights of_rows = of_keys(w->a, LH_LINEAR_TILE);
     const TileSum dq = { .pairs = w->gradients,
                          .states = w->states,
                          .over = &w->k,
                          .rows = &w->dout,
                          .sum = &w->dq,
-                         .weights = of_queries(w->a, LH_CUDA_WEIGH_ROWS),
+                         .weights = of_queries(w->a),
                          .transposed = true };
     const TileSum dk = { .pairs = w->gradients,
                          .states = w->dstates,

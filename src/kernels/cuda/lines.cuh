@@ -21,27 +21,29 @@ element_at(const LhCudaLine &l, uint64_t index)
 }
 
 // Groups of a line that may cross the end of a part go element by element.
+template <int N>
 __device__ inline void
-load(const LhCudaLine &l, uint64_t index, int count, float (&x)[GROUP])
+load(const LhCudaLine &l, uint64_t index, int count, float (&x)[N])
 {
     if (l.grouped) {
-        get_some(element_at(l, index), l.storage, count, count >= GROUP, x);
+        get_some(element_at(l, index), l.storage, count, count >= N, x);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < N; i++)
         x[i] = i < count ? get(element_at(l, index + i), l.storage) : 0.F;
 }
 
+template <int N>
 __device__ inline void
-store(const LhCudaLine &l, uint64_t index, int count, const float (&x)[GROUP])
+store(const LhCudaLine &l, uint64_t index, int count, const float (&x)[N])
 {
     if (l.grouped) {
-        put_some(element_at(l, index), l.storage, count, count >= GROUP, x);
+        put_some(element_at(l, index), l.storage, count, count >= N, x);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < N; i++)
         if (i < count)
             put(element_at(l, index + i), l.storage, x[i]);
 }

@@ -45,33 +45,34 @@ element_at(const LhCudaMatrix &m, int64_t row_offset, uint32_t row, uint32_t col
            (column - slice * m.column.size) * size_of(m.storage);
 }
 
-// Up to a group of columns from @column on, a multiple of GROUP; @count of them exist.
+// Up to a group of columns from @column on; @count of them exist.
+template <int N>
 __device__ inline void
-get_columns(const LhCudaMatrix &m, uint32_t row, uint32_t column, int count, float (&x)[GROUP])
+get_columns(const LhCudaMatrix &m, uint32_t row, uint32_t column, int count, float (&x)[N])
 {
     const int64_t offset = row_offset(m, row);
 
-    if (m.grouped) {
-        get_some(element_at(m, offset, row, column), m.storage, count, count >= GROUP, x);
+    if (m.grouped && column % N == 0) {
+        get_some(element_at(m, offset, row, column), m.storage, count, count >= N, x);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < N; i++)
         x[i] = i < count ? get(element_at(m, offset, row, column + i), m.storage) : 0.F;
 }
 
+template <int N>
 __device__ inline void
-put_columns(const LhCudaMatrix &m, uint32_t row, uint32_t column, int count,
-            const float (&x)[GROUP])
+put_columns(const LhCudaMatrix &m, uint32_t row, uint32_t column, int count, const float (&x)[N])
 {
     const int64_t offset = row_offset(m, row);
 
-    if (m.grouped) {
-        put_some(element_at(m, offset, row, column), m.storage, count, count >= GROUP, x);
+    if (m.grouped && column % N == 0) {
+        put_some(element_at(m, offset, row, column), m.storage, count, count >= N, x);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < N; i++)
         if (i < count)
             put(element_at(m, offset, row, column + i), m.storage, x[i]);
 }

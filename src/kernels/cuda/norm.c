@@ -27,7 +27,8 @@ static void
 take_norm(const LhKernelArgs *a, LhCudaScratch *s, LhCudaNorm *n)
 {
     n->stats = lh_cuda_take(s, 2 * a->rows.rows * sizeof(float));
-    n->partial = lh_cuda_take(s, 2 * LH_CUDA_CHUNKS * a->rows.width * sizeof(float));
+    n->groups = ((uint32_t)a->rows.width + 3) / 4;
+    n->partial = lh_cuda_take(s, 2 * LH_CUDA_CHUNKS * (uint64_t)n->groups * 4 * sizeof(float));
 }
 
 static uint64_t

@@ -14,8 +14,8 @@
 typedef struct {
     LhCudaMatrix x, w, y, dx, dw; /* y: dy of the gradient */
     float *stats;                 /* mean and scale of each row; of the gradient */
-    float *partial;               /* LH_CUDA_CHUNKS of a row of dw */
-    uint32_t rows, width;
+    float *partial;               /* LH_CUDA_CHUNKS of what x gives to w's gradient, and of dy */
+    uint32_t rows, width, groups; /* groups: of 4 numbers, of a row of either in partial */
     float epsilon;
     bool centred;      /* with mean, and a bias behind w */
     bool adds, starts; /* to dx; dw */

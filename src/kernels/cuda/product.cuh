@@ -175,4 +175,28 @@ weigh_pair(const LhCudaPairs &pairs, const Interval &seen, uint32_t row, uint32_
     return pairs.decay == 0.F ? x : x * exp2f(pairs.decay * static_cast<float>(distance));
 }
 
+// Stores a group of a row of the result, as much of it as there is. Groups of the lanes of a warp
+// that lie next to each other make whole sectors, whatever the type.
+__device__ inline void
+store(const LhCudaProduct &p, const Work &w, uint32_t row, uint32_t column, float (&x)[FP32_GROUP])
+{
+    LhCudaMatrix c = p.c.matrix;
+    const uint32_t place = first_row_of(p.c, w) + row;
+
+    if (row >= w.rows || column >= w.columns)
+        return;
+    const int count = count_at<FP32_GROUP>(column, w.columns);
+
+    c.data += offset_of(p.c, w);
+    if (p.keep != 0.F) {
+        float before[FP32_GROUP];
+
+        get_columns(c, place, column, count, before);
+#pragma unroll
+        for (int i = 0; i < FP32_GROUP; i++)
+            x[i] = fmaf(p.keep, before[i], x[i]);
+    }
+    put_columns(c, place, column, count, x);
+}
+
 } // namespace lh

@@ -22,15 +22,9 @@ typedef struct {
     bool by_items;      /* ... or as many as tiles have items */
 } LhCudaFactor;
 
-/* What rows or steps of a are multiplied by: 2^(by (from + i)), or with `falls`, (from - i). */
-enum {
-    LH_CUDA_WEIGH_NOTHING,
-    LH_CUDA_WEIGH_ROWS,
-    LH_CUDA_WEIGH_STEPS,
-};
-
+/* What row i of a, as it lies in memory, is multiplied by: 2^(by (from + i)), or with `falls`,
+ * (from - i). */
 typedef struct {
-    uint32_t of;
     bool falls;
     int32_t from;
     float by;
@@ -49,6 +43,7 @@ typedef struct {
     LhCudaExtent depth;
     uint32_t repeats;
     bool a_transposed, b_transposed;
+    bool weighed;
     LhCudaWeights weights;
 } LhCudaTerm;
 

@@ -147,49 +147,25 @@ multiply_stage(uint32_t stage, uint32_t row, uint32_t column,
     }
 }
 
-// Two numbers next to each other in a row of the result.
-__device__ inline void
-store_pair(const LhCudaProduct &p, const LhCudaMatrix &c, unsigned char *at, bool both, float x,
-           float y)
-{
-    unsigned char *next = at + size_of(c.storage);
-    const bool together = both && c.grouped;
-
-    if (p.keep != 0.F) {
-        x += p.keep * get(at, c.storage);
-        y += both ? p.keep * get(next, c.storage) : 0.F;
-    }
-    if (together && c.storage == LH_STORAGE_FP32) {
-        *reinterpret_cast<float2 *>(at) = make_float2(x, y);
-    } else if (together) {
-        *reinterpret_cast<uint32_t *>(at) = pack(x, y, c.storage);
-    } else {
-        put(at, c.storage, x);
-        if (both)
-            put(next, c.storage, y);
-    }
-}
-
-// Columns of slices that are not whole pairs are stored one by one.
+// Of each row in two tiles of 8 columns a thread has two numbers of either. It gives one pair to
+// its neighbour for another, so that it has a group of one tile: those with even numbers of the
+// first.
 __device__ inline void
 store_row(const LhCudaProduct &p, const Work &w, uint32_t row, uint32_t column,
           const float (&sums)[COLUMN_TILES][4], uint32_t half)
 {
-    LhCudaMatrix c = p.c.matrix;
-    const uint32_t place = first_row_of(p.c, w) + row;
-    const int64_t offset = row_offset(c, place);
+    const uint32_t lane = threadIdx.x % WARP;
+    const bool odd = lane % 2 != 0;
 
-    c.data += offset_of(p.c, w);
 #pragma unroll
-    for (uint32_t j = 0; j < COLUMN_TILES; j++) {
-        const uint32_t at = column + 8 * j;
-        const float x = sums[j][2 * half], y = sums[j][2 * half + 1];
+    for (uint32_t j = 0; j < COLUMN_TILES; j += 2) {
+        const float *first = &sums[j][2 * half], *second = &sums[j + 1][2 * half];
+        const float low = __shfl_xor_sync(ALL_LANES, odd ? first[0] : second[0], 1);
+        const float high = __shfl_xor_sync(ALL_LANES, odd ? first[1] : second[1], 1);
+        float x[FP32_GROUP] = { odd ? low : first[0], odd ? high : first[1], odd ? second[0] : low,
+                                odd ? second[1] : high };
 
-        if (at >= w.columns)
-            continue;
-        store_pair(p, c, element_at(c, offset, place, at), c.grouped && at + 1 < w.columns, x, y);
-        if (!c.grouped && at + 1 < w.columns)
-            store_pair(p, c, element_at(c, offset, place, at + 1), false, y, 0.F);
+        store(p, w, row, column + 8 * (j + (odd ? 1 : 0)) + lane % 4 / 2 * FP32_GROUP, x);
     }
 }
 
@@ -230,12 +206,9 @@ __launch_bounds__(THREADS, 3) product(const __grid_constant__ LhCudaProduct p)
 #pragma unroll
     for (uint32_t i = 0; i < ROW_TILES; i++)
 #pragma unroll
-        for (uint32_t half = 0; half < 2; half++) {
-            const uint32_t at = w.row + row + 16 * i + 8 * half + lane / 4;
-
-            if (at < w.rows)
-                store_row(p, w, at, w.column + column + lane % 4 * 2, sums[i], half);
-        }
+        for (uint32_t half = 0; half < 2; half++)
+            store_row(p, w, w.row + row + 16 * i + 8 * half + lane / 4, w.column + column, sums[i],
+                      half);
 }
 
 template <typename T>

@@ -27,35 +27,38 @@ sigmoid(float x)
     return __fdividef(1.F, 1.F + expf(-x));
 }
 
+template <int N>
 __device__ inline void
-apply_silu(float (&x)[GROUP])
+apply_silu(float (&x)[N])
 {
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < N; i++)
         x[i] *= sigmoid(x[i]);
 }
 
 // Its gradient, where the forward pass had a group.
+template <int N>
 __device__ inline void
-apply_silu_bwd(const LhCudaTurn &t, uint32_t row, uint32_t column, int count, float (&x)[GROUP])
+apply_silu_bwd(const LhCudaTurn &t, uint32_t row, uint32_t column, int count, float (&x)[N])
 {
-    float before[GROUP];
+    float before[N];
 
     get_columns(t.forward, row, t.forward_column + column, count, before);
 #pragma unroll
-    for (int i = 0; i < GROUP; i++) {
+    for (int i = 0; i < N; i++) {
         const float s = sigmoid(before[i]);
 
         x[i] *= s * (1.F + before[i] * (1.F - s));
     }
 }
 
+template <int N>
 __device__ inline void
-turn_group(const LhCudaTurn &t, uint64_t position, uint32_t first, int count, float (&x)[GROUP],
-           float (&y)[GROUP])
+turn_group(const LhCudaTurn &t, uint64_t position, uint32_t first, int count, float (&x)[N],
+           float (&y)[N])
 {
 #pragma unroll
-    for (int i = 0; i < GROUP; i++) {
+    for (int i = 0; i < N; i++) {
         const uint64_t turns = i < count ? position * t.frequencies[first + i] : 0;
         float sine, cosine;
 
@@ -68,18 +71,19 @@ turn_group(const LhCudaTurn &t, uint64_t position, uint32_t first, int count, fl
     }
 }
 
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) turn(const __grid_constant__ LhCudaTurn t)
 {
     const uint32_t half = t.turns ? t.dim / 2 : t.dim;
-    const uint32_t groups = (half + GROUP - 1) / GROUP;
+    const uint32_t groups = (half + N - 1) / N;
     const uint64_t index = static_cast<uint64_t>(blockIdx.x) * THREADS + threadIdx.x;
-    const uint32_t first = static_cast<uint32_t>(index % groups) * GROUP;
+    const uint32_t first = static_cast<uint32_t>(index % groups) * N;
     const uint32_t head = static_cast<uint32_t>(index / groups % t.heads);
     const uint32_t column = head * t.dim + first;
     const uint64_t row = index / groups / t.heads;
-    const int count = static_cast<int>(min(half - first, static_cast<uint32_t>(GROUP)));
-    float x[GROUP], y[GROUP] = {};
+    const int count = count_at<N>(first, half);
+    float x[N], y[N] = {};
 
     if (row >= t.rows)
         return;
@@ -103,19 +107,30 @@ __launch_bounds__(THREADS) turn(const __grid_constant__ LhCudaTurn t)
     if (t.turns)
         put_columns(t.to, r, t.to_column + column + half, count, y);
 }
-} // namespace
 
+template <int N>
 enum lh_status
-lh_cuda_turn(const LhCudaTurn *t, void *stream)
+launch(const LhCudaTurn &t, cudaStream_t stream)
 {
-    const uint64_t half = t->turns ? t->dim / 2 : t->dim;
-    const uint64_t threads =
-        t->rows * static_cast<uint64_t>(t->heads) * ((half + GROUP - 1) / GROUP);
+    const uint64_t half = t.turns ? t.dim / 2 : t.dim;
+    const uint64_t threads = t.rows * static_cast<uint64_t>(t.heads) * ((half + N - 1) / N);
     const uint64_t blocks = (threads + THREADS - 1) / THREADS;
 
     if (blocks > INT32_MAX)
         return LH_STATUS_UNSUPPORTED;
     if (blocks > 0)
-        turn<<<static_cast<uint32_t>(blocks), THREADS, 0, static_cast<cudaStream_t>(stream)>>>(*t);
+        turn<N><<<static_cast<uint32_t>(blocks), THREADS, 0, stream>>>(t);
     return launched();
+}
+} // namespace
+
+enum lh_status
+lh_cuda_turn(const LhCudaTurn *t, void *stream)
+{
+    const bool any_fp32 = is_fp32(t->from.storage) || is_fp32(t->to.storage) ||
+                          (t->gradient && is_fp32(t->forward.storage));
+
+    return with_group(any_fp32, [=](auto group) {
+        return launch<decltype(group)::value>(*t, static_cast<cudaStream_t>(stream));
+    });
 }

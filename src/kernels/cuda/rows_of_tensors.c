@@ -7,17 +7,6 @@
 
 #define RUNS(word) const LhCudaKernel lh_cuda_kernel_##word = { .run = word };
 
-/* The least power of 2 of lanes, up to a warp, that has a group each. */
-static uint32_t
-lanes_for(uint32_t dim)
-{
-    uint32_t lanes = 1;
-
-    while (lanes < 32 && lanes * LH_CUDA_GROUP < dim)
-        lanes *= 2;
-    return lanes;
-}
-
 static bool
 is_known(const LhCudaTensor *t)
 {
@@ -42,7 +31,6 @@ combine(LhCudaCombination *c, void *stream)
     }
     if (c->share == 0)
         c->share = 1;
-    c->lanes = c->target.data == NULL ? 1 : lanes_for(c->target.dim);
     return lh_cuda_combine(c, stream);
 }
 

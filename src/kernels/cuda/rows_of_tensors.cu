@@ -90,6 +90,7 @@ factors_of(const LhCudaCombination &c, const Place &p)
     }
 }
 
+template <int N>
 __device__ inline void
 combine_elements(const LhCudaCombination &c, const Factors &f, const Place &from, const Place &to,
                  uint32_t lane)
@@ -98,9 +99,9 @@ combine_elements(const LhCudaCombination &c, const Factors &f, const Place &from
     unsigned char *target = row_at(c.target, to);
     const bool whole = c.source.grouped && c.target.grouped;
 
-    for (uint32_t column = lane * GROUP; column < c.target.dim; column += c.lanes * GROUP) {
-        const int count = static_cast<int>(min(c.target.dim - column, GROUP));
-        float x[GROUP] = {}, y[GROUP] = {};
+    for (uint32_t column = lane * N; column < c.target.dim; column += c.lanes * N) {
+        const int count = count_at<N>(column, c.target.dim);
+        float x[N] = {}, y[N] = {};
 
         if (f.target != 0.F)
             get_some(target + column * size_of(c.target.storage), c.target.storage, count, whole,
@@ -109,12 +110,13 @@ combine_elements(const LhCudaCombination &c, const Factors &f, const Place &from
             get_some(source + column * size_of(c.source.storage), c.source.storage, count, whole,
                      x);
 #pragma unroll
-        for (int i = 0; i < GROUP; i++)
+        for (int i = 0; i < N; i++)
             y[i] = f.target * y[i] + f.source * x[i];
         put_some(target + column * size_of(c.target.storage), c.target.storage, count, whole, y);
     }
 }
 
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) combine(const __grid_constant__ LhCudaCombination c)
 {
@@ -130,24 +132,45 @@ __launch_bounds__(THREADS) combine(const __grid_constant__ LhCudaCombination c)
     if (!there)
         return;
     if (c.target.data != nullptr)
-        combine_elements(c, f, from, to, lane);
+        combine_elements<N>(c, f, from, to, lane);
     if (lane == 0 && c.target_stat[0].data != nullptr)
         stat_at(c.target_stat[0], to) = f.stats[0];
     if (lane == 0 && c.target_stat[1].data != nullptr)
         stat_at(c.target_stat[1], to) = f.stats[1];
+}
+
+// The least power of 2 of lanes, up to a warp, that has a group each.
+uint32_t
+lanes_for(uint32_t dim, uint32_t group)
+{
+    uint32_t lanes = 1;
+
+    while (lanes < WARP && lanes * group < dim)
+        lanes *= 2;
+    return lanes;
+}
+
+template <int N>
+enum lh_status
+launch(LhCudaCombination c, cudaStream_t stream)
+{
+    c.lanes = c.target.data == nullptr ? 1 : lanes_for(c.target.dim, N);
+
+    const uint64_t threads = c.batch * c.rows * c.heads * c.lanes;
+    const uint64_t blocks = (threads + THREADS - 1) / THREADS;
+
+    if (blocks > INT32_MAX)
+        return LH_STATUS_UNSUPPORTED;
+    if (blocks > 0)
+        combine<N><<<static_cast<uint32_t>(blocks), THREADS, 0, stream>>>(c);
+    return launched();
 }
 } // namespace
 
 enum lh_status
 lh_cuda_combine(const LhCudaCombination *c, void *stream)
 {
-    const uint64_t threads = c->batch * c->rows * c->heads * c->lanes;
-    const uint64_t blocks = (threads + THREADS - 1) / THREADS;
-
-    if (blocks > INT32_MAX)
-        return LH_STATUS_UNSUPPORTED;
-    if (blocks > 0)
-        combine<<<static_cast<uint32_t>(blocks), THREADS, 0, static_cast<cudaStream_t>(stream)>>>(
-            *c);
-    return launched();
+    return with_group(is_fp32(c->source.storage) || is_fp32(c->target.storage), [=](auto group) {
+        return launch<decltype(group)::value>(*c, static_cast<cudaStream_t>(stream));
+    });
 }

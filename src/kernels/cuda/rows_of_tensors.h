@@ -23,7 +23,7 @@ typedef struct {
     LhCudaTensor source_stat[2], target_stat[2];
     uint64_t batch, rows;
     uint32_t heads, share; /* heads of the target, of which so many have one of the source */
-    uint32_t lanes;        /* of a team */
+    uint32_t lanes;        /* of a team; the launcher's */
     uint32_t way;
     bool first; /* the target starts here */
 } LhCudaCombination;

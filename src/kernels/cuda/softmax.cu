@@ -11,21 +11,16 @@ using namespace lh;
 
 constexpr uint32_t THREADS = 128;
 
-__device__ inline int
-count_at(const LhCudaSoftmax &s, uint32_t column)
-{
-    return static_cast<int>(min(s.keys - column, static_cast<uint32_t>(GROUP)));
-}
-
 // Logits in base e; -inf of what the row does not see, or has not.
+template <int N>
 __device__ inline void
-get_logits(const LhCudaSoftmax &s, const Interval &seen, uint32_t column, float (&x)[GROUP])
+get_logits(const LhCudaSoftmax &s, const Interval &seen, uint32_t column, float (&x)[N])
 {
-    const int count = count_at(s, column);
+    const int count = count_at<N>(column, s.keys);
 
     get_columns(s.scores, blockIdx.x, column, count, x);
 #pragma unroll
-    for (int i = 0; i < GROUP; i++) {
+    for (int i = 0; i < N; i++) {
         const int32_t place = i < count ? place_of(s.mask.k, column + i) : NOWHERE;
 
         x[i] =
@@ -33,18 +28,19 @@ get_logits(const LhCudaSoftmax &s, const Interval &seen, uint32_t column, float 
     }
 }
 
+template <int N>
 __global__ void
-__launch_bounds__(THREADS) softmax(const __grid_constant__ LhCudaSoftmax s)
+__launch_bounds__(THREADS, 1) softmax(const __grid_constant__ LhCudaSoftmax s)
 {
     const Place row = place_of(static_cast<uint64_t>(blockIdx.x), s.queries, s.heads);
     const Interval seen = keys_of(s.mask, place_of(s.mask.q, static_cast<uint32_t>(row.row)));
-    const uint32_t first = threadIdx.x * GROUP, step = THREADS * GROUP;
-    float most = -CUDART_INF_F, sum = 0.F, x[GROUP];
+    const uint32_t first = threadIdx.x * N, step = THREADS * N;
+    float most = -CUDART_INF_F, sum = 0.F, x[N];
 
     for (uint32_t column = first; column < s.keys; column += step) {
         get_logits(s, seen, column, x);
 #pragma unroll
-        for (int i = 0; i < GROUP; i++)
+        for (int i = 0; i < N; i++)
             most = fmaxf(most, x[i]);
     }
     most = block_max<THREADS>(most);
@@ -53,7 +49,7 @@ __launch_bounds__(THREADS) softmax(const __grid_constant__ LhCudaSoftmax s)
     for (uint32_t column = first; column < s.keys; column += step) {
         get_logits(s, seen, column, x);
 #pragma unroll
-        for (int i = 0; i < GROUP; i++)
+        for (int i = 0; i < N; i++)
             sum += expf(x[i] - base);
     }
     sum = block_sum<THREADS>(sum);
@@ -62,52 +58,64 @@ __launch_bounds__(THREADS) softmax(const __grid_constant__ LhCudaSoftmax s)
     for (uint32_t column = first; column < s.keys; column += step) {
         get_logits(s, seen, column, x);
 #pragma unroll
-        for (int i = 0; i < GROUP; i++)
+        for (int i = 0; i < N; i++)
             x[i] = expf(x[i] - base) * share;
-        put_columns(s.probs, blockIdx.x, column, count_at(s, column), x);
+        put_columns(s.probs, blockIdx.x, column, count_at<N>(column, s.keys), x);
     }
     if (threadIdx.x == 0)
         stat_at(s.lse, row) = sum > 0.F ? most + logf(sum) : -CUDART_INF_F;
 }
 
 // May work in place: a thread has read what it overwrites.
+template <int N>
 __global__ void
 __launch_bounds__(THREADS) softmax_bwd(const __grid_constant__ LhCudaSoftmax s)
 {
-    const uint32_t first = threadIdx.x * GROUP, step = THREADS * GROUP;
-    float sum = 0.F, p[GROUP], dp[GROUP];
+    const uint32_t first = threadIdx.x * N, step = THREADS * N;
+    float sum = 0.F, p[N], dp[N];
 
     for (uint32_t column = first; column < s.keys; column += step) {
-        get_columns(s.probs, blockIdx.x, column, count_at(s, column), p);
-        get_columns(s.scores, blockIdx.x, column, count_at(s, column), dp);
+        get_columns(s.probs, blockIdx.x, column, count_at<N>(column, s.keys), p);
+        get_columns(s.scores, blockIdx.x, column, count_at<N>(column, s.keys), dp);
 #pragma unroll
-        for (int i = 0; i < GROUP; i++)
+        for (int i = 0; i < N; i++)
             sum = fmaf(p[i], dp[i], sum);
     }
     sum = block_sum<THREADS>(sum);
     for (uint32_t column = first; column < s.keys; column += step) {
-        get_columns(s.probs, blockIdx.x, column, count_at(s, column), p);
-        get_columns(s.scores, blockIdx.x, column, count_at(s, column), dp);
+        get_columns(s.probs, blockIdx.x, column, count_at<N>(column, s.keys), p);
+        get_columns(s.scores, blockIdx.x, column, count_at<N>(column, s.keys), dp);
 #pragma unroll
-        for (int i = 0; i < GROUP; i++)
+        for (int i = 0; i < N; i++)
             dp[i] = s.scale * p[i] * (dp[i] - sum);
-        put_columns(s.dscores, blockIdx.x, column, count_at(s, column), dp);
+        put_columns(s.dscores, blockIdx.x, column, count_at<N>(column, s.keys), dp);
     }
+}
+
+enum lh_status
+launch(void (*kernel)(LhCudaSoftmax), const LhCudaSoftmax &s, void *stream)
+{
+    if (s.rows > 0)
+        kernel<<<s.rows, THREADS, 0, static_cast<cudaStream_t>(stream)>>>(s);
+    return launched();
 }
 } // namespace
 
 enum lh_status
 lh_cuda_softmax(const LhCudaSoftmax *s, void *stream)
 {
-    if (s->rows > 0)
-        softmax<<<s->rows, THREADS, 0, static_cast<cudaStream_t>(stream)>>>(*s);
-    return launched();
+    return with_group(is_fp32(s->scores.storage) || is_fp32(s->probs.storage), [=](auto group) {
+        return launch(softmax<decltype(group)::value>, *s, stream);
+    });
 }
 
 enum lh_status
 lh_cuda_softmax_bwd(const LhCudaSoftmax *s, void *stream)
 {
-    if (s->rows > 0)
-        softmax_bwd<<<s->rows, THREADS, 0, static_cast<cudaStream_t>(stream)>>>(*s);
-    return launched();
+    const bool any_fp32 =
+        is_fp32(s->scores.storage) || is_fp32(s->probs.storage) || is_fp32(s->dscores.storage);
+
+    return with_group(any_fp32, [=](auto group) {
+        return launch(softmax_bwd<decltype(group)::value>, *s, stream);
+    });
 }

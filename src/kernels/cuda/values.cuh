@@ -6,11 +6,14 @@
 #include "kernels/cuda/operands.h"
 
 #include <math_constants.h>
+#include <type_traits>
 
 namespace lh
 {
 
-constexpr int GROUP = LH_CUDA_GROUP;
+// Elements that a thread takes at a time, one after the other: 16 bytes of the widest operand's. So
+// the requests of a warp, each for a line of such groups, have whole sectors of all operands.
+constexpr int GROUP = LH_CUDA_GROUP, FP32_GROUP = 4;
 constexpr unsigned ALL_LANES = 0xffffffffU;
 
 __device__ inline uint32_t
@@ -61,23 +64,29 @@ pack(float low, float high, uint32_t storage)
     return *reinterpret_cast<const uint32_t *>(&pair);
 }
 
-// A group that is aligned to 16 bytes.
+// A whole group, aligned to its bytes; of fp32 there are FP32_GROUPs only.
+template <int N>
 __device__ inline void
-get_group(const unsigned char *at, uint32_t storage, float (&x)[GROUP])
+get_group(const unsigned char *at, uint32_t storage, float (&x)[N])
 {
-    if (storage == LH_STORAGE_FP32) {
-        const float4 low = reinterpret_cast<const float4 *>(at)[0];
-        const float4 high = reinterpret_cast<const float4 *>(at)[1];
+    uint32_t pairs[N / 2];
 
-        x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
-        x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
+    if constexpr (N == GROUP) {
+        const uint4 all = *reinterpret_cast<const uint4 *>(at);
+
+        pairs[0] = all.x, pairs[1] = all.y, pairs[2] = all.z, pairs[3] = all.w;
+    } else if (storage == LH_STORAGE_FP32) {
+        const float4 all = *reinterpret_cast<const float4 *>(at);
+
+        x[0] = all.x, x[1] = all.y, x[2] = all.z, x[3] = all.w;
         return;
-    }
-    const uint4 all = *reinterpret_cast<const uint4 *>(at);
-    const uint32_t pairs[] = { all.x, all.y, all.z, all.w };
+    } else {
+        const uint2 all = *reinterpret_cast<const uint2 *>(at);
 
+        pairs[0] = all.x, pairs[1] = all.y;
+    }
 #pragma unroll
-    for (int i = 0; i < GROUP / 2; i++) {
+    for (int i = 0; i < N / 2; i++) {
         const float2 pair = unpack(pairs[i], storage);
 
         x[2 * i] = pair.x;
@@ -85,23 +94,26 @@ get_group(const unsigned char *at, uint32_t storage, float (&x)[GROUP])
     }
 }
 
+template <int N>
 __device__ inline void
-put_group(unsigned char *at, uint32_t storage, const float (&x)[GROUP])
+put_group(unsigned char *at, uint32_t storage, const float (&x)[N])
 {
-    if (storage == LH_STORAGE_FP32) {
-        reinterpret_cast<float4 *>(at)[0] = make_float4(x[0], x[1], x[2], x[3]);
-        reinterpret_cast<float4 *>(at)[1] = make_float4(x[4], x[5], x[6], x[7]);
-    } else {
+    if constexpr (N == GROUP)
         *reinterpret_cast<uint4 *>(at) =
             make_uint4(pack(x[0], x[1], storage), pack(x[2], x[3], storage),
                        pack(x[4], x[5], storage), pack(x[6], x[7], storage));
-    }
+    else if (storage == LH_STORAGE_FP32)
+        *reinterpret_cast<float4 *>(at) = make_float4(x[0], x[1], x[2], x[3]);
+    else
+        *reinterpret_cast<uint2 *>(at) =
+            make_uint2(pack(x[0], x[1], storage), pack(x[2], x[3], storage));
 }
 
 // The first @count elements of a group, which lie together; the others read as 0 and are not
 // written. @whole: the group is complete and aligned.
+template <int N>
 __device__ inline void
-get_some(const unsigned char *at, uint32_t storage, int count, bool whole, float (&x)[GROUP])
+get_some(const unsigned char *at, uint32_t storage, int count, bool whole, float (&x)[N])
 {
     const uint32_t size = size_of(storage);
 
@@ -110,12 +122,13 @@ get_some(const unsigned char *at, uint32_t storage, int count, bool whole, float
         return;
     }
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < N; i++)
         x[i] = i < count ? get(at + i * size, storage) : 0.F;
 }
 
+template <int N>
 __device__ inline void
-put_some(unsigned char *at, uint32_t storage, int count, bool whole, const float (&x)[GROUP])
+put_some(unsigned char *at, uint32_t storage, int count, bool whole, const float (&x)[N])
 {
     const uint32_t size = size_of(storage);
 
@@ -124,9 +137,32 @@ put_some(unsigned char *at, uint32_t storage, int count, bool whole, const float
         return;
     }
 #pragma unroll
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < N; i++)
         if (i < count)
             put(at + i * size, storage, x[i]);
+}
+
+// Up to a group of what is left of @size elements from @first on.
+template <int N, typename Size>
+__device__ inline int
+count_at(Size first, Size size)
+{
+    return static_cast<int>(min(size - first, static_cast<Size>(N)));
+}
+
+// Calls with the elements of a group as a type's value: those of fp32 if an operand has these.
+template <typename Call>
+inline enum lh_status
+with_group(bool any_fp32, Call call)
+{
+    return any_fp32 ? call(std::integral_constant<int, FP32_GROUP>())
+                    : call(std::integral_constant<int, GROUP>());
+}
+
+inline bool
+is_fp32(uint32_t storage)
+{
+    return storage == LH_STORAGE_FP32;
 }
 
 // Sums and maxima over a block, the same in all of its threads; always in the same order.
