@@ -65,7 +65,7 @@ START_TEST(scenario_schemas_are_the_tables)
 {
     check_schema("scenario", "longhaul.scenario/1", "What to simulate", lh_scenario_fields());
     check_schema("schedule", "longhaul.schedule/1", "The programs of all ranks", lh_program_fields);
-    check_schema("profile", "longhaul.profile/1", "Measured constants", lh_profile_fields());
+    check_schema("profile", "longhaul.profile/2", "Measured constants", lh_profile_fields());
 }
 END_TEST
 

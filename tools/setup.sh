@@ -28,6 +28,7 @@ libxml2-utils        has xmllint                   checks that figures are well-
 python3              has python3                   counts the results
 libopenmpi-dev       library ompi-c                longhaul run --backend mpi
 openmpi-bin          has mpirun                    its tests
+iproute2             has ip                        hosts in namespaces
 "
 ci="$check
 git                  has git                       lists the files to check

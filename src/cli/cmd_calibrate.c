@@ -1,5 +1,6 @@
 /*
- * longhaul calibrate: measures how long this machine's kernels, executor and memory transfers take.
+ * longhaul calibrate: measures how long kernels, executor and messages take, on this machine or on
+ * a cluster.
  */
 #include "base/error.h"
 #include "base/output.h"
@@ -20,6 +21,8 @@
 
 typedef struct {
     LhOutputOptions to;
+    char *topology;
+    int backend; /* index of backends */
     char *kernels;
     int dtype; /* LhDtype */
     uint64_t repeat;
@@ -27,6 +30,10 @@ typedef struct {
     uint64_t threads;
     bool quick;
 } Options;
+
+/* Those that have processors to measure. */
+static const LhBackend *const backends[] = { &lh_backend_cpu, &lh_backend_mpi };
+static const char *const backend_names[] = { "cpu", "mpi", NULL };
 
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
@@ -38,6 +45,21 @@ static const LhField options[] = {
       .names = "files",
       .description = "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables." },
+    { .name = "topology",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, topology),
+      .flags = LH_COMMAND_OUTPUT,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "With --backend mpi, file to write the cluster to that was found: its nodes, "
+                     "ranks, adapters and links." },
+    { .name = "backend",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(Options, backend),
+      .choices = backend_names,
+      .description =
+          "Measure this machine, whose ranks are threads (cpu, default), or the machines "
+          "that mpirun has started processes on, which are the ranks (mpi)." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = "dtype",
       .type = LH_FIELD_CHOICE,
@@ -111,34 +133,99 @@ print_tables(LhFormat format, const LhCalibration *c, GString *out)
     lh_table_print(elementwise, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(executor, format, out);
+    if (c->cluster != NULL) {
+        g_autoptr(LhTable) links = lh_describe_cluster(c->cluster);
+
+        g_string_append_c(out, '\n');
+        lh_table_print(links, format, out);
+    }
     if (format == LH_FORMAT_TABLE)
         g_string_append(out,
                         "\nR(s) = R_inf / (1 + s0 / s). Held out: the worst error at lengths that "
                         "were measured but not fitted.\n");
 }
 
+/* Whether the option names a file, rather than nothing or standard output. */
 static bool
-print(const LhOutputOptions *to, const LhCalibration *c, GError **error)
+is_file(const char *path)
 {
-    g_autoptr(GString) document = g_string_new(NULL);
-    g_autoptr(GString) out = g_string_new(NULL);
-    g_autofree char *base = to->file == NULL ? g_strdup("-") : g_path_get_basename(to->file);
-    g_autofree char *date = date_text();
+    return path != NULL && strcmp(path, "-") != 0;
+}
+
+/* "here" of "/tmp/here.json"; @fallback where there is no file. Caller frees. */
+static char *
+name_of(const char *path, const char *fallback)
+{
+    char *base = is_file(path) ? g_path_get_basename(path) : g_strdup(fallback);
     char *dot = strrchr(base, '.');
 
     if (dot != NULL && dot != base)
         *dot = '\0';
-    lh_calibration_write(c, strcmp(base, "-") == 0 ? "this-machine" : base, date, document);
-    if (to->file != NULL && strcmp(to->file, "-") != 0 &&
-        !lh_output_file(to->file, document->str, document->len, error))
+    return base;
+}
+
+static bool
+write_files(const Options *o, const LhCalibration *c, const GString *profile, const char *date,
+            GError **error)
+{
+    g_autoptr(GString) topology = g_string_new(NULL);
+    g_autofree char *name = name_of(o->topology, "cluster");
+
+    if (is_file(o->to.file) && !lh_output_file(o->to.file, profile->str, profile->len, error))
         return false;
-    if ((to->file != NULL && strcmp(to->file, "-") == 0) || to->format == LH_FORMAT_JSON)
+    if (o->topology == NULL)
+        return true;
+    lh_calibration_write_topology(c, name, date, topology);
+    return is_file(o->topology) ? lh_output_file(o->topology, topology->str, topology->len, error)
+                                : lh_output_stdout(topology->str, topology->len, error);
+}
+
+static bool
+print(const Options *o, const LhCalibration *c, GError **error)
+{
+    const LhOutputOptions *to = &o->to;
+    g_autoptr(GString) document = g_string_new(NULL);
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autofree char *name = name_of(to->file, c->cluster != NULL ? "cluster" : "this-machine");
+    g_autofree char *date = date_text();
+
+    lh_calibration_write(c, name, date, document);
+    if (!write_files(o, c, document, date, error))
+        return false;
+    if ((to->file != NULL && !is_file(to->file)) || to->format == LH_FORMAT_JSON)
         return lh_output_stdout(document->str, document->len, error);
     print_tables((LhFormat)to->format, c, out);
-    if (to->file != NULL && to->format == LH_FORMAT_TABLE)
-        g_string_append_printf(out, "Written to %s: longhaul validate --profile %s\n", to->file,
-                               to->file);
+    if (is_file(to->file) && to->format == LH_FORMAT_TABLE)
+        g_string_append_printf(out, "Written to %s: longhaul validate --profile %s%s%s\n", to->file,
+                               to->file, is_file(o->topology) ? " --backend mpi --cluster " : "",
+                               is_file(o->topology) ? o->topology : "");
     return lh_output_stdout(out->str, out->len, error);
+}
+
+/* A process is a rank: it measures on one core, wherever the system puts it. */
+static bool
+choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
+{
+    const bool threads = backends[o->backend] == &lh_backend_cpu;
+
+    params->backend = backends[o->backend];
+    params->measure.pin = threads;
+    params->measure.threads = o->threads != 0 ? (uint32_t)o->threads
+                              : threads       ? lh_cores_count()
+                                              : 1;
+    if (threads && o->topology != NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--topology: threads of one machine are the cluster this-machine; a cluster is "
+                    "found with --backend mpi");
+        return false;
+    }
+    if (!threads && o->threads > 1) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--threads: with --backend mpi every process is a rank, which has one; start "
+                    "as many processes as there shall be ranks");
+        return false;
+    }
+    return true;
 }
 
 static int
@@ -148,21 +235,22 @@ run(const LhCommandLine *line, GError **error)
     const uint32_t repeats = o->quick ? REPEATS_QUICK : REPEATS_FULL;
     LhCalibrateParams params = {
         .measure = { .statistic = (LhStatistic)o->statistic,
-                     .threads = o->threads != 0 ? (uint32_t)o->threads : lh_cores_count(),
                      .repeats = o->repeat != 0 ? (uint32_t)o->repeat : repeats },
         .quick = o->quick,
         .dtype = (LhDtype)o->dtype,
         .progress = progress,
     };
     g_autoptr(LhCalibration) calibration = NULL;
+    GError *failure = NULL;
 
-    if (!lh_command_kernels(o->kernels, &lh_device_cpu, &params.measure.kernel_set, error))
+    if (!choose_backend(o, &params, error) ||
+        !lh_command_kernels(o->kernels, &lh_device_cpu, &params.measure.kernel_set, error))
         return LH_ERROR_USAGE;
-    calibration = lh_calibrate(&params, error);
+    calibration = lh_calibrate(&params, &failure);
     end_progress();
-    if (calibration == NULL || !print(&o->to, calibration, error))
-        return LH_ERROR_RUNTIME;
-    return 0;
+    if (calibration == NULL)
+        return lh_command_abandon(params.backend->control, failure, error);
+    return !calibration->first || print(o, calibration, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 const LhCommand lh_command_calibrate = {
@@ -173,11 +261,16 @@ const LhCommand lh_command_calibrate = {
                "long the executor takes to issue an op and to synchronise, and messages between\n"
                "threads. Fits the simulator's constants to these times, and prints how far the\n"
                "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
-               "cores of this machine. docs/validate.md describes the method.\n\n"
+               "cores of this machine. With --backend mpi, in the processes of mpirun, it finds\n"
+               "out which of them share a host, what links inside and between hosts reach, and\n"
+               "who shares an adapter, and writes a topology file of the cluster as well.\n"
+               "docs/validate.md describes the method.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul calibrate --quick --statistic best -o here.json\n"
                "  longhaul sim --cluster this-machine --ranks 2 --schedule ring \\\n"
-               "      --profile here.json\n",
+               "      --profile here.json\n"
+               "  mpirun -n 8 longhaul calibrate --backend mpi -o profile.json \\\n"
+               "      --topology cluster.json\n",
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

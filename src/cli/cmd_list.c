@@ -188,7 +188,8 @@ list_formats(LhTable *table, GError **error)
     (void)error;
     add(table, "longhaul.scenario/1",
         "read: a case, as options describe it (compare, sim, verify, run, validate, show)");
-    add(table, "longhaul.topology/1", "read: a cluster (--cluster)");
+    add(table, "longhaul.topology/1",
+        "read and written: a cluster (--cluster; calibrate --topology)");
     add(table, "longhaul.device/2", "read: a GPU (named by a topology); also longhaul.device/1");
     add(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
     add(table, "config.json", "read: the same, as Hugging Face publishes it (--model)");
@@ -197,14 +198,15 @@ list_formats(LhTable *table, GError **error)
         "(--document-lengths)");
     add(table, "longhaul.framework/1", "read: how a training system runs a step (frameworks/)");
     add(table, "longhaul.paper/1", "read: what a published table means (scenarios/papers/)");
-    add(table, "longhaul.profile/1",
-        "read and written: measured constants (--profile; calibrate -o)");
+    add(table, "longhaul.profile/2",
+        "read and written: measured constants (--profile; calibrate -o); also "
+        "longhaul.profile/1");
     add(table, "longhaul.schedule/1",
         "read and written: an explicit program (--schedule-file; show --format json)");
     add(table, "longhaul.result/3", "written: simulated times (compare and sim --format json)");
     add(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
     add(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
-    add(table, "longhaul.validation/1",
+    add(table, "longhaul.validation/2",
         "written: predicted and measured times (validate --format json)");
     add(table, "longhaul.reproduction/1",
         "written: predicted and published values (reproduce --format json)");

@@ -2,14 +2,12 @@
  * longhaul run: executes one schedule with real data.
  */
 #include "base/error.h"
-#include "base/escape.h"
 #include "cli/command.h"
 #include "cli/run_files.h"
 #include "plan/prove.h"
 #include "report/describe_run.h"
 
 #include <stddef.h>
-#include <stdio.h>
 
 #define REPEAT_MAX 1000000
 #define DEADLINE_S_MAX 1e6
@@ -176,29 +174,6 @@ join_faults(const GPtrArray *faults)
     return faults == NULL ? NULL : g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/*
- * If one of several processes fails, it prints its error at once and ends the others, after they
- * had time to print theirs. So no process is left behind. Returns the exit status; a process that
- * is alone leaves it to its caller to print @failure.
- */
-static int
-fail(const LhControl *control, GError *failure, GError **error)
-{
-    const int status = failure->code;
-    g_autofree char *message = NULL;
-
-    if (control->abandon == NULL) {
-        g_propagate_error(error, failure);
-        return status;
-    }
-    message = lh_escaped_lines(failure->message);
-    fprintf(stderr, "longhaul: error: %s\n", message);
-    fflush(stderr);
-    control->abandon(status, failure->message);
-    g_error_free(failure);
-    return status;
-}
-
 static bool
 check_sample(const Options *o, const LhSetup *setup, GError **error)
 {
@@ -251,7 +226,7 @@ run(const LhCommandLine *line, GError **error)
     }
     executed = lh_execute_setup(setup, &params, &failure);
     if (executed == NULL)
-        return fail(params.backend->control, failure, error);
+        return lh_command_abandon(params.backend->control, failure, error);
     if (!executed->whole)
         return 0;
     print(line, setup, executed, &params, out);

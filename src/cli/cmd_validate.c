@@ -9,26 +9,50 @@
 #include "report/describe_options.h"
 #include "runtime/pin.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #define CLUSTER "this-machine"
+#define DEVICE "this-cpu"
 #define RANKS_DEFAULT 2
 #define REPEAT_DEFAULT 5
 #define REPEAT_MAX 10000
 #define TOLERANCE_DEFAULT 0.1
 
+#define BUDGET_MAX_S 1e6
+
 typedef struct {
     LhOutputOptions to;
+    char *report;
+    int backend; /* index of backends */
     char *tolerance;
     uint64_t repeat;
+    LhTime budget_ps;
     int statistic; /* LhStatistic */
     char *kernels;
 } Options;
 
+/* Those that a profile can be made of. */
+static const LhBackend *const backends[] = { &lh_backend_cpu, &lh_backend_mpi };
+static const char *const backend_names[] = { "cpu", "mpi", NULL };
+
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
+    { .name = "report",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, report),
+      .flags = LH_COMMAND_OUTPUT,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "Also write a report in Markdown to this file." },
+    { .name = "backend",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(Options, backend),
+      .choices = backend_names,
+      .description = "Run on this machine, whose ranks are threads (cpu, default), or on the "
+                     "machines that mpirun has started processes on, which are the ranks (mpi)." },
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, tolerance),
@@ -42,6 +66,16 @@ static const LhField options[] = {
       .description =
           "Number of runs of each schedule, after a first one that does not count; default "
           "5." },
+    { .name = "budget",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .flags = LH_FIELD_SECONDS,
+      .offset = offsetof(Options, budget_ps),
+      .min = 1e-3,
+      .max = BUDGET_MAX_S,
+      .placeholder = "SECONDS",
+      .description = "Time for all runs: none begins after it, and those that are left out are "
+                     "counted. No limit by default." },
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, statistic),
@@ -53,10 +87,17 @@ static const LhField options[] = {
 
 /* Refuses to compare what this machine does with what another one is predicted to do. */
 static bool
-check_machine(const LhSetup *setup, GError **error)
+check_machine(const LhSetup *setup, const LhBackend *backend, GError **error)
 {
-    if (strcmp(setup->topology->name, CLUSTER) == 0)
+    if (backend == &lh_backend_cpu ? strcmp(setup->topology->name, CLUSTER) == 0
+                                   : strcmp(setup->device->name, DEVICE) == 0)
         return true;
+    if (backend != &lh_backend_cpu)
+        return lh_scenario_error(setup->scenario, "cluster", error,
+                                 "%s is a cluster of other devices than processors, which run the "
+                                 "schedules; allowed: the topology file that longhaul calibrate "
+                                 "--backend mpi --topology FILE has written",
+                                 setup->topology->name);
     return lh_scenario_error(setup->scenario, "cluster", error,
                              "%s is another machine than this one, which runs the schedules; "
                              "allowed: " CLUSTER,
@@ -112,9 +153,16 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
             "validate: no profile: give --profile FILE; longhaul calibrate -o FILE makes one");
         return false;
     }
+    if (s->cluster == NULL && backends[o->backend] != &lh_backend_cpu) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--backend %s: no cluster: give --cluster FILE; longhaul calibrate --backend "
+                    "mpi --topology FILE makes one",
+                    backend_names[o->backend]);
+        return false;
+    }
     if (s->cluster == NULL)
         s->cluster = g_strdup(CLUSTER);
-    if (s->ranks == 0 && s->schedule_file == NULL)
+    if (s->ranks == 0 && s->schedule_file == NULL && backends[o->backend] == &lh_backend_cpu)
         s->ranks = RANKS_DEFAULT;
     /* What is predicted is what is run. */
     if (s->collectives < 0 || s->collectives == LH_COLLECTIVES_AUTO)
@@ -138,11 +186,8 @@ all_within(const GPtrArray *validations, double tolerance)
 }
 
 static void
-print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance, LhFormat format,
-           GString *out)
+print_case(const LhSetup *setup, const LhValidateParams *params, LhFormat format, GString *out)
 {
-    g_autoptr(LhTable) makespans = lh_describe_makespans(validations, tolerance);
-    g_autoptr(LhTable) kernels = lh_describe_kernel_errors(validations, tolerance);
     const LhProgramParams *p = &setup->params;
     const LhAttention *a = &p->attention;
     const LhProgramParams plain = { .attention = *a };
@@ -151,7 +196,7 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
     g_autofree char *groups = lh_describe_groups(p);
     const gsize from = out->len;
 
-    if (lh_params_ranks(p) > lh_cores_count())
+    if (params->backend == &lh_backend_cpu && lh_params_ranks(p) > lh_cores_count())
         g_string_append_printf(
             out,
             "%u ranks share %u cores, which the simulator does not model: it will "
@@ -163,35 +208,111 @@ print_text(const LhSetup *setup, const GPtrArray *validations, double tolerance,
         mask, lh_pass_names[p->pass - 1], with[0] != '\0' ? "; " : "", with);
     lh_describe_left_out(setup, out);
     lh_table_words(format, out, from);
+}
+
+/* Beyond one machine: what was predicted, and how all of it came out. */
+static void
+print_summary(const LhValidated *validated, GString *out)
+{
+    char correlation[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (isnan(validated->rank_correlation))
+        g_strlcpy(correlation, "-", sizeof(correlation));
+    else
+        g_ascii_formatd(correlation, sizeof(correlation), "%.3f", validated->rank_correlation);
+    g_string_append_printf(
+        out,
+        "\nMakespans are off by %.1f %% (median) and %.1f %% (worst); rank correlation %s.\n"
+        "%" G_GUINT64_FORMAT " runs",
+        100 * validated->error_median, 100 * validated->error_worst, correlation, validated->runs);
+    if (validated->runs_left_out > 0)
+        g_string_append_printf(out, ", %" G_GUINT64_FORMAT " left out when the budget was spent",
+                               validated->runs_left_out);
+    g_string_append_printf(out, ". SHA-256 of the prediction, before the first run:\n%s\n",
+                           validated->prediction_sha256);
+}
+
+static void
+print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
+           double tolerance, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) makespans = lh_describe_makespans(validated->rows, tolerance);
+    g_autoptr(LhTable) kernels = lh_describe_kernel_errors(validated->rows, tolerance);
+
+    print_case(setup, params, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(kernels, format, out);
+    if (params->backend != &lh_backend_cpu) {
+        g_autoptr(LhTable) tiers = lh_describe_tier_errors(validated->rows);
+
+        g_string_append_c(out, '\n');
+        lh_table_print(tiers, format, out);
+        print_summary(validated, out);
+    }
     g_string_append_printf(
         out,
         "\nerror = predicted / measured - 1. start: the time until the rank that ends last has "
         "issued its first op.\nKernels with less than %.0f %% of the compute time are not "
         "judged.\n%s %.3g %%.\n",
         100 * LH_VALIDATE_SHARE_MIN,
-        all_within(validations, tolerance) ? "All within" : "NOT all within", 100 * tolerance);
+        all_within(validated->rows, tolerance) ? "All within" : "NOT all within", 100 * tolerance);
 }
 
-static void
-print(const LhCommandLine *line, const LhSetup *setup, const GPtrArray *validations,
-      double tolerance, GString *out)
-{
-    const Options *o = line->options;
-    const LhStamp stamp = lh_command_stamp(line);
+/* What the callback of the prediction needs. */
+typedef struct {
+    const LhCommandLine *line;
+    const LhSetup *setup;
+    const LhValidateParams *params;
+    double tolerance;
+} Job;
 
-    if (o->to.format == LH_FORMAT_JSON) {
-        lh_validate_json(setup, validations, tolerance, &stamp, out);
-    } else if (o->to.format == LH_FORMAT_CSV) {
-        g_autoptr(LhTable) makespans = lh_describe_makespans(validations, tolerance);
+static void
+print(const Job *job, const LhValidated *validated, LhFormat format, GString *out)
+{
+    const LhStamp stamp = lh_command_stamp(job->line);
+
+    if (format == LH_FORMAT_JSON) {
+        lh_validate_json(job->setup, validated, job->params, job->tolerance, &stamp, out);
+    } else if (format == LH_FORMAT_CSV) {
+        g_autoptr(LhTable) makespans = lh_describe_makespans(validated->rows, job->tolerance);
 
         lh_table_print(makespans, LH_FORMAT_CSV, out);
     } else {
-        print_text(setup, validations, tolerance, (LhFormat)o->to.format, out);
+        print_text(job->setup, validated, job->params, job->tolerance, format, out);
     }
+}
+
+/* The file that shall hold the result holds the prediction until then. */
+static bool
+write_prediction(void *data, const LhValidated *validated, GError **error)
+{
+    const Job *job = data;
+    const Options *o = job->line->options;
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    if (o->to.format != LH_FORMAT_JSON || o->to.file == NULL || strcmp(o->to.file, "-") == 0)
+        return true;
+    print(job, validated, LH_FORMAT_JSON, out);
+    return lh_command_write(&o->to, out, error);
+}
+
+static bool
+write_all(const Job *job, const LhValidated *validated, GError **error)
+{
+    const Options *o = job->line->options;
+    const LhOutputOptions report = { .format = LH_FORMAT_MD, .file = o->report };
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autoptr(GString) markdown = g_string_new(NULL);
+
+    print(job, validated, (LhFormat)o->to.format, out);
+    if (!lh_command_write(&o->to, out, error))
+        return false;
+    if (o->report == NULL)
+        return true;
+    print(job, validated, LH_FORMAT_MD, markdown);
+    return lh_command_write(&report, markdown, error);
 }
 
 static int
@@ -199,28 +320,34 @@ run(const LhCommandLine *line, GError **error)
 {
     const Options *o = line->options;
     LhValidateParams params = {
+        .backend = backends[o->backend],
         .statistic = (LhStatistic)o->statistic,
         .repeat = o->repeat != 0 ? o->repeat : REPEAT_DEFAULT,
+        .budget_ps = o->budget_ps,
+        .pin = backends[o->backend] == &lh_backend_cpu,
+        .predicted = write_prediction,
     };
     g_autoptr(LhSetup) setup = NULL;
-    g_autoptr(GPtrArray) validations = NULL;
-    g_autoptr(GString) out = g_string_new(NULL);
-    double tolerance;
+    g_autoptr(LhValidated) validated = NULL;
+    GError *failure = NULL;
+    Job job = { .line = line, .params = &params };
 
-    if (!prepare(line, &tolerance, error) ||
+    if (!prepare(line, &job.tolerance, error) ||
         !lh_command_kernels(o->kernels, &lh_device_cpu, &params.kernel_set, error))
         return LH_ERROR_USAGE;
-    setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !check_machine(setup, error) || !check_module(setup, error) ||
-        !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
+    job.setup = setup = lh_setup_new(line->scenario, error);
+    if (setup == NULL || !check_machine(setup, params.backend, error) ||
+        !check_module(setup, error) || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
-    validations = lh_validate(setup, &params, error);
-    if (validations == NULL)
+    params.predicted_data = &job;
+    validated = lh_validate(setup, &params, &failure);
+    if (validated == NULL)
+        return lh_command_abandon(params.backend->control, failure, error);
+    if (!validated->first)
+        return 0;
+    if (!write_all(&job, validated, error))
         return LH_ERROR_RUNTIME;
-    print(line, setup, validations, tolerance, out);
-    if (!lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
-    return all_within(validations, tolerance) ? 0 : LH_ERROR_NO;
+    return all_within(validated->rows, job.tolerance) ? 0 : LH_ERROR_NO;
 }
 
 const LhCommand lh_command_validate = {
@@ -235,9 +362,14 @@ const LhCommand lh_command_validate = {
                "is off by more than the tolerance, or the median op of a kernel that takes at\n"
                "least 5 % of the compute time. The results are not checked: longhaul run does\n"
                "that.\n\n"
+               "With --backend mpi the processes of mpirun are the ranks, and the cluster is the\n"
+               "topology file that longhaul calibrate has written with the profile. Everything is\n"
+               "predicted, and the prediction stamped, before the first schedule runs.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
-               "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n",
+               "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n"
+               "  mpirun -n 8 longhaul validate --backend mpi --profile profile.json \\\n"
+               "      --cluster cluster.json --seq-length 4K --budget 60s -o validation.json\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_STEP,
     .options = options,

@@ -4,8 +4,10 @@
 #include "cli/command.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/output.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LH_COMMAND(name) extern const LhCommand lh_command_##name;
@@ -113,4 +115,22 @@ lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--kernels: \"%.60s\" is not allowed; allowed: %s",
                 escaped, all);
     return false;
+}
+
+int
+lh_command_abandon(const LhControl *control, GError *failure, GError **error)
+{
+    const int status = failure->code;
+    g_autofree char *message = NULL;
+
+    if (control->abandon == NULL) {
+        g_propagate_error(error, failure);
+        return status;
+    }
+    message = lh_escaped_lines(failure->message);
+    fprintf(stderr, "longhaul: error: %s\n", message);
+    fflush(stderr);
+    control->abandon(status, failure->message);
+    g_error_free(failure);
+    return status;
 }

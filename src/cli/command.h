@@ -8,7 +8,7 @@
 #include "plan/scenario.h"
 #include "report/result_json.h"
 #include "report/table.h"
-#include "runtime/device.h"
+#include "runtime/backend.h"
 
 typedef struct _LhCommand LhCommand;
 
@@ -119,3 +119,11 @@ bool lh_command_check_provenance(bool provenance, int format, GError **error);
  * no such set. */
 bool lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel_set,
                         GError **error);
+
+/*
+ * For commands that several processes run together by @control: a process that fails prints
+ * @failure (taken over) at once and ends the others, after they had time to print theirs, so that
+ * no process is left behind. A process that is alone leaves it to its caller, in @error. Returns
+ * the exit status.
+ */
+int lh_command_abandon(const LhControl *control, GError *failure, GError **error);

@@ -8,6 +8,7 @@
 #include "program/holding.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
+#include "runtime/processes.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,11 +35,47 @@ static const uint64_t traffic_rows[] = { 128, 512, 2048, 1024 }; /* the last one
 static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20,  16 << 20 };
 
+#define DEADLINE_US INT64_C(60000000)
+
+/* A calibration on its way. */
+typedef struct {
+    const LhCalibrateParams *params;
+    LhCalibration *c;
+    LhProcesses processes;
+} Job;
+
 static void
-tell(const LhCalibrateParams *p, const char *what)
+tell(const Job *job, const char *what)
 {
-    if (p->progress != NULL)
+    const LhCalibrateParams *p = job->params;
+
+    if (p->progress != NULL && lh_processes_first(&job->processes))
         p->progress(p->progress_data, what);
+}
+
+/* The median of all processes' @seconds, in place of this one's; @spread grows with theirs. */
+static bool
+take_median(const Job *job, double *seconds, double *spread, GError **error)
+{
+    const uint32_t count = job->processes.count;
+    g_autofree double *all = g_new(double, count);
+
+    if (!lh_processes_gather(&job->processes, *seconds, all, error))
+        return false;
+    *seconds = lh_median(all, count); /* in order now */
+    if (spread != NULL)
+        *spread = fmax(*spread, (all[count - 1] - all[0]) / *seconds);
+    return true;
+}
+
+/* One call of the kernel while all ranks call it. */
+static bool
+time_kernel(const Job *job, LhKernelId id, const LhKernelArgs *args, double *seconds,
+            double *spread, GError **error)
+{
+    return lh_processes_wait(&job->processes, error) &&
+           lh_measure_kernel(&job->params->measure, id, args, job->params->dtype, seconds, error) &&
+           take_median(job, seconds, spread, error);
 }
 
 static LhFitResiduals
@@ -65,13 +102,15 @@ attention_args(uint64_t n, bool causal, uint32_t head_dim)
 }
 
 static bool
-fit_rate(const LhCalibrateParams *p, LhKernelId id, LhKernelRate *rate, GError **error)
+fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
 {
+    const LhCalibrateParams *p = job->params;
     const LhKernel *kernel = lh_kernels[id];
     const Length *lengths = p->quick ? lengths_quick : lengths_full;
     const size_t count = p->quick ? G_N_ELEMENTS(lengths_quick) : G_N_ELEMENTS(lengths_full);
     LhRatePoint points[POINTS_MAX];
     LhResiduals residuals;
+    double spread = 0;
 
     for (size_t i = 0; i < count; i++) {
         const LhKernelArgs args =
@@ -80,7 +119,7 @@ fit_rate(const LhCalibrateParams *p, LhKernelId id, LhKernelRate *rate, GError *
         points[i] = (LhRatePoint){ .length = (double)lengths[i].length,
                                    .flops = (double)kernel->flops(&args),
                                    .holdout = lengths[i].holdout };
-        if (!lh_measure_kernel(&p->measure, id, &args, p->dtype, &points[i].seconds, error))
+        if (!time_kernel(job, id, &args, &points[i].seconds, &spread, error))
             return false;
     }
     if (!lh_fit_rate(points, count, &rate->rate, &rate->half_length, &residuals)) {
@@ -91,14 +130,16 @@ fit_rate(const LhCalibrateParams *p, LhKernelId id, LhKernelRate *rate, GError *
     rate->length_min = lengths[0].length;
     rate->length_max = lengths[count - 1].length;
     rate->residuals = residuals_of(&residuals);
+    rate->residuals.spread = spread;
     return true;
 }
 
 static bool
-measure_rates(const LhCalibrateParams *p, LhKernelId id, LhCalibration *c, GError **error)
+measure_rates(const Job *job, LhKernelId id, GError **error)
 {
+    LhCalibration *c = job->c;
     const LhKernel *kernel = lh_kernels[id];
-    const size_t dims = p->quick ? 1 : G_N_ELEMENTS(head_dims);
+    const size_t dims = job->params->quick ? 1 : G_N_ELEMENTS(head_dims);
 
     for (size_t d = 0; d < dims; d++) {
         for (int mask = 0; mask < 2; mask++) {
@@ -108,8 +149,8 @@ measure_rates(const LhCalibrateParams *p, LhKernelId id, LhCalibration *c, GErro
             g_autofree char *what = g_strdup_printf("%s, %s mask, d %u", kernel->name,
                                                     mask == 1 ? "causal" : "full", head_dims[d]);
 
-            tell(p, what);
-            if (!fit_rate(p, id, &rate, error))
+            tell(job, what);
+            if (!fit_rate(job, id, &rate, error))
                 return false;
             rate.kernel = g_strdup(kernel->name);
             rate.source = g_strdup(c->method);
@@ -139,8 +180,10 @@ traffic_args(const LhKernel *kernel, uint64_t rows)
 }
 
 static bool
-measure_traffic(const LhCalibrateParams *p, LhKernelId id, LhCalibration *c, GError **error)
+measure_traffic(const Job *job, LhKernelId id, GError **error)
 {
+    const LhDtype dtype = job->params->dtype;
+    LhCalibration *c = job->c;
     const LhKernel *kernel = lh_kernels[id];
     const size_t fitted = G_N_ELEMENTS(traffic_rows) - 1;
     LhKernelTraffic traffic = { .provenance = LH_PROVENANCE_MEASURED };
@@ -148,13 +191,13 @@ measure_traffic(const LhCalibrateParams *p, LhKernelId id, LhCalibration *c, GEr
     double sorted[G_N_ELEMENTS(traffic_rows)];
     double off[G_N_ELEMENTS(traffic_rows)];
 
-    tell(p, kernel->name);
+    tell(job, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
         const LhKernelArgs args = traffic_args(kernel, traffic_rows[i]);
 
-        if (!lh_measure_kernel(&p->measure, id, &args, p->dtype, &reached[i], error))
+        if (!time_kernel(job, id, &args, &reached[i], &traffic.residuals.spread, error))
             return false;
-        reached[i] = (double)kernel->memory_bytes(&args, lh_dtype_bytes(p->dtype)) / reached[i];
+        reached[i] = (double)kernel->memory_bytes(&args, lh_dtype_bytes(dtype)) / reached[i];
     }
     memcpy(sorted, reached, sizeof(sorted));
     traffic.bandwidth = lh_median(sorted, fitted);
@@ -179,14 +222,14 @@ is_elementwise(const LhKernel *kernel)
 }
 
 static bool
-measure_kernels(const LhCalibrateParams *p, LhCalibration *c, GError **error)
+measure_kernels(const Job *job, GError **error)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
         const LhKernelId id = (LhKernelId)k;
 
-        if (lh_kernels[id]->cost == LH_COST_ATTENTION && !measure_rates(p, id, c, error))
+        if (lh_kernels[id]->cost == LH_COST_ATTENTION && !measure_rates(job, id, error))
             return false;
-        if (is_elementwise(lh_kernels[id]) && !measure_traffic(p, id, c, error))
+        if (is_elementwise(lh_kernels[id]) && !measure_traffic(job, id, error))
             return false;
     }
     return true;
@@ -205,12 +248,14 @@ take_memory(LhCalibration *c)
 /* ---- executor and transport ---- */
 
 static bool
-measure_executor(const LhCalibrateParams *p, LhCalibration *c, GError **error)
+measure_executor(const Job *job, GError **error)
 {
+    LhCalibration *c = job->c;
     double issue_s, sync_s;
 
-    tell(p, "host");
-    if (!lh_measure_host(&issue_s, &sync_s, error))
+    tell(job, "host");
+    if (!lh_processes_wait(&job->processes, error) || !lh_measure_host(&issue_s, &sync_s, error) ||
+        !take_median(job, &issue_s, NULL, error) || !take_median(job, &sync_s, NULL, error))
         return false;
     c->kernel_launch_ps = lh_time_from_ps(fmax(issue_s, 0) * (double)LH_PS_PER_S);
     c->stream_sync_ps = lh_time_from_ps(fmax(sync_s, 0) * (double)LH_PS_PER_S);
@@ -218,8 +263,10 @@ measure_executor(const LhCalibrateParams *p, LhCalibration *c, GError **error)
 }
 
 static bool
-measure_link(const LhCalibrateParams *p, LhCalibration *c, GError **error)
+measure_link(const Job *job, GError **error)
 {
+    const LhCalibrateParams *p = job->params;
+    LhCalibration *c = job->c;
     const size_t count = G_N_ELEMENTS(transfer_bytes) - (p->quick ? 1 : 0);
     LhTransferPoint points[G_N_ELEMENTS(transfer_bytes)];
     /* Each is a run with a score of messages. */
@@ -231,7 +278,7 @@ measure_link(const LhCalibrateParams *p, LhCalibration *c, GError **error)
         g_autofree char *size = lh_format_bytes(transfer_bytes[i]);
         g_autofree char *what = g_strdup_printf("messages of %s", size);
 
-        tell(p, what);
+        tell(job, what);
         points[i].bytes = (double)transfer_bytes[i];
         if (!lh_measure_transfer(repeats, &lh_backend_cpu, transfer_bytes[i], &points[i].seconds,
                                  error))
@@ -253,6 +300,53 @@ measure_link(const LhCalibrateParams *p, LhCalibration *c, GError **error)
     return true;
 }
 
+/* ---- processes ---- */
+
+static bool
+measure_flows(void *data, const LhClusterFlows *flows, double *seconds, GError **error)
+{
+    const Job *job = data;
+    const LhFlowsProbe probe = { .backend = job->params->backend,
+                                 .ranks = job->processes.count,
+                                 .to = flows->to,
+                                 .answered = flows->answered,
+                                 .bytes = flows->bytes,
+                                 .rounds = flows->rounds };
+
+    return lh_measure_flows(&probe, seconds, error) &&
+           lh_processes_tell(&job->processes, seconds, probe.ranks, error);
+}
+
+static void
+tell_flows(void *data, const char *what)
+{
+    tell(data, what);
+}
+
+static bool
+measure_cluster(Job *job, GError **error)
+{
+    g_auto(GStrv) hosts = lh_processes_texts(&job->processes, g_get_host_name(), error);
+    const LhClusterParams params = { .ranks = job->processes.count,
+                                     .hosts = (const char *const *)hosts,
+                                     .measure = measure_flows,
+                                     .data = job,
+                                     .progress = tell_flows,
+                                     .progress_data = job };
+
+    if (hosts == NULL)
+        return false;
+    if (params.ranks < 2) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--backend %s: there is one process; start at least two: mpirun -n 4 longhaul "
+                    "calibrate ...",
+                    job->params->backend->name);
+        return false;
+    }
+    job->c->cluster = lh_cluster_find(&params, error);
+    return job->c->cluster != NULL;
+}
+
 /* ---- the whole ---- */
 
 /* The first "model name" of /proc/cpuinfo; caller frees. */
@@ -272,27 +366,50 @@ processor_name(void)
     return g_strndup(colon + 2, (gsize)(end - colon - 2));
 }
 
+static char *
+describe_method(const LhCalibrateParams *p)
+{
+    return g_strdup_printf(
+        "longhaul calibrate%s: backend %s, kernels %s, %s, %s of %u timings, %u at a time%s",
+        p->quick ? " --quick" : "", p->backend->name,
+        p->backend->device->kernel_sets[p->measure.kernel_set], lh_dtype_names[p->dtype],
+        lh_statistic_names[p->measure.statistic], p->measure.repeats, p->measure.threads,
+        p->measure.pin ? "" : " in each process");
+}
+
+static bool
+measure_all(Job *job, GError **error)
+{
+    LhCalibration *c = job->c;
+
+    if (!lh_processes_agree(&job->processes, "way to measure", c->method, error) ||
+        !measure_kernels(job, error))
+        return false;
+    take_memory(c);
+    return measure_executor(job, error) &&
+           (job->params->backend == &lh_backend_cpu ? measure_link(job, error)
+                                                    : measure_cluster(job, error));
+}
+
 LhCalibration *
 lh_calibrate(const LhCalibrateParams *params, GError **error)
 {
     g_autoptr(LhCalibration) c = g_new0(LhCalibration, 1);
     g_autofree char *processor = processor_name();
+    Job job = { .params = params, .c = c };
+    bool ok;
 
     c->machine =
         g_strdup_printf("%s, %u cores, level %s", processor, lh_cores_count(), lh_cpu()->name);
-    c->method = g_strdup_printf(
-        "longhaul calibrate%s: kernels %s, %s, %s of %u timings, %u at a time",
-        params->quick ? " --quick" : "", lh_device_cpu.kernel_sets[params->measure.kernel_set],
-        lh_dtype_names[params->dtype], lh_statistic_names[params->measure.statistic],
-        params->measure.repeats, params->measure.threads);
+    c->method = describe_method(params);
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
-    if (!measure_kernels(params, c, error))
+    if (!lh_processes_open(&job.processes, params->backend, DEADLINE_US, error))
         return NULL;
-    take_memory(c);
-    if (!measure_executor(params, c, error) || !measure_link(params, c, error))
-        return NULL;
-    return g_steal_pointer(&c);
+    c->first = lh_processes_first(&job.processes);
+    ok = measure_all(&job, error);
+    lh_processes_close(&job.processes);
+    return ok ? g_steal_pointer(&c) : NULL;
 }
 
 void
@@ -311,6 +428,7 @@ lh_calibration_free(LhCalibration *c)
     g_array_unref(c->rates);
     g_array_unref(c->traffic);
     g_free(c->link.source);
+    lh_cluster_free(c->cluster);
     g_free(c->machine);
     g_free(c->method);
     g_free(c);
@@ -333,6 +451,8 @@ write_residuals(LhJsonWriter *w, const LhFitResiduals *r)
     lh_jsonw_double(w, "median", r->median);
     lh_jsonw_double(w, "worst", r->worst);
     lh_jsonw_double(w, "holdout", r->holdout);
+    if (r->spread > 0)
+        lh_jsonw_double(w, "spread", r->spread);
     lh_jsonw_object_end(w);
 }
 
@@ -391,17 +511,46 @@ write_link(LhJsonWriter *w, const LhLinkClass *link)
     lh_jsonw_object_end(w);
 }
 
+static void
+write_points(LhJsonWriter *w, const LhCluster *cluster)
+{
+    lh_jsonw_array_begin(w, "messages");
+    for (guint i = 0; i < cluster->points->len; i++) {
+        const LhClusterPoint *p = &g_array_index(cluster->points, LhClusterPoint, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "flows", lh_flows_names[p->kind]);
+        lh_jsonw_uint(w, "node", p->node);
+        lh_jsonw_uint(w, "peer", p->peer);
+        lh_jsonw_uint(w, "bytes", p->bytes);
+        lh_jsonw_double(w, "measured_s", p->measured_s);
+        lh_jsonw_double(w, "fitted_s", p->fitted_s);
+        lh_jsonw_bool(w, "holdout", p->holdout);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+/* Method, machine and date; caller frees. */
+static char *
+source_of(const LhCalibration *c, const char *date)
+{
+    return g_strdup_printf("%s; %s; %s", c->method, c->machine, date);
+}
+
 void
 lh_calibration_write(const LhCalibration *c, const char *name, const char *date, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    g_autofree char *source = g_strdup_printf("%s; %s; %s", c->method, c->machine, date);
+    g_autofree char *source = source_of(c, date);
 
     lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", "longhaul.profile/1");
+    lh_jsonw_string(w, "schema", "longhaul.profile/2");
     lh_jsonw_string(w, "name", name);
     lh_jsonw_string(w, "description",
-                    "One core of a machine as a rank; for the cluster this-machine.");
+                    c->cluster == NULL
+                        ? "One core of a machine as a rank; for the cluster this-machine."
+                        : "One process as a rank; for the cluster that was measured with it.");
     lh_jsonw_string(w, "source", source);
     write_unit(w, "memory_bandwidth", lh_format_bandwidth(c->memory_bandwidth));
     lh_jsonw_double(w, "memory_efficiency", 1);
@@ -410,6 +559,18 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
     write_rates(w, c);
     write_traffic(w, c);
-    write_link(w, &c->link);
+    if (c->cluster == NULL)
+        write_link(w, &c->link);
+    else
+        write_points(w, c->cluster);
     lh_jsonw_object_end(w);
+}
+
+void
+lh_calibration_write_topology(const LhCalibration *c, const char *name, const char *date,
+                              GString *out)
+{
+    g_autofree char *source = source_of(c, date);
+
+    lh_cluster_write(c->cluster, name, source, out);
 }

@@ -1,13 +1,18 @@
 /*
- * Measures this machine and fits the constants that the simulator needs: a profile for the cluster
- * "this-machine". Method and formulas: docs/validate.md.
+ * Measures this machine, or a cluster of them, and fits the constants that the simulator needs: a
+ * profile for the cluster "this-machine", or for the one that was found. Method and formulas:
+ * docs/validate.md.
  */
 #pragma once
 
+#include "plan/cluster.h"
 #include "plan/profile.h"
 #include "runtime/measure.h"
 
 typedef struct {
+    /* Ranks are threads of this process (lh_backend_cpu), or a process each: then all of these call
+     * lh_calibrate(), and measure.threads is 1. */
+    const LhBackend *backend;
     LhMeasureParams measure;
     bool quick; /* fewer lengths, one head dimension */
     LhDtype dtype;
@@ -24,15 +29,22 @@ typedef struct {
     double memory_bandwidth; /* median over the elementwise kernels; nocheck:unit: named as in the
                                 file */
     LhTime kernel_launch_ps, stream_sync_ps;
-    LhLinkClass link;
+    LhLinkClass link; /* between threads */
     LhFitResiduals link_residuals;
+    LhCluster *cluster; /* of processes, in place of the link; NULL: ranks are threads */
+    bool first;         /* false in processes other than the first: nobody needs their copy */
 } LhCalibration;
 
-/* LH_ERROR_NO if a kernel cannot be called or a fit is impossible. Caller frees. */
+/* LH_ERROR_NO if a kernel cannot be called or a fit is impossible; LH_ERROR_RUNTIME if processes do
+ * not answer or were not started alike. Caller frees. */
 LhCalibration *lh_calibrate(const LhCalibrateParams *params, GError **error);
 void lh_calibration_free(LhCalibration *calibration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCalibration, lh_calibration_free)
 
-/* Appends the longhaul.profile/1 document called @name. @date: of the measurement, "2026-01-31". */
+/* Appends the longhaul.profile/2 document called @name. @date: of the measurement, "2026-01-31". */
 void lh_calibration_write(const LhCalibration *calibration, const char *name, const char *date,
                           GString *out);
+
+/* Appends the longhaul.topology/1 document of its cluster, called @name. */
+void lh_calibration_write_topology(const LhCalibration *calibration, const char *name,
+                                   const char *date, GString *out);

@@ -5,6 +5,7 @@
 #include "plan/profile.h"
 
 #include "base/error.h"
+#include "plan/cluster.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define BANDWIDTH_MAX 1e15
 #define CTAS_MAX 1024
 
-static const char *const schema_names[] = { "longhaul.profile/1", NULL };
+static const char *const schema_names[] = { "longhaul.profile/1", "longhaul.profile/2", NULL };
 
 /* As the links of a topology file, all five: half a measurement is none. */
 static const LhField link_fields[] = {
@@ -64,6 +65,39 @@ static const LhField link_fields[] = {
         .name = (key), .type = LH_FIELD_OBJECT, .offset = AT(member), .fields = link_fields,       \
         .description = "Replaces the topology's links of this class."                              \
     }
+
+#define SECONDS(key, text)                                                                         \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhProfileMessage, key),          \
+        .flags = LH_FIELD_REQUIRED, .min = 0, .max = -1, .description = (text)                     \
+    }
+
+#define NUMBER(key, text)                                                                          \
+    {                                                                                              \
+        .name = #key, .type = LH_FIELD_UINT, .offset = offsetof(LhProfileMessage, key),            \
+        .flags = LH_FIELD_REQUIRED, .description = (text)                                          \
+    }
+
+static const LhField message_fields[] = {
+    { .name = "flows",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhProfileMessage, flows),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_flows_names,
+      .description = "Who sent at the same time: all ranks to the next one of their node, one of "
+                     "two nodes to each other, all of two nodes, or all to the next node." },
+    NUMBER(node, "One of the two nodes."),
+    NUMBER(peer, "The other one."),
+    NUMBER(bytes, "Of each message."),
+    SECONDS(measured_s, "What a round took, in seconds: the median."),
+    SECONDS(fitted_s, "What the links of the topology make of it."),
+    { .name = "holdout",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhProfileMessage, holdout),
+      .flags = LH_FIELD_REQUIRED,
+      .description = "Whether it was compared with the fit only." },
+    { .name = NULL },
+};
 
 /* "kernels" and "elementwise" have only their place here: the rest is that of the device table. */
 static const LhField own_fields[] = {
@@ -134,6 +168,15 @@ static const LhField own_fields[] = {
     LINK("nvlink", nvlink),
     LINK("pcie", pcie),
     LINK("nic", nic),
+    { .name = "messages",
+      .type = LH_FIELD_ARRAY,
+      .offset = AT(messages),
+      .min = 0,
+      .max = -1,
+      .fields = message_fields,
+      .element_size = sizeof(LhProfileMessage),
+      .description = "Times of messages between ranks, for the record: the topology that was "
+                     "written with the profile is made of them (longhaul.profile/2)." },
     { .name = NULL },
 };
 
@@ -159,7 +202,7 @@ lh_profile_fields(void)
     if (g_once_init_enter(&ready)) {
         memcpy(fields, own_fields, sizeof(own_fields));
         for (LhField *row = fields; row->name != NULL; row++) {
-            if (row->type == LH_FIELD_ARRAY)
+            if (row->type == LH_FIELD_ARRAY && row->fields == NULL)
                 borrow_rows(row);
         }
         g_once_init_leave(&ready, 1);

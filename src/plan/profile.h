@@ -1,5 +1,5 @@
 /*
- * Measured constants laid over a device and a topology: longhaul.profile/1. A profile states only
+ * Measured constants laid over a device and a topology: longhaul.profile. A profile states only
  * what was measured; curves and links that it names replace the data files' ones whole.
  */
 #pragma once
@@ -7,8 +7,16 @@
 #include "base/json.h"
 #include "sim/network/topology.h"
 
+/* A time of messages between ranks of a cluster: for the record, the topology is made of them. */
 typedef struct {
-    int schema;
+    int flows; /* LhFlowsKind */
+    uint64_t node, peer, bytes;
+    double measured_s, fitted_s;
+    bool holdout;
+} LhProfileMessage;
+
+typedef struct {
+    int schema; /* version of longhaul.profile, from 0 */
     char *name;
     char *description;
     char *source;
@@ -21,6 +29,7 @@ typedef struct {
     GArray *kernels;     /* of LhKernelRate */
     GArray *elementwise; /* of LhKernelTraffic */
     LhLinkClass nvlink, pcie, nic;
+    GArray *messages; /* of LhProfileMessage; NULL: none */
     char *sha256;
     LhJson *json; /* what is in the file and what is not; for messages */
 } LhProfile;

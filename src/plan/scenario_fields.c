@@ -413,7 +413,7 @@ static const LhField own_fields[] = {
       .placeholder = "FILE",
       .names = "files",
       .description = "Measured constants to use in place of the data files': a file in the format "
-                     "longhaul.profile/1." },
+                     "longhaul.profile/2." },
     { .name = NULL },
 };
 

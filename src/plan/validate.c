@@ -1,13 +1,17 @@
 /*
  * Validation. Kernels' errors compare durations; where an op starts is judged by the makespan
- * alone. Results are not looked at: that is longhaul run.
+ * alone. Results are not looked at: that is longhaul run. With processes every one of them predicts
+ * and runs everything; the first one has the measurements, and says when the time is over.
  */
 #include "plan/validate.h"
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "kernels/cpu/rows.h"
 #include "plan/execute.h"
+#include "program/digest.h"
 #include "runtime/fit.h"
+#include "runtime/processes.h"
 #include "verify/verify.h"
 
 #include <math.h>
@@ -81,8 +85,6 @@ clear_joined(Joined *j)
     g_clear_pointer(&j->starts, g_array_unref);
 }
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Joined, clear_joined)
-
 /* Adds one run: the same ops, or something is wrong with one of the two readers of the program. */
 static bool
 join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GError **error)
@@ -120,32 +122,61 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
     return true;
 }
 
-static bool
-execute(Joined *j, const LhProgram *program, LhCollectiveWay collectives,
-        const LhValidateParams *params, GError **error)
+/* A schedule on its way. */
+typedef struct {
+    LhValidation *row; /* borrowed */
+    LhProgram *made;   /* NULL: the setup's own */
+    const LhProgram *program;
+    LhTime predicted_ps;
+    Joined joined;
+} Case;
+
+static void
+case_free(gpointer data)
 {
-    LhRunParams run = { .program = program,
-                        .backend = &lh_backend_cpu,
-                        .collectives = collectives,
-                        .kernel_set = params->kernel_set,
-                        .deadline_us = DEADLINE_US,
-                        .pin = true,
-                        .load = load,
-                        .load_data = (void *)program,
-                        .timeline = collect };
+    Case *c = data;
 
-    g_array_set_size(j->times, (guint)(j->predicted->len * j->repeat));
-    /* The first one warms caches, clocks and the allocator up. */
-    for (uint64_t i = 0; i <= j->repeat; i++) {
-        g_autoptr(GArray) measured = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-        g_autoptr(LhRunResult) result = NULL;
+    clear_joined(&c->joined);
+    lh_program_free(c->made);
+    g_free(c);
+}
 
-        run.timeline_data = measured;
-        result = lh_execute(&run, error);
-        if (result == NULL || (i > 0 && !join(j, i - 1, measured, result, error)))
-            return false;
+typedef struct {
+    const LhSetup *setup;
+    const LhValidateParams *params;
+    LhValidated *validated;
+    LhCollectiveWay way;
+    GPtrArray *cases; /* of Case *: those that are run */
+    LhProcesses processes;
+    gint64 begun_us;
+} Job;
+
+/* Runs it once; @count: the run that it is of those that count, -1: none. */
+static bool
+execute(const Job *job, Case *c, int64_t count, GError **error)
+{
+    g_autoptr(GArray) measured = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhRunResult) result = NULL;
+    const LhRunParams run = { .program = c->program,
+                              .backend = job->params->backend,
+                              .collectives = job->way,
+                              .kernel_set = job->params->kernel_set,
+                              .deadline_us = DEADLINE_US,
+                              .pin = job->params->pin,
+                              .load = load,
+                              .load_data = (void *)c->program,
+                              .timeline = collect,
+                              .timeline_data = measured };
+
+    result = lh_execute(&run, error);
+    if (result == NULL) {
+        g_prefix_error(error, "%s: ", c->row->schedule);
+        return false;
     }
-    return true;
+    if (count < 0)
+        return true;
+    c->row->runs++;
+    return !result->whole || join(&c->joined, (uint64_t)count, measured, result, error);
 }
 
 /* ---- errors ---- */
@@ -180,11 +211,12 @@ by_time(gconstpointer a, gconstpointer b)
     return x->measured_s < y->measured_s ? 1 : x->measured_s > y->measured_s ? -1 : 0;
 }
 
-/* Bins of all kernels, and behind them of what is not computed. */
+/* Bins of all kernels, behind them of what is not computed, and of exchanges by tier. */
 enum {
     EXCHANGES = LH_KERNELS_COUNT,
     COLLECTIVES,
-    BINS,
+    TIERS,
+    BINS = TIERS + LH_TIERS,
 };
 
 static void
@@ -203,21 +235,22 @@ take_bins(LhValidation *v, Bin *bins)
             continue;
         bin->row.error_median = lh_median((double *)(void *)bin->errors->data, bin->errors->len);
         bin->row.share = i >= EXCHANGES ? 0 : bin->row.measured_s / compute_s;
-        g_array_append_val(v->kernels, bin->row);
+        g_array_append_val(*(i >= TIERS ? &v->tiers : &v->kernels), bin->row);
         g_array_unref(bin->errors);
     }
 }
 
 static void
-compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
+compare_ops(LhValidation *v, Joined *j, const Job *job)
 {
+    const LhTopology *topology = job->setup->topology;
     Bin bins[BINS] = { 0 };
     g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(double));
 
     for (guint i = 0; i < j->predicted->len; i++) {
         const LhTimelineRecord *p = record_at(j->predicted, i);
-        const double measured_s =
-            lh_statistic(statistic, &g_array_index(j->times, double, i * j->repeat), j->repeat);
+        const double measured_s = lh_statistic(
+            job->params->statistic, &g_array_index(j->times, double, i * j->repeat), v->runs);
         const double predicted_s = seconds(p->end_ps - p->start_ps);
         const double off = fabs(predicted_s / measured_s - 1);
 
@@ -226,6 +259,9 @@ compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
 
             add_to_bin(&bins[exchange ? EXCHANGES : COLLECTIVES],
                        exchange ? "exchange" : "collective", measured_s, predicted_s);
+            if (exchange && p->tier < LH_TIERS)
+                add_to_bin(&bins[TIERS + p->tier], lh_topology_link_name(topology, (LhTier)p->tier),
+                           measured_s, predicted_s);
             continue;
         }
         add_to_bin(&bins[p->kernel], lh_kernels[p->kernel]->name, measured_s, predicted_s);
@@ -240,9 +276,9 @@ compare_ops(LhValidation *v, Joined *j, LhStatistic statistic)
 static double
 start_of(const Joined *j, double makespan)
 {
-    uint64_t nearest = 0;
+    guint nearest = 0;
 
-    for (uint64_t i = 1; i < j->repeat; i++) {
+    for (guint i = 1; i < j->makespans->len; i++) {
         if (fabs(g_array_index(j->makespans, double, i) - makespan) <
             fabs(g_array_index(j->makespans, double, nearest) - makespan))
             nearest = i;
@@ -251,50 +287,19 @@ start_of(const Joined *j, double makespan)
 }
 
 static void
-compare(LhValidation *v, Joined *j, const LhSimResult *sim, LhStatistic statistic)
+compare(const Job *job, Case *c)
 {
-    g_autofree double *sorted = g_memdup2(j->makespans->data, j->repeat * sizeof(double));
+    LhValidation *v = c->row;
+    Joined *j = &c->joined;
+    g_autofree double *sorted = g_memdup2(j->makespans->data, v->runs * sizeof(double));
 
-    v->measured_s = lh_statistic(statistic, sorted, j->repeat);
-    v->spread = sorted[j->repeat - 1] / sorted[0] - 1; /* in order now */
-    v->predicted_s = seconds(sim->makespan_ps);
+    v->measured_s = lh_statistic(job->params->statistic, sorted, v->runs);
+    v->spread = sorted[v->runs - 1] / sorted[0] - 1; /* in order now */
     v->start_s = start_of(j, v->measured_s);
-    compare_ops(v, j, statistic);
+    compare_ops(v, j, job);
 }
 
-static bool
-validate(LhValidation *v, const LhSetup *setup, const LhProgram *program,
-         const LhValidateParams *params, GError **error)
-{
-    g_autoptr(LhVerdict) verdict = lh_verify(program);
-    g_autoptr(LhSimResult) sim = NULL;
-    g_auto(Joined) j = {
-        .predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord)),
-        .times = g_array_new(FALSE, TRUE, sizeof(double)),
-        .makespans = g_array_new(FALSE, FALSE, sizeof(double)),
-        .starts = g_array_new(FALSE, FALSE, sizeof(double)),
-        .repeat = MAX(params->repeat, 1),
-    };
-    const LhHooks hooks = { .timeline = collect, .timeline_data = j.predicted };
-    LhCollectiveWay collectives;
-
-    if (verdict->findings->len > 0) {
-        v->refused = g_strdup("not proven, so not run; see longhaul verify");
-        return true;
-    }
-    if (!lh_execute_way(setup, &lh_backend_cpu, &collectives, error))
-        return false;
-    sim = lh_setup_simulate(setup, program, NULL, NULL, &hooks, error);
-    if (sim == NULL)
-        return false;
-    g_array_sort(j.predicted, by_rank_and_op);
-    if (!execute(&j, program, collectives, params, error))
-        return false;
-    compare(v, &j, sim, params->statistic);
-    return true;
-}
-
-/* ---- all of them ---- */
+/* ---- predictions ---- */
 
 static void
 validation_free(gpointer data)
@@ -303,55 +308,307 @@ validation_free(gpointer data)
 
     g_free(v->refused);
     g_array_unref(v->kernels);
+    g_array_unref(v->tiers);
     g_free(v);
 }
 
-/* A schedule that cannot is a row; a run that breaks is an error. */
+static Case *
+case_new(const Job *job, LhValidation *row, LhProgram *made, const LhProgram *program)
+{
+    Case *c = g_new0(Case, 1);
+
+    c->row = row;
+    c->made = made;
+    c->program = program;
+    c->joined = (Joined){
+        .predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord)),
+        .times = g_array_new(FALSE, TRUE, sizeof(double)),
+        .makespans = g_array_new(FALSE, FALSE, sizeof(double)),
+        .starts = g_array_new(FALSE, FALSE, sizeof(double)),
+        .repeat = MAX(job->params->repeat, 1),
+    };
+    return c;
+}
+
 static bool
-add(GPtrArray *rows, const LhSetup *setup, const LhSchedule *schedule, LhProgram *explicit_program,
-    const LhValidateParams *params, GError **error)
+predict(const Job *job, Case *c, GError **error)
+{
+    const LhHooks hooks = { .timeline = collect, .timeline_data = c->joined.predicted };
+    g_autoptr(LhSimResult) sim = NULL;
+
+    sim = lh_setup_simulate(job->setup, c->program, NULL, NULL, &hooks, error);
+    if (sim == NULL) {
+        g_prefix_error(error, "%s: ", c->row->schedule);
+        return false;
+    }
+    g_array_sort(c->joined.predicted, by_rank_and_op);
+    g_array_set_size(c->joined.times, (guint)(c->joined.predicted->len * c->joined.repeat));
+    c->predicted_ps = sim->makespan_ps;
+    c->row->predicted_s = seconds(sim->makespan_ps);
+    c->row->ranks = lh_program_ranks(c->program);
+    return true;
+}
+
+/* A schedule that cannot is a row; one that cannot be simulated is an error. */
+static bool
+add(Job *job, const LhSchedule *schedule, GError **error)
 {
     LhValidation *v = g_new0(LhValidation, 1);
-    g_autoptr(LhProgram) made = NULL;
+    LhProgram *made = NULL;
+    const LhProgram *program = job->setup->program;
+    g_autoptr(LhVerdict) verdict = NULL;
     g_autoptr(GError) refusal = NULL;
-    const LhProgram *program = explicit_program;
 
     v->kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelErrors));
-    g_ptr_array_add(rows, v);
-    if (program == NULL) {
-        v->schedule = schedule->name;
-        program = made = lh_program_new(schedule, &setup->params, &refusal);
-    } else {
-        v->schedule = program->name;
-    }
+    v->tiers = g_array_new(FALSE, FALSE, sizeof(LhKernelErrors));
+    g_ptr_array_add(job->validated->rows, v);
+    if (schedule != NULL)
+        program = made = lh_program_new(schedule, &job->setup->params, &refusal);
+    v->schedule = schedule != NULL ? schedule->name : program->name;
     if (program == NULL) {
         v->refused = g_strdup(refusal->message);
         return true;
     }
-    if (validate(v, setup, program, params, error))
+    verdict = lh_verify(program);
+    if (verdict->findings->len > 0) {
+        v->refused = g_strdup("not proven, so not run; see longhaul verify");
+        lh_program_free(made);
         return true;
-    g_prefix_error(error, "%s: ", v->schedule);
-    return false;
+    }
+    g_ptr_array_add(job->cases, case_new(job, v, made, program));
+    return predict(job, g_ptr_array_index(job->cases, job->cases->len - 1), error);
 }
 
-GPtrArray *
+/* Writes down what was predicted; all processes must have predicted the same. */
+static bool
+stamp(Job *job, GError **error)
+{
+    LhValidated *validated = job->validated;
+    GString *lines = g_string_new(NULL);
+
+    for (guint i = 0; i < job->cases->len; i++) {
+        const Case *c = g_ptr_array_index(job->cases, i);
+        g_autofree char *digest = lh_program_digest(c->program);
+
+        g_string_append_printf(lines, "%s %s %" G_GINT64_FORMAT "\n", c->row->schedule, digest,
+                               (gint64)c->predicted_ps);
+    }
+    validated->prediction_sha256 =
+        g_compute_checksum_for_string(G_CHECKSUM_SHA256, lines->str, (gssize)lines->len);
+    validated->prediction = g_string_free(lines, FALSE);
+    return lh_processes_agree(&job->processes, "prediction", validated->prediction_sha256, error);
+}
+
+static bool
+predict_all(Job *job, GError **error)
+{
+    const LhSetup *setup = job->setup;
+
+    if (!lh_execute_way(setup, job->params->backend, &job->way, error) ||
+        (setup->program != NULL && !add(job, NULL, error)))
+        return false;
+    for (guint i = 0; i < setup->schedules->len; i++) {
+        if (!add(job, g_ptr_array_index(setup->schedules, i), error))
+            return false;
+    }
+    return stamp(job, error) &&
+           (!job->validated->first || job->params->predicted == NULL ||
+            job->params->predicted(job->params->predicted_data, job->validated, error));
+}
+
+/* ---- runs ---- */
+
+/* Whether there is time for another run, as the first process sees it. */
+static bool
+has_time(const Job *job, bool *time, GError **error)
+{
+    const gint64 spent_us = g_get_monotonic_time() - job->begun_us;
+    double left = job->params->budget_ps == 0 ||
+                  spent_us < job->params->budget_ps / (LH_PS_PER_S / G_USEC_PER_SEC);
+
+    if (job->params->budget_ps != 0 && !lh_processes_tell(&job->processes, &left, 1, error))
+        return false;
+    *time = left > 0;
+    return true;
+}
+
+/* The cases in an order of this round's own: each is swapped with one that is not behind it. */
+static void
+shuffle(const Job *job, uint64_t round)
+{
+    for (guint i = job->cases->len; i > 1; i--) {
+        const guint other = (guint)(lh_rng_bits(job->setup->scenario->seed, round, i) % i);
+        gpointer *cases = job->cases->pdata;
+        gpointer last = cases[i - 1];
+
+        cases[i - 1] = cases[other];
+        cases[other] = last;
+    }
+}
+
+/*
+ * The first round warms caches, clocks and connections up; after that a round is one run of each
+ * schedule. When the budget is spent, what is left out are runs of schedules that have some.
+ */
+static bool
+run_all(Job *job, GError **error)
+{
+    const uint64_t repeat = MAX(job->params->repeat, 1);
+    LhValidated *validated = job->validated;
+    bool time = true;
+
+    for (uint64_t round = 0; round <= repeat; round++) {
+        shuffle(job, round);
+        for (guint i = 0; i < job->cases->len; i++) {
+            Case *c = g_ptr_array_index(job->cases, i);
+
+            if (!has_time(job, &time, error))
+                return false;
+            if (round == 0) {
+                if (time && !execute(job, c, -1, error))
+                    return false;
+                continue;
+            }
+            validated->runs += time;
+            validated->runs_left_out += !time;
+            if (time && !execute(job, c, (int64_t)round - 1, error))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ---- all of them ---- */
+
+static int
+by_measured(const void *a, const void *b)
+{
+    const LhValidation *x = *(LhValidation *const *)a, *y = *(LhValidation *const *)b;
+
+    return x->measured_s < y->measured_s ? -1 : x->measured_s > y->measured_s;
+}
+
+static int
+by_predicted(const void *a, const void *b)
+{
+    const LhValidation *x = *(LhValidation *const *)a, *y = *(LhValidation *const *)b;
+
+    return x->predicted_s < y->predicted_s ? -1 : x->predicted_s > y->predicted_s;
+}
+
+/* The place of @row in @order, from 0; that of equals is their mean. */
+static double
+place_of(LhValidation **order, size_t count, const LhValidation *row,
+         int (*compare_rows)(const void *, const void *))
+{
+    size_t before = 0, equal = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const int sign = compare_rows(&order[i], &row);
+
+        before += sign < 0;
+        equal += sign == 0;
+    }
+    return (double)before + ((double)equal - 1) / 2;
+}
+
+/* Spearman's: the correlation of the places. */
+static double
+correlate(LhValidation **rows, size_t count)
+{
+    const double mean = ((double)count - 1) / 2;
+    double both = 0, measured = 0, predicted = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const double m = place_of(rows, count, rows[i], by_measured) - mean;
+        const double p = place_of(rows, count, rows[i], by_predicted) - mean;
+
+        both += m * p;
+        measured += m * m;
+        predicted += p * p;
+    }
+    return measured > 0 && predicted > 0 ? both / sqrt(measured * predicted) : NAN;
+}
+
+static void
+sum_up(Job *job)
+{
+    LhValidated *validated = job->validated;
+    g_autofree LhValidation **rows = g_new(LhValidation *, MAX(job->cases->len, 1));
+    g_autofree double *off = g_new(double, MAX(job->cases->len, 1));
+    size_t count = 0;
+
+    validated->error_median = validated->error_worst = validated->rank_correlation = NAN;
+    for (guint i = 0; i < job->cases->len; i++) {
+        Case *c = g_ptr_array_index(job->cases, i);
+
+        if (c->row->runs == 0) {
+            c->row->refused = g_strdup("not run: the budget was spent");
+            continue;
+        }
+        compare(job, c);
+        rows[count] = c->row;
+        off[count++] = fabs(lh_validation_error(c->row));
+    }
+    if (count == 0)
+        return;
+    validated->error_median = lh_median(off, count);
+    validated->error_worst = off[count - 1]; /* in order now */
+    validated->rank_correlation = correlate(rows, count);
+}
+
+static bool
+validate(Job *job, GError **error)
+{
+    job->validated->first = lh_processes_first(&job->processes);
+    if (!predict_all(job, error))
+        return false;
+    job->begun_us = g_get_monotonic_time();
+    if (!run_all(job, error))
+        return false;
+    if (job->validated->first)
+        sum_up(job);
+    return true;
+}
+
+LhValidated *
 lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error)
 {
-    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(validation_free);
+    g_autoptr(LhValidated) validated = g_new0(LhValidated, 1);
+    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
+    Job job = { .setup = setup, .params = params, .validated = validated, .cases = cases };
+    bool ok;
 
-    if (setup->program != NULL && !add(rows, setup, NULL, setup->program, params, error))
+    validated->rows = g_ptr_array_new_with_free_func(validation_free);
+    if (!lh_processes_open(&job.processes, params->backend, DEADLINE_US, error))
         return NULL;
-    for (guint i = 0; i < setup->schedules->len; i++) {
-        if (!add(rows, setup, g_ptr_array_index(setup->schedules, i), NULL, params, error))
-            return NULL;
-    }
-    return g_steal_pointer(&rows);
+    ok = validate(&job, error);
+    lh_processes_close(&job.processes);
+    return ok ? g_steal_pointer(&validated) : NULL;
+}
+
+void
+lh_validated_free(LhValidated *validated)
+{
+    if (validated == NULL)
+        return;
+    g_ptr_array_unref(validated->rows);
+    g_free(validated->prediction);
+    g_free(validated->prediction_sha256);
+    g_free(validated);
 }
 
 double
 lh_validation_error(const LhValidation *v)
 {
     return v->predicted_s / v->measured_s - 1;
+}
+
+bool
+lh_validation_judges(const LhValidation *v, const LhKernelErrors *row)
+{
+    return row->share >= LH_VALIDATE_SHARE_MIN &&
+           row->measured_s >= LH_VALIDATE_SHARE_MIN * v->measured_s * v->ranks;
 }
 
 bool
@@ -362,7 +619,7 @@ lh_validation_within(const LhValidation *v, double tolerance)
     for (guint i = 0; i < v->kernels->len; i++) {
         const LhKernelErrors *row = &g_array_index(v->kernels, LhKernelErrors, i);
 
-        if (row->share >= LH_VALIDATE_SHARE_MIN && fabs(row->error_median) > tolerance)
+        if (lh_validation_judges(v, row) && fabs(row->error_median) > tolerance)
             return false;
     }
     return fabs(lh_validation_error(v)) <= tolerance;

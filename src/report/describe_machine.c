@@ -1,6 +1,7 @@
 /* Tables of calibrate and validate. */
 #include "report/describe_machine.h"
 
+#include "base/data.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
@@ -112,6 +113,8 @@ lh_describe_executor(const LhCalibration *c)
     lh_table_row(table);
     lh_table_cell(table, "host, to go on after a sync", NULL);
     time_cell(table, (double)c->stream_sync_ps / PS_PER_S);
+    if (c->cluster != NULL)
+        return table; /* messages are the cluster's */
     lh_table_row(table);
     lh_table_cell(table, "message, latency", NULL);
     time_cell(table, (double)c->link.latency_ps / PS_PER_S);
@@ -120,6 +123,60 @@ lh_describe_executor(const LhCalibration *c)
     lh_table_row(table);
     lh_table_cell(table, "message, bandwidth", NULL);
     unit_cell(table, lh_format_bandwidth(c->link.bandwidth), c->link.bandwidth);
+    return table;
+}
+
+static void
+line_rows(LhTable *table, const char *what, const LhClusterLine *line)
+{
+    g_autofree char *latency = g_strdup_printf("%s, latency", what);
+    g_autofree char *bandwidth = g_strdup_printf("%s, bandwidth", what);
+
+    lh_table_row(table);
+    lh_table_cell(table, latency, NULL);
+    time_cell(table, line->alpha_s);
+    residual_cells(table, &line->residuals);
+    lh_table_row(table);
+    lh_table_cell(table, bandwidth, NULL);
+    unit_cell(table, lh_format_bandwidth(line->bytes_per_s), line->bytes_per_s);
+}
+
+LhTable *
+lh_describe_cluster(const LhCluster *c)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "what", "cluster", NULL, false);
+    lh_table_column(table, "value", "value", NULL, true);
+    residual_columns(table);
+    lh_table_row(table);
+    lh_table_cell(table, "nodes", NULL);
+    lh_table_cell_printf(table, "%u", c->nodes);
+    lh_table_row(table);
+    lh_table_cell(table, "ranks of a node", NULL);
+    lh_table_cell_printf(table, "%u", c->per_node);
+    if (c->per_node > 1)
+        line_rows(table, "memory of a node", &c->memory);
+    if (c->nodes == 1)
+        return table;
+    lh_table_row(table);
+    lh_table_cell(table, "adapters of a node", NULL);
+    lh_table_cell_printf(table, "%u", c->nics);
+    line_rows(table, "adapter", &c->nic);
+    if (c->pair_bytes_per_s > 0) {
+        lh_table_row(table);
+        lh_table_cell(table, "adapter, bandwidth of one rank", NULL);
+        unit_cell(table, lh_format_bandwidth(c->pair_bytes_per_s), c->pair_bytes_per_s);
+    }
+    for (uint32_t n = 0; n < c->nodes; n++) {
+        g_autofree char *what = g_strdup_printf("adapter of %s, bandwidth", c->hosts[n]);
+
+        if (c->node_bytes_per_s[n] == 0)
+            continue;
+        lh_table_row(table);
+        lh_table_cell(table, what, NULL);
+        unit_cell(table, lh_format_bandwidth(c->node_bytes_per_s[n]), c->node_bytes_per_s[n]);
+    }
     return table;
 }
 
@@ -163,7 +220,7 @@ lh_describe_makespans(const GPtrArray *validations, double tolerance)
 static void
 kernel_row(LhTable *table, const LhValidation *v, const LhKernelErrors *row, double tolerance)
 {
-    const bool judged = row->share >= LH_VALIDATE_SHARE_MIN;
+    const bool judged = lh_validation_judges(v, row);
 
     lh_table_row(table);
     lh_table_cell(table, v->schedule, NULL);
@@ -200,15 +257,46 @@ lh_describe_kernel_errors(const GPtrArray *validations, double tolerance)
     return table;
 }
 
-static void
-write_kernels(LhJsonWriter *w, const LhValidation *v)
+LhTable *
+lh_describe_tier_errors(const GPtrArray *validations)
 {
-    lh_jsonw_array_begin(w, "kernels");
-    for (guint i = 0; i < v->kernels->len; i++) {
-        const LhKernelErrors *row = &g_array_index(v->kernels, LhKernelErrors, i);
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "schedule", "schedule", NULL, false);
+    lh_table_column(table, "tier", "exchanges over", NULL, false);
+    lh_table_column(table, "ops", "ops", NULL, true);
+    lh_table_column(table, "measured_s", "measured", "mean", true);
+    lh_table_column(table, "predicted_s", "predicted", "mean", true);
+    lh_table_column(table, "error_sum", "error", "%", true);
+    lh_table_column(table, "error_median", "median error", "%", true);
+    for (guint i = 0; i < validations->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validations, i);
+
+        for (guint k = 0; k < v->tiers->len; k++) {
+            const LhKernelErrors *row = &g_array_index(v->tiers, LhKernelErrors, k);
+
+            lh_table_row(table);
+            lh_table_cell(table, v->schedule, NULL);
+            lh_table_cell(table, row->kernel, NULL);
+            lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, row->ops);
+            time_cell(table, row->measured_s / (double)row->ops);
+            time_cell(table, row->predicted_s / (double)row->ops);
+            percent_cell(table, row->predicted_s / row->measured_s - 1, true);
+            percent_cell(table, row->error_median, true);
+        }
+    }
+    return table;
+}
+
+static void
+write_errors(LhJsonWriter *w, const char *key, const char *name, const GArray *rows)
+{
+    lh_jsonw_array_begin(w, key);
+    for (guint i = 0; i < rows->len; i++) {
+        const LhKernelErrors *row = &g_array_index(rows, LhKernelErrors, i);
 
         lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "kernel", row->kernel);
+        lh_jsonw_string(w, name, row->kernel);
         lh_jsonw_uint(w, "ops", row->ops);
         lh_jsonw_double(w, "measured_s", row->measured_s);
         lh_jsonw_double(w, "predicted_s", row->predicted_s);
@@ -220,39 +308,124 @@ write_kernels(LhJsonWriter *w, const LhValidation *v)
     lh_jsonw_array_end(w);
 }
 
+static void
+write_measured(LhJsonWriter *w, const LhValidation *v, double tolerance)
+{
+    lh_jsonw_uint(w, "runs", v->runs);
+    lh_jsonw_double(w, "measured_s", v->measured_s);
+    lh_jsonw_double(w, "makespan_error", lh_validation_error(v));
+    lh_jsonw_double(w, "op_error", v->op_error);
+    lh_jsonw_double(w, "spread", v->spread);
+    lh_jsonw_double(w, "start_s", v->start_s);
+    lh_jsonw_bool(w, "within", lh_validation_within(v, tolerance));
+    write_errors(w, "kernels", "kernel", v->kernels);
+    write_errors(w, "tiers", "tier", v->tiers);
+}
+
+static void
+write_schedules(LhJsonWriter *w, const LhValidated *validated, double tolerance)
+{
+    lh_jsonw_array_begin(w, "schedules");
+    for (guint i = 0; i < validated->rows->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validated->rows, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "schedule", v->schedule);
+        lh_jsonw_string(w, "refused", v->refused);
+        if (v->ranks > 0)
+            lh_jsonw_double(w, "predicted_s", v->predicted_s);
+        if (v->refused == NULL && v->runs > 0)
+            write_measured(w, v, tolerance);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_prediction(LhJsonWriter *w, const LhValidated *validated)
+{
+    g_auto(GStrv) lines = g_strsplit(validated->prediction, "\n", -1);
+
+    lh_jsonw_object_begin(w, "prediction");
+    lh_jsonw_string(w, "sha256", validated->prediction_sha256);
+    lh_jsonw_array_begin(w, "lines");
+    for (guint i = 0; lines[i] != NULL && lines[i][0] != '\0'; i++)
+        lh_jsonw_string(w, NULL, lines[i]);
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}
+
+/* NAN is null. */
+static void
+write_number(LhJsonWriter *w, const char *key, double value)
+{
+    if (isnan(value))
+        lh_jsonw_string(w, key, NULL);
+    else
+        lh_jsonw_double(w, key, value);
+}
+
+static void
+write_summary(LhJsonWriter *w, const LhValidated *validated)
+{
+    lh_jsonw_object_begin(w, "summary");
+    lh_jsonw_uint(w, "runs", validated->runs);
+    lh_jsonw_uint(w, "runs_left_out", validated->runs_left_out);
+    write_number(w, "error_median", validated->error_median);
+    write_number(w, "error_worst", validated->error_worst);
+    write_number(w, "rank_correlation", validated->rank_correlation);
+    lh_jsonw_object_end(w);
+}
+
+/* The text of every file that the prediction was made of. One that cannot be read any more is left
+ * out: its checksum stays among the inputs. */
+static void
+write_files(LhJsonWriter *w, const LhSetup *setup)
+{
+    g_autofree char *data = lh_data_dir();
+
+    lh_jsonw_array_begin(w, "files");
+    for (guint i = 0; i < setup->inputs->len; i++) {
+        const LhInput *input = g_ptr_array_index(setup->inputs, i);
+        g_autofree char *there = g_build_filename(data, input->path, NULL);
+        g_autofree char *text = NULL;
+        g_autofree char *sha256 = NULL;
+        gsize length;
+
+        if (!g_file_get_contents(input->path, &text, &length, NULL) &&
+            !g_file_get_contents(there, &text, &length, NULL))
+            continue;
+        sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+        if (g_strcmp0(sha256, input->sha256) != 0 || !g_utf8_validate(text, (gssize)length, NULL))
+            continue;
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "path", input->path);
+        lh_jsonw_string(w, "text", text);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
 void
-lh_validate_json(const LhSetup *setup, const GPtrArray *validations, double tolerance,
-                 const LhStamp *stamp, GString *out)
+lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
+                 double tolerance, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
-    lh_stamp_json(w, "longhaul.validation/1", stamp, setup);
+    lh_stamp_json(w, "longhaul.validation/2", stamp, setup);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
+    lh_jsonw_string(w, "backend", params->backend->name);
+    lh_jsonw_string(w, "statistic", lh_statistic_names[params->statistic]);
+    lh_jsonw_uint(w, "repeat", params->repeat);
     lh_jsonw_object_begin(w, "case");
     lh_jsonw_uint(w, "ranks", lh_params_ranks(&setup->params));
     lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
     lh_params_json(w, &setup->params);
     lh_jsonw_object_end(w);
-    lh_jsonw_array_begin(w, "schedules");
-    for (guint i = 0; i < validations->len; i++) {
-        const LhValidation *v = g_ptr_array_index(validations, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "schedule", v->schedule);
-        lh_jsonw_string(w, "refused", v->refused);
-        if (v->refused == NULL) {
-            lh_jsonw_double(w, "measured_s", v->measured_s);
-            lh_jsonw_double(w, "predicted_s", v->predicted_s);
-            lh_jsonw_double(w, "makespan_error", lh_validation_error(v));
-            lh_jsonw_double(w, "op_error", v->op_error);
-            lh_jsonw_double(w, "spread", v->spread);
-            lh_jsonw_double(w, "start_s", v->start_s);
-            lh_jsonw_bool(w, "within", lh_validation_within(v, tolerance));
-            write_kernels(w, v);
-        }
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
+    write_prediction(w, validated);
+    write_summary(w, validated);
+    write_schedules(w, validated, tolerance);
+    write_files(w, setup);
     lh_jsonw_object_end(w);
 }

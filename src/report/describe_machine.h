@@ -10,12 +10,18 @@
 LhTable *lh_describe_rates(const LhCalibration *calibration);
 LhTable *lh_describe_elementwise(const LhCalibration *calibration);
 LhTable *lh_describe_executor(const LhCalibration *calibration);
+LhTable *lh_describe_cluster(const LhCluster *cluster);
 
 /* One row for each schedule; of LhValidation *. */
 LhTable *lh_describe_makespans(const GPtrArray *validations, double tolerance);
 /* One row for each schedule and kernel. */
 LhTable *lh_describe_kernel_errors(const GPtrArray *validations, double tolerance);
 
-/* Appends the document of `longhaul validate`. */
-void lh_validate_json(const LhSetup *setup, const GPtrArray *validations, double tolerance,
-                      const LhStamp *stamp, GString *out);
+/* One row for each schedule and tier. */
+LhTable *lh_describe_tier_errors(const GPtrArray *validations);
+
+/* Appends the document of `longhaul validate`, longhaul.validation/2: also before anything was
+ * measured. */
+void lh_validate_json(const LhSetup *setup, const LhValidated *validated,
+                      const LhValidateParams *params, double tolerance, const LhStamp *stamp,
+                      GString *out);

@@ -18,8 +18,9 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    /* For @ranks ranks in all; nothing waits for longer than @deadline_us. NULL with @error
-     * (LH_ERROR_RUNTIME, or LH_ERROR_USAGE if there are not as many processes as it takes). */
+    /* For @ranks ranks in all, 0: one a process, however many there are; nothing waits for longer
+     * than @deadline_us. NULL with @error (LH_ERROR_RUNTIME, or LH_ERROR_USAGE if there are not as
+     * many processes as it takes). */
     void *(*open)(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error);
     /* Waits until all processes have called it. */
     bool (*barrier)(void *control, GError **error);

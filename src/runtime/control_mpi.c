@@ -54,7 +54,7 @@ mpi_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **er
 
     if (!lh_mpi_start(deadline_us, error) || !learn_place(c, error))
         return NULL;
-    if ((uint32_t)c->size != ranks) {
+    if (ranks != 0 && (uint32_t)c->size != ranks) {
         g_set_error(
             error, LH_ERROR, LH_ERROR_USAGE,
             "there are %d processes for %u ranks; start it as: mpirun -n %u longhaul run ...",

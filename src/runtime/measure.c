@@ -1,12 +1,8 @@
-/*
- * Measuring. The programs that time the executor are made for it: an op without messages is one
- * that does nothing, so what is left is the executor.
- */
+/* Measuring kernels; the executor is measured in measure_executor.c. */
 #include "runtime/measure.h"
 
 #include "base/error.h"
 #include "kernels/cpu/rows.h"
-#include "program/emit.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
 
@@ -16,10 +12,6 @@
 
 #define NS_PER_S 1e9
 #define FLUSH_BYTES (UINT64_C(4) << 20) /* more than caches of one core, less than those shared */
-#define SENDER_WAITS_US 300             /* long enough for the receiver to fall asleep */
-#define PROBE_STEPS 20
-#define PROBE_OPS 32 /* of a step; fewer than a host may be ahead */
-#define PROBE_DEADLINE_US INT64_C(60000000)
 
 const char *const lh_statistic_names[] = { "median", "best", NULL };
 
@@ -134,7 +126,7 @@ caller_main(void *data)
 {
     Caller *c = data;
     const LhRunDevice *cpu = &lh_device_cpu;
-    const LhDeviceParams params = { c->index, c->params->kernel_set, .pin = true };
+    const LhDeviceParams params = { c->index, c->params->kernel_set, .pin = c->params->pin };
     LhDeviceState *device = cpu->open(&params, NULL);
     LhDeviceStream stream = cpu->stream(device, true, NULL);
     const LhOperand *operands = lh_kernels[c->kernel]->operands;
@@ -192,188 +184,6 @@ lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKern
         g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s cannot be called",
                     lh_kernels[kernel]->name);
         return false;
-    }
-    *seconds = lh_median(times, count);
-    return true;
-}
-
-/* ---- the executor ---- */
-
-static void
-collect(void *data, const LhTimelineRecord *record)
-{
-    g_array_append_vals(data, record, 1);
-}
-
-static int
-by_rank_and_op(gconstpointer a, gconstpointer b)
-{
-    const LhTimelineRecord *x = a;
-    const LhTimelineRecord *y = b;
-
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
-}
-
-static void
-load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    (void)data;
-    (void)rank;
-    (void)slot;
-    (void)part;
-    into[0] = 0; /* the rest is there, whatever it holds */
-}
-
-/* A program without attention, of @ranks ranks, that nobody proves. */
-static LhProgram *
-new_probe(const LhGenerator *generator, uint32_t ranks)
-{
-    const LhProgramParams params = {
-        .attention = { .batch = 1,
-                       .heads = 1,
-                       .groups = 1,
-                       .head_dim = 1,
-                       .seq_length = ranks,
-                       .dtype = LH_DTYPE_BF16 },
-        .ranks = ranks,
-        .mask.causal = true,
-        .pass = LH_PASS_FWD,
-    };
-    LhProgram *program = lh_program_create("probe", generator, &params, LH_PLACE_CONTIGUOUS);
-
-    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    return program;
-}
-
-/* The records of a run, by rank and op. Caller unrefs. */
-static GArray *
-run_probe(const LhProgram *program, const LhBackend *backend, const LhRunHooks *hooks,
-          GError **error)
-{
-    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(LhRunResult) result = NULL;
-    const LhRunParams run = { .program = program,
-                              .backend = backend,
-                              .deadline_us = PROBE_DEADLINE_US,
-                              .hooks = hooks,
-                              .load = load_zeros,
-                              .timeline = collect,
-                              .timeline_data = records };
-
-    result = lh_execute(&run, error);
-    if (result == NULL)
-        return NULL;
-    g_array_sort(records, by_rank_and_op);
-    return g_steal_pointer(&records);
-}
-
-static uint32_t
-probe_steps(const LhProgram *program, uint32_t rank)
-{
-    (void)program;
-    (void)rank;
-    return PROBE_STEPS;
-}
-
-/* Ops that do nothing, and a sync. */
-static void
-emit_host_probe(LhEmitter *e, uint32_t step)
-{
-    (void)step;
-    for (unsigned i = 0; i < PROBE_OPS; i++)
-        lh_emit_exchange(e, 0);
-    lh_emit_sync(e);
-}
-
-static const LhGenerator host_probe = { .steps = probe_steps, .emit = emit_host_probe };
-
-static const LhTimelineRecord *
-record_at(const GArray *records, guint index)
-{
-    return &g_array_index(records, LhTimelineRecord, index);
-}
-
-bool
-lh_measure_host(double *issue_s, double *sync_s, GError **error)
-{
-    g_autoptr(LhProgram) program = new_probe(&host_probe, 1);
-    g_autoptr(GArray) records = run_probe(program, &lh_backend_cpu, NULL, error);
-    double issues[PROBE_STEPS * (PROBE_OPS - 1)];
-    double syncs[PROBE_STEPS - 1];
-    size_t issues_count = 0, syncs_count = 0;
-
-    if (records == NULL)
-        return false;
-    g_assert(records->len == PROBE_STEPS * PROBE_OPS);
-    for (guint i = 1; i < records->len; i++) {
-        const LhTimelineRecord *before = record_at(records, i - 1);
-        const LhTimelineRecord *now = record_at(records, i);
-
-        if (i % PROBE_OPS != 0)
-            issues[issues_count++] =
-                (double)(now->issued_ps - before->issued_ps) / (double)LH_PS_PER_S;
-        else
-            syncs[syncs_count++] = (double)(now->issued_ps - before->end_ps) / (double)LH_PS_PER_S;
-    }
-    *issue_s = lh_median(issues, issues_count);
-    *sync_s = lh_median(syncs, syncs_count);
-    return true;
-}
-
-/* ---- transfers ---- */
-
-/* Messages from rank 0 to rank 1, one after another. */
-static void
-emit_transfer_probe(LhEmitter *e, uint32_t step)
-{
-    (void)step;
-    lh_emit_exchange(e, 0);
-    lh_emit_part(e, e->rank == 0, 1 - e->rank, 0, e->program->slots[0].part_bytes);
-    lh_emit_region(e, 0, 0, 1);
-}
-
-static const LhGenerator transfer_probe = { .steps = probe_steps, .emit = emit_transfer_probe };
-
-/* Lets the receiver be first. */
-static void
-pause_sender(void *data, uint32_t rank, uint32_t op, uint32_t where)
-{
-    (void)data;
-    (void)op;
-    if (rank == 0 && where == 0)
-        g_usleep(SENDER_WAITS_US);
-}
-
-bool
-lh_measure_transfer(uint32_t repeats, const LhBackend *backend, uint64_t bytes, double *seconds,
-                    GError **error)
-{
-    static const LhRunHooks hooks = { .pause = pause_sender };
-    g_autoptr(LhProgram) program = new_probe(&transfer_probe, 2);
-    g_autofree double *times = g_new(double, (gsize)repeats *PROBE_STEPS);
-    size_t count = 0;
-
-    lh_program_add_slot(program, (LhSlotParams){ .name = "data",
-                                                 .kind = LH_TENSOR_Q,
-                                                 .role = LH_SLOT_INPUT,
-                                                 .dtype = LH_DTYPE_BF16,
-                                                 .parts = 1,
-                                                 .part_bytes = bytes });
-    for (uint32_t repeat = 0; repeat < repeats; repeat++) {
-        g_autoptr(GArray) records = run_probe(program, backend, &hooks, error);
-
-        if (records == NULL)
-            return false;
-        g_assert(records->len == 2 * PROBE_STEPS);
-        for (guint i = 1; i < PROBE_STEPS; i++) {
-            const LhTimelineRecord *sends = record_at(records, i);
-            const LhTimelineRecord *receives = record_at(records, PROBE_STEPS + i);
-
-            times[count++] = (double)(receives->end_ps - MAX(sends->start_ps, receives->start_ps)) /
-                             (double)LH_PS_PER_S;
-        }
     }
     *seconds = lh_median(times, count);
     return true;

@@ -20,8 +20,8 @@ typedef struct {
     uint32_t kernel_set; /* of lh_device_cpu */
     LhStatistic statistic;
     uint32_t repeats; /* timings of each number, after one that does not count */
-    uint32_t
-        threads; /* that call a kernel at the same time, each on a core of its own: as ranks do */
+    uint32_t threads; /* that call a kernel at the same time, as ranks do */
+    bool pin;         /* each of them on a core of its own */
 } LhMeasureParams;
 
 /* The statistic of @count > 0 values, which are put in order. */
@@ -49,3 +49,21 @@ bool lh_measure_host(double *issue_s, double *sync_s, GError **error);
  */
 bool lh_measure_transfer(uint32_t repeats, const LhBackend *backend, uint64_t bytes,
                          double *seconds, GError **error);
+
+/* Messages that ranks send each other, all at the same time, round after round. */
+typedef struct {
+    const LhBackend *backend;
+    uint32_t ranks; /* all of the backend's processes have */
+    const uint32_t
+        *to;        /* [ranks]: whom each sends to, every rank at most once; LH_RANKS_MAX: nobody */
+    bool answered;  /* a rank sends again when it has an answer of two bytes; else when its message
+                       has gone and the one to it has come */
+    uint64_t bytes; /* of a message, even */
+    uint32_t rounds; /* that count, behind a first one; at least 1 */
+} LhFlowsProbe;
+
+/*
+ * The median round of each rank that sends, in seconds[rank], of others 0; answers are part of it.
+ * In processes other than the first, all are 0. LH_ERROR_RUNTIME if the run broke.
+ */
+bool lh_measure_flows(const LhFlowsProbe *probe, double *seconds, GError **error);

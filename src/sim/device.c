@@ -41,6 +41,7 @@ static const LhField residual_fields[] = {
     RESIDUAL(median, "Median over the points that were fitted."),
     RESIDUAL(worst, "Worst of the points that were fitted."),
     RESIDUAL(holdout, "Worst of points that were not fitted."),
+    RESIDUAL(spread, "Between the slowest and the fastest rank, over the median, at most."),
     { .name = NULL },
 };
 

@@ -22,6 +22,7 @@ extern const char *const lh_provenance_names[];
 typedef struct {
     double median, worst;
     double holdout; /* worst of measurements that were not fitted */
+    double spread;  /* (slowest rank - fastest) / median, where ranks were measured at once */
 } LhFitResiduals;
 
 /* One fitted curve: kernel x mask x head dimension. */

@@ -227,6 +227,19 @@ fault_factor(const GArray *faults, LhTier tier, uint32_t node)
     return factor;
 }
 
+/* Of each NIC of @node, if all work. */
+static double
+nic_bandwidth(const LhTopology *t, uint32_t node)
+{
+    for (guint i = 0; t->slower_nodes != NULL && i < t->slower_nodes->len; i++) {
+        const LhSlowerNode *row = &g_array_index(t->slower_nodes, LhSlowerNode, i);
+
+        if (row->node == node)
+            return fmin(row->bandwidth, t->nic.bandwidth);
+    }
+    return t->nic.bandwidth;
+}
+
 static LhLink
 collective_link(const LhNetwork *n, uint32_t id)
 {
@@ -275,6 +288,8 @@ lh_network_link(const LhNetwork *network, uint32_t id)
         .index = place % tiers[tier].per_node,
         .up = (id & 1) == 0,
     };
+    if (tier == LH_TIER_NIC)
+        link.bandwidth_bytes_per_s = nic_bandwidth(t, link.node);
     link.bandwidth_bytes_per_s *= fault_factor(network->faults, (LhTier)tier, link.node);
     return link;
 }

@@ -113,6 +113,25 @@ static const LhField pcie_fields[] = {
     { .name = NULL },
 };
 
+static const LhField slower_fields[] = {
+    { .name = "node",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhSlowerNode, node),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 0,
+      .max = NODES_MAX,
+      .description = "Its number, from 0." },
+    { .name = "bandwidth",
+      .type = LH_FIELD_UNIT,
+      .offset = offsetof(LhSlowerNode, bandwidth),
+      .flags = LH_FIELD_REQUIRED,
+      .unit = LH_UNIT_BANDWIDTH,
+      .min = BANDWIDTH_MIN,
+      .max = BANDWIDTH_MAX,
+      .description = "What transfers over one of its NICs reach in each direction." },
+    { .name = NULL },
+};
+
 static const LhField nics_fields[] = {
     COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX,
           "NICs per node; divides \"gpus\". GPU i uses NIC i * count / gpus."),
@@ -122,6 +141,8 @@ static const LhField nics_fields[] = {
               "direction, at most \"bandwidth\"; no such limit if absent."),
     BANDWIDTH("pair_collective", nic.pair_collective, 0,
               "Likewise all hops of rings, trees and chains of collectives."),
+    ROWS("slower", slower_nodes, LhSlowerNode, slower_fields,
+         "Nodes whose NICs are slower than \"bandwidth\", by number; none if absent."),
     { .name = NULL },
 };
 
@@ -280,6 +301,32 @@ check_pair(const LhJson *json, const LhLinkClass *nic, const char *name, double 
                          whole);
 }
 
+/* Formulas that know one bandwidth for all nodes are bounds then. */
+static bool
+check_slower(const LhJson *json, const LhTopology *t, GError **error)
+{
+    g_autofree char *whole = lh_format_bandwidth(t->nic.bandwidth);
+
+    for (guint i = 0; t->slower_nodes != NULL && i < t->slower_nodes->len; i++) {
+        const LhSlowerNode *row = &g_array_index(t->slower_nodes, LhSlowerNode, i);
+        g_autofree char *path = g_strdup_printf("node.nics.slower[%u].bandwidth", i);
+        g_autofree char *node_path = g_strdup_printf("node.nics.slower[%u].node", i);
+        g_autofree char *found = lh_format_bandwidth(row->bandwidth);
+
+        if (row->bandwidth > t->nic.bandwidth)
+            return lh_json_error(json, path, error,
+                                 "\"%s\" is %s, more than that of the other nodes; allowed: up to "
+                                 "%s",
+                                 path, found, whole);
+        if (i > 0 && row->node <= row[-1].node)
+            return lh_json_error(json, node_path, error,
+                                 "\"%s\" is %" G_GUINT64_FORMAT " behind node %" G_GUINT64_FORMAT
+                                 "; allowed: nodes in ascending order, each once",
+                                 node_path, row->node, row[-1].node);
+    }
+    return true;
+}
+
 /* A route has place for one such limit. */
 static bool
 check_collectives(const LhJson *json, const LhTopology *t, GError **error)
@@ -322,7 +369,8 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
             "1, or the NICs");
     if (t->gpus_per_node % t->nics_per_node == 0)
         return check_pair(json, &t->nic, "pair_p2p", t->nic.pair_p2p, error) &&
-               check_pair(json, &t->nic, "pair_collective", t->nic.pair_collective, error);
+               check_pair(json, &t->nic, "pair_collective", t->nic.pair_collective, error) &&
+               check_slower(json, t, error);
     divisors = list_divisors(t->gpus_per_node);
     return lh_json_error(json, "node.nics.count", error,
                          "\"node.nics.count\" is %" G_GUINT64_FORMAT

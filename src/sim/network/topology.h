@@ -49,6 +49,12 @@ typedef enum {
     LH_FABRIC_FAT_TREE, /* leaf switches of nodes_per_leaf nodes under a spine, oversubscribed */
 } LhFabric;
 
+/* A node whose NICs are slower than those of the others. */
+typedef struct {
+    uint64_t node;
+    double bandwidth; /* bytes/s; nocheck:unit: named as in the file */
+} LhSlowerNode;
+
 /* Links of a node with which its collectives were timed. */
 typedef struct {
     double bandwidth; /* nocheck:unit: of LhLinkClass; 0: there are none */
@@ -67,7 +73,8 @@ typedef struct {
     LhLinkClass pcie;       /* bandwidth 0: GPUs reach their NIC through the scale-up link */
     uint64_t nics_per_node; /* divides gpus_per_node; 0 only for a single node */
     LhLinkClass nic;
-    int fabric; /* LhFabric */
+    GArray *slower_nodes; /* of LhSlowerNode, by node; NULL: none */
+    int fabric;           /* LhFabric */
     uint64_t nodes_per_leaf;
     double oversubscription;  /* leaf downlink over uplink bandwidth; >= 1 */
     LhTime switch_latency_ps; /* per fabric switch crossed */

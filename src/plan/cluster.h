@@ -1,0 +1,78 @@
+/*
+ * The shape of a cluster, from what messages between its ranks take: which ranks share a host, what
+ * hosts' memories and adapters reach, and who shares an adapter. What it finds is what a topology
+ * file can say. Method: docs/validate.md, "A cluster".
+ */
+#pragma once
+
+#include "sim/device.h"
+
+/* Messages that some ranks send at the same time; as LhFlowsProbe, whose fields these are. */
+typedef struct {
+    const uint32_t *to;
+    bool answered;
+    uint64_t bytes;
+    uint32_t rounds;
+} LhClusterFlows;
+
+typedef struct {
+    uint32_t ranks;
+    const char *const *hosts; /* [ranks]: the name of each rank's host */
+    /* Fills in @seconds of each rank that sends, in all processes alike. */
+    bool (*measure)(void *data, const LhClusterFlows *flows, double *seconds, GError **error);
+    void *data;
+    /* Called before each kind of measurement with what it will be; may be NULL. */
+    void (*progress)(void *data, const char *what);
+    void *progress_data;
+} LhClusterParams;
+
+/* What some ranks were asked to send each other, and what one round took. */
+typedef enum {
+    LH_FLOWS_NODE,  /* every rank to the next one of its node, in all nodes */
+    LH_FLOWS_ONE,   /* one rank of a node and one of another exchange */
+    LH_FLOWS_ALL,   /* likewise all ranks of the two nodes */
+    LH_FLOWS_CYCLE, /* all ranks of every node to those of the next one */
+    LH_FLOWS_KINDS
+} LhFlowsKind;
+
+/* "node", "one", "all", "cycle"; NULL-terminated. */
+extern const char *const lh_flows_names[];
+
+typedef struct {
+    LhFlowsKind kind;
+    uint32_t node, peer; /* of ONE and ALL; else 0 */
+    uint64_t bytes;      /* of a message */
+    double measured_s, fitted_s;
+    bool holdout; /* judged only */
+} LhClusterPoint;
+
+/* A line through times of messages: alpha_s + bytes / bytes_per_s. */
+typedef struct {
+    double alpha_s, bytes_per_s;
+    LhFitResiduals residuals;
+} LhClusterLine;
+
+typedef struct {
+    uint32_t nodes, per_node; /* ranks of a node are in a row */
+    char **hosts;             /* [nodes], NULL-terminated: their names */
+    bool by_times;            /* names are all alike: nodes are what times say */
+    bool times_agree;         /* times alone tell the same nodes apart */
+    LhClusterLine memory;     /* of a rank, each way; bytes_per_s 0: a rank is alone on its node */
+    LhClusterLine nic;        /* of an adapter, each way; bytes_per_s 0: there is one node */
+    uint32_t nics;            /* of a node */
+    double pair_bytes_per_s;  /* what a rank alone reaches, if less than an adapter; else 0 */
+    double *node_bytes_per_s; /* [nodes]: of each adapter of a node, where it is not as the others';
+                                 else 0 */
+    GArray *points;           /* of LhClusterPoint */
+} LhCluster;
+
+/*
+ * Measures. LH_ERROR_NO if what it finds is no cluster that a topology file can describe: hosts
+ * with more ranks than others, ranks that are not in a row, times that do not grow. Caller frees.
+ */
+LhCluster *lh_cluster_find(const LhClusterParams *params, GError **error);
+void lh_cluster_free(LhCluster *cluster);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCluster, lh_cluster_free)
+
+/* Appends the longhaul.topology/1 document called @name; @source says how it was measured. */
+void lh_cluster_write(const LhCluster *cluster, const char *name, const char *source, GString *out);

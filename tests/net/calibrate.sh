@@ -1,0 +1,113 @@
+#!/bin/bash
+# longhaul calibrate and validate over hosts in namespaces: the cluster that is found is the one that was
+# made, also with a slow adapter; and with its constants the simulator predicts what runs on it take.
+#
+#     calibrate.sh PROGRAM WIRE
+#
+# The rates are such that the network is the limit, not the processor, and each measurement has three
+# tries: one that another program disturbs is no error, three are. Exit status 77 where MPI is absent, or
+# the machine makes no hosts (cluster.sh).
+set -u
+program=$(realpath "$1")
+WIRE=$(realpath "$2")
+export WIRE program
+tests=$(dirname "$(realpath "$0")")
+cluster=$tests/cluster.sh
+root=${LONGHAUL_SOURCE_DIR:-$tests/../..}
+export cluster root
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 99
+# shellcheck source=tests/mpi/setup.sh
+. "$tests/../mpi/setup.sh"
+need_mpi "$program"
+unset OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include # cluster.sh has its own
+/usr/bin/python3 -c 'import jsonschema' 2> err || exit 77
+
+cat > judge.py <<'END'
+"""judge.py found|predicted: whether the files say what they must."""
+import hashlib
+import json
+import os
+import sys
+
+import jsonschema
+
+
+def load(path, schema=None):
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    if schema:
+        with open(f"{os.environ['root']}/schemas/{schema}.schema.json", encoding="utf-8") as file:
+            jsonschema.validate(document, json.load(file))
+    return document
+
+
+def megabytes(text):
+    number, unit = text.split()
+    return float(number) * {"kB/s": 1e-3, "MB/s": 1, "GB/s": 1e3}[unit]
+
+
+def found():
+    nodes, per_node, slow = (int(word) for word in sys.argv[2:5])
+    load("profile.json", "profile")
+    cluster = load("cluster.json", "topology")
+    nics = cluster["node"]["nics"]
+    assert cluster["max_nodes"] == nodes and cluster["node"]["gpus"] == per_node, cluster["description"]
+    assert nics["count"] == 1, nics
+    # 50 Mb/s less the headers of TCP and IP are 5.98 MB/s.
+    assert 0.85 < megabytes(nics["bandwidth"]) / 5.98 < 1.1, nics["bandwidth"]
+    slower = nics.get("slower", [])
+    assert [row["node"] for row in slower] == ([slow] if slow >= 0 else []), slower
+    assert all(0.8 < megabytes(row["bandwidth"]) / 2.39 < 1.2 for row in slower), slower
+
+
+def predicted():
+    v = load("validation.json", "validation")
+    lines = "".join(line + "\n" for line in v["prediction"]["lines"])
+    assert hashlib.sha256(lines.encode()).hexdigest() == v["prediction"]["sha256"]
+    texts = {row["path"] for row in v["files"]}
+    assert {"profile.json", "cluster.json", "devices/this-cpu.json"} <= texts, texts
+    assert v["summary"]["runs"] == 3 * len(v["schedules"]), v["summary"]
+    assert v["summary"]["error_median"] < 0.15, [
+        (row["schedule"], row["makespan_error"]) for row in v["schedules"]]
+
+
+try:
+    {"found": found, "predicted": predicted}[sys.argv[1]]()
+except AssertionError as error:
+    sys.exit(f"{' '.join(sys.argv[1:])}: {error}")
+END
+
+cat > inside.sh <<'END'
+# PER_NODE SLOW: the number of the node that is slow, -1 for none
+calibrate() {
+    timeout 200 "$cluster" mpirun "$1" "$program" calibrate --backend mpi --quick --repeat 1 \
+        -o profile.json --topology cluster.json > out 2> err || return 1
+    /usr/bin/python3 judge.py found "$NET_NODES" "$1" "$2" 2> err
+}
+
+validate() {
+    rm -f validation.json
+    # Exit status 1 is the program's own judgement, of each schedule and kernel.
+    timeout 200 "$cluster" mpirun "$1" "$program" validate --backend mpi --profile profile.json \
+        --cluster cluster.json --schedule ring --schedule dfa-balanced --schedule te-a2a \
+        --seq-length 128 --num-attention-heads 16 --kv-channels 128 --pass fwd --repeat 3 \
+        --budget 100s -o validation.json --report report.md > out 2> err
+    [ -f validation.json ] && grep -q 'rank correlation' report.md &&
+        /usr/bin/python3 judge.py predicted 2> err
+}
+
+for try in 1 2 3; do
+    if calibrate "$1" "$2" && { [ "$3" = found ] || validate "$1"; }; then
+        exit 0
+    fi
+    echo "try $try: $(cat err)"
+done
+exit 1
+END
+failed=0
+"$cluster" make 2 50mbit 200 -- bash inside.sh 2 -1 predicted || failed=1
+"$cluster" make 3 50mbit 200 1=20mbit -- bash inside.sh 1 1 found || failed=1
+[ $failed = 0 ] || echo "FAILED: three times"
+exit $failed

@@ -1,0 +1,122 @@
+#!/bin/bash
+# A cluster of hosts on one machine, in network namespaces: each has a name and an address of its own and
+# one adapter, and all hang on one switch. Rates are shaped in both directions by tc's token buckets, delay
+# by wire.c. Nothing of it is seen from outside, and nothing is left when COMMAND ends.
+#
+#     cluster.sh make NODES RATE DELAY [NODE=RATE...] -- COMMAND...   runs COMMAND beside the hosts
+#
+# RATE as tc writes it (100mbit, 1gbit), DELAY one way in microseconds, 0 for none; NODE=RATE gives one host
+# another adapter. COMMAND may call, with WIRE set to the program made of wire.c:
+#
+#     cluster.sh on NODE COMMAND...           COMMAND on a host (node0, node1, ..)
+#     cluster.sh mpirun PER_NODE COMMAND...   COMMAND with so many ranks on each host
+#     cluster.sh rate NODE RATE               from now on
+#     cluster.sh cut NODE                     pulls the cable
+#
+# Exit status 77 where the machine does not allow it, with a word.
+set -u
+self=$(realpath "$0")
+
+skip() {
+    echo "no cluster in namespaces here: $*" >&2
+    exit 77
+}
+
+# Short messages must not pass for nothing: a bucket holds two frames, or what passes in 160 us; at gigabits one
+# frame with offloads, which the machine could not cut fast enough.
+shape() { # COMMAND... RATE
+    local rate=${*: -1} bytes=0
+    case $rate in
+    *gbit) bytes=$((${rate%gbit} * 70000)) ;;
+    *mbit) bytes=$((${rate%mbit} * 20)) ;;
+    esac
+    "${@:1:$#-1}" root tbf rate "$rate" burst $((bytes > 3200 ? bytes : 3200)) latency 50ms
+}
+
+add_node() { # NODE RATE
+    ip netns add "node$1" &&
+        ip link add "port$1" type veth peer name eth0 netns "node$1" &&
+        ip -n "node$1" link set lo up &&
+        ip -n "node$1" addr add "10.77.0.$(($1 + 1))/24" dev eth0 &&
+        ip -n "node$1" link set eth0 up &&
+        ip netns exec "node$1" sysctl -qw net.ipv4.tcp_congestion_control=reno &&
+        ip link set "port$1" up &&
+        shape ip netns exec "node$1" tc qdisc add dev eth0 "$2" &&
+        shape tc qdisc add dev "port$1" "$2" &&
+        echo "10.77.0.$(($1 + 1)) node$1" >> "$NET_FOLDER/hosts"
+}
+
+# Within the namespaces of make.
+make_within() { # NODES RATE DELAY [NODE=RATE...] -- COMMAND...
+    local nodes=$1 rate=$2 delay=$3 node status ports=()
+    declare -A own
+    shift 3
+    while [ "$1" != -- ]; do
+        own[${1%%=*}]=${1#*=}
+        shift
+    done
+    shift
+    mkdir -p /run/netns
+    mount -t tmpfs none /run/netns || skip "no mount"
+    echo '127.0.0.1 localhost' > "$NET_FOLDER/hosts"
+    sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2> /dev/null
+    for ((node = 0; node < nodes; node++)); do
+        add_node $node "${own[$node]:-$rate}" || skip "no host $node"
+        ports+=("port$node")
+    done
+    mount --bind "$NET_FOLDER/hosts" /etc/hosts || skip "no names"
+    coproc switch { exec "${WIRE:?}" "$delay" "${ports[@]}"; }
+    read -r -u "${switch[0]}" || skip "no switch"
+    export NET_NODES=$nodes
+    "$@"
+    status=$?
+    exit "$status" # this is the first process of its namespace: the switch ends with it
+}
+
+case ${1:-} in
+make)
+    for tool in unshare ip tc; do
+        command -v $tool > /dev/null || skip "no $tool"
+    done
+    NET_FOLDER=$(mktemp -d)
+    export NET_FOLDER
+    trap 'rm -rf "$NET_FOLDER"' EXIT
+    ways=(--net --mount --pid --fork --kill-child --mount-proc)
+    [ "$(id -u)" = 0 ] || ways+=(--map-root-user)
+    unshare "${ways[@]}" true 2> "$NET_FOLDER/why" || skip "$(cat "$NET_FOLDER/why")"
+    unshare "${ways[@]}" "$self" within "${@:2}"
+    ;;
+within)
+    make_within "${@:2}"
+    ;;
+on)
+    # shellcheck disable=SC2016
+    exec ip netns exec "node$2" unshare --uts sh -c 'hostname "$0" && exec "$@"' "node$2" "${@:3}"
+    ;;
+agent) # what mpirun calls: HOST COMMAND, to be read by a shell
+    exec "$self" on "${2#node}" sh -c "${*:3}"
+    ;;
+mpirun)
+    hosts=node0:$2
+    for ((node = 1; node < NET_NODES; node++)); do
+        hosts+=,node$node:$2
+    done
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+    export OMPI_MCA_plm_rsh_agent="$self agent" OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
+    export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24 OMPI_MCA_hwloc_base_binding_policy=none
+    # Large messages are sent at once. By default Open MPI asks the receiver first, beyond 64 KiB, and where
+    # both directions of a link are busy question and answer wait behind data, which no model here knows.
+    export OMPI_MCA_btl_tcp_eager_limit=${NET_EAGER:-8388608}
+    exec "$self" on 0 mpirun --oversubscribe -n $((NET_NODES * $2)) -H "$hosts" "${@:3}"
+    ;;
+rate)
+    shape ip netns exec "node$2" tc qdisc change dev eth0 "$3" && shape tc qdisc change dev "port$2" "$3"
+    ;;
+cut)
+    ip link set "port$2" down
+    ;;
+*)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$self"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,232 @@
+/*
+ * A cluster is found again from the times of messages that a model of it gives: groups, adapters,
+ * rates, latencies; and what is found goes through its file into the network of the simulator.
+ */
+#include "plan/cluster.h"
+#include "program/program.h"
+#include "run_tests.h"
+#include "sim/network/network.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NODES_MAX 8
+#define RANKS_MAX 32
+#define ALPHA_MEMORY_S 40e-6
+#define ALPHA_NIC_S 250e-6
+#define MEMORY_RATE 3e9
+
+/* What the times are made of. */
+typedef struct {
+    uint32_t ranks, per_node, nics;
+    double nic_rate;  /* bytes/s of each adapter */
+    double pair_rate; /* bytes/s, of one rank alone; 0: no such limit */
+    uint32_t slow_node;
+    double slow_rate; /* bytes/s; 0: no node is slow */
+    double noise;     /* relative, at most */
+    const char *hosts[RANKS_MAX];
+    char names[RANKS_MAX][8];
+    unsigned calls;
+} Plant;
+
+static double
+rate_of(const Plant *p, uint32_t node)
+{
+    return p->slow_rate > 0 && node == p->slow_node ? p->slow_rate : p->nic_rate;
+}
+
+/* The flow from @r: what its narrowest adapter leaves it, if all that use it share it evenly. */
+static double
+flow_seconds(const Plant *p, const LhClusterFlows *f, uint32_t r)
+{
+    const uint32_t per_nic = p->per_node / p->nics, a = r / p->per_node, b = f->to[r] / p->per_node;
+    double rate = p->pair_rate > 0 ? p->pair_rate : INFINITY;
+    uint32_t out = 0, in = 0;
+
+    if (a == b)
+        return ALPHA_MEMORY_S + (double)f->bytes / MEMORY_RATE;
+    for (uint32_t q = 0; q < p->ranks; q++) {
+        if (f->to[q] >= LH_RANKS_MAX || q / p->per_node == f->to[q] / p->per_node)
+            continue;
+        out += q / per_nic == r / per_nic;
+        in += f->to[q] / per_nic == f->to[r] / per_nic;
+    }
+    rate = fmin(rate, fmin(rate_of(p, a) / out, rate_of(p, b) / in));
+    return ALPHA_NIC_S + (double)f->bytes / rate;
+}
+
+static bool
+measure(void *data, const LhClusterFlows *flows, double *seconds, GError **error)
+{
+    Plant *p = data;
+
+    (void)error;
+    p->calls++;
+    for (uint32_t r = 0; r < p->ranks; r++) {
+        const double wobble = 1 + p->noise * sin(12.9898 * (p->calls * p->ranks + r));
+
+        seconds[r] = flows->to[r] < LH_RANKS_MAX ? flow_seconds(p, flows, r) * wobble : 0;
+        if (flows->answered && flows->to[r] < LH_RANKS_MAX)
+            seconds[r] += ALPHA_MEMORY_S;
+    }
+    return true;
+}
+
+/* One name for all, if @named is false. */
+static LhCluster *
+find(Plant *p, bool named, GError **error)
+{
+    for (uint32_t r = 0; r < p->ranks; r++) {
+        g_snprintf(p->names[r], sizeof(p->names[r]), "host%u", named ? r / p->per_node : 0);
+        p->hosts[r] = p->names[r];
+    }
+    return lh_cluster_find(
+        &(LhClusterParams){ .ranks = p->ranks, .hosts = p->hosts, .measure = measure, .data = p },
+        error);
+}
+
+static LhTopology *
+through_its_file(const LhCluster *c)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+    LhTopology *topology;
+
+    lh_cluster_write(c, "found", "a test", text);
+    topology = lh_topology_parse("found.json", text->str, text->len, &error);
+    ck_assert_msg(topology != NULL, "%s", error != NULL ? error->message : "");
+    return topology;
+}
+
+static void
+check_found(const Plant *p, const LhCluster *c, double tolerance)
+{
+    g_autoptr(LhTopology) t = through_its_file(c);
+    const double access_s = p->per_node > 1 ? (double)t->nvlink.latency_ps : 0;
+
+    ck_assert_uint_eq(c->nodes, p->ranks / p->per_node);
+    ck_assert_uint_eq(c->per_node, p->per_node);
+    ck_assert_uint_eq(t->gpus_per_node, p->per_node);
+    ck_assert_uint_eq(t->nics_per_node, p->nics);
+    ck_assert_double_eq_tol(t->nic.bandwidth / p->nic_rate, 1, tolerance);
+    ck_assert_double_eq_tol((access_s + (double)t->nic.latency_ps) / (ALPHA_NIC_S * 1e12), 1,
+                            4 * tolerance);
+    if (p->per_node == 1)
+        return;
+    ck_assert_double_eq_tol(t->nvlink.bandwidth / MEMORY_RATE, 1, tolerance);
+    ck_assert_double_eq_tol((double)t->nvlink.latency_ps / (ALPHA_MEMORY_S * 1e12), 1,
+                            4 * tolerance);
+}
+
+START_TEST(cluster_is_found_again)
+{
+    static const Plant plants[] = {
+        { .ranks = 4, .per_node = 2, .nics = 1, .nic_rate = 12e6 },
+        { .ranks = 4, .per_node = 2, .nics = 2, .nic_rate = 120e6 },
+        { .ranks = 4, .per_node = 1, .nics = 1, .nic_rate = 120e6 },
+        { .ranks = 3, .per_node = 1, .nics = 1, .nic_rate = 1.2e9 },
+        { .ranks = 32, .per_node = 4, .nics = 2, .nic_rate = 1.2e9 },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(plants); i++) {
+        Plant exact = plants[i], noisy = plants[i];
+        g_autoptr(LhCluster) c = find(&exact, true, NULL);
+        g_autoptr(LhCluster) d = NULL;
+
+        check_found(&plants[i], c, 0.01);
+        ck_assert(!c->by_times);
+        ck_assert(c->times_agree == (plants[i].per_node > 1));
+        ck_assert_double_le(c->nic.residuals.worst, 0.01);
+        ck_assert_double_le(c->nic.residuals.holdout, 0.01);
+        noisy.noise = 0.01;
+        d = find(&noisy, true, NULL);
+        check_found(&plants[i], d, 0.05);
+    }
+}
+END_TEST
+
+/* Where all hosts have one name, times tell them apart. */
+START_TEST(cluster_without_names)
+{
+    Plant p = { .ranks = 8, .per_node = 4, .nics = 1, .nic_rate = 120e6, .noise = 0.05 };
+    Plant one = { .ranks = 4, .per_node = 4, .nics = 1, .nic_rate = 120e6, .noise = 0.05 };
+    g_autoptr(LhCluster) c = find(&p, false, NULL);
+    g_autoptr(LhCluster) d = find(&one, false, NULL);
+    g_autoptr(LhTopology) t = through_its_file(d);
+
+    ck_assert_uint_eq(c->nodes, 2);
+    ck_assert(c->by_times);
+    ck_assert_uint_eq(d->nodes, 1);
+    ck_assert(!d->by_times);
+    ck_assert_uint_eq(t->max_nodes, 1);
+    ck_assert_uint_eq(t->nics_per_node, 0);
+}
+END_TEST
+
+/* Two ranks that share an adapter which neither fills alone. */
+START_TEST(cluster_one_rank_is_slower_than_an_adapter)
+{
+    Plant p = { .ranks = 4, .per_node = 2, .nics = 1, .nic_rate = 120e6, .pair_rate = 80e6 };
+    g_autoptr(LhCluster) c = find(&p, true, NULL);
+    g_autoptr(LhTopology) t = through_its_file(c);
+
+    ck_assert_uint_eq(t->nics_per_node, 1);
+    ck_assert_double_eq_tol(t->nic.bandwidth / 120e6, 1, 0.01);
+    ck_assert_double_eq_tol(t->nic.pair_p2p / 80e6, 1, 0.01);
+}
+END_TEST
+
+/* One slow adapter: it is named, and the network of the simulator has it. */
+START_TEST(cluster_slow_adapter)
+{
+    Plant p = {
+        .ranks = 8, .per_node = 2, .nics = 1, .nic_rate = 120e6, .slow_node = 2, .slow_rate = 12e6
+    };
+    g_autoptr(LhCluster) c = find(&p, true, NULL);
+    g_autoptr(LhTopology) t = through_its_file(c);
+    LhNetwork network;
+    LhRoute route;
+
+    ck_assert_double_eq_tol(t->nic.bandwidth / 120e6, 1, 0.01);
+    ck_assert_uint_eq(t->slower_nodes->len, 1);
+    ck_assert_uint_eq(g_array_index(t->slower_nodes, LhSlowerNode, 0).node, 2);
+    ck_assert_double_eq_tol(g_array_index(t->slower_nodes, LhSlowerNode, 0).bandwidth / 12e6, 1,
+                            0.05);
+    ck_assert(lh_network_init(&network, t, 4, 8, NULL, NULL));
+    for (uint32_t to = 2; to < 8; to++) {
+        lh_network_route(&network, 0, to, &route);
+        ck_assert_double_eq_tol(
+            lh_network_route_bandwidth(&network, &route) / (to / 2 == 2 ? 12e6 : 120e6), 1, 0.05);
+        lh_network_route(&network, to, 0, &route);
+        ck_assert_double_eq_tol(
+            lh_network_route_bandwidth(&network, &route) / (to / 2 == 2 ? 12e6 : 120e6), 1, 0.05);
+    }
+}
+END_TEST
+
+static void
+refuses(const char *const *hosts, uint32_t ranks, const char *words)
+{
+    Plant p = { .ranks = ranks, .per_node = 1, .nics = 1, .nic_rate = 120e6 };
+    g_autoptr(GError) error = NULL;
+    const LhClusterParams params = {
+        .ranks = ranks, .hosts = hosts, .measure = measure, .data = &p
+    };
+
+    ck_assert_ptr_null(lh_cluster_find(&params, &error));
+    ck_assert_msg(strstr(error->message, words) != NULL, "%s", error->message);
+}
+
+START_TEST(cluster_of_uneven_hosts)
+{
+    const char *const uneven[] = { "a", "a", "b" };
+    const char *const mixed[] = { "a", "b", "a", "b" };
+
+    refuses(uneven, 3, "not spread evenly");
+    refuses(mixed, 4, "rank 2 is on a");
+}
+END_TEST
+
+LH_TEST_MAIN("cluster", cluster_is_found_again, cluster_without_names,
+             cluster_one_rank_is_slower_than_an_adapter, cluster_slow_adapter,
+             cluster_of_uneven_hosts)
