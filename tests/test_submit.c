@@ -171,8 +171,6 @@ sim_time(const LhProgram *program, LhTime *busy_ps)
     return result->makespan_ps;
 }
 
-/* Kernels of two streams share a device in the simulator; to the stand-in's clock they are free to
- * run at once. */
 START_TEST(unit_costs_take_as_long_as_simulated)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(ranks_of_runs); i++) {
@@ -184,12 +182,10 @@ START_TEST(unit_costs_take_as_long_as_simulated)
             continue;
         run = run_time(program, &run_busy);
         sim = sim_time(program, &sim_busy);
-        ck_assert_msg(compute_streams(program) > 1 ? run <= sim : run == sim,
-                      "%s, P %u: %g s, simulated %g s", program->name, ranks_of_runs[i],
+        ck_assert_msg(run == sim, "%s, P %u: %g s, simulated %g s", program->name, ranks_of_runs[i],
                       (double)run / LH_PS_PER_S, (double)sim / LH_PS_PER_S);
         ck_assert_int_gt(run, 0);
-        if (compute_streams(program) == 1)
-            ck_assert_int_eq(run_busy, sim_busy);
+        ck_assert_int_eq(run_busy, sim_busy);
     }
 }
 END_TEST

@@ -26,7 +26,7 @@ static inline enum lh_status
 call_with_time(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
                const LhCall *call)
 {
-    standin_next_launch((double)unit_time(data, rank, op) / LH_PS_PER_S);
+    standin_next_launch((double)unit_time(data, rank, op) / LH_PS_PER_S, rank);
     return at->device->call(at->state, op->compute.kernel, call, at->stream);
 }
 
@@ -38,14 +38,4 @@ load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
     (void)slot;
     (void)part;
     (void)bytes;
-}
-
-static inline uint32_t
-compute_streams(const LhProgram *program)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < program->streams_count; i++)
-        count += program->streams[i].kind == LH_STREAM_COMPUTE;
-    return count;
 }

@@ -124,6 +124,7 @@ init_rank(LhExecution *x, uint32_t r)
 
     rank->execution = x;
     rank->index = x->place.first + r;
+    rank->kernels = g_array_new(FALSE, FALSE, sizeof(LhSpan));
     pthread_mutex_init(&rank->lock, NULL);
     pthread_cond_init(&rank->changed, NULL);
     for (uint32_t s = 0; s < x->program->streams_count; s++) {
@@ -310,6 +311,7 @@ clear_rank(LhRunner *rank)
 {
     g_free(rank->cells);
     g_free(rank->done);
+    g_array_unref(rank->kernels);
     pthread_mutex_destroy(&rank->lock);
     pthread_cond_destroy(&rank->changed);
 }
@@ -373,6 +375,30 @@ append_outputs(const LhExecution *x, const LhRunner *rank, GByteArray *bytes, GE
     return true;
 }
 
+static int
+by_start(const void *a, const void *b)
+{
+    const LhSpan *x = a, *y = b;
+
+    return x->start_ps < y->start_ps ? -1 : x->start_ps > y->start_ps;
+}
+
+/* How long some kernel was running: those of several streams may run at once. */
+static LhTime
+busy_time(GArray *kernels)
+{
+    LhTime busy_ps = 0, until_ps = 0;
+
+    g_array_sort(kernels, by_start);
+    for (guint i = 0; i < kernels->len; i++) {
+        const LhSpan *k = &g_array_index(kernels, LhSpan, i);
+
+        busy_ps += MAX(k->end_ps - MAX(k->start_ps, until_ps), 0);
+        until_ps = MAX(until_ps, k->end_ps);
+    }
+    return busy_ps;
+}
+
 /* Counters, outputs and records of this process's ranks: fixed sizes first. */
 static bool
 pack(LhExecution *x, GByteArray *bytes, GError **error)
@@ -383,6 +409,7 @@ pack(LhExecution *x, GByteArray *bytes, GError **error)
         LhRunner *rank = &x->ranks[r];
 
         rank->counted.peak_bytes = rank->live.peak_bytes;
+        rank->counted.busy_ps = busy_time(rank->kernels);
         g_byte_array_append(bytes, (const guint8 *)&rank->counted, sizeof(LhRunRank));
         if (!append_outputs(x, rank, bytes, error))
             return false;

@@ -483,11 +483,16 @@ run_group(StandinOp *op)
             go_on(g, &g->calls[i]);
         all = all && g->calls[i].done;
     }
-    if (!all && g->comm->state != ABORTED)
-        return false;
+    return all || g->comm->state == ABORTED;
+}
+
+static void
+end_of_group(StandinOp *op)
+{
+    GroupOp *g = (GroupOp *)op;
+
     withdraw(g);
     g->comm->finished++;
-    return true;
 }
 
 static void
@@ -519,6 +524,7 @@ static const StandinKind kind_group = {
     .start = start_group,
     .ready = group_is_ready,
     .run = run_group,
+    .end = end_of_group,
     .describe = describe_group,
     .clear = clear_group,
 };
@@ -1005,7 +1011,10 @@ ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child, ncclConfig
 ncclResult_t
 ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
+    State state;
+
     standin_lock();
+    state = comm->state;
     if (standin_random() % ASKING_WORKS_IN == 0)
         standin_work();
     if (comm->state >= ABORTED)
@@ -1014,7 +1023,10 @@ ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     *error = comm->error != ncclSuccess                         ? comm->error
              : comm->state == READY || comm->state >= FINALIZED ? ncclSuccess
                                                                 : ncclInProgress;
-    standin_moved();
+    if (*error == ncclInProgress)
+        standin_asked_in_vain(comm);
+    else if (state != comm->state)
+        standin_moved();
     standin_unlock();
     return ncclSuccess;
 }
