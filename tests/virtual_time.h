@@ -7,16 +7,20 @@
 #include "runtime/executor.h"
 #include "standin.h"
 
-/* As sim --cost unit. */
+typedef struct {
+    bool every_kernel; /* takes a second, and not only blocks of attention */
+} Costs;
+
+/* As sim --cost unit; @data: Costs, or NULL. */
 static inline LhTime
 unit_time(void *data, uint32_t rank, const LhOp *op)
 {
     const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
+    const Costs *costs = data;
 
-    (void)data;
     (void)rank;
-    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
-                   effect == LH_EFFECT_SCORES
+    return (costs != NULL && costs->every_kernel) || effect == LH_EFFECT_ATTEND ||
+                   effect == LH_EFFECT_ATTEND_GRAD || effect == LH_EFFECT_SCORES
                ? LH_PS_PER_S
                : 0;
 }
