@@ -20,13 +20,15 @@
  *
  * STANDIN_NCCL in the environment makes it fail: "error=R:N" (rank R has an asynchronous error in
  * its N-th group), "silent=R" (it never connects to anybody), "exit=R:N" (its process is gone),
- * "hang=R" (it never joins).
+ * "hang=R" (it never joins), "stop=R:N" (its process stops, and leaves its id in the file that
+ * STOP_PID names; 0: when it joins).
  */
 #include "ptx_float.h"
 #include "standin_private.h"
 
 #include <fcntl.h>
 #include <nccl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,6 +185,19 @@ is_asked(const char *what, int world_rank, unsigned *number)
     return true;
 }
 
+/* Stops, as a node does that hangs. */
+static void
+stop(void)
+{
+    FILE *file = fopen(g_getenv("STOP_PID"), "w");
+
+    if (file != NULL) {
+        fprintf(file, "%d\n", (int)getpid());
+        fclose(file);
+    }
+    raise(SIGSTOP);
+}
+
 /* ---- ops ---- */
 
 /* Groups of a communicator run one after the other, in the order of the calls. */
@@ -198,6 +213,8 @@ start_group(StandinOp *op)
         return false;
     if (is_asked("exit", g->comm->world_rank, &number) && g->comm->launched >= number)
         _exit(GONE_STATUS);
+    if (is_asked("stop", g->comm->world_rank, &number) && g->comm->launched >= number)
+        stop();
     if (is_asked("error", g->comm->world_rank, &number) && g->comm->launched >= number) {
         g->comm->error = ncclRemoteError;
         return false;
@@ -969,8 +986,12 @@ ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t
 ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
+    unsigned number;
+
     if (ranks < 1 || ranks > RANKS_MAX || rank < 0 || rank >= ranks)
         return refuse(ncclInvalidArgument, "invalid rank");
+    if (is_asked("stop", rank, &number) && number == 0)
+        stop();
     standin_lock();
     if (config == NULL || config->blocking != 0)
         standin_finding("a communicator whose calls block");
