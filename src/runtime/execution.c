@@ -60,21 +60,9 @@ prepare_slot(LhRunner *rank, uint16_t index, GError **error)
 static uint64_t
 peak_bytes(const LhProgram *program, uint32_t rank)
 {
-    LhOpBuffer buffer = { 0 };
-    LhCursor cursor;
     LhLive live;
 
-    lh_live_init(&live, program, rank);
-    lh_cursor_init(&cursor, program, rank);
-    while (lh_cursor_step(&cursor, &buffer)) {
-        for (uint32_t i = 0; i < buffer.ops_count; i++) {
-            const LhOp *op = &buffer.ops[i];
-
-            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
-                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
-        }
-    }
-    lh_op_buffer_clear(&buffer);
+    lh_live_walk(&live, program, rank);
     return live.peak_bytes;
 }
 

@@ -87,7 +87,8 @@ def prepare(tree, lists):
             (tree / name).write_bytes((run.ROOT / name).read_bytes())
             (tree / name).chmod((run.ROOT / name).stat().st_mode)
     for args in (["meson", "setup", "build", "--buildtype=release", "-Dsimgrid=disabled",
-                  "-Dmpi=disabled", "-Dtests=enabled", "-Dcuda=enabled", "-Dc_args=-DFEW_RUNS"],
+                  "-Dmpi=disabled", "-Dtests=enabled", "-Dcuda=enabled", "-Dgpu_archs=",
+                  "-Dc_args=-DFEW_RUNS"],
                  ["ninja", "-C", "build"] + list(needed.values()) + targets):
         good, output = run.command(args, tree)
         if not good:
