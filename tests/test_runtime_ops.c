@@ -90,12 +90,15 @@ END_TEST
 
 typedef void (*ToyEmit)(LhEmitter *e);
 
+typedef void (*ToyLoad)(void *data, uint32_t rank, uint16_t slot, uint32_t part,
+                        unsigned char *into);
+
 typedef struct {
     LhProgram *program;
     ToyEmit emit;
     uint32_t ops; /* for emit */
     LhCollectiveWay collectives;
-    void (*load)(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into);
+    ToyLoad load;
 } Toy;
 
 static uint32_t
@@ -213,6 +216,17 @@ emit_all_to_all(LhEmitter *e)
     emit_collective(e, LH_COLL_ALL_TO_ALL, everyone());
 }
 
+/* And back, into where it is sent from. */
+static void
+emit_all_to_all_in_place(LhEmitter *e)
+{
+    const LhRegion out = lh_region_whole(e->program, TOY_OUT);
+
+    emit_all_to_all(e);
+    lh_emit_collective(e, 0, LH_COLL_ALL_TO_ALL, everyone());
+    lh_emit_tensor(e, out, out);
+}
+
 static void
 emit_broadcast(LhEmitter *e)
 {
@@ -262,6 +276,12 @@ want_all_to_all(uint32_t rank, uint32_t part, uint32_t i)
 }
 
 static float
+want_as_loaded(uint32_t rank, uint32_t part, uint32_t i)
+{
+    return (float)(100 * rank + 10 * part + i);
+}
+
+static float
 want_broadcast(uint32_t rank, uint32_t part, uint32_t i)
 {
     (void)rank;
@@ -284,6 +304,7 @@ static const struct {
     { emit_reduce_scatter, 4, 1, want_reduce_scatter, { 72, 72, 72, 72 } },
     { emit_all_reduce, 4, 4, want_all_reduce, { 144, 144, 144, 144 } },
     { emit_all_to_all, 4, 4, want_all_to_all, { 72, 72, 72, 72 } },
+    { emit_all_to_all_in_place, 4, 4, want_as_loaded, { 144, 144, 144, 144 } },
     { emit_broadcast, 2, 2, want_broadcast, { 48, 48, 48, 0 } },
     { emit_pairs, 1, 2, want_pairs, { 24, 24, 24, 24 } },
 };
@@ -681,7 +702,7 @@ check_merged(const LhRunResult *result, const Toy *toy, uint32_t rank, uint32_t 
 
 /* Accumulators of half of four heads in each part. */
 static LhRunResult *
-run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit)
+run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit, ToyLoad load)
 {
     LhRunParams params;
     LhRunResult *result;
@@ -697,7 +718,7 @@ run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit)
                             .backend = &lh_backend_cpu,
                             .kernel_set = REFERENCE,
                             .deadline_us = 10000000,
-                            .load = merge_load };
+                            .load = load };
     result = lh_execute(&params, NULL);
     ck_assert_ptr_nonnull(result);
     return result;
@@ -706,17 +727,41 @@ run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit)
 START_TEST(runtime_collectives_merge_attention)
 {
     Toy toy;
-    g_autoptr(LhRunResult) scattered = run_merge(&toy, 1, emit_merge);
+    g_autoptr(LhRunResult) scattered = run_merge(&toy, 1, emit_merge, merge_load);
     g_autoptr(LhRunResult) everywhere = NULL;
 
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
         check_merged(scattered, &toy, rank, 0, rank);
     lh_program_free(toy.program);
-    everywhere = run_merge(&toy, TOY_RANKS, emit_merge_everywhere);
+    everywhere = run_merge(&toy, TOY_RANKS, emit_merge_everywhere, merge_load);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
         for (uint32_t part = 0; part < TOY_RANKS; part++)
             check_merged(everywhere, &toy, rank, part, part);
     }
+    lh_program_free(toy.program);
+}
+END_TEST
+
+/* Six rows of d 2, of which o is a term each, m = 0 and l = 1. */
+static void
+load_terms_to_merge(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    float *x = (float *)(void *)into;
+
+    (void)data;
+    (void)slot;
+    (void)part;
+    for (uint32_t i = 0; i < 24; i++)
+        x[i] = i < 12 ? terms[rank] : i < 18 ? 0 : 1;
+}
+
+START_TEST(runtime_merges_have_an_order)
+{
+    Toy toy;
+    g_autoptr(LhRunResult) result = run_merge(&toy, 1, emit_merge, load_terms_to_merge);
+
+    for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
+        ck_assert_float_eq(toy_value(result, &toy, rank, 0, 10), sum_from(0));
     lh_program_free(toy.program);
 }
 END_TEST
@@ -931,6 +976,7 @@ main(void)
         runtime_collectives_on_two_streams_do_not_mix,
         runtime_communicators_tell_messages_apart,
         runtime_collectives_merge_attention,
+        runtime_merges_have_an_order,
         runtime_deadlock_ends,
         runtime_hosts_are_a_window_ahead,
         runtime_zero_clears_what_a_part_holds,
