@@ -42,6 +42,7 @@
 #define NAME_BYTES 100
 #define GONE_STATUS 9
 #define VERSION 22809
+#define BUSY_IN 3 /* one group in so many is still being launched when the call returns */
 
 /* ---- what ranks share ---- */
 
@@ -782,8 +783,12 @@ launch(ncclComm_t comm)
         connected = connected && is_connected(c);
         g_array_append_vals(comm->pending, c, 1);
     }
-    if (connected && connect_pending(comm))
-        return ncclSuccess;
+    if (connected && connect_pending(comm)) {
+        if (standin_random() % BUSY_IN != 0)
+            return ncclSuccess;
+        comm->state = CONNECTING; /* it has not done everything yet; until the host asks */
+        return ncclInProgress;
+    }
     /* Legal, but hosts wait for each other in the midst of a run. */
     if (comm->parent != NULL && comm->parent->collectives > 0)
         standin_finding("rank %d makes a connection only when it needs it", comm->rank);
@@ -808,7 +813,7 @@ end_group(void)
         if (first && launch(comm) == ncclInProgress)
             result = ncclInProgress;
     }
-    g_array_set_size(group, 0);
+    g_clear_pointer(&group, g_array_unref);
     standin_moved();
     standin_unlock();
     return result;
