@@ -1,37 +1,11 @@
 /*
  * What is found on machines that are made up: files as Linux has them below /sys.
  */
+#include "machine_files.h"
 #include "plan/doctor.h"
 #include "run_tests.h"
 
 #include <string.h>
-
-static char *root;
-
-static void
-put(const char *path, const char *text)
-{
-    g_autofree char *whole = g_strconcat(root, path, NULL);
-    g_autofree char *folder = g_path_get_dirname(whole);
-
-    ck_assert_int_eq(g_mkdir_with_parents(folder, 0700), 0);
-    ck_assert(g_file_set_contents(whole, text, -1, NULL));
-}
-
-static void
-begin(void)
-{
-    root = g_dir_make_tmp("longhaul-doctor-XXXXXX", NULL);
-}
-
-static void
-end(void)
-{
-    g_autofree char *command = g_strdup_printf("rm -r '%s'", root);
-
-    ck_assert(g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL));
-    g_clear_pointer(&root, g_free);
-}
 
 /* The @index-th row of @part, from 0; NULL: there are not so many. */
 static const LhDoctorRow *
@@ -62,13 +36,13 @@ START_TEST(empty_machine_is_described)
 {
     g_autoptr(LhDoctor) doctor = NULL;
 
-    begin();
+    begin_machine();
     doctor = lh_doctor_new(root);
     check_row(find(doctor, "network", 0), LH_HEALTH_ABSENT, "", "no interface but loopback");
     ck_assert_ptr_null(find(doctor, "infiniband", 0));
     check_row(find(doctor, "clock", 0), LH_HEALTH_WORKS, "unknown", "");
     check_row(find(doctor, "memory", 0), LH_HEALTH_WORKS, "no limit is known", "");
-    end();
+    end_machine();
 }
 END_TEST
 
@@ -76,7 +50,7 @@ START_TEST(networks_are_listed)
 {
     g_autoptr(LhDoctor) doctor = NULL;
 
-    begin();
+    begin_machine();
     put("/sys/class/net/lo/operstate", "unknown\n");
     put("/sys/class/net/eth1/operstate", "down\n");
     put("/sys/class/net/eth1/speed", "-1\n");
@@ -99,7 +73,7 @@ START_TEST(networks_are_listed)
     check_row(find(doctor, "infiniband", 1), LH_HEALTH_ABSENT,
               "mlx5_0 port 2, rate unknown, 1: DOWN", "not active");
     check_row(find(doctor, "clock", 0), LH_HEALTH_WORKS, "hpet", "microsecond");
-    end();
+    end_machine();
 }
 END_TEST
 
@@ -107,7 +81,7 @@ START_TEST(launchers_are_named)
 {
     g_autoptr(LhDoctor) alone = NULL, started = NULL, broken = NULL;
 
-    begin();
+    begin_machine();
     alone = lh_doctor_new(root);
     check_row(find(alone, "bootstrap", 0), LH_HEALTH_WORKS, "single: one process has all ranks",
               "");
@@ -123,7 +97,7 @@ START_TEST(launchers_are_named)
     check_row(find(broken, "bootstrap", 0), LH_HEALTH_FAILS, "torchrun", "RANK: ");
     /* One process with all ranks needs nobody. */
     ck_assert(g_array_index(broken->backends, LhDoctorBackend, 0).works);
-    end();
+    end_machine();
 }
 END_TEST
 

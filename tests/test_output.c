@@ -353,8 +353,56 @@ START_TEST(output_children_fail_with_reasons)
 }
 END_TEST
 
+static char *
+answer_as_told(const void *data, GError **error)
+{
+    const char *told = data;
+
+    if (strcmp(told, "crash") == 0) {
+        fputs("no memory\n", stderr);
+        raise(SIGKILL);
+    }
+    if (strcmp(told, "end") == 0)
+        _exit(3);
+    if (strcmp(told, "sleep") == 0)
+        g_usleep(1000 * G_USEC_PER_SEC);
+    if (strcmp(told, "refuse") == 0)
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_NO, "there is none");
+    puts("it talks");
+    fflush(stdout);
+    return strcmp(told, "refuse") == 0 ? NULL : g_strdup(told);
+}
+
+START_TEST(output_questions_are_answered_or_not)
+{
+    static const struct {
+        const char *told, *error;
+    } cases[] = {
+        { "refuse", "there is none" },
+        { "crash", "asking was ended by signal 9 (Killed): no memory" },
+        { "end", "asking failed with status 3: it says nothing" },
+        { "sleep", "asking did not end within 1 s and was killed" },
+    };
+    g_autofree char *text = g_strnfill(300000, 'x');
+    g_autofree char *answer = lh_child_ask("asking", answer_as_told, text, 60, NULL);
+    g_autofree char *empty = lh_child_ask("asking", answer_as_told, "", 60, NULL);
+
+    ck_assert_str_eq(answer, text);
+    ck_assert_str_eq(empty, "");
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_ptr_null(lh_child_ask("asking", answer_as_told, cases[i].told,
+                                        i + 1 < G_N_ELEMENTS(cases) ? 60 : 1, &error));
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+        ck_assert_str_eq(error->message, cases[i].error);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("output", output_replaces_whole_files, output_follows_links_as_editors_do,
              output_keeps_mode_and_hard_links, output_streams_appear_at_the_end,
              output_drafts_have_new_names, output_writes_to_what_is_no_file,
              output_says_what_is_wrong, output_knows_one_file_by_two_names,
-             output_writers_do_not_mix, output_children_are_read, output_children_fail_with_reasons)
+             output_writers_do_not_mix, output_children_are_read, output_children_fail_with_reasons,
+             output_questions_are_answered_or_not)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/room.h"
+#include "machine_files.h"
 #include "plan/need.h"
 #include "run_tests.h"
 #include "sched/schedule.h"
@@ -15,19 +16,6 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-static char *root;
-
-/* A file below the root, and the folders that it is in. */
-static void
-put(const char *path, const char *text)
-{
-    g_autofree char *whole = g_strconcat(root, path, NULL);
-    g_autofree char *folder = g_path_get_dirname(whole);
-
-    ck_assert_int_eq(g_mkdir_with_parents(folder, 0700), 0);
-    ck_assert(g_file_set_contents(whole, text, -1, NULL));
-}
-
 static void
 check_room(uint64_t bytes, const char *limit)
 {
@@ -37,36 +25,27 @@ check_room(uint64_t bytes, const char *limit)
     ck_assert_str_eq(room.memory.limit, limit);
 }
 
-static void
-remove_root(void)
-{
-    g_autofree char *command = g_strdup_printf("rm -r '%s'", root);
-
-    ck_assert(g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL));
-    g_clear_pointer(&root, g_free);
-}
-
 START_TEST(room_of_nothing_is_unlimited)
 {
-    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    begin_machine();
     check_room(UINT64_MAX, "nothing");
-    remove_root();
+    end_machine();
 }
 END_TEST
 
 START_TEST(room_reads_the_machine)
 {
-    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    begin_machine();
     put("/proc/meminfo", "MemTotal:       16 kB\nMemFree: 1 kB\nMemAvailable:    2097152 kB\n");
     check_room(2 * GIB, "what this machine has free");
-    remove_root();
+    end_machine();
 }
 END_TEST
 
 /* The group itself has no limit, but the one above it has; its cached files are free. */
 START_TEST(room_reads_groups_of_version_2)
 {
-    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    begin_machine();
     put("/proc/self/cgroup", "0::/user/job\n");
     put("/proc/meminfo", "MemAvailable: 8388608 kB\n");
     put("/sys/fs/cgroup/user/job/memory.max", "max\n");
@@ -77,20 +56,20 @@ START_TEST(room_reads_groups_of_version_2)
     check_room(3 * GIB, "the control group");
     put("/sys/fs/cgroup/user/memory.current", "6442450944\n");
     check_room(0, "the control group");
-    remove_root();
+    end_machine();
 }
 END_TEST
 
 START_TEST(room_reads_groups_of_version_1)
 {
-    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    begin_machine();
     put("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:devices,memory:/box\n0::/\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "9\n");
     put("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "2147483648\n");
     put("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "1073741824\n");
     check_room(GIB, "the control group");
-    remove_root();
+    end_machine();
 }
 END_TEST
 
@@ -100,14 +79,14 @@ START_TEST(room_asks_for_ulimit)
     const struct rlimit most = { .rlim_cur = limit, .rlim_max = RLIM_INFINITY };
     LhMemoryRoom room;
 
-    root = g_dir_make_tmp("longhaul-room-XXXXXX", NULL);
+    begin_machine();
     put("/proc/self/statm", "65536 0 0 0 0 32768 0\n");
     ck_assert_int_eq(setrlimit(RLIMIT_DATA, &most), 0);
     room = lh_memory_room(root);
     ck_assert_str_eq(room.address.limit, "ulimit -d");
     ck_assert_uint_eq(room.address.bytes,
                       limit - UINT64_C(32768) * (uint64_t)sysconf(_SC_PAGESIZE));
-    remove_root();
+    end_machine();
 }
 END_TEST
 

@@ -90,11 +90,15 @@ END_TEST
 
 typedef void (*ToyEmit)(LhEmitter *e);
 
+typedef void (*ToyLoad)(void *data, uint32_t rank, uint16_t slot, uint32_t part,
+                        unsigned char *into);
+
 typedef struct {
     LhProgram *program;
     ToyEmit emit;
     uint32_t ops; /* for emit */
     LhCollectiveWay collectives;
+    ToyLoad load;
 } Toy;
 
 static uint32_t
@@ -120,6 +124,16 @@ enum {
     TOY_SPARE, /* of some */
 };
 
+/* Element i of part p on rank r: 100 r + 10 p + i. */
+static void
+toy_load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    (void)data;
+    (void)slot;
+    for (uint32_t i = 0; i < 6; i++)
+        ((float *)(void *)into)[i] = (float)(100 * rank + 10 * part + i);
+}
+
 /* B 1, h 1, g 1, d 2, three tokens a rank, fp32: an input and an output of so many parts. */
 static void
 toy_init(Toy *toy, uint32_t ranks, uint32_t parts_in, uint32_t parts_out, ToyEmit emit)
@@ -133,21 +147,12 @@ toy_init(Toy *toy, uint32_t ranks, uint32_t parts_in, uint32_t parts_out, ToyEmi
                                      .ranks = ranks };
 
     *toy = (Toy){ .program = lh_program_create("toy", &toy_generator, &params, LH_PLACE_CONTIGUOUS),
-                  .emit = emit };
+                  .emit = emit,
+                  .load = toy_load };
     toy->program->plan = toy;
     lh_program_add_stream(toy->program, "comm", LH_STREAM_COMM);
     lh_pass_add_slot(toy->program, "in", LH_TENSOR_DQ, LH_SLOT_INPUT, parts_in, 24, 4);
     lh_pass_add_slot(toy->program, "out", LH_TENSOR_DQ, LH_SLOT_OUTPUT, parts_out, 24, 4);
-}
-
-/* Element i of part p on rank r: 100 r + 10 p + i. */
-static void
-toy_load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    (void)data;
-    (void)slot;
-    for (uint32_t i = 0; i < 6; i++)
-        ((float *)(void *)into)[i] = (float)(100 * rank + 10 * part + i);
 }
 
 static LhRunResult *
@@ -159,7 +164,7 @@ toy_run(Toy *toy, double deadline_s, const LhRunHooks *hooks, GError **error)
                                  .kernel_set = REFERENCE,
                                  .deadline_us = (int64_t)(deadline_s * 1e6),
                                  .hooks = hooks,
-                                 .load = toy_load };
+                                 .load = toy->load };
 
     return lh_execute(&params, error);
 }
@@ -211,6 +216,17 @@ emit_all_to_all(LhEmitter *e)
     emit_collective(e, LH_COLL_ALL_TO_ALL, everyone());
 }
 
+/* And back, into where it is sent from. */
+static void
+emit_all_to_all_in_place(LhEmitter *e)
+{
+    const LhRegion out = lh_region_whole(e->program, TOY_OUT);
+
+    emit_all_to_all(e);
+    lh_emit_collective(e, 0, LH_COLL_ALL_TO_ALL, everyone());
+    lh_emit_tensor(e, out, out);
+}
+
 static void
 emit_broadcast(LhEmitter *e)
 {
@@ -260,6 +276,12 @@ want_all_to_all(uint32_t rank, uint32_t part, uint32_t i)
 }
 
 static float
+want_as_loaded(uint32_t rank, uint32_t part, uint32_t i)
+{
+    return (float)(100 * rank + 10 * part + i);
+}
+
+static float
 want_broadcast(uint32_t rank, uint32_t part, uint32_t i)
 {
     (void)rank;
@@ -282,6 +304,7 @@ static const struct {
     { emit_reduce_scatter, 4, 1, want_reduce_scatter, { 72, 72, 72, 72 } },
     { emit_all_reduce, 4, 4, want_all_reduce, { 144, 144, 144, 144 } },
     { emit_all_to_all, 4, 4, want_all_to_all, { 72, 72, 72, 72 } },
+    { emit_all_to_all_in_place, 4, 4, want_as_loaded, { 144, 144, 144, 144 } },
     { emit_broadcast, 2, 2, want_broadcast, { 48, 48, 48, 0 } },
     { emit_pairs, 1, 2, want_pairs, { 24, 24, 24, 24 } },
 };
@@ -356,6 +379,58 @@ START_TEST(runtime_collectives_go_their_ways)
         ck_assert_int_eq(across, wanted[_i].across[way]);
         for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
             ck_assert_uint_eq(result->ranks[rank].messages, wanted[_i].messages[way]);
+        lh_program_free(toy.program);
+    }
+}
+END_TEST
+
+/* A term of each rank: in fp32 their sum is another one in another order. */
+static const float terms[TOY_RANKS] = { 0x1p27F, 1, -0x1p27F, 1 };
+
+static void
+load_terms(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    (void)data;
+    (void)slot;
+    (void)part;
+    for (uint32_t i = 0; i < 6; i++)
+        ((float *)(void *)into)[i] = terms[rank];
+}
+
+/* Of the terms from that of rank @first on. */
+static float
+sum_from(uint32_t first)
+{
+    volatile float sum = terms[first];
+
+    for (uint32_t k = 1; k < TOY_RANKS; k++)
+        sum += terms[(first + k) % TOY_RANKS];
+    return sum;
+}
+
+/* Straight sums are made in the order of the group. In a ring the one of a rank's part begins with
+ * the rank behind it. */
+START_TEST(runtime_sums_have_an_order)
+{
+    static const ToyEmit emits[] = { emit_reduce_scatter, emit_all_reduce };
+
+    ck_assert_float_ne(sum_from(0), sum_from(1));
+    for (int way = LH_WAY_DIRECT; way <= LH_WAY_PAIRWISE; way++) {
+        const uint32_t parts_out = _i == 0 ? 1 : TOY_RANKS;
+        g_autoptr(LhRunResult) result = NULL;
+        Toy toy;
+
+        toy_init(&toy, TOY_RANKS, TOY_RANKS, parts_out, emits[_i]);
+        toy.collectives = (LhCollectiveWay)way;
+        toy.load = load_terms;
+        result = toy_run(&toy, 10, NULL, NULL);
+        ck_assert_ptr_nonnull(result);
+        for (uint32_t i = 0; i < TOY_RANKS * parts_out; i++) {
+            const uint32_t rank = i / parts_out, part = _i == 0 ? rank : i % parts_out;
+
+            ck_assert_float_eq(toy_value(result, &toy, rank, i % parts_out, 5),
+                               sum_from(way == LH_WAY_DIRECT ? 0 : (part + 1) % TOY_RANKS));
+        }
         lh_program_free(toy.program);
     }
 }
@@ -627,7 +702,7 @@ check_merged(const LhRunResult *result, const Toy *toy, uint32_t rank, uint32_t 
 
 /* Accumulators of half of four heads in each part. */
 static LhRunResult *
-run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit)
+run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit, ToyLoad load)
 {
     LhRunParams params;
     LhRunResult *result;
@@ -643,7 +718,7 @@ run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit)
                             .backend = &lh_backend_cpu,
                             .kernel_set = REFERENCE,
                             .deadline_us = 10000000,
-                            .load = merge_load };
+                            .load = load };
     result = lh_execute(&params, NULL);
     ck_assert_ptr_nonnull(result);
     return result;
@@ -652,17 +727,41 @@ run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit)
 START_TEST(runtime_collectives_merge_attention)
 {
     Toy toy;
-    g_autoptr(LhRunResult) scattered = run_merge(&toy, 1, emit_merge);
+    g_autoptr(LhRunResult) scattered = run_merge(&toy, 1, emit_merge, merge_load);
     g_autoptr(LhRunResult) everywhere = NULL;
 
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
         check_merged(scattered, &toy, rank, 0, rank);
     lh_program_free(toy.program);
-    everywhere = run_merge(&toy, TOY_RANKS, emit_merge_everywhere);
+    everywhere = run_merge(&toy, TOY_RANKS, emit_merge_everywhere, merge_load);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
         for (uint32_t part = 0; part < TOY_RANKS; part++)
             check_merged(everywhere, &toy, rank, part, part);
     }
+    lh_program_free(toy.program);
+}
+END_TEST
+
+/* Six rows of d 2, of which o is a term each, m = 0 and l = 1. */
+static void
+load_terms_to_merge(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    float *x = (float *)(void *)into;
+
+    (void)data;
+    (void)slot;
+    (void)part;
+    for (uint32_t i = 0; i < 24; i++)
+        x[i] = i < 12 ? terms[rank] : i < 18 ? 0 : 1;
+}
+
+START_TEST(runtime_merges_have_an_order)
+{
+    Toy toy;
+    g_autoptr(LhRunResult) result = run_merge(&toy, 1, emit_merge, load_terms_to_merge);
+
+    for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
+        ck_assert_float_eq(toy_value(result, &toy, rank, 0, 10), sum_from(0));
     lh_program_free(toy.program);
 }
 END_TEST
@@ -877,6 +976,7 @@ main(void)
         runtime_collectives_on_two_streams_do_not_mix,
         runtime_communicators_tell_messages_apart,
         runtime_collectives_merge_attention,
+        runtime_merges_have_an_order,
         runtime_deadlock_ends,
         runtime_hosts_are_a_window_ahead,
         runtime_zero_clears_what_a_part_holds,
@@ -892,6 +992,7 @@ main(void)
         tcase_add_test(cases, tests[i]);
     tcase_add_loop_test(cases, runtime_collectives, 0, G_N_ELEMENTS(collectives));
     tcase_add_loop_test(cases, runtime_collectives_go_their_ways, 0, 4);
+    tcase_add_loop_test(cases, runtime_sums_have_an_order, 0, 2);
     suite_add_tcase(suite, cases);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

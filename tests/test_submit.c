@@ -4,6 +4,7 @@
  * kernels on the streams, whose bits must be those that threads compute, and with the GPU's own,
  * which are interpreted (INTERPRETED).
  */
+#include "built.h"
 #include "running.h"
 #include "runtime/executor.h"
 #include "sim/sim.h"
@@ -123,16 +124,47 @@ END_TEST
 
 /* ---- time ---- */
 
-/* The makespan, and the time of all kernels in @busy_ps. */
-static LhTime
-run_time(const LhProgram *program, LhTime *busy_ps)
+/* What a reader of a program makes of it. */
+typedef struct {
+    LhTime makespan_ps;
+    LhTime busy_ps;  /* of all ranks */
+    GArray *records; /* of LhTimelineRecord, by rank and op */
+} Played;
+
+static Played
+played_new(void)
 {
-    const LhRunHooks hooks = { .call = call_with_time };
+    return (Played){ .records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord)) };
+}
+
+static void
+collect(void *data, const LhTimelineRecord *record)
+{
+    g_array_append_vals(data, record, 1);
+}
+
+static int
+by_rank_and_op(const void *a, const void *b)
+{
+    const LhTimelineRecord *x = a, *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static Played
+run_in_time(const LhProgram *program, const Costs *costs)
+{
+    Played played = played_new();
+    const LhRunHooks hooks = { .call = call_with_time, .data = (void *)costs };
     const LhRunParams params = { .program = program,
                                  .backend = &lh_backend_cuda,
                                  .deadline_us = 60 * G_USEC_PER_SEC,
                                  .hooks = &hooks,
-                                 .load = load_zeros };
+                                 .load = load_zeros,
+                                 .timeline = collect,
+                                 .timeline_data = played.records };
     g_autoptr(GError) error = NULL;
     g_autoptr(LhRunResult) result = NULL;
 
@@ -141,15 +173,17 @@ run_time(const LhProgram *program, LhTime *busy_ps)
     standin_end();
     ck_assert_msg(result != NULL, "%s: %s", program->name, text(error));
     ck_assert_str_eq(standin_findings(), "");
-    *busy_ps = 0;
     for (uint32_t r = 0; r < result->ranks_count; r++)
-        *busy_ps += result->ranks[r].busy_ps;
-    return result->makespan_ps;
+        played.busy_ps += result->ranks[r].busy_ps;
+    played.makespan_ps = result->makespan_ps;
+    g_array_sort(played.records, by_rank_and_op);
+    return played;
 }
 
-static LhTime
-sim_time(const LhProgram *program, LhTime *busy_ps)
+static Played
+simulate(const LhProgram *program, const Costs *costs)
 {
+    Played played = played_new();
     g_autoptr(GError) error = NULL;
     g_autoptr(LhTopology) topology = lh_topology_load("hgx-h100", &error);
     g_autoptr(LhDevice) device = lh_device_load(topology->device_name, &error);
@@ -158,39 +192,169 @@ sim_time(const LhProgram *program, LhTime *busy_ps)
                            .device = device,
                            .network_model = LH_NETWORK_ALPHA_BETA,
                            .cost = LH_COST_UNIT,
-                           .compute_time = unit_time };
+                           .compute_time = unit_time,
+                           .compute_time_data = (void *)costs,
+                           .timeline = collect,
+                           .timeline_data = played.records };
     LhNetwork network;
 
     ck_assert(lh_network_init(&network, topology, 1, lh_program_ranks(program), NULL, &error));
     params.network = &network;
     result = lh_simulate(&params, &error);
     ck_assert_msg(result != NULL, "%s", text(error));
-    *busy_ps = 0;
     for (uint32_t r = 0; r < result->ranks_count; r++)
-        *busy_ps += result->ranks[r].busy_ps;
-    return result->makespan_ps;
+        played.busy_ps += result->ranks[r].busy_ps;
+    played.makespan_ps = result->makespan_ps;
+    g_array_sort(played.records, by_rank_and_op);
+    return played;
 }
 
-/* Kernels of two streams share a device in the simulator; to the stand-in's clock they are free to
- * run at once. */
+/* When the op begins and ends. */
+static bool
+is_at_the_time(const LhTimelineRecord *ran, const LhTimelineRecord *simulated, bool exactly)
+{
+    if (ran->rank != simulated->rank || ran->op != simulated->op)
+        return false;
+    if (exactly)
+        return ran->start_ps == simulated->start_ps && ran->end_ps == simulated->end_ps;
+    return ran->start_ps >= simulated->start_ps && ran->end_ps >= simulated->end_ps;
+}
+
+/*
+ * The whole takes as long as in the simulator, and nothing begins or ends earlier. It may do so
+ * later, unless it has to be exactly then: copies to one rank are made one after the other, for
+ * which a sender may wait for another one.
+ */
+static void
+compare_times(const LhProgram *program, const Costs *costs, bool exactly)
+{
+    const Played run = run_in_time(program, costs), sim = simulate(program, costs);
+
+    ck_assert_msg(run.makespan_ps == sim.makespan_ps, "%s, P %u: %g s, simulated %g s",
+                  program->name, lh_program_ranks(program), (double)run.makespan_ps / LH_PS_PER_S,
+                  (double)sim.makespan_ps / LH_PS_PER_S);
+    ck_assert_int_gt(run.makespan_ps, 0);
+    ck_assert_int_eq(run.busy_ps, sim.busy_ps);
+    ck_assert_uint_eq(run.records->len, sim.records->len);
+    for (guint i = 0; i < run.records->len; i++) {
+        const LhTimelineRecord *ran = &g_array_index(run.records, LhTimelineRecord, i);
+        const LhTimelineRecord *simulated = &g_array_index(sim.records, LhTimelineRecord, i);
+
+        ck_assert_msg(is_at_the_time(ran, simulated, exactly),
+                      "%s, rank %u, op %u: %g to %g s, simulated %g to %g s", program->name,
+                      ran->rank, ran->op, (double)ran->start_ps / LH_PS_PER_S,
+                      (double)ran->end_ps / LH_PS_PER_S, (double)simulated->start_ps / LH_PS_PER_S,
+                      (double)simulated->end_ps / LH_PS_PER_S);
+    }
+    g_array_unref(run.records);
+    g_array_unref(sim.records);
+}
+
 START_TEST(unit_costs_take_as_long_as_simulated)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(ranks_of_runs); i++) {
         const Case c = case_of(lh_schedules[_i], ranks_of_runs[i], LH_PASS_BOTH);
         g_autoptr(LhProgram) program = program_of(&c);
-        LhTime run, sim, run_busy, sim_busy;
 
-        if (program == NULL)
-            continue;
-        run = run_time(program, &run_busy);
-        sim = sim_time(program, &sim_busy);
-        ck_assert_msg(compute_streams(program) > 1 ? run <= sim : run == sim,
-                      "%s, P %u: %g s, simulated %g s", program->name, ranks_of_runs[i],
-                      (double)run / LH_PS_PER_S, (double)sim / LH_PS_PER_S);
-        ck_assert_int_gt(run, 0);
-        if (compute_streams(program) == 1)
-            ck_assert_int_eq(run_busy, sim_busy);
+        if (program != NULL)
+            compare_times(program, NULL, false);
     }
+}
+END_TEST
+
+/* ---- what no schedule does ---- */
+
+enum { X, Y, Z, TEMP, LARGE };
+#define LARGE_SIDE 128 /* of a product whose scratch memory is more than that of 4 x 4 x 4 */
+
+/* A rank with two streams of kernels, and a slot that comes and goes. */
+static Built
+begin_by_hand(const char *name)
+{
+    const LhProgramParams params = built_params(1);
+    Built b = built_new(name, &params);
+    const LhSlotParams slots[] = {
+        [X] = { "x", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, LH_DTYPE_FP32, .parts = 1, .part_bytes = 64 },
+        [Y] = { "y", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, LH_DTYPE_FP32, .parts = 1,
+                .part_bytes = 64 },
+        [Z] = { "z", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, LH_DTYPE_FP32, .parts = 1,
+                .part_bytes = 64 },
+        [TEMP] = { "temp", LH_TENSOR_HIDDEN, LH_SLOT_TEMP, LH_DTYPE_FP32, .parts = 1,
+                   .part_bytes = 64 },
+        [LARGE] = { "large", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, LH_DTYPE_FP32, .parts = 3,
+                    .part_bytes = LARGE_SIDE * LARGE_SIDE * sizeof(float) },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(slots); i++)
+        lh_program_add_slot(b.program, slots[i]);
+    lh_program_add_stream(b.program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(b.program, "compute2", LH_STREAM_COMPUTE);
+    return b;
+}
+
+/* @into = x + x. */
+static void
+add_on(LhEmitter *e, uint8_t stream, uint16_t into)
+{
+    lh_emit_compute(e, stream, LH_KERNEL_ID_residual, &(LhKernelArgs){ .elements.count = 16 });
+    lh_emit_operand(e, X, 0, 1);
+    lh_emit_operand(e, X, 0, 1);
+    lh_emit_operand(e, into, 0, 1);
+}
+
+static void
+come_and_go(LhEmitter *e)
+{
+    lh_emit_alloc(e, TEMP);
+    lh_emit_free(e, TEMP);
+}
+
+START_TEST(hosts_wait_as_simulated)
+{
+    const Costs every = { .every_kernel = true };
+    Built ahead = begin_by_hand("far ahead"), synced = begin_by_hand("sync");
+    g_autoptr(LhProgram) far_ahead = NULL;
+    g_autoptr(LhProgram) sync = NULL;
+
+    add_on(&ahead.emitters[0], 0, Y);
+    for (uint32_t i = 0; i < LH_HOST_WINDOW; i++)
+        come_and_go(&ahead.emitters[0]);
+    add_on(&ahead.emitters[0], 1, Z);
+    far_ahead = built_end(&ahead);
+    compare_times(far_ahead, &every, true);
+    add_on(&synced.emitters[0], 0, Y);
+    lh_emit_sync(&synced.emitters[0]);
+    add_on(&synced.emitters[0], 1, Z);
+    sync = built_end(&synced);
+    compare_times(sync, &every, true);
+}
+END_TEST
+
+static void
+multiply(LhEmitter *e, uint64_t side, uint16_t x, uint16_t w, uint16_t y)
+{
+    const LhKernelArgs args = { .product = { .m = side, .n = side, .k = side } };
+
+    lh_emit_compute(e, 0, LH_KERNEL_ID_product, &args);
+    lh_emit_operand(e, x, 0, 1);
+    lh_emit_operand(e, w, x == LARGE ? 1 : 0, 1);
+    lh_emit_operand(e, y, x == LARGE ? 2 : 0, 1);
+}
+
+/* A stream's scratch memory grows while a kernel waits that uses what it was before, and what comes
+ * next takes memory. */
+START_TEST(scratch_memory_grows)
+{
+    Built b = begin_by_hand("more scratch memory");
+    LhEmitter *e = &b.emitters[0];
+    g_autoptr(LhProgram) program = NULL;
+
+    multiply(e, 4, X, X, Y);
+    multiply(e, LARGE_SIDE, LARGE, LARGE, LARGE);
+    come_and_go(e);
+    add_on(e, 1, Z);
+    program = built_end(&b);
+    compare_times(program, &(Costs){ .every_kernel = true }, true);
 }
 END_TEST
 
@@ -245,7 +409,8 @@ main(void)
 {
     const TTest *const loops[] = { schedules_run_in_every_order,
                                    unit_costs_take_as_long_as_simulated };
-    const TTest *const tests[] = { machines_without_a_usable_gpu_are_named,
+    const TTest *const tests[] = { hosts_wait_as_simulated, scratch_memory_grows,
+                                   machines_without_a_usable_gpu_are_named,
                                    stuck_programs_say_what_each_stream_waits_for };
 
     return run_suite("submit", loops, G_N_ELEMENTS(loops), tests, G_N_ELEMENTS(tests));

@@ -7,16 +7,20 @@
 #include "runtime/executor.h"
 #include "standin.h"
 
-/* As sim --cost unit. */
+typedef struct {
+    bool every_kernel; /* takes a second, and not only blocks of attention */
+} Costs;
+
+/* As sim --cost unit; @data: Costs, or NULL. */
 static inline LhTime
 unit_time(void *data, uint32_t rank, const LhOp *op)
 {
     const LhEffect effect = lh_kernels[op->compute.kernel]->effect;
+    const Costs *costs = data;
 
-    (void)data;
     (void)rank;
-    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
-                   effect == LH_EFFECT_SCORES
+    return (costs != NULL && costs->every_kernel) || effect == LH_EFFECT_ATTEND ||
+                   effect == LH_EFFECT_ATTEND_GRAD || effect == LH_EFFECT_SCORES
                ? LH_PS_PER_S
                : 0;
 }
@@ -26,7 +30,7 @@ static inline enum lh_status
 call_with_time(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
                const LhCall *call)
 {
-    standin_next_launch((double)unit_time(data, rank, op) / LH_PS_PER_S);
+    standin_next_launch((double)unit_time(data, rank, op) / LH_PS_PER_S, rank);
     return at->device->call(at->state, op->compute.kernel, call, at->stream);
 }
 
@@ -38,14 +42,4 @@ load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
     (void)slot;
     (void)part;
     (void)bytes;
-}
-
-static inline uint32_t
-compute_streams(const LhProgram *program)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < program->streams_count; i++)
-        count += program->streams[i].kind == LH_STREAM_COMPUTE;
-    return count;
 }

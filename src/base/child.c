@@ -8,6 +8,7 @@
 #include "base/escape.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -194,6 +195,97 @@ run(Work *work, GError **error)
                 work->child->argv[0], work->child->deadline_s);
     return false;
 }
+
+/* ---- questions ---- */
+
+#define ANSWER '+' /* what the text begins with */
+#define NO_ANSWER '-'
+
+/* In the child: answers, and is gone. What it prints goes where its errors go. */
+G_GNUC_NORETURN static void
+answer(LhQuestion question, const void *data, const int out[2], const int err[2], pid_t parent)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL;
+    g_autofree char *whole = NULL;
+
+    prepare_child(GINT_TO_POINTER(parent));
+    if (dup2(err[1], STDOUT_FILENO) < 0 || dup2(err[1], STDERR_FILENO) < 0)
+        _exit(1);
+    text = question(data, &error);
+    whole = g_strdup_printf("%c%s", text != NULL ? ANSWER : NO_ANSWER,
+                            text != NULL ? text : error->message);
+    _exit(lh_write_all(out[1], whole, strlen(whole)) ? 0 : 1);
+}
+
+/* Makes a pipe; false with @error. */
+static bool
+open_pipe(int fds[2], const char *name, GError **error)
+{
+    if (pipe2(fds, O_CLOEXEC) == 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", name, g_strerror(errno));
+    return false;
+}
+
+static void
+close_pipe(const int fds[2])
+{
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static bool
+start_question(Work *work, LhQuestion question, const void *data, GError **error)
+{
+    const char *name = work->child->argv[0];
+    const pid_t parent = getpid();
+    int out[2], err[2];
+
+    if (!open_pipe(out, name, error))
+        return false;
+    if (!open_pipe(err, name, error)) {
+        close_pipe(out);
+        return false;
+    }
+    work->pid = fork();
+    if (work->pid == 0)
+        answer(question, data, out, err, parent);
+    if (work->pid < 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", name, g_strerror(errno));
+        close_pipe(out);
+        close_pipe(err);
+        return false;
+    }
+    atomic_store(&running, work->pid);
+    close(out[1]);
+    close(err[1]);
+    work->fds[0] = out[0];
+    work->fds[1] = err[0];
+    return true;
+}
+
+char *
+lh_child_ask(const char *name, LhQuestion question, const void *data, unsigned deadline_s,
+             GError **error)
+{
+    const char *const argv[] = { name, NULL };
+    const LhChild child = { .argv = argv, .deadline_s = deadline_s };
+    g_autoptr(GString) said = g_string_new(NULL);
+    g_autoptr(GString) errors = g_string_new(NULL);
+    Work work = { .child = &child,
+                  .texts = { said, errors },
+                  .end_us = g_get_monotonic_time() + (gint64)deadline_s * US_PER_S };
+
+    if (!start_question(&work, question, data, error) || !run(&work, error))
+        return NULL;
+    if (said->str[0] == ANSWER)
+        return g_strdup(said->str + 1);
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, said->len > 0 ? said->str + 1 : name);
+    return NULL;
+}
+
+/* ---- programs ---- */
 
 bool
 lh_child_run(const LhChild *child, GString *output, GError **error)

@@ -1,6 +1,6 @@
 /*
- * Running a program and reading what it prints. There is no shell; the program ends with us, and it
- * has a deadline.
+ * Running a program and reading what it prints, and asking what may be the end of the process that
+ * is asked. There is no shell; a child ends with us, and it has a deadline.
  */
 #pragma once
 
@@ -21,5 +21,17 @@ typedef struct {
  */
 bool lh_child_run(const LhChild *child, GString *output, GError **error);
 
-/* Kills the program that is running, if one is. Async-signal-safe. */
+/* The answer, or NULL with @error. Caller frees. */
+typedef char *(*LhQuestion)(const void *data, GError **error);
+
+/*
+ * Asks in a copy of this process, for what others do when they are loaded: one that crashes, ends
+ * its process or never returns is then an error (LH_ERROR_RUNTIME), which begins with @name.
+ * Nothing of what the question does stays. No other thread may be running, and no file may be in
+ * the making (draft.h). One at a time. Caller frees.
+ */
+char *lh_child_ask(const char *name, LhQuestion question, const void *data, unsigned deadline_s,
+                   GError **error);
+
+/* Kills the child that is running, if one is. Async-signal-safe. */
 void lh_child_kill(void);

@@ -15,11 +15,8 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    { .name = "backend",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, backend),
-      .choices = lh_backend_names,
-      .description = "Backend of longhaul run that must work; default cpu, which always does." },
+    LH_OPTION_BACKEND(Options, backend,
+                      "Backend of longhaul run that must work; default cpu, which always does."),
     { .name = NULL },
 };
 

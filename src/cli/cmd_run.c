@@ -30,13 +30,10 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    { .name = "backend",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, backend),
-      .choices = lh_backend_names,
-      .description = "Ranks as threads of this process (cpu, default), one in each process of "
-                     "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
-                     "machine, or one in each process." },
+    LH_OPTION_BACKEND(Options, backend,
+                      "Ranks as threads of this process (cpu, default), one in each process of "
+                      "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
+                      "machine, or one in each process."),
     { .name = "bootstrap",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, bootstrap),

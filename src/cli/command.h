@@ -86,6 +86,11 @@ enum {
         .name = "provenance", .type = LH_FIELD_BOOL, .offset = offsetof(Options, member),          \
         .description = "Also print where every constant comes from."                               \
     }
+#define LH_OPTION_BACKEND(Options, member, text)                                                   \
+    {                                                                                              \
+        .name = "backend", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member),           \
+        .choices = lh_backend_names, .description = (text)                                         \
+    }
 #define LH_OPTION_KERNELS(Options, member)                                                         \
     {                                                                                              \
         .name = "kernels", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),           \

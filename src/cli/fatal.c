@@ -130,8 +130,11 @@ __attribute__((section(".preinit_array"),
 __attribute__((constructor)) static void
 use_glib(void)
 {
+    const char **charsets;
+
     (void)g_thread_self();
     (void)g_get_charset(NULL);
+    (void)g_get_filename_charsets(&charsets);
     g_debug("the first message needs a key");
     g_error_free(g_error_new_literal(LH_ERROR, LH_ERROR_RUNTIME, "the first error needs a lock"));
 }

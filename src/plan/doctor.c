@@ -1,6 +1,7 @@
 /* See the header. */
 #include "plan/doctor.h"
 
+#include "base/child.h"
 #include "base/escape.h"
 #include "base/room.h"
 #include "base/units.h"
@@ -10,6 +11,7 @@
 #include "runtime/pin.h"
 
 #define MBIT_PER_GBIT 1000.0
+#define LOOK_S 60 /* at most, at a library */
 
 const char *const lh_health_names[] = { "works", "absent", "fails", NULL };
 
@@ -166,35 +168,96 @@ look_at_networks(LhDoctor *d, const char *root)
 
 /* ---- libraries ---- */
 
+/*
+ * Some libraries crash or end their process when they are loaded and something is missing. So each
+ * is looked at in a process of its own.
+ */
+
+/* "looking at nccl was ended by signal 6 (Aborted): ..." if it does. Caller frees. */
+static char *
+ask(const char *what, LhQuestion question, const void *data, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("looking at %s", what);
+
+    return lh_child_ask(name, question, data, LOOK_S, error);
+}
+
+enum {
+    DRIVER_LINE = 'd',
+    DEVICE_LINE = 'g',
+    ERROR_LINE = 'e',
+};
+
+/* A line for the driver, each device, and what went wrong; the first byte says which it is. */
+static char *
+survey(const void *data, GError **error)
+{
+    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *driver = NULL;
+    GString *text = g_string_new(NULL);
+    const bool ok = lh_device_cuda.survey(&driver, devices, &cause);
+
+    (void)data;
+    (void)error;
+    if (driver != NULL)
+        g_string_append_printf(text, "%c%s\n", DRIVER_LINE, g_strdelimit(driver, "\n", ' '));
+    for (guint i = 0; i < devices->len; i++)
+        g_string_append_printf(text, "%c%s\n", DEVICE_LINE,
+                               g_strdelimit(g_ptr_array_index(devices, i), "\n", ' '));
+    if (!ok)
+        g_string_append_printf(text, "%c%s\n", ERROR_LINE, g_strdelimit(cause->message, "\n", ' '));
+    return g_string_free(text, FALSE);
+}
+
 static void
 look_at_devices(LhDoctor *d)
 {
-    g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) error = NULL;
-    char *driver = NULL;
-    const bool ok = lh_device_cuda.survey(&driver, lines, &error);
+    g_autofree char *text = ask("GPUs", survey, NULL, &error);
+    g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
+    const char *failing = "driver";
 
-    if (driver != NULL)
-        add(d, "driver", LH_HEALTH_WORKS, driver, "");
-    for (guint i = 0; i < lines->len; i++)
-        add(d, "device", LH_HEALTH_WORKS, g_strdup(g_ptr_array_index(lines, i)), "");
-    if (!ok)
-        add(d, driver != NULL ? "device" : "driver", LH_HEALTH_ABSENT, NULL, error->message);
+    for (guint i = 0; lines[i] != NULL && lines[i][0] != '\0'; i++) {
+        const char *line = lines[i] + 1;
+
+        if (lines[i][0] == ERROR_LINE)
+            add(d, failing, LH_HEALTH_ABSENT, NULL, line);
+        else
+            add(d, lines[i][0] == DRIVER_LINE ? "driver" : "device", LH_HEALTH_WORKS,
+                g_strdup(line), "");
+        failing = "device";
+    }
+    if (error != NULL)
+        add(d, failing, LH_HEALTH_ABSENT, NULL, error->message);
+}
+
+typedef struct {
+    const char *part;
+    char *(*describe)(GError **error);
+} Library;
+
+static char *
+describe(const void *library, GError **error)
+{
+    return ((const Library *)library)->describe(error);
 }
 
 static void
 look_at_libraries(LhDoctor *d)
 {
-    GError *error = NULL;
-    char *found = lh_links_nccl.describe(&error);
+    const Library libraries[] = {
+        { "nccl", lh_links_nccl.describe },
+        { "cudnn", lh_cudnn_library },
+        { "mpi", lh_transport_mpi.describe },
+    };
 
-    add_or_fail(d, "nccl", found, error);
-    error = NULL;
-    found = lh_cudnn_library(&error);
-    add_or_fail(d, "cudnn", found, error);
-    error = NULL;
-    found = lh_transport_mpi.describe(&error);
-    add_or_fail(d, "mpi", found, error);
+    for (guint i = 0; i < G_N_ELEMENTS(libraries); i++) {
+        GError *error = NULL;
+        char *found = ask(libraries[i].part, describe, &libraries[i], &error);
+
+        add_or_fail(d, libraries[i].part, found, error);
+    }
 }
 
 static void
@@ -259,28 +322,29 @@ has_library(char *(*library)(GError **error), GError **error)
     return library == NULL || found != NULL;
 }
 
-/* Whether all that a backend needs is here. */
-static bool
-check_backend(const LhBackend *backend, GError **error)
+/* How a backend would be started, if all that it needs is here. */
+static char *
+check_backend(const void *data, GError **error)
 {
-    g_autofree char *launch = NULL;
+    const LhBackend *backend = data;
 
     if ((backend->device->probe != NULL && !backend->device->probe(error)) ||
         (backend->transport != NULL && !has_library(backend->transport->describe, error)) ||
         (backend->links != NULL && !has_library(backend->links->describe, error)))
-        return false;
-    launch = describe_launch(lh_control_resolve(backend->control), error);
-    return launch != NULL;
+        return NULL;
+    return describe_launch(lh_control_resolve(backend->control), error);
 }
 
 static void
 look_at_backends(LhDoctor *d)
 {
     for (guint i = 0; lh_backends[i] != NULL; i++) {
-        g_autoptr(GError) error = NULL;
         LhDoctorBackend row = { .backend = lh_backends[i] };
+        g_autofree char *what = g_strdup_printf("what backend %s needs", row.backend->name);
+        g_autoptr(GError) error = NULL;
+        g_autofree char *launch = ask(what, check_backend, row.backend, &error);
 
-        row.works = check_backend(row.backend, &error);
+        row.works = launch != NULL;
         row.why = lh_escaped_line(error != NULL ? error->message : "");
         g_array_append_val(d->backends, row);
     }

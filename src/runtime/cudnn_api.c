@@ -2,95 +2,62 @@
 #include "runtime/cudnn_api.h"
 
 #include "base/error.h"
+#include "runtime/library.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <string.h>
-
-#define DEFAULT_FILE "libcudnn.so.9"
 #define TEXT_BYTES 1000 /* of what cuDNN says of an error */
 
-static LhCudnn loaded;
-static bool is_loaded;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LhCudnn cudnn_loaded;
+static LhLibraryState state = LH_LIBRARY_STATE;
 
-static bool
-find_functions(void *library, LhCudnn *cudnn, GError **error)
+static const LhLibraryFunction functions[] = {
+#define ROW(name) LH_LIBRARY_FUNCTION(cudnn, LhCudnn, name),
+    LH_CUDNN_FUNCTIONS(ROW)
+#undef ROW
+        { NULL, 0 },
+};
+
+static LhLibraryVersion
+split_version(size_t code)
 {
-    const char *missing = NULL;
-    void *function;
-
-    /* POSIX promises that an object pointer of dlsym() holds a function's. */
-#define FIND(name)                                                                                 \
-    function = dlsym(library, "cudnn" #name);                                                      \
-    memcpy(&cudnn->name, &function, sizeof(function));                                             \
-    if (function == NULL && missing == NULL)                                                       \
-        missing = "cudnn" #name;
-    LH_CUDNN_FUNCTIONS(FIND)
-#undef FIND
-    if (missing == NULL)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "cuDNN: %s has no function %s; version %d.%d or newer is needed", cudnn->file,
-                missing, LH_CUDNN_MAJOR_LEAST, LH_CUDNN_MINOR_LEAST);
-    return false;
+    return (LhLibraryVersion){ (int)(code / 10000), (int)(code / 100 % 100), (int)(code % 100) };
 }
 
-/* Enumerators of another major version may be others. */
-static bool
-check_version(LhCudnn *cudnn, GError **error)
+char *
+lh_cudnn_version_text(size_t version)
 {
-    size_t major, minor;
-
-    cudnn->version = cudnn->GetVersion();
-    major = cudnn->version / 10000;
-    minor = cudnn->version / 100 % 100;
-    if (major == CUDNN_MAJOR && major == LH_CUDNN_MAJOR_LEAST && minor >= LH_CUDNN_MINOR_LEAST)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "cuDNN: %s is version %zu.%zu.%zu; %d.%d or a newer version %d is needed",
-                cudnn->file, major, minor, cudnn->version % 100, LH_CUDNN_MAJOR_LEAST,
-                LH_CUDNN_MINOR_LEAST, CUDNN_MAJOR);
-    return false;
+    return lh_library_version_text(split_version(version));
 }
 
 static bool
-load(LhCudnn *cudnn, GError **error)
+ask_version(void *loaded, LhLibraryVersion *version, const char **why)
 {
-    const char *chosen = g_getenv(LH_CUDNN_VARIABLE);
-    void *library;
+    LhCudnn *c = loaded;
 
-    cudnn->file = g_strdup(chosen != NULL && chosen[0] != '\0' ? chosen : DEFAULT_FILE);
-    library = dlopen(cudnn->file, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "cuDNN: cannot load %s (%s); install cuDNN, or name its file in %s",
-                    cudnn->file, dlerror(), LH_CUDNN_VARIABLE);
-        return false;
-    }
-    if (find_functions(library, cudnn, error) && check_version(cudnn, error))
-        return true;
-    dlclose(library);
-    return false;
+    (void)why;
+    c->version = c->GetVersion();
+    *version = split_version(c->version);
+    return true;
 }
+
+/*
+ * Older libraries need a padding mask where keys are no multiple of 128, and before 9.6 sums of dq
+ * that are zeroed by the caller: so NVIDIA's cudnn-frontend treats them
+ * (node/scaled_dot_product_flash_attention.h).
+ */
+static const LhLibrary library = {
+    .name = "cuDNN",
+    .file = "libcudnn.so.9",
+    .variable = LH_CUDNN_VARIABLE,
+    .functions = functions,
+    .least = { 9, 16, 0 },
+    .major = CUDNN_MAJOR,
+    .version = ask_version,
+};
 
 const LhCudnn *
 lh_cudnn_load(GError **error)
 {
-    LhCudnn cudnn = { 0 };
-    bool done;
-
-    pthread_mutex_lock(&lock);
-    if (!is_loaded) {
-        is_loaded = load(&cudnn, error);
-        if (is_loaded)
-            loaded = cudnn;
-        else
-            g_free(cudnn.file);
-    }
-    done = is_loaded;
-    pthread_mutex_unlock(&lock);
-    return done ? &loaded : NULL;
+    return lh_library_load(&library, &state, &cudnn_loaded, error) ? &cudnn_loaded : NULL;
 }
 
 bool

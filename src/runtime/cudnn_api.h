@@ -12,14 +12,6 @@
  * set. */
 #define LH_CUDNN_VARIABLE "LONGHAUL_CUDNN"
 
-/*
- * Older libraries need a padding mask where keys are no multiple of 128, and before 9.6 sums of dq
- * that are zeroed by the caller: so NVIDIA's cudnn-frontend treats them
- * (node/scaled_dot_product_flash_attention.h).
- */
-#define LH_CUDNN_MAJOR_LEAST 9
-#define LH_CUDNN_MINOR_LEAST 16
-
 #define LH_CUDNN_FUNCTIONS(F)                                                                      \
     F(GetVersion)                                                                                  \
     F(GetErrorString)                                                                              \
@@ -38,7 +30,6 @@ typedef struct {
 #define LH_CUDNN_MEMBER(name) __typeof__(&cudnn##name) name;
     LH_CUDNN_FUNCTIONS(LH_CUDNN_MEMBER)
 #undef LH_CUDNN_MEMBER
-    char *file;     /* what was loaded */
     size_t version; /* as cudnnGetVersion() gives it: 91900 is 9.19.0 */
 } LhCudnn;
 
@@ -47,6 +38,9 @@ typedef struct {
  * function, or is of another version than this program can use. May be called from any thread.
  */
 const LhCudnn *lh_cudnn_load(GError **error);
+
+/* "9.19.0"; caller frees. */
+char *lh_cudnn_version_text(size_t version);
 
 /* Whether @status is success; else @error says what was being done, and what cuDNN says of it. */
 bool lh_cudnn_check(const LhCudnn *cudnn, cudnnStatus_t status, const char *what, GError **error);

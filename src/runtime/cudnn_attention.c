@@ -41,15 +41,16 @@ char *
 lh_cudnn_library(GError **error)
 {
     const LhCudnn *cudnn = lh_cudnn_load(error);
+    g_autofree char *version = NULL;
     g_autofree char *path = NULL;
     void *function;
 
     if (cudnn == NULL)
         return NULL;
     memcpy(&function, &cudnn->GetVersion, sizeof(function));
+    version = lh_cudnn_version_text(cudnn->version);
     path = lh_library_path(function);
-    return g_strdup_printf("%zu.%zu.%zu, %s", cudnn->version / 10000, cudnn->version / 100 % 100,
-                           cudnn->version % 100, path);
+    return g_strdup_printf("%s, %s", version, path);
 }
 
 /* ---- devices ---- */

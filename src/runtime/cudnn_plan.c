@@ -505,6 +505,7 @@ make_plan(Graph *g, int64_t *workspace_bytes)
     Descriptor graph = operation_graph(g), configs[CONFIGS_MAX], plan = NULL;
     const int64_t count = find_configs(g, graph, configs);
     g_autofree char *said = NULL;
+    g_autofree char *version = NULL;
 
     for (int64_t i = 0; i < count && plan == NULL; i++) {
         g_clear_error(&g->error);
@@ -512,13 +513,12 @@ make_plan(Graph *g, int64_t *workspace_bytes)
     }
     if (plan != NULL || (count == 0 && g->error != NULL))
         return plan;
+    version = lh_cudnn_version_text(g->cudnn->version);
     said = g_strdup(g->error != NULL ? g->error->message : "none is suggested");
     g_clear_error(&g->error);
     g_set_error(&g->error, LH_ERROR, LH_ERROR_NO,
-                "cuDNN: no engine of version %zu.%zu.%zu computes this attention on this device: "
-                "%s",
-                g->cudnn->version / 10000, g->cudnn->version / 100 % 100, g->cudnn->version % 100,
-                said);
+                "cuDNN: no engine of version %s computes this attention on this device: %s",
+                version, said);
     return NULL;
 }
 

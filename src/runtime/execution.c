@@ -60,21 +60,9 @@ prepare_slot(LhRunner *rank, uint16_t index, GError **error)
 static uint64_t
 peak_bytes(const LhProgram *program, uint32_t rank)
 {
-    LhOpBuffer buffer = { 0 };
-    LhCursor cursor;
     LhLive live;
 
-    lh_live_init(&live, program, rank);
-    lh_cursor_init(&cursor, program, rank);
-    while (lh_cursor_step(&cursor, &buffer)) {
-        for (uint32_t i = 0; i < buffer.ops_count; i++) {
-            const LhOp *op = &buffer.ops[i];
-
-            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
-                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
-        }
-    }
-    lh_op_buffer_clear(&buffer);
+    lh_live_walk(&live, program, rank);
     return live.peak_bytes;
 }
 
@@ -124,6 +112,7 @@ init_rank(LhExecution *x, uint32_t r)
 
     rank->execution = x;
     rank->index = x->place.first + r;
+    rank->kernels = g_array_new(FALSE, FALSE, sizeof(LhSpan));
     pthread_mutex_init(&rank->lock, NULL);
     pthread_cond_init(&rank->changed, NULL);
     for (uint32_t s = 0; s < x->program->streams_count; s++) {
@@ -310,6 +299,7 @@ clear_rank(LhRunner *rank)
 {
     g_free(rank->cells);
     g_free(rank->done);
+    g_array_unref(rank->kernels);
     pthread_mutex_destroy(&rank->lock);
     pthread_cond_destroy(&rank->changed);
 }
@@ -373,6 +363,30 @@ append_outputs(const LhExecution *x, const LhRunner *rank, GByteArray *bytes, GE
     return true;
 }
 
+static int
+by_start(const void *a, const void *b)
+{
+    const LhSpan *x = a, *y = b;
+
+    return x->start_ps < y->start_ps ? -1 : x->start_ps > y->start_ps;
+}
+
+/* How long some kernel was running: those of several streams may run at once. */
+static LhTime
+busy_time(GArray *kernels)
+{
+    LhTime busy_ps = 0, until_ps = 0;
+
+    g_array_sort(kernels, by_start);
+    for (guint i = 0; i < kernels->len; i++) {
+        const LhSpan *k = &g_array_index(kernels, LhSpan, i);
+
+        busy_ps += MAX(k->end_ps - MAX(k->start_ps, until_ps), 0);
+        until_ps = MAX(until_ps, k->end_ps);
+    }
+    return busy_ps;
+}
+
 /* Counters, outputs and records of this process's ranks: fixed sizes first. */
 static bool
 pack(LhExecution *x, GByteArray *bytes, GError **error)
@@ -383,6 +397,7 @@ pack(LhExecution *x, GByteArray *bytes, GError **error)
         LhRunner *rank = &x->ranks[r];
 
         rank->counted.peak_bytes = rank->live.peak_bytes;
+        rank->counted.busy_ps = busy_time(rank->kernels);
         g_byte_array_append(bytes, (const guint8 *)&rank->counted, sizeof(LhRunRank));
         if (!append_outputs(x, rank, bytes, error))
             return false;

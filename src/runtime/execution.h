@@ -87,6 +87,11 @@ typedef struct {
 } LhEnding;
 
 /* A rank. */
+/* From one time to another. */
+typedef struct {
+    LhTime start_ps, end_ps;
+} LhSpan;
+
 struct _LhRunner {
     LhExecution *execution;
     uint32_t index;
@@ -105,6 +110,7 @@ struct _LhRunner {
     GQueue endings; /* of LhEnding *, owned, oldest first; where a thread submits */
     LhRunStream streams[LH_STREAMS_MAX];
     LhRunRank counted;
+    GArray *kernels; /* of LhSpan: when kernels ran, in no order */
 };
 
 struct _LhExecution {

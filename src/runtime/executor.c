@@ -119,12 +119,13 @@ lh_execution_record(LhRunner *rank, const LhItem *item)
                            .end_ps = item->end_ps,
                            .bytes = item->bytes,
                            .flops = item->flops };
+    const LhSpan kernel = { item->start_ps, item->end_ps };
 
     pthread_mutex_lock(&rank->lock);
     rank->counted.bytes_sent += item->bytes;
     rank->counted.flops += item->flops;
     if (op->kind == LH_OP_COMPUTE)
-        rank->counted.busy_ps += item->end_ps - item->start_ps;
+        g_array_append_val(rank->kernels, kernel);
     pthread_mutex_unlock(&rank->lock);
     if (x->params->timeline == NULL)
         return;

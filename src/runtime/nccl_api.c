@@ -1,121 +1,61 @@
 /* See the header. */
 #include "runtime/nccl_api.h"
 
-#include "base/error.h"
+#include "runtime/library.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <string.h>
-
-#define DEFAULT_FILE "libnccl.so.2"
+#define MAJOR_LEAST 2
+#define MINOR_LEAST 18
 #define OLD_MINOR 8 /* versions to 2.8 are written with one digit less */
 
-static LhNccl loaded;
-static bool is_loaded;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LhNccl nccl;
+static LhLibraryState state = LH_LIBRARY_STATE;
 
-typedef struct {
-    int major, minor, patch;
-} Version;
+static const LhLibraryFunction functions[] = {
+#define ROW(name) LH_LIBRARY_FUNCTION(nccl, LhNccl, name),
+    LH_NCCL_FUNCTIONS(ROW)
+#undef ROW
+        { NULL, 0 },
+};
 
-static Version
+static LhLibraryVersion
 split_version(int code)
 {
-    if (code < NCCL_VERSION(LH_NCCL_MAJOR_LEAST, OLD_MINOR + 1, 0))
-        return (Version){ code / 1000, code / 100 % 10, code % 100 };
-    return (Version){ code / 10000, code / 100 % 100, code % 100 };
+    if (code < NCCL_VERSION(MAJOR_LEAST, OLD_MINOR + 1, 0))
+        return (LhLibraryVersion){ code / 1000, code / 100 % 10, code % 100 };
+    return (LhLibraryVersion){ code / 10000, code / 100 % 100, code % 100 };
 }
 
 char *
 lh_nccl_version_text(int version)
 {
-    const Version v = split_version(version);
-
-    return g_strdup_printf("%d.%d.%d", v.major, v.minor, v.patch);
+    return lh_library_version_text(split_version(version));
 }
 
 static bool
-find_functions(void *library, LhNccl *nccl, GError **error)
+ask_version(void *loaded, LhLibraryVersion *version, const char **why)
 {
-    const char *missing = NULL;
-    void *function;
+    LhNccl *n = loaded;
+    const ncclResult_t result = n->GetVersion(&n->version);
 
-    /* POSIX promises that an object pointer of dlsym() holds a function's. */
-#define FIND(name)                                                                                 \
-    function = dlsym(library, "nccl" #name);                                                       \
-    memcpy(&nccl->name, &function, sizeof(function));                                              \
-    if (function == NULL && missing == NULL)                                                       \
-        missing = "nccl" #name;
-    LH_NCCL_FUNCTIONS(FIND)
-#undef FIND
-    if (missing == NULL)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "NCCL: %s has no function %s; version %d.%d or newer is needed", nccl->file,
-                missing, LH_NCCL_MAJOR_LEAST, LH_NCCL_MINOR_LEAST);
-    return false;
+    *version = split_version(n->version);
+    if (result != ncclSuccess)
+        *why = n->GetErrorString(result);
+    return result == ncclSuccess;
 }
 
-/* The structs of another major version may be others. */
-static bool
-check_version(LhNccl *nccl, GError **error)
-{
-    const ncclResult_t result = nccl->GetVersion(&nccl->version);
-    const Version v = split_version(nccl->version);
-    g_autofree char *text = lh_nccl_version_text(nccl->version);
-
-    if (result != ncclSuccess) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "NCCL: %s does not tell its version: %s",
-                    nccl->file, nccl->GetErrorString(result));
-        return false;
-    }
-    if (v.major == NCCL_MAJOR && v.major == LH_NCCL_MAJOR_LEAST && v.minor >= LH_NCCL_MINOR_LEAST)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "NCCL: %s is version %s; %d.%d or a newer version %d is needed", nccl->file, text,
-                LH_NCCL_MAJOR_LEAST, LH_NCCL_MINOR_LEAST, NCCL_MAJOR);
-    return false;
-}
-
-static bool
-load(LhNccl *nccl, GError **error)
-{
-    const char *chosen = g_getenv(LH_NCCL_VARIABLE);
-    void *library;
-
-    nccl->file = g_strdup(chosen != NULL && chosen[0] != '\0' ? chosen : DEFAULT_FILE);
-    library = dlopen(nccl->file, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "NCCL: cannot load %s (%s); install NCCL, or name its file in %s", nccl->file,
-                    dlerror(), LH_NCCL_VARIABLE);
-        return false;
-    }
-    if (find_functions(library, nccl, error) && check_version(nccl, error))
-        return true;
-    dlclose(library);
-    return false;
-}
+/* Older libraries cannot split communicators, or end them without blocking. */
+static const LhLibrary library = {
+    .name = "NCCL",
+    .file = "libnccl.so.2",
+    .variable = LH_NCCL_VARIABLE,
+    .functions = functions,
+    .least = { MAJOR_LEAST, MINOR_LEAST, 0 },
+    .major = NCCL_MAJOR,
+    .version = ask_version,
+};
 
 const LhNccl *
 lh_nccl_load(GError **error)
 {
-    LhNccl nccl = { 0 };
-
-    pthread_mutex_lock(&lock);
-    if (!is_loaded) {
-        is_loaded = load(&nccl, error);
-        if (is_loaded)
-            loaded = nccl;
-        else
-            g_free(nccl.file);
-    }
-    pthread_mutex_unlock(&lock);
-    return is_loaded ? &loaded : NULL;
-}
-
-const LhNccl *
-lh_nccl(void)
-{
-    return &loaded;
+    return lh_library_load(&library, &state, &nccl, error) ? &nccl : NULL;
 }

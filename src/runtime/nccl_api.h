@@ -1,6 +1,6 @@
 /*
  * NCCL, loaded when it is needed, so that one program starts where there is none and says so. Its
- * functions have the types of nccl.h, and are called as lh_nccl()->Send(...).
+ * functions have the types of nccl.h, and are called as nccl->Send(...).
  */
 #pragma once
 
@@ -11,10 +11,6 @@
 /* The file that is loaded, in the place of libnccl.so.2, where this variable of the environment is
  * set. */
 #define LH_NCCL_VARIABLE "LONGHAUL_NCCL"
-
-/* Older libraries cannot split communicators, or end them without blocking. */
-#define LH_NCCL_MAJOR_LEAST 2
-#define LH_NCCL_MINOR_LEAST 18
 
 #define LH_NCCL_FUNCTIONS(F)                                                                       \
     F(GetVersion)                                                                                  \
@@ -40,7 +36,6 @@ typedef struct {
 #define LH_NCCL_MEMBER(name) __typeof__(&nccl##name) name;
     LH_NCCL_FUNCTIONS(LH_NCCL_MEMBER)
 #undef LH_NCCL_MEMBER
-    char *file;  /* what was loaded */
     int version; /* as ncclGetVersion() gives it: 22809 is 2.28.9 */
 } LhNccl;
 
@@ -49,9 +44,6 @@ typedef struct {
  * function, or is of another version than this program can use. May be called from any thread.
  */
 const LhNccl *lh_nccl_load(GError **error);
-
-/* Once it has been loaded. */
-const LhNccl *lh_nccl(void);
 
 /* "2.28.9"; caller frees. */
 char *lh_nccl_version_text(int version);

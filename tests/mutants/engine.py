@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """
-Which mistakes in src/runtime are found, and by what: in the submitting engine, and in what asks
-cuDNN for attention.
+Which mistakes in src/runtime are found, and by what: in the submitting engine, in how collectives are
+made, and in what asks cuDNN for attention.
 
 As run.py. The mutants of engine.list are given to tests/test_submit, with the processor's kernels on
-the stand-in's streams, and if that finds nothing to tests/test_toy_device; those of cudnn.list to
-tests/test_cudnn and to tests/test_cudnn_runs, with the stand-in for cuDNN. Needs the headers of nvcc
-and of cuDNN, and compiles no kernels.
+the stand-in's streams, and if that finds nothing to tests/test_toy_device; those of collectives.list to
+tests/test_runtime_ops and to tests/test_nccl; those of cudnn.list to tests/test_cudnn and to
+tests/test_cudnn_runs, with the stand-ins for both libraries. Needs the headers of nvcc, NCCL and cuDNN,
+and compiles no kernels.
 
     tests/mutants/engine.py                  all mutants
     tests/mutants/engine.py wait             those whose id or class contains one of the words
@@ -30,9 +31,13 @@ BASE = "src/runtime/"
 # Of each list, the tests that its mutants are given to, and what else these need.
 TARGETS = {
     "engine.list": ["tests/test_submit", "tests/test_toy_device"],
+    "collectives.list": ["tests/test_runtime_ops", "tests/test_nccl"],
     "cudnn.list": ["tests/test_cudnn", "tests/test_cudnn_runs"],
 }
-NEEDED = ["tests/standin-cudnn.so"]
+NEEDED = {
+    "collectives.list": {"LONGHAUL_NCCL": "tests/standin-nccl.so"},
+    "cudnn.list": {"LONGHAUL_CUDNN": "tests/standin-cudnn.so"},
+}
 # What a finding's text begins with, and whose it is. The first line that says something counts.
 FINDERS = [
     ("RACE", "race"),
@@ -58,12 +63,22 @@ FINDERS = [
     ("beyond the end", "canary"),
     ("signal", "crash"),
     ("CUDA:", "error of CUDA"),
+    ("invalid peer", "stand-in of NCCL"),
+    ("which receives", "stand-in of NCCL"),
+    ("NCCL", "stand-in of NCCL"),
+    ("has waited for", "deadline"),
+    ("toy_value", "numbers"),
+    ("toy_bits", "numbers"),
+    ("bytes_sent", "counts"),
+    ("digest", "bits"),
 ]
 
 
-def prepare(tree, targets):
-    """Copies the tracked files and configures a build."""
-    os.environ["LONGHAUL_CUDNN"] = str(tree / "build" / NEEDED[0])
+def prepare(tree, lists):
+    """Copies the tracked files, and builds what the mutants of the lists need."""
+    needed = {variable: file for name in lists for variable, file in NEEDED.get(name, {}).items()}
+    targets = [target for name in lists for target in TARGETS[name]]
+    os.environ.update({variable: str(tree / "build" / file) for variable, file in needed.items()})
     files = subprocess.run(["git", "ls-files", "-z"], cwd=run.ROOT, check=True, text=True,
                            stdout=subprocess.PIPE).stdout.split("\0")
     for name in filter(None, files):
@@ -72,8 +87,9 @@ def prepare(tree, targets):
             (tree / name).write_bytes((run.ROOT / name).read_bytes())
             (tree / name).chmod((run.ROOT / name).stat().st_mode)
     for args in (["meson", "setup", "build", "--buildtype=release", "-Dsimgrid=disabled",
-                  "-Dmpi=disabled", "-Dtests=enabled", "-Dcuda=enabled", "-Dc_args=-DFEW_RUNS"],
-                 ["ninja", "-C", "build"] + NEEDED + targets):
+                  "-Dmpi=disabled", "-Dtests=enabled", "-Dcuda=enabled", "-Dgpu_archs=",
+                  "-Dc_args=-DFEW_RUNS"],
+                 ["ninja", "-C", "build"] + list(needed.values()) + targets):
         good, output = run.command(args, tree)
         if not good:
             run.stop(output)
@@ -128,7 +144,7 @@ def main():
     table, unexplained = collections.Counter(), 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = pathlib.Path(folder)
-        prepare(tree, sum((TARGETS[name] for name in sorted({name for name, _ in mutants})), []))
+        prepare(tree, sorted({name for name, _ in mutants}))
         for name, mutant in mutants:
             found = examine(mutant, tree, TARGETS[name])
             finder, line = found or ("survived", mutant.harmless or mutant.survives or "?")

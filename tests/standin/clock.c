@@ -1,13 +1,24 @@
 /*
- * Virtual time: an op begins when what it waits for has ended, and takes as long as the test says.
- * Ops that run at once do not slow each other down, and hosts take no time, as in the simulator
- * with unit costs and an alpha-beta network.
+ * Virtual time. An op begins when its stream gets to it, and takes as long as the test says.
+ * Kernels that run at the same time on one device share its SMs alike: of two, each is half as fast
+ * as alone. Messages do not slow each other down. Hosts take no time: the clock goes on when there
+ * is nothing left to do before, which runtime.c knows.
  */
 #include "standin_private.h"
 
+#include <math.h>
+
+#define ROUNDING_S 1e-13 /* of sums of times, which are told apart by picoseconds */
+
 static StandinTimes times;
-static __thread double next_s;
-static __thread bool next_is_known;
+static double now_s;
+
+/* Of this thread's next launch. */
+static __thread struct {
+    bool known;
+    double seconds;
+    uint32_t part;
+} next;
 
 void
 standin_times(const StandinTimes *wanted)
@@ -16,21 +27,19 @@ standin_times(const StandinTimes *wanted)
 }
 
 void
-standin_next_launch(double seconds)
+standin_next_launch(double seconds, uint32_t part)
 {
-    next_s = seconds;
-    next_is_known = true;
+    next.known = true;
+    next.seconds = seconds;
+    next.part = part;
 }
 
-double
-standin_kernel_s(const char *name, const uint32_t grid[3])
+void
+standin_clock_launch(StandinOp *op, const char *name, const uint32_t grid[3])
 {
-    const bool is_known = next_is_known;
-
-    next_is_known = false;
-    if (is_known)
-        return next_s;
-    return times.kernel == NULL ? 0 : times.kernel(name, grid);
+    op->part = next.known ? next.part : 0;
+    op->work_s = next.known ? next.seconds : times.kernel == NULL ? 0 : times.kernel(name, grid);
+    next.known = false;
 }
 
 double
@@ -39,4 +48,65 @@ standin_message_s(uint64_t bytes)
     if (times.message_bytes_per_s <= 0)
         return 0;
     return times.message_s + (double)bytes / times.message_bytes_per_s;
+}
+
+void
+standin_clock_start(void)
+{
+    now_s = 0;
+}
+
+double
+standin_now(void)
+{
+    return now_s;
+}
+
+bool
+standin_is_over(const StandinOp *op)
+{
+    return op->work_s <= ROUNDING_S && op->end_s <= now_s + ROUNDING_S;
+}
+
+/* How many kernels run where this one does. */
+static uint32_t
+sharers(const StandinOp *op)
+{
+    uint32_t count = 0;
+
+    for (const StandinStream *s = standin_streams; s != NULL; s = s->next)
+        count += s->first != NULL && s->first->through && s->first->work_s > ROUNDING_S &&
+                 s->device == op->stream->device && s->first->part == op->part;
+    return count;
+}
+
+/* When the op is over if nothing else begins or ends. */
+static double
+end_of(const StandinOp *op)
+{
+    return op->work_s > ROUNDING_S ? now_s + op->work_s * sharers(op) : op->end_s;
+}
+
+bool
+standin_clock_advance(void)
+{
+    double next_s = INFINITY, passed_s[STANDIN_STREAMS_MAX];
+
+    for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
+        if (s->first != NULL && s->first->through)
+            next_s = MIN(next_s, end_of(s->first));
+    }
+    if (isinf(next_s))
+        return false;
+    /* All shares are of before. */
+    for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
+        if (s->first != NULL && s->first->through && s->first->work_s > ROUNDING_S)
+            passed_s[s->slot] = (next_s - now_s) / sharers(s->first);
+    }
+    for (StandinStream *s = standin_streams; s != NULL; s = s->next) {
+        if (s->first != NULL && s->first->through && s->first->work_s > ROUNDING_S)
+            s->first->work_s -= passed_s[s->slot];
+    }
+    now_s = MAX(now_s, next_s);
+    return true;
 }

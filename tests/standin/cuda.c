@@ -188,7 +188,10 @@ cudaStreamQuery(cudaStream_t stream)
         standin_work();
     if (stream->first == NULL) {
         standin_host_knows(&stream->done);
+        standin_learned();
         code = cudaSuccess;
+    } else {
+        standin_asked_in_vain(stream);
     }
     standin_unlock();
     return standin_result(code);

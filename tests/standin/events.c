@@ -29,7 +29,7 @@ run_record(StandinOp *op)
     StandinMoment *m = ((EventOp *)op)->moment;
 
     m->passed = true;
-    m->time_s = op->begin_s;
+    m->time_s = standin_now();
     m->clock = op->clock;
     m->clock.at[op->stream->slot] = op->index;
     return true;
@@ -47,7 +47,6 @@ run_wait(StandinOp *op)
     const StandinMoment *m = ((EventOp *)op)->moment;
 
     standin_join(&op->clock, &m->clock);
-    op->end_s = MAX(op->end_s, m->time_s);
     return true;
 }
 
@@ -176,9 +175,12 @@ cudaEventQuery(cudaEvent_t event)
     if (has_passed(event)) {
         if (event->latest != NULL)
             standin_host_knows(&event->latest->clock);
+        standin_learned();
         status = cudaSuccess;
     } else if (standin_sticky != cudaSuccess) {
         status = standin_sticky;
+    } else {
+        standin_asked_in_vain(event);
     }
     standin_unlock();
     return standin_result(status);

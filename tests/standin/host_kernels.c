@@ -15,7 +15,6 @@ typedef struct {
     LhKernelId kernel;
     LhKernelArgs args;
     LhCall call;
-    double seconds;
 } CallOp;
 
 typedef struct {
@@ -65,7 +64,6 @@ run_call(StandinOp *op)
     for (unsigned i = 0; ok && i < LH_KERNEL_OPERANDS_MAX && c->call.operands[i].data != NULL; i++)
         ok = touch_operand(c, turn, i);
     standin_counted.kernels++;
-    op->end_s = op->begin_s + c->seconds;
     if (ok && lh_cpu_kernels[c->kernel]->fast(&c->call) == LH_STATUS_OK)
         return true;
     standin_finding("%s failed", op->label);
@@ -88,7 +86,7 @@ enqueue(const StandinKind *kind, LhKernelId kernel, const LhCall *call, void *st
     c->args = *call->args;
     c->call = *call;
     c->call.args = &c->args;
-    c->seconds = standin_kernel_s(lh_kernels[kernel]->name, grid);
+    standin_clock_launch(&c->op, lh_kernels[kernel]->name, grid);
     code = standin_enqueue(&c->op);
     standin_unlock();
     (void)standin_result(code);

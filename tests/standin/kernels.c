@@ -193,7 +193,6 @@ typedef struct {
     unsigned char *params; /* owned */
     void **args;           /* owned; into params */
     uint32_t turn;
-    double seconds;
 } KernelOp;
 
 static bool
@@ -214,7 +213,6 @@ run_kernel(StandinOp *op)
     k->turn = standin_turn(op);
     k->launch.args = k->args;
     standin_counted.kernels++;
-    op->end_s = op->begin_s + k->seconds;
     if (standin_sticky != cudaSuccess ||
         ptx_run(k->kernel, &k->launch, &memory, &kernel_counts, error))
         return true;
@@ -291,7 +289,7 @@ launch(const Function *f, dim3 grid, dim3 block, void **args, size_t shared_byte
     /* The same in every order, so that runs have the same bits. */
     if (!standin_options.alike)
         k->launch.seed = (uint64_t)stream->slot << SLOT_SHIFT | stream->kernels++;
-    k->seconds = standin_kernel_s(k->op.label, k->launch.grid);
+    standin_clock_launch(&k->op, k->op.label, k->launch.grid);
     copy_args(k, args);
     return standin_enqueue(&k->op);
 }

@@ -20,13 +20,15 @@
  *
  * STANDIN_NCCL in the environment makes it fail: "error=R:N" (rank R has an asynchronous error in
  * its N-th group), "silent=R" (it never connects to anybody), "exit=R:N" (its process is gone),
- * "hang=R" (it never joins).
+ * "hang=R" (it never joins), "stop=R:N" (its process stops, and leaves its id in the file that
+ * STOP_PID names; 0: when it joins).
  */
 #include "ptx_float.h"
 #include "standin_private.h"
 
 #include <fcntl.h>
 #include <nccl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +42,7 @@
 #define NAME_BYTES 100
 #define GONE_STATUS 9
 #define VERSION 22809
+#define BUSY_IN 3 /* one group in so many is still being launched when the call returns */
 
 /* ---- what ranks share ---- */
 
@@ -183,6 +186,19 @@ is_asked(const char *what, int world_rank, unsigned *number)
     return true;
 }
 
+/* Stops, as a node does that hangs. */
+static void
+stop(void)
+{
+    FILE *file = fopen(g_getenv("STOP_PID"), "w");
+
+    if (file != NULL) {
+        fprintf(file, "%d\n", (int)getpid());
+        fclose(file);
+    }
+    raise(SIGSTOP);
+}
+
 /* ---- ops ---- */
 
 /* Groups of a communicator run one after the other, in the order of the calls. */
@@ -198,6 +214,8 @@ start_group(StandinOp *op)
         return false;
     if (is_asked("exit", g->comm->world_rank, &number) && g->comm->launched >= number)
         _exit(GONE_STATUS);
+    if (is_asked("stop", g->comm->world_rank, &number) && g->comm->launched >= number)
+        stop();
     if (is_asked("error", g->comm->world_rank, &number) && g->comm->launched >= number) {
         g->comm->error = ncclRemoteError;
         return false;
@@ -483,11 +501,16 @@ run_group(StandinOp *op)
             go_on(g, &g->calls[i]);
         all = all && g->calls[i].done;
     }
-    if (!all && g->comm->state != ABORTED)
-        return false;
+    return all || g->comm->state == ABORTED;
+}
+
+static void
+end_of_group(StandinOp *op)
+{
+    GroupOp *g = (GroupOp *)op;
+
     withdraw(g);
     g->comm->finished++;
-    return true;
 }
 
 static void
@@ -519,6 +542,7 @@ static const StandinKind kind_group = {
     .start = start_group,
     .ready = group_is_ready,
     .run = run_group,
+    .end = end_of_group,
     .describe = describe_group,
     .clear = clear_group,
 };
@@ -759,8 +783,12 @@ launch(ncclComm_t comm)
         connected = connected && is_connected(c);
         g_array_append_vals(comm->pending, c, 1);
     }
-    if (connected && connect_pending(comm))
-        return ncclSuccess;
+    if (connected && connect_pending(comm)) {
+        if (standin_random() % BUSY_IN != 0)
+            return ncclSuccess;
+        comm->state = CONNECTING; /* it has not done everything yet; until the host asks */
+        return ncclInProgress;
+    }
     /* Legal, but hosts wait for each other in the midst of a run. */
     if (comm->parent != NULL && comm->parent->collectives > 0)
         standin_finding("rank %d makes a connection only when it needs it", comm->rank);
@@ -785,7 +813,7 @@ end_group(void)
         if (first && launch(comm) == ncclInProgress)
             result = ncclInProgress;
     }
-    g_array_set_size(group, 0);
+    g_clear_pointer(&group, g_array_unref);
     standin_moved();
     standin_unlock();
     return result;
@@ -963,8 +991,12 @@ ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t
 ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
+    unsigned number;
+
     if (ranks < 1 || ranks > RANKS_MAX || rank < 0 || rank >= ranks)
         return refuse(ncclInvalidArgument, "invalid rank");
+    if (is_asked("stop", rank, &number) && number == 0)
+        stop();
     standin_lock();
     if (config == NULL || config->blocking != 0)
         standin_finding("a communicator whose calls block");
@@ -1005,7 +1037,10 @@ ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child, ncclConfig
 ncclResult_t
 ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
+    State state;
+
     standin_lock();
+    state = comm->state;
     if (standin_random() % ASKING_WORKS_IN == 0)
         standin_work();
     if (comm->state >= ABORTED)
@@ -1014,7 +1049,10 @@ ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     *error = comm->error != ncclSuccess                         ? comm->error
              : comm->state == READY || comm->state >= FINALIZED ? ncclSuccess
                                                                 : ncclInProgress;
-    standin_moved();
+    if (*error == ncclInProgress)
+        standin_asked_in_vain(comm);
+    else if (state != comm->state)
+        standin_moved();
     standin_unlock();
     return ncclSuccess;
 }

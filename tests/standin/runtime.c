@@ -35,14 +35,59 @@ static uint32_t slots;
 static GString *findings, *stuck;
 static StandinClock all_hosts; /* what any thread knows */
 
-/* What this thread knows to be done, in the run of number @host_era. */
-static __thread StandinClock host_clock;
-static __thread uint64_t host_era;
+/* Threads that have called anything here and have not ended, and how many of them can do nothing
+ * before something happens: after the @happenings that there have been. */
+static uint32_t hosts, idle_hosts;
+static uint64_t happenings;
+
+/* This thread's host. */
+static __thread struct {
+    uint64_t era;                     /* the run that all this is of */
+    StandinClock clock;               /* what it knows to be done */
+    uint64_t idle_since, asked_since; /* happenings; 0: not */
+    const void *asked;                /* what it asked for first since then */
+} host;
+
+static pthread_key_t host_key;
+
+/* A thread ends. */
+static void
+host_ends(void *data)
+{
+    (void)data;
+    pthread_mutex_lock(&lock);
+    if (host.era == era)
+        hosts--;
+    standin_moved();
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+make_host_key(void)
+{
+    g_assert(pthread_key_create(&host_key, host_ends) == 0);
+}
+
+/* This thread takes part in the run. */
+static void
+register_host(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (host.era == era)
+        return;
+    memset(&host, 0, sizeof(host));
+    host.era = era;
+    hosts++;
+    pthread_once(&once, make_host_key);
+    pthread_setspecific(host_key, &host);
+}
 
 void
 standin_lock(void)
 {
     pthread_mutex_lock(&lock);
+    register_host();
 }
 
 void
@@ -54,6 +99,8 @@ standin_unlock(void)
 void
 standin_moved(void)
 {
+    happenings++;
+    idle_hosts = 0;
     pthread_cond_broadcast(&moved);
 }
 
@@ -100,25 +147,15 @@ standin_join_start(StandinOp *op, const StandinOp *other)
         *before = MAX(*before, other->index - 1);
 }
 
-static StandinClock *
-clock_of_host(void)
-{
-    if (host_era != era) {
-        memset(&host_clock, 0, sizeof(host_clock));
-        host_era = era;
-    }
-    return &host_clock;
-}
-
 void
 standin_host_knows(const StandinClock *clock)
 {
-    standin_join(clock_of_host(), clock);
+    standin_join(&host.clock, clock);
     standin_join(&all_hosts, clock);
 }
 
 /* A thread that has ended has told the one that waited for it. Threads end together here, so what
- * any of them knew stands for what this one did. */
+ * any of them knew stands for what this one did. Meanwhile time passes without this one. */
 int
 pthread_join(pthread_t thread, void **result)
 {
@@ -127,9 +164,15 @@ pthread_join(pthread_t thread, void **result)
     int status;
 
     memcpy(&join_thread, &function, sizeof(function));
+    standin_lock();
+    hosts--;
+    standin_moved();
+    standin_unlock();
     status = join_thread(thread, result);
     standin_lock();
-    standin_join(clock_of_host(), &all_hosts);
+    hosts++;
+    standin_moved();
+    standin_join(&host.clock, &all_hosts);
     standin_unlock();
     return status;
 }
@@ -137,7 +180,7 @@ pthread_join(pthread_t thread, void **result)
 const StandinClock *
 standin_host_clock(void)
 {
-    return clock_of_host();
+    return &host.clock;
 }
 
 /* ---- ops ---- */
@@ -174,7 +217,7 @@ standin_enqueue(StandinOp *op)
     }
     op->index = ++s->issued;
     op->order = ++asked;
-    op->clock = *clock_of_host();
+    op->clock = host.clock;
     op->clock.at[s->slot] = op->index - 1;
     if (s->last != NULL)
         s->last->next = op;
@@ -192,12 +235,13 @@ finish(StandinOp *op)
 {
     StandinStream *s = op->stream;
 
+    if (op->kind->end != NULL)
+        op->kind->end(op);
     s->first = op->next;
     if (s->first == NULL)
         s->last = NULL;
     s->done = op->clock;
     s->done.at[s->slot] = op->index;
-    s->time_s = MAX(s->time_s, op->end_s);
     op_free(op);
     standin_moved();
 }
@@ -225,10 +269,16 @@ start(StandinOp *op)
     if (is_behind_others(op) || (op->kind->start != NULL && !op->kind->start(op)))
         return false;
     op->started = true;
-    op->begin_s = MAX(op->begin_s, op->stream->time_s);
-    op->end_s = op->begin_s;
+    op->begin_s = op->end_s = standin_now();
     standin_join(&op->clock, &op->stream->done);
     return true;
+}
+
+/* Whether there is anything to do for an op that has started. */
+static bool
+is_ready(StandinOp *op)
+{
+    return op->through ? standin_is_over(op) : op->kind->ready == NULL || op->kind->ready(op);
 }
 
 bool
@@ -245,15 +295,60 @@ standin_work(void)
         if (s->first == NULL || !start(s->first))
             continue;
         started = started || !before;
-        if (s->first->kind->ready == NULL || s->first->kind->ready(s->first))
+        if (is_ready(s->first))
             ready[count++] = s->first;
     }
+    if (started || count > 0)
+        standin_moved();
     if (count == 0)
         return started;
     op = ready[standin_random() % count];
-    if (op->kind->run(op))
+    op->through = op->through || op->kind->run(op);
+    if (op->through && standin_is_over(op))
         finish(op);
     return true;
+}
+
+/* Time passes if there is nothing else to do. */
+static bool
+work_or_time(void)
+{
+    return standin_work() || standin_clock_advance();
+}
+
+/* ---- hosts that wait ---- */
+
+/* This host can do nothing before something happens. If none can, and there is nothing to do now,
+ * time passes; false: it does not. */
+static bool
+host_is_idle(void)
+{
+    if (host.idle_since != happenings) {
+        host.idle_since = happenings;
+        idle_hosts++;
+    }
+    if (idle_hosts < hosts || !standin_clock_advance())
+        return false;
+    standin_moved();
+    return true;
+}
+
+/* Who asks for one thing again while nothing has happened has nothing else to do. */
+void
+standin_asked_in_vain(const void *what)
+{
+    if (host.asked_since != happenings) {
+        host.asked_since = happenings;
+        host.asked = what;
+    } else if (host.asked == what && !standin_work()) {
+        (void)host_is_idle();
+    }
+}
+
+void
+standin_learned(void)
+{
+    host.asked_since = 0;
 }
 
 bool
@@ -263,11 +358,11 @@ standin_host_waits(bool (*until)(void *data), void *data, const char *what)
 
     standin_counted.host_waits++;
     while (!until(data)) {
-        if (standin_work())
+        if (standin_work() || host_is_idle())
             continue;
         clock_gettime(CLOCK_REALTIME, &give_up);
         give_up.tv_sec += STILL_S;
-        if (pthread_cond_timedwait(&moved, &lock, &give_up) != 0) {
+        if (pthread_cond_timedwait(&moved, &lock, &give_up) != 0 && !standin_clock_advance()) {
             standin_finding("a host waits for ever for %s", what);
             return false;
         }
@@ -319,6 +414,9 @@ standin_start(const StandinOptions *options)
 {
     standin_lock();
     era++;
+    hosts = idle_hosts = 0;
+    happenings = 1;
+    register_host();
     memset(&all_hosts, 0, sizeof(all_hosts));
     standin_options = *options;
     random_state = (options->seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
@@ -331,6 +429,7 @@ standin_start(const StandinOptions *options)
     g_string_truncate(findings, 0);
     asked = 0;
     free_streams();
+    standin_clock_start();
     standin_events_start();
     standin_races_start();
     standin_kernels_start();
@@ -341,7 +440,7 @@ void
 standin_end(void)
 {
     standin_lock();
-    while (standin_work())
+    while (work_or_time())
         continue;
     for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
         if (s->first != NULL)
@@ -370,7 +469,7 @@ const char *
 standin_stuck(void)
 {
     standin_lock();
-    while (standin_work())
+    while (work_or_time())
         continue;
     g_string_truncate(stuck, 0);
     for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {

@@ -24,9 +24,10 @@ typedef struct {
                    own; -1: there is no driver */
 } StandinOptions;
 
-/* What the virtual clock counts. Hosts are infinitely fast, and so are copies within a device. */
+/* What the virtual clock counts. Hosts are infinitely fast, and so are copies within a device: time
+ * passes when all hosts wait. */
 typedef struct {
-    /* Seconds that a kernel takes; NULL: no time. */
+    /* Seconds that a kernel takes when it is alone on its device; NULL: no time. */
     double (*kernel)(const char *name, const uint32_t grid[3]);
     /* A message of NCCL: latency, and bytes per second, 0 for no time. */
     double message_s, message_bytes_per_s;
@@ -40,8 +41,9 @@ typedef struct {
 /* Forgets everything and begins again. */
 void standin_start(const StandinOptions *options);
 void standin_times(const StandinTimes *times);
-/* What this thread's next launch takes, whatever StandinTimes says of it. */
-void standin_next_launch(double seconds);
+/* What this thread's next launch takes, whatever StandinTimes says of it, and the part of the
+ * device that it is for: kernels share the SMs of a part, and take none from others. */
+void standin_next_launch(double seconds, uint32_t part);
 
 /* Does what is left to do; what was not given back is a finding. */
 void standin_end(void);

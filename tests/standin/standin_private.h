@@ -40,8 +40,9 @@ typedef struct {
     bool (*start)(StandinOp *op);
     /* Whether run() has anything to do; NULL: yes. Only for ops that have started. */
     bool (*ready)(StandinOp *op);
-    /* Does what there is to do; true: the op is done, and goes. */
+    /* Does what there is to do; true: that was all, and the op goes when its time is over. */
     bool (*run)(StandinOp *op);
+    void (*end)(StandinOp *op); /* its time is over; NULL: nothing to do */
     /* Appends what it waits for; NULL: nothing. */
     void (*describe)(const StandinOp *op, GString *text);
     void (*clear)(StandinOp *op); /* NULL: nothing to free */
@@ -51,12 +52,14 @@ struct StandinOp {
     const StandinKind *kind;
     StandinOp *next;
     StandinStream *stream;
-    char *label;        /* owned */
-    uint64_t order;     /* in which it was asked for, over all streams */
-    uint32_t index;     /* on its stream, from 1 */
-    StandinClock clock; /* what comes before it: complete when it starts */
-    bool started;
+    char *label;           /* owned */
+    uint64_t order;        /* in which it was asked for, over all streams */
+    uint32_t index;        /* on its stream, from 1 */
+    StandinClock clock;    /* what comes before it: complete when it starts */
+    bool started, through; /* run() has done all that there was */
     double begin_s, end_s; /* virtual; begin_s is set when it starts, and end_s to the same */
+    double work_s;         /* of a kernel: that it still takes when it is alone */
+    uint32_t part;         /* of its device, whose SMs a kernel shares */
 };
 
 struct CUstream_st {
@@ -69,7 +72,6 @@ struct CUstream_st {
     uint32_t issued;
     uint32_t kernels;  /* of them */
     StandinClock done; /* its last op that is done, and what came before that */
-    double time_s;
 };
 
 /* A record of an event. Who waits, waits for the one that was the latest when he began to. */
@@ -98,7 +100,7 @@ extern StandinCounts standin_counted;
 /* The device that this thread uses. */
 extern __thread int standin_device;
 
-/* Another thread may be able to go on. */
+/* Something has happened, for which another thread may be able to go on. */
 void standin_moved(void);
 
 /* What a call returns, given what became of it; remembered as the thread's last error. */
@@ -134,6 +136,10 @@ bool standin_work(void);
  */
 bool standin_host_waits(bool (*until)(void *data), void *data, const char *what);
 
+/* This thread's host has asked whether @what is done, and it is not; or it is. */
+void standin_asked_in_vain(const void *what);
+void standin_learned(void);
+
 /* ---- events.c ---- */
 
 void standin_events_start(void);
@@ -162,9 +168,15 @@ uint32_t standin_turn(const StandinOp *op);
 
 /* ---- clock.c ---- */
 
-/* Of a launch that this thread makes now. */
-double standin_kernel_s(const char *name, const uint32_t grid[3]);
+void standin_clock_start(void);
+double standin_now(void);
+/* Gives the kernel its time and its part of the device, as of a launch that this thread makes now.
+ */
+void standin_clock_launch(StandinOp *op, const char *name, const uint32_t grid[3]);
 double standin_message_s(uint64_t bytes);
+bool standin_is_over(const StandinOp *op);
+/* Goes on to when the next op is over of those that are through; false: there is none. */
+bool standin_clock_advance(void);
 
 /* ---- kernels.c ---- */
 
