@@ -19,6 +19,7 @@ typedef struct {
     uint64_t seed;
     const char *inject;
     uint64_t repeat;
+    uint32_t check_tokens;
     double deadline_s;
 } Case;
 
@@ -52,6 +53,7 @@ run_program(const Case *c, LhProgram *program, GError **error)
         .inputs = c->inputs,
         .inject = c->inject,
         .repeat = c->repeat,
+        .check_tokens = c->check_tokens,
         .deadline_ps = (LhTime)(c->deadline_s * 1e12),
     };
 

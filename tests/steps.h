@@ -11,6 +11,7 @@ typedef struct {
     const char *schedule; /* of its attention */
     uint32_t tensor, context, data;
     uint32_t stages, chunks; /* of a pipeline; 0: one */
+    bool embedding_counts, loss_counts;
     LhPipelineOrder order;
     uint32_t layers, micro_batches, batch;
     LhShard shard;
@@ -97,6 +98,8 @@ tiny_step(const TinyStep *tiny, GError **error)
         .data_parallel = MAX(tiny->data, 1),
         .pipeline_parallel = tiny->stages,
         .chunks = tiny->chunks,
+        .embedding_counts = tiny->embedding_counts,
+        .loss_counts = tiny->loss_counts,
         .pipeline_order = tiny->order,
         .micro_batches = MAX(tiny->micro_batches, 1),
         .shard = tiny->shard,

@@ -205,6 +205,57 @@ START_TEST(model_folds_layers)
 }
 END_TEST
 
+static guint
+folded_period(const LhModel *model)
+{
+    guint period = 0;
+
+    for (guint i = 0; i < model->layers->len; i++)
+        period += (guint)g_array_index(model->layers, LhLayerRun, i).count;
+    return period;
+}
+
+/* Every pattern of up to 12 layers against the definition; and many layers of which the last
+ * differs. */
+START_TEST(model_folds_to_the_least_period)
+{
+    for (guint layers = 1; layers <= 12; layers++) {
+        for (guint bits = 0; bits < 1U << layers; bits++) {
+            g_autoptr(GArray) each = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
+            LhModel model = { .num_layers = layers };
+            guint least = 1;
+
+            for (guint k = 0; k < layers; k++) {
+                const LhLayerRun layer = { .kind = bits >> k & 1, .count = 1 };
+
+                g_array_append_val(each, layer);
+            }
+            while (layers % least != 0 || bits >> least != (bits & ((1U << (layers - least)) - 1)))
+                least++;
+            lh_model_fold_layers(&model, each);
+            ck_assert_uint_eq(folded_period(&model), least);
+            g_array_unref(model.layers);
+        }
+    }
+}
+END_TEST
+
+START_TEST(model_folds_many_layers)
+{
+    g_autoptr(GArray) each = g_array_new(FALSE, TRUE, sizeof(LhLayerRun));
+    LhModel model = { .num_layers = 65536 };
+
+    g_array_set_size(each, 65536);
+    for (guint k = 0; k < each->len; k++)
+        g_array_index(each, LhLayerRun, k).count = 1;
+    g_array_index(each, LhLayerRun, each->len - 1).kind = LH_LAYER_LINEAR;
+    lh_model_fold_layers(&model, each);
+    ck_assert_uint_eq(model.layers->len, 2);
+    ck_assert_uint_eq(folded_period(&model), 65536);
+    g_array_unref(model.layers);
+}
+END_TEST
+
 /* The same shape, whether it comes from our file or from Hugging Face. */
 START_TEST(model_own_and_hugging_face_agree)
 {
@@ -537,9 +588,9 @@ END_TEST
 
 LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
              model_shapes_give_published_sizes, model_reads_hugging_face,
-             model_own_and_hugging_face_agree, model_folds_layers, model_fills_in_defaults,
-             model_knows_rotary_positions, model_rejects_broken_files,
-             model_rejects_broken_hugging_face, model_takes_two_names_that_agree,
-             model_names_files_there_are, model_counts_parameters,
+             model_own_and_hugging_face_agree, model_folds_layers, model_folds_to_the_least_period,
+             model_folds_many_layers, model_fills_in_defaults, model_knows_rotary_positions,
+             model_rejects_broken_files, model_rejects_broken_hugging_face,
+             model_takes_two_names_that_agree, model_names_files_there_are, model_counts_parameters,
              model_counts_latent_attention_alike,
              model_counts_about_as_many_parameters_as_its_name_says)

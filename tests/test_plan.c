@@ -159,16 +159,22 @@ random_members(uint64_t seed)
         "pytorch-fsdp", "megatron-lm", "deepspeed", "fairscale", "torchtitan", "lightseq", NULL
     };
     static const char *const jitters[] = { "0", "0", "0.1", NULL };
+    static const char *const pipelines[] = { "",
+                                             "",
+                                             ", \"pipeline_model_parallel_size\": 2",
+                                             ", \"pipeline_model_parallel_size\": 3",
+                                             ", \"pipeline_model_parallel_size\": 4",
+                                             NULL };
     const char *network = pick(networks, seed, 5);
     const bool fair = strcmp(network, "fair") == 0;
 
     return g_strdup_printf(
         "\"model\": \"%s\", \"cluster\": \"%s\", \"ranks\": %s, \"seq_length\": \"%s\", "
         "\"network\": \"%s\", \"collectives\": \"%s\", \"framework\": \"%s\", \"jitter\": %s, "
-        "\"pad\": \"heads\"",
+        "\"pad\": \"heads\"%s",
         pick(models, seed, 1), pick(clusters, seed, 2), pick(ranks, seed, 3),
         pick(lengths, seed, 4), network, fair ? pick(collectives, seed, 6) : "ring",
-        pick(frameworks, seed, 7), pick(jitters, seed, 8));
+        pick(frameworks, seed, 7), pick(jitters, seed, 8), pick(pipelines, seed, 11));
 }
 
 /* Points of one question, spread over its shapes. Returns how many were looked at. */
@@ -179,7 +185,7 @@ check_question(uint64_t seed, guint points)
     guint looked = 0;
     Case c;
 
-    if (case_try(&c, members, UINT64_C(1) << (lh_rng_bits(seed, 9, 0) % 3), NULL)) {
+    if (case_try(&c, members, UINT64_C(1) << (lh_rng_bits(seed, 9, 0) % 4), NULL)) {
         for (guint i = 0; i < 4 * points && looked < points; i++)
             looked +=
                 check_estimates(c.space, (guint)(lh_rng_bits(seed, 10, i) % c.space->points->len));
@@ -365,6 +371,12 @@ START_TEST(searches_find_what_simulating_all_finds)
           "\"model\": \"llama-3-70b-12l\", \"cluster\": \"pcie-l40s:1\", "
           "\"seq_length\": \"64K\", \"context_parallel_size\": 4",
           2 },
+        { "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"hgx-h100:2\", \"ranks\": 12, "
+          "\"seq_length\": \"16K\", \"schedule\": [\"zigzag\", \"usp\"]",
+          "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"hgx-h100:1\", \"ranks\": 6, "
+          "\"seq_length\": \"16K\", \"schedule\": [\"zigzag\"], \"checkpoint\": \"layer\", "
+          "\"tensor_model_parallel_size\": \"1\"",
+          12 },
     };
 
     if (!test_takes((uint64_t)_i))
@@ -753,7 +765,7 @@ main(void)
     tcase_set_timeout(plan, 3600);
     tcase_add_test(plan, estimates_never_exceed_simulations);
     tcase_add_test(plan, estimates_of_one_rank_are_exact);
-    tcase_add_loop_test(plan, searches_find_what_simulating_all_finds, 0, 3);
+    tcase_add_loop_test(plan, searches_find_what_simulating_all_finds, 0, 4);
     tcase_add_test(plan, searches_do_not_depend_on_threads);
     tcase_add_test(plan, searches_end_when_they_are_told_to);
     tcase_add_loop_test(plan, longest_sequence_fits_and_no_longer_one_does, 0, 3);

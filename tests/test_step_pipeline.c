@@ -180,8 +180,36 @@ check_refusal(const TinyStep *tiny, const char *message)
     ck_assert_str_eq(error->message, message);
 }
 
+/* Llama 3.1 405B has 126 layers: with the embedding and the loss 16 stages have 8 each. */
+START_TEST(ends_count_as_layers)
+{
+    const LhModel model = { .num_layers = 126 };
+    const LhStepParams both = {
+        .model = &model, .pipeline_parallel = 16, .embedding_counts = true, .loss_counts = true
+    };
+    LhStepParams chunks = both;
+
+    for (uint32_t stage = 0; stage < 16; stage++)
+        ck_assert_uint_eq(lh_step_stage_layers(&both, stage), stage % 15 == 0 ? 7 : 8);
+    ck_assert_uint_eq(lh_step_chunk_begins(&both, 1), 7);
+    ck_assert_uint_eq(lh_step_chunk_begins(&both, 15), 119);
+    ck_assert_uint_eq(lh_step_chunk_begins(&both, 16), 126);
+    chunks.chunks = 4; /* two layers each */
+    ck_assert_uint_eq(lh_step_stage_layers(&chunks, 0), 7);
+    ck_assert_uint_eq(lh_step_stage_layers(&chunks, 1), 8);
+    ck_assert_uint_eq(lh_step_chunk_begins(&chunks, 63), 125);
+}
+END_TEST
+
 START_TEST(what_cannot_be_cut_is_refused)
 {
+    check_refusal(
+        &(TinyStep){ .schedule = "ring", .stages = 3, .layers = 4, .embedding_counts = true },
+        "the number of layers, with the embedding, 5, must be a multiple of the number of pipeline "
+        "stages, 3; the nearest are 3 and 6");
+    check_refusal(&(TinyStep){ .schedule = "ring", .layers = 4, .loss_counts = true },
+                  "the embedding and the loss count as layers where these are shared among several "
+                  "pipeline stages");
     check_refusal(
         &(TinyStep){ .schedule = "ring", .stages = 3, .layers = 4 },
         "the number of layers, 4, must be a multiple of the number of pipeline stages, 3; "
@@ -206,5 +234,5 @@ START_TEST(what_cannot_be_cut_is_refused)
 END_TEST
 
 LH_TEST_MAIN("step_pipeline", equal_stages_idle_as_they_must, stages_hold_what_is_in_flight,
-             stages_in_flight_are_as_published, stages_share_the_weights,
+             stages_in_flight_are_as_published, stages_share_the_weights, ends_count_as_layers,
              what_cannot_be_cut_is_refused)

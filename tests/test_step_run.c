@@ -287,6 +287,14 @@ START_TEST(pipelines)
           .layers = 4,
           .linear = true,
           .gate = true },
+        { .schedule = "ring",
+          .stages = 3,
+          .data = 2,
+          .layers = 4,
+          .embedding_counts = true,
+          .loss_counts = true,
+          .tied = true },
+        { .schedule = "zigzag", .stages = 2, .chunks = 2, .layers = 7, .loss_counts = true },
     };
     TinyStep tiny = different[_i];
 
@@ -304,7 +312,7 @@ START_TEST(pipelines)
     }
 }
 END_TEST
-#define PIPELINES 9
+#define PIPELINES 11
 
 /* Ranks that would have no token of the vocabulary. */
 START_TEST(small_vocabularies_are_refused)

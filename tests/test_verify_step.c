@@ -18,20 +18,22 @@ take_all(void)
 static char *
 tiny_text(const TinyStep *t)
 {
-    return g_strdup_printf(
-        "%s tp %u cp %u dp %u pp %u chunks %u gpipe %d layers %u m %u batch %u groups %u shard %d "
-        "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
-        "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
-        "again %d copies %u logits stay %d, "
-        "%u of %u experts, %u shared, %u dense",
-        t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
-        t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch, t->groups,
-        (int)t->shard, (int)t->checkpoint, (unsigned)t->vocabulary, t->behaviour.unit_is_model,
-        t->behaviour.halves, t->behaviour.reshard, t->behaviour.prefetch,
-        t->behaviour.overlap_reduce, t->behaviour.reduce_each, t->behaviour.gradients_stay,
-        t->behaviour.overlap_tensor, t->behaviour.clip, t->behaviour.step_bytes,
-        t->behaviour.logits_fp32, t->behaviour.gather_again, t->behaviour.copy_bytes,
-        t->behaviour.logits_stay, t->choices, t->experts, t->shared, t->dense);
+    return g_strdup_printf("%s tp %u cp %u dp %u pp %u chunks %u ends count %d %d gpipe %d layers "
+                           "%u m %u batch %u groups %u shard %d "
+                           "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
+                           "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
+                           "again %d copies %u logits stay %d, "
+                           "%u of %u experts, %u shared, %u dense",
+                           t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
+                           t->embedding_counts, t->loss_counts, t->order == LH_PIPELINE_GPIPE,
+                           t->layers, t->micro_batches, t->batch, t->groups, (int)t->shard,
+                           (int)t->checkpoint, (unsigned)t->vocabulary, t->behaviour.unit_is_model,
+                           t->behaviour.halves, t->behaviour.reshard, t->behaviour.prefetch,
+                           t->behaviour.overlap_reduce, t->behaviour.reduce_each,
+                           t->behaviour.gradients_stay, t->behaviour.overlap_tensor,
+                           t->behaviour.clip, t->behaviour.step_bytes, t->behaviour.logits_fp32,
+                           t->behaviour.gather_again, t->behaviour.copy_bytes,
+                           t->behaviour.logits_stay, t->choices, t->experts, t->shared, t->dense);
 }
 
 /* Proves @tiny; false if it is refused. */
@@ -148,7 +150,10 @@ set_pipeline(TinyStep *tiny, uint32_t stages, uint32_t number)
     tiny->stages = stages;
     tiny->order = number % 4 == 3 ? LH_PIPELINE_GPIPE : LH_PIPELINE_1F1B;
     tiny->chunks = number % 4 == 2 && tiny->micro_batches % stages == 0 ? 2 : 1;
+    tiny->embedding_counts = scramble(number) % 5 % 2 == 1;
+    tiny->loss_counts = scramble(number) % 5 > 2;
     tiny->layers *= stages * tiny->chunks;
+    tiny->layers -= (tiny->embedding_counts ? 1u : 0) + (tiny->loss_counts ? 1u : 0);
 }
 
 /* Variants of steps of these sizes with a pipeline, from @number on; returns the next one. */

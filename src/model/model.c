@@ -230,24 +230,35 @@ same_layer(const LhLayerRun *a, const LhLayerRun *b)
     return a->kind == b->kind && a->output_gate == b->output_gate && a->whole == b->whole;
 }
 
-static bool
-repeats_after(const GArray *each, guint period)
+/*
+ * The fewest layers whose repetition is all of them, in linear time: matched[i] is how many of the
+ * layers up to i, not all, are at their end what the model begins with (the failure function of
+ * Knuth, Morris and Pratt).
+ */
+static guint
+period_of_each(const GArray *each)
 {
-    for (guint i = period; i < each->len; i++) {
-        if (!same_layer(&g_array_index(each, LhLayerRun, i),
-                        &g_array_index(each, LhLayerRun, i - period)))
-            return false;
+    g_autofree guint *matched = g_new0(guint, each->len + 1);
+    guint length = 0, least = 1;
+
+    for (guint i = 1; i < each->len; i++) {
+        const LhLayerRun *layer = &g_array_index(each, LhLayerRun, i);
+
+        while (length > 0 && !same_layer(layer, &g_array_index(each, LhLayerRun, length)))
+            length = matched[length - 1];
+        if (same_layer(layer, &g_array_index(each, LhLayerRun, length)))
+            length++;
+        matched[i] = length;
+        least = i + 1 - length;
     }
-    return each->len % period == 0;
+    return each->len % least == 0 ? least : each->len;
 }
 
 void
 lh_model_fold_layers(LhModel *m, const GArray *each)
 {
-    guint period = 1;
+    const guint period = period_of_each(each);
 
-    while (period < each->len && !repeats_after(each, period))
-        period++;
     m->layers = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
     for (guint i = 0; i < period; i++) {
         const LhLayerRun *layer = &g_array_index(each, LhLayerRun, i);

@@ -48,6 +48,7 @@ make_card(const LhProgram *program, const LhSetup *setup, const LhExecuteParams 
     add_number(card, "repeat", MAX(params->repeat, 1));
     add_number(card, "steps", MAX(params->steps, 1));
     add_number(card, "tokens", params->new_tokens);
+    add_number(card, "check-tokens", params->check_tokens);
     add_number(card, "timeline", params->timeline != NULL);
     add_line(card, "inject", params->inject);
     add_line(card, "program", digest);

@@ -19,7 +19,10 @@ typedef struct {
  * The quick one. The sums of a rank's kernels and launches, and its peak of memory, are those of
  * programs of a few layers, continued in a straight line: sums grow by the same for each further
  * layer, and a peak, the highest of many moments each of which grows by the same, by no less than
- * at first. Models whose layers differ are taken as they are. False, LH_ERROR_NO, for a point that
+ * at first. Models whose layers differ are taken as they are. Of a pipeline these are programs of
+ * one stage, and what a layer adds there is what it adds to its stage: a stage works on all of its
+ * layers after the first micro-batch has passed the stages before it, and before the gradients of
+ * the last one do, and holds what is in flight. False, LH_ERROR_NO, for a point that
  * is refused.
  */
 bool lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error);

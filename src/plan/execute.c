@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "plan/agree.h"
 #include "plan/need.h"
+#include "runtime/sample.h"
 
 #include <string.h>
 
@@ -175,12 +176,15 @@ run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, G
 
 /* Holds what was run against the reference. */
 static bool
-check(LhExecuted *executed, const LhNumerics *numerics, const LhOpenControl *control,
-      GError **error)
+check(LhExecuted *executed, LhNumerics *numerics, const LhExecuteJob *job, GError **error)
 {
-    const gint64 started_us = g_get_monotonic_time();
+    gint64 started_us;
 
-    if (!lh_numerics_compare_shared(numerics, executed->program, executed->run, control,
+    if (job->params->check_tokens > 0 &&
+        !lh_sample_refer(numerics, executed->program, executed->run, job->control, error))
+        return false;
+    started_us = g_get_monotonic_time();
+    if (!lh_numerics_compare_shared(numerics, executed->program, executed->run, job->control,
                                     &executed->errors, error))
         return false;
     executed->check_s =
@@ -191,8 +195,13 @@ check(LhExecuted *executed, const LhNumerics *numerics, const LhOpenControl *con
 static bool
 run_module(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *params, GError **error)
 {
-    g_autoptr(LhNumerics) numerics = lh_numerics_new_shared(
-        executed->program, job->setup->scenario->seed, job->params->inputs, job->control, error);
+    const LhExecuteParams *p = job->params;
+    const uint64_t seed = job->setup->scenario->seed;
+    g_autoptr(LhNumerics) numerics =
+        p->check_tokens > 0
+            ? lh_sample_new(executed->program, seed, p->inputs, p->check_tokens,
+                            &job->control->place)
+            : lh_numerics_new_shared(executed->program, seed, p->inputs, job->control, error);
     Loader loader = { .program = executed->program, .numerics = numerics };
     LhRunParams run = *params;
 
@@ -200,8 +209,7 @@ run_module(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *par
         return false;
     run.load = load;
     run.load_data = &loader;
-    return run_all(executed, &run, job->params, error) &&
-           check(executed, numerics, job->control, error);
+    return run_all(executed, &run, p, error) && check(executed, numerics, job, error);
 }
 
 static bool

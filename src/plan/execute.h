@@ -13,12 +13,14 @@ typedef struct {
     const LhBackend *backend;
     uint32_t kernel_set; /* of the backend's device */
     LhInputKind inputs;
-    uint64_t repeat;    /* runs; 0 means 1 */
-    uint64_t steps;     /* of training, one after the other, in each of them; 0 means 1 */
-    bool new_tokens;    /* each of these has tokens of its own; else all have the same */
-    LhTime deadline_ps; /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
-                           core of 1 GFLOP/s would need for everything */
-    const char *inject; /* faults, as lh_injection_new reads them; NULL: none */
+    uint64_t repeat;       /* runs; 0 means 1 */
+    uint64_t steps;        /* of training, one after the other, in each of them; 0 means 1 */
+    bool new_tokens;       /* each of these has tokens of its own; else all have the same */
+    LhTime deadline_ps;    /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
+                              core of 1 GFLOP/s would need for everything */
+    uint32_t check_tokens; /* of each rank that are held against the reference (runtime/sample.h),
+                              of a module whose pass is not the backward one alone; 0: all */
+    const char *inject;    /* faults, as lh_injection_new reads them; NULL: none */
     LhTimelineSink timeline; /* of the last run, of its last step; may be NULL */
     void *timeline_data;
 } LhExecuteParams;

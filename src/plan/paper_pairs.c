@@ -14,6 +14,8 @@ static const char *const ways[] = {
     "data_parallel_size",
     "pipeline_model_parallel_size",
     "num_layers_per_virtual_pipeline_stage",
+    "account_for_embedding_in_pipeline_split",
+    "account_for_loss_in_pipeline_split",
     "pipeline_schedule",
     "shard",
     "checkpoint",

@@ -55,6 +55,7 @@ typedef struct {
     uint64_t context_parallel_size;
     uint64_t pipeline_model_parallel_size;
     uint64_t num_layers_per_virtual_pipeline_stage;
+    bool account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split;
     int pipeline_schedule; /* LhPipelineOrder */
     uint64_t num_micro_batches;
     int shard;      /* LhShard */

@@ -325,6 +325,18 @@ static const LhField own_fields[] = {
       .max = 65535,
       .description = "Layers of each of several chunks that a pipeline stage has, which take turns "
                      "(interleaved 1F1B); default: all of a stage's layers are one chunk." },
+    { .name = "account_for_embedding_in_pipeline_split",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(account_for_embedding_in_pipeline_split),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .description = "The embedding counts as a layer where layers are shared among pipeline "
+                     "stages: the first one, or its first chunk, has one layer less." },
+    { .name = "account_for_loss_in_pipeline_split",
+      .type = LH_FIELD_BOOL,
+      .offset = AT(account_for_loss_in_pipeline_split),
+      .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
+      .description = "The head and the loss count as a layer where layers are shared among "
+                     "pipeline stages: the last one, or its last chunk, has one layer less." },
     { .name = "pipeline_schedule",
       .type = LH_FIELD_CHOICE,
       .offset = AT(pipeline_schedule),

@@ -59,7 +59,8 @@ typedef struct {
     void *progress_data;
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
-    LhMemorySink memory; /* may be NULL */
+    uint32_t timeline_stride; /* as LhSimParams has it */
+    LhMemorySink memory;      /* may be NULL */
     void *memory_data;
     bool path;                      /* find the critical path */
     const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */

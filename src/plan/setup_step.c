@@ -73,13 +73,17 @@ lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GEr
 static bool
 set_pipeline(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GError **error)
 {
-    const uint64_t layers = p->model->num_layers;
+    const uint64_t layers = p->model->num_layers +
+                            (s->account_for_embedding_in_pipeline_split ? 1 : 0) +
+                            (s->account_for_loss_in_pipeline_split ? 1 : 0);
     const uint64_t of_chunk = s->num_layers_per_virtual_pipeline_stage;
     const uint64_t of_stage = layers / sizes->pipeline;
 
     p->pipeline_parallel = sizes->pipeline;
     p->pipeline_order = (LhPipelineOrder)MAX(s->pipeline_schedule, 0);
     p->chunks = 1;
+    p->embedding_counts = s->account_for_embedding_in_pipeline_split;
+    p->loss_counts = s->account_for_loss_in_pipeline_split;
     if (sizes->pipeline == 1 && (of_chunk != 0 || lh_scenario_has(s, "pipeline_schedule")))
         return lh_scenario_error(
             s, of_chunk != 0 ? "num_layers_per_virtual_pipeline_stage" : "pipeline_schedule", error,

@@ -31,21 +31,71 @@ replace_count(LhScenario *s, const char *field, uint64_t count)
     lh_scenario_replace(s, field, text);
 }
 
-/* What was given of a size; 0: nothing. "all" of the tensor-parallel ones is that. */
+/* What was given of a size; 0: nothing. "all" of the tensor-parallel ones are those of a stage. */
 static uint64_t
-given_tensor(const LhPlanSpace *space)
+given_tensor(const LhPlanSpace *space, uint32_t gpus)
 {
     const char *text = space->scenario->tensor_model_parallel_size;
 
     if (text == NULL)
         return 0;
-    return strcmp(text, "all") == 0 ? space->gpus : g_ascii_strtoull(text, NULL, 10);
+    return strcmp(text, "all") == 0 ? gpus : g_ascii_strtoull(text, NULL, 10);
 }
 
 static bool
 allows(uint64_t given, uint64_t size)
 {
     return given == 0 || given == size;
+}
+
+static uint64_t
+layers_of(const LhPlanSpace *space)
+{
+    return space->setup->step->model.num_layers;
+}
+
+/* Layers with the ends that count. */
+static uint64_t
+places(uint64_t layers, bool embedding, bool loss)
+{
+    return layers + (embedding ? 1u : 0) + (loss ? 1u : 0);
+}
+
+/* Which ends count as layers: as given; else neither, if stages have equally many layers so, or
+ * both, or one of them. False if nothing makes these stages equal. */
+static bool
+choose_ends(const LhScenario *s, uint64_t layers, uint32_t stages, bool *embedding, bool *loss)
+{
+    static const bool choices[][2] = {
+        { false, false }, { true, true }, { false, true }, { true, false }
+    };
+
+    *embedding = s->account_for_embedding_in_pipeline_split;
+    *loss = s->account_for_loss_in_pipeline_split;
+    if (lh_scenario_has(s, "account_for_embedding_in_pipeline_split") ||
+        lh_scenario_has(s, "account_for_loss_in_pipeline_split"))
+        return places(layers, *embedding, *loss) % stages == 0;
+    for (guint i = 0; i < G_N_ELEMENTS(choices); i++) {
+        *embedding = choices[i][0];
+        *loss = choices[i][1];
+        if (places(layers, *embedding, *loss) % stages == 0)
+            return true;
+    }
+    *embedding = *loss = false;
+    return false;
+}
+
+static void
+count_ends(LhScenario *s, uint64_t layers, uint32_t stages)
+{
+    bool embedding, loss;
+
+    if (!choose_ends(s, layers, stages, &embedding, &loss))
+        return; /* the step is refused */
+    if (embedding)
+        lh_scenario_replace(s, "account_for_embedding_in_pipeline_split", NULL);
+    if (loss)
+        lh_scenario_replace(s, "account_for_loss_in_pipeline_split", NULL);
 }
 
 static void
@@ -61,6 +111,11 @@ add_shape(LhPlanSpace *space, LhStepSizes sizes, uint32_t micro_batch_size)
     replace_count(shape->scenario, "tensor_model_parallel_size", sizes.tensor);
     replace_count(shape->scenario, "context_parallel_size", sizes.context);
     replace_count(shape->scenario, "data_parallel_size", sizes.data);
+    if (sizes.pipeline > 1) {
+        replace_count(shape->scenario, "pipeline_model_parallel_size", sizes.pipeline);
+        count_ends(shape->scenario, layers_of(space), sizes.pipeline);
+        space->pipelines = true;
+    }
     replace_count(shape->scenario, "micro_batch_size", micro_batch_size);
     replace_count(shape->scenario, "num_micro_batches", shape->micro_batches);
     g_ptr_array_add(space->shapes, shape);
@@ -75,8 +130,32 @@ add_micro_batches(LhPlanSpace *space, LhStepSizes sizes)
 
     for (uint64_t size = 1; size <= MIN(batch, UINT32_MAX); size++) {
         if (batch % size == 0 && batch / size <= UINT16_MAX && allows(s->micro_batch_size, size) &&
-            allows(s->num_micro_batches, batch / size))
+            allows(s->num_micro_batches, batch / size) &&
+            (s->pipeline_model_parallel_size > 0 || batch / size >= sizes.pipeline))
             add_shape(space, sizes, (uint32_t)size);
+    }
+}
+
+/* Every way to cut the @gpus GPUs of a stage. */
+static void
+add_stages(LhPlanSpace *space, uint32_t stages, uint32_t gpus)
+{
+    const LhScenario *s = space->scenario;
+    const uint64_t tensor = given_tensor(space, gpus);
+    const uint32_t node = (uint32_t)space->setup->topology->gpus_per_node;
+
+    for (uint32_t t = 1; t <= gpus; t++) {
+        if (gpus % t != 0 || !allows(tensor, t) || (tensor == 0 && t > node))
+            continue;
+        for (uint32_t c = 1; c <= gpus / t; c++) {
+            const LhStepSizes sizes = {
+                .tensor = t, .context = c, .data = gpus / t / c, .pipeline = stages
+            };
+
+            if (gpus / t % c == 0 && space->sequences % sizes.data == 0 &&
+                allows(s->context_parallel_size, c) && allows(s->data_parallel_size, sizes.data))
+                add_micro_batches(space, sizes);
+        }
     }
 }
 
@@ -84,19 +163,13 @@ static void
 add_shapes(LhPlanSpace *space)
 {
     const LhScenario *s = space->scenario;
-    const uint64_t tensor = given_tensor(space);
-    const uint32_t node = (uint32_t)space->setup->topology->gpus_per_node;
+    const uint64_t given = s->pipeline_model_parallel_size;
+    bool embedding, loss;
 
-    for (uint32_t t = 1; t <= space->gpus; t++) {
-        if (space->gpus % t != 0 || !allows(tensor, t) || (tensor == 0 && t > node))
-            continue;
-        for (uint32_t c = 1; c <= space->gpus / t; c++) {
-            const LhStepSizes sizes = { .tensor = t, .context = c, .data = space->gpus / t / c };
-
-            if (space->gpus / t % c == 0 && space->sequences % sizes.data == 0 &&
-                allows(s->context_parallel_size, c) && allows(s->data_parallel_size, sizes.data))
-                add_micro_batches(space, sizes);
-        }
+    for (uint32_t stages = 1; stages <= MIN(space->gpus, layers_of(space)); stages++) {
+        if (space->gpus % stages == 0 && allows(given, stages) &&
+            (given != 0 || choose_ends(s, layers_of(space), stages, &embedding, &loss)))
+            add_stages(space, stages, space->gpus / stages);
     }
 }
 
@@ -173,6 +246,37 @@ add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
     }
 }
 
+/* Every number of chunks of a stage's layers, and every order that has it. A number of chunks that
+ * is not given is one that the micro-batches suit. */
+static void
+add_orders(LhPlanSpace *space, LhPlanPoint point, bool sharded)
+{
+    const LhScenario *s = space->scenario;
+    const LhPlanShape *shape = lh_plan_shape(space, &point);
+    const LhScenario *own = shape->scenario;
+    const uint64_t all = places(layers_of(space), own->account_for_embedding_in_pipeline_split,
+                                own->account_for_loss_in_pipeline_split);
+    const uint64_t layers = all / shape->sizes.pipeline; /* of a stage */
+    const uint64_t given = s->num_layers_per_virtual_pipeline_stage;
+
+    point.chunks = 1;
+    for (int order = 0; given == 0 && order < LH_PIPELINE_ORDERS; order++) {
+        point.order = (uint8_t)order;
+        if (s->pipeline_schedule < 0 || s->pipeline_schedule == order)
+            add_policies(space, point, sharded);
+    }
+    point.order = LH_PIPELINE_1F1B;
+    for (uint64_t chunks = given > 0 ? 1 : 2; chunks <= MIN(layers, UINT16_MAX); chunks++) {
+        const bool suits = shape->micro_batches % shape->sizes.pipeline == 0 &&
+                           s->pipeline_schedule != LH_PIPELINE_GPIPE &&
+                           (all == layers_of(space) || layers / chunks > 1);
+
+        point.chunks = (uint16_t)chunks;
+        if (layers % chunks == 0 && (given > 0 ? layers / chunks == given : suits))
+            add_policies(space, point, sharded);
+    }
+}
+
 /* Without context parallelism nothing is spread, and any schedule stands for all. */
 static void
 add_points(LhPlanSpace *space, uint32_t index)
@@ -182,7 +286,10 @@ add_points(LhPlanSpace *space, uint32_t index)
     const guint schedules = shape->sizes.context == 1 ? 1 : setup->schedules->len;
 
     for (guint i = 0; i < schedules; i++) {
-        LhPlanPoint point = { .shape = index, .schedule = g_ptr_array_index(setup->schedules, i) };
+        LhPlanPoint point = { .shape = index,
+                              .schedule = g_ptr_array_index(setup->schedules, i),
+                              .chunks = 1 };
+        const bool sharded = shape->sizes.context * shape->sizes.data > 1;
         uint32_t variants = 1;
 
         if (shape->setup != NULL && shape->sizes.context > 1) {
@@ -190,8 +297,12 @@ add_points(LhPlanSpace *space, uint32_t index)
 
             variants = arrange(space->scenario, point.schedule, 0, &p);
         }
-        for (point.variant = 0; point.variant < variants; point.variant++)
-            add_policies(space, point, shape->sizes.context * shape->sizes.data > 1);
+        for (point.variant = 0; point.variant < variants; point.variant++) {
+            if (shape->sizes.pipeline > 1)
+                add_orders(space, point, sharded);
+            else
+                add_policies(space, point, sharded);
+        }
     }
 }
 
@@ -201,12 +312,6 @@ add_points(LhPlanSpace *space, uint32_t index)
 static bool
 take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluster, GError **error)
 {
-    if (scenario->pipeline_model_parallel_size > 1) {
-        lh_scenario_error(scenario, "pipeline_model_parallel_size", error,
-                          "plans do not look at pipelines; leave it out, or ask `longhaul "
-                          "compare --step` about one");
-        return false;
-    }
     space->scenario = lh_scenario_copy(scenario);
     space->scenario->step = true;
     lh_scenario_replace(space->scenario, "step", NULL);
@@ -272,6 +377,8 @@ lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSe
     c->step = *setup->step;
     c->setup.step = &c->step;
     c->schedule = point->schedule;
+    c->step.params.chunks = point->chunks;
+    c->step.params.pipeline_order = (LhPipelineOrder)point->order;
     lh_setup_step_policy(&c->step, (LhShard)point->shard, (LhCheckpoint)point->checkpoint);
     if (c->step.params.module.ranks > 1)
         arrange(space->scenario, point->schedule, point->variant, &c->step.params.module);
@@ -288,6 +395,15 @@ lh_plan_case_init(LhPlanCase *c, const LhPlanSpace *space, guint index, GError *
     }
     lh_plan_case_of(c, space, index, shape->setup);
     return true;
+}
+
+bool
+lh_plan_case_check(const LhPlanCase *c, GError **error)
+{
+    LhStepParams p = c->step.params;
+
+    p.model = &c->step.model;
+    return lh_step_check(&p, error);
 }
 
 LhProgram *
@@ -322,14 +438,28 @@ lh_plan_point_schedule(const LhPlanSpace *space, guint index)
 }
 
 char *
+lh_plan_point_pipeline(const LhPlanSpace *space, guint index)
+{
+    const LhPlanPoint *point = lh_plan_point(space, index);
+    const uint32_t stages = lh_plan_shape(space, point)->sizes.pipeline;
+
+    if (point->chunks > 1)
+        return g_strdup_printf("%u, %u chunks", stages, point->chunks);
+    if (stages > 1 && point->order != LH_PIPELINE_1F1B)
+        return g_strdup_printf("%u, %s", stages, lh_pipeline_order_names[point->order]);
+    return g_strdup_printf("%u", stages);
+}
+
+char *
 lh_plan_point_text(const LhPlanSpace *space, guint index)
 {
     const LhPlanPoint *point = lh_plan_point(space, index);
     const LhPlanShape *shape = lh_plan_shape(space, point);
     g_autofree char *schedule = lh_plan_point_schedule(space, index);
+    g_autofree char *pipeline = lh_plan_point_pipeline(space, index);
 
-    return g_strdup_printf("tp %u, cp %u, dp %u, micro-batches %u x %u, %s, %s, %s",
-                           shape->sizes.tensor, shape->sizes.context, shape->sizes.data,
+    return g_strdup_printf("tp %u, cp %u, dp %u, pp %s, micro-batches %u x %u, %s, %s, %s",
+                           shape->sizes.tensor, shape->sizes.context, shape->sizes.data, pipeline,
                            shape->micro_batches, shape->micro_batch_size, schedule,
                            lh_checkpoint_names[point->checkpoint], lh_shard_names[point->shard]);
 }

@@ -1,8 +1,12 @@
 /*
  * The ways of training a model on one cluster: every way to cut its GPUs into tensor-, context- and
- * data-parallel ranks, every schedule of attention with each way in which it can arrange its ranks,
- * what is recomputed, what is sharded, and how many sequences make a micro-batch. The sequences of
- * a step are always the same. What a scenario gives has its value and no other.
+ * data-parallel ranks and stages of a pipeline, every schedule of attention with each way in which
+ * it can arrange its ranks, what is recomputed, what is sharded, how many sequences make a
+ * micro-batch, and in which order and how many chunks of layers stages work. The sequences of a
+ * step are always the same. What a scenario gives has its value and no other.
+ *
+ * Pipelines are looked at whose stages have equally many layers, at least with the embedding and
+ * the loss counted, and of micro-batches as many as stages or more.
  */
 #pragma once
 
@@ -28,6 +32,8 @@ typedef struct {
     const LhSchedule *schedule;
     uint8_t checkpoint; /* LhCheckpoint */
     uint8_t shard;      /* LhShard */
+    uint8_t order;      /* LhPipelineOrder: of several stages */
+    uint16_t chunks;    /* of layers, of each of several stages; else 1 */
 } LhPlanPoint;
 
 typedef struct {
@@ -37,6 +43,7 @@ typedef struct {
     char *cluster;  /* owned: "hgx-h100:2" */
     uint32_t gpus;
     uint64_t sequences; /* of a step */
+    bool pipelines;     /* some points have several stages */
     GPtrArray *shapes;  /* of LhPlanShape * */
     GArray *points;     /* of LhPlanPoint */
 } LhPlanSpace;
@@ -77,13 +84,21 @@ bool lh_plan_case_init(LhPlanCase *c, const LhPlanSpace *space, guint index, GEr
  * must outlive the case. */
 void lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSetup *setup);
 
+/* Whether there is such a step, as far as sizes say: of its program alone are the refusals of
+ * schedules. */
+bool lh_plan_case_check(const LhPlanCase *c, GError **error);
+
 /* Its program; refusals are LH_ERROR_NO. Caller frees. */
 LhProgram *lh_plan_case_program(const LhPlanCase *c, GError **error);
+
+/* "4", "4, gpipe", "4, 2 chunks": stages of the pipeline, and what is not usual of it. Caller
+ * frees. */
+char *lh_plan_point_pipeline(const LhPlanSpace *space, guint index);
 
 /* "te-a2a-p2p, hierarchical-context-parallel-sizes 8,2"; "none" where nothing spreads a sequence.
  * Caller frees. */
 char *lh_plan_point_schedule(const LhPlanSpace *space, guint index);
 
-/* "tp 1, cp 16, dp 1, micro-batch 1 x 1, usp ..., remat, fsdp": no two points have the same.
+/* "tp 1, cp 16, dp 1, micro-batches 1 x 1, usp ..., remat, fsdp": no two points have the same.
  * Caller frees. */
 char *lh_plan_point_text(const LhPlanSpace *space, guint index);

@@ -49,6 +49,7 @@ lh_step_watch_new(const LhProgram *program, LhHooks *hooks)
         watch->spans[i] = g_array_new(FALSE, TRUE, sizeof(Span));
     watch->inner = hooks->timeline;
     watch->inner_data = hooks->timeline_data;
+    hooks->timeline_stride = hooks->timeline == NULL ? watch->stride : 0;
     hooks->timeline = note;
     hooks->timeline_data = watch;
     return watch;

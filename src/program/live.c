@@ -33,6 +33,7 @@ lh_live_change(LhLive *live, const LhProgram *program, LhRegion region, bool all
     live->bytes += bytes;
     live->by_tensor[slot->kind] += bytes;
     live->by_category[slot->category] += bytes;
+    live->most_saved = MAX(live->most_saved, live->by_category[LH_CATEGORY_SAVED]);
     if (live->bytes <= live->peak_bytes)
         return false;
     live->peak_bytes = live->bytes;

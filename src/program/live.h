@@ -10,6 +10,7 @@ typedef struct {
     uint64_t bytes, peak_bytes;
     uint64_t by_tensor[LH_TENSOR_KINDS], by_category[LH_CATEGORIES];
     uint64_t peak_by_tensor[LH_TENSOR_KINDS], peak_by_category[LH_CATEGORIES]; /* at the peak */
+    uint64_t most_saved; /* the most of LH_CATEGORY_SAVED, at a peak or not */
 } LhLive;
 
 /* What is there on @rank before the first op: inputs, outputs and states. */

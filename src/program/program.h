@@ -161,6 +161,16 @@ typedef enum {
     LH_CLAIMS,
 } LhClaim;
 
+/*
+ * Ranks that do the same: their programs have the same ops in the same order, which name the same
+ * things of their like. Every `row` ranks in a row all but the first, which may do more before a
+ * collective that all of them take part in; and ranks that are `shift` apart, of which there are
+ * `shifts` in turn. 1, or 0: there are none.
+ */
+typedef struct {
+    uint32_t row, shift, shifts;
+} LhSymmetry;
+
 /* A program for all ranks. Immutable once made. */
 struct _LhProgram {
     char *name; /* owned: the schedule's, or that of the file that it stands in */
@@ -191,6 +201,7 @@ struct _LhProgram {
      */
     const LhProgram *const *modules;
     uint32_t modules_count;
+    LhSymmetry symmetry;
     /* What a training step is (step/graph.h); NULL: it is none. Borrowed from the plan. */
     const struct _LhStepPlan *step;
     /* As texts of options, for the record: what it was made with. Owned; NULL: nothing to say. */

@@ -53,6 +53,10 @@ describe_step(const LhSetup *setup, GString *out)
     if (lh_step_stages(p) > 1)
         g_string_append_printf(out, ", pipeline parallel %u (%s", lh_step_stages(p),
                                lh_pipeline_order_names[p->pipeline_order]);
+    if (p->embedding_counts || p->loss_counts)
+        g_string_append_printf(
+            out, ", %s%s%s counted as layers", p->embedding_counts ? "embedding" : "",
+            p->embedding_counts && p->loss_counts ? " and " : "", p->loss_counts ? "loss" : "");
     if (lh_step_chunks(p) > 1)
         g_string_append_printf(out, ", interleaved: %u chunks of layers a stage",
                                lh_step_chunks(p));

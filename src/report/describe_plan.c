@@ -24,12 +24,13 @@ lh_describe_way(const LhPlanSpace *space, guint point)
     const LhPlanPoint *p = lh_plan_point(space, point);
     const LhPlanShape *shape = lh_plan_shape(space, p);
     g_autofree char *schedule = lh_plan_point_schedule(space, point);
-    const bool spread = shape->sizes.context > 1;
+    g_autofree char *pipeline = lh_plan_point_pipeline(space, point);
+    const bool spread = shape->sizes.context > 1, staged = shape->sizes.pipeline > 1;
 
-    return g_strdup_printf("tp %u, cp %u, dp %u%s%s, %s, recomputed: %s", shape->sizes.tensor,
-                           shape->sizes.context, shape->sizes.data, spread ? ", " : "",
-                           spread ? schedule : "", lh_shard_names[p->shard],
-                           lh_checkpoint_names[p->checkpoint]);
+    return g_strdup_printf("tp %u, cp %u, dp %u%s%s%s%s, %s, recomputed: %s", shape->sizes.tensor,
+                           shape->sizes.context, shape->sizes.data, staged ? ", pp " : "",
+                           staged ? pipeline : "", spread ? ", " : "", spread ? schedule : "",
+                           lh_shard_names[p->shard], lh_checkpoint_names[p->checkpoint]);
 }
 
 /* ---- the question ---- */
@@ -92,13 +93,15 @@ describe_counts(const LhPlanSearch *search, GString *out)
 
 /* Which columns there are beside the usual ones. */
 typedef struct {
-    bool batches, days, cost, power;
+    bool pipeline, batches, days, cost, power;
 } Columns;
 
 static Columns
-columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, guint cluster)
+columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, const LhPlanSpace *space,
+           guint cluster)
 {
-    return (Columns){ .batches = query->sequences > 1,
+    return (Columns){ .pipeline = space->pipelines,
+                      .batches = query->sequences > 1,
                       .days = weights->tokens > 0,
                       .cost = weights->prices[cluster].per_gpu_hour > 0,
                       .power = weights->prices[cluster].watts > 0 };
@@ -114,6 +117,8 @@ new_table(Columns columns)
     lh_table_column(table, "tp", "tp", NULL, true);
     lh_table_column(table, "cp", "cp", NULL, true);
     lh_table_column(table, "dp", "dp", NULL, true);
+    if (columns.pipeline)
+        lh_table_column(table, "pp", "pp", NULL, false);
     if (columns.batches)
         lh_table_column(table, "micro_batches", "micro-batches", "number x size", true);
     lh_table_column(table, "attention", "attention", NULL, false);
@@ -150,6 +155,7 @@ add_way(LhTable *table, Columns columns, const LhPlanSpace *space, const LhPlanW
     const LhPlanPoint *p = lh_plan_point(space, way->point);
     const LhPlanShape *shape = lh_plan_shape(space, p);
     g_autofree char *schedule = lh_plan_point_schedule(space, way->point);
+    g_autofree char *pipeline = lh_plan_point_pipeline(space, way->point);
 
     lh_table_row(table);
     lh_table_cell_printf(table, "%.4g", way->iteration_s);
@@ -157,6 +163,8 @@ add_way(LhTable *table, Columns columns, const LhPlanSpace *space, const LhPlanW
     lh_table_cell_printf(table, "%u", shape->sizes.tensor);
     lh_table_cell_printf(table, "%u", shape->sizes.context);
     lh_table_cell_printf(table, "%u", shape->sizes.data);
+    if (columns.pipeline)
+        lh_table_cell(table, pipeline, NULL);
     if (columns.batches)
         lh_table_cell_printf(table, "%u x %u", shape->micro_batches, shape->micro_batch_size);
     lh_table_cell(table, schedule, NULL);
@@ -179,7 +187,7 @@ print_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWei
 {
     const LhPlanCluster *cluster = cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    const Columns columns = columns_of(weights, query, index);
+    const Columns columns = columns_of(weights, query, cluster->space, index);
     g_autoptr(LhTable) table = new_table(columns);
 
     for (guint i = 0; i < cluster->ways->len; i++) {
@@ -198,7 +206,7 @@ print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWe
 {
     const LhPlanCluster *cluster = cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    const Columns columns = columns_of(weights, query, index);
+    const Columns columns = columns_of(weights, query, cluster->space, index);
     g_autoptr(GArray) front = lh_plan_front(cluster);
     g_autoptr(LhTable) table = new_table(columns);
 

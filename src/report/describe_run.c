@@ -7,6 +7,7 @@
 #include "report/text.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- tables ---- */
 
@@ -158,6 +159,42 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
     describe_time(executed, out);
     describe_check(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);
+}
+
+static bool
+has_tensor(const LhExecuted *executed, const char *name)
+{
+    for (uint32_t i = 0; i < executed->errors.rows_count; i++)
+        if (strcmp(executed->errors.rows[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void
+lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, GString *out)
+{
+    const LhProgramParams *p = &executed->program->params;
+    g_autofree char *name = lh_escaped_line(executed->program->name);
+
+    if (!lh_executed_ok(executed)) {
+        g_string_append(out, "\nThe results of this run are WRONG.\n");
+        return;
+    }
+    if (params->check_tokens == 0) {
+        g_string_append(out, "\nEvery rank's result agrees with that of one device in fp64, within "
+                             "the gates.\n");
+        return;
+    }
+    g_string_append_printf(
+        out,
+        "\nEvery rank's result agrees with that of one device in fp64, within the "
+        "gates, at the %u tokens of each that were checked.\n",
+        params->check_tokens);
+    if (has_tensor(executed, "dk") && !has_tensor(executed, "lse") && !p->attention.linear)
+        g_string_append_printf(out,
+                               "Of dk and dv one head was checked: they take the lse of all "
+                               "queries, and %s does not put it out.\n",
+                               name);
 }
 
 /* ---- JSON ---- */

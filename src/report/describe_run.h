@@ -15,5 +15,8 @@ LhTable *lh_describe_counts(const LhExecuted *executed);
 void lh_describe_run(const LhSetup *setup, const LhExecuted *executed,
                      const LhExecuteParams *params, GString *out);
 
+/* Whether it is right, and what is not checked. */
+void lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, GString *out);
+
 void lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
                  const LhStamp *stamp, GString *out);

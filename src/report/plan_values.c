@@ -51,6 +51,9 @@ add_sizes(LhValues *v, const LhPlanSpace *space, guint point)
     lh_values_integer(v, "tensor_model_parallel_size", shape->sizes.tensor);
     lh_values_integer(v, "context_parallel_size", shape->sizes.context);
     lh_values_integer(v, "data_parallel_size", shape->sizes.data);
+    lh_values_integer(v, "pipeline_model_parallel_size", shape->sizes.pipeline);
+    lh_values_integer(v, "virtual_pipeline_model_parallel_size", p->chunks);
+    lh_values_text(v, "pipeline_schedule", lh_pipeline_order_names[p->order]);
     lh_values_integer(v, "micro_batch_size", shape->micro_batch_size);
     lh_values_integer(v, "num_micro_batches", shape->micro_batches);
     lh_values_text(v, "schedule", schedule);

@@ -112,8 +112,9 @@ fill_inputs(LhNumerics *n, unsigned threads)
         lh_parallel(threads, (uint32_t)(a->batch * a->seq_length), fill_token, &inputs[i]);
 }
 
-static LhNumerics *
-new_inputs(const LhProgramParams *params, uint64_t seed, LhInputKind inputs, unsigned threads)
+LhNumerics *
+lh_numerics_new_inputs(const LhProgramParams *params, uint64_t seed, LhInputKind inputs,
+                       unsigned threads)
 {
     LhNumerics *n = g_new0(LhNumerics, 1);
 
@@ -126,10 +127,8 @@ new_inputs(const LhProgramParams *params, uint64_t seed, LhInputKind inputs, uns
 
 /* ---- reference ---- */
 
-/* As many as compute in the run, where that is more than there are cores: they share those with
- * whatever else runs there. */
-static unsigned
-threads_of(const LhProgramParams *params)
+unsigned
+lh_numerics_threads(const LhProgramParams *params)
 {
     return MAX(lh_cores_count(), MIN(lh_params_ranks(params), THREADS_MAX));
 }
@@ -137,9 +136,9 @@ threads_of(const LhProgramParams *params)
 LhNumerics *
 lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs)
 {
-    LhNumerics *n = new_inputs(params, seed, inputs, threads_of(params));
+    LhNumerics *n = lh_numerics_new_inputs(params, seed, inputs, lh_numerics_threads(params));
     const LhReferenceWork work = { .forward = params->pass == LH_PASS_FWD,
-                                   .threads = threads_of(params) };
+                                   .threads = lh_numerics_threads(params) };
     const gint64 started_us = g_get_monotonic_time();
 
     lh_reference_run(&n->reference, &work);
@@ -153,7 +152,7 @@ mark_row(void *data, uint64_t row, uint64_t element)
     uint8_t *wanted = data;
 
     (void)element;
-    wanted[row] = 1;
+    wanted[row] = LH_KNOWS_BOTH;
 }
 
 /* The rows of results that slots of the ranks in @place hold: to be compared, or given to them. */
@@ -177,23 +176,34 @@ mark_rows(const LhReference *r, const LhProgram *program, const LhControlPlace *
     }
 }
 
-/* What keys need to know of a query. */
 typedef struct {
-    uint64_t row;
+    uint64_t row, knows;
     double lse, delta, delta_size2;
 } Told;
 
-/* Every process tells the others of its queries. */
-static bool
-tell(LhReference *r, const uint8_t *queries, const LhOpenControl *control, GError **error)
+static void
+learn(LhReference *r, const Told *told, uint8_t *known)
 {
+    if (told->knows & LH_KNOWS_LSE)
+        r->lse[told->row] = told->lse;
+    if (told->knows & LH_KNOWS_DELTA) {
+        r->delta[told->row] = told->delta;
+        r->delta_size2[told->row] = told->delta_size2;
+    }
+    known[told->row] |= (uint8_t)told->knows;
+}
+
+bool
+lh_numerics_tell(LhNumerics *n, uint8_t *known, const LhOpenControl *control, GError **error)
+{
+    LhReference *r = &n->reference;
     g_autoptr(GByteArray) mine = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
 
     for (uint64_t row = 0; row < lh_reference_q_rows(&r->attention); row++) {
-        const Told told = { row, r->lse[row], r->delta[row], r->delta_size2[row] };
+        const Told told = { row, known[row], r->lse[row], r->delta[row], r->delta_size2[row] };
 
-        if (queries[row])
+        if (known[row] != 0)
             g_byte_array_append(mine, (const guint8 *)&told, sizeof(told));
     }
     if (!control->table->share(control->state, mine, all, error))
@@ -202,9 +212,7 @@ tell(LhReference *r, const uint8_t *queries, const LhOpenControl *control, GErro
         Told told;
 
         memcpy(&told, all->data + at, sizeof(told));
-        r->lse[told.row] = told.lse;
-        r->delta[told.row] = told.delta;
-        r->delta_size2[told.row] = told.delta_size2;
+        learn(r, &told, known);
     }
     return true;
 }
@@ -222,13 +230,13 @@ lh_numerics_new_shared(const LhProgram *program, uint64_t seed, LhInputKind inpu
 
     if (place->count == lh_program_ranks(program))
         return lh_numerics_new(&program->params, seed, inputs);
-    n = new_inputs(&program->params, seed, inputs, place->count);
+    n = lh_numerics_new_inputs(&program->params, seed, inputs, place->count);
     started_us = g_get_monotonic_time();
     work.queries = queries = g_new0(uint8_t, lh_reference_q_rows(&n->reference.attention));
     work.keys = keys = g_new0(uint8_t, lh_reference_k_rows(&n->reference.attention));
     mark_rows(&n->reference, program, place, queries, keys);
     lh_reference_queries(&n->reference, &work);
-    if (!tell(&n->reference, queries, control, error))
+    if (!lh_numerics_tell(n, queries, control, error))
         return NULL;
     lh_reference_keys(&n->reference, &work);
     n->seconds = (double)(g_get_monotonic_time() - started_us) / US_PER_S;
@@ -241,6 +249,8 @@ lh_numerics_free(LhNumerics *n)
     if (n == NULL)
         return;
     lh_reference_clear(&n->reference);
+    g_free(n->queries);
+    g_free(n->keys);
     g_free(n);
 }
 

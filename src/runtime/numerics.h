@@ -24,6 +24,9 @@ typedef struct {
     uint64_t seed;
     LhReference reference; /* inputs rounded to the storage type; outputs not rounded */
     double seconds;        /* that the reference took here; not the inputs */
+    /* Owned: the rows that the reference knows, by their index, as drawn by sample.h; NULL: all
+     * that this process holds. */
+    uint8_t *queries, *keys;
 } LhNumerics;
 
 /* Makes inputs and reference of all rows, on as many threads as there are cores or ranks; costs
@@ -39,6 +42,24 @@ LhNumerics *lh_numerics_new_shared(const LhProgram *program, uint64_t seed, LhIn
                                    const LhOpenControl *control, GError **error);
 void lh_numerics_free(LhNumerics *numerics);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhNumerics, lh_numerics_free)
+
+/* Inputs alone; what the reference computes is 0. Caller frees. */
+LhNumerics *lh_numerics_new_inputs(const LhProgramParams *params, uint64_t seed, LhInputKind inputs,
+                                   unsigned threads);
+
+/* What gradients of keys need to know of queries: bits, by row, of what the reference has of it. */
+#define LH_KNOWS_LSE 1
+#define LH_KNOWS_DELTA 2 /* and delta_size2 */
+#define LH_KNOWS_BOTH (LH_KNOWS_LSE | LH_KNOWS_DELTA)
+
+/* Every process tells the others what it knows of rows of queries; @known grows by what they know.
+ * False with @error (LH_ERROR_RUNTIME) if that fails. */
+bool lh_numerics_tell(LhNumerics *numerics, uint8_t *known, const LhOpenControl *control,
+                      GError **error);
+
+/* As many threads as compute in a run, where that is more than there are cores: they share those
+ * with whatever else runs there. */
+unsigned lh_numerics_threads(const LhProgramParams *params);
 
 /* Fills part @part of input slot @slot; with arbitrary numbers where the reference has no such
  * tensor. */

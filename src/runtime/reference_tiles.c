@@ -19,15 +19,19 @@
 #if defined(__AVX512F__)
 #define LANES 8
 #define ROWS 8
+#define VECTORS 2
 #elif defined(__AVX2__)
 #define LANES 4
 #define ROWS 4
+#define VECTORS 3
 #else
 #define LANES 2
 #define ROWS 4
+#define VECTORS 2
 #endif
 #define TILE LH_REFERENCE_TILE
 _Static_assert(TILE % ROWS == 0 && LH_REFERENCE_PAD % LANES == 0, "tiles are whole blocks");
+_Static_assert(VECTORS *LANES <= LH_REFERENCE_PANEL, "a panel has room for the columns of a block");
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -104,33 +108,40 @@ exponential(Vector x)
 typedef struct {
     double *c;
     const double *a, *b;
+    double *panel; /* the columns of B that a block takes, row behind row: they stay in the cache */
     size_t c_stride, b_stride;
     size_t rows, columns, depth; /* rows are rounded up to ROWS; PAD divides columns */
     bool add;
 } Product;
 
+/* ROWS rows and @vectors vectors of C. */
 INLINE void
 block(const Product *p, size_t row, size_t column, size_t a_row, size_t a_depth, unsigned vectors)
 {
-    const double *a = p->a + row * a_row, *b = p->b + column;
+    const double *a = p->a + row * a_row, *b = p->panel;
     double *c = p->c + row * p->c_stride + column;
-    const size_t depth = p->depth, b_stride = p->b_stride;
-    Vector sum[ROWS][2];
+    const size_t depth = p->depth;
+    Vector sum[ROWS][VECTORS];
 
     UNROLL
-    for (unsigned i = 0; i < ROWS; i++)
-        sum[i][0] = sum[i][1] = (Vector){ 0 };
+    for (unsigned i = 0; i < ROWS; i++) {
+        UNROLL
+        for (unsigned v = 0; v < vectors; v++)
+            sum[i][v] = (Vector){ 0 };
+    }
     for (size_t k = 0; k < depth; k++) {
-        const Vector b0 = load(b + k * b_stride);
-        const Vector b1 = load(b + k * b_stride + (vectors - 1) * LANES);
+        Vector x[VECTORS];
 
         UNROLL
+        for (unsigned v = 0; v < vectors; v++)
+            x[v] = load(b + (k * vectors + v) * LANES);
+        UNROLL
         for (unsigned i = 0; i < ROWS; i++) {
-            const Vector x = splat(a[i * a_row + k * a_depth]);
+            const Vector weight = splat(a[i * a_row + k * a_depth]);
 
-            sum[i][0] += x * b0;
-            if (vectors == 2)
-                sum[i][1] += x * b1;
+            UNROLL
+            for (unsigned v = 0; v < vectors; v++)
+                sum[i][v] += weight * x[v];
         }
     }
     UNROLL
@@ -144,31 +155,54 @@ block(const Product *p, size_t row, size_t column, size_t a_row, size_t a_depth,
     }
 }
 
+/* All rows of @vectors vectors of C. */
+INLINE void
+column_of_blocks(const Product *p, size_t column, size_t a_row, size_t a_depth, unsigned vectors)
+{
+    for (size_t k = 0; k < p->depth; k++) {
+        UNROLL
+        for (unsigned v = 0; v < vectors; v++)
+            store(p->panel + (k * vectors + v) * LANES,
+                  load(p->b + k * p->b_stride + column + v * LANES));
+    }
+    for (size_t row = 0; row < p->rows; row += ROWS)
+        block(p, row, column, a_row, a_depth, vectors);
+}
+
 INLINE void
 product(const Product *p, size_t a_row, size_t a_depth)
 {
-    for (size_t column = 0; column < p->columns; column += (size_t)2 * LANES) {
-        for (size_t row = 0; row < p->rows; row += ROWS) {
-            if (p->columns - column > LANES)
-                block(p, row, column, a_row, a_depth, 2);
-            else
-                block(p, row, column, a_row, a_depth, 1);
-        }
-    }
+    size_t column = 0;
+
+    /* As wide as registers allow, without a last block of one vector where there can be two. */
+    for (; p->columns - column >= (VECTORS + 2) * LANES || p->columns - column == VECTORS * LANES;
+         column += VECTORS * LANES)
+        column_of_blocks(p, column, a_row, a_depth, VECTORS);
+    for (; p->columns - column >= 2 * LANES; column += 2 * LANES)
+        column_of_blocks(p, column, a_row, a_depth, 2);
+    if (column < p->columns)
+        column_of_blocks(p, column, a_row, a_depth, 1);
+}
+
+static size_t
+columns_of(const LhReferenceTask *t)
+{
+    return (t->count + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
 }
 
 /* scores[row][lane] = rows of a tensor times those in @lanes, [stride][TILE]. */
 static void
-scores(double *c, const double *rows, size_t count, const double *lanes, size_t columns,
-       size_t stride)
+scores(const LhReferenceTask *t, double *c, const double *rows, size_t count, const double *lanes)
 {
+    const size_t stride = t->in->r->stride;
     const Product p = { .c = c,
                         .a = rows,
                         .b = lanes,
+                        .panel = t->scratch,
                         .c_stride = TILE,
                         .b_stride = TILE,
                         .rows = count,
-                        .columns = columns,
+                        .columns = columns_of(t),
                         .depth = stride };
 
     product(&p, stride, 1);
@@ -176,15 +210,17 @@ scores(double *c, const double *rows, size_t count, const double *lanes, size_t 
 
 /* sum[lane][..] += weights[row][lane] times the rows of a tensor. */
 static void
-weigh(double *sum, const double *weights, size_t lanes, const double *rows, size_t count,
-      size_t stride)
+weigh(const LhReferenceTask *t, double *sum, const double *weights, const double *rows,
+      size_t count)
 {
+    const size_t stride = t->in->r->stride;
     const Product p = { .c = sum,
                         .a = weights,
                         .b = rows,
+                        .panel = t->scratch,
                         .c_stride = stride,
                         .b_stride = stride,
-                        .rows = lanes,
+                        .rows = columns_of(t),
                         .columns = stride,
                         .depth = count,
                         .add = true };
@@ -211,12 +247,6 @@ norm2(const double *row, size_t stride)
     for (size_t c = 0; c < stride; c++)
         sum += row[c] * row[c];
     return sum;
-}
-
-static size_t
-columns_of(const LhReferenceTask *t)
-{
-    return (t->count + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
 }
 
 /* ---- a tile of queries ---- */
@@ -340,9 +370,9 @@ take_keys(Queries *w, uint64_t first, uint64_t count)
     const double *k = w->k + first * w->stride, *v = w->v + first * w->stride;
     const bool forward = w->task->in->forward; /* then p dp stays 0 */
 
-    scores(w->p, k, count, w->q_lanes, w->columns, w->stride);
+    scores(w->task, w->p, k, count, w->q_lanes);
     if (!forward)
-        scores(w->x, v, count, w->dout_lanes, w->columns, w->stride);
+        scores(w->task, w->x, v, count, w->dout_lanes);
     if (w->task->in->decay != NULL) {
         decay_keys(w, first, count);
     } else {
@@ -351,11 +381,11 @@ take_keys(Queries *w, uint64_t first, uint64_t count)
             soften(w, i, first, count);
         rescale(w);
         if (!forward)
-            weigh(w->pk, w->p, w->columns, k, count, w->stride);
+            weigh(w->task, w->pk, w->p, k, count);
     }
-    weigh(w->o, w->p, w->columns, v, count, w->stride);
+    weigh(w->task, w->o, w->p, v, count);
     if (!forward)
-        weigh(w->xk, w->x, w->columns, k, count, w->stride);
+        weigh(w->task, w->xk, w->x, k, count);
 }
 
 /* Of one query: from sums to results. */
@@ -416,7 +446,7 @@ queries(const LhReferenceTask *t)
     w.dout2 = in->dout2 + q_first;
     w.k2 = in->k2 + k_first;
     w.v2 = in->v2 + k_first;
-    w.p = t->scratch;
+    w.p = t->scratch + lh_reference_panel(r);
     w.x = w.p + (size_t)TILE * TILE;
     w.q_lanes = w.x + (size_t)TILE * TILE;
     w.dout_lanes = w.q_lanes + rows;
@@ -522,8 +552,8 @@ take_queries(Keys *w, uint32_t head, uint64_t first, uint64_t count)
     const uint64_t row = lh_reference_row(r, w->task->sequence, head, r->attention.heads, first);
     const double *q = r->q + row * w->stride, *dout = r->dout + row * w->stride;
 
-    scores(w->p, q, count, w->k_lanes, w->columns, w->stride);
-    scores(w->ds, dout, count, w->v_lanes, w->columns, w->stride);
+    scores(w->task, w->p, q, count, w->k_lanes);
+    scores(w->task, w->ds, dout, count, w->v_lanes);
     for (uint64_t i = 0; i < count; i++) {
         if (in->decay != NULL) {
             decay_query(w, i, row + i, first + i);
@@ -533,8 +563,8 @@ take_queries(Keys *w, uint32_t head, uint64_t first, uint64_t count)
         hide_lanes(w, i, first + i);
         measure(w, i, row + i);
     }
-    weigh(w->dv, w->p, w->columns, dout, count, w->stride);
-    weigh(w->dk, w->ds, w->columns, q, count, w->stride);
+    weigh(w->task, w->dv, w->p, dout, count);
+    weigh(w->task, w->dk, w->ds, q, count);
 }
 
 /* Queries of which some may see some of the tile's keys. */
@@ -577,7 +607,7 @@ keys(const LhReferenceTask *t)
 
     w.k2 = in->k2 + k_first;
     w.v2 = in->v2 + k_first;
-    w.p = t->scratch;
+    w.p = t->scratch + lh_reference_panel(r);
     w.ds = w.p + (size_t)TILE * TILE;
     w.k_lanes = w.ds + (size_t)TILE * TILE;
     w.v_lanes = w.k_lanes + rows;

@@ -8,7 +8,8 @@
 #include "runtime/reference.h"
 
 #define LH_REFERENCE_TILE 64
-#define LH_REFERENCE_PAD 8 /* rows of tensors are a multiple of it */
+#define LH_REFERENCE_PAD 8    /* rows of tensors are a multiple of it */
+#define LH_REFERENCE_PANEL 16 /* columns of the products that are worked on at once */
 
 /* What all tiles have in common. */
 typedef struct {
@@ -37,8 +38,17 @@ typedef struct {
     void (*keys)(const LhReferenceTask *task);
 } LhReferenceLevel;
 
+/* Of a task's scratch, what products begin with: columns of one of their factors. */
+static inline uint64_t
+lh_reference_panel(const LhReference *r)
+{
+    return (uint64_t)LH_REFERENCE_PANEL *
+           (r->stride > LH_REFERENCE_TILE ? r->stride : LH_REFERENCE_TILE);
+}
+
 static inline uint64_t
 lh_reference_scratch(const LhReference *r)
 {
-    return LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 5 * (uint64_t)r->stride);
+    return lh_reference_panel(r) +
+           LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 5 * (uint64_t)r->stride);
 }

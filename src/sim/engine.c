@@ -59,6 +59,23 @@ lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
 
 /* ---- completion ---- */
 
+/* Tells of the op as of every rank that is asked about and that this one stands for. */
+static void
+tell(const LhEngine *e, const LhTimelineRecord *record)
+{
+    const uint32_t stride = e->params->timeline_stride;
+
+    if (stride == 0)
+        e->params->timeline(e->params->timeline_data, record);
+    for (uint32_t r = 0; stride > 0 && r < e->ranks_count; r += stride) {
+        LhTimelineRecord like = *record;
+
+        like.rank = r;
+        if (lh_engine_like(e, r) == record->rank)
+            e->params->timeline(e->params->timeline_data, &like);
+    }
+}
+
 static void
 record(LhEngine *e, const LhSimRank *rank, uint32_t id)
 {
@@ -80,7 +97,7 @@ record(LhEngine *e, const LhSimRank *rank, uint32_t id)
                                 .bytes = node->bytes,
                                 .flops = node->flops };
 
-    e->params->timeline(e->params->timeline_data, &record);
+    tell(e, &record);
 }
 
 void
@@ -100,7 +117,7 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
     if (node->kind == LH_OP_COMPUTE) {
         if (--rank->computing > 0)
             lh_share_sms(e, rank);
-        e->events++;
+        e->events += lh_engine_weight(e, rank->index);
     } else {
         if (--rank->communicating == 0)
             result->comm_ps += e->now - rank->communicating_ps;
@@ -189,7 +206,7 @@ handle_stream_event(LhEngine *e, uint32_t item)
 
     if (node->state == LH_NODE_RUNNING && node->timed) {
         rank->moving[node->tier]--;
-        e->events++;
+        e->events += lh_engine_weight(e, r);
         if (e->causes != NULL)
             lh_causes_because(e->causes, node);
     }
@@ -235,9 +252,10 @@ handle_instant(LhEngine *e)
 }
 
 static inline bool
-rank_finished(const LhSimRank *rank)
+rank_finished(const LhEngine *e, const LhSimRank *rank)
 {
-    return rank->ended && rank->nodes.first == rank->nodes.issued;
+    return (rank->ended && rank->nodes.first == rank->nodes.issued) ||
+           !lh_engine_plays(e, rank->index);
 }
 
 static void
@@ -270,7 +288,7 @@ deadlock(LhEngine *e)
     uint32_t stuck = 0;
 
     for (uint32_t r = 0; r < e->ranks_count; r++) {
-        if (rank_finished(&e->ranks[r]))
+        if (rank_finished(e, &e->ranks[r]))
             continue;
         if (stuck++ < REPORTED_RANKS)
             describe_wait(&e->ranks[r], text);
@@ -284,7 +302,7 @@ static bool
 all_finished(const LhEngine *e)
 {
     for (uint32_t r = 0; r < e->ranks_count; r++)
-        if (!rank_finished(&e->ranks[r]))
+        if (!rank_finished(e, &e->ranks[r]))
             return false;
     return true;
 }
@@ -327,8 +345,10 @@ run(LhEngine *e)
 {
     uint64_t reported = 0;
 
-    for (uint32_t r = 0; r < e->ranks_count; r++)
-        lh_news_add(e, r);
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (lh_engine_plays(e, r))
+            lh_news_add(e, r);
+    }
     work_off_news(e);
     while (e->error == NULL) {
         const LhTime next = MIN(lh_heap_time(&e->heap), lh_flows_next_arrival(e->moving.flows));
@@ -354,21 +374,54 @@ run(LhEngine *e)
         deadlock(e);
 }
 
-LhSimResult *
-lh_simulate(const LhSimParams *params, GError **error)
+/* Plays it with @fold. NULL without error if that stands in the way: then it becomes less. */
+static LhSimResult *
+play(const LhSimParams *params, LhFold *fold, GError **error)
 {
     LhEngine engine = { 0 };
     LhSimResult *result = NULL;
 
-    g_assert(params->network->ranks == lh_program_ranks(params->program));
-    lh_engine_init(&engine, params);
+    lh_engine_init(&engine, params, fold);
     run(&engine);
-    if (engine.error == NULL)
+    if (engine.error == NULL) {
         result = lh_engine_summarise(&engine);
-    else
+    } else if (engine.differ) {
+        *fold = lh_fold_less(fold, engine.row);
+        g_clear_error(&engine.error);
+    } else {
         g_propagate_error(error, engine.error);
+    }
     if (params->ended_ps != NULL)
         *params->ended_ps = engine.now;
     lh_engine_clear(&engine);
+    return result;
+}
+
+/* Whether what is asked treats all ranks alike. */
+static bool
+may_fold(const LhSimParams *p)
+{
+    const bool stragglers = p->stragglers != NULL && p->stragglers->len > 0;
+    const bool faults = p->network->faults != NULL && p->network->faults->len > 0;
+    const bool watched = (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL;
+
+    return !p->unfolded && !stragglers && !faults && !watched && p->jitter <= 0 &&
+           p->compute_time == NULL && p->steps_max == 0;
+}
+
+LhSimResult *
+lh_simulate(const LhSimParams *params, GError **error)
+{
+    LhFold fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = params->network->ranks };
+    GError *cause = NULL;
+    LhSimResult *result = NULL;
+
+    g_assert(params->network->ranks == lh_program_ranks(params->program));
+    if (may_fold(params))
+        fold = lh_fold_choose(params->program, params->network, params->network_model);
+    while (result == NULL && cause == NULL)
+        result = play(params, &fold, &cause);
+    if (cause != NULL)
+        g_propagate_error(error, cause);
     return result;
 }

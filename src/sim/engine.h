@@ -22,6 +22,7 @@
 #include "sim/match.h"
 #include "sim/network/collective.h"
 #include "sim/network/flows.h"
+#include "sim/network/fold.h"
 #include "sim/nodes.h"
 #include "sim/sim.h"
 
@@ -51,7 +52,8 @@ typedef struct {
 typedef struct {
     uint32_t ranks[2], nodes[2]; /* sender, receiver */
     uint8_t tier;
-    bool hop; /* of a collective: LhMoving.hops says which */
+    bool hop;   /* of a collective: LhMoving.hops says which */
+    bool whole; /* ... all of whose hops are simulated */
 } LhEnds;
 
 typedef struct {
@@ -64,7 +66,8 @@ typedef struct {
     LhFlows *flows;
     LhEnds *ends;
     LhMovingHop *hops;
-    uint32_t count; /* of both arrays */
+    uint32_t count;        /* of both arrays */
+    uint32_t under_way[2]; /* messages; those of collectives all of whose hops are simulated */
 } LhMoving;
 
 /* Ranks to look at, first in first out: those with news wait here instead of calling each other, so
@@ -74,11 +77,24 @@ typedef struct {
     uint32_t first, count, mask;
 } LhNews;
 
+/* Bytes of collectives over rows, over shifts, over both: likes in these may send theirs by other
+ * ways, so every member's are counted. NULL: no rank stands for another one. */
+enum { LH_APART_ROWS, LH_APART_SHIFTS, LH_APART_BOTH, LH_APARTS };
+
+typedef struct {
+    LhFold fold;          /* within which ranks do the same in them */
+    uint64_t *sent_bytes; /* [ranks x tiers] */
+    uint64_t *link_bytes; /* [links] */
+} LhApart;
+
 typedef struct {
     const LhSimParams *params;
     const LhProgram *program;
     const LhNetwork *network;
     LhCost cost;
+    LhFold fold;       /* who stands for whom */
+    bool folded;       /* someone does */
+    bool differ, row;  /* but must not: because of a collective, over a row */
     bool free_network; /* communication takes no time */
     bool contention;   /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
@@ -89,6 +105,8 @@ typedef struct {
     LhCursor *cursors; /* [ranks] */
     LhLive *live;      /* [ranks] */
     LhRankResult *results;
+    LhApart apart[LH_APARTS];
+    uint64_t *whole_bytes;        /* [links] of `apart` that the network counts, too */
     LhOutOfMemory *out_of_memory; /* the first op so far that exceeds the limit; NULL: none */
     double *slowdown;             /* per rank; NULL: none */
     LhHeap heap;                  /* item rank << streams_shift | stream, then flows */
@@ -102,6 +120,25 @@ typedef struct {
     uint64_t events, ops;
     GError *error;
 } LhEngine;
+
+/* Whether the rank is simulated itself; who stands for it; how many it stands for. */
+static inline bool
+lh_engine_plays(const LhEngine *e, uint32_t r)
+{
+    return !e->folded || lh_fold_plays(&e->fold, r);
+}
+
+static inline uint32_t
+lh_engine_like(const LhEngine *e, uint32_t r)
+{
+    return e->folded ? lh_fold_rank(&e->fold, r) : r;
+}
+
+static inline uint32_t
+lh_engine_weight(const LhEngine *e, uint32_t r)
+{
+    return e->folded ? lh_fold_weight(&e->fold, r) : 1;
+}
 
 /* The index of a stream's events in the heap. */
 static inline uint32_t
@@ -209,6 +246,6 @@ void lh_hop_left(LhEngine *e, uint32_t flow);
 void lh_flow_arrived(LhEngine *e, uint32_t flow);
 
 /* result.c */
-void lh_engine_init(LhEngine *e, const LhSimParams *params);
+void lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold);
 void lh_engine_clear(LhEngine *e);
 LhSimResult *lh_engine_summarise(LhEngine *e);

@@ -135,7 +135,7 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
             node->after[node->after_count++] = op->after[i];
     }
     node->after_all = node->after_count;
-    e->ops++;
+    e->ops += lh_engine_weight(e, rank->index);
     return node;
 }
 

@@ -9,13 +9,14 @@
 #include "sim/cost.h"
 #include "sim/network/collective_least.h"
 
+#define PARTS_MAX 8 /* of an exchange that others are waited for in */
+
 struct _LhLeast {
     const LhSimParams *params;
     LhCost cost;
     LhCollectives *collectives;
     LhLinkLoads *loads;
     bool free_network;
-    LhOpBuffer buffer;
 };
 
 LhLeast *
@@ -40,15 +41,31 @@ lh_least_free(LhLeast *least)
     lh_cost_clear(&least->cost);
     lh_collectives_free(least->collectives);
     lh_link_loads_free(least->loads);
-    lh_op_buffer_clear(&least->buffer);
     g_free(least);
 }
+
+/* When the two ends of messages from one rank to another were there, in order of posting. */
+typedef struct {
+    uint32_t from, to;
+    uint8_t communicator;
+    GArray *sent, *received; /* of LhTime */
+} Channel;
 
 /* One rank on its way. */
 typedef struct {
     LhLeast *least;
     uint32_t rank;
     bool communication;
+    const uint32_t *others; /* those that it waits for, sorted or not; itself among them */
+    uint32_t others_count;
+    GHashTable *channels; /* of Channel, between these; NULL: there are none */
+    LhCursor cursor;
+    LhOpBuffer buffer;
+    uint32_t at;              /* op of the buffer that comes next */
+    bool posted;              /* it is an exchange whose start is known */
+    LhTime posted_ps;         /* which is this */
+    guint numbers[PARTS_MAX]; /* of its messages in their channels */
+    bool ended;
     GArray *ends;                                  /* of LhTime, by op */
     LhTime host_ps, launch_ps, sync_ps, latest_ps; /* of all streams */
     LhTime stream_ps[LH_STREAMS_MAX];              /* when the last op of each ends */
@@ -76,15 +93,15 @@ communication_ps(const Walk *walk, const LhOp *op)
     if (!walk->communication || least->free_network)
         return 0;
     if (least->collectives == NULL) {
-        least->collectives = lh_collectives_new(p->network, p->device, p->collectives);
+        least->collectives = lh_collectives_new(p->network, p->device, p->collectives, NULL);
         least->loads = lh_link_loads_new(p->network, p->network_model);
     }
     if (op->kind == LH_OP_EXCHANGE)
         return lh_exchange_least(least->loads, walk->rank,
-                                 &least->buffer.parts[op->exchange.parts_first],
+                                 &walk->buffer.parts[op->exchange.parts_first],
                                  op->exchange.parts_count);
     return lh_collective_least(least->collectives, least->loads, p->program, walk->rank, op,
-                               least->buffer.counts);
+                               walk->buffer.counts);
 }
 
 static LhTime
@@ -97,8 +114,13 @@ static void
 add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps)
 {
     walk->times.sums_ps[of] += time_ps;
-    if (op->micro_batch == 0)
-        walk->times.first_ps[of] += time_ps;
+    if (op->micro_batch != 0 || op->phase == LH_PHASE_OPTIMIZER)
+        return;
+    walk->times.first_ps[of] += time_ps;
+    if (of == 0 && op->phase == LH_PHASE_FORWARD)
+        walk->times.forward_ps += time_ps;
+    if (of == 0 && op->phase == LH_PHASE_BACKWARD)
+        walk->times.backward_ps += time_ps;
 }
 
 /* Whether an op only stands for what somebody else issues. */
@@ -125,14 +147,120 @@ issue(Walk *walk, const LhOp *op)
     return issued_ps;
 }
 
-static LhTime
-run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
+/* ---- messages of those that wait for one another ---- */
+
+static guint
+channel_hash(gconstpointer key)
 {
-    LhTime start_ps = MAX(issued_ps, walk->stream_ps[op->stream]), takes_ps;
-    double occupancy = 1;
+    const Channel *c = key;
+
+    return c->from * UINT32_C(0x9E3779B1) + c->to + c->communicator * UINT32_C(0x85EBCA6B);
+}
+
+static gboolean
+channel_equal(gconstpointer a, gconstpointer b)
+{
+    const Channel *x = a, *y = b;
+
+    return x->from == y->from && x->to == y->to && x->communicator == y->communicator;
+}
+
+static void
+channel_free(gpointer data)
+{
+    Channel *c = data;
+
+    g_array_unref(c->sent);
+    g_array_unref(c->received);
+    g_free(c);
+}
+
+/* NULL if nobody waits at the other end. */
+static Channel *
+channel_of(const Walk *walk, const LhOp *op, const LhPart *part)
+{
+    const Channel key = { .from = part->send ? walk->rank : part->peer,
+                          .to = part->send ? part->peer : walk->rank,
+                          .communicator = op->communicator };
+    Channel *c = NULL;
+
+    for (uint32_t i = 0; i < walk->others_count; i++) {
+        if (walk->others[i] != part->peer)
+            continue;
+        c = g_hash_table_lookup(walk->channels, &key);
+        if (c == NULL) {
+            c = g_memdup2(&key, sizeof(key));
+            c->sent = g_array_new(FALSE, FALSE, sizeof(LhTime));
+            c->received = g_array_new(FALSE, FALSE, sizeof(LhTime));
+            g_hash_table_add(walk->channels, c);
+        }
+    }
+    return c;
+}
+
+/* The exchange may start at @start_ps, as far as its own rank is concerned. */
+static void
+post(Walk *walk, const LhOp *op, LhTime start_ps)
+{
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &walk->buffer.parts[op->exchange.parts_first + i];
+        Channel *c = channel_of(walk, op, part);
+        GArray *own = c == NULL ? NULL : part->send ? c->sent : c->received;
+
+        if (own == NULL)
+            continue;
+        walk->numbers[i] = own->len;
+        g_array_append_val(own, start_ps);
+    }
+    walk->posted = true;
+    walk->posted_ps = start_ps;
+}
+
+/* When the last of its messages is there at least; LH_TIME_NEVER: the other end of one is not known
+ * yet. */
+static LhTime
+meet(Walk *walk, const LhOp *op)
+{
+    LhTime end_ps = walk->posted_ps + communication_ps(walk, op);
+
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &walk->buffer.parts[op->exchange.parts_first + i];
+        const Channel *c = channel_of(walk, op, part);
+        const GArray *other = c == NULL ? NULL : part->send ? c->received : c->sent;
+        LhTime start_ps;
+
+        if (other == NULL)
+            continue;
+        if (walk->numbers[i] >= other->len)
+            return LH_TIME_NEVER;
+        start_ps = MAX(walk->posted_ps, g_array_index(other, LhTime, walk->numbers[i]));
+        if (!walk->least->free_network)
+            start_ps += lh_exchange_least(walk->least->loads, walk->rank, part, 1);
+        end_ps = MAX(end_ps, start_ps);
+    }
+    walk->posted = false;
+    return end_ps;
+}
+
+/* ---- ops ---- */
+
+static LhTime
+start_of(const Walk *walk, const LhOp *op, LhTime issued_ps)
+{
+    LhTime start_ps = MAX(issued_ps, walk->stream_ps[op->stream]);
 
     for (uint32_t i = 0; i < op->after_count; i++)
         start_ps = MAX(start_ps, end_of(walk, op->after[i]));
+    return start_ps;
+}
+
+static LhTime
+run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
+{
+    const LhTime start_ps = start_of(walk, op, issued_ps);
+    double occupancy = 1;
+    LhTime takes_ps;
+
     if (op->kind == LH_OP_COMPUTE) {
         takes_ps = compute_ps(walk, op, &occupancy);
         add_busy(walk, op, op->stream, takes_ps);
@@ -140,42 +268,136 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
     } else {
         takes_ps = communication_ps(walk, op);
     }
-    return walk->stream_ps[op->stream] = start_ps + takes_ps;
+    return start_ps + takes_ps;
 }
 
 static void
+end(Walk *walk, const LhOp *op, LhTime end_ps)
+{
+    if (lh_op_on_stream(op)) {
+        walk->stream_ps[op->stream] = end_ps;
+        walk->latest_ps = MAX(walk->latest_ps, end_ps);
+    }
+    g_array_append_val(walk->ends, end_ps);
+}
+
+/* False if the op waits for others, and is to be called again. */
+static bool
 run(Walk *walk, const LhOp *op)
 {
-    const LhTime issued_ps = issue(walk, op);
-    LhTime end_ps = 0;
+    LhTime issued_ps, end_ps = 0;
 
+    if (walk->posted) {
+        end_ps = meet(walk, op);
+        if (end_ps != LH_TIME_NEVER)
+            end(walk, op, end_ps);
+        return end_ps != LH_TIME_NEVER;
+    }
+    issued_ps = issue(walk, op);
+    if (op->kind == LH_OP_EXCHANGE && walk->channels != NULL &&
+        op->exchange.parts_count <= PARTS_MAX) {
+        post(walk, op, start_of(walk, op, issued_ps));
+        return run(walk, op);
+    }
     if (op->kind == LH_OP_SYNC)
         end_ps = walk->host_ps = MAX(walk->latest_ps, issued_ps) + walk->sync_ps;
     else if (lh_op_on_stream(op))
         end_ps = run_on_stream(walk, op, issued_ps);
-    if (lh_op_on_stream(op))
-        walk->latest_ps = MAX(walk->latest_ps, end_ps);
-    g_array_append_val(walk->ends, end_ps);
+    end(walk, op, end_ps);
+    return true;
+}
+
+/* ---- walks ---- */
+
+static void
+walk_begin(Walk *walk, LhLeast *least, uint32_t rank, bool communication)
+{
+    const LhSimParams *p = least->params;
+
+    *walk = (Walk){ .least = least,
+                    .rank = rank,
+                    .communication = communication,
+                    .ends = g_array_new(FALSE, FALSE, sizeof(LhTime)),
+                    .launch_ps = least->free_network ? 0 : p->device->kernel_launch_ps,
+                    .sync_ps = least->free_network ? 0 : p->device->stream_sync_ps };
+    lh_cursor_init(&walk->cursor, p->program, rank);
+}
+
+/* As far as the rank comes; false if it does not move. */
+static bool
+walk_on(Walk *walk)
+{
+    bool moved = false;
+
+    while (!walk->ended) {
+        if (walk->at == walk->buffer.ops_count) {
+            walk->at = 0;
+            walk->ended = !lh_cursor_step(&walk->cursor, &walk->buffer);
+            continue;
+        }
+        if (!run(walk, &walk->buffer.ops[walk->at]))
+            return moved;
+        walk->at++;
+        moved = true;
+    }
+    walk->times.path_ps = walk->latest_ps;
+    return moved;
+}
+
+static void
+walk_end(Walk *walk)
+{
+    g_array_unref(walk->ends);
+    lh_op_buffer_clear(&walk->buffer);
 }
 
 LhLeastTimes
 lh_least_of(LhLeast *least, uint32_t rank, bool communication)
 {
-    const LhSimParams *p = least->params;
-    g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(LhTime));
-    Walk walk = { .least = least,
-                  .rank = rank,
-                  .communication = communication,
-                  .ends = ends,
-                  .launch_ps = least->free_network ? 0 : p->device->kernel_launch_ps,
-                  .sync_ps = least->free_network ? 0 : p->device->stream_sync_ps };
-    LhCursor cursor;
+    Walk walk;
 
-    lh_cursor_init(&cursor, p->program, rank);
-    while (lh_cursor_step(&cursor, &least->buffer)) {
-        for (uint32_t i = 0; i < least->buffer.ops_count; i++)
-            run(&walk, &least->buffer.ops[i]);
-    }
-    walk.times.path_ps = walk.latest_ps;
+    walk_begin(&walk, least, rank, communication);
+    walk_on(&walk);
+    walk_end(&walk);
     return walk.times;
+}
+
+static void
+join(LhLeastTimes *all, const LhLeastTimes *one)
+{
+    all->path_ps = MAX(all->path_ps, one->path_ps);
+    all->forward_ps = MAX(all->forward_ps, one->forward_ps);
+    all->backward_ps = MAX(all->backward_ps, one->backward_ps);
+    for (int s = 0; s < LH_LEAST_SUMS; s++) {
+        all->sums_ps[s] = MAX(all->sums_ps[s], one->sums_ps[s]);
+        all->first_ps[s] = MAX(all->first_ps[s], one->first_ps[s]);
+    }
+}
+
+LhLeastTimes
+lh_least_of_all(LhLeast *least, const uint32_t *ranks, uint32_t count)
+{
+    g_autoptr(GHashTable) channels =
+        g_hash_table_new_full(channel_hash, channel_equal, channel_free, NULL);
+    g_autofree Walk *walks = g_new(Walk, count);
+    LhLeastTimes times = { 0 };
+    bool moved = true;
+
+    for (uint32_t i = 0; i < count; i++) {
+        walk_begin(&walks[i], least, ranks[i], true);
+        walks[i].others = ranks;
+        walks[i].others_count = count;
+        walks[i].channels = channels;
+    }
+    while (moved) {
+        moved = false;
+        for (uint32_t i = 0; i < count; i++)
+            moved |= walk_on(&walks[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        walks[i].times.path_ps = walks[i].latest_ps; /* of those that never end, so far */
+        join(&times, &walks[i].times);
+        walk_end(&walks[i]);
+    }
+    return times;
 }

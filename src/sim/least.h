@@ -1,8 +1,9 @@
 /*
  * What a rank takes at least: its program alone, as though every other rank were always ready, no
  * link carried anything else and no kernel shared the device. No simulation of the program ends
- * sooner, whatever the other ranks do, and this costs one walk over the ops of one rank. What is
- * left out of the bound: waiting for others, links that others use, SMs that communication holds.
+ * sooner, whatever the other ranks do, and this costs one walk over the ops of one rank. Several
+ * ranks may be walked side by side, each of which waits for the others' messages. What is left out
+ * of the bound: waiting for others, links that others use, SMs that communication holds.
  */
 #pragma once
 
@@ -16,9 +17,11 @@ enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
 
 typedef struct {
     LhTime path_ps; /* the rank is not through before: its longest chain of ops */
-    /* What each takes for its ops, one after another, and of this what micro-batch 0 takes: sums
-     * that grow by the same for each layer that is like the one before. */
+    /* What each takes for its ops, one after another, and of this what micro-batch 0 takes, without
+     * the optimizer: sums that grow by the same for each layer that is like the one before. */
     LhTime sums_ps[LH_LEAST_SUMS], first_ps[LH_LEAST_SUMS];
+    /* Of first_ps of stream 0: the forward pass, and the backward pass without recomputation. */
+    LhTime forward_ps, backward_ps;
 } LhLeastTimes;
 
 /* @params as lh_simulate() takes them, and borrowed; sinks and limits are not looked at. Caller
@@ -29,3 +32,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLeast, lh_least_free)
 
 /* The times of @rank. Without @communication, messages and collectives take none. */
 LhLeastTimes lh_least_of(LhLeast *least, uint32_t rank, bool communication);
+
+/* The times of @count ranks that wait for the messages of one another, such as one rank of each
+ * stage of a pipeline: of each sum the largest, of their paths the longest. */
+LhLeastTimes lh_least_of_all(LhLeast *least, const uint32_t *ranks, uint32_t count);

@@ -66,6 +66,8 @@ void
 lh_memory_begins(LhEngine *e)
 {
     for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
+            continue;
         peak(e, r, 0, (LhMemoryOp){ .op = LH_OP_NONE, .category = LH_CATEGORIES });
         if (e->params->memory != NULL)
             tell_beginning(e, r);

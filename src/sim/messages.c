@@ -33,14 +33,34 @@ check_route(LhEngine *e, uint32_t source, uint32_t destination, const LhRoute *r
     return true;
 }
 
+/* The run is to be played again, with less of it folded. */
 static void
-count_sent(LhEngine *e, LhSimRank *rank, LhNode *node, uint8_t tier, uint64_t bytes)
+differ(LhEngine *e, bool row)
 {
-    LhRankResult *result = &e->results[rank->index];
+    if (e->error == NULL)
+        g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME, "ranks do not do the same");
+    e->differ = true;
+    e->row = row;
+}
 
-    result->bytes_sent += bytes;
-    result->bytes_by_tier[tier] += bytes;
-    node->bytes += bytes;
+static void
+count_sent(LhEngine *e, uint32_t r, uint8_t tier, uint64_t bytes)
+{
+    e->results[r].bytes_sent += bytes;
+    e->results[r].bytes_by_tier[tier] += bytes;
+}
+
+/* What a member of a collective sends, whose likes in it may send as much by other ways. */
+static void
+count_apart(LhEngine *e, const LhLikes *likes, const LhRoute *route, uint64_t bytes)
+{
+    const LhApart *apart = &e->apart[!likes->rows        ? LH_APART_SHIFTS
+                                     : likes->shifts > 1 ? LH_APART_BOTH
+                                                         : LH_APART_ROWS];
+
+    apart->sent_bytes[route->source * LH_TIERS + route->tier] += bytes;
+    for (uint32_t i = 0; i < route->links_count; i++)
+        apart->link_bytes[route->links[i]] += bytes;
 }
 
 /* Nothing moved for the rank until @late came: what has it been idle for? */
@@ -58,16 +78,31 @@ set_moving(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t late)
     e->tiers_used |= 1u << ends->tier;
     for (uint32_t i = 0; i < 2; i++) {
         LhSimRank *rank = &e->ranks[ends->ranks[i]];
-        LhNode *node = lh_node(&rank->nodes, ends->nodes[i]);
+        LhNode *node;
 
+        if (!lh_engine_plays(e, ends->ranks[i]))
+            continue;
+        node = lh_node(&rank->nodes, ends->nodes[i]);
         node->tier = node->tier == LH_TIERS ? ends->tier : MAX(node->tier, ends->tier);
         if (i == 0)
-            count_sent(e, rank, node, ends->tier, bytes);
+            node->bytes += bytes;
         rank->moving[ends->tier]++;
         end_wait(e, rank, late);
         if (rank->account.why != LH_BUSY)
             lh_engine_classify(e, rank);
     }
+}
+
+/*
+ * The run as folded is not what would happen: hops of a collective that are all simulated, because
+ * they are not the same for all members, share the network with messages that are not.
+ */
+static void
+check_shared(LhEngine *e, const LhEnds *ends)
+{
+    e->moving.under_way[ends->whole]++;
+    if (e->folded && e->moving.under_way[0] > 0 && e->moving.under_way[1] > 0)
+        differ(e, e->fold.of.row > 1);
 }
 
 static uint32_t
@@ -82,6 +117,7 @@ start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes
         moving->hops = g_renew(LhMovingHop, moving->hops, moving->count);
     }
     moving->ends[flow] = *ends;
+    check_shared(e, ends);
     if (e->causes != NULL)
         lh_causes_flow_starts(e->causes, flow, route, ends->nodes[0], e->now);
     return flow;
@@ -91,11 +127,14 @@ start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes
 static void
 deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
 {
-    e->events++;
+    e->events += ends->whole ? 1 : lh_engine_weight(e, ends->ranks[0]);
     for (uint32_t i = 0; i < 2; i++) {
         LhSimRank *rank = &e->ranks[ends->ranks[i]];
-        LhNode *node = lh_node(&rank->nodes, ends->nodes[i]);
+        LhNode *node;
 
+        if (!lh_engine_plays(e, ends->ranks[i]))
+            continue;
+        node = lh_node(&rank->nodes, ends->nodes[i]);
         rank->moving[ends->tier]--;
         node->pending -= pieces;
         if (node->pending == 0) {
@@ -113,13 +152,16 @@ deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
 static void
 start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_t late)
 {
-    LhEnds ends = { { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0, false };
+    LhEnds ends = {
+        { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0, false, false
+    };
     LhRoute route;
 
     lh_network_route(e->network, sender->rank, receiver->rank, &route);
     if (!check_route(e, sender->rank, receiver->rank, &route))
         return;
     ends.tier = route.tier;
+    count_sent(e, sender->rank, route.tier, sender->bytes);
     set_moving(e, &ends, sender->bytes, late);
     if (e->free_network)
         deliver(e, &ends, 1);
@@ -177,18 +219,42 @@ route_of_hop(const LhEngine *e, const LhCollective *c, uint32_t from, uint32_t t
         lh_network_collective_route(e->network, from, to, route);
 }
 
+/* To who stands for the receiver, over the links next to it. */
+static void
+fold_hop(const LhEngine *e, LhEnds *ends, LhRoute *route)
+{
+    ends->ranks[1] = lh_engine_like(e, ends->ranks[1]);
+    for (uint32_t i = 0; i < route->links_count; i++)
+        route->links[i] = lh_fold_link(&e->fold, e->network, route->links[i]);
+}
+
+/* What a hop of a collective sends all of whose hops are simulated. */
+static void
+count_whole(LhEngine *e, const LhLikes *likes, const LhRoute *route, uint64_t bytes)
+{
+    count_apart(e, likes, route, bytes);
+    for (uint32_t i = 0; i < route->links_count; i++)
+        e->whole_bytes[route->links[i]] += bytes;
+}
+
 static void
 start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
 {
     const LhMember *from = &c->members[hop->from], *to = &c->members[hop->to];
-    LhEnds ends = { { from->rank, to->rank }, { from->op, to->op }, 0, true };
+    LhEnds ends = { { from->rank, to->rank }, { from->op, to->op }, 0, true, c->whole };
     LhRoute route;
     uint32_t flow;
 
     route_of_hop(e, c, from->rank, to->rank, &route);
     if (!check_route(e, from->rank, to->rank, &route))
         return;
+    if (e->folded && !c->whole)
+        fold_hop(e, &ends, &route);
     ends.tier = route.tier;
+    if (c->whole)
+        count_whole(e, c->likes, &route, hop->bytes);
+    else
+        count_sent(e, from->rank, route.tier, hop->bytes);
     set_moving(e, &ends, hop->bytes, late);
     route.latency_ps += hop->delay_ps;
     flow = start_flow(e, &ends, &route, hop->bytes);
@@ -210,7 +276,7 @@ lh_hop_left(LhEngine *e, uint32_t flow)
     LhCollective *c = e->moving.hops[flow].collective;
 
     lh_collective_left(c, &e->moving.hops[flow].hop);
-    start_hops(e, c, e->moving.ends[flow].ranks[0]);
+    start_hops(e, c, lh_engine_like(e, e->moving.ends[flow].ranks[0]));
 }
 
 /* All members of the collective are through, because of the last message, to rank @late. */
@@ -220,6 +286,8 @@ end_together(LhEngine *e, LhCollective *c, uint32_t late)
     for (uint32_t i = 0; i < c->size; i++) {
         LhSimRank *rank = &e->ranks[c->members[i].rank];
 
+        if (!lh_engine_plays(e, rank->index))
+            continue;
         end_wait(e, rank, late);
         lh_engine_complete(e, rank, c->members[i].op);
         lh_news_add(e, rank->index);
@@ -232,7 +300,8 @@ hop_arrived(LhEngine *e, uint32_t flow)
 {
     LhMoving *moving = &e->moving;
     LhCollective *c = moving->hops[flow].collective;
-    const uint32_t pieces = moving->hops[flow].hop.pieces, late = moving->ends[flow].ranks[1];
+    const uint32_t pieces = moving->hops[flow].hop.pieces;
+    const uint32_t late = lh_engine_like(e, moving->ends[flow].ranks[1]);
 
     lh_collective_arrived(c, &moving->hops[flow].hop);
     start_hops(e, c, late);
@@ -248,23 +317,23 @@ lh_flow_arrived(LhEngine *e, uint32_t flow)
     if (e->causes != NULL)
         lh_causes_flow_arrived(e->causes, flow, e->now);
     lh_flows_release(e->moving.flows, flow);
+    e->moving.under_way[e->moving.ends[flow].whole]--;
     if (e->moving.ends[flow].hop)
         hop_arrived(e, flow);
     else
         deliver(e, &e->moving.ends[flow], 1);
 }
 
-/* What the rank sends by a closed form, and over which links: as the rings or the pairs would. */
+/* What the member at @position sends by a closed form, and over which links: as the rings or the
+ * pairs would. @node: the op of a rank that is simulated; NULL: it is none. */
 static void
-count_closed_form(LhEngine *e, LhSimRank *rank, LhNode *node, const LhCollective *c,
-                  uint32_t position)
+count_member(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position)
 {
     const LhGroup *group = lh_collective_group(c);
-    const uint32_t r = rank->index;
+    const uint32_t r = c->members[position].rank;
     const bool all_to_all = c->kind == LH_COLL_ALL_TO_ALL;
     const uint32_t peers = all_to_all ? c->size - 1 : c->rings->count;
 
-    node->tier = c->neighbours->tier;
     for (uint32_t k = 0; k < peers; k++) {
         const uint32_t next =
             all_to_all ? (position + 1 + k) % c->size : lh_rings_next(c->rings, k, position);
@@ -281,8 +350,29 @@ count_closed_form(LhEngine *e, LhSimRank *rank, LhNode *node, const LhCollective
         if (!check_route(e, r, to, &route))
             return;
         e->tiers_used |= 1u << route.tier;
-        count_sent(e, rank, node, route.tier, bytes);
+        if (node != NULL)
+            node->bytes += bytes;
+        if (c->likes != NULL) {
+            count_apart(e, c->likes, &route, bytes);
+            continue;
+        }
+        count_sent(e, r, route.tier, bytes);
         lh_flows_count(e->moving.flows, &route, bytes);
+    }
+}
+
+/* The same of the rank and of all members that it stands for. */
+static void
+count_closed_form(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position)
+{
+    const LhLikes *likes = c->likes;
+
+    node->tier = c->neighbours->tier;
+    count_member(e, node, c, position);
+    for (uint32_t i = likes != NULL ? likes->first[position] : 0;
+         likes != NULL && i < likes->first[position + 1]; i++) {
+        if (likes->likes[i] != position)
+            count_member(e, NULL, c, likes->likes[i]);
     }
 }
 
@@ -326,8 +416,11 @@ finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
         record_meeting(e, c, c->members[0].op, end);
     for (uint32_t i = 0; i < c->size; i++) {
         LhSimRank *rank = &e->ranks[c->members[i].rank];
-        LhNode *node = lh_node(&rank->nodes, c->members[i].op);
+        LhNode *node;
 
+        if (!lh_engine_plays(e, rank->index))
+            continue;
+        node = lh_node(&rank->nodes, c->members[i].op);
         if (e->causes != NULL)
             lh_causes_join(e->causes, node);
         rank->moving[tier]++;
@@ -354,7 +447,14 @@ lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
 {
     LhNode *node = lh_node(&rank->nodes, id);
     uint32_t position;
-    LhCollective *c = lh_collectives_join(e->collectives, node->posts, id, &position);
+    LhCollective *c;
+    bool row;
+
+    if (e->folded && lh_collectives_differ(e->collectives, node->posts, &row)) {
+        differ(e, row);
+        return;
+    }
+    c = lh_collectives_join(e->collectives, node->posts, id, &position);
 
     if (c == NULL) {
         refuse_collective(e, rank, id);
@@ -365,7 +465,7 @@ lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
         lh_share_hold(e, rank, (int32_t)node->ctas);
     }
     if (c->algorithm == NULL) {
-        count_closed_form(e, rank, node, c, position);
+        count_closed_form(e, node, c, position);
         if (c->joined == c->size && e->error == NULL)
             finish_meeting(e, c, rank->index);
         return;

@@ -23,13 +23,35 @@ init_ranks(LhEngine *e)
 
         rank->index = r;
         rank->queues = &e->queues[r << e->streams_shift];
-        lh_cursor_init(&e->cursors[r], e->program, r);
-        lh_live_init(&e->live[r], e->program, r);
+        if (lh_engine_plays(e, r)) {
+            lh_cursor_init(&e->cursors[r], e->program, r);
+            lh_live_init(&e->live[r], e->program, r);
+        }
         rank->gate = LH_NO_NODE;
         rank->speed = 1;
         rank->account.why = LH_IDLE_IMBALANCE;
         rank->account.result = &e->results[r];
     }
+}
+
+/* Over rows, ranks that are a shift apart do the same, and the other way round. */
+static void
+init_aparts(LhEngine *e)
+{
+    if (!e->folded)
+        return;
+    for (uint32_t i = 0; i < LH_APARTS; i++) {
+        LhApart *apart = &e->apart[i];
+
+        apart->fold = e->fold;
+        if (i != LH_APART_SHIFTS)
+            apart->fold.of.row = 1;
+        if (i != LH_APART_ROWS)
+            apart->fold.of.shifts = apart->fold.of.shift = apart->fold.kept = 1;
+        apart->sent_bytes = g_new0(uint64_t, (gsize)e->ranks_count * LH_TIERS);
+        apart->link_bytes = g_new0(uint64_t, e->network->links_count);
+    }
+    e->whole_bytes = g_new0(uint64_t, e->network->links_count);
 }
 
 static void
@@ -70,7 +92,8 @@ init_network(LhEngine *e)
     e->moving.flows = lh_flows_new(e->network, params->network_model, &e->heap, queues);
     e->collectives =
         lh_collectives_new(e->network, params->device,
-                           e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives);
+                           e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
+                           e->folded ? &e->fold : NULL);
     if (params->path)
         e->causes =
             lh_causes_new(e->network, e->moving.flows, params->network_model == LH_NETWORK_FAIR);
@@ -78,11 +101,13 @@ init_network(LhEngine *e)
 }
 
 void
-lh_engine_init(LhEngine *e, const LhSimParams *params)
+lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
 {
     const LhProgram *program = params->program;
 
     e->params = params;
+    e->fold = *fold;
+    e->folded = lh_fold_is_any(fold);
     e->program = program;
     e->network = params->network;
     e->ranks_count = lh_program_ranks(program);
@@ -97,6 +122,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params)
     e->cost.trust = lh_call_trust(params->framework);
     e->cost.serving = params->serving;
     init_ranks(e);
+    init_aparts(e);
     init_news(e);
     init_network(e);
     init_stragglers(e);
@@ -113,6 +139,11 @@ lh_engine_clear(LhEngine *e)
     g_free(e->cursors);
     g_free(e->live);
     g_free(e->results);
+    for (uint32_t i = 0; i < LH_APARTS; i++) {
+        g_free(e->apart[i].sent_bytes);
+        g_free(e->apart[i].link_bytes);
+    }
+    g_free(e->whole_bytes);
     g_free(e->out_of_memory);
     g_free(e->slowdown);
     g_free(e->moving.ends);
@@ -127,6 +158,21 @@ lh_engine_clear(LhEngine *e)
     lh_op_buffer_clear(&e->buffer);
 }
 
+/* What a link has carried. */
+static LhWide
+link_bytes(const LhEngine *e, uint32_t link)
+{
+    const uint32_t like = e->folded ? lh_fold_link(&e->fold, e->network, link) : link;
+    LhWide bytes = lh_flows_link_bytes(e->moving.flows, like);
+
+    if (!e->folded)
+        return bytes;
+    bytes -= e->whole_bytes[like];
+    for (uint32_t i = 0; i < LH_APARTS; i++)
+        bytes += e->apart[i].link_bytes[lh_fold_link(&e->apart[i].fold, e->network, link)];
+    return bytes;
+}
+
 static void
 summarise_links(const LhEngine *e, LhSimResult *result)
 {
@@ -135,7 +181,7 @@ summarise_links(const LhEngine *e, LhSimResult *result)
     result->busiest_link = UINT32_MAX;
     for (uint32_t i = 0; i < e->network->links_count; i++) {
         const LhLink link = lh_network_link(e->network, i);
-        const LhWide bytes = lh_flows_link_bytes(e->moving.flows, i);
+        const LhWide bytes = link_bytes(e, i);
         double used;
 
         if (i < e->network->collective_first) /* the NICs count these */
@@ -189,9 +235,31 @@ close_accounts(LhEngine *e, LhSimResult *result)
     result->makespan_ps = e->results[last].finish_ps;
     e->now = result->makespan_ps;
     for (uint32_t r = 0; r < e->ranks_count; r++)
-        if (r != last)
+        if (r != last && lh_engine_plays(e, r))
             lh_account_wait(&e->ranks[r].account, &e->ranks[last].account, e->now);
     lh_account(&e->ranks[last].account, e->now);
+}
+
+/* Of ranks that were not simulated, and what each rank has sent in its own way. */
+static void
+summarise_likes(LhEngine *e)
+{
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
+            e->results[r] = e->results[lh_engine_like(e, r)];
+    }
+    for (uint32_t k = 0; e->folded && k < LH_APARTS; k++) {
+        const LhApart *apart = &e->apart[k];
+
+        for (uint32_t i = 0; i < e->ranks_count * LH_TIERS; i++) {
+            const uint32_t r = i / LH_TIERS, tier = i % LH_TIERS;
+            const uint64_t bytes =
+                apart->sent_bytes[lh_fold_rank(&apart->fold, r) * LH_TIERS + tier];
+
+            e->results[r].bytes_sent += bytes;
+            e->results[r].bytes_by_tier[tier] += bytes;
+        }
+    }
 }
 
 LhSimResult *
@@ -207,6 +275,9 @@ lh_engine_summarise(LhEngine *e)
         memcpy(e->results[r].peak_by_category, e->live[r].peak_by_category,
                sizeof(e->live[r].peak_by_category));
     }
+    summarise_likes(e);
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        result->simulated_ranks += lh_engine_plays(e, r);
     result->ranks_count = e->ranks_count;
     result->ranks = g_steal_pointer(&e->results);
     result->out_of_memory = g_steal_pointer(&e->out_of_memory);

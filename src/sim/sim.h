@@ -46,6 +46,10 @@ typedef struct {
     void *compute_time_data;
     LhTimelineSink timeline; /* NULL: none */
     void *timeline_data;
+    /* The sink is told of ranks that are multiples of this alone, and of these in any order; 0: of
+     * all, by time. */
+    uint32_t timeline_stride;
+    bool unfolded;       /* every rank is simulated, also where one could stand for others */
     LhMemorySink memory; /* NULL: none */
     void *memory_data;
     /* What a rank may hold: the first op that needs more is part of the result, and the run goes
@@ -111,8 +115,9 @@ typedef struct {
 typedef struct {
     LhTime makespan_ps;
     uint32_t ranks_count;
-    LhRankResult *ranks; /* owned */
-    uint64_t events;     /* compute completions + message completions */
+    LhRankResult *ranks;      /* owned */
+    uint32_t simulated_ranks; /* the others do what one of these does (network/fold.h) */
+    uint64_t events;          /* compute completions + message completions */
     uint64_t ops;
     /* The busiest link: bytes carried over capacity x makespan. */
     uint32_t busiest_link; /* UINT32_MAX: none carried anything */

@@ -70,16 +70,16 @@ lh_step_place_of(const LhStepPlan *plan, uint32_t rank)
 }
 
 uint32_t
-lh_step_chunk_layers(const LhStepPlan *plan)
+lh_step_chunk_of(const LhStepPlan *plan, uint32_t layer)
 {
-    return plan->layers / (lh_step_stages(&plan->params) * lh_step_chunks(&plan->params));
+    return (layer + (plan->params.embedding_counts ? 1 : 0)) /
+           lh_step_places_of_chunk(&plan->params);
 }
 
 uint32_t
 lh_step_stage_of(const LhStepPlan *plan, uint32_t layer)
 {
-    return MIN(layer, plan->layers - 1) / lh_step_chunk_layers(plan) %
-           lh_step_stages(&plan->params);
+    return lh_step_chunk_of(plan, MIN(layer, plan->layers - 1)) % lh_step_stages(&plan->params);
 }
 
 bool

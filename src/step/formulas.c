@@ -27,13 +27,6 @@ is_last(const LhStepPlan *plan, uint32_t stage)
     return stage + 1 == lh_step_stages(&plan->params);
 }
 
-/* Layers of a stage. */
-static uint64_t
-layers_of(const LhStepPlan *plan)
-{
-    return plan->layers / lh_step_stages(&plan->params);
-}
-
 /* The weights of a stage, one after the other. */
 typedef struct {
     const LhStepPlan *plan;
@@ -391,13 +384,14 @@ tensor_sent(const LhStepPlan *plan, uint32_t stage)
 {
     const uint64_t t = tensor(plan);
     const uint64_t stats = is_last(plan, stage) ? plan->rows * 3 * NORM_BYTES : 0;
-    uint64_t moves = 8 * layers_of(plan) + (stage == 0 ? 2 : 0) + (is_last(plan, stage) ? 2 : 0);
+    const uint64_t layers = lh_step_stage_layers(&plan->params, stage);
+    uint64_t moves = 8 * layers + (stage == 0 ? 2 : 0) + (is_last(plan, stage) ? 2 : 0);
 
     if (t == 1)
         return 0;
     if (plan->params.checkpoint == LH_CHECKPOINT_LAYER ||
         plan->params.checkpoint == LH_CHECKPOINT_REMAT)
-        moves += 4 * layers_of(plan);
+        moves += 4 * layers;
     if (plan->params.behaviour.gather_again)
         moves += gathered_again(plan, stage);
     return plan->params.micro_batches * (t - 1) * (moves * rows_bytes(plan) + stats) +

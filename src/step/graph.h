@@ -248,6 +248,9 @@ const char *lh_step_weight_name(LhStepWeight weight);
 
 uint32_t lh_step_layers(const LhStepPlan *plan);
 
+/* The place among all chunks of that with a layer. */
+uint32_t lh_step_chunk_of(const LhStepPlan *plan, uint32_t layer);
+
 /* The pipeline stage that has a layer; the head is on that of the layer behind the last. */
 uint32_t lh_step_stage_of(const LhStepPlan *plan, uint32_t layer);
 /* Whether a stage has a weight: that of one of its layers; the first one the embedding, the last

@@ -35,6 +35,39 @@ typedef struct {
     uint32_t *ticks; /* [2][stages x chunks][micro-batches] when it is worked on */
 } Pipeline;
 
+/* ---- chunks ---- */
+
+uint32_t
+lh_step_places_of_chunk(const LhStepParams *p)
+{
+    const uint32_t more = (p->embedding_counts ? 1u : 0) + (p->loss_counts ? 1u : 0);
+
+    return ((uint32_t)p->model->num_layers + more) / (lh_step_stages(p) * lh_step_chunks(p));
+}
+
+uint32_t
+lh_step_chunk_begins(const LhStepParams *p, uint32_t place)
+{
+    if (place == 0)
+        return 0;
+    if (place == lh_step_stages(p) * lh_step_chunks(p))
+        return (uint32_t)p->model->num_layers;
+    return place * lh_step_places_of_chunk(p) - (p->embedding_counts ? 1 : 0);
+}
+
+uint32_t
+lh_step_stage_layers(const LhStepParams *p, uint32_t stage)
+{
+    uint32_t layers = 0;
+
+    for (uint32_t chunk = 0; chunk < lh_step_chunks(p); chunk++) {
+        const uint32_t place = chunk * lh_step_stages(p) + stage;
+
+        layers += lh_step_chunk_begins(p, place + 1) - lh_step_chunk_begins(p, place);
+    }
+    return layers;
+}
+
 /* ---- orders ---- */
 
 uint32_t

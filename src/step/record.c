@@ -517,7 +517,9 @@ run_table(LhStepRecorder *r, const LhStepNode *table, uint32_t layer)
 static void
 drop(LhStepRecorder *r, uint32_t layer, uint64_t stays)
 {
-    const bool begins = layer < r->plan->layers && layer % lh_step_chunk_layers(r->plan) == 0;
+    const bool begins =
+        layer < r->plan->layers &&
+        layer == lh_step_chunk_begins(&r->plan->params, lh_step_chunk_of(r->plan, layer));
 
     for (uint32_t role = 0; role < LH_STEP_ROLES; role++) {
         const bool first =
@@ -694,12 +696,21 @@ enter_micro_batch(Stage *s, uint16_t micro_batch)
     s->r.last = micro_batch + 1u == s->r.plan->params.micro_batches;
 }
 
+/* The first layer of one of the stage's chunks, and the one behind its last. */
 static uint32_t
 first_layer(const Stage *s, uint32_t chunk)
 {
-    const LhStepPlan *plan = s->r.plan;
+    const LhStepParams *p = &s->r.plan->params;
 
-    return (chunk * lh_step_stages(&plan->params) + s->r.stage) * lh_step_chunk_layers(plan);
+    return lh_step_chunk_begins(p, chunk * lh_step_stages(p) + s->r.stage);
+}
+
+static uint32_t
+layer_behind(const Stage *s, uint32_t chunk)
+{
+    const LhStepParams *p = &s->r.plan->params;
+
+    return lh_step_chunk_begins(p, chunk * lh_step_stages(p) + s->r.stage + 1);
 }
 
 /* The loss is computed when its gradient is needed: a stage holds the logits of one micro-batch. */
@@ -708,7 +719,7 @@ work(Stage *s, const LhStepTurn *turn)
 {
     LhStepRecorder *r = &s->r;
     const uint32_t first = first_layer(s, turn->chunk);
-    const uint32_t end = first + lh_step_chunk_layers(r->plan);
+    const uint32_t end = layer_behind(s, turn->chunk);
 
     enter_micro_batch(s, turn->micro_batch);
     if (!turn->backward) {
@@ -730,7 +741,7 @@ add_message(Stage *s, const LhStepMessage *message, guint call)
 {
     LhStepRecorder *r = &s->r;
     const uint32_t first = first_layer(s, message->chunk);
-    const uint32_t behind = first + lh_step_chunk_layers(r->plan);
+    const uint32_t behind = layer_behind(s, message->chunk);
     const LhStepRole role = message->backward ? LH_STEP_DX : LH_STEP_X;
     const uint32_t layer = message->send == message->backward ? first : behind;
     LhStepUse use;

@@ -506,7 +506,7 @@ first_of_norm(const LhStepRecorder *r)
 {
     if (r->stage == 0)
         return (Weight){ LH_STEP_W_EMBED, 0 };
-    return (Weight){ LH_STEP_W_Q, r->stage * lh_step_chunk_layers(r->plan) };
+    return (Weight){ LH_STEP_W_Q, lh_step_chunk_begins(&r->plan->params, r->stage) };
 }
 
 /* The squares of all gradients; of those that several ranks have, by the first of them. */

@@ -132,6 +132,7 @@ check_pipeline(const LhStepParams *p, GError **error)
 {
     const uint32_t stages = lh_step_stages(p), chunks = lh_step_chunks(p);
     const uint64_t parts = (uint64_t)stages * chunks;
+    uint32_t more;
 
     if (stages == 1 && chunks > 1)
         return lh_program_refuse(error, "several chunks of layers need several pipeline stages");
@@ -143,6 +144,9 @@ check_pipeline(const LhStepParams *p, GError **error)
                                  "a pipeline has at most %u micro-batches times layers; here are "
                                  "%u times %" PRIu64,
                                  PIPELINE_WORK_MAX, p->micro_batches, p->model->num_layers);
+    if (stages == 1 && (p->embedding_counts || p->loss_counts))
+        return lh_program_refuse(error, "the embedding and the loss count as layers where these "
+                                        "are shared among several pipeline stages");
     if (p->model->num_layers < parts)
         return lh_program_refuse(error, "%" PRIu64 " layers cannot be shared among %" PRIu64 "%s",
                                  p->model->num_layers, parts,
@@ -152,7 +156,12 @@ check_pipeline(const LhStepParams *p, GError **error)
                  "with several chunks of layers on a stage, the number of micro-batches",
                  "the number of pipeline stages", error))
         return false;
-    return divides(p->model->num_layers, parts, "the number of layers",
+    more = (p->embedding_counts ? 1u : 0) + (p->loss_counts ? 1u : 0);
+    return divides(p->model->num_layers + more, parts,
+                   more == 0        ? "the number of layers"
+                   : more == 2      ? "the number of layers, with the embedding and the loss"
+                   : p->loss_counts ? "the number of layers, with the loss"
+                                    : "the number of layers, with the embedding",
                    chunks > 1 ? "the number of chunks of all pipeline stages"
                               : "the number of pipeline stages",
                    error);
@@ -402,27 +411,72 @@ record(LhStepPlan *plan)
         lh_step_record_turns(plan, stage, g_ptr_array_index(turns, stage));
 }
 
-/* States bytes and flops, unless the schedule of attention states none. */
+/* States bytes and flops, unless the schedule of attention states none: they are the same for all
+ * ranks of a stage that have the same part of the sequence. */
 static void
 state_claims(LhProgram *program)
 {
+    const LhStepPlan *plan = program->step;
     const uint32_t ranks = lh_program_ranks(program);
     g_autofree uint64_t *bytes = g_new0(uint64_t, ranks), *flops = g_new0(uint64_t, ranks);
     bool sends = true, computes = true;
 
     for (uint32_t rank = 0; rank < ranks; rank++) {
-        for (unsigned dimension = 0; dimension < LH_DIMENSIONS; dimension++) {
+        const LhStepPlace place = lh_step_place_of(plan, rank);
+        const uint32_t first = place.stage * (uint32_t)lh_step_stage_ranks(&plan->params) +
+                               place.context * plan->params.tensor_parallel;
+
+        bytes[rank] = bytes[first];
+        flops[rank] = flops[first];
+        for (unsigned dimension = 0; rank == first && dimension < LH_DIMENSIONS; dimension++) {
             uint64_t sent = 0;
 
             sends &= lh_step_bytes_sent(program, (LhDimension)dimension, rank, &sent);
             bytes[rank] += sent;
         }
-        computes &= lh_step_attention_flops(program, rank, &flops[rank]);
+        if (rank == first)
+            computes &= lh_step_attention_flops(program, rank, &flops[rank]);
     }
     if (sends)
         program->claimed[LH_CLAIM_BYTES_SENT] = g_steal_pointer(&bytes);
     if (computes)
         program->claimed[LH_CLAIM_FLOPS] = g_steal_pointer(&flops);
+}
+
+/* Whether pieces of weights are of equal size, so that every rank's optimizer has as much to do. */
+static bool
+has_equal_pieces(const LhStepPlan *plan)
+{
+    const uint64_t pieces = lh_step_pieces(plan);
+
+    for (guint i = 0; i < lh_step_stages(&plan->params); i++) {
+        const LhStepList *list = &plan->stages[i].last;
+
+        for (guint k = 0; k < list->calls->len; k++) {
+            const LhStepCall *call = &g_array_index(list->calls, LhStepCall, k);
+
+            if (call->does == LH_STEP_CALL_COMPUTE &&
+                lh_kernels[call->kernel]->args == LH_ARGS_OPTIMIZER &&
+                g_array_index(plan->args, LhKernelArgs, call->args).optimizer.count % pieces != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Tensor-parallel ranks do the same unless some of them share key-value heads; the first one also
+ * adds up the squares of what all of them have. Data-parallel ranks do. */
+static LhSymmetry
+symmetry_of(const LhStepPlan *plan)
+{
+    const LhStepParams *p = &plan->params;
+    const bool shared = p->tensor_parallel > MAX(plan->model.num_query_groups, 1);
+
+    return (LhSymmetry){
+        .row = shared ? 1 : p->tensor_parallel,
+        .shift = p->tensor_parallel * p->module.ranks,
+        .shifts = has_equal_pieces(plan) ? p->data_parallel : 1,
+    };
 }
 
 LhProgram *
@@ -448,6 +502,7 @@ lh_step_new(const LhStepParams *params, GError **error)
     program->plan = plan;
     program->step = plan;
     program->plan_free = free_plan;
+    program->symmetry = symmetry_of(plan);
     declare(plan, program);
     state_claims(program);
     return program;

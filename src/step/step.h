@@ -80,6 +80,9 @@ typedef struct {
     /* Chunks of layers that a stage has: chunk c of stage s is the (c x stages + s)-th of all; 0
      * and 1: one. */
     uint32_t chunks;
+    /* Where layers are shared among chunks, the embedding counts as a layer of the first chunk of
+     * all, the head and the loss as one of the last chunk. */
+    bool embedding_counts, loss_counts;
     LhPipelineOrder pipeline_order;
     uint32_t micro_batches; /* of a data-parallel rank, one after the other */
     LhShard shard;
@@ -99,6 +102,13 @@ lh_step_chunks(const LhStepParams *p)
 {
     return MAX(p->chunks, 1);
 }
+
+/* The @place-th chunk of all has layers from this one up to that of the next place; there are
+ * stages x chunks places, and behind them comes the number of layers. */
+uint32_t lh_step_chunk_begins(const LhStepParams *params, uint32_t place);
+
+/* Layers of a stage. */
+uint32_t lh_step_stage_layers(const LhStepParams *params, uint32_t stage);
 
 /* The ranks of one stage, which follow one another; all ranks. */
 static inline uint64_t

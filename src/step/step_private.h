@@ -35,6 +35,9 @@ typedef struct {
     uint16_t chunk, micro_batch;
 } LhStepTurn;
 
+/* Layers of a chunk, with the embedding and the loss where these count. */
+uint32_t lh_step_places_of_chunk(const LhStepParams *params);
+
 /* Work that a stage does forward before it goes backward for the first time, one more apart. */
 uint32_t lh_step_warmup(const LhStepParams *params, uint32_t stage);
 
@@ -50,9 +53,6 @@ typedef struct {
 } LhStepPlace;
 
 LhStepPlace lh_step_place_of(const LhStepPlan *plan, uint32_t rank);
-
-/* Layers of a chunk. */
-uint32_t lh_step_chunk_layers(const LhStepPlan *plan);
 
 /* ---- sizes ---- */
 

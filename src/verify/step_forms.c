@@ -99,7 +99,10 @@ flight_of(const LhProof *proof, GArray *flights, const LhOp *op)
 
     if (op->kind != LH_OP_COMPUTE || op->layer >= layers || op->micro_batch >= p->micro_batches)
         return NULL;
-    return &g_array_index(flights, Flight, op->micro_batch * chunks + op->layer * chunks / layers);
+    return &g_array_index(flights, Flight,
+                          op->micro_batch * chunks +
+                              lh_step_chunk_of(proof->program->step, op->layer) /
+                                  lh_step_stages(p));
 }
 
 /* As many micro-batches as the order of the pipeline says have begun, and not ended, at a time. */

@@ -283,6 +283,7 @@ lh_grid_bytes_sent(const LhProgramParams *p, uint32_t rank)
 static int64_t
 common_divisor(int64_t a, int64_t b)
 {
+    g_assert(a > 0);
     return b == 0 ? a : common_divisor(b, a % b);
 }
 

@@ -34,6 +34,7 @@ struct _LhCommunicator {
     Ways chain;       /* likewise: broadcast */
     Ways rails;       /* a ring for each NIC of a node: the others */
     LhNative *native; /* likewise NULL */
+    LhLikes *likes;   /* NULL: every member is simulated */
     LhCollective *open;
 };
 
@@ -50,6 +51,7 @@ struct _LhCollectives {
     const LhNetwork *network;
     const LhDevice *device;
     LhCollectiveModel model;
+    const LhFold *fold;        /* NULL: none */
     GHashTable *communicators; /* a set */
     Ticket *tickets;
     uint32_t tickets_count, tickets_capacity;
@@ -125,6 +127,18 @@ ways_clear(Ways *ways)
 }
 
 static void
+likes_free(LhLikes *likes)
+{
+    if (likes == NULL)
+        return;
+    g_free(likes->stands);
+    g_free(likes->first);
+    g_free(likes->likes);
+    g_free(likes->shifted);
+    g_free(likes);
+}
+
+static void
 communicator_free(gpointer data)
 {
     LhCommunicator *communicator = data;
@@ -136,6 +150,7 @@ communicator_free(gpointer data)
         collective_free(c);
     }
     lh_native_free(communicator->native);
+    likes_free(communicator->likes);
     ways_clear(&communicator->pairs);
     ways_clear(&communicator->chain);
     ways_clear(&communicator->rails);
@@ -144,13 +159,15 @@ communicator_free(gpointer data)
 }
 
 LhCollectives *
-lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiveModel model)
+lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiveModel model,
+                   const LhFold *fold)
 {
     LhCollectives *cs = g_new0(LhCollectives, 1);
 
     cs->network = network;
     cs->device = device;
     cs->model = model;
+    cs->fold = fold;
     cs->delays = lh_ring_delays_new(network);
     cs->communicators =
         g_hash_table_new_full(communicator_hash, communicator_equal, communicator_free, NULL);
@@ -175,6 +192,100 @@ static uint32_t
 member(const LhCommunicator *c, uint32_t position)
 {
     return (uint32_t)lh_group_member(&c->key.group, position);
+}
+
+/* ---- those that others stand for ---- */
+
+/* Lists whom each member stands for. */
+static void
+list_likes(LhLikes *likes, uint32_t size)
+{
+    g_autofree uint32_t *filled = g_new0(uint32_t, size);
+
+    likes->first = g_new0(uint32_t, size + 1);
+    likes->likes = g_new(uint32_t, size);
+    for (uint32_t i = 0; i < size; i++)
+        likes->first[likes->stands[i] + 1]++;
+    for (uint32_t i = 0; i < size; i++)
+        likes->first[i + 1] += likes->first[i];
+    for (uint32_t i = 0; i < size; i++) {
+        const uint32_t of = likes->stands[i];
+
+        likes->likes[likes->first[of] + filled[of]++] = i;
+    }
+}
+
+/* The position of the next of those that are a shift apart, in turn; UINT32_MAX: it is no member.
+ */
+static uint32_t
+shifted(const LhFold *fold, const LhCommunicator *c, uint32_t position)
+{
+    const uint32_t rank = member(c, position);
+    const uint32_t shift = rank / fold->of.shift % fold->of.shifts;
+    const uint32_t next = (shift + fold->kept) % fold->of.shifts;
+
+    return lh_group_position(&c->key.group, rank - shift * fold->of.shift + next * fold->of.shift);
+}
+
+/* What the members' likes are; false if there are none. */
+static bool
+find_likes(const LhFold *fold, const LhCommunicator *c, LhLikes *likes)
+{
+    bool any = false;
+
+    likes->stands = g_new(uint32_t, c->size);
+    likes->shifted = g_new0(uint32_t, c->size);
+    likes->shifts = fold->of.shifts / fold->kept;
+    for (uint32_t i = 0; i < c->size; i++) {
+        const uint32_t rank = member(c, i), stands = lh_fold_rank(fold, rank);
+
+        likes->stands[i] = lh_group_position(&c->key.group, stands);
+        likes->shifted[i] = shifted(fold, c, i);
+        any |= stands != rank;
+        likes->rows |= stands % fold->of.row != rank % fold->of.row;
+        likes->alien |= likes->stands[i] == UINT32_MAX;
+        if (likes->shifted[i] == UINT32_MAX)
+            likes->shifts = 1;
+    }
+    return any;
+}
+
+/* Whether the next member of a like is the like of the next one, in every ring. */
+static bool
+is_same_in_rings(const LhLikes *likes, const LhRings *rings)
+{
+    if (likes->rows || likes->alien || likes->shifts == 1)
+        return false;
+    for (uint32_t ring = 0; ring < rings->count; ring++) {
+        for (uint32_t i = 0; i < rings->size; i++) {
+            if (likes->shifted[lh_rings_next(rings, ring, i)] !=
+                lh_rings_next(rings, ring, likes->shifted[i]))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* NULL: every member is simulated. */
+static LhLikes *
+likes_new(const LhCollectives *cs, const LhCommunicator *c)
+{
+    LhLikes *likes;
+    LhRings rings;
+
+    if (cs->fold == NULL)
+        return NULL;
+    likes = g_new0(LhLikes, 1);
+    if (!find_likes(cs->fold, c, likes)) {
+        likes_free(likes);
+        return NULL;
+    }
+    if (!likes->alien)
+        list_likes(likes, c->size);
+    lh_rings_init(&rings, cs->network, &c->key.group);
+    likes->rails_same = is_same_in_rings(likes, &rings);
+    lh_rings_clear(&rings);
+    return likes;
 }
 
 static LhNeighbours
@@ -252,6 +363,7 @@ communicator_of(LhCollectives *cs, const LhProgram *program, uint32_t rank, cons
     c->size = (uint32_t)lh_group_size(&c->key.group);
     c->span = lh_network_span(cs->network, &whole);
     c->turns = g_new0(uint32_t, c->size);
+    c->likes = likes_new(cs, c);
     g_hash_table_add(cs->communicators, c);
     return c;
 }
@@ -355,6 +467,7 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
     c->kind = ticket->kind;
     c->turn = ticket->turn;
     c->size = communicator->size;
+    c->likes = communicator->likes;
     c->steps = lh_collective_steps(c->kind, c->size);
     c->shard_bytes = ticket->bytes;
     c->model = model_of(cs, c);
@@ -375,40 +488,100 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
     return c;
 }
 
+bool
+lh_collectives_differ(LhCollectives *cs, uint32_t ticket, bool *row)
+{
+    LhCollective *c = collective_of(cs, &cs->tickets[ticket]);
+    const LhLikes *likes = c->likes;
+
+    if (likes == NULL || (c->algorithm == NULL && !likes->alien))
+        return false;
+    *row = likes->rows;
+    if (likes->alien)
+        return true;
+    if (c->algorithm == &lh_algorithm_fluid) {
+        c->whole = !likes->rails_same;
+        return false;
+    }
+    return c->algorithm != &lh_algorithm_ring || !likes->rails_same;
+}
+
+/* The member at @position is there. */
+static void
+join(LhCollective *c, uint32_t position, uint32_t op)
+{
+    c->members[position] = (LhMember){ member(c->communicator, position), op, true };
+    c->joined++;
+    if (c->algorithm == NULL)
+        return;
+    c->ends_left += c->algorithm->ends(c, position);
+    c->algorithm->joined(c, position);
+}
+
 LhCollective *
 lh_collectives_join(LhCollectives *cs, uint32_t ticket, uint32_t op, uint32_t *position)
 {
     Ticket *t = &cs->tickets[ticket];
     LhCollective *c = collective_of(cs, t);
+    const LhLikes *likes = c->likes;
 
     if (c->kind != t->kind || (c->pieces != NULL) != (t->pieces != NULL))
         return NULL;
     *position = t->position;
-    c->members[t->position] = (LhMember){ member(t->communicator, t->position), op, true };
     if (c->pieces != NULL)
         c->pieces[t->position] = g_steal_pointer(&t->pieces);
-    c->joined++;
-    if (c->algorithm != NULL) {
-        c->ends_left += c->algorithm->ends(c, t->position);
-        c->algorithm->joined(c, t->position);
-    }
+    if (likes == NULL)
+        join(c, t->position, op);
+    for (uint32_t i = likes != NULL ? likes->first[t->position] : 0;
+         likes != NULL && i < likes->first[t->position + 1]; i++)
+        join(c, likes->likes[i], op);
     cs->free[cs->free_count++] = ticket;
     return c;
+}
+
+/* Of a hop of a member that is simulated, that of its next like. */
+static LhHop
+shifted_hop(const LhCollective *c, const LhHop *hop)
+{
+    LhHop next = *hop;
+
+    next.from = c->likes->shifted[hop->from];
+    next.to = c->likes->shifted[hop->to];
+    return next;
+}
+
+/* How many hops a hop stands for. */
+static uint32_t
+likes_of_hop(const LhCollective *c)
+{
+    return c->likes != NULL && !c->whole ? c->likes->shifts : 1;
 }
 
 void
 lh_collective_left(LhCollective *c, const LhHop *hop)
 {
-    if (c->algorithm->left != NULL)
-        c->algorithm->left(c, hop);
+    const uint32_t likes = likes_of_hop(c);
+    LhHop like = *hop;
+
+    for (uint32_t i = 0; i < likes && c->algorithm->left != NULL; i++) {
+        c->algorithm->left(c, &like);
+        if (i + 1 < likes)
+            like = shifted_hop(c, &like);
+    }
 }
 
 void
 lh_collective_arrived(LhCollective *c, const LhHop *hop)
 {
-    c->ends_left -= UINT64_C(2) * hop->pieces;
-    if (c->algorithm->arrived != NULL)
-        c->algorithm->arrived(c, hop);
+    const uint32_t likes = likes_of_hop(c);
+    LhHop like = *hop;
+
+    c->ends_left -= UINT64_C(2) * hop->pieces * likes;
+    for (uint32_t i = 0; i < likes && c->algorithm->arrived != NULL; i++) {
+        c->algorithm->arrived(c, &like);
+        if (i + 1 < likes)
+            like = shifted_hop(c, &like);
+    }
 }
 
 void
@@ -427,6 +600,8 @@ lh_collective_settle(LhCollective *c)
 void
 lh_collective_send_hop(LhCollective *c, LhHop hop)
 {
+    if (c->likes != NULL && !c->whole && c->likes->stands[hop.from] != hop.from)
+        return; /* another one's stands for it */
     if (c->hops_count == c->hops_capacity) {
         c->hops_capacity = MAX(4, c->hops_capacity * 2);
         c->hops = g_renew(LhHop, c->hops, c->hops_capacity);

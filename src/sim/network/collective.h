@@ -7,6 +7,7 @@
 #pragma once
 
 #include "program/program.h"
+#include "sim/network/fold.h"
 #include "sim/network/native.h"
 #include "sim/network/rings.h"
 
@@ -50,6 +51,18 @@ typedef struct {
     bool there; /* has started the op */
 } LhMember;
 
+/* Members of a communicator that others stand for, by position. */
+typedef struct {
+    uint32_t *stands; /* who is simulated for a member */
+    uint32_t *first,
+        *likes;        /* whom a member stands for: of the likes, up to the next one's first */
+    uint32_t *shifted; /* the next one of those that are a shift apart, in turn ... */
+    uint32_t shifts;   /* ... and how many these are */
+    bool rows;         /* there are likes within rows */
+    bool alien;        /* who stands for one of them is no member */
+    bool rails_same;   /* what a member does in the rings, its likes do to the likes of the other */
+} LhLikes;
+
 /* The hops from one member of a communicator to the next, all of them, in all rings. */
 typedef struct {
     uint8_t tier;  /* the highest */
@@ -70,6 +83,8 @@ struct _LhCollective {
     const LhNeighbours *neighbours; /* of these rings */
     LhMember *members;              /* by position */
     void *state;                    /* the algorithm's, by position and ring */
+    const LhLikes *likes;           /* NULL: every member is simulated */
+    bool whole;                     /* all of their hops are simulated */
     uint64_t ends_left;             /* of the members that are there */
     LhTime delay_ps;                /* of flows in place of pieces */
     LhHop *hops;                    /* to start now */
@@ -77,8 +92,9 @@ struct _LhCollective {
     LhCollective *next; /* of the communicator's that are not through */
 };
 
+/* @fold: who stands for whom; NULL: everyone for himself. All are borrowed. */
 LhCollectives *lh_collectives_new(const LhNetwork *network, const LhDevice *device,
-                                  LhCollectiveModel model);
+                                  LhCollectiveModel model, const LhFold *fold);
 void lh_collectives_free(LhCollectives *cs);
 
 /*
@@ -100,6 +116,10 @@ LhCollective *lh_collectives_join(LhCollectives *cs, uint32_t ticket, uint32_t o
 /* A hop has left or arrived: the hops that may start now are in the collective's list. */
 void lh_collective_left(LhCollective *c, const LhHop *hop);
 void lh_collective_arrived(LhCollective *c, const LhHop *hop);
+
+/* The collective that the rank of @ticket is about to join is not the same for all that are
+ * folded: it is one over a row (@row), or else over shifts. */
+bool lh_collectives_differ(LhCollectives *cs, uint32_t ticket, bool *row);
 
 /* Frees the collective if all of its members are through. */
 void lh_collective_settle(LhCollective *c);

@@ -1,0 +1,216 @@
+/*
+ * Ranks that stand for others: a step that is folded has the results of the same step simulated
+ * rank by rank, to the picosecond, on every network that it may be folded on; and it is not folded
+ * where something makes ranks differ.
+ */
+#include "base/error.h"
+#include "base/rng.h"
+#include "plan/setup_step.h"
+#include "run_tests.h"
+#include "share.h"
+
+#include <string.h>
+
+static LhSetup *
+setup_of(const char *members, LhScenario **scenario)
+{
+    g_autofree char *text =
+        g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"step\": true, %s}", members);
+    g_autoptr(GError) error = NULL;
+    LhSetup *setup;
+
+    *scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
+    ck_assert_msg(*scenario != NULL, "%s: %s", members, error != NULL ? error->message : "");
+    setup = lh_setup_new(*scenario, &error);
+    return setup;
+}
+
+static LhSimParams
+params_of(const LhSetup *setup, const LhProgram *program, bool path)
+{
+    return (LhSimParams){ .program = program,
+                          .network = &setup->network,
+                          .device = setup->device,
+                          .network_model = setup->network_model,
+                          .collectives = setup->collectives,
+                          .cost = setup->cost,
+                          .framework = setup->framework,
+                          .jitter = setup->scenario->jitter,
+                          .seed = setup->scenario->seed,
+                          .stragglers = setup->scenario->straggler,
+                          .path = path,
+                          .memory_limit_bytes = lh_setup_memory_limit_bytes(setup, program) };
+}
+
+/* ---- the same ---- */
+
+static void
+check_rank(const char *text, uint32_t rank, const LhRankResult *a, const LhRankResult *b)
+{
+    LhTime idle_ps[2] = { 0 };
+
+    ck_assert_msg(
+        a->finish_ps == b->finish_ps && a->busy_ps == b->busy_ps && a->comm_ps == b->comm_ps,
+        "%s: rank %u ends at %" G_GINT64_FORMAT " ps, computes for %" G_GINT64_FORMAT
+        ", communicates for %" G_GINT64_FORMAT "; folded %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
+        ", %" G_GINT64_FORMAT,
+        text, rank, b->finish_ps, b->busy_ps, b->comm_ps, a->finish_ps, a->busy_ps, a->comm_ps);
+    /* Of several that arrive in one instant, the wait for them is put down to what either did. */
+    for (int i = 0; i < LH_IDLE_PARTS; i++) {
+        idle_ps[0] += a->idle_ps[i];
+        idle_ps[1] += b->idle_ps[i];
+    }
+    ck_assert_msg(idle_ps[0] == idle_ps[1], "%s: idle time of rank %u", text, rank);
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        ck_assert_msg(a->bytes_by_tier[tier] == b->bytes_by_tier[tier], "%s: bytes of rank %u",
+                      text, rank);
+    ck_assert_msg(a->flops == b->flops && a->dense_flops == b->dense_flops, "%s: flops", text);
+    ck_assert_msg(a->peak_bytes == b->peak_bytes && a->peak_at_ps == b->peak_at_ps,
+                  "%s: peak of rank %u", text, rank);
+    ck_assert_mem_eq(a->peak_by_category, b->peak_by_category, sizeof(a->peak_by_category));
+}
+
+static void
+check_same(const char *text, const LhSimResult *folded, const LhSimResult *whole)
+{
+    ck_assert_msg(folded->makespan_ps == whole->makespan_ps,
+                  "%s: %" G_GINT64_FORMAT " ps, folded %" G_GINT64_FORMAT, text, whole->makespan_ps,
+                  folded->makespan_ps);
+    for (uint32_t r = 0; r < whole->ranks_count; r++)
+        check_rank(text, r, &folded->ranks[r], &whole->ranks[r]);
+    ck_assert_msg(folded->ops == whole->ops && folded->events == whole->events,
+                  "%s: %" G_GUINT64_FORMAT " ops, %" G_GUINT64_FORMAT
+                  " events; folded %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT,
+                  text, whole->ops, whole->events, folded->ops, folded->events);
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        ck_assert_msg(folded->link_bytes[tier] == whole->link_bytes[tier], "%s: bytes over %s",
+                      text, lh_tier_names[tier]);
+    ck_assert_uint_eq(folded->busiest_link, whole->busiest_link);
+    ck_assert_double_eq(folded->busiest_link_utilisation, whole->busiest_link_utilisation);
+    ck_assert_int_eq(folded->out_of_memory == NULL, whole->out_of_memory == NULL);
+    if (whole->out_of_memory != NULL) {
+        ck_assert_uint_eq(folded->out_of_memory->rank, whole->out_of_memory->rank);
+        ck_assert_int_eq(folded->out_of_memory->time_ps, whole->out_of_memory->time_ps);
+    }
+    ck_assert_double_eq_tol(folded->compute_error, whole->compute_error, 1e-6);
+    ck_assert_int_eq((int)folded->provenance, (int)whole->provenance);
+}
+
+/* The critical path goes from the beginning to the end. */
+static void
+check_path(const LhSimResult *r)
+{
+    LhTime end_ps = 0;
+
+    for (guint i = 0; i < r->path->len; i++) {
+        const LhPathStep *step = &g_array_index(r->path, LhPathStep, i);
+
+        ck_assert_int_eq(step->from_ps, end_ps);
+        end_ps = step->to_ps;
+    }
+    ck_assert_int_eq(end_ps, r->makespan_ps);
+}
+
+/* How many ranks were simulated, as a share of all; 0: the step is refused. */
+static double
+check(const char *members, bool path)
+{
+    LhScenario *scenario;
+    g_autoptr(LhSetup) setup = setup_of(members, &scenario);
+    g_autoptr(LhProgram) program = NULL;
+    double share = 0;
+
+    if (setup != NULL)
+        program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), NULL);
+    if (program != NULL) {
+        LhSimParams params = params_of(setup, program, path);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhSimResult) folded = lh_simulate(&params, &error);
+        g_autoptr(LhSimResult) whole = NULL;
+
+        if (folded != NULL && folded->path != NULL)
+            check_path(folded);
+        params.unfolded = true;
+        params.path = false;
+        whole = lh_simulate(&params, &error);
+        ck_assert_msg(whole != NULL && folded != NULL, "%s: %s", members,
+                      error != NULL ? error->message : "");
+        ck_assert_uint_eq(whole->simulated_ranks, whole->ranks_count);
+        check_same(members, folded, whole);
+        share = (double)folded->simulated_ranks / folded->ranks_count;
+    }
+    lh_setup_free(g_steal_pointer(&setup));
+    lh_scenario_free(scenario);
+    return share;
+}
+
+/* ---- cases ---- */
+
+static const char *
+pick(const char *const *words, uint64_t seed, uint32_t what)
+{
+    return words[lh_rng_bits(seed, what, 0) % g_strv_length((char **)words)];
+}
+
+static uint32_t
+number(const uint32_t *numbers, uint32_t count, uint64_t seed, uint32_t what)
+{
+    return numbers[lh_rng_bits(seed, what, 0) % count];
+}
+
+static char *
+random_members(uint64_t seed)
+{
+    static const char *const models[] = { "gpt3-125m", "llama-3.1-405b-4l", "gpt3-1.3b", NULL };
+    static const char *const clusters[] = { "hgx-h100",  "dgx-a100-80g",  "hgx-b200",
+                                            "dfa-2node", "fat-tree-a100", "nvl72",
+                                            NULL };
+    static const char *const networks[] = { "fair", "fair", "fair", "alpha-beta", "fifo", NULL };
+    static const char *const collectives[] = { "auto",        "fluid",       "fluid",
+                                               "closed-form", "closed-form", "ring",
+                                               "nccl",        "tree",        NULL };
+    static const char *const shards[] = { "ddp", "zero1", "zero2", "fsdp", NULL };
+    static const char *const checkpoints[] = { "none", "selective", "layer", "remat", NULL };
+    static const char *const schedules[] = { "ring",   "zigzag",       "te-allgather",
+                                             "te-a2a", "dfa-balanced", NULL };
+    static const char *const frameworks[] = { "pytorch-fsdp", "megatron-lm", "deepspeed", NULL };
+    static const uint32_t tensor[] = { 1, 2, 4, 4, 8, 8 }, context[] = { 1, 2, 4 };
+    static const uint32_t data[] = { 1, 2, 4, 6 }, stages[] = { 1, 1, 2, 4 };
+    const uint32_t t = number(tensor, G_N_ELEMENTS(tensor), seed, 1);
+    const uint32_t c = number(context, G_N_ELEMENTS(context), seed, 2);
+    const uint32_t d = number(data, G_N_ELEMENTS(data), seed, 3);
+    const uint32_t p = number(stages, G_N_ELEMENTS(stages), seed, 4);
+    const char *network = pick(networks, seed, 5), *cluster = pick(clusters, seed, 6);
+    const uint32_t ranks = t * c * d * p, node = strcmp(cluster, "nvl72") == 0 ? 72 : 8;
+
+    return g_strdup_printf(
+        "\"model\": \"%s\", \"cluster\": \"%s:%u\", \"ranks\": %u, \"seq_length\": \"4K\", "
+        "\"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
+        "\"data_parallel_size\": %u, \"pipeline_model_parallel_size\": %u, "
+        "\"num_micro_batches\": %u, \"network\": \"%s\", \"collectives\": \"%s\", "
+        "\"shard\": \"%s\", \"checkpoint\": \"%s\", \"schedule\": [\"%s\"], \"framework\": \"%s\"",
+        pick(models, seed, 7), cluster, (ranks + node - 1) / node, ranks, t, c, d, p,
+        1 + (uint32_t)(lh_rng_bits(seed, 8, 0) % 3), network,
+        strcmp(network, "fair") == 0 ? pick(collectives, seed, 9) : "ring", pick(shards, seed, 10),
+        pick(checkpoints, seed, 11), pick(schedules, seed, 12), pick(frameworks, seed, 13));
+}
+
+START_TEST(folded_steps_are_whole_steps)
+{
+    const bool all = g_getenv("LONGHAUL_TEST_ALL") != NULL;
+    const uint64_t cases = all ? 2000 : test_share(80);
+    uint64_t ran = 0, folded = 0;
+
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        g_autofree char *members = random_members(seed);
+        const double share = check(members, seed % 2 == 0);
+
+        ran += share > 0;
+        folded += share > 0 && share < 1;
+    }
+    ck_assert_uint_gt(ran, cases / 2);
+    ck_assert_uint_gt(folded, cases / 8);
+}
+END_TEST
+
+LH_TEST_MAIN("fold", folded_steps_are_whole_steps)
