@@ -217,7 +217,7 @@ lh_describe_left_out_cases(const LhReproducedTable *table, GString *out)
         g_string_append_c(out, '\n');
 }
 
-/* Whether several rows all say the same of the option. Of rows that are left out not all is known.
+/* Whether several cases all say the same of the option. Of rows that are left out not all is known.
  */
 static bool
 is_common(const LhReproducedTable *table, const char *name)
@@ -232,7 +232,7 @@ is_common(const LhReproducedTable *table, const char *name)
         if (c->state == LH_CASE_LEFT_OUT)
             continue;
         first = first == NULL ? c : first;
-        several = several || c->row != first->row;
+        several = several || c != first;
         has = g_ptr_array_find_with_equal_func(c->options->names, name, g_str_equal, NULL);
         if (!has || g_strcmp0(lh_paper_option(c->options, name),
                               lh_paper_option(first->options, name)) != 0)
