@@ -41,6 +41,7 @@ WEIGHTS = {"compare": 20, "sim": 28, "verify": 8, "run": 10, "show": 14, "list":
 # Values that mean something, small enough to be computed at once. Other options take what their type
 # says.
 SENSIBLE = {
+    "--check-tokens": ["2", "5"],
     "--ranks": ["1", "2", "3", "4", "6", "8", "16"],
     "--seq-length": ["64", "96", "240", "1K", "4k", "65536", "1000000", "1m", "4096"],
     "--num-attention-heads": ["1", "2", "4", "8", "12"],
