@@ -35,7 +35,8 @@ typedef struct {
     bool first;         /* false in processes other than the first: nobody needs their copy */
 } LhCalibration;
 
-/* LH_ERROR_NO if a kernel cannot be called or a fit is impossible; LH_ERROR_RUNTIME if processes do
+/* LH_ERROR_NO if a kernel cannot be called or a fit is impossible; LH_ERROR_RUNTIME if there is no
+ * memory to call one, or processes do
  * not answer or were not started alike. Caller frees. */
 LhCalibration *lh_calibrate(const LhCalibrateParams *params, GError **error);
 void lh_calibration_free(LhCalibration *calibration);

@@ -87,7 +87,7 @@ typedef struct {
     pthread_barrier_t *together;
     uint32_t index;
     double seconds;
-    bool ok;
+    enum lh_status status;
 } Caller;
 
 /* Puts other things into the caches. */
@@ -98,24 +98,31 @@ flush_caches(unsigned char *flush)
         flush[i]++;
 }
 
+static void
+call_kernel(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
+{
+    if (c->status == LH_STATUS_OK)
+        c->status = lh_device_cpu.call(device, c->kernel, call, stream);
+}
+
 /* Every thread calls as often, whatever fails: the others wait for it. */
 static void
 time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
-    const LhRunDevice *cpu = &lh_device_cpu;
     g_autofree double *times = g_new(double, c->params->repeats);
     g_autofree unsigned char *flush = g_malloc0(FLUSH_BYTES);
     const clockid_t clock =
         c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 
-    c->ok = call->scratch != NULL && cpu->call(device, c->kernel, call, stream) == LH_STATUS_OK;
+    c->status = call->scratch != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
+    call_kernel(c, device, stream, call);
     for (uint32_t i = 0; i < c->params->repeats; i++) {
         double start;
 
         flush_caches(flush);
         pthread_barrier_wait(c->together);
         start = now_s(clock);
-        c->ok = c->ok && cpu->call(device, c->kernel, call, stream) == LH_STATUS_OK;
+        call_kernel(c, device, stream, call);
         times[i] = now_s(clock) - start;
     }
     c->seconds = lh_statistic(c->params->statistic, times, c->params->repeats);
@@ -169,7 +176,7 @@ lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKern
     const uint32_t count = MAX(params->threads, 1);
     g_autofree Caller *callers = g_new0(Caller, count);
     g_autofree double *times = g_new(double, count);
-    bool ok = true;
+    enum lh_status status = LH_STATUS_OK;
 
     for (uint32_t i = 0; i < count; i++)
         callers[i] = (Caller){
@@ -177,11 +184,14 @@ lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKern
         };
     call_together(callers, count);
     for (uint32_t i = 0; i < count; i++) {
-        ok = ok && callers[i].ok;
+        status = status != LH_STATUS_OK ? status : callers[i].status;
         times[i] = callers[i].seconds;
     }
-    if (!ok) {
-        g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s cannot be called",
+    if (status != LH_STATUS_OK) {
+        g_set_error(error, LH_ERROR,
+                    status == LH_STATUS_OUT_OF_MEMORY ? LH_ERROR_RUNTIME : LH_ERROR_NO,
+                    status == LH_STATUS_OUT_OF_MEMORY ? "there is no memory to call kernel %s"
+                                                      : "kernel %s cannot be called",
                     lh_kernels[kernel]->name);
         return false;
     }

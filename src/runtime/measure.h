@@ -30,7 +30,7 @@ double lh_statistic(LhStatistic statistic, double *values, size_t count);
 /*
  * Seconds of one call of @kernel while the other threads call it too, each with operands of its own
  * that are in no cache of its core: the median over threads of the statistic. Activations of
- * @dtype. LH_ERROR_NO if it cannot.
+ * @dtype. LH_ERROR_NO if it cannot be called, LH_ERROR_RUNTIME if there is no memory for it.
  */
 bool lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKernelArgs *args,
                        LhDtype dtype, double *seconds, GError **error);
