@@ -355,16 +355,20 @@ add(Job *job, const LhSchedule *schedule, GError **error)
 {
     LhValidation *v = g_new0(LhValidation, 1);
     LhProgram *made = NULL;
-    const LhProgram *program = job->setup->program;
+    const LhProgram *program;
     g_autoptr(LhVerdict) verdict = NULL;
     g_autoptr(GError) refusal = NULL;
 
     v->kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelErrors));
     v->tiers = g_array_new(FALSE, FALSE, sizeof(LhKernelErrors));
     g_ptr_array_add(job->validated->rows, v);
-    if (schedule != NULL)
+    if (schedule != NULL) {
         program = made = lh_program_new(schedule, &job->setup->params, &refusal);
-    v->schedule = schedule != NULL ? schedule->name : program->name;
+        v->schedule = schedule->name;
+    } else {
+        program = job->setup->program;
+        v->schedule = program->name;
+    }
     if (program == NULL) {
         v->refused = g_strdup(refusal->message);
         return true;
