@@ -29,17 +29,6 @@ collect(void *data, const LhTimelineRecord *record)
         g_array_append_vals(data, record, 1);
 }
 
-static int
-by_rank_and_op(gconstpointer a, gconstpointer b)
-{
-    const LhTimelineRecord *x = a;
-    const LhTimelineRecord *y = b;
-
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
-}
-
 static const LhTimelineRecord *
 record_at(const GArray *records, guint index)
 {
@@ -93,7 +82,7 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
     double start = 0, issued = 0;
     LhTime last_ps = 0;
 
-    g_array_sort(measured, by_rank_and_op);
+    g_array_sort(measured, lh_timeline_by_rank_and_op);
     if (measured->len != j->predicted->len) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%u ops were executed, %u simulated",
                     measured->len, j->predicted->len);
@@ -341,7 +330,7 @@ predict(const Job *job, Case *c, GError **error)
         g_prefix_error(error, "%s: ", c->row->schedule);
         return false;
     }
-    g_array_sort(c->joined.predicted, by_rank_and_op);
+    g_array_sort(c->joined.predicted, lh_timeline_by_rank_and_op);
     g_array_set_size(c->joined.times, (guint)(c->joined.predicted->len * c->joined.repeat));
     c->predicted_ps = sim->makespan_ps;
     c->row->predicted_s = seconds(sim->makespan_ps);

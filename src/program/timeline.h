@@ -26,6 +26,17 @@ typedef struct {
     uint64_t flops;
 } LhTimelineRecord;
 
+/* For g_array_sort(): by rank, and of a rank by op. */
+static inline int
+lh_timeline_by_rank_and_op(const void *a, const void *b)
+{
+    const LhTimelineRecord *x = a, *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
 /* Called when an op completes, in completion order. */
 typedef void (*LhTimelineSink)(void *data, const LhTimelineRecord *record);
 

@@ -20,17 +20,6 @@ collect(void *data, const LhTimelineRecord *record)
     g_array_append_vals(data, record, 1);
 }
 
-static int
-by_rank_and_op(gconstpointer a, gconstpointer b)
-{
-    const LhTimelineRecord *x = a;
-    const LhTimelineRecord *y = b;
-
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
-}
-
 static void
 load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
 {
@@ -82,7 +71,7 @@ run_probe(const LhProgram *program, const LhBackend *backend, const LhRunHooks *
     result = lh_execute(&run, error);
     if (result == NULL)
         return NULL;
-    g_array_sort(records, by_rank_and_op);
+    g_array_sort(records, lh_timeline_by_rank_and_op);
     return g_steal_pointer(&records);
 }
 
