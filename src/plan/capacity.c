@@ -2,24 +2,16 @@
 #include "plan/capacity.h"
 
 #include "base/error.h"
+#include "plan/estimate_all.h"
 #include "plan/threads.h"
 
 #include <inttypes.h>
 
 #define UNIT_MIN 1024
-#define SHORT_UNITS 16     /* of the first of two lengths; the other is twice that */
-#define MOMENTS_BYTES 8    /* of a parameter: two of Adam's, in fp32 */
-#define FITTING_AT_ONCE 64 /* points that are estimated together */
+#define SHORT_UNITS 16  /* of the first of two lengths; the other is twice that */
+#define MOMENTS_BYTES 8 /* of a parameter: two of Adam's, in fp32 */
 
 /* ---- something that fits ---- */
-
-static uint64_t
-limit_of(const LhSetup *setup)
-{
-    return setup->cost == LH_COST_DEVICE
-               ? MAX(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN), 1)
-               : 0;
-}
 
 bool
 lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
@@ -29,7 +21,7 @@ lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
     const double states = (double)lh_model_parameters(model) * (element + MOMENTS_BYTES);
     const double saved = (double)setup->params.attention.seq_length * (double)model->hidden_size *
                          (double)model->num_layers * element;
-    const uint64_t limit_bytes = limit_of(setup);
+    const uint64_t limit_bytes = lh_plan_limit_bytes(setup);
 
     return limit_bytes > 0 && (states + saved) / gpus > (double)limit_bytes;
 }
@@ -47,28 +39,15 @@ fits_exactly(const LhPlanCase *c, LhPlanEstimate *estimate)
     return estimate->limit_bytes == 0 || estimate->peak_bytes <= estimate->limit_bytes;
 }
 
-typedef struct {
-    const LhPlanSpace *space;
-    const guint *points;
-    LhPlanEstimate *estimates; /* by place; a peak of 0: refused */
-} Batch;
-
+/* Sets what points need at least, by point; those that are refused stay as they are. */
 static void
-estimate_one(void *data, guint place)
+take_peak(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
 {
-    const Batch *batch = data;
-    LhPlanCase c;
+    uint64_t *peaks_bytes = data;
 
-    batch->estimates[place] = (LhPlanEstimate){ 0 };
-    if (lh_plan_case_init(&c, batch->space, batch->points[place], NULL))
-        lh_plan_estimate_quick(&c, &batch->estimates[place], NULL);
-}
-
-static bool
-may_fit(const LhPlanEstimate *estimate)
-{
-    return estimate->peak_bytes > 0 &&
-           (estimate->limit_bytes == 0 || estimate->peak_bytes <= estimate->limit_bytes);
+    (void)reason;
+    if (estimate != NULL)
+        peaks_bytes[point] = MAX(estimate->peak_bytes, 1);
 }
 
 /* Those that recompute and share most come first. */
@@ -103,22 +82,20 @@ thrifty_order(const LhPlanSpace *space)
 guint
 lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
 {
+    const uint64_t limit_bytes = lh_plan_limit_bytes(space->setup);
     g_autofree guint *order = thrifty_order(space);
+    g_autofree uint64_t *peaks_bytes = g_new0(uint64_t, space->points->len); /* 0: refused */
 
-    for (guint from = 0; from < space->points->len; from += FITTING_AT_ONCE) {
-        const guint count = MIN(space->points->len - from, FITTING_AT_ONCE);
-        LhPlanEstimate estimates[FITTING_AT_ONCE];
-        Batch batch = { space, order + from, estimates };
+    lh_plan_estimate_all(&(LhPlanEstimates){
+        .space = space, .threads = threads, .found = take_peak, .data = peaks_bytes });
+    for (guint i = 0; i < space->points->len; i++) {
+        const uint64_t peak_bytes = peaks_bytes[order[i]];
+        LhPlanEstimate exact;
+        LhPlanCase c;
 
-        lh_on_threads_each("fit", threads, count, estimate_one, &batch);
-        for (guint i = 0; i < count; i++) {
-            LhPlanEstimate exact;
-            LhPlanCase c;
-
-            if (may_fit(&estimates[i]) && lh_plan_case_init(&c, space, order[from + i], NULL) &&
-                fits_exactly(&c, &exact))
-                return order[from + i];
-        }
+        if (peak_bytes > 0 && (limit_bytes == 0 || peak_bytes <= limit_bytes) &&
+            lh_plan_case_init(&c, space, order[i], NULL) && fits_exactly(&c, &exact))
+            return order[i];
     }
     return G_MAXUINT;
 }
@@ -137,8 +114,10 @@ typedef struct {
     bool (*go_on)(void *data);
     void *data;
     End *ends;
-    LhSetup **short_setups; /* by shape, two: of the lengths of SHORT_UNITS and twice that; NULL
-                               where the shape is refused */
+    /* Of the lengths of SHORT_UNITS and twice that: setups by shape, NULL where it is refused, and
+     * what each point needs of them at least, 0 where it is. */
+    LhSetup **short_setups[2];
+    uint64_t *peaks_bytes[2];
 } Question;
 
 static bool
@@ -169,46 +148,79 @@ make_short_setups(void *data, guint index)
     const LhPlanShape *shape = g_ptr_array_index(q->space->shapes, index);
 
     for (guint i = 0; i < 2; i++)
-        q->short_setups[2 * index + i] = setup_at(q, shape, (uint64_t)SHORT_UNITS * (i + 1));
+        q->short_setups[i][index] = setup_at(q, shape, (uint64_t)SHORT_UNITS * (i + 1));
 }
 
-/* With the first or the second of the short lengths. */
-static uint64_t
-quick_peak(const Question *q, guint point, guint which, uint64_t *limit_bytes)
+static bool
+goes_on_with(void *data)
 {
-    const LhSetup *setup = q->short_setups[2 * lh_plan_point(q->space, point)->shape + which];
-    LhPlanEstimate estimate = { 0 };
-    LhPlanCase c;
+    return goes_on(data);
+}
 
-    if (setup != NULL) {
-        lh_plan_case_of(&c, q->space, point, setup);
-        lh_plan_estimate_quick(&c, &estimate, NULL);
-    }
-    *limit_bytes = estimate.limit_bytes;
-    return estimate.peak_bytes;
+static void
+take_short_peak(void *data, guint which, guint point, const LhPlanEstimate *estimate)
+{
+    const Question *q = data;
+
+    take_peak(q->peaks_bytes[which], point, estimate, NULL);
+}
+
+static void
+take_low(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
+{
+    (void)reason;
+    take_short_peak(data, 0, point, estimate);
+}
+
+static void
+take_high(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
+{
+    (void)reason;
+    take_short_peak(data, 1, point, estimate);
 }
 
 /* A straight line through two lengths stays below the peaks of all that are longer. */
-static void
-find_end(void *data, guint point)
+static End
+end_of(const Question *q, guint point)
 {
-    const Question *q = data;
-    End *end = &q->ends[point];
-    uint64_t limit_bytes, low, high;
+    const uint64_t limit_bytes = lh_plan_limit_bytes(q->space->setup);
+    const uint64_t low = q->peaks_bytes[0][point], high = q->peaks_bytes[1][point];
+    End end = { .point = point };
 
-    *end = (End){ .point = point };
-    if (!goes_on(q))
-        return;
-    low = quick_peak(q, point, 0, &limit_bytes);
-    high = quick_peak(q, point, 1, &limit_bytes);
     if (low == 0 || high <= low)
-        return;
-    if (low > limit_bytes)
-        end->units_max = SHORT_UNITS;
-    else
-        end->units_max =
-            SHORT_UNITS +
+        return end;
+    end.units_max = SHORT_UNITS;
+    if (low <= limit_bytes)
+        end.units_max +=
             (uint64_t)((double)(limit_bytes - low) * SHORT_UNITS / (double)(high - low)) + 1;
+    return end;
+}
+
+static void
+find_ends(Question *q, guint threads)
+{
+    const guint shapes = q->space->shapes->len, points = q->space->points->len;
+
+    for (guint i = 0; i < 2; i++) {
+        q->short_setups[i] = g_new0(LhSetup *, shapes);
+        q->peaks_bytes[i] = g_new0(uint64_t, points);
+    }
+    lh_on_threads_each("longest", threads, shapes, make_short_setups, q);
+    for (guint i = 0; i < 2; i++)
+        lh_plan_estimate_all(&(LhPlanEstimates){ .space = q->space,
+                                                 .setups = q->short_setups[i],
+                                                 .threads = threads,
+                                                 .go_on = goes_on_with,
+                                                 .found = i == 0 ? take_low : take_high,
+                                                 .data = q });
+    for (guint i = 0; i < points; i++)
+        q->ends[i] = end_of(q, i);
+    for (guint i = 0; i < 2; i++) {
+        for (guint k = 0; k < shapes; k++)
+            lh_setup_free(q->short_setups[i][k]);
+        g_free(q->short_setups[i]);
+        g_free(q->peaks_bytes[i]);
+    }
 }
 
 static int
@@ -281,25 +293,20 @@ lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *dat
 {
     const uint64_t cut = UINT64_C(2) * space->gpus; /* segments of every rank */
     g_autofree End *ends = g_new0(End, space->points->len);
-    g_autofree LhSetup **setups = g_new0(LhSetup *, 2 * space->shapes->len);
     Question q = { .space = space,
                    .unit = (UNIT_MIN + cut - 1) / cut * cut,
                    .go_on = go_on,
                    .data = data,
-                   .ends = ends,
-                   .short_setups = setups };
+                   .ends = ends };
 
-    if (limit_of(space->setup) == 0) {
+    if (lh_plan_limit_bytes(space->setup) == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "the longest sequence is a matter of a device's memory, which --cost %s does "
                     "not count",
                     lh_cost_mode_names[space->setup->cost]);
         return false;
     }
-    lh_on_threads_each("longest", threads, space->shapes->len, make_short_setups, &q);
-    lh_on_threads_each("longest", threads, space->points->len, find_end, &q);
-    for (guint i = 0; i < 2 * space->shapes->len; i++)
-        lh_setup_free(setups[i]);
+    find_ends(&q, threads);
     try_all(&q, longest);
     if (!goes_on(&q))
         return false;

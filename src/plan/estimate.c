@@ -17,28 +17,12 @@
 #define FEW_MICRO_BATCHES 2
 #define WATCHED_RANKS 4 /* at most, whose chains are followed */
 
-static LhSimParams
-sim_params(const LhSetup *setup, const LhProgram *program)
+uint64_t
+lh_plan_limit_bytes(const LhSetup *setup)
 {
-    return (LhSimParams){ .program = program,
-                          .network = &setup->network,
-                          .device = setup->device,
-                          .network_model = setup->network_model,
-                          .collectives = setup->collectives,
-                          .cost = setup->cost,
-                          .framework = setup->framework,
-                          .serving = setup->scenario->serving,
-                          .jitter = setup->scenario->jitter };
-}
-
-/* The rank at place @index of @count, spread over the first context-parallel group of the first
- * stage. */
-static uint32_t
-group_rank(const LhStepParams *p, uint32_t index, uint32_t count)
-{
-    const uint32_t last = p->module.ranks - 1;
-
-    return p->tensor_parallel * (count > 1 ? (uint32_t)((uint64_t)last * index / (count - 1)) : 0);
+    return setup->cost == LH_COST_DEVICE
+               ? MAX(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN), 1)
+               : 0;
 }
 
 /* ---- quick ---- */
@@ -51,46 +35,42 @@ typedef struct {
     uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
 } Sums;
 
-/* Of the last rank of the group, which sees most keys where work is not balanced; micro-batches
- * beyond the few, @more of them, repeat the first. */
+/* @times as often as attention is called. Its own streams beside the first are left out. */
 static void
-sum_rank(const LhPlanCase *c, const LhProgram *program, uint32_t more, Sums *sums)
+add_calls(LhLeastTimes *few, const LhLeastTimes *times, const LhAttentionCalls *calls)
 {
-    const LhSimParams params = sim_params(&c->setup, program);
-    const uint32_t rank = group_rank(&c->step.params, 1, 2);
-    g_autoptr(LhLeast) least = lh_least_new(&params);
-    const LhLeastTimes times = lh_least_of(least, rank, false);
-    LhLive live;
+    static const int sums[] = { 0, LH_LEAST_HOST, LH_LEAST_SMS };
 
-    for (int s = 0; s < LH_LEAST_SUMS; s++)
-        sums->sums_ps[s] = times.sums_ps[s] + (LhTime)more * times.first_ps[s];
-    sums->few = times;
-    lh_live_init(&live, program, rank);
-    sums->states_bytes = live.bytes;
-    lh_live_walk(&live, program, rank);
-    sums->peak_bytes = live.peak_bytes;
-    sums->saved_bytes = live.most_saved;
+    for (size_t i = 0; i < G_N_ELEMENTS(sums); i++) {
+        few->sums_ps[sums[i]] += (LhTime)calls->all * times->sums_ps[sums[i]];
+        few->first_ps[sums[i]] += (LhTime)calls->first * times->first_ps[sums[i]];
+    }
+    few->forward_ps += (LhTime)calls->timely * times->forward_ps;
+    few->backward_ps += (LhTime)calls->timely * times->backward_ps;
 }
 
-/* Of the case's program if it had so many layers. */
-static bool
-sum_layers(const LhPlanCase *of, uint64_t layers, Sums *sums, uint64_t *limit_bytes, GError **error)
+/* Both parts together; micro-batches beyond the few, @more of them, repeat the first. */
+static Sums
+sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t more)
 {
-    LhPlanCase c = *of;
-    LhStepParams *p = &c.step.params;
-    const uint32_t few = MIN(p->micro_batches, FEW_MICRO_BATCHES);
-    const uint32_t more = p->micro_batches - few;
-    g_autoptr(LhProgram) program = NULL;
+    Sums sums = { .peak_bytes = around->peak_bytes,
+                  .few = around->times,
+                  .states_bytes = around->states_bytes,
+                  .saved_bytes = around->saved_bytes };
 
-    c.setup.step = &c.step;
-    c.step.model.num_layers = layers;
-    p->micro_batches = few;
-    program = lh_plan_case_program(&c, error);
-    if (program == NULL)
-        return false;
-    *limit_bytes = lh_setup_memory_limit_bytes(&c.setup, program);
-    sum_rank(&c, program, more, sums);
-    return true;
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        for (unsigned pass = 0; pass < 2; pass++) {
+            const LhAttentionCalls *calls = &around->calls[kind][pass];
+
+            add_calls(&sums.few, &attention->times[kind][pass], calls);
+            if (calls->all > 0)
+                sums.peak_bytes =
+                    MAX(sums.peak_bytes, calls->held_bytes + attention->peak_bytes[kind][pass]);
+        }
+    }
+    for (int s = 0; s < LH_LEAST_SUMS; s++)
+        sums.sums_ps[s] = sums.few.sums_ps[s] + (LhTime)more * sums.few.first_ps[s];
+    return sums;
 }
 
 /* All of a kind, and dense or with experts alike. */
@@ -101,26 +81,19 @@ has_equal_layers(const LhModel *m)
            (m->num_experts == 0 || m->weights.dense_layers == 0);
 }
 
-/* Without a pipeline. */
-static bool
-estimate_stage(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error)
+/* Without a pipeline; @next: with a layer more than few, unless @sums are of all layers. */
+static void
+estimate_stage(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPlanEstimate *estimate)
 {
-    const uint64_t layers = c->step.model.num_layers;
-    const bool few = has_equal_layers(&c->step.model) && layers > FEW_LAYERS + 1;
-    const LhTime more = few ? (LhTime)(layers - FEW_LAYERS) : 0;
-    LhTime time_ps = 0;
-    Sums sums, next;
+    const LhTime more = next == NULL ? 0 : (LhTime)(c->step.model.num_layers - FEW_LAYERS);
 
-    if (!sum_layers(c, few ? FEW_LAYERS : layers, &sums, &estimate->limit_bytes, error))
-        return false;
-    next = sums;
-    if (few && !sum_layers(c, FEW_LAYERS + 1, &next, &estimate->limit_bytes, error))
-        return false;
     for (int s = 0; s < LH_LEAST_SUMS; s++)
-        time_ps = MAX(time_ps, sums.sums_ps[s] + more * (next.sums_ps[s] - sums.sums_ps[s]));
-    estimate->time_ps = time_ps + lh_step_overhead_ps(&c->setup);
-    estimate->peak_bytes = sums.peak_bytes + (uint64_t)more * (next.peak_bytes - sums.peak_bytes);
-    return true;
+        estimate->time_ps = MAX(
+            estimate->time_ps,
+            sums->sums_ps[s] + (next == NULL ? 0 : more * (next->sums_ps[s] - sums->sums_ps[s])));
+    estimate->peak_bytes = sums->peak_bytes;
+    if (next != NULL)
+        estimate->peak_bytes += (uint64_t)more * (next->peak_bytes - sums->peak_bytes);
 }
 
 /* ---- quick: pipelines ---- */
@@ -184,7 +157,33 @@ stage_peak(const LhStepParams *p, const OfLayer *of, uint32_t stage)
            lh_step_in_flight(p, stage) * least * of->saved_bytes;
 }
 
-/* The case as one stage that has all layers. */
+/* Stages from what layers of a program without a pipeline add; of models whose layers differ, the
+ * mean of all stages, which none of them is above. */
+static void
+estimate_pipeline(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPlanEstimate *estimate)
+{
+    LhStepParams p = c->step.params;
+    const uint32_t stages = lh_step_stages(&p);
+    OfLayer of;
+
+    p.model = &c->step.model;
+    if (next == NULL) {
+        for (int s = 0; s < LH_LEAST_SUMS; s++)
+            estimate->time_ps =
+                MAX(estimate->time_ps, (LhTime)p.micro_batches * sums->few.first_ps[s] / stages);
+        estimate->peak_bytes = sums->states_bytes / stages;
+        return;
+    }
+    of = of_layer(sums, next);
+    for (uint32_t stage = 0; stage < stages; stage++) {
+        estimate->time_ps = MAX(estimate->time_ps, stage_time(&p, &of, stage));
+        estimate->peak_bytes = MAX(estimate->peak_bytes, stage_peak(&p, &of, stage));
+    }
+}
+
+/* ---- quick: from parts ---- */
+
+/* The case as one stage that has all layers, and few micro-batches. */
 static LhPlanCase
 as_one_stage(const LhPlanCase *c)
 {
@@ -198,46 +197,61 @@ as_one_stage(const LhPlanCase *c)
     return one;
 }
 
-/* Stages from what layers of a program without a pipeline add; of models whose layers differ, the
- * mean of all stages, which none of them is above. */
-static bool
-estimate_pipeline(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error)
+bool
+lh_plan_attention(const LhPlanCase *c, LhAttentionPart *part, GError **error)
 {
     const LhPlanCase one = as_one_stage(c);
-    const bool equal = has_equal_layers(&c->step.model);
-    LhStepParams p = c->step.params;
-    const uint32_t stages = lh_step_stages(&p);
-    Sums sums, next;
-    OfLayer of;
 
-    p.model = &c->step.model;
-    if (!lh_plan_case_check(c, error) ||
-        !sum_layers(&one, equal ? FEW_LAYERS : p.model->num_layers, &sums, &estimate->limit_bytes,
-                    error) ||
-        (equal && !sum_layers(&one, FEW_LAYERS + 1, &next, &estimate->limit_bytes, error)))
-        return false;
-    if (equal) {
-        of = of_layer(&sums, &next);
-        for (uint32_t stage = 0; stage < stages; stage++) {
-            estimate->time_ps = MAX(estimate->time_ps, stage_time(&p, &of, stage));
-            estimate->peak_bytes = MAX(estimate->peak_bytes, stage_peak(&p, &of, stage));
-        }
-    } else {
-        for (int s = 0; s < LH_LEAST_SUMS; s++)
-            estimate->time_ps =
-                MAX(estimate->time_ps, (LhTime)p.micro_batches * sums.few.first_ps[s] / stages);
-        estimate->peak_bytes = sums.states_bytes / stages;
-    }
-    estimate->time_ps += lh_step_overhead_ps(&c->setup);
-    return true;
+    return lh_attention_part(&one, part, error);
+}
+
+bool
+lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, LhPlanAround *around,
+               GError **error)
+{
+    const LhPlanCase one = as_one_stage(c);
+    const uint64_t layers = c->step.model.num_layers;
+    const bool pipeline = lh_step_stages(&c->step.params) > 1;
+
+    around->continued = has_equal_layers(&c->step.model) && (pipeline || layers > FEW_LAYERS + 1);
+    return lh_around_part(&one, around->continued ? FEW_LAYERS : layers, hollow, &around->few,
+                          error) &&
+           (!around->continued ||
+            lh_around_part(&one, FEW_LAYERS + 1, hollow, &around->next, error));
+}
+
+LhPlanEstimate
+lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
+                       const LhPlanAround *around)
+{
+    const LhStepParams *p = &c->step.params;
+    const uint32_t more = p->micro_batches - MIN(p->micro_batches, FEW_MICRO_BATCHES);
+    const Sums few = sum_parts(attention, &around->few, more);
+    LhPlanEstimate estimate = { .limit_bytes = lh_plan_limit_bytes(&c->setup) };
+    Sums next;
+
+    if (around->continued)
+        next = sum_parts(attention, &around->next, more);
+    (lh_step_stages(p) > 1 ? estimate_pipeline
+                           : estimate_stage)(c, &few, around->continued ? &next : NULL, &estimate);
+    estimate.time_ps += lh_step_overhead_ps(&c->setup);
+    return estimate;
 }
 
 bool
 lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error)
 {
+    LhAttentionPart attention = { 0 };
+    LhPlanAround around;
+    bool estimated;
+
     *estimate = (LhPlanEstimate){ 0 };
-    return lh_step_stages(&c->step.params) > 1 ? estimate_pipeline(c, estimate, error)
-                                               : estimate_stage(c, estimate, error);
+    estimated = lh_plan_case_check(c, error) && lh_plan_attention(c, &attention, error) &&
+                lh_plan_around(c, &attention.hollow, &around, error);
+    if (estimated)
+        *estimate = lh_plan_estimate_parts(c, &attention, &around);
+    lh_attention_part_clear(&attention);
+    return estimated;
 }
 
 /* ---- close ---- */
@@ -249,7 +263,7 @@ lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program, LhPlanEst
     const uint32_t stage_ranks = (uint32_t)lh_step_stage_ranks(p);
     const uint32_t ranks = lh_step_stages(p) * p->module.ranks;
 
-    estimate->limit_bytes = lh_setup_memory_limit_bytes(&c->setup, program);
+    estimate->limit_bytes = lh_plan_limit_bytes(&c->setup);
     for (uint32_t i = 0; i < ranks; i++) {
         LhLive live;
 
@@ -282,12 +296,12 @@ longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
 {
     const LhStepParams *p = &c->step.params;
     const uint32_t ranks = MIN(p->module.ranks, WATCHED_RANKS);
-    const LhSimParams params = sim_params(&c->setup, program);
+    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
     g_autoptr(LhLeast) least = lh_least_new(&params);
     LhTime time_ps = 0;
 
     for (uint32_t i = ranks; i-- > 0 && time_ps < enough_ps;) {
-        const LhLeastTimes times = follow(least, p, group_rank(p, i, ranks));
+        const LhLeastTimes times = follow(least, p, lh_plan_group_rank(p, i, ranks));
 
         time_ps = MAX(time_ps, times.path_ps);
         for (int s = 0; s < LH_LEAST_SUMS; s++)

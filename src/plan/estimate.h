@@ -5,8 +5,7 @@
  */
 #pragma once
 
-#include "plan/space.h"
-#include "program/live.h"
+#include "plan/parts.h"
 
 typedef struct {
     LhTime time_ps;                      /* of a step: no simulation is faster */
@@ -26,6 +25,26 @@ typedef struct {
  * is refused.
  */
 bool lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error);
+
+/* The attention of a point, whatever its stages. Refusals are LH_ERROR_NO. Caller clears. */
+bool lh_plan_attention(const LhPlanCase *c, LhAttentionPart *part, GError **error);
+
+/* What is around attention in a step, of a few layers; or of all, where they differ. */
+typedef struct {
+    LhAroundPart few, next; /* `next`: of a layer more */
+    bool continued;         /* in a straight line through both; else `few` has all layers */
+} LhPlanAround;
+
+/* Refusals are LH_ERROR_NO. @hollow stands for the case's attention. */
+bool lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, LhPlanAround *around,
+                    GError **error);
+
+/* The quick one from its parts, for a case that is not refused. */
+LhPlanEstimate lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
+                                      const LhPlanAround *around);
+
+/* What a rank may hold of a step; 0: no limit. */
+uint64_t lh_plan_limit_bytes(const LhSetup *setup);
 
 /* The close one, of the case's @program: the longest chain of ops of a few ranks, or sums as above
  * where these are more; what every rank holds, exactly. A step that takes at least @enough_ps, or

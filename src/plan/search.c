@@ -7,6 +7,7 @@
 #include "plan/search.h"
 
 #include "plan/compare_pool.h"
+#include "plan/estimate_all.h"
 #include "plan/step_plan.h"
 #include "plan/threads.h"
 
@@ -25,9 +26,13 @@ typedef struct {
     const LhPlanSearchOptions *options;
     guint threads;
     _Atomic LhTime cut_ps; /* what is not faster than this is not wanted */
-    const guint *round;    /* points */
-    LhPlanOutcome *found;  /* by place in the round */
-    pthread_mutex_t lock;  /* for what follows */
+    /* Open points in the order of their bounds: those without close estimates, of which the ones
+     * before `queue_at` are done with, and those with. */
+    GArray *queue, *close;
+    guint queue_at;
+    const guint *round;   /* points */
+    LhPlanOutcome *found; /* by place in the round */
+    pthread_mutex_t lock; /* for what follows */
     LhPlanProgress progress;
     atomic_bool interrupted;
 } Pool;
@@ -57,32 +62,32 @@ exceeds(uint64_t peak_bytes, uint64_t limit_bytes)
     return limit_bytes > 0 && peak_bytes > limit_bytes;
 }
 
+static bool
+reports(void *data)
+{
+    return report(data);
+}
+
 static void
-estimate_point(void *data, guint index)
+take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const char *reason)
 {
     Pool *pool = data;
     LhPlanOutcome *outcome = outcome_of(pool, index);
-    g_autoptr(GError) error = NULL;
-    LhPlanEstimate estimate = { 0 };
-    LhPlanCase c;
 
-    if (!report(pool))
-        return;
-    if (!lh_plan_case_init(&c, pool->search->space, index, &error) ||
-        !lh_plan_estimate_quick(&c, &estimate, &error)) {
+    if (estimate == NULL) {
         outcome->state = LH_POINT_REFUSED;
-        outcome->reason = g_strdup(error->message);
+        outcome->reason = g_strdup(reason);
     } else {
-        outcome->time_ps = estimate.time_ps;
-        outcome->peak_bytes = estimate.peak_bytes;
-        if (exceeds(estimate.peak_bytes, estimate.limit_bytes))
+        outcome->time_ps = estimate->time_ps;
+        outcome->peak_bytes = estimate->peak_bytes;
+        if (exceeds(estimate->peak_bytes, estimate->limit_bytes))
             outcome->state = LH_POINT_UNFIT;
     }
     pthread_mutex_lock(&pool->lock);
     pool->progress.estimated++;
     pool->progress.counts[outcome->state]++;
-    if (estimate.limit_bytes > 0) /* the same for all */
-        pool->search->limit_bytes = estimate.limit_bytes;
+    if (estimate != NULL && estimate->limit_bytes > 0) /* the same for all */
+        pool->search->limit_bytes = estimate->limit_bytes;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -212,70 +217,106 @@ is_wanted(const Pool *pool, guint index)
            (pool->options->front && !is_beaten(pool->search, index));
 }
 
-/* The open points that are wanted, by their bounds. */
-static GArray *
-find_wanted(const Pool *pool)
+static void
+fill_queue(Pool *pool)
 {
-    GArray *wanted = g_array_new(FALSE, FALSE, sizeof(guint));
-
     for (guint i = 0; i < pool->search->space->points->len; i++) {
-        if (outcome_of(pool, i)->state == LH_POINT_OPEN && is_wanted(pool, i))
-            g_array_append_val(wanted, i);
+        if (outcome_of(pool, i)->state == LH_POINT_OPEN)
+            g_array_append_val(pool->queue, i);
     }
-    g_array_sort_with_data(wanted, by_bound, pool->search->outcomes);
-    return wanted;
+    g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
 }
 
-/* Leaves the first @most points of @wanted that have their close estimates, or that do not. */
+/* What is not wanted any more never will be: cuts and bounds only go one way. Leaves the first
+ * points of the queue that are, as many as make a round, at its head; returns how many. */
+static guint
+peek(Pool *pool)
+{
+    guint *queue = (guint *)(void *)pool->queue->data;
+    guint wanted[LH_PLAN_ROUND];
+    guint count = 0, at = pool->queue_at;
+
+    for (; at < pool->queue->len && count < LH_PLAN_ROUND; at++) {
+        if (is_wanted(pool, queue[at]))
+            wanted[count++] = queue[at];
+        else if (!pool->options->front) /* nor are those behind it */
+            g_array_set_size(pool->queue, at);
+    }
+    pool->queue_at = MIN(at, pool->queue->len) - count;
+    memcpy(&queue[pool->queue_at], wanted, count * sizeof(*wanted));
+    return count;
+}
+
 static void
-keep(const Pool *pool, GArray *wanted, bool close, guint most)
+forget_unwanted(const Pool *pool, GArray *points)
 {
     guint kept = 0;
 
-    for (guint i = 0; i < wanted->len && kept < most; i++) {
-        const guint index = g_array_index(wanted, guint, i);
+    for (guint i = 0; i < points->len; i++) {
+        const guint index = g_array_index(points, guint, i);
 
-        if (outcome_of(pool, index)->close == close)
-            g_array_index(wanted, guint, kept++) = index;
+        if (is_wanted(pool, index))
+            g_array_index(points, guint, kept++) = index;
     }
-    g_array_set_size(wanted, kept);
+    g_array_set_size(points, kept);
+}
+
+/* Takes the first @count points from @points at @at. */
+static GArray *
+take_first(const GArray *points, guint at, guint count)
+{
+    GArray *taken = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    if (count > 0)
+        g_array_append_vals(taken, &g_array_index(points, guint, at), count);
+    return taken;
 }
 
 /*
- * Leaves in @wanted the points of the next round: the first ones, if all of them have their close
+ * The points of the next round: the first ones that are wanted, if all of them have their close
  * estimates; else the first that do not. Until there are as many as are wanted, those that do are
  * simulated at once: what they take makes estimates shorter.
  */
-static void
-choose_round(const Pool *pool, GArray *wanted)
+static GArray *
+choose_round(Pool *pool)
 {
-    const guint top = pool->options->top, ran = pool->search->ran->len;
-    guint first = 0, close = 0;
+    const guint top = pool->options->top, ran = pool->search->ran->len, others = peek(pool);
+    GArray *close = pool->close, *round;
+    guint first = 0, count;
 
-    for (guint i = 0; i < wanted->len; i++) {
-        const bool is_close = outcome_of(pool, g_array_index(wanted, guint, i))->close;
-
-        first += is_close && first == i;
-        close += is_close;
+    forget_unwanted(pool, close);
+    while (first < close->len &&
+           (others == 0 || by_bound(&g_array_index(close, guint, first),
+                                    &g_array_index(pool->queue, guint, pool->queue_at),
+                                    pool->search->outcomes) < 0))
+        first++;
+    if ((ran >= top || close->len == 0) && first < MIN(close->len + others, LH_PLAN_ROUND)) {
+        round = take_first(pool->queue, pool->queue_at, others);
+        pool->queue_at += others;
+        return round;
     }
-    if (ran < top && close > 0)
-        keep(pool, wanted, true, MIN(top - ran, LH_PLAN_ROUND));
-    else if (first >= MIN(wanted->len, LH_PLAN_ROUND))
-        keep(pool, wanted, true, LH_PLAN_ROUND);
-    else
-        keep(pool, wanted, false, LH_PLAN_ROUND);
+    count = MIN(close->len, ran < top ? MIN(top - ran, LH_PLAN_ROUND) : LH_PLAN_ROUND);
+    round = take_first(close, 0, count);
+    if (count > 0)
+        g_array_remove_range(close, 0, count);
+    return round;
 }
 
-/* Behind those that are as fast. */
+/* Behind those of @points that are as fast. */
 static void
-add_ran(LhPlanSearch *search, guint index)
+insert(const LhPlanSearch *search, GArray *points, guint index)
 {
-    guint at = 0;
+    guint low = 0, high = points->len;
 
-    while (at < search->ran->len &&
-           by_bound(&g_array_index(search->ran, guint, at), &index, search->outcomes) < 0)
-        at++;
-    g_array_insert_val(search->ran, at, index);
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+
+        if (by_bound(&g_array_index(points, guint, middle), &index, search->outcomes) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    g_array_insert_val(points, low, index);
 }
 
 static void
@@ -291,7 +332,9 @@ take_in(Pool *pool, guint index, const LhPlanOutcome *found)
     if (memory != NULL)
         memory->remember(memory->data, search->space, index, outcome);
     if (outcome->state == LH_POINT_RAN)
-        add_ran(search, index);
+        insert(search, search->ran, index);
+    else if (outcome->state == LH_POINT_OPEN)
+        insert(search, pool->close, index);
 }
 
 /* The time of the last of those that are wanted. */
@@ -339,12 +382,11 @@ play_round(Pool *pool, const GArray *round)
 static bool
 next_round(Pool *pool)
 {
-    g_autoptr(GArray) round = find_wanted(pool);
+    g_autoptr(GArray) round = choose_round(pool);
     const LhTime cut_ps = pool->cut_ps;
 
     if (round->len == 0)
         return false;
-    choose_round(pool, round);
     if (pool->options->front) /* what is slower may need less */
         pool->cut_ps = LH_TIME_NEVER;
     play_round(pool, round);
@@ -436,11 +478,20 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     search->outcomes = g_new0(LhPlanOutcome, space->points->len);
     search->ran = g_array_new(FALSE, FALSE, sizeof(guint));
     search->misses = g_array_new(FALSE, FALSE, sizeof(guint));
+    pool.queue = g_array_new(FALSE, FALSE, sizeof(guint));
+    pool.close = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&pool.lock, NULL);
-    lh_on_threads_each("plan", pool.threads, space->points->len, estimate_point, &pool);
+    lh_plan_estimate_all(&(LhPlanEstimates){ .space = space,
+                                             .threads = pool.threads,
+                                             .go_on = reports,
+                                             .found = take_estimate,
+                                             .data = &pool });
+    fill_queue(&pool);
     while (!pool.interrupted && next_round(&pool))
         ;
     pthread_mutex_destroy(&pool.lock);
+    g_array_unref(pool.queue);
+    g_array_unref(pool.close);
     sum_up(&pool);
     return search;
 }

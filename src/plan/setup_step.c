@@ -187,6 +187,17 @@ schedule_of(const LhSetup *setup, const LhSchedule *first, LhLayerKind kind)
     return setup->step->params.module.ranks == 1 ? default_schedule(linear) : NULL;
 }
 
+LhStepParams
+lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule)
+{
+    LhStepParams p = setup->step->params;
+
+    p.model = &setup->step->model;
+    for (int kind = 0; kind < LH_LAYER_KINDS; kind++)
+        p.schedule[kind] = schedule_of(setup, schedule, (LhLayerKind)kind);
+    return p;
+}
+
 LhProgram *
 lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **error)
 {
@@ -194,10 +205,7 @@ lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **erro
 
     if (setup->step == NULL)
         return lh_program_new(schedule, &setup->params, error);
-    p = setup->step->params;
-    p.model = &setup->step->model;
-    for (int kind = 0; kind < LH_LAYER_KINDS; kind++)
-        p.schedule[kind] = schedule_of(setup, schedule, (LhLayerKind)kind);
+    p = lh_setup_step_params(setup, schedule);
     return lh_step_new(&p, error);
 }
 

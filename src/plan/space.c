@@ -369,6 +369,14 @@ lh_plan_space_free(LhPlanSpace *space)
 /* ---- one point ---- */
 
 void
+lh_plan_case_policies(LhPlanCase *c, const LhPlanPoint *point)
+{
+    c->step.params.chunks = point->chunks;
+    c->step.params.pipeline_order = (LhPipelineOrder)point->order;
+    lh_setup_step_policy(&c->step, (LhShard)point->shard, (LhCheckpoint)point->checkpoint);
+}
+
+void
 lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSetup *setup)
 {
     const LhPlanPoint *point = lh_plan_point(space, index);
@@ -377,9 +385,7 @@ lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSe
     c->step = *setup->step;
     c->setup.step = &c->step;
     c->schedule = point->schedule;
-    c->step.params.chunks = point->chunks;
-    c->step.params.pipeline_order = (LhPipelineOrder)point->order;
-    lh_setup_step_policy(&c->step, (LhShard)point->shard, (LhCheckpoint)point->checkpoint);
+    lh_plan_case_policies(c, point);
     if (c->step.params.module.ranks > 1)
         arrange(space->scenario, point->schedule, point->variant, &c->step.params.module);
 }

@@ -84,6 +84,10 @@ bool lh_plan_case_init(LhPlanCase *c, const LhPlanSpace *space, guint index, GEr
  * must outlive the case. */
 void lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSetup *setup);
 
+/* Turns a case into that of @point, which has the same shape and the same arrangement of the same
+ * schedule. */
+void lh_plan_case_policies(LhPlanCase *c, const LhPlanPoint *point);
+
 /* Whether there is such a step, as far as sizes say: of its program alone are the refusals of
  * schedules. */
 bool lh_plan_case_check(const LhPlanCase *c, GError **error);

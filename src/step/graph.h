@@ -114,6 +114,7 @@ typedef enum {
     LH_STEP_LINEAR,
     LH_STEP_KINDS
 } LhStepKind;
+G_STATIC_ASSERT((int)LH_STEP_KINDS == LH_STEP_KINDS_MAX);
 
 /* A layer's features, which say which rows of the table it has. */
 enum {

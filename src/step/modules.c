@@ -3,6 +3,7 @@
  * schedule, which are embedded as they are. What they are given and give back are roles of the
  * step; what they use in between are slots of their own, shared by all layers.
  */
+#include "program/emit.h"
 #include "step/step_private.h"
 
 #include <string.h>
@@ -79,6 +80,13 @@ params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass)
     return p;
 }
 
+/* Borrowed of whoever wants the step, or made. */
+static bool
+is_given(const LhStepPlan *plan)
+{
+    return plan->params.attention != NULL;
+}
+
 static LhProgram *
 make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
 {
@@ -87,6 +95,8 @@ make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
     const LhProgramParams params = params_of(plan, kind, pass);
     LhProgram *program;
 
+    if (is_given(plan))
+        return plan->params.attention->pass[kind][pass == LH_PASS_BWD];
     if (schedule == NULL) {
         lh_program_refuse(error,
                           "the model has layers of %s attention, and no schedule is named "
@@ -177,8 +187,10 @@ lh_step_clear_modules(LhStepPlan *plan)
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
         LhStepModule *module = &plan->modules[kind];
 
-        lh_program_free(module->forward);
-        lh_program_free(module->backward);
+        if (!is_given(plan)) {
+            lh_program_free(module->forward);
+            lh_program_free(module->backward);
+        }
         g_free(module->forward_roles);
         g_free(module->backward_roles);
         g_free(module->forward_steps);
@@ -187,6 +199,86 @@ lh_step_clear_modules(LhStepPlan *plan)
         g_free(module->backward_slots);
     }
 }
+
+/* ---- attention alone, and a step without it ---- */
+
+void
+lh_step_take_attention(LhStepPlan *plan, LhStepAttention *attention)
+{
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        attention->pass[kind][0] = g_steal_pointer(&plan->modules[kind].forward);
+        attention->pass[kind][1] = g_steal_pointer(&plan->modules[kind].backward);
+    }
+}
+
+void
+lh_step_attention_clear(LhStepAttention *attention)
+{
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        g_clear_pointer(&attention->pass[kind][0], lh_program_free);
+        g_clear_pointer(&attention->pass[kind][1], lh_program_free);
+    }
+}
+
+static uint32_t
+hollow_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return 1;
+}
+
+static void
+hollow_emit(LhEmitter *e, uint32_t step)
+{
+    const LhKernelArgs none = { 0 };
+
+    (void)step;
+    lh_emit_compute(e, 0, LH_KERNEL_ID_outside, &none);
+}
+
+static const LhGenerator hollow_generator = { .steps = hollow_steps, .emit = hollow_emit };
+
+static LhProgram *
+hollow_of(const LhProgram *program)
+{
+    LhProgram *hollow = lh_program_create(program->name, &hollow_generator, &program->params,
+                                          program->placement.kind);
+
+    hollow->placement = program->placement;
+    hollow->saved_group = program->saved_group;
+    lh_program_add_stream(hollow, program->streams[0].name, program->streams[0].kind);
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhSlot *slot = &program->slots[i];
+
+        if (slot->role == LH_SLOT_TEMP)
+            continue;
+        lh_program_add_slot(hollow, (LhSlotParams){ .name = slot->name,
+                                                    .kind = slot->kind,
+                                                    .role = slot->role,
+                                                    .dtype = slot->dtype,
+                                                    .head_dim = slot->head_dim,
+                                                    .by_heads = slot->by_heads,
+                                                    .category = slot->category,
+                                                    .parts = slot->parts,
+                                                    .part_bytes = slot->part_bytes });
+    }
+    return hollow;
+}
+
+LhStepAttention
+lh_step_hollow(const LhStepAttention *attention)
+{
+    LhStepAttention hollow = { 0 };
+
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        for (unsigned pass = 0; pass < 2 && attention->pass[kind][0] != NULL; pass++)
+            hollow.pass[kind][pass] = hollow_of(attention->pass[kind][pass]);
+    }
+    return hollow;
+}
+
+/* ---- slots and streams ---- */
 
 /* Slots of the module's own, called after the pass and, where there are several, the kind. */
 static void

@@ -504,8 +504,26 @@ lh_step_new(const LhStepParams *params, GError **error)
     program->plan_free = free_plan;
     program->symmetry = symmetry_of(plan);
     declare(plan, program);
-    state_claims(program);
+    if (params->attention == NULL) /* else it is not known what that does */
+        state_claims(program);
     return program;
+}
+
+bool
+lh_step_attention(const LhStepParams *params, LhStepAttention *attention, GError **error)
+{
+    LhStepPlan *plan;
+    bool made;
+
+    *attention = (LhStepAttention){ 0 };
+    if (!lh_step_check(params, error))
+        return false;
+    plan = new_plan(params);
+    made = lh_step_make_modules(plan, error);
+    if (made)
+        lh_step_take_attention(plan, attention);
+    free_plan(plan);
+    return made;
 }
 
 const LhStepParams *

@@ -61,6 +61,13 @@ typedef enum {
 /* Indexed by LhPipelineOrder, NULL-terminated: "1f1b", "gpipe". */
 extern const char *const lh_pipeline_order_names[];
 
+/* Programs of attention, forward and backward, by kind of layer (graph.h). NULL: the model has none
+ * of the kind. */
+#define LH_STEP_KINDS_MAX 3
+typedef struct {
+    LhProgram *pass[LH_STEP_KINDS_MAX][2];
+} LhStepAttention;
+
 /* Everything that decides the program of a step. */
 typedef struct {
     const LhModel *model; /* borrowed for the call; heads and widths as they are run, padded */
@@ -89,6 +96,9 @@ typedef struct {
     LhCheckpoint checkpoint;
     LhStepBehaviour behaviour;
     double learning_rate;
+    /* Stands for what the schedules would make; borrowed, and lives as long as the program. NULL:
+     * what they make. */
+    const LhStepAttention *attention;
 } LhStepParams;
 
 static inline uint32_t
@@ -131,6 +141,21 @@ bool lh_step_check(const LhStepParams *params, GError **error);
 
 /* Makes its program. Refusals are LH_ERROR_NO. Caller frees. */
 LhProgram *lh_step_new(const LhStepParams *params, GError **error);
+
+/*
+ * The attention of a step alone: what lh_step_new() would embed. Each program is that of one layer,
+ * on the heads of one tensor-parallel rank and the ranks of one context-parallel group. Refusals
+ * are LH_ERROR_NO. Caller clears.
+ */
+bool lh_step_attention(const LhStepParams *params, LhStepAttention *attention, GError **error);
+
+/*
+ * Programs that take the place of @attention in a step of which only what is around attention
+ * matters: with the same inputs and outputs, and with one op, which takes no time and touches
+ * nothing (LH_KERNEL_ID_outside). Caller clears.
+ */
+LhStepAttention lh_step_hollow(const LhStepAttention *attention);
+void lh_step_attention_clear(LhStepAttention *attention);
 
 /* What a program of a step was made with, or NULL for any other program. Its model is a copy of
  * what the builder needs of it: strings are NULL. */

@@ -229,6 +229,8 @@ struct _LhStepPlan {
 /* modules.c */
 bool lh_step_make_modules(LhStepPlan *plan, GError **error);
 void lh_step_clear_modules(LhStepPlan *plan);
+/* Moves the programs of the modules to @attention. */
+void lh_step_take_attention(LhStepPlan *plan, LhStepAttention *attention);
 /* Declares the module's own slots and streams in @program. */
 void lh_step_declare_modules(LhStepPlan *plan, LhProgram *program);
 

@@ -1,0 +1,137 @@
+/* See the header. */
+#include "plan/parts.h"
+
+#include "program/cursor.h"
+
+LhSimParams
+lh_plan_sim_params(const LhSetup *setup, const LhProgram *program)
+{
+    return (LhSimParams){ .program = program,
+                          .network = &setup->network,
+                          .device = setup->device,
+                          .network_model = setup->network_model,
+                          .collectives = setup->collectives,
+                          .cost = setup->cost,
+                          .framework = setup->framework,
+                          .serving = setup->scenario->serving,
+                          .jitter = setup->scenario->jitter };
+}
+
+uint32_t
+lh_plan_group_rank(const LhStepParams *p, uint32_t index, uint32_t count)
+{
+    const uint32_t last = p->module.ranks - 1;
+
+    return p->tensor_parallel * (count > 1 ? (uint32_t)((uint64_t)last * index / (count - 1)) : 0);
+}
+
+static LhLeastTimes
+times_of(const LhPlanCase *c, const LhProgram *program, uint32_t rank)
+{
+    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
+    g_autoptr(LhLeast) least = lh_least_new(&params);
+
+    return lh_least_of(least, rank, false);
+}
+
+/* ---- attention ---- */
+
+static void
+look_at_pass(const LhPlanCase *c, const LhProgram *program, LhLeastTimes *times,
+             uint64_t *peak_bytes)
+{
+    const uint32_t rank = c->step.params.module.ranks - 1;
+    LhLive live;
+
+    *times = times_of(c, program, rank);
+    lh_live_init(&live, program, rank);
+    *peak_bytes = live.bytes;
+    lh_live_walk(&live, program, rank);
+    *peak_bytes = live.peak_bytes - *peak_bytes;
+}
+
+bool
+lh_attention_part(const LhPlanCase *of, LhAttentionPart *part, GError **error)
+{
+    LhPlanCase c = *of;
+    LhStepAttention attention;
+    LhStepParams params;
+
+    c.setup.step = &c.step;
+    params = lh_setup_step_params(&c.setup, c.schedule);
+    *part = (LhAttentionPart){ 0 };
+    if (!lh_step_attention(&params, &attention, error))
+        return false;
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        for (unsigned pass = 0; pass < 2 && attention.pass[kind][0] != NULL; pass++)
+            look_at_pass(&c, attention.pass[kind][pass], &part->times[kind][pass],
+                         &part->peak_bytes[kind][pass]);
+    }
+    part->hollow = lh_step_hollow(&attention);
+    lh_step_attention_clear(&attention);
+    return true;
+}
+
+void
+lh_attention_part_clear(LhAttentionPart *part)
+{
+    lh_step_attention_clear(&part->hollow);
+}
+
+/* ---- around it ---- */
+
+static void
+count_call(LhAttentionCalls *calls, const LhOp *op, uint64_t held_bytes)
+{
+    calls->all++;
+    calls->first += op->micro_batch == 0;
+    calls->timely += op->micro_batch == 0 && op->phase != LH_PHASE_RECOMPUTE;
+    calls->held_bytes = MAX(calls->held_bytes, held_bytes);
+}
+
+/* Memory and calls; what stands for attention is all that belongs to a module. */
+static void
+walk(const LhProgram *program, uint32_t rank, LhAroundPart *part)
+{
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    LhLive live;
+
+    lh_live_init(&live, program, rank);
+    part->states_bytes = live.bytes;
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
+            else if (op->module > 0)
+                count_call(&part->calls[(op->module - 1) / 2][(op->module - 1) % 2], op,
+                           live.bytes);
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    part->peak_bytes = live.peak_bytes;
+    part->saved_bytes = live.most_saved;
+}
+
+bool
+lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hollow,
+               LhAroundPart *part, GError **error)
+{
+    LhPlanCase c = *of;
+    const uint32_t rank = lh_plan_group_rank(&c.step.params, 1, 2);
+    g_autoptr(LhProgram) program = NULL;
+
+    *part = (LhAroundPart){ 0 };
+    c.setup.step = &c.step;
+    c.step.model.num_layers = layers;
+    c.step.params.attention = hollow;
+    program = lh_plan_case_program(&c, error);
+    if (program == NULL)
+        return false;
+    part->times = times_of(&c, program, rank);
+    walk(program, rank, part);
+    return true;
+}
