@@ -259,21 +259,8 @@ lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *estimate, GError **e
 void
 lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program, LhPlanEstimate *estimate)
 {
-    const LhStepParams *p = &c->step.params;
-    const uint32_t stage_ranks = (uint32_t)lh_step_stage_ranks(p);
-    const uint32_t ranks = lh_step_stages(p) * p->module.ranks;
-
     estimate->limit_bytes = lh_plan_limit_bytes(&c->setup);
-    for (uint32_t i = 0; i < ranks; i++) {
-        LhLive live;
-
-        lh_live_walk(&live, program,
-                     i / p->module.ranks * stage_ranks + i % p->module.ranks * p->tensor_parallel);
-        if (live.peak_bytes <= estimate->peak_bytes && i > 0)
-            continue;
-        estimate->peak_bytes = live.peak_bytes;
-        memcpy(estimate->by_category, live.peak_by_category, sizeof(estimate->by_category));
-    }
+    estimate->peak_bytes = lh_step_peak(program, estimate->by_category);
 }
 
 /* The chains of @rank of the first stage and of the ranks at its place in the others. */

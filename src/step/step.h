@@ -13,6 +13,7 @@
  *     lives.c     when each tensor comes and goes, and which slot it lies in
  *     waits.c     what calls on different streams must wait for
  *     emit.c      the calls as ops of a rank
+ *     peak.c      the most that is held at a time, without the ops
  *     formulas.c  parameters, flops and bytes, computed from the model alone
  *
  * Ranks are numbered tensor parallel first, then context parallel, data parallel and pipeline
@@ -156,6 +157,10 @@ bool lh_step_attention(const LhStepParams *params, LhStepAttention *attention, G
  */
 LhStepAttention lh_step_hollow(const LhStepAttention *attention);
 void lh_step_attention_clear(LhStepAttention *attention);
+
+/* What the rank of @program, a step's, that needs most holds at its peak, to the byte; sets what of
+ * it is what. */
+uint64_t lh_step_peak(const LhProgram *program, uint64_t by_category[LH_CATEGORIES]);
 
 /* What a program of a step was made with, or NULL for any other program. Its model is a copy of
  * what the builder needs of it: strings are NULL. */

@@ -1,0 +1,114 @@
+/*
+ * The calls of a stage are walked as its cursors do, but for attention: of that the most that one
+ * of its ranks holds beside what it is given and gives back comes on top. Tensor- and data-parallel
+ * ranks hold the same.
+ */
+#include "program/live.h"
+#include "step/step_private.h"
+
+#include <string.h>
+
+/* What attention holds itself, of the context-parallel rank that needs most. */
+typedef struct {
+    uint64_t bytes[LH_STEP_KINDS][2];
+} Own;
+
+static uint64_t
+own_bytes(const LhProgram *attention)
+{
+    uint64_t most = 0;
+
+    for (uint32_t rank = 0; attention != NULL && rank < lh_program_ranks(attention); rank++) {
+        LhLive live;
+        uint64_t given_bytes;
+
+        lh_live_init(&live, attention, rank);
+        given_bytes = live.bytes;
+        lh_live_walk(&live, attention, rank);
+        most = MAX(most, live.peak_bytes - given_bytes);
+    }
+    return most;
+}
+
+static Own
+own_of(const LhStepPlan *plan)
+{
+    Own own;
+
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        own.bytes[kind][0] = own_bytes(plan->modules[kind].forward);
+        own.bytes[kind][1] = own_bytes(plan->modules[kind].backward);
+    }
+    return own;
+}
+
+static LhRegion
+region_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call)
+{
+    const LhStepUse *use = lh_step_uses(list, call);
+    const LhStepTensor *tensor = &g_array_index(list->tensors, LhStepTensor, use->tensor);
+
+    return (LhRegion){ .slot = g_array_index(plan->classes, LhStepClass, tensor->class_index).slot,
+                       .count = use->count };
+}
+
+/* Attention comes and goes. */
+static void
+call_attention(LhLive *live, uint64_t bytes)
+{
+    if (live->bytes + bytes <= live->peak_bytes)
+        return;
+    live->peak_bytes = live->bytes + bytes;
+    memcpy(live->peak_by_category, live->by_category, sizeof(live->by_category));
+    live->peak_by_category[LH_CATEGORY_ATTENTION] += bytes;
+}
+
+static void
+walk(LhLive *live, const LhProgram *program, const LhStepList *list, const Own *own)
+{
+    for (guint i = 0; i < list->calls->len; i++) {
+        const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+        if (call->does == LH_STEP_CALL_MODULE)
+            call_attention(live, own->bytes[call->kind][call->backward]);
+        else if (call->does == LH_STEP_CALL_ALLOC || call->does == LH_STEP_CALL_FREE)
+            lh_live_change(live, program, region_of(program->step, list, call),
+                           call->does == LH_STEP_CALL_ALLOC);
+    }
+}
+
+/* A micro-batch that begins with as much as the one before does the same. */
+static void
+walk_inner(LhLive *live, const LhProgram *program, const LhStepList *list, const Own *own)
+{
+    const uint32_t count = list->calls == NULL ? 0 : program->step->params.micro_batches - 1;
+    bool same = false;
+
+    for (uint32_t i = 0; i < count && !same; i++) {
+        const LhLive before = *live;
+
+        walk(live, program, list, own);
+        same = memcmp(before.by_category, live->by_category, sizeof(live->by_category)) == 0;
+    }
+}
+
+uint64_t
+lh_step_peak(const LhProgram *program, uint64_t by_category[LH_CATEGORIES])
+{
+    const LhStepPlan *plan = program->step;
+    const Own own = own_of(plan);
+    uint64_t peak_bytes = 0;
+
+    for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
+        LhLive live;
+
+        lh_live_init(&live, program, stage * (uint32_t)lh_step_stage_ranks(&plan->params));
+        walk_inner(&live, program, &plan->stages[stage].inner, &own);
+        walk(&live, program, &plan->stages[stage].last, &own);
+        if (live.peak_bytes <= peak_bytes && stage > 0)
+            continue;
+        peak_bytes = live.peak_bytes;
+        memcpy(by_category, live.peak_by_category, sizeof(live.peak_by_category));
+    }
+    return peak_bytes;
+}
