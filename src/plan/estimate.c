@@ -27,6 +27,10 @@ lh_plan_limit_bytes(const LhSetup *setup)
 
 /* ---- quick ---- */
 
+/* Sums that a stage of a pipeline has like a program without one, and attention like what is around
+ * it: stages may gather weights more rarely, and streams beside the first are anybody's. */
+static const int common_sums[] = { 0, LH_LEAST_HOST, LH_LEAST_SMS };
+
 /* What a program of so many layers and few micro-batches has. */
 typedef struct {
     LhTime sums_ps[LH_LEAST_SUMS];
@@ -35,18 +39,28 @@ typedef struct {
     uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
 } Sums;
 
-/* @times as often as attention is called. Its own streams beside the first are left out. */
+/* The times of a pass of attention as often as it is called; all that the first stream does from
+ * its coming there on, unless calls overlap. */
 static void
-add_calls(LhLeastTimes *few, const LhLeastTimes *times, const LhAttentionCalls *calls)
+add_calls(LhLeastTimes *few, const LhAttentionPart *attention, unsigned kind, unsigned pass,
+          const LhAttentionCalls *calls)
 {
-    static const int sums[] = { 0, LH_LEAST_HOST, LH_LEAST_SMS };
+    const LhTime passes_ps = attention->passes_ps[kind][pass];
+    LhLeastTimes times = attention->times[kind][pass];
 
-    for (size_t i = 0; i < G_N_ELEMENTS(sums); i++) {
-        few->sums_ps[sums[i]] += (LhTime)calls->all * times->sums_ps[sums[i]];
-        few->first_ps[sums[i]] += (LhTime)calls->first * times->first_ps[sums[i]];
+    if (!calls->joined) {
+        times.sums_ps[0] = times.first_ps[0] = passes_ps;
+        times.forward_ps = pass == 0 ? passes_ps : 0;
+        times.backward_ps = pass == 0 ? 0 : passes_ps;
     }
-    few->forward_ps += (LhTime)calls->timely * times->forward_ps;
-    few->backward_ps += (LhTime)calls->timely * times->backward_ps;
+    for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++) {
+        const int s = common_sums[i];
+
+        few->sums_ps[s] += (LhTime)calls->all * times.sums_ps[s];
+        few->first_ps[s] += (LhTime)calls->first * times.first_ps[s];
+    }
+    few->forward_ps += (LhTime)calls->timely * times.forward_ps;
+    few->backward_ps += (LhTime)calls->timely * times.backward_ps;
 }
 
 /* Both parts together; micro-batches beyond the few, @more of them, repeat the first. */
@@ -62,7 +76,7 @@ sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t
         for (unsigned pass = 0; pass < 2; pass++) {
             const LhAttentionCalls *calls = &around->calls[kind][pass];
 
-            add_calls(&sums.few, &attention->times[kind][pass], calls);
+            add_calls(&sums.few, attention, kind, pass, calls);
             if (calls->all > 0)
                 sums.peak_bytes =
                     MAX(sums.peak_bytes, calls->held_bytes + attention->peak_bytes[kind][pass]);
@@ -112,8 +126,9 @@ of_layer(const Sums *sums, const Sums *next)
                    .states_bytes = next->states_bytes - sums->states_bytes,
                    .saved_bytes = next->saved_bytes - sums->saved_bytes };
 
-    for (int s = 0; s < LH_LEAST_SUMS; s++)
-        of.times_ps[s] = next->few.first_ps[s] - sums->few.first_ps[s];
+    for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++)
+        of.times_ps[common_sums[i]] =
+            next->few.first_ps[common_sums[i]] - sums->few.first_ps[common_sums[i]];
     return of;
 }
 
@@ -168,9 +183,10 @@ estimate_pipeline(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPla
 
     p.model = &c->step.model;
     if (next == NULL) {
-        for (int s = 0; s < LH_LEAST_SUMS; s++)
+        for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++)
             estimate->time_ps =
-                MAX(estimate->time_ps, (LhTime)p.micro_batches * sums->few.first_ps[s] / stages);
+                MAX(estimate->time_ps,
+                    (LhTime)p.micro_batches * sums->few.first_ps[common_sums[i]] / stages);
         estimate->peak_bytes = sums->states_bytes / stages;
         return;
     }
@@ -198,26 +214,26 @@ as_one_stage(const LhPlanCase *c)
 }
 
 bool
-lh_plan_attention(const LhPlanCase *c, LhAttentionPart *part, GError **error)
+lh_plan_attention(const LhPlanCase *c, bool communication, LhAttentionPart *part, GError **error)
 {
     const LhPlanCase one = as_one_stage(c);
 
-    return lh_attention_part(&one, part, error);
+    return lh_attention_part(&one, communication, part, error);
 }
 
 bool
-lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, LhPlanAround *around,
-               GError **error)
+lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, bool communication,
+               LhPlanAround *around, GError **error)
 {
     const LhPlanCase one = as_one_stage(c);
     const uint64_t layers = c->step.model.num_layers;
     const bool pipeline = lh_step_stages(&c->step.params) > 1;
 
     around->continued = has_equal_layers(&c->step.model) && (pipeline || layers > FEW_LAYERS + 1);
-    return lh_around_part(&one, around->continued ? FEW_LAYERS : layers, hollow, &around->few,
-                          error) &&
+    return lh_around_part(&one, around->continued ? FEW_LAYERS : layers, hollow, communication,
+                          &around->few, error) &&
            (!around->continued ||
-            lh_around_part(&one, FEW_LAYERS + 1, hollow, &around->next, error));
+            lh_around_part(&one, FEW_LAYERS + 1, hollow, communication, &around->next, error));
 }
 
 LhPlanEstimate
@@ -238,20 +254,35 @@ lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
     return estimate;
 }
 
-bool
-lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error)
+static bool
+estimate(const LhPlanCase *c, bool communication, LhPlanEstimate *found, GError **error)
 {
     LhAttentionPart attention = { 0 };
     LhPlanAround around;
     bool estimated;
 
-    *estimate = (LhPlanEstimate){ 0 };
-    estimated = lh_plan_case_check(c, error) && lh_plan_attention(c, &attention, error) &&
-                lh_plan_around(c, &attention.hollow, &around, error);
+    *found = (LhPlanEstimate){ 0 };
+    estimated = lh_plan_case_check(c, error) &&
+                lh_plan_attention(c, communication, &attention, error) &&
+                lh_plan_around(c, &attention.hollow, communication, &around, error);
     if (estimated)
-        *estimate = lh_plan_estimate_parts(c, &attention, &around);
+        *found = lh_plan_estimate_parts(c, &attention, &around);
     lh_attention_part_clear(&attention);
     return estimated;
+}
+
+bool
+lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *quick, GError **error)
+{
+    return estimate(c, false, quick, error);
+}
+
+LhTime
+lh_plan_estimate_messages(const LhPlanCase *c)
+{
+    LhPlanEstimate with;
+
+    return estimate(c, true, &with, NULL) ? with.time_ps : 0;
 }
 
 /* ---- close ---- */

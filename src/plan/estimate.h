@@ -27,7 +27,8 @@ typedef struct {
 bool lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *estimate, GError **error);
 
 /* The attention of a point, whatever its stages. Refusals are LH_ERROR_NO. Caller clears. */
-bool lh_plan_attention(const LhPlanCase *c, LhAttentionPart *part, GError **error);
+bool lh_plan_attention(const LhPlanCase *c, bool communication, LhAttentionPart *part,
+                       GError **error);
 
 /* What is around attention in a step, of a few layers; or of all, where they differ. */
 typedef struct {
@@ -36,8 +37,13 @@ typedef struct {
 } LhPlanAround;
 
 /* Refusals are LH_ERROR_NO. @hollow stands for the case's attention. */
-bool lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, LhPlanAround *around,
-                    GError **error);
+bool lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, bool communication,
+                    LhPlanAround *around, GError **error);
+
+/* The time of the quick one, if messages and collectives take what they take at least, and the
+ * first stream waits for those of attention: between the quick answer and the close one in what it
+ * costs and what it says. 0 for a point that is refused. */
+LhTime lh_plan_estimate_messages(const LhPlanCase *c);
 
 /* The quick one from its parts, for a case that is not refused. */
 LhPlanEstimate lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,

@@ -199,7 +199,7 @@ look_at_attention(void *data, guint index)
     if (!goes_on(table))
         return;
     lh_plan_case_of(&c, table->query->space, attention->point, setup_of(table, attention->point));
-    if (lh_plan_attention(&c, &attention->part, &error))
+    if (lh_plan_attention(&c, false, &attention->part, &error))
         attention->signature = signature_of(&attention->part.hollow);
     else
         attention->refusal = g_strdup(error->message);
@@ -218,7 +218,7 @@ look_around(void *data, guint index)
     lh_plan_case_of(&c, table->query->space, around->point, setup_of(table, around->point));
     if (!lh_plan_around(&c,
                         &g_array_index(table->attentions, Attention, around->attention).part.hollow,
-                        &around->around, &error))
+                        false, &around->around, &error))
         around->refusal = g_strdup(error->message);
 }
 

@@ -25,33 +25,29 @@ lh_plan_group_rank(const LhStepParams *p, uint32_t index, uint32_t count)
     return p->tensor_parallel * (count > 1 ? (uint32_t)((uint64_t)last * index / (count - 1)) : 0);
 }
 
-static LhLeastTimes
-times_of(const LhPlanCase *c, const LhProgram *program, uint32_t rank)
-{
-    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
-    g_autoptr(LhLeast) least = lh_least_new(&params);
-
-    return lh_least_of(least, rank, false);
-}
-
 /* ---- attention ---- */
 
 static void
-look_at_pass(const LhPlanCase *c, const LhProgram *program, LhLeastTimes *times,
-             uint64_t *peak_bytes)
+look_at_pass(const LhPlanCase *c, const LhProgram *program, bool communication,
+             LhAttentionPart *part, unsigned kind, unsigned pass)
 {
+    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
     const uint32_t rank = c->step.params.module.ranks - 1;
+    const LhRankMap map = { .stride = c->step.params.tensor_parallel };
+    g_autoptr(LhLeast) least = lh_least_new(&params);
+    uint64_t given_bytes;
     LhLive live;
 
-    *times = times_of(c, program, rank);
+    part->times[kind][pass] =
+        lh_least_embedded(least, rank, map, communication, &part->passes_ps[kind][pass]);
     lh_live_init(&live, program, rank);
-    *peak_bytes = live.bytes;
+    given_bytes = live.bytes;
     lh_live_walk(&live, program, rank);
-    *peak_bytes = live.peak_bytes - *peak_bytes;
+    part->peak_bytes[kind][pass] = live.peak_bytes - given_bytes;
 }
 
 bool
-lh_attention_part(const LhPlanCase *of, LhAttentionPart *part, GError **error)
+lh_attention_part(const LhPlanCase *of, bool communication, LhAttentionPart *part, GError **error)
 {
     LhPlanCase c = *of;
     LhStepAttention attention;
@@ -64,8 +60,7 @@ lh_attention_part(const LhPlanCase *of, LhAttentionPart *part, GError **error)
         return false;
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
         for (unsigned pass = 0; pass < 2 && attention.pass[kind][0] != NULL; pass++)
-            look_at_pass(&c, attention.pass[kind][pass], &part->times[kind][pass],
-                         &part->peak_bytes[kind][pass]);
+            look_at_pass(&c, attention.pass[kind][pass], communication, part, kind, pass);
     }
     part->hollow = lh_step_hollow(&attention);
     lh_step_attention_clear(&attention);
@@ -81,9 +76,10 @@ lh_attention_part_clear(LhAttentionPart *part)
 /* ---- around it ---- */
 
 static void
-count_call(LhAttentionCalls *calls, const LhOp *op, uint64_t held_bytes)
+count_call(LhAttentionCalls *calls, const LhOp *op, bool joined, uint64_t held_bytes)
 {
     calls->all++;
+    calls->joined |= joined;
     calls->first += op->micro_batch == 0;
     calls->timely += op->micro_batch == 0 && op->phase != LH_PHASE_RECOMPUTE;
     calls->held_bytes = MAX(calls->held_bytes, held_bytes);
@@ -94,6 +90,7 @@ static void
 walk(const LhProgram *program, uint32_t rank, LhAroundPart *part)
 {
     LhOpBuffer buffer = { 0 };
+    bool joined = false;
     LhCursor cursor;
     LhLive live;
 
@@ -106,9 +103,11 @@ walk(const LhProgram *program, uint32_t rank, LhAroundPart *part)
 
             if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
                 lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
-            else if (op->module > 0)
-                count_call(&part->calls[(op->module - 1) / 2][(op->module - 1) % 2], op,
+            if (op->module > 0)
+                count_call(&part->calls[(op->module - 1) / 2][(op->module - 1) % 2], op, joined,
                            live.bytes);
+            if (op->kind == LH_OP_COMPUTE && op->stream == 0)
+                joined = op->module > 0;
         }
     }
     lh_op_buffer_clear(&buffer);
@@ -118,11 +117,13 @@ walk(const LhProgram *program, uint32_t rank, LhAroundPart *part)
 
 bool
 lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hollow,
-               LhAroundPart *part, GError **error)
+               bool communication, LhAroundPart *part, GError **error)
 {
     LhPlanCase c = *of;
     const uint32_t rank = lh_plan_group_rank(&c.step.params, 1, 2);
     g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhLeast) least = NULL;
+    LhSimParams params;
 
     *part = (LhAroundPart){ 0 };
     c.setup.step = &c.step;
@@ -131,7 +132,9 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     program = lh_plan_case_program(&c, error);
     if (program == NULL)
         return false;
-    part->times = times_of(&c, program, rank);
+    params = lh_plan_sim_params(&c.setup, program);
+    least = lh_least_new(&params);
+    part->times = lh_least_of(least, rank, communication);
     walk(program, rank, part);
     return true;
 }

@@ -14,13 +14,16 @@
 typedef struct {
     LhStepAttention hollow; /* stands for it in a step; owned */
     LhLeastTimes times[LH_STEP_KINDS][2];
+    LhTime passes_ps[LH_STEP_KINDS][2]; /* from when the first stream comes to attention until it is
+                                           through with it, messages and all */
     uint64_t peak_bytes[LH_STEP_KINDS][2]; /* beyond what it is given and gives back */
 } LhAttentionPart;
 
 /* How often one pass of attention is called. */
 typedef struct {
     uint32_t all, first, timely; /* in all; by micro-batch 0; of these, not to recompute it */
-    uint64_t held_bytes;         /* the most that is there meanwhile, but for its own */
+    bool joined;         /* one follows another at once: its messages do not wait for that to end */
+    uint64_t held_bytes; /* the most that is there meanwhile, but for its own */
 } LhAttentionCalls;
 
 /* All else that a step of one stage does, on the same rank. */
@@ -31,14 +34,16 @@ typedef struct {
     LhAttentionCalls calls[LH_STEP_KINDS][2];
 } LhAroundPart;
 
-/* Refusals are LH_ERROR_NO. Caller clears. */
-bool lh_attention_part(const LhPlanCase *c, LhAttentionPart *part, GError **error);
+/* Without @communication, messages and collectives take no time, here and below, which is much
+ * quicker to find. Refusals are LH_ERROR_NO. Caller clears. */
+bool lh_attention_part(const LhPlanCase *c, bool communication, LhAttentionPart *part,
+                       GError **error);
 void lh_attention_part_clear(LhAttentionPart *part);
 
 /* Of the case, which has one stage, with so many layers, around @hollow. Refusals are LH_ERROR_NO.
  */
 bool lh_around_part(const LhPlanCase *c, uint64_t layers, const LhStepAttention *hollow,
-                    LhAroundPart *part, GError **error);
+                    bool communication, LhAroundPart *part, GError **error);
 
 /* The rank at place @index of @count, spread over the first context-parallel group of the first
  * stage. */

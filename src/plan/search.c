@@ -110,6 +110,19 @@ estimate_closely(const Pool *pool, const LhPlanCase *c, const LhProgram *program
         outcome->state = LH_POINT_UNFIT;
 }
 
+/* Whether messages alone say so, without the whole program. */
+static bool
+is_too_slow(const Pool *pool, const LhPlanCase *c, LhPlanOutcome *outcome)
+{
+    if (outcome->close || pool->cut_ps == LH_TIME_NEVER)
+        return false;
+    outcome->time_ps = MAX(outcome->time_ps, lh_plan_estimate_messages(c));
+    if (outcome->time_ps < pool->cut_ps)
+        return false;
+    outcome->state = LH_POINT_CUT;
+    return true;
+}
+
 static bool
 go_on(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
@@ -161,8 +174,10 @@ take_turn(void *data, guint place)
         return;
     if (!report(pool) || !lh_plan_case_init(&c, search->space, index, NULL))
         return;
+    if (is_too_slow(pool, &c, outcome))
+        return;
     program = lh_plan_case_program(&c, NULL);
-    g_assert(program != NULL); /* its quick estimate had one */
+    g_assert(program != NULL); /* its quick estimate was not refused */
     if (!outcome->close)
         estimate_closely(pool, &c, program, outcome);
     else

@@ -16,8 +16,39 @@ struct _LhLeast {
     LhCost cost;
     LhCollectives *collectives;
     LhLinkLoads *loads;
+    GHashTable *calls; /* of Call: collectives that were looked at */
     bool free_network;
 };
+
+/* A collective of one rank, and what it takes at least. */
+typedef struct {
+    uint32_t rank;
+    LhCollectiveKind kind;
+    LhGroup group;
+    uint64_t wire_bytes;
+    LhTime least_ps;
+} Call;
+
+static guint
+call_hash(gconstpointer key)
+{
+    const Call *c = key;
+    const uint64_t bits = c->wire_bytes * UINT64_C(0x9E3779B97F4A7C15);
+
+    return (guint)(bits >> 32) ^ (c->rank * UINT32_C(0x85EBCA6B)) ^
+           (c->group.count * UINT32_C(0xC2B2AE35)) ^ (c->group.stride << 8) ^ (guint)c->kind;
+}
+
+static gboolean
+call_equal(gconstpointer a, gconstpointer b)
+{
+    const Call *x = a, *y = b;
+
+    return x->rank == y->rank && x->kind == y->kind && x->wire_bytes == y->wire_bytes &&
+           x->group.base == y->group.base && x->group.stride == y->group.stride &&
+           x->group.count == y->group.count && x->group.outer_stride == y->group.outer_stride &&
+           x->group.outer_count == y->group.outer_count;
+}
 
 LhLeast *
 lh_least_new(const LhSimParams *params)
@@ -25,6 +56,7 @@ lh_least_new(const LhSimParams *params)
     LhLeast *least = g_new0(LhLeast, 1);
 
     least->params = params;
+    least->calls = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
     least->free_network = params->cost != LH_COST_DEVICE;
     lh_cost_init(&least->cost, params->cost, params->device);
     least->cost.framework = params->framework;
@@ -41,6 +73,7 @@ lh_least_free(LhLeast *least)
     lh_cost_clear(&least->cost);
     lh_collectives_free(least->collectives);
     lh_link_loads_free(least->loads);
+    g_hash_table_unref(least->calls);
     g_free(least);
 }
 
@@ -56,6 +89,8 @@ typedef struct {
     LhLeast *least;
     uint32_t rank;
     bool communication;
+    bool embedded;          /* its ops were issued long ago */
+    LhRankMap map;          /* of embedded programs: where their ranks are */
     const uint32_t *others; /* those that it waits for, sorted or not; itself among them */
     uint32_t others_count;
     GHashTable *channels; /* of Channel, between these; NULL: there are none */
@@ -85,6 +120,29 @@ compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
 }
 
 static LhTime
+collective_ps(const Walk *walk, const LhOp *op)
+{
+    LhLeast *least = walk->least;
+    const Call key = { .rank = walk->rank,
+                       .kind = op->collective.kind,
+                       .group = op->collective.group,
+                       .wire_bytes = op->collective.wire_bytes };
+    Call *known = op->collective.uneven ? NULL : g_hash_table_lookup(least->calls, &key);
+    LhTime least_ps;
+
+    if (known != NULL)
+        return known->least_ps;
+    least_ps = lh_collective_least(least->collectives, least->loads, least->params->program,
+                                   walk->rank, op, walk->buffer.counts);
+    if (!op->collective.uneven) {
+        known = g_memdup2(&key, sizeof(key));
+        known->least_ps = least_ps;
+        g_hash_table_add(least->calls, known);
+    }
+    return least_ps;
+}
+
+static LhTime
 communication_ps(const Walk *walk, const LhOp *op)
 {
     LhLeast *least = walk->least;
@@ -100,8 +158,7 @@ communication_ps(const Walk *walk, const LhOp *op)
         return lh_exchange_least(least->loads, walk->rank,
                                  &walk->buffer.parts[op->exchange.parts_first],
                                  op->exchange.parts_count);
-    return lh_collective_least(least->collectives, least->loads, p->program, walk->rank, op,
-                               walk->buffer.counts);
+    return collective_ps(walk, op);
 }
 
 static LhTime
@@ -142,7 +199,8 @@ issue(Walk *walk, const LhOp *op)
         return issued_ps;
     if (!least->free_network)
         takes_ps += lh_call_host_ps(least->cost.framework, op);
-    walk->host_ps += takes_ps;
+    if (!walk->embedded)
+        walk->host_ps += takes_ps;
     add_busy(walk, op, LH_LEAST_HOST, takes_ps);
     return issued_ps;
 }
@@ -267,6 +325,7 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
         add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy));
     } else {
         takes_ps = communication_ps(walk, op);
+        add_busy(walk, op, op->stream, takes_ps);
     }
     return start_ps + takes_ps;
 }
@@ -333,6 +392,8 @@ walk_on(Walk *walk)
         if (walk->at == walk->buffer.ops_count) {
             walk->at = 0;
             walk->ended = !lh_cursor_step(&walk->cursor, &walk->buffer);
+            if (walk->embedded)
+                lh_ops_map_ranks(&walk->buffer, 0, 0, walk->map);
             continue;
         }
         if (!run(walk, &walk->buffer.ops[walk->at]))
@@ -359,6 +420,22 @@ lh_least_of(LhLeast *least, uint32_t rank, bool communication)
     walk_begin(&walk, least, rank, communication);
     walk_on(&walk);
     walk_end(&walk);
+    return walk.times;
+}
+
+LhLeastTimes
+lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communication,
+                  LhTime *passes_ps)
+{
+    Walk walk;
+
+    walk_begin(&walk, least, rank, communication);
+    walk.embedded = true;
+    walk.map = map;
+    walk.rank = lh_rank_map(map, rank);
+    walk_on(&walk);
+    walk_end(&walk);
+    *passes_ps = walk.stream_ps[0];
     return walk.times;
 }
 

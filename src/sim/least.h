@@ -11,8 +11,8 @@
 
 typedef struct _LhLeast LhLeast;
 
-/* Sums by compute stream, and of two more: the host, and all kernels together, each as if it left
- * the SMs that it does not fill to others. */
+/* Sums by stream, and of two more: the host, and all kernels together, each as if it left the SMs
+ * that it does not fill to others. Messages that several walks wait for are in none. */
 enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
 
 typedef struct {
@@ -32,6 +32,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLeast, lh_least_free)
 
 /* The times of @rank. Without @communication, messages and collectives take none. */
 LhLeastTimes lh_least_of(LhLeast *least, uint32_t rank, bool communication);
+
+/*
+ * The times of @rank of a program that is embedded in another one (program/embed.h), whose ranks
+ * stand where @map says. Its ops may have been issued long before; all of them come after what the
+ * first stream did before it, and *@passes_ps later at least this stream is through with it.
+ */
+LhLeastTimes lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communication,
+                               LhTime *passes_ps);
 
 /* The times of @count ranks that wait for the messages of one another, such as one rank of each
  * stage of a pipeline: of each sum the largest, of their paths the longest. */
