@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/journal.h"
 #include "base/rng.h"
+#include "plan/estimate_all.h"
 #include "plan/plan.h"
 #include "plan/points.h"
 #include "plan/step_plan.h"
@@ -104,6 +105,7 @@ check_estimates(const LhPlanSpace *space, guint point)
     g_autofree char *text = lh_plan_point_text(space, point);
     g_autoptr(LhProgram) program = NULL;
     LhPlanEstimate quick, close;
+    uint64_t held_bytes = 0;
     LhPlanCase c;
     bool whole;
 
@@ -124,6 +126,9 @@ check_estimates(const LhPlanSpace *space, guint point)
                   "%s: peaks %" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT
                   ", simulated %" G_GUINT64_FORMAT,
                   text, quick.peak_bytes, close.peak_bytes, truth.peak_bytes);
+    for (int i = 0; i < LH_CATEGORIES; i++)
+        held_bytes += close.by_category[i];
+    ck_assert_uint_eq(held_bytes, close.peak_bytes);
     ck_assert(truth.fits == (close.limit_bytes == 0 || close.peak_bytes <= close.limit_bytes));
     return true;
 }
@@ -205,6 +210,58 @@ START_TEST(estimates_never_exceed_simulations)
         looked += check_question(seed, of_each);
         ck_assert_uint_lt(seed, wanted); /* most questions have points */
     }
+}
+END_TEST
+
+/* What is found of each point of a space together. */
+typedef struct {
+    const LhPlanSpace *space;
+    guint *found; /* by point: how often */
+} Each;
+
+/* The same as of the point alone, and refused for the same reason. */
+static void
+compare_with_alone(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
+{
+    const Each *each = data;
+    g_autofree char *text = lh_plan_point_text(each->space, point);
+    g_autoptr(GError) error = NULL;
+    LhPlanEstimate alone;
+    LhPlanCase c;
+
+    each->found[point]++;
+    if (!lh_plan_case_init(&c, each->space, point, &error) ||
+        !lh_plan_estimate_quick(&c, &alone, &error)) {
+        ck_assert_msg(estimate == NULL && strcmp(reason, error->message) == 0, "%s: %s", text,
+                      error->message);
+        return;
+    }
+    ck_assert_msg(estimate != NULL && estimate->time_ps == alone.time_ps &&
+                      estimate->peak_bytes == alone.peak_bytes &&
+                      estimate->limit_bytes == alone.limit_bytes,
+                  "%s: together it is another", text);
+}
+
+START_TEST(estimates_of_all_points_are_those_of_each)
+{
+    static const char *const questions[] = {
+        "\"model\": \"llama-3-70b-12l\", \"cluster\": \"hgx-h100:1\", \"ranks\": 8, "
+        "\"seq_length\": \"8K\"",
+        "\"model\": \"minimax-text-01\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "
+        "\"seq_length\": \"4K\", \"schedule\": [\"ring\", \"lasp2\", \"zigzag\"], "
+        "\"shard\": \"fsdp\"",
+    };
+    Case c = case_of(questions[_i], 4);
+    g_autofree guint *found = g_new0(guint, c.space->points->len);
+    Each each = { c.space, found };
+
+    ck_assert_uint_gt(c.space->points->len, 50);
+    if (test_takes((uint64_t)_i))
+        lh_plan_estimate_all(&(LhPlanEstimates){
+            .space = c.space, .threads = 1, .found = compare_with_alone, .data = &each });
+    for (guint i = 0; test_takes((uint64_t)_i) && i < c.space->points->len; i++)
+        ck_assert_uint_eq(found[i], 1);
+    case_clear(&c);
 }
 END_TEST
 
@@ -766,6 +823,7 @@ main(void)
 
     tcase_set_timeout(plan, 3600);
     tcase_add_test(plan, estimates_never_exceed_simulations);
+    tcase_add_loop_test(plan, estimates_of_all_points_are_those_of_each, 0, 2);
     tcase_add_test(plan, estimates_of_one_rank_are_exact);
     tcase_add_loop_test(plan, searches_find_what_simulating_all_finds, 0, 4);
     tcase_add_test(plan, searches_do_not_depend_on_threads);
