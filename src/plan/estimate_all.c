@@ -10,6 +10,7 @@
 /* Consecutive points of one shape and one arrangement of a schedule. */
 typedef struct {
     guint first, count;
+    bool wanted;     /* some of them are */
     guint attention; /* in Table.attentions */
     guint arounds;   /* in Table.arounds: the first of POLICIES */
 } Run;
@@ -60,6 +61,12 @@ static bool
 goes_on(const Table *table)
 {
     return table->query->go_on == NULL || table->query->go_on(table->query->data);
+}
+
+static bool
+is_wanted(const Table *table, guint point)
+{
+    return table->query->wanted == NULL || table->query->wanted(table->query->data, point);
 }
 
 /* ---- which parts there are ---- */
@@ -117,9 +124,9 @@ find_runs(Table *table)
         while (i < points && point_of(table, i)->shape == first->shape &&
                point_of(table, i)->schedule == first->schedule &&
                point_of(table, i)->variant == first->variant)
-            i++;
+            run.wanted |= is_wanted(table, i++);
         run.count = i - run.first;
-        if (setup_of(table, run.first) != NULL)
+        if (run.wanted && setup_of(table, run.first) != NULL)
             run.attention = attention_of(table, known, run.first);
         g_array_append_val(table->runs, run);
     }
@@ -137,7 +144,7 @@ find_arounds(Table *table)
         g_autofree char *key = NULL;
         gpointer first;
 
-        if (setup_of(table, run->first) == NULL)
+        if (!run->wanted || setup_of(table, run->first) == NULL)
             continue;
         attention = &g_array_index(table->attentions, Attention, run->attention);
         if (attention->signature == NULL)
@@ -152,9 +159,10 @@ find_arounds(Table *table)
         for (guint k = run->first; k < run->first + run->count; k++) {
             const LhPlanPoint *p = point_of(table, k);
 
-            g_array_index(table->arounds, Around,
-                          run->arounds + p->checkpoint * LH_SHARDS + p->shard) =
-                (Around){ .wanted = true, .point = k, .attention = run->attention };
+            if (is_wanted(table, k))
+                g_array_index(table->arounds, Around,
+                              run->arounds + p->checkpoint * LH_SHARDS + p->shard) =
+                    (Around){ .wanted = true, .point = k, .attention = run->attention };
         }
     }
 }
@@ -199,7 +207,7 @@ look_at_attention(void *data, guint index)
     if (!goes_on(table))
         return;
     lh_plan_case_of(&c, table->query->space, attention->point, setup_of(table, attention->point));
-    if (lh_plan_attention(&c, false, &attention->part, &error))
+    if (lh_plan_attention(&c, table->query->messages, &attention->part, &error))
         attention->signature = signature_of(&attention->part.hollow);
     else
         attention->refusal = g_strdup(error->message);
@@ -218,7 +226,7 @@ look_around(void *data, guint index)
     lh_plan_case_of(&c, table->query->space, around->point, setup_of(table, around->point));
     if (!lh_plan_around(&c,
                         &g_array_index(table->attentions, Attention, around->attention).part.hollow,
-                        false, &around->around, &error))
+                        table->query->messages, &around->around, &error))
         around->refusal = g_strdup(error->message);
 }
 
@@ -256,11 +264,13 @@ find_run(void *data, guint index)
     const LhSetup *setup = setup_of(table, run->first);
     LhPlanCase c;
 
-    if (!goes_on(table))
+    if (!run->wanted || !goes_on(table))
         return;
     if (setup != NULL)
         lh_plan_case_of(&c, query->space, run->first, setup);
     for (guint i = run->first; i < run->first + run->count; i++) {
+        if (!is_wanted(table, i))
+            continue;
         if (setup == NULL) {
             query->found(query->data, i, NULL,
                          lh_plan_shape(query->space, point_of(table, i))->refusal);

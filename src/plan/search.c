@@ -30,6 +30,7 @@ typedef struct {
      * before `queue_at` are done with, and those with. */
     GArray *queue, *close;
     guint queue_at;
+    bool messages; /* bounds of the queue have them */
     const guint *round;   /* points */
     LhPlanOutcome *found; /* by place in the round */
     pthread_mutex_t lock; /* for what follows */
@@ -110,19 +111,6 @@ estimate_closely(const Pool *pool, const LhPlanCase *c, const LhProgram *program
         outcome->state = LH_POINT_UNFIT;
 }
 
-/* Whether messages alone say so, without the whole program. */
-static bool
-is_too_slow(const Pool *pool, const LhPlanCase *c, LhPlanOutcome *outcome)
-{
-    if (outcome->close || pool->cut_ps == LH_TIME_NEVER)
-        return false;
-    outcome->time_ps = MAX(outcome->time_ps, lh_plan_estimate_messages(c));
-    if (outcome->time_ps < pool->cut_ps)
-        return false;
-    outcome->state = LH_POINT_CUT;
-    return true;
-}
-
 static bool
 go_on(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
@@ -173,8 +161,6 @@ take_turn(void *data, guint place)
     if (memory != NULL && memory->recall(memory->data, search->space, index, outcome))
         return;
     if (!report(pool) || !lh_plan_case_init(&c, search->space, index, NULL))
-        return;
-    if (is_too_slow(pool, &c, outcome))
         return;
     program = lh_plan_case_program(&c, NULL);
     g_assert(program != NULL); /* its quick estimate was not refused */
@@ -239,6 +225,42 @@ fill_queue(Pool *pool)
         if (outcome_of(pool, i)->state == LH_POINT_OPEN)
             g_array_append_val(pool->queue, i);
     }
+    g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
+}
+
+static bool
+is_queued(const void *data, guint index)
+{
+    const Pool *pool = data;
+    const LhPlanOutcome *outcome = outcome_of(pool, index);
+
+    return outcome->state == LH_POINT_OPEN && !outcome->close && is_wanted(pool, index);
+}
+
+static void
+take_messages(void *data, guint index, const LhPlanEstimate *estimate, const char *reason)
+{
+    LhPlanOutcome *outcome = outcome_of(data, index);
+
+    (void)reason;
+    if (estimate != NULL)
+        outcome->time_ps = MAX(outcome->time_ps, estimate->time_ps);
+}
+
+/* Once it is known what is wanted: the others of the queue are too many for close estimates. */
+static void
+add_messages(Pool *pool)
+{
+    pool->messages = true;
+    lh_plan_estimate_all(&(LhPlanEstimates){ .space = pool->search->space,
+                                             .threads = pool->threads,
+                                             .messages = true,
+                                             .wanted = is_queued,
+                                             .go_on = reports,
+                                             .found = take_messages,
+                                             .data = pool });
+    g_array_remove_range(pool->queue, 0, pool->queue_at);
+    pool->queue_at = 0;
     g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
 }
 
@@ -397,10 +419,13 @@ play_round(Pool *pool, const GArray *round)
 static bool
 next_round(Pool *pool)
 {
-    g_autoptr(GArray) round = choose_round(pool);
     const LhTime cut_ps = pool->cut_ps;
+    g_autoptr(GArray) round = NULL;
 
-    if (round->len == 0)
+    if (!pool->messages && cut_ps != LH_TIME_NEVER)
+        add_messages(pool);
+    round = choose_round(pool);
+    if (pool->interrupted || round->len == 0)
         return false;
     if (pool->options->front) /* what is slower may need less */
         pool->cut_ps = LH_TIME_NEVER;
