@@ -9,8 +9,6 @@
 #include "sim/least.h"
 #include "step/formulas.h"
 
-#include <string.h>
-
 /* Of the quick answer: enough layers that what is fetched ahead of a layer, or follows behind it,
  * lies within them. */
 #define FEW_LAYERS 3
@@ -255,7 +253,7 @@ lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
 }
 
 static bool
-estimate(const LhPlanCase *c, bool communication, LhPlanEstimate *found, GError **error)
+estimate_alone(const LhPlanCase *c, bool communication, LhPlanEstimate *found, GError **error)
 {
     LhAttentionPart attention = { 0 };
     LhPlanAround around;
@@ -274,7 +272,7 @@ estimate(const LhPlanCase *c, bool communication, LhPlanEstimate *found, GError 
 bool
 lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *quick, GError **error)
 {
-    return estimate(c, false, quick, error);
+    return estimate_alone(c, false, quick, error);
 }
 
 LhTime
@@ -282,7 +280,7 @@ lh_plan_estimate_messages(const LhPlanCase *c)
 {
     LhPlanEstimate with;
 
-    return estimate(c, true, &with, NULL) ? with.time_ps : 0;
+    return estimate_alone(c, true, &with, NULL) ? with.time_ps : 0;
 }
 
 /* ---- close ---- */

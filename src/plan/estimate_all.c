@@ -3,8 +3,6 @@
 
 #include "plan/threads.h"
 
-#include <string.h>
-
 #define POLICIES (LH_CHECKPOINTS * LH_SHARDS)
 
 /* Consecutive points of one shape and one arrangement of a schedule. */

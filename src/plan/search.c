@@ -13,7 +13,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #define MISSES 3
 
@@ -30,7 +29,7 @@ typedef struct {
      * before `queue_at` are done with, and those with. */
     GArray *queue, *close;
     guint queue_at;
-    bool messages; /* bounds of the queue have them */
+    bool messages;        /* bounds of the queue have them */
     const guint *round;   /* points */
     LhPlanOutcome *found; /* by place in the round */
     pthread_mutex_t lock; /* for what follows */
@@ -270,7 +269,7 @@ static guint
 peek(Pool *pool)
 {
     guint *queue = (guint *)(void *)pool->queue->data;
-    guint wanted[LH_PLAN_ROUND];
+    guint wanted[LH_PLAN_ROUND] = { 0 };
     guint count = 0, at = pool->queue_at;
 
     for (; at < pool->queue->len && count < LH_PLAN_ROUND; at++) {
@@ -280,7 +279,8 @@ peek(Pool *pool)
             g_array_set_size(pool->queue, at);
     }
     pool->queue_at = MIN(at, pool->queue->len) - count;
-    memcpy(&queue[pool->queue_at], wanted, count * sizeof(*wanted));
+    for (guint i = 0; i < count; i++)
+        queue[pool->queue_at + i] = wanted[i];
     return count;
 }
 
