@@ -218,6 +218,7 @@ typedef struct {
     const LhPlanSpace *space;
     guint *found; /* by point: how often */
     bool messages;
+    guint step; /* of so many points one is compared */
 } Each;
 
 /* The same as of the point alone, and refused for the same reason. */
@@ -231,6 +232,8 @@ compare_with_alone(void *data, guint point, const LhPlanEstimate *estimate, cons
     LhPlanCase c;
 
     each->found[point]++;
+    if (point % each->step != 0)
+        return;
     if (!lh_plan_case_init(&c, each->space, point, &error) ||
         !lh_plan_estimate_quick(&c, &alone, &error)) {
         ck_assert_msg(estimate == NULL && strcmp(reason, error->message) == 0, "%s: %s", text,
@@ -256,7 +259,7 @@ START_TEST(estimates_of_all_points_are_those_of_each)
     };
     Case c = case_of(questions[_i], 4);
     g_autofree guint *found = g_new0(guint, c.space->points->len);
-    Each each = { c.space, found, _i == 1 };
+    Each each = { c.space, found, _i == 1, c.space->points->len / 100 + 1 };
 
     ck_assert_uint_gt(c.space->points->len, 50);
     if (test_takes((uint64_t)_i))
