@@ -64,6 +64,7 @@ SENSIBLE = {
     "--model": ["llama-7b", "llama-3-8b", "tnl-1b"],
     "--inject": ["drop-pair", "mask-shift", "stale-buffer", "delay:1", "delay:2", "local-lse",
                  "duplicate-pair", "wrong-kv-head"],
+    "--bootstrap": ["auto", "single"],
     "--deadline": ["5", "20s", "10000ms"],
     "--repeat": ["1", "2"],
     "--tolerance": ["10%", "0.5", "100%"],
