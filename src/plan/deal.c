@@ -20,21 +20,16 @@ static const LhField state_fields[] = {
     { .name = NULL },
 };
 
-guint
-lh_plan_deal_count(const LhProcesses *processes, guint turns)
+GArray *
+lh_plan_deal(const LhProcesses *processes, guint turns)
 {
-    guint rank;
+    const guint first = processes != NULL ? processes->control.place.first : 0;
+    const guint step = processes != NULL ? processes->count : 1;
+    GArray *mine = g_array_new(FALSE, FALSE, sizeof(guint));
 
-    if (processes == NULL)
-        return turns;
-    rank = processes->control.place.first;
-    return turns > rank ? (turns - rank + processes->count - 1) / processes->count : 0;
-}
-
-guint
-lh_plan_deal_turn(const LhProcesses *processes, guint index)
-{
-    return processes == NULL ? index : processes->control.place.first + index * processes->count;
+    for (guint turn = first; turn < turns; turn += step)
+        g_array_append_val(mine, turn);
+    return mine;
 }
 
 /* ---- telling ---- */
@@ -59,13 +54,16 @@ add_outcome(guint turn, const LhPlanOutcome *outcome, GString *text)
 }
 
 static char *
-tell(const LhPlanOutcome *outcomes, const guint *told, guint count, const LhPlanDeal *deal)
+tell(const LhPlanOutcome *outcomes, const GArray *told, const LhPlanDeal *deal)
 {
     GString *text = g_string_new(NULL);
 
     add_state(deal, text);
-    for (guint i = 0; i < count; i++)
-        add_outcome(told[i], &outcomes[told[i]], text);
+    for (guint i = 0; i < told->len; i++) {
+        const guint turn = g_array_index(told, guint, i);
+
+        add_outcome(turn, &outcomes[turn], text);
+    }
     return g_string_free(text, FALSE);
 }
 
@@ -125,9 +123,9 @@ hear(const char *name, char *text, LhPlanOutcome *outcomes, guint turns, LhPlanD
 
 bool
 lh_plan_deal_share(const LhProcesses *processes, LhPlanOutcome *outcomes, guint turns,
-                   const guint *told, guint count, LhPlanDeal *deal, GError **error)
+                   const GArray *told, LhPlanDeal *deal, GError **error)
 {
-    g_autofree char *mine = tell(outcomes, told, count, deal);
+    g_autofree char *mine = tell(outcomes, told, deal);
     g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);
 
     for (uint32_t r = 0; texts != NULL && r < processes->count; r++) {

@@ -6,10 +6,9 @@
 
 #include "plan/search.h"
 
-/* How many turns of @turns are this process's, and which one is number @index of these. @processes
+/* Those of turns 0 to @turns that are this process's, rising: of guint, caller unrefs. @processes
  * NULL: there is no other process. */
-guint lh_plan_deal_count(const LhProcesses *processes, guint turns);
-guint lh_plan_deal_turn(const LhProcesses *processes, guint index);
+GArray *lh_plan_deal(const LhProcesses *processes, guint turns);
 
 /* What processes agree on beside outcomes. */
 typedef struct {
@@ -18,9 +17,9 @@ typedef struct {
 } LhPlanDeal;
 
 /*
- * Tells the outcomes [@turns] at @told, [@count] of numbers below @turns, to all processes, and
- * puts what the others tell in its place, taking over what it has; @deal likewise. Every process
- * must call it. LH_ERROR_RUNTIME: a process is gone, does not answer or is another program.
+ * Tells the outcomes [@turns] at @told (of guint, below @turns) to all processes, and puts what the
+ * others tell in its place; @deal likewise. Every process must call it. LH_ERROR_RUNTIME: a process
+ * is gone, does not answer or is another program.
  */
 bool lh_plan_deal_share(const LhProcesses *processes, LhPlanOutcome *outcomes, guint turns,
-                        const guint *told, guint count, LhPlanDeal *deal, GError **error);
+                        const GArray *told, LhPlanDeal *deal, GError **error);

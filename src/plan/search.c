@@ -28,7 +28,7 @@ typedef struct {
     _Atomic LhTime cut_ps; /* what is not faster than this is not wanted */
     const guint *round;    /* points */
     LhPlanOutcome *found;  /* by place in the round */
-    const guint *turns;    /* places in the round that are this process's */
+    const GArray *turns;   /* of guint: this process's points, or places in the round */
     pthread_mutex_t lock;  /* for what follows */
     LhPlanProgress progress;
     atomic_bool interrupted;
@@ -63,7 +63,7 @@ static void
 estimate_point(void *data, guint turn)
 {
     Pool *pool = data;
-    const guint index = lh_plan_deal_turn(pool->options->processes, turn);
+    const guint index = g_array_index(pool->turns, guint, turn);
     LhPlanOutcome *outcome = outcome_of(pool, index);
     g_autoptr(GError) error = NULL;
     LhPlanEstimate estimate = { 0 };
@@ -91,14 +91,14 @@ estimate_point(void *data, guint turn)
 
 /* What this process found at @told, to all, and what they found here. False ends the search. */
 static bool
-share(Pool *pool, LhPlanOutcome *outcomes, guint turns, const guint *told, guint count)
+share(Pool *pool, LhPlanOutcome *outcomes, guint turns, const GArray *told)
 {
     const LhProcesses *processes = pool->options->processes;
     LhPlanSearch *search = pool->search;
     LhPlanDeal deal = { .interrupted = pool->interrupted, .limit_bytes = search->limit_bytes };
 
     if (processes != NULL &&
-        !lh_plan_deal_share(processes, outcomes, turns, told, count, &deal, &search->failure))
+        !lh_plan_deal_share(processes, outcomes, turns, told, &deal, &search->failure))
         deal.interrupted = true;
     pool->interrupted = deal.interrupted;
     search->limit_bytes = deal.limit_bytes;
@@ -120,13 +120,11 @@ estimate_all(Pool *pool)
 {
     const LhProcesses *processes = pool->options->processes;
     const guint points = pool->search->space->points->len;
-    const guint mine = lh_plan_deal_count(processes, points);
-    g_autofree guint *told = g_new(guint, mine);
+    g_autoptr(GArray) mine = lh_plan_deal(processes, points);
 
-    for (guint i = 0; i < mine; i++)
-        told[i] = lh_plan_deal_turn(processes, i);
-    lh_on_threads_each("plan", pool->threads, mine, estimate_point, pool);
-    if (processes != NULL && share(pool, pool->search->outcomes, points, told, mine)) {
+    pool->turns = mine;
+    lh_on_threads_each("plan", pool->threads, mine->len, estimate_point, pool);
+    if (processes != NULL && share(pool, pool->search->outcomes, points, mine)) {
         pool->progress.estimated = points;
         count_states(pool);
     }
@@ -191,7 +189,7 @@ static void
 take_turn(void *data, guint turn)
 {
     Pool *pool = data;
-    const guint place = pool->turns[turn];
+    const guint place = g_array_index(pool->turns, guint, turn);
     LhPlanOutcome *outcome = &pool->found[place];
     g_autoptr(LhProgram) program = NULL;
     LhPlanCase c;
@@ -371,7 +369,7 @@ recall_round(Pool *pool, guint count)
         if (memory->recall(memory->data, pool->search->space, pool->round[i], &pool->found[i]))
             g_array_append_val(recalled, i);
     }
-    share(pool, pool->found, count, (const guint *)(void *)recalled->data, recalled->len);
+    share(pool, pool->found, count, recalled);
     for (guint i = 0; i < count; i++) {
         if (!is_done(outcome_of(pool, pool->round[i]), &pool->found[i]))
             g_array_append_val(open, i);
@@ -379,32 +377,19 @@ recall_round(Pool *pool, guint count)
     return open;
 }
 
-/* Of the places @open, this process's; caller frees. */
-static guint *
-deal(const Pool *pool, const GArray *open, guint *count)
-{
-    const LhProcesses *processes = pool->options->processes;
-    guint *turns;
-
-    *count = lh_plan_deal_count(processes, open->len);
-    turns = g_new(guint, *count);
-    for (guint i = 0; i < *count; i++)
-        turns[i] = g_array_index(open, guint, lh_plan_deal_turn(processes, i));
-    return turns;
-}
-
 static void
 take_turns(Pool *pool, guint count)
 {
     g_autoptr(GArray) open = recall_round(pool, count);
-    guint turns_count;
-    g_autofree guint *turns = deal(pool, open, &turns_count);
+    g_autoptr(GArray) mine = lh_plan_deal(pool->options->processes, open->len);
 
-    pool->turns = turns;
+    for (guint i = 0; i < mine->len; i++)
+        g_array_index(mine, guint, i) = g_array_index(open, guint, g_array_index(mine, guint, i));
+    pool->turns = mine;
     if (pool->search->failure != NULL)
         return;
-    lh_on_threads_each("plan", pool->threads, turns_count, take_turn, pool);
-    share(pool, pool->found, count, turns, turns_count);
+    lh_on_threads_each("plan", pool->threads, mine->len, take_turn, pool);
+    share(pool, pool->found, count, mine);
 }
 
 static void
