@@ -177,9 +177,11 @@ FAULTS = {
 
 
 def names(words, host):
-    """Whether the words name a host that does not answer, or its rank: each host has one. What a host says of
-    itself does not count; of node0 it must, because mpirun is there and hears nobody else."""
-    if host == 0 and re.search(r"rank 0 has waited .* for ranks? \d|rank 0, op \d+ .* rank \d", words):
+    """Whether the words name a host that does not answer, or its rank: each host has one. Without a name it is
+    the one that says nothing where all others say that they wait. Of node0, where mpirun is, this host itself must
+    speak: nobody hears others."""
+    waiting = {int(rank) for rank in re.findall(r"rank (\d+)(?:: MPI has not| has waited|, op \d)", words)}
+    if (host == 0 and 0 in waiting) or waiting == set(range(HOSTS)) - {host}:
         return True
     return re.search(rf"(for|from|to) ranks? (\d+, )*{host}\b|on node node{host}\b|Peer host: +node{host}\b",
                      words) is not None
