@@ -233,6 +233,20 @@ print_summary(const LhValidated *validated, GString *out)
 }
 
 static void
+print_hosts(const LhHosts *hosts, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = NULL;
+
+    if (hosts == NULL)
+        return;
+    table = lh_describe_hosts(hosts);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    lh_describe_slow(hosts, out);
+}
+
+static void
 print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
            double tolerance, LhFormat format, GString *out)
 {
@@ -250,6 +264,7 @@ print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateP
         g_string_append_c(out, '\n');
         lh_table_print(tiers, format, out);
         print_summary(validated, out);
+        print_hosts(validated->hosts, format, out);
     }
     g_string_append_printf(
         out,

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+import typing
 
 CLUSTER = str(pathlib.Path(__file__).resolve().parent / "cluster.sh")
 HOSTS = 4
@@ -29,8 +30,7 @@ SLOW_RATE = "10mbit"
 LOST_PERMILLE = 50
 SCHEDULES = ("ring", "zigzag", "te-a2a")
 BEFORE = "as it was before\n"
-DEADLINE_S = 4
-HANG_S = 60  # the deadline, Open MPI's end, and what a machine with other load adds
+HANG_S = 90  # the deadline, Open MPI's end, and what a machine with other load adds
 ORPHAN_S = 30  # likewise, on a host that cannot hear that the run has ended
 STOP_S, GO_S = 0.09, 0.01  # of a slow host's tenth of a second
 
@@ -64,7 +64,7 @@ def send(pids, number):
 class Run:
     """One run in a folder of its own; with a fault, if there is one."""
 
-    def __init__(self, program, schedule):
+    def __init__(self, program, schedule, deadline_s):
         self.program = program
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.files = [self.folder / "result.json", self.folder / "timeline.json"]
@@ -72,7 +72,7 @@ class Run:
             file.write_text(BEFORE)
         words = [CLUSTER, "mpirun", "1", program, "run", "--backend", "mpi", "--ranks", str(HOSTS),
                  "--schedule", schedule, "--seq-length", "512", "--num-attention-heads", "4", "--kv-channels", "64",
-                 "--check-tokens", "4", "--repeat", "6", "--deadline", f"{DEADLINE_S}s",
+                 "--check-tokens", "4", "--repeat", "6", "--deadline", f"{deadline_s}s",
                  "-o", str(self.files[0]), "--timeline", str(self.files[1])]
         self.over = threading.Event()
         with open(self.folder / "out", "w", encoding="utf-8") as out, \
@@ -130,7 +130,7 @@ class Run:
         shutil.rmtree(self.folder)
 
 
-# ---- faults: what begins, what ends it, and whether a run must come through ----
+# ---- faults ----
 
 
 def slow_down(run, host):
@@ -163,16 +163,23 @@ def kill_launcher(run, _host, _seed):
     send([run.process.pid], signal.SIGKILL)
 
 
+class Fault(typing.NamedTuple):
+    begin: typing.Callable  # of a run, a host and a seed
+    end: typing.Callable  # of a host
+    deadline_s: int  # of the run: what only slows it down must not end it on a machine with other load
+    passes: bool  # a run only has to wait: it must come through
+
+
 FAULTS = {
-    "cut": (lambda run, host, seed: cluster("cut", host), lambda host: cluster("join", host), False),
-    "loss": (lambda run, host, seed: cluster("lose", host, LOST_PERMILLE, seed),
-             lambda host: cluster("join", host), False),
-    "rate": (lambda run, host, seed: cluster("rate", host, SLOW_RATE), lambda host: cluster("rate", host, RATE),
-             True),
-    "killed": (kill_ranks, lambda host: None, False),
-    "power": (lose_power, lambda host: cluster("join", host), False),
-    "mpirun": (kill_launcher, lambda host: None, False),
-    "slow": (begin_slow, lambda host: None, True),
+    "cut": Fault(lambda run, host, seed: cluster("cut", host), lambda host: cluster("join", host), 4, False),
+    "loss": Fault(lambda run, host, seed: cluster("lose", host, LOST_PERMILLE, seed),
+                  lambda host: cluster("join", host), 20, False),
+    "rate": Fault(lambda run, host, seed: cluster("rate", host, SLOW_RATE),
+                  lambda host: cluster("rate", host, RATE), 20, True),
+    "killed": Fault(kill_ranks, lambda host: None, 4, False),
+    "power": Fault(lose_power, lambda host: cluster("join", host), 4, False),
+    "mpirun": Fault(kill_launcher, lambda host: None, 4, False),
+    "slow": Fault(begin_slow, lambda host: None, 20, True),
 }
 
 
@@ -200,7 +207,7 @@ def judge(run, status, fault, host, sha256):
         wrong.append("other results than without a fault")
     elif status != 0 and not named:
         wrong.append(f"status {status}, and nobody says which host does not answer")
-    elif FAULTS[fault][2] and not right:
+    elif FAULTS[fault].passes and not right:
         wrong.append(f"status {status}, where it only had to wait")
     if status is None:
         send([run.process.pid], signal.SIGKILL)
@@ -218,14 +225,13 @@ def try_fault(program, fault, seed, healthy):
     schedule, host = rng.choice(SCHEDULES), rng.randrange(HOSTS)
     sha256, seconds = healthy[schedule]
     moment_s = rng.uniform(0, seconds)
-    run = Run(program, schedule)
+    run = Run(program, schedule, FAULTS[fault].deadline_s)
     run.wait_for_ranks()
     time.sleep(moment_s)
-    begin, end, _ = FAULTS[fault]
-    begin(run, host, seed)
+    FAULTS[fault].begin(run, host, seed)
     status = run.finish()
     outcome, wrong = judge(run, status, fault, host, sha256)
-    end(host)
+    FAULTS[fault].end(host)
     run.clear()
     print(f"{fault:6} seed {seed:2} {schedule:6} host {host} after {moment_s:4.1f} s: {outcome} in "
           f"{run.seconds:.1f} s{''.join('; ' + text for text in wrong)}", flush=True)
@@ -236,7 +242,7 @@ def try_fault(program, fault, seed, healthy):
 def inside(program, cases):
     healthy = {}
     for schedule in SCHEDULES:
-        run = Run(program, schedule)
+        run = Run(program, schedule, HANG_S)
         run.wait_for_ranks()
         there = time.monotonic()
         status = run.finish()

@@ -6,7 +6,8 @@
  *
  * Its standard input has commands, a line each, which hold from the next frame on:
  *
- *     lose PORT PERMILLE SEED   so many of a thousand frames that pass this port, in both directions
+ *     lose PORT PERMILLE SEED   so many of a thousand frames that pass this port, in both
+ * directions
  *
  * Which ones is drawn from the seed. A cable that loses all of them is cut, and nobody is told.
  * Offloads stay on: frames pass with their headers of segmentation and checksums (PACKET_VNET_HDR).
@@ -55,7 +56,7 @@ typedef struct {
 } Port;
 
 static struct pollfd polled[PORTS_MAX + 1]; /* the ports' sockets, then standard input */
-static char **names; /* of the ports */
+static char **names;                        /* of the ports */
 static Port ports[PORTS_MAX];
 static unsigned ports_count;
 static Frame *first, **last = &first; /* all under way, in order of time */
