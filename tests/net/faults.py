@@ -183,11 +183,16 @@ FAULTS = {
 }
 
 
+def waiting_ranks(words):
+    """Those that say that they have waited for others until the deadline."""
+    return {int(rank) for rank in re.findall(r"rank (\d+)(?:: MPI has not| has waited|, op \d)", words)}
+
+
 def names(words, host):
     """Whether the words name a host that does not answer, or its rank: each host has one. Without a name it is
     the one that says nothing where all others say that they wait. Of node0, where mpirun is, this host itself must
     speak: nobody hears others."""
-    waiting = {int(rank) for rank in re.findall(r"rank (\d+)(?:: MPI has not| has waited|, op \d)", words)}
+    waiting = waiting_ranks(words)
     if (host == 0 and 0 in waiting) or waiting == set(range(HOSTS)) - {host}:
         return True
     return re.search(rf"(for|from|to) ranks? (\d+, )*{host}\b|on node node{host}\b|Peer host: +node{host}\b",
@@ -219,13 +224,14 @@ def judge(run, status, fault, host, sha256):
     return "right" if right else "named" if named else "wrong", wrong
 
 
-def try_fault(program, fault, seed, healthy):
-    """One line: fault, seed, host, moment, outcome, seconds, what is wrong."""
+def try_fault(program, fault, seed, healthy, deadline_s):
+    """One line: fault, seed, host, moment, outcome, seconds, what is wrong. False, and no line, if the machine was
+    so busy that the run was over before it got anywhere: all wait, and the host that fails does so, too."""
     rng = random.Random(f"{fault} {seed}")
     schedule, host = rng.choice(SCHEDULES), rng.randrange(HOSTS)
     sha256, seconds = healthy[schedule]
     moment_s = rng.uniform(0, seconds)
-    run = Run(program, schedule, FAULTS[fault].deadline_s)
+    run = Run(program, schedule, deadline_s)
     run.wait_for_ranks()
     time.sleep(moment_s)
     FAULTS[fault].begin(run, host, seed)
@@ -233,10 +239,13 @@ def try_fault(program, fault, seed, healthy):
     outcome, wrong = judge(run, status, fault, host, sha256)
     FAULTS[fault].end(host)
     run.clear()
+    if wrong and waiting_ranks(run.words) == set(range(HOSTS)) and deadline_s < HANG_S / 4:
+        return False
     print(f"{fault:6} seed {seed:2} {schedule:6} host {host} after {moment_s:4.1f} s: {outcome} in "
           f"{run.seconds:.1f} s{''.join('; ' + text for text in wrong)}", flush=True)
     if wrong:
         print("    " + run.words[-3000:].replace("\n", "\n    "), flush=True)
+    return True
 
 
 def inside(program, cases):
@@ -252,7 +261,9 @@ def inside(program, cases):
         run.clear()
     for case in cases.split():
         fault, seed = case.split(":")
-        try_fault(program, fault, int(seed), healthy)
+        deadline_s = FAULTS[fault].deadline_s
+        while not try_fault(program, fault, int(seed), healthy, deadline_s):
+            deadline_s *= 2
 
 
 # ---- all of them ----
@@ -298,7 +309,7 @@ def main():
     parser.add_argument("wire")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--fault", choices=FAULTS)
     args = parser.parse_args()
     program = os.path.realpath(args.program)
