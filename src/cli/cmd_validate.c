@@ -233,6 +233,20 @@ print_summary(const LhValidated *validated, GString *out)
 }
 
 static void
+print_hosts(const LhHosts *hosts, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = NULL;
+
+    if (hosts == NULL)
+        return;
+    table = lh_describe_hosts(hosts);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    lh_describe_slow(hosts, out);
+}
+
+static void
 print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
            double tolerance, LhFormat format, GString *out)
 {
@@ -250,6 +264,7 @@ print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateP
         g_string_append_c(out, '\n');
         lh_table_print(tiers, format, out);
         print_summary(validated, out);
+        print_hosts(validated->hosts, format, out);
     }
     g_string_append_printf(
         out,
@@ -364,7 +379,8 @@ const LhCommand lh_command_validate = {
                "that.\n\n"
                "With --backend mpi the processes of mpirun are the ranks, and the cluster is the\n"
                "topology file that longhaul calibrate has written with the profile. All times\n"
-               "are predicted, and the prediction stamped, before the first schedule runs.\n\n"
+               "are predicted, and the prediction stamped, before the first schedule runs. At\n"
+               "the end it names hosts and links between them that are slow.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
                "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n"
