@@ -4,7 +4,7 @@
  * picosecond more, by playing random programs again.
  */
 #include "base/rng.h"
-#include "plan/compare.h"
+#include "plan/critical.h"
 #include "program/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
@@ -32,8 +32,8 @@ check_events(const LhPrecedence *p, const char *what)
 
             ck_assert_uint_lt(wait->event, i);
             ck_assert_int_ge(wait->takes_ps, 0);
-            at_ps = MAX(at_ps, g_array_index(p->events, LhEvent, wait->event).time_ps +
-                                   wait->takes_ps);
+            at_ps =
+                MAX(at_ps, g_array_index(p->events, LhEvent, wait->event).time_ps + wait->takes_ps);
         }
         ck_assert_msg(at_ps == event->time_ps,
                       "%s: event %u (%s of rank %u, op %u) is at %" G_GINT64_FORMAT
@@ -243,7 +243,7 @@ check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
 
     for (uint32_t i = 0; i < r->precedence->events->len; i++) {
         const LhEvent e = g_array_index(r->precedence->events, LhEvent, i);
-        LhTime slack_ps;
+        LhTime slack_ps, more_ps;
 
         if (e.kind != LH_STEP_COMPUTE || lh_rng_uniform(late->seed, i, 7) > 0.1)
             continue;
@@ -251,11 +251,11 @@ check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
         ck_assert_msg(late_makespan(w, late, e.rank, e.op, slack_ps) == r->makespan_ps,
                       "program %u: op %u of rank %u is late by its slack of %" G_GINT64_FORMAT,
                       (unsigned)late->seed, e.op, e.rank, slack_ps);
-        if (exact)
-            ck_assert_msg(late_makespan(w, late, e.rank, e.op, slack_ps + 1) == r->makespan_ps + 1,
-                          "program %u: op %u of rank %u is late by more than its slack of "
-                          "%" G_GINT64_FORMAT,
-                          (unsigned)late->seed, e.op, e.rank, slack_ps);
+        more_ps = exact ? late_makespan(w, late, e.rank, e.op, slack_ps + 1) - r->makespan_ps : 1;
+        ck_assert_msg(more_ps == 1,
+                      "program %u: op %u of rank %u is late by a picosecond more than its slack of "
+                      "%" G_GINT64_FORMAT ", and the run takes %" G_GINT64_FORMAT " ps more",
+                      (unsigned)late->seed, e.op, e.rank, slack_ps, more_ps);
         checked++;
     }
     return checked;
@@ -293,5 +293,100 @@ START_TEST(path_slack_is_how_late_an_op_may_be)
 }
 END_TEST
 
+/* --- savings ------------------------------------------------------------------------------------
+ */
+
+static LhTime
+sum_of(const LhCritical *c)
+{
+    LhTime sum_ps = 0;
+
+    for (guint i = 0; i < c->groups->len; i++)
+        sum_ps += g_array_index(c->groups, LhCallGroup, i).path_ps;
+    for (guint i = 0; i < c->resources->len; i++) {
+        const LhPathShare *share = &g_array_index(c->resources, LhPathShare, i);
+
+        sum_ps += share->kind == LH_STEP_HOST ? share->time_ps : 0;
+    }
+    return sum_ps;
+}
+
+/* What is predicted is found, or there is a reason; where nothing is shared it is never contention.
+ */
+static void
+check_speed_ups(const GArray *all, bool shared, const char *what, uint32_t *states)
+{
+    ck_assert_uint_le(all->len, LH_CRITICAL_TOP);
+    for (guint i = 0; i < all->len; i++) {
+        const LhSpeedUp *s = &g_array_index(all, LhSpeedUp, i);
+        const double off = fabs((double)(s->saved_ps - s->predicted_ps));
+
+        ck_assert_int_eq(s->state == LH_SAVING_AGREES, off <= 0.05 * (double)s->predicted_ps);
+        ck_assert_msg(shared || s->state != LH_SAVING_CONTENTION,
+                      "%s: group %u, op %u: saved %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT, what,
+                      s->group, s->op, s->saved_ps, s->predicted_ps);
+        if (!shared) /* bytes and times are rounded, a picosecond or so in each op */
+            ck_assert_msg(s->saved_ps <= s->predicted_ps + 1000,
+                          "%s: group %u, op %u: saved %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
+                          what, s->group, s->op, s->saved_ps, s->predicted_ps);
+        states[s->state]++;
+    }
+}
+
+static void
+check_critical(const Case *c, const LhSchedule *schedule, bool shared, uint32_t *states)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhCompareRow) row = NULL;
+    g_autoptr(LhCritical) critical = NULL;
+    LhHooks hooks = { 0 };
+    LhTime phases_ps = 0, ranks_ps = 0;
+    uint32_t kernels = 0; /* streams of them: these share SMs */
+
+    lh_critical_hooks(&hooks);
+    row = lh_compare_run(c->setup, schedule, &hooks);
+    if (row->result == NULL)
+        return;
+    for (uint32_t s = 0; s < row->program->streams_count; s++)
+        kernels += row->program->streams[s].kind == LH_STREAM_COMPUTE;
+    critical = lh_critical_find(c->setup, row, NULL, &error);
+    ck_assert_msg(critical != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_int_eq(sum_of(critical), row->result->makespan_ps);
+    for (int phase = 0; phase < LH_PHASES; phase++)
+        phases_ps += critical->phases_ps[phase];
+    ck_assert_int_eq(phases_ps, row->result->makespan_ps);
+    for (guint r = 0; r < critical->ranks_ps->len; r++)
+        ranks_ps += g_array_index(critical->ranks_ps, LhTime, r);
+    ck_assert_int_eq(ranks_ps, row->result->makespan_ps);
+    check_speed_ups(critical->by_group, shared || kernels > 1, schedule->name, states);
+    check_speed_ups(critical->by_op, shared || kernels > 1, schedule->name, states);
+}
+
+START_TEST(path_savings_are_found_by_playing_again)
+{
+    uint32_t states[2][3] = { { 0 } };
+
+    for (unsigned i = 0; i < 4; i++) {
+        const bool shared = i % 2 == 1;
+        g_autofree char *more =
+            g_strdup_printf(", \"seq_length\": \"16K\", \"ranks\": 8, \"network\": \"%s\","
+                            " \"collectives\": \"%s\"",
+                            shared ? "fair" : "alpha-beta", shared ? "auto" : "closed-form");
+        Case c;
+
+        case_init(&c, shared ? "dfa-2node" : "bench-platform:2", models[i / 2], more);
+        for (guint k = 0; k < c.setup->schedules->len; k++)
+            if (test_takes(k))
+                check_critical(&c, g_ptr_array_index(c.setup->schedules, k), shared,
+                               states[shared]);
+        case_clear(&c);
+    }
+    ck_assert_uint_gt(states[0][LH_SAVING_AGREES], 0);
+    ck_assert_uint_gt(states[0][LH_SAVING_OTHER_PATH], 0);
+    ck_assert_uint_gt(states[1][LH_SAVING_AGREES], 0);
+    ck_assert_uint_gt(states[1][LH_SAVING_CONTENTION], 0);
+}
+END_TEST
+
 LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
-             path_slack_is_how_late_an_op_may_be)
+             path_slack_is_how_late_an_op_may_be, path_savings_are_found_by_playing_again)

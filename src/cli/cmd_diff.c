@@ -10,7 +10,7 @@
 
 typedef struct {
     LhOutputOptions to;
-    char *tolerance; /* percent; NULL: everything is tolerated */
+    char *tolerance; /* a share; NULL: everything is tolerated */
 } Options;
 
 static const LhField options[] = {
@@ -19,30 +19,11 @@ static const LhField options[] = {
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, tolerance),
-      .placeholder = "PERCENT",
-      .description = "End with exit status 1 if a time or a peak of memory is more than so many "
-                     "percent larger in B, or if something runs in A only." },
+      .placeholder = "SHARE",
+      .description = "End with exit status 1 if a time or a peak of memory is larger in B by more "
+                     "than this, such as 2% or 0.02, or if something runs in A only." },
     { .name = NULL },
 };
-
-#define PERCENT_MAX 1e6
-
-/* A share; -1 if none was given. */
-static bool
-read_tolerance(const char *text, double *share, GError **error)
-{
-    char *end;
-
-    *share = -1;
-    if (text == NULL)
-        return true;
-    *share = g_ascii_strtod(text, &end) / 100;
-    if (end != text && *end == '\0' && *share >= 0 && *share <= PERCENT_MAX / 100)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--tolerance must be a number of percent, 0 to 1000000; found \"%s\"", text);
-    return false;
-}
 
 static void
 print_section(const LhTable *table, LhFormat format, GString *out)
@@ -113,13 +94,14 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhOutcome) b = NULL;
     g_autoptr(LhDiff) diff = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    double tolerance;
+    double tolerance = -1;
 
-    if (!read_tolerance(o->tolerance, &tolerance, error))
+    if (o->tolerance != NULL &&
+        !lh_command_share("--tolerance", o->tolerance, true, &tolerance, error))
         return LH_ERROR_USAGE;
     if (line->arguments->len != 2) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "diff takes two results; found %u arguments", line->arguments->len);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "diff takes two results; found %u arguments",
+                    line->arguments->len);
         return LH_ERROR_USAGE;
     }
     a = lh_outcome_load(g_ptr_array_index(line->arguments, 0), error);
@@ -143,7 +125,7 @@ const LhCommand lh_command_diff = {
                "something is worse by more: then it is 1.\n\n"
                "  longhaul compare dfa-2node -o before.json\n"
                "  longhaul compare dfa-2node --seq-length 128K -o after.json\n"
-               "  longhaul diff before.json after.json --tolerance 2\n",
+               "  longhaul diff before.json after.json --tolerance 2%\n",
     .arguments_max = 2,
     .names = "files",
     .options = options,

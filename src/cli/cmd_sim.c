@@ -224,11 +224,11 @@ simulate(const LhSetup *setup, LhTimeline *timeline, LhMemorySink memory, void *
 {
     LhProgressLine progress;
     LhHooks hooks = { .progress = lh_progress_draw,
-                            .progress_data = &progress,
-                            .timeline = timeline != NULL ? lh_timeline_collect : NULL,
-                            .timeline_data = timeline,
-                            .memory = memory,
-                            .memory_data = memory_data };
+                      .progress_data = &progress,
+                      .timeline = timeline != NULL ? lh_timeline_collect : NULL,
+                      .timeline_data = timeline,
+                      .memory = memory,
+                      .memory_data = memory_data };
     LhCompareRow *row;
 
     if (critical)

@@ -16,9 +16,9 @@ typedef struct {
     const LhCompareRow *row;
     const LhHooks *hooks;
     LhCritical *answer;
-    GArray **labels;          /* by rank: of Label, by op */
-    GHashTable *known;        /* of groups: key to index + 1 */
-    GArray *steps;            /* the path's; borrowed */
+    GArray **labels;   /* by rank: of Label, by op */
+    GHashTable *known; /* of groups: key to index + 1 */
+    GArray *steps;     /* the path's; borrowed */
 } Search;
 
 /* --- labels -------------------------------------------------------------------------------------
@@ -53,8 +53,8 @@ group_of(Search *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
         group.kernel = (uint8_t)op->collective.kind;
     else if (op->kind == LH_OP_EXCHANGE)
         group.tier = tier_of(s, rank, op, buffer);
-    key = (guint)group.kind << 24 | (guint)group.phase << 16 | (guint)group.kernel << 8 |
-          group.tier;
+    key =
+        (guint)group.kind << 24 | (guint)group.phase << 16 | (guint)group.kernel << 8 | group.tier;
     index = g_hash_table_lookup(s->known, GUINT_TO_POINTER(key));
     if (index == NULL) {
         g_array_append_val(s->answer->groups, group);
@@ -255,8 +255,8 @@ play_faster(const Search *s, LhSpeedUp *what, GError **error)
         what->state = LH_SAVING_AGREES;
         return true;
     }
-    follows_ps = makespan_ps - lh_precedence_replay(s->row->result->precedence, share_of_event,
-                                                    &faster);
+    follows_ps =
+        makespan_ps - lh_precedence_replay(s->row->result->precedence, share_of_event, &faster);
     what->state = near(what->saved_ps, follows_ps, what->predicted_ps) ? LH_SAVING_OTHER_PATH
                                                                        : LH_SAVING_CONTENTION;
     return true;
@@ -296,8 +296,7 @@ play_all(const Search *s, GArray *all, GError **error)
     for (guint i = 0; i < all->len; i++) {
         LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
 
-        what->predicted_ps =
-            lh_time_from_ps((double)what->path_ps * (1 - 1 / LH_WHAT_IF_FACTOR));
+        what->predicted_ps = lh_time_from_ps((double)what->path_ps * (1 - 1 / LH_WHAT_IF_FACTOR));
         if (!play_faster(s, what, error))
             return false;
     }

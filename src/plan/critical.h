@@ -17,15 +17,15 @@
 
 /* Ops that do the same: one row of the answer. */
 typedef struct {
-    uint8_t kind;       /* LhOpKind: compute, exchange or collective */
-    uint8_t phase;      /* LhPhase */
-    uint8_t kernel;     /* compute: LhKernelId; collective: LhCollectiveKind; exchange: 0 */
-    uint8_t tier;       /* exchange: the highest of its messages, LH_TIERS if it has none */
-    uint32_t calls;     /* on all ranks */
-    LhWide time_ps;     /* from their starts to their ends */
-    LhTime path_ps;     /* of the critical path: kernels, messages that they send */
-    uint32_t path_calls; /* that have a part in it */
-    uint32_t critical;  /* calls without slack */
+    uint8_t kind;             /* LhOpKind: compute, exchange or collective */
+    uint8_t phase;            /* LhPhase */
+    uint8_t kernel;           /* compute: LhKernelId; collective: LhCollectiveKind; exchange: 0 */
+    uint8_t tier;             /* exchange: the highest of its messages, LH_TIERS if it has none */
+    uint32_t calls;           /* on all ranks */
+    LhWide time_ps;           /* from their starts to their ends */
+    LhTime path_ps;           /* of the critical path: kernels, messages that they send */
+    uint32_t path_calls;      /* that have a part in it */
+    uint32_t critical;        /* calls without slack */
     LhTime least_ps, most_ps; /* slack of the others; 0 if there are none */
 } LhCallGroup;
 
@@ -43,22 +43,22 @@ extern const char *const lh_saving_names[];
 
 /* A group of calls, or one op, that is LH_WHAT_IF_FACTOR times as fast. */
 typedef struct {
-    uint32_t group;                  /* of LhCritical.groups */
-    uint32_t rank, op;               /* of one op; of a group LH_OP_NONE both */
-    uint16_t layer, micro_batch;     /* of one op */
-    LhTime path_ps;                  /* of the critical path */
-    LhTime predicted_ps;             /* saved, if nothing else takes over */
-    LhTime saved_ps;                 /* by playing the run again; < 0: it is slower */
-    uint8_t state;                   /* LhSavingState */
+    uint32_t group;              /* of LhCritical.groups */
+    uint32_t rank, op;           /* of one op; of a group LH_OP_NONE both */
+    uint16_t layer, micro_batch; /* of one op */
+    LhTime path_ps;              /* of the critical path */
+    LhTime predicted_ps;         /* saved, if nothing else takes over */
+    LhTime saved_ps;             /* by playing the run again; < 0: it is slower */
+    uint8_t state;               /* LhSavingState */
 } LhSpeedUp;
 
 typedef struct {
     LhTime makespan_ps;
-    GArray *resources;             /* of LhPathShare */
-    LhTime phases_ps[LH_PHASES];   /* of the path */
-    GArray *ranks_ps;              /* of LhTime: of the path, by rank; of messages the sender's */
-    GArray *groups;                /* of LhCallGroup, those with most of the path first */
-    GArray *by_group, *by_op;      /* of LhSpeedUp, the greatest saving first */
+    GArray *resources;           /* of LhPathShare */
+    LhTime phases_ps[LH_PHASES]; /* of the path */
+    GArray *ranks_ps;            /* of LhTime: of the path, by rank; of messages the sender's */
+    GArray *groups;              /* of LhCallGroup, those with most of the path first */
+    GArray *by_group, *by_op;    /* of LhSpeedUp, the greatest saving first */
 } LhCritical;
 
 /* The hooks with which a row has to be played for lh_critical_find. */

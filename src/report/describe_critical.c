@@ -295,9 +295,18 @@ group_row(LhTable *table, const LhCritical *c, uint32_t index)
 LhTable *
 lh_critical_table(const LhCritical *c)
 {
-    static const char *const columns[] = { "part", "name", "path_s", "path_fraction", "calls",
-                                           "path_calls", "calls_without_slack", "least_slack_s",
-                                           "most_slack_s", "predicted_s", "saved_s", "saving" };
+    static const char *const columns[] = { "part",
+                                           "name",
+                                           "path_s",
+                                           "path_fraction",
+                                           "calls",
+                                           "path_calls",
+                                           "calls_without_slack",
+                                           "least_slack_s",
+                                           "most_slack_s",
+                                           "predicted_s",
+                                           "saved_s",
+                                           "saving" };
     g_autoptr(GArray) ranks = ranks_of(c);
     LhTable *table = lh_table_new();
 
@@ -323,8 +332,7 @@ lh_critical_table(const LhCritical *c)
     for (guint i = 0; i < c->by_op->len; i++) {
         const LhSpeedUp *what = &g_array_index(c->by_op, LhSpeedUp, i);
         g_autofree char *title = title_of(group_at(c, what->group));
-        g_autofree char *name =
-            g_strdup_printf("rank %u op %u: %s", what->rank, what->op, title);
+        g_autofree char *name = g_strdup_printf("rank %u op %u: %s", what->rank, what->op, title);
 
         exact_row(table, c, "op", name, what->path_ps);
         blank_cells(table, 5);

@@ -29,8 +29,7 @@ scale_of(const LhDiff *diff)
             const LhEntry *entry = g_ptr_array_index(sides[side]->entries, i);
 
             if (entry->quantities->len > 0)
-                longest_s =
-                    fmax(longest_s, g_array_index(entry->quantities, LhQuantity, 0).value);
+                longest_s = fmax(longest_s, g_array_index(entry->quantities, LhQuantity, 0).value);
         }
     return longest_s < SECONDS_FROM ? (Scale){ "ms", 1e3 } : (Scale){ "s", 1 };
 }
@@ -349,11 +348,23 @@ lh_describe_diff_words(const LhDiff *diff, GString *out)
 /* --- for machines -------------------------------------------------------------------------------
  */
 
+static bool
+is_worse(const LhDiff *diff, const char *entry, const LhQuantity *q)
+{
+    for (guint i = 0; i < diff->regressions->len && q->gate; i++) {
+        const LhRegression *worse = &g_array_index(diff->regressions, LhRegression, i);
+
+        if (strcmp(worse->entry, entry) == 0 && strcmp(worse->what, q->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 LhTable *
 lh_diff_table(const LhDiff *diff)
 {
     static const char *const columns[] = { "entry", "kind", "quantity", "unit",
-                                           "a",     "b",    "change" };
+                                           "a",     "b",    "change",   "verdict" };
     g_autoptr(GPtrArray) names = lh_diff_names(diff);
     LhTable *table = lh_table_new();
 
@@ -375,6 +386,7 @@ lh_diff_table(const LhDiff *diff)
             number_cell(table, "%g", value_of(a, q), 1);
             number_cell(table, "%g", value_of(b, q), 1);
             number_cell(table, "%g", change_of(value_of(a, q), value_of(b, q)), 1);
+            lh_table_cell(table, is_worse(diff, name, q) ? "worse" : "", NULL);
         }
     }
     return table;

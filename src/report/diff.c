@@ -133,21 +133,21 @@ static const LhField case_fields[] = {
 };
 
 /* A number of a row that may be null: NAN then. */
-#define NUMBER(in, member, key)                                                                  \
+#define NUMBER(in, member, key)                                                                    \
     {                                                                                              \
-        .name = key, .type = LH_FIELD_DOUBLE, .offset = offsetof(in, member),                    \
+        .name = key, .type = LH_FIELD_DOUBLE, .offset = offsetof(in, member),                      \
         .flags = LH_FIELD_OR_NULL, .min = 0, .max = -1                                             \
     }
-#define STRING(in, member, key)                                                                  \
+#define STRING(in, member, key)                                                                    \
     {                                                                                              \
-        .name = key, .type = LH_FIELD_STRING, .offset = offsetof(in, member),                    \
+        .name = key, .type = LH_FIELD_STRING, .offset = offsetof(in, member),                      \
         .flags = LH_FIELD_REQUIRED                                                                 \
     }
 
 enum { PARTS = 7, SENT = 5 };
 
-static const char *const part_names[PARTS] = { "compute",        "imbalance",   "exposed nvlink",
-                                               "exposed pcie",   "exposed nic", "exposed fabric",
+static const char *const part_names[PARTS] = { "compute",      "imbalance",   "exposed nvlink",
+                                               "exposed pcie", "exposed nic", "exposed fabric",
                                                "host" };
 static const char *const sent_names[SENT] = { "sent", "sent over nvlink", "sent over pcie",
                                               "sent over nic", "sent over fabric" };
@@ -279,8 +279,8 @@ add_row(LhOutcome *o, const LhJson *json, const Result *r, guint index, GError *
     const Row *row = &g_array_index(r->rows, Row, index);
     const bool ran = strcmp(row->state, "ok") == 0 || strcmp(row->state, "unproven") == 0 ||
                      strcmp(row->state, "out-of-memory") == 0;
-    g_autofree char *path = g_strdup_printf("results[%u].%s", index,
-                                            ran ? "makespan_s" : "schedule");
+    g_autofree char *path =
+        g_strdup_printf("results[%u].%s", index, ran ? "makespan_s" : "schedule");
     LhEntry *entry;
 
     if (lh_outcome_entry(o, row->schedule) != NULL)
@@ -493,8 +493,8 @@ way_name(const Cluster *cluster, const Way *way)
 {
     return g_strdup_printf("%s: %s, TP %" G_GUINT64_FORMAT ", CP %" G_GUINT64_FORMAT
                            ", DP %" G_GUINT64_FORMAT ", PP %" G_GUINT64_FORMAT
-                           " x %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT
-                           " x %" G_GUINT64_FORMAT " sequences, %s, %s",
+                           " x %" G_GUINT64_FORMAT " %s, %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT
+                           " sequences, %s, %s",
                            cluster->cluster, way->schedule, way->tensor, way->context, way->data,
                            way->pipeline, way->chunks, way->pipeline_schedule, way->micro_batches,
                            way->micro_batch, way->checkpoint, way->shard);
@@ -560,8 +560,8 @@ read_plan(LhOutcome *o, const LhJson *json, GError **error)
         g_autofree char *path = g_strdup_printf("clusters[%u].cluster", i);
 
         if (lh_outcome_entry(o, name) != NULL)
-            ok = lh_json_error(json, path, error, "cluster \"%s\" is there twice",
-                               cluster->cluster);
+            ok =
+                lh_json_error(json, path, error, "cluster \"%s\" is there twice", cluster->cluster);
         else
             add_cluster(o, cluster, g_strcmp0(cluster->cluster, p.best_cluster) == 0);
     }
@@ -663,8 +663,8 @@ set_places(LhOutcome *o)
         for (guint k = 0; k < o->entries->len && entry->place > 0; k++) {
             const LhEntry *other = g_ptr_array_index(o->entries, k);
 
-            if (ran(other) && (time_of(other) < time_of(entry) ||
-                               (time_of(other) <= time_of(entry) && k < i)))
+            if (ran(other) &&
+                (time_of(other) < time_of(entry) || (time_of(other) <= time_of(entry) && k < i)))
                 entry->place++;
         }
     }

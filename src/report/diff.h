@@ -33,9 +33,9 @@ typedef struct {
 
 /* One schedule, or one way to train. */
 typedef struct {
-    char *name, *state;  /* owned; the state of ways is "ok" */
-    guint place;         /* from 1, by time, among those that ran; 0: did not */
-    GArray *quantities;  /* of LhQuantity; the time is the first */
+    char *name, *state; /* owned; the state of ways is "ok" */
+    guint place;        /* from 1, by time, among those that ran; 0: did not */
+    GArray *quantities; /* of LhQuantity; the time is the first */
 } LhEntry;
 
 typedef struct {
@@ -46,8 +46,8 @@ typedef struct {
 typedef struct {
     const char *path; /* borrowed */
     char *schema, *version, *sha256;
-    char *winner; /* NULL: none */
-    GArray *of_case; /* of LhCaseField */
+    char *winner;       /* NULL: none */
+    GArray *of_case;    /* of LhCaseField */
     GPtrArray *entries; /* of LhEntry * */
 } LhOutcome;
 

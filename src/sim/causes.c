@@ -37,6 +37,7 @@ typedef struct {
     LhPathStep next; /* to come; `from_ps` is when it began */
     uint32_t last;
     uint32_t event; /* the last of it so far */
+    bool hop;
 } FlowCauses;
 
 struct _LhCauses {
@@ -50,7 +51,7 @@ struct _LhCauses {
     LhPrecedence *events; /* NULL: not kept */
     uint32_t now;         /* why things happen */
     uint32_t event_now;   /* likewise */
-    uint32_t last; /* the latest end */
+    uint32_t last;        /* the latest end */
 };
 
 /* ---- steps ---- */
@@ -208,9 +209,9 @@ retired_before(LhCauses *c, uint32_t r, uint32_t id)
 
         if (done == LH_NO_EVENT)
             continue; /* takes no time */
-        rank->retired = lh_precedence_event(
-            c->events, MAX(event_time(c, done), event_time(c, before)), r, rank->retired_ops,
-            LH_STEP_HOST);
+        rank->retired =
+            lh_precedence_event(c->events, MAX(event_time(c, done), event_time(c, before)), r,
+                                rank->retired_ops, LH_STEP_HOST);
         lh_precedence_wait(c->events, done, 0);
         lh_precedence_wait(c->events, before, 0);
     }
@@ -239,8 +240,8 @@ event_op_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *node, LhTime n
 {
     const LhOpEvents op = *lh_precedence_op(c->events, r, id);
     const bool computes = node->kind == LH_OP_COMPUTE;
-    const uint32_t end = lh_precedence_event(c->events, now, r, id,
-                                             computes ? LH_STEP_COMPUTE : LH_STEP_LATENCY);
+    const uint32_t end =
+        lh_precedence_event(c->events, now, r, id, computes ? LH_STEP_COMPUTE : LH_STEP_LATENCY);
 
     lh_precedence_wait(c->events, op.start, computes ? now - node->start_ps : 0);
     lh_precedence_wait(c->events, op.done, 0);
@@ -306,6 +307,7 @@ event_flow_starts(LhCauses *c, FlowCauses *f, const uint32_t ops[2], bool hop, L
     f->event = lh_precedence_event(c->events, now, f->next.rank, ops[0], LH_STEP_LINKS);
     lh_precedence_wait(c->events, from.start, 0);
     lh_precedence_wait(c->events, to.start, 0);
+    f->hop = hop;
     if (!hop)
         return;
     lh_precedence_wait(c->events, from.done, 0);
@@ -318,12 +320,22 @@ event_flow_left(LhCauses *c, FlowCauses *f, LhTime now)
 {
     LhOpEvents *op = lh_precedence_op(c->events, f->next.rank, f->next.op);
     const uint32_t start = f->event;
+    uint32_t all;
 
     f->event = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
     lh_precedence_wait(c->events, start, now - event_time(c, start));
-    lh_precedence_wait(c->events, op->left, 0);
-    op->left = f->event;
     c->event_now = f->event;
+    if (!f->hop)
+        return;
+    if (op->left == LH_NO_EVENT) {
+        op->left = f->event;
+        return;
+    }
+    /* Later hops wait for all that left before; this message did not. */
+    all = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
+    lh_precedence_wait(c->events, f->event, 0);
+    lh_precedence_wait(c->events, op->left, 0);
+    op->left = all;
 }
 
 static void
@@ -527,8 +539,7 @@ lh_causes_meet(LhCauses *c, const LhRoute *route, uint32_t op, LhTime now, LhTim
     if (c->events != NULL) {
         const uint32_t all_there = c->event_now;
 
-        c->event_now =
-            lh_precedence_event(c->events, end_ps, route->source, op, LH_STEP_LINKS);
+        c->event_now = lh_precedence_event(c->events, end_ps, route->source, op, LH_STEP_LINKS);
         lh_precedence_wait(c->events, all_there, end_ps - now);
     }
 }

@@ -450,8 +450,7 @@ duration_of(const LhEngine *e, const LhCollective *c, int *provenance)
     if (e->params->time_share == NULL)
         return takes_ps;
     for (uint32_t i = 0; i < c->size; i++)
-        share =
-            MIN(share, lh_node(&e->ranks[c->members[i].rank].nodes, c->members[i].op)->share);
+        share = MIN(share, lh_node(&e->ranks[c->members[i].rank].nodes, c->members[i].op)->share);
     return lh_time_from_ps((double)takes_ps * share);
 }
 

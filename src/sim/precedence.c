@@ -104,7 +104,8 @@ lh_precedence_slack(const LhPrecedence *p)
     LhTime *slack = g_new(LhTime, MAX(count, 1));
 
     for (uint32_t i = 0; i < count; i++)
-        slack[i] = ends_run(event_at(p, i)) ? makespan_ps - event_at(p, i)->time_ps : LH_TIME_LONGEST;
+        slack[i] =
+            ends_run(event_at(p, i)) ? makespan_ps - event_at(p, i)->time_ps : LH_TIME_LONGEST;
     for (uint32_t i = count; i-- > 0;) {
         const LhEvent *event = event_at(p, i);
 

@@ -95,9 +95,8 @@ init_network(LhEngine *e)
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
                            e->folded ? &e->fold : NULL);
     if (params->path)
-        e->causes =
-            lh_causes_new(e->network, e->moving.flows, params->network_model == LH_NETWORK_FAIR,
-                          params->precedence);
+        e->causes = lh_causes_new(e->network, e->moving.flows,
+                                  params->network_model == LH_NETWORK_FAIR, params->precedence);
     lh_matcher_init(&e->matcher, e->ranks_count);
 }
 
