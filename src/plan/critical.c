@@ -95,6 +95,7 @@ label_all(Search *s)
 static const Label *
 label_at(const Search *s, uint32_t rank, uint32_t op)
 {
+    g_assert(s->labels[rank] != NULL && op < s->labels[rank]->len);
     return &g_array_index(s->labels[rank], Label, op);
 }
 

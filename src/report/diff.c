@@ -519,6 +519,7 @@ add_cluster(LhOutcome *o, const Cluster *cluster, bool best)
     g_autofree char *name = g_strdup_printf("fastest on %s", cluster->cluster);
     LhEntry *entry = add_entry(o, name, cluster->best->len > 0 ? "ok" : "nothing fits");
 
+    entry->stands_for = true;
     if (cluster->best->len > 0)
         add_quantity(entry, LH_QUANTITY_WHOLE, "time", false,
                      g_array_index(cluster->best, Way, 0).iteration_s);
@@ -659,11 +660,11 @@ set_places(LhOutcome *o)
     for (guint i = 0; i < o->entries->len; i++) {
         LhEntry *entry = g_ptr_array_index(o->entries, i);
 
-        entry->place = ran(entry) ? 1 : 0;
+        entry->place = ran(entry) && !entry->stands_for ? 1 : 0;
         for (guint k = 0; k < o->entries->len && entry->place > 0; k++) {
             const LhEntry *other = g_ptr_array_index(o->entries, k);
 
-            if (ran(other) &&
+            if (ran(other) && !other->stands_for &&
                 (time_of(other) < time_of(entry) || (time_of(other) <= time_of(entry) && k < i)))
                 entry->place++;
         }

@@ -33,6 +33,7 @@ typedef struct {
 
 /* One schedule, or one way to train. */
 typedef struct {
+    bool stands_for;    /* the fastest of others, whichever that is: it has no place */
     char *name, *state; /* owned; the state of ways is "ok" */
     guint place;        /* from 1, by time, among those that ran; 0: did not */
     GArray *quantities; /* of LhQuantity; the time is the first */
