@@ -137,22 +137,24 @@ print_for_machines(const LhCommandLine *line, const LhSetup *setup, LhCompareRow
     lh_table_print(table, LH_FORMAT_CSV, out);
 }
 
+/* What is said of a critical path, in this order. */
+static LhTable *(*const critical_tables[])(const LhCritical *) = {
+    lh_describe_path_resources, lh_describe_path_phases,  lh_describe_path_ranks,
+    lh_describe_slack,          lh_describe_faster_calls, lh_describe_faster_ops,
+};
+
 static void
 print_critical_text(const LhSetup *setup, const LhCompareRow *row, const LhCritical *critical,
                     LhFormat format, GString *out)
 {
-    LhTable *(*const tables[])(const LhCritical *) = {
-        lh_describe_path_resources, lh_describe_path_phases,  lh_describe_path_ranks,
-        lh_describe_slack,          lh_describe_faster_calls, lh_describe_faster_ops,
-    };
     g_autofree char *name = lh_escaped_line(row->name);
     gsize from = out->len;
 
     g_string_append_printf(out, "%s: ", name);
     lh_describe_case(setup, out);
     lh_table_words(format, out, from);
-    for (guint i = 0; i < G_N_ELEMENTS(tables); i++) {
-        g_autoptr(LhTable) table = tables[i](critical);
+    for (guint i = 0; i < G_N_ELEMENTS(critical_tables); i++) {
+        g_autoptr(LhTable) table = critical_tables[i](critical);
 
         print_section(table, format, out);
     }
