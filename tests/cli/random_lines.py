@@ -97,7 +97,7 @@ FORBIDDEN = re.compile(r"\(null\)|: Success$|Unknown error|error: *$|CRITICAL|WA
                        r"|LeakSanitizer|runtime error:|assertion|Assertion|core dumped", re.M)
 MESSAGE = re.compile(r"\berror: \S")
 SAYS_NO = re.compile(r"NOT |,NO\b|WRONG|None of|refused|does not fit|out of memory|not proven|FAILED"
-                     r"|\"best_cluster\": null|^cluster,gpus,.*\n\Z|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
+                     r"|Worse: |\"worse\": \[\n|,worse$|\"best_cluster\": null|^cluster,gpus,.*\n\Z|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
 
 
 class Tables:
