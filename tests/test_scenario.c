@@ -152,7 +152,7 @@ START_TEST(scenario_options_are_the_fields)
         options++;
     ck_assert_uint_gt(count, options);
     ck_assert_str_eq(lh_scenario_fields()[0].name, "schema");
-    ck_assert_ptr_eq(lh_scenario_options(), &lh_scenario_fields()[2]);
+    ck_assert_ptr_eq(lh_scenario_options(), &lh_scenario_fields()[3]);
 }
 END_TEST
 
