@@ -87,13 +87,19 @@ add_fastest(LhTable *table, const LhSweep *sweep, char **row)
     lh_table_cell_printf(table, "%.1f", lh_sweep_number(sweep, row, "peak_bytes_max") / GIB);
 }
 
-/* "", or why the only thing that is known of a point is that nothing runs. */
-static const char *
+/* Why nothing runs at a point; caller frees. */
+static char *
 reason_of(const LhSweep *sweep, const LhSweepPoint *point)
 {
-    return point->rows == NULL
-               ? "interrupted"
-               : lh_sweep_cell(sweep, g_ptr_array_index(point->rows, 0), "reason");
+    char **row;
+
+    if (point->rows == NULL)
+        return g_strdup("interrupted");
+    row = g_ptr_array_index(point->rows, 0);
+    return g_strdup_printf("%s%s%s: %s", lh_sweep_cell(sweep, row, "schedule"),
+                           lh_sweep_cell(sweep, row, "schedule")[0] != '\0' ? " " : "",
+                           lh_sweep_cell(sweep, row, "state"),
+                           lh_sweep_cell(sweep, row, "reason"));
 }
 
 static void
@@ -109,8 +115,10 @@ add_point(LhTable *table, const LhSweep *sweep, const LhSweepPoint *point)
         lh_table_cell(table, text, NULL);
     }
     if (first == NULL) {
+        g_autofree char *reason = reason_of(sweep, point);
+
         lh_table_cell(table, "none", NULL);
-        lh_table_note(table, reason_of(sweep, point));
+        lh_table_note(table, reason);
         return;
     }
     add_fastest(table, sweep, first);

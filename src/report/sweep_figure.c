@@ -16,8 +16,10 @@
 #define MAP_HEIGHT_BASE 190
 #define MAP_WIDTH_MIN 900
 #define MAP_SIDE_MAX 40     /* values of a field in a map */
-#define LETTERS_MAX 24      /* of a value at an axis */
+#define LETTERS_MAX 24      /* of a value at an axis, or of a name */
+#define LABEL_LETTERS 7     /* beside them: the label of the axis */
 #define CURVES_MARGIN 1.15  /* beyond the first and the last point, on a logarithmic axis */
+#define TIMES_MARGIN 1.4    /* likewise, beyond the shortest and the longest time */
 #define NOTHING_COLOUR "#E8E8E8"
 
 /* Okabe and Ito's, without the yellow, which is no colour for lines; then darker and lighter ones
@@ -140,7 +142,10 @@ fixed_of(const LhSweep *sweep)
         cluster = cluster || strcmp(axis->field->name, "cluster") == 0 ||
                   strcmp(axis->field->name, "ranks") == 0;
     }
-    g_string_append_printf(text, "on %s", setup->topology->name);
+    if (setup->cost != LH_COST_DEVICE)
+        g_string_append(text, "with free communication");
+    else
+        g_string_append_printf(text, "on %s", setup->topology->name);
     if (!cluster)
         g_string_append_printf(text, ", %u GPUs", setup->network.ranks);
     if (!length)
@@ -278,22 +283,31 @@ append_marks(const Drawing *d)
     g_string_append_printf(d->script, ")\nset xrange [%s:%s]\n", left, right);
 }
 
-/* The unit that the longest time is told in. */
+/* The unit that the times between the shortest and the longest are told in; and the range of the
+ * axis. */
 static const char *
 choose_unit(Drawing *d)
 {
-    double longest = 0;
+    double longest = 0, shortest = INFINITY;
+    char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];
     LhTimeScale scale;
 
     for (guint i = 0; i < d->sweep->points->len; i++) {
         const LhSweepPoint *point = g_ptr_array_index(d->sweep->points, i);
         char **row;
 
-        for (guint k = 0; (row = lh_sweep_place(d->sweep, point, k)) != NULL; k++)
+        for (guint k = 0; (row = lh_sweep_place(d->sweep, point, k)) != NULL; k++) {
             longest = MAX(longest, lh_sweep_seconds(d->sweep, row));
+            shortest = MIN(shortest, lh_sweep_seconds(d->sweep, row));
+        }
     }
-    scale = lh_text_scale((LhTime)(longest * (double)LH_PS_PER_S));
+    if (!(shortest > 0 && isfinite(shortest)))
+        shortest = longest = 1;
+    scale = lh_text_scale((LhTime)(sqrt(shortest * longest) * (double)LH_PS_PER_S));
     d->unit_s = (double)scale.unit_ps / (double)LH_PS_PER_S;
+    g_ascii_formatd(low, sizeof(low), "%.7g", shortest / d->unit_s / TIMES_MARGIN);
+    g_ascii_formatd(high, sizeof(high), "%.7g", longest / d->unit_s * TIMES_MARGIN);
+    g_string_append_printf(d->script, "set yrange [%s:%s]\n", low, high);
     return scale.unit;
 }
 
@@ -310,7 +324,7 @@ draw_curves(Drawing *d)
     g_string_append_printf(d->script,
                            "set logscale x 2\nset logscale y 10\nset xlabel '%s'\n"
                            "set ylabel 'time (%s)'\nset border 3\nset ytics nomirror out\n"
-                           "set grid ytics lc rgb '#DDDDDD' lw 0.5\nset offsets 0, 0, 0, 0\n"
+                           "set grid ytics lc rgb '#DDDDDD' lw 0.5\n"
                            "set key outside right center vertical maxrows 24 Left reverse "
                            "samplen 2.5 width 1\n",
                            label, unit);
@@ -339,23 +353,43 @@ index_of_value(const LhScenarioAxis *axis, const char *value)
     return index;
 }
 
-static void
+/* The GPUs of a cluster, where the axis is of its sizes, and something runs on it. */
+static char *
+tick_text(const Drawing *d, guint axis, const char *value)
+{
+    const LhScenarioAxis *a = g_ptr_array_index(d->sweep->axes, axis);
+
+    if (a->field->type == LH_FIELD_UNIT)
+        return short_count(g_ascii_strtod(value, NULL));
+    for (guint i = 0; is_cluster_sizes(a) && i < d->sweep->points->len; i++) {
+        const LhSweepPoint *point = g_ptr_array_index(d->sweep->points, i);
+
+        if (strcmp(point->values[axis], value) == 0 &&
+            lh_sweep_place(d->sweep, point, 0) != NULL)
+            return short_count(x_of(d->sweep, axis, point));
+    }
+    return g_strdup(value);
+}
+
+/* Returns the letters of the longest one. */
+static glong
 append_ticks(const Drawing *d, const char *command, guint axis)
 {
     const LhScenarioAxis *a = g_ptr_array_index(d->sweep->axes, axis);
+    glong letters = 0;
 
     g_string_append_printf(d->script, "set %s scale 0 (", command);
     for (guint i = 0; i < a->values->len; i++) {
         const char *value = g_ptr_array_index(a->values, i);
-        g_autofree char *text = a->field->type == LH_FIELD_UNIT
-                                    ? short_count(g_ascii_strtod(value, NULL))
-                                    : g_strdup(value);
+        g_autofree char *text = tick_text(d, axis, value);
 
         g_string_append(d->script, i > 0 ? ", " : "");
         lh_figure_append_text(d->script, text, LETTERS_MAX);
         g_string_append_printf(d->script, " %u", i);
+        letters = MAX(letters, MIN(g_utf8_strlen(text, -1), LETTERS_MAX));
     }
     g_string_append(d->script, ")\n");
+    return letters;
 }
 
 /* Which schedule is the fastest at the point; as many as there are schedules: none. */
@@ -444,18 +478,22 @@ append_boxes_plot(const Drawing *d, guint *sets, guint winner, bool tied)
 
 /* A box of the key for each schedule, as it would be without a plot. */
 static void
-append_keys(const Drawing *d)
+append_keys(const Drawing *d, bool nothing)
 {
     for (guint i = 0; i < d->names->len; i++) {
-        g_string_append(d->script, ", \\\n    NaN with boxes fillstyle solid 1 border lc rgb '");
-        g_string_append_printf(d->script, "%s' title ", colours[i % G_N_ELEMENTS(colours)]);
+        g_string_append_printf(d->script,
+                               ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "
+                               "'%s' title ",
+                               colours[i % G_N_ELEMENTS(colours)]);
         lh_figure_append_text(d->script, g_ptr_array_index(d->names, i), LETTERS_MAX);
     }
     g_string_append(d->script,
-                    ", \\\n    NaN with boxes fillstyle pattern 4 border lc rgb '#444444' title "
-                    "'not told apart from the next'"
-                    ", \\\n    NaN with boxes fillstyle solid 1 border lc rgb '" NOTHING_COLOUR
-                    "' title 'nothing runs'\n");
+                    ", \\\n    NaN with boxes fillstyle pattern 4 border lc rgb '#444444' "
+                    "fillcolor rgb '#444444' title 'not told apart from the next'");
+    if (nothing)
+        g_string_append(d->script, ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "
+                                   "'" NOTHING_COLOUR "' title 'nothing runs'");
+    g_string_append_c(d->script, '\n');
 }
 
 static void
@@ -469,6 +507,8 @@ draw_map(Drawing *d, LhFigure *figure)
     g_autofree char *title = title_of(sweep, "The fastest schedule");
     g_autofree char *below = fixed_of(sweep);
     guint sets = 0;
+    bool nothing = false;
+    glong letters;
 
     figure->width = MAX(MAP_WIDTH_BASE + CELL_WIDTH * across->values->len, MAP_WIDTH_MIN);
     figure->height = MAP_HEIGHT_BASE + CELL_HEIGHT * down->values->len;
@@ -482,16 +522,19 @@ draw_map(Drawing *d, LhFigure *figure)
                            "width 1 spacing 1.3\n",
                            across->values->len, down->values->len, label_x, label_y);
     append_ticks(d, "xtics", d->axes[1]);
-    append_ticks(d, "ytics", d->axes[0]);
+    letters = append_ticks(d, "ytics", d->axes[0]);
+    g_string_append_printf(d->script, "set lmargin %ld\n", letters + LABEL_LETTERS);
     for (guint i = 0; i < sweep->points->len; i++)
         append_time(d, g_ptr_array_index(sweep->points, i));
     for (guint winner = 0; winner <= d->names->len; winner++) {
         for (int tied = 0; tied < 2; tied++) {
-            if (append_boxes(d, winner, tied != 0))
-                append_boxes_plot(d, &sets, winner, tied != 0);
+            if (!append_boxes(d, winner, tied != 0))
+                continue;
+            append_boxes_plot(d, &sets, winner, tied != 0);
+            nothing = nothing || winner == d->names->len;
         }
     }
-    append_keys(d);
+    append_keys(d, nothing);
 }
 
 bool
