@@ -1,6 +1,6 @@
 /*
- * Sweeps: every row against a comparison of that case alone, made from a scenario that says it; what
- * is refused; files of points; flags and options; figures.
+ * Sweeps: every row against a comparison of that case alone, made from a scenario that says it;
+ * what is refused; files of points; flags and options; figures.
  */
 #include "base/error.h"
 #include "plan/setting.h"
@@ -14,8 +14,8 @@
 #define SCHEMA "\"schema\": \"longhaul.scenario/1\", "
 /* Two clusters, three lengths, one of which ulysses and its friends refuse; and a flag. */
 #define SMALL                                                                                      \
-    "{" SCHEMA "\"model\": \"gpt3-125m\", \"schedule\": [\"zigzag\", \"ulysses\", \"ring\"], "        \
-    "\"sweep\": {\"seq_length\": [\"8K\", 16384, 100], \"cluster\": [\"dgx-a100-80g:1\", "             \
+    "{" SCHEMA "\"model\": \"gpt3-125m\", \"schedule\": [\"zigzag\", \"ulysses\", \"ring\"], "     \
+    "\"sweep\": {\"seq_length\": [\"8K\", 16384, 100], \"cluster\": [\"dgx-a100-80g:1\", "         \
     "\"dfa-2node:1\"], \"no_overlap\": [true, false], \"ranks\": [4]}}"
 
 static LhScenario *
@@ -96,10 +96,9 @@ check_point(const LhSweep *sweep, guint index, const char *text)
             ck_assert_str_eq(row[k], first[k]);
         for (guint k = 0; then[k] != NULL; k++)
             ck_assert_str_eq(row[lh_values_count(of_case) + k], then[k]);
-        ck_assert_str_eq(lh_sweep_cell(sweep, row, "makespan_s"),
-                         single->result == NULL
-                             ? ""
-                             : lh_wide_seconds(single->result->makespan_ps, seconds));
+        ck_assert_str_eq(
+            lh_sweep_cell(sweep, row, "makespan_s"),
+            single->result == NULL ? "" : lh_wide_seconds(single->result->makespan_ps, seconds));
         if (i > 0 && expected->state == LH_ROW_RAN)
             ck_assert_str_eq(lh_sweep_cell(sweep, row, "told_apart_from_best"),
                              expected->tied ? "no" : "yes");
@@ -207,12 +206,13 @@ START_TEST(bad_sweeps_are_refused_with_their_place)
         { "{\"ranks\": [null]}", "\"sweep.ranks[0]\"" },
         { "{\"ranks\": [[2]]}", "\"sweep.ranks[0]\"" },
         { "{\"step\": [1]}", "\"sweep.step[0]\"" },
-        { "{\"model\": [\"a\", \"b\"]}", "\"model\" has a list of values here and a value outside" },
+        { "{\"model\": [\"a\", \"b\"]}",
+          "\"model\" has a list of values here and a value outside" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *text = g_strdup_printf("{" SCHEMA "\"sweep\": %s, \"model\": \"llama-7b\"}",
-                                                cases[i].sweep);
+        g_autofree char *text =
+            g_strdup_printf("{" SCHEMA "\"sweep\": %s, \"model\": \"llama-7b\"}", cases[i].sweep);
         g_autoptr(GError) error = NULL;
 
         ck_assert_ptr_null(lh_scenario_parse("sweep.json", text, strlen(text), &error));
@@ -237,9 +237,8 @@ numbers(guint count)
 START_TEST(too_many_combinations_are_counted)
 {
     g_autofree char *thousand = numbers(1000);
-    g_autofree char *text =
-        g_strdup_printf("{" SCHEMA "\"sweep\": {\"ranks\": [%s], \"seq_length\": [%s]}}", thousand,
-                        thousand);
+    g_autofree char *text = g_strdup_printf(
+        "{" SCHEMA "\"sweep\": {\"ranks\": [%s], \"seq_length\": [%s]}}", thousand, thousand);
     g_autoptr(LhScenario) scenario = scenario_of(text);
     g_autoptr(GError) error = NULL;
 

@@ -625,8 +625,9 @@ lh_json_decode_next(const LhJson *json, const LhField *field, const char *path, 
     memset(element, 0, field->element_size);
     if (field->element_init != NULL)
         field->element_init(element);
-    if (field->type == LH_FIELD_VALUES ? !decode_value_and_free(&d, item.value, field->fields, element)
-                                       : !decode_and_free(&d, item.value, field->fields, element))
+    if (field->type == LH_FIELD_VALUES
+            ? !decode_value_and_free(&d, item.value, field->fields, element)
+            : !decode_and_free(&d, item.value, field->fields, element))
         return false;
     later->count--;
     lh_json_next(json->text, &item);

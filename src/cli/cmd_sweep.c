@@ -149,15 +149,16 @@ const LhCommand lh_command_sweep = {
     .name = "sweep",
     .arguments = "SCENARIO [OPTIONS]",
     .summary = "Compare schedules over lengths, clusters and whatever else has several values.",
-    .details = "The scenario has an object \"sweep\", which names fields and lists values of each.\n"
-               "All combinations are gone through, and at each the schedules are compared as\n"
-               "longhaul compare does it. An option gives a field one value in place of its\n"
-               "list. What cannot run is a row, too, with the reason. CSV has the columns of\n"
-               "compare, a row for each schedule at each point.\n\n"
-               "Ctrl-C ends the sweep with the points that are done (exit status 130).\n\n"
-               "  longhaul sweep sweep-length\n"
-               "  longhaul sweep sweep-length --ranks 16 --format csv -o times.csv\n"
-               "  longhaul sweep ./mine.json --points mine.jsonl --figure map.svg\n",
+    .details =
+        "The scenario has an object \"sweep\", which names fields and lists values of each.\n"
+        "All combinations are gone through, and at each the schedules are compared as\n"
+        "longhaul compare does it. An option gives a field one value in place of its\n"
+        "list. What cannot run is a row, too, with the reason. CSV has the columns of\n"
+        "compare, a row for each schedule at each point.\n\n"
+        "Ctrl-C ends the sweep with the points that are done (exit status 130).\n\n"
+        "  longhaul sweep sweep-length\n"
+        "  longhaul sweep sweep-length --ranks 16 --format csv -o times.csv\n"
+        "  longhaul sweep ./mine.json --points mine.jsonl --figure map.svg\n",
     .scenario = true,
     .sweeps = true,
     .options = options,

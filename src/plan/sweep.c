@@ -1,6 +1,6 @@
 /*
- * Two passes over the points. The first sets all of them up, which says what each depends on and how
- * long it takes; the second compares the schedules of each. A thread takes the next point that
+ * Two passes over the points. The first sets all of them up, which says what each depends on and
+ * how long it takes; the second compares the schedules of each. A thread takes the next point that
  * nobody has. Lines of the file of points are written in the order of the points, so the file has
  * all points up to one of them, whatever the number of threads.
  */
@@ -33,10 +33,10 @@ typedef struct {
 typedef struct {
     const LhSweepQuery *query;
     LhSweep *sweep;
-    Ready *ready; /* of each point */
-    guint first;  /* point that is done next: all before it are */
-    LhJournal *journal; /* NULL: none */
-    guint written;      /* points of which it has a line */
+    Ready *ready;         /* of each point */
+    guint first;          /* point that is done next: all before it are */
+    LhJournal *journal;   /* NULL: none */
+    guint written;        /* points of which it has a line */
     pthread_mutex_t lock; /* for the rows of points, and what follows */
     guint done;
     bool interrupted;
@@ -78,8 +78,8 @@ add_point(LhSweep *sweep)
     for (guint i = 0; i < sweep->axes->len; i++) {
         const LhScenarioAxis *axis = g_ptr_array_index(sweep->axes, i);
 
-        g_strv_builder_add(values, g_ptr_array_index(axis->values,
-                                                     value_index(sweep, sweep->points->len, i)));
+        g_strv_builder_add(
+            values, g_ptr_array_index(axis->values, value_index(sweep, sweep->points->len, i)));
     }
     point->values = g_strv_builder_end(values);
     g_ptr_array_add(sweep->points, point);

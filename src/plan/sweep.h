@@ -35,16 +35,16 @@ typedef struct {
 
 /* One combination. */
 typedef struct {
-    char **values;    /* of the axes, in their order */
-    GPtrArray *rows;  /* of GStrv: one for each schedule; one alone where the case is refused; NULL:
-                         interrupted before */
+    char **values;   /* of the axes, in their order */
+    GPtrArray *rows; /* of GStrv: one for each schedule; one alone where the case is refused; NULL:
+                        interrupted before */
 } LhSweepPoint;
 
 typedef struct {
     GPtrArray *axes; /* of LhScenarioAxis *, the scenario's, in the order of their fields */
     char **columns;
-    GPtrArray *points; /* of LhSweepPoint *: the last axis changes from one to the next */
-    guint refused;     /* points of which no schedule was tried */
+    GPtrArray *points;  /* of LhSweepPoint *: the last axis changes from one to the next */
+    guint refused;      /* points of which no schedule was tried */
     char *query_sha256; /* of the question and its inputs */
     LhSetup *setup;     /* of the first point that is not refused */
     LhScenario *first;  /* its scenario */

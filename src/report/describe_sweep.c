@@ -98,8 +98,7 @@ reason_of(const LhSweep *sweep, const LhSweepPoint *point)
     row = g_ptr_array_index(point->rows, 0);
     return g_strdup_printf("%s%s%s: %s", lh_sweep_cell(sweep, row, "schedule"),
                            lh_sweep_cell(sweep, row, "schedule")[0] != '\0' ? " " : "",
-                           lh_sweep_cell(sweep, row, "state"),
-                           lh_sweep_cell(sweep, row, "reason"));
+                           lh_sweep_cell(sweep, row, "state"), lh_sweep_cell(sweep, row, "reason"));
 }
 
 static void

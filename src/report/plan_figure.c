@@ -76,8 +76,8 @@ append_title(GString *script, const LhPlanSpace *space)
     g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length);
     g_autofree char *line =
         g_strdup_printf("Ways to train %s that no other one beats", setup->model->name);
-    g_autofree char *below = g_strdup_printf("sequences of %s tokens, as %s does it", tokens,
-                                             setup->framework->name);
+    g_autofree char *below =
+        g_strdup_printf("sequences of %s tokens, as %s does it", tokens, setup->framework->name);
 
     lh_figure_append_title(script, WIDTH, line, below);
 }

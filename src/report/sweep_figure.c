@@ -15,11 +15,11 @@
 #define MAP_WIDTH_BASE 420
 #define MAP_HEIGHT_BASE 190
 #define MAP_WIDTH_MIN 900
-#define MAP_SIDE_MAX 40     /* values of a field in a map */
-#define LETTERS_MAX 24      /* of a value at an axis, or of a name */
-#define LABEL_LETTERS 7     /* beside them: the label of the axis */
-#define CURVES_MARGIN 1.15  /* beyond the first and the last point, on a logarithmic axis */
-#define TIMES_MARGIN 1.4    /* likewise, beyond the shortest and the longest time */
+#define MAP_SIDE_MAX 40    /* values of a field in a map */
+#define LETTERS_MAX 24     /* of a value at an axis, or of a name */
+#define LABEL_LETTERS 7    /* beside them: the label of the axis */
+#define CURVES_MARGIN 1.15 /* beyond the first and the last point, on a logarithmic axis */
+#define TIMES_MARGIN 1.4   /* likewise, beyond the shortest and the longest time */
 #define NOTHING_COLOUR "#E8E8E8"
 
 /* Okabe and Ito's, without the yellow, which is no colour for lines; then darker and lighter ones
@@ -364,8 +364,7 @@ tick_text(const Drawing *d, guint axis, const char *value)
     for (guint i = 0; is_cluster_sizes(a) && i < d->sweep->points->len; i++) {
         const LhSweepPoint *point = g_ptr_array_index(d->sweep->points, i);
 
-        if (strcmp(point->values[axis], value) == 0 &&
-            lh_sweep_place(d->sweep, point, 0) != NULL)
+        if (strcmp(point->values[axis], value) == 0 && lh_sweep_place(d->sweep, point, 0) != NULL)
             return short_count(x_of(d->sweep, axis, point));
     }
     return g_strdup(value);
@@ -407,8 +406,7 @@ is_tied(const Drawing *d, const LhSweepPoint *point)
 {
     char **next = lh_sweep_place(d->sweep, point, 1);
 
-    return next != NULL &&
-           strcmp(lh_sweep_cell(d->sweep, next, "told_apart_from_best"), "no") == 0;
+    return next != NULL && strcmp(lh_sweep_cell(d->sweep, next, "told_apart_from_best"), "no") == 0;
 }
 
 static void
@@ -417,8 +415,7 @@ append_box(const Drawing *d, const LhSweepPoint *point)
     const LhScenarioAxis *down = g_ptr_array_index(d->sweep->axes, d->axes[0]);
     const LhScenarioAxis *across = g_ptr_array_index(d->sweep->axes, d->axes[1]);
 
-    g_string_append_printf(d->data, "%u %u\n",
-                           index_of_value(across, point->values[d->axes[1]]),
+    g_string_append_printf(d->data, "%u %u\n", index_of_value(across, point->values[d->axes[1]]),
                            index_of_value(down, point->values[d->axes[0]]));
 }
 
@@ -491,8 +488,9 @@ append_keys(const Drawing *d, bool nothing)
                     ", \\\n    NaN with boxes fillstyle pattern 4 border lc rgb '#444444' "
                     "fillcolor rgb '#444444' title 'not told apart from the next'");
     if (nothing)
-        g_string_append(d->script, ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "
-                                   "'" NOTHING_COLOUR "' title 'nothing runs'");
+        g_string_append(d->script,
+                        ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "
+                        "'" NOTHING_COLOUR "' title 'nothing runs'");
     g_string_append_c(d->script, '\n');
 }
 

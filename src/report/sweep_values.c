@@ -274,8 +274,8 @@ find_texts(const LhSweep *sweep, bool *is_text)
     const guint count = lh_values_count(of_case);
 
     for (guint i = 0; sweep->columns[i] != NULL; i++)
-        is_text[i] = i < count ? lh_values_is_text(of_case, i)
-                               : lh_values_is_text(of_row, i - count);
+        is_text[i] =
+            i < count ? lh_values_is_text(of_case, i) : lh_values_is_text(of_row, i - count);
 }
 
 void

@@ -98,12 +98,11 @@ void
 lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,
                   const LhAttention *attention)
 {
-    add(values,
-        (Value){ .key = key,
-                 .kind = VALUE_OPTIONS,
-                 .is_text = true,
-                 .params = p,
-                 .base = { .attention = *attention } });
+    add(values, (Value){ .key = key,
+                         .kind = VALUE_OPTIONS,
+                         .is_text = true,
+                         .params = p,
+                         .base = { .attention = *attention } });
 }
 
 void
