@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #define GIB ((double)(UINT64_C(1) << 30))
 #define PERCENT 100
@@ -130,27 +131,45 @@ add_point(LhTable *table, const LhSweep *sweep, const LhSweepPoint *point)
 
 /* ---- what there is to say ---- */
 
-static void
-describe_rest(const LhSweep *sweep, GString *out)
+/* How many points ... */
+typedef struct {
+    guint missing, without_answer, tied;
+} Counts;
+
+static Counts
+count(const LhSweep *sweep)
 {
-    guint missing = 0, none = 0;
+    Counts c = { 0 };
 
     for (guint i = 0; i < sweep->points->len; i++) {
         const LhSweepPoint *point = g_ptr_array_index(sweep->points, i);
+        char **next = lh_sweep_place(sweep, point, 1);
 
-        missing += point->rows == NULL;
-        none += point->rows != NULL && lh_sweep_place(sweep, point, 0) == NULL;
+        c.missing += point->rows == NULL;
+        c.without_answer += point->rows != NULL && lh_sweep_place(sweep, point, 0) == NULL;
+        c.tied +=
+            next != NULL && strcmp(lh_sweep_cell(sweep, next, "told_apart_from_best"), "no") == 0;
     }
-    if (sweep->setup->cost == LH_COST_DEVICE)
-        g_string_append(out, "Where the fastest and the next schedule are not told apart, their "
-                             "difference is within what the constants are good to.\n");
-    if (none > 0)
+    return c;
+}
+
+static void
+describe_rest(const LhSweep *sweep, GString *out)
+{
+    const Counts c = count(sweep);
+
+    if (c.tied > 0 && sweep->setup->cost == LH_COST_DEVICE)
+        g_string_append_printf(out,
+                               "At %u of the points the fastest and the next schedule are not told "
+                               "apart: their difference is within what constants are good to.\n",
+                               c.tied);
+    if (c.without_answer > 0)
         g_string_append_printf(out,
                                "At %u of the points no schedule runs; the reason is that of the "
                                "first one. CSV and JSON have all of them.\n",
-                               none);
-    if (missing > 0)
-        g_string_append_printf(out, "Interrupted: %u points are missing.\n", missing);
+                               c.without_answer);
+    if (c.missing > 0)
+        g_string_append_printf(out, "Interrupted: %u points are missing.\n", c.missing);
 }
 
 void

@@ -8,13 +8,16 @@
 
 /* ---- the cells of a comparison ---- */
 
-/* NULL: neither, as for the fastest one and those that did not run. */
+/* NULL: neither, as for the fastest one and those that did not run. Equal times are not told apart,
+ * also where constants are no machine's. */
 static const char *
 told_apart(const LhComparison *c, guint index)
 {
     const LhCompareRow *row = g_ptr_array_index(c->rows, index);
 
-    return index == 0 || row->state != LH_ROW_RAN ? NULL : row->tied ? "no" : "yes";
+    if (index == 0 || row->state != LH_ROW_RAN)
+        return NULL;
+    return row->tied || row->result->makespan_ps == lh_best_ps(c) ? "no" : "yes";
 }
 
 /* The row's fields; caller frees. */
