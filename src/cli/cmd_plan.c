@@ -6,6 +6,7 @@
 #include "cli/plan_live.h"
 #include "plan/setting.h"
 #include "report/describe_plan.h"
+#include "report/plan_figure.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 
 typedef struct {
     LhOutputOptions to;
+    char *figure;
     char *points;
     GPtrArray *clusters; /* of char * */
     uint64_t global_batch_size;
@@ -36,6 +38,9 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_FIGURE(Options, figure,
+                     "With --pareto, draw the time and the memory of these ways, a line for each "
+                     "cluster, into this .svg, .png or .pdf file."),
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, points),
@@ -204,6 +209,8 @@ check_question(const LhCommandLine *line, GError **error)
     if (!o->max_seq_length && s->seq_length == 0)
         return usage(error, "how long is a sequence? Give --seq-length, or --max-seq-length to "
                             "find the longest that fits");
+    if (o->figure != NULL && !o->pareto)
+        return usage(error, "--figure draws the ways that --pareto finds; give both");
     if (o->min_gpus && s->ranks != 0)
         return usage(error, "--min-gpus finds the number of GPUs; leave out --ranks");
     return true;
@@ -293,7 +300,8 @@ run(const LhCommandLine *line, GError **error)
         return lh_command_abandon(lh_control_resolve(lh_controls[o->bootstrap]), failure, error);
     if (answer->first) {
         print(line, &query, answer, &weights, out);
-        if (!lh_command_write(&o->to, out, error))
+        if (!lh_command_write(&o->to, out, error) ||
+            (o->figure != NULL && !lh_plan_figure(answer, o->figure, error)))
             return LH_ERROR_RUNTIME;
     }
     if (answer->interrupted)

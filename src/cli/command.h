@@ -27,6 +27,7 @@ struct _LhCommand {
     const char *summary;    /* one line */
     const char *details;    /* printed after the options in help: what it does, examples */
     bool scenario;          /* takes the scenario's options; the first argument is a scenario */
+    bool sweeps;            /* takes scenarios that list values of fields */
     bool one_program;       /* takes one schedule or schedule file */
     unsigned ignores;       /* scenario's options with these flags are none of the command's */
     guint arguments_max;    /* arguments allowed, the scenario not counted */

@@ -36,7 +36,7 @@ MEMORY_BYTES_MAX = 4 << 30  # of one process; not in builds with an address sani
 
 # How often a command is tried.
 WEIGHTS = {"compare": 20, "sim": 28, "verify": 8, "run": 10, "show": 14, "list": 8, "help": 5,
-           "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4, "plan": 6}
+           "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4, "plan": 6, "sweep": 5}
 
 # Values that mean something, small enough to be computed at once. Other options take what their type
 # says.
@@ -274,6 +274,23 @@ class Line:
         share = 0.1 if "some schedules" in option["section"] else often.get(option["option"], 1)
         return self.rng.random() < share
 
+    def sweep(self):
+        """A scenario with lists of values, in a file."""
+        rng = self.rng
+        lists = {"ranks": [1, 2, "4", 8, 3], "seq_length": ["64", 96, "1K", "4k"],
+                 "dtype": ["bf16", "fp32"], "no_overlap": [True, False], "mask": ["causal", "full"],
+                 "cluster": ["dgx-a100-80g:1", "dfa-2node:1", "nowhere"], "jitter": [0, 0.1]}
+        chosen = {name: rng.sample(lists[name], rng.randint(1, 2))
+                  for name in rng.sample(sorted(lists), rng.randint(1, 3))}
+        if self.bad and rng.random() < 0.3:
+            name = rng.choice(sorted(chosen))
+            chosen[name] = rng.choice([[], [None], 1, {}, chosen[name] * 2, [[]], ["x", -1]])
+        path = self.folder / "sweep.json"
+        path.write_text(json.dumps({"schema": "longhaul.scenario/1", "model": "gpt3-125m",
+                                    "schedule": rng.sample(["ring", "zigzag", "ulysses"], 2),
+                                    "sweep": chosen}))
+        return path.name
+
     def arguments(self):
         rng, names = self.rng, self.tables.names
         if self.command == "list":
@@ -283,6 +300,8 @@ class Line:
                                ["completion", rng.choice(["bash", "zsh", "fish", "csh"])]])
         if self.command == "reproduce":  # of all tables it takes half a minute
             return [rng.choice(["ring_flash_attention", "ring_flash_attention_threads", "x"])]
+        if self.command == "sweep" and rng.random() < 0.9:
+            return [self.sweep()]
         if self.tables.commands[self.command]["scenario"] and rng.random() < 0.25:
             if self.command in ("verify", "run", "validate") or rng.random() < 0.5:
                 return [make_file(rng, self.folder, rng.choice(["scenario", "program"]), self.tables)]
