@@ -17,10 +17,13 @@
 #include <string.h>
 
 #define BATCH 16U
-#define EXPLORED 0.6 /* of the budget */
-#define MOVES_LEAST UINT64_C(1000000)
-#define MOVES_PER_BLOCK UINT64_C(400)
-#define MOVES_MOST UINT64_C(4000000)
+#define EXPLORED 0.6   /* of the budget */
+#define NEAR_SHARE 0.8 /* of the rest: it has the grain of the best ... */
+#define WARM_SHARE 0.4 /* ... and begins with it */
+#define USUAL_ROUNDS 3
+#define MOVES_LEAST UINT64_C(100000)
+#define MOVES_PER_BLOCK UINT64_C(5000)
+#define MOVES_MOST UINT64_C(2000000)
 #define LOAD_WEIGHT 0.1
 #define HOT 0.03 /* of the objective */
 #define WARM 0.004
@@ -160,29 +163,39 @@ find_published(Search *s)
  */
 
 static void
-add_grain(Search *s, LhSynthGrain grain)
+add_tried(Search *s, const LhSynthProblem *problem, uint32_t rounds, double mean_weight)
 {
-    static const uint32_t rounds[] = { 1, 2, 3, 4, 6 };
-    static const double weights[] = { 0.05, 0.5 };
-    LhSynthProblem *p = lh_synth_problem_new(s->setup, grain);
+    const Tried tried = { problem, rounds, mean_weight };
 
-    if (p == NULL)
-        return;
-    g_ptr_array_add(s->problems, p);
-    for (gsize r = 0; r < G_N_ELEMENTS(rounds); r++) {
-        for (gsize w = 0; w < G_N_ELEMENTS(weights); w++) {
-            const Tried tried = { p, rounds[r], weights[w] };
+    g_array_append_val(s->portfolio, tried);
+}
 
-            g_array_append_val(s->portfolio, tried);
+/* Documents and windows end anywhere: there, fine chunks are worth their messages. */
+static void
+find_grains(Search *s)
+{
+    const LhSynthPlaces at = lh_synth_places(s->setup);
+    const bool plain = lh_mask_is_plain(&s->setup->params.mask);
+    const uint32_t fines[] = { 1, 2, at.gpus };
+
+    for (gsize f = 0; f < (plain || at.gpus <= 2 ? 2 : 3); f++) {
+        for (uint32_t slices = 1; slices <= 8; slices *= 2) {
+            for (int zigzag = 0; zigzag < 2; zigzag++) {
+                LhSynthProblem *p =
+                    lh_synth_problem_new(s->setup, (LhSynthGrain){ zigzag != 0, slices, fines[f] });
+
+                if (p != NULL)
+                    g_ptr_array_add(s->problems, p);
+            }
         }
     }
 }
 
 static void
-shuffle(GArray *portfolio, uint64_t seed)
+shuffle(GArray *portfolio, guint first, uint64_t seed)
 {
-    for (guint i = portfolio->len; i > 1; i--) {
-        const guint k = (guint)(lh_rng_bits(seed, i, DRAW_ORDER) % i);
+    for (guint i = portfolio->len; i > first + 1; i--) {
+        const guint k = first + (guint)(lh_rng_bits(seed, i, DRAW_ORDER) % (i - first));
         const Tried kept = g_array_index(portfolio, Tried, i - 1);
 
         g_array_index(portfolio, Tried, i - 1) = g_array_index(portfolio, Tried, k);
@@ -190,23 +203,21 @@ shuffle(GArray *portfolio, uint64_t seed)
     }
 }
 
-/* Documents and windows end anywhere: there, fine chunks are worth their messages. */
+/* Each grain once, with what is usually good; then everything in any order. */
 static void
 make_portfolio(Search *s)
 {
-    const LhSynthPlaces at = lh_synth_places(s->setup);
-    const bool plain = lh_mask_is_plain(&s->setup->params.mask);
-    const uint32_t fines[] = { 1, 2, at.gpus };
+    static const uint32_t rounds[] = { 1, 2, 3, 4, 6 };
+    static const double weights[] = { 0.05, 0.5 };
 
-    for (int zigzag = 0; zigzag < 2; zigzag++) {
-        for (uint32_t slices = 1; slices <= 8; slices *= 2) {
-            for (gsize f = 0; f < (plain || at.gpus <= 2 ? 2 : 3); f++) {
-                if (fines[f] <= at.gpus)
-                    add_grain(s, (LhSynthGrain){ zigzag != 0, slices, fines[f] });
-            }
-        }
-    }
-    shuffle(s->portfolio, s->options->seed);
+    find_grains(s);
+    for (guint i = 0; i < s->problems->len; i++)
+        add_tried(s, g_ptr_array_index(s->problems, i), USUAL_ROUNDS, weights[0]);
+    for (guint i = 0; i < s->problems->len; i++)
+        for (gsize r = 0; r < G_N_ELEMENTS(rounds); r++)
+            for (gsize w = 0; w < G_N_ELEMENTS(weights); w++)
+                add_tried(s, g_ptr_array_index(s->problems, i), rounds[r], weights[w]);
+    shuffle(s->portfolio, s->problems->len, s->options->seed);
     s->found->grains = s->problems->len;
 }
 
@@ -230,11 +241,13 @@ draw_candidate(const Search *s, uint32_t number)
         .time_ps = LH_TIME_NEVER,
     };
 
-    if (number >= EXPLORED * s->budget && s->best.state != NULL && near < 0.8) {
+    if (number >= EXPLORED * s->budget && s->best.state != NULL && near < NEAR_SHARE) {
         c.problem = s->best.problem;
+        c.warm = near < WARM_SHARE;
+    }
+    if (c.warm) {
         c.recipe.rounds = s->best.recipe.rounds;
         c.recipe.mean_weight = s->best.recipe.mean_weight;
-        c.warm = near < 0.4;
     }
     c.recipe.grain = c.problem->grain;
     return c;
