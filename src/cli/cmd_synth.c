@@ -177,7 +177,7 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
                                100 * (1 - best / (double)s->published->result->makespan_ps),
                                s->published->name);
     else
-        g_string_append_printf(out, "Nothing that was found is faster than %s.",
+        g_string_append_printf(out, "None of the candidates is faster than %s.",
                                s->published->name);
     g_string_append_printf(out, "\nProven; written to %s.\n", file);
 }

@@ -17,9 +17,9 @@
 
 #include <math.h>
 
-#define PRECISION 1e-4 /* of g, as a share of it */
-#define PRICES 48      /* that are tried by halving an interval */
-#define CELLS_MAX 400000U
+#define PRECISION 5e-4 /* of g, as a share of L (mean pairs) */
+#define PRICES 16      /* that an interval of them is narrowed down */
+#define CELLS_MAX 10000U
 
 /* --- the cut ------------------------------------------------------------------------------------
  */
@@ -54,42 +54,41 @@ most(const Cut *c, Cell cell)
            cheap * fmax(home - t, 0);
 }
 
+/* Cells that may have more than what is found are cut in four, all of a size at a time. */
 static double
-largest(const Cut *c)
+largest(const Cut *c, double tolerance)
 {
     g_autoptr(GArray) cells = g_array_new(FALSE, FALSE, sizeof(Cell));
     const Cell all = { 0, 0, c->nodes };
-    double found = 0, beyond = 0;
-    uint32_t looked_at = 0;
+    double found = 0, upper = INFINITY;
 
     g_array_append_val(cells, all);
-    while (cells->len > 0) {
-        const Cell cell = g_array_index(cells, Cell, cells->len - 1);
-        const double half = cell.size / 2, upper = most(c, cell);
+    while (upper > found + tolerance && cells->len < CELLS_MAX) {
+        g_autoptr(GArray) wider = cells;
+        const double half = g_array_index(wider, Cell, 0).size / 2;
 
-        g_array_set_size(cells, cells->len - 1);
-        found = fmax(found, most(c, (Cell){ cell.low_a + half, cell.low_b + half, 0 }));
-        if (upper <= found * (1 + PRECISION))
-            continue;
-        if (++looked_at > CELLS_MAX) {
-            beyond = fmax(beyond, upper);
-            continue;
-        }
-        for (int i = 0; i < 4; i++) {
-            const Cell part = { cell.low_a + (i & 1 ? half : 0), cell.low_b + (i & 2 ? half : 0),
-                                half };
+        cells = g_array_new(FALSE, FALSE, sizeof(Cell));
+        for (guint i = 0; i < 4 * wider->len; i++) {
+            const Cell *whole = &g_array_index(wider, Cell, i / 4);
+            const Cell part = { whole->low_a + (i & 1 ? half : 0),
+                                whole->low_b + (i & 2 ? half : 0), half };
 
-            g_array_append_val(cells, part);
+            found = fmax(found, most(c, (Cell){ part.low_a + half, part.low_b + half, 0 }));
+            if (most(c, part) > found + tolerance)
+                g_array_append_val(cells, part);
         }
+        upper = found + tolerance;
+        for (guint i = 0; i < cells->len; i++)
+            upper = fmax(upper, most(c, g_array_index(cells, Cell, i)));
     }
-    return fmax(found * (1 + PRECISION), beyond);
+    return upper;
 }
 
 static double
 at_price(Cut *c, double price, double pairs)
 {
     c->price = price;
-    return price * pairs - largest(c);
+    return price * pairs - largest(c, PRECISION * price * pairs);
 }
 
 double
