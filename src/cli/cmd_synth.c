@@ -140,11 +140,11 @@ print_tried(const LhSynthesis *s, GString *out)
     g_autofree char *moves = lh_format_count(s->moves);
 
     g_string_append_printf(out,
-                           "Tried: %u published schedules; %u candidates of %u ways to cut the "
-                           "attention, %s moves, %u programs simulated",
-                           s->rows->len, s->candidates, s->grains, moves, s->simulated);
+                           "Tried: published schedules %u, ways to cut the attention %u, "
+                           "candidates %u, moves %s, programs simulated %u",
+                           s->rows->len, s->grains, s->candidates, moves, s->simulated);
     if (s->too_large > 0)
-        g_string_append_printf(out, ", of which %u need too much memory", s->too_large);
+        g_string_append_printf(out, ", too large for memory %u", s->too_large);
     g_string_append(out, ".\n");
 }
 
@@ -157,9 +157,10 @@ print_recipe(const LhSynthesis *s, GString *out)
         return;
     g_string_append_printf(
         out,
-        "The best candidate: %s homes, %u slices of a GPU's heads, chunks of 1/%u of what a place "
-        "has in a row, %u rounds, %s; begun with %s.\n",
-        r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices, r->grain.fine, r->rounds,
+        "Best candidate: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, "
+        "%s; begun with %s.\n",
+        r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices,
+        r->grain.fine * (r->grain.zigzag ? 2 : 1), r->rounds,
         r->kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd",
         r->start == LH_SYNTH_STARTS ? "the best so far" : lh_synth_start_names[r->start]);
 }
@@ -169,9 +170,12 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
 {
     g_autofree char *file = lh_escaped_line(path);
     const double best = (double)s->best->result->makespan_ps;
+    const char *const what[] = { [LH_SYNTH_PUBLISHED] = s->best->name,
+                                 [LH_SYNTH_FROM] = "the program of --from",
+                                 [LH_SYNTH_FOUND] = "the best candidate" };
 
     if (s->published == NULL)
-        g_string_append(out, "No published schedule runs here.");
+        g_string_append(out, "No published schedule runs here and fits.");
     else if (lh_synthesis_wins(s))
         g_string_append_printf(out, "It takes %.1f %% less time than %s, the best published one.",
                                100 * (1 - best / (double)s->published->result->makespan_ps),
@@ -179,7 +183,7 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
     else
         g_string_append_printf(out, "None of the candidates is faster than %s.",
                                s->published->name);
-    g_string_append_printf(out, "\nProven; written to %s.\n", file);
+    g_string_append_printf(out, "\nProven and written to %s: %s.\n", file, what[s->origin]);
 }
 
 static void
