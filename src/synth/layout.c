@@ -132,7 +132,7 @@ gather_row(Gather *g, uint32_t index)
 
         if (s->owners[block] != g->place || s->turns[block] != g->turn)
             continue;
-        while (g->site->columns[kv * p->chunks + place] != column)
+        while (place < g->site->columns_count[kv] && column_of(g, place) != column)
             place++;
         if (run.columns > 0 && (triangle || place != run.column + run.columns ||
                                 !goes_on(g, column_of(g, place - 1), column))) {

@@ -138,7 +138,7 @@ seat(LhSynthProblem *p)
 
     p->segments = lh_placement_segments(placement);
     p->segment_tokens = placement->seq_length / p->segments;
-    p->seats = g_new(LhSynthSeat, p->segments);
+    p->seats = g_new0(LhSynthSeat, p->segments);
     for (uint32_t rank = 0; rank < placement->ranks; rank++) {
         for (uint32_t part = 0; part < parts; part++) {
             const uint32_t id = lh_placement_segment_id(placement, rank, part);

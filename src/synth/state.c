@@ -10,31 +10,37 @@ const char *const lh_synth_start_names[] = { "rows at home", "columns at home",
                                              "heads across places",
                                              "heads across places, own blocks at home", NULL };
 
+/* The blocks of a place that need a chunk, by rounds. */
+typedef struct {
+    uint32_t *counts; /* [rounds] */
+    uint32_t place, chunk;
+    bool row; /* else a column */
+} Need;
+
 /* What travels for a chunk that a place needs: to the place in the slot of the first round, and
  * results back two slots behind the last. */
 static void
-travel(LhSynthState *s, const uint32_t *counts, uint32_t place, uint32_t chunk, bool row,
-       int64_t sign)
+travel(LhSynthState *s, const Need *need, int64_t sign)
 {
     const LhSynthProblem *p = s->problem;
-    const uint32_t home = p->homes[chunk];
+    const uint32_t home = p->homes[need->chunk], place = need->place;
     uint32_t first = UINT32_MAX, last = 0;
     int64_t bytes;
 
     if (home == place)
         return;
     for (uint32_t t = 0; t < s->rounds; t++) {
-        if (counts[t] == 0)
+        if (need->counts[t] == 0)
             continue;
         first = MIN(first, t);
         last = t;
     }
     if (first == UINT32_MAX)
         return;
-    bytes = sign * (int64_t)(row ? p->q_bytes : p->kv_bytes);
+    bytes = sign * (int64_t)(need->row ? p->q_bytes : p->kv_bytes);
     s->in[first * p->places + place] += bytes;
     s->out[first * p->places + home] += bytes;
-    if (!row)
+    if (!need->row)
         return;
     bytes = sign * (int64_t)p->result_bytes;
     s->in[(last + 2) * p->places + home] += bytes;
@@ -42,12 +48,11 @@ travel(LhSynthState *s, const uint32_t *counts, uint32_t place, uint32_t chunk, 
 }
 
 static void
-count(LhSynthState *s, uint32_t *counts, uint32_t place, uint32_t chunk, bool row, uint32_t turn,
-      int sign)
+count(LhSynthState *s, Need need, uint32_t turn, int sign)
 {
-    travel(s, counts, place, chunk, row, -1);
-    counts[turn] += (uint32_t)sign;
-    travel(s, counts, place, chunk, row, 1);
+    travel(s, &need, -1);
+    need.counts[turn] += (uint32_t)sign;
+    travel(s, &need, 1);
 }
 
 static void
@@ -62,8 +67,8 @@ add(LhSynthState *s, uint32_t index, int sign)
         (place * p->chunks + block->column) * slices + lh_synth_kv_slice(p, block->slice);
     const uint32_t when = lh_synth_is_local(p, block, place) ? 0 : turn + 1;
 
-    count(s, &s->rows[row * s->rounds], place, block->row, true, turn, sign);
-    count(s, &s->columns[column * s->rounds], place, block->column, false, turn, sign);
+    count(s, (Need){ &s->rows[row * s->rounds], place, block->row, true }, turn, sign);
+    count(s, (Need){ &s->columns[column * s->rounds], place, block->column, false }, turn, sign);
     s->work_ps[when * p->places + place] += sign * block->work_ps;
     s->load_ps[place] += sign * block->work_ps;
 }
