@@ -84,6 +84,10 @@ SENSIBLE_OF = {("verify", "--ranks"): ["1-3", "2", "4", "1,2,5"],
                ("plan", "--ranks"): ["1", "2", "3"],
                ("plan", "--model"): ["gpt3-125m", "tnl-385m"],
                ("plan", "--schedule"): ["ring", "usp", "te-p2p", "lasp2"],
+               ("synth", "--ranks"): ["2", "3", "4"],
+               ("synth", "--budget"): ["1", "2"],
+               ("synth", "--seq-length"): ["96", "240", "1K"],
+               ("synth", "--memory-limit"): ["1MiB", "1GiB", "64"],
                ("validate", "--ranks"): ["1", "2"],
                ("validate", "--seq-length"): ["32", "64"]}
 
@@ -264,6 +268,7 @@ class Line:
                   "validate": ["--profile", "--schedule", "--ranks", "--seq-length", "--repeat",
                                "--num-attention-heads", "--kv-channels"],
                   "plan": ["--model", "--ranks", "--schedule", "--seq-length", "--checkpoint"],
+                  "synth": ["--ranks", "--output", "--budget", "--pass", "--seq-length"],
                   "show": ["--schedule", "--ranks"]}.get(self.command, [])
         return [options[name] for name in wanted if name in options]
 
