@@ -11,4 +11,8 @@ trap 'rm -rf "$folder"' EXIT
 "$program" sim dfa-2node --schedule dfa-balanced --figure "$folder/gantt.png" -o /dev/null
 "$program" sim dgx-a100-8 --schedule zigzag --figure "$folder/zigzag.png" -o /dev/null
 "$program" sim step-7b --memory-timeline "$folder/step_memory.png" -o /dev/null
+"$program" sweep sweep-length --figure "$folder/sweep.png" -o /dev/null
+"$program" sweep sweep-crossover --figure "$folder/crossover.png" -o /dev/null
+"$program" plan --model llama-3-8b --seq-length 256K --cluster hgx-h100:1 --cluster hgx-h100:2 --cluster hgx-h100:4 \
+    --shard fsdp --pareto --top 1 --figure "$folder/pareto.png" -o /dev/null
 cp "$folder"/*.png "$images"

@@ -76,6 +76,7 @@ lh_field_expected(const LhField *field)
         [LH_FIELD_OBJECT] = "an object",
         [LH_FIELD_ARRAY] = "an array of objects",
         [LH_FIELD_LATER] = "an array of objects",
+        [LH_FIELD_VALUES] = "an array of values",
         [LH_FIELD_UINTS] = "an array of non-negative integers",
         [LH_FIELD_DOUBLES] = "an array of numbers",
         [LH_FIELD_STRINGS] = "an array of strings",

@@ -26,6 +26,7 @@ typedef enum {
     LH_FIELD_DOUBLES, /* GArray * of double; owned */
     LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
     LH_FIELD_LATER,   /* LhFieldLater: an array like ARRAY that is decoded one element at a time */
+    LH_FIELD_VALUES,  /* likewise, of values that the first of `fields` takes */
 } LhFieldType;
 
 typedef enum {
@@ -55,8 +56,8 @@ struct _LhField {
     double max;                 /* seconds); STRING: lengths; arrays: element counts. Both 0: none;
                                    max below min: no upper bound */
     const char *const *choices; /* LH_FIELD_CHOICE: NULL-terminated */
-    const LhField *fields;      /* LH_FIELD_OBJECT, ARRAY, LATER */
-    size_t element_size;        /* LH_FIELD_ARRAY, LATER */
+    const LhField *fields;      /* LH_FIELD_OBJECT, ARRAY, LATER, VALUES */
+    size_t element_size;        /* LH_FIELD_ARRAY, LATER; VALUES: of the struct of that field */
     void (*element_init)(void *e); /* likewise: sets an element's defaults; NULL: all zero */
     const char *description;       /* one sentence, for the schema */
     const char *placeholder;       /* of its value in a command's help, "FILE"; NULL: by its type */

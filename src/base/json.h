@@ -41,9 +41,10 @@ bool lh_json_decode_at(const LhJson *json, const char *path, const LhField *fiel
                        bool allow_unknown, GError **error);
 
 /*
- * Decodes the next element of an array of the field @field (LH_FIELD_LATER), which must have one,
- * and moves @later behind it. @path is that of the array, for messages. The caller clears @element
- * with lh_json_clear(field->fields, element); on failure there is nothing in it to clear.
+ * Decodes the next element of an array of the field @field (LH_FIELD_LATER or LH_FIELD_VALUES),
+ * which must have one, and moves @later behind it. @path is that of the array, for messages. The
+ * caller clears @element with lh_json_clear(field->fields, element); on failure there is nothing in
+ * it to clear.
  */
 bool lh_json_decode_next(const LhJson *json, const LhField *field, const char *path,
                          LhFieldLater *later, void *element, GError **error);

@@ -449,7 +449,7 @@ static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_CHOICE] = decode_choice,   [LH_FIELD_OBJECT] = decode_nested,
     [LH_FIELD_ARRAY] = decode_array,     [LH_FIELD_UINTS] = decode_uints,
     [LH_FIELD_DOUBLES] = decode_doubles, [LH_FIELD_STRINGS] = decode_strings,
-    [LH_FIELD_LATER] = decode_later,
+    [LH_FIELD_LATER] = decode_later,     [LH_FIELD_VALUES] = decode_later,
 };
 
 static const LhField *
@@ -600,6 +600,19 @@ lh_json_decode_at(const LhJson *json, const char *path, const LhField *fields, v
     return decode_and_free(&d, object, fields, out);
 }
 
+/* An element of an array of values. `d->path` is freed. */
+static bool
+decode_value_and_free(Decoder *d, gsize item, const LhField *field, void *out)
+{
+    const LhField table[] = { *field, { .name = NULL } };
+    const bool ok = decode_funcs[field->type](d, item, field, (char *)out + field->offset);
+
+    if (!ok)
+        lh_json_clear(table, out);
+    g_string_free(d->path, TRUE);
+    return ok;
+}
+
 bool
 lh_json_decode_next(const LhJson *json, const LhField *field, const char *path, LhFieldLater *later,
                     void *element, GError **error)
@@ -612,7 +625,9 @@ lh_json_decode_next(const LhJson *json, const LhField *field, const char *path, 
     memset(element, 0, field->element_size);
     if (field->element_init != NULL)
         field->element_init(element);
-    if (!decode_and_free(&d, item.value, field->fields, element))
+    if (field->type == LH_FIELD_VALUES
+            ? !decode_value_and_free(&d, item.value, field->fields, element)
+            : !decode_and_free(&d, item.value, field->fields, element))
         return false;
     later->count--;
     lh_json_next(json->text, &item);

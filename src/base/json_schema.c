@@ -8,6 +8,7 @@
 #include <math.h>
 
 static void write_object(LhJsonWriter *w, const LhField *fields);
+static void write_value(LhJsonWriter *w, const LhField *field);
 
 static void
 write_types(LhJsonWriter *w, const char *first, const char *second, unsigned flags)
@@ -87,6 +88,8 @@ write_array(LhJsonWriter *w, const LhField *field)
         lh_jsonw_string(w, "type", "number");
     } else if (field->type == LH_FIELD_STRINGS) {
         lh_jsonw_string(w, "type", "string");
+    } else if (field->type == LH_FIELD_VALUES) {
+        write_value(w, field->fields);
     } else {
         lh_jsonw_string(w, "type", "object");
         write_object(w, field->fields);
@@ -94,12 +97,10 @@ write_array(LhJsonWriter *w, const LhField *field)
     lh_jsonw_object_end(w);
 }
 
+/* The keywords that say which values @field takes. */
 static void
-write_field(LhJsonWriter *w, const LhField *field)
+write_value(LhJsonWriter *w, const LhField *field)
 {
-    lh_jsonw_object_begin(w, field->name);
-    if (field->description != NULL)
-        lh_jsonw_string(w, "description", field->description);
     switch (field->type) {
     case LH_FIELD_STRING:
         write_types(w, "string", NULL, field->flags);
@@ -128,9 +129,19 @@ write_field(LhJsonWriter *w, const LhField *field)
     case LH_FIELD_DOUBLES:
     case LH_FIELD_STRINGS:
     case LH_FIELD_LATER:
+    case LH_FIELD_VALUES:
         write_array(w, field);
         break;
     }
+}
+
+static void
+write_field(LhJsonWriter *w, const LhField *field)
+{
+    lh_jsonw_object_begin(w, field->name);
+    if (field->description != NULL)
+        lh_jsonw_string(w, "description", field->description);
+    write_value(w, field);
     lh_jsonw_object_end(w);
 }
 

@@ -215,6 +215,13 @@ lh_jsonw_double(LhJsonWriter *w, const char *key, double value)
 }
 
 void
+lh_jsonw_number(LhJsonWriter *w, const char *key, const char *number)
+{
+    begin_value(w, key);
+    g_string_append(w->out, number);
+}
+
+void
 lh_jsonw_bool(LhJsonWriter *w, const char *key, bool value)
 {
     begin_value(w, key);

@@ -338,6 +338,18 @@ load_scenario(const LhCommand *command, const char *word, GError **error)
     return lh_scenario_load(word, error);
 }
 
+/* Lists of values are no case: other commands would take one that nobody named. */
+static bool
+check_sweep(const LhCommand *command, const LhScenario *scenario, GError **error)
+{
+    if (scenario->axes == NULL || command->sweeps)
+        return true;
+    return lh_json_error(scenario->json, "sweep", error,
+                         "\"sweep\" lists values to go through, which longhaul sweep does and "
+                         "%s does not; take it out, or see longhaul sweep",
+                         command->name);
+}
+
 static GHashTable *
 new_given(void)
 {
@@ -366,7 +378,7 @@ find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line,
     if (!command->scenario)
         return true;
     line->scenario = file == NULL ? lh_scenario_new() : load_scenario(command, file, error);
-    return line->scenario != NULL;
+    return line->scenario != NULL && check_sweep(command, line->scenario, error);
 }
 
 /* Lets the ending of the output choose the format: .json, .csv or .md, where there is such a

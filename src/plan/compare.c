@@ -197,7 +197,8 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
         c->fit_count += row->state == LH_ROW_RAN;
     }
     lh_compare_tell_apart(setup, c);
-    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted)
+    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted &&
+        (options == NULL || !options->no_bound))
         find_bound(c, setup, hooks);
     return g_steal_pointer(&c);
 }

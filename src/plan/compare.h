@@ -45,6 +45,7 @@ typedef struct {
      */
     void (*came)(void *data, const LhCompareRow *row);
     void *came_data;
+    bool no_bound; /* what binds the winner is not asked */
 } LhCompareOptions;
 
 typedef struct {

@@ -32,6 +32,15 @@ lh_scenario_new(void)
     return s;
 }
 
+static void
+axis_free(gpointer data)
+{
+    LhScenarioAxis *axis = data;
+
+    g_ptr_array_unref(axis->values);
+    g_free(axis);
+}
+
 void
 lh_scenario_free(LhScenario *scenario)
 {
@@ -39,6 +48,7 @@ lh_scenario_free(LhScenario *scenario)
         return;
     lh_json_clear(lh_scenario_fields(), scenario);
     lh_json_free(scenario->json);
+    g_clear_pointer(&scenario->axes, g_ptr_array_unref);
     g_free(scenario->path);
     g_free(scenario);
 }
@@ -76,6 +86,83 @@ rebase_all(LhScenario *s)
         rebase(&s->model, folder);
 }
 
+/* ---- what a sweep varies ---- */
+
+/* The value of @field in @scratch as an option has it; what it owned is freed. Caller frees. */
+static char *
+take_text(const LhField *field, LhScenario *scratch, const char *folder)
+{
+    const LhField table[] = { *field, { .name = NULL } };
+    g_autoptr(GPtrArray) texts = lh_setting_texts(field, scratch);
+    char *text = NULL;
+
+    if (field->type == LH_FIELD_BOOL) {
+        text = g_strdup(texts->len > 0 ? "true" : "false");
+    } else {
+        text = g_strdup(g_ptr_array_index(texts, 0));
+        if (g_strcmp0(field->names, "files") == 0 || is_path(text))
+            rebase(&text, folder);
+    }
+    lh_json_clear(table, scratch);
+    return text;
+}
+
+/* Reads the values of @list, which has some. */
+static bool
+read_axis(LhScenario *s, const LhField *list, const char *folder, GError **error)
+{
+    LhFieldLater later = *(LhFieldLater *)(void *)((char *)s->lists + list->offset);
+    g_autoptr(LhScenario) scratch = lh_scenario_new();
+    g_autofree char *path = g_strdup_printf("sweep.%s", list->name);
+    LhScenarioAxis *axis = g_new0(LhScenarioAxis, 1);
+
+    axis->field = list->fields;
+    axis->values = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(s->axes, axis);
+    if (lh_json_has(s->json, list->name))
+        return lh_json_error(s->json, path, error,
+                             "\"%s\" has a list of values here and a value outside of \"sweep\"; "
+                             "leave one out",
+                             list->name);
+    while (later.count > 0) {
+        char *text;
+
+        if (!lh_json_decode_next(s->json, list, path, &later, scratch, error))
+            return false;
+        text = take_text(list->fields, scratch, folder);
+        if (g_ptr_array_find_with_equal_func(axis->values, text, g_str_equal, NULL)) {
+            g_autofree char *element = g_strdup_printf("%s[%u]", path, later.index - 1);
+            g_autofree char *value = g_steal_pointer(&text);
+            g_autofree char *shown = g_strescape(value, NULL);
+
+            return lh_json_error(s->json, element, error, "\"%s\" has the value %.60s twice", path,
+                                 shown);
+        }
+        g_ptr_array_add(axis->values, text);
+    }
+    return true;
+}
+
+static bool
+read_axes(LhScenario *s, GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(s->path);
+
+    if (!lh_json_has(s->json, "sweep"))
+        return true;
+    s->axes = g_ptr_array_new_with_free_func(axis_free);
+    for (const LhField *list = lh_scenario_lists(); list->name != NULL; list++) {
+        const LhFieldLater *later = (void *)((char *)s->lists + list->offset);
+
+        if (later->count > 0 && !read_axis(s, list, folder, error))
+            return false;
+    }
+    return s->axes->len > 0 ||
+           lh_json_error(s->json, "sweep", error,
+                         "\"sweep\" names no field, so there is nothing to go through; such as "
+                         "\"seq_length\": [\"64K\", \"128K\"]");
+}
+
 /* A schedule of the user's own stands for the scenario that plays it and says nothing else. */
 static bool
 is_schedule(const LhJson *json)
@@ -94,17 +181,16 @@ is_schedule(const LhJson *json)
 static LhScenario *
 decode(const char *path, LhJson *json, GError **error)
 {
-    LhScenario *s = lh_scenario_new();
+    g_autoptr(LhScenario) s = lh_scenario_new();
 
     if (!lh_json_decode(json, lh_scenario_fields(), s, false, error)) {
         lh_json_free(json);
-        g_free(s);
         return NULL;
     }
     s->json = json;
     s->path = g_strdup(path);
     rebase_all(s);
-    return s;
+    return read_axes(s, error) ? g_steal_pointer(&s) : NULL;
 }
 
 LhScenario *
@@ -263,4 +349,31 @@ lh_scenario_replace(LhScenario *scenario, const char *name, const char *value)
     lh_setting_reset(field, scenario);
     taken = lh_scenario_set(scenario, field, value, NULL);
     g_assert(taken);
+}
+
+/* ---- the axes of a sweep ---- */
+
+GPtrArray *
+lh_scenario_axes(const LhScenario *scenario)
+{
+    GPtrArray *axes = g_ptr_array_new();
+
+    for (guint i = 0; scenario->axes != NULL && i < scenario->axes->len; i++) {
+        LhScenarioAxis *axis = g_ptr_array_index(scenario->axes, i);
+
+        if ((scenario->option_bits & option_bit(axis->field)) == 0)
+            g_ptr_array_add(axes, axis);
+    }
+    return axes;
+}
+
+void
+lh_scenario_choose(LhScenario *scenario, const LhScenarioAxis *axis, guint index)
+{
+    const char *value = g_ptr_array_index(axis->values, index);
+
+    if (axis->field->type != LH_FIELD_BOOL)
+        lh_scenario_replace(scenario, axis->field->name, value);
+    else if (strcmp(value, "true") == 0)
+        lh_scenario_replace(scenario, axis->field->name, NULL);
 }

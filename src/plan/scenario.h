@@ -11,6 +11,7 @@
 #include "sim/sim.h"
 
 #define LH_SCENARIO_OPTIONS_MAX 24
+#define LH_SCENARIO_FIELDS_MAX 64 /* bits of option_bits */
 
 /* What was given of a schedule's option, by its type. */
 typedef union {
@@ -20,6 +21,12 @@ typedef union {
     char *grid;    /* "ROWSxCOLUMNS" */
     GArray *sizes; /* of uint64_t */
 } LhOptionInput;
+
+/* A field that a sweep varies. */
+typedef struct {
+    const LhField *field; /* of lh_scenario_options() */
+    GPtrArray *values;    /* of char *, each once: as an option has them; flags "true", "false" */
+} LhScenarioAxis;
 
 /* Not given: 0 for numbers, -1 for choices, NULL for strings and lists. */
 typedef struct {
@@ -69,6 +76,8 @@ typedef struct {
     LhOptionInput options[LH_SCENARIO_OPTIONS_MAX]; /* as lh_schedule_options() has them */
     bool serving; /* kernels are timed one at a time in a serving system; no field of a file */
     LhConstants constants; /* to use in place of the data files'; no field of a file */
+    LhFieldLater lists[LH_SCENARIO_FIELDS_MAX]; /* "sweep": where its lists stand in the file */
+    GPtrArray *axes; /* of LhScenarioAxis *: what these say; NULL: there is none */
     /* Where it came from. */
     char *path;           /* of the file; NULL: options only */
     LhJson *json;         /* the file, for messages; NULL likewise */
@@ -79,6 +88,9 @@ typedef struct {
  * field of lh_scenario_options() is also an option of the command line. */
 const LhField *lh_scenario_fields(void);
 const LhField *lh_scenario_options(void);
+
+/* Fields of "sweep", a list of values for each field that takes one value, in the same order. */
+const LhField *lh_scenario_lists(void);
 
 /* Flags of these fields, beside those of base/field.h. */
 #define LH_SCENARIO_OF_PROGRAM (1u << 16)     /* a program from a file says it itself */
@@ -122,6 +134,13 @@ void lh_scenario_lines(const LhScenario *scenario, GString *out);
 /* Makes @scenario have @value of @field, whatever was given of it; a value that the field takes.
  * @field is its name. */
 void lh_scenario_replace(LhScenario *scenario, const char *field, const char *value);
+
+/* What a sweep varies: the axes that no option has given one value. Of LhScenarioAxis *, borrowed;
+ * caller unrefs. */
+GPtrArray *lh_scenario_axes(const LhScenario *scenario);
+
+/* Makes @scenario, a copy of that of @axis, have value @index of it. */
+void lh_scenario_choose(LhScenario *scenario, const LhScenarioAxis *axis, guint index);
 
 /* True if the field was given, in the file or as an option. @name is the field's. */
 bool lh_scenario_has(const LhScenario *scenario, const char *name);

@@ -20,9 +20,10 @@
 #define JITTER_MAX 0.999
 #define NODES_MAX 65535
 #define DECAY_MIN 1e-6
-#define OWN_FIRST 2       /* past "schema" and "description", which are no options */
+#define OWN_FIRST 3       /* past "schema", "description" and "sweep", which are no options */
+#define SWEEP 2           /* its place in the table */
+#define LIST_MAX 1000     /* values of a field in a sweep */
 #define SCHEDULES_NAMED 5 /* at most, in the help of an option */
-#define FIELDS_MAX 64     /* bits of option_bits */
 
 static const char *const mask_names[] = { "causal", "full", NULL };
 static const char *const pad_names[] = { [LH_PAD_HEADS] = "heads", [LH_PAD_WIDTH] = "width", NULL };
@@ -84,6 +85,11 @@ static const LhField own_fields[] = {
       .type = LH_FIELD_STRING,
       .offset = AT(description),
       .description = "What the scenario is about; a place for comments." },
+    { .name = "sweep",
+      .type = LH_FIELD_OBJECT,
+      .offset = AT(lists),
+      .description = "Fields of the scenario, each with a list of values: `longhaul sweep` goes "
+                     "through all combinations." },
     { .name = "schedule",
       .type = LH_FIELD_STRINGS,
       .offset = AT(schedule),
@@ -489,12 +495,45 @@ field_of(const LhOption *option, unsigned index)
     return field;
 }
 
+/* Whether it has one value, and says what is simulated. */
+static bool
+has_list(const LhField *field)
+{
+    return field->type != LH_FIELD_STRINGS && field->type != LH_FIELD_ARRAY &&
+           (field->flags & LH_SCENARIO_OF_PROOF) == 0;
+}
+
+/* The table of "sweep", for the options of @fields. */
+static const LhField *
+make_lists(const LhField *fields)
+{
+    g_autoptr(GArray) lists = g_array_new(TRUE, TRUE, sizeof(LhField));
+
+    for (const LhField *field = fields + OWN_FIRST; field->name != NULL; field++) {
+        const LhField list = {
+            .name = field->name,
+            .type = LH_FIELD_VALUES,
+            .offset = (size_t)(field - fields) * sizeof(LhFieldLater),
+            .min = 1,
+            .max = LIST_MAX,
+            .fields = field,
+            .element_size = sizeof(LhScenario),
+            .description = field->description,
+        };
+
+        if (has_list(field))
+            g_array_append_val(lists, list);
+    }
+    return (const LhField *)(void *)g_array_free(g_steal_pointer(&lists), FALSE);
+}
+
 /* Our own fields, then those of all schedules. */
 static const LhField *
 make_fields(void)
 {
     const LhOption *const *options = lh_schedule_options();
     g_autoptr(GArray) fields = g_array_new(TRUE, TRUE, sizeof(LhField));
+    LhField *table;
 
     g_array_append_vals(fields, own_fields, G_N_ELEMENTS(own_fields) - 1);
     for (unsigned i = 0; options[i] != NULL; i++) {
@@ -503,8 +542,10 @@ make_fields(void)
         g_assert(i < LH_SCENARIO_OPTIONS_MAX);
         g_array_append_val(fields, field);
     }
-    g_assert(fields->len <= FIELDS_MAX);
-    return (const LhField *)(void *)g_array_free(g_steal_pointer(&fields), FALSE);
+    g_assert(fields->len <= LH_SCENARIO_FIELDS_MAX);
+    table = (LhField *)(void *)g_array_free(g_steal_pointer(&fields), FALSE);
+    table[SWEEP].fields = make_lists(table);
+    return table;
 }
 
 const LhField *
@@ -521,6 +562,12 @@ const LhField *
 lh_scenario_options(void)
 {
     return lh_scenario_fields() + OWN_FIRST;
+}
+
+const LhField *
+lh_scenario_lists(void)
+{
+    return lh_scenario_fields()[SWEEP].fields;
 }
 
 static unsigned

@@ -7,6 +7,7 @@
 #include "plan/search.h"
 
 #include "plan/compare_pool.h"
+#include "plan/deal.h"
 #include "plan/estimate_all.h"
 #include "plan/step_plan.h"
 #include "plan/threads.h"
@@ -32,6 +33,7 @@ typedef struct {
     bool messages;        /* bounds of the queue have them */
     const guint *round;   /* points */
     LhPlanOutcome *found; /* by place in the round */
+    const GArray *turns;  /* of guint: places in the round that are this process's */
     pthread_mutex_t lock; /* for what follows */
     LhPlanProgress progress;
     atomic_bool interrupted;
@@ -91,6 +93,44 @@ take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const cha
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* What this process found at @told, to all, and what they found here. False ends the search. */
+static bool
+share(Pool *pool, LhPlanOutcome *outcomes, guint turns, const GArray *told)
+{
+    const LhProcesses *processes = pool->options->processes;
+    LhPlanSearch *search = pool->search;
+    LhPlanDeal deal = { .interrupted = pool->interrupted, .limit_bytes = search->limit_bytes };
+
+    if (processes != NULL &&
+        !lh_plan_deal_share(processes, outcomes, turns, told, &deal, &search->failure))
+        deal.interrupted = true;
+    pool->interrupted = deal.interrupted;
+    search->limit_bytes = deal.limit_bytes;
+    return search->failure == NULL;
+}
+
+/* False if one of the processes was interrupted: then all are. */
+static bool
+agree_to_go_on(Pool *pool)
+{
+    g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    share(pool, NULL, 0, none);
+    return !pool->interrupted;
+}
+
+/* Every process makes all of them, since they have most of their parts in common. */
+static void
+estimate_all(Pool *pool)
+{
+    lh_plan_estimate_all(&(LhPlanEstimates){ .space = pool->search->space,
+                                             .threads = pool->threads,
+                                             .go_on = reports,
+                                             .found = take_estimate,
+                                             .data = pool });
+    agree_to_go_on(pool);
+}
+
 /* ---- one turn of a round ---- */
 
 static void
@@ -147,19 +187,15 @@ simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhPlanOutcom
 }
 
 static void
-take_turn(void *data, guint place)
+take_turn(void *data, guint turn)
 {
     Pool *pool = data;
-    const LhPlanSearch *search = pool->search;
-    const LhPlanMemory *memory = pool->options->memory;
-    const guint index = pool->round[place];
+    const guint place = g_array_index(pool->turns, guint, turn);
     LhPlanOutcome *outcome = &pool->found[place];
     g_autoptr(LhProgram) program = NULL;
     LhPlanCase c;
 
-    if (memory != NULL && memory->recall(memory->data, search->space, index, outcome))
-        return;
-    if (!report(pool) || !lh_plan_case_init(&c, search->space, index, NULL))
+    if (!report(pool) || !lh_plan_case_init(&c, pool->search->space, pool->round[place], NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
     g_assert(program != NULL); /* its quick estimate was not refused */
@@ -396,21 +432,59 @@ is_done(const LhPlanOutcome *before, const LhPlanOutcome *found)
     return found->state != before->state || found->close != before->close;
 }
 
+/* Places of the round that nothing is known of beyond what the search began with, in its memory or
+ * in that of the first process. Caller unrefs. */
+static GArray *
+recall_round(Pool *pool, guint count)
+{
+    const LhPlanMemory *memory = pool->options->memory;
+    GArray *open = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) recalled = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    for (guint i = 0; memory != NULL && i < count; i++) {
+        if (memory->recall(memory->data, pool->search->space, pool->round[i], &pool->found[i]))
+            g_array_append_val(recalled, i);
+    }
+    share(pool, pool->found, count, recalled);
+    for (guint i = 0; i < count; i++) {
+        if (!is_done(outcome_of(pool, pool->round[i]), &pool->found[i]))
+            g_array_append_val(open, i);
+    }
+    return open;
+}
+
+static void
+take_turns(Pool *pool, guint count)
+{
+    g_autoptr(GArray) open = recall_round(pool, count);
+    g_autoptr(GArray) mine = lh_plan_deal(pool->options->processes, open->len);
+
+    for (guint i = 0; i < mine->len; i++)
+        g_array_index(mine, guint, i) = g_array_index(open, guint, g_array_index(mine, guint, i));
+    pool->turns = mine;
+    if (pool->search->failure != NULL)
+        return;
+    lh_on_threads_each("plan", pool->threads, mine->len, take_turn, pool);
+    share(pool, pool->found, count, mine);
+}
+
 static void
 play_round(Pool *pool, const GArray *round)
 {
     g_autofree LhPlanOutcome *found = g_new(LhPlanOutcome, round->len);
+    bool whole = true; /* not interrupted so far */
 
     pool->round = (const guint *)(void *)round->data;
     pool->found = found;
     for (guint i = 0; i < round->len; i++)
         found[i] = *outcome_of(pool, pool->round[i]);
-    lh_on_threads_each("plan", pool->threads, round->len, take_turn, pool);
+    take_turns(pool, round->len);
     for (guint i = 0; i < round->len; i++) {
-        if (is_done(outcome_of(pool, pool->round[i]), &found[i]))
+        whole = whole && is_done(outcome_of(pool, pool->round[i]), &found[i]);
+        if (whole)
             take_in(pool, pool->round[i], &found[i]);
         else
-            break; /* interrupted */
+            g_free(found[i].reason);
     }
     set_cut(pool);
 }
@@ -422,8 +496,11 @@ next_round(Pool *pool)
     const LhTime cut_ps = pool->cut_ps;
     g_autoptr(GArray) round = NULL;
 
-    if (!pool->messages && cut_ps != LH_TIME_NEVER)
+    if (!pool->messages && cut_ps != LH_TIME_NEVER) {
         add_messages(pool);
+        if (!agree_to_go_on(pool))
+            return false;
+    }
     round = choose_round(pool);
     if (pool->interrupted || round->len == 0)
         return false;
@@ -521,11 +598,7 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     pool.queue = g_array_new(FALSE, FALSE, sizeof(guint));
     pool.close = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&pool.lock, NULL);
-    lh_plan_estimate_all(&(LhPlanEstimates){ .space = space,
-                                             .threads = pool.threads,
-                                             .go_on = reports,
-                                             .found = take_estimate,
-                                             .data = &pool });
+    estimate_all(&pool);
     fill_queue(&pool);
     while (!pool.interrupted && next_round(&pool))
         ;
@@ -546,5 +619,6 @@ lh_plan_search_free(LhPlanSearch *search)
     g_free(search->outcomes);
     g_array_unref(search->ran);
     g_array_unref(search->misses);
+    g_clear_error(&search->failure);
     g_free(search);
 }

@@ -395,7 +395,7 @@ lh_setting_texts(const LhField *field, const void *in)
                 texts, struct_text(field->fields, list->data + (gsize)i * field->element_size));
     } else if (field->type == LH_FIELD_UINTS) {
         g_ptr_array_add(texts, uints_text(*(GArray *const *)value));
-    } else {
+    } else if (field->type != LH_FIELD_BOOL || *(const bool *)value) {
         g_ptr_array_add(texts, value_text(field, value));
     }
     return texts;

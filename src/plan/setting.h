@@ -32,7 +32,8 @@ bool lh_setting_parse(const LhField *field, const char *text, void *out, GError 
 
 /*
  * The texts that lh_setting_parse() reads the field's value in @in from, one for each time that the
- * option is given; for a flag, one that is NULL. Of types that are options. Caller unrefs.
+ * option is given; for a flag that is set, one that is NULL. Of types that are options. Caller
+ * unrefs.
  */
 GPtrArray *lh_setting_texts(const LhField *field, const void *in);
 

@@ -16,6 +16,7 @@ typedef enum {
 typedef struct {
     const char *key;
     ValueKind kind;
+    bool is_text;
     char *text; /* owned; of TEXT */
     LhWide number;
     double real;
@@ -65,6 +66,7 @@ lh_values_text(LhValues *values, const char *key, const char *text)
 {
     add(values, (Value){ .key = key,
                          .kind = text == NULL ? VALUE_NONE : VALUE_TEXT,
+                         .is_text = true,
                          .text = g_strdup(text) });
 }
 
@@ -96,15 +98,21 @@ void
 lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,
                   const LhAttention *attention)
 {
-    add(values,
-        (Value){
-            .key = key, .kind = VALUE_OPTIONS, .params = p, .base = { .attention = *attention } });
+    add(values, (Value){ .key = key,
+                         .kind = VALUE_OPTIONS,
+                         .is_text = true,
+                         .params = p,
+                         .base = { .attention = *attention } });
 }
 
 void
 lh_values_list(LhValues *values, const LhField *field, const GArray *list)
 {
-    add(values, (Value){ .key = field->name, .kind = VALUE_LIST, .field = field, .list = list });
+    add(values, (Value){ .key = field->name,
+                         .kind = VALUE_LIST,
+                         .is_text = true,
+                         .field = field,
+                         .list = list });
 }
 
 guint
@@ -259,40 +267,62 @@ lh_values_columns(const LhValues *values, LhTable *table)
         lh_table_column(table, value_at(values, i)->key, "", NULL, false);
 }
 
-static void
-add_cell(LhTable *table, const Value *v)
+/* Caller frees. */
+static char *
+cell_text(const Value *v)
 {
     char text[LH_WIDE_TEXT_SIZE];
-    g_autofree char *made = NULL;
 
     switch (v->kind) {
     case VALUE_NONE:
     case VALUE_TEXT:
-        lh_table_cell(table, v->text != NULL ? v->text : "", NULL);
-        break;
+        return g_strdup(v->text != NULL ? v->text : "");
     case VALUE_INTEGER:
-        lh_table_cell(table, lh_wide_text(v->number, text), NULL);
-        break;
+        return g_strdup(lh_wide_text(v->number, text));
     case VALUE_SECONDS:
-        lh_table_cell(table, lh_wide_seconds(v->number, text), NULL);
-        break;
+        return g_strdup(lh_wide_seconds(v->number, text));
     case VALUE_REAL:
-        lh_table_cell(table, lh_double_to_text(v->real, text), NULL);
-        break;
+        return g_strdup(lh_double_to_text(v->real, text));
     case VALUE_OPTIONS:
-        made = lh_describe_options(v->params, &v->base);
-        lh_table_cell(table, made, NULL);
-        break;
+        return lh_describe_options(v->params, &v->base);
     case VALUE_LIST:
-        made = list_text(v);
-        lh_table_cell(table, made, NULL);
-        break;
+        return list_text(v);
     }
+    g_assert_not_reached();
 }
 
 void
 lh_values_cells(const LhValues *values, LhTable *table)
 {
+    for (guint i = 0; i < values->list->len; i++) {
+        g_autofree char *text = cell_text(value_at(values, i));
+
+        lh_table_cell(table, text, NULL);
+    }
+}
+
+const char **
+lh_values_keys(const LhValues *values)
+{
+    const char **keys = g_new0(const char *, values->list->len + 1);
+
     for (guint i = 0; i < values->list->len; i++)
-        add_cell(table, value_at(values, i));
+        keys[i] = value_at(values, i)->key;
+    return keys;
+}
+
+char **
+lh_values_texts(const LhValues *values)
+{
+    char **texts = g_new0(char *, values->list->len + 1);
+
+    for (guint i = 0; i < values->list->len; i++)
+        texts[i] = cell_text(value_at(values, i));
+    return texts;
+}
+
+bool
+lh_values_is_text(const LhValues *values, guint index)
+{
+    return value_at(values, index)->is_text;
 }

@@ -35,6 +35,13 @@ void lh_values_list(LhValues *values, const LhField *field, const GArray *list);
 void lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,
                        const LhAttention *attention);
 
+/* The keys of all fields; borrowed: the caller frees the array alone. */
+const char **lh_values_keys(const LhValues *values);
+/* What CSV has of each field. Caller frees. */
+char **lh_values_texts(const LhValues *values);
+/* Whether field @index is a text, and no number, also where it is empty. */
+bool lh_values_is_text(const LhValues *values, guint index);
+
 /* Adds the fields to the open object. */
 void lh_values_json(const LhValues *values, LhJsonWriter *w);
 

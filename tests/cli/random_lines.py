@@ -36,7 +36,7 @@ MEMORY_BYTES_MAX = 4 << 30  # of one process; not in builds with an address sani
 
 # How often a command is tried.
 WEIGHTS = {"compare": 20, "sim": 28, "verify": 8, "run": 10, "show": 14, "list": 8, "help": 5,
-           "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4, "plan": 6}
+           "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4, "plan": 6, "sweep": 5}
 
 # Values that mean something, small enough to be computed at once. Other options take what their type
 # says.
@@ -64,6 +64,7 @@ SENSIBLE = {
     "--model": ["llama-7b", "llama-3-8b", "tnl-1b"],
     "--inject": ["drop-pair", "mask-shift", "stale-buffer", "delay:1", "delay:2", "local-lse",
                  "duplicate-pair", "wrong-kv-head"],
+    "--bootstrap": ["auto", "single"],
     "--deadline": ["5", "20s", "10000ms"],
     "--repeat": ["1", "2"],
     "--tolerance": ["10%", "0.5", "100%"],
@@ -83,6 +84,10 @@ SENSIBLE_OF = {("verify", "--ranks"): ["1-3", "2", "4", "1,2,5"],
                ("plan", "--ranks"): ["1", "2", "3"],
                ("plan", "--model"): ["gpt3-125m", "tnl-385m"],
                ("plan", "--schedule"): ["ring", "usp", "te-p2p", "lasp2"],
+               ("synth", "--ranks"): ["2", "3", "4"],
+               ("synth", "--budget"): ["1", "2"],
+               ("synth", "--seq-length"): ["96", "240", "1K"],
+               ("synth", "--memory-limit"): ["1MiB", "1GiB", "64"],
                ("validate", "--ranks"): ["1", "2"],
                ("validate", "--seq-length"): ["32", "64"]}
 
@@ -96,7 +101,7 @@ FORBIDDEN = re.compile(r"\(null\)|: Success$|Unknown error|error: *$|CRITICAL|WA
                        r"|LeakSanitizer|runtime error:|assertion|Assertion|core dumped", re.M)
 MESSAGE = re.compile(r"\berror: \S")
 SAYS_NO = re.compile(r"NOT |,NO\b|WRONG|None of|refused|does not fit|out of memory|not proven|FAILED"
-                     r"|\"best_cluster\": null|^cluster,gpus,.*\n\Z|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
+                     r"|Worse: |\"worse\": \[\n|,worse$|\"best_cluster\": null|^cluster,gpus,.*\n\Z|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
 
 
 class Tables:
@@ -263,6 +268,7 @@ class Line:
                   "validate": ["--profile", "--schedule", "--ranks", "--seq-length", "--repeat",
                                "--num-attention-heads", "--kv-channels"],
                   "plan": ["--model", "--ranks", "--schedule", "--seq-length", "--checkpoint"],
+                  "synth": ["--ranks", "--output", "--budget", "--pass", "--seq-length"],
                   "show": ["--schedule", "--ranks"]}.get(self.command, [])
         return [options[name] for name in wanted if name in options]
 
@@ -273,6 +279,23 @@ class Line:
         share = 0.1 if "some schedules" in option["section"] else often.get(option["option"], 1)
         return self.rng.random() < share
 
+    def sweep(self):
+        """A scenario with lists of values, in a file."""
+        rng = self.rng
+        lists = {"ranks": [1, 2, "4", 8, 3], "seq_length": ["64", 96, "1K", "4k"],
+                 "dtype": ["bf16", "fp32"], "no_overlap": [True, False], "mask": ["causal", "full"],
+                 "cluster": ["dgx-a100-80g:1", "dfa-2node:1", "nowhere"], "jitter": [0, 0.1]}
+        chosen = {name: rng.sample(lists[name], rng.randint(1, 2))
+                  for name in rng.sample(sorted(lists), rng.randint(1, 3))}
+        if self.bad and rng.random() < 0.3:
+            name = rng.choice(sorted(chosen))
+            chosen[name] = rng.choice([[], [None], 1, {}, chosen[name] * 2, [[]], ["x", -1]])
+        path = self.folder / "sweep.json"
+        path.write_text(json.dumps({"schema": "longhaul.scenario/1", "model": "gpt3-125m",
+                                    "schedule": rng.sample(["ring", "zigzag", "ulysses"], 2),
+                                    "sweep": chosen}))
+        return path.name
+
     def arguments(self):
         rng, names = self.rng, self.tables.names
         if self.command == "list":
@@ -282,6 +305,8 @@ class Line:
                                ["completion", rng.choice(["bash", "zsh", "fish", "csh"])]])
         if self.command == "reproduce":  # of all tables it takes half a minute
             return [rng.choice(["ring_flash_attention", "ring_flash_attention_threads", "x"])]
+        if self.command == "sweep" and rng.random() < 0.9:
+            return [self.sweep()]
         if self.tables.commands[self.command]["scenario"] and rng.random() < 0.25:
             if self.command in ("verify", "run", "validate") or rng.random() < 0.5:
                 return [make_file(rng, self.folder, rng.choice(["scenario", "program"]), self.tables)]

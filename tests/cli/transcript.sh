@@ -57,7 +57,8 @@ while IFS= read -r line || [ -n "$line" ]; do
         status=$?
         cat out err | sed -e "s|$LONGHAUL_DATA_DIR|DATA|g" -e 's/available: [^(]*(/available: ... (/' \
             -e 's/(dfa-balanced, [^)]*)/(...)/' -e 's/[0-9a-f]\{64\}/HASH/' \
-            -e 's/allowed: schema, description, schedule,.*/allowed: .../' \
+            -e 's/allowed: schema, description, sweep,.*/allowed: .../' \
+            -e 's/allowed: schedule_file, cluster,.*/allowed: .../' \
             -e '/^Options of some schedules/,/^$/{/^  /d; s/:$/: .../}'
         if [ $status -ne 0 ]; then
             echo "[$status]"

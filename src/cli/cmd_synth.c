@@ -1,0 +1,337 @@
+/*
+ * longhaul synth: searches for a schedule that is faster than the published ones.
+ */
+#include "base/error.h"
+#include "base/escape.h"
+#include "base/output.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "plan/prove.h"
+#include "report/describe.h"
+#include "synth/synth.h"
+
+#include <stddef.h>
+
+#define JOBS_MAX 1024
+#define BUDGET_MAX 1000000
+
+typedef struct {
+    char *output, *from;
+    uint64_t budget, seed, memory_limit_bytes, jobs;
+} Options;
+
+static const LhField options[] = {
+    { .name = "output",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, output),
+      .flags = LH_COMMAND_OUTPUT,
+      .min = 1,
+      .max = -1,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "File to write the fastest program to, as JSON (longhaul.schedule/1)." },
+    { .name = "budget",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, budget),
+      .min = 1,
+      .max = BUDGET_MAX,
+      .placeholder = "CANDIDATES",
+      .description = "Candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
+    { .name = "memory_limit",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_BYTES,
+      .offset = offsetof(Options, memory_limit_bytes),
+      .min = 1,
+      .max = -1,
+      .placeholder = "BYTES",
+      .description = "What a rank may hold, inputs and outputs included; default: what fits on "
+                     "its GPU." },
+    { .name = "seed",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, seed),
+      .description = "Seed of the search; default 0. The same seed and budget give the same "
+                     "program." },
+    { .name = "from",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, from),
+      .min = 1,
+      .max = -1,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "A program of an earlier search in the same scenario: what is written is "
+                     "never slower." },
+    { .name = "jobs",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, jobs),
+      .min = 1,
+      .max = JOBS_MAX,
+      .description = "Candidates to work on at once; default: one for each core that the process "
+                     "may use, if memory suffices. The result does not depend on it." },
+    { .name = NULL },
+};
+
+/* --- what is printed ----------------------------------------------------------------------------
+ */
+
+static void
+add_time(LhTable *table, const char *what, LhTime time_ps, LhTime bound_ps)
+{
+    g_autofree char *time = lh_format_time(time_ps);
+
+    lh_table_row(table);
+    lh_table_cell(table, what, NULL);
+    lh_table_cell(table, time, NULL);
+    if (bound_ps > 0)
+        lh_table_cell_printf(table, "%.2f", (double)time_ps / (double)bound_ps);
+    else
+        lh_table_cell(table, "-", NULL);
+}
+
+static void
+add_row(LhTable *table, const char *what, const LhCompareRow *row, const LhSynthBound *bound)
+{
+    LhTotals totals;
+    g_autofree char *peak = NULL;
+
+    lh_totals(row->result, &totals);
+    add_time(table, what, row->result->makespan_ps, bound->bound_ps);
+    for (int tier = 0; tier < LH_TIERS; tier++) {
+        g_autofree char *bytes = lh_format_bytes((uint64_t)totals.tier_bytes[tier]);
+
+        lh_table_cell(table, bytes, NULL);
+    }
+    peak = lh_format_bytes(totals.peak_bytes);
+    lh_table_cell(table, peak, NULL);
+}
+
+static LhTable *
+table_of(const LhSetup *setup, const LhSynthesis *s)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "what", "", NULL, false);
+    lh_table_column(table, "time", "time", NULL, true);
+    lh_table_column(table, "of_bound", "of bound", NULL, true);
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        lh_table_column(table, lh_tier_names[tier],
+                        lh_topology_link_name(setup->topology, (LhTier)tier), "sent", true);
+    lh_table_column(table, "peak", "peak", "of a rank", true);
+    add_time(table, "bound: compute", s->bound.compute_ps, s->bound.bound_ps);
+    if (s->bound.cut_ps > 0)
+        add_time(table, "bound: bytes into nodes", s->bound.cut_ps, s->bound.bound_ps);
+    if (s->published != NULL) {
+        g_autofree char *what = g_strdup_printf("published: %s", s->published->name);
+
+        add_row(table, what, s->published, &s->bound);
+    }
+    if (s->origin == LH_SYNTH_FOUND)
+        add_row(table, "found", s->best, &s->bound);
+    else if (s->candidate_ps != LH_TIME_NEVER)
+        add_time(table, "best candidate", s->candidate_ps, s->bound.bound_ps);
+    if (s->origin == LH_SYNTH_FROM)
+        add_row(table, "from the file", s->best, &s->bound);
+    return table;
+}
+
+static void
+print_tried(const LhSynthesis *s, GString *out)
+{
+    g_autofree char *moves = lh_format_count(s->moves);
+
+    g_string_append_printf(out,
+                           "Tried: published schedules %u, ways to cut the attention %u, "
+                           "candidates %u, moves %s, programs simulated %u",
+                           s->rows->len, s->grains, s->candidates, moves, s->simulated);
+    if (s->too_large > 0)
+        g_string_append_printf(out, ", too large for memory %u", s->too_large);
+    g_string_append(out, ".\n");
+}
+
+static void
+print_recipe(const LhSynthesis *s, GString *out)
+{
+    const LhSynthRecipe *r = &s->recipe;
+
+    if (s->candidate_ps == LH_TIME_NEVER)
+        return;
+    g_string_append_printf(
+        out,
+        "Best candidate: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, "
+        "%s; begun with %s.\n",
+        r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices,
+        r->grain.fine * (r->grain.zigzag ? 2 : 1), r->rounds,
+        r->kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd",
+        r->start == LH_SYNTH_STARTS ? "the best so far" : lh_synth_start_names[r->start]);
+}
+
+static void
+print_answer(const LhSynthesis *s, const char *path, GString *out)
+{
+    g_autofree char *file = lh_escaped_line(path);
+    const double best = (double)s->best->result->makespan_ps;
+    const char *const what[] = { [LH_SYNTH_PUBLISHED] = s->best->name,
+                                 [LH_SYNTH_FROM] = "the program of --from",
+                                 [LH_SYNTH_FOUND] = "the best candidate" };
+
+    if (s->published == NULL)
+        g_string_append(out, "No published schedule runs here and fits.");
+    else if (lh_synthesis_wins(s))
+        g_string_append_printf(out, "It takes %.1f %% less time than %s, the best published one.",
+                               100 * (1 - best / (double)s->published->result->makespan_ps),
+                               s->published->name);
+    else
+        g_string_append_printf(out, "None of the candidates is faster than %s.",
+                               s->published->name);
+    g_string_append_printf(out, "\nProven and written to %s: %s.\n", file, what[s->origin]);
+}
+
+static void
+print(const LhSetup *setup, const LhSynthesis *s, const char *path, GString *out)
+{
+    g_autoptr(LhTable) table = table_of(setup, s);
+
+    lh_describe_case(setup, out);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, LH_FORMAT_TABLE, out);
+    g_string_append_c(out, '\n');
+    print_tried(s, out);
+    print_recipe(s, out);
+    print_answer(s, path, out);
+}
+
+/* --- the command --------------------------------------------------------------------------------
+ */
+
+static bool
+draw(void *data, const LhSynthProgress *progress)
+{
+    LhProgressLine *line = data;
+    g_autofree char *best = NULL;
+    g_autofree char *text = NULL;
+
+    if (lh_progress_is_due(line)) {
+        best = progress->best_ps == LH_TIME_NEVER ? g_strdup("none")
+                                                  : lh_format_time(progress->best_ps);
+        text = g_strdup_printf("synth: %u of %u candidates, the best so far: %s",
+                               progress->candidates, progress->budget, best);
+        lh_progress_draw_text(line, text);
+    }
+    return !lh_interrupted();
+}
+
+static LhSynthesis *
+synthesize(const LhSetup *setup, const Options *o, const LhProgram *from, GError **error)
+{
+    LhProgressLine line;
+    const LhSynthOptions how = { .budget = (uint32_t)o->budget,
+                                 .seed = o->seed,
+                                 .memory_limit_bytes = o->memory_limit_bytes,
+                                 .threads = (guint)o->jobs,
+                                 .from = from,
+                                 .progress = draw,
+                                 .progress_data = &line };
+    LhSynthesis *synthesis;
+    bool listens;
+
+    lh_progress_start(&line, 0);
+    listens = lh_interrupt_listen();
+    synthesis = lh_synth(setup, &how, error);
+    lh_interrupt_end(listens);
+    lh_progress_end(&line);
+    return synthesis;
+}
+
+/* The program of --from; it must be proven. */
+static bool
+load_from(const LhSetup *setup, const char *path, LhProgram **program, GError **error)
+{
+    g_autoptr(LhProgram) loaded = NULL;
+    g_autoptr(LhProven) proven = NULL;
+
+    if (path == NULL)
+        return true;
+    loaded = lh_program_load(path, error);
+    if (loaded == NULL || !lh_synth_fits(setup, loaded, error)) {
+        g_prefix_error(error, "--from: ");
+        return false;
+    }
+    proven = lh_prove_program(loaded->name, loaded);
+    if (proven->unproven->len > 0) {
+        g_autofree char *name = lh_escaped_line(path);
+
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "--from: the program %s is not proven: %s", name,
+                    g_array_index(proven->findings, LhProofFinding, 0).message);
+        return false;
+    }
+    *program = g_steal_pointer(&loaded);
+    return true;
+}
+
+static bool
+check_line(const LhCommandLine *line, GError **error)
+{
+    const Options *o = line->options;
+
+    if (o->output == NULL || g_str_equal(o->output, "-")) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "longhaul synth needs --output FILE, the file to write the program to");
+        return false;
+    }
+    if (line->scenario->schedule_file != NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "longhaul synth searches for a program: to go on from one, give it with "
+                    "--from FILE, and the scenario that it is for");
+        return false;
+    }
+    return true;
+}
+
+static int
+run(const LhCommandLine *line, GError **error)
+{
+    const Options *o = line->options;
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhProgram) from = NULL;
+    g_autoptr(LhSynthesis) synthesis = NULL;
+    g_autoptr(GString) file = g_string_new(NULL);
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    if (!check_line(line, error))
+        return LH_ERROR_USAGE;
+    setup = lh_setup_new(line->scenario, error);
+    if (setup == NULL || !lh_synth_check(setup, error) || !load_from(setup, o->from, &from, error))
+        return LH_ERROR_INPUT;
+    synthesis = synthesize(setup, o, from, error);
+    if (synthesis == NULL || !lh_program_write(synthesis->best->program, file, error) ||
+        !lh_output_file(o->output, file->str, file->len, error))
+        return LH_ERROR_RUNTIME;
+    print(setup, synthesis, o->output, out);
+    if (!lh_output_stdout(out->str, out->len, error))
+        return LH_ERROR_RUNTIME;
+    if (synthesis->interrupted)
+        return LH_ERROR_INTERRUPTED;
+    return lh_synthesis_wins(synthesis) ? 0 : LH_ERROR_NO;
+}
+
+const LhCommand lh_command_synth = {
+    .name = "synth",
+    .arguments = "[SCENARIO] [OPTIONS] --output FILE",
+    .summary = "Search for a schedule that is faster than the published ones.",
+    .details = "Simulates the schedules that compare knows, then searches for programs that deal\n"
+               "out the blocks of attention among the nodes (or the GPUs of one node) and the\n"
+               "messages among rounds, each simulated in full. The fastest program of all is\n"
+               "proven and written: it may be run, simulated and verified like any other. Exit\n"
+               "status 1 if it is a published one, because nothing was found that is faster.\n"
+               "Forward passes of softmax attention only. What a search cannot know is said in\n"
+               "docs/synthesis.md.\n\n"
+               "Ctrl-C ends the search with what is found (exit status 130).\n\n"
+               "  longhaul synth --cluster dfa-2node:2 --seq-length 16K --pass fwd \\\n"
+               "      --output best.schedule.json\n"
+               "  longhaul sim --schedule-file best.schedule.json --cluster dfa-2node:2\n",
+    .scenario = true,
+    .ignores = LH_SCENARIO_OF_PROOF,
+    .options = options,
+    .options_size = sizeof(Options),
+    .run = run,
+};

@@ -1,0 +1,192 @@
+/* See the header. */
+#include "report/describe_sweep.h"
+
+#include "base/escape.h"
+#include "report/text.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define GIB ((double)(UINT64_C(1) << 30))
+#define PERCENT 100
+
+/* ---- the question ---- */
+
+/* "8 x 4 = 32 points: seq-length x ranks". */
+static void
+describe_question(const LhSweep *sweep, GString *out)
+{
+    const LhSetup *setup = sweep->setup;
+
+    g_string_append(out, setup->step != NULL ? "training steps" : "one attention module");
+    if (setup->model != NULL) {
+        g_string_append(out, " of ");
+        lh_escape_line(out, setup->model->name);
+    }
+    g_string_append_printf(out, ", %u point%s", sweep->points->len,
+                           sweep->points->len == 1 ? "" : "s");
+    for (guint i = 0; i < sweep->axes->len; i++) {
+        const LhScenarioAxis *axis = g_ptr_array_index(sweep->axes, i);
+
+        g_string_append_printf(out, "%s %u of %s", i == 0 ? ":" : " x", axis->values->len,
+                               axis->field->name);
+    }
+    g_string_append_c(out, '\n');
+}
+
+/* ---- the points ---- */
+
+static void
+add_columns(LhTable *table, const LhSweep *sweep)
+{
+    for (guint i = 0; i < sweep->axes->len; i++) {
+        const LhScenarioAxis *axis = g_ptr_array_index(sweep->axes, i);
+
+        lh_table_column(table, axis->field->name, axis->field->name, NULL,
+                        axis->field->type == LH_FIELD_UNIT);
+    }
+    lh_table_column(table, "fastest", "fastest", NULL, false);
+    lh_table_column(table, "time", "time", NULL, true);
+    if (sweep->setup->step != NULL) {
+        lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
+        lh_table_column(table, "mfu", "MFU", "%", true);
+    }
+    lh_table_column(table, "exposed", "exposed", "%", true);
+    lh_table_column(table, "memory", "memory", "GiB", true);
+    lh_table_column(table, "next", "next", NULL, false);
+    lh_table_column(table, "vs_best", "vs fastest", NULL, true);
+    lh_table_column(table, "told_apart", "told apart", NULL, false);
+}
+
+/* The share of the time in which communication shows. */
+static double
+exposed_share(const LhSweep *sweep, char **row)
+{
+    static const char *const keys[] = { "exposed_nvlink_sum_s", "exposed_pcie_sum_s",
+                                        "exposed_nic_sum_s", "exposed_fabric_sum_s" };
+    double exposed = 0;
+
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++)
+        exposed += lh_sweep_number(sweep, row, keys[i]);
+    return exposed / MAX(lh_sweep_number(sweep, row, "span_sum_s"), DBL_MIN);
+}
+
+static void
+add_fastest(LhTable *table, const LhSweep *sweep, char **row)
+{
+    g_autofree char *time =
+        lh_format_time((LhTime)llround(lh_sweep_seconds(sweep, row) * (double)LH_PS_PER_S));
+
+    lh_table_cell(table, lh_sweep_cell(sweep, row, "schedule"), NULL);
+    lh_table_cell(table, time, NULL);
+    if (sweep->setup->step != NULL) {
+        lh_table_cell_printf(table, "%.0f", lh_sweep_number(sweep, row, "tokens_per_s"));
+        lh_table_cell_printf(table, "%.1f", PERCENT * lh_sweep_number(sweep, row, "mfu"));
+    }
+    lh_table_cell_printf(table, "%.1f", PERCENT * exposed_share(sweep, row));
+    lh_table_cell_printf(table, "%.1f", lh_sweep_number(sweep, row, "peak_bytes_max") / GIB);
+}
+
+/* Why nothing runs at a point; caller frees. */
+static char *
+reason_of(const LhSweep *sweep, const LhSweepPoint *point)
+{
+    char **row;
+
+    if (point->rows == NULL)
+        return g_strdup("interrupted");
+    row = g_ptr_array_index(point->rows, 0);
+    return g_strdup_printf("%s%s%s: %s", lh_sweep_cell(sweep, row, "schedule"),
+                           lh_sweep_cell(sweep, row, "schedule")[0] != '\0' ? " " : "",
+                           lh_sweep_cell(sweep, row, "state"), lh_sweep_cell(sweep, row, "reason"));
+}
+
+static void
+add_point(LhTable *table, const LhSweep *sweep, const LhSweepPoint *point)
+{
+    char **first = lh_sweep_place(sweep, point, 0);
+    char **next = lh_sweep_place(sweep, point, 1);
+
+    lh_table_row(table);
+    for (guint i = 0; i < sweep->axes->len; i++) {
+        g_autofree char *text = lh_sweep_value_text(sweep, i, point->values[i]);
+
+        lh_table_cell(table, text, NULL);
+    }
+    if (first == NULL) {
+        g_autofree char *reason = reason_of(sweep, point);
+
+        lh_table_cell(table, "none", NULL);
+        lh_table_note(table, reason);
+        return;
+    }
+    add_fastest(table, sweep, first);
+    if (next == NULL)
+        return;
+    lh_table_cell(table, lh_sweep_cell(sweep, next, "schedule"), NULL);
+    lh_table_cell_printf(table, "%.2fx", lh_sweep_number(sweep, next, "vs_best"));
+    lh_table_cell(table, lh_sweep_cell(sweep, next, "told_apart_from_best"), NULL);
+}
+
+/* ---- what there is to say ---- */
+
+/* How many points ... */
+typedef struct {
+    guint missing, without_answer, tied;
+} Counts;
+
+static Counts
+count(const LhSweep *sweep)
+{
+    Counts c = { 0 };
+
+    for (guint i = 0; i < sweep->points->len; i++) {
+        const LhSweepPoint *point = g_ptr_array_index(sweep->points, i);
+        char **next = lh_sweep_place(sweep, point, 1);
+
+        c.missing += point->rows == NULL;
+        c.without_answer += point->rows != NULL && lh_sweep_place(sweep, point, 0) == NULL;
+        c.tied +=
+            next != NULL && strcmp(lh_sweep_cell(sweep, next, "told_apart_from_best"), "no") == 0;
+    }
+    return c;
+}
+
+static void
+describe_rest(const LhSweep *sweep, GString *out)
+{
+    const Counts c = count(sweep);
+
+    if (c.tied > 0 && sweep->setup->cost == LH_COST_DEVICE)
+        g_string_append_printf(out,
+                               "At %u of the points the fastest and the next schedule are not told "
+                               "apart: their difference is within what constants are good to.\n",
+                               c.tied);
+    if (c.without_answer > 0)
+        g_string_append_printf(out,
+                               "At %u of the points no schedule runs; the reason is that of the "
+                               "first one. CSV and JSON have all of them.\n",
+                               c.without_answer);
+    if (c.missing > 0)
+        g_string_append_printf(out, "Interrupted: %u points are missing.\n", c.missing);
+}
+
+void
+lh_describe_sweep(const LhSweep *sweep, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = lh_table_new();
+    gsize from = out->len;
+
+    describe_question(sweep, out);
+    lh_table_words(format, out, from);
+    g_string_append_c(out, '\n');
+    add_columns(table, sweep);
+    for (guint i = 0; i < sweep->points->len; i++)
+        add_point(table, sweep, g_ptr_array_index(sweep->points, i));
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    from = out->len;
+    describe_rest(sweep, out);
+    lh_table_words(format, out, from);
+}

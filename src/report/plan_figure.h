@@ -1,0 +1,9 @@
+/*
+ * The front of a plan as a figure: the time and the memory of the ways that no other one beats in
+ * both, a line for each cluster, a shape for each policy of recomputation.
+ */
+#pragma once
+
+#include "report/plan_values.h"
+
+bool lh_plan_figure(const LhPlanAnswer *answer, const char *path, GError **error);

@@ -1,0 +1,19 @@
+/*
+ * Simulated annealing of an assignment (state.h): single blocks, parts of rows and columns that
+ * one place has, and swaps move while the temperature falls.
+ */
+#pragma once
+
+#include "synth/state.h"
+
+typedef struct {
+    uint64_t moves; /* that are tried */
+    uint64_t seed;
+    LhSynthWeights weights;
+    double hot, cold; /* the temperature at the beginning and at the end, as shares of the
+                         objective before it */
+} LhSynthCooling;
+
+/* Leaves @state at the best assignment on the way. Returns its objective; the same for the same
+ * state and cooling. */
+double lh_synth_anneal(LhSynthState *state, const LhSynthCooling *cooling);

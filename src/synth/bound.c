@@ -1,0 +1,220 @@
+/*
+ * The cut. A node that computes pairs of a set of A rows and B columns, of which x and y are at
+ * home, takes in the others and gives back their results: (A - x) row + (B - y) column, in units of
+ * the tokens of a node. Under the causal mask it has at most A B - t^2 / 2 pairs, where t, what is
+ * in both sets, is at least max(A + B - M, x + y - 1, 0) of M nodes' tokens. (A square of t has its
+ * diagonal, too: t / 2 tokens more.) For any price L of a pair, the traffic is at least
+ * L pairs - g(L), where g is the largest L pairs - traffic of any A, B, x, y; so the mean over the
+ * nodes is at least L (mean pairs) - g(L), for every L. Relays, multicast and any balance of the
+ * work are within that; adding up results within the network is not.
+ */
+#include "synth/bound.h"
+
+#include "kernels/sizes.h"
+#include "sched/common/pass.h"
+#include "sim/attention_cost.h"
+#include "synth/problem.h"
+
+#include <math.h>
+
+#define PRECISION 5e-4 /* of g, as a share of L (mean pairs) */
+#define PRICES 16      /* that an interval of them is narrowed down */
+#define CELLS_MAX 10000U
+
+/* --- the cut ------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    double nodes, diagonal; /* diagonal: pairs beyond t^2 / 2, for each t */
+    bool causal;
+    double row, column, price;
+} Cut;
+
+/* Sets of A in [low_a, low_a + size] rows, and B likewise. */
+typedef struct {
+    double low_a, low_b, size;
+} Cell;
+
+/* The largest price x pairs - traffic in @cell; exact if its size is 0, else no less than that. */
+static double
+most(const Cut *c, Cell cell)
+{
+    const double a = cell.low_a + cell.size, b = cell.low_b + cell.size;
+    const double x = fmin(a, 1), y = fmin(b, 1), cheap = fmin(c->row, c->column);
+    const double costs = fmax(cell.low_a - x, 0) * c->row + fmax(cell.low_b - y, 0) * c->column;
+    const double least = fmax(cell.low_a + cell.low_b - c->nodes, 0);
+    double home, t;
+
+    if (!c->causal)
+        return c->price * a * b - costs;
+    /* What both homes share can be given up, the cheaper way: it is where that is worth it. */
+    home = fmax(fmin(cell.low_a, 1) + fmin(cell.low_b, 1) - 1, 0);
+    t = fmax(least, fmin(home, cheap / c->price));
+    return c->price * (a * b - t * t / 2 + c->diagonal * fmin(a, b)) - costs -
+           cheap * fmax(home - t, 0);
+}
+
+/* Cells that may have more than what is found are cut in four, all of a size at a time. */
+static double
+largest(const Cut *c, double tolerance)
+{
+    g_autoptr(GArray) cells = g_array_new(FALSE, FALSE, sizeof(Cell));
+    const Cell all = { 0, 0, c->nodes };
+    double found = 0, upper = INFINITY;
+
+    g_array_append_val(cells, all);
+    while (upper > found + tolerance && cells->len < CELLS_MAX) {
+        g_autoptr(GArray) wider = cells;
+        const double half = g_array_index(wider, Cell, 0).size / 2;
+
+        cells = g_array_new(FALSE, FALSE, sizeof(Cell));
+        for (guint i = 0; i < 4 * wider->len; i++) {
+            const Cell *whole = &g_array_index(wider, Cell, i / 4);
+            const Cell part = { whole->low_a + (i & 1 ? half : 0),
+                                whole->low_b + (i & 2 ? half : 0), half };
+
+            found = fmax(found, most(c, (Cell){ part.low_a + half, part.low_b + half, 0 }));
+            if (most(c, part) > found + tolerance)
+                g_array_append_val(cells, part);
+        }
+        upper = found + tolerance;
+        for (guint i = 0; i < cells->len; i++)
+            upper = fmax(upper, most(c, g_array_index(cells, Cell, i)));
+    }
+    return upper;
+}
+
+static double
+at_price(Cut *c, double price, double pairs)
+{
+    c->price = price;
+    return price * pairs - largest(c, PRECISION * price * pairs);
+}
+
+double
+lh_synth_cut(uint32_t nodes, uint64_t tokens, bool causal, double row, double column)
+{
+    const double one = 1 / (double)tokens;
+    const double pairs = causal ? ((double)nodes + one) / 2 : (double)nodes;
+    Cut c = { nodes, causal ? one / 2 : 0, causal, row, column, 0 };
+    double low = 0, high = 4 * (row + column), best = 0;
+
+    /* The bound is concave in the price; each price that is tried gives a bound. */
+    for (int i = 0; i < PRICES && high - low > PRECISION * high; i++) {
+        const double first = low + (high - low) / 3, second = high - (high - low) / 3;
+        const double left = at_price(&c, first, pairs), right = at_price(&c, second, pairs);
+
+        best = fmax(best, fmax(left, right));
+        if (left < right)
+            low = first;
+        else
+            high = second;
+    }
+    return best;
+}
+
+/* What the NICs of all nodes take together, in bytes a second. */
+static double
+nics(const LhNetwork *n, bool up)
+{
+    double sum = 0;
+
+    for (uint32_t id = 0; id < n->collective_first; id++) {
+        const LhLink link = lh_network_link(n, id);
+
+        if (link.tier == LH_TIER_NIC && link.up == up)
+            sum += link.bandwidth_bytes_per_s;
+    }
+    return sum;
+}
+
+/* Messages share links, and collectives are made of messages. */
+static bool
+has_links(const LhSetup *setup)
+{
+    return setup->network_model != LH_NETWORK_ALPHA_BETA &&
+           setup->collectives != LH_COLLECTIVES_NCCL &&
+           setup->collectives != LH_COLLECTIVES_CLOSED_FORM;
+}
+
+static void
+bound_cut(const LhSetup *setup, LhSynthBound *bound)
+{
+    const LhSynthPlaces at = lh_synth_places(setup);
+    const LhAttention *a = &setup->params.attention;
+    const uint64_t tokens = a->seq_length / at.places;
+    const double row = 2.0 * lh_dtype_bytes(a->dtype); /* q comes, and a result of its size goes */
+    const double column = 2.0 * lh_dtype_bytes(a->dtype) * a->groups / a->heads;
+    const double rate = fmin(nics(&setup->network, true), nics(&setup->network, false));
+
+    if (at.gpus == 1 || !has_links(setup) || rate <= 0 || !lh_mask_is_plain(&setup->params.mask))
+        return;
+    bound->cut_bytes = lh_synth_cut(at.places, tokens, setup->params.mask.causal, row, column) *
+                       (double)tokens * a->batch * a->heads * a->head_dim * at.places;
+    bound->cut_ps = lh_time_from_ps(bound->cut_bytes / rate * (double)LH_PS_PER_S);
+}
+
+/* --- compute ------------------------------------------------------------------------------------
+ */
+
+/* The best rate of any forward kernel of @head_dim, in flop/s; without measured ones, the peak. */
+static double
+best_rate(const LhSetup *setup)
+{
+    const LhDevice *device = setup->device;
+    const uint32_t head_dim = setup->params.attention.head_dim;
+    double rate = 0;
+
+    for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++) {
+        for (int causal = 0; causal < 2; causal++) {
+            LhKernelRate curve;
+
+            if (lh_kernels[k]->effect == LH_EFFECT_ATTEND &&
+                lh_device_rate(device, lh_kernels[k]->name, causal != 0, head_dim, &curve))
+                rate = fmax(rate, curve.rate);
+        }
+    }
+    for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
+        const LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, i);
+
+        if (row->direction == LH_ATTENTION_FWD && row->head_dim == head_dim)
+            rate = fmax(rate, fmax(row->rate, row->sustained_rate));
+    }
+    /* Without a mask, products with scores that are written out do no more than attention does. */
+    if (rate <= 0 || !setup->params.mask.causal)
+        rate = fmax(rate, device->matrix_rate);
+    return rate;
+}
+
+static double
+ranks_at_full_speed(const LhSetup *setup)
+{
+    const GArray *slow = setup->scenario->straggler;
+    double ranks = setup->network.ranks;
+
+    for (guint i = 0; slow != NULL && i < slow->len; i++)
+        ranks -= 1 - 1 / g_array_index(slow, LhStraggler, i).slowdown;
+    return ranks;
+}
+
+static LhTime
+bound_compute(const LhSetup *setup)
+{
+    const LhAttention *a = &setup->params.attention;
+    const uint64_t pairs = lh_mask_pairs(&setup->params.mask, (LhSegment){ 0, 1, a->seq_length },
+                                         (LhSegment){ 0, 1, a->seq_length });
+    const double flops = 4.0 * a->batch * a->heads * a->head_dim * (double)pairs;
+    const double seconds = flops / (best_rate(setup) * ranks_at_full_speed(setup));
+
+    return lh_time_from_ps(seconds * (1 - setup->scenario->jitter) * (double)LH_PS_PER_S);
+}
+
+LhSynthBound
+lh_synth_bound(const LhSetup *setup)
+{
+    LhSynthBound bound = { .compute_ps = bound_compute(setup) };
+
+    bound_cut(setup, &bound);
+    bound.bound_ps = MAX(bound.compute_ps, bound.cut_ps);
+    return bound;
+}

@@ -1,0 +1,27 @@
+/*
+ * What no schedule is faster than, whoever computes what and in which order.
+ */
+#pragma once
+
+#include "plan/setup.h"
+
+typedef struct {
+    LhTime compute_ps; /* all flops at the best rate that the device's kernels reach anywhere */
+    /*
+     * The bytes that must come into the nodes, over what their NICs take: of a plain mask and equal
+     * shares of the tokens, on a network whose messages share links. 0: nothing is known.
+     */
+    LhTime cut_ps;
+    double cut_bytes; /* of all nodes, per direction */
+    LhTime bound_ps;  /* the larger one */
+} LhSynthBound;
+
+/* The setup is one of forward attention that lh_synth_check() takes. */
+LhSynthBound lh_synth_bound(const LhSetup *setup);
+
+/*
+ * The least traffic of one of @nodes nodes, in the tokens of one node, if each has its share of the
+ * pairs of a full or a @causal mask: a row that is not at home costs @row, a column @column.
+ * @tokens: of one node.
+ */
+double lh_synth_cut(uint32_t nodes, uint64_t tokens, bool causal, double row, double column);

@@ -1,0 +1,289 @@
+/* See the header. Calls are made as large as the layout allows: runs of columns of a row, then rows
+ * that have the same runs. By position they are runs of tokens, too. */
+#include "synth/layout.h"
+
+static uint32_t *
+new_table(const LhSynthProblem *p)
+{
+    const gsize entries = (gsize)p->grain.slices * p->chunks;
+    uint32_t *table = g_new(uint32_t, entries);
+
+    for (gsize i = 0; i < entries; i++)
+        table[i] = LH_SYNTH_NONE;
+    return table;
+}
+
+/* The rounds in which @place first needs chunks, as @counts say. */
+static void
+find_turns(const LhSynthState *s, const uint32_t *counts, uint32_t place, uint32_t *turns)
+{
+    const LhSynthProblem *p = s->problem;
+
+    for (uint32_t slice = 0; slice < p->grain.slices; slice++) {
+        for (uint32_t c = 0; c < p->chunks; c++) {
+            const uint32_t *at =
+                &counts[((place * p->chunks + c) * p->grain.slices + slice) * s->rounds];
+
+            for (uint32_t t = s->rounds; t-- > 0;)
+                if (at[t] > 0)
+                    turns[slice * p->chunks + c] = t;
+        }
+    }
+}
+
+/* Lists the chunks that are needed, slice by slice, and gives them parts. Returns how many parts.
+ */
+static uint32_t
+list_chunks(const LhSynthProblem *p, const uint32_t *turns, uint32_t *list, uint32_t *counts,
+            uint32_t *at)
+{
+    uint32_t parts = 0;
+
+    for (uint32_t slice = 0; slice < p->grain.slices; slice++) {
+        for (uint32_t c = 0; c < p->chunks; c++) {
+            if (turns[slice * p->chunks + c] == LH_SYNTH_NONE)
+                continue;
+            list[slice * p->chunks + counts[slice]++] = c;
+            at[slice * p->chunks + c] = parts;
+            parts += p->pieces;
+        }
+    }
+    return parts;
+}
+
+/* --- calls --------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const LhSynthLayout *layout;
+    LhSynthSite *site;
+    uint32_t place, slice, turn;
+    guint first; /* of the calls of this slice and turn */
+} Gather;
+
+static uint32_t
+row_of(const Gather *g, uint32_t index)
+{
+    return g->site->rows[g->slice * g->layout->problem->chunks + index];
+}
+
+static uint32_t
+column_of(const Gather *g, uint32_t index)
+{
+    const LhSynthProblem *p = g->layout->problem;
+
+    return g->site->columns[lh_synth_kv_slice(p, g->slice) * p->chunks + index];
+}
+
+/* Whether the chunk behind @before in the layout may be in a call with it. */
+static bool
+goes_on(const Gather *g, uint32_t before, uint32_t chunk)
+{
+    return !lh_synth_by_position(g->layout->problem) || chunk == before + 1;
+}
+
+/* A block on the diagonal of a causal mask, which is a call of its own. */
+static bool
+is_triangle(const Gather *g, uint32_t row, uint32_t column)
+{
+    const LhSynthProblem *p = g->layout->problem;
+
+    return row == column && p->form->params.mask.causal && !lh_synth_by_position(p);
+}
+
+/* Adds a run of columns of one row: to a call that has the same run of the row before, if there is
+ * one. */
+static void
+add_run(Gather *g, LhSynthCall run)
+{
+    GArray *calls = g->site->calls;
+    const uint32_t row = row_of(g, run.row);
+    const bool alone = run.columns == 1 && is_triangle(g, row, column_of(g, run.column));
+
+    for (guint i = g->first; i < calls->len && !alone; i++) {
+        LhSynthCall *c = &g_array_index(calls, LhSynthCall, i);
+        const uint32_t last = row_of(g, c->row + c->rows - 1);
+        const bool triangle =
+            c->columns == 1 && c->rows == 1 && is_triangle(g, last, column_of(g, c->column));
+
+        if (!triangle && c->column == run.column && c->columns == run.columns &&
+            c->row + c->rows == run.row && goes_on(g, last, row)) {
+            c->rows++;
+            return;
+        }
+    }
+    g_array_append_val(calls, run);
+}
+
+/* The columns, by their places in the list, of row @index in this turn. */
+static void
+gather_row(Gather *g, uint32_t index)
+{
+    const LhSynthProblem *p = g->layout->problem;
+    const LhSynthState *s = g->layout->state;
+    const uint32_t kv = lh_synth_kv_slice(p, g->slice);
+    const uint32_t line = row_of(g, index) * p->grain.slices + g->slice;
+    LhSynthCall run = { .slice = g->slice, .row = index, .rows = 1 };
+    uint32_t place = 0;
+
+    for (uint32_t b = p->row_first[line]; b < p->row_first[line + 1]; b++) {
+        const uint32_t block = p->row_blocks[b], column = p->blocks[block].column;
+        const bool triangle = is_triangle(g, p->blocks[block].row, column);
+
+        if (s->owners[block] != g->place || s->turns[block] != g->turn)
+            continue;
+        while (place < g->site->columns_count[kv] && column_of(g, place) != column)
+            place++;
+        if (run.columns > 0 && (triangle || place != run.column + run.columns ||
+                                !goes_on(g, column_of(g, place - 1), column))) {
+            add_run(g, run);
+            run.columns = 0;
+        }
+        if (run.columns == 0)
+            run.column = place;
+        run.columns++;
+        if (triangle) {
+            add_run(g, run);
+            run.columns = 0;
+        }
+    }
+    if (run.columns > 0)
+        add_run(g, run);
+}
+
+/* What a call waits for: nothing from elsewhere, or its round. */
+static void
+judge(const Gather *g, LhSynthCall *call)
+{
+    const LhSynthProblem *p = g->layout->problem;
+    uint32_t rows = 0, columns = 0;
+
+    for (uint32_t i = 0; i < call->rows; i++)
+        rows += p->homes[row_of(g, call->row + i)] != g->place;
+    for (uint32_t j = 0; j < call->columns; j++)
+        columns += p->homes[column_of(g, call->column + j)] != g->place;
+    call->turn = rows + columns == 0 ? LH_SYNTH_LOCAL : (int)g->turn;
+    call->remote = (double)rows / call->rows;
+}
+
+/* By turn; in a turn, first what others wait for. */
+static int
+by_turn(gconstpointer a, gconstpointer b)
+{
+    const LhSynthCall *x = a, *y = b;
+
+    if (x->turn != y->turn)
+        return x->turn < y->turn ? -1 : 1;
+    if (x->remote != y->remote)
+        return x->remote > y->remote ? -1 : 1;
+    return 0;
+}
+
+static void
+gather_calls(const LhSynthLayout *layout, uint32_t place)
+{
+    Gather g = { .layout = layout, .site = &layout->sites[place], .place = place };
+
+    for (g.slice = 0; g.slice < layout->problem->grain.slices; g.slice++) {
+        for (g.turn = 0; g.turn < layout->state->rounds; g.turn++) {
+            g.first = g.site->calls->len;
+            for (uint32_t i = 0; i < g.site->rows_count[g.slice]; i++)
+                gather_row(&g, i);
+            for (guint i = g.first; i < g.site->calls->len; i++)
+                judge(&g, &g_array_index(g.site->calls, LhSynthCall, i));
+        }
+    }
+    g_array_sort(g.site->calls, by_turn); /* stable: GLib sorts by merging */
+}
+
+/* Outputs: of each call, or of each row. */
+static void
+place_results(const LhSynthLayout *layout, LhSynthSite *site)
+{
+    const LhSynthProblem *p = layout->problem;
+
+    for (guint i = 0; i < site->calls->len; i++) {
+        LhSynthCall *c = &g_array_index(site->calls, LhSynthCall, i);
+
+        c->out =
+            layout->kernels == LH_SYNTH_BLOCKS
+                ? site->out_parts
+                : site->row_at[c->slice * p->chunks + site->rows[c->slice * p->chunks + c->row]];
+        for (uint32_t k = 0; k < c->rows; k++) {
+            const uint32_t entry =
+                c->slice * p->chunks + site->rows[c->slice * p->chunks + c->row + k];
+
+            if (site->result_at[entry] == LH_SYNTH_NONE)
+                site->result_at[entry] = c->out + k * p->pieces;
+            site->result_turn[entry] = c->turn; /* calls come by turn */
+        }
+        if (layout->kernels == LH_SYNTH_BLOCKS)
+            site->out_parts += c->rows * p->pieces;
+    }
+    if (layout->kernels == LH_SYNTH_ACCUMULATE)
+        site->out_parts = site->q_parts;
+}
+
+static void
+lay_out(const LhSynthLayout *layout, uint32_t place)
+{
+    const LhSynthProblem *p = layout->problem;
+    LhSynthSite *site = &layout->sites[place];
+
+    site->rows = new_table(p);
+    site->columns = new_table(p);
+    site->row_at = new_table(p);
+    site->column_at = new_table(p);
+    site->row_turn = new_table(p);
+    site->column_turn = new_table(p);
+    site->result_at = new_table(p);
+    site->result_turn = g_new0(int, (gsize)p->grain.slices * p->chunks);
+    site->rows_count = g_new0(uint32_t, p->grain.slices);
+    site->columns_count = g_new0(uint32_t, p->grain.slices);
+    site->calls = g_array_new(FALSE, FALSE, sizeof(LhSynthCall));
+    find_turns(layout->state, layout->state->rows, place, site->row_turn);
+    find_turns(layout->state, layout->state->columns, place, site->column_turn);
+    site->q_parts = list_chunks(p, site->row_turn, site->rows, site->rows_count, site->row_at);
+    site->kv_parts =
+        list_chunks(p, site->column_turn, site->columns, site->columns_count, site->column_at);
+    gather_calls(layout, place);
+    place_results(layout, site);
+}
+
+LhSynthLayout *
+lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels)
+{
+    LhSynthLayout *layout = g_new0(LhSynthLayout, 1);
+
+    layout->state = state;
+    layout->problem = state->problem;
+    layout->kernels = kernels;
+    layout->sites = g_new0(LhSynthSite, state->problem->places);
+    for (uint32_t place = 0; place < state->problem->places; place++)
+        lay_out(layout, place);
+    return layout;
+}
+
+void
+lh_synth_layout_free(LhSynthLayout *layout)
+{
+    if (layout == NULL)
+        return;
+    for (uint32_t place = 0; place < layout->problem->places; place++) {
+        LhSynthSite *site = &layout->sites[place];
+
+        g_free(site->rows);
+        g_free(site->columns);
+        g_free(site->rows_count);
+        g_free(site->columns_count);
+        g_free(site->row_at);
+        g_free(site->column_at);
+        g_free(site->row_turn);
+        g_free(site->column_turn);
+        g_free(site->result_at);
+        g_free(site->result_turn);
+        g_array_unref(site->calls);
+    }
+    g_free(layout->sites);
+    g_free(layout);
+}

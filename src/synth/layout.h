@@ -1,0 +1,51 @@
+/*
+ * What each place does under an assignment: the chunks that it holds, the calls of attention that
+ * its blocks are put together to, and when results are complete. From this the programs of its
+ * ranks are written (emit.h).
+ */
+#pragma once
+
+#include "synth/state.h"
+
+#define LH_SYNTH_NONE UINT32_MAX
+#define LH_SYNTH_LOCAL (-1) /* the turn of what needs nothing from other places */
+
+/* Which kernels attend. */
+typedef enum {
+    LH_SYNTH_ACCUMULATE, /* attention_fwd: calls of the same rows add to one accumulator */
+    LH_SYNTH_BLOCKS,     /* attention_block: each call has an output, and merge_lse joins them */
+    LH_SYNTH_KERNELS
+} LhSynthKernels;
+
+/* A rectangle of blocks of one slice: rows and columns that are neighbours in the layout. */
+typedef struct {
+    uint32_t slice;
+    uint32_t row, rows, column, columns; /* places in the lists of rows and columns of the slice */
+    int turn;                            /* LH_SYNTH_LOCAL, or a round */
+    double remote;                       /* share of the rows that live elsewhere */
+    uint32_t out;                        /* part of the block slot where its output begins */
+} LhSynthCall;
+
+/* Indices of tables are slice * chunks + chunk (or + place in a list); slices are a GPU's. */
+typedef struct {
+    uint32_t *rows, *columns;             /* lists: chunks that are needed, ascending */
+    uint32_t *rows_count, *columns_count; /* [slices] */
+    uint32_t *row_at, *column_at;         /* parts in the layout; LH_SYNTH_NONE: not needed */
+    uint32_t q_parts, kv_parts, out_parts;
+    uint32_t *row_turn, *column_turn; /* first round that needs a chunk */
+    uint32_t *result_at;              /* where the place's result for a row is */
+    int *result_turn;                 /* the last call's */
+    GArray *calls;                    /* of LhSynthCall, by turn */
+} LhSynthSite;
+
+typedef struct {
+    const LhSynthState *state; /* borrowed, as is ... */
+    const LhSynthProblem *problem;
+    LhSynthKernels kernels;
+    LhSynthSite *sites; /* [places] */
+} LhSynthLayout;
+
+/* Caller frees. */
+LhSynthLayout *lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels);
+void lh_synth_layout_free(LhSynthLayout *layout);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthLayout, lh_synth_layout_free)

@@ -1,0 +1,498 @@
+/*
+ * See the header. Candidates come in batches: those of a batch are independent, and the next batch
+ * knows the best of all before it, so the number of threads changes nothing. The first part of the
+ * budget goes through the portfolio, the rest stays near the best.
+ */
+#include "synth/synth.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "plan/compare_pool.h"
+#include "plan/threads.h"
+#include "synth/anneal.h"
+#include "verify/verify.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define BATCH 16U
+#define EXPLORED 0.6   /* of the budget */
+#define NEAR_SHARE 0.8 /* of the rest: it has the grain of the best ... */
+#define WARM_SHARE 0.4 /* ... and begins with it */
+#define USUAL_ROUNDS 3
+#define MOVES_LEAST UINT64_C(100000)
+#define MOVES_PER_BLOCK UINT64_C(5000)
+#define MOVES_MOST UINT64_C(2000000)
+#define LOAD_WEIGHT 0.1
+#define HOT 0.03 /* of the objective */
+#define WARM 0.004
+#define COLD 0.0002
+
+/* Of the generator's words, what each draws. */
+enum {
+    DRAW_ORDER,
+    DRAW_START,
+    DRAW_SEED,
+    DRAW_NEAR,
+};
+
+/* What an annealing has come to. */
+typedef struct {
+    LhSynthRecipe recipe;
+    const LhSynthProblem *problem;
+    bool warm;      /* it begins with the best */
+    LhTime time_ps; /* LH_TIME_NEVER: it was not simulated to its end, or does not fit */
+    uint32_t simulated, too_large;
+    uint64_t moves;
+    LhSynthState *state; /* owned */
+} Candidate;
+
+typedef struct {
+    const LhSetup *setup;
+    const LhSynthOptions *options;
+    LhSynthesis *found;
+    GPtrArray *problems; /* of LhSynthProblem * */
+    GArray *portfolio;   /* of Tried */
+    Candidate best;      /* state NULL: none yet */
+    Candidate batch[BATCH];
+    _Atomic LhTime limit_ps; /* slower programs are not simulated to their end */
+    uint32_t budget, done;
+    pthread_mutex_t lock; /* of the progress */
+    bool interrupted;
+} Search;
+
+/* An entry of the portfolio. */
+typedef struct {
+    const LhSynthProblem *problem;
+    uint32_t rounds;
+    double mean_weight;
+} Tried;
+
+static void
+row_free(gpointer data)
+{
+    lh_compare_row_free(data);
+}
+
+static void
+problem_free(gpointer data)
+{
+    lh_synth_problem_free(data);
+}
+
+void
+lh_synthesis_free(LhSynthesis *s)
+{
+    if (s == NULL)
+        return;
+    g_clear_pointer(&s->rows, g_ptr_array_unref);
+    lh_compare_row_free(s->best);
+    g_free(s);
+}
+
+static guint
+threads_of(const Search *s, guint work)
+{
+    return lh_compare_threads(s->options->threads, work, s->setup->network.ranks);
+}
+
+static bool
+goes_on(Search *s)
+{
+    LhSynthProgress progress = { 0, s->budget, s->found->candidate_ps };
+    bool on;
+
+    pthread_mutex_lock(&s->lock);
+    progress.candidates = s->done;
+    if (!s->interrupted && s->options->progress != NULL)
+        s->interrupted = !s->options->progress(s->options->progress_data, &progress);
+    on = !s->interrupted;
+    pthread_mutex_unlock(&s->lock);
+    return on;
+}
+
+/* --- what is judged -----------------------------------------------------------------------------
+ */
+
+static uint64_t
+peak_of(const LhSimResult *result)
+{
+    uint64_t peak = 0;
+
+    for (uint32_t rank = 0; rank < result->ranks_count; rank++)
+        peak = MAX(peak, result->ranks[rank].peak_bytes);
+    return peak;
+}
+
+static bool
+fits(const Search *s, const LhSimResult *result)
+{
+    const uint64_t limit = s->options->memory_limit_bytes;
+
+    return result->out_of_memory == NULL && (limit == 0 || peak_of(result) <= limit);
+}
+
+static void
+play_published(void *data, guint index)
+{
+    Search *s = data;
+
+    if (goes_on(s))
+        g_ptr_array_index(s->found->rows, index) =
+            lh_compare_run(s->setup, g_ptr_array_index(s->setup->schedules, index), NULL);
+}
+
+static void
+find_published(Search *s)
+{
+    LhSynthesis *f = s->found;
+
+    g_ptr_array_set_size(f->rows, (int)s->setup->schedules->len);
+    lh_on_threads_each("published", threads_of(s, f->rows->len), f->rows->len, play_published, s);
+    for (guint i = 0; i < f->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(f->rows, i);
+
+        if (row != NULL && row->result != NULL && fits(s, row->result) &&
+            (f->published == NULL || row->result->makespan_ps < f->published->result->makespan_ps))
+            f->published = row;
+    }
+}
+
+/* --- the portfolio ------------------------------------------------------------------------------
+ */
+
+static void
+add_tried(Search *s, const LhSynthProblem *problem, uint32_t rounds, double mean_weight)
+{
+    const Tried tried = { problem, rounds, mean_weight };
+
+    g_array_append_val(s->portfolio, tried);
+}
+
+/* Documents and windows end anywhere: there, fine chunks are worth their messages. */
+static void
+find_grains(Search *s)
+{
+    const LhSynthPlaces at = lh_synth_places(s->setup);
+    const bool plain = lh_mask_is_plain(&s->setup->params.mask);
+    const uint32_t fines[] = { 1, 2, at.gpus };
+
+    for (gsize f = 0; f < (plain || at.gpus <= 2 ? 2 : 3); f++) {
+        for (uint32_t slices = 1; slices <= 8; slices *= 2) {
+            for (int zigzag = 0; zigzag < 2; zigzag++) {
+                LhSynthProblem *p =
+                    lh_synth_problem_new(s->setup, (LhSynthGrain){ zigzag != 0, slices, fines[f] });
+
+                if (p != NULL)
+                    g_ptr_array_add(s->problems, p);
+            }
+        }
+    }
+}
+
+static void
+shuffle(GArray *portfolio, guint first, uint64_t seed)
+{
+    for (guint i = portfolio->len; i > first + 1; i--) {
+        const guint k = first + (guint)(lh_rng_bits(seed, i, DRAW_ORDER) % (i - first));
+        const Tried kept = g_array_index(portfolio, Tried, i - 1);
+
+        g_array_index(portfolio, Tried, i - 1) = g_array_index(portfolio, Tried, k);
+        g_array_index(portfolio, Tried, k) = kept;
+    }
+}
+
+/* Each grain once, with what is usually good; then everything in any order. */
+static void
+make_portfolio(Search *s)
+{
+    static const uint32_t rounds[] = { 1, 2, 3, 4, 6 };
+    static const double weights[] = { 0.05, 0.5 };
+
+    find_grains(s);
+    for (guint i = 0; i < s->problems->len; i++)
+        add_tried(s, g_ptr_array_index(s->problems, i), USUAL_ROUNDS, weights[0]);
+    for (guint i = 0; i < s->problems->len; i++)
+        for (gsize r = 0; r < G_N_ELEMENTS(rounds); r++)
+            for (gsize w = 0; w < G_N_ELEMENTS(weights); w++)
+                add_tried(s, g_ptr_array_index(s->problems, i), rounds[r], weights[w]);
+    shuffle(s->portfolio, s->problems->len, s->options->seed);
+    s->found->grains = s->problems->len;
+}
+
+/* --- candidates ---------------------------------------------------------------------------------
+ */
+
+/* What candidate @number is. */
+static Candidate
+draw_candidate(const Search *s, uint32_t number)
+{
+    const uint64_t seed = s->options->seed;
+    const Tried *tried = &g_array_index(s->portfolio, Tried, number % s->portfolio->len);
+    const double near = lh_rng_uniform(seed, number, DRAW_NEAR);
+    Candidate c = {
+        .problem = tried->problem,
+        .recipe = { .rounds = tried->rounds,
+                    .mean_weight = tried->mean_weight,
+                    .start =
+                        (LhSynthStart)(lh_rng_bits(seed, number, DRAW_START) % LH_SYNTH_STARTS),
+                    .seed = lh_rng_bits(seed, number, DRAW_SEED) },
+        .time_ps = LH_TIME_NEVER,
+    };
+
+    if (number >= EXPLORED * s->budget && s->best.state != NULL && near < NEAR_SHARE) {
+        c.problem = s->best.problem;
+        c.warm = near < WARM_SHARE;
+    }
+    if (c.warm) {
+        c.recipe.rounds = s->best.recipe.rounds;
+        c.recipe.mean_weight = s->best.recipe.mean_weight;
+    }
+    c.recipe.grain = c.problem->grain;
+    return c;
+}
+
+static void
+start(const Search *s, Candidate *c)
+{
+    c->state = lh_synth_state_new(c->problem, c->recipe.rounds);
+    if (!c->warm) {
+        lh_synth_state_start(c->state, c->recipe.start);
+        return;
+    }
+    c->recipe.start = LH_SYNTH_STARTS;
+    for (uint32_t b = 0; b < c->problem->blocks_count; b++)
+        lh_synth_state_move(c->state, b, s->best.state->owners[b], s->best.state->turns[b]);
+}
+
+/* The file of the program could be written. */
+static bool
+is_writable(const LhProgram *program)
+{
+    const LhExplicit *all = program->plan;
+    uint64_t ops = 0, parts = 0;
+
+    for (uint32_t rank = 0; rank < all->ranks_count; rank++) {
+        ops += all->ranks[rank].ops_count;
+        parts += all->ranks[rank].parts_count;
+    }
+    return ops <= LH_EXPLICIT_OPS_MAX && parts <= LH_EXPLICIT_PARTS_MAX;
+}
+
+static void
+judge(Search *s, Candidate *c, LhSynthKernels kernels)
+{
+    g_autoptr(LhProgram) program = lh_synth_emit(c->state, kernels);
+    const LhHooks hooks = { .limit_ps = &s->limit_ps };
+    g_autoptr(LhSimResult) result = NULL;
+
+    if (!is_writable(program))
+        return;
+    result = lh_setup_simulate(s->setup, program, NULL, NULL, &hooks, NULL);
+    c->simulated++;
+    if (result == NULL)
+        return;
+    if (!fits(s, result)) {
+        c->too_large++;
+        return;
+    }
+    if (result->makespan_ps < c->time_ps) {
+        c->time_ps = result->makespan_ps;
+        c->recipe.kernels = kernels;
+    }
+}
+
+static void
+try_candidate(void *data, guint index)
+{
+    Search *s = data;
+    Candidate *c = &s->batch[index];
+    const uint64_t blocks = c->problem->blocks_count;
+    const LhSynthCooling cooling = {
+        .moves = s->options->moves > 0 ? s->options->moves
+                                       : CLAMP(blocks * MOVES_PER_BLOCK, MOVES_LEAST, MOVES_MOST),
+        .seed = c->recipe.seed,
+        .weights = { c->recipe.mean_weight, LOAD_WEIGHT },
+        .hot = c->warm ? WARM : HOT,
+        .cold = COLD,
+    };
+
+    if (!goes_on(s))
+        return;
+    start(s, c);
+    c->moves = cooling.moves;
+    lh_synth_anneal(c->state, &cooling);
+    for (int kernels = 0; kernels < LH_SYNTH_KERNELS; kernels++)
+        judge(s, c, (LhSynthKernels)kernels);
+    pthread_mutex_lock(&s->lock);
+    s->done++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Takes over a candidate of the batch, or drops it. */
+static void
+take(Search *s, Candidate *c)
+{
+    LhSynthesis *f = s->found;
+
+    if (c->state == NULL)
+        return;
+    f->candidates++;
+    f->simulated += c->simulated;
+    f->too_large += c->too_large;
+    f->moves += c->moves;
+    if (c->time_ps < f->candidate_ps) {
+        lh_synth_state_free(s->best.state);
+        s->best = *c;
+        f->candidate_ps = c->time_ps;
+        f->recipe = c->recipe;
+    } else {
+        lh_synth_state_free(c->state);
+    }
+    c->state = NULL;
+}
+
+static void
+search(Search *s)
+{
+    for (uint32_t next = 0; next < s->budget && goes_on(s); next += BATCH) {
+        const uint32_t count = MIN(BATCH, s->budget - next);
+
+        for (uint32_t i = 0; i < count; i++)
+            s->batch[i] = draw_candidate(s, next + i);
+        atomic_store(&s->limit_ps, s->found->candidate_ps);
+        lh_on_threads_each("synth", threads_of(s, count), count, try_candidate, s);
+        for (uint32_t i = 0; i < count; i++)
+            take(s, &s->batch[i]);
+    }
+}
+
+/* --- the answer ---------------------------------------------------------------------------------
+ */
+
+bool
+lh_synth_fits(const LhSetup *setup, const LhProgram *program, GError **error)
+{
+    const LhProgramParams *a = &setup->params, *b = &program->params;
+    const LhAttention *x = &a->attention, *y = &b->attention;
+    const char *differs = NULL;
+
+    if (program->step != NULL || program->modules_count > 0 || y->linear)
+        differs = "kind of attention";
+    else if (lh_params_ranks(b) != setup->network.ranks || MAX(b->data_parallel_size, 1) > 1)
+        differs = "number of ranks";
+    else if (x->batch != y->batch || x->seq_length != y->seq_length)
+        differs = "batch or length of the sequence";
+    else if (x->heads != y->heads || x->groups != y->groups || x->head_dim != y->head_dim ||
+             x->dtype != y->dtype || x->scale != y->scale)
+        differs = "shape of the heads or type of the elements";
+    else if (a->mask.causal != b->mask.causal || a->mask.window != b->mask.window ||
+             a->mask.documents_count != b->mask.documents_count ||
+             (a->mask.documents_count > 0 &&
+              memcmp(a->mask.document_ends, b->mask.document_ends,
+                     a->mask.documents_count * sizeof(uint64_t)) != 0))
+        differs = "mask";
+    else if (a->pass != b->pass || a->keep_saved != b->keep_saved)
+        differs = "pass";
+    if (differs == NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "the program is for another %s than the scenario: it cannot be gone on from",
+                differs);
+    return false;
+}
+
+/* Plays @program, which the row borrows. */
+static LhCompareRow *
+play(const Search *s, const char *name, const LhProgram *program)
+{
+    LhCompareRow *row = g_new0(LhCompareRow, 1);
+
+    row->name = name;
+    row->program = program;
+    lh_compare_play(row, s->setup, NULL);
+    return row;
+}
+
+/* Takes @row over if it is faster than what there is. */
+static void
+offer(Search *s, LhCompareRow *row, LhSynthOrigin origin)
+{
+    LhSynthesis *f = s->found;
+
+    if (row->result == NULL || !fits(s, row->result) ||
+        (f->best != NULL && row->result->makespan_ps >= f->best->result->makespan_ps)) {
+        lh_compare_row_free(row);
+        return;
+    }
+    lh_compare_row_free(f->best);
+    f->best = row;
+    f->origin = origin;
+}
+
+static bool
+prove(const LhCompareRow *best, GError **error)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(best->program);
+
+    if (verdict->findings_total == 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "the program that was found is not proven and is not written: %s",
+                g_array_index(verdict->findings, LhFinding, 0).message);
+    return false;
+}
+
+static bool
+settle(Search *s, GError **error)
+{
+    LhSynthesis *f = s->found;
+
+    if (f->published != NULL)
+        offer(s, play(s, f->published->name, f->published->program), LH_SYNTH_PUBLISHED);
+    if (s->options->from != NULL)
+        offer(s, play(s, "from", s->options->from), LH_SYNTH_FROM);
+    if (s->best.state != NULL) {
+        LhProgram *program = lh_synth_emit(s->best.state, s->best.recipe.kernels);
+        LhCompareRow *row = play(s, "synth", program);
+
+        row->made = program;
+        offer(s, row, LH_SYNTH_FOUND);
+    }
+    if (f->best != NULL)
+        return prove(f->best, error);
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "no published schedule and none of %u candidates ends and fits in memory",
+                f->candidates);
+    return false;
+}
+
+LhSynthesis *
+lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error)
+{
+    g_autoptr(LhSynthesis) found = g_new0(LhSynthesis, 1);
+    Search s = { .setup = setup,
+                 .options = options,
+                 .found = found,
+                 .problems = g_ptr_array_new_with_free_func(problem_free),
+                 .portfolio = g_array_new(FALSE, FALSE, sizeof(Tried)),
+                 .budget = options->budget > 0 ? options->budget : LH_SYNTH_BUDGET };
+    bool ok;
+
+    found->rows = g_ptr_array_new_with_free_func(row_free);
+    found->candidate_ps = LH_TIME_NEVER;
+    found->bound = lh_synth_bound(setup);
+    pthread_mutex_init(&s.lock, NULL);
+    find_published(&s);
+    make_portfolio(&s);
+    if (s.portfolio->len > 0)
+        search(&s);
+    pthread_mutex_destroy(&s.lock);
+    found->interrupted = s.interrupted;
+    ok = settle(&s, error);
+    lh_synth_state_free(s.best.state);
+    g_array_unref(s.portfolio);
+    g_ptr_array_unref(s.problems);
+    return ok ? g_steal_pointer(&found) : NULL;
+}

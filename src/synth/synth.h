@@ -1,0 +1,79 @@
+/*
+ * The search for a schedule: the published ones are simulated, then assignments from a portfolio of
+ * grains, rounds and starts are annealed, emitted and simulated, and the fastest program is proven.
+ */
+#pragma once
+
+#include "plan/compare.h"
+#include "synth/bound.h"
+#include "synth/emit.h"
+
+#define LH_SYNTH_BUDGET 64 /* candidates */
+
+/* A candidate: what was annealed, and how. */
+typedef struct {
+    LhSynthGrain grain;
+    uint32_t rounds;
+    double mean_weight;
+    LhSynthStart start; /* LH_SYNTH_STARTS: the best candidate before it */
+    uint64_t seed;
+    LhSynthKernels kernels;
+} LhSynthRecipe;
+
+/* How far the search is. */
+typedef struct {
+    uint32_t candidates, budget;
+    LhTime best_ps; /* of all so far; LH_TIME_NEVER: none */
+} LhSynthProgress;
+
+typedef struct {
+    uint32_t budget; /* candidates; 0: LH_SYNTH_BUDGET */
+    uint64_t seed;
+    uint64_t moves;              /* of a candidate's annealing; 0: as many as its blocks need */
+    uint64_t memory_limit_bytes; /* of a rank; 0: what the GPU has */
+    guint threads;               /* 0: one for each core */
+    const LhProgram *from;       /* a proven program of the scenario to go on from; NULL: none */
+    /* Called on any thread, one at a time; false ends the search with what is found. NULL: none. */
+    bool (*progress)(void *data, const LhSynthProgress *progress);
+    void *progress_data;
+} LhSynthOptions;
+
+/* Where a program comes from. */
+typedef enum {
+    LH_SYNTH_PUBLISHED, /* one of the schedules */
+    LH_SYNTH_FROM,      /* the one that the options name */
+    LH_SYNTH_FOUND,     /* a candidate */
+} LhSynthOrigin;
+
+typedef struct {
+    LhSynthBound bound;
+    GPtrArray *rows;               /* of LhCompareRow *: the published schedules */
+    const LhCompareRow *published; /* the fastest of them that fits; NULL: none */
+    LhCompareRow *best; /* the fastest program of all, proven; its name says where it comes from */
+    LhSynthOrigin origin;                      /* of that */
+    LhSynthRecipe recipe;                      /* of LH_SYNTH_FOUND */
+    LhTime candidate_ps;                       /* the fastest candidate; LH_TIME_NEVER: none fits */
+    uint32_t candidates, simulated, too_large; /* programs that were; that need too much memory */
+    uint32_t grains;
+    uint64_t moves; /* in all */
+    bool interrupted;
+} LhSynthesis;
+
+/*
+ * The setup passes lh_synth_check(). The same setup, budget, seed and moves give the same
+ * synthesis, whatever the threads. LH_ERROR_NO if no program fits, LH_ERROR_RUNTIME if the best one
+ * is not proven: then there is none. Caller frees.
+ */
+LhSynthesis *lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error);
+void lh_synthesis_free(LhSynthesis *synthesis);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthesis, lh_synthesis_free)
+
+/* Whether @program is one of the setup's attention: LH_ERROR_INPUT, with what differs. */
+bool lh_synth_fits(const LhSetup *setup, const LhProgram *program, GError **error);
+
+/* Whether it is faster than every published schedule. */
+static inline bool
+lh_synthesis_wins(const LhSynthesis *s)
+{
+    return s->published == NULL || s->best->result->makespan_ps < s->published->result->makespan_ps;
+}

@@ -1,0 +1,523 @@
+/*
+ * Schedule synthesis: counters against a recount, programs of random assignments against the
+ * verifier, the simulator and real data, bounds against everything that is found or published.
+ */
+#include "base/error.h"
+#include "base/rng.h"
+#include "plan/execute.h"
+#include "run_tests.h"
+#include "share.h"
+#include "synth/anneal.h"
+#include "synth/bound.h"
+#include "synth/emit.h"
+#include "synth/synth.h"
+#include "verify/verify.h"
+
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    LhScenario *scenario;
+    LhSetup *setup;
+} Case;
+
+/* A scenario of the forward pass: @fields are members of its JSON. */
+static Case
+case_of(const char *fields)
+{
+    g_autofree char *text =
+        g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"pass\": \"fwd\", %s}", fields);
+    g_autoptr(GError) error = NULL;
+    Case c = { .scenario = lh_scenario_parse("s.json", text, strlen(text), &error) };
+
+    ck_assert_msg(c.scenario != NULL, "%s", error != NULL ? error->message : "");
+    c.setup = lh_setup_new(c.scenario, &error);
+    ck_assert_msg(c.setup != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_msg(lh_synth_check(c.setup, &error), "%s", error != NULL ? error->message : "");
+    return c;
+}
+
+static void
+case_clear(Case *c)
+{
+    lh_setup_free(c->setup);
+    lh_scenario_free(c->scenario);
+}
+
+/* Two to five nodes of four GPUs, or eight GPUs of one; full masks and windows. The last one gets
+ * documents. */
+static const char *const cases[] = {
+    ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 16, "
+     "\"num_query_groups\": 16, \"kv_channels\": 64"),
+    ("\"cluster\": \"azure-nc96-a100:3\", \"seq_length\": 1536, \"num_attention_heads\": 16, "
+     "\"num_query_groups\": 4, \"kv_channels\": 64"),
+    ("\"cluster\": \"azure-nc96-a100:5\", \"seq_length\": 2560, \"num_attention_heads\": 8, "
+     "\"num_query_groups\": 8, \"kv_channels\": 64, \"mask\": \"full\""),
+    ("\"cluster\": \"azure-nc96-a100:4\", \"seq_length\": 2048, \"num_attention_heads\": 32, "
+     "\"num_query_groups\": 8, \"kv_channels\": 64, \"window_size\": 700"),
+    ("\"cluster\": \"dgx-a100-80g:1\", \"seq_length\": 1024, \"num_attention_heads\": 8, "
+     "\"num_query_groups\": 2, \"kv_channels\": 64, \"micro_batch_size\": 2"),
+    ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 16, "
+     "\"num_query_groups\": 16, \"kv_channels\": 64"),
+};
+
+/* Documents that end within segments, one of them of one token. */
+#define DOCUMENTS "300 1 723 512 511 1\n"
+
+/* Case @index; the file of its documents is removed at once. */
+static Case
+numbered_case(guint index)
+{
+    g_autofree char *path = NULL;
+    g_autofree char *fields = NULL;
+    Case c;
+    int file;
+
+    if (index + 1 < G_N_ELEMENTS(cases))
+        return case_of(cases[index]);
+    file = g_file_open_tmp("documents-XXXXXX", &path, NULL);
+    ck_assert_int_ge(file, 0);
+    g_close(file, NULL);
+    ck_assert(g_file_set_contents(path, DOCUMENTS, -1, NULL));
+    fields = g_strdup_printf("%s, \"document_lengths\": \"%s\"", cases[index], path);
+    c = case_of(fields);
+    g_unlink(path);
+    return c;
+}
+
+/* A grain that the case allows, by chance. */
+static LhSynthProblem *
+random_problem(const Case *c, uint64_t seed)
+{
+    static const uint32_t slices[] = { 1, 2, 4 };
+
+    for (uint64_t i = 0;; i++) {
+        const LhSynthGrain grain = { .zigzag = lh_rng_bits(seed, i, 0) % 2 != 0,
+                                     .slices = slices[lh_rng_bits(seed, i, 1) % 3],
+                                     .fine = 1 + (uint32_t)(lh_rng_bits(seed, i, 2) % 2) };
+        LhSynthProblem *p = lh_synth_problem_new(c->setup, grain);
+
+        if (p != NULL)
+            return p;
+    }
+}
+
+static void
+move_randomly(LhSynthState *s, uint64_t moves, uint64_t seed)
+{
+    const LhSynthProblem *p = s->problem;
+
+    for (uint64_t i = 0; i < moves; i++)
+        lh_synth_state_move(s, (uint32_t)(lh_rng_bits(seed, i, 1) % p->blocks_count),
+                            (uint32_t)(lh_rng_bits(seed, i, 2) % p->places),
+                            (uint32_t)(lh_rng_bits(seed, i, 3) % s->rounds));
+}
+
+static LhSynthState *
+random_state(const LhSynthProblem *p, uint64_t seed)
+{
+    LhSynthState *s = lh_synth_state_new(p, 1 + (uint32_t)(lh_rng_bits(seed, 0, 9) % 4));
+
+    for (uint32_t b = 0; b < p->blocks_count; b++)
+        lh_synth_state_move(s, b, (uint32_t)(lh_rng_bits(seed, b, 10) % p->places),
+                            (uint32_t)(lh_rng_bits(seed, b, 11) % s->rounds));
+    return s;
+}
+
+/* The same assignment, counted from the beginning. */
+static LhSynthState *
+recounted(const LhSynthState *s)
+{
+    LhSynthState *fresh = lh_synth_state_new(s->problem, s->rounds);
+
+    for (uint32_t b = 0; b < s->problem->blocks_count; b++)
+        lh_synth_state_move(fresh, b, s->owners[b], s->turns[b]);
+    return fresh;
+}
+
+/* Bytes over the network, by what places need: a second way, without counters. */
+static uint64_t
+bytes_needed(const LhSynthState *s)
+{
+    const LhSynthProblem *p = s->problem;
+    g_autoptr(GHashTable) needed = g_hash_table_new(g_direct_hash, g_direct_equal);
+    uint64_t bytes = 0;
+
+    for (uint32_t b = 0; b < p->blocks_count; b++) {
+        const LhSynthBlock *block = &p->blocks[b];
+        const gsize row =
+            1 +
+            2 * (((gsize)s->owners[b] * p->chunks + block->row) * p->grain.slices + block->slice);
+        const gsize column =
+            2 + 2 * (((gsize)s->owners[b] * p->chunks + block->column) * p->grain.slices +
+                     lh_synth_kv_slice(p, block->slice));
+
+        if (p->homes[block->row] != s->owners[b] && g_hash_table_add(needed, GSIZE_TO_POINTER(row)))
+            bytes += p->q_bytes + p->result_bytes;
+        if (p->homes[block->column] != s->owners[b] &&
+            g_hash_table_add(needed, GSIZE_TO_POINTER(column)))
+            bytes += p->kv_bytes;
+    }
+    return bytes;
+}
+
+START_TEST(counters_equal_a_recount)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Case c = numbered_case(i);
+        g_autoptr(LhSynthProblem) p = random_problem(&c, i);
+        g_autoptr(LhSynthState) s = lh_synth_state_new(p, 3);
+        g_autoptr(LhSynthState) fresh = NULL;
+        const gsize slots = 5 * (gsize)p->places * sizeof(int64_t);
+
+        move_randomly(s, 10000, i);
+        fresh = recounted(s);
+        ck_assert_mem_eq(s->in, fresh->in, slots);
+        ck_assert_mem_eq(s->out, fresh->out, slots);
+        ck_assert_mem_eq(s->work_ps, fresh->work_ps, 4 * (gsize)p->places * sizeof(int64_t));
+        ck_assert_mem_eq(s->load_ps, fresh->load_ps, p->places * sizeof(int64_t));
+        ck_assert_uint_eq(lh_synth_state_bytes(s), bytes_needed(s));
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* Proves @program. */
+static void
+prove(const LhProgram *program, guint number)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+
+    ck_assert_msg(
+        verdict->findings_total == 0, "case %u: %s", number,
+        verdict->findings->len > 0 ? g_array_index(verdict->findings, LhFinding, 0).message : "");
+}
+
+static uint64_t
+bytes_between_places(const LhSynthProblem *p, const LhProgram *program)
+{
+    const LhExplicit *all = program->plan;
+    uint64_t bytes = 0;
+
+    for (uint32_t rank = 0; rank < all->ranks_count; rank++)
+        for (uint32_t i = 0; i < all->ranks[rank].parts_count; i++) {
+            const LhPart *part = &all->ranks[rank].parts[i];
+
+            if (part->send && part->peer / p->gpus != rank / p->gpus)
+                bytes += part->wire_bytes;
+        }
+    return bytes;
+}
+
+START_TEST(any_assignment_is_proven)
+{
+    const guint count = (guint)test_share(30);
+
+    for (guint i = 0; i < count; i++) {
+        Case c = numbered_case(i % G_N_ELEMENTS(cases));
+        g_autoptr(LhSynthProblem) p = random_problem(&c, 100 + i);
+        g_autoptr(LhSynthState) s = random_state(p, i);
+
+        for (int kernels = 0; kernels < LH_SYNTH_KERNELS; kernels++) {
+            g_autoptr(LhProgram) program = lh_synth_emit(s, (LhSynthKernels)kernels);
+
+            prove(program, i);
+            if (kernels == LH_SYNTH_BLOCKS)
+                ck_assert_uint_eq(bytes_between_places(p, program), lh_synth_state_bytes(s));
+        }
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* --- bounds -------------------------------------------------------------------------------------
+ */
+
+/* The traffic of every assignment, however uneven, is at least the cut's. */
+START_TEST(no_assignment_moves_less_than_the_cut)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Case c = numbered_case(i);
+        const LhSynthBound bound = lh_synth_bound(c.setup);
+        g_autoptr(LhSynthProblem) p = random_problem(&c, 200 + i);
+
+        for (int start = 0; start <= LH_SYNTH_STARTS; start++) {
+            g_autoptr(LhSynthState) s =
+                start < LH_SYNTH_STARTS ? lh_synth_state_new(p, 3) : random_state(p, i);
+            const LhSynthCooling cooling = {
+                .moves = 20000, .seed = i, .weights = { 0.5, 0 }, .hot = 0.03, .cold = 0.0002
+            };
+
+            if (start < LH_SYNTH_STARTS)
+                lh_synth_state_start(s, (LhSynthStart)start);
+            ck_assert_double_ge((double)lh_synth_state_bytes(s), bound.cut_bytes);
+            lh_synth_anneal(s, &cooling);
+            ck_assert_double_ge((double)lh_synth_state_bytes(s), bound.cut_bytes);
+        }
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* Steps of a node's tokens, for the second way. */
+#define STEPS 8
+
+/* The largest price x pairs - traffic of sets of rows and columns in whole steps. */
+static double
+best_sets(uint32_t nodes, double price, double row, double column)
+{
+    const double step = 1.0 / STEPS;
+    double best = 0;
+
+    for (uint32_t i = 0; i <= nodes * STEPS; i++)
+        for (uint32_t j = 0; j <= nodes * STEPS; j++)
+            for (uint32_t x = 0; x <= MIN(i, STEPS); x++)
+                for (uint32_t y = 0; y <= MIN(j, STEPS); y++) {
+                    const double a = i * step, b = j * step;
+                    const double both = fmax(fmax(a + b - nodes, (x + y) * step - 1), 0);
+
+                    best = fmax(best, price * (a * b - both * both / 2) - (i - x) * step * row -
+                                          (j - y) * step * column);
+                }
+    return best;
+}
+
+/* In whole steps there are fewer sets, so that this is no less than the cut, and not much more. */
+static double
+cut_by_steps(uint32_t nodes, double row, double column)
+{
+    double cut = 0;
+
+    for (int i = 0; i < 250; i++) {
+        const double price = 0.05 * pow(1.02, i);
+
+        cut = fmax(cut, price * nodes / 2 - best_sets(nodes, price, row, column));
+    }
+    return cut;
+}
+
+START_TEST(the_cut_is_that_of_all_sets)
+{
+    static const struct {
+        double row, column;
+    } costs[] = { { 2, 2 }, { 2, 0.5 }, { 1, 3 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(costs); i++) {
+        for (uint32_t nodes = 2; nodes <= 3; nodes++) {
+            const double cut =
+                lh_synth_cut(nodes, UINT64_C(1) << 40, true, costs[i].row, costs[i].column);
+            const double steps = cut_by_steps(nodes, costs[i].row, costs[i].column);
+
+            ck_assert_double_le(cut, steps * 1.02);
+            ck_assert_double_ge(cut, steps * 0.9);
+            ck_assert_double_ge(lh_synth_cut(nodes, 4096, false, costs[i].row, costs[i].column),
+                                cut);
+        }
+    }
+    ck_assert_double_eq(lh_synth_cut(2, 4096, true, 0, 2), 0);
+}
+END_TEST
+
+static const char *const bounded[] = {
+    "\"cluster\": \"dfa-2node:2\", \"seq_length\": \"16K\"",
+    "\"cluster\": \"azure-nc96-a100:4\", \"seq_length\": \"32K\", \"network\": \"fifo\"",
+    "\"cluster\": \"hgx-h100:2\", \"model\": \"llama-3-8b\", \"seq_length\": \"64K\"",
+    ("\"cluster\": \"azure-nc96-a100:4\", \"seq_length\": \"16K\", \"mask\": \"full\", "
+     "\"jitter\": 0.2, \"straggler\": [{\"rank\": 3, \"factor\": 2}], "
+     "\"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0.5}]"),
+    "\"cluster\": \"dgx-a100-80g\", \"seq_length\": \"32K\", \"cost\": \"device\"",
+};
+
+START_TEST(nothing_published_is_below_the_bound)
+{
+    const guint count = (guint)test_share(G_N_ELEMENTS(bounded));
+
+    for (guint i = 0; i < count; i++) {
+        Case c = case_of(bounded[i]);
+        const LhSynthBound bound = lh_synth_bound(c.setup);
+
+        ck_assert_int_gt(bound.bound_ps, 0);
+        for (guint k = 0; k < c.setup->schedules->len; k++) {
+            g_autoptr(LhCompareRow) row =
+                lh_compare_run(c.setup, g_ptr_array_index(c.setup->schedules, k), NULL);
+
+            if (row->result != NULL)
+                ck_assert_msg(row->result->makespan_ps >= bound.bound_ps, "case %u: %s", i,
+                              row->name);
+        }
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* --- the search ---------------------------------------------------------------------------------
+ */
+
+/* Two nodes of slow NICs: half of the heads of each sequence part need not cross. */
+#define SMALL                                                                                      \
+    "\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 8, "       \
+    "\"num_query_groups\": 8, \"kv_channels\": 64, "                                               \
+    "\"schedule\": [\"usp\", \"te-a2a-p2p\", \"ulysses\", \"zigzag\"]"
+
+static LhSynthesis *
+synth(const Case *c, const LhSynthOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+    LhSynthesis *s = lh_synth(c->setup, options, &error);
+
+    ck_assert_msg(s != NULL, "%s", error != NULL ? error->message : "");
+    return s;
+}
+
+static GString *
+text_of(const LhProgram *program)
+{
+    GString *text = g_string_new(NULL);
+
+    ck_assert(lh_program_write(program, text, NULL));
+    return text;
+}
+
+START_TEST(threads_change_nothing)
+{
+    Case c = case_of(SMALL);
+    LhSynthOptions options = { .budget = 20, .seed = 5, .moves = 2000 };
+    g_autoptr(LhSynthesis) one = NULL;
+    g_autoptr(LhSynthesis) two = NULL;
+    g_autoptr(LhSynthesis) other = NULL;
+
+    options.threads = 1;
+    one = synth(&c, &options);
+    options.threads = 2;
+    two = synth(&c, &options);
+    ck_assert_int_eq(one->origin, LH_SYNTH_FOUND);
+    {
+        g_autoptr(GString) a = text_of(one->best->program);
+        g_autoptr(GString) b = text_of(two->best->program);
+
+        ck_assert_str_eq(a->str, b->str);
+    }
+    ck_assert_uint_eq(one->simulated, two->simulated);
+    ck_assert_uint_eq(one->candidates, 20);
+    options.from = two->best->program;
+    options.budget = 1;
+    other = synth(&c, &options);
+    ck_assert_int_le(other->best->result->makespan_ps, two->best->result->makespan_ps);
+    case_clear(&c);
+}
+END_TEST
+
+/* Found, written, read again, proven, and executed with real data: faster than the published ones,
+ * and its counts are those of the verifier and the simulator. */
+START_TEST(beats_the_published_and_runs)
+{
+    const LhExecuteParams how = { .backend = &lh_backend_cpu, .check_tokens = 8 };
+    Case c = case_of(SMALL);
+    const LhSynthOptions options = { .budget = 16, .moves = 10000, .threads = 2 };
+    g_autoptr(LhSynthesis) s = synth(&c, &options);
+    g_autoptr(GString) text = text_of(s->best->program);
+    g_autoptr(LhProgram) read = lh_program_parse("synth", text->str, text->len, NULL);
+    g_autoptr(LhSimResult) again = NULL;
+    g_autoptr(LhExecuted) executed = NULL;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_int_eq(s->origin, LH_SYNTH_FOUND);
+    ck_assert(lh_synthesis_wins(s));
+    ck_assert_int_lt(s->best->result->makespan_ps, s->published->result->makespan_ps);
+    ck_assert_int_ge(s->best->result->makespan_ps, s->bound.bound_ps);
+    ck_assert_ptr_nonnull(read);
+    prove(read, 0);
+    again = lh_setup_simulate(c.setup, read, NULL, NULL, NULL, NULL);
+    ck_assert_int_eq(again->makespan_ps, s->best->result->makespan_ps);
+    executed = lh_execute_program(c.setup, read, &how, &error);
+    ck_assert_msg(executed != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert(lh_executed_ok(executed));
+    case_clear(&c);
+}
+END_TEST
+
+static uint64_t
+peak_of(const LhSimResult *result)
+{
+    LhTotals totals;
+
+    lh_totals(result, &totals);
+    return totals.peak_bytes;
+}
+
+START_TEST(keeps_the_memory_limit)
+{
+    Case c = case_of(SMALL);
+    LhSynthOptions options = { .budget = 8, .moves = 2000, .threads = 2 };
+    g_autoptr(LhSynthesis) free_one = synth(&c, &options);
+    g_autoptr(LhSynthesis) limited = NULL;
+    g_autoptr(GError) error = NULL;
+
+    options.memory_limit_bytes = peak_of(free_one->best->result) - 1;
+    limited = synth(&c, &options);
+    ck_assert_uint_le(peak_of(limited->best->result), options.memory_limit_bytes);
+    options.memory_limit_bytes = 1;
+    ck_assert_ptr_null(lh_synth(c.setup, &options, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
+    case_clear(&c);
+}
+END_TEST
+
+static bool
+stop(void *data, const LhSynthProgress *progress)
+{
+    uint32_t *calls = data;
+
+    (void)progress;
+    return ++*calls < 12;
+}
+
+START_TEST(an_interrupted_search_has_an_answer)
+{
+    Case c = case_of(SMALL);
+    uint32_t calls = 0;
+    const LhSynthOptions options = {
+        .budget = 1000, .moves = 500, .threads = 1, .progress = stop, .progress_data = &calls
+    };
+    g_autoptr(LhSynthesis) s = synth(&c, &options);
+
+    ck_assert(s->interrupted);
+    ck_assert_uint_lt(s->candidates, 12);
+    prove(s->best->program, 0);
+    case_clear(&c);
+}
+END_TEST
+
+START_TEST(programs_of_other_cases_are_refused)
+{
+    Case c = case_of(SMALL);
+    const LhProgramParams own = c.setup->params;
+    g_autoptr(LhProgram) program =
+        lh_setup_program(c.setup, g_ptr_array_index(c.setup->schedules, 0), NULL);
+
+    ck_assert(lh_synth_fits(c.setup, program, NULL));
+    c.setup->params.attention.heads++;
+    ck_assert(!lh_synth_fits(c.setup, program, NULL));
+    c.setup->params = own;
+    c.setup->params.attention.seq_length *= 2;
+    ck_assert(!lh_synth_fits(c.setup, program, NULL));
+    c.setup->params = own;
+    c.setup->params.mask.window = 5;
+    ck_assert(!lh_synth_fits(c.setup, program, NULL));
+    c.setup->params = own;
+    c.setup->params.pass = LH_PASS_BOTH;
+    ck_assert(!lh_synth_fits(c.setup, program, NULL));
+    c.setup->params = own;
+    c.setup->network.ranks++;
+    ck_assert(!lh_synth_fits(c.setup, program, NULL));
+    c.setup->network.ranks--;
+    case_clear(&c);
+}
+END_TEST
+
+LH_TEST_MAIN("synth", counters_equal_a_recount, any_assignment_is_proven,
+             no_assignment_moves_less_than_the_cut, the_cut_is_that_of_all_sets,
+             nothing_published_is_below_the_bound, threads_change_nothing,
+             beats_the_published_and_runs, keeps_the_memory_limit,
+             an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused)
