@@ -112,40 +112,15 @@ check_module(const LhSetup *setup, GError **error)
                              "validate compares attention modules, not training steps");
 }
 
-/* "10%" or "0.1" as a share. */
-static bool
-parse_tolerance(const char *text, double *tolerance, GError **error)
-{
-    char *end = NULL;
-    double value;
-
-    *tolerance = TOLERANCE_DEFAULT;
-    if (text == NULL)
-        return true;
-    value = g_ascii_strtod(text, &end);
-    if (end != text && *end == '%') {
-        value /= 100;
-        end++;
-    }
-    if (end == text || *end != '\0' || !(value > 0) || value > 1) {
-        g_set_error(
-            error, LH_ERROR, LH_ERROR_USAGE,
-            "--tolerance: \"%s\" is not a share; allowed: more than 0%% up to 100%%, such as "
-            "10%% or 0.1",
-            text);
-        return false;
-    }
-    *tolerance = value;
-    return true;
-}
-
 static bool
 prepare(const LhCommandLine *line, double *tolerance, GError **error)
 {
     const Options *o = line->options;
     LhScenario *s = line->scenario;
 
-    if (!parse_tolerance(o->tolerance, tolerance, error))
+    *tolerance = TOLERANCE_DEFAULT;
+    if (o->tolerance != NULL &&
+        !lh_command_share("--tolerance", o->tolerance, false, tolerance, error))
         return false;
     if (s->profile == NULL) {
         g_set_error(

@@ -590,7 +590,7 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
     bool ok;
 
     validated->rows = g_ptr_array_new_with_free_func(validation_free);
-    if (!lh_processes_open(&job.processes, params->backend, DEADLINE_US, error))
+    if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
         return NULL;
     ok = validate(&job, error);
     lh_processes_close(&job.processes);
