@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "runtime/backend.h"
 #include "runtime/processes.h"
 #include "sim/network/network.h"
 
