@@ -3,6 +3,7 @@
  * rates, latencies; and what is found goes through its file into the network of the simulator.
  */
 #include "plan/cluster.h"
+#include "plan/hosts.h"
 #include "program/program.h"
 #include "run_tests.h"
 #include "sim/network/network.h"
@@ -227,6 +228,82 @@ START_TEST(cluster_of_uneven_hosts)
 }
 END_TEST
 
+/* What is measured / predicted: of the kernels of each node, then of messages of pairs in order. */
+static LhHosts *
+hosts_of(uint32_t nodes, const double *kernels, const double *messages)
+{
+    LhHosts *hosts = g_new0(LhHosts, 1);
+
+    hosts->nodes = nodes;
+    hosts->times = g_array_new(FALSE, TRUE, sizeof(LhHostTimes));
+    for (uint32_t n = 0; n < nodes; n++) {
+        const LhHostTimes own = { .node = n, .peer = n };
+
+        g_array_append_val(hosts->times, own);
+        lh_hosts_add_kernel(hosts, n, kernels[n], 0.5);
+        lh_hosts_add_kernel(hosts, n, kernels[n], 1.5);
+    }
+    for (uint32_t n = 0; n < nodes; n++) {
+        for (uint32_t m = n + 1; m < nodes; m++) {
+            const LhHostTimes pair = {
+                .node = n, .peer = m, .measured_s = *messages++ * 0.1, .predicted_s = 0.1
+            };
+
+            g_array_append_val(hosts->times, pair);
+        }
+    }
+    lh_hosts_judge(hosts);
+    return hosts;
+}
+
+/* What is slow: "host N" for kernels, "network N" for adapters, "N-M" for links of neither. */
+static char *
+slow_of(const LhHosts *hosts)
+{
+    GString *words = g_string_new(NULL);
+
+    for (guint i = 0; i < hosts->times->len; i++) {
+        const LhHostTimes *t = &g_array_index(hosts->times, LhHostTimes, i);
+
+        if (t->node == t->peer && t->slow)
+            g_string_append_printf(words, "host %u;", t->node);
+        if (t->node == t->peer && lh_hosts_adapter_is_slow(hosts, t->node))
+            g_string_append_printf(words, "network %u;", t->node);
+        if (t->node != t->peer && t->slow)
+            g_string_append_printf(words, "%u-%u;", t->node, t->peer);
+    }
+    return g_string_free(words, FALSE);
+}
+
+START_TEST(cluster_slow_hosts_and_links)
+{
+    static const struct {
+        uint32_t nodes;
+        double kernels[4], messages[6];
+        const char *slow;
+    } cases[] = {
+        { 3, { 1, 1, 1 }, { 1, 1.4, 0.3 }, "" },
+        /* All are slow: the constants are off, or the machines are busy; that is no host's. */
+        { 3, { 9, 10, 9 }, { 1, 1, 1 }, "" },
+        { 3, { 1, 1, 1.6 }, { 1, 1, 1 }, "host 2;" },
+        { 2, { 3, 1 }, { 1 }, "host 0;" },
+        { 3, { 1, 1, 1 }, { 9, 1, 9 }, "network 1;0-1;1-2;" },
+        { 3, { 1, 1, 1 }, { 1, 1.6, 1 }, "0-2;" },
+        { 3, { 1, 1, 1 }, { 2, 2, 2 }, "0-1;0-2;1-2;" },
+        { 2, { 1, 1 }, { 2 }, "0-1;" },
+        { 4, { 1, 1, 1, 7 }, { 1, 1, 4, 1, 5, 6 }, "host 3;network 3;0-3;1-3;2-3;" },
+        { 4, { 1, 1, 1, 1 }, { 4, 1, 1, 1, 1, 4 }, "0-1;2-3;" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhHosts) hosts = hosts_of(cases[i].nodes, cases[i].kernels, cases[i].messages);
+        g_autofree char *slow = slow_of(hosts);
+
+        ck_assert_str_eq(slow, cases[i].slow);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("cluster", cluster_is_found_again, cluster_without_names,
              cluster_one_rank_is_slower_than_an_adapter, cluster_slow_adapter,
-             cluster_of_uneven_hosts)
+             cluster_of_uneven_hosts, cluster_slow_hosts_and_links)

@@ -281,14 +281,16 @@ load_numbers(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned c
         into[i] = (unsigned char)(100 * rank + 40 * part + 20 * slot + i);
 }
 
+typedef void (*Load)(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into);
+
 static LhRunResult *
-run_pieces(const LhBackend *on, const LhProgram *program, LhCollectiveWay way)
+run_loaded(const LhBackend *on, const LhProgram *program, LhCollectiveWay way, Load load)
 {
     const LhRunParams params = { .program = program,
                                  .backend = on,
                                  .collectives = way,
                                  .deadline_us = 20 * G_USEC_PER_SEC,
-                                 .load = load_numbers };
+                                 .load = load };
     g_autoptr(GError) error = NULL;
     LhRunResult *result = lh_execute(&params, &error);
 
@@ -302,16 +304,97 @@ START_TEST(messages_of_several_pieces)
     const uint32_t ranks = 3;
     const StandinOptions options = { .seed = 6 + (uint64_t)_i, .devices = ranks, .eager = 10 };
     g_autoptr(LhProgram) program = program_of_pieces(ranks);
-    g_autoptr(LhRunResult) threads = run_pieces(&lh_backend_cpu, program, LH_WAY_DIRECT);
+    g_autoptr(LhRunResult) threads =
+        run_loaded(&lh_backend_cpu, program, LH_WAY_DIRECT, load_numbers);
     g_autoptr(LhRunResult) result = NULL;
 
     standin_start(&options);
-    result = run_pieces(&lh_backend_nccl, program, (LhCollectiveWay)_i);
+    result = run_loaded(&lh_backend_nccl, program, (LhCollectiveWay)_i, load_numbers);
     ck_assert_uint_eq(end_of_nccl(), 0);
     standin_end();
     ck_assert_msg(standin_findings()[0] == '\0', "%s", standin_findings());
     for (uint32_t rank = 0; rank < ranks; rank++)
         ck_assert_mem_eq(result->outputs[rank], threads->outputs[rank], result->output_bytes);
+}
+END_TEST
+
+/* ---- every kind, one collective at a time, also those that no schedule has ---- */
+
+enum { GIVEN, GOTTEN };
+
+/* Of the given tensor every member of @group has as many parts as there are members, or one. */
+static LhProgram *
+program_of_kind(LhCollectiveKind kind, uint32_t ranks, LhGroup group)
+{
+    const LhProgramParams params = built_params(ranks);
+    const uint32_t given = kind == LH_COLL_ALL_GATHER ? 1 : group.count;
+    const uint32_t gotten = kind == LH_COLL_REDUCE_SCATTER ? 1 : group.count;
+    Built b = built_new(lh_collective_names[kind], &params);
+
+    lh_program_add_slot(b.program,
+                        (LhSlotParams){ "given", LH_TENSOR_HIDDEN, LH_SLOT_INPUT, LH_DTYPE_FP32,
+                                        .parts = given, .part_bytes = SMALL_BYTES });
+    lh_program_add_slot(b.program,
+                        (LhSlotParams){ "gotten", LH_TENSOR_HIDDEN, LH_SLOT_OUTPUT, LH_DTYPE_FP32,
+                                        .parts = gotten, .part_bytes = SMALL_BYTES });
+    lh_program_add_stream(b.program, "comm", LH_STREAM_COMM);
+    for (uint32_t i = 0; i < group.count; i++) {
+        LhEmitter *e = &b.emitters[lh_group_member(&group, i)];
+
+        lh_emit_collective(e, 0, kind, group);
+        lh_emit_tensor(e, (LhRegion){ GIVEN, 0, given }, (LhRegion){ GOTTEN, 0, gotten });
+    }
+    return built_end(&b);
+}
+
+/* All ranks, and all but the first and the last one. */
+static LhGroup
+group_of(uint32_t ranks, bool inner)
+{
+    return inner ? (LhGroup){ 1, 1, ranks - 2, 0, 1 } : (LhGroup){ 0, 1, ranks, 0, 1 };
+}
+
+/* Integers, whose sums are the same in any order. */
+static void
+load_integers(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    (void)data;
+    (void)slot;
+    for (uint32_t i = 0; i < SMALL_BYTES / sizeof(float); i++)
+        ((float *)(void *)into)[i] = (float)(1000 * rank + 100 * part + i);
+}
+
+static void
+check_kind(LhCollectiveKind kind, LhCollectiveWay way, LhGroup group, uint32_t ranks)
+{
+    const StandinOptions options = { .seed = 7 + (uint64_t)way, .devices = ranks, .eager = 10 };
+    g_autoptr(LhProgram) program = program_of_kind(kind, ranks, group);
+    g_autoptr(LhRunResult) threads =
+        run_loaded(&lh_backend_cpu, program, LH_WAY_DIRECT, load_integers);
+    g_autoptr(LhRunResult) result = NULL;
+
+    standin_start(&options);
+    result = run_loaded(&lh_backend_nccl, program, way, load_integers);
+    ck_assert_uint_eq(end_of_nccl(), 0);
+    standin_end();
+    ck_assert_msg(standin_findings()[0] == '\0', "%s", standin_findings());
+    for (uint32_t i = 0; i < group.count; i++) {
+        const uint32_t rank = (uint32_t)lh_group_member(&group, i);
+
+        ck_assert_msg(memcmp(result->outputs[rank], threads->outputs[rank], result->output_bytes) ==
+                          0,
+                      "%s, way %d, %u of %u ranks: rank %u has other bits", program->name, way,
+                      group.count, ranks, rank);
+        ck_assert_uint_eq(result->ranks[rank].bytes_sent, threads->ranks[rank].bytes_sent);
+    }
+}
+
+START_TEST(kinds_give_the_same_bits)
+{
+    for (int way = LH_WAY_DIRECT; way <= LH_WAY_NATIVE; way++) {
+        check_kind((LhCollectiveKind)_i, (LhCollectiveWay)way, group_of(4, false), 4);
+        check_kind((LhCollectiveKind)_i, (LhCollectiveWay)way, group_of(5, true), 5);
+    }
 }
 END_TEST
 
@@ -330,12 +413,13 @@ END_TEST
 /* ---- times ---- */
 
 static LhTime
-run_time(const LhProgram *program, const StandinTimes *times)
+run_time(const LhProgram *program, LhCollectiveWay way, const StandinTimes *times)
 {
     const StandinOptions options = { .seed = 3, .devices = lh_program_ranks(program), .eager = 20 };
     const LhRunHooks hooks = { .call = call_with_time };
     const LhRunParams params = { .program = program,
                                  .backend = &lh_backend_nccl,
+                                 .collectives = way,
                                  .deadline_us = 20 * G_USEC_PER_SEC,
                                  .hooks = &hooks,
                                  .load = load_zeros };
@@ -354,7 +438,7 @@ run_time(const LhProgram *program, const StandinTimes *times)
 
 /* Messages take as long as over links of that latency and bandwidth. */
 static LhTime
-sim_time(const LhProgram *program, const StandinTimes *times)
+sim_time(const LhProgram *program, LhCollectiveModel model, const StandinTimes *times)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(LhTopology) topology = lh_topology_load("hgx-h100", &error);
@@ -363,7 +447,7 @@ sim_time(const LhProgram *program, const StandinTimes *times)
     LhSimParams params = { .program = program,
                            .device = device,
                            .network_model = LH_NETWORK_ALPHA_BETA,
-                           .collectives = LH_COLLECTIVES_DIRECT,
+                           .collectives = model,
                            .compute_time = unit_time };
     LhNetwork network;
 
@@ -394,12 +478,40 @@ START_TEST(times_are_those_of_the_simulator)
         program = program_of(&c);
         if (program == NULL)
             continue;
-        ran = run_time(program, &times);
-        simulated = sim_time(program, &times);
+        ran = run_time(program, LH_WAY_DIRECT, &times);
+        simulated = sim_time(program, LH_COLLECTIVES_DIRECT, &times);
         ck_assert_msg(fabs((double)ran / (double)simulated - 1) < 1e-5,
                       "%s, P %u, %g bytes/s: %g s, simulated %g s", program->name, ranks[i / 2],
                       bandwidths[i % 2], (double)ran / LH_PS_PER_S,
                       (double)simulated / LH_PS_PER_S);
+    }
+}
+END_TEST
+
+/* In as many rounds as there: its messages of one round begin together. */
+START_TEST(times_of_collectives_are_those_of_the_simulator)
+{
+    static const struct {
+        LhCollectiveWay way;
+        LhCollectiveModel model;
+    } pairs[] = { { LH_WAY_DIRECT, LH_COLLECTIVES_DIRECT },
+                  { LH_WAY_RING, LH_COLLECTIVES_RING },
+                  { LH_WAY_PAIRWISE, LH_COLLECTIVES_PAIRWISE } };
+    const StandinTimes times = { NULL, 0.25, 2048 };
+
+    for (uint32_t ranks = 2; ranks <= 5; ranks++) {
+        g_autoptr(LhProgram) program =
+            program_of_kind((LhCollectiveKind)_i, ranks, group_of(ranks, false));
+
+        for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
+            const LhTime ran = run_time(program, pairs[i].way, &times);
+            const LhTime simulated = sim_time(program, pairs[i].model, &times);
+
+            ck_assert_msg(fabs((double)ran / (double)simulated - 1) < 1e-5,
+                          "%s, %s, P %u: %g s, simulated %g s", program->name,
+                          lh_collective_model_names[pairs[i].model], ranks,
+                          (double)ran / LH_PS_PER_S, (double)simulated / LH_PS_PER_S);
+        }
     }
 }
 END_TEST
@@ -1038,6 +1150,8 @@ main(void)
     tcase_add_loop_test(cases, collectives_are_made_in_every_way, 0, count_schedules());
     tcase_add_test(cases, collectives_of_a_library_need_one);
     tcase_add_loop_test(cases, messages_of_several_pieces, LH_WAY_DIRECT, LH_WAY_NATIVE + 1);
+    tcase_add_loop_test(cases, kinds_give_the_same_bits, 0, LH_COLL_KINDS);
+    tcase_add_loop_test(cases, times_of_collectives_are_those_of_the_simulator, 0, LH_COLL_KINDS);
     if (!few_runs) {
         tcase_add_loop_test(cases, times_are_those_of_the_simulator, 0, count_schedules());
         tcase_add_loop_test(cases, mutants_are_found, 0, G_N_ELEMENTS(mutants));

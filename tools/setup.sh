@@ -6,6 +6,7 @@
 set -euo pipefail
 
 has() { command -v "$1" > /dev/null 2>&1; }
+has_daemon() { PATH=$PATH:/usr/sbin has "$1"; }
 library() { has pkg-config && pkg-config --exists "$1"; }
 python_module() { /usr/bin/python3 -c "import $1" 2> /dev/null; }
 header() { echo "#include <$1>" | cc -E -x c - > /dev/null 2>&1; }
@@ -43,6 +44,10 @@ clang-tidy           has clang-tidy                static analysis
 cppcheck             has cppcheck                  static analysis
 libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
 hyperfine            has hyperfine                 timing
+munge                has_daemon munged             Slurm's own way to know its users
+slurmctld            has_daemon slurmctld          Slurm, which starts jobs over hosts in namespaces
+slurmd               has_daemon slurmd             likewise
+slurm-client         has sbatch                    likewise
 "
 
 case "${1:-}" in

@@ -16,6 +16,9 @@
 #define BATCH_MAX 1048576
 #define TOKENS_MAX 1e18
 #define PRICE_MAX 1e9
+#define DEADLINE_S_MAX 1e6
+#define DEADLINE_DEFAULT_PS (INT64_C(3600) * LH_PS_PER_S)
+#define PS_PER_US 1000000
 
 typedef struct {
     LhOutputOptions to;
@@ -24,6 +27,8 @@ typedef struct {
     uint64_t global_batch_size;
     bool max_seq_length, min_gpus, pareto;
     uint64_t top, jobs;
+    int bootstrap; /* of lh_controls */
+    LhTime deadline_ps;
     char *days_for;
     GPtrArray *costs, *watts; /* of char *: numbers */
 } Options;
@@ -83,6 +88,22 @@ static const LhField options[] = {
       .max = JOBS_MAX,
       .description = "Simulations at once; default: one for each core that the process may use, if "
                      "memory suffices. The result does not depend on it." },
+    { .name = "bootstrap",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(Options, bootstrap),
+      .choices = lh_control_names,
+      .description = "How several processes that plan together find each other: this one is alone "
+                     "(single), by MPI, or over TCP as the environment of torchrun or of a step of "
+                     "Slurm says; default auto, the one whose environment is there." },
+    { .name = "deadline",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_TIME,
+      .flags = LH_FIELD_SECONDS,
+      .offset = offsetof(Options, deadline_ps),
+      .min = 1e-3,
+      .max = DEADLINE_S_MAX,
+      .description = "Give up when one of several processes has told nothing for this long; "
+                     "default 3600 s." },
     { .name = "days-for",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, days_for),
@@ -208,6 +229,8 @@ static LhPlanAnswer *
 plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
 {
     const Options *o = line->options;
+    const LhControl *control = lh_control_resolve(lh_controls[o->bootstrap]);
+    const LhTime deadline_ps = o->deadline_ps > 0 ? o->deadline_ps : DEADLINE_DEFAULT_PS;
     LhPlanLive live;
     LhPlanAnswer *answer;
 
@@ -220,6 +243,8 @@ plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
                             .front = o->pareto,
                             .jobs = (guint)o->jobs,
                             .points_file = o->points,
+                            .control = control != &lh_control_single ? control : NULL,
+                            .deadline_us = deadline_ps / PS_PER_US,
                             .progress = lh_plan_live_progress,
                             .progress_data = &live };
     lh_plan_live_start(&live);
@@ -256,18 +281,21 @@ run(const LhCommandLine *line, GError **error)
     g_autofree LhPlanPrice *prices = g_new0(LhPlanPrice, count_clusters(o));
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(LhPlanAnswer) answer = NULL;
+    GError *failure = NULL;
     LhPlanWeights weights;
     LhPlanQuery query;
 
     if (!check_question(line, error) || !check_clusters(o, error) ||
         !read_weights(o, prices, &weights, error))
         return LH_ERROR_USAGE;
-    answer = plan(line, &query, error);
+    answer = plan(line, &query, &failure);
     if (answer == NULL)
-        return LH_ERROR_INPUT;
-    print(line, &query, answer, &weights, out);
-    if (!lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
+        return lh_command_abandon(lh_control_resolve(lh_controls[o->bootstrap]), failure, error);
+    if (answer->first) {
+        print(line, &query, answer, &weights, out);
+        if (!lh_command_write(&o->to, out, error))
+            return LH_ERROR_RUNTIME;
+    }
     if (answer->interrupted)
         return LH_ERROR_INTERRUPTED;
     return answer->best != G_MAXUINT ? 0 : LH_ERROR_NO;
@@ -286,12 +314,16 @@ const LhCommand lh_command_plan = {
                "those found take in fact are not simulated, so the answer is that of simulating\n"
                "all of them. Steps are made as megatron-lm makes them, if no --framework is\n"
                "given. Exit status 1 if nothing fits.\n\n"
-               "Ctrl-C ends the plan with what is found (exit status 130).\n\n"
+               "Ctrl-C ends the plan with what is found (exit status 130). Processes that are\n"
+               "started together, by mpirun or srun, share the work; the first one prints the\n"
+               "answer, which is the same.\n\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"
                "  longhaul plan --model llama-3-8b --cluster hgx-h100 --seq-length 1M --min-gpus\n"
                "  longhaul plan --model llama-3-8b --seq-length 128K --cluster hgx-h100:2 \\\n"
-               "      --cluster hgx-b200:1 --cost-per-gpu-hour 2.5 --cost-per-gpu-hour 5\n",
+               "      --cluster hgx-b200:1 --cost-per-gpu-hour 2.5 --cost-per-gpu-hour 5\n"
+               "  srun --ntasks 8 longhaul plan --model llama-3.1-405b --cluster hgx-h100:64 \\\n"
+               "      --seq-length 128K --points plan.jsonl\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
     .options = options,

@@ -9,6 +9,7 @@
 #include "plan/work.h"
 #include "report/constants.h"
 #include "report/describe.h"
+#include "report/describe_critical.h"
 #include "report/describe_sim.h"
 #include "report/figure.h"
 #include "report/memory_figure.h"
@@ -23,6 +24,7 @@ typedef struct {
     LhRunFileOptions files;
     char *memory_timeline; /* path; NULL: not wanted */
     bool provenance;
+    bool critical_path;
     LhTime max_work_ps;
 } Options;
 
@@ -38,6 +40,11 @@ static const LhField options[] = {
       .names = "files",
       .description = "Also write what each rank holds over time, into this .csv or .json file, or "
                      "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
+    { .name = "critical-path",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, critical_path),
+      .description = "Say instead what made the time: the chain of kernels, messages and links, "
+                     "the slack of the rest, and what faster calls save." },
     LH_OPTION_PROVENANCE(Options, provenance),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
@@ -130,6 +137,61 @@ print_for_machines(const LhCommandLine *line, const LhSetup *setup, LhCompareRow
     lh_table_print(table, LH_FORMAT_CSV, out);
 }
 
+/* What is said of a critical path, in this order. */
+static LhTable *(*const critical_tables[])(const LhCritical *) = {
+    lh_describe_path_resources, lh_describe_path_phases,  lh_describe_path_ranks,
+    lh_describe_slack,          lh_describe_faster_calls, lh_describe_faster_ops,
+};
+
+static void
+print_critical_text(const LhSetup *setup, const LhCompareRow *row, const LhCritical *critical,
+                    LhFormat format, GString *out)
+{
+    g_autofree char *name = lh_escaped_line(row->name);
+    gsize from = out->len;
+
+    g_string_append_printf(out, "%s: ", name);
+    lh_describe_case(setup, out);
+    lh_table_words(format, out, from);
+    for (guint i = 0; i < G_N_ELEMENTS(critical_tables); i++) {
+        g_autoptr(LhTable) table = critical_tables[i](critical);
+
+        print_section(table, format, out);
+    }
+    g_string_append_c(out, '\n');
+    from = out->len;
+    lh_describe_trust(setup, row->result->provenance, out);
+    lh_table_words(format, out, from);
+}
+
+/* What made the time of a row that ran. */
+static bool
+print_critical(const LhCommandLine *line, const LhSetup *setup, const LhCompareRow *row,
+               GString *out, GError **error)
+{
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
+    LhProgressLine progress;
+    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    g_autoptr(LhCritical) critical = NULL;
+    g_autoptr(LhTable) table = NULL;
+
+    lh_progress_start(&progress, 0);
+    critical = lh_critical_find(setup, row, &hooks, error);
+    lh_progress_end(&progress);
+    if (critical == NULL)
+        return false;
+    if (o->to.format == LH_FORMAT_JSON) {
+        lh_critical_json(setup, row, critical, &stamp, out);
+    } else if (o->to.format == LH_FORMAT_CSV) {
+        table = lh_critical_table(critical);
+        lh_table_print(table, LH_FORMAT_CSV, out);
+    } else {
+        print_critical_text(setup, row, critical, (LhFormat)o->to.format, out);
+    }
+    return true;
+}
+
 static uint32_t
 last_rank(const LhSimResult *result, const LhFrame *frame)
 {
@@ -159,17 +221,20 @@ seconds_of(const LhSetup *setup)
 }
 
 static LhCompareRow *
-simulate(const LhSetup *setup, LhTimeline *timeline, LhMemorySink memory, void *memory_data)
+simulate(const LhSetup *setup, LhTimeline *timeline, LhMemorySink memory, void *memory_data,
+         bool critical)
 {
     LhProgressLine progress;
-    const LhHooks hooks = { .progress = lh_progress_draw,
-                            .progress_data = &progress,
-                            .timeline = timeline != NULL ? lh_timeline_collect : NULL,
-                            .timeline_data = timeline,
-                            .memory = memory,
-                            .memory_data = memory_data };
+    LhHooks hooks = { .progress = lh_progress_draw,
+                      .progress_data = &progress,
+                      .timeline = timeline != NULL ? lh_timeline_collect : NULL,
+                      .timeline_data = timeline,
+                      .memory = memory,
+                      .memory_data = memory_data };
     LhCompareRow *row;
 
+    if (critical)
+        lh_critical_hooks(&hooks);
     lh_progress_start(&progress, seconds_of(setup));
     row = setup->program != NULL
               ? lh_compare_run_program(setup, &hooks)
@@ -245,7 +310,7 @@ play_again(Files *files, const LhSetup *setup, const LhCompareRow *row, uint32_t
         return;
     lh_compare_row_free(simulate(setup, kept ? NULL : files->run.timeline,
                                  files->envelope != NULL ? lh_memory_envelope_add : NULL,
-                                 files->envelope));
+                                 files->envelope, false));
 }
 
 static bool
@@ -292,6 +357,29 @@ check_row(const LhCompareRow *row, GError **error)
     return false;
 }
 
+/* The answer, if there is one. */
+static bool
+print_answer(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GString *out,
+             GError **error)
+{
+    const Options *o = line->options;
+
+    if (o->critical_path && row->result != NULL)
+        return print_critical(line, setup, row, out, error);
+    if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
+        print_for_machines(line, setup, row, out);
+    else if (row->result != NULL)
+        print_text(o, setup, row, out);
+    return true;
+}
+
+/* Of the path, each of what is faster is a run of its own. */
+static double
+work_of(const Options *o, const LhSetup *setup)
+{
+    return seconds_of(setup) * (o->critical_path ? 1 + 2 * LH_CRITICAL_TOP : 1);
+}
+
 static int
 run(const LhCommandLine *line, GError **error)
 {
@@ -309,14 +397,12 @@ run(const LhCommandLine *line, GError **error)
     if (setup == NULL || !files_init(&files, line, setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
-    if (!lh_work_check(seconds_of(setup), o->max_work_ps, error))
+    if (!lh_work_check(work_of(o, setup), o->max_work_ps, error))
         return LH_ERROR_NO;
     row = simulate(setup, files.run.timeline, files.memory != NULL ? lh_memory_timeline_add : NULL,
-                   files.memory);
-    if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
-        print_for_machines(line, setup, row, out);
-    else if (row->result != NULL)
-        print_text(o, setup, row, out);
+                   files.memory, o->critical_path);
+    if (!print_answer(line, setup, row, out, error))
+        return LH_ERROR_RUNTIME;
     if (out->len > 0 && !lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     if (row->result != NULL && !write_files(&files, setup, row, error))

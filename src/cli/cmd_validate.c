@@ -112,40 +112,15 @@ check_module(const LhSetup *setup, GError **error)
                              "validate compares attention modules, not training steps");
 }
 
-/* "10%" or "0.1" as a share. */
-static bool
-parse_tolerance(const char *text, double *tolerance, GError **error)
-{
-    char *end = NULL;
-    double value;
-
-    *tolerance = TOLERANCE_DEFAULT;
-    if (text == NULL)
-        return true;
-    value = g_ascii_strtod(text, &end);
-    if (end != text && *end == '%') {
-        value /= 100;
-        end++;
-    }
-    if (end == text || *end != '\0' || !(value > 0) || value > 1) {
-        g_set_error(
-            error, LH_ERROR, LH_ERROR_USAGE,
-            "--tolerance: \"%s\" is not a share; allowed: more than 0%% up to 100%%, such as "
-            "10%% or 0.1",
-            text);
-        return false;
-    }
-    *tolerance = value;
-    return true;
-}
-
 static bool
 prepare(const LhCommandLine *line, double *tolerance, GError **error)
 {
     const Options *o = line->options;
     LhScenario *s = line->scenario;
 
-    if (!parse_tolerance(o->tolerance, tolerance, error))
+    *tolerance = TOLERANCE_DEFAULT;
+    if (o->tolerance != NULL &&
+        !lh_command_share("--tolerance", o->tolerance, false, tolerance, error))
         return false;
     if (s->profile == NULL) {
         g_set_error(
@@ -233,6 +208,20 @@ print_summary(const LhValidated *validated, GString *out)
 }
 
 static void
+print_hosts(const LhHosts *hosts, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = NULL;
+
+    if (hosts == NULL)
+        return;
+    table = lh_describe_hosts(hosts);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    lh_describe_slow(hosts, out);
+}
+
+static void
 print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
            double tolerance, LhFormat format, GString *out)
 {
@@ -250,6 +239,7 @@ print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateP
         g_string_append_c(out, '\n');
         lh_table_print(tiers, format, out);
         print_summary(validated, out);
+        print_hosts(validated->hosts, format, out);
     }
     g_string_append_printf(
         out,
@@ -364,7 +354,8 @@ const LhCommand lh_command_validate = {
                "that.\n\n"
                "With --backend mpi the processes of mpirun are the ranks, and the cluster is the\n"
                "topology file that longhaul calibrate has written with the profile. All times\n"
-               "are predicted, and the prediction stamped, before the first schedule runs.\n\n"
+               "are predicted, and the prediction stamped, before the first schedule runs. At\n"
+               "the end it names hosts and links between them that are slow.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
                "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n"

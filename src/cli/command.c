@@ -117,6 +117,26 @@ lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel
     return false;
 }
 
+bool
+lh_command_share(const char *option, const char *text, bool zero, double *share, GError **error)
+{
+    char *end = NULL;
+    double value = g_ascii_strtod(text, &end);
+
+    if (end != text && *end == '%') {
+        value /= 100;
+        end++;
+    }
+    if (end == text || *end != '\0' || !(zero ? value >= 0 : value > 0) || value > 1) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "%s: \"%s\" is not a share; allowed: %s up to 100%%, such as 10%% or 0.1",
+                    option, text, zero ? "0%" : "more than 0%");
+        return false;
+    }
+    *share = value;
+    return true;
+}
+
 int
 lh_command_abandon(const LhControl *control, GError *failure, GError **error)
 {

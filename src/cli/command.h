@@ -120,6 +120,11 @@ LhStamp lh_command_stamp(const LhCommandLine *line);
 /* Refuses --provenance (LH_ERROR_USAGE) in a format that has no place for it. */
 bool lh_command_check_provenance(bool provenance, int format, GError **error);
 
+/* Reads what @option is, "10%" or "0.1", as a share of at most 1, more than 0 or from @zero on.
+ * LH_ERROR_USAGE; @share is left alone then. */
+bool lh_command_share(const char *option, const char *text, bool zero, double *share,
+                      GError **error);
+
 /* The index of the kernel set that --kernels names, 0 if it is NULL. LH_ERROR_USAGE if @device has
  * no such set. */
 bool lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel_set,

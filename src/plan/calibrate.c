@@ -404,7 +404,7 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
     c->method = describe_method(params);
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
-    if (!lh_processes_open(&job.processes, params->backend, DEADLINE_US, error))
+    if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
         return NULL;
     c->first = lh_processes_first(&job.processes);
     ok = measure_all(&job, error);

@@ -431,10 +431,8 @@ measure_pair(Search *s, uint32_t node, uint32_t peer, double *bytes_per_s, GErro
     return true;
 }
 
-/* Whether nodes @node < @peer are measured together: all, if they are few; else neighbours and
- * opposites. */
-static bool
-are_compared(uint32_t nodes, uint32_t node, uint32_t peer)
+bool
+lh_cluster_compares(uint32_t nodes, uint32_t node, uint32_t peer)
 {
     const uint32_t distance = peer - node;
 
@@ -457,7 +455,7 @@ compare_nodes(Search *s, double *rates, uint32_t *reference, GError **error)
         for (uint32_t m = n + 1; m < nodes; m++) {
             double rate = 0;
 
-            if (!are_compared(nodes, n, m))
+            if (!lh_cluster_compares(nodes, n, m))
                 continue;
             if (!measure_pair(s, n, m, &rate, error))
                 return false;

@@ -74,5 +74,9 @@ LhCluster *lh_cluster_find(const LhClusterParams *params, GError **error);
 void lh_cluster_free(LhCluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCluster, lh_cluster_free)
 
+/* Whether the adapters of nodes @node < @peer are measured together: all, if they are few; else
+ * neighbours and opposites. */
+bool lh_cluster_compares(uint32_t nodes, uint32_t node, uint32_t peer);
+
 /* Appends the longhaul.topology/1 document called @name; @source says how it was measured. */
 void lh_cluster_write(const LhCluster *cluster, const char *name, const char *source, GString *out);

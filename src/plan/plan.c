@@ -19,6 +19,7 @@ typedef struct {
     LhPlanAnswer *answer;
     LhPlanPoints *points; /* NULL: none */
     LhScenario *longest;  /* the scenario with the longest sequence; NULL: not asked for */
+    LhProcesses processes;
     bool interrupted;
 } Plan;
 
@@ -382,22 +383,53 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
         g_clear_pointer(&cluster->bound, lh_bound_free);
 }
 
-static void
-search_cluster(Plan *plan, LhPlanCluster *cluster)
+static bool
+search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
 {
     const LhPlanQuery *q = plan->query;
     const LhPlanSearchOptions options = { .top = q->top,
                                           .front = q->front,
                                           .jobs = q->jobs,
                                           .memory = lh_plan_points_memory(plan->points),
+                                          .processes =
+                                              plan->processes.count > 1 ? &plan->processes : NULL,
                                           .progress = report,
                                           .progress_data = plan };
 
     if (plan->interrupted)
-        return;
+        return true;
     cluster->search = lh_plan_search(cluster->space, &options);
-    cluster->interrupted = cluster->search->interrupted;
+    if (cluster->search->failure != NULL) {
+        g_propagate_error(error, g_steal_pointer(&cluster->search->failure));
+        return false;
+    }
+    cluster->interrupted = plan->interrupted = cluster->search->interrupted;
     add_ways(cluster, q->top);
+    return true;
+}
+
+/* ---- several processes ---- */
+
+/* All of them, if they have the same question; and if one of them was interrupted, all are. */
+static bool
+meet(Plan *plan, GError **error)
+{
+    LhProcesses *processes = &plan->processes;
+    g_autofree double *interrupted = NULL;
+
+    plan->answer->first = true;
+    if (plan->query->control == NULL)
+        return true;
+    if (!lh_processes_open(processes, plan->query->control, plan->query->deadline_us, error) ||
+        !lh_processes_agree(processes, "question", plan->answer->query_sha256, error))
+        return false;
+    interrupted = g_new(double, processes->count);
+    if (!lh_processes_gather(processes, plan->interrupted, interrupted, error))
+        return false;
+    for (uint32_t r = 0; r < processes->count; r++)
+        plan->interrupted = plan->interrupted || interrupted[r] > 0;
+    plan->answer->first = lh_processes_first(processes);
+    return true;
 }
 
 static guint
@@ -425,15 +457,19 @@ answer(Plan *plan, GError **error)
     if (!add_clusters(plan, error) || (plan->query->longest && !find_longest(plan, error)))
         return plan->interrupted;
     a->query_sha256 = query_sha256(plan);
-    if (plan->query->points_file != NULL) {
+    if (!meet(plan, error))
+        return false;
+    if (plan->query->points_file != NULL && a->first) {
         plan->points = lh_plan_points_open(plan->query->points_file, a->query_sha256, error);
         if (plan->points == NULL)
             return false;
     }
-    for (guint i = 0; i < a->clusters->len; i++)
-        search_cluster(plan, g_ptr_array_index(a->clusters, i));
+    for (guint i = 0; i < a->clusters->len; i++) {
+        if (!search_cluster(plan, g_ptr_array_index(a->clusters, i), error))
+            return false;
+    }
     a->best = best_cluster(a->clusters);
-    for (guint i = 0; i < a->clusters->len && !plan->interrupted; i++) {
+    for (guint i = 0; i < a->clusters->len && !plan->interrupted && a->first; i++) {
         LhPlanCluster *cluster = g_ptr_array_index(a->clusters, i);
 
         if (cluster->space->setup->cost == LH_COST_DEVICE)
@@ -455,6 +491,7 @@ lh_plan(const LhPlanQuery *query, GError **error)
     a->interrupted = plan.interrupted;
     lh_scenario_free(plan.longest);
     lh_plan_points_free(plan.points);
+    lh_processes_close(&plan.processes);
     return answered ? g_steal_pointer(&a) : NULL;
 }
 

@@ -21,6 +21,9 @@ typedef struct {
     bool front;                 /* also those that need less memory */
     guint jobs;                 /* threads; 0: as the cores and the memory allow */
     const char *points_file;    /* remembers what was found, to go on from; NULL: none */
+    const LhControl *control;   /* by which several processes answer it together, each of them here;
+                                   NULL: this one alone */
+    int64_t deadline_us;        /* for them to wait for each other */
     /* As of LhPlanSearchOptions. NULL: none. */
     bool (*progress)(void *data, const LhPlanProgress *progress);
     void *progress_data;
@@ -51,6 +54,7 @@ typedef struct {
     guint best;          /* that with the fastest way; G_MAXUINT: none has any */
     LhPlanLongest longest;
     char *query_sha256; /* of the question and its inputs */
+    bool first;         /* of several processes: the one that has the points file, and `bound` */
     bool interrupted;
 } LhPlanAnswer;
 

@@ -3,65 +3,12 @@
 
 #include "base/error.h"
 #include "base/journal.h"
-#include "base/json.h"
-#include "base/jsonw.h"
+#include "plan/outcome.h"
 #include "plan/plan.h"
 
 #include "config.h"
 
-#include <math.h>
 #include <string.h>
-
-/* A line. */
-typedef struct {
-    char *cluster;
-    uint64_t point;
-    char *way; /* for people */
-    int state; /* LhPointState; open: its estimates are known */
-    bool close;
-    uint64_t time_ps, peak_bytes;
-    double time_error;
-    GArray *error_parts; /* of double */
-    char *reason;
-} Line;
-
-#define AT(member) offsetof(Line, member)
-
-static const LhField line_fields[] = {
-    { .name = "cluster",
-      .type = LH_FIELD_STRING,
-      .offset = AT(cluster),
-      .flags = LH_FIELD_REQUIRED },
-    { .name = "point",
-      .type = LH_FIELD_UINT,
-      .offset = AT(point),
-      .flags = LH_FIELD_REQUIRED,
-      .max = G_MAXUINT32 },
-    { .name = "way", .type = LH_FIELD_STRING, .offset = AT(way), .flags = LH_FIELD_REQUIRED },
-    { .name = "state",
-      .type = LH_FIELD_CHOICE,
-      .offset = AT(state),
-      .flags = LH_FIELD_REQUIRED,
-      .choices = lh_point_state_names },
-    { .name = "close", .type = LH_FIELD_BOOL, .offset = AT(close), .flags = LH_FIELD_REQUIRED },
-    { .name = "time_ps",
-      .type = LH_FIELD_UINT,
-      .offset = AT(time_ps),
-      .flags = LH_FIELD_REQUIRED,
-      .max = (double)LH_TIME_LONGEST },
-    { .name = "peak_bytes",
-      .type = LH_FIELD_UINT,
-      .offset = AT(peak_bytes),
-      .flags = LH_FIELD_REQUIRED },
-    { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = AT(time_error) },
-    { .name = "error_parts",
-      .type = LH_FIELD_DOUBLES,
-      .offset = AT(error_parts),
-      .min = LH_ERROR_PARTS,
-      .max = LH_ERROR_PARTS },
-    { .name = "reason", .type = LH_FIELD_STRING, .offset = AT(reason) },
-    { .name = NULL },
-};
 
 struct _LhPlanPoints {
     LhJournal *journal;
@@ -96,49 +43,32 @@ is_simulation(const LhPlanOutcome *outcome)
 
 /* Whether a search could have found this: something that it did not know before. */
 static bool
-is_possible(const Line *line)
+is_possible(const LhPlanOutcome *outcome)
 {
-    return line->state != LH_POINT_REFUSED && (line->state != LH_POINT_OPEN || line->close) &&
-           (line->state != LH_POINT_RAN || line->error_parts != NULL);
-}
-
-static void
-take_line(LhPlanPoints *points, const Line *line)
-{
-    LhPlanOutcome *outcome = g_new0(LhPlanOutcome, 1);
-
-    *outcome = (LhPlanOutcome){ .state = line->state,
-                                .close = line->close,
-                                .time_ps = (LhTime)line->time_ps,
-                                .peak_bytes = line->peak_bytes,
-                                .time_error = line->time_error,
-                                .reason = g_strdup(line->reason) };
-    for (guint i = 0; line->error_parts != NULL && i < LH_ERROR_PARTS; i++)
-        outcome->parts.part[i] = g_array_index(line->error_parts, double, i);
-    g_hash_table_replace(
-        points->known, key_of(line->cluster, (guint)line->point, is_simulation(outcome)), outcome);
+    return outcome->state != LH_POINT_REFUSED &&
+           (outcome->state != LH_POINT_OPEN || outcome->close);
 }
 
 static bool
 read_line(LhPlanPoints *points, const char *path, const char *text, guint number, GError **error)
 {
-    g_autoptr(GError) cause = NULL;
-    g_autoptr(LhJson) json = lh_json_parse(path, text, strlen(text), &cause);
-    Line line = { 0 };
+    g_autofree LhPlanOutcome *outcome = g_new0(LhPlanOutcome, 1);
+    g_autofree char *cluster = NULL;
+    guint point = 0;
+    const bool read = lh_plan_outcome_read(path, text, &cluster, &point, outcome, NULL);
 
-    const bool read = json != NULL && lh_json_decode(json, line_fields, &line, false, &cause);
-    const bool possible = read && is_possible(&line);
+    if (read && cluster != NULL && is_possible(outcome)) {
+        char *key = key_of(cluster, point, is_simulation(outcome));
 
-    if (possible)
-        take_line(points, &line);
-    if (read)
-        lh_json_clear(line_fields, &line);
-    if (!possible)
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: line %u is none that a plan writes, so the file cannot be gone on from; "
-                    "remove it, or give another name",
-                    path, number);
-    return possible;
+        g_hash_table_replace(points->known, key, g_steal_pointer(&outcome));
+        return true;
+    }
+    g_free(outcome->reason);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: line %u is none that a plan writes, so the file cannot be gone on from; "
+                "remove it, or give another name",
+                path, number);
+    return false;
 }
 
 static bool
@@ -158,42 +88,19 @@ recall(void *data, const LhPlanSpace *space, guint index, LhPlanOutcome *outcome
 /* ---- writing ---- */
 
 static void
-write_line(LhJsonWriter *w, const LhPlanSpace *space, guint index, const LhPlanOutcome *outcome)
-{
-    g_autofree char *way = lh_plan_point_text(space, index);
-
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "cluster", space->cluster);
-    lh_jsonw_uint(w, "point", index);
-    lh_jsonw_string(w, "way", way);
-    lh_jsonw_string(w, "state", lh_point_state_names[outcome->state]);
-    lh_jsonw_bool(w, "close", outcome->close);
-    lh_jsonw_uint(w, "time_ps", (uint64_t)outcome->time_ps);
-    lh_jsonw_uint(w, "peak_bytes", outcome->peak_bytes);
-    if (outcome->state == LH_POINT_RAN) {
-        lh_jsonw_double(w, "time_error", outcome->time_error);
-        lh_jsonw_array_begin(w, "error_parts");
-        for (guint i = 0; i < LH_ERROR_PARTS; i++)
-            lh_jsonw_double(w, NULL, outcome->parts.part[i]);
-        lh_jsonw_array_end(w);
-    }
-    if (outcome->reason != NULL)
-        lh_jsonw_string(w, "reason", outcome->reason);
-    lh_jsonw_object_end(w);
-}
-
-static void
 remember(void *data, const LhPlanSpace *space, guint index, const LhPlanOutcome *outcome)
 {
     LhPlanPoints *points = data;
     g_autofree char *key = key_of(space->cluster, index, is_simulation(outcome));
+    g_autofree char *way = NULL;
     g_autoptr(GString) line = g_string_new(NULL);
     LhJsonWriter *w;
 
     if (g_hash_table_contains(points->known, key))
         return;
+    way = lh_plan_point_text(space, index);
     w = lh_jsonw_new(line, true);
-    write_line(w, space, index, outcome);
+    lh_plan_outcome_write(w, space->cluster, index, way, outcome);
     lh_jsonw_free(w);
     g_strchomp(line->str);
     lh_journal_append(points->journal, line->str);

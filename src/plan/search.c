@@ -7,6 +7,7 @@
 #include "plan/search.h"
 
 #include "plan/compare_pool.h"
+#include "plan/deal.h"
 #include "plan/step_plan.h"
 #include "plan/threads.h"
 
@@ -27,6 +28,7 @@ typedef struct {
     _Atomic LhTime cut_ps; /* what is not faster than this is not wanted */
     const guint *round;    /* points */
     LhPlanOutcome *found;  /* by place in the round */
+    const GArray *turns;   /* of guint: this process's points, or places in the round */
     pthread_mutex_t lock;  /* for what follows */
     LhPlanProgress progress;
     atomic_bool interrupted;
@@ -58,9 +60,10 @@ exceeds(uint64_t peak_bytes, uint64_t limit_bytes)
 }
 
 static void
-estimate_point(void *data, guint index)
+estimate_point(void *data, guint turn)
 {
     Pool *pool = data;
+    const guint index = g_array_index(pool->turns, guint, turn);
     LhPlanOutcome *outcome = outcome_of(pool, index);
     g_autoptr(GError) error = NULL;
     LhPlanEstimate estimate = { 0 };
@@ -84,6 +87,47 @@ estimate_point(void *data, guint index)
     if (estimate.limit_bytes > 0) /* the same for all */
         pool->search->limit_bytes = estimate.limit_bytes;
     pthread_mutex_unlock(&pool->lock);
+}
+
+/* What this process found at @told, to all, and what they found here. False ends the search. */
+static bool
+share(Pool *pool, LhPlanOutcome *outcomes, guint turns, const GArray *told)
+{
+    const LhProcesses *processes = pool->options->processes;
+    LhPlanSearch *search = pool->search;
+    LhPlanDeal deal = { .interrupted = pool->interrupted, .limit_bytes = search->limit_bytes };
+
+    if (processes != NULL &&
+        !lh_plan_deal_share(processes, outcomes, turns, told, &deal, &search->failure))
+        deal.interrupted = true;
+    pool->interrupted = deal.interrupted;
+    search->limit_bytes = deal.limit_bytes;
+    return search->failure == NULL;
+}
+
+static void
+count_states(Pool *pool)
+{
+    LhPlanProgress *progress = &pool->progress;
+
+    memset(progress->counts, 0, sizeof(progress->counts));
+    for (guint i = 0; i < pool->search->space->points->len; i++)
+        progress->counts[outcome_of(pool, i)->state]++;
+}
+
+static void
+estimate_all(Pool *pool)
+{
+    const LhProcesses *processes = pool->options->processes;
+    const guint points = pool->search->space->points->len;
+    g_autoptr(GArray) mine = lh_plan_deal(processes, points);
+
+    pool->turns = mine;
+    lh_on_threads_each("plan", pool->threads, mine->len, estimate_point, pool);
+    if (processes != NULL && share(pool, pool->search->outcomes, points, mine)) {
+        pool->progress.estimated = points;
+        count_states(pool);
+    }
 }
 
 /* ---- one turn of a round ---- */
@@ -142,19 +186,15 @@ simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhPlanOutcom
 }
 
 static void
-take_turn(void *data, guint place)
+take_turn(void *data, guint turn)
 {
     Pool *pool = data;
-    const LhPlanSearch *search = pool->search;
-    const LhPlanMemory *memory = pool->options->memory;
-    const guint index = pool->round[place];
+    const guint place = g_array_index(pool->turns, guint, turn);
     LhPlanOutcome *outcome = &pool->found[place];
     g_autoptr(LhProgram) program = NULL;
     LhPlanCase c;
 
-    if (memory != NULL && memory->recall(memory->data, search->space, index, outcome))
-        return;
-    if (!report(pool) || !lh_plan_case_init(&c, search->space, index, NULL))
+    if (!report(pool) || !lh_plan_case_init(&c, pool->search->space, pool->round[place], NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
     g_assert(program != NULL); /* its quick estimate had one */
@@ -316,21 +356,59 @@ is_done(const LhPlanOutcome *before, const LhPlanOutcome *found)
     return found->state != before->state || found->close != before->close;
 }
 
+/* Places of the round that nothing is known of beyond what the search began with, in its memory or
+ * in that of the first process. Caller unrefs. */
+static GArray *
+recall_round(Pool *pool, guint count)
+{
+    const LhPlanMemory *memory = pool->options->memory;
+    GArray *open = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) recalled = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    for (guint i = 0; memory != NULL && i < count; i++) {
+        if (memory->recall(memory->data, pool->search->space, pool->round[i], &pool->found[i]))
+            g_array_append_val(recalled, i);
+    }
+    share(pool, pool->found, count, recalled);
+    for (guint i = 0; i < count; i++) {
+        if (!is_done(outcome_of(pool, pool->round[i]), &pool->found[i]))
+            g_array_append_val(open, i);
+    }
+    return open;
+}
+
+static void
+take_turns(Pool *pool, guint count)
+{
+    g_autoptr(GArray) open = recall_round(pool, count);
+    g_autoptr(GArray) mine = lh_plan_deal(pool->options->processes, open->len);
+
+    for (guint i = 0; i < mine->len; i++)
+        g_array_index(mine, guint, i) = g_array_index(open, guint, g_array_index(mine, guint, i));
+    pool->turns = mine;
+    if (pool->search->failure != NULL)
+        return;
+    lh_on_threads_each("plan", pool->threads, mine->len, take_turn, pool);
+    share(pool, pool->found, count, mine);
+}
+
 static void
 play_round(Pool *pool, const GArray *round)
 {
     g_autofree LhPlanOutcome *found = g_new(LhPlanOutcome, round->len);
+    bool whole = true; /* not interrupted so far */
 
     pool->round = (const guint *)(void *)round->data;
     pool->found = found;
     for (guint i = 0; i < round->len; i++)
         found[i] = *outcome_of(pool, pool->round[i]);
-    lh_on_threads_each("plan", pool->threads, round->len, take_turn, pool);
+    take_turns(pool, round->len);
     for (guint i = 0; i < round->len; i++) {
-        if (is_done(outcome_of(pool, pool->round[i]), &found[i]))
+        whole = whole && is_done(outcome_of(pool, pool->round[i]), &found[i]);
+        if (whole)
             take_in(pool, pool->round[i], &found[i]);
         else
-            break; /* interrupted */
+            g_free(found[i].reason);
     }
     set_cut(pool);
 }
@@ -437,7 +515,7 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     search->ran = g_array_new(FALSE, FALSE, sizeof(guint));
     search->misses = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&pool.lock, NULL);
-    lh_on_threads_each("plan", pool.threads, space->points->len, estimate_point, &pool);
+    estimate_all(&pool);
     while (!pool.interrupted && next_round(&pool))
         ;
     pthread_mutex_destroy(&pool.lock);
@@ -455,5 +533,6 @@ lh_plan_search_free(LhPlanSearch *search)
     g_free(search->outcomes);
     g_array_unref(search->ran);
     g_array_unref(search->misses);
+    g_clear_error(&search->failure);
     g_free(search);
 }

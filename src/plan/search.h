@@ -3,12 +3,13 @@
  * before (estimate.h); points are simulated in the order of that, in rounds of a fixed number, and
  * what takes longer at least than the last of those that are wanted takes in fact is never
  * simulated. So the answer is that of simulating every point, and neither it nor the rounds depend
- * on the number of threads.
+ * on the number of threads, nor on that of processes.
  */
 #pragma once
 
 #include "plan/apart.h"
 #include "plan/estimate.h"
+#include "runtime/processes.h"
 
 /* How many points are looked at in a round. */
 #define LH_PLAN_ROUND 16
@@ -59,10 +60,11 @@ typedef struct {
 } LhPlanMemory;
 
 typedef struct {
-    guint top;                  /* how many of the fastest are wanted, at least 1 */
-    bool front;                 /* also all that no other one beats in both time and memory */
-    guint jobs;                 /* threads; 0: as the cores and the memory allow */
-    const LhPlanMemory *memory; /* NULL: none */
+    guint top;                    /* how many of the fastest are wanted, at least 1 */
+    bool front;                   /* also all that no other one beats in both time and memory */
+    guint jobs;                   /* threads; 0: as the cores and the memory allow */
+    const LhPlanMemory *memory;   /* NULL: none; of several processes only the first may have one */
+    const LhProcesses *processes; /* that search together, each of them here; NULL: this one */
     /* Called from any thread, one at a time; false ends the search. NULL: none. */
     bool (*progress)(void *data, const LhPlanProgress *progress);
     void *progress_data;
@@ -76,6 +78,8 @@ typedef struct {
     GArray *ran;          /* of guint: points that ran, the fastest first */
     GArray *misses;       /* of guint: those unfit that need least, with their exact peaks */
     bool interrupted;
+    GError *failure; /* of processes that search together: LH_ERROR_RUNTIME. Nothing else is to be
+                        read then */
 } LhPlanSearch;
 
 LhPlanSearch *lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options);

@@ -729,6 +729,9 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.memory = hooks->memory;
         params.memory_data = hooks->memory_data;
         params.path = hooks->path;
+        params.precedence = hooks->precedence;
+        params.time_share = hooks->time_share;
+        params.time_share_data = hooks->time_share_data;
         params.limit_ps = hooks->limit_ps;
         params.ended_ps = hooks->ended_ps;
         params.progress = hooks->progress != NULL ? report_progress : NULL;

@@ -63,6 +63,10 @@ typedef struct {
     LhMemorySink memory;      /* may be NULL */
     void *memory_data;
     bool path;                      /* find the critical path */
+    bool precedence;                /* and keep what waits for what, as LhSimParams says */
+    /* How much of its time an op takes, likewise; may be NULL. */
+    double (*time_share)(void *data, uint32_t rank, uint32_t op);
+    void *time_share_data;
     const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
     LhTime *ended_ps;               /* likewise */
 } LhHooks;

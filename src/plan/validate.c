@@ -253,6 +253,9 @@ compare_ops(LhValidation *v, Joined *j, const Job *job)
                            measured_s, predicted_s);
             continue;
         }
+        if (job->validated->hosts != NULL)
+            lh_hosts_add_kernel(job->validated->hosts, p->rank / job->setup->network.gpus_per_node,
+                                measured_s, predicted_s);
         add_to_bin(&bins[p->kernel], lh_kernels[p->kernel]->name, measured_s, predicted_s);
         g_array_append_val(all, off);
     }
@@ -551,16 +554,30 @@ sum_up(Job *job)
 }
 
 static bool
+measure_hosts(Job *job, GError **error)
+{
+    const LhNetwork *network = &job->setup->network;
+
+    if (job->processes.count < 2)
+        return true;
+    job->validated->hosts = lh_hosts_new(&job->processes, network, error);
+    return job->validated->hosts != NULL && lh_hosts_measure(job->validated->hosts, &job->processes,
+                                                             job->params->backend, network, error);
+}
+
+static bool
 validate(Job *job, GError **error)
 {
     job->validated->first = lh_processes_first(&job->processes);
     if (!predict_all(job, error))
         return false;
     job->begun_us = g_get_monotonic_time();
-    if (!run_all(job, error))
+    if (!run_all(job, error) || !measure_hosts(job, error))
         return false;
     if (job->validated->first)
         sum_up(job);
+    if (job->validated->first && job->validated->hosts != NULL)
+        lh_hosts_judge(job->validated->hosts);
     return true;
 }
 
@@ -573,7 +590,7 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
     bool ok;
 
     validated->rows = g_ptr_array_new_with_free_func(validation_free);
-    if (!lh_processes_open(&job.processes, params->backend, DEADLINE_US, error))
+    if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
         return NULL;
     ok = validate(&job, error);
     lh_processes_close(&job.processes);
@@ -586,6 +603,7 @@ lh_validated_free(LhValidated *validated)
     if (validated == NULL)
         return;
     g_ptr_array_unref(validated->rows);
+    lh_hosts_free(validated->hosts);
     g_free(validated->prediction);
     g_free(validated->prediction_sha256);
     g_free(validated);

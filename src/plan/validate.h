@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "plan/hosts.h"
 #include "plan/setup.h"
 #include "runtime/measure.h"
 
@@ -57,6 +58,7 @@ struct _LhValidated {
     /* A line for each schedule that is run: its name, the SHA-256 of its program (digest.h) and the
      * makespan predicted, in ps; and the SHA-256 of these lines. */
     char *prediction, *prediction_sha256;
+    LhHosts *hosts;               /* NULL: one process, or nothing has been measured yet */
     uint64_t runs, runs_left_out; /* that count; and those that the budget did not suffice for */
     /* Over the schedules that were measured: |predicted / measured - 1| of the makespan, and
      * Spearman's correlation of the two orders; NAN if it has no meaning. */

@@ -288,6 +288,118 @@ lh_describe_tier_errors(const GPtrArray *validations)
     return table;
 }
 
+static const LhHostTimes *
+host_times(const LhHosts *hosts, guint index)
+{
+    return &g_array_index(hosts->times, LhHostTimes, index);
+}
+
+LhTable *
+lh_describe_hosts(const LhHosts *hosts)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "host", "host", NULL, false);
+    lh_table_column(table, "what", "what", NULL, false);
+    lh_table_column(table, "measured_s", "measured", NULL, true);
+    lh_table_column(table, "predicted_s", "predicted", NULL, true);
+    lh_table_column(table, "error", "error", "%", true);
+    lh_table_column(table, "slow", "slow", NULL, false);
+    for (guint i = 0; i < hosts->times->len; i++) {
+        const LhHostTimes *t = host_times(hosts, i);
+        const bool messages = t->node != t->peer;
+
+        if (t->measured_s <= 0)
+            continue;
+        lh_table_row(table);
+        lh_table_cell(table, hosts->names[t->node], NULL);
+        lh_table_cell_printf(table, "%s%s", messages ? "messages with " : "kernels",
+                             messages ? hosts->names[t->peer] : "");
+        time_cell(table, t->measured_s);
+        time_cell(table, t->predicted_s);
+        percent_cell(table, t->predicted_s / t->measured_s - 1, true);
+        lh_table_cell(table, t->slow ? "YES" : "-", NULL);
+    }
+    return table;
+}
+
+/* Messages of @node, from the least slow one: "take 3.1 to 9.8 times as long". */
+static void
+describe_adapter(const LhHosts *hosts, uint32_t node, GString *out)
+{
+    double least = INFINITY, most = 0;
+
+    for (guint i = hosts->nodes; i < hosts->times->len; i++) {
+        const LhHostTimes *t = host_times(hosts, i);
+
+        if (t->node != node && t->peer != node)
+            continue;
+        least = fmin(least, t->measured_s / t->predicted_s);
+        most = fmax(most, t->measured_s / t->predicted_s);
+    }
+    g_string_append_printf(out,
+                           "Slow: the network of host %s: its messages take %.3g to %.3g times as "
+                           "long as predicted.\n",
+                           hosts->names[node], least, most);
+}
+
+void
+lh_describe_slow(const LhHosts *hosts, GString *out)
+{
+    const gsize before = out->len;
+
+    for (uint32_t n = 0; n < hosts->nodes; n++) {
+        const LhHostTimes *t = host_times(hosts, n);
+
+        if (t->slow)
+            g_string_append_printf(out,
+                                   "Slow: host %s: its kernels take %.3g times as long as "
+                                   "predicted, those of the median host %.3g times.\n",
+                                   hosts->names[n], t->measured_s / t->predicted_s, hosts->usual);
+        if (lh_hosts_adapter_is_slow(hosts, n))
+            describe_adapter(hosts, n, out);
+    }
+    for (guint i = hosts->nodes; i < hosts->times->len; i++) {
+        const LhHostTimes *t = host_times(hosts, i);
+
+        if (t->slow && !lh_hosts_adapter_is_slow(hosts, t->node) &&
+            !lh_hosts_adapter_is_slow(hosts, t->peer))
+            g_string_append_printf(out,
+                                   "Slow: the link between hosts %s and %s: a message takes %.3g "
+                                   "times as long as predicted.\n",
+                                   hosts->names[t->node], hosts->names[t->peer],
+                                   t->measured_s / t->predicted_s);
+    }
+    if (out->len == before)
+        g_string_append_printf(out,
+                               "No host and no link takes more than %g times as long as "
+                               "predicted.\n",
+                               LH_HOSTS_SLOW);
+}
+
+/* Kernels of hosts and messages of pairs, as rows of numbers of nodes. */
+static void
+write_hosts(LhJsonWriter *w, const LhHosts *hosts)
+{
+    lh_jsonw_array_begin(w, "hosts");
+    for (guint i = 0; hosts != NULL && i < hosts->times->len; i++) {
+        const LhHostTimes *t = host_times(hosts, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "host", hosts->names[t->node]);
+        lh_jsonw_uint(w, "node", t->node);
+        if (t->node != t->peer) {
+            lh_jsonw_string(w, "peer_host", hosts->names[t->peer]);
+            lh_jsonw_uint(w, "peer", t->peer);
+        }
+        lh_jsonw_double(w, "measured_s", t->measured_s);
+        lh_jsonw_double(w, "predicted_s", t->predicted_s);
+        lh_jsonw_bool(w, "slow", t->slow);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
 static void
 write_errors(LhJsonWriter *w, const char *key, const char *name, const GArray *rows)
 {
@@ -426,6 +538,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     write_prediction(w, validated);
     write_summary(w, validated);
     write_schedules(w, validated, tolerance);
+    write_hosts(w, validated->hosts);
     write_files(w, setup);
     lh_jsonw_object_end(w);
 }

@@ -20,6 +20,11 @@ LhTable *lh_describe_kernel_errors(const GPtrArray *validations, double toleranc
 /* One row for each schedule and tier. */
 LhTable *lh_describe_tier_errors(const GPtrArray *validations);
 
+/* Kernels by host, and messages by pair of hosts. */
+LhTable *lh_describe_hosts(const LhHosts *hosts);
+/* Appends a line for each host and each link that is slow, or one that none is. */
+void lh_describe_slow(const LhHosts *hosts, GString *out);
+
 /* Appends the document of `longhaul validate`, longhaul.validation/2: also before anything was
  * measured. */
 void lh_validate_json(const LhSetup *setup, const LhValidated *validated,

@@ -33,12 +33,11 @@ typedef struct {
     LhDeviceStream stream;
 } LhNativeCall;
 
-/* A rank that takes part. Its device is open, and so are its streams. */
+/* A rank that takes part. Its device is open. */
 typedef struct {
     uint32_t rank;
     LhDeviceState *device;
-    LhDeviceStream host;           /* the host's own, of copies to and fro */
-    const LhDeviceStream *streams; /* [program->streams_count] */
+    LhDeviceStream host; /* the host's own, of copies to and fro */
 } LhLinksRank;
 
 typedef struct {

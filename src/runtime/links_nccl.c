@@ -441,21 +441,6 @@ connect_lane(Joined *j, uint32_t index, GError **error)
     return ok;
 }
 
-/* What streams are asked for from now on comes after what the host's has been asked for. */
-static bool
-hold_streams(const Joined *j, GError **error)
-{
-    const LhRunDevice *device = j->links->params->device;
-    const LhDeviceMark mark = device->mark(j->rank.device, j->rank.host, error);
-    bool ok = mark != NULL;
-
-    for (uint32_t i = 0; ok && i < j->links->params->program->streams_count; i++)
-        ok = device->wait(j->rank.device, j->rank.streams[i], mark, error);
-    if (mark != NULL)
-        device->unmark(j->rank.device, mark);
-    return ok;
-}
-
 /* Nobody goes on before everybody is there, neither hosts nor devices, whose clocks so begin as
  * close together as one message takes. */
 static bool
@@ -466,8 +451,7 @@ meet(Joined *j, GError **error)
     unsigned char *memory = device->alloc(j->rank.device, sizeof(float), error);
     const bool ok = memory != NULL &&
                     device->fill(j->rank.device, memory, 0, sizeof(float), j->rank.host, error) &&
-                    add_number(j, j->world, memory, what, error) && hold_streams(j, error) &&
-                    finish_stream(j, what, error);
+                    add_number(j, j->world, memory, what, error) && finish_stream(j, what, error);
 
     give_back(j, memory, ok);
     return ok;

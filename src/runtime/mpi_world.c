@@ -14,6 +14,7 @@
     1000000 /* what it takes at most, on a machine that does something else, too                   \
              */
 #define US_PER_S 1e6
+#define GRACE_US 2000000 /* between ranks that began to wait, and their words */
 /* So that one process ends first: mpirun of Open MPI 4.1 can crash when several do at once. */
 #define STAGGER_US 250000
 #define STAGGERED_RANKS 20
@@ -68,23 +69,26 @@ rank_of_launcher(void)
 
 /*
  * The thread that would report an error is within MPI and does not come back, and so are functions
- * that run at exit: this one prints and ends the process.
+ * that run at exit: this one prints and ends the process. MPI does not tell which rank it waits
+ * for: it is one of those that do not print this, for which all others must have the time before
+ * the launcher ends them.
  */
 static void
 end_process(const char *phase, int64_t waited_us)
 {
+    const int64_t rank = g_ascii_strtoll(rank_of_launcher(), NULL, 10);
+
     fprintf(stderr,
             "longhaul: error: rank %s: MPI has not returned for %.3g s in %s: another rank does "
-            "not take part\n",
+            "not take part, one that does not print this\n",
             rank_of_launcher(), (double)waited_us / US_PER_S, phase);
+    g_usleep((gulong)(GRACE_US + MIN(rank, STAGGERED_RANKS) * STAGGER_US));
     _exit(LH_ERROR_RUNTIME);
 }
 
 static void *
 guard_main(void *data)
 {
-    const int64_t rank = g_ascii_strtoll(rank_of_launcher(), NULL, 10);
-    const int64_t stagger_us = MIN(rank, STAGGERED_RANKS) * STAGGER_US;
     int64_t since_us = 0, waited_us = 0, last_us = g_get_monotonic_time();
 
     for (;;) {
@@ -97,7 +101,7 @@ guard_main(void *data)
                         : 0;
         since_us = guard.since_us;
         last_us = now_us;
-        if (waited_us > guard.limit_us + stagger_us)
+        if (waited_us > guard.limit_us)
             end_process(phase, waited_us);
         g_usleep(GUARD_US);
     }

@@ -6,11 +6,11 @@
 #include <string.h>
 
 bool
-lh_processes_open(LhProcesses *p, const LhBackend *backend, int64_t deadline_us, GError **error)
+lh_processes_open(LhProcesses *p, const LhControl *control, int64_t deadline_us, GError **error)
 {
     g_autoptr(GByteArray) mine = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
-    const LhControl *table = lh_control_resolve(backend->control);
+    const LhControl *table = lh_control_resolve(control);
 
     *p = (LhProcesses){ .control.table = table };
     p->control.state = table->open(0, deadline_us, &p->control.place, error);

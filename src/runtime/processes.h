@@ -1,11 +1,10 @@
 /*
- * The processes that one command runs in, by the control plane of a backend, and what they tell
- * each other so that all of them decide alike. A backend whose control plane is of one process has
- * one.
+ * The processes that one command runs in, by a control plane, and what they tell each other so that
+ * all of them decide alike. A control plane of one process has one.
  */
 #pragma once
 
-#include "runtime/backend.h"
+#include "runtime/control.h"
 
 typedef struct {
     LhOpenControl control;
@@ -13,7 +12,7 @@ typedef struct {
 } LhProcesses;
 
 /* As many as there are. LH_ERROR_RUNTIME. Ends with lh_processes_close(). */
-bool lh_processes_open(LhProcesses *processes, const LhBackend *backend, int64_t deadline_us,
+bool lh_processes_open(LhProcesses *processes, const LhControl *control, int64_t deadline_us,
                        GError **error);
 void lh_processes_close(LhProcesses *processes);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhProcesses, lh_processes_close)

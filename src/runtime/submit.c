@@ -357,15 +357,11 @@ static bool
 join_rank(Driver *d, Rank *rank)
 {
     LhExecution *x = d->all->x;
-    LhDeviceStream streams[LH_STREAMS_MAX];
     const LhLinksRank place = { .rank = rank->runner->index,
                                 .device = rank->runner->at.state,
-                                .host = rank->runner->at.stream,
-                                .streams = streams };
+                                .host = rank->runner->at.stream };
     GError *error = NULL;
 
-    for (uint32_t i = 0; i < x->program->streams_count; i++)
-        streams[i] = rank->runner->streams[i].at.stream;
     rank->joined = x->params->backend->links->join(d->all->links, &place, &error);
     return rank->joined != NULL || fail(d, error);
 }

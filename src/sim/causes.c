@@ -6,6 +6,8 @@
  */
 #include "sim/causes.h"
 
+#include "program/program.h"
+
 typedef struct {
     LhPathStep step;
     uint32_t cause; /* step, or LH_NO_STEP; while free: the next free one */
@@ -23,12 +25,19 @@ typedef struct {
     Ended *ended;
     uint32_t count, capacity;
     uint32_t host; /* when the host went on last */
+    /* Events, if they are kept: */
+    uint32_t ends[LH_STREAMS_MAX]; /* of the last op of each stream */
+    uint32_t gate;                 /* when the host went on last */
+    uint32_t retired;              /* all ops before `retired_ops` are complete */
+    uint32_t retired_ops;
 } RankCauses;
 
 /* A message under way, since the last of its steps. */
 typedef struct {
     LhPathStep next; /* to come; `from_ps` is when it began */
     uint32_t last;
+    uint32_t event; /* the last of it so far */
+    bool hop;
 } FlowCauses;
 
 struct _LhCauses {
@@ -39,8 +48,10 @@ struct _LhCauses {
     RankCauses *ranks;
     FlowCauses *flows;
     uint32_t flows_count;
-    uint32_t now;  /* why things happen */
-    uint32_t last; /* the latest end */
+    LhPrecedence *events; /* NULL: not kept */
+    uint32_t now;         /* why things happen */
+    uint32_t event_now;   /* likewise */
+    uint32_t last;        /* the latest end */
 };
 
 /* ---- steps ---- */
@@ -129,8 +140,24 @@ refresh(void *data)
     lh_binding_refresh(((LhCauses *)data)->binding);
 }
 
+static void
+keep_events(LhCauses *c)
+{
+    c->events = lh_precedence_new(c->network->ranks);
+    /* The start of the run. */
+    c->event_now = lh_precedence_event(c->events, 0, 0, 0, LH_STEP_HOST);
+    for (uint32_t r = 0; r < c->network->ranks; r++) {
+        RankCauses *rank = &c->ranks[r];
+
+        for (uint32_t s = 0; s < LH_STREAMS_MAX; s++)
+            rank->ends[s] = LH_NO_EVENT;
+        rank->gate = c->event_now;
+        rank->retired = LH_NO_EVENT;
+    }
+}
+
 LhCauses *
-lh_causes_new(const LhNetwork *network, LhFlows *flows, bool shared)
+lh_causes_new(const LhNetwork *network, LhFlows *flows, bool shared, bool precedence)
 {
     LhCauses *c = g_new0(LhCauses, 1);
 
@@ -140,6 +167,8 @@ lh_causes_new(const LhNetwork *network, LhFlows *flows, bool shared)
     c->ranks = g_new0(RankCauses, network->ranks);
     for (uint32_t r = 0; r < network->ranks; r++)
         c->ranks[r].host = LH_NO_STEP;
+    if (precedence)
+        keep_events(c);
     lh_flows_watch(flows, &(LhFlowsWatch){ .data = c, .settling = refresh, .changed = watch });
     return c;
 }
@@ -152,10 +181,168 @@ lh_causes_free(LhCauses *c)
     for (uint32_t r = 0; r < c->network->ranks; r++)
         g_free(c->ranks[r].ended);
     lh_binding_free(c->binding);
+    lh_precedence_free(c->events);
     g_free(c->ranks);
     g_free(c->flows);
     g_free(c->pool);
     g_free(c);
+}
+
+/* ---- events ---- */
+
+/* 0 if there is none. */
+static LhTime
+event_time(const LhCauses *c, uint32_t event)
+{
+    return event == LH_NO_EVENT ? 0 : g_array_index(c->events->events, LhEvent, event).time_ps;
+}
+
+/* All ops of the rank before @id are complete: LH_HOST_WINDOW. */
+static uint32_t
+retired_before(LhCauses *c, uint32_t r, uint32_t id)
+{
+    RankCauses *rank = &c->ranks[r];
+
+    for (; rank->retired_ops < id; rank->retired_ops++) {
+        const uint32_t done = lh_precedence_op(c->events, r, rank->retired_ops)->done;
+        const uint32_t before = rank->retired;
+
+        if (done == LH_NO_EVENT)
+            continue; /* takes no time */
+        rank->retired =
+            lh_precedence_event(c->events, MAX(event_time(c, done), event_time(c, before)), r,
+                                rank->retired_ops, LH_STEP_HOST);
+        lh_precedence_wait(c->events, done, 0);
+        lh_precedence_wait(c->events, before, 0);
+    }
+    return rank->retired;
+}
+
+static void
+event_op_starts(LhCauses *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
+{
+    RankCauses *rank = &c->ranks[r];
+    const uint32_t window =
+        id > LH_HOST_WINDOW ? retired_before(c, r, id - LH_HOST_WINDOW) : LH_NO_EVENT;
+    const uint32_t start = lh_precedence_event(c->events, now, r, id, LH_STEP_HOST);
+
+    lh_precedence_wait(c->events, rank->gate, node->issued_ps - event_time(c, rank->gate));
+    lh_precedence_wait(c->events, rank->ends[node->stream], 0);
+    lh_precedence_wait(c->events, window, 0);
+    for (uint32_t i = 0; i < node->after_all; i++)
+        lh_precedence_wait(c->events, lh_precedence_op(c->events, r, node->after[i])->done, 0);
+    lh_precedence_op(c->events, r, id)->start = start;
+    c->event_now = start;
+}
+
+static void
+event_op_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
+{
+    const LhOpEvents op = *lh_precedence_op(c->events, r, id);
+    const bool computes = node->kind == LH_OP_COMPUTE;
+    const uint32_t end =
+        lh_precedence_event(c->events, now, r, id, computes ? LH_STEP_COMPUTE : LH_STEP_LATENCY);
+
+    lh_precedence_wait(c->events, op.start, computes ? now - node->start_ps : 0);
+    lh_precedence_wait(c->events, op.done, 0);
+    lh_precedence_op(c->events, r, id)->done = end;
+    c->ranks[r].ends[node->stream] = end;
+}
+
+static void
+event_sync_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *sync, LhTime now, LhTime end_ps)
+{
+    RankCauses *rank = &c->ranks[r];
+    const LhTime sync_ps = end_ps - MAX(now, sync->issued_ps);
+    const uint32_t end = lh_precedence_event(c->events, end_ps, r, id, LH_STEP_HOST);
+
+    lh_precedence_wait(c->events, rank->gate,
+                       sync->issued_ps - event_time(c, rank->gate) + sync_ps);
+    for (uint32_t s = 0; s < LH_STREAMS_MAX; s++)
+        lh_precedence_wait(c->events, rank->ends[s], sync_ps);
+    rank->gate = end;
+}
+
+/* @rank's op is where it is, and @before has happened. */
+static uint32_t
+event_of_op(LhCauses *c, uint32_t rank, uint32_t id, uint32_t before)
+{
+    const LhOpEvents op = *lh_precedence_op(c->events, rank, id);
+    const LhTime of_op = MAX(event_time(c, op.start), event_time(c, op.done));
+    const uint32_t event = lh_precedence_event(c->events, MAX(of_op, event_time(c, before)), rank,
+                                               id, LH_STEP_LATENCY);
+
+    lh_precedence_wait(c->events, op.start, 0);
+    lh_precedence_wait(c->events, op.done, 0);
+    lh_precedence_wait(c->events, before, 0);
+    return event;
+}
+
+void
+lh_causes_delivered(LhCauses *c, uint32_t rank, uint32_t id)
+{
+    uint32_t event;
+
+    if (c->events == NULL)
+        return;
+    event = event_of_op(c, rank, id, c->event_now);
+    lh_precedence_op(c->events, rank, id)->done = event;
+}
+
+void
+lh_causes_gather(LhCauses *c, uint32_t rank, uint32_t id, bool first)
+{
+    if (c->events != NULL)
+        c->event_now = event_of_op(c, rank, id, first ? LH_NO_EVENT : c->event_now);
+}
+
+/* A hop also waits for what its sender has sent and received so far: at least it did not have to be
+ * later than that. */
+static void
+event_flow_starts(LhCauses *c, FlowCauses *f, const uint32_t ops[2], bool hop, LhTime now)
+{
+    const LhOpEvents from = *lh_precedence_op(c->events, f->next.rank, ops[0]);
+    const LhOpEvents to = *lh_precedence_op(c->events, f->next.peer, ops[1]);
+
+    f->event = lh_precedence_event(c->events, now, f->next.rank, ops[0], LH_STEP_LINKS);
+    lh_precedence_wait(c->events, from.start, 0);
+    lh_precedence_wait(c->events, to.start, 0);
+    f->hop = hop;
+    if (!hop)
+        return;
+    lh_precedence_wait(c->events, from.done, 0);
+    lh_precedence_wait(c->events, from.left, 0);
+    lh_precedence_wait(c->events, c->event_now, 0);
+}
+
+static void
+event_flow_left(LhCauses *c, FlowCauses *f, LhTime now)
+{
+    LhOpEvents *op = lh_precedence_op(c->events, f->next.rank, f->next.op);
+    const uint32_t start = f->event;
+    uint32_t all;
+
+    f->event = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
+    lh_precedence_wait(c->events, start, now - event_time(c, start));
+    c->event_now = f->event;
+    if (!f->hop)
+        return;
+    if (op->left == LH_NO_EVENT) {
+        op->left = f->event;
+        return;
+    }
+    /* Later hops wait for all that left before; this message did not. */
+    all = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
+    lh_precedence_wait(c->events, f->event, 0);
+    lh_precedence_wait(c->events, op->left, 0);
+    op->left = all;
+}
+
+static void
+event_flow_arrived(LhCauses *c, const FlowCauses *f, LhTime now)
+{
+    c->event_now = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LATENCY);
+    lh_precedence_wait(c->events, f->event, now - event_time(c, f->event));
 }
 
 /* ---- ops ---- */
@@ -206,6 +393,8 @@ lh_causes_op_starts(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime n
                               .peer = r,
                               .kind = LH_STEP_HOST });
     lh_causes_because(c, node);
+    if (c->events != NULL)
+        event_op_starts(c, r, id, node, now);
 }
 
 void
@@ -243,6 +432,8 @@ lh_causes_op_ends(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime now
     }
     remember(c, &c->ranks[r], id, node, now);
     drop(c, &node->cause);
+    if (c->events != NULL)
+        event_op_ends(c, r, id, node, now);
     if (c->last == LH_NO_STEP || now > end_of(c, c->last))
         hold(c, &c->last, c->now);
 }
@@ -253,6 +444,8 @@ lh_causes_sync_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *sync, Lh
 {
     RankCauses *rank = &c->ranks[r];
 
+    if (c->events != NULL)
+        event_sync_ends(c, r, id, sync, now, end_ps);
     /* Unless the host came to the sync after its device was done, it waited for the last end. */
     if (sync->issued_ps < now && rank->at_ps == now && rank->count > 0)
         hold(c, &rank->host, rank->ended[rank->count - 1].step);
@@ -268,7 +461,8 @@ lh_causes_sync_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *sync, Lh
 /* ---- messages ---- */
 
 void
-lh_causes_flow_starts(LhCauses *c, uint32_t flow, const LhRoute *route, uint32_t op, LhTime now)
+lh_causes_flow_starts(LhCauses *c, uint32_t flow, const LhRoute *route, const uint32_t ops[2],
+                      bool hop, LhTime now)
 {
     uint8_t tiers;
 
@@ -286,9 +480,11 @@ lh_causes_flow_starts(LhCauses *c, uint32_t flow, const LhRoute *route, uint32_t
         (LhPathStep){ .from_ps = now,
                       .rank = route->source,
                       .peer = route->destination,
-                      .op = op,
+                      .op = ops[0],
                       .kind = LH_STEP_LINKS,
                       .tiers = tiers != 0 ? tiers : lh_binding_of_route(c->network, route) };
+    if (c->events != NULL)
+        event_flow_starts(c, &c->flows[flow], ops, hop, now);
 }
 
 static void
@@ -308,6 +504,8 @@ void
 lh_causes_flow_left(LhCauses *c, uint32_t flow, LhTime now)
 {
     pass(c, flow, LH_STEP_LATENCY, now);
+    if (c->events != NULL)
+        event_flow_left(c, &c->flows[flow], now);
 }
 
 void
@@ -315,6 +513,8 @@ lh_causes_flow_arrived(LhCauses *c, uint32_t flow, LhTime now)
 {
     pass(c, flow, LH_STEP_LATENCY, now);
     drop(c, &c->flows[flow].last);
+    if (c->events != NULL)
+        event_flow_arrived(c, &c->flows[flow], now);
 }
 
 /* ---- closed forms ---- */
@@ -336,12 +536,19 @@ lh_causes_meet(LhCauses *c, const LhRoute *route, uint32_t op, LhTime now, LhTim
     step.kind = LH_STEP_LINKS;
     step.tiers = lh_binding_of_route(c->network, route);
     follow(c, &c->now, &step);
+    if (c->events != NULL) {
+        const uint32_t all_there = c->event_now;
+
+        c->event_now = lh_precedence_event(c->events, end_ps, route->source, op, LH_STEP_LINKS);
+        lh_precedence_wait(c->events, all_there, end_ps - now);
+    }
 }
 
 void
-lh_causes_join(LhCauses *c, LhNode *node)
+lh_causes_join(LhCauses *c, uint32_t rank, uint32_t id, LhNode *node)
 {
     hold(c, &node->cause, c->now);
+    lh_causes_delivered(c, rank, id);
 }
 
 /* ---- the end ---- */
@@ -359,4 +566,10 @@ lh_causes_path(const LhCauses *c)
     for (uint32_t i = c->last; i != LH_NO_STEP; i = c->pool[i].cause)
         g_array_index(path, LhPathStep, --count) = c->pool[i].step;
     return path;
+}
+
+LhPrecedence *
+lh_causes_take_precedence(LhCauses *c)
+{
+    return g_steal_pointer(&c->events);
 }

@@ -406,7 +406,7 @@ may_fold(const LhSimParams *p)
     const bool watched = (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL;
 
     return !p->unfolded && !stragglers && !faults && !watched && p->jitter <= 0 &&
-           p->compute_time == NULL && p->steps_max == 0;
+           p->compute_time == NULL && p->steps_max == 0 && !p->precedence && p->time_share == NULL;
 }
 
 LhSimResult *

@@ -46,6 +46,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
         node->work_ps *= 1 + p->jitter * (2 * lh_rng_uniform(p->seed, r, op->id) - 1);
     if (e->slowdown != NULL)
         node->work_ps *= e->slowdown[r];
+    node->work_ps *= node->share;
     node->flops = lh_op_flops(op);
     e->results[r].flops += node->flops;
     e->results[r].dense_flops += lh_op_dense_flops(op);
@@ -128,6 +129,9 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
     node->flops = 0;
     node->after_count = 0;
     node->cause = LH_NO_STEP;
+    node->share = 1;
+    if (e->params->time_share != NULL)
+        node->share = e->params->time_share(e->params->time_share_data, rank->index, op->id);
     for (uint32_t i = 0; i < op->after_count; i++) {
         if (op->after[i] >= op->id)
             malformed(e, rank, op, "comes after an op that is not earlier");

@@ -105,11 +105,26 @@ check_shared(LhEngine *e, const LhEnds *ends)
         differ(e, e->fold.of.row > 1);
 }
 
+/* Of its time it takes what its sender's op does: LhSimParams.time_share. */
+static uint32_t
+begin_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes)
+{
+    LhRoute shorter = *route;
+    double share;
+
+    if (e->params->time_share == NULL)
+        return lh_flows_start(e->moving.flows, e->now, route, bytes);
+    share = lh_node(&e->ranks[ends->ranks[0]].nodes, ends->nodes[0])->share;
+    shorter.latency_ps = lh_time_from_ps((double)route->latency_ps * share);
+    return lh_flows_start(e->moving.flows, e->now, &shorter,
+                          (uint64_t)llround((double)bytes * share));
+}
+
 static uint32_t
 start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes)
 {
     LhMoving *moving = &e->moving;
-    const uint32_t flow = lh_flows_start(moving->flows, e->now, route, bytes);
+    const uint32_t flow = begin_flow(e, ends, route, bytes);
 
     if (flow >= moving->count) {
         moving->count = MAX(64, moving->count * 2);
@@ -119,7 +134,7 @@ start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes
     moving->ends[flow] = *ends;
     check_shared(e, ends);
     if (e->causes != NULL)
-        lh_causes_flow_starts(e->causes, flow, route, ends->nodes[0], e->now);
+        lh_causes_flow_starts(e->causes, flow, route, ends->nodes, ends->hop, e->now);
     return flow;
 }
 
@@ -135,6 +150,8 @@ deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
         if (!lh_engine_plays(e, ends->ranks[i]))
             continue;
         node = lh_node(&rank->nodes, ends->nodes[i]);
+        if (e->causes != NULL)
+            lh_causes_delivered(e->causes, rank->index, ends->nodes[i]);
         rank->moving[ends->tier]--;
         node->pending -= pieces;
         if (node->pending == 0) {
@@ -163,6 +180,9 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
     ends.tier = route.tier;
     count_sent(e, sender->rank, route.tier, sender->bytes);
     set_moving(e, &ends, sender->bytes, late);
+    if (e->free_network && e->causes != NULL)
+        for (uint32_t i = 0; i < 2; i++)
+            lh_causes_gather(e->causes, ends.ranks[i], ends.nodes[i], i == 0);
     if (e->free_network)
         deliver(e, &ends, 1);
     else
@@ -279,16 +299,33 @@ lh_hop_left(LhEngine *e, uint32_t flow)
     start_hops(e, c, lh_engine_like(e, e->moving.ends[flow].ranks[0]));
 }
 
+/* What happens next to the collective waits for all of its members. */
+static void
+gather_members(LhEngine *e, const LhCollective *c)
+{
+    bool first = true;
+
+    for (uint32_t i = 0; i < c->size && e->causes != NULL; i++) {
+        if (!lh_engine_plays(e, c->members[i].rank))
+            continue;
+        lh_causes_gather(e->causes, c->members[i].rank, c->members[i].op, first);
+        first = false;
+    }
+}
+
 /* All members of the collective are through, because of the last message, to rank @late. */
 static void
 end_together(LhEngine *e, LhCollective *c, uint32_t late)
 {
+    gather_members(e, c);
     for (uint32_t i = 0; i < c->size; i++) {
         LhSimRank *rank = &e->ranks[c->members[i].rank];
 
         if (!lh_engine_plays(e, rank->index))
             continue;
         end_wait(e, rank, late);
+        if (e->causes != NULL)
+            lh_causes_delivered(e->causes, rank->index, c->members[i].op);
         lh_engine_complete(e, rank, c->members[i].op);
         lh_news_add(e, rank->index);
     }
@@ -379,12 +416,13 @@ count_closed_form(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t pos
 /* What the time of the closed form goes to: a part of its own, which bytes do not change, and the
  * narrowest way from a member to the next. */
 static void
-record_meeting(LhEngine *e, const LhCollective *c, uint32_t op, LhTime end)
+record_meeting(LhEngine *e, const LhCollective *c, LhTime end)
 {
     const LhGroup *group = lh_collective_group(c);
     LhCollective empty = *c;
     LhRoute narrowest = { 0 }, route;
     double least = INFINITY;
+    uint32_t op = c->members[0].op;
     int provenance;
 
     empty.shard_bytes = 0;
@@ -395,10 +433,25 @@ record_meeting(LhEngine *e, const LhCollective *c, uint32_t op, LhTime end)
         if (lh_network_route_bandwidth(e->network, &route) < least) {
             least = lh_network_route_bandwidth(e->network, &route);
             narrowest = route;
+            op = c->members[i].there ? c->members[i].op : op;
         }
     }
     lh_causes_meet(e->causes, &narrowest, op, e->now,
                    lh_collective_duration(e->collectives, &empty, &provenance), end);
+}
+
+/* Of a closed form. */
+static LhTime
+duration_of(const LhEngine *e, const LhCollective *c, int *provenance)
+{
+    const LhTime takes_ps = lh_collective_duration(e->collectives, c, provenance);
+    double share = 1;
+
+    if (e->params->time_share == NULL)
+        return takes_ps;
+    for (uint32_t i = 0; i < c->size; i++)
+        share = MIN(share, lh_node(&e->ranks[c->members[i].rank].nodes, c->members[i].op)->share);
+    return lh_time_from_ps((double)takes_ps * share);
 }
 
 /* Closed form: @late was the last to arrive and decides when all are through. */
@@ -406,14 +459,15 @@ static void
 finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
 {
     int provenance;
-    const LhTime takes_ps = lh_collective_duration(e->collectives, c, &provenance);
+    const LhTime takes_ps = duration_of(e, c, &provenance);
     const LhTime end = e->now + (e->free_network ? 0 : takes_ps);
     const uint8_t tier = c->neighbours->tier;
 
     if (!e->free_network)
         e->cost.provenance = MAX(e->cost.provenance, (LhProvenance)provenance);
+    gather_members(e, c);
     if (e->causes != NULL && end > e->now)
-        record_meeting(e, c, c->members[0].op, end);
+        record_meeting(e, c, end);
     for (uint32_t i = 0; i < c->size; i++) {
         LhSimRank *rank = &e->ranks[c->members[i].rank];
         LhNode *node;
@@ -422,7 +476,7 @@ finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
             continue;
         node = lh_node(&rank->nodes, c->members[i].op);
         if (e->causes != NULL)
-            lh_causes_join(e->causes, node);
+            lh_causes_join(e->causes, rank->index, c->members[i].op, node);
         rank->moving[tier]++;
         end_wait(e, rank, late);
         node->timed = true;
@@ -473,6 +527,8 @@ lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
     node->pending = c->algorithm->ends(c, position);
     if (node->pending == 0)
         lh_engine_complete(e, rank, id);
+    if (c->algorithm == &lh_algorithm_fluid && c->joined == c->size)
+        gather_members(e, c);
     start_hops(e, c, rank->index);
     lh_collective_settle(c);
 }

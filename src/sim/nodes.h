@@ -43,6 +43,7 @@ typedef struct {
     LhTime start_ps, updated_ps;
     double occupancy; /* compute: share of the SMs that it fills when alone, (0, 1] */
     double rate;      /* compute: of work_ps, while it runs; 1: as if alone */
+    double share;     /* of its time that it takes */
     uint64_t bytes, flops;
 } LhNode;
 

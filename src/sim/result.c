@@ -95,8 +95,8 @@ init_network(LhEngine *e)
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
                            e->folded ? &e->fold : NULL);
     if (params->path)
-        e->causes =
-            lh_causes_new(e->network, e->moving.flows, params->network_model == LH_NETWORK_FAIR);
+        e->causes = lh_causes_new(e->network, e->moving.flows,
+                                  params->network_model == LH_NETWORK_FAIR, params->precedence);
     lh_matcher_init(&e->matcher, e->ranks_count);
 }
 
@@ -291,6 +291,8 @@ lh_engine_summarise(LhEngine *e)
     result->provenance = MAX(result->provenance, outside_provenance(e));
     if (e->causes != NULL)
         result->path = lh_causes_path(e->causes);
+    if (e->causes != NULL)
+        result->precedence = lh_causes_take_precedence(e->causes);
     summarise_links(e, result);
     return result;
 }

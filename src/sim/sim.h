@@ -8,7 +8,7 @@
 #include "program/program.h"
 #include "program/timeline.h"
 #include "sim/network/network.h"
-#include "sim/path.h"
+#include "sim/precedence.h"
 
 typedef enum {
     LH_COST_DEVICE, /* the device's kernel curves */
@@ -56,6 +56,12 @@ typedef struct {
      * on. 0: no limit. */
     uint64_t memory_limit_bytes;
     bool path; /* find the critical path; without it, that costs nothing */
+    /* With `path`: also keep what waits for what. Every rank is simulated. */
+    bool precedence;
+    /* How much of its time an op takes: its kernel; the messages that it sends, with their latency;
+     * of a collective's closed form the least of its members' shares. NULL: all of it. */
+    double (*time_share)(void *data, uint32_t rank, uint32_t op);
+    void *time_share_data;
     /* Called now and then with events so far and simulated time; false aborts the run. NULL: none.
      */
     bool (*progress)(void *data, uint64_t events, LhTime now_ps);
@@ -126,6 +132,7 @@ typedef struct {
                                      counted */
     LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or there was no limit */
     GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
+    LhPrecedence *precedence;     /* owned; NULL unless asked for */
     LhProvenance provenance;      /* the weakest of the constants that were used */
     double compute_error;  /* what kernel times are good to, a mean by time: sim/accuracy.h */
     double compute_judged; /* share of their time for which that holds the model's error, too */

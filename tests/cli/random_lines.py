@@ -64,6 +64,7 @@ SENSIBLE = {
     "--model": ["llama-7b", "llama-3-8b", "tnl-1b"],
     "--inject": ["drop-pair", "mask-shift", "stale-buffer", "delay:1", "delay:2", "local-lse",
                  "duplicate-pair", "wrong-kv-head"],
+    "--bootstrap": ["auto", "single"],
     "--deadline": ["5", "20s", "10000ms"],
     "--repeat": ["1", "2"],
     "--tolerance": ["10%", "0.5", "100%"],
@@ -100,7 +101,7 @@ FORBIDDEN = re.compile(r"\(null\)|: Success$|Unknown error|error: *$|CRITICAL|WA
                        r"|LeakSanitizer|runtime error:|assertion|Assertion|core dumped", re.M)
 MESSAGE = re.compile(r"\berror: \S")
 SAYS_NO = re.compile(r"NOT |,NO\b|WRONG|None of|refused|does not fit|out of memory|not proven|FAILED"
-                     r"|\"best_cluster\": null|^cluster,gpus,.*\n\Z|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
+                     r"|Worse: |\"worse\": \[\n|,worse$|\"best_cluster\": null|^cluster,gpus,.*\n\Z|\"proven\": false|\"ok\": false|\"within\": false|fits?\": false|state|,note$", re.I | re.M)
 
 
 class Tables:

@@ -11,9 +11,11 @@ kernels, then with all of their cases, then with everything.
     tests/mutants/cuda.py                    all mutants
     tests/mutants/cuda.py keys- mask         those whose family, id, class or file has one of the words
     tests/mutants/cuda.py --list             check the lists against the sources, build nothing
+    tests/mutants/cuda.py --tree FOLDER      keep the built copy there, for the next run to go on with
 """
 import argparse
 import collections
+import contextlib
 import os
 import pathlib
 import re
@@ -81,13 +83,17 @@ def finding(tree, **variables):
     return None if process.returncode == 0 else ("the program", f"exits with {process.returncode}")
 
 
+def is_same(file, copy):
+    return copy.is_file() and copy.read_bytes() == file.read_bytes()
+
+
 def prepare(tree):
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, text=True,
                            stdout=subprocess.PIPE).stdout.split("\0")
     for name in filter(None, files):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_file():
-            shutil.copy2(ROOT / name, tree / name)
+        if (ROOT / name).is_file() and not is_same(ROOT / name, tree / name):
+            shutil.copy(ROOT / name, tree / name)
     for args in (["meson", "setup", "build", "--buildtype=release", "-Dgpu_archs=", "-Dcuda=enabled",
                   "-Dsimgrid=disabled", "-Dmpi=disabled", "-Dtests=enabled"],
                  ["ninja", "-C", "build", TEST]):
@@ -153,6 +159,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutants with one of these words")
     parser.add_argument("--list", action="store_true", help="check the lists and build nothing")
+    parser.add_argument("--tree", type=pathlib.Path, help="where the built copy is, and stays")
     options = parser.parse_args()
     mutants = read_lists()
     for mutant in mutants:
@@ -166,7 +173,8 @@ def main():
     if options.list:
         return 0
     results, unexplained = {}, 0
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+    with (contextlib.nullcontext(options.tree.resolve()) if options.tree else
+          tempfile.TemporaryDirectory(prefix="mutants-")) as folder:
         tree = pathlib.Path(folder)
         prepare(tree)
         for mutant in mutants:

@@ -26,6 +26,7 @@ import tempfile
 import run
 
 run.SECONDS = 1200  # of a build on a busy machine, too
+CASE_SECONDS = "300"  # of a case of a test, there
 
 BASE = "src/runtime/"
 # Of each list, the tests that its mutants are given to, and what else these need.
@@ -72,6 +73,8 @@ FINDERS = [
     ("bytes_sent", "counts"),
     ("digest", "bits"),
 ]
+# What Check writes of a case that fails, before the reason.
+CASE = re.compile(r"^not ok \d+ - \S+?:\w+:", re.MULTILINE)
 
 
 def prepare(tree, lists):
@@ -99,15 +102,33 @@ def finder_of(output):
     for line in output.splitlines():
         for text, finder in FINDERS:
             if text in line:
-                return finder, re.sub(r"^.*?:\d+:\w:", "", line.strip())
-    return "test", run.first_line(output)
+                return finder, CASE.sub("", line.strip())
+    return "test", CASE.sub("", output.strip())
+
+
+def failure(tree, target):
+    """Runs the test until one of its cases fails, and returns what that says; "": none does."""
+    env = {**os.environ, "LONGHAUL_SOURCE_DIR": str(tree), "LONGHAUL_DATA_DIR": str(tree),
+           "CK_DEFAULT_TIMEOUT": CASE_SECONDS, "CK_TAP_LOG_FILE_NAME": "-",
+           "CK_VERBOSITY": "silent"}
+    output = ""
+    # Check passes a signal on to its whole group.
+    with subprocess.Popen(["build/" + target], cwd=tree, env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, start_new_session=True) as process:
+        while piece := os.read(process.stdout.fileno(), 1 << 16):
+            output += piece.decode(errors="replace")
+            failed = CASE.search(output)
+            if failed:
+                process.terminate()
+                return output[failed.start():]
+    return "" if process.returncode == 0 else output + f"exits with {process.returncode}"
 
 
 def judge(tree, targets):
     """Returns who finds the mutant in the tree, and what he says; None: nobody."""
     for target in targets:
-        good, output = run.command(["build/" + target], tree)
-        if not good:
+        output = failure(tree, target)
+        if output:
             finder, line = finder_of(output)
             return (finder if target == targets[0] else f"{target[11:]}: {finder}"), line
     return None

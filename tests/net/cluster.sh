@@ -11,7 +11,10 @@
 #     cluster.sh on NODE COMMAND...           COMMAND on a host (node0, node1, ..)
 #     cluster.sh mpirun PER_NODE COMMAND...   COMMAND with so many ranks on each host
 #     cluster.sh rate NODE RATE               from now on
-#     cluster.sh cut NODE                     pulls the cable
+#     cluster.sh lose NODE PERMILLE SEED      from now on, so many of a thousand frames of its cable, both ways
+#     cluster.sh cut NODE                     all of them: the cable is cut, and no adapter is told
+#     cluster.sh join NODE                    as it was
+#     cluster.sh pids NODE                    the processes of a host
 #
 # Exit status 77 where the machine does not allow it, with a word.
 set -u
@@ -39,7 +42,7 @@ add_node() { # NODE RATE
         ip -n "node$1" link set lo up &&
         ip -n "node$1" addr add "10.77.0.$(($1 + 1))/24" dev eth0 &&
         ip -n "node$1" link set eth0 up &&
-        ip netns exec "node$1" sysctl -qw net.ipv4.tcp_congestion_control=reno &&
+        ip netns exec "node$1" sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_retries2=6 &&
         ip link set "port$1" up &&
         shape ip netns exec "node$1" tc qdisc add dev eth0 "$2" &&
         shape tc qdisc add dev "port$1" "$2" &&
@@ -57,7 +60,7 @@ make_within() { # NODES RATE DELAY [NODE=RATE...] -- COMMAND...
     done
     shift
     mkdir -p /run/netns
-    mount -t tmpfs none /run/netns || skip "no mount"
+    mount -t tmpfs none /run/netns && mount -t tmpfs none /dev/shm || skip "no mount"
     echo '127.0.0.1 localhost' > "$NET_FOLDER/hosts"
     sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2> /dev/null
     for ((node = 0; node < nodes; node++)); do
@@ -65,7 +68,8 @@ make_within() { # NODES RATE DELAY [NODE=RATE...] -- COMMAND...
         ports+=("port$node")
     done
     mount --bind "$NET_FOLDER/hosts" /etc/hosts || skip "no names"
-    coproc switch { exec "${WIRE:?}" "$delay" "${ports[@]}"; }
+    mkfifo "$NET_FOLDER/wire" || skip "no commands for the switch"
+    coproc switch { exec "${WIRE:?}" "$delay" "${ports[@]}" <> "$NET_FOLDER/wire"; }
     read -r -u "${switch[0]}" || skip "no switch"
     export NET_NODES=$nodes
     "$@"
@@ -104,6 +108,9 @@ mpirun)
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_MCA_plm_rsh_agent="$self agent" OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
     export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24 OMPI_MCA_hwloc_base_binding_policy=none
+    export OMPI_MCA_orte_tmpdir_base=$NET_FOLDER # another cluster may have hosts of these names, too
+    # So that its daemons notice a host that is gone; tcp_retries2 above is for those that have words under way.
+    export OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 OMPI_MCA_oob_tcp_keepalive_probes=3
     # Large messages are sent at once. By default Open MPI asks the receiver first, beyond 64 KiB, and where
     # both directions of a link are busy question and answer wait behind data, which no model here knows.
     export OMPI_MCA_btl_tcp_eager_limit=${NET_EAGER:-8388608}
@@ -112,8 +119,17 @@ mpirun)
 rate)
     shape ip netns exec "node$2" tc qdisc change dev eth0 "$3" && shape tc qdisc change dev "port$2" "$3"
     ;;
+lose)
+    echo "lose port$2 $3 $4" > "$NET_FOLDER/wire"
+    ;;
 cut)
-    ip link set "port$2" down
+    exec "$self" lose "$2" 1000 0
+    ;;
+join)
+    exec "$self" lose "$2" 0 0
+    ;;
+pids)
+    exec ip netns pids "node$2"
     ;;
 *)
     sed -n '2,/^set/s/^# \{0,1\}//p' "$self"

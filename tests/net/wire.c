@@ -4,11 +4,18 @@
  *
  *     wire DELAY_US PORT PORT...
  *
+ * Its standard input has commands, a line each, which hold from the next frame on:
+ *
+ *     lose PORT PERMILLE SEED   so many of a thousand frames that pass this port, in both
+ * directions
+ *
+ * Which ones is drawn from the seed. A cable that loses all of them is cut, and nobody is told.
  * Offloads stay on: frames pass with their headers of segmentation and checksums (PACKET_VNET_HDR).
  * It prints "ready" once it switches, and runs until it is killed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 #include <net/ethernet.h>
@@ -44,9 +51,12 @@ struct Frame {
 typedef struct {
     unsigned char address[ETH_ALEN]; /* of the host behind it, once it has sent something */
     bool known;
+    unsigned lost_permille;
+    uint64_t random; /* state of SplitMix64 */
 } Port;
 
-static struct pollfd sockets[PORTS_MAX];
+static struct pollfd polled[PORTS_MAX + 1]; /* the ports' sockets, then standard input */
+static char **names;                        /* of the ports */
 static Port ports[PORTS_MAX];
 static unsigned ports_count;
 static Frame *first, **last = &first; /* all under way, in order of time */
@@ -87,13 +97,66 @@ open_port(const char *name)
     return socket_fd;
 }
 
+/* ---- commands ---- */
+
+static void
+obey(const char *line)
+{
+    char name[IF_NAMESIZE];
+    unsigned permille;
+    uint64_t seed;
+
+    if (sscanf(line, "lose %15s %u %" SCNu64, name, &permille, &seed) == 3) {
+        for (unsigned i = 0; i < ports_count; i++) {
+            if (strcmp(names[i], name) != 0)
+                continue;
+            ports[i].lost_permille = permille;
+            ports[i].random = seed;
+            return;
+        }
+    }
+    fprintf(stderr, "wire: no command, or no such port: %s\n", line);
+    exit(EXIT_FAILURE);
+}
+
+/* Whoever gives commands writes whole lines at once. */
+static void
+read_commands(void)
+{
+    char text[1024], *rest = text, *line;
+    const ssize_t bytes = read(STDIN_FILENO, text, sizeof(text) - 1);
+
+    if (bytes <= 0) {
+        polled[ports_count].fd = -1;
+        return;
+    }
+    text[bytes] = '\0';
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (line[0] != '\0')
+            obey(line);
+    }
+}
+
+static bool
+loses(Port *port)
+{
+    uint64_t bits;
+
+    if (port->lost_permille == 0)
+        return false;
+    bits = port->random += UINT64_C(0x9e3779b97f4a7c15);
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (bits ^ (bits >> 31)) % 1000 < port->lost_permille;
+}
+
 /* ---- in ---- */
 
 static bool
 receive(unsigned port, int64_t delay_ns)
 {
     static unsigned char data[FRAME_BYTES_MAX];
-    const ssize_t bytes = recv(sockets[port].fd, data, sizeof(data), MSG_DONTWAIT);
+    const ssize_t bytes = recv(polled[port].fd, data, sizeof(data), MSG_DONTWAIT);
     const struct ether_header *header = (const void *)(data + sizeof(struct virtio_net_hdr));
     Frame *frame;
 
@@ -119,14 +182,17 @@ deliver(const Frame *frame)
     const struct ether_header *header = (const void *)(frame->data + sizeof(struct virtio_net_hdr));
     bool found = false;
 
+    if (loses(&ports[frame->port]))
+        return;
     for (unsigned i = 0; i < ports_count && !found; i++)
         found = ports[i].known && memcmp(ports[i].address, header->ether_dhost, ETH_ALEN) == 0;
     for (unsigned i = 0; i < ports_count; i++) {
         if (i == frame->port ||
-            (found && memcmp(ports[i].address, header->ether_dhost, ETH_ALEN) != 0))
+            (found && memcmp(ports[i].address, header->ether_dhost, ETH_ALEN) != 0) ||
+            loses(&ports[i]))
             continue;
         /* A port that is down or full loses the frame, as a switch does. */
-        (void)!send(sockets[i].fd, frame->data, frame->bytes, MSG_DONTWAIT);
+        (void)!send(polled[i].fd, frame->data, frame->bytes, MSG_DONTWAIT);
     }
 }
 
@@ -152,7 +218,7 @@ wait_for_more(void)
 
     if (first != NULL && left_ns <= 0)
         return;
-    if (ppoll(sockets, ports_count, first == NULL ? NULL : &limit, NULL) < 0 && errno != EINTR)
+    if (ppoll(polled, ports_count + 1, first == NULL ? NULL : &limit, NULL) < 0 && errno != EINTR)
         fail("waiting");
 }
 
@@ -166,9 +232,11 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: wire DELAY_US PORT PORT... (at most %d)\n", PORTS_MAX);
         return 2;
     }
+    names = argv + 2;
     for (; (int)ports_count < argc - 2; ports_count++)
-        sockets[ports_count] =
-            (struct pollfd){ .fd = open_port(argv[ports_count + 2]), .events = POLLIN };
+        polled[ports_count] =
+            (struct pollfd){ .fd = open_port(names[ports_count]), .events = POLLIN };
+    polled[ports_count] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
     /* As near to the time as the machine allows; without the right to it, later. */
     (void)!sched_setscheduler(0, SCHED_FIFO, &priority);
     prctl(PR_SET_TIMERSLACK, 1);
@@ -181,5 +249,7 @@ main(int argc, char **argv)
         }
         deliver_due();
         wait_for_more();
+        if (polled[ports_count].revents != 0)
+            read_commands();
     }
 }

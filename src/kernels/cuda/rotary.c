@@ -32,20 +32,6 @@ find_frequencies(LhCudaTurn *t, double base)
         t->frequencies[i] = (uint64_t)(pow(base, -2 * (double)i / t->dim) / TAU * 0x1p64);
 }
 
-/* Groups of a head lie together only if heads, their halves and what stands before them are groups.
- */
-static void
-check_groups(LhCudaTurn *t)
-{
-    const uint32_t half = t->turns ? t->dim / 2 : t->dim;
-    const bool grouped = t->dim % LH_CUDA_GROUP == 0 && half % LH_CUDA_GROUP == 0 &&
-                         (t->heads * t->dim) % LH_CUDA_GROUP == 0;
-
-    t->from.grouped &= grouped;
-    t->to.grouped &= grouped;
-    t->forward.grouped &= grouped;
-}
-
 /* Tensor @index by heads. */
 static bool
 prepare(const LhCall *call, const Operands *o, unsigned index, LhCudaTurn *t)
@@ -85,7 +71,6 @@ prepare(const LhCall *call, const Operands *o, unsigned index, LhCudaTurn *t)
     t->forward_column = column;
     if (t->turns)
         find_frequencies(t, a->to_heads.base);
-    check_groups(t);
     return true;
 }
 

@@ -1,0 +1,336 @@
+#!/usr/bin/python3
+"""longhaul run over hosts whose network or processes fail while it runs (hosts: cluster.sh, cables: wire.c).
+
+    faults.py PROGRAM WIRE [--seeds N] [--first SEED] [--jobs N] [--fault NAME]
+
+A seed draws the schedule, the host, and the moment: from the start of the processes to the end of a run
+without faults. Each run must end in time, with the results of a run without faults or with the name of
+the rank or host that does not answer; leave no process of longhaul on any host; and leave every file as
+it was or whole. Exit status 77 where MPI is absent, or the machine makes no hosts.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import typing
+
+CLUSTER = str(pathlib.Path(__file__).resolve().parent / "cluster.sh")
+HOSTS = 4
+RATE = "100mbit"
+SLOW_RATE = "10mbit"
+LOST_PERMILLE = 50
+SCHEDULES = ("ring", "zigzag", "te-a2a")
+BEFORE = "as it was before\n"
+HANG_S = 90  # the deadline, Open MPI's end, and what a machine with other load adds
+ORPHAN_S = 30  # likewise, on a host that cannot hear that the run has ended
+STOP_S, GO_S = 0.09, 0.01  # of a slow host's tenth of a second
+
+
+def cluster(*words):
+    return subprocess.run([CLUSTER, *map(str, words)], check=True, capture_output=True, text=True).stdout
+
+
+def processes_of(program, among=None):
+    """Ids of the processes that execute the program; of those in among, if given."""
+    found = []
+    for folder in pathlib.Path("/proc").iterdir():
+        if not folder.name.isdigit() or (among is not None and folder.name not in among):
+            continue
+        try:
+            if os.readlink(folder / "exe") == program:
+                found.append(int(folder.name))
+        except OSError:
+            pass  # gone, or the kernel's
+    return found
+
+
+def send(pids, number):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+class Run:
+    """One run in a folder of its own; with a fault, if there is one."""
+
+    def __init__(self, program, schedule, deadline_s):
+        self.program = program
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.files = [self.folder / "result.json", self.folder / "timeline.json"]
+        for file in self.files:
+            file.write_text(BEFORE)
+        words = [CLUSTER, "mpirun", "1", program, "run", "--backend", "mpi", "--ranks", str(HOSTS),
+                 "--schedule", schedule, "--seq-length", "512", "--num-attention-heads", "4", "--kv-channels", "64",
+                 "--check-tokens", "4", "--repeat", "6", "--deadline", f"{deadline_s}s",
+                 "-o", str(self.files[0]), "--timeline", str(self.files[1])]
+        self.over = threading.Event()
+        with open(self.folder / "out", "w", encoding="utf-8") as out, \
+             open(self.folder / "err", "w", encoding="utf-8") as err:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        self.began = time.monotonic()
+
+    def wait_for_ranks(self):
+        """Until all ranks are there, or the run has ended."""
+        while self.process.poll() is None and len(processes_of(self.program)) < HOSTS:
+            if time.monotonic() - self.began > HANG_S:
+                break
+            time.sleep(0.02)
+
+    def finish(self):
+        """The exit status; None: it hangs."""
+        try:
+            status = self.process.wait(HANG_S)
+        except subprocess.TimeoutExpired:
+            status = None
+        self.over.set()
+        self.seconds = time.monotonic() - self.began
+        self.words = (self.folder / "err").read_text(encoding="utf-8", errors="replace")
+        return status
+
+    def sha256(self):
+        return json.loads(self.files[0].read_text())["outputs_sha256"]
+
+    def broken_files(self):
+        """What is neither as it was nor whole, nor should be there."""
+        broken = [str(path.name) for path in self.folder.iterdir()
+                  if path not in self.files and path.name not in ("out", "err")]
+        for file in self.files:
+            text = file.read_text() if file.exists() else ""
+            if text == BEFORE:
+                continue
+            try:
+                json.loads(text)
+            except ValueError:
+                broken.append(f"{file.name} ({len(text)} bytes)")
+        return broken
+
+    def orphans(self):
+        """How many processes of longhaul are left, after the time that they have."""
+        until = time.monotonic() + ORPHAN_S
+        while (left := processes_of(self.program)) and time.monotonic() < until:
+            time.sleep(0.05)
+        return len(left)
+
+    def clear(self):
+        """Whatever is left on the hosts: Open MPI's daemons, behind a cable that is cut."""
+        for host in range(HOSTS):
+            send(map(int, cluster("pids", host).split()), signal.SIGKILL)
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+
+# ---- faults ----
+
+
+def slow_down(run, host):
+    """Stops a host's ranks for nine tenths of the time."""
+    while not run.over.is_set():
+        ranks = processes_of(run.program, set(cluster("pids", host).split()))
+        if not ranks:
+            return
+        send(ranks, signal.SIGSTOP)
+        time.sleep(STOP_S)
+        send(ranks, signal.SIGCONT)
+        time.sleep(GO_S)
+
+
+def begin_slow(run, host, _seed):
+    threading.Thread(target=slow_down, args=(run, host)).start()
+
+
+def kill_ranks(run, host, _seed):
+    send(processes_of(run.program, set(cluster("pids", host).split())), signal.SIGKILL)
+
+
+def lose_power(run, host, seed):
+    """What other hosts see of it: nothing any more, and no connection that is closed."""
+    cluster("cut", host)
+    kill_ranks(run, host, seed)
+
+
+def kill_launcher(run, _host, _seed):
+    send([run.process.pid], signal.SIGKILL)
+
+
+class Fault(typing.NamedTuple):
+    begin: typing.Callable  # of a run, a host and a seed
+    end: typing.Callable  # of a host
+    deadline_s: int  # of the run: what only slows it down must not end it on a machine with other load
+    passes: bool  # a run only has to wait: it must come through
+
+
+FAULTS = {
+    "cut": Fault(lambda run, host, seed: cluster("cut", host), lambda host: cluster("join", host), 4, False),
+    "loss": Fault(lambda run, host, seed: cluster("lose", host, LOST_PERMILLE, seed),
+                  lambda host: cluster("join", host), 20, False),
+    "rate": Fault(lambda run, host, seed: cluster("rate", host, SLOW_RATE),
+                  lambda host: cluster("rate", host, RATE), 20, True),
+    "killed": Fault(kill_ranks, lambda host: None, 4, False),
+    "power": Fault(lose_power, lambda host: cluster("join", host), 4, False),
+    "mpirun": Fault(kill_launcher, lambda host: None, 4, False),
+    "slow": Fault(begin_slow, lambda host: None, 20, True),
+}
+
+
+def waiting_ranks(words):
+    """Those that say that they have waited for others until the deadline."""
+    return {int(rank) for rank in re.findall(r"rank (\d+)(?:: MPI has not| has waited|, op \d)", words)}
+
+
+def names(words, host):
+    """Whether the words name a host that does not answer, or its rank: each host has one. Without a name it is
+    the one that says nothing where all others say that they wait. Of node0, where mpirun is, this host itself must
+    speak: nobody hears others."""
+    waiting = waiting_ranks(words)
+    if (host == 0 and 0 in waiting) or waiting == set(range(HOSTS)) - {host}:
+        return True
+    return re.search(rf"(for|from|to) ranks? (\d+, )*{host}\b|on node node{host}\b|Peer host: +node{host}\b",
+                     words) is not None
+
+
+def judge(run, status, fault, host, sha256):
+    """How it ended, and what is wrong with that."""
+    wrong = []
+    whole = not run.broken_files()
+    right = status == 0 and whole and run.sha256() == sha256
+    # Whatever the ranks print passes mpirun.
+    named = status not in (0, None) and (fault == "mpirun" or names(run.words, host))
+    if status is None:
+        wrong.append("it hangs")
+    elif status == 0 and not right:
+        wrong.append("other results than without a fault")
+    elif status != 0 and not named:
+        wrong.append(f"status {status}, and nobody says which host does not answer")
+    elif FAULTS[fault].passes and not right:
+        wrong.append(f"status {status}, where it only had to wait")
+    if status is None:
+        send([run.process.pid], signal.SIGKILL)
+    left = run.orphans()
+    if left:
+        wrong.append(f"{left} processes are left")
+    if not whole:
+        wrong.append("files: " + ", ".join(run.broken_files()))
+    return "right" if right else "named" if named else "wrong", wrong
+
+
+def try_fault(program, fault, seed, healthy, deadline_s):
+    """One line: fault, seed, host, moment, outcome, seconds, what is wrong. False, and no line, if the machine was
+    so busy that the run was over before the fault began: the host that fails says that it waits for others."""
+    rng = random.Random(f"{fault} {seed}")
+    schedule, host = rng.choice(SCHEDULES), rng.randrange(HOSTS)
+    sha256, seconds = healthy[schedule]
+    moment_s = rng.uniform(0, seconds)
+    run = Run(program, schedule, deadline_s)
+    run.wait_for_ranks()
+    time.sleep(moment_s)
+    FAULTS[fault].begin(run, host, seed)
+    status = run.finish()
+    outcome, wrong = judge(run, status, fault, host, sha256)
+    FAULTS[fault].end(host)
+    run.clear()
+    waiting = waiting_ranks(run.words)
+    if wrong and (len(waiting) == HOSTS or host in waiting - {0}) and deadline_s < HANG_S / 4:
+        return False
+    print(f"{fault:6} seed {seed:2} {schedule:6} host {host} after {moment_s:4.1f} s: {outcome} in "
+          f"{run.seconds:.1f} s{''.join('; ' + text for text in wrong)}", flush=True)
+    if wrong:
+        print("    " + run.words[-3000:].replace("\n", "\n    "), flush=True)
+    return True
+
+
+def inside(program, cases):
+    healthy = {}
+    for schedule in SCHEDULES:
+        run = Run(program, schedule, HANG_S)
+        run.wait_for_ranks()
+        there = time.monotonic()
+        status = run.finish()
+        if status != 0 or run.broken_files():
+            sys.exit(f"{schedule}: status {status} without any fault: {run.words}")
+        healthy[schedule] = run.sha256(), time.monotonic() - there
+        run.clear()
+    for case in cases.split():
+        fault, seed = case.split(":")
+        deadline_s = FAULTS[fault].deadline_s
+        while not try_fault(program, fault, int(seed), healthy, deadline_s):
+            deadline_s *= 2
+
+
+# ---- all of them ----
+
+
+def need_mpi(program):
+    if shutil.which("mpirun") is None:
+        sys.exit(77)
+    words = [program, "run", "--backend", "mpi", "--schedule", "ring", "--ranks", "1", "--seq-length", "8",
+             "--num-attention-heads", "1", "--kv-channels", "64"]
+    if "without MPI" in subprocess.run(words, capture_output=True, text=True, check=False).stderr:
+        sys.exit(77)
+
+
+def start_cluster(program, cases):
+    words = [CLUSTER, "make", str(HOSTS), RATE, "200", "--", sys.executable, __file__, "--inside", program,
+             " ".join(cases)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def summarise(lines, cases):
+    failed = False
+    for fault in FAULTS:
+        of = [re.search(r": (\w+) in ([\d.]+) s(; .*)?$", line) for line in lines if line.split(" ")[0] == fault]
+        wanted = sum(case.startswith(fault + ":") for case in cases)
+        if wanted == 0:
+            continue
+        wrong = sum(match[3] is not None for match in of) + wanted - len(of)
+        outcomes = [match[1] for match in of]
+        longest = max((float(match[2]) for match in of), default=0)
+        print(f"{fault:6} {wanted} seeds: {outcomes.count('right')} right, {outcomes.count('named')} named, "
+              f"{wrong} FAILED; the longest took {longest:.1f} s")
+        failed = failed or wrong > 0
+    return failed
+
+
+def main():
+    if sys.argv[1:2] == ["--inside"]:
+        inside(sys.argv[2], sys.argv[3])
+        return 0
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("wire")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--fault", choices=FAULTS)
+    args = parser.parse_args()
+    program = os.path.realpath(args.program)
+    os.environ["WIRE"] = os.path.realpath(args.wire)
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # Open MPI's
+    need_mpi(program)
+    cases = [f"{fault}:{seed}" for seed in range(args.first, args.first + args.seeds) for fault in FAULTS
+             if args.fault in (None, fault)]
+    clusters = [start_cluster(program, cases[i::args.jobs]) for i in range(args.jobs)]
+    lines = []
+    for process in clusters:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line.rstrip("\n"))
+    statuses = [process.wait() for process in clusters]
+    if 77 in statuses:
+        return 77
+    failed = summarise(lines, cases)
+    return 1 if failed or any(statuses) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,392 @@
+/*
+ * What waits for what: the events of a run happen when all is over that they wait for, over
+ * schedules, steps, clusters, networks and collectives; and what is late by its slack, and by a
+ * picosecond more, by playing random programs again.
+ */
+#include "base/rng.h"
+#include "plan/critical.h"
+#include "program/explicit.h"
+#include "random_program.h"
+#include "run_tests.h"
+#include "share.h"
+#include "sim_world.h"
+
+#include <math.h>
+
+/* --- events -------------------------------------------------------------------------------------
+ */
+
+/* Every event is as late as what it waits for, no more. */
+static void
+check_events(const LhPrecedence *p, const char *what)
+{
+    for (guint i = 0; i < p->events->len; i++) {
+        const LhEvent *event = &g_array_index(p->events, LhEvent, i);
+        const guint end = i + 1 < p->events->len
+                              ? g_array_index(p->events, LhEvent, i + 1).waits_first
+                              : p->waits->len;
+        LhTime at_ps = 0;
+
+        for (guint w = event->waits_first; w < end; w++) {
+            const LhWait *wait = &g_array_index(p->waits, LhWait, w);
+
+            ck_assert_uint_lt(wait->event, i);
+            ck_assert_int_ge(wait->takes_ps, 0);
+            at_ps =
+                MAX(at_ps, g_array_index(p->events, LhEvent, wait->event).time_ps + wait->takes_ps);
+        }
+        ck_assert_msg(at_ps == event->time_ps,
+                      "%s: event %u (%s of rank %u, op %u) is at %" G_GINT64_FORMAT
+                      " ps, and what it waits for at %" G_GINT64_FORMAT,
+                      what, i, lh_step_kind_names[event->kind], event->rank, event->op,
+                      event->time_ps, at_ps);
+    }
+}
+
+/* The chain fills the makespan; its ops have no slack, and nothing has less than none. */
+static void
+check_result(const LhSimResult *r, const char *what)
+{
+    g_autofree LhTime *slack = lh_precedence_slack(r->precedence);
+    LhTime at_ps = 0, slack_ps;
+
+    check_events(r->precedence, what);
+    for (guint i = 0; i < r->precedence->events->len; i++)
+        ck_assert_msg(slack[i] >= 0, "%s: event %u", what, i);
+    for (guint i = 0; i < r->path->len; i++) {
+        const LhPathStep *step = &g_array_index(r->path, LhPathStep, i);
+
+        ck_assert_int_eq(step->from_ps, at_ps);
+        at_ps = step->to_ps;
+        if (step->kind != LH_STEP_COMPUTE)
+            continue;
+        ck_assert(lh_precedence_op_slack(r->precedence, slack, step->rank, step->op, &slack_ps));
+        ck_assert_msg(slack_ps == 0,
+                      "%s: op %u of rank %u is on the path and has %" G_GINT64_FORMAT " ps", what,
+                      step->op, step->rank, slack_ps);
+    }
+    ck_assert_msg(at_ps == r->makespan_ps, "%s", what);
+    ck_assert_msg(lh_precedence_replay(r->precedence, NULL, NULL) == r->makespan_ps, "%s", what);
+}
+
+static const char *const clusters[] = { "hgx-h100:2", "dgx-a100-80g:2", "azure-nc96-a100:4",
+                                        "bench-platform:2", "dfa-2node:2" };
+static const char *const networks[] = { "fair", "fifo", "alpha-beta" };
+static const char *const models[] = { "llama-3-8b", "tnl-1b" };
+
+typedef struct {
+    LhScenario *scenario;
+    LhSetup *setup;
+} Case;
+
+/* @more: further members of the scenario, with a comma before them. */
+static void
+case_init(Case *c, const char *cluster, const char *model, const char *more)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = g_strdup_printf(
+        "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"%s\", \"model\": \"%s\"%s}", cluster,
+        model, more);
+
+    c->scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
+    ck_assert_msg(c->scenario != NULL, "%s", error != NULL ? error->message : text);
+    c->setup = lh_setup_new(c->scenario, &error);
+    ck_assert_msg(c->setup != NULL, "%s", error != NULL ? error->message : text);
+}
+
+static void
+case_clear(Case *c)
+{
+    lh_setup_free(c->setup);
+    lh_scenario_free(c->scenario);
+}
+
+/* Returns how many were played. */
+static guint
+check_case(const Case *c, const char *what, uint64_t number)
+{
+    const LhHooks hooks = { .path = true, .precedence = true };
+    guint played = 0;
+
+    for (guint k = 0; k < c->setup->schedules->len; k++) {
+        const LhSchedule *schedule = g_ptr_array_index(c->setup->schedules, k);
+        g_autofree char *name = g_strdup_printf("%s, %s", schedule->name, what);
+        g_autoptr(LhCompareRow) row = NULL;
+
+        if (!test_takes(number + k))
+            continue;
+        row = lh_compare_run(c->setup, schedule, &hooks);
+        if (row->result == NULL)
+            continue;
+        check_result(row->result, name);
+        played++;
+    }
+    return played;
+}
+
+START_TEST(path_fills_the_makespan_of_every_schedule)
+{
+    static const char *const passes[] = { "fwd", "bwd", "both" };
+    guint played = 0;
+
+    /* Of 5, 3, 2, 3 and 8: in 40 cases every pair is met often. */
+    for (unsigned i = 0; i < 40; i++) {
+        g_autofree char *more = g_strdup_printf(
+            ", \"seq_length\": \"32K\", \"ranks\": %s, \"network\": \"%s\", \"pass\": \"%s\","
+            " \"collectives\": \"%s\"",
+            i % 7 == 0 ? "16" : "8", networks[i % 3], passes[i / 3 % 3],
+            lh_collective_model_names[(i + i / 8) % 8]);
+        const char *const model = models[i / 2 % 2];
+        g_autofree char *what = g_strconcat(clusters[i % 5], ", ", model, more, NULL);
+        Case c;
+
+        case_init(&c, clusters[i % 5], model, more);
+        played += check_case(&c, what, i);
+        case_clear(&c);
+    }
+    ck_assert_uint_gt(played, 400 / test_every());
+}
+END_TEST
+
+START_TEST(path_fills_the_makespan_of_steps)
+{
+    static const char *const how[] = {
+        ", \"tensor_model_parallel_size\": \"2\"",
+        ", \"pipeline_model_parallel_size\": \"2\", \"num_micro_batches\": \"4\"",
+        ", \"pipeline_model_parallel_size\": \"2\", \"num_micro_batches\": \"4\","
+        " \"tensor_model_parallel_size\": \"2\", \"network\": \"fifo\"",
+        ", \"checkpoint\": \"layer\", \"network\": \"alpha-beta\"",
+        ", \"pipeline_model_parallel_size\": \"4\", \"num_micro_batches\": \"8\","
+        " \"pipeline_schedule\": \"gpipe\"",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(how); i++) {
+        g_autofree char *more = g_strconcat(
+            ", \"step\": true, \"seq_length\": \"16K\", \"schedule\": [\"ring\"]", how[i], NULL);
+        Case c;
+
+        if (!test_takes(i))
+            continue;
+        case_init(&c, "dgx-a100-80g:1", "llama-7b", more);
+        ck_assert_msg(check_case(&c, more, 0) == 1, "%s", more);
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* --- slack --------------------------------------------------------------------------------------
+ */
+
+/* One op, of one rank, that takes longer; every kernel takes a time of its own. */
+typedef struct {
+    uint64_t seed;
+    uint32_t rank, op;
+    LhTime more_ps;
+} Late;
+
+static LhTime
+late_time(void *data, uint32_t rank, const LhOp *op)
+{
+    const Late *late = data;
+    const double u = lh_rng_uniform(late->seed, rank, op->id);
+    const LhTime time_ps = u < 0.2 ? 0 : (LhTime)(u * 20 * (double)US);
+
+    return time_ps + (rank == late->rank && op->id == late->op ? late->more_ps : 0);
+}
+
+/* Kernels of several streams share a device's SMs, so that each changes how long the others take:
+ * all go to one stream, in program order, which is an order of the whole program. */
+static LhProgram *
+program_of_one_stream(uint64_t seed)
+{
+    LhProgram *program = random_program(seed);
+    LhExplicit *all = program->plan;
+
+    for (uint32_t r = 0; r < all->ranks_count; r++)
+        for (uint32_t i = 0; i < all->ranks[r].ops_count; i++)
+            if (all->ranks[r].ops[i].kind == LH_OP_COMPUTE)
+                all->ranks[r].ops[i].stream = 0;
+    return program;
+}
+
+static void
+late_init(World *w, Late *late, LhCollectiveModel collectives, LhTime launch_ps)
+{
+    world_init(w, "bench-platform", program_of_one_stream(late->seed));
+    w->device.kernel_launch_ps = launch_ps;
+    w->device.stream_sync_ps = 2 * launch_ps;
+    w->params.network_model = LH_NETWORK_ALPHA_BETA;
+    w->params.collectives = collectives;
+    w->params.compute_time = late_time;
+    w->params.compute_time_data = late;
+}
+
+static LhTime
+late_makespan(World *w, Late *late, uint32_t rank, uint32_t op, LhTime more_ps)
+{
+    g_autoptr(LhSimResult) result = NULL;
+
+    late->rank = rank;
+    late->op = op;
+    late->more_ps = more_ps;
+    result = world_run(w);
+    late->more_ps = 0;
+    return result->makespan_ps;
+}
+
+/* Returns how many ops were late. */
+static uint32_t
+check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
+{
+    g_autofree LhTime *slack = lh_precedence_slack(r->precedence);
+    uint32_t checked = 0;
+
+    for (uint32_t i = 0; i < r->precedence->events->len; i++) {
+        const LhEvent e = g_array_index(r->precedence->events, LhEvent, i);
+        LhTime slack_ps, more_ps;
+
+        if (e.kind != LH_STEP_COMPUTE || lh_rng_uniform(late->seed, i, 7) > 0.1)
+            continue;
+        ck_assert(lh_precedence_op_slack(r->precedence, slack, e.rank, e.op, &slack_ps));
+        ck_assert_msg(late_makespan(w, late, e.rank, e.op, slack_ps) == r->makespan_ps,
+                      "program %u: op %u of rank %u is late by its slack of %" G_GINT64_FORMAT,
+                      (unsigned)late->seed, e.op, e.rank, slack_ps);
+        more_ps = exact ? late_makespan(w, late, e.rank, e.op, slack_ps + 1) - r->makespan_ps : 1;
+        ck_assert_msg(more_ps == 1,
+                      "program %u: op %u of rank %u is late by a picosecond more than its slack of "
+                      "%" G_GINT64_FORMAT ", and the run takes %" G_GINT64_FORMAT " ps more",
+                      (unsigned)late->seed, e.op, e.rank, slack_ps, more_ps);
+        checked++;
+    }
+    return checked;
+}
+
+START_TEST(path_slack_is_how_late_an_op_may_be)
+{
+    const uint64_t programs = test_share(60);
+    uint32_t checked = 0, exact = 0;
+
+    for (uint64_t seed = 0; seed < programs; seed++) {
+        for (unsigned i = 0; i < 4; i++) {
+            const LhCollectiveModel collectives =
+                i < 2 ? LH_COLLECTIVES_CLOSED_FORM
+                      : (LhCollectiveModel)(seed % LH_COLLECTIVES_CLOSED_FORM);
+            Late late = { .seed = seed };
+            g_autoptr(LhSimResult) r = NULL;
+            g_autofree char *what = g_strdup_printf("program %u", (unsigned)seed);
+            uint32_t count;
+            World w;
+
+            late_init(&w, &late, collectives, i % 2 == 0 ? 0 : US);
+            w.params.path = w.params.precedence = true;
+            r = world_run(&w);
+            check_result(r, what);
+            w.params.path = w.params.precedence = false;
+            count = check_slack(&w, &late, r, i < 2);
+            checked += count;
+            exact += i < 2 ? count : 0;
+            world_clear(&w);
+        }
+    }
+    ck_assert_uint_gt(checked, programs);
+    ck_assert_uint_gt(exact, programs);
+}
+END_TEST
+
+/* --- savings ------------------------------------------------------------------------------------
+ */
+
+static LhTime
+sum_of(const LhCritical *c)
+{
+    LhTime sum_ps = 0;
+
+    for (guint i = 0; i < c->groups->len; i++)
+        sum_ps += g_array_index(c->groups, LhCallGroup, i).path_ps;
+    for (guint i = 0; i < c->resources->len; i++) {
+        const LhPathShare *share = &g_array_index(c->resources, LhPathShare, i);
+
+        sum_ps += share->kind == LH_STEP_HOST ? share->time_ps : 0;
+    }
+    return sum_ps;
+}
+
+/* What is predicted is found, or there is a reason; where nothing is shared it is never contention.
+ */
+static void
+check_speed_ups(const GArray *all, bool shared, const char *what, uint32_t *states)
+{
+    ck_assert_uint_le(all->len, LH_CRITICAL_TOP);
+    for (guint i = 0; i < all->len; i++) {
+        const LhSpeedUp *s = &g_array_index(all, LhSpeedUp, i);
+        const double off = fabs((double)(s->saved_ps - s->predicted_ps));
+
+        ck_assert_int_eq(s->state == LH_SAVING_AGREES, off <= 0.05 * (double)s->predicted_ps);
+        ck_assert_msg(shared || s->state != LH_SAVING_CONTENTION,
+                      "%s: group %u, op %u: saved %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT, what,
+                      s->group, s->op, s->saved_ps, s->predicted_ps);
+        if (!shared) /* bytes and times are rounded, a picosecond or so in each op */
+            ck_assert_msg(s->saved_ps <= s->predicted_ps + 1000,
+                          "%s: group %u, op %u: saved %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
+                          what, s->group, s->op, s->saved_ps, s->predicted_ps);
+        states[s->state]++;
+    }
+}
+
+static void
+check_critical(const Case *c, const LhSchedule *schedule, bool shared, uint32_t *states)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhCompareRow) row = NULL;
+    g_autoptr(LhCritical) critical = NULL;
+    LhHooks hooks = { 0 };
+    LhTime phases_ps = 0, ranks_ps = 0;
+    uint32_t kernels = 0; /* streams of them: these share SMs */
+
+    lh_critical_hooks(&hooks);
+    row = lh_compare_run(c->setup, schedule, &hooks);
+    if (row->result == NULL)
+        return;
+    for (uint32_t s = 0; s < row->program->streams_count; s++)
+        kernels += row->program->streams[s].kind == LH_STREAM_COMPUTE;
+    critical = lh_critical_find(c->setup, row, NULL, &error);
+    ck_assert_msg(critical != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_int_eq(sum_of(critical), row->result->makespan_ps);
+    for (int phase = 0; phase < LH_PHASES; phase++)
+        phases_ps += critical->phases_ps[phase];
+    ck_assert_int_eq(phases_ps, row->result->makespan_ps);
+    for (guint r = 0; r < critical->ranks_ps->len; r++)
+        ranks_ps += g_array_index(critical->ranks_ps, LhTime, r);
+    ck_assert_int_eq(ranks_ps, row->result->makespan_ps);
+    check_speed_ups(critical->by_group, shared || kernels > 1, schedule->name, states);
+    check_speed_ups(critical->by_op, shared || kernels > 1, schedule->name, states);
+}
+
+START_TEST(path_savings_are_found_by_playing_again)
+{
+    uint32_t states[2][3] = { { 0 } };
+
+    for (unsigned i = 0; i < 4; i++) {
+        const bool shared = i % 2 == 1;
+        g_autofree char *more =
+            g_strdup_printf(", \"seq_length\": \"16K\", \"ranks\": 8, \"network\": \"%s\","
+                            " \"collectives\": \"%s\"",
+                            shared ? "fair" : "alpha-beta", shared ? "auto" : "closed-form");
+        Case c;
+
+        case_init(&c, shared ? "dfa-2node" : "bench-platform:2", models[i / 2], more);
+        for (guint k = 0; k < c.setup->schedules->len; k++)
+            if (test_takes(k))
+                check_critical(&c, g_ptr_array_index(c.setup->schedules, k), shared,
+                               states[shared]);
+        case_clear(&c);
+    }
+    ck_assert_uint_gt(states[0][LH_SAVING_AGREES], 0);
+    ck_assert_uint_gt(states[0][LH_SAVING_OTHER_PATH], 0);
+    ck_assert_uint_gt(states[1][LH_SAVING_AGREES], 0);
+    ck_assert_uint_gt(states[1][LH_SAVING_CONTENTION], 0);
+}
+END_TEST
+
+LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
+             path_slack_is_how_late_an_op_may_be, path_savings_are_found_by_playing_again)
