@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define TEST_SHARE 5U
+#define TEST_SHARE 10U
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define TEST_SHARE 5U
+#define TEST_SHARE 10U
 #endif
 #endif
 #ifndef TEST_SHARE
