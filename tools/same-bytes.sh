@@ -18,6 +18,10 @@ trap 'rm -rf "$out"' EXIT
 
 commands=("help")
 for scenario in scenarios/*.json; do
+    if grep -q '"sweep"' "$scenario"; then
+        commands+=("sweep $scenario --format json")
+        continue
+    fi
     commands+=("compare $scenario" "compare $scenario --format json" "sim $scenario --schedule zigzag --format json")
 done
 for format in csv md; do
