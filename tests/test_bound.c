@@ -6,6 +6,7 @@
 #include "data_files.h"
 #include "plan/compare.h"
 #include "run_tests.h"
+#include "setups.h"
 #include "share.h"
 #include "sim/accuracy.h"
 #include "sim_world.h"
@@ -124,31 +125,14 @@ END_TEST
 /* --- what binds ---------------------------------------------------------------------------------
  */
 
-typedef struct {
-    LhScenario *scenario;
-    LhSetup *setup;
-} Case;
-
-static void
-case_init(Case *c, const char *cluster, const char *model, const char *seq_length)
+static Case
+case_at(const char *cluster, const char *model, const char *seq_length)
 {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *text = g_strdup_printf(
-        "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"%s\", \"model\": \"%s\","
-        " \"seq_length\": \"%s\"}",
-        cluster, model, seq_length);
+    g_autofree char *members =
+        g_strdup_printf("\"cluster\": \"%s\", \"model\": \"%s\", \"seq_length\": \"%s\"", cluster,
+                        model, seq_length);
 
-    c->scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
-    ck_assert_msg(c->scenario != NULL, "%s", error != NULL ? error->message : text);
-    c->setup = lh_setup_new(c->scenario, &error);
-    ck_assert_msg(c->setup != NULL, "%s", error != NULL ? error->message : text);
-}
-
-static void
-case_clear(Case *c)
-{
-    lh_setup_free(c->setup);
-    lh_scenario_free(c->scenario);
+    return case_of(members);
 }
 
 /* Everything that could be raised: every set of tiers with traffic, compute, latency, hosts. */
@@ -265,7 +249,7 @@ START_TEST(bound_is_what_saves_most)
             g_strdup_printf("%s, %s, %s", cluster, models[i % 2], lengths[i / 2 % 2]);
         Case c;
 
-        case_init(&c, cluster, models[i % 2], lengths[i / 2 % 2]);
+        c = case_at(cluster, models[i % 2], lengths[i / 2 % 2]);
         for (guint k = 0; k < c.setup->schedules->len; k++) {
             if (test_takes(i + k))
                 check_schedule(&c, k, what);
@@ -322,8 +306,8 @@ START_TEST(bound_is_what_saves_most_on_random_clusters)
         g_autofree char *what = g_strdup_printf("random cluster %u", seed);
         Case c;
 
-        case_init(&c, "dgx-a100-80g:2", seed % 4 == 0 ? "tnl-1b" : "llama-3-8b",
-                  seed % 3 == 0 ? "4K" : "32K");
+        c = case_at("dgx-a100-80g:2", seed % 4 == 0 ? "tnl-1b" : "llama-3-8b",
+                    seed % 3 == 0 ? "4K" : "32K");
         change_topology(&c, seed);
         for (guint k = 0; k < 4; k++)
             check_schedule(&c, pick(seed, 20 + k, c.setup->schedules->len), what);
@@ -341,7 +325,7 @@ START_TEST(path_leaves_the_run_alone)
         const LhSchedule *schedule;
         Case c;
 
-        case_init(&c, "dgx-a100-80g:2", "llama-3-8b", "16K");
+        c = case_at("dgx-a100-80g:2", "llama-3-8b", "16K");
         change_topology(&c, seed);
         schedule = g_ptr_array_index(c.setup->schedules, pick(seed, 0, c.setup->schedules->len));
         without = lh_compare_run(c.setup, schedule, NULL);
@@ -417,7 +401,7 @@ START_TEST(rankings_hold_within_the_error)
         g_autoptr(LhComparison) before = NULL;
         Case c;
 
-        case_init(&c, "dgx-a100-80g:2", "llama-3-8b", seed % 3 == 0 ? "8K" : "64K");
+        c = case_at("dgx-a100-80g:2", "llama-3-8b", seed % 3 == 0 ? "8K" : "64K");
         change_topology(&c, seed);
         before = lh_compare(c.setup, NULL, NULL, NULL);
         change_constant(c.setup, constant, 1 - off);
@@ -435,7 +419,7 @@ START_TEST(close_times_are_not_told_apart)
     g_autoptr(LhComparison) comparison = NULL;
     Case c;
 
-    case_init(&c, "hgx-h100:2", "llama-3-8b", "128K");
+    c = case_at("hgx-h100:2", "llama-3-8b", "128K");
     comparison = lh_compare(c.setup, NULL, NULL, NULL);
     ck_assert_str_eq(((LhCompareRow *)g_ptr_array_index(comparison->rows, 0))->name, "te-a2a-p2p");
     ck_assert(row_named(comparison, "usp")->tied);
@@ -455,7 +439,7 @@ START_TEST(error_bars_are_of_what_takes_the_time)
     double nic;
     Case c;
 
-    case_init(&c, "dgx-a100-80g:1", "llama-3-8b", "8K");
+    c = case_at("dgx-a100-80g:1", "llama-3-8b", "8K");
     ck_assert(lh_network_init(&c.setup->network, c.setup->topology, 1, 1, NULL, NULL));
     c.setup->params.ranks = 1;
     alone = lh_compare(c.setup, NULL, NULL, NULL);
@@ -463,7 +447,7 @@ START_TEST(error_bars_are_of_what_takes_the_time)
     ck_assert_double_eq_tol(row->time_error, hypot(LH_MODEL_ERROR, row->result->compute_error),
                             1e-3);
     case_clear(&c);
-    case_init(&c, "dgx-a100-80g:2", "llama-3-8b", "8K");
+    c = case_at("dgx-a100-80g:2", "llama-3-8b", "8K");
     spread = lh_compare(c.setup, NULL, NULL, NULL);
     row = row_named(spread, "ring");
     r = row->result;

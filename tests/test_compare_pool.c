@@ -6,42 +6,18 @@
 #include "plan/compare.h"
 #include "report/describe_comparison.h"
 #include "run_tests.h"
+#include "setups.h"
 #include "sim_world.h"
 
 #include <math.h>
 #include <signal.h>
 
 /* Some are refused, and one needs more memory than there is. */
-#define CASE                                                                                       \
-    "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dfa-2node\", \"seq_length\": \"192K\"}"
+#define CASE "\"cluster\": \"dfa-2node\", \"seq_length\": \"192K\""
 /* Whatever sends by the failed NIC fails, at the time of its first message there. */
 #define FAULTY                                                                                     \
-    "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dfa-2node\", \"seq_length\": \"64K\","   \
-    " \"ranks\": 16, \"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0}]}"
-
-typedef struct {
-    LhScenario *scenario;
-    LhSetup *setup;
-} Case;
-
-static Case
-case_of(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    Case c = { .scenario = lh_scenario_parse("s.json", text, strlen(text), &error) };
-
-    ck_assert_msg(c.scenario != NULL, "%s", error != NULL ? error->message : "");
-    c.setup = lh_setup_new(c.scenario, &error);
-    ck_assert_msg(c.setup != NULL, "%s", error != NULL ? error->message : "");
-    return c;
-}
-
-static void
-case_clear(Case *c)
-{
-    lh_setup_free(c->setup);
-    lh_scenario_free(c->scenario);
-}
+    "\"cluster\": \"dfa-2node\", \"seq_length\": \"64K\","                                         \
+    " \"ranks\": 16, \"link_fault\": [{\"tier\": \"nic\", \"node\": 1, \"factor\": 0}]"
 
 static LhComparison *
 compare(const Case *c, guint jobs, double within)

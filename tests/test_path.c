@@ -8,6 +8,7 @@
 #include "program/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
+#include "setups.h"
 #include "share.h"
 #include "sim_world.h"
 
@@ -74,31 +75,14 @@ static const char *const clusters[] = { "hgx-h100:2", "dgx-a100-80g:2", "azure-n
 static const char *const networks[] = { "fair", "fifo", "alpha-beta" };
 static const char *const models[] = { "llama-3-8b", "tnl-1b" };
 
-typedef struct {
-    LhScenario *scenario;
-    LhSetup *setup;
-} Case;
-
 /* @more: further members of the scenario, with a comma before them. */
-static void
-case_init(Case *c, const char *cluster, const char *model, const char *more)
+static Case
+case_with(const char *cluster, const char *model, const char *more)
 {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *text = g_strdup_printf(
-        "{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"%s\", \"model\": \"%s\"%s}", cluster,
-        model, more);
+    g_autofree char *members =
+        g_strdup_printf("\"cluster\": \"%s\", \"model\": \"%s\"%s", cluster, model, more);
 
-    c->scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
-    ck_assert_msg(c->scenario != NULL, "%s", error != NULL ? error->message : text);
-    c->setup = lh_setup_new(c->scenario, &error);
-    ck_assert_msg(c->setup != NULL, "%s", error != NULL ? error->message : text);
-}
-
-static void
-case_clear(Case *c)
-{
-    lh_setup_free(c->setup);
-    lh_scenario_free(c->scenario);
+    return case_of(members);
 }
 
 /* Returns how many were played. */
@@ -140,7 +124,7 @@ START_TEST(path_fills_the_makespan_of_every_schedule)
         g_autofree char *what = g_strconcat(clusters[i % 5], ", ", model, more, NULL);
         Case c;
 
-        case_init(&c, clusters[i % 5], model, more);
+        c = case_with(clusters[i % 5], model, more);
         played += check_case(&c, what, i);
         case_clear(&c);
     }
@@ -167,7 +151,7 @@ START_TEST(path_fills_the_makespan_of_steps)
 
         if (!test_takes(i))
             continue;
-        case_init(&c, "dgx-a100-80g:1", "llama-7b", more);
+        c = case_with("dgx-a100-80g:1", "llama-7b", more);
         ck_assert_msg(check_case(&c, more, 0) == 1, "%s", more);
         case_clear(&c);
     }
@@ -374,7 +358,7 @@ START_TEST(path_savings_are_found_by_playing_again)
                             shared ? "fair" : "alpha-beta", shared ? "auto" : "closed-form");
         Case c;
 
-        case_init(&c, shared ? "dfa-2node" : "bench-platform:2", models[i / 2], more);
+        c = case_with(shared ? "dfa-2node" : "bench-platform:2", models[i / 2], more);
         for (guint k = 0; k < c.setup->schedules->len; k++)
             if (test_takes(k))
                 check_critical(&c, g_ptr_array_index(c.setup->schedules, k), shared,

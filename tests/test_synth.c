@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "plan/execute.h"
 #include "run_tests.h"
+#include "setups.h"
 #include "share.h"
 #include "synth/anneal.h"
 #include "synth/bound.h"
@@ -17,32 +18,16 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct {
-    LhScenario *scenario;
-    LhSetup *setup;
-} Case;
-
 /* A scenario of the forward pass: @fields are members of its JSON. */
 static Case
-case_of(const char *fields)
+forward_of(const char *fields)
 {
-    g_autofree char *text =
-        g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"pass\": \"fwd\", %s}", fields);
+    g_autofree char *members = g_strdup_printf("\"pass\": \"fwd\", %s", fields);
     g_autoptr(GError) error = NULL;
-    Case c = { .scenario = lh_scenario_parse("s.json", text, strlen(text), &error) };
+    const Case c = case_of(members);
 
-    ck_assert_msg(c.scenario != NULL, "%s", error != NULL ? error->message : "");
-    c.setup = lh_setup_new(c.scenario, &error);
-    ck_assert_msg(c.setup != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_msg(lh_synth_check(c.setup, &error), "%s", error != NULL ? error->message : "");
     return c;
-}
-
-static void
-case_clear(Case *c)
-{
-    lh_setup_free(c->setup);
-    lh_scenario_free(c->scenario);
 }
 
 /* Two to five nodes of four GPUs, or eight GPUs of one; full masks and windows. The last one gets
@@ -75,13 +60,13 @@ numbered_case(guint index)
     int file;
 
     if (index + 1 < G_N_ELEMENTS(cases))
-        return case_of(cases[index]);
+        return forward_of(cases[index]);
     file = g_file_open_tmp("documents-XXXXXX", &path, NULL);
     ck_assert_int_ge(file, 0);
     g_close(file, NULL);
     ck_assert(g_file_set_contents(path, DOCUMENTS, -1, NULL));
     fields = g_strdup_printf("%s, \"document_lengths\": \"%s\"", cases[index], path);
-    c = case_of(fields);
+    c = forward_of(fields);
     g_unlink(path);
     return c;
 }
@@ -334,7 +319,7 @@ START_TEST(nothing_published_is_below_the_bound)
     const guint count = (guint)test_share(G_N_ELEMENTS(bounded));
 
     for (guint i = 0; i < count; i++) {
-        Case c = case_of(bounded[i]);
+        Case c = forward_of(bounded[i]);
         const LhSynthBound bound = lh_synth_bound(c.setup);
 
         ck_assert_int_gt(bound.bound_ps, 0);
@@ -381,7 +366,7 @@ text_of(const LhProgram *program)
 
 START_TEST(threads_change_nothing)
 {
-    Case c = case_of(SMALL);
+    Case c = forward_of(SMALL);
     LhSynthOptions options = { .budget = 20, .seed = 5, .moves = 2000 };
     g_autoptr(LhSynthesis) one = NULL;
     g_autoptr(LhSynthesis) two = NULL;
@@ -413,7 +398,7 @@ END_TEST
 START_TEST(beats_the_published_and_runs)
 {
     const LhExecuteParams how = { .backend = &lh_backend_cpu, .check_tokens = 8 };
-    Case c = case_of(SMALL);
+    Case c = forward_of(SMALL);
     const LhSynthOptions options = { .budget = 16, .moves = 10000, .threads = 2 };
     g_autoptr(LhSynthesis) s = synth(&c, &options);
     g_autoptr(GString) text = text_of(s->best->program);
@@ -448,7 +433,7 @@ peak_of(const LhSimResult *result)
 
 START_TEST(keeps_the_memory_limit)
 {
-    Case c = case_of(SMALL);
+    Case c = forward_of(SMALL);
     LhSynthOptions options = { .budget = 8, .moves = 2000, .threads = 2 };
     g_autoptr(LhSynthesis) free_one = synth(&c, &options);
     g_autoptr(LhSynthesis) limited = NULL;
@@ -475,7 +460,7 @@ stop(void *data, const LhSynthProgress *progress)
 
 START_TEST(an_interrupted_search_has_an_answer)
 {
-    Case c = case_of(SMALL);
+    Case c = forward_of(SMALL);
     uint32_t calls = 0;
     const LhSynthOptions options = {
         .budget = 1000, .moves = 500, .threads = 1, .progress = stop, .progress_data = &calls
@@ -491,7 +476,7 @@ END_TEST
 
 START_TEST(programs_of_other_cases_are_refused)
 {
-    Case c = case_of(SMALL);
+    Case c = forward_of(SMALL);
     const LhProgramParams own = c.setup->params;
     g_autoptr(LhProgram) program =
         lh_setup_program(c.setup, g_ptr_array_index(c.setup->schedules, 0), NULL);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define DEPTH_MAX 64
@@ -212,6 +213,15 @@ lh_jsonw_double(LhJsonWriter *w, const char *key, double value)
 
     begin_value(w, key);
     g_string_append(w->out, lh_double_to_text(value, buffer));
+}
+
+void
+lh_jsonw_double_or_null(LhJsonWriter *w, const char *key, double value)
+{
+    if (isfinite(value))
+        lh_jsonw_double(w, key, value);
+    else
+        lh_jsonw_string(w, key, NULL);
 }
 
 void

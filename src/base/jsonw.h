@@ -31,6 +31,8 @@ void lh_jsonw_number(LhJsonWriter *w, const char *key, const char *number);
 void lh_jsonw_wide(LhJsonWriter *w, const char *key, LhWide value);
 void lh_jsonw_int(LhJsonWriter *w, const char *key, int64_t value);
 void lh_jsonw_double(LhJsonWriter *w, const char *key, double value);
+/* The same; JSON has no word for NaN and infinity: null. */
+void lh_jsonw_double_or_null(LhJsonWriter *w, const char *key, double value);
 void lh_jsonw_bool(LhJsonWriter *w, const char *key, bool value);
 /* An exact number of picoseconds written as decimal seconds: 1500000000000 -> 1.5. */
 void lh_jsonw_seconds(LhJsonWriter *w, const char *key, LhWide time_ps);

@@ -17,7 +17,6 @@
 #define BATCH_MAX 1048576
 #define TOKENS_MAX 1e18
 #define PRICE_MAX 1e9
-#define DEADLINE_S_MAX 1e6
 #define DEADLINE_DEFAULT_PS (INT64_C(3600) * LH_PS_PER_S)
 #define PS_PER_US 1000000
 
@@ -93,22 +92,14 @@ static const LhField options[] = {
       .max = JOBS_MAX,
       .description = "Simulations at once; default: one for each core that the process may use, if "
                      "memory suffices. The result does not depend on it." },
-    { .name = "bootstrap",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, bootstrap),
-      .choices = lh_control_names,
-      .description = "How several processes that plan together find each other: this one is alone "
-                     "(single), by MPI, or over TCP as the environment of torchrun or of a step of "
-                     "Slurm says; default auto, the one whose environment is there." },
-    { .name = "deadline",
-      .type = LH_FIELD_UNIT,
-      .unit = LH_UNIT_TIME,
-      .flags = LH_FIELD_SECONDS,
-      .offset = offsetof(Options, deadline_ps),
-      .min = 1e-3,
-      .max = DEADLINE_S_MAX,
-      .description = "Give up when one of several processes has told nothing for this long; "
-                     "default 3600 s." },
+    LH_OPTION_BOOTSTRAP(
+        Options, bootstrap,
+        "How several processes that plan together find each other: this one is alone "
+        "(single), by MPI, or over TCP as the environment of torchrun or of a step of "
+        "Slurm says; default auto, the one whose environment is there."),
+    LH_OPTION_DEADLINE(Options, deadline_ps,
+                       "Give up when one of several processes has told nothing for this long; "
+                       "default 3600 s."),
     { .name = "days-for",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, days_for),

@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #define REPEAT_MAX 1000000
-#define DEADLINE_S_MAX 1e6
 #define CHECK_TOKENS_MIN 2
 #define CHECK_TOKENS_MAX (1 << 20)
 
@@ -34,13 +33,11 @@ static const LhField options[] = {
                       "Ranks as threads of this process (cpu, default), one in each process of "
                       "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
                       "machine, or one in each process."),
-    { .name = "bootstrap",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, bootstrap),
-      .choices = lh_control_names,
-      .description = "How the processes of --backend nccl find each other: one process with all "
-                     "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
-                     "step of Slurm says; default auto, the one whose environment is there." },
+    LH_OPTION_BOOTSTRAP(
+        Options, bootstrap,
+        "How the processes of --backend nccl find each other: one process with all "
+        "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
+        "step of Slurm says; default auto, the one whose environment is there."),
     { .name = "kernels",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, kernels),
@@ -68,15 +65,9 @@ static const LhField options[] = {
       .description = "Check so many tokens of each rank, the first, the last and others drawn by "
                      "--seed, in a time that grows with the sequence and not with its square; "
                      "default all." },
-    { .name = "deadline",
-      .type = LH_FIELD_UNIT,
-      .unit = LH_UNIT_TIME,
-      .flags = LH_FIELD_SECONDS,
-      .offset = offsetof(Options, deadline_ps),
-      .min = 1e-3,
-      .max = DEADLINE_S_MAX,
-      .description =
-          "Give up when no op and no message has completed for this long; default at least 60 s." },
+    LH_OPTION_DEADLINE(
+        Options, deadline_ps,
+        "Give up when no op and no message has completed for this long; default at least 60 s."),
     { .name = "inject",
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(Options, inject),

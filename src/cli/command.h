@@ -98,6 +98,19 @@ enum {
         .placeholder = "cpu|reference",                                                            \
         .description = "Fast kernels (cpu, default), or slow ones that compute in fp64."           \
     }
+#define LH_OPTION_BOOTSTRAP(Options, member, text)                                                 \
+    {                                                                                              \
+        .name = "bootstrap", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member),         \
+        .choices = lh_control_names, .description = (text)                                         \
+    }
+/* An LhTime; 0 if it is not given. */
+#define LH_OPTION_DEADLINE(Options, member, text)                                                  \
+    {                                                                                              \
+        .name = "deadline", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                           \
+        .flags = LH_FIELD_SECONDS, .offset = offsetof(Options, member), .min = 1e-3,               \
+        .max = LH_DEADLINE_S_MAX, .description = (text)                                            \
+    }
+#define LH_DEADLINE_S_MAX 1e6
 
 /* An LhTime; 0 if it is not given: see lh_work_check. */
 #define LH_OPTION_MAX_WORK(Options, member)                                                        \

@@ -393,15 +393,6 @@ lh_diff_table(const LhDiff *diff)
 }
 
 static void
-write_number(LhJsonWriter *w, const char *key, double value)
-{
-    if (isnan(value))
-        lh_jsonw_string(w, key, NULL);
-    else
-        lh_jsonw_double(w, key, value);
-}
-
-static void
 write_side(LhJsonWriter *w, const char *key, const LhOutcome *o)
 {
     lh_jsonw_object_begin(w, key);
@@ -432,7 +423,7 @@ write_case(LhJsonWriter *w, const LhDiff *diff)
 static void
 write_regressions(LhJsonWriter *w, const LhDiff *diff)
 {
-    write_number(w, "tolerance", diff->tolerance < 0 ? NAN : diff->tolerance);
+    lh_jsonw_double_or_null(w, "tolerance", diff->tolerance < 0 ? NAN : diff->tolerance);
     lh_jsonw_array_begin(w, "worse");
     for (guint i = 0; i < diff->regressions->len; i++) {
         const LhRegression *worse = &g_array_index(diff->regressions, LhRegression, i);
@@ -440,8 +431,8 @@ write_regressions(LhJsonWriter *w, const LhDiff *diff)
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "entry", worse->entry);
         lh_jsonw_string(w, "quantity", worse->what);
-        write_number(w, "a", worse->a);
-        write_number(w, "b", worse->b);
+        lh_jsonw_double_or_null(w, "a", worse->a);
+        lh_jsonw_double_or_null(w, "b", worse->b);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -475,9 +466,9 @@ write_entry(LhJsonWriter *w, const LhDiff *diff, const char *name)
         lh_jsonw_string(w, "kind", lh_quantity_names[q->kind]);
         lh_jsonw_string(w, "quantity", q->name);
         lh_jsonw_string(w, "unit", q->bytes ? "bytes" : "s");
-        write_number(w, "a", value_of(a, q));
-        write_number(w, "b", value_of(b, q));
-        write_number(w, "change", change_of(value_of(a, q), value_of(b, q)));
+        lh_jsonw_double_or_null(w, "a", value_of(a, q));
+        lh_jsonw_double_or_null(w, "b", value_of(b, q));
+        lh_jsonw_double_or_null(w, "change", change_of(value_of(a, q), value_of(b, q)));
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);

@@ -467,25 +467,15 @@ write_prediction(LhJsonWriter *w, const LhValidated *validated)
     lh_jsonw_object_end(w);
 }
 
-/* NAN is null. */
-static void
-write_number(LhJsonWriter *w, const char *key, double value)
-{
-    if (isnan(value))
-        lh_jsonw_string(w, key, NULL);
-    else
-        lh_jsonw_double(w, key, value);
-}
-
 static void
 write_summary(LhJsonWriter *w, const LhValidated *validated)
 {
     lh_jsonw_object_begin(w, "summary");
     lh_jsonw_uint(w, "runs", validated->runs);
     lh_jsonw_uint(w, "runs_left_out", validated->runs_left_out);
-    write_number(w, "error_median", validated->error_median);
-    write_number(w, "error_worst", validated->error_worst);
-    write_number(w, "rank_correlation", validated->rank_correlation);
+    lh_jsonw_double_or_null(w, "error_median", validated->error_median);
+    lh_jsonw_double_or_null(w, "error_worst", validated->error_worst);
+    lh_jsonw_double_or_null(w, "rank_correlation", validated->rank_correlation);
     lh_jsonw_object_end(w);
 }
 

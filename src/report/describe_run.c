@@ -199,16 +199,6 @@ lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, G
 
 /* ---- JSON ---- */
 
-/* JSON has no word for NaN and infinity: null. */
-static void
-write_number(LhJsonWriter *w, const char *key, double value)
-{
-    if (isfinite(value))
-        lh_jsonw_double(w, key, value);
-    else
-        lh_jsonw_string(w, key, NULL);
-}
-
 static void
 write_errors(LhJsonWriter *w, const LhExecuted *executed)
 {
@@ -218,11 +208,11 @@ write_errors(LhJsonWriter *w, const LhExecuted *executed)
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "tensor", row->name);
-        write_number(w, "rel_l2", row->rel_l2);
+        lh_jsonw_double_or_null(w, "rel_l2", row->rel_l2);
         lh_jsonw_uint(w, "rounded", row->rounded);
-        write_number(w, "mean", row->mean);
+        lh_jsonw_double_or_null(w, "mean", row->mean);
         lh_jsonw_double(w, "mean_gate", LH_GATE_MEAN);
-        write_number(w, "row", row->row);
+        lh_jsonw_double_or_null(w, "row", row->row);
         lh_jsonw_double(w, "row_gate", LH_GATE_ROW);
         lh_jsonw_bool(w, "within", row->ok);
         lh_jsonw_object_end(w);

@@ -5,19 +5,8 @@
 #
 # Exit status 77 where MPI is absent, or the machine makes no hosts (cluster.sh).
 set -u
-program=$(realpath "$1")
-WIRE=$(realpath "$2")
-export WIRE program
-tests=$(dirname "$(realpath "$0")")
-cluster=$tests/cluster.sh
-export cluster
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
-# shellcheck source=tests/mpi/setup.sh
-. "$tests/../mpi/setup.sh"
-need_mpi "$program"
-unset OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include # cluster.sh has its own
+# shellcheck source=tests/net/setup.sh
+. "$(dirname "$(realpath "$0")")/setup.sh"
 
 cat > inside.sh <<'END'
 failed=0

@@ -10,27 +10,16 @@
 # are absent, or the machine allows no hosts or no daemons.
 set -u
 PATH=$PATH:/usr/sbin
-program=$(realpath "$1")
-WIRE=$(realpath "$2")
-standin=${3:+$(realpath "$3")}
-LONGHAUL_NCCL=${4:+$(realpath "$4")}
-tests=$(dirname "$(realpath "$0")")
-cluster=$tests/cluster.sh
-root=${LONGHAUL_SOURCE_DIR:-$(realpath "$tests/../..")}
-export PATH WIRE LONGHAUL_NCCL program standin cluster root
-[ -n "$LONGHAUL_NCCL" ] || unset LONGHAUL_NCCL
 for tool in slurmctld slurmd sbatch srun scancel munged; do
     command -v $tool > /dev/null || { echo "no Slurm here: no $tool" && exit 77; }
 done
-folder=$(mktemp -d)
-export folder
+standin=${3:+$(realpath "$3")}
+LONGHAUL_NCCL=${4:+$(realpath "$4")}
+export PATH LONGHAUL_NCCL standin
+[ -n "$LONGHAUL_NCCL" ] || unset LONGHAUL_NCCL
+# shellcheck source=tests/net/setup.sh
+. "$(dirname "$(realpath "$0")")/setup.sh"
 chmod 755 "$folder"
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
-# shellcheck source=tests/mpi/setup.sh
-. "$tests/../mpi/setup.sh"
-need_mpi "$program"
-unset OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include
 
 cat > inside.sh <<'END'
 # ---- the daemons ----
