@@ -121,30 +121,73 @@ recounted(const LhSynthState *s)
     return fresh;
 }
 
-/* Bytes over the network, by what places need: a second way, without counters. */
-static uint64_t
-bytes_needed(const LhSynthState *s)
+/* Bytes by slot and place, as LhSynthState has them. */
+typedef struct {
+    GArray *in, *out; /* of int64_t */
+} Traffic;
+
+static void
+traffic_clear(Traffic *traffic)
+{
+    g_array_unref(traffic->in);
+    g_array_unref(traffic->out);
+}
+
+static void
+add_bytes(const LhSynthState *s, uint32_t slot, uint32_t from, uint32_t to, uint64_t bytes,
+          Traffic *traffic)
+{
+    g_array_index(traffic->out, int64_t, slot * s->problem->places + from) += (int64_t)bytes;
+    g_array_index(traffic->in, int64_t, slot * s->problem->places + to) += (int64_t)bytes;
+}
+
+/* What place @place needs of row or column chunk @chunk, and in which rounds: all blocks are asked.
+ */
+static void
+add_need(const LhSynthState *s, bool row, uint32_t place, uint32_t chunk, uint32_t slice,
+         Traffic *traffic)
 {
     const LhSynthProblem *p = s->problem;
-    g_autoptr(GHashTable) needed = g_hash_table_new(g_direct_hash, g_direct_equal);
-    uint64_t bytes = 0;
+    uint32_t first = UINT32_MAX, last = 0;
 
     for (uint32_t b = 0; b < p->blocks_count; b++) {
         const LhSynthBlock *block = &p->blocks[b];
-        const gsize row =
-            1 +
-            2 * (((gsize)s->owners[b] * p->chunks + block->row) * p->grain.slices + block->slice);
-        const gsize column =
-            2 + 2 * (((gsize)s->owners[b] * p->chunks + block->column) * p->grain.slices +
-                     lh_synth_kv_slice(p, block->slice));
+        const bool needs =
+            row ? block->row == chunk && block->slice == slice
+                : block->column == chunk && lh_synth_kv_slice(p, block->slice) == slice;
 
-        if (p->homes[block->row] != s->owners[b] && g_hash_table_add(needed, GSIZE_TO_POINTER(row)))
-            bytes += p->q_bytes + p->result_bytes;
-        if (p->homes[block->column] != s->owners[b] &&
-            g_hash_table_add(needed, GSIZE_TO_POINTER(column)))
-            bytes += p->kv_bytes;
+        if (!needs || s->owners[b] != place)
+            continue;
+        first = MIN(first, s->turns[b]);
+        last = MAX(last, s->turns[b]);
     }
-    return bytes;
+    if (first == UINT32_MAX || p->homes[chunk] == place)
+        return;
+    add_bytes(s, first, p->homes[chunk], place, row ? p->q_bytes : p->kv_bytes, traffic);
+    if (row)
+        add_bytes(s, last + 2, place, p->homes[chunk], p->result_bytes, traffic);
+}
+
+/* Bytes over the network, by what places need: a second way, without counters. */
+static Traffic
+traffic_needed(const LhSynthState *s)
+{
+    const LhSynthProblem *p = s->problem;
+    const guint slots = (s->rounds + 2) * p->places;
+    Traffic traffic = { g_array_new(FALSE, TRUE, sizeof(int64_t)),
+                        g_array_new(FALSE, TRUE, sizeof(int64_t)) };
+
+    g_array_set_size(traffic.in, slots);
+    g_array_set_size(traffic.out, slots);
+    for (uint32_t place = 0; place < p->places; place++) {
+        for (uint32_t chunk = 0; chunk < p->chunks; chunk++) {
+            for (uint32_t slice = 0; slice < p->grain.slices; slice++)
+                add_need(s, true, place, chunk, slice, &traffic);
+            for (uint32_t slice = 0; slice < p->kv_slices; slice++)
+                add_need(s, false, place, chunk, slice, &traffic);
+        }
+    }
+    return traffic;
 }
 
 START_TEST(counters_equal_a_recount)
@@ -155,14 +198,18 @@ START_TEST(counters_equal_a_recount)
         g_autoptr(LhSynthState) s = lh_synth_state_new(p, 3);
         g_autoptr(LhSynthState) fresh = NULL;
         const gsize slots = 5 * (gsize)p->places * sizeof(int64_t);
+        Traffic traffic;
 
         move_randomly(s, 10000, i);
         fresh = recounted(s);
+        traffic = traffic_needed(s);
         ck_assert_mem_eq(s->in, fresh->in, slots);
         ck_assert_mem_eq(s->out, fresh->out, slots);
+        ck_assert_mem_eq(s->in, traffic.in->data, slots);
+        ck_assert_mem_eq(s->out, traffic.out->data, slots);
         ck_assert_mem_eq(s->work_ps, fresh->work_ps, 4 * (gsize)p->places * sizeof(int64_t));
         ck_assert_mem_eq(s->load_ps, fresh->load_ps, p->places * sizeof(int64_t));
-        ck_assert_uint_eq(lh_synth_state_bytes(s), bytes_needed(s));
+        traffic_clear(&traffic);
         case_clear(&c);
     }
 }
@@ -179,20 +226,34 @@ prove(const LhProgram *program, guint number)
         verdict->findings->len > 0 ? g_array_index(verdict->findings, LhFinding, 0).message : "");
 }
 
-static uint64_t
-bytes_between_places(const LhSynthProblem *p, const LhProgram *program)
+/* What the messages of @program take into and out of each place is what the counters say. */
+static void
+check_traffic(const LhSynthState *s, const LhProgram *program)
 {
     const LhExplicit *all = program->plan;
-    uint64_t bytes = 0;
+    const uint32_t places = s->problem->places, gpus = s->problem->gpus;
+    g_autofree int64_t *in = g_new0(int64_t, places), *out = g_new0(int64_t, places);
+    uint64_t sent = 0;
 
     for (uint32_t rank = 0; rank < all->ranks_count; rank++)
         for (uint32_t i = 0; i < all->ranks[rank].parts_count; i++) {
             const LhPart *part = &all->ranks[rank].parts[i];
 
-            if (part->send && part->peer / p->gpus != rank / p->gpus)
-                bytes += part->wire_bytes;
+            if (!part->send || part->peer / gpus == rank / gpus)
+                continue;
+            out[rank / gpus] += (int64_t)part->wire_bytes;
+            in[part->peer / gpus] += (int64_t)part->wire_bytes;
+            sent += part->wire_bytes;
         }
-    return bytes;
+    ck_assert_uint_eq(sent, lh_synth_state_bytes(s));
+    for (uint32_t place = 0; place < places; place++) {
+        for (uint32_t slot = 0; slot < s->rounds + 2; slot++) {
+            in[place] -= s->in[slot * places + place];
+            out[place] -= s->out[slot * places + place];
+        }
+        ck_assert_int_eq(in[place], 0);
+        ck_assert_int_eq(out[place], 0);
+    }
 }
 
 START_TEST(any_assignment_is_proven)
@@ -209,7 +270,7 @@ START_TEST(any_assignment_is_proven)
 
             prove(program, i);
             if (kernels == LH_SYNTH_BLOCKS)
-                ck_assert_uint_eq(bytes_between_places(p, program), lh_synth_state_bytes(s));
+                check_traffic(s, program);
         }
         case_clear(&c);
     }
