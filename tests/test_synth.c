@@ -18,11 +18,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A scenario of the forward pass: @fields are members of its JSON. */
+/* A scenario of the forward pass, or of both: @fields are members of its JSON. */
 static Case
-forward_of(const char *fields)
+pass_of(const char *fields, bool backward)
 {
-    g_autofree char *members = g_strdup_printf("\"pass\": \"fwd\", %s", fields);
+    g_autofree char *members =
+        g_strdup_printf("\"pass\": \"%s\", %s", backward ? "both" : "fwd", fields);
     g_autoptr(GError) error = NULL;
     const Case c = case_of(members);
 
@@ -30,43 +31,53 @@ forward_of(const char *fields)
     return c;
 }
 
+static Case
+forward_of(const char *fields)
+{
+    return pass_of(fields, false);
+}
+
 /* Two to five nodes of four GPUs, or eight GPUs of one; full masks and windows. The last one gets
  * documents. */
 static const char *const cases[] = {
-    ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 16, "
+    ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 512, \"num_attention_heads\": 16, "
      "\"num_query_groups\": 16, \"kv_channels\": 64"),
-    ("\"cluster\": \"azure-nc96-a100:3\", \"seq_length\": 1536, \"num_attention_heads\": 16, "
+    ("\"cluster\": \"azure-nc96-a100:3\", \"seq_length\": 384, \"num_attention_heads\": 16, "
      "\"num_query_groups\": 4, \"kv_channels\": 64"),
-    ("\"cluster\": \"azure-nc96-a100:5\", \"seq_length\": 2560, \"num_attention_heads\": 8, "
+    ("\"cluster\": \"azure-nc96-a100:5\", \"seq_length\": 640, \"num_attention_heads\": 8, "
      "\"num_query_groups\": 8, \"kv_channels\": 64, \"mask\": \"full\""),
-    ("\"cluster\": \"azure-nc96-a100:4\", \"seq_length\": 2048, \"num_attention_heads\": 32, "
-     "\"num_query_groups\": 8, \"kv_channels\": 64, \"window_size\": 700"),
-    ("\"cluster\": \"dgx-a100-80g:1\", \"seq_length\": 1024, \"num_attention_heads\": 8, "
+    ("\"cluster\": \"azure-nc96-a100:4\", \"seq_length\": 512, \"num_attention_heads\": 16, "
+     "\"num_query_groups\": 8, \"kv_channels\": 64, \"window_size\": 170"),
+    ("\"cluster\": \"dgx-a100-80g:1\", \"seq_length\": 256, \"num_attention_heads\": 8, "
      "\"num_query_groups\": 2, \"kv_channels\": 64, \"micro_batch_size\": 2"),
-    ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 16, "
+    ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 512, \"num_attention_heads\": 16, "
      "\"num_query_groups\": 16, \"kv_channels\": 64"),
 };
 
 /* Documents that end within segments, one of them of one token. */
-#define DOCUMENTS "300 1 723 512 511 1\n"
+#define DOCUMENTS "75 1 181 127 127 1\n"
 
-/* Case @index; the file of its documents is removed at once. */
+#define CASES (2 * G_N_ELEMENTS(cases)) /* forward, then with the backward pass */
+
+/* Case @number, below CASES; the file of its documents is removed at once. */
 static Case
-numbered_case(guint index)
+numbered_case(guint number)
 {
+    const guint index = number % G_N_ELEMENTS(cases);
+    const bool backward = number >= G_N_ELEMENTS(cases);
     g_autofree char *path = NULL;
     g_autofree char *fields = NULL;
     Case c;
     int file;
 
     if (index + 1 < G_N_ELEMENTS(cases))
-        return forward_of(cases[index]);
+        return pass_of(cases[index], backward);
     file = g_file_open_tmp("documents-XXXXXX", &path, NULL);
     ck_assert_int_ge(file, 0);
     g_close(file, NULL);
     ck_assert(g_file_set_contents(path, DOCUMENTS, -1, NULL));
     fields = g_strdup_printf("%s, \"document_lengths\": \"%s\"", cases[index], path);
-    c = forward_of(fields);
+    c = pass_of(fields, backward);
     g_unlink(path);
     return c;
 }
@@ -126,11 +137,36 @@ typedef struct {
     GArray *in, *out; /* of int64_t */
 } Traffic;
 
+/* Of both passes. */
+typedef struct {
+    Traffic forward, backward;
+} Travel;
+
+static Traffic
+traffic_new(guint slots)
+{
+    const Traffic traffic = { g_array_new(FALSE, TRUE, sizeof(int64_t)),
+                              g_array_new(FALSE, TRUE, sizeof(int64_t)) };
+
+    g_array_set_size(traffic.in, slots);
+    g_array_set_size(traffic.out, slots);
+    return traffic;
+}
+
 static void
 traffic_clear(Traffic *traffic)
 {
     g_array_unref(traffic->in);
     g_array_unref(traffic->out);
+}
+
+static void
+ck_assert_traffic(const LhSynthState *s, const Traffic *traffic, const LhSynthCounters *counters)
+{
+    const gsize bytes = (s->rounds + 2) * (gsize)s->problem->places * sizeof(int64_t);
+
+    ck_assert_mem_eq(counters->in, traffic->in->data, bytes);
+    ck_assert_mem_eq(counters->out, traffic->out->data, bytes);
 }
 
 static void
@@ -145,10 +181,10 @@ add_bytes(const LhSynthState *s, uint32_t slot, uint32_t from, uint32_t to, uint
  */
 static void
 add_need(const LhSynthState *s, bool row, uint32_t place, uint32_t chunk, uint32_t slice,
-         Traffic *traffic)
+         Travel *travel)
 {
     const LhSynthProblem *p = s->problem;
-    uint32_t first = UINT32_MAX, last = 0;
+    uint32_t first = UINT32_MAX, last = 0, home;
 
     for (uint32_t b = 0; b < p->blocks_count; b++) {
         const LhSynthBlock *block = &p->blocks[b];
@@ -163,53 +199,98 @@ add_need(const LhSynthState *s, bool row, uint32_t place, uint32_t chunk, uint32
     }
     if (first == UINT32_MAX || p->homes[chunk] == place)
         return;
-    add_bytes(s, first, p->homes[chunk], place, row ? p->q_bytes : p->kv_bytes, traffic);
+    home = p->homes[chunk];
+    add_bytes(s, first, home, place, row ? p->q_bytes : p->kv_bytes, &travel->forward);
     if (row)
-        add_bytes(s, last + 2, place, p->homes[chunk], p->result_bytes, traffic);
+        add_bytes(s, last + 2, place, home, p->result_bytes, &travel->forward);
+    if (!p->backward)
+        return;
+    if (row)
+        add_bytes(s, first, home, place, p->do_bytes, &travel->backward);
+    add_bytes(s, row ? first + 2 : last + 2, place, home, row ? p->q_bytes : p->kv_bytes,
+              &travel->backward);
 }
 
 /* Bytes over the network, by what places need: a second way, without counters. */
-static Traffic
-traffic_needed(const LhSynthState *s)
+static Travel
+travel_needed(const LhSynthState *s)
 {
     const LhSynthProblem *p = s->problem;
     const guint slots = (s->rounds + 2) * p->places;
-    Traffic traffic = { g_array_new(FALSE, TRUE, sizeof(int64_t)),
-                        g_array_new(FALSE, TRUE, sizeof(int64_t)) };
+    Travel travel = { traffic_new(slots), traffic_new(slots) };
 
-    g_array_set_size(traffic.in, slots);
-    g_array_set_size(traffic.out, slots);
     for (uint32_t place = 0; place < p->places; place++) {
         for (uint32_t chunk = 0; chunk < p->chunks; chunk++) {
             for (uint32_t slice = 0; slice < p->grain.slices; slice++)
-                add_need(s, true, place, chunk, slice, &traffic);
+                add_need(s, true, place, chunk, slice, &travel);
             for (uint32_t slice = 0; slice < p->kv_slices; slice++)
-                add_need(s, false, place, chunk, slice, &traffic);
+                add_need(s, false, place, chunk, slice, &travel);
         }
     }
-    return traffic;
+    return travel;
+}
+
+static void
+ck_assert_counters(const LhSynthState *s, const LhSynthCounters *a, const LhSynthCounters *b)
+{
+    const gsize places = s->problem->places;
+
+    ck_assert_mem_eq(a->in, b->in, (s->rounds + 2) * places * sizeof(int64_t));
+    ck_assert_mem_eq(a->out, b->out, (s->rounds + 2) * places * sizeof(int64_t));
+    ck_assert_mem_eq(a->work_ps, b->work_ps, (s->rounds + 1) * places * sizeof(int64_t));
 }
 
 START_TEST(counters_equal_a_recount)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+    for (guint i = 0; i < CASES; i++) {
         Case c = numbered_case(i);
         g_autoptr(LhSynthProblem) p = random_problem(&c, i);
         g_autoptr(LhSynthState) s = lh_synth_state_new(p, 3);
         g_autoptr(LhSynthState) fresh = NULL;
-        const gsize slots = 5 * (gsize)p->places * sizeof(int64_t);
-        Traffic traffic;
+        Travel travel;
 
         move_randomly(s, 10000, i);
         fresh = recounted(s);
-        traffic = traffic_needed(s);
-        ck_assert_mem_eq(s->in, fresh->in, slots);
-        ck_assert_mem_eq(s->out, fresh->out, slots);
-        ck_assert_mem_eq(s->in, traffic.in->data, slots);
-        ck_assert_mem_eq(s->out, traffic.out->data, slots);
-        ck_assert_mem_eq(s->work_ps, fresh->work_ps, 4 * (gsize)p->places * sizeof(int64_t));
+        travel = travel_needed(s);
+        ck_assert_counters(s, &s->forward, &fresh->forward);
+        ck_assert_counters(s, &s->backward, &fresh->backward);
+        ck_assert_traffic(s, &travel.forward, &s->forward);
+        ck_assert_traffic(s, &travel.backward, &s->backward);
         ck_assert_mem_eq(s->load_ps, fresh->load_ps, p->places * sizeof(int64_t));
-        traffic_clear(&traffic);
+        traffic_clear(&travel.forward);
+        traffic_clear(&travel.backward);
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* The work of all blocks, added up where it is and when. */
+START_TEST(work_is_that_of_all_blocks)
+{
+    for (guint i = 0; i < CASES; i++) {
+        Case c = numbered_case(i);
+        g_autoptr(LhSynthProblem) p = random_problem(&c, 50 + i);
+        g_autoptr(LhSynthState) s = random_state(p, i);
+        g_autofree int64_t *left = g_memdup2(s->load_ps, p->places * sizeof(int64_t));
+        int64_t forward = 0, backward = 0;
+
+        for (uint32_t b = 0; b < p->blocks_count; b++) {
+            const LhSynthBlock *block = &p->blocks[b];
+
+            ck_assert_int_gt(block->work_ps, 0);
+            ck_assert_int_eq(block->back_ps > 0, p->backward);
+            left[s->owners[b]] -= block->work_ps + block->back_ps;
+            forward += block->work_ps;
+            backward += block->back_ps;
+        }
+        for (uint32_t n = 0; n < p->places; n++)
+            ck_assert_int_eq(left[n], 0);
+        for (uint32_t k = 0; k < (s->rounds + 1) * p->places; k++) {
+            forward -= s->forward.work_ps[k];
+            backward -= s->backward.work_ps[k];
+        }
+        ck_assert_int_eq(forward, 0);
+        ck_assert_int_eq(backward, 0);
         case_clear(&c);
     }
 }
@@ -248,27 +329,41 @@ check_traffic(const LhSynthState *s, const LhProgram *program)
     ck_assert_uint_eq(sent, lh_synth_state_bytes(s));
     for (uint32_t place = 0; place < places; place++) {
         for (uint32_t slot = 0; slot < s->rounds + 2; slot++) {
-            in[place] -= s->in[slot * places + place];
-            out[place] -= s->out[slot * places + place];
+            in[place] -= s->forward.in[slot * places + place];
+            in[place] -= s->backward.in[slot * places + place];
+            out[place] -= s->forward.out[slot * places + place];
+            out[place] -= s->backward.out[slot * places + place];
         }
         ck_assert_int_eq(in[place], 0);
         ck_assert_int_eq(out[place], 0);
     }
 }
 
-START_TEST(any_assignment_is_proven)
+/* Executes @program with real data: results within the gates, counts of verifier and simulator. */
+static void
+execute(const Case *c, const LhProgram *program, guint number)
 {
-    const guint count = (guint)test_share(30);
+    const LhExecuteParams how = { .backend = &lh_backend_cpu, .check_tokens = 8 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhExecuted) executed = lh_execute_program(c->setup, program, &how, &error);
 
-    for (guint i = 0; i < count; i++) {
-        Case c = numbered_case(i % G_N_ELEMENTS(cases));
+    ck_assert_msg(executed != NULL, "case %u: %s", number, error != NULL ? error->message : "");
+    ck_assert_msg(lh_executed_ok(executed), "case %u", number);
+}
+
+START_TEST(any_assignment_is_proven_and_runs)
+{
+    for (guint i = 0; i < 100; i++) {
+        Case c = numbered_case(i % CASES);
         g_autoptr(LhSynthProblem) p = random_problem(&c, 100 + i);
         g_autoptr(LhSynthState) s = random_state(p, i);
 
-        for (int kernels = 0; kernels < LH_SYNTH_KERNELS; kernels++) {
+        for (int kernels = 0; kernels < LH_SYNTH_KERNELS && test_takes(i); kernels++) {
             g_autoptr(LhProgram) program = lh_synth_emit(s, (LhSynthKernels)kernels);
 
             prove(program, i);
+            if (kernels == (int)(i / CASES % LH_SYNTH_KERNELS))
+                execute(&c, program, i);
             if (kernels == LH_SYNTH_BLOCKS)
                 check_traffic(s, program);
         }
@@ -283,7 +378,7 @@ END_TEST
 /* The traffic of every assignment, however uneven, is at least the cut's. */
 START_TEST(no_assignment_moves_less_than_the_cut)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+    for (guint i = 0; i < CASES; i++) {
         Case c = numbered_case(i);
         const LhSynthBound bound = lh_synth_bound(c.setup);
         g_autoptr(LhSynthProblem) p = random_problem(&c, 200 + i);
@@ -377,10 +472,10 @@ static const char *const bounded[] = {
 
 START_TEST(nothing_published_is_below_the_bound)
 {
-    const guint count = (guint)test_share(G_N_ELEMENTS(bounded));
+    const guint count = (guint)test_share(2 * G_N_ELEMENTS(bounded));
 
     for (guint i = 0; i < count; i++) {
-        Case c = forward_of(bounded[i]);
+        Case c = pass_of(bounded[i / 2], i % 2 != 0);
         const LhSynthBound bound = lh_synth_bound(c.setup);
 
         ck_assert_int_gt(bound.bound_ps, 0);
@@ -456,17 +551,15 @@ END_TEST
 
 /* Found, written, read again, proven, and executed with real data: faster than the published ones,
  * and its counts are those of the verifier and the simulator. */
-START_TEST(beats_the_published_and_runs)
+static void
+find_and_run(bool backward)
 {
-    const LhExecuteParams how = { .backend = &lh_backend_cpu, .check_tokens = 8 };
-    Case c = forward_of(SMALL);
+    Case c = pass_of(SMALL, backward);
     const LhSynthOptions options = { .budget = 16, .moves = 10000, .threads = 2 };
     g_autoptr(LhSynthesis) s = synth(&c, &options);
     g_autoptr(GString) text = text_of(s->best->program);
     g_autoptr(LhProgram) read = lh_program_parse("synth", text->str, text->len, NULL);
     g_autoptr(LhSimResult) again = NULL;
-    g_autoptr(LhExecuted) executed = NULL;
-    g_autoptr(GError) error = NULL;
 
     ck_assert_int_eq(s->origin, LH_SYNTH_FOUND);
     ck_assert(lh_synthesis_wins(s));
@@ -476,10 +569,14 @@ START_TEST(beats_the_published_and_runs)
     prove(read, 0);
     again = lh_setup_simulate(c.setup, read, NULL, NULL, NULL, NULL);
     ck_assert_int_eq(again->makespan_ps, s->best->result->makespan_ps);
-    executed = lh_execute_program(c.setup, read, &how, &error);
-    ck_assert_msg(executed != NULL, "%s", error != NULL ? error->message : "");
-    ck_assert(lh_executed_ok(executed));
+    execute(&c, read, 0);
     case_clear(&c);
+}
+
+START_TEST(beats_the_published_and_runs)
+{
+    find_and_run(false);
+    find_and_run(true);
 }
 END_TEST
 
@@ -562,8 +659,8 @@ START_TEST(programs_of_other_cases_are_refused)
 }
 END_TEST
 
-LH_TEST_MAIN("synth", counters_equal_a_recount, any_assignment_is_proven,
-             no_assignment_moves_less_than_the_cut, the_cut_is_that_of_all_sets,
-             nothing_published_is_below_the_bound, threads_change_nothing,
-             beats_the_published_and_runs, keeps_the_memory_limit,
+LH_TEST_MAIN("synth", counters_equal_a_recount, work_is_that_of_all_blocks,
+             any_assignment_is_proven_and_runs, no_assignment_moves_less_than_the_cut,
+             the_cut_is_that_of_all_sets, nothing_published_is_below_the_bound,
+             threads_change_nothing, beats_the_published_and_runs, keeps_the_memory_limit,
              an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused)

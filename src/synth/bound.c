@@ -151,16 +151,22 @@ bound_cut(const LhSetup *setup, LhSynthBound *bound)
         return;
     bound->cut_bytes = lh_synth_cut(at.places, tokens, setup->params.mask.causal, row, column) *
                        (double)tokens * a->batch * a->heads * a->head_dim * at.places;
+    /* The backward pass of a pair needs do and gives dq, dk and dv: as many bytes, if whoever
+     * computes it has q, k and v from before, and more, if not. */
+    if (setup->params.pass == LH_PASS_BOTH)
+        bound->cut_bytes *= 2;
     bound->cut_ps = lh_time_from_ps(bound->cut_bytes / rate * (double)LH_PS_PER_S);
 }
 
 /* --- compute ------------------------------------------------------------------------------------
  */
 
-/* The best rate of any forward kernel of @head_dim, in flop/s; without measured ones, the peak. */
+/* The best rate of any kernel of the pass, in flop/s; without measured ones, the peak. */
 static double
-best_rate(const LhSetup *setup)
+best_rate(const LhSetup *setup, bool backward)
 {
+    const LhEffect effect = backward ? LH_EFFECT_ATTEND_GRAD : LH_EFFECT_ATTEND;
+    const int direction = backward ? LH_ATTENTION_BWD : LH_ATTENTION_FWD;
     const LhDevice *device = setup->device;
     const uint32_t head_dim = setup->params.attention.head_dim;
     double rate = 0;
@@ -169,7 +175,7 @@ best_rate(const LhSetup *setup)
         for (int causal = 0; causal < 2; causal++) {
             LhKernelRate curve;
 
-            if (lh_kernels[k]->effect == LH_EFFECT_ATTEND &&
+            if (lh_kernels[k]->effect == effect &&
                 lh_device_rate(device, lh_kernels[k]->name, causal != 0, head_dim, &curve))
                 rate = fmax(rate, curve.rate);
         }
@@ -177,7 +183,7 @@ best_rate(const LhSetup *setup)
     for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
         const LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, i);
 
-        if (row->direction == LH_ATTENTION_FWD && row->head_dim == head_dim)
+        if (row->direction == direction && row->head_dim == head_dim)
             rate = fmax(rate, fmax(row->rate, row->sustained_rate));
     }
     /* Without a mask, products with scores that are written out do no more than attention does. */
@@ -203,9 +209,12 @@ bound_compute(const LhSetup *setup)
     const LhAttention *a = &setup->params.attention;
     const uint64_t pairs = lh_mask_pairs(&setup->params.mask, (LhSegment){ 0, 1, a->seq_length },
                                          (LhSegment){ 0, 1, a->seq_length });
-    const double flops = 4.0 * a->batch * a->heads * a->head_dim * (double)pairs;
-    const double seconds = flops / (best_rate(setup) * ranks_at_full_speed(setup));
+    const double products = 2.0 * a->batch * a->heads * a->head_dim * (double)pairs;
+    double seconds = 2 * products / best_rate(setup, false);
 
+    if (setup->params.pass == LH_PASS_BOTH)
+        seconds += 5 * products / best_rate(setup, true);
+    seconds /= ranks_at_full_speed(setup);
     return lh_time_from_ps(seconds * (1 - setup->scenario->jitter) * (double)LH_PS_PER_S);
 }
 

@@ -6,7 +6,7 @@
 #include "plan/setup.h"
 
 typedef struct {
-    LhTime compute_ps; /* all flops at the best rate that the device's kernels reach anywhere */
+    LhTime compute_ps; /* all flops at the best rates that the device's kernels reach anywhere */
     /*
      * The bytes that must come into the nodes, over what their NICs take: of a plain mask and equal
      * shares of the tokens, on a network whose messages share links. 0: nothing is known.
@@ -16,7 +16,7 @@ typedef struct {
     LhTime bound_ps;  /* the larger one */
 } LhSynthBound;
 
-/* The setup is one of forward attention that lh_synth_check() takes. */
+/* The setup passes lh_synth_check(). */
 LhSynthBound lh_synth_bound(const LhSetup *setup);
 
 /*

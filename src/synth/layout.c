@@ -224,6 +224,60 @@ place_results(const LhSynthLayout *layout, LhSynthSite *site)
         site->out_parts = site->q_parts;
 }
 
+/* First what others wait for. */
+static int
+by_back_turn(gconstpointer a, gconstpointer b)
+{
+    const LhSynthCall *x = a, *y = b;
+
+    if (x->back_turn != y->back_turn)
+        return x->back_turn < y->back_turn ? -1 : 1;
+    if (x->back_remote != y->back_remote)
+        return x->back_remote > y->back_remote ? -1 : 1;
+    return 0;
+}
+
+/* k and v are kept from the forward pass: a call waits for its rows alone. */
+static void
+lay_out_backward(const LhSynthProblem *p, LhSynthSite *site, uint32_t place)
+{
+    const gsize entries = (gsize)p->grain.slices * p->chunks;
+
+    site->dq_turn = g_new(int, entries);
+    site->dkv_turn = g_new(int, entries);
+    for (gsize i = 0; i < entries; i++)
+        site->dq_turn[i] = site->dkv_turn[i] = LH_SYNTH_LOCAL;
+    for (guint i = 0; i < site->calls->len; i++) {
+        LhSynthCall *c = &g_array_index(site->calls, LhSynthCall, i);
+        const uint32_t rows = c->slice * p->chunks;
+        const uint32_t columns = lh_synth_kv_slice(p, c->slice) * p->chunks;
+        uint32_t remote = 0;
+
+        c->back_turn = LH_SYNTH_LOCAL;
+        for (uint32_t k = 0; k < c->rows; k++) {
+            const uint32_t row = site->rows[rows + c->row + k];
+
+            if (p->homes[row] != place)
+                c->back_turn = MAX(c->back_turn, (int)site->row_turn[rows + row]);
+        }
+        for (uint32_t k = 0; k < c->rows; k++) {
+            int *turn = &site->dq_turn[rows + site->rows[rows + c->row + k]];
+
+            *turn = MAX(*turn, c->back_turn);
+        }
+        for (uint32_t k = 0; k < c->columns; k++) {
+            const uint32_t column = site->columns[columns + c->column + k];
+            int *turn = &site->dkv_turn[columns + column];
+
+            *turn = MAX(*turn, c->back_turn);
+            remote += p->homes[column] != place;
+        }
+        c->back_remote = c->remote + (double)remote / c->columns;
+    }
+    site->back_calls = g_array_copy(site->calls);
+    g_array_sort(site->back_calls, by_back_turn);
+}
+
 static void
 lay_out(const LhSynthLayout *layout, uint32_t place)
 {
@@ -248,6 +302,8 @@ lay_out(const LhSynthLayout *layout, uint32_t place)
         list_chunks(p, site->column_turn, site->columns, site->columns_count, site->column_at);
     gather_calls(layout, place);
     place_results(layout, site);
+    if (p->backward)
+        lay_out_backward(p, site, place);
 }
 
 LhSynthLayout *
@@ -282,7 +338,10 @@ lh_synth_layout_free(LhSynthLayout *layout)
         g_free(site->column_turn);
         g_free(site->result_at);
         g_free(site->result_turn);
+        g_free(site->dq_turn);
+        g_free(site->dkv_turn);
         g_array_unref(site->calls);
+        g_clear_pointer(&site->back_calls, g_array_unref);
     }
     g_free(layout->sites);
     g_free(layout);

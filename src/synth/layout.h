@@ -24,6 +24,8 @@ typedef struct {
     int turn;                            /* LH_SYNTH_LOCAL, or a round */
     double remote;                       /* share of the rows that live elsewhere */
     uint32_t out;                        /* part of the block slot where its output begins */
+    int back_turn;                       /* in which it may run backward: the last row's */
+    double back_remote; /* shares of rows and columns that live elsewhere, added up */
 } LhSynthCall;
 
 /* Indices of tables are slice * chunks + chunk (or + place in a list); slices are a GPU's. */
@@ -36,6 +38,9 @@ typedef struct {
     uint32_t *result_at;              /* where the place's result for a row is */
     int *result_turn;                 /* the last call's */
     GArray *calls;                    /* of LhSynthCall, by turn */
+    /* Of the backward pass; else NULL. */
+    int *dq_turn, *dkv_turn; /* the last calls' of rows and of columns */
+    GArray *back_calls;      /* the same, by back_turn */
 } LhSynthSite;
 
 typedef struct {

@@ -37,8 +37,9 @@ check_kind(const LhSetup *setup, GError **error)
                              "training step: leave out --step");
     if (setup->params.attention.linear)
         return refuse(error, "schedules are searched for softmax attention, not for linear one");
-    if (setup->params.pass != LH_PASS_FWD)
-        return refuse(error, "schedules are searched for the forward pass alone: add --pass fwd");
+    if (setup->params.pass == LH_PASS_BWD)
+        return refuse(error, "schedules are searched for both passes, or for the forward pass "
+                             "alone: leave out --pass bwd");
     if (setup->params.keep_saved || setup->params.data_parallel_size > 1)
         return refuse(error, "schedules are searched for one group of ranks: leave out "
                              "--data-parallel-size");
@@ -197,6 +198,7 @@ measure(LhSynthProblem *p)
     p->q_bytes = all * form->slots[0].part_bytes;
     p->kv_bytes = all * form->slots[1].part_bytes;
     p->result_bytes = p->q_bytes + all * rows * sizeof(float);
+    p->do_bytes = p->q_bytes + 2 * all * rows * sizeof(float);
     p->byte_ps = g_new(double, p->places);
     for (uint32_t place = 0; place < p->places; place++)
         p->byte_ps[place] = (double)LH_PS_PER_S / MAX(place_rate(p, place), 1);
@@ -224,28 +226,32 @@ lh_synth_args(const LhSynthProblem *p, uint32_t row, uint32_t rows, uint32_t col
         p->form, lh_pass_block_args(&p->form->params, rows * tokens, columns * tokens, mask, 0));
 }
 
-/* What a block keeps its GPUs busy for: what is idle of the last wave, another stream may use. The
- * better of the two kernels counts. */
+/* What a call keeps its GPUs busy for: what is idle of the last wave, another stream may use. */
 static LhTime
-price(LhCost *cost, const LhSynthProblem *p, const LhKernelArgs *args)
+price(LhCost *cost, const LhSynthProblem *p, LhKernelId kernel, const LhKernelArgs *args)
 {
-    static const LhKernelId kernels[] = { LH_KERNEL_ID_attention_fwd,
-                                          LH_KERNEL_ID_attention_block };
-    LhTime least = LH_TIME_NEVER;
+    LhOp op = { .kind = LH_OP_COMPUTE,
+                .compute = { .kernel = kernel, .args = *args, .regions_count = 2 } };
+    double occupancy;
+    LhTime time_ps;
 
-    for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
-        LhOp op = { .kind = LH_OP_COMPUTE,
-                    .compute = { .kernel = kernels[i], .args = *args, .regions_count = 2 } };
-        double occupancy;
-        LhTime time_ps;
+    op.compute.regions[0] = (LhRegion){ .slot = 0, .count = p->pieces };
+    op.compute.regions[1] = (LhRegion){ .slot = 1, .count = p->pieces };
+    op.compute.args.first = true;
+    time_ps = lh_cost_compute(cost, p->form, &op, &occupancy);
+    return lh_time_from_ps((double)time_ps * occupancy);
+}
 
-        op.compute.regions[0] = (LhRegion){ .slot = 0, .count = p->pieces };
-        op.compute.regions[1] = (LhRegion){ .slot = 1, .count = p->pieces };
-        op.compute.args.first = true;
-        time_ps = lh_cost_compute(cost, p->form, &op, &occupancy);
-        least = MIN(least, lh_time_from_ps((double)time_ps * occupancy));
-    }
-    return least;
+/* Forward, the better of the two kernels counts. */
+static void
+price_block(LhCost *cost, const LhSynthProblem *p, LhSynthBlock *block)
+{
+    const LhKernelArgs args = lh_synth_args(p, block->row, 1, block->column, 1);
+
+    block->work_ps = MIN(price(cost, p, LH_KERNEL_ID_attention_fwd, &args),
+                         price(cost, p, LH_KERNEL_ID_attention_block, &args));
+    if (p->backward)
+        block->back_ps = price(cost, p, LH_KERNEL_ID_attention_bwd, &args);
 }
 
 static bool
@@ -259,13 +265,13 @@ find_blocks(LhSynthProblem *p)
     for (uint32_t i = 0; i < p->chunks && blocks->len <= BLOCKS_MAX; i++) {
         for (uint32_t j = 0; j < p->chunks; j++) {
             const LhSegment q = { i * tokens, 1, tokens }, k = { j * tokens, 1, tokens };
-            LhSynthBlock block = { i, j, 0, lh_mask_pairs(&p->form->params.mask, q, k), 0 };
-            LhKernelArgs args;
+            LhSynthBlock block = { .row = i,
+                                   .column = j,
+                                   .pairs = lh_mask_pairs(&p->form->params.mask, q, k) };
 
             if (block.pairs == 0)
                 continue;
-            args = lh_synth_args(p, i, 1, j, 1);
-            block.work_ps = price(&cost, p, &args);
+            price_block(&cost, p, &block);
             for (; block.slice < p->grain.slices; block.slice++)
                 g_array_append_val(blocks, block);
         }
@@ -314,6 +320,7 @@ lh_synth_problem_new(const LhSetup *setup, LhSynthGrain grain)
         return NULL;
     p->setup = setup;
     p->grain = grain;
+    p->backward = setup->params.pass == LH_PASS_BOTH;
     p->places = at.places;
     p->gpus = at.gpus;
     p->form = new_form(setup, grain, at);

@@ -23,6 +23,7 @@ typedef struct {
     uint32_t slice;
     uint64_t pairs;
     LhTime work_ps; /* on each GPU of its place, as the simulator prices it */
+    LhTime back_ps; /* the same, of the backward pass; 0: there is none */
 } LhSynthBlock;
 
 /* Where a segment lives. */
@@ -33,6 +34,7 @@ typedef struct {
 typedef struct {
     const LhSetup *setup; /* borrowed */
     LhSynthGrain grain;
+    bool backward;   /* both passes are run */
     LhProgram *form; /* placement, slices, inputs and outputs; no ops */
     uint32_t places, gpus;
     uint32_t kv_slices;      /* of a GPU; divides grain.slices */
@@ -48,7 +50,9 @@ typedef struct {
     uint32_t *row_first, *row_blocks, *column_first, *column_blocks;
     /* Of a chunk in one slice, for all GPUs of a place: inputs and results as they travel. */
     uint64_t q_bytes, kv_bytes, result_bytes;
-    double *byte_ps; /* [places]: time for a byte into or out of a place */
+    uint64_t do_bytes; /* and of the backward pass, with two statistics; dq and dk, dv have the
+                          sizes of q and k, v */
+    double *byte_ps;   /* [places]: time for a byte into or out of a place */
 } LhSynthProblem;
 
 /* Why the scenario has no synthesis: LH_ERROR_NO or LH_ERROR_INPUT. */

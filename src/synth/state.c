@@ -17,6 +17,14 @@ typedef struct {
     bool row; /* else a column */
 } Need;
 
+static void
+carry(const LhSynthState *s, LhSynthCounters *counters, uint32_t slot, uint32_t from, uint32_t to,
+      int64_t bytes)
+{
+    counters->out[slot * s->problem->places + from] += bytes;
+    counters->in[slot * s->problem->places + to] += bytes;
+}
+
 /* What travels for a chunk that a place needs: to the place in the slot of the first round, and
  * results back two slots behind the last. */
 static void
@@ -25,7 +33,6 @@ travel(LhSynthState *s, const Need *need, int64_t sign)
     const LhSynthProblem *p = s->problem;
     const uint32_t home = p->homes[need->chunk], place = need->place;
     uint32_t first = UINT32_MAX, last = 0;
-    int64_t bytes;
 
     if (home == place)
         return;
@@ -37,14 +44,18 @@ travel(LhSynthState *s, const Need *need, int64_t sign)
     }
     if (first == UINT32_MAX)
         return;
-    bytes = sign * (int64_t)(need->row ? p->q_bytes : p->kv_bytes);
-    s->in[first * p->places + place] += bytes;
-    s->out[first * p->places + home] += bytes;
-    if (!need->row)
+    carry(s, &s->forward, first, home, place,
+          sign * (int64_t)(need->row ? p->q_bytes : p->kv_bytes));
+    if (need->row)
+        carry(s, &s->forward, last + 2, place, home, sign * (int64_t)p->result_bytes);
+    if (!p->backward)
         return;
-    bytes = sign * (int64_t)p->result_bytes;
-    s->in[(last + 2) * p->places + home] += bytes;
-    s->out[(last + 2) * p->places + place] += bytes;
+    if (need->row) {
+        carry(s, &s->backward, first, home, place, sign * (int64_t)p->do_bytes);
+        carry(s, &s->backward, first + 2, place, home, sign * (int64_t)p->q_bytes);
+    } else {
+        carry(s, &s->backward, last + 2, place, home, sign * (int64_t)p->kv_bytes);
+    }
 }
 
 static void
@@ -66,11 +77,13 @@ add(LhSynthState *s, uint32_t index, int sign)
     const uint32_t column =
         (place * p->chunks + block->column) * slices + lh_synth_kv_slice(p, block->slice);
     const uint32_t when = lh_synth_is_local(p, block, place) ? 0 : turn + 1;
+    const uint32_t back = p->homes[block->row] == place ? 0 : turn + 1; /* k and v are kept */
 
     count(s, (Need){ &s->rows[row * s->rounds], place, block->row, true }, turn, sign);
     count(s, (Need){ &s->columns[column * s->rounds], place, block->column, false }, turn, sign);
-    s->work_ps[when * p->places + place] += sign * block->work_ps;
-    s->load_ps[place] += sign * block->work_ps;
+    s->forward.work_ps[when * p->places + place] += sign * block->work_ps;
+    s->backward.work_ps[back * p->places + place] += sign * block->back_ps;
+    s->load_ps[place] += sign * (block->work_ps + block->back_ps);
 }
 
 void
@@ -81,6 +94,24 @@ lh_synth_state_move(LhSynthState *s, uint32_t block, uint32_t owner, uint32_t tu
     s->owners[block] = owner;
     s->turns[block] = (uint8_t)turn;
     add(s, block, 1);
+}
+
+static void
+init_counters(const LhSynthState *s, LhSynthCounters *counters)
+{
+    const gsize places = s->problem->places;
+
+    counters->in = g_new0(int64_t, (s->rounds + 2) * places);
+    counters->out = g_new0(int64_t, (s->rounds + 2) * places);
+    counters->work_ps = g_new0(int64_t, (s->rounds + 1) * places);
+}
+
+static void
+clear_counters(LhSynthCounters *counters)
+{
+    g_free(counters->in);
+    g_free(counters->out);
+    g_free(counters->work_ps);
 }
 
 LhSynthState *
@@ -96,9 +127,8 @@ lh_synth_state_new(const LhSynthProblem *p, uint32_t rounds)
     s->turns = g_new0(uint8_t, p->blocks_count + 1);
     s->rows = g_new0(uint32_t, counters);
     s->columns = g_new0(uint32_t, counters);
-    s->in = g_new0(int64_t, (gsize)(rounds + 2) * p->places);
-    s->out = g_new0(int64_t, (gsize)(rounds + 2) * p->places);
-    s->work_ps = g_new0(int64_t, (gsize)(rounds + 1) * p->places);
+    init_counters(s, &s->forward);
+    init_counters(s, &s->backward);
     s->load_ps = g_new0(int64_t, p->places);
     for (uint32_t b = 0; b < p->blocks_count; b++) {
         s->owners[b] = p->homes[p->blocks[b].row];
@@ -116,23 +146,22 @@ lh_synth_state_free(LhSynthState *s)
     g_free(s->turns);
     g_free(s->rows);
     g_free(s->columns);
-    g_free(s->in);
-    g_free(s->out);
-    g_free(s->work_ps);
+    clear_counters(&s->forward);
+    clear_counters(&s->backward);
     g_free(s->load_ps);
     g_free(s);
 }
 
 /* The time of slot @slot of the network, in which all places send and receive at once. */
 static double
-slot_ps(const LhSynthState *s, uint32_t slot, double *sum)
+slot_ps(const LhSynthState *s, const LhSynthCounters *c, uint32_t slot, double *sum)
 {
     const LhSynthProblem *p = s->problem;
     double longest = 0;
 
     for (uint32_t n = 0; n < p->places; n++) {
-        const double in = (double)s->in[slot * p->places + n];
-        const double out = (double)s->out[slot * p->places + n];
+        const double in = (double)c->in[slot * p->places + n];
+        const double out = (double)c->out[slot * p->places + n];
 
         longest = fmax(longest, fmax(in, out) * p->byte_ps[n]);
         *sum += in * p->byte_ps[n];
@@ -146,7 +175,7 @@ slot_ps(const LhSynthState *s, uint32_t slot, double *sum)
  * of which C(n, -1) is the work of n that has all inputs at home. The result is when all is over.
  */
 static double
-pipeline_ps(const LhSynthState *s, double *sum)
+pipeline_ps(const LhSynthState *s, const LhSynthCounters *c, double *sum)
 {
     const uint32_t places = s->problem->places;
     double computed[LH_SYNTH_PLACES_MAX];
@@ -154,15 +183,15 @@ pipeline_ps(const LhSynthState *s, double *sum)
     double arrived = 0, end = 0;
 
     for (uint32_t n = 0; n < places; n++)
-        computed[n] = (double)s->work_ps[n];
+        computed[n] = (double)c->work_ps[n];
     for (uint32_t t = 0; t < s->rounds + 2; t++) {
-        const double slot = slot_ps(s, t, sum);
+        const double slot = slot_ps(s, c, t, sum);
 
         if (t >= 2 && slot > 0)
             arrived = fmax(arrived, ready[t - 2]);
         arrived += slot;
         for (uint32_t n = 0; t < s->rounds && n < places; n++) {
-            const double work = (double)s->work_ps[(t + 1) * places + n];
+            const double work = (double)c->work_ps[(t + 1) * places + n];
 
             if (work > 0)
                 computed[n] = fmax(computed[n], arrived) + work;
@@ -179,8 +208,10 @@ lh_synth_state_objective(const LhSynthState *s, const LhSynthWeights *weights)
 {
     const uint32_t places = s->problem->places;
     double sum = 0, most = 0, all = 0, squares = 0;
-    const double time = pipeline_ps(s, &sum);
+    double time = pipeline_ps(s, &s->forward, &sum);
 
+    if (s->problem->backward)
+        time += pipeline_ps(s, &s->backward, &sum);
     for (uint32_t n = 0; n < places; n++) {
         const double load = (double)s->load_ps[n];
 
@@ -198,7 +229,7 @@ lh_synth_state_bytes(const LhSynthState *s)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < (s->rounds + 2) * s->problem->places; i++)
-        sum += (uint64_t)s->out[i];
+        sum += (uint64_t)(s->forward.out[i] + s->backward.out[i]);
     return sum;
 }
 

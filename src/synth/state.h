@@ -2,13 +2,23 @@
  * An assignment of every block to a place that computes it and a round in which its inputs have
  * arrived, and what that costs: counters that a move changes in O(rounds), and an objective. Slot t
  * of the network carries the inputs that round t needs first, and the results of rows whose last
- * block was computed in round t - 2.
+ * block was computed in round t - 2. In a backward pass rows come in the same rounds again, with
+ * do, lse and delta; dq leaves two slots behind that, dk and dv two slots behind the last round
+ * that needs their column.
  */
 #pragma once
 
 #include "synth/problem.h"
 
 #define LH_SYNTH_ROUNDS_MAX 8U
+
+/* What a pass costs. */
+typedef struct {
+    /* Bytes by slot and place: [slot * places + place], rounds + 2 slots. */
+    int64_t *in, *out;
+    /* Time by round and place; entry 0 is what has all its inputs at home, entry t + 1 round t. */
+    int64_t *work_ps;
+} LhSynthCounters;
 
 typedef struct {
     const LhSynthProblem *problem; /* borrowed */
@@ -18,11 +28,8 @@ typedef struct {
     /* Blocks of a place that need a chunk in a round: [((place * chunks + chunk) * slices + slice)
      * * rounds + round]. */
     uint32_t *rows, *columns;
-    /* Bytes by slot and place: [slot * places + place], rounds + 2 slots. */
-    int64_t *in, *out;
-    /* Time by round and place; entry 0 is what has all its inputs at home, entry t + 1 round t. */
-    int64_t *work_ps;
-    int64_t *load_ps; /* [places]: the sum of these */
+    LhSynthCounters forward, backward; /* the latter 0 where there is no such pass */
+    int64_t *load_ps;                  /* [places]: the sum of all work */
 } LhSynthState;
 
 /* What an assignment is judged by: its time, and beside it a little of what makes others good. */

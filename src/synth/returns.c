@@ -1,0 +1,109 @@
+/* See the header. */
+#include "synth/returns.h"
+
+uint32_t
+lh_synth_result_at(const LhSynthSite *site, LhSynthResult kind, uint32_t entry, int *turn)
+{
+    switch (kind) {
+    case LH_SYNTH_DQ:
+        *turn = site->dq_turn[entry];
+        return site->row_at[entry];
+    case LH_SYNTH_DKV:
+        *turn = site->dkv_turn[entry];
+        return site->column_at[entry];
+    default:
+        *turn = site->result_turn[entry];
+        return site->result_at[entry];
+    }
+}
+
+/* Within a place first, then by turn and output: neighbours can be merged by one call. */
+static int
+by_order(gconstpointer a, gconstpointer b)
+{
+    const LhSynthArrival *x = a, *y = b;
+
+    if (x->remote != y->remote)
+        return x->remote ? 1 : -1;
+    if (x->turn != y->turn)
+        return x->turn < y->turn ? -1 : 1;
+    if (x->output != y->output)
+        return x->output < y->output ? -1 : 1;
+    return x->source < y->source ? -1 : x->source > y->source;
+}
+
+/* What place @from has for segment @segment. */
+static void
+add_arrivals(const LhSynthLayout *layout, LhSynthResult kind, GArray *arrivals, uint32_t segment,
+             uint32_t from)
+{
+    const LhSynthProblem *p = layout->problem;
+    const uint32_t chunk = segment / p->pieces, slices = lh_synth_result_slices(p, kind);
+    const uint32_t first = p->seats[segment].part * slices * p->gpus;
+
+    for (uint32_t slice = 0; slice < slices; slice++) {
+        int turn;
+        const uint32_t at =
+            lh_synth_result_at(&layout->sites[from], kind, slice * p->chunks + chunk, &turn);
+
+        if (at == LH_SYNTH_NONE)
+            continue;
+        for (uint32_t gpu = 0; gpu < p->gpus; gpu++) {
+            const LhSynthArrival a = { .remote = p->homes[chunk] != from,
+                                       .turn = turn,
+                                       .output = first + gpu * slices + slice,
+                                       .source = from * p->gpus + gpu,
+                                       .from = at + segment % p->pieces };
+
+            g_array_append_val(arrivals, a);
+        }
+    }
+}
+
+LhSynthReturns *
+lh_synth_returns_new(const LhSynthLayout *layout, LhSynthResult kind)
+{
+    const LhSynthProblem *p = layout->problem;
+    LhSynthReturns *r = g_new0(LhSynthReturns, 1);
+
+    r->ranks = p->places * p->gpus;
+    r->arrivals = g_new(GArray *, r->ranks);
+    r->departures = g_new(GArray *, r->ranks);
+    for (uint32_t rank = 0; rank < r->ranks; rank++) {
+        r->arrivals[rank] = g_array_new(FALSE, FALSE, sizeof(LhSynthArrival));
+        r->departures[rank] = g_array_new(FALSE, FALSE, sizeof(LhSynthDeparture));
+    }
+    for (uint32_t segment = 0; segment < p->segments; segment++)
+        for (uint32_t from = 0; from < p->places; from++)
+            add_arrivals(layout, kind, r->arrivals[p->seats[segment].rank], segment, from);
+    for (uint32_t rank = 0; rank < r->ranks; rank++) {
+        uint32_t at = 0;
+
+        g_array_sort(r->arrivals[rank], by_order);
+        for (guint i = 0; i < r->arrivals[rank]->len; i++) {
+            LhSynthArrival *a = &g_array_index(r->arrivals[rank], LhSynthArrival, i);
+            const LhSynthDeparture d = { rank, i };
+
+            if (a->source == rank)
+                continue;
+            a->at = at++;
+            g_array_append_val(r->departures[a->source], d);
+        }
+        r->most = MAX(r->most, at);
+    }
+    return r;
+}
+
+void
+lh_synth_returns_free(LhSynthReturns *r)
+{
+    if (r == NULL)
+        return;
+    for (uint32_t rank = 0; rank < r->ranks; rank++) {
+        g_array_unref(r->arrivals[rank]);
+        g_array_unref(r->departures[rank]);
+    }
+    g_free(r->arrivals);
+    g_free(r->departures);
+    g_free(r);
+}
