@@ -130,14 +130,15 @@ static void
 return_rows(LhSynthWriter *w, LhSynthOutput *output, const Results *r, int turn, bool remote)
 {
     const LhSynthProblem *p = w->e->p;
-    LhSynthWaits computed = { { 0 } };
+    LhSynthLeaving leaving = { .turn = turn, .remote = remote };
 
     for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++) {
         if (w->site->result_at[entry] != LH_SYNTH_NONE && w->site->result_turn[entry] == turn &&
             (p->homes[entry % p->chunks] != w->place) == remote)
-            lh_synth_join(&computed, &r->waits[entry]);
+            lh_synth_join(&leaving.computed, &r->waits[entry]);
     }
-    lh_synth_return(w, output, 1, turn, remote, &computed, &computed);
+    leaving.sendable = leaving.computed;
+    lh_synth_return(w, output, 1, &leaving);
 }
 
 /* --- declarations -------------------------------------------------------------------------------

@@ -209,8 +209,7 @@ is_complete(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry, int turn
 
 /* Rounds the parts of complete sums that other ranks get. */
 static void
-round_sums(LhSynthWriter *w, const LhSynthOutput *o, int turn, bool remote,
-           const LhSynthWaits *computed, LhSynthWaits *rounded)
+round_sums(LhSynthWriter *w, const LhSynthOutput *o, LhSynthLeaving *leaving)
 {
     const LhSynthProblem *p = w->e->p;
     const uint32_t entries = lh_synth_result_slices(p, o->kind) * p->chunks;
@@ -220,13 +219,13 @@ round_sums(LhSynthWriter *w, const LhSynthOutput *o, int turn, bool remote,
         int complete;
         const uint32_t at = lh_synth_result_at(w->site, o->kind, entry, &complete);
 
-        if (!is_complete(w, o->kind, entry, turn, remote))
+        if (!is_complete(w, o->kind, entry, leaving->turn, leaving->remote))
             continue;
         for (uint32_t piece = 0; piece < p->pieces; piece++) {
             if (p->seats[entry % p->chunks * p->pieces + piece].rank == w->rank)
                 continue;
             if (run.count > 0 && run.part + run.count != at + piece) {
-                round_run(w, &run, computed, rounded);
+                round_run(w, &run, &leaving->computed, &leaving->sendable);
                 run.count = 0;
             }
             if (run.count == 0)
@@ -235,24 +234,24 @@ round_sums(LhSynthWriter *w, const LhSynthOutput *o, int turn, bool remote,
         }
     }
     if (run.count > 0)
-        round_run(w, &run, computed, rounded);
+        round_run(w, &run, &leaving->computed, &leaving->sendable);
 }
 
 static void
 return_sums(LhSynthWriter *w, LhSynthOutput *outputs, const Sums *sums, int turn, bool remote)
 {
     const LhSynthProblem *p = w->e->p;
-    LhSynthWaits computed = { { 0 } }, rounded = { { 0 } };
+    LhSynthLeaving leaving = { .turn = turn, .remote = remote };
 
     for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++)
         if (is_complete(w, LH_SYNTH_DQ, entry, turn, remote))
-            lh_synth_join(&computed, &sums->rows[entry]);
+            lh_synth_join(&leaving.computed, &sums->rows[entry]);
     for (uint32_t entry = 0; entry < p->kv_slices * p->chunks; entry++)
         if (is_complete(w, LH_SYNTH_DKV, entry, turn, remote))
-            lh_synth_join(&computed, &sums->columns[entry]);
+            lh_synth_join(&leaving.computed, &sums->columns[entry]);
     for (int i = 0; i < 2; i++)
-        round_sums(w, &outputs[i], turn, remote, &computed, &rounded);
-    lh_synth_return(w, outputs, 2, turn, remote, &computed, &rounded);
+        round_sums(w, &outputs[i], &leaving);
+    lh_synth_return(w, outputs, 2, &leaving);
 }
 
 /* --- the pass -----------------------------------------------------------------------------------

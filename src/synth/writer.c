@@ -99,10 +99,17 @@ typedef struct {
     uint32_t id;               /* + 1; 0: not there */
 } Exchange;
 
-/* A message of one part of each of @count slots. */
+/* One part of each of @count slots. */
+typedef struct {
+    bool send; /* else receive */
+    uint32_t peer;
+    uint16_t tag;
+    const uint16_t *slots;
+    uint32_t count, part;
+} Message;
+
 static void
-post(Exchange *x, bool send, uint32_t peer, uint16_t tag, const uint16_t *slots, uint32_t count,
-     uint32_t part)
+post(Exchange *x, Message m)
 {
     LhEmitter *emitter = x->w->emitter;
     uint64_t bytes = 0;
@@ -114,11 +121,11 @@ post(Exchange *x, bool send, uint32_t peer, uint16_t tag, const uint16_t *slots,
         if (x->waits != NULL)
             lh_synth_wait(x->w, x->waits);
     }
-    for (uint32_t i = 0; i < count; i++)
-        bytes += emitter->program->slots[slots[i]].part_bytes;
-    lh_emit_part(emitter, send, peer, tag, bytes);
-    for (uint32_t i = 0; i < count; i++)
-        lh_emit_region(emitter, slots[i], part, 1);
+    for (uint32_t i = 0; i < m.count; i++)
+        bytes += emitter->program->slots[m.slots[i]].part_bytes;
+    lh_emit_part(emitter, m.send, m.peer, m.tag, bytes);
+    for (uint32_t i = 0; i < m.count; i++)
+        lh_emit_region(emitter, m.slots[i], m.part, 1);
 }
 
 /* --- inputs -------------------------------------------------------------------------------------
@@ -158,8 +165,8 @@ send_segment(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t se
         const uint32_t peer = to * p->gpus + gpu;
 
         if (peer != w->rank)
-            post(x, true, peer, label_of(w, input, segment, slice), input->from, input->slots,
-                 part_of(w, input, segment, gpu, slice));
+            post(x, (Message){ true, peer, label_of(w, input, segment, slice), input->from,
+                               input->slots, part_of(w, input, segment, gpu, slice) });
     }
 }
 
@@ -196,8 +203,8 @@ move_chunk(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t chun
             if (owner == w->rank)
                 send_segment(x, input, slice, segment, to);
             else if (to == w->place)
-                post(x, false, owner, label_of(w, input, segment, slice), input->to, input->slots,
-                     at + piece);
+                post(x, (Message){ false, owner, label_of(w, input, segment, slice), input->to,
+                                   input->slots, at + piece });
         }
     }
 }
@@ -436,7 +443,7 @@ send_results(Exchange *x, const LhSynthOutput *o, int turn)
             &g_array_index(returns->arrivals[d->peer], LhSynthArrival, d->index);
 
         if (is_of_turn(a, turn, x->stream == LH_SYNTH_STREAM_RESULTS))
-            post(x, true, d->peer, result_label(o, a), &o->sent, 1, a->from);
+            post(x, (Message){ true, d->peer, result_label(o, a), &o->sent, 1, a->from });
     }
 }
 
@@ -450,21 +457,23 @@ receive_results(Exchange *x, const LhSynthOutput *o, int turn)
         const LhSynthArrival *a = &g_array_index(arrivals, LhSynthArrival, i);
 
         if (a->source != w->rank && is_of_turn(a, turn, x->stream == LH_SYNTH_STREAM_RESULTS))
-            post(x, false, a->source, result_label(o, a), &o->came, 1, a->at);
+            post(x, (Message){ false, a->source, result_label(o, a), &o->came, 1, a->at });
     }
 }
 
 void
-lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count, int turn, bool remote,
-                const LhSynthWaits *computed, const LhSynthWaits *sendable)
+lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
+                const LhSynthLeaving *leaving)
 {
+    const int turn = leaving->turn;
+    const bool remote = leaving->remote;
     LhSynthWaits received = { { 0 } };
     Exchange x = { .w = w,
                    .stream = remote ? LH_SYNTH_STREAM_RESULTS : LH_SYNTH_STREAM_LOCAL,
-                   .waits = sendable };
+                   .waits = &leaving->sendable };
 
     for (uint32_t i = 0; i < count; i++)
-        merge_arrivals(w, &outputs[i], turn, remote, true, computed);
+        merge_arrivals(w, &outputs[i], turn, remote, true, &leaving->computed);
     for (uint32_t i = 0; i < count; i++)
         send_results(&x, &outputs[i], turn);
     for (uint32_t i = 0; i < count; i++)

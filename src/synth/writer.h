@@ -131,13 +131,16 @@ void lh_synth_gather(LhSynthWriter *w, const LhSynthInput *inputs, uint32_t coun
 void lh_synth_output_init(const LhSynthWriter *w, LhSynthOutput *output);
 void lh_synth_output_clear(LhSynthOutput *output);
 
-/*
- * Results that are complete behind the calls of a turn, for tokens that live here or elsewhere: the
- * rank's own, behind @computed, are added up, others sent, behind @sendable, and those that come
- * added up.
- */
-void lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count, int turn,
-                     bool remote, const LhSynthWaits *computed, const LhSynthWaits *sendable);
+/* Results that are complete behind the calls of a turn. */
+typedef struct {
+    int turn;
+    bool remote;                     /* of tokens that live at other places; else of the own */
+    LhSynthWaits computed, sendable; /* when they are added up here, and when they are sent */
+} LhSynthLeaving;
+
+/* The rank's own are added up, others sent, and those that come added up. */
+void lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
+                     const LhSynthLeaving *leaving);
 
 /* A temporary slot of at least one part. */
 uint16_t lh_synth_add_slot(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts,
