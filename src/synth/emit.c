@@ -83,7 +83,7 @@ attend_rows(LhSynthWriter *w, Results *r, const LhSynthCall *call, uint32_t firs
     const uint32_t column = lh_synth_column_entry(w, call, 0);
     LhKernelArgs args =
         lh_synth_args(p, entry % p->chunks, count, column % p->chunks, call->columns);
-    LhSynthWaits waits = lh_synth_inputs_of(w, call, call->turn);
+    LhSynthWaits waits = lh_synth_inputs_of(w, call, call->forward.turn);
     uint32_t id;
 
     args.first = blocks || !r->begun[entry];
@@ -132,11 +132,9 @@ return_rows(LhSynthWriter *w, LhSynthOutput *output, const Results *r, int turn,
     const LhSynthProblem *p = w->e->p;
     LhSynthLeaving leaving = { .turn = turn, .remote = remote };
 
-    for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++) {
-        if (w->site->result_at[entry] != LH_SYNTH_NONE && w->site->result_turn[entry] == turn &&
-            (p->homes[entry % p->chunks] != w->place) == remote)
+    for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++)
+        if (lh_synth_completes(w, LH_SYNTH_O, entry, turn, remote))
             lh_synth_join(&leaving.computed, &r->waits[entry]);
-    }
     leaving.sendable = leaving.computed;
     lh_synth_return(w, output, 1, &leaving);
 }
@@ -252,7 +250,7 @@ write_forward(LhSynthWriter *w)
         for (; call < w->site->calls->len; call++) {
             const LhSynthCall *c = &g_array_index(w->site->calls, LhSynthCall, call);
 
-            if (c->turn != turn)
+            if (c->forward.turn != turn)
                 break;
             attend(w, &results, c);
         }

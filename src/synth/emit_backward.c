@@ -148,7 +148,7 @@ attend(LhSynthWriter *w, Sums *sums, const LhSynthCall *call)
     const uint32_t rows = call->rows * p->pieces, columns = call->columns * p->pieces;
     LhKernelArgs args =
         lh_synth_args(p, row % p->chunks, call->rows, column % p->chunks, call->columns);
-    LhSynthWaits waits = lh_synth_inputs_of(w, call, call->back_turn);
+    LhSynthWaits waits = lh_synth_inputs_of(w, call, call->backward.turn);
     uint32_t id;
 
     args.rule = &w->e->program->params.mask;
@@ -185,8 +185,7 @@ static void
 round_run(LhSynthWriter *w, const Run *run, const LhSynthWaits *computed, LhSynthWaits *rounded)
 {
     const LhSynthOutput *o = run->output;
-    const LhKernelArgs args = o->kind == LH_SYNTH_DKV ? lh_synth_column_args(w->e, run->count)
-                                                      : lh_synth_row_args(w->e, run->count);
+    const LhKernelArgs args = lh_synth_result_args(w, o->kind, run->count);
     const uint32_t id =
         lh_emit_compute(w->emitter, LH_SYNTH_STREAM_MERGE, LH_KERNEL_ID_cast, &args);
 
@@ -194,17 +193,6 @@ round_run(LhSynthWriter *w, const Run *run, const LhSynthWaits *computed, LhSynt
     lh_emit_operand(w->emitter, o->sent, run->part, run->count);
     lh_synth_wait(w, computed);
     lh_synth_note(w, rounded, id);
-}
-
-/* Whether the sum of an entry is complete in this turn, and goes where @remote says. */
-static bool
-is_complete(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry, int turn, bool remote)
-{
-    const LhSynthProblem *p = w->e->p;
-    int complete;
-
-    return lh_synth_result_at(w->site, kind, entry, &complete) != LH_SYNTH_NONE &&
-           complete == turn && (p->homes[entry % p->chunks] != w->place) == remote;
 }
 
 /* Rounds the parts of complete sums that other ranks get. */
@@ -216,10 +204,10 @@ round_sums(LhSynthWriter *w, const LhSynthOutput *o, LhSynthLeaving *leaving)
     Run run = { .output = o };
 
     for (uint32_t entry = 0; entry < entries; entry++) {
-        int complete;
-        const uint32_t at = lh_synth_result_at(w->site, o->kind, entry, &complete);
+        int turn;
+        const uint32_t at = lh_synth_result_at(w->site, o->kind, entry, &turn);
 
-        if (!is_complete(w, o->kind, entry, leaving->turn, leaving->remote))
+        if (!lh_synth_completes(w, o->kind, entry, leaving->turn, leaving->remote))
             continue;
         for (uint32_t piece = 0; piece < p->pieces; piece++) {
             if (p->seats[entry % p->chunks * p->pieces + piece].rank == w->rank)
@@ -244,10 +232,10 @@ return_sums(LhSynthWriter *w, LhSynthOutput *outputs, const Sums *sums, int turn
     LhSynthLeaving leaving = { .turn = turn, .remote = remote };
 
     for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++)
-        if (is_complete(w, LH_SYNTH_DQ, entry, turn, remote))
+        if (lh_synth_completes(w, LH_SYNTH_DQ, entry, turn, remote))
             lh_synth_join(&leaving.computed, &sums->rows[entry]);
     for (uint32_t entry = 0; entry < p->kv_slices * p->chunks; entry++)
-        if (is_complete(w, LH_SYNTH_DKV, entry, turn, remote))
+        if (lh_synth_completes(w, LH_SYNTH_DKV, entry, turn, remote))
             lh_synth_join(&leaving.computed, &sums->columns[entry]);
     for (int i = 0; i < 2; i++)
         round_sums(w, &outputs[i], &leaving);
@@ -315,7 +303,7 @@ lh_synth_write_backward(LhSynthWriter *w)
         for (; call < w->site->back_calls->len; call++) {
             const LhSynthCall *c = &g_array_index(w->site->back_calls, LhSynthCall, call);
 
-            if (c->back_turn != turn)
+            if (c->backward.turn != turn)
                 break;
             attend(w, &sums, c);
         }

@@ -2,6 +2,8 @@
  * that have the same runs. By position they are runs of tokens, too. */
 #include "synth/layout.h"
 
+#include <stddef.h>
+
 static uint32_t *
 new_table(const LhSynthProblem *p)
 {
@@ -162,21 +164,29 @@ judge(const Gather *g, LhSynthCall *call)
         rows += p->homes[row_of(g, call->row + i)] != g->place;
     for (uint32_t j = 0; j < call->columns; j++)
         columns += p->homes[column_of(g, call->column + j)] != g->place;
-    call->turn = rows + columns == 0 ? LH_SYNTH_LOCAL : (int)g->turn;
-    call->remote = (double)rows / call->rows;
+    call->forward = (LhSynthWhen){ rows + columns == 0 ? LH_SYNTH_LOCAL : (int)g->turn,
+                                   (double)rows / call->rows };
 }
 
-/* By turn; in a turn, first what others wait for. */
+/* By turn; in a turn, first what others wait for. @offset: of the pass's LhSynthWhen in a call. */
 static int
-by_turn(gconstpointer a, gconstpointer b)
+by_turn(gconstpointer a, gconstpointer b, gpointer offset)
 {
-    const LhSynthCall *x = a, *y = b;
+    const LhSynthWhen *x = G_STRUCT_MEMBER_P(a, GPOINTER_TO_SIZE(offset));
+    const LhSynthWhen *y = G_STRUCT_MEMBER_P(b, GPOINTER_TO_SIZE(offset));
 
     if (x->turn != y->turn)
         return x->turn < y->turn ? -1 : 1;
     if (x->remote != y->remote)
         return x->remote > y->remote ? -1 : 1;
     return 0;
+}
+
+/* GLib sorts by merging: equal calls stay in their order. */
+static void
+sort_calls(GArray *calls, gsize offset)
+{
+    g_array_sort_with_data(calls, by_turn, GSIZE_TO_POINTER(offset));
 }
 
 static void
@@ -193,7 +203,7 @@ gather_calls(const LhSynthLayout *layout, uint32_t place)
                 judge(&g, &g_array_index(g.site->calls, LhSynthCall, i));
         }
     }
-    g_array_sort(g.site->calls, by_turn); /* stable: GLib sorts by merging */
+    sort_calls(g.site->calls, offsetof(LhSynthCall, forward));
 }
 
 /* Outputs: of each call, or of each row. */
@@ -215,7 +225,7 @@ place_results(const LhSynthLayout *layout, LhSynthSite *site)
 
             if (site->result_at[entry] == LH_SYNTH_NONE)
                 site->result_at[entry] = c->out + k * p->pieces;
-            site->result_turn[entry] = c->turn; /* calls come by turn */
+            site->result_turn[entry] = c->forward.turn; /* calls come by turn */
         }
         if (layout->kernels == LH_SYNTH_BLOCKS)
             site->out_parts += c->rows * p->pieces;
@@ -224,17 +234,10 @@ place_results(const LhSynthLayout *layout, LhSynthSite *site)
         site->out_parts = site->q_parts;
 }
 
-/* First what others wait for. */
-static int
-by_back_turn(gconstpointer a, gconstpointer b)
+static void
+raise_to(int *last, int turn)
 {
-    const LhSynthCall *x = a, *y = b;
-
-    if (x->back_turn != y->back_turn)
-        return x->back_turn < y->back_turn ? -1 : 1;
-    if (x->back_remote != y->back_remote)
-        return x->back_remote > y->back_remote ? -1 : 1;
-    return 0;
+    *last = MAX(*last, turn);
 }
 
 /* k and v are kept from the forward pass: a call waits for its rows alone. */
@@ -251,31 +254,27 @@ lay_out_backward(const LhSynthProblem *p, LhSynthSite *site, uint32_t place)
         LhSynthCall *c = &g_array_index(site->calls, LhSynthCall, i);
         const uint32_t rows = c->slice * p->chunks;
         const uint32_t columns = lh_synth_kv_slice(p, c->slice) * p->chunks;
+        int turn = LH_SYNTH_LOCAL;
         uint32_t remote = 0;
 
-        c->back_turn = LH_SYNTH_LOCAL;
         for (uint32_t k = 0; k < c->rows; k++) {
             const uint32_t row = site->rows[rows + c->row + k];
 
             if (p->homes[row] != place)
-                c->back_turn = MAX(c->back_turn, (int)site->row_turn[rows + row]);
+                turn = MAX(turn, (int)site->row_turn[rows + row]);
         }
-        for (uint32_t k = 0; k < c->rows; k++) {
-            int *turn = &site->dq_turn[rows + site->rows[rows + c->row + k]];
-
-            *turn = MAX(*turn, c->back_turn);
-        }
+        for (uint32_t k = 0; k < c->rows; k++)
+            raise_to(&site->dq_turn[rows + site->rows[rows + c->row + k]], turn);
         for (uint32_t k = 0; k < c->columns; k++) {
             const uint32_t column = site->columns[columns + c->column + k];
-            int *turn = &site->dkv_turn[columns + column];
 
-            *turn = MAX(*turn, c->back_turn);
+            raise_to(&site->dkv_turn[columns + column], turn);
             remote += p->homes[column] != place;
         }
-        c->back_remote = c->remote + (double)remote / c->columns;
+        c->backward = (LhSynthWhen){ turn, c->forward.remote + (double)remote / c->columns };
     }
     site->back_calls = g_array_copy(site->calls);
-    g_array_sort(site->back_calls, by_back_turn);
+    sort_calls(site->back_calls, offsetof(LhSynthCall, backward));
 }
 
 static void

@@ -17,15 +17,18 @@ typedef enum {
     LH_SYNTH_KERNELS
 } LhSynthKernels;
 
+/* When a call may run in a pass, and how much of it others wait for. */
+typedef struct {
+    int turn;      /* LH_SYNTH_LOCAL, or a round */
+    double remote; /* share of what it adds to that lives elsewhere; of two kinds, both shares */
+} LhSynthWhen;
+
 /* A rectangle of blocks of one slice: rows and columns that are neighbours in the layout. */
 typedef struct {
     uint32_t slice;
     uint32_t row, rows, column, columns; /* places in the lists of rows and columns of the slice */
-    int turn;                            /* LH_SYNTH_LOCAL, or a round */
-    double remote;                       /* share of the rows that live elsewhere */
+    LhSynthWhen forward, backward;       /* the latter of the backward pass, if there is one */
     uint32_t out;                        /* part of the block slot where its output begins */
-    int back_turn;                       /* in which it may run backward: the last row's */
-    double back_remote; /* shares of rows and columns that live elsewhere, added up */
 } LhSynthCall;
 
 /* Indices of tables are slice * chunks + chunk (or + place in a list); slices are a GPU's. */
@@ -37,10 +40,10 @@ typedef struct {
     uint32_t *row_turn, *column_turn; /* first round that needs a chunk */
     uint32_t *result_at;              /* where the place's result for a row is */
     int *result_turn;                 /* the last call's */
-    GArray *calls;                    /* of LhSynthCall, by turn */
+    GArray *calls;                    /* of LhSynthCall, by forward.turn */
     /* Of the backward pass; else NULL. */
     int *dq_turn, *dkv_turn; /* the last calls' of rows and of columns */
-    GArray *back_calls;      /* the same, by back_turn */
+    GArray *back_calls;      /* the same, by backward.turn */
 } LhSynthSite;
 
 typedef struct {

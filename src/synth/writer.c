@@ -308,11 +308,22 @@ lh_synth_output_clear(LhSynthOutput *o)
     g_free(o->summed);
 }
 
-static LhKernelArgs
-result_args(const LhSynthWriter *w, const LhSynthOutput *o, uint32_t count)
+LhKernelArgs
+lh_synth_result_args(const LhSynthWriter *w, LhSynthResult kind, uint32_t parts)
 {
-    return o->kind == LH_SYNTH_DKV ? lh_synth_column_args(w->e, count)
-                                   : lh_synth_row_args(w->e, count);
+    return kind == LH_SYNTH_DKV ? lh_synth_column_args(w->e, parts)
+                                : lh_synth_row_args(w->e, parts);
+}
+
+bool
+lh_synth_completes(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry, int turn,
+                   bool remote)
+{
+    const LhSynthProblem *p = w->e->p;
+    int complete;
+
+    return lh_synth_result_at(w->site, kind, entry, &complete) != LH_SYNTH_NONE &&
+           complete == turn && (p->homes[entry % p->chunks] != w->place) == remote;
 }
 
 /* @waits: NULL where streams are order enough. */
@@ -320,7 +331,7 @@ static void
 finish(LhSynthWriter *w, const LhSynthOutput *o, LhKernelId kernel, const Run *run,
        const LhSynthWaits *waits)
 {
-    const LhKernelArgs args = result_args(w, o, run->count);
+    const LhKernelArgs args = lh_synth_result_args(w, o->kind, run->count);
 
     lh_emit_compute(w->emitter, LH_SYNTH_STREAM_MERGE, kernel, &args);
     lh_emit_operand(w->emitter, run->slot, run->part, run->count);
@@ -357,7 +368,7 @@ finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const Run *run)
 static void
 merge_run(LhSynthWriter *w, LhSynthOutput *o, const Run *run, const LhSynthWaits *waits)
 {
-    LhKernelArgs args = result_args(w, o, run->count);
+    LhKernelArgs args = lh_synth_result_args(w, o->kind, run->count);
 
     for (uint32_t i = 0; i < run->count; i++) {
         o->missing[run->output + i]--;

@@ -127,6 +127,14 @@ void lh_synth_gather(LhSynthWriter *w, const LhSynthInput *inputs, uint32_t coun
 
 /* --- results --- */
 
+/* Whether the rank's place completes its result for an entry in this turn, for tokens that live
+ * elsewhere (@remote), or at the place. */
+bool lh_synth_completes(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry, int turn,
+                        bool remote);
+
+/* Arguments of a call on @parts parts of a kind of result. */
+LhKernelArgs lh_synth_result_args(const LhSynthWriter *w, LhSynthResult kind, uint32_t parts);
+
 /* Begins and ends the sums of an output. */
 void lh_synth_output_init(const LhSynthWriter *w, LhSynthOutput *output);
 void lh_synth_output_clear(LhSynthOutput *output);
