@@ -493,6 +493,91 @@ START_TEST(nothing_published_is_below_the_bound)
 }
 END_TEST
 
+/* One of so many values, by the chance of @draw. */
+#define ANY(values, draw) (values)[lh_rng_bits(seed, draw, 20) % G_N_ELEMENTS(values)]
+
+/*
+ * The members of a scenario, by chance: cluster and nodes, length, heads, mask, network, slow
+ * ranks and links. Not every one of them has a synthesis. Caller frees.
+ */
+static char *
+random_fields(uint64_t seed)
+{
+    static const struct {
+        const char *name;
+        uint32_t gpus, nodes_max;
+    } clusters[] = { { "azure-nc96-a100", 4, 5 }, { "dfa-2node", 8, 3 }, { "hgx-h100", 8, 3 },
+                     { "dgx-a100-80g", 8, 3 },    { "pcie-a800", 8, 1 }, { "hgx-b200", 8, 3 } };
+    static const uint32_t tokens[] = { 64, 128, 512, 2048 }, heads[] = { 8, 16, 32 };
+    static const uint32_t shared[] = { 1, 1, 2, 4 }, channels[] = { 64, 128 }, batches[] = { 1, 2 };
+    static const char *const networks[] = { "fair", "fair", "fifo" };
+    static const char *const jitters[] = { "0", "0", "0.1", "0.3" };
+    const gsize cluster = lh_rng_bits(seed, 0, 20) % G_N_ELEMENTS(clusters);
+    const uint32_t gpus = clusters[cluster].gpus;
+    const uint32_t nodes = 1 + (uint32_t)(lh_rng_bits(seed, 1, 20) % clusters[cluster].nodes_max);
+    const uint32_t length = ANY(tokens, 4) * gpus * nodes;
+    const uint32_t query_heads = ANY(heads, 5);
+    const uint32_t groups = MAX(query_heads / ANY(shared, 6), 1);
+    const uint64_t mask = lh_rng_bits(seed, 2, 20) % 4, slow = lh_rng_bits(seed, 12, 20) % 4;
+    g_autofree char *masked = mask == 0   ? g_strdup(", \"mask\": \"full\"")
+                              : mask == 1 ? g_strdup_printf(", \"window_size\": %u", length / 3)
+                                          : g_strdup("");
+
+    return g_strdup_printf(
+        "\"cluster\": \"%s:%u\", \"seq_length\": %u, \"num_attention_heads\": %u, "
+        "\"num_query_groups\": %u, \"kv_channels\": %u, \"micro_batch_size\": %u, "
+        "\"network\": \"%s\", \"jitter\": %s, \"pass\": \"%s\"%s%s",
+        clusters[cluster].name, nodes, length, query_heads, groups, ANY(channels, 7),
+        ANY(batches, 8), ANY(networks, 9), ANY(jitters, 11),
+        lh_rng_bits(seed, 3, 20) % 2 != 0 ? "both" : "fwd", masked,
+        slow == 0 ? ", \"straggler\": [{\"rank\": 2, \"factor\": 1.7}]"
+        : slow == 1 && nodes > 1
+            ? ", \"link_fault\": [{\"tier\": \"nic\", \"node\": 0, \"factor\": 0.4}]"
+            : "");
+}
+
+/* Neither a published schedule nor one that is found is faster than the bound. */
+static void
+hold_bound(const Case *c, const char *fields, uint64_t seed)
+{
+    const LhSynthOptions options = { .budget = 2, .seed = seed, .moves = 300, .threads = 1 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhSynthesis) s = lh_synth(c->setup, &options, &error);
+
+    ck_assert_msg(s != NULL, "%s: %s", fields, error != NULL ? error->message : "");
+    ck_assert_int_gt(s->bound.bound_ps, 0);
+    ck_assert_msg(s->best->result->makespan_ps >= s->bound.bound_ps, "%s: found", fields);
+    ck_assert_msg(s->candidate_ps >= s->bound.bound_ps, "%s: a candidate", fields);
+    for (guint i = 0; i < s->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(s->rows, i);
+
+        ck_assert_msg(row->result == NULL || row->result->makespan_ps >= s->bound.bound_ps,
+                      "%s: %s", fields, row->name);
+    }
+}
+
+START_TEST(nothing_is_below_the_bound_of_a_random_problem)
+{
+    const guint wanted = (guint)test_share(500);
+    guint held = 0, crossing = 0;
+    uint64_t seed = 0;
+
+    for (; held < wanted && seed < UINT64_C(4) * wanted + 50; seed++) {
+        g_autofree char *fields = random_fields(seed);
+        Case c = case_of(fields);
+
+        if (lh_synth_check(c.setup, NULL)) {
+            hold_bound(&c, fields, seed);
+            crossing += lh_synth_bound(c.setup).cut_ps > 0;
+            held++;
+        }
+        case_clear(&c);
+    }
+    ck_assert_uint_eq(held, wanted);
+    ck_assert_uint_ge(crossing, wanted / 10); /* both bounds are held */
+}
+END_TEST
+
 /* --- the search ---------------------------------------------------------------------------------
  */
 
@@ -663,5 +748,6 @@ END_TEST
 LH_TEST_MAIN("synth", counters_equal_a_recount, work_is_that_of_all_blocks,
              any_assignment_is_proven_and_runs, no_assignment_moves_less_than_the_cut,
              the_cut_is_that_of_all_sets, nothing_published_is_below_the_bound,
-             threads_change_nothing, beats_the_published_and_runs, keeps_the_memory_limit,
+             nothing_is_below_the_bound_of_a_random_problem, threads_change_nothing,
+             beats_the_published_and_runs, keeps_the_memory_limit,
              an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused)
