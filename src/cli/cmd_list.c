@@ -215,6 +215,8 @@ list_formats(LhTable *table, GError **error)
     add(table, "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)");
     add(table, "longhaul.memory-timeline/1",
         "written: what ranks hold over time (--memory-timeline FILE.json)");
+    add(table, "longhaul.trace/1",
+        "written: every op, for trace viewers, in Chrome's format (--trace FILE.json)");
     add(table, "longhaul.help/1", "written: every option of every command (help --format json)");
     return true;
 }

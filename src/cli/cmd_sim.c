@@ -207,30 +207,70 @@ last_rank(const LhSimResult *result, const LhFrame *frame)
     return last;
 }
 
+/* NULL if the schedule refuses the case. Caller frees @made. */
+static const LhProgram *
+program_of(const LhSetup *setup, LhProgram **made)
+{
+    if (setup->program != NULL)
+        return setup->program;
+    *made = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), NULL);
+    return *made;
+}
+
 /* About how long the simulation takes; nothing if the schedule refuses the case. */
 static double
 seconds_of(const LhSetup *setup)
 {
-    g_autoptr(LhProgram) made =
-        setup->program != NULL
-            ? NULL
-            : lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), NULL);
-    const LhProgram *program = setup->program != NULL ? setup->program : made;
+    g_autoptr(LhProgram) made = NULL;
+    const LhProgram *program = program_of(setup, &made);
 
     return program == NULL ? 0 : lh_work_simulate(program);
 }
 
-static LhCompareRow *
-simulate(const LhSetup *setup, LhTimeline *timeline, LhMemorySink memory, void *memory_data,
-         bool critical)
+/* Who is told of a simulation; NULL: nobody. */
+typedef struct {
+    LhTimeline *timeline;
+    LhTrace *trace;
+    LhMemoryTimeline *memory;
+    LhMemoryEnvelope *envelope;
+} Watchers;
+
+static void
+tell_op(void *data, const LhTimelineRecord *record)
 {
+    const Watchers *to = data;
+
+    if (to->timeline != NULL)
+        lh_timeline_collect(to->timeline, record);
+    if (to->trace != NULL)
+        lh_trace_add(to->trace, record);
+}
+
+static void
+tell_memory(void *data, const LhMemoryRecord *record)
+{
+    const Watchers *to = data;
+
+    if (to->memory != NULL)
+        lh_memory_timeline_add(to->memory, record);
+    if (to->envelope != NULL)
+        lh_memory_envelope_add(to->envelope, record);
+    if (to->trace != NULL)
+        lh_trace_add_memory(to->trace, record);
+}
+
+static LhCompareRow *
+simulate(const LhSetup *setup, Watchers *to, bool critical)
+{
+    const bool ops = to->timeline != NULL || to->trace != NULL;
+    const bool memory = to->memory != NULL || to->envelope != NULL || to->trace != NULL;
     LhProgressLine progress;
     LhHooks hooks = { .progress = lh_progress_draw,
                       .progress_data = &progress,
-                      .timeline = timeline != NULL ? lh_timeline_collect : NULL,
-                      .timeline_data = timeline,
-                      .memory = memory,
-                      .memory_data = memory_data };
+                      .timeline = ops ? tell_op : NULL,
+                      .timeline_data = to,
+                      .memory = memory ? tell_memory : NULL,
+                      .memory_data = to };
     LhCompareRow *row;
 
     if (critical)
@@ -246,6 +286,7 @@ simulate(const LhSetup *setup, LhTimeline *timeline, LhMemorySink memory, void *
 /* What is wanted beside the answer. */
 typedef struct {
     LhRunFiles run;
+    LhProgram *traced;          /* that of the trace, unless the setup has one */
     LhMemoryTimeline *memory;   /* NULL: not wanted as CSV or JSON */
     const char *memory_figure;  /* path; NULL: not wanted as a figure */
     LhMemoryEnvelope *envelope; /* of the figure, once it is known of which rank */
@@ -255,6 +296,8 @@ static void
 files_clear(Files *files)
 {
     lh_run_files_clear(&files->run);
+    if (files->traced != NULL)
+        lh_program_free(files->traced);
     lh_memory_timeline_free(files->memory);
     g_free(files->envelope);
 }
@@ -271,6 +314,18 @@ name_of(const LhSetup *setup)
     return schedule->name;
 }
 
+/* Of a case that is refused there is nothing to trace. */
+static bool
+begin_trace(Files *files, const LhSetup *setup, GError **error)
+{
+    const LhProgram *program;
+
+    if (files->run.options->trace == NULL)
+        return true;
+    program = program_of(setup, &files->traced);
+    return program == NULL || lh_run_files_begin_trace(&files->run, setup, program, error);
+}
+
 /* Before the run. */
 static bool
 files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError **error)
@@ -281,7 +336,8 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
                                     .stamp = &files->run.stamp };
 
     if (!lh_run_files_init(&files->run, &o->files, lh_params_ranks(&setup->params), false, error) ||
-        (o->memory_timeline != NULL && !lh_memory_timeline_check_path(o->memory_timeline, error)))
+        (o->memory_timeline != NULL && !lh_memory_timeline_check_path(o->memory_timeline, error)) ||
+        !begin_trace(files, setup, error))
         return false;
     if (o->memory_timeline != NULL && lh_figure_has_path(o->memory_timeline)) {
         files->memory_figure = o->memory_timeline;
@@ -301,6 +357,7 @@ play_again(Files *files, const LhSetup *setup, const LhCompareRow *row, uint32_t
 {
     const bool kept = lh_run_files_add_last(&files->run, last);
     LhTotals totals;
+    Watchers to;
 
     if (files->memory_figure != NULL) {
         lh_totals(row->result, &totals);
@@ -308,9 +365,8 @@ play_again(Files *files, const LhSetup *setup, const LhCompareRow *row, uint32_t
     }
     if (kept && files->envelope == NULL)
         return;
-    lh_compare_row_free(simulate(setup, kept ? NULL : files->run.timeline,
-                                 files->envelope != NULL ? lh_memory_envelope_add : NULL,
-                                 files->envelope, false));
+    to = (Watchers){ .timeline = kept ? NULL : files->run.timeline, .envelope = files->envelope };
+    lh_compare_row_free(simulate(setup, &to, false));
 }
 
 static bool
@@ -387,6 +443,7 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhCompareRow) row = NULL;
     g_auto(Files) files = { .memory = NULL };
+    Watchers to;
     g_autoptr(GString) out = g_string_new(NULL);
 
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
@@ -399,8 +456,10 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_INPUT;
     if (!lh_work_check(work_of(o, setup), o->max_work_ps, error))
         return LH_ERROR_NO;
-    row = simulate(setup, files.run.timeline, files.memory != NULL ? lh_memory_timeline_add : NULL,
-                   files.memory, o->critical_path);
+    to = (Watchers){ .timeline = files.run.timeline,
+                     .trace = files.run.trace,
+                     .memory = files.memory };
+    row = simulate(setup, &to, o->critical_path);
     if (!print_answer(line, setup, row, out, error))
         return LH_ERROR_RUNTIME;
     if (out->len > 0 && !lh_command_write(&o->to, out, error))

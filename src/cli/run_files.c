@@ -1,5 +1,5 @@
 /*
- * Timelines and Gantt charts of commands that run one schedule.
+ * Timelines, traces and Gantt charts of commands that run one schedule.
  */
 #include "cli/run_files.h"
 
@@ -10,18 +10,21 @@ lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, uint32_t r
                   bool keep_all, GError **error)
 {
     *files = (LhRunFiles){ .options = options, .stamp = files->stamp };
-    if (options->figure == NULL && (options->ranks_shown != NULL || options->time_window != NULL)) {
+    if (options->figure == NULL && options->trace == NULL &&
+        (options->ranks_shown != NULL || options->time_window != NULL)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "%s is about a figure; give --figure FILE as well",
+                    "%s is about a figure or a trace; give --figure FILE or --trace FILE as well",
                     options->ranks_shown != NULL ? "--ranks-shown" : "--time-window");
         return false;
     }
-    if (options->timeline != NULL && !lh_timeline_check_path(options->timeline, error))
+    if ((options->timeline != NULL && !lh_timeline_check_path(options->timeline, error)) ||
+        (options->trace != NULL && !lh_trace_check_path(options->trace, error)))
         return false;
     if (!lh_frame_init(&files->frame, options->ranks_shown, options->time_window, ranks_count,
                        error))
         return false;
-    if (options->timeline != NULL || (options->figure != NULL && keep_all))
+    if (options->timeline != NULL ||
+        ((options->figure != NULL || options->trace != NULL) && keep_all))
         files->timeline = lh_timeline_new(NULL);
     else if (options->figure != NULL)
         files->timeline = lh_timeline_new(files->frame.ranks);
@@ -32,6 +35,7 @@ void
 lh_run_files_clear(LhRunFiles *files)
 {
     lh_frame_clear(&files->frame);
+    g_clear_pointer(&files->trace, lh_trace_free);
     g_clear_pointer(&files->timeline, lh_timeline_free);
 }
 
@@ -60,18 +64,56 @@ write_timeline(const LhRunFiles *files, const LhGantt *gantt, GError **error)
 }
 
 bool
+lh_run_files_begin_trace(LhRunFiles *files, const LhSetup *setup, const LhProgram *program,
+                         GError **error)
+{
+    const LhTraceOf of = { .setup = setup,
+                           .program = program,
+                           .stamp = &files->stamp,
+                           .ranks = files->options->ranks_shown != NULL ? files->frame.ranks : NULL,
+                           .from_ps = files->frame.from_ps,
+                           .to_ps = files->frame.to_ps };
+
+    if (files->options->trace != NULL)
+        files->trace = lh_trace_new(files->options->trace, &of, error);
+    return files->options->trace == NULL || files->trace != NULL;
+}
+
+static bool
+write_trace(LhRunFiles *files, const LhGantt *gantt, GError **error)
+{
+    if (files->options->trace == NULL)
+        return true;
+    if (files->trace == NULL) {
+        if (!lh_run_files_begin_trace(files, gantt->setup, gantt->program, error))
+            return false;
+        for (guint i = 0; i < files->timeline->records->len; i++)
+            lh_trace_add(files->trace,
+                         &g_array_index(files->timeline->records, LhTimelineRecord, i));
+    }
+    return lh_frame_fit(&files->frame, gantt->makespan_ps, error) &&
+           lh_trace_finish(files->trace, error);
+}
+
+static bool
+draw_figure(LhRunFiles *files, LhGantt *gantt, GError **error)
+{
+    if (files->options->figure == NULL)
+        return true;
+    gantt->frame = &files->frame;
+    return lh_frame_fit(&files->frame, gantt->makespan_ps, error) &&
+           lh_gantt_draw(gantt, files->options->figure, error);
+}
+
+bool
 lh_run_files_write(LhRunFiles *files, LhGantt *gantt, GError **error)
 {
     bool ok;
 
-    if (files->timeline == NULL)
-        return true;
-    lh_timeline_sort(files->timeline);
+    if (files->timeline != NULL)
+        lh_timeline_sort(files->timeline);
     gantt->timeline = files->timeline;
-    gantt->frame = &files->frame;
     ok = write_timeline(files, gantt, error);
-    if (files->options->figure == NULL)
-        return ok;
-    return lh_frame_fit(&files->frame, gantt->makespan_ps, ok ? error : NULL) &&
-           lh_gantt_draw(gantt, files->options->figure, ok ? error : NULL) && ok;
+    ok = write_trace(files, gantt, ok ? error : NULL) && ok;
+    return draw_figure(files, gantt, ok ? error : NULL) && ok;
 }

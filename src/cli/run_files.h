@@ -1,16 +1,18 @@
 /*
- * What sim and run write of one run beside their answer: its timeline and its picture.
+ * What sim and run write of one run beside their answer: its timeline, its trace and its
+ * picture.
  */
 #pragma once
 
 #include "cli/command.h"
 #include "report/gantt.h"
+#include "report/trace.h"
 
 /* A member of the command's options. */
 typedef struct {
-    char *timeline, *figure; /* paths; NULL: not wanted */
-    char *ranks_shown;       /* of the figure; NULL: the first ones */
-    char *time_window;       /* of the figure; NULL: all */
+    char *timeline, *trace, *figure; /* paths; NULL: not wanted */
+    char *ranks_shown;               /* NULL: the first ones of the figure, all of the trace */
+    char *time_window;               /* of figure and trace; NULL: all */
 } LhRunFileOptions;
 
 /* The rows of @member, an LhRunFileOptions of @Options. */
@@ -21,14 +23,24 @@ typedef struct {
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.ranks_shown),                                         \
           .placeholder = "LIST",                                                                   \
-          .description = "Ranks that the figure shows, such as 0-3,12; default the first 16. The " \
-                         "last one to finish is always shown." },                                  \
+          .description = "Ranks that the figure and the trace show, such as 0-3,12; default the "  \
+                         "first 16 of the figure, which always shows the last one to finish as "   \
+                         "well, and all of the trace." },                                          \
         { .name = "time-window",                                                                   \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.time_window),                                         \
           .placeholder = "FROM:TO",                                                                \
-          .description = "Part of the time that the figure shows, such as 2ms:3.5ms; default "     \
-                         "all." },                                                                 \
+          .description =                                                                           \
+              "Part of the time that the figure and the trace show, such as 2ms:3.5ms; "           \
+              "default all." },                                                                    \
+        { .name = "trace",                                                                         \
+          .type = LH_FIELD_STRING,                                                                 \
+          .offset = offsetof(Options, member.trace),                                               \
+          .flags = LH_COMMAND_OUTPUT,                                                              \
+          .placeholder = "FILE",                                                                   \
+          .names = "files",                                                                        \
+          .description = "Also write the run for trace viewers: for Perfetto into this .pftrace "  \
+                         "file, or for Chrome and others into this .json file." },                 \
     {                                                                                              \
         .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.timeline), \
         .flags = LH_COMMAND_OUTPUT, .placeholder = "FILE", .names = "files",                       \
@@ -40,7 +52,8 @@ typedef struct {
     const LhRunFileOptions *options;
     LhStamp stamp; /* set by the command */
     LhFrame frame;
-    LhTimeline *timeline; /* where the run's ops are to go; NULL: no file is wanted */
+    LhTimeline *timeline; /* where the run's ops are to go; NULL: no file needs them */
+    LhTrace *trace;       /* that is being written; NULL: none is wanted, or not yet begun */
 } LhRunFiles;
 
 /*
@@ -58,6 +71,11 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhRunFiles, lh_run_files_clear)
  */
 bool lh_run_files_add_last(LhRunFiles *files, uint32_t last_rank);
 
+/* Before a run whose ops go to the trace as they end: begins it, if one is wanted. Without this
+ * call it is made of files->timeline, in the end. @program must stay until lh_run_files_clear(). */
+bool lh_run_files_begin_trace(LhRunFiles *files, const LhSetup *setup, const LhProgram *program,
+                              GError **error);
+
 /* Writes what is wanted. @gantt lacks timeline and frame, which are those here. If one file cannot
- * be written, the other one is still. */
+ * be written, the others are still. */
 bool lh_run_files_write(LhRunFiles *files, LhGantt *gantt, GError **error);

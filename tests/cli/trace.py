@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+"""Reads traces for viewers back: trace.py PROGRAM.
+
+Both formats of `--trace` are decoded here, by what is public about them, and held against
+`--timeline`, `--memory-timeline` and `show --format json` of the same case: every op is a slice with
+its times, on the row of its stream; slices of a row do not overlap; every message of the program,
+matched here once more, is one arrow, from the slice that sends it to the one that receives it, and
+points forward in time; and memory is the most and the last of every nanosecond.
+"""
+
+import collections
+import decimal
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PS = decimal.Decimal(10) ** 12
+
+SHAPE = ["--seq-length", "16K", "--num-attention-heads", "16", "--num-query-groups", "16",
+         "--kv-channels", "64"]
+RANKS = {"dfa-2node:2": 16, "azure-nc96-a100:2": 8, "dgx-a100-80g:1": 8}
+CASES = [  # schedule, cluster, other words
+    ("ring", "dfa-2node:2", ["--pass", "fwd"]),
+    ("zigzag", "dfa-2node:2", []),
+    ("dfa-balanced", "azure-nc96-a100:2", []),
+    ("te-a2a-p2p", "dfa-2node:2", []),
+    ("usp", "azure-nc96-a100:2", ["--jitter", "0.2"]),
+    ("megatron-tp-sp", "dgx-a100-80g:1", []),
+    ("attention2d-o", "dfa-2node:2", []),
+    ("tokenring", "azure-nc96-a100:2", ["--network", "fifo"]),
+]
+STEP = ["--step", "--schedule", "lasp", "--cluster", "lasp-dgx:1", "--model", "tnl-1b",
+        "--seq-length", "16K", "--framework", "fairscale"]
+RUN = ["run", "--schedule", "zigzag", "--ranks", "4", "--seq-length", "64",
+       "--num-attention-heads", "2", "--num-query-groups", "2", "--kv-channels", "16"]
+
+Slice = collections.namedtuple("Slice", "name start end args")
+
+
+class Trace:
+    """What both formats say: times in whole nanoseconds."""
+
+    def __init__(self):
+        self.ranks = {}  # rank -> name
+        self.tracks = {}  # (rank, number) -> name; 0: the host
+        self.slices = collections.defaultdict(list)  # track -> of Slice, as they begin
+        self.sent, self.received = {}, {}  # message -> (track, time)
+        self.memory = collections.defaultdict(list)  # rank -> of (time, bytes)
+
+
+# --- Chrome's JSON -------------------------------------------------------------------------------
+
+def whole_ns(microseconds):
+    ns = microseconds * 1000
+    assert ns == int(ns), microseconds
+    return int(ns)
+
+
+def read_chrome(path):
+    trace = Trace()
+    document = json.loads(path.read_text(), parse_float=decimal.Decimal)
+    assert document["otherData"]["schema"] == "longhaul.trace/1"
+    for event in document["traceEvents"]:
+        rank, track, kind = event["pid"], (event["pid"], event.get("tid")), event["ph"]
+        if kind == "M":
+            if event["name"] == "process_name":
+                trace.ranks[rank] = event["args"]["name"]
+            elif event["name"] == "thread_name":
+                trace.tracks[track] = event["args"]["name"]
+            continue
+        time = whole_ns(decimal.Decimal(event["ts"]))
+        if kind == "X":
+            end = time + whole_ns(decimal.Decimal(event["dur"]))
+            trace.slices[track].append(Slice(event["name"], time, end, event["args"]))
+        elif kind == "C":
+            trace.memory[rank].append((time, event["args"]["bytes"]))
+        else:
+            ends = {"s": trace.sent, "f": trace.received}[kind]
+            assert event["id"] not in ends and 0 < event["id"] < 1 << 53
+            assert kind == "s" or event["bp"] == "e"
+            ends[event["id"]] = (track, time)
+    return trace
+
+
+# --- Perfetto's protobuf -------------------------------------------------------------------------
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(data):
+    """Field number -> values: integers, or bytes of what has a length."""
+    found, at = collections.defaultdict(list), 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        if tag & 7 == 0:
+            value, at = varint(data, at)
+        elif tag & 7 == 1:
+            value, at = int.from_bytes(data[at:at + 8], "little"), at + 8
+        else:
+            assert tag & 7 == 2, tag
+            length, at = varint(data, at)
+            assert at + length <= len(data)
+            value, at = data[at:at + length], at + length
+        found[tag >> 3].append(value)
+    return found
+
+
+class Sequence:
+    """The state of a sequence of packets."""
+
+    def __init__(self):
+        self.begun, self.track = False, None
+        self.events, self.notes = {}, {}
+
+
+class PerfettoReader:
+    def __init__(self, data):
+        self.trace, self.sequences, self.uuids = Trace(), {}, {}
+        self.open, self.points, self.last = {}, {}, {}
+        for packet in fields(data)[1]:
+            self.packet(fields(packet))
+        assert not self.open
+
+    def packet(self, packet):
+        [number], [flags] = packet[10], packet[13]
+        sequence = self.sequences.setdefault(number, Sequence())
+        assert flags == (2 if sequence.begun else 1)
+        sequence.begun = True
+        for track in packet[60]:
+            self.describe(fields(track))
+        for defaults in packet[59]:
+            [event] = fields(defaults)[11]
+            [sequence.track] = fields(event)[11]
+        for names in packet[12]:
+            for table, field in ((sequence.events, 2), (sequence.notes, 3)):
+                for name in map(fields, fields(names)[field]):
+                    assert name[1][0] not in table and name[1][0] > 0
+                    table[name[1][0]] = name[2][0].decode()
+        for event in packet[11]:
+            self.event(sequence, fields(event), packet[8][0])
+
+    def describe(self, track):
+        [uuid], [name] = track[1], track[2]
+        assert uuid not in self.uuids and uuid > 0
+        if track[3]:
+            rank = fields(track[3][0])[1][0] - 1
+            self.trace.ranks[rank] = name.decode()
+            self.uuids[uuid] = ("rank", rank)
+            return
+        kind, value = self.uuids[track[5][0]]
+        if track[8]:
+            assert kind == "rank" and fields(track[8][0])[3] == [3]
+            self.uuids[uuid] = ("memory", value)
+        elif kind == "rank":
+            assert track[11] == [3]
+            self.uuids[uuid] = ("streams", value)
+        else:
+            assert kind == "streams" and track[15] == [2]
+            self.uuids[uuid] = ("slices", (value, track[12][0]))
+            self.trace.tracks[value, track[12][0]] = name.decode()
+
+    def notes(self, sequence, event):
+        values = {}
+        for note in map(fields, event[4]):
+            value = note[6][0].decode() if note[6] else note[3][0]
+            values[sequence.notes[note[1][0]]] = value
+        return values
+
+    def event(self, sequence, event, time):
+        kind, of = self.uuids[sequence.track]
+        [what] = event[9]
+        assert time >= self.last.get(of, 0) or kind == "memory"
+        if what == 4:
+            assert kind == "memory"
+            self.trace.memory[of].append((time, event[30][0]))
+            return
+        assert kind == "slices"
+        self.last[of] = time
+        for field, ends in ((47, self.trace.sent), (48, self.trace.received)):
+            for message in event[field]:
+                assert message not in ends
+                ends[message] = (of, time)
+        if what == 2:
+            begun = self.open.pop(of)
+            assert begun.start < time
+            self.trace.slices[of].append(begun._replace(end=time))
+            return
+        name = sequence.events[event[10][0]]
+        if what == 1:
+            assert of not in self.open
+            self.open[of] = Slice(name, time, None, self.notes(sequence, event))
+        elif name == "arrive":
+            assert what == 3 and self.open[of].start <= time and event[48]
+        else:
+            assert what == 3 and of not in self.open
+            self.trace.slices[of].append(Slice(name, time, time, self.notes(sequence, event)))
+
+
+def read(path):
+    return read_chrome(path) if path.suffix == ".json" else PerfettoReader(path.read_bytes()).trace
+
+
+# --- the case, by other ways ---------------------------------------------------------------------
+
+class Tool:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        self.environment = dict(os.environ, LC_ALL="C", LONGHAUL_DATA_DIR=str(ROOT))
+
+    def call(self, *words, status=0):
+        done = subprocess.run([self.program, *words], env=self.environment, check=False, text=True,
+                              capture_output=True, cwd=self.folder, stdin=subprocess.DEVNULL)
+        assert done.returncode == status, (words, done.returncode, done.stderr)
+        return done
+
+    def json(self, name):
+        return json.loads((self.folder / name).read_text(), parse_float=decimal.Decimal)
+
+    def traces(self, *words):
+        """Of the case in both formats, with its timeline."""
+        for ending in ("json", "pftrace"):
+            self.call(*words, "-o", os.devnull, "--trace", "t." + ending, "--timeline",
+                      "timeline.json")
+        yield read(self.folder / "t.json")
+        yield read(self.folder / "t.pftrace")
+
+
+def ps(seconds):
+    value = decimal.Decimal(seconds) * PS
+    assert value == int(value)
+    return int(value)
+
+
+def name_of(op):
+    """Of an op of a timeline; None where only the program knows."""
+    return {"compute": op["kernel"], "sync": "sync"}.get(op["kind"])
+
+
+def hold_ops(trace, ops):
+    """Every op is a slice, and every slice an op."""
+    slices = {(track[0], s.args["op"]): (track, s)
+              for track, rows in trace.slices.items() for s in rows}
+    assert len(slices) == sum(map(len, trace.slices.values())) == len(ops) > 0
+    for op in ops:
+        track, found = slices[op["rank"], op["op"]]
+        start, end = ps(op["start_s"]), ps(op["end_s"])
+        assert trace.tracks[track] == op["stream"], (op, track)
+        assert (found.start, found.end) == (start // 1000, end // 1000), (op, found)
+        assert (found.args["start_ps"], found.args["duration_ps"]) == (start, end - start)
+        for key in ("step", "phase", "bytes", "flops"):
+            assert found.args.get(key, 0) == op[key], (op, found)
+        assert name_of(op) in (None, found.name), (op, found)
+    for rows in trace.slices.values():
+        for before, after in zip(rows, rows[1:]):
+            assert before.end <= after.start, (before, after)
+    return slices
+
+
+def messages_of(program):
+    """Who sends to whom: the k-th message from a rank to another on a communicator is the k-th that
+    the other receives. A count of ((rank, op), (rank, op))."""
+    sent, received = collections.defaultdict(list), collections.defaultdict(list)
+    for rank, ops in enumerate(program["ranks"]):
+        for number, op in enumerate(ops["ops"]):
+            for message in op.get("messages", []):
+                key = (op.get("communicator", 0),)
+                if "to" in message:
+                    sent[key + (rank, message["to"])].append((rank, number))
+                else:
+                    received[key + (message["from"], rank)].append((rank, number))
+    assert sent.keys() == received.keys()
+    return collections.Counter(pair for key in sent for pair in zip(sent[key], received[key]))
+
+
+def slice_at(trace, track, time):
+    """The op whose slice an end of an arrow is bound to. Of slices without length, that is told by
+    order, which is not looked at here."""
+    found = [s for s in trace.slices[track] if s.start <= time < s.end]
+    assert len(found) <= 1
+    return (track[0], found[0].args["op"]) if found else None
+
+
+def hold_messages(trace, messages):
+    assert trace.sent.keys() == trace.received.keys()
+    assert len(trace.sent) == sum(messages.values()), (len(trace.sent), sum(messages.values()))
+    seen = collections.Counter()
+    for message, (source, left) in trace.sent.items():
+        destination, came = trace.received[message]
+        assert left <= came
+        pair = slice_at(trace, source, left), slice_at(trace, destination, came)
+        assert None in pair or pair in messages, pair
+        seen[pair] += None not in pair
+    assert all(seen[pair] <= count for pair, count in messages.items())
+    return sum(seen.values())
+
+
+def hold_memory(trace, records):
+    held = collections.defaultdict(lambda: collections.defaultdict(list))
+    for record in records:
+        held[record["rank"]][ps(record["time_s"]) // 1000].append(record["total_bytes"])
+    assert trace.memory.keys() == held.keys()
+    for rank, points in trace.memory.items():
+        wanted = [(ns, most) for ns, values in held[rank].items()
+                  for most in ([max(values)] if max(values) > values[-1] else []) + values[-1:]]
+        assert points == wanted, rank
+
+
+# --- what is held --------------------------------------------------------------------------------
+
+def hold_case(tool, schedule, cluster, words):
+    case = ["--schedule", schedule, "--cluster", cluster, *SHAPE, *words]
+    tool.call("sim", *case, "-o", os.devnull, "--memory-timeline", "memory.json")
+    tool.call("show", *case[1:2], *case[4:4 + len(SHAPE)], "--ranks", str(RANKS[cluster]),
+              *case[2:4], *(words if "--pass" in words else []), "--format", "json", "-o", "p.json")
+    messages = messages_of(tool.json("p.json"))
+    count = bound = 0
+    for trace in tool.traces("sim", *case):
+        assert sorted(trace.ranks) == list(range(RANKS[cluster]))
+        hold_ops(trace, tool.json("timeline.json")["ops"])
+        bound += hold_messages(trace, messages)
+        hold_memory(trace, tool.json("memory.json")["records"])
+        count += len(trace.sent)
+    assert bound == count, (bound, count)
+    return count
+
+
+def hold_step(tool):
+    tool.call("sim", *STEP, "-o", os.devnull, "--memory-timeline", "memory.json")
+    for trace in tool.traces("sim", *STEP):
+        slices = hold_ops(trace, tool.json("timeline.json")["ops"])
+        assert {s.args["layer"] for _, s in slices.values()} >= {0, 1}
+        assert trace.sent.keys() == trace.received.keys() and trace.sent
+        hold_memory(trace, tool.json("memory.json")["records"])
+
+
+def hold_run(tool):
+    """A run takes another time whenever it is run: a trace is held against its own timeline."""
+    tool.call("show", "zigzag", *RUN[3:], "--format", "json", "-o", "p.json")
+    for ending in ("json", "pftrace"):
+        tool.call(*RUN, "-o", os.devnull, "--trace", "t." + ending, "--timeline", "timeline.json")
+        trace = read(tool.folder / ("t." + ending))
+        hold_ops(trace, tool.json("timeline.json")["ops"])
+        hold_messages(trace, messages_of(tool.json("p.json")))
+        assert not trace.memory
+
+
+def hold_parts(tool):
+    """Some ranks and some of the time: a part of the whole, and arrows between these ranks alone."""
+    case = ["sim", "--schedule", "ring", "--cluster", "dfa-2node:2", "--pass", "fwd", *SHAPE]
+    for whole, ending in zip(tool.traces(*case), ("json", "pftrace")):
+        tool.call(*case, "-o", os.devnull, "--trace", "part." + ending, "--ranks-shown", "3-5,12")
+        part = read(tool.folder / ("part." + ending))
+        assert sorted(part.ranks) == [3, 4, 5, 12]
+        assert part.slices == {t: rows for t, rows in whole.slices.items() if t[0] in part.ranks}
+        assert part.sent.keys() == part.received.keys()
+        inside = sum(whole.sent[m][0][0] in part.ranks and whole.received[m][0][0] in part.ranks
+                     for m in whole.sent)
+        assert 0 < len(part.sent) == inside < len(whole.sent)
+        end = max(s.end for rows in whole.slices.values() for s in rows)
+        low, high = end // 3, end // 2
+        tool.call(*case, "-o", os.devnull, "--trace", "part." + ending, "--time-window",
+                  f"{low}ns:{high}ns")
+        part = read(tool.folder / ("part." + ending))
+        wanted = {t: [s for s in rows if s.args["start_ps"] <= high * 1000 and
+                      s.args["start_ps"] + s.args["duration_ps"] >= low * 1000]
+                  for t, rows in whole.slices.items()}
+        assert part.slices == {t: rows for t, rows in wanted.items() if rows}
+        assert 0 < sum(map(len, part.slices.values())) < sum(map(len, whole.slices.values()))
+
+
+def hold_files(tool):
+    """The same bytes every time; nothing where nothing can be shown."""
+    case = ["sim", "--schedule", "ring", "--ranks", "4", "--pass", "fwd", "-o", os.devnull]
+    for ending in ("json", "pftrace"):
+        path = tool.folder / ("same." + ending)
+        contents = set()
+        for _ in range(2):
+            tool.call(*case, "--trace", path.name)
+            contents.add(path.read_bytes())
+            path.unlink()
+        assert len(contents) == 1
+        done = tool.call(*case, "--trace", path.name, "--time-window", "100s:200s", status=3)
+        assert "--time-window" in done.stderr and not path.exists()
+        tool.call("sim", "--schedule", "megatron-tp-sp", "--ranks", "7", "--trace", path.name,
+                  status=1)
+        assert not path.exists()
+    done = tool.call(*case, "--trace", "t.txt", status=2)
+    assert "t.txt" in done.stderr and ".pftrace" in done.stderr
+
+
+def main():
+    program = os.path.realpath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Tool(program, pathlib.Path(folder))
+        count = sum(hold_case(tool, *case) for case in CASES)
+        hold_step(tool)
+        hold_run(tool)
+        hold_parts(tool)
+        hold_files(tool)
+    assert count > 0
+    print(f"{len(CASES)} schedules, {count} arrows, a step, a run, parts of a run: as they were")
+
+
+if __name__ == "__main__":
+    main()
