@@ -146,6 +146,21 @@ check_md(const char *text)
         g_assert(lines[i][0] == '\0' || strchr("#+-= \t", lines[i][0]) == NULL);
 }
 
+/* Nothing of it begins or ends a tag, an entity of its own or the value of an attribute. */
+static void
+check_html(const char *text)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    lh_escape_html(out, text);
+    check_shown(out->str, false);
+    g_assert(strpbrk(out->str, "<>\"'") == NULL);
+    for (const char *at = strchr(out->str, '&'); at != NULL; at = strchr(at + 1, '&'))
+        g_assert(g_str_has_prefix(at, "&amp;") || g_str_has_prefix(at, "&lt;") ||
+                 g_str_has_prefix(at, "&gt;") || g_str_has_prefix(at, "&quot;") ||
+                 g_str_has_prefix(at, "&#39;"));
+}
+
 /* --- gnuplot and JSON ---------------------------------------------------------------------------
  */
 
@@ -191,6 +206,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_csv(text, false);
     check_csv(text, true);
     check_md(text);
+    check_html(text);
     check_gnuplot(text);
     check_json(text);
     return 0;

@@ -69,6 +69,16 @@ START_TEST(escape_md_is_text)
 }
 END_TEST
 
+START_TEST(escape_html_is_text)
+{
+    g_autoptr(GString) out = g_string_new("<p>");
+
+    lh_escape_html(out, "<script>alert('1')</script>&amp; \"x\"\nü\x1b\xff");
+    ck_assert_str_eq(out->str, "<p>&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;amp; "
+                               "&quot;x&quot;\\nü\\x1b\\xff");
+}
+END_TEST
+
 START_TEST(escape_gnuplot_is_one_string)
 {
     g_autoptr(GString) out = g_string_new(NULL);
@@ -119,5 +129,5 @@ START_TEST(escape_tables_of_every_form)
 END_TEST
 
 LH_TEST_MAIN("escape", escape_shows_what_terminals_obey, escape_csv_has_no_formulas,
-             escape_md_is_text, escape_gnuplot_is_one_string, escape_json_keeps_the_text,
-             escape_tables_of_every_form)
+             escape_md_is_text, escape_html_is_text, escape_gnuplot_is_one_string,
+             escape_json_keeps_the_text, escape_tables_of_every_form)

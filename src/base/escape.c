@@ -1,5 +1,5 @@
 /*
- * Escapes for terminals, CSV, Markdown and gnuplot. (JSON is the writer's, jsonw.c.)
+ * Escapes for terminals, CSV, Markdown, HTML and gnuplot. (JSON is the writer's, jsonw.c.)
  */
 #include "base/escape.h"
 
@@ -174,6 +174,34 @@ void
 lh_escape_md_cell(GString *out, const char *text)
 {
     append(out, text, false, MD_INLINE);
+}
+
+void
+lh_escape_html(GString *out, const char *text)
+{
+    g_autofree char *line = lh_escaped_line(text);
+
+    for (const char *at = line; *at != '\0'; at++) {
+        switch (*at) {
+        case '&':
+            g_string_append(out, "&amp;");
+            break;
+        case '<':
+            g_string_append(out, "&lt;");
+            break;
+        case '>':
+            g_string_append(out, "&gt;");
+            break;
+        case '"':
+            g_string_append(out, "&quot;");
+            break;
+        case '\'':
+            g_string_append(out, "&#39;");
+            break;
+        default:
+            g_string_append_c(out, *at);
+        }
+    }
 }
 
 void

@@ -33,6 +33,9 @@ void lh_escape_csv(GString *out, const char *text, bool formulas);
 void lh_escape_md(GString *out, const char *text);
 void lh_escape_md_cell(GString *out, const char *text);
 
+/* Text, or the value of an attribute in double quotes, of HTML. */
+void lh_escape_html(GString *out, const char *text);
+
 /* A string of gnuplot, with its quotes. Only single quotes will do: in double quotes gnuplot runs
  * what stands in `backquotes`. */
 void lh_escape_gnuplot(GString *out, const char *text);

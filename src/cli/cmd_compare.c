@@ -51,59 +51,13 @@ static const LhField options[] = {
     { .name = NULL },
 };
 
-static LhProvenance
-weakest(const LhComparison *comparison)
-{
-    LhProvenance provenance = LH_PROVENANCE_MEASURED;
-
-    for (guint i = 0; i < comparison->rows->len; i++) {
-        const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
-
-        if (row->result != NULL)
-            provenance = MAX(provenance, row->result->provenance);
-    }
-    return provenance;
-}
-
-/* How far curves were extrapolated in any of the rows. */
-static LhExtrapolation
-farthest(const LhComparison *c)
-{
-    LhExtrapolation beyond = { 0 };
-
-    for (guint i = 0; i < c->rows->len; i++) {
-        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
-
-        if (row->result != NULL)
-            lh_extrapolation_join(&beyond, &row->result->beyond);
-    }
-    return beyond;
-}
-
-/* What the table says, in sentences. */
-static void
-print_words(const LhSetup *setup, const LhComparison *comparison, LhFormat format, GString *out)
-{
-    const gsize from = out->len;
-
-    lh_describe_winner(setup, comparison, out);
-    if (comparison->fit_count > 0) {
-        const LhExtrapolation beyond = farthest(comparison);
-
-        lh_describe_interval(setup, g_ptr_array_index(comparison->rows, 0), out);
-        lh_describe_trust(setup, weakest(comparison), out);
-        lh_describe_extrapolation(&beyond, out);
-    }
-    lh_table_words(format, out, from);
-}
-
 static void
 print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison, GString *out)
 {
     const Options *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
     const LhStamp stamp = lh_command_stamp(line);
-    const gsize from = out->len;
+    gsize from = out->len;
     g_autoptr(LhTable) table = NULL;
 
     if (format == LH_FORMAT_JSON) {
@@ -121,7 +75,9 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *compa
     g_string_append_c(out, '\n');
     lh_table_print(table, format, out);
     g_string_append_c(out, '\n');
-    print_words(setup, comparison, format, out);
+    from = out->len;
+    lh_describe_answer(setup, comparison, "--provenance", out);
+    lh_table_words(format, out, from);
     if (o->provenance && setup->cost == LH_COST_DEVICE) {
         g_autoptr(LhTable) constants = lh_describe_constants(setup);
 

@@ -9,3 +9,7 @@
  * below the bars, with the reason. */
 bool lh_bars_draw(const LhSetup *setup, const LhComparison *comparison, const char *path,
                   GError **error);
+
+/* Appends the figure to @svg. */
+bool lh_bars_svg(const LhSetup *setup, const LhComparison *comparison, GString *svg,
+                 GError **error);

@@ -36,7 +36,7 @@ weakest_link(const LhTopology *t)
 }
 
 void
-lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
+lh_describe_trust(const LhSetup *setup, LhProvenance weakest, const char *where, GString *out)
 {
     g_autofree char *device = NULL;
     g_autofree char *cluster = NULL;
@@ -51,9 +51,9 @@ lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out)
     g_string_append_printf(
         out,
         "constants: kernels of %s: %s at worst; links of %s: %s at worst; those used here: %s at "
-        "worst; see --provenance\n",
+        "worst; see %s\n",
         device, lh_provenance_names[weakest_kernel(setup->device)], cluster,
-        lh_provenance_names[weakest_link(setup->topology)], lh_provenance_names[weakest]);
+        lh_provenance_names[weakest_link(setup->topology)], lh_provenance_names[weakest], where);
 }
 
 void

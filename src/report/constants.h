@@ -6,9 +6,9 @@
 #include "plan/compare.h"
 #include "report/table.h"
 
-/* Appends one line: the weakest provenance of the cluster's constants, and of those that were used.
- */
-void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, GString *out);
+/* Appends one line: the weakest provenance of the cluster's constants, and of those that were used;
+ * @where all of them are to be seen ("--provenance"). */
+void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, const char *where, GString *out);
 
 /* Appends one line: between which times @row's should be, four times in five; of a cost model
  * nothing. */

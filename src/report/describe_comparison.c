@@ -4,6 +4,8 @@
  */
 #include "report/describe_comparison.h"
 
+#include "report/constants.h"
+
 #include "report/cells.h"
 #include "report/describe.h"
 #include "report/describe_options.h"
@@ -430,4 +432,48 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
     describe_lead(c, out);
     lh_describe_bound(setup, c->bound, is_alone(c) ? "It" : row_at(c, 0)->name, out);
     g_string_append_c(out, '\n');
+}
+
+static LhProvenance
+weakest(const LhComparison *comparison)
+{
+    LhProvenance provenance = LH_PROVENANCE_MEASURED;
+
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
+
+        if (row->result != NULL)
+            provenance = MAX(provenance, row->result->provenance);
+    }
+    return provenance;
+}
+
+/* How far curves were extrapolated in any of the rows. */
+static LhExtrapolation
+farthest(const LhComparison *c)
+{
+    LhExtrapolation beyond = { 0 };
+
+    for (guint i = 0; i < c->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+
+        if (row->result != NULL)
+            lh_extrapolation_join(&beyond, &row->result->beyond);
+    }
+    return beyond;
+}
+
+void
+lh_describe_answer(const LhSetup *setup, const LhComparison *comparison, const char *where,
+                   GString *out)
+{
+    LhExtrapolation beyond;
+
+    lh_describe_winner(setup, comparison, out);
+    if (comparison->fit_count == 0)
+        return;
+    beyond = farthest(comparison);
+    lh_describe_interval(setup, g_ptr_array_index(comparison->rows, 0), out);
+    lh_describe_trust(setup, weakest(comparison), where, out);
+    lh_describe_extrapolation(&beyond, out);
 }

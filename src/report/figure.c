@@ -157,7 +157,7 @@ make_script(const LhFigure *figure, const Kind *kind)
 {
     GString *script = g_string_new("# Drawn by longhaul; run gnuplot in this folder to draw it "
                                    "again.\n");
-    g_autofree char *name = g_path_get_basename(figure->path);
+    g_autofree char *name = g_path_get_basename(figure->path != NULL ? figure->path : "figure.svg");
     g_autofree char *here = g_strconcat("./", name, NULL); /* what begins with | is a command */
 
     append_terminal(script, figure, kind);
@@ -191,8 +191,8 @@ deadline_s(void)
 static bool
 fail(const char *path, const char *cause, GError **error)
 {
-    g_autofree char *script_path = lh_figure_script_path(path);
-    g_autofree char *figure = lh_escaped_line(path);
+    g_autofree char *script_path = path == NULL ? NULL : lh_figure_script_path(path);
+    g_autofree char *figure = lh_escaped_line(path == NULL ? "a figure" : path);
     g_autofree char *script = script_path == NULL ? NULL : lh_escaped_line(script_path);
 
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot draw %s: %s%s%s", figure, cause,
@@ -219,13 +219,27 @@ draw(const LhFigure *figure, const GString *script, GString *picture, GError **e
 
         return fail(figure->path, advice, error);
     }
-    if (is_whole(kind_of(figure->path), picture))
+    if (is_whole(figure->path == NULL ? &kinds[0] : kind_of(figure->path), picture))
         return true;
     return fail(figure->path, "what gnuplot printed is not a whole picture", error);
 }
 
-bool
-lh_figure_draw(const LhFigure *figure, GError **error)
+static bool
+draw_svg(const LhFigure *figure, GError **error)
+{
+    GString *script = make_script(figure, &kinds[0]);
+    GString *picture = g_string_new(NULL);
+    const bool ok = draw(figure, script, picture, error);
+
+    if (ok)
+        g_string_append_len(figure->svg, picture->str, (gssize)picture->len);
+    g_string_free(script, TRUE);
+    g_string_free(picture, TRUE);
+    return ok;
+}
+
+static bool
+draw_file(const LhFigure *figure, GError **error)
 {
     g_autofree char *script_path = lh_figure_script_path(figure->path);
     GString *script = make_script(figure, kind_of(figure->path));
@@ -238,4 +252,10 @@ lh_figure_draw(const LhFigure *figure, GError **error)
     g_string_free(script, TRUE);
     g_string_free(picture, TRUE);
     return ok;
+}
+
+bool
+lh_figure_draw(const LhFigure *figure, GError **error)
+{
+    return figure->path == NULL ? draw_svg(figure, error) : draw_file(figure, error);
 }

@@ -10,7 +10,8 @@
 
 /* What a figure is made of. */
 typedef struct {
-    const char *path;       /* one that lh_figure_check_path() allows */
+    const char *path;       /* one that lh_figure_check_path() allows; NULL: svg */
+    GString *svg;           /* what it is appended to as SVG, without a script; or NULL */
     unsigned width, height; /* points */
     const char *data;       /* the lines of the data block $data; numbers and comments only */
     const char *script;     /* gnuplot commands after the terminal is set */

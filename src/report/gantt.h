@@ -19,3 +19,6 @@ typedef struct {
 
 /* Draws to @path, one that lh_figure_check_path() allows. */
 bool lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error);
+
+/* Appends the figure to @svg. */
+bool lh_gantt_svg(const LhGantt *gantt, GString *svg, GError **error);

@@ -39,3 +39,6 @@ typedef struct {
 
 /* Draws to @path, one that lh_figure_check_path() allows. */
 bool lh_memory_figure_draw(const LhMemoryFigure *figure, const char *path, GError **error);
+
+/* Appends the figure to @svg. */
+bool lh_memory_figure_svg(const LhMemoryFigure *figure, GString *svg, GError **error);

@@ -315,6 +315,60 @@ print_md(const LhTable *table, GString *out)
     }
 }
 
+static void
+append_html_cell(GString *out, const char *class, const char *text)
+{
+    g_string_append_printf(out, *class != '\0' ? "<td class=\"%s\">" : "<td>", class);
+    lh_escape_html(out, text);
+    g_string_append(out, "</td>");
+}
+
+static void
+append_html_headings(const LhTable *table, bool notes, GString *out)
+{
+    g_string_append(out, "<thead><tr>");
+    for (guint i = 0; i < table->columns->len; i++) {
+        const Column *column = column_at(table, i);
+
+        g_string_append(out,
+                        column->number ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">");
+        lh_escape_html(out, column->title);
+        if (column->unit[0] != '\0') {
+            g_string_append(out, " <small>");
+            lh_escape_html(out, column->unit);
+            g_string_append(out, "</small>");
+        }
+        g_string_append(out, "</th>");
+    }
+    g_string_append(out, notes ? "<th scope=\"col\">note</th></tr></thead>\n<tbody>\n"
+                               : "</tr></thead>\n<tbody>\n");
+}
+
+void
+lh_table_html(const LhTable *table, const char *caption, GString *out)
+{
+    const bool notes = has_notes(table);
+
+    g_string_append(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"");
+    lh_escape_html(out, caption);
+    g_string_append(out, "\">\n<table><caption>");
+    lh_escape_html(out, caption);
+    g_string_append(out, "</caption>\n");
+    append_html_headings(table, notes, out);
+    for (guint i = 0; i < table->rows->len; i++) {
+        const Row *row = g_ptr_array_index(table->rows, i);
+
+        g_string_append(out, "<tr>");
+        for (guint j = 0; j < table->columns->len; j++)
+            append_html_cell(out, column_at(table, j)->number ? "n" : "",
+                             j < row->texts->len ? g_ptr_array_index(row->texts, j) : "");
+        if (notes)
+            append_html_cell(out, "note", row->note != NULL ? row->note : "");
+        g_string_append(out, "</tr>\n");
+    }
+    g_string_append(out, "</tbody></table></div>\n");
+}
+
 void
 lh_table_print(const LhTable *table, LhFormat format, GString *out)
 {

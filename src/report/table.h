@@ -45,6 +45,10 @@ void lh_table_note(LhTable *table, const char *text);
 /* Appends the table in @format, which is not JSON. */
 void lh_table_print(const LhTable *table, LhFormat format, GString *out);
 
+/* Appends the table as one of HTML, which scrolls by itself where it is too wide; @caption is what
+ * it is a table of. */
+void lh_table_html(const LhTable *table, const char *caption, GString *out);
+
 /* Makes the sentences that @out has from byte @from on, and which names of files may be in, safe
  * for
  * @format. */

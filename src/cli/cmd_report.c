@@ -1,0 +1,295 @@
+/*
+ * longhaul report: a comparison as a page to hand on.
+ */
+#include "report/report.h"
+
+#include "base/error.h"
+#include "base/escape.h"
+#include "base/output.h"
+#include "cli/command.h"
+#include "cli/compare_live.h"
+#include "cli/progress.h"
+#include "plan/length.h"
+#include "plan/work.h"
+
+#include <stddef.h>
+
+#define JOBS_MAX 1024
+#define RUNS_MAX 2 /* schedules that are looked at closely */
+
+typedef struct {
+    char *output;
+    char *ranks_shown;
+    uint64_t jobs;
+    LhTime max_work_ps;
+} Options;
+
+static const LhField options[] = {
+    { .name = "output",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, output),
+      .flags = LH_COMMAND_OUTPUT,
+      .min = 1,
+      .max = -1,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "The .html file to write." },
+    { .name = "ranks-shown",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, ranks_shown),
+      .placeholder = "LIST",
+      .description =
+          "Ranks that timelines show, such as 0-3,12; default the first 16. The last one "
+          "to finish is always shown." },
+    { .name = "jobs",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, jobs),
+      .min = 1,
+      .max = JOBS_MAX,
+      .description = "Schedules to simulate at once; default: one for each core that the process "
+                     "may use, if memory suffices. The result does not depend on it." },
+    LH_OPTION_MAX_WORK(Options, max_work_ps),
+    { .name = NULL },
+};
+
+static bool
+check_output(const char *path, GError **error)
+{
+    g_autofree char *shown = NULL;
+
+    if (path == NULL || g_str_equal(path, "-")) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "longhaul report needs --output FILE, the .html file to write");
+        return false;
+    }
+    if (g_str_has_suffix(path, ".html") || lh_output_is_stream(path))
+        return true;
+    shown = lh_escaped_line(path);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--output: \"%s\" is not allowed; allowed: a name that ends in .html, a pipe or a "
+                "device",
+                shown);
+    return false;
+}
+
+static LhComparison *
+compare(const LhSetup *setup, const Options *o, double seconds, GError **error)
+{
+    LhCompareLive live;
+    const LhHooks hooks = { .progress = lh_compare_live_progress, .progress_data = &live };
+    const LhCompareOptions how = { .jobs = (guint)o->jobs,
+                                   .came = lh_compare_live_came,
+                                   .came_data = &live };
+    LhComparison *comparison;
+
+    lh_compare_live_start(&live, seconds);
+    comparison = lh_compare(setup, &how, &hooks, error);
+    lh_compare_live_end(&live);
+    return comparison;
+}
+
+/* --- the fastest, looked at closely -------------------------------------------------------------
+ */
+
+typedef struct {
+    LhReportRun runs[RUNS_MAX];
+    guint count;
+    LhCritical *critical;
+} Closely;
+
+static void
+closely_clear(Closely *c)
+{
+    for (guint i = 0; i < c->count; i++) {
+        lh_compare_row_free(c->runs[i].row);
+        lh_timeline_free(c->runs[i].timeline);
+        lh_frame_clear(&c->runs[i].frame);
+        g_free(c->runs[i].envelope);
+    }
+    lh_critical_free(c->critical);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Closely, closely_clear)
+
+static uint32_t
+last_rank(const LhSimResult *result)
+{
+    uint32_t last = 0;
+
+    for (uint32_t r = 1; r < result->ranks_count; r++) {
+        if (result->ranks[r].finish_ps > result->ranks[last].finish_ps)
+            last = r;
+    }
+    return last;
+}
+
+/* The row once more; of the fastest, its critical path is asked for. */
+static LhCompareRow *
+play(const LhSetup *setup, const LhCompareRow *row, LhHooks *hooks)
+{
+    if (row->made == NULL)
+        return lh_compare_run_program(setup, hooks);
+    for (guint i = 0; i < setup->schedules->len; i++) {
+        const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
+
+        if (g_str_equal(schedule->name, row->name))
+            return lh_compare_run(setup, schedule, hooks);
+    }
+    g_assert_not_reached();
+}
+
+static bool
+look(const LhSetup *setup, const LhCompareRow *row, const char *ranks, LhReportRun *run,
+     GError **error)
+{
+    const LhSimResult *result = row->result;
+    LhProgressLine progress;
+    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    LhTotals totals;
+
+    lh_totals(result, &totals);
+    if (!lh_frame_init(&run->frame, ranks, NULL, result->ranks_count, error))
+        return false;
+    run->last_rank = last_rank(result);
+    lh_frame_add(&run->frame, run->last_rank);
+    if (!lh_frame_fit(&run->frame, result->makespan_ps, error))
+        return false;
+    run->timeline = lh_timeline_new(run->frame.ranks);
+    run->envelope = lh_memory_envelope_new(totals.peak_rank, result->makespan_ps);
+    hooks.timeline = lh_timeline_collect;
+    hooks.timeline_data = run->timeline;
+    hooks.memory = lh_memory_envelope_add;
+    hooks.memory_data = run->envelope;
+    lh_critical_hooks(&hooks);
+    lh_progress_start(&progress, lh_work_simulate(row->program));
+    run->row = play(setup, row, &hooks);
+    lh_progress_end(&progress);
+    lh_memory_envelope_finish(run->envelope);
+    lh_timeline_sort(run->timeline);
+    if (run->row->result != NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", row->name, run->row->reason);
+    return false;
+}
+
+static bool
+find_critical(const LhSetup *setup, Closely *c, GError **error)
+{
+    LhProgressLine progress;
+    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+
+    if (c->count == 0)
+        return true;
+    lh_progress_start(&progress, 0);
+    c->critical = lh_critical_find(setup, c->runs[0].row, &hooks, error);
+    lh_progress_end(&progress);
+    return c->critical != NULL;
+}
+
+static bool
+look_closely(const LhSetup *setup, const LhComparison *comparison, const Options *o, Closely *c,
+             GError **error)
+{
+    for (guint i = 0; i < MIN(comparison->fit_count, RUNS_MAX); i++) {
+        c->count = i + 1;
+        if (!look(setup, g_ptr_array_index(comparison->rows, i), o->ranks_shown, &c->runs[i],
+                  error))
+            return false;
+    }
+    return find_critical(setup, c, error);
+}
+
+/* Of the critical path, each of what is faster is a run of its own. */
+static double
+seconds_closely(const LhComparison *comparison)
+{
+    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
+
+    return comparison->fit_count == 0
+               ? 0
+               : lh_work_simulate(first->program) * (RUNS_MAX + 2 * LH_CRITICAL_TOP);
+}
+
+/* --- the command --------------------------------------------------------------------------------
+ */
+
+/* If even the first row has failed, because of a failed link for example, none has run. */
+static bool
+check_comparison(const LhComparison *comparison, GError **error)
+{
+    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
+
+    if (first->state != LH_ROW_FAILED)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", first->name, first->reason);
+    return false;
+}
+
+static int
+write_report(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
+             GError **error)
+{
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
+    g_auto(Closely) closely = { .count = 0 };
+    g_autoptr(GString) out = g_string_new(NULL);
+    LhReport report = { .setup = setup, .comparison = comparison, .stamp = &stamp };
+
+    if (comparison->interrupted)
+        return LH_ERROR_INTERRUPTED;
+    if (!lh_work_check(seconds_closely(comparison), o->max_work_ps, error))
+        return LH_ERROR_NO;
+    if (!look_closely(setup, comparison, o, &closely, error))
+        return LH_ERROR_RUNTIME;
+    report.runs = closely.runs;
+    report.runs_count = closely.count;
+    report.critical = closely.critical;
+    if (!lh_report_html(&report, out, error) ||
+        !lh_output_file(o->output, out->str, out->len, error))
+        return LH_ERROR_RUNTIME;
+    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+}
+
+static int
+run(const LhCommandLine *line, GError **error)
+{
+    const Options *o = line->options;
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhComparison) comparison = NULL;
+    g_auto(LhFrame) frame = { .ranks = NULL };
+    double seconds;
+
+    if (!check_output(o->output, error))
+        return LH_ERROR_USAGE;
+    setup = lh_setup_new(line->scenario, error);
+    if (setup == NULL ||
+        !lh_frame_init(&frame, o->ranks_shown, NULL, lh_params_ranks(&setup->params), error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) || !lh_length_check(setup, error))
+        return LH_ERROR_INPUT;
+    seconds = lh_work_compare(setup);
+    if (!lh_work_check(seconds, o->max_work_ps, error))
+        return LH_ERROR_NO;
+    comparison = compare(setup, o, seconds, error);
+    if (comparison == NULL || !check_comparison(comparison, error))
+        return LH_ERROR_RUNTIME;
+    return write_report(line, setup, comparison, error);
+}
+
+const LhCommand lh_command_report = {
+    .name = "report",
+    .arguments = "[SCENARIO] [OPTIONS] --output FILE",
+    .summary = "Write a comparison as a page to hand on, with figures.",
+    .details = "Compares schedules as longhaul compare does and writes one .html file that needs\n"
+               "nothing else: the answer in a sentence, the table, where the time goes, the\n"
+               "timeline, the traffic and the memory of the fastest schedule and of the\n"
+               "runner-up, the critical path, where every constant comes from, and the command\n"
+               "that repeats it. It has no script and loads nothing. Figures are drawn by\n"
+               "gnuplot.\n\n"
+               "Exit status 1 if no schedule can run; the page then says why.\n\n"
+               "  longhaul report dfa-2node --output report.html\n"
+               "  longhaul report --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K \\\n"
+               "      --output report.html\n",
+    .scenario = true,
+    .options = options,
+    .options_size = sizeof(Options),
+    .run = run,
+};
