@@ -189,6 +189,32 @@ def hold_others(tool):
     return len(text)
 
 
+def complaints(page):
+    """What a browser says of a page; None without a browser."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        return None
+    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+             "--window-size=390,2000", "--dump-dom", page.as_uri()]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=120,
+                          env=dict(os.environ, HOME=str(page.parent)))
+    assert done.returncode == 0 and "<html" in done.stdout, done.stderr
+    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def hold_browser(tool):
+    """A browser finds nothing that the page's policy forbids, and would say so."""
+    text, _ = tool.page(*CASE)
+    page = tool.folder / "page.html"
+    said = complaints(page)
+    if said is None:
+        return "no browser here"
+    assert not said, said
+    page.write_text(text.replace("<h1>", "<h1 style=\"color:red\">"))
+    assert complaints(page)
+    return "a browser has no complaints"
+
+
 def main():
     program = os.path.realpath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
@@ -200,7 +226,8 @@ def main():
         hold_comparison(tool)
         hold_hostile(tool)
         size = hold_others(tool)
-    print(f"pages are whole, run nothing and load nothing; of 64 ranks {size} bytes")
+        browser = hold_browser(tool)
+    print(f"pages are whole, run nothing and load nothing; of 64 ranks {size} bytes; {browser}")
     return 0
 
 
