@@ -19,6 +19,7 @@
 typedef struct {
     char *output, *from;
     uint64_t budget, seed, memory_limit_bytes, jobs;
+    bool robust;
 } Options;
 
 static const LhField options[] = {
@@ -61,6 +62,11 @@ static const LhField options[] = {
       .names = "files",
       .description = "A program of an earlier search in the same scenario: what is written is "
                      "never slower." },
+    { .name = "robust",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, robust),
+      .description = "Judge the fastest programs again, with 10 % jitter and under the other model "
+                     "of the network; write one that wins everywhere, if there is one." },
     { .name = "jobs",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, jobs),
@@ -157,8 +163,9 @@ print_recipe(const LhSynthesis *s, GString *out)
         return;
     g_string_append_printf(
         out,
-        "Best candidate: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, "
-        "%s; begun with %s.\n",
+        "%s: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, %s; begun with "
+        "%s.\n",
+        s->origin == LH_SYNTH_FOUND && s->robust.chosen > 0 ? "Chosen candidate" : "Best candidate",
         r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices,
         r->grain.fine * (r->grain.zigzag ? 2 : 1), r->rounds,
         r->kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd",
@@ -172,7 +179,8 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
     const double best = (double)s->best->result->makespan_ps;
     const char *const what[] = { [LH_SYNTH_PUBLISHED] = s->best->name,
                                  [LH_SYNTH_FROM] = "the program of --from",
-                                 [LH_SYNTH_FOUND] = "the best candidate" };
+                                 [LH_SYNTH_FOUND] = s->robust.chosen > 0 ? "the chosen candidate"
+                                                                         : "the best candidate" };
 
     if (s->published == NULL)
         g_string_append(out, "No published schedule runs here and fits.");
@@ -186,8 +194,125 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
     g_string_append_printf(out, "\nProven and written to %s: %s.\n", file, what[s->origin]);
 }
 
+/* --- what other judges say ----------------------------------------------------------------------
+ */
+
 static void
-print(const LhSetup *setup, const LhSynthesis *s, const char *path, GString *out)
+add_median_and_worst(LhTable *table, LhTime median_ps, LhTime worst_ps)
+{
+    const LhTime times_ps[] = { median_ps, worst_ps };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(times_ps); i++) {
+        g_autofree char *time =
+            times_ps[i] == LH_TIME_NEVER ? g_strdup("-") : lh_format_time(times_ps[i]);
+
+        lh_table_cell(table, time, NULL);
+    }
+}
+
+/* "fifo, jitter 10 %"; caller frees. */
+static char *
+judge_name(const LhSynthTrial *trial)
+{
+    const char *network = lh_network_model_names[trial->network_model];
+
+    return trial->jitter > 0 ? g_strdup_printf("%s, jitter %.3g %%", network, 100 * trial->jitter)
+                             : g_strdup(network);
+}
+
+static void
+print_trials(const LhSynthRobust *r, GString *out)
+{
+    g_autoptr(LhTable) table = lh_table_new();
+
+    lh_table_column(table, "judge", "judge", NULL, false);
+    lh_table_column(table, "published", "best published", NULL, false);
+    lh_table_column(table, "published_median", "time", "median", true);
+    lh_table_column(table, "published_worst", "time", "worst", true);
+    lh_table_column(table, "median", "written", "median", true);
+    lh_table_column(table, "worst", "written", "worst", true);
+    lh_table_column(table, "wins", "wins", NULL, true);
+    for (int j = 0; j < LH_SYNTH_JUDGES; j++) {
+        const LhSynthTrial *trial = &r->trials[j];
+        g_autofree char *name = judge_name(trial);
+
+        lh_table_row(table);
+        lh_table_cell(table, name, NULL);
+        lh_table_cell(table, trial->published != NULL ? trial->published : "none", NULL);
+        add_median_and_worst(table, trial->published_median_ps, trial->published_worst_ps);
+        add_median_and_worst(table, trial->median_ps, trial->worst_ps);
+        lh_table_cell_printf(table, "%u of %u", trial->wins, trial->runs);
+    }
+    lh_table_print(table, LH_FORMAT_TABLE, out);
+}
+
+/* "It does not win under fifo: usp takes 1 ms, it takes 2 ms." */
+static void
+print_loss(const LhSynthTrial *trial, GString *out)
+{
+    g_autofree char *name = judge_name(trial);
+    g_autofree char *published = NULL;
+    g_autofree char *time = NULL;
+
+    g_string_append_printf(out, "It does not win under %s: ", name);
+    if (trial->published != NULL) {
+        published = lh_format_time(trial->published_median_ps);
+        g_string_append_printf(out, "%s takes %s, ", trial->published, published);
+    }
+    if (trial->median_ps == LH_TIME_NEVER) {
+        g_string_append(out, "it does not end there, or does not fit");
+    } else {
+        time = lh_format_time(trial->median_ps);
+        g_string_append_printf(out, "it takes %s", time);
+    }
+    if (trial->runs > 1)
+        g_string_append_printf(out, " (medians), and it wins with %u of %u seeds", trial->wins,
+                               trial->runs);
+    g_string_append(out, ".\n");
+}
+
+static void
+print_judgement(const LhSynthRobust *r, GString *out)
+{
+    g_autofree char *fastest = lh_format_time(r->fastest_ps);
+
+    if (r->holds)
+        g_string_append(out, "It wins under every judge.\n");
+    for (int j = 0; j < LH_SYNTH_JUDGES; j++)
+        if (r->trials[j].wins < r->trials[j].runs)
+            print_loss(&r->trials[j], out);
+    if (!r->holds && r->contenders > 1)
+        g_string_append_printf(out,
+                               "None of the %u fastest programs wins under every judge: written is "
+                               "the fastest of the scenario.\n",
+                               r->contenders);
+    else if (r->chosen > 0)
+        g_string_append_printf(out, "The fastest program of the scenario takes %s there, and %s.\n",
+                               fastest,
+                               r->fastest_holds ? "wins under every judge by less at the least"
+                                                : "does not win under every judge");
+}
+
+static void
+print_robust(const LhSynthesis *s, GString *out)
+{
+    const LhSynthRobust *r = &s->robust;
+
+    g_string_append_c(out, '\n');
+    if (r->asked) {
+        print_trials(r, out);
+        g_string_append_c(out, '\n');
+        print_judgement(r, out);
+        return;
+    }
+    g_string_append_printf(out, "No other judge was asked: %s.\n",
+                           s->interrupted         ? "the search was interrupted"
+                           : s->published == NULL ? "there is no published schedule to compare with"
+                                                  : "no program is faster in the scenario itself");
+}
+
+static void
+print(const LhSetup *setup, const LhSynthesis *s, const Options *o, GString *out)
 {
     g_autoptr(LhTable) table = table_of(setup, s);
 
@@ -197,7 +322,9 @@ print(const LhSetup *setup, const LhSynthesis *s, const char *path, GString *out
     g_string_append_c(out, '\n');
     print_tried(s, out);
     print_recipe(s, out);
-    print_answer(s, path, out);
+    print_answer(s, o->output, out);
+    if (o->robust)
+        print_robust(s, out);
 }
 
 /* --- the command --------------------------------------------------------------------------------
@@ -228,6 +355,7 @@ synthesize(const LhSetup *setup, const Options *o, const LhProgram *from, GError
                                  .seed = o->seed,
                                  .memory_limit_bytes = o->memory_limit_bytes,
                                  .threads = (guint)o->jobs,
+                                 .robust = o->robust,
                                  .from = from,
                                  .progress = draw,
                                  .progress_data = &line };
@@ -306,7 +434,7 @@ run(const LhCommandLine *line, GError **error)
     if (synthesis == NULL || !lh_program_write(synthesis->best->program, file, error) ||
         !lh_output_file(o->output, file->str, file->len, error))
         return LH_ERROR_RUNTIME;
-    print(setup, synthesis, o->output, out);
+    print(setup, synthesis, o, out);
     if (!lh_output_stdout(out->str, out->len, error))
         return LH_ERROR_RUNTIME;
     if (synthesis->interrupted)
@@ -325,6 +453,12 @@ const LhCommand lh_command_synth = {
                "status 1 if it is a published one, because nothing was found that is faster.\n"
                "Softmax attention, the forward pass (--pass fwd) or both. What a search cannot\n"
                "know is said in docs/synthesis.md.\n\n"
+               "With --robust the fastest four candidates are judged again: with 10 % jitter (or\n"
+               "the scenario's, if that is larger) of 8 seeds, under the other model of the\n"
+               "network (fifo; fair where the scenario has fifo), and under both. Of those that\n"
+               "win every time, the one is written that wins by most where it wins by least; if\n"
+               "there is none, the fastest of the scenario is, and the judges under which it does\n"
+               "not win are named. The exit status is that of the scenario alone.\n\n"
                "Ctrl-C ends the search with what is found (exit status 130).\n\n"
                "  longhaul synth --cluster dfa-2node:2 --seq-length 16K --pass fwd \\\n"
                "      --output best.schedule.json\n"

@@ -570,14 +570,14 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
 /* What is not asked for, and `auto`, is rings where no group can be too large for them and nothing
  * was measured. Flows of a whole collective, and times of one, have no place where links serve one
  * message after another. */
-static LhCollectiveModel
-choose_collectives(const LhSetup *setup, uint32_t ranks)
+LhCollectiveModel
+lh_setup_collectives(const LhSetup *setup, LhNetworkModel network_model, uint32_t ranks)
 {
     const int asked = setup->scenario->collectives;
 
     if (asked >= 0 && asked != LH_COLLECTIVES_AUTO)
         return (LhCollectiveModel)asked;
-    return setup->network_model == LH_NETWORK_FAIR &&
+    return network_model == LH_NETWORK_FAIR &&
                    (ranks > LH_RING_MEMBERS_MAX || setup->topology->collective_times != NULL)
                ? LH_COLLECTIVES_AUTO
                : LH_COLLECTIVES_RING;
@@ -604,7 +604,7 @@ fill(LhSetup *setup, GError **error)
     }
     if (!lh_check_cost(s, error) || !build_cluster(setup, &ranks, error))
         return false;
-    setup->collectives = choose_collectives(setup, ranks);
+    setup->collectives = lh_setup_collectives(setup, setup->network_model, ranks);
     return fill_program(setup, ranks, error);
 }
 

@@ -96,6 +96,11 @@ bool lh_setup_is_linear(const LhScenario *scenario, const LhModel *model);
  * sequence is longer, and nothing was said of the mask. */
 bool lh_setup_takes_window(const LhScenario *scenario, const LhModel *model, const LhAttention *a);
 
+/* How collectives of @ranks ranks run under @network_model, as the scenario says or by default. The
+ * setup's topology is there. */
+LhCollectiveModel lh_setup_collectives(const LhSetup *setup, LhNetworkModel network_model,
+                                       uint32_t ranks);
+
 /* The number of ranks in all that options of the scenario ask for (--grid 4x8: 32 in every group);
  * 0 if none does. */
 bool lh_setup_ranks(const LhScenario *scenario, uint64_t *ranks, GError **error);

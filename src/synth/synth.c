@@ -25,6 +25,7 @@
 #define MOVES_PER_BLOCK UINT64_C(5000)
 #define MOVES_MOST UINT64_C(2000000)
 #define LOAD_WEIGHT 0.1
+#define KEPT 4U  /* candidates for the judges; 1 without them */
 #define HOT 0.03 /* of the objective */
 #define WARM 0.004
 #define COLD 0.0002
@@ -41,8 +42,9 @@ enum {
 typedef struct {
     LhSynthRecipe recipe;
     const LhSynthProblem *problem;
-    bool warm;      /* it begins with the best */
-    LhTime time_ps; /* LH_TIME_NEVER: it was not simulated to its end, or does not fit */
+    bool warm;                         /* it begins with the best */
+    LhTime times_ps[LH_SYNTH_KERNELS]; /* LH_TIME_NEVER: not simulated to the end, or too large */
+    LhTime time_ps;                    /* the least of them */
     uint32_t simulated, too_large;
     uint64_t moves;
     LhSynthState *state; /* owned */
@@ -52,9 +54,10 @@ typedef struct {
     const LhSetup *setup;
     const LhSynthOptions *options;
     LhSynthesis *found;
-    GPtrArray *problems; /* of LhSynthProblem * */
-    GArray *portfolio;   /* of Tried */
-    Candidate best;      /* state NULL: none yet */
+    GPtrArray *problems;  /* of LhSynthProblem * */
+    GArray *portfolio;    /* of Tried */
+    Candidate kept[KEPT]; /* by time, all different; the first `kept_count` of `kept_most` */
+    uint32_t kept_count, kept_most;
     Candidate batch[BATCH];
     _Atomic LhTime limit_ps; /* slower programs are not simulated to their end */
     uint32_t budget, done;
@@ -115,22 +118,10 @@ goes_on(Search *s)
 /* --- what is judged -----------------------------------------------------------------------------
  */
 
-static uint64_t
-peak_of(const LhSimResult *result)
-{
-    uint64_t peak = 0;
-
-    for (uint32_t rank = 0; rank < result->ranks_count; rank++)
-        peak = MAX(peak, result->ranks[rank].peak_bytes);
-    return peak;
-}
-
 static bool
 fits(const Search *s, const LhSimResult *result)
 {
-    const uint64_t limit = s->options->memory_limit_bytes;
-
-    return result->out_of_memory == NULL && (limit == 0 || peak_of(result) <= limit);
+    return lh_synth_result_fits(result, s->options->memory_limit_bytes);
 }
 
 static void
@@ -238,16 +229,17 @@ draw_candidate(const Search *s, uint32_t number)
                     .start =
                         (LhSynthStart)(lh_rng_bits(seed, number, DRAW_START) % LH_SYNTH_STARTS),
                     .seed = lh_rng_bits(seed, number, DRAW_SEED) },
+        .times_ps = { LH_TIME_NEVER, LH_TIME_NEVER },
         .time_ps = LH_TIME_NEVER,
     };
 
-    if (number >= EXPLORED * s->budget && s->best.state != NULL && near < NEAR_SHARE) {
-        c.problem = s->best.problem;
+    if (number >= EXPLORED * s->budget && s->kept_count > 0 && near < NEAR_SHARE) {
+        c.problem = s->kept[0].problem;
         c.warm = near < WARM_SHARE;
     }
     if (c.warm) {
-        c.recipe.rounds = s->best.recipe.rounds;
-        c.recipe.mean_weight = s->best.recipe.mean_weight;
+        c.recipe.rounds = s->kept[0].recipe.rounds;
+        c.recipe.mean_weight = s->kept[0].recipe.mean_weight;
     }
     c.recipe.grain = c.problem->grain;
     return c;
@@ -263,7 +255,7 @@ start(const Search *s, Candidate *c)
     }
     c->recipe.start = LH_SYNTH_STARTS;
     for (uint32_t b = 0; b < c->problem->blocks_count; b++)
-        lh_synth_state_move(c->state, b, s->best.state->owners[b], s->best.state->turns[b]);
+        lh_synth_state_move(c->state, b, s->kept[0].state->owners[b], s->kept[0].state->turns[b]);
 }
 
 /* The file of the program could be written. */
@@ -297,6 +289,7 @@ judge(Search *s, Candidate *c, LhSynthKernels kernels)
         c->too_large++;
         return;
     }
+    c->times_ps[kernels] = result->makespan_ps;
     if (result->makespan_ps < c->time_ps) {
         c->time_ps = result->makespan_ps;
         c->recipe.kernels = kernels;
@@ -330,7 +323,27 @@ try_candidate(void *data, guint index)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Takes over a candidate of the batch, or drops it. */
+/* Keeps a candidate that is among the fastest, or drops it. */
+static void
+keep(Search *s, const Candidate *c)
+{
+    uint32_t at = 0;
+
+    while (at < s->kept_count && s->kept[at].time_ps < c->time_ps)
+        at++;
+    if (at == s->kept_most || c->time_ps == LH_TIME_NEVER ||
+        (at < s->kept_count && s->kept[at].time_ps == c->time_ps)) {
+        lh_synth_state_free(c->state);
+        return;
+    }
+    if (s->kept_count == s->kept_most)
+        lh_synth_state_free(s->kept[--s->kept_count].state);
+    memmove(&s->kept[at + 1], &s->kept[at], (s->kept_count - at) * sizeof(Candidate));
+    s->kept[at] = *c;
+    s->kept_count++;
+}
+
+/* Takes over a candidate of the batch. */
 static void
 take(Search *s, Candidate *c)
 {
@@ -343,13 +356,10 @@ take(Search *s, Candidate *c)
     f->too_large += c->too_large;
     f->moves += c->moves;
     if (c->time_ps < f->candidate_ps) {
-        lh_synth_state_free(s->best.state);
-        s->best = *c;
         f->candidate_ps = c->time_ps;
         f->recipe = c->recipe;
-    } else {
-        lh_synth_state_free(c->state);
     }
+    keep(s, c);
     c->state = NULL;
 }
 
@@ -361,7 +371,8 @@ search(Search *s)
 
         for (uint32_t i = 0; i < count; i++)
             s->batch[i] = draw_candidate(s, next + i);
-        atomic_store(&s->limit_ps, s->found->candidate_ps);
+        atomic_store(&s->limit_ps, s->kept_count == s->kept_most ? s->kept[s->kept_most - 1].time_ps
+                                                                 : LH_TIME_NEVER);
         lh_on_threads_each("synth", threads_of(s, count), count, try_candidate, s);
         for (uint32_t i = 0; i < count; i++)
             take(s, &s->batch[i]);
@@ -444,6 +455,114 @@ prove(const LhCompareRow *best, GError **error)
     return false;
 }
 
+/* A row of the program of a candidate that was kept. */
+static LhCompareRow *
+play_kept(const Search *s, const Candidate *c, LhSynthKernels kernels)
+{
+    LhProgram *program = lh_synth_emit(c->state, kernels);
+    LhCompareRow *row = play(s, "synth", program);
+
+    row->made = program;
+    return row;
+}
+
+/* --- the judges ---------------------------------------------------------------------------------
+ */
+
+/* A program that the judges are to hear. */
+typedef struct {
+    LhCompareRow *row; /* owned */
+    LhSynthOrigin origin;
+    LhSynthRecipe recipe; /* of LH_SYNTH_FOUND */
+} Contender;
+
+static void
+contender_clear(gpointer data)
+{
+    lh_compare_row_free(((Contender *)data)->row);
+}
+
+/* Takes @row over if it is faster than what is published, and none of its time is there yet. */
+static void
+add_contender(const Search *s, GArray *contenders, Contender c)
+{
+    const LhSimResult *result = c.row->result;
+    bool is_new = result != NULL && fits(s, result) &&
+                  result->makespan_ps < s->found->published->result->makespan_ps;
+
+    for (guint i = 0; i < contenders->len && is_new; i++)
+        is_new =
+            g_array_index(contenders, Contender, i).row->result->makespan_ps != result->makespan_ps;
+    if (is_new)
+        g_array_append_val(contenders, c);
+    else
+        contender_clear(&c);
+}
+
+/* The answer of the scenario first, then what else was found. */
+static GArray *
+find_contenders(Search *s)
+{
+    GArray *contenders = g_array_new(FALSE, FALSE, sizeof(Contender));
+    LhSynthesis *f = s->found;
+
+    g_array_set_clear_func(contenders, contender_clear);
+    add_contender(s, contenders, (Contender){ g_steal_pointer(&f->best), f->origin, f->recipe });
+    if (s->options->from != NULL)
+        add_contender(s, contenders,
+                      (Contender){ play(s, "from", s->options->from), LH_SYNTH_FROM, f->recipe });
+    for (uint32_t i = 0; i < s->kept_count; i++) {
+        const Candidate *c = &s->kept[i];
+
+        for (int k = 0; k < LH_SYNTH_KERNELS; k++) {
+            Contender other = { NULL, LH_SYNTH_FOUND, c->recipe };
+
+            if (c->times_ps[k] == LH_TIME_NEVER || (i > 0 && c->times_ps[k] != c->time_ps))
+                continue;
+            other.recipe.kernels = (LhSynthKernels)k;
+            other.row = play_kept(s, c, other.recipe.kernels);
+            add_contender(s, contenders, other);
+        }
+    }
+    return contenders;
+}
+
+static bool
+judges_go_on(void *data)
+{
+    return goes_on(data);
+}
+
+/* Of the fastest programs, that which holds under all judges is the answer; else it stays. */
+static void
+ask_judges(Search *s)
+{
+    LhSynthesis *f = s->found;
+    g_autoptr(GArray) contenders = find_contenders(s);
+    g_autoptr(GPtrArray) rows = g_ptr_array_new();
+    Contender *chosen;
+    const LhSynthCourt court = { .setup = s->setup,
+                                 .seed = s->options->seed,
+                                 .memory_limit_bytes = s->options->memory_limit_bytes,
+                                 .threads = s->options->threads,
+                                 .published = f->rows,
+                                 .contenders = rows,
+                                 .goes_on = judges_go_on,
+                                 .data = s };
+
+    for (guint i = 0; i < contenders->len; i++)
+        g_ptr_array_add(rows, g_array_index(contenders, Contender, i).row);
+    f->robust.fastest_ps = g_array_index(contenders, Contender, 0).row->result->makespan_ps;
+    lh_synth_judge(&court, &f->robust);
+    chosen = &g_array_index(contenders, Contender, f->robust.chosen);
+    f->best = g_steal_pointer(&chosen->row);
+    f->origin = chosen->origin;
+    f->recipe = chosen->recipe;
+}
+
+/* --- the end ------------------------------------------------------------------------------------
+ */
+
 static bool
 settle(Search *s, GError **error)
 {
@@ -453,19 +572,18 @@ settle(Search *s, GError **error)
         offer(s, play(s, f->published->name, f->published->program), LH_SYNTH_PUBLISHED);
     if (s->options->from != NULL)
         offer(s, play(s, "from", s->options->from), LH_SYNTH_FROM);
-    if (s->best.state != NULL) {
-        LhProgram *program = lh_synth_emit(s->best.state, s->best.recipe.kernels);
-        LhCompareRow *row = play(s, "synth", program);
-
-        row->made = program;
-        offer(s, row, LH_SYNTH_FOUND);
+    if (s->kept_count > 0)
+        offer(s, play_kept(s, &s->kept[0], s->kept[0].recipe.kernels), LH_SYNTH_FOUND);
+    if (f->best == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "no published schedule and none of %u candidates ends and fits in memory",
+                    f->candidates);
+        return false;
     }
-    if (f->best != NULL)
-        return prove(f->best, error);
-    g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "no published schedule and none of %u candidates ends and fits in memory",
-                f->candidates);
-    return false;
+    if (s->options->robust && !s->interrupted && f->published != NULL &&
+        f->origin != LH_SYNTH_PUBLISHED)
+        ask_judges(s);
+    return prove(f->best, error);
 }
 
 LhSynthesis *
@@ -477,6 +595,7 @@ lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error)
                  .found = found,
                  .problems = g_ptr_array_new_with_free_func(problem_free),
                  .portfolio = g_array_new(FALSE, FALSE, sizeof(Tried)),
+                 .kept_most = options->robust ? KEPT : 1,
                  .budget = options->budget > 0 ? options->budget : LH_SYNTH_BUDGET };
     bool ok;
 
@@ -488,10 +607,11 @@ lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error)
     make_portfolio(&s);
     if (s.portfolio->len > 0)
         search(&s);
-    pthread_mutex_destroy(&s.lock);
-    found->interrupted = s.interrupted;
     ok = settle(&s, error);
-    lh_synth_state_free(s.best.state);
+    found->interrupted = s.interrupted;
+    pthread_mutex_destroy(&s.lock);
+    for (uint32_t i = 0; i < s.kept_count; i++)
+        lh_synth_state_free(s.kept[i].state);
     g_array_unref(s.portfolio);
     g_ptr_array_unref(s.problems);
     return ok ? g_steal_pointer(&found) : NULL;

@@ -7,6 +7,7 @@
 #include "plan/compare.h"
 #include "synth/bound.h"
 #include "synth/emit.h"
+#include "synth/judge.h"
 
 #define LH_SYNTH_BUDGET 64 /* candidates */
 
@@ -32,6 +33,7 @@ typedef struct {
     uint64_t moves;              /* of a candidate's annealing; 0: as many as its blocks need */
     uint64_t memory_limit_bytes; /* of a rank; 0: what the GPU has */
     guint threads;               /* 0: one for each core */
+    bool robust;                 /* judge the fastest programs again, and choose by that */
     const LhProgram *from;       /* a proven program of the scenario to go on from; NULL: none */
     /* Called on any thread, one at a time; false ends the search with what is found. NULL: none. */
     bool (*progress)(void *data, const LhSynthProgress *progress);
@@ -49,19 +51,22 @@ typedef struct {
     LhSynthBound bound;
     GPtrArray *rows;               /* of LhCompareRow *: the published schedules */
     const LhCompareRow *published; /* the fastest of them that fits; NULL: none */
-    LhCompareRow *best; /* the fastest program of all, proven; its name says where it comes from */
+    /* The fastest program of all, or what holds under all judges; proven. Its name says where it
+     * comes from. */
+    LhCompareRow *best;
     LhSynthOrigin origin;                      /* of that */
     LhSynthRecipe recipe;                      /* of LH_SYNTH_FOUND */
     LhTime candidate_ps;                       /* the fastest candidate; LH_TIME_NEVER: none fits */
     uint32_t candidates, simulated, too_large; /* programs that were; that need too much memory */
+    LhSynthRobust robust; /* with that option; else, and where no judge was asked, all zero */
     uint32_t grains;
     uint64_t moves; /* in all */
     bool interrupted;
 } LhSynthesis;
 
 /*
- * The setup passes lh_synth_check(). The same setup, budget, seed and moves give the same
- * synthesis, whatever the threads. LH_ERROR_NO if no program fits, LH_ERROR_RUNTIME if the best one
+ * The setup passes lh_synth_check(). The same setup, options and seed give the same synthesis,
+ * whatever the threads. LH_ERROR_NO if no program fits, LH_ERROR_RUNTIME if the best one
  * is not proven: then there is none. Caller frees.
  */
 LhSynthesis *lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error);
