@@ -745,9 +745,298 @@ START_TEST(programs_of_other_cases_are_refused)
 }
 END_TEST
 
+/* --- the judges ---------------------------------------------------------------------------------
+ */
+
+/* Three published schedules, which therefore all meet the jitter. */
+#define JUDGED                                                                                     \
+    "\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 2048, \"num_attention_heads\": 8, "       \
+    "\"num_query_groups\": 8, \"kv_channels\": 64, \"pass\": \"fwd\""
+#define THREE ", \"schedule\": [\"usp\", \"te-a2a-p2p\", \"ulysses\"]"
+
+#define SEED 11
+
+static LhSynthesis *
+judged(const char *fields, guint threads)
+{
+    const LhSynthOptions options = {
+        .budget = 12, .seed = SEED, .moves = 4000, .threads = threads, .robust = true
+    };
+    Case c = case_of(fields);
+    LhSynthesis *s = synth(&c, &options);
+
+    /* What the setup owns is not looked at behind its end. */
+    case_clear(&c);
+    return s;
+}
+
+static int
+by_time(const void *a, const void *b)
+{
+    const LhTime x = *(const LhTime *)a, y = *(const LhTime *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The times of a program and of the fastest schedule where the scenario says what the judge does.
+ */
+typedef struct {
+    LhTime times_ps[LH_SYNTH_SEEDS], published_ps[LH_SYNTH_SEEDS];
+} Replayed;
+
+static void
+replay(const char *fields, const LhSynthTrial *trial, const LhProgram *program, Replayed *all)
+{
+    for (uint32_t run = 0; run < trial->runs; run++) {
+        g_autofree char *said = g_strdup_printf(
+            "%s, \"network\": \"%s\", \"jitter\": %g, \"seed\": %u", fields,
+            lh_network_model_names[trial->network_model], trial->jitter, SEED + run);
+        Case c = case_of(said);
+        g_autoptr(LhSimResult) result = lh_setup_simulate(c.setup, program, NULL, NULL, NULL, NULL);
+
+        ck_assert_ptr_nonnull(result);
+        all->times_ps[run] = result->makespan_ps;
+        all->published_ps[run] = LH_TIME_NEVER;
+        for (guint i = 0; i < c.setup->schedules->len; i++) {
+            g_autoptr(LhCompareRow) row =
+                lh_compare_run(c.setup, g_ptr_array_index(c.setup->schedules, i), NULL);
+
+            if (row->result != NULL)
+                all->published_ps[run] = MIN(all->published_ps[run], row->result->makespan_ps);
+        }
+        case_clear(&c);
+    }
+}
+
+/* The judges' figures are those of scenarios that say the same. */
+static void
+hold_trials(const char *fields, const LhSynthesis *s)
+{
+    bool holds = true;
+
+    ck_assert(s->robust.asked);
+    for (int j = 0; j < LH_SYNTH_JUDGES; j++) {
+        const LhSynthTrial *trial = &s->robust.trials[j];
+        Replayed all;
+        uint32_t wins = 0;
+
+        replay(fields, trial, s->best->program, &all);
+        for (uint32_t run = 0; run < trial->runs; run++)
+            wins += all.times_ps[run] < all.published_ps[run];
+        qsort(all.times_ps, trial->runs, sizeof(LhTime), by_time);
+        ck_assert_uint_eq(trial->wins, wins);
+        ck_assert_int_eq(trial->median_ps, all.times_ps[(trial->runs - 1) / 2]);
+        ck_assert_int_eq(trial->worst_ps, all.times_ps[trial->runs - 1]);
+        if (trial->runs == 1)
+            ck_assert_int_eq(trial->published_median_ps, all.published_ps[0]);
+        ck_assert_int_le(trial->published_median_ps, trial->published_worst_ps);
+        holds = holds && wins == trial->runs;
+    }
+    ck_assert_int_eq(s->robust.holds, holds);
+}
+
+static void
+check_judges(const LhSynthRobust *r, LhNetworkModel own, LhNetworkModel other, double jitter)
+{
+    ck_assert_int_eq(r->trials[0].network_model, own);
+    ck_assert_int_eq(r->trials[1].network_model, other);
+    ck_assert_int_eq(r->trials[2].network_model, other);
+    ck_assert_double_eq(r->trials[0].jitter, jitter);
+    ck_assert_double_eq(r->trials[2].jitter, jitter);
+    ck_assert_uint_eq(r->trials[0].runs, LH_SYNTH_SEEDS);
+    ck_assert_uint_eq(r->trials[1].runs, 1);
+    ck_assert_uint_eq(r->trials[2].runs, LH_SYNTH_SEEDS);
+}
+
+START_TEST(what_holds_wins_under_every_judge)
+{
+    g_autoptr(LhSynthesis) s = judged(JUDGED THREE, 2);
+
+    check_judges(&s->robust, LH_NETWORK_FAIR, LH_NETWORK_FIFO, LH_SYNTH_JITTER);
+    hold_trials(JUDGED THREE, s);
+    ck_assert(s->robust.holds);
+    ck_assert_int_eq(s->origin, LH_SYNTH_FOUND);
+    prove(s->best->program, 0);
+}
+END_TEST
+
+/* Gathered keys and values take one message for each link; small messages queue behind others. */
+START_TEST(what_does_not_hold_is_said)
+{
+    static const char fields[] = JUDGED ", \"schedule\": [\"usp\", \"te-allgather\", \"ulysses\"]";
+    g_autoptr(LhSynthesis) s = judged(fields, 2);
+
+    hold_trials(fields, s);
+    ck_assert(!s->robust.holds && !s->robust.fastest_holds);
+    ck_assert_uint_eq(s->robust.chosen, 0);
+    ck_assert_int_eq(s->best->result->makespan_ps, s->robust.fastest_ps);
+    ck_assert(lh_synthesis_wins(s));
+    ck_assert_uint_eq(s->robust.trials[0].wins, LH_SYNTH_SEEDS);
+    ck_assert_uint_eq(s->robust.trials[1].wins, 0);
+    ck_assert_str_eq(s->robust.trials[1].published, "te-allgather");
+}
+END_TEST
+
+/* The scenario's jitter, if that is larger; fair where the scenario has fifo. */
+START_TEST(judges_differ_from_the_scenario)
+{
+    static const char fifo[] = JUDGED THREE ", \"network\": \"fifo\"";
+    static const char alone[] = JUDGED THREE ", \"network\": \"alpha-beta\"";
+    g_autoptr(LhSynthesis) f = judged(fifo, 2);
+    g_autoptr(LhSynthesis) a = judged(alone, 2);
+    g_autoptr(LhSynthesis) j = judged(JUDGED THREE ", \"jitter\": 0.25, \"seed\": 11", 2);
+
+    check_judges(&f->robust, LH_NETWORK_FIFO, LH_NETWORK_FAIR, LH_SYNTH_JITTER);
+    hold_trials(JUDGED THREE, f);
+    check_judges(&a->robust, LH_NETWORK_ALPHA_BETA, LH_NETWORK_FIFO, LH_SYNTH_JITTER);
+    hold_trials(JUDGED THREE, a);
+    check_judges(&j->robust, LH_NETWORK_FAIR, LH_NETWORK_FIFO, 0.25);
+    ck_assert_double_eq(j->robust.trials[1].jitter, 0.25);
+    hold_trials(JUDGED THREE, j);
+}
+END_TEST
+
+/* The largest share of the fastest published one's time that a program takes. */
+static double
+worst_share(const char *fields, const LhSynthesis *s, const LhProgram *program, LhTime own_ps)
+{
+    double worst = (double)own_ps / (double)s->published->result->makespan_ps;
+
+    for (int k = 0; k < LH_SYNTH_JUDGES; k++) {
+        const LhSynthTrial *trial = &s->robust.trials[k];
+        Replayed all;
+
+        replay(fields, trial, program, &all);
+        for (uint32_t run = 0; run < trial->runs; run++)
+            worst = fmax(worst, (double)all.times_ps[run] / (double)all.published_ps[run]);
+    }
+    return worst;
+}
+
+/* Which is not always the fastest; the fastest of all is still known, and the search the same. */
+START_TEST(the_chosen_one_wins_by_most_at_the_least)
+{
+    guint others = 0;
+
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        const LhSynthOptions plain = { .budget = 12, .seed = SEED, .moves = 500 + 500 * seed };
+        LhSynthOptions robust = plain;
+        static const char fields[] = JUDGED THREE;
+        Case c = case_of(JUDGED THREE ", \"network\": \"fifo\"");
+        g_autoptr(LhSynthesis) p = synth(&c, &plain);
+        g_autoptr(LhSynthesis) r = NULL;
+        double share, fastest_share;
+
+        robust.robust = true;
+        r = synth(&c, &robust);
+        ck_assert_int_eq(r->candidate_ps, p->candidate_ps);
+        ck_assert_uint_eq(r->moves, p->moves);
+        ck_assert_int_eq(r->robust.fastest_ps, p->best->result->makespan_ps);
+        ck_assert_int_ge(r->best->result->makespan_ps, r->robust.fastest_ps);
+        ck_assert(!p->robust.asked);
+        share = worst_share(fields, r, r->best->program, r->best->result->makespan_ps);
+        fastest_share = worst_share(fields, r, p->best->program, r->robust.fastest_ps);
+        ck_assert_int_eq(r->robust.fastest_holds, fastest_share < 1);
+        ck_assert_int_eq(r->robust.holds, share < 1);
+        ck_assert_double_le(share, fastest_share);
+        if (r->robust.chosen > 0)
+            ck_assert(r->robust.holds && share < fastest_share);
+        others += r->robust.chosen > 0;
+        case_clear(&c);
+    }
+    ck_assert_uint_gt(others, 0);
+}
+END_TEST
+
+START_TEST(threads_change_no_judgement)
+{
+    g_autoptr(LhSynthesis) one = judged(JUDGED THREE ", \"network\": \"fifo\"", 1);
+    g_autoptr(LhSynthesis) two = judged(JUDGED THREE ", \"network\": \"fifo\"", 2);
+    g_autoptr(GString) a = text_of(one->best->program);
+    g_autoptr(GString) b = text_of(two->best->program);
+
+    ck_assert_str_eq(a->str, b->str);
+    ck_assert_uint_eq(one->robust.chosen, two->robust.chosen);
+    ck_assert_uint_eq(one->robust.contenders, two->robust.contenders);
+    ck_assert_uint_gt(one->robust.contenders, 1);
+    for (int j = 0; j < LH_SYNTH_JUDGES; j++) {
+        const LhSynthTrial *x = &one->robust.trials[j], *y = &two->robust.trials[j];
+
+        ck_assert_str_eq(x->published, y->published);
+        ck_assert_uint_eq(x->wins, y->wins);
+        ck_assert_int_eq(x->median_ps, y->median_ps);
+        ck_assert_int_eq(x->worst_ps, y->worst_ps);
+        ck_assert_int_eq(x->published_median_ps, y->published_median_ps);
+        ck_assert_int_eq(x->published_worst_ps, y->published_worst_ps);
+    }
+}
+END_TEST
+
+/* Stops when all candidates are through and a judge is to hear the next program. */
+static bool
+stop_judges(void *data, const LhSynthProgress *progress)
+{
+    uint32_t *left = data;
+
+    return progress->candidates < progress->budget || --*left > 0;
+}
+
+START_TEST(interrupted_judges_leave_the_fastest)
+{
+    Case c = case_of(JUDGED THREE ", \"network\": \"fifo\"");
+    uint32_t left = 10;
+    LhSynthOptions options = { .budget = 12, .seed = SEED, .moves = 500, .threads = 1 };
+    g_autoptr(LhSynthesis) plain = synth(&c, &options);
+    g_autoptr(LhSynthesis) s = NULL;
+
+    options.robust = true;
+    options.progress = stop_judges;
+    options.progress_data = &left;
+    s = synth(&c, &options);
+    ck_assert_uint_eq(left, 0);
+    ck_assert(s->interrupted && s->robust.interrupted);
+    ck_assert(!s->robust.asked && !s->robust.holds);
+    ck_assert_int_eq(s->best->result->makespan_ps, plain->best->result->makespan_ps);
+    case_clear(&c);
+}
+END_TEST
+
+/* A program to go on from is a contender; where nothing is found, nobody is asked. */
+START_TEST(judges_hear_what_is_gone_on_from)
+{
+    Case c = case_of(JUDGED THREE);
+    LhSynthOptions options = { .budget = 12, .seed = SEED, .moves = 4000, .robust = true };
+    g_autoptr(LhSynthesis) before = synth(&c, &options);
+    g_autoptr(LhSynthesis) s = NULL;
+    g_autoptr(LhSynthesis) none = NULL;
+    Case huge = case_of("\"cluster\": \"dgx-a100-80g:1\", \"ranks\": 2, \"seq_length\": 262144, "
+                        "\"num_attention_heads\": 2, \"pass\": \"fwd\", "
+                        "\"schedule\": [\"zigzag\"]");
+
+    ck_assert(before->robust.holds);
+    options.from = before->best->program;
+    options.budget = 1;
+    options.moves = 1;
+    s = synth(&c, &options);
+    ck_assert_int_eq(s->origin, LH_SYNTH_FROM);
+    ck_assert(s->robust.asked && s->robust.holds);
+    ck_assert_int_eq(s->best->result->makespan_ps, before->best->result->makespan_ps);
+    options.from = NULL;
+    none = synth(&huge, &options);
+    ck_assert_int_eq(none->origin, LH_SYNTH_PUBLISHED);
+    ck_assert(!none->robust.asked && !none->robust.holds && !none->robust.interrupted);
+    case_clear(&c);
+    case_clear(&huge);
+}
+END_TEST
+
 LH_TEST_MAIN("synth", counters_equal_a_recount, work_is_that_of_all_blocks,
              any_assignment_is_proven_and_runs, no_assignment_moves_less_than_the_cut,
              the_cut_is_that_of_all_sets, nothing_published_is_below_the_bound,
              nothing_is_below_the_bound_of_a_random_problem, threads_change_nothing,
              beats_the_published_and_runs, keeps_the_memory_limit,
-             an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused)
+             an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused,
+             what_holds_wins_under_every_judge, what_does_not_hold_is_said,
+             judges_differ_from_the_scenario, the_chosen_one_wins_by_most_at_the_least,
+             threads_change_no_judgement, interrupted_judges_leave_the_fastest,
+             judges_hear_what_is_gone_on_from)

@@ -6,14 +6,11 @@
  */
 #include "synth/judge.h"
 
-#include "base/rng.h"
 #include "plan/compare_pool.h"
 #include "plan/threads.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#define DRAW_JUDGE 77 /* of the generator's words */
 
 /* The judges, in the order of the trials. */
 enum {
@@ -73,7 +70,7 @@ time_of(const Trial *t, const Task *task, const _Atomic LhTime *limit_ps)
 
     scenario.jitter = judge->jitter;
     if (judge->runs > 1)
-        scenario.seed = lh_rng_bits(t->court->seed, task->run, DRAW_JUDGE);
+        scenario.seed = t->court->seed + task->run;
     setup.scenario = &scenario;
     setup.network_model = judge->network_model;
     setup.collectives = lh_setup_collectives(&setup, judge->network_model, setup.network.ranks);

@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     const LhSetup *setup;
-    uint64_t seed;               /* of the jitter's seeds */
+    uint64_t seed;               /* the jitter's seeds are this and those that follow */
     uint64_t memory_limit_bytes; /* of a rank; 0: what the GPU has */
     guint threads;               /* 0: one for each core */
     const GPtrArray *published;  /* of LhCompareRow *, played; NULL: not that one */

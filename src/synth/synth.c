@@ -25,7 +25,7 @@
 #define MOVES_PER_BLOCK UINT64_C(5000)
 #define MOVES_MOST UINT64_C(2000000)
 #define LOAD_WEIGHT 0.1
-#define KEPT 4U  /* candidates for the judges; 1 without them */
+#define KEPT 16U /* candidates for the judges; one without them */
 #define HOT 0.03 /* of the objective */
 #define WARM 0.004
 #define COLD 0.0002
