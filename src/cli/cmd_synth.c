@@ -61,7 +61,7 @@ static const LhField options[] = {
       .placeholder = "FILE",
       .names = "files",
       .description = "A program of an earlier search in the same scenario: what is written is "
-                     "never slower." },
+                     "never slower, unless --robust prefers it." },
     { .name = "robust",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, robust),
@@ -446,24 +446,24 @@ const LhCommand lh_command_synth = {
     .name = "synth",
     .arguments = "[SCENARIO] [OPTIONS] --output FILE",
     .summary = "Search for a schedule that is faster than the published ones.",
-    .details =
-        "Simulates the schedules that compare knows, then searches for programs that deal\n"
-        "out the blocks of attention among the nodes (or the GPUs of one node) and the\n"
-        "messages among rounds, each simulated in full. The fastest program of all is\n"
-        "proven and written: it may be run, simulated and verified like any other. Exit\n"
-        "status 1 if it is a published one, because nothing was found that is faster.\n"
-        "Softmax attention, the forward pass (--pass fwd) or both. What a search cannot\n"
-        "know is said in docs/synthesis.md.\n\n"
-        "With --robust the fastest programs, of up to 16 candidates, are judged again: with 10 %\n"
-        "jitter (or the scenario's, if that is larger) of 8 seeds, under the other model of\n"
-        "the network (fifo; fair where the scenario has fifo), and under both. Of those that\n"
-        "win every time, the one is written that wins by most where it wins by least. If\n"
-        "there is none, the fastest of the scenario is written, and the judges under which\n"
-        "it does not win are named. The exit status is that of the scenario alone.\n\n"
-        "Ctrl-C ends the search with what is found (exit status 130).\n\n"
-        "  longhaul synth --cluster dfa-2node:2 --seq-length 16K --pass fwd \\\n"
-        "      --output best.schedule.json\n"
-        "  longhaul sim --schedule-file best.schedule.json --cluster dfa-2node:2\n",
+    .details = "Simulates the schedules that compare knows, then searches for programs that deal\n"
+               "out the blocks of attention among the nodes (or the GPUs of one node) and the\n"
+               "messages among rounds, each simulated in full. The fastest program of all is\n"
+               "proven and written: it may be run, simulated and verified like any other. Exit\n"
+               "status 1 if it is a published one, because nothing was found that is faster.\n"
+               "Softmax attention, the forward pass (--pass fwd) or both. What a search cannot\n"
+               "know is said in docs/synthesis.md.\n\n"
+               "With --robust the fastest programs, of up to 16 candidates, are judged again:\n"
+               "with 10 % jitter (or the scenario's, if that is larger) of 8 seeds, under the\n"
+               "other model of the network (fifo; fair where the scenario has fifo), and with\n"
+               "both. Of those that win every time, the one is written that wins by most where\n"
+               "it wins by least. If there is none, the fastest of the scenario is written, and\n"
+               "the judges under which it does not win are named. The exit status is that of\n"
+               "the scenario alone.\n\n"
+               "Ctrl-C ends the search with what is found (exit status 130).\n\n"
+               "  longhaul synth --cluster dfa-2node:2 --seq-length 16K --pass fwd \\\n"
+               "      --output best.schedule.json\n"
+               "  longhaul sim --schedule-file best.schedule.json --cluster dfa-2node:2\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF,
     .options = options,
