@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The judges, in the order of the trials. */
 enum {
@@ -284,8 +285,7 @@ sum_up(const Heard *heard, uint32_t judge, uint32_t runs, LhTime *median_ps, LhT
 {
     LhTime times_ps[LH_SYNTH_SEEDS];
 
-    for (uint32_t run = 0; run < runs; run++)
-        times_ps[run] = heard->times_ps[judge][run];
+    memcpy(times_ps, heard->times_ps[judge], sizeof(times_ps));
     qsort(times_ps, runs, sizeof(LhTime), by_time);
     *median_ps = times_ps[(runs - 1) / 2];
     *worst_ps = times_ps[runs - 1];
