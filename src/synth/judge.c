@@ -187,10 +187,19 @@ plain_ps(const Heard *heard, uint32_t judge)
     return judge == OWN_JITTER ? heard->own_ps : heard->times_ps[OTHER_ALONE][0];
 }
 
-/* The fastest of the network of @judge; equal ones in the order of the schedules. */
+/*
+ * The fastest of the network of @judge, equal ones in the order of the schedules, and those that
+ * jitter may bring before the fastest: it takes at most as much off their time, and adds as much to
+ * the other's.
+ */
 static void
 add_rivals(Trial *t, uint32_t judge)
 {
+    const double jitter = t->judges[judge].jitter;
+    LhTime least_ps = LH_TIME_NEVER;
+
+    for (guint i = 0; i < t->published_count; i++)
+        least_ps = MIN(least_ps, plain_ps(&t->published[i], judge));
     for (guint i = 0; i < t->published_count; i++) {
         const LhTime time_ps = plain_ps(&t->published[i], judge);
         guint before = 0;
@@ -200,7 +209,8 @@ add_rivals(Trial *t, uint32_t judge)
 
             before += other_ps < time_ps || (other_ps == time_ps && k < i);
         }
-        if (before < LH_SYNTH_RIVALS)
+        if (before < LH_SYNTH_RIVALS ||
+            (double)time_ps * (1 - jitter) <= (double)least_ps * (1 + jitter))
             add_tasks(t, &t->published[i], judge, true);
     }
 }

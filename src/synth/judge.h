@@ -9,7 +9,7 @@
 #define LH_SYNTH_JUDGES 3
 #define LH_SYNTH_SEEDS 8U   /* of a judge with jitter */
 #define LH_SYNTH_JITTER 0.1 /* or the scenario's, if that is larger */
-#define LH_SYNTH_RIVALS 3U  /* published schedules that face jitter */
+#define LH_SYNTH_RIVALS 3U  /* published schedules that meet jitter, at least */
 
 /* One judge, and what it says of the program that is chosen. */
 typedef struct {
@@ -47,8 +47,9 @@ typedef struct {
 /*
  * Asks three judges: the scenario's network with jitter; the other network; that with jitter. The
  * other of `fair` and `alpha-beta` is `fifo`, that of `fifo` is `fair`. Without jitter all
- * published schedules that ran are played, and the fastest LH_SYNTH_RIVALS of a network meet its
- * jitter, with the same seeds as the contenders. Of the contenders that win every run, that is
+ * published schedules that ran are played, and the fastest LH_SYNTH_RIVALS of a network, and
+ * others that are so near that jitter may bring them before the fastest, meet its jitter, with the
+ * same seeds as the contenders. Of the contenders that win every run, that is
  * chosen whose time, as a share of the fastest published one's, is least where it is largest, the
  * scenario among the runs. The same court gives the same answer, whatever the threads.
  */
