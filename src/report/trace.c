@@ -33,7 +33,7 @@ typedef struct {
     uint64_t memory_ns, memory_bytes; /* the latest, not written yet */
     uint64_t memory_most_bytes;       /* within that nanosecond */
     bool memory_known, memory_begun;
-    LhTraceTrack tracks[LH_STREAMS_MAX + 1];
+    LhTraceTrack tracks[LH_STREAMS_MAX];
 } Rank;
 
 struct _LhTrace {
@@ -58,9 +58,7 @@ lh_trace_name(uint32_t name)
         return lh_kernels[name]->name;
     if (name < LH_TRACE_COLLECTIVES)
         return others[name - LH_TRACE_EXCHANGE];
-    if (name < LH_TRACE_SYNC)
-        return lh_collective_names[name - LH_TRACE_COLLECTIVES];
-    return name == LH_TRACE_SYNC ? "sync" : "arrive";
+    return name == LH_TRACE_ARRIVE ? "arrive" : lh_collective_names[name - LH_TRACE_COLLECTIVES];
 }
 
 static const LhTraceFormat *
@@ -187,10 +185,9 @@ rank_of(LhTrace *trace, uint32_t number)
     rank = g_new0(Rank, 1);
     lh_cursor_init(&rank->cursor, program, number);
     rank->movements = g_hash_table_new_full(NULL, NULL, NULL, movement_free);
-    for (uint32_t i = 0; i <= program->streams_count; i++)
-        rank->tracks[i] = (LhTraceTrack){ .rank = number,
-                                          .number = i,
-                                          .name = i == 0 ? "host" : program->streams[i - 1].name };
+    for (uint32_t i = 0; i < program->streams_count; i++)
+        rank->tracks[i] =
+            (LhTraceTrack){ .rank = number, .number = i, .name = program->streams[i].name };
     g_hash_table_insert(trace->ranks, GUINT_TO_POINTER(number), rank);
     label = label_of(trace, number);
     trace->format->rank(program, number, label, trace->text);
@@ -287,7 +284,7 @@ static void
 add_slice(LhTrace *trace, Rank *rank, const LhTraceSlice *slice)
 {
     const LhTimelineRecord *r = slice->record;
-    LhTraceTrack *track = &rank->tracks[r->kind == LH_OP_SYNC ? 0 : r->stream + 1];
+    LhTraceTrack *track = &rank->tracks[r->stream];
 
     if (r->end_ps < trace->of.from_ps || r->start_ps > trace->of.to_ps)
         return;
@@ -303,7 +300,7 @@ lh_trace_add(void *data, const LhTimelineRecord *record)
     LhTraceSlice slice = { .record = record, .of_step = trace->of.setup->step != NULL };
     Rank *rank;
 
-    if (!shows(trace, record->rank) || record->kind == LH_OP_ALLOC || record->kind == LH_OP_FREE)
+    if (!shows(trace, record->rank))
         return;
     rank = rank_of(trace, record->rank);
     if (record->kind == LH_OP_EXCHANGE || record->kind == LH_OP_COLLECTIVE) {
@@ -316,7 +313,7 @@ lh_trace_add(void *data, const LhTimelineRecord *record)
         g_hash_table_remove(rank->movements, GUINT_TO_POINTER(record->op));
         return;
     }
-    slice.name = record->kind == LH_OP_SYNC ? LH_TRACE_SYNC : record->kernel;
+    slice.name = record->kernel;
     add_slice(trace, rank, &slice);
 }
 

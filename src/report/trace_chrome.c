@@ -6,6 +6,8 @@
 
 #define SCHEMA "longhaul.trace/1"
 
+#define TID(number) ((number) + 1) /* of a stream; to viewers, 0 is no thread */
+
 /* Ends a document on one line and leaves the line open. */
 static void
 end_object(LhJsonWriter *w, GString *out)
@@ -63,9 +65,8 @@ describe_rank(const LhProgram *program, uint32_t rank, const char *label, GStrin
                            "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,"
                            "\"args\":{\"sort_index\":%u}}",
                            rank, rank);
-    name_track("thread_name", rank, 0, "host", out);
     for (uint32_t i = 0; i < program->streams_count; i++)
-        name_track("thread_name", rank, i + 1, program->streams[i].name, out);
+        name_track("thread_name", rank, TID(i), program->streams[i].name, out);
 }
 
 static void
@@ -85,7 +86,7 @@ append_flows(const LhTraceTrack *track, const char *end, const LhTraceMessages *
         g_string_append_printf(out,
                                "{\"ph\":\"%s\",\"cat\":\"message\",\"name\":\"message\","
                                "\"id\":%" G_GUINT64_FORMAT ",\"pid\":%u,\"tid\":%u",
-                               end, messages->numbers[i], track->rank, track->number);
+                               end, messages->numbers[i], track->rank, TID(track->number));
         append_us(out, "ts", ns);
         g_string_append(out, *end == 'f' ? ",\"bp\":\"e\"}" : "}");
     }
@@ -118,7 +119,7 @@ append_slice(LhTraceTrack *track, const LhTraceSlice *slice, GString *out)
     next_event(out);
     g_string_append_printf(
         out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u",
-        lh_op_kind_names[r->kind], lh_trace_name(slice->name), track->rank, track->number);
+        lh_op_kind_names[r->kind], lh_trace_name(slice->name), track->rank, TID(track->number));
     append_us(out, "ts", start);
     append_us(out, "dur", lh_trace_ns(r->end_ps) - start);
     append_args(slice, out);

@@ -11,17 +11,17 @@ enum {
     LH_TRACE_SEND,
     LH_TRACE_RECEIVE,
     LH_TRACE_COLLECTIVES, /* one for each LhCollectiveKind */
-    LH_TRACE_SYNC = LH_TRACE_COLLECTIVES + LH_COLL_KINDS,
-    LH_TRACE_ARRIVE, /* of the point at which messages are there */
+    LH_TRACE_ARRIVE =
+        LH_TRACE_COLLECTIVES + LH_COLL_KINDS, /* the point at which messages are there */
     LH_TRACE_NAMES,
 };
 
 const char *lh_trace_name(uint32_t name);
 
-/* A row of slices: a stream of a rank, or its host. */
+/* A row of slices: a stream of a rank. */
 typedef struct {
     uint32_t rank;
-    uint32_t number; /* 0: the host; i + 1: stream i */
+    uint32_t number; /* of the stream */
     const char *name;
     bool begun;                                       /* has slices */
     uint64_t names_known[(LH_TRACE_NAMES + 63) / 64]; /* bits: names that it has used */

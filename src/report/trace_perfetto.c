@@ -64,8 +64,8 @@ enum {
     OF_RANK,
     OF_STREAMS, /* the parent of those that have slices */
     OF_MEMORY,
-    OF_SLICES, /* the host's; then those of the streams */
-    TRACKS_MAX = OF_SLICES + LH_STREAMS_MAX + 1,
+    OF_SLICES, /* of the first stream; then those of the others */
+    TRACKS_MAX = OF_SLICES + LH_STREAMS_MAX,
 };
 
 typedef enum {

@@ -31,8 +31,12 @@ CASES = [  # schedule, cluster, other words
     ("usp", "azure-nc96-a100:2", ["--jitter", "0.2"]),
     ("megatron-tp-sp", "dgx-a100-80g:1", []),
     ("attention2d-o", "dfa-2node:2", []),
+    ("double-ring", "azure-nc96-a100:2", []),
+    ("rsa", "azure-nc96-a100:2", ["--published-code"]),
+    ("lasp", "dgx-a100-80g:1", []),
     ("tokenring", "azure-nc96-a100:2", ["--network", "fifo"]),
 ]
+OF_PROGRAM = ["--pass", "fwd", "--published-code"]  # words that `show` takes as well
 STEP = ["--step", "--schedule", "lasp", "--cluster", "lasp-dgx:1", "--model", "tnl-1b",
         "--seq-length", "16K", "--framework", "fairscale"]
 RUN = ["run", "--schedule", "zigzag", "--ranks", "4", "--seq-length", "64",
@@ -46,7 +50,7 @@ class Trace:
 
     def __init__(self):
         self.ranks = {}  # rank -> name
-        self.tracks = {}  # (rank, number) -> name; 0: the host
+        self.tracks = {}  # (rank, number) -> name
         self.slices = collections.defaultdict(list)  # track -> of Slice, as they begin
         self.sent, self.received = {}, {}  # message -> (track, time)
         self.memory = collections.defaultdict(list)  # rank -> of (time, bytes)
@@ -244,7 +248,7 @@ def ps(seconds):
 
 def name_of(op):
     """Of an op of a timeline; None where only the program knows."""
-    return {"compute": op["kernel"], "sync": "sync"}.get(op["kind"])
+    return op["kernel"] if op["kind"] == "compute" else None
 
 
 def hold_ops(trace, ops):
@@ -322,7 +326,8 @@ def hold_case(tool, schedule, cluster, words):
     case = ["--schedule", schedule, "--cluster", cluster, *SHAPE, *words]
     tool.call("sim", *case, "-o", os.devnull, "--memory-timeline", "memory.json")
     tool.call("show", *case[1:2], *case[4:4 + len(SHAPE)], "--ranks", str(RANKS[cluster]),
-              *case[2:4], *(words if "--pass" in words else []), "--format", "json", "-o", "p.json")
+              *case[2:4], *(word for word in words if word in OF_PROGRAM), "--format", "json", "-o",
+              "p.json")
     messages = messages_of(tool.json("p.json"))
     count = bound = 0
     for trace in tool.traces("sim", *case):
