@@ -15,4 +15,6 @@ trap 'rm -rf "$folder"' EXIT
 "$program" sweep sweep-crossover --figure "$folder/crossover.png" -o /dev/null
 "$program" plan --model llama-3-8b --seq-length 256K --cluster hgx-h100:1 --cluster hgx-h100:2 --cluster hgx-h100:4 \
     --shard fsdp --pareto --top 1 --figure "$folder/pareto.png" -o /dev/null
+"$program" synth --cluster azure-nc96-a100:4 --model llama-7b --seq-length 32K --pass fwd --budget 16 \
+    --output /dev/null --figure "$folder/synth.png" > /dev/null
 cp "$folder"/*.png "$images"

@@ -606,6 +606,51 @@ text_of(const LhProgram *program)
     return text;
 }
 
+/* Of what was dealt out: every block once, and at each place the work that its ranks do. */
+static void
+hold_cells(const Case *c, const LhSynthesis *s, bool both)
+{
+    const LhAttention *a = &c->setup->params.attention;
+    const LhSynthPlaces at = lh_synth_places(c->setup);
+    const uint32_t slices = s->recipe.grain.slices;
+    const uint64_t pair_flops = UINT64_C(4) * a->batch * a->heads / at.gpus / slices * a->head_dim;
+    g_autofree uint64_t *pairs = g_new0(uint64_t, at.places);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
+    g_autofree gint64 *keys = g_new(gint64, s->cells->len);
+
+    for (guint i = 0; i < s->cells->len; i++) {
+        const LhSynthCell *cell = &g_array_index(s->cells, LhSynthCell, i);
+        const uint32_t *homes = &g_array_index(s->homes, uint32_t, 0);
+        const bool local = homes[cell->row] == cell->place && homes[cell->column] == cell->place;
+
+        ck_assert_uint_lt(cell->place, at.places);
+        ck_assert_uint_lt(cell->slice, slices);
+        ck_assert_uint_le(cell->round, s->recipe.rounds);
+        ck_assert_int_eq(cell->round == 0, local);
+        pairs[cell->place] += cell->pairs;
+        keys[i] = ((gint64)cell->row * s->homes->len + cell->column) * slices + cell->slice;
+        ck_assert(g_hash_table_add(seen, &keys[i]));
+    }
+    for (uint32_t rank = 0; rank < s->best->result->ranks_count; rank++)
+        ck_assert_uint_eq(s->best->result->ranks[rank].flops * (both ? 2 : 7),
+                          pairs[rank / at.gpus] * pair_flops * 7);
+}
+
+START_TEST(cells_are_what_runs)
+{
+    for (int both = 0; both < 2; both++) {
+        Case c = both != 0 ? case_of(SMALL ", \"pass\": \"both\"") : forward_of(SMALL);
+        const LhSynthOptions options = { .budget = 12, .moves = 3000, .threads = 2 };
+        g_autoptr(LhSynthesis) s = synth(&c, &options);
+
+        ck_assert_int_eq(s->origin, LH_SYNTH_FOUND);
+        ck_assert_uint_gt(s->cells->len, 4);
+        hold_cells(&c, s, both != 0);
+        case_clear(&c);
+    }
+}
+END_TEST
+
 START_TEST(threads_change_nothing)
 {
     Case c = forward_of(SMALL);
@@ -1128,8 +1173,8 @@ END_TEST
 LH_TEST_MAIN("synth", counters_equal_a_recount, work_is_that_of_all_blocks,
              any_assignment_is_proven_and_runs, no_assignment_moves_less_than_the_cut,
              the_cut_is_that_of_all_sets, nothing_published_is_below_the_bound,
-             nothing_is_below_the_bound_of_a_random_problem, threads_change_nothing,
-             beats_the_published_and_runs, keeps_the_memory_limit,
+             nothing_is_below_the_bound_of_a_random_problem, cells_are_what_runs,
+             threads_change_nothing, beats_the_published_and_runs, keeps_the_memory_limit,
              an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused,
              what_holds_wins_under_every_judge, the_fastest_of_each_network_meet_jitter,
              a_tie_is_no_win, what_does_not_hold_is_said, judges_differ_from_the_scenario,

@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "plan/prove.h"
 #include "report/describe.h"
+#include "report/synth_figure.h"
 #include "synth/synth.h"
 
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #define BUDGET_MAX 1000000
 
 typedef struct {
-    char *output, *from;
+    char *output, *from, *figure;
     uint64_t budget, seed, memory_limit_bytes, jobs;
     bool robust;
 } Options;
@@ -62,6 +63,10 @@ static const LhField options[] = {
       .names = "files",
       .description = "A program of an earlier search in the same scenario: what is written is "
                      "never slower, unless --robust prefers it." },
+    LH_OPTION_FIGURE(
+        Options, figure,
+        "Draw which node computes which block of attention, and when what it needs travels, into "
+        "this .svg, .png or .pdf file."),
     { .name = "robust",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, robust),
@@ -325,6 +330,8 @@ print(const LhSetup *setup, const LhSynthesis *s, const Options *o, GString *out
     print_answer(s, o->output, out);
     if (o->robust)
         print_robust(s, out);
+    if (o->figure != NULL && s->cells == NULL)
+        g_string_append(out, "\nNo figure: there is no candidate that could be drawn.\n");
 }
 
 /* --- the command --------------------------------------------------------------------------------
@@ -436,6 +443,9 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_RUNTIME;
     print(setup, synthesis, o, out);
     if (!lh_output_stdout(out->str, out->len, error))
+        return LH_ERROR_RUNTIME;
+    if (o->figure != NULL && synthesis->cells != NULL &&
+        !lh_synth_figure_draw(setup, synthesis, o->figure, error))
         return LH_ERROR_RUNTIME;
     if (synthesis->interrupted)
         return LH_ERROR_INTERRUPTED;

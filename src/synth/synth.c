@@ -91,6 +91,8 @@ lh_synthesis_free(LhSynthesis *s)
         return;
     g_clear_pointer(&s->rows, g_ptr_array_unref);
     lh_compare_row_free(s->best);
+    g_clear_pointer(&s->cells, g_array_unref);
+    g_clear_pointer(&s->homes, g_array_unref);
     g_free(s);
 }
 
@@ -473,7 +475,8 @@ play_kept(const Search *s, const Candidate *c, LhSynthKernels kernels)
 typedef struct {
     LhCompareRow *row; /* owned */
     LhSynthOrigin origin;
-    LhSynthRecipe recipe; /* of LH_SYNTH_FOUND */
+    LhSynthRecipe recipe; /* of LH_SYNTH_FOUND, as is ... */
+    uint32_t kept;        /* ... which of the candidates that were kept it is */
 } Contender;
 
 static void
@@ -507,15 +510,16 @@ find_contenders(Search *s)
     LhSynthesis *f = s->found;
 
     g_array_set_clear_func(contenders, contender_clear);
-    add_contender(s, contenders, (Contender){ g_steal_pointer(&f->best), f->origin, f->recipe });
+    add_contender(s, contenders, (Contender){ g_steal_pointer(&f->best), f->origin, f->recipe, 0 });
     if (s->options->from != NULL)
-        add_contender(s, contenders,
-                      (Contender){ play(s, "from", s->options->from), LH_SYNTH_FROM, f->recipe });
+        add_contender(
+            s, contenders,
+            (Contender){ play(s, "from", s->options->from), LH_SYNTH_FROM, f->recipe, 0 });
     for (uint32_t i = 0; i < s->kept_count; i++) {
         const Candidate *c = &s->kept[i];
 
         for (int k = 0; k < LH_SYNTH_KERNELS; k++) {
-            Contender other = { NULL, LH_SYNTH_FOUND, c->recipe };
+            Contender other = { NULL, LH_SYNTH_FOUND, c->recipe, i };
 
             if (c->times_ps[k] == LH_TIME_NEVER || (i > 0 && c->times_ps[k] != c->time_ps))
                 continue;
@@ -533,8 +537,9 @@ judges_go_on(void *data)
     return goes_on(data);
 }
 
-/* Of the fastest programs, that which holds under all judges is the answer; else it stays. */
-static void
+/* Of the fastest programs, that which holds under all judges is the answer; else it stays. Returns
+ * which of the candidates that were kept it is. */
+static uint32_t
 ask_judges(Search *s)
 {
     LhSynthesis *f = s->found;
@@ -558,15 +563,41 @@ ask_judges(Search *s)
     f->best = g_steal_pointer(&chosen->row);
     f->origin = chosen->origin;
     f->recipe = chosen->recipe;
+    return chosen->kept;
 }
 
 /* --- the end ------------------------------------------------------------------------------------
  */
 
+/* Keeps how the candidate deals out its blocks. */
+static void
+tell_cells(LhSynthesis *f, const LhSynthState *state)
+{
+    const LhSynthProblem *p = state->problem;
+
+    f->cells = g_array_new(FALSE, FALSE, sizeof(LhSynthCell));
+    f->homes = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_array_append_vals(f->homes, p->homes, p->chunks);
+    for (uint32_t i = 0; i < p->blocks_count; i++) {
+        const LhSynthBlock *b = &p->blocks[i];
+        const uint32_t place = state->owners[i];
+        const LhSynthCell cell = { .row = b->row,
+                                   .column = b->column,
+                                   .slice = b->slice,
+                                   .place = place,
+                                   .round =
+                                       lh_synth_is_local(p, b, place) ? 0 : state->turns[i] + 1U,
+                                   .pairs = b->pairs };
+
+        g_array_append_val(f->cells, cell);
+    }
+}
+
 static bool
 settle(Search *s, GError **error)
 {
     LhSynthesis *f = s->found;
+    uint32_t kept = 0;
 
     if (f->published != NULL)
         offer(s, play(s, f->published->name, f->published->program), LH_SYNTH_PUBLISHED);
@@ -582,7 +613,9 @@ settle(Search *s, GError **error)
     }
     if (s->options->robust && !s->interrupted && f->published != NULL &&
         f->origin != LH_SYNTH_PUBLISHED)
-        ask_judges(s);
+        kept = ask_judges(s);
+    if (s->kept_count > 0)
+        tell_cells(f, s->kept[kept].state);
     return prove(f->best, error);
 }
 

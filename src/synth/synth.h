@@ -47,6 +47,15 @@ typedef enum {
     LH_SYNTH_FOUND,     /* a candidate */
 } LhSynthOrigin;
 
+/* A block of attention, as it was dealt out. */
+typedef struct {
+    uint32_t row, column; /* chunks of queries and keys, in the order of tokens */
+    uint32_t slice;       /* of the heads of a GPU */
+    uint32_t place;       /* that computes it */
+    uint32_t round;       /* before which what it needs arrives, from 1; 0: all of it lives there */
+    uint64_t pairs;       /* of a query with a key, of one head and sequence */
+} LhSynthCell;
+
 typedef struct {
     LhSynthBound bound;
     GPtrArray *rows;               /* of LhCompareRow *: the published schedules */
@@ -59,6 +68,9 @@ typedef struct {
     LhTime candidate_ps;                       /* the fastest candidate; LH_TIME_NEVER: none fits */
     uint32_t candidates, simulated, too_large; /* programs that were; that need too much memory */
     LhSynthRobust robust; /* with that option; else, and where no judge was asked, all zero */
+    GArray *cells; /* of LhSynthCell: the candidate that is the answer, or else the fastest; NULL:
+                      none */
+    GArray *homes; /* of uint32_t, by chunk: the place where its tokens live; NULL: likewise */
     uint32_t grains;
     uint64_t moves; /* in all */
     bool interrupted;
