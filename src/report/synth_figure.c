@@ -37,6 +37,23 @@ typedef struct {
     GString *data;
 } Map;
 
+/* Where the square of @slice begins. */
+static double
+left_of(const Map *m, uint32_t slice)
+{
+    const uint32_t column = slice % m->per_row;
+
+    return column * m->step;
+}
+
+static double
+top_of(const Map *m, uint32_t slice)
+{
+    const uint32_t row = slice / m->per_row;
+
+    return row * m->step;
+}
+
 static void
 append_colour(GString *script, const Map *m, uint32_t place)
 {
@@ -68,8 +85,8 @@ append_numbers(GString *data, const double *numbers, guint count)
 static void
 append_box(const Map *m, uint32_t slice, double x, double y, double width, double height)
 {
-    const double left = slice % m->per_row * m->step + x;
-    const double top = slice / m->per_row * m->step + y;
+    const double left = left_of(m, slice) + x;
+    const double top = top_of(m, slice) + y;
     const double box[] = {
         left + width / 2, top + height / 2, left, left + width, top, top + height
     };
@@ -113,8 +130,8 @@ append_rounds(const Map *m)
     g_string_append(m->data, "# rounds: x y round\n");
     for (guint i = 0; i < m->s->cells->len; i++) {
         const LhSynthCell *c = &g_array_index(m->s->cells, LhSynthCell, i);
-        const double label[] = { c->slice % m->per_row * m->step + c->column + 0.5,
-                                 c->slice / m->per_row * m->step + c->row + 0.5, c->round };
+        const double label[] = { left_of(m, c->slice) + c->column + 0.5,
+                                 top_of(m, c->slice) + c->row + 0.5, c->round };
 
         if (c->round > 0)
             append_numbers(m->data, label, G_N_ELEMENTS(label));
@@ -129,8 +146,7 @@ append_frame(GString *script, const Map *m)
     char right[G_ASCII_DTOSTR_BUF_SIZE], bottom[G_ASCII_DTOSTR_BUF_SIZE];
 
     g_ascii_formatd(right, sizeof(right), "%.6g", (m->per_row - 1) * m->step + m->chunks + 0.3);
-    g_ascii_formatd(bottom, sizeof(bottom), "%.6g",
-                    (m->slices - 1) / m->per_row * m->step + m->chunks + 0.9);
+    g_ascii_formatd(bottom, sizeof(bottom), "%.6g", top_of(m, m->slices - 1) + m->chunks + 0.9);
     g_string_append_printf(script,
                            "set xrange [-1.2:%s]\nset yrange [%s:-1.2]\nset border 0\n"
                            "unset grid\nunset xtics\nunset ytics\nset xlabel 'keys'\n"
@@ -139,10 +155,8 @@ append_frame(GString *script, const Map *m)
                            "width 1 spacing 1.3\n",
                            right, bottom);
     for (uint32_t slice = 0; slice < m->slices && m->slices > 1; slice++) {
-        g_ascii_formatd(right, sizeof(right), "%.6g",
-                        slice % m->per_row * m->step + m->chunks / 2.0);
-        g_ascii_formatd(bottom, sizeof(bottom), "%.6g",
-                        slice / m->per_row * m->step + m->chunks + 0.5);
+        g_ascii_formatd(right, sizeof(right), "%.6g", left_of(m, slice) + m->chunks / 2.0);
+        g_ascii_formatd(bottom, sizeof(bottom), "%.6g", top_of(m, slice) + m->chunks + 0.5);
         g_string_append_printf(script, "set label 'slice %u' at %s,%s center\n", slice, right,
                                bottom);
     }
@@ -210,8 +224,7 @@ lh_synth_figure_draw(const LhSetup *setup, const LhSynthesis *s, const char *pat
     across = (m.per_row - 1) * m.step + m.chunks;
     m.cell = CLAMP(SIDE / across, CELL_LEAST, CELL_MOST);
     figure.width = MAX(WIDTH_LEAST, WIDTH_BASE + (unsigned)(across * m.cell));
-    figure.height =
-        HEIGHT_BASE + (unsigned)(((m.slices - 1) / m.per_row * m.step + m.chunks) * m.cell);
+    figure.height = HEIGHT_BASE + (unsigned)((top_of(&m, m.slices - 1) + m.chunks) * m.cell);
     for (uint32_t place = 0; place < m.places; place++)
         append_place(&m, place);
     numbered = append_rounds(&m);
