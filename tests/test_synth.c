@@ -859,7 +859,7 @@ replay(const char *fields, const LhSynthTrial *trial, const LhProgram *program, 
     for (guint i = 0; i < c.setup->schedules->len; i++) {
         g_autoptr(LhProgram) published =
             lh_setup_program(c.setup, g_ptr_array_index(c.setup->schedules, i), NULL);
-        LhTime times_ps[LH_SYNTH_SEEDS];
+        LhTime times_ps[LH_SYNTH_SEEDS] = { 0 };
 
         if (published == NULL)
             continue;
@@ -948,6 +948,7 @@ START_TEST(the_fastest_of_each_network_meet_jitter)
         if (g_str_equal(row->name, "te-allgather"))
             fourth = row;
     }
+    ck_assert(fourth != NULL && fourth->result != NULL);
     for (guint i = 0; i < s->rows->len; i++) {
         const LhCompareRow *row = g_ptr_array_index(s->rows, i);
 
