@@ -850,11 +850,13 @@ replay_one(const char *fields, const LhSynthTrial *trial, const LhProgram *progr
 static void
 replay(const char *fields, const LhSynthTrial *trial, const LhProgram *program, Replayed *all)
 {
+    const uint32_t runs = trial->runs;
     Case c = case_of(fields);
 
+    ck_assert(runs >= 1 && runs <= LH_SYNTH_SEEDS);
     replay_one(fields, trial, program, all->times_ps);
     all->median_ps = all->worst_ps = LH_TIME_NEVER;
-    for (uint32_t run = 0; run < trial->runs; run++)
+    for (uint32_t run = 0; run < runs; run++)
         all->published_ps[run] = LH_TIME_NEVER;
     for (guint i = 0; i < c.setup->schedules->len; i++) {
         g_autoptr(LhProgram) published =
@@ -864,12 +866,12 @@ replay(const char *fields, const LhSynthTrial *trial, const LhProgram *program, 
         if (published == NULL)
             continue;
         replay_one(fields, trial, published, times_ps);
-        for (uint32_t run = 0; run < trial->runs; run++)
+        for (uint32_t run = 0; run < runs; run++)
             all->published_ps[run] = MIN(all->published_ps[run], times_ps[run]);
-        qsort(times_ps, trial->runs, sizeof(LhTime), by_time);
-        if (times_ps[(trial->runs - 1) / 2] < all->median_ps) {
-            all->median_ps = times_ps[(trial->runs - 1) / 2];
-            all->worst_ps = times_ps[trial->runs - 1];
+        qsort(times_ps, runs, sizeof(LhTime), by_time);
+        if (times_ps[(runs - 1) / 2] < all->median_ps) {
+            all->median_ps = times_ps[(runs - 1) / 2];
+            all->worst_ps = times_ps[runs - 1];
         }
     }
     case_clear(&c);
@@ -884,7 +886,7 @@ hold_trials(const char *fields, const LhSynthesis *s)
     ck_assert(s->robust.asked);
     for (int j = 0; j < LH_SYNTH_JUDGES; j++) {
         const LhSynthTrial *trial = &s->robust.trials[j];
-        Replayed all;
+        Replayed all = { .median_ps = 0 };
         uint32_t wins = 0;
 
         replay(fields, trial, s->best->program, &all);
@@ -989,7 +991,7 @@ START_TEST(a_tie_is_no_win)
     ck_assert_uint_eq(answer.chosen, 0);
     for (int j = 0; j < LH_SYNTH_JUDGES; j++) {
         const LhSynthTrial *trial = &answer.trials[j];
-        Replayed all;
+        Replayed all = { .median_ps = 0 };
 
         replay(fields, trial, row->program, &all);
         ck_assert_uint_eq(trial->wins, 0);
@@ -1045,7 +1047,7 @@ worst_share(const char *fields, const LhSynthesis *s, const LhProgram *program, 
 
     for (int k = 0; k < LH_SYNTH_JUDGES; k++) {
         const LhSynthTrial *trial = &s->robust.trials[k];
-        Replayed all;
+        Replayed all = { .median_ps = 0 };
 
         replay(fields, trial, program, &all);
         for (uint32_t run = 0; run < trial->runs; run++)
