@@ -15,7 +15,8 @@
 #include <stddef.h>
 
 #define JOBS_MAX 1024
-#define RUNS_MAX 2 /* schedules that are looked at closely */
+#define RUNS_MAX 2               /* schedules that are looked at closely */
+#define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: about 1 GiB */
 
 typedef struct {
     char *output;
@@ -91,6 +92,12 @@ compare(const LhSetup *setup, const Options *o, double seconds, GError **error)
 /* --- the fastest, looked at closely -------------------------------------------------------------
  */
 
+/* How to look at a row. */
+typedef struct {
+    const char *ranks; /* that its timeline shows; NULL: the first ones */
+    bool critical;     /* with what its critical path takes */
+} Look;
+
 typedef struct {
     LhReportRun runs[RUNS_MAX];
     guint count;
@@ -138,7 +145,15 @@ play(const LhSetup *setup, const LhCompareRow *row, LhHooks *hooks)
 }
 
 static bool
-look(const LhSetup *setup, const LhCompareRow *row, const char *ranks, LhReportRun *run,
+has_critical(const LhComparison *comparison)
+{
+    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
+
+    return comparison->fit_count > 0 && first->result->ops <= CRITICAL_OPS_MAX;
+}
+
+static bool
+look(const LhSetup *setup, const LhCompareRow *row, const Look *how, LhReportRun *run,
      GError **error)
 {
     const LhSimResult *result = row->result;
@@ -147,7 +162,7 @@ look(const LhSetup *setup, const LhCompareRow *row, const char *ranks, LhReportR
     LhTotals totals;
 
     lh_totals(result, &totals);
-    if (!lh_frame_init(&run->frame, ranks, NULL, result->ranks_count, error))
+    if (!lh_frame_init(&run->frame, how->ranks, NULL, result->ranks_count, error))
         return false;
     run->last_rank = last_rank(result);
     lh_frame_add(&run->frame, run->last_rank);
@@ -159,7 +174,8 @@ look(const LhSetup *setup, const LhCompareRow *row, const char *ranks, LhReportR
     hooks.timeline_data = run->timeline;
     hooks.memory = lh_memory_envelope_add;
     hooks.memory_data = run->envelope;
-    lh_critical_hooks(&hooks);
+    if (how->critical)
+        lh_critical_hooks(&hooks);
     lh_progress_start(&progress, lh_work_simulate(row->program));
     run->row = play(setup, row, &hooks);
     lh_progress_end(&progress);
@@ -177,8 +193,6 @@ find_critical(const LhSetup *setup, Closely *c, GError **error)
     LhProgressLine progress;
     const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
 
-    if (c->count == 0)
-        return true;
     lh_progress_start(&progress, 0);
     c->critical = lh_critical_find(setup, c->runs[0].row, &hooks, error);
     lh_progress_end(&progress);
@@ -190,12 +204,13 @@ look_closely(const LhSetup *setup, const LhComparison *comparison, const Options
              GError **error)
 {
     for (guint i = 0; i < MIN(comparison->fit_count, RUNS_MAX); i++) {
+        const Look how = { o->ranks_shown, i == 0 && has_critical(comparison) };
+
         c->count = i + 1;
-        if (!look(setup, g_ptr_array_index(comparison->rows, i), o->ranks_shown, &c->runs[i],
-                  error))
+        if (!look(setup, g_ptr_array_index(comparison->rows, i), &how, &c->runs[i], error))
             return false;
     }
-    return find_critical(setup, c, error);
+    return !has_critical(comparison) || find_critical(setup, c, error);
 }
 
 /* Of the critical path, each of what is faster is a run of its own. */
@@ -206,7 +221,8 @@ seconds_closely(const LhComparison *comparison)
 
     return comparison->fit_count == 0
                ? 0
-               : lh_work_simulate(first->program) * (RUNS_MAX + 2 * LH_CRITICAL_TOP);
+               : lh_work_simulate(first->program) *
+                     (RUNS_MAX + (has_critical(comparison) ? 2 * LH_CRITICAL_TOP : 0));
 }
 
 /* --- the command --------------------------------------------------------------------------------

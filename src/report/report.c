@@ -136,10 +136,15 @@ append_critical(const LhReport *r, GString *out)
     };
     g_autofree char *title = NULL;
 
-    if (r->critical == NULL)
+    if (r->runs_count == 0)
         return;
     title = g_strdup_printf("What made the time of %s", r->runs[0].row->name);
     lh_page_section(out, title);
+    if (r->critical == NULL) {
+        lh_page_words(out, "The critical path is left out of a run of so many ops; longhaul sim "
+                           "--critical-path finds it.");
+        return;
+    }
     lh_page_words(out,
                   "The critical path is the chain of kernels, messages and links that led to the "
                   "end: its parts add up to the time.");

@@ -23,7 +23,7 @@ typedef struct {
     const LhStamp *stamp;
     LhReportRun *runs; /* the fastest first */
     guint runs_count;
-    const LhCritical *critical; /* of the fastest; NULL: there is none */
+    const LhCritical *critical; /* of the fastest; NULL: its run is too large */
 } LhReport;
 
 /* Appends the page. LH_ERROR_RUNTIME if a figure cannot be drawn. */
