@@ -61,6 +61,7 @@ lh_trace_name(uint32_t name)
     return name == LH_TRACE_ARRIVE ? "arrive" : lh_collective_names[name - LH_TRACE_COLLECTIVES];
 }
 
+/* By the ending of its name; NULL if that is none. */
 static const LhTraceFormat *
 format_of(const char *path)
 {
@@ -68,7 +69,7 @@ format_of(const char *path)
         if (g_str_has_suffix(path, formats[i]->ending))
             return formats[i];
     }
-    return NULL;
+    return lh_output_is_stream(path) ? &lh_trace_chrome : NULL;
 }
 
 bool
@@ -81,7 +82,7 @@ lh_trace_check_path(const char *path, GError **error)
     shown = lh_escaped_line(path);
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                 "--trace: \"%s\" is not allowed; allowed: a name that ends in .pftrace (for "
-                "Perfetto) or .json (for Chrome and Perfetto)",
+                "Perfetto) or .json (for Chrome and Perfetto), a pipe or a device",
                 shown);
     return false;
 }

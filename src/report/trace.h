@@ -22,7 +22,8 @@ typedef struct {
     LhTime from_ps, to_ps; /* ops that are at work at some time in between are shown */
 } LhTraceOf;
 
-/* False (LH_ERROR_USAGE) if @path does not end as one of the formats does. */
+/* False (LH_ERROR_USAGE) if @path does not end as one of the formats does and is no pipe or device,
+ * which get JSON. */
 bool lh_trace_check_path(const char *path, GError **error);
 
 /* Begins the file @path, one that lh_trace_check_path() allows. What @of points to must stay until
