@@ -86,19 +86,6 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *compa
     }
 }
 
-/* If even the first row has failed, because of a failed link for example, none has run, and its
- * reason is the error of the command; machines have read it as the state of the results. */
-static bool
-check_failures(const LhComparison *comparison, GError **error)
-{
-    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
-
-    if (first->state != LH_ROW_FAILED)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", first->name, first->reason);
-    return false;
-}
-
 /* Machines read one result for each schedule in any case. */
 static bool
 is_for_people(LhFormat format)
@@ -125,28 +112,6 @@ parse_within(const char *text, double *factor, GError **error)
     return false;
 }
 
-/* What the command line comes to: a factor, 0 if none, and how long all of it takes, about. */
-typedef struct {
-    double within, seconds;
-} Ask;
-
-static LhComparison *
-compare(const LhSetup *setup, const Options *o, const Ask *ask, GError **error)
-{
-    LhCompareLive live;
-    const LhHooks hooks = { .progress = lh_compare_live_progress, .progress_data = &live };
-    const LhCompareOptions how = { .jobs = (guint)o->jobs,
-                                   .within = ask->within,
-                                   .came = lh_compare_live_came,
-                                   .came_data = &live };
-    LhComparison *comparison;
-
-    lh_compare_live_start(&live, ask->seconds);
-    comparison = lh_compare(setup, &how, &hooks, error);
-    lh_compare_live_end(&live);
-    return comparison;
-}
-
 static int
 status_of(const LhComparison *comparison)
 {
@@ -163,10 +128,11 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhComparison) comparison = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    double within, seconds;
+    LhCompareOptions how = { .jobs = (guint)o->jobs };
+    double seconds;
 
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
-        !parse_within(o->within, &within, error))
+        !parse_within(o->within, &how.within, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
@@ -175,11 +141,11 @@ run(const LhCommandLine *line, GError **error)
     seconds = lh_work_compare(setup);
     if (!lh_work_check(seconds, o->max_work_ps, error))
         return LH_ERROR_NO;
-    comparison = compare(setup, o, &(Ask){ within, seconds }, error);
-    if (comparison == NULL || (!for_machines && !check_failures(comparison, error)))
+    comparison = lh_compare_live(setup, &how, seconds, error);
+    if (comparison == NULL || (!for_machines && !lh_compare_live_check(comparison, error)))
         return LH_ERROR_RUNTIME;
     print(line, setup, comparison, out);
-    if (!lh_command_write(&o->to, out, error) || !check_failures(comparison, error))
+    if (!lh_command_write(&o->to, out, error) || !lh_compare_live_check(comparison, error))
         return LH_ERROR_RUNTIME;
     if (o->figure != NULL && !lh_bars_draw(setup, comparison, o->figure, error))
         return LH_ERROR_RUNTIME;

@@ -73,22 +73,6 @@ check_output(const char *path, GError **error)
     return false;
 }
 
-static LhComparison *
-compare(const LhSetup *setup, const Options *o, double seconds, GError **error)
-{
-    LhCompareLive live;
-    const LhHooks hooks = { .progress = lh_compare_live_progress, .progress_data = &live };
-    const LhCompareOptions how = { .jobs = (guint)o->jobs,
-                                   .came = lh_compare_live_came,
-                                   .came_data = &live };
-    LhComparison *comparison;
-
-    lh_compare_live_start(&live, seconds);
-    comparison = lh_compare(setup, &how, &hooks, error);
-    lh_compare_live_end(&live);
-    return comparison;
-}
-
 /* --- the fastest, looked at closely -------------------------------------------------------------
  */
 
@@ -228,18 +212,6 @@ seconds_closely(const LhComparison *comparison)
 /* --- the command --------------------------------------------------------------------------------
  */
 
-/* If even the first row has failed, because of a failed link for example, none has run. */
-static bool
-check_comparison(const LhComparison *comparison, GError **error)
-{
-    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
-
-    if (first->state != LH_ROW_FAILED)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", first->name, first->reason);
-    return false;
-}
-
 static int
 write_report(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
              GError **error)
@@ -284,8 +256,9 @@ run(const LhCommandLine *line, GError **error)
     seconds = lh_work_compare(setup);
     if (!lh_work_check(seconds, o->max_work_ps, error))
         return LH_ERROR_NO;
-    comparison = compare(setup, o, seconds, error);
-    if (comparison == NULL || !check_comparison(comparison, error))
+    comparison =
+        lh_compare_live(setup, &(LhCompareOptions){ .jobs = (guint)o->jobs }, seconds, error);
+    if (comparison == NULL || !lh_compare_live_check(comparison, error))
         return LH_ERROR_RUNTIME;
     return write_report(line, setup, comparison, error);
 }

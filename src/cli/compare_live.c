@@ -5,6 +5,7 @@
  */
 #include "cli/compare_live.h"
 
+#include "base/error.h"
 #include "cli/interrupt.h"
 
 #include <stdio.h>
@@ -61,4 +62,32 @@ lh_compare_live_end(LhCompareLive *live)
     if (live->shown > 0)
         fprintf(stderr, "\033[%uA\033[J", live->shown);
     g_string_free(live->rows, TRUE);
+}
+
+LhComparison *
+lh_compare_live(const LhSetup *setup, const LhCompareOptions *options, double seconds,
+                GError **error)
+{
+    LhCompareLive live;
+    const LhHooks hooks = { .progress = lh_compare_live_progress, .progress_data = &live };
+    LhCompareOptions how = *options;
+    LhComparison *comparison;
+
+    how.came = lh_compare_live_came;
+    how.came_data = &live;
+    lh_compare_live_start(&live, seconds);
+    comparison = lh_compare(setup, &how, &hooks, error);
+    lh_compare_live_end(&live);
+    return comparison;
+}
+
+bool
+lh_compare_live_check(const LhComparison *comparison, GError **error)
+{
+    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
+
+    if (first->state != LH_ROW_FAILED)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", first->name, first->reason);
+    return false;
 }

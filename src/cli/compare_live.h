@@ -24,3 +24,12 @@ bool lh_compare_live_progress(void *data, const char *what, uint64_t events, LhT
 
 /* Wipes what was shown, and gives Ctrl-C back. */
 void lh_compare_live_end(LhCompareLive *live);
+
+/* Compares with progress on a terminal, which takes about @seconds; whom @options tells of rows is
+ * this. Caller frees. */
+LhComparison *lh_compare_live(const LhSetup *setup, const LhCompareOptions *options, double seconds,
+                              GError **error);
+
+/* If even the first row has failed, because of a failed link for example, none has run: its reason
+ * is the error (LH_ERROR_RUNTIME). */
+bool lh_compare_live_check(const LhComparison *comparison, GError **error);

@@ -18,7 +18,9 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+from tool import ROOT, Tool
+
 CASE = ["dfa-2node", "--seq-length", "32K"]
 LARGE = ["--cluster", "hgx-h100:8", "--model", "llama-3-8b", "--seq-length", "512K",
          "--schedule", "te-a2a-p2p", "--schedule", "zigzag", "--schedule", "dfa-balanced"]
@@ -85,23 +87,12 @@ class Page(html.parser.HTMLParser):
         return rows
 
 
-class Tool:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
-        self.environment = dict(os.environ, LC_ALL="C", LONGHAUL_DATA_DIR=str(ROOT))
-
-    def call(self, *words, status=0):
-        done = subprocess.run([self.program, *words], env=self.environment, check=False, text=True,
-                              capture_output=True, cwd=self.folder, stdin=subprocess.DEVNULL)
-        assert done.returncode == status, (words, done.returncode, done.stderr)
-        return done
-
-    def page(self, *words, status=0):
-        self.call("report", *words, "--output", "page.html", status=status)
-        text = (self.folder / "page.html").read_text()
-        page = Page(text)
-        hold_page(page)
-        return text, page
+def page_of(tool, *words, status=0):
+    tool.call("report", *words, "--output", "page.html", status=status)
+    text = (tool.folder / "page.html").read_text()
+    page = Page(text)
+    hold_page(page)
+    return text, page
 
 
 def hold_page(page):
@@ -125,7 +116,7 @@ def number(text):
 
 def hold_comparison(tool):
     """The table has the times of compare, and parts of a time add up to it."""
-    _, page = tool.page(*CASE)
+    _, page = page_of(tool, *CASE)
     tool.call("compare", *CASE, "--format", "json", "-o", "c.json")
     results = [r for r in json.loads((tool.folder / "c.json").read_text())["results"]
                if r["state"] == "ok"]
@@ -167,7 +158,7 @@ def hold_hostile(tool):
     model = json.loads((ROOT / "models" / "llama-7b.json").read_text())
     model["name"] = model["description"] = NAME
     (tool.folder / "<i>&'model.json").write_text(json.dumps(model))
-    text, page = tool.page("--ranks", "4", "--schedule", "ring", "--schedule", "zigzag", "--model",
+    text, page = page_of(tool, "--ranks", "4", "--schedule", "ring", "--schedule", "zigzag", "--model",
                            "<i>&'model.json")
     assert "<script" not in text and "<i>" not in text and "\x1b" not in text
     shown = NAME.replace("\n", "\\n").replace("\x1b", "\\x1b")
@@ -175,17 +166,17 @@ def hold_hostile(tool):
 
 
 def hold_others(tool):
-    text, page = tool.page(*LARGE)
+    text, page = page_of(tool, *LARGE)
     assert len(text) < LARGE_BYTES_MAX, len(text)
-    _, page = tool.page(*LARGE[:6], "--schedule", "zigzag", "--ranks-shown", "3,60-63")
+    _, page = page_of(tool, *LARGE[:6], "--schedule", "zigzag", "--ranks-shown", "3,60-63")
     assert not any(heading.startswith("The runner-up") for heading in page.headings)
-    _, page = tool.page(*STEP)
+    _, page = page_of(tool, *STEP)
     by_category = [rows for caption, rows in page.tables if "by category" in caption]
     assert len(by_category) == 2 and all(len(rows) > 4 for rows in by_category)
     assert sum(caption == "The training step" for caption, _ in page.tables) == 2
-    _, page = tool.page("--ranks", "7", "--schedule", "megatron-tp-sp", status=1)
+    _, page = page_of(tool, "--ranks", "7", "--schedule", "megatron-tp-sp", status=1)
     assert not page.pictures and any("None of the schedules can run" in w for w in page.words)
-    tool.page("--ranks", "4", "--schedule", "ring", "--cost", "unit")
+    page_of(tool, "--ranks", "4", "--schedule", "ring", "--cost", "unit")
     return len(text)
 
 
@@ -204,7 +195,7 @@ def complaints(page):
 
 def hold_browser(tool):
     """A browser finds nothing that the page's policy forbids, and would say so."""
-    text, _ = tool.page(*CASE)
+    text, _ = page_of(tool, *CASE)
     page = tool.folder / "page.html"
     said = complaints(page)
     if said is None:

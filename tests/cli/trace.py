@@ -13,11 +13,12 @@ import decimal
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+from tool import Tool
+
 PS = decimal.Decimal(10) ** 12
 
 SHAPE = ["--seq-length", "16K", "--num-attention-heads", "16", "--num-query-groups", "16",
@@ -217,27 +218,13 @@ def read(path):
 
 # --- the case, by other ways ---------------------------------------------------------------------
 
-class Tool:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
-        self.environment = dict(os.environ, LC_ALL="C", LONGHAUL_DATA_DIR=str(ROOT))
-
-    def call(self, *words, status=0):
-        done = subprocess.run([self.program, *words], env=self.environment, check=False, text=True,
-                              capture_output=True, cwd=self.folder, stdin=subprocess.DEVNULL)
-        assert done.returncode == status, (words, done.returncode, done.stderr)
-        return done
-
-    def json(self, name):
-        return json.loads((self.folder / name).read_text(), parse_float=decimal.Decimal)
-
-    def traces(self, *words):
-        """Of the case in both formats, with its timeline."""
-        for ending in ("json", "pftrace"):
-            self.call(*words, "-o", os.devnull, "--trace", "t." + ending, "--timeline",
-                      "timeline.json")
-        yield read(self.folder / "t.json")
-        yield read(self.folder / "t.pftrace")
+def traces(tool, *words):
+    """Of the case in both formats, with its timeline."""
+    for ending in ("json", "pftrace"):
+        tool.call(*words, "-o", os.devnull, "--trace", "t." + ending, "--timeline",
+                  "timeline.json")
+    yield read(tool.folder / "t.json")
+    yield read(tool.folder / "t.pftrace")
 
 
 def ps(seconds):
@@ -330,7 +317,7 @@ def hold_case(tool, schedule, cluster, words):
               "p.json")
     messages = messages_of(tool.json("p.json"))
     count = bound = 0
-    for trace in tool.traces("sim", *case):
+    for trace in traces(tool, "sim", *case):
         assert sorted(trace.ranks) == list(range(RANKS[cluster]))
         hold_ops(trace, tool.json("timeline.json")["ops"])
         bound += hold_messages(trace, messages)
@@ -342,7 +329,7 @@ def hold_case(tool, schedule, cluster, words):
 
 def hold_step(tool):
     tool.call("sim", *STEP, "-o", os.devnull, "--memory-timeline", "memory.json")
-    for trace in tool.traces("sim", *STEP):
+    for trace in traces(tool, "sim", *STEP):
         slices = hold_ops(trace, tool.json("timeline.json")["ops"])
         assert {s.args["layer"] for _, s in slices.values()} >= {0, 1}
         assert trace.sent.keys() == trace.received.keys() and trace.sent
@@ -363,7 +350,7 @@ def hold_run(tool):
 def hold_parts(tool):
     """Some ranks and some of the time: a part of the whole, and arrows between these ranks alone."""
     case = ["sim", "--schedule", "ring", "--cluster", "dfa-2node:2", "--pass", "fwd", *SHAPE]
-    for whole, ending in zip(tool.traces(*case), ("json", "pftrace")):
+    for whole, ending in zip(traces(tool, *case), ("json", "pftrace")):
         tool.call(*case, "-o", os.devnull, "--trace", "part." + ending, "--ranks-shown", "3-5,12")
         part = read(tool.folder / ("part." + ending))
         assert sorted(part.ranks) == [3, 4, 5, 12]
