@@ -30,6 +30,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+from protobuf import fields
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SECONDS_MAX = 300  # of one line, on a busy machine, in a sanitized build
 MEMORY_BYTES_MAX = 4 << 30  # of one process; not in builds with an address sanitizer
@@ -350,10 +353,21 @@ def snapshot(folder):
             if path.is_file()}
 
 
+def is_trace(data):
+    """Packets, all of them whole."""
+    try:
+        packets = fields(data)
+        return packets.keys() <= {1} and all(map(fields, packets[1]))
+    except (AssertionError, IndexError):
+        return False
+
+
 def is_whole(name, data):
     """Why a file that was written is not whole, or None."""
     if data.startswith(b"%PDF"):
         return None if data.rstrip().endswith(b"%%EOF") else "is no whole PDF"
+    if name.endswith(".pftrace"):
+        return None if is_trace(data) else "is no whole trace"
     try:
         text = data.decode()
     except UnicodeDecodeError:
