@@ -101,18 +101,6 @@ closely_clear(Closely *c)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Closely, closely_clear)
 
-static uint32_t
-last_rank(const LhSimResult *result)
-{
-    uint32_t last = 0;
-
-    for (uint32_t r = 1; r < result->ranks_count; r++) {
-        if (result->ranks[r].finish_ps > result->ranks[last].finish_ps)
-            last = r;
-    }
-    return last;
-}
-
 /* The row once more; of the fastest, its critical path is asked for. */
 static LhCompareRow *
 play(const LhSetup *setup, const LhCompareRow *row, LhHooks *hooks)
@@ -148,7 +136,7 @@ look(const LhSetup *setup, const LhCompareRow *row, const Look *how, LhReportRun
     lh_totals(result, &totals);
     if (!lh_frame_init(&run->frame, how->ranks, NULL, result->ranks_count, error))
         return false;
-    run->last_rank = last_rank(result);
+    run->last_rank = lh_gantt_last_rank(result, &run->frame);
     lh_frame_add(&run->frame, run->last_rank);
     if (!lh_frame_fit(&run->frame, result->makespan_ps, error))
         return false;
@@ -197,16 +185,21 @@ look_closely(const LhSetup *setup, const LhComparison *comparison, const Options
     return !has_critical(comparison) || find_critical(setup, c, error);
 }
 
-/* Of the critical path, each of what is faster is a run of its own. */
+/* Each of the fastest is played once more; of the critical path, each of what is faster is a run of
+ * its own. */
 static double
 seconds_closely(const LhComparison *comparison)
 {
-    const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
+    const guint runs = MIN(comparison->fit_count, RUNS_MAX);
+    double seconds = 0;
 
-    return comparison->fit_count == 0
-               ? 0
-               : lh_work_simulate(first->program) *
-                     (RUNS_MAX + (has_critical(comparison) ? 2 * LH_CRITICAL_TOP : 0));
+    for (guint i = 0; i < runs; i++) {
+        const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
+        const int plays = i == 0 && has_critical(comparison) ? 1 + 2 * LH_CRITICAL_TOP : 1;
+
+        seconds += lh_work_simulate(row->program) * plays;
+    }
+    return seconds;
 }
 
 /* --- the command --------------------------------------------------------------------------------

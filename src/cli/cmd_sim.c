@@ -192,21 +192,6 @@ print_critical(const LhCommandLine *line, const LhSetup *setup, const LhCompareR
     return true;
 }
 
-static uint32_t
-last_rank(const LhSimResult *result, const LhFrame *frame)
-{
-    uint32_t last = 0;
-
-    for (uint32_t r = 1; r < result->ranks_count; r++) {
-        const LhTime finish = result->ranks[r].finish_ps, latest = result->ranks[last].finish_ps;
-
-        if (finish > latest ||
-            (finish == latest && !lh_frame_has(frame, last) && lh_frame_has(frame, r)))
-            last = r;
-    }
-    return last;
-}
-
 /* NULL if the schedule refuses the case. Caller frees @made. */
 static const LhProgram *
 program_of(const LhSetup *setup, LhProgram **made)
@@ -388,7 +373,7 @@ write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError
 static bool
 write_files(Files *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
 {
-    const uint32_t last = last_rank(row->result, &files->run.frame);
+    const uint32_t last = lh_gantt_last_rank(row->result, &files->run.frame);
     LhGantt gantt = { .setup = setup,
                       .program = row->program,
                       .makespan_ps = row->result->makespan_ps,

@@ -318,3 +318,18 @@ lh_gantt_svg(const LhGantt *gantt, GString *svg, GError **error)
 {
     return draw(gantt, (LhFigure){ .svg = svg }, error);
 }
+
+uint32_t
+lh_gantt_last_rank(const LhSimResult *result, const LhFrame *frame)
+{
+    uint32_t last = 0;
+
+    for (uint32_t r = 1; r < result->ranks_count; r++) {
+        const LhTime finish = result->ranks[r].finish_ps, latest = result->ranks[last].finish_ps;
+
+        if (finish > latest ||
+            (finish == latest && !lh_frame_has(frame, last) && lh_frame_has(frame, r)))
+            last = r;
+    }
+    return last;
+}

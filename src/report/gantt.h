@@ -17,6 +17,9 @@ typedef struct {
     double bubble;      /* the share of the time in which the mean rank does not compute */
 } LhGantt;
 
+/* The rank of a simulation that finishes last; of several, one that the frame has. */
+uint32_t lh_gantt_last_rank(const LhSimResult *result, const LhFrame *frame);
+
 /* Draws to @path, one that lh_figure_check_path() allows. */
 bool lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error);
 

@@ -38,7 +38,7 @@ SECONDS_MAX = 300  # of one line, on a busy machine, in a sanitized build
 MEMORY_BYTES_MAX = 4 << 30  # of one process; not in builds with an address sanitizer
 
 # How often a command is tried.
-WEIGHTS = {"compare": 20, "sim": 28, "verify": 8, "run": 10, "show": 14, "list": 8, "help": 5,
+WEIGHTS = {"compare": 20, "sim": 28, "report": 6, "verify": 8, "run": 10, "show": 14, "list": 8, "help": 5,
            "version": 2, "validate": 3, "calibrate": 2, "reproduce": 4, "plan": 6, "sweep": 5}
 
 # Values that mean something, small enough to be computed at once. Other options take what their type
@@ -266,6 +266,7 @@ class Line:
         """Options without which a command mostly refuses at once, or runs for long."""
         options = {option["option"]: option for option in self.tables.commands[self.command]["options"]}
         wanted = {"compare": ["--ranks"], "sim": ["--ranks", "--schedule"],
+                  "report": ["--ranks", "--output"],
                   "verify": ["--ranks", "--schedule"],
                   "run": ["--ranks", "--schedule", "--seq-length", "--num-attention-heads",
                           "--kv-channels", "--deadline"],

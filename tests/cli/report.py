@@ -170,6 +170,9 @@ def hold_others(tool):
     assert len(text) < LARGE_BYTES_MAX, len(text)
     _, page = page_of(tool, *LARGE[:6], "--schedule", "zigzag", "--ranks-shown", "3,60-63")
     assert not any(heading.startswith("The runner-up") for heading in page.headings)
+    case = ["--ranks", "4", "--schedule", "ulysses", "--seq-length", "4K", "--ranks-shown", "3"]
+    _, page = page_of(tool, *case)
+    assert b"rank 0" not in base64.b64decode(page.pictures[1].split(",")[1])  # all finish together
     _, page = page_of(tool, *STEP)
     by_category = [rows for caption, rows in page.tables if "by category" in caption]
     assert len(by_category) == 2 and all(len(rows) > 4 for rows in by_category)
@@ -206,13 +209,20 @@ def hold_browser(tool):
     return "a browser has no complaints"
 
 
+def hold_without_gnuplot(tool):
+    """There is no page without figures, and the reason is said."""
+    path, tool.environment["PATH"] = tool.environment["PATH"], str(tool.folder)
+    done = tool.call("report", *CASE, "--output", "page.html", status=4)
+    assert "gnuplot" in done.stderr and not os.listdir(tool.folder), done.stderr
+    tool.environment["PATH"] = path
+
+
 def main():
     program = os.path.realpath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(program, pathlib.Path(folder))
+        hold_without_gnuplot(tool)
         if shutil.which("gnuplot") is None:
-            done = tool.call("report", *CASE, "--output", "page.html", status=4)
-            assert "gnuplot" in done.stderr and not os.listdir(folder)
             return 77
         hold_comparison(tool)
         hold_hostile(tool)
