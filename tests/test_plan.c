@@ -417,6 +417,27 @@ check_brute(const char *members, uint64_t sequences, guint at_least)
     case_clear(&c);
 }
 
+/* Without context parallelism a schedule that is refused does not stand for one that is not. */
+START_TEST(any_schedule_stands_for_all_that_spread_nothing)
+{
+    Case c = case_of("\"model\": \"gpt3-125m\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "
+                     "\"seq_length\": \"8K\", \"schedule\": [\"megatron-tp-sp\", \"zigzag\"]",
+                     4);
+    guint alone = 0;
+
+    for (guint i = 0; i < c.space->points->len; i++) {
+        const LhPlanPoint *point = lh_plan_point(c.space, i);
+
+        if (lh_plan_shape(c.space, point)->sizes.context > 1)
+            continue;
+        ck_assert_str_eq(point->schedule->name, "zigzag");
+        alone++;
+    }
+    ck_assert_uint_gt(alone, 0);
+    case_clear(&c);
+}
+END_TEST
+
 #define LARGE 2000 /* points of a space, where all are taken */
 
 START_TEST(searches_find_what_simulating_all_finds)
@@ -835,6 +856,7 @@ main(void)
     tcase_add_loop_test(plan, estimates_of_all_points_are_those_of_each, 0, 2);
     tcase_add_test(plan, estimates_of_one_rank_are_exact);
     tcase_add_loop_test(plan, searches_find_what_simulating_all_finds, 0, 4);
+    tcase_add_test(plan, any_schedule_stands_for_all_that_spread_nothing);
     tcase_add_test(plan, searches_do_not_depend_on_threads);
     tcase_add_test(plan, searches_end_when_they_are_told_to);
     tcase_add_loop_test(plan, longest_sequence_fits_and_no_longer_one_does, 0, 3);

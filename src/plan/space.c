@@ -277,15 +277,33 @@ add_orders(LhPlanSpace *space, LhPlanPoint point, bool sharded)
     }
 }
 
-/* Without context parallelism nothing is spread, and any schedule stands for all. */
+/* Without context parallelism nothing is spread, and any schedule stands for all: the first that
+ * is not refused. */
+static guint
+choose_alone(const LhSetup *setup)
+{
+    for (guint i = 0; i < setup->schedules->len; i++) {
+        const LhStepParams p = lh_setup_step_params(setup, g_ptr_array_index(setup->schedules, i));
+        LhStepAttention attention;
+
+        if (lh_step_attention(&p, &attention, NULL)) {
+            lh_step_attention_clear(&attention);
+            return i;
+        }
+    }
+    return 0;
+}
+
 static void
 add_points(LhPlanSpace *space, uint32_t index)
 {
     const LhPlanShape *shape = g_ptr_array_index(space->shapes, index);
     const LhSetup *setup = shape->setup != NULL ? shape->setup : space->setup;
-    const guint schedules = shape->sizes.context == 1 ? 1 : setup->schedules->len;
+    const bool alone = shape->sizes.context == 1;
+    const guint first = alone && shape->setup != NULL ? choose_alone(setup) : 0;
+    const guint end = alone ? first + 1 : setup->schedules->len;
 
-    for (guint i = 0; i < schedules; i++) {
+    for (guint i = first; i < end; i++) {
         LhPlanPoint point = { .shape = index,
                               .schedule = g_ptr_array_index(setup->schedules, i),
                               .chunks = 1 };
