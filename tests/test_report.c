@@ -305,7 +305,8 @@ draw_gantt(const Run *run, const char *path, const char *ranks, const char *wind
 
     ck_assert(lh_frame_init(&frame, ranks, window, result->ranks_count, NULL));
     ck_assert(lh_frame_fit(&frame, result->makespan_ps, NULL));
-    ck_assert_msg(lh_gantt_draw(&gantt, path, &error), "%s", error != NULL ? error->message : "");
+    ck_assert_msg(lh_gantt_draw(&gantt, (LhFigureTo){ .path = path }, &error), "%s",
+                  error != NULL ? error->message : "");
 }
 
 START_TEST(report_figures_are_drawn)
@@ -325,7 +326,7 @@ START_TEST(report_figures_are_drawn)
 
         draw_gantt(&run, path, NULL, NULL);
         check_drawn(path, figures[i].begins);
-        ck_assert(lh_bars_draw(run.setup, comparison, path, NULL));
+        ck_assert(lh_bars_draw(run.setup, comparison, (LhFigureTo){ .path = path }, NULL));
         check_drawn(path, figures[i].begins);
     }
     ck_assert_int_eq(g_rmdir(folder), 0);
@@ -353,7 +354,7 @@ START_TEST(report_names_are_no_code)
         g_autofree char *svg = NULL;
 
         draw_gantt(&run, path, NULL, NULL);
-        ck_assert(lh_bars_draw(run.setup, comparison, path, NULL));
+        ck_assert(lh_bars_draw(run.setup, comparison, (LhFigureTo){ .path = path }, NULL));
         ck_assert(g_file_get_contents(path, &svg, NULL, NULL));
         ck_assert_ptr_null(strstr(svg, "<script"));
         ck_assert_msg(!g_file_test(mark, G_FILE_TEST_EXISTS), "a name was run");
@@ -377,7 +378,8 @@ START_TEST(report_bars_are_of_what_can_run)
     g_autofree char *script = NULL;
     g_auto(GStrv) around_range = NULL;
 
-    lh_bars_draw(run.setup, comparison, path, NULL); /* the script is there without gnuplot, too */
+    lh_bars_draw(run.setup, comparison, (LhFigureTo){ .path = path },
+                 NULL); /* the script is there without gnuplot, too */
     script = script_of(path);
     ck_assert_ptr_nonnull(
         strstr(script, "'out of memory: rank 0 needs 24 TiB of attention buffers and at least "));
@@ -436,7 +438,7 @@ START_TEST(report_nvlink_is_where_there_is_one)
         draw_gantt(&run, path, NULL, NULL);
         script = script_of(path);
         ck_assert_ptr_null(strstr(script, "NVLink"));
-        ck_assert(lh_bars_draw(run.setup, comparison, path, NULL));
+        ck_assert(lh_bars_draw(run.setup, comparison, (LhFigureTo){ .path = path }, NULL));
         bars = script_of(path);
         ck_assert_ptr_null(strstr(bars, "NVLink"));
         remove_figure(path);

@@ -415,7 +415,8 @@ draw(const char *cluster, const char *path)
     for (uint32_t bin = 0; bin < LH_MEMORY_BINS; bin++)
         most = MAX(most, envelope->most_bytes[bin]);
     ck_assert_uint_eq(most, PEAK_GIB * GIB);
-    ck_assert(lh_memory_figure_draw(&figure, path, NULL) == (gnuplot != NULL));
+    ck_assert(lh_memory_figure_draw(&figure, (LhFigureTo){ .path = path }, NULL) ==
+              (gnuplot != NULL));
     step_clear(&first);
     step_clear(&again);
     return text_of(script_path);

@@ -170,6 +170,16 @@ lh_output_is_stream(const char *path)
 }
 
 bool
+lh_output_refuse(const char *option, const char *path, const char *allowed, GError **error)
+{
+    g_autofree char *shown = lh_escaped_line(path);
+
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s: \"%s\" is not allowed; allowed: %s", option,
+                shown, allowed);
+    return false;
+}
+
+bool
 lh_output_is_stdout(const char *path)
 {
     struct stat a, b;

@@ -37,6 +37,10 @@ bool lh_output_same(const char *a, const char *b);
  * is written replaces nothing. */
 bool lh_output_is_stream(const char *path);
 
+/* Sets @error (LH_ERROR_USAGE), which says what is @allowed in place of @path, and returns false.
+ */
+bool lh_output_refuse(const char *option, const char *path, const char *allowed, GError **error);
+
 /* Whether standard output goes to the regular file @path. */
 bool lh_output_is_stdout(const char *path);
 

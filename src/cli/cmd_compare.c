@@ -15,8 +15,6 @@
 #include <math.h>
 #include <stddef.h>
 
-#define JOBS_MAX 1024
-
 typedef struct {
     LhOutputOptions to;
     char *figure;
@@ -39,13 +37,7 @@ static const LhField options[] = {
           "Leave out schedules that take more than so many times as long as the fastest, "
           "such as 3x; they are not simulated to their end.",
       .placeholder = "FACTOR" },
-    { .name = "jobs",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, jobs),
-      .min = 1,
-      .max = JOBS_MAX,
-      .description = "Schedules to simulate at once; default: one for each core that the process "
-                     "may use, if memory suffices. The result does not depend on it." },
+    LH_OPTION_JOBS(Options, jobs, "Schedules to simulate"),
     LH_OPTION_PROVENANCE(Options, provenance),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
@@ -147,7 +139,8 @@ run(const LhCommandLine *line, GError **error)
     print(line, setup, comparison, out);
     if (!lh_command_write(&o->to, out, error) || !lh_compare_live_check(comparison, error))
         return LH_ERROR_RUNTIME;
-    if (o->figure != NULL && !lh_bars_draw(setup, comparison, o->figure, error))
+    if (o->figure != NULL &&
+        !lh_bars_draw(setup, comparison, (LhFigureTo){ .path = o->figure }, error))
         return LH_ERROR_RUNTIME;
     return status_of(comparison);
 }

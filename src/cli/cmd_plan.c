@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#define JOBS_MAX 1024
 #define TOP_MAX 1000
 #define TOP_DEFAULT 5
 #define BATCH_MAX 1048576
@@ -85,13 +84,7 @@ static const LhField options[] = {
       .min = 1,
       .max = TOP_MAX,
       .description = "How many of the fastest ways to find; default 5." },
-    { .name = "jobs",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, jobs),
-      .min = 1,
-      .max = JOBS_MAX,
-      .description = "Simulations at once; default: one for each core that the process may use, if "
-                     "memory suffices. The result does not depend on it." },
+    LH_OPTION_JOBS(Options, jobs, "Simulations"),
     LH_OPTION_BOOTSTRAP(
         Options, bootstrap,
         "How several processes that plan together find each other: this one is alone "

@@ -4,7 +4,6 @@
 #include "report/report.h"
 
 #include "base/error.h"
-#include "base/escape.h"
 #include "base/output.h"
 #include "cli/command.h"
 #include "cli/compare_live.h"
@@ -14,7 +13,6 @@
 
 #include <stddef.h>
 
-#define JOBS_MAX 1024
 #define RUNS_MAX 2               /* schedules that are looked at closely */
 #define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: about 1 GiB */
 
@@ -42,13 +40,7 @@ static const LhField options[] = {
       .description =
           "Ranks that timelines show, such as 0-3,12; default the first 16. The last one "
           "to finish is always shown." },
-    { .name = "jobs",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, jobs),
-      .min = 1,
-      .max = JOBS_MAX,
-      .description = "Schedules to simulate at once; default: one for each core that the process "
-                     "may use, if memory suffices. The result does not depend on it." },
+    LH_OPTION_JOBS(Options, jobs, "Schedules to simulate"),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
 };
@@ -56,8 +48,6 @@ static const LhField options[] = {
 static bool
 check_output(const char *path, GError **error)
 {
-    g_autofree char *shown = NULL;
-
     if (path == NULL || g_str_equal(path, "-")) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "longhaul report needs --output FILE, the .html file to write");
@@ -65,12 +55,8 @@ check_output(const char *path, GError **error)
     }
     if (g_str_has_suffix(path, ".html") || lh_output_is_stream(path))
         return true;
-    shown = lh_escaped_line(path);
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--output: \"%s\" is not allowed; allowed: a name that ends in .html, a pipe or a "
-                "device",
-                shown);
-    return false;
+    return lh_output_refuse("--output", path, "a name that ends in .html, a pipe or a device",
+                            error);
 }
 
 /* --- the fastest, looked at closely -------------------------------------------------------------

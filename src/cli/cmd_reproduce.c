@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 
-#define JOBS_MAX 1024
 #define TABLES_MAX 1000
 
 typedef struct {
@@ -36,13 +35,7 @@ static const LhField options[] = {
       .offset = offsetof(Options, fit),
       .description = "Fit the constants of the tables anew, to the rows that each table names for "
                      "it, and use them." },
-    { .name = "jobs",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, jobs),
-      .min = 1,
-      .max = JOBS_MAX,
-      .description = "Cases to predict at once; default: one for each core that the process may "
-                     "use, if memory suffices. The result does not depend on it." },
+    LH_OPTION_JOBS(Options, jobs, "Cases to predict"),
     LH_OPTION_FIGURE(Options, figure,
                      "Also draw the published numbers that are judged beside the predictions, to "
                      "this .svg, .png or .pdf file."),

@@ -366,7 +366,7 @@ write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError
     if (files->envelope == NULL)
         return true;
     lh_memory_envelope_finish(files->envelope);
-    return lh_memory_figure_draw(&figure, files->memory_figure, error);
+    return lh_memory_figure_draw(&figure, (LhFigureTo){ .path = files->memory_figure }, error);
 }
 
 /* If one file cannot be written, the others are still. */

@@ -10,8 +10,6 @@
 
 #include <stddef.h>
 
-#define JOBS_MAX 1024
-
 typedef struct {
     LhOutputOptions to;
     char *figure;
@@ -34,13 +32,7 @@ static const LhField options[] = {
                      "sweep goes on from it, wherever it was killed.",
       .placeholder = "FILE",
       .names = "files" },
-    { .name = "jobs",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, jobs),
-      .min = 1,
-      .max = JOBS_MAX,
-      .description = "Points to simulate at once; default: one for each core that the process may "
-                     "use, if memory suffices. The result does not depend on it." },
+    LH_OPTION_JOBS(Options, jobs, "Points to simulate"),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
 };

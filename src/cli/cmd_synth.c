@@ -14,7 +14,6 @@
 
 #include <stddef.h>
 
-#define JOBS_MAX 1024
 #define BUDGET_MAX 1000000
 
 typedef struct {
@@ -72,13 +71,7 @@ static const LhField options[] = {
       .offset = offsetof(Options, robust),
       .description = "Judge the fastest programs again, with 10 % jitter and under the other model "
                      "of the network; write one that wins everywhere, if there is one." },
-    { .name = "jobs",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, jobs),
-      .min = 1,
-      .max = JOBS_MAX,
-      .description = "Candidates to work on at once; default: one for each core that the process "
-                     "may use, if memory suffices. The result does not depend on it." },
+    LH_OPTION_JOBS(Options, jobs, "Candidates to work on"),
     { .name = NULL },
 };
 

@@ -112,6 +112,16 @@ enum {
     }
 #define LH_DEADLINE_S_MAX 1e6
 
+/* A uint64_t; 0 if it is not given: as the cores and the memory allow. @what is done at once. */
+#define LH_OPTION_JOBS(Options, member, what)                                                      \
+    {                                                                                              \
+        .name = "jobs", .type = LH_FIELD_UINT, .offset = offsetof(Options, member), .min = 1,      \
+        .max = LH_JOBS_MAX,                                                                        \
+        .description = what " at once; default: one for each core that the process may use, if "   \
+                            "memory suffices. The result does not depend on it."                   \
+    }
+#define LH_JOBS_MAX 1024
+
 /* An LhTime; 0 if it is not given: see lh_work_check. */
 #define LH_OPTION_MAX_WORK(Options, member)                                                        \
     {                                                                                              \

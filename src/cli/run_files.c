@@ -102,7 +102,7 @@ draw_figure(LhRunFiles *files, LhGantt *gantt, GError **error)
         return true;
     gantt->frame = &files->frame;
     return lh_frame_fit(&files->frame, gantt->makespan_ps, error) &&
-           lh_gantt_draw(gantt, files->options->figure, error);
+           lh_gantt_draw(gantt, (LhFigureTo){ .path = files->options->figure }, error);
 }
 
 bool

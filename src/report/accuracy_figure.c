@@ -213,7 +213,7 @@ lh_accuracy_figure_draw(const GPtrArray *tables, const char *path, GError **erro
     g_autoptr(GArray) chosen = choose_panels(tables, data, &points);
     const guint columns = CLAMP(chosen->len, 1, COLUMNS_MAX);
     const guint rows = MAX((chosen->len + columns - 1) / columns, 1);
-    LhFigure figure = { .path = path,
+    LhFigure figure = { .to = { .path = path },
                         .width = columns * PANEL_WIDTH,
                         .height = rows * PANEL_HEIGHT + TITLE_HEIGHT };
 

@@ -233,15 +233,16 @@ append_plots(GString *script, GString *data, const Bars *bars)
     g_string_append(script, index == 0 ? "plot NaN notitle\n" : "\n");
 }
 
-static bool
-draw(const LhSetup *setup, const LhComparison *c, LhFigure figure, GError **error)
+bool
+lh_bars_draw(const LhSetup *setup, const LhComparison *c, LhFigureTo to, GError **error)
 {
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
     Bars bars = { .setup = setup, .comparison = c };
+    LhFigure figure = { .to = to,
+                        .width = WIDTH,
+                        .height = HEIGHT_BASE + HEIGHT_BAR * c->rows->len };
 
-    figure.width = WIDTH;
-    figure.height = HEIGHT_BASE + HEIGHT_BAR * c->rows->len;
     for (guint i = 0; i < c->rows->len; i++) {
         if (has_bar(row_at(&bars, i)))
             bars.longest_ps = MAX(bars.longest_ps, row_at(&bars, i)->result->makespan_ps);
@@ -255,16 +256,4 @@ draw(const LhSetup *setup, const LhComparison *c, LhFigure figure, GError **erro
     figure.script = script->str;
     figure.data = data->str;
     return lh_figure_draw(&figure, error);
-}
-
-bool
-lh_bars_draw(const LhSetup *setup, const LhComparison *c, const char *path, GError **error)
-{
-    return draw(setup, c, (LhFigure){ .path = path }, error);
-}
-
-bool
-lh_bars_svg(const LhSetup *setup, const LhComparison *c, GString *svg, GError **error)
-{
-    return draw(setup, c, (LhFigure){ .svg = svg }, error);
 }

@@ -4,12 +4,8 @@
 #pragma once
 
 #include "plan/compare.h"
+#include "report/figure.h"
 
-/* Draws to @path, one that lh_figure_check_path() allows. Schedules that cannot run here are listed
- * below the bars, with the reason. */
-bool lh_bars_draw(const LhSetup *setup, const LhComparison *comparison, const char *path,
+/* Schedules that cannot run here are listed below the bars, with the reason. */
+bool lh_bars_draw(const LhSetup *setup, const LhComparison *comparison, LhFigureTo to,
                   GError **error);
-
-/* Appends the figure to @svg. */
-bool lh_bars_svg(const LhSetup *setup, const LhComparison *comparison, GString *svg,
-                 GError **error);

@@ -54,10 +54,11 @@ kind_of_name(const char *path)
     return NULL;
 }
 
+/* Of what has no such ending, and of no file: SVG. */
 static const Kind *
 kind_of(const char *path)
 {
-    const Kind *kind = kind_of_name(path);
+    const Kind *kind = path == NULL ? NULL : kind_of_name(path);
 
     return kind != NULL ? kind : &kinds[0];
 }
@@ -71,17 +72,10 @@ lh_figure_has_path(const char *path)
 bool
 lh_figure_check_path(const char *path, GError **error)
 {
-    g_autofree char *shown = NULL;
-
     if (kind_of_name(path) != NULL || lh_output_is_stream(path))
         return true;
-    shown = lh_escaped_line(path);
-    g_set_error(
-        error, LH_ERROR, LH_ERROR_USAGE,
-        "--figure: \"%s\" is not allowed; allowed: a name that ends in .svg, .png or .pdf, a "
-        "pipe or a device",
-        shown);
-    return false;
+    return lh_output_refuse("--figure", path,
+                            "a name that ends in .svg, .png or .pdf, a pipe or a device", error);
 }
 
 char *
@@ -157,7 +151,8 @@ make_script(const LhFigure *figure, const Kind *kind)
 {
     GString *script = g_string_new("# Drawn by longhaul; run gnuplot in this folder to draw it "
                                    "again.\n");
-    g_autofree char *name = g_path_get_basename(figure->path != NULL ? figure->path : "figure.svg");
+    g_autofree char *name =
+        g_path_get_basename(figure->to.path != NULL ? figure->to.path : "figure.svg");
     g_autofree char *here = g_strconcat("./", name, NULL); /* what begins with | is a command */
 
     append_terminal(script, figure, kind);
@@ -217,45 +212,40 @@ draw(const LhFigure *figure, const GString *script, GString *picture, GError **e
                                                   : "",
                                               NULL);
 
-        return fail(figure->path, advice, error);
+        return fail(figure->to.path, advice, error);
     }
-    if (is_whole(figure->path == NULL ? &kinds[0] : kind_of(figure->path), picture))
+    if (is_whole(kind_of(figure->to.path), picture))
         return true;
-    return fail(figure->path, "what gnuplot printed is not a whole picture", error);
+    return fail(figure->to.path, "what gnuplot printed is not a whole picture", error);
+}
+
+/* The script first, so that it is there even if gnuplot is not. */
+static bool
+write_script(const LhFigure *figure, const GString *script, GError **error)
+{
+    g_autofree char *path = figure->to.path == NULL ? NULL : lh_figure_script_path(figure->to.path);
+
+    return path == NULL || lh_output_file(path, script->str, script->len, error);
 }
 
 static bool
-draw_svg(const LhFigure *figure, GError **error)
+write_picture(const LhFigure *figure, const GString *picture, GError **error)
 {
-    GString *script = make_script(figure, &kinds[0]);
-    GString *picture = g_string_new(NULL);
-    const bool ok = draw(figure, script, picture, error);
-
-    if (ok)
-        g_string_append_len(figure->svg, picture->str, (gssize)picture->len);
-    g_string_free(script, TRUE);
-    g_string_free(picture, TRUE);
-    return ok;
-}
-
-static bool
-draw_file(const LhFigure *figure, GError **error)
-{
-    g_autofree char *script_path = lh_figure_script_path(figure->path);
-    GString *script = make_script(figure, kind_of(figure->path));
-    GString *picture = g_string_new(NULL);
-    const bool ok =
-        (script_path == NULL || lh_output_file(script_path, script->str, script->len, error)) &&
-        draw(figure, script, picture, error) &&
-        lh_output_file(figure->path, picture->str, picture->len, error);
-
-    g_string_free(script, TRUE);
-    g_string_free(picture, TRUE);
-    return ok;
+    if (figure->to.path != NULL)
+        return lh_output_file(figure->to.path, picture->str, picture->len, error);
+    g_string_append_len(figure->to.svg, picture->str, (gssize)picture->len);
+    return true;
 }
 
 bool
 lh_figure_draw(const LhFigure *figure, GError **error)
 {
-    return figure->path == NULL ? draw_svg(figure, error) : draw_file(figure, error);
+    GString *script = make_script(figure, kind_of(figure->to.path));
+    GString *picture = g_string_new(NULL);
+    const bool ok = write_script(figure, script, error) && draw(figure, script, picture, error) &&
+                    write_picture(figure, picture, error);
+
+    g_string_free(script, TRUE);
+    g_string_free(picture, TRUE);
+    return ok;
 }

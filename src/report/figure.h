@@ -8,10 +8,15 @@
 #include <glib.h>
 #include <stdbool.h>
 
+/* Where a figure goes: one of both. */
+typedef struct {
+    const char *path; /* a file: one that lh_figure_check_path() allows */
+    GString *svg;     /* what it is appended to as SVG, without a script */
+} LhFigureTo;
+
 /* What a figure is made of. */
 typedef struct {
-    const char *path;       /* one that lh_figure_check_path() allows; NULL: svg */
-    GString *svg;           /* what it is appended to as SVG, without a script; or NULL */
+    LhFigureTo to;
     unsigned width, height; /* points */
     const char *data;       /* the lines of the data block $data; numbers and comments only */
     const char *script;     /* gnuplot commands after the terminal is set */

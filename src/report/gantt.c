@@ -279,8 +279,8 @@ append_plots(GString *script, const Chart *chart)
     g_string_append_c(script, '\n');
 }
 
-static bool
-draw(const LhGantt *gantt, LhFigure figure, GError **error)
+bool
+lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error)
 {
     const LhFrame *frame = gantt->frame;
     Chart chart = { .gantt = gantt,
@@ -288,9 +288,10 @@ draw(const LhGantt *gantt, LhFigure figure, GError **error)
                     .pixel_ps = (frame->to_ps - frame->from_ps) / PIXELS };
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
+    LhFigure figure = { .to = to,
+                        .width = WIDTH,
+                        .height = HEIGHT_BASE + HEIGHT_RANK * frame->ranks->len };
 
-    figure.width = WIDTH;
-    figure.height = HEIGHT_BASE + HEIGHT_RANK * frame->ranks->len;
     for (int kind = 0; kind < KINDS; kind++)
         chart.boxes[kind] = g_array_new(FALSE, FALSE, sizeof(Box));
     collect_boxes(&chart);
@@ -305,18 +306,6 @@ draw(const LhGantt *gantt, LhFigure figure, GError **error)
     figure.script = script->str;
     figure.data = data->str;
     return lh_figure_draw(&figure, error);
-}
-
-bool
-lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error)
-{
-    return draw(gantt, (LhFigure){ .path = path }, error);
-}
-
-bool
-lh_gantt_svg(const LhGantt *gantt, GString *svg, GError **error)
-{
-    return draw(gantt, (LhFigure){ .svg = svg }, error);
 }
 
 uint32_t

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "report/figure.h"
 #include "report/frame.h"
 #include "report/timeline.h"
 
@@ -20,8 +21,4 @@ typedef struct {
 /* The rank of a simulation that finishes last; of several, one that the frame has. */
 uint32_t lh_gantt_last_rank(const LhSimResult *result, const LhFrame *frame);
 
-/* Draws to @path, one that lh_figure_check_path() allows. */
-bool lh_gantt_draw(const LhGantt *gantt, const char *path, GError **error);
-
-/* Appends the figure to @svg. */
-bool lh_gantt_svg(const LhGantt *gantt, GString *svg, GError **error);
+bool lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error);

@@ -259,17 +259,16 @@ append_plots(GString *script, const Chart *chart)
     g_string_append(script, column == 2 ? "plot NaN notitle\n" : "\n");
 }
 
-static bool
-draw(const LhMemoryFigure *of, LhFigure figure, GError **error)
+bool
+lh_memory_figure_draw(const LhMemoryFigure *of, LhFigureTo to, GError **error)
 {
     const LhMemoryEnvelope *e = of->envelope;
     const uint64_t usable = lh_device_usable_bytes(of->setup->device, LH_MEMORY_MARGIN);
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
     Chart chart = { .of = of, .rank = &of->result->ranks[e->rank] };
+    LhFigure figure = { .to = to, .width = WIDTH, .height = HEIGHT };
 
-    figure.width = WIDTH;
-    figure.height = HEIGHT;
     chart.scale = lh_text_scale(e->end_ps);
     choose_unit(&chart);
     if (usable / LIMIT_SHOWN <= chart.rank->peak_bytes)
@@ -287,16 +286,4 @@ draw(const LhMemoryFigure *of, LhFigure figure, GError **error)
     figure.script = script->str;
     figure.data = data->str;
     return lh_figure_draw(&figure, error);
-}
-
-bool
-lh_memory_figure_draw(const LhMemoryFigure *of, const char *path, GError **error)
-{
-    return draw(of, (LhFigure){ .path = path }, error);
-}
-
-bool
-lh_memory_figure_svg(const LhMemoryFigure *of, GString *svg, GError **error)
-{
-    return draw(of, (LhFigure){ .svg = svg }, error);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/compare.h"
+#include "report/figure.h"
 
 #define LH_MEMORY_BINS 2000 /* of the time axis */
 
@@ -37,8 +38,4 @@ typedef struct {
     const LhMemoryEnvelope *envelope; /* finished */
 } LhMemoryFigure;
 
-/* Draws to @path, one that lh_figure_check_path() allows. */
-bool lh_memory_figure_draw(const LhMemoryFigure *figure, const char *path, GError **error);
-
-/* Appends the figure to @svg. */
-bool lh_memory_figure_svg(const LhMemoryFigure *figure, GString *svg, GError **error);
+bool lh_memory_figure_draw(const LhMemoryFigure *figure, LhFigureTo to, GError **error);

@@ -1,8 +1,6 @@
 /* See the header. */
 #include "report/memory_timeline.h"
 
-#include "base/error.h"
-#include "base/escape.h"
 #include "base/output.h"
 #include "report/figure.h"
 
@@ -17,17 +15,11 @@ struct _LhMemoryTimeline {
 bool
 lh_memory_timeline_check_path(const char *path, GError **error)
 {
-    g_autofree char *shown = NULL;
-
     if (g_str_has_suffix(path, ".csv") || g_str_has_suffix(path, ".json") ||
         lh_figure_has_path(path))
         return true;
-    shown = lh_escaped_line(path);
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--memory-timeline: \"%s\" is not allowed; allowed: a name that ends in .csv, "
-                ".json, .svg, .png or .pdf",
-                shown);
-    return false;
+    return lh_output_refuse("--memory-timeline", path,
+                            "a name that ends in .csv, .json, .svg, .png or .pdf", error);
 }
 
 LhMemoryTimeline *

@@ -87,7 +87,7 @@ lh_plan_figure(const LhPlanAnswer *answer, const char *path, GError **error)
 {
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
-    LhFigure figure = { .path = path, .width = WIDTH, .height = HEIGHT };
+    LhFigure figure = { .to = { .path = path }, .width = WIDTH, .height = HEIGHT };
     unsigned policies = 0;
     guint sets = 0;
 

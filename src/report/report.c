@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-typedef LhTable *(*Describe)(const LhCritical *critical);
-
 static void
 append_table(GString *out, LhTable *table, const char *caption)
 {
@@ -26,12 +24,6 @@ append_table(GString *out, LhTable *table, const char *caption)
 
 /* --- the comparison -----------------------------------------------------------------------------
  */
-
-static bool
-can_draw_bars(const LhComparison *c)
-{
-    return c->fit_count > 0;
-}
 
 static bool
 append_comparison(const LhReport *r, GString *out, GError **error)
@@ -46,9 +38,9 @@ append_comparison(const LhReport *r, GString *out, GError **error)
                   "time in which a rank computed nothing because its data was on the way, by "
                   "the kind of link. Imbalance is time in which a rank waited for another one "
                   "that was itself computing, or had finished before the others.");
-    if (!can_draw_bars(r->comparison))
+    if (r->comparison->fit_count == 0)
         return true;
-    if (!lh_bars_svg(r->setup, r->comparison, svg, error))
+    if (!lh_bars_draw(r->setup, r->comparison, (LhFigureTo){ .svg = svg }, error))
         return false;
     lh_page_picture(out, svg,
                     "One bar for each schedule, cut into where its time goes, as in the "
@@ -71,7 +63,7 @@ append_timeline(const LhReport *r, LhReportRun *run, GString *out, GError **erro
                             .bubble = lh_sim_bubble_fraction(run->row->result) };
     g_autoptr(GString) svg = g_string_new(NULL);
 
-    if (!lh_gantt_svg(&gantt, svg, error))
+    if (!lh_gantt_draw(&gantt, (LhFigureTo){ .svg = svg }, error))
         return false;
     lh_page_picture(out, svg,
                     "What ranks do when: of each rank a row, with its kernels above and "
@@ -88,7 +80,7 @@ append_memory(const LhReport *r, const LhReportRun *run, GString *out, GError **
     };
     g_autoptr(GString) svg = g_string_new(NULL);
 
-    if (!lh_memory_figure_svg(&figure, svg, error))
+    if (!lh_memory_figure_draw(&figure, (LhFigureTo){ .svg = svg }, error))
         return false;
     lh_page_picture(out, svg, "What the rank with the highest peak holds over time, by category.");
     append_table(out, lh_describe_categories(result), "Memory at the peak, by category");
@@ -124,7 +116,7 @@ static void
 append_critical(const LhReport *r, GString *out)
 {
     static const struct {
-        Describe describe;
+        LhTable *(*describe)(const LhCritical *critical);
         const char *caption;
     } tables[] = {
         { lh_describe_path_resources, "The critical path, by what it waits for" },

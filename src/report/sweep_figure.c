@@ -542,7 +542,7 @@ lh_sweep_figure(const LhSweep *sweep, const char *path, GError **error)
     g_autoptr(GString) script = g_string_new(NULL);
     g_autoptr(GPtrArray) names = NULL;
     Drawing d = { .sweep = sweep, .data = data, .script = script };
-    LhFigure figure = { .path = path, .width = CURVES_WIDTH, .height = CURVES_HEIGHT };
+    LhFigure figure = { .to = { .path = path }, .width = CURVES_WIDTH, .height = CURVES_HEIGHT };
     const bool map = wide_axes(sweep->axes, d.axes) == 2;
 
     d.names = names = schedules_of(sweep, map);

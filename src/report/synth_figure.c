@@ -23,7 +23,7 @@
 #define STRIP_NEAR -0.35
 #define STRIP_FAR -0.95
 
-/* Okabe and Ito's, and two greys. */
+/* Okabe and Ito's, and a grey in place of black. */
 static const char *const colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                        "#56B4E9", "#D55E00", "#BBBBBB", "#F0E442" };
 
@@ -215,7 +215,7 @@ lh_synth_figure_draw(const LhSetup *setup, const LhSynthesis *s, const char *pat
               .slices = slices_of(s),
               .place_word = at.gpus == 1 ? "GPU" : "node",
               .data = data };
-    LhFigure figure = { .path = path };
+    LhFigure figure = { .to = { .path = path } };
     double across;
     bool numbered;
 

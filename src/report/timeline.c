@@ -3,7 +3,6 @@
  */
 #include "report/timeline.h"
 
-#include "base/error.h"
 #include "base/escape.h"
 #include "base/output.h"
 #include "report/text.h"
@@ -168,17 +167,11 @@ write_json(const LhTimeline *timeline, const LhTimelineOf *of, GString *out)
 bool
 lh_timeline_check_path(const char *path, GError **error)
 {
-    g_autofree char *shown = NULL;
-
     if (g_str_has_suffix(path, ".csv") || g_str_has_suffix(path, ".json") ||
         lh_output_is_stream(path))
         return true;
-    shown = lh_escaped_line(path);
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--timeline: \"%s\" is not allowed; allowed: a name that ends in .csv or .json, a "
-                "pipe or a device",
-                shown);
-    return false;
+    return lh_output_refuse("--timeline", path,
+                            "a name that ends in .csv or .json, a pipe or a device", error);
 }
 
 bool

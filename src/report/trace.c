@@ -1,8 +1,6 @@
 /* See the header. */
 #include "report/trace.h"
 
-#include "base/error.h"
-#include "base/escape.h"
 #include "base/output.h"
 #include "program/cursor.h"
 #include "report/trace_format.h"
@@ -75,16 +73,12 @@ format_of(const char *path)
 bool
 lh_trace_check_path(const char *path, GError **error)
 {
-    g_autofree char *shown = NULL;
-
     if (format_of(path) != NULL)
         return true;
-    shown = lh_escaped_line(path);
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                "--trace: \"%s\" is not allowed; allowed: a name that ends in .pftrace (for "
-                "Perfetto) or .json (for Chrome and Perfetto), a pipe or a device",
-                shown);
-    return false;
+    return lh_output_refuse("--trace", path,
+                            "a name that ends in .pftrace (for Perfetto) or .json (for Chrome and "
+                            "Perfetto), a pipe or a device",
+                            error);
 }
 
 static void
