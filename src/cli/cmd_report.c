@@ -201,8 +201,11 @@ write_report(const LhCommandLine *line, const LhSetup *setup, const LhComparison
     g_autoptr(GString) out = g_string_new(NULL);
     LhReport report = { .setup = setup, .comparison = comparison, .stamp = &stamp };
 
-    if (comparison->interrupted)
+    if (comparison->interrupted) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                    "interrupted before all schedules were simulated: no page is written");
         return LH_ERROR_INTERRUPTED;
+    }
     if (!lh_work_check(seconds_closely(comparison), o->max_work_ps, error))
         return LH_ERROR_NO;
     if (!look_closely(setup, comparison, o, &closely, error))
@@ -252,7 +255,8 @@ const LhCommand lh_command_report = {
                "runner-up, the critical path, where every constant comes from, and the command\n"
                "that repeats it. It has no script and loads nothing. Figures are drawn by\n"
                "gnuplot.\n\n"
-               "Exit status 1 if no schedule can run; the page then says why.\n\n"
+               "Exit status 1 if no schedule can run; the page then says why. Ctrl-C ends the\n"
+               "command without a page (exit status 130).\n\n"
                "  longhaul report dfa-2node --output report.html\n"
                "  longhaul report --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K \\\n"
                "      --output report.html\n",

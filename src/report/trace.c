@@ -13,8 +13,8 @@
 /* The messages from one rank to another on one communicator: the k-th sent is the k-th received. */
 typedef struct {
     gint64 key;
-    uint32_t index;    /* of the pair, as they come */
-    uint32_t ended[2]; /* by whether it is a send: how many the program has had */
+    uint32_t index;   /* of the pair, as they come */
+    uint32_t read[2]; /* by whether it is a send: how many the program had so far */
 } Pair;
 
 /* What an op that communicates is called and what it moves; the record of a run does not have it.
@@ -211,7 +211,7 @@ pair_of(LhTrace *trace, uint8_t communicator, uint32_t source, uint32_t destinat
 static void
 add_message(Movement *m, Pair *pair, bool send)
 {
-    const uint32_t k = pair->ended[send]++ % (UINT32_C(1) << NUMBER_BITS);
+    const uint32_t k = pair->read[send]++ % (UINT32_C(1) << NUMBER_BITS);
     const uint64_t number = ((uint64_t)pair->index << NUMBER_BITS) + k + 1;
 
     if (m->numbers[send] == NULL)
@@ -333,21 +333,22 @@ end_memory(LhTrace *trace, uint32_t number, Rank *rank)
     rank->memory_known = false;
 }
 
+/* What is held before the time that is shown is what is held at its beginning. */
 void
 lh_trace_add_memory(void *data, const LhMemoryRecord *record)
 {
     LhTrace *trace = data;
-    const uint64_t ns = lh_trace_ns(record->time_ps);
+    const bool before = record->time_ps < trace->of.from_ps;
+    const uint64_t ns = lh_trace_ns(before ? trace->of.from_ps : record->time_ps);
     Rank *rank;
 
-    if (!shows(trace, record->rank) || record->time_ps < trace->of.from_ps ||
-        record->time_ps > trace->of.to_ps)
+    if (!shows(trace, record->rank) || record->time_ps > trace->of.to_ps)
         return;
     rank = rank_of(trace, record->rank);
     if (rank->memory_ns != ns)
         end_memory(trace, record->rank, rank);
     rank->memory_ns = ns;
-    rank->memory_most_bytes = MAX(rank->memory_most_bytes, record->bytes);
+    rank->memory_most_bytes = before ? record->bytes : MAX(rank->memory_most_bytes, record->bytes);
     rank->memory_bytes = record->bytes;
     rank->memory_known = true;
     if (trace->text->len >= PIECE_BYTES)

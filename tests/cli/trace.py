@@ -342,6 +342,20 @@ def hold_parts(tool):
                   for t, rows in whole.slices.items()}
         assert part.slices == {t: rows for t, rows in wanted.items() if rows}
         assert 0 < sum(map(len, part.slices.values())) < sum(map(len, whole.slices.values()))
+        hold_level(part, whole, low, high)
+
+
+def hold_level(part, whole, low, high):
+    """Memory begins with what was held before the window, and goes on as it does."""
+    early = late = 0
+    assert part.memory.keys() == whole.memory.keys()
+    for rank, points in part.memory.items():
+        before = [held for ns, held in whole.memory[rank] if ns < low]
+        inside = [point for point in whole.memory[rank] if low <= point[0] <= high]
+        assert points[:1] == ([(low, before[-1])] if before else inside[:1]), (rank, points[:2])
+        assert points[1 if before else 0:] == inside, rank
+        early, late = early + bool(before), late + bool(inside)
+    assert early > 0 and late > 0, (early, late)
 
 
 def hold_files(tool):
