@@ -1091,6 +1091,34 @@ START_TEST(the_chosen_one_wins_by_most_at_the_least)
 }
 END_TEST
 
+/* Of two that do the same under every judge, the one that is better in the scenario is chosen. */
+START_TEST(the_scenario_is_among_the_judges)
+{
+    static const char fields[] = JUDGED THREE ", \"network\": \"fifo\"";
+    Case c = case_of(fields);
+    g_autoptr(LhSynthesis) s = judged(fields, 2);
+    g_autoptr(GPtrArray) contenders = g_ptr_array_new();
+    LhSimResult slow = *s->best->result; /* borrows */
+    LhCompareRow first = *s->best;
+    const LhSynthCourt court = { .setup = c.setup,
+                                 .seed = SEED,
+                                 .threads = 2,
+                                 .published = s->rows,
+                                 .contenders = contenders,
+                                 .goes_on = always };
+    LhSynthRobust answer = { 0 };
+
+    slow.makespan_ps = s->published->result->makespan_ps - 1;
+    first.result = &slow;
+    g_ptr_array_add(contenders, &first);
+    g_ptr_array_add(contenders, s->best);
+    lh_synth_judge(&court, &answer);
+    ck_assert(answer.holds && answer.fastest_holds);
+    ck_assert_uint_eq(answer.chosen, 1);
+    case_clear(&c);
+}
+END_TEST
+
 START_TEST(threads_change_no_judgement)
 {
     g_autoptr(LhSynthesis) one = judged(JUDGED THREE ", \"network\": \"fifo\"", 1);
@@ -1181,5 +1209,6 @@ LH_TEST_MAIN("synth", counters_equal_a_recount, work_is_that_of_all_blocks,
              an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused,
              what_holds_wins_under_every_judge, the_fastest_of_each_network_meet_jitter,
              a_tie_is_no_win, what_does_not_hold_is_said, judges_differ_from_the_scenario,
-             the_chosen_one_wins_by_most_at_the_least, threads_change_no_judgement,
-             interrupted_judges_leave_the_fastest, judges_hear_what_is_gone_on_from)
+             the_chosen_one_wins_by_most_at_the_least, the_scenario_is_among_the_judges,
+             threads_change_no_judgement, interrupted_judges_leave_the_fastest,
+             judges_hear_what_is_gone_on_from)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #define RUNS_MAX 2               /* schedules that are looked at closely */
-#define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: about 1 GiB */
+#define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: 1.3 GB */
 
 typedef struct {
     char *output;
