@@ -38,7 +38,7 @@ def megabytes(text):
     return float(number) * {"kB/s": 1e-3, "MB/s": 1, "GB/s": 1e3}[unit]
 
 
-GATE = float(os.environ.get("LONGHAUL_NET_GATE", "0.5"))
+GATE = float(os.environ.get("LONGHAUL_NET_GATE", "0.15"))
 
 
 def found():

@@ -1,11 +1,10 @@
 #!/bin/bash
 # A cluster of hosts on one machine, in network namespaces: each has a name and an address of its own and
-# one adapter, and all hang on one switch. Rates are shaped in both directions by tc's token buckets, delay
-# by wire.c. Nothing of it is seen from outside, and nothing is left when COMMAND ends.
+# one adapter, and all hang on one switch (wire.c), which gives them rates and delay. Nothing of it is seen from outside, and nothing is left when COMMAND ends.
 #
 #     cluster.sh make NODES RATE DELAY [NODE=RATE...] -- COMMAND...   runs COMMAND beside the hosts
 #
-# RATE as tc writes it (100mbit, 1gbit), DELAY one way in microseconds, 0 for none; NODE=RATE gives one host
+# RATE is as 100mbit or 1gbit, DELAY one way in microseconds, 0 for none; NODE=RATE gives one host
 # another adapter. COMMAND may call, with WIRE set to the program made of wire.c:
 #
 #     cluster.sh on NODE COMMAND...           COMMAND on a host (node0, node1, ..)
@@ -25,15 +24,20 @@ skip() {
     exit 77
 }
 
-# Short messages must not pass for nothing: a bucket holds two frames, or what passes in 160 us; at gigabits one
-# frame with offloads, which the machine could not cut fast enough.
-shape() { # COMMAND... RATE
-    local rate=${*: -1} bytes=0
-    case $rate in
-    *gbit) bytes=$((${rate%gbit} * 70000)) ;;
-    *mbit) bytes=$((${rate%mbit} * 20)) ;;
+# In bits per second.
+bits() { # RATE
+    case $1 in
+    *gbit) echo "${1%gbit}000000000" ;;
+    *mbit) echo "${1%mbit}000000" ;;
+    *) skip "no rate: $1" ;;
     esac
-    "${@:1:$#-1}" root tbf rate "$rate" burst $((bytes > 3200 ? bytes : 3200)) latency 50ms
+}
+
+# How many bytes an adapter may get at once: what passes in 0.7 ms, so that others have their turn and the switch
+# has time for all.
+at_once() { # RATE
+    local bytes=$(($(bits "$1") / 11000))
+    echo $((bytes < 3100 ? 3100 : bytes > 60000 ? 60000 : bytes))
 }
 
 add_node() { # NODE RATE
@@ -42,10 +46,10 @@ add_node() { # NODE RATE
         ip -n "node$1" link set lo up &&
         ip -n "node$1" addr add "10.77.0.$(($1 + 1))/24" dev eth0 &&
         ip -n "node$1" link set eth0 up &&
-        ip netns exec "node$1" sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_retries2=6 &&
+        ip -n "node$1" link set eth0 gso_max_size "$(at_once "$2")" &&
+        ip netns exec "node$1" sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_retries2=6 \
+            net.ipv4.tcp_slow_start_after_idle=0 &&
         ip link set "port$1" up &&
-        shape ip netns exec "node$1" tc qdisc add dev eth0 "$2" &&
-        shape tc qdisc add dev "port$1" "$2" &&
         echo "10.77.0.$(($1 + 1)) node$1" >> "$NET_FOLDER/hosts"
 }
 
@@ -65,7 +69,7 @@ make_within() { # NODES RATE DELAY [NODE=RATE...] -- COMMAND...
     sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2> /dev/null
     for ((node = 0; node < nodes; node++)); do
         add_node $node "${own[$node]:-$rate}" || skip "no host $node"
-        ports+=("port$node")
+        ports+=("port$node=$(bits "${own[$node]:-$rate}")")
     done
     mount --bind "$NET_FOLDER/hosts" /etc/hosts || skip "no names"
     mkfifo "$NET_FOLDER/wire" || skip "no commands for the switch"
@@ -79,7 +83,7 @@ make_within() { # NODES RATE DELAY [NODE=RATE...] -- COMMAND...
 
 case ${1:-} in
 make)
-    for tool in unshare ip tc; do
+    for tool in unshare ip; do
         command -v $tool > /dev/null || skip "no $tool"
     done
     NET_FOLDER=$(mktemp -d)
@@ -111,13 +115,13 @@ mpirun)
     export OMPI_MCA_orte_tmpdir_base=$NET_FOLDER # another cluster may have hosts of these names, too
     # So that its daemons notice a host that is gone; tcp_retries2 above is for those that have words under way.
     export OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 OMPI_MCA_oob_tcp_keepalive_probes=3
-    # Large messages are sent at once. By default Open MPI asks the receiver first, beyond 64 KiB, and where
-    # both directions of a link are busy question and answer wait behind data, which no model here knows.
-    export OMPI_MCA_btl_tcp_eager_limit=${NET_EAGER:-8388608}
+    # Beyond 4 KiB a message starts when both its ends are there, as in the simulator; by default, of up to 64 KiB
+    # are sent before. What asks and answers is small then, and waits for little.
+    export OMPI_MCA_btl_tcp_eager_limit=4096 OMPI_MCA_btl_tcp_rndv_eager_limit=4096
     exec "$self" on 0 mpirun --oversubscribe -n $((NET_NODES * $2)) -H "$hosts" "${@:3}"
     ;;
 rate)
-    shape ip netns exec "node$2" tc qdisc change dev eth0 "$3" && shape tc qdisc change dev "port$2" "$3"
+    echo "rate port$2 $(bits "$3")" > "$NET_FOLDER/wire"
     ;;
 lose)
     echo "lose port$2 $3 $4" > "$NET_FOLDER/wire"

@@ -1,11 +1,15 @@
 /*
- * A switch whose wires are long: every frame that a port receives leaves at the port of its
- * destination so many microseconds later. For kernels that lack netem; rates are tc's.
+ * A switch between adapters of given rates, with long wires: a frame that a port receives passes
+ * the sender's adapter, travels for so many microseconds, and passes the adapter of its
+ * destination. At an adapter frames of different connections take turns, byte for byte, and none is
+ * lost for want of room: it does what a fabric with flow control does, where no connection takes
+ * from another.
  *
- *     wire DELAY_US PORT PORT...
+ *     wire DELAY_US PORT=BITS_PER_S PORT=BITS_PER_S...
  *
  * Its standard input has commands, a line each, which hold from the next frame on:
  *
+ *     rate PORT BITS_PER_S      of the adapter, in both directions
  *     lose PORT PERMILLE SEED   so many of a thousand frames that pass this port, in both
  * directions
  *
@@ -33,33 +37,59 @@
 #include <unistd.h>
 
 #define PORTS_MAX 64
+#define FLOWS_MAX 256 /* connections at one adapter that have frames waiting */
 #define FRAME_BYTES_MAX (sizeof(struct virtio_net_hdr) + 66000)
 #define SOCKET_BYTES (16 << 20)
 #define NS_PER_S INT64_C(1000000000)
 #define NS_PER_US INT64_C(1000)
-#define BATCH 64 /* frames of a port, before others have their turn */
+#define BATCH 64     /* frames of a port, before others have their turn */
+#define ADDRESSES 26 /* where a frame of IPv4 has its addresses and, behind them, its ports */
+#define ADDRESSES_BYTES 12
 
 typedef struct Frame Frame;
 struct Frame {
     Frame *next;
-    int64_t due_ns;
-    unsigned port; /* that it came from */
+    int64_t due_ns;    /* at the other end of the wire */
+    uint64_t key;      /* of its connection */
+    size_t wire_bytes; /* with what each segment of it adds */
     size_t bytes;
     unsigned char data[]; /* struct virtio_net_hdr, then the frame */
 };
+
+typedef struct {
+    Frame *first, *last; /* the last one of none is of no meaning */
+} Queue;
+
+typedef struct {
+    uint64_t key;
+    uint64_t turn; /* bytes that each connection would have sent before its first frame is next */
+    Queue frames;
+} Flow;
+
+/* One direction of an adapter. */
+typedef struct {
+    double ns_per_byte;
+    Flow flows[FLOWS_MAX]; /* those with frames */
+    unsigned flows_count;
+    uint64_t turn;    /* of the last one that began to pass */
+    Frame *passing;   /* NULL: none */
+    int64_t until_ns; /* it has passed; or when the last one had */
+} Adapter;
 
 typedef struct {
     unsigned char address[ETH_ALEN]; /* of the host behind it, once it has sent something */
     bool known;
     unsigned lost_permille;
     uint64_t random; /* state of SplitMix64 */
+    Adapter in, out; /* from the host, to the host */
+    Queue wire;      /* what is on its way from here */
 } Port;
 
 static struct pollfd polled[PORTS_MAX + 1]; /* the ports' sockets, then standard input */
-static char **names;                        /* of the ports */
+static char *names[PORTS_MAX];              /* of the ports */
 static Port ports[PORTS_MAX];
 static unsigned ports_count;
-static Frame *first, **last = &first; /* all under way, in order of time */
+static int64_t delay_ns;
 
 static void
 fail(const char *what)
@@ -75,6 +105,26 @@ now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void
+append(Queue *queue, Frame *frame)
+{
+    frame->next = NULL;
+    if (queue->first == NULL)
+        queue->first = frame;
+    else
+        queue->last->next = frame;
+    queue->last = frame;
+}
+
+static Frame *
+take(Queue *queue)
+{
+    Frame *frame = queue->first;
+
+    queue->first = frame->next;
+    return frame;
 }
 
 static int
@@ -100,23 +150,39 @@ open_port(const char *name)
 /* ---- commands ---- */
 
 static void
+set_rate(Port *port, uint64_t bits_per_s)
+{
+    port->in.ns_per_byte = port->out.ns_per_byte = 8.0 * (double)NS_PER_S / (double)bits_per_s;
+}
+
+static Port *
+find_port(const char *name)
+{
+    for (unsigned i = 0; i < ports_count; i++)
+        if (strcmp(names[i], name) == 0)
+            return &ports[i];
+    return NULL;
+}
+
+static void
 obey(const char *line)
 {
     char name[IF_NAMESIZE];
     unsigned permille;
-    uint64_t seed;
+    uint64_t seed, rate;
+    Port *port;
 
-    if (sscanf(line, "lose %15s %u %" SCNu64, name, &permille, &seed) == 3) {
-        for (unsigned i = 0; i < ports_count; i++) {
-            if (strcmp(names[i], name) != 0)
-                continue;
-            ports[i].lost_permille = permille;
-            ports[i].random = seed;
-            return;
-        }
+    if (sscanf(line, "lose %15s %u %" SCNu64, name, &permille, &seed) == 3 &&
+        (port = find_port(name)) != NULL) {
+        port->lost_permille = permille;
+        port->random = seed;
+    } else if (sscanf(line, "rate %15s %" SCNu64, name, &rate) == 2 && rate > 0 &&
+               (port = find_port(name)) != NULL) {
+        set_rate(port, rate);
+    } else {
+        fprintf(stderr, "wire: no command, or no such port: %s\n", line);
+        exit(EXIT_FAILURE);
     }
-    fprintf(stderr, "wire: no command, or no such port: %s\n", line);
-    exit(EXIT_FAILURE);
 }
 
 /* Whoever gives commands writes whole lines at once. */
@@ -150,92 +216,273 @@ loses(Port *port)
     return (bits ^ (bits >> 31)) % 1000 < port->lost_permille;
 }
 
+/* ---- adapters ---- */
+
+/* The flow of a frame; those that owe nothing to others and have no frames are forgotten. */
+static Flow *
+flow_at(Adapter *adapter, uint64_t key)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < adapter->flows_count; i++) {
+        const Flow *flow = &adapter->flows[i];
+
+        if (flow->frames.first == NULL && flow->turn <= adapter->turn)
+            continue;
+        adapter->flows[kept++] = *flow;
+    }
+    adapter->flows_count = kept;
+    for (unsigned i = 0; i < kept; i++)
+        if (adapter->flows[i].key == key)
+            return &adapter->flows[i];
+    if (kept == FLOWS_MAX)
+        return NULL;
+    adapter->flows[kept] = (Flow){ .key = key, .turn = adapter->turn };
+    return &adapter->flows[adapter->flows_count++];
+}
+
+/* Start-time fair queueing (Goyal, Vin and Cheng 1996): the frame whose turn is least is next. */
+static Frame *
+next_of(Adapter *adapter)
+{
+    Flow *best = NULL;
+
+    for (unsigned i = 0; i < adapter->flows_count; i++) {
+        Flow *flow = &adapter->flows[i];
+
+        if (flow->frames.first != NULL && (best == NULL || flow->turn < best->turn))
+            best = flow;
+    }
+    if (best == NULL)
+        return NULL;
+    adapter->turn = best->turn;
+    best->turn += best->frames.first->wire_bytes;
+    return take(&best->frames);
+}
+
+static void
+pass_next(Adapter *adapter, int64_t from_ns)
+{
+    adapter->passing = next_of(adapter);
+    if (adapter->passing != NULL)
+        adapter->until_ns =
+            from_ns + (int64_t)((double)adapter->passing->wire_bytes * adapter->ns_per_byte);
+}
+
+static void
+queue_at(Adapter *adapter, Frame *frame, int64_t at_ns)
+{
+    Flow *flow = flow_at(adapter, frame->key);
+
+    if (flow == NULL) { /* more connections than there is room for: lost, and sent again */
+        free(frame);
+        return;
+    }
+    append(&flow->frames, frame);
+    if (adapter->passing == NULL)
+        pass_next(adapter, at_ns > adapter->until_ns ? at_ns : adapter->until_ns);
+}
+
 /* ---- in ---- */
 
+/* FNV-1a of addresses and ports; of frames that are not TCP over IPv4, of whatever is there. */
+static uint64_t
+key_of(const unsigned char *frame, size_t bytes)
+{
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = ADDRESSES; i < ADDRESSES + ADDRESSES_BYTES && i < bytes; i++)
+        key = (key ^ frame[i]) * UINT64_C(0x100000001b3);
+    return key;
+}
+
+/* With the headers of all segments that an adapter would make of it. */
+static size_t
+wire_bytes(const struct virtio_net_hdr *header, size_t frame_bytes)
+{
+    size_t segments = 1;
+
+    if (header->gso_type != VIRTIO_NET_HDR_GSO_NONE && header->gso_size > 0 &&
+        frame_bytes > header->hdr_len)
+        segments = (frame_bytes - header->hdr_len + header->gso_size - 1) / header->gso_size;
+    return frame_bytes + (segments - 1) * header->hdr_len;
+}
+
 static bool
-receive(unsigned port, int64_t delay_ns)
+receive(unsigned port)
 {
     static unsigned char data[FRAME_BYTES_MAX];
-    const ssize_t bytes = recv(polled[port].fd, data, sizeof(data), MSG_DONTWAIT);
+    const ssize_t got = recv(polled[port].fd, data, sizeof(data), MSG_DONTWAIT);
     const struct ether_header *header = (const void *)(data + sizeof(struct virtio_net_hdr));
+    size_t bytes;
     Frame *frame;
 
-    if (bytes < (ssize_t)(sizeof(struct virtio_net_hdr) + sizeof(*header)))
+    if (got < (ssize_t)(sizeof(struct virtio_net_hdr) + sizeof(*header)))
         return false;
     memcpy(ports[port].address, header->ether_shost, ETH_ALEN);
     ports[port].known = true;
-    frame = malloc(sizeof(*frame) + (size_t)bytes);
+    if (loses(&ports[port]))
+        return true;
+    bytes = (size_t)got - sizeof(struct virtio_net_hdr);
+    frame = malloc(sizeof(*frame) + (size_t)got);
     if (frame == NULL)
         fail("memory");
-    *frame = (Frame){ .due_ns = now_ns() + delay_ns, .port = port, .bytes = (size_t)bytes };
-    memcpy(frame->data, data, (size_t)bytes);
-    *last = frame;
-    last = &frame->next;
+    *frame = (Frame){ .bytes = (size_t)got,
+                      .key = key_of((const void *)header, bytes),
+                      .wire_bytes = wire_bytes((const void *)data, bytes) };
+    memcpy(frame->data, data, (size_t)got);
+    queue_at(&ports[port].in, frame, now_ns());
     return true;
 }
 
 /* ---- out ---- */
 
 static void
-deliver(const Frame *frame)
+deliver(unsigned port, Frame *frame)
+{
+    /* A port that is down or full loses the frame, as a switch does. */
+    if (!loses(&ports[port]))
+        (void)!send(polled[port].fd, frame->data, frame->bytes, MSG_DONTWAIT);
+    free(frame);
+}
+
+static Frame *
+copy_of(const Frame *frame)
+{
+    Frame *copy = malloc(sizeof(*copy) + frame->bytes);
+
+    if (copy == NULL)
+        fail("memory");
+    memcpy(copy, frame, sizeof(*copy) + frame->bytes);
+    return copy;
+}
+
+/* To the adapter of its destination, or to all others if nobody knows where that is. */
+static void
+arrive(unsigned from, Frame *frame, int64_t at_ns)
 {
     const struct ether_header *header = (const void *)(frame->data + sizeof(struct virtio_net_hdr));
-    bool found = false;
 
-    if (loses(&ports[frame->port]))
-        return;
-    for (unsigned i = 0; i < ports_count && !found; i++)
-        found = ports[i].known && memcmp(ports[i].address, header->ether_dhost, ETH_ALEN) == 0;
-    for (unsigned i = 0; i < ports_count; i++) {
-        if (i == frame->port ||
-            (found && memcmp(ports[i].address, header->ether_dhost, ETH_ALEN) != 0) ||
-            loses(&ports[i]))
-            continue;
-        /* A port that is down or full loses the frame, as a switch does. */
-        (void)!send(polled[i].fd, frame->data, frame->bytes, MSG_DONTWAIT);
+    for (unsigned i = 0; i < ports_count; i++)
+        if (ports[i].known && memcmp(ports[i].address, header->ether_dhost, ETH_ALEN) == 0) {
+            queue_at(&ports[i].out, frame, at_ns);
+            return;
+        }
+    for (unsigned i = 0; i < ports_count; i++)
+        if (i != from)
+            queue_at(&ports[i].out, copy_of(frame), at_ns);
+    free(frame);
+}
+
+/* ---- time ---- */
+
+static Frame *
+passed(Adapter *adapter, int64_t until_ns)
+{
+    Frame *frame = adapter->passing;
+
+    if (frame == NULL || adapter->until_ns > until_ns)
+        return NULL;
+    pass_next(adapter, adapter->until_ns);
+    return frame;
+}
+
+/* All that has happened at a port until then. */
+static void
+advance(unsigned port, int64_t until_ns)
+{
+    Port *p = &ports[port];
+    Frame *frame;
+    int64_t at_ns;
+
+    while (at_ns = p->in.until_ns, (frame = passed(&p->in, until_ns)) != NULL) {
+        frame->due_ns = at_ns + delay_ns;
+        append(&p->wire, frame);
+    }
+    while (p->wire.first != NULL && p->wire.first->due_ns <= until_ns) {
+        frame = take(&p->wire);
+        arrive(port, frame, frame->due_ns);
     }
 }
 
 static void
-deliver_due(void)
+advance_all(void)
 {
-    while (first != NULL && first->due_ns <= now_ns()) {
-        Frame *frame = first;
+    const int64_t until_ns = now_ns();
 
-        first = frame->next;
-        if (first == NULL)
-            last = &first;
-        deliver(frame);
-        free(frame);
+    for (unsigned i = 0; i < ports_count; i++)
+        advance(i, until_ns);
+    for (unsigned i = 0; i < ports_count; i++) {
+        Frame *frame;
+
+        while ((frame = passed(&ports[i].out, until_ns)) != NULL)
+            deliver(i, frame);
     }
+}
+
+/* When the next thing happens; INT64_MAX: nothing is under way. */
+static int64_t
+next_ns(void)
+{
+    int64_t next = INT64_MAX;
+
+    for (unsigned i = 0; i < ports_count; i++) {
+        const Port *p = &ports[i];
+
+        if (p->in.passing != NULL && p->in.until_ns < next)
+            next = p->in.until_ns;
+        if (p->out.passing != NULL && p->out.until_ns < next)
+            next = p->out.until_ns;
+        if (p->wire.first != NULL && p->wire.first->due_ns < next)
+            next = p->wire.first->due_ns;
+    }
+    return next;
 }
 
 static void
 wait_for_more(void)
 {
-    const int64_t left_ns = first == NULL ? 0 : first->due_ns - now_ns();
+    const int64_t next = next_ns(), left_ns = next == INT64_MAX ? 0 : next - now_ns();
     const struct timespec limit = { left_ns / NS_PER_S, left_ns % NS_PER_S };
 
-    if (first != NULL && left_ns <= 0)
+    if (next != INT64_MAX && left_ns <= 0)
         return;
-    if (ppoll(polled, ports_count + 1, first == NULL ? NULL : &limit, NULL) < 0 && errno != EINTR)
+    if (ppoll(polled, ports_count + 1, next == INT64_MAX ? NULL : &limit, NULL) < 0 &&
+        errno != EINTR)
         fail("waiting");
+}
+
+/* PORT=BITS_PER_S */
+static bool
+add_port(char *word)
+{
+    char *equals = strchr(word, '=');
+    const uint64_t rate = equals == NULL ? 0 : strtoull(equals + 1, NULL, 10);
+
+    if (rate == 0 || ports_count == PORTS_MAX)
+        return false;
+    *equals = '\0';
+    names[ports_count] = word;
+    polled[ports_count] = (struct pollfd){ .fd = open_port(word), .events = POLLIN };
+    set_rate(&ports[ports_count], rate);
+    ports_count++;
+    return true;
 }
 
 int
 main(int argc, char **argv)
 {
-    const int64_t delay_ns = argc < 2 ? 0 : strtoll(argv[1], NULL, 10) * NS_PER_US;
-    const struct sched_param priority = { .sched_priority = 1 };
+    const struct sched_param priority = { .sched_priority = 2 };
+    bool good = argc >= 4;
 
-    if (argc < 4 || argc - 2 > PORTS_MAX || delay_ns < 0) {
-        fprintf(stderr, "usage: wire DELAY_US PORT PORT... (at most %d)\n", PORTS_MAX);
+    for (int i = 2; i < argc && good; i++)
+        good = add_port(argv[i]);
+    delay_ns = good ? strtoll(argv[1], NULL, 10) * NS_PER_US : -1;
+    if (delay_ns < 0) {
+        fprintf(stderr, "usage: wire DELAY_US PORT=BITS_PER_S PORT=BITS_PER_S... (at most %d)\n",
+                PORTS_MAX);
         return 2;
     }
-    names = argv + 2;
-    for (; (int)ports_count < argc - 2; ports_count++)
-        polled[ports_count] =
-            (struct pollfd){ .fd = open_port(names[ports_count]), .events = POLLIN };
     polled[ports_count] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
     /* As near to the time as the machine allows; without the right to it, later. */
     (void)!sched_setscheduler(0, SCHED_FIFO, &priority);
@@ -243,11 +490,10 @@ main(int argc, char **argv)
     puts("ready");
     fflush(stdout);
     for (;;) {
-        for (unsigned i = 0; i < ports_count; i++) {
-            for (unsigned n = 0; n < BATCH && receive(i, delay_ns); n++)
-                deliver_due();
-        }
-        deliver_due();
+        for (unsigned i = 0; i < ports_count; i++)
+            for (unsigned n = 0; n < BATCH && receive(i); n++)
+                advance_all();
+        advance_all();
         wait_for_more();
         if (polled[ports_count].revents != 0)
             read_commands();
