@@ -4,6 +4,13 @@
 #include "base/error.h"
 #include "base/units.h"
 
+#include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#define KEPT_BYTES_MAX (32 << 20) /* as much as that library allows */
+
 void
 lh_memory_fail(uint64_t bytes, const char *what, GError **error)
 {
@@ -21,4 +28,15 @@ lh_memory_try(uint64_t bytes, const char *what, GError **error)
     if (memory == NULL)
         lh_memory_fail(bytes, what, error);
     return memory;
+}
+
+void
+lh_memory_keep(void)
+{
+#ifdef __GLIBC__
+    /* One heap for all threads, since those of the next run are others. */
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
 }

@@ -18,6 +18,7 @@
 #define REPEATS_QUICK 3
 #define REPEATS_MAX 1000
 #define THREADS_MAX 1024
+#define WINDOW_S 0.01 /* longer than a process keeps a core that others want */
 
 typedef struct {
     LhOutputOptions to;
@@ -210,6 +211,7 @@ choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
 
     params->backend = backends[o->backend];
     params->measure.pin = threads;
+    params->measure.window_s = threads ? 0 : WINDOW_S;
     params->measure.threads = o->threads != 0 ? (uint32_t)o->threads
                               : threads       ? lh_cores_count()
                                               : 1;

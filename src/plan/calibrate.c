@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "kernels/cpu/cpu.h"
 #include "program/holding.h"
 #include "runtime/fit.h"
@@ -13,7 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-#define HEADS 2
+#define HEADS_MIN 2
+#define HEAD_ROWS                                                                                  \
+    512 /* of all heads of a call, at least: a call of few is over before it is timed */
 #define TRAFFIC_HEADS 4
 #define TRAFFIC_HEAD_DIM 64
 #define POINTS_MAX 16
@@ -24,14 +27,16 @@ typedef struct {
     bool holdout;
 } Length;
 
-static const Length lengths_full[] = { { 64, false },  { 128, false }, { 192, true },
-                                       { 256, false }, { 512, false }, { 768, true },
-                                       { 1024, false } };
+static const Length lengths_full[] = { { 16, false },  { 32, false }, { 64, false },
+                                       { 128, false }, { 192, true }, { 256, false },
+                                       { 512, false }, { 768, true }, { 1024, false } };
 static const Length lengths_quick[] = {
-    { 128, false }, { 256, false }, { 384, true }, { 512, false }
+    { 16, false }, { 64, false }, { 256, false }, { 384, true }, { 512, false }
 };
 static const uint32_t head_dims[] = { 64, 128 };                 /* the first one alone if quick */
 static const uint64_t traffic_rows[] = { 128, 512, 2048, 1024 }; /* the last one is held out */
+static const uint64_t softmax_rows[] = { 64, 128, 256, 192 };    /* likewise, and as many keys */
+G_STATIC_ASSERT(G_N_ELEMENTS(traffic_rows) == G_N_ELEMENTS(softmax_rows));
 static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20,  16 << 20 };
 
@@ -84,18 +89,34 @@ residuals_of(const LhResiduals *r)
     return (LhFitResiduals){ .median = r->median, .worst = r->worst, .holdout = r->holdout };
 }
 
-/* ---- attention ---- */
+/* ---- attention, and products within it ---- */
+
+/* Whether some operand has rows of keys, or of queries. */
+static bool
+has_rows(const LhKernel *kernel, bool keys)
+{
+    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
+        const LhTensorKind kind = kernel->operands[i].kind;
+
+        if (lh_tensor_is_kv(kind) == keys && kind != LH_TENSOR_STATE && kind != LH_TENSOR_DSTATE)
+            return true;
+    }
+    return false;
+}
 
 /* A block of its own: most schedules add blocks up afterwards. */
 static LhKernelArgs
-attention_args(uint64_t n, bool causal, uint32_t head_dim)
+block_args(const LhKernel *kernel, uint64_t n, bool causal, uint32_t head_dim)
 {
-    return (LhKernelArgs){ .pairs = causal ? n * (n + 1) / 2 : n * n,
-                           .nq = n,
-                           .nk = n,
+    const uint32_t heads = (uint32_t)MAX(HEADS_MIN, HEAD_ROWS / n);
+    const uint64_t nq = has_rows(kernel, false) ? n : 0, nk = has_rows(kernel, true) ? n : 0;
+
+    return (LhKernelArgs){ .pairs = causal ? nq * (nk + 1) / 2 : nq * nk,
+                           .nq = nq,
+                           .nk = nk,
                            .batch = 1,
-                           .heads = HEADS,
-                           .groups = HEADS,
+                           .heads = heads,
+                           .groups = heads,
                            .head_dim = head_dim,
                            .mask = causal ? LH_MASK_CAUSAL : LH_MASK_FULL,
                            .first = true };
@@ -114,7 +135,7 @@ fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
 
     for (size_t i = 0; i < count; i++) {
         const LhKernelArgs args =
-            attention_args(lengths[i].length, rate->mask == 1, (uint32_t)rate->head_dim);
+            block_args(kernel, lengths[i].length, rate->mask == 1, (uint32_t)rate->head_dim);
 
         points[i] = (LhRatePoint){ .length = (double)lengths[i].length,
                                    .flops = (double)kernel->flops(&args),
@@ -134,15 +155,24 @@ fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
     return true;
 }
 
+/* Kernels that attend have a mask; products with states, or with scores that are written out, have
+ * none. */
+static bool
+has_mask(const LhKernel *kernel)
+{
+    return kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD;
+}
+
 static bool
 measure_rates(const Job *job, LhKernelId id, GError **error)
 {
     LhCalibration *c = job->c;
     const LhKernel *kernel = lh_kernels[id];
     const size_t dims = job->params->quick ? 1 : G_N_ELEMENTS(head_dims);
+    const int masks = has_mask(kernel) ? 2 : 1;
 
     for (size_t d = 0; d < dims; d++) {
-        for (int mask = 0; mask < 2; mask++) {
+        for (int mask = 0; mask < masks; mask++) {
             LhKernelRate rate = { .mask = mask,
                                   .head_dim = head_dims[d],
                                   .provenance = LH_PROVENANCE_FITTED };
@@ -162,12 +192,23 @@ measure_rates(const Job *job, LhKernelId id, GError **error)
 
 /* ---- elementwise kernels ---- */
 
-/* On so many rows of queries, or of keys where the kernel works on those. */
+/* On so many rows of queries, or of keys where the kernel works on those: the @size-th that is
+ * measured. */
 static LhKernelArgs
-traffic_args(const LhKernel *kernel, uint64_t rows)
+traffic_args(const LhKernel *kernel, size_t size)
 {
     const bool keys = lh_tensor_is_kv(kernel->operands[0].kind);
+    const uint64_t rows = traffic_rows[size];
 
+    if (kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD)
+        return (LhKernelArgs){ .pairs = softmax_rows[size] * softmax_rows[size],
+                               .nq = softmax_rows[size],
+                               .nk = softmax_rows[size],
+                               .batch = 1,
+                               .heads = TRAFFIC_HEADS,
+                               .groups = TRAFFIC_HEADS,
+                               .head_dim = TRAFFIC_HEAD_DIM,
+                               .mask = LH_MASK_FULL };
     if (kernel->args == LH_ARGS_ELEMENTS)
         return (LhKernelArgs){ .elements.count = rows * TRAFFIC_HEADS * TRAFFIC_HEAD_DIM };
     return (LhKernelArgs){ .nq = keys ? 0 : rows,
@@ -193,7 +234,7 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
 
     tell(job, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
-        const LhKernelArgs args = traffic_args(kernel, traffic_rows[i]);
+        const LhKernelArgs args = traffic_args(kernel, i);
 
         if (!time_kernel(job, id, &args, &reached[i], &traffic.residuals.spread, error))
             return false;
@@ -212,24 +253,19 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
     return true;
 }
 
-/* Softmax of rows that are written out is not: its traffic goes by two lengths. Nor is what lies
- * outside attention, which moves what a framework makes of it. */
-static bool
-is_elementwise(const LhKernel *kernel)
-{
-    return kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_SOFTMAX &&
-           kernel->effect != LH_EFFECT_SOFTMAX_GRAD && kernel->effect != LH_EFFECT_LAYER;
-}
-
 static bool
 measure_kernels(const Job *job, GError **error)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
         const LhKernelId id = (LhKernelId)k;
+        const LhKernel *kernel = lh_kernels[id];
+        const bool rate = kernel->cost == LH_COST_ATTENTION || kernel->cost == LH_COST_GEMM;
 
-        if (lh_kernels[id]->cost == LH_COST_ATTENTION && !measure_rates(job, id, error))
+        if (rate && !measure_rates(job, id, error))
             return false;
-        if (is_elementwise(lh_kernels[id]) && !measure_traffic(job, id, error))
+        /* What lies outside attention moves what a framework makes of it. */
+        if (kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_LAYER &&
+            !measure_traffic(job, id, error))
             return false;
     }
     return true;
@@ -399,6 +435,7 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
     Job job = { .params = params, .c = c };
     bool ok;
 
+    lh_memory_keep();
     c->machine =
         g_strdup_printf("%s, %u cores, level %s", processor, lh_cores_count(), lh_cpu()->name);
     c->method = describe_method(params);

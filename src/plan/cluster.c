@@ -409,25 +409,22 @@ find_memory(Search *s, GError **error)
 
 /* ---- adapters ---- */
 
-/* Sizes by which adapters are compared: both long enough to be sent in the same way. */
-#define SMALLER_BYTES (UINT64_C(128) << 10)
+/* A size by which adapters are compared, so long that latency is little of it; and a shorter one.
+ */
 #define LARGER_BYTES (UINT64_C(512) << 10)
+#define SMALLER_BYTES (UINT64_C(128) << 10)
 
-/* What all ranks of two nodes reach together, each way, into @bytes_per_s. */
+/* What a message of LARGER_BYTES takes where all ranks of two nodes send one, each way. */
 static bool
-measure_pair(Search *s, uint32_t node, uint32_t peer, double *bytes_per_s, GError **error)
+measure_pair(Search *s, uint32_t node, uint32_t peer, double *taken_s, GError **error)
 {
-    LhClusterPoint smaller = {
-        .kind = LH_FLOWS_ALL, .node = node, .peer = peer, .bytes = SMALLER_BYTES, .holdout = true
+    LhClusterPoint larger = {
+        .kind = LH_FLOWS_ALL, .node = node, .peer = peer, .bytes = LARGER_BYTES, .holdout = true
     };
-    LhClusterPoint larger = smaller;
 
-    larger.bytes = LARGER_BYTES;
-    if (!measure_point(s, &smaller, LONGEST_S, error) ||
-        !measure_point(s, &larger, smaller.measured_s, error))
+    if (!measure_point(s, &larger, LONGEST_S, error))
         return false;
-    *bytes_per_s = (double)(LARGER_BYTES - SMALLER_BYTES) * s->cluster->per_node /
-                   fmax(larger.measured_s - smaller.measured_s, larger.measured_s / 2);
+    *taken_s = larger.measured_s;
     return true;
 }
 
@@ -441,28 +438,30 @@ lh_cluster_compares(uint32_t nodes, uint32_t node, uint32_t peer)
 }
 
 /*
- * The rate of each node is the best that it reaches with any other. Those that are about as fast as
- * the fastest are alike; @reference is a pair of them.
+ * Of each node what messages take with the node with which they take least; @reference is the pair
+ * of nodes of which that is least of all.
  */
 static bool
-compare_nodes(Search *s, double *rates, uint32_t *reference, GError **error)
+compare_nodes(Search *s, double *least_s, uint32_t *reference, GError **error)
 {
     const uint32_t nodes = s->cluster->nodes;
-    double best = 0;
+    double best_s = INFINITY;
 
     tell(s, "adapters of nodes");
+    for (uint32_t n = 0; n < nodes; n++)
+        least_s[n] = INFINITY;
     for (uint32_t n = 0; n < nodes; n++) {
         for (uint32_t m = n + 1; m < nodes; m++) {
-            double rate = 0;
+            double taken_s;
 
             if (!lh_cluster_compares(nodes, n, m))
                 continue;
-            if (!measure_pair(s, n, m, &rate, error))
+            if (!measure_pair(s, n, m, &taken_s, error))
                 return false;
-            rates[n] = fmax(rates[n], rate);
-            rates[m] = fmax(rates[m], rate);
-            if (rate > best) {
-                best = rate;
+            least_s[n] = fmin(least_s[n], taken_s);
+            least_s[m] = fmin(least_s[m], taken_s);
+            if (taken_s < best_s) {
+                best_s = taken_s;
                 reference[0] = n;
                 reference[1] = m;
             }
@@ -511,15 +510,15 @@ fit_adapters(Search *s, const uint32_t *pair, GError **error)
 
 /* Nodes whose adapters are slower than the others', by what was measured of pairs. */
 static void
-take_exceptions(LhCluster *c, const double *rates)
+take_exceptions(LhCluster *c, const double *least_s)
 {
-    double best = 0;
+    const double bytes = (double)LARGER_BYTES * c->per_node / MAX(c->nics, 1);
 
-    for (uint32_t n = 0; n < c->nodes; n++)
-        best = fmax(best, rates[n]);
     for (uint32_t n = 0; n < c->nodes; n++) {
-        if (rates[n] < (1 - NIC_TOLERANCE) * best)
-            c->node_bytes_per_s[n] = fmin(rates[n] / best * c->nic.bytes_per_s, c->nic.bytes_per_s);
+        const double rate = bytes / fmax(least_s[n] - c->nic.alpha_s, least_s[n] / 2);
+
+        if (rate < (1 - NIC_TOLERANCE) * c->nic.bytes_per_s)
+            c->node_bytes_per_s[n] = rate;
     }
 }
 
@@ -540,16 +539,16 @@ static bool
 find_adapters(Search *s, GError **error)
 {
     LhCluster *c = s->cluster;
-    g_autofree double *rates = g_new0(double, c->nodes);
+    g_autofree double *least_s = g_new(double, c->nodes);
     uint32_t pair[2] = { 0, 1 };
 
     c->node_bytes_per_s = g_new0(double, c->nodes);
     if (c->nodes == 1)
         return true;
     c->nics = 1;
-    if (!compare_nodes(s, rates, pair, error) || !fit_adapters(s, pair, error))
+    if (!compare_nodes(s, least_s, pair, error) || !fit_adapters(s, pair, error))
         return false;
-    take_exceptions(c, rates);
+    take_exceptions(c, least_s);
     return check_cycle(s, error);
 }
 

@@ -6,6 +6,7 @@
 #include "plan/validate.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "kernels/cpu/rows.h"
 #include "plan/execute.h"
@@ -589,6 +590,7 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
     Job job = { .setup = setup, .params = params, .validated = validated, .cases = cases };
     bool ok;
 
+    lh_memory_keep();
     validated->rows = g_ptr_array_new_with_free_func(validation_free);
     if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
         return NULL;

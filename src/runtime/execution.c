@@ -187,6 +187,7 @@ lh_execution_open(LhExecution *x, GError **error)
 
     x->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     pthread_mutex_init(&x->lock, NULL);
+    pthread_cond_init(&x->start, NULL);
     if (!check_backend(backend, error))
         return false;
     x->control = backend->control->open(ranks, x->params->deadline_us, &x->place, error);
@@ -318,6 +319,7 @@ lh_execution_close(LhExecution *x)
         clear_rank(&x->ranks[r]);
     g_free(x->ranks);
     g_array_unref(x->records);
+    pthread_cond_destroy(&x->start);
     pthread_mutex_destroy(&x->lock);
     if (x->transport != NULL)
         backend->transport->close(x->transport);

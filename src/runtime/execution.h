@@ -123,6 +123,8 @@ struct _LhExecution {
     int64_t epoch_ns;
     gint stopping, moved, alive; /* atomic; alive: threads */
     pthread_mutex_t lock;
+    pthread_cond_t start; /* of the threads, once they are there */
+    bool started;
     GError *error;
     GArray *records; /* of LhTimelineRecord */
 };

@@ -6,36 +6,26 @@
 
 #include "base/error.h"
 #include "program/text.h"
+#include "runtime/clocks.h"
 #include "runtime/pin.h"
 
 #include <string.h>
-#include <time.h>
 
 #define DONE_MIN 256
 #define POLL_US 1000
 #define US_PER_S 1000000
 #define PS_PER_NS 1000
-#define NS_PER_S 1000000000
-
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 void
 lh_execution_begin(LhExecution *x)
 {
-    x->epoch_ns = now_ns();
+    x->epoch_ns = lh_clocks_now();
 }
 
 LhTime
 lh_execution_now(const LhExecution *x)
 {
-    return (now_ns() - x->epoch_ns) * PS_PER_NS;
+    return (lh_clocks_now() - x->epoch_ns) * PS_PER_NS;
 }
 
 bool
@@ -131,6 +121,36 @@ lh_execution_record(LhRunner *rank, const LhItem *item)
         return;
     pthread_mutex_lock(&x->lock);
     g_array_append_val(x->records, r);
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* ---- the start ---- */
+
+/* What every thread of a rank does first. */
+static void
+wait_for_start(LhExecution *x)
+{
+    pthread_mutex_lock(&x->lock);
+    while (!x->started)
+        pthread_cond_wait(&x->start, &x->lock);
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* Lets the threads go, at the same time in all processes. */
+static void
+let_go(LhExecution *x)
+{
+    const LhOpenControl control = { lh_control_resolve(x->params->backend->control), x->control,
+                                    x->place };
+    GError *error = NULL;
+
+    lh_execution_begin(x);
+    if (!lh_execution_stopping(x) && !lh_clocks_meet(&control, &x->epoch_ns, &error))
+        lh_execution_fail(x, error);
+    lh_clocks_sleep_until(x->epoch_ns);
+    pthread_mutex_lock(&x->lock);
+    x->started = true;
+    pthread_cond_broadcast(&x->start);
     pthread_mutex_unlock(&x->lock);
 }
 
@@ -271,6 +291,7 @@ stream_main(void *data)
     LhExecution *x = s->rank->execution;
     LhItem *item;
 
+    wait_for_start(x);
     while (open_stream(s) && (item = next_item(s)) != NULL) {
         pause_at(s->rank, item->op.id, 1);
         if (!run_item(s, item) || lh_execution_stopping(x))
@@ -399,8 +420,10 @@ host_main(void *data)
     LhExecution *x = rank->execution;
     LhOpBuffer buffer = { 0 };
     LhCursor cursor;
-    bool ok = true;
+    bool ok;
 
+    wait_for_start(x);
+    ok = !lh_execution_stopping(x);
     lh_cursor_init(&cursor, x->program, rank->index);
     while (ok && lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; ok && i < buffer.ops_count; i++)
@@ -443,7 +466,6 @@ start(LhExecution *x)
 
     (void)lh_cores_count(); /* asked for before a thread is kept on fewer */
     x->alive = (gint)(x->place.count * (streams + 1));
-    lh_execution_begin(x);
     for (uint32_t r = 0; r < x->place.count; r++) {
         LhRunner *rank = &x->ranks[r];
 
@@ -451,6 +473,7 @@ start(LhExecution *x)
             rank->streams[s].thread = start_thread(x, "stream", stream_main, &rank->streams[s]);
         rank->host = start_thread(x, "host", host_main, rank);
     }
+    let_go(x);
 }
 
 static void

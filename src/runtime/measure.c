@@ -49,9 +49,12 @@ operand_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand
 {
     const uint64_t q = (uint64_t)a->batch * a->nq * a->heads * (a->head_dim + 2);
     const uint64_t kv = 2 * (uint64_t)a->batch * a->nk * a->groups * a->head_dim;
+    const uint64_t scores = (uint64_t)a->batch * a->heads * a->nq * a->nk;
+    const uint64_t states =
+        (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim * MAX(a->states, 1);
 
     return kernel->operand_elements != NULL ? kernel->operand_elements(a, operand)
-                                            : MAX(MAX(q, kv), 1);
+                                            : MAX(MAX(q, kv), MAX(MAX(scores, states), 1));
 }
 
 /*
@@ -105,25 +108,40 @@ call_kernel(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCal
         c->status = lh_device_cpu.call(device, c->kernel, call, stream);
 }
 
-/* Every thread calls as often, whatever fails: the others wait for it. */
+/* The mean of the calls of a window, of at least one. */
+static double
+time_window(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call,
+            unsigned char *flush)
+{
+    const clockid_t clock =
+        c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    double seconds = 0;
+    uint32_t calls = 0;
+
+    do {
+        double start;
+
+        flush_caches(flush);
+        start = now_s(clock);
+        call_kernel(c, device, stream, call);
+        seconds += now_s(clock) - start;
+        calls++;
+    } while (c->status == LH_STATUS_OK && seconds < c->params->window_s);
+    return seconds / calls;
+}
+
+/* Every thread has as many windows, whatever fails: the others wait for it. */
 static void
 time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
     g_autofree double *times = g_new(double, c->params->repeats);
     g_autofree unsigned char *flush = g_malloc0(FLUSH_BYTES);
-    const clockid_t clock =
-        c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 
     c->status = call->scratch != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
     call_kernel(c, device, stream, call);
     for (uint32_t i = 0; i < c->params->repeats; i++) {
-        double start;
-
-        flush_caches(flush);
         pthread_barrier_wait(c->together);
-        start = now_s(clock);
-        call_kernel(c, device, stream, call);
-        times[i] = now_s(clock) - start;
+        times[i] = time_window(c, device, stream, call, flush);
     }
     c->seconds = lh_statistic(c->params->statistic, times, c->params->repeats);
 }

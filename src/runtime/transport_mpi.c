@@ -4,15 +4,31 @@
  * MPI is there already: the control plane has started it. It matches by (source, tag) in order of
  * posting; the tag is the channel. Data lies in host memory.
  */
+#include "base/memory.h"
 #include "runtime/mpi_world.h"
 #include "runtime/transport.h"
 
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #define BLOCK_BYTES_MAX (INT32_C(1) << 30) /* counts of MPI are int */
-#define IDLE_US_MAX 100                    /* between two looks */
+/* Between two looks, a sixteenth of the time since something moved: what takes long is noticed that
+ * much later, and who waits for long leaves the core to others. */
+#define IDLE_SHARE 16
+#define IDLE_NS_MIN 2000
+#define IDLE_NS_MAX 200000
+#define NS_PER_US 1000
+#define NS_PER_S 1000000000
+
+/* A message under way. */
+typedef struct {
+    LhMessage *message;
+    unsigned char
+        *packed; /* what travels in place of its pieces; owned; NULL: the one that it has */
+    MPI_Request request;
+} Flight;
 
 /* A request that has ended, and how. */
 typedef struct {
@@ -22,17 +38,29 @@ typedef struct {
 
 typedef struct {
     pthread_mutex_t lock;
+    pthread_cond_t posted;   /* there is something in the list */
     LhMessage *first, *last; /* to be posted, in order */
+    int64_t moved_ns;        /* when something moved last */
     GArray *requests;        /* of MPI_Request */
-    GPtrArray *messages;     /* of LhMessage *, by index of its request */
+    GArray *flights;         /* of Flight, by index of its request */
     GArray *indices;         /* of int, room for MPI_Testsome */
     GArray *statuses;        /* of MPI_Status, likewise */
     GArray *ended;           /* of Ended */
 } Mpi;
 
+static int64_t
+now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
 static void *
 mpi_open(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error)
 {
+    pthread_condattr_t monotonic;
     Mpi *m;
 
     (void)ranks;
@@ -41,8 +69,13 @@ mpi_open(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **
     (void)error;
     m = g_new0(Mpi, 1);
     pthread_mutex_init(&m->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->posted, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    m->moved_ns = now_ns();
     m->requests = g_array_new(FALSE, FALSE, sizeof(MPI_Request));
-    m->messages = g_ptr_array_new();
+    m->flights = g_array_new(FALSE, FALSE, sizeof(Flight));
     m->indices = g_array_new(FALSE, FALSE, sizeof(int));
     m->statuses = g_array_new(FALSE, FALSE, sizeof(MPI_Status));
     m->ended = g_array_new(FALSE, FALSE, sizeof(Ended));
@@ -61,27 +94,38 @@ mpi_post(void *state, LhMessage *message)
     else
         m->first = message;
     m->last = message;
+    pthread_cond_signal(&m->posted);
     pthread_mutex_unlock(&m->lock);
 }
 
-/* The pieces as one datatype of absolute addresses, into @type. */
+/* Copies between the pieces of a message and one place that has all of it. */
+static void
+copy_pieces(const LhMessage *message, unsigned char *whole, bool in)
+{
+    for (uint32_t i = 0; i < message->pieces_count; i++) {
+        const LhPiece *piece = &message->pieces[i];
+
+        if (in)
+            memcpy(whole, piece->data, piece->bytes);
+        else
+            memcpy(piece->data, whole, piece->bytes);
+        whole += piece->bytes;
+    }
+}
+
+/* @bytes, however many, as one element of @type. */
 static bool
-make_type(const LhMessage *message, MPI_Datatype *type, GError **error)
+make_type(uint64_t bytes, MPI_Datatype *type, GError **error)
 {
     g_autoptr(GArray) lengths = g_array_new(FALSE, FALSE, sizeof(int));
     g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(MPI_Aint));
 
-    for (uint32_t i = 0; i < message->pieces_count; i++) {
-        for (uint64_t at = 0; at < message->pieces[i].bytes; at += BLOCK_BYTES_MAX) {
-            const int length = (int)MIN(message->pieces[i].bytes - at, BLOCK_BYTES_MAX);
-            MPI_Aint place;
+    for (uint64_t at = 0; at < bytes; at += BLOCK_BYTES_MAX) {
+        const int length = (int)MIN(bytes - at, BLOCK_BYTES_MAX);
+        const MPI_Aint place = (MPI_Aint)at;
 
-            if (!lh_mpi_ok(MPI_Get_address(message->pieces[i].data + at, &place),
-                           "cannot describe a message", error))
-                return false;
-            g_array_append_val(lengths, length);
-            g_array_append_val(places, place);
-        }
+        g_array_append_val(lengths, length);
+        g_array_append_val(places, place);
     }
     return lh_mpi_ok(MPI_Type_create_hindexed((int)lengths->len, (const int *)(void *)lengths->data,
                                               (const MPI_Aint *)(void *)places->data, MPI_BYTE,
@@ -92,29 +136,52 @@ make_type(const LhMessage *message, MPI_Datatype *type, GError **error)
 
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): the request is waited for elsewhere. */
 static bool
-start_message(Mpi *m, LhMessage *message, GError **error)
+start_request(Flight *flight, unsigned char *data, GError **error)
 {
-    MPI_Datatype type;
-    MPI_Request request;
-    int code;
+    const LhMessage *message = flight->message;
+    MPI_Datatype type = MPI_BYTE;
+    int count = (int)message->bytes, code;
 
-    if (!make_type(message, &type, error))
-        return false;
+    if (message->bytes > BLOCK_BYTES_MAX) {
+        count = 1;
+        if (!make_type(message->bytes, &type, error))
+            return false;
+    }
     if (message->send)
-        code = MPI_Isend(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel,
-                         MPI_COMM_WORLD, &request);
+        code = MPI_Isend(data, count, type, (int)message->peer, (int)message->channel,
+                         MPI_COMM_WORLD, &flight->request);
     else
-        code = MPI_Irecv(MPI_BOTTOM, 1, type, (int)message->peer, (int)message->channel,
-                         MPI_COMM_WORLD, &request);
+        code = MPI_Irecv(data, count, type, (int)message->peer, (int)message->channel,
+                         MPI_COMM_WORLD, &flight->request);
     /* The type goes when the request is done with it; finish_some() waits for that. */
-    if (!lh_mpi_ok(code, message->send ? "cannot send" : "cannot receive", error) ||
-        !lh_mpi_ok(MPI_Type_free(&type), "cannot describe a message", error))
-        return false;
-    g_array_append_val(m->requests, request);
-    g_ptr_array_add(m->messages, message);
-    return true;
+    return lh_mpi_ok(code, message->send ? "cannot send" : "cannot receive", error) &&
+           (type == MPI_BYTE ||
+            lh_mpi_ok(MPI_Type_free(&type), "cannot describe a message", error));
 }
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
+
+/* Several pieces travel as one: MPI moves memory without gaps in one go, but what has some bit by
+ * bit, each when both ends ask for more. */
+static bool
+start_message(Mpi *m, LhMessage *message, GError **error)
+{
+    g_autofree unsigned char *packed = NULL;
+    Flight flight = { .message = message };
+
+    if (message->pieces_count != 1) {
+        packed = lh_memory_try(message->bytes, "a message", error);
+        if (packed == NULL)
+            return false;
+        if (message->send)
+            copy_pieces(message, packed, true);
+    }
+    if (!start_request(&flight, packed != NULL ? packed : message->pieces[0].data, error))
+        return false;
+    g_array_append_val(m->requests, flight.request);
+    flight.packed = g_steal_pointer(&packed);
+    g_array_append_val(m->flights, flight);
+    return true;
+}
 
 static bool
 start_posted(Mpi *m)
@@ -150,12 +217,16 @@ descending(gconstpointer a, gconstpointer b)
 static void
 finish_message(Mpi *m, const Ended *ended)
 {
-    LhMessage *message = g_ptr_array_index(m->messages, ended->index);
+    const Flight flight = g_array_index(m->flights, Flight, ended->index);
+    LhMessage *message = flight.message;
     GError *error = NULL;
 
     g_array_remove_index_fast(m->requests, ended->index);
-    g_ptr_array_remove_index_fast(m->messages, ended->index);
-    lh_mpi_ok(ended->code, message->send ? "cannot send" : "cannot receive", &error);
+    g_array_remove_index_fast(m->flights, ended->index);
+    if (lh_mpi_ok(ended->code, message->send ? "cannot send" : "cannot receive", &error) &&
+        flight.packed != NULL && !message->send)
+        copy_pieces(message, flight.packed, false);
+    g_free(flight.packed);
     message->complete(message, error);
 }
 
@@ -199,6 +270,21 @@ finish_some(Mpi *m)
     return m->ended->len > 0;
 }
 
+/* Sleeps until there is something to post, or it is time to look again. */
+static void
+wait_for_posts(Mpi *m, int64_t wait_us)
+{
+    const int64_t now = now_ns();
+    const int64_t idle = CLAMP((now - m->moved_ns) / IDLE_SHARE, IDLE_NS_MIN, IDLE_NS_MAX);
+    const int64_t until = now + MIN(idle, wait_us * NS_PER_US);
+    const struct timespec limit = { until / NS_PER_S, until % NS_PER_S };
+
+    pthread_mutex_lock(&m->lock);
+    if (m->first == NULL)
+        pthread_cond_timedwait(&m->posted, &m->lock, &limit);
+    pthread_mutex_unlock(&m->lock);
+}
+
 static bool
 mpi_poll(void *state, int64_t wait_us)
 {
@@ -209,21 +295,25 @@ mpi_poll(void *state, int64_t wait_us)
     started = start_posted(m);
     finished = finish_some(m);
     lh_mpi_leave();
-    if (started || finished)
+    if (started || finished) {
+        m->moved_ns = now_ns();
         return true;
-    g_usleep((gulong)MIN(wait_us, IDLE_US_MAX));
+    }
+    wait_for_posts(m, wait_us);
     return false;
 }
 
-/* Requests that are open belong to a run that failed: the process ends soon, by mpi_abandon. */
+/* Requests that are open belong to a run that failed: MPI may still use their memory, and the
+ * process ends soon, by mpi_abandon. */
 static void
 mpi_close(void *state)
 {
     Mpi *m = state;
 
+    pthread_cond_destroy(&m->posted);
     pthread_mutex_destroy(&m->lock);
     g_array_unref(m->requests);
-    g_ptr_array_unref(m->messages);
+    g_array_unref(m->flights);
     g_array_unref(m->indices);
     g_array_unref(m->statuses);
     g_array_unref(m->ended);

@@ -144,9 +144,9 @@ elementwise_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
 static bool
 is_triangle(const LhKernelArgs *args, double *keys)
 {
-    const double seen = fmax((double)args->pairs / (double)args->nq, 1);
+    const double seen = fmax((double)args->pairs / (double)MAX(args->nq, 1), 1);
 
-    *keys = (double)args->nk;
+    *keys = (double)(args->nk > 0 ? args->nk : args->nq); /* of products with states: one of them */
     if (args->mask != LH_MASK_POSITIONS)
         return args->mask == LH_MASK_CAUSAL;
     if (seen > FULL_SHARE * (double)args->nk) {
@@ -406,7 +406,8 @@ device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *r
         return tiles_seconds(cost, row, op, rounding);
     if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0 && is_tiled(cost->device, kernel))
         return curve_tiles_seconds(cost, curves, op, rounding);
-    if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0)
+    if (curves[0].rate > 0 &&
+        (kernel->cost == LH_COST_GEMM ? args->nq + args->nk > 0 : args->nq > 0 && args->nk > 0))
         return curve_seconds(cost, curves, op, rounding);
     return roofline_seconds(cost, op, bytes, rounding);
 }
