@@ -5,10 +5,9 @@
 #     calibrate.sh PROGRAM WIRE
 #
 # The rates are such that the network is the limit, not the processor, and each measurement has three
-# tries. A machine that others use measures whatever they leave it, so errors may be large before they
-# are a failure; LONGHAUL_NET_GATE=0.15, on a quiet machine, is the bound of docs/validate.md for the
-# median of the makespans' errors, and then rates have to be within 15 %, too. Exit status 77 where MPI is absent, or
-# the machine makes no hosts (cluster.sh).
+# tries. LONGHAUL_NET_GATE bounds the median of the makespans' errors and those of rates, 0.15 by default; a machine
+# that others use measures whatever they leave it. Exit status 77 where MPI is absent, or the machine makes no hosts
+# (cluster.sh).
 set -u
 # shellcheck source=tests/net/setup.sh
 . "$(dirname "$(realpath "$0")")/setup.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A cluster of hosts on one machine, in network namespaces: each has a name and an address of its own and
-# one adapter, and all hang on one switch (wire.c), which gives them rates and delay. Nothing of it is seen from outside, and nothing is left when COMMAND ends.
+# one adapter, and all hang on one switch (wire.c), which gives them rates and delay. Nothing of it is seen from
+# outside, and nothing is left when COMMAND ends.
 #
 #     cluster.sh make NODES RATE DELAY [NODE=RATE...] -- COMMAND...   runs COMMAND beside the hosts
 #
