@@ -56,8 +56,7 @@ whole_of(const Tracker *t, const LhStepList *list, const LhStepUse *use)
 static bool
 is_of_all(const Whole *whole, const LhStepUse *use)
 {
-    return use->own_piece || use->of_micro_batch ||
-           (use->part == 0 && use->count == whole->count);
+    return use->own_piece || use->of_micro_batch || (use->part == 0 && use->count == whole->count);
 }
 
 /* The parts that stand for those of a use. */
