@@ -313,7 +313,8 @@ longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
     const LhStepParams *p = &c->step.params;
     const uint32_t ranks = MIN(p->module.ranks, WATCHED_RANKS);
     const LhSimParams params = lh_plan_sim_params(&c->setup, program);
-    g_autoptr(LhLeast) least = lh_least_new(&params);
+    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
+    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
     LhTime time_ps = 0;
 
     for (uint32_t i = ranks; i-- > 0 && time_ps < enough_ps;) {
@@ -323,6 +324,7 @@ longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
         for (int s = 0; s < LH_LEAST_SUMS; s++)
             time_ps = MAX(time_ps, times.sums_ps[s]);
     }
+    lh_plan_calls_give_back(c->calls, calls);
     return time_ps;
 }
 

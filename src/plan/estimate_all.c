@@ -8,7 +8,6 @@
 /* Consecutive points of one shape and one arrangement of a schedule. */
 typedef struct {
     guint first, count;
-    bool wanted;     /* some of them are */
     guint attention; /* in Table.attentions */
     guint arounds;   /* in Table.arounds: the first of POLICIES */
 } Run;
@@ -59,12 +58,6 @@ static bool
 goes_on(const Table *table)
 {
     return table->query->go_on == NULL || table->query->go_on(table->query->data);
-}
-
-static bool
-is_wanted(const Table *table, guint point)
-{
-    return table->query->wanted == NULL || table->query->wanted(table->query->data, point);
 }
 
 /* ---- which parts there are ---- */
@@ -122,9 +115,9 @@ find_runs(Table *table)
         while (i < points && point_of(table, i)->shape == first->shape &&
                point_of(table, i)->schedule == first->schedule &&
                point_of(table, i)->variant == first->variant)
-            run.wanted |= is_wanted(table, i++);
+            i++;
         run.count = i - run.first;
-        if (run.wanted && setup_of(table, run.first) != NULL)
+        if (setup_of(table, run.first) != NULL)
             run.attention = attention_of(table, known, run.first);
         g_array_append_val(table->runs, run);
     }
@@ -142,7 +135,7 @@ find_arounds(Table *table)
         g_autofree char *key = NULL;
         gpointer first;
 
-        if (!run->wanted || setup_of(table, run->first) == NULL)
+        if (setup_of(table, run->first) == NULL)
             continue;
         attention = &g_array_index(table->attentions, Attention, run->attention);
         if (attention->signature == NULL)
@@ -157,10 +150,9 @@ find_arounds(Table *table)
         for (guint k = run->first; k < run->first + run->count; k++) {
             const LhPlanPoint *p = point_of(table, k);
 
-            if (is_wanted(table, k))
-                g_array_index(table->arounds, Around,
-                              run->arounds + p->checkpoint * LH_SHARDS + p->shard) =
-                    (Around){ .wanted = true, .point = k, .attention = run->attention };
+            g_array_index(table->arounds, Around,
+                          run->arounds + p->checkpoint * LH_SHARDS + p->shard) =
+                (Around){ .wanted = true, .point = k, .attention = run->attention };
         }
     }
 }
@@ -262,13 +254,11 @@ find_run(void *data, guint index)
     const LhSetup *setup = setup_of(table, run->first);
     LhPlanCase c;
 
-    if (!run->wanted || !goes_on(table))
+    if (!goes_on(table))
         return;
     if (setup != NULL)
         lh_plan_case_of(&c, query->space, run->first, setup);
     for (guint i = run->first; i < run->first + run->count; i++) {
-        if (!is_wanted(table, i))
-            continue;
         if (setup == NULL) {
             query->found(query->data, i, NULL,
                          lh_plan_shape(query->space, point_of(table, i))->refusal);

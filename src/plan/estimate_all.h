@@ -13,11 +13,9 @@ typedef struct {
                                shapes' own */
     guint threads;
     bool messages; /* of these estimates, those with messages (estimate.h) */
-    bool (*wanted)(const void *data, guint point); /* others are left out; NULL: all are wanted */
     /* Called from any thread, and so is the next; false ends it, with points left out. */
     bool (*go_on)(void *data);
-    /* @estimate is NULL for a point that is refused for @reason; each point is found once, if it is
-     * wanted. */
+    /* @estimate is NULL for a point that is refused for @reason; each point is found once. */
     void (*found)(void *data, guint point, const LhPlanEstimate *estimate, const char *reason);
     void *data;
 } LhPlanEstimates;

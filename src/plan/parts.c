@@ -34,12 +34,14 @@ look_at_pass(const LhPlanCase *c, const LhProgram *program, bool communication,
     const LhSimParams params = lh_plan_sim_params(&c->setup, program);
     const uint32_t rank = c->step.params.module.ranks - 1;
     const LhRankMap map = { .stride = c->step.params.tensor_parallel };
-    g_autoptr(LhLeast) least = lh_least_new(&params);
+    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
+    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
     uint64_t given_bytes;
     LhLive live;
 
     part->times[kind][pass] =
         lh_least_embedded(least, rank, map, communication, &part->passes_ps[kind][pass]);
+    lh_plan_calls_give_back(c->calls, calls);
     lh_live_init(&live, program, rank);
     given_bytes = live.bytes;
     lh_live_walk(&live, program, rank);
@@ -123,6 +125,7 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     const uint32_t rank = lh_plan_group_rank(&c.step.params, 1, 2);
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhLeast) least = NULL;
+    LhLeastCalls *calls;
     LhSimParams params;
 
     *part = (LhAroundPart){ 0 };
@@ -133,8 +136,10 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     if (program == NULL)
         return false;
     params = lh_plan_sim_params(&c.setup, program);
-    least = lh_least_new(&params);
+    calls = lh_plan_calls_take(c.calls);
+    least = lh_least_new(&params, calls);
     part->times = lh_least_of(least, rank, communication);
+    lh_plan_calls_give_back(c.calls, calls);
     walk(program, rank, part);
     return true;
 }

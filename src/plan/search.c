@@ -1,8 +1,8 @@
 /*
- * Every point has its quick estimate first. Then, in rounds: the points whose bounds are the lowest
- * have their close estimates made, which may send them back in the order or find that they do not
- * fit; if all of them have these, they are simulated. Outcomes are taken in when a round is over,
- * in the order of the round.
+ * Every point has its quick estimate first, with messages. Then, in rounds: the points whose bounds
+ * are the lowest have their close estimates made, which may send them back in the order or find
+ * that they do not fit; if all of them have these, they are simulated. Outcomes are taken in when a
+ * round is over, in the order of the round.
  */
 #include "plan/search.h"
 
@@ -30,7 +30,6 @@ typedef struct {
      * before `queue_at` are done with, and those with. */
     GArray *queue, *close;
     guint queue_at;
-    bool messages;        /* bounds of the queue have them */
     const guint *round;   /* points */
     LhPlanOutcome *found; /* by place in the round */
     const GArray *turns;  /* of guint: places in the round that are this process's */
@@ -125,6 +124,7 @@ estimate_all(Pool *pool)
 {
     lh_plan_estimate_all(&(LhPlanEstimates){ .space = pool->search->space,
                                              .threads = pool->threads,
+                                             .messages = true,
                                              .go_on = reports,
                                              .found = take_estimate,
                                              .data = pool });
@@ -260,42 +260,6 @@ fill_queue(Pool *pool)
         if (outcome_of(pool, i)->state == LH_POINT_OPEN)
             g_array_append_val(pool->queue, i);
     }
-    g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
-}
-
-static bool
-is_queued(const void *data, guint index)
-{
-    const Pool *pool = data;
-    const LhPlanOutcome *outcome = outcome_of(pool, index);
-
-    return outcome->state == LH_POINT_OPEN && !outcome->close && is_wanted(pool, index);
-}
-
-static void
-take_messages(void *data, guint index, const LhPlanEstimate *estimate, const char *reason)
-{
-    LhPlanOutcome *outcome = outcome_of(data, index);
-
-    (void)reason;
-    if (estimate != NULL)
-        outcome->time_ps = MAX(outcome->time_ps, estimate->time_ps);
-}
-
-/* Once it is known what is wanted: the others of the queue are too many for close estimates. */
-static void
-add_messages(Pool *pool)
-{
-    pool->messages = true;
-    lh_plan_estimate_all(&(LhPlanEstimates){ .space = pool->search->space,
-                                             .threads = pool->threads,
-                                             .messages = true,
-                                             .wanted = is_queued,
-                                             .go_on = reports,
-                                             .found = take_messages,
-                                             .data = pool });
-    g_array_remove_range(pool->queue, 0, pool->queue_at);
-    pool->queue_at = 0;
     g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
 }
 
@@ -496,11 +460,6 @@ next_round(Pool *pool)
     const LhTime cut_ps = pool->cut_ps;
     g_autoptr(GArray) round = NULL;
 
-    if (!pool->messages && cut_ps != LH_TIME_NEVER) {
-        add_messages(pool);
-        if (!agree_to_go_on(pool))
-            return false;
-    }
     round = choose_round(pool);
     if (pool->interrupted || round->len == 0)
         return false;

@@ -368,6 +368,7 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
     lh_on_threads_each("set up", threads, space->shapes->len, set_up_shape, space);
     for (uint32_t i = 0; i < space->shapes->len; i++)
         add_points(space, i);
+    space->calls = lh_plan_calls_new(space->setup);
     return g_steal_pointer(&space);
 }
 
@@ -378,6 +379,7 @@ lh_plan_space_free(LhPlanSpace *space)
         return;
     g_clear_pointer(&space->points, g_array_unref);
     g_clear_pointer(&space->shapes, g_ptr_array_unref);
+    lh_plan_calls_free(space->calls);
     lh_setup_free(space->setup);
     lh_scenario_free(space->scenario);
     g_free(space->cluster);
@@ -403,6 +405,7 @@ lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSe
     c->step = *setup->step;
     c->setup.step = &c->step;
     c->schedule = point->schedule;
+    c->calls = space->calls;
     lh_plan_case_policies(c, point);
     if (c->step.params.module.ranks > 1)
         arrange(space->scenario, point->schedule, point->variant, &c->step.params.module);

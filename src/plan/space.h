@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "plan/calls.h"
 #include "plan/setup_step.h"
 
 /* How things are done that the scenario says nothing of: as the one framework does them that has
@@ -46,6 +47,7 @@ typedef struct {
     bool pipelines;     /* some points have several stages */
     GPtrArray *shapes;  /* of LhPlanShape * */
     GArray *points;     /* of LhPlanPoint */
+    LhPlanCalls *calls; /* owned: of all points */
 } LhPlanSpace;
 
 /*
@@ -75,6 +77,7 @@ typedef struct {
     LhSetup setup;
     LhSetupStep step;
     const LhSchedule *schedule;
+    LhPlanCalls *calls; /* the space's */
 } LhPlanCase;
 
 /* False, with the reason, if the point's shape is refused. */

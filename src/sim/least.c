@@ -11,12 +11,17 @@
 
 #define PARTS_MAX 8 /* of an exchange that others are waited for in */
 
+struct _LhLeastCalls {
+    LhCollectives *collectives;
+    LhLinkLoads *loads;
+    GHashTable *known; /* of Call: collectives that were looked at */
+};
+
 struct _LhLeast {
     const LhSimParams *params;
     LhCost cost;
-    LhCollectives *collectives;
-    LhLinkLoads *loads;
-    GHashTable *calls; /* of Call: collectives that were looked at */
+    LhLeastCalls *calls; /* NULL: not asked for yet */
+    LhLeastCalls *own;   /* if they are */
     bool free_network;
 };
 
@@ -50,13 +55,36 @@ call_equal(gconstpointer a, gconstpointer b)
            x->group.outer_count == y->group.outer_count;
 }
 
+LhLeastCalls *
+lh_least_calls_new(const LhSimParams *params)
+{
+    LhLeastCalls *calls = g_new(LhLeastCalls, 1);
+
+    calls->collectives =
+        lh_collectives_new(params->network, params->device, params->collectives, NULL);
+    calls->loads = lh_link_loads_new(params->network, params->network_model);
+    calls->known = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
+    return calls;
+}
+
+void
+lh_least_calls_free(LhLeastCalls *calls)
+{
+    if (calls == NULL)
+        return;
+    lh_collectives_free(calls->collectives);
+    lh_link_loads_free(calls->loads);
+    g_hash_table_unref(calls->known);
+    g_free(calls);
+}
+
 LhLeast *
-lh_least_new(const LhSimParams *params)
+lh_least_new(const LhSimParams *params, LhLeastCalls *calls)
 {
     LhLeast *least = g_new0(LhLeast, 1);
 
     least->params = params;
-    least->calls = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
+    least->calls = calls;
     least->free_network = params->cost != LH_COST_DEVICE;
     lh_cost_init(&least->cost, params->cost, params->device);
     least->cost.framework = params->framework;
@@ -71,9 +99,7 @@ lh_least_free(LhLeast *least)
     if (least == NULL)
         return;
     lh_cost_clear(&least->cost);
-    lh_collectives_free(least->collectives);
-    lh_link_loads_free(least->loads);
-    g_hash_table_unref(least->calls);
+    lh_least_calls_free(least->own);
     g_free(least);
 }
 
@@ -122,22 +148,23 @@ compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
 static LhTime
 collective_ps(const Walk *walk, const LhOp *op)
 {
-    LhLeast *least = walk->least;
+    const LhLeast *least = walk->least;
+    LhLeastCalls *calls = least->calls;
     const Call key = { .rank = walk->rank,
                        .kind = op->collective.kind,
                        .group = op->collective.group,
                        .wire_bytes = op->collective.wire_bytes };
-    Call *known = op->collective.uneven ? NULL : g_hash_table_lookup(least->calls, &key);
+    Call *known = op->collective.uneven ? NULL : g_hash_table_lookup(calls->known, &key);
     LhTime least_ps;
 
     if (known != NULL)
         return known->least_ps;
-    least_ps = lh_collective_least(least->collectives, least->loads, least->params->program,
+    least_ps = lh_collective_least(calls->collectives, calls->loads, least->params->program,
                                    walk->rank, op, walk->buffer.counts);
     if (!op->collective.uneven) {
         known = g_memdup2(&key, sizeof(key));
         known->least_ps = least_ps;
-        g_hash_table_add(least->calls, known);
+        g_hash_table_add(calls->known, known);
     }
     return least_ps;
 }
@@ -146,16 +173,13 @@ static LhTime
 communication_ps(const Walk *walk, const LhOp *op)
 {
     LhLeast *least = walk->least;
-    const LhSimParams *p = least->params;
 
     if (!walk->communication || least->free_network)
         return 0;
-    if (least->collectives == NULL) {
-        least->collectives = lh_collectives_new(p->network, p->device, p->collectives, NULL);
-        least->loads = lh_link_loads_new(p->network, p->network_model);
-    }
+    if (least->calls == NULL)
+        least->calls = least->own = lh_least_calls_new(least->params);
     if (op->kind == LH_OP_EXCHANGE)
-        return lh_exchange_least(least->loads, walk->rank,
+        return lh_exchange_least(least->calls->loads, walk->rank,
                                  &walk->buffer.parts[op->exchange.parts_first],
                                  op->exchange.parts_count);
     return collective_ps(walk, op);
@@ -293,7 +317,7 @@ meet(Walk *walk, const LhOp *op)
             return LH_TIME_NEVER;
         start_ps = MAX(walk->posted_ps, g_array_index(other, LhTime, walk->numbers[i]));
         if (!walk->least->free_network)
-            start_ps += lh_exchange_least(walk->least->loads, walk->rank, part, 1);
+            start_ps += lh_exchange_least(walk->least->calls->loads, walk->rank, part, 1);
         end_ps = MAX(end_ps, start_ps);
     }
     walk->posted = false;

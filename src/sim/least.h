@@ -11,6 +11,10 @@
 
 typedef struct _LhLeast LhLeast;
 
+/* What collectives and messages take at least on one network, whatever the program: those that were
+ * looked at once are known. For one thread at a time. */
+typedef struct _LhLeastCalls LhLeastCalls;
+
 /* Sums by stream, and of two more: the host, and all kernels together, each as if it left the SMs
  * that it does not fill to others. Messages that several walks wait for are in none. */
 enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
@@ -24,9 +28,13 @@ typedef struct {
     LhTime forward_ps, backward_ps;
 } LhLeastTimes;
 
-/* @params as lh_simulate() takes them, and borrowed; sinks and limits are not looked at. Caller
- * frees. */
-LhLeast *lh_least_new(const LhSimParams *params);
+/* On the network of @params, with its models and its device, which are borrowed. Caller frees. */
+LhLeastCalls *lh_least_calls_new(const LhSimParams *params);
+void lh_least_calls_free(LhLeastCalls *calls);
+
+/* @params as lh_simulate() takes them, and borrowed; sinks and limits are not looked at. @calls:
+ * what is known of such a network, borrowed, and added to; NULL: nothing is. Caller frees. */
+LhLeast *lh_least_new(const LhSimParams *params, LhLeastCalls *calls);
 void lh_least_free(LhLeast *least);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLeast, lh_least_free)
 

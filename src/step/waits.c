@@ -20,10 +20,18 @@ typedef struct {
     uint32_t readers[LH_STEP_STREAMS];
 } Part;
 
+/* A tensor. While all of its parts were touched alike, which is so of nearly all, and of all that
+ * have a part for each of many ranks, the first part stands for the others. */
+typedef struct {
+    uint32_t first, count; /* of its parts, in Tracker.parts */
+    bool apart;            /* they differ */
+} Whole;
+
 typedef struct {
     const LhStepPlan *plan;
     Part *parts;
-    uint32_t *first_part;            /* [classes] */
+    Whole *wholes;
+    uint32_t *first_whole;           /* [classes], then by instance */
     uint32_t count[LH_STEP_STREAMS]; /* calls so far */
     Clock now[LH_STEP_STREAMS];      /* what the next call of a stream comes after */
     GArray *clocks[LH_STEP_STREAMS]; /* of Clock: of each call of a stream, itself included */
@@ -36,17 +44,34 @@ require(uint32_t needed[LH_STEP_STREAMS], const LhStepCall *call, uint32_t strea
         needed[stream] = MAX(needed[stream], number);
 }
 
-/* Calls @visit for every part of a use. */
+static Whole *
+whole_of(const Tracker *t, const LhStepList *list, const LhStepUse *use)
+{
+    const LhStepTensor *tensor = &g_array_index(list->tensors, LhStepTensor, use->tensor);
+
+    return &t->wholes[t->first_whole[tensor->class_index] + tensor->instance];
+}
+
+/* Whether the use is of all parts, or of one that may be any. */
+static bool
+is_of_all(const Whole *whole, const LhStepUse *use)
+{
+    return use->own_piece || use->of_micro_batch || (use->part == 0 && use->count == whole->count);
+}
+
+/* The parts that stand for those of a use. */
 static Part *
 first_of(const Tracker *t, const LhStepList *list, const LhStepUse *use, uint32_t *count)
 {
-    const LhStepTensor *tensor = &g_array_index(list->tensors, LhStepTensor, use->tensor);
-    const LhStepClass *c = &g_array_index(t->plan->classes, LhStepClass, tensor->class_index);
-    const bool somewhere = use->own_piece || use->of_micro_batch; /* any of its parts */
+    const Whole *whole = whole_of(t, list, use);
+    Part *parts = &t->parts[whole->first];
 
-    *count = somewhere ? c->shape.parts : use->count;
-    return &t->parts[t->first_part[tensor->class_index] + tensor->instance * c->shape.parts +
-                     (somewhere ? 0 : use->part)];
+    if (!whole->apart) {
+        *count = 1;
+        return parts;
+    }
+    *count = is_of_all(whole, use) ? whole->count : use->count;
+    return parts + (is_of_all(whole, use) ? 0 : use->part);
 }
 
 static LhStepUse
@@ -110,14 +135,29 @@ set_waits(Tracker *t, LhStepCall *call, const uint32_t needed[LH_STEP_STREAMS])
     }
 }
 
+/* The use is about to touch its parts and no others. */
+static void
+tell_apart(const Tracker *t, Whole *whole, const LhStepUse *use)
+{
+    Part *parts = &t->parts[whole->first];
+
+    if (whole->apart || is_of_all(whole, use))
+        return;
+    for (uint32_t k = 1; k < whole->count; k++)
+        parts[k] = parts[0];
+    whole->apart = true;
+}
+
 static void
 note_uses(const Tracker *t, const LhStepList *list, const LhStepCall *call)
 {
     for (uint32_t i = 0; i < call->uses_count; i++) {
         const LhStepUse use = parts_of_call(list, call, i);
         uint32_t count;
-        Part *parts = first_of(t, list, &use, &count);
+        Part *parts;
 
+        tell_apart(t, whole_of(t, list, &use), &use);
+        parts = first_of(t, list, &use, &count);
         for (uint32_t k = 0; k < count; k++) {
             if (use.writes && !use.own_piece)
                 parts[k] =
@@ -235,17 +275,24 @@ order_stage(Tracker *t, LhStepStage *stage)
 void
 lh_step_order(LhStepPlan *plan)
 {
-    g_autofree uint32_t *first_part = g_new(uint32_t, plan->classes->len);
+    g_autofree uint32_t *first_whole = g_new(uint32_t, plan->classes->len);
+    g_autoptr(GArray) wholes = g_array_new(FALSE, FALSE, sizeof(Whole));
     uint32_t parts = 0;
 
     for (guint i = 0; i < plan->classes->len; i++) {
         const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, i);
 
-        first_part[i] = parts;
-        parts += c->instances * c->shape.parts;
+        first_whole[i] = wholes->len;
+        for (uint32_t k = 0; k < c->instances; k++) {
+            const Whole whole = { .first = parts, .count = c->shape.parts };
+
+            g_array_append_val(wholes, whole);
+            parts += c->shape.parts;
+        }
     }
     for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
-        Tracker t = { .plan = plan, .first_part = first_part };
+        g_autofree Whole *own = g_memdup2(wholes->data, wholes->len * sizeof(Whole));
+        Tracker t = { .plan = plan, .wholes = own, .first_whole = first_whole };
 
         t.parts = g_new0(Part, parts);
         order_stage(&t, &plan->stages[stage]);

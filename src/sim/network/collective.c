@@ -633,6 +633,12 @@ lh_collective_group(const LhCollective *c)
     return &c->communicator->key.group;
 }
 
+const LhRingHop *
+lh_collective_hops(const LhCollectives *cs, const LhCollective *c)
+{
+    return hops_of(cs->network, c->communicator, &c->communicator->rails);
+}
+
 /* ---- closed forms ---- */
 
 static LhRingHop *

@@ -165,6 +165,9 @@ uint64_t lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count);
 
 const LhGroup *lh_collective_group(const LhCollective *c);
 
+/* What the hops of its rings cost, by ring and place; of algorithms of rings. Borrowed. */
+const LhRingHop *lh_collective_hops(const LhCollectives *cs, const LhCollective *c);
+
 /* What rings take, of pieces and with flows in their place. */
 typedef struct {
     double pieces_s, flows_s;

@@ -123,6 +123,31 @@ rings_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
     return take(loads);
 }
 
+/*
+ * Flows in place of the pieces of rings set out when all members are there, and all members are
+ * through when the last flow has arrived, @c's delay later. The busiest link of a hop carries what
+ * all hops over it have to; of uneven pieces the smallest stands for all.
+ */
+static LhTime
+fluid_least(const LhCollectives *cs, const LhLinkLoads *loads, const LhCollective *c)
+{
+    const LhRingHop *hops = lh_collective_hops(cs, c);
+    const double bytes = (double)c->steps * (double)(c->shard_bytes / c->rings->count);
+    const uint64_t count = lh_ring_hops_count(c->rings);
+    double slowest_s_per_byte = 0, latency_s = INFINITY;
+    LhTime time_ps;
+
+    for (uint64_t i = 0; i < count; i++) {
+        const double s_per_byte = loads->shared ? hops[i].s_per_byte : hops[i].alone_s_per_byte;
+
+        if (isfinite(s_per_byte)) /* a link that has failed ends the run, not here */
+            slowest_s_per_byte = fmax(slowest_s_per_byte, s_per_byte);
+        latency_s = fmin(latency_s, hops[i].latency_s);
+    }
+    time_ps = lh_time_from_ps((bytes * slowest_s_per_byte + latency_s) * (double)LH_PS_PER_S);
+    return MAX(time_ps + c->delay_ps - (LhTime)(count + 1) * ROUNDING_PS, 0);
+}
+
 /* A piece to each other member, and one from each where all are equal. */
 static LhTime
 pairs_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
@@ -171,8 +196,9 @@ lh_collective_least(LhCollectives *cs, LhLinkLoads *loads, const LhProgram *prog
         return 0;
     if (c->algorithm == NULL)
         least_ps = meeting_least(cs, c);
-    else if (c->size > 1 &&
-             (c->algorithm == &lh_algorithm_ring || c->algorithm == &lh_algorithm_fluid))
+    else if (c->size > 1 && c->algorithm == &lh_algorithm_fluid)
+        least_ps = fluid_least(cs, loads, c);
+    else if (c->size > 1 && c->algorithm == &lh_algorithm_ring)
         least_ps = rings_least(loads, c, position);
     else if (c->size > 1 && c->kind == LH_COLL_ALL_TO_ALL)
         least_ps = pairs_least(loads, c, position);
