@@ -192,8 +192,8 @@ check_question(const LhCommandLine *line, GError **error)
     if (o->max_seq_length && (o->min_gpus || count_clusters(o) > 1))
         return usage(error, "--max-seq-length is about one cluster of one size; leave out "
                             "--min-gpus, and all clusters but one");
-    if (o->max_seq_length && !lh_scenario_has_option(s, "seq_length"))
-        lh_scenario_forget(line->scenario, "seq_length"); /* a configuration has one */
+    if (o->max_seq_length && line->config != NULL && !lh_scenario_has_option(s, "seq_length"))
+        lh_scenario_forget(line->scenario, "seq_length");
     if (o->max_seq_length && s->seq_length != 0)
         return usage(error, "--max-seq-length finds the length; leave out --seq-length");
     if (!o->max_seq_length && s->seq_length == 0)

@@ -38,7 +38,7 @@ scenario_of(const LhConfig *config, const LhPlanSpace *space, GError **error)
                : NULL;
 }
 
-/* "tp 2, cp 8, dp 1, pp 4, te-p2p, zero1, recomputed: layer". Caller frees. */
+/* "tp 2, cp 8, dp 1, pp 4, te-p2p, zero1, recomputed: layer"; NULL: no such sizes. Caller frees. */
 static char *
 text_of(const LhScenario *s, uint32_t ranks)
 {
@@ -46,7 +46,7 @@ text_of(const LhScenario *s, uint32_t ranks)
     g_autoptr(GString) text = g_string_new(NULL);
 
     if (!lh_setup_step_sizes(s, ranks, &sizes, NULL))
-        return g_strdup("what it says");
+        return NULL;
     g_string_append_printf(text, "tp %u, cp %u, dp %u", sizes.tensor, sizes.context, sizes.data);
     if (sizes.pipeline > 1)
         g_string_append_printf(text, ", pp %u", sizes.pipeline);
@@ -67,7 +67,7 @@ lh_plan_start_new(const LhConfig *config, const LhPlanSpace *space)
     g_autoptr(LhScenario) s = scenario_of(config, space, &error);
     LhStepAnswer answer;
 
-    start->way = s != NULL ? text_of(s, space->gpus) : g_strdup("what it says");
+    start->way = s != NULL ? text_of(s, space->gpus) : NULL;
     if (s == NULL || !lh_step_answer(s, &answer, &error)) {
         start->refusal = g_strdup(error->message);
         return start;

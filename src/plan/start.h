@@ -9,7 +9,7 @@
 
 /* How the configuration says to train, on one cluster. */
 typedef struct {
-    char *way;          /* owned: in few words */
+    char *way;          /* owned: in few words; NULL: its sizes are none of these GPUs */
     char *refusal;      /* owned: why there is no such step; NULL: there is */
     double iteration_s; /* of a step, or what it would be with more memory */
     uint64_t peak_bytes;

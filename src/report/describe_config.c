@@ -70,10 +70,13 @@ lh_describe_start(const LhConfig *config, const LhPlanStart *start, uint32_t gpu
 {
     describe_processes(config, gpus, out);
     lh_escape_line(out, config->entries->file);
-    g_string_append(out, " says ");
-    lh_escape_line(out, start->way);
+    if (start->way != NULL) {
+        g_string_append(out, " says ");
+        lh_escape_line(out, start->way);
+    }
     if (start->refusal != NULL) {
-        g_string_append(out, ", and there is no such step: ");
+        g_string_append(out, start->way != NULL ? ", and there is no such step: "
+                                                : " says how to train on other GPUs than these: ");
         lh_escape_line(out, start->refusal);
         g_string_append_c(out, '\n');
         return;
