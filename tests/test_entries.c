@@ -88,6 +88,7 @@ START_TEST(toml_says_where_it_is_wrong)
         { "a = 1\n[a.b]", "f:2:4: error: \"a\" is complete" },
         { "a = {b=1}\na.c = 2", "f:2:3: error: \"a\" is complete" },
         { "[a]\nb.c=1\n[a.b]\nd=2", "f:3:6: error: \"a.b\" is set twice" },
+        { "[a.b]\nc=1\n[a]\nb.d=2", "f:4:3: error: \"a.b\" is complete" },
         { "a = [1]\n[[a]]", "f:2:6: error: \"a\" is set twice" },
         { "a = 1 b = 2", "f:1:7: error: the line should end here" },
         { "a = 01", "f:1:5: error: found \"01\"" },
