@@ -25,6 +25,7 @@ gnuplot-nox          has gnuplot                   draws the figures
 check="$quickstart
 check                library check                 unit tests
 libcjson-dev         library libcjson>=1.7.15      documents of the fuzzers
+libyaml-dev          library yaml-0.1              configurations in YAML
 libxml2-utils        has xmllint                   checks that figures are well-formed
 python3              has python3                   counts the results
 libopenmpi-dev       library ompi-c                longhaul run --backend mpi

@@ -17,6 +17,7 @@
 
 typedef struct {
     LhOutputOptions to;
+    char *from_config;
     char *figure;
     char *within;
     uint64_t jobs;
@@ -27,6 +28,8 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_FROM_CONFIG(Options, from_config,
+                          "It says how a whole step is trained, but for the schedule."),
     LH_OPTION_FIGURE(
         Options, figure,
         "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
@@ -126,6 +129,7 @@ run(const LhCommandLine *line, GError **error)
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
         !parse_within(o->within, &how.within, error))
         return LH_ERROR_USAGE;
+    lh_command_warn_config(line);
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
         (is_for_people((LhFormat)o->to.format) && !lh_length_check(setup, error)))
@@ -163,6 +167,7 @@ const LhCommand lh_command_compare = {
                "  longhaul compare --cluster hgx-h100:128 --seq-length 1M --within 3x\n"
                "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag\n",
     .scenario = true,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

@@ -23,6 +23,7 @@ typedef struct {
     LhOutputOptions to;
     char *figure;
     char *points;
+    char *from_config;
     GPtrArray *clusters; /* of char * */
     uint64_t global_batch_size;
     bool max_seq_length, min_gpus, pareto;
@@ -36,6 +37,9 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_FROM_CONFIG(Options, from_config,
+                          "Ways that this system has are searched, its own is told how far it "
+                          "is from the fastest, and that is said in the file's words."),
     LH_OPTION_FIGURE(Options, figure,
                      "With --pareto, draw the time and the memory of these ways, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
@@ -188,6 +192,8 @@ check_question(const LhCommandLine *line, GError **error)
     if (o->max_seq_length && (o->min_gpus || count_clusters(o) > 1))
         return usage(error, "--max-seq-length is about one cluster of one size; leave out "
                             "--min-gpus, and all clusters but one");
+    if (o->max_seq_length && line->config != NULL && !lh_scenario_has_option(s, "seq_length"))
+        lh_scenario_forget(line->scenario, "seq_length");
     if (o->max_seq_length && s->seq_length != 0)
         return usage(error, "--max-seq-length finds the length; leave out --seq-length");
     if (!o->max_seq_length && s->seq_length == 0)
@@ -216,6 +222,38 @@ check_clusters(const Options *o, GError **error)
                         "looked for?");
 }
 
+static uint64_t
+sequences_of(const LhCommandLine *line)
+{
+    const Options *o = line->options;
+
+    if (o->global_batch_size != 0 || line->config == NULL)
+        return MAX(o->global_batch_size, 1);
+    return line->config->global_batch_size;
+}
+
+/* A configuration says what is trained, or options do: defaults would be another question. */
+static bool
+check_config(const LhCommandLine *line, GError **error)
+{
+    const LhScenario *s = line->scenario;
+    const char *missing = NULL;
+
+    if (line->config == NULL)
+        return true;
+    if (s->model == NULL && s->model_text == NULL)
+        missing = "which model is trained; give --model";
+    else if (sequences_of(line) == 0)
+        missing = "how many sequences a step has; give --global-batch-size";
+    else if (sequences_of(line) > BATCH_MAX)
+        missing = "a batch that is not too large; give --global-batch-size";
+    if (missing == NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s does not say %s", line->config->entries->file,
+                missing);
+    return false;
+}
+
 static LhPlanAnswer *
 plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
 {
@@ -227,7 +265,8 @@ plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
 
     *query = (LhPlanQuery){ .scenario = line->scenario,
                             .clusters = o->clusters,
-                            .sequences = MAX(o->global_batch_size, 1),
+                            .config = line->config,
+                            .sequences = sequences_of(line),
                             .longest = o->max_seq_length,
                             .smallest = o->min_gpus,
                             .top = o->top > 0 ? (guint)o->top : TOP_DEFAULT,
@@ -276,7 +315,7 @@ run(const LhCommandLine *line, GError **error)
     LhPlanWeights weights;
     LhPlanQuery query;
 
-    if (!check_question(line, error) || !check_clusters(o, error) ||
+    if (!check_question(line, error) || !check_config(line, error) || !check_clusters(o, error) ||
         !read_weights(o, prices, &weights, error))
         return LH_ERROR_USAGE;
     answer = plan(line, &query, &failure);
@@ -311,6 +350,7 @@ const LhCommand lh_command_plan = {
                "answer, which is the same.\n\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"
+               "  longhaul plan --from-config pretrain.sh --cluster hgx-h100:2\n"
                "  longhaul plan --model llama-3-8b --cluster hgx-h100 --seq-length 1M --min-gpus\n"
                "  longhaul plan --model llama-3-8b --seq-length 128K --cluster hgx-h100:2 \\\n"
                "      --cluster hgx-b200:1 --cost-per-gpu-hour 2.5 --cost-per-gpu-hour 5\n"
@@ -318,6 +358,7 @@ const LhCommand lh_command_plan = {
                "      --seq-length 128K --points plan.jsonl\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_LIMITS,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

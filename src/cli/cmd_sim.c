@@ -22,6 +22,7 @@
 typedef struct {
     LhOutputOptions to;
     LhRunFileOptions files;
+    char *from_config;
     char *memory_timeline; /* path; NULL: not wanted */
     bool provenance;
     bool critical_path;
@@ -31,6 +32,7 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_FROM_CONFIG(Options, from_config, "It says how a whole step is trained."),
     LH_OPTION_RUN_FILES(Options, files),
     { .name = "memory-timeline",
       .type = LH_FIELD_STRING,
@@ -434,6 +436,7 @@ run(const LhCommandLine *line, GError **error)
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
         !lh_command_check_program(line, error))
         return LH_ERROR_USAGE;
+    lh_command_warn_config(line);
     files.run.stamp = lh_command_stamp(line);
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !files_init(&files, line, setup, error) ||
@@ -468,6 +471,7 @@ const LhCommand lh_command_sim = {
                "  longhaul sim --schedule-file mine.schedule.json --cluster dgx-a100-80g\n",
     .scenario = true,
     .one_program = true,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE,
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

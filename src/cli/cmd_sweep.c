@@ -2,6 +2,7 @@
  * longhaul sweep: all combinations of the values that a scenario lists.
  */
 #include "base/error.h"
+#include "base/escape.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
@@ -9,11 +10,15 @@
 #include "report/sweep_figure.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 typedef struct {
     LhOutputOptions to;
     char *figure;
     char *points;
+    char *shard_of; /* "3/8", or auto */
+    uint64_t shards;
     uint64_t jobs;
     LhTime max_work_ps;
 } Options;
@@ -32,6 +37,22 @@ static const LhField options[] = {
                      "sweep goes on from it, wherever it was killed.",
       .placeholder = "FILE",
       .names = "files" },
+    { .name = "shard-of",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, shard_of),
+      .min = 1,
+      .max = -1,
+      .placeholder = "K/N|auto",
+      .description = "Look at every N-th point only, from the K-th on, and write them to the file "
+                     "of --points with .K-of-N behind its name; auto: K and N are those of the "
+                     "Slurm job array that this is a task of." },
+    { .name = "shards",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, shards),
+      .min = 1,
+      .max = LH_SWEEP_POINTS_MAX,
+      .description = "Put the files of so many shards together; points that are missing are named "
+                     "by their shard, and looked at." },
     LH_OPTION_JOBS(Options, jobs, "Points to simulate"),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
@@ -53,8 +74,98 @@ draw_progress(void *data, const LhSweepProgress *progress)
     return !lh_interrupted();
 }
 
+/* ---- shards ---- */
+
+/* A number that Slurm says of a job array; false if it does not. */
+static bool
+slurm_number(const char *name, guint64 *value)
+{
+    const char *text = g_getenv(name);
+
+    return text != NULL && g_ascii_string_to_unsigned(text, 10, 0, UINT32_MAX, value, NULL);
+}
+
+static bool
+slurm_shard(guint *shard, guint *shards)
+{
+    guint64 task, first, last, count, step = 1;
+
+    if (!slurm_number("SLURM_ARRAY_TASK_ID", &task) ||
+        !slurm_number("SLURM_ARRAY_TASK_MIN", &first) ||
+        !slurm_number("SLURM_ARRAY_TASK_MAX", &last) ||
+        !slurm_number("SLURM_ARRAY_TASK_COUNT", &count) || count == 0 || task < first)
+        return false;
+    if (count > 1)
+        step = MAX((last - first) / (count - 1), 1);
+    *shard = (guint)((task - first) / step + 1);
+    *shards = (guint)count;
+    return true;
+}
+
+/* "3/8" or auto. */
+static bool
+read_shard(const Options *o, guint *shard, guint *shards, GError **error)
+{
+    g_auto(GStrv) parts = o->shard_of != NULL ? g_strsplit(o->shard_of, "/", 2) : NULL;
+    guint64 k = 0, n = 0;
+
+    *shard = 0;
+    *shards = (guint)o->shards;
+    if (o->shard_of == NULL)
+        return true;
+    if (strcmp(o->shard_of, "auto") == 0) {
+        if (!slurm_shard(shard, shards)) {
+            g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE,
+                                "--shard-of auto needs a Slurm job array, which sets "
+                                "SLURM_ARRAY_TASK_ID, _MIN, _MAX and _COUNT; else give K/N");
+            return false;
+        }
+    } else if (g_strv_length(parts) == 2 &&
+               g_ascii_string_to_unsigned(parts[0], 10, 1, UINT32_MAX, &k, NULL) &&
+               g_ascii_string_to_unsigned(parts[1], 10, 1, UINT32_MAX, &n, NULL)) {
+        *shard = (guint)k;
+        *shards = (guint)n;
+    }
+    if (*shard >= 1 && *shard <= *shards && *shards <= LH_SWEEP_POINTS_MAX)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--shard-of %s is no shard; allowed: K/N with K from 1 to N, and N of at most %d",
+                o->shard_of, LH_SWEEP_POINTS_MAX);
+    return false;
+}
+
+static bool
+check_shards(const Options *o, GError **error)
+{
+    const char *wrong = NULL;
+
+    if ((o->shard_of != NULL || o->shards > 0) && o->points == NULL)
+        wrong = "shards are told apart by their files of points; give --points FILE";
+    else if (o->shard_of != NULL && o->shards > 0)
+        wrong = "--shard-of makes one shard, and --shards puts all together; give one of them";
+    else if (o->shard_of != NULL && (o->figure != NULL || o->to.file != NULL))
+        wrong = "one shard has no result; --output and --figure are for --shards N, when all are "
+                "done";
+    if (wrong != NULL)
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE, wrong);
+    return wrong == NULL;
+}
+
+static void
+print_shard(const Options *o, const LhSweep *sweep, guint shard, guint shards, GString *out)
+{
+    g_autofree char *file = lh_sweep_shard_file(o->points, shard, shards);
+
+    g_string_append_printf(out, "shard %u of %u: %u of %u points are in ", shard, shards,
+                           sweep->in_shard, sweep->points->len);
+    lh_escape_line(out, file);
+    g_string_append_c(out, '\n');
+}
+
+/* ---- the sweep ---- */
+
 static LhSweep *
-sweep(const LhCommandLine *line, GError **error)
+sweep(const LhCommandLine *line, guint shard, guint shards, GError **error)
 {
     const Options *o = line->options;
     LhProgressLine live;
@@ -63,6 +174,8 @@ sweep(const LhCommandLine *line, GError **error)
                                  .jobs = (guint)o->jobs,
                                  .max_work_ps = o->max_work_ps,
                                  .points_file = o->points,
+                                 .shard = shard,
+                                 .shards = shards,
                                  .progress = draw_progress,
                                  .progress_data = &live };
     LhSweep *result;
@@ -113,6 +226,7 @@ run(const LhCommandLine *line, GError **error)
     const Options *o = line->options;
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(LhSweep) result = NULL;
+    guint shard, shards;
 
     if (line->scenario->axes == NULL) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_INPUT,
@@ -121,20 +235,28 @@ run(const LhCommandLine *line, GError **error)
                             "longhaul compare");
         return LH_ERROR_INPUT;
     }
-    if (o->figure != NULL && !lh_sweep_figure_check(line->scenario, error))
+    if (!check_shards(o, error) || !read_shard(o, &shard, &shards, error) ||
+        (o->figure != NULL && !lh_sweep_figure_check(line->scenario, error)))
         return LH_ERROR_USAGE;
-    result = sweep(line, error);
+    result = sweep(line, shard, shards, error);
     if (result == NULL)
         return LH_ERROR_INPUT;
     if (result->columns == NULL) /* interrupted before anything was known */
         return LH_ERROR_INTERRUPTED;
-    print(line, result, out);
+    for (guint i = 0; i < result->lost->len; i++)
+        fprintf(stderr, "longhaul: %s\n", (const char *)g_ptr_array_index(result->lost, i));
+    if (shard > 0 && result->interrupted)
+        return LH_ERROR_INTERRUPTED;
+    if (shard > 0)
+        print_shard(o, result, shard, shards, out);
+    else
+        print(line, result, out);
     if (!lh_command_write(&o->to, out, error) ||
         (o->figure != NULL && !lh_sweep_figure(result, o->figure, error)))
         return LH_ERROR_RUNTIME;
     if (result->interrupted)
         return LH_ERROR_INTERRUPTED;
-    return has_answer(result) ? 0 : LH_ERROR_NO;
+    return shard > 0 || has_answer(result) ? 0 : LH_ERROR_NO;
 }
 
 const LhCommand lh_command_sweep = {
@@ -150,7 +272,9 @@ const LhCommand lh_command_sweep = {
         "Ctrl-C ends the sweep with the points that are done (exit status 130).\n\n"
         "  longhaul sweep sweep-length\n"
         "  longhaul sweep sweep-length --ranks 16 --format csv -o times.csv\n"
-        "  longhaul sweep ./mine.json --points mine.jsonl --figure map.svg\n",
+        "  longhaul sweep ./mine.json --points mine.jsonl --figure map.svg\n"
+        "  sbatch --array 1-8 --wrap 'longhaul sweep big --points p --shard-of auto'\n"
+        "  longhaul sweep big --points p --shards 8 --format csv -o big.csv\n",
     .scenario = true,
     .sweeps = true,
     .options = options,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/output.h"
+#include "report/describe_config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +82,31 @@ LhStamp
 lh_command_stamp(const LhCommandLine *line)
 {
     return (LhStamp){ .argv = line->argv };
+}
+
+/* Names of settings, as many as a line shows. */
+static void
+warn_entries(const LhConfig *config, const GPtrArray *entries, const char *what)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    lh_describe_entries(config, entries, what, text);
+    if (text->len > 0)
+        fprintf(stderr, "%s\n", text->str);
+}
+
+void
+lh_command_warn_config(const LhCommandLine *line)
+{
+    const LhConfig *config = line->config;
+
+    for (guint i = 0; config != NULL && i < config->notes->len; i++) {
+        g_autofree char *note = lh_escaped_line(g_ptr_array_index(config->notes, i));
+
+        fprintf(stderr, "%s\n", note);
+    }
+    if (config != NULL)
+        warn_entries(config, config->unknown, "not understood, and left out");
 }
 
 bool

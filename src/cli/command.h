@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "plan/configuration.h"
 #include "plan/scenario.h"
 #include "report/result_json.h"
 #include "report/table.h"
@@ -17,6 +18,7 @@ typedef struct {
     const LhCommand *command;
     const char *const *argv; /* the whole of it, for the stamp */
     LhScenario *scenario;    /* file and options; NULL for commands that take none */
+    LhConfig *config;        /* that the scenario is made of; NULL: none */
     GPtrArray *arguments;    /* of char *: what is left beside options */
     void *options;           /* the command's own, all zero where not given */
 } LhCommandLine;
@@ -30,6 +32,7 @@ struct _LhCommand {
     bool sweeps;            /* takes scenarios that list values of fields */
     bool one_program;       /* takes one schedule or schedule file */
     unsigned ignores;       /* scenario's options with these flags are none of the command's */
+    unsigned config_parts;  /* LhConfigParts that a configuration gives its scenario */
     guint arguments_max;    /* arguments allowed, the scenario not counted */
     const char *names;      /* what these name, as `longhaul list` calls it; NULL: nothing */
     const LhField *options; /* its own, of a struct of options_size; ended by a zero entry */
@@ -61,7 +64,18 @@ enum {
      */
     LH_COMMAND_FORMATTED = 1 << 18,
     LH_COMMAND_MAYBE_FIGURE = 1 << 19, /* an output with a script beside it, if it is a figure */
+    LH_COMMAND_CONFIG = 1 << 20,       /* a configuration, which the scenario is made of */
 };
+
+/* A char *. @text says what is taken from it. */
+#define LH_OPTION_FROM_CONFIG(Options, member, text)                                               \
+    {                                                                                              \
+        .name = "from-config", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),       \
+        .flags = LH_COMMAND_CONFIG, .min = 1, .max = -1, .placeholder = "FILE", .names = "files",  \
+        .description =                                                                             \
+            "Start from a training system's configuration: arguments or a script of "              \
+            "Megatron-LM, its .yaml, a .toml of torchtitan, a .json of DeepSpeed. " text           \
+    }
 
 /* The rows of @member, an LhOutputOptions of @Options. */
 #define LH_OPTION_FORMAT(Options, member)                                                          \
@@ -140,6 +154,9 @@ bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **e
 bool lh_command_check_program(const LhCommandLine *line, GError **error);
 
 LhStamp lh_command_stamp(const LhCommandLine *line);
+
+/* Prints warnings about the configuration, and what is not understood of it, if there is one. */
+void lh_command_warn_config(const LhCommandLine *line);
 
 /* Refuses --provenance (LH_ERROR_USAGE) in a format that has no place for it. */
 bool lh_command_check_provenance(bool provenance, int format, GError **error);

@@ -356,9 +356,29 @@ new_given(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
+/* The value of the option that names a configuration, or NULL; borrowed from @options. */
+static const char *
+find_config(const LhCommand *command, const void *options)
+{
+    for (const LhField *f = command->options; f != NULL && f->name != NULL; f++) {
+        if ((f->flags & LH_COMMAND_CONFIG) != 0)
+            return *(char *const *)(const void *)((const char *)options + f->offset);
+    }
+    return NULL;
+}
+
+static bool
+load_config(const LhCommand *command, const char *path, LhCommandLine *line, GError **error)
+{
+    line->config = lh_config_load(path, error);
+    line->scenario = lh_scenario_new();
+    return line->config != NULL &&
+           lh_config_apply(line->config, command->config_parts, line->scenario, error);
+}
+
 /*
  * The scenario file is named among the options, which replace what it says. So a first pass looks
- * for it and for the arguments, and discards the options.
+ * for it and for the arguments, and discards the options. Likewise for a configuration.
  */
 static bool
 find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line, GError **error)
@@ -368,15 +388,24 @@ find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line,
                               .options = g_malloc0(command->options_size) };
     g_autoptr(GHashTable) given = new_given();
     Parser parser = { .command = command, .line = &scratch, .given = given };
+    g_autofree char *config = NULL;
     const char *file = NULL;
     const bool ok = split(&parser, &copy, error) &&
                     (parser.help || take_arguments(command, copy, line, &file, error));
 
+    config = g_strdup(find_config(command, scratch.options));
     lh_options_clear(command, &scratch);
     if (!ok)
         return false;
     if (!command->scenario)
         return true;
+    if (config != NULL && file != NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "a scenario and --from-config both say what is asked; give one of them");
+        return false;
+    }
+    if (config != NULL)
+        return load_config(command, config, line, error);
     line->scenario = file == NULL ? lh_scenario_new() : load_scenario(command, file, error);
     return line->scenario != NULL && check_sweep(command, line->scenario, error);
 }
@@ -438,6 +467,7 @@ void
 lh_options_clear(const LhCommand *command, LhCommandLine *line)
 {
     lh_scenario_free(line->scenario);
+    lh_config_free(line->config);
     g_clear_pointer(&line->arguments, g_ptr_array_unref);
     if (command->options != NULL && line->options != NULL)
         lh_json_clear(command->options, line->options);

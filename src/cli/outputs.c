@@ -79,6 +79,7 @@ find_inputs(const LhScenario *s)
     add(files, "the file of --schedule-file", g_strdup(s->schedule_file));
     add(files, "the file of --document-lengths", g_strdup(s->document_lengths));
     add(files, "the file of --profile", g_strdup(s->profile));
+    add(files, "the file of --from-config", g_strdup(s->model_file));
     add(files, "the model's file",
         lh_data_find("models", s->model != NULL ? s->model : LH_DEFAULT_MODEL, NULL));
     add_cluster(files, s->cluster != NULL ? s->cluster : LH_DEFAULT_CLUSTER);

@@ -26,17 +26,43 @@ lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
     return limit_bytes > 0 && (states + saved) / gpus > (double)limit_bytes;
 }
 
-/* Whether a program needs no more than there is; @estimate is exact. */
+/* Whether the program of a case needs no more than there is; @estimate is exact. */
+static bool
+program_fits(const LhPlanCase *c, const LhProgram *program, LhPlanEstimate *estimate)
+{
+    *estimate = (LhPlanEstimate){ 0 };
+    lh_plan_estimate_memory(c, program, estimate);
+    return estimate->limit_bytes == 0 || estimate->peak_bytes <= estimate->limit_bytes;
+}
+
 static bool
 fits_exactly(const LhPlanCase *c, LhPlanEstimate *estimate)
 {
     g_autoptr(LhProgram) program = lh_plan_case_program(c, NULL);
 
     *estimate = (LhPlanEstimate){ 0 };
+    return program != NULL && program_fits(c, program, estimate);
+}
+
+bool
+lh_plan_step_fits(const LhScenario *scenario, bool *fits, GError **error)
+{
+    g_autoptr(LhSetup) setup = lh_setup_new(scenario, error);
+    g_autoptr(LhProgram) program = NULL;
+    LhPlanEstimate estimate;
+    LhPlanCase c;
+
+    if (setup == NULL)
+        return false;
+    c = (LhPlanCase){ .setup = *setup,
+                      .step = *setup->step,
+                      .schedule = g_ptr_array_index(setup->schedules, 0) };
+    c.setup.step = &c.step;
+    program = lh_plan_case_program(&c, error);
     if (program == NULL)
         return false;
-    lh_plan_estimate_memory(c, program, estimate);
-    return estimate->limit_bytes == 0 || estimate->peak_bytes <= estimate->limit_bytes;
+    *fits = program_fits(&c, program, &estimate);
+    return true;
 }
 
 /* Sets what points need at least, by point; those that are refused stay as they are. */

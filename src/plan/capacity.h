@@ -23,6 +23,10 @@ typedef struct {
 bool lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *data), void *data,
                      LhPlanLongest *longest, GError **error);
 
+/* Whether the step that @scenario describes, with the first of its schedules, fits: likewise by the
+ * allocs and frees of its program, without playing it. A step that is refused is LH_ERROR_NO. */
+bool lh_plan_step_fits(const LhScenario *scenario, bool *fits, GError **error);
+
 /* A point that fits, G_MAXUINT if there is none. It is one of those that need little, not the one
  * that needs least. */
 guint lh_plan_find_fitting(const LhPlanSpace *space, guint threads);

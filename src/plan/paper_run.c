@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/apart.h"
+#include "plan/capacity.h"
 #include "plan/compare_pool.h"
 #include "plan/paper_collective.h"
 #include "plan/setup.h"
@@ -122,23 +123,20 @@ play_step(const LhScenario *scenario, Work *work, GError **error)
     return true;
 }
 
-/* Whether a step of @tokens tokens fits. The scenario is made anew: others may have lengths in it.
+/* Whether a step of @tokens tokens fits, as `plan --max-seq-length` sees it. The scenario is made
+ * anew: others may have lengths in it.
  */
 static bool
 length_fits(const Work *work, const LhConstants *constants, uint64_t tokens, bool *fits,
             GError **error)
 {
     g_autoptr(LhScenario) scenario = lh_paper_options_scenario(work->options, error);
-    LhStepAnswer answer;
 
     if (scenario == NULL)
         return false;
     scenario->constants = *constants;
     scenario->seq_length = tokens;
-    if (!lh_step_answer(scenario, &answer, error))
-        return false;
-    *fits = answer.fits;
-    return true;
+    return lh_plan_step_fits(scenario, fits, error);
 }
 
 /* The last power of two that fits; with a granularity, the last multiple of it: memory grows with

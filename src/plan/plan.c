@@ -167,6 +167,7 @@ cluster_free(gpointer data)
     lh_plan_space_free(cluster->space);
     g_ptr_array_unref(cluster->ways);
     lh_bound_free(cluster->bound);
+    lh_plan_start_free(cluster->start);
     g_free(cluster);
 }
 
@@ -474,6 +475,8 @@ answer(Plan *plan, GError **error)
 
         if (cluster->space->setup->cost == LH_COST_DEVICE)
             find_bound(plan, cluster);
+        if (plan->query->config != NULL)
+            cluster->start = lh_plan_start_new(plan->query->config, cluster->space);
     }
     return lh_plan_points_close(g_steal_pointer(&plan->points), error);
 }

@@ -7,6 +7,7 @@
 #include "plan/bound.h"
 #include "plan/capacity.h"
 #include "plan/search.h"
+#include "plan/start.h"
 
 #define LH_POINTS_SCHEMA "longhaul.points/1"
 
@@ -17,6 +18,7 @@ typedef struct {
     uint64_t sequences;         /* of a step: the global batch; at least 1 */
     bool longest;               /* with the longest sequence that fits, on one cluster */
     bool smallest;              /* on the fewest GPUs of each cluster with which it fits */
+    const LhConfig *config;     /* that the scenario is made of; NULL: none */
     guint top;                  /* how many of the fastest are wanted, at least 1 */
     bool front;                 /* also those that need less memory */
     guint jobs;                 /* threads; 0: as the cores and the memory allow */
@@ -36,6 +38,7 @@ typedef struct {
     guint sizes_tried;    /* `smallest`: that are too small */
     GPtrArray *ways;      /* of LhPlanWay *: the fastest ones, at most as many as are wanted */
     LhBound *bound;       /* what binds the fastest; NULL: not known */
+    LhPlanStart *start;   /* how the configuration says to train; NULL: there is none */
     bool interrupted;
 } LhPlanCluster;
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "plan/setting.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static void
@@ -49,6 +50,10 @@ lh_scenario_free(LhScenario *scenario)
     lh_json_clear(lh_scenario_fields(), scenario);
     lh_json_free(scenario->json);
     g_clear_pointer(&scenario->axes, g_ptr_array_unref);
+    for (guint i = 0; i < LH_SCENARIO_FIELDS_MAX; i++)
+        g_free(scenario->places[i]);
+    g_free(scenario->model_text);
+    g_free(scenario->model_file);
     g_free(scenario->path);
     g_free(scenario);
 }
@@ -226,6 +231,12 @@ option_bit(const LhField *field)
     return UINT64_C(1) << (field - lh_scenario_fields());
 }
 
+static char **
+place_of(LhScenario *scenario, const LhField *field)
+{
+    return &scenario->places[field - lh_scenario_fields()];
+}
+
 static const LhField *
 find_field(const char *name)
 {
@@ -247,7 +258,37 @@ lh_scenario_set(LhScenario *scenario, const LhField *field, const char *text, GE
     if (!lh_setting_parse(field, text, scenario, error))
         return false;
     scenario->option_bits |= bit;
+    g_clear_pointer(place_of(scenario, field), g_free);
     return true;
+}
+
+bool
+lh_scenario_set_from(LhScenario *scenario, const LhField *field, const char *text, char *place,
+                     GError **error)
+{
+    char **at = place_of(scenario, field);
+
+    if (*at == NULL)
+        lh_setting_reset(field, scenario);
+    g_free(*at);
+    *at = place;
+    scenario->option_bits &= ~option_bit(field);
+    return lh_setting_parse(field, text, scenario, error);
+}
+
+void
+lh_scenario_forget(LhScenario *scenario, const char *name)
+{
+    const LhField *field = find_field(name);
+    const LhField table[] = { *field, { .name = NULL } };
+    g_autoptr(LhScenario) empty = lh_scenario_new();
+    const size_t size = field->type == LH_FIELD_CHOICE ? sizeof(int) : sizeof(uint64_t);
+
+    lh_json_clear(table, scenario);
+    if (field->type == LH_FIELD_UNIT || field->type == LH_FIELD_CHOICE)
+        memcpy((char *)scenario + field->offset, (const char *)empty + field->offset, size);
+    scenario->option_bits &= ~option_bit(field);
+    g_clear_pointer(place_of(scenario, field), g_free);
 }
 
 bool
@@ -259,7 +300,8 @@ lh_scenario_has_option(const LhScenario *scenario, const char *name)
 bool
 lh_scenario_has(const LhScenario *scenario, const char *name)
 {
-    if (lh_scenario_has_option(scenario, name))
+    if (lh_scenario_has_option(scenario, name) ||
+        scenario->places[find_field(name) - lh_scenario_fields()] != NULL)
         return true;
     return scenario->json != NULL && lh_json_has(scenario->json, name);
 }
@@ -287,6 +329,11 @@ lh_scenario_error(const LhScenario *scenario, const char *name, GError **error, 
     message = g_strdup_vprintf(format, args);
     va_end(args);
     option = lh_setting_option(field);
+    if (scenario->places[field - lh_scenario_fields()] != NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: %s",
+                    scenario->places[field - lh_scenario_fields()], message);
+        return false;
+    }
     if (lh_scenario_has_option(scenario, name) || scenario->json == NULL ||
         !lh_json_has(scenario->json, name)) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: %s", option, message);
@@ -319,6 +366,10 @@ lh_scenario_copy(const LhScenario *scenario)
             copy_field(copy, field, scenario);
     }
     copy->serving = scenario->serving;
+    copy->global_batch_size = scenario->global_batch_size;
+    copy->model_text = g_strdup(scenario->model_text);
+    copy->model_file = g_strdup(scenario->model_file);
+    copy->system = scenario->system;
     copy->constants = scenario->constants;
     return copy;
 }
@@ -338,6 +389,10 @@ lh_scenario_lines(const LhScenario *scenario, GString *out)
             g_string_append_printf(out, "%s=%s\n", field->name, text != NULL ? text : "");
         }
     }
+    if (scenario->global_batch_size != 0)
+        g_string_append_printf(out, "batch %" PRIu64 "\n", scenario->global_batch_size);
+    if (scenario->system != NULL)
+        g_string_append(out, "as a configuration\n"); /* the framework says which */
 }
 
 void

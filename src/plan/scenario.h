@@ -13,6 +13,9 @@
 #define LH_SCENARIO_OPTIONS_MAX 24
 #define LH_SCENARIO_FIELDS_MAX 64 /* bits of option_bits */
 
+/* What a training system can be told; see configuration.h. */
+struct _LhConfigSystem;
+
 /* What was given of a schedule's option, by its type. */
 typedef union {
     bool flag;
@@ -75,13 +78,20 @@ typedef struct {
     char *profile;
     LhOptionInput options[LH_SCENARIO_OPTIONS_MAX]; /* as lh_schedule_options() has them */
     bool serving; /* kernels are timed one at a time in a serving system; no field of a file */
+    /* What a training system's configuration says beside fields; no field of a file. */
+    uint64_t global_batch_size; /* sequences of a step, where num_micro_batches is not given */
+    char *model_text;           /* longhaul.model/1: the model, where none is named */
+    char *model_file;           /* what messages call it */
+    const struct _LhConfigSystem *system; /* ways of training are those that it has; NULL: all */
     LhConstants constants; /* to use in place of the data files'; no field of a file */
     LhFieldLater lists[LH_SCENARIO_FIELDS_MAX]; /* "sweep": where its lists stand in the file */
     GPtrArray *axes; /* of LhScenarioAxis *: what these say; NULL: there is none */
     /* Where it came from. */
-    char *path;           /* of the file; NULL: options only */
-    LhJson *json;         /* the file, for messages; NULL likewise */
-    uint64_t option_bits; /* bit i: field i was given on the command line */
+    char *path;                           /* of the file; NULL: options only */
+    LhJson *json;                         /* the file, for messages; NULL likewise */
+    uint64_t option_bits;                 /* bit i: field i was given on the command line */
+    char *places[LH_SCENARIO_FIELDS_MAX]; /* of field i, if another file gave it: what errors about
+                                             it begin with, "file:line:column: error: ..." */
 } LhScenario;
 
 /* The field table of longhaul.scenario/1: what stands below and the options of all schedules. Every
@@ -123,6 +133,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhScenario, lh_scenario_free)
 
 /* Sets an option; the first use of a list option replaces the file's list. */
 bool lh_scenario_set(LhScenario *scenario, const LhField *field, const char *text, GError **error);
+
+/* The same for a setting of another file, which errors about it name: @place is taken over. */
+bool lh_scenario_set_from(LhScenario *scenario, const LhField *field, const char *text, char *place,
+                          GError **error);
+
+/* Makes it as if the field had not been given. @name is the field's. */
+void lh_scenario_forget(LhScenario *scenario, const char *name);
 
 /* The same scenario with all that was given as options: files are not named in messages any more.
  * Caller frees. */

@@ -55,6 +55,8 @@ lh_setup_load_model(const LhScenario *s, GError **error)
 {
     const char *name = s->model != NULL ? s->model : LH_DEFAULT_MODEL;
 
+    if (s->model == NULL && s->model_text != NULL)
+        return lh_model_parse(s->model_file, s->model_text, strlen(s->model_text), error);
     if (!check_name(s, "model", "models", name, error))
         return NULL;
     return lh_model_load(name, error);
@@ -149,7 +151,7 @@ lh_setup_is_linear(const LhScenario *s, const LhModel *model)
 
     if (s->attention >= 0)
         return s->attention == 1;
-    if (s->model != NULL || s->schedule == NULL)
+    if (s->model != NULL || s->model_text != NULL || s->schedule == NULL)
         return lh_model_count(model, LH_LAYER_LINEAR) == model->num_layers;
     for (guint i = 0; i < s->schedule->len; i++) {
         const LhSchedule *schedule = lh_schedule_find(g_ptr_array_index(s->schedule, i), NULL);
@@ -543,8 +545,11 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
     setup->model = lh_setup_load_model(s, error);
     if (setup->model == NULL)
         return false;
-    add_input(setup, "models", s->model != NULL ? s->model : LH_DEFAULT_MODEL,
-              setup->model->sha256);
+    if (s->model == NULL && s->model_text != NULL)
+        add_input(setup, NULL, s->model_file, setup->model->sha256);
+    else
+        add_input(setup, "models", s->model != NULL ? s->model : LH_DEFAULT_MODEL,
+                  setup->model->sha256);
     if (!load_documents(setup, error))
         return false;
     sources = (LhSources){

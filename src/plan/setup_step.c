@@ -100,6 +100,24 @@ set_pipeline(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GEr
     return true;
 }
 
+/* As many as are given, or as the batch of all data-parallel ranks takes. */
+static bool
+set_micro_batches(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GError **error)
+{
+    const uint64_t of_all = (uint64_t)sizes->data * p->module.attention.batch;
+
+    p->micro_batches = (uint32_t)MAX(s->num_micro_batches, 1);
+    if (s->num_micro_batches != 0 || s->global_batch_size == 0)
+        return true;
+    if (s->global_batch_size % of_all != 0 || s->global_batch_size / of_all > UINT16_MAX)
+        return lh_scenario_error(s, "micro_batch_size", error,
+                                 "a step of %" PRIu64 " sequences cannot be cut into micro-batches "
+                                 "of %u on each of %u data-parallel ranks",
+                                 s->global_batch_size, p->module.attention.batch, sizes->data);
+    p->micro_batches = (uint32_t)(s->global_batch_size / of_all);
+    return true;
+}
+
 bool
 lh_setup_check_step_fields(const LhScenario *s, GError **error)
 {
@@ -264,7 +282,8 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     p->model = &step->model;
     if (!set_pipeline(s, sizes, p, error))
         return false;
-    p->micro_batches = (uint32_t)MAX(s->num_micro_batches, 1);
+    if (!set_micro_batches(s, sizes, p, error))
+        return false;
     lh_setup_step_policy(step,
                          s->shard < 0 ? (LhShard)step->framework->states_shard : (LhShard)s->shard,
                          s->checkpoint < 0 ? (LhCheckpoint)step->framework->states_checkpoint

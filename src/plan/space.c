@@ -5,6 +5,7 @@
 #include "plan/space.h"
 
 #include "base/error.h"
+#include "plan/configuration.h"
 #include "plan/threads.h"
 
 #include <inttypes.h>
@@ -230,6 +231,23 @@ arrange(const LhScenario *s, const LhSchedule *schedule, uint32_t variant, LhPro
     return variants;
 }
 
+/* Whether the system whose configuration was given has all this. */
+static bool
+can_be_said(const LhPlanSpace *space, const LhPlanPoint *point)
+{
+    const LhStepSizes *sizes = &lh_plan_shape(space, point)->sizes;
+    const LhConfigWay way = { .tensor = sizes->tensor,
+                              .context = sizes->context,
+                              .data = sizes->data,
+                              .pipeline = sizes->pipeline,
+                              .shard = point->shard,
+                              .checkpoint = point->checkpoint,
+                              .order = point->order,
+                              .chunks = point->chunks };
+
+    return space->scenario->system == NULL || lh_config_allows(space->scenario->system, &way);
+}
+
 static void
 add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
 {
@@ -240,7 +258,8 @@ add_policies(LhPlanSpace *space, LhPlanPoint point, bool sharded)
             point.checkpoint = (uint8_t)checkpoint;
             point.shard = (uint8_t)shard;
             if ((s->checkpoint < 0 || s->checkpoint == checkpoint) &&
-                (s->shard >= 0 ? s->shard == shard : sharded || shard == LH_SHARD_DDP))
+                (s->shard >= 0 ? s->shard == shard : sharded || shard == LH_SHARD_DDP) &&
+                can_be_said(space, &point))
                 g_array_append_val(space->points, point);
         }
     }

@@ -3,6 +3,9 @@
  * how long it takes; the second compares the schedules of each. A thread takes the next point that
  * nobody has. Lines of the file of points are written in the order of the points, so the file has
  * all points up to one of them, whatever the number of threads.
+ *
+ * A shard has every so-manieth point. Its file is written in the same way; a sweep that puts shards
+ * together reads what is whole in their files, and then has nothing or something left to do.
  */
 #include "plan/sweep.h"
 
@@ -34,9 +37,10 @@ typedef struct {
     const LhSweepQuery *query;
     LhSweep *sweep;
     Ready *ready;         /* of each point */
-    guint first;          /* point that is done next: all before it are */
+    GArray *mine;         /* of guint: the points that are looked at, in their order */
+    guint first;          /* place in it that is done next: all before it are */
     LhJournal *journal;   /* NULL: none */
-    guint written;        /* points of which it has a line */
+    guint written;        /* of them, those of which it has a line */
     pthread_mutex_t lock; /* for the rows of points, and what follows */
     guint done;
     bool interrupted;
@@ -46,6 +50,12 @@ static LhSweepPoint *
 point_at(const LhSweep *sweep, guint index)
 {
     return g_ptr_array_index(sweep->points, index);
+}
+
+static guint
+mine_at(const Run *run, guint place)
+{
+    return g_array_index(run->mine, guint, place);
 }
 
 /* ---- the points ---- */
@@ -293,7 +303,7 @@ take_line(Run *run, const Line *line)
     g_autoptr(GPtrArray) rows = new_rows();
     const guint columns = g_strv_length(run->sweep->columns);
 
-    if (run->first == run->sweep->points->len || line->point != run->first)
+    if (run->first == run->mine->len || line->point != mine_at(run, run->first))
         return false;
     for (guint i = 0; i < line->rows->len; i++) {
         char **cells = cells_of(&g_array_index(line->rows, Row, i), columns);
@@ -302,14 +312,13 @@ take_line(Run *run, const Line *line)
             return false;
         g_ptr_array_add(rows, cells);
     }
-    point_at(run->sweep, run->first++)->rows = g_steal_pointer(&rows);
+    point_at(run->sweep, mine_at(run, run->first++))->rows = g_steal_pointer(&rows);
     return true;
 }
 
 static bool
-read_line(Run *run, const char *text, guint number, GError **error)
+read_line(Run *run, const char *path, const char *text, guint number, GError **error)
 {
-    const char *path = run->query->points_file;
     g_autoptr(LhJson) json = lh_json_parse(path, text, strlen(text), NULL);
     Line line = { 0 };
     const bool read = json != NULL && lh_json_decode(json, line_fields, &line, false, NULL);
@@ -342,10 +351,13 @@ line_text(void (*write)(LhJsonWriter *w, const Run *run, guint index), const Run
 static void
 write_first(LhJsonWriter *w, const Run *run, guint index)
 {
-    (void)index;
     lh_jsonw_string(w, "schema", LH_SWEEP_LINES_SCHEMA);
     lh_jsonw_string(w, "version", LH_VERSION);
     lh_jsonw_string(w, "query_sha256", run->sweep->query_sha256);
+    if (index > 0) {
+        lh_jsonw_uint(w, "shard", index);
+        lh_jsonw_uint(w, "shards", run->query->shards);
+    }
 }
 
 static void
@@ -366,34 +378,114 @@ write_point(LhJsonWriter *w, const Run *run, guint index)
     lh_jsonw_array_end(w);
 }
 
-/* Takes the points that the file has. */
 static bool
-open_file(Run *run, GError **error)
+read_lines(Run *run, const char *path, const GPtrArray *lines, GError **error)
 {
-    g_autofree char *first = NULL;
-    g_autoptr(GPtrArray) lines = NULL;
-
-    if (run->query->points_file == NULL)
-        return true;
-    first = line_text(write_first, run, 0);
-    run->journal = lh_journal_open(run->query->points_file, first, &lines, error);
-    if (run->journal == NULL)
-        return false;
     for (guint i = 0; i < lines->len; i++) {
-        if (!read_line(run, g_ptr_array_index(lines, i), i + 2, error))
+        if (!read_line(run, path, g_ptr_array_index(lines, i), i + 2, error))
             return false;
     }
-    run->written = run->done = run->first;
     return true;
+}
+
+/* Takes the points that the file has, of which @shard is: from 1, or 0 for that of the whole sweep.
+ * Leaves the file open, to be gone on with. */
+static bool
+open_file(Run *run, const char *path, guint shard, GError **error)
+{
+    g_autofree char *first = line_text(write_first, run, shard);
+    g_autoptr(GPtrArray) lines = NULL;
+
+    run->first = 0;
+    run->journal = lh_journal_open(path, first, &lines, error);
+    if (run->journal == NULL || !read_lines(run, path, lines, error))
+        return false;
+    run->written = run->first;
+    return true;
+}
+
+/* The points of a shard, from 1, or all. */
+static void
+choose_mine(Run *run, guint shard)
+{
+    const guint step = shard > 0 ? run->query->shards : 1;
+
+    g_array_set_size(run->mine, 0);
+    for (guint i = shard > 0 ? shard - 1 : 0; i < run->sweep->points->len; i += step)
+        g_array_append_val(run->mine, i);
+}
+
+/* Says what a shard's file does not have. */
+static void
+note_lost(Run *run, guint shard, const char *path, bool found)
+{
+    g_autofree char *name = g_path_get_basename(path);
+
+    if (run->first == run->mine->len)
+        return;
+    g_ptr_array_add(run->sweep->lost,
+                    found ? g_strdup_printf("shard %u of %u did not end: %s has %u of its %u "
+                                            "points, and the others are looked at now",
+                                            shard, run->query->shards, name, run->first,
+                                            run->mine->len)
+                          : g_strdup_printf("shard %u of %u is lost: there is no %s, and its %u "
+                                            "points are looked at now",
+                                            shard, run->query->shards, name, run->mine->len));
+}
+
+/* Takes what the file of a shard has. */
+static bool
+take_shard(Run *run, guint shard, GError **error)
+{
+    g_autofree char *path = lh_sweep_shard_file(run->query->points_file, shard, run->query->shards);
+    const bool found = g_file_test(path, G_FILE_TEST_EXISTS);
+    bool ok = true;
+
+    choose_mine(run, shard);
+    run->first = 0;
+    if (found)
+        ok = open_file(run, path, shard, error);
+    lh_journal_free(g_steal_pointer(&run->journal));
+    if (ok)
+        note_lost(run, shard, path, found);
+    return ok;
+}
+
+/* What is there of the sweep, or of its shard; and the file that is gone on with. */
+static bool
+open_files(Run *run, GError **error)
+{
+    const LhSweepQuery *q = run->query;
+    g_autofree char *path = q->shard > 0 ? lh_sweep_shard_file(q->points_file, q->shard, q->shards)
+                                         : g_strdup(q->points_file);
+
+    for (guint shard = 1; q->shard == 0 && shard <= q->shards; shard++) {
+        if (!take_shard(run, shard, error))
+            return false;
+    }
+    choose_mine(run, q->shard);
+    run->sweep->in_shard = run->mine->len;
+    run->first = 0;
+    if (path != NULL && !open_file(run, path, q->shard, error))
+        return false;
+    for (guint i = 0; i < run->mine->len; i++)
+        run->done += point_at(run->sweep, mine_at(run, i))->rows != NULL;
+    return true;
+}
+
+char *
+lh_sweep_shard_file(const char *points_file, guint shard, guint shards)
+{
+    return g_strdup_printf("%s.%u-of-%u", points_file, shard, shards);
 }
 
 /* Writes what is done without a gap. The lock is held. */
 static void
 write_done(Run *run)
 {
-    while (run->journal != NULL && run->written < run->sweep->points->len &&
-           point_at(run->sweep, run->written)->rows != NULL) {
-        g_autofree char *line = line_text(write_point, run, run->written++);
+    while (run->journal != NULL && run->written < run->mine->len &&
+           point_at(run->sweep, mine_at(run, run->written))->rows != NULL) {
+        g_autofree char *line = line_text(write_point, run, mine_at(run, run->written++));
 
         lh_journal_append(run->journal, line);
     }
@@ -462,11 +554,11 @@ static void
 take_point(void *data, guint number)
 {
     Run *run = data;
-    const guint index = run->first + number;
+    const guint index = mine_at(run, run->first + number);
     const GError *refusal = run->ready[index].refusal;
     GPtrArray *rows;
 
-    if (!go_on(run))
+    if (point_at(run->sweep, index)->rows != NULL || !go_on(run))
         return;
     rows = refusal != NULL ? refused_rows(run->sweep, refusal->message) : compare_point(run, index);
     pthread_mutex_lock(&run->lock);
@@ -483,8 +575,11 @@ all_work(const Run *run)
 {
     double seconds = 0;
 
-    for (guint i = run->first; i < run->sweep->points->len; i++)
-        seconds += run->ready[i].seconds;
+    for (guint i = run->first; i < run->mine->len; i++) {
+        const guint index = mine_at(run, i);
+
+        seconds += point_at(run->sweep, index)->rows == NULL ? run->ready[index].seconds : 0;
+    }
     return seconds;
 }
 
@@ -511,10 +606,11 @@ sweep_all(Run *run, GError **error)
     if (run->interrupted || !keep_setup(run, error))
         return run->interrupted;
     sweep->query_sha256 = query_sha256(run);
-    if (!open_file(run, error) || !lh_work_check(all_work(run), run->query->max_work_ps, error))
+    if (!open_files(run, error) || !lh_work_check(all_work(run), run->query->max_work_ps, error))
         return false;
     threads = lh_compare_threads(run->query->jobs, count, most_ranks(run));
-    lh_on_threads_each("sweep", threads, count - run->first, take_point, run);
+    lh_on_threads_each("sweep", threads, run->mine->len - run->first, take_point, run);
+    write_done(run); /* what shards had last */
     return run->journal == NULL || lh_journal_close(g_steal_pointer(&run->journal), error);
 }
 
@@ -526,6 +622,7 @@ run_clear(Run *run)
         g_free(run->ready[i].inputs);
     }
     g_free(run->ready);
+    g_array_unref(run->mine);
     lh_journal_free(run->journal);
     pthread_mutex_destroy(&run->lock);
 }
@@ -537,10 +634,12 @@ lh_sweep(const LhSweepQuery *query, GError **error)
     Run run = { .query = query, .sweep = sweep };
     bool ok;
 
+    sweep->lost = g_ptr_array_new_with_free_func(g_free);
     sweep->axes = lh_scenario_axes(query->scenario);
     sweep->points = g_ptr_array_new_with_free_func(point_free);
     if (!add_points(sweep, query->scenario, error))
         return NULL;
+    run.mine = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&run.lock, NULL);
     ok = sweep_all(&run, error);
     sweep->interrupted = run.interrupted;
@@ -555,6 +654,7 @@ lh_sweep_free(LhSweep *sweep)
         return;
     g_clear_pointer(&sweep->axes, g_ptr_array_unref);
     g_clear_pointer(&sweep->points, g_ptr_array_unref);
+    g_clear_pointer(&sweep->lost, g_ptr_array_unref);
     g_strfreev(sweep->columns);
     g_free(sweep->query_sha256);
     lh_setup_free(sweep->setup);

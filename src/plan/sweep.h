@@ -28,6 +28,10 @@ typedef struct {
     guint jobs;                 /* points at once; 0: as the cores and the memory allow */
     LhTime max_work_ps;         /* as lh_work_check() */
     const char *points_file;    /* remembers what was found, to go on from; NULL: none */
+    /* Of a sweep that is cut into shards, each with a file of points of its own, named by
+     * lh_sweep_shard_file(). @shards, 0: it is not. @shard from 1: only points of that one are
+     * looked at; 0: what their files have is put together, and the rest is looked at. */
+    guint shard, shards;
     /* Called now and then, on any thread but one at a time; false interrupts. NULL: none. */
     bool (*progress)(void *data, const LhSweepProgress *progress);
     void *progress_data;
@@ -48,6 +52,8 @@ typedef struct {
     char *query_sha256; /* of the question and its inputs */
     LhSetup *setup;     /* of the first point that is not refused */
     LhScenario *first;  /* its scenario */
+    GPtrArray *lost;    /* of char *: what is not in the files of shards, a sentence for each */
+    guint in_shard;     /* points that are of the shard, or all */
     bool interrupted;
 } LhSweep;
 
@@ -56,6 +62,9 @@ typedef struct {
 LhSweep *lh_sweep(const LhSweepQuery *query, GError **error);
 void lh_sweep_free(LhSweep *sweep);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSweep, lh_sweep_free)
+
+/* "points.jsonl.3-of-8". Caller frees. */
+char *lh_sweep_shard_file(const char *points_file, guint shard, guint shards);
 
 /* Which column is @key; it is one. */
 guint lh_sweep_column(const LhSweep *sweep, const char *key);

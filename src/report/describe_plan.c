@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "report/cells.h"
 #include "report/describe_comparison.h"
+#include "report/describe_config.h"
 #include "report/text.h"
 
 #include <math.h>
@@ -363,6 +364,25 @@ print_words(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWe
     describe_refusals(cluster->search, out);
 }
 
+/* The way of the configuration, and the fastest in its words. */
+static void
+print_start(const LhPlanQuery *query, const LhPlanCluster *cluster, LhFormat format, GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    const gsize from = out->len;
+
+    g_string_append_c(out, '\n');
+    lh_describe_start(query->config, cluster->start, cluster->space->gpus,
+                      best != NULL ? best->iteration_s : 0,
+                      lh_device_usable_bytes(cluster->space->setup->device, LH_MEMORY_MARGIN), out);
+    if (best != NULL)
+        g_string_append_printf(out, "The fastest in the words of %s:\n",
+                               lh_config_system_name(query->config));
+    lh_table_words(format, out, from);
+    if (best != NULL)
+        lh_describe_words(query->config, cluster->space, best->point, format, out);
+}
+
 static void
 print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
               guint index, LhFormat format, GString *out)
@@ -388,6 +408,8 @@ print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlan
     from = out->len;
     print_words(query, answer, weights, index, out);
     lh_table_words(format, out, from);
+    if (cluster->start != NULL)
+        print_start(query, cluster, format, out);
 }
 
 /* ---- clusters beside each other ---- */
@@ -466,6 +488,8 @@ lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhP
     const gsize from = out->len;
 
     describe_question(query, cluster_at(answer, 0)->space, out);
+    if (query->config != NULL)
+        lh_describe_config(query->config, out);
     lh_table_words(format, out, from);
     for (guint i = 0; i < answer->clusters->len; i++)
         print_cluster(query, answer, weights, i, format, out);

@@ -90,6 +90,63 @@ place_of(const LhPlanCluster *cluster, guint point)
     return 0;
 }
 
+/* How the configuration says to train, and the fastest way in its words. */
+static void
+write_start(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanCluster *cluster)
+{
+    const LhPlanStart *start = cluster->start;
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    g_autoptr(GPtrArray) words =
+        best != NULL ? lh_plan_words(query->config, cluster->space, best->point) : NULL;
+
+    lh_jsonw_object_begin(w, "as_configured");
+    lh_jsonw_string(w, "way", start->way);
+    lh_jsonw_string(w, "refused", start->refusal);
+    lh_jsonw_bool(w, "fits", start->fits);
+    lh_jsonw_double(w, "iteration_s", start->iteration_s);
+    lh_jsonw_uint(w, "peak_bytes", start->peak_bytes);
+    lh_jsonw_object_end(w);
+    lh_jsonw_array_begin(w, "best_in_words");
+    for (guint i = 0; words != NULL && i < words->len; i++) {
+        const LhConfigWord *word = g_ptr_array_index(words, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "line", word->line);
+        lh_jsonw_string(w, "was", word->was);
+        lh_jsonw_bool(w, "added", word->added);
+        lh_jsonw_bool(w, "take_out", word->take_out);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_names(LhJsonWriter *w, const char *key, const GPtrArray *entries)
+{
+    lh_jsonw_array_begin(w, key);
+    for (guint i = 0; i < entries->len; i++)
+        lh_jsonw_string(w, NULL, ((const LhFileEntry *)g_ptr_array_index(entries, i))->path);
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_config(LhJsonWriter *w, const LhConfig *config)
+{
+    lh_jsonw_object_begin(w, "configuration");
+    lh_jsonw_string(w, "file", config->entries->file);
+    lh_jsonw_string(w, "sha256", config->entries->sha256);
+    lh_jsonw_string(w, "system", lh_config_system_name(config));
+    lh_jsonw_uint(w, "read", config->read);
+    lh_jsonw_uint(w, "without_effect", config->without_effect);
+    write_names(w, "as_the_framework", config->elsewhere);
+    write_names(w, "not_understood", config->unknown);
+    lh_jsonw_array_begin(w, "warnings");
+    for (guint i = 0; i < config->notes->len; i++)
+        lh_jsonw_string(w, NULL, g_ptr_array_index(config->notes, i));
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}
+
 static void
 write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *answer,
               const LhPlanWeights *weights, guint index)
@@ -118,6 +175,8 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
     write_bound(w, cluster->bound);
     write_refusals(w, cluster);
     write_misses(w, cluster);
+    if (cluster->start != NULL)
+        write_start(w, query, cluster);
     lh_jsonw_object_end(w);
 }
 
@@ -170,6 +229,8 @@ lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanW
     lh_jsonw_bool(w, "interrupted", answer->interrupted);
     lh_jsonw_string(w, "best_cluster", best != NULL ? best->space->cluster : NULL);
     write_longest(w, &answer->longest);
+    if (query->config != NULL)
+        write_config(w, query->config);
     lh_jsonw_array_begin(w, "clusters");
     for (guint i = 0; i < answer->clusters->len; i++)
         write_cluster(w, query, answer, weights, i);

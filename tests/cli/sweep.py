@@ -125,6 +125,47 @@ def check_kills(program, folder, path, kills):
     assert points.read_bytes() == lines, "the points differ after the kills"
 
 
+def check_shards(program, folder, path):
+    """Three shards as processes side by side, of which one is killed and one never ran: the same bytes,
+    with both named; and a task of a job array is the shard that Slurm says."""
+    whole, cut = folder / "whole.jsonl", folder / "cut.jsonl"
+    words = ["sweep", str(path), "--format", "csv"]
+    expected = run(program, *words, "--points", str(whole))
+    shards = [subprocess.Popen([program, "sweep", str(path), "--points", str(cut), "--shard-of", f"{k}/4"],
+                               stdout=subprocess.PIPE, text=True) for k in (1, 2, 3)]
+    for k, shard in enumerate(shards, 1):
+        assert shard.communicate()[0] == f"shard {k} of 4: {2 if k != 1 else 3} of 9 points are in {cut}.{k}-of-4\n"
+        assert shard.returncode == 0
+    first, second = pathlib.Path(f"{cut}.1-of-4"), pathlib.Path(f"{cut}.2-of-4")
+    lines = second.read_bytes()
+    os.truncate(second, lines.rindex(b"\n", 0, -1) + 20)  # killed within its last line
+
+    def merge():
+        done = subprocess.run([program, *words, "--points", str(cut), "--shards", "4"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == expected and cut.read_bytes() == whole.read_bytes(), "shards are another sweep"
+        return done.stderr
+
+    said = merge()
+    assert "shard 2 of 4 did not end: cut.jsonl.2-of-4 has 1 of its 2 points" in said, said
+    assert "shard 4 of 4 is lost: there is no cut.jsonl.4-of-4, and its 2 points" in said, said
+    assert "shard 1" not in said and "shard 3" not in said, said
+    # The lost ones again: the one goes on from where it was killed; the other is task 13 of 10, 11, 12, 13.
+    run(program, "sweep", str(path), "--points", str(cut), "--shard-of", "2/4")
+    assert second.read_bytes() == lines
+    task = {"SLURM_ARRAY_TASK_ID": "13", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_MAX": "13",
+            "SLURM_ARRAY_TASK_COUNT": "4"}
+    subprocess.run([program, "sweep", str(path), "--points", str(cut), "--shard-of", "auto"], check=True,
+                   capture_output=True, env={**os.environ, **task})
+    cut.unlink()
+    assert merge() == "", "nothing is lost"
+    # A file of another shard is not taken for this one's.
+    pathlib.Path(f"{cut}.4-of-4").write_bytes(first.read_bytes())
+    cut.unlink()
+    done = subprocess.run([program, *words, "--points", str(cut), "--shards", "4"], capture_output=True, text=True)
+    assert done.returncode == 3 and "4-of-4" in done.stderr, done.stderr
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -137,6 +178,7 @@ def main():
         check_document(program, path)
         check_document(program, check_rows(program, folder, STEPS, "steps"))
         check_kills(program, folder, path, arguments.kills)
+        check_shards(program, folder, path)
     print(f"sweeps are what compare and sim say, also after {arguments.kills} kills")
     return 0
 

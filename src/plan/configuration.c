@@ -1,0 +1,572 @@
+/*
+ * What configurations of all systems share: finding the system, names, fields, errors, words. What
+ * each system's settings mean is in its own file.
+ */
+#include "plan/configuration.h"
+
+#include "base/error.h"
+#include "plan/configuration_private.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define COUNT_MAX (UINT64_C(1) << 40)
+#define SHOWN "%.60s"
+
+/* What a setting says of a scenario. */
+typedef struct {
+    unsigned part; /* LhConfigParts */
+    const char *field;
+    char *value; /* NULL: a flag */
+    const LhFileEntry *entry;
+} Setting;
+
+/* How files are read and written, by their ending. */
+static const struct {
+    const char *ending;
+    LhEntriesReader *reader;
+    const LhConfigSystem *system;
+} formats[] = {
+    { ".toml", lh_entries_toml, &lh_config_torchtitan },
+    { ".json", lh_entries_json, &lh_config_deepspeed },
+    { ".yaml", lh_entries_yaml, &lh_config_megatron },
+    { ".yml", lh_entries_yaml, &lh_config_megatron },
+    { "", lh_entries_arguments, &lh_config_megatron },
+};
+
+static guint
+format_of(const char *file)
+{
+    guint i = 0;
+
+    while (!g_str_has_suffix(file, formats[i].ending))
+        i++;
+    return i;
+}
+
+const char *
+lh_config_system_name(const LhConfig *config)
+{
+    return config->system->name;
+}
+
+/* ---- names ---- */
+
+static char *
+name_of(const LhConfigSystem *system, const char *path)
+{
+    const char *dot = system->last_word ? strrchr(path, '.') : NULL;
+    char *name = g_ascii_strdown(dot != NULL ? dot + 1 : path, -1);
+
+    return g_strdelimit(name, "_", '-');
+}
+
+static const LhConfigKey *
+find_key(const LhConfigSystem *system, const char *name)
+{
+    for (const LhConfigKey *key = system->keys; key->name != NULL; key++) {
+        const gsize length = strlen(key->name);
+
+        if (key->name[length - 1] == '*' ? strncmp(key->name, name, length - 1) == 0
+                                         : strcmp(key->name, name) == 0)
+            return key;
+    }
+    return NULL;
+}
+
+const LhFileEntry *
+lh_config_entry(const LhConfig *config, const char *name)
+{
+    for (guint i = config->names->len; i-- > 0;) {
+        const LhFileEntry *entry = g_ptr_array_index(config->entries->entries, i);
+
+        if (strcmp(g_ptr_array_index(config->names, i), name) == 0)
+            return entry->kind == LH_ENTRY_NONE ? NULL : entry;
+    }
+    return NULL;
+}
+
+/* ---- messages ---- */
+
+/* "file:line:column", of an entry or of the whole file; caller frees. */
+static char *
+place(const LhConfig *config, const LhFileEntry *entry)
+{
+    return g_strdup_printf("%s:%u:%u", config->entries->file, entry != NULL ? entry->line : 1,
+                           entry != NULL ? entry->column : 1);
+}
+
+void
+lh_config_note(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+{
+    g_autofree char *where = place(config, entry);
+    g_autofree char *message = NULL;
+    va_list args;
+
+    va_start(args, format);
+    message = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_ptr_array_add(config->notes, g_strdup_printf("%s: warning: %s", where, message));
+}
+
+bool
+lh_config_fail(const LhConfig *config, const LhFileEntry *entry, GError **error, const char *format,
+               ...)
+{
+    g_autofree char *where = place(config, entry);
+    g_autofree char *message = NULL;
+    va_list args;
+
+    va_start(args, format);
+    message = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: %s", where, message);
+    return false;
+}
+
+static bool
+refuse(const LhConfig *config, const LhFileEntry *entry, const char *allowed, GError **error)
+{
+    g_autofree char *text = lh_entry_text(entry);
+    g_autofree char *shown = g_strescape(text, NULL);
+    g_autofree char *path = g_strescape(entry->path, NULL);
+
+    return lh_config_fail(
+        config, entry, error, "\"" SHOWN "\": found \"" SHOWN "\"; allowed: %s%s", path, shown,
+        allowed, strchr(text, '$') != NULL ? "; the file does not say what the variable is" : "");
+}
+
+/* ---- values ---- */
+
+/* The value of an argument is its first word: behind the last one of a program stands its script.
+ */
+static const char *
+value_of(const LhConfig *config, const LhFileEntry *entry)
+{
+    const bool arguments = config->entries->taken == NULL;
+
+    return arguments && entry->values->len > 0 ? g_ptr_array_index(entry->values, 0)
+                                               : lh_entry_value(entry);
+}
+
+bool
+lh_config_count(const LhConfig *config, const char *name, uint64_t *value, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(config, name);
+    const char *text = entry != NULL ? value_of(config, entry) : NULL;
+    guint64 number;
+
+    if (entry == NULL)
+        return true;
+    if (text == NULL || !g_ascii_string_to_unsigned(text, 10, 0, COUNT_MAX, &number, NULL))
+        return refuse(config, entry, "a whole number", error);
+    *value = number;
+    return true;
+}
+
+bool
+lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(config, name);
+    const char *text = entry != NULL ? value_of(config, entry) : NULL;
+    const bool arguments = config->entries->taken == NULL;
+
+    if (entry == NULL)
+        return true;
+    if (arguments && (text == NULL || strcmp(text, "false") != 0))
+        *value = true; /* what stands behind a flag is none of its values */
+    else if (text != NULL && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0))
+        *value = strcmp(text, "true") == 0;
+    else
+        return refuse(config, entry, "true, false", error);
+    return true;
+}
+
+bool
+lh_config_word(const LhConfig *config, const char *name, const char **value, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(config, name);
+
+    if (entry == NULL)
+        return true;
+    if (value_of(config, entry) == NULL)
+        return refuse(config, entry, "one word", error);
+    *value = value_of(config, entry);
+    return true;
+}
+
+/* ---- settings ---- */
+
+static void
+setting_free(gpointer data)
+{
+    Setting *setting = data;
+
+    g_free(setting->value);
+    g_free(setting);
+}
+
+void
+lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, const char *field,
+              const char *value)
+{
+    Setting *setting = g_new(Setting, 1);
+
+    *setting = (Setting){ .part = part, .field = field, .value = g_strdup(value), .entry = entry };
+    g_ptr_array_add(config->settings, setting);
+}
+
+void
+lh_config_set_count(LhConfig *config, const LhFileEntry *entry, unsigned part, const char *field,
+                    uint64_t value)
+{
+    g_autofree char *text = g_strdup_printf("%" PRIu64, value);
+
+    lh_config_set(config, entry, part, field, text);
+}
+
+/* Settings whose value is that of a field. */
+static bool
+take_key(LhConfig *config, const LhConfigKey *key, GError **error)
+{
+    const unsigned part = key->kind == LH_KEY_WAY ? LH_CONFIG_WAY : LH_CONFIG_QUESTION;
+    const LhFileEntry *entry = lh_config_entry(config, key->name);
+    uint64_t number = 0;
+
+    if (entry == NULL)
+        return true;
+    if (!lh_config_count(config, key->name, &number, error))
+        return false;
+    if (number == 0)
+        return refuse(config, entry, "at least 1", error);
+    lh_config_set_count(config, entry, part, key->field, number);
+    return true;
+}
+
+static bool
+take_keys(LhConfig *config, GError **error)
+{
+    for (const LhConfigKey *key = config->system->keys; key->name != NULL; key++) {
+        if ((key->kind == LH_KEY_WAY || key->kind == LH_KEY_QUESTION) &&
+            !take_key(config, key, error))
+            return false;
+    }
+    return true;
+}
+
+/* Where settings are known by their last word, two of them must not contradict each other. */
+static bool
+check_twice(const LhConfig *config, guint index, GError **error)
+{
+    const LhFileEntry *entry = g_ptr_array_index(config->entries->entries, index);
+    const char *name = g_ptr_array_index(config->names, index);
+    const LhFileEntry *last = lh_config_entry(config, name);
+    g_autofree char *one = lh_entry_text(entry);
+    g_autofree char *other = last != NULL ? lh_entry_text(last) : NULL;
+
+    if (config->entries->taken == NULL || last == NULL || entry->kind == LH_ENTRY_NONE ||
+        strcmp(one, other) == 0)
+        return true;
+    return lh_config_fail(config, last, error,
+                          "\"%s\" is \"" SHOWN "\" here and \"" SHOWN "\" in "
+                          "line %u",
+                          name, other, one, entry->line);
+}
+
+/* Sorts the settings by what they are to us. */
+static bool
+sort(LhConfig *config, GError **error)
+{
+    const GPtrArray *entries = config->entries->entries;
+
+    for (guint i = 0; i < entries->len; i++)
+        g_ptr_array_add(
+            config->names,
+            name_of(config->system, ((const LhFileEntry *)g_ptr_array_index(entries, i))->path));
+    for (guint i = 0; i < entries->len; i++) {
+        LhFileEntry *entry = g_ptr_array_index(entries, i);
+        const LhConfigKey *key = find_key(config->system, g_ptr_array_index(config->names, i));
+
+        if (key == NULL)
+            g_ptr_array_add(config->unknown, entry);
+        else if (key->kind == LH_KEY_FRAMEWORK)
+            g_ptr_array_add(config->elsewhere, entry);
+        else if (key->kind == LH_KEY_NOTHING)
+            config->without_effect++;
+        else if (check_twice(config, i, error))
+            config->read++;
+        else
+            return false;
+    }
+    return true;
+}
+
+static LhConfig *
+decode(LhEntries *entries, const LhConfigSystem *system, GError **error)
+{
+    g_autoptr(LhConfig) config = g_new0(LhConfig, 1);
+
+    config->system = system;
+    config->entries = entries;
+    config->settings = g_ptr_array_new_with_free_func(setting_free);
+    config->names = g_ptr_array_new_with_free_func(g_free);
+    config->notes = g_ptr_array_new_with_free_func(g_free);
+    config->unknown = g_ptr_array_new();
+    config->elsewhere = g_ptr_array_new();
+    if (!sort(config, error) || !take_keys(config, error) || !system->take(config, error))
+        return NULL;
+    if (config->read == 0) {
+        lh_config_fail(config, NULL, error,
+                       "nothing in it is a setting of %s that says how to train", system->name);
+        return NULL;
+    }
+    return g_steal_pointer(&config);
+}
+
+LhConfig *
+lh_config_load(const char *path, GError **error)
+{
+    const guint format = format_of(path);
+    LhEntries *entries = lh_entries_load(path, formats[format].reader, error);
+
+    return entries == NULL ? NULL : decode(entries, formats[format].system, error);
+}
+
+LhConfig *
+lh_config_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    const guint format = format_of(file);
+    LhEntries *entries = formats[format].reader(file, text, length, error);
+
+    return entries == NULL ? NULL : decode(entries, formats[format].system, error);
+}
+
+void
+lh_config_free(LhConfig *config)
+{
+    if (config == NULL)
+        return;
+    g_ptr_array_unref(config->settings);
+    g_ptr_array_unref(config->names);
+    g_ptr_array_unref(config->notes);
+    g_ptr_array_unref(config->unknown);
+    g_ptr_array_unref(config->elsewhere);
+    lh_entries_free(config->entries);
+    g_free(config->model);
+    g_free(config);
+}
+
+/* ---- into scenarios ---- */
+
+static const LhField *
+field_named(const char *name)
+{
+    const LhField *field = lh_scenario_options();
+
+    while (strcmp(field->name, name) != 0)
+        field++;
+    return field;
+}
+
+/* An error of a value, which names the option, as one of the file. */
+static bool
+reword(const LhConfig *config, const LhFileEntry *entry, GError *cause, GError **error)
+{
+    const char *colon = strstr(cause->message, ": ");
+    g_autofree char *path = g_strescape(entry != NULL ? entry->path : "", NULL);
+
+    lh_config_fail(config, entry, error, "\"" SHOWN "\": %s", path,
+                   colon != NULL ? colon + 2 : cause->message);
+    g_error_free(cause);
+    return false;
+}
+
+static bool
+apply(const LhConfig *config, const Setting *setting, LhScenario *scenario, GError **error)
+{
+    g_autofree char *where = place(config, setting->entry);
+    g_autofree char *path =
+        g_strescape(setting->entry != NULL ? setting->entry->path : setting->field, NULL);
+    GError *cause = NULL;
+
+    if (!lh_scenario_set_from(scenario, field_named(setting->field), setting->value,
+                              g_strdup_printf("%s: error: \"" SHOWN "\"", where, path), &cause))
+        return reword(config, setting->entry, cause, error);
+    return true;
+}
+
+bool
+lh_config_apply(const LhConfig *config, unsigned parts, LhScenario *scenario, GError **error)
+{
+    const char *const *schedules = config->system->schedules;
+    const Setting step = { .field = "step" };
+    const Setting framework = { .field = "framework", .value = (char *)config->system->framework };
+
+    if (!apply(config, &step, scenario, error) || !apply(config, &framework, scenario, error))
+        return false;
+    for (guint i = 0; i < config->settings->len; i++) {
+        const Setting *setting = g_ptr_array_index(config->settings, i);
+
+        if ((setting->part & parts) != 0 && !apply(config, setting, scenario, error))
+            return false;
+    }
+    for (; (parts & LH_CONFIG_LIMITS) != 0 && *schedules != NULL; schedules++) {
+        const Setting schedule = { .field = "schedule", .value = (char *)*schedules };
+
+        if (!apply(config, &schedule, scenario, error))
+            return false;
+    }
+    if ((parts & LH_CONFIG_LIMITS) != 0)
+        scenario->system = config->system;
+    if ((parts & LH_CONFIG_QUESTION) != 0) {
+        scenario->global_batch_size = config->global_batch_size;
+        g_free(scenario->model_text);
+        scenario->model_text = g_strdup(config->model);
+        g_free(scenario->model_file);
+        scenario->model_file = g_strdup(config->entries->file);
+    }
+    return true;
+}
+
+/* ---- words ---- */
+
+bool
+lh_config_allows(const LhConfigSystem *system, const LhConfigWay *way)
+{
+    return system->allows(way);
+}
+
+static void
+word_free(gpointer data)
+{
+    LhConfigWord *word = data;
+
+    g_free(word->line);
+    g_free(word->was);
+    g_free(word);
+}
+
+/* "--name value", "name: value", "name = value", "name": value. Paths of tables are opened by a
+ * line of their own in TOML. Caller frees. */
+static char *
+line_of(const LhConfig *config, const char *path, LhEntryKind kind, const char *value)
+{
+    const char *file = config->entries->file;
+    const char *dot = strrchr(path, '.');
+    const char *last = dot != NULL ? dot + 1 : path;
+    const bool word = kind == LH_ENTRY_WORD;
+    g_autofree char *list = NULL;
+    g_autofree char *name = g_strdelimit(g_strdup(last), "-", '_');
+    g_auto(GStrv) parts = NULL;
+
+    if (config->entries->taken == NULL)
+        return value == NULL ? g_strdup_printf("--%s", path)
+                             : g_strdup_printf("--%s %s", path, value);
+    if (value == NULL)
+        value = "true";
+    if (kind == LH_ENTRY_LIST) {
+        parts = g_strsplit(value, " ", -1);
+        list = g_strjoinv(", ", parts);
+        return g_strdup_printf("%s: [%s]", name, list);
+    }
+    if (g_str_has_suffix(file, ".toml"))
+        return g_strdup_printf(word ? "%s = \"%s\"" : "%s = %s", last, value);
+    if (!g_str_has_suffix(file, ".json"))
+        return g_strdup_printf("%s: %s", name, value);
+    if (dot != NULL) {
+        g_autofree char *table = g_strndup(path, (gsize)(dot - path));
+
+        return g_strdup_printf("\"%s\": { \"%s\": %s }", table, last, value);
+    }
+    return g_strdup_printf("\"%s\": %s", last, value);
+}
+
+/* Opens the table of @path in TOML, if the last word was in another one. */
+static void
+open_table(const LhConfig *config, GPtrArray *words, const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    LhConfigWord *word;
+    g_autofree char *header = NULL;
+
+    if (dot == NULL || !g_str_has_suffix(config->entries->file, ".toml"))
+        return;
+    header = g_strdup_printf("[%.*s]", (int)(dot - path), path);
+    for (guint i = words->len; i-- > 0;) {
+        word = g_ptr_array_index(words, i);
+        if (word->line[0] == '[') {
+            if (strcmp(word->line, header) == 0)
+                return;
+            break;
+        }
+    }
+    word = g_new0(LhConfigWord, 1);
+    word->line = g_steal_pointer(&header);
+    g_ptr_array_add(words, word);
+}
+
+void
+lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhEntryKind kind,
+              const char *value)
+{
+    g_autofree char *name = name_of(config->system, path);
+    const LhFileEntry *entry = lh_config_entry(config, name);
+    g_autofree char *was = entry != NULL ? lh_entry_text(entry) : NULL;
+    LhConfigWord *word = g_new0(LhConfigWord, 1);
+    const char *said = value != NULL ? value : "";
+
+    open_table(config, words, path);
+    word->line = line_of(config, path, kind, value);
+    word->added = entry == NULL;
+    if (entry != NULL && value == NULL && g_strcmp0(was, "false") != 0)
+        g_clear_pointer(&was, g_free); /* a flag that is set */
+    else if (was != NULL && strcmp(was, said) == 0)
+        g_clear_pointer(&was, g_free);
+    word->was = g_steal_pointer(&was);
+    g_ptr_array_add(words, word);
+}
+
+void
+lh_config_say_count(const LhConfig *config, GPtrArray *words, const char *path, uint64_t value)
+{
+    g_autofree char *text = g_strdup_printf("%" PRIu64, value);
+
+    lh_config_say(config, words, path, LH_ENTRY_PLAIN, text);
+}
+
+void
+lh_config_unsay(const LhConfig *config, GPtrArray *words, const char *path)
+{
+    g_autofree char *name = name_of(config->system, path);
+    const LhFileEntry *entry = lh_config_entry(config, name);
+    g_autofree char *was = entry != NULL ? lh_entry_text(entry) : NULL;
+    LhConfigWord *word;
+
+    if (entry == NULL || g_strcmp0(was, "false") == 0)
+        return;
+    open_table(config, words, path);
+    word = g_new0(LhConfigWord, 1);
+    word->line = line_of(config, path, entry->kind, entry->values->len > 0 ? was : NULL);
+    word->take_out = true;
+    g_ptr_array_add(words, word);
+}
+
+void
+lh_config_remark(const LhConfig *config, GPtrArray *words, const char *text)
+{
+    LhConfigWord *word = g_new0(LhConfigWord, 1);
+
+    (void)config;
+    word->line = g_strdup(text);
+    g_ptr_array_add(words, word);
+}
+
+GPtrArray *
+lh_config_words(const LhConfig *config, const LhConfigWay *way)
+{
+    GPtrArray *words = g_ptr_array_new_with_free_func(word_free);
+
+    config->system->say(config, way, words);
+    return words;
+}

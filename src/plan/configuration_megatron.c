@@ -1,0 +1,659 @@
+/*
+ * Megatron-LM: arguments of its training scripts, and YAML of its --yaml-cfg and of Megatron
+ * Bridge, whose fields have the same names. Names as of github:NVIDIA/Megatron-LM,
+ * megatron/training/arguments.py; defaults likewise.
+ *
+ * Expert parallelism, FP8 and recomputation of single modules are not predicted, and it says so.
+ */
+#include "plan/configuration_private.h"
+
+#include "base/data.h"
+#include "base/jsonw.h"
+#include "model/model.h"
+#include "step/step.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define WAY(name, field)                                                                           \
+    {                                                                                              \
+        name, LH_KEY_WAY, field                                                                    \
+    }
+#define READ(name)                                                                                 \
+    {                                                                                              \
+        name, LH_KEY_READ, NULL                                                                    \
+    }
+#define FRAMEWORK(name)                                                                            \
+    {                                                                                              \
+        name, LH_KEY_FRAMEWORK, NULL                                                               \
+    }
+#define NOTHING(name)                                                                              \
+    {                                                                                              \
+        name, LH_KEY_NOTHING, NULL                                                                 \
+    }
+
+/* clang-format off */
+static const LhConfigKey keys[] = {
+    { "seq-length", LH_KEY_QUESTION, "seq_length" },
+    WAY("tensor-model-parallel-size", "tensor_model_parallel_size"),
+    WAY("context-parallel-size", "context_parallel_size"),
+    WAY("pipeline-model-parallel-size", "pipeline_model_parallel_size"),
+    WAY("num-layers-per-virtual-pipeline-stage", "num_layers_per_virtual_pipeline_stage"),
+    WAY("micro-batch-size", "micro_batch_size"),
+    READ("global-batch-size"), READ("cp-comm-type"), READ("hierarchical-context-parallel-sizes"),
+    READ("sequence-parallel"), READ("num-virtual-stages-per-pipeline-rank"),
+    READ("virtual-pipeline-model-parallel-size"),
+    READ("account-for-embedding-in-pipeline-split"), READ("account-for-loss-in-pipeline-split"),
+    READ("use-distributed-optimizer"), READ("data-parallel-sharding-strategy"),
+    READ("use-megatron-fsdp"), READ("use-custom-fsdp"), READ("use-torch-fsdp2"),
+    READ("torch-fsdp2-no-reshard-after-forward"),
+    READ("recompute-granularity"), READ("recompute-method"), READ("recompute-num-layers"),
+    READ("recompute-activations"), READ("recompute-modules"), READ("bf16"), READ("fp16"),
+    READ("fp8-format"), READ("fp8"), READ("window-size"), READ("expert-model-parallel-size"),
+    READ("num-layers"), READ("hidden-size"), READ("ffn-hidden-size"), READ("num-attention-heads"),
+    READ("group-query-attention"), READ("num-query-groups"), READ("kv-channels"),
+    READ("vocab-size"), READ("swiglu"), READ("gated-linear-unit"), READ("activation-func"),
+    READ("untie-embeddings-and-output-weights"), READ("share-embeddings-and-output-weights"),
+    READ("num-experts"), READ("num-moe-experts"), READ("moe-router-topk"),
+    READ("moe-ffn-hidden-size"), READ("moe-shared-expert-intermediate-size"),
+    READ("nnodes"), READ("nproc-per-node"), READ("world-size"), READ("transformer-impl"),
+    FRAMEWORK("overlap-grad-reduce"), FRAMEWORK("overlap-param-gather"),
+    FRAMEWORK("tp-comm-overlap"), FRAMEWORK("attention-backend"), FRAMEWORK("use-flash-attn"),
+    FRAMEWORK("grad-reduce-in-bf16"), FRAMEWORK("no-*"), FRAMEWORK("cross-entropy-*"),
+    FRAMEWORK("main-grads-dtype"), FRAMEWORK("main-params-dtype"), FRAMEWORK("exp-avg-dtype"),
+    FRAMEWORK("exp-avg-sq-dtype"), FRAMEWORK("use-precision-aware-optimizer"),
+    FRAMEWORK("accumulate-allreduce-grads-in-fp32"), FRAMEWORK("ddp-*"), FRAMEWORK("optimizer"),
+    FRAMEWORK("position-embedding-type"), FRAMEWORK("normalization"), FRAMEWORK("add-qkv-bias"),
+    FRAMEWORK("disable-bias-linear"), FRAMEWORK("add-bias-linear"), FRAMEWORK("qk-layernorm"),
+    FRAMEWORK("make-vocab-size-divisible-by"), FRAMEWORK("bias-*-fusion"),
+    FRAMEWORK("masked-softmax-fusion"), FRAMEWORK("gradient-accumulation-fusion"),
+    FRAMEWORK("expert-tensor-parallel-size"), FRAMEWORK("moe-*"), FRAMEWORK("use-rotary-*"),
+    NOTHING("rotary-*"), NOTHING("rope-*"), NOTHING("use-rope-scaling"), NOTHING("lr*"),
+    NOTHING("min-lr"), NOTHING("weight-decay*"), NOTHING("clip-grad"), NOTHING("adam-*"),
+    NOTHING("init-method-*"), NOTHING("norm-epsilon"), NOTHING("layernorm-*"),
+    NOTHING("attention-dropout"), NOTHING("hidden-dropout"), NOTHING("train-*"),
+    NOTHING("eval-*"), NOTHING("log-*"), NOTHING("save*"), NOTHING("load"),
+    NOTHING("tensorboard-*"), NOTHING("wandb-*"), NOTHING("timing-*"), NOTHING("data-*"),
+    NOTHING("split"),
+    NOTHING("tokenizer-*"), NOTHING("vocab-file"), NOTHING("merge-file"), NOTHING("mock-data"),
+    NOTHING("num-workers"), NOTHING("seed"), NOTHING("distributed-backend"),
+    NOTHING("distributed-timeout-minutes"), NOTHING("ckpt-*"), NOTHING("exit-*"),
+    NOTHING("max-position-embeddings"), NOTHING("use-mcore-models"), NOTHING("use-checkpoint-args"),
+    NOTHING("initial-loss-scale"), NOTHING("loss-scale*"), NOTHING("override-opt-param-scheduler"),
+    NOTHING("finetune"), NOTHING("profile*"), NOTHING("manual-gc*"), NOTHING("master-addr"),
+    NOTHING("master-port"), NOTHING("node-rank"), NOTHING("rdzv-*"), NOTHING("rdzv-id"),
+    NOTHING("standalone"), NOTHING("max-restarts"), NOTHING("apply-layernorm-1p"),
+    NOTHING("attention-softmax-in-fp32"), NOTHING("perform-initialization"),
+    NOTHING("dataloader-type"), NOTHING("eod-mask-loss"), NOTHING("async-save"),
+    NOTHING("use-dist-ckpt"), NOTHING("auto-detect-ckpt-format"), NOTHING("dist-ckpt-*"),
+    { NULL, LH_KEY_NOTHING, NULL },
+};
+/* clang-format on */
+
+static const char *const schedules[] = { "te-p2p", "te-allgather", "te-a2a", "te-a2a-p2p", NULL };
+
+/* --cp-comm-type, by schedule. */
+static const char *const comm_types[] = { "p2p", "all_gather", "a2a", "a2a+p2p", NULL };
+
+/* ---- the model ---- */
+
+typedef struct {
+    uint64_t layers, hidden, ffn, heads, groups, channels, vocab;
+    uint64_t experts, top, expert_ffn;
+    bool grouped, gated, untied, shared;
+} Shape;
+
+static bool
+read_shape(LhConfig *c, Shape *s, GError **error)
+{
+    const char *activation = "";
+
+    if (!lh_config_count(c, "num-layers", &s->layers, error) ||
+        !lh_config_count(c, "hidden-size", &s->hidden, error) ||
+        !lh_config_count(c, "ffn-hidden-size", &s->ffn, error) ||
+        !lh_config_count(c, "num-attention-heads", &s->heads, error) ||
+        !lh_config_count(c, "num-query-groups", &s->groups, error) ||
+        !lh_config_count(c, "kv-channels", &s->channels, error) ||
+        !lh_config_count(c, "vocab-size", &s->vocab, error) ||
+        !lh_config_count(c, "num-experts", &s->experts, error) ||
+        !lh_config_count(c, "num-moe-experts", &s->experts, error) ||
+        !lh_config_count(c, "moe-router-topk", &s->top, error) ||
+        !lh_config_count(c, "moe-ffn-hidden-size", &s->expert_ffn, error) ||
+        !lh_config_flag(c, "group-query-attention", &s->grouped, error) ||
+        !lh_config_flag(c, "swiglu", &s->gated, error) ||
+        !lh_config_flag(c, "gated-linear-unit", &s->gated, error) ||
+        !lh_config_word(c, "activation-func", &activation, error) ||
+        !lh_config_flag(c, "untie-embeddings-and-output-weights", &s->untied, error) ||
+        !lh_config_flag(c, "share-embeddings-and-output-weights", &s->shared, error))
+        return false;
+    s->gated = s->gated || strcmp(activation, "swiglu") == 0;
+    s->untied = s->untied ||
+                (lh_config_entry(c, "share-embeddings-and-output-weights") != NULL && !s->shared);
+    return true;
+}
+
+/* Arguments have a flag of their own for grouped heads; YAML has not. */
+static void
+fill_shape(LhConfig *c, Shape *s)
+{
+    const bool arguments = c->entries->taken == NULL;
+
+    if (arguments && s->groups != 0 && !s->grouped) {
+        lh_config_note(c, lh_config_entry(c, "num-query-groups"),
+                       "without --group-query-attention Megatron-LM ignores --num-query-groups: "
+                       "every head has keys and values of its own");
+        s->groups = 0;
+    }
+    if (s->groups == 0)
+        s->groups = s->heads;
+    if (s->channels == 0)
+        s->channels = s->hidden / s->heads;
+    if (s->ffn == 0) /* as it does */
+        s->ffn = s->gated ? 4 * s->hidden * 2 / 3 / 64 * 64 : 4 * s->hidden;
+    if (s->experts > 0 && s->expert_ffn != 0)
+        s->ffn = s->expert_ffn;
+}
+
+/* A model of models/ that has this shape, for the vocabulary that the tokenizer has. Caller frees.
+ */
+static LhModel *
+find_model(const Shape *s)
+{
+    g_auto(GStrv) names = lh_data_list("models");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhModel) m = lh_model_load(names[i], NULL);
+
+        if (m != NULL && m->num_layers == s->layers && m->hidden_size == s->hidden &&
+            m->num_attention_heads == s->heads && m->num_query_groups == s->groups &&
+            m->kv_channels == s->channels && m->ffn_hidden_size == s->ffn &&
+            m->gated_mlp == s->gated && m->num_experts == s->experts)
+            return g_steal_pointer(&m);
+    }
+    return NULL;
+}
+
+static void
+write_model(LhConfig *c, const Shape *s)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    LhJsonWriter *w = lh_jsonw_new(text, false);
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "schema", "longhaul.model/1");
+    lh_jsonw_string(w, "name", "the model of the configuration");
+    lh_jsonw_string(w, "source", "the configuration");
+    lh_jsonw_uint(w, "num_layers", s->layers);
+    lh_jsonw_uint(w, "hidden_size", s->hidden);
+    lh_jsonw_uint(w, "num_attention_heads", s->heads);
+    lh_jsonw_uint(w, "num_query_groups", s->groups);
+    lh_jsonw_uint(w, "kv_channels", s->channels);
+    lh_jsonw_uint(w, "ffn_hidden_size", s->ffn);
+    lh_jsonw_bool(w, "gated_mlp", s->gated);
+    if (s->experts > 0) {
+        lh_jsonw_uint(w, "num_experts", s->experts);
+        lh_jsonw_uint(w, "experts_per_token", s->top != 0 ? s->top : 2);
+    }
+    lh_jsonw_uint(w, "vocab_size", s->vocab);
+    lh_jsonw_bool(w, "tied_embeddings", !s->untied);
+    lh_jsonw_object_end(w);
+    lh_jsonw_free(w);
+    c->model = g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static bool
+take_model(LhConfig *c, GError **error)
+{
+    Shape s = { .layers = 0 };
+    g_autoptr(LhModel) known = NULL;
+
+    if (!read_shape(c, &s, error))
+        return false;
+    if (s.layers == 0 && s.hidden == 0 && s.heads == 0)
+        return true; /* it says nothing of a model */
+    if (s.layers == 0 || s.hidden == 0 || s.heads == 0)
+        return lh_config_fail(c, NULL, error,
+                              "a model needs num-layers, hidden-size and num-attention-heads");
+    fill_shape(c, &s);
+    if (s.vocab != 0) {
+        write_model(c, &s);
+        return true;
+    }
+    known = find_model(&s);
+    if (known == NULL) {
+        lh_config_note(c, lh_config_entry(c, "num-layers"),
+                       "how many words the tokenizer has is not said; add --vocab-size N, or name "
+                       "the model with --model");
+        return true;
+    }
+    lh_config_note(c, lh_config_entry(c, "num-layers"),
+                   "how many words the tokenizer has is not said; the shape is that of %s, which "
+                   "is taken",
+                   known->name);
+    lh_config_set(c, lh_config_entry(c, "num-layers"), LH_CONFIG_QUESTION, "model", known->name);
+    return true;
+}
+
+/* ---- context parallelism ---- */
+
+static int
+index_of(const char *const *words, const char *word)
+{
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], word) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* The one way of exchange, if all layers have the same; "allgather" is another spelling. */
+static bool
+read_comm_type(LhConfig *c, const char **type, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "cp-comm-type");
+    g_autofree char *shown = NULL;
+
+    *type = "p2p";
+    if (entry == NULL || entry->values->len == 0)
+        return true;
+    *type = g_ptr_array_index(entry->values, 0);
+    for (guint i = 1; i < entry->values->len; i++) {
+        if (strcmp(g_ptr_array_index(entry->values, i), *type) != 0) {
+            lh_config_note(c, entry,
+                           "layers exchange in several ways, of which only the first is taken");
+            break;
+        }
+    }
+    if (strcmp(*type, "allgather") == 0)
+        *type = "all_gather";
+    if (index_of(comm_types, *type) >= 0)
+        return true;
+    shown = g_strescape(*type, NULL);
+    return lh_config_fail(
+        c, entry, error,
+        "\"cp-comm-type\": found \"%.40s\"; allowed: p2p, all_gather, a2a, a2a+p2p", shown);
+}
+
+/* "8 2" or ["8", "2"] as "8,2"; NULL: not given. Caller frees. */
+static char *
+hierarchy_of(const LhConfig *c)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "hierarchical-context-parallel-sizes");
+    g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+    g_auto(GStrv) words = text != NULL ? g_strsplit_set(text, " ,", -1) : NULL;
+    g_autoptr(GString) sizes = g_string_new(NULL);
+
+    for (guint i = 0; words != NULL && words[i] != NULL; i++) {
+        if (words[i][0] != '\0')
+            g_string_append_printf(sizes, "%s%s", sizes->len > 0 ? "," : "", words[i]);
+    }
+    return sizes->len > 0 ? g_string_free(g_steal_pointer(&sizes), FALSE) : NULL;
+}
+
+static void
+warn_hierarchy(LhConfig *c, const char *type, const char *sizes, uint64_t context)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "cp-comm-type");
+    const LhFileEntry *levels = lh_config_entry(c, "hierarchical-context-parallel-sizes");
+    guint64 first, second;
+    g_auto(GStrv) parts = sizes != NULL ? g_strsplit(sizes, ",", -1) : NULL;
+
+    if (strcmp(type, "a2a+p2p") == 0 && sizes == NULL)
+        lh_config_note(c, entry,
+                       "a2a+p2p needs --hierarchical-context-parallel-sizes: newer versions stop "
+                       "without it, and older ones exchange nothing, so that every rank attends "
+                       "to its own tokens alone, fast and wrong");
+    else if (strcmp(type, "a2a+p2p") != 0 && sizes != NULL)
+        lh_config_note(c, levels, "only a2a+p2p reads it, and the way of exchange is %s", type);
+    if (parts != NULL && g_strv_length(parts) == 2 &&
+        g_ascii_string_to_unsigned(parts[0], 10, 1, UINT16_MAX, &first, NULL) &&
+        g_ascii_string_to_unsigned(parts[1], 10, 1, UINT16_MAX, &second, NULL) &&
+        first * second != context)
+        lh_config_note(c, levels,
+                       "%" PRIu64 " x %" PRIu64 " are not the %" PRIu64
+                       " ranks of context parallelism; Megatron-LM stops",
+                       first, second, context);
+}
+
+static void
+warn_context(LhConfig *c, const char *type, uint64_t context)
+{
+    const LhFileEntry *window = lh_config_entry(c, "window-size");
+    uint64_t length = 0;
+
+    lh_config_count(c, "seq-length", &length, NULL);
+    if (context > 1 && length % (2 * context) != 0)
+        lh_config_note(c, lh_config_entry(c, "seq-length"),
+                       "%" PRIu64 " tokens cannot be cut into the %" PRIu64
+                       " halves of chunks that %" PRIu64 " context-parallel ranks have",
+                       length, 2 * context, context);
+    if (context > 1 && window != NULL && strcmp(type, "a2a") != 0 &&
+        strcmp(type, "all_gather") != 0)
+        lh_config_note(c, window,
+                       "with context parallelism only a2a and all_gather keep a window; with %s "
+                       "TransformerEngine stops, or has the whole sequence seen",
+                       type);
+}
+
+static bool
+take_context(LhConfig *c, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "cp-comm-type");
+    g_autofree char *sizes = hierarchy_of(c);
+    const char *type;
+    uint64_t context = 1;
+
+    if (!read_comm_type(c, &type, error) ||
+        !lh_config_count(c, "context-parallel-size", &context, error))
+        return false;
+    if (lh_config_entry(c, "context-parallel-size") == NULL)
+        lh_config_set_count(c, NULL, LH_CONFIG_WAY, "context_parallel_size", 1);
+    warn_context(c, type, context);
+    if (context > 1)
+        warn_hierarchy(c, type, sizes, context);
+    lh_config_set(c, entry, LH_CONFIG_SCHEDULE, "schedule", schedules[index_of(comm_types, type)]);
+    if (strcmp(type, "a2a+p2p") == 0 && sizes != NULL)
+        lh_config_set(c, lh_config_entry(c, "hierarchical-context-parallel-sizes"),
+                      LH_CONFIG_SCHEDULE, "hierarchical_context_parallel_sizes", sizes);
+    return true;
+}
+
+/* --window-size 4096,0 (before and behind the own token); of Megatron's pair only the left part
+ * counts under a causal mask. */
+static bool
+take_window(LhConfig *c, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "window-size");
+    g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+    g_auto(GStrv) sides =
+        text != NULL ? g_strsplit_set(g_strdelimit(text, "()[]", ' '), ", ", -1) : NULL;
+    guint64 left;
+
+    for (guint i = 0; sides != NULL && sides[i] != NULL; i++) {
+        if (sides[i][0] == '\0')
+            continue;
+        if (!g_ascii_string_to_unsigned(sides[i], 10, 0, UINT32_MAX, &left, NULL))
+            return lh_config_fail(c, entry, error,
+                                  "\"window-size\": found \"%.40s\"; allowed: the "
+                                  "tokens before and behind the own one, 4096,0",
+                                  sides[i]);
+        lh_config_set_count(c, entry, LH_CONFIG_QUESTION, "window_size", left + 1);
+        return true;
+    }
+    return true;
+}
+
+/* ---- policies ---- */
+
+static bool
+take_recomputation(LhConfig *c, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "recompute-granularity");
+    const char *granularity = NULL, *method = NULL;
+    bool activations = false;
+    int policy = LH_CHECKPOINT_NONE;
+
+    if (!lh_config_word(c, "recompute-granularity", &granularity, error) ||
+        !lh_config_word(c, "recompute-method", &method, error) ||
+        !lh_config_flag(c, "recompute-activations", &activations, error))
+        return false;
+    if (granularity == NULL && activations) {
+        granularity = "selective";
+        entry = lh_config_entry(c, "recompute-activations");
+    }
+    if (granularity != NULL && strcmp(granularity, "full") == 0)
+        policy = LH_CHECKPOINT_LAYER;
+    else if (granularity != NULL && strcmp(granularity, "selective") == 0)
+        policy = LH_CHECKPOINT_SELECTIVE;
+    else if (granularity != NULL)
+        return lh_config_fail(
+            c, entry, error, "\"recompute-granularity\": found \"%.40s\"; allowed: full, selective",
+            granularity);
+    if (policy == LH_CHECKPOINT_LAYER && method == NULL)
+        lh_config_note(c, entry, "full needs --recompute-method; uniform is taken");
+    if (policy == LH_CHECKPOINT_LAYER && g_strcmp0(method, "block") == 0)
+        lh_config_note(c, lh_config_entry(c, "recompute-method"),
+                       "block recomputes some of a stage's layers; all of them are taken");
+    if (lh_config_entry(c, "recompute-modules") != NULL)
+        lh_config_note(c, lh_config_entry(c, "recompute-modules"),
+                       "recomputation of single modules is not predicted; attention's is taken");
+    lh_config_set(c, entry, LH_CONFIG_WAY, "checkpoint", lh_checkpoint_names[policy]);
+    return true;
+}
+
+static bool
+take_sharding(LhConfig *c, GError **error)
+{
+    static const char *const strategies[] = { "no_shard", "optim", "optim_grads",
+                                              "optim_grads_params", NULL };
+    const LhFileEntry *entry = lh_config_entry(c, "data-parallel-sharding-strategy");
+    const char *strategy = "no_shard";
+    bool distributed = false, megatron = false, torch = false;
+    int shard;
+
+    if (!lh_config_flag(c, "use-distributed-optimizer", &distributed, error) ||
+        !lh_config_flag(c, "use-megatron-fsdp", &megatron, error) ||
+        !lh_config_flag(c, "use-custom-fsdp", &megatron, error) ||
+        !lh_config_flag(c, "use-torch-fsdp2", &torch, error) ||
+        !lh_config_word(c, "data-parallel-sharding-strategy", &strategy, error))
+        return false;
+    shard = index_of(strategies, strategy);
+    if (shard < 0)
+        return lh_config_fail(c, entry, error,
+                              "\"data-parallel-sharding-strategy\": found \"%.40s\"; allowed: "
+                              "no_shard, optim, optim_grads, optim_grads_params",
+                              strategy);
+    if (entry != NULL && !megatron)
+        lh_config_note(c, entry, "only --use-megatron-fsdp reads it, and that is not given");
+    if (torch)
+        shard = LH_SHARD_FSDP;
+    else if (!megatron)
+        shard = distributed ? LH_SHARD_ZERO1 : LH_SHARD_DDP;
+    lh_config_set(c, entry, LH_CONFIG_WAY, "shard", lh_shard_names[shard]);
+    return true;
+}
+
+static bool
+take_pipeline(LhConfig *c, GError **error)
+{
+    uint64_t stages = 1, chunks = 0, layers = 0;
+    bool embedding = false, loss = false;
+    const LhFileEntry *entry = lh_config_entry(c, "num-virtual-stages-per-pipeline-rank");
+
+    if (entry == NULL)
+        entry = lh_config_entry(c, "virtual-pipeline-model-parallel-size");
+    if (!lh_config_count(c, "pipeline-model-parallel-size", &stages, error) ||
+        !lh_config_count(c, "num-layers", &layers, error) ||
+        !lh_config_count(c, "virtual-pipeline-model-parallel-size", &chunks, error) ||
+        !lh_config_count(c, "num-virtual-stages-per-pipeline-rank", &chunks, error) ||
+        !lh_config_flag(c, "account-for-embedding-in-pipeline-split", &embedding, error) ||
+        !lh_config_flag(c, "account-for-loss-in-pipeline-split", &loss, error))
+        return false;
+    if (embedding)
+        lh_config_set(c, lh_config_entry(c, "account-for-embedding-in-pipeline-split"),
+                      LH_CONFIG_WAY, "account_for_embedding_in_pipeline_split", NULL);
+    if (loss)
+        lh_config_set(c, lh_config_entry(c, "account-for-loss-in-pipeline-split"), LH_CONFIG_WAY,
+                      "account_for_loss_in_pipeline_split", NULL);
+    layers += (embedding ? 1U : 0U) + (loss ? 1U : 0U);
+    if (chunks > 1 && stages > 1 && layers % (stages * chunks) == 0 && layers > 0)
+        lh_config_set_count(c, entry, LH_CONFIG_WAY, "num_layers_per_virtual_pipeline_stage",
+                            layers / (stages * chunks));
+    else if (chunks > 1)
+        lh_config_note(c, entry,
+                       "%" PRIu64 " layers on %" PRIu64 " stages cannot be cut into %" PRIu64
+                       " chunks each; one chunk is taken",
+                       layers, stages, chunks);
+    return true;
+}
+
+/* ---- the rest ---- */
+
+static bool
+take_precision(LhConfig *c, GError **error)
+{
+    bool bf16 = false, fp16 = false;
+    const char *fp8[] = { "fp8-format", "fp8" };
+
+    if (!lh_config_flag(c, "bf16", &bf16, error) || !lh_config_flag(c, "fp16", &fp16, error))
+        return false;
+    if (!bf16 && !fp16)
+        lh_config_note(c, NULL,
+                       "neither --bf16 nor --fp16 is given, and Megatron-LM trains in fp32 then; "
+                       "bf16 is predicted");
+    lh_config_set(c, lh_config_entry(c, fp16 && !bf16 ? "fp16" : "bf16"), LH_CONFIG_QUESTION,
+                  "dtype", fp16 && !bf16 ? "fp16" : "bf16");
+    for (guint i = 0; i < G_N_ELEMENTS(fp8); i++) {
+        if (lh_config_entry(c, fp8[i]) != NULL)
+            lh_config_note(c, lh_config_entry(c, fp8[i]),
+                           "products in FP8 are not predicted; they are taken in 16 bits");
+    }
+    return true;
+}
+
+static bool
+take_ranks(LhConfig *c, GError **error)
+{
+    uint64_t nodes = 0, each = 0, tensor = 1, experts = 1;
+    bool sequence = false;
+
+    if (!lh_config_count(c, "global-batch-size", &c->global_batch_size, error) ||
+        !lh_config_count(c, "world-size", &c->processes, error))
+        return false;
+    /* A launcher takes other words, too, such as ranges of nodes. */
+    if (lh_config_count(c, "nnodes", &nodes, NULL) &&
+        lh_config_count(c, "nproc-per-node", &each, NULL) && nodes > 0 && each > 0 &&
+        nodes < UINT32_MAX && each < UINT32_MAX)
+        c->processes = nodes * each;
+    if (!lh_config_count(c, "tensor-model-parallel-size", &tensor, error) ||
+        !lh_config_count(c, "expert-model-parallel-size", &experts, error) ||
+        !lh_config_flag(c, "sequence-parallel", &sequence, error))
+        return false;
+    if (tensor > 1 && !sequence)
+        lh_config_note(c, lh_config_entry(c, "tensor-model-parallel-size"),
+                       "without --sequence-parallel every tensor-parallel rank keeps whole norms; "
+                       "here they are predicted as shared");
+    if (experts > 1)
+        lh_config_note(c, lh_config_entry(c, "expert-model-parallel-size"),
+                       "expert parallelism is not predicted: every rank has all experts");
+    return true;
+}
+
+static bool
+take(LhConfig *c, GError **error)
+{
+    return take_model(c, error) && take_context(c, error) && take_window(c, error) &&
+           take_recomputation(c, error) && take_sharding(c, error) && take_pipeline(c, error) &&
+           take_precision(c, error) && take_ranks(c, error);
+}
+
+/* ---- a way in its words ---- */
+
+static bool
+allows(const LhConfigWay *way)
+{
+    return way->checkpoint != LH_CHECKPOINT_REMAT && way->order != LH_PIPELINE_GPIPE;
+}
+
+static void
+say_context(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    const int type = way->context > 1 ? index_of(schedules, way->schedule) : -1;
+    g_autofree char *sizes = g_strdup_printf("%u %u", way->heads, way->others);
+
+    lh_config_say_count(c, words, "context-parallel-size", way->context);
+    if (type >= 0)
+        lh_config_say(c, words, "cp-comm-type", LH_ENTRY_WORD, comm_types[type]);
+    if (type >= 0 && strcmp(way->schedule, "te-a2a-p2p") == 0)
+        lh_config_say(c, words, "hierarchical-context-parallel-sizes", LH_ENTRY_LIST, sizes);
+    else
+        lh_config_unsay(c, words, "hierarchical-context-parallel-sizes");
+}
+
+static void
+say_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    lh_config_say_count(c, words, "pipeline-model-parallel-size", way->pipeline);
+    lh_config_unsay(c, words, "num-virtual-stages-per-pipeline-rank");
+    lh_config_unsay(c, words, "virtual-pipeline-model-parallel-size");
+    if (way->chunks > 1)
+        lh_config_say_count(c, words, "num-layers-per-virtual-pipeline-stage",
+                            way->layers_of_chunk);
+    else
+        lh_config_unsay(c, words, "num-layers-per-virtual-pipeline-stage");
+    if (way->embedding_counts)
+        lh_config_say(c, words, "account-for-embedding-in-pipeline-split", LH_ENTRY_FLAG, NULL);
+    else
+        lh_config_unsay(c, words, "account-for-embedding-in-pipeline-split");
+    if (way->loss_counts)
+        lh_config_say(c, words, "account-for-loss-in-pipeline-split", LH_ENTRY_FLAG, NULL);
+    else
+        lh_config_unsay(c, words, "account-for-loss-in-pipeline-split");
+}
+
+static void
+say_recomputation(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    lh_config_unsay(c, words, "recompute-activations");
+    lh_config_unsay(c, words, "recompute-modules");
+    if (way->checkpoint == LH_CHECKPOINT_NONE)
+        lh_config_unsay(c, words, "recompute-granularity");
+    else
+        lh_config_say(c, words, "recompute-granularity", LH_ENTRY_WORD,
+                      way->checkpoint == LH_CHECKPOINT_LAYER ? "full" : "selective");
+    if (way->checkpoint == LH_CHECKPOINT_LAYER) {
+        lh_config_say(c, words, "recompute-method", LH_ENTRY_WORD, "uniform");
+        lh_config_say_count(c, words, "recompute-num-layers", 1);
+    } else {
+        lh_config_unsay(c, words, "recompute-method");
+        lh_config_unsay(c, words, "recompute-num-layers");
+    }
+}
+
+static void
+say_sharding(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    lh_config_unsay(c, words, "use-torch-fsdp2");
+    lh_config_unsay(c, words, "use-custom-fsdp");
+    if (way->shard == LH_SHARD_DDP)
+        lh_config_unsay(c, words, "use-distributed-optimizer");
+    else
+        lh_config_say(c, words, "use-distributed-optimizer", LH_ENTRY_FLAG, NULL);
+    if (way->shard == LH_SHARD_ZERO2 || way->shard == LH_SHARD_FSDP) {
+        lh_config_say(c, words, "use-megatron-fsdp", LH_ENTRY_FLAG, NULL);
+        lh_config_say(c, words, "data-parallel-sharding-strategy", LH_ENTRY_WORD,
+                      way->shard == LH_SHARD_ZERO2 ? "optim_grads" : "optim_grads_params");
+    } else {
+        lh_config_unsay(c, words, "use-megatron-fsdp");
+        lh_config_unsay(c, words, "data-parallel-sharding-strategy");
+    }
+}
+
+static void
+say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    lh_config_say_count(c, words, "seq-length", way->seq_length);
+    lh_config_say_count(c, words, "micro-batch-size", way->micro_batch_size);
+    lh_config_say_count(c, words, "global-batch-size",
+                        (uint64_t)way->micro_batch_size * way->micro_batches * way->data);
+    lh_config_say_count(c, words, "tensor-model-parallel-size", way->tensor);
+    if (way->tensor > 1)
+        lh_config_say(c, words, "sequence-parallel", LH_ENTRY_FLAG, NULL);
+    else
+        lh_config_unsay(c, words, "sequence-parallel");
+    say_pipeline(c, way, words);
+    say_context(c, way, words);
+    say_recomputation(c, way, words);
+    say_sharding(c, way, words);
+}
+
+const LhConfigSystem lh_config_megatron = {
+    .name = "Megatron-LM",
+    .framework = "megatron-lm",
+    .last_word = true,
+    .keys = keys,
+    .schedules = schedules,
+    .take = take,
+    .allows = allows,
+    .say = say,
+};

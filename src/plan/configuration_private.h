@@ -1,0 +1,70 @@
+/*
+ * Private to configuration*.c: what a system's file says of it, and what these share.
+ */
+#pragma once
+
+#include "plan/configuration.h"
+
+typedef enum {
+    LH_KEY_READ,      /* the system's take() reads it */
+    LH_KEY_QUESTION,  /* the scenario's field of the question has its value */
+    LH_KEY_WAY,       /* likewise, of the way */
+    LH_KEY_FRAMEWORK, /* how the system does it stands in its framework file */
+    LH_KEY_NOTHING,   /* nothing that is predicted depends on it; so with all that begin with a
+                         name that ends in '*' */
+} LhConfigKeyKind;
+
+typedef struct {
+    const char *name; /* of a setting, in lower case and with '-' for '_' */
+    LhConfigKeyKind kind;
+    const char *field; /* of the scenario, where its value is the field's */
+} LhConfigKey;
+
+struct _LhConfigSystem {
+    const char *name;
+    const char *framework; /* of frameworks/ */
+    bool last_word;        /* settings are known by the last word of their path */
+    const LhConfigKey *keys;
+    const char *const *schedules; /* that it has */
+    /* Reads what takes more than a table, adds notes. */
+    bool (*take)(LhConfig *config, GError **error);
+    bool (*allows)(const LhConfigWay *way);
+    /* Appends the words of a way by lh_config_say() and lh_config_unsay(). */
+    void (*say)(const LhConfig *config, const LhConfigWay *way, GPtrArray *words);
+};
+
+extern const LhConfigSystem lh_config_megatron, lh_config_torchtitan, lh_config_deepspeed;
+
+/* The last setting of this name, or NULL. Null counts as absent. */
+const LhFileEntry *lh_config_entry(const LhConfig *config, const char *name);
+
+/* These read a setting, if it is there, and leave @value alone if it is not. */
+bool lh_config_count(const LhConfig *config, const char *name, uint64_t *value, GError **error);
+bool lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **error);
+bool lh_config_word(const LhConfig *config, const char *name, const char **value, GError **error);
+
+/* Sets field @field of the scenario to @value (NULL: a flag) for the sake of @entry. */
+void lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, const char *field,
+                   const char *value);
+void lh_config_set_count(LhConfig *config, const LhFileEntry *entry, unsigned part,
+                         const char *field, uint64_t value);
+
+/* A warning about @entry, or about the file as a whole (NULL). */
+void lh_config_note(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/* Sets @error at @entry; returns false. */
+bool lh_config_fail(const LhConfig *config, const LhFileEntry *entry, GError **error,
+                    const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+/* A setting that the way needs: @value NULL for a flag. Words in quotes where syntax has them. */
+void lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhEntryKind kind,
+                   const char *value);
+void lh_config_say_count(const LhConfig *config, GPtrArray *words, const char *path,
+                         uint64_t value);
+
+/* A setting that must not be there, if it is. */
+void lh_config_unsay(const LhConfig *config, GPtrArray *words, const char *path);
+
+/* What no setting says. */
+void lh_config_remark(const LhConfig *config, GPtrArray *words, const char *text);

@@ -1,0 +1,370 @@
+/*
+ * torchtitan: the TOML files of its trainer, as of 2025. (Configurations in Python, which came
+ * later, are programs and are not read.) Names and defaults as of github:pytorch/torchtitan,
+ * torchtitan/config/job_config.py.
+ *
+ * Its ring of scaled_dot_product_attention on zigzag halves is played as `zigzag` (rotate method
+ * alltoall), and as `te-allgather` where keys are gathered (allgather, the default). Selective
+ * recomputation keeps products and attention there; here it recomputes attention.
+ */
+#include "plan/configuration_private.h"
+
+#include "model/framework.h"
+#include "step/step.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const LhConfigKey keys[] = {
+    { "training.seq-len", LH_KEY_QUESTION, "seq_length" },
+    { "parallelism.tensor-parallel-degree", LH_KEY_WAY, "tensor_model_parallel_size" },
+    { "parallelism.context-parallel-degree", LH_KEY_WAY, "context_parallel_size" },
+    { "parallelism.pipeline-parallel-degree", LH_KEY_WAY, "pipeline_model_parallel_size" },
+    { "model.name", LH_KEY_READ, NULL },
+    { "model.flavor", LH_KEY_READ, NULL },
+    { "training.local-batch-size", LH_KEY_READ, NULL },
+    { "training.batch-size", LH_KEY_READ, NULL },
+    { "training.global-batch-size", LH_KEY_READ, NULL },
+    { "training.mixed-precision-param", LH_KEY_READ, NULL },
+    { "parallelism.data-parallel-replicate-degree", LH_KEY_READ, NULL },
+    { "parallelism.data-parallel-shard-degree", LH_KEY_READ, NULL },
+    { "parallelism.context-parallel-rotate-method", LH_KEY_READ, NULL },
+    { "parallelism.pipeline-parallel-schedule", LH_KEY_READ, NULL },
+    { "parallelism.pipeline-parallel-microbatch-size", LH_KEY_READ, NULL },
+    { "parallelism.pipeline-parallel-layers-per-stage", LH_KEY_READ, NULL },
+    { "parallelism.expert-parallel-degree", LH_KEY_READ, NULL },
+    { "parallelism.fsdp-reshard-after-forward", LH_KEY_READ, NULL },
+    { "activation-checkpoint.mode", LH_KEY_READ, NULL },
+    { "activation-checkpoint.selective-ac-option", LH_KEY_READ, NULL },
+    { "float8.*", LH_KEY_READ, NULL },
+    { "quantize.*", LH_KEY_READ, NULL },
+    { "mx.*", LH_KEY_READ, NULL },
+    { "model.converters", LH_KEY_READ, NULL },
+    { "parallelism.context-parallel-load-balancer", LH_KEY_READ, NULL },
+    { "compile.*", LH_KEY_FRAMEWORK, NULL },
+    { "training.compile", LH_KEY_FRAMEWORK, NULL },
+    { "training.mixed-precision-reduce", LH_KEY_FRAMEWORK, NULL },
+    { "parallelism.disable-loss-parallel", LH_KEY_FRAMEWORK, NULL },
+    { "parallelism.enable-async-tensor-parallel", LH_KEY_FRAMEWORK, NULL },
+    { "parallelism.enable-compiled-autograd", LH_KEY_FRAMEWORK, NULL },
+    { "optimizer.*", LH_KEY_FRAMEWORK, NULL },
+    { "activation-checkpoint.*", LH_KEY_FRAMEWORK, NULL },
+    { "job.*", LH_KEY_NOTHING, NULL },
+    { "model.tokenizer-path", LH_KEY_NOTHING, NULL },
+    { "model.hf-assets-path", LH_KEY_NOTHING, NULL },
+    { "model.print-after-conversion", LH_KEY_NOTHING, NULL },
+    { "lr-scheduler.*", LH_KEY_NOTHING, NULL },
+    { "training.max-norm", LH_KEY_NOTHING, NULL },
+    { "training.steps", LH_KEY_NOTHING, NULL },
+    { "training.warmup-steps", LH_KEY_NOTHING, NULL },
+    { "training.dataset*", LH_KEY_NOTHING, NULL },
+    { "training.seed", LH_KEY_NOTHING, NULL },
+    { "training.deterministic", LH_KEY_NOTHING, NULL },
+    { "training.gc-*", LH_KEY_NOTHING, NULL },
+    { "checkpoint.*", LH_KEY_NOTHING, NULL },
+    { "metrics.*", LH_KEY_NOTHING, NULL },
+    { "profiling.*", LH_KEY_NOTHING, NULL },
+    { "validation.*", LH_KEY_NOTHING, NULL },
+    { "comm.*", LH_KEY_NOTHING, NULL },
+    { "debug.*", LH_KEY_NOTHING, NULL },
+    { "fault-tolerance.*", LH_KEY_NOTHING, NULL },
+    { NULL, LH_KEY_NOTHING, NULL },
+};
+
+static const char *const schedules[] = { "te-allgather", "zigzag", NULL };
+
+/* context_parallel_rotate_method, by schedule. */
+static const char *const rotate_methods[] = { "allgather", "alltoall", NULL };
+
+/* Its names of models that models/ has. */
+static const struct {
+    const char *name, *flavor, *model;
+} models[] = {
+    { "llama3", "8B", "llama-3-8b" },       { "llama3", "70B", "llama-3-70b" },
+    { "llama3", "405B", "llama-3.1-405b" }, { "llama2", "7B", "llama-7b" },
+    { "llama2", "13B", "llama-13b" },       { "llama2", "70B", "llama-2-70b" },
+    { "qwen3", "8B", "qwen3-8b" },          { "qwen3", "32B", "qwen3-32b" },
+    { "qwen3", "235B-A22B", "qwen3-235b" }, { "deepseek_v3", "671B", "deepseek-v3" },
+};
+
+static int
+index_of(const char *const *words, const char *word)
+{
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], word) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static bool
+refuse(const LhConfig *c, const char *name, const char *found, const char *allowed, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, name);
+    g_autofree char *shown = g_strescape(found, NULL);
+
+    return lh_config_fail(c, entry, error, "\"%s\": found \"%.40s\"; allowed: %s", entry->path,
+                          shown, allowed);
+}
+
+static bool
+take_model(LhConfig *c, GError **error)
+{
+    const char *name = "", *flavor = "";
+    const LhFileEntry *entry = lh_config_entry(c, "model.flavor");
+
+    if (!lh_config_word(c, "model.name", &name, error) ||
+        !lh_config_word(c, "model.flavor", &flavor, error))
+        return false;
+    for (guint i = 0; i < G_N_ELEMENTS(models); i++) {
+        if (strcmp(models[i].name, name) == 0 && strcmp(models[i].flavor, flavor) == 0) {
+            lh_config_set(c, entry, LH_CONFIG_QUESTION, "model", models[i].model);
+            return true;
+        }
+    }
+    if (entry != NULL || name[0] != '\0')
+        lh_config_note(c, entry != NULL ? entry : lh_config_entry(c, "model.name"),
+                       "no model of longhaul's is known to be this one; name it with --model");
+    return true;
+}
+
+/* A degree of -1 is all ranks that are left. */
+static bool
+read_degree(LhConfig *c, const char *name, uint64_t *degree, bool *rest, GError **error)
+{
+    const char *text = "";
+
+    if (!lh_config_word(c, name, &text, error))
+        return false;
+    *rest = strcmp(text, "-1") == 0;
+    return *rest || lh_config_count(c, name, degree, error);
+}
+
+static bool
+take_data(LhConfig *c, GError **error)
+{
+    const char *shard_name = "parallelism.data-parallel-shard-degree";
+    const char *copies_name = "parallelism.data-parallel-replicate-degree";
+    const char *reshard = "default";
+    uint64_t shards = 1, copies = 1, context = 1;
+    bool rest = lh_config_entry(c, shard_name) == NULL, ignored;
+    bool sharded;
+
+    if ((!rest && !read_degree(c, shard_name, &shards, &rest, error)) ||
+        !read_degree(c, copies_name, &copies, &ignored, error) ||
+        !lh_config_count(c, "parallelism.context-parallel-degree", &context, error) ||
+        !lh_config_word(c, "parallelism.fsdp-reshard-after-forward", &reshard, error))
+        return false;
+    sharded = rest || shards > 1 || context > 1;
+    if (sharded && copies > 1)
+        lh_config_note(c, lh_config_entry(c, copies_name),
+                       "copies of groups that shard are not predicted; all ranks shard");
+    if (strcmp(reshard, "never") == 0)
+        lh_config_note(c, lh_config_entry(c, "parallelism.fsdp-reshard-after-forward"),
+                       "weights are predicted to go after the forward pass");
+    if (!rest && shards > 0 && copies > 0 && shards < UINT16_MAX && copies < UINT16_MAX)
+        lh_config_set_count(c, lh_config_entry(c, shard_name), LH_CONFIG_WAY, "data_parallel_size",
+                            shards * copies);
+    lh_config_set(c, lh_config_entry(c, shard_name), LH_CONFIG_WAY, "shard",
+                  lh_shard_names[sharded ? LH_SHARD_FSDP : LH_SHARD_DDP]);
+    return true;
+}
+
+static bool
+take_context(LhConfig *c, GError **error)
+{
+    const char *name = "parallelism.context-parallel-rotate-method", *method = "allgather";
+    const char *balance = "parallelism.context-parallel-load-balancer", *balancer = "headtail";
+    const LhFileEntry *length = lh_config_entry(c, "training.seq-len");
+    uint64_t context = 1, tokens = 0;
+    int which;
+
+    if (!lh_config_word(c, name, &method, error) || !lh_config_word(c, balance, &balancer, error) ||
+        !lh_config_count(c, "training.seq-len", &tokens, error) ||
+        !lh_config_count(c, "parallelism.context-parallel-degree", &context, error))
+        return false;
+    which = index_of(rotate_methods, method);
+    if (which < 0)
+        return refuse(c, name, method, "allgather, alltoall", error);
+    if (lh_config_entry(c, "parallelism.context-parallel-degree") == NULL)
+        lh_config_set_count(c, NULL, LH_CONFIG_WAY, "context_parallel_size", 1);
+    if (strcmp(balancer, "headtail") != 0)
+        lh_config_note(c, lh_config_entry(c, balance), "headtail is predicted in its place");
+    if (context > 1 && tokens % (2 * context) != 0)
+        lh_config_note(c, length,
+                       "%" PRIu64 " tokens cannot be cut into the %" PRIu64
+                       " halves of chunks that %" PRIu64 " context-parallel ranks have",
+                       tokens, 2 * context, context);
+    lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_SCHEDULE, "schedule", schedules[which]);
+    return true;
+}
+
+static bool
+take_batch(LhConfig *c, GError **error)
+{
+    const char *local_name = lh_config_entry(c, "training.local-batch-size") != NULL
+                                 ? "training.local-batch-size"
+                                 : "training.batch-size";
+    uint64_t local = 8, micro = 1, stages = 1; /* its default of sequences is 8 */
+    bool rest = false;
+
+    if (!lh_config_count(c, local_name, &local, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-degree", &stages, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-microbatch-size", &micro, error) ||
+        !read_degree(c, "training.global-batch-size", &c->global_batch_size, &rest, error))
+        return false;
+    if (local == 0 || micro == 0)
+        return refuse(c, local == 0 ? local_name : "parallelism.pipeline-parallel-microbatch-size",
+                      "0", "at least 1", error);
+    if (stages <= 1) {
+        lh_config_set_count(c, lh_config_entry(c, local_name), LH_CONFIG_WAY, "micro_batch_size",
+                            local);
+        return true;
+    }
+    lh_config_set_count(c, lh_config_entry(c, "parallelism.pipeline-parallel-microbatch-size"),
+                        LH_CONFIG_WAY, "micro_batch_size", micro);
+    if (c->global_batch_size == 0 && local % micro == 0)
+        lh_config_set_count(c, lh_config_entry(c, local_name), LH_CONFIG_WAY, "num_micro_batches",
+                            local / micro);
+    return true;
+}
+
+static bool
+take_pipeline(LhConfig *c, GError **error)
+{
+    const char *name = "parallelism.pipeline-parallel-schedule", *order = "1F1B";
+    uint64_t stages = 1, layers = 0;
+
+    if (!lh_config_word(c, name, &order, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-degree", &stages, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-layers-per-stage", &layers, error))
+        return false;
+    if (stages <= 1)
+        return true;
+    if (g_ascii_strcasecmp(order, "GPipe") == 0)
+        lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_WAY, "pipeline_schedule",
+                      lh_pipeline_order_names[LH_PIPELINE_GPIPE]);
+    else if (g_ascii_strcasecmp(order, "Interleaved1F1B") == 0 && layers > 0)
+        lh_config_set_count(c, lh_config_entry(c, "parallelism.pipeline-parallel-layers-per-stage"),
+                            LH_CONFIG_WAY, "num_layers_per_virtual_pipeline_stage", layers);
+    else if (g_ascii_strcasecmp(order, "1F1B") != 0)
+        lh_config_note(c, lh_config_entry(c, name), "1F1B is predicted in its place");
+    return true;
+}
+
+static bool
+take_policies(LhConfig *c, GError **error)
+{
+    static const char *const modes[] = { "none", "selective", "full", NULL };
+    static const int policies[] = { LH_CHECKPOINT_NONE, LH_CHECKPOINT_SELECTIVE,
+                                    LH_CHECKPOINT_LAYER };
+    const char *mode = "selective", *type = "bfloat16", *option = "";
+    int which;
+
+    if (!lh_config_word(c, "activation-checkpoint.mode", &mode, error) ||
+        !lh_config_word(c, "activation-checkpoint.selective-ac-option", &option, error) ||
+        !lh_config_word(c, "training.mixed-precision-param", &type, error))
+        return false;
+    which = index_of(modes, mode);
+    if (which < 0)
+        return refuse(c, "activation-checkpoint.mode", mode, "none, selective, full", error);
+    if (which == 1)
+        lh_config_note(c, lh_config_entry(c, "activation-checkpoint.mode"),
+                       "which products selective recomputation keeps is not predicted: attention "
+                       "is recomputed");
+    if (strcmp(type, "bfloat16") != 0)
+        lh_config_note(c, lh_config_entry(c, "training.mixed-precision-param"),
+                       "bf16 is predicted in its place");
+    lh_config_set(c, lh_config_entry(c, "activation-checkpoint.mode"), LH_CONFIG_WAY, "checkpoint",
+                  lh_checkpoint_names[policies[which]]);
+    lh_config_set(c, NULL, LH_CONFIG_QUESTION, "dtype", "bf16");
+    return true;
+}
+
+static bool
+take_rest(LhConfig *c, GError **error)
+{
+    const LhFileEntry *converters = lh_config_entry(c, "model.converters");
+    uint64_t experts = 1;
+
+    if (!lh_config_count(c, "parallelism.expert-parallel-degree", &experts, error))
+        return false;
+    if (experts > 1)
+        lh_config_note(c, lh_config_entry(c, "parallelism.expert-parallel-degree"),
+                       "expert parallelism is not predicted: every rank has all experts");
+    if (converters != NULL && converters->values->len > 0)
+        lh_config_note(c, converters,
+                       "products in less than 16 bits are not predicted; they are taken in 16");
+    return true;
+}
+
+static bool
+take(LhConfig *c, GError **error)
+{
+    return take_model(c, error) && take_data(c, error) && take_context(c, error) &&
+           take_batch(c, error) && take_pipeline(c, error) && take_policies(c, error) &&
+           take_rest(c, error);
+}
+
+/* ---- a way in its words ---- */
+
+static bool
+allows(const LhConfigWay *way)
+{
+    return way->checkpoint != LH_CHECKPOINT_REMAT &&
+           (way->shard == LH_SHARD_FSDP || (way->shard == LH_SHARD_DDP && way->context == 1));
+}
+
+static void
+say_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    lh_config_say_count(c, words, "parallelism.pipeline_parallel_degree", way->pipeline);
+    if (way->pipeline == 1)
+        return;
+    lh_config_say(c, words, "parallelism.pipeline_parallel_schedule", LH_ENTRY_WORD,
+                  way->order == LH_PIPELINE_GPIPE ? "GPipe"
+                  : way->chunks > 1               ? "Interleaved1F1B"
+                                                  : "1F1B");
+    lh_config_say_count(c, words, "parallelism.pipeline_parallel_microbatch_size",
+                        way->micro_batch_size);
+    lh_config_say_count(c, words, "parallelism.pipeline_parallel_layers_per_stage",
+                        way->layers_of_chunk);
+}
+
+static void
+say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    static const char *const modes[] = { [LH_CHECKPOINT_NONE] = "none",
+                                         [LH_CHECKPOINT_SELECTIVE] = "selective",
+                                         [LH_CHECKPOINT_LAYER] = "full" };
+    const uint64_t local =
+        (uint64_t)way->micro_batch_size * (way->pipeline > 1 ? way->micro_batches : 1);
+    const bool sharded = way->shard == LH_SHARD_FSDP;
+    const int method = way->context > 1 ? index_of(schedules, way->schedule) : -1;
+
+    lh_config_say_count(c, words, "training.seq_len", way->seq_length);
+    lh_config_say_count(c, words, "training.local_batch_size", local);
+    lh_config_say_count(c, words, "training.global_batch_size",
+                        (uint64_t)way->micro_batch_size * way->micro_batches * way->data);
+    lh_config_say_count(c, words, "parallelism.data_parallel_replicate_degree",
+                        sharded ? 1 : way->data);
+    lh_config_say_count(c, words, "parallelism.data_parallel_shard_degree",
+                        sharded ? way->data : 1);
+    lh_config_say_count(c, words, "parallelism.tensor_parallel_degree", way->tensor);
+    lh_config_say_count(c, words, "parallelism.context_parallel_degree", way->context);
+    if (method >= 0)
+        lh_config_say(c, words, "parallelism.context_parallel_rotate_method", LH_ENTRY_WORD,
+                      rotate_methods[method]);
+    say_pipeline(c, way, words);
+    lh_config_say(c, words, "activation_checkpoint.mode", LH_ENTRY_WORD, modes[way->checkpoint]);
+}
+
+const LhConfigSystem lh_config_torchtitan = {
+    .name = "torchtitan",
+    .framework = "torchtitan",
+    .keys = keys,
+    .schedules = schedules,
+    .take = take,
+    .allows = allows,
+    .say = say,
+};

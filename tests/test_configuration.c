@@ -1,0 +1,411 @@
+/*
+ * Configurations of training systems: which scenario they are, what is warned of, and that a way of
+ * training said in their words is read as that way.
+ */
+#include "base/data.h"
+#include "base/error.h"
+#include "plan/configuration.h"
+#include "plan/setup.h"
+#include "run_tests.h"
+
+#include <string.h>
+
+#define MEGATRON                                                                                   \
+    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "         \
+    "--group-query-attention --num-query-groups 8 --swiglu "                                       \
+    "--untie-embeddings-and-output-weights --vocab-size 128256 --bf16 --seq-length 65536 "         \
+    "--micro-batch-size 1 --global-batch-size 4 "
+#define EVERYTHING (LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE)
+
+static LhConfig *
+parse(const char *file, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    LhConfig *config = lh_config_parse(file, text, strlen(text), &error);
+
+    ck_assert_msg(config != NULL, "%s in: %s", error != NULL ? error->message : "", text);
+    return config;
+}
+
+static LhScenario *
+scenario_of(const LhConfig *config, unsigned parts)
+{
+    g_autoptr(GError) error = NULL;
+    LhScenario *s = lh_scenario_new();
+
+    ck_assert_msg(lh_config_apply(config, parts, s, &error), "%s",
+                  error != NULL ? error->message : "");
+    return s;
+}
+
+/* The lines of the scenario that this configuration is, without those of what is the same. */
+static void
+check_lines(const char *file, const char *text, const char *const *lines)
+{
+    g_autoptr(LhConfig) config = parse(file, text);
+    g_autoptr(LhScenario) s = scenario_of(config, EVERYTHING);
+    g_autoptr(GString) found = g_string_new("\n");
+
+    lh_scenario_lines(s, found);
+    for (; *lines != NULL; lines++) {
+        g_autofree char *line = g_strdup_printf("\n%s\n", *lines);
+
+        ck_assert_msg(strstr(found->str, line) != NULL, "no %s in:%s", *lines, found->str);
+    }
+}
+
+#define LINES(...)                                                                                 \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+
+START_TEST(megatron_is_a_scenario)
+{
+    check_lines("f.sh", MEGATRON "--tensor-model-parallel-size 2 --sequence-parallel",
+                LINES("framework=megatron-lm", "tensor_model_parallel_size=2",
+                      "context_parallel_size=1", "seq_length=65536", "micro_batch_size=1",
+                      "dtype=bf16", "shard=ddp", "checkpoint=none", "schedule=te-p2p", "batch 4"));
+    check_lines("f.sh",
+                MEGATRON "--context-parallel-size 16 --cp-comm-type a2a+p2p "
+                         "--hierarchical-context-parallel-sizes 8 2 --use-distributed-optimizer "
+                         "--recompute-granularity full --recompute-method uniform",
+                LINES("schedule=te-a2a-p2p", "hierarchical_context_parallel_sizes=8,2",
+                      "shard=zero1", "checkpoint=layer"));
+    check_lines("f.sh",
+                MEGATRON "--cp-comm-type allgather --use-megatron-fsdp "
+                         "--data-parallel-sharding-strategy optim_grads --recompute-activations",
+                LINES("schedule=te-allgather", "shard=zero2", "checkpoint=selective"));
+    check_lines("f.sh",
+                MEGATRON "--pipeline-model-parallel-size 4 "
+                         "--num-virtual-stages-per-pipeline-rank 2 --window-size 1023,0 "
+                         "--use-torch-fsdp2",
+                LINES("pipeline_model_parallel_size=4", "num_layers_per_virtual_pipeline_stage=4",
+                      "window_size=1024", "shard=fsdp"));
+}
+END_TEST
+
+START_TEST(torchtitan_is_a_scenario)
+{
+    check_lines("f.toml",
+                "[model]\nname='llama3'\nflavor='70B'\n[training]\nseq_len=8192\n"
+                "local_batch_size=2\n[parallelism]\ncontext_parallel_degree=4\n"
+                "context_parallel_rotate_method='alltoall'\n[activation_checkpoint]\nmode='full'",
+                LINES("framework=torchtitan", "model=llama-3-70b", "seq_length=8192",
+                      "micro_batch_size=2", "context_parallel_size=4", "schedule=zigzag",
+                      "shard=fsdp", "checkpoint=layer"));
+    check_lines("f.toml",
+                "[training]\nlocal_batch_size=8\n[parallelism]\npipeline_parallel_degree=4\n"
+                "pipeline_parallel_schedule='Interleaved1F1B'\n"
+                "pipeline_parallel_layers_per_stage=4\n"
+                "data_parallel_replicate_degree=2\ndata_parallel_shard_degree=1",
+                LINES("micro_batch_size=1", "num_micro_batches=8",
+                      "num_layers_per_virtual_pipeline_stage=4", "data_parallel_size=2",
+                      "shard=ddp", "schedule=te-allgather"));
+}
+END_TEST
+
+START_TEST(deepspeed_is_a_scenario)
+{
+    check_lines("f.json",
+                "{\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 3, "
+                "\"fp16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 2}, "
+                "\"sequence_parallel_size\": 4, \"tensor_parallel\": {\"autotp_size\": 2}, "
+                "\"train_batch_size\": \"auto\"}",
+                LINES("framework=deepspeed", "micro_batch_size=2", "num_micro_batches=3",
+                      "dtype=fp16", "shard=zero2", "context_parallel_size=4",
+                      "tensor_model_parallel_size=2", "schedule=ulysses"));
+}
+END_TEST
+
+/* The model of the arguments is that of models/, but for its names. */
+START_TEST(shapes_are_models)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = parse("f.sh", MEGATRON);
+    g_autoptr(LhScenario) s = scenario_of(config, LH_CONFIG_QUESTION);
+    g_autoptr(LhModel) found = lh_setup_load_model(s, &error);
+    g_autoptr(LhModel) known = lh_model_load("llama-3-8b", &error);
+
+    ck_assert_msg(found != NULL && known != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(lh_model_parameters(found), lh_model_parameters(known));
+    ck_assert_uint_eq(found->num_query_groups, 8);
+}
+END_TEST
+
+START_TEST(impossible_shapes_are_refused)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config =
+        parse("f.sh", "--num-layers 4 --hidden-size 64 --num-attention-heads 4 "
+                      "--group-query-attention --num-query-groups 3 --vocab-size 100 --bf16");
+    g_autoptr(LhScenario) s = scenario_of(config, LH_CONFIG_QUESTION);
+
+    ck_assert_ptr_null(lh_setup_load_model(s, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
+    ck_assert_msg(g_str_has_prefix(error->message, "f.sh:"), "%s", error->message);
+}
+END_TEST
+
+static void
+check_note(const char *file, const char *text, const char *note)
+{
+    g_autoptr(LhConfig) config = parse(file, text);
+    g_autoptr(GString) all = g_string_new(NULL);
+
+    for (guint i = 0; i < config->notes->len; i++)
+        g_string_append_printf(all, "%s\n", (const char *)g_ptr_array_index(config->notes, i));
+    ck_assert_msg(note == NULL ? all->len == 0 : strstr(all->str, note) != NULL,
+                  "not \"%s\" but:\n%s", note != NULL ? note : "nothing", all->str);
+}
+
+START_TEST(traps_are_named)
+{
+    check_note("f.sh", MEGATRON, NULL);
+    check_note("f.sh", MEGATRON "--context-parallel-size 8\n--cp-comm-type a2a+p2p",
+               "f.sh:2:1: warning: a2a+p2p needs --hierarchical-context-parallel-sizes");
+    check_note("f.sh",
+               MEGATRON "--context-parallel-size 8 --cp-comm-type a2a+p2p "
+                        "--hierarchical-context-parallel-sizes 4 4",
+               "4 x 4 are not the 8 ranks");
+    check_note("f.sh", MEGATRON "--context-parallel-size 3",
+               "65536 tokens cannot be cut into the 6 halves");
+    check_note("f.sh", MEGATRON "--context-parallel-size 2\n --window-size 100,0",
+               "f.sh:2:2: warning: with context parallelism only a2a and all_gather");
+    check_note("f.sh", MEGATRON "--context-parallel-size 2 --window-size 100,0 --cp-comm-type a2a",
+               NULL);
+    check_note("f.sh",
+               "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16 "
+               "--num-query-groups 8 --vocab-size 32000",
+               "ignores --num-query-groups");
+    check_note("f.sh", MEGATRON "--tensor-model-parallel-size 2", "without --sequence-parallel");
+    check_note("f.sh", MEGATRON "--data-parallel-sharding-strategy optim",
+               "only --use-megatron-fsdp reads it");
+    check_note("f.sh", MEGATRON "--expert-model-parallel-size 2", "expert parallelism");
+    check_note("f.toml", "[training]\nseq_len=100\n[parallelism]\ncontext_parallel_degree=8",
+               "f.toml:2:9: warning: 100 tokens cannot be cut");
+    check_note("f.toml", "[model]\nname='own'\nflavor='1B'\n", "f.toml:3:8: warning: no model");
+    check_note("f.json",
+               "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true},\n"
+               "\"tensor_parallel\": {\"autotp_size\": 2}}",
+               "f.json:1:33: warning: AutoTP is for stages 0 to 2");
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_refused)
+{
+    static const struct {
+        const char *file, *text, *message;
+    } rows[] = {
+        { "f.sh", "--lr 1\n", "f.sh:1:1: error: nothing in it is a setting of Megatron-LM" },
+        { "f.sh", "--bf16\n --tensor-model-parallel-size $TP\n",
+          "f.sh:2:2: error: \"tensor-model-parallel-size\": found \"$TP\"; allowed: a whole "
+          "number; the file does not say what the variable is" },
+        { "f.sh", "--micro-batch-size 0",
+          "f.sh:1:1: error: \"micro-batch-size\": found \"0\"; allowed: at least 1" },
+        { "f.sh", "--bf16 --cp-comm-type ring",
+          "f.sh:1:8: error: \"cp-comm-type\": found \"ring\"; allowed: p2p" },
+        { "f.sh", "--num-layers 4", "f.sh:1:1: error: a model needs num-layers, hidden-size" },
+        { "f.sh", "--num-layers 4 --hidden-size 4 --num-attention-heads 0", "f.sh:1:1: error: a" },
+        { "f.toml", "[parallelism]\ncontext_parallel_degree = 'x'",
+          "f.toml:2:27: error: \"parallelism.context_parallel_degree\": found \"x\"" },
+        { "f.toml", "[activation_checkpoint]\nmode='some'",
+          "f.toml:2:6: error: \"activation_checkpoint.mode\": found \"some\"" },
+        { "f.json", "{\"zero_optimization\": {\"stage\": 4}}",
+          "f.json:1:33: error: \"zero_optimization.stage\": found \"4\"" },
+        { "f.json", "{\"bf16\": {\"enabled\": 1}}", "f.json:1:22: error: \"bf16.enabled\"" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhConfig) config =
+            lh_config_parse(rows[i].file, rows[i].text, strlen(rows[i].text), &error);
+
+        ck_assert_msg(config == NULL, "not refused: %s", rows[i].text);
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
+        ck_assert_msg(g_str_has_prefix(error->message, rows[i].message), "%s", error->message);
+    }
+}
+END_TEST
+
+/* What is given twice under two names is not chosen from. */
+START_TEST(contradictions_are_refused)
+{
+    static const char text[] = "model:\n  seq_length: 8\ndataset:\n  seq_length: 16\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = lh_config_parse("f.yaml", text, strlen(text), &error);
+
+    if (g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME))
+        return; /* without libyaml */
+    ck_assert_ptr_null(config);
+    ck_assert_str_eq(error->message,
+                     "f.yaml:4:15: error: \"seq-length\" is \"16\" here and \"8\" in line 2");
+}
+END_TEST
+
+START_TEST(what_is_not_understood_is_listed)
+{
+    g_autoptr(LhConfig) config = parse("f.sh", "--bf16 --foo 1 --lr 2 --overlap-grad-reduce");
+
+    ck_assert_uint_eq(config->unknown->len, 1);
+    ck_assert_str_eq(((const LhFileEntry *)g_ptr_array_index(config->unknown, 0))->path, "foo");
+    ck_assert_uint_eq(config->elsewhere->len, 1);
+    ck_assert_uint_eq(config->without_effect, 1);
+    ck_assert_uint_eq(config->read, 1);
+}
+END_TEST
+
+/* ---- words ---- */
+
+/* The words of @way as a file. Caller frees. */
+static char *
+write_file(const LhConfig *config, const LhConfigWay *way)
+{
+    g_autoptr(GPtrArray) words = lh_config_words(config, way);
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < words->len; i++) {
+        const LhConfigWord *word = g_ptr_array_index(words, i);
+
+        if (!word->take_out && !g_str_has_prefix(word->line, "in the program"))
+            g_string_append_printf(text, "%s\n", word->line);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void
+check_way(const LhScenario *s, const LhConfigWay *way, const char *text)
+{
+    g_autofree char *tensor = g_strdup_printf("%u", way->tensor);
+
+    ck_assert_msg(g_strcmp0(s->tensor_model_parallel_size, tensor) == 0, "%s", text);
+    ck_assert_msg(s->context_parallel_size == way->context, "%s", text);
+    ck_assert_msg(MAX(s->pipeline_model_parallel_size, 1) == way->pipeline, "%s", text);
+    ck_assert_msg(s->shard == way->shard && s->checkpoint == way->checkpoint, "%s", text);
+    ck_assert_msg(s->micro_batch_size == way->micro_batch_size, "%s", text);
+    ck_assert_msg(s->seq_length == way->seq_length, "%s", text);
+    ck_assert_msg(s->num_layers_per_virtual_pipeline_stage ==
+                      (way->chunks > 1 ? way->layers_of_chunk : 0),
+                  "%s", text);
+    if (way->context > 1)
+        ck_assert_msg(strcmp(g_ptr_array_index(s->schedule, 0), way->schedule) == 0, "%s", text);
+}
+
+/* Says a way in the words of the file, and reads that again. */
+static void
+check_words(const char *file, const char *text, const LhConfigWay *way)
+{
+    g_autoptr(LhConfig) config = parse(file, text);
+    g_autofree char *said = write_file(config, way);
+    g_autoptr(LhConfig) again = parse(file, said);
+    g_autoptr(LhScenario) s = scenario_of(again, EVERYTHING);
+
+    ck_assert(lh_config_allows(config->system, way));
+    ck_assert_uint_eq(again->unknown->len, 0);
+    ck_assert_uint_eq(again->global_batch_size,
+                      (uint64_t)way->micro_batch_size * way->micro_batches * way->data);
+    check_way(s, way, said);
+}
+
+static LhConfigWay
+way_of(guint number, const char *const *schedules, guint count)
+{
+    return (LhConfigWay){ .tensor = 1 + number % 2,
+                          .context = 1 + number / 2 % 2 * 7,
+                          .data = 1 + number % 3,
+                          .pipeline = 1 + number / 4 % 2 * 3,
+                          .shard = (int)(number / 8 % 4),
+                          .checkpoint = (int)(number / 32 % 3),
+                          .chunks = number / 4 % 2 == 1 ? 1 + number % 2 : 1,
+                          .layers_of_chunk = 8 / (1 + number % 2),
+                          .micro_batch_size = 1 + number % 2,
+                          .micro_batches = 4,
+                          .seq_length = 65536,
+                          .schedule = schedules[number % count],
+                          .heads = 4,
+                          .others = 2 };
+}
+
+START_TEST(words_are_read_as_what_was_meant)
+{
+    static const char *const megatron[] = { "te-p2p", "te-allgather", "te-a2a", "te-a2a-p2p" };
+    static const char *const torchtitan[] = { "te-allgather", "zigzag" };
+    guint said = 0;
+
+    for (guint i = 0; i < 192; i++) {
+        LhConfigWay way = way_of(i, megatron, G_N_ELEMENTS(megatron));
+        g_autoptr(LhConfig) own = parse("f.toml", "[training]\nseq_len=1\n");
+
+        check_words("f.sh", "--bf16", &way);
+        way.schedule = torchtitan[i % 2];
+        /* A single rank shares nothing, whatever it is called. */
+        if (!lh_config_allows(own->system, &way) || way.context * way.data == 1)
+            continue;
+        said++;
+        check_words("f.toml", "[training]\nseq_len=1\n", &way);
+    }
+    ck_assert_uint_ge(said, 48);
+}
+END_TEST
+
+START_TEST(differences_are_marked)
+{
+    static const LhConfigWay way = { .tensor = 1,
+                                     .context = 1,
+                                     .data = 1,
+                                     .pipeline = 1,
+                                     .chunks = 1,
+                                     .micro_batch_size = 1,
+                                     .micro_batches = 1,
+                                     .seq_length = 64 };
+    g_autoptr(LhConfig) config =
+        parse("f.sh", "--bf16 --seq-length 64 --tensor-model-parallel-size 2 --sequence-parallel");
+    g_autoptr(GPtrArray) words = lh_config_words(config, &way);
+    g_autoptr(GString) found = g_string_new(NULL);
+
+    for (guint i = 0; i < words->len; i++) {
+        const LhConfigWord *w = g_ptr_array_index(words, i);
+
+        g_string_append_printf(found, "%s|%s|%d%d\n", w->line, w->was != NULL ? w->was : "",
+                               w->added, w->take_out);
+    }
+    ck_assert_str_eq(found->str, "--seq-length 64||00\n"
+                                 "--micro-batch-size 1||10\n"
+                                 "--global-batch-size 1||10\n"
+                                 "--tensor-model-parallel-size 1|2|00\n"
+                                 "--sequence-parallel||01\n"
+                                 "--pipeline-model-parallel-size 1||10\n"
+                                 "--context-parallel-size 1||10\n");
+}
+END_TEST
+
+/* Errors of a scenario name the file that its value is from; an option takes its place. */
+START_TEST(errors_name_the_file)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = parse("f.sh", MEGATRON "\n--context-parallel-size 3");
+    g_autoptr(LhScenario) s = scenario_of(config, EVERYTHING);
+    const LhField *field = lh_scenario_options();
+
+    ck_assert(lh_scenario_has(s, "context_parallel_size"));
+    ck_assert(!lh_scenario_has_option(s, "context_parallel_size"));
+    lh_scenario_error(s, "context_parallel_size", &error, "no");
+    ck_assert_str_eq(error->message, "f.sh:2:1: error: \"context-parallel-size\": no");
+    g_clear_error(&error);
+    while (strcmp(field->name, "context_parallel_size") != 0)
+        field++;
+    ck_assert(lh_scenario_set(s, field, "4", NULL));
+    ck_assert_uint_eq(s->context_parallel_size, 4);
+    lh_scenario_error(s, "context_parallel_size", &error, "no");
+    ck_assert_str_eq(error->message, "--context-parallel-size: no");
+    lh_scenario_forget(s, "context_parallel_size");
+    ck_assert(!lh_scenario_has(s, "context_parallel_size"));
+    ck_assert_uint_eq(s->context_parallel_size, 0);
+}
+END_TEST
+
+LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
+             deepspeed_is_a_scenario, shapes_are_models, impossible_shapes_are_refused,
+             traps_are_named, what_is_wrong_is_refused, contradictions_are_refused,
+             what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
+             differences_are_marked, errors_name_the_file)

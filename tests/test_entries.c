@@ -1,0 +1,211 @@
+/*
+ * Settings of other programs' files: what is read of each syntax, and where what is wrong stands.
+ */
+#include "base/entries.h"
+#include "base/error.h"
+#include "run_tests.h"
+
+#include <string.h>
+
+/* "path=value" lines, lists with spaces, flags "path", null "path:". Caller frees. */
+static char *
+flatten(const LhEntries *e)
+{
+    GString *out = g_string_new(NULL);
+
+    for (guint i = 0; i < e->entries->len; i++) {
+        const LhFileEntry *entry = g_ptr_array_index(e->entries, i);
+        g_autofree char *text = lh_entry_text(entry);
+
+        if (entry->kind == LH_ENTRY_FLAG)
+            g_string_append_printf(out, "%s\n", entry->path);
+        else if (entry->kind == LH_ENTRY_NONE)
+            g_string_append_printf(out, "%s:\n", entry->path);
+        else
+            g_string_append_printf(out, "%s=%s\n", entry->path, text);
+    }
+    return g_string_free(out, FALSE);
+}
+
+static void
+check_read(LhEntriesReader *reader, const char *text, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhEntries) e = reader("f", text, strlen(text), &error);
+    g_autofree char *found = NULL;
+
+    ck_assert_msg(e != NULL, "%s in: %s", error != NULL ? error->message : "", text);
+    found = flatten(e);
+    ck_assert_str_eq(found, expected);
+}
+
+static void
+check_refused(LhEntriesReader *reader, const char *text, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhEntries) e = reader("f", text, strlen(text), &error);
+
+    ck_assert_msg(e == NULL && error != NULL, "not refused: %s", text);
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
+    ck_assert_msg(g_str_has_prefix(error->message, message), "%s instead of %s", error->message,
+                  message);
+}
+
+START_TEST(toml_is_read)
+{
+    static const struct {
+        const char *text, *expected;
+    } rows[] = {
+        { "", "" },
+        { "# c\n a = 1 # c\r\n\n'b c' = \"x\"", "a=1\nb c=x\n" },
+        { "[t]\na = true\n[t.u]\nb=-2\n[v]\nc=1_000", "t.a=true\nt.u.b=-2\nv.c=1000\n" },
+        { "a.b.c = 0x1F\na.b.d = 0o17\na.e = 0b11", "a.b.c=31\na.b.d=15\na.e=3\n" },
+        { "a = 3e-4\nb = 6.5\nc = inf\nd = -nan\ne = +7", "a=3e-4\nb=6.5\nc=inf\nd=-nan\ne=7\n" },
+        { "a = 1979-05-27\nb = 07:32:00\nc = 1979-05-27 07:32:00Z",
+          "a=1979-05-27\nb=07:32:00\nc=1979-05-27 07:32:00Z\n" },
+        { "a = [1, 2,\n # c\n 'x', ]\nb = []", "a=1 2 x\nb=\n" },
+        { "a = [[1], [2, 3]]", "a=\na[0]=1\na[1]=2 3\n" },
+        { "a = { b = 1, c.d = 'x' }\ne = {}", "a.b=1\na.c.d=x\n" },
+        { "[[x]]\na=1\n[[x]]\na=2\n[x.y]\nb=3", "x[0].a=1\nx[1].a=2\nx[1].y.b=3\n" },
+        { "a = \"\\t\\u00e4\\\"\"\nb = '\\t'", "a=\t\xc3\xa4\"\nb=\\t\n" },
+        { "a = \"\"\"\nx\\\n   y\"\"\"\"\nb = '''\n'q'\n'''", "a=xy\"\nb='q'\n\n" },
+        { "[a.b]\nc=1\n[a]\nd=2", "a.b.c=1\na.d=2\n" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        check_read(lh_entries_toml, rows[i].text, rows[i].expected);
+}
+END_TEST
+
+START_TEST(toml_says_where_it_is_wrong)
+{
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        { "a = 1\na = 2", "f:2:5: error: \"a\" is set twice" },
+        { "[a]\n[a]", "f:2:4: error: \"a\" is set twice" },
+        { "a.b = 1\n[a]", "f:2:4: error: \"a\" is set twice" },
+        { "a = 1\n[a.b]", "f:2:4: error: \"a\" is complete" },
+        { "a = {b=1}\na.c = 2", "f:2:3: error: \"a\" is complete" },
+        { "[a]\nb.c=1\n[a.b]\nd=2", "f:3:6: error: \"a.b\" is set twice" },
+        { "[a.b]\nc=1\n[a]\nb.d=2", "f:4:3: error: \"a.b\" is complete" },
+        { "a = [1]\n[[a]]", "f:2:6: error: \"a\" is set twice" },
+        { "a = 1 b = 2", "f:1:7: error: the line should end here" },
+        { "a = 01", "f:1:5: error: found \"01\"" },
+        { "a = 1__0", "f:1:5: error: found \"1__0\"" },
+        { "a = 1.", "f:1:5: error: found \"1.\"" },
+        { "a = bare", "f:1:5: error: found \"bare\"" },
+        { "a = $X", "f:1:5: error: found \"\"" },
+        { "a =", "f:1:4: error: found \"\"" },
+        { "a = \"x\nb = 1", "f:1:7: error: the text should end in this line" },
+        { "a = \"\\q\"", "f:1:7: error: no such escape" },
+        { "a = \"\\ud800\"", "f:1:12: error: no character has this number" },
+        { "a = '''x", "f:1:9: error: the text never ends" },
+        { "a = [1 2]", "f:1:8: error: a list goes on" },
+        { "a = {b=1,}", "f:1:10: error: here should be a key" },
+        { "a = {b=1\n}", "f:1:9: error: a table in a line" },
+        { "[a\nb=1", "f:1:3: error: the header ends" },
+        { "= 1", "f:1:1: error: here should be a key" },
+        { "a", "f:1:2: error: a key is followed by \"=\"" },
+        { "\xc3\xa4 = 1", "f:1:1: error: here should be a key" },
+        { "a = 1\nb = \xff", "f:2:1: error: the line has a byte" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        check_refused(lh_entries_toml, rows[i].text, rows[i].message);
+}
+END_TEST
+
+START_TEST(json_is_read)
+{
+    check_read(lh_entries_json, "{\"a\": {\"b\": 1, \"c\": null}, \"d\": [1, \"x\"], \"e\": true}",
+               "a.b=1\na.c:\nd=1 x\ne=true\n");
+    check_read(lh_entries_json, " {\"a\": [{\"b\": 1}, [2]]}", "a[0].b=1\na[1]=2\n");
+    check_refused(lh_entries_json, "[1]", "f:1:1: error: settings are an object");
+    check_refused(lh_entries_json, "{\"a\": 1,\n \"a\": 2}", "f:2:2: error");
+    check_refused(lh_entries_json, "{\"a\": {\"b\": 1},\n \"a.b\": 2}",
+                  "f:2:9: error: \"a.b\" is set twice");
+}
+END_TEST
+
+/* Without libyaml there is nothing to read YAML with. */
+static bool
+has_yaml(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhEntries) e = lh_entries_yaml("f", "a: 1", 4, &error);
+
+    ck_assert(e != NULL || g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    return e != NULL;
+}
+
+START_TEST(yaml_is_read)
+{
+    if (!has_yaml())
+        return;
+    check_read(lh_entries_yaml, "", "");
+    check_read(lh_entries_yaml, "# c\na: 1\nb:\n  c: 'yes'\n  d: yes\n  e: ~\n  f:\n",
+               "a=1\nb.c=yes\nb.d=true\nb.e:\nb.f:\n");
+    check_read(lh_entries_yaml, "a: [1, x, No]\nb:\n- c: 1\n- [2]\n",
+               "a=1 x false\nb=\nb[0].c=1\nb[1]=2\n");
+    check_read(lh_entries_yaml, "--- {a: {b: \"x y\"}}\n", "a.b=x y\n");
+    check_refused(lh_entries_yaml, "a: 1\na: 2\n", "f:2:4: error: \"a\" is set twice");
+    check_refused(lh_entries_yaml, "a: {b: 1}\na: {c: 2}\n", "f:2:4: error: \"a\" is set twice");
+    check_refused(lh_entries_yaml, "a: &x 1\nb: *x\n", "f:2:4: error: anchors and aliases");
+    check_refused(lh_entries_yaml, "a: !!python/object x\n", "f:1:4: error: tags");
+    check_refused(lh_entries_yaml, "a: {<<: {b: 1}}\n", "f:1:5: error: merge keys");
+    check_refused(lh_entries_yaml, "- a\n", "f:1:1: error: settings are a mapping");
+    check_refused(lh_entries_yaml, "a: 1\n---\nb: 2\n", "f:2:1: error: a second document");
+    check_refused(lh_entries_yaml, "a: [1\n", "f:2:1: error: ");
+    check_refused(lh_entries_yaml, "a: \"x\\0y\"\n", "f:1:4: error: a NUL");
+}
+END_TEST
+
+START_TEST(arguments_are_read)
+{
+    static const struct {
+        const char *text, *expected;
+    } rows[] = {
+        { "", "" },
+        { "--a 1 --b --c=2 -d x", "a=1\nb\nc=2\nd=x\n" },
+        { "--a 8 2 \\\n  3\n--b", "a=8 2 3\nb\n" },
+        { "--a -1 --b '-c' --d \"--e\"", "a=-1\nb=-c\nd=--e\n" },
+        { "N=4\nexport M=\"a b\"\n--a $N --b ${M} --c ${K:-7} --d $K --e '$N'",
+          "a=4\nb=a b\nc=7\nd=$K\ne=$N\n" },
+        { "X=(\n --a 1 # --b 2\n --c\n)\nrun \"${X[@]}\" --d 3 && next --e 5",
+          "a=1\nc\nd=3\ne=5\n" },
+        { "--a 1\nnot a value", "a=1\n" },
+        { "--a x=1 --b", "a=x=1\nb\n" },
+        { "a --b --a 1 --a 2", "b\na=1\na=2\n" },
+        { "--a \"x\\\"y\" --b x\\ y", "a=x\"y\nb=x y\n" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
+    check_refused(lh_entries_arguments, "--a 1\n --b 'x\n", "f:2:6: error: the quote has no end");
+}
+END_TEST
+
+/* A variable that doubles its text thirty times must not fill the memory. */
+START_TEST(what_grows_is_refused)
+{
+    g_autoptr(GString) doubling = g_string_new("A0=xxxxxxxxxxxxxxxx\n");
+    g_autoptr(GString) deep = g_string_new("a = ");
+    g_autoptr(GString) many = g_string_new(NULL);
+    g_autofree char *big = g_strnfill(LH_ENTRIES_BYTES_MAX + 1, '#');
+
+    for (int i = 1; i <= 30; i++)
+        g_string_append_printf(doubling, "A%d=$A%d$A%d\n", i, i - 1, i - 1);
+    for (int i = 0; i <= LH_ENTRIES_DEPTH_MAX; i++)
+        g_string_append_c(deep, '[');
+    for (int i = 0; i <= LH_ENTRIES_MAX; i++)
+        g_string_append_printf(many, "k%d = 1\n", i);
+    check_refused(lh_entries_arguments, doubling->str, "f:13:1: error: a word has more than 65536");
+    check_refused(lh_entries_toml, deep->str, "f:1:37: error: lists and tables are nested");
+    check_refused(lh_entries_toml, many->str, "f:10001:10: error: the file has more than 10000");
+    check_refused(lh_entries_toml, big, "f:1:1: error: the file has more than 1048576 bytes");
+}
+END_TEST
+
+LH_TEST_MAIN("entries", toml_is_read, toml_says_where_it_is_wrong, json_is_read, yaml_is_read,
+             arguments_are_read, what_grows_is_refused)
