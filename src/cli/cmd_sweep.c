@@ -2,17 +2,21 @@
  * longhaul sweep: all combinations of the values that a scenario lists.
  */
 #include "base/error.h"
+#include "base/output.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "report/describe_sweep.h"
+#include "report/page_parts.h"
 #include "report/sweep_figure.h"
+#include "report/sweep_page.h"
 
 #include <stddef.h>
 
 typedef struct {
     LhOutputOptions to;
     char *figure;
+    char *report;
     char *points;
     uint64_t jobs;
     LhTime max_work_ps;
@@ -24,6 +28,9 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(Options, figure,
                      "Draw the sweep of one field as curves of time, or that of two fields as a "
                      "map of the fastest schedules, into this .svg, .png or .pdf file."),
+    LH_OPTION_REPORT(Options, report,
+                     "Also write the sweep as a page to hand on, with its figure, into this .html "
+                     "file."),
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, points),
@@ -96,6 +103,17 @@ print(const LhCommandLine *line, const LhSweep *sweep, GString *out)
     }
 }
 
+static bool
+write_page(const LhCommandLine *line, const LhSweep *sweep, GError **error)
+{
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    return lh_sweep_page(line->scenario, sweep, &stamp, out, error) &&
+           lh_output_file(o->report, out->str, out->len, error);
+}
+
 /* Whether a schedule runs at any point. */
 static bool
 has_answer(const LhSweep *sweep)
@@ -121,6 +139,8 @@ run(const LhCommandLine *line, GError **error)
                             "longhaul compare");
         return LH_ERROR_INPUT;
     }
+    if (o->report != NULL && !lh_page_check_path("--report", o->report, error))
+        return LH_ERROR_USAGE;
     if (o->figure != NULL && !lh_sweep_figure_check(line->scenario, error))
         return LH_ERROR_USAGE;
     result = sweep(line, error);
@@ -130,7 +150,8 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_INTERRUPTED;
     print(line, result, out);
     if (!lh_command_write(&o->to, out, error) ||
-        (o->figure != NULL && !lh_sweep_figure(result, o->figure, error)))
+        (o->figure != NULL && !lh_sweep_figure(result, (LhFigureTo){ .path = o->figure }, error)) ||
+        (o->report != NULL && !write_page(line, result, error)))
         return LH_ERROR_RUNTIME;
     if (result->interrupted)
         return LH_ERROR_INTERRUPTED;

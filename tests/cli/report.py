@@ -6,6 +6,7 @@ load nothing, show text of files as text, and be the same every time.
 """
 
 import base64
+import csv
 import hashlib
 import html.parser
 import json
@@ -28,7 +29,7 @@ LARGE_BYTES_MAX = 2 << 20
 STEP = ["--step", "--schedule", "lasp", "--schedule", "ulysses", "--cluster", "lasp-dgx:1", "--model",
         "tnl-1b", "--seq-length", "16K", "--framework", "fairscale"]
 NAME = "<script>alert(1)</script>&\"'\n\x1b"
-VOID = {"meta", "link", "img", "br"}
+VOID = {"meta", "link", "img", "br", "input"}
 URLS = {"src", "href", "srcset", "action", "data", "poster", "content"}
 
 
@@ -38,6 +39,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.open, self.headings, self.tables, self.pictures = [], [], [], []
+        self.strips = []  # of timelines: rows and columns, ranks that are named, and by row its paths
         self.policy = self.style = ""
         self.words = []
         self.feed(text)
@@ -61,10 +63,28 @@ class Page(html.parser.HTMLParser):
             self.tables[-1][1].append([])
         if tag in ("td", "th"):
             self.tables[-1][1][-1].append("")
+        self.handle_strips(tag, values)
         if tag in ("h1", "h2"):
             self.headings.append("")
         if tag not in VOID:
             self.open.append(tag)
+
+    def handle_strips(self, tag, values):
+        if tag == "figure" and values.get("class") == "strips":
+            self.strips.append({"names": [], "rows": {}})
+        if tag == "svg" and "viewbox" in values:
+            _, _, columns, height = values["viewbox"].split()
+            self.strips[-1] |= {"columns": int(columns), "height": int(height)}
+        if tag == "g" and "transform" in values:
+            row = int(re.fullmatch(r"translate\(0 (\d+)\)", values["transform"])[1])
+            self.strips[-1]["rows"][row // 10] = self.strips[-1][values["id"]] = []
+        if tag == "use":
+            like = self.strips[-1][values["href"].removeprefix("#")]
+            rows = self.strips[-1]["rows"]
+            [first] = [row for row, paths in rows.items() if paths is like][:1]
+            rows[first + int(values["y"]) // 10] = like
+        if tag == "path" and "l" in values["class"][2:]:
+            [*self.strips[-1]["rows"].values()][-1].append((values["class"], values["d"]))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
@@ -79,6 +99,8 @@ class Page(html.parser.HTMLParser):
             self.tables[-1][1][-1][-1] += data
         elif where in ("h1", "h2"):
             self.headings[-1] += data
+        elif where == "text" and data.startswith("rank "):
+            self.strips[-1]["names"].append(data)
         else:
             self.words.append(data)
 
@@ -101,6 +123,8 @@ def hold_page(page):
     assert page.policy == (f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
                            "base-uri 'none'; form-action 'none'")
     assert "@import" not in page.style and "url(" not in page.style
+    for strips in page.strips:
+        assert sorted(strips["rows"]) == list(range(strips["height"] // 10))
     for picture in page.pictures:
         kind, data = picture.split(",", 1)
         assert kind == "data:image/svg+xml;base64"
@@ -135,10 +159,37 @@ def hold_comparison(tool):
     assert {f"The fastest: {first}", f"The runner-up: {second}", "Comparison",
             f"What made the time of {first}", "Where the constants come from",
             "How to repeat it"} <= set(page.headings)
-    assert len(page.pictures) == 5
+    assert len(page.pictures) == 3 and len(page.strips) == 2
+    hold_strips(tool, first, page.strips[0])
     path = page.table("The critical path, by what it waits for")
     assert path[-1][0] in ("makespan", "in all") or len(path) > 2, path
     hold_repeat(tool, page)
+
+
+def taken(paths, lane):
+    """The ink of a lane, in columns."""
+    ink = 0
+    for name, drawn in paths:
+        _, level = name.split()
+        lengths = [int(length) for length in re.findall(r"h(\d+)", drawn)]
+        if level[1] == str(lane):
+            ink += sum(lengths) * int(level[2]) / 4
+    return ink
+
+
+def hold_strips(tool, schedule, strips):
+    """A strip has as much ink as sim's timeline says that the rank's kernels take, and where they are."""
+    tool.call("sim", *CASE, "--schedule", schedule, "--timeline", "t.csv")
+    rows = list(csv.DictReader((tool.folder / "t.csv").open(encoding="utf-8")))
+    end = max(float(row["end_s"]) for row in rows)
+    for rank in range(16):
+        ops = [(float(row["start_s"]) / end, float(row["end_s"]) / end) for row in rows
+               if row["rank"] == str(rank) and row["kind"] == "compute"]
+        drawn = taken(strips["rows"][rank], 0) / strips["columns"]
+        assert abs(drawn - sum(to - start for start, to in ops)) < 0.01, (rank, drawn)
+        first = min(int(re.match(r"M(\d+)", path)[1]) for name, path in strips["rows"][rank]
+                    if name.split()[1][1] == "0") / strips["columns"]
+        assert abs(first - min(start for start, _ in ops)) < 0.001, (rank, first)
 
 
 def hold_repeat(tool, page):
@@ -168,11 +219,13 @@ def hold_hostile(tool):
 def hold_others(tool):
     text, page = page_of(tool, *LARGE)
     assert len(text) < LARGE_BYTES_MAX, len(text)
+    assert all(len(strips["rows"]) == 64 for strips in page.strips)
     _, page = page_of(tool, *LARGE[:6], "--schedule", "zigzag", "--ranks-shown", "3,60-63")
     assert not any(heading.startswith("The runner-up") for heading in page.headings)
+    assert [name.split(" (")[0] for name in page.strips[0]["names"]][:2] == ["rank 3", "rank 60"]
     case = ["--ranks", "4", "--schedule", "ulysses", "--seq-length", "4K", "--ranks-shown", "3"]
     _, page = page_of(tool, *case)
-    assert b"rank 0" not in base64.b64decode(page.pictures[1].split(",")[1])  # all finish together
+    assert page.strips[0]["names"] == ["rank 3 (last)"]  # all finish together
     _, page = page_of(tool, *STEP)
     by_category = [rows for caption, rows in page.tables if "by category" in caption]
     assert len(by_category) == 2 and all(len(rows) > 4 for rows in by_category)
