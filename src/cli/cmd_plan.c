@@ -2,7 +2,6 @@
  * longhaul plan: the fastest way to train a model on a cluster, and which cluster to buy.
  */
 #include "base/error.h"
-#include "base/output.h"
 #include "cli/command.h"
 #include "cli/look.h"
 #include "cli/plan_live.h"
@@ -45,10 +44,11 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(Options, figure,
                      "With --pareto, draw the time and the memory of these ways, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
-    LH_OPTION_REPORT(Options, report,
-                     "Also write the plan as a page to hand on, into this .html file: with the "
-                     "timeline and the memory of the fastest way, and with --pareto the figure of "
-                     "these ways."),
+    LH_OPTION_REPORT(
+        Options, report,
+        "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
+        "timeline and the memory of the fastest way, and with --pareto the figure of "
+        "these ways."),
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, points),
@@ -310,7 +310,7 @@ write_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnsw
         page.setup = &c.setup;
         page.run = &run;
     }
-    return lh_plan_page(&page, out, error) && lh_output_file(o->report, out->str, out->len, error);
+    return lh_plan_page(&page, out, error) && lh_page_write(o->report, out, error);
 }
 
 static int

@@ -2,7 +2,6 @@
  * longhaul report: a comparison as a page to hand on.
  */
 #include "base/error.h"
-#include "base/output.h"
 #include "cli/command.h"
 #include "cli/compare_live.h"
 #include "cli/look.h"
@@ -33,7 +32,7 @@ static const LhField options[] = {
       .max = -1,
       .placeholder = "FILE",
       .names = "files",
-      .description = "The .html file to write." },
+      .description = "The .html or .pdf file to write." },
     { .name = "ranks-shown",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, ranks_shown),
@@ -51,7 +50,7 @@ check_output(const char *path, GError **error)
 {
     if (path == NULL || g_str_equal(path, "-")) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "longhaul report needs --output FILE, the .html file to write");
+                    "longhaul report needs --output FILE, the .html or .pdf file to write");
         return false;
     }
     return lh_page_check_path("--output", path, error);
@@ -171,8 +170,7 @@ write_report(const LhCommandLine *line, const LhSetup *setup, const LhComparison
     report.runs = closely.runs;
     report.runs_count = closely.count;
     report.critical = closely.critical;
-    if (!lh_report_html(&report, out, error) ||
-        !lh_output_file(o->output, out->str, out->len, error))
+    if (!lh_report_html(&report, out, error) || !lh_page_write(o->output, out, error))
         return LH_ERROR_RUNTIME;
     return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
 }

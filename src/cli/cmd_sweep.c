@@ -2,7 +2,6 @@
  * longhaul sweep: all combinations of the values that a scenario lists.
  */
 #include "base/error.h"
-#include "base/output.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
@@ -30,7 +29,7 @@ static const LhField options[] = {
                      "map of the fastest schedules, into this .svg, .png or .pdf file."),
     LH_OPTION_REPORT(Options, report,
                      "Also write the sweep as a page to hand on, with its figure, into this .html "
-                     "file."),
+                     "or .pdf file."),
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, points),
@@ -111,7 +110,7 @@ write_page(const LhCommandLine *line, const LhSweep *sweep, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
 
     return lh_sweep_page(line->scenario, sweep, &stamp, out, error) &&
-           lh_output_file(o->report, out->str, out->len, error);
+           lh_page_write(o->report, out, error);
 }
 
 /* Whether a schedule runs at any point. */

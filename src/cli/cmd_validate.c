@@ -2,12 +2,12 @@
  * longhaul validate: compares predicted with measured times.
  */
 #include "base/error.h"
-#include "base/output.h"
 #include "cli/command.h"
 #include "plan/prove.h"
 #include "report/describe.h"
 #include "report/describe_machine.h"
 #include "report/describe_options.h"
+#include "report/page_parts.h"
 #include "report/validate_page.h"
 #include "runtime/pin.h"
 
@@ -44,7 +44,7 @@ static const LhField options[] = {
     LH_OPTION_OUTPUT(Options, to),
     LH_OPTION_REPORT(Options, report,
                      "Also write a report to this file: a page with figures if its name ends in "
-                     ".html, else Markdown."),
+                     ".html or .pdf, else Markdown."),
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
@@ -83,6 +83,12 @@ static const LhField options[] = {
     { .name = NULL },
 };
 
+static bool
+is_page(const char *path)
+{
+    return g_str_has_suffix(path, ".html") || lh_page_is_pdf(path);
+}
+
 /* Refuses to compare what this machine does with what another one is predicted to do. */
 static bool
 check_machine(const LhSetup *setup, const LhBackend *backend, GError **error)
@@ -117,6 +123,8 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
     LhScenario *s = line->scenario;
 
     *tolerance = TOLERANCE_DEFAULT;
+    if (o->report != NULL && !lh_page_check_converter(o->report, error))
+        return false;
     if (o->tolerance != NULL &&
         !lh_command_share("--tolerance", o->tolerance, false, tolerance, error))
         return false;
@@ -325,8 +333,7 @@ write_page(const Job *job, const LhValidated *validated, GError **error)
     append_summary(job, validated, summary);
     page.of = of->str;
     page.summary = summary->str;
-    return lh_validate_page(&page, out, error) &&
-           lh_output_file(o->report, out->str, out->len, error);
+    return lh_validate_page(&page, out, error) && lh_page_write(o->report, out, error);
 }
 
 static bool
@@ -342,7 +349,7 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
         return false;
     if (o->report == NULL)
         return true;
-    if (g_str_has_suffix(o->report, ".html"))
+    if (is_page(o->report))
         return write_page(job, validated, error);
     print(job, validated, LH_FORMAT_MD, markdown);
     return lh_command_write(&report, markdown, error);

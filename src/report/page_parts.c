@@ -80,6 +80,10 @@ lh_page_repeat(GString *out, const LhStamp *stamp, const LhSetup *const *setups,
 bool
 lh_page_check_path(const char *option, const char *path, GError **error)
 {
-    return g_str_has_suffix(path, ".html") || lh_output_is_stream(path) ||
-           lh_output_refuse(option, path, "a name that ends in .html, a pipe or a device", error);
+    if (g_str_has_suffix(path, ".html") || lh_output_is_stream(path))
+        return true;
+    if (g_str_has_suffix(path, ".pdf"))
+        return lh_page_check_converter(path, error);
+    return lh_output_refuse(option, path, "a name that ends in .html or .pdf, a pipe or a device",
+                            error);
 }

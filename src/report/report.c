@@ -75,6 +75,17 @@ append_memory(const LhSetup *setup, const LhReportRun *run, GString *out, GError
     return true;
 }
 
+/* Nothing where nothing was carried, as with free communication. */
+static void
+append_links(const LhSetup *setup, const LhSimResult *result, GString *out)
+{
+    if (result->busy_links_count == 0)
+        return;
+    lh_page_table(out, lh_describe_link_use(setup, result),
+                  "How much links are used, as a share of what they could carry in this time");
+    lh_page_table(out, lh_describe_busy_links(setup, result), "The busiest links");
+}
+
 void
 lh_report_run_clear(LhReportRun *run)
 {
@@ -99,6 +110,7 @@ lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name, co
     lh_page_table(out, lh_describe_parts(run->row->result), "Where the time goes");
     lh_page_table(out, lh_describe_ranks(run->row), "Over the ranks");
     lh_page_table(out, lh_describe_traffic(run->row), "Bytes sent, by the kind of link");
+    append_links(setup, run->row->result, out);
     return append_memory(setup, run, out, error);
 }
 

@@ -161,9 +161,24 @@ def hold_comparison(tool):
             "How to repeat it"} <= set(page.headings)
     assert len(page.pictures) == 3 and len(page.strips) == 2
     hold_strips(tool, first, page.strips[0])
+    hold_links(page, results[:2])
     path = page.table("The critical path, by what it waits for")
     assert path[-1][0] in ("makespan", "in all") or len(path) > 2, path
     hold_repeat(tool, page)
+
+
+def hold_links(page, results):
+    """The busiest links are the one of the JSON and others that are no busier."""
+    tables = [rows[1:] for caption, rows in page.tables if caption == "The busiest links"]
+    kinds = [rows[1:] for caption, rows in page.tables if caption.startswith("How much links are used")]
+    assert len(tables) == len(kinds) == 2
+    for rows, by_kind, result in zip(tables, kinds, results):
+        uses = [number(row[1]) for row in rows]
+        assert rows[0][0] == result["busiest_link"] and uses == sorted(uses, reverse=True)
+        assert abs(uses[0] - 100 * result["busiest_link_utilisation"]) < 0.051
+        assert len(rows) == len({row[0] for row in rows}) <= 10
+        assert max(number(row[3]) for row in by_kind) == uses[0]
+        assert all(0 <= number(row[2]) <= number(row[3]) <= 100 for row in by_kind), by_kind
 
 
 def taken(paths, lane):
