@@ -277,6 +277,96 @@ def hold_browser(tool):
     return "a browser has no complaints"
 
 
+PLAN = ["plan", "--model", "llama-7b", "--cluster", "dfa-2node:1", "--seq-length", "8K", "--top", "2", "--pareto"]
+SWEEP = {"schema": "longhaul.scenario/1", "model": "llama-7b", "schedule": ["ring", "te-a2a"],
+         "sweep": {"cluster": ["dfa-2node:1", "dfa-2node:2"], "seq_length": ["8K", "32K"]}}
+
+
+def report_of(tool, *words, status=0):
+    tool.call(*words, "--report", "page.html", status=status)
+    page = Page((tool.folder / "page.html").read_text())
+    hold_page(page)
+    return page
+
+
+def hold_plan(tool):
+    """The page has the ways of the plan's JSON, and what the fastest one does."""
+    page = report_of(tool, *PLAN, "--format", "json", "-o", "plan.json")
+    found = json.loads((tool.folder / "plan.json").read_text())
+    [cluster] = found["clusters"]
+    for caption, key in (("The fastest ways", "best"),
+                         ("No other way is as fast with as little memory as each of these", "front")):
+        rows = page.table(caption)
+        heading = [text.split()[0] for text in rows[0]]
+        assert len(rows) - 1 == len(cluster[key]) > 0
+        for row, way in zip(rows[1:], cluster[key]):
+            assert abs(number(row[0]) / way["iteration_s"] - 1) < 1e-3, row
+            sizes = [int(row[heading.index(name)]) for name in ("tp", "cp", "dp")]
+            assert sizes == [way["tensor_parallel"], way["context_parallel"], way["data_parallel"]], row
+    step = {row[0]: row[2] for row in page.table("The training step")[1:]}
+    assert abs(number(step["time of an iteration"]) / cluster["best"][0]["iteration_s"] - 1) < 1e-3
+    assert page.headings[0] == "How to train llama-7b" and len(page.strips) == 1 and len(page.pictures) == 2
+    [command] = [words for words in page.words if words.startswith("longhaul plan ")]
+    before = (tool.folder / "page.html").read_bytes()
+    tool.call(*command.split()[1:])
+    assert (tool.folder / "page.html").read_bytes() == before
+    page = report_of(tool, *PLAN[:4], "dfa-2node:1", "--seq-length", "64M", status=1)
+    assert not page.strips and any("None of them can run here" in words for words in page.words)
+
+
+def hold_sweep(tool):
+    """The page has a row for each point, and counts who is the fastest at how many."""
+    (tool.folder / "s.json").write_text(json.dumps(SWEEP))
+    page = report_of(tool, "sweep", "s.json", "--format", "csv", "-o", "s.csv")
+    rows = list(csv.DictReader((tool.folder / "s.csv").open(encoding="utf-8")))
+    fastest = [row["schedule"] for row in rows if row["vs_best"] in ("1", "1.0")]
+    table = page.table("The fastest schedule at each point")
+    assert [row[2] for row in table[1:]] == fastest and len(fastest) == 4, fastest
+    words = " ".join(page.words)
+    for name in set(fastest):
+        assert f"{name} at {fastest.count(name)}" in words or f"{name} is the fastest at all" in words
+    assert page.headings[0] == "Which schedule is fastest where?" and len(page.pictures) == 1
+
+
+def hold_validation(tool):
+    """The page has the makespans that were measured, whether they are within the tolerance or not."""
+    tool.call("calibrate", "--quick", "-o", "here.json")
+    done = subprocess.run([tool.program, "validate", "--profile", "here.json", "--schedule", "ring", "--ranks", "2",
+                           "--seq-length", "512", "--num-attention-heads", "2", "--kv-channels", "64", "--repeat", "1",
+                           "--report", "page.html", "--format", "json", "-o", "v.json"], env=tool.environment,
+                          cwd=tool.folder, check=False, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    page = Page((tool.folder / "page.html").read_text())
+    hold_page(page)
+    [row] = page.table("Makespans of schedules")[1:]
+    assert row[0] == "ring" and row[-1] == ("yes" if done.returncode == 0 else "NO")
+    assert len(page.pictures) == 1 and page.headings[0] == "How far are predictions off?"
+    assert any(words.startswith("All within" if done.returncode == 0 else "Not all within") for words in page.words)
+
+
+def hold_pdf(tool):
+    """A page is printed where there is a browser; the others say what is missing, before any work."""
+    if shutil.which("chromium") is not None:
+        before = set(os.listdir(tempfile.gettempdir()))
+        tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf")
+        assert (tool.folder / "page.pdf").read_bytes().startswith(b"%PDF-")
+        left = set(os.listdir(tempfile.gettempdir())) - before
+        assert not any(name.startswith("longhaul-") for name in left), left
+        (tool.folder / "page.pdf").unlink()
+    path, tool.environment["PATH"] = tool.environment["PATH"], str(tool.folder)
+    done = tool.call("report", *CASE, "--output", "page.pdf", status=4)
+    assert "neither chromium nor weasyprint is installed" in done.stderr
+    (tool.folder / "weasyprint").write_text("#!/bin/sh\necho no PDF\n")
+    (tool.folder / "weasyprint").chmod(0o755)
+    (tool.folder / "gnuplot").symlink_to(shutil.which("gnuplot", path=path))
+    done = tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf", status=4)
+    assert "weasyprint made no PDF" in done.stderr and not (tool.folder / "page.pdf").exists()
+    (tool.folder / "weasyprint").write_text("#!/bin/sh\nread -r line\necho \"%PDF-1.7 $line\"\n")
+    tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf")
+    assert (tool.folder / "page.pdf").read_text() == "%PDF-1.7 <!DOCTYPE html>\n"
+    tool.environment["PATH"] = path
+
+
 def hold_without_gnuplot(tool):
     """There is no page without figures, and the reason is said."""
     path, tool.environment["PATH"] = tool.environment["PATH"], str(tool.folder)
@@ -294,6 +384,10 @@ def main():
             return 77
         hold_comparison(tool)
         hold_hostile(tool)
+        hold_plan(tool)
+        hold_sweep(tool)
+        hold_validation(tool)
+        hold_pdf(tool)
         size = hold_others(tool)
         browser = hold_browser(tool)
     print(f"pages are whole, run nothing and load nothing; of 64 ranks {size} bytes; {browser}")
