@@ -97,15 +97,14 @@ print_by_browser(const char *name, const GString *html, GString *pdf, GError **e
     g_autofree char *text = NULL;
     gsize length = 0;
 
-    if (folder.path != NULL) {
-        page = g_build_filename(folder.path, "page.html", NULL);
-        made = g_build_filename(folder.path, "page.pdf", NULL);
-    }
-    if (page == NULL || !g_file_set_contents(page, html->str, (gssize)html->len, &cause)) {
+    if (folder.path == NULL) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, cause->message);
         return false;
     }
-    if (!run_browser(name, folder.path, page, error))
+    page = g_build_filename(folder.path, "page.html", NULL);
+    made = g_build_filename(folder.path, "page.pdf", NULL);
+    if (!lh_output_file(page, html->str, html->len, error) ||
+        !run_browser(name, folder.path, page, error))
         return false;
     if (g_file_get_contents(made, &text, &length, NULL))
         g_string_append_len(pdf, text, (gssize)length);
