@@ -302,7 +302,8 @@ def hold_plan(tool):
         for row, way in zip(rows[1:], cluster[key]):
             assert abs(number(row[0]) / way["iteration_s"] - 1) < 1e-3, row
             sizes = [int(row[heading.index(name)]) for name in ("tp", "cp", "dp")]
-            assert sizes == [way["tensor_parallel"], way["context_parallel"], way["data_parallel"]], row
+            assert sizes == [way[name] for name in ("tensor_model_parallel_size", "context_parallel_size",
+                                             "data_parallel_size")], row
     step = {row[0]: row[2] for row in page.table("The training step")[1:]}
     assert abs(number(step["time of an iteration"]) / cluster["best"][0]["iteration_s"] - 1) < 1e-3
     assert page.headings[0] == "How to train llama-7b" and len(page.strips) == 1 and len(page.pictures) == 2
