@@ -87,8 +87,10 @@ for command in '' $("$program" list commands --format names | sed 's/^/-/'); do
         "$program" help "${command#-}" --format man | cmp - "$work/page"
     fi
 done
-[ -n "$(ls "$root/usr/share/bash-completion/completions/longhaul")" ]
-[ -n "$(ls "$root/usr/share/zsh/vendor-completions/_longhaul" "$root/usr/share/fish/vendor_completions.d/longhaul.fish")" ]
+for file in bash-completion/completions/longhaul zsh/vendor-completions/_longhaul \
+    fish/vendor_completions.d/longhaul.fish; do
+    [ -s "$root/usr/share/$file" ] || fail "there is no completion in usr/share/$file"
+done
 gzip -dc "$root"/usr/share/doc/longhaul/longhaul-sbom.spdx.json.gz > "$work/sbom" 2> /dev/null ||
     cp "$root"/usr/share/doc/longhaul/longhaul-sbom.spdx.json "$work/sbom"
 (cd "$first" && tests/tools/sbom.py "$program" "$work/sbom")
