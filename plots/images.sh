@@ -1,7 +1,8 @@
 #!/bin/bash
 # Draws the pictures of the documentation: plots/images.sh PROGRAM (build-release/longhaul, for example).
 # Of gnuplot's scripts, data and pictures only the pictures are kept.
-# (report.png is the upper part of a page of longhaul report dfa-2node in a browser 1,280 pixels wide.)
+# (report.png and report_plan.png are the upper parts of pages, in a browser 1,280 pixels wide: of longhaul report
+# dfa-2node, and of the plan in README.md.)
 set -euo pipefail
 program=$(realpath "$1")
 images=$(realpath "$(dirname "$0")/../docs/images")

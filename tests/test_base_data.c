@@ -3,6 +3,7 @@
  */
 #include "base/data.h"
 #include "base/error.h"
+#include "config.h"
 #include "run_tests.h"
 
 #include <glib/gstdio.h>
@@ -108,7 +109,8 @@ START_TEST(data_words_unknown_names)
 }
 END_TEST
 
-/* Test programs run from the build tree, so without the variable they use the source tree. */
+/* Test programs run from the build tree, so without the variable they use the source tree; in a
+ * relocatable build they do not know it. */
 START_TEST(data_uses_the_source_tree_when_not_installed)
 {
     g_autofree char *source_dir = g_strdup(g_getenv("LONGHAUL_SOURCE_DIR"));
@@ -119,7 +121,7 @@ START_TEST(data_uses_the_source_tree_when_not_installed)
     found = lh_data_dir();
     g_setenv("LONGHAUL_DATA_DIR", "", TRUE);
     found_if_empty = lh_data_dir();
-    if (source_dir != NULL)
+    if (source_dir != NULL && *LH_SOURCE_DIR != '\0')
         ck_assert_str_eq(found, source_dir);
     ck_assert_str_eq(found, found_if_empty);
 }

@@ -45,6 +45,11 @@ clang-tidy           has clang-tidy                static analysis
 cppcheck             has cppcheck                  static analysis
 libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
 hyperfine            has hyperfine                 timing
+dpkg-dev             has dpkg-buildpackage         builds the Debian package
+debhelper            has dh                        likewise
+fakeroot             has fakeroot                  installs it in a folder
+lintian              has lintian                   checks it
+binutils             has readelf                   says what the program is linked with
 munge                has_daemon munged             Slurm's own way to know its users
 slurmctld            has_daemon slurmctld          Slurm, which starts jobs over hosts in namespaces
 slurmd               has_daemon slurmd             likewise

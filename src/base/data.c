@@ -28,7 +28,8 @@ lh_data_dir(void)
     program = g_file_read_link("/proc/self/exe", NULL);
     if (program == NULL)
         return g_strdup(LH_DATA_DIR);
-    if (g_str_has_prefix(program, LH_BUILD_DIR "/") && is_dir(LH_SOURCE_DIR))
+    if (*LH_SOURCE_DIR != '\0' && g_str_has_prefix(program, LH_BUILD_DIR "/") &&
+        is_dir(LH_SOURCE_DIR))
         return g_strdup(LH_SOURCE_DIR);
     program_dir = g_path_get_dirname(program);
     beside = g_build_filename(program_dir, "..", "share", "longhaul", NULL);

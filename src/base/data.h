@@ -3,8 +3,8 @@
  * "models", "frameworks", "scenarios", "schemas"; a name is a file in it without ".json".
  *
  * The folder that holds the kinds is the first of: $LONGHAUL_DATA_DIR; the source tree, for a
- * program that runs from its build tree; ../share/longhaul beside the program's folder; the install
- * prefix.
+ * program that runs from its build tree (but for a relocatable build, which does not know it);
+ * ../share/longhaul beside the program's folder; the install prefix.
  */
 #pragma once
 

@@ -3,10 +3,14 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/look.h"
 #include "cli/plan_live.h"
 #include "plan/setting.h"
+#include "plan/work.h"
 #include "report/describe_plan.h"
+#include "report/page_parts.h"
 #include "report/plan_figure.h"
+#include "report/plan_page.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -22,6 +26,7 @@
 typedef struct {
     LhOutputOptions to;
     char *figure;
+    char *report;
     char *points;
     char *from_config;
     GPtrArray *clusters; /* of char * */
@@ -43,6 +48,11 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(Options, figure,
                      "With --pareto, draw the time and the memory of these ways, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
+    LH_OPTION_REPORT(
+        Options, report,
+        "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
+        "timeline and the memory of the fastest way, and with --pareto the figure of "
+        "these ways."),
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, points),
@@ -304,6 +314,44 @@ print(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *a
     }
 }
 
+/* The fastest way once more, for its result, and once again to be looked at closely. */
+static bool
+look(const LhPlanCase *c, LhReportRun *run, GError **error)
+{
+    g_autoptr(LhCompareRow) row = lh_compare_run(&c->setup, c->schedule, NULL);
+    LhLook how = { .setup = &c->setup, .schedule = c->schedule, .result = row->result };
+
+    if (row->result == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", row->name, row->reason);
+        return false;
+    }
+    how.seconds = lh_work_simulate(row->program);
+    return lh_look(&how, run, error);
+}
+
+static bool
+write_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+           const LhPlanWeights *weights, GError **error)
+{
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
+    LhPlanPage page = { .query = query, .answer = answer, .weights = weights, .stamp = &stamp };
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_auto(LhReportRun) run = { .row = NULL };
+    LhPlanCase c;
+
+    if (answer->best != G_MAXUINT) {
+        const LhPlanCluster *best = g_ptr_array_index(answer->clusters, answer->best);
+
+        if (!lh_plan_case_init(&c, best->space, lh_plan_best_way(best)->point, error) ||
+            !look(&c, &run, error))
+            return false;
+        page.setup = &c.setup;
+        page.run = &run;
+    }
+    return lh_plan_page(&page, out, error) && lh_page_write(o->report, out, error);
+}
+
 static int
 run(const LhCommandLine *line, GError **error)
 {
@@ -316,6 +364,7 @@ run(const LhCommandLine *line, GError **error)
     LhPlanQuery query;
 
     if (!check_question(line, error) || !check_config(line, error) || !check_clusters(o, error) ||
+        (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         !read_weights(o, prices, &weights, error))
         return LH_ERROR_USAGE;
     answer = plan(line, &query, &failure);
@@ -324,7 +373,9 @@ run(const LhCommandLine *line, GError **error)
     if (answer->first) {
         print(line, &query, answer, &weights, out);
         if (!lh_command_write(&o->to, out, error) ||
-            (o->figure != NULL && !lh_plan_figure(answer, o->figure, error)))
+            (o->figure != NULL &&
+             !lh_plan_figure(answer, (LhFigureTo){ .path = o->figure }, error)) ||
+            (o->report != NULL && !write_page(line, &query, answer, &weights, error)))
             return LH_ERROR_RUNTIME;
     }
     if (answer->interrupted)

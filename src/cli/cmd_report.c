@@ -1,15 +1,15 @@
 /*
  * longhaul report: a comparison as a page to hand on.
  */
-#include "report/report.h"
-
 #include "base/error.h"
-#include "base/output.h"
 #include "cli/command.h"
 #include "cli/compare_live.h"
+#include "cli/look.h"
 #include "cli/progress.h"
 #include "plan/length.h"
 #include "plan/work.h"
+#include "report/page_parts.h"
+#include "report/report.h"
 
 #include <stddef.h>
 
@@ -32,14 +32,14 @@ static const LhField options[] = {
       .max = -1,
       .placeholder = "FILE",
       .names = "files",
-      .description = "The .html file to write." },
+      .description = "The .html or .pdf file to write." },
     { .name = "ranks-shown",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, ranks_shown),
       .placeholder = "LIST",
       .description =
-          "Ranks that timelines show, such as 0-3,12; default the first 16. The last one "
-          "to finish is always shown." },
+          "Ranks that timelines show, such as 0-3,12; default all, or the first 1,024. The last "
+          "one to finish is always shown." },
     LH_OPTION_JOBS(Options, jobs, "Schedules to simulate"),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
     { .name = NULL },
@@ -50,23 +50,14 @@ check_output(const char *path, GError **error)
 {
     if (path == NULL || g_str_equal(path, "-")) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "longhaul report needs --output FILE, the .html file to write");
+                    "longhaul report needs --output FILE, the .html or .pdf file to write");
         return false;
     }
-    if (g_str_has_suffix(path, ".html") || lh_output_is_stream(path))
-        return true;
-    return lh_output_refuse("--output", path, "a name that ends in .html, a pipe or a device",
-                            error);
+    return lh_page_check_path("--output", path, error);
 }
 
 /* --- the fastest, looked at closely -------------------------------------------------------------
  */
-
-/* How to look at a row. */
-typedef struct {
-    const char *ranks; /* that its timeline shows; NULL: the first ones */
-    bool critical;     /* with what its critical path takes */
-} Look;
 
 typedef struct {
     LhReportRun runs[RUNS_MAX];
@@ -77,30 +68,11 @@ typedef struct {
 static void
 closely_clear(Closely *c)
 {
-    for (guint i = 0; i < c->count; i++) {
-        lh_compare_row_free(c->runs[i].row);
-        lh_timeline_free(c->runs[i].timeline);
-        lh_frame_clear(&c->runs[i].frame);
-        g_free(c->runs[i].envelope);
-    }
+    for (guint i = 0; i < c->count; i++)
+        lh_report_run_clear(&c->runs[i]);
     lh_critical_free(c->critical);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Closely, closely_clear)
-
-/* The row once more; of the fastest, its critical path is asked for. */
-static LhCompareRow *
-play(const LhSetup *setup, const LhCompareRow *row, LhHooks *hooks)
-{
-    if (row->made == NULL)
-        return lh_compare_run_program(setup, hooks);
-    for (guint i = 0; i < setup->schedules->len; i++) {
-        const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
-
-        if (g_str_equal(schedule->name, row->name))
-            return lh_compare_run(setup, schedule, hooks);
-    }
-    g_assert_not_reached();
-}
 
 static bool
 has_critical(const LhComparison *comparison)
@@ -110,39 +82,18 @@ has_critical(const LhComparison *comparison)
     return comparison->fit_count > 0 && first->result->ops <= CRITICAL_OPS_MAX;
 }
 
-static bool
-look(const LhSetup *setup, const LhCompareRow *row, const Look *how, LhReportRun *run,
-     GError **error)
+/* The row's own schedule; NULL: it is the explicit program of the setup. */
+static const LhSchedule *
+schedule_of(const LhSetup *setup, const LhCompareRow *row)
 {
-    const LhSimResult *result = row->result;
-    LhProgressLine progress;
-    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
-    LhTotals totals;
+    for (guint i = 0; row->made != NULL && i < setup->schedules->len; i++) {
+        const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
 
-    lh_totals(result, &totals);
-    if (!lh_frame_init(&run->frame, how->ranks, NULL, result->ranks_count, error))
-        return false;
-    run->last_rank = lh_gantt_last_rank(result, &run->frame);
-    lh_frame_add(&run->frame, run->last_rank);
-    if (!lh_frame_fit(&run->frame, result->makespan_ps, error))
-        return false;
-    run->timeline = lh_timeline_new(run->frame.ranks);
-    run->envelope = lh_memory_envelope_new(totals.peak_rank, result->makespan_ps);
-    hooks.timeline = lh_timeline_collect;
-    hooks.timeline_data = run->timeline;
-    hooks.memory = lh_memory_envelope_add;
-    hooks.memory_data = run->envelope;
-    if (how->critical)
-        lh_critical_hooks(&hooks);
-    lh_progress_start(&progress, lh_work_simulate(row->program));
-    run->row = play(setup, row, &hooks);
-    lh_progress_end(&progress);
-    lh_memory_envelope_finish(run->envelope);
-    lh_timeline_sort(run->timeline);
-    if (run->row->result != NULL)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", row->name, run->row->reason);
-    return false;
+        if (g_str_equal(schedule->name, row->name))
+            return schedule;
+    }
+    g_assert(row->made == NULL);
+    return NULL;
 }
 
 static bool
@@ -162,10 +113,16 @@ look_closely(const LhSetup *setup, const LhComparison *comparison, const Options
              GError **error)
 {
     for (guint i = 0; i < MIN(comparison->fit_count, RUNS_MAX); i++) {
-        const Look how = { o->ranks_shown, i == 0 && has_critical(comparison) };
+        const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
+        const LhLook how = { .setup = setup,
+                             .schedule = schedule_of(setup, row),
+                             .result = row->result,
+                             .seconds = lh_work_simulate(row->program),
+                             .ranks = o->ranks_shown,
+                             .critical = i == 0 && has_critical(comparison) };
 
         c->count = i + 1;
-        if (!look(setup, g_ptr_array_index(comparison->rows, i), &how, &c->runs[i], error))
+        if (!lh_look(&how, &c->runs[i], error))
             return false;
     }
     return !has_critical(comparison) || find_critical(setup, c, error);
@@ -213,8 +170,7 @@ write_report(const LhCommandLine *line, const LhSetup *setup, const LhComparison
     report.runs = closely.runs;
     report.runs_count = closely.count;
     report.critical = closely.critical;
-    if (!lh_report_html(&report, out, error) ||
-        !lh_output_file(o->output, out->str, out->len, error))
+    if (!lh_report_html(&report, out, error) || !lh_page_write(o->output, out, error))
         return LH_ERROR_RUNTIME;
     return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
 }
@@ -254,7 +210,8 @@ const LhCommand lh_command_report = {
                "timeline, the traffic and the memory of the fastest schedule and of the\n"
                "runner-up, the critical path, where every constant comes from, and the command\n"
                "that repeats it. It has no script and loads nothing. Figures are drawn by\n"
-               "gnuplot.\n\n"
+               "gnuplot. A .pdf file is the page as chromium prints it, or else WeasyPrint.\n"
+               "The commands plan, sweep and validate write pages, too: see their --report.\n\n"
                "Exit status 1 if no schedule can run; the page then says why. Ctrl-C ends the\n"
                "command without a page (exit status 130).\n\n"
                "  longhaul report dfa-2node --output report.html\n"

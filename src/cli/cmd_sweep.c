@@ -7,7 +7,9 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "report/describe_sweep.h"
+#include "report/page_parts.h"
 #include "report/sweep_figure.h"
+#include "report/sweep_page.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 typedef struct {
     LhOutputOptions to;
     char *figure;
+    char *report;
     char *points;
     char *shard_of; /* "3/8", or auto */
     uint64_t shards;
@@ -29,6 +32,9 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(Options, figure,
                      "Draw the sweep of one field as curves of time, or that of two fields as a "
                      "map of the fastest schedules, into this .svg, .png or .pdf file."),
+    LH_OPTION_REPORT(Options, report,
+                     "Also write the sweep as a page to hand on, with its figure, into this .html "
+                     "or .pdf file."),
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, points),
@@ -143,9 +149,10 @@ check_shards(const Options *o, GError **error)
         wrong = "shards are told apart by their files of points; give --points FILE";
     else if (o->shard_of != NULL && o->shards > 0)
         wrong = "--shard-of makes one shard, and --shards puts all together; give one of them";
-    else if (o->shard_of != NULL && (o->figure != NULL || o->to.file != NULL))
-        wrong = "one shard has no result; --output and --figure are for --shards N, when all are "
-                "done";
+    else if (o->shard_of != NULL &&
+             (o->figure != NULL || o->report != NULL || o->to.file != NULL))
+        wrong = "one shard has no result; --output, --report and --figure are for --shards N, when "
+                "all are done";
     if (wrong != NULL)
         g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE, wrong);
     return wrong == NULL;
@@ -209,6 +216,17 @@ print(const LhCommandLine *line, const LhSweep *sweep, GString *out)
     }
 }
 
+static bool
+write_page(const LhCommandLine *line, const LhSweep *sweep, GError **error)
+{
+    const Options *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    return lh_sweep_page(line->scenario, sweep, &stamp, out, error) &&
+           lh_page_write(o->report, out, error);
+}
+
 /* Whether a schedule runs at any point. */
 static bool
 has_answer(const LhSweep *sweep)
@@ -236,6 +254,7 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_INPUT;
     }
     if (!check_shards(o, error) || !read_shard(o, &shard, &shards, error) ||
+        (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         (o->figure != NULL && !lh_sweep_figure_check(line->scenario, error)))
         return LH_ERROR_USAGE;
     result = sweep(line, shard, shards, error);
@@ -252,7 +271,8 @@ run(const LhCommandLine *line, GError **error)
     else
         print(line, result, out);
     if (!lh_command_write(&o->to, out, error) ||
-        (o->figure != NULL && !lh_sweep_figure(result, o->figure, error)))
+        (o->figure != NULL && !lh_sweep_figure(result, (LhFigureTo){ .path = o->figure }, error)) ||
+        (o->report != NULL && !write_page(line, result, error)))
         return LH_ERROR_RUNTIME;
     if (result->interrupted)
         return LH_ERROR_INTERRUPTED;

@@ -7,6 +7,8 @@
 #include "report/describe.h"
 #include "report/describe_machine.h"
 #include "report/describe_options.h"
+#include "report/page_parts.h"
+#include "report/validate_page.h"
 #include "runtime/pin.h"
 
 #include <math.h>
@@ -40,13 +42,9 @@ static const char *const backend_names[] = { "cpu", "mpi", NULL };
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    { .name = "report",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, report),
-      .flags = LH_COMMAND_OUTPUT,
-      .placeholder = "FILE",
-      .names = "files",
-      .description = "Also write a report in Markdown to this file." },
+    LH_OPTION_REPORT(Options, report,
+                     "Also write a report to this file: a page with figures if its name ends in "
+                     ".html or .pdf, else Markdown."),
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
@@ -85,6 +83,12 @@ static const LhField options[] = {
     { .name = NULL },
 };
 
+static bool
+is_page(const char *path)
+{
+    return g_str_has_suffix(path, ".html") || lh_page_is_pdf(path);
+}
+
 /* Refuses to compare what this machine does with what another one is predicted to do. */
 static bool
 check_machine(const LhSetup *setup, const LhBackend *backend, GError **error)
@@ -119,6 +123,8 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
     LhScenario *s = line->scenario;
 
     *tolerance = TOLERANCE_DEFAULT;
+    if (o->report != NULL && !lh_page_check_converter(o->report, error))
+        return false;
     if (o->tolerance != NULL &&
         !lh_command_share("--tolerance", o->tolerance, false, tolerance, error))
         return false;
@@ -288,6 +294,48 @@ write_prediction(void *data, const LhValidated *validated, GError **error)
     return lh_command_write(&o->to, out, error);
 }
 
+/* How all of it came out, for a page. */
+static void
+append_summary(const Job *job, const LhValidated *validated, GString *out)
+{
+    guint ran = 0, within = 0;
+
+    for (guint i = 0; i < validated->rows->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validated->rows, i);
+
+        ran += v->refused == NULL;
+        within += v->refused == NULL && lh_validation_within(v, job->tolerance);
+    }
+    g_string_append_printf(
+        out,
+        "%s %.3g %%: of %u schedules, %u %s so, in their makespan and in every "
+        "kernel that takes at least %.0f %% of the compute time.",
+        all_within(validated->rows, job->tolerance) ? "All within" : "Not all within",
+        100 * job->tolerance, ran, within, within == 1 ? "is" : "are", 100 * LH_VALIDATE_SHARE_MIN);
+    print_summary(validated, out);
+}
+
+static bool
+write_page(const Job *job, const LhValidated *validated, GError **error)
+{
+    const Options *o = job->line->options;
+    const LhStamp stamp = lh_command_stamp(job->line);
+    g_autoptr(GString) of = g_string_new(NULL);
+    g_autoptr(GString) summary = g_string_new(NULL);
+    g_autoptr(GString) out = g_string_new(NULL);
+    LhValidatePage page = { .setup = job->setup,
+                            .validated = validated,
+                            .stamp = &stamp,
+                            .tolerance = job->tolerance,
+                            .tiers = job->params->backend != &lh_backend_cpu };
+
+    print_case(job->setup, job->params, LH_FORMAT_TABLE, of);
+    append_summary(job, validated, summary);
+    page.of = of->str;
+    page.summary = summary->str;
+    return lh_validate_page(&page, out, error) && lh_page_write(o->report, out, error);
+}
+
 static bool
 write_all(const Job *job, const LhValidated *validated, GError **error)
 {
@@ -301,6 +349,8 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
         return false;
     if (o->report == NULL)
         return true;
+    if (is_page(o->report))
+        return write_page(job, validated, error);
     print(job, validated, LH_FORMAT_MD, markdown);
     return lh_command_write(&report, markdown, error);
 }

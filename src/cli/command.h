@@ -96,6 +96,11 @@ enum {
         .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
         .flags = LH_COMMAND_FIGURE, .description = (text), .placeholder = "FILE", .names = "files" \
     }
+#define LH_OPTION_REPORT(Options, member, text)                                                    \
+    {                                                                                              \
+        .name = "report", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
+        .flags = LH_COMMAND_OUTPUT, .description = (text), .placeholder = "FILE", .names = "files" \
+    }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \
         .name = "provenance", .type = LH_FIELD_BOOL, .offset = offsetof(Options, member),          \

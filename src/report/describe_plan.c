@@ -36,8 +36,8 @@ lh_describe_way(const LhPlanSpace *space, guint point)
 
 /* ---- the question ---- */
 
-static void
-describe_question(const LhPlanQuery *query, const LhPlanSpace *space, GString *out)
+void
+lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GString *out)
 {
     const LhSetup *setup = space->setup;
     const LhAttention *a = &setup->params.attention;
@@ -182,14 +182,14 @@ add_way(LhTable *table, Columns columns, const LhPlanSpace *space, const LhPlanW
     add_bill(table, columns, bill);
 }
 
-static void
-print_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
-           guint index, LhFormat format, GString *out)
+LhTable *
+lh_describe_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                 guint index)
 {
     const LhPlanCluster *cluster = cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
     const Columns columns = columns_of(weights, query, cluster->space, index);
-    g_autoptr(LhTable) table = new_table(columns);
+    LhTable *table = new_table(columns);
 
     for (guint i = 0; i < cluster->ways->len; i++) {
         const LhPlanWay *way = g_ptr_array_index(cluster->ways, i);
@@ -197,19 +197,18 @@ print_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWei
 
         add_way(table, columns, cluster->space, way, best->iteration_s, &bill);
     }
-    lh_table_print(table, format, out);
+    return table;
 }
 
-/* Points that no other one beats in both time and memory. */
-static void
-print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
-            guint index, LhFormat format, GString *out)
+LhTable *
+lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                  const LhPlanWeights *weights, guint index)
 {
     const LhPlanCluster *cluster = cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
     const Columns columns = columns_of(weights, query, cluster->space, index);
     g_autoptr(GArray) front = lh_plan_front(cluster);
-    g_autoptr(LhTable) table = new_table(columns);
+    LhTable *table = new_table(columns);
 
     for (guint i = 0; i < front->len; i++) {
         const LhPlanWay *way = &g_array_index(front, LhPlanWay, i);
@@ -217,8 +216,7 @@ print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWe
 
         add_way(table, columns, cluster->space, way, best->iteration_s, &bill);
     }
-    g_string_append(out, "\nno other way is as fast with as little memory as each of these:\n");
-    lh_table_print(table, format, out);
+    return table;
 }
 
 /* ---- what is to say of them ---- */
@@ -341,9 +339,28 @@ describe_training(const LhPlanAnswer *answer, const LhPlanWeights *weights, guin
 
 /* ---- one cluster ---- */
 
+void
+lh_describe_plan_cluster(const LhPlanCluster *cluster, GString *out)
+{
+    describe_cluster(cluster->space, out);
+    if (cluster->search != NULL)
+        describe_counts(cluster->search, out);
+}
+
+/* Points that no other one beats in both time and memory. */
 static void
-print_words(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
-            guint index, GString *out)
+print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+            guint index, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = lh_describe_front(query, answer, weights, index);
+
+    g_string_append(out, "\nno other way is as fast with as little memory as each of these:\n");
+    lh_table_print(table, format, out);
+}
+
+void
+lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                        const LhPlanWeights *weights, guint index, GString *out)
 {
     const LhPlanCluster *cluster = cluster_at(answer, index);
 
@@ -360,6 +377,11 @@ print_words(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWe
     }
     if (query->longest)
         describe_longest(cluster->space, &answer->longest, out);
+}
+
+void
+lh_describe_plan_rest(const LhPlanCluster *cluster, GString *out)
+{
     describe_misses(cluster->search, out);
     describe_refusals(cluster->search, out);
 }
@@ -391,22 +413,22 @@ print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlan
     gsize from = out->len;
 
     g_string_append_c(out, '\n');
-    describe_cluster(cluster->space, out);
-    if (cluster->search == NULL) {
-        lh_table_words(format, out, from);
-        return;
-    }
-    describe_counts(cluster->search, out);
+    lh_describe_plan_cluster(cluster, out);
     lh_table_words(format, out, from);
+    if (cluster->search == NULL)
+        return;
     if (cluster->ways->len > 0) {
+        g_autoptr(LhTable) ways = lh_describe_ways(query, answer, weights, index);
+
         g_string_append_c(out, '\n');
-        print_ways(query, answer, weights, index, format, out);
+        lh_table_print(ways, format, out);
         if (query->front)
             print_front(query, answer, weights, index, format, out);
         g_string_append_c(out, '\n');
     }
     from = out->len;
-    print_words(query, answer, weights, index, out);
+    lh_describe_plan_answer(query, answer, weights, index, out);
+    lh_describe_plan_rest(cluster, out);
     lh_table_words(format, out, from);
     if (cluster->start != NULL)
         print_start(query, cluster, format, out);
@@ -467,16 +489,24 @@ new_clusters_table(const LhPlanWeights *weights)
     return table;
 }
 
-static void
-print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
-               GString *out)
+LhTable *
+lh_describe_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights)
 {
-    g_autoptr(LhTable) table = new_clusters_table(weights);
+    LhTable *table = new_clusters_table(weights);
     const LhPlanWay *best =
         answer->best != G_MAXUINT ? lh_plan_best_way(cluster_at(answer, answer->best)) : NULL;
 
     for (guint i = 0; i < answer->clusters->len; i++)
         add_cluster_row(table, answer, weights, i, best != NULL ? best->tokens_per_s : 0);
+    return table;
+}
+
+static void
+print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
+               GString *out)
+{
+    g_autoptr(LhTable) table = lh_describe_clusters(answer, weights);
+
     g_string_append(out, "\nthe fastest way on each cluster:\n");
     lh_table_print(table, format, out);
 }
@@ -487,7 +517,7 @@ lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhP
 {
     const gsize from = out->len;
 
-    describe_question(query, cluster_at(answer, 0)->space, out);
+    lh_describe_plan_question(query, cluster_at(answer, 0)->space, out);
     if (query->config != NULL)
         lh_describe_config(query->config, out);
     lh_table_words(format, out, from);

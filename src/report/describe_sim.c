@@ -311,3 +311,51 @@ lh_describe_categories(const LhSimResult *r)
     lh_cell_percent(table, 1);
     return table;
 }
+
+/* --- links --------------------------------------------------------------------------------------
+ */
+
+LhTable *
+lh_describe_link_use(const LhSetup *setup, const LhSimResult *r)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "kind", "links", NULL, false);
+    lh_table_column(table, "links", "number", "both ways", true);
+    lh_table_column(table, "mean", "used, mean", "%", true);
+    lh_table_column(table, "most", "used, most", "%", true);
+    lh_table_column(table, "busiest", "busiest", NULL, false);
+    for (int tier = 0; tier < LH_TIERS; tier++) {
+        const LhTierUse *use = &r->tier_use[tier];
+        g_autofree char *name = NULL;
+
+        if (use->links == 0)
+            continue;
+        if (use->busiest.used > 0)
+            name = lh_network_link_name(&setup->network, use->busiest.link);
+        lh_table_row(table);
+        lh_table_cell(table, lh_topology_link_name(setup->topology, (LhTier)tier), NULL);
+        lh_cell_count(table, use->links);
+        lh_cell_percent(table, use->used_sum / use->links);
+        lh_cell_percent(table, use->busiest.used);
+        lh_table_cell(table, name != NULL ? name : "none", NULL);
+    }
+    return table;
+}
+
+LhTable *
+lh_describe_busy_links(const LhSetup *setup, const LhSimResult *r)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "link", "link", NULL, false);
+    lh_table_column(table, "used", "used", "%", true);
+    for (uint32_t i = 0; i < r->busy_links_count; i++) {
+        g_autofree char *name = lh_network_link_name(&setup->network, r->busy_links[i].link);
+
+        lh_table_row(table);
+        lh_table_cell(table, name, NULL);
+        lh_cell_percent(table, r->busy_links[i].used);
+    }
+    return table;
+}

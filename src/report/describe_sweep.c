@@ -14,8 +14,8 @@
 /* ---- the question ---- */
 
 /* "8 x 4 = 32 points: seq-length x ranks". */
-static void
-describe_question(const LhSweep *sweep, GString *out)
+void
+lh_describe_sweep_question(const LhSweep *sweep, GString *out)
 {
     const LhSetup *setup = sweep->setup;
 
@@ -153,8 +153,8 @@ count(const LhSweep *sweep)
     return c;
 }
 
-static void
-describe_rest(const LhSweep *sweep, GString *out)
+void
+lh_describe_sweep_rest(const LhSweep *sweep, GString *out)
 {
     const Counts c = count(sweep);
 
@@ -172,21 +172,92 @@ describe_rest(const LhSweep *sweep, GString *out)
         g_string_append_printf(out, "Interrupted: %u points are missing.\n", c.missing);
 }
 
-void
-lh_describe_sweep(const LhSweep *sweep, LhFormat format, GString *out)
-{
-    g_autoptr(LhTable) table = lh_table_new();
-    gsize from = out->len;
+/* A schedule that is the fastest at some points. */
+typedef struct {
+    const char *name; /* borrowed */
+    guint points;
+} Winner;
 
-    describe_question(sweep, out);
-    lh_table_words(format, out, from);
-    g_string_append_c(out, '\n');
+static int
+by_points(gconstpointer a, gconstpointer b)
+{
+    const Winner *x = a, *y = b;
+
+    return x->points != y->points ? (x->points < y->points ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* Caller unrefs. */
+static GArray *
+winners_of(const LhSweep *sweep, guint *answered)
+{
+    GArray *winners = g_array_new(FALSE, TRUE, sizeof(Winner));
+
+    for (guint i = 0; i < sweep->points->len; i++) {
+        char **row = lh_sweep_place(sweep, g_ptr_array_index(sweep->points, i), 0);
+        const char *name = row != NULL ? lh_sweep_cell(sweep, row, "schedule") : NULL;
+        guint w = 0;
+
+        if (name == NULL)
+            continue;
+        (*answered)++;
+        while (w < winners->len && strcmp(g_array_index(winners, Winner, w).name, name) != 0)
+            w++;
+        if (w == winners->len)
+            g_array_append_vals(winners, &(Winner){ .name = name }, 1);
+        g_array_index(winners, Winner, w).points++;
+    }
+    g_array_sort(winners, by_points);
+    return winners;
+}
+
+void
+lh_describe_sweep_answer(const LhSweep *sweep, GString *out)
+{
+    guint answered = 0;
+    g_autoptr(GArray) winners = winners_of(sweep, &answered);
+
+    if (winners->len == 0) {
+        g_string_append(out, "No schedule runs at any of the points.\n");
+        return;
+    }
+    if (winners->len == 1) {
+        g_string_append_printf(out, "%s is the fastest at %s points where anything runs (%u).\n",
+                               g_array_index(winners, Winner, 0).name,
+                               answered == 1 ? "the" : "all", answered);
+        return;
+    }
+    g_string_append(out, "Which schedule is the fastest depends on the point: ");
+    for (guint i = 0; i < winners->len; i++) {
+        const Winner *w = &g_array_index(winners, Winner, i);
+
+        g_string_append_printf(out, "%s%s at %u", i > 0 ? ", " : "", w->name, w->points);
+    }
+    g_string_append_printf(out, " of %u.\n", answered);
+}
+
+LhTable *
+lh_describe_points(const LhSweep *sweep)
+{
+    LhTable *table = lh_table_new();
+
     add_columns(table, sweep);
     for (guint i = 0; i < sweep->points->len; i++)
         add_point(table, sweep, g_ptr_array_index(sweep->points, i));
+    return table;
+}
+
+void
+lh_describe_sweep(const LhSweep *sweep, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = lh_describe_points(sweep);
+    gsize from = out->len;
+
+    lh_describe_sweep_question(sweep, out);
+    lh_table_words(format, out, from);
+    g_string_append_c(out, '\n');
     lh_table_print(table, format, out);
     g_string_append_c(out, '\n');
     from = out->len;
-    describe_rest(sweep, out);
+    lh_describe_sweep_rest(sweep, out);
     lh_table_words(format, out, from);
 }

@@ -8,6 +8,7 @@
 
 #include "report/describe.h"
 #include "report/figure.h"
+#include "report/lane_kinds.h"
 #include "report/text.h"
 
 #define WIDTH 1200
@@ -23,44 +24,12 @@
 #define COMM_TOP 0.14
 #define COMM_BOTTOM 0.42
 
-typedef enum {
-    KIND_WAITING,
-    KIND_FORWARD,
-    KIND_BACKWARD,
-    KIND_OTHER,
-    KIND_TRANSFER, /* over no links: in a run of threads, or where communication is free */
-    KIND_TIERS,    /* LH_TIERS consecutive kinds */
-    KINDS = KIND_TIERS + LH_TIERS
-} Kind;
-
-/* Caller frees. */
-static char *
-kind_title(const LhGantt *gantt, int kind)
-{
-    static const char *const titles[] = { "waiting", "attention forward", "attention backward",
-                                          "other kernels", "transfer" };
-
-    if (kind < KIND_TIERS)
-        return g_strdup(titles[kind]);
-    return g_strdup_printf(
-        "%s transfer", lh_topology_link_name(gantt->setup->topology, (LhTier)(kind - KIND_TIERS)));
-}
-
-static const char *
-kind_colour(int kind)
-{
-    static const char *const colours[] = { LH_COLOUR_WAITING, LH_COLOUR_FORWARD, LH_COLOUR_BACKWARD,
-                                           LH_COLOUR_OTHER, LH_COLOUR_HOST };
-
-    return kind < KIND_TIERS ? colours[kind] : lh_tier_colours[kind - KIND_TIERS];
-}
-
 /* Whether boxes that are lower than their lane stand at the bottom of it: so, two kinds that share
  * the time between them do not cover each other. */
 static bool
 stands_low(int kind)
 {
-    return kind == KIND_OTHER || kind == KIND_TIERS + LH_TIER_NIC;
+    return kind == LH_LANE_OTHER || kind == LH_LANE_TIERS + LH_TIER_NIC;
 }
 
 typedef struct {
@@ -74,36 +43,13 @@ typedef struct {
     const LhGantt *gantt;
     LhTimeScale scale;
     LhTime pixel_ps;
-    GArray *boxes[KINDS]; /* of Box */
+    GArray *boxes[LH_LANE_KINDS]; /* of Box */
 } Chart;
-
-static int
-kind_of(const LhTimelineRecord *r, const LhSetup *setup)
-{
-    LhEffect effect;
-
-    if (r->kind != LH_OP_COMPUTE)
-        return r->tier < LH_TIERS && setup->cost == LH_COST_DEVICE ? KIND_TIERS + r->tier
-                                                                   : KIND_TRANSFER;
-    effect = lh_kernels[r->kernel]->effect;
-    if (lh_kernels[r->kernel]->linear || effect == LH_EFFECT_SCORES ||
-        effect == LH_EFFECT_SCORES_APPLY)
-        return r->phase == LH_PHASE_BACKWARD ? KIND_BACKWARD : KIND_FORWARD;
-    switch (effect) {
-    case LH_EFFECT_ATTEND:
-        return KIND_FORWARD;
-    case LH_EFFECT_ATTEND_GRAD:
-        return KIND_BACKWARD;
-    default:
-        return KIND_OTHER;
-    }
-}
 
 static bool
 is_drawn(const LhTimelineRecord *r, const LhFrame *frame)
 {
-    return (r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE || r->kind == LH_OP_COLLECTIVE) &&
-           r->end_ps > r->start_ps && r->end_ps > frame->from_ps && r->start_ps < frame->to_ps &&
+    return lh_lane_has(r) && r->end_ps > frame->from_ps && r->start_ps < frame->to_ps &&
            lh_frame_has(frame, r->rank);
 }
 
@@ -164,7 +110,7 @@ collect_boxes(Chart *chart)
     for (uint32_t i = 0; i < frame->ranks->len; i++) {
         const Box whole = { i, frame->from_ps, frame->to_ps, frame->to_ps - frame->from_ps };
 
-        g_array_append_val(chart->boxes[KIND_WAITING], whole);
+        g_array_append_val(chart->boxes[LH_LANE_WAITING], whole);
     }
     for (guint i = 0; i < ordered->len; i++) {
         const LhTimelineRecord *r = g_ptr_array_index(ordered, i);
@@ -172,7 +118,7 @@ collect_boxes(Chart *chart)
 
         while (g_array_index(frame->ranks, uint32_t, row) != r->rank)
             row++;
-        add_box(chart, kind_of(r, chart->gantt->setup), (Box){ row, start, end, end - start });
+        add_box(chart, lh_lane_kind(r, chart->gantt->setup), (Box){ row, start, end, end - start });
     }
 }
 
@@ -181,12 +127,12 @@ append_box(GString *data, const Chart *chart, int kind, const Box *box)
 {
     const double unit = (double)chart->scale.unit_ps;
     const LhTime length = box->end_ps - box->start_ps;
-    const bool parted = kind != KIND_WAITING && length >= WIDE * chart->pixel_ps;
+    const bool parted = kind != LH_LANE_WAITING && length >= WIDE * chart->pixel_ps;
     const double start = (double)box->start_ps / unit;
     const double end = ((double)box->end_ps - (parted ? GAP * (double)chart->pixel_ps : 0)) / unit;
     const double share = length == 0 ? 1 : (double)box->busy_ps / (double)length;
-    double top = kind < KIND_TRANSFER ? COMPUTE_TOP : COMM_TOP;
-    double bottom = kind < KIND_TRANSFER ? COMPUTE_BOTTOM : COMM_BOTTOM;
+    double top = lh_lane_is_transfer(kind) ? COMM_TOP : COMPUTE_TOP;
+    double bottom = lh_lane_is_transfer(kind) ? COMM_BOTTOM : COMPUTE_BOTTOM;
 
     if (stands_low(kind))
         top = bottom - (bottom - top) * share;
@@ -204,7 +150,7 @@ append_box(GString *data, const Chart *chart, int kind, const Box *box)
 static void
 append_boxes(GString *data, const Chart *chart, int kind)
 {
-    g_autofree char *title = kind_title(chart->gantt, kind);
+    g_autofree char *title = lh_lane_title(chart->gantt->setup, kind);
 
     g_string_append_printf(data, "# %s: x y x_low x_high y_low y_high\n", title);
     for (guint i = 0; i < chart->boxes[kind]->len; i++)
@@ -264,8 +210,8 @@ append_plots(GString *script, const Chart *chart)
 {
     guint index = 0;
 
-    for (int kind = 0; kind < KINDS; kind++) {
-        g_autofree char *title = kind_title(chart->gantt, kind);
+    for (int kind = 0; kind < LH_LANE_KINDS; kind++) {
+        g_autofree char *title = lh_lane_title(chart->gantt->setup, kind);
 
         if (chart->boxes[kind]->len == 0)
             continue;
@@ -273,7 +219,7 @@ append_plots(GString *script, const Chart *chart)
                                "%s index %u using 1:2:3:4:5:6 with boxxyerror fillstyle solid 1 "
                                "noborder fillcolor rgb '%s' title '%s'",
                                index == 0 ? "plot $data" : ", \\\n    $data", index,
-                               kind_colour(kind), title);
+                               lh_lane_colour(kind), title);
         index++;
     }
     g_string_append_c(script, '\n');
@@ -292,13 +238,13 @@ lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error)
                         .width = WIDTH,
                         .height = HEIGHT_BASE + HEIGHT_RANK * frame->ranks->len };
 
-    for (int kind = 0; kind < KINDS; kind++)
+    for (int kind = 0; kind < LH_LANE_KINDS; kind++)
         chart.boxes[kind] = g_array_new(FALSE, FALSE, sizeof(Box));
     collect_boxes(&chart);
     append_title(script, gantt);
     append_axes(script, &chart);
     append_plots(script, &chart);
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < LH_LANE_KINDS; kind++) {
         if (chart.boxes[kind]->len > 0)
             append_boxes(data, &chart, kind);
         g_array_unref(chart.boxes[kind]);

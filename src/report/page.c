@@ -2,9 +2,10 @@
 #include "report/page.h"
 
 #include "base/escape.h"
+#include "report/strips.h"
 
 /* Dark text on white: figures are, and paper is. */
-static const char style[] =
+static const char plain_style[] =
     "\n:root{color-scheme:light}"
     "\nbody{font:16px/1.5 system-ui,'DejaVu Sans',sans-serif;color:#222;background:#fff;margin:0}"
     "\nmain{max-width:1200px;margin:0 auto;padding:16px}"
@@ -31,7 +32,7 @@ static const char style[] =
     "\n@media print{body{font-size:10pt}main{max-width:none;padding:0}p{max-width:none}"
     ".wide,figure{overflow:visible}table{font-size:7.5pt}th,td{padding:.1em .4em}"
     "tr,figure{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}"
-    "img{width:auto;min-width:0;max-width:100%;max-height:165mm}}\n";
+    "img{width:auto;min-width:0;max-width:100%;max-height:165mm}}";
 
 /* Of the text, as a policy names it. Caller frees. */
 static char *
@@ -57,8 +58,12 @@ append_element(GString *out, const char *tag, const char *text)
 void
 lh_page_begin(GString *out, const char *title, const char *below)
 {
-    g_autofree char *hash = hash_of(style);
+    g_autoptr(GString) style = g_string_new(plain_style);
+    g_autofree char *hash = NULL;
 
+    lh_strips_style(style);
+    g_string_append_c(style, '\n');
+    hash = hash_of(style->str);
     g_string_append_printf(out,
                            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
@@ -68,7 +73,7 @@ lh_page_begin(GString *out, const char *title, const char *below)
                            "initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n",
                            hash);
     append_element(out, "title", title);
-    g_string_append_printf(out, "<style>%s</style>\n</head>\n<body>\n<main>\n", style);
+    g_string_append_printf(out, "<style>%s</style>\n</head>\n<body>\n<main>\n", style->str);
     append_element(out, "h1", title);
     lh_page_words(out, below);
     g_string_append(out, "<section class=\"answer\">\n");

@@ -1,7 +1,6 @@
 /* See the header. */
 #include "report/plan_figure.h"
 
-#include "report/figure.h"
 #include "report/text.h"
 
 #define WIDTH 1100
@@ -83,11 +82,11 @@ append_title(GString *script, const LhPlanSpace *space)
 }
 
 bool
-lh_plan_figure(const LhPlanAnswer *answer, const char *path, GError **error)
+lh_plan_figure(const LhPlanAnswer *answer, LhFigureTo to, GError **error)
 {
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
-    LhFigure figure = { .to = { .path = path }, .width = WIDTH, .height = HEIGHT };
+    LhFigure figure = { .to = to, .width = WIDTH, .height = HEIGHT };
     unsigned policies = 0;
     guint sets = 0;
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "report/figure.h"
 #include "report/plan_values.h"
 
-bool lh_plan_figure(const LhPlanAnswer *answer, const char *path, GError **error);
+bool lh_plan_figure(const LhPlanAnswer *answer, LhFigureTo to, GError **error);

@@ -1,7 +1,6 @@
 /* See the header. */
 #include "report/report.h"
 
-#include "config.h"
 #include "report/bars.h"
 #include "report/constants.h"
 #include "report/describe.h"
@@ -9,18 +8,8 @@
 #include "report/describe_critical.h"
 #include "report/describe_sim.h"
 #include "report/describe_step.h"
-#include "report/page.h"
-
-#include <string.h>
-
-static void
-append_table(GString *out, LhTable *table, const char *caption)
-{
-    if (table == NULL)
-        return;
-    lh_table_html(table, caption, out);
-    lh_table_free(table);
-}
+#include "report/page_parts.h"
+#include "report/text.h"
 
 /* --- the comparison -----------------------------------------------------------------------------
  */
@@ -31,8 +20,8 @@ append_comparison(const LhReport *r, GString *out, GError **error)
     g_autoptr(GString) svg = g_string_new(NULL);
 
     lh_page_section(out, "Comparison");
-    append_table(out, lh_describe_comparison(r->setup, r->comparison),
-                 "All schedules, the fastest first");
+    lh_page_table(out, lh_describe_comparison(r->setup, r->comparison),
+                  "All schedules, the fastest first");
     lh_page_words(out,
                   "Times are means over the ranks, and the parts add up to the time. Exposed is "
                   "time in which a rank computed nothing because its data was on the way, by "
@@ -51,62 +40,78 @@ append_comparison(const LhReport *r, GString *out, GError **error)
 /* --- one schedule -------------------------------------------------------------------------------
  */
 
-static bool
-append_timeline(const LhReport *r, LhReportRun *run, GString *out, GError **error)
+static void
+append_timeline(const LhReportRun *run, const char *name, GString *out)
 {
-    const LhGantt gantt = { .setup = r->setup,
-                            .program = run->row->program,
-                            .timeline = run->timeline,
-                            .frame = &run->frame,
-                            .makespan_ps = run->row->result->makespan_ps,
-                            .last_rank = run->last_rank,
-                            .bubble = lh_sim_bubble_fraction(run->row->result) };
-    g_autoptr(GString) svg = g_string_new(NULL);
+    const LhSimResult *result = run->row->result;
+    const bool all = run->frame.ranks->len == result->ranks_count;
+    g_autofree char *makespan = lh_format_time(result->makespan_ps);
+    g_autofree char *words = NULL;
+    char bubble[LH_TEXT_SIZE];
 
-    if (!lh_gantt_draw(&gantt, (LhFigureTo){ .svg = svg }, error))
-        return false;
-    lh_page_picture(out, svg,
-                    "What ranks do when: of each rank a row, with its kernels above and "
-                    "its transfers below.");
-    return true;
+    lh_text_percent(lh_sim_bubble_fraction(result), bubble);
+    words =
+        g_strdup_printf("What %u%s ranks do when: of each a strip, with its kernels above and its "
+                        "transfers below; as high as they take the time, where a column has "
+                        "more than one. %s, %s of it not computing.",
+                        run->frame.ranks->len, all ? "" : " of the", makespan, bubble);
+    lh_strips_html(run->strips, name, run->last_rank, words, out);
 }
 
 static bool
-append_memory(const LhReport *r, const LhReportRun *run, GString *out, GError **error)
+append_memory(const LhSetup *setup, const LhReportRun *run, GString *out, GError **error)
 {
     const LhSimResult *result = run->row->result;
     const LhMemoryFigure figure = {
-        .setup = r->setup, .program = run->row->program, .result = result, .envelope = run->envelope
+        .setup = setup, .program = run->row->program, .result = result, .envelope = run->envelope
     };
     g_autoptr(GString) svg = g_string_new(NULL);
 
     if (!lh_memory_figure_draw(&figure, (LhFigureTo){ .svg = svg }, error))
         return false;
     lh_page_picture(out, svg, "What the rank with the highest peak holds over time, by category.");
-    append_table(out, lh_describe_categories(result), "Memory at the peak, by category");
-    append_table(out, lh_describe_memory(result), "Memory at the peak, by tensor");
+    lh_page_table(out, lh_describe_categories(result), "Memory at the peak, by category");
+    lh_page_table(out, lh_describe_memory(result), "Memory at the peak, by tensor");
     return true;
 }
 
-static bool
-append_run(const LhReport *r, guint index, GString *out, GError **error)
+/* Nothing where nothing was carried, as with free communication. */
+static void
+append_links(const LhSetup *setup, const LhSimResult *result, GString *out)
 {
-    LhReportRun *run = &r->runs[index];
-    g_autofree char *title =
-        g_strdup_printf("%s: %s", index == 0 ? "The fastest" : "The runner-up", run->row->name);
+    if (result->busy_links_count == 0)
+        return;
+    lh_page_table(out, lh_describe_link_use(setup, result),
+                  "How much links are used, as a share of what they could carry in this time");
+    lh_page_table(out, lh_describe_busy_links(setup, result), "The busiest links");
+}
+
+void
+lh_report_run_clear(LhReportRun *run)
+{
+    lh_compare_row_free(run->row);
+    lh_strips_free(run->strips);
+    lh_frame_clear(&run->frame);
+    g_free(run->envelope);
+}
+
+bool
+lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name, const char *title,
+              GString *out, GError **error)
+{
     g_autoptr(GString) words = g_string_new(NULL);
 
     lh_page_section(out, title);
-    lh_describe_interval(r->setup, run->row, words);
+    lh_describe_interval(setup, run->row, words);
     lh_page_words(out, words->str);
-    if (r->setup->step != NULL)
-        append_table(out, lh_describe_step(&run->row->step), "The training step");
-    if (!append_timeline(r, run, out, error))
-        return false;
-    append_table(out, lh_describe_parts(run->row->result), "Where the time goes");
-    append_table(out, lh_describe_ranks(run->row), "Over the ranks");
-    append_table(out, lh_describe_traffic(run->row), "Bytes sent, by the kind of link");
-    return append_memory(r, run, out, error);
+    if (setup->step != NULL)
+        lh_page_table(out, lh_describe_step(&run->row->step), "The training step");
+    append_timeline(run, name, out);
+    lh_page_table(out, lh_describe_parts(run->row->result), "Where the time goes");
+    lh_page_table(out, lh_describe_ranks(run->row), "Over the ranks");
+    lh_page_table(out, lh_describe_traffic(run->row), "Bytes sent, by the kind of link");
+    append_links(setup, run->row->result, out);
+    return append_memory(setup, run, out, error);
 }
 
 /* --- what made the time -------------------------------------------------------------------------
@@ -141,59 +146,7 @@ append_critical(const LhReport *r, GString *out)
                   "The critical path is the chain of kernels, messages and links that led to the "
                   "end: its parts add up to the time.");
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
-        append_table(out, tables[i].describe(r->critical), tables[i].caption);
-}
-
-/* --- how to repeat it ---------------------------------------------------------------------------
- */
-
-/* As a shell takes it; only what needs quotes has some. Caller frees. */
-static char *
-command_text(const LhStamp *stamp)
-{
-    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_./,:=+%@";
-    GString *text = g_string_new("longhaul");
-
-    for (guint i = 1; stamp->argv[0] != NULL && stamp->argv[i] != NULL; i++) {
-        const char *word = stamp->argv[i];
-        g_autofree char *quoted = g_shell_quote(word);
-
-        g_string_append_c(text, ' ');
-        g_string_append(text, *word != '\0' && word[strspn(word, plain)] == '\0' ? word : quoted);
-    }
-    return g_string_free(text, FALSE);
-}
-
-static LhTable *
-describe_inputs(const LhSetup *setup)
-{
-    LhTable *table = lh_table_new();
-
-    lh_table_column(table, "path", "file", NULL, false);
-    lh_table_column(table, "sha256", "SHA-256", NULL, false);
-    for (guint i = 0; i < setup->inputs->len; i++) {
-        const LhInput *input = g_ptr_array_index(setup->inputs, i);
-
-        lh_table_row(table);
-        lh_table_cell(table, input->path, NULL);
-        lh_table_cell(table, input->sha256, NULL);
-    }
-    return table;
-}
-
-static void
-append_repeat(const LhReport *r, GString *out)
-{
-    g_autofree char *command = command_text(r->stamp);
-    g_autofree char *seed =
-        g_strdup_printf("longhaul %s, seed %" G_GUINT64_FORMAT ": the same files give the same "
-                        "bytes.",
-                        LH_VERSION, r->setup->scenario->seed);
-
-    lh_page_section(out, "How to repeat it");
-    lh_page_code(out, command);
-    lh_page_words(out, seed);
-    append_table(out, describe_inputs(r->setup), "What was read");
+        lh_page_table(out, tables[i].describe(r->critical), tables[i].caption);
 }
 
 /* --- the page -----------------------------------------------------------------------------------
@@ -212,15 +165,15 @@ lh_report_html(const LhReport *r, GString *out, GError **error)
     if (!append_comparison(r, out, error))
         return false;
     for (guint i = 0; i < r->runs_count; i++) {
-        if (!append_run(r, i, out, error))
+        g_autofree char *title = g_strdup_printf("%s: %s", i == 0 ? "The fastest" : "The runner-up",
+                                                 r->runs[i].row->name);
+
+        if (!lh_report_run(r->setup, &r->runs[i], i == 0 ? "first" : "second", title, out, error))
             return false;
     }
     append_critical(r, out);
-    if (r->setup->cost == LH_COST_DEVICE) {
-        lh_page_section(out, "Where the constants come from");
-        append_table(out, lh_describe_constants(r->setup), "Constants");
-    }
-    append_repeat(r, out);
+    lh_page_constants(out, r->setup, "Where the constants come from");
+    lh_page_repeat(out, r->stamp, &r->setup, 1);
     lh_page_end(out);
     return true;
 }

@@ -7,15 +7,19 @@
 #include "plan/critical.h"
 #include "report/gantt.h"
 #include "report/memory_figure.h"
+#include "report/strips.h"
 
-/* A row of the comparison that was played again, to be looked at closely. */
+/* A row that was played again, to be looked at closely. */
 typedef struct {
     LhCompareRow *row;
-    LhTimeline *timeline;
+    LhStrips *strips;
     LhFrame frame;
     LhMemoryEnvelope *envelope;
     uint32_t last_rank;
 } LhReportRun;
+
+void lh_report_run_clear(LhReportRun *run);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhReportRun, lh_report_run_clear)
 
 typedef struct {
     const LhSetup *setup;
@@ -25,6 +29,11 @@ typedef struct {
     guint runs_count;
     const LhCritical *critical; /* of the fastest; NULL: its run is too large */
 } LhReport;
+
+/* Appends the section of one run; @name (letters, digits) is that of its parts in the page.
+ * LH_ERROR_RUNTIME as below. */
+bool lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name,
+                   const char *title, GString *out, GError **error);
 
 /* Appends the page. LH_ERROR_RUNTIME if a figure cannot be drawn. */
 bool lh_report_html(const LhReport *report, GString *out, GError **error);

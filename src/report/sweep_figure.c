@@ -2,7 +2,6 @@
 #include "report/sweep_figure.h"
 
 #include "base/error.h"
-#include "report/figure.h"
 #include "report/text.h"
 
 #include <math.h>
@@ -536,13 +535,13 @@ draw_map(Drawing *d, LhFigure *figure)
 }
 
 bool
-lh_sweep_figure(const LhSweep *sweep, const char *path, GError **error)
+lh_sweep_figure(const LhSweep *sweep, LhFigureTo to, GError **error)
 {
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
     g_autoptr(GPtrArray) names = NULL;
     Drawing d = { .sweep = sweep, .data = data, .script = script };
-    LhFigure figure = { .to = { .path = path }, .width = CURVES_WIDTH, .height = CURVES_HEIGHT };
+    LhFigure figure = { .to = to, .width = CURVES_WIDTH, .height = CURVES_HEIGHT };
     const bool map = wide_axes(sweep->axes, d.axes) == 2;
 
     d.names = names = schedules_of(sweep, map);

@@ -4,10 +4,11 @@
  */
 #pragma once
 
+#include "report/figure.h"
 #include "report/sweep_values.h"
 
 /* LH_ERROR_USAGE if the fields of which @scenario lists several values make no figure. */
 bool lh_sweep_figure_check(const LhScenario *scenario, GError **error);
 
-/* Draws @path; the sweep's scenario passed the check above. */
-bool lh_sweep_figure(const LhSweep *sweep, const char *path, GError **error);
+/* Draws it; the sweep's scenario passed the check above. */
+bool lh_sweep_figure(const LhSweep *sweep, LhFigureTo to, GError **error);

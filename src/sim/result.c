@@ -173,6 +173,31 @@ link_bytes(const LhEngine *e, uint32_t link)
     return bytes;
 }
 
+/* Where the link belongs among the busiest; of equal ones the first stays in front. */
+static void
+rank_link(LhSimResult *result, LhLinkUse use)
+{
+    uint32_t at = result->busy_links_count;
+
+    while (at > 0 && result->busy_links[at - 1].used < use.used)
+        at--;
+    if (at == LH_BUSY_LINKS)
+        return;
+    result->busy_links_count = MIN(result->busy_links_count + 1, LH_BUSY_LINKS);
+    for (uint32_t i = result->busy_links_count - 1; i > at; i--)
+        result->busy_links[i] = result->busy_links[i - 1];
+    result->busy_links[at] = use;
+}
+
+static void
+add_use(LhTierUse *tier, LhLinkUse use)
+{
+    tier->links++;
+    tier->used_sum += use.used;
+    if (use.used > tier->busiest.used)
+        tier->busiest = use;
+}
+
 static void
 summarise_links(const LhEngine *e, LhSimResult *result)
 {
@@ -182,17 +207,20 @@ summarise_links(const LhEngine *e, LhSimResult *result)
     for (uint32_t i = 0; i < e->network->links_count; i++) {
         const LhLink link = lh_network_link(e->network, i);
         const LhWide bytes = link_bytes(e, i);
-        double used;
+        const LhLinkUse use = { i, span_s > 0
+                                       ? (double)bytes / (link.bandwidth_bytes_per_s * span_s)
+                                       : 0 };
 
-        if (i < e->network->collective_first) /* the NICs count these */
+        if (i < e->network->collective_first) { /* the NICs count the others */
             result->link_bytes[link.tier] += bytes;
-        if (bytes == 0 || span_s <= 0)
-            continue;
-        used = (double)bytes / (link.bandwidth_bytes_per_s * span_s);
-        if (used > result->busiest_link_utilisation) {
-            result->busiest_link_utilisation = used;
-            result->busiest_link = i;
+            add_use(&result->tier_use[link.tier], use);
         }
+        if (use.used > 0)
+            rank_link(result, use);
+    }
+    if (result->busy_links_count > 0) {
+        result->busiest_link = result->busy_links[0].link;
+        result->busiest_link_utilisation = result->busy_links[0].used;
     }
 }
 

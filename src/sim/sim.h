@@ -118,6 +118,21 @@ typedef struct {
     double longest, fitted_to;    /* the longest, and where they end */
 } LhExtrapolation;
 
+#define LH_BUSY_LINKS 10
+
+/* How much of what a link could carry in the makespan it has carried. */
+typedef struct {
+    uint32_t link;
+    double used;
+} LhLinkUse;
+
+/* The same over the links of a tier. */
+typedef struct {
+    uint32_t links;
+    double used_sum;
+    LhLinkUse busiest; /* `used` 0: none carried anything */
+} LhTierUse;
+
 typedef struct {
     LhTime makespan_ps;
     uint32_t ranks_count;
@@ -128,6 +143,9 @@ typedef struct {
     /* The busiest link: bytes carried over capacity x makespan. */
     uint32_t busiest_link; /* UINT32_MAX: none carried anything */
     double busiest_link_utilisation;
+    LhLinkUse busy_links[LH_BUSY_LINKS]; /* the busiest ones that carried anything, falling */
+    uint32_t busy_links_count;
+    LhTierUse tier_use[LH_TIERS]; /* links that stand for others are left out */
     LhWide link_bytes[LH_TIERS];  /* bytes carried by the links of each tier, each link crossed
                                      counted */
     LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or there was no limit */

@@ -193,7 +193,7 @@ def make_file(rng, folder, kind, tables):
 
 KIND_OF = {"--schedule-file": "program", "--cluster": "topology", "--model": "model",
            "--document-lengths": "documents", "--profile": "profile"}
-OUTPUTS = {"--output": [".txt", ".json", ".csv", ".html"], "--points": [".jsonl"], "--figure": [".svg"], "--timeline": [".csv", ".json"],
+OUTPUTS = {"--output": [".txt", ".json", ".csv", ".html"], "--report": [".html"], "--points": [".jsonl"], "--figure": [".svg"], "--timeline": [".csv", ".json"],
            "--trace": [".pftrace", ".json"],
            "--memory-timeline": [".csv", ".json", ".svg"]}
 

@@ -6,6 +6,7 @@ load nothing, show text of files as text, and be the same every time.
 """
 
 import base64
+import csv
 import hashlib
 import html.parser
 import json
@@ -28,7 +29,7 @@ LARGE_BYTES_MAX = 2 << 20
 STEP = ["--step", "--schedule", "lasp", "--schedule", "ulysses", "--cluster", "lasp-dgx:1", "--model",
         "tnl-1b", "--seq-length", "16K", "--framework", "fairscale"]
 NAME = "<script>alert(1)</script>&\"'\n\x1b"
-VOID = {"meta", "link", "img", "br"}
+VOID = {"meta", "link", "img", "br", "input"}
 URLS = {"src", "href", "srcset", "action", "data", "poster", "content"}
 
 
@@ -38,6 +39,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.open, self.headings, self.tables, self.pictures = [], [], [], []
+        self.strips = []  # of timelines: rows and columns, ranks that are named, and by row its paths
         self.policy = self.style = ""
         self.words = []
         self.feed(text)
@@ -61,10 +63,28 @@ class Page(html.parser.HTMLParser):
             self.tables[-1][1].append([])
         if tag in ("td", "th"):
             self.tables[-1][1][-1].append("")
+        self.handle_strips(tag, values)
         if tag in ("h1", "h2"):
             self.headings.append("")
         if tag not in VOID:
             self.open.append(tag)
+
+    def handle_strips(self, tag, values):
+        if tag == "figure" and values.get("class") == "strips":
+            self.strips.append({"names": [], "rows": {}})
+        if tag == "svg" and "viewbox" in values:
+            _, _, columns, height = values["viewbox"].split()
+            self.strips[-1] |= {"columns": int(columns), "height": int(height)}
+        if tag == "g" and "transform" in values:
+            row = int(re.fullmatch(r"translate\(0 (\d+)\)", values["transform"])[1])
+            self.strips[-1]["rows"][row // 10] = self.strips[-1][values["id"]] = []
+        if tag == "use":
+            like = self.strips[-1][values["href"].removeprefix("#")]
+            rows = self.strips[-1]["rows"]
+            [first] = [row for row, paths in rows.items() if paths is like][:1]
+            rows[first + int(values["y"]) // 10] = like
+        if tag == "path" and "l" in values["class"][2:]:
+            [*self.strips[-1]["rows"].values()][-1].append((values["class"], values["d"]))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, tag
@@ -79,6 +99,8 @@ class Page(html.parser.HTMLParser):
             self.tables[-1][1][-1][-1] += data
         elif where in ("h1", "h2"):
             self.headings[-1] += data
+        elif where == "text" and data.startswith("rank "):
+            self.strips[-1]["names"].append(data)
         else:
             self.words.append(data)
 
@@ -101,6 +123,8 @@ def hold_page(page):
     assert page.policy == (f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
                            "base-uri 'none'; form-action 'none'")
     assert "@import" not in page.style and "url(" not in page.style
+    for strips in page.strips:
+        assert sorted(strips["rows"]) == list(range(strips["height"] // 10))
     for picture in page.pictures:
         kind, data = picture.split(",", 1)
         assert kind == "data:image/svg+xml;base64"
@@ -135,10 +159,52 @@ def hold_comparison(tool):
     assert {f"The fastest: {first}", f"The runner-up: {second}", "Comparison",
             f"What made the time of {first}", "Where the constants come from",
             "How to repeat it"} <= set(page.headings)
-    assert len(page.pictures) == 5
+    assert len(page.pictures) == 3 and len(page.strips) == 2
+    hold_strips(tool, first, page.strips[0])
+    hold_links(page, results[:2])
     path = page.table("The critical path, by what it waits for")
     assert path[-1][0] in ("makespan", "in all") or len(path) > 2, path
     hold_repeat(tool, page)
+
+
+def hold_links(page, results):
+    """The busiest links are the one of the JSON and others that are no busier."""
+    tables = [rows[1:] for caption, rows in page.tables if caption == "The busiest links"]
+    kinds = [rows[1:] for caption, rows in page.tables if caption.startswith("How much links are used")]
+    assert len(tables) == len(kinds) == 2
+    for rows, by_kind, result in zip(tables, kinds, results):
+        uses = [number(row[1]) for row in rows]
+        assert rows[0][0] == result["busiest_link"] and uses == sorted(uses, reverse=True)
+        assert abs(uses[0] - 100 * result["busiest_link_utilisation"]) < 0.051
+        assert len(rows) == len({row[0] for row in rows}) <= 10
+        assert max(number(row[3]) for row in by_kind) == uses[0]
+        assert all(0 <= number(row[2]) <= number(row[3]) <= 100 for row in by_kind), by_kind
+
+
+def taken(paths, lane):
+    """The ink of a lane, in columns."""
+    ink = 0
+    for name, drawn in paths:
+        _, level = name.split()
+        lengths = [int(length) for length in re.findall(r"h(\d+)", drawn)]
+        if level[1] == str(lane):
+            ink += sum(lengths) * int(level[2]) / 4
+    return ink
+
+
+def hold_strips(tool, schedule, strips):
+    """A strip has as much ink as sim's timeline says that the rank's kernels take, and where they are."""
+    tool.call("sim", *CASE, "--schedule", schedule, "--timeline", "t.csv")
+    rows = list(csv.DictReader((tool.folder / "t.csv").open(encoding="utf-8")))
+    end = max(float(row["end_s"]) for row in rows)
+    for rank in range(16):
+        ops = [(float(row["start_s"]) / end, float(row["end_s"]) / end) for row in rows
+               if row["rank"] == str(rank) and row["kind"] == "compute"]
+        drawn = taken(strips["rows"][rank], 0) / strips["columns"]
+        assert abs(drawn - sum(to - start for start, to in ops)) < 0.01, (rank, drawn)
+        first = min(int(re.match(r"M(\d+)", path)[1]) for name, path in strips["rows"][rank]
+                    if name.split()[1][1] == "0") / strips["columns"]
+        assert abs(first - min(start for start, _ in ops)) < 0.001, (rank, first)
 
 
 def hold_repeat(tool, page):
@@ -168,11 +234,13 @@ def hold_hostile(tool):
 def hold_others(tool):
     text, page = page_of(tool, *LARGE)
     assert len(text) < LARGE_BYTES_MAX, len(text)
+    assert all(len(strips["rows"]) == 64 for strips in page.strips)
     _, page = page_of(tool, *LARGE[:6], "--schedule", "zigzag", "--ranks-shown", "3,60-63")
     assert not any(heading.startswith("The runner-up") for heading in page.headings)
+    assert [name.split(" (")[0] for name in page.strips[0]["names"]][:2] == ["rank 3", "rank 60"]
     case = ["--ranks", "4", "--schedule", "ulysses", "--seq-length", "4K", "--ranks-shown", "3"]
     _, page = page_of(tool, *case)
-    assert b"rank 0" not in base64.b64decode(page.pictures[1].split(",")[1])  # all finish together
+    assert page.strips[0]["names"] == ["rank 3 (last)"]  # all finish together
     _, page = page_of(tool, *STEP)
     by_category = [rows for caption, rows in page.tables if "by category" in caption]
     assert len(by_category) == 2 and all(len(rows) > 4 for rows in by_category)
@@ -209,6 +277,97 @@ def hold_browser(tool):
     return "a browser has no complaints"
 
 
+PLAN = ["plan", "--model", "llama-7b", "--cluster", "dfa-2node:1", "--seq-length", "8K", "--top", "2", "--pareto"]
+SWEEP = {"schema": "longhaul.scenario/1", "model": "llama-7b", "schedule": ["ring", "te-a2a"],
+         "sweep": {"cluster": ["dfa-2node:1", "dfa-2node:2"], "seq_length": ["8K", "32K"]}}
+
+
+def report_of(tool, *words, status=0):
+    tool.call(*words, "--report", "page.html", status=status)
+    page = Page((tool.folder / "page.html").read_text())
+    hold_page(page)
+    return page
+
+
+def hold_plan(tool):
+    """The page has the ways of the plan's JSON, and what the fastest one does."""
+    page = report_of(tool, *PLAN, "--format", "json", "-o", "plan.json")
+    found = json.loads((tool.folder / "plan.json").read_text())
+    [cluster] = found["clusters"]
+    for caption, key in (("The fastest ways", "best"),
+                         ("No other way is as fast with as little memory as each of these", "front")):
+        rows = page.table(caption)
+        heading = [text.split()[0] for text in rows[0]]
+        assert len(rows) - 1 == len(cluster[key]) > 0
+        for row, way in zip(rows[1:], cluster[key]):
+            assert abs(number(row[0]) / way["iteration_s"] - 1) < 1e-3, row
+            sizes = [int(row[heading.index(name)]) for name in ("tp", "cp", "dp")]
+            assert sizes == [way[name] for name in ("tensor_model_parallel_size", "context_parallel_size",
+                                             "data_parallel_size")], row
+    step = {row[0]: row[2] for row in page.table("The training step")[1:]}
+    assert abs(number(step["time of an iteration"]) / cluster["best"][0]["iteration_s"] - 1) < 1e-3
+    assert page.headings[0] == "How to train llama-7b" and len(page.strips) == 1 and len(page.pictures) == 2
+    [command] = [words for words in page.words if words.startswith("longhaul plan ")]
+    before = (tool.folder / "page.html").read_bytes()
+    tool.call(*command.split()[1:])
+    assert (tool.folder / "page.html").read_bytes() == before
+    page = report_of(tool, *PLAN[:4], "dfa-2node:1", "--seq-length", "64M", status=1)
+    assert not page.strips and any("None of them can run here" in words for words in page.words)
+
+
+def hold_sweep(tool):
+    """The page has a row for each point, and counts who is the fastest at how many."""
+    (tool.folder / "s.json").write_text(json.dumps(SWEEP))
+    page = report_of(tool, "sweep", "s.json", "--format", "csv", "-o", "s.csv")
+    rows = list(csv.DictReader((tool.folder / "s.csv").open(encoding="utf-8")))
+    fastest = [row["schedule"] for row in rows if row["vs_best"] in ("1", "1.0")]
+    table = page.table("The fastest schedule at each point")
+    assert [row[2] for row in table[1:]] == fastest and len(fastest) == 4, fastest
+    words = " ".join(page.words)
+    for name in set(fastest):
+        assert f"{name} at {fastest.count(name)}" in words or f"{name} is the fastest at all" in words
+    assert page.headings[0] == "Which schedule is fastest where?" and len(page.pictures) == 1
+
+
+def hold_validation(tool):
+    """The page has the makespans that were measured, whether they are within the tolerance or not."""
+    tool.call("calibrate", "--quick", "-o", "here.json")
+    done = subprocess.run([tool.program, "validate", "--profile", "here.json", "--schedule", "ring", "--ranks", "2",
+                           "--seq-length", "512", "--num-attention-heads", "2", "--kv-channels", "64", "--repeat", "1",
+                           "--report", "page.html", "--format", "json", "-o", "v.json"], env=tool.environment,
+                          cwd=tool.folder, check=False, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    page = Page((tool.folder / "page.html").read_text())
+    hold_page(page)
+    [row] = page.table("Makespans of schedules")[1:]
+    assert row[0] == "ring" and row[-1] == ("yes" if done.returncode == 0 else "NO")
+    assert len(page.pictures) == 1 and page.headings[0] == "How far are predictions off?"
+    assert any(words.startswith("All within" if done.returncode == 0 else "Not all within") for words in page.words)
+
+
+def hold_pdf(tool):
+    """A page is printed where there is a browser; the others say what is missing, before any work."""
+    if shutil.which("chromium") is not None:
+        before = set(os.listdir(tempfile.gettempdir()))
+        tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf")
+        assert (tool.folder / "page.pdf").read_bytes().startswith(b"%PDF-")
+        left = set(os.listdir(tempfile.gettempdir())) - before
+        assert not any(name.startswith("longhaul-") for name in left), left
+        (tool.folder / "page.pdf").unlink()
+    path, tool.environment["PATH"] = tool.environment["PATH"], str(tool.folder)
+    done = tool.call("report", *CASE, "--output", "page.pdf", status=4)
+    assert "neither chromium nor weasyprint is installed" in done.stderr
+    (tool.folder / "weasyprint").write_text("#!/bin/sh\necho no PDF\n")
+    (tool.folder / "weasyprint").chmod(0o755)
+    (tool.folder / "gnuplot").symlink_to(shutil.which("gnuplot", path=path))
+    done = tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf", status=4)
+    assert "weasyprint made no PDF" in done.stderr and not (tool.folder / "page.pdf").exists()
+    (tool.folder / "weasyprint").write_text("#!/bin/sh\nread -r line\necho \"%PDF-1.7 $line\"\n")
+    tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf")
+    assert (tool.folder / "page.pdf").read_text() == "%PDF-1.7 <!DOCTYPE html>\n"
+    tool.environment["PATH"] = path
+
+
 def hold_without_gnuplot(tool):
     """There is no page without figures, and the reason is said."""
     path, tool.environment["PATH"] = tool.environment["PATH"], str(tool.folder)
@@ -226,6 +385,10 @@ def main():
             return 77
         hold_comparison(tool)
         hold_hostile(tool)
+        hold_plan(tool)
+        hold_sweep(tool)
+        hold_validation(tool)
+        hold_pdf(tool)
         size = hold_others(tool)
         browser = hold_browser(tool)
     print(f"pages are whole, run nothing and load nothing; of 64 ranks {size} bytes; {browser}")

@@ -1,0 +1,53 @@
+/* See the header. */
+#include "cli/look.h"
+
+#include "base/error.h"
+#include "cli/progress.h"
+#include "plan/critical.h"
+
+static bool
+set_frame(const LhLook *look, LhReportRun *run, GError **error)
+{
+    const LhSimResult *result = look->result;
+    const uint32_t shown =
+        result->ranks_count <= LH_STRIPS_RANKS_MAX ? result->ranks_count : LH_STRIPS_RANKS_MAX - 1;
+
+    if (!lh_frame_init(&run->frame, look->ranks, NULL, result->ranks_count, error))
+        return false;
+    /* Of too many there is room for the last one to finish. */
+    for (uint32_t rank = run->frame.ranks->len; look->ranks == NULL && rank < shown; rank++)
+        g_array_append_val(run->frame.ranks, rank);
+    run->last_rank = lh_gantt_last_rank(result, &run->frame);
+    lh_frame_add(&run->frame, run->last_rank);
+    return lh_frame_fit(&run->frame, result->makespan_ps, error);
+}
+
+bool
+lh_look(const LhLook *look, LhReportRun *run, GError **error)
+{
+    LhProgressLine progress;
+    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    LhTotals totals;
+
+    *run = (LhReportRun){ .row = NULL };
+    lh_totals(look->result, &totals);
+    if (!set_frame(look, run, error))
+        return false;
+    run->strips = lh_strips_new(look->setup, run->frame.ranks, look->result->makespan_ps);
+    run->envelope = lh_memory_envelope_new(totals.peak_rank, look->result->makespan_ps);
+    hooks.timeline = lh_strips_add;
+    hooks.timeline_data = run->strips;
+    hooks.memory = lh_memory_envelope_add;
+    hooks.memory_data = run->envelope;
+    if (look->critical)
+        lh_critical_hooks(&hooks);
+    lh_progress_start(&progress, look->seconds);
+    run->row = look->schedule != NULL ? lh_compare_run(look->setup, look->schedule, &hooks)
+                                      : lh_compare_run_program(look->setup, &hooks);
+    lh_progress_end(&progress);
+    lh_memory_envelope_finish(run->envelope);
+    if (run->row->result != NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", run->row->name, run->row->reason);
+    return false;
+}

@@ -1,0 +1,20 @@
+/*
+ * A run once more, to be looked at closely: with its timeline and what it holds over time.
+ */
+#pragma once
+
+#include "report/report.h"
+
+typedef struct {
+    const LhSetup *setup;
+    const LhSchedule *schedule; /* NULL: the explicit program of the setup */
+    const LhSimResult *result;  /* how it came out; borrowed */
+    double seconds;             /* that it takes, for the progress line */
+    const char *ranks;          /* that the timeline shows, as of an option; NULL: all, or the first
+                                LH_STRIPS_RANKS_MAX */
+    bool critical;              /* with what its critical path takes */
+} LhLook;
+
+/* Fills @run, which lh_report_run_clear() frees in either case. LH_ERROR_RUNTIME if it does not end
+ * as before; LH_ERROR_USAGE for ranks that it does not have. */
+bool lh_look(const LhLook *look, LhReportRun *run, GError **error);

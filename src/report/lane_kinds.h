@@ -1,0 +1,36 @@
+/*
+ * What timelines tell apart, by colour: kernels in a rank's upper lane, transfers in its lower one.
+ */
+#pragma once
+
+#include "plan/setup.h"
+#include "program/timeline.h"
+
+typedef enum {
+    LH_LANE_WAITING,
+    LH_LANE_FORWARD,
+    LH_LANE_BACKWARD,
+    LH_LANE_OTHER,
+    LH_LANE_TRANSFER, /* over no links: in a run of threads, or where communication is free */
+    LH_LANE_TIERS,    /* LH_TIERS consecutive kinds */
+    LH_LANE_KINDS = LH_LANE_TIERS + LH_TIERS
+} LhLaneKind;
+
+/* "attention forward", "NVLink transfer"; caller frees. */
+char *lh_lane_title(const LhSetup *setup, int kind);
+
+/* "#0072B2" */
+const char *lh_lane_colour(int kind);
+
+/* Whether it is in the lower lane. */
+static inline bool
+lh_lane_is_transfer(int kind)
+{
+    return kind >= LH_LANE_TRANSFER;
+}
+
+/* Of a record for which lh_lane_has() is true. */
+int lh_lane_kind(const LhTimelineRecord *record, const LhSetup *setup);
+
+/* Whether the op takes time in a lane: a kernel or a transfer. */
+bool lh_lane_has(const LhTimelineRecord *record);

@@ -1,0 +1,34 @@
+#!/bin/bash
+# Writes longhaul-VERSION-SYSTEM-MACHINE.tar.gz into a folder: tools/tarball.sh [FOLDER]
+#
+# The tarball can be unpacked anywhere: the program finds its data beside itself (../share/longhaul). It needs GLib
+# and the C library of the machine, and has neither MPI nor kernels for GPUs. The same sources, built by the same
+# compiler, give the same bytes.
+set -euo pipefail
+target=$(realpath "${1:-.}")
+cd "$(dirname "$0")/.."
+
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(date -d "$(sed -n 's/^ -- .*>  //p' debian/changelog | head -n 1)" +%s)}
+export SOURCE_DATE_EPOCH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+umask 022
+# Assertions name their file; not where that was.
+CFLAGS=-ffile-prefix-map=$(realpath --relative-to="$work/build" .)/=
+export CFLAGS CCACHE_DISABLE=1
+
+meson setup "$work/build" --buildtype=release --prefix=/usr/local -Dstrip=true -Drelocatable=true -Dtests=disabled \
+    -Dmpi=disabled -Dcuda=disabled -Dnccl=disabled -Dcudnn=disabled -Dsimgrid=disabled > "$work/log" ||
+    { cat "$work/log" >&2; exit 1; }
+ninja -C "$work/build" > "$work/log" || { cat "$work/log" >&2; exit 1; }
+version=$(meson introspect --projectinfo "$work/build" | sed 's/.*"version": "\([^"]*\)".*/\1/')
+name=longhaul-$version-$(uname -s | tr '[:upper:]' '[:lower:]')-$(uname -m)
+
+DESTDIR=$work/root meson install -C "$work/build" --no-rebuild > "$work/log"
+mv "$work/root/usr/local" "$work/$name"
+install -m 644 LICENSE README.md "$work/$name/share/doc/longhaul/"
+tar -C "$work" --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+    --mode=u+rwX,go+rX,go-w -cf "$work/tar" "$name"
+gzip -9 -n -c "$work/tar" > "$target/.$name.tar.gz"
+mv "$target/.$name.tar.gz" "$target/$name.tar.gz"
+echo "$target/$name.tar.gz"
