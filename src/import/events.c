@@ -200,16 +200,17 @@ text_of(const Scanner *s)
 /* --- events -------------------------------------------------------------------------------------
  */
 
-/* Goes on at the next line that begins an object. */
+/* Goes on at the next line that begins an object; perhaps the line's beginning was just reached. */
 static void
 resynchronise(Scanner *s)
 {
+    bool at_line = s->at > 0 && s->buffer[s->at - 1] == '\n';
     int c;
 
-    s->result->broken++;
     do {
-        while ((c = peek(s)) >= 0 && c != '\n')
+        while (!at_line && (c = peek(s)) >= 0 && c != '\n')
             take(s);
+        at_line = false;
         c = peek_word(s);
     } while (c >= 0 && c != '{');
 }
@@ -223,12 +224,26 @@ read_event(Scanner *s, GError **error)
     if (value == VALUE_ENDED)
         return fail(s, "the file ends within an event", "a whole trace", error);
     if (value == VALUE_BROKEN) {
+        s->result->broken++;
         resynchronise(s);
         return true;
     }
     s->result->events++;
     s->sink->event(s->sink->data, text_of(s), line);
     return true;
+}
+
+/* Whether the event that was told of last is JSON all through: brackets within names that are not
+ * escaped may have ended it early. */
+static bool
+is_json(const Scanner *s)
+{
+    LhSpan at = text_of(s), key, value;
+    bool broken = false;
+
+    while (lh_span_next(&at, &key, &value, &broken))
+        ;
+    return !broken;
 }
 
 /* The list's `[` was taken. */
@@ -249,8 +264,11 @@ read_events(Scanner *s, GError **error)
             return false;
         if (peek_word(s) == ',')
             take(s);
-        else if (peek(s) != ']' && peek(s) != '{')
-            return fail_at(s, "',' or ']' after an event", error);
+        else if (peek(s) != ']' && peek(s) != '{') {
+            if (is_json(s))
+                return fail_at(s, "',' or ']' after an event", error);
+            resynchronise(s);
+        }
     }
 }
 

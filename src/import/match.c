@@ -550,12 +550,15 @@ add_sample(Job *job, const guint *members, guint count)
                         .keys = block->keys,
                         .tier = LH_TIMELINE_NO_TIER,
                         .transfer = LH_SEEN_MESSAGES,
-                        .first = m->members->len,
-                        .count = count };
+                        .first = m->members->len };
 
     if (!measure(job, members, count, &sample))
         return;
-    g_array_append_vals(m->members, members, count);
+    for (guint i = 0; i < count; i++) {
+        if (durations_of(job, members[i]) != NULL)
+            g_array_append_val(m->members, members[i]);
+    }
+    sample.count = m->members->len - sample.first;
     g_array_append_val(m->samples, sample);
 }
 

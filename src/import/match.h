@@ -19,7 +19,7 @@ typedef struct {
     double keys;          /* ... and at which length, in tokens */
     uint8_t transfer;     /* exchange, collective: as LhSeen has it */
     uint8_t tier;         /* LhTier; LH_TIMELINE_NO_TIER: none */
-    guint first, count;   /* of its ops among the match's members */
+    guint first, count;   /* of its ops that were seen, among the match's members */
     uint32_t repeats;     /* how often it was seen */
     double measured_s;    /* median over them */
     double spread;        /* (slowest - fastest) / median of them */
