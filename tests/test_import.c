@@ -53,20 +53,30 @@ START_TEST(reads_numbers_exactly)
         { "1.5e3", 1000, 1500000 },
         { "7", 1, 7 },
     };
-    static const char *const wrong[] = { "",     "\"\"", "nan",  "1e400", "0x10", "1 2",
-                                         "--1", "1.2.3", ".5",  "null",  "true", "[1]",
+    static const char *const wrong[] = { "",
+                                         "\"\"",
+                                         "nan",
+                                         "1e400",
+                                         "0x10",
+                                         "1 2",
+                                         "--1",
+                                         "1.2.3",
+                                         ".5",
+                                         "null",
+                                         "true",
+                                         "[1]",
                                          "99999999999999999999" };
     int64_t value;
 
     for (guint i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        const LhSpan span = { numbers[i].text, strlen(numbers[i].text) };
+        const LhExcerpt span = { numbers[i].text, strlen(numbers[i].text) };
 
-        ck_assert_msg(lh_span_scaled(span, numbers[i].scale, &value), "%s", numbers[i].text);
+        ck_assert_msg(lh_excerpt_scaled(span, numbers[i].scale, &value), "%s", numbers[i].text);
         ck_assert_int_eq(value, numbers[i].value);
     }
     for (guint i = 0; i < G_N_ELEMENTS(wrong); i++)
-        ck_assert_msg(!lh_span_scaled((LhSpan){ wrong[i], strlen(wrong[i]) }, 1000, &value), "%s",
-                      wrong[i]);
+        ck_assert_msg(!lh_excerpt_scaled((LhExcerpt){ wrong[i], strlen(wrong[i]) }, 1000, &value),
+                      "%s", wrong[i]);
 }
 END_TEST
 
@@ -97,8 +107,7 @@ START_TEST(knows_kernels_by_name)
         { "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", LH_SEEN_COMM,
           LH_SEEN_MESSAGES },
         { "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(X)", LH_SEEN_COMM, LH_COLL_ALL_REDUCE },
-        { "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(X)", LH_SEEN_COMM,
-          LH_COLL_REDUCE_SCATTER },
+        { "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(X)", LH_SEEN_COMM, LH_COLL_REDUCE_SCATTER },
         { "ncclKernel_AllGather_RING_LL_Sum_int8_t(X)", LH_SEEN_COMM, LH_COLL_ALL_GATHER },
         { "ncclDevKernel_Generic(X)", LH_SEEN_COMM, LH_SEEN_UNKNOWN },
         { "attention_bwd_o", LH_SEEN_ATTEND_GRAD, LH_SEEN_UNKNOWN },
@@ -172,7 +181,7 @@ START_TEST(reads_a_published_trace)
 END_TEST
 
 #define KERNEL                                                                                     \
-    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"flash_fwd_kernel\",\"pid\":0,\"tid\":7,"           \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"flash_fwd_kernel\",\"pid\":0,\"tid\":7,"          \
     "\"ts\":1,\"dur\":2,\"args\":{}}"
 
 START_TEST(says_what_is_wrong)
@@ -229,8 +238,7 @@ END_TEST
 
 START_TEST(refuses_two_files_of_one_rank)
 {
-    static const char text[] =
-        "{\"distributedInfo\":{\"rank\":3},\"traceEvents\":[" KERNEL "]}";
+    static const char text[] = "{\"distributedInfo\":{\"rank\":3},\"traceEvents\":[" KERNEL "]}";
     g_autoptr(LhSeenRun) run = lh_seen_new();
     g_autoptr(GError) error = NULL;
 

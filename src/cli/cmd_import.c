@@ -1,6 +1,6 @@
 /*
- * longhaul import: reads traces of a run that profilers wrote, and fits the simulator's constants to
- * them.
+ * longhaul import: reads traces of a run that profilers wrote, and fits the simulator's constants
+ * to them.
  */
 #include "base/error.h"
 #include "base/output.h"
@@ -46,7 +46,8 @@ static const LhField options[] = {
       .flags = LH_COMMAND_OUTPUT,
       .placeholder = "FILE",
       .names = "files",
-      .description = "Also write this .csv file, with what every op took, measured and simulated." },
+      .description =
+          "Also write this .csv file, with what every op took, measured and simulated." },
     { .name = NULL },
 };
 
@@ -78,8 +79,8 @@ add_folder(GPtrArray *paths, const char *folder, GError **error)
             g_ptr_array_add(paths, g_build_filename(folder, name, NULL));
     }
     if (paths->len == had) {
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: no file in it ends in .json or .json.gz", folder);
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: no file in it ends in .json or .json.gz",
+                    folder);
         return false;
     }
     qsort(paths->pdata + had, paths->len - had, sizeof(gpointer), by_name);
@@ -138,8 +139,8 @@ source_of(const LhImported *imported)
 
     return g_strdup_printf("longhaul import: %s, ranks seen: %u of %u, steps: %u, calls in a step: "
                            "%u, traces from %.200s on",
-                           imported->program->name, m->ranks,
-                           lh_program_ranks(imported->program), MAX(m->steps, 1), m->calls, valid);
+                           imported->program->name, m->ranks, lh_program_ranks(imported->program),
+                           MAX(m->steps, 1), m->calls, valid);
 }
 
 /* "here" of "/tmp/here.json". Caller frees. */

@@ -30,9 +30,8 @@ typedef struct {
 static bool
 fill(Scanner *s)
 {
-    const gssize got = s->failure != NULL
-                           ? -1
-                           : s->read(s->read_data, s->buffer, sizeof(s->buffer), &s->failure);
+    const gssize got =
+        s->failure != NULL ? -1 : s->read(s->read_data, s->buffer, sizeof(s->buffer), &s->failure);
 
     s->at = 0;
     s->end = got > 0 ? (gsize)got : 0;
@@ -83,9 +82,8 @@ fail(Scanner *s, const char *found, const char *allowed, GError **error)
         g_propagate_error(error, g_steal_pointer(&s->failure));
         return false;
     }
-    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                "%s:%" G_GUINT64_FORMAT ": error: %s; allowed: %s", s->file, s->line, found,
-                allowed);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%" G_GUINT64_FORMAT ": error: %s; allowed: %s",
+                s->file, s->line, found, allowed);
     return false;
 }
 
@@ -191,10 +189,10 @@ read_value(Scanner *s, bool keeps)
     return VALUE_WHOLE;
 }
 
-static LhSpan
+static LhExcerpt
 text_of(const Scanner *s)
 {
-    return (LhSpan){ s->text->str, s->text->len };
+    return (LhExcerpt){ s->text->str, s->text->len };
 }
 
 /* --- events -------------------------------------------------------------------------------------
@@ -238,10 +236,10 @@ read_event(Scanner *s, GError **error)
 static bool
 is_json(const Scanner *s)
 {
-    LhSpan at = text_of(s), key, value;
+    LhExcerpt at = text_of(s), key, value;
     bool broken = false;
 
-    while (lh_span_next(&at, &key, &value, &broken))
+    while (lh_excerpt_next(&at, &key, &value, &broken))
         ;
     return !broken;
 }
@@ -306,7 +304,7 @@ read_member(Scanner *s, bool *events, GError **error)
     if (read_value(s, true) != VALUE_WHOLE)
         return fail(s, "the value of a member of the file cannot be read",
                     "valid JSON of at most 1 MiB beside \"traceEvents\"", error);
-    s->sink->member(s->sink->data, (LhSpan){ key, strlen(key) }, text_of(s));
+    s->sink->member(s->sink->data, (LhExcerpt){ key, strlen(key) }, text_of(s));
     return true;
 }
 
@@ -375,7 +373,7 @@ lh_events_read(const char *file, LhEventsRead read, void *read_data, const LhEve
  */
 
 static void
-skip_space(LhSpan *at)
+skip_space(LhExcerpt *at)
 {
     while (at->length > 0 && is_space((unsigned char)*at->at)) {
         at->at++;
@@ -384,7 +382,7 @@ skip_space(LhSpan *at)
 }
 
 static bool
-skip_char(LhSpan *at, char c)
+skip_char(LhExcerpt *at, char c)
 {
     skip_space(at);
     if (at->length == 0 || *at->at != c)
@@ -396,7 +394,7 @@ skip_char(LhSpan *at, char c)
 
 /* The length of the string that begins there, quotes included; 0 if it does not end. */
 static gsize
-string_length(LhSpan at)
+string_length(LhExcerpt at)
 {
     for (gsize i = 1; i < at.length; i++) {
         if (at.at[i] == '\\')
@@ -409,7 +407,7 @@ string_length(LhSpan at)
 
 /* Of the value that begins there; 0 if there is none. */
 static gsize
-value_length(LhSpan at)
+value_length(LhExcerpt at)
 {
     char open[DEPTH_MAX];
     guint depth = 0;
@@ -423,7 +421,7 @@ value_length(LhSpan at)
         if (!nest(open, &depth, c))
             return 0;
         if (c == '"') {
-            const gsize length = string_length((LhSpan){ at.at + i, at.length - i });
+            const gsize length = string_length((LhExcerpt){ at.at + i, at.length - i });
 
             if (length == 0)
                 return 0;
@@ -438,7 +436,7 @@ value_length(LhSpan at)
 }
 
 static bool
-take_value(LhSpan *at, LhSpan *value)
+take_value(LhExcerpt *at, LhExcerpt *value)
 {
     skip_space(at);
     value->at = at->at;
@@ -449,7 +447,7 @@ take_value(LhSpan *at, LhSpan *value)
 }
 
 bool
-lh_span_next(LhSpan *at, LhSpan *key, LhSpan *value, bool *broken)
+lh_excerpt_next(LhExcerpt *at, LhExcerpt *key, LhExcerpt *value, bool *broken)
 {
     skip_space(at);
     if (at->length > 0 && (*at->at == '{' || *at->at == ','))
@@ -463,7 +461,7 @@ lh_span_next(LhSpan *at, LhSpan *key, LhSpan *value, bool *broken)
 }
 
 bool
-lh_span_is(LhSpan span, const char *text)
+lh_excerpt_is(LhExcerpt span, const char *text)
 {
     const gsize length = strlen(text);
 
@@ -489,7 +487,7 @@ unescaped(char c)
 }
 
 char *
-lh_span_text(LhSpan span)
+lh_excerpt_text(LhExcerpt span)
 {
     g_autoptr(GString) text = g_string_sized_new(span.length);
 
@@ -508,10 +506,10 @@ lh_span_text(LhSpan span)
 
 /* As a text on its own; false if it is too long to be a number. */
 static bool
-number_text(LhSpan span, char *text)
+number_text(LhExcerpt span, char *text)
 {
     if (span.length >= 2 && *span.at == '"')
-        span = (LhSpan){ span.at + 1, span.length - 2 };
+        span = (LhExcerpt){ span.at + 1, span.length - 2 };
     if (span.length == 0 || span.length >= NUMBER_CHARS_MAX)
         return false;
     memcpy(text, span.at, span.length);
@@ -542,7 +540,7 @@ add_digit(int64_t *value, int digit)
 }
 
 bool
-lh_span_scaled(LhSpan span, int64_t scale, int64_t *value)
+lh_excerpt_scaled(LhExcerpt span, int64_t scale, int64_t *value)
 {
     char text[NUMBER_CHARS_MAX];
     const char *at = text;
@@ -577,11 +575,11 @@ lh_span_scaled(LhSpan span, int64_t scale, int64_t *value)
 }
 
 bool
-lh_span_uint(LhSpan span, uint64_t *value)
+lh_excerpt_uint(LhExcerpt span, uint64_t *value)
 {
     int64_t number;
 
-    if (!lh_span_scaled(span, 1, &number) || number < 0)
+    if (!lh_excerpt_scaled(span, 1, &number) || number < 0)
         return false;
     *value = (uint64_t)number;
     return true;

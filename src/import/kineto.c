@@ -33,23 +33,24 @@ typedef struct {
 
 /* The members of an event that matter. */
 typedef struct {
-    LhSpan ph, cat, name, ts, dur, pid, tid, args;
+    LhExcerpt ph, cat, name, ts, dur, pid, tid, args;
 } Event;
 
 static bool
-read_members(LhSpan text, Event *e)
+read_members(LhExcerpt text, Event *e)
 {
     const struct {
         const char *key;
-        LhSpan *value;
-    } wanted[] = { { "ph", &e->ph },   { "cat", &e->cat }, { "name", &e->name }, { "ts", &e->ts },
-                   { "dur", &e->dur }, { "pid", &e->pid }, { "tid", &e->tid },   { "args", &e->args } };
-    LhSpan key, value;
+        LhExcerpt *value;
+    } wanted[] = { { "ph", &e->ph },   { "cat", &e->cat },  { "name", &e->name },
+                   { "ts", &e->ts },   { "dur", &e->dur },  { "pid", &e->pid },
+                   { "tid", &e->tid }, { "args", &e->args } };
+    LhExcerpt key, value;
     bool broken = false;
 
-    while (lh_span_next(&text, &key, &value, &broken)) {
+    while (lh_excerpt_next(&text, &key, &value, &broken)) {
         for (guint i = 0; i < G_N_ELEMENTS(wanted); i++) {
-            if (lh_span_is(key, wanted[i].key))
+            if (lh_excerpt_is(key, wanted[i].key))
                 *wanted[i].value = value;
         }
     }
@@ -57,17 +58,17 @@ read_members(LhSpan text, Event *e)
 }
 
 /* The value of @name in an object; of length 0 if it is not there. */
-static LhSpan
-member(LhSpan object, const char *name)
+static LhExcerpt
+member(LhExcerpt object, const char *name)
 {
-    LhSpan key, value;
+    LhExcerpt key, value;
     bool broken = false;
 
-    while (lh_span_next(&object, &key, &value, &broken)) {
-        if (lh_span_is(key, name))
+    while (lh_excerpt_next(&object, &key, &value, &broken)) {
+        if (lh_excerpt_is(key, name))
             return value;
     }
-    return (LhSpan){ "", 0 };
+    return (LhExcerpt){ "", 0 };
 }
 
 /* Start and end; false if they make no sense. */
@@ -76,8 +77,9 @@ read_times(const Event *e, int64_t *start_ns, int64_t *end_ns)
 {
     int64_t duration_ns;
 
-    if (!lh_span_scaled(e->ts, 1000, start_ns) || !lh_span_scaled(e->dur, 1000, &duration_ns) ||
-        duration_ns < 0 || *start_ns > INT64_MAX / 2)
+    if (!lh_excerpt_scaled(e->ts, 1000, start_ns) ||
+        !lh_excerpt_scaled(e->dur, 1000, &duration_ns) || duration_ns < 0 ||
+        *start_ns > INT64_MAX / 2)
         return false;
     *end_ns = *start_ns + MIN(duration_ns, INT64_MAX / 4);
     return true;
@@ -88,14 +90,14 @@ read_times(const Event *e, int64_t *start_ns, int64_t *end_ns)
 
 /* Bytes of an element of PyTorch's types; 0: unknown. */
 static uint64_t
-element_bytes(LhSpan dtype)
+element_bytes(LhExcerpt dtype)
 {
     static const struct {
         const char *name;
         uint64_t bytes;
-    } types[] = { { "Byte", 1 },  { "Char", 1 }, { "Bool", 1 },   { "Half", 2 }, { "BFloat16", 2 },
-                  { "Short", 2 }, { "Int", 4 },  { "Float", 4 },  { "Long", 8 }, { "Double", 8 } };
-    g_autofree char *name = lh_span_text(dtype);
+    } types[] = { { "Byte", 1 },  { "Char", 1 }, { "Bool", 1 },  { "Half", 2 }, { "BFloat16", 2 },
+                  { "Short", 2 }, { "Int", 4 },  { "Float", 4 }, { "Long", 8 }, { "Double", 8 } };
+    g_autofree char *name = lh_excerpt_text(dtype);
 
     for (guint i = 0; i < G_N_ELEMENTS(types); i++) {
         if (strcmp(name, types[i].name) == 0)
@@ -107,22 +109,22 @@ element_bytes(LhSpan dtype)
 /* The arguments that PyTorch gives the kernel of a collective. An all-gather is counted by what
  * comes together, all others by what a rank puts in. */
 static void
-read_collective(LhSpan args, LhSeen *seen)
+read_collective(LhExcerpt args, LhSeen *seen)
 {
-    const LhSpan name = member(args, "Collective name");
+    const LhExcerpt name = member(args, "Collective name");
     uint64_t elements = 0, group_size = 0;
     g_autofree char *text = NULL;
 
     if (name.length == 0)
         return;
-    text = lh_span_text(name);
+    text = lh_excerpt_text(name);
     if (lh_seen_transfer(text) != LH_SEEN_UNKNOWN)
         seen->transfer = lh_seen_transfer(text);
-    if (lh_span_uint(member(args, "Group size"), &group_size) && group_size < LH_RANKS_MAX)
+    if (lh_excerpt_uint(member(args, "Group size"), &group_size) && group_size < LH_RANKS_MAX)
         seen->group_size = (uint32_t)group_size;
-    if (lh_span_uint(member(args, seen->transfer == LH_COLL_ALL_GATHER ? "Out msg nelems"
-                                                                       : "In msg nelems"),
-                     &elements) &&
+    if (lh_excerpt_uint(
+            member(args, seen->transfer == LH_COLL_ALL_GATHER ? "Out msg nelems" : "In msg nelems"),
+            &elements) &&
         elements < UINT64_MAX / 8)
         seen->bytes = elements * element_bytes(member(args, "dtype"));
 }
@@ -132,9 +134,9 @@ read_collective(LhSpan args, LhSeen *seen)
 
 /* Names come again thousands of times. */
 static LhSeenClass
-class_of(Reader *r, LhSpan name, uint8_t *transfer)
+class_of(Reader *r, LhExcerpt name, uint8_t *transfer)
 {
-    char *text = lh_span_text(name);
+    char *text = lh_excerpt_text(name);
     guint known = GPOINTER_TO_UINT(g_hash_table_lookup(r->names, text));
 
     if (known == 0) {
@@ -155,7 +157,7 @@ add_kernel(Reader *r, const Event *e)
     uint64_t number;
 
     seen.class = (uint8_t)class_of(r, e->name, &seen.transfer);
-    if (r->own && !lh_span_is(e->cat, "compute")) {
+    if (r->own && !lh_excerpt_is(e->cat, "compute")) {
         seen.class = LH_SEEN_COMM;
         seen.transfer = LH_SEEN_UNKNOWN;
     }
@@ -165,14 +167,14 @@ add_kernel(Reader *r, const Event *e)
         r->file.dropped++;
         return;
     }
-    if (lh_span_uint(member(e->args, "stream"), &number) || lh_span_uint(e->tid, &number))
+    if (lh_excerpt_uint(member(e->args, "stream"), &number) || lh_excerpt_uint(e->tid, &number))
         seen.stream = (uint32_t)MIN(number, UINT32_MAX);
-    if (lh_span_uint(member(e->args, r->own ? "op" : "correlation"), &number))
+    if (lh_excerpt_uint(member(e->args, r->own ? "op" : "correlation"), &number))
         seen.order = number + (r->own ? 1 : 0);
-    if (r->own && lh_span_uint(e->pid, &number) && number < LH_RANKS_MAX)
+    if (r->own && lh_excerpt_uint(e->pid, &number) && number < LH_RANKS_MAX)
         seen.rank = (uint32_t)number;
     if (r->own && seen.class == LH_SEEN_COMM) {
-        g_autofree char *name = lh_span_text(e->name);
+        g_autofree char *name = lh_excerpt_text(e->name);
 
         seen.transfer = lh_seen_transfer(name);
     }
@@ -185,7 +187,7 @@ add_kernel(Reader *r, const Event *e)
 static void
 add_step(Reader *r, const Event *e, GArray *steps)
 {
-    g_autofree char *name = lh_span_text(e->name);
+    g_autofree char *name = lh_excerpt_text(e->name);
     LhSeenStep step = { .rank = RANK_NONE };
 
     if (!g_str_has_prefix(name, STEP_PREFIX))
@@ -208,7 +210,7 @@ add_step(Reader *r, const Event *e, GArray *steps)
 }
 
 static void
-read_event(void *data, LhSpan text, uint64_t line)
+read_event(void *data, LhExcerpt text, uint64_t line)
 {
     Reader *r = data;
     Event e = { .args = { "", 0 } };
@@ -218,29 +220,29 @@ read_event(void *data, LhSpan text, uint64_t line)
         r->result.broken++;
         return;
     }
-    if (!lh_span_is(e.ph, "X"))
+    if (!lh_excerpt_is(e.ph, "X"))
         return;
-    if (lh_span_is(e.cat, "kernel") || lh_span_is(e.cat, "Kernel") ||
-        (r->own && (lh_span_is(e.cat, "compute") || lh_span_is(e.cat, "exchange") ||
-                    lh_span_is(e.cat, "collective"))))
+    if (lh_excerpt_is(e.cat, "kernel") || lh_excerpt_is(e.cat, "Kernel") ||
+        (r->own && (lh_excerpt_is(e.cat, "compute") || lh_excerpt_is(e.cat, "exchange") ||
+                    lh_excerpt_is(e.cat, "collective"))))
         add_kernel(r, &e);
-    else if (lh_span_is(e.cat, "gpu_user_annotation"))
+    else if (lh_excerpt_is(e.cat, "gpu_user_annotation"))
         add_step(r, &e, r->steps[0]);
-    else if (lh_span_is(e.cat, "user_annotation"))
+    else if (lh_excerpt_is(e.cat, "user_annotation"))
         add_step(r, &e, r->steps[1]);
 }
 
 static void
-read_member(void *data, LhSpan key, LhSpan value)
+read_member(void *data, LhExcerpt key, LhExcerpt value)
 {
     Reader *r = data;
     uint64_t rank;
 
     if (key.length == strlen("otherData") && memcmp(key.at, "otherData", key.length) == 0)
-        r->own = lh_span_is(member(value, "schema"), "longhaul.trace/1");
+        r->own = lh_excerpt_is(member(value, "schema"), "longhaul.trace/1");
     else if (key.length == strlen("distributedInfo") &&
              memcmp(key.at, "distributedInfo", key.length) == 0 &&
-             lh_span_uint(member(value, "rank"), &rank) && rank < LH_RANKS_MAX)
+             lh_excerpt_uint(member(value, "rank"), &rank) && rank < LH_RANKS_MAX)
         r->rank = (uint32_t)rank;
 }
 
@@ -300,7 +302,7 @@ read_all(LhSeenRun *run, const char *path, LhEventsRead read, void *read_data, G
 static gssize
 read_text(void *data, char *into, gsize size, GError **error)
 {
-    LhSpan *left = data;
+    LhExcerpt *left = data;
     const gsize n = MIN(size, left->length);
 
     (void)error;
@@ -313,7 +315,7 @@ read_text(void *data, char *into, gsize size, GError **error)
 bool
 lh_seen_parse(LhSeenRun *run, const char *file, const char *text, gsize length, GError **error)
 {
-    LhSpan left = { text, length };
+    LhExcerpt left = { text, length };
 
     return read_all(run, file, read_text, &left, error);
 }

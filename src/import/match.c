@@ -127,8 +127,8 @@ key_name(int key)
 
 /* Of the ops of a rank, those of each key. */
 typedef struct {
-    GArray *of[KEYS];      /* of guint: indices of records, in the program's order */
-    GArray *started[KEYS]; /* the same in the order in which they start, simulated */
+    GArray *of[KEYS];           /* of guint: indices of records, in the program's order */
+    GArray *started[KEYS];      /* the same in the order in which they start, simulated */
     uint64_t group_sizes[KEYS]; /* of collectives, the largest */
 } Ops;
 
@@ -261,8 +261,7 @@ read_op(Job *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, Ops *
     if (kind == LH_OP_EXCHANGE)
         read_exchange(job, rank, op, buffer, record);
     if (kind == LH_OP_COLLECTIVE) {
-        ops->group_sizes[key] =
-            MAX(ops->group_sizes[key], lh_group_size(&op->collective.group));
+        ops->group_sizes[key] = MAX(ops->group_sizes[key], lh_group_size(&op->collective.group));
         join_meeting(job, (Meeting){ .key = lh_op_communicator(op) }, rank, record);
     }
 }
@@ -387,9 +386,8 @@ path_of(const LhSeenRun *run, uint32_t rank)
 static char *
 step_name(const LhSeenStep *step)
 {
-    return step->start_ns == INT64_MIN
-               ? g_strdup("the trace")
-               : g_strdup_printf("step %" G_GUINT64_FORMAT, step->number);
+    return step->start_ns == INT64_MIN ? g_strdup("the trace")
+                                       : g_strdup_printf("step %" G_GUINT64_FORMAT, step->number);
 }
 
 /* What is wrong with the number of kernels. Caller frees. */
@@ -442,8 +440,8 @@ static void
 forget(Job *job, const GArray *expected)
 {
     for (guint i = 0; i < expected->len; i++) {
-        GArray **of = (GArray **)&g_ptr_array_index(job->durations,
-                                                    g_array_index(expected, guint, i));
+        GArray **of =
+            (GArray **)&g_ptr_array_index(job->durations, g_array_index(expected, guint, i));
 
         g_clear_pointer(of, g_array_unref);
     }
@@ -487,8 +485,8 @@ match_rank(Job *job, uint32_t rank, GError **error)
 
     read_program(job, rank, &ops);
     if (has_kernels(job->run, rank)) {
-        m->steps = m->ranks == 0 ? (marked ? steps->len : 0)
-                                 : MIN(m->steps, marked ? steps->len : 0);
+        m->steps =
+            m->ranks == 0 ? (marked ? steps->len : 0) : MIN(m->steps, marked ? steps->len : 0);
         m->ranks++;
         for (int key = 0; ok && key < KEYS; key++)
             ok = match_key(job, rank, steps, key, &ops, error);
@@ -532,9 +530,9 @@ measure(const Job *job, const guint *members, guint count, LhSample *sample)
     sample->measured_s = lh_median((double *)(void *)shortest->data, shortest->len);
     if (!(sample->measured_s > 0))
         return false;
-    sample->spread = (g_array_index(shortest, double, shortest->len - 1) -
-                      g_array_index(shortest, double, 0)) /
-                     sample->measured_s;
+    sample->spread =
+        (g_array_index(shortest, double, shortest->len - 1) - g_array_index(shortest, double, 0)) /
+        sample->measured_s;
     return true;
 }
 

@@ -9,8 +9,13 @@
 #include <string.h>
 
 const char *const lh_seen_class_names[] = {
-    "attention forward", "attention backward", "helper of attention", "merge",
-    "communication",     "other",              NULL,
+    "attention forward",
+    "attention backward",
+    "helper of attention",
+    "merge",
+    "communication",
+    "other",
+    NULL,
 };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_seen_class_names) == LH_SEEN_CLASSES + 1);

@@ -1,7 +1,7 @@
 /*
- * What a profiler saw on the GPUs of a run: kernels with their times, and the steps that they belong
- * to. Times are whole nanoseconds of the profiler's clock, which need not be the same on two ranks:
- * what is made of them compares times of one rank only, or durations.
+ * What a profiler saw on the GPUs of a run: kernels with their times, and the steps that they
+ * belong to. Times are whole nanoseconds of the profiler's clock, which need not be the same on two
+ * ranks: what is made of them compares times of one rank only, or durations.
  */
 #pragma once
 
@@ -48,18 +48,19 @@ typedef struct {
 typedef struct {
     char *path;
     char *sha256;
-    const char *kind;      /* "Kineto trace", ...; static */
-    uint32_t rank;         /* the first of those that it has */
-    uint64_t events;       /* in the file */
-    uint64_t broken;       /* that could not be read */
-    uint64_t dropped;      /* that were read and make no sense: no time, a negative duration */
-    guint kernels, steps;  /* that were kept */
+    const char *kind;     /* "Kineto trace", ...; static */
+    uint32_t rank;        /* the first of those that it has */
+    uint64_t events;      /* in the file */
+    uint64_t broken;      /* that could not be read */
+    uint64_t dropped;     /* that were read and make no sense: no time, a negative duration */
+    guint kernels, steps; /* that were kept */
 } LhSeenFile;
 
 typedef struct {
-    GArray *kernels; /* of LhSeen: by rank, then as they started, once lh_seen_finish() is through */
-    GArray *steps;   /* of LhSeenStep, likewise */
-    GArray *files;   /* of LhSeenFile */
+    GArray
+        *kernels;  /* of LhSeen: by rank, then as they started, once lh_seen_finish() is through */
+    GArray *steps; /* of LhSeenStep, likewise */
+    GArray *files; /* of LhSeenFile */
 } LhSeenRun;
 
 LhSeenRun *lh_seen_new(void);
@@ -70,8 +71,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSeenRun, lh_seen_free)
  * name does not say what). */
 LhSeenClass lh_seen_class(const char *name, uint8_t *transfer);
 
-/* What profilers call a collective ("_allgather_base", "all_to_allv"): LH_SEEN_UNKNOWN if it is none
- * that is known. */
+/* What profilers call a collective ("_allgather_base", "all_to_allv"): LH_SEEN_UNKNOWN if it is
+ * none that is known. */
 uint8_t lh_seen_transfer(const char *name);
 
 /*

@@ -17,14 +17,14 @@
 #include <string.h>
 
 #define ROUNDS_MAX 12
-#define STEP 0.01            /* of a derivative */
-#define CHANGE_MAX 0.7       /* of a logarithm, in a round */
+#define STEP 0.01      /* of a derivative */
+#define CHANGE_MAX 0.7 /* of a logarithm, in a round */
 #define CONVERGED 1e-5
 #define HUBER 0.1
-#define DEPENDS_MIN 0.3      /* elasticity from which on a sample is one of a constant's */
-#define APART_MIN 0.1        /* share of a column that is not explained by those before it */
+#define DEPENDS_MIN 0.3       /* elasticity from which on a sample is one of a constant's */
+#define APART_MIN 0.1         /* share of a column that is not explained by those before it */
 #define APART_ELASTICITY 0.03 /* what that must be, at least, per sample */
-#define ROOFLINE_SHARE 0.6   /* of the peak: a first guess where there is no curve */
+#define ROOFLINE_SHARE 0.6    /* of the peak: a first guess where there is no curve */
 #define ROOFLINE_TOKENS 200
 
 const char *const lh_tuned_names[] = { "rate", "bandwidth", "half length", "latency", NULL };
@@ -277,7 +277,7 @@ static void
 find_determined(Job *job)
 {
     const guint n = job->samples;
-    g_autofree double *basis = g_new(double, (gsize)job->constants * n);
+    g_autofree double *basis = g_new(double, (gsize)job->constants *n);
     guint count = 0;
 
     for (int kind = 0; kind < LH_TUNED_KINDS; kind++) {
@@ -391,7 +391,7 @@ static double
 move_constants(Job *job)
 {
     g_autofree guint *which = g_new(guint, job->constants);
-    g_autofree double *rows = g_new(double, (gsize)job->constants * (job->constants + 1));
+    g_autofree double *rows = g_new(double, (gsize)job->constants *(job->constants + 1));
     double largest = 0;
     guint count = 0;
 
@@ -403,8 +403,7 @@ move_constants(Job *job)
     solve(rows, count);
     for (guint a = 0; a < count; a++) {
         LhTuned *c = constant_at(job->tuning, which[a]);
-        const double change =
-            fmax(fmin(rows[a * (count + 1) + count], CHANGE_MAX), -CHANGE_MAX);
+        const double change = fmax(fmin(rows[a * (count + 1) + count], CHANGE_MAX), -CHANGE_MAX);
 
         largest = fmax(largest, fabs(change));
         c->value *= exp(change);
@@ -511,7 +510,7 @@ lh_tune(LhSetup *setup, const LhProgram *program, const LhMatch *match, GError *
     job.measured = measured = g_new(double, job.samples + 1);
     job.simulated = simulated = g_new(double, job.samples + 1);
     before = g_new(double, job.samples + 1);
-    job.slopes = slopes = g_new0(double, (gsize)job.constants * job.samples + 1);
+    job.slopes = slopes = g_new0(double, (gsize)job.constants *job.samples + 1);
     for (guint i = 0; i < job.samples; i++)
         measured[i] = log(sample_at(&job, i)->measured_s);
     if (!simulate(&job, before, &t->before_ps, error) || !fit(&job, error) || !check(&job, error))

@@ -25,25 +25,25 @@ typedef struct {
     int mask;          /* likewise: 0 full, 1 causal */
     int tier;          /* LhTier, of links */
     double before, value;
-    bool determined; /* by what was seen; else the value is the one before */
-    guint samples;   /* that depend on it most */
+    bool determined;               /* by what was seen; else the value is the one before */
+    guint samples;                 /* that depend on it most */
     double length_min, length_max; /* of these: blocks of a curve, in tokens */
     /* Of these: |simulated / measured - 1| with the values found; and before. */
     double off_median, off_worst, off_before;
 } LhTuned;
 
 typedef struct {
-    GArray *constants;    /* of LhTuned: curves in the order of kernels, then links */
-    GArray *records;      /* of LhTimelineRecord: as simulated with the values found */
+    GArray *constants;             /* of LhTuned: curves in the order of kernels, then links */
+    GArray *records;               /* of LhTimelineRecord: as simulated with the values found */
     LhTime before_ps, makespan_ps; /* of the module, or step, with the constants before and found */
     uint64_t head_dim;
-    guint rounds;         /* of fitting */
+    guint rounds; /* of fitting */
 } LhTuning;
 
 /*
- * Fits @setup, whose device and topology have the values found afterwards. LH_ERROR_NO if nothing is
- * determined, or a rate is found above the device's peak: then program and trace are of two cases.
- * Caller frees.
+ * Fits @setup, whose device and topology have the values found afterwards. LH_ERROR_NO if nothing
+ * is determined, or a rate is found above the device's peak: then program and trace are of two
+ * cases. Caller frees.
  */
 LhTuning *lh_tune(LhSetup *setup, const LhProgram *program, const LhMatch *match, GError **error);
 void lh_tuning_free(LhTuning *tuning);

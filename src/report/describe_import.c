@@ -165,8 +165,7 @@ static char *
 sample_name(const LhImported *imported, const LhSample *s, guint record)
 {
     const LhTopology *topology = imported->setup->topology;
-    const LhTimelineRecord *r =
-        &g_array_index(imported->match->records, LhTimelineRecord, record);
+    const LhTimelineRecord *r = &g_array_index(imported->match->records, LhTimelineRecord, record);
     const char *what = r->kind == LH_OP_EXCHANGE ? "messages" : "collectives";
 
     if (s->kind == LH_OP_COMPUTE)
@@ -174,8 +173,7 @@ sample_name(const LhImported *imported, const LhSample *s, guint record)
                                s->triangle ? "causal" : "full");
     if (s->tier >= LH_TIERS)
         return g_strdup(what);
-    return g_strdup_printf("%s over %s", what,
-                           lh_topology_link_name(topology, (LhTier)s->tier));
+    return g_strdup_printf("%s over %s", what, lh_topology_link_name(topology, (LhTier)s->tier));
 }
 
 static Group *
