@@ -3,9 +3,9 @@
  * events of GPUs that fitting needs. Python functions, CPU operators and calls of CUDA, nine tenths
  * of a file, are read past.
  */
+#include "import/kineto.h"
 #include "base/error.h"
 #include "import/events.h"
-#include "import/seen.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -352,7 +352,7 @@ read_file(void *data, char *into, gsize size, GError **error)
 }
 
 bool
-lh_seen_load(LhSeenRun *run, const char *path, GError **error)
+lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
 {
     Source source = { .path = path, .gz = gzopen(path, "rb") };
     bool ok;
@@ -396,7 +396,7 @@ read_file(void *data, char *into, gsize size, GError **error)
 }
 
 bool
-lh_seen_load(LhSeenRun *run, const char *path, GError **error)
+lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
 {
     Source source = { .path = path, .file = fopen(path, "rb") };
     bool ok;

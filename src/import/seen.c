@@ -5,7 +5,10 @@
 #include "import/seen.h"
 
 #include "base/error.h"
+#include "import/kineto.h"
+#include "import/nsys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const lh_seen_class_names[] = {
@@ -157,6 +160,26 @@ lh_seen_free(LhSeenRun *run)
     g_array_unref(run->steps);
     g_array_unref(run->files);
     g_free(run);
+}
+
+bool
+lh_nsys_is(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char begin[sizeof(magic)] = "";
+    FILE *file = fopen(path, "rb");
+    const bool is = file != NULL && fread(begin, 1, sizeof(begin), file) == sizeof(begin) &&
+                    memcmp(begin, magic, sizeof(magic)) == 0;
+
+    if (file != NULL)
+        fclose(file);
+    return is;
+}
+
+bool
+lh_seen_load(LhSeenRun *run, const char *path, GError **error)
+{
+    return lh_nsys_is(path) ? lh_nsys_load(run, path, error) : lh_kineto_load(run, path, error);
 }
 
 static int

@@ -76,8 +76,9 @@ LhSeenClass lh_seen_class(const char *name, uint8_t *transfer);
 uint8_t lh_seen_transfer(const char *name);
 
 /*
- * Reads a trace, JSON of Kineto or of `longhaul --trace`, and adds what it has. LH_ERROR_INPUT with
- * file and line. Of a file that does not say its rank, that is the number of files read before.
+ * Reads a trace, JSON of Kineto or of `longhaul --trace`, or a database of Nsight Systems (nsys.h),
+ * and adds what it has. LH_ERROR_INPUT with file and line. Of a file that does not say its rank,
+ * that is the number of files read before. lh_seen_parse() takes JSON alone.
  */
 bool lh_seen_load(LhSeenRun *run, const char *path, GError **error);
 bool lh_seen_parse(LhSeenRun *run, const char *file, const char *text, gsize length,

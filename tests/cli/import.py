@@ -3,15 +3,18 @@
 
 Runs are simulated with constants that are made up, written as traces and imported by who does not
 know them: all that the traces determine must come back within 1 %, and the simulation with them must
-take as long. Traces are longhaul's own, and such as PyTorch's profiler writes: one file for each
-rank, each on a clock of its own, with many layers and steps, other kernels in between, and perhaps
-packed. Traces of another case, and broken ones, are refused.
+take as long. Traces are longhaul's own, and such as PyTorch's profiler and Nsight Systems write: one file
+for each rank, each on a clock of its own, with many layers and steps, other kernels in between, and
+perhaps packed. Traces of another case, and broken ones, are refused.
 """
 
+import contextlib
 import gzip
 import json
 import pathlib
 import random
+import sqlite3
+import struct
 import sys
 import tempfile
 
@@ -61,6 +64,14 @@ class Test:
         start["nvlink"]["bandwidth"], start["nic"]["bandwidth"] = "260GB/s", "15GB/s"
         (folder / "start.json").write_text(json.dumps(start))
 
+        self.packs = self.reads("probe.json.gz", gzip.compress(b"[]"))
+        self.has_sqlite = self.reads("probe.sqlite", b"SQLite format 3" + bytes(100))
+
+    def reads(self, name, data):
+        """Whether the program was built with what such a file needs; the file has nothing in it."""
+        (self.folder / name).write_bytes(data)
+        return "was built without" not in self.result("ring", [], [name], status=3).stderr
+
     def simulate(self, schedule, words, trace):
         self.tool.call("sim", *SHAPE, "--schedule", schedule, *words, "--profile", "truth.json",
                        "--trace", trace)
@@ -100,6 +111,74 @@ class Test:
         assert abs(times[1] / times[0] - 1) <= tolerance, (schedule, times)
         return found
 
+    # --- Nsight Systems --------------------------------------------------------------------------
+
+    def nsys(self, schedule, layers, steps):
+        """Databases as `nsys export --type sqlite` writes them, of the same run: steps are ranges
+        of the host, which is ahead of the GPU, and kernels belong to them by their launches; ranks
+        are what NCCL's ranges say; tables may have a number behind their names."""
+        events = json.loads((self.folder / f"{schedule}.json").read_text())["traceEvents"]
+        by_rank = {}
+        for event in events:
+            if event["ph"] == "X":
+                by_rank.setdefault(event["pid"], []).append(event)
+        span = round(1200 * max(e["ts"] + e["dur"] for e in events if e["ph"] == "X"))
+        (self.folder / "nsys").mkdir(exist_ok=True)
+        paths = []
+        for rank, ops in by_rank.items():
+            paths.append(f"nsys/report{15 - rank:02}.sqlite")
+            with contextlib.closing(sqlite3.connect(self.folder / paths[-1])) as db:
+                self.nsys_rank(db, rank, sorted(ops, key=lambda op: op["args"]["op"]), span,
+                               layers, steps)
+                db.commit()
+        return paths
+
+    @staticmethod
+    def nsys_rank(db, rank, ops, span, layers, steps):
+        version = "_V2" if rank % 2 else ""
+        pid, tid = (500 + rank) << 24, ((500 + rank) << 24) | (500 + rank)
+        db.executescript(f"""
+            CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL{version}(start INT, end INT, deviceId INT,
+                streamId INT, correlationId INT, globalPid INT, demangledName INT);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, globalTid INT,
+                correlationId INT, nameId INT);
+            CREATE TABLE NVTX_EVENTS(start INT, end INT, eventType INT, text TEXT, textId INT,
+                globalTid INT, domainId INT, binaryData TEXT);
+            INSERT INTO StringIds VALUES (1, 'void at::native::elementwise_kernel<X>(int)'),
+                (2, 'ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)');""")
+        names = {}
+        for number, (kernel, name) in enumerate(NAMES.items(), 3):
+            names[kernel] = number
+            db.execute("INSERT INTO StringIds VALUES (?, ?)", (number, name))
+        head = struct.pack("<4Q", 1, 1 << 24, 24, 32)
+        for size, place in ((4, rank % 4), (16, rank)):  # of the smaller communicator, and of all
+            db.execute("INSERT INTO NVTX_EVENTS VALUES (1, 2, 59, 'ncclCommInitRank', NULL, ?, 1, ?)",
+                       (tid, head + struct.pack("<Qiiii", 0xdeadbeef + size, size, place, 0, 0)))
+        # A kernel that ran before the profiler began.
+        db.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL{version} VALUES (-5, -1, 0, 7, 1, ?, 2)",
+                   (pid,))
+        host, clock, correlation = 1000, 5_000_000, 10
+        for step in range(steps):
+            begin = host
+            for _ in range(layers // 2 if step in (0, steps - 1) else layers):
+                for op in ops:
+                    correlation, host = correlation + 1, host + 10
+                    name = 2 if op["cat"] == "exchange" else names.get(op["name"], 1)
+                    start = clock + round(op["ts"] * 1000)
+                    db.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL{version} VALUES "
+                               "(?, ?, 0, ?, ?, ?, ?)", (start, start + round(op["dur"] * 1000),
+                                                         op["tid"], correlation, pid, name))
+                    db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, 1)",
+                               (host, host + 5, tid, correlation))
+                clock += span
+            host += 10
+            text = None if step % 2 else f"ProfilerStep#{step}"
+            db.execute("INSERT OR IGNORE INTO StringIds VALUES (?, ?)",
+                       (100 + step, f"iteration {step}"))
+            db.execute("INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, ?, ?, ?, 0, NULL)",
+                       (begin, host, text, 100 + step, tid))
+
     # --- a profiler ------------------------------------------------------------------------------
 
     def kineto(self, schedule, layers, steps, seed):
@@ -136,10 +215,11 @@ class Test:
             text = json.dumps(document, indent=2)
             text = text.replace('"traceEvents": [', '"traceEvents": [\n  {"ph": "X", "cat": "cpu_op",'
                                 ' "name": "a "name" with quotes, "pid": 1, "args": {"x": "}\n },', 1)
-            name = f"kineto/rank{rank}.json" + (".gz" if rank % 2 else "")
+            packed = self.packs and rank % 2
+            name = f"kineto/rank{rank}.json" + (".gz" if packed else "")
             (self.folder / "kineto").mkdir(exist_ok=True)
             data = text.encode()
-            (self.folder / name).write_bytes(gzip.compress(data) if rank % 2 else data)
+            (self.folder / name).write_bytes(gzip.compress(data) if packed else data)
             paths.append(name)
         return paths
 
@@ -165,6 +245,27 @@ class Test:
                           "dur": 9.0, "args": args})
 
 
+def check_nsys(test):
+    folder = test.folder
+    paths = test.nsys("zigzag", 4, 5)
+    found = test.check("zigzag", [], paths, {"attention_block", "attention_bwd_o", "nic"})
+    assert found["ranks_seen"] == 16 and found["steps"] == 3 and found["calls"] == 4, found
+    for trace in found["traces"]:
+        assert trace["path"] == f"nsys/report{15 - trace['rank']:02}.sqlite", trace
+    assert {trace["dropped"] for trace in found["traces"]} == {1}
+    odd = "nsys/report08.sqlite"  # rank 7
+    with contextlib.closing(sqlite3.connect(folder / odd)) as db:
+        db.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL_V2 RENAME COLUMN streamId TO stream")
+    refused = test.result("zigzag", [], paths, status=3).stderr
+    assert f"{odd}: error: table CUPTI_ACTIVITY_KIND_KERNEL_V2 has no column streamId" in \
+        refused, refused
+    data = (folder / paths[0]).read_bytes()
+    for name, spoilt in (("short", data[:3000]), ("zeros", data[:100] + bytes(len(data) - 100))):
+        (folder / f"{name}.sqlite").write_bytes(spoilt)
+        refused = test.result("zigzag", [], [f"{name}.sqlite"], status=3).stderr
+        assert refused.startswith(f"{name}.sqlite: error: "), refused
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="longhaul-import-") as name:
         folder = pathlib.Path(name)
@@ -186,6 +287,9 @@ def main():
         first = (folder / "found.json").read_bytes()
         test.result("zigzag", [], paths[::2])
         assert (folder / "found.json").read_bytes() == first
+
+        if test.has_sqlite:
+            check_nsys(test)
 
         # Another schedule has other kernels, fewer heads take less time than any device needs.
         refused = test.result("ring", ["--pass", "fwd"], ["usp.json"], status=3).stderr
