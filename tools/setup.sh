@@ -25,6 +25,8 @@ gnuplot-nox          has gnuplot                   draws the figures
 check="$quickstart
 check                library check                 unit tests
 libcjson-dev         library libcjson>=1.7.15      documents of the fuzzers
+zlib1g-dev           library zlib                  longhaul import of packed traces
+libsqlite3-dev       library sqlite3>=3.31         longhaul import of databases of Nsight Systems
 libxml2-utils        has xmllint                   checks that figures are well-formed
 python3              has python3                   counts the results
 libopenmpi-dev       library ompi-c                longhaul run --backend mpi

@@ -29,9 +29,11 @@ static const LhField options[] = {
       .max = FILES_MAX,
       .placeholder = "FILE",
       .names = "files",
-      .description = "A trace of one rank, JSON as PyTorch's profiler writes it, perhaps packed by "
-                     "gzip, or as longhaul sim --trace does; or a folder, of which all that end in "
-                     ".json and .json.gz are read. Repeat for each rank." },
+      .description =
+          "A trace of one rank: JSON as PyTorch's profiler writes it, perhaps packed by "
+          "gzip, or as longhaul sim --trace does, or a database that nsys export --type "
+          "sqlite has written. Or a folder, of which all that end in .json, .json.gz and "
+          ".sqlite are read." },
     { .name = "output",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, to.file),
@@ -75,11 +77,12 @@ add_folder(GPtrArray *paths, const char *folder, GError **error)
         return false;
     }
     while ((name = g_dir_read_name(dir)) != NULL) {
-        if (g_str_has_suffix(name, ".json") || g_str_has_suffix(name, ".json.gz"))
+        if (g_str_has_suffix(name, ".json") || g_str_has_suffix(name, ".json.gz") ||
+            g_str_has_suffix(name, ".sqlite"))
             g_ptr_array_add(paths, g_build_filename(folder, name, NULL));
     }
     if (paths->len == had) {
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: no file in it ends in .json or .json.gz",
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: no file in it ends in .json, .json.gz or .sqlite",
                     folder);
         return false;
     }
@@ -281,8 +284,8 @@ const LhCommand lh_command_import = {
     .name = "import",
     .arguments = "[SCENARIO] [OPTIONS] --from FILE...",
     .summary = "Fit constants to traces of a run, and show measured beside simulated times.",
-    .details = "Reads traces that PyTorch's profiler wrote on the ranks of a run with context\n"
-               "parallelism, and simulates the case that the options describe, which must be\n"
+    .details = "Reads traces that PyTorch's profiler or Nsight Systems wrote on the ranks of a\n"
+               "run with context parallelism, and simulates the case that the options describe, which must be\n"
                "what was run: its model, length, schedule, cluster and ranks. Finds attention\n"
                "kernels, communication and steps in the traces, gives them to the ops of the\n"
                "schedule in turn, and fits rates and bandwidths until the simulated ops take as\n"
