@@ -82,8 +82,8 @@ add_folder(GPtrArray *paths, const char *folder, GError **error)
             g_ptr_array_add(paths, g_build_filename(folder, name, NULL));
     }
     if (paths->len == had) {
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: no file in it ends in .json, .json.gz or .sqlite",
-                    folder);
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s: no file in it ends in .json, .json.gz or .sqlite", folder);
         return false;
     }
     qsort(paths->pdata + had, paths->len - had, sizeof(gpointer), by_name);
@@ -167,15 +167,14 @@ print_table(LhTable *table, LhFormat format, GString *out)
 }
 
 static void
-print_text(const LhImported *imported, LhFormat format, GString *out)
+print_text(const LhImported *imported, const char *title, LhFormat format, GString *out)
 {
     const LhTuning *t = imported->tuning;
     g_autofree char *before = lh_format_time(t->before_ps);
     g_autofree char *after = lh_format_time(t->makespan_ps);
     const gsize from = out->len;
 
-    g_string_append_printf(out, "%s: ", imported->program->name);
-    lh_describe_case(imported->setup, out);
+    g_string_append(out, title);
     lh_table_words(format, out, from);
     print_table(lh_describe_traces(imported), format, out);
     print_table(lh_describe_tuned(imported), format, out);
@@ -198,8 +197,19 @@ write_timeline(const Options *o, const LhImported *imported, GError **error)
     return lh_output_file(o->timeline, out->str, out->len, error);
 }
 
+/* The case as it was before the fit. Caller frees. */
+static char *
+title_of(const LhImported *imported)
+{
+    GString *title = g_string_new(NULL);
+
+    g_string_append_printf(title, "%s: ", imported->program->name);
+    lh_describe_case(imported->setup, title);
+    return g_string_free(title, FALSE);
+}
+
 static bool
-print(const LhCommandLine *line, const LhImported *imported, GError **error)
+print(const LhCommandLine *line, const LhImported *imported, const char *title, GError **error)
 {
     const Options *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
@@ -222,7 +232,7 @@ print(const LhCommandLine *line, const LhImported *imported, GError **error)
 
         lh_table_print(table, LH_FORMAT_CSV, out);
     } else {
-        print_text(imported, (LhFormat)o->to.format, out);
+        print_text(imported, title, (LhFormat)o->to.format, out);
     }
     return lh_output_stdout(out->str, out->len, error);
 }
@@ -255,6 +265,7 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhSeenRun) seen = NULL;
     g_autoptr(LhMatch) match = NULL;
     g_autoptr(LhTuning) tuning = NULL;
+    g_autofree char *title = NULL;
     LhImported imported;
 
     if (!lh_command_check_program(line, error) || !check_timeline(o, error) ||
@@ -274,10 +285,11 @@ run(const LhCommandLine *line, GError **error)
     imported.match = match = lh_match_new(seen, setup, imported.program, error);
     if (match == NULL)
         return LH_ERROR_INPUT;
+    title = title_of(&imported);
     imported.tuning = tuning = lh_tune(setup, imported.program, match, error);
     if (tuning == NULL)
         return LH_ERROR_NO;
-    return print(line, &imported, error) ? 0 : LH_ERROR_RUNTIME;
+    return print(line, &imported, title, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 const LhCommand lh_command_import = {
@@ -285,11 +297,12 @@ const LhCommand lh_command_import = {
     .arguments = "[SCENARIO] [OPTIONS] --from FILE...",
     .summary = "Fit constants to traces of a run, and show measured beside simulated times.",
     .details = "Reads traces that PyTorch's profiler or Nsight Systems wrote on the ranks of a\n"
-               "run with context parallelism, and simulates the case that the options describe, which must be\n"
-               "what was run: its model, length, schedule, cluster and ranks. Finds attention\n"
-               "kernels, communication and steps in the traces, gives them to the ops of the\n"
-               "schedule in turn, and fits rates and bandwidths until the simulated ops take as\n"
-               "long. Writes them as a profile, which sim, compare and plan take with --profile.\n"
+               "run with context parallelism, and simulates the case that the options describe,\n"
+               "which must be what was run: its model, length, schedule, cluster and ranks.\n"
+               "Finds attention kernels, communication and steps in the traces, gives them to\n"
+               "the ops of the schedule in turn, and fits rates and bandwidths until the\n"
+               "simulated ops take as long. Writes them as a profile, which sim, compare and plan "
+               "take with --profile.\n"
                "Exit status 1 if the traces determine nothing, or cannot be of this case.\n"
                "docs/traces.md says what is read and how.\n\n"
                "  longhaul import --cluster hgx-h100:1 --model llama-3-8b --seq-length 64K \\\n"
