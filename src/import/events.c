@@ -491,6 +491,8 @@ lh_excerpt_text(LhExcerpt span)
 {
     g_autoptr(GString) text = g_string_sized_new(span.length);
 
+    if (span.length == 0)
+        return g_strdup("");
     if (span.length < 2 || *span.at != '"')
         return g_utf8_make_valid(span.at, (gssize)span.length);
     for (gsize i = 1; i + 1 < span.length; i++) {

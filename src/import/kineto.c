@@ -306,6 +306,8 @@ read_text(void *data, char *into, gsize size, GError **error)
     const gsize n = MIN(size, left->length);
 
     (void)error;
+    if (n == 0)
+        return 0;
     memcpy(into, left->at, n);
     left->at += n;
     left->length -= n;
