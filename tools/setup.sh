@@ -26,6 +26,8 @@ check="$quickstart
 check                library check                 unit tests
 libcjson-dev         library libcjson>=1.7.15      documents of the fuzzers
 libyaml-dev          library yaml-0.1              configurations in YAML
+zlib1g-dev           library zlib                  longhaul import of packed traces
+libsqlite3-dev       library sqlite3>=3.31         longhaul import of databases of Nsight Systems
 libxml2-utils        has xmllint                   checks that figures are well-formed
 python3              has python3                   counts the results
 libopenmpi-dev       library ompi-c                longhaul run --backend mpi

@@ -149,8 +149,7 @@ check_shards(const Options *o, GError **error)
         wrong = "shards are told apart by their files of points; give --points FILE";
     else if (o->shard_of != NULL && o->shards > 0)
         wrong = "--shard-of makes one shard, and --shards puts all together; give one of them";
-    else if (o->shard_of != NULL &&
-             (o->figure != NULL || o->report != NULL || o->to.file != NULL))
+    else if (o->shard_of != NULL && (o->figure != NULL || o->report != NULL || o->to.file != NULL))
         wrong = "one shard has no result; --output, --report and --figure are for --shards N, when "
                 "all are done";
     if (wrong != NULL)

@@ -141,8 +141,8 @@ elementwise_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
  * triangle. So a window within a long block is timed by its own length, since kernels skip the
  * tiles that it does not touch.
  */
-static bool
-is_triangle(const LhKernelArgs *args, double *keys)
+bool
+lh_cost_is_triangle(const LhKernelArgs *args, double *keys)
 {
     const double seen = fmax((double)args->pairs / (double)MAX(args->nq, 1), 1);
 
@@ -162,7 +162,7 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
 {
     const LhKernelArgs *args = &op->compute.args;
     double keys;
-    const LhKernelRate *curve = &curves[is_triangle(args, &keys)];
+    const LhKernelRate *curve = &curves[lh_cost_is_triangle(args, &keys)];
 
     use_fit(cost, curve->provenance, &curve->residuals);
     note_extrapolation(cost, curve, keys);
@@ -274,7 +274,7 @@ find_row(const LhCost *cost, const LhOp *op, const LhKernelRate curves[2])
 
     if (device->attention == NULL || (!bwd && kernel->effect != LH_EFFECT_ATTEND))
         return NULL;
-    triangle = is_triangle(args, &keys);
+    triangle = lh_cost_is_triangle(args, &keys);
     if (device->attention_kernel != NULL)
         row = lh_attention_find(device, device->attention_kernel, bwd, args->head_dim, triangle);
     if (row == NULL && (curves[0].rate <= 0 || curves[triangle].head_dim != args->head_dim))
@@ -325,7 +325,7 @@ curve_tiles_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, 
 {
     const bool bwd = lh_kernels[op->compute.kernel]->effect == LH_EFFECT_ATTEND_GRAD;
     double keys;
-    const bool triangle = is_triangle(&op->compute.args, &keys);
+    const bool triangle = lh_cost_is_triangle(&op->compute.args, &keys);
     const LhKernelRate *curve = &curves[triangle];
     const LhAttentionRow row = row_of_curve(cost->device, curve, bwd, triangle);
     const LhAttentionLoad *load = load_of(cost, &row, op);

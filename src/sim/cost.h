@@ -43,6 +43,9 @@ typedef struct {
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);
 void lh_cost_clear(LhCost *cost);
 
+/* Whether an attention block takes the curve of triangles, and the length of its keys there. */
+bool lh_cost_is_triangle(const LhKernelArgs *args, double *keys);
+
 /*
  * Picoseconds of compute op @op of @program alone on its device, without jitter or stragglers.
  * @occupancy is set to the share of the SMs that it keeps busy meanwhile, (0, 1]: the rest idles in

@@ -1,0 +1,89 @@
+/*
+ * What a profiler saw on the GPUs of a run: kernels with their times, and the steps that they
+ * belong to. Times are whole nanoseconds of the profiler's clock, which need not be the same on two
+ * ranks: what is made of them compares times of one rank only, or durations.
+ */
+#pragma once
+
+#include "base/units.h"
+#include "program/program.h"
+
+typedef enum {
+    LH_SEEN_ATTEND,      /* attention forward */
+    LH_SEEN_ATTEND_GRAD, /* attention backward */
+    LH_SEEN_HELPER,      /* what comes before or after these: row sums, conversions, splits */
+    LH_SEEN_MERGE,       /* joins partial results of context parallelism */
+    LH_SEEN_COMM,        /* NCCL and others */
+    LH_SEEN_OTHER,
+    LH_SEEN_CLASSES
+} LhSeenClass;
+
+/* "attention forward", ...; NULL-terminated. */
+extern const char *const lh_seen_class_names[];
+
+/* What a LH_SEEN_COMM does: an LhCollectiveKind, or one of these. */
+enum {
+    LH_SEEN_MESSAGES = LH_COLL_KINDS, /* sends and receives */
+    LH_SEEN_UNKNOWN,
+};
+
+typedef struct {
+    int64_t start_ns, end_ns;
+    uint64_t order;      /* grows in the order in which the host launched them; 0: not said */
+    uint64_t bytes;      /* that it moves, as bandwidths of NCCL count them; 0: not said */
+    uint32_t rank;       /* of the run */
+    uint32_t stream;     /* as the profiler numbers it */
+    uint32_t group_size; /* of a collective; 0: not said */
+    uint8_t class;       /* LhSeenClass */
+    uint8_t transfer;    /* of a LH_SEEN_COMM */
+} LhSeen;
+
+typedef struct {
+    int64_t start_ns, end_ns;
+    uint64_t number;
+    uint32_t rank;
+} LhSeenStep;
+
+/* A file that was read. */
+typedef struct {
+    char *path;
+    char *sha256;
+    const char *kind;     /* "Kineto trace", ...; static */
+    uint32_t rank;        /* the first of those that it has */
+    uint64_t events;      /* in the file */
+    uint64_t broken;      /* that could not be read */
+    uint64_t dropped;     /* that were read and make no sense: no time, a negative duration */
+    guint kernels, steps; /* that were kept */
+} LhSeenFile;
+
+typedef struct {
+    GArray
+        *kernels;  /* of LhSeen: by rank, then as they started, once lh_seen_finish() is through */
+    GArray *steps; /* of LhSeenStep, likewise */
+    GArray *files; /* of LhSeenFile */
+} LhSeenRun;
+
+LhSeenRun *lh_seen_new(void);
+void lh_seen_free(LhSeenRun *run);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSeenRun, lh_seen_free)
+
+/* What a kernel called @name is; sets @transfer (LH_SEEN_UNKNOWN if it does not communicate, or the
+ * name does not say what). */
+LhSeenClass lh_seen_class(const char *name, uint8_t *transfer);
+
+/* What profilers call a collective ("_allgather_base", "all_to_allv"): LH_SEEN_UNKNOWN if it is
+ * none that is known. */
+uint8_t lh_seen_transfer(const char *name);
+
+/*
+ * Reads a trace, JSON of Kineto or of `longhaul --trace`, or a database of Nsight Systems (nsys.h),
+ * and adds what it has. LH_ERROR_INPUT with file and line. Of a file that does not say its rank,
+ * that is the number of files read before. lh_seen_parse() takes JSON alone.
+ */
+bool lh_seen_load(LhSeenRun *run, const char *path, GError **error);
+bool lh_seen_parse(LhSeenRun *run, const char *file, const char *text, gsize length,
+                   GError **error);
+
+/* After the last file: puts all in order. LH_ERROR_INPUT if two files are of one rank, or nothing
+ * was seen. */
+bool lh_seen_finish(LhSeenRun *run, GError **error);
