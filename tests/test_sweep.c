@@ -353,7 +353,7 @@ script_of(const LhSweep *sweep)
     g_autofree char *path = g_build_filename(folder, "s.gp", NULL);
     char *script = NULL;
 
-    lh_sweep_figure(sweep, picture, NULL);
+    lh_sweep_figure(sweep, (LhFigureTo){ .path = picture }, NULL);
     ck_assert(g_file_get_contents(path, &script, NULL, NULL));
     g_unlink(picture);
     g_unlink(path);
