@@ -463,6 +463,7 @@ match_key(Job *job, uint32_t rank, const GArray *steps, int key, const Ops *ops,
         g_free(wrong);
         return false;
     }
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond ; key is one of KEYS */
     forget(job, ops->of[key]);
     g_ptr_array_add(job->match->notes, wrong);
     return true;
