@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "kernels/cpu/rows.h"
 #include "plan/execute.h"
+#include "plan/meet.h"
 #include "program/digest.h"
 #include "runtime/fit.h"
 #include "runtime/processes.h"
@@ -60,6 +61,7 @@ load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *in
 /* All repeats of one program. */
 typedef struct {
     GArray *predicted;          /* of LhTimelineRecord, by rank and op */
+    LhMeetings *meetings;       /* of these; what they take is without waiting for others */
     GArray *times;              /* of double: [record][repeat], measured */
     GArray *makespans, *starts; /* of double: [repeat] */
     uint64_t repeat;
@@ -69,6 +71,7 @@ static void
 clear_joined(Joined *j)
 {
     g_clear_pointer(&j->predicted, g_array_unref);
+    g_clear_pointer(&j->meetings, lh_meetings_free);
     g_clear_pointer(&j->times, g_array_unref);
     g_clear_pointer(&j->makespans, g_array_unref);
     g_clear_pointer(&j->starts, g_array_unref);
@@ -98,9 +101,10 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
                         m->rank, p->op, p->rank);
             return false;
         }
-        g_array_index(j->times, double, i * j->repeat + run) = seconds(m->end_ps - m->start_ps);
+        g_array_index(j->times, double, i * j->repeat + run) =
+            seconds(lh_meetings_took(j->meetings, measured, i));
         if (i == 0 || m->rank != record_at(measured, i - 1)->rank)
-            issued = seconds(m->issued_ps);
+            issued = seconds(MIN(m->issued_ps, m->start_ps)); /* in virtual time hosts are late */
         if (m->end_ps > last_ps) {
             last_ps = m->end_ps;
             start = issued;
@@ -240,7 +244,7 @@ compare_ops(LhValidation *v, Joined *j, const Job *job)
         const LhTimelineRecord *p = record_at(j->predicted, i);
         const double measured_s = lh_statistic(
             job->params->statistic, &g_array_index(j->times, double, i * j->repeat), v->runs);
-        const double predicted_s = seconds(p->end_ps - p->start_ps);
+        const double predicted_s = seconds(lh_meetings_took(j->meetings, j->predicted, i));
         const double off = fabs(predicted_s / measured_s - 1);
 
         if (p->kind != LH_OP_COMPUTE) {
@@ -335,10 +339,24 @@ predict(const Job *job, Case *c, GError **error)
     }
     g_array_sort(c->joined.predicted, lh_timeline_by_rank_and_op);
     g_array_set_size(c->joined.times, (guint)(c->joined.predicted->len * c->joined.repeat));
+    c->joined.meetings = lh_meetings_new(c->program, c->joined.predicted);
     c->predicted_ps = sim->makespan_ps;
     c->row->predicted_s = seconds(sim->makespan_ps);
     c->row->ranks = lh_program_ranks(c->program);
     return true;
+}
+
+/* Why it cannot be run; NULL: it can. Caller frees. */
+static char *
+refusal_of(const LhVerdict *verdict, const LhBackend *backend)
+{
+    if (verdict->findings->len > 0)
+        return g_strdup("not proven, so not run; see longhaul verify");
+    if (backend->links == NULL || !backend->links->one_queue || verdict->one_queue)
+        return NULL;
+    return g_strdup_printf("not proven to end over %s, where streams may have to wait for each "
+                           "other",
+                           backend->name);
 }
 
 /* A schedule that cannot is a row; one that cannot be simulated is an error. */
@@ -366,8 +384,8 @@ add(Job *job, const LhSchedule *schedule, GError **error)
         return true;
     }
     verdict = lh_verify(program);
-    if (verdict->findings->len > 0) {
-        v->refused = g_strdup("not proven, so not run; see longhaul verify");
+    v->refused = refusal_of(verdict, job->params->backend);
+    if (v->refused != NULL) {
         lh_program_free(made);
         return true;
     }
@@ -568,8 +586,10 @@ measure_hosts(Job *job, GError **error)
 static bool
 validate(Job *job, GError **error)
 {
+    const LhRunDevice *device = job->params->backend->device;
+
     job->validated->first = lh_processes_first(&job->processes);
-    if (!predict_all(job, error))
+    if ((device->probe != NULL && !device->probe(error)) || !predict_all(job, error))
         return false;
     job->begun_us = g_get_monotonic_time();
     if (!run_all(job, error) || !measure_hosts(job, error))
