@@ -241,6 +241,20 @@ print_hosts(const LhHosts *hosts, LhFormat format, GString *out)
 }
 
 static void
+print_explained(const LhExplained *explained, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = NULL;
+
+    if (explained == NULL)
+        return;
+    table = lh_describe_explained(explained);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    lh_describe_cause(explained, out);
+}
+
+static void
 print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
            double tolerance, LhFormat format, GString *out)
 {
@@ -260,6 +274,7 @@ print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateP
         print_summary(validated, out);
         print_hosts(validated->hosts, format, out);
     }
+    print_explained(validated->explained, format, out);
     g_string_append_printf(
         out,
         "\nerror = predicted / measured - 1. start: the time until the rank that ends last has "

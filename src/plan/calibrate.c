@@ -1,6 +1,7 @@
 /* Calibration; see the header. What is measured is in runtime/measure.c, how it is fitted in
  * runtime/fit.c. */
 #include "plan/calibrate.h"
+#include "plan/calibrate_private.h"
 
 #include "base/error.h"
 #include "base/jsonw.h"
@@ -86,16 +87,15 @@ residuals_of(const LhResiduals *r)
 
 /* ---- attention ---- */
 
-/* A block of its own: most schedules add blocks up afterwards. */
-static LhKernelArgs
-attention_args(uint64_t n, bool causal, uint32_t head_dim)
+LhKernelArgs
+lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads, uint32_t head_dim)
 {
     return (LhKernelArgs){ .pairs = causal ? n * (n + 1) / 2 : n * n,
                            .nq = n,
                            .nk = n,
                            .batch = 1,
-                           .heads = HEADS,
-                           .groups = HEADS,
+                           .heads = heads,
+                           .groups = heads,
                            .head_dim = head_dim,
                            .mask = causal ? LH_MASK_CAUSAL : LH_MASK_FULL,
                            .first = true };
@@ -113,8 +113,8 @@ fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
     double spread = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const LhKernelArgs args =
-            attention_args(lengths[i].length, rate->mask == 1, (uint32_t)rate->head_dim);
+        const LhKernelArgs args = lh_calibrate_attention_args(lengths[i].length, rate->mask == 1,
+                                                              HEADS, (uint32_t)rate->head_dim);
 
         points[i] = (LhRatePoint){ .length = (double)lengths[i].length,
                                    .flops = (double)kernel->flops(&args),
@@ -162,9 +162,8 @@ measure_rates(const Job *job, LhKernelId id, GError **error)
 
 /* ---- elementwise kernels ---- */
 
-/* On so many rows of queries, or of keys where the kernel works on those. */
-static LhKernelArgs
-traffic_args(const LhKernel *kernel, uint64_t rows)
+LhKernelArgs
+lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows)
 {
     const bool keys = lh_tensor_is_kv(kernel->operands[0].kind);
 
@@ -193,7 +192,7 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
 
     tell(job, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
-        const LhKernelArgs args = traffic_args(kernel, traffic_rows[i]);
+        const LhKernelArgs args = lh_calibrate_traffic_args(kernel, traffic_rows[i]);
 
         if (!time_kernel(job, id, &args, &reached[i], &traffic.residuals.spread, error))
             return false;
@@ -214,8 +213,8 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
 
 /* Softmax of rows that are written out is not: its traffic goes by two lengths. Nor is what lies
  * outside attention, which moves what a framework makes of it. */
-static bool
-is_elementwise(const LhKernel *kernel)
+bool
+lh_calibrate_is_elementwise(const LhKernel *kernel)
 {
     return kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_SOFTMAX &&
            kernel->effect != LH_EFFECT_SOFTMAX_GRAD && kernel->effect != LH_EFFECT_LAYER;
@@ -229,7 +228,7 @@ measure_kernels(const Job *job, GError **error)
 
         if (lh_kernels[id]->cost == LH_COST_ATTENTION && !measure_rates(job, id, error))
             return false;
-        if (is_elementwise(lh_kernels[id]) && !measure_traffic(job, id, error))
+        if (lh_calibrate_is_elementwise(lh_kernels[id]) && !measure_traffic(job, id, error))
             return false;
     }
     return true;
@@ -391,8 +390,8 @@ measure_all(Job *job, GError **error)
                                                     : measure_cluster(job, error));
 }
 
-LhCalibration *
-lh_calibrate(const LhCalibrateParams *params, GError **error)
+static LhCalibration *
+calibrate_processors(const LhCalibrateParams *params, GError **error)
 {
     g_autoptr(LhCalibration) c = g_new0(LhCalibration, 1);
     g_autofree char *processor = processor_name();
@@ -412,6 +411,13 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
     return ok ? g_steal_pointer(&c) : NULL;
 }
 
+LhCalibration *
+lh_calibrate(const LhCalibrateParams *params, GError **error)
+{
+    return params->backend->links != NULL ? lh_calibrate_gpus(params, error)
+                                          : calibrate_processors(params, error);
+}
+
 void
 lh_calibration_free(LhCalibration *c)
 {
@@ -428,6 +434,12 @@ lh_calibration_free(LhCalibration *c)
     g_array_unref(c->rates);
     g_array_unref(c->traffic);
     g_free(c->link.source);
+    g_free(c->pcie.source);
+    g_free(c->nic.source);
+    for (guint i = 0; c->collectives != NULL && i < c->collectives->len; i++)
+        lh_json_clear(lh_collective_times_fields,
+                      &g_array_index(c->collectives, LhCollectiveTimes, i));
+    g_clear_pointer(&c->collectives, g_array_unref);
     lh_cluster_free(c->cluster);
     g_free(c->machine);
     g_free(c->method);
@@ -500,9 +512,11 @@ write_traffic(LhJsonWriter *w, const LhCalibration *c)
 }
 
 static void
-write_link(LhJsonWriter *w, const LhLinkClass *link)
+write_link(LhJsonWriter *w, const char *name, const LhLinkClass *link)
 {
-    lh_jsonw_object_begin(w, "nvlink");
+    if (link->bandwidth == 0)
+        return;
+    lh_jsonw_object_begin(w, name);
     write_unit(w, "bandwidth", lh_format_bandwidth(link->bandwidth));
     write_unit(w, "latency", lh_format_time(link->latency_ps));
     lh_jsonw_uint(w, "ctas", link->ctas);
@@ -531,6 +545,56 @@ write_points(LhJsonWriter *w, const LhCluster *cluster)
     lh_jsonw_array_end(w);
 }
 
+/* What GPUs have beside links. */
+static void
+write_gpus(LhJsonWriter *w, const LhCalibration *c)
+{
+    const struct {
+        const char *name;
+        double seconds;
+    } calls[] = { { "op", c->calls.op },
+                  { "compute", c->calls.compute },
+                  { "wait", c->calls.wait },
+                  { "group", c->calls.group },
+                  { "sync", c->calls.sync } };
+
+    lh_jsonw_object_begin(w, "host");
+    for (unsigned i = 0; i < G_N_ELEMENTS(calls); i++)
+        write_unit(
+            w, calls[i].name,
+            lh_format_time(lh_time_from_ps(fmax(calls[i].seconds, 0) * (double)LH_PS_PER_S)));
+    lh_jsonw_object_end(w);
+    lh_jsonw_array_begin(w, "collective_times");
+    for (guint i = 0; i < c->collectives->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(c->collectives, LhCollectiveTimes, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "op", lh_collective_names[row->op]);
+        lh_jsonw_uint(w, "ranks", row->ranks);
+        lh_jsonw_array_begin(w, "bytes");
+        for (guint k = 0; k < row->bytes->len; k++)
+            lh_jsonw_uint(w, NULL, g_array_index(row->bytes, uint64_t, k));
+        lh_jsonw_array_end(w);
+        lh_jsonw_array_begin(w, "us");
+        for (guint k = 0; k < row->us->len; k++)
+            lh_jsonw_double(w, NULL, g_array_index(row->us, double, k));
+        lh_jsonw_array_end(w);
+        lh_jsonw_string(w, "provenance", lh_provenance_names[row->provenance]);
+        lh_jsonw_string(w, "source", row->source);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static const char *
+describe_ranks(const LhCalibration *c)
+{
+    if (c->gpus)
+        return "One GPU as a rank; for the cluster that its GPUs were said to be.";
+    return c->cluster == NULL ? "One core of a machine as a rank; for the cluster this-machine."
+                              : "One process as a rank; for the cluster that was measured with it.";
+}
+
 /* Method, machine and date; caller frees. */
 static char *
 source_of(const LhCalibration *c, const char *date)
@@ -547,10 +611,7 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "schema", "longhaul.profile/2");
     lh_jsonw_string(w, "name", name);
-    lh_jsonw_string(w, "description",
-                    c->cluster == NULL
-                        ? "One core of a machine as a rank; for the cluster this-machine."
-                        : "One process as a rank; for the cluster that was measured with it.");
+    lh_jsonw_string(w, "description", describe_ranks(c));
     lh_jsonw_string(w, "source", source);
     write_unit(w, "memory_bandwidth", lh_format_bandwidth(c->memory_bandwidth));
     lh_jsonw_double(w, "memory_efficiency", 1);
@@ -559,10 +620,13 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
     write_rates(w, c);
     write_traffic(w, c);
-    if (c->cluster == NULL)
-        write_link(w, &c->link);
-    else
+    if (c->cluster != NULL)
         write_points(w, c->cluster);
+    write_link(w, "nvlink", &c->link);
+    write_link(w, "pcie", &c->pcie);
+    write_link(w, "nic", &c->nic);
+    if (c->gpus)
+        write_gpus(w, c);
     lh_jsonw_object_end(w);
 }
 

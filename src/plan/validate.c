@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define DEADLINE_US INT64_C(120000000)
+#define EXPLAINED_OPS_MAX 50000 /* which are simulated a few hundred times */
 
 /* ---- one program ---- */
 
@@ -571,6 +572,49 @@ sum_up(Job *job)
     validated->rank_correlation = correlate(rows, count);
 }
 
+/* What each op of the case took, by the statistic of the runs; caller frees. */
+static double *
+took_of(const Job *job, const Case *c)
+{
+    const Joined *j = &c->joined;
+    double *took = g_new(double, MAX(j->predicted->len, 1));
+
+    for (guint i = 0; i < j->predicted->len; i++)
+        took[i] = lh_statistic(job->params->statistic,
+                               &g_array_index(j->times, double, i * j->repeat), c->row->runs);
+    return took;
+}
+
+/* Which constants are off, by all that was measured. */
+static bool
+explain(const Job *job, GError **error)
+{
+    g_autofree LhExplainCase *cases = g_new0(LhExplainCase, MAX(job->cases->len, 1));
+    LhExplained explained;
+    uint32_t count = 0;
+    uint64_t ops = 0;
+    bool ok;
+
+    for (guint i = 0; i < job->cases->len; i++) {
+        const Case *c = g_ptr_array_index(job->cases, i);
+
+        if (c->row->runs == 0)
+            continue;
+        ops += c->joined.predicted->len;
+        cases[count++] = (LhExplainCase){ .program = c->program,
+                                          .meetings = c->joined.meetings,
+                                          .makespan_s = c->row->measured_s,
+                                          .took_s = took_of(job, c) };
+    }
+    ok = count == 0 || ops > EXPLAINED_OPS_MAX ||
+         lh_explain(job->setup, cases, count, &explained, error);
+    if (ok && count > 0 && ops <= EXPLAINED_OPS_MAX)
+        job->validated->explained = g_memdup2(&explained, sizeof(explained));
+    for (uint32_t i = 0; i < count; i++)
+        g_free((double *)cases[i].took_s);
+    return ok;
+}
+
 static bool
 measure_hosts(Job *job, GError **error)
 {
@@ -596,6 +640,8 @@ validate(Job *job, GError **error)
         return false;
     if (job->validated->first)
         sum_up(job);
+    if (job->validated->first && !explain(job, error))
+        return false;
     if (job->validated->first && job->validated->hosts != NULL)
         lh_hosts_judge(job->validated->hosts);
     return true;
@@ -624,6 +670,7 @@ lh_validated_free(LhValidated *validated)
         return;
     g_ptr_array_unref(validated->rows);
     lh_hosts_free(validated->hosts);
+    g_free(validated->explained);
     g_free(validated->prediction);
     g_free(validated->prediction_sha256);
     g_free(validated);

@@ -43,6 +43,10 @@ typedef struct {
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);
 void lh_cost_clear(LhCost *cost);
 
+/* Seconds that @curve, of a kernel of attention, makes of a call on the device, alone. */
+double lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId kernel,
+                          const LhKernelArgs *args);
+
 /*
  * Picoseconds of compute op @op of @program alone on its device, without jitter or stragglers.
  * @occupancy is set to the share of the SMs that it keeps busy meanwhile, (0, 1]: the rest idles in

@@ -66,6 +66,12 @@ standin_call_s(StandinCallKind call)
     return times.call_s[call];
 }
 
+double
+standin_fill_s(uint64_t bytes)
+{
+    return times.fill_bytes_per_s <= 0 ? 0 : (double)bytes / times.fill_bytes_per_s;
+}
+
 bool
 standin_is_idle(void)
 {

@@ -33,8 +33,8 @@ typedef enum {
     STANDIN_CALLS
 } StandinCallKind;
 
-/* What the virtual clock counts. Copies within a device take no time, and no other calls of a host
- * than those above: time passes when all hosts wait, or are ahead of it. */
+/* What the virtual clock counts. Copies take no time, and no other calls of a host than those
+ * above: time passes when all hosts wait, or are ahead of it. */
 typedef struct {
     /* Seconds that a kernel takes when it is alone on its device; NULL: no time. */
     double (*kernel)(const char *name, const uint32_t grid[3]);
@@ -43,9 +43,10 @@ typedef struct {
     /* A collective of NCCL's own, by the bytes of a call; 0: as a message. */
     double collective_s, collective_bytes_per_s;
     double call_s[STANDIN_CALLS];
+    double fill_bytes_per_s; /* 0: no time */
     /* Share of a device that a group holds from its start to its end, and kernels lack. */
     double held;
-    /* Nothing is computed or moved, and memory is not watched: only time passes. */
+    /* Nothing is computed, nothing large is moved, and memory is not watched: only time passes. */
     bool idle;
 } StandinTimes;
 

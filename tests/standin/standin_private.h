@@ -179,6 +179,7 @@ double standin_message_s(uint64_t bytes);
 double standin_collective_s(uint64_t bytes);
 /* What the call takes its host. */
 double standin_call_s(StandinCallKind call);
+double standin_fill_s(uint64_t bytes);
 bool standin_is_idle(void);
 /* Whether the host has asked for the op by now. */
 bool standin_is_asked(const StandinOp *op);
