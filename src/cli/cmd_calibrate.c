@@ -23,7 +23,9 @@
 typedef struct {
     LhOutputOptions to;
     char *topology;
-    int backend; /* index of backends */
+    int backend; /* index of lh_backends */
+    char *cluster;
+    uint64_t ranks;
     char *kernels;
     int dtype; /* LhDtype */
     uint64_t repeat;
@@ -31,10 +33,6 @@ typedef struct {
     uint64_t threads;
     bool quick;
 } Options;
-
-/* Those that have processors to measure. */
-static const LhBackend *const backends[] = { &lh_backend_cpu, &lh_backend_mpi };
-static const char *const backend_names[] = { "cpu", "mpi", NULL };
 
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
@@ -57,10 +55,26 @@ static const LhField options[] = {
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
-      .choices = backend_names,
+      .choices = lh_backend_names,
       .description =
-          "Measure this machine, whose ranks are threads (cpu, default), or the machines "
-          "that mpirun has started processes on, which are the ranks (mpi)." },
+          "Measure this machine, whose ranks are threads (cpu, default), the machines "
+          "that mpirun has started processes on, which are the ranks (mpi), one GPU (cuda), or a "
+          "GPU for each rank and what joins them (nccl)." },
+    { .name = "cluster",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, cluster),
+      .placeholder = "NAME",
+      .names = "topologies",
+      .description = "With --backend cuda or nccl, the cluster that the GPUs are of, a word of "
+                     "longhaul list clusters or a file: its device's tiles and its kinds of links "
+                     "are what is fitted." },
+    { .name = "ranks",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, ranks),
+      .min = 1,
+      .max = THREADS_MAX,
+      .description = "With --backend nccl, the number of GPUs of this machine to measure, where "
+                     "there is one process; default 2." },
     LH_OPTION_KERNELS(Options, kernels),
     { .name = "dtype",
       .type = LH_FIELD_CHOICE,
@@ -197,19 +211,56 @@ print(const Options *o, const LhCalibration *c, GError **error)
         return lh_output_stdout(document->str, document->len, error);
     print_tables((LhFormat)to->format, c, out);
     if (is_file(to->file) && to->format == LH_FORMAT_TABLE)
-        g_string_append_printf(out, "Written to %s: longhaul validate --profile %s%s%s\n", to->file,
-                               to->file, is_file(o->topology) ? " --backend mpi --cluster " : "",
-                               is_file(o->topology) ? o->topology : "");
+        g_string_append_printf(out, "Written to %s: longhaul validate --profile %s%s%s%s%s\n",
+                               to->file, to->file, o->backend != 0 ? " --backend " : "",
+                               o->backend != 0 ? lh_backend_names[o->backend] : "",
+                               o->backend != 0 ? " --cluster " : "",
+                               o->cluster != NULL     ? o->cluster
+                               : is_file(o->topology) ? o->topology
+                               : o->backend != 0      ? "FILE"
+                                                      : "");
     return lh_output_stdout(out->str, out->len, error);
+}
+
+static bool
+refuse(GError **error, const char *text)
+{
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE, text);
+    return false;
+}
+
+/* What GPUs have no use for, and what others have none for. */
+static bool
+check_options(const Options *o, bool gpus, GError **error)
+{
+    if (gpus && o->cluster == NULL)
+        return refuse(error, "--backend cuda and nccl: no cluster: give --cluster NAME, which says "
+                             "what the GPUs and their links are");
+    if (gpus && o->topology != NULL)
+        return refuse(error, "--topology: the cluster of GPUs is the one of --cluster, over which "
+                             "the profile is laid");
+    if (gpus && o->threads != 0)
+        return refuse(error, "--threads: all GPUs call a kernel at the same time");
+    if (!gpus && o->cluster != NULL)
+        return refuse(error, "--cluster: it is for GPUs, with --backend cuda or nccl");
+    if (o->ranks != 0 && lh_backends[o->backend] != &lh_backend_nccl)
+        return refuse(error, "--ranks: it is for the GPUs of --backend nccl");
+    return true;
 }
 
 /* A process is a rank: it measures on one core, wherever the system puts it. */
 static bool
 choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
 {
-    const bool threads = backends[o->backend] == &lh_backend_cpu;
+    const bool threads = lh_backends[o->backend] == &lh_backend_cpu;
+    const bool gpus = lh_backends[o->backend]->links != NULL;
 
-    params->backend = backends[o->backend];
+    params->backend = lh_backends[o->backend];
+    params->ranks = o->ranks != 0                                 ? (uint32_t)o->ranks
+                    : gpus && !params->backend->links->needs_both ? 2
+                                                                  : 1;
+    if (!check_options(o, gpus, error))
+        return false;
     params->measure.pin = threads;
     params->measure.window_s = threads ? 0 : WINDOW_S;
     params->measure.threads = o->threads != 0 ? (uint32_t)o->threads
@@ -243,11 +294,20 @@ run(const LhCommandLine *line, GError **error)
         .progress = progress,
     };
     g_autoptr(LhCalibration) calibration = NULL;
+    g_autoptr(LhTopology) topology = NULL;
+    g_autoptr(LhDevice) device = NULL;
     GError *failure = NULL;
 
     if (!choose_backend(o, &params, error) ||
-        !lh_command_kernels(o->kernels, &lh_device_cpu, &params.measure.kernel_set, error))
+        !lh_command_kernels(o->kernels, params.backend->device, &params.measure.kernel_set, error))
         return LH_ERROR_USAGE;
+    if (o->cluster != NULL) {
+        params.topology = topology = lh_topology_load(o->cluster, error);
+        params.device = device =
+            topology == NULL ? NULL : lh_device_load(topology->device_name, error);
+        if (device == NULL)
+            return LH_ERROR_INPUT;
+    }
     calibration = lh_calibrate(&params, &failure);
     end_progress();
     if (calibration == NULL)
@@ -259,20 +319,25 @@ const LhCommand lh_command_calibrate = {
     .name = "calibrate",
     .arguments = "[OPTIONS] -o PROFILE",
     .summary = "Measure this machine and write a profile for sim, compare and validate.",
-    .details = "Times the kernels at several block lengths, masks and head dimensions, then how\n"
-               "long the executor takes to issue an op and to synchronise, and messages between\n"
-               "threads. Fits the simulator's constants to these times, and prints how far the\n"
-               "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
-               "cores of this machine. With --backend mpi, in the processes of mpirun, it finds\n"
-               "out which of them share a host, what links inside and between hosts reach, and\n"
-               "who shares an adapter, and writes a topology file of the cluster as well.\n"
-               "docs/validate.md describes the method.\n\n"
-               "  longhaul calibrate -o here.json\n"
-               "  longhaul calibrate --quick --statistic best -o here.json\n"
-               "  longhaul sim --cluster this-machine --ranks 2 --schedule ring \\\n"
-               "      --profile here.json\n"
-               "  mpirun -n 8 longhaul calibrate --backend mpi -o profile.json \\\n"
-               "      --topology cluster.json\n",
+    .details =
+        "Times the kernels at several block lengths, masks and head dimensions, then how\n"
+        "long the executor takes to issue an op and to synchronise, and messages between\n"
+        "threads. Fits the simulator's constants to these times, and prints how far the\n"
+        "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
+        "cores of this machine. With --backend mpi, in the processes of mpirun, it finds\n"
+        "out which of them share a host, what links inside and between hosts reach, and\n"
+        "who shares an adapter, and writes a topology file of the cluster as well.\n"
+        "With --backend cuda or nccl it measures GPUs, as those of the cluster named: kernels\n"
+        "on all of them at once, the host's calls, messages by kind of link, collectives of\n"
+        "the library, and kernels beside messages; the profile is for that cluster.\n"
+        "docs/validate.md describes the method.\n\n"
+        "  longhaul calibrate -o here.json\n"
+        "  longhaul calibrate --quick --statistic best -o here.json\n"
+        "  longhaul sim --cluster this-machine --ranks 2 --schedule ring \\\n"
+        "      --profile here.json\n"
+        "  mpirun -n 8 longhaul calibrate --backend mpi -o profile.json \\\n"
+        "      --topology cluster.json\n"
+        "  longhaul calibrate --backend nccl --ranks 8 --cluster hgx-h100 -o gpus.json\n",
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

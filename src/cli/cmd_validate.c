@@ -27,17 +27,13 @@
 typedef struct {
     LhOutputOptions to;
     char *report;
-    int backend; /* index of backends */
+    int backend; /* index of lh_backends */
     char *tolerance;
     uint64_t repeat;
     LhTime budget_ps;
     int statistic; /* LhStatistic */
     char *kernels;
 } Options;
-
-/* Those that a profile can be made of. */
-static const LhBackend *const backends[] = { &lh_backend_cpu, &lh_backend_mpi };
-static const char *const backend_names[] = { "cpu", "mpi", NULL };
 
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
@@ -48,9 +44,11 @@ static const LhField options[] = {
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
-      .choices = backend_names,
-      .description = "Run on this machine, whose ranks are threads (cpu, default), or on the "
-                     "machines that mpirun has started processes on, which are the ranks (mpi)." },
+      .choices = lh_backend_names,
+      .description = "Run on this machine, whose ranks are threads (cpu, default), on the "
+                     "machines that mpirun has started processes on, which are the ranks (mpi), "
+                     "on one GPU, which all ranks share (cuda), or on a GPU for each rank "
+                     "(nccl)." },
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, tolerance),
@@ -89,10 +87,23 @@ is_page(const char *path)
     return g_str_has_suffix(path, ".html") || lh_page_is_pdf(path);
 }
 
+static bool
+has_gpus(const LhBackend *backend)
+{
+    return backend->device != &lh_device_cpu;
+}
+
 /* Refuses to compare what this machine does with what another one is predicted to do. */
 static bool
 check_machine(const LhSetup *setup, const LhBackend *backend, GError **error)
 {
+    if (has_gpus(backend))
+        return strcmp(setup->device->name, DEVICE) != 0 ||
+               lh_scenario_error(setup->scenario, "cluster", error,
+                                 "%s is a cluster of processors, and GPUs run the schedules; "
+                                 "allowed: the one that longhaul calibrate --backend %s "
+                                 "--cluster was told",
+                                 setup->topology->name, backend->name);
     if (backend == &lh_backend_cpu ? strcmp(setup->topology->name, CLUSTER) == 0
                                    : strcmp(setup->device->name, DEVICE) == 0)
         return true;
@@ -120,6 +131,7 @@ static bool
 prepare(const LhCommandLine *line, double *tolerance, GError **error)
 {
     const Options *o = line->options;
+    const LhBackend *backend = lh_backends[o->backend];
     LhScenario *s = line->scenario;
 
     *tolerance = TOLERANCE_DEFAULT;
@@ -134,17 +146,18 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
             "validate: no profile: give --profile FILE; longhaul calibrate -o FILE makes one");
         return false;
     }
-    if (s->cluster == NULL && backends[o->backend] != &lh_backend_cpu) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--backend %s: no cluster: give --cluster FILE; longhaul calibrate --backend "
-                    "mpi --topology FILE makes one",
-                    backend_names[o->backend]);
+    if (s->cluster == NULL && backend != &lh_backend_cpu) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--backend %s: no cluster: give --cluster %s",
+                    backend->name,
+                    has_gpus(backend)
+                        ? "NAME, the one that longhaul calibrate was told"
+                        : "FILE; longhaul calibrate --backend mpi --topology FILE makes one");
         return false;
     }
     if (s->cluster == NULL)
         s->cluster = g_strdup(CLUSTER);
-    if (s->ranks == 0 && s->schedule_file == NULL && backends[o->backend] == &lh_backend_cpu)
-        s->ranks = RANKS_DEFAULT;
+    if (s->ranks == 0 && s->schedule_file == NULL && backend->control == &lh_control_single)
+        s->ranks = has_gpus(backend) ? 1 : RANKS_DEFAULT;
     /* What is predicted is what is run. */
     if (s->collectives < 0 || s->collectives == LH_COLLECTIVES_AUTO)
         s->collectives = LH_COLLECTIVES_DIRECT;
@@ -177,6 +190,12 @@ print_case(const LhSetup *setup, const LhValidateParams *params, LhFormat format
     g_autofree char *groups = lh_describe_groups(p);
     const gsize from = out->len;
 
+    if (params->backend == &lh_backend_cuda && lh_params_ranks(p) > 1)
+        g_string_append_printf(
+            out,
+            "%u ranks share one GPU, which the simulator does not model: it will predict times "
+            "that are too short, and messages between GPUs where memory is copied here.\n\n",
+            lh_params_ranks(p));
     if (params->backend == &lh_backend_cpu && lh_params_ranks(p) > lh_cores_count())
         g_string_append_printf(
             out,
@@ -228,6 +247,20 @@ print_hosts(const LhHosts *hosts, LhFormat format, GString *out)
 }
 
 static void
+print_explained(const LhExplained *explained, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = NULL;
+
+    if (explained == NULL)
+        return;
+    table = lh_describe_explained(explained);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    lh_describe_cause(explained, out);
+}
+
+static void
 print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
            double tolerance, LhFormat format, GString *out)
 {
@@ -247,6 +280,7 @@ print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateP
         print_summary(validated, out);
         print_hosts(validated->hosts, format, out);
     }
+    print_explained(validated->explained, format, out);
     g_string_append_printf(
         out,
         "\nerror = predicted / measured - 1. start: the time until the rank that ends last has "
@@ -360,11 +394,11 @@ run(const LhCommandLine *line, GError **error)
 {
     const Options *o = line->options;
     LhValidateParams params = {
-        .backend = backends[o->backend],
+        .backend = lh_backends[o->backend],
         .statistic = (LhStatistic)o->statistic,
         .repeat = o->repeat != 0 ? o->repeat : REPEAT_DEFAULT,
         .budget_ps = o->budget_ps,
-        .pin = backends[o->backend] == &lh_backend_cpu,
+        .pin = lh_backends[o->backend] == &lh_backend_cpu,
         .predicted = write_prediction,
     };
     g_autoptr(LhSetup) setup = NULL;
@@ -373,7 +407,7 @@ run(const LhCommandLine *line, GError **error)
     Job job = { .line = line, .params = &params };
 
     if (!prepare(line, &job.tolerance, error) ||
-        !lh_command_kernels(o->kernels, &lh_device_cpu, &params.kernel_set, error))
+        !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     job.setup = setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !check_machine(setup, params.backend, error) ||
@@ -405,7 +439,9 @@ const LhCommand lh_command_validate = {
                "With --backend mpi the processes of mpirun are the ranks, and the cluster is the\n"
                "topology file that longhaul calibrate has written with the profile. All times\n"
                "are predicted, and the prediction stamped, before the first schedule runs. At\n"
-               "the end it names hosts and links between them that are slow.\n\n"
+               "the end it names hosts and links between them that are slow. With --backend nccl\n"
+               "every rank has a GPU, and the cluster is the one that calibrate was told; with\n"
+               "cuda one GPU is all ranks', one by default.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
                "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n"

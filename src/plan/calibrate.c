@@ -1,6 +1,7 @@
 /* Calibration; see the header. What is measured is in runtime/measure.c, how it is fitted in
  * runtime/fit.c. */
 #include "plan/calibrate.h"
+#include "plan/calibrate_private.h"
 
 #include "base/error.h"
 #include "base/jsonw.h"
@@ -105,21 +106,32 @@ has_rows(const LhKernel *kernel, bool keys)
 }
 
 /* A block of its own: most schedules add blocks up afterwards. */
-static LhKernelArgs
-block_args(const LhKernel *kernel, uint64_t n, bool causal, uint32_t head_dim)
+LhKernelArgs
+lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads, uint32_t head_dim)
 {
-    const uint32_t heads = (uint32_t)MAX(HEADS_MIN, HEAD_ROWS / n);
-    const uint64_t nq = has_rows(kernel, false) ? n : 0, nk = has_rows(kernel, true) ? n : 0;
-
-    return (LhKernelArgs){ .pairs = causal ? nq * (nk + 1) / 2 : nq * nk,
-                           .nq = nq,
-                           .nk = nk,
+    return (LhKernelArgs){ .pairs = causal ? n * (n + 1) / 2 : n * n,
+                           .nq = n,
+                           .nk = n,
                            .batch = 1,
                            .heads = heads,
                            .groups = heads,
                            .head_dim = head_dim,
                            .mask = causal ? LH_MASK_CAUSAL : LH_MASK_FULL,
                            .first = true };
+}
+
+/* The same for products that have rows of queries, or of keys, alone. */
+static LhKernelArgs
+block_args(const LhKernel *kernel, uint64_t n, bool causal, uint32_t head_dim)
+{
+    LhKernelArgs args =
+        lh_calibrate_attention_args(n, causal, (uint32_t)MAX(HEADS_MIN, HEAD_ROWS / n), head_dim);
+
+    if (!has_rows(kernel, false))
+        args.nq = args.pairs = 0;
+    if (!has_rows(kernel, true))
+        args.nk = args.pairs = 0;
+    return args;
 }
 
 static bool
@@ -192,23 +204,12 @@ measure_rates(const Job *job, LhKernelId id, GError **error)
 
 /* ---- elementwise kernels ---- */
 
-/* On so many rows of queries, or of keys where the kernel works on those: the @size-th that is
- * measured. */
-static LhKernelArgs
-traffic_args(const LhKernel *kernel, size_t size)
+/* On so many rows of queries, or of keys where the kernel works on those. */
+LhKernelArgs
+lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows)
 {
     const bool keys = lh_tensor_is_kv(kernel->operands[0].kind);
-    const uint64_t rows = traffic_rows[size];
 
-    if (kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD)
-        return (LhKernelArgs){ .pairs = softmax_rows[size] * softmax_rows[size],
-                               .nq = softmax_rows[size],
-                               .nk = softmax_rows[size],
-                               .batch = 1,
-                               .heads = TRAFFIC_HEADS,
-                               .groups = TRAFFIC_HEADS,
-                               .head_dim = TRAFFIC_HEAD_DIM,
-                               .mask = LH_MASK_FULL };
     if (kernel->args == LH_ARGS_ELEMENTS)
         return (LhKernelArgs){ .elements.count = rows * TRAFFIC_HEADS * TRAFFIC_HEAD_DIM };
     return (LhKernelArgs){ .nq = keys ? 0 : rows,
@@ -218,6 +219,16 @@ traffic_args(const LhKernel *kernel, size_t size)
                            .heads = TRAFFIC_HEADS,
                            .groups = TRAFFIC_HEADS,
                            .head_dim = TRAFFIC_HEAD_DIM };
+}
+
+/* Of the @size-th size that is measured. */
+static LhKernelArgs
+traffic_args(const LhKernel *kernel, size_t size)
+{
+    if (kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD)
+        return lh_calibrate_attention_args(softmax_rows[size], false, TRAFFIC_HEADS,
+                                           TRAFFIC_HEAD_DIM);
+    return lh_calibrate_traffic_args(kernel, traffic_rows[size]);
 }
 
 static bool
@@ -253,6 +264,15 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
     return true;
 }
 
+/* What moves memory and does nothing else. Softmax of rows that are written out goes by two
+ * lengths, and what lies outside attention moves what a framework makes of it. */
+bool
+lh_calibrate_is_elementwise(const LhKernel *kernel)
+{
+    return kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_SOFTMAX &&
+           kernel->effect != LH_EFFECT_SOFTMAX_GRAD && kernel->effect != LH_EFFECT_LAYER;
+}
+
 static bool
 measure_kernels(const Job *job, GError **error)
 {
@@ -260,12 +280,12 @@ measure_kernels(const Job *job, GError **error)
         const LhKernelId id = (LhKernelId)k;
         const LhKernel *kernel = lh_kernels[id];
         const bool rate = kernel->cost == LH_COST_ATTENTION || kernel->cost == LH_COST_GEMM;
+        const bool softmax =
+            kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD;
 
         if (rate && !measure_rates(job, id, error))
             return false;
-        /* What lies outside attention moves what a framework makes of it. */
-        if (kernel->cost == LH_COST_MEMORY && kernel->effect != LH_EFFECT_LAYER &&
-            !measure_traffic(job, id, error))
+        if ((softmax || lh_calibrate_is_elementwise(kernel)) && !measure_traffic(job, id, error))
             return false;
     }
     return true;
@@ -427,8 +447,8 @@ measure_all(Job *job, GError **error)
                                                     : measure_cluster(job, error));
 }
 
-LhCalibration *
-lh_calibrate(const LhCalibrateParams *params, GError **error)
+static LhCalibration *
+calibrate_processors(const LhCalibrateParams *params, GError **error)
 {
     g_autoptr(LhCalibration) c = g_new0(LhCalibration, 1);
     g_autofree char *processor = processor_name();
@@ -449,6 +469,13 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
     return ok ? g_steal_pointer(&c) : NULL;
 }
 
+LhCalibration *
+lh_calibrate(const LhCalibrateParams *params, GError **error)
+{
+    return params->backend->links != NULL ? lh_calibrate_gpus(params, error)
+                                          : calibrate_processors(params, error);
+}
+
 void
 lh_calibration_free(LhCalibration *c)
 {
@@ -465,6 +492,12 @@ lh_calibration_free(LhCalibration *c)
     g_array_unref(c->rates);
     g_array_unref(c->traffic);
     g_free(c->link.source);
+    g_free(c->pcie.source);
+    g_free(c->nic.source);
+    for (guint i = 0; c->collectives != NULL && i < c->collectives->len; i++)
+        lh_json_clear(lh_collective_times_fields,
+                      &g_array_index(c->collectives, LhCollectiveTimes, i));
+    g_clear_pointer(&c->collectives, g_array_unref);
     lh_cluster_free(c->cluster);
     g_free(c->machine);
     g_free(c->method);
@@ -537,9 +570,11 @@ write_traffic(LhJsonWriter *w, const LhCalibration *c)
 }
 
 static void
-write_link(LhJsonWriter *w, const LhLinkClass *link)
+write_link(LhJsonWriter *w, const char *name, const LhLinkClass *link)
 {
-    lh_jsonw_object_begin(w, "nvlink");
+    if (link->bandwidth == 0)
+        return;
+    lh_jsonw_object_begin(w, name);
     write_unit(w, "bandwidth", lh_format_bandwidth(link->bandwidth));
     write_unit(w, "latency", lh_format_time(link->latency_ps));
     lh_jsonw_uint(w, "ctas", link->ctas);
@@ -568,6 +603,56 @@ write_points(LhJsonWriter *w, const LhCluster *cluster)
     lh_jsonw_array_end(w);
 }
 
+/* What GPUs have beside links. */
+static void
+write_gpus(LhJsonWriter *w, const LhCalibration *c)
+{
+    const struct {
+        const char *name;
+        double seconds;
+    } calls[] = { { "op", c->calls.op },
+                  { "compute", c->calls.compute },
+                  { "wait", c->calls.wait },
+                  { "group", c->calls.group },
+                  { "sync", c->calls.sync } };
+
+    lh_jsonw_object_begin(w, "host");
+    for (unsigned i = 0; i < G_N_ELEMENTS(calls); i++)
+        write_unit(
+            w, calls[i].name,
+            lh_format_time(lh_time_from_ps(fmax(calls[i].seconds, 0) * (double)LH_PS_PER_S)));
+    lh_jsonw_object_end(w);
+    lh_jsonw_array_begin(w, "collective_times");
+    for (guint i = 0; i < c->collectives->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(c->collectives, LhCollectiveTimes, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "op", lh_collective_names[row->op]);
+        lh_jsonw_uint(w, "ranks", row->ranks);
+        lh_jsonw_array_begin(w, "bytes");
+        for (guint k = 0; k < row->bytes->len; k++)
+            lh_jsonw_uint(w, NULL, g_array_index(row->bytes, uint64_t, k));
+        lh_jsonw_array_end(w);
+        lh_jsonw_array_begin(w, "us");
+        for (guint k = 0; k < row->us->len; k++)
+            lh_jsonw_double(w, NULL, g_array_index(row->us, double, k));
+        lh_jsonw_array_end(w);
+        lh_jsonw_string(w, "provenance", lh_provenance_names[row->provenance]);
+        lh_jsonw_string(w, "source", row->source);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static const char *
+describe_ranks(const LhCalibration *c)
+{
+    if (c->gpus)
+        return "One GPU as a rank; for the cluster that its GPUs were said to be.";
+    return c->cluster == NULL ? "One core of a machine as a rank; for the cluster this-machine."
+                              : "One process as a rank; for the cluster that was measured with it.";
+}
+
 /* Method, machine and date; caller frees. */
 static char *
 source_of(const LhCalibration *c, const char *date)
@@ -584,10 +669,7 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "schema", "longhaul.profile/2");
     lh_jsonw_string(w, "name", name);
-    lh_jsonw_string(w, "description",
-                    c->cluster == NULL
-                        ? "One core of a machine as a rank; for the cluster this-machine."
-                        : "One process as a rank; for the cluster that was measured with it.");
+    lh_jsonw_string(w, "description", describe_ranks(c));
     lh_jsonw_string(w, "source", source);
     write_unit(w, "memory_bandwidth", lh_format_bandwidth(c->memory_bandwidth));
     lh_jsonw_double(w, "memory_efficiency", 1);
@@ -596,10 +678,13 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
     write_rates(w, c);
     write_traffic(w, c);
-    if (c->cluster == NULL)
-        write_link(w, &c->link);
-    else
+    if (c->cluster != NULL)
         write_points(w, c->cluster);
+    write_link(w, "nvlink", &c->link);
+    write_link(w, "pcie", &c->pcie);
+    write_link(w, "nic", &c->nic);
+    if (c->gpus)
+        write_gpus(w, c);
     lh_jsonw_object_end(w);
 }
 

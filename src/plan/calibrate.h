@@ -8,6 +8,8 @@
 #include "plan/cluster.h"
 #include "plan/profile.h"
 #include "runtime/measure.h"
+#include "runtime/measure_submit.h"
+#include "sim/network/collective_table.h"
 
 typedef struct {
     /* Ranks are threads of this process (lh_backend_cpu), or a process each: then all of these call
@@ -19,6 +21,11 @@ typedef struct {
     /* Called before each number with what it will be; may be NULL. */
     void (*progress)(void *data, const char *what);
     void *progress_data;
+    /* Of backends with GPUs: the cluster that they are said to be, whose device the kernels are
+     * fitted for, and how many ranks (0: one a process); borrowed. */
+    const LhTopology *topology;
+    const LhDevice *device;
+    uint32_t ranks;
 } LhCalibrateParams;
 
 typedef struct {
@@ -29,8 +36,14 @@ typedef struct {
     double memory_bandwidth; /* median over the elementwise kernels; nocheck:unit: named as in the
                                 file */
     LhTime kernel_launch_ps, stream_sync_ps;
-    LhLinkClass link; /* between threads */
+    LhLinkClass link; /* between threads, or between GPUs of a node; bandwidth 0: not measured */
     LhFitResiduals link_residuals;
+    /* Of GPUs; bandwidth 0: not measured. */
+    LhLinkClass pcie, nic;
+    LhFitResiduals pcie_residuals, nic_residuals;
+    LhCallCosts calls;
+    GArray *collectives; /* of LhCollectiveTimes, of a node; NULL: ranks are not GPUs */
+    bool gpus;
     LhCluster *cluster; /* of processes, in place of the link; NULL: ranks are threads */
     bool first;         /* false in processes other than the first: nobody needs their copy */
 } LhCalibration;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/cluster.h"
+#include "sim/network/collective_table.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -99,6 +100,22 @@ static const LhField message_fields[] = {
     { .name = NULL },
 };
 
+#define CALL(key, member, text)                                                                    \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                                  \
+        .offset = offsetof(LhProfileHost, member), .flags = LH_FIELD_REQUIRED, .min = 0,           \
+        .max = HOST_TIME_MAX_S, .description = text                                                \
+    }
+
+static const LhField host_fields[] = {
+    CALL("op", op_ps, "To have a stream do nothing."),
+    CALL("compute", compute_ps, "To have it run a kernel."),
+    CALL("wait", wait_ps, "To have it wait for another stream, beside the op itself."),
+    CALL("group", group_ps, "To have it send or receive a group of messages; 0: not measured."),
+    CALL("sync", sync_ps, "From the end of the last op before a sync to the first one behind it."),
+    { .name = NULL },
+};
+
 /* "kernels" and "elementwise" have only their place here: the rest is that of the device table. */
 static const LhField own_fields[] = {
     { .name = "schema",
@@ -177,6 +194,22 @@ static const LhField own_fields[] = {
       .element_size = sizeof(LhProfileMessage),
       .description = "Times of messages between ranks, for the record: the topology that was "
                      "written with the profile is made of them (longhaul.profile/2)." },
+    { .name = "host",
+      .type = LH_FIELD_OBJECT,
+      .offset = AT(host),
+      .fields = host_fields,
+      .description =
+          "Host times by kind of call, for the record: kernel_launch and stream_sync are "
+          "made of them (longhaul.profile/2)." },
+    { .name = "collective_times",
+      .type = LH_FIELD_ARRAY,
+      .offset = AT(collective_times),
+      .min = 0,
+      .max = -1,
+      .fields = lh_collective_times_fields,
+      .element_size = sizeof(LhCollectiveTimes),
+      .description = "Times of collectives in a node, in place of the topology's of the same "
+                     "operations (longhaul.profile/2)." },
     { .name = NULL },
 };
 
@@ -344,6 +377,37 @@ put_link(const LhProfile *p, const char *name, const LhLinkClass *measured, LhLi
     return true;
 }
 
+/* Takes the topology's rows of @op out. */
+static void
+drop_times(GArray *times, int op)
+{
+    for (guint i = times->len; i > 0; i--) {
+        if (g_array_index(times, LhCollectiveTimes, i - 1).op != op)
+            continue;
+        lh_json_clear(lh_collective_times_fields, &g_array_index(times, LhCollectiveTimes, i - 1));
+        g_array_remove_index(times, i - 1);
+    }
+}
+
+static void
+put_times(const LhProfile *p, LhTopology *topology)
+{
+    if (topology->collective_times == NULL)
+        topology->collective_times = g_array_new(FALSE, TRUE, sizeof(LhCollectiveTimes));
+    for (guint i = 0; i < p->collective_times->len; i++)
+        drop_times(topology->collective_times,
+                   g_array_index(p->collective_times, LhCollectiveTimes, i).op);
+    for (guint i = 0; i < p->collective_times->len; i++) {
+        LhCollectiveTimes copy = g_array_index(p->collective_times, LhCollectiveTimes, i);
+
+        copy.nccl = g_strdup(copy.nccl);
+        copy.source = g_strdup(copy.source);
+        copy.bytes = g_array_copy(copy.bytes);
+        copy.us = g_array_copy(copy.us);
+        g_array_append_val(topology->collective_times, copy);
+    }
+}
+
 static void
 put_constants(const LhProfile *p, LhDevice *device)
 {
@@ -381,6 +445,12 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
         !put_link(p, "pcie", &p->pcie, &topology->pcie, topology, error) ||
         !put_link(p, "nic", &p->nic, &topology->nic, topology, error))
         return false;
+    if (p->collective_times != NULL) {
+        if (!lh_collective_times_check(p->json, "collective_times", p->collective_times,
+                                       topology->gpus_per_node, error))
+            return false;
+        put_times(p, topology);
+    }
     if (kernels_count > 0)
         lh_device_use_library(device, NULL); /* what was measured comes first */
     for (guint i = 0; i < kernels_count; i++)

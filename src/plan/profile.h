@@ -15,6 +15,12 @@ typedef struct {
     bool holdout;
 } LhProfileMessage;
 
+/* What an engine's host takes for its calls, for the record: kernel_launch and stream_sync are made
+ * of them. */
+typedef struct {
+    LhTime op_ps, compute_ps, wait_ps, group_ps, sync_ps;
+} LhProfileHost;
+
 typedef struct {
     int schema; /* version of longhaul.profile, from 0 */
     char *name;
@@ -30,6 +36,8 @@ typedef struct {
     GArray *elementwise; /* of LhKernelTraffic */
     LhLinkClass nvlink, pcie, nic;
     GArray *messages; /* of LhProfileMessage; NULL: none */
+    LhProfileHost host;
+    GArray *collective_times; /* of LhCollectiveTimes, in place of the topology's; NULL: none */
     char *sha256;
     LhJson *json; /* what is in the file and what is not; for messages */
 } LhProfile;

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "kernels/cpu/rows.h"
 #include "plan/execute.h"
+#include "plan/meet.h"
 #include "program/digest.h"
 #include "runtime/fit.h"
 #include "runtime/processes.h"
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #define DEADLINE_US INT64_C(120000000)
+#define EXPLAINED_OPS_MAX 50000 /* which are simulated a few hundred times */
 
 /* ---- one program ---- */
 
@@ -61,6 +63,7 @@ load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *in
 /* All repeats of one program. */
 typedef struct {
     GArray *predicted;          /* of LhTimelineRecord, by rank and op */
+    LhMeetings *meetings;       /* of these; what they take is without waiting for others */
     GArray *times;              /* of double: [record][repeat], measured */
     GArray *makespans, *starts; /* of double: [repeat] */
     uint64_t repeat;
@@ -70,6 +73,7 @@ static void
 clear_joined(Joined *j)
 {
     g_clear_pointer(&j->predicted, g_array_unref);
+    g_clear_pointer(&j->meetings, lh_meetings_free);
     g_clear_pointer(&j->times, g_array_unref);
     g_clear_pointer(&j->makespans, g_array_unref);
     g_clear_pointer(&j->starts, g_array_unref);
@@ -99,9 +103,10 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
                         m->rank, p->op, p->rank);
             return false;
         }
-        g_array_index(j->times, double, i * j->repeat + run) = seconds(m->end_ps - m->start_ps);
+        g_array_index(j->times, double, i * j->repeat + run) =
+            seconds(lh_meetings_took(j->meetings, measured, i));
         if (i == 0 || m->rank != record_at(measured, i - 1)->rank)
-            issued = seconds(m->issued_ps);
+            issued = seconds(MIN(m->issued_ps, m->start_ps)); /* in virtual time hosts are late */
         if (m->end_ps > last_ps) {
             last_ps = m->end_ps;
             start = issued;
@@ -241,7 +246,7 @@ compare_ops(LhValidation *v, Joined *j, const Job *job)
         const LhTimelineRecord *p = record_at(j->predicted, i);
         const double measured_s = lh_statistic(
             job->params->statistic, &g_array_index(j->times, double, i * j->repeat), v->runs);
-        const double predicted_s = seconds(p->end_ps - p->start_ps);
+        const double predicted_s = seconds(lh_meetings_took(j->meetings, j->predicted, i));
         const double off = fabs(predicted_s / measured_s - 1);
 
         if (p->kind != LH_OP_COMPUTE) {
@@ -336,10 +341,24 @@ predict(const Job *job, Case *c, GError **error)
     }
     g_array_sort(c->joined.predicted, lh_timeline_by_rank_and_op);
     g_array_set_size(c->joined.times, (guint)(c->joined.predicted->len * c->joined.repeat));
+    c->joined.meetings = lh_meetings_new(c->program, c->joined.predicted);
     c->predicted_ps = sim->makespan_ps;
     c->row->predicted_s = seconds(sim->makespan_ps);
     c->row->ranks = lh_program_ranks(c->program);
     return true;
+}
+
+/* Why it cannot be run; NULL: it can. Caller frees. */
+static char *
+refusal_of(const LhVerdict *verdict, const LhBackend *backend)
+{
+    if (verdict->findings->len > 0)
+        return g_strdup("not proven, so not run; see longhaul verify");
+    if (backend->links == NULL || !backend->links->one_queue || verdict->one_queue)
+        return NULL;
+    return g_strdup_printf("not proven to end over %s, where streams may have to wait for each "
+                           "other",
+                           backend->name);
 }
 
 /* A schedule that cannot is a row; one that cannot be simulated is an error. */
@@ -367,8 +386,8 @@ add(Job *job, const LhSchedule *schedule, GError **error)
         return true;
     }
     verdict = lh_verify(program);
-    if (verdict->findings->len > 0) {
-        v->refused = g_strdup("not proven, so not run; see longhaul verify");
+    v->refused = refusal_of(verdict, job->params->backend);
+    if (v->refused != NULL) {
         lh_program_free(made);
         return true;
     }
@@ -554,6 +573,49 @@ sum_up(Job *job)
     validated->rank_correlation = correlate(rows, count);
 }
 
+/* What each op of the case took, by the statistic of the runs; caller frees. */
+static double *
+took_of(const Job *job, const Case *c)
+{
+    const Joined *j = &c->joined;
+    double *took = g_new(double, MAX(j->predicted->len, 1));
+
+    for (guint i = 0; i < j->predicted->len; i++)
+        took[i] = lh_statistic(job->params->statistic,
+                               &g_array_index(j->times, double, i * j->repeat), c->row->runs);
+    return took;
+}
+
+/* Which constants are off, by all that was measured. */
+static bool
+explain(const Job *job, GError **error)
+{
+    g_autofree LhExplainCase *cases = g_new0(LhExplainCase, MAX(job->cases->len, 1));
+    LhExplained explained;
+    uint32_t count = 0;
+    uint64_t ops = 0;
+    bool ok;
+
+    for (guint i = 0; i < job->cases->len; i++) {
+        const Case *c = g_ptr_array_index(job->cases, i);
+
+        if (c->row->runs == 0)
+            continue;
+        ops += c->joined.predicted->len;
+        cases[count++] = (LhExplainCase){ .program = c->program,
+                                          .meetings = c->joined.meetings,
+                                          .makespan_s = c->row->measured_s,
+                                          .took_s = took_of(job, c) };
+    }
+    ok = count == 0 || ops > EXPLAINED_OPS_MAX ||
+         lh_explain(job->setup, cases, count, &explained, error);
+    if (ok && count > 0 && ops <= EXPLAINED_OPS_MAX)
+        job->validated->explained = g_memdup2(&explained, sizeof(explained));
+    for (uint32_t i = 0; i < count; i++)
+        g_free((double *)cases[i].took_s);
+    return ok;
+}
+
 static bool
 measure_hosts(Job *job, GError **error)
 {
@@ -569,14 +631,18 @@ measure_hosts(Job *job, GError **error)
 static bool
 validate(Job *job, GError **error)
 {
+    const LhRunDevice *device = job->params->backend->device;
+
     job->validated->first = lh_processes_first(&job->processes);
-    if (!predict_all(job, error))
+    if ((device->probe != NULL && !device->probe(error)) || !predict_all(job, error))
         return false;
     job->begun_us = g_get_monotonic_time();
     if (!run_all(job, error) || !measure_hosts(job, error))
         return false;
     if (job->validated->first)
         sum_up(job);
+    if (job->validated->first && !explain(job, error))
+        return false;
     if (job->validated->first && job->validated->hosts != NULL)
         lh_hosts_judge(job->validated->hosts);
     return true;
@@ -606,6 +672,7 @@ lh_validated_free(LhValidated *validated)
         return;
     g_ptr_array_unref(validated->rows);
     lh_hosts_free(validated->hosts);
+    g_free(validated->explained);
     g_free(validated->prediction);
     g_free(validated->prediction_sha256);
     g_free(validated);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "plan/explain.h"
 #include "plan/hosts.h"
 #include "plan/setup.h"
 #include "runtime/measure.h"
@@ -63,6 +64,8 @@ struct _LhValidated {
     /* Over the schedules that were measured: |predicted / measured - 1| of the makespan, and
      * Spearman's correlation of the two orders; NAN if it has no meaning. */
     double error_median, error_worst, rank_correlation;
+    LhExplained *explained; /* which constants are off; NULL: nothing was measured, or it would take
+                               too long */
 };
 
 /* Predicts every schedule of the setup, then runs them: in rounds of one run each, whose order is

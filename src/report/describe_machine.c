@@ -98,6 +98,46 @@ lh_describe_elementwise(const LhCalibration *c)
     return table;
 }
 
+static void
+call_rows(LhTable *table, const LhCallCosts *calls)
+{
+    lh_table_row(table);
+    lh_table_cell(table, "host, for an op that does nothing", NULL);
+    time_cell(table, calls->op);
+    lh_table_row(table);
+    lh_table_cell(table, "host, for a wait beside it", NULL);
+    time_cell(table, calls->wait);
+    if (calls->group <= 0)
+        return;
+    lh_table_row(table);
+    lh_table_cell(table, "host, for a group of messages", NULL);
+    time_cell(table, calls->group);
+}
+
+static void
+link_rows(LhTable *table, const char *what, const LhLinkClass *link,
+          const LhFitResiduals *residuals)
+{
+    g_autofree char *latency = g_strdup_printf("%s, latency", what);
+    g_autofree char *bandwidth = g_strdup_printf("%s, bandwidth", what);
+
+    if (link->bandwidth == 0)
+        return; /* of a cluster, or not measured */
+    lh_table_row(table);
+    lh_table_cell(table, latency, NULL);
+    time_cell(table, (double)link->latency_ps / PS_PER_S);
+    percent_cell(table, residuals->median, false);
+    percent_cell(table, residuals->worst, false);
+    lh_table_row(table);
+    lh_table_cell(table, bandwidth, NULL);
+    unit_cell(table, lh_format_bandwidth(link->bandwidth), link->bandwidth);
+    if (link->ctas == 0)
+        return;
+    lh_table_row(table);
+    lh_table_cell_printf(table, "%s, SMs that messages hold", what);
+    lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, link->ctas);
+}
+
 LhTable *
 lh_describe_executor(const LhCalibration *c)
 {
@@ -113,16 +153,11 @@ lh_describe_executor(const LhCalibration *c)
     lh_table_row(table);
     lh_table_cell(table, "host, to go on after a sync", NULL);
     time_cell(table, (double)c->stream_sync_ps / PS_PER_S);
-    if (c->cluster != NULL)
-        return table; /* messages are the cluster's */
-    lh_table_row(table);
-    lh_table_cell(table, "message, latency", NULL);
-    time_cell(table, (double)c->link.latency_ps / PS_PER_S);
-    percent_cell(table, c->link_residuals.median, false);
-    percent_cell(table, c->link_residuals.worst, false);
-    lh_table_row(table);
-    lh_table_cell(table, "message, bandwidth", NULL);
-    unit_cell(table, lh_format_bandwidth(c->link.bandwidth), c->link.bandwidth);
+    if (c->gpus)
+        call_rows(table, &c->calls);
+    link_rows(table, c->gpus ? "NVLink" : "message", &c->link, &c->link_residuals);
+    link_rows(table, "PCIe", &c->pcie, &c->pcie_residuals);
+    link_rows(table, "NIC", &c->nic, &c->nic_residuals);
     return table;
 }
 
@@ -286,6 +321,53 @@ lh_describe_tier_errors(const GPtrArray *validations)
         }
     }
     return table;
+}
+
+LhTable *
+lh_describe_explained(const LhExplained *e)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "constant", "constants", NULL, false);
+    lh_table_column(table, "scale", "scale that fits best", NULL, true);
+    lh_table_column(table, "error", "off", "%", true);
+    lh_table_column(table, "left", "left with it", "%", true);
+    lh_table_column(table, "gone", "gone", "%", true);
+    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++) {
+        const LhExplanation *x = &e->classes[i];
+
+        lh_table_row(table);
+        lh_table_cell(table, lh_explain_names[i], NULL);
+        if (!x->applies) {
+            lh_table_note(table, "nothing that was run depends on them");
+            continue;
+        }
+        lh_table_cell_printf(table, "%.3f", x->scale);
+        percent_cell(table, e->error, false);
+        percent_cell(table, x->error, false);
+        percent_cell(table, e->error > 0 ? fmax(1 - x->error / e->error, 0) : 0, false);
+    }
+    return table;
+}
+
+void
+lh_describe_cause(const LhExplained *e, GString *out)
+{
+    if (e->best < 0) {
+        g_string_append(out, "No class of constants, scaled as a whole, makes what is off a fifth "
+                             "less.\n");
+        return;
+    }
+    g_string_append_printf(out,
+                           "%s explain most of what is off: with %.3f times what was "
+                           "predicted, %.1f of %.1f %% is left.\n",
+                           lh_explain_names[e->best], e->classes[e->best].scale,
+                           100 * e->classes[e->best].error, 100 * e->error);
+    if (e->alike)
+        g_string_append_printf(out,
+                               "%s would do nearly as well: what was run does not tell them "
+                               "apart.\n",
+                               lh_explain_names[e->second]);
 }
 
 static const LhHostTimes *
@@ -479,6 +561,31 @@ write_summary(LhJsonWriter *w, const LhValidated *validated)
     lh_jsonw_object_end(w);
 }
 
+static void
+write_explained(LhJsonWriter *w, const LhExplained *e)
+{
+    if (e == NULL)
+        return;
+    lh_jsonw_object_begin(w, "explanation");
+    lh_jsonw_double(w, "error", e->error);
+    lh_jsonw_string(w, "best", e->best < 0 ? NULL : lh_explain_names[e->best]);
+    lh_jsonw_string(w, "alike", e->alike ? lh_explain_names[e->second] : NULL);
+    lh_jsonw_array_begin(w, "constants");
+    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++) {
+        const LhExplanation *x = &e->classes[i];
+
+        if (!x->applies)
+            continue;
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "class", lh_explain_names[i]);
+        lh_jsonw_double(w, "scale", x->scale);
+        lh_jsonw_double(w, "error", x->error);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}
+
 /* The text of every file that the prediction was made of. One that cannot be read any more is left
  * out: its checksum stays among the inputs. */
 static void
@@ -529,6 +636,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     write_summary(w, validated);
     write_schedules(w, validated, tolerance);
     write_hosts(w, validated->hosts);
+    write_explained(w, validated->explained);
     write_files(w, setup);
     lh_jsonw_object_end(w);
 }

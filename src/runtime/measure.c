@@ -35,8 +35,8 @@ now_s(clockid_t clock)
 /* ---- kernels ---- */
 
 /* As schedules use the kernels: what may be either is an activation, its other is fp32. */
-static enum lh_storage
-operand_storage(const LhOperand *o, LhDtype dtype)
+enum lh_storage
+lh_measure_storage(const LhOperand *o, LhDtype dtype)
 {
     return o->element == LH_ELEMENT_FP32 || o->element == LH_ELEMENT_OTHER
                ? LH_STORAGE_FP32
@@ -44,8 +44,8 @@ operand_storage(const LhOperand *o, LhDtype dtype)
 }
 
 /* Enough for any kind of operand. */
-static uint64_t
-operand_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand)
+uint64_t
+lh_measure_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand)
 {
     const uint64_t q = (uint64_t)a->batch * a->nq * a->heads * (a->head_dim + 2);
     const uint64_t kv = 2 * (uint64_t)a->batch * a->nk * a->groups * a->head_dim;
@@ -65,13 +65,13 @@ static LhView
 make_operand(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand, LhDtype dtype)
 {
     const LhOperand *o = &kernel->operands[operand];
-    const uint64_t count = operand_elements(kernel, a, operand);
+    const uint64_t count = lh_measure_elements(kernel, a, operand);
     const bool statistic = o->kind == LH_TENSOR_LSE || o->kind == LH_TENSOR_DELTA;
     float *data = g_aligned_alloc(count, sizeof(float), LH_SCRATCH_ALIGN);
     LhView view = { .data = (unsigned char *)data,
                     .parts = 1,
                     .part_bytes = count * sizeof(float),
-                    .storage = operand_storage(o, dtype) };
+                    .storage = lh_measure_storage(o, dtype) };
 
     for (uint64_t i = 0; i < count; i++)
         data[i] = statistic ? logf((float)MAX(a->nk, 1)) : 1;

@@ -38,6 +38,10 @@ double lh_statistic(LhStatistic statistic, double *values, size_t count);
 bool lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKernelArgs *args,
                        LhDtype dtype, double *seconds, GError **error);
 
+/* How a kernel's operand is stored there, and how many elements it has at most. */
+enum lh_storage lh_measure_storage(const LhOperand *operand, LhDtype dtype);
+uint64_t lh_measure_elements(const LhKernel *kernel, const LhKernelArgs *args, unsigned operand);
+
 /*
  * What the executor's host takes to issue one op, and to go on after all earlier ones are complete.
  * Medians: that a thread has to be woken is part of it, and the best would be the one time that it

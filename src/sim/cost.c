@@ -382,6 +382,23 @@ is_tiled(const LhDevice *device, const LhKernel *kernel)
            (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
 }
 
+double
+lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId kernel,
+                   const LhKernelArgs *args)
+{
+    const bool bwd = lh_kernels[kernel]->effect == LH_EFFECT_ATTEND_GRAD;
+    double keys;
+    const bool triangle = lh_cost_is_triangle(args, &keys);
+    LhAttentionRow row;
+
+    if (!is_tiled(device, lh_kernels[kernel]))
+        return (double)lh_kernels[kernel]->flops(args) / curve->rate *
+               (1 + curve->half_length / keys) * wave_rounding(device, args);
+    row = row_of_curve(device, curve, bwd, triangle);
+    return lh_attention_tiles_seconds(
+        &row, lh_attention_load(&row, device->sm_count, args, 1, 1, false).flops, false);
+}
+
 /* @rounding is set where it is in the result. */
 static double
 device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)

@@ -46,6 +46,10 @@ void lh_cost_clear(LhCost *cost);
 /* Whether an attention block takes the curve of triangles, and the length of its keys there. */
 bool lh_cost_is_triangle(const LhKernelArgs *args, double *keys);
 
+/* Seconds that @curve, of a kernel of attention, makes of a call on the device, alone. */
+double lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId kernel,
+                          const LhKernelArgs *args);
+
 /*
  * Picoseconds of compute op @op of @program alone on its device, without jitter or stragglers.
  * @occupancy is set to the share of the SMs that it keeps busy meanwhile, (0, 1]: the rest idles in

@@ -1,14 +1,16 @@
 /*
  * Virtual time. An op begins when its stream gets to it, and takes as long as the test says.
  * Kernels that run at the same time on one device share its SMs alike: of two, each is half as fast
- * as alone. Messages do not slow each other down. Hosts take no time: the clock goes on when there
- * is nothing left to do before, which runtime.c knows.
+ * as alone; groups of messages hold a share of them. Messages do not slow each other down. A host's
+ * calls take what the test says, and what it asks for begins no earlier. The clock goes on when
+ * there is nothing left to do before, which runtime.c knows.
  */
 #include "standin_private.h"
 
 #include <math.h>
 
 #define ROUNDING_S 1e-13 /* of sums of times, which are told apart by picoseconds */
+#define HELD_MAX 0.9
 
 static StandinTimes times;
 static double now_s;
@@ -50,6 +52,32 @@ standin_message_s(uint64_t bytes)
     return times.message_s + (double)bytes / times.message_bytes_per_s;
 }
 
+double
+standin_collective_s(uint64_t bytes)
+{
+    if (times.collective_bytes_per_s <= 0)
+        return standin_message_s(bytes);
+    return times.collective_s + (double)bytes / times.collective_bytes_per_s;
+}
+
+double
+standin_call_s(StandinCallKind call)
+{
+    return times.call_s[call];
+}
+
+double
+standin_fill_s(uint64_t bytes)
+{
+    return times.fill_bytes_per_s <= 0 ? 0 : (double)bytes / times.fill_bytes_per_s;
+}
+
+bool
+standin_is_idle(void)
+{
+    return times.idle;
+}
+
 void
 standin_clock_start(void)
 {
@@ -68,6 +96,26 @@ standin_is_over(const StandinOp *op)
     return op->work_s <= ROUNDING_S && op->end_s <= now_s + ROUNDING_S;
 }
 
+bool
+standin_is_asked(const StandinOp *op)
+{
+    return op->asked_s <= now_s + ROUNDING_S;
+}
+
+/* What groups leave of the op's device, as the simulator has it (src/sim/share.c). */
+static double
+left_of(const StandinOp *op)
+{
+    double held = 0;
+
+    for (const StandinStream *s = standin_streams; times.held > 0 && s != NULL; s = s->next) {
+        if (s->first != NULL && s->first->started && s->first->kind->call == STANDIN_GROUP &&
+            s->device == op->stream->device)
+            held += times.held;
+    }
+    return 1 - MIN(held, HELD_MAX);
+}
+
 /* How many kernels run where this one does. */
 static uint32_t
 sharers(const StandinOp *op)
@@ -84,7 +132,7 @@ sharers(const StandinOp *op)
 static double
 end_of(const StandinOp *op)
 {
-    return op->work_s > ROUNDING_S ? now_s + op->work_s * sharers(op) : op->end_s;
+    return op->work_s > ROUNDING_S ? now_s + op->work_s * sharers(op) / left_of(op) : op->end_s;
 }
 
 bool
@@ -95,13 +143,15 @@ standin_clock_advance(void)
     for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
         if (s->first != NULL && s->first->through)
             next_s = MIN(next_s, end_of(s->first));
+        else if (s->first != NULL && !standin_is_asked(s->first))
+            next_s = MIN(next_s, s->first->asked_s);
     }
     if (isinf(next_s))
         return false;
     /* All shares are of before. */
     for (const StandinStream *s = standin_streams; s != NULL; s = s->next) {
         if (s->first != NULL && s->first->through && s->first->work_s > ROUNDING_S)
-            passed_s[s->slot] = (next_s - now_s) / sharers(s->first);
+            passed_s[s->slot] = (next_s - now_s) * left_of(s->first) / sharers(s->first);
     }
     for (StandinStream *s = standin_streams; s != NULL; s = s->next) {
         if (s->first != NULL && s->first->through && s->first->work_s > ROUNDING_S)

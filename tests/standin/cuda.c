@@ -17,6 +17,10 @@
 
 #include <string.h>
 
+/* So much is moved and filled all the same: what the program looks at itself, between its tensors.
+ */
+#define IDLE_BYTES 65536
+#define IDLE_FILL_BYTES (UINT64_C(128) << 20)
 #define POISON 0xff
 #define ASKING_WORKS_IN 3 /* one question in so many lets something be done */
 #define PRIORITY_GREATEST (-5)
@@ -256,6 +260,8 @@ run_copy(StandinOp *op)
     const bool writes = standin_is_device_memory(m->to);
 
     standin_counted.copies++;
+    if (standin_is_idle() && m->bytes > IDLE_BYTES)
+        return true;
     if ((!reads || standin_touch(op, turn, m->from, m->bytes, false)) &&
         (!writes || standin_touch(op, turn, m->to, m->bytes, true)))
         memmove(m->to, m->from, m->bytes);
@@ -268,7 +274,9 @@ run_fill(StandinOp *op)
     const MoveOp *m = (MoveOp *)op;
 
     standin_counted.fills++;
-    if (standin_touch(op, standin_turn(op), m->to, m->bytes, true))
+    op->end_s = op->begin_s + standin_fill_s(m->bytes);
+    if ((!standin_is_idle() || m->bytes <= IDLE_FILL_BYTES) &&
+        standin_touch(op, standin_turn(op), m->to, m->bytes, true))
         memset(m->to, m->byte, m->bytes);
     return true;
 }
@@ -302,7 +310,7 @@ cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind ki
         m->to = to;
         m->from = from;
         m->bytes = bytes;
-        if (kind == cudaMemcpyDeviceToHost)
+        if (kind == cudaMemcpyDeviceToHost && !standin_is_idle())
             memset(to, POISON, bytes);
         code = standin_enqueue(&m->op);
     }

@@ -67,6 +67,7 @@ static const StandinKind kind_record = {
     .name = "event record",
     .run = run_record,
     .clear = clear,
+    .call = STANDIN_RECORD,
 };
 static const StandinKind kind_wait = {
     .name = "event wait",
@@ -74,6 +75,7 @@ static const StandinKind kind_wait = {
     .run = run_wait,
     .describe = describe_wait,
     .clear = clear,
+    .call = STANDIN_WAIT,
 };
 
 static cudaError_t

@@ -307,7 +307,9 @@ send_on(GroupOp *g, Call *c)
     m->begin_s = g->op.begin_s;
     m->process = getpid();
     m->op = &g->op;
-    if (m->bytes > DATA_BYTES)
+    if (standin_is_idle())
+        ; /* nothing is moved */
+    else if (m->bytes > DATA_BYTES)
         standin_finding("a message of %" G_GUINT64_FORMAT " bytes is too long for the stand-in",
                         m->bytes);
     else if (standin_touch(&g->op, g->turn, c->from, m->bytes, false))
@@ -339,7 +341,7 @@ receive_on(GroupOp *g, Call *c)
                         c->peer, m->bytes, (int)m->type, c->comm->rank, c->number, bytes_of(c),
                         (int)c->type);
     meet(g, m->op, m->process);
-    if (standin_touch(&g->op, g->turn, c->to, bytes, true))
+    if (!standin_is_idle() && standin_touch(&g->op, g->turn, c->to, bytes, true))
         memcpy(c->to, m->data, bytes);
     m->end_s = MAX(m->begin_s, g->op.begin_s) + standin_message_s(m->group_bytes);
     g->op.end_s = MAX(g->op.end_s, m->end_s);
@@ -363,7 +365,9 @@ post_share(GroupOp *g, Call *c)
     own->begin_s = g->op.begin_s;
     own->process = getpid();
     own->op = &g->op;
-    if (bytes > DATA_BYTES)
+    if (standin_is_idle())
+        ; /* nothing is moved */
+    else if (bytes > DATA_BYTES)
         standin_finding("a collective of %" G_GUINT64_FORMAT " bytes is too long for the stand-in",
                         bytes);
     else if (gives && standin_touch(&g->op, g->turn, c->from, bytes, false))
@@ -442,8 +446,9 @@ read_shares(GroupOp *g, Call *c)
         meet(g, s->shares[i].op, s->shares[i].process);
         begin_s = MAX(begin_s, s->shares[i].begin_s);
     }
-    g->op.end_s = MAX(g->op.end_s, begin_s + standin_message_s(bytes));
-    if (given <= DATA_BYTES * RANKS_MAX && standin_touch(&g->op, g->turn, c->to, given, true)) {
+    g->op.end_s = MAX(g->op.end_s, begin_s + standin_collective_s(bytes));
+    if (!standin_is_idle() && given <= DATA_BYTES * RANKS_MAX &&
+        standin_touch(&g->op, g->turn, c->to, given, true)) {
         if (c->collective == BROADCAST)
             memcpy(c->to, s->shares[c->root].data, bytes);
         for (int i = 0; c->collective == ALL_GATHER && i < ranks; i++)
@@ -545,6 +550,7 @@ static const StandinKind kind_group = {
     .end = end_of_group,
     .describe = describe_group,
     .clear = clear_group,
+    .call = STANDIN_GROUP,
 };
 
 /* ---- communicators ---- */

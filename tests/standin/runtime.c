@@ -44,6 +44,7 @@ static uint64_t happenings;
 static __thread struct {
     uint64_t era;                     /* the run that all this is of */
     StandinClock clock;               /* what it knows to be done */
+    double time_s;                    /* virtual: until then it is busy with its calls */
     uint64_t idle_since, asked_since; /* happenings; 0: not */
     const void *asked;                /* what it asked for first since then */
 } host;
@@ -217,6 +218,8 @@ standin_enqueue(StandinOp *op)
     }
     op->index = ++s->issued;
     op->order = ++asked;
+    host.time_s = MAX(host.time_s, standin_now()) + standin_call_s(op->kind->call);
+    op->asked_s = host.time_s;
     op->clock = host.clock;
     op->clock.at[s->slot] = op->index - 1;
     if (s->last != NULL)
@@ -266,7 +269,8 @@ start(StandinOp *op)
 {
     if (op->started)
         return true;
-    if (is_behind_others(op) || (op->kind->start != NULL && !op->kind->start(op)))
+    if (!standin_is_asked(op) || is_behind_others(op) ||
+        (op->kind->start != NULL && !op->kind->start(op)))
         return false;
     op->started = true;
     op->begin_s = op->end_s = standin_now();

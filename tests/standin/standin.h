@@ -24,13 +24,30 @@ typedef struct {
                    own; -1: there is no driver */
 } StandinOptions;
 
-/* What the virtual clock counts. Hosts are infinitely fast, and so are copies within a device: time
- * passes when all hosts wait. */
+/* What a call costs the host that makes it. */
+typedef enum {
+    STANDIN_LAUNCH, /* a kernel, a copy, a fill */
+    STANDIN_RECORD, /* of an event */
+    STANDIN_WAIT,   /* of a stream for an event */
+    STANDIN_GROUP,  /* of messages or collectives */
+    STANDIN_CALLS
+} StandinCallKind;
+
+/* What the virtual clock counts. Copies take no time, and no other calls of a host than those
+ * above: time passes when all hosts wait, or are ahead of it. */
 typedef struct {
     /* Seconds that a kernel takes when it is alone on its device; NULL: no time. */
     double (*kernel)(const char *name, const uint32_t grid[3]);
     /* A message of NCCL: latency, and bytes per second, 0 for no time. */
     double message_s, message_bytes_per_s;
+    /* A collective of NCCL's own, by the bytes of a call; 0: as a message. */
+    double collective_s, collective_bytes_per_s;
+    double call_s[STANDIN_CALLS];
+    double fill_bytes_per_s; /* 0: no time */
+    /* Share of a device that a group holds from its start to its end, and kernels lack. */
+    double held;
+    /* Nothing is computed, nothing large is moved, and memory is not watched: only time passes. */
+    bool idle;
 } StandinTimes;
 
 typedef struct {

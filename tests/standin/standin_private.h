@@ -46,6 +46,7 @@ typedef struct {
     /* Appends what it waits for; NULL: nothing. */
     void (*describe)(const StandinOp *op, GString *text);
     void (*clear)(StandinOp *op); /* NULL: nothing to free */
+    StandinCallKind call;
 } StandinKind;
 
 struct StandinOp {
@@ -57,7 +58,8 @@ struct StandinOp {
     uint32_t index;        /* on its stream, from 1 */
     StandinClock clock;    /* what comes before it: complete when it starts */
     bool started, through; /* run() has done all that there was */
-    double begin_s, end_s; /* virtual; begin_s is set when it starts, and end_s to the same */
+    double asked_s;        /* virtual: when its host asks for it; it starts no earlier */
+    double begin_s, end_s; /* likewise; begin_s is set when it starts, and end_s to the same */
     double work_s;         /* of a kernel: that it still takes when it is alone */
     uint32_t part;         /* of its device, whose SMs a kernel shares */
 };
@@ -174,6 +176,13 @@ double standin_now(void);
  */
 void standin_clock_launch(StandinOp *op, const char *name, const uint32_t grid[3]);
 double standin_message_s(uint64_t bytes);
+double standin_collective_s(uint64_t bytes);
+/* What the call takes its host. */
+double standin_call_s(StandinCallKind call);
+double standin_fill_s(uint64_t bytes);
+bool standin_is_idle(void);
+/* Whether the host has asked for the op by now. */
+bool standin_is_asked(const StandinOp *op);
 bool standin_is_over(const StandinOp *op);
 /* Goes on to when the next op is over of those that are through; false: there is none. */
 bool standin_clock_advance(void);

@@ -1,0 +1,641 @@
+/*
+ * Calibration of GPUs. Kernels are called on all of them at once, and fitted as the simulator reads
+ * their curves on the device that they are said to be; the rest is measured by programs that the
+ * engine runs, of which marks on the devices say what took how long.
+ */
+#include "plan/calibrate_private.h"
+
+#include "base/error.h"
+#include "plan/fit_call.h"
+#include "plan/meet.h"
+#include "runtime/fit.h"
+#include "runtime/measure_device.h"
+#include "runtime/processes.h"
+#include "sched/schedule.h"
+#include "sim/network/network.h"
+
+#include <math.h>
+#include <string.h>
+
+#define HEADS 16
+#define POINTS_MAX 16
+#define DEADLINE_US INT64_C(120000000)
+#define OVERLAP_MIN 0.2 /* of its time, that a kernel must run beside messages to tell of them */
+
+typedef struct {
+    uint64_t value;
+    bool holdout;
+} Size;
+
+static const Size lengths_full[] = { { 512, false },  { 1024, false }, { 1536, true },
+                                     { 2048, false }, { 4096, false }, { 6144, true },
+                                     { 8192, false }, { 16384, false } };
+static const Size lengths_quick[] = {
+    { 512, false }, { 1024, false }, { 1536, true }, { 2048, false }, { 4096, false }
+};
+static const uint32_t head_dims[] = { 128, 64 }; /* the first one alone if quick */
+/* Of these the last one is held out. */
+static const uint64_t rows_full[] = { 16384, 65536, 262144, 131072 };
+static const uint64_t rows_quick[] = { 4096, 8192, 32768, 16384 };
+static const Size messages[] = { { 4 << 10, false }, { 64 << 10, false }, { 256 << 10, true },
+                                 { 1 << 20, false }, { 4 << 20, false },  { 16 << 20, false },
+                                 { 32 << 20, true }, { 64 << 20, false } };
+#define MESSAGES_QUICK 6
+/* Of a rank's part of the vector. */
+static const uint64_t shards[] = { 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20, 16 << 20 };
+#define SHARDS_QUICK 4
+
+typedef struct {
+    const LhCalibrateParams *params;
+    LhCalibration *c;
+    LhProcesses processes;
+    LhBench *bench;
+    uint32_t ranks;
+    LhNetwork network;
+} Job;
+
+static void
+tell(const Job *job, const char *what)
+{
+    const LhCalibrateParams *p = job->params;
+
+    if (p->progress != NULL && lh_processes_first(&job->processes))
+        p->progress(p->progress_data, what);
+}
+
+static LhFitResiduals
+residuals_of(const LhResiduals *r, double spread)
+{
+    return (LhFitResiduals){
+        .median = r->median, .worst = r->worst, .holdout = r->holdout, .spread = spread
+    };
+}
+
+/* What the first process has measured is what all go on with. */
+static bool
+share(const Job *job, double *values, size_t count, GError **error)
+{
+    return lh_processes_tell(&job->processes, values, count, error);
+}
+
+/* ---- kernels ---- */
+
+/* One call while all GPUs call it; the median of processes, and how far they are apart. */
+static bool
+time_call(const Job *job, LhKernelId id, const LhKernelArgs *args, double *seconds, double *spread,
+          bool *known, GError **error)
+{
+    const uint32_t count = job->processes.count;
+    g_autofree double *all = g_new(double, count);
+
+    if (!lh_processes_wait(&job->processes, error) ||
+        !lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, known, error) ||
+        !lh_processes_gather(&job->processes, *known ? *seconds : 0, all, error))
+        return false;
+    *seconds = lh_median(all, count); /* in order now */
+    if (*known)
+        *spread = fmax(*spread, (all[count - 1] - all[0]) / *seconds);
+    return true;
+}
+
+static bool
+fail_fit(LhKernelId id, GError **error)
+{
+    g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits what was measured",
+                lh_kernels[id]->name);
+    return false;
+}
+
+/* A curve of the kernel; none if the GPUs lack it. */
+static bool
+measure_rate(const Job *job, LhKernelId id, bool causal, uint32_t head_dim, GError **error)
+{
+    const bool quick = job->params->quick;
+    const Size *lengths = quick ? lengths_quick : lengths_full;
+    const size_t count = quick ? G_N_ELEMENTS(lengths_quick) : G_N_ELEMENTS(lengths_full);
+    LhKernelRate rate = { .mask = causal,
+                          .head_dim = head_dim,
+                          .length_min = lengths[0].value,
+                          .length_max = lengths[count - 1].value,
+                          .provenance = LH_PROVENANCE_FITTED };
+    LhCallPoint points[POINTS_MAX];
+    LhResiduals residuals;
+    double spread = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bool known;
+
+        points[i] = (LhCallPoint){ .args = lh_calibrate_attention_args(lengths[i].value, causal,
+                                                                       HEADS, head_dim),
+                                   .holdout = lengths[i].holdout };
+        if (!time_call(job, id, &points[i].args, &points[i].seconds, &spread, &known, error))
+            return false;
+        if (!known)
+            return true;
+    }
+    if (!lh_fit_calls(job->params->device, id, points, count, &rate, &residuals))
+        return fail_fit(id, error);
+    rate.residuals = residuals_of(&residuals, spread);
+    rate.kernel = g_strdup(lh_kernels[id]->name);
+    rate.source = g_strdup(job->c->method);
+    g_array_append_val(job->c->rates, rate);
+    return true;
+}
+
+static bool
+measure_rates(const Job *job, LhKernelId id, GError **error)
+{
+    const size_t dims = job->params->quick ? 1 : G_N_ELEMENTS(head_dims);
+
+    for (size_t d = 0; d < dims; d++) {
+        for (int causal = 0; causal < 2; causal++) {
+            g_autofree char *what = g_strdup_printf("%s, %s mask, d %u", lh_kernels[id]->name,
+                                                    causal != 0 ? "causal" : "full", head_dims[d]);
+
+            tell(job, what);
+            if (!measure_rate(job, id, causal != 0, head_dims[d], error))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool
+measure_traffic(const Job *job, LhKernelId id, GError **error)
+{
+    const LhKernel *kernel = lh_kernels[id];
+    const uint64_t *rows = job->params->quick ? rows_quick : rows_full;
+    const size_t fitted = G_N_ELEMENTS(rows_full) - 1;
+    const uint32_t element = lh_dtype_bytes(job->params->dtype);
+    LhKernelTraffic traffic = { .provenance = LH_PROVENANCE_MEASURED };
+    double reached[G_N_ELEMENTS(rows_full)], sorted[G_N_ELEMENTS(rows_full)];
+    double off[G_N_ELEMENTS(rows_full)];
+
+    tell(job, kernel->name);
+    for (size_t i = 0; i <= fitted; i++) {
+        const LhKernelArgs args = lh_calibrate_traffic_args(kernel, rows[i]);
+        bool known;
+
+        if (!time_call(job, id, &args, &reached[i], &traffic.residuals.spread, &known, error))
+            return false;
+        if (!known)
+            return true;
+        reached[i] = (double)kernel->memory_bytes(&args, element) / reached[i];
+    }
+    memcpy(sorted, reached, sizeof(sorted));
+    traffic.bandwidth = lh_median(sorted, fitted);
+    for (size_t i = 0; i < fitted; i++)
+        off[i] = fabs(reached[i] / traffic.bandwidth - 1);
+    traffic.residuals.median = lh_median(off, fitted);
+    traffic.residuals.worst = off[fitted - 1];
+    traffic.residuals.holdout = fabs(reached[fitted] / traffic.bandwidth - 1);
+    traffic.kernel = g_strdup(kernel->name);
+    traffic.source = g_strdup(job->c->method);
+    g_array_append_val(job->c->traffic, traffic);
+    return true;
+}
+
+static bool
+measure_kernels(Job *job, GError **error)
+{
+    LhCalibration *c = job->c;
+    g_autofree double *reached = NULL;
+
+    for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
+        const LhKernelId id = (LhKernelId)k;
+
+        if (lh_kernels[id]->cost == LH_COST_ATTENTION && !measure_rates(job, id, error))
+            return false;
+        if (lh_calibrate_is_elementwise(lh_kernels[id]) && !measure_traffic(job, id, error))
+            return false;
+    }
+    if (c->traffic->len == 0 || c->rates->len == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "the GPUs have no kernels to measure");
+        return false;
+    }
+    reached = g_new(double, c->traffic->len);
+    for (guint i = 0; i < c->traffic->len; i++)
+        reached[i] = g_array_index(c->traffic, LhKernelTraffic, i).bandwidth;
+    c->memory_bandwidth = lh_median(reached, c->traffic->len);
+    return true;
+}
+
+/* ---- hosts ---- */
+
+static bool
+measure_calls(const Job *job, GError **error)
+{
+    LhCalibration *c = job->c;
+    double values[5];
+
+    tell(job, "the host's calls");
+    if (!lh_measure_calls(job->params->backend, job->ranks, &c->calls, error))
+        return false;
+    values[0] = c->calls.op;
+    values[1] = c->calls.compute;
+    values[2] = c->calls.wait;
+    values[3] = c->calls.group;
+    values[4] = c->calls.sync;
+    if (!share(job, values, G_N_ELEMENTS(values), error))
+        return false;
+    c->calls = (LhCallCosts){ values[0], values[1], values[2], values[3], values[4] };
+    c->kernel_launch_ps = lh_time_from_ps(fmax(c->calls.compute, 0) * (double)LH_PS_PER_S);
+    c->stream_sync_ps = lh_time_from_ps(fmax(c->calls.sync, 0) * (double)LH_PS_PER_S);
+    return true;
+}
+
+/* ---- links ---- */
+
+/* The first rank that rank 0 meets over links of @tier; LH_RANKS_MAX: none. */
+static uint32_t
+peer_over(const Job *job, LhTier tier, LhRoute *route)
+{
+    for (uint32_t r = 1; r < job->ranks; r++) {
+        lh_network_route(&job->network, 0, r, route);
+        if (route->tier == tier)
+            return r;
+    }
+    return LH_RANKS_MAX;
+}
+
+/* How much longer messages take when every rank has one to the rank as far on as @peer. */
+static bool
+measure_crowd(const Job *job, uint32_t peer, uint64_t bytes, double alone_s, double *crowd,
+              GError **error)
+{
+    g_autofree uint32_t *to = g_new(uint32_t, job->ranks);
+
+    for (uint32_t r = 0; r < job->ranks; r++)
+        to[r] = (r + peer) % job->ranks;
+    if (!lh_measure_messages(job->params->backend, job->ranks, to, bytes, crowd, error) ||
+        !share(job, crowd, 1, error))
+        return false;
+    *crowd /= alone_s;
+    return true;
+}
+
+static bool
+fit_link(const LhTransferPoint *points, const Size *sizes, size_t count, double *alpha_s,
+         double *bytes_per_s, LhResiduals *residuals)
+{
+    g_autofree LhTransferPoint *fitted = g_new(LhTransferPoint, count);
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!sizes[i].holdout)
+            fitted[n++] = points[i];
+    }
+    if (!lh_fit_transfer(fitted, n, alpha_s, bytes_per_s, residuals))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const double off =
+            fabs((*alpha_s + points[i].bytes / *bytes_per_s) / points[i].seconds - 1);
+
+        if (sizes[i].holdout)
+            residuals->holdout = fmax(residuals->holdout, off);
+    }
+    return true;
+}
+
+/* A link class by a pair of ranks that has its like beside nothing else. */
+static bool
+measure_link(Job *job, LhTier tier, const LhLinkClass *base, LhLinkClass *link,
+             LhFitResiduals *residuals, GError **error)
+{
+    const size_t count = job->params->quick ? MESSAGES_QUICK : G_N_ELEMENTS(messages);
+    g_autofree uint32_t *to = g_new(uint32_t, job->ranks);
+    LhTransferPoint points[G_N_ELEMENTS(messages)];
+    LhRoute route;
+    const uint32_t peer = peer_over(job, tier, &route);
+    LhResiduals found;
+    double alpha_s, crowd;
+
+    if (peer == LH_RANKS_MAX || base->bandwidth == 0)
+        return true;
+    for (uint32_t r = 0; r < job->ranks; r++)
+        to[r] = r == 0 ? peer : LH_RANKS_MAX;
+    for (size_t i = 0; i < count; i++) {
+        g_autofree char *size = lh_format_bytes(messages[i].value);
+        g_autofree char *what = g_strdup_printf(
+            "%s, messages of %s", lh_topology_link_name(job->network.topology, tier), size);
+
+        tell(job, what);
+        points[i].bytes = (double)messages[i].value;
+        if (!lh_measure_messages(job->params->backend, job->ranks, to, messages[i].value,
+                                 &points[i].seconds, error) ||
+            !share(job, &points[i].seconds, 1, error))
+            return false;
+    }
+    if (!fit_link(points, messages, count, &alpha_s, &link->bandwidth, &found)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_NO, "messages over %s: time does not grow with size",
+                    lh_topology_link_name(job->network.topology, tier));
+        return false;
+    }
+    if (!measure_crowd(job, peer, messages[count - 1].value, points[count - 1].seconds, &crowd,
+                       error))
+        return false;
+    /* What other links of the way add is theirs. */
+    link->latency_ps = MAX(
+        lh_time_from_ps(alpha_s * (double)LH_PS_PER_S) - (route.latency_ps - base->latency_ps), 0);
+    link->ctas = base->ctas;
+    link->provenance = LH_PROVENANCE_FITTED;
+    *residuals = residuals_of(&found, 0);
+    link->source = g_strdup_printf(
+        "%s; ranks 0 and %u, %g KiB to %g MiB, after Theil and Sen; residuals: median %.1f %%, "
+        "worst %.1f %%, held out %.1f %%; %g MiB of every rank at once take %.2f times as long",
+        job->c->method, peer, (double)messages[0].value / 1024,
+        (double)messages[count - 1].value / 1048576, 100 * found.median, 100 * found.worst,
+        100 * found.holdout, (double)messages[count - 1].value / 1048576, crowd);
+    return true;
+}
+
+static bool
+measure_links(Job *job, GError **error)
+{
+    LhCalibration *c = job->c;
+    const LhTopology *t = job->network.topology;
+
+    return measure_link(job, LH_TIER_NVLINK, &t->nvlink, &c->link, &c->link_residuals, error) &&
+           measure_link(job, LH_TIER_PCIE, &t->pcie, &c->pcie, &c->pcie_residuals, error) &&
+           measure_link(job, LH_TIER_NIC, &t->nic, &c->nic, &c->nic_residuals, error);
+}
+
+/* ---- collectives ---- */
+
+static bool
+measure_collective(const Job *job, LhCollectiveKind kind, uint32_t members, GError **error)
+{
+    const size_t count = job->params->quick ? SHARDS_QUICK : G_N_ELEMENTS(shards);
+    LhCollectiveTimes row = { .op = kind,
+                              .ranks = members,
+                              .bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t)),
+                              .us = g_array_new(FALSE, FALSE, sizeof(double)),
+                              .provenance = LH_PROVENANCE_MEASURED,
+                              .source = g_strdup(job->c->method) };
+    g_autofree char *what = g_strdup_printf("%s of %u ranks", lh_collective_names[kind], members);
+    bool ok = true;
+
+    tell(job, what);
+    for (size_t i = 0; ok && i < count; i++) {
+        const uint64_t bytes = shards[i] * members;
+        double seconds;
+
+        ok = lh_measure_collective(job->params->backend, job->ranks, kind, members, shards[i],
+                                   &seconds, error) &&
+             share(job, &seconds, 1, error);
+        seconds *= G_USEC_PER_SEC;
+        g_array_append_val(row.bytes, bytes);
+        g_array_append_val(row.us, seconds);
+    }
+    g_array_append_val(job->c->collectives, row);
+    return ok;
+}
+
+/* By groups of two, four and more of the first node, and all of it. */
+static bool
+measure_collectives(const Job *job, GError **error)
+{
+    const uint32_t node = MIN(job->ranks, job->network.gpus_per_node);
+
+    if (job->params->backend->links->collectives == NULL)
+        return true;
+    for (unsigned kind = 0; kind < LH_COLL_KINDS; kind++) {
+        for (uint32_t members = 2; members <= node;
+             members = members == node ? node + 1 : MIN(2 * members, node)) {
+            if (!measure_collective(job, (LhCollectiveKind)kind, members, error))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ---- communication beside computing ---- */
+
+static void
+collect(void *data, const LhTimelineRecord *record)
+{
+    g_array_append_vals(data, record, 1);
+}
+
+static void
+load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    (void)data;
+    (void)rank;
+    (void)slot;
+    (void)part;
+    into[0] = 0;
+}
+
+/* How long exchanges of the op's rank were under way while it ran. */
+static double
+overlap_ps(const GArray *records, const LhTimelineRecord *op)
+{
+    LhTime sum_ps = 0;
+
+    for (guint i = 0; i < records->len; i++) {
+        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
+
+        if (r->rank == op->rank && r->kind == LH_OP_EXCHANGE)
+            sum_ps += MAX(MIN(r->end_ps, op->end_ps) - MAX(r->start_ps, op->start_ps), 0);
+    }
+    return (double)sum_ps;
+}
+
+static bool
+is_attention(const LhTimelineRecord *r)
+{
+    return r->kind == LH_OP_COMPUTE && lh_kernels[r->kernel]->effect == LH_EFFECT_ATTEND;
+}
+
+/* The share of the GPU that messages hold, by what kernels beside them took longer than those
+ * alone; -1: there are no such. */
+static double
+share_held(const GArray *records)
+{
+    g_autofree double *alone = g_new(double, records->len + 1);
+    g_autofree double *held = g_new(double, records->len + 1);
+    size_t alone_count = 0, held_count = 0;
+    double alone_ps;
+
+    for (guint i = 0; i < records->len; i++) {
+        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
+
+        if (is_attention(r) && overlap_ps(records, r) == 0)
+            alone[alone_count++] = (double)(r->end_ps - r->start_ps);
+    }
+    if (alone_count == 0)
+        return -1;
+    alone_ps = lh_median(alone, alone_count);
+    for (guint i = 0; i < records->len; i++) {
+        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
+        const double took_ps = (double)(r->end_ps - r->start_ps);
+        const double beside_ps = is_attention(r) ? overlap_ps(records, r) : 0;
+
+        if (beside_ps > OVERLAP_MIN * took_ps)
+            held[held_count++] = (took_ps - alone_ps) / beside_ps;
+    }
+    return held_count == 0 ? -1 : fmin(fmax(lh_median(held, held_count), 0), 1);
+}
+
+/* A ring with full masks, all of whose kernels do the same work: all but the last of a rank run
+ * beside messages. */
+static bool
+measure_interference(Job *job, GError **error)
+{
+    const uint64_t tokens = job->params->quick ? 2048 : 8192;
+    const LhProgramParams params = { .attention = { .batch = 1,
+                                                    .heads = HEADS,
+                                                    .groups = HEADS,
+                                                    .head_dim = head_dims[0],
+                                                    .seq_length = tokens * job->ranks,
+                                                    .dtype = job->params->dtype },
+                                     .ranks = job->ranks,
+                                     .pass = LH_PASS_FWD };
+    g_autoptr(LhProgram) program = lh_program_new(lh_schedule_find("ring", NULL), &params, error);
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhRunResult) result = NULL;
+    const LhRunParams run = { .program = program,
+                              .backend = job->params->backend,
+                              .kernel_set = job->params->measure.kernel_set,
+                              .deadline_us = DEADLINE_US,
+                              .load = load_zeros,
+                              .timeline = collect,
+                              .timeline_data = records };
+    const uint64_t sms = job->params->device->sm_count;
+    double held;
+
+    tell(job, "kernels beside messages");
+    result = program == NULL ? NULL : lh_execute(&run, error);
+    if (result == NULL)
+        return false;
+    held = result->whole ? share_held(records) : 0;
+    if (!share(job, &held, 1, error))
+        return false;
+    for (unsigned i = 0; held >= 0 && i < 2; i++) {
+        LhLinkClass *link = i == 0 ? &job->c->link : &job->c->nic;
+
+        if (link->bandwidth > 0)
+            link->ctas = (uint64_t)llround(held * (double)sms);
+    }
+    return true;
+}
+
+/* ---- the whole ---- */
+
+/* The GPUs of this process; caller frees. */
+static char *
+machine_name(const LhRunDevice *device, GError **error)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *driver = NULL;
+
+    if (device->survey == NULL || !device->survey(&driver, found, error))
+        return NULL;
+    return g_strdup_printf("%s; %s",
+                           found->len > 0 ? (char *)g_ptr_array_index(found, 0) : "no GPU", driver);
+}
+
+/* Nodes are what the topology says, so ranks of one must share a host. */
+static bool
+check_hosts(const Job *job, GError **error)
+{
+    const uint32_t per_node = job->network.gpus_per_node;
+    g_auto(GStrv) hosts = lh_processes_texts(&job->processes, g_get_host_name(), error);
+
+    if (hosts == NULL)
+        return false;
+    for (uint32_t r = 1; r < job->processes.count; r++) {
+        const uint32_t first = r / per_node * per_node;
+
+        if (strcmp(hosts[r], hosts[first]) == 0)
+            continue;
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "ranks %u and %u are on hosts %s and %s, but the cluster %s has %u GPUs in a "
+                    "node: start as many processes on each host",
+                    first, r, hosts[first], hosts[r], job->network.topology->name, per_node);
+        return false;
+    }
+    return true;
+}
+
+static bool
+open_network(Job *job, GError **error)
+{
+    const LhTopology *t = job->params->topology;
+
+    if (job->processes.count > 1)
+        job->ranks = job->processes.count;
+    else
+        job->ranks = MAX(job->params->ranks, 1);
+    return lh_network_init(&job->network, t,
+                           (job->ranks + (uint32_t)t->gpus_per_node - 1) /
+                               (uint32_t)t->gpus_per_node,
+                           job->ranks, NULL, error) &&
+           check_hosts(job, error);
+}
+
+static bool
+open_bench(Job *job, GError **error)
+{
+    const LhCalibrateParams *p = job->params;
+    const bool alone = job->processes.count > 1;
+    const LhBenchParams params = { .device = p->backend->device,
+                                   .first = alone ? lh_control_local() : 0,
+                                   .count = alone || p->backend->links->needs_both ? 1 : job->ranks,
+                                   .alone = alone,
+                                   .kernel_set = p->measure.kernel_set,
+                                   .statistic = p->measure.statistic,
+                                   .repeats = p->measure.repeats };
+
+    job->bench = lh_bench_new(&params, error);
+    return job->bench != NULL;
+}
+
+static bool
+measure_all(Job *job, GError **error)
+{
+    const LhCalibrateParams *p = job->params;
+    const bool far = !p->backend->links->needs_both;
+    bool ok;
+
+    job->c->method = g_strdup_printf(
+        "longhaul calibrate%s: backend %s, kernels %s, %s, %s of %u timings, %u GPUs of %s",
+        p->quick ? " --quick" : "", p->backend->name,
+        p->backend->device->kernel_sets[p->measure.kernel_set], lh_dtype_names[p->dtype],
+        lh_statistic_names[p->measure.statistic], p->measure.repeats, job->ranks,
+        p->topology->name);
+    if (!lh_processes_agree(&job->processes, "way to measure", job->c->method, error) ||
+        !open_bench(job, error))
+        return false;
+    ok = measure_kernels(job, error);
+    g_clear_pointer(&job->bench, lh_bench_free);
+    if (!ok || !measure_calls(job, error))
+        return false;
+    return !far || job->ranks < 2 ||
+           (measure_links(job, error) && measure_collectives(job, error) &&
+            measure_interference(job, error));
+}
+
+LhCalibration *
+lh_calibrate_gpus(const LhCalibrateParams *params, GError **error)
+{
+    const LhRunDevice *device = params->backend->device;
+    g_autoptr(LhCalibration) c = g_new0(LhCalibration, 1);
+    Job job = { .params = params, .c = c };
+    bool ok;
+
+    c->gpus = true;
+    c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
+    c->collectives = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
+    if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
+        return NULL;
+    c->first = lh_processes_first(&job.processes);
+    ok = device->probe == NULL || device->probe(error);
+    c->machine = ok ? machine_name(device, error) : NULL;
+    ok = c->machine != NULL && open_network(&job, error) && measure_all(&job, error);
+    g_clear_pointer(&job.bench, lh_bench_free);
+    lh_processes_close(&job.processes);
+    return ok ? g_steal_pointer(&c) : NULL;
+}

@@ -1,0 +1,22 @@
+/*
+ * Which ops of a timeline wait for each other: the two ends of a message, the members of a
+ * collective. From the moment when the last of them has begun on, what an op takes is transfer and
+ * no longer waiting.
+ */
+#pragma once
+
+#include "program/timeline.h"
+
+typedef struct _LhMeetings LhMeetings;
+
+/*
+ * Of @records (of LhTimelineRecord, by rank and op; borrowed), which are all ops of @program that
+ * run on streams. Caller frees.
+ */
+LhMeetings *lh_meetings_new(const LhProgram *program, const GArray *records);
+void lh_meetings_free(LhMeetings *meetings);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhMeetings, lh_meetings_free)
+
+/* What record @index of @records took once it and all that it meets had begun: of the same program
+ * as those that the meetings were made of, perhaps from another run. */
+LhTime lh_meetings_took(const LhMeetings *meetings, const GArray *records, guint index);

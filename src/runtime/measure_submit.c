@@ -1,0 +1,377 @@
+/*
+ * See the header. Times are those of marks on devices, which a run in virtual time has as well. A
+ * host's time shows on a device when a stream that has nothing to do is asked for something: it is
+ * done when the host has got there.
+ */
+#include "runtime/measure_submit.h"
+
+#include "program/emit.h"
+#include "runtime/fit.h"
+
+#define STEPS 6  /* the first one does not count */
+#define OPS 48   /* of a step between two looks at the clock; fewer than a host may be ahead */
+#define ROUNDS 5 /* of messages, likewise */
+#define GROUP_BYTES 4
+#define DEADLINE_US INT64_C(60000000)
+
+static void
+collect(void *data, const LhTimelineRecord *record)
+{
+    g_array_append_vals(data, record, 1);
+}
+
+static void
+load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    (void)data;
+    (void)rank;
+    (void)slot;
+    (void)part;
+    into[0] = 0; /* the rest is there, whatever it holds */
+}
+
+static LhProgram *
+new_program(const LhGenerator *generator, uint32_t ranks, void *plan)
+{
+    const LhProgramParams params = {
+        .attention = { .batch = 1,
+                       .heads = 1,
+                       .groups = 1,
+                       .head_dim = 1,
+                       .seq_length = ranks,
+                       .dtype = LH_DTYPE_BF16 },
+        .ranks = ranks,
+        .mask.causal = true,
+        .pass = LH_PASS_FWD,
+    };
+    LhProgram *program = lh_program_create("probe", generator, &params, LH_PLACE_CONTIGUOUS);
+
+    program->plan = plan;
+    return program;
+}
+
+static void
+add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts, uint64_t bytes)
+{
+    lh_program_add_slot(program, (LhSlotParams){ .name = name,
+                                                 .kind = LH_TENSOR_HIDDEN,
+                                                 .role = role,
+                                                 .dtype = LH_DTYPE_FP32,
+                                                 .parts = parts,
+                                                 .part_bytes = bytes });
+}
+
+/* The records of a run, by rank and op; none in processes other than the first. Caller unrefs. */
+static GArray *
+run(const LhProgram *program, const LhBackend *backend, GError **error)
+{
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhRunResult) result = NULL;
+    const LhRunParams params = { .program = program,
+                                 .backend = backend,
+                                 .collectives = backend->links->collectives != NULL ? LH_WAY_NATIVE
+                                                                                    : LH_WAY_DIRECT,
+                                 .deadline_us = DEADLINE_US,
+                                 .load = load_zeros,
+                                 .timeline = collect,
+                                 .timeline_data = records };
+
+    result = lh_execute(&params, error);
+    if (result == NULL)
+        return NULL;
+    if (!result->whole)
+        g_array_set_size(records, 0);
+    g_array_sort(records, lh_timeline_by_rank_and_op);
+    return g_steal_pointer(&records);
+}
+
+static const LhTimelineRecord *
+record_at(const GArray *records, guint index)
+{
+    return &g_array_index(records, LhTimelineRecord, index);
+}
+
+static double
+seconds_between(LhTime from_ps, LhTime to_ps)
+{
+    return (double)(to_ps - from_ps) / (double)LH_PS_PER_S;
+}
+
+/* ---- calls ---- */
+
+enum { WORK, OTHER, CLOCK }; /* streams */
+enum { X, Y, SUM, GROUP };   /* slots */
+
+typedef enum {
+    NOTHING,
+    COMPUTE,
+    WAITING,
+    GROUPS,
+} CallKind;
+
+static void
+emit_call(LhEmitter *e, CallKind kind)
+{
+    const uint32_t peer = e->rank ^ 1u;
+    uint32_t before;
+
+    switch (kind) {
+    case COMPUTE:
+        lh_emit_compute(e, WORK, LH_KERNEL_ID_residual, &(LhKernelArgs){ .elements.count = 4 });
+        lh_emit_operand(e, X, 0, 1);
+        lh_emit_operand(e, Y, 0, 1);
+        lh_emit_operand(e, SUM, 0, 1);
+        break;
+    case WAITING:
+        before = lh_emit_exchange(e, WORK);
+        lh_emit_exchange(e, OTHER);
+        lh_emit_after(e, before);
+        break;
+    case GROUPS:
+        lh_emit_exchange(e, WORK);
+        if (peer >= lh_program_ranks(e->program))
+            break;
+        lh_emit_part(e, e->rank < peer, peer, 0, GROUP_BYTES);
+        lh_emit_region(e, GROUP, 0, 1);
+        break;
+    default:
+        lh_emit_exchange(e, WORK);
+    }
+}
+
+static void
+emit_calls(LhEmitter *e, uint32_t step)
+{
+    const CallKind *kind = e->program->plan;
+
+    (void)step;
+    lh_emit_exchange(e, CLOCK);
+    for (uint32_t i = 0; i < OPS; i++)
+        emit_call(e, *kind);
+    lh_emit_exchange(e, CLOCK);
+    lh_emit_sync(e);
+}
+
+static uint32_t
+call_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return STEPS;
+}
+
+static const LhGenerator calls_probe = { .steps = call_steps, .emit = emit_calls };
+
+/* From one look at the clock to the next one, and from a step's last end to the next one's first
+ * look: medians over steps of a rank, whose records begin at @first. */
+static void
+look_at_clock(const GArray *records, guint first, guint of_step, double *between_s, double *sync_s)
+{
+    double between[STEPS - 1], sync[STEPS - 1];
+
+    for (guint s = 1; s < STEPS; s++) {
+        const guint at = first + s * of_step;
+        LhTime end_ps = 0;
+
+        for (guint i = at - of_step; i < at; i++)
+            end_ps = MAX(end_ps, record_at(records, i)->end_ps);
+        sync[s - 1] = seconds_between(end_ps, record_at(records, at)->start_ps);
+        between[s - 1] = seconds_between(record_at(records, at)->start_ps,
+                                         record_at(records, at + of_step - 1)->start_ps);
+    }
+    *between_s = lh_median(between, STEPS - 1);
+    *sync_s = lh_median(sync, STEPS - 1);
+}
+
+/* Between two looks, the median over ranks. */
+static bool
+measure_call(const LhBackend *backend, uint32_t ranks, CallKind kind, double *between_s,
+             double *sync_s, GError **error)
+{
+    static const char *const streams[] = { "work", "other", "clock" };
+    g_autoptr(LhProgram) program = new_program(&calls_probe, ranks, &kind);
+    g_autoptr(GArray) records = NULL;
+    g_autofree double *betweens = g_new0(double, ranks);
+    g_autofree double *syncs = g_new0(double, ranks);
+    const guint of_step = OPS * (kind == WAITING ? 2 : 1) + 2;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(streams); i++)
+        lh_program_add_stream(program, streams[i], i == WORK ? LH_STREAM_COMPUTE : LH_STREAM_COMM);
+    add_slot(program, "x", LH_SLOT_INPUT, 1, 4 * sizeof(float));
+    add_slot(program, "y", LH_SLOT_INPUT, 1, 4 * sizeof(float));
+    add_slot(program, "sum", LH_SLOT_OUTPUT, 1, 4 * sizeof(float));
+    add_slot(program, "group", LH_SLOT_INPUT, 1, GROUP_BYTES);
+    records = run(program, backend, error);
+    if (records == NULL)
+        return false;
+    if (records->len == 0)
+        return true;
+    g_assert(records->len == ranks * STEPS * of_step);
+    for (uint32_t r = 0; r < ranks; r++)
+        look_at_clock(records, r * STEPS * of_step, of_step, &betweens[r], &syncs[r]);
+    *between_s = lh_median(betweens, ranks);
+    *sync_s = lh_median(syncs, ranks);
+    return true;
+}
+
+bool
+lh_measure_calls(const LhBackend *backend, uint32_t ranks, LhCallCosts *costs, GError **error)
+{
+    double between[GROUPS + 1] = { 0 }, sync[GROUPS + 1] = { 0 };
+
+    for (CallKind kind = NOTHING; kind <= GROUPS; kind++) {
+        if ((kind < GROUPS || ranks > 1) &&
+            !measure_call(backend, ranks, kind, &between[kind], &sync[kind], error))
+            return false;
+    }
+    costs->op = between[NOTHING] / (OPS + 1); /* and the clock's own */
+    costs->compute = (between[COMPUTE] - costs->op) / OPS;
+    costs->wait = (between[WAITING] - costs->op) / OPS - 2 * costs->op;
+    costs->group = ranks > 1 ? (between[GROUPS] - costs->op) / OPS : 0;
+    costs->sync = sync[NOTHING];
+    return true;
+}
+
+/* ---- messages ---- */
+
+enum { SENT, RECEIVED }; /* slots */
+
+static uint32_t
+sender_to(const uint32_t *to, uint32_t ranks, uint32_t rank)
+{
+    uint32_t from = 0;
+
+    while (from < ranks && to[from] != rank)
+        from++;
+    return from < ranks ? from : LH_RANKS_MAX;
+}
+
+static void
+emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
+{
+    lh_emit_part(e, send, peer, 0, e->program->slots[slot].part_bytes);
+    lh_emit_region(e, slot, 0, 1);
+}
+
+static void
+emit_messages(LhEmitter *e, uint32_t step)
+{
+    const uint32_t *to = e->program->plan;
+    const uint32_t from = sender_to(to, lh_program_ranks(e->program), e->rank);
+
+    (void)step;
+    lh_emit_exchange(e, 0);
+    if (to[e->rank] < LH_RANKS_MAX)
+        emit_message(e, true, to[e->rank], SENT);
+    if (from < LH_RANKS_MAX)
+        emit_message(e, false, from, RECEIVED);
+}
+
+static uint32_t
+message_steps(const LhProgram *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return ROUNDS + 1;
+}
+
+static const LhGenerator messages_probe = { .steps = message_steps, .emit = emit_messages };
+
+bool
+lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to, uint64_t bytes,
+                    double *seconds, GError **error)
+{
+    g_autoptr(LhProgram) program = new_program(&messages_probe, ranks, (void *)to);
+    g_autoptr(GArray) records = NULL;
+    g_autofree double *times = g_new(double, (gsize)ranks *ROUNDS);
+    size_t count = 0;
+
+    *seconds = 0;
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    add_slot(program, "sent", LH_SLOT_INPUT, 1, bytes);
+    add_slot(program, "received", LH_SLOT_INPUT, 1, bytes);
+    records = run(program, backend, error);
+    if (records == NULL)
+        return false;
+    if (records->len == 0)
+        return true;
+    g_assert(records->len == ranks * (ROUNDS + 1));
+    for (uint32_t r = 0; r < ranks; r++) {
+        for (guint i = 1; to[r] < LH_RANKS_MAX && i <= ROUNDS; i++) {
+            const LhTimelineRecord *sends = record_at(records, r * (ROUNDS + 1) + i);
+            const LhTimelineRecord *receives = record_at(records, to[r] * (ROUNDS + 1) + i);
+
+            times[count++] =
+                seconds_between(MAX(sends->start_ps, receives->start_ps), receives->end_ps);
+        }
+    }
+    *seconds = lh_median(times, count);
+    return true;
+}
+
+/* ---- collectives ---- */
+
+enum { GIVEN, GOTTEN }; /* slots */
+
+typedef struct {
+    LhCollectiveKind kind;
+    uint32_t members;
+} Collective;
+
+static void
+emit_collective(LhEmitter *e, uint32_t step)
+{
+    const Collective *c = e->program->plan;
+    const LhProgram *p = e->program;
+
+    (void)step;
+    if (e->rank >= c->members)
+        return;
+    lh_emit_collective(e, 0, c->kind, (LhGroup){ 0, 1, c->members, 0, 1 });
+    lh_emit_tensor(e, (LhRegion){ GIVEN, 0, p->slots[GIVEN].parts },
+                   (LhRegion){ GOTTEN, 0, p->slots[GOTTEN].parts });
+}
+
+static const LhGenerator collective_probe = { .steps = message_steps, .emit = emit_collective };
+
+/* Of round @round, from the last start to the last end. */
+static double
+round_seconds(const GArray *records, uint32_t members, guint round)
+{
+    LhTime start_ps = 0, end_ps = 0;
+
+    for (uint32_t r = 0; r < members; r++) {
+        const LhTimelineRecord *m = record_at(records, r * (ROUNDS + 1) + round);
+
+        start_ps = MAX(start_ps, m->start_ps);
+        end_ps = MAX(end_ps, m->end_ps);
+    }
+    return seconds_between(start_ps, end_ps);
+}
+
+bool
+lh_measure_collective(const LhBackend *backend, uint32_t ranks, LhCollectiveKind kind,
+                      uint32_t members, uint64_t shard_bytes, double *seconds, GError **error)
+{
+    Collective collective = { kind, members };
+    g_autoptr(LhProgram) program = new_program(&collective_probe, ranks, &collective);
+    g_autoptr(GArray) records = NULL;
+    double times[ROUNDS];
+
+    *seconds = 0;
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    add_slot(program, "given", LH_SLOT_INPUT, kind == LH_COLL_ALL_GATHER ? 1 : members,
+             shard_bytes);
+    add_slot(program, "gotten", LH_SLOT_OUTPUT, kind == LH_COLL_REDUCE_SCATTER ? 1 : members,
+             shard_bytes);
+    records = run(program, backend, error);
+    if (records == NULL)
+        return false;
+    if (records->len == 0)
+        return true;
+    g_assert(records->len == members * (ROUNDS + 1));
+    for (guint i = 1; i <= ROUNDS; i++)
+        times[i - 1] = round_seconds(records, members, i);
+    *seconds = lh_median(times, ROUNDS);
+    return true;
+}
