@@ -161,12 +161,14 @@ print_recipe(const LhSynthesis *s, GString *out)
         return;
     g_string_append_printf(
         out,
-        "%s: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, %s; begun with "
+        "%s: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, %s in "
+        "%u streams%s; begun with "
         "%s.\n",
         s->origin == LH_SYNTH_FOUND && s->robust.chosen > 0 ? "Chosen candidate" : "Best candidate",
         r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices,
         r->grain.fine * (r->grain.zigzag ? 2 : 1), r->rounds,
-        r->kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd",
+        r->style.kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd", r->style.streams,
+        r->style.early ? ", slice by slice" : "",
         r->start == LH_SYNTH_STARTS ? "the best so far" : lh_synth_start_names[r->start]);
 }
 

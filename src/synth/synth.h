@@ -18,7 +18,7 @@ typedef struct {
     double mean_weight;
     LhSynthStart start; /* LH_SYNTH_STARTS: the best candidate before it */
     uint64_t seed;
-    LhSynthKernels kernels;
+    LhSynthStyle style;
 } LhSynthRecipe;
 
 /* How far the search is. */
