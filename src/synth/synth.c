@@ -638,7 +638,8 @@ lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error)
     found->candidate_ps = LH_TIME_NEVER;
     found->bound = lh_synth_bound(setup);
     pthread_mutex_init(&s.lock, NULL);
-    find_published(&s);
+    if (!options->alone)
+        find_published(&s);
     make_portfolio(&s);
     if (s.portfolio->len > 0)
         search(&s);
