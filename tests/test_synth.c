@@ -359,13 +359,13 @@ START_TEST(any_assignment_is_proven_and_runs)
         g_autoptr(LhSynthProblem) p = random_problem(&c, 100 + i);
         g_autoptr(LhSynthState) s = random_state(p, i);
 
-        for (int kernels = 0; kernels < LH_SYNTH_KERNELS && test_takes(i); kernels++) {
-            g_autoptr(LhProgram) program = lh_synth_emit(s, (LhSynthKernels)kernels);
+        for (uint32_t style = 0; style < LH_SYNTH_STYLES && test_takes(i); style++) {
+            g_autoptr(LhProgram) program = lh_synth_emit(s, lh_synth_styles[style]);
 
             prove(program, i);
-            if (kernels == (int)(i / CASES % LH_SYNTH_KERNELS))
+            if (style == i / CASES % LH_SYNTH_STYLES)
                 execute(&c, program, i);
-            if (kernels == LH_SYNTH_BLOCKS)
+            if (lh_synth_styles[style].kernels == LH_SYNTH_BLOCKS)
                 check_traffic(s, program);
         }
         case_clear(&c);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/compare_live.h"
+#include "cli/synth_live.h"
 #include "plan/length.h"
 #include "plan/work.h"
 #include "report/bars.h"
@@ -20,7 +21,8 @@ typedef struct {
     char *from_config;
     char *figure;
     char *within;
-    uint64_t jobs;
+    uint64_t jobs, budget;
+    bool synth;
     bool provenance;
     LhTime max_work_ps;
 } Options;
@@ -40,6 +42,19 @@ static const LhField options[] = {
           "Leave out schedules that take more than so many times as long as the fastest, "
           "such as 3x; they are not simulated to their end.",
       .placeholder = "FACTOR" },
+    { .name = "synth",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, synth),
+      .description = "Also search for a schedule, as longhaul synth does, and compare the best one "
+                     "that was found: the row synth." },
+    { .name = "budget",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Options, budget),
+      .min = 1,
+      .max = LH_SYNTH_BUDGET_MAX,
+      .placeholder = "CANDIDATES",
+      .description = "With --synth, candidates to search through; default " G_STRINGIFY(
+          LH_SYNTH_BUDGET) "." },
     LH_OPTION_JOBS(Options, jobs, "Schedules to simulate"),
     LH_OPTION_PROVENANCE(Options, provenance),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
@@ -107,6 +122,46 @@ parse_within(const char *text, double *factor, GError **error)
     return false;
 }
 
+/* The best program that a search finds, if one was asked for. */
+static bool
+search(const LhSetup *setup, const Options *o, LhSynthesis **found, GError **error)
+{
+    g_autoptr(LhSynthesis) synthesis = NULL;
+
+    if (!o->synth)
+        return true;
+    synthesis = lh_synth_live(setup,
+                              (LhSynthOptions){ .budget = (uint32_t)o->budget,
+                                                .threads = (guint)o->jobs,
+                                                .alone = true },
+                              error);
+    if (synthesis == NULL)
+        return false;
+    if (synthesis->interrupted) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                    "interrupted while a schedule was searched for: nothing is compared");
+        return false;
+    }
+    *found = g_steal_pointer(&synthesis);
+    return true;
+}
+
+/* What can be said before anything runs. */
+static bool
+check_line(const LhCommandLine *line, double *within, GError **error)
+{
+    const Options *o = line->options;
+
+    if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
+        !parse_within(o->within, within, error))
+        return false;
+    if (o->budget == 0 || o->synth)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--budget is about the search of --synth, and that was not asked for");
+    return false;
+}
+
 static int
 status_of(const LhComparison *comparison)
 {
@@ -124,19 +179,23 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhComparison) comparison = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
     LhCompareOptions how = { .jobs = (guint)o->jobs };
+    g_autoptr(LhSynthesis) found = NULL;
     double seconds;
 
-    if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
-        !parse_within(o->within, &how.within, error))
+    if (!check_line(line, &how.within, error))
         return LH_ERROR_USAGE;
     lh_command_warn_config(line);
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
-        (is_for_people((LhFormat)o->to.format) && !lh_length_check(setup, error)))
+        (is_for_people((LhFormat)o->to.format) && !lh_length_check(setup, error)) ||
+        (o->synth && !lh_synth_check(setup, error)))
         return LH_ERROR_INPUT;
     seconds = lh_work_compare(setup);
     if (!lh_work_check(seconds, o->max_work_ps, error))
         return LH_ERROR_NO;
+    if (!search(setup, o, &found, error))
+        return LH_ERROR_RUNTIME;
+    how.also = found != NULL ? found->best->program : NULL;
     comparison = lh_compare_live(setup, &how, seconds, error);
     if (comparison == NULL || (!for_machines && !lh_compare_live_check(comparison, error)))
         return LH_ERROR_RUNTIME;
@@ -161,6 +220,9 @@ const LhCommand lh_command_compare = {
                "of them 10 % faster: it is bound by whichever of these saves most. Links of\n"
                "several kinds are named together where raising one alone saves less than its\n"
                "part.\n\n"
+               "With --synth a program of longhaul synth's search stands among the schedules,\n"
+               "proven like them: the fastest candidate, whether it wins or not. longhaul synth\n"
+               "writes it to a file.\n\n"
                "Ctrl-C ends the comparison with the schedules that are done (exit status 130).\n\n"
                "  longhaul compare dfa-2node\n"
                "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"

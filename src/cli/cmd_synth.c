@@ -5,16 +5,12 @@
 #include "base/escape.h"
 #include "base/output.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
-#include "cli/progress.h"
+#include "cli/synth_live.h"
 #include "plan/prove.h"
 #include "report/describe.h"
 #include "report/synth_figure.h"
-#include "synth/synth.h"
 
 #include <stddef.h>
-
-#define BUDGET_MAX 1000000
 
 typedef struct {
     char *output, *from, *figure;
@@ -36,7 +32,7 @@ static const LhField options[] = {
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, budget),
       .min = 1,
-      .max = BUDGET_MAX,
+      .max = LH_SYNTH_BUDGET_MAX,
       .placeholder = "CANDIDATES",
       .description = "Candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
     { .name = "memory_limit",
@@ -161,12 +157,14 @@ print_recipe(const LhSynthesis *s, GString *out)
         return;
     g_string_append_printf(
         out,
-        "%s: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, %s; begun with "
+        "%s: homes %s, slices of a GPU's heads %u, chunks of a home %u, rounds %u, %s in "
+        "%u streams%s; begun with "
         "%s.\n",
         s->origin == LH_SYNTH_FOUND && s->robust.chosen > 0 ? "Chosen candidate" : "Best candidate",
         r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices,
         r->grain.fine * (r->grain.zigzag ? 2 : 1), r->rounds,
-        r->kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd",
+        r->style.kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd", r->style.streams,
+        r->style.early ? ", slice by slice" : "",
         r->start == LH_SYNTH_STARTS ? "the best so far" : lh_synth_start_names[r->start]);
 }
 
@@ -330,46 +328,6 @@ print(const LhSetup *setup, const LhSynthesis *s, const Options *o, GString *out
 /* --- the command --------------------------------------------------------------------------------
  */
 
-static bool
-draw(void *data, const LhSynthProgress *progress)
-{
-    LhProgressLine *line = data;
-    g_autofree char *best = NULL;
-    g_autofree char *text = NULL;
-
-    if (lh_progress_is_due(line)) {
-        best = progress->best_ps == LH_TIME_NEVER ? g_strdup("none")
-                                                  : lh_format_time(progress->best_ps);
-        text = g_strdup_printf("synth: %u of %u candidates, the best so far: %s",
-                               progress->candidates, progress->budget, best);
-        lh_progress_draw_text(line, text);
-    }
-    return !lh_interrupted();
-}
-
-static LhSynthesis *
-synthesize(const LhSetup *setup, const Options *o, const LhProgram *from, GError **error)
-{
-    LhProgressLine line;
-    const LhSynthOptions how = { .budget = (uint32_t)o->budget,
-                                 .seed = o->seed,
-                                 .memory_limit_bytes = o->memory_limit_bytes,
-                                 .threads = (guint)o->jobs,
-                                 .robust = o->robust,
-                                 .from = from,
-                                 .progress = draw,
-                                 .progress_data = &line };
-    LhSynthesis *synthesis;
-    bool listens;
-
-    lh_progress_start(&line, 0);
-    listens = lh_interrupt_listen();
-    synthesis = lh_synth(setup, &how, error);
-    lh_interrupt_end(listens);
-    lh_progress_end(&line);
-    return synthesis;
-}
-
 /* The program of --from; it must be proven. */
 static bool
 load_from(const LhSetup *setup, const char *path, LhProgram **program, GError **error)
@@ -430,7 +388,14 @@ run(const LhCommandLine *line, GError **error)
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_synth_check(setup, error) || !load_from(setup, o->from, &from, error))
         return LH_ERROR_INPUT;
-    synthesis = synthesize(setup, o, from, error);
+    synthesis = lh_synth_live(setup,
+                              (LhSynthOptions){ .budget = (uint32_t)o->budget,
+                                                .seed = o->seed,
+                                                .memory_limit_bytes = o->memory_limit_bytes,
+                                                .threads = (guint)o->jobs,
+                                                .robust = o->robust,
+                                                .from = from },
+                              error);
     if (synthesis == NULL || !lh_program_write(synthesis->best->program, file, error) ||
         !lh_output_file(o->output, file->str, file->len, error))
         return LH_ERROR_RUNTIME;

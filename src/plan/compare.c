@@ -92,12 +92,12 @@ row_of_schedule(const LhSetup *setup, const LhSchedule *schedule)
 }
 
 static LhCompareRow *
-row_of_program(const LhSetup *setup)
+row_of_program(const LhProgram *program)
 {
     LhCompareRow *row = g_new0(LhCompareRow, 1);
 
-    row->name = setup->program->name;
-    row->program = setup->program;
+    row->name = program->name;
+    row->program = program;
     return row;
 }
 
@@ -114,7 +114,7 @@ lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *
 LhCompareRow *
 lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
 {
-    LhCompareRow *row = row_of_program(setup);
+    LhCompareRow *row = row_of_program(setup->program);
 
     lh_compare_play(row, setup, hooks);
     return row;
@@ -182,7 +182,9 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
 
     c->rows = g_ptr_array_new_with_free_func(row_free);
     if (setup->program != NULL)
-        g_ptr_array_add(c->rows, row_of_program(setup));
+        g_ptr_array_add(c->rows, row_of_program(setup->program));
+    if (options != NULL && options->also != NULL)
+        g_ptr_array_add(c->rows, row_of_program(options->also));
     for (guint i = 0; i < setup->schedules->len; i++)
         g_ptr_array_add(c->rows, row_of_schedule(setup, g_ptr_array_index(setup->schedules, i)));
     if (c->rows->len == 0) {

@@ -46,6 +46,8 @@ typedef struct {
     void (*came)(void *data, const LhCompareRow *row);
     void *came_data;
     bool no_bound; /* what binds the winner is not asked */
+    /* A program that is compared with the schedules, by its name; borrowed. NULL: none. */
+    const LhProgram *also;
 } LhCompareOptions;
 
 typedef struct {

@@ -7,6 +7,13 @@
 #include "sched/common/pass.h"
 #include "synth/writer.h"
 
+const LhSynthStyle lh_synth_styles[LH_SYNTH_STYLES] = {
+    { LH_SYNTH_ACCUMULATE, 2, false }, { LH_SYNTH_BLOCKS, 2, false },
+    { LH_SYNTH_ACCUMULATE, 4, false }, { LH_SYNTH_BLOCKS, 4, false },
+    { LH_SYNTH_ACCUMULATE, 2, true },  { LH_SYNTH_BLOCKS, 2, true },
+    { LH_SYNTH_ACCUMULATE, 4, true },  { LH_SYNTH_BLOCKS, 4, true },
+};
+
 /* The results of the rank's place, while they are computed. */
 typedef struct {
     LhSynthWaits *waits; /* [slices * chunks]: what a result waits for */
@@ -127,16 +134,37 @@ attend(LhSynthWriter *w, Results *r, const LhSynthCall *call)
 
 /* Results of rows that live here or elsewhere and are complete behind the calls of a turn. */
 static void
-return_rows(LhSynthWriter *w, LhSynthOutput *output, const Results *r, int turn, bool remote)
+return_rows(LhSynthWriter *w, LhSynthOutput *output, const Results *r, LhSynthLeaving leaving)
 {
     const LhSynthProblem *p = w->e->p;
-    LhSynthLeaving leaving = { .turn = turn, .remote = remote };
 
     for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++)
-        if (lh_synth_completes(w, LH_SYNTH_O, entry, turn, remote))
+        if (lh_synth_leaves(w, LH_SYNTH_O, entry, &leaving))
             lh_synth_join(&leaving.computed, &r->waits[entry]);
     leaving.sendable = leaving.computed;
     lh_synth_return(w, output, 1, &leaving);
+}
+
+/* The calls of a turn, and what is complete behind them. */
+static void
+write_turn(LhSynthWriter *w, LhSynthOutput *output, Results *r, int turn)
+{
+    const GArray *calls = w->site->calls;
+    LhSynthSlices slices = { 0, 0 };
+
+    w->emitter->step = (uint32_t)(turn + 1);
+    while (slices.end < w->e->p->grain.slices) {
+        slices = lh_synth_next_slices(w, slices.end);
+        for (guint i = 0; i < calls->len; i++) {
+            const LhSynthCall *c = &g_array_index(calls, LhSynthCall, i);
+
+            if (c->forward.turn == turn && c->slice >= slices.first && c->slice < slices.end)
+                attend(w, r, c);
+        }
+        return_rows(w, output, r, (LhSynthLeaving){ .turn = turn, .slices = slices });
+        return_rows(w, output, r,
+                    (LhSynthLeaving){ .turn = turn, .remote = true, .slices = slices });
+    }
 }
 
 /* --- declarations -------------------------------------------------------------------------------
@@ -207,11 +235,21 @@ declare(LhSynthEmission *e)
     lh_program_add_stream(program, "compute2", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "merge", LH_STREAM_COMPUTE);
     lh_program_add_stream(program, "results", LH_STREAM_COMM);
+    lh_program_add_stream(program, "came", LH_STREAM_COMM);
+    lh_program_add_stream(program, "round", LH_STREAM_COMPUTE);
+    e->attend[0] = LH_SYNTH_STREAM_FIRST;
+    e->attend[1] = LH_SYNTH_STREAM_SECOND;
     e->streams = MIN(e->p->places - 1, LH_SYNTH_DISTANCES);
     for (uint32_t d = 0; d < e->streams; d++) {
         g_autofree char *name = g_strdup_printf("inputs%u", d + 1);
 
         lh_program_add_stream(program, name, LH_STREAM_COMM);
+    }
+    for (uint32_t i = 2; i < e->attend_count; i++) {
+        g_autofree char *name = g_strdup_printf("compute%u", i + 1);
+
+        e->attend[i] = (uint8_t)program->streams_count;
+        lh_program_add_stream(program, name, LH_STREAM_COMPUTE);
     }
 }
 
@@ -238,24 +276,17 @@ write_forward(LhSynthWriter *w)
         .came_alone = blocks ? LH_KERNEL_ID_copy_out : LH_KERNEL_ID_normalise,
         .finish = blocks ? LH_KERNEL_ID_round_out : LH_KERNEL_ID_normalise,
     };
+    const LhSynthGathering gathering = { .inputs = inputs, .count = G_N_ELEMENTS(inputs) };
     Results results = { g_new0(LhSynthWaits, entries), g_new0(bool, entries) };
-    guint call = 0;
 
     lh_synth_output_init(w, &output);
+    lh_synth_gather_local(w, &gathering);
+    lh_synth_gather_round(w, &gathering, 0);
     for (gsize i = 0; i < G_N_ELEMENTS(inputs); i++)
         lh_synth_each_own(w, &inputs[i], copy_piece);
-    lh_synth_gather(w, inputs, G_N_ELEMENTS(inputs), NULL);
     for (int turn = LH_SYNTH_LOCAL; turn < (int)e->layout->state->rounds; turn++) {
-        w->emitter->step = (uint32_t)(turn + 1);
-        for (; call < w->site->calls->len; call++) {
-            const LhSynthCall *c = &g_array_index(w->site->calls, LhSynthCall, call);
-
-            if (c->forward.turn != turn)
-                break;
-            attend(w, &results, c);
-        }
-        return_rows(w, &output, &results, turn, false);
-        return_rows(w, &output, &results, turn, true);
+        write_turn(w, &output, &results, turn);
+        lh_synth_gather_round(w, &gathering, (uint32_t)(turn + 2));
     }
     lh_synth_output_clear(&output);
     g_free(results.waits);
@@ -313,7 +344,7 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
                         .rank = rank,
                         .place = rank / p->gpus,
                         .gpu = rank % p->gpus,
-                        .gathered = g_new0(uint32_t, p->chunks),
+                        .gathered = g_new0(uint32_t, p->grain.slices * p->chunks),
                         .arrived = g_new0(LhSynthWaits, e->layout->state->rounds + 1),
                         .own_rows = g_new(uint32_t, outputs) };
 
@@ -327,13 +358,16 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
 }
 
 LhProgram *
-lh_synth_emit(const LhSynthState *state, LhSynthKernels kernels)
+lh_synth_emit(const LhSynthState *state, LhSynthStyle style)
 {
     const uint32_t ranks = state->problem->places * state->problem->gpus;
-    g_autoptr(LhSynthLayout) layout = lh_synth_layout_new(state, kernels);
-    LhSynthEmission e = { .layout = layout, .p = state->problem };
+    g_autoptr(LhSynthLayout) layout = lh_synth_layout_new(state, style.kernels);
+    LhSynthEmission e = {
+        .layout = layout, .p = state->problem, .attend_count = style.streams, .early = style.early
+    };
     LhExplicit *all = g_new0(LhExplicit, 1);
 
+    g_assert(style.streams >= 1 && style.streams <= LH_SYNTH_ATTEND_MAX);
     declare(&e);
     all->ranks_count = ranks;
     all->ranks = g_new0(LhExplicitRank, ranks);

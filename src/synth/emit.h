@@ -8,5 +8,19 @@
 
 #include "synth/layout.h"
 
+#define LH_SYNTH_ATTEND_MAX 4U
+#define LH_SYNTH_STYLES 8
+
+/* How an assignment becomes a program. */
+typedef struct {
+    LhSynthKernels kernels;
+    uint32_t
+        streams; /* that attend, in [1, LH_SYNTH_ATTEND_MAX]: small calls fill a GPU together */
+    bool early;  /* slice by slice: inputs come and results leave; else turn by turn */
+} LhSynthStyle;
+
+/* All that a search tries. */
+extern const LhSynthStyle lh_synth_styles[LH_SYNTH_STYLES];
+
 /* The program of an assignment, an explicit one. Caller frees. */
-LhProgram *lh_synth_emit(const LhSynthState *state, LhSynthKernels kernels);
+LhProgram *lh_synth_emit(const LhSynthState *state, LhSynthStyle style);

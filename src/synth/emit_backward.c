@@ -187,7 +187,7 @@ round_run(LhSynthWriter *w, const Run *run, const LhSynthWaits *computed, LhSynt
     const LhSynthOutput *o = run->output;
     const LhKernelArgs args = lh_synth_result_args(w, o->kind, run->count);
     const uint32_t id =
-        lh_emit_compute(w->emitter, LH_SYNTH_STREAM_MERGE, LH_KERNEL_ID_cast, &args);
+        lh_emit_compute(w->emitter, LH_SYNTH_STREAM_ROUND, LH_KERNEL_ID_cast, &args);
 
     lh_emit_operand(w->emitter, o->own, run->part, run->count);
     lh_emit_operand(w->emitter, o->sent, run->part, run->count);
@@ -207,7 +207,7 @@ round_sums(LhSynthWriter *w, const LhSynthOutput *o, LhSynthLeaving *leaving)
         int turn;
         const uint32_t at = lh_synth_result_at(w->site, o->kind, entry, &turn);
 
-        if (!lh_synth_completes(w, o->kind, entry, leaving->turn, leaving->remote))
+        if (!lh_synth_leaves(w, o->kind, entry, leaving))
             continue;
         for (uint32_t piece = 0; piece < p->pieces; piece++) {
             if (p->seats[entry % p->chunks * p->pieces + piece].rank == w->rank)
@@ -226,16 +226,15 @@ round_sums(LhSynthWriter *w, const LhSynthOutput *o, LhSynthLeaving *leaving)
 }
 
 static void
-return_sums(LhSynthWriter *w, LhSynthOutput *outputs, const Sums *sums, int turn, bool remote)
+return_sums(LhSynthWriter *w, LhSynthOutput *outputs, const Sums *sums, LhSynthLeaving leaving)
 {
     const LhSynthProblem *p = w->e->p;
-    LhSynthLeaving leaving = { .turn = turn, .remote = remote };
 
     for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++)
-        if (lh_synth_completes(w, LH_SYNTH_DQ, entry, turn, remote))
+        if (lh_synth_leaves(w, LH_SYNTH_DQ, entry, &leaving))
             lh_synth_join(&leaving.computed, &sums->rows[entry]);
     for (uint32_t entry = 0; entry < p->kv_slices * p->chunks; entry++)
-        if (lh_synth_completes(w, LH_SYNTH_DKV, entry, turn, remote))
+        if (lh_synth_leaves(w, LH_SYNTH_DKV, entry, &leaving))
             lh_synth_join(&leaving.computed, &sums->columns[entry]);
     for (int i = 0; i < 2; i++)
         round_sums(w, &outputs[i], &leaving);
@@ -263,20 +262,40 @@ gradient(LhSynthResult kind, uint16_t own, uint16_t sent, uint16_t came, uint16_
 }
 
 static void
-prepare(LhSynthWriter *w, Sums *sums)
+prepare(LhSynthWriter *w, Sums *sums, LhSynthGathering *gathering)
 {
     const LhSynthSlots *s = &w->e->slots;
     const LhSynthSite *site = w->site;
-    const LhSynthInput rows = rows_input(w->e);
-    LhSynthWaits derived = { { 0 } };
 
     for (uint16_t slot = s->delta; slot <= s->dkv_sum; slot++)
         lh_emit_alloc(w->emitter, slot);
-    lh_synth_note(w, &derived, derive_delta(w));
+    lh_synth_note(w, &gathering->waits, derive_delta(w));
+    lh_synth_gather_local(w, gathering);
+    lh_synth_gather_round(w, gathering, 0);
     clear(w, sums, s->dq_rows, site->q_parts, lh_synth_row_args(w->e, site->q_parts));
     clear(w, sums, s->dkv_columns, site->kv_parts, lh_synth_column_args(w->e, site->kv_parts));
-    lh_synth_each_own(w, &rows, copy_piece);
-    lh_synth_gather(w, &rows, 1, &derived);
+    lh_synth_each_own(w, gathering->inputs, copy_piece);
+}
+
+/* The calls of a turn, and what is complete behind them. */
+static void
+write_turn(LhSynthWriter *w, LhSynthOutput *outputs, Sums *sums, int turn)
+{
+    const GArray *calls = w->site->back_calls;
+    LhSynthSlices slices = { 0, 0 };
+
+    while (slices.end < w->e->p->grain.slices) {
+        slices = lh_synth_next_slices(w, slices.end);
+        for (guint i = 0; i < calls->len; i++) {
+            const LhSynthCall *c = &g_array_index(calls, LhSynthCall, i);
+
+            if (c->backward.turn == turn && c->slice >= slices.first && c->slice < slices.end)
+                attend(w, sums, c);
+        }
+        return_sums(w, outputs, sums,
+                    (LhSynthLeaving){ .turn = turn, .remote = true, .slices = slices });
+        return_sums(w, outputs, sums, (LhSynthLeaving){ .turn = turn, .slices = slices });
+    }
 }
 
 void
@@ -290,25 +309,19 @@ lh_synth_write_backward(LhSynthWriter *w)
         gradient(LH_SYNTH_DQ, s->dq_rows, s->dq_sent, s->dq_came, s->dq_sum, s->dq),
         gradient(LH_SYNTH_DKV, s->dkv_columns, s->dkv_sent, s->dkv_came, s->dkv_sum, s->dkv),
     };
+    const LhSynthInput rows = rows_input(e);
+    LhSynthGathering gathering = { .inputs = &rows, .count = 1 };
     Sums sums = { .rows = g_new0(LhSynthWaits, entries), .columns = g_new0(LhSynthWaits, entries) };
-    guint call = 0;
 
     w->emitter->phase = LH_PHASE_BACKWARD;
     w->emitter->step = first_step;
     for (gsize i = 0; i < G_N_ELEMENTS(outputs); i++)
         lh_synth_output_init(w, &outputs[i]);
-    prepare(w, &sums);
+    prepare(w, &sums, &gathering);
     for (int turn = LH_SYNTH_LOCAL; turn < (int)e->layout->state->rounds; turn++) {
         w->emitter->step = first_step + (uint32_t)(turn + 1);
-        for (; call < w->site->back_calls->len; call++) {
-            const LhSynthCall *c = &g_array_index(w->site->back_calls, LhSynthCall, call);
-
-            if (c->backward.turn != turn)
-                break;
-            attend(w, &sums, c);
-        }
-        return_sums(w, outputs, &sums, turn, true);
-        return_sums(w, outputs, &sums, turn, false);
+        write_turn(w, outputs, &sums, turn);
+        lh_synth_gather_round(w, &gathering, (uint32_t)(turn + 2));
     }
     for (uint16_t slot = s->lse_rows; slot <= s->dkv_sum; slot++)
         lh_emit_free(w->emitter, slot);

@@ -42,9 +42,9 @@ enum {
 typedef struct {
     LhSynthRecipe recipe;
     const LhSynthProblem *problem;
-    bool warm;                         /* it begins with the best */
-    LhTime times_ps[LH_SYNTH_KERNELS]; /* LH_TIME_NEVER: not simulated to the end, or too large */
-    LhTime time_ps;                    /* the least of them */
+    bool warm;                        /* it begins with the best */
+    LhTime times_ps[LH_SYNTH_STYLES]; /* LH_TIME_NEVER: not simulated to the end, or too large */
+    LhTime time_ps;                   /* the least of them */
     uint32_t simulated, too_large;
     uint64_t moves;
     LhSynthState *state; /* owned */
@@ -231,10 +231,11 @@ draw_candidate(const Search *s, uint32_t number)
                     .start =
                         (LhSynthStart)(lh_rng_bits(seed, number, DRAW_START) % LH_SYNTH_STARTS),
                     .seed = lh_rng_bits(seed, number, DRAW_SEED) },
-        .times_ps = { LH_TIME_NEVER, LH_TIME_NEVER },
         .time_ps = LH_TIME_NEVER,
     };
 
+    for (uint32_t i = 0; i < LH_SYNTH_STYLES; i++)
+        c.times_ps[i] = LH_TIME_NEVER;
     if (number >= EXPLORED * s->budget && s->kept_count > 0 && near < NEAR_SHARE) {
         c.problem = s->kept[0].problem;
         c.warm = near < WARM_SHARE;
@@ -275,9 +276,9 @@ is_writable(const LhProgram *program)
 }
 
 static void
-judge(Search *s, Candidate *c, LhSynthKernels kernels)
+judge(Search *s, Candidate *c, uint32_t style)
 {
-    g_autoptr(LhProgram) program = lh_synth_emit(c->state, kernels);
+    g_autoptr(LhProgram) program = lh_synth_emit(c->state, lh_synth_styles[style]);
     const LhHooks hooks = { .limit_ps = &s->limit_ps };
     g_autoptr(LhSimResult) result = NULL;
 
@@ -291,10 +292,10 @@ judge(Search *s, Candidate *c, LhSynthKernels kernels)
         c->too_large++;
         return;
     }
-    c->times_ps[kernels] = result->makespan_ps;
+    c->times_ps[style] = result->makespan_ps;
     if (result->makespan_ps < c->time_ps) {
         c->time_ps = result->makespan_ps;
-        c->recipe.kernels = kernels;
+        c->recipe.style = lh_synth_styles[style];
     }
 }
 
@@ -318,8 +319,9 @@ try_candidate(void *data, guint index)
     start(s, c);
     c->moves = cooling.moves;
     lh_synth_anneal(c->state, &cooling);
-    for (int kernels = 0; kernels < LH_SYNTH_KERNELS; kernels++)
-        judge(s, c, (LhSynthKernels)kernels);
+    for (uint32_t style = 0; style < LH_SYNTH_STYLES; style++)
+        if (!lh_synth_styles[style].early || c->problem->grain.slices > 1)
+            judge(s, c, style);
     pthread_mutex_lock(&s->lock);
     s->done++;
     pthread_mutex_unlock(&s->lock);
@@ -459,9 +461,9 @@ prove(const LhCompareRow *best, GError **error)
 
 /* A row of the program of a candidate that was kept. */
 static LhCompareRow *
-play_kept(const Search *s, const Candidate *c, LhSynthKernels kernels)
+play_kept(const Search *s, const Candidate *c, LhSynthStyle style)
 {
-    LhProgram *program = lh_synth_emit(c->state, kernels);
+    LhProgram *program = lh_synth_emit(c->state, style);
     LhCompareRow *row = play(s, "synth", program);
 
     row->made = program;
@@ -518,13 +520,13 @@ find_contenders(Search *s)
     for (uint32_t i = 0; i < s->kept_count; i++) {
         const Candidate *c = &s->kept[i];
 
-        for (int k = 0; k < LH_SYNTH_KERNELS; k++) {
+        for (uint32_t k = 0; k < LH_SYNTH_STYLES; k++) {
             Contender other = { NULL, LH_SYNTH_FOUND, c->recipe, i };
 
             if (c->times_ps[k] == LH_TIME_NEVER || (i > 0 && c->times_ps[k] != c->time_ps))
                 continue;
-            other.recipe.kernels = (LhSynthKernels)k;
-            other.row = play_kept(s, c, other.recipe.kernels);
+            other.recipe.style = lh_synth_styles[k];
+            other.row = play_kept(s, c, other.recipe.style);
             add_contender(s, contenders, other);
         }
     }
@@ -604,7 +606,7 @@ settle(Search *s, GError **error)
     if (s->options->from != NULL)
         offer(s, play(s, "from", s->options->from), LH_SYNTH_FROM);
     if (s->kept_count > 0)
-        offer(s, play_kept(s, &s->kept[0], s->kept[0].recipe.kernels), LH_SYNTH_FOUND);
+        offer(s, play_kept(s, &s->kept[0], s->kept[0].recipe.style), LH_SYNTH_FOUND);
     if (f->best == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
                     "no published schedule and none of %u candidates ends and fits in memory",
@@ -636,7 +638,8 @@ lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error)
     found->candidate_ps = LH_TIME_NEVER;
     found->bound = lh_synth_bound(setup);
     pthread_mutex_init(&s.lock, NULL);
-    find_published(&s);
+    if (!options->alone)
+        find_published(&s);
     make_portfolio(&s);
     if (s.portfolio->len > 0)
         search(&s);

@@ -18,7 +18,7 @@ typedef struct {
     double mean_weight;
     LhSynthStart start; /* LH_SYNTH_STARTS: the best candidate before it */
     uint64_t seed;
-    LhSynthKernels kernels;
+    LhSynthStyle style;
 } LhSynthRecipe;
 
 /* How far the search is. */
@@ -33,6 +33,8 @@ typedef struct {
     uint64_t moves;              /* of a candidate's annealing; 0: as many as its blocks need */
     uint64_t memory_limit_bytes; /* of a rank; 0: what the GPU has */
     guint threads;               /* 0: one for each core */
+    bool alone;                  /* no published schedule is simulated: the fastest candidate is
+                                    the answer */
     bool robust;                 /* judge the fastest programs again, and choose by that */
     const LhProgram *from;       /* a proven program of the scenario to go on from; NULL: none */
     /* Called on any thread, one at a time; false ends the search with what is found. NULL: none. */

@@ -52,7 +52,7 @@ lh_synth_column_args(const LhSynthEmission *e, uint64_t parts)
 uint8_t
 lh_synth_next_stream(LhSynthWriter *w)
 {
-    return w->calls++ % 2 == 0 ? LH_SYNTH_STREAM_FIRST : LH_SYNTH_STREAM_SECOND;
+    return w->e->attend[w->calls++ % w->e->attend_count];
 }
 
 uint32_t
@@ -75,13 +75,14 @@ LhSynthWaits
 lh_synth_inputs_of(const LhSynthWriter *w, const LhSynthCall *call, int turn)
 {
     const uint32_t chunks = w->e->p->chunks;
+    const uint32_t *gathered = &w->gathered[call->slice * chunks];
     LhSynthWaits waits = w->copied;
     uint32_t local = 0;
 
     for (uint32_t i = 0; i < call->rows; i++)
-        local = MAX(local, w->gathered[lh_synth_row_entry(w, call, i) % chunks]);
+        local = MAX(local, gathered[lh_synth_row_entry(w, call, i) % chunks]);
     for (uint32_t j = 0; j < call->columns; j++)
-        local = MAX(local, w->gathered[lh_synth_column_entry(w, call, j) % chunks]);
+        local = MAX(local, gathered[lh_synth_column_entry(w, call, j) % chunks]);
     waits.last[LH_SYNTH_STREAM_LOCAL] = MAX(waits.last[LH_SYNTH_STREAM_LOCAL], local);
     if (turn != LH_SYNTH_LOCAL)
         lh_synth_join(&waits, &w->arrived[turn + 1]);
@@ -116,7 +117,8 @@ post(Exchange *x, Message m)
 
     if (x->id == 0) {
         /* Results and inputs of one pair of ranks have no order: they need not meet. */
-        emitter->communicator = x->stream == LH_SYNTH_STREAM_RESULTS;
+        emitter->communicator =
+            x->stream == LH_SYNTH_STREAM_RESULTS || x->stream == LH_SYNTH_STREAM_CAME;
         x->id = lh_emit_exchange(emitter, x->stream) + 1;
         if (x->waits != NULL)
             lh_synth_wait(x->w, x->waits);
@@ -209,44 +211,66 @@ move_chunk(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t chun
     }
 }
 
-static void
-move_chunks(Exchange *x, const LhSynthInput *inputs, uint32_t count, uint32_t first, uint32_t end,
-            int turn)
+LhSynthSlices
+lh_synth_next_slices(const LhSynthWriter *w, uint32_t end)
 {
-    for (uint32_t k = 0; k < count; k++)
-        for (uint32_t slice = 0; slice < inputs[k].slices; slice++)
-            for (uint32_t chunk = first; chunk < end; chunk++)
-                move_chunk(x, &inputs[k], slice, chunk, turn);
+    return (LhSynthSlices){ end, w->e->early ? end + 1 : w->e->p->grain.slices };
+}
+
+/* Chunk @chunk in the slices of q, and of k and v in what begins with them. */
+static void
+gather_chunk(LhSynthWriter *w, const LhSynthGathering *g, LhSynthSlices slices, uint32_t chunk)
+{
+    const LhSynthProblem *p = w->e->p;
+    Exchange x = { .w = w, .stream = LH_SYNTH_STREAM_LOCAL, .waits = &g->waits };
+
+    for (uint32_t k = 0; k < g->count; k++) {
+        const uint32_t group = p->grain.slices / g->inputs[k].slices;
+        const uint32_t first = (slices.first + group - 1) / group;
+        const uint32_t end = (slices.end + group - 1) / group;
+
+        for (uint32_t slice = first; slice < end; slice++)
+            move_chunk(&x, &g->inputs[k], slice, chunk, LH_SYNTH_LOCAL);
+    }
+    if (x.id > 0)
+        w->local = x.id;
+    for (uint32_t slice = slices.first; slice < slices.end; slice++)
+        w->gathered[slice * p->chunks + chunk] = w->local;
 }
 
 void
-lh_synth_gather(LhSynthWriter *w, const LhSynthInput *inputs, uint32_t count,
-                const LhSynthWaits *waits)
+lh_synth_gather_local(LhSynthWriter *w, const LhSynthGathering *gathering)
 {
     const LhSynthProblem *p = w->e->p;
-    const uint32_t rounds = w->e->layout->state->rounds;
-    uint32_t last = 0;
+    LhSynthSlices slices = { 0, 0 };
 
-    for (uint32_t chunk = 0; chunk < p->chunks; chunk++) {
-        Exchange x = { .w = w, .stream = LH_SYNTH_STREAM_LOCAL, .waits = waits };
-
-        if (p->homes[chunk] != w->place)
-            continue;
-        move_chunks(&x, inputs, count, chunk, chunk + 1, LH_SYNTH_LOCAL);
-        last = MAX(last, x.id);
-        w->gathered[chunk] = last;
+    while (slices.end < p->grain.slices) {
+        slices = lh_synth_next_slices(w, slices.end);
+        for (uint32_t chunk = 0; chunk < p->chunks; chunk++)
+            if (p->homes[chunk] == w->place)
+                gather_chunk(w, gathering, slices, chunk);
     }
-    for (uint32_t t = 0; t < rounds; t++) {
-        w->arrived[t + 1] = t > 0 ? w->arrived[t] : (LhSynthWaits){ { 0 } };
-        for (uint32_t d = 0; d < w->e->streams; d++) {
-            Exchange x = { .w = w,
-                           .stream = (uint8_t)(LH_SYNTH_STREAM_DISTANCE + d),
-                           .waits = waits };
+}
 
-            move_chunks(&x, inputs, count, 0, p->chunks, (int)t);
-            if (x.id > 0)
-                lh_synth_note(w, &w->arrived[t + 1], x.id - 1);
-        }
+void
+lh_synth_gather_round(LhSynthWriter *w, const LhSynthGathering *gathering, uint32_t round)
+{
+    const LhSynthProblem *p = w->e->p;
+
+    if (round >= w->e->layout->state->rounds)
+        return;
+    w->arrived[round + 1] = round > 0 ? w->arrived[round] : (LhSynthWaits){ { 0 } };
+    for (uint32_t d = 0; d < w->e->streams; d++) {
+        Exchange x = { .w = w,
+                       .stream = (uint8_t)(LH_SYNTH_STREAM_DISTANCE + d),
+                       .waits = &gathering->waits };
+
+        for (uint32_t k = 0; k < gathering->count; k++)
+            for (uint32_t slice = 0; slice < gathering->inputs[k].slices; slice++)
+                for (uint32_t chunk = 0; chunk < p->chunks; chunk++)
+                    move_chunk(&x, &gathering->inputs[k], slice, chunk, (int)round);
+        if (x.id > 0)
+            lh_synth_note(w, &w->arrived[round + 1], x.id - 1);
     }
 }
 
@@ -315,15 +339,27 @@ lh_synth_result_args(const LhSynthWriter *w, LhSynthResult kind, uint32_t parts)
                                 : lh_synth_row_args(w->e, parts);
 }
 
+/* Whether slice @slice of a kind leaves with the slices of q. */
+static bool
+is_among(const LhSynthProblem *p, LhSynthResult kind, uint32_t slice, LhSynthSlices slices)
+{
+    const uint32_t group = p->grain.slices / lh_synth_result_slices(p, kind);
+    const uint32_t last = slice * group + group - 1;
+
+    return last >= slices.first && last < slices.end;
+}
+
 bool
-lh_synth_completes(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry, int turn,
-                   bool remote)
+lh_synth_leaves(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry,
+                const LhSynthLeaving *leaving)
 {
     const LhSynthProblem *p = w->e->p;
     int complete;
 
     return lh_synth_result_at(w->site, kind, entry, &complete) != LH_SYNTH_NONE &&
-           complete == turn && (p->homes[entry % p->chunks] != w->place) == remote;
+           complete == leaving->turn &&
+           (p->homes[entry % p->chunks] != w->place) == leaving->remote &&
+           is_among(p, kind, entry / p->chunks, leaving->slices);
 }
 
 /* @waits: NULL where streams are order enough. */
@@ -400,14 +436,18 @@ run_of(const LhSynthWriter *w, const LhSynthOutput *o, const LhSynthArrival *a)
 }
 
 static bool
-is_of_turn(const LhSynthArrival *a, int turn, bool remote)
+arrives(const LhSynthWriter *w, const LhSynthOutput *o, const LhSynthArrival *a,
+        const LhSynthLeaving *leaving)
 {
-    return a->turn == turn && a->remote == remote;
+    const LhSynthProblem *p = w->e->p;
+
+    return a->turn == leaving->turn && a->remote == leaving->remote &&
+           is_among(p, o->kind, a->output % lh_synth_result_slices(p, o->kind), leaving->slices);
 }
 
-/* Merges the arrivals of a turn that come from the rank itself, or (@own false) from others. */
+/* Merges what comes from the rank itself, or (@own false) from others. */
 static void
-merge_arrivals(LhSynthWriter *w, LhSynthOutput *o, int turn, bool remote, bool own,
+merge_arrivals(LhSynthWriter *w, LhSynthOutput *o, const LhSynthLeaving *leaving, bool own,
                const LhSynthWaits *waits)
 {
     const GArray *arrivals = arrivals_of(w, o);
@@ -417,7 +457,7 @@ merge_arrivals(LhSynthWriter *w, LhSynthOutput *o, int turn, bool remote, bool o
         const LhSynthArrival *a = &g_array_index(arrivals, LhSynthArrival, i);
         Run next;
 
-        if (!is_of_turn(a, turn, remote) || (a->source == w->rank) != own)
+        if (!arrives(w, o, a, leaving) || (a->source == w->rank) != own)
             continue;
         next = run_of(w, o, a);
         if (run.count > 0 && next.slot == run.slot && next.part == run.part + run.count &&
@@ -443,7 +483,7 @@ result_label(const LhSynthOutput *o, const LhSynthArrival *a)
 }
 
 static void
-send_results(Exchange *x, const LhSynthOutput *o, int turn)
+send_results(Exchange *x, const LhSynthOutput *o, const LhSynthLeaving *leaving)
 {
     const LhSynthReturns *returns = x->w->e->returns[o->kind];
     const GArray *departures = returns->departures[x->w->rank];
@@ -453,13 +493,13 @@ send_results(Exchange *x, const LhSynthOutput *o, int turn)
         const LhSynthArrival *a =
             &g_array_index(returns->arrivals[d->peer], LhSynthArrival, d->index);
 
-        if (is_of_turn(a, turn, x->stream == LH_SYNTH_STREAM_RESULTS))
+        if (arrives(x->w, o, a, leaving))
             post(x, (Message){ true, d->peer, result_label(o, a), &o->sent, 1, a->from });
     }
 }
 
 static void
-receive_results(Exchange *x, const LhSynthOutput *o, int turn)
+receive_results(Exchange *x, const LhSynthOutput *o, const LhSynthLeaving *leaving)
 {
     const LhSynthWriter *w = x->w;
     const GArray *arrivals = arrivals_of(w, o);
@@ -467,7 +507,7 @@ receive_results(Exchange *x, const LhSynthOutput *o, int turn)
     for (guint i = 0; i < arrivals->len; i++) {
         const LhSynthArrival *a = &g_array_index(arrivals, LhSynthArrival, i);
 
-        if (a->source != w->rank && is_of_turn(a, turn, x->stream == LH_SYNTH_STREAM_RESULTS))
+        if (a->source != w->rank && arrives(w, o, a, leaving))
             post(x, (Message){ false, a->source, result_label(o, a), &o->came, 1, a->at });
     }
 }
@@ -476,21 +516,21 @@ void
 lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
                 const LhSynthLeaving *leaving)
 {
-    const int turn = leaving->turn;
-    const bool remote = leaving->remote;
     LhSynthWaits received = { { 0 } };
-    Exchange x = { .w = w,
-                   .stream = remote ? LH_SYNTH_STREAM_RESULTS : LH_SYNTH_STREAM_LOCAL,
-                   .waits = &leaving->sendable };
+    Exchange out = { .w = w,
+                     .stream = leaving->remote ? LH_SYNTH_STREAM_RESULTS : LH_SYNTH_STREAM_LOCAL,
+                     .waits = &leaving->sendable };
+    Exchange apart = { .w = w, .stream = LH_SYNTH_STREAM_CAME };
+    Exchange *in = leaving->remote ? &apart : &out; /* neither way waits for the other */
 
     for (uint32_t i = 0; i < count; i++)
-        merge_arrivals(w, &outputs[i], turn, remote, true, &leaving->computed);
+        merge_arrivals(w, &outputs[i], leaving, true, &leaving->computed);
     for (uint32_t i = 0; i < count; i++)
-        send_results(&x, &outputs[i], turn);
+        send_results(&out, &outputs[i], leaving);
     for (uint32_t i = 0; i < count; i++)
-        receive_results(&x, &outputs[i], turn);
-    if (x.id > 0)
-        lh_synth_note(w, &received, x.id - 1);
+        receive_results(in, &outputs[i], leaving);
+    if (in->id > 0)
+        lh_synth_note(w, &received, in->id - 1);
     for (uint32_t i = 0; i < count; i++)
-        merge_arrivals(w, &outputs[i], turn, remote, false, &received);
+        merge_arrivals(w, &outputs[i], leaving, false, &received);
 }

@@ -1,13 +1,14 @@
 /*
  * One rank's ops, as they are written: waits between streams, exchanges, inputs that are gathered
- * round by round, and results that go home and are added up there. Streams: two that attend in
- * turn, so that one uses what the other's last wave leaves idle; one that merges; one for messages
- * within a place, one for results, and one for each distance between places, modulo a few: places
- * do not wait for each other's rounds.
+ * round by round, and results that go home and are added up there. Streams: some that attend in
+ * turn, so that one uses what the others leave idle; one that merges, and one that rounds; one for
+ * messages within a place, one each for results that leave and that come, and one for each distance
+ * between places, modulo a few: places do not wait for each other's rounds.
  */
 #pragma once
 
 #include "program/emit.h"
+#include "synth/emit.h"
 #include "synth/returns.h"
 
 #define LH_SYNTH_DISTANCES 3U
@@ -17,7 +18,9 @@ enum {
     LH_SYNTH_STREAM_LOCAL,
     LH_SYNTH_STREAM_SECOND,
     LH_SYNTH_STREAM_MERGE,
-    LH_SYNTH_STREAM_RESULTS,
+    LH_SYNTH_STREAM_RESULTS,  /* that leave for other places */
+    LH_SYNTH_STREAM_CAME,     /* that come from there */
+    LH_SYNTH_STREAM_ROUND,    /* sums are rounded before they leave */
     LH_SYNTH_STREAM_DISTANCE, /* and the next ones */
 };
 
@@ -41,6 +44,9 @@ typedef struct {
     LhProgram *program;
     LhSynthSlots slots;
     uint32_t streams;                          /* for distances */
+    uint32_t attend_count;                     /* streams that attend ... */
+    uint8_t attend[LH_SYNTH_ATTEND_MAX];       /* ... and which */
+    bool early;                                /* results leave slice by slice */
     LhSynthReturns *returns[LH_SYNTH_RESULTS]; /* NULL: there are none */
 } LhSynthEmission;
 
@@ -79,12 +85,13 @@ struct _LhSynthWriter {
     LhEmitter *emitter;
     const LhSynthSite *site;
     uint32_t rank, place, gpu;
-    LhSynthWaits copied;   /* the rank's own pieces are in the layout */
-    uint32_t *gathered;    /* [chunks]: the exchange behind which a local one is there, + 1 */
+    LhSynthWaits copied; /* the rank's own pieces are in the layout */
+    uint32_t *gathered; /* [slices * chunks]: the exchange behind which a local one is there, + 1 */
+    uint32_t local;     /* the last of them */
     LhSynthWaits *arrived; /* [rounds + 1]: inputs of the rounds before */
     uint32_t *own_rows; /* [parts of o]: where the rank's own rows are in its layout; LH_SYNTH_NONE:
                            they are not needed there, or another GPU has those heads */
-    uint32_t calls;
+    uint32_t calls;     /* of attention so far */
 };
 
 /* --- waits --- */
@@ -120,17 +127,42 @@ typedef void (*LhSynthPieceFunc)(LhSynthWriter *w, const LhSynthInput *input, ui
                                  uint32_t at);
 void lh_synth_each_own(LhSynthWriter *w, const LhSynthInput *input, LhSynthPieceFunc each);
 
-/* Exchanges of all inputs, first within the place, then round by round, behind @waits (NULL:
- * nothing): sets `gathered` and `arrived`. */
-void lh_synth_gather(LhSynthWriter *w, const LhSynthInput *inputs, uint32_t count,
-                     const LhSynthWaits *waits);
+/* Inputs that are gathered together. */
+typedef struct {
+    const LhSynthInput *inputs;
+    uint32_t count;
+    LhSynthWaits waits; /* of all their exchanges */
+} LhSynthGathering;
+
+/* Exchanges within the place: sets `gathered`. */
+void lh_synth_gather_local(LhSynthWriter *w, const LhSynthGathering *gathering);
+
+/* Exchanges of what round @round needs, if there is such a round: sets `arrived`. The rounds come
+ * in their order. */
+void lh_synth_gather_round(LhSynthWriter *w, const LhSynthGathering *gathering, uint32_t round);
 
 /* --- results --- */
 
-/* Whether the rank's place completes its result for an entry in this turn, for tokens that live
- * elsewhere (@remote), or at the place. */
-bool lh_synth_completes(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry, int turn,
-                        bool remote);
+/* Slices of a GPU's heads whose results leave together. */
+typedef struct {
+    uint32_t first, end;
+} LhSynthSlices;
+
+/* The slices that leave behind those of [0, @end): all of them, or, where results leave early, one.
+ */
+LhSynthSlices lh_synth_next_slices(const LhSynthWriter *w, uint32_t end);
+
+/* Results that are complete behind the calls of a turn. */
+typedef struct {
+    int turn;
+    bool remote;                     /* of tokens that live at other places; else of the own */
+    LhSynthSlices slices;            /* those of k and v leave with the last slice of q */
+    LhSynthWaits computed, sendable; /* when they are added up here, and when they are sent */
+} LhSynthLeaving;
+
+/* Whether the rank's place has a result for an entry that is among those. */
+bool lh_synth_leaves(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry,
+                     const LhSynthLeaving *leaving);
 
 /* Arguments of a call on @parts parts of a kind of result. */
 LhKernelArgs lh_synth_result_args(const LhSynthWriter *w, LhSynthResult kind, uint32_t parts);
@@ -138,13 +170,6 @@ LhKernelArgs lh_synth_result_args(const LhSynthWriter *w, LhSynthResult kind, ui
 /* Begins and ends the sums of an output. */
 void lh_synth_output_init(const LhSynthWriter *w, LhSynthOutput *output);
 void lh_synth_output_clear(LhSynthOutput *output);
-
-/* Results that are complete behind the calls of a turn. */
-typedef struct {
-    int turn;
-    bool remote;                     /* of tokens that live at other places; else of the own */
-    LhSynthWaits computed, sendable; /* when they are added up here, and when they are sent */
-} LhSynthLeaving;
 
 /* The rank's own are added up, others sent, and those that come added up. */
 void lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
