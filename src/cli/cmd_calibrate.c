@@ -319,25 +319,25 @@ const LhCommand lh_command_calibrate = {
     .name = "calibrate",
     .arguments = "[OPTIONS] -o PROFILE",
     .summary = "Measure this machine and write a profile for sim, compare and validate.",
-    .details =
-        "Times the kernels at several block lengths, masks and head dimensions, then how\n"
-        "long the executor takes to issue an op and to synchronise, and messages between\n"
-        "threads. Fits the simulator's constants to these times, and prints how far the\n"
-        "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
-        "cores of this machine. With --backend mpi, in the processes of mpirun, it finds\n"
-        "out which of them share a host, what links inside and between hosts reach, and\n"
-        "who shares an adapter, and writes a topology file of the cluster as well.\n"
-        "With --backend cuda or nccl it measures GPUs, as those of the cluster named: kernels\n"
-        "on all of them at once, the host's calls, messages by kind of link, collectives of\n"
-        "the library, and kernels beside messages; the profile is for that cluster.\n"
-        "docs/validate.md describes the method.\n\n"
-        "  longhaul calibrate -o here.json\n"
-        "  longhaul calibrate --quick --statistic best -o here.json\n"
-        "  longhaul sim --cluster this-machine --ranks 2 --schedule ring \\\n"
-        "      --profile here.json\n"
-        "  mpirun -n 8 longhaul calibrate --backend mpi -o profile.json \\\n"
-        "      --topology cluster.json\n"
-        "  longhaul calibrate --backend nccl --ranks 8 --cluster hgx-h100 -o gpus.json\n",
+    .details = "Times the kernels at several block lengths, masks and head dimensions, then how\n"
+               "long the executor takes to issue an op and to synchronise, and messages between\n"
+               "threads. Fits the simulator's constants to these times, and prints how far the\n"
+               "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
+               "cores of this machine. With --backend mpi, in the processes of mpirun, it finds\n"
+               "out which of them share a host, what links inside and between hosts reach, and\n"
+               "who shares an adapter, and writes a topology file of the cluster as well.\n"
+               "With --backend cuda or nccl it measures GPUs, as those of the cluster named:\n"
+               "kernels on all of them at once, the host's calls, messages by kind of link,\n"
+               "collectives of the library, and kernels beside messages; the profile is for that\n"
+               "cluster.\n"
+               "docs/validate.md describes the method.\n\n"
+               "  longhaul calibrate -o here.json\n"
+               "  longhaul calibrate --quick --statistic best -o here.json\n"
+               "  longhaul sim --cluster this-machine --ranks 2 --schedule ring \\\n"
+               "      --profile here.json\n"
+               "  mpirun -n 8 longhaul calibrate --backend mpi -o profile.json \\\n"
+               "      --topology cluster.json\n"
+               "  longhaul calibrate --backend nccl --ranks 8 --cluster hgx-h100 -o gpus.json\n",
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

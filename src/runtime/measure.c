@@ -43,18 +43,22 @@ lh_measure_storage(const LhOperand *o, LhDtype dtype)
                : lh_dtype_storage(dtype);
 }
 
-/* Enough for any kind of operand. */
+/* Enough for an operand of its kind. */
 uint64_t
 lh_measure_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand)
 {
-    const uint64_t q = (uint64_t)a->batch * a->nq * a->heads * (a->head_dim + 2);
+    const LhTensorKind kind = kernel->operands[operand].kind;
+    const uint64_t heads = (uint64_t)a->batch * a->heads;
+    const uint64_t q = heads * a->nq * (a->head_dim + 2);
     const uint64_t kv = 2 * (uint64_t)a->batch * a->nk * a->groups * a->head_dim;
-    const uint64_t scores = (uint64_t)a->batch * a->heads * a->nq * a->nk;
-    const uint64_t states =
-        (uint64_t)a->batch * a->heads * a->head_dim * a->head_dim * MAX(a->states, 1);
 
-    return kernel->operand_elements != NULL ? kernel->operand_elements(a, operand)
-                                            : MAX(MAX(q, kv), MAX(MAX(scores, states), 1));
+    if (kernel->operand_elements != NULL)
+        return kernel->operand_elements(a, operand);
+    if (kind == LH_TENSOR_SCORES || kind == LH_TENSOR_PROBS || kind == LH_TENSOR_DSCORES)
+        return heads * a->nq * a->nk;
+    if (kind == LH_TENSOR_STATE || kind == LH_TENSOR_DSTATE)
+        return heads * a->head_dim * a->head_dim * MAX(a->states, 1);
+    return MAX(MAX(q, kv), 1);
 }
 
 /*
