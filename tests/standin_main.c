@@ -1,9 +1,11 @@
 /*
  * The whole program on the stand-ins: STANDIN_SEED, STANDIN_QUEUES and STANDIN_EAGER say how they
  * behave; STANDIN_DEVICES (default 16), STANDIN_MEMORY (bytes of each) and STANDIN_DRIVER what
- * there is. What they find is printed at the end, and makes the exit status 9.
+ * there is. With STANDIN_IDLE nothing is computed, and kernels take what their flops and bytes
+ * ask for. What they find is printed at the end, and makes the exit status 9.
  */
 #include "standin/standin.h"
+#include "standin/standin_calls.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -30,6 +32,16 @@ kernel_seconds(const char *name, const uint32_t grid[3])
     return 1e-6;
 }
 
+/* Of an idle run: what tells shapes apart. */
+static double
+call_seconds(LhKernelId id, const LhKernelArgs *args)
+{
+    const LhKernel *kernel = lh_kernels[id];
+
+    return 1e-6 + (double)kernel->flops(args) / 400e12 +
+           (double)kernel->memory_bytes(args, 2) / 2e12;
+}
+
 static void
 end(void)
 {
@@ -51,9 +63,13 @@ begin(void)
                                      .memory_bytes = number_of("STANDIN_MEMORY", 0),
                                      .driver = (int)number_of("STANDIN_DRIVER", 0) };
 
-    const StandinTimes times = { kernel_seconds, 1e-6, 1e11 };
+    const StandinTimes times = { kernel_seconds, 1e-6, 1e11,
+                                 .idle = number_of("STANDIN_IDLE", 0) != 0,
+                                 .fill_bytes_per_s = number_of("STANDIN_IDLE", 0) != 0 ? 2e12 : 0 };
 
-    standin_start(&options);
     standin_times(&times);
+    standin_start(&options);
+    if (times.idle)
+        standin_call_seconds = call_seconds;
     atexit(end);
 }

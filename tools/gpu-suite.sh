@@ -14,6 +14,7 @@
 #     nccl        the same with a GPU for each rank
 #     failures    what must end with a name
 #     speed       attention on one GPU, beside PyTorch's where it is installed
+#     truth       calibrate and validate, on GPUs of the cluster that LONGHAUL_CLUSTER names (hgx-h100)
 #
 # --small takes few tokens: for tests of this script, where something stands for a GPU.
 #
@@ -26,15 +27,15 @@ usage() {
     exit 2
 }
 
-all='machine kernels sanitizer copies nccl failures speed'
+all='machine kernels sanitizer copies nccl failures speed truth'
 source=$(dirname "$(dirname "$(realpath "$0")")")
 document=$source/docs/gpu-validation.md program=
-tokens=256 lengths='1024 2048 4096 8192'
+tokens=256 lengths='1024 2048 4096 8192' truth_tokens=8192 truth_heads=16 truth_width=128 quick=
 while [ $# -gt 0 ]; do
     case $1 in
     --program) program=$(realpath "${2:?}") && shift 2 ;;
     --document) document=$(realpath "${2:?}") && shift 2 ;;
-    --small) tokens=16 lengths='64 128' && shift ;;
+    --small) tokens=16 lengths='64 128' truth_tokens=16 truth_heads=4 truth_width=64 quick=--quick && shift ;;
     -*) usage ;;
     *) break ;;
     esac
@@ -261,6 +262,48 @@ END
         row $n "$ours" "$theirs" "$result"
         [ $status -eq 0 ] || not_well "$n tokens: WRONG"
     done
+}
+
+# What validate says, as rows.
+validated_rows() {
+    python3 - "$folder/validation.json" <<'END'
+import json, sys
+result = json.load(open(sys.argv[1]))
+cause = result.get("explanation", {}).get("best") or "none"
+for row in result["schedules"]:
+    if row["refused"] or "measured_s" not in row:
+        print("| {} | | | | {} |".format(row["schedule"], row["refused"]))
+    else:
+        print("| {} | {:.3f} | {:.3f} | {:+.1f} | {} |".format(
+            row["schedule"], 1e3 * row["measured_s"], 1e3 * row["predicted_s"],
+            100 * row["makespan_error"], cause))
+END
+}
+
+piece_truth() {
+    local ranks=$((gpus < 8 ? gpus : 8)) on='--backend cuda' few=
+    table schedule 'measured, ms' 'predicted, ms' 'error, %' 'constants that explain most of what is off'
+    if [ "$ranks" -gt 1 ]; then
+        on='--backend nccl' few="--ranks $ranks"
+    fi
+    # shellcheck disable=SC2086
+    timed "$program" calibrate $on $few $quick --cluster "${LONGHAUL_CLUSTER:-hgx-h100}" -o "$folder/gpus.json"
+    if [ $status -ne 0 ]; then
+        row calibrate '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
+        not_well "calibrate: status $status"
+        return
+    fi
+    # shellcheck disable=SC2086
+    timed "$program" validate $on $few --cluster "${LONGHAUL_CLUSTER:-hgx-h100}" --profile "$folder/gpus.json" \
+        --seq-length $((truth_tokens * ranks)) --num-attention-heads $truth_heads --num-query-groups $truth_heads \
+        --kv-channels $truth_width --schedule ring --schedule zigzag --schedule ulysses --schedule usp \
+        --format json -o "$folder/validation.json"
+    if [ $status -gt 1 ]; then
+        row validate '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
+        not_well "validate: status $status"
+        return
+    fi
+    validated_rows || not_well 'validate: no result'
 }
 
 # ---- all of it ----

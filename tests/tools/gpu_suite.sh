@@ -40,6 +40,9 @@ suite 0 "$build" machine failures speed
 grep -q '^| device | GPU 1: stand-in' page.md || fail "no device: $(cat page.md)"
 grep -q '^| more ranks than GPUs | 4 | rank 2 needs GPU 2' page.md || fail "no failure: $(cat page.md)"
 [ "$(grep -c '^| [0-9]* | [0-9.]* | .* | ok |$' page.md)" -eq 2 ] || fail "no rates: $(cat page.md)"
+STANDIN_IDLE=1 suite 0 "$build" truth
+[ "$(grep -Ec '^\| (ring|zigzag|ulysses|usp) \| [0-9.]+ \| [0-9.]+ \| [-+][0-9.]+ \| [a-z]+ \|$' page.md)" -eq 4 ] ||
+    fail "no predictions: $(cat page.md)"
 [ "$(grep -c '<!-- gpu-suite' page.md)" -eq "$(grep -c '<!-- gpu-suite' "$page")" ] || fail 'tables are gone'
 [ "$(grep -vc '^|' page.md)" -eq "$(grep -vc '^|' "$page")" ] || fail 'there is more than tables'
 
