@@ -260,6 +260,7 @@ validate(const char *profile, LhCollectiveModel collectives)
     scenario->kv_channels = 128;
     scenario->network = LH_NETWORK_ALPHA_BETA;
     scenario->collectives = (int)collectives;
+    scenario->schedule = g_ptr_array_new_with_free_func(g_free);
     for (gsize i = 0; i < G_N_ELEMENTS(schedules); i++)
         g_ptr_array_add(scenario->schedule, g_strdup(schedules[i]));
     setup = lh_setup_new(scenario, &error);
