@@ -53,8 +53,8 @@ static const LhField options[] = {
       .min = 1,
       .max = LH_SYNTH_BUDGET_MAX,
       .placeholder = "CANDIDATES",
-      .description = "With --synth, candidates to search through; default " G_STRINGIFY(
-          LH_SYNTH_BUDGET) "." },
+      .description =
+          "With --synth, candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
     LH_OPTION_JOBS(Options, jobs, "Schedules to simulate"),
     LH_OPTION_PROVENANCE(Options, provenance),
     LH_OPTION_MAX_WORK(Options, max_work_ps),
@@ -130,11 +130,10 @@ search(const LhSetup *setup, const Options *o, LhSynthesis **found, GError **err
 
     if (!o->synth)
         return true;
-    synthesis = lh_synth_live(setup,
-                              (LhSynthOptions){ .budget = (uint32_t)o->budget,
-                                                .threads = (guint)o->jobs,
-                                                .alone = true },
-                              error);
+    synthesis = lh_synth_live(
+        setup,
+        (LhSynthOptions){ .budget = (uint32_t)o->budget, .threads = (guint)o->jobs, .alone = true },
+        error);
     if (synthesis == NULL)
         return false;
     if (synthesis->interrupted) {

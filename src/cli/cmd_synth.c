@@ -164,7 +164,7 @@ print_recipe(const LhSynthesis *s, GString *out)
         r->grain.zigzag ? "zigzag" : "contiguous", r->grain.slices,
         r->grain.fine * (r->grain.zigzag ? 2 : 1), r->rounds,
         r->style.kernels == LH_SYNTH_BLOCKS ? "attention_block" : "attention_fwd", r->style.streams,
-        r->style.early ? ", slice by slice" : "",
+        r->style.early ? ", early" : "",
         r->start == LH_SYNTH_STARTS ? "the best so far" : lh_synth_start_names[r->start]);
 }
 

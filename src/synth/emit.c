@@ -7,6 +7,8 @@
 #include "sched/common/pass.h"
 #include "synth/writer.h"
 
+#define STAGES 3U /* of a turn, where results leave early */
+
 const LhSynthStyle lh_synth_styles[LH_SYNTH_STYLES] = {
     { LH_SYNTH_ACCUMULATE, 2, false }, { LH_SYNTH_BLOCKS, 2, false },
     { LH_SYNTH_ACCUMULATE, 4, false }, { LH_SYNTH_BLOCKS, 4, false },
@@ -145,25 +147,23 @@ return_rows(LhSynthWriter *w, LhSynthOutput *output, const Results *r, LhSynthLe
     lh_synth_return(w, output, 1, &leaving);
 }
 
-/* The calls of a turn, and what is complete behind them. */
+/* The calls of a turn, and what is complete behind its stages. */
 static void
 write_turn(LhSynthWriter *w, LhSynthOutput *output, Results *r, int turn)
 {
     const GArray *calls = w->site->calls;
-    LhSynthSlices slices = { 0, 0 };
+    const uint32_t stages = w->e->layout->stages, first = (uint32_t)(turn + 1) * stages;
 
     w->emitter->step = (uint32_t)(turn + 1);
-    while (slices.end < w->e->p->grain.slices) {
-        slices = lh_synth_next_slices(w, slices.end);
+    for (uint32_t stage = first; stage < first + stages; stage++) {
         for (guint i = 0; i < calls->len; i++) {
             const LhSynthCall *c = &g_array_index(calls, LhSynthCall, i);
 
-            if (c->forward.turn == turn && c->slice >= slices.first && c->slice < slices.end)
+            if (c->forward.stage == stage)
                 attend(w, r, c);
         }
-        return_rows(w, output, r, (LhSynthLeaving){ .turn = turn, .slices = slices });
-        return_rows(w, output, r,
-                    (LhSynthLeaving){ .turn = turn, .remote = true, .slices = slices });
+        return_rows(w, output, r, (LhSynthLeaving){ .stage = stage });
+        return_rows(w, output, r, (LhSynthLeaving){ .stage = stage, .remote = true });
     }
 }
 
@@ -361,7 +361,8 @@ LhProgram *
 lh_synth_emit(const LhSynthState *state, LhSynthStyle style)
 {
     const uint32_t ranks = state->problem->places * state->problem->gpus;
-    g_autoptr(LhSynthLayout) layout = lh_synth_layout_new(state, style.kernels);
+    g_autoptr(LhSynthLayout) layout =
+        lh_synth_layout_new(state, style.kernels, style.early ? STAGES : 1);
     LhSynthEmission e = {
         .layout = layout, .p = state->problem, .attend_count = style.streams, .early = style.early
     };

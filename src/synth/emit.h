@@ -14,9 +14,9 @@
 /* How an assignment becomes a program. */
 typedef struct {
     LhSynthKernels kernels;
-    uint32_t
-        streams; /* that attend, in [1, LH_SYNTH_ATTEND_MAX]: small calls fill a GPU together */
-    bool early;  /* slice by slice: inputs come and results leave; else turn by turn */
+    uint32_t streams; /* that attend, up to LH_SYNTH_ATTEND_MAX: small calls fill a GPU together */
+    bool early; /* inputs come slice by slice within a place, and results leave in stages of a turn;
+                   else all at once, and behind the turn */
 } LhSynthStyle;
 
 /* All that a search tries. */

@@ -204,8 +204,8 @@ round_sums(LhSynthWriter *w, const LhSynthOutput *o, LhSynthLeaving *leaving)
     Run run = { .output = o };
 
     for (uint32_t entry = 0; entry < entries; entry++) {
-        int turn;
-        const uint32_t at = lh_synth_result_at(w->site, o->kind, entry, &turn);
+        uint32_t stage;
+        const uint32_t at = lh_synth_result_at(w->site, o->kind, entry, &stage);
 
         if (!lh_synth_leaves(w, o->kind, entry, leaving))
             continue;
@@ -277,24 +277,22 @@ prepare(LhSynthWriter *w, Sums *sums, LhSynthGathering *gathering)
     lh_synth_each_own(w, gathering->inputs, copy_piece);
 }
 
-/* The calls of a turn, and what is complete behind them. */
+/* The calls of a turn, and what is complete behind its stages. */
 static void
 write_turn(LhSynthWriter *w, LhSynthOutput *outputs, Sums *sums, int turn)
 {
     const GArray *calls = w->site->back_calls;
-    LhSynthSlices slices = { 0, 0 };
+    const uint32_t stages = w->e->layout->stages, first = (uint32_t)(turn + 1) * stages;
 
-    while (slices.end < w->e->p->grain.slices) {
-        slices = lh_synth_next_slices(w, slices.end);
+    for (uint32_t stage = first; stage < first + stages; stage++) {
         for (guint i = 0; i < calls->len; i++) {
             const LhSynthCall *c = &g_array_index(calls, LhSynthCall, i);
 
-            if (c->backward.turn == turn && c->slice >= slices.first && c->slice < slices.end)
+            if (c->backward.stage == stage)
                 attend(w, sums, c);
         }
-        return_sums(w, outputs, sums,
-                    (LhSynthLeaving){ .turn = turn, .remote = true, .slices = slices });
-        return_sums(w, outputs, sums, (LhSynthLeaving){ .turn = turn, .slices = slices });
+        return_sums(w, outputs, sums, (LhSynthLeaving){ .stage = stage, .remote = true });
+        return_sums(w, outputs, sums, (LhSynthLeaving){ .stage = stage });
     }
 }
 

@@ -164,8 +164,8 @@ judge(const Gather *g, LhSynthCall *call)
         rows += p->homes[row_of(g, call->row + i)] != g->place;
     for (uint32_t j = 0; j < call->columns; j++)
         columns += p->homes[column_of(g, call->column + j)] != g->place;
-    call->forward = (LhSynthWhen){ rows + columns == 0 ? LH_SYNTH_LOCAL : (int)g->turn,
-                                   (double)rows / call->rows };
+    call->forward = (LhSynthWhen){ .turn = rows + columns == 0 ? LH_SYNTH_LOCAL : (int)g->turn,
+                                   .remote = (double)rows / call->rows };
 }
 
 /* By turn; in a turn, first what others wait for. @offset: of the pass's LhSynthWhen in a call. */
@@ -182,11 +182,29 @@ by_turn(gconstpointer a, gconstpointer b, gpointer offset)
     return 0;
 }
 
-/* GLib sorts by merging: equal calls stay in their order. */
-static void
-sort_calls(GArray *calls, gsize offset)
+static LhSynthWhen *
+when_of(GArray *calls, guint index, gsize offset)
 {
+    return G_STRUCT_MEMBER_P(&g_array_index(calls, LhSynthCall, index), offset);
+}
+
+/* GLib sorts by merging: equal calls stay in their order. Each turn is cut into stages of about as
+ * many calls. */
+static void
+sort_calls(GArray *calls, gsize offset, uint32_t stages)
+{
+    guint first = 0, end;
+
     g_array_sort_with_data(calls, by_turn, GSIZE_TO_POINTER(offset));
+    for (; first < calls->len; first = end) {
+        const int turn = when_of(calls, first, offset)->turn;
+
+        for (end = first + 1; end < calls->len && when_of(calls, end, offset)->turn == turn;)
+            end++;
+        for (guint i = first; i < end; i++)
+            when_of(calls, i, offset)->stage =
+                (uint32_t)(turn + 1) * stages + (i - first) * stages / (end - first);
+    }
 }
 
 static void
@@ -203,7 +221,7 @@ gather_calls(const LhSynthLayout *layout, uint32_t place)
                 judge(&g, &g_array_index(g.site->calls, LhSynthCall, i));
         }
     }
-    sort_calls(g.site->calls, offsetof(LhSynthCall, forward));
+    sort_calls(g.site->calls, offsetof(LhSynthCall, forward), layout->stages);
 }
 
 /* Outputs: of each call, or of each row. */
@@ -225,7 +243,7 @@ place_results(const LhSynthLayout *layout, LhSynthSite *site)
 
             if (site->result_at[entry] == LH_SYNTH_NONE)
                 site->result_at[entry] = c->out + k * p->pieces;
-            site->result_turn[entry] = c->forward.turn; /* calls come by turn */
+            site->result_stage[entry] = c->forward.stage; /* calls come by stage */
         }
         if (layout->kernels == LH_SYNTH_BLOCKS)
             site->out_parts += c->rows * p->pieces;
@@ -234,47 +252,51 @@ place_results(const LhSynthLayout *layout, LhSynthSite *site)
         site->out_parts = site->q_parts;
 }
 
-static void
-raise_to(int *last, int turn)
+/* When a call may run backward: k and v are kept from the forward pass, so it waits for its rows
+ * alone. */
+static LhSynthWhen
+backward_of(const LhSynthProblem *p, const LhSynthSite *site, uint32_t place, const LhSynthCall *c)
 {
-    *last = MAX(*last, turn);
+    const uint32_t rows = c->slice * p->chunks;
+    const uint32_t columns = lh_synth_kv_slice(p, c->slice) * p->chunks;
+    int turn = LH_SYNTH_LOCAL;
+    uint32_t remote = 0;
+
+    for (uint32_t k = 0; k < c->rows; k++) {
+        const uint32_t row = site->rows[rows + c->row + k];
+
+        if (p->homes[row] != place)
+            turn = MAX(turn, (int)site->row_turn[rows + row]);
+    }
+    for (uint32_t k = 0; k < c->columns; k++)
+        remote += p->homes[site->columns[columns + c->column + k]] != place;
+    return (LhSynthWhen){ .turn = turn, .remote = c->forward.remote + (double)remote / c->columns };
 }
 
-/* k and v are kept from the forward pass: a call waits for its rows alone. */
 static void
-lay_out_backward(const LhSynthProblem *p, LhSynthSite *site, uint32_t place)
+lay_out_backward(const LhSynthProblem *p, LhSynthSite *site, uint32_t place, uint32_t stages)
 {
     const gsize entries = (gsize)p->grain.slices * p->chunks;
 
-    site->dq_turn = g_new(int, entries);
-    site->dkv_turn = g_new(int, entries);
-    for (gsize i = 0; i < entries; i++)
-        site->dq_turn[i] = site->dkv_turn[i] = LH_SYNTH_LOCAL;
+    site->dq_stage = g_new0(uint32_t, entries);
+    site->dkv_stage = g_new0(uint32_t, entries);
     for (guint i = 0; i < site->calls->len; i++) {
         LhSynthCall *c = &g_array_index(site->calls, LhSynthCall, i);
-        const uint32_t rows = c->slice * p->chunks;
-        const uint32_t columns = lh_synth_kv_slice(p, c->slice) * p->chunks;
-        int turn = LH_SYNTH_LOCAL;
-        uint32_t remote = 0;
 
-        for (uint32_t k = 0; k < c->rows; k++) {
-            const uint32_t row = site->rows[rows + c->row + k];
-
-            if (p->homes[row] != place)
-                turn = MAX(turn, (int)site->row_turn[rows + row]);
-        }
-        for (uint32_t k = 0; k < c->rows; k++)
-            raise_to(&site->dq_turn[rows + site->rows[rows + c->row + k]], turn);
-        for (uint32_t k = 0; k < c->columns; k++) {
-            const uint32_t column = site->columns[columns + c->column + k];
-
-            raise_to(&site->dkv_turn[columns + column], turn);
-            remote += p->homes[column] != place;
-        }
-        c->backward = (LhSynthWhen){ turn, c->forward.remote + (double)remote / c->columns };
+        c->backward = backward_of(p, site, place, c);
     }
     site->back_calls = g_array_copy(site->calls);
-    sort_calls(site->back_calls, offsetof(LhSynthCall, backward));
+    sort_calls(site->back_calls, offsetof(LhSynthCall, backward), stages);
+    for (guint i = 0; i < site->back_calls->len; i++) {
+        const LhSynthCall *c = &g_array_index(site->back_calls, LhSynthCall, i);
+        const uint32_t rows = c->slice * p->chunks;
+        const uint32_t columns = lh_synth_kv_slice(p, c->slice) * p->chunks;
+
+        for (uint32_t k = 0; k < c->rows; k++)
+            site->dq_stage[rows + site->rows[rows + c->row + k]] = c->backward.stage;
+        for (uint32_t k = 0; k < c->columns; k++)
+            site->dkv_stage[columns + site->columns[columns + c->column + k]] = c->backward.stage;
+    }
 }
 
 static void
@@ -290,7 +312,7 @@ lay_out(const LhSynthLayout *layout, uint32_t place)
     site->row_turn = new_table(p);
     site->column_turn = new_table(p);
     site->result_at = new_table(p);
-    site->result_turn = g_new0(int, (gsize)p->grain.slices * p->chunks);
+    site->result_stage = g_new0(uint32_t, (gsize)p->grain.slices * p->chunks);
     site->rows_count = g_new0(uint32_t, p->grain.slices);
     site->columns_count = g_new0(uint32_t, p->grain.slices);
     site->calls = g_array_new(FALSE, FALSE, sizeof(LhSynthCall));
@@ -302,17 +324,18 @@ lay_out(const LhSynthLayout *layout, uint32_t place)
     gather_calls(layout, place);
     place_results(layout, site);
     if (p->backward)
-        lay_out_backward(p, site, place);
+        lay_out_backward(p, site, place, layout->stages);
 }
 
 LhSynthLayout *
-lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels)
+lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels, uint32_t stages)
 {
     LhSynthLayout *layout = g_new0(LhSynthLayout, 1);
 
     layout->state = state;
     layout->problem = state->problem;
     layout->kernels = kernels;
+    layout->stages = stages;
     layout->sites = g_new0(LhSynthSite, state->problem->places);
     for (uint32_t place = 0; place < state->problem->places; place++)
         lay_out(layout, place);
@@ -336,9 +359,9 @@ lh_synth_layout_free(LhSynthLayout *layout)
         g_free(site->row_turn);
         g_free(site->column_turn);
         g_free(site->result_at);
-        g_free(site->result_turn);
-        g_free(site->dq_turn);
-        g_free(site->dkv_turn);
+        g_free(site->result_stage);
+        g_free(site->dq_stage);
+        g_free(site->dkv_stage);
         g_array_unref(site->calls);
         g_clear_pointer(&site->back_calls, g_array_unref);
     }

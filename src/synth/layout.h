@@ -19,8 +19,10 @@ typedef enum {
 
 /* When a call may run in a pass, and how much of it others wait for. */
 typedef struct {
-    int turn;      /* LH_SYNTH_LOCAL, or a round */
-    double remote; /* share of what it adds to that lives elsewhere; of two kinds, both shares */
+    int turn;       /* LH_SYNTH_LOCAL, or a round */
+    double remote;  /* share of what it adds to that lives elsewhere; of two kinds, both shares */
+    uint32_t stage; /* behind which its results may leave: turns are cut into some, which count on
+                       from turn to turn */
 } LhSynthWhen;
 
 /* A rectangle of blocks of one slice: rows and columns that are neighbours in the layout. */
@@ -39,21 +41,23 @@ typedef struct {
     uint32_t q_parts, kv_parts, out_parts;
     uint32_t *row_turn, *column_turn; /* first round that needs a chunk */
     uint32_t *result_at;              /* where the place's result for a row is */
-    int *result_turn;                 /* the last call's */
+    uint32_t *result_stage;           /* the last call's */
     GArray *calls;                    /* of LhSynthCall, by forward.turn */
     /* Of the backward pass; else NULL. */
-    int *dq_turn, *dkv_turn; /* the last calls' of rows and of columns */
-    GArray *back_calls;      /* the same, by backward.turn */
+    uint32_t *dq_stage, *dkv_stage; /* the last calls' of rows and of columns */
+    GArray *back_calls;             /* the same, by backward.turn */
 } LhSynthSite;
 
 typedef struct {
     const LhSynthState *state; /* borrowed, as is ... */
     const LhSynthProblem *problem;
     LhSynthKernels kernels;
+    uint32_t stages;    /* of a turn */
     LhSynthSite *sites; /* [places] */
 } LhSynthLayout;
 
-/* Caller frees. */
-LhSynthLayout *lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels);
+/* @stages at least 1. Caller frees. */
+LhSynthLayout *lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels,
+                                   uint32_t stages);
 void lh_synth_layout_free(LhSynthLayout *layout);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthLayout, lh_synth_layout_free)

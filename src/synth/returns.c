@@ -2,22 +2,22 @@
 #include "synth/returns.h"
 
 uint32_t
-lh_synth_result_at(const LhSynthSite *site, LhSynthResult kind, uint32_t entry, int *turn)
+lh_synth_result_at(const LhSynthSite *site, LhSynthResult kind, uint32_t entry, uint32_t *stage)
 {
     switch (kind) {
     case LH_SYNTH_DQ:
-        *turn = site->dq_turn[entry];
+        *stage = site->dq_stage[entry];
         return site->row_at[entry];
     case LH_SYNTH_DKV:
-        *turn = site->dkv_turn[entry];
+        *stage = site->dkv_stage[entry];
         return site->column_at[entry];
     default:
-        *turn = site->result_turn[entry];
+        *stage = site->result_stage[entry];
         return site->result_at[entry];
     }
 }
 
-/* Within a place first, then by turn and output: neighbours can be merged by one call. */
+/* Within a place first, then by stage and output: neighbours can be merged by one call. */
 static int
 by_order(gconstpointer a, gconstpointer b)
 {
@@ -25,8 +25,8 @@ by_order(gconstpointer a, gconstpointer b)
 
     if (x->remote != y->remote)
         return x->remote ? 1 : -1;
-    if (x->turn != y->turn)
-        return x->turn < y->turn ? -1 : 1;
+    if (x->stage != y->stage)
+        return x->stage < y->stage ? -1 : 1;
     if (x->output != y->output)
         return x->output < y->output ? -1 : 1;
     return x->source < y->source ? -1 : x->source > y->source;
@@ -42,15 +42,15 @@ add_arrivals(const LhSynthLayout *layout, LhSynthResult kind, GArray *arrivals, 
     const uint32_t first = p->seats[segment].part * slices * p->gpus;
 
     for (uint32_t slice = 0; slice < slices; slice++) {
-        int turn;
+        uint32_t stage;
         const uint32_t at =
-            lh_synth_result_at(&layout->sites[from], kind, slice * p->chunks + chunk, &turn);
+            lh_synth_result_at(&layout->sites[from], kind, slice * p->chunks + chunk, &stage);
 
         if (at == LH_SYNTH_NONE)
             continue;
         for (uint32_t gpu = 0; gpu < p->gpus; gpu++) {
             const LhSynthArrival a = { .remote = p->homes[chunk] != from,
-                                       .turn = turn,
+                                       .stage = stage,
                                        .output = first + gpu * slices + slice,
                                        .source = from * p->gpus + gpu,
                                        .from = at + segment % p->pieces };

@@ -16,7 +16,7 @@ typedef enum {
 /* A part of an output that comes to the rank that has its tokens. */
 typedef struct {
     bool remote;     /* from another place */
-    int turn;        /* in which it is sent */
+    uint32_t stage;  /* behind which it is sent */
     uint32_t output; /* of the rank's parts of that output */
     uint32_t source; /* the rank that sends it; may be the receiver */
     uint32_t from;   /* part of the source's layout */
@@ -48,6 +48,7 @@ lh_synth_result_slices(const LhSynthProblem *p, LhSynthResult kind)
     return kind == LH_SYNTH_DKV ? p->kv_slices : p->grain.slices;
 }
 
-/* Where a place has its result for an entry (slice * chunks + chunk), and the turn in which that is
- * complete. LH_SYNTH_NONE: it has none. */
-uint32_t lh_synth_result_at(const LhSynthSite *site, LhSynthResult kind, uint32_t entry, int *turn);
+/* Where a place has its result for an entry (slice * chunks + chunk), and the stage behind which
+ * that is complete. LH_SYNTH_NONE: it has none. */
+uint32_t lh_synth_result_at(const LhSynthSite *site, LhSynthResult kind, uint32_t entry,
+                            uint32_t *stage);

@@ -320,8 +320,7 @@ try_candidate(void *data, guint index)
     c->moves = cooling.moves;
     lh_synth_anneal(c->state, &cooling);
     for (uint32_t style = 0; style < LH_SYNTH_STYLES; style++)
-        if (!lh_synth_styles[style].early || c->problem->grain.slices > 1)
-            judge(s, c, style);
+        judge(s, c, style);
     pthread_mutex_lock(&s->lock);
     s->done++;
     pthread_mutex_unlock(&s->lock);

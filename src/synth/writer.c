@@ -211,15 +211,14 @@ move_chunk(Exchange *x, const LhSynthInput *input, uint32_t slice, uint32_t chun
     }
 }
 
-LhSynthSlices
-lh_synth_next_slices(const LhSynthWriter *w, uint32_t end)
-{
-    return (LhSynthSlices){ end, w->e->early ? end + 1 : w->e->p->grain.slices };
-}
+/* Slices of a GPU's heads. */
+typedef struct {
+    uint32_t first, end;
+} Slices;
 
 /* Chunk @chunk in the slices of q, and of k and v in what begins with them. */
 static void
-gather_chunk(LhSynthWriter *w, const LhSynthGathering *g, LhSynthSlices slices, uint32_t chunk)
+gather_chunk(LhSynthWriter *w, const LhSynthGathering *g, Slices slices, uint32_t chunk)
 {
     const LhSynthProblem *p = w->e->p;
     Exchange x = { .w = w, .stream = LH_SYNTH_STREAM_LOCAL, .waits = &g->waits };
@@ -242,10 +241,10 @@ void
 lh_synth_gather_local(LhSynthWriter *w, const LhSynthGathering *gathering)
 {
     const LhSynthProblem *p = w->e->p;
-    LhSynthSlices slices = { 0, 0 };
+    Slices slices = { 0, 0 };
 
     while (slices.end < p->grain.slices) {
-        slices = lh_synth_next_slices(w, slices.end);
+        slices = (Slices){ slices.end, w->e->early ? slices.end + 1 : p->grain.slices };
         for (uint32_t chunk = 0; chunk < p->chunks; chunk++)
             if (p->homes[chunk] == w->place)
                 gather_chunk(w, gathering, slices, chunk);
@@ -339,27 +338,16 @@ lh_synth_result_args(const LhSynthWriter *w, LhSynthResult kind, uint32_t parts)
                                 : lh_synth_row_args(w->e, parts);
 }
 
-/* Whether slice @slice of a kind leaves with the slices of q. */
-static bool
-is_among(const LhSynthProblem *p, LhSynthResult kind, uint32_t slice, LhSynthSlices slices)
-{
-    const uint32_t group = p->grain.slices / lh_synth_result_slices(p, kind);
-    const uint32_t last = slice * group + group - 1;
-
-    return last >= slices.first && last < slices.end;
-}
-
 bool
 lh_synth_leaves(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry,
                 const LhSynthLeaving *leaving)
 {
     const LhSynthProblem *p = w->e->p;
-    int complete;
+    uint32_t complete;
 
     return lh_synth_result_at(w->site, kind, entry, &complete) != LH_SYNTH_NONE &&
-           complete == leaving->turn &&
-           (p->homes[entry % p->chunks] != w->place) == leaving->remote &&
-           is_among(p, kind, entry / p->chunks, leaving->slices);
+           complete == leaving->stage &&
+           (p->homes[entry % p->chunks] != w->place) == leaving->remote;
 }
 
 /* @waits: NULL where streams are order enough. */
@@ -436,13 +424,9 @@ run_of(const LhSynthWriter *w, const LhSynthOutput *o, const LhSynthArrival *a)
 }
 
 static bool
-arrives(const LhSynthWriter *w, const LhSynthOutput *o, const LhSynthArrival *a,
-        const LhSynthLeaving *leaving)
+arrives(const LhSynthArrival *a, const LhSynthLeaving *leaving)
 {
-    const LhSynthProblem *p = w->e->p;
-
-    return a->turn == leaving->turn && a->remote == leaving->remote &&
-           is_among(p, o->kind, a->output % lh_synth_result_slices(p, o->kind), leaving->slices);
+    return a->stage == leaving->stage && a->remote == leaving->remote;
 }
 
 /* Merges what comes from the rank itself, or (@own false) from others. */
@@ -457,7 +441,7 @@ merge_arrivals(LhSynthWriter *w, LhSynthOutput *o, const LhSynthLeaving *leaving
         const LhSynthArrival *a = &g_array_index(arrivals, LhSynthArrival, i);
         Run next;
 
-        if (!arrives(w, o, a, leaving) || (a->source == w->rank) != own)
+        if (!arrives(a, leaving) || (a->source == w->rank) != own)
             continue;
         next = run_of(w, o, a);
         if (run.count > 0 && next.slot == run.slot && next.part == run.part + run.count &&
@@ -493,7 +477,7 @@ send_results(Exchange *x, const LhSynthOutput *o, const LhSynthLeaving *leaving)
         const LhSynthArrival *a =
             &g_array_index(returns->arrivals[d->peer], LhSynthArrival, d->index);
 
-        if (arrives(x->w, o, a, leaving))
+        if (arrives(a, leaving))
             post(x, (Message){ true, d->peer, result_label(o, a), &o->sent, 1, a->from });
     }
 }
@@ -507,7 +491,7 @@ receive_results(Exchange *x, const LhSynthOutput *o, const LhSynthLeaving *leavi
     for (guint i = 0; i < arrivals->len; i++) {
         const LhSynthArrival *a = &g_array_index(arrivals, LhSynthArrival, i);
 
-        if (a->source != w->rank && arrives(w, o, a, leaving))
+        if (a->source != w->rank && arrives(a, leaving))
             post(x, (Message){ false, a->source, result_label(o, a), &o->came, 1, a->at });
     }
 }

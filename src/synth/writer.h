@@ -46,7 +46,7 @@ typedef struct {
     uint32_t streams;                          /* for distances */
     uint32_t attend_count;                     /* streams that attend ... */
     uint8_t attend[LH_SYNTH_ATTEND_MAX];       /* ... and which */
-    bool early;                                /* results leave slice by slice */
+    bool early;                                /* slices come one by one within a place */
     LhSynthReturns *returns[LH_SYNTH_RESULTS]; /* NULL: there are none */
 } LhSynthEmission;
 
@@ -143,20 +143,10 @@ void lh_synth_gather_round(LhSynthWriter *w, const LhSynthGathering *gathering, 
 
 /* --- results --- */
 
-/* Slices of a GPU's heads whose results leave together. */
+/* Results that are complete behind the calls of a stage. */
 typedef struct {
-    uint32_t first, end;
-} LhSynthSlices;
-
-/* The slices that leave behind those of [0, @end): all of them, or, where results leave early, one.
- */
-LhSynthSlices lh_synth_next_slices(const LhSynthWriter *w, uint32_t end);
-
-/* Results that are complete behind the calls of a turn. */
-typedef struct {
-    int turn;
+    uint32_t stage;
     bool remote;                     /* of tokens that live at other places; else of the own */
-    LhSynthSlices slices;            /* those of k and v leave with the last slice of q */
     LhSynthWaits computed, sendable; /* when they are added up here, and when they are sent */
 } LhSynthLeaving;
 

@@ -89,6 +89,7 @@ SENSIBLE_OF = {("verify", "--ranks"): ["1-3", "2", "4", "1,2,5"],
                ("plan", "--schedule"): ["ring", "usp", "te-p2p", "lasp2"],
                ("synth", "--ranks"): ["2", "3", "4"],
                ("synth", "--budget"): ["1", "2"],
+               ("compare", "--budget"): ["1", "2"],
                ("synth", "--seq-length"): ["96", "240", "1K"],
                ("synth", "--memory-limit"): ["1MiB", "1GiB", "64"],
                ("validate", "--ranks"): ["1", "2"],
@@ -280,6 +281,7 @@ class Line:
     def fits(self, option):
         """Whether a line that is meant to be well has the option: most contradict the others."""
         often = {"--schedule-file": 0.1, "--document-lengths": 0.2, "--attention": 0.3,
+                 "--synth": 0.1,
                  "--linear-decay": 0.05, "--link-fault": 0.3, "--window-size": 0.5}
         share = 0.1 if "some schedules" in option["section"] else often.get(option["option"], 1)
         return self.rng.random() < share
