@@ -33,21 +33,23 @@ typedef struct {
     double held; /* SMs, by messages */
 } World;
 
+/* Everything is slow, so that what hosts take is little beside it, and messages take about as long
+ * as kernels. */
 static const World usual = {
-    .fwd_rate = 600e12,
-    .bwd_rate = 450e12,
+    .fwd_rate = 6e12,
+    .bwd_rate = 4.5e12,
     .fwd_prologue = 1.5,
     .bwd_prologue = 3,
-    .traffic = 2.4e12,
-    .latency_s = 12e-6,
-    .bandwidth = 300e9,
+    .traffic = 240e9,
+    .latency_s = 4e-3,
+    .bandwidth = 2e9,
     .collective_s = 20e-6,
     .collective_bandwidth = 200e9,
     .launch_s = 3e-6,
     .record_s = 1e-6,
     .wait_s = 0.5e-6,
     .group_s = 2e-6,
-    .held = 20,
+    .held = 40,
 };
 
 static World world;
@@ -243,9 +245,9 @@ write_profile(const LhCalibration *c)
 }
 
 static LhValidated *
-validate(const char *profile, LhCollectiveModel collectives)
+validate(const char *profile)
 {
-    static const char *const schedules[] = { "ring", "zigzag", "ulysses", "usp" };
+    static const char *const schedules[] = { "ring", "zigzag" };
     g_autoptr(GError) error = NULL;
     g_autoptr(LhScenario) scenario = lh_scenario_new();
     g_autoptr(LhSetup) setup = NULL;
@@ -259,7 +261,7 @@ validate(const char *profile, LhCollectiveModel collectives)
     scenario->num_attention_heads = scenario->num_query_groups = 16;
     scenario->kv_channels = 128;
     scenario->network = LH_NETWORK_ALPHA_BETA;
-    scenario->collectives = (int)collectives;
+    scenario->collectives = LH_COLLECTIVES_DIRECT;
     scenario->schedule = g_ptr_array_new_with_free_func(g_free);
     for (gsize i = 0; i < G_N_ELEMENTS(schedules); i++)
         g_ptr_array_add(scenario->schedule, g_strdup(schedules[i]));
@@ -291,12 +293,11 @@ static void
 check_changed(const char *profile, const World *changed, LhExplainClass class, double scale)
 {
     const char *name = lh_explain_names[class];
-    const bool native = class == LH_EXPLAIN_COLLECTIVES;
     g_autoptr(LhValidated) v = NULL;
     const LhExplained *e;
 
     begin_world(changed);
-    v = validate(profile, native ? LH_COLLECTIVES_NCCL : LH_COLLECTIVES_DIRECT);
+    v = validate(profile);
     end_world();
     e = v->explained;
     ck_assert_msg(worst_error(v) > WITHIN, "%s: %.2f %% off", name, 100 * worst_error(v));
@@ -319,7 +320,7 @@ START_TEST(what_is_off_is_named)
     profile = write_profile(c);
     end_world();
     begin_world(&usual);
-    v = validate(profile, LH_COLLECTIVES_DIRECT);
+    v = validate(profile);
     end_world();
     ck_assert_msg(worst_error(v) < WITHIN, "%.2f %% off", 100 * worst_error(v));
     for (int i = 0; i < LH_EXPLAIN_CLASSES; i++)
