@@ -1,15 +1,18 @@
 /*
- * Whether calibrate finds the truth, where it is known: the virtual clock of what stands for GPUs
- * has constants of its own. Nothing is computed, only time passes.
+ * Whether calibrate and validate find the truth, where it is known: the virtual clock of what
+ * stands for GPUs has constants of its own. Nothing is computed, only time passes.
  */
 #include "plan/calibrate.h"
+#include "plan/validate.h"
 #include "run_tests.h"
 #include "sim/attention_cost.h"
 #include "standin.h"
 #include "standin_calls.h"
 
+#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RANKS 4
 #define SMS 132 /* of the cluster's device, and its tiles below */
@@ -30,21 +33,23 @@ typedef struct {
     double held; /* SMs, by messages */
 } World;
 
+/* Everything is slow, so that what hosts take is little beside it, and messages take about as long
+ * as kernels. */
 static const World usual = {
-    .fwd_rate = 600e12,
-    .bwd_rate = 450e12,
+    .fwd_rate = 6e12,
+    .bwd_rate = 4.5e12,
     .fwd_prologue = 1.5,
     .bwd_prologue = 3,
-    .traffic = 2.4e12,
-    .latency_s = 12e-6,
-    .bandwidth = 300e9,
+    .traffic = 240e9,
+    .latency_s = 4e-3,
+    .bandwidth = 2e9,
     .collective_s = 20e-6,
     .collective_bandwidth = 200e9,
     .launch_s = 3e-6,
     .record_s = 1e-6,
     .wait_s = 0.5e-6,
     .group_s = 2e-6,
-    .held = 20,
+    .held = 40,
 };
 
 static World world;
@@ -225,4 +230,113 @@ START_TEST(constants_of_one_gpu_are_found)
 }
 END_TEST
 
-LH_TEST_MAIN("truth", constants_are_found, constants_of_one_gpu_are_found)
+/* ---- validating ---- */
+
+/* The profile of the usual world, in a file; caller frees. */
+static char *
+write_profile(const LhCalibration *c)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    char *path = g_strdup_printf("%s/truth-%d.json", g_get_tmp_dir(), (int)getpid());
+
+    lh_calibration_write(c, "truth", "2026-01-01", text);
+    ck_assert(g_file_set_contents(path, text->str, (gssize)text->len, NULL));
+    return path;
+}
+
+static LhValidated *
+validate(const char *profile)
+{
+    static const char *const schedules[] = { "ring", "zigzag" };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(LhSetup) setup = NULL;
+    const LhValidateParams params = { .backend = &lh_backend_nccl, .repeat = 1 };
+    LhValidated *validated;
+
+    scenario->cluster = g_strdup("hgx-h100");
+    scenario->profile = g_strdup(profile);
+    scenario->ranks = RANKS;
+    scenario->seq_length = 8192;
+    scenario->num_attention_heads = scenario->num_query_groups = 16;
+    scenario->kv_channels = 128;
+    scenario->network = LH_NETWORK_ALPHA_BETA;
+    scenario->collectives = LH_COLLECTIVES_DIRECT;
+    scenario->schedule = g_ptr_array_new_with_free_func(g_free);
+    for (gsize i = 0; i < G_N_ELEMENTS(schedules); i++)
+        g_ptr_array_add(scenario->schedule, g_strdup(schedules[i]));
+    setup = lh_setup_new(scenario, &error);
+    ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
+    validated = lh_validate(setup, &params, &error);
+    ck_assert_msg(validated != NULL, "%s\n%s", error != NULL ? error->message : "",
+                  standin_findings());
+    return validated;
+}
+
+static double
+worst_error(const LhValidated *validated)
+{
+    double worst = 0;
+
+    for (guint i = 0; i < validated->rows->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validated->rows, i);
+
+        ck_assert_msg(v->refused == NULL, "%s: %s", v->schedule, v->refused);
+        worst = fmax(worst, fabs(lh_validation_error(v)));
+    }
+    return worst;
+}
+
+/* What is said of a world in which one constant is a fifth larger or smaller than it was when the
+ * profile was made. */
+static void
+check_changed(const char *profile, const World *changed, LhExplainClass class, double scale)
+{
+    const char *name = lh_explain_names[class];
+    g_autoptr(LhValidated) v = NULL;
+    const LhExplained *e;
+
+    begin_world(changed);
+    v = validate(profile);
+    end_world();
+    e = v->explained;
+    ck_assert_msg(worst_error(v) > WITHIN, "%s: %.2f %% off", name, 100 * worst_error(v));
+    ck_assert_msg(e->best == (int)class, "%s: %s is named (%.4f, with it %.4f; %.4f)", name,
+                  e->best < 0 ? "nothing" : lh_explain_names[e->best], e->error,
+                  e->best < 0 ? 0 : e->classes[e->best].error, e->classes[class].error);
+    ck_assert_msg(fabs(e->classes[class].scale / scale - 1) < 0.05, "%s: scale %g, planted %g",
+                  name, e->classes[class].scale, scale);
+}
+
+START_TEST(what_is_off_is_named)
+{
+    g_autoptr(LhCalibration) c = NULL;
+    g_autoptr(LhValidated) v = NULL;
+    g_autofree char *profile = NULL;
+    World changed[LH_EXPLAIN_CLASSES];
+
+    begin_world(&usual);
+    c = calibrate(&lh_backend_nccl);
+    profile = write_profile(c);
+    end_world();
+    begin_world(&usual);
+    v = validate(profile);
+    end_world();
+    ck_assert_msg(worst_error(v) < WITHIN, "%.2f %% off", 100 * worst_error(v));
+    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++)
+        changed[i] = usual;
+    changed[LH_EXPLAIN_KERNELS].fwd_rate /= 1.2;
+    changed[LH_EXPLAIN_KERNELS].bwd_rate /= 1.2;
+    changed[LH_EXPLAIN_KERNELS].traffic /= 1.2;
+    check_changed(profile, &changed[LH_EXPLAIN_KERNELS], LH_EXPLAIN_KERNELS, 1.2);
+    changed[LH_EXPLAIN_LATENCY].latency_s *= 1.2;
+    check_changed(profile, &changed[LH_EXPLAIN_LATENCY], LH_EXPLAIN_LATENCY, 1.2);
+    changed[LH_EXPLAIN_BANDWIDTH].bandwidth /= 1.2;
+    check_changed(profile, &changed[LH_EXPLAIN_BANDWIDTH], LH_EXPLAIN_BANDWIDTH, 1.2);
+    changed[LH_EXPLAIN_INTERFERENCE].held *= 1.2;
+    check_changed(profile, &changed[LH_EXPLAIN_INTERFERENCE], LH_EXPLAIN_INTERFERENCE, 1.2);
+    g_unlink(profile);
+}
+END_TEST
+
+LH_TEST_MAIN("truth", constants_are_found, constants_of_one_gpu_are_found, what_is_off_is_named)
