@@ -160,6 +160,7 @@ attend(LhSynthWriter *w, Sums *sums, const LhSynthCall *call)
     lh_emit_operand(w->emitter, s->columns, column_at, columns);
     lh_emit_operand(w->emitter, s->dq_rows, row_at, rows);
     lh_emit_operand(w->emitter, s->dkv_columns, column_at, columns);
+    lh_synth_join(&waits, &w->kept);
     lh_synth_join(&waits, &sums->prepared);
     for (uint32_t i = 0; i < call->rows; i++)
         lh_synth_join(&waits, &sums->rows[lh_synth_row_entry(w, call, i)]);
@@ -311,6 +312,7 @@ lh_synth_write_backward(LhSynthWriter *w)
     LhSynthGathering gathering = { .inputs = &rows, .count = 1 };
     Sums sums = { .rows = g_new0(LhSynthWaits, entries), .columns = g_new0(LhSynthWaits, entries) };
 
+    w->kept = w->arrived[e->layout->state->rounds];
     w->emitter->phase = LH_PHASE_BACKWARD;
     w->emitter->step = first_step;
     for (gsize i = 0; i < G_N_ELEMENTS(outputs); i++)

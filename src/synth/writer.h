@@ -89,6 +89,7 @@ struct _LhSynthWriter {
     uint32_t *gathered; /* [slices * chunks]: the exchange behind which a local one is there, + 1 */
     uint32_t local;     /* the last of them */
     LhSynthWaits *arrived; /* [rounds + 1]: inputs of the rounds before */
+    LhSynthWaits kept;     /* backward: all that came forward */
     uint32_t *own_rows; /* [parts of o]: where the rank's own rows are in its layout; LH_SYNTH_NONE:
                            they are not needed there, or another GPU has those heads */
     uint32_t calls;     /* of attention so far */
