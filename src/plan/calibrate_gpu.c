@@ -382,7 +382,7 @@ static bool
 measure_collective(const Job *job, LhCollectiveKind kind, uint32_t members, GError **error)
 {
     const size_t count = job->params->quick ? SHARDS_QUICK : G_N_ELEMENTS(shards);
-    LhCollectiveTimes row = { .op = kind,
+    LhCollectiveTimes row = { .op = (int)kind,
                               .ranks = members,
                               .bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t)),
                               .us = g_array_new(FALSE, FALSE, sizeof(double)),

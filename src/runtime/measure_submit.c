@@ -328,8 +328,8 @@ emit_collective(LhEmitter *e, uint32_t step)
     if (e->rank >= c->members)
         return;
     lh_emit_collective(e, 0, c->kind, (LhGroup){ 0, 1, c->members, 0, 1 });
-    lh_emit_tensor(e, (LhRegion){ GIVEN, 0, p->slots[GIVEN].parts },
-                   (LhRegion){ GOTTEN, 0, p->slots[GOTTEN].parts });
+    lh_emit_tensor(e, (LhRegion){ .slot = GIVEN, .count = p->slots[GIVEN].parts },
+                   (LhRegion){ .slot = GOTTEN, .count = p->slots[GOTTEN].parts });
 }
 
 static const LhGenerator collective_probe = { .steps = message_steps, .emit = emit_collective };
