@@ -80,20 +80,22 @@ share(const Job *job, double *values, size_t count, GError **error)
 
 /* ---- kernels ---- */
 
-/* One call while all GPUs call it; the median of processes, and how far they are apart. */
+/* One call while all GPUs call it, *@seconds the median of processes, 0: the GPUs lack the kernel;
+ * *@spread grows with how far they are apart. */
 static bool
 time_call(const Job *job, LhKernelId id, const LhKernelArgs *args, double *seconds, double *spread,
-          bool *known, GError **error)
+          GError **error)
 {
     const uint32_t count = job->processes.count;
     g_autofree double *all = g_new(double, count);
+    bool known;
 
     if (!lh_processes_wait(&job->processes, error) ||
-        !lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, known, error) ||
-        !lh_processes_gather(&job->processes, *known ? *seconds : 0, all, error))
+        !lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, &known, error) ||
+        !lh_processes_gather(&job->processes, known ? *seconds : 0, all, error))
         return false;
     *seconds = lh_median(all, count); /* in order now */
-    if (*known)
+    if (*seconds > 0)
         *spread = fmax(*spread, (all[count - 1] - all[0]) / *seconds);
     return true;
 }
@@ -123,14 +125,12 @@ measure_rate(const Job *job, LhKernelId id, bool causal, uint32_t head_dim, GErr
     double spread = 0;
 
     for (size_t i = 0; i < count; i++) {
-        bool known;
-
         points[i] = (LhCallPoint){ .args = lh_calibrate_attention_args(lengths[i].value, causal,
                                                                        HEADS, head_dim),
                                    .holdout = lengths[i].holdout };
-        if (!time_call(job, id, &points[i].args, &points[i].seconds, &spread, &known, error))
+        if (!time_call(job, id, &points[i].args, &points[i].seconds, &spread, error))
             return false;
-        if (!known)
+        if (points[i].seconds <= 0)
             return true;
     }
     if (!lh_fit_calls(job->params->device, id, points, count, &rate, &residuals))
@@ -174,11 +174,10 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
     tell(job, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
         const LhKernelArgs args = lh_calibrate_traffic_args(kernel, rows[i]);
-        bool known;
 
-        if (!time_call(job, id, &args, &reached[i], &traffic.residuals.spread, &known, error))
+        if (!time_call(job, id, &args, &reached[i], &traffic.residuals.spread, error))
             return false;
-        if (!known)
+        if (reached[i] <= 0)
             return true;
         reached[i] = (double)kernel->memory_bytes(&args, element) / reached[i];
     }
