@@ -132,7 +132,8 @@ static LhTime
 fluid_least(const LhCollectives *cs, const LhLinkLoads *loads, const LhCollective *c)
 {
     const LhRingHop *hops = lh_collective_hops(cs, c);
-    const double bytes = (double)c->steps * (double)(c->shard_bytes / c->rings->count);
+    const uint64_t piece_bytes = c->shard_bytes / c->rings->count;
+    const double bytes = (double)c->steps * (double)piece_bytes;
     const uint64_t count = lh_ring_hops_count(c->rings);
     double slowest_s_per_byte = 0, latency_s = INFINITY;
     LhTime time_ps;
