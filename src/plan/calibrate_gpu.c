@@ -88,11 +88,10 @@ time_call(const Job *job, LhKernelId id, const LhKernelArgs *args, double *secon
 {
     const uint32_t count = job->processes.count;
     g_autofree double *all = g_new(double, count);
-    bool known;
 
     if (!lh_processes_wait(&job->processes, error) ||
-        !lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, &known, error) ||
-        !lh_processes_gather(&job->processes, known ? *seconds : 0, all, error))
+        !lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, error) ||
+        !lh_processes_gather(&job->processes, *seconds, all, error))
         return false;
     *seconds = lh_median(all, count); /* in order now */
     if (*seconds > 0)
@@ -392,12 +391,12 @@ measure_collective(const Job *job, LhCollectiveKind kind, uint32_t members, GErr
 
     tell(job, what);
     for (size_t i = 0; ok && i < count; i++) {
+        const LhCollectiveProbe probe = { job->params->backend, job->ranks, kind, members,
+                                          shards[i] };
         const uint64_t bytes = shards[i] * members;
         double seconds;
 
-        ok = lh_measure_collective(job->params->backend, job->ranks, kind, members, shards[i],
-                                   &seconds, error) &&
-             share(job, &seconds, 1, error);
+        ok = lh_measure_collective(&probe, &seconds, error) && share(job, &seconds, 1, error);
         seconds *= G_USEC_PER_SEC;
         g_array_append_val(row.bytes, bytes);
         g_array_append_val(row.us, seconds);

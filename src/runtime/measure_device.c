@@ -193,18 +193,18 @@ call_all(LhBench *b, LhKernelId kernel, uint32_t into, bool *known, GError **err
 
 bool
 lh_bench_kernel(LhBench *b, LhKernelId kernel, const LhKernelArgs *args, LhDtype dtype,
-                double *seconds, bool *known, GError **error)
+                double *seconds, GError **error)
 {
     g_autofree double *all = g_new(double, b->params.count);
-    bool ok = load_operands(b, kernel, args, dtype, error);
+    bool known = true, ok = load_operands(b, kernel, args, dtype, error);
 
-    *known = true;
+    *seconds = 0;
     if (ok)
-        ok = call_all(b, kernel, 0, known, error); /* does not count */
-    for (uint32_t i = 0; ok && *known && i < b->params.repeats; i++)
-        ok = call_all(b, kernel, i, known, error);
+        ok = call_all(b, kernel, 0, &known, error); /* does not count */
+    for (uint32_t i = 0; ok && known && i < b->params.repeats; i++)
+        ok = call_all(b, kernel, i, &known, error);
     release_operands(b);
-    if (!ok || !*known)
+    if (!ok || !known)
         return ok;
     for (uint32_t i = 0; i < b->params.count; i++)
         all[i] = lh_statistic(b->params.statistic, b->gpus[i].times, b->params.repeats);

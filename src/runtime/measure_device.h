@@ -24,8 +24,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhBench, lh_bench_free)
 
 /*
  * Seconds of one call with operands that are in no cache: the median over devices of the statistic.
- * Activations of @dtype. @known is set to false, and nothing else, if the devices have no such
- * kernel.
+ * Activations of @dtype. 0 if the devices have no such kernel.
  */
 bool lh_bench_kernel(LhBench *bench, LhKernelId kernel, const LhKernelArgs *args, LhDtype dtype,
-                     double *seconds, bool *known, GError **error);
+                     double *seconds, GError **error);

@@ -350,11 +350,13 @@ round_seconds(const GArray *records, uint32_t members, guint round)
 }
 
 bool
-lh_measure_collective(const LhBackend *backend, uint32_t ranks, LhCollectiveKind kind,
-                      uint32_t members, uint64_t shard_bytes, double *seconds, GError **error)
+lh_measure_collective(const LhCollectiveProbe *probe, double *seconds, GError **error)
 {
+    const LhCollectiveKind kind = probe->kind;
+    const uint32_t members = probe->members;
+    const uint64_t shard_bytes = probe->shard_bytes;
     Collective collective = { kind, members };
-    g_autoptr(LhProgram) program = new_program(&collective_probe, ranks, &collective);
+    g_autoptr(LhProgram) program = new_program(&collective_probe, probe->ranks, &collective);
     g_autoptr(GArray) records = NULL;
     double times[ROUNDS];
 
@@ -364,7 +366,7 @@ lh_measure_collective(const LhBackend *backend, uint32_t ranks, LhCollectiveKind
              shard_bytes);
     add_slot(program, "gotten", LH_SLOT_OUTPUT, kind == LH_COLL_REDUCE_SCATTER ? 1 : members,
              shard_bytes);
-    records = run(program, backend, error);
+    records = run(program, probe->backend, error);
     if (records == NULL)
         return false;
     if (records->len == 0)

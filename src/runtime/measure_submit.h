@@ -26,9 +26,15 @@ bool lh_measure_calls(const LhBackend *backend, uint32_t ranks, LhCallCosts *cos
 bool lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to,
                          uint64_t bytes, double *seconds, GError **error);
 
-/*
- * A collective of the library's own on the first @members ranks, of @shard_bytes (a multiple of 4)
- * that each has of the vector, from when all are there to the end, likewise.
- */
-bool lh_measure_collective(const LhBackend *backend, uint32_t ranks, LhCollectiveKind kind,
-                           uint32_t members, uint64_t shard_bytes, double *seconds, GError **error);
+/* A collective of the library's own on the first @members of @ranks ranks, with @shard_bytes (a
+ * multiple of 4) of the vector on each. */
+typedef struct {
+    const LhBackend *backend;
+    uint32_t ranks;
+    LhCollectiveKind kind;
+    uint32_t members;
+    uint64_t shard_bytes;
+} LhCollectiveProbe;
+
+/* From when all are there to the end, likewise. */
+bool lh_measure_collective(const LhCollectiveProbe *probe, double *seconds, GError **error);
