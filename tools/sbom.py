@@ -25,6 +25,9 @@ DATA = ("topologies", "devices", "models", "frameworks", "scenarios", "schemas")
 LIBRARIES = {
     "glib-2.0": ("GLib", "LGPL-2.1-or-later", "Organization: The GNOME Project"),
     "libc": ("GNU C Library", "LGPL-2.1-or-later", "Organization: GNU Project"),
+    "yaml": ("LibYAML", "MIT", "Organization: The YAML Project"),
+    "zlib": ("zlib", "Zlib", "Organization: zlib.net"),
+    "sqlite": ("SQLite", "blessing", "Organization: SQLite Consortium"),
     "mpi": ("Open MPI", "BSD-3-Clause", "Organization: The Open MPI Project"),
     "cudart": ("CUDA Runtime", "LicenseRef-NVIDIA", "Organization: NVIDIA Corporation"),
     "nccl": ("NCCL", "BSD-3-Clause", "Organization: NVIDIA Corporation"),
