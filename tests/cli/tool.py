@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 class Tool:
     def __init__(self, program, folder):
-        self.program, self.folder = program, folder
+        self.program, self.folder = pathlib.Path(program).resolve(), folder
         self.environment = dict(os.environ, LC_ALL="C", LONGHAUL_DATA_DIR=str(ROOT))
 
     def call(self, *words, status=0):
