@@ -62,7 +62,7 @@ stop() {
 }
 
 # Rank 1 sends to the control plane: 1 and 2 what all must agree in, 3 and 4 what the check needs, 5
-# the barrier, 6 and more when to begin, then results and what the check found. The rank that is stopped can say nothing: the
+# the barrier, 6 and 7 results, 8 what the check found. The rank that is stopped can say nothing: the
 # others do.
 cases=(
     '1 init ring rank [02]: MPI has not returned for .* in the start'
@@ -91,7 +91,7 @@ if [ $backend = nccl ]; then
         '1 nccl:4 ring rank 2, op .* receives from rank 1'
         '0 nccl:4 zigzag rank [12], op .* receives from rank 0'
         '2 nccl:4 ulysses rank [01], op .* (receives from|sends to) rank 2'
-        '1 control:8 ring rank 0 has waited for .* in the exchange .* for rank 1'
+        '1 control:8 ring rank 0 has waited for .* in the gathering of the results for rank 1'
         '1 finalize ring rank [02]: MPI has not returned for .* in the end'
     )
 fi
