@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "run_tests.h"
 
-#define ROUNDS 4
+#define PROCESSES 5
 #define CASES 1000
 
 /* Two clocks, the other one behind by @behind_ns: in each round the first one is told after a way
@@ -14,7 +14,7 @@ make_rounds(uint64_t seed, int64_t behind_ns, LhClockRound *first, LhClockRound 
 {
     int64_t now_ns = 1000000;
 
-    for (uint64_t i = 0; i < ROUNDS; i++) {
+    for (uint64_t i = 0; i < LH_CLOCK_ROUNDS; i++) {
         const int64_t there = 1000 + (int64_t)(lh_rng_bits(seed, i, 1) % 100000);
         const int64_t back = 1000 + (int64_t)(lh_rng_bits(seed, i, 2) % 100000);
 
@@ -29,14 +29,43 @@ START_TEST(the_narrowest_round_says_by_how_much_clocks_differ)
 {
     for (uint64_t seed = 0; seed < CASES; seed++) {
         const int64_t behind_ns = (int64_t)(lh_rng_bits(seed, 9, 9) % 2000000000) - 1000000000;
-        LhClockRound first[ROUNDS], other[ROUNDS];
+        LhClockRound first[LH_CLOCK_ROUNDS], other[LH_CLOCK_ROUNDS];
         int64_t width_ns, ahead_ns;
 
         make_rounds(seed, behind_ns, first, other);
-        ahead_ns = lh_clocks_ahead(first, other, ROUNDS, &width_ns);
+        ahead_ns = lh_clocks_ahead(first, other, LH_CLOCK_ROUNDS, &width_ns);
         ck_assert_int_le(ABS(ahead_ns - behind_ns), width_ns / 2 + 1);
-        for (size_t i = 0; i < ROUNDS; i++)
+        for (size_t i = 0; i < LH_CLOCK_ROUNDS; i++)
             ck_assert_int_le(width_ns, other[i].received_ns - other[i].sent_ns);
+    }
+}
+END_TEST
+
+/* Five processes with clocks seconds apart: in the first one's time all begin together, and none
+ * before the last of them has been told. */
+START_TEST(all_begin_together)
+{
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        LhClockRound rounds[PROCESSES][LH_CLOCK_ROUNDS];
+        int64_t behind_ns[PROCESSES] = { 0 }, width_ns, last_ns = 0, start_ns;
+
+        for (size_t p = 1; p < PROCESSES; p++) {
+            behind_ns[p] = (int64_t)(lh_rng_bits(seed, p, 7) % 8000000000) - 4000000000;
+            make_rounds(seed, behind_ns[p], rounds[0], rounds[p]);
+        }
+        for (size_t i = 0; i < LH_CLOCK_ROUNDS; i++)
+            rounds[0][i].sent_ns = rounds[0][i].received_ns - 1000;
+        start_ns = lh_clocks_start(rounds[0], PROCESSES, 0);
+        for (size_t p = 1; p < PROCESSES; p++) {
+            const LhClockRound *end = &rounds[p][LH_CLOCK_ROUNDS - 1];
+
+            lh_clocks_ahead(rounds[0], rounds[p], LH_CLOCK_ROUNDS, &width_ns);
+            ck_assert_int_le(
+                ABS(lh_clocks_start(rounds[0], PROCESSES, p) + behind_ns[p] - start_ns),
+                width_ns / 2 + 1);
+            last_ns = MAX(last_ns, end->received_ns + behind_ns[p]);
+        }
+        ck_assert_int_gt(start_ns, last_ns);
     }
 }
 END_TEST
@@ -70,5 +99,5 @@ START_TEST(one_process_begins_at_once)
 }
 END_TEST
 
-LH_TEST_MAIN("clocks", the_narrowest_round_says_by_how_much_clocks_differ, equal_ways_are_no_error,
-             one_process_begins_at_once)
+LH_TEST_MAIN("clocks", all_begin_together, the_narrowest_round_says_by_how_much_clocks_differ,
+             equal_ways_are_no_error, one_process_begins_at_once)

@@ -205,6 +205,24 @@ START_TEST(cluster_slow_adapter)
 }
 END_TEST
 
+/* Whichever it is, and by its real rate: what is left without the latency. */
+START_TEST(cluster_slow_adapter_anywhere)
+{
+    for (uint32_t slow = 0; slow < 4; slow++) {
+        Plant p = { .ranks = 4,
+                    .per_node = 1,
+                    .nics = 1,
+                    .nic_rate = 120e6,
+                    .slow_node = slow,
+                    .slow_rate = 90e6 };
+        g_autoptr(LhCluster) c = find(&p, true, NULL);
+
+        for (uint32_t n = 0; n < 4; n++)
+            ck_assert_double_eq_tol(c->node_bytes_per_s[n] / 90e6, n == slow ? 1 : 0, 0.01);
+    }
+}
+END_TEST
+
 static void
 refuses(const char *const *hosts, uint32_t ranks, const char *words)
 {
@@ -306,4 +324,4 @@ END_TEST
 
 LH_TEST_MAIN("cluster", cluster_is_found_again, cluster_without_names,
              cluster_one_rank_is_slower_than_an_adapter, cluster_slow_adapter,
-             cluster_of_uneven_hosts, cluster_slow_hosts_and_links)
+             cluster_slow_adapter_anywhere, cluster_of_uneven_hosts, cluster_slow_hosts_and_links)

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #define NS_PER_S 1000000000
-#define ROUNDS 4
 #define MARGIN_NS 1000000 /* beyond the longest round, for those that are told last */
 
 int64_t
@@ -54,7 +53,7 @@ tell(const LhOpenControl *control, const LhClockRound *mine, GByteArray *all, GE
     g_autoptr(GByteArray) sent = g_byte_array_new();
 
     g_byte_array_set_size(all, 0);
-    g_byte_array_append(sent, (const guint8 *)mine, ROUNDS * sizeof(*mine));
+    g_byte_array_append(sent, (const guint8 *)mine, LH_CLOCK_ROUNDS * sizeof(*mine));
     return control->table->share(control->state, sent, all, error);
 }
 
@@ -65,23 +64,35 @@ longest_ns(const LhClockRound *rounds, size_t processes)
     int64_t longest = 0;
 
     for (size_t i = 0; i < processes; i++) {
-        const LhClockRound *last = &rounds[i * ROUNDS + ROUNDS - 1];
+        const LhClockRound *last = &rounds[(i + 1) * LH_CLOCK_ROUNDS - 1];
 
         longest = MAX(longest, last->received_ns - last->sent_ns);
     }
     return longest;
 }
 
+int64_t
+lh_clocks_start(const LhClockRound *rounds, size_t processes, size_t mine)
+{
+    int64_t width_ns, ahead_ns = 0;
+
+    if (mine > 0)
+        ahead_ns =
+            lh_clocks_ahead(rounds, &rounds[mine * LH_CLOCK_ROUNDS], LH_CLOCK_ROUNDS, &width_ns);
+    /* By the first one's clock; telling all of the last round took as long again. */
+    return rounds[LH_CLOCK_ROUNDS - 1].received_ns + 2 * longest_ns(rounds, processes) + MARGIN_NS -
+           ahead_ns;
+}
+
 bool
 lh_clocks_meet(const LhOpenControl *control, int64_t *start_ns, GError **error)
 {
     g_autoptr(GByteArray) all = g_byte_array_new();
-    LhClockRound mine[ROUNDS] = { 0 };
+    LhClockRound mine[LH_CLOCK_ROUNDS] = { 0 };
     const LhClockRound *rounds;
-    int64_t width_ns, ahead_ns = 0;
-    size_t processes;
+    size_t processes, own = 0;
 
-    for (size_t i = 0; i < ROUNDS; i++) {
+    for (size_t i = 0; i < LH_CLOCK_ROUNDS; i++) {
         mine[i].sent_ns = lh_clocks_now();
         if (!tell(control, mine, all, error))
             return false;
@@ -94,16 +105,14 @@ lh_clocks_meet(const LhOpenControl *control, int64_t *start_ns, GError **error)
         return false;
     processes = all->len / sizeof(mine);
     rounds = (const LhClockRound *)(const void *)all->data;
-    if (all->len % sizeof(mine) != 0) {
+    while (own < processes && memcmp(&rounds[own * LH_CLOCK_ROUNDS], mine, sizeof(mine)) != 0)
+        own++;
+    if (all->len % sizeof(mine) != 0 || own == processes) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
                             "the processes are not at the same point: start all of them with the "
                             "same options, files and version");
         return false;
     }
-    if (control->place.first > 0)
-        ahead_ns = lh_clocks_ahead(rounds, mine, ROUNDS, &width_ns);
-    /* By the first one's clock; telling all of the last round took as long again. */
-    *start_ns =
-        rounds[ROUNDS - 1].received_ns + 2 * longest_ns(rounds, processes) + MARGIN_NS - ahead_ns;
+    *start_ns = lh_clocks_start(rounds, processes, own);
     return true;
 }

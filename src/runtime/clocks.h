@@ -20,6 +20,16 @@ typedef struct {
 int64_t lh_clocks_ahead(const LhClockRound *first, const LhClockRound *other, size_t count,
                         int64_t *width_ns);
 
+/* Of each process's exchanges. */
+#define LH_CLOCK_ROUNDS 4
+
+/*
+ * When all begin, by the clock of process @mine of @processes: the same time for all of them, but
+ * for half of what their narrowest rounds took, and one that those who are told last have not
+ * reached yet. @rounds[process][LH_CLOCK_ROUNDS].
+ */
+int64_t lh_clocks_start(const LhClockRound *rounds, size_t processes, size_t mine);
+
 /* Nanoseconds of this process's monotonic clock. */
 int64_t lh_clocks_now(void);
 

@@ -39,7 +39,7 @@ come_to(const char *place, int *times)
     if (rank == NULL || wanted == NULL || at == NULL || strcmp(rank, wanted) != 0 ||
         strncmp(at, place, length) != 0)
         return;
-    if (*times == (at[length] == ':' ? atoi(at + length + 1) : 1))
+    if (*times == (at[length] == ':' ? (int)strtol(at + length + 1, NULL, 10) : 1))
         stop();
 }
 
