@@ -50,28 +50,38 @@ typedef struct {
     LhProcesses processes;
 } Job;
 
+void
+lh_calibrate_tell(const LhCalibrateParams *params, const LhProcesses *processes, const char *what)
+{
+    if (params->progress != NULL && lh_processes_first(processes))
+        params->progress(params->progress_data, what);
+}
+
 static void
 tell(const Job *job, const char *what)
 {
-    const LhCalibrateParams *p = job->params;
-
-    if (p->progress != NULL && lh_processes_first(&job->processes))
-        p->progress(p->progress_data, what);
+    lh_calibrate_tell(job->params, &job->processes, what);
 }
 
-/* The median of all processes' @seconds, in place of this one's; @spread grows with theirs. */
-static bool
-take_median(const Job *job, double *seconds, double *spread, GError **error)
+bool
+lh_calibrate_median(const LhProcesses *processes, double *seconds, double *spread, GError **error)
 {
-    const uint32_t count = job->processes.count;
-    g_autofree double *all = g_new(double, count);
+    g_autofree double *all = g_new(double, processes->count);
 
-    if (!lh_processes_gather(&job->processes, *seconds, all, error))
+    if (!lh_processes_gather(processes, *seconds, all, error))
         return false;
-    *seconds = lh_median(all, count); /* in order now */
-    if (spread != NULL)
-        *spread = fmax(*spread, (all[count - 1] - all[0]) / *seconds);
+    *seconds = lh_median(all, processes->count); /* in order now */
+    if (spread != NULL && *seconds > 0)
+        *spread = fmax(*spread, (all[processes->count - 1] - all[0]) / *seconds);
     return true;
+}
+
+LhFitResiduals
+lh_calibrate_residuals(const LhResiduals *r, double spread)
+{
+    return (LhFitResiduals){
+        .median = r->median, .worst = r->worst, .holdout = r->holdout, .spread = spread
+    };
 }
 
 /* One call of the kernel while all ranks call it. */
@@ -81,13 +91,7 @@ time_kernel(const Job *job, LhKernelId id, const LhKernelArgs *args, double *sec
 {
     return lh_processes_wait(&job->processes, error) &&
            lh_measure_kernel(&job->params->measure, id, args, job->params->dtype, seconds, error) &&
-           take_median(job, seconds, spread, error);
-}
-
-static LhFitResiduals
-residuals_of(const LhResiduals *r)
-{
-    return (LhFitResiduals){ .median = r->median, .worst = r->worst, .holdout = r->holdout };
+           lh_calibrate_median(&job->processes, seconds, spread, error);
 }
 
 /* ---- attention, and products within it ---- */
@@ -162,8 +166,7 @@ fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
     }
     rate->length_min = lengths[0].length;
     rate->length_max = lengths[count - 1].length;
-    rate->residuals = residuals_of(&residuals);
-    rate->residuals.spread = spread;
+    rate->residuals = lh_calibrate_residuals(&residuals, spread);
     return true;
 }
 
@@ -311,7 +314,8 @@ measure_executor(const Job *job, GError **error)
 
     tell(job, "host");
     if (!lh_processes_wait(&job->processes, error) || !lh_measure_host(&issue_s, &sync_s, error) ||
-        !take_median(job, &issue_s, NULL, error) || !take_median(job, &sync_s, NULL, error))
+        !lh_calibrate_median(&job->processes, &issue_s, NULL, error) ||
+        !lh_calibrate_median(&job->processes, &sync_s, NULL, error))
         return false;
     c->kernel_launch_ps = lh_time_from_ps(fmax(issue_s, 0) * (double)LH_PS_PER_S);
     c->stream_sync_ps = lh_time_from_ps(fmax(sync_s, 0) * (double)LH_PS_PER_S);
@@ -347,7 +351,7 @@ measure_link(const Job *job, GError **error)
     }
     c->link.latency_ps = lh_time_from_ps(alpha_s * (double)LH_PS_PER_S);
     c->link.provenance = LH_PROVENANCE_FITTED;
-    c->link_residuals = residuals_of(&residuals);
+    c->link_residuals = lh_calibrate_residuals(&residuals, 0);
     c->link.source = g_strdup_printf(
         "%s; transport %s, one message at a time, 4 KiB to %u MiB, after Theil and Sen; residuals: "
         "median %.1f %%, worst %.1f %%",

@@ -57,18 +57,7 @@ typedef struct {
 static void
 tell(const Job *job, const char *what)
 {
-    const LhCalibrateParams *p = job->params;
-
-    if (p->progress != NULL && lh_processes_first(&job->processes))
-        p->progress(p->progress_data, what);
-}
-
-static LhFitResiduals
-residuals_of(const LhResiduals *r, double spread)
-{
-    return (LhFitResiduals){
-        .median = r->median, .worst = r->worst, .holdout = r->holdout, .spread = spread
-    };
+    lh_calibrate_tell(job->params, &job->processes, what);
 }
 
 /* What the first process has measured is what all go on with. */
@@ -80,23 +69,15 @@ share(const Job *job, double *values, size_t count, GError **error)
 
 /* ---- kernels ---- */
 
-/* One call while all GPUs call it, *@seconds the median of processes, 0: the GPUs lack the kernel;
- * *@spread grows with how far they are apart. */
+/* One call while all GPUs call it, *@seconds the median of processes, 0: the GPUs lack the kernel.
+ */
 static bool
 time_call(const Job *job, LhKernelId id, const LhKernelArgs *args, double *seconds, double *spread,
           GError **error)
 {
-    const uint32_t count = job->processes.count;
-    g_autofree double *all = g_new(double, count);
-
-    if (!lh_processes_wait(&job->processes, error) ||
-        !lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, error) ||
-        !lh_processes_gather(&job->processes, *seconds, all, error))
-        return false;
-    *seconds = lh_median(all, count); /* in order now */
-    if (*seconds > 0)
-        *spread = fmax(*spread, (all[count - 1] - all[0]) / *seconds);
-    return true;
+    return lh_processes_wait(&job->processes, error) &&
+           lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, error) &&
+           lh_calibrate_median(&job->processes, seconds, spread, error);
 }
 
 static bool
@@ -134,7 +115,7 @@ measure_rate(const Job *job, LhKernelId id, bool causal, uint32_t head_dim, GErr
     }
     if (!lh_fit_calls(job->params->device, id, points, count, &rate, &residuals))
         return fail_fit(id, error);
-    rate.residuals = residuals_of(&residuals, spread);
+    rate.residuals = lh_calibrate_residuals(&residuals, spread);
     rate.kernel = g_strdup(lh_kernels[id]->name);
     rate.source = g_strdup(job->c->method);
     g_array_append_val(job->c->rates, rate);
@@ -337,7 +318,7 @@ measure_link(Job *job, LhTier tier, const LhLinkClass *base, LhLinkClass *link,
         lh_time_from_ps(alpha_s * (double)LH_PS_PER_S) - (route.latency_ps - base->latency_ps), 0);
     link->ctas = base->ctas;
     link->provenance = LH_PROVENANCE_FITTED;
-    *residuals = residuals_of(&found, 0);
+    *residuals = lh_calibrate_residuals(&found, 0);
     link->source = g_strdup_printf(
         "%s; ranks 0 and %u, %g KiB to %g MiB, after Theil and Sen; residuals: median %.1f %%, "
         "worst %.1f %%, held out %.1f %%; %g MiB of every rank at once take %.2f times as long",

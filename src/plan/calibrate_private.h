@@ -4,6 +4,20 @@
 #pragma once
 
 #include "plan/calibrate.h"
+#include "runtime/fit.h"
+#include "runtime/processes.h"
+
+/* Says what is measured next, in the first process. */
+void lh_calibrate_tell(const LhCalibrateParams *params, const LhProcesses *processes,
+                       const char *what);
+
+/* The median of all processes' *@seconds, in place of this one's; *@spread, unless NULL, grows with
+ * how far they are apart, if they are not 0. */
+bool lh_calibrate_median(const LhProcesses *processes, double *seconds, double *spread,
+                         GError **error);
+
+/* @r as a profile has them, with @spread. */
+LhFitResiduals lh_calibrate_residuals(const LhResiduals *r, double spread);
 
 /* A block of its own: most schedules add blocks up afterwards. */
 LhKernelArgs lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads,

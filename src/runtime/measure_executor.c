@@ -6,79 +6,22 @@
 
 #include "program/emit.h"
 #include "runtime/fit.h"
+#include "runtime/probe.h"
 
 #include <math.h>
 
 #define SENDER_WAITS_US 300 /* long enough for the receiver to fall asleep */
 #define PROBE_STEPS 20
 #define PROBE_OPS 32 /* of a step; fewer than a host may be ahead */
-#define PROBE_DEADLINE_US INT64_C(60000000)
 
-static void
-collect(void *data, const LhTimelineRecord *record)
-{
-    g_array_append_vals(data, record, 1);
-}
-
-static void
-load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    (void)data;
-    (void)rank;
-    (void)slot;
-    (void)part;
-    into[0] = 0; /* the rest is there, whatever it holds */
-}
-
-/* ---- programs ---- */
-
-/* A program without attention, of @ranks ranks, that nobody proves. */
+/* A program with a stream for messages. */
 static LhProgram *
-new_probe(const LhGenerator *generator, uint32_t ranks)
+new_probe(const LhGenerator *generator, uint32_t ranks, void *plan)
 {
-    const LhProgramParams params = {
-        .attention = { .batch = 1,
-                       .heads = 1,
-                       .groups = 1,
-                       .head_dim = 1,
-                       .seq_length = ranks,
-                       .dtype = LH_DTYPE_BF16 },
-        .ranks = ranks,
-        .mask.causal = true,
-        .pass = LH_PASS_FWD,
-    };
-    LhProgram *program = lh_program_create("probe", generator, &params, LH_PLACE_CONTIGUOUS);
+    LhProgram *program = lh_probe_new(generator, ranks, plan);
 
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     return program;
-}
-
-/* The records of a run, by rank and op. Caller unrefs. */
-static GArray *
-run_probe(const LhProgram *program, const LhBackend *backend, const LhRunHooks *hooks,
-          GError **error)
-{
-    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(LhRunResult) result = NULL;
-    const LhRunParams run = { .program = program,
-                              .backend = backend,
-                              .deadline_us = PROBE_DEADLINE_US,
-                              .hooks = hooks,
-                              .load = load_zeros,
-                              .timeline = collect,
-                              .timeline_data = records };
-
-    result = lh_execute(&run, error);
-    if (result == NULL)
-        return NULL;
-    g_array_sort(records, lh_timeline_by_rank_and_op);
-    return g_steal_pointer(&records);
-}
-
-static const LhTimelineRecord *
-record_at(const GArray *records, guint index)
-{
-    return &g_array_index(records, LhTimelineRecord, index);
 }
 
 /* ---- the host ---- */
@@ -106,8 +49,8 @@ static const LhGenerator host_probe = { .steps = probe_steps, .emit = emit_host_
 bool
 lh_measure_host(double *issue_s, double *sync_s, GError **error)
 {
-    g_autoptr(LhProgram) program = new_probe(&host_probe, 1);
-    g_autoptr(GArray) records = run_probe(program, &lh_backend_cpu, NULL, error);
+    g_autoptr(LhProgram) program = new_probe(&host_probe, 1, NULL);
+    g_autoptr(GArray) records = lh_probe_run(program, &lh_backend_cpu, LH_WAY_DIRECT, NULL, error);
     double issues[PROBE_STEPS * (PROBE_OPS - 1)];
     double syncs[PROBE_STEPS - 1];
     size_t issues_count = 0, syncs_count = 0;
@@ -116,8 +59,8 @@ lh_measure_host(double *issue_s, double *sync_s, GError **error)
         return false;
     g_assert(records->len == PROBE_STEPS * PROBE_OPS);
     for (guint i = 1; i < records->len; i++) {
-        const LhTimelineRecord *before = record_at(records, i - 1);
-        const LhTimelineRecord *now = record_at(records, i);
+        const LhTimelineRecord *before = lh_probe_record(records, i - 1);
+        const LhTimelineRecord *now = lh_probe_record(records, i);
 
         if (i % PROBE_OPS != 0)
             issues[issues_count++] =
@@ -159,7 +102,7 @@ lh_measure_transfer(uint32_t repeats, const LhBackend *backend, uint64_t bytes, 
                     GError **error)
 {
     static const LhRunHooks hooks = { .pause = pause_sender };
-    g_autoptr(LhProgram) program = new_probe(&transfer_probe, 2);
+    g_autoptr(LhProgram) program = new_probe(&transfer_probe, 2, NULL);
     g_autofree double *times = g_new(double, (gsize)repeats *PROBE_STEPS);
     size_t count = 0;
 
@@ -170,14 +113,14 @@ lh_measure_transfer(uint32_t repeats, const LhBackend *backend, uint64_t bytes, 
                                                  .parts = 1,
                                                  .part_bytes = bytes });
     for (uint32_t repeat = 0; repeat < repeats; repeat++) {
-        g_autoptr(GArray) records = run_probe(program, backend, &hooks, error);
+        g_autoptr(GArray) records = lh_probe_run(program, backend, LH_WAY_DIRECT, &hooks, error);
 
         if (records == NULL)
             return false;
         g_assert(records->len == 2 * PROBE_STEPS);
         for (guint i = 1; i < PROBE_STEPS; i++) {
-            const LhTimelineRecord *sends = record_at(records, i);
-            const LhTimelineRecord *receives = record_at(records, PROBE_STEPS + i);
+            const LhTimelineRecord *sends = lh_probe_record(records, i);
+            const LhTimelineRecord *receives = lh_probe_record(records, PROBE_STEPS + i);
 
             times[count++] = (double)(receives->end_ps - MAX(sends->start_ps, receives->start_ps)) /
                              (double)LH_PS_PER_S;
@@ -288,7 +231,7 @@ flow_seconds(const LhFlowsProbe *probe, const GArray *records, uint32_t rank)
     uint32_t ops = 0, count = 0;
 
     for (guint i = 0; i < records->len; i++) {
-        const LhTimelineRecord *r = record_at(records, i);
+        const LhTimelineRecord *r = lh_probe_record(records, i);
 
         if (r->rank != rank || r->stream != 0)
             continue;
@@ -307,16 +250,15 @@ flow_seconds(const LhFlowsProbe *probe, const GArray *records, uint32_t rank)
 bool
 lh_measure_flows(const LhFlowsProbe *probe, double *seconds, GError **error)
 {
-    g_autoptr(LhProgram) program = new_probe(&flows_probe, probe->ranks);
+    g_autoptr(LhProgram) program = new_probe(&flows_probe, probe->ranks, (void *)probe);
     g_autoptr(GArray) records = NULL;
 
     lh_program_add_stream(program, "answers", LH_STREAM_COMM);
-    program->plan = (void *)probe;
     add_slot(program, "sent", probe->bytes);
     add_slot(program, "received", probe->bytes);
     add_slot(program, "answer sent", ANSWER_BYTES);
     add_slot(program, "answer received", ANSWER_BYTES);
-    records = run_probe(program, probe->backend, NULL, error);
+    records = lh_probe_run(program, probe->backend, LH_WAY_DIRECT, NULL, error);
     if (records == NULL)
         return false;
     for (uint32_t r = 0; r < probe->ranks; r++)

@@ -7,48 +7,12 @@
 
 #include "program/emit.h"
 #include "runtime/fit.h"
+#include "runtime/probe.h"
 
 #define STEPS 6  /* the first one does not count */
 #define OPS 48   /* of a step between two looks at the clock; fewer than a host may be ahead */
 #define ROUNDS 5 /* of messages, likewise */
 #define GROUP_BYTES 4
-#define DEADLINE_US INT64_C(60000000)
-
-static void
-collect(void *data, const LhTimelineRecord *record)
-{
-    g_array_append_vals(data, record, 1);
-}
-
-static void
-load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    (void)data;
-    (void)rank;
-    (void)slot;
-    (void)part;
-    into[0] = 0; /* the rest is there, whatever it holds */
-}
-
-static LhProgram *
-new_program(const LhGenerator *generator, uint32_t ranks, void *plan)
-{
-    const LhProgramParams params = {
-        .attention = { .batch = 1,
-                       .heads = 1,
-                       .groups = 1,
-                       .head_dim = 1,
-                       .seq_length = ranks,
-                       .dtype = LH_DTYPE_BF16 },
-        .ranks = ranks,
-        .mask.causal = true,
-        .pass = LH_PASS_FWD,
-    };
-    LhProgram *program = lh_program_create("probe", generator, &params, LH_PLACE_CONTIGUOUS);
-
-    program->plan = plan;
-    return program;
-}
 
 static void
 add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts, uint64_t bytes)
@@ -61,34 +25,13 @@ add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts, 
                                                  .part_bytes = bytes });
 }
 
-/* The records of a run, by rank and op; none in processes other than the first. Caller unrefs. */
+/* With collectives of the links' own library, if it has them. */
 static GArray *
 run(const LhProgram *program, const LhBackend *backend, GError **error)
 {
-    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(LhRunResult) result = NULL;
-    const LhRunParams params = { .program = program,
-                                 .backend = backend,
-                                 .collectives = backend->links->collectives != NULL ? LH_WAY_NATIVE
-                                                                                    : LH_WAY_DIRECT,
-                                 .deadline_us = DEADLINE_US,
-                                 .load = load_zeros,
-                                 .timeline = collect,
-                                 .timeline_data = records };
+    const bool native = backend->links->collectives != NULL;
 
-    result = lh_execute(&params, error);
-    if (result == NULL)
-        return NULL;
-    if (!result->whole)
-        g_array_set_size(records, 0);
-    g_array_sort(records, lh_timeline_by_rank_and_op);
-    return g_steal_pointer(&records);
-}
-
-static const LhTimelineRecord *
-record_at(const GArray *records, guint index)
-{
-    return &g_array_index(records, LhTimelineRecord, index);
+    return lh_probe_run(program, backend, native ? LH_WAY_NATIVE : LH_WAY_DIRECT, NULL, error);
 }
 
 static double
@@ -174,10 +117,10 @@ look_at_clock(const GArray *records, guint first, guint of_step, double *between
         LhTime end_ps = 0;
 
         for (guint i = at - of_step; i < at; i++)
-            end_ps = MAX(end_ps, record_at(records, i)->end_ps);
-        sync[s - 1] = seconds_between(end_ps, record_at(records, at)->start_ps);
-        between[s - 1] = seconds_between(record_at(records, at)->start_ps,
-                                         record_at(records, at + of_step - 1)->start_ps);
+            end_ps = MAX(end_ps, lh_probe_record(records, i)->end_ps);
+        sync[s - 1] = seconds_between(end_ps, lh_probe_record(records, at)->start_ps);
+        between[s - 1] = seconds_between(lh_probe_record(records, at)->start_ps,
+                                         lh_probe_record(records, at + of_step - 1)->start_ps);
     }
     *between_s = lh_median(between, STEPS - 1);
     *sync_s = lh_median(sync, STEPS - 1);
@@ -189,7 +132,7 @@ measure_call(const LhBackend *backend, uint32_t ranks, CallKind kind, double *be
              double *sync_s, GError **error)
 {
     static const char *const streams[] = { "work", "other", "clock" };
-    g_autoptr(LhProgram) program = new_program(&calls_probe, ranks, &kind);
+    g_autoptr(LhProgram) program = lh_probe_new(&calls_probe, ranks, &kind);
     g_autoptr(GArray) records = NULL;
     g_autofree double *betweens = g_new0(double, ranks);
     g_autofree double *syncs = g_new0(double, ranks);
@@ -281,7 +224,7 @@ bool
 lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to, uint64_t bytes,
                     double *seconds, GError **error)
 {
-    g_autoptr(LhProgram) program = new_program(&messages_probe, ranks, (void *)to);
+    g_autoptr(LhProgram) program = lh_probe_new(&messages_probe, ranks, (void *)to);
     g_autoptr(GArray) records = NULL;
     g_autofree double *times = g_new(double, (gsize)ranks *ROUNDS);
     size_t count = 0;
@@ -298,8 +241,8 @@ lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to
     g_assert(records->len == ranks * (ROUNDS + 1));
     for (uint32_t r = 0; r < ranks; r++) {
         for (guint i = 1; to[r] < LH_RANKS_MAX && i <= ROUNDS; i++) {
-            const LhTimelineRecord *sends = record_at(records, r * (ROUNDS + 1) + i);
-            const LhTimelineRecord *receives = record_at(records, to[r] * (ROUNDS + 1) + i);
+            const LhTimelineRecord *sends = lh_probe_record(records, r * (ROUNDS + 1) + i);
+            const LhTimelineRecord *receives = lh_probe_record(records, to[r] * (ROUNDS + 1) + i);
 
             times[count++] =
                 seconds_between(MAX(sends->start_ps, receives->start_ps), receives->end_ps);
@@ -341,7 +284,7 @@ round_seconds(const GArray *records, uint32_t members, guint round)
     LhTime start_ps = 0, end_ps = 0;
 
     for (uint32_t r = 0; r < members; r++) {
-        const LhTimelineRecord *m = record_at(records, r * (ROUNDS + 1) + round);
+        const LhTimelineRecord *m = lh_probe_record(records, r * (ROUNDS + 1) + round);
 
         start_ps = MAX(start_ps, m->start_ps);
         end_ps = MAX(end_ps, m->end_ps);
@@ -356,7 +299,7 @@ lh_measure_collective(const LhCollectiveProbe *probe, double *seconds, GError **
     const uint32_t members = probe->members;
     const uint64_t shard_bytes = probe->shard_bytes;
     Collective collective = { kind, members };
-    g_autoptr(LhProgram) program = new_program(&collective_probe, probe->ranks, &collective);
+    g_autoptr(LhProgram) program = lh_probe_new(&collective_probe, probe->ranks, &collective);
     g_autoptr(GArray) records = NULL;
     double times[ROUNDS];
 

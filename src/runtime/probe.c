@@ -1,0 +1,64 @@
+/* See the header. */
+#include "runtime/probe.h"
+
+#define DEADLINE_US INT64_C(60000000)
+
+static void
+collect(void *data, const LhTimelineRecord *record)
+{
+    g_array_append_vals(data, record, 1);
+}
+
+static void
+load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+{
+    (void)data;
+    (void)rank;
+    (void)slot;
+    (void)part;
+    into[0] = 0; /* the rest is there, whatever it holds */
+}
+
+LhProgram *
+lh_probe_new(const LhGenerator *generator, uint32_t ranks, void *plan)
+{
+    const LhProgramParams params = {
+        .attention = { .batch = 1,
+                       .heads = 1,
+                       .groups = 1,
+                       .head_dim = 1,
+                       .seq_length = ranks,
+                       .dtype = LH_DTYPE_BF16 },
+        .ranks = ranks,
+        .mask.causal = true,
+        .pass = LH_PASS_FWD,
+    };
+    LhProgram *program = lh_program_create("probe", generator, &params, LH_PLACE_CONTIGUOUS);
+
+    program->plan = plan;
+    return program;
+}
+
+GArray *
+lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay way,
+             const LhRunHooks *hooks, GError **error)
+{
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhRunResult) result = NULL;
+    const LhRunParams run = { .program = program,
+                              .backend = backend,
+                              .collectives = way,
+                              .deadline_us = DEADLINE_US,
+                              .hooks = hooks,
+                              .load = load_zeros,
+                              .timeline = collect,
+                              .timeline_data = records };
+
+    result = lh_execute(&run, error);
+    if (result == NULL)
+        return NULL;
+    if (!result->whole)
+        g_array_set_size(records, 0);
+    g_array_sort(records, lh_timeline_by_rank_and_op);
+    return g_steal_pointer(&records);
+}
