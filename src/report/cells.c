@@ -6,13 +6,41 @@
 #define BYTES_PER_MIB 1048576
 #define FEW_MIB 100 /* below that, two decimals */
 
+static void
+percent(LhTable *table, const char *format, double share)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_ascii_formatd(text, sizeof(text), format, 100 * share);
+    lh_table_cell(table, text, lh_double_to_text(share, exact));
+}
+
 void
 lh_cell_percent(LhTable *table, double share)
 {
-    char exact[G_ASCII_DTOSTR_BUF_SIZE];
-    g_autofree char *text = g_strdup_printf("%.1f", 100 * share);
+    percent(table, "%.1f", share);
+}
 
-    lh_table_cell(table, text, lh_double_to_text(share, exact));
+void
+lh_cell_error(LhTable *table, double share)
+{
+    percent(table, "%+.1f", share);
+}
+
+void
+lh_cell_unit(LhTable *table, char *text, double value)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE];
+
+    lh_table_cell(table, text, lh_double_to_text(value, exact));
+    g_free(text);
+}
+
+void
+lh_cell_time(LhTable *table, double seconds)
+{
+    lh_cell_unit(table, lh_format_time(lh_time_from_ps(seconds * (double)LH_PS_PER_S)), seconds);
 }
 
 void

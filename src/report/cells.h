@@ -10,6 +10,15 @@
 /* A share as percent with one decimal; under a heading that says so. */
 void lh_cell_percent(LhTable *table, double share);
 
+/* The same of an error, with its sign. */
+void lh_cell_error(LhTable *table, double share);
+
+/* @text, which is taken over, for @value with its unit. */
+void lh_cell_unit(LhTable *table, char *text, double value);
+
+/* "1.5 ms". */
+void lh_cell_time(LhTable *table, double seconds);
+
 /* @bytes / @ranks as MiB; exact where @ranks is 1. */
 void lh_cell_mib(LhTable *table, LhWide bytes, uint32_t ranks);
 

@@ -2,6 +2,7 @@
 #include "report/describe_import.h"
 
 #include "program/timeline.h"
+#include "report/cells.h"
 #include "runtime/fit.h"
 
 #include <math.h>
@@ -18,26 +19,10 @@ percent_cell(LhTable *table, double share)
     lh_table_cell(table, text, lh_double_to_text(share, exact));
 }
 
-/* Takes @text over. */
-static void
-unit_cell(LhTable *table, char *text, double value)
-{
-    char exact[G_ASCII_DTOSTR_BUF_SIZE];
-
-    lh_table_cell(table, text, lh_double_to_text(value, exact));
-    g_free(text);
-}
-
 static char *
 time_text(double seconds)
 {
     return lh_format_time(lh_time_from_ps(seconds * PS_PER_S));
-}
-
-static void
-time_cell(LhTable *table, double seconds)
-{
-    unit_cell(table, time_text(seconds), seconds);
 }
 
 static void
@@ -128,12 +113,12 @@ lh_describe_tuned(const LhImported *imported)
         lh_table_row(table);
         lh_table_cell(table, lh_tuned_names[c->kind], NULL);
         lh_table_cell(table, owner, NULL);
-        unit_cell(table, value_text(c, c->before), c->before);
+        lh_cell_unit(table, value_text(c, c->before), c->before);
         if (!c->determined) {
             lh_table_note(table, "kept: what was seen does not determine it");
             continue;
         }
-        unit_cell(table, value_text(c, c->value), c->value);
+        lh_cell_unit(table, value_text(c, c->value), c->value);
         count_cell(table, c->samples);
         percent_cell(table, c->off_before);
         percent_cell(table, c->off_median);
@@ -239,9 +224,9 @@ lh_describe_samples(const LhImported *imported)
         lh_table_cell(table, g->name, NULL);
         count_cell(table, g->samples);
         count_cell(table, g->repeats);
-        time_cell(table, g->measured_s);
-        time_cell(table, g->before_s);
-        time_cell(table, g->after_s);
+        lh_cell_time(table, g->measured_s);
+        lh_cell_time(table, g->before_s);
+        lh_cell_time(table, g->after_s);
         percent_cell(table, median);
         percent_cell(table, g_array_index(g->off, double, g->off->len - 1));
     }
@@ -280,9 +265,9 @@ lh_imported_timeline(const LhImported *imported)
         count_cell(table, r->op);
         lh_table_cell(table, lh_op_kind_names[r->kind], NULL);
         lh_table_cell(table, r->kind == LH_OP_COMPUTE ? lh_kernels[r->kernel]->name : "", NULL);
-        time_cell(table, (double)r->start_ps / PS_PER_S);
-        time_cell(table, (double)(r->end_ps - r->start_ps) / PS_PER_S);
-        time_cell(table, g_array_index(m->measured, double, i));
+        lh_cell_time(table, (double)r->start_ps / PS_PER_S);
+        lh_cell_time(table, (double)(r->end_ps - r->start_ps) / PS_PER_S);
+        lh_cell_time(table, g_array_index(m->measured, double, i));
     }
     return table;
 }

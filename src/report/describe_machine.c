@@ -2,39 +2,13 @@
 #include "report/describe_machine.h"
 
 #include "base/data.h"
+#include "report/cells.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
 #include <math.h>
 
 #define PS_PER_S ((double)LH_PS_PER_S)
-
-/* "-3.4": percent with sign. */
-static void
-percent_cell(LhTable *table, double share, bool sign)
-{
-    char exact[G_ASCII_DTOSTR_BUF_SIZE];
-    char text[G_ASCII_DTOSTR_BUF_SIZE];
-
-    g_ascii_formatd(text, sizeof(text), sign ? "%+.1f" : "%.1f", 100 * share);
-    lh_table_cell(table, text, lh_double_to_text(share, exact));
-}
-
-/* Takes @text over. */
-static void
-unit_cell(LhTable *table, char *text, double value)
-{
-    char exact[G_ASCII_DTOSTR_BUF_SIZE];
-
-    lh_table_cell(table, text, lh_double_to_text(value, exact));
-    g_free(text);
-}
-
-static void
-time_cell(LhTable *table, double time_s)
-{
-    unit_cell(table, lh_format_time(lh_time_from_ps(time_s * PS_PER_S)), time_s);
-}
 
 /* ---- calibrate ---- */
 
@@ -49,9 +23,9 @@ residual_columns(LhTable *table)
 static void
 residual_cells(LhTable *table, const LhFitResiduals *r)
 {
-    percent_cell(table, r->median, false);
-    percent_cell(table, r->worst, false);
-    percent_cell(table, r->holdout, false);
+    lh_cell_percent(table, r->median);
+    lh_cell_percent(table, r->worst);
+    lh_cell_percent(table, r->holdout);
 }
 
 LhTable *
@@ -72,7 +46,7 @@ lh_describe_rates(const LhCalibration *c)
         lh_table_cell(table, rate->kernel, NULL);
         lh_table_cell(table, rate->mask == 1 ? "causal" : "full", NULL);
         lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, rate->head_dim);
-        unit_cell(table, lh_format_flops(rate->rate), rate->rate);
+        lh_cell_unit(table, lh_format_flops(rate->rate), rate->rate);
         lh_table_cell_printf(table, "%.1f", rate->half_length);
         residual_cells(table, &rate->residuals);
     }
@@ -92,7 +66,7 @@ lh_describe_elementwise(const LhCalibration *c)
 
         lh_table_row(table);
         lh_table_cell(table, traffic->kernel, NULL);
-        unit_cell(table, lh_format_bandwidth(traffic->bandwidth), traffic->bandwidth);
+        lh_cell_unit(table, lh_format_bandwidth(traffic->bandwidth), traffic->bandwidth);
         residual_cells(table, &traffic->residuals);
     }
     return table;
@@ -103,15 +77,15 @@ call_rows(LhTable *table, const LhCallCosts *calls)
 {
     lh_table_row(table);
     lh_table_cell(table, "host, for an op that does nothing", NULL);
-    time_cell(table, calls->op);
+    lh_cell_time(table, calls->op);
     lh_table_row(table);
     lh_table_cell(table, "host, for a wait beside it", NULL);
-    time_cell(table, calls->wait);
+    lh_cell_time(table, calls->wait);
     if (calls->group <= 0)
         return;
     lh_table_row(table);
     lh_table_cell(table, "host, for a group of messages", NULL);
-    time_cell(table, calls->group);
+    lh_cell_time(table, calls->group);
 }
 
 static void
@@ -125,12 +99,12 @@ link_rows(LhTable *table, const char *what, const LhLinkClass *link,
         return; /* of a cluster, or not measured */
     lh_table_row(table);
     lh_table_cell(table, latency, NULL);
-    time_cell(table, (double)link->latency_ps / PS_PER_S);
-    percent_cell(table, residuals->median, false);
-    percent_cell(table, residuals->worst, false);
+    lh_cell_time(table, (double)link->latency_ps / PS_PER_S);
+    lh_cell_percent(table, residuals->median);
+    lh_cell_percent(table, residuals->worst);
     lh_table_row(table);
     lh_table_cell(table, bandwidth, NULL);
-    unit_cell(table, lh_format_bandwidth(link->bandwidth), link->bandwidth);
+    lh_cell_unit(table, lh_format_bandwidth(link->bandwidth), link->bandwidth);
     if (link->ctas == 0)
         return;
     lh_table_row(table);
@@ -149,10 +123,10 @@ lh_describe_executor(const LhCalibration *c)
     lh_table_column(table, "residual_worst", "worst", "% off", true);
     lh_table_row(table);
     lh_table_cell(table, "host, to issue an op", NULL);
-    time_cell(table, (double)c->kernel_launch_ps / PS_PER_S);
+    lh_cell_time(table, (double)c->kernel_launch_ps / PS_PER_S);
     lh_table_row(table);
     lh_table_cell(table, "host, to go on after a sync", NULL);
-    time_cell(table, (double)c->stream_sync_ps / PS_PER_S);
+    lh_cell_time(table, (double)c->stream_sync_ps / PS_PER_S);
     if (c->gpus)
         call_rows(table, &c->calls);
     link_rows(table, c->gpus ? "NVLink" : "message", &c->link, &c->link_residuals);
@@ -169,11 +143,11 @@ line_rows(LhTable *table, const char *what, const LhClusterLine *line)
 
     lh_table_row(table);
     lh_table_cell(table, latency, NULL);
-    time_cell(table, line->alpha_s);
+    lh_cell_time(table, line->alpha_s);
     residual_cells(table, &line->residuals);
     lh_table_row(table);
     lh_table_cell(table, bandwidth, NULL);
-    unit_cell(table, lh_format_bandwidth(line->bytes_per_s), line->bytes_per_s);
+    lh_cell_unit(table, lh_format_bandwidth(line->bytes_per_s), line->bytes_per_s);
 }
 
 LhTable *
@@ -201,7 +175,7 @@ lh_describe_cluster(const LhCluster *c)
     if (c->pair_bytes_per_s > 0) {
         lh_table_row(table);
         lh_table_cell(table, "adapter, bandwidth of one rank", NULL);
-        unit_cell(table, lh_format_bandwidth(c->pair_bytes_per_s), c->pair_bytes_per_s);
+        lh_cell_unit(table, lh_format_bandwidth(c->pair_bytes_per_s), c->pair_bytes_per_s);
     }
     for (uint32_t n = 0; n < c->nodes; n++) {
         g_autofree char *what = g_strdup_printf("adapter of %s, bandwidth", c->hosts[n]);
@@ -210,7 +184,7 @@ lh_describe_cluster(const LhCluster *c)
             continue;
         lh_table_row(table);
         lh_table_cell(table, what, NULL);
-        unit_cell(table, lh_format_bandwidth(c->node_bytes_per_s[n]), c->node_bytes_per_s[n]);
+        lh_cell_unit(table, lh_format_bandwidth(c->node_bytes_per_s[n]), c->node_bytes_per_s[n]);
     }
     return table;
 }
@@ -240,13 +214,13 @@ lh_describe_makespans(const GPtrArray *validations, double tolerance)
             lh_table_note(table, v->refused);
             continue;
         }
-        time_cell(table, v->measured_s);
-        time_cell(table, v->predicted_s);
-        percent_cell(table, lh_validation_error(v), true);
-        percent_cell(table, v->op_error, false);
-        percent_cell(table, v->spread, false);
-        time_cell(table, v->start_s);
-        percent_cell(table, v->predicted_s / (v->measured_s - v->start_s) - 1, true);
+        lh_cell_time(table, v->measured_s);
+        lh_cell_time(table, v->predicted_s);
+        lh_cell_error(table, lh_validation_error(v));
+        lh_cell_percent(table, v->op_error);
+        lh_cell_percent(table, v->spread);
+        lh_cell_time(table, v->start_s);
+        lh_cell_error(table, v->predicted_s / (v->measured_s - v->start_s) - 1);
         lh_table_cell(table, lh_validation_within(v, tolerance) ? "yes" : "NO", NULL);
     }
     return table;
@@ -261,11 +235,11 @@ kernel_row(LhTable *table, const LhValidation *v, const LhKernelErrors *row, dou
     lh_table_cell(table, v->schedule, NULL);
     lh_table_cell(table, row->kernel, NULL);
     lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, row->ops);
-    time_cell(table, row->measured_s / (double)row->ops);
-    time_cell(table, row->predicted_s / (double)row->ops);
-    percent_cell(table, row->share, false);
-    percent_cell(table, row->error_median, true);
-    percent_cell(table, row->error_worst, true);
+    lh_cell_time(table, row->measured_s / (double)row->ops);
+    lh_cell_time(table, row->predicted_s / (double)row->ops);
+    lh_cell_percent(table, row->share);
+    lh_cell_error(table, row->error_median);
+    lh_cell_error(table, row->error_worst);
     lh_table_cell(table, !judged ? "-" : fabs(row->error_median) <= tolerance ? "yes" : "NO", NULL);
 }
 
@@ -314,10 +288,10 @@ lh_describe_tier_errors(const GPtrArray *validations)
             lh_table_cell(table, v->schedule, NULL);
             lh_table_cell(table, row->kernel, NULL);
             lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, row->ops);
-            time_cell(table, row->measured_s / (double)row->ops);
-            time_cell(table, row->predicted_s / (double)row->ops);
-            percent_cell(table, row->predicted_s / row->measured_s - 1, true);
-            percent_cell(table, row->error_median, true);
+            lh_cell_time(table, row->measured_s / (double)row->ops);
+            lh_cell_time(table, row->predicted_s / (double)row->ops);
+            lh_cell_error(table, row->predicted_s / row->measured_s - 1);
+            lh_cell_error(table, row->error_median);
         }
     }
     return table;
@@ -343,9 +317,9 @@ lh_describe_explained(const LhExplained *e)
             continue;
         }
         lh_table_cell_printf(table, "%.3f", x->scale);
-        percent_cell(table, e->error, false);
-        percent_cell(table, x->error, false);
-        percent_cell(table, e->error > 0 ? fmax(1 - x->error / e->error, 0) : 0, false);
+        lh_cell_percent(table, e->error);
+        lh_cell_percent(table, x->error);
+        lh_cell_percent(table, e->error > 0 ? fmax(1 - x->error / e->error, 0) : 0);
     }
     return table;
 }
@@ -397,9 +371,9 @@ lh_describe_hosts(const LhHosts *hosts)
         lh_table_cell(table, hosts->names[t->node], NULL);
         lh_table_cell_printf(table, "%s%s", messages ? "messages with " : "kernels",
                              messages ? hosts->names[t->peer] : "");
-        time_cell(table, t->measured_s);
-        time_cell(table, t->predicted_s);
-        percent_cell(table, t->predicted_s / t->measured_s - 1, true);
+        lh_cell_time(table, t->measured_s);
+        lh_cell_time(table, t->predicted_s);
+        lh_cell_error(table, t->predicted_s / t->measured_s - 1);
         lh_table_cell(table, t->slow ? "YES" : "-", NULL);
     }
     return table;
