@@ -385,7 +385,11 @@ take_plain(Reader *r, GPtrArray *values)
     word = g_strndup(start, (gsize)(at - start));
     number = g_strv_contains(words, word) || is_date(word) ? g_strdup(word) : plain_number(word);
     if (number == NULL) {
-        shown = g_strescape(word, NULL);
+        if (at == start && at < r->text.end) /* no word: the character that is there */
+            at++;
+        g_free(word);
+        word = g_strndup(start, (gsize)(at - start));
+        shown = at == start ? g_strdup("the end of the file") : g_strescape(word, NULL);
         return lh_text_fail(&r->text, start,
                             "found \"%.40s\"; allowed: text in quotes, a number, true, false, a "
                             "date, [list] or {table}",
