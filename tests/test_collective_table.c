@@ -3,6 +3,7 @@
  * and on those of the shipped topologies.
  */
 #include "data_files.h"
+#include "plan/profile.h"
 #include "sim/network/collective_table.h"
 #include "sim/network/native.h"
 
@@ -402,8 +403,57 @@ START_TEST(native_times_come_in_order)
 }
 END_TEST
 
+/* A profile's rows of an operation are all that there are of it; other operations keep theirs. What
+ * is measured later replaces what was before. */
+START_TEST(profiles_replace_times)
+{
+    static const char text[] =
+        "{\"schema\": \"longhaul.profile/2\", \"name\": \"p\", \"source\": \"s\", "
+        "\"elementwise\": [{\"kernel\": \"merge\", \"bandwidth\": \"%s\", "
+        "\"provenance\": \"measured\", \"source\": \"s\"}], "
+        "\"collective_times\": [{\"op\": \"all-gather\", \"ranks\": %d, "
+        "\"nccl\": \"3.0\", \"bytes\": [1000, 2000], \"us\": [%d, 200], "
+        "\"provenance\": \"measured\", \"source\": \"s\"}]}";
+    g_autoptr(LhTopology) with = lh_topology_load("hgx-h100", NULL);
+    g_autoptr(LhTopology) without = lh_topology_load("dfa-2node", NULL);
+    g_autoptr(LhDevice) device = lh_device_load("h100-sxm", NULL);
+    const double reduce_us = us_of(with->collective_times, LH_COLL_ALL_REDUCE, 2, 1e6);
+    double seconds;
+    int provenance;
+
+    ck_assert_ptr_null(without->collective_times);
+    for (int us = 100; us <= 150; us += 50) {
+        g_autofree char *file = g_strdup_printf(text, us == 100 ? "1TB/s" : "2TB/s", 2, us);
+        g_autoptr(LhProfile) p = lh_profile_parse("p.json", file, strlen(file), NULL);
+
+        ck_assert_ptr_nonnull(p);
+        ck_assert(lh_profile_apply(p, device, with, NULL));
+        ck_assert(lh_profile_apply(p, device, without, NULL));
+        ck_assert_double_eq_tol(us_of(with->collective_times, LH_COLL_ALL_GATHER, 2, 1000), us,
+                                NEAR * us);
+        ck_assert_double_eq_tol(us_of(without->collective_times, LH_COLL_ALL_GATHER, 2, 1000), us,
+                                NEAR * us);
+        ck_assert(!lh_collective_times_seconds(with->collective_times, LH_COLL_ALL_GATHER, 8, 1000,
+                                               &seconds, &provenance));
+        ck_assert_double_eq_tol(us_of(with->collective_times, LH_COLL_ALL_REDUCE, 2, 1e6),
+                                reduce_us, NEAR * reduce_us);
+        ck_assert_uint_eq(without->collective_times->len, 1);
+        ck_assert_uint_eq(device->elementwise->len, 1);
+        ck_assert_double_eq(lh_device_traffic(device, "merge")->bandwidth, us == 100 ? 1e12 : 2e12);
+    }
+    {
+        g_autofree char *file = g_strdup_printf(text, "1TB/s", 9, 100);
+        g_autoptr(LhProfile) p = lh_profile_parse("p.json", file, strlen(file), NULL);
+        g_autoptr(GError) error = NULL;
+
+        ck_assert(!lh_profile_apply(p, device, with, &error));
+        ck_assert_ptr_nonnull(strstr(error->message, "p.json:1:"));
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("collective_table", times_are_lines_in_bytes, times_bend_where_their_lines_do,
              versions_are_chosen, times_lie_between_numbers_of_ranks, sizes_can_be_left_out,
              lines_are_their_formula, shipped_times_are_exact_continuous_and_go_on,
              shipped_lines_are_near_times, native_times_follow_the_links,
-             native_times_come_in_order)
+             native_times_come_in_order, profiles_replace_times)
