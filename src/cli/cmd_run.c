@@ -29,13 +29,14 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_BACKEND(Options, backend,
-                      "Ranks as threads of this process (cpu, default), one in each process of "
-                      "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
-                      "machine, or one in each process."),
+    LH_OPTION_BACKEND(
+        Options, backend,
+        "Ranks as threads of this process (cpu, default), one in each process of "
+        "mpirun (mpi) or of any launcher, over TCP (tcp), all on one GPU (cuda), or a "
+        "GPU for each (nccl): of this machine, or one in each process."),
     LH_OPTION_BOOTSTRAP(
         Options, bootstrap,
-        "How the processes of --backend nccl find each other: one process with all "
+        "How the processes of --backend tcp or nccl find each other: one process with all "
         "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
         "step of Slurm says; default auto, the one whose environment is there."),
     { .name = "kernels",
@@ -240,6 +241,7 @@ const LhCommand lh_command_run = {
                "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
                "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
                "      --seq-length 256\n"
+               "  srun -n 4 longhaul run --backend tcp --schedule ring --ranks 4\n"
                "  longhaul run --backend cuda --schedule ring --ranks 4 --seq-length 4096\n",
     .scenario = true,
     .one_program = true,
