@@ -86,6 +86,7 @@ init_network(LhEngine *e)
     const LhSimParams *params = e->params;
     const uint32_t queues = e->ranks_count << e->streams_shift;
 
+    e->contention = !e->free_network && params->device->messages_hold > 0;
     for (uint32_t i = 0; i < LH_ROUTE_CLASSES && !e->free_network; i++)
         e->contention |= e->network->classes[i].ctas[LH_SPAN_NODE] > 0;
     lh_heap_reserve(&e->heap, queues);
