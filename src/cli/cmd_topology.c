@@ -1,6 +1,7 @@
 /*
  * longhaul topology: makes a topology file from what a cluster's tools print.
  */
+#include "base/data.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "cli/command.h"
@@ -74,13 +75,20 @@ check_output(const Options *o, GError **error)
         return false;
     }
     for (guint i = 0; is_file(o->output) && i < o->from->len; i++) {
-        const char *path = g_ptr_array_index(o->from, i);
-
-        if (lh_output_same(o->output, path))
+        if (lh_output_same(o->output, g_ptr_array_index(o->from, i)))
             return lh_output_refuse("--output", o->output, "a file that is not read with --from",
                                     error);
     }
     return true;
+}
+
+static bool
+check_base(const Options *o, GError **error)
+{
+    g_autofree char *path = o->base != NULL ? lh_data_find("topologies", o->base, NULL) : NULL;
+
+    return path == NULL || !is_file(o->output) || !lh_output_same(o->output, path) ||
+           lh_output_refuse("--output", o->output, "a file other than that of --base", error);
 }
 
 /* "here" of "/tmp/here.json". Caller frees. */
@@ -133,7 +141,7 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhToldCluster) cluster = lh_told_new();
     g_autoptr(LhToldTopology) topology = NULL;
 
-    if (!check_output(o, error))
+    if (!check_output(o, error) || !check_base(o, error))
         return LH_ERROR_USAGE;
     for (guint i = 0; i < o->from->len; i++) {
         if (!lh_told_load(cluster, g_ptr_array_index(o->from, i), error))

@@ -450,7 +450,7 @@ conclude(const Xml *x)
     return lh_told_add_shape(x->r, &shape, MAX(x->line, 1)) && add_rates(x, &shape);
 }
 
-/* Whether GMarkup reads all of it; its own errors get the place in the file. */
+/* Whether GMarkup reads all of it. What it says itself depends on the language of the user. */
 static bool
 parse(Xml *x, const char *text, gsize length)
 {
@@ -463,7 +463,8 @@ parse(Xml *x, const char *text, gsize length)
         g_propagate_error(x->r->text.error, failure);
         return false;
     }
-    fail(x, x->r->text.error, "no XML: %s", failure->message);
+    fail(x, x->r->text.error,
+         "no XML: it was cut here, or an element, an attribute or a quote is not as XML has them");
     g_error_free(failure);
     return false;
 }
