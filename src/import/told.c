@@ -271,30 +271,27 @@ static const LhToldFormat *const formats[] = {
     &lh_told_nccl_xml, &lh_told_smi, &lh_told_nccl_tests, &lh_told_perftest, &lh_told_slurm,
 };
 
-/* The first line that one format has decides. */
-static bool
-find_format(LhToldReader *r, const LhToldFormat **format)
+/* The first line that one format has decides. NULL with the error set if there is none. */
+static const LhToldFormat *
+find_format(LhToldReader *r)
 {
-    bool more = true;
+    bool more;
 
-    *format = NULL;
-    while (*format == NULL) {
-        if (!lh_told_next(r, &more))
-            return false;
-        if (!more)
-            break;
-        for (gsize i = 0; *format == NULL && i < G_N_ELEMENTS(formats); i++) {
+    while (lh_told_next(r, &more)) {
+        for (gsize i = 0; more && i < G_N_ELEMENTS(formats); i++) {
             if (formats[i]->has_line(r))
-                *format = formats[i];
+                return formats[i];
         }
+        if (more)
+            continue;
+        r->text.line = 1;
+        r->text.line_start = r->text.end;
+        lh_text_fail(&r->text, r->text.end,
+                     "printed by no tool that is known; allowed: nvidia-smi topo -m, NCCL's "
+                     "topology XML, nccl-tests, perftest (ib_write_bw), Slurm's topology.conf");
+        break;
     }
-    if (*format != NULL)
-        return true;
-    r->text.line = 1;
-    r->text.line_start = r->text.end;
-    return lh_text_fail(&r->text, r->text.end,
-                        "printed by no tool that is known; allowed: nvidia-smi topo -m, NCCL's "
-                        "topology XML, nccl-tests, perftest (ib_write_bw), Slurm's topology.conf");
+    return NULL;
 }
 
 static void
@@ -334,7 +331,8 @@ lh_told_parse(LhToldCluster *cluster, const char *file, const char *text, gsize 
                     LH_TOLD_BYTES_MAX >> 20);
         return false;
     }
-    if (!check_text(&r, text, length) || !find_format(&r, &format))
+    format = check_text(&r, text, length) ? find_format(&r) : NULL;
+    if (format == NULL)
         return false;
     rewind_text(&r, text);
     r.tool = format->name;

@@ -122,19 +122,23 @@ check_attributes(const Xml *x, const Attributes *a, GError **error)
     return true;
 }
 
-/* A number from @min to @max that the element must have. */
+typedef struct {
+    double min, max; /* nocheck:unit: of an attribute */
+} Range;
+
+/* A number that the element must have. */
 static bool
-read_number(const Xml *x, const Attributes *a, const char *name, double min, double max,
-            double *value, GError **error)
+read_number(const Xml *x, const Attributes *a, const char *name, Range range, double *value,
+            GError **error)
 {
     const char *text = attribute(a, name);
 
     if (text == NULL)
         return fail(x, error, "<%s> without the attribute %s", a->element, name);
     if (!lh_told_double((LhToldWord){ text, strlen(text) }, value) ||
-        !(*value >= min && *value <= max))
+        !(*value >= range.min && *value <= range.max))
         return fail(x, error, "%s=\"%s\" of <%s>; allowed: a number from %g to %g", name, text,
-                    a->element, min, max);
+                    a->element, range.min, range.max);
     return true;
 }
 
@@ -147,14 +151,14 @@ read_pcie(const Xml *x, const Attributes *a, double *rate, GError **error)
         double speed;     /* nocheck:unit: as NCCL counts */
     } generations[] = { { 2.5, 15 }, { 5, 30 }, { 8, 60 }, { 16, 120 }, { 32, 240 }, { 64, 480 } };
     const char *text = attribute(a, "link_speed");
-    double transfers, lanes;
+    double transfers = 0, lanes = 0;
     gsize length;
 
     *rate = 0;
     if (text == NULL || *text == '\0' || attribute(a, "link_width") == NULL)
         return true;
     length = strcspn(text, " ");
-    if (!read_number(x, a, "link_width", 0, LANES_MAX, &lanes, error))
+    if (!read_number(x, a, "link_width", (Range){ 0, LANES_MAX }, &lanes, error))
         return false;
     for (guint i = 0;
          lh_told_double((LhToldWord){ text, length }, &transfers) && i < G_N_ELEMENTS(generations);
@@ -191,9 +195,10 @@ read_gpu(Xml *x, const Attributes *a, GError **error)
     double capability = 0, number = 0;
     Device *gpu;
 
-    if ((attribute(a, "sm") != NULL && !read_number(x, a, "sm", 1, 1000, &capability, error)) ||
+    if ((attribute(a, "sm") != NULL &&
+         !read_number(x, a, "sm", (Range){ 1, 1000 }, &capability, error)) ||
         (attribute(a, "dev") != NULL &&
-         !read_number(x, a, "dev", 0, LH_TOLD_GPUS_MAX, &number, error)) ||
+         !read_number(x, a, "dev", (Range){ 0, LH_TOLD_GPUS_MAX }, &number, error)) ||
         !add_device(x, a, x->gpus, error))
         return false;
     gpu = &g_array_index(x->gpus, Device, x->gpus->len - 1);
@@ -206,12 +211,12 @@ static bool
 read_nvlink(Xml *x, const Attributes *a, GError **error)
 {
     const char *class = attribute(a, "tclass"), *target = attribute(a, "target");
-    double count;
+    double count = 0;
     Device *gpu;
 
     if (x->gpus->len == 0 || target == NULL || class == NULL)
         return fail(x, error, "<nvlink> belongs in a <gpu>, and has target and tclass");
-    if (!read_number(x, a, "count", 1, LINKS_MAX, &count, error))
+    if (!read_number(x, a, "count", (Range){ 1, LINKS_MAX }, &count, error))
         return false;
     gpu = &g_array_index(x->gpus, Device, x->gpus->len - 1);
     if (strcmp(class, "0x068000") == 0) {
@@ -228,9 +233,9 @@ read_nvlink(Xml *x, const Attributes *a, GError **error)
 static bool
 read_net(Xml *x, const Attributes *a, GError **error)
 {
-    double mbits;
+    double mbits = 0;
 
-    if (!read_number(x, a, "speed", 1, MBITS_MAX, &mbits, error) ||
+    if (!read_number(x, a, "speed", (Range){ 1, MBITS_MAX }, &mbits, error) ||
         !add_device(x, a, x->nics, error))
         return false;
     g_array_index(x->nics, Device, x->nics->len - 1).wire = mbits * MBIT;

@@ -98,6 +98,7 @@ read_row(LhToldReader *r, Matrix *m)
     g_autofree char *wanted = lh_told_text(label);
     g_autofree char *text = lh_told_text(found);
 
+    g_assert(m->cells != NULL);
     if (!lh_told_same(found, label))
         return lh_text_fail(&r->text, found.at, "\"%s\" where the row of %s should be", text,
                             wanted);
@@ -148,6 +149,7 @@ conclude(LhToldReader *r, const Matrix *m, guint line)
     g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
     const LhToldShape shape = { gpus, nics, links, distance, NULL };
 
+    g_assert(m->cells != NULL);
     for (guint g = 0; g < gpus; g++) {
         const uint32_t *row = &m->cells[g_array_index(m->gpus, guint, g) * m->labels->len];
 

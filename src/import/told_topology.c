@@ -85,6 +85,10 @@ typedef struct {
 } Found;
 
 typedef struct {
+    Found rate, latency; /* nocheck:unit: likewise */
+} FoundLink;
+
+typedef struct {
     const char *name;           /* "node.nics" */
     const char *bandwidth_path; /* nocheck:unit: "node.nics.bandwidth" */
     const char *latency_path;   /* nocheck:unit: likewise */
@@ -135,8 +139,9 @@ keep(const LhToldDraft *d, const LhLinkClass *base, double value, int provenance
  */
 static bool
 fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base, const LinkText *text,
-          Found rate, Found latency, GError **error)
+          FoundLink found, GError **error)
 {
+    Found rate = found.rate, latency = found.latency;
     const bool kept = base != NULL && base->bandwidth > 0;
 
     if (!kept && rate.source == NULL)
@@ -275,8 +280,8 @@ fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
         return true;
     if (rate.source == NULL)
         rate = count_nvlinks(d, device);
-    return fill_link(d, &d->t.nvlink, base_of(d) != NULL ? &base_of(d)->nvlink : NULL, &text, rate,
-                     take_peer(d, LH_TOLD_PEER_LATENCY, true), error);
+    return fill_link(d, &d->t.nvlink, base_of(d) != NULL ? &base_of(d)->nvlink : NULL, &text,
+                     (FoundLink){ rate, take_peer(d, LH_TOLD_PEER_LATENCY, true) }, error);
 }
 
 static bool
@@ -327,7 +332,8 @@ fill_pcie(LhToldDraft *d, GError **error)
     if (latency.source == NULL && !kept && is_joined(d))
         latency = (Found){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
                            "part of the latency of the NICs" };
-    return fill_link(d, &d->t.pcie, kept ? &base->pcie : NULL, &text, rate, latency, error);
+    return fill_link(d, &d->t.pcie, kept ? &base->pcie : NULL, &text, (FoundLink){ rate, latency },
+                     error);
 }
 
 /* --- NICs ---------------------------------------------------------------------------------------
@@ -438,8 +444,8 @@ fill_nics(LhToldDraft *d, GError **error)
     if (!has_nics(d))
         return true;
     if (!check_wire(d, error) || !fill_nic_count(d, error) ||
-        !fill_link(d, &d->t.nic, base != NULL ? &base->nic : NULL, &text, rate, find_nic_latency(d),
-                   error))
+        !fill_link(d, &d->t.nic, base != NULL ? &base->nic : NULL, &text,
+                   (FoundLink){ rate, find_nic_latency(d) }, error))
         return false;
     fill_pair(d);
     if (base != NULL && rate.source == NULL)
