@@ -238,6 +238,7 @@ static const struct {
     { " #bytes #iterations BW average[kB/sec]\n", "f:1:24: error: a unit that is not known" },
     { " #bytes #iterations\n", "f:1:1: error: a table without BW average, t_typical[usec]" },
     { LAT " 2 1000 1 1 0\n", "f:2:13: error: a latency is a number of microseconds" },
+    { LAT " 2 1000\n", "f:2:9: error: a latency is a number of microseconds" },
     { LAT " 4096 1000 1 1 2\n", "error: latencies of messages from 4096 bytes on" },
     { "RDMA_Read Latency Test\n" LAT, "f:2:1: error: ib_read_lat times a message and its answer" },
     { "BlockName=b Nodes=a\n", "error: a line of topology.conf begins with SwitchName=NAME" },

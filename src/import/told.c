@@ -43,7 +43,7 @@ static const Kind kinds[LH_TOLD_KINDS] = {
 LhToldWord
 lh_told_word(const LhToldReader *r, guint index)
 {
-    const LhToldWord none = { "", 0 };
+    const LhToldWord none = { r->text.at, 0 };
 
     return index < r->words->len ? g_array_index(r->words, LhToldWord, index) : none;
 }

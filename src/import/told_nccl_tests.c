@@ -91,10 +91,11 @@ find_version(const LhToldReader *r, Run *run)
                 g_strdup_printf("%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT,
                                 code / MAJOR, code / MINOR % MINOR, code % MINOR);
         } else if (lh_told_is(word, "NCCL") && lh_told_is(lh_told_word(r, i + 1), "version")) {
-            const gsize length = strspn(next.at, "0123456789.");
+            g_autofree char *text = lh_told_text(next);
+            const gsize length = strspn(text, "0123456789.");
 
-            if (length > 0 && length <= next.length && length < LH_TOLD_NAME_BYTES_MAX)
-                run->nccl = g_strndup(next.at, length);
+            if (length > 0)
+                run->nccl = g_strndup(text, length);
         }
     }
 }

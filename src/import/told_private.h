@@ -40,7 +40,8 @@ extern const LhToldFormat lh_told_smi, lh_told_nccl_xml, lh_told_nccl_tests, lh_
  * if the line is too long, has too many words, or is no text. */
 bool lh_told_next(LhToldReader *r, bool *more);
 
-/* The word of this number; empty at the end of the line if there are fewer. */
+/* The word of this number; empty, behind the line, if there are fewer. Texts do not end with a NUL.
+ */
 LhToldWord lh_told_word(const LhToldReader *r, guint index);
 bool lh_told_is(LhToldWord word, const char *text);
 bool lh_told_begins(LhToldWord word, const char *text);
