@@ -187,6 +187,16 @@ lh_describe_slack(const LhCritical *c)
 /* --- what would be faster -----------------------------------------------------------------------
  */
 
+static void
+op_cell(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
+{
+    const LhCallGroup *group = group_at(c, what->group);
+    g_autofree char *name = lh_call_group_name(group);
+
+    lh_table_cell_printf(table, "rank %u, op %u: %s (layer %u, %s)", what->rank, what->op, name,
+                         what->layer, lh_phase_names[group->phase]);
+}
+
 static LhTable *
 faster_table(const LhCritical *c, const GArray *all, const char *title)
 {
@@ -201,15 +211,13 @@ faster_table(const LhCritical *c, const GArray *all, const char *title)
     for (guint i = 0; i < all->len; i++) {
         const LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
         const LhCallGroup *group = group_at(c, what->group);
-        g_autofree char *name = lh_call_group_name(group);
         g_autofree char *title_of_group = title_of(group);
 
         lh_table_row(table);
         if (what->op == LH_OP_NONE)
             lh_table_cell_printf(table, "%s: %u calls", title_of_group, group->calls);
         else
-            lh_table_cell_printf(table, "rank %u, op %u: %s (layer %u, %s)", what->rank, what->op,
-                                 name, what->layer, lh_phase_names[group->phase]);
+            op_cell(table, c, what);
         time_cell(table, scale, what->path_ps);
         time_cell(table, scale, what->predicted_ps);
         time_cell(table, scale, what->saved_ps);
@@ -230,6 +238,22 @@ LhTable *
 lh_describe_faster_ops(const LhCritical *c)
 {
     return faster_table(c, c->by_op, "10 % faster single ops");
+}
+
+LhTable *
+lh_describe_longest_ops(const LhCritical *c)
+{
+    LhTable *table = share_table(c, "op", "ops with most of the path");
+
+    for (guint i = 0; i < c->by_op->len; i++) {
+        const LhSpeedUp *what = &g_array_index(c->by_op, LhSpeedUp, i);
+
+        lh_table_row(table);
+        op_cell(table, c, what);
+        time_cell(table, scale_of(c), what->path_ps);
+        lh_cell_percent(table, fraction_of(c, what->path_ps));
+    }
+    return table;
 }
 
 /* --- for machines -------------------------------------------------------------------------------
@@ -267,11 +291,13 @@ slack_cells(LhTable *table, const LhCallGroup *group)
 }
 
 static void
-saving_cells(LhTable *table, const LhSpeedUp *what)
+saving_cells(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
 {
     char text[LH_WIDE_TEXT_SIZE];
 
     lh_table_cell(table, lh_wide_seconds(what->predicted_ps, text), NULL);
+    if (!c->played)
+        return;
     lh_table_cell(table, lh_wide_seconds(what->saved_ps, text), NULL);
     lh_table_cell(table, lh_saving_names[what->state], NULL);
 }
@@ -288,7 +314,7 @@ group_row(LhTable *table, const LhCritical *c, uint32_t index)
         const LhSpeedUp *what = &g_array_index(c->by_group, LhSpeedUp, i);
 
         if (what->group == index)
-            saving_cells(table, what);
+            saving_cells(table, c, what);
     }
 }
 
@@ -336,7 +362,7 @@ lh_critical_table(const LhCritical *c)
 
         exact_row(table, c, "op", name, what->path_ps);
         blank_cells(table, 5);
-        saving_cells(table, what);
+        saving_cells(table, c, what);
     }
     return table;
 }
@@ -417,8 +443,10 @@ write_speed_ups(LhJsonWriter *w, const char *key, const LhCritical *c, const GAr
             lh_jsonw_uint(w, "micro_batch", what->micro_batch);
         }
         lh_jsonw_seconds(w, "predicted_s", what->predicted_ps);
-        lh_jsonw_seconds(w, "saved_s", what->saved_ps);
-        lh_jsonw_string(w, "saving", lh_saving_names[what->state]);
+        if (c->played) {
+            lh_jsonw_seconds(w, "saved_s", what->saved_ps);
+            lh_jsonw_string(w, "saving", lh_saving_names[what->state]);
+        }
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -445,6 +473,20 @@ write_steps(LhJsonWriter *w, const GArray *path)
 }
 
 void
+lh_critical_members(LhJsonWriter *w, const LhCritical *c, const GArray *path)
+{
+    lh_jsonw_seconds(w, "makespan_s", c->makespan_ps);
+    write_shares(w, c);
+    lh_jsonw_array_begin(w, "calls");
+    for (uint32_t i = 0; i < c->groups->len; i++)
+        write_group(w, c, group_at(c, i));
+    lh_jsonw_array_end(w);
+    write_speed_ups(w, "calls_10_percent_faster", c, c->by_group);
+    write_speed_ups(w, "ops_10_percent_faster", c, c->by_op);
+    write_steps(w, path);
+}
+
+void
 lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical *c,
                  const LhStamp *stamp, GString *out)
 {
@@ -456,14 +498,6 @@ lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical
     lh_values_json(values, w);
     lh_jsonw_object_end(w);
     lh_jsonw_string(w, "schedule", row->name);
-    lh_jsonw_seconds(w, "makespan_s", c->makespan_ps);
-    write_shares(w, c);
-    lh_jsonw_array_begin(w, "calls");
-    for (uint32_t i = 0; i < c->groups->len; i++)
-        write_group(w, c, group_at(c, i));
-    lh_jsonw_array_end(w);
-    write_speed_ups(w, "calls_10_percent_faster", c, c->by_group);
-    write_speed_ups(w, "ops_10_percent_faster", c, c->by_op);
-    write_steps(w, row->result->path);
+    lh_critical_members(w, c, row->result->path);
     lh_jsonw_object_end(w);
 }
