@@ -44,12 +44,12 @@ share_row(LhTable *table, const LhCritical *c, const char *name, LhTime time_ps)
 }
 
 static LhTable *
-share_table(const LhCritical *c, const char *key, const char *title)
+share_table(LhTimeScale scale, const char *key, const char *title)
 {
     LhTable *table = lh_table_new();
 
     lh_table_column(table, key, title, NULL, false);
-    lh_table_column(table, "path_s", "path", scale_of(c).unit, true);
+    lh_table_column(table, "path_s", "path", scale.unit, true);
     lh_table_column(table, "path_fraction", "share", "%", true);
     return table;
 }
@@ -75,7 +75,7 @@ title_of(const LhCallGroup *group)
 LhTable *
 lh_describe_path_resources(const LhCritical *c)
 {
-    LhTable *table = share_table(c, "resource", "critical path, by resource");
+    LhTable *table = share_table(scale_of(c), "resource", "critical path, by resource");
 
     for (guint i = 0; i < c->resources->len; i++) {
         const LhPathShare *share = &g_array_index(c->resources, LhPathShare, i);
@@ -90,7 +90,7 @@ lh_describe_path_resources(const LhCritical *c)
 LhTable *
 lh_describe_path_phases(const LhCritical *c)
 {
-    LhTable *table = share_table(c, "phase", "by phase");
+    LhTable *table = share_table(scale_of(c), "phase", "by phase");
 
     for (int phase = 0; phase < LH_PHASES; phase++)
         if (c->phases_ps[phase] > 0)
@@ -132,7 +132,7 @@ ranks_of(const LhCritical *c)
 LhTable *
 lh_describe_path_ranks(const LhCritical *c)
 {
-    LhTable *table = share_table(c, "rank", "by rank");
+    LhTable *table = share_table(scale_of(c), "rank", "by rank");
     g_autoptr(GArray) ranks = ranks_of(c);
     LhTime rest_ps = 0;
 
@@ -197,10 +197,21 @@ op_cell(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
                          what->layer, lh_phase_names[group->phase]);
 }
 
+/* Single ops may be far shorter than the run. */
+static LhTimeScale
+scale_of_parts(const GArray *all)
+{
+    LhTime longest_ps = 0;
+
+    for (guint i = 0; i < all->len; i++)
+        longest_ps = MAX(longest_ps, g_array_index(all, LhSpeedUp, i).path_ps);
+    return lh_text_scale(longest_ps);
+}
+
 static LhTable *
 faster_table(const LhCritical *c, const GArray *all, const char *title)
 {
-    const LhTimeScale scale = scale_of(c);
+    const LhTimeScale scale = scale_of_parts(all);
     LhTable *table = lh_table_new();
 
     lh_table_column(table, "faster", title, NULL, false);
@@ -243,14 +254,15 @@ lh_describe_faster_ops(const LhCritical *c)
 LhTable *
 lh_describe_longest_ops(const LhCritical *c)
 {
-    LhTable *table = share_table(c, "op", "ops with most of the path");
+    const LhTimeScale scale = scale_of_parts(c->by_op);
+    LhTable *table = share_table(scale, "op", "ops with most of the path");
 
     for (guint i = 0; i < c->by_op->len; i++) {
         const LhSpeedUp *what = &g_array_index(c->by_op, LhSpeedUp, i);
 
         lh_table_row(table);
         op_cell(table, c, what);
-        time_cell(table, scale_of(c), what->path_ps);
+        time_cell(table, scale, what->path_ps);
         lh_cell_percent(table, fraction_of(c, what->path_ps));
     }
     return table;

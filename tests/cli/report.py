@@ -289,6 +289,22 @@ def report_of(tool, *words, status=0):
     return page
 
 
+def hold_plan_paths(page, cluster):
+    """What made the time of the fastest way and of the runner-up adds up to it; no saving is more than the
+    path has."""
+    assert [heading for heading in page.headings if heading.startswith("What made the time")] == [
+        "What made the time of the fastest way", "What made the time of the runner-up"]
+    paths = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by what it waits for"]
+    phases = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by phase"]
+    faster = [rows[1:] for caption, rows in page.tables if caption == "What faster ops save"]
+    assert len(paths) == len(phases) == len(faster) == 2
+    for rows, by_phase, ops, way in zip(paths, phases, faster, cluster["best"]):
+        assert rows[-1][0] == "makespan" and abs(number(rows[-1][1]) - way["iteration_s"] * 1e3) <= 0.051
+        assert abs(sum(number(row[1]) for row in rows[:-1]) - number(rows[-1][1])) < 0.051 * len(rows)
+        assert abs(sum(number(row[1]) for row in by_phase) - number(rows[-1][1])) < 0.051 * len(by_phase)
+        assert len(ops) == 10 and all(number(row[2]) < number(row[1]) for row in ops), ops
+
+
 def hold_plan(tool):
     """The page has the ways of the plan's JSON, and what the fastest one does."""
     page = report_of(tool, *PLAN, "--format", "json", "-o", "plan.json")
@@ -307,6 +323,7 @@ def hold_plan(tool):
     step = {row[0]: row[2] for row in page.table("The training step")[1:]}
     assert abs(number(step["time of an iteration"]) / cluster["best"][0]["iteration_s"] - 1) < 1e-3
     assert page.headings[0] == "How to train llama-7b" and len(page.strips) == 1 and len(page.pictures) == 2
+    hold_plan_paths(page, cluster)
     [command] = [words for words in page.words if words.startswith("longhaul plan ")]
     before = (tool.folder / "page.html").read_bytes()
     tool.call(*command.split()[1:])
