@@ -11,6 +11,7 @@
 #include "report/describe.h"
 #include "report/describe_critical.h"
 #include "report/describe_sim.h"
+#include "report/export.h"
 #include "report/figure.h"
 #include "report/memory_figure.h"
 #include "report/memory_timeline.h"
@@ -24,6 +25,7 @@ typedef struct {
     LhRunFileOptions files;
     char *from_config;
     char *memory_timeline; /* path; NULL: not wanted */
+    char *export;          /* likewise */
     bool provenance;
     bool critical_path;
     LhTime max_work_ps;
@@ -42,6 +44,15 @@ static const LhField options[] = {
       .names = "files",
       .description = "Also write what each rank holds over time, into this .csv or .json file, or "
                      "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
+    { .name = "export",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, export),
+      .flags = LH_COMMAND_OUTPUT,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "Also write the program for other simulators: LogGOPSim's GOAL into this "
+                     ".goal file; Chakra's traces, which ASTRA-sim reads, for PREFIX.et into "
+                     "PREFIX.RANK.et for each rank and PREFIX.groups.json." },
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, critical_path),
@@ -324,6 +335,7 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
 
     if (!lh_run_files_init(&files->run, &o->files, lh_params_ranks(&setup->params), false, error) ||
         (o->memory_timeline != NULL && !lh_memory_timeline_check_path(o->memory_timeline, error)) ||
+        (o->export != NULL && !lh_export_check_path(o->export, error)) ||
         !begin_trace(files, setup, error))
         return false;
     if (o->memory_timeline != NULL && lh_figure_has_path(o->memory_timeline)) {
@@ -373,7 +385,8 @@ write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError
 
 /* If one file cannot be written, the others are still. */
 static bool
-write_files(Files *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
+write_files(Files *files, const Options *o, const LhSetup *setup, const LhCompareRow *row,
+            GError **error)
 {
     const uint32_t last = lh_gantt_last_rank(row->result, &files->run.frame);
     LhGantt gantt = { .setup = setup,
@@ -385,7 +398,10 @@ write_files(Files *files, const LhSetup *setup, const LhCompareRow *row, GError 
 
     play_again(files, setup, row, last);
     ok = lh_run_files_write(&files->run, &gantt, error);
-    return write_memory(files, setup, row, ok ? error : NULL) && ok;
+    ok = write_memory(files, setup, row, ok ? error : NULL) && ok;
+    return (o->export == NULL ||
+            lh_export_write(o->export, setup, row->program, ok ? error : NULL)) &&
+           ok;
 }
 
 /* If the schedule refused the case, the answer is no, with its reason; without a result otherwise,
@@ -452,7 +468,7 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_RUNTIME;
     if (out->len > 0 && !lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
-    if (row->result != NULL && !write_files(&files, setup, row, error))
+    if (row->result != NULL && !write_files(&files, o, setup, row, error))
         return LH_ERROR_RUNTIME;
     if (!check_row(row, error))
         return LH_ERROR_NO;

@@ -147,6 +147,9 @@ LhProgram *lh_setup_step_program(const LhScenario *scenario, const LhSources *fr
 /* The explicit program of the scenario; NULL without error if it names none. Caller frees. */
 LhProgram *lh_setup_load_program(const LhScenario *scenario, GError **error);
 
+/* What @program is simulated with on the setup's cluster, without hooks; all of it is borrowed. */
+LhSimParams lh_setup_sim_params(const LhSetup *setup, const LhProgram *program);
+
 /* Plays @program on the setup's cluster, or on @network and @device where they are not NULL. Caller
  * frees. */
 LhSimResult *lh_setup_simulate(const LhSetup *setup, const LhProgram *program,

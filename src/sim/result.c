@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define SLOWDOWN_MAX 1e18 /* a picosecond takes longer than a run may; keeps products finite */
-
 static void
 init_ranks(LhEngine *e)
 {
@@ -76,7 +74,7 @@ init_stragglers(LhEngine *e)
         const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
 
         if (s->rank < e->ranks_count)
-            e->slowdown[s->rank] = MIN(e->slowdown[s->rank] * s->slowdown, SLOWDOWN_MAX);
+            e->slowdown[s->rank] = lh_cost_slowdown(e->params, (uint32_t)s->rank);
     }
 }
 
@@ -117,10 +115,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     e->free_network = params->cost != LH_COST_DEVICE;
     e->launch_ps = e->free_network ? 0 : params->device->kernel_launch_ps;
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
-    lh_cost_init(&e->cost, params->cost, params->device);
-    e->cost.framework = params->framework;
-    e->cost.trust = lh_call_trust(params->framework);
-    e->cost.serving = params->serving;
+    lh_cost_begin(&e->cost, params);
     init_ranks(e);
     init_aparts(e);
     init_news(e);
