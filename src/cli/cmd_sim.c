@@ -28,6 +28,7 @@ typedef struct {
     char *export;          /* likewise */
     bool provenance;
     bool critical_path;
+    bool trace_links;
     LhTime max_work_ps;
 } Options;
 
@@ -44,6 +45,11 @@ static const LhField options[] = {
       .names = "files",
       .description = "Also write what each rank holds over time, into this .csv or .json file, or "
                      "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
+    { .name = "trace-links",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, trace_links),
+      .description = "In the trace, also show what every link carries over time, in GB/s. The file "
+                     "becomes up to several times as large." },
     { .name = "export",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, export),
@@ -231,6 +237,7 @@ typedef struct {
     LhTrace *trace;
     LhMemoryTimeline *memory;
     LhMemoryEnvelope *envelope;
+    bool links; /* the trace is told of them */
 } Watchers;
 
 static void
@@ -257,6 +264,14 @@ tell_memory(void *data, const LhMemoryRecord *record)
         lh_trace_add_memory(to->trace, record);
 }
 
+static void
+tell_link(void *data, uint32_t link, LhTime time_ps, double bytes_per_s)
+{
+    const Watchers *to = data;
+
+    lh_trace_add_link(to->trace, link, time_ps, bytes_per_s);
+}
+
 static LhCompareRow *
 simulate(const LhSetup *setup, Watchers *to, bool critical)
 {
@@ -268,7 +283,9 @@ simulate(const LhSetup *setup, Watchers *to, bool critical)
                       .timeline = ops ? tell_op : NULL,
                       .timeline_data = to,
                       .memory = memory ? tell_memory : NULL,
-                      .memory_data = to };
+                      .memory_data = to,
+                      .links = to->links && to->trace != NULL ? tell_link : NULL,
+                      .links_data = to };
     LhCompareRow *row;
 
     if (critical)
@@ -333,6 +350,11 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
                                     .schedule = name_of(setup),
                                     .stamp = &files->run.stamp };
 
+    if (o->trace_links && o->files.trace == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--trace-links is about a trace; give --trace FILE as well");
+        return false;
+    }
     if (!lh_run_files_init(&files->run, &o->files, lh_params_ranks(&setup->params), false, error) ||
         (o->memory_timeline != NULL && !lh_memory_timeline_check_path(o->memory_timeline, error)) ||
         (o->export != NULL && !lh_export_check_path(o->export, error)) ||
@@ -462,7 +484,8 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_NO;
     to = (Watchers){ .timeline = files.run.timeline,
                      .trace = files.run.trace,
-                     .memory = files.memory };
+                     .memory = files.memory,
+                     .links = o->trace_links };
     row = simulate(setup, &to, o->critical_path);
     if (!print_answer(line, setup, row, out, error))
         return LH_ERROR_RUNTIME;

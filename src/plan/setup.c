@@ -743,6 +743,8 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.timeline_stride = hooks->timeline_stride;
         params.memory = hooks->memory;
         params.memory_data = hooks->memory_data;
+        params.links = hooks->links;
+        params.links_data = hooks->links_data;
         params.path = hooks->path;
         params.precedence = hooks->precedence;
         params.time_share = hooks->time_share;

@@ -62,6 +62,8 @@ typedef struct {
     uint32_t timeline_stride; /* as LhSimParams has it */
     LhMemorySink memory;      /* may be NULL */
     void *memory_data;
+    LhLinkSink links; /* may be NULL */
+    void *links_data;
     bool path;       /* find the critical path */
     bool precedence; /* and keep what waits for what, as LhSimParams says */
     /* How much of its time an op takes, likewise; may be NULL. */

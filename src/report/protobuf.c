@@ -42,6 +42,15 @@ lh_proto_fixed64(GString *out, uint32_t field, uint64_t value)
 }
 
 void
+lh_proto_double(GString *out, uint32_t field, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    lh_proto_fixed64(out, field, bits);
+}
+
+void
 lh_proto_text(GString *out, uint32_t field, const char *text)
 {
     lh_proto_varint(out, (uint64_t)field << 3 | WIRE_BYTES);

@@ -10,6 +10,7 @@
 void lh_proto_varint(GString *out, uint64_t value);
 void lh_proto_uint(GString *out, uint32_t field, uint64_t value);
 void lh_proto_fixed64(GString *out, uint32_t field, uint64_t value);
+void lh_proto_double(GString *out, uint32_t field, double value);
 void lh_proto_text(GString *out, uint32_t field, const char *text);
 
 /* Begins a message; what is appended until lh_proto_end() is in it. Returns where it begins. */

@@ -29,12 +29,14 @@ enum { /* fields, by message */
        PROCESS_PID = 1,
        PROCESS_NAME = 6,
        COUNTER_UNIT = 3,
+       COUNTER_UNIT_NAME = 6,
        DEFAULTS_EVENT = 11,
        EVENT_ANNOTATION = 4,
        EVENT_TYPE = 9,
        EVENT_NAME = 10,
        EVENT_TRACK = 11,
        EVENT_VALUE = 30,
+       EVENT_DOUBLE_VALUE = 44,
        EVENT_FLOWS = 47,
        EVENT_FLOWS_END = 48,
        NAMES_OF_EVENTS = 2,
@@ -380,6 +382,64 @@ append_memory(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GStri
     lh_proto_end(out, packet);
 }
 
+/* Above the numbers of all tracks of ranks and of the network as a whole. */
+static uint64_t
+link_uuid(uint32_t link)
+{
+    return ((uint64_t)LH_RANKS_MAX + 2) * TRACKS_MAX + link;
+}
+
+static void
+describe_network(uint32_t number, GString *out)
+{
+    put_process(number, "network", out);
+}
+
+/* A sequence of its own, which its first packet begins. */
+static gsize
+link_packet_begin(uint32_t link, int flags, GString *out)
+{
+    const gsize packet = lh_proto_begin(out, TRACE_PACKET);
+
+    lh_proto_uint(out, PACKET_SEQUENCE, link_uuid(link));
+    lh_proto_uint(out, PACKET_FLAGS, (uint64_t)flags);
+    return packet;
+}
+
+static void
+describe_link(const LhTraceLink *link, GString *out)
+{
+    const gsize packet = link_packet_begin(link->number, FLAGS_FIRST, out);
+    const gsize track = lh_proto_begin(out, PACKET_TRACK);
+    gsize counter;
+
+    lh_proto_uint(out, TRACK_UUID, link_uuid(link->number));
+    lh_proto_text(out, TRACK_NAME, link->name);
+    lh_proto_uint(out, TRACK_PARENT, track_uuid(link->process, OF_RANK));
+    counter = lh_proto_begin(out, TRACK_COUNTER);
+    lh_proto_text(out, COUNTER_UNIT_NAME, "GB/s");
+    lh_proto_end(out, counter);
+    lh_proto_end(out, track);
+    put_default_track(out, link_uuid(link->number));
+    lh_proto_end(out, packet);
+}
+
+static void
+append_link(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first, GString *out)
+{
+    gsize packet, event;
+
+    if (first)
+        describe_link(link, out);
+    packet = link_packet_begin(link->number, FLAGS_LATER, out);
+    lh_proto_uint(out, PACKET_TIMESTAMP, time_ns);
+    event = lh_proto_begin(out, PACKET_EVENT);
+    lh_proto_uint(out, EVENT_TYPE, TYPE_COUNTER);
+    lh_proto_double(out, EVENT_DOUBLE_VALUE, gb_per_s);
+    lh_proto_end(out, event);
+    lh_proto_end(out, packet);
+}
+
 static void
 end(GString *out)
 {
@@ -392,5 +452,7 @@ const LhTraceFormat lh_trace_perfetto = {
     .rank = describe_rank,
     .slice = append_slice,
     .memory = append_memory,
+    .network = describe_network,
+    .link = append_link,
     .end = end,
 };

@@ -92,6 +92,10 @@ init_network(LhEngine *e)
         lh_collectives_new(e->network, params->device,
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
                            e->folded ? &e->fold : NULL);
+    if (params->links != NULL) {
+        e->moving.load = lh_load_new(e->network->links_count, params->links, params->links_data);
+        lh_flows_load(e->moving.flows, e->moving.load);
+    }
     if (params->path)
         e->causes = lh_causes_new(e->network, e->moving.flows,
                                   params->network_model == LH_NETWORK_FAIR, params->precedence);
@@ -147,6 +151,7 @@ lh_engine_clear(LhEngine *e)
     lh_causes_free(e->causes);
     lh_matcher_clear(&e->matcher);
     lh_flows_free(e->moving.flows);
+    lh_load_free(e->moving.load);
     lh_collectives_free(e->collectives);
     lh_heap_clear(&e->heap);
     lh_cost_clear(&e->cost);
