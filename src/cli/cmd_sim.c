@@ -56,9 +56,12 @@ static const LhField options[] = {
       .flags = LH_COMMAND_OUTPUT,
       .placeholder = "FILE",
       .names = "files",
-      .description = "Also write the program for other simulators: LogGOPSim's GOAL into this "
-                     ".goal file; Chakra's traces, which ASTRA-sim reads, for PREFIX.et into "
-                     "PREFIX.RANK.et for each rank and PREFIX.groups.json." },
+      .description =
+          "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
+          "Chakra's traces, which ASTRA-sim reads, for PREFIX.et into PREFIX.RANK.et for each rank "
+          "and "
+          "PREFIX.groups.json; the exchanges alone, if they gather one input, for MSCCL into this "
+          ".xml file." },
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, critical_path),

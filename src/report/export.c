@@ -8,7 +8,8 @@
 
 #define NO_STREAM UINT8_MAX
 
-static const LhExportFormat *const formats[] = { &lh_export_goal, &lh_export_chakra };
+static const LhExportFormat *const formats[] = { &lh_export_goal, &lh_export_chakra,
+                                                 &lh_export_msccl };
 
 static const LhExportFormat *
 format_of(const char *path)
@@ -25,9 +26,10 @@ lh_export_check_path(const char *path, GError **error)
 {
     if (format_of(path) != NULL)
         return true;
-    return lh_output_refuse("--export", path,
-                            "a name that ends in .goal (for LogGOPSim) or .et (for ASTRA-sim)",
-                            error);
+    return lh_output_refuse(
+        "--export", path,
+        "a name that ends in .goal (for LogGOPSim), .et (for ASTRA-sim) or .xml (for MSCCL)",
+        error);
 }
 
 bool

@@ -13,7 +13,7 @@ typedef struct {
     bool (*write)(const char *path, const LhSetup *setup, const LhProgram *program, GError **error);
 } LhExportFormat;
 
-extern const LhExportFormat lh_export_goal, lh_export_chakra;
+extern const LhExportFormat lh_export_goal, lh_export_chakra, lh_export_msccl;
 
 /*
  * Reads the ops of streams of one rank after the other. An op waits for the one before it on its

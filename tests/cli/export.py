@@ -8,6 +8,9 @@ other end, of the same size, and without a network the program takes as long as 
 Chakra's nodes are decoded by protobuf.py, and by protoc where it is installed, and held against the
 same timeline; played node by node as their parents allow, every message and collective meets its
 other ends.
+
+MSCCL's XML is played, too: threadblocks step by step, each connection in order, until every rank
+has every chunk.
 """
 
 import collections
@@ -19,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 import goal
@@ -367,6 +371,111 @@ def hold_chakra_files(tool):
     assert [path.name for path in tool.folder.glob("q.*")] == ["q.2.et"]
 
 
+# --- MSCCL ---------------------------------------------------------------------------------------
+
+GATHERS = [("ring", []), ("zigzag", []), ("striped", []), ("double-ring", []), ("burst", []),
+           ("te-p2p", []), ("dfa-unbalanced", ["--mask", "full"])]
+REFUSED = [  # schedule, other words, what is said
+    ("ring", [], "twice"),
+    ("lasp", ["--pass", "fwd"], "computed"),
+    ("allgather-kv", ["--pass", "fwd"], "collective"),
+    ("dfa-unbalanced", ["--pass", "fwd"], "never receives kv"),
+    ("dfa-balanced", ["--pass", "fwd"], "one buffer"),
+]
+MSCCL_EXAMPLE = """<algo name="ring2" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2"
+ coll="allgather" inplace="1" outofplace="0" minBytes="0" maxBytes="0">
+<gpu id="0" i_chunks="0" o_chunks="2" s_chunks="0"><tb id="0" send="1" recv="1" chan="0">
+<step s="0" type="s" srcbuf="o" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+<step s="1" type="r" srcbuf="o" srcoff="1" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+</tb></gpu>
+<gpu id="1" i_chunks="0" o_chunks="2" s_chunks="0"><tb id="0" send="0" recv="0" chan="0">
+<step s="0" type="s" srcbuf="o" srcoff="1" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+<step s="1" type="r" srcbuf="o" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>
+</tb></gpu></algo>"""
+
+
+def hold_gather(text):
+    """Returns the chunks that moved."""
+    algo = xml.etree.ElementTree.fromstring(text)
+    chunks, gpus = int(algo.get("nchunksperloop")), list(algo)
+    assert algo.get("coll") == "allgather" and int(algo.get("ngpus")) == len(gpus)
+    assert (algo.get("inplace"), algo.get("outofplace")) == ("1", "0")
+    assert [int(gpu.get("id")) for gpu in gpus] == list(range(len(gpus)))
+    own = chunks // len(gpus)
+    has = [set(range(g * own, (g + 1) * own)) for g in range(len(gpus))]
+    at, on_the_way = collections.Counter(), collections.defaultdict(collections.deque)
+    for g, gpu in enumerate(gpus):
+        assert int(gpu.get("o_chunks")) == chunks and len(gpu) <= 32
+        for number, tb in enumerate(gpu):
+            hold_threadblock(gpu, g, number, tb)
+    moved, going = 0, True
+    while going:
+        going = False
+        for g, gpu in enumerate(gpus):
+            for b, tb in enumerate(gpu):
+                while at[g, b] < len(tb) and \
+                        step_runs(tb[at[g, b]], g, tb, has[g], at, on_the_way):
+                    moved += int(tb[at[g, b]].get("cnt")) * (tb[at[g, b]].get("type") == "r")
+                    at[g, b] += 1
+                    going = True
+    assert all(at[g, b] == len(tb) for g, gpu in enumerate(gpus) for b, tb in enumerate(gpu))
+    assert not any(on_the_way.values())
+    assert has == [set(range(chunks))] * len(gpus)
+    return moved
+
+
+def hold_threadblock(gpu, g, number, tb):
+    assert int(tb.get("id")) == number and g not in (int(tb.get("send")), int(tb.get("recv")))
+    assert len(tb) < 64
+    awaited = {(int(s.get("depid")), int(s.get("deps"))) for other in gpu for s in other}
+    for s, step in enumerate(tb):
+        assert int(step.get("s")) == s and int(step.get("cnt")) < 72
+        assert (step.get("hasdep") == "1") == ((number, s) in awaited)
+
+
+def step_runs(step, g, tb, has, at, on_the_way):
+    """Whether it can, and if so, it has."""
+    depid, deps = int(step.get("depid")), int(step.get("deps"))
+    if depid >= 0 and at[g, depid] <= deps:
+        return False
+    first, count = int(step.get("srcoff")), int(step.get("cnt"))
+    assert step.get("srcoff") == step.get("dstoff")
+    chunks = tuple(range(first, first + count))
+    if step.get("type") == "s":
+        assert has.issuperset(chunks), (g, chunks)
+        on_the_way[g, int(tb.get("send")), tb.get("chan")].append(chunks)
+    elif step.get("type") == "r":
+        waiting = on_the_way[int(tb.get("recv")), g, tb.get("chan")]
+        if not waiting:
+            return False
+        assert waiting.popleft() == chunks and not has.intersection(chunks)
+        has.update(chunks)
+    else:
+        assert step.get("type") == "nop" and count == 0
+    return True
+
+
+def hold_msccl(tool):
+    assert hold_gather(MSCCL_EXAMPLE) == 2
+    moved = 0
+    for schedule, words in GATHERS:
+        for ranks in (2, 4, 16):
+            tool.call("sim", "--schedule", schedule, "--ranks", str(ranks), "--pass", "fwd", *SHAPE,
+                      *words, "-o", os.devnull, "--export", "p.xml")
+            moved += hold_gather((tool.folder / "p.xml").read_text())
+            if shutil.which("xmllint") is not None:
+                subprocess.run(["xmllint", "--noout", "p.xml"], check=True, cwd=tool.folder)
+            (tool.folder / "p.xml").unlink()
+    for schedule, words, said in REFUSED:
+        done = tool.call("sim", "--schedule", schedule, "--ranks", "4", *words, "--export", "p.xml",
+                         status=1)
+        assert said in done.stderr and not (tool.folder / "p.xml").exists(), done.stderr
+    done = tool.call("sim", "--schedule", "ring", "--ranks", "65", "--cluster", "dgx-a100-80g:9",
+                     "--pass", "fwd", "--export", "p.xml", status=1)
+    assert "63 steps" in done.stderr
+    return moved
+
+
 def main():
     program = os.path.realpath(sys.argv[1])
     hold_oracle()
@@ -383,8 +492,9 @@ def main():
                     for schedule, cluster, words in CASES)
         nodes += hold_chakra(tool, STEPS[0])
         hold_chakra_files(tool)
+        chunks = hold_msccl(tool)
     print(f"{len(CASES)} programs as GOAL, {count} messages, and Chakra, {nodes} nodes: as "
-          "simulated")
+          f"simulated; {chunks} chunks gathered as MSCCL does it")
 
 
 if __name__ == "__main__":
