@@ -212,9 +212,9 @@ collective_bytes(const LhOp *op)
 static void
 put_collective(Chakra *chakra, const LhOp *op)
 {
-    LhExportWalk *walk = &chakra->walk;
-    const uint32_t number =
-        lh_collectives_number(chakra->collectives, walk->program, walk->rank, op);
+    const LhExportWalk *walk = &chakra->walk;
+    const LhScriptCall call = { walk->program, walk->rank, op, walk->buffer.counts };
+    const uint32_t number = lh_collectives_number(chakra->collectives, &call);
     const uint64_t bytes = collective_bytes(op);
     g_autofree char *name = g_strdup_printf("%u", number + 1);
     GString *out = chakra->text;

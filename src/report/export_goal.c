@@ -215,10 +215,10 @@ put_exchange(Goal *goal, const LhOp *op)
 static bool
 put_collective(Goal *goal, const LhOp *op, GError **error)
 {
-    LhExportWalk *walk = &goal->walk;
+    const LhExportWalk *walk = &goal->walk;
+    const LhScriptCall call = { walk->program, walk->rank, op, walk->buffer.counts };
     const uint64_t communicator =
-        (uint64_t)LH_EXPORT_EXCHANGES +
-        lh_collectives_number(goal->collectives, walk->program, walk->rank, op);
+        (uint64_t)LH_EXPORT_EXCHANGES + lh_collectives_number(goal->collectives, &call);
     Parts parts;
 
     if (communicator >> (32 - LH_EXPORT_TAG_BITS) != 0) {
@@ -229,8 +229,7 @@ put_collective(Goal *goal, const LhOp *op, GError **error)
         return false;
     }
     parts = begin_parts(goal, op, (uint32_t)communicator);
-    lh_collectives_script(goal->collectives, walk->program, walk->rank, op, walk->buffer.counts,
-                          add_part, &parts);
+    lh_collectives_script(goal->collectives, &call, add_part, &parts);
     end_parts(&parts);
     return true;
 }

@@ -690,27 +690,28 @@ scripted(const LhCollective *c)
 }
 
 uint32_t
-lh_collectives_number(LhCollectives *cs, const LhProgram *program, uint32_t rank, const LhOp *op)
+lh_collectives_number(LhCollectives *cs, const LhScriptCall *of)
 {
-    const LhCommunicator *communicator = communicator_of(cs, program, rank, op);
+    const LhCommunicator *communicator = communicator_of(cs, of->program, of->rank, of->op);
 
-    if (communicator == NULL || lh_group_position(&op->collective.group, rank) == UINT32_MAX)
+    if (communicator == NULL ||
+        lh_group_position(&of->op->collective.group, of->rank) == UINT32_MAX)
         return UINT32_MAX;
     return communicator->number;
 }
 
 void
-lh_collectives_script(LhCollectives *cs, const LhProgram *program, uint32_t rank, const LhOp *op,
-                      const uint32_t *counts,
+lh_collectives_script(LhCollectives *cs, const LhScriptCall *of,
                       void (*tell)(void *data, const LhScriptMessage *message), void *data)
 {
-    const LhCollectiveCall call = lh_collective_call(op, counts, rank);
-    g_autofree uint64_t *sent = pieces_of(program, &call, true);
-    g_autofree uint64_t *received = pieces_of(program, &call, false);
+    const LhCollectiveCall call = lh_collective_call(of->op, of->counts, of->rank);
+    g_autofree uint64_t *sent = pieces_of(of->program, &call, true);
+    g_autofree uint64_t *received = pieces_of(of->program, &call, false);
     g_autofree uint64_t **pieces = g_new0(uint64_t *, call.members);
-    LhCollective c = describe(cs, &(Ticket){ .communicator = communicator_of(cs, program, rank, op),
-                                             .kind = op->collective.kind,
-                                             .bytes = op->collective.wire_bytes });
+    LhCollective c =
+        describe(cs, &(Ticket){ .communicator = communicator_of(cs, of->program, of->rank, of->op),
+                                .kind = of->op->collective.kind,
+                                .bytes = of->op->collective.wire_bytes });
     LhScript script = { .collective = &c, .tell = tell, .data = data };
 
     pieces[call.position] = sent;
