@@ -64,6 +64,7 @@ typedef struct {
 /* What is under way on the network, by flow. */
 typedef struct {
     LhFlows *flows;
+    LhLoad *load; /* NULL: nobody wants to know */
     LhEnds *ends;
     LhMovingHop *hops;
     uint32_t count;        /* of both arrays */

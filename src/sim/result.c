@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define SLOWDOWN_MAX 1e18 /* a picosecond takes longer than a run may; keeps products finite */
-
 static void
 init_ranks(LhEngine *e)
 {
@@ -76,7 +74,7 @@ init_stragglers(LhEngine *e)
         const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
 
         if (s->rank < e->ranks_count)
-            e->slowdown[s->rank] = MIN(e->slowdown[s->rank] * s->slowdown, SLOWDOWN_MAX);
+            e->slowdown[s->rank] = lh_cost_slowdown(e->params, (uint32_t)s->rank);
     }
 }
 
@@ -95,6 +93,10 @@ init_network(LhEngine *e)
         lh_collectives_new(e->network, params->device,
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
                            e->folded ? &e->fold : NULL);
+    if (params->links != NULL) {
+        e->moving.load = lh_load_new(e->network->links_count, params->links, params->links_data);
+        lh_flows_load(e->moving.flows, e->moving.load);
+    }
     if (params->path)
         e->causes = lh_causes_new(e->network, e->moving.flows,
                                   params->network_model == LH_NETWORK_FAIR, params->precedence);
@@ -118,10 +120,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     e->free_network = params->cost != LH_COST_DEVICE;
     e->launch_ps = e->free_network ? 0 : params->device->kernel_launch_ps;
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
-    lh_cost_init(&e->cost, params->cost, params->device);
-    e->cost.framework = params->framework;
-    e->cost.trust = lh_call_trust(params->framework);
-    e->cost.serving = params->serving;
+    lh_cost_begin(&e->cost, params);
     init_ranks(e);
     init_aparts(e);
     init_news(e);
@@ -153,6 +152,7 @@ lh_engine_clear(LhEngine *e)
     lh_causes_free(e->causes);
     lh_matcher_clear(&e->matcher);
     lh_flows_free(e->moving.flows);
+    lh_load_free(e->moving.load);
     lh_collectives_free(e->collectives);
     lh_heap_clear(&e->heap);
     lh_cost_clear(&e->cost);

@@ -7,7 +7,7 @@
 #include "model/framework.h"
 #include "program/program.h"
 #include "program/timeline.h"
-#include "sim/network/network.h"
+#include "sim/network/load.h"
 #include "sim/precedence.h"
 
 typedef enum {
@@ -52,6 +52,8 @@ typedef struct {
     bool unfolded;       /* every rank is simulated, also where one could stand for others */
     LhMemorySink memory; /* NULL: none */
     void *memory_data;
+    LhLinkSink links; /* NULL: none */
+    void *links_data;
     /* What a rank may hold: the first op that needs more is part of the result, and the run goes
      * on. 0: no limit. */
     uint64_t memory_limit_bytes;
