@@ -130,27 +130,22 @@ of_layer(const Sums *sums, const Sums *next)
     return of;
 }
 
-/*
- * The first micro-batch passes the first chunk of every stage before it is here, and after the last
- * gradient has left, so do the gradients, whose last products, those of weights, may come behind
- * what is sent on: a layer's are left out of each. Recomputation waits for no gradient.
- */
+/* Of streams beside the first, sums alone. */
 static LhTime
-stage_time(const LhStepParams *p, const OfLayer *of, uint32_t stage)
+stages_time(const LhStepParams *p, const OfLayer *of)
 {
-    const LhTime work = (LhTime)p->micro_batches * lh_step_stage_layers(p, stage);
-    LhTime time_ps = work * of->times_ps[0], longest_ps = 0;
+    const LhStepLayerTimes times = { .forward_ps = of->forward_ps,
+                                     .recompute_ps =
+                                         of->times_ps[0] - of->forward_ps - of->backward_ps,
+                                     .backward_ps = of->backward_ps };
+    LhTime time_ps = lh_step_pipeline_least(p, &times), work;
 
-    for (uint32_t before = 0; before < stage; before++) {
-        const LhTime layers = lh_step_chunk_begins(p, before + 1) - lh_step_chunk_begins(p, before);
-
-        time_ps += layers * of->forward_ps + (layers - 1) * of->backward_ps;
+    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
+        work = (LhTime)p->micro_batches * lh_step_stage_layers(p, stage);
+        for (int s = 0; s < LH_LEAST_SUMS; s++)
+            time_ps = MAX(time_ps, work * of->times_ps[s]);
     }
-    if (stage > 0)
-        time_ps -= of->backward_ps;
-    for (int s = 0; s < LH_LEAST_SUMS; s++)
-        longest_ps = MAX(longest_ps, work * of->times_ps[s]);
-    return MAX(time_ps, longest_ps);
+    return time_ps;
 }
 
 /* States, and what is saved of the chunks that are in flight; each has at least so many layers as
@@ -189,8 +184,8 @@ estimate_pipeline(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPla
         return;
     }
     of = of_layer(sums, next);
+    estimate->time_ps = MAX(estimate->time_ps, stages_time(&p, &of));
     for (uint32_t stage = 0; stage < stages; stage++) {
-        estimate->time_ps = MAX(estimate->time_ps, stage_time(&p, &of, stage));
         estimate->peak_bytes = MAX(estimate->peak_bytes, stage_peak(&p, &of, stage));
     }
 }

@@ -121,6 +121,19 @@ uint32_t lh_step_chunk_begins(const LhStepParams *params, uint32_t place);
 /* Layers of a stage. */
 uint32_t lh_step_stage_layers(const LhStepParams *params, uint32_t stage);
 
+/* What each layer adds, for each micro-batch, to the time that the first stream of its stage works
+ * or waits for collectives of the layer's own. */
+typedef struct {
+    LhTime forward_ps, recompute_ps, backward_ps;
+} LhStepLayerTimes;
+
+/*
+ * What the stages of a pipeline take at least: each does its works one after another, and rows and
+ * gradients take no time on their way. Both are the last that the first stream of a stage makes for
+ * a chunk, forward and backward.
+ */
+LhTime lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of);
+
 /* The ranks of one stage, which follow one another; all ranks. */
 static inline uint64_t
 lh_step_stage_ranks(const LhStepParams *p)
