@@ -112,21 +112,32 @@ estimate_stage(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPlanEs
 
 /* What each layer of a stage adds for each micro-batch. */
 typedef struct {
-    LhTime times_ps[LH_LEAST_SUMS], forward_ps, backward_ps;
+    LhTime times_ps[LH_LEAST_SUMS], forward_ps, backward_ps, accumulate_ps;
     uint64_t states_bytes, saved_bytes; /* the states once */
 } OfLayer;
 
+/* Weights that go behind each pass of their layer are gathered for each, and gradients of layers
+ * are reduced where those of a program without a pipeline are. */
+static bool
+moves_alike(const LhStepParams *p)
+{
+    return p->behaviour.reshard && !p->behaviour.unit_is_model;
+}
+
 static OfLayer
-of_layer(const Sums *sums, const Sums *next)
+of_layer(const LhStepParams *p, const Sums *sums, const Sums *next)
 {
     OfLayer of = { .forward_ps = next->few.forward_ps - sums->few.forward_ps,
                    .backward_ps = next->few.backward_ps - sums->few.backward_ps,
+                   .accumulate_ps = next->few.accumulate_ps - sums->few.accumulate_ps,
                    .states_bytes = next->states_bytes - sums->states_bytes,
                    .saved_bytes = next->saved_bytes - sums->saved_bytes };
 
     for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++)
         of.times_ps[common_sums[i]] =
             next->few.first_ps[common_sums[i]] - sums->few.first_ps[common_sums[i]];
+    for (int s = LH_STEP_STREAM_GATHER; s <= LH_STEP_STREAM_SCATTER && moves_alike(p); s++)
+        of.times_ps[s] = next->few.first_ps[s] - sums->few.first_ps[s];
     return of;
 }
 
@@ -137,7 +148,8 @@ stages_time(const LhStepParams *p, const OfLayer *of)
     const LhStepLayerTimes times = { .forward_ps = of->forward_ps,
                                      .recompute_ps =
                                          of->times_ps[0] - of->forward_ps - of->backward_ps,
-                                     .backward_ps = of->backward_ps };
+                                     .backward_ps = of->backward_ps,
+                                     .accumulate_ps = of->accumulate_ps };
     LhTime time_ps = lh_step_pipeline_least(p, &times), work;
 
     for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
@@ -183,7 +195,7 @@ estimate_pipeline(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPla
         estimate->peak_bytes = sums->states_bytes / stages;
         return;
     }
-    of = of_layer(sums, next);
+    of = of_layer(&p, sums, next);
     estimate->time_ps = MAX(estimate->time_ps, stages_time(&p, &of));
     for (uint32_t stage = 0; stage < stages; stage++) {
         estimate->peak_bytes = MAX(estimate->peak_bytes, stage_peak(&p, &of, stage));

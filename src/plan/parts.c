@@ -117,11 +117,13 @@ walk(const LhProgram *program, uint32_t rank, LhAroundPart *part)
     part->saved_bytes = live.most_saved;
 }
 
-/* Collectives between products, which tensor-parallel ranks have in every layer of any stage. */
+/* Collectives that follow from their layer's products, and that the layer may wait for, in any
+ * stage: those of tensor-parallel ranks, and reductions of gradients. */
 static bool
 is_of_layer(const LhOp *op)
 {
-    return op->module == 0 && lh_step_dimension(op) == LH_DIMENSION_TENSOR;
+    return op->module == 0 &&
+           (op->stream == LH_STEP_STREAM_TENSOR || op->stream == LH_STEP_STREAM_SCATTER);
 }
 
 bool

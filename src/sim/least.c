@@ -214,6 +214,8 @@ add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps)
         walk->times.forward_ps += time_ps;
     if (of == 0 && op->phase == LH_PHASE_BACKWARD)
         walk->times.backward_ps += time_ps;
+    if (of == 0 && op->kind == LH_OP_COMPUTE && op->compute.kernel == LH_KERNEL_ID_accumulate)
+        walk->times.accumulate_ps += time_ps;
 }
 
 /* Whether an op only stands for what somebody else issues. */

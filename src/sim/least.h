@@ -27,6 +27,7 @@ typedef struct {
     LhTime sums_ps[LH_LEAST_SUMS], first_ps[LH_LEAST_SUMS];
     /* Of first_ps of stream 0: the forward pass, and the backward pass without recomputation. */
     LhTime forward_ps, backward_ps;
+    LhTime accumulate_ps; /* of backward_ps: adding up gradients that were reduced */
 } LhLeastTimes;
 
 /* On the network of @params, with its models and its device, which are borrowed. Caller frees. */

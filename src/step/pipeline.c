@@ -316,15 +316,17 @@ lh_step_turns(const LhStepParams *params)
 typedef struct {
     Pipeline pipeline;
     const LhStepLayerTimes *of;
+    bool overlap;                     /* gradients are reduced behind their layer */
     uint32_t places, *layers;         /* [places] */
     uint32_t *warmup;                 /* [stages] */
     Progress *done;                   /* [stages] */
     LhTime *stage_ps;                 /* [stages] what each has done has taken */
-    LhTime *forward_ps, *backward_ps; /* [places][micro-batches] ends; LH_TIME_NEVER: not done */
+    LhTime *forward_ps, *backward_ps; /* [places][micro-batches] when rows and gradients are there
+                                         at least; LH_TIME_NEVER: not known */
 } Play;
 
 static LhTime *
-end_of(const Play *play, bool backward, uint32_t at, uint32_t micro_batch)
+made_at(const Play *play, bool backward, uint32_t at, uint32_t micro_batch)
 {
     return (backward ? play->backward_ps : play->forward_ps) +
            (size_t)at * play->pipeline.micro_batches + micro_batch;
@@ -345,15 +347,24 @@ end_of_work(const Play *play, uint32_t stage, const Work *work)
     LhTime given_ps = 0;
 
     if (!work->backward && at > 0)
-        given_ps = *end_of(play, false, at - 1, work->micro_batch);
+        given_ps = *made_at(play, false, at - 1, work->micro_batch);
     else if (work->backward && at + 1 < play->places)
-        given_ps = *end_of(play, true, at + 1, work->micro_batch);
+        given_ps = *made_at(play, true, at + 1, work->micro_batch);
     if (given_ps == LH_TIME_NEVER)
         return given_ps;
     if (!work->backward)
         return MAX(free_ps, given_ps) + layers * of->forward_ps;
     return MAX(free_ps + layers * (of->recompute_ps + of->backward_ps),
                given_ps + layers * of->backward_ps + again_ps);
+}
+
+/* What is accumulated behind the gradient that goes to the place before: of the last layer, or,
+ * where it waits for the end of all, of all of them. */
+static LhTime
+behind_gradient(const Play *play, uint32_t at)
+{
+    return (play->overlap ? MIN(play->layers[at], 1) : (LhTime)play->layers[at]) *
+           play->of->accumulate_ps;
 }
 
 /* As far as a stage comes; whether that is any further. */
@@ -364,12 +375,13 @@ play_stage(const Play *play, uint32_t stage)
     Work work;
 
     while (next_work(&play->pipeline, play->warmup[stage], &play->done[stage], &work)) {
+        const uint32_t at = place_of(&play->pipeline, stage, work.chunk);
         const LhTime end_ps = end_of_work(play, stage, &work);
 
         if (end_ps == LH_TIME_NEVER)
             break;
-        *end_of(play, work.backward, place_of(&play->pipeline, stage, work.chunk),
-                work.micro_batch) = end_ps;
+        *made_at(play, work.backward, at, work.micro_batch) =
+            end_ps - (work.backward ? behind_gradient(play, at) : 0);
         play->stage_ps[stage] = end_ps;
         advance(&play->done[stage], &work);
         moved = true;
@@ -405,6 +417,7 @@ lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of)
                                       .chunks = lh_step_chunks(params),
                                       .micro_batches = params->micro_batches },
                         .of = of,
+                        .overlap = params->behaviour.overlap_reduce,
                         .places = places,
                         .layers = layers,
                         .warmup = warmup,
