@@ -211,6 +211,8 @@ as_one_stage(const LhPlanCase *c)
     LhPlanCase one = *c;
     LhStepParams *p = &one.step.params;
 
+    if (p->behaviour.unit_is_model && lh_step_chunks(p) > 1) /* which are never done together */
+        p->behaviour.reduce_each = false;
     p->pipeline_parallel = p->chunks = 1;
     p->pipeline_order = LH_PIPELINE_1F1B;
     p->embedding_counts = p->loss_counts = false;
@@ -347,4 +349,33 @@ lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime eno
         return false;
     lh_plan_estimate_memory(c, program, estimate);
     return true;
+}
+
+static void
+clear_tails(gpointer data)
+{
+    const LhRankTails *tails = data;
+
+    g_array_unref(tails->tails_ps);
+}
+
+GArray *
+lh_plan_estimate_tails(const LhPlanCase *c, const LhProgram *program)
+{
+    const LhStepParams *p = &c->step.params;
+    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
+    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
+    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(LhRankTails));
+
+    g_array_set_clear_func(all, clear_tails);
+    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
+        LhRankTails tails = { .rank = stage * (uint32_t)lh_step_stage_ranks(p) +
+                                      lh_plan_group_rank(p, 1, 2) };
+
+        tails.tails_ps = lh_least_tails(least, tails.rank);
+        g_array_append_val(all, tails);
+    }
+    lh_plan_calls_give_back(c->calls, calls);
+    return all;
 }

@@ -10,6 +10,7 @@
 #include "sim/chains.h"
 #include "sim/cost.h"
 #include "sim/network/collective_least.h"
+#include "sim/tails.h"
 
 #define PARTS_MAX 8 /* of an exchange that others are waited for in */
 
@@ -140,6 +141,7 @@ typedef struct {
     bool ended;
     GArray *ends;                                  /* of LhTime, by op */
     LhChains chains;                               /* if any op is awaited */
+    LhTailsMaker *tails;                           /* NULL: nobody asked */
     LhTime host_ps, launch_ps, sync_ps, latest_ps; /* of all streams */
     LhTime stream_ps[LH_STREAMS_MAX];              /* when the last op of each ends */
     LhLeastTimes times;
@@ -365,6 +367,8 @@ add_op(Walk *walk, const LhOp *op, LhTime takes_ps)
             busy_ps = grown_ps;
     }
     add_busy(walk, op, op->stream, busy_ps);
+    if (walk->tails != NULL)
+        lh_tails_add(walk->tails, op, takes_ps);
 }
 
 static LhTime
@@ -420,6 +424,8 @@ run(Walk *walk, const LhOp *op)
         end_ps = walk->host_ps = MAX(walk->latest_ps, issued_ps) + walk->sync_ps;
     else if (lh_op_on_stream(op))
         end_ps = run_on_stream(walk, op, issued_ps);
+    if (walk->tails != NULL && !lh_op_on_stream(op))
+        lh_tails_add(walk->tails, op, op->kind == LH_OP_SYNC ? walk->sync_ps : 0);
     end(walk, op, end_ps);
     return true;
 }
@@ -483,6 +489,18 @@ lh_least_of(LhLeast *least, uint32_t rank, bool communication)
     walk_on(&walk);
     walk_end(&walk);
     return walk.times;
+}
+
+GArray *
+lh_least_tails(LhLeast *least, uint32_t rank)
+{
+    Walk walk;
+
+    walk_begin(&walk, least, rank, true);
+    walk.tails = lh_tails_new();
+    walk_on(&walk);
+    walk_end(&walk);
+    return lh_tails_end(walk.tails);
 }
 
 LhLeastTimes

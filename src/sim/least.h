@@ -47,6 +47,10 @@ void lh_least_await(LhLeast *least, bool (*awaited)(const LhOp *op));
 /* The times of @rank. Without @communication, messages and collectives take none. */
 LhLeastTimes lh_least_of(LhLeast *least, uint32_t rank, bool communication);
 
+/* How long @rank takes at least from the end of each of its ops on (sim/tails.h): an LhTime for
+ * each op. Caller unrefs. */
+GArray *lh_least_tails(LhLeast *least, uint32_t rank);
+
 /*
  * The times of @rank of a program that is embedded in another one (program/embed.h), whose ranks
  * stand where @map says. Its ops may have been issued long before; all of them come after what the

@@ -417,7 +417,8 @@ lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of)
                                       .chunks = lh_step_chunks(params),
                                       .micro_batches = params->micro_batches },
                         .of = of,
-                        .overlap = params->behaviour.overlap_reduce,
+                        .overlap =
+                            params->behaviour.overlap_reduce && !params->behaviour.unit_is_model,
                         .places = places,
                         .layers = layers,
                         .warmup = warmup,
