@@ -750,6 +750,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.time_share = hooks->time_share;
         params.time_share_data = hooks->time_share_data;
         params.limit_ps = hooks->limit_ps;
+        params.tails = hooks->tails;
         params.ended_ps = hooks->ended_ps;
         params.progress = hooks->progress != NULL ? report_progress : NULL;
         params.progress_data = &progress;

@@ -70,6 +70,7 @@ typedef struct {
     double (*time_share)(void *data, uint32_t rank, uint32_t op);
     void *time_share_data;
     const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
+    const GArray *tails;            /* likewise */
     LhTime *ended_ps;               /* likewise */
 } LhHooks;
 

@@ -61,6 +61,18 @@ init_news(LhEngine *e)
 }
 
 static void
+init_tails(LhEngine *e)
+{
+    const GArray *tails = e->params->tails;
+
+    for (uint32_t i = 0; tails != NULL && i < tails->len; i++) {
+        const LhRankTails *t = &g_array_index(tails, LhRankTails, i);
+
+        e->ranks[t->rank].tails_ps = t->tails_ps;
+    }
+}
+
+static void
 init_stragglers(LhEngine *e)
 {
     const GArray *stragglers = e->params->stragglers;
@@ -126,6 +138,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     init_news(e);
     init_network(e);
     init_stragglers(e);
+    init_tails(e);
     lh_memory_begins(e);
 }
 

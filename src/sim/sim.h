@@ -25,6 +25,12 @@ typedef struct {
     double slowdown; /* compute on this rank takes this many times as long; >= 1 */
 } LhStraggler;
 
+/* How long @rank takes at least from the end of each of its ops on: lh_least_tails(). */
+typedef struct {
+    uint32_t rank;
+    GArray *tails_ps; /* of LhTime, by op */
+} LhRankTails;
+
 typedef struct {
     const LhProgram *program; /* borrowed */
     const LhNetwork *network; /* borrowed; its ranks equal the program's */
@@ -71,6 +77,9 @@ typedef struct {
     /* A run that takes longer is abandoned, with an error; other threads may lower it. NULL: none.
      */
     const _Atomic LhTime *limit_ps;
+    /* Of LhRankTails, borrowed: of some ranks, with which it may be known earlier that a run will
+     * take longer. NULL: none. */
+    const GArray *tails;
     /* Set to the simulated time at which the run ended, failed or was abandoned; may be NULL. */
     LhTime *ended_ps;
 } LhSimParams;
