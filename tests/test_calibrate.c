@@ -2,6 +2,7 @@
  * Fits recover what data were made of; a calibration survives its file; the simulator uses it.
  */
 #include "plan/calibrate.h"
+#include "plan/interference.h"
 #include "run_tests.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
@@ -287,7 +288,61 @@ START_TEST(calibrate_measures)
 }
 END_TEST
 
+/* Kernels of 10 us alone: beside a message of its rank one loses what it takes longer, of the time
+ * that the message was under way. */
+START_TEST(interference_is_what_kernels_take_longer)
+{
+    const struct {
+        uint32_t rank;
+        LhOpKind kind;
+        LhTime start_us, end_us;
+    } ops[] = {
+        { 0, LH_OP_COMPUTE, 0, 10 }, /* alone: the exchange then is another rank's */
+        { 1, LH_OP_EXCHANGE, 0, 10 },   { 0, LH_OP_COMPUTE, 20, 40 }, /* all of it beside: 1/2 */
+        { 0, LH_OP_EXCHANGE, 15, 45 },  { 1, LH_OP_COMPUTE, 20, 32 }, /* 2 of 8: 1/4 */
+        { 1, LH_OP_EXCHANGE, 24, 50 },  { 1, LH_OP_COMPUTE, 60, 70 }, /* alone */
+        { 1, LH_OP_COMPUTE, 80, 100 }, /* too little of it beside to tell */
+        { 1, LH_OP_EXCHANGE, 99, 120 },
+    };
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+
+    ck_assert_double_eq(lh_interference_share(records), -1);
+    for (gsize i = 0; i < G_N_ELEMENTS(ops); i++) {
+        const LhTimelineRecord r = { .rank = ops[i].rank,
+                                     .kind = ops[i].kind,
+                                     .kernel = lh_kernel_find("attention_block"),
+                                     .start_ps = ops[i].start_us * 1000000,
+                                     .end_ps = ops[i].end_us * 1000000 };
+
+        g_array_append_val(records, r);
+    }
+    ck_assert_double_eq_tol(lh_interference_share(records), (0.5 + 0.25) / 2, 1e-12);
+}
+END_TEST
+
+/* By threads: nothing is known of the share, but it is one. */
+START_TEST(interference_is_measured)
+{
+    const LhInterference probe = { .backend = &lh_backend_cpu,
+                                   .ranks = 2,
+                                   .tokens = 64,
+                                   .heads = 2,
+                                   .head_dim = 32,
+                                   .dtype = LH_DTYPE_BF16,
+                                   .deadline_us = 60000000 };
+    const LhInterference none = { .backend = &lh_backend_cpu, .ranks = 2, .tokens = 0 };
+    GError *error = NULL;
+    double held = 2;
+
+    ck_assert(lh_measure_interference(&probe, &held, NULL));
+    ck_assert(held == -1 || (held >= 0 && held <= 1));
+    ck_assert(!lh_measure_interference(&none, &held, &error));
+    ck_assert_ptr_nonnull(error);
+    g_error_free(error);
+}
+END_TEST
+
 LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_holdout_is_judged_only,
              calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
              calibrate_statistics, calibrate_profile_round_trip, calibrate_profile_prices_ops,
-             calibrate_measures)
+             calibrate_measures, interference_is_what_kernels_take_longer, interference_is_measured)

@@ -409,7 +409,8 @@ END_TEST
 
 /* ---- the transport ---- */
 
-static LhWhereabouts told; /* by the one rank of these tests */
+static LhWhereabouts told;  /* by the one rank of these tests */
+static LhWhereabouts other; /* of a second one, if it has a port */
 
 static bool
 share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
@@ -418,6 +419,8 @@ share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
     (void)error;
     ck_assert(lh_whereabouts_unpack(bytes->data, &told));
     g_byte_array_append(all, bytes->data, bytes->len);
+    if (other.port != 0)
+        lh_whereabouts_pack(&other, all);
     return true;
 }
 
@@ -426,7 +429,9 @@ open_alone(void)
 {
     static const LhControl table = { .name = "alone", .share = share };
     const LhOpenControl control = { &table, NULL, { 0, 1 } };
-    const LhTransportParams params = { .ranks = 1, .channels = 4, .control = &control };
+    const LhTransportParams params = { .ranks = other.port != 0 ? 2 : 1,
+                                       .channels = 4,
+                                       .control = &control };
     void *state = lh_transport_tcp.open(&params, NULL);
 
     ck_assert_ptr_nonnull(state);
@@ -450,8 +455,10 @@ call(const void *words, gsize bytes)
 static void
 greeting(unsigned char into[36], unsigned char from, unsigned char to, unsigned char channel)
 {
+    static const unsigned char magic[8] = { 'l', 'o', 'n', 'g', 'h', 'a', 'u', 'l' };
+
     memset(into, 0, 36);
-    memcpy(into, "longhaul", 8);
+    memcpy(into, magic, sizeof(magic));
     memcpy(into + 8, told.key, LH_KEY_BYTES);
     into[24] = from;
     into[28] = to;
@@ -529,6 +536,72 @@ START_TEST(strangers_are_hung_up_on)
 }
 END_TEST
 
+/* A socket that listens at the address, and its port. */
+static int
+listen_at(const char *text, uint16_t *port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t length = sizeof(at);
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(inet_pton(AF_INET, text, &at.sin_addr), 1);
+    ck_assert_int_eq(bind(listener, (const struct sockaddr *)&at, sizeof(at)), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &length), 0);
+    *port = ntohs(at.sin_port);
+    return listener;
+}
+
+/* All addresses of a rank are tried: at one nobody listens, at the next somebody else does. */
+START_TEST(ranks_that_cannot_be_reached_are_named)
+{
+    static const char words[] = "cannot send to rank 1: 127.0.0.3: Connection refused; 127.0.0.2: "
+                                "who listens there does not belong to this run";
+    g_autoptr(GRand) chance = g_rand_new_with_seed(1);
+    Letter *first = new_letter(chance, true, 0, 1, 0, 10);
+    Letter *second = new_letter(chance, true, 0, 1, 0, 10);
+    const gint64 until = g_get_monotonic_time() + PATIENCE_US;
+    const int listener = listen_at("127.0.0.2", &other.port);
+    void *state;
+    int caller;
+
+    other.count = 2;
+    other.addresses[0] = address("127.0.0.3", 8);
+    other.addresses[1] = address("127.0.0.2", 8);
+    state = open_alone();
+    lh_transport_tcp.post(state, &first->message);
+    for (int i = 0; i < 100; i++)
+        lh_transport_tcp.poll(state, WAIT_US);
+    caller = accept(listener, NULL, NULL);
+    ck_assert_int_ge(caller, 0);
+    close(caller);
+    while (first->ended == 0 && g_get_monotonic_time() < until)
+        lh_transport_tcp.poll(state, WAIT_US);
+    ck_assert_str_eq(first->error, words);
+    lh_transport_tcp.post(state, &second->message);
+    while (second->ended == 0 && g_get_monotonic_time() < until)
+        lh_transport_tcp.poll(state, WAIT_US);
+    ck_assert_str_eq(second->error, words);
+    close(listener);
+    free_letter(first);
+    free_letter(second);
+    lh_transport_tcp.close(state);
+}
+END_TEST
+
+/* One process has one rank. */
+START_TEST(processes_with_several_ranks_are_refused)
+{
+    const LhOpenControl control = { NULL, NULL, { 0, 4 } };
+    const LhTransportParams params = { .ranks = 4, .channels = 1, .control = &control };
+    GError *error = NULL;
+
+    ck_assert_ptr_null(lh_transport_tcp.open(&params, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "one process for 4 ranks"));
+    g_error_free(error);
+}
+END_TEST
+
 /* A run that fails forgets its messages; the next one has new wires. */
 START_TEST(what_is_left_behind_is_forgotten)
 {
@@ -551,4 +624,5 @@ END_TEST
 LH_TEST_MAIN("transport_tcp", messages_arrive_in_order, messages_wait_for_both_ends,
              wires_end_with_words, wires_expect_nothing_more, near_addresses_come_first,
              whereabouts_are_packed_and_checked, interfaces_are_chosen, strangers_are_hung_up_on,
+             ranks_that_cannot_be_reached_are_named, processes_with_several_ranks_are_refused,
              what_is_left_behind_is_forgotten)

@@ -127,7 +127,7 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *execute
 static LhExecutedPath *
 find_path(const Options *o, const LhSetup *setup, const LhExecuted *executed, LhTimeline *timeline)
 {
-    if (!o->critical_path || timeline->records->len == 0)
+    if (!o->critical_path || timeline == NULL || timeline->records->len == 0)
         return NULL;
     lh_timeline_sort(timeline);
     return lh_executed_path_new(setup, executed->program, timeline->records,

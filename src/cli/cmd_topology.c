@@ -157,19 +157,18 @@ const LhCommand lh_command_topology = {
     .name = "topology",
     .arguments = "[OPTIONS] --from FILE... [-o FILE]",
     .summary = "Make a topology file from what a cluster's tools print.",
-    .details =
-        "Reads what nvidia-smi topo -m, NCCL (NCCL_TOPO_DUMP_FILE), nccl-tests, perftest\n"
-        "and Slurm print of one cluster, and writes a file that --cluster takes. Each file\n"
-        "adds what it says; what was measured is taken before what links and wires imply.\n"
-        "Files that contradict each other are an error that names both. What no file says\n"
-        "is that of --base; without one, an error says which field is missing and which\n"
-        "tool tells it. Names of hosts are not copied.\n"
-        "docs/clusters.md says what is taken from each tool.\n\n"
-        "  longhaul topology --from topo.txt --from all_gather_perf.txt --base hgx-h100 \\\n"
-        "      -o here.json\n"
-        "  longhaul topology --from nccl.xml --from ib_write_bw.txt --from topology.conf \\\n"
-        "      --base dgx-a100-80g -o here.json\n"
-        "  longhaul compare --cluster ./here.json:2\n",
+    .details = "Reads what nvidia-smi topo -m, NCCL (NCCL_TOPO_DUMP_FILE), nccl-tests, perftest\n"
+               "and Slurm print of one cluster, and writes a file that --cluster takes. Each\n"
+               "file adds what it says; what was measured is taken before what links and wires\n"
+               "imply. Files that contradict each other are an error that names both. What no\n"
+               "file says is that of --base; without one, an error says which field is missing\n"
+               "and which tool tells it. Names of hosts are not copied.\n"
+               "docs/clusters.md says what is taken from each tool.\n\n"
+               "  longhaul topology --from topo.txt --from all_gather_perf.txt --base hgx-h100 \\\n"
+               "      -o here.json\n"
+               "  longhaul topology --from nccl.xml --from ib_write_bw.txt \\\n"
+               "      --from topology.conf --base dgx-a100-80g -o here.json\n"
+               "  longhaul compare --cluster ./here.json:2\n",
     .options = options,
     .options_size = sizeof(Options),
     .run = run,

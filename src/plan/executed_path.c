@@ -198,12 +198,13 @@ all_moments(const Graph *g)
 {
     GArray *moments = g_array_sized_new(FALSE, FALSE, sizeof(Moment), g->records->len * MOMENTS);
 
-    for (guint i = 0; i < g->records->len; i++)
-        for (uint8_t what = ISSUED; what < MOMENTS; what++) {
-            const Moment moment = { time_of(g, i, what), i, what };
+    for (guint i = 0; i < g->records->len; i++) {
+        for (int what = ISSUED; what < MOMENTS; what++) {
+            const Moment moment = { time_of(g, i, (uint8_t)what), i, (uint8_t)what };
 
             g_array_append_val(moments, moment);
         }
+    }
     g_array_sort(moments, by_time);
     return moments;
 }

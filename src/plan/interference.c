@@ -47,10 +47,8 @@ is_attention(const LhTimelineRecord *r)
     return r->kind == LH_OP_COMPUTE && lh_kernels[r->kernel]->effect == LH_EFFECT_ATTEND;
 }
 
-/* The share of a device that messages hold, by what kernels beside them took longer than those
- * alone; -1: there are no such. */
-static double
-share_held(const GArray *records)
+double
+lh_interference_share(const GArray *records)
 {
     g_autofree double *alone = g_new(double, records->len + 1);
     g_autofree double *held = g_new(double, records->len + 1);
@@ -112,7 +110,7 @@ lh_measure_interference(const LhInterference *probe, double *held, GError **erro
         result = lh_execute(&run, error);
         if (result == NULL)
             return false;
-        share = result->whole ? share_held(records) : -1;
+        share = result->whole ? lh_interference_share(records) : -1;
         if (turn > 0 && share >= 0)
             shares[count++] = share;
     }

@@ -18,9 +18,13 @@ typedef struct {
     int64_t deadline_us;
 } LhInterference;
 
+/* What the records of one run say, of all its ranks: the median over attention kernels of what
+ * those beside messages took longer than those alone, from 0 to 1; -1 if no kernel tells of it. */
+double lh_interference_share(const GArray *records);
+
 /*
- * The share of its speed that a rank loses to messages while it has some, from 0 to 1: the median
- * over kernels and turns of what those beside messages took longer than those alone. -1 if no
- * kernel tells of it, and in processes other than the first. False with @error if a run broke.
+ * The share of its speed that a rank loses to messages while it has some: the median over the turns
+ * but the first. -1 if none tells of it, and in processes other than the first. False with @error
+ * if a run broke.
  */
 bool lh_measure_interference(const LhInterference *probe, double *held, GError **error);

@@ -29,7 +29,6 @@
 #include <unistd.h>
 
 #define EVENTS 64
-#define MAGIC "longhaul"
 #define MAGIC_BYTES 8
 #define GREETING_BYTES (MAGIC_BYTES + LH_KEY_BYTES + 3 * 4)
 #define WELCOME 'W'
@@ -38,6 +37,9 @@
 #define STRANGERS_MAX 1024 /* that have connected and not greeted; more are hung up on */
 #define US_PER_MS 1000
 #define BYTE_BITS 8
+
+/* What a greeting begins with. */
+static const unsigned char magic[MAGIC_BYTES] = { 'l', 'o', 'n', 'g', 'h', 'a', 'u', 'l' };
 
 /* What a socket that epoll reports is. */
 typedef enum { LISTENER, WAKER, STRANGER, LINE } Kind;
@@ -265,7 +267,7 @@ greet(Tcp *t, Line *line)
         give_address_up(t, line, g_strerror(cause));
         return;
     }
-    memcpy(greeting, MAGIC, MAGIC_BYTES);
+    memcpy(greeting, magic, MAGIC_BYTES);
     memcpy(greeting + MAGIC_BYTES, t->key, LH_KEY_BYTES);
     put_u32(greeting + MAGIC_BYTES + LH_KEY_BYTES, t->rank);
     put_u32(greeting + MAGIC_BYTES + LH_KEY_BYTES + 4, line->wire.peer);
@@ -363,7 +365,7 @@ line_of_greeting(Tcp *t, const unsigned char *greeting)
     const uint32_t channel = get_u32(numbers + 8);
     Line *line;
 
-    if (memcmp(greeting, MAGIC, MAGIC_BYTES) != 0 || !same_key(greeting + MAGIC_BYTES, t->key) ||
+    if (memcmp(greeting, magic, MAGIC_BYTES) != 0 || !same_key(greeting + MAGIC_BYTES, t->key) ||
         from >= t->ranks || to != t->rank || channel >= LH_CHANNELS_MAX)
         return NULL;
     line = find_line(t, false, from, channel);
@@ -443,7 +445,7 @@ listen_on(int family)
 static bool
 start_listening(Tcp *t, GError **error)
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = { .ss_family = AF_UNSPEC };
     socklen_t length = sizeof(bound);
 
     t->listener = listen_on(AF_INET6);

@@ -708,12 +708,15 @@ lh_collectives_script(LhCollectives *cs, const LhScriptCall *of,
     g_autofree uint64_t *sent = pieces_of(of->program, &call, true);
     g_autofree uint64_t *received = pieces_of(of->program, &call, false);
     g_autofree uint64_t **pieces = g_new0(uint64_t *, call.members);
-    LhCollective c =
-        describe(cs, &(Ticket){ .communicator = communicator_of(cs, of->program, of->rank, of->op),
-                                .kind = of->op->collective.kind,
-                                .bytes = of->op->collective.wire_bytes });
-    LhScript script = { .collective = &c, .tell = tell, .data = data };
+    const Ticket ticket = { .communicator = communicator_of(cs, of->program, of->rank, of->op),
+                            .kind = of->op->collective.kind,
+                            .bytes = of->op->collective.wire_bytes };
+    LhScript script = { .tell = tell, .data = data };
+    LhCollective c;
 
+    g_assert(ticket.communicator != NULL); /* a rank calls collectives of its own groups */
+    c = describe(cs, &ticket);
+    script.collective = &c;
     pieces[call.position] = sent;
     c.pieces = sent != NULL ? pieces : NULL;
     c.received = received;
