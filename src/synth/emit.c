@@ -207,7 +207,7 @@ declare(LhSynthEmission *e)
 {
     const bool blocks = e->layout->kernels == LH_SYNTH_BLOCKS;
     const LhTensorKind kind = blocks ? LH_TENSOR_OUT : LH_TENSOR_ACC;
-    uint32_t q = 0, kv = 0, out = 0, width, parts;
+    uint32_t q = 0, kv = 0, out = 0, width;
     uint64_t q_bytes, kv_bytes, stats;
     LhProgram *program;
 
@@ -216,7 +216,6 @@ declare(LhSynthEmission *e)
     width = lh_dtype_bytes(program->params.attention.dtype);
     q_bytes = program->slots[e->slots.q].part_bytes;
     kv_bytes = program->slots[e->slots.kv].part_bytes;
-    parts = program->slots[e->slots.q].parts;
     stats = program->slots[e->slots.lse].part_bytes * (blocks ? 1 : 2);
     for (uint32_t place = 0; place < e->p->places; place++) {
         q = MAX(q, e->layout->sites[place].q_parts);
@@ -229,7 +228,8 @@ declare(LhSynthEmission *e)
     e->slots.block = lh_synth_add_slot(program, "block", kind, out, q_bytes + stats, width);
     e->slots.came = lh_synth_add_slot(program, "came", kind, e->returns[LH_SYNTH_O]->most,
                                       q_bytes + stats, width);
-    e->slots.sum = lh_synth_add_slot(program, "sum", kind, parts, q_bytes / width * 4 + stats, 4);
+    e->slots.sum = lh_synth_add_slot(program, "sum", kind, e->returns[LH_SYNTH_O]->sums,
+                                     q_bytes / width * 4 + stats, 4);
     if (e->p->backward)
         lh_synth_declare_backward(e, q, kv);
     lh_program_add_stream(program, "compute2", LH_STREAM_COMPUTE);

@@ -25,7 +25,7 @@ lh_synth_declare_backward(LhSynthEmission *e, uint32_t q_parts, uint32_t kv_part
     const uint32_t width = lh_dtype_bytes(program->params.attention.dtype);
     const uint64_t q = slots[s->q].part_bytes, kv = slots[s->kv].part_bytes;
     const uint64_t stat = slots[s->lse].part_bytes;
-    const uint32_t parts = slots[s->q].parts, kv_own = slots[s->kv].parts;
+    const uint32_t parts = slots[s->q].parts;
     uint32_t came, kv_came;
 
     e->returns[LH_SYNTH_DQ] = lh_synth_returns_new(e->layout, LH_SYNTH_DQ);
@@ -44,8 +44,10 @@ lh_synth_declare_backward(LhSynthEmission *e, uint32_t q_parts, uint32_t kv_part
     s->dkv_sent = lh_synth_add_slot(program, "dkv_sent", LH_TENSOR_DKV, kv_parts, kv, width);
     s->dq_came = lh_synth_add_slot(program, "dq_came", LH_TENSOR_DQ, came, q, width);
     s->dkv_came = lh_synth_add_slot(program, "dkv_came", LH_TENSOR_DKV, kv_came, kv, width);
-    s->dq_sum = lh_synth_add_slot(program, "dq_sum", LH_TENSOR_DQ, parts, q / width * 4, 4);
-    s->dkv_sum = lh_synth_add_slot(program, "dkv_sum", LH_TENSOR_DKV, kv_own, kv / width * 4, 4);
+    s->dq_sum = lh_synth_add_slot(program, "dq_sum", LH_TENSOR_DQ,
+                                  e->returns[LH_SYNTH_DQ]->sums, q / width * 4, 4);
+    s->dkv_sum = lh_synth_add_slot(program, "dkv_sum", LH_TENSOR_DKV,
+                                   e->returns[LH_SYNTH_DKV]->sums, kv / width * 4, 4);
 }
 
 void

@@ -60,6 +60,21 @@ add_arrivals(const LhSynthLayout *layout, LhSynthResult kind, GArray *arrivals, 
     }
 }
 
+/* How many outputs come in several parts. */
+static uint32_t
+count_sums(const LhSynthProblem *p, LhSynthResult kind, const GArray *arrivals)
+{
+    const uint32_t outputs =
+        lh_placement_parts(&p->form->placement) * p->gpus * lh_synth_result_slices(p, kind);
+    g_autofree uint32_t *counts = g_new0(uint32_t, outputs);
+    uint32_t sums = 0;
+
+    for (guint i = 0; i < arrivals->len; i++)
+        if (++counts[g_array_index(arrivals, LhSynthArrival, i).output] == 2)
+            sums++;
+    return sums;
+}
+
 LhSynthReturns *
 lh_synth_returns_new(const LhSynthLayout *layout, LhSynthResult kind)
 {
@@ -90,6 +105,7 @@ lh_synth_returns_new(const LhSynthLayout *layout, LhSynthResult kind)
             g_array_append_val(r->departures[a->source], d);
         }
         r->most = MAX(r->most, at);
+        r->sums = MAX(r->sums, count_sums(p, kind, r->arrivals[rank]));
     }
     return r;
 }

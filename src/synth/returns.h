@@ -35,6 +35,7 @@ typedef struct {
     GArray **departures; /* [ranks]: of LhSynthDeparture; those to one peer in the order of its
                             arrivals */
     uint32_t most;       /* parts that any rank receives from others */
+    uint32_t sums;       /* outputs of a rank that come in several parts: the most of any rank */
 } LhSynthReturns;
 
 /* The returns of one kind of result. Caller frees. */

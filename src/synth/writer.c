@@ -317,10 +317,14 @@ lh_synth_output_init(const LhSynthWriter *w, LhSynthOutput *o)
     o->missing = g_new0(uint32_t, parts);
     o->alone = g_new0(bool, parts);
     o->summed = g_new0(bool, parts);
+    o->sum_at = g_new0(uint32_t, parts);
     for (guint i = 0; i < arrivals->len; i++)
         o->missing[g_array_index(arrivals, LhSynthArrival, i).output]++;
-    for (uint32_t i = 0; i < parts; i++)
+    for (uint32_t i = 0, at = 0; i < parts; i++) {
         o->alone[i] = o->missing[i] == 1;
+        o->sum_at[i] = at;
+        at += !o->alone[i];
+    }
 }
 
 void
@@ -329,6 +333,7 @@ lh_synth_output_clear(LhSynthOutput *o)
     g_free(o->missing);
     g_free(o->alone);
     g_free(o->summed);
+    g_free(o->sum_at);
 }
 
 LhKernelArgs
@@ -379,9 +384,10 @@ finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const Run *run)
         while (end < run->count && o->missing[run->output + end] == 0)
             end++;
         if (end > i) {
-            const Run sum = {
-                .slot = o->sum, .part = run->output + i, .output = run->output + i, .count = end - i
-            };
+            const Run sum = { .slot = o->sum,
+                              .part = o->sum_at[run->output + i],
+                              .output = run->output + i,
+                              .count = end - i };
 
             finish(w, o, o->finish, &sum, NULL);
         }
@@ -405,7 +411,7 @@ merge_run(LhSynthWriter *w, LhSynthOutput *o, const Run *run, const LhSynthWaits
     args.first = run->first;
     lh_emit_compute(w->emitter, LH_SYNTH_STREAM_MERGE, o->merge, &args);
     lh_emit_operand(w->emitter, run->slot, run->part, run->count);
-    lh_emit_operand(w->emitter, o->sum, run->output, run->count);
+    lh_emit_operand(w->emitter, o->sum, o->sum_at[run->output], run->count);
     lh_synth_wait(w, waits);
     finish_complete(w, o, run);
 }

@@ -77,6 +77,7 @@ typedef struct {
     uint32_t *missing;                /* [outputs]: contributions that have not come */
     bool *alone;                      /* likewise: there is one contribution only */
     bool *summed;                     /* likewise: its sum has begun */
+    uint32_t *sum_at;                 /* likewise: its part of the sum, unless it is alone */
 } LhSynthOutput;
 
 typedef struct _LhSynthWriter LhSynthWriter;
