@@ -226,7 +226,7 @@ declare(LhSynthEmission *e)
     e->slots.rows = lh_synth_add_slot(program, "rows", LH_TENSOR_Q, q, q_bytes, width);
     e->slots.columns = lh_synth_add_slot(program, "columns", LH_TENSOR_KV, kv, kv_bytes, width);
     e->slots.block = lh_synth_add_slot(program, "block", kind, out, q_bytes + stats, width);
-    e->slots.came = lh_synth_add_slot(program, "came", kind, e->returns[LH_SYNTH_O]->most,
+    e->slots.came = lh_synth_add_slot(program, "came", kind, e->returns[LH_SYNTH_O]->came,
                                       q_bytes + stats, width);
     e->slots.sum = lh_synth_add_slot(program, "sum", kind, e->returns[LH_SYNTH_O]->sums,
                                      q_bytes / width * 4 + stats, 4);
@@ -331,6 +331,7 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
 {
     const LhSynthProblem *p = e->p;
     const uint32_t outputs = e->program->slots[e->slots.o].parts;
+    const uint32_t stages = (e->layout->state->rounds + 1) * e->layout->stages;
     LhOpBuffer buffer = { 0 };
     LhCursorState state = { .rank = rank };
     LhEmitter emitter = { .program = e->program,
@@ -346,7 +347,9 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
                         .gpu = rank % p->gpus,
                         .gathered = g_new0(uint32_t, p->grain.slices * p->chunks),
                         .arrived = g_new0(LhSynthWaits, e->layout->state->rounds + 1),
-                        .own_rows = g_new(uint32_t, outputs) };
+                        .own_rows = g_new(uint32_t, outputs),
+                        .left = g_new0(LhSynthWaits, stages),
+                        .merged = g_new0(LhSynthWaits, stages) };
 
     for (uint32_t i = 0; i < outputs; i++)
         w.own_rows[i] = LH_SYNTH_NONE;
@@ -354,6 +357,8 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
     g_free(w.gathered);
     g_free(w.arrived);
     g_free(w.own_rows);
+    g_free(w.left);
+    g_free(w.merged);
     return rank_of(&buffer);
 }
 

@@ -21,7 +21,10 @@
 #define NEAR_SHARE 0.8 /* of the rest: it has the grain of the best ... */
 #define WARM_SHARE 0.4 /* ... and begins with it */
 #define USUAL_ROUNDS 3
-#define LATER_ROUNDS 6 /* in which what comes late delays little */
+/* Of those near the best that begin anew, every other one counts bytes as much as time, in many
+ * rounds: that leaves more to what the pipeline of rounds does not see. */
+#define HEAVY_ROUNDS 6
+#define HEAVY_WEIGHT 1.0
 #define MOVES_LEAST UINT64_C(100000)
 #define MOVES_PER_BLOCK UINT64_C(5000)
 #define MOVES_MOST UINT64_C(2000000)
@@ -197,24 +200,21 @@ shuffle(GArray *portfolio, guint first, uint64_t seed)
     }
 }
 
-/* Each grain once, with what is usually good; once where bytes count as much as time, which leaves
- * more of it to what the pipeline of rounds does not see; then everything in any order. */
+/* Each grain once, with what is usually good; then everything in any order. */
 static void
 make_portfolio(Search *s)
 {
     static const uint32_t rounds[] = { 1, 2, 3, 4, 6 };
-    static const double weights[] = { 0.05, 0.5, 1 };
+    static const double weights[] = { 0.05, 0.5 };
 
     find_grains(s);
     for (guint i = 0; i < s->problems->len; i++)
         add_tried(s, g_ptr_array_index(s->problems, i), USUAL_ROUNDS, weights[0]);
     for (guint i = 0; i < s->problems->len; i++)
-        add_tried(s, g_ptr_array_index(s->problems, i), LATER_ROUNDS, weights[2]);
-    for (guint i = 0; i < s->problems->len; i++)
         for (gsize r = 0; r < G_N_ELEMENTS(rounds); r++)
             for (gsize w = 0; w < G_N_ELEMENTS(weights); w++)
                 add_tried(s, g_ptr_array_index(s->problems, i), rounds[r], weights[w]);
-    shuffle(s->portfolio, 2 * s->problems->len, s->options->seed);
+    shuffle(s->portfolio, s->problems->len, s->options->seed);
     s->found->grains = s->problems->len;
 }
 
@@ -243,6 +243,10 @@ draw_candidate(const Search *s, uint32_t number)
     if (number >= EXPLORED * s->budget && s->kept_count > 0 && near < NEAR_SHARE) {
         c.problem = s->kept[0].problem;
         c.warm = near < WARM_SHARE;
+        if (!c.warm && number % 2 == 1) {
+            c.recipe.rounds = HEAVY_ROUNDS;
+            c.recipe.mean_weight = HEAVY_WEIGHT;
+        }
     }
     if (c.warm) {
         c.recipe.rounds = s->kept[0].recipe.rounds;
