@@ -171,6 +171,7 @@ write_and_read(void)
         .memory_bandwidth = 4.5e9,
         .kernel_launch_ps = 70000,
         .stream_sync_ps = 3500000,
+        .messages_hold = 0.25,
         .link = { .bandwidth = 22.5e9,
                   .latency_ps = 11500000,
                   .provenance = LH_PROVENANCE_FITTED,
@@ -214,6 +215,7 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_mem_eq(&traffic->residuals, &traffic_written.residuals, sizeof(traffic->residuals));
     ck_assert_int_eq(profile->kernel_launch_ps, 70000);
     ck_assert_int_eq(profile->stream_sync_ps, 3500000);
+    ck_assert_double_eq(profile->messages_hold, 0.25);
     ck_assert_double_eq(profile->nvlink.bandwidth, 22.5e9);
     ck_assert_int_eq(profile->nvlink.latency_ps, 11500000);
     ck_assert_uint_eq(profile->nvlink.ctas, 0);
@@ -233,6 +235,7 @@ START_TEST(calibrate_profile_prices_ops)
 
     ck_assert_str_eq(topology->device_name, "this-cpu");
     ck_assert(lh_profile_apply(profile, device, topology, NULL));
+    ck_assert_double_eq(device->messages_hold, 0.25);
     lh_cost_init(&cost, LH_COST_DEVICE, device);
     *args = (LhKernelArgs){ .pairs = 333 * 334 / 2,
                             .nq = 333,

@@ -97,6 +97,18 @@ simulate(const LhPlanSpace *space, guint point)
 
 /* ---- estimates ---- */
 
+/* Whether the program ends if it may take so long, and is given up as early as may be if not. */
+static bool
+ends_within(const LhPlanCase *c, const LhProgram *program, LhTime time_ps)
+{
+    const _Atomic LhTime limit_ps = time_ps - lh_step_overhead_ps(&c->setup);
+    g_autoptr(GArray) tails = lh_plan_estimate_tails(c, program);
+    const LhHooks hooks = { .limit_ps = &limit_ps, .tails = tails };
+    g_autoptr(LhSimResult) result = lh_setup_simulate(&c->setup, program, NULL, NULL, &hooks, NULL);
+
+    return result != NULL;
+}
+
 /* Looks at a point; false if it is refused. */
 static bool
 check_estimates(const LhPlanSpace *space, guint point)
@@ -130,6 +142,10 @@ check_estimates(const LhPlanSpace *space, guint point)
         held_bytes += close.by_category[i];
     ck_assert_uint_eq(held_bytes, close.peak_bytes);
     ck_assert(truth.fits == (close.limit_bytes == 0 || close.peak_bytes <= close.limit_bytes));
+    if (point % 4 == 0)
+        ck_assert_msg(ends_within(&c, program, truth.time_ps) &&
+                          !ends_within(&c, program, truth.time_ps - 1),
+                      "%s: given up too early, or too late", text);
     return true;
 }
 

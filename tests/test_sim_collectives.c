@@ -494,13 +494,15 @@ START_TEST(collectives_hold_sms)
                            { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 9 * US },
                            { .rank = 1, .kind = LH_OP_COLLECTIVE, .group = 2, .bytes = 3000000 });
 
-    for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++) {
+    for (uint32_t m = 0; m < 2 * G_N_ELEMENTS(models); m++) {
         g_autoptr(LhSimResult) result = NULL;
         World w;
 
         script_init(&w, &script, 2);
-        w.params.collectives = models[m];
-        w.topology.nvlink.ctas = 27; /* of 108: compute at 3/4 */
+        w.params.collectives = models[m / 2];
+        /* Either way it computes at 3/4. */
+        w.topology.nvlink.ctas = m % 2 == 0 ? 27 : 0; /* of 108 */
+        w.device.messages_hold = m % 2 == 0 ? 0 : 0.25;
         result = world_run(&w);
         ck_assert_int_eq(result->ranks[0].busy_ps, 12 * US);
         world_clear(&w);

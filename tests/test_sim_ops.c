@@ -261,12 +261,16 @@ START_TEST(sim_waiting_communication_holds_its_sms)
         { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 1, BYTES } }, .after = { 2 } });
     const struct {
         uint64_t ctas;
+        double hold; /* of the device, by all messages together */
         LhTime end;
     } cases[] = {
         /* 1/2 until the first message is in at 20 us, 3/4 until 32 us: 10 + 9 done, 1 left. */
-        { 27, 33 * US },
+        { 27, 0, 33 * US },
         /* 1/10 and 1/10: 3.2 done, 16.8 left. */
-        { 1000, 32 * US + 168 * US / 10 },
+        { 1000, 0, 32 * US + 168 * US / 10 },
+        /* 1/2 until 32 us, however many there are: 16 done, 4 left. */
+        { 0, 0.5, 36 * US },
+        { 27, 0.5, 36 * US },
     };
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -275,6 +279,7 @@ START_TEST(sim_waiting_communication_holds_its_sms)
 
         script_init(&w, &script, 2);
         w.topology.nvlink.ctas = cases[i].ctas;
+        w.device.messages_hold = cases[i].hold;
         result = world_run(&w);
         ck_assert_int_eq(result->ranks[0].busy_ps, cases[i].end);
         world_clear(&w);

@@ -142,6 +142,31 @@ START_TEST(stages_in_flight_are_as_published)
 }
 END_TEST
 
+/* Of p stages with n layers in each of v chunks, m micro-batches are m v works, and p - 1 more are
+ * the bubble (arXiv 2104.04473, sections 2.2 and 2.3). Recomputation waits for no gradient: that of
+ * a chunk's last layer may be done when the gradient comes. */
+START_TEST(bubbles_are_as_published)
+{
+    const uint32_t p = 4, m = 8;
+
+    for (uint32_t v = 1; v <= 3; v++) {
+        for (uint32_t n = 1; n <= 2; n++) {
+            const LhModel model = { .num_layers = (uint64_t)p * v * n };
+            const LhStepParams params = {
+                .model = &model, .pipeline_parallel = p, .micro_batches = m, .chunks = v
+            };
+            const LhStepLayerTimes of = { .forward_ps = 3, .backward_ps = 5 };
+            const LhStepLayerTimes again = { .forward_ps = 3, .recompute_ps = 3, .backward_ps = 5 };
+
+            ck_assert_int_eq(lh_step_pipeline_least(&params, &of), (m * v + p - 1) * n * 8);
+            ck_assert_int_le(lh_step_pipeline_least(&params, &again), (m * v + p - 1) * n * 11);
+            ck_assert_int_ge(lh_step_pipeline_least(&params, &again),
+                             m * v * n * 11 + (p - 1) * (n * 11 - 3));
+        }
+    }
+}
+END_TEST
+
 /* The first stage has the embedding, the last one the head; all together have every parameter once,
  * or the embedding twice where the head is the same matrix. */
 START_TEST(stages_share_the_weights)
@@ -234,5 +259,5 @@ START_TEST(what_cannot_be_cut_is_refused)
 END_TEST
 
 LH_TEST_MAIN("step_pipeline", equal_stages_idle_as_they_must, stages_hold_what_is_in_flight,
-             stages_in_flight_are_as_published, stages_share_the_weights, ends_count_as_layers,
-             what_cannot_be_cut_is_refused)
+             stages_in_flight_are_as_published, bubbles_are_as_published, stages_share_the_weights,
+             ends_count_as_layers, what_cannot_be_cut_is_refused)

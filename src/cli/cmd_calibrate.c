@@ -50,16 +50,17 @@ static const LhField options[] = {
       .flags = LH_COMMAND_OUTPUT,
       .placeholder = "FILE",
       .names = "files",
-      .description = "With --backend mpi, file to write the cluster to that was found: its nodes, "
-                     "ranks, adapters and links." },
+      .description =
+          "With --backend mpi or tcp, file to write the cluster to that was found: its nodes, "
+          "ranks, adapters and links." },
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),
       .choices = lh_backend_names,
       .description =
-          "Measure this machine, whose ranks are threads (cpu, default), the machines "
-          "that mpirun has started processes on, which are the ranks (mpi), one GPU (cuda), or a "
-          "GPU for each rank and what joins them (nccl)." },
+          "Measure this machine, whose ranks are threads (cpu, default), the machines of the "
+          "processes that mpirun (mpi) or any launcher (tcp) has started, which are the ranks, "
+          "one GPU (cuda), or a GPU for each rank and what joins them (nccl)." },
     { .name = "cluster",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, cluster),
@@ -269,13 +270,14 @@ choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
     if (threads && o->topology != NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "--topology: threads of one machine are the cluster this-machine; a cluster is "
-                    "found with --backend mpi");
+                    "found with --backend mpi or tcp");
         return false;
     }
     if (!threads && o->threads > 1) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--threads: with --backend mpi every process is a rank, which has one; start "
-                    "as many processes as there shall be ranks");
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE,
+            "--threads: with --backend mpi or tcp every process is a rank, which has one; start "
+            "as many processes as there shall be ranks");
         return false;
     }
     return true;
@@ -323,7 +325,7 @@ const LhCommand lh_command_calibrate = {
                "long the executor takes to issue an op and to synchronise, and messages between\n"
                "threads. Fits the simulator's constants to these times, and prints how far the\n"
                "fits are off. The profile is for the cluster this-machine, whose ranks are the\n"
-               "cores of this machine. With --backend mpi, in the processes of mpirun, it finds\n"
+               "cores of this machine. With --backend mpi or tcp, in many processes, it finds\n"
                "out which of them share a host, what links inside and between hosts reach, and\n"
                "who shares an adapter, and writes a topology file of the cluster as well.\n"
                "With --backend cuda or nccl it measures GPUs, as those of the cluster named:\n"

@@ -189,7 +189,7 @@ list_formats(LhTable *table, GError **error)
     add(table, "longhaul.scenario/1",
         "read: a case, as options describe it (compare, sim, verify, run, validate, show)");
     add(table, "longhaul.topology/1",
-        "read and written: a cluster (--cluster; calibrate --topology)");
+        "read and written: a cluster (--cluster; calibrate --topology, topology -o)");
     add(table, "longhaul.device/2", "read: a GPU (named by a topology); also longhaul.device/1");
     add(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
     add(table, "config.json", "read: the same, as Hugging Face publishes it (--model)");

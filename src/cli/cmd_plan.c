@@ -51,8 +51,8 @@ static const LhField options[] = {
     LH_OPTION_REPORT(
         Options, report,
         "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
-        "timeline and the memory of the fastest way, and with --pareto the figure of "
-        "these ways."),
+        "timeline and the memory of the fastest way, what made its time and that of the next "
+        "one, and with --pareto the figure of these ways."),
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, points),
@@ -314,9 +314,30 @@ print(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *a
     }
 }
 
-/* The fastest way once more, for its result, and once again to be looked at closely. */
+/* The ways that a page looks at closely: the fastest, and the one behind it. */
+#define LOOKS_MAX 2
+
+typedef struct {
+    LhPlanCase cases[LOOKS_MAX];
+    LhReportRun runs[LOOKS_MAX];
+    LhCritical *critical[LOOKS_MAX];
+    LhPlanLook looks[LOOKS_MAX];
+    guint count;
+} Closely;
+
+static void
+closely_clear(Closely *c)
+{
+    for (guint i = 0; i < c->count; i++) {
+        lh_report_run_clear(&c->runs[i]);
+        lh_critical_free(c->critical[i]);
+    }
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Closely, closely_clear)
+
+/* A way once more, for its result, and once again to be looked at closely. */
 static bool
-look(const LhPlanCase *c, LhReportRun *run, GError **error)
+look(const LhPlanCase *c, LhReportRun *run, LhCritical **critical, GError **error)
 {
     g_autoptr(LhCompareRow) row = lh_compare_run(&c->setup, c->schedule, NULL);
     LhLook how = { .setup = &c->setup, .schedule = c->schedule, .result = row->result };
@@ -326,7 +347,30 @@ look(const LhPlanCase *c, LhReportRun *run, GError **error)
         return false;
     }
     how.seconds = lh_work_simulate(row->program);
-    return lh_look(&how, run, error);
+    how.critical = lh_look_has_critical(row->result);
+    if (!lh_look(&how, run, error))
+        return false;
+    if (how.critical)
+        *critical = lh_look_critical(&c->setup, run, error);
+    return *critical != NULL || !how.critical;
+}
+
+static bool
+look_closely(const LhPlanCluster *best, Closely *c, GError **error)
+{
+    for (guint i = 0; i < MIN(best->ways->len, LOOKS_MAX); i++) {
+        const LhPlanWay *way = g_ptr_array_index(best->ways, i);
+
+        c->count = i + 1;
+        if (!lh_plan_case_init(&c->cases[i], best->space, way->point, error) ||
+            !look(&c->cases[i], &c->runs[i], &c->critical[i], error))
+            return false;
+        c->looks[i] = (LhPlanLook){ .setup = &c->cases[i].setup,
+                                    .run = &c->runs[i],
+                                    .critical = c->critical[i],
+                                    .point = way->point };
+    }
+    return true;
 }
 
 static bool
@@ -337,18 +381,13 @@ write_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnsw
     const LhStamp stamp = lh_command_stamp(line);
     LhPlanPage page = { .query = query, .answer = answer, .weights = weights, .stamp = &stamp };
     g_autoptr(GString) out = g_string_new(NULL);
-    g_auto(LhReportRun) run = { .row = NULL };
-    LhPlanCase c;
+    g_auto(Closely) closely = { .count = 0 };
 
-    if (answer->best != G_MAXUINT) {
-        const LhPlanCluster *best = g_ptr_array_index(answer->clusters, answer->best);
-
-        if (!lh_plan_case_init(&c, best->space, lh_plan_best_way(best)->point, error) ||
-            !look(&c, &run, error))
-            return false;
-        page.setup = &c.setup;
-        page.run = &run;
-    }
+    if (answer->best != G_MAXUINT &&
+        !look_closely(g_ptr_array_index(answer->clusters, answer->best), &closely, error))
+        return false;
+    page.looks = closely.looks;
+    page.looks_count = closely.count;
     return lh_plan_page(&page, out, error) && lh_page_write(o->report, out, error);
 }
 

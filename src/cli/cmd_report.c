@@ -13,8 +13,7 @@
 
 #include <stddef.h>
 
-#define RUNS_MAX 2               /* schedules that are looked at closely */
-#define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: 1.3 GB */
+#define RUNS_MAX 2 /* schedules that are looked at closely */
 
 typedef struct {
     char *output;
@@ -79,7 +78,7 @@ has_critical(const LhComparison *comparison)
 {
     const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
 
-    return comparison->fit_count > 0 && first->result->ops <= CRITICAL_OPS_MAX;
+    return comparison->fit_count > 0 && lh_look_has_critical(first->result);
 }
 
 /* The row's own schedule; NULL: it is the explicit program of the setup. */
@@ -94,18 +93,6 @@ schedule_of(const LhSetup *setup, const LhCompareRow *row)
     }
     g_assert(row->made == NULL);
     return NULL;
-}
-
-static bool
-find_critical(const LhSetup *setup, Closely *c, GError **error)
-{
-    LhProgressLine progress;
-    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
-
-    lh_progress_start(&progress, 0);
-    c->critical = lh_critical_find(setup, c->runs[0].row, &hooks, error);
-    lh_progress_end(&progress);
-    return c->critical != NULL;
 }
 
 static bool
@@ -125,11 +112,12 @@ look_closely(const LhSetup *setup, const LhComparison *comparison, const Options
         if (!lh_look(&how, &c->runs[i], error))
             return false;
     }
-    return !has_critical(comparison) || find_critical(setup, c, error);
+    if (!has_critical(comparison))
+        return true;
+    c->critical = lh_look_critical(setup, &c->runs[0], error);
+    return c->critical != NULL;
 }
 
-/* Each of the fastest is played once more; of the critical path, each of what is faster is a run of
- * its own. */
 static double
 seconds_closely(const LhComparison *comparison)
 {
@@ -138,9 +126,9 @@ seconds_closely(const LhComparison *comparison)
 
     for (guint i = 0; i < runs; i++) {
         const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
-        const int plays = i == 0 && has_critical(comparison) ? 1 + 2 * LH_CRITICAL_TOP : 1;
 
-        seconds += lh_work_simulate(row->program) * plays;
+        seconds +=
+            lh_work_simulate(row->program) * lh_look_plays(i == 0 && has_critical(comparison));
     }
     return seconds;
 }

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/run_files.h"
 #include "plan/prove.h"
+#include "report/describe_critical.h"
 #include "report/describe_run.h"
 
 #include <stddef.h>
@@ -23,19 +24,21 @@ typedef struct {
     uint64_t check_tokens;
     LhTime deadline_ps;
     GPtrArray *inject; /* of char * */
+    bool critical_path;
     LhRunFileOptions files;
 } Options;
 
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_BACKEND(Options, backend,
-                      "Ranks as threads of this process (cpu, default), one in each process of "
-                      "mpirun (mpi), all on one GPU (cuda), or a GPU for each (nccl): of this "
-                      "machine, or one in each process."),
+    LH_OPTION_BACKEND(
+        Options, backend,
+        "Ranks as threads of this process (cpu, default), one in each process of "
+        "mpirun (mpi) or of any launcher, over TCP (tcp), all on one GPU (cuda), or a "
+        "GPU for each (nccl): of this machine, or one in each process."),
     LH_OPTION_BOOTSTRAP(
         Options, bootstrap,
-        "How the processes of --backend nccl find each other: one process with all "
+        "How the processes of --backend tcp or nccl find each other: one process with all "
         "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
         "step of Slurm says; default auto, the one whose environment is there."),
     { .name = "kernels",
@@ -74,6 +77,11 @@ static const LhField options[] = {
       .placeholder = "FAULT",
       .description = "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
                      "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED." },
+    { .name = "critical-path",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, critical_path),
+      .description = "Say as well what made the time that was measured: the chain of ops and "
+                     "messages, the slack of the rest, and the ops with most of it." },
     LH_OPTION_RUN_FILES(Options, files),
     { .name = NULL },
 };
@@ -96,20 +104,34 @@ print_text(LhFormat format, const LhSetup *setup, const LhExecuted *executed,
 
 static void
 print(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *executed,
-      const LhExecuteParams *params, GString *out)
+      const LhExecuteParams *params, const LhExecutedPath *path, GString *out)
 {
     const Options *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
 
     if (o->to.format == LH_FORMAT_JSON) {
-        lh_run_json(setup, executed, params, &stamp, out);
+        lh_run_json(setup, executed, params, path, &stamp, out);
     } else if (o->to.format == LH_FORMAT_CSV) {
-        g_autoptr(LhTable) errors = lh_describe_errors(executed);
+        g_autoptr(LhTable) table =
+            path != NULL ? lh_critical_table(path->critical) : lh_describe_errors(executed);
 
-        lh_table_print(errors, LH_FORMAT_CSV, out);
+        lh_table_print(table, LH_FORMAT_CSV, out);
     } else {
         print_text((LhFormat)o->to.format, setup, executed, params, out);
+        if (o->critical_path)
+            lh_describe_executed_path(path, (LhFormat)o->to.format, out);
     }
+}
+
+/* NULL if nobody asks for it, or nothing ran. */
+static LhExecutedPath *
+find_path(const Options *o, const LhSetup *setup, const LhExecuted *executed, LhTimeline *timeline)
+{
+    if (!o->critical_path || timeline->records->len == 0)
+        return NULL;
+    lh_timeline_sort(timeline);
+    return lh_executed_path_new(setup, executed->program, timeline->records,
+                                executed->run->makespan_ps);
 }
 
 /* The share of the time in which the mean rank computes nothing. */
@@ -184,6 +206,7 @@ run(const LhCommandLine *line, GError **error)
     const Options *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhExecuted) executed = NULL;
+    g_autoptr(LhExecutedPath) path = NULL;
     g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
     GError *failure = NULL;
@@ -208,6 +231,8 @@ run(const LhCommandLine *line, GError **error)
         !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), true, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
+    if (files.timeline == NULL && o->critical_path)
+        files.timeline = lh_timeline_new(NULL);
     if (files.timeline != NULL) {
         params.timeline = lh_timeline_collect;
         params.timeline_data = files.timeline;
@@ -217,7 +242,8 @@ run(const LhCommandLine *line, GError **error)
         return lh_command_abandon(params.backend->control, failure, error);
     if (!executed->whole)
         return 0;
-    print(line, setup, executed, &params, out);
+    path = find_path(o, setup, executed, files.timeline);
+    print(line, setup, executed, &params, path, out);
     if (!lh_command_write(&o->to, out, error) || !write_files(&files, setup, executed, error))
         return LH_ERROR_RUNTIME;
     return lh_executed_ok(executed) ? 0 : LH_ERROR_NO;
@@ -238,8 +264,10 @@ const LhCommand lh_command_run = {
                "  longhaul run --schedule zigzag --ranks 4 --seq-length 512 \\\n"
                "      --num-attention-heads 4 --kv-channels 64\n"
                "  longhaul run --schedule ring --ranks 5 --seq-length 320 --inject local-lse\n"
+               "  longhaul run --schedule ring --ranks 4 --seq-length 1K --critical-path\n"
                "  mpirun -n 4 longhaul run --backend mpi --schedule ring --ranks 4 \\\n"
                "      --seq-length 256\n"
+               "  srun -n 4 longhaul run --backend tcp --schedule ring --ranks 4\n"
                "  longhaul run --backend cuda --schedule ring --ranks 4 --seq-length 4096\n",
     .scenario = true,
     .one_program = true,

@@ -11,6 +11,7 @@
 #include "report/describe.h"
 #include "report/describe_critical.h"
 #include "report/describe_sim.h"
+#include "report/export.h"
 #include "report/figure.h"
 #include "report/memory_figure.h"
 #include "report/memory_timeline.h"
@@ -24,8 +25,10 @@ typedef struct {
     LhRunFileOptions files;
     char *from_config;
     char *memory_timeline; /* path; NULL: not wanted */
+    char *export;          /* likewise */
     bool provenance;
     bool critical_path;
+    bool trace_links;
     LhTime max_work_ps;
 } Options;
 
@@ -42,6 +45,23 @@ static const LhField options[] = {
       .names = "files",
       .description = "Also write what each rank holds over time, into this .csv or .json file, or "
                      "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
+    { .name = "trace-links",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(Options, trace_links),
+      .description = "In the trace, also show what every link carries over time, in GB/s. The file "
+                     "becomes up to several times as large." },
+    { .name = "export",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, export),
+      .flags = LH_COMMAND_OUTPUT,
+      .placeholder = "FILE",
+      .names = "files",
+      .description =
+          "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
+          "Chakra's traces, which ASTRA-sim reads, for PREFIX.et into PREFIX.RANK.et for each rank "
+          "and "
+          "PREFIX.groups.json; the exchanges alone, if they gather one input, for MSCCL into this "
+          ".xml file." },
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, critical_path),
@@ -220,6 +240,7 @@ typedef struct {
     LhTrace *trace;
     LhMemoryTimeline *memory;
     LhMemoryEnvelope *envelope;
+    bool links; /* the trace is told of them */
 } Watchers;
 
 static void
@@ -246,6 +267,14 @@ tell_memory(void *data, const LhMemoryRecord *record)
         lh_trace_add_memory(to->trace, record);
 }
 
+static void
+tell_link(void *data, uint32_t link, LhTime time_ps, double bytes_per_s)
+{
+    const Watchers *to = data;
+
+    lh_trace_add_link(to->trace, link, time_ps, bytes_per_s);
+}
+
 static LhCompareRow *
 simulate(const LhSetup *setup, Watchers *to, bool critical)
 {
@@ -257,7 +286,9 @@ simulate(const LhSetup *setup, Watchers *to, bool critical)
                       .timeline = ops ? tell_op : NULL,
                       .timeline_data = to,
                       .memory = memory ? tell_memory : NULL,
-                      .memory_data = to };
+                      .memory_data = to,
+                      .links = to->links && to->trace != NULL ? tell_link : NULL,
+                      .links_data = to };
     LhCompareRow *row;
 
     if (critical)
@@ -322,8 +353,14 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
                                     .schedule = name_of(setup),
                                     .stamp = &files->run.stamp };
 
+    if (o->trace_links && o->files.trace == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--trace-links is about a trace; give --trace FILE as well");
+        return false;
+    }
     if (!lh_run_files_init(&files->run, &o->files, lh_params_ranks(&setup->params), false, error) ||
         (o->memory_timeline != NULL && !lh_memory_timeline_check_path(o->memory_timeline, error)) ||
+        (o->export != NULL && !lh_export_check_path(o->export, error)) ||
         !begin_trace(files, setup, error))
         return false;
     if (o->memory_timeline != NULL && lh_figure_has_path(o->memory_timeline)) {
@@ -373,7 +410,8 @@ write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError
 
 /* If one file cannot be written, the others are still. */
 static bool
-write_files(Files *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
+write_files(Files *files, const Options *o, const LhSetup *setup, const LhCompareRow *row,
+            GError **error)
 {
     const uint32_t last = lh_gantt_last_rank(row->result, &files->run.frame);
     LhGantt gantt = { .setup = setup,
@@ -385,7 +423,10 @@ write_files(Files *files, const LhSetup *setup, const LhCompareRow *row, GError 
 
     play_again(files, setup, row, last);
     ok = lh_run_files_write(&files->run, &gantt, error);
-    return write_memory(files, setup, row, ok ? error : NULL) && ok;
+    ok = write_memory(files, setup, row, ok ? error : NULL) && ok;
+    return (o->export == NULL ||
+            lh_export_write(o->export, setup, row->program, ok ? error : NULL)) &&
+           ok;
 }
 
 /* If the schedule refused the case, the answer is no, with its reason; without a result otherwise,
@@ -446,13 +487,14 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_NO;
     to = (Watchers){ .timeline = files.run.timeline,
                      .trace = files.run.trace,
-                     .memory = files.memory };
+                     .memory = files.memory,
+                     .links = o->trace_links };
     row = simulate(setup, &to, o->critical_path);
     if (!print_answer(line, setup, row, out, error))
         return LH_ERROR_RUNTIME;
     if (out->len > 0 && !lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
-    if (row->result != NULL && !write_files(&files, setup, row, error))
+    if (row->result != NULL && !write_files(&files, o, setup, row, error))
         return LH_ERROR_RUNTIME;
     if (!check_row(row, error))
         return LH_ERROR_NO;

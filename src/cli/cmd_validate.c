@@ -46,8 +46,9 @@ static const LhField options[] = {
       .offset = offsetof(Options, backend),
       .choices = lh_backend_names,
       .description = "Run on this machine, whose ranks are threads (cpu, default), on the "
-                     "machines that mpirun has started processes on, which are the ranks (mpi), "
-                     "on one GPU, which all ranks share (cuda), or on a GPU for each rank "
+                     "machines of the processes that mpirun (mpi) or any launcher (tcp) has "
+                     "started, which are the ranks, on one GPU, which all ranks share (cuda), or "
+                     "on a GPU for each rank "
                      "(nccl)." },
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
@@ -111,8 +112,8 @@ check_machine(const LhSetup *setup, const LhBackend *backend, GError **error)
         return lh_scenario_error(setup->scenario, "cluster", error,
                                  "%s is a cluster of other devices than processors, which run the "
                                  "schedules; allowed: the topology file that longhaul calibrate "
-                                 "--backend mpi --topology FILE has written",
-                                 setup->topology->name);
+                                 "--backend %s --topology FILE has written",
+                                 setup->topology->name, backend->name);
     return lh_scenario_error(setup->scenario, "cluster", error,
                              "%s is another machine than this one, which runs the schedules; "
                              "allowed: " CLUSTER,
@@ -436,7 +437,7 @@ const LhCommand lh_command_validate = {
                "is off by more than the tolerance, or the median op of a kernel that takes at\n"
                "least 5 % of the compute time. The results are not checked: longhaul run does\n"
                "that.\n\n"
-               "With --backend mpi the processes of mpirun are the ranks, and the cluster is the\n"
+               "With --backend mpi or tcp each process is a rank, and the cluster is the\n"
                "topology file that longhaul calibrate has written with the profile. All times\n"
                "are predicted, and the prediction stamped, before the first schedule runs. At\n"
                "the end it names hosts and links between them that are slow. With --backend nccl\n"

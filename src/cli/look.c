@@ -3,7 +3,9 @@
 
 #include "base/error.h"
 #include "cli/progress.h"
-#include "plan/critical.h"
+#include "plan/work.h"
+
+#define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: 1.3 GB */
 
 static bool
 set_frame(const LhLook *look, LhReportRun *run, GError **error)
@@ -50,4 +52,30 @@ lh_look(const LhLook *look, LhReportRun *run, GError **error)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", run->row->name, run->row->reason);
     return false;
+}
+
+bool
+lh_look_has_critical(const LhSimResult *result)
+{
+    return result->ops <= CRITICAL_OPS_MAX;
+}
+
+/* Each of what is faster is a run of its own. */
+int
+lh_look_plays(bool critical)
+{
+    return critical ? 1 + 2 * LH_CRITICAL_TOP : 1;
+}
+
+LhCritical *
+lh_look_critical(const LhSetup *setup, const LhReportRun *run, GError **error)
+{
+    LhProgressLine progress;
+    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    LhCritical *critical;
+
+    lh_progress_start(&progress, lh_work_simulate(run->row->program) * 2 * LH_CRITICAL_TOP);
+    critical = lh_critical_find(setup, run->row, &hooks, error);
+    lh_progress_end(&progress);
+    return critical;
 }

@@ -18,3 +18,13 @@ typedef struct {
 /* Fills @run, which lh_report_run_clear() frees in either case. LH_ERROR_RUNTIME if it does not end
  * as before; LH_ERROR_USAGE for ranks that it does not have. */
 bool lh_look(const LhLook *look, LhReportRun *run, GError **error);
+
+/* Whether the critical path of a run is worth its time and memory. */
+bool lh_look_has_critical(const LhSimResult *result);
+
+/* How many times as long as the run itself it takes to look at it so. */
+int lh_look_plays(bool critical);
+
+/* What made the time of a run that was looked at with its critical path. LH_ERROR_RUNTIME if it
+ * fails or is interrupted. Caller frees. */
+LhCritical *lh_look_critical(const LhSetup *setup, const LhReportRun *run, GError **error);

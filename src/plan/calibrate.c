@@ -7,6 +7,7 @@
 #include "base/jsonw.h"
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
+#include "plan/interference.h"
 #include "program/holding.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
@@ -42,6 +43,10 @@ static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 1
                                            1 << 20, 4 << 20,  16 << 20 };
 
 #define DEADLINE_US INT64_C(60000000)
+/* Of the ring that shows what messages cost: as much to send in a step as 1 MiB. */
+#define BESIDE_TOKENS 64
+#define BESIDE_HEADS 32
+#define BESIDE_HEAD_DIM 128
 
 /* A calibration on its way. */
 typedef struct {
@@ -437,6 +442,24 @@ describe_method(const LhCalibrateParams *p)
         p->measure.pin ? "" : " in each process");
 }
 
+/* Cores that compute and move messages do both more slowly. */
+static bool
+measure_interference(Job *job, GError **error)
+{
+    const LhInterference probe = { .backend = job->params->backend,
+                                   .kernel_set = job->params->measure.kernel_set,
+                                   .ranks = job->processes.count,
+                                   .tokens = BESIDE_TOKENS,
+                                   .heads = BESIDE_HEADS,
+                                   .head_dim = BESIDE_HEAD_DIM,
+                                   .dtype = job->params->dtype,
+                                   .deadline_us = DEADLINE_US };
+
+    tell(job, "kernels beside messages");
+    return lh_measure_interference(&probe, &job->c->messages_hold, error) &&
+           lh_processes_tell(&job->processes, &job->c->messages_hold, 1, error);
+}
+
 static bool
 measure_all(Job *job, GError **error)
 {
@@ -447,8 +470,9 @@ measure_all(Job *job, GError **error)
         return false;
     take_memory(c);
     return measure_executor(job, error) &&
-           (job->params->backend == &lh_backend_cpu ? measure_link(job, error)
-                                                    : measure_cluster(job, error));
+           (job->params->backend == &lh_backend_cpu
+                ? measure_link(job, error)
+                : measure_cluster(job, error) && measure_interference(job, error));
 }
 
 static LhCalibration *
@@ -680,6 +704,8 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     lh_jsonw_string(w, "memory_provenance", "measured");
     write_unit(w, "kernel_launch", lh_format_time(c->kernel_launch_ps));
     write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
+    if (c->messages_hold > 0)
+        lh_jsonw_double(w, "messages_hold", c->messages_hold);
     write_rates(w, c);
     write_traffic(w, c);
     if (c->cluster != NULL)

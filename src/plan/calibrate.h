@@ -36,6 +36,8 @@ typedef struct {
     double memory_bandwidth; /* median over the elementwise kernels; nocheck:unit: named as in the
                                 file */
     LhTime kernel_launch_ps, stream_sync_ps;
+    double messages_hold; /* of processes: share of its speed that a rank loses to its messages; not
+                             above 0: none, or not measured */
     LhLinkClass link; /* between threads, or between GPUs of a node; bandwidth 0: not measured */
     LhFitResiduals link_residuals;
     /* Of GPUs; bandwidth 0: not measured. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "plan/fit_call.h"
+#include "plan/interference.h"
 #include "plan/meet.h"
 #include "runtime/fit.h"
 #include "runtime/measure_device.h"
@@ -20,7 +21,6 @@
 #define HEADS 16
 #define POINTS_MAX 16
 #define DEADLINE_US INT64_C(120000000)
-#define OVERLAP_MIN 0.2 /* of its time, that a kernel must run beside messages to tell of them */
 
 typedef struct {
     uint64_t value;
@@ -409,106 +409,22 @@ measure_collectives(const Job *job, GError **error)
 
 /* ---- communication beside computing ---- */
 
-static void
-collect(void *data, const LhTimelineRecord *record)
-{
-    g_array_append_vals(data, record, 1);
-}
-
-static void
-load_zeros(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    (void)data;
-    (void)rank;
-    (void)slot;
-    (void)part;
-    into[0] = 0;
-}
-
-/* How long exchanges of the op's rank were under way while it ran. */
-static double
-overlap_ps(const GArray *records, const LhTimelineRecord *op)
-{
-    LhTime sum_ps = 0;
-
-    for (guint i = 0; i < records->len; i++) {
-        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
-
-        if (r->rank == op->rank && r->kind == LH_OP_EXCHANGE)
-            sum_ps += MAX(MIN(r->end_ps, op->end_ps) - MAX(r->start_ps, op->start_ps), 0);
-    }
-    return (double)sum_ps;
-}
-
-static bool
-is_attention(const LhTimelineRecord *r)
-{
-    return r->kind == LH_OP_COMPUTE && lh_kernels[r->kernel]->effect == LH_EFFECT_ATTEND;
-}
-
-/* The share of the GPU that messages hold, by what kernels beside them took longer than those
- * alone; -1: there are no such. */
-static double
-share_held(const GArray *records)
-{
-    g_autofree double *alone = g_new(double, records->len + 1);
-    g_autofree double *held = g_new(double, records->len + 1);
-    size_t alone_count = 0, held_count = 0;
-    double alone_ps;
-
-    for (guint i = 0; i < records->len; i++) {
-        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
-
-        if (is_attention(r) && overlap_ps(records, r) == 0)
-            alone[alone_count++] = (double)(r->end_ps - r->start_ps);
-    }
-    if (alone_count == 0)
-        return -1;
-    alone_ps = lh_median(alone, alone_count);
-    for (guint i = 0; i < records->len; i++) {
-        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
-        const double took_ps = (double)(r->end_ps - r->start_ps);
-        const double beside_ps = is_attention(r) ? overlap_ps(records, r) : 0;
-
-        if (beside_ps > OVERLAP_MIN * took_ps)
-            held[held_count++] = (took_ps - alone_ps) / beside_ps;
-    }
-    return held_count == 0 ? -1 : fmin(fmax(lh_median(held, held_count), 0), 1);
-}
-
-/* A ring with full masks, all of whose kernels do the same work: all but the last of a rank run
- * beside messages. */
 static bool
 measure_interference(Job *job, GError **error)
 {
-    const uint64_t tokens = job->params->quick ? 2048 : 8192;
-    const LhProgramParams params = { .attention = { .batch = 1,
-                                                    .heads = HEADS,
-                                                    .groups = HEADS,
-                                                    .head_dim = head_dims[0],
-                                                    .seq_length = tokens * job->ranks,
-                                                    .dtype = job->params->dtype },
-                                     .ranks = job->ranks,
-                                     .pass = LH_PASS_FWD };
-    g_autoptr(LhProgram) program = lh_program_new(lh_schedule_find("ring", NULL), &params, error);
-    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(LhRunResult) result = NULL;
-    const LhRunParams run = { .program = program,
-                              .backend = job->params->backend,
-                              .kernel_set = job->params->measure.kernel_set,
-                              .deadline_us = DEADLINE_US,
-                              .load = load_zeros,
-                              .timeline = collect,
-                              .timeline_data = records };
+    const LhInterference probe = { .backend = job->params->backend,
+                                   .kernel_set = job->params->measure.kernel_set,
+                                   .ranks = job->ranks,
+                                   .tokens = job->params->quick ? 2048 : 8192,
+                                   .heads = HEADS,
+                                   .head_dim = head_dims[0],
+                                   .dtype = job->params->dtype,
+                                   .deadline_us = DEADLINE_US };
     const uint64_t sms = job->params->device->sm_count;
     double held;
 
     tell(job, "kernels beside messages");
-    result = program == NULL ? NULL : lh_execute(&run, error);
-    if (result == NULL)
-        return false;
-    held = result->whole ? share_held(records) : 0;
-    if (!share(job, &held, 1, error))
+    if (!lh_measure_interference(&probe, &held, error) || !share(job, &held, 1, error))
         return false;
     for (unsigned i = 0; held >= 0 && i < 2; i++) {
         LhLinkClass *link = i == 0 ? &job->c->link : &job->c->nic;

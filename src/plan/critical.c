@@ -12,13 +12,12 @@ typedef struct {
 } Label;
 
 typedef struct {
-    const LhSetup *setup;
-    const LhCompareRow *row;
+    LhCriticalOf of;
     const LhHooks *hooks;
     LhCritical *answer;
     GArray **labels;   /* by rank: of Label, by op */
     GHashTable *known; /* of groups: key to index + 1 */
-    GArray *steps;     /* the path's; borrowed */
+    GArray *ops;       /* of OnPath */
 } Search;
 
 /* --- labels -------------------------------------------------------------------------------------
@@ -33,7 +32,7 @@ tier_of(const Search *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer
         const LhPart *part = &buffer->parts[op->exchange.parts_first + i];
         LhRoute route;
 
-        lh_network_route(&s->setup->network, rank, part->peer, &route);
+        lh_network_route(&s->of.setup->network, rank, part->peer, &route);
         tier = tier == LH_TIERS ? route.tier : MAX(tier, route.tier);
     }
     return tier;
@@ -70,7 +69,7 @@ label_rank(Search *s, uint32_t rank, LhOpBuffer *buffer)
     LhCursor cursor;
 
     s->labels[rank] = g_array_new(FALSE, FALSE, sizeof(Label));
-    lh_cursor_init(&cursor, s->row->program, rank);
+    lh_cursor_init(&cursor, s->of.program, rank);
     while (lh_cursor_step(&cursor, buffer))
         for (uint32_t i = 0; i < buffer->ops_count; i++) {
             const LhOp *op = &buffer->ops[i];
@@ -85,9 +84,9 @@ label_all(Search *s)
 {
     LhOpBuffer buffer = { 0 };
 
-    s->labels = g_new0(GArray *, s->row->result->ranks_count);
+    s->labels = g_new0(GArray *, s->of.precedence->ranks_count);
     s->known = g_hash_table_new(NULL, NULL);
-    for (uint32_t r = 0; r < s->row->result->ranks_count; r++)
+    for (uint32_t r = 0; r < s->of.precedence->ranks_count; r++)
         label_rank(s, r, &buffer);
     lh_op_buffer_clear(&buffer);
 }
@@ -131,8 +130,8 @@ ops_on_path(const Search *s)
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(OnPath));
     GArray *ops = g_array_new(FALSE, FALSE, sizeof(OnPath));
 
-    for (guint i = 0; i < s->steps->len; i++) {
-        const LhPathStep *step = &g_array_index(s->steps, LhPathStep, i);
+    for (guint i = 0; i < s->of.path->len; i++) {
+        const LhPathStep *step = &g_array_index(s->of.path, LhPathStep, i);
         const OnPath part = { step->rank, step->op, step->to_ps - step->from_ps };
 
         if (step->kind != LH_STEP_HOST)
@@ -152,19 +151,19 @@ ops_on_path(const Search *s)
 }
 
 static void
-sum_path(const Search *s, const GArray *ops)
+sum_path(const Search *s)
 {
     LhCritical *c = s->answer;
 
-    for (guint i = 0; i < s->steps->len; i++) {
-        const LhPathStep *step = &g_array_index(s->steps, LhPathStep, i);
+    for (guint i = 0; i < s->of.path->len; i++) {
+        const LhPathStep *step = &g_array_index(s->of.path, LhPathStep, i);
         const LhTime time_ps = step->to_ps - step->from_ps;
 
         c->phases_ps[group_at(c, label_at(s, step->rank, step->op)->group)->phase] += time_ps;
         g_array_index(c->ranks_ps, LhTime, step->rank) += time_ps;
     }
-    for (guint i = 0; i < ops->len; i++) {
-        const OnPath *op = &g_array_index(ops, OnPath, i);
+    for (guint i = 0; i < s->ops->len; i++) {
+        const OnPath *op = &g_array_index(s->ops, OnPath, i);
         LhCallGroup *group = group_at(c, label_at(s, op->rank, op->op)->group);
 
         group->path_ps += op->path_ps;
@@ -186,7 +185,7 @@ add_slack(LhCallGroup *group, LhTime slack_ps)
 static void
 sum_ops(const Search *s)
 {
-    const LhPrecedence *p = s->row->result->precedence;
+    const LhPrecedence *p = s->of.precedence;
     g_autofree LhTime *slack = lh_precedence_slack(p);
 
     for (uint32_t r = 0; r < p->ranks_count; r++)
@@ -248,7 +247,7 @@ play_faster(const Search *s, LhSpeedUp *what, GError **error)
         hooks.progress = s->hooks->progress;
         hooks.progress_data = s->hooks->progress_data;
     }
-    result = lh_setup_simulate(s->setup, s->row->program, NULL, NULL, &hooks, error);
+    result = lh_setup_simulate(s->of.setup, s->of.program, NULL, NULL, &hooks, error);
     if (result == NULL)
         return false;
     what->saved_ps = makespan_ps - result->makespan_ps;
@@ -256,8 +255,7 @@ play_faster(const Search *s, LhSpeedUp *what, GError **error)
         what->state = LH_SAVING_AGREES;
         return true;
     }
-    follows_ps =
-        makespan_ps - lh_precedence_replay(s->row->result->precedence, share_of_event, &faster);
+    follows_ps = makespan_ps - lh_precedence_replay(s->of.precedence, share_of_event, &faster);
     what->state = near(what->saved_ps, follows_ps, what->predicted_ps) ? LH_SAVING_OTHER_PATH
                                                                        : LH_SAVING_CONTENTION;
     return true;
@@ -288,9 +286,9 @@ by_saving(gconstpointer a, gconstpointer b)
     return by_path(a, b);
 }
 
-/* Those with most of the path are played again. */
-static bool
-play_all(const Search *s, GArray *all, GError **error)
+/* Keeps those with most of the path. */
+static void
+choose(GArray *all)
 {
     g_array_sort(all, by_path);
     g_array_set_size(all, MIN(all->len, LH_CRITICAL_TOP));
@@ -298,15 +296,21 @@ play_all(const Search *s, GArray *all, GError **error)
         LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
 
         what->predicted_ps = lh_time_from_ps((double)what->path_ps * (1 - 1 / LH_WHAT_IF_FACTOR));
-        if (!play_faster(s, what, error))
-            return false;
     }
+}
+
+static bool
+play_all(const Search *s, GArray *all, GError **error)
+{
+    for (guint i = 0; i < all->len; i++)
+        if (!play_faster(s, &g_array_index(all, LhSpeedUp, i), error))
+            return false;
     g_array_sort(all, by_saving);
     return true;
 }
 
-static bool
-find_speed_ups(const Search *s, const GArray *ops, GError **error)
+static void
+list_speed_ups(const Search *s)
 {
     LhCritical *c = s->answer;
 
@@ -318,8 +322,8 @@ find_speed_ups(const Search *s, const GArray *ops, GError **error)
         if (what.path_ps > 0)
             g_array_append_val(c->by_group, what);
     }
-    for (guint i = 0; i < ops->len; i++) {
-        const OnPath *op = &g_array_index(ops, OnPath, i);
+    for (guint i = 0; i < s->ops->len; i++) {
+        const OnPath *op = &g_array_index(s->ops, OnPath, i);
         const Label *label = label_at(s, op->rank, op->op);
         const LhSpeedUp what = { .group = label->group,
                                  .rank = op->rank,
@@ -330,7 +334,8 @@ find_speed_ups(const Search *s, const GArray *ops, GError **error)
 
         g_array_append_val(c->by_op, what);
     }
-    return play_all(s, c->by_group, error) && play_all(s, c->by_op, error);
+    choose(c->by_group);
+    choose(c->by_op);
 }
 
 /* --- the answer ---------------------------------------------------------------------------------
@@ -390,50 +395,73 @@ order_groups(LhCritical *c)
 }
 
 static LhCritical *
-new_answer(const LhSimResult *result)
+new_answer(const LhCriticalOf *of)
 {
     LhCritical *c = g_new0(LhCritical, 1);
 
-    c->makespan_ps = result->makespan_ps;
-    c->resources = lh_path_shares(result->path);
+    c->makespan_ps = of->makespan_ps;
+    c->resources = lh_path_shares(of->path);
     c->ranks_ps = g_array_new(FALSE, TRUE, sizeof(LhTime));
-    g_array_set_size(c->ranks_ps, result->ranks_count);
+    g_array_set_size(c->ranks_ps, of->precedence->ranks_count);
     c->groups = g_array_new(FALSE, FALSE, sizeof(LhCallGroup));
     c->by_group = g_array_new(FALSE, FALSE, sizeof(LhSpeedUp));
     c->by_op = g_array_new(FALSE, FALSE, sizeof(LhSpeedUp));
     return c;
 }
 
+/* All that is known without playing anything. */
 static void
-search_clear(Search *s)
+search_begin(Search *s)
 {
-    for (uint32_t r = 0; r < s->row->result->ranks_count; r++)
+    s->answer = new_answer(&s->of);
+    label_all(s);
+    s->ops = ops_on_path(s);
+    sum_path(s);
+    sum_ops(s);
+    list_speed_ups(s);
+}
+
+/* Frees all but the answer. */
+static void
+search_end(Search *s)
+{
+    for (uint32_t r = 0; r < s->of.precedence->ranks_count; r++)
         g_array_unref(s->labels[r]);
     g_free(s->labels);
     g_hash_table_unref(s->known);
+    g_array_unref(s->ops);
+    order_groups(s->answer);
 }
 
 LhCritical *
 lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhHooks *hooks,
                  GError **error)
 {
-    g_autoptr(LhCritical) c = new_answer(row->result);
-    Search s = {
-        .setup = setup, .row = row, .hooks = hooks, .answer = c, .steps = row->result->path
-    };
-    g_autoptr(GArray) ops = NULL;
+    Search s = { .of = { .setup = setup,
+                         .program = row->program,
+                         .makespan_ps = row->result->makespan_ps,
+                         .path = row->result->path,
+                         .precedence = row->result->precedence },
+                 .hooks = hooks };
+    g_autoptr(LhCritical) c = NULL;
     bool found;
 
-    label_all(&s);
-    ops = ops_on_path(&s);
-    sum_path(&s, ops);
-    sum_ops(&s);
-    found = find_speed_ups(&s, ops, error);
-    search_clear(&s);
-    if (!found)
-        return NULL;
-    order_groups(c);
-    return g_steal_pointer(&c);
+    search_begin(&s);
+    c = s.answer;
+    found = play_all(&s, c->by_group, error) && play_all(&s, c->by_op, error);
+    c->played = found;
+    search_end(&s);
+    return found ? g_steal_pointer(&c) : NULL;
+}
+
+LhCritical *
+lh_critical_sum(const LhCriticalOf *of)
+{
+    Search s = { .of = *of };
+
+    search_begin(&s);
+    search_end(&s);
+    return s.answer;
 }
 
 void

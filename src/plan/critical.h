@@ -54,12 +54,24 @@ typedef struct {
 
 typedef struct {
     LhTime makespan_ps;
+    bool played;                 /* each speed-up; else saved_ps and state are not set */
     GArray *resources;           /* of LhPathShare */
     LhTime phases_ps[LH_PHASES]; /* of the path */
     GArray *ranks_ps;            /* of LhTime: of the path, by rank; of messages the sender's */
     GArray *groups;              /* of LhCallGroup, those with most of the path first */
-    GArray *by_group, *by_op;    /* of LhSpeedUp, the greatest saving first */
+    /* Of LhSpeedUp, at most LH_CRITICAL_TOP of each: the greatest saving first, or else those with
+     * most of the path. */
+    GArray *by_group, *by_op;
 } LhCritical;
+
+/* What is known of a run's path. All borrowed. */
+typedef struct {
+    const LhSetup *setup;
+    const LhProgram *program;
+    LhTime makespan_ps;
+    GArray *path; /* of LhPathStep, end to end from 0 to the makespan */
+    const LhPrecedence *precedence;
+} LhCriticalOf;
 
 /* The hooks with which a row has to be played for lh_critical_find. */
 static inline void
@@ -73,6 +85,9 @@ lh_critical_hooks(LhHooks *hooks)
  * Caller frees. */
 LhCritical *lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhHooks *hooks,
                              GError **error);
+
+/* The same of a run that cannot be played again: no saving is known. Caller frees. */
+LhCritical *lh_critical_sum(const LhCriticalOf *of);
 void lh_critical_free(LhCritical *critical);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCritical, lh_critical_free)
 

@@ -112,45 +112,52 @@ estimate_stage(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPlanEs
 
 /* What each layer of a stage adds for each micro-batch. */
 typedef struct {
-    LhTime times_ps[LH_LEAST_SUMS], forward_ps, backward_ps;
+    LhTime times_ps[LH_LEAST_SUMS], forward_ps, backward_ps, accumulate_ps;
     uint64_t states_bytes, saved_bytes; /* the states once */
 } OfLayer;
 
+/* Weights that go behind each pass of their layer are gathered for each, and gradients of layers
+ * are reduced where those of a program without a pipeline are. */
+static bool
+moves_alike(const LhStepParams *p)
+{
+    return p->behaviour.reshard && !p->behaviour.unit_is_model;
+}
+
 static OfLayer
-of_layer(const Sums *sums, const Sums *next)
+of_layer(const LhStepParams *p, const Sums *sums, const Sums *next)
 {
     OfLayer of = { .forward_ps = next->few.forward_ps - sums->few.forward_ps,
                    .backward_ps = next->few.backward_ps - sums->few.backward_ps,
+                   .accumulate_ps = next->few.accumulate_ps - sums->few.accumulate_ps,
                    .states_bytes = next->states_bytes - sums->states_bytes,
                    .saved_bytes = next->saved_bytes - sums->saved_bytes };
 
     for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++)
         of.times_ps[common_sums[i]] =
             next->few.first_ps[common_sums[i]] - sums->few.first_ps[common_sums[i]];
+    for (int s = LH_STEP_STREAM_GATHER; s <= LH_STEP_STREAM_SCATTER && moves_alike(p); s++)
+        of.times_ps[s] = next->few.first_ps[s] - sums->few.first_ps[s];
     return of;
 }
 
-/*
- * The first micro-batch passes the first chunk of every stage before it is here, and after the last
- * gradient has left, so do the gradients, whose last products, those of weights, may come behind
- * what is sent on: a layer's are left out of each. Recomputation waits for no gradient.
- */
+/* Of streams beside the first, sums alone. */
 static LhTime
-stage_time(const LhStepParams *p, const OfLayer *of, uint32_t stage)
+stages_time(const LhStepParams *p, const OfLayer *of)
 {
-    const LhTime work = (LhTime)p->micro_batches * lh_step_stage_layers(p, stage);
-    LhTime time_ps = work * of->times_ps[0], longest_ps = 0;
+    const LhStepLayerTimes times = { .forward_ps = of->forward_ps,
+                                     .recompute_ps =
+                                         of->times_ps[0] - of->forward_ps - of->backward_ps,
+                                     .backward_ps = of->backward_ps,
+                                     .accumulate_ps = of->accumulate_ps };
+    LhTime time_ps = lh_step_pipeline_least(p, &times), work;
 
-    for (uint32_t before = 0; before < stage; before++) {
-        const LhTime layers = lh_step_chunk_begins(p, before + 1) - lh_step_chunk_begins(p, before);
-
-        time_ps += layers * of->forward_ps + (layers - 1) * of->backward_ps;
+    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
+        work = (LhTime)p->micro_batches * lh_step_stage_layers(p, stage);
+        for (int s = 0; s < LH_LEAST_SUMS; s++)
+            time_ps = MAX(time_ps, work * of->times_ps[s]);
     }
-    if (stage > 0)
-        time_ps -= of->backward_ps;
-    for (int s = 0; s < LH_LEAST_SUMS; s++)
-        longest_ps = MAX(longest_ps, work * of->times_ps[s]);
-    return MAX(time_ps, longest_ps);
+    return time_ps;
 }
 
 /* States, and what is saved of the chunks that are in flight; each has at least so many layers as
@@ -188,9 +195,9 @@ estimate_pipeline(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPla
         estimate->peak_bytes = sums->states_bytes / stages;
         return;
     }
-    of = of_layer(sums, next);
+    of = of_layer(&p, sums, next);
+    estimate->time_ps = MAX(estimate->time_ps, stages_time(&p, &of));
     for (uint32_t stage = 0; stage < stages; stage++) {
-        estimate->time_ps = MAX(estimate->time_ps, stage_time(&p, &of, stage));
         estimate->peak_bytes = MAX(estimate->peak_bytes, stage_peak(&p, &of, stage));
     }
 }
@@ -204,6 +211,8 @@ as_one_stage(const LhPlanCase *c)
     LhPlanCase one = *c;
     LhStepParams *p = &one.step.params;
 
+    if (p->behaviour.unit_is_model && lh_step_chunks(p) > 1) /* which are never done together */
+        p->behaviour.reduce_each = false;
     p->pipeline_parallel = p->chunks = 1;
     p->pipeline_order = LH_PIPELINE_1F1B;
     p->embedding_counts = p->loss_counts = false;
@@ -340,4 +349,33 @@ lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime eno
         return false;
     lh_plan_estimate_memory(c, program, estimate);
     return true;
+}
+
+static void
+clear_tails(gpointer data)
+{
+    const LhRankTails *tails = data;
+
+    g_array_unref(tails->tails_ps);
+}
+
+GArray *
+lh_plan_estimate_tails(const LhPlanCase *c, const LhProgram *program)
+{
+    const LhStepParams *p = &c->step.params;
+    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
+    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
+    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(LhRankTails));
+
+    g_array_set_clear_func(all, clear_tails);
+    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
+        LhRankTails tails = { .rank = stage * (uint32_t)lh_step_stage_ranks(p) +
+                                      lh_plan_group_rank(p, 1, 2) };
+
+        tails.tails_ps = lh_least_tails(least, tails.rank);
+        g_array_append_val(all, tails);
+    }
+    lh_plan_calls_give_back(c->calls, calls);
+    return all;
 }

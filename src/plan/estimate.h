@@ -58,6 +58,10 @@ uint64_t lh_plan_limit_bytes(const LhSetup *setup);
 bool lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps,
                             LhPlanEstimate *estimate);
 
+/* What ranks whose chains the close one follows take at least from each of their ops on, one of
+ * each stage: of LhRankTails. Caller unrefs. */
+GArray *lh_plan_estimate_tails(const LhPlanCase *c, const LhProgram *program);
+
 /* Of the close one memory alone. */
 void lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program,
                              LhPlanEstimate *estimate);

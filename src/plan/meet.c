@@ -256,3 +256,10 @@ lh_meetings_took(const LhMeetings *m, const GArray *records, guint index)
         start_ps = MAX(start_ps, g_array_index(records, LhTimelineRecord, m->others[i]).start_ps);
     return own->end_ps - (start_ps < own->end_ps ? start_ps : own->start_ps);
 }
+
+const guint *
+lh_meetings_with(const LhMeetings *m, guint index, guint *count)
+{
+    *count = m->first[index + 1] - m->first[index];
+    return m->others + m->first[index];
+}

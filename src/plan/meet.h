@@ -20,3 +20,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhMeetings, lh_meetings_free)
 /* What record @index of @records took once it and all that it meets had begun: of the same program
  * as those that the meetings were made of, perhaps from another run. */
 LhTime lh_meetings_took(const LhMeetings *meetings, const GArray *records, guint index);
+
+/* The records that record @index meets, @count of them, perhaps several times; borrowed. */
+const guint *lh_meetings_with(const LhMeetings *meetings, guint index, guint *count);

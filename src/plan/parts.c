@@ -117,6 +117,15 @@ walk(const LhProgram *program, uint32_t rank, LhAroundPart *part)
     part->saved_bytes = live.most_saved;
 }
 
+/* Collectives that follow from their layer's products, and that the layer may wait for, in any
+ * stage: those of tensor-parallel ranks, and reductions of gradients. */
+static bool
+is_of_layer(const LhOp *op)
+{
+    return op->module == 0 &&
+           (op->stream == LH_STEP_STREAM_TENSOR || op->stream == LH_STEP_STREAM_SCATTER);
+}
+
 bool
 lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hollow,
                bool communication, LhAroundPart *part, GError **error)
@@ -138,6 +147,7 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     params = lh_plan_sim_params(&c.setup, program);
     calls = lh_plan_calls_take(c.calls);
     least = lh_least_new(&params, calls);
+    lh_least_await(least, is_of_layer);
     part->times = lh_least_of(least, rank, communication);
     lh_plan_calls_give_back(c.calls, calls);
     walk(program, rank, part);

@@ -174,6 +174,14 @@ static const LhField own_fields[] = {
       .min = 0,
       .max = HOST_TIME_MAX_S,
       .description = "Host time of a device synchronisation." },
+    { .name = "messages_hold",
+      .type = LH_FIELD_DOUBLE,
+      .offset = AT(messages_hold),
+      .min = 0,
+      .max = 1,
+      .description =
+          "Share of its speed that a rank loses while it has messages, as measured where "
+          "cores move them." },
     { .name = "tile_rows",
       .type = LH_FIELD_UINT,
       .offset = AT(tile_rows),
@@ -423,6 +431,8 @@ put_constants(const LhProfile *p, LhDevice *device)
         device->stream_sync_ps = p->stream_sync_ps;
     if (lh_json_has(p->json, "kernel_launch") && lh_json_has(p->json, "stream_sync"))
         device->host_provenance = LH_PROVENANCE_MEASURED;
+    if (p->messages_hold > 0)
+        device->messages_hold = p->messages_hold;
     if (p->tile_rows > 0)
         device->tile_rows = p->tile_rows;
 }

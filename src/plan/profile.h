@@ -31,6 +31,7 @@ typedef struct {
     int memory_provenance;
     LhTime kernel_launch_ps;
     LhTime stream_sync_ps;
+    double messages_hold;
     uint64_t tile_rows;
     GArray *kernels;     /* of LhKernelRate */
     GArray *elementwise; /* of LhKernelTraffic */

@@ -165,9 +165,12 @@ simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhPlanOutcom
     const LhTime overhead_ps = lh_step_overhead_ps(&c->setup), cut_ps = pool->cut_ps;
     const _Atomic LhTime limit_ps = cut_ps == LH_TIME_NEVER ? cut_ps : cut_ps - overhead_ps;
     LhTime ended_ps = 0;
-    const LhHooks hooks = {
-        .progress = go_on, .progress_data = pool, .limit_ps = &limit_ps, .ended_ps = &ended_ps
-    };
+    g_autoptr(GArray) tails = cut_ps == LH_TIME_NEVER ? NULL : lh_plan_estimate_tails(c, program);
+    const LhHooks hooks = { .progress = go_on,
+                            .progress_data = pool,
+                            .limit_ps = &limit_ps,
+                            .tails = tails,
+                            .ended_ps = &ended_ps };
     g_autoptr(GError) error = NULL;
     g_autoptr(LhSimResult) result =
         lh_setup_simulate(&c->setup, program, NULL, NULL, &hooks, &error);

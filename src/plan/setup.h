@@ -62,12 +62,15 @@ typedef struct {
     uint32_t timeline_stride; /* as LhSimParams has it */
     LhMemorySink memory;      /* may be NULL */
     void *memory_data;
+    LhLinkSink links; /* may be NULL */
+    void *links_data;
     bool path;       /* find the critical path */
     bool precedence; /* and keep what waits for what, as LhSimParams says */
     /* How much of its time an op takes, likewise; may be NULL. */
     double (*time_share)(void *data, uint32_t rank, uint32_t op);
     void *time_share_data;
     const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
+    const GArray *tails;            /* likewise */
     LhTime *ended_ps;               /* likewise */
 } LhHooks;
 
@@ -146,6 +149,9 @@ LhProgram *lh_setup_step_program(const LhScenario *scenario, const LhSources *fr
 
 /* The explicit program of the scenario; NULL without error if it names none. Caller frees. */
 LhProgram *lh_setup_load_program(const LhScenario *scenario, GError **error);
+
+/* What @program is simulated with on the setup's cluster, without hooks; all of it is borrowed. */
+LhSimParams lh_setup_sim_params(const LhSetup *setup, const LhProgram *program);
 
 /* Plays @program on the setup's cluster, or on @network and @device where they are not NULL. Caller
  * frees. */

@@ -24,31 +24,30 @@ lh_embed_steps(const LhEmbedding *embedding, uint32_t rank)
 }
 
 static bool
-is_outside(const LhEmbedding *embedding, const LhRegion *region)
+is_outside(const LhProgram *program, const LhRegion *region)
 {
-    return embedding->program->slots[region->slot].role != LH_SLOT_TEMP;
+    return program->slots[region->slot].role != LH_SLOT_TEMP;
 }
 
-/* Whether the op, not yet renamed, touches an input or an output. */
-static bool
-touches_outside(const LhEmbedding *embedding, const LhOp *op, const LhPart *parts)
+bool
+lh_embed_touches_outside(const LhProgram *program, const LhOp *op, const LhPart *parts)
 {
     bool outside = false;
 
     if (op->kind == LH_OP_COMPUTE) {
         for (uint32_t i = 0; i < op->compute.regions_count; i++)
-            outside |= is_outside(embedding, &op->compute.regions[i]);
+            outside |= is_outside(program, &op->compute.regions[i]);
     } else if (op->kind == LH_OP_EXCHANGE) {
         for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
             const LhPart *part = &parts[op->exchange.parts_first + i];
 
             for (uint32_t k = 0; k < part->regions_count; k++)
-                outside |= is_outside(embedding, &part->regions[k]);
+                outside |= is_outside(program, &part->regions[k]);
         }
     } else if (op->kind == LH_OP_COLLECTIVE) {
         for (uint32_t i = 0; i < op->collective.tensors_count; i++)
-            outside |= is_outside(embedding, &op->collective.send[i]) ||
-                       is_outside(embedding, &op->collective.receive[i]);
+            outside |= is_outside(program, &op->collective.send[i]) ||
+                       is_outside(program, &op->collective.receive[i]);
     }
     return outside;
 }
@@ -110,7 +109,7 @@ rename_op(LhEmitter *e, const LhEmbedding *embedding, LhOp *op)
     enter(s, op);
     if (lh_op_on_stream(op) && op->stream != 0) {
         s->last[op->stream] = op->id;
-        if (touches_outside(embedding, op, e->buffer->parts))
+        if (lh_embed_touches_outside(embedding->program, op, e->buffer->parts))
             s->last_outside[op->stream] = op->id;
     }
     rename_regions(embedding, op, e->buffer->parts);

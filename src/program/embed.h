@@ -36,3 +36,7 @@ void lh_embed_step(LhEmitter *e, const LhEmbedding *embedding);
  * may go on behind it unless @all.
  */
 void lh_embed_after(LhEmitter *e, bool all);
+
+/* Whether @op of @program, which is to be embedded and is not yet renamed, touches an input or an
+ * output. */
+bool lh_embed_touches_outside(const LhProgram *program, const LhOp *op, const LhPart *parts);

@@ -44,12 +44,12 @@ share_row(LhTable *table, const LhCritical *c, const char *name, LhTime time_ps)
 }
 
 static LhTable *
-share_table(const LhCritical *c, const char *key, const char *title)
+share_table(LhTimeScale scale, const char *key, const char *title)
 {
     LhTable *table = lh_table_new();
 
     lh_table_column(table, key, title, NULL, false);
-    lh_table_column(table, "path_s", "path", scale_of(c).unit, true);
+    lh_table_column(table, "path_s", "path", scale.unit, true);
     lh_table_column(table, "path_fraction", "share", "%", true);
     return table;
 }
@@ -75,7 +75,7 @@ title_of(const LhCallGroup *group)
 LhTable *
 lh_describe_path_resources(const LhCritical *c)
 {
-    LhTable *table = share_table(c, "resource", "critical path, by resource");
+    LhTable *table = share_table(scale_of(c), "resource", "critical path, by resource");
 
     for (guint i = 0; i < c->resources->len; i++) {
         const LhPathShare *share = &g_array_index(c->resources, LhPathShare, i);
@@ -90,7 +90,7 @@ lh_describe_path_resources(const LhCritical *c)
 LhTable *
 lh_describe_path_phases(const LhCritical *c)
 {
-    LhTable *table = share_table(c, "phase", "by phase");
+    LhTable *table = share_table(scale_of(c), "phase", "by phase");
 
     for (int phase = 0; phase < LH_PHASES; phase++)
         if (c->phases_ps[phase] > 0)
@@ -132,7 +132,7 @@ ranks_of(const LhCritical *c)
 LhTable *
 lh_describe_path_ranks(const LhCritical *c)
 {
-    LhTable *table = share_table(c, "rank", "by rank");
+    LhTable *table = share_table(scale_of(c), "rank", "by rank");
     g_autoptr(GArray) ranks = ranks_of(c);
     LhTime rest_ps = 0;
 
@@ -187,10 +187,31 @@ lh_describe_slack(const LhCritical *c)
 /* --- what would be faster -----------------------------------------------------------------------
  */
 
+static void
+op_cell(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
+{
+    const LhCallGroup *group = group_at(c, what->group);
+    g_autofree char *name = lh_call_group_name(group);
+
+    lh_table_cell_printf(table, "rank %u, op %u: %s (layer %u, %s)", what->rank, what->op, name,
+                         what->layer, lh_phase_names[group->phase]);
+}
+
+/* Single ops may be far shorter than the run. */
+static LhTimeScale
+scale_of_parts(const GArray *all)
+{
+    LhTime longest_ps = 0;
+
+    for (guint i = 0; i < all->len; i++)
+        longest_ps = MAX(longest_ps, g_array_index(all, LhSpeedUp, i).path_ps);
+    return lh_text_scale(longest_ps);
+}
+
 static LhTable *
 faster_table(const LhCritical *c, const GArray *all, const char *title)
 {
-    const LhTimeScale scale = scale_of(c);
+    const LhTimeScale scale = scale_of_parts(all);
     LhTable *table = lh_table_new();
 
     lh_table_column(table, "faster", title, NULL, false);
@@ -201,15 +222,13 @@ faster_table(const LhCritical *c, const GArray *all, const char *title)
     for (guint i = 0; i < all->len; i++) {
         const LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
         const LhCallGroup *group = group_at(c, what->group);
-        g_autofree char *name = lh_call_group_name(group);
         g_autofree char *title_of_group = title_of(group);
 
         lh_table_row(table);
         if (what->op == LH_OP_NONE)
             lh_table_cell_printf(table, "%s: %u calls", title_of_group, group->calls);
         else
-            lh_table_cell_printf(table, "rank %u, op %u: %s (layer %u, %s)", what->rank, what->op,
-                                 name, what->layer, lh_phase_names[group->phase]);
+            op_cell(table, c, what);
         time_cell(table, scale, what->path_ps);
         time_cell(table, scale, what->predicted_ps);
         time_cell(table, scale, what->saved_ps);
@@ -230,6 +249,23 @@ LhTable *
 lh_describe_faster_ops(const LhCritical *c)
 {
     return faster_table(c, c->by_op, "10 % faster single ops");
+}
+
+LhTable *
+lh_describe_longest_ops(const LhCritical *c)
+{
+    const LhTimeScale scale = scale_of_parts(c->by_op);
+    LhTable *table = share_table(scale, "op", "ops with most of the path");
+
+    for (guint i = 0; i < c->by_op->len; i++) {
+        const LhSpeedUp *what = &g_array_index(c->by_op, LhSpeedUp, i);
+
+        lh_table_row(table);
+        op_cell(table, c, what);
+        time_cell(table, scale, what->path_ps);
+        lh_cell_percent(table, fraction_of(c, what->path_ps));
+    }
+    return table;
 }
 
 /* --- for machines -------------------------------------------------------------------------------
@@ -267,11 +303,13 @@ slack_cells(LhTable *table, const LhCallGroup *group)
 }
 
 static void
-saving_cells(LhTable *table, const LhSpeedUp *what)
+saving_cells(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
 {
     char text[LH_WIDE_TEXT_SIZE];
 
     lh_table_cell(table, lh_wide_seconds(what->predicted_ps, text), NULL);
+    if (!c->played)
+        return;
     lh_table_cell(table, lh_wide_seconds(what->saved_ps, text), NULL);
     lh_table_cell(table, lh_saving_names[what->state], NULL);
 }
@@ -288,7 +326,7 @@ group_row(LhTable *table, const LhCritical *c, uint32_t index)
         const LhSpeedUp *what = &g_array_index(c->by_group, LhSpeedUp, i);
 
         if (what->group == index)
-            saving_cells(table, what);
+            saving_cells(table, c, what);
     }
 }
 
@@ -336,7 +374,7 @@ lh_critical_table(const LhCritical *c)
 
         exact_row(table, c, "op", name, what->path_ps);
         blank_cells(table, 5);
-        saving_cells(table, what);
+        saving_cells(table, c, what);
     }
     return table;
 }
@@ -417,8 +455,10 @@ write_speed_ups(LhJsonWriter *w, const char *key, const LhCritical *c, const GAr
             lh_jsonw_uint(w, "micro_batch", what->micro_batch);
         }
         lh_jsonw_seconds(w, "predicted_s", what->predicted_ps);
-        lh_jsonw_seconds(w, "saved_s", what->saved_ps);
-        lh_jsonw_string(w, "saving", lh_saving_names[what->state]);
+        if (c->played) {
+            lh_jsonw_seconds(w, "saved_s", what->saved_ps);
+            lh_jsonw_string(w, "saving", lh_saving_names[what->state]);
+        }
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -445,6 +485,20 @@ write_steps(LhJsonWriter *w, const GArray *path)
 }
 
 void
+lh_critical_members(LhJsonWriter *w, const LhCritical *c, const GArray *path)
+{
+    lh_jsonw_seconds(w, "makespan_s", c->makespan_ps);
+    write_shares(w, c);
+    lh_jsonw_array_begin(w, "calls");
+    for (uint32_t i = 0; i < c->groups->len; i++)
+        write_group(w, c, group_at(c, i));
+    lh_jsonw_array_end(w);
+    write_speed_ups(w, "calls_10_percent_faster", c, c->by_group);
+    write_speed_ups(w, "ops_10_percent_faster", c, c->by_op);
+    write_steps(w, path);
+}
+
+void
 lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical *c,
                  const LhStamp *stamp, GString *out)
 {
@@ -456,14 +510,6 @@ lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical
     lh_values_json(values, w);
     lh_jsonw_object_end(w);
     lh_jsonw_string(w, "schedule", row->name);
-    lh_jsonw_seconds(w, "makespan_s", c->makespan_ps);
-    write_shares(w, c);
-    lh_jsonw_array_begin(w, "calls");
-    for (uint32_t i = 0; i < c->groups->len; i++)
-        write_group(w, c, group_at(c, i));
-    lh_jsonw_array_end(w);
-    write_speed_ups(w, "calls_10_percent_faster", c, c->by_group);
-    write_speed_ups(w, "ops_10_percent_faster", c, c->by_op);
-    write_steps(w, row->result->path);
+    lh_critical_members(w, c, row->result->path);
     lh_jsonw_object_end(w);
 }

@@ -3,6 +3,7 @@
 
 #include "base/escape.h"
 #include "report/cells.h"
+#include "report/describe_critical.h"
 #include "report/describe_options.h"
 #include "report/text.h"
 
@@ -197,6 +198,28 @@ lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, G
                                name);
 }
 
+/* ---- what made the time ---- */
+
+void
+lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *out)
+{
+    static LhTable *(*const tables[])(const LhCritical *) = {
+        lh_describe_path_resources, lh_describe_path_phases, lh_describe_path_ranks,
+        lh_describe_slack,          lh_describe_longest_ops,
+    };
+
+    if (path == NULL) {
+        g_string_append(out, "\nNo op ran on a stream: there is no critical path.\n");
+        return;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(tables); i++) {
+        g_autoptr(LhTable) table = tables[i](path->critical);
+
+        g_string_append_c(out, '\n');
+        lh_table_print(table, format, out);
+    }
+}
+
 /* ---- JSON ---- */
 
 static void
@@ -261,7 +284,7 @@ write_program(LhJsonWriter *w, const LhProgram *program)
 
 void
 lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
-            const LhStamp *stamp, GString *out)
+            const LhExecutedPath *path, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
@@ -287,5 +310,10 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
     write_count(w, "flops", &executed->flops);
     write_count(w, "peak_bytes", &executed->peak_bytes);
     write_ranks(w, executed->run);
+    if (path != NULL) {
+        lh_jsonw_object_begin(w, "critical_path");
+        lh_critical_members(w, path->critical, path->path);
+        lh_jsonw_object_end(w);
+    }
     lh_jsonw_object_end(w);
 }

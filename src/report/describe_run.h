@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/execute.h"
+#include "plan/executed_path.h"
 #include "report/result_json.h"
 #include "report/table.h"
 
@@ -18,5 +19,10 @@ void lh_describe_run(const LhSetup *setup, const LhExecuted *executed,
 /* Whether it is right, and what is not checked. */
 void lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *params, GString *out);
 
+/* Appends tables of what made the time of the run; of one that ran no op (NULL) that there is
+ * nothing. */
+void lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *out);
+
+/* @path: what made the time, of a run that was asked for it; may be NULL. */
 void lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
-                 const LhStamp *stamp, GString *out);
+                 const LhExecutedPath *path, const LhStamp *stamp, GString *out);

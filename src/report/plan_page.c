@@ -4,6 +4,7 @@
 #include "report/describe_plan.h"
 #include "report/page_parts.h"
 #include "report/plan_figure.h"
+#include "report/text.h"
 
 static const LhPlanCluster *
 cluster_at(const LhPlanPage *p, guint index)
@@ -102,6 +103,29 @@ append_repeat(const LhPlanPage *p, GString *out)
     lh_page_repeat(out, p->stamp, setups, count);
 }
 
+/* What the fastest way does when; what made its time, and that of the runner-up. */
+static bool
+append_looks(const LhPlanPage *p, GString *out, GError **error)
+{
+    static const char *const titles[] = { "What made the time of the fastest way",
+                                          "What made the time of the runner-up" };
+
+    if (p->looks_count > 0 && !lh_report_run(p->looks[0].setup, p->looks[0].run, "first",
+                                             "What the fastest way does when", out, error))
+        return false;
+    for (guint i = 0; i < MIN(p->looks_count, G_N_ELEMENTS(titles)); i++) {
+        const LhPlanLook *look = &p->looks[i];
+        g_autofree char *way = lh_describe_way(cluster_at(p, answered(p))->space, look->point);
+        g_autofree char *time = lh_format_time(look->run->row->result->makespan_ps);
+        g_autofree char *words = g_strdup_printf("%s: %s.", way, time);
+
+        lh_page_section(out, titles[i]);
+        lh_page_words(out, words);
+        lh_report_critical(look->critical, out);
+    }
+    return true;
+}
+
 bool
 lh_plan_page(const LhPlanPage *p, GString *out, GError **error)
 {
@@ -121,8 +145,7 @@ lh_plan_page(const LhPlanPage *p, GString *out, GError **error)
         return false;
     for (guint i = 0; i < p->answer->clusters->len; i++)
         append_cluster(p, i, out);
-    if (p->run != NULL &&
-        !lh_report_run(p->setup, p->run, "first", "What the fastest way does when", out, error))
+    if (!append_looks(p, out, error))
         return false;
     append_constants(p, out);
     append_repeat(p, out);

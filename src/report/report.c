@@ -117,8 +117,8 @@ lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name, co
 /* --- what made the time -------------------------------------------------------------------------
  */
 
-static void
-append_critical(const LhReport *r, GString *out)
+void
+lh_report_critical(const LhCritical *critical, GString *out)
 {
     static const struct {
         LhTable *(*describe)(const LhCritical *critical);
@@ -131,13 +131,8 @@ append_critical(const LhReport *r, GString *out)
         { lh_describe_faster_calls, "What faster calls save" },
         { lh_describe_faster_ops, "What faster ops save" },
     };
-    g_autofree char *title = NULL;
 
-    if (r->runs_count == 0)
-        return;
-    title = g_strdup_printf("What made the time of %s", r->runs[0].row->name);
-    lh_page_section(out, title);
-    if (r->critical == NULL) {
+    if (critical == NULL) {
         lh_page_words(out, "The critical path is left out of a run of so many ops; longhaul sim "
                            "--critical-path finds it.");
         return;
@@ -146,7 +141,19 @@ append_critical(const LhReport *r, GString *out)
                   "The critical path is the chain of kernels, messages and links that led to the "
                   "end: its parts add up to the time.");
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
-        lh_page_table(out, tables[i].describe(r->critical), tables[i].caption);
+        lh_page_table(out, tables[i].describe(critical), tables[i].caption);
+}
+
+static void
+append_critical(const LhReport *r, GString *out)
+{
+    g_autofree char *title = NULL;
+
+    if (r->runs_count == 0)
+        return;
+    title = g_strdup_printf("What made the time of %s", r->runs[0].row->name);
+    lh_page_section(out, title);
+    lh_report_critical(r->critical, out);
 }
 
 /* --- the page -----------------------------------------------------------------------------------

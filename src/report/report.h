@@ -35,5 +35,9 @@ typedef struct {
 bool lh_report_run(const LhSetup *setup, const LhReportRun *run, const char *name,
                    const char *title, GString *out, GError **error);
 
+/* Appends what made the time of a run, below words that say what is there; without @critical that
+ * it is left out. */
+void lh_report_critical(const LhCritical *critical, GString *out);
+
 /* Appends the page. LH_ERROR_RUNTIME if a figure cannot be drawn. */
 bool lh_report_html(const LhReport *report, GString *out, GError **error);

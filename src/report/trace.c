@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define PIECE_BYTES 65536 /* written at a time */
-#define NUMBER_BITS 24    /* of a message among those of its pair; then its number comes again */
+#define BYTES_PER_GB 1e9
+#define NUMBER_BITS 24 /* of a message among those of its pair; then its number comes again */
 
 /* The messages from one rank to another on one communicator: the k-th sent is the k-th received. */
 typedef struct {
@@ -34,6 +35,15 @@ typedef struct {
     LhTraceTrack tracks[LH_STREAMS_MAX];
 } Rank;
 
+/* A link that has carried something. */
+typedef struct {
+    char *name;
+    double bytes_per_s;  /* the latest */
+    double written;      /* bytes/s, that is in the file */
+    uint64_t ns;         /* when that was */
+    bool pending, begun; /* it is not written yet; something is */
+} Link;
+
 struct _LhTrace {
     LhTraceOf of;
     const LhTraceFormat *format;
@@ -42,6 +52,8 @@ struct _LhTrace {
     GByteArray *shown;      /* by rank; ranks beyond are not. NULL: all are */
     GHashTable *ranks;      /* by number: of Rank */
     GHashTable *pairs;      /* of Pair, which begins with its key */
+    GHashTable *links;      /* by number: of Link */
+    LhTime end_ps;          /* of the last op so far, also of a rank that is not shown */
     LhOpBuffer buffer;
 };
 
@@ -102,6 +114,15 @@ rank_free(gpointer data)
     g_free(rank);
 }
 
+static void
+link_free(gpointer data)
+{
+    Link *link = data;
+
+    g_free(link->name);
+    g_free(link);
+}
+
 static GByteArray *
 ranks_shown(const GArray *ranks)
 {
@@ -139,6 +160,7 @@ lh_trace_new(const char *path, const LhTraceOf *of, GError **error)
     trace->shown = ranks_shown(of->ranks);
     trace->ranks = g_hash_table_new_full(NULL, NULL, NULL, rank_free);
     trace->pairs = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+    trace->links = g_hash_table_new_full(NULL, NULL, NULL, link_free);
     trace->format->begin(of, trace->text);
     return trace;
 }
@@ -295,6 +317,7 @@ lh_trace_add(void *data, const LhTimelineRecord *record)
     LhTraceSlice slice = { .record = record, .of_step = trace->of.setup->step != NULL };
     Rank *rank;
 
+    trace->end_ps = MAX(trace->end_ps, record->end_ps);
     if (!shows(trace, record->rank))
         return;
     rank = rank_of(trace, record->rank);
@@ -355,6 +378,82 @@ lh_trace_add_memory(void *data, const LhMemoryRecord *record)
         write_text(trace);
 }
 
+/* --- links --------------------------------------------------------------------------------------
+ */
+
+static Link *
+link_of(LhTrace *trace, uint32_t number)
+{
+    Link *link = g_hash_table_lookup(trace->links, GUINT_TO_POINTER(number));
+
+    if (link != NULL)
+        return link;
+    if (g_hash_table_size(trace->links) == 0)
+        trace->format->network(lh_program_ranks(trace->of.program), trace->text);
+    link = g_new0(Link, 1);
+    link->name = lh_network_link_name(&trace->of.setup->network, number);
+    g_hash_table_insert(trace->links, GUINT_TO_POINTER(number), link);
+    return link;
+}
+
+static void
+write_link(LhTrace *trace, uint32_t number, Link *link, uint64_t ns)
+{
+    const LhTraceLink shown = { .process = lh_program_ranks(trace->of.program),
+                                .number = number,
+                                .name = link->name };
+
+    trace->format->link(&shown, ns, link->bytes_per_s / BYTES_PER_GB, !link->begun, trace->text);
+    link->written = link->bytes_per_s;
+    link->begun = true;
+}
+
+/* What came last is known now to be what its nanosecond ends with. */
+static void
+end_rate(LhTrace *trace, uint32_t number, Link *link)
+{
+    if (link->pending && (!link->begun || link->written != link->bytes_per_s))
+        write_link(trace, number, link, link->ns);
+    link->pending = false;
+}
+
+/* Of all rates within one nanosecond, the last. */
+void
+lh_trace_add_link(void *data, uint32_t number, LhTime time_ps, double bytes_per_s)
+{
+    LhTrace *trace = data;
+    const uint64_t ns = lh_trace_ns(MAX(time_ps, trace->of.from_ps));
+    Link *link;
+
+    if (time_ps > trace->of.to_ps)
+        return;
+    link = link_of(trace, number);
+    if (link->ns != ns)
+        end_rate(trace, number, link);
+    link->ns = ns;
+    link->bytes_per_s = bytes_per_s;
+    link->pending = true;
+    if (trace->text->len >= PIECE_BYTES)
+        write_text(trace);
+}
+
+/* A viewer shows the last value as far as its point: there is one more at the end. */
+static void
+end_links(LhTrace *trace)
+{
+    const uint64_t end_ns = lh_trace_ns(MIN(trace->end_ps, trace->of.to_ps));
+
+    for (uint32_t i = 0; i < trace->of.setup->network.links_count; i++) {
+        Link *link = g_hash_table_lookup(trace->links, GUINT_TO_POINTER(i));
+
+        if (link == NULL)
+            continue;
+        end_rate(trace, i, link);
+        if (link->ns < end_ns)
+            write_link(trace, i, link, end_ns);
+    }
+}
+
 bool
 lh_trace_finish(LhTrace *trace, GError **error)
 {
@@ -366,6 +465,7 @@ lh_trace_finish(LhTrace *trace, GError **error)
         if (rank != NULL)
             end_memory(trace, r, rank);
     }
+    end_links(trace);
     trace->format->end(trace->text);
     write_text(trace);
     return lh_output_close(g_steal_pointer(&trace->stream), error);
@@ -382,6 +482,7 @@ lh_trace_free(LhTrace *trace)
         g_byte_array_unref(trace->shown);
     g_hash_table_unref(trace->ranks);
     g_hash_table_unref(trace->pairs);
+    g_hash_table_unref(trace->links);
     lh_op_buffer_clear(&trace->buffer);
     g_free(trace);
 }

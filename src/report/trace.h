@@ -1,7 +1,8 @@
 /*
  * A run as a file for trace viewers: a row for each stream of each rank with its ops as slices, an
- * arrow from the op that sends a message to the one that receives it, and what each rank holds over
- * time. Ops go to the file as they end, so that a run of any length needs no memory for them.
+ * arrow from the op that sends a message to the one that receives it, what each rank holds over
+ * time, and, if it is told of them, what the links carry. Ops go to the file as they end, so that a
+ * run of any length needs no memory for them.
  *
  * Formats (see docs/usage.md): Perfetto's protobuf and Chrome's JSON. Viewers count in nanoseconds:
  * the start and the end of every op are rounded down to one, and its picoseconds stand beside them.
@@ -34,6 +35,9 @@ LhTrace *lh_trace_new(const char *path, const LhTraceOf *of, GError **error);
  * their order. */
 void lh_trace_add(void *data, const LhTimelineRecord *record);
 void lh_trace_add_memory(void *data, const LhMemoryRecord *record);
+
+/* An LhLinkSink, likewise, of all links of the setup's cluster. */
+void lh_trace_add_link(void *data, uint32_t link, LhTime time_ps, double bytes_per_s);
 
 /* Ends the file, which appears now. Further calls but lh_trace_free() are not allowed. */
 bool lh_trace_finish(LhTrace *trace, GError **error);

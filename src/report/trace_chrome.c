@@ -138,6 +138,28 @@ append_memory(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GStri
 }
 
 static void
+describe_network(uint32_t number, GString *out)
+{
+    name_track("process_name", number, 0, "network", out);
+}
+
+#define RATE_FORMAT "%.9g" /* exact to a byte/s */
+
+static void
+append_link(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first, GString *out)
+{
+    char rate[G_ASCII_DTOSTR_BUF_SIZE];
+
+    (void)first;
+    next_event(out);
+    g_string_append_printf(out, "{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u", link->name,
+                           link->process);
+    append_us(out, "ts", time_ns);
+    g_string_append_printf(out, ",\"args\":{\"GB/s\":%s}}",
+                           g_ascii_formatd(rate, sizeof(rate), RATE_FORMAT, gb_per_s));
+}
+
+static void
 end(GString *out)
 {
     g_string_append(out, "\n]}\n");
@@ -149,5 +171,7 @@ const LhTraceFormat lh_trace_chrome = {
     .rank = describe_rank,
     .slice = append_slice,
     .memory = append_memory,
+    .network = describe_network,
+    .link = append_link,
     .end = end,
 };

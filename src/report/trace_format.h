@@ -40,6 +40,13 @@ typedef struct {
     bool of_step; /* layer and micro-batch mean something */
 } LhTraceSlice;
 
+/* A link of the network. */
+typedef struct {
+    uint32_t process; /* as above */
+    uint32_t number;
+    const char *name;
+} LhTraceLink;
+
 typedef struct {
     const char *ending; /* of the names of its files */
     void (*begin)(const LhTraceOf *of, GString *out);
@@ -48,6 +55,11 @@ typedef struct {
     void (*slice)(LhTraceTrack *track, const LhTraceSlice *slice, GString *out);
     /* What the rank holds from then on. @first: for the first time. */
     void (*memory)(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GString *out);
+    /* Before all else of links: they are the tracks of process @number, behind those of ranks. */
+    void (*network)(uint32_t number, GString *out);
+    /* What the link carries from then on. @first: for the first time. */
+    void (*link)(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first,
+                 GString *out);
     void (*end)(GString *out);
 } LhTraceFormat;
 

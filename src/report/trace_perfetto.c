@@ -6,9 +6,8 @@
  * it the one that later packets are about; a name is given a number when it is first used.
  */
 #include "base/escape.h"
+#include "report/protobuf.h"
 #include "report/trace_format.h"
-
-#include <string.h>
 
 enum { /* fields, by message */
        TRACE_PACKET = 1,
@@ -30,12 +29,14 @@ enum { /* fields, by message */
        PROCESS_PID = 1,
        PROCESS_NAME = 6,
        COUNTER_UNIT = 3,
+       COUNTER_UNIT_NAME = 6,
        DEFAULTS_EVENT = 11,
        EVENT_ANNOTATION = 4,
        EVENT_TYPE = 9,
        EVENT_NAME = 10,
        EVENT_TRACK = 11,
        EVENT_VALUE = 30,
+       EVENT_DOUBLE_VALUE = 44,
        EVENT_FLOWS = 47,
        EVENT_FLOWS_END = 48,
        NAMES_OF_EVENTS = 2,
@@ -85,70 +86,6 @@ static const char *const note_names[NOTES] = {
     "op", "step", "phase", "layer", "micro_batch", "bytes", "flops", "start_ps", "duration_ps",
 };
 
-/* --- protobuf -----------------------------------------------------------------------------------
- */
-
-static guint
-encode(uint64_t value, char *bytes)
-{
-    guint length = 0;
-
-    for (; value >= 0x80; value >>= 7)
-        bytes[length++] = (char)((value & 0x7f) | 0x80);
-    bytes[length++] = (char)value;
-    return length;
-}
-
-#define VARINT_MAX 10
-
-static void
-put_varint(GString *out, uint64_t value)
-{
-    char bytes[VARINT_MAX];
-
-    g_string_append_len(out, bytes, encode(value, bytes));
-}
-
-static void
-put_uint(GString *out, uint32_t field, uint64_t value)
-{
-    put_varint(out, (uint64_t)field << 3);
-    put_varint(out, value);
-}
-
-static void
-put_fixed64(GString *out, uint32_t field, uint64_t value)
-{
-    put_varint(out, (uint64_t)field << 3 | 1);
-    for (int i = 0; i < 8; i++)
-        g_string_append_c(out, (char)(value >> (8 * i) & 0xff));
-}
-
-static void
-put_text(GString *out, uint32_t field, const char *text)
-{
-    put_varint(out, (uint64_t)field << 3 | 2);
-    put_varint(out, strlen(text));
-    g_string_append(out, text);
-}
-
-/* Begins a message; what is appended until put_end() is in it. Returns where it begins. */
-static gsize
-put_begin(GString *out, uint32_t field)
-{
-    put_varint(out, (uint64_t)field << 3 | 2);
-    return out->len;
-}
-
-/* Only now it is known how long the message is. */
-static void
-put_end(GString *out, gsize begin)
-{
-    char bytes[VARINT_MAX];
-
-    g_string_insert_len(out, (gssize)begin, bytes, encode(out->len - begin, bytes));
-}
-
 /* --- tracks -------------------------------------------------------------------------------------
  */
 
@@ -163,10 +100,10 @@ track_uuid(uint32_t rank, uint32_t track)
 static gsize
 packet_begin(GString *out, uint32_t rank, uint32_t track, int flags)
 {
-    const gsize packet = put_begin(out, TRACE_PACKET);
+    const gsize packet = lh_proto_begin(out, TRACE_PACKET);
 
-    put_uint(out, PACKET_SEQUENCE, track_uuid(rank, track));
-    put_uint(out, PACKET_FLAGS, (uint64_t)flags);
+    lh_proto_uint(out, PACKET_SEQUENCE, track_uuid(rank, track));
+    lh_proto_uint(out, PACKET_FLAGS, (uint64_t)flags);
     return packet;
 }
 
@@ -175,7 +112,7 @@ event_packet_begin(GString *out, uint32_t rank, uint32_t track, uint64_t time_ns
 {
     const gsize packet = packet_begin(out, rank, track, FLAGS_LATER);
 
-    put_uint(out, PACKET_TIMESTAMP, time_ns);
+    lh_proto_uint(out, PACKET_TIMESTAMP, time_ns);
     return packet;
 }
 
@@ -183,22 +120,22 @@ event_packet_begin(GString *out, uint32_t rank, uint32_t track, uint64_t time_ns
 static void
 put_default_track(GString *out, uint64_t uuid)
 {
-    const gsize defaults = put_begin(out, PACKET_DEFAULTS);
-    const gsize event = put_begin(out, DEFAULTS_EVENT);
+    const gsize defaults = lh_proto_begin(out, PACKET_DEFAULTS);
+    const gsize event = lh_proto_begin(out, DEFAULTS_EVENT);
 
-    put_uint(out, EVENT_TRACK, uuid);
-    put_end(out, event);
-    put_end(out, defaults);
+    lh_proto_uint(out, EVENT_TRACK, uuid);
+    lh_proto_end(out, event);
+    lh_proto_end(out, defaults);
 }
 
 static void
 put_name(GString *out, uint32_t field, uint32_t number, const char *text)
 {
-    const gsize name = put_begin(out, field);
+    const gsize name = lh_proto_begin(out, field);
 
-    put_uint(out, NAME_NUMBER, number);
-    put_text(out, NAME_TEXT, text);
-    put_end(out, name);
+    lh_proto_uint(out, NAME_NUMBER, number);
+    lh_proto_text(out, NAME_TEXT, text);
+    lh_proto_end(out, name);
 }
 
 static void
@@ -212,17 +149,17 @@ static void
 put_process(uint32_t rank, const char *label, GString *out)
 {
     const gsize packet = packet_begin(out, rank, OF_RANK, FLAGS_FIRST);
-    const gsize track = put_begin(out, PACKET_TRACK);
+    const gsize track = lh_proto_begin(out, PACKET_TRACK);
     gsize process;
 
-    put_uint(out, TRACK_UUID, track_uuid(rank, OF_RANK));
-    put_text(out, TRACK_NAME, label);
-    process = put_begin(out, TRACK_PROCESS);
-    put_uint(out, PROCESS_PID, (uint64_t)rank + 1); /* 0 is no process */
-    put_text(out, PROCESS_NAME, label);
-    put_end(out, process);
-    put_end(out, track);
-    put_end(out, packet);
+    lh_proto_uint(out, TRACK_UUID, track_uuid(rank, OF_RANK));
+    lh_proto_text(out, TRACK_NAME, label);
+    process = lh_proto_begin(out, TRACK_PROCESS);
+    lh_proto_uint(out, PROCESS_PID, (uint64_t)rank + 1); /* 0 is no process */
+    lh_proto_text(out, PROCESS_NAME, label);
+    lh_proto_end(out, process);
+    lh_proto_end(out, track);
+    lh_proto_end(out, packet);
 }
 
 /* Tracks right below a process cannot be put in order, those of another track can. */
@@ -230,14 +167,14 @@ static void
 put_streams(uint32_t rank, GString *out)
 {
     const gsize packet = packet_begin(out, rank, OF_STREAMS, FLAGS_FIRST);
-    const gsize track = put_begin(out, PACKET_TRACK);
+    const gsize track = lh_proto_begin(out, PACKET_TRACK);
 
-    put_uint(out, TRACK_UUID, track_uuid(rank, OF_STREAMS));
-    put_text(out, TRACK_NAME, "streams");
-    put_uint(out, TRACK_PARENT, track_uuid(rank, OF_RANK));
-    put_uint(out, TRACK_CHILD_ORDER, ORDER_EXPLICIT);
-    put_end(out, track);
-    put_end(out, packet);
+    lh_proto_uint(out, TRACK_UUID, track_uuid(rank, OF_STREAMS));
+    lh_proto_text(out, TRACK_NAME, "streams");
+    lh_proto_uint(out, TRACK_PARENT, track_uuid(rank, OF_RANK));
+    lh_proto_uint(out, TRACK_CHILD_ORDER, ORDER_EXPLICIT);
+    lh_proto_end(out, track);
+    lh_proto_end(out, packet);
 }
 
 static void
@@ -253,22 +190,22 @@ describe_track(LhTraceTrack *t, GString *out)
 {
     const uint32_t number = OF_SLICES + t->number;
     const gsize packet = packet_begin(out, t->rank, number, FLAGS_FIRST);
-    const gsize track = put_begin(out, PACKET_TRACK);
+    const gsize track = lh_proto_begin(out, PACKET_TRACK);
     g_autofree char *name = lh_escaped_line(t->name);
     gsize names;
 
-    put_uint(out, TRACK_UUID, track_uuid(t->rank, number));
-    put_text(out, TRACK_NAME, name);
-    put_uint(out, TRACK_PARENT, track_uuid(t->rank, OF_STREAMS));
-    put_uint(out, TRACK_ORDER, t->number);
-    put_uint(out, TRACK_MERGE, MERGE_NONE); /* also where two streams have one name */
-    put_end(out, track);
+    lh_proto_uint(out, TRACK_UUID, track_uuid(t->rank, number));
+    lh_proto_text(out, TRACK_NAME, name);
+    lh_proto_uint(out, TRACK_PARENT, track_uuid(t->rank, OF_STREAMS));
+    lh_proto_uint(out, TRACK_ORDER, t->number);
+    lh_proto_uint(out, TRACK_MERGE, MERGE_NONE); /* also where two streams have one name */
+    lh_proto_end(out, track);
     put_default_track(out, track_uuid(t->rank, number));
-    names = put_begin(out, PACKET_NAMES);
+    names = lh_proto_begin(out, PACKET_NAMES);
     for (uint32_t i = 0; i < NOTES; i++)
         put_name(out, NAMES_OF_ANNOTATIONS, i + 1, note_names[i]);
-    put_end(out, names);
-    put_end(out, packet);
+    lh_proto_end(out, names);
+    lh_proto_end(out, packet);
     t->begun = true;
 }
 
@@ -296,33 +233,33 @@ event_begin(const Event *e, GString *out)
     Open open = { .packet = event_packet_begin(out, t->rank, OF_SLICES + t->number, e->time_ns) };
 
     if ((*known & bit) == 0) {
-        const gsize names = put_begin(out, PACKET_NAMES);
+        const gsize names = lh_proto_begin(out, PACKET_NAMES);
 
         put_name(out, NAMES_OF_EVENTS, e->name + 1, lh_trace_name(e->name));
-        put_end(out, names);
+        lh_proto_end(out, names);
         *known |= bit;
     }
-    open.event = put_begin(out, PACKET_EVENT);
-    put_uint(out, EVENT_TYPE, (uint64_t)e->type);
-    put_uint(out, EVENT_NAME, (uint64_t)e->name + 1);
+    open.event = lh_proto_begin(out, PACKET_EVENT);
+    lh_proto_uint(out, EVENT_TYPE, (uint64_t)e->type);
+    lh_proto_uint(out, EVENT_NAME, (uint64_t)e->name + 1);
     return open;
 }
 
 static void
 event_end(Open open, GString *out)
 {
-    put_end(out, open.event);
-    put_end(out, open.packet);
+    lh_proto_end(out, open.event);
+    lh_proto_end(out, open.packet);
 }
 
 static void
 put_note(GString *out, Note note, uint64_t value)
 {
-    const gsize begin_at = put_begin(out, EVENT_ANNOTATION);
+    const gsize begin_at = lh_proto_begin(out, EVENT_ANNOTATION);
 
-    put_uint(out, ANNOTATION_NAME, (uint64_t)note + 1);
-    put_uint(out, ANNOTATION_UINT, value);
-    put_end(out, begin_at);
+    lh_proto_uint(out, ANNOTATION_NAME, (uint64_t)note + 1);
+    lh_proto_uint(out, ANNOTATION_UINT, value);
+    lh_proto_end(out, begin_at);
 }
 
 static void
@@ -333,10 +270,10 @@ put_notes(const LhTraceSlice *slice, GString *out)
 
     put_note(out, NOTE_OP, r->op);
     put_note(out, NOTE_STEP, r->step);
-    phase = put_begin(out, EVENT_ANNOTATION);
-    put_uint(out, ANNOTATION_NAME, NOTE_PHASE + 1);
-    put_text(out, ANNOTATION_TEXT, lh_phase_names[r->phase]);
-    put_end(out, phase);
+    phase = lh_proto_begin(out, EVENT_ANNOTATION);
+    lh_proto_uint(out, ANNOTATION_NAME, NOTE_PHASE + 1);
+    lh_proto_text(out, ANNOTATION_TEXT, lh_phase_names[r->phase]);
+    lh_proto_end(out, phase);
     if (slice->of_step) {
         put_note(out, NOTE_LAYER, r->layer);
         put_note(out, NOTE_MICRO_BATCH, r->micro_batch);
@@ -353,7 +290,7 @@ static void
 put_flows(const LhTraceMessages *messages, uint32_t field, GString *out)
 {
     for (guint i = 0; i < messages->count; i++)
-        put_fixed64(out, field, messages->numbers[i]);
+        lh_proto_fixed64(out, field, messages->numbers[i]);
 }
 
 /* The slice begins, or all of it, if it is shorter than a nanosecond. */
@@ -389,11 +326,11 @@ static void
 append_last(const LhTraceTrack *t, uint64_t time_ns, GString *out)
 {
     const gsize packet = event_packet_begin(out, t->rank, OF_SLICES + t->number, time_ns);
-    const gsize event = put_begin(out, PACKET_EVENT);
+    const gsize event = lh_proto_begin(out, PACKET_EVENT);
 
-    put_uint(out, EVENT_TYPE, TYPE_END);
-    put_end(out, event);
-    put_end(out, packet);
+    lh_proto_uint(out, EVENT_TYPE, TYPE_END);
+    lh_proto_end(out, event);
+    lh_proto_end(out, packet);
 }
 
 static void
@@ -416,18 +353,18 @@ static void
 describe_memory(uint32_t rank, GString *out)
 {
     const gsize packet = packet_begin(out, rank, OF_MEMORY, FLAGS_FIRST);
-    const gsize track = put_begin(out, PACKET_TRACK);
+    const gsize track = lh_proto_begin(out, PACKET_TRACK);
     gsize counter;
 
-    put_uint(out, TRACK_UUID, track_uuid(rank, OF_MEMORY));
-    put_text(out, TRACK_NAME, "memory");
-    put_uint(out, TRACK_PARENT, track_uuid(rank, OF_RANK));
-    counter = put_begin(out, TRACK_COUNTER);
-    put_uint(out, COUNTER_UNIT, UNIT_BYTES);
-    put_end(out, counter);
-    put_end(out, track);
+    lh_proto_uint(out, TRACK_UUID, track_uuid(rank, OF_MEMORY));
+    lh_proto_text(out, TRACK_NAME, "memory");
+    lh_proto_uint(out, TRACK_PARENT, track_uuid(rank, OF_RANK));
+    counter = lh_proto_begin(out, TRACK_COUNTER);
+    lh_proto_uint(out, COUNTER_UNIT, UNIT_BYTES);
+    lh_proto_end(out, counter);
+    lh_proto_end(out, track);
     put_default_track(out, track_uuid(rank, OF_MEMORY));
-    put_end(out, packet);
+    lh_proto_end(out, packet);
 }
 
 static void
@@ -438,11 +375,69 @@ append_memory(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GStri
     if (first)
         describe_memory(rank, out);
     packet = event_packet_begin(out, rank, OF_MEMORY, time_ns);
-    event = put_begin(out, PACKET_EVENT);
-    put_uint(out, EVENT_TYPE, TYPE_COUNTER);
-    put_uint(out, EVENT_VALUE, bytes);
-    put_end(out, event);
-    put_end(out, packet);
+    event = lh_proto_begin(out, PACKET_EVENT);
+    lh_proto_uint(out, EVENT_TYPE, TYPE_COUNTER);
+    lh_proto_uint(out, EVENT_VALUE, bytes);
+    lh_proto_end(out, event);
+    lh_proto_end(out, packet);
+}
+
+/* Above the numbers of all tracks of ranks and of the network as a whole. */
+static uint64_t
+link_uuid(uint32_t link)
+{
+    return ((uint64_t)LH_RANKS_MAX + 2) * TRACKS_MAX + link;
+}
+
+static void
+describe_network(uint32_t number, GString *out)
+{
+    put_process(number, "network", out);
+}
+
+/* A sequence of its own, which its first packet begins. */
+static gsize
+link_packet_begin(uint32_t link, int flags, GString *out)
+{
+    const gsize packet = lh_proto_begin(out, TRACE_PACKET);
+
+    lh_proto_uint(out, PACKET_SEQUENCE, link_uuid(link));
+    lh_proto_uint(out, PACKET_FLAGS, (uint64_t)flags);
+    return packet;
+}
+
+static void
+describe_link(const LhTraceLink *link, GString *out)
+{
+    const gsize packet = link_packet_begin(link->number, FLAGS_FIRST, out);
+    const gsize track = lh_proto_begin(out, PACKET_TRACK);
+    gsize counter;
+
+    lh_proto_uint(out, TRACK_UUID, link_uuid(link->number));
+    lh_proto_text(out, TRACK_NAME, link->name);
+    lh_proto_uint(out, TRACK_PARENT, track_uuid(link->process, OF_RANK));
+    counter = lh_proto_begin(out, TRACK_COUNTER);
+    lh_proto_text(out, COUNTER_UNIT_NAME, "GB/s");
+    lh_proto_end(out, counter);
+    lh_proto_end(out, track);
+    put_default_track(out, link_uuid(link->number));
+    lh_proto_end(out, packet);
+}
+
+static void
+append_link(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first, GString *out)
+{
+    gsize packet, event;
+
+    if (first)
+        describe_link(link, out);
+    packet = link_packet_begin(link->number, FLAGS_LATER, out);
+    lh_proto_uint(out, PACKET_TIMESTAMP, time_ns);
+    event = lh_proto_begin(out, PACKET_EVENT);
+    lh_proto_uint(out, EVENT_TYPE, TYPE_COUNTER);
+    lh_proto_double(out, EVENT_DOUBLE_VALUE, gb_per_s);
+    lh_proto_end(out, event);
+    lh_proto_end(out, packet);
 }
 
 static void
@@ -457,5 +452,7 @@ const LhTraceFormat lh_trace_perfetto = {
     .rank = describe_rank,
     .slice = append_slice,
     .memory = append_memory,
+    .network = describe_network,
+    .link = append_link,
     .end = end,
 };

@@ -17,6 +17,14 @@ const LhBackend lh_backend_mpi = {
     .device = &lh_device_cpu,
 };
 
+/* However the processes were started. */
+const LhBackend lh_backend_tcp = {
+    .name = "tcp",
+    .control = &lh_control_auto,
+    .transport = &lh_transport_tcp,
+    .device = &lh_device_cpu,
+};
+
 /* All ranks on one GPU. */
 const LhBackend lh_backend_cuda = {
     .name = "cuda",
@@ -33,10 +41,10 @@ const LhBackend lh_backend_nccl = {
     .device = &lh_device_cuda,
 };
 
-const LhBackend *const lh_backends[] = { &lh_backend_cpu, &lh_backend_mpi, &lh_backend_cuda,
-                                         &lh_backend_nccl, NULL };
+const LhBackend *const lh_backends[] = { &lh_backend_cpu,  &lh_backend_mpi,  &lh_backend_tcp,
+                                         &lh_backend_cuda, &lh_backend_nccl, NULL };
 
-const char *const lh_backend_names[] = { "cpu", "mpi", "cuda", "nccl", NULL };
+const char *const lh_backend_names[] = { "cpu", "mpi", "tcp", "cuda", "nccl", NULL };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_backends) == G_N_ELEMENTS(lh_backend_names));
 

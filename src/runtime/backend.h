@@ -21,6 +21,7 @@ typedef struct {
 
 extern const LhBackend lh_backend_cpu;
 extern const LhBackend lh_backend_mpi;
+extern const LhBackend lh_backend_tcp;
 extern const LhBackend lh_backend_cuda;
 extern const LhBackend lh_backend_nccl;
 

@@ -171,11 +171,15 @@ static bool
 open_transport(LhExecution *x, GError **error)
 {
     const LhBackend *backend = x->params->backend;
+    const LhOpenControl control = { lh_control_resolve(backend->control), x->control, x->place };
+    const LhTransportParams params = { .ranks = lh_program_ranks(x->program),
+                                       .channels = lh_channels_count(x->channels),
+                                       .device = backend->device,
+                                       .control = &control };
 
     if (backend->transport == NULL)
         return true;
-    x->transport = backend->transport->open(lh_program_ranks(x->program),
-                                            lh_channels_count(x->channels), backend->device, error);
+    x->transport = backend->transport->open(&params, error);
     return x->transport != NULL;
 }
 

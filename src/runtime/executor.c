@@ -13,6 +13,7 @@
 
 #define DONE_MIN 256
 #define POLL_US 1000
+#define OTHERS_US 20000 /* from look to look at what other processes do */
 #define US_PER_S 1000000
 #define PS_PER_NS 1000
 
@@ -487,13 +488,24 @@ give_up(LhExecution *x, double seconds)
                        seconds, blocked));
 }
 
+/* Another process may have failed that no message will tell of. */
+static void
+look_at_others(LhExecution *x)
+{
+    const LhControl *control = x->params->backend->control;
+    GError *error = NULL;
+
+    if (!lh_execution_stopping(x) && control->failed != NULL && control->failed(x->control, &error))
+        lh_execution_fail(x, error);
+}
+
 /* Lets the transport move messages, and gives up when nothing has completed for the deadline. */
 static void
 watch(LhExecution *x)
 {
     const LhTransport *transport = x->params->backend->transport;
     gint moved = g_atomic_int_get(&x->moved);
-    gint64 since_us = g_get_monotonic_time();
+    gint64 since_us = g_get_monotonic_time(), looked_us = since_us;
 
     while (g_atomic_int_get(&x->alive) > 0) {
         const gint now_moved = g_atomic_int_get(&x->moved);
@@ -504,6 +516,10 @@ watch(LhExecution *x)
             since_us = now_us;
         } else if (now_us - since_us > x->params->deadline_us && !lh_execution_stopping(x)) {
             give_up(x, (double)(now_us - since_us) / US_PER_S);
+        }
+        if (now_us - looked_us > OTHERS_US) {
+            looked_us = now_us;
+            look_at_others(x);
         }
         transport->poll(x->transport, POLL_US);
     }

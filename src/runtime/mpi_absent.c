@@ -30,11 +30,9 @@ open_control(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError 
 }
 
 static void *
-open_transport(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error)
+open_transport(const LhTransportParams *params, GError **error)
 {
-    (void)ranks;
-    (void)channels;
-    (void)device;
+    (void)params;
     refuse(error);
     return NULL;
 }

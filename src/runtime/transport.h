@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "runtime/control.h"
 #include "runtime/device.h"
 
 /* Channels that a run may have. */
@@ -81,15 +82,21 @@ lh_piece_walk(LhPieceWalk *w, const LhMessage *from, const LhMessage *to, LhPiec
     return true;
 }
 
+/* What a run says to its transport; borrowed until it is open. */
+typedef struct {
+    uint32_t ranks, channels;     /* in use */
+    const LhRunDevice *device;    /* of all ranks; borrowed until it is closed */
+    const LhOpenControl *control; /* tells processes of each other, and which ranks are here */
+} LhTransportParams;
+
 typedef struct {
     const char *name;
     bool host_memory; /* it needs memory that the host can read and write */
     /* Which library carries them, for people; NULL with @error if it is not there. Caller frees.
      * NULL: it needs none. */
     char *(*describe)(GError **error);
-    /* For @ranks ranks on devices of kind @device (borrowed), @channels of them in use. NULL with
-     * @error (LH_ERROR_RUNTIME) if that is impossible. */
-    void *(*open)(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error);
+    /* All processes call it together. NULL with @error (LH_ERROR_RUNTIME) if it is impossible. */
+    void *(*open)(const LhTransportParams *params, GError **error);
     void (*post)(void *state, LhMessage *message);
     /*
      * Moves what can be moved and returns true if something was; called again and again by the
@@ -102,3 +109,4 @@ typedef struct {
 
 extern const LhTransport lh_transport_threads;
 extern const LhTransport lh_transport_mpi;
+extern const LhTransport lh_transport_tcp;

@@ -58,14 +58,12 @@ now_ns(void)
 }
 
 static void *
-mpi_open(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error)
+mpi_open(const LhTransportParams *params, GError **error)
 {
     pthread_condattr_t monotonic;
     Mpi *m;
 
-    (void)ranks;
-    (void)channels; /* every MPI has tags for LH_CHANNELS_MAX */
-    (void)device;
+    (void)params; /* every MPI has tags for LH_CHANNELS_MAX */
     (void)error;
     m = g_new0(Mpi, 1);
     pthread_mutex_init(&m->lock, NULL);

@@ -21,14 +21,12 @@ typedef struct {
 } Threads;
 
 static void *
-threads_open(uint32_t ranks, uint32_t channels, const LhRunDevice *device, GError **error)
+threads_open(const LhTransportParams *params, GError **error)
 {
     Threads *t = g_new0(Threads, 1);
 
-    (void)ranks;
-    (void)channels;
     (void)error;
-    t->device = device;
+    t->device = params->device;
     for (unsigned i = 0; i < BUCKETS; i++)
         pthread_mutex_init(&t->buckets[i].lock, NULL);
     return t;

@@ -8,6 +8,7 @@
  */
 #include "sim/cost.h"
 
+#include "base/rng.h"
 #include "program/work.h"
 #include "sim/accuracy.h"
 #include "sim/product_cost.h"
@@ -15,6 +16,7 @@
 #include <math.h>
 #include <string.h>
 
+#define SLOWDOWN_MAX 1e18 /* a picosecond takes longer than a run may; keeps products finite */
 #define FLOPS_MODE_RATE 1e15
 /* Share of the peak that large products reach which write their scores out: batched ones of a short
  * inner dimension, d or n. */
@@ -50,6 +52,37 @@ void
 lh_cost_clear(LhCost *cost)
 {
     g_clear_pointer(&cost->loads, g_hash_table_unref);
+}
+
+void
+lh_cost_begin(LhCost *cost, const LhSimParams *params)
+{
+    lh_cost_init(cost, params->cost, params->device);
+    cost->framework = params->framework;
+    cost->trust = lh_call_trust(params->framework);
+    cost->serving = params->serving;
+}
+
+double
+lh_cost_slowdown(const LhSimParams *params, uint32_t rank)
+{
+    double slowdown = 1;
+
+    for (guint i = 0; params->stragglers != NULL && i < params->stragglers->len; i++) {
+        const LhStraggler *s = &g_array_index(params->stragglers, LhStraggler, i);
+
+        if (s->rank == rank)
+            slowdown = MIN(slowdown * s->slowdown, SLOWDOWN_MAX);
+    }
+    return slowdown;
+}
+
+double
+lh_cost_variation(const LhSimParams *params, uint32_t rank, uint32_t op)
+{
+    return params->jitter > 0
+               ? 1 + params->jitter * (2 * lh_rng_uniform(params->seed, rank, op) - 1)
+               : 1;
 }
 
 static void

@@ -43,6 +43,14 @@ typedef struct {
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);
 void lh_cost_clear(LhCost *cost);
 
+/* For a run with @params, whose device and framework are borrowed. */
+void lh_cost_begin(LhCost *cost, const LhSimParams *params);
+
+/* How many times as long as that its kernels take in such a run: those of @rank, if it is a
+ * straggler; and one of them, by jitter. */
+double lh_cost_slowdown(const LhSimParams *params, uint32_t rank);
+double lh_cost_variation(const LhSimParams *params, uint32_t rank, uint32_t op);
+
 /* Whether an attention block takes the curve of triangles, and the length of its keys there. */
 bool lh_cost_is_triangle(const LhKernelArgs *args, double *keys);
 

@@ -131,12 +131,15 @@ typedef struct {
     int host_provenance;         /* LhProvenance: of the next two */
     LhTime kernel_launch_ps;     /* host time to issue one op */
     LhTime stream_sync_ps;       /* host time for a device synchronisation */
-    uint64_t tile_rows;          /* query rows of one thread block of the attention kernels */
-    int tile_order;              /* LhTileOrder, of these */
-    GArray *kernels;             /* of LhKernelRate */
-    GArray *elementwise;         /* of LhKernelTraffic; NULL: none */
-    GArray *attention;           /* of LhAttentionRow; NULL: none */
-    char *attention_kernel;      /* the library of these that is used; NULL: see lh_cost_init() */
+    /* Share of its speed that a rank loses while it has messages, as measured on processors, whose
+     * cores move them; 0: what the links' ctas say. */
+    double messages_hold;
+    uint64_t tile_rows;     /* query rows of one thread block of the attention kernels */
+    int tile_order;         /* LhTileOrder, of these */
+    GArray *kernels;        /* of LhKernelRate */
+    GArray *elementwise;    /* of LhKernelTraffic; NULL: none */
+    GArray *attention;      /* of LhAttentionRow; NULL: none */
+    char *attention_kernel; /* the library of these that is used; NULL: see lh_cost_init() */
     char *sha256;
     int schema; /* version of longhaul.device, from 0 */
 } LhDevice;

@@ -111,6 +111,8 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
         lh_causes_op_ends(e->causes, rank->index, id, node, e->now);
     node->state = LH_NODE_DONE;
     result->finish_ps = e->now;
+    if (rank->tails_ps != NULL)
+        e->least_ps = MAX(e->least_ps, e->now + g_array_index(rank->tails_ps, LhTime, id));
     queue->head = node->next;
     if (node->next == LH_NO_NODE)
         queue->tail = LH_NO_NODE;
@@ -355,9 +357,9 @@ run(LhEngine *e)
 
         if (next == LH_TIME_NEVER)
             break;
-        if (takes_too_long(e, next)) {
+        if (takes_too_long(e, MAX(next, e->least_ps))) {
             g_set_error(&e->error, LH_ERROR, LH_ERROR_NO, "the program takes longer than it may");
-            e->now = next;
+            e->now = MAX(next, e->least_ps);
             break;
         }
         if (next >= LH_TIME_LONGEST) {
@@ -403,7 +405,8 @@ may_fold(const LhSimParams *p)
 {
     const bool stragglers = p->stragglers != NULL && p->stragglers->len > 0;
     const bool faults = p->network->faults != NULL && p->network->faults->len > 0;
-    const bool watched = (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL;
+    const bool watched =
+        (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL || p->links != NULL;
 
     return !p->unfolded && !stragglers && !faults && !watched && p->jitter <= 0 &&
            p->compute_time == NULL && p->steps_max == 0 && !p->precedence && p->time_share == NULL;

@@ -46,6 +46,7 @@ typedef struct {
     double speed;                     /* of all compute, of full */
     LhTime communicating_ps;
     uint32_t moving[LH_TIERS]; /* messages on the way, by tier */
+    const GArray *tails_ps;    /* what follows each op takes at least; NULL: not known */
 } LhSimRank;
 
 /* Both ends of a message on the network. */
@@ -64,6 +65,7 @@ typedef struct {
 /* What is under way on the network, by flow. */
 typedef struct {
     LhFlows *flows;
+    LhLoad *load; /* NULL: nobody wants to know */
     LhEnds *ends;
     LhMovingHop *hops;
     uint32_t count;        /* of both arrays */
@@ -99,6 +101,7 @@ typedef struct {
     bool contention;   /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
     LhTime now, launch_ps, sync_ps;
+    LhTime least_ps;     /* the run does not end before, as far as the tails of its ranks say */
     int host_provenance; /* LhProvenance: the weakest of what hosts have taken time for */
     LhSimRank *ranks;
     LhQueue *queues;   /* [ranks << streams_shift] */

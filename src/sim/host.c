@@ -7,7 +7,6 @@
 #include "sim/engine.h"
 
 #include "base/error.h"
-#include "base/rng.h"
 #include "program/work.h"
 
 static void
@@ -42,8 +41,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     time = p->compute_time != NULL ? p->compute_time(p->compute_time_data, r, op)
                                    : lh_cost_compute(&e->cost, e->program, op, &node->occupancy);
     node->work_ps = (double)time;
-    if (p->jitter > 0)
-        node->work_ps *= 1 + p->jitter * (2 * lh_rng_uniform(p->seed, r, op->id) - 1);
+    node->work_ps *= lh_cost_variation(p, r, op->id);
     if (e->slowdown != NULL)
         node->work_ps *= e->slowdown[r];
     node->work_ps *= node->share;

@@ -5,9 +5,12 @@
 #include "sim/least.h"
 
 #include "program/cursor.h"
+#include "program/embed.h"
 #include "sim/call_cost.h"
+#include "sim/chains.h"
 #include "sim/cost.h"
 #include "sim/network/collective_least.h"
+#include "sim/tails.h"
 
 #define PARTS_MAX 8 /* of an exchange that others are waited for in */
 
@@ -23,6 +26,7 @@ struct _LhLeast {
     LhLeastCalls *calls; /* NULL: not asked for yet */
     LhLeastCalls *own;   /* if they are */
     bool free_network;
+    bool (*awaited)(const LhOp *op); /* NULL: none is */
 };
 
 /* A collective of one rank, and what it takes at least. */
@@ -94,6 +98,12 @@ lh_least_new(const LhSimParams *params, LhLeastCalls *calls)
 }
 
 void
+lh_least_await(LhLeast *least, bool (*awaited)(const LhOp *op))
+{
+    least->awaited = awaited;
+}
+
+void
 lh_least_free(LhLeast *least)
 {
     if (least == NULL)
@@ -117,6 +127,8 @@ typedef struct {
     bool communication;
     bool embedded;          /* its ops were issued long ago */
     LhRankMap map;          /* of embedded programs: where their ranks are */
+    LhTime outside_ps;      /* likewise: when the last op of other streams than the first ends that
+                               touches inputs or outputs */
     const uint32_t *others; /* those that it waits for, sorted or not; itself among them */
     uint32_t others_count;
     GHashTable *channels; /* of Channel, between these; NULL: there are none */
@@ -128,6 +140,8 @@ typedef struct {
     guint numbers[PARTS_MAX]; /* of its messages in their channels */
     bool ended;
     GArray *ends;                                  /* of LhTime, by op */
+    LhChains chains;                               /* if any op is awaited */
+    LhTailsMaker *tails;                           /* NULL: nobody asked */
     LhTime host_ps, launch_ps, sync_ps, latest_ps; /* of all streams */
     LhTime stream_ps[LH_STREAMS_MAX];              /* when the last op of each ends */
     LhLeastTimes times;
@@ -202,6 +216,8 @@ add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps)
         walk->times.forward_ps += time_ps;
     if (of == 0 && op->phase == LH_PHASE_BACKWARD)
         walk->times.backward_ps += time_ps;
+    if (of == 0 && op->kind == LH_OP_COMPUTE && op->compute.kernel == LH_KERNEL_ID_accumulate)
+        walk->times.accumulate_ps += time_ps;
 }
 
 /* Whether an op only stands for what somebody else issues. */
@@ -336,6 +352,25 @@ start_of(const Walk *walk, const LhOp *op, LhTime issued_ps)
     return start_ps;
 }
 
+/* An op that keeps its stream busy for so long, or what the first stream waits for until it ends.
+ */
+static void
+add_op(Walk *walk, const LhOp *op, LhTime takes_ps)
+{
+    bool (*awaited)(const LhOp *) = walk->least->awaited;
+    LhTime busy_ps = takes_ps;
+
+    if (awaited != NULL) {
+        const LhTime grown_ps = lh_chains_add(&walk->chains, op, takes_ps, awaited(op));
+
+        if (op->stream == 0)
+            busy_ps = grown_ps;
+    }
+    add_busy(walk, op, op->stream, busy_ps);
+    if (walk->tails != NULL)
+        lh_tails_add(walk->tails, op, takes_ps);
+}
+
 static LhTime
 run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
 {
@@ -345,11 +380,11 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
 
     if (op->kind == LH_OP_COMPUTE) {
         takes_ps = compute_ps(walk, op, &occupancy);
-        add_busy(walk, op, op->stream, takes_ps);
+        add_op(walk, op, takes_ps);
         add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy));
     } else {
         takes_ps = communication_ps(walk, op);
-        add_busy(walk, op, op->stream, takes_ps);
+        add_op(walk, op, takes_ps);
     }
     return start_ps + takes_ps;
 }
@@ -360,6 +395,9 @@ end(Walk *walk, const LhOp *op, LhTime end_ps)
     if (lh_op_on_stream(op)) {
         walk->stream_ps[op->stream] = end_ps;
         walk->latest_ps = MAX(walk->latest_ps, end_ps);
+        if (walk->embedded && op->stream != 0 &&
+            lh_embed_touches_outside(walk->least->params->program, op, walk->buffer.parts))
+            walk->outside_ps = MAX(walk->outside_ps, end_ps);
     }
     g_array_append_val(walk->ends, end_ps);
 }
@@ -386,6 +424,8 @@ run(Walk *walk, const LhOp *op)
         end_ps = walk->host_ps = MAX(walk->latest_ps, issued_ps) + walk->sync_ps;
     else if (lh_op_on_stream(op))
         end_ps = run_on_stream(walk, op, issued_ps);
+    if (walk->tails != NULL && !lh_op_on_stream(op))
+        lh_tails_add(walk->tails, op, op->kind == LH_OP_SYNC ? walk->sync_ps : 0);
     end(walk, op, end_ps);
     return true;
 }
@@ -403,6 +443,8 @@ walk_begin(Walk *walk, LhLeast *least, uint32_t rank, bool communication)
                     .ends = g_array_new(FALSE, FALSE, sizeof(LhTime)),
                     .launch_ps = least->free_network ? 0 : p->device->kernel_launch_ps,
                     .sync_ps = least->free_network ? 0 : p->device->stream_sync_ps };
+    if (least->awaited != NULL)
+        lh_chains_init(&walk->chains);
     lh_cursor_init(&walk->cursor, p->program, rank);
 }
 
@@ -433,6 +475,8 @@ static void
 walk_end(Walk *walk)
 {
     g_array_unref(walk->ends);
+    if (walk->least->awaited != NULL)
+        lh_chains_clear(&walk->chains);
     lh_op_buffer_clear(&walk->buffer);
 }
 
@@ -447,6 +491,18 @@ lh_least_of(LhLeast *least, uint32_t rank, bool communication)
     return walk.times;
 }
 
+GArray *
+lh_least_tails(LhLeast *least, uint32_t rank)
+{
+    Walk walk;
+
+    walk_begin(&walk, least, rank, true);
+    walk.tails = lh_tails_new();
+    walk_on(&walk);
+    walk_end(&walk);
+    return lh_tails_end(walk.tails);
+}
+
 LhLeastTimes
 lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communication,
                   LhTime *passes_ps)
@@ -459,7 +515,7 @@ lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communicati
     walk.rank = lh_rank_map(map, rank);
     walk_on(&walk);
     walk_end(&walk);
-    *passes_ps = walk.stream_ps[0];
+    *passes_ps = MAX(walk.stream_ps[0], walk.outside_ps);
     return walk.times;
 }
 

@@ -16,7 +16,8 @@ typedef struct _LhLeast LhLeast;
 typedef struct _LhLeastCalls LhLeastCalls;
 
 /* Sums by stream, and of two more: the host, and all kernels together, each as if it left the SMs
- * that it does not fill to others. Messages that several walks wait for are in none. */
+ * that it does not fill to others. Messages that several walks wait for are in none. That of the
+ * first stream has what it waits for, too, as far as lh_least_await() says. */
 enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     LhTime sums_ps[LH_LEAST_SUMS], first_ps[LH_LEAST_SUMS];
     /* Of first_ps of stream 0: the forward pass, and the backward pass without recomputation. */
     LhTime forward_ps, backward_ps;
+    LhTime accumulate_ps; /* of backward_ps: adding up gradients that were reduced */
 } LhLeastTimes;
 
 /* On the network of @params, with its models and its device, which are borrowed. Caller frees. */
@@ -38,13 +40,22 @@ LhLeast *lh_least_new(const LhSimParams *params, LhLeastCalls *calls);
 void lh_least_free(LhLeast *least);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLeast, lh_least_free)
 
+/* From now on the first stream's sums have what it waits for of the ops that are @awaited
+ * (sim/chains.h). */
+void lh_least_await(LhLeast *least, bool (*awaited)(const LhOp *op));
+
 /* The times of @rank. Without @communication, messages and collectives take none. */
 LhLeastTimes lh_least_of(LhLeast *least, uint32_t rank, bool communication);
+
+/* How long @rank takes at least from the end of each of its ops on (sim/tails.h): an LhTime for
+ * each op. Caller unrefs. */
+GArray *lh_least_tails(LhLeast *least, uint32_t rank);
 
 /*
  * The times of @rank of a program that is embedded in another one (program/embed.h), whose ranks
  * stand where @map says. Its ops may have been issued long before; all of them come after what the
- * first stream did before it, and *@passes_ps later at least this stream is through with it.
+ * first stream did before it, and *@passes_ps later at least what follows on this stream may begin:
+ * that comes after all ops that touch inputs or outputs.
  */
 LhLeastTimes lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communication,
                                LhTime *passes_ps);

@@ -189,6 +189,13 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
         start_flow(e, &ends, &route, sender->bytes);
 }
 
+/* What a message counts for where it is known what all messages of a rank hold together. */
+static uint16_t
+ctas_at_least(const LhEngine *e)
+{
+    return e->params->device->messages_hold > 0 ? 1 : 0;
+}
+
 /* The SMs that the op's kernel holds from now on, waiting or not. Its communicator spans the ranks
  * of the rank's group. */
 static void
@@ -199,6 +206,7 @@ hold_sms(LhEngine *e, LhSimRank *rank, LhNode *node)
     const LhPost *posts = e->matcher.posts;
     LhRoute route;
 
+    node->ctas = ctas_at_least(e);
     for (uint32_t i = node->posts; i != LH_NO_POST; i = posts[i].next) {
         lh_network_route(e->network, lh_post_source(&posts[i]), lh_post_destination(&posts[i]),
                          &route);
@@ -515,7 +523,7 @@ lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
         return;
     }
     if (e->contention) {
-        node->ctas = c->neighbours->ctas;
+        node->ctas = MAX(c->neighbours->ctas, ctas_at_least(e));
         lh_share_hold(e, rank, (int32_t)node->ctas);
     }
     if (c->algorithm == NULL) {

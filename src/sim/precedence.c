@@ -53,6 +53,12 @@ lh_precedence_wait(LhPrecedence *p, uint32_t event, LhTime takes_ps)
         g_array_append_val(p->waits, wait);
 }
 
+void
+lh_precedence_over(LhPrecedence *p, uint8_t tiers)
+{
+    g_array_index(p->events, LhEvent, p->events->len - 1).tiers = tiers;
+}
+
 LhOpEvents *
 lh_precedence_op(LhPrecedence *p, uint32_t rank, uint32_t op)
 {
@@ -156,4 +162,63 @@ lh_precedence_replay(const LhPrecedence *p, double (*share)(void *, const LhEven
             last_ps = MAX(last_ps, times[i]);
     }
     return last_ps;
+}
+
+/* ---- chains ---- */
+
+/* What came last of all that the event waits for; the first of those, if there are several. */
+static uint32_t
+last_before(const LhPrecedence *p, uint32_t index)
+{
+    const uint32_t end = waits_end(p, index);
+    uint32_t last = LH_NO_EVENT;
+    LhTime last_ps = 0;
+
+    for (uint32_t w = event_at(p, index)->waits_first; w < end; w++) {
+        const LhWait *wait = &g_array_index(p->waits, LhWait, w);
+        const LhTime at_ps = event_at(p, wait->event)->time_ps + wait->takes_ps;
+
+        if (last != LH_NO_EVENT && at_ps <= last_ps)
+            continue;
+        last = wait->event;
+        last_ps = at_ps;
+    }
+    return last;
+}
+
+static void
+reverse(GArray *path)
+{
+    for (guint i = 0; i < path->len / 2; i++) {
+        LhPathStep *a = &g_array_index(path, LhPathStep, i);
+        LhPathStep *b = &g_array_index(path, LhPathStep, path->len - 1 - i);
+        const LhPathStep step = *a;
+
+        *a = *b;
+        *b = step;
+    }
+}
+
+GArray *
+lh_precedence_chain(const LhPrecedence *p, uint32_t event)
+{
+    GArray *path = g_array_new(FALSE, FALSE, sizeof(LhPathStep));
+    uint32_t before;
+
+    for (; (before = last_before(p, event)) != LH_NO_EVENT; event = before) {
+        const LhEvent *to = event_at(p, event);
+        const LhEvent *from = event_at(p, before);
+        const LhPathStep step = { .from_ps = from->time_ps,
+                                  .to_ps = to->time_ps,
+                                  .rank = to->rank,
+                                  .op = to->op,
+                                  .peer = to->kind == LH_STEP_HOST ? to->rank : from->rank,
+                                  .kind = to->kind,
+                                  .tiers = to->tiers };
+
+        if (step.to_ps > step.from_ps)
+            g_array_append_val(path, step);
+    }
+    reverse(path);
+    return path;
 }

@@ -21,6 +21,7 @@ typedef struct {
     uint32_t waits_first; /* up to those of the next event; none: at the start of the run */
     uint32_t rank, op;    /* whose; of a message the sender's */
     uint8_t kind;         /* LhPathStepKind: what the time of its waits goes to */
+    uint8_t tiers;        /* LINKS: of which tiers, as of a step; 0: not kept */
 } LhEvent;
 
 typedef struct {
@@ -53,6 +54,9 @@ uint32_t lh_precedence_event(LhPrecedence *p, LhTime time_ps, uint32_t rank, uin
 /* The latest event waits for @event (LH_NO_EVENT: nothing), @takes_ps before it. */
 void lh_precedence_wait(LhPrecedence *p, uint32_t event, LhTime takes_ps);
 
+/* The time of the latest event's waits goes to links of @tiers. */
+void lh_precedence_over(LhPrecedence *p, uint8_t tiers);
+
 /* Of an op that is known or not; to change. Valid until the next call. */
 LhOpEvents *lh_precedence_op(LhPrecedence *p, uint32_t rank, uint32_t op);
 
@@ -71,3 +75,10 @@ bool lh_precedence_op_slack(const LhPrecedence *p, const LhTime *slack, uint32_t
  * NULL: all of it. */
 LhTime lh_precedence_replay(const LhPrecedence *p, double (*share)(void *, const LhEvent *),
                             void *data);
+
+/*
+ * The chain of what came last before @event, from the start of the run on: of LhPathStep, without
+ * those that take no time. Its steps lie end to end up to the event's time. A step is of the event
+ * that it leads to; its peer is the rank of the one that it comes from. Caller unrefs.
+ */
+GArray *lh_precedence_chain(const LhPrecedence *p, uint32_t event);

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define SLOWDOWN_MAX 1e18 /* a picosecond takes longer than a run may; keeps products finite */
-
 static void
 init_ranks(LhEngine *e)
 {
@@ -63,6 +61,18 @@ init_news(LhEngine *e)
 }
 
 static void
+init_tails(LhEngine *e)
+{
+    const GArray *tails = e->params->tails;
+
+    for (uint32_t i = 0; tails != NULL && i < tails->len; i++) {
+        const LhRankTails *t = &g_array_index(tails, LhRankTails, i);
+
+        e->ranks[t->rank].tails_ps = t->tails_ps;
+    }
+}
+
+static void
 init_stragglers(LhEngine *e)
 {
     const GArray *stragglers = e->params->stragglers;
@@ -76,7 +86,7 @@ init_stragglers(LhEngine *e)
         const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
 
         if (s->rank < e->ranks_count)
-            e->slowdown[s->rank] = MIN(e->slowdown[s->rank] * s->slowdown, SLOWDOWN_MAX);
+            e->slowdown[s->rank] = lh_cost_slowdown(e->params, (uint32_t)s->rank);
     }
 }
 
@@ -86,6 +96,7 @@ init_network(LhEngine *e)
     const LhSimParams *params = e->params;
     const uint32_t queues = e->ranks_count << e->streams_shift;
 
+    e->contention = !e->free_network && params->device->messages_hold > 0;
     for (uint32_t i = 0; i < LH_ROUTE_CLASSES && !e->free_network; i++)
         e->contention |= e->network->classes[i].ctas[LH_SPAN_NODE] > 0;
     lh_heap_reserve(&e->heap, queues);
@@ -94,6 +105,10 @@ init_network(LhEngine *e)
         lh_collectives_new(e->network, params->device,
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
                            e->folded ? &e->fold : NULL);
+    if (params->links != NULL) {
+        e->moving.load = lh_load_new(e->network->links_count, params->links, params->links_data);
+        lh_flows_load(e->moving.flows, e->moving.load);
+    }
     if (params->path)
         e->causes = lh_causes_new(e->network, e->moving.flows,
                                   params->network_model == LH_NETWORK_FAIR, params->precedence);
@@ -117,15 +132,13 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     e->free_network = params->cost != LH_COST_DEVICE;
     e->launch_ps = e->free_network ? 0 : params->device->kernel_launch_ps;
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
-    lh_cost_init(&e->cost, params->cost, params->device);
-    e->cost.framework = params->framework;
-    e->cost.trust = lh_call_trust(params->framework);
-    e->cost.serving = params->serving;
+    lh_cost_begin(&e->cost, params);
     init_ranks(e);
     init_aparts(e);
     init_news(e);
     init_network(e);
     init_stragglers(e);
+    init_tails(e);
     lh_memory_begins(e);
 }
 
@@ -152,6 +165,7 @@ lh_engine_clear(LhEngine *e)
     lh_causes_free(e->causes);
     lh_matcher_clear(&e->matcher);
     lh_flows_free(e->moving.flows);
+    lh_load_free(e->moving.load);
     lh_collectives_free(e->collectives);
     lh_heap_clear(&e->heap);
     lh_cost_clear(&e->cost);

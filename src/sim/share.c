@@ -64,8 +64,13 @@ lh_share_sms(LhEngine *e, LhSimRank *rank)
 void
 lh_share_change(LhEngine *e, LhSimRank *rank, int32_t ctas)
 {
+    const LhDevice *device = e->params->device;
+    double held;
+
     rank->ctas = (uint32_t)((int32_t)rank->ctas + ctas);
-    rank->speed = 1 - MIN((double)rank->ctas / (double)e->params->device->sm_count, HELD_MAX);
+    held = device->messages_hold > 0 ? (rank->ctas > 0 ? device->messages_hold : 0)
+                                     : (double)rank->ctas / (double)device->sm_count;
+    rank->speed = 1 - MIN(held, HELD_MAX);
     if (rank->computing > 0)
         lh_share_sms(e, rank);
 }

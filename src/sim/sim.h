@@ -7,7 +7,7 @@
 #include "model/framework.h"
 #include "program/program.h"
 #include "program/timeline.h"
-#include "sim/network/network.h"
+#include "sim/network/load.h"
 #include "sim/precedence.h"
 
 typedef enum {
@@ -24,6 +24,12 @@ typedef struct {
     uint64_t rank;
     double slowdown; /* compute on this rank takes this many times as long; >= 1 */
 } LhStraggler;
+
+/* How long @rank takes at least from the end of each of its ops on: lh_least_tails(). */
+typedef struct {
+    uint32_t rank;
+    GArray *tails_ps; /* of LhTime, by op */
+} LhRankTails;
 
 typedef struct {
     const LhProgram *program; /* borrowed */
@@ -52,6 +58,8 @@ typedef struct {
     bool unfolded;       /* every rank is simulated, also where one could stand for others */
     LhMemorySink memory; /* NULL: none */
     void *memory_data;
+    LhLinkSink links; /* NULL: none */
+    void *links_data;
     /* What a rank may hold: the first op that needs more is part of the result, and the run goes
      * on. 0: no limit. */
     uint64_t memory_limit_bytes;
@@ -69,6 +77,9 @@ typedef struct {
     /* A run that takes longer is abandoned, with an error; other threads may lower it. NULL: none.
      */
     const _Atomic LhTime *limit_ps;
+    /* Of LhRankTails, borrowed: of some ranks, with which it may be known earlier that a run will
+     * take longer. NULL: none. */
+    const GArray *tails;
     /* Set to the simulated time at which the run ended, failed or was abandoned; may be NULL. */
     LhTime *ended_ps;
 } LhSimParams;

@@ -95,18 +95,40 @@ work_at(const Pipeline *p, bool backward, uint32_t number)
                    .micro_batch = round * stages + within % stages };
 }
 
+/* How far a stage is: works behind it. */
+typedef struct {
+    uint32_t forward, backward;
+} Progress;
+
+/* What comes next; false: nothing. */
+static bool
+next_work(const Pipeline *p, uint32_t warmup, const Progress *done, Work *next)
+{
+    const uint32_t all = p->micro_batches * p->chunks;
+    const bool backward = done->forward == all || done->forward > warmup + done->backward;
+
+    if (done->backward == all)
+        return false;
+    *next = work_at(p, backward, backward ? done->backward : done->forward);
+    return true;
+}
+
+static void
+advance(Progress *done, const Work *work)
+{
+    done->forward += !work->backward;
+    done->backward += work->backward;
+}
+
 static void
 list_work(const Pipeline *p, uint32_t stage, uint32_t warmup)
 {
-    const uint32_t all = p->micro_batches * p->chunks;
-    GArray *work = p->work[stage];
-    uint32_t forward = 0, backward = 0;
+    Progress done = { 0 };
+    Work next;
 
-    while (backward < all) {
-        const bool next_backward = forward == all || forward > warmup + backward;
-        const Work next = work_at(p, next_backward, next_backward ? backward++ : forward++);
-
-        g_array_append_val(work, next);
+    while (next_work(p, warmup, &done, &next)) {
+        g_array_append_val(p->work[stage], next);
+        advance(&done, &next);
     }
 }
 
@@ -286,4 +308,130 @@ lh_step_turns(const LhStepParams *params)
     g_free(p.work);
     g_free(p.ends);
     return turns;
+}
+
+/* ---- how long it takes at least ---- */
+
+/* Stages at work, of which nothing is known but what a layer takes. */
+typedef struct {
+    Pipeline pipeline;
+    const LhStepLayerTimes *of;
+    bool overlap;                     /* gradients are reduced behind their layer */
+    uint32_t places, *layers;         /* [places] */
+    uint32_t *warmup;                 /* [stages] */
+    Progress *done;                   /* [stages] */
+    LhTime *stage_ps;                 /* [stages] what each has done has taken */
+    LhTime *forward_ps, *backward_ps; /* [places][micro-batches] when rows and gradients are there
+                                         at least; LH_TIME_NEVER: not known */
+} Play;
+
+static LhTime *
+made_at(const Play *play, bool backward, uint32_t at, uint32_t micro_batch)
+{
+    return (backward ? play->backward_ps : play->forward_ps) +
+           (size_t)at * play->pipeline.micro_batches + micro_batch;
+}
+
+/*
+ * Rows come from the place before: all work forward waits for them. Gradients come from the place
+ * behind: all work backward waits for these but the recomputation of the last layer, which is the
+ * first one. LH_TIME_NEVER: they are not there yet.
+ */
+static LhTime
+end_of_work(const Play *play, uint32_t stage, const Work *work)
+{
+    const LhStepLayerTimes *of = play->of;
+    const uint32_t at = place_of(&play->pipeline, stage, work->chunk);
+    const LhTime layers = play->layers[at], free_ps = play->stage_ps[stage];
+    const LhTime again_ps = layers == 0 ? 0 : (layers - 1) * of->recompute_ps;
+    LhTime given_ps = 0;
+
+    if (!work->backward && at > 0)
+        given_ps = *made_at(play, false, at - 1, work->micro_batch);
+    else if (work->backward && at + 1 < play->places)
+        given_ps = *made_at(play, true, at + 1, work->micro_batch);
+    if (given_ps == LH_TIME_NEVER)
+        return given_ps;
+    if (!work->backward)
+        return MAX(free_ps, given_ps) + layers * of->forward_ps;
+    return MAX(free_ps + layers * (of->recompute_ps + of->backward_ps),
+               given_ps + layers * of->backward_ps + again_ps);
+}
+
+/* What is accumulated behind the gradient that goes to the place before: of the last layer, or,
+ * where it waits for the end of all, of all of them. */
+static LhTime
+behind_gradient(const Play *play, uint32_t at)
+{
+    return (play->overlap ? MIN(play->layers[at], 1) : (LhTime)play->layers[at]) *
+           play->of->accumulate_ps;
+}
+
+/* As far as a stage comes; whether that is any further. */
+static bool
+play_stage(const Play *play, uint32_t stage)
+{
+    bool moved = false;
+    Work work;
+
+    while (next_work(&play->pipeline, play->warmup[stage], &play->done[stage], &work)) {
+        const uint32_t at = place_of(&play->pipeline, stage, work.chunk);
+        const LhTime end_ps = end_of_work(play, stage, &work);
+
+        if (end_ps == LH_TIME_NEVER)
+            break;
+        *made_at(play, work.backward, at, work.micro_batch) =
+            end_ps - (work.backward ? behind_gradient(play, at) : 0);
+        play->stage_ps[stage] = end_ps;
+        advance(&play->done[stage], &work);
+        moved = true;
+    }
+    return moved;
+}
+
+static LhTime
+play_all(const Play *play)
+{
+    LhTime longest_ps = 0;
+    bool moved = true;
+
+    while (moved) {
+        moved = false;
+        for (uint32_t stage = 0; stage < play->pipeline.stages; stage++)
+            moved |= play_stage(play, stage);
+    }
+    for (uint32_t stage = 0; stage < play->pipeline.stages; stage++)
+        longest_ps = MAX(longest_ps, play->stage_ps[stage]);
+    return longest_ps;
+}
+
+LhTime
+lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of)
+{
+    const uint32_t stages = lh_step_stages(params), places = stages * lh_step_chunks(params);
+    const size_t works = (size_t)places * params->micro_batches;
+    g_autofree uint32_t *layers = g_new(uint32_t, places), *warmup = g_new(uint32_t, stages);
+    g_autofree Progress *done = g_new0(Progress, stages);
+    g_autofree LhTime *stage_ps = g_new0(LhTime, stages), *ends_ps = g_new(LhTime, 2 * works);
+    const Play play = { .pipeline = { .stages = stages,
+                                      .chunks = lh_step_chunks(params),
+                                      .micro_batches = params->micro_batches },
+                        .of = of,
+                        .overlap =
+                            params->behaviour.overlap_reduce && !params->behaviour.unit_is_model,
+                        .places = places,
+                        .layers = layers,
+                        .warmup = warmup,
+                        .done = done,
+                        .stage_ps = stage_ps,
+                        .forward_ps = ends_ps,
+                        .backward_ps = ends_ps + works };
+
+    for (uint32_t at = 0; at < places; at++)
+        layers[at] = lh_step_chunk_begins(params, at + 1) - lh_step_chunk_begins(params, at);
+    for (uint32_t stage = 0; stage < stages; stage++)
+        warmup[stage] = lh_step_warmup(params, stage);
+    for (size_t i = 0; i < 2 * works; i++)
+        ends_ps[i] = LH_TIME_NEVER;
+    return play_all(&play);
 }

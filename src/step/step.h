@@ -121,6 +121,20 @@ uint32_t lh_step_chunk_begins(const LhStepParams *params, uint32_t place);
 /* Layers of a stage. */
 uint32_t lh_step_stage_layers(const LhStepParams *params, uint32_t stage);
 
+/* What each layer adds, for each micro-batch, to the time that the first stream of its stage works
+ * or waits for collectives of the layer's own. */
+typedef struct {
+    LhTime forward_ps, recompute_ps, backward_ps;
+    LhTime accumulate_ps; /* of backward_ps: adding up gradients of weights that were reduced */
+} LhStepLayerTimes;
+
+/*
+ * What the stages of a pipeline take at least: each does its works one after another, and rows and
+ * gradients take no time on their way. Both are the last that the first stream of a stage makes for
+ * a chunk, forward and backward, but for what it accumulates.
+ */
+LhTime lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of);
+
 /* The ranks of one stage, which follow one another; all ranks. */
 static inline uint64_t
 lh_step_stage_ranks(const LhStepParams *p)
@@ -165,6 +179,16 @@ uint64_t lh_step_peak(const LhProgram *program, uint64_t by_category[LH_CATEGORI
 /* What a program of a step was made with, or NULL for any other program. Its model is a copy of
  * what the builder needs of it: strings are NULL. */
 const LhStepParams *lh_step_params(const LhProgram *program);
+
+/* Streams of the programs of steps. */
+typedef enum {
+    LH_STEP_STREAM_COMPUTE,
+    LH_STEP_STREAM_TENSOR,
+    LH_STEP_STREAM_GATHER,
+    LH_STEP_STREAM_SCATTER,
+    LH_STEP_STREAM_PIPELINE, /* of a pipeline only */
+    LH_STEP_STREAMS,         /* the module's own come behind */
+} LhStepStream;
 
 /* The dimension of parallelism that an op of a step communicates for. */
 typedef enum {

@@ -128,15 +128,6 @@ typedef enum {
     LH_STEP_GROUPS
 } LhStepGroup;
 
-typedef enum {
-    LH_STEP_STREAM_COMPUTE,
-    LH_STEP_STREAM_TENSOR,
-    LH_STEP_STREAM_GATHER,
-    LH_STEP_STREAM_SCATTER,
-    LH_STEP_STREAM_PIPELINE, /* of a pipeline only */
-    LH_STEP_STREAMS,         /* the module's own come behind */
-} LhStepStream;
-
 /* Parts [part, part + count) of a tensor. */
 typedef struct {
     uint32_t tensor;

@@ -14,9 +14,11 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
@@ -26,6 +28,8 @@ CASE = ["dfa-2node", "--seq-length", "32K"]
 LARGE = ["--cluster", "hgx-h100:8", "--model", "llama-3-8b", "--seq-length", "512K",
          "--schedule", "te-a2a-p2p", "--schedule", "zigzag", "--schedule", "dfa-balanced"]
 LARGE_BYTES_MAX = 2 << 20
+OPENINGS = 3
+OPENING_S_MAX = 5  # beside an empty page; it takes 0.3 s to 1.5 s on two cores
 STEP = ["--step", "--schedule", "lasp", "--schedule", "ulysses", "--cluster", "lasp-dgx:1", "--model",
         "tnl-1b", "--seq-length", "16K", "--framework", "fairscale"]
 NAME = "<script>alert(1)</script>&\"'\n\x1b"
@@ -251,8 +255,8 @@ def hold_others(tool):
     return len(text)
 
 
-def complaints(page):
-    """What a browser says of a page; None without a browser."""
+def opened(page):
+    """What a browser writes that loads a page; None without a browser."""
     browser = shutil.which("chromium")
     if browser is None:
         return None
@@ -261,7 +265,33 @@ def complaints(page):
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=120,
                           env=dict(os.environ, HOME=str(page.parent)))
     assert done.returncode == 0 and "<html" in done.stdout, done.stderr
-    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return done.stderr
+
+
+def complaints(page):
+    """What a browser says of a page; None without a browser."""
+    said = opened(page)
+    return None if said is None else [line for line in said.splitlines() if "CONSOLE" in line]
+
+
+def seconds_to_open(page):
+    started = time.monotonic()
+    opened(page)
+    return time.monotonic() - started
+
+
+def hold_opening(tool):
+    """How much longer the page of 64 ranks takes to load than an empty one, which is what the browser itself
+    takes: the median of pairs."""
+    if shutil.which("chromium") is None:
+        return ""
+    page_of(tool, *LARGE)
+    empty = tool.folder / "empty.html"
+    empty.write_text('<!DOCTYPE html><html lang="en"><title>empty</title></html>\n')
+    more = statistics.median(seconds_to_open(tool.folder / "page.html") - seconds_to_open(empty)
+                             for _ in range(OPENINGS))
+    assert more < OPENING_S_MAX, more
+    return f", and loads it in {more:.2f} s more than an empty one"
 
 
 def hold_browser(tool):
@@ -289,6 +319,22 @@ def report_of(tool, *words, status=0):
     return page
 
 
+def hold_plan_paths(page, cluster):
+    """What made the time of the fastest way and of the runner-up adds up to it; no saving is more than the
+    path has."""
+    assert [heading for heading in page.headings if heading.startswith("What made the time")] == [
+        "What made the time of the fastest way", "What made the time of the runner-up"]
+    paths = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by what it waits for"]
+    phases = [rows[1:] for caption, rows in page.tables if caption == "The critical path, by phase"]
+    faster = [rows[1:] for caption, rows in page.tables if caption == "What faster ops save"]
+    assert len(paths) == len(phases) == len(faster) == 2
+    for rows, by_phase, ops, way in zip(paths, phases, faster, cluster["best"]):
+        assert rows[-1][0] == "makespan" and abs(number(rows[-1][1]) - way["iteration_s"] * 1e3) <= 0.051
+        assert abs(sum(number(row[1]) for row in rows[:-1]) - number(rows[-1][1])) < 0.051 * len(rows)
+        assert abs(sum(number(row[1]) for row in by_phase) - number(rows[-1][1])) < 0.051 * len(by_phase)
+        assert len(ops) == 10 and all(number(row[2]) < number(row[1]) for row in ops), ops
+
+
 def hold_plan(tool):
     """The page has the ways of the plan's JSON, and what the fastest one does."""
     page = report_of(tool, *PLAN, "--format", "json", "-o", "plan.json")
@@ -307,6 +353,7 @@ def hold_plan(tool):
     step = {row[0]: row[2] for row in page.table("The training step")[1:]}
     assert abs(number(step["time of an iteration"]) / cluster["best"][0]["iteration_s"] - 1) < 1e-3
     assert page.headings[0] == "How to train llama-7b" and len(page.strips) == 1 and len(page.pictures) == 2
+    hold_plan_paths(page, cluster)
     [command] = [words for words in page.words if words.startswith("longhaul plan ")]
     before = (tool.folder / "page.html").read_bytes()
     tool.call(*command.split()[1:])
@@ -390,7 +437,7 @@ def main():
         hold_validation(tool)
         hold_pdf(tool)
         size = hold_others(tool)
-        browser = hold_browser(tool)
+        browser = hold_browser(tool) + hold_opening(tool)
     print(f"pages are whole, run nothing and load nothing; of 64 ranks {size} bytes; {browser}")
     return 0
 

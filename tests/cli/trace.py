@@ -5,7 +5,8 @@ Both formats of `--trace` are decoded here, by what is public about them, and he
 `--timeline`, `--memory-timeline` and `show --format json` of the same case: every op is a slice with
 its times, on the row of its stream; slices of a row do not overlap; every message of the program,
 matched here once more, is one arrow, from the slice that sends it to the one that receives it, and
-points forward in time; and memory is the most and the last of every nanosecond.
+points forward in time; and memory is the most and the last of every nanosecond. What links carry
+over time adds up to the bytes that cross them.
 """
 
 import collections
@@ -13,6 +14,7 @@ import decimal
 import json
 import os
 import pathlib
+import struct
 import sys
 import tempfile
 
@@ -56,6 +58,8 @@ class Trace:
         self.slices = collections.defaultdict(list)  # track -> of Slice, as they begin
         self.sent, self.received = {}, {}  # message -> (track, time)
         self.memory = collections.defaultdict(list)  # rank -> of (time, bytes)
+        self.network = None  # its process
+        self.links = collections.defaultdict(list)  # name -> of (time, GB/s)
 
 
 # --- Chrome's JSON -------------------------------------------------------------------------------
@@ -73,7 +77,9 @@ def read_chrome(path):
     for event in document["traceEvents"]:
         rank, track, kind = event["pid"], (event["pid"], event.get("tid")), event["ph"]
         if kind == "M":
-            if event["name"] == "process_name":
+            if event["name"] == "process_name" and event["args"]["name"] == "network":
+                trace.network = rank
+            elif event["name"] == "process_name":
                 trace.ranks[rank] = event["args"]["name"]
             elif event["name"] == "thread_name":
                 trace.tracks[track] = event["args"]["name"]
@@ -82,6 +88,8 @@ def read_chrome(path):
         if kind == "X":
             end = time + whole_ns(decimal.Decimal(event["dur"]))
             trace.slices[track].append(Slice(event["name"], time, end, event["args"]))
+        elif kind == "C" and rank == trace.network:
+            trace.links[event["name"]].append((time, float(event["args"]["GB/s"])))
         elif kind == "C":
             trace.memory[rank].append((time, event["args"]["bytes"]))
         else:
@@ -133,11 +141,18 @@ class PerfettoReader:
         assert uuid not in self.uuids and uuid > 0
         if track[3]:
             rank = fields(track[3][0])[1][0] - 1
+            if name == b"network":
+                self.trace.network = rank
+                self.uuids[uuid] = ("network", rank)
+                return
             self.trace.ranks[rank] = name.decode()
             self.uuids[uuid] = ("rank", rank)
             return
         kind, value = self.uuids[track[5][0]]
-        if track[8]:
+        if kind == "network":
+            assert fields(track[8][0])[6] == [b"GB/s"]
+            self.uuids[uuid] = ("link", name.decode())
+        elif track[8]:
             assert kind == "rank" and fields(track[8][0])[3] == [3]
             self.uuids[uuid] = ("memory", value)
         elif kind == "rank":
@@ -159,6 +174,11 @@ class PerfettoReader:
         kind, of = self.uuids[sequence.track]
         [what] = event[9]
         assert time >= self.last.get(of, 0) or kind == "memory"
+        if kind == "link":
+            assert what == 4
+            [value] = struct.unpack("<d", event[44][0].to_bytes(8, "little"))
+            self.trace.links[of].append((time, value))
+            return
         if what == 4:
             assert kind == "memory"
             self.trace.memory[of].append((time, event[30][0]))
@@ -358,6 +378,67 @@ def hold_level(part, whole, low, high):
     assert early > 0 and late > 0, (early, late)
 
 
+LINKS = [  # schedule, other words
+    ("zigzag", []),
+    ("zigzag", ["--network", "fifo"]),
+    ("zigzag", ["--network", "alpha-beta"]),
+    ("allgather-kv", ["--collectives", "ring"]),
+    ("allgather-kv", ["--collectives", "fluid"]),
+]
+
+
+def hold_links(tool):
+    """Rates over time are the bytes that cross a tier, in each direction, and no link exceeds what it
+    can; only changes are told, and the end."""
+    for schedule, words in LINKS:
+        case = ["sim", "--schedule", schedule, "--cluster", "dfa-2node:2", *SHAPE, *words]
+        tool.call(*case, "--format", "json", "-o", "result.json")
+        [result] = tool.json("result.json")["results"]
+        crossing = int(result["sent_nic_bytes_sum"])
+        inside = int(result["sent_nvlink_bytes_sum"])
+        assert crossing > 0 and inside > 0
+        for ending in ("json", "pftrace"):
+            tool.call(*case, "-o", os.devnull, "--trace", "l." + ending, "--trace-links")
+            trace = read(tool.folder / ("l." + ending))
+            assert trace.network == RANKS["dfa-2node:2"] and len(trace.ranks) == trace.network
+            end = max(s.end for rows in trace.slices.values() for s in rows)
+            carried = collections.Counter()
+            for name, points in trace.links.items():
+                tier, way = name.split(",")[0].split()
+                carried[tier, way] += hold_link(points, end)
+                limit = {"nic": 12, "nvlink": 240}.get(tier, 1000)
+                assert "alpha-beta" in words or max(rate for _, rate in points) <= limit * 1.000001
+            for way in ("up", "down"):
+                assert abs(carried["nic", way] / crossing - 1) < 1e-3, (carried, crossing)
+                assert abs(carried["nvlink", way] / inside - 1) < 1e-2, (carried, inside)
+    hold_window_of_links(tool, case)
+    done = tool.call(*case, "--trace-links", status=2)
+    assert "--trace FILE" in done.stderr
+
+
+def hold_link(points, end):
+    """Bytes: GB/s times ns."""
+    times = [time for time, _ in points]
+    assert times == sorted(set(times)) and times[-1] <= end
+    assert points[-1][1] == 0
+    for (_, before), (time, after) in zip(points, points[1:]):
+        assert before != after or time == end
+    return sum(rate * (later - time) for (time, rate), (later, _) in zip(points, points[1:]))
+
+
+def hold_window_of_links(tool, case):
+    whole = read(tool.folder / "l.json").links
+    end = max(time for points in whole.values() for time, _ in points)
+    low, high = end // 3, end // 2
+    tool.call(*case, "-o", os.devnull, "--trace", "w.json", "--trace-links", "--time-window",
+              f"{low}ns:{high}ns")
+    for name, points in read(tool.folder / "w.json").links.items():
+        before = [point for point in whole[name] if point[0] <= low][-1:]
+        inside = [point for point in whole[name] if low < point[0] <= high]
+        wanted = [(low, rate) for _, rate in before] + inside
+        assert points in (wanted, wanted + [(high, wanted[-1][1])]), (name, points, wanted)
+
+
 def hold_files(tool):
     """The same bytes every time; nothing where nothing can be shown."""
     case = ["sim", "--schedule", "ring", "--ranks", "4", "--pass", "fwd", "-o", os.devnull]
@@ -386,6 +467,7 @@ def main():
         hold_step(tool)
         hold_run(tool)
         hold_parts(tool)
+        hold_links(tool)
         hold_files(tool)
     assert count > 0
     print(f"{len(CASES)} schedules, {count} arrows, a step, a run, parts of a run: as they were")

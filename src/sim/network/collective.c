@@ -5,9 +5,8 @@
  * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast in c
  * pieces (n-1) latency + (n-2+c)/c s / bandwidth. Links are not shared with anything else.
  */
-#include "sim/network/collective.h"
-
 #include "program/collective.h"
+#include "sim/network/script.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,6 +26,7 @@ typedef struct {
 
 struct _LhCommunicator {
     LhCommunicatorKey key;
+    uint32_t number; /* from 0, as they are asked for */
     uint32_t size;
     LhSpan span;
     uint32_t *turns;  /* by position: collectives issued so far */
@@ -360,6 +360,7 @@ communicator_of(LhCollectives *cs, const LhProgram *program, uint32_t rank, cons
         return c;
     c = g_new0(LhCommunicator, 1);
     c->key = key.key;
+    c->number = g_hash_table_size(cs->communicators);
     c->size = (uint32_t)lh_group_size(&c->key.group);
     c->span = lh_network_span(cs->network, &whole);
     c->turns = g_new0(uint32_t, c->size);
@@ -381,9 +382,9 @@ take_ticket(LhCollectives *cs)
     return cs->tickets_count++;
 }
 
-/* What the call sends to each member; NULL if its pieces are equal. */
+/* What the call sends to each member, or receives from each; NULL if its pieces are equal. */
 static uint64_t *
-pieces_of(const LhProgram *program, const LhCollectiveCall *call)
+pieces_of(const LhProgram *program, const LhCollectiveCall *call, bool sent)
 {
     uint64_t *pieces;
 
@@ -391,10 +392,13 @@ pieces_of(const LhProgram *program, const LhCollectiveCall *call)
         return NULL;
     pieces = g_new0(uint64_t, call->members);
     for (uint32_t t = 0; t < call->op->collective.tensors_count; t++) {
-        const uint64_t part_bytes = lh_region_part_bytes(program, call->op->collective.send[t]);
+        const LhRegion region =
+            sent ? call->op->collective.send[t] : call->op->collective.receive[t];
+        const uint64_t part_bytes = lh_region_part_bytes(program, region);
 
-        for (uint32_t to = 0; to < call->members; to++)
-            pieces[to] += lh_collective_sent_parts(call, t, to) * part_bytes;
+        for (uint32_t peer = 0; peer < call->members; peer++)
+            pieces[peer] += part_bytes * (sent ? lh_collective_sent_parts(call, t, peer)
+                                               : lh_collective_received_parts(call, t, peer));
     }
     return pieces;
 }
@@ -418,7 +422,7 @@ lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank,
                                     .turn = communicator->turns[call.position]++,
                                     .position = call.position,
                                     .bytes = op->collective.wire_bytes,
-                                    .pieces = pieces_of(program, &call) };
+                                    .pieces = pieces_of(program, &call, true) };
     return ticket;
 }
 
@@ -451,30 +455,40 @@ algorithm_of(const LhCollectives *cs, const LhCollective *c)
     return algorithms[c->model][c->kind];
 }
 
+/* What a collective is, as one call of it says, before anyone has joined. */
+static LhCollective
+describe(LhCollectives *cs, const Ticket *ticket)
+{
+    LhCommunicator *communicator = ticket->communicator;
+    LhCollective c = { .communicator = communicator,
+                       .kind = ticket->kind,
+                       .turn = ticket->turn,
+                       .size = communicator->size,
+                       .likes = communicator->likes,
+                       .shard_bytes = ticket->bytes };
+    const Ways *ways;
+
+    c.steps = lh_collective_steps(c.kind, c.size);
+    c.model = model_of(cs, &c);
+    c.algorithm = algorithm_of(cs, &c);
+    ways = ways_of(cs->network, communicator, c.kind);
+    c.rings = &ways->rings;
+    c.neighbours = &ways->neighbours;
+    return c;
+}
+
 static LhCollective *
 collective_of(LhCollectives *cs, const Ticket *ticket)
 {
     LhCommunicator *communicator = ticket->communicator;
     LhCollective *c = communicator->open;
-    const Ways *ways;
 
     while (c != NULL && c->turn != ticket->turn)
         c = c->next;
     if (c != NULL)
         return c;
-    c = g_new0(LhCollective, 1);
-    c->communicator = communicator;
-    c->kind = ticket->kind;
-    c->turn = ticket->turn;
-    c->size = communicator->size;
-    c->likes = communicator->likes;
-    c->steps = lh_collective_steps(c->kind, c->size);
-    c->shard_bytes = ticket->bytes;
-    c->model = model_of(cs, c);
-    c->algorithm = algorithm_of(cs, c);
-    ways = ways_of(cs->network, communicator, c->kind);
-    c->rings = &ways->rings;
-    c->neighbours = &ways->neighbours;
+    c = g_new(LhCollective, 1);
+    *c = describe(cs, ticket);
     if (c->algorithm == &lh_algorithm_fluid)
         c->delay_ps = lh_ring_delays_get(cs->delays, c,
                                          hops_of(cs->network, communicator, &communicator->rails));
@@ -637,6 +651,73 @@ const LhRingHop *
 lh_collective_hops(const LhCollectives *cs, const LhCollective *c)
 {
     return hops_of(cs->network, c->communicator, &c->communicator->rails);
+}
+
+/* ---- scripts ---- */
+
+uint32_t
+lh_script_add(LhScript *script, LhScriptKind kind, uint32_t peer, uint64_t bytes,
+              const uint32_t *after, uint32_t after_count)
+{
+    uint32_t known[LH_RINGS_MAX + 1];
+    LhScriptMessage message = { .kind = kind,
+                                .peer = member(script->collective->communicator, peer),
+                                .bytes = bytes,
+                                .after = known };
+
+    g_assert(after_count <= G_N_ELEMENTS(known));
+    for (uint32_t i = 0; i < after_count; i++)
+        if (after[i] != LH_SCRIPT_NONE)
+            known[message.after_count++] = after[i];
+    script->tell(script->data, &message);
+    return script->count++;
+}
+
+void
+lh_script_join(LhScript *script)
+{
+    lh_script_add(script, LH_SCRIPT_JOIN, 0, 0, NULL, 0);
+}
+
+/* What a closed form stands for. */
+static const LhAlgorithm *
+scripted(const LhCollective *c)
+{
+    if (c->algorithm != NULL)
+        return c->algorithm;
+    return algorithms[c->size > LH_RING_MEMBERS_MAX ? LH_COLLECTIVES_FLUID : LH_COLLECTIVES_RING]
+                     [c->kind];
+}
+
+uint32_t
+lh_collectives_number(LhCollectives *cs, const LhScriptCall *of)
+{
+    const LhCommunicator *communicator = communicator_of(cs, of->program, of->rank, of->op);
+
+    if (communicator == NULL ||
+        lh_group_position(&of->op->collective.group, of->rank) == UINT32_MAX)
+        return UINT32_MAX;
+    return communicator->number;
+}
+
+void
+lh_collectives_script(LhCollectives *cs, const LhScriptCall *of,
+                      void (*tell)(void *data, const LhScriptMessage *message), void *data)
+{
+    const LhCollectiveCall call = lh_collective_call(of->op, of->counts, of->rank);
+    g_autofree uint64_t *sent = pieces_of(of->program, &call, true);
+    g_autofree uint64_t *received = pieces_of(of->program, &call, false);
+    g_autofree uint64_t **pieces = g_new0(uint64_t *, call.members);
+    LhCollective c =
+        describe(cs, &(Ticket){ .communicator = communicator_of(cs, of->program, of->rank, of->op),
+                                .kind = of->op->collective.kind,
+                                .bytes = of->op->collective.wire_bytes });
+    LhScript script = { .collective = &c, .tell = tell, .data = data };
+
+    pieces[call.position] = sent;
+    c.pieces = sent != NULL ? pieces : NULL;
+    c.received = received;
+    scripted(&c)->script(&c, call.position, &script);
 }
 
 /* ---- closed forms ---- */

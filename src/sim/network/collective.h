@@ -14,6 +14,7 @@
 typedef struct _LhCollective LhCollective;
 typedef struct _LhCollectives LhCollectives;
 typedef struct _LhCommunicator LhCommunicator;
+typedef struct _LhScript LhScript;
 
 /* Bytes on the way from one member to another, by position in the group. */
 typedef struct {
@@ -37,6 +38,8 @@ typedef struct {
     void (*joined)(LhCollective *c, uint32_t position);
     void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
     void (*arrived)(LhCollective *c, const LhHop *hop); /* NULL: no matter */
+    /* All that the member at @position sends and receives (script.h). */
+    void (*script)(const LhCollective *c, uint32_t position, LhScript *script);
 } LhAlgorithm;
 
 extern const LhAlgorithm lh_algorithm_ring;     /* all-gather, reduce-scatter, all-reduce */
@@ -77,6 +80,7 @@ struct _LhCollective {
     uint32_t steps;                 /* pieces that a member of a ring passes on; not: broadcast */
     uint64_t shard_bytes;           /* of one rank */
     uint64_t **pieces;              /* of uneven all-to-alls: by member, bytes to each; else NULL */
+    const uint64_t *received;       /* of a script of these: bytes from each member; else NULL */
     LhCollectiveModel model;        /* its own: not auto */
     const LhAlgorithm *algorithm;   /* NULL: closed form */
     const LhRings *rings;           /* all-to-all, broadcast: one in group order */
@@ -133,6 +137,13 @@ static inline uint64_t
 lh_collective_piece(const LhCollective *c, uint32_t from, uint32_t to)
 {
     return c->pieces != NULL ? c->pieces[from][to] : c->shard_bytes / c->size;
+}
+
+/* For scripts of all-to-alls: what comes from member @from. */
+static inline uint64_t
+lh_collective_incoming(const LhCollective *c, uint32_t from)
+{
+    return c->received != NULL ? c->received[from] : c->shard_bytes / c->size;
 }
 
 /* For algorithms: the member @distance, less than the size, behind @position in the group's order.

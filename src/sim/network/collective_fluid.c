@@ -20,7 +20,7 @@
  * Left out: members far behind the slowest hop, which are through earlier in a ring of pieces; and
  * members that start sending before the last one is there.
  */
-#include "sim/network/collective.h"
+#include "sim/network/script.h"
 
 #include <math.h>
 
@@ -60,7 +60,47 @@ ends(const LhCollective *c, uint32_t position)
     return c->size == 1 ? 0 : 2 * c->rings->count + 1; /* one for the end of all */
 }
 
-const LhAlgorithm lh_algorithm_fluid = { .together = true, .ends = ends, .joined = joined };
+/* The bytes of the rings in which @b follows @a. */
+static uint64_t
+flow_bytes(const LhCollective *c, uint32_t a, uint32_t b)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t r = 0; r < c->rings->count; r++)
+        if (lh_rings_next(c->rings, r, a) == b)
+            bytes += c->steps * lh_piece_bytes(c->shard_bytes, r, c->rings->count);
+    return bytes;
+}
+
+/* Whether an earlier ring than @ring has the same neighbour. */
+static bool
+is_told(const LhCollective *c, uint32_t ring, uint32_t position,
+        uint32_t (*neighbour)(const LhRings *, uint32_t, uint32_t))
+{
+    for (uint32_t r = 0; r < ring; r++)
+        if (neighbour(c->rings, r, position) == neighbour(c->rings, ring, position))
+            return true;
+    return false;
+}
+
+static void
+script(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    for (uint32_t r = 0; r < c->rings->count && c->size > 1; r++) {
+        const uint32_t next = lh_rings_next(c->rings, r, position);
+        const uint32_t before = lh_rings_previous(c->rings, r, position);
+
+        if (!is_told(c, r, position, lh_rings_next))
+            lh_script_add(script, LH_SCRIPT_SEND, next, flow_bytes(c, position, next), NULL, 0);
+        if (!is_told(c, r, position, lh_rings_previous))
+            lh_script_add(script, LH_SCRIPT_RECEIVE, before, flow_bytes(c, before, position), NULL,
+                          0);
+    }
+}
+
+const LhAlgorithm lh_algorithm_fluid = {
+    .together = true, .ends = ends, .joined = joined, .script = script
+};
 
 /* ---- latency ---- */
 

@@ -10,7 +10,7 @@
  * all-gather: a member begins the second when it has sent and received all of the first. Left out:
  * what NCCL gives each peer of channels, and its splitting of messages.
  */
-#include "sim/network/collective.h"
+#include "sim/network/script.h"
 
 #define UNDER_WAY_MAX 64
 
@@ -97,6 +97,41 @@ arrived(LhCollective *c, const LhHop *hop)
     go_on(c, hop->to);
 }
 
-const LhAlgorithm lh_algorithm_one_shot = {
-    .member_size = sizeof(Member), .ends = ends, .joined = joined, .left = left, .arrived = arrived
-};
+/* A send waits for the one that it may not be under way with. */
+static void
+script_round(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    uint32_t sends[UNDER_WAY_MAX];
+
+    for (uint32_t i = 0; i < UNDER_WAY_MAX; i++)
+        sends[i] = LH_SCRIPT_NONE;
+    for (uint32_t distance = 1; distance < c->size; distance++) {
+        const uint32_t to = lh_collective_further(c, position, distance);
+        const uint32_t from = lh_collective_further(c, position, c->size - distance);
+        const bool pieces = c->kind == LH_COLL_ALL_TO_ALL;
+        uint32_t *send = &sends[distance % UNDER_WAY_MAX];
+
+        *send =
+            lh_script_add(script, LH_SCRIPT_SEND, to,
+                          pieces ? lh_collective_piece(c, position, to) : c->shard_bytes, send, 1);
+        lh_script_add(script, LH_SCRIPT_RECEIVE, from,
+                      pieces ? lh_collective_incoming(c, from) : c->shard_bytes, NULL, 0);
+    }
+}
+
+static void
+script(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    script_round(c, position, script);
+    if (c->kind != LH_COLL_ALL_REDUCE)
+        return;
+    lh_script_join(script);
+    script_round(c, position, script);
+}
+
+const LhAlgorithm lh_algorithm_one_shot = { .member_size = sizeof(Member),
+                                            .ends = ends,
+                                            .joined = joined,
+                                            .left = left,
+                                            .arrived = arrived,
+                                            .script = script };

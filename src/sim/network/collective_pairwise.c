@@ -3,7 +3,7 @@
  * k further and receives from k back; both ends must be through with step k - 1. A piece is 1/n of
  * the member's tensor unless the call says otherwise; an empty one is a message of no bytes.
  */
-#include "sim/network/collective.h"
+#include "sim/network/script.h"
 
 typedef struct {
     uint32_t step; /* 1 .. n - 1; n: through; 0: not there */
@@ -80,6 +80,24 @@ arrived(LhCollective *c, const LhHop *hop)
         begin_step(c, hop->to, to->step + 1);
 }
 
-const LhAlgorithm lh_algorithm_pairwise = {
-    .member_size = sizeof(Partner), .ends = ends, .joined = joined, .arrived = arrived
-};
+static void
+script(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    uint32_t before[2] = { LH_SCRIPT_NONE, LH_SCRIPT_NONE };
+
+    for (uint32_t step = 1; step < c->size; step++) {
+        const uint32_t to = sends_to(c, position, step), from = receives_from(c, position, step);
+        const uint32_t send = lh_script_add(script, LH_SCRIPT_SEND, to,
+                                            lh_collective_piece(c, position, to), before, 2);
+
+        before[1] = lh_script_add(script, LH_SCRIPT_RECEIVE, from, lh_collective_incoming(c, from),
+                                  before, 2);
+        before[0] = send;
+    }
+}
+
+const LhAlgorithm lh_algorithm_pairwise = { .member_size = sizeof(Partner),
+                                            .ends = ends,
+                                            .joined = joined,
+                                            .arrived = arrived,
+                                            .script = script };

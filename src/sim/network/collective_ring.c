@@ -9,7 +9,7 @@
  * Chain, in group order: the root sends all pieces, the others pass on what they receive; the last
  * keeps it. By `direct` it is one piece.
  */
-#include "sim/network/collective.h"
+#include "sim/network/script.h"
 
 typedef struct {
     uint32_t started, left, received; /* pieces */
@@ -120,14 +120,98 @@ chain_ends(const LhCollective *c, uint32_t position)
     return first && last ? 0 : (first || last ? 1 : 2) * pieces_count(c);
 }
 
+/* ---- scripts ---- */
+
+/* The rings in which a member has one neighbour, on one side. */
+typedef struct {
+    uint32_t peer;
+    uint64_t lanes;
+    uint64_t bytes; /* of a piece of each */
+    uint32_t last;  /* the last message to it or from it */
+} Side;
+
+/* Of the next ones, or of the previous ones; returns how many there are. */
+static uint32_t
+find_sides(const LhCollective *c, uint32_t position, bool next, Side sides[LH_RINGS_MAX])
+{
+    uint32_t count = 0, at;
+
+    for (uint32_t r = 0; r < c->rings->count; r++) {
+        const uint32_t peer =
+            next ? lh_rings_next(c->rings, r, position) : lh_rings_previous(c->rings, r, position);
+
+        for (at = 0; at < count && sides[at].peer != peer; at++)
+            continue;
+        if (at == count)
+            sides[count++] = (Side){ .peer = peer, .last = LH_SCRIPT_NONE };
+        sides[at].lanes |= UINT64_C(1) << r;
+        sides[at].bytes += lh_piece_bytes(c->shard_bytes, r, c->rings->count);
+    }
+    return count;
+}
+
+/* One piece of each ring: what came last goes on, behind what left last. */
+static void
+script_step(LhScript *script, Side *nexts, uint32_t nexts_count, Side *before,
+            uint32_t before_count)
+{
+    uint32_t after[LH_RINGS_MAX + 1];
+
+    for (uint32_t i = 0; i < nexts_count; i++) {
+        uint32_t count = 0;
+
+        after[count++] = nexts[i].last;
+        for (uint32_t k = 0; k < before_count; k++)
+            if ((before[k].lanes & nexts[i].lanes) != 0)
+                after[count++] = before[k].last;
+        nexts[i].last =
+            lh_script_add(script, LH_SCRIPT_SEND, nexts[i].peer, nexts[i].bytes, after, count);
+    }
+    for (uint32_t k = 0; k < before_count; k++)
+        before[k].last = lh_script_add(script, LH_SCRIPT_RECEIVE, before[k].peer, before[k].bytes,
+                                       &before[k].last, 1);
+}
+
+static void
+ring_script(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    Side nexts[LH_RINGS_MAX], before[LH_RINGS_MAX];
+    uint32_t nexts_count, before_count;
+
+    if (c->size == 1)
+        return;
+    nexts_count = find_sides(c, position, true, nexts);
+    before_count = find_sides(c, position, false, before);
+    for (uint32_t k = 0; k < c->steps; k++)
+        script_step(script, nexts, nexts_count, before, before_count);
+}
+
+static void
+chain_script(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    const uint32_t count = pieces_count(c);
+    uint32_t after[2] = { LH_SCRIPT_NONE, LH_SCRIPT_NONE }; /* the last one received, and sent */
+
+    for (uint32_t k = 0; k < count && c->size > 1; k++) {
+        const uint64_t bytes = lh_piece_bytes(c->shard_bytes, k, count);
+
+        if (position > 0)
+            after[0] = lh_script_add(script, LH_SCRIPT_RECEIVE, position - 1, bytes, &after[0], 1);
+        if (position + 1 < c->size)
+            after[1] = lh_script_add(script, LH_SCRIPT_SEND, position + 1, bytes, after, 2);
+    }
+}
+
 const LhAlgorithm lh_algorithm_ring = { .member_size = sizeof(Member),
                                         .ends = ring_ends,
                                         .joined = joined,
                                         .left = left,
-                                        .arrived = arrived };
+                                        .arrived = arrived,
+                                        .script = ring_script };
 
 const LhAlgorithm lh_algorithm_chain = { .member_size = sizeof(Member),
                                          .ends = chain_ends,
                                          .joined = joined,
                                          .left = left,
-                                         .arrived = arrived };
+                                         .arrived = arrived,
+                                         .script = chain_script };

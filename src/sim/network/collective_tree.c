@@ -8,7 +8,7 @@
  * has, over the members in that ring's order. Left out: trees of nodes with chains inside them; the
  * trees here are over ranks.
  */
-#include "sim/network/collective.h"
+#include "sim/network/script.h"
 
 #define TREES 2 /* for each ring */
 #define CHILDREN 2
@@ -210,8 +210,80 @@ ends(const LhCollective *c, uint32_t position)
     return count;
 }
 
+/* ---- scripts ---- */
+
+/* A member's neighbours in a tree, and the last message from and to each, by direction. */
+typedef struct {
+    uint32_t parent, children[CHILDREN];
+    uint32_t to_parent, from_parent, to_children[CHILDREN], from_children[CHILDREN];
+} Branch;
+
+static Branch
+branch_of(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    Branch b = { .parent = parent_of(c, tree, position),
+                 .to_parent = LH_SCRIPT_NONE,
+                 .from_parent = LH_SCRIPT_NONE };
+
+    for (uint32_t i = 0; i < CHILDREN; i++) {
+        b.children[i] = child_of(c, tree, position, i);
+        b.to_children[i] = b.from_children[i] = LH_SCRIPT_NONE;
+    }
+    return b;
+}
+
+static void
+script_children(LhScript *script, Branch *b, uint64_t bytes, bool send)
+{
+    for (uint32_t i = 0; i < CHILDREN; i++) {
+        /* The root sends on what it has from all of its children. */
+        const bool root = b->parent == NOBODY;
+        const uint32_t after[] = { b->to_children[i], root ? b->from_children[0] : b->from_parent,
+                                   root ? b->from_children[1] : LH_SCRIPT_NONE };
+
+        if (b->children[i] == NOBODY)
+            continue;
+        if (send)
+            b->to_children[i] = lh_script_add(script, LH_SCRIPT_SEND, b->children[i], bytes, after,
+                                              G_N_ELEMENTS(after));
+        else
+            b->from_children[i] = lh_script_add(script, LH_SCRIPT_RECEIVE, b->children[i], bytes,
+                                                &b->from_children[i], 1);
+    }
+}
+
+/* A piece comes from the children and goes to the parent, and back. */
+static void
+script_piece(LhScript *script, Branch *b, uint64_t bytes)
+{
+    script_children(script, b, bytes, false);
+    if (b->parent != NOBODY) {
+        const uint32_t after[] = { b->to_parent, b->from_children[0], b->from_children[1] };
+
+        b->to_parent =
+            lh_script_add(script, LH_SCRIPT_SEND, b->parent, bytes, after, G_N_ELEMENTS(after));
+        b->from_parent =
+            lh_script_add(script, LH_SCRIPT_RECEIVE, b->parent, bytes, &b->from_parent, 1);
+    }
+    script_children(script, b, bytes, true);
+}
+
+static void
+script(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    for (uint32_t tree = 0; tree < trees_count(c) && c->size > 1; tree++) {
+        const uint64_t bytes = tree_bytes(c, tree);
+        const uint32_t pieces = lh_pipeline_pieces(bytes);
+        Branch branch = branch_of(c, tree, position);
+
+        for (uint32_t piece = 0; piece < pieces; piece++)
+            script_piece(script, &branch, lh_piece_bytes(bytes, piece, pieces));
+    }
+}
+
 const LhAlgorithm lh_algorithm_tree = { .member_size = sizeof(Place[TREES]),
                                         .ends = ends,
                                         .joined = joined,
                                         .left = left,
-                                        .arrived = arrived };
+                                        .arrived = arrived,
+                                        .script = script };

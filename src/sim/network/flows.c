@@ -138,9 +138,18 @@ transfer_ps(double bytes, double rate)
     return lh_time_from_ps(bytes / rate * (double)LH_PS_PER_S);
 }
 
-/* Without sharing, a message's end is known when it starts. */
+/* Of a flow that is not shared, which takes @takes_ps. */
+static double
+mean_rate(const LhFlow *flow, LhTime takes_ps)
+{
+    return flow->remaining_bytes / ((double)takes_ps * S_PER_PS);
+}
+
+/* Without sharing, a message's end is known when it starts: @begins_ps, which may be later than
+ * now.
+ */
 static LhTime
-unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
+unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes, LhTime *begins_ps)
 {
     double narrowest =
         route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
@@ -154,7 +163,8 @@ unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
             start = MAX(start, link->free_ps);
     }
     /* Later than any run: what queues behind it needs no better time. */
-    start = MIN(start, 2 * LH_TIME_LONGEST) + transfer_ps((double)bytes, narrowest);
+    *begins_ps = MIN(start, 2 * LH_TIME_LONGEST);
+    start = *begins_ps + transfer_ps((double)bytes, narrowest);
     for (uint32_t i = 0; i < route->links_count; i++)
         f->links[route->links[i]].free_ps = start;
     return start;
@@ -186,8 +196,13 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
     flow->updated_ps = now;
     flow->links_count = 0;
     lh_flows_count(f, route, bytes);
+    if (f->load != NULL)
+        lh_load_start(f->load, index, route);
     if (f->model != LH_NETWORK_FAIR || bytes == 0) {
-        flow->finish_ps = bytes == 0 ? now : unshared_finish(f, now, route, bytes);
+        flow->finish_ps =
+            bytes == 0 ? now : unshared_finish(f, now, route, bytes, &flow->updated_ps);
+        if (f->load != NULL && f->model == LH_NETWORK_ALPHA_BETA && flow->finish_ps > now)
+            lh_load_rate(f->load, index, mean_rate(flow, flow->finish_ps - now));
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
         return index;
     }
@@ -206,6 +221,8 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
     lh_fair_attach(f, index);
     if (!lh_fair_claim(f, index)) {
         flow->rate = flow->narrowest_rate;
+        if (f->load != NULL)
+            lh_load_rate(f->load, index, flow->rate);
         flow->bottleneck = flow->narrowest;
         flow->finish_ps = now + transfer_ps((double)bytes, flow->rate);
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
@@ -233,11 +250,19 @@ set_rate(LhFlows *f, uint32_t index, LhTime now)
     flow->remaining_bytes = MAX(flow->remaining_bytes, 0);
     flow->updated_ps = now;
     flow->rate = flow->next_rate;
+    if (f->load != NULL)
+        lh_load_rate(f->load, index, flow->rate);
     flow->finish_ps = now + transfer_ps(flow->remaining_bytes, flow->rate);
     /* A flow that slows down keeps its early key: its event finds that it is not due and re-keys.
      */
     if (flow->finish_ps < key || before == 0)
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
+}
+
+void
+lh_flows_load(LhFlows *f, LhLoad *load)
+{
+    f->load = load;
 }
 
 void
@@ -268,8 +293,23 @@ lh_flows_settle(LhFlows *f, LhTime now)
             tell(f, now);
         lh_fair_end(f);
     }
+    if (f->load != NULL)
+        lh_load_tell(f->load, now);
     while (f->retired.count > 0)
         lh_indices_push(&f->free, f->retired.items[--f->retired.count]);
+}
+
+/* The last byte of the flow is out. */
+static void
+unload(LhFlows *f, uint32_t index, LhTime now)
+{
+    const LhFlow *flow = &f->flows[index];
+
+    if (f->model == LH_NETWORK_FIFO)
+        lh_load_end_alone(f->load, index, flow->updated_ps, now,
+                          mean_rate(flow, now - flow->updated_ps));
+    else
+        lh_load_end(f->load, index);
 }
 
 bool
@@ -281,6 +321,8 @@ lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
         return false;
     }
+    if (f->load != NULL)
+        unload(f, index, now);
     if (flow->links_count > 0)
         lh_fair_detach(f, index);
     lh_delays_add(&f->delays, now, flow->latency_ps, index);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/heap.h"
-#include "sim/network/network.h"
+#include "sim/network/load.h"
 
 typedef struct _LhFlows LhFlows;
 
@@ -36,6 +36,10 @@ typedef struct {
 
 /* From now on @watch (copied) is told by lh_flows_settle(). */
 void lh_flows_watch(LhFlows *flows, const LhFlowsWatch *watch);
+
+/* From now on @load, which is borrowed, follows all messages; rates are told by lh_flows_settle().
+ */
+void lh_flows_load(LhFlows *flows, LhLoad *load);
 
 /* Handles the heap event of flow @index: true if its last byte has been sent, so that only its
  * latency is left. */

@@ -86,6 +86,7 @@ struct _LhFlows {
     uint32_t shares_count, shares_capacity;
     LhDelays delays;    /* of flows that have been sent */
     LhFlowsWatch watch; /* all NULL: nobody's */
+    LhLoad *load;       /* NULL: nobody wants to know */
 };
 
 static inline void

@@ -1,0 +1,59 @@
+/*
+ * What a cluster's tools print: whatever is read agrees with itself, and makes a topology that can
+ * be simulated, or an error that says why not.
+ */
+#include "fuzz.h"
+
+#include "import/told_topology.h"
+
+#include <math.h>
+#include <string.h>
+
+static void
+check_cluster(const LhToldCluster *cluster)
+{
+    for (int kind = 0; kind < LH_TOLD_KINDS; kind++) {
+        const LhTold *told = &cluster->told[kind];
+
+        g_assert(!told->known || (isfinite(told->value) && told->value >= 0));
+        g_assert(!told->known || g_str_has_prefix(told->place, FUZZ_NAME ":"));
+        g_assert(!told->known || g_utf8_validate(told->source, -1, NULL));
+    }
+    g_assert(cluster->times->len == cluster->places->len);
+}
+
+static void
+check_topology(const LhToldCluster *cluster)
+{
+    g_autoptr(LhTopology) base = fuzz_topology();
+    g_autoptr(LhDevice) device = fuzz_device();
+    const LhToldParams params = { "made", base, NULL };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhToldTopology) made = lh_told_topology(cluster, &params, &error);
+    g_autoptr(LhTopology) topology = NULL;
+
+    fuzz_check(made != NULL, error, NULL);
+    if (made == NULL)
+        return;
+    topology = lh_topology_parse(FUZZ_NAME, made->document, made->length, &error);
+    fuzz_check_file(topology != NULL, error);
+    g_assert(topology != NULL && made->fields->len > 0);
+    fuzz_play_ring(topology, device);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GError) error = NULL;
+    const char *const text = (const char *)data;
+    const bool ok = lh_told_parse(cluster, FUZZ_NAME, text, size, &error);
+
+    fuzz_check_file(ok, error);
+    check_cluster(cluster);
+    if (!ok)
+        return 0;
+    check_topology(cluster);
+    g_assert(lh_told_parse(cluster, FUZZ_NAME, text, size, NULL));
+    return 0;
+}

@@ -1,0 +1,176 @@
+/*
+ * longhaul topology: makes a topology file from what a cluster's tools print.
+ */
+#include "base/data.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "cli/command.h"
+#include "report/describe_told.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define FILES_MAX 256
+#define NAME_BYTES_MAX 4096
+
+typedef struct {
+    GPtrArray *from; /* of char * */
+    char *base;      /* NULL: none */
+    char *device;    /* NULL: the base's */
+    char *output;    /* NULL, "-": standard output */
+} Options;
+
+static const LhField options[] = {
+    { .name = "from",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(Options, from),
+      .min = 1,
+      .max = FILES_MAX,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "What one tool printed: nvidia-smi topo -m, NCCL's topology XML, a program of "
+                     "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The "
+                     "content tells which." },
+    { .name = "base",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, base),
+      .min = 1,
+      .max = NAME_BYTES_MAX,
+      .placeholder = "NAME",
+      .names = "topologies",
+      .description = "A word of longhaul list clusters, or a file: its fields are kept, with their "
+                     "provenance, where no file says them." },
+    { .name = "device",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, device),
+      .min = 1,
+      .max = NAME_BYTES_MAX,
+      .placeholder = "NAME",
+      .names = "devices",
+      .description =
+          "The GPU, a word of longhaul list devices, or a file; default: that of --base." },
+    { .name = "output",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, output),
+      .flags = LH_COMMAND_OUTPUT,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "File to write the topology to, and print a table of its fields; default -, "
+                     "standard output, without the table." },
+    { .name = NULL },
+};
+
+static bool
+is_file(const char *path)
+{
+    return path != NULL && strcmp(path, "-") != 0;
+}
+
+static bool
+check_output(const Options *o, GError **error)
+{
+    if (o->from == NULL || o->from->len == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "topology: no files: give --from FILE, which is what a tool printed");
+        return false;
+    }
+    for (guint i = 0; is_file(o->output) && i < o->from->len; i++) {
+        if (lh_output_same(o->output, g_ptr_array_index(o->from, i)))
+            return lh_output_refuse("--output", o->output, "a file that is not read with --from",
+                                    error);
+    }
+    return true;
+}
+
+static bool
+check_base(const Options *o, GError **error)
+{
+    g_autofree char *path = o->base != NULL ? lh_data_find("topologies", o->base, NULL) : NULL;
+
+    return path == NULL || !is_file(o->output) || !lh_output_same(o->output, path) ||
+           lh_output_refuse("--output", o->output, "a file other than that of --base", error);
+}
+
+/* "here" of "/tmp/here.json". Caller frees. */
+static char *
+name_of(const char *path)
+{
+    g_autofree char *base = is_file(path) ? g_path_get_basename(path) : g_strdup("cluster");
+    char *dot = strrchr(base, '.');
+
+    if (dot != NULL && dot != base)
+        *dot = '\0';
+    return g_utf8_make_valid(base, -1);
+}
+
+static LhToldTopology *
+make(const Options *o, const LhToldCluster *cluster, GError **error)
+{
+    g_autofree char *name = name_of(o->output);
+    g_autoptr(LhTopology) base = NULL;
+    LhToldParams params = { .name = name, .device = o->device };
+
+    if (o->base != NULL) {
+        params.base = base = lh_topology_load(o->base, error);
+        if (base == NULL)
+            return NULL;
+    }
+    return lh_told_topology(cluster, &params, error);
+}
+
+static bool
+print(const Options *o, const LhToldTopology *topology, GError **error)
+{
+    g_autoptr(LhTable) table = NULL;
+    g_autoptr(GString) out = NULL;
+
+    if (!is_file(o->output))
+        return lh_output_stdout(topology->document, topology->length, error);
+    if (!lh_output_file(o->output, topology->document, topology->length, error))
+        return false;
+    table = lh_describe_told(topology);
+    out = g_string_new(NULL);
+    lh_table_print(table, LH_FORMAT_TABLE, out);
+    return lh_output_stdout(out->str, out->len, error);
+}
+
+static int
+run(const LhCommandLine *line, GError **error)
+{
+    const Options *o = line->options;
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToldTopology) topology = NULL;
+
+    if (!check_output(o, error) || !check_base(o, error))
+        return LH_ERROR_USAGE;
+    for (guint i = 0; i < o->from->len; i++) {
+        if (!lh_told_load(cluster, g_ptr_array_index(o->from, i), error))
+            return LH_ERROR_INPUT;
+    }
+    topology = make(o, cluster, error);
+    if (topology == NULL)
+        return LH_ERROR_INPUT;
+    return print(o, topology, error) ? 0 : LH_ERROR_RUNTIME;
+}
+
+const LhCommand lh_command_topology = {
+    .name = "topology",
+    .arguments = "[OPTIONS] --from FILE... [-o FILE]",
+    .summary = "Make a topology file from what a cluster's tools print.",
+    .details =
+        "Reads what nvidia-smi topo -m, NCCL (NCCL_TOPO_DUMP_FILE), nccl-tests, perftest\n"
+        "and Slurm print of one cluster, and writes a file that --cluster takes. Each file\n"
+        "adds what it says; what was measured is taken before what links and wires imply.\n"
+        "Files that contradict each other are an error that names both. What no file says\n"
+        "is that of --base; without one, an error says which field is missing and which\n"
+        "tool tells it. Names of hosts are not copied.\n"
+        "docs/clusters.md says what is taken from each tool.\n\n"
+        "  longhaul topology --from topo.txt --from all_gather_perf.txt --base hgx-h100 \\\n"
+        "      -o here.json\n"
+        "  longhaul topology --from nccl.xml --from ib_write_bw.txt --from topology.conf \\\n"
+        "      --base dgx-a100-80g -o here.json\n"
+        "  longhaul compare --cluster ./here.json:2\n",
+    .options = options,
+    .options_size = sizeof(Options),
+    .run = run,
+};

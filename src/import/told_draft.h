@@ -1,0 +1,19 @@
+/*
+ * A topology that is being made of what was told: told_topology.c decides on its fields,
+ * told_write.c writes them.
+ */
+#pragma once
+
+#include "import/told_topology.h"
+
+typedef struct {
+    const LhToldCluster *told;
+    const LhToldParams *params;
+    LhTopology t; /* strings are borrowed from @strings or the base */
+    GStringChunk *strings;
+    GArray *times;  /* of const LhCollectiveTimes *, borrowed */
+    GArray *fields; /* of LhToldField */
+} LhToldDraft;
+
+/* Appends the document. */
+void lh_told_write(const LhToldDraft *draft, GString *out);

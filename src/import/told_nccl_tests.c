@@ -1,0 +1,393 @@
+/*
+ * What nccl-tests prints: times of a collective among GPUs of one node as they are, and of several
+ * nodes the bandwidth that it reaches at a node; of sends and receives, bandwidth and latency.
+ * Times are those of the out-of-place half. Left out: what -I, -S and -C add.
+ */
+#include "base/error.h"
+#include "import/told_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SIZES_MAX 256   /* of a row of collective_times */
+#define HOSTS_MAX 65536 /* and ranks */
+#define US_MAX 1e9
+#define LATENCY_BYTES 1024 /* a message up to so long takes no time but latency */
+#define RATE_BYTES 1048576 /* from here on bandwidths are those of long messages */
+#define GB 1e9
+#define US_PER_S 1e6
+#define MAJOR 10000 /* NCCL_VERSION_CODE is MAJOR x major + MINOR x minor + patch */
+#define MINOR 100
+#define SENDRECV LH_COLL_KINDS
+#define NO_LONG_ROW "no row of 1 MiB or more with a bandwidth, for which shorter ones say nothing"
+
+/* The programs; an operation that its row of weight 0 has no place for between nodes. */
+static const struct {
+    const char *program;
+    int op;          /* LhCollectiveKind, or SENDRECV */
+    uint32_t weight; /* as evidence of what rings of several nodes reach */
+} programs[] = {
+    { "all_gather_perf", LH_COLL_ALL_GATHER, 4 },
+    { "reduce_scatter_perf", LH_COLL_REDUCE_SCATTER, 3 },
+    { "all_reduce_perf", LH_COLL_ALL_REDUCE, 2 },
+    { "broadcast_perf", LH_COLL_BROADCAST, 1 },
+    { "alltoall_perf", LH_COLL_ALL_TO_ALL, 0 },
+    { "sendrecv_perf", SENDRECV, 0 },
+};
+
+typedef struct {
+    uint64_t bytes;
+    double us, busbw; /* busbw: GB/s; nocheck:unit: as nccl-tests calls it */
+    guint line;
+} Row;
+
+typedef struct {
+    guint program; /* index of programs; G_N_ELEMENTS(programs): not known yet */
+    char *nccl;    /* version; NULL: not printed */
+    GHashTable *hosts;
+    guint ranks;
+    guint line;               /* of the table */
+    guint time, busbw, wrong; /* columns; nocheck:unit: not a time but its column */
+    guint columns;
+    GArray *rows; /* of Row */
+} Run;
+
+static bool
+is_table(const LhToldReader *r)
+{
+    return lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "size") &&
+           lh_told_is(lh_told_word(r, 2), "count");
+}
+
+/* --- the head -----------------------------------------------------------------------------------
+ */
+
+/* A line or the name of the file tells which program ran. */
+static bool
+find_program(LhToldReader *r, Run *run, const char *text, gssize length)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(programs); i++) {
+        if (g_strstr_len(text, length, programs[i].program) == NULL)
+            continue;
+        if (run->program != G_N_ELEMENTS(programs) && run->program != i)
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "%s and %s in one file; give one file for each run",
+                                programs[run->program].program, programs[i].program);
+        run->program = i;
+    }
+    return true;
+}
+
+/* "NCCL version 2.21.5+cuda12.4", "nccl-library=22703". */
+static void
+find_version(const LhToldReader *r, Run *run)
+{
+    for (guint i = 0; run->nccl == NULL && i < r->words->len; i++) {
+        const LhToldWord word = lh_told_word(r, i), next = lh_told_word(r, i + 2);
+        uint64_t code;
+
+        if (lh_told_numbered(word, "nccl-library=", &code) && code < 1000 * MAJOR) {
+            run->nccl =
+                g_strdup_printf("%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT,
+                                code / MAJOR, code / MINOR % MINOR, code % MINOR);
+        } else if (lh_told_is(word, "NCCL") && lh_told_is(lh_told_word(r, i + 1), "version")) {
+            g_autofree char *text = lh_told_text(next);
+            const gsize length = strspn(text, "0123456789.");
+
+            if (length > 0)
+                run->nccl = g_strndup(text, length);
+        }
+    }
+}
+
+/* "#  Rank  3 Group  0 Pid   6902 on HOST device  3 [0x0c] NVIDIA H100". */
+static bool
+read_rank(LhToldReader *r, Run *run)
+{
+    guint on = 0;
+    uint64_t group;
+
+    while (on < r->words->len && !lh_told_is(lh_told_word(r, on), "on"))
+        on++;
+    if (on + 1 >= r->words->len || lh_told_word(r, on + 1).length > LH_TOLD_NAME_BYTES_MAX)
+        return lh_text_fail(&r->text, r->text.line_start, "a rank without the host that it is on");
+    if (lh_told_is(lh_told_word(r, 3), "Group") && lh_told_uint(lh_told_word(r, 4), &group) &&
+        group != 0)
+        return lh_text_fail(&r->text, lh_told_word(r, 4).at,
+                            "ranks of several groups; give a run without NCCL_TESTS_SPLIT");
+    if (run->ranks++ == HOSTS_MAX)
+        return lh_text_fail(&r->text, r->text.line_start, "more than %d ranks", HOSTS_MAX);
+    {
+        const LhToldWord host = lh_told_word(r, on + 1);
+        char *name = g_strndup(host.at, host.length);
+        const guint had = GPOINTER_TO_UINT(g_hash_table_lookup(run->hosts, name));
+
+        g_hash_table_insert(run->hosts, name, GUINT_TO_POINTER(had + 1));
+    }
+    return true;
+}
+
+/* --- the table ----------------------------------------------------------------------------------
+ */
+
+static bool
+read_columns(LhToldReader *r, Run *run)
+{
+    if (run->line != 0)
+        return lh_text_fail(&r->text, r->text.line_start,
+                            "a second table; give one file for each run");
+    run->line = r->text.line;
+    run->columns = r->words->len - 1;
+    for (guint i = 1; i < r->words->len; i++) {
+        const LhToldWord word = lh_told_word(r, i);
+
+        if (lh_told_is(word, "cputime"))
+            return lh_text_fail(&r->text, word.at,
+                                "times of the processor; give a run without -C 1");
+        if (run->time == 0 && lh_told_is(word, "time"))
+            run->time = i - 1;
+        if (run->busbw == 0 && lh_told_is(word, "busbw"))
+            run->busbw = i - 1;
+        if (run->wrong == 0 && lh_told_is(word, "#wrong"))
+            run->wrong = i - 1;
+    }
+    return (run->time > 0 && run->busbw > run->time) ||
+           lh_text_fail(&r->text, r->text.line_start, "a table without the columns time and busbw");
+}
+
+static bool
+read_numbers(LhToldReader *r, const Run *run, Row *row)
+{
+    const LhToldWord time = lh_told_word(r, run->time), busbw = lh_told_word(r, run->busbw);
+    uint64_t wrong = 0;
+
+    if (r->words->len < run->columns)
+        return lh_text_fail(&r->text, r->text.line_start,
+                            "%u columns; allowed: at least %u, as in the table's head",
+                            r->words->len, run->columns);
+    if (!lh_told_double(time, &row->us) || !(row->us > 0 && row->us <= US_MAX))
+        return lh_text_fail(&r->text, time.at, "a time is a number of microseconds, up to %g",
+                            US_MAX);
+    if (!lh_told_double(busbw, &row->busbw) || row->busbw < 0)
+        return lh_text_fail(&r->text, busbw.at, "a bus bandwidth is a number of GB/s");
+    if (run->wrong > 0 && lh_told_uint(lh_told_word(r, run->wrong), &wrong) && wrong > 0)
+        return lh_text_fail(&r->text, lh_told_word(r, run->wrong).at,
+                            "%" G_GUINT64_FORMAT " values of this run were wrong, so that its "
+                            "times say nothing",
+                            wrong);
+    return true;
+}
+
+/* A row begins with its size; others are of something else. Nothing is sent in those of size 0. */
+static bool
+read_row(LhToldReader *r, Run *run)
+{
+    Row row = { .line = r->text.line };
+
+    if (run->line == 0 || !lh_told_uint(lh_told_word(r, 0), &row.bytes) || row.bytes == 0)
+        return true;
+    if (!read_numbers(r, run, &row))
+        return false;
+    g_array_append_val(run->rows, row);
+    return true;
+}
+
+static bool
+read_lines(LhToldReader *r, Run *run)
+{
+    for (;;) {
+        bool more;
+
+        if (!lh_told_next(r, &more))
+            return false;
+        if (!more)
+            return true;
+        if (!find_program(r, run, r->text.line_start, r->text.at - r->text.line_start))
+            return false;
+        find_version(r, run);
+        if (is_table(r)) {
+            if (!read_columns(r, run))
+                return false;
+        } else if (lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "Rank")) {
+            if (!read_rank(r, run))
+                return false;
+        } else if (!read_row(r, run)) {
+            return false;
+        }
+    }
+}
+
+/* --- what it says -------------------------------------------------------------------------------
+ */
+
+static int
+by_size(gconstpointer a, gconstpointer b)
+{
+    const Row *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return x->us < y->us ? -1 : x->us > y->us;
+}
+
+/* Of several rows of one size, as -N makes them, the median is kept. Rows are by size, then. */
+static void
+join_sizes(GArray *rows)
+{
+    guint kept = 0;
+
+    g_array_sort(rows, by_size);
+    for (guint from = 0, to; from < rows->len; from = to) {
+        for (to = from; to < rows->len &&
+                        g_array_index(rows, Row, to).bytes == g_array_index(rows, Row, from).bytes;)
+            to++;
+        g_array_index(rows, Row, kept++) = g_array_index(rows, Row, from + (to - from - 1) / 2);
+    }
+    g_array_set_size(rows, kept);
+}
+
+static bool
+fail(const LhToldReader *r, guint line, const char *what)
+{
+    g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT, "%s:%u: error: %s", r->text.file, line,
+                what);
+    return false;
+}
+
+/* Ranks of a host, where all have as many; 0 if not. */
+static guint
+ranks_per_host(const Run *run)
+{
+    const guint hosts = g_hash_table_size(run->hosts);
+    GHashTableIter iter;
+    gpointer count;
+
+    g_hash_table_iter_init(&iter, run->hosts);
+    while (g_hash_table_iter_next(&iter, NULL, &count)) {
+        if (GPOINTER_TO_UINT(count) * hosts != run->ranks)
+            return 0;
+    }
+    return run->ranks / hosts;
+}
+
+/* A time that does not grow would make larger sizes take no time: such sizes are left out. */
+static bool
+add_times(LhToldReader *r, const Run *run)
+{
+    LhCollectiveTimes times = { .op = programs[run->program].op,
+                                .ranks = run->ranks,
+                                .provenance = LH_PROVENANCE_MEASURED };
+    guint sizes = run->rows->len;
+
+    while (sizes > 1 && g_array_index(run->rows, Row, sizes - 1).us <=
+                            g_array_index(run->rows, Row, sizes - 2).us)
+        sizes--;
+    if (sizes < 2 || sizes > SIZES_MAX)
+        return fail(r, run->line, "allowed: 2 to 256 sizes whose times grow");
+    times.nccl = g_strdup(run->nccl);
+    times.source = lh_told_source(r);
+    times.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    times.us = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < sizes; i++) {
+        g_array_append_val(times.bytes, g_array_index(run->rows, Row, i).bytes);
+        g_array_append_val(times.us, g_array_index(run->rows, Row, i).us);
+    }
+    g_array_append_val(r->cluster->times, times);
+    g_ptr_array_add(r->cluster->places, lh_told_place(r, run->line));
+    return true;
+}
+
+static double
+best_rate(const Run *run, guint *line)
+{
+    double best = 0;
+
+    for (guint i = 0; i < run->rows->len; i++) {
+        const Row *row = &g_array_index(run->rows, Row, i);
+
+        if (row->bytes >= RATE_BYTES && row->busbw > best) {
+            best = row->busbw;
+            *line = row->line;
+        }
+    }
+    return best * GB;
+}
+
+/* What sends reach from a GPU to the next one, and what a short one takes. */
+static bool
+add_sends(LhToldReader *r, const Run *run, bool nodes, guint per_host)
+{
+    const Row *least = &g_array_index(run->rows, Row, 0);
+    guint line = run->line;
+    const double rate = best_rate(run, &line); /* nocheck:unit: bytes/s */
+    const LhToldValue found = { rate, LH_PROVENANCE_MEASURED, 0, per_host };
+    const LhToldValue latency = { least->us / US_PER_S, LH_PROVENANCE_MEASURED, 0, per_host };
+
+    if (rate == 0 && least->bytes > LATENCY_BYTES)
+        return fail(r, run->line, NO_LONG_ROW);
+    return (rate == 0 ||
+            lh_told_add(r, nodes ? LH_TOLD_ROUTE_RATE : LH_TOLD_PEER_RATE, line, found)) &&
+           (least->bytes > LATENCY_BYTES ||
+            lh_told_add(r, nodes ? LH_TOLD_ROUTE_LATENCY : LH_TOLD_PEER_LATENCY, least->line,
+                        latency));
+}
+
+/* A ring passes each node once, so that what it carries is what passes a node. */
+static bool
+add_rings(LhToldReader *r, const Run *run, guint per_host)
+{
+    const uint32_t weight = programs[run->program].weight;
+    guint line = run->line;
+    const double rate = best_rate(run, &line); /* nocheck:unit: bytes/s */
+
+    if (weight == 0)
+        return fail(r, run->line,
+                    "alltoall_perf on several hosts, for which a topology file has no place; give "
+                    "all_gather_perf, reduce_scatter_perf, all_reduce_perf or broadcast_perf, or a "
+                    "run on one host");
+    if (rate == 0)
+        return fail(r, run->line, NO_LONG_ROW);
+    return lh_told_add(r, LH_TOLD_RINGS_RATE, line,
+                       (LhToldValue){ rate, LH_PROVENANCE_MEASURED, weight, per_host });
+}
+
+static bool
+conclude(LhToldReader *r, Run *run)
+{
+    const guint hosts = g_hash_table_size(run->hosts);
+    g_autofree char *base = g_path_get_basename(r->text.file);
+    guint per_host;
+
+    if (run->program == G_N_ELEMENTS(programs) && !find_program(r, run, base, -1))
+        return false;
+    if (run->line == 0 || run->rows->len == 0)
+        return fail(r, MAX(run->line, 1), "no table of nccl-tests with a row in it");
+    if (run->program == G_N_ELEMENTS(programs))
+        return fail(r, run->line,
+                    "neither a line nor the file's name says which program this is of; allowed: a "
+                    "line with the command, or a name such as all_gather_perf.txt");
+    if (run->ranks < 2)
+        return fail(r, run->line, "no two lines \"#  Rank\" say which ranks ran on which host");
+    per_host = ranks_per_host(run);
+    if (per_host == 0)
+        return fail(r, run->line, "not all hosts had as many ranks");
+    r->tool = programs[run->program].program;
+    join_sizes(run->rows);
+    if (programs[run->program].op == SENDRECV)
+        return add_sends(r, run, hosts > 1, per_host);
+    return hosts > 1 ? add_rings(r, run, per_host) : add_times(r, run);
+}
+
+static bool
+read_nccl_tests(LhToldReader *r)
+{
+    g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    Run run = { .program = G_N_ELEMENTS(programs), .hosts = hosts, .rows = rows };
+    const bool ok = read_lines(r, &run) && conclude(r, &run);
+
+    g_free(run.nccl);
+    return ok;
+}
+
+const LhToldFormat lh_told_nccl_tests = { "nccl-tests", is_table, read_nccl_tests };

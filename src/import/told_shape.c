@@ -1,0 +1,128 @@
+/* See told_shape.h. */
+#include "import/told_shape.h"
+
+#include "base/error.h"
+
+static uint32_t
+links_of(const LhToldShape *s, guint a, guint b)
+{
+    return s->links[a * s->gpus + b];
+}
+
+guint
+lh_told_near(const LhToldShape *s, bool **near)
+{
+    guint count = 0;
+
+    *near = g_new0(bool, s->nics + 1);
+    for (guint g = 0; g < s->gpus; g++) {
+        uint32_t least = LH_TOLD_FAR;
+
+        for (guint n = 0; n < s->nics; n++)
+            least = MIN(least, s->distance[g * s->nics + n]);
+        for (guint n = 0; n < s->nics && least < LH_TOLD_FAR; n++)
+            (*near)[n] = (*near)[n] || s->distance[g * s->nics + n] == least;
+    }
+    for (guint n = 0; n < s->nics; n++)
+        count += (*near)[n];
+    return count;
+}
+
+static bool
+fail(const LhToldReader *r, guint line, const char *what)
+{
+    g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
+                "%s:%u: error: %s; a topology file can only say that all GPUs are joined by "
+                "NVSwitch, that NVLink joins GPUs 0-1, 2-3 and so on, or that there is no NVLink",
+                r->text.file, line, what);
+    return false;
+}
+
+/* NVLinks of one GPU and whether all have as many; of switched ones those to the switch. */
+static bool
+count_links(const LhToldShape *s, const uint32_t *of, uint32_t *count)
+{
+    *count = of[0];
+    for (guint g = 1; g < s->gpus; g++) {
+        if (of[g] != *count)
+            return false;
+    }
+    return true;
+}
+
+/* The links between GPUs: *@every if all pairs have as many, *@pairs if 0-1, 2-3, ... alone. */
+static void
+look_at_pairs(const LhToldShape *s, bool *none, bool *every, bool *pairs)
+{
+    const uint32_t first = s->gpus > 1 ? links_of(s, 0, 1) : 0;
+
+    *none = *every = *pairs = true;
+    for (guint a = 0; a < s->gpus; a++) {
+        for (guint b = 0; b < s->gpus; b++) {
+            const uint32_t links = links_of(s, a, b);
+
+            if (a == b)
+                continue;
+            *none = *none && links == 0;
+            *every = *every && links == first;
+            *pairs = *pairs && links == (a / 2 == b / 2 ? first : 0);
+        }
+    }
+    *every = *every && !*none;
+    *pairs = *pairs && !*none && s->gpus % 2 == 0;
+}
+
+/* What joins the GPUs, and the NVLinks of each. */
+static bool
+find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp *kind,
+              uint32_t *count)
+{
+    bool none, every, pairs;
+
+    look_at_pairs(s, &none, &every, &pairs);
+    if (s->switched != NULL && !count_links(s, s->switched, count))
+        return fail(r, line, "not all GPUs have as many NVLinks to the switch");
+    if (s->switched != NULL && *count > 0) {
+        *kind = LH_SCALE_UP_SWITCH;
+        return true;
+    }
+    *count = s->gpus > 1 ? links_of(s, 0, 1) : 0;
+    if (none || pairs) {
+        *kind = none ? LH_SCALE_UP_NONE : LH_SCALE_UP_PAIRS;
+        return true;
+    }
+    if (!every)
+        return fail(r, line, "NVLink joins some pairs of GPUs and not others, or with more links");
+    /* As many links from each GPU to every other one as it has in all: they lead to a switch. */
+    *kind = LH_SCALE_UP_SWITCH;
+    return s->switched == NULL && *count * (s->gpus - 1) > LH_TOLD_NVLINKS_MAX
+               ? true
+               : fail(r, line, "NVLink joins every two GPUs directly, without a switch");
+}
+
+bool
+lh_told_add_shape(LhToldReader *r, const LhToldShape *s, guint line)
+{
+    g_autofree bool *near = NULL;
+    const guint nics = lh_told_near(s, &near);
+    LhScaleUp kind = LH_SCALE_UP_NONE;
+    uint32_t links = 0;
+
+    if (!find_scale_up(r, s, line, &kind, &links))
+        return false;
+    if (nics > 0 && s->gpus % nics != 0) {
+        g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s:%u: error: %u NICs are the nearest of some GPU, which does not divide %u "
+                    "GPUs; take those that carry no traffic of GPUs out of the file",
+                    r->text.file, line, nics, s->gpus);
+        return false;
+    }
+    return lh_told_add(r, LH_TOLD_GPUS, line,
+                       (LhToldValue){ s->gpus, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+           lh_told_add(r, LH_TOLD_SCALE_UP, line,
+                       (LhToldValue){ kind, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+           (links == 0 || lh_told_add(r, LH_TOLD_NVLINKS, line,
+                                      (LhToldValue){ links, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
+           (nics == 0 || lh_told_add(r, LH_TOLD_NICS, line,
+                                     (LhToldValue){ nics, LH_PROVENANCE_DATASHEET, 0, 0 }));
+}

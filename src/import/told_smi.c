@@ -1,0 +1,231 @@
+/*
+ * The matrix of nvidia-smi topo -m: which GPUs NVLink joins, with how many links, and how near NICs
+ * are. On nodes with NVSwitch the links of two GPUs are those to the switch. Left out: affinities.
+ */
+#include "import/told_shape.h"
+
+#define COLUMNS_MAX (2 * LH_TOLD_GPUS_MAX)
+#define SAME 0 /* cells: this, the distance of a path, or NVLINK + their number */
+#define NVLINK 100
+
+/* From near to far. */
+static const char *const paths[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS" };
+
+typedef struct {
+    GArray *labels; /* of LhToldWord: of the columns */
+    GArray *gpus;   /* of guint: those that are GPUs */
+    GArray *nics;   /* the others */
+    uint32_t *cells;
+    guint rows;
+    bool legend, legend_nvlink; /* whether there is one, and has NVLink */
+} Matrix;
+
+static bool
+is_gpu(LhToldWord word)
+{
+    uint64_t number;
+
+    return lh_told_numbered(word, "GPU", &number);
+}
+
+/* Rows have an "X" or another path behind their label. */
+static bool
+is_header(const LhToldReader *r)
+{
+    const LhToldWord second = lh_told_word(r, 1);
+
+    return lh_told_is(lh_told_word(r, 0), "GPU0") &&
+           (is_gpu(second) || lh_told_is(second, "CPU") || lh_told_begins(second, "NIC") ||
+            lh_told_begins(second, "mlx"));
+}
+
+static bool
+read_header(LhToldReader *r, Matrix *m)
+{
+    for (guint i = 0; i < r->words->len; i++) {
+        const LhToldWord label = lh_told_word(r, i);
+
+        if (lh_told_is(label, "CPU"))
+            break;
+        if (label.length > LH_TOLD_NAME_BYTES_MAX)
+            return lh_text_fail(&r->text, label.at, "a name of more than %d bytes",
+                                LH_TOLD_NAME_BYTES_MAX);
+        g_array_append_val(is_gpu(label) ? m->gpus : m->nics, i);
+        g_array_append_val(m->labels, label);
+    }
+    if (m->gpus->len > LH_TOLD_GPUS_MAX || m->nics->len > LH_TOLD_GPUS_MAX)
+        return lh_text_fail(&r->text, lh_told_word(r, 0).at, "%u GPUs and %u NICs; allowed: %d",
+                            m->gpus->len, m->nics->len, LH_TOLD_GPUS_MAX);
+    m->cells = g_new0(uint32_t, (gsize)m->labels->len * m->labels->len);
+    return true;
+}
+
+static bool
+read_cell(LhToldReader *r, LhToldWord word, uint32_t *cell)
+{
+    g_autofree char *text = lh_told_text(word);
+    uint64_t links;
+
+    for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
+        *cell = i;
+        if (lh_told_is(word, paths[i]))
+            return true;
+    }
+    *cell = LH_TOLD_FAR;
+    if (lh_told_is(word, "N/A"))
+        return true;
+    if (lh_told_numbered(word, "NV", &links) && links > 0 && links <= LH_TOLD_NVLINKS_MAX) {
+        *cell = NVLINK + (uint32_t)links;
+        return true;
+    }
+    if (lh_told_is(word, "OK") || lh_told_is(word, "NS") || lh_told_is(word, "CNS") ||
+        lh_told_is(word, "GNS"))
+        return lh_text_fail(
+            &r->text, word.at,
+            "\"%s\" is of nvidia-smi topo -p2p; give what nvidia-smi topo -m prints", text);
+    return lh_text_fail(&r->text, word.at,
+                        "\"%s\" is no path; allowed: X, PIX, PXB, PHB, NODE, SYS, N/A, or NV1 to "
+                        "NV%d",
+                        text, LH_TOLD_NVLINKS_MAX);
+}
+
+static bool
+read_row(LhToldReader *r, Matrix *m)
+{
+    const guint columns = m->labels->len;
+    const LhToldWord label = g_array_index(m->labels, LhToldWord, m->rows);
+    const LhToldWord found = lh_told_word(r, 0);
+    g_autofree char *wanted = lh_told_text(label);
+    g_autofree char *text = lh_told_text(found);
+
+    g_assert(m->cells != NULL);
+    if (!lh_told_same(found, label))
+        return lh_text_fail(&r->text, found.at, "\"%s\" where the row of %s should be", text,
+                            wanted);
+    for (guint i = 0; i < columns; i++) {
+        const LhToldWord word = lh_told_word(r, i + 1);
+        uint32_t *cell = &m->cells[m->rows * columns + i];
+
+        if (i + 1 >= r->words->len)
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "%u paths in the row of %s; allowed: %u, one for each column", i,
+                                wanted, columns);
+        if (!read_cell(r, word, cell))
+            return false;
+        if ((*cell == SAME) != (i == m->rows))
+            return lh_text_fail(&r->text, word.at,
+                                "the row of %s has X in another column than its own", wanted);
+    }
+    m->rows++;
+    return true;
+}
+
+static bool
+check_symmetry(LhToldReader *r, const Matrix *m, guint line)
+{
+    const guint columns = m->labels->len;
+
+    for (guint a = 0; a < columns; a++) {
+        for (guint b = 0; b < a; b++) {
+            g_autofree char *one = lh_told_text(g_array_index(m->labels, LhToldWord, a));
+            g_autofree char *other = lh_told_text(g_array_index(m->labels, LhToldWord, b));
+
+            if (m->cells[a * columns + b] == m->cells[b * columns + a])
+                continue;
+            r->text.line = line;
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "the path from %s to %s is another one than the way back", one,
+                                other);
+        }
+    }
+    return true;
+}
+
+static bool
+conclude(LhToldReader *r, const Matrix *m, guint line)
+{
+    const guint gpus = m->gpus->len, nics = m->nics->len;
+    g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus);
+    g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
+    const LhToldShape shape = { gpus, nics, links, distance, NULL };
+
+    g_assert(m->cells != NULL);
+    for (guint g = 0; g < gpus; g++) {
+        const uint32_t *row = &m->cells[g_array_index(m->gpus, guint, g) * m->labels->len];
+
+        for (guint h = 0; h < gpus; h++) {
+            const uint32_t cell = row[g_array_index(m->gpus, guint, h)];
+
+            links[g * gpus + h] = cell > NVLINK && cell < LH_TOLD_FAR ? cell - NVLINK : 0;
+        }
+        for (guint n = 0; n < nics; n++)
+            distance[g * nics + n] = row[g_array_index(m->nics, guint, n)];
+    }
+    return lh_told_add_shape(r, &shape, line);
+}
+
+/* The rows below a header, and the legend below these. */
+static bool
+read_lines(LhToldReader *r, Matrix *m, guint *line)
+{
+    for (;;) {
+        bool more;
+
+        if (!lh_told_next(r, &more))
+            return false;
+        if (!more)
+            return true;
+        if (m->labels->len == 0) {
+            if (!is_header(r))
+                continue;
+            *line = r->text.line;
+            if (!read_header(r, m))
+                return false;
+        } else if (m->rows == m->labels->len && is_header(r)) {
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "a second matrix; give one file for each node");
+        } else if (r->words->len > 0 && m->rows < m->labels->len) {
+            if (!read_row(r, m))
+                return false;
+        }
+        m->legend = m->legend || lh_told_is(lh_told_word(r, 0), "Legend:");
+        m->legend_nvlink = m->legend_nvlink || lh_told_is(lh_told_word(r, 0), "NV#");
+    }
+}
+
+static bool
+read_matrix(LhToldReader *r, Matrix *m)
+{
+    guint line = 1;
+
+    if (!read_lines(r, m, &line))
+        return false;
+    r->text.line_start = r->text.at;
+    if (m->rows < m->labels->len) {
+        g_autofree char *wanted = lh_told_text(g_array_index(m->labels, LhToldWord, m->rows));
+
+        return lh_text_fail(&r->text, r->text.at, "the file ends before the row of %s", wanted);
+    }
+    if (m->legend && !m->legend_nvlink) {
+        r->text.line = line;
+        return lh_text_fail(&r->text, r->text.line_start,
+                            "the legend has no NVLink, so this is of nvidia-smi topo -mp; give "
+                            "what nvidia-smi topo -m prints");
+    }
+    return check_symmetry(r, m, line) && conclude(r, m, line);
+}
+
+static bool
+read_smi(LhToldReader *r)
+{
+    g_autoptr(GArray) labels = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    g_autoptr(GArray) gpus = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) nics = g_array_new(FALSE, FALSE, sizeof(guint));
+    Matrix m = { .labels = labels, .gpus = gpus, .nics = nics };
+    const bool ok = read_matrix(r, &m);
+
+    g_free(m.cells);
+    return ok;
+}
+
+const LhToldFormat lh_told_smi = { "nvidia-smi topo -m", is_header, read_smi };

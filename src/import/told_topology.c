@@ -1,0 +1,693 @@
+/*
+ * See told_topology.h. What was measured is taken before what links and wires imply, and both
+ * before what the base has. A latency between nodes is that of a whole route: what the base says of
+ * PCIe is subtracted from it. Left out: NICs that are not alike.
+ */
+#include "import/told_topology.h"
+
+#include "base/error.h"
+#include "import/told_draft.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TEXT_MAX 1000     /* characters of a field */
+#define BASE_TEXT_MAX 600 /* of what the base says of a link */
+#define NVLINK_CTAS 32    /* what shipped clusters have, where nothing is told */
+#define OTHER_CTAS 2
+#define GB 1e9
+#define WIRE_SLACK 1.02 /* a measured rate may be above the wire's by rounding */
+#define PAIR_SHARE 0.9  /* one pair of GPUs reaches less than a NIC, if less than this share */
+
+/* What NCCL counts with for one NVLink, by compute capability (NCCL's src/graph/topo.h), GB/s. */
+static const struct {
+    uint64_t capability;
+    double rate; /* nocheck:unit: GB/s */
+} nvlink_rates[] = { { 60, 18 }, { 70, 20 }, { 80, 20 }, { 86, 12 }, { 90, 20.6 }, { 100, 40.1 } };
+
+static const LhTold *
+told(const LhToldDraft *d, LhToldKind kind)
+{
+    const LhTold *found = &d->told->told[kind];
+
+    return found->known ? found : NULL;
+}
+
+/* At most @max characters of @text. */
+static char *
+cut(const LhToldDraft *d, const char *text, glong max)
+{
+    g_autofree char *piece = g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), max));
+
+    return g_string_chunk_insert(d->strings, piece);
+}
+
+/* --- what is said of fields ---------------------------------------------------------------------
+ */
+
+/* Takes @value over. */
+static void
+note(const LhToldDraft *d, const char *path, char *value, int provenance, const char *source)
+{
+    const LhToldField field = { path, value, provenance, g_strdup(source) };
+
+    g_array_append_val(d->fields, field);
+}
+
+static bool
+missing(const char *path, const char *tool, GError **error)
+{
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "no file says \"%s\": %s; or give --base NAME, a cluster whose fields are kept "
+                "where no file says them",
+                path, tool);
+    return false;
+}
+
+/* Where the base has a field from. */
+static const char *
+from_base(const LhToldDraft *d, const char *source)
+{
+    g_autofree char *text = g_strdup_printf("%s: %s", d->params->base->name, source);
+
+    return cut(d, text, BASE_TEXT_MAX);
+}
+
+/* --- links --------------------------------------------------------------------------------------
+ */
+
+/* A rate or a latency that was found. */
+typedef struct {
+    double value; /* nocheck:unit: bytes/s or seconds */
+    int provenance;
+    const char *source; /* NULL: not found */
+    const char *shown;  /* the same, short */
+} Found;
+
+typedef struct {
+    Found rate, latency; /* nocheck:unit: likewise */
+} FoundLink;
+
+typedef struct {
+    const char *name;           /* "node.nics" */
+    const char *bandwidth_path; /* nocheck:unit: "node.nics.bandwidth" */
+    const char *latency_path;   /* nocheck:unit: likewise */
+    const char *bandwidth_tool; /* nocheck:unit: which tool tells it */
+    const char *latency_tool;   /* nocheck:unit: likewise */
+    uint64_t ctas;              /* where the base says nothing */
+} LinkText;
+
+static Found
+take(const LhTold *from)
+{
+    return from == NULL ? (Found){ 0 }
+                        : (Found){ from->value, (int)from->provenance, from->source, from->source };
+}
+
+static void
+fill_ctas(LhLinkClass *link, const LhLinkClass *base, const LinkText *text)
+{
+    link->ctas = base != NULL ? base->ctas : text->ctas;
+    link->ctas_provenance = base != NULL ? base->ctas_provenance : LH_PROVENANCE_ASSUMED;
+}
+
+/* "bandwidth: ib_write_bw (nic.txt); latency: hgx-h100: ...". */
+static char *
+link_source(const LhToldDraft *d, const char *bandwidth, const char *latency, bool base)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (strcmp(bandwidth, latency) == 0)
+        g_string_append(text, bandwidth);
+    else
+        g_string_append_printf(text, "bandwidth: %s; latency: %s", bandwidth, latency);
+    if (!base)
+        g_string_append(text, "; ctas: assumed, as of clusters that come with longhaul");
+    return cut(d, text->str, TEXT_MAX);
+}
+
+/* What the base has. */
+static Found
+keep(const LhToldDraft *d, const LhLinkClass *base, double value, int provenance)
+{
+    return (Found){ value, provenance, from_base(d, base->source), d->params->base->name };
+}
+
+/*
+ * Fills a class of links of a rate and a latency that were found, if their source is not NULL, else
+ * of @base, which may be NULL.
+ */
+static bool
+fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base, const LinkText *text,
+          FoundLink found, GError **error)
+{
+    Found rate = found.rate, latency = found.latency;
+    const bool kept = base != NULL && base->bandwidth > 0;
+
+    if (!kept && rate.source == NULL)
+        return missing(text->bandwidth_path, text->bandwidth_tool, error);
+    if (!kept && latency.source == NULL)
+        return missing(text->latency_path, text->latency_tool, error);
+    if (rate.source == NULL)
+        rate = keep(d, base, base->bandwidth, base->provenance);
+    if (latency.source == NULL)
+        latency =
+            keep(d, base, (double)base->latency_ps / (double)LH_PS_PER_S, base->latency_provenance);
+    link->bandwidth = rate.value;
+    link->provenance = rate.provenance;
+    link->latency_ps = lh_time_from_ps(latency.value * (double)LH_PS_PER_S);
+    link->latency_provenance = latency.provenance;
+    fill_ctas(link, kept ? base : NULL, text);
+    link->source = link_source(d, rate.source, latency.source, kept);
+    note(d, text->bandwidth_path, lh_format_bandwidth(link->bandwidth), link->provenance,
+         rate.shown);
+    note(d, text->latency_path, lh_format_time(link->latency_ps), link->latency_provenance,
+         latency.shown);
+    return true;
+}
+
+/* --- a node -------------------------------------------------------------------------------------
+ */
+
+static const LhTopology *
+base_of(const LhToldDraft *d)
+{
+    return d->params->base;
+}
+
+static bool
+fill_shape(LhToldDraft *d, GError **error)
+{
+    static const char *const tool = "nvidia-smi topo -m and NCCL's topology XML tell it";
+    static const char *const kinds[] = { "none", "nvswitch", "pairs", "memory" };
+    const LhTold *gpus = told(d, LH_TOLD_GPUS), *kind = told(d, LH_TOLD_SCALE_UP);
+    const LhTopology *base = base_of(d);
+
+    if (gpus == NULL && base == NULL)
+        return missing("node.gpus", tool, error);
+    d->t.gpus_per_node = gpus != NULL ? (uint64_t)gpus->value : base->gpus_per_node;
+    d->t.scale_up = kind != NULL ? (int)kind->value : base->scale_up;
+    note(d, "node.gpus", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.gpus_per_node), -1,
+         gpus != NULL ? gpus->source : base->name);
+    note(d, "node.scale_up.kind", g_strdup(kinds[d->t.scale_up]), -1,
+         kind != NULL ? kind->source : base->name);
+    return true;
+}
+
+static bool
+fill_device(LhToldDraft *d, LhDevice **device, GError **error)
+{
+    const LhTopology *base = base_of(d);
+    const LhTold *capability = told(d, LH_TOLD_CAPABILITY);
+
+    if (d->params->device == NULL && base == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "no file says \"device\", the GPU: give --device NAME, a word of longhaul list "
+                    "devices, or --base NAME, a cluster whose fields are kept where no file says "
+                    "them");
+        return false;
+    }
+    d->t.device_name = g_string_chunk_insert(
+        d->strings, d->params->device != NULL ? d->params->device : base->device_name);
+    *device = lh_device_load(d->t.device_name, error);
+    if (*device == NULL)
+        return false;
+    note(d, "device", g_strdup(d->t.device_name), -1,
+         d->params->device != NULL ? "--device" : base->name);
+    if (capability == NULL || (*device)->compute_capability == 0 ||
+        capability->value == (double)(*device)->compute_capability)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: the GPUs have compute capability %.0f, and the device %s has %" //
+                G_GUINT64_FORMAT "; choose another one with --device",
+                capability->place, capability->value, (*device)->name,
+                (*device)->compute_capability);
+    return false;
+}
+
+/* Whether messages between GPUs of a node, as measured, went over NVLink: all of a ring's did. */
+static bool
+over_nvlink(const LhToldDraft *d, const LhTold *peer)
+{
+    return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
+           (d->t.scale_up == LH_SCALE_UP_PAIRS && peer->ranks == 2);
+}
+
+static Found
+take_peer(const LhToldDraft *d, LhToldKind kind, bool nvlink)
+{
+    const LhTold *peer = told(d, kind);
+
+    return take(peer != NULL && over_nvlink(d, peer) == nvlink ? peer : NULL);
+}
+
+/* What the number of links implies. */
+static Found
+count_nvlinks(const LhToldDraft *d, const LhDevice *device)
+{
+    const LhTold *links = told(d, LH_TOLD_NVLINKS);
+
+    for (guint i = 0; links != NULL && i < G_N_ELEMENTS(nvlink_rates); i++) {
+        if (nvlink_rates[i].capability == device->compute_capability) {
+            g_autofree char *source =
+                g_strdup_printf("%.0f links, %s, of %g GB/s, NCCL's src/graph/topo.h", links->value,
+                                links->source, nvlink_rates[i].rate);
+
+            const char *kept = g_string_chunk_insert(d->strings, source);
+
+            return (Found){ links->value * nvlink_rates[i].rate * GB, LH_PROVENANCE_DATASHEET, kept,
+                            kept };
+        }
+    }
+    return (Found){ 0 };
+}
+
+static bool
+fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
+{
+    static const LinkText text = {
+        "node.scale_up",
+        "node.scale_up.bandwidth",
+        "node.scale_up.latency",
+        "sendrecv_perf on one host tells it, and nvidia-smi topo -m does of GPUs of a compute "
+        "capability whose links are known",
+        "sendrecv_perf -b 8 on one host tells it",
+        NVLINK_CTAS,
+    };
+    Found rate = take_peer(d, LH_TOLD_PEER_RATE, true);
+
+    if (d->t.scale_up == LH_SCALE_UP_NONE)
+        return true;
+    if (rate.source == NULL)
+        rate = count_nvlinks(d, device);
+    return fill_link(d, &d->t.nvlink, base_of(d) != NULL ? &base_of(d)->nvlink : NULL, &text,
+                     (FoundLink){ rate, take_peer(d, LH_TOLD_PEER_LATENCY, true) }, error);
+}
+
+static bool
+is_joined(const LhToldDraft *d)
+{
+    return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
+           d->t.gpus_per_node == 1 ||
+           (d->t.scale_up == LH_SCALE_UP_PAIRS && d->t.gpus_per_node == 2);
+}
+
+/* Whether anything tells that there is more than one node. */
+static bool
+has_nics(const LhToldDraft *d)
+{
+    static const LhToldKind kinds[] = { LH_TOLD_NICS,       LH_TOLD_NIC_RATE,   LH_TOLD_NIC_LATENCY,
+                                        LH_TOLD_ROUTE_RATE, LH_TOLD_RINGS_RATE, LH_TOLD_NODES };
+
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (told(d, kinds[i]) != NULL)
+            return true;
+    }
+    return base_of(d) != NULL && base_of(d)->nics_per_node > 0;
+}
+
+static bool
+fill_pcie(LhToldDraft *d, GError **error)
+{
+    static const LinkText text = {
+        "node.pcie",
+        "node.pcie.bandwidth",
+        "node.pcie.latency",
+        "NCCL's topology XML tells it, and sendrecv_perf on one host where no NVLink joins all "
+        "GPUs",
+        "sendrecv_perf -b 8 on one host tells it, where no NVLink joins all GPUs",
+        OTHER_CTAS,
+    };
+    const LhTopology *base = base_of(d);
+    const bool kept = base != NULL && base->pcie.bandwidth > 0;
+    Found rate = take_peer(d, LH_TOLD_PEER_RATE, false);
+    Found latency = take_peer(d, LH_TOLD_PEER_LATENCY, false);
+
+    if (rate.source == NULL)
+        rate = take(told(d, LH_TOLD_PCIE_RATE));
+    /* Nothing crosses it, or the base has NICs on its NVLink. */
+    if (is_joined(d) && (!has_nics(d) || (base != NULL && rate.source == NULL && !kept)))
+        return true;
+    /* Only routes between nodes cross it there, and what they take is measured as a whole. */
+    if (latency.source == NULL && !kept && is_joined(d))
+        latency = (Found){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
+                           "part of the latency of the NICs" };
+    return fill_link(d, &d->t.pcie, kept ? &base->pcie : NULL, &text, (FoundLink){ rate, latency },
+                     error);
+}
+
+/* --- NICs ---------------------------------------------------------------------------------------
+ */
+
+static bool
+check_wire(const LhToldDraft *d, GError **error)
+{
+    const LhTold *wire = told(d, LH_TOLD_NIC_WIRE), *rate = told(d, LH_TOLD_NIC_RATE);
+    g_autofree char *more = NULL;
+    g_autofree char *limit = NULL;
+
+    if (wire == NULL || rate == NULL || rate->value <= WIRE_SLACK * wire->value)
+        return true;
+    more = lh_format_bandwidth(rate->value);
+    limit = lh_format_bandwidth(wire->value);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: the bandwidth of a NIC is %s here, more than its wire's rate, %s in "
+                "%s; give files that agree",
+                rate->place, more, limit, wire->place);
+    return false;
+}
+
+/* The latency of a route, less that of PCIe or NVLink, which every route has as well. */
+static Found
+find_nic_latency(const LhToldDraft *d)
+{
+    const LhTold *route = told(d, LH_TOLD_ROUTE_LATENCY);
+    const LhLinkClass *via = d->t.pcie.bandwidth > 0 ? &d->t.pcie : &d->t.nvlink;
+    Found latency = take(route != NULL ? route : told(d, LH_TOLD_NIC_LATENCY));
+
+    if (route == NULL && latency.source != NULL) {
+        g_autofree char *text = g_strconcat(latency.source, ", without what NCCL adds", NULL);
+
+        latency.source = latency.shown = g_string_chunk_insert(d->strings, text);
+    }
+    if (route != NULL && via->bandwidth > 0)
+        latency.value = fmax(latency.value - (double)via->latency_ps / (double)LH_PS_PER_S, 0);
+    return latency;
+}
+
+static Found
+find_nic_rate(const LhToldDraft *d)
+{
+    static const LhToldKind kinds[] = { LH_TOLD_NIC_RATE, LH_TOLD_ROUTE_RATE, LH_TOLD_NIC_WIRE };
+
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (told(d, kinds[i]) != NULL)
+            return take(told(d, kinds[i]));
+    }
+    return (Found){ 0 };
+}
+
+/* What one pair of GPUs reaches, where a NIC reaches more. */
+static void
+fill_pair(LhToldDraft *d)
+{
+    const LhTold *route = told(d, LH_TOLD_ROUTE_RATE);
+    const LhTopology *base = base_of(d);
+
+    if (route != NULL && route->value < PAIR_SHARE * d->t.nic.bandwidth) {
+        d->t.nic.pair_p2p = route->value;
+        note(d, "node.nics.pair_p2p", lh_format_bandwidth(route->value), (int)route->provenance,
+             route->source);
+    } else if (route == NULL && base != NULL && base->nic.pair_p2p <= d->t.nic.bandwidth) {
+        d->t.nic.pair_p2p = base->nic.pair_p2p;
+    }
+    if (base != NULL && base->nic.pair_collective <= d->t.nic.bandwidth)
+        d->t.nic.pair_collective = base->nic.pair_collective;
+}
+
+static bool
+fill_nic_count(LhToldDraft *d, GError **error)
+{
+    const LhTold *nics = told(d, LH_TOLD_NICS), *gpus = told(d, LH_TOLD_GPUS);
+    const LhTopology *base = base_of(d);
+
+    if (nics == NULL && (base == NULL || base->nics_per_node == 0))
+        return missing("node.nics.count", "nvidia-smi topo -m and NCCL's topology XML tell it",
+                       error);
+    d->t.nics_per_node = nics != NULL ? (uint64_t)nics->value : base->nics_per_node;
+    note(d, "node.nics.count", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.nics_per_node), -1,
+         nics != NULL ? nics->source : base->name);
+    if (d->t.gpus_per_node % d->t.nics_per_node == 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%" G_GUINT64_FORMAT " NICs, as %s says, do not divide the %" G_GUINT64_FORMAT
+                " GPUs of a node, as %s says; give a file that says how many NICs there are",
+                d->t.nics_per_node, nics != NULL ? nics->place : base->name, d->t.gpus_per_node,
+                gpus != NULL ? gpus->place : base->name);
+    return false;
+}
+
+static bool
+fill_nics(LhToldDraft *d, GError **error)
+{
+    static const LinkText text = {
+        "node.nics",
+        "node.nics.bandwidth",
+        "node.nics.latency",
+        "ib_write_bw, sendrecv_perf on two hosts and NCCL's topology XML tell it",
+        "sendrecv_perf -b 8 on two hosts tells it, and ib_write_lat",
+        OTHER_CTAS,
+    };
+    const LhTopology *base = base_of(d);
+    const Found rate = find_nic_rate(d);
+
+    if (!has_nics(d))
+        return true;
+    if (!check_wire(d, error) || !fill_nic_count(d, error) ||
+        !fill_link(d, &d->t.nic, base != NULL ? &base->nic : NULL, &text,
+                   (FoundLink){ rate, find_nic_latency(d) }, error))
+        return false;
+    fill_pair(d);
+    if (base != NULL && rate.source == NULL)
+        d->t.slower_nodes = base->slower_nodes;
+    return true;
+}
+
+/* --- collectives --------------------------------------------------------------------------------
+ */
+
+static bool
+fill_rings(LhToldDraft *d, GError **error)
+{
+    const LhTold *rings = told(d, LH_TOLD_RINGS_RATE);
+    const LhTopology *base = base_of(d);
+    const double nics = (double)d->t.nics_per_node * d->t.nic.bandwidth; /* nocheck:unit: bytes/s */
+
+    if (rings == NULL) {
+        d->t.collective_bandwidth = base != NULL ? base->collective_bandwidth : 0;
+        d->t.collective_provenance = base != NULL ? base->collective_provenance : 0;
+        d->t.collective_source = base != NULL ? base->collective_source : NULL;
+        return true;
+    }
+    if (rings->ranks != d->t.gpus_per_node) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s: error: %" G_GUINT64_FORMAT " ranks ran on each host, of %" //
+                    G_GUINT64_FORMAT " GPUs; give a run on all GPUs of its hosts",
+                    rings->place, rings->ranks, d->t.gpus_per_node);
+        return false;
+    }
+    d->t.nic.pair_collective = 0;
+    if (rings->value >= nics)
+        return true;
+    d->t.collective_bandwidth = rings->value;
+    d->t.collective_provenance = (int)rings->provenance;
+    d->t.collective_source = rings->source;
+    note(d, "node.collectives.bandwidth", lh_format_bandwidth(rings->value), (int)rings->provenance,
+         rings->source);
+    return true;
+}
+
+static bool
+is_of_case(const LhCollectiveTimes *a, const LhCollectiveTimes *b)
+{
+    return a->op == b->op && a->ranks == b->ranks;
+}
+
+/* Two runs of one operation, on as many GPUs, with one version of NCCL, or with one that is not
+ * known. */
+static bool
+check_twice(const LhToldDraft *d, guint index, GError **error)
+{
+    const GArray *rows = d->told->times;
+    const LhCollectiveTimes *row = &g_array_index(rows, LhCollectiveTimes, index);
+
+    for (guint i = 0; i < index; i++) {
+        const LhCollectiveTimes *before = &g_array_index(rows, LhCollectiveTimes, i);
+
+        if (!is_of_case(before, row) ||
+            (before->nccl != NULL && row->nccl != NULL && strcmp(before->nccl, row->nccl) != 0))
+            continue;
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s: error: %s on %" G_GUINT64_FORMAT
+                    " GPUs is measured here and in %s; give one of them, or runs of different "
+                    "versions of NCCL",
+                    (const char *)g_ptr_array_index(d->told->places, index),
+                    lh_collective_names[row->op], row->ranks,
+                    (const char *)g_ptr_array_index(d->told->places, i));
+        return false;
+    }
+    return true;
+}
+
+static bool
+is_replaced(const LhToldDraft *d, const LhCollectiveTimes *row)
+{
+    for (guint i = 0; i < d->told->times->len; i++) {
+        if (is_of_case(&g_array_index(d->told->times, LhCollectiveTimes, i), row))
+            return true;
+    }
+    return row->ranks > d->t.gpus_per_node;
+}
+
+static bool
+fill_times(LhToldDraft *d, GError **error)
+{
+    const GArray *kept = base_of(d) != NULL ? base_of(d)->collective_times : NULL;
+
+    for (guint i = 0; i < d->told->times->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(d->told->times, LhCollectiveTimes, i);
+
+        if (!check_twice(d, i, error))
+            return false;
+        if (row->ranks > d->t.gpus_per_node) {
+            g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                        "%s: error: %" G_GUINT64_FORMAT
+                        " ranks ran on one host, and a node has %" //
+                        G_GUINT64_FORMAT " GPUs; give files that agree",
+                        (const char *)g_ptr_array_index(d->told->places, i), row->ranks,
+                        d->t.gpus_per_node);
+            return false;
+        }
+        note(d, "node.collective_times",
+             g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs, %u sizes",
+                             lh_collective_names[row->op], row->ranks, row->bytes->len),
+             row->provenance, row->source);
+        g_array_append_val(d->times, row);
+    }
+    for (guint i = 0; kept != NULL && i < kept->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(kept, LhCollectiveTimes, i);
+
+        if (!is_replaced(d, row))
+            g_array_append_val(d->times, row);
+    }
+    return true;
+}
+
+/* --- the whole ----------------------------------------------------------------------------------
+ */
+
+static void
+fill_fabric(LhToldDraft *d)
+{
+    const LhTold *leaf = told(d, LH_TOLD_NODES_PER_LEAF), *nodes = told(d, LH_TOLD_NODES);
+    const LhTopology *base = base_of(d);
+
+    d->t.oversubscription = 1;
+    if (base != NULL) {
+        d->t.fabric = base->fabric;
+        d->t.nodes_per_leaf = base->nodes_per_leaf;
+        d->t.oversubscription = base->oversubscription;
+        d->t.switch_latency_ps = base->switch_latency_ps;
+        d->t.max_nodes = base->nics_per_node > 0 ? base->max_nodes : 0;
+    }
+    if (leaf != NULL) {
+        d->t.fabric = LH_FABRIC_FAT_TREE;
+        d->t.nodes_per_leaf = (uint64_t)leaf->value;
+        note(d, "fabric.nodes_per_leaf", g_strdup_printf("%.0f", leaf->value), -1, leaf->source);
+    }
+    if (nodes != NULL) {
+        d->t.max_nodes = (uint64_t)nodes->value;
+        note(d, "max_nodes", g_strdup_printf("%.0f", nodes->value), -1, nodes->source);
+    }
+    if (d->t.nics_per_node == 0)
+        d->t.max_nodes = 1;
+}
+
+/* The names of the files that were read, as many as there is room for. */
+static void
+fill_texts(LhToldDraft *d)
+{
+    static const char *const shapes[] = { "without NVLink", "on NVSwitch", "with NVLink in pairs",
+                                          "that share memory" };
+    g_autoptr(GString) source = g_string_new("longhaul topology: ");
+    g_autofree char *description = NULL;
+
+    if (base_of(d) != NULL)
+        g_string_append_printf(source, "what no file says is of %s; ", base_of(d)->name);
+    for (guint i = 0; i < d->told->sources->len; i++)
+        g_string_append_printf(source, "%s%s", i == 0 ? "" : ", ",
+                               (const char *)g_ptr_array_index(d->told->sources, i));
+    description = g_strdup_printf("%" G_GUINT64_FORMAT " x %s %s, %" G_GUINT64_FORMAT
+                                  " NICs, as a cluster's own tools print it.",
+                                  d->t.gpus_per_node, d->t.device_name, shapes[d->t.scale_up],
+                                  d->t.nics_per_node);
+    d->t.source = cut(d, source->str, TEXT_MAX);
+    d->t.description = cut(d, description, TEXT_MAX);
+    d->t.name = cut(d, d->params->name, TEXT_MAX);
+}
+
+static bool
+fill(LhToldDraft *d, GError **error)
+{
+    const LhTopology *base = base_of(d);
+    LhDevice *device = NULL;
+    bool ok;
+
+    ok = fill_shape(d, error) && fill_device(d, &device, error) && fill_nvlink(d, device, error) &&
+         fill_pcie(d, error) && fill_nics(d, error) && fill_rings(d, error) && fill_times(d, error);
+    lh_device_free(device);
+    if (!ok)
+        return false;
+    if (base != NULL) {
+        d->t.collective_lines = base->scale_up == d->t.scale_up ? base->collective_lines : NULL;
+        d->t.product_slowdown = base->product_slowdown;
+        d->t.attention_slowdown = base->attention_slowdown;
+        d->t.slowdown_provenance = base->slowdown_provenance;
+        d->t.slowdown_source = base->slowdown_source;
+    }
+    fill_fabric(d);
+    fill_texts(d);
+    return true;
+}
+
+/* What is written must be readable: rules that no field's value tells are held there. */
+static bool
+write_checked(const LhToldDraft *d, LhToldTopology *topology, GError **error)
+{
+    GString *out = g_string_new(NULL);
+    g_autofree char *file = g_strdup_printf("%s.json", d->params->name);
+    g_autoptr(LhTopology) again = NULL;
+
+    lh_told_write(d, out);
+    topology->length = out->len;
+    topology->document = g_string_free(out, FALSE);
+    again = lh_topology_parse(file, topology->document, topology->length, error);
+    if (again != NULL)
+        return true;
+    g_prefix_error(error, "what was told makes no topology file: ");
+    return false;
+}
+
+static void
+clear_field(gpointer data)
+{
+    LhToldField *field = data;
+
+    g_free(field->value);
+    g_free(field->source);
+}
+
+LhToldTopology *
+lh_told_topology(const LhToldCluster *cluster, const LhToldParams *params, GError **error)
+{
+    g_autoptr(LhToldTopology) topology = g_new0(LhToldTopology, 1);
+    g_autoptr(GStringChunk) strings = g_string_chunk_new(TEXT_MAX);
+    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(const LhCollectiveTimes *));
+    LhToldDraft draft = { .told = cluster, .params = params, .strings = strings, .times = times };
+
+    topology->fields = draft.fields = g_array_new(FALSE, FALSE, sizeof(LhToldField));
+    g_array_set_clear_func(topology->fields, clear_field);
+    if (!fill(&draft, error) || !write_checked(&draft, topology, error))
+        return NULL;
+    return g_steal_pointer(&topology);
+}
+
+void
+lh_told_topology_free(LhToldTopology *topology)
+{
+    if (topology == NULL)
+        return;
+    g_array_unref(topology->fields);
+    g_free(topology->document);
+    g_free(topology);
+}

@@ -1,0 +1,209 @@
+/* The topology file; see told_draft.h. Fields that have their default are left out. */
+#include "import/told_draft.h"
+
+#include "base/jsonw.h"
+
+/* Takes @text over: a number with its unit. */
+static void
+write_text(LhJsonWriter *w, const char *key, char *text)
+{
+    lh_jsonw_string(w, key, text);
+    g_free(text);
+}
+
+static void
+write_provenance(LhJsonWriter *w, const char *key, int provenance)
+{
+    lh_jsonw_string(w, key, lh_provenance_names[provenance]);
+}
+
+static void
+write_link(LhJsonWriter *w, const LhLinkClass *link)
+{
+    write_text(w, "bandwidth", lh_format_bandwidth(link->bandwidth));
+    if (link->pair_p2p > 0)
+        write_text(w, "pair_p2p", lh_format_bandwidth(link->pair_p2p));
+    if (link->pair_collective > 0)
+        write_text(w, "pair_collective", lh_format_bandwidth(link->pair_collective));
+    write_text(w, "latency", lh_format_time(link->latency_ps));
+    lh_jsonw_uint(w, "ctas", link->ctas);
+    write_provenance(w, "provenance", link->provenance);
+    write_provenance(w, "latency_provenance", link->latency_provenance);
+    write_provenance(w, "ctas_provenance", link->ctas_provenance);
+    lh_jsonw_string(w, "source", link->source);
+}
+
+static void
+write_nics(LhJsonWriter *w, const LhTopology *t)
+{
+    if (t->nics_per_node == 0)
+        return;
+    lh_jsonw_object_begin(w, "nics");
+    lh_jsonw_uint(w, "count", t->nics_per_node);
+    write_link(w, &t->nic);
+    if (t->slower_nodes != NULL) {
+        lh_jsonw_array_begin(w, "slower");
+        for (guint i = 0; i < t->slower_nodes->len; i++) {
+            const LhSlowerNode *node = &g_array_index(t->slower_nodes, LhSlowerNode, i);
+
+            lh_jsonw_object_begin(w, NULL);
+            lh_jsonw_uint(w, "node", node->node);
+            write_text(w, "bandwidth", lh_format_bandwidth(node->bandwidth));
+            lh_jsonw_object_end(w);
+        }
+        lh_jsonw_array_end(w);
+    }
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_collectives(LhJsonWriter *w, const LhTopology *t)
+{
+    if (t->collective_bandwidth == 0)
+        return;
+    lh_jsonw_object_begin(w, "collectives");
+    write_text(w, "bandwidth", lh_format_bandwidth(t->collective_bandwidth));
+    write_provenance(w, "provenance", t->collective_provenance);
+    lh_jsonw_string(w, "source", t->collective_source);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_times(LhJsonWriter *w, const GArray *rows)
+{
+    if (rows->len == 0)
+        return;
+    lh_jsonw_array_begin(w, "collective_times");
+    for (guint i = 0; i < rows->len; i++) {
+        const LhCollectiveTimes *row = g_array_index(rows, const LhCollectiveTimes *, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "op", lh_collective_names[row->op]);
+        lh_jsonw_uint(w, "ranks", row->ranks);
+        if (row->nccl != NULL)
+            lh_jsonw_string(w, "nccl", row->nccl);
+        lh_jsonw_array_begin(w, "bytes");
+        for (guint k = 0; k < row->bytes->len; k++)
+            lh_jsonw_uint(w, NULL, g_array_index(row->bytes, uint64_t, k));
+        lh_jsonw_array_end(w);
+        lh_jsonw_array_begin(w, "us");
+        for (guint k = 0; k < row->us->len; k++)
+            lh_jsonw_double(w, NULL, g_array_index(row->us, double, k));
+        lh_jsonw_array_end(w);
+        write_provenance(w, "provenance", row->provenance);
+        lh_jsonw_string(w, "source", row->source);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_line(LhJsonWriter *w, const char *key, const LhCollectiveLine *line)
+{
+    lh_jsonw_object_begin(w, key);
+    write_text(w, "base", lh_format_time(line->base_ps));
+    write_text(w, "hop", lh_format_time(line->hop_ps));
+    if (line->bandwidth > 0)
+        write_text(w, "bandwidth", lh_format_bandwidth(line->bandwidth));
+    if (line->copy > 0)
+        write_text(w, "copy", lh_format_bandwidth(line->copy));
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_lines(LhJsonWriter *w, const GArray *rows)
+{
+    if (rows == NULL)
+        return;
+    lh_jsonw_array_begin(w, "collective_lines");
+    for (guint i = 0; i < rows->len; i++) {
+        const LhCollectiveLines *row = &g_array_index(rows, LhCollectiveLines, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "op", lh_collective_names[row->op]);
+        write_line(w, "ll", &row->ll);
+        write_line(w, "ll128", &row->ll128);
+        write_line(w, "simple", &row->simple);
+        lh_jsonw_uint(w, "ll_bytes", row->ll_bytes);
+        lh_jsonw_uint(w, "ll128_bytes", row->ll128_bytes);
+        write_provenance(w, "provenance", row->provenance);
+        lh_jsonw_string(w, "source", row->source);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_slowdown(LhJsonWriter *w, const LhTopology *t)
+{
+    if (t->product_slowdown == 0)
+        return;
+    lh_jsonw_object_begin(w, "slowdown");
+    lh_jsonw_double(w, "products", t->product_slowdown);
+    lh_jsonw_double(w, "attention", t->attention_slowdown);
+    write_provenance(w, "provenance", t->slowdown_provenance);
+    lh_jsonw_string(w, "source", t->slowdown_source);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_node(LhJsonWriter *w, const LhToldDraft *draft)
+{
+    static const char *const kinds[] = { "none", "nvswitch", "pairs", "memory" };
+    const LhTopology *t = &draft->t;
+
+    lh_jsonw_object_begin(w, "node");
+    lh_jsonw_uint(w, "gpus", t->gpus_per_node);
+    lh_jsonw_object_begin(w, "scale_up");
+    lh_jsonw_string(w, "kind", kinds[t->scale_up]);
+    if (t->scale_up != LH_SCALE_UP_NONE)
+        write_link(w, &t->nvlink);
+    lh_jsonw_object_end(w);
+    if (t->pcie.bandwidth > 0) {
+        lh_jsonw_object_begin(w, "pcie");
+        write_link(w, &t->pcie);
+        lh_jsonw_object_end(w);
+    }
+    write_nics(w, t);
+    write_collectives(w, t);
+    write_times(w, draft->times);
+    write_lines(w, t->collective_lines);
+    write_slowdown(w, t);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_fabric(LhJsonWriter *w, const LhTopology *t)
+{
+    static const char *const kinds[] = { "ideal", "rail", "fat-tree" };
+
+    if (t->fabric == LH_FABRIC_IDEAL || t->nics_per_node == 0)
+        return;
+    lh_jsonw_object_begin(w, "fabric");
+    lh_jsonw_string(w, "kind", kinds[t->fabric]);
+    if (t->fabric == LH_FABRIC_FAT_TREE) {
+        lh_jsonw_uint(w, "nodes_per_leaf", t->nodes_per_leaf);
+        lh_jsonw_double(w, "oversubscription", t->oversubscription);
+    }
+    write_text(w, "switch_latency", lh_format_time(t->switch_latency_ps));
+    lh_jsonw_object_end(w);
+}
+
+void
+lh_told_write(const LhToldDraft *draft, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    const LhTopology *t = &draft->t;
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "schema", "longhaul.topology/1");
+    lh_jsonw_string(w, "name", t->name);
+    lh_jsonw_string(w, "description", t->description);
+    lh_jsonw_string(w, "source", t->source);
+    lh_jsonw_string(w, "device", t->device_name);
+    write_node(w, draft);
+    write_fabric(w, t);
+    if (t->max_nodes > 0)
+        lh_jsonw_uint(w, "max_nodes", t->max_nodes);
+    lh_jsonw_object_end(w);
+}

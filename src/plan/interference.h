@@ -1,0 +1,26 @@
+/*
+ * How much messages slow kernels down: by a ring with full masks, all of whose kernels do the same
+ * work, and all but the last of a rank run beside messages.
+ */
+#pragma once
+
+#include "runtime/backend.h"
+#include "runtime/executor.h"
+
+#define LH_INTERFERENCE_TURNS 4 /* of the ring; the first does not count */
+
+typedef struct {
+    const LhBackend *backend;
+    uint32_t kernel_set, ranks;
+    uint64_t tokens; /* of a rank */
+    uint32_t heads, head_dim;
+    LhDtype dtype;
+    int64_t deadline_us;
+} LhInterference;
+
+/*
+ * The share of its speed that a rank loses to messages while it has some, from 0 to 1: the median
+ * over kernels and turns of what those beside messages took longer than those alone. -1 if no
+ * kernel tells of it, and in processes other than the first. False with @error if a run broke.
+ */
+bool lh_measure_interference(const LhInterference *probe, double *held, GError **error);

@@ -1,0 +1,16 @@
+#!/bin/bash
+# The critical path of runs with one rank a process.
+#
+#     critical.sh PROGRAM
+#
+# Exit status 77 where MPI is absent, in the build or on the machine.
+set -u
+tests=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/mpi/setup.sh
+. "$tests/setup.sh"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+program=$(realpath "$1")
+cd "$folder" || exit 99
+need_mpi "$program"
+python3 "$tests/../cli/critical.py" "$program" mpirun -n 4

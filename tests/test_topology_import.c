@@ -1,0 +1,675 @@
+/*
+ * What a cluster's tools print, read: every value that is taken, what cannot be used, files that
+ * contradict each other, and the topology file that is made of them.
+ */
+#include "base/data.h"
+#include "base/error.h"
+#include "import/told_topology.h"
+
+#include "run_tests.h"
+
+#include <string.h>
+
+#define GB 1e9
+#define US 1e-6
+
+static char *
+path_of(const char *name)
+{
+    return g_build_filename(g_getenv("LONGHAUL_DATA_DIR"), "tests", "data", "topology", name, NULL);
+}
+
+/* Adds a file of tests/data/topology. */
+static void
+add(LhToldCluster *cluster, const char *name)
+{
+    g_autofree char *path = path_of(name);
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_msg(lh_told_load(cluster, path, &error), "%s: %s", name,
+                  error != NULL ? error->message : "");
+}
+
+static LhToldCluster *
+load(const char *const *names)
+{
+    LhToldCluster *cluster = lh_told_new();
+
+    for (; *names != NULL; names++)
+        add(cluster, *names);
+    return cluster;
+}
+
+/* Both say the same, to the last digits that doubles lose. */
+static bool
+same(double a, double b)
+{
+    return a >= b * (1 - 1e-12) && a <= b * (1 + 1e-12);
+}
+
+typedef struct {
+    const char *file;
+    struct {
+        LhToldKind kind;
+        double value;
+        LhProvenance provenance;
+    } told[7];
+} Reading;
+
+#define GPUS(n)                                                                                    \
+    {                                                                                              \
+        LH_TOLD_GPUS, n, LH_PROVENANCE_DATASHEET                                                   \
+    }
+#define SHAPE(kind)                                                                                \
+    {                                                                                              \
+        LH_TOLD_SCALE_UP, LH_SCALE_UP_##kind, LH_PROVENANCE_DATASHEET                              \
+    }
+#define SAID(kind, value)                                                                          \
+    {                                                                                              \
+        LH_TOLD_##kind, value, LH_PROVENANCE_DATASHEET                                             \
+    }
+#define SEEN(kind, value)                                                                          \
+    {                                                                                              \
+        LH_TOLD_##kind, value, LH_PROVENANCE_MEASURED                                              \
+    }
+
+static const Reading readings[] = {
+    { "smi-h100.txt", { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(NICS, 8) } },
+    { "smi-pcie.txt", { GPUS(4), SHAPE(NONE), SAID(NICS, 1) } },
+    { "smi-pairs.txt", { GPUS(4), SHAPE(PAIRS), SAID(NVLINKS, 12) } },
+    { "nccl-a100.xml",
+      { GPUS(1), SHAPE(SWITCH), SAID(NVLINKS, 12), SAID(CAPABILITY, 80), SAID(PCIE_RATE, 24 * GB),
+        SAID(NICS, 1), SAID(NIC_WIRE, 25 * GB) } },
+    { "nccl-h100.xml",
+      { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(CAPABILITY, 90), SAID(PCIE_RATE, 48 * GB),
+        SAID(NICS, 8), SAID(NIC_WIRE, 50 * GB) } },
+    { "all_gather.txt", { { 0 } } },
+    { "all-reduce-two-hosts.txt", { SEEN(RINGS_RATE, 338.82 * GB) } },
+    { "sendrecv_perf.txt", { SEEN(PEER_RATE, 364.72 * GB), SEEN(PEER_LATENCY, 6.5 * US) } },
+    { "sendrecv_perf-two-hosts.txt", { SEEN(ROUTE_LATENCY, 34.24 * US) } },
+    { "ib_write_bw.txt", { SEEN(NIC_RATE, 392.58 * GB / 8) } },
+    { "ib_write_lat.txt", { SEEN(NIC_LATENCY, 1.27 * US) } },
+    { "ib_send_bw-both-ways.txt", { SEEN(NIC_RATE, 45776.37 * 1048576 / 2) } },
+    { "topology.conf", { SAID(NODES, 18), SAID(NODES_PER_LEAF, 6) } },
+    { "scontrol.txt", { SAID(NODES, 8), SAID(NODES_PER_LEAF, 4) } },
+};
+
+/* What a reading does not list, the file must not have said. */
+START_TEST(reads_every_value)
+{
+    const Reading *reading = &readings[_i];
+    g_autoptr(LhToldCluster) cluster = load((const char *[]){ reading->file, NULL });
+    guint known = 0, expected = 0;
+
+    for (guint i = 0; i < G_N_ELEMENTS(reading->told) &&
+                      (reading->told[i].kind != 0 || reading->told[i].value > 0);
+         i++) {
+        const LhTold *told = &cluster->told[reading->told[i].kind];
+
+        ck_assert_msg(told->known, "%s: kind %d", reading->file, reading->told[i].kind);
+        ck_assert_msg(same(told->value, reading->told[i].value), "%s: kind %d is %.17g",
+                      reading->file, reading->told[i].kind, told->value);
+        ck_assert_int_eq(told->provenance, reading->told[i].provenance);
+        ck_assert_ptr_nonnull(strstr(told->source, reading->file));
+        expected++;
+    }
+    for (guint i = 0; i < LH_TOLD_KINDS; i++)
+        known += cluster->told[i].known;
+    ck_assert_uint_eq(known, expected);
+    ck_assert_uint_eq(cluster->sources->len, 1);
+}
+END_TEST
+
+/* Of three times at one size the median; the version of the library, not of its header. */
+START_TEST(reads_times_of_collectives)
+{
+    static const uint64_t bytes[] = { 1048576, 16777216, 67108864, 1073741824 };
+    static const double us[] = { 17.9, 67.81, 209.2, 2812.5 };
+    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "all_gather.txt", NULL });
+    const LhCollectiveTimes *row = &g_array_index(cluster->times, LhCollectiveTimes, 0);
+
+    ck_assert_uint_eq(cluster->times->len, 1);
+    ck_assert_int_eq(row->op, LH_COLL_ALL_GATHER);
+    ck_assert_uint_eq(row->ranks, 8);
+    ck_assert_str_eq(row->nccl, "2.27.3");
+    ck_assert_str_eq(row->source, "all_gather_perf (all_gather.txt)");
+    ck_assert_uint_eq(row->bytes->len, G_N_ELEMENTS(bytes));
+    ck_assert_uint_eq(row->us->len, G_N_ELEMENTS(us));
+    for (guint i = 0; i < G_N_ELEMENTS(bytes); i++) {
+        ck_assert_uint_eq(g_array_index(row->bytes, uint64_t, i), bytes[i]);
+        ck_assert_double_eq(g_array_index(row->us, double, i), us[i]);
+    }
+}
+END_TEST
+
+/* --- what cannot be used ------------------------------------------------------------------------
+ */
+
+#define SMI "GPU0 GPU1 CPU Affinity\n"
+#define SIZES "# size count type redop root time algbw busbw #wrong\n"
+#define RANKS                                                                                      \
+    "# all_gather_perf\n# Rank 0 Group 0 Pid 1 on a device 0\n# Rank 1 Group 0 Pid 1 on a device " \
+    "1\n"
+#define ROW "1048576 8 float none -1 "
+#define BW " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+#define LAT " #bytes #iterations t_min[usec] t_max[usec] t_typical[usec]\n"
+#define XML(inside) "<system version=\"1\"><cpu>" inside "</cpu></system>"
+#define GPU(inside) "<pci busid=\"a\"><gpu dev=\"0\" sm=\"90\">" inside "</gpu></pci>"
+
+static const struct {
+    const char *text, *message;
+} broken[] = {
+    { "", "f:1:1: error: printed by no tool that is known; allowed: nvidia-smi topo -m" },
+    { "hello\n", "f:1:1: error: printed by no tool that is known" },
+    { "{\"a\": 1}", "f:1:1: error: printed by no tool that is known" },
+    { "one\ntw\xff\n", "f:2:3: error: not text in UTF-8" },
+    { SMI "GPU0 X NV18\nGPU0 NV18 X\n", "f:3:1: error: \"GPU0\" where the row of GPU1 should be" },
+    { SMI "GPU0 X NV18\n", "error: the file ends before the row of GPU1" },
+    { SMI "GPU0 X\n", "f:2:1: error: 1 paths in the row of GPU0; allowed: 2, one for each column" },
+    { SMI "GPU0 X NV19\n", "f:2:8: error: \"NV19\" is no path; allowed: X, PIX, PXB, PHB, NODE" },
+    { SMI "GPU0 X OK\n", "f:2:8: error: \"OK\" is of nvidia-smi topo -p2p" },
+    { SMI "GPU0 SYS X\n", "f:2:6: error: the row of GPU0 has X in another column than its own" },
+    { SMI "GPU0 X NV4\nGPU1 NV2 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
+    { SMI "GPU0 X SYS\nGPU1 SYS X\nLegend:\nX = Self\n",
+      "f:1:1: error: the legend has no NVLink, so this is of nvidia-smi topo -mp" },
+    { SMI "GPU0 X SYS\nGPU1 SYS X\n" SMI, "f:4:1: error: a second matrix" },
+    { "GPU0 GPU1 GPU2 CPU\nGPU0 X NV4 NV4\nGPU1 NV4 X NV4\nGPU2 NV4 NV4 X\n",
+      "f:1: error: NVLink joins every two GPUs directly, without a switch" },
+    { "GPU0 GPU1 GPU2 CPU\nGPU0 X NV4 SYS\nGPU1 NV4 X NV4\nGPU2 SYS NV4 X\n",
+      "f:1: error: NVLink joins some pairs of GPUs and not others" },
+    { "GPU0 GPU1 GPU2 NIC0 NIC1 CPU\nGPU0 X NV12 NV12 PIX SYS\nGPU1 NV12 X NV12 SYS PIX\nGPU2 NV12 "
+      "NV12 X SYS SYS\nNIC0 PIX SYS SYS X SYS\nNIC1 SYS PIX SYS SYS X\n",
+      "f:1: error: 2 NICs are the nearest of some GPU, which does not divide 3 GPUs" },
+    { "<html></html>", "error: the outermost element is <html>; allowed: <system>" },
+    { "<system version=\"2\"></system>", "error: version=\"2\" of <system>; allowed: 1" },
+    { "<system version=\"1\">", "f:1:21: error: no XML: " },
+    { XML(""), "f:1: error: no <gpu> in it, as in files for virtual machines" },
+    { XML("<nvlink/>"), "error: <nvlink> belongs in a <gpu>, and has target and tclass" },
+    { XML(GPU("<nvlink target=\"b\" tclass=\"0x068000\"/>")),
+      "error: <nvlink> without the attribute count" },
+    { XML(GPU("<nvlink target=\"b\" tclass=\"0x068000\" count=\"99\"/>")),
+      "error: count=\"99\" of <nvlink>; allowed: a number from 1 to 64" },
+    { XML("<nic><net speed=\"-1\"/></nic>"), "error: speed=\"-1\" of <net>; allowed: a number" },
+    { XML("<pci link_speed=\"8.0 GT/s PCIe\" link_width=\"x\"/>"),
+      "error: link_width=\"x\" of <pci>; allowed: a number from 0 to 32" },
+    { "<system version=\"1\"><cpu host_hash=\"1\"/><cpu host_hash=\"2\"/></system>",
+      "error: several hosts in one file" },
+    { XML("<pci><gpu/><nic><net speed=\"1000\"/><net "
+          "speed=\"2000\"/></nic></pci><pci><gpu/></pci>"),
+      "error: this NIC and the one of line 1 are next to GPUs and of different speeds" },
+    { XML("<pci><gpu dev=\"0\"><nvlink target=\"b\" tclass=\"0x068000\" count=\"2\"/></gpu>"
+          "<gpu dev=\"1\"/></pci>"),
+      "f:1: error: not all GPUs have as many NVLinks to the switch" },
+    { SIZES, "f:1: error: no table of nccl-tests with a row in it" },
+    { SIZES ROW "9.0 1 1 0\n",
+      "f:1: error: neither a line nor the file's name says which program" },
+    { "# all_gather_perf\n" SIZES ROW "9.0 1 1 0\n", "f:2: error: no two lines \"#  Rank\" say" },
+    { RANKS SIZES ROW "9.0 1 1\n", "f:5:1: error: 8 columns; allowed: at least 9" },
+    { RANKS SIZES ROW "-9.0 1 1 0\n", "f:5:25: error: a time is a number of microseconds" },
+    { RANKS SIZES ROW "nan 1 1 0\n", "f:5:25: error: a time is a number of microseconds" },
+    { RANKS SIZES ROW "9.0 1 x 0\n", "f:5:31: error: a bus bandwidth is a number of GB/s" },
+    { RANKS SIZES ROW "9.0 1 1 7\n", "f:5:33: error: 7 values of this run were wrong" },
+    { RANKS SIZES ROW "9.0 1 1 N/A\n", "f:4: error: allowed: 2 to 256 sizes whose times grow" },
+    { RANKS SIZES SIZES, "f:5:1: error: a second table; give one file for each run" },
+    { RANKS "# size count cputime algbw busbw\n", "f:4:14: error: times of the processor" },
+    { RANKS "# size count algbw\n", "f:4:1: error: a table without the columns time and busbw" },
+    { RANKS "# sendrecv_perf\n" SIZES,
+      "f:4:1: error: all_gather_perf and sendrecv_perf in one file" },
+    { "# all_gather_perf\n# Rank 0 Group 1 Pid 1 on a device 0\n" SIZES,
+      "f:2:16: error: ranks of several groups" },
+    { "# all_gather_perf\n# Rank 0 Pid 1\n" SIZES,
+      "f:2:1: error: a rank without the host that it is on" },
+    { RANKS "# Rank 2 Group 0 Pid 1 on b device 0\n" SIZES ROW "9.0 1 1 0\n",
+      "f:5: error: not all hosts had as many ranks" },
+    { "# alltoall_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES ROW
+      "9.0 1 1 0\n",
+      "f:4: error: alltoall_perf on several hosts, for which a topology file has no place" },
+    { "# all_reduce_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES
+      "1024 8 float none -1 9.0 1 1 0\n",
+      "f:4: error: no row of 1 MiB or more with a bandwidth" },
+    { "# sendrecv_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES
+      "2048 8 float none -1 9.0 1 1 0\n",
+      "f:4: error: no row of 1 MiB or more with a bandwidth" },
+    { BW, "error: no row with a latency, or with a bandwidth of messages of 64 KiB or more" },
+    { BW " 65536 5000 1 -5 1\n", "f:2:15: error: BW average is a number from 0" },
+    { BW " 65536 5000 1 5\n", "f:2:1: error: 4 columns; allowed: 5, of a run over one port" },
+    { BW " 65536 5000 1 5 1 1 1 1 1\n", "f:2:1: error: 9 columns; allowed: 5" },
+    { " #bytes #sl #iterations\n", "f:1:1: error: a table with another column than #iterations" },
+    { " #bytes #iterations BW average[kB/sec]\n", "f:1:24: error: a unit that is not known" },
+    { " #bytes #iterations\n", "f:1:1: error: a table without BW average, t_typical[usec]" },
+    { LAT " 2 1000 1 1 0\n", "f:2:13: error: a latency is a number of microseconds" },
+    { LAT " 2 1000\n", "f:2:9: error: a latency is a number of microseconds" },
+    { LAT " 4096 1000 1 1 2\n", "error: latencies of messages from 4096 bytes on" },
+    { "RDMA_Read Latency Test\n" LAT, "f:2:1: error: ib_read_lat times a message and its answer" },
+    { "BlockName=b Nodes=a\n", "error: a line of topology.conf begins with SwitchName=NAME" },
+    { "SwitchName=a Nodes=n1\nfoo\n", "f:2:1: error: a line of topology.conf begins with" },
+    { "SwitchName=a\n", "f:1:12: error: a switch has Nodes= or Switches=" },
+    { "SwitchName=a Nodes=n1 x\n", "f:1:23: error: a key and its value are written KEY=VALUE" },
+    { "SwitchName=a Nodes=n[1-\n",
+      "f:1:20: error: \"n[1-\" is no list of hosts: a bracket is not closed; was it cut" },
+    { "SwitchName=a Nodes=n[2-1]\n", "is no list of hosts: in brackets stand numbers and ranges" },
+    { "SwitchName=a Nodes=n[]\n", "is no list of hosts: in brackets stand numbers and ranges" },
+    { "SwitchName=a Nodes=n1,\n", "is no list of hosts: a name is missing" },
+    { "SwitchName=a Nodes=n]1\n", "is no list of hosts: names are letters, digits" },
+    { "SwitchName=a Nodes=n[1-99999999]\n", "is no list of hosts: more than 65536 names" },
+    { "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n2\n",
+      "f:2:20: error: a node of this switch is on it twice, or on another one, too" },
+    { "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n",
+      "f:2:12: error: this switch is there twice" },
+    { "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n",
+      "f:2: error: a switch is named in Switches= that has no line of its own" },
+    { "SwitchName=a Switches=a\n", "error: no switch has Nodes=" },
+};
+
+START_TEST(refuses_what_is_broken)
+{
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GError) error = NULL;
+    const char *text = broken[_i].text;
+
+    ck_assert_msg(!lh_told_parse(cluster, "f", text, strlen(text), &error), "%s", text);
+    ck_assert_int_eq(error->code, LH_ERROR_INPUT);
+    ck_assert_msg(strstr(error->message, broken[_i].message) != NULL, "%s: %s", text,
+                  error->message);
+    ck_assert_msg(g_str_has_prefix(error->message, "f:"), "%s", error->message);
+}
+END_TEST
+
+/* Appends @piece so many times. */
+static char *
+repeat(const char *before, const char *piece, guint times, const char *after)
+{
+    GString *text = g_string_new(before);
+
+    for (guint i = 0; i < times; i++)
+        g_string_append(text, piece);
+    g_string_append(text, after);
+    return g_string_free(text, FALSE);
+}
+
+static void
+refuse_long(char *text, const char *message)
+{
+    g_autofree char *owned = text;
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(!lh_told_parse(cluster, "f", owned, strlen(owned), &error));
+    ck_assert_msg(strstr(error->message, message) != NULL, "%s", error->message);
+}
+
+START_TEST(refuses_what_is_too_long)
+{
+    refuse_long(repeat("", "x", 65537, "\n"), "f:1:1: error: a line of more than 65536 bytes");
+    refuse_long(repeat("", "x ", 4097, "\n"), "error: a line of more than 4096 words");
+    refuse_long(repeat("", "\n", 1000001, ""), "error: more than 1000000 lines");
+    refuse_long(repeat("", "x", 16777217, ""), "f:1: error: larger than 16 MiB");
+    refuse_long(repeat("GPU0 ", "GPU1 ", 256, "CPU\n"), "error: 257 GPUs and 0 NICs; allowed: 256");
+    refuse_long(repeat("GPU0 GPU1 ", "N", 256, "\n"), "error: a name of more than 255 bytes");
+    refuse_long(repeat("<system version=\"1\">", "<pci>", 32, ""), "or 32 inside each other");
+    refuse_long(repeat("<system version=\"1\" a=\"", "x", 256, "\"/>"),
+                "or one of more than 255 bytes");
+    refuse_long(repeat("<system version=\"1\">", "<gpu/>", 257, "</system>"),
+                "error: more than 256 <gpu>");
+    refuse_long(repeat("SwitchName=a Nodes=n", "[1]", 256, "\n"), "a name is too long");
+}
+END_TEST
+
+START_TEST(says_which_file_is_missing)
+{
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(!lh_told_load(cluster, "/no/such/file", &error));
+    ck_assert_int_eq(error->code, LH_ERROR_INPUT);
+    ck_assert_ptr_nonnull(strstr(error->message, "/no/such/file"));
+}
+END_TEST
+
+/* --- several files ------------------------------------------------------------------------------
+ */
+
+#define WRITE_BW(rate) BW " 65536 5000 1 " rate " 1\n"
+
+static const struct {
+    const char *first, *second, *message;
+} contradictions[] = {
+    { SMI "GPU0 X SYS\nGPU1 SYS X\n", "GPU0 CPU\nGPU0 X\n",
+      "b:1: error: the number of GPUs of a node is 1 here, and 2 in a:1; give files that agree" },
+    { SMI "GPU0 X SYS\nGPU1 SYS X\n", SMI "GPU0 X NV4\nGPU1 NV4 X\n",
+      "b:1: error: what joins the GPUs of a node is NVLink in pairs here, and no NVLink in a:1; "
+      "give files that agree" },
+    { WRITE_BW("392"), WRITE_BW("200"),
+      "b:2: error: the bandwidth of a NIC is 25 GB/s here, and 49 GB/s in a:2; give files that "
+      "agree" },
+    { LAT " 2 1000 1 1 2\n", LAT " 2 1000 1 1 3\n",
+      "b:2: error: the latency of a NIC is 3 us here, and 2 us in a:2; give files that agree" },
+    { "SwitchName=a Nodes=n[1-2]\n", "SwitchName=a Nodes=n[1-4]\n",
+      "b:1: error: the number of nodes is 4 here, and 2 in a:1; give files that agree" },
+};
+
+START_TEST(names_both_files_of_a_contradiction)
+{
+    const char *first = contradictions[_i].first, *second = contradictions[_i].second;
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(lh_told_parse(cluster, "a", first, strlen(first), &error));
+    ck_assert(!lh_told_parse(cluster, "b", second, strlen(second), &error));
+    ck_assert_str_eq(error->message, contradictions[_i].message);
+}
+END_TEST
+
+/* Two measurements of one thing differ a little: the first holds. */
+START_TEST(takes_the_first_of_two_that_agree)
+{
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+
+    ck_assert(lh_told_parse(cluster, "a", WRITE_BW("392"), strlen(WRITE_BW("392")), NULL));
+    ck_assert(lh_told_parse(cluster, "b", WRITE_BW("388"), strlen(WRITE_BW("388")), NULL));
+    ck_assert_double_eq(cluster->told[LH_TOLD_NIC_RATE].value, 49 * GB);
+    ck_assert_str_eq(cluster->told[LH_TOLD_NIC_RATE].place, "a:2");
+}
+END_TEST
+
+/* --- topologies ---------------------------------------------------------------------------------
+ */
+
+static LhToldTopology *
+make(const LhToldCluster *cluster, const char *base_name, const char *device, GError **error)
+{
+    g_autoptr(LhTopology) base = base_name == NULL ? NULL : lh_topology_load(base_name, NULL);
+    const LhToldParams params = { "made", base, device };
+
+    ck_assert(base_name == NULL || base != NULL);
+    return lh_told_topology(cluster, &params, error);
+}
+
+static LhTopology *
+made_of(const LhToldCluster *cluster, const char *base, const char *device)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhToldTopology) made = make(cluster, base, device, &error);
+    LhTopology *topology;
+
+    ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
+    topology = lh_topology_parse("made.json", made->document, made->length, &error);
+    ck_assert_msg(topology != NULL, "%s", error != NULL ? error->message : "");
+    return topology;
+}
+
+/* All that a node has was measured, and nothing is left to a base. */
+START_TEST(makes_a_topology_of_files_alone)
+{
+    g_autoptr(LhToldCluster) cluster = load(
+        (const char *[]){ "smi-h100.txt", "nccl-h100.xml", "all_gather.txt", "sendrecv_perf.txt",
+                          "ib_write_bw.txt", "ib_write_lat.txt", "topology.conf", NULL });
+    g_autoptr(LhTopology) t = made_of(cluster, NULL, "h100-sxm");
+
+    ck_assert_str_eq(t->name, "made");
+    ck_assert_str_eq(t->device_name, "h100-sxm");
+    ck_assert_uint_eq(t->gpus_per_node, 8);
+    ck_assert_int_eq(t->scale_up, LH_SCALE_UP_SWITCH);
+    ck_assert_double_eq(t->nvlink.bandwidth, 364.7 * GB);
+    ck_assert_int_eq(t->nvlink.latency_ps, 6500000);
+    ck_assert_int_eq(t->nvlink.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(t->nvlink.ctas_provenance, LH_PROVENANCE_ASSUMED);
+    ck_assert_double_eq(t->pcie.bandwidth, 48 * GB);
+    ck_assert_int_eq(t->pcie.provenance, LH_PROVENANCE_DATASHEET);
+    ck_assert_int_eq(t->pcie.latency_ps, 0);
+    ck_assert_uint_eq(t->nics_per_node, 8);
+    ck_assert_double_eq(t->nic.bandwidth, 49.07 * GB);
+    ck_assert_int_eq(t->nic.latency_ps, 1270000);
+    ck_assert_int_eq(t->nic.latency_provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_uint_eq(t->collective_times->len, 1);
+    ck_assert_int_eq(t->fabric, LH_FABRIC_FAT_TREE);
+    ck_assert_uint_eq(t->nodes_per_leaf, 6);
+    ck_assert_uint_eq(t->max_nodes, 18);
+    ck_assert_double_eq(t->collective_bandwidth, 0);
+}
+END_TEST
+
+/* Rows of the base stay where none was measured; its provenances stay with what is kept. */
+START_TEST(keeps_what_the_base_has)
+{
+    g_autoptr(LhToldCluster) cluster = load(
+        (const char *[]){ "smi-h100.txt", "all_gather.txt", "all-reduce-two-hosts.txt", NULL });
+    g_autoptr(LhTopology) base = lh_topology_load("hgx-h100", NULL);
+    g_autoptr(LhTopology) t = made_of(cluster, "hgx-h100", NULL);
+    const LhCollectiveTimes *first = &g_array_index(t->collective_times, LhCollectiveTimes, 0);
+
+    ck_assert_double_eq(t->nvlink.bandwidth, 370.8 * GB);
+    ck_assert_int_eq(t->nvlink.provenance, LH_PROVENANCE_DATASHEET);
+    ck_assert_int_eq(t->nvlink.latency_ps, base->nvlink.latency_ps);
+    ck_assert_int_eq(t->nvlink.latency_provenance, base->nvlink.latency_provenance);
+    ck_assert_uint_eq(t->nvlink.ctas, base->nvlink.ctas);
+    ck_assert_double_eq(t->nic.bandwidth, base->nic.bandwidth);
+    ck_assert_int_eq(t->nic.latency_provenance, base->nic.latency_provenance);
+    ck_assert_ptr_nonnull(strstr(t->nic.source, "hgx-h100: "));
+    ck_assert_double_eq(t->collective_bandwidth, 338.8 * GB);
+    ck_assert_int_eq(t->collective_provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_str_eq(first->source, "all_gather_perf (all_gather.txt)");
+    ck_assert_uint_gt(t->collective_times->len, 10);
+    ck_assert_uint_lt(t->collective_times->len, base->collective_times->len + 1);
+    ck_assert_uint_eq(t->collective_lines->len, base->collective_lines->len);
+    ck_assert_int_eq(t->fabric, base->fabric);
+    ck_assert_int_eq(t->switch_latency_ps, base->switch_latency_ps);
+    for (guint i = 1; i < t->collective_times->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(t->collective_times, LhCollectiveTimes, i);
+
+        ck_assert(row->op != first->op || row->ranks != first->ranks);
+    }
+}
+END_TEST
+
+#define SENDS(hosts, small, large)                                                                 \
+    "# sendrecv_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on " hosts " device 0\n" SIZES  \
+    "8 2 float sum -1 " small " 0 0 0\n1073741824 2 float sum -1 9.0 " large " " large " 0\n"
+
+static LhToldCluster *
+parsed(const char *const *texts)
+{
+    LhToldCluster *cluster = lh_told_new();
+
+    for (guint i = 0; texts[i] != NULL; i++) {
+        g_autofree char *name = g_strdup_printf("f%u", i);
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_msg(lh_told_parse(cluster, name, texts[i], strlen(texts[i]), &error), "%s",
+                      error != NULL ? error->message : "");
+    }
+    return cluster;
+}
+
+/* A NIC reaches more than one pair of GPUs does; a route's latency has that of PCIe in it. */
+START_TEST(tells_a_pair_from_a_nic)
+{
+    g_autoptr(LhToldCluster) cluster =
+        parsed((const char *[]){ WRITE_BW("392"), SENDS("b", "20.0", "30.5"), NULL });
+    g_autoptr(LhTopology) t = made_of(cluster, "hgx-h100", NULL);
+    g_autoptr(LhToldCluster) alone = parsed((const char *[]){ SENDS("b", "1.0", "30.5"), NULL });
+    g_autoptr(LhTopology) same_rate = made_of(alone, "hgx-h100", NULL);
+
+    ck_assert_double_eq(t->nic.bandwidth, 49 * GB);
+    ck_assert_double_eq(t->nic.pair_p2p, 30.5 * GB);
+    ck_assert_int_eq(t->nic.latency_ps, 18000000);
+    ck_assert_double_eq(same_rate->nic.bandwidth, 30.5 * GB);
+    ck_assert_double_eq(same_rate->nic.pair_p2p, 0);
+    ck_assert_int_eq(same_rate->nic.latency_ps, 0);
+}
+END_TEST
+
+/* Sends between GPUs of a node cross NVLink where it joins all of them, else PCIe. */
+START_TEST(tells_nvlink_from_pcie)
+{
+    g_autoptr(LhToldCluster) pcie = parsed((const char *[]){
+        "GPU0 GPU1 CPU\nGPU0 X SYS\nGPU1 SYS X\n", SENDS("a", "12.5", "20.25"), NULL });
+    g_autoptr(LhToldCluster) nvlink = parsed((const char *[]){
+        "GPU0 GPU1 CPU\nGPU0 X NV4\nGPU1 NV4 X\n", SENDS("a", "12.5", "20.25"), NULL });
+    g_autoptr(LhTopology) without = made_of(pcie, NULL, "l40s");
+    g_autoptr(LhTopology) with = made_of(nvlink, NULL, "a100-pcie-80g");
+
+    ck_assert_int_eq(without->scale_up, LH_SCALE_UP_NONE);
+    ck_assert_double_eq(without->pcie.bandwidth, 20.25 * GB);
+    ck_assert_int_eq(without->pcie.latency_ps, 12500000);
+    ck_assert_int_eq(without->pcie.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_uint_eq(without->max_nodes, 1);
+    ck_assert_int_eq(with->scale_up, LH_SCALE_UP_PAIRS);
+    ck_assert_double_eq(with->nvlink.bandwidth, 20.25 * GB);
+    ck_assert_double_eq(with->pcie.bandwidth, 0);
+}
+END_TEST
+
+static const struct {
+    const char *texts[3];
+    const char *base, *device, *message;
+} impossible[] = {
+    { { WRITE_BW("392") },
+      NULL,
+      "h100-sxm",
+      "no file says \"node.gpus\": nvidia-smi topo -m and NCCL's topology XML tell it; or give "
+      "--base NAME, a cluster whose fields are kept where no file says them" },
+    { { SMI "GPU0 X SYS\nGPU1 SYS X\n" }, NULL, NULL, "no file says \"device\", the GPU: give" },
+    { { SMI "GPU0 X NV4\nGPU1 NV4 X\n" },
+      NULL,
+      "h100-sxm",
+      "no file says \"node.scale_up.latency\": sendrecv_perf -b 8 on one host tells it" },
+    { { SMI "GPU0 X NV4\nGPU1 NV4 X\n" },
+      NULL,
+      "l40s",
+      "no file says \"node.scale_up.bandwidth\": sendrecv_perf on one host tells it" },
+    { { SMI "GPU0 X SYS\nGPU1 SYS X\n" },
+      NULL,
+      "h100-pcie",
+      "no file says \"node.pcie.bandwidth\": NCCL's topology XML tells it" },
+    { { SMI "GPU0 X NV4\nGPU1 NV4 X\n", SENDS("a", "6.5", "70"), WRITE_BW("392") },
+      NULL,
+      "h100-sxm",
+      "no file says \"node.pcie.bandwidth\"" },
+    { { SMI "GPU0 X SYS\nGPU1 SYS X\n", SENDS("a", "6.5", "20"), WRITE_BW("392") },
+      NULL,
+      "h100-pcie",
+      "no file says \"node.nics.count\"" },
+    { { SMI "GPU0 X SYS\nGPU1 SYS X\n" },
+      "hgx-h100",
+      NULL,
+      "8 NICs, as hgx-h100 says, do not divide the 2 GPUs of a node, as f0:1 says" },
+    { { SENDS("a", "6.5", "70"), XML(GPU("")) },
+      NULL,
+      "a100-sxm-80g",
+      "f1:1: error: the GPUs have compute capability 90, and the device a100-sxm-80g has 80" },
+    { { WRITE_BW("392"), "<system version=\"1\"><pci><gpu/><nic><net speed=\"200000\"/></nic></pci>"
+                         "</system>" },
+      "single-gpu",
+      NULL,
+      "f0:2: error: the bandwidth of a NIC is 49 GB/s here, more than its wire's rate, 25 GB/s in "
+      "f1:1; give files that agree" },
+    { { "# all_reduce_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES ROW
+        "9.0 1 1 0\n" },
+      "hgx-h100",
+      NULL,
+      "f0:5: error: 1 ranks ran on each host, of 8 GPUs; give a run on all GPUs of its hosts" },
+    { { RANKS SIZES ROW "9.0 1 1 0\n2097152 8 float none -1 10.0 1 1 0\n",
+        RANKS SIZES ROW "9.0 1 1 0\n2097152 8 float none -1 10.0 1 1 0\n" },
+      "hgx-h100",
+      NULL,
+      "f1:4: error: all-gather on 2 GPUs is measured here and in f0:4; give one of them" },
+    { { RANKS SIZES ROW "9.0 1 1 0\n2097152 8 float none -1 10.0 1 1 0\n", "GPU0 CPU\nGPU0 X\n" },
+      "single-gpu",
+      NULL,
+      "f0:4: error: 2 ranks ran on one host, and a node has 1 GPUs; give files that agree" },
+    { { SMI "GPU0 X SYS\nGPU1 SYS X\n" }, NULL, "no-such-device", "no-such-device" },
+    { { "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 CPU\nGPU0 X NV4 SYS SYS PIX SYS\nGPU1 NV4 X SYS SYS PIX "
+        "SYS\n"
+        "GPU2 SYS SYS X NV4 SYS PIX\nGPU3 SYS SYS NV4 X SYS PIX\nNIC0 PIX PIX SYS SYS X SYS\n"
+        "NIC1 SYS SYS PIX PIX SYS X\n" },
+      "hgx-h100",
+      NULL,
+      "what was told makes no topology file: made.json:" },
+};
+
+START_TEST(says_why_there_is_no_topology)
+{
+    g_autoptr(LhToldCluster) cluster = parsed(impossible[_i].texts);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhToldTopology) made =
+        make(cluster, impossible[_i].base, impossible[_i].device, &error);
+
+    ck_assert_msg(made == NULL, "%s", impossible[_i].message);
+    ck_assert_int_eq(error->code, LH_ERROR_INPUT);
+    ck_assert_msg(strstr(error->message, impossible[_i].message) != NULL, "%s", error->message);
+}
+END_TEST
+
+/* Hosts are told apart while a file is read; nothing that is written names them. */
+START_TEST(writes_no_names_of_hosts)
+{
+    static const char *const hosts[] = { "ztan", "hosta", "rack1n", "leaf1", "mlx5" };
+    g_autoptr(LhToldCluster) cluster =
+        load((const char *[]){ "smi-h100.txt", "nccl-h100.xml", "all-reduce-two-hosts.txt",
+                               "sendrecv_perf.txt", "ib_write_bw.txt", "scontrol.txt", NULL });
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhToldTopology) made = make(cluster, "hgx-h100", NULL, &error);
+
+    ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
+    for (guint i = 0; i < G_N_ELEMENTS(hosts); i++)
+        ck_assert_msg(strstr(made->document, hosts[i]) == NULL, "%s", hosts[i]);
+}
+END_TEST
+
+/* Every cluster that comes with longhaul is the same again if nothing else is told of it. */
+START_TEST(keeps_every_base_as_it_is)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhToldCluster) cluster = lh_told_new();
+        g_autoptr(LhTopology) base = lh_topology_load(names[i], NULL);
+        g_autoptr(LhTopology) t = made_of(cluster, names[i], NULL);
+
+        ck_assert_uint_eq(t->gpus_per_node, base->gpus_per_node);
+        ck_assert_int_eq(t->scale_up, base->scale_up);
+        ck_assert_double_eq(t->nvlink.bandwidth, base->nvlink.bandwidth);
+        ck_assert_int_eq(t->pcie.latency_ps, base->pcie.latency_ps);
+        ck_assert_double_eq(t->nic.pair_p2p, base->nic.pair_p2p);
+        ck_assert_double_eq(t->nic.pair_collective, base->nic.pair_collective);
+        ck_assert_int_eq(t->nic.ctas_provenance, base->nic.ctas_provenance);
+        ck_assert_double_eq(t->collective_bandwidth, base->collective_bandwidth);
+        ck_assert_double_eq(t->product_slowdown, base->product_slowdown);
+        ck_assert_int_eq(t->fabric, base->fabric);
+        ck_assert_uint_eq(t->max_nodes, base->max_nodes);
+        ck_assert_int_eq(t->collective_times == NULL, base->collective_times == NULL);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("topology_import");
+    TCase *cases = tcase_create("topology_import");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_loop_test(cases, reads_every_value, 0, G_N_ELEMENTS(readings));
+    tcase_add_test(cases, reads_times_of_collectives);
+    tcase_add_loop_test(cases, refuses_what_is_broken, 0, G_N_ELEMENTS(broken));
+    tcase_add_test(cases, refuses_what_is_too_long);
+    tcase_add_test(cases, says_which_file_is_missing);
+    tcase_add_loop_test(cases, names_both_files_of_a_contradiction, 0,
+                        G_N_ELEMENTS(contradictions));
+    tcase_add_test(cases, takes_the_first_of_two_that_agree);
+    tcase_add_test(cases, makes_a_topology_of_files_alone);
+    tcase_add_test(cases, keeps_what_the_base_has);
+    tcase_add_test(cases, tells_a_pair_from_a_nic);
+    tcase_add_test(cases, tells_nvlink_from_pcie);
+    tcase_add_loop_test(cases, says_why_there_is_no_topology, 0, G_N_ELEMENTS(impossible));
+    tcase_add_test(cases, writes_no_names_of_hosts);
+    tcase_add_test(cases, keeps_every_base_as_it_is);
+    suite_add_tcase(suite, cases);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

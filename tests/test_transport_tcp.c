@@ -1,0 +1,554 @@
+/*
+ * Messages over TCP: wires between two ends of one process, the addresses that processes tell each
+ * other, and a transport of one rank that sends to itself, with strangers at its door.
+ */
+#include "runtime/transport.h"
+#include "runtime/whereabouts.h"
+#include "runtime/wire.h"
+
+#include "run_tests.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MESSAGES 100
+#define SEEDS 8
+#define PIECES_MAX 100
+#define PIECE_BYTES_MAX 3000
+#define MANY_TURNS 1000000
+#define PATIENCE_US 20000000
+#define WAIT_US 1000
+
+/* ---- messages ---- */
+
+typedef struct {
+    LhMessage message;
+    LhPiece *pieces;
+    unsigned char *data;
+    guint ended; /* which in the order of ends, from 1; 0: it has not */
+    char *error;
+} Letter;
+
+static guint ends;
+
+static void
+note_end(LhMessage *message, GError *error)
+{
+    Letter *letter = message->owner;
+
+    ck_assert_uint_eq(letter->ended, 0);
+    letter->ended = ++ends;
+    if (error != NULL)
+        letter->error = g_strdup(error->message);
+    g_clear_error(&error);
+}
+
+/* @bytes in pieces of random sizes, some of them empty, with gaps between them. */
+static Letter *
+new_letter(GRand *chance, bool send, uint32_t rank, uint32_t peer, uint32_t channel, uint64_t bytes)
+{
+    Letter *letter = g_new0(Letter, 1);
+    uint64_t left = bytes, at = 0;
+    uint32_t count = 0;
+
+    letter->pieces = g_new0(LhPiece, PIECES_MAX);
+    letter->data = g_malloc0(2 * bytes + PIECES_MAX);
+    while (left > 0) {
+        const uint64_t any = (uint64_t)g_rand_int_range(chance, 0, PIECE_BYTES_MAX);
+        const uint64_t part = count == PIECES_MAX - 1 ? left : MIN(left, any);
+
+        letter->pieces[count++] = (LhPiece){ letter->data + at, part };
+        at += part + (part > 0 ? 1 : 0);
+        left -= part;
+    }
+    letter->message = (LhMessage){ .send = send,
+                                   .rank = rank,
+                                   .peer = peer,
+                                   .channel = channel,
+                                   .pieces = letter->pieces,
+                                   .pieces_count = count,
+                                   .bytes = bytes,
+                                   .complete = note_end,
+                                   .owner = letter };
+    return letter;
+}
+
+/* The k-th byte of a message, whatever its pieces. */
+static void
+write_letter(Letter *letter, unsigned seed)
+{
+    unsigned value = seed * 2654435761U;
+
+    for (uint32_t i = 0; i < letter->message.pieces_count; i++) {
+        for (uint64_t k = 0; k < letter->pieces[i].bytes; k++)
+            letter->pieces[i].data[k] =
+                (unsigned char)((value = value * 1103515245U + 12345U) >> 16);
+    }
+}
+
+static bool
+same_letters(const Letter *a, const Letter *b)
+{
+    g_autoptr(GByteArray) x = g_byte_array_new();
+    g_autoptr(GByteArray) y = g_byte_array_new();
+
+    for (uint32_t i = 0; i < a->message.pieces_count; i++)
+        g_byte_array_append(x, a->pieces[i].data, (guint)a->pieces[i].bytes);
+    for (uint32_t i = 0; i < b->message.pieces_count; i++)
+        g_byte_array_append(y, b->pieces[i].data, (guint)b->pieces[i].bytes);
+    return x->len == y->len && (x->len == 0 || memcmp(x->data, y->data, x->len) == 0);
+}
+
+static void
+free_letter(void *data)
+{
+    Letter *letter = data;
+
+    g_free(letter->pieces);
+    g_free(letter->data);
+    g_free(letter->error);
+    g_free(letter);
+}
+
+static uint64_t
+random_bytes(GRand *chance)
+{
+    switch (g_rand_int_range(chance, 0, 4)) {
+    case 0:
+        return 0;
+    case 1:
+        return (uint64_t)g_rand_int_range(chance, 1, 9);
+    case 2:
+        return (uint64_t)g_rand_int_range(chance, 1, 5000);
+    default:
+        return (uint64_t)g_rand_int_range(chance, 1, 200000);
+    }
+}
+
+/* ---- a wire ---- */
+
+typedef struct {
+    LhWire sender, receiver;
+} Pair;
+
+static void
+init_pair(Pair *p)
+{
+    int ends_of[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of), 0);
+    lh_wire_init(&p->sender, true, 3, 5, 7);
+    lh_wire_init(&p->receiver, false, 5, 3, 7);
+    p->sender.socket = ends_of[0];
+    p->receiver.socket = ends_of[1];
+    ends = 0;
+}
+
+static void
+clear_pair(Pair *p)
+{
+    lh_wire_clear(&p->sender);
+    lh_wire_clear(&p->receiver);
+}
+
+/* Whatever is posted when, every message arrives whole, in order, and its sender hears of it last.
+ */
+static void
+send_random_messages(guint32 seed)
+{
+    g_autoptr(GRand) chance = g_rand_new_with_seed(seed);
+    g_autoptr(GPtrArray) sent = g_ptr_array_new_with_free_func(free_letter);
+    g_autoptr(GPtrArray) got = g_ptr_array_new_with_free_func(free_letter);
+    guint posted = 0, awaited = 0, turns = 0;
+    Pair p;
+
+    init_pair(&p);
+    for (guint i = 0; i < MESSAGES; i++) {
+        const uint64_t bytes = random_bytes(chance);
+
+        g_ptr_array_add(sent, new_letter(chance, true, 3, 5, 7, bytes));
+        g_ptr_array_add(got, new_letter(chance, false, 5, 3, 7, bytes));
+        write_letter(g_ptr_array_index(sent, i), i);
+    }
+    while (ends < 2 * MESSAGES && turns++ < MANY_TURNS) {
+        const int what = g_rand_int_range(chance, 0, 4);
+
+        if (what == 0 && posted < MESSAGES)
+            lh_wire_post(&p.sender, &((Letter *)g_ptr_array_index(sent, posted++))->message);
+        else if (what == 1 && awaited < MESSAGES)
+            lh_wire_post(&p.receiver, &((Letter *)g_ptr_array_index(got, awaited++))->message);
+        else
+            lh_wire_move(what == 2 ? &p.sender : &p.receiver);
+    }
+    ck_assert_uint_eq(ends, 2 * MESSAGES);
+    for (guint i = 0; i < MESSAGES; i++) {
+        const Letter *a = g_ptr_array_index(sent, i), *b = g_ptr_array_index(got, i);
+
+        ck_assert(a->error == NULL && b->error == NULL);
+        ck_assert(same_letters(a, b));
+        ck_assert_uint_lt(b->ended, a->ended);
+        ck_assert(i == 0 || b->ended > ((Letter *)g_ptr_array_index(got, i - 1))->ended);
+        ck_assert(i == 0 || a->ended > ((Letter *)g_ptr_array_index(sent, i - 1))->ended);
+    }
+    ck_assert(lh_wire_is_idle(&p.sender) && lh_wire_is_idle(&p.receiver));
+    clear_pair(&p);
+}
+
+START_TEST(messages_arrive_in_order)
+{
+    for (guint32 seed = 0; seed < SEEDS; seed++)
+        send_random_messages(seed);
+}
+END_TEST
+
+/* A message does not start before both its ends have been posted. */
+START_TEST(messages_wait_for_both_ends)
+{
+    g_autoptr(GRand) chance = g_rand_new_with_seed(1);
+    Letter *a = new_letter(chance, true, 3, 5, 7, 10), *b = new_letter(chance, false, 5, 3, 7, 10);
+    unsigned char byte;
+    Pair p;
+
+    init_pair(&p);
+    lh_wire_post(&p.sender, &a->message);
+    for (int i = 0; i < 10; i++)
+        lh_wire_move(&p.sender);
+    ck_assert_int_eq(recv(p.receiver.socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+    lh_wire_post(&p.receiver, &b->message);
+    lh_wire_move(&p.receiver);
+    ck_assert(lh_wire_move(&p.sender) == false && ends == 0);
+    ck_assert(lh_wire_move(&p.receiver));
+    ck_assert(b->ended == 1 && a->ended == 0);
+    ck_assert(lh_wire_move(&p.sender));
+    ck_assert_uint_eq(a->ended, 2);
+    free_letter(a);
+    free_letter(b);
+    clear_pair(&p);
+}
+END_TEST
+
+/* What the other end may do that ends a wire, and the words for it. */
+typedef struct {
+    bool sends; /* this end */
+    const char *bytes;
+    gsize count;
+    bool closes;
+    const char *words;
+} Trouble;
+
+static const Trouble troubles[] = {
+    { true, "", 0, true, "cannot send to rank 9: its process is gone" },
+    { true, "C", 1, true, "cannot send to rank 9: its process is gone" },
+    { true, "X", 1, false, "cannot send to rank 9: what it answers is not expected here" },
+    { true, "R", 1, false, "cannot send to rank 9: what it answers is not expected here" },
+    { false, "", 0, true, "cannot receive from rank 9: its process is gone" },
+    { false, "\x0a\0\0\0\0\0\0\0half", 12, true,
+      "cannot receive from rank 9: its process is gone" },
+    { false, "\x0b\0\0\0\0\0\0\0hello world", 19, false,
+      "cannot receive from rank 9: it sends 11 bytes where 10 are expected" },
+    { false, "\x0a\0\0\0\0\0\0\1helloworld", 18, false,
+      "cannot receive from rank 9: it sends 72057594037927946 bytes where 10 are expected" },
+};
+
+/* Both messages of this end fail, and one that is posted later, too. */
+static void
+bring_about(const Trouble *trouble)
+{
+    g_autoptr(GRand) chance = g_rand_new_with_seed(1);
+    Letter *letters[3];
+    LhWire wire;
+    int ends_of[2];
+
+    ends = 0;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of), 0);
+    lh_wire_init(&wire, trouble->sends, 4, 9, 0);
+    wire.socket = ends_of[0];
+    for (guint i = 0; i < 3; i++)
+        letters[i] = new_letter(chance, trouble->sends, 4, 9, 0, 10);
+    lh_wire_post(&wire, &letters[0]->message);
+    lh_wire_post(&wire, &letters[1]->message);
+    ck_assert_int_eq(send(ends_of[1], trouble->bytes, trouble->count, MSG_NOSIGNAL),
+                     (ssize_t)trouble->count);
+    if (trouble->closes)
+        close(ends_of[1]);
+    for (int i = 0; i < 4 && wire.socket >= 0; i++)
+        lh_wire_move(&wire);
+    lh_wire_post(&wire, &letters[2]->message);
+    for (guint i = 0; i < 3; i++) {
+        ck_assert_uint_eq(letters[i]->ended, i + 1);
+        ck_assert_ptr_nonnull(letters[i]->error);
+        ck_assert_msg(g_str_has_prefix(letters[i]->error, trouble->words), "%s", letters[i]->error);
+        free_letter(letters[i]);
+    }
+    if (!trouble->closes)
+        close(ends_of[1]);
+    lh_wire_clear(&wire);
+}
+
+START_TEST(wires_end_with_words)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(troubles); i++)
+        bring_about(&troubles[i]);
+}
+END_TEST
+
+/* What comes when nothing is expected. */
+START_TEST(wires_expect_nothing_more)
+{
+    Pair p;
+
+    init_pair(&p);
+    ck_assert_int_eq(send(p.sender.socket, "x", 1, 0), 1);
+    ck_assert(!lh_wire_move(&p.receiver));
+    ck_assert_str_eq(p.receiver.failure, "it sends what is not expected");
+    clear_pair(&p);
+}
+END_TEST
+
+/* ---- whereabouts ---- */
+
+static LhAddress
+address(const char *text, uint32_t bits)
+{
+    LhAddress a = { .v6 = strchr(text, ':') != NULL, .prefix_bits = bits };
+
+    ck_assert_int_eq(inet_pton(a.v6 ? AF_INET6 : AF_INET, text, a.bytes), 1);
+    return a;
+}
+
+static char *
+order_of(const LhWhereabouts *here, const LhWhereabouts *there)
+{
+    g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(LhAddress));
+    GString *text = g_string_new(NULL);
+
+    lh_whereabouts_order(here, there, order);
+    for (guint i = 0; i < order->len; i++) {
+        g_autofree char *one = lh_address_text(&g_array_index(order, LhAddress, i));
+
+        g_string_append_printf(text, "%s%s", i > 0 ? " " : "", one);
+    }
+    return g_string_free(text, FALSE);
+}
+
+START_TEST(near_addresses_come_first)
+{
+    LhWhereabouts here = { .machine = { 1 }, .port = 1, .count = 3 };
+    LhWhereabouts there = { .machine = { 2 }, .port = 2, .count = 5 };
+    g_autofree char *far = NULL;
+    g_autofree char *same = NULL;
+
+    here.addresses[0] = address("172.17.0.1", 16);
+    here.addresses[1] = address("10.1.2.3", 20);
+    here.addresses[2] = address("fd00:1::3", 64);
+    there.addresses[0] = address("172.17.0.1", 16); /* a bridge of containers */
+    there.addresses[1] = address("192.168.7.9", 24);
+    there.addresses[2] = address("fd00:1::7", 64);
+    there.addresses[3] = address("10.1.15.9", 20);
+    there.addresses[4] = address("10.1.16.9", 20);
+    far = order_of(&here, &there);
+    ck_assert_str_eq(far, "fd00:1::7 10.1.15.9 192.168.7.9 10.1.16.9");
+    there.machine[0] = 1;
+    same = order_of(&here, &there);
+    ck_assert_str_eq(same, "127.0.0.1");
+}
+END_TEST
+
+START_TEST(whereabouts_are_packed_and_checked)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    const gsize head = LH_MACHINE_BYTES + LH_KEY_BYTES;
+    LhWhereabouts here, read;
+    GError *error = NULL;
+
+    ck_assert(lh_whereabouts_here(&here, &error));
+    here.port = 54321;
+    here.count = 2;
+    here.addresses[0] = address("10.1.2.3", 20);
+    here.addresses[1] = address("fd00:1::3", 64);
+    lh_whereabouts_pack(&here, bytes);
+    ck_assert_uint_eq(bytes->len, lh_whereabouts_packed_bytes());
+    ck_assert(lh_whereabouts_unpack(bytes->data, &read));
+    ck_assert_mem_eq(read.machine, here.machine, sizeof(here.machine));
+    ck_assert_mem_eq(read.key, here.key, sizeof(here.key));
+    ck_assert(read.port == 54321 && read.count == 2);
+    ck_assert(read.addresses[1].v6 && read.addresses[1].prefix_bits == 64);
+    ck_assert_mem_eq(read.addresses[1].bytes, here.addresses[1].bytes, 16);
+    bytes->data[head + 2] = LH_ADDRESSES_MAX + 1;
+    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+    bytes->data[head + 2] = 2;
+    bytes->data[head + 4] = 33; /* bits of an IPv4 network */
+    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+    bytes->data[head + 4] = 20;
+    bytes->data[head + 3] = 2; /* no such family */
+    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+    bytes->data[head + 3] = 0;
+    memset(bytes->data + head, 0, 2); /* no port */
+    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+}
+END_TEST
+
+/* Interfaces can be chosen, as with NCCL's variable of that name. */
+START_TEST(interfaces_are_chosen)
+{
+    LhWhereabouts all, none;
+
+    ck_assert(lh_whereabouts_here(&all, NULL));
+    g_setenv("LONGHAUL_SOCKET_IFNAME", "no-such-interface,", TRUE);
+    ck_assert(lh_whereabouts_here(&none, NULL));
+    g_unsetenv("LONGHAUL_SOCKET_IFNAME");
+    ck_assert_uint_eq(none.count, 0);
+    ck_assert_mem_eq(all.machine, none.machine, sizeof(all.machine));
+    ck_assert_mem_ne(all.key, none.key, sizeof(all.key));
+}
+END_TEST
+
+/* ---- the transport ---- */
+
+static LhWhereabouts told; /* by the one rank of these tests */
+
+static bool
+share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+{
+    (void)control;
+    (void)error;
+    ck_assert(lh_whereabouts_unpack(bytes->data, &told));
+    g_byte_array_append(all, bytes->data, bytes->len);
+    return true;
+}
+
+static void *
+open_alone(void)
+{
+    static const LhControl table = { .name = "alone", .share = share };
+    const LhOpenControl control = { &table, NULL, { 0, 1 } };
+    const LhTransportParams params = { .ranks = 1, .channels = 4, .control = &control };
+    void *state = lh_transport_tcp.open(&params, NULL);
+
+    ck_assert_ptr_nonnull(state);
+    return state;
+}
+
+/* Somebody connects and says something. */
+static int
+call(const void *words, gsize bytes)
+{
+    const struct sockaddr_in to = { .sin_family = AF_INET,
+                                    .sin_port = htons(told.port),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const int caller = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(connect(caller, (const struct sockaddr *)&to, sizeof(to)), 0);
+    ck_assert_int_eq(send(caller, words, bytes, MSG_NOSIGNAL), (ssize_t)bytes);
+    return caller;
+}
+
+static void
+greeting(unsigned char into[36], unsigned char from, unsigned char to, unsigned char channel)
+{
+    memset(into, 0, 36);
+    memcpy(into, "longhaul", 8);
+    memcpy(into + 8, told.key, LH_KEY_BYTES);
+    into[24] = from;
+    into[28] = to;
+    into[32] = channel;
+}
+
+/* Whether the transport hangs up on the caller, who has nothing to hear before. */
+static bool
+hangs_up(void *state, int caller)
+{
+    const gint64 until = g_get_monotonic_time() + PATIENCE_US;
+    unsigned char byte;
+    ssize_t count = -1;
+
+    while (count < 0 && g_get_monotonic_time() < until) {
+        lh_transport_tcp.poll(state, WAIT_US);
+        count = recv(caller, &byte, 1, MSG_DONTWAIT);
+        if (count < 0 && errno == ECONNRESET)
+            count = 0;
+    }
+    close(caller);
+    return count == 0;
+}
+
+/* A message to itself on the channel; false if that fails. */
+static bool
+sends_to_itself(void *state, uint32_t channel, uint64_t bytes)
+{
+    const gint64 until = g_get_monotonic_time() + PATIENCE_US;
+    g_autoptr(GRand) chance = g_rand_new_with_seed(channel);
+    Letter *a = new_letter(chance, true, 0, 0, channel, bytes);
+    Letter *b = new_letter(chance, false, 0, 0, channel, bytes);
+    bool well;
+
+    write_letter(a, channel);
+    lh_transport_tcp.post(state, &a->message);
+    lh_transport_tcp.post(state, &b->message);
+    while ((a->ended == 0 || b->ended == 0) && g_get_monotonic_time() < until)
+        lh_transport_tcp.poll(state, WAIT_US);
+    ck_assert(a->ended != 0 && b->ended != 0);
+    well = a->error == NULL && b->error == NULL && same_letters(a, b);
+    free_letter(a);
+    free_letter(b);
+    return well;
+}
+
+START_TEST(strangers_are_hung_up_on)
+{
+    void *state = open_alone();
+    unsigned char words[36];
+
+    ck_assert(sends_to_itself(state, 0, 3000000));
+    memset(words, 'x', sizeof(words));
+    ck_assert(hangs_up(state, call(words, sizeof(words))));
+    greeting(words, 0, 0, 1);
+    words[8] ^= 1; /* another key */
+    ck_assert(hangs_up(state, call(words, sizeof(words))));
+    greeting(words, 1, 0, 1); /* a rank that there is not */
+    ck_assert(hangs_up(state, call(words, sizeof(words))));
+    greeting(words, 0, 1, 1); /* for somebody else */
+    ck_assert(hangs_up(state, call(words, sizeof(words))));
+    greeting(words, 0, 0, 0); /* that wire is there already */
+    ck_assert(hangs_up(state, call(words, sizeof(words))));
+    greeting(words, 0, 0, 1);
+    words[34] = 1; /* channel 65537 */
+    ck_assert(hangs_up(state, call(words, sizeof(words))));
+    greeting(words, 0, 0, 1);
+    close(call(words, 20)); /* half a greeting */
+    ck_assert(sends_to_itself(state, 0, 10));
+    ck_assert(sends_to_itself(state, 1, 100000));
+    lh_transport_tcp.close(state);
+    ck_assert_ptr_eq(open_alone(), state); /* its connections stay */
+    ck_assert(sends_to_itself(state, 1, 0));
+    lh_transport_tcp.close(state);
+}
+END_TEST
+
+/* A run that fails forgets its messages; the next one has new wires. */
+START_TEST(what_is_left_behind_is_forgotten)
+{
+    void *state = open_alone();
+    g_autoptr(GRand) chance = g_rand_new_with_seed(1);
+    Letter *alone = new_letter(chance, true, 0, 0, 2, 100);
+
+    ck_assert(sends_to_itself(state, 2, 100));
+    ends = 0;
+    lh_transport_tcp.post(state, &alone->message);
+    for (int i = 0; i < 10; i++)
+        lh_transport_tcp.poll(state, WAIT_US);
+    lh_transport_tcp.close(state);
+    ck_assert_uint_eq(ends, 0);
+    free_letter(alone);
+    lh_transport_tcp.close(open_alone());
+}
+END_TEST
+
+LH_TEST_MAIN("transport_tcp", messages_arrive_in_order, messages_wait_for_both_ends,
+             wires_end_with_words, wires_expect_nothing_more, near_addresses_come_first,
+             whereabouts_are_packed_and_checked, interfaces_are_chosen, strangers_are_hung_up_on,
+             what_is_left_behind_is_forgotten)
