@@ -734,6 +734,9 @@ START_TEST(finds_what_is_known_to_be_there)
         { "\"cluster\": \"hgx-h100:8\", \"model\": \"llama-3-70b\", \"seq_length\": \"64K\", "
           "\"schedule\": [\"te-a2a-p2p\"]",
           false, 4, 0, 1.005 },
+        { "\"cluster\": \"hgx-h100:4\", \"model\": \"llama-3-8b\", \"seq_length\": \"32K\", "
+          "\"schedule\": [\"te-a2a-p2p\"]",
+          true, 64, 2.088, 1.05 },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {

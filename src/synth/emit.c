@@ -207,7 +207,7 @@ declare(LhSynthEmission *e)
 {
     const bool blocks = e->layout->kernels == LH_SYNTH_BLOCKS;
     const LhTensorKind kind = blocks ? LH_TENSOR_OUT : LH_TENSOR_ACC;
-    uint32_t q = 0, kv = 0, out = 0, width, parts;
+    uint32_t q = 0, kv = 0, out = 0, width;
     uint64_t q_bytes, kv_bytes, stats;
     LhProgram *program;
 
@@ -216,7 +216,6 @@ declare(LhSynthEmission *e)
     width = lh_dtype_bytes(program->params.attention.dtype);
     q_bytes = program->slots[e->slots.q].part_bytes;
     kv_bytes = program->slots[e->slots.kv].part_bytes;
-    parts = program->slots[e->slots.q].parts;
     stats = program->slots[e->slots.lse].part_bytes * (blocks ? 1 : 2);
     for (uint32_t place = 0; place < e->p->places; place++) {
         q = MAX(q, e->layout->sites[place].q_parts);
@@ -227,9 +226,10 @@ declare(LhSynthEmission *e)
     e->slots.rows = lh_synth_add_slot(program, "rows", LH_TENSOR_Q, q, q_bytes, width);
     e->slots.columns = lh_synth_add_slot(program, "columns", LH_TENSOR_KV, kv, kv_bytes, width);
     e->slots.block = lh_synth_add_slot(program, "block", kind, out, q_bytes + stats, width);
-    e->slots.came = lh_synth_add_slot(program, "came", kind, e->returns[LH_SYNTH_O]->most,
+    e->slots.came = lh_synth_add_slot(program, "came", kind, e->returns[LH_SYNTH_O]->came,
                                       q_bytes + stats, width);
-    e->slots.sum = lh_synth_add_slot(program, "sum", kind, parts, q_bytes / width * 4 + stats, 4);
+    e->slots.sum = lh_synth_add_slot(program, "sum", kind, e->returns[LH_SYNTH_O]->sums,
+                                     q_bytes / width * 4 + stats, 4);
     if (e->p->backward)
         lh_synth_declare_backward(e, q, kv);
     lh_program_add_stream(program, "compute2", LH_STREAM_COMPUTE);
@@ -331,6 +331,7 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
 {
     const LhSynthProblem *p = e->p;
     const uint32_t outputs = e->program->slots[e->slots.o].parts;
+    const uint32_t stages = (e->layout->state->rounds + 1) * e->layout->stages;
     LhOpBuffer buffer = { 0 };
     LhCursorState state = { .rank = rank };
     LhEmitter emitter = { .program = e->program,
@@ -346,7 +347,9 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
                         .gpu = rank % p->gpus,
                         .gathered = g_new0(uint32_t, p->grain.slices * p->chunks),
                         .arrived = g_new0(LhSynthWaits, e->layout->state->rounds + 1),
-                        .own_rows = g_new(uint32_t, outputs) };
+                        .own_rows = g_new(uint32_t, outputs),
+                        .left = g_new0(LhSynthWaits, stages),
+                        .merged = g_new0(LhSynthWaits, stages) };
 
     for (uint32_t i = 0; i < outputs; i++)
         w.own_rows[i] = LH_SYNTH_NONE;
@@ -354,6 +357,8 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
     g_free(w.gathered);
     g_free(w.arrived);
     g_free(w.own_rows);
+    g_free(w.left);
+    g_free(w.merged);
     return rank_of(&buffer);
 }
 

@@ -25,13 +25,13 @@ lh_synth_declare_backward(LhSynthEmission *e, uint32_t q_parts, uint32_t kv_part
     const uint32_t width = lh_dtype_bytes(program->params.attention.dtype);
     const uint64_t q = slots[s->q].part_bytes, kv = slots[s->kv].part_bytes;
     const uint64_t stat = slots[s->lse].part_bytes;
-    const uint32_t parts = slots[s->q].parts, kv_own = slots[s->kv].parts;
+    const uint32_t parts = slots[s->q].parts;
     uint32_t came, kv_came;
 
     e->returns[LH_SYNTH_DQ] = lh_synth_returns_new(e->layout, LH_SYNTH_DQ);
     e->returns[LH_SYNTH_DKV] = lh_synth_returns_new(e->layout, LH_SYNTH_DKV);
-    came = e->returns[LH_SYNTH_DQ]->most;
-    kv_came = e->returns[LH_SYNTH_DKV]->most;
+    came = e->returns[LH_SYNTH_DQ]->came;
+    kv_came = e->returns[LH_SYNTH_DKV]->came;
     s->lse_rows = lh_synth_add_slot(program, "lse_rows", LH_TENSOR_LSE, q_parts, stat, 4);
     s->spare = lh_synth_add_slot(program, "spare", LH_TENSOR_O, 1, q, width);
     s->delta = lh_synth_add_slot(program, "delta", LH_TENSOR_DELTA, parts, stat, 4);
@@ -40,12 +40,16 @@ lh_synth_declare_backward(LhSynthEmission *e, uint32_t q_parts, uint32_t kv_part
     s->dq_rows = lh_synth_add_slot(program, "dq_rows", LH_TENSOR_DQ, q_parts, q / width * 4, 4);
     s->dkv_columns =
         lh_synth_add_slot(program, "dkv_columns", LH_TENSOR_DKV, kv_parts, kv / width * 4, 4);
-    s->dq_sent = lh_synth_add_slot(program, "dq_sent", LH_TENSOR_DQ, q_parts, q, width);
-    s->dkv_sent = lh_synth_add_slot(program, "dkv_sent", LH_TENSOR_DKV, kv_parts, kv, width);
+    s->dq_sent = lh_synth_add_slot(program, "dq_sent", LH_TENSOR_DQ, e->returns[LH_SYNTH_DQ]->sent,
+                                   q, width);
+    s->dkv_sent = lh_synth_add_slot(program, "dkv_sent", LH_TENSOR_DKV,
+                                    e->returns[LH_SYNTH_DKV]->sent, kv, width);
     s->dq_came = lh_synth_add_slot(program, "dq_came", LH_TENSOR_DQ, came, q, width);
     s->dkv_came = lh_synth_add_slot(program, "dkv_came", LH_TENSOR_DKV, kv_came, kv, width);
-    s->dq_sum = lh_synth_add_slot(program, "dq_sum", LH_TENSOR_DQ, parts, q / width * 4, 4);
-    s->dkv_sum = lh_synth_add_slot(program, "dkv_sum", LH_TENSOR_DKV, kv_own, kv / width * 4, 4);
+    s->dq_sum = lh_synth_add_slot(program, "dq_sum", LH_TENSOR_DQ, e->returns[LH_SYNTH_DQ]->sums,
+                                  q / width * 4, 4);
+    s->dkv_sum = lh_synth_add_slot(program, "dkv_sum", LH_TENSOR_DKV,
+                                   e->returns[LH_SYNTH_DKV]->sums, kv / width * 4, 4);
 }
 
 void
@@ -191,7 +195,7 @@ round_run(LhSynthWriter *w, const Run *run, const LhSynthWaits *computed, LhSynt
         lh_emit_compute(w->emitter, LH_SYNTH_STREAM_ROUND, LH_KERNEL_ID_cast, &args);
 
     lh_emit_operand(w->emitter, o->own, run->part, run->count);
-    lh_emit_operand(w->emitter, o->sent, run->part, run->count);
+    lh_emit_operand(w->emitter, o->sent, o->sent_at[run->part], run->count);
     lh_synth_wait(w, computed);
     lh_synth_note(w, rounded, id);
 }
@@ -230,6 +234,8 @@ static void
 return_sums(LhSynthWriter *w, LhSynthOutput *outputs, const Sums *sums, LhSynthLeaving leaving)
 {
     const LhSynthProblem *p = w->e->p;
+    LhSynthLeaving rounding;
+    LhSynthWaits again;
 
     for (uint32_t entry = 0; entry < p->grain.slices * p->chunks; entry++)
         if (lh_synth_leaves(w, LH_SYNTH_DQ, entry, &leaving))
@@ -237,8 +243,12 @@ return_sums(LhSynthWriter *w, LhSynthOutput *outputs, const Sums *sums, LhSynthL
     for (uint32_t entry = 0; entry < p->kv_slices * p->chunks; entry++)
         if (lh_synth_leaves(w, LH_SYNTH_DKV, entry, &leaving))
             lh_synth_join(&leaving.computed, &sums->columns[entry]);
+    rounding = leaving;
+    again = lh_synth_before(w->left, leaving.stage);
+    lh_synth_join(&rounding.computed, &again);
     for (int i = 0; i < 2; i++)
-        round_sums(w, &outputs[i], &leaving);
+        round_sums(w, &outputs[i], &rounding);
+    leaving.sendable = rounding.sendable;
     lh_synth_return(w, outputs, 2, &leaving);
 }
 
@@ -313,6 +323,8 @@ lh_synth_write_backward(LhSynthWriter *w)
     Sums sums = { .rows = g_new0(LhSynthWaits, entries), .columns = g_new0(LhSynthWaits, entries) };
 
     w->kept = w->arrived[e->layout->state->rounds];
+    for (uint32_t i = 0; i < (e->layout->state->rounds + 1) * e->layout->stages; i++)
+        w->left[i] = w->merged[i] = (LhSynthWaits){ { 0 } };
     w->emitter->phase = LH_PHASE_BACKWARD;
     w->emitter->step = first_step;
     for (gsize i = 0; i < G_N_ELEMENTS(outputs); i++)

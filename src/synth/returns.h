@@ -6,6 +6,10 @@
 
 #include "synth/layout.h"
 
+/* Buffers of results on their way are used again: what leaves or comes behind a stage may have the
+ * parts of what did so this many stages before, and waits for that. */
+#define LH_SYNTH_REUSE 2U
+
 typedef enum {
     LH_SYNTH_O, /* results of rows, forward */
     LH_SYNTH_DQ,
@@ -20,13 +24,14 @@ typedef struct {
     uint32_t output; /* of the rank's parts of that output */
     uint32_t source; /* the rank that sends it; may be the receiver */
     uint32_t from;   /* part of the source's layout */
-    uint32_t at;     /* part where it arrives, if it comes from another rank */
+    uint32_t at;     /* part where it arrives, if it comes from another rank; used again */
 } LhSynthArrival;
 
 /* The same, as its source sees it. */
 typedef struct {
     uint32_t peer;
     guint index; /* among the arrivals of the peer */
+    uint32_t at; /* part from which it leaves, if it is rounded before; used again */
 } LhSynthDeparture;
 
 typedef struct {
@@ -34,7 +39,8 @@ typedef struct {
     GArray **arrivals;   /* [ranks]: of LhSynthArrival, in their order */
     GArray **departures; /* [ranks]: of LhSynthDeparture; those to one peer in the order of its
                             arrivals */
-    uint32_t most;       /* parts that any rank receives from others */
+    uint32_t came, sent; /* parts that any rank needs for what comes and for what leaves */
+    uint32_t sums;       /* outputs of a rank that come in several parts: the most of any rank */
 } LhSynthReturns;
 
 /* The returns of one kind of result. Caller frees. */

@@ -21,6 +21,10 @@
 #define NEAR_SHARE 0.8 /* of the rest: it has the grain of the best ... */
 #define WARM_SHARE 0.4 /* ... and begins with it */
 #define USUAL_ROUNDS 3
+/* Of those near the best that begin anew, every other one counts bytes as much as time, in many
+ * rounds: that leaves more to what the pipeline of rounds does not see. */
+#define HEAVY_ROUNDS 6
+#define HEAVY_WEIGHT 1.0
 #define MOVES_LEAST UINT64_C(100000)
 #define MOVES_PER_BLOCK UINT64_C(5000)
 #define MOVES_MOST UINT64_C(2000000)
@@ -239,6 +243,10 @@ draw_candidate(const Search *s, uint32_t number)
     if (number >= EXPLORED * s->budget && s->kept_count > 0 && near < NEAR_SHARE) {
         c.problem = s->kept[0].problem;
         c.warm = near < WARM_SHARE;
+        if (!c.warm && number % 2 == 1) {
+            c.recipe.rounds = HEAVY_ROUNDS;
+            c.recipe.mean_weight = HEAVY_WEIGHT;
+        }
     }
     if (c.warm) {
         c.recipe.rounds = s->kept[0].recipe.rounds;

@@ -312,15 +312,27 @@ void
 lh_synth_output_init(const LhSynthWriter *w, LhSynthOutput *o)
 {
     const uint32_t parts = w->e->program->slots[o->outputs[0]].parts;
-    const GArray *arrivals = arrivals_of(w, o);
+    const LhSynthReturns *returns = w->e->returns[o->kind];
+    const GArray *arrivals = arrivals_of(w, o), *departures = returns->departures[w->rank];
 
     o->missing = g_new0(uint32_t, parts);
     o->alone = g_new0(bool, parts);
     o->summed = g_new0(bool, parts);
+    o->sum_at = g_new0(uint32_t, parts);
+    o->sent_at = g_new0(uint32_t, w->e->program->slots[o->own].parts);
+    for (guint i = 0; i < departures->len; i++) {
+        const LhSynthDeparture *d = &g_array_index(departures, LhSynthDeparture, i);
+
+        o->sent_at[g_array_index(returns->arrivals[d->peer], LhSynthArrival, d->index).from] =
+            d->at;
+    }
     for (guint i = 0; i < arrivals->len; i++)
         o->missing[g_array_index(arrivals, LhSynthArrival, i).output]++;
-    for (uint32_t i = 0; i < parts; i++)
+    for (uint32_t i = 0, at = 0; i < parts; i++) {
         o->alone[i] = o->missing[i] == 1;
+        o->sum_at[i] = at;
+        at += !o->alone[i];
+    }
 }
 
 void
@@ -329,6 +341,8 @@ lh_synth_output_clear(LhSynthOutput *o)
     g_free(o->missing);
     g_free(o->alone);
     g_free(o->summed);
+    g_free(o->sum_at);
+    g_free(o->sent_at);
 }
 
 LhKernelArgs
@@ -379,9 +393,10 @@ finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const Run *run)
         while (end < run->count && o->missing[run->output + end] == 0)
             end++;
         if (end > i) {
-            const Run sum = {
-                .slot = o->sum, .part = run->output + i, .output = run->output + i, .count = end - i
-            };
+            const Run sum = { .slot = o->sum,
+                              .part = o->sum_at[run->output + i],
+                              .output = run->output + i,
+                              .count = end - i };
 
             finish(w, o, o->finish, &sum, NULL);
         }
@@ -405,7 +420,7 @@ merge_run(LhSynthWriter *w, LhSynthOutput *o, const Run *run, const LhSynthWaits
     args.first = run->first;
     lh_emit_compute(w->emitter, LH_SYNTH_STREAM_MERGE, o->merge, &args);
     lh_emit_operand(w->emitter, run->slot, run->part, run->count);
-    lh_emit_operand(w->emitter, o->sum, run->output, run->count);
+    lh_emit_operand(w->emitter, o->sum, o->sum_at[run->output], run->count);
     lh_synth_wait(w, waits);
     finish_complete(w, o, run);
 }
@@ -478,7 +493,8 @@ send_results(Exchange *x, const LhSynthOutput *o, const LhSynthLeaving *leaving)
             &g_array_index(returns->arrivals[d->peer], LhSynthArrival, d->index);
 
         if (arrives(a, leaving))
-            post(x, (Message){ true, d->peer, result_label(o, a), &o->sent, 1, a->from });
+            post(x, (Message){ true, d->peer, result_label(o, a), &o->sent, 1,
+                               o->sent == o->own ? a->from : d->at });
     }
 }
 
@@ -496,25 +512,44 @@ receive_results(Exchange *x, const LhSynthOutput *o, const LhSynthLeaving *leavi
     }
 }
 
+LhSynthWaits
+lh_synth_before(const LhSynthWaits *by_stage, uint32_t stage)
+{
+    LhSynthWaits waits = { { 0 } };
+
+    for (uint32_t i = 0; i + LH_SYNTH_REUSE <= stage; i++)
+        lh_synth_join(&waits, &by_stage[i]);
+    return waits;
+}
+
 void
 lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
                 const LhSynthLeaving *leaving)
 {
-    LhSynthWaits received = { { 0 } };
+    LhSynthWaits received = { { 0 } }, sendable = leaving->sendable;
+    const LhSynthWaits again = lh_synth_before(w->merged, leaving->stage);
     Exchange out = { .w = w,
                      .stream = leaving->remote ? LH_SYNTH_STREAM_RESULTS : LH_SYNTH_STREAM_LOCAL,
-                     .waits = &leaving->sendable };
-    Exchange apart = { .w = w, .stream = LH_SYNTH_STREAM_CAME };
+                     .waits = &sendable };
+    Exchange apart = { .w = w, .stream = LH_SYNTH_STREAM_CAME, .waits = &again };
     Exchange *in = leaving->remote ? &apart : &out; /* neither way waits for the other */
+    uint32_t merging;
 
+    if (!leaving->remote)
+        lh_synth_join(&sendable, &again);
     for (uint32_t i = 0; i < count; i++)
         merge_arrivals(w, &outputs[i], leaving, true, &leaving->computed);
     for (uint32_t i = 0; i < count; i++)
         send_results(&out, &outputs[i], leaving);
     for (uint32_t i = 0; i < count; i++)
         receive_results(in, &outputs[i], leaving);
+    if (out.id > 0)
+        lh_synth_note(w, &w->left[leaving->stage], out.id - 1);
     if (in->id > 0)
         lh_synth_note(w, &received, in->id - 1);
+    merging = w->emitter->buffer->ops_count;
     for (uint32_t i = 0; i < count; i++)
         merge_arrivals(w, &outputs[i], leaving, false, &received);
+    if (w->emitter->buffer->ops_count > merging)
+        lh_synth_note(w, &w->merged[leaving->stage], w->emitter->buffer->ops_count - 1);
 }

@@ -77,6 +77,8 @@ typedef struct {
     uint32_t *missing;                /* [outputs]: contributions that have not come */
     bool *alone;                      /* likewise: there is one contribution only */
     bool *summed;                     /* likewise: its sum has begun */
+    uint32_t *sum_at;                 /* likewise: its part of the sum, unless it is alone */
+    uint32_t *sent_at;                /* [parts of @own]: its part of @sent, if others get it */
 } LhSynthOutput;
 
 typedef struct _LhSynthWriter LhSynthWriter;
@@ -93,6 +95,8 @@ struct _LhSynthWriter {
     uint32_t *own_rows; /* [parts of o]: where the rank's own rows are in its layout; LH_SYNTH_NONE:
                            they are not needed there, or another GPU has those heads */
     uint32_t calls;     /* of attention so far */
+    /* Of the pass, by stage: the messages that left behind it, and the sums of what came. */
+    LhSynthWaits *left, *merged; /* [stages of all turns] */
 };
 
 /* --- waits --- */
@@ -161,6 +165,9 @@ LhKernelArgs lh_synth_result_args(const LhSynthWriter *w, LhSynthResult kind, ui
 /* Begins and ends the sums of an output. */
 void lh_synth_output_init(const LhSynthWriter *w, LhSynthOutput *output);
 void lh_synth_output_clear(LhSynthOutput *output);
+
+/* What a stage waits for before it uses parts again: @by_stage of those long enough before. */
+LhSynthWaits lh_synth_before(const LhSynthWaits *by_stage, uint32_t stage);
 
 /* The rank's own are added up, others sent, and those that come added up. */
 void lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
