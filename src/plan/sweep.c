@@ -44,6 +44,7 @@ typedef struct {
     pthread_mutex_t lock; /* for the rows of points, and what follows */
     guint done;
     bool interrupted;
+    GError *failure; /* of this machine, not of a point; NULL: none */
 } Run;
 
 static LhSweepPoint *
@@ -132,19 +133,34 @@ scenario_of(const LhSweep *sweep, const LhScenario *base, guint index)
 
 /* ---- the first pass ---- */
 
-/* False if the sweep is interrupted. */
+/* Whether this machine has failed, for want of memory, and not a point, for which it would be a
+ * refusal. The error is taken over if so. */
+static bool
+take_failure(Run *run, GError **error)
+{
+    if (!g_error_matches(*error, LH_ERROR, LH_ERROR_RUNTIME))
+        return false;
+    pthread_mutex_lock(&run->lock);
+    if (run->failure == NULL)
+        run->failure = g_steal_pointer(error);
+    pthread_mutex_unlock(&run->lock);
+    g_clear_error(error);
+    return true;
+}
+
+/* False if the sweep is interrupted, or has failed. */
 static bool
 go_on(Run *run)
 {
     bool interrupted;
 
     pthread_mutex_lock(&run->lock);
-    if (!run->interrupted && run->query->progress != NULL) {
+    if (!run->interrupted && run->failure == NULL && run->query->progress != NULL) {
         const LhSweepProgress progress = { .points = run->sweep->points->len, .done = run->done };
 
         run->interrupted = !run->query->progress(run->query->progress_data, &progress);
     }
-    interrupted = run->interrupted;
+    interrupted = run->interrupted || run->failure != NULL;
     pthread_mutex_unlock(&run->lock);
     return !interrupted;
 }
@@ -188,8 +204,10 @@ make_ready(void *data, guint index)
         return;
     scenario = scenario_of(run->sweep, run->query->scenario, index);
     setup = lh_setup_new(scenario, &ready->refusal);
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, &ready->refusal))
+    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, &ready->refusal)) {
+        (void)take_failure(run, &ready->refusal);
         return;
+    }
     ready->seconds = work_of(setup);
     ready->ranks = setup->network.ranks;
     ready->inputs = inputs_of(setup);
@@ -530,7 +548,7 @@ report_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
     return go_on(data);
 }
 
-/* NULL if it was interrupted. */
+/* NULL if it was interrupted, or failed. */
 static GPtrArray *
 compare_point(Run *run, guint index)
 {
@@ -542,11 +560,10 @@ compare_point(Run *run, guint index)
     g_autoptr(LhComparison) comparison = NULL;
 
     /* Files may have changed since the first pass. */
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, &error))
-        return refused_rows(run->sweep, error->message);
-    comparison = lh_compare(setup, &how, &hooks, &error);
+    if (setup != NULL && lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, &error))
+        comparison = lh_compare(setup, &how, &hooks, &error);
     if (comparison == NULL)
-        return refused_rows(run->sweep, error->message);
+        return take_failure(run, &error) ? NULL : refused_rows(run->sweep, error->message);
     return comparison->interrupted ? NULL : run->query->cells->rows(setup, comparison);
 }
 
@@ -603,8 +620,8 @@ sweep_all(Run *run, GError **error)
     run->ready = g_new0(Ready, count);
     lh_on_threads_each("sweep", run->query->jobs > 0 ? run->query->jobs : g_get_num_processors(),
                        count, make_ready, run);
-    if (run->interrupted || !keep_setup(run, error))
-        return run->interrupted;
+    if (run->failure != NULL || run->interrupted || !keep_setup(run, error))
+        return run->failure == NULL && run->interrupted;
     sweep->query_sha256 = query_sha256(run);
     if (!open_files(run, error) || !lh_work_check(all_work(run), run->query->max_work_ps, error))
         return false;
@@ -641,7 +658,11 @@ lh_sweep(const LhSweepQuery *query, GError **error)
         return NULL;
     run.mine = g_array_new(FALSE, FALSE, sizeof(guint));
     pthread_mutex_init(&run.lock, NULL);
-    ok = sweep_all(&run, error);
+    ok = sweep_all(&run, error) && run.failure == NULL;
+    if (run.failure != NULL) {
+        g_clear_error(error);
+        g_propagate_error(error, g_steal_pointer(&run.failure));
+    }
     sweep->interrupted = run.interrupted;
     run_clear(&run);
     return ok ? g_steal_pointer(&sweep) : NULL;
