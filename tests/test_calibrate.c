@@ -309,7 +309,7 @@ START_TEST(interference_is_what_kernels_take_longer)
     ck_assert_double_eq(lh_interference_share(records), -1);
     for (gsize i = 0; i < G_N_ELEMENTS(ops); i++) {
         const LhTimelineRecord r = { .rank = ops[i].rank,
-                                     .kind = ops[i].kind,
+                                     .kind = (uint8_t)ops[i].kind,
                                      .kernel = lh_kernel_find("attention_block"),
                                      .start_ps = ops[i].start_us * 1000000,
                                      .end_ps = ops[i].end_us * 1000000 };
