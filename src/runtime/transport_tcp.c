@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -445,7 +446,7 @@ listen_on(int family)
 static bool
 start_listening(Tcp *t, GError **error)
 {
-    struct sockaddr_storage bound = { .ss_family = AF_UNSPEC };
+    struct sockaddr_in6 bound = { .sin6_family = AF_UNSPEC }; /* room for both kinds */
     socklen_t length = sizeof(bound);
 
     t->listener = listen_on(AF_INET6);
@@ -462,7 +463,7 @@ start_listening(Tcp *t, GError **error)
         return false;
     }
     /* In both kinds of addresses the port is in the same place. */
-    t->here.port = g_ntohs(((const struct sockaddr_in *)(const void *)&bound)->sin_port);
+    t->here.port = ntohs(bound.sin6_port);
     return true;
 }
 
