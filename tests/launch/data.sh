@@ -39,7 +39,7 @@ launch() {
 finish() {
     local rank
     for rank in "${!pids[@]}"; do
-        wait "${pids[$rank]}"
+        wait "${pids[$rank]}" 2> /dev/null
         status[rank]=$?
     done
 }
@@ -91,7 +91,7 @@ trouble() { # NAME PATTERN ARGUMENTS...
     ! pgrep -f "$program run --backend tcp" > /dev/null || fail "$name: a process is left"
 }
 
-signal=KILL trouble "a rank that is killed" 'rank 2' --repeat 1000
-signal=STOP trouble "a rank that is stopped" 'rank 2' --repeat 1000
+signal=KILL trouble "a rank that is killed" 'ranks? ([013], )*2' --repeat 1000
+signal=STOP trouble "a rank that is stopped" 'ranks? ([013], )*2' --repeat 1000
 options_2='--seed 7' trouble "a rank with another seed" 'seed'
 exit $failed
