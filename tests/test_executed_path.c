@@ -3,6 +3,7 @@
  * records of simulated runs, over schedules and steps; and of runs with real data.
  */
 #include "built.h"
+#include "path_events.h"
 #include "plan/compare.h"
 #include "plan/execute.h"
 #include "plan/executed_path.h"
@@ -41,29 +42,6 @@ sum_of_ranks(const LhCritical *c)
     for (guint r = 0; r < c->ranks_ps->len; r++)
         sum_ps += g_array_index(c->ranks_ps, LhTime, r);
     return sum_ps;
-}
-
-/* Every event is as late as what it waits for, no more. */
-static void
-check_events(const LhPrecedence *p, const char *what)
-{
-    for (guint i = 0; i < p->events->len; i++) {
-        const LhEvent *event = &g_array_index(p->events, LhEvent, i);
-        const guint end = i + 1 < p->events->len
-                              ? g_array_index(p->events, LhEvent, i + 1).waits_first
-                              : p->waits->len;
-        LhTime at_ps = 0;
-
-        for (guint w = event->waits_first; w < end; w++) {
-            const LhWait *wait = &g_array_index(p->waits, LhWait, w);
-
-            ck_assert_uint_lt(wait->event, i);
-            ck_assert_int_ge(wait->takes_ps, 0);
-            at_ps =
-                MAX(at_ps, g_array_index(p->events, LhEvent, wait->event).time_ps + wait->takes_ps);
-        }
-        ck_assert_msg(at_ps == event->time_ps, "%s: event %u", what, i);
-    }
 }
 
 /* Steps lie end to end from 0 to the makespan, what they are spent on adds up to it, and the ops on

@@ -36,23 +36,13 @@ typedef struct {
 
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
-    { .name = "output",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, to.file),
-      .flags = LH_COMMAND_OUTPUT,
-      .placeholder = "FILE",
-      .names = "files",
-      .description = "File to write the profile to; with - the profile goes to standard output in "
-                     "place of the tables." },
-    { .name = "topology",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, topology),
-      .flags = LH_COMMAND_OUTPUT,
-      .placeholder = "FILE",
-      .names = "files",
-      .description =
-          "With --backend mpi or tcp, file to write the cluster to that was found: its nodes, "
-          "ranks, adapters and links." },
+    LH_OPTION_WRITES(Options, "output", to.file,
+                     "File to write the profile to; with - the profile goes to standard output in "
+                     "place of the tables."),
+    LH_OPTION_WRITES(
+        Options, "topology", topology,
+        "With --backend mpi or tcp, file to write the cluster to that was found: its nodes, "
+        "ranks, adapters and links."),
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, backend),

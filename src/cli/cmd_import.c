@@ -22,34 +22,16 @@ typedef struct {
 
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
-    { .name = "from",
-      .type = LH_FIELD_STRINGS,
-      .offset = offsetof(Options, from),
-      .min = 1,
-      .max = FILES_MAX,
-      .placeholder = "FILE",
-      .names = "files",
-      .description =
-          "A trace of one rank: JSON as PyTorch's profiler writes it, perhaps packed by "
-          "gzip, or as longhaul sim --trace does, or a database that nsys export --type "
-          "sqlite has written. Or a folder, of which all that end in .json, .json.gz and "
-          ".sqlite are read." },
-    { .name = "output",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, to.file),
-      .flags = LH_COMMAND_OUTPUT,
-      .placeholder = "FILE",
-      .names = "files",
-      .description = "File to write the profile to; with - the profile goes to standard output in "
-                     "place of the tables." },
-    { .name = "timeline",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, timeline),
-      .flags = LH_COMMAND_OUTPUT,
-      .placeholder = "FILE",
-      .names = "files",
-      .description =
-          "Also write this .csv file, with what every op took, measured and simulated." },
+    LH_OPTION_FROM(Options, from, FILES_MAX,
+                   "A trace of one rank: JSON as PyTorch's profiler writes it, perhaps packed by "
+                   "gzip, or as longhaul sim --trace does, or a database that nsys export --type "
+                   "sqlite has written. Or a folder, of which all that end in .json, .json.gz and "
+                   ".sqlite are read."),
+    LH_OPTION_WRITES(Options, "output", to.file,
+                     "File to write the profile to; with - the profile goes to standard output in "
+                     "place of the tables."),
+    LH_OPTION_WRITES(Options, "timeline", timeline,
+                     "Also write this .csv file, with what every op took, measured and simulated."),
     { .name = NULL },
 };
 

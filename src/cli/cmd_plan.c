@@ -48,8 +48,8 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(Options, figure,
                      "With --pareto, draw the time and the memory of these ways, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
-    LH_OPTION_REPORT(
-        Options, report,
+    LH_OPTION_WRITES(
+        Options, "report", report,
         "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
         "timeline and the memory of the fastest way, what made its time and that of the next "
         "one, and with --pareto the figure of these ways."),

@@ -50,18 +50,13 @@ static const LhField options[] = {
       .offset = offsetof(Options, trace_links),
       .description = "In the trace, also show what every link carries over time, in GB/s. The file "
                      "becomes up to several times as large." },
-    { .name = "export",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, export),
-      .flags = LH_COMMAND_OUTPUT,
-      .placeholder = "FILE",
-      .names = "files",
-      .description =
-          "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
-          "Chakra's traces, which ASTRA-sim reads, for PREFIX.et into PREFIX.RANK.et for each rank "
-          "and "
-          "PREFIX.groups.json; the exchanges alone, if they gather one input, for MSCCL into this "
-          ".xml file." },
+    LH_OPTION_WRITES(
+        Options, "export", export,
+        "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
+        "Chakra's traces, which ASTRA-sim reads, for PREFIX.et into PREFIX.RANK.et for each rank "
+        "and "
+        "PREFIX.groups.json; the exchanges alone, if they gather one input, for MSCCL into this "
+        ".xml file."),
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(Options, critical_path),

@@ -32,7 +32,7 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(Options, figure,
                      "Draw the sweep of one field as curves of time, or that of two fields as a "
                      "map of the fastest schedules, into this .svg, .png or .pdf file."),
-    LH_OPTION_REPORT(Options, report,
+    LH_OPTION_WRITES(Options, "report", report,
                      "Also write the sweep as a page to hand on, with its figure, into this .html "
                      "or .pdf file."),
     { .name = "points",

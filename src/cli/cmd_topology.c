@@ -21,16 +21,10 @@ typedef struct {
 } Options;
 
 static const LhField options[] = {
-    { .name = "from",
-      .type = LH_FIELD_STRINGS,
-      .offset = offsetof(Options, from),
-      .min = 1,
-      .max = FILES_MAX,
-      .placeholder = "FILE",
-      .names = "files",
-      .description = "What one tool printed: nvidia-smi topo -m, NCCL's topology XML, a program of "
-                     "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The "
-                     "content tells which." },
+    LH_OPTION_FROM(Options, from, FILES_MAX,
+                   "What one tool printed: nvidia-smi topo -m, NCCL's topology XML, a program of "
+                   "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The "
+                   "content tells which."),
     { .name = "base",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, base),
@@ -49,14 +43,9 @@ static const LhField options[] = {
       .names = "devices",
       .description =
           "The GPU, a word of longhaul list devices, or a file; default: that of --base." },
-    { .name = "output",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, output),
-      .flags = LH_COMMAND_OUTPUT,
-      .placeholder = "FILE",
-      .names = "files",
-      .description = "File to write the topology to, and print a table of its fields; default -, "
-                     "standard output, without the table." },
+    LH_OPTION_WRITES(Options, "output", output,
+                     "File to write the topology to, and print a table of its fields; default -, "
+                     "standard output, without the table."),
     { .name = NULL },
 };
 

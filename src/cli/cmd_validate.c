@@ -38,7 +38,7 @@ typedef struct {
 static const LhField options[] = {
     LH_OPTION_FORMAT(Options, to),
     LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_REPORT(Options, report,
+    LH_OPTION_WRITES(Options, "report", report,
                      "Also write a report to this file: a page with figures if its name ends in "
                      ".html or .pdf, else Markdown."),
     { .name = "backend",

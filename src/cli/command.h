@@ -96,10 +96,17 @@ enum {
         .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
         .flags = LH_COMMAND_FIGURE, .description = (text), .placeholder = "FILE", .names = "files" \
     }
-#define LH_OPTION_REPORT(Options, member, text)                                                    \
+/* A file that is written beside the result. */
+#define LH_OPTION_WRITES(Options, key, member, text)                                               \
     {                                                                                              \
-        .name = "report", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
+        .name = (key), .type = LH_FIELD_STRING, .offset = offsetof(Options, member),               \
         .flags = LH_COMMAND_OUTPUT, .description = (text), .placeholder = "FILE", .names = "files" \
+    }
+/* A GPtrArray of char *: files that are read, @most of them. */
+#define LH_OPTION_FROM(Options, member, most, text)                                                \
+    {                                                                                              \
+        .name = "from", .type = LH_FIELD_STRINGS, .offset = offsetof(Options, member), .min = 1,   \
+        .max = (most), .description = (text), .placeholder = "FILE", .names = "files"              \
     }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \

@@ -74,26 +74,8 @@ write_times(LhJsonWriter *w, const GArray *rows)
     if (rows->len == 0)
         return;
     lh_jsonw_array_begin(w, "collective_times");
-    for (guint i = 0; i < rows->len; i++) {
-        const LhCollectiveTimes *row = g_array_index(rows, const LhCollectiveTimes *, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "op", lh_collective_names[row->op]);
-        lh_jsonw_uint(w, "ranks", row->ranks);
-        if (row->nccl != NULL)
-            lh_jsonw_string(w, "nccl", row->nccl);
-        lh_jsonw_array_begin(w, "bytes");
-        for (guint k = 0; k < row->bytes->len; k++)
-            lh_jsonw_uint(w, NULL, g_array_index(row->bytes, uint64_t, k));
-        lh_jsonw_array_end(w);
-        lh_jsonw_array_begin(w, "us");
-        for (guint k = 0; k < row->us->len; k++)
-            lh_jsonw_double(w, NULL, g_array_index(row->us, double, k));
-        lh_jsonw_array_end(w);
-        write_provenance(w, "provenance", row->provenance);
-        lh_jsonw_string(w, "source", row->source);
-        lh_jsonw_object_end(w);
-    }
+    for (guint i = 0; i < rows->len; i++)
+        lh_collective_times_write(w, g_array_index(rows, const LhCollectiveTimes *, i));
     lh_jsonw_array_end(w);
 }
 

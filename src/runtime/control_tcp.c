@@ -9,6 +9,7 @@
  */
 #include "runtime/control.h"
 #include "runtime/peer.h"
+#include "runtime/socket.h"
 
 #include "base/error.h"
 
@@ -145,17 +146,6 @@ refuse(World *w, Stranger *s, const char *why)
     s->refused = true;
 }
 
-/* Whether bytes are the same, in a time that does not say which differ. */
-static bool
-same_token(const unsigned char *a, const unsigned char *b)
-{
-    unsigned char differ = 0;
-
-    for (unsigned i = 0; i < LH_TOKEN_BYTES; i++)
-        differ |= a[i] ^ b[i];
-    return differ == 0;
-}
-
 static void
 let_in(World *w, Stranger *s, const LhControlFrame *frame)
 {
@@ -170,7 +160,7 @@ let_in(World *w, Stranger *s, const LhControlFrame *frame)
     if (hello.size != w->launch.size)
         why = g_strdup_printf("it was started as one of %u processes, and this job has %u",
                               hello.size, w->launch.size);
-    else if (!same_token(hello.token, w->launch.token))
+    else if (!lh_same_secret(hello.token, w->launch.token, LH_TOKEN_BYTES))
         why = g_strdup("it belongs to another job: its token differs");
     else if (hello.rank == 0 || hello.rank >= hello.size)
         why = g_strdup_printf("it says that it is rank %u", hello.rank);
@@ -386,27 +376,6 @@ find_addresses(const LhLaunch *launch, bool listen, GError **error)
     return NULL;
 }
 
-/* Listens at one of this computer's addresses; -1, with errno. */
-static int
-listen_at(const struct addrinfo *at)
-{
-    const int on = 1, off = 0;
-    const int listener = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int cause;
-
-    if (listener < 0)
-        return -1;
-    (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (at->ai_family == AF_INET6)
-        (void)setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (bind(listener, at->ai_addr, at->ai_addrlen) == 0 && listen(listener, SOMAXCONN) == 0)
-        return listener;
-    cause = errno;
-    close(listener);
-    errno = cause;
-    return -1;
-}
-
 /* IPv6 first, which IPv4 comes through to. */
 static bool
 start_listening(World *w, GError **error)
@@ -420,7 +389,7 @@ start_listening(World *w, GError **error)
         for (const struct addrinfo *at = found; at != NULL && w->listener < 0; at = at->ai_next) {
             if ((at->ai_family == AF_INET6) != (pass == 0))
                 continue;
-            w->listener = listen_at(at);
+            w->listener = lh_socket_listen(at->ai_addr, at->ai_addrlen, true);
             cause = w->listener < 0 ? errno : 0;
         }
     }

@@ -1,10 +1,9 @@
 /* See the header. */
 #include "runtime/peer.h"
 
+#include "runtime/socket.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,15 +13,9 @@
 void
 lh_peer_open(LhPeer *peer, int socket)
 {
-    const int on = 1;
-
     *peer = (LhPeer){ .socket = socket, .received = g_byte_array_new() };
     g_queue_init(&peer->sending);
-    (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
-    (void)fcntl(socket, F_SETFD, FD_CLOEXEC);
-    /* Frames are small and waited for; and a computer that is gone is noticed some time. */
-    (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    (void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    lh_socket_set(socket);
 }
 
 void

@@ -10,6 +10,7 @@
  * The thread that opened it sleeps in epoll until a socket or a post wakes it: who waits for the
  * network leaves the cores to others.
  */
+#include "runtime/socket.h"
 #include "runtime/transport.h"
 #include "runtime/whereabouts.h"
 #include "runtime/wire.h"
@@ -18,9 +19,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -153,18 +152,6 @@ watch_line(Tcp *t, Line *line)
     line->events = events;
 }
 
-static void
-set_socket(int socket)
-{
-    const int on = 1;
-
-    (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
-    (void)fcntl(socket, F_SETFD, FD_CLOEXEC);
-    /* Credits and receipts are small and waited for; and a machine that is gone is noticed. */
-    (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    (void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-}
-
 /* ---- connecting: the sender ---- */
 
 static void
@@ -222,7 +209,7 @@ try_address(Tcp *t, Line *line)
     line->events = 0;
     line->wire.socket = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
     if (line->wire.socket >= 0) {
-        set_socket(line->wire.socket);
+        lh_socket_set(line->wire.socket);
         if (connect(line->wire.socket, (const struct sockaddr *)&address, length) == 0 ||
             errno == EINPROGRESS) {
             watch_line(t, line);
@@ -337,24 +324,13 @@ accept_all(Tcp *t)
             close(socket);
             continue;
         }
-        set_socket(socket);
+        lh_socket_set(socket);
         s = g_new0(Stranger, 1);
         *s = (Stranger){ { STRANGER }, .socket = socket, .since_us = g_get_monotonic_time() };
         g_ptr_array_add(t->strangers, s);
         if (!watch(t, socket, &s->watched, EPOLLIN))
             g_ptr_array_remove_fast(t->strangers, s);
     }
-}
-
-/* Whether bytes are the same, in a time that does not say which differ. */
-static bool
-same_key(const unsigned char *a, const unsigned char *b)
-{
-    unsigned char differ = 0;
-
-    for (unsigned i = 0; i < LH_KEY_BYTES; i++)
-        differ |= a[i] ^ b[i];
-    return differ == 0;
 }
 
 /* The line that a greeting asks for; NULL: none. */
@@ -366,8 +342,9 @@ line_of_greeting(Tcp *t, const unsigned char *greeting)
     const uint32_t channel = get_u32(numbers + 8);
     Line *line;
 
-    if (memcmp(greeting, magic, MAGIC_BYTES) != 0 || !same_key(greeting + MAGIC_BYTES, t->key) ||
-        from >= t->ranks || to != t->rank || channel >= LH_CHANNELS_MAX)
+    if (memcmp(greeting, magic, MAGIC_BYTES) != 0 ||
+        !lh_same_secret(greeting + MAGIC_BYTES, t->key, LH_KEY_BYTES) || from >= t->ranks ||
+        to != t->rank || channel >= LH_CHANNELS_MAX)
         return NULL;
     line = find_line(t, false, from, channel);
     return line->stage == IDLE ? line : NULL; /* it has one already */
@@ -417,30 +394,16 @@ look_at_strangers(Tcp *t)
 
 /* ---- opening ---- */
 
-/* A socket that listens at all addresses, of both kinds where the machine has both; -1 with errno.
- */
+/* At all addresses, of both kinds where the machine has both; -1 with errno. */
 static int
-listen_on(int family)
+listen_anywhere(void)
 {
-    const int off = 0;
-    struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
-    const socklen_t length =
-        family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-    const int listener = socket(family, SOCK_STREAM, 0);
-    int cause;
+    const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    const struct sockaddr_in v4 = { .sin_family = AF_INET };
+    const int listener = lh_socket_listen((const struct sockaddr *)&v6, sizeof(v6), false);
 
-    if (listener < 0)
-        return -1;
-    if (family == AF_INET6)
-        (void)setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    set_socket(listener);
-    if (bind(listener, (const struct sockaddr *)&any, length) == 0 &&
-        listen(listener, SOMAXCONN) == 0)
-        return listener;
-    cause = errno;
-    close(listener);
-    errno = cause;
-    return -1;
+    return listener >= 0 ? listener
+                         : lh_socket_listen((const struct sockaddr *)&v4, sizeof(v4), false);
 }
 
 static bool
@@ -449,9 +412,7 @@ start_listening(Tcp *t, GError **error)
     struct sockaddr_in6 bound = { .sin6_family = AF_UNSPEC }; /* room for both kinds */
     socklen_t length = sizeof(bound);
 
-    t->listener = listen_on(AF_INET6);
-    if (t->listener < 0)
-        t->listener = listen_on(AF_INET);
+    t->listener = listen_anywhere();
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     t->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->listener < 0 || t->epoll < 0 || t->waker < 0 ||

@@ -268,6 +268,27 @@ is_per_rank(LhCollectiveKind kind)
     return kind == LH_COLL_ALL_TO_ALL || kind == LH_COLL_BROADCAST;
 }
 
+void
+lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row)
+{
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "op", lh_collective_names[row->op]);
+    lh_jsonw_uint(w, "ranks", row->ranks);
+    if (row->nccl != NULL)
+        lh_jsonw_string(w, "nccl", row->nccl);
+    lh_jsonw_array_begin(w, "bytes");
+    for (guint i = 0; i < row->bytes->len; i++)
+        lh_jsonw_uint(w, NULL, g_array_index(row->bytes, uint64_t, i));
+    lh_jsonw_array_end(w);
+    lh_jsonw_array_begin(w, "us");
+    for (guint i = 0; i < row->us->len; i++)
+        lh_jsonw_double(w, NULL, g_array_index(row->us, double, i));
+    lh_jsonw_array_end(w);
+    lh_jsonw_string(w, "provenance", lh_provenance_names[row->provenance]);
+    lh_jsonw_string(w, "source", row->source);
+    lh_jsonw_object_end(w);
+}
+
 double
 lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double shard_bytes)
 {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/jsonw.h"
 #include "program/op.h"
 
 #define LH_COLLECTIVE_PROTOCOLS 3
@@ -48,6 +49,9 @@ bool lh_collective_times_check(const LhJson *json, const char *path, const GArra
                                uint64_t gpus, GError **error);
 bool lh_collective_lines_check(const LhJson *json, const char *path, const GArray *lines,
                                GError **error);
+
+/* A row of times as files have them. */
+void lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row);
 
 /* The size of a collective as nccl-tests would print it, of @shard_bytes per rank. */
 double lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double shard_bytes);
