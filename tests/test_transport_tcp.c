@@ -296,6 +296,31 @@ START_TEST(wires_end_with_words)
 }
 END_TEST
 
+/* Byte by byte: it is there with its last one, and a receipt goes out then. */
+START_TEST(messages_end_with_their_last_byte)
+{
+    static const unsigned char bytes[] = { 5, 0, 0, 0, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o' };
+    g_autoptr(GRand) chance = g_rand_new_with_seed(3);
+    Letter *b = new_letter(chance, false, 5, 3, 7, 5);
+    char answers[4] = "";
+    Pair p;
+
+    init_pair(&p);
+    lh_wire_post(&p.receiver, &b->message);
+    for (gsize i = 0; i < sizeof(bytes); i++) {
+        ck_assert_uint_eq(b->ended, 0);
+        lh_wire_move(&p.receiver);
+        ck_assert_int_eq(send(p.sender.socket, &bytes[i], 1, 0), 1);
+        lh_wire_move(&p.receiver);
+    }
+    ck_assert(b->ended == 1 && b->error == NULL);
+    ck_assert_int_eq(recv(p.sender.socket, answers, sizeof(answers), MSG_DONTWAIT), 2);
+    ck_assert_mem_eq(answers, "CR", 2);
+    free_letter(b);
+    clear_pair(&p);
+}
+END_TEST
+
 /* What comes when nothing is expected. */
 START_TEST(wires_expect_nothing_more)
 {
@@ -518,8 +543,10 @@ START_TEST(strangers_are_hung_up_on)
     ck_assert(hangs_up(state, call(words, sizeof(words))));
     greeting(words, 1, 0, 1); /* a rank that there is not */
     ck_assert(hangs_up(state, call(words, sizeof(words))));
-    greeting(words, 0, 1, 1); /* for somebody else */
-    ck_assert(hangs_up(state, call(words, sizeof(words))));
+    for (unsigned char to = 1; to < 8; to++) { /* for somebody else */
+        greeting(words, 0, to, 1);
+        ck_assert(hangs_up(state, call(words, sizeof(words))));
+    }
     greeting(words, 0, 0, 0); /* that wire is there already */
     ck_assert(hangs_up(state, call(words, sizeof(words))));
     greeting(words, 0, 0, 1);
@@ -622,7 +649,7 @@ START_TEST(what_is_left_behind_is_forgotten)
 END_TEST
 
 LH_TEST_MAIN("transport_tcp", messages_arrive_in_order, messages_wait_for_both_ends,
-             wires_end_with_words, wires_expect_nothing_more, near_addresses_come_first,
-             whereabouts_are_packed_and_checked, interfaces_are_chosen, strangers_are_hung_up_on,
-             ranks_that_cannot_be_reached_are_named, processes_with_several_ranks_are_refused,
-             what_is_left_behind_is_forgotten)
+             messages_end_with_their_last_byte, wires_end_with_words, wires_expect_nothing_more,
+             near_addresses_come_first, whereabouts_are_packed_and_checked, interfaces_are_chosen,
+             strangers_are_hung_up_on, ranks_that_cannot_be_reached_are_named,
+             processes_with_several_ranks_are_refused, what_is_left_behind_is_forgotten)
