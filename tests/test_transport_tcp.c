@@ -2,6 +2,7 @@
  * Messages over TCP: wires between two ends of one process, the addresses that processes tell each
  * other, and a transport of one rank that sends to itself, with strangers at its door.
  */
+#include "runtime/socket.h"
 #include "runtime/transport.h"
 #include "runtime/whereabouts.h"
 #include "runtime/wire.h"
@@ -569,15 +570,48 @@ listen_at(const char *text, uint16_t *port)
 {
     struct sockaddr_in at = { .sin_family = AF_INET };
     socklen_t length = sizeof(at);
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    int listener;
 
     ck_assert_int_eq(inet_pton(AF_INET, text, &at.sin_addr), 1);
-    ck_assert_int_eq(bind(listener, (const struct sockaddr *)&at, sizeof(at)), 0);
-    ck_assert_int_eq(listen(listener, 1), 0);
+    listener = lh_socket_listen((const struct sockaddr *)&at, sizeof(at), false);
+    ck_assert_int_ge(listener, 0);
     ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &length), 0);
     *port = ntohs(at.sin_port);
     return listener;
 }
+
+/* A port has one listener. One of all IPv6 addresses hears IPv4, too, where the machine has both.
+ */
+START_TEST(ports_have_one_listener)
+{
+    struct sockaddr_in6 all = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT };
+    struct sockaddr_in here = { .sin_family = AF_INET };
+    socklen_t length = sizeof(all);
+    const int both = lh_socket_listen((const struct sockaddr *)&all, sizeof(all), true);
+    const int caller = socket(AF_INET, SOCK_STREAM, 0);
+    uint16_t port;
+    int four;
+
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (both >= 0) {
+        ck_assert_int_eq(getsockname(both, (struct sockaddr *)&all, &length), 0);
+        here.sin_port = all.sin6_port;
+        ck_assert_int_eq(connect(caller, (const struct sockaddr *)&here, sizeof(here)), 0);
+        ck_assert_int_eq(lh_socket_listen((const struct sockaddr *)&all, sizeof(all), false), -1);
+        ck_assert_int_eq(errno, EADDRINUSE);
+        close(both);
+    } else {
+        ck_assert_int_eq(errno, EAFNOSUPPORT);
+    }
+    close(caller);
+    four = listen_at("127.0.0.1", &port);
+    here.sin_port = htons(port);
+    errno = 0;
+    ck_assert_int_eq(lh_socket_listen((const struct sockaddr *)&here, sizeof(here), false), -1);
+    ck_assert_int_eq(errno, EADDRINUSE);
+    close(four);
+}
+END_TEST
 
 /* All addresses of a rank are tried: at one nobody listens, at the next somebody else does. */
 START_TEST(ranks_that_cannot_be_reached_are_named)
@@ -651,5 +685,6 @@ END_TEST
 LH_TEST_MAIN("transport_tcp", messages_arrive_in_order, messages_wait_for_both_ends,
              messages_end_with_their_last_byte, wires_end_with_words, wires_expect_nothing_more,
              near_addresses_come_first, whereabouts_are_packed_and_checked, interfaces_are_chosen,
-             strangers_are_hung_up_on, ranks_that_cannot_be_reached_are_named,
-             processes_with_several_ranks_are_refused, what_is_left_behind_is_forgotten)
+             strangers_are_hung_up_on, ports_have_one_listener,
+             ranks_that_cannot_be_reached_are_named, processes_with_several_ranks_are_refused,
+             what_is_left_behind_is_forgotten)

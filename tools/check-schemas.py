@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Validates every data file against the JSON Schema whose $id its "schema" field names.
 
-Only models may lack the field: the config.json of a published model is read as it is.
+Only models may lack the field: the config.json of a published model is read as it is. And what schemas
+allow for a backend is what src/runtime/backend.c has.
 """
 
 import json
 import pathlib
+import re
 import sys
 
 import jsonschema
@@ -14,14 +16,29 @@ KINDS = ("topologies", "devices", "models", "frameworks", "scenarios", "scenario
          "tests/data/broken")
 
 
+def backends_allowed(node):
+    """The values of every property "backend" below the node."""
+    if isinstance(node, list):
+        return [values for child in node for values in backends_allowed(child)]
+    if not isinstance(node, dict):
+        return []
+    found = [values for child in node.values() for values in backends_allowed(child)]
+    own = node.get("properties", {}).get("backend", {})
+    return found + ([own["enum"]] if "enum" in own else [])
+
+
 def main():
+    source = pathlib.Path("src/runtime/backend.c").read_text(encoding="utf-8")
+    backends = re.findall(r'"(\w+)"', re.search(r"lh_backend_names\[\] = {([^}]*)}", source)[1])
     validators = {}
     for path in sorted(pathlib.Path("schemas").glob("*.json")):
         schema = json.loads(path.read_text(encoding="utf-8"))
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[schema["$id"]] = jsonschema.Draft202012Validator(schema)
     checked = 0
-    failures = []
+    failures = [f"{name}: backends are {allowed}, and in src/runtime/backend.c {backends}"
+                for name, validator in validators.items()
+                for allowed in backends_allowed(validator.schema) if allowed != backends]
     for path in sorted(path for kind in KINDS for path in pathlib.Path(kind).glob("*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))
         if "schema" not in data and path.parts[0] == "models":

@@ -100,8 +100,11 @@ typedef struct {
 static Found
 take(const LhTold *from)
 {
-    return from == NULL ? (Found){ 0 }
-                        : (Found){ from->value, (int)from->provenance, from->source, from->source };
+    Found found = { 0 };
+
+    if (from != NULL)
+        found = (Found){ from->value, (int)from->provenance, from->source, from->source };
+    return found;
 }
 
 static void

@@ -72,9 +72,10 @@ except AssertionError as error:
 END
 
 cat > inside.sh <<'END'
-# PER_NODE SLOW: the number of the node that is slow, -1 for none
+# PER_NODE SLOW found|predicted BACKEND: SLOW is the number of the node that is slow, -1 for none
+backend=$4
 calibrate() {
-    timeout 200 "$cluster" mpirun "$1" "$program" calibrate --backend mpi --quick --repeat 1 \
+    timeout 200 "$cluster" mpirun "$1" "$program" calibrate --backend "$backend" --quick --repeat 1 \
         -o profile.json --topology cluster.json > out 2> err || return 1
     /usr/bin/python3 judge.py found "$NET_NODES" "$1" "$2" 2> err
 }
@@ -82,7 +83,7 @@ calibrate() {
 validate() {
     rm -f validation.json
     # Exit status 1 is the program's own judgement, of each schedule and kernel.
-    timeout 200 "$cluster" mpirun "$1" "$program" validate --backend mpi --profile profile.json \
+    timeout 200 "$cluster" mpirun "$1" "$program" validate --backend "$backend" --profile profile.json \
         --cluster cluster.json --schedule ring --schedule dfa-balanced --schedule te-a2a \
         --seq-length 128 --num-attention-heads 16 --kv-channels 128 --pass fwd --repeat 3 \
         --budget 100s -o validation.json --report report.md > out 2> err
@@ -99,7 +100,8 @@ done
 exit 1
 END
 failed=0
-"$cluster" make 2 50mbit 200 -- bash inside.sh 2 -1 predicted || failed=1
-"$cluster" make 3 50mbit 200 1=20mbit -- bash inside.sh 1 1 found || failed=1
+"$cluster" make 2 50mbit 200 -- bash inside.sh 2 -1 predicted mpi || failed=1
+"$cluster" make 2 50mbit 200 -- bash inside.sh 2 -1 predicted tcp || failed=1
+"$cluster" make 3 50mbit 200 1=20mbit -- bash inside.sh 1 1 found tcp || failed=1
 [ $failed = 0 ] || echo "FAILED: three times"
 exit $failed
